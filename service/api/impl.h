@@ -14,8 +14,9 @@ struct service {
     void *reload_arg;
     /* of jobs */
     struct fiber_group jobs_group;
-    uint16_t node;      /* with which their ids begin */
-    struct sl_map jobs; /* by the 16 bytes of their ids */
+    struct results *results; /* of jobs, for other nodes; NULL = not there */
+    uint16_t node;           /* with which their ids begin */
+    struct sl_map jobs;      /* by the 16 bytes of their ids */
     size_t running;
     struct job *finished_first, *finished_last; /* results that are kept, in the order of their ends */
     uint64_t kept_bytes, next_busy_log_ms;

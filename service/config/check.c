@@ -145,6 +145,13 @@ static void check_shared_cache(const struct config *config, const struct value *
         value_problem(problems, at, false, "shared_cache", "needs one of gcs, s3, filesystem and redis");
 }
 
+static void check_results(const struct config *config, const struct value *root, struct value_problems *problems)
+{
+    if (config->cluster.results == CLUSTER_REDIS && !config->shared.redis_url)
+        value_problem(problems, config_find(root, "cluster.results"), false, "cluster.results",
+                      "needs shared_cache.redis");
+}
+
 /* Numbers of nodes, and URLs. */
 static void check_peers(const struct value *root, struct value_problems *problems)
 {
@@ -173,6 +180,7 @@ void config_check_rules(const struct config *config, const struct value *root, s
     struct sl_map ids = {0};
     check_deny_list(config, root, problems);
     check_shared_cache(config, root, problems);
+    check_results(config, root, problems);
     check_peers(root, problems);
     for (size_t i = 0; sources && sources->type == VALUE_LIST && i < sources->count && !config_enough(problems); i++) {
         check_source_id(&sources->items[i], i, &ids, problems);

@@ -41,6 +41,8 @@ enum shared_route { SHARED_BOTH, SHARED_REDIS_ONLY, SHARED_BUCKET_ONLY };
 enum { CONFIG_SHARED_KINDS = 14 };
 extern const char *const config_shared_kinds[CONFIG_SHARED_KINDS]; /* names of kinds, in the order of `route` */
 
+enum { CLUSTER_OFF, CLUSTER_REDIS };
+
 struct config_shared { /* the shared cache; a back end is there when its first key is not NULL */
     const char *filesystem_path;
     const char *gcs_bucket, *gcs_service_account_path;
@@ -186,6 +188,7 @@ struct config {
         uint64_t node_id;        /* UINT64_MAX: of the host's name */
         struct text_pair *peers; /* numbers of nodes, and where to ask them */
         size_t peer_count;
+        int results; /* of jobs, for other nodes: CLUSTER_.. */
     } cluster;
     struct {
         uint64_t request_budget, queue_timeout_ns; /* bytes */

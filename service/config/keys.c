@@ -25,6 +25,7 @@ static const char *const access_words[] = {"all", "errors", "off", NULL};
 static const char *const strategy_words[] = {"cfi_first", "fp_first", NULL};
 static const char *const prefer_words[] = {"auto", "symbfile", "sources", NULL};
 static const char *const route_words[] = {"both", "redis", "bucket", NULL};
+static const char *const results_words[] = {"off", "redis", NULL};
 static const char *const profile_words[] = {"reference", "documented", "saas", NULL};
 
 static const char *const compat_words[] = {"default", "documented", "eliot", "profiler", NULL};
@@ -330,6 +331,7 @@ const struct key config_keys[] = {
     {"conversion.max_heavy", KEY_UNSIGNED, AT(conversion.max_heavy), .value = 1, .min = 1},
     {"auth.require", KEY_TEXTS, LIST(auth.require, auth.require_count), .words = access_route_groups},
     {"cluster.node_id", KEY_COUNT, AT(cluster.node_id), .value = UINT64_MAX, .max = UINT16_MAX, .none = "null"},
+    {"cluster.results", KEY_ENUM, AT(cluster.results), .words = results_words},
     {"cluster.peers", KEY_PAIRS, LIST(cluster.peers, cluster.peer_count)},
     {"shutdown.delay", KEY_DURATION, AT(shutdown_delay_ns)},
     {"shutdown.timeout", KEY_DURATION, AT(shutdown_timeout_ns), .value = 25 * SECOND},
@@ -368,7 +370,6 @@ static const struct group {
     {"http.cors", KEY_FREE, NULL, "mozilla_origins origins"},
     {"auth", KEY_FREE, NULL, "keys"}, /* read by access.c */
     {"page", KEY_FREE, NULL, "enabled"},
-    {"cluster", KEY_FREE, NOT_YET, "results"},
 
     /* Sources are read by origin/, as those of requests are. */
     {"sources[]", KEY_FREE, NULL, "id name type path bucket prefix aws_credentials_provider client_email"},

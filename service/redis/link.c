@@ -21,6 +21,9 @@ struct redis {
     redisAsyncContext *context; /* its `data` is this */
     uint64_t attempts;          /* begun so far: a command waits for the end of one */
     struct fiber_wait_list changed;
+    const char *channel; /* of redis_listen */
+    void (*heard)(void *arg, struct sl_str message);
+    void *heard_arg;
 };
 
 /* A command on its way; its fiber and hiredis each hold a reference. */
@@ -162,7 +165,7 @@ static void redis_drop(struct redis *redis)
  * answer, or the end of the connection; and so is what is left in the buffer after the last answer. */
 static bool idle(const redisAsyncContext *context)
 {
-    return context->replies.head == NULL;
+    return context->replies.head == NULL && !(context->c.flags & REDIS_SUBSCRIBED);
 }
 
 static void drop_surplus(const redisAsyncContext *context)
@@ -328,6 +331,7 @@ static void connect_to(struct redis *redis, const char *address)
     }
     redis->context = context;
     context->data = redis;
+    redisEnableKeepAlive(&context->c); /* who listens would not notice that the other side is gone */
     set_state(redis, LINK_CONNECTING);
     redisAsyncSetConnectCallback(context, on_connect);
     redisAsyncSetDisconnectCallback(context, on_disconnect);
@@ -465,4 +469,39 @@ enum redis_result redis_command(struct redis *redis, const struct sl_str *words,
     }
     call_release(call);
     return result;
+}
+
+/* ---- listening ---- */
+static void on_message(redisAsyncContext *context, void *arg, void *data)
+{
+    const redisReply *reply = arg;
+    const struct redis *redis = data;
+    if (context->data && reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 &&
+        reply->element[2]->type == REDIS_REPLY_STRING)
+        redis->heard(redis->heard_arg, (struct sl_str){reply->element[2]->str, reply->element[2]->len});
+}
+
+static void listen_fiber(void *arg)
+{
+    enum { AGAIN_MS = 1000 };
+    struct redis *redis = arg;
+    while (!fiber_cancelled()) {
+        const redisAsyncContext *context = NULL;
+        if (ready(redis, loop_now_ms() + redis->options.timeout_ms) == REDIS_ANSWERED &&
+            redisAsyncCommand(redis->context, on_message, redis, "SUBSCRIBE %s", redis->channel) == REDIS_OK)
+            context = redis->context;
+        while (context && redis->context == context)
+            if (fiber_wait_on(&redis->changed, UINT64_MAX) == FIBER_CANCELLED)
+                return;
+        if (!fiber_sleep(AGAIN_MS))
+            return;
+    }
+}
+
+bool redis_listen(struct redis *redis, const char *channel, void (*heard)(void *arg, struct sl_str message), void *arg)
+{
+    redis->channel = channel;
+    redis->heard = heard;
+    redis->heard_arg = arg;
+    return fiber_start(redis->group, listen_fiber, redis);
 }

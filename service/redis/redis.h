@@ -32,6 +32,10 @@ struct redis_answer {
     long long number;
 };
 
+/* Hears what is published on a channel: a connection that nothing else is asked on, made anew when it breaks, for as long as its
+ * group is not cancelled. What is published meanwhile is lost. `channel` and `arg` outlive the group's fibers. False: no fiber. */
+bool redis_listen(struct redis *redis, const char *channel, void (*heard)(void *arg, struct sl_str message), void *arg);
+
 /* REDIS_ANSWERED: there is an answer, of whatever type. REDIS_UNREACHABLE: no connection, or it broke. */
 enum redis_result { REDIS_ANSWERED, REDIS_TIMED_OUT, REDIS_UNREACHABLE, REDIS_CANCELLED };
 enum redis_result redis_command(struct redis *redis, const struct sl_str *words, size_t count,

@@ -1,8 +1,8 @@
 """Several nodes: polls find the node that has the job."""
-import json, statistics, threading, time
+import json, threading
 
-import harness
-from harness import Service, Upstream, equal, http_source, request
+import faults, harness
+from harness import Service, Upstream, equal, http_source, request, wait_until
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 
@@ -106,3 +106,67 @@ def test_nodes_have_numbers_and_addresses(work, objects):
             raise RuntimeError(f"{cluster} was taken")
         except AssertionError as error:
             assert what in str(error), error
+
+
+def shared(server, node, **more):
+    return {"cluster": {"node_id": node, "results": "redis"}, "shared_cache": {"redis": {"url": server.url, **more}}}
+
+
+def held(server, job):
+    """What Redis has of a job, if it is one short line."""
+    lines = server.ask(f"GET symloom:job:{job}").split("\r\n")
+    return lines[1] if lines[0] == "$2" else lines[0]
+
+
+def test_results_are_in_redis(work, objects):
+    gate = Gate(objects)
+    with faults.Redis(work) as server, Upstream(gate.routes) as upstream, Service(work, shared(server, 1)) as a, \
+            Service(work, shared(server, 2)) as b, Service(work, shared(server, 3)) as c:
+        job = begin(a, objects, upstream)
+        equal(held(server, job), "P1")
+        assert 20 < int(server.ask(f"TTL symloom:job:{job}")[1:].split()[0]) <= 30
+        equal(poll(b, job, "?timeout=0")[1]["status"], "pending")
+        answers = []
+        waiting = [threading.Thread(target=lambda: answers.append(poll(b, job))) for _ in range(3)]
+        for one in waiting:
+            one.start()
+        gate.open.set()
+        for one in waiting:
+            one.join(60)
+        mine = poll(a, job)[1]
+        equal([one[1] for one in answers], [mine] * 3)
+        a.stop()  # what it has done is not lost with it
+        equal(poll(c, job)[1], mine)
+        equal(poll(b, UNKNOWN)[0], 404)
+        server.ask(f"SET symloom:job:{UNKNOWN} Rnoframe")
+        equal(poll(b, UNKNOWN)[0], 404)
+
+
+def test_large_results_stay_where_they_are(work, objects):
+    gate = Gate(objects)
+    ports = [harness.free_port() for _ in range(2)]
+    peers = {str(i + 1): f"http://127.0.0.1:{port}" for i, port in enumerate(ports)}
+    with faults.Redis(work) as server, Upstream(gate.routes) as upstream:
+        config = [shared(server, i + 1, max_value_size=64) for i in range(2)]
+        for i, one in enumerate(config):
+            one["bind"] = f"127.0.0.1:{ports[i]}"
+            one["cluster"]["peers"] = peers
+        with Service(work, config[0]) as a, Service(work, config[1]) as b:
+            job = begin(a, objects, upstream)
+            gate.open.set()
+            mine = poll(a, job)[1]
+            wait_until("its place", lambda: held(server, job) == "L1")
+            equal(poll(b, job)[1], mine)
+
+
+def test_without_redis_it_is_as_if_off(work, objects):
+    gate = Gate(objects)
+    with faults.Redis(work) as server:
+        with Upstream(gate.routes) as upstream, Service(work, shared(server, 1)) as a, Service(work, shared(server, 2)) as b:
+            first = begin(a, objects, upstream)
+            server.stop()
+            second = begin(a, objects, upstream)
+            gate.open.set()
+            equal(poll(a, first)[1]["status"], "completed")
+            equal(poll(a, second)[1]["status"], "completed")
+            equal(poll(b, first)[0], 404)

@@ -5,6 +5,7 @@
 
 #include "api/impl.h"
 #include "api/jobs/node.h"
+#include "api/jobs/results.h"
 #include "cache/cache.h"
 #include "core/duration.h"
 #include "core/log.h"
@@ -206,6 +207,7 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
     else if (job->revealed)
         outcome = JOB_BUSY;
     job->outcome = outcome;
+    results_publish(job);
     job->finished_ms = loop_now_ms();
     service->running--;
     metric_add(METRIC_JOBS_FINISHED, 1, job->task, outcome_names[outcome], NULL);
@@ -370,12 +372,15 @@ void service_stop(struct service *service)
     while (service->running)
         fiber_sleep(1);
     fiber_group_wait(&service->jobs_group);
+    results_close(service->results);
+    service->results = NULL;
 }
 
 void jobs_init(struct service *service)
 {
     fiber_group_init(&service->jobs_group, NULL);
     service->node = node_own(service->config);
+    service->results = results_open(service);
     uv_timer_init(loop_get(), &service->expiry);
     uv_unref((uv_handle_t *)&service->expiry);
     service->expiry.data = service;

@@ -5,6 +5,8 @@
 #include "api/api.h"
 #include "core/pool.h"
 
+struct api_query;
+
 enum job_outcome { JOB_RUNNING, JOB_COMPLETED, JOB_FAILED, JOB_TIMEOUT, JOB_INTERNAL_ERROR, JOB_BUSY };
 
 struct job {
@@ -22,6 +24,7 @@ struct job {
     struct fiber_wait_list waiters;
     unsigned waiting; /* handlers that hold it */
     bool revealed;    /* somebody knows the id */
+    bool announced;   /* and other nodes know whose it is */
     bool fetched;     /* the result was answered at least once */
     uint8_t id[16];
     uint64_t started_ns, finished_ms, polled_ms;
@@ -55,6 +58,12 @@ bool job_id_parse(struct sl_str text, uint8_t id[16]);
 /* For whoever knows the id; NULL: no such job here. Held as above. */
 struct job *job_find(struct service *service, const uint8_t id[16]);
 
+/* {"status":"pending",...} with the id. */
+void job_reply_pending(struct http_exchange *x, const uint8_t id[16]);
+/* How long a client waits; UINT64_MAX = as long as it takes. */
+uint64_t job_patience_ms(const struct api_query *query);
+void job_id_format(const uint8_t id[16], char out[37]);
+
 void jobs_init(struct service *service);
 void jobs_collect_metrics(const struct service *service);
 /* When all have ended; `closed` is called later. */
@@ -65,8 +74,6 @@ void jobs_close(struct service *service, void (*closed)(struct service *service)
 /* Waits for the end of a held job: at most `most_ms` (UINT64_MAX: as long as it takes), and not when the service stops.
  * FIBER_WOKEN: look at the outcome. */
 enum fiber_wait job_wait(struct job *job, uint64_t most_ms) SL_SUSPENDS;
-
-struct api_query;
 
 /* Waits for a held job as the query's `timeout` says, and answers: its result, or its id to ask again with. Leaves it. */
 void job_answer(struct http_exchange *x, struct job *job, const struct api_query *query) SL_SUSPENDS;

@@ -1,6 +1,7 @@
 /* Who waits for a job: the client that began it, and all that ask for it by its id. */
 #include "api/impl.h"
 #include "api/jobs/node.h"
+#include "api/jobs/results.h"
 #include "core/loop.h"
 #include "core/metrics.h"
 
@@ -21,7 +22,7 @@ enum fiber_wait job_wait(struct job *job, uint64_t most_ms)
     return result;
 }
 
-static void format_id(const uint8_t id[16], char out[37])
+void job_id_format(const uint8_t id[16], char out[37])
 {
     static const char digits[] = "0123456789abcdef";
     for (int i = 0, at = 0; i < 16; i++) {
@@ -33,14 +34,12 @@ static void format_id(const uint8_t id[16], char out[37])
     out[36] = '\0';
 }
 
-static void reply_pending(struct http_exchange *x, struct job *job)
+void job_reply_pending(struct http_exchange *x, const uint8_t bytes[16])
 {
     char id[37];
     struct sl_buf body = {0};
     struct json_writer w = json_writer(&body);
-    format_id(job->id, id);
-    job->revealed = true;
-    job->polled_ms = loop_now_ms();
+    job_id_format(bytes, id);
     json_object_begin(&w);
     json_key(&w, "status");
     json_str(&w, SL_STR("pending"));
@@ -50,6 +49,18 @@ static void reply_pending(struct http_exchange *x, struct job *job)
     json_u64(&w, RETRY_AFTER_S);
     json_object_end(&w);
     http_reply_json(x, 200, &body);
+}
+
+/* Other nodes hear of the job before the client does, unless it ends meanwhile. */
+static bool reveal(struct http_exchange *x, struct job *job)
+{
+    job->revealed = true;
+    job->polled_ms = loop_now_ms();
+    results_announce(job);
+    if (job->outcome != JOB_RUNNING)
+        return false;
+    job_reply_pending(x, job->id);
+    return true;
 }
 
 /* What only this client can ask for is its own; what others may ask for too is shared. */
@@ -64,7 +75,7 @@ static void reply_result(struct http_exchange *x, struct job *job)
         http_reply_json(x, 200, &job->answer);
 }
 
-static uint64_t patience_ms(const struct api_query *query)
+uint64_t job_patience_ms(const struct api_query *query)
 {
     uint64_t ms;
     return query->has_timeout && !__builtin_mul_overflow(query->timeout_s, 1000u, &ms) ? ms : UINT64_MAX;
@@ -72,7 +83,7 @@ static uint64_t patience_ms(const struct api_query *query)
 
 void job_answer(struct http_exchange *x, struct job *job, const struct api_query *query)
 {
-    enum fiber_wait waited = job_wait(job, patience_ms(query));
+    enum fiber_wait waited = job_wait(job, job_patience_ms(query));
     if (job->outcome != JOB_RUNNING) {
         metric_add(METRIC_POLLS, 1, "done", NULL, NULL);
         reply_result(x, job);
@@ -81,8 +92,10 @@ void job_answer(struct http_exchange *x, struct job *job, const struct api_query
     } else if (job->service->stopping && !query->has_timeout) {
         http_reply_detail(x, 503, "service is shutting down", NULL);
     } else {
-        metric_add(METRIC_POLLS, 1, "pending", NULL, NULL);
-        reply_pending(x, job);
+        bool pending = reveal(x, job);
+        metric_add(METRIC_POLLS, 1, pending ? "pending" : "done", NULL, NULL);
+        if (!pending)
+            reply_result(x, job);
     }
     job_leave(job);
 }
@@ -103,7 +116,7 @@ static void job_poll(struct http_exchange *x)
     struct job *job = sound ? job_find(x->service, id) : NULL;
     if (job) {
         job_answer(x, job, &query);
-    } else if (!sound || !node_relay(x, id, &query)) {
+    } else if (!sound || !(results_poll(x, id, &query) || node_relay(x, id, &query))) {
         metric_add(METRIC_POLLS, 1, "unknown", NULL, NULL);
         http_reply_empty(x, 404);
     }

@@ -1,0 +1,359 @@
+#include "api/jobs/results.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <zstd.h>
+
+#include "api/impl.h"
+#include "api/jobs/node.h"
+#include "core/duration.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "redis/redis.h"
+
+enum { TIMEOUT_MS = 2000, RENEW_MS = 10000, REREAD_MS = 2000, REST_MS = 5000, KEY_MAX = 192, RESULT_MAX = 1 << 30 };
+#define MARKER_S "30"
+
+/* Who waits for a job of another node. */
+struct listener {
+    struct listener *next, *previous;
+    uint8_t id[16];
+    bool ended;
+    struct fiber_wait_list waiting;
+};
+
+struct results {
+    struct service *service;
+    struct redis *redis, *channel; /* for commands; for listening */
+    struct fiber_group group, publishing;
+    struct listener *listeners;
+    uint64_t rest_until_ms, next_log_ms; /* Redis is left alone until then */
+    char channel_name[144];
+    const char *space;
+    uint64_t max_value;
+};
+
+/* ---- asking Redis ---- */
+static struct sl_str key_of(const struct results *results, const uint8_t id[16], char out[KEY_MAX])
+{
+    char text[37];
+    job_id_format(id, text);
+    int size = snprintf(out, KEY_MAX, "%s:job:%s", results->space, text);
+    return (struct sl_str){out, (size_t)size};
+}
+
+static bool ask(struct results *results, const struct sl_str *words, size_t count, struct redis_answer *answer)
+{
+    *answer = (struct redis_answer){0};
+    if (loop_now_ms() < results->rest_until_ms)
+        return false;
+    enum redis_result result = redis_command(results->redis, words, count, answer);
+    if (result == REDIS_ANSWERED && answer->type != REDIS_FAILURE)
+        return true;
+    if (result != REDIS_CANCELLED && loop_minutely(&results->next_log_ms))
+        log_warn("jobs", "results of jobs do not reach other nodes: Redis does not answer as it should",
+                 LOG_SLSTR("answer", sl_buf_view(&answer->text)));
+    if (result == REDIS_TIMED_OUT || result == REDIS_UNREACHABLE)
+        results->rest_until_ms = loop_now_ms() + REST_MS;
+    sl_buf_free(&answer->text);
+    return false;
+}
+
+static bool set(struct results *results, const uint8_t id[16], struct sl_str value, struct sl_str seconds)
+{
+    char key[KEY_MAX];
+    struct redis_answer answer;
+    struct sl_str words[] = {SL_STR("SET"), key_of(results, id, key), value, SL_STR("EX"), seconds};
+    bool done = ask(results, words, 5, &answer);
+    sl_buf_free(&answer.text);
+    return done;
+}
+
+static bool set_place(struct results *results, const uint8_t id[16], char what, struct sl_str seconds)
+{
+    char text[16];
+    int size = snprintf(text, sizeof text, "%c%u", what, results->service->node);
+    return set(results, id, (struct sl_str){text, (size_t)size}, seconds);
+}
+
+/* ---- telling ---- */
+void results_announce(struct job *job)
+{
+    struct results *results = job->service->results;
+    if (results && !job->announced)
+        job->announced = set_place(results, job->id, 'P', SL_STR(MARKER_S));
+}
+
+static void renew_all(struct results *results)
+{
+    struct service *service = results->service;
+    struct sl_buf ids = {0};
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&service->jobs, e));) {
+        const struct job *job = e->value;
+        if (job->announced && job->outcome == JOB_RUNNING)
+            sl_buf_add(&ids, job->id, sizeof job->id);
+    }
+    for (size_t at = 0; at + 16 <= ids.size; at += 16) {
+        const struct job *job = sl_map_get(&service->jobs, (struct sl_str){(const char *)ids.data + at, 16});
+        if (job && job->outcome == JOB_RUNNING && !set_place(results, job->id, 'P', SL_STR(MARKER_S)))
+            break;
+    }
+    sl_buf_free(&ids);
+}
+
+static void renew_fiber(void *arg)
+{
+    while (fiber_sleep(RENEW_MS))
+        renew_all(arg);
+}
+
+struct publication { /* malloc */
+    struct results *results;
+    uint8_t id[16];
+    struct content *content; /* held; NULL: there is no result */
+    uint64_t ttl_s;
+    struct sl_bytes bytes;
+    struct sl_buf frame; /* 'R' and the frame */
+};
+
+static void compress_result(void *arg)
+{
+    struct publication *p = arg;
+    size_t bound = ZSTD_compressBound(p->bytes.size);
+    sl_buf_u8(&p->frame, 'R');
+    if (!sl_buf_reserve(&p->frame, bound))
+        return;
+    size_t size = ZSTD_compress(p->frame.data + 1, bound, p->bytes.data, p->bytes.size, 1);
+    if (ZSTD_isError(size))
+        p->frame.failed = true;
+    else
+        p->frame.size += size;
+}
+
+/* Compresses the result, unless it lies in a file: then it is of those that are too many already. */
+static bool pack_result(struct publication *p)
+{
+    struct sl_error error;
+    if (content_size(p->content) > p->results->max_value * 16)
+        return false;
+    p->bytes = content_pin(p->content);
+    bool packed = p->bytes.data && pool_run(POOL_COMPRESS, compress_result, p, &error) == SL_OK;
+    if (p->bytes.data)
+        content_unpin(p->content);
+    return packed && !p->frame.failed && p->frame.size <= p->results->max_value;
+}
+
+static void tell_end(struct publication *p)
+{
+    struct results *results = p->results;
+    char key[KEY_MAX], seconds[24], id[37];
+    struct redis_answer answer;
+    struct sl_str gone[] = {SL_STR("DEL"), key_of(results, p->id, key)};
+    struct sl_str ttl = {seconds, (size_t)snprintf(seconds, sizeof seconds, "%llu", (unsigned long long)p->ttl_s)};
+    if (!p->content)
+        ask(results, gone, 2, &answer);
+    else if (pack_result(p))
+        set(results, p->id, sl_buf_view(&p->frame), ttl);
+    else
+        set_place(results, p->id, 'L', ttl);
+    if (!p->content)
+        sl_buf_free(&answer.text);
+    job_id_format(p->id, id);
+    struct sl_str told[] = {SL_STR("PUBLISH"), sl_str(results->channel_name), sl_str(id)};
+    ask(results, told, 3, &answer);
+    sl_buf_free(&answer.text);
+}
+
+static void publish_fiber(void *arg)
+{
+    struct publication *p = arg;
+    tell_end(p);
+    content_release(p->content);
+    sl_buf_free(&p->frame);
+    free(p);
+}
+
+void results_publish(struct job *job)
+{
+    struct results *results = job->service->results;
+    struct publication *p = results && job->announced ? calloc(1, sizeof *p) : NULL;
+    if (!p)
+        return;
+    bool kept = job->result && job->outcome != JOB_INTERNAL_ERROR && job->outcome != JOB_BUSY;
+    p->results = results;
+    memcpy(p->id, job->id, sizeof p->id);
+    p->content = kept ? content_hold(job->result) : NULL;
+    p->ttl_s = DURATION_MS(job->service->config->result_ttl_ns) / 1000 + 1;
+    if (fiber_start_inner(&results->publishing, publish_fiber, p))
+        return;
+    content_release(p->content);
+    free(p);
+}
+
+/* ---- asking for those of others ---- */
+static void on_ended(void *arg, struct sl_str message)
+{
+    struct results *results = arg;
+    uint8_t id[16];
+    if (!job_id_parse(message, id))
+        return;
+    for (struct listener *l = results->listeners; l; l = l->next)
+        if (memcmp(l->id, id, sizeof id) == 0) {
+            l->ended = true;
+            fiber_wake_all(&l->waiting);
+        }
+}
+
+static void listener_join(struct results *results, struct listener *l)
+{
+    l->next = results->listeners;
+    if (l->next)
+        l->next->previous = l;
+    results->listeners = l;
+}
+
+static void listener_leave(struct results *results, struct listener *l)
+{
+    *(l->previous ? &l->previous->next : &results->listeners) = l->next;
+    if (l->next)
+        l->next->previous = l->previous;
+}
+
+struct unpacking {
+    struct sl_str frame;
+    struct sl_buf text;
+};
+
+static void decompress_result(void *arg)
+{
+    struct unpacking *u = arg;
+    unsigned long long size = ZSTD_getFrameContentSize(u->frame.data, u->frame.size);
+    if (size > RESULT_MAX || !sl_buf_reserve(&u->text, (size_t)size)) {
+        u->text.failed = true;
+        return;
+    }
+    size_t done = ZSTD_decompress(u->text.data, (size_t)size, u->frame.data, u->frame.size);
+    if (ZSTD_isError(done))
+        u->text.failed = true;
+    else
+        u->text.size = done;
+}
+
+static bool reply_frame(struct http_exchange *x, struct sl_str frame)
+{
+    struct unpacking u = {.frame = frame};
+    struct sl_error error;
+    if (pool_run(POOL_COMPRESS, decompress_result, &u, &error) == SL_OK && !u.text.failed) {
+        metric_add(METRIC_POLLS, 1, "done", NULL, NULL);
+        http_reply_json(x, 200, &u.text);
+        return true;
+    }
+    sl_buf_free(&u.text);
+    return false;
+}
+
+enum known { KNOWN_NOT, KNOWN_RUNNING, KNOWN_ANSWERED };
+
+static enum known look(struct results *results, struct http_exchange *x, const uint8_t id[16])
+{
+    char key[KEY_MAX];
+    struct redis_answer answer;
+    struct sl_str words[] = {SL_STR("GET"), key_of(results, id, key)};
+    enum known known = KNOWN_NOT;
+    if (!ask(results, words, 2, &answer))
+        return KNOWN_NOT;
+    struct sl_str value = sl_buf_view(&answer.text);
+    if (answer.type == REDIS_TEXT && value.size && value.data[0] == 'P')
+        known = KNOWN_RUNNING;
+    else if (answer.type == REDIS_TEXT && value.size && value.data[0] == 'R')
+        known = reply_frame(x, (struct sl_str){value.data + 1, value.size - 1}) ? KNOWN_ANSWERED : KNOWN_NOT;
+    sl_buf_free(&answer.text);
+    return known;
+}
+
+/* True when it is over; false: time is up. */
+static bool await_end(struct listener *l, uint64_t end_ms)
+{
+    uint64_t now = loop_now_ms();
+    if (now >= end_ms || fiber_cancelled())
+        return false;
+    if (!l->ended)
+        fiber_wait_on(&l->waiting, end_ms - now < REREAD_MS ? end_ms - now : REREAD_MS);
+    return !fiber_cancelled();
+}
+
+bool results_poll(struct http_exchange *x, const uint8_t id[16], const struct api_query *query)
+{
+    const struct service *service = x->service;
+    struct results *results = service->results;
+    uint64_t now = loop_now_ms(), end;
+    unsigned owner = (unsigned)id[0] << 8 | id[1];
+    if (!results || owner == service->node)
+        return false;
+    if (__builtin_add_overflow(now, job_patience_ms(query), &end))
+        end = UINT64_MAX;
+    struct listener listener = {0};
+    memcpy(listener.id, id, sizeof listener.id);
+    listener_join(results, &listener);
+    enum known known;
+    do {
+        listener.ended = false;
+        known = look(results, x, id);
+    } while (known == KNOWN_RUNNING && !service->stopping && await_end(&listener, end));
+    listener_leave(results, &listener);
+    if (known == KNOWN_RUNNING) {
+        metric_add(METRIC_POLLS, 1, "pending", NULL, NULL);
+        job_reply_pending(x, id);
+    }
+    return known != KNOWN_NOT;
+}
+
+/* ---- life ---- */
+struct results *results_open(struct service *service)
+{
+    const struct config_shared *shared = &service->config->shared;
+    struct redis_options options;
+    struct sl_error error = {0};
+    if (service->config->cluster.results != CLUSTER_REDIS || !shared->redis_url)
+        return NULL;
+    struct sl_str password = secret_open(shared->redis_password);
+    struct results *results = calloc(1, sizeof *results);
+    if (!results || redis_url_parse(shared->redis_url, &options, &error) != SL_OK ||
+        password.size >= sizeof options.password) {
+        free(results);
+        return NULL;
+    }
+    if (password.size)
+        memcpy(options.password, password.data, password.size + 1);
+    options.timeout_ms = TIMEOUT_MS;
+    results->service = service;
+    results->space = shared->redis_namespace;
+    results->max_value = shared->redis_max_value_size;
+    snprintf(results->channel_name, sizeof results->channel_name, "%s:jobs", results->space);
+    fiber_group_init(&results->group, NULL);
+    fiber_group_init(&results->publishing, NULL);
+    results->redis = redis_open(&options, &results->group);
+    results->channel = redis_open(&options, &results->group);
+    if (!results->redis || !results->channel ||
+        !redis_listen(results->channel, results->channel_name, on_ended, results) ||
+        !fiber_start(&results->group, renew_fiber, results))
+        log_error("jobs", "no memory for the results of jobs in Redis");
+    return results;
+}
+
+void results_close(struct results *results)
+{
+    if (!results)
+        return;
+    fiber_group_wait(&results->publishing);
+    for (struct listener *l = results->listeners; l; l = l->next)
+        fiber_wake_all(&l->waiting);
+    while (results->listeners) /* the service is stopping: they answer */
+        fiber_sleep(1);
+    fiber_group_cancel(&results->group);
+    fiber_group_wait(&results->group);
+    redis_close(results->redis);
+    redis_close(results->channel);
+    free(results);
+}
