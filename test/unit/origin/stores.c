@@ -324,7 +324,7 @@ static void local_files_of_pointers(void **state)
 {
     static const struct sl_str roots[] = {SL_STR("/srv/one/"), SL_STR("/srv/two")};
     static const struct text_pair shares[] = {{SL_STR("\\\\host\\share"), SL_STR("/srv/two")},
-                                                {SL_STR("//other/s/"), SL_STR("/elsewhere")}};
+                                              {SL_STR("//other/s/"), SL_STR("/elsewhere")}};
     static const struct {
         const char *path, *root, *relative; /* root NULL = refused */
     } rows[] = {
