@@ -145,6 +145,18 @@ static void check_shared_cache(const struct config *config, const struct value *
         value_problem(problems, at, false, "shared_cache", "needs one of gcs, s3, filesystem and redis");
 }
 
+/* What all processes can listen on at once. */
+static void check_processes(const struct config *config, const struct value *root, struct value_problems *problems)
+{
+    for (size_t i = 0; config->http.processes > 1 && i < config->bind_count; i++) {
+        struct sl_str address = sl_str(config->bind[i]);
+        if (sl_str_starts(address, SL_STR("unix:")) || sl_str_equal(address, SL_STR("systemd")) ||
+            sl_str_ends(address, SL_STR(":0")))
+            value_problem(problems, config_find(root, "bind"), false, "bind",
+                          "several processes (http.processes) can listen on IP addresses and ports alone");
+    }
+}
+
 static void check_results(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     if (config->cluster.results == CLUSTER_REDIS && !config->shared.redis_url)
@@ -180,6 +192,7 @@ void config_check_rules(const struct config *config, const struct value *root, s
     struct sl_map ids = {0};
     check_deny_list(config, root, problems);
     check_shared_cache(config, root, problems);
+    check_processes(config, root, problems);
     check_results(config, root, problems);
     check_peers(root, problems);
     for (size_t i = 0; sources && sources->type == VALUE_LIST && i < sources->count && !config_enough(problems); i++) {

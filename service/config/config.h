@@ -137,6 +137,8 @@ struct config {
         const char **trusted_proxies;
         size_t trusted_proxy_count;
         bool server_header;
+        bool reuseport;     /* other processes may listen on the same addresses */
+        unsigned processes; /* that serve */
     } http;
     uint64_t shutdown_delay_ns, shutdown_timeout_ns;
 
@@ -208,6 +210,11 @@ struct config {
         struct access_key *keys;
         size_t key_count;
     } auth;
+
+    struct {
+        const char *directory; /* of the sockets by which several processes ask each other; NULL: there is one */
+        size_t index;          /* of this one */
+    } process;                 /* not read from the file */
 
     int cache_profile;               /* whose life times are the defaults: reference, documented, saas */
     const struct value *source_list; /* the sources as written, references put in; NULL = none */

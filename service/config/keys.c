@@ -283,6 +283,8 @@ const struct key config_keys[] = {
     {"http.keepalive_requests", KEY_UNSIGNED, AT(http.keepalive_requests), .value = 10000, .min = 1},
     {"http.allowed_hosts", KEY_STRINGS, LIST(http.allowed_hosts, http.allowed_host_count)},
     {"http.trusted_proxies", KEY_STRINGS, LIST(http.trusted_proxies, http.trusted_proxy_count), .check = text_is_proxy},
+    {"http.reuseport", KEY_BOOL, AT(http.reuseport)},
+    {"http.processes", KEY_UNSIGNED, AT(http.processes), .value = 1, .min = 1, .max = 256},
     {"http.server_header", KEY_BOOL, AT(http.server_header), .value = true},
     {"symbfile.path_prefix", KEY_STRING, AT(symbfile.path_prefix), .text = "", .check = text_is_path_prefix},
     {"symbfile.prefer", KEY_ENUM, AT(symbfile.prefer), .words = prefer_words},
@@ -366,7 +368,7 @@ static const struct group {
      "s3 gcs filesystem public_url extra serve disallowed_snippets scan_contents max_upload_size max_members "
      "max_unpacked_size workers compress_extensions mime_overrides download_extensions allowed_download_domains "
      "allow_any_domain v2_max_files try_retention serve_native"},
-    {"http", KEY_FREE, NOT_YET, "unix_group reuseport file_max_age cors"},
+    {"http", KEY_FREE, NOT_YET, "unix_group file_max_age cors"},
     {"http.cors", KEY_FREE, NULL, "mozilla_origins origins"},
     {"auth", KEY_FREE, NULL, "keys"}, /* read by access.c */
     {"page", KEY_FREE, NULL, "enabled"},

@@ -33,7 +33,7 @@ static unsigned quota_cores(void)
     return fields == 2 && period > 0 ? (unsigned)((quota + period - 1) / period) : 0;
 }
 
-static unsigned usable_cores(void)
+unsigned loop_cores(void)
 {
     cpu_set_t set;
     unsigned cores = sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 2;
@@ -55,7 +55,7 @@ static void on_lag_timer(uv_timer_t *timer)
 
 void loop_init(unsigned pool_threads)
 {
-    pool_threads_now = pool_threads ? pool_threads : usable_cores();
+    pool_threads_now = pool_threads ? pool_threads : loop_cores();
     char number[16];
     snprintf(number, sizeof number, "%u", pool_threads_now);
     setenv("UV_THREADPOOL_SIZE", number, 1);

@@ -11,6 +11,7 @@
  * makes the loop. Once, before anything else of core. */
 void loop_init(unsigned pool_threads);
 uv_loop_t *loop_get(void);
+unsigned loop_cores(void); /* that this process may use, at least 2 */
 unsigned loop_pool_threads(void);
 
 /* How many connections a server takes by default: at most 10000, and half of the descriptors that are left beside 512 for

@@ -114,6 +114,8 @@ struct http_options {
     const char *const *trusted_proxies;
     size_t trusted_proxy_count;
     bool server_header;
+    bool reuseport;         /* other processes may listen on the same addresses (socket(7), SO_REUSEPORT) */
+    const char *neighbours; /* path of a Unix socket for the other processes of the service; NULL = none */
     enum { HTTP_ACCESS_ALL, HTTP_ACCESS_ERRORS, HTTP_ACCESS_OFF } access;
 };
 

@@ -64,6 +64,11 @@ static int bind_socket(struct listener *listener, const void *address, size_t si
         return errno;
     if (generic->sa_family != AF_UNIX)
         tune(listener->fd);
+    if (generic->sa_family != AF_UNIX && listener->server->options.reuseport) {
+        static const int on = 1;
+        if (setsockopt(listener->fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) != 0)
+            return errno;
+    }
     return bind(listener->fd, generic, (socklen_t)size) == 0 ? 0 : errno;
 }
 

@@ -386,6 +386,16 @@ static enum sl_code set_proxies(struct http_server *server, struct sl_error *err
     return SL_OK;
 }
 
+/* The other processes of the service ask here. */
+static enum sl_code listen_to_neighbours(struct http_server *server, struct sl_error *error)
+{
+    char address[128];
+    if (!server->options.neighbours)
+        return SL_OK;
+    snprintf(address, sizeof address, "unix:%s", server->options.neighbours);
+    return listen_on(server, address, error);
+}
+
 enum sl_code http_server_start(const struct http_options *options, struct http_server **out, struct sl_error *error)
 {
     struct http_server *server = calloc(1, sizeof *server);
@@ -407,6 +417,8 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
         set_timeouts(server);
     for (size_t i = 0; code == SL_OK && i < options->bind_count; i++)
         code = listen_on(server, options->bind[i], error);
+    if (code == SL_OK)
+        code = listen_to_neighbours(server, error);
     if (code) {
         server->failed = true;
         close_handles(server);
@@ -423,6 +435,7 @@ void http_server_configure(struct http_server *server, const struct http_options
     server->options = *options;
     server->options.bind = before.bind;
     server->options.bind_count = before.bind_count;
+    server->options.neighbours = before.neighbours;
     server->options.families = before.families;
     server->options.service = before.service;
     server->options.authorize = before.authorize;

@@ -7,13 +7,12 @@
 #include "api/impl.h"
 #include "core/log.h"
 #include "core/metrics.h"
-#include "fetch/fetch.h"
 
-#define FORWARDED "X-Symloom-Forwarded"
-#define GRACE_NS  UINT64_C(5000000000) /* beyond what the client waits */
+#define GRACE_NS UINT64_C(5000000000) /* beyond what the client waits */
 enum { RESULT_MAX = 1 << 30 };
 
-uint16_t node_own(const struct config *config)
+/* Of the first process. */
+static uint16_t node_first(const struct config *config)
 {
     char name[256] = "";
     uint8_t digest[SHA256_DIGEST_LENGTH];
@@ -22,6 +21,25 @@ uint16_t node_own(const struct config *config)
     gethostname(name, sizeof name - 1);
     SHA256((const uint8_t *)name, strlen(name), digest);
     return (uint16_t)(digest[0] << 8 | digest[1]);
+}
+
+uint16_t node_own(const struct config *config)
+{
+    return (uint16_t)(node_first(config) + config->process.index);
+}
+
+const char *node_socket(const struct config *config, struct sl_arena *arena, size_t index)
+{
+    char path[128];
+    if (!config->process.directory || index >= config->http.processes || index == config->process.index)
+        return NULL;
+    int size = snprintf(path, sizeof path, "%s/%zu", config->process.directory, index);
+    return sl_arena_strndup(arena, path, (size_t)size);
+}
+
+bool node_is_forwarded(const struct http_exchange *x)
+{
+    return http_header(x, "x-symloom-forwarded").data != NULL;
 }
 
 /* The owner's URL, without a slash at its end; NULL = not known. */
@@ -56,11 +74,11 @@ static const char *job_url(struct http_exchange *x, const char *base, const uint
 }
 
 /* What the client proved itself with is proved to the owner. */
-static size_t relay_headers(const struct http_exchange *x, struct fetch_header headers[4])
+size_t node_headers(const struct http_exchange *x, struct fetch_header headers[NODE_HEADERS_MOST])
 {
     static const char *const proofs[] = {"authorization", "x-api-key"};
     size_t count = 0;
-    headers[count++] = (struct fetch_header){SL_STR(FORWARDED), secret_of(SL_STR("1"))};
+    headers[count++] = (struct fetch_header){SL_STR(NODE_FORWARDED), secret_of(SL_STR("1"))};
     for (size_t i = 0; i < sizeof proofs / sizeof *proofs; i++) {
         struct sl_str value = http_header(x, proofs[i]);
         if (value.size)
@@ -85,18 +103,23 @@ bool node_relay(struct http_exchange *x, const uint8_t id[16], const struct api_
 {
     const struct config *config = ((const struct service *)x->service)->config;
     unsigned owner = (unsigned)id[0] << 8 | id[1];
-    if (owner == ((const struct service *)x->service)->node || http_header(x, "x-symloom-forwarded").data)
+    if (owner == ((const struct service *)x->service)->node || node_is_forwarded(x))
         return false;
-    const char *base = peer_url(config, &x->arena, owner), *url = base ? job_url(x, base, id, query) : NULL;
+    const char *socket = node_socket(config, &x->arena, (uint16_t)(owner - node_first(config)));
+    const char *base = socket ? "http://localhost" : peer_url(config, &x->arena, owner);
+    const char *url = base ? job_url(x, base, id, query) : NULL;
     if (!url)
         return false;
-    struct fetch_header headers[4];
-    struct fetch_relay relay = {
-        .url = url, .headers = headers, .timeout_ns = relay_timeout_ns(config, query), .max_size = RESULT_MAX};
+    struct fetch_header headers[NODE_HEADERS_MOST];
+    struct fetch_relay relay = {.url = url,
+                                .socket = socket,
+                                .headers = headers,
+                                .timeout_ns = relay_timeout_ns(config, query),
+                                .max_size = RESULT_MAX};
     struct sl_buf body = {0};
     struct sl_error error = {0};
     int status = 0;
-    relay.header_count = relay_headers(x, headers);
+    relay.header_count = node_headers(x, headers);
     enum sl_code code = fetch_relay(&relay, &status, &body, &error);
     if (code != SL_OK && code != SL_CANCELLED)
         log_warn("jobs", "the node of a job cannot be asked", LOG_U64("node", owner), LOG_ERR(&error));

@@ -3,11 +3,24 @@
 #pragma once
 
 #include "api/api.h"
+#include "fetch/fetch.h"
 
 struct api_query;
 
-/* The node of this process: cluster.node_id; else the first 16 bits of the SHA-256 of the host's name. */
+/* The node of this process: cluster.node_id, else the first 16 bits of the SHA-256 of the host's name; and its index among the
+ * processes of the service. */
 uint16_t node_own(const struct config *config);
+
+/* The path of the socket of a process of this service; NULL when it is this one, or out of memory. */
+const char *node_socket(const struct config *config, struct sl_arena *arena, size_t index);
+
+/* The header that tells a neighbour's question from a client's. */
+#define NODE_FORWARDED "X-Symloom-Forwarded"
+bool node_is_forwarded(const struct http_exchange *x);
+
+/* Those headers of a client's request that its neighbours need; returns how many. */
+enum { NODE_HEADERS_MOST = 4 };
+size_t node_headers(const struct http_exchange *x, struct fetch_header headers[NODE_HEADERS_MOST]);
 
 /* Asks the owner of the job, if that is another node that is known, and answers as it did; an owner that cannot be reached, or
  * knows no such job, is a bare 404. False: nobody is to be asked. */

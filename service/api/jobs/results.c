@@ -43,7 +43,7 @@ static struct sl_str key_of(const struct results *results, const uint8_t id[16],
     return (struct sl_str){out, (size_t)size};
 }
 
-static bool ask(struct results *results, const struct sl_str *words, size_t count, struct redis_answer *answer)
+static bool results_ask(struct results *results, const struct sl_str *words, size_t count, struct redis_answer *answer)
 {
     *answer = (struct redis_answer){0};
     if (loop_now_ms() < results->rest_until_ms)
@@ -65,7 +65,7 @@ static bool set(struct results *results, const uint8_t id[16], struct sl_str val
     char key[KEY_MAX];
     struct redis_answer answer;
     struct sl_str words[] = {SL_STR("SET"), key_of(results, id, key), value, SL_STR("EX"), seconds};
-    bool done = ask(results, words, 5, &answer);
+    bool done = results_ask(results, words, 5, &answer);
     sl_buf_free(&answer.text);
     return done;
 }
@@ -152,7 +152,7 @@ static void tell_end(struct publication *p)
     struct sl_str gone[] = {SL_STR("DEL"), key_of(results, p->id, key)};
     struct sl_str ttl = {seconds, (size_t)snprintf(seconds, sizeof seconds, "%llu", (unsigned long long)p->ttl_s)};
     if (!p->content)
-        ask(results, gone, 2, &answer);
+        results_ask(results, gone, 2, &answer);
     else if (pack_result(p))
         set(results, p->id, sl_buf_view(&p->frame), ttl);
     else
@@ -161,7 +161,7 @@ static void tell_end(struct publication *p)
         sl_buf_free(&answer.text);
     job_id_format(p->id, id);
     struct sl_str told[] = {SL_STR("PUBLISH"), sl_str(results->channel_name), sl_str(id)};
-    ask(results, told, 3, &answer);
+    results_ask(results, told, 3, &answer);
     sl_buf_free(&answer.text);
 }
 
@@ -255,13 +255,13 @@ static bool reply_frame(struct http_exchange *x, struct sl_str frame)
 
 enum known { KNOWN_NOT, KNOWN_RUNNING, KNOWN_ANSWERED };
 
-static enum known look(struct results *results, struct http_exchange *x, const uint8_t id[16])
+static enum known results_look(struct results *results, struct http_exchange *x, const uint8_t id[16])
 {
     char key[KEY_MAX];
     struct redis_answer answer;
     struct sl_str words[] = {SL_STR("GET"), key_of(results, id, key)};
     enum known known = KNOWN_NOT;
-    if (!ask(results, words, 2, &answer))
+    if (!results_ask(results, words, 2, &answer))
         return KNOWN_NOT;
     struct sl_str value = sl_buf_view(&answer.text);
     if (answer.type == REDIS_TEXT && value.size && value.data[0] == 'P')
@@ -299,7 +299,7 @@ bool results_poll(struct http_exchange *x, const uint8_t id[16], const struct ap
     enum known known;
     do {
         listener.ended = false;
-        known = look(results, x, id);
+        known = results_look(results, x, id);
     } while (known == KNOWN_RUNNING && !service->stopping && await_end(&listener, end));
     listener_leave(results, &listener);
     if (known == KNOWN_RUNNING) {

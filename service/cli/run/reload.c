@@ -7,6 +7,7 @@
 
 #include "cache/cache.h"
 #include "cli/run/notify.h"
+#include "cli/run/processes.h"
 #include "cli/server.h"
 #include "core/log.h"
 #include "core/loop.h"
@@ -15,7 +16,8 @@
 #include "kinds/kinds.h"
 
 /* What is bound, opened or connected at start. */
-static const char *const fixed[] = {"bind", "cache_dir", "symbfile.store_dir", "shared_cache.", "cluster."};
+static const char *const fixed[] = {"bind",     "cache_dir",      "symbfile.store_dir", "shared_cache.",
+                                    "cluster.", "http.processes", "http.reuseport"};
 enum { KEYS_MAX = 32 };
 
 static void keep_fixed(const struct config *before, struct config *fresh)
@@ -32,6 +34,9 @@ static void keep_fixed(const struct config *before, struct config *fresh)
     fresh->symbfile.store_dir = before->symbfile.store_dir;
     fresh->shared = before->shared;
     fresh->cluster = before->cluster;
+    fresh->http.processes = before->http.processes;
+    fresh->http.reuseport = before->http.reuseport;
+    fresh->process = before->process;
 }
 
 static void log_lines(struct sl_str lines, bool failed)
@@ -64,6 +69,7 @@ struct config *reload_config(const struct options *options, const struct config 
     metric_set(METRIC_RELOAD_SUCCESSFUL, ok ? 1 : 0, NULL, NULL, NULL);
     if (ok) {
         keep_fixed(before, fresh);
+        process_share(fresh);
         server_log(options, fresh, server_verbosity(options));
         pool_set_limit(fresh->pool_max_queued);
         fiber_set_limit(fresh->max_fibers);

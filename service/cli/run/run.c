@@ -1,6 +1,7 @@
 /* `symloom run`: the service, from start to drained end. */
 #include "cli/cli.h"
 #include "cli/run/notify.h"
+#include "cli/run/processes.h"
 #include "cli/run/reload.h"
 #include "cli/server.h"
 
@@ -48,7 +49,8 @@ struct run {
     struct fiber_group cleaning;
     bool stopping;
     struct sl_error error;
-    const char *failed; /* what could not be started */
+    const char *failed;   /* what could not be started */
+    char neighbours[128]; /* the socket by which other processes of the service ask this one; empty = none */
 };
 
 /* ---- the process ---- */
@@ -69,9 +71,8 @@ static void set_limits(void)
 
 static void fill_http_options(const struct run *run, struct http_options *o);
 
-static bool reload(void *arg, struct sl_buf *problems)
+static bool reload_here(struct run *run, struct sl_buf *problems)
 {
-    struct run *run = arg;
     struct http_options options;
     struct config *before = run->config;
     struct config *fresh = reload_config(run->options, before, problems);
@@ -88,6 +89,15 @@ static bool reload(void *arg, struct sl_buf *problems)
     fiber_wake_all(&run->configured);
     config_release(before);
     return true;
+}
+
+/* Asked by a client: the other processes of the service follow. */
+static bool reload(void *arg, struct sl_buf *problems)
+{
+    bool done = reload_here(arg, problems);
+    if (done)
+        processes_tell_reload();
+    return done;
 }
 
 /* ---- signals ---- */
@@ -120,7 +130,7 @@ static void hang_up(struct run *run)
 {
     struct sl_buf problems = {0};
     if (!run->stopping)
-        reload(run, &problems);
+        reload_here(run, &problems);
     sl_buf_free(&problems);
 }
 
@@ -175,6 +185,8 @@ static void fill_http_options(const struct run *run, struct http_options *o)
     o->trusted_proxies = config->http.trusted_proxies;
     o->trusted_proxy_count = config->http.trusted_proxy_count;
     o->server_header = config->http.server_header;
+    o->reuseport = config->http.reuseport || config->process.directory;
+    o->neighbours = run->neighbours[0] ? run->neighbours : NULL;
     o->access = config->access_log;
 }
 
@@ -264,7 +276,7 @@ static void clean_now(const struct config *config)
 
 static bool wants_cleaning(const struct config *config)
 {
-    return config->enable_cache_cleanup && config->cache_dir;
+    return config->enable_cache_cleanup && config->cache_dir && config->process.index == 0;
 }
 
 /* First at once, then again and again; another configuration begins anew. */
@@ -318,7 +330,8 @@ static void serve(void *arg)
     show_life(run);
     fiber_group_init(&run->cleaning, NULL);
     fiber_start(&run->cleaning, clean_repeatedly, run);
-    fiber_start(&run->cleaning, kinds_sweep_symbfiles, NULL);
+    if (run->config->process.index == 0) /* one process cleans for all */
+        fiber_start(&run->cleaning, kinds_sweep_symbfiles, NULL);
     fiber_start(&run->cleaning, memory_trim_repeatedly, NULL);
     while (!run->stopping)
         fiber_wait_on(&run->signalled, UINT64_MAX);
@@ -333,9 +346,11 @@ static int start(struct config *config, const struct options *options)
     static struct run run;
     run.config = config;
     run.options = options;
+    if (config->process.directory)
+        snprintf(run.neighbours, sizeof run.neighbours, "%s/%zu", config->process.directory, config->process.index);
     if (!take_signals(&run))
         return server_failed("failed to start the server", run.error.message);
-    loop_init(0);
+    loop_init(process_threads(config));
     log_start();
     set_limits();
     pool_set_limit(config->pool_max_queued);
@@ -378,7 +393,9 @@ static int load_and_start(const struct options *o)
         config->shutdown_timeout_ns = ns;
     if (status == 0)
         status = server_log(o, config, server_verbosity(o));
-    if (status == 0)
+    if (status == 0 && config->http.processes > 1)
+        status = processes_run(config, o, start);
+    else if (status == 0)
         status = start(config, o);
     config_release(config);
     return status;

@@ -398,7 +398,6 @@ static void keys_without_effect_are_warnings(void **state)
         "downloads\n"
         "config.yml:4:1: warning: server_config: has no effect yet\n"
         "config.yml:5:1: warning: metrics: has no effect yet\n"
-        "config.yml:6:20: warning: http.reuseport: has no effect yet\n"
         "config.yml:7:1: warning: bind_https: has no effect yet\n"
         "config.yml:8:11: warning: cluster.nodeid: unknown key, did you mean node_id?\n"
         "config.yml:9:18: warning: caches.index.max_lazy_recomputations: has no effect: indexes count as "

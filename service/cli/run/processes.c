@@ -1,0 +1,362 @@
+#include "cli/run/processes.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/run/notify.h"
+#include "cli/server.h"
+#include "core/log.h"
+#include "core/loop.h"
+
+enum { YOUNG_MS = 5000, FAILURES_MOST = 5, AGAIN_MS = 200 };
+#define RELOADED "X_SYMLOOM_RELOADED=1"
+
+struct child {
+    pid_t pid; /* 0: not there */
+    uint64_t started_ms, due_ms;
+    unsigned failures; /* in a row, soon after the start */
+    bool ready, alive; /* said so, since the service manager was told */
+};
+
+static struct parent {
+    struct config *config;
+    const struct options *options;
+    int (*serve)(struct config *config, const struct options *options);
+    struct child *children;
+    size_t count;
+    int signals, ear; /* signalfd(2); where children say what else they would tell the service manager */
+    char manager[108], ear_path[108];
+    int status;
+    bool stopping, ready;
+} parent;
+
+static bool is_child;
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* ---- what there is before any child ---- */
+static bool block_signals(void)
+{
+    static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        sigaddset(&set, taken[i]);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    parent.signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    return parent.signals >= 0;
+}
+
+/* A socket of an abstract name (unix(7)), which children take for the service manager's. */
+static bool open_ear(void)
+{
+    static const int on = 1;
+    const char *manager = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    uint64_t random = 0;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return false;
+    snprintf(parent.manager, sizeof parent.manager, "%s", manager ? manager : "");
+    int size = snprintf(parent.ear_path, sizeof parent.ear_path, "@symloom-%d-%016llx", (int)getpid(),
+                        (unsigned long long)random);
+    memcpy(address.sun_path, parent.ear_path, (size_t)size);
+    address.sun_path[0] = '\0';
+    parent.ear = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    return parent.ear >= 0 && setsockopt(parent.ear, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0 &&
+           bind(parent.ear, (struct sockaddr *)&address,
+                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + (size_t)size)) == 0;
+}
+
+/* ---- a child ---- */
+static int serve_child(size_t index)
+{
+    struct config *config = parent.config;
+    sigset_t none;
+    sigemptyset(&none);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    signal(SIGCHLD, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    close(parent.signals);
+    close(parent.ear);
+    setenv("NOTIFY_SOCKET", parent.ear_path, 1);
+    unsetenv("WATCHDOG_PID"); /* it names the parent */
+    is_child = true;
+    config->process.index = index;
+    process_share(config);
+    return parent.serve(config, parent.options);
+}
+
+static void start_child(struct child *child)
+{
+    child->started_ms = now_ms();
+    child->ready = child->alive = false;
+    child->pid = fork();
+    if (child->pid == 0)
+        exit(serve_child((size_t)(child - parent.children)));
+    if (child->pid < 0) {
+        log_error("run", "no process can be started", LOG_STR("error", strerror(errno)));
+        child->pid = 0;
+        child->due_ms = child->started_ms + AGAIN_MS;
+    }
+}
+
+static void tell_all(int number)
+{
+    for (size_t i = 0; i < parent.count; i++)
+        if (parent.children[i].pid)
+            kill(parent.children[i].pid, number);
+}
+
+static void end_all(int number)
+{
+    if (parent.stopping)
+        number = SIGKILL;
+    parent.stopping = true;
+    tell_all(number);
+}
+
+static void log_death(const struct child *child, int status)
+{
+    if (WIFSIGNALED(status))
+        log_error("run", "a process has died", LOG_I64("pid", child->pid),
+                  LOG_STR("signal", strsignal(WTERMSIG(status))));
+    else
+        log_error("run", "a process has ended", LOG_I64("pid", child->pid), LOG_I64("status", WEXITSTATUS(status)));
+}
+
+/* One that never came up, and one that cannot stay up, end the whole: the service manager knows what to do then. */
+static void child_ended(struct child *child, int status)
+{
+    bool young = now_ms() - child->started_ms < YOUNG_MS, never = !child->ready && !parent.ready;
+    if (parent.stopping) {
+        if (status && !parent.status)
+            parent.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        child->pid = 0;
+        return;
+    }
+    log_death(child, status);
+    child->failures = young ? child->failures + 1 : 0;
+    child->pid = 0;
+    child->due_ms = now_ms() + (young ? AGAIN_MS << child->failures : 0);
+    if (!never && child->failures < FAILURES_MOST)
+        return;
+    log_error("run", "the service ends: a process does not stay up");
+    parent.status = WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
+    end_all(SIGTERM);
+}
+
+static void reap(void)
+{
+    int status;
+    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
+        for (size_t i = 0; i < parent.count; i++)
+            if (parent.children[i].pid == pid)
+                child_ended(&parent.children[i], status);
+}
+
+/* ---- what children say ---- */
+static void tell_manager(const char *state)
+{
+    if (!parent.manager[0])
+        return;
+    setenv("NOTIFY_SOCKET", parent.manager, 1);
+    notify_often(state);
+}
+
+static bool all_ready(void)
+{
+    for (size_t i = 0; i < parent.count; i++)
+        if (!parent.children[i].ready)
+            return false;
+    return true;
+}
+
+/* True once each has said so since the last time. */
+static bool all_alive(void)
+{
+    for (size_t i = 0; i < parent.count; i++)
+        if (!parent.children[i].alive)
+            return false;
+    for (size_t i = 0; i < parent.count; i++)
+        parent.children[i].alive = false;
+    return true;
+}
+
+/* Ready when all are; alive as long as all say so again and again. */
+static void heard(struct child *child, const char *text)
+{
+    char ready[64];
+    if (strstr(text, "READY=1") && !child->ready) {
+        child->ready = true;
+        child->failures = 0;
+        if (!parent.ready && all_ready()) {
+            parent.ready = true;
+            snprintf(ready, sizeof ready, "READY=1\nSTATUS=%zu processes", parent.count);
+            tell_manager(ready);
+        }
+    }
+    if (strstr(text, "WATCHDOG=1")) {
+        child->alive = true;
+        if (all_alive())
+            tell_manager("WATCHDOG=1");
+    }
+    if (strstr(text, RELOADED))
+        for (size_t i = 0; i < parent.count; i++)
+            if (parent.children[i].pid && &parent.children[i] != child)
+                kill(parent.children[i].pid, SIGHUP);
+}
+
+static void listen_to_children(void)
+{
+    char text[512];
+    union {
+        char room[CMSG_SPACE(sizeof(struct ucred))];
+        struct cmsghdr aligned;
+    } control;
+    for (;;) {
+        struct iovec part = {text, sizeof text - 1};
+        struct msghdr message = {
+            .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+        ssize_t size = recvmsg(parent.ear, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        if (size < 0)
+            return;
+        text[size] = '\0';
+        const struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+        if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_CREDENTIALS)
+            continue;
+        struct ucred who;
+        memcpy(&who, CMSG_DATA(head), sizeof who);
+        for (size_t i = 0; i < parent.count; i++)
+            if (parent.children[i].pid == who.pid)
+                heard(&parent.children[i], text);
+    }
+}
+
+/* ---- the parent's loop ---- */
+static void take_signals(void)
+{
+    struct signalfd_siginfo signal;
+    while (read(parent.signals, &signal, sizeof signal) == sizeof signal)
+        switch (signal.ssi_signo) {
+        case SIGCHLD: reap(); break;
+        case SIGHUP: tell_all(SIGHUP); break;
+        case SIGUSR1:
+            log_reopen();
+            tell_all(SIGUSR1);
+            break;
+        default: tell_manager("STOPPING=1"); end_all((int)signal.ssi_signo);
+        }
+}
+
+/* Starts what is due; how long until something else is, -1 = nothing. */
+static int start_due(void)
+{
+    uint64_t now = now_ms(), next = UINT64_MAX;
+    for (size_t i = 0; i < parent.count && !parent.stopping; i++) {
+        struct child *child = &parent.children[i];
+        if (!child->pid && child->due_ms <= now)
+            start_child(child);
+        else if (!child->pid && child->due_ms < next)
+            next = child->due_ms;
+    }
+    return next == UINT64_MAX ? -1 : (int)(next - now);
+}
+
+static bool any_left(void)
+{
+    for (size_t i = 0; i < parent.count; i++)
+        if (parent.children[i].pid)
+            return true;
+    return !parent.stopping;
+}
+
+static void watch_over(void)
+{
+    while (any_left()) {
+        struct pollfd from[] = {{.fd = parent.signals, .events = POLLIN}, {.fd = parent.ear, .events = POLLIN}};
+        int pause = start_due();
+        if (poll(from, 2, pause) < 0 && errno != EINTR)
+            break;
+        listen_to_children();
+        take_signals();
+    }
+}
+
+/* ---- sockets of their own, by which the processes ask each other ---- */
+static bool make_sockets(struct config *config)
+{
+    const char *base = getenv("RUNTIME_DIRECTORY"), *tmp = getenv("TMPDIR");
+    struct sl_buf path = {0};
+    if (!base || *base != '/' || strchr(base, ':'))
+        base = tmp && *tmp ? tmp : "/tmp";
+    sl_buf_printf(&path, "%s/symloom-XXXXXX", base);
+    char *directory = path.failed ? NULL : sl_arena_strndup(&config->arena, (const char *)path.data, path.size);
+    bool made = directory && path.size <= 80 && mkdtemp(directory);
+    sl_buf_free(&path);
+    if (made)
+        config->process.directory = directory;
+    return made;
+}
+
+static void remove_sockets(struct config *config)
+{
+    char path[128];
+    for (unsigned i = 0; i < config->http.processes; i++) {
+        snprintf(path, sizeof path, "%s/%u", config->process.directory, i);
+        unlink(path);
+    }
+    rmdir(config->process.directory);
+}
+
+int processes_run(struct config *config, const struct options *options,
+                  int (*serve)(struct config *config, const struct options *options))
+{
+    parent.config = config;
+    parent.options = options;
+    parent.serve = serve;
+    parent.count = config->http.processes;
+    parent.children = calloc(parent.count, sizeof *parent.children);
+    if (!parent.children || !block_signals() || !open_ear() || !make_sockets(config))
+        return server_failed("failed to start the processes", strerror(errno));
+    log_info("run", "several processes serve", LOG_U64("processes", parent.count));
+    watch_over();
+    remove_sockets(config);
+    free(parent.children);
+    return parent.status;
+}
+
+void process_share(struct config *config)
+{
+    if (config->process.directory && config->memory.request_budget != UINT64_MAX)
+        config->memory.request_budget /= config->http.processes;
+}
+
+unsigned process_threads(const struct config *config)
+{
+    unsigned share = loop_cores() / config->http.processes;
+    return !config->process.directory ? 0 : share < 2 ? 2 : share;
+}
+
+void processes_tell_reload(void)
+{
+    if (is_child)
+        notify_often(RELOADED);
+}

@@ -1,0 +1,143 @@
+#include "core/metrics_sum.h"
+
+#include <stdlib.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+
+struct series {
+    struct series *next;
+    struct sl_str name; /* with its labels */
+    double value;
+};
+
+struct family {
+    struct family *next;
+    struct sl_str head; /* the lines that begin with # */
+    struct series *first, **end;
+    struct sl_map series; /* by name */
+};
+
+struct summing {
+    struct sl_arena arena;
+    struct sl_map families; /* by head */
+    struct family *first, **end;
+    bool failed;
+};
+
+enum rule { RULE_SUM, RULE_LEAST, RULE_MOST };
+
+static enum rule rule_of(struct sl_str series)
+{
+    static const struct {
+        struct sl_str name;
+        enum rule rule;
+    } rules[] = {
+        {SL_STR("symloom_build_info"), RULE_MOST},
+        {SL_STR("symloom_ready"), RULE_LEAST},
+        {SL_STR("symloom_draining"), RULE_MOST},
+        {SL_STR("symloom_config_last_reload"), RULE_LEAST},
+        {SL_STR("symloom_shared_up"), RULE_LEAST},
+        {SL_STR("symloom_cache_disk_"), RULE_MOST}, /* all see the same disk */
+        {SL_STR("symloom_store_bytes"), RULE_MOST},
+        {SL_STR("process_start_time_seconds"), RULE_LEAST},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (sl_str_starts(series, rules[i].name))
+            return rules[i].rule;
+    return RULE_SUM;
+}
+
+static void add_sample(struct summing *s, struct family *family, struct sl_str line)
+{
+    const char *blank = memrchr(line.data, ' ', line.size);
+    char number[64];
+    if (!blank || blank == line.data)
+        return;
+    struct sl_str name = {line.data, (size_t)(blank - line.data)};
+    size_t size = line.size - name.size - 1;
+    if (size >= sizeof number)
+        return;
+    memcpy(number, blank + 1, size);
+    number[size] = '\0';
+    double value = strtod(number, NULL);
+    bool fresh;
+    void **slot = sl_map_slot(&family->series, name, &fresh);
+    struct series *series = !slot ? NULL : fresh ? SL_ARENA_NEW(&s->arena, struct series) : *slot;
+    s->failed |= !series;
+    if (!series)
+        return;
+    *slot = series;
+    if (fresh) {
+        *series = (struct series){.name = name, .value = value};
+        *family->end = series;
+        family->end = &series->next;
+    } else {
+        enum rule rule = rule_of(name);
+        bool other = rule == RULE_LEAST ? value < series->value : value > series->value;
+        series->value = rule == RULE_SUM ? series->value + value : other ? value : series->value;
+    }
+}
+
+static struct family *family_of(struct summing *s, struct sl_str head)
+{
+    bool fresh;
+    void **slot = sl_map_slot(&s->families, head, &fresh);
+    struct family *family = !slot ? NULL : fresh ? SL_ARENA_NEW(&s->arena, struct family) : *slot;
+    s->failed |= !family;
+    if (!family || !fresh)
+        return family;
+    *slot = family;
+    *family = (struct family){.head = head};
+    family->end = &family->first;
+    *s->end = family;
+    s->end = &family->next;
+    return family;
+}
+
+static struct sl_str next_line(struct sl_str *text)
+{
+    const char *end = memchr(text->data, '\n', text->size);
+    struct sl_str line = {text->data, end ? (size_t)(end - text->data) : text->size};
+    size_t step = line.size + (end != NULL);
+    *text = (struct sl_str){text->data + step, text->size - step};
+    return line;
+}
+
+static void metrics_sum_text(struct summing *s, struct sl_str text)
+{
+    struct family *family = NULL;
+    while (text.size && !s->failed) {
+        struct sl_str head = {text.data, 0}, line = next_line(&text);
+        while (sl_str_starts(line, SL_STR("# ")) && !sl_str_equal(line, SL_STR("# EOF"))) {
+            head.size = (size_t)(line.data + line.size - head.data);
+            line = text.size ? next_line(&text) : SL_STR("");
+        }
+        if (head.size)
+            family = family_of(s, head);
+        if (family && line.size && line.data[0] != '#')
+            add_sample(s, family, line);
+    }
+}
+
+bool metrics_sum(const struct sl_str *texts, size_t count, struct sl_buf *out)
+{
+    struct summing s = {.end = &s.first};
+    bool open_metrics = count && sl_str_ends(texts[0], SL_STR("# EOF\n"));
+    for (size_t i = 0; i < count; i++)
+        metrics_sum_text(&s, texts[i]);
+    for (struct family *family = s.first; family; family = family->next) {
+        sl_buf_str(out, family->head);
+        sl_buf_u8(out, '\n');
+        for (const struct series *series = family->first; series; series = series->next) {
+            sl_buf_str(out, series->name);
+            sl_buf_printf(out, " %.17g\n", series->value);
+        }
+        sl_map_free(&family->series);
+    }
+    if (open_metrics)
+        sl_buf_cstr(out, "# EOF\n");
+    sl_map_free(&s.families);
+    sl_arena_free(&s.arena);
+    return !s.failed && !out->failed;
+}

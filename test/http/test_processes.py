@@ -1,0 +1,135 @@
+"""One service of several processes."""
+import json, os, re, signal, socket, threading
+
+import harness
+from harness import Service, Upstream, equal, http_source, request, wait_until
+from test_cluster import Gate, begin, poll
+from test_operations import metrics, value
+
+
+def several(work, count=2, **config):
+    port = harness.free_port()
+    return Service(work, {"bind": f"127.0.0.1:{port}", "http": {"processes": count}, "cluster": {"node_id": 0x10}, **config})
+
+
+def children(service):
+    with open(f"/proc/{service.process.pid}/task/{service.process.pid}/children") as f:
+        return [int(pid) for pid in f.read().split()]
+
+
+def all_up(service, count):
+    return wait_until("the processes", lambda: service.logged().count("symloom is up") >= count and children(service))
+
+
+def of_each(service, objects, upstream, count=2):
+    """A pending job of each process."""
+    jobs = {}
+    while len(jobs) < count:
+        job = begin(service, objects, upstream)
+        jobs[job[:4]] = job
+    return [jobs[node] for node in sorted(jobs)]
+
+
+def test_polls_find_the_process(work, objects):
+    gate = Gate(objects)
+    with Upstream(gate.routes) as upstream, several(work) as s:
+        all_up(s, 2)
+        jobs = of_each(s, objects, upstream)
+        equal([job[:4] for job in jobs], ["0010", "0011"])
+        for _ in range(8):
+            equal([poll(s, job, "?timeout=0")[1]["status"] for job in jobs], ["pending"] * 2)
+        gate.open.set()
+        for _ in range(8):
+            equal([poll(s, job, "?timeout=30")[1]["status"] for job in jobs], ["completed"] * 2)
+        equal(poll(s, "00000000-0000-4000-8000-000000000000")[0], 404)
+
+
+def test_metrics_are_those_of_all(work, objects):
+    with Upstream(objects.layout()) as upstream, several(work, 3) as s:
+        all_up(s, 3)
+        body = request(objects.module(), [objects.address("plain")], sources=[http_source(upstream.url)])
+        for _ in range(20):
+            equal(s.symbolicate(body)["status"], "completed")
+        for _ in range(5):
+            text = metrics(s)[1]
+            equal(value(text, "symloom_starts_total"), 3)
+            equal(value(text, 'symloom_jobs_accepted_total{task="symbolicate"}'), 20)
+            equal(value(text, "symloom_ready"), 1)
+            equal(text.count("# TYPE symloom_jobs_accepted_total "), 1)
+        assert metrics(s, "application/openmetrics-text; version=1.0.0")[1].endswith("# EOF\n")
+
+
+def test_what_dies_is_started_anew(work, objects):
+    with Upstream(objects.layout()) as upstream, several(work) as s:
+        before = all_up(s, 2)
+        os.kill(before[0], signal.SIGKILL)
+        all_up(s, 3)
+        after = children(s)
+        equal(len(after), 2)
+        equal(len(set(before) & set(after)), 1)
+        body = request(objects.module(), [objects.address("plain")], sources=[http_source(upstream.url)])
+        for _ in range(10):
+            equal(s.symbolicate(body)["status"], "completed")
+        assert "a process has died" in s.logged()
+
+
+def test_one_that_cannot_start_ends_the_service(work, objects):
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    taken.listen()
+    try:
+        Service(work, {"bind": f"127.0.0.1:{taken.getsockname()[1]}", "http": {"processes": 2}}).stop()
+        raise RuntimeError("it serves")
+    except AssertionError as error:
+        assert "cannot listen on" in str(error), error
+    for bind in ("127.0.0.1:0", "unix:/tmp/x", "systemd"):
+        try:
+            Service(work, {"bind": bind, "http": {"processes": 2}}).stop()
+            raise RuntimeError(f"{bind} was taken")
+        except AssertionError as error:
+            assert "error: bind: " in str(error), error
+
+
+def test_signals_reach_all(work, objects):
+    with several(work) as s:
+        all_up(s, 2)
+        s.process.send_signal(signal.SIGHUP)
+        wait_until("both configurations", lambda: s.logged().count("the configuration was read anew") == 2)
+        pids = children(s)
+        equal(s.stop(), 0)
+        for pid in pids:
+            assert not os.path.exists(f"/proc/{pid}"), pid
+        assert not [d for d in os.listdir("/tmp") if d.startswith("symloom-") and os.path.exists(f"/tmp/{d}/0")]
+
+
+def test_a_reload_by_request_reaches_all(work, objects):
+    key = {"id": "a", "sha256": "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b", "rights": ["admin"]}
+    with several(work, auth={"keys": [key]}) as s:
+        all_up(s, 2)
+        equal(s.request("POST", "/admin/reload", headers={"X-Api-Key": "secret"})[0], 200)
+        wait_until("both configurations", lambda: s.logged().count("the configuration was read anew") == 2)
+
+
+def test_the_manager_hears_of_all(work, objects):
+    path = os.path.join(work, "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(path)
+        manager.settimeout(harness.DEADLINE)
+        os.environ.update(NOTIFY_SOCKET=path, WATCHDOG_USEC="300000")
+        try:
+            with several(work) as s:
+                equal(manager.recv(200), b"READY=1\nSTATUS=2 processes")
+                equal(manager.recv(200), b"WATCHDOG=1")
+                os.kill(children(s)[1], signal.SIGSTOP)  # one that stands still is all of them
+                manager.settimeout(1)
+                try:
+                    for _ in range(3):
+                        manager.recv(200)
+                    raise RuntimeError("alive")
+                except TimeoutError:
+                    pass
+                os.kill(children(s)[1], signal.SIGCONT)
+                manager.settimeout(harness.DEADLINE)
+                equal(manager.recv(200), b"WATCHDOG=1")
+        finally:
+            del os.environ["NOTIFY_SOCKET"], os.environ["WATCHDOG_USEC"]
