@@ -178,14 +178,22 @@ static inline uint32_t *numbered(struct collector *c, struct id_list *ids, uint3
     return &ids->ids[number];
 }
 
+static uint32_t intern_as_named(struct collector *c, struct sl_file file)
+{
+    const struct sl_symcache_options *o = &c->writer->options;
+    if (o->map_file)
+        o->map_file(o->map_arg, &file);
+    return intern_file(c, &file, NULL);
+}
+
 /* A file with a number is looked for once. */
 uint32_t symcache_file_id(struct collector *c, const struct sl_file *file)
 {
     uint32_t *slot = numbered(c, &c->numbered_files, file->number);
     if (!slot)
-        return intern_file(c, file, NULL);
+        return intern_as_named(c, *file);
     if (*slot == ID_UNKNOWN)
-        *slot = intern_file(c, file, NULL);
+        *slot = intern_as_named(c, *file);
     return *slot;
 }
 

@@ -27,6 +27,8 @@ struct sl_symcache_options {
     struct sl_str (*map_name)(void *arg, struct sl_str name);
     bool (*map_line)(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file,
                      uint32_t *new_line);
+    /* Optional: rewrites a file, whatever the line; asked once for each in a unit. */
+    void (*map_file)(void *arg, struct sl_file *file);
     void *map_arg;
     /* Optional: an object that says where its files are kept (sl_object_file_origin). A file that `map_line` led to has path
      * and revision of the one that it was led from, but no link: the text behind that is another. */

@@ -338,30 +338,20 @@ bool input_has_positions(const struct input *input)
 }
 
 /* Versions up to 4 may name the compilation directory as the file's own. */
-static bool without_directory(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file,
-                              uint32_t *new_line)
+static void without_directory(void *arg, struct sl_file *file)
 {
     (void)arg;
-    *new_line = line;
-    *new_file = *file;
-    new_file->comp_dir = (struct sl_str){NULL, 0};
     if (sl_str_equal(file->directory, file->comp_dir))
-        new_file->directory = new_file->comp_dir;
-    return true;
+        file->directory = (struct sl_str){NULL, 0};
+    file->comp_dir = (struct sl_str){NULL, 0};
 }
 
 /* Of versions up to 4 the service says a relative compilation directory twice, by which crashes are grouped; tools say it once. */
-static bool directory_once(void *arg, const struct sl_file *file, uint32_t line, struct sl_file *new_file,
-                           uint32_t *new_line)
+static void directory_once(void *arg, struct sl_file *file)
 {
-    struct sl_str directory = file->comp_dir;
-    if (!directory.size || directory.data[0] == '/' || !sl_str_equal(file->directory, directory))
-        return false;
     (void)arg;
-    *new_line = line;
-    *new_file = *file;
-    new_file->comp_dir = (struct sl_str){NULL, 0};
-    return true;
+    if (file->comp_dir.size && file->comp_dir.data[0] != '/' && sl_str_equal(file->directory, file->comp_dir))
+        file->comp_dir = (struct sl_str){NULL, 0};
 }
 
 static struct sl_symcache_options conversion_of(const struct input *input)
@@ -373,7 +363,7 @@ static struct sl_symcache_options conversion_of(const struct input *input)
         .image_size = info->image_size,
         .load_address = sl_object_info(input->object)->load_address,
         .positions = input_has_positions(input),
-        .map_line = input->options && input->options->relative_names ? without_directory : directory_once,
+        .map_file = input->options && input->options->relative_names ? without_directory : directory_once,
     };
 }
 
