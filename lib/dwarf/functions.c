@@ -3,7 +3,13 @@
 
 #include <stdlib.h>
 
-enum { STEPS_PER_SEQUENCE = 2, STEPS_PER_LINE = 16, STEPS_PER_INLINEE = 64, BYTES_PER_STEP = 4 };
+enum {
+    STEPS_PER_SEQUENCE = 2,
+    STEPS_PER_LINE = 16,
+    STEPS_PER_INLINEE = 64,
+    STEPS_PER_FUNCTION = 8,
+    BYTES_PER_STEP = 4
+};
 
 struct entry {
     struct attribute attributes[SLOT_COUNT]; /* form 0: absent */
@@ -125,7 +131,8 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
     bool known = true;
     frame->first_pending = (uint32_t)w->pending_count;
     frame->first_inlinee = (uint32_t)w->inlinee_count;
-    if (!dwarf_room(w, &w->pending, &w->pending_capacity, w->pending_count + count, sizeof *w->pending) ||
+    if (!dwarf_spend(w, STEPS_PER_FUNCTION * (uint64_t)count) ||
+        !dwarf_room(w, &w->pending, &w->pending_capacity, w->pending_count + count, sizeof *w->pending) ||
         !dwarf_room(w, &w->covered, &w->covered_capacity, w->covered_count + count, sizeof *w->covered))
         return false;
     for (size_t i = 0; i < count; i++) {
