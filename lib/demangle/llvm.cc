@@ -426,6 +426,8 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
     // The type of a conversion operator is parsed without template arguments; those inside it have their own.
     Node *parseTemplateArg()
     {
+        if (consumeIf('I'))
+            return oldPack();
         bool outer = TryToParseTemplateArgs;
         TryToParseTemplateArgs = true;
         Node *argument = guarded([&] { return Base::parseTemplateArg(); });
@@ -445,7 +447,7 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
     }
     Node *parseUnresolvedName(bool global)
     {
-        return guarded([&] { return Base::parseUnresolvedName(global); });
+        return guarded([&] { return asTypes && consumeIf("sr") ? memberOfType() : Base::parseUnresolvedName(global); });
     }
     // `srSt6__and_I...E5value`: GCC writes members of `std` so, where the ABI has a substitution; and counts name and
     // template among the substitutions.
@@ -469,7 +471,31 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
         return whole;
     }
 
+    // Members of unresolved types are read as GCC writes them, whatever the type: as that of a variable, with what this adds
+    // to the substitutions, where the ABI has names in a row.
+    bool asTypes = false;
+
   private:
+    Node *memberOfType()
+    {
+        Node *type = parseType();
+        Node *member = type ? parseBaseUnresolvedName() : nullptr;
+        return member ? make<QualifiedName>(type, member) : nullptr;
+    }
+
+    // A pack of arguments before the ABI had `J` for it (GCC's -fabi-version below 6).
+    Node *oldPack()
+    {
+        size_t begin = Names.size();
+        while (!consumeIf('E')) {
+            Node *argument = parseTemplateArg();
+            if (!argument)
+                return nullptr;
+            Names.push_back(argument);
+        }
+        return make<TemplateArgumentPack>(popTrailingNodeArray(begin));
+    }
+
     Node *clone(std::string_view what)
     {
         Node *of = parseEncoding();
@@ -508,17 +534,25 @@ struct Output {
 
 } // namespace
 
+static size_t read_and_print(const char *name, size_t size, bool full, bool as_types, char *out, size_t capacity)
+{
+    Parser parser(name, name + size);
+    parser.ASTAllocator.full = full;
+    parser.asTypes = as_types;
+    Node *node = parser.parse();
+    if (!node || !parser.ASTAllocator.printable(node))
+        return 0;
+    Output output;
+    node->print(output.buffer);
+    return copy_out(output.buffer.getBuffer(), output.buffer.getCurrentPosition(), out, capacity);
+}
+
 size_t demangle_itanium(const char *name, size_t size, int full, char *out, size_t capacity)
 {
     try {
-        Parser parser(name, name + size);
-        parser.ASTAllocator.full = full;
-        Node *node = parser.parse();
-        if (!node || !parser.ASTAllocator.printable(node))
-            return 0;
-        Output output;
-        node->print(output.buffer);
-        return copy_out(output.buffer.getBuffer(), output.buffer.getCurrentPosition(), out, capacity);
+        size_t length = read_and_print(name, size, full, false, out, capacity);
+        bool again = !length && std::string_view(name, size).find("sr") != std::string_view::npos;
+        return again ? read_and_print(name, size, full, true, out, capacity) : length;
     } catch (const TooLong &) {
         return 0;
     }

@@ -86,6 +86,21 @@ static void itanium_style(void **state)
     expect("_ZSt4swapIiENSt9enable_ifIXsrSt6__and_IJSt6__not_ISt15__is_tuple_likeIT_EESt21is_move_constructibleIS4_"
            "ESt18is_move_assignableIS4_EEE5valueEvE4typeERS4_SE_",
            SL_LANG_CPP, "std::swap<int>(int&, int&)");
+    /* Packs and members of types as older ABIs and GCC write them. */
+    expect("_Z1fIIicRKlEEvDpOT_", SL_LANG_CPP, "f<int, char, long const&>(int&&, char&&, long const&)");
+    expect("_ZNSt5dequeINSt10filesystem7__cxx114pathESaIS2_EE12emplace_backIIS2_EEERS2_DpOT_", SL_LANG_CPP,
+           "std::deque<std::filesystem::__cxx11::path, std::allocator<std::filesystem::__cxx11::path> "
+           ">::emplace_back<std::filesystem::__cxx11::path>(std::filesystem::__cxx11::path&&)");
+    expect(
+        "_Z10multiple_pILj1EljEN10if_nonpolyIT1_bXsr15poly_int_traitsIS1_E7is_polyEE4typeERK12poly_int_podIXT_ET0_ES1_",
+        SL_LANG_CPP,
+        "multiple_p<(unsigned int)1, long, unsigned int>(poly_int_pod<(unsigned int)1, long> const&, unsigned int)");
+    expect(
+        "_ZN2wi7bit_andI16generic_wide_intI16wide_int_storageES3_EENS_13binary_traitsIT_T0_XsrNS_10int_traitsIS5_EE14"
+        "precision_typeEXsrNS7_IS6_EE14precision_typeEE11result_typeERKS5_RKS6_",
+        SL_LANG_CPP,
+        "wi::bit_and<generic_wide_int<wide_int_storage>, generic_wide_int<wide_int_storage> "
+        ">(generic_wide_int<wide_int_storage> const&, generic_wide_int<wide_int_storage> const&)");
     expect("_ZGTt1fv", SL_LANG_CPP, "transaction clone for f()");
     expect("_ZGTn1fv", SL_LANG_CPP, "non-transaction clone for f()");
     /* Constrained templates of C++20. */
