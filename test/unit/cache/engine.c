@@ -1,6 +1,9 @@
 /* The look-up: layers, errors, publishing, a directory that changes. Each test runs in a fiber on a cache of its own. */
 #include "plan.h"
 
+#include <stdatomic.h>
+#include <unistd.h>
+
 /* ---- computing, publishing, reading back ---- */
 
 static void round_trip(void *arg)
@@ -99,6 +102,40 @@ static void without_cache_dir_memory_remains(void **state)
 }
 
 /* ---- errors ---- */
+
+static atomic_uint syncs;
+
+/* In place of the C library's: how often the disk is waited for. */
+int fdatasync(int fd)
+{
+    atomic_fetch_add(&syncs, 1);
+    return fsync(fd);
+}
+
+static void syncs_body(void *arg)
+{
+    (void)arg;
+    static const enum sl_code codes[] = {SL_NOT_FOUND,      SL_PERMISSION_DENIED, SL_TIMEOUT,
+                                         SL_DOWNLOAD_ERROR, SL_MALFORMED,         SL_UNSUPPORTED};
+    unsigned runs = 0;
+    struct plan plan = {.runs = &runs, .write = "contents"};
+    atomic_store(&syncs, 0);
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        struct plan failing = {.runs = &runs, .code = codes[i], .message = "so"};
+        char key[2] = {(char)('a' + i)};
+        get_error(&kind, key, &failing, codes[i], NULL);
+        assert_non_null(file_text(path_in(&kind, key, 3)));
+    }
+    assert_int_equal(atomic_load(&syncs), 0);
+    get(&kind, "contents", &plan, "contents");
+    assert_int_equal(atomic_load(&syncs), 1);
+}
+
+static void errors_do_not_wait_for_the_disk(void **state)
+{
+    (void)state;
+    run(syncs_body);
+}
 
 static void errors_body(void *arg)
 {
@@ -390,6 +427,7 @@ int main(void)
         cmocka_unit_test(memory_is_an_lru_by_bytes),
         cmocka_unit_test_setup_teardown(contents_come_back, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(large_contents_are_mapped, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(errors_do_not_wait_for_the_disk, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(contents_that_look_like_errors, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(without_cache_dir_memory_remains, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(errors_are_kept, dir_setup, dir_teardown),
