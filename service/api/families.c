@@ -3,6 +3,8 @@
 /* Every API, in the order in which their paths are tried: a row for a family that its file defines as `family_<row>`. */
 #define FAMILIES(ROW)                                                                                                  \
     ROW(health)                                                                                                        \
+    ROW(page)                                                                                                          \
+    ROW(assets)                                                                                                        \
     ROW(native)                                                                                                        \
     ROW(js)                                                                                                            \
     ROW(jvm) ROW(mozilla) ROW(profiler) ROW(apple) ROW(minidump) ROW(any) ROW(jobs) ROW(proxy) ROW(symbfile) ROW(admin)

@@ -154,6 +154,11 @@ bool cache_peek_mark(const struct cache_mark *mark, bool is_renewed, struct cach
  * the misses of this age that its computation meets. The caller goes on with what it has; the new answer, whatever it
  * is, takes the place of the old one. Does nothing when enough of these run. */
 void cache_renew(const struct cache_kind *kind, const struct cache_key *key, const void *context);
+/* An item that is in no cache and gone with its last reference: as the kind would load these bytes, which are taken over.
+ * SL_MALFORMED: they are none of the kind. */
+enum sl_code cache_item_own(const struct cache_kind *kind, struct sl_buf *bytes, struct cache_item **item,
+                            struct sl_error *error);
+
 struct cache_item *cache_retain(struct cache_item *item);
 void cache_release(struct cache_item *item);
 

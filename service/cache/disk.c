@@ -85,6 +85,36 @@ static enum sl_code map_contents(int fd, uint64_t size, const struct cache_kind 
 }
 
 /* SL_MALFORMED: the kind's loader refused the bytes. */
+static enum sl_code load_item(struct cache_item *item, struct sl_error *error)
+{
+    if (!item->kind->load)
+        return SL_OK;
+    enum sl_code code = item->kind->load(item->mapping.bytes, &item->loaded, &item->weight, error);
+    if (code != SL_OK)
+        item->loaded = NULL;
+    return code == SL_OK || code == SL_BUSY ? code : SL_MALFORMED;
+}
+
+enum sl_code cache_item_own(const struct cache_kind *kind, struct sl_buf *bytes, struct cache_item **item,
+                            struct sl_error *error)
+{
+    *item = bytes->failed ? NULL : calloc(1, sizeof **item);
+    if (!*item) {
+        sl_buf_free(bytes);
+        return sl_fail(error, SL_BUSY, "out of memory");
+    }
+    **item = (struct cache_item){.mapping = {sl_buf_bytes(bytes), 0}, .references = 1, .kind = kind};
+    if (!bytes->size)
+        sl_buf_free(bytes);
+    *bytes = (struct sl_buf){0};
+    enum sl_code code = load_item(*item, error);
+    if (code != SL_OK) {
+        cache_item_destroy(*item);
+        *item = NULL;
+    }
+    return code;
+}
+
 static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *kind, int64_t created_s,
                               struct cache_item **made, struct sl_error *error)
 {
@@ -93,13 +123,8 @@ static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *ki
         return sl_fail(error, SL_BUSY, "out of memory");
     *item = (struct cache_item){.references = 1, .kind = kind, .time_created = created_s};
     enum sl_code code = map_contents(fd, size, kind, &item->mapping, error);
-    if (code == SL_OK && kind->load) {
-        code = kind->load(item->mapping.bytes, &item->loaded, &item->weight, error);
-        if (code != SL_OK)
-            item->loaded = NULL;
-        if (code != SL_OK && code != SL_BUSY)
-            code = SL_MALFORMED;
-    }
+    if (code == SL_OK)
+        code = load_item(item, error);
     if (code == SL_OK)
         *made = item;
     else

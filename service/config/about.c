@@ -180,6 +180,7 @@ const struct key_about key_abouts[] = {
     {"http.allowed_hosts", "The only values of `Host`; empty: any."},
     {"http.trusted_proxies", "Whose `X-Forwarded-For` and `X-Request-Id` count: addresses, CIDRs, `unix`."},
     {"http.server_header", "Answers say `Server: symloom`."},
+    {"page.enabled", "Whether there is a page to look at: `/` and `/page/`."},
 
     {"http.unix_group", "The group of Unix sockets."},
     {"http.file_max_age", "How long files of `/proxy` may be kept by clients."},

@@ -74,6 +74,7 @@ struct config {
     size_t source_count;
     struct sl_str *symbols; /* of commands: as their option --symbols */
     size_t symbol_count;
+    bool page_enabled; /* there is a page to look at */
     bool symstore_proxy;
     bool allow_filesystem_sources_in_requests, allow_ambient_credentials_in_requests,
         allow_internal_sentry_sources_in_requests;

@@ -286,6 +286,7 @@ const struct key config_keys[] = {
     {"http.reuseport", KEY_BOOL, AT(http.reuseport)},
     {"http.processes", KEY_UNSIGNED, AT(http.processes), .value = 1, .min = 1, .max = 256},
     {"http.server_header", KEY_BOOL, AT(http.server_header), .value = true},
+    {"page.enabled", KEY_BOOL, AT(page_enabled), .value = true},
     {"symbfile.path_prefix", KEY_STRING, AT(symbfile.path_prefix), .text = "", .check = text_is_path_prefix},
     {"symbfile.prefer", KEY_ENUM, AT(symbfile.prefer), .words = prefer_words},
     {"symbfile.store_dir", KEY_STRING, AT(symbfile.store_dir), .none = "null"},
@@ -352,7 +353,7 @@ static const struct group {
     {"", KEY_FREE, NOT_YET,
      "bind_https admin_bind server_config traces_sample_rate transaction_sample_rate propagate_traces metrics "
      "max_unwind_chain_len special_paths core_dumps isolation "
-     "ms_symcache page"},
+     "ms_symcache"},
     {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},
     {"", KEY_SECRET, NOT_YET, "sentry_dsn"},
     {"server_config.https", KEY_FREE, NULL, "certificate_path key_path client_ca_path"},
@@ -371,7 +372,6 @@ static const struct group {
     {"http", KEY_FREE, NOT_YET, "unix_group file_max_age cors"},
     {"http.cors", KEY_FREE, NULL, "mozilla_origins origins"},
     {"auth", KEY_FREE, NULL, "keys"}, /* read by access.c */
-    {"page", KEY_FREE, NULL, "enabled"},
 
     /* Sources are read by origin/, as those of requests are. */
     {"sources[]", KEY_FREE, NULL, "id name type path bucket prefix aws_credentials_provider client_email"},

@@ -28,7 +28,11 @@ static unsigned weight_of(struct sl_str parameters)
     return weight > 1000 ? 1000 : weight;
 }
 
-enum content_coding encode_choose(struct sl_str accept)
+struct coding_weights {
+    int gzip, zstd; /* 0 = not wanted */
+};
+
+static struct coding_weights weights_of(struct sl_str accept)
 {
     int gzip = -1, zstd = -1, any = -1;
     for (size_t at = 0; at < accept.size;) {
@@ -53,9 +57,21 @@ enum content_coding encode_choose(struct sl_str accept)
         gzip = any;
     if (zstd < 0)
         zstd = any;
-    if (zstd > 0 && zstd >= gzip)
+    return (struct coding_weights){gzip > 0 ? gzip : 0, zstd > 0 ? zstd : 0};
+}
+
+enum content_coding encode_choose(struct sl_str accept)
+{
+    struct coding_weights wanted = weights_of(accept);
+    if (wanted.zstd > 0 && wanted.zstd >= wanted.gzip)
         return CODING_ZSTD;
-    return gzip > 0 ? CODING_GZIP : CODING_IDENTITY;
+    return wanted.gzip > 0 ? CODING_GZIP : CODING_IDENTITY;
+}
+
+bool http_takes_gzip(const struct http_exchange *x)
+{
+    struct sl_str accept = http_header(x, "accept-encoding");
+    return accept.data && weights_of(accept).gzip > 0;
 }
 
 static bool type_compresses(struct sl_str type)

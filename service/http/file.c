@@ -85,6 +85,12 @@ static bool not_modified(const struct http_exchange *x, struct sl_str tag)
     return since.data && x->file_modified_s > 0 && http_date_parse(since, &date) && x->file_modified_s <= date;
 }
 
+bool http_has_tag(const struct http_exchange *x, struct sl_str tag)
+{
+    struct sl_str none_match = http_header(x, "if-none-match");
+    return none_match.data && list_matches(none_match, tag);
+}
+
 /* False when If-Range names another version: then the range is ignored. */
 static bool range_is_current(const struct http_exchange *x, struct sl_str tag)
 {

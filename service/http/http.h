@@ -158,6 +158,11 @@ enum sl_code http_body_take(struct http_exchange *x, int *fd) SL_SUSPENDS;
  * are not collected. */
 enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece) SL_SUSPENDS;
 
+/* Whether the client already has the version that this quoted tag names (If-None-Match): then the answer is 304. */
+bool http_has_tag(const struct http_exchange *x, struct sl_str tag);
+/* Whether an answer may be sent in gzip, whatever the client likes best. */
+bool http_takes_gzip(const struct http_exchange *x);
+
 /* True once the client has gone (reset). */
 bool http_client_gone(const struct http_exchange *x);
 

@@ -24,6 +24,7 @@ struct multipart {
     size_t tail_size;
     char *headers; /* of the current part, MAX_HEADERS */
     size_t headers_size;
+    struct sl_str file_name; /* of the current part; data NULL: it has none */
 };
 
 /* ---- parameters of header values (RFC 9110, 5.6.6) ---- */
@@ -121,12 +122,15 @@ static bool part_name(struct multipart *m, struct sl_str line, struct sl_str *na
     while ((more = next_parameter(line, &at, &key, &value, &quoted)) > 0)
         if (sl_str_equal_nocase(key, SL_STR("name")))
             *name = unescape(m->arena, value, quoted);
+        else if (sl_str_equal_nocase(key, SL_STR("filename")))
+            m->file_name = unescape(m->arena, value, quoted);
     return more == 0;
 }
 
 static enum sl_code begin_part(struct multipart *m, struct sl_error *error)
 {
     struct sl_str name = {"", 0}, headers = {m->headers, m->headers_size};
+    m->file_name = (struct sl_str){NULL, 0};
     for (size_t at = 0; at < headers.size;) {
         const char *end = memmem(headers.data + at, headers.size - at, "\r\n", 2);
         size_t size = end ? (size_t)(end - headers.data) - at : headers.size - at;
@@ -140,6 +144,11 @@ static enum sl_code begin_part(struct multipart *m, struct sl_error *error)
     if (!name.data)
         return sl_fail(error, SL_BUSY, "out of memory");
     return m->callbacks.begin ? m->callbacks.begin(m->callbacks.arg, name, error) : SL_OK;
+}
+
+struct sl_str multipart_file_name(const struct multipart *m)
+{
+    return m->file_name;
 }
 
 /* ---- the stream ---- */

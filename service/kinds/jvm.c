@@ -61,6 +61,33 @@ const struct cache_kind kind_proguard = {
     .free_loaded = free,
 };
 
+/* ---- mappings of a request's own ---- */
+
+struct own_mapping {
+    struct sl_str text;
+    struct sl_buf table;
+};
+
+static enum sl_code convert_own_mapping(struct conversion *conversion, void *arg, struct sl_error *error)
+{
+    struct own_mapping *own = arg;
+    return sl_jvm_mapper_build(own->text, &conversion->budget, &own->table, error);
+}
+
+enum sl_code kinds_own_mapping(struct sl_str text, struct cache_item **item, struct sl_error *error)
+{
+    struct own_mapping own = {.text = text};
+    uint64_t begin = clock_mono_ns();
+    enum sl_code code =
+        conversion_run(&(struct conversion_input){text.size, SL_STR("artifact")}, convert_own_mapping, &own, error);
+    kinds_count_conversion(&kind_proguard, code, begin);
+    *item = NULL;
+    if (code == SL_OK)
+        return cache_item_own(&kind_proguard, &own.table, item, error);
+    sl_buf_free(&own.table);
+    return code;
+}
+
 /* ---- finding ---- */
 
 struct jvm_asking {

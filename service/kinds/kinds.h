@@ -191,6 +191,12 @@ struct sourcemap_request {
 enum sl_code kinds_get_sourcemap(const struct sourcemap_request *request, struct sl_arena *arena,
                                  struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
+/* What came with a request, as items that no cache holds: a text; the table of a script (NULL: there is none) and its map, or
+ * a data URL that holds it (`map` NULL). Otherwise as the two above. */
+enum sl_code kinds_own_text(struct sl_str text, struct cache_item **item, struct sl_error *error);
+enum sl_code kinds_own_sourcemap(struct cache_item *script, struct cache_item *map, struct sl_str embedded,
+                                 struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
+
 /* Opens a bundle of artifacts; kinds_source_release ends it. */
 enum sl_code kinds_open_bundle(const struct remote_file *file, struct sl_str scope, struct sl_arena *arena,
                                struct source_object *bundle, struct sl_error *error) SL_SUSPENDS;
@@ -234,6 +240,10 @@ struct jvm_question {
 bool kinds_find_jvm(const struct source *sources, size_t source_count, struct sl_str scope,
                     struct jvm_question *questions, size_t count, struct sl_arena *arena) SL_SUSPENDS;
 void kinds_release_jvm(struct jvm_question *questions, size_t count);
+
+/* The table of a mapping that came with a request, in no cache: `loaded` is a struct sl_jvm_mapper. SL_MALFORMED: it is no
+ * mapping; SL_UNSUPPORTED: it takes too much. */
+enum sl_code kinds_own_mapping(struct sl_str text, struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
 /* Appends the source of this URL, byte for byte, out of a bundle that was found; false when it has none. `*work` grows by the
  * bytes that were inflated, whatever came of it. Pure: pool. */

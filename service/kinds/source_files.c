@@ -288,3 +288,15 @@ enum sl_code kinds_get_source_file(const struct source_request *request, struct 
     return cache_get(request->file && request->entry.size ? &kind_bundled_files : &kind_source_files, &key, request,
                      item, error);
 }
+
+enum sl_code kinds_own_text(struct sl_str text, struct cache_item **item, struct sl_error *error)
+{
+    struct sl_buf copy = {0};
+    *item = NULL;
+    if (sl_str_starts(text, SL_STR("\xef\xbb\xbf")))
+        text = (struct sl_str){text.data + 3, text.size - 3};
+    if (!sl_str_is_utf8(text))
+        return sl_fail(error, SL_MALFORMED, "the file is not text");
+    sl_buf_str(&copy, text);
+    return cache_item_own(&kind_source_files, &copy, item, error);
+}

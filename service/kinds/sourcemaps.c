@@ -10,6 +10,7 @@ struct sourcemap_texts {
     struct cache_item *script, *map; /* references; NULL: none */
     struct sl_str embedded;
     struct sl_smcache_options options;
+    struct sl_buf *out; /* gets the table; or NULL, and the file gets it */
     int fd;
 };
 
@@ -47,10 +48,23 @@ static enum sl_code convert_sourcemap(struct conversion *conversion, void *arg, 
         code = sl_smcache_write(item_text(texts->script), map, &texts->options, &conversion->budget, &out, error);
     if (code == SL_OK)
         code = check_table(&out, error);
-    if (code == SL_OK)
+    if (code == SL_OK && texts->out) {
+        *texts->out = out;
+        out = (struct sl_buf){0};
+    } else if (code == SL_OK) {
         code = conversion_write(conversion, texts->fd, &out, error);
+    }
     sl_buf_free(&out);
     sl_buf_free(&decoded);
+    return code;
+}
+
+static enum sl_code convert_texts(struct sourcemap_texts *texts, struct sl_str location, struct sl_error *error)
+{
+    uint64_t begin = clock_mono_ns();
+    uint64_t size = item_text(texts->script).size + item_text(texts->map).size + texts->embedded.size;
+    enum sl_code code = conversion_run(&(struct conversion_input){size, location}, convert_sourcemap, texts, error);
+    kinds_count_conversion(&kind_sourcemap_caches, code, begin);
     return code;
 }
 
@@ -64,13 +78,8 @@ static enum sl_code sourcemaps_compute(void *context, struct cache_tmp *tmp, str
         code = kinds_get_source_file(request->script, arena, &texts.script, error);
     if (code == SL_OK && request->map)
         code = kinds_get_source_file(request->map, arena, &texts.map, error);
-    if (code == SL_OK) {
-        uint64_t begin = clock_mono_ns();
-        struct conversion_input input = {item_text(texts.script).size + item_text(texts.map).size + texts.embedded.size,
-                                         request->script_id};
-        code = conversion_run(&input, convert_sourcemap, &texts, error);
-        kinds_count_conversion(&kind_sourcemap_caches, code, begin);
-    }
+    if (code == SL_OK)
+        code = convert_texts(&texts, request->script_id, error);
     if (texts.script)
         cache_release(texts.script);
     if (texts.map)
@@ -158,4 +167,14 @@ enum sl_code kinds_get_sourcemap(const struct sourcemap_request *request, struct
     if (!key.text.data)
         return sl_fail(error, SL_BUSY, "out of memory");
     return cache_get(&kind_sourcemap_caches, &key, request, item, error);
+}
+
+enum sl_code kinds_own_sourcemap(struct cache_item *script, struct cache_item *map, struct sl_str embedded,
+                                 struct cache_item **item, struct sl_error *error)
+{
+    struct sl_buf table = {0};
+    struct sourcemap_texts texts = {script, map, embedded, options_now(), &table, -1};
+    enum sl_code code = convert_texts(&texts, SL_STR("artifact"), error);
+    *item = NULL;
+    return code == SL_OK ? cache_item_own(&kind_sourcemap_caches, &table, item, error) : code;
 }

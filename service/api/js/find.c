@@ -160,6 +160,35 @@ static bool known_here(struct js_request *r, struct js_file *file, const struct 
     return in_bundles(r, file, urls, url_count) || among_artifacts(r, file, urls, url_count);
 }
 
+/* ---- what came with the request ---- */
+
+/* By its name alone. A script whose map came without it is there and empty. */
+static bool among_own(struct js_request *r, struct js_file *file)
+{
+    struct sl_error error = {.code = SL_OK};
+    const struct own_file *own = file->key.path.data ? own_files_named(&r->files, file->key.path, "") : NULL;
+    bool map_alone = !own && file->key.type == JS_MINIFIED_SOURCE && file->key.path.data &&
+                     own_files_named(&r->files, file->key.path, ".map");
+    if (!own && !map_alone)
+        return false;
+    struct sl_buf uri = {0};
+    sl_buf_cstr(&uri, "artifact:");
+    sl_buf_str(&uri, own ? own->name : file->key.path);
+    file->uri = sl_buf_keep(&uri, r->arena);
+    enum sl_code code = SL_OK;
+    if (!file->uri.data)
+        code = SL_BUSY;
+    else if (own && own->text.size)
+        code = kinds_own_text(own->text, &file->item, &error);
+    if (stops(r, code))
+        return false;
+    file->origin = JS_OWN;
+    file->code = code;
+    file->match = MATCH_URL;
+    count_lookup(file, code == SL_OK ? "found" : "error", "artifact");
+    return true;
+}
+
 /* ---- what Sentry tells ---- */
 
 static bool add_bundle(struct js_request *r, const struct artifact *artifact)
@@ -214,6 +243,8 @@ static bool ask_sentry(struct js_request *r, const struct js_file *file)
     struct sl_error error = {.code = SL_OK};
     size_t count, bundles = 0;
     bool news = false;
+    if (!r->source.id.data)
+        return false;
     if (file->key.path.data) {
         stem = stem_of(file->key.path);
         query.stems = &stem;
@@ -246,7 +277,8 @@ static void look(struct js_request *r, struct js_file *file)
         finder_stop(r, SL_BUSY);
         return;
     }
-    bool here = known_here(r, file, urls, count) || (ask_sentry(r, file) && known_here(r, file, urls, count));
+    bool here = among_own(r, file) || known_here(r, file, urls, count) ||
+                (ask_sentry(r, file) && known_here(r, file, urls, count));
     if (r->finder.stopped != SL_OK)
         return;
     if (here && file->key.path.data)

@@ -5,6 +5,7 @@
 
 #include "api/jobs/jobs.h"
 #include "api/lines.h"
+#include "api/own_files.h"
 #include "api/schema.h"
 #include "api/scraping.h"
 #include "base/grow.h"
@@ -24,7 +25,7 @@ struct js_key { /* what a file is looked for by */
     struct sl_debug_id id;
 };
 
-enum js_origin { JS_NOWHERE, JS_BUNDLED, JS_INDIVIDUAL, JS_SCRAPED };
+enum js_origin { JS_NOWHERE, JS_BUNDLED, JS_INDIVIDUAL, JS_SCRAPED, JS_OWN /* it came with the request */ };
 
 struct js_file { /* what a look-up came to; the same for all who ask with its key */
     struct js_key key;
@@ -123,7 +124,8 @@ struct js_request {
     struct sl_arena *arena;
     const struct config *config;
     struct sl_str platform, scope, release, dist;
-    struct source source;
+    struct source source; /* without an id: there is none */
+    struct own_files files;
     struct scraping scraping;
     enum opt_bool allow_scraping, apply_source_context;
     bool callee_first;

@@ -87,6 +87,11 @@ static bool js_refer(struct js_request *r, const struct js_module *m, struct js_
                      file->entry->type == SL_BUNDLE_MINIFIED_SOURCE;
     if (!reference->map.data && is_script && facts.has_map)
         reference->map = facts.map;
+    if (!reference->map.data && file->origin == JS_OWN) { /* the map beside it needs no word in it */
+        const struct own_file *map = own_files_named(&r->files, m->abs_path, ".map");
+        if (map)
+            reference->map = map->name;
+    }
     if (!reference->has_id && file->origin != JS_BUNDLED && facts.has_debug_id) {
         reference->has_id = true;
         reference->id = facts.debug_id;
@@ -141,9 +146,13 @@ static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str 
     request.script = m->minified->item ? &m->minified->request : NULL;
     request.map = m->map ? &m->map->request : NULL;
     request.map_id = SL_STR("<embedded>");
-    if (!js_identify(r, m->minified, &request.script_id) || (m->map && !js_identify(r, m->map, &request.map_id)))
-        return false;
-    m->code = kinds_get_sourcemap(&request, r->arena, &m->item, &error);
+    if (m->minified->origin == JS_OWN || (m->map && m->map->origin == JS_OWN)) {
+        m->code = kinds_own_sourcemap(m->minified->item, m->map ? m->map->item : NULL, embedded, &m->item, &error);
+    } else {
+        if (!js_identify(r, m->minified, &request.script_id) || (m->map && !js_identify(r, m->map, &request.map_id)))
+            return false;
+        m->code = kinds_get_sourcemap(&request, r->arena, &m->item, &error);
+    }
     if (m->code == SL_CANCELLED || m->code == SL_BUSY)
         r->finder.stopped = m->code;
     else if (m->code != SL_OK)

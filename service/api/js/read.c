@@ -177,22 +177,23 @@ static bool js_read_source(struct schema *s, const struct schema_place *at, void
     return request_sentry_read(s, at, r->config, &r->source);
 }
 
-static const struct field js_body_fields[] = {
-    SCHEMA_FIELD(TEXT, false, js_request, platform, "platform"),
-    {SL_STR("source"), FIELD_CUSTOM, true, 0, js_read_source},
-    {SL_STR("stacktraces"), FIELD_CUSTOM, false, 0, js_read_traces},
-    {SL_STR("modules"), FIELD_CUSTOM, false, 0, js_read_modules},
-    SCHEMA_FIELD(TEXT, false, js_request, release, "release"),
-    SCHEMA_FIELD(TEXT, false, js_request, dist, "dist"),
-    SCHEMA_CUSTOM(false, js_request, scraping, "scraping", scraping_read),
-    SCHEMA_FIELD(BOOL, false, js_request, allow_scraping, "allow_scraping"),
-    {SL_STR("options"), FIELD_CUSTOM, false, 0, js_read_options},
-    SCHEMA_END,
-};
+#define JS_BODY_FIELDS(needs_source)                                                                                   \
+    SCHEMA_FIELD(TEXT, false, js_request, platform, "platform"),                                                       \
+        {SL_STR("source"), FIELD_CUSTOM, (needs_source), 0, js_read_source},                                           \
+        {SL_STR("stacktraces"), FIELD_CUSTOM, false, 0, js_read_traces},                                               \
+        {SL_STR("modules"), FIELD_CUSTOM, false, 0, js_read_modules},                                                  \
+        SCHEMA_FIELD(TEXT, false, js_request, release, "release"),                                                     \
+        SCHEMA_FIELD(TEXT, false, js_request, dist, "dist"),                                                           \
+        SCHEMA_CUSTOM(false, js_request, scraping, "scraping", scraping_read),                                         \
+        SCHEMA_FIELD(BOOL, false, js_request, allow_scraping, "allow_scraping"),                                       \
+        {SL_STR("options"), FIELD_CUSTOM, false, 0, js_read_options}, SCHEMA_END
+
+static const struct field js_body_fields[] = {JS_BODY_FIELDS(true)};
+static const struct field js_form_fields[] = {JS_BODY_FIELDS(false)};
 
 static bool js_read_body(struct schema *s)
 {
-    return schema_object(s, NULL, js_body_fields, s->context);
+    return schema_object(s, NULL, js_request_of(s)->files.sent ? js_form_fields : js_body_fields, s->context);
 }
 
 bool js_read(struct js_request *request, struct sl_str body, struct schema_failure *failure)

@@ -121,7 +121,7 @@ static struct js_request *js_body(struct http_exchange *x, struct job *job, stru
     struct json_body body = {.arena = &job->arena, .read = js_read_request, .arg = r};
     if (!r)
         http_reply_no_memory(x);
-    return r && json_body_read(x, &body) ? r : NULL;
+    return r && own_files_read(x, &body, &r->files) ? r : NULL;
 }
 
 static void symbolicate_js(struct http_exchange *x)
@@ -142,7 +142,7 @@ static const struct http_route routes[] = {
      .pattern = "/symbolicate-js",
      .handler = symbolicate_js,
      .takes_work = true,
-     .check = check_json_job,
+     .check = check_json_or_form,
      .body_limit = json_job_limit,
      .body_weight = JSON_WEIGHT,
      .rights = API_RIGHT("symbolicate"),

@@ -6,6 +6,7 @@
 
 #include "api/jobs/jobs.h"
 #include "api/lines.h"
+#include "api/own_files.h"
 #include "api/schema.h"
 #include "config/config.h"
 #include "jvm/stack.h"
@@ -34,6 +35,11 @@ struct jvm_class {
     struct sl_str name, original; /* data NULL: no mapping knows it */
 };
 
+struct jvm_own { /* a mapping that came with the request */
+    enum sl_code code;
+    struct cache_item *item; /* reference; NULL unless SL_OK */
+};
+
 struct jvm_request {
     struct sl_arena *arena;
     const struct config *config;
@@ -47,7 +53,9 @@ struct jvm_request {
     size_t exception_count, trace_count, module_count, class_count, frame_count, result_count;
     enum opt_bool apply_source_context;
     bool callee_first;
-    struct sl_jvm_mappers mappers; /* those that were found */
+    struct own_files files;
+    struct jvm_own own[OWN_FILES_MAX]; /* of `files` */
+    struct sl_jvm_mappers mappers;     /* those that came along, and those that were found */
     bool out_of_memory, limited;
 };
 

@@ -155,21 +155,23 @@ static bool read_classes(struct schema *s, const struct schema_place *at, void *
     return good;
 }
 
-static const struct field body_fields[] = {
-    SCHEMA_FIELD(TEXT, false, jvm_request, platform, "platform"),
-    {SL_STR("sources"), FIELD_CUSTOM, true, 0, jvm_read_sources},
-    {SL_STR("exceptions"), FIELD_CUSTOM, false, 0, read_exceptions},
-    {SL_STR("stacktraces"), FIELD_CUSTOM, false, 0, jvm_read_traces},
-    {SL_STR("modules"), FIELD_CUSTOM, false, 0, jvm_read_modules},
-    SCHEMA_FIELD(TEXT, false, jvm_request, release_package, "release_package"),
-    {SL_STR("classes"), FIELD_CUSTOM, false, 0, read_classes},
-    {SL_STR("options"), FIELD_CUSTOM, false, 0, jvm_read_options},
-    SCHEMA_END,
-};
+#define BODY_FIELDS(needs_sources)                                                                                     \
+    SCHEMA_FIELD(TEXT, false, jvm_request, platform, "platform"),                                                      \
+        {SL_STR("sources"), FIELD_CUSTOM, (needs_sources), 0, jvm_read_sources},                                       \
+        {SL_STR("exceptions"), FIELD_CUSTOM, false, 0, read_exceptions},                                               \
+        {SL_STR("stacktraces"), FIELD_CUSTOM, false, 0, jvm_read_traces},                                              \
+        {SL_STR("modules"), FIELD_CUSTOM, false, 0, jvm_read_modules},                                                 \
+        SCHEMA_FIELD(TEXT, false, jvm_request, release_package, "release_package"),                                    \
+        {SL_STR("classes"), FIELD_CUSTOM, false, 0, read_classes},                                                     \
+        {SL_STR("options"), FIELD_CUSTOM, false, 0, jvm_read_options}, SCHEMA_END
+
+static const struct field body_fields[] = {BODY_FIELDS(true)};
+static const struct field form_fields[] = {BODY_FIELDS(false)};
 
 static bool jvm_read_body(struct schema *s)
 {
-    return schema_object(s, NULL, body_fields, s->context);
+    const struct jvm_request *r = s->context;
+    return schema_object(s, NULL, r->files.sent ? form_fields : body_fields, s->context);
 }
 
 bool jvm_read(struct jvm_request *request, struct sl_str body, struct schema_failure *failure)

@@ -27,15 +27,54 @@ static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
     return SL_OK;
 }
 
+/* The mappings that came along. One that is none is told in the answer. */
+static enum sl_code make_own(struct jvm_request *r, struct sl_error *error)
+{
+    for (size_t i = 0; i < r->files.count; i++) {
+        struct jvm_own *own = &r->own[i];
+        own->code = kinds_own_mapping(r->files.items[i].text, &own->item, error);
+        if (own->code == SL_BUSY || own->code == SL_CANCELLED)
+            return own->code;
+        if (own->code != SL_OK)
+            log_info("jvm", "a mapping of a request is not used", LOG_STR("reason", error->message));
+    }
+    return SL_OK;
+}
+
+static void release_own(struct jvm_request *r)
+{
+    for (size_t i = 0; i < r->files.count; i++)
+        cache_release(r->own[i].item);
+    memset(r->own, 0, sizeof r->own);
+}
+
+static uint64_t own_bytes(const struct jvm_request *r)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < r->files.count; i++)
+        bytes += r->own[i].item ? r->own[i].item->mapping.bytes.size : 0;
+    return bytes;
+}
+
+/* Those that came along are asked first. With one of them a mapping that was found nowhere is not missed. */
 static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
 {
-    const struct sl_jvm_mapper **items = SL_ARENA_ARRAY(r->arena, const struct sl_jvm_mapper *, r->module_count + 1);
+    const struct sl_jvm_mapper **items =
+        SL_ARENA_ARRAY(r->arena, const struct sl_jvm_mapper *, r->module_count + r->files.count + 1);
     if (!items)
         return sl_fail(error, SL_BUSY, "out of memory");
     r->mappers = (struct sl_jvm_mappers){.items = items, .chain = r->config->jvm_chain_mappings};
-    for (size_t i = 0; i < r->module_count; i++)
-        if (r->modules[i].mapper)
-            items[r->mappers.count++] = r->modules[i].mapper;
+    for (size_t i = 0; i < r->files.count; i++)
+        if (r->own[i].item)
+            items[r->mappers.count++] = r->own[i].item->loaded;
+    bool served = r->mappers.count > 0;
+    for (size_t i = 0; i < r->module_count; i++) {
+        struct jvm_question *module = &r->modules[i];
+        if (module->mapper)
+            items[r->mappers.count++] = module->mapper;
+        else if (served && !module->is_bundle && module->code == SL_NOT_FOUND)
+            module->code = SL_OK;
+    }
     return SL_OK;
 }
 
@@ -58,10 +97,10 @@ static enum sl_code jvm_steps(struct job *job, struct jvm_request *r, struct sl_
 {
     struct jvm_work work = {r, &job->answer};
     enum sl_code code = find_files(r, error);
-    if (code != SL_OK || (code = list_mappers(r, error)) != SL_OK)
+    if (code != SL_OK || (code = make_own(r, error)) != SL_OK || (code = list_mappers(r, error)) != SL_OK)
         return code;
-    if ((code = memory_ask(&job->memory, r->arena->used + 2 * r->frame_count * sizeof(struct jvm_frame), error)) !=
-        SL_OK)
+    uint64_t needed = r->arena->used + own_bytes(r) + 2 * r->frame_count * sizeof(struct jvm_frame);
+    if ((code = memory_ask(&job->memory, needed, error)) != SL_OK)
         return code == SL_CANCELLED ? code : sl_fail(error, SL_BUSY, "not enough memory for the answer");
     code = pool_run(POOL_SYMBOLICATE, jvm_work, &work, error);
     memory_set(&job->memory, r->arena->used + job->answer.capacity);
@@ -79,6 +118,7 @@ static enum sl_code jvm_run(struct job *job, void *arg, struct sl_error *error)
     enum sl_code code = jvm_steps(job, r, error);
     if (code == SL_INTERNAL && cache_mend()) { /* a file was cut under its mapping: it is made anew */
         kinds_release_jvm(r->modules, r->module_count);
+        release_own(r);
         sl_buf_clear(&job->answer);
         r->result_count = 0;
         r->limited = false;
@@ -87,6 +127,7 @@ static enum sl_code jvm_run(struct job *job, void *arg, struct sl_error *error)
     if (code == SL_OK)
         jvm_count(r, job->task);
     kinds_release_jvm(r->modules, r->module_count);
+    release_own(r);
     return code;
 }
 
@@ -114,7 +155,7 @@ static struct jvm_request *jvm_body(struct http_exchange *x, struct job *job, st
     struct json_body body = {.arena = &job->arena, .read = jvm_read_request, .arg = r};
     if (!r)
         http_reply_no_memory(x);
-    return r && json_body_read(x, &body) ? r : NULL;
+    return r && own_files_read(x, &body, &r->files) ? r : NULL;
 }
 
 static void symbolicate_jvm(struct http_exchange *x)
@@ -135,7 +176,7 @@ static const struct http_route routes[] = {
      .pattern = "/symbolicate-jvm",
      .handler = symbolicate_jvm,
      .takes_work = true,
-     .check = check_json_job,
+     .check = check_json_or_form,
      .body_limit = json_job_limit,
      .body_weight = JSON_WEIGHT,
      .rights = API_RIGHT("symbolicate"),

@@ -114,6 +114,14 @@ static void write_errors(const struct jvm_request *r, struct json_writer *w)
             write_detail(w, module);
         json_object_end(w);
     }
+    for (size_t i = 0; i < r->files.count; i++) {
+        if (r->own[i].code == SL_OK)
+            continue;
+        json_object_begin(w);
+        jvm_text(w, "artifact", r->files.items[i].name);
+        jvm_text(w, "type", SL_STR("invalid"));
+        json_object_end(w);
+    }
     json_array_end(w);
 }
 

@@ -1,0 +1,185 @@
+// Answers of the APIs as one model: threads of frames, innermost first, each with what is known and why something is not.
+
+const STATUS = {
+  missing: "no symbols", malformed: "unreadable symbols", missing_symbol: "no symbol there", unknown_image: "no module there",
+};
+
+export const MODULE_STATUS = {
+  found: "found", unused: "not needed", missing: "not found", malformed: "unreadable", fetching_failed: "could not be fetched",
+  timeout: "took too long to fetch", unsupported: "wrong kind of file", other: "internal error",
+};
+
+const big = (text) => { try { return BigInt(text); } catch { return 0n; } };
+const base = (path) => (path ? String(path).replace(/^.*[\\/]/, "") : "");
+
+/** The module that an address is in; modules are sorted by their address once. */
+function moduleFinder(modules) {
+  const sorted = modules.map((m, i) => [big(m.image_addr), m, i]).filter((row) => row[0] > 0n).sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0));
+  return (frame) => {
+    const relative = /^rel:(\d+)$/.exec(frame.addr_mode ?? "");
+    if (relative) return { module: modules[+relative[1]], offset: big(frame.instruction_addr) };
+    const address = big(frame.instruction_addr);
+    let low = 0, high = sorted.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (sorted[middle][0] <= address) low = middle + 1;
+      else high = middle;
+    }
+    const [start, module] = sorted[low - 1] ?? [];
+    if (!module || (module.image_size && address >= start + BigInt(module.image_size))) return { offset: address };
+    return { module, offset: address - start };
+  };
+}
+
+function whyNative(frame, module) {
+  const name = base(module?.code_file ?? module?.debug_file ?? frame.package) || "the module";
+  if (frame.status === "unknown_image") return { text: "The address is in none of the modules of this crash." };
+  if (frame.status === "missing_symbol") return { text: `Symbols of ${name} were found, but none of them covers this address.`, module };
+  if (frame.status === "malformed") return { text: `The symbols of ${name} were found, but cannot be read.`, module };
+  const reasons = {
+    fetching_failed: `The symbols of ${name} could not be fetched.`, timeout: `Fetching the symbols of ${name} took too long.`,
+    unsupported: `What was found for ${name} is a wrong kind of file.`, other: `The symbols of ${name} could not be used: internal error.`,
+  };
+  return { text: reasons[module?.debug_status] ?? `No symbols of ${name} were found.`, module };
+}
+
+function nativeThread(trace, at, find, crashed, titles) {
+  const frames = trace.frames.map((f, i) => {
+    const { module, offset } = find(f);
+    const next = trace.frames[i + 1];
+    const ok = f.status === "symbolicated";
+    return {
+      ok, index: f.original_index, fn: f.function ?? f.symbol ?? (module && !ok ? `${base(f.package ?? module.code_file)} +0x${offset.toString(16)}` : undefined), path: f.abs_path ?? f.filename, file: f.filename ?? base(f.abs_path), line: f.lineno,
+      module: base(f.package ?? module?.code_file), address: f.instruction_addr, offset: module ? "+0x" + offset.toString(16) : "",
+      trust: f.trust, status: ok ? "" : STATUS[f.status] ?? f.status, why: ok ? null : () => whyNative(f, module),
+      inlined: !!next && next.original_index === f.original_index && next.instruction_addr === f.instruction_addr,
+      pre: f.pre_context, source: f.context_line, post: f.post_context, url: f.source_link,
+    };
+  });
+  return { id: trace.thread_id ?? at, name: trace.thread_name ?? titles?.[at], crashed: crashed && !!trace.is_requesting, requesting: !!trace.is_requesting,
+    frames, registers: trace.registers };
+}
+
+function native(answer, request, kind) {
+  const modules = answer.modules ?? [], find = moduleFinder(modules);
+  const isCrash = kind !== "native";
+  let threads = answer.stacktraces.map((t, i) => nativeThread(t, i, find, isCrash ? answer.crashed !== false : true, request.titles));
+  if (request.body?.options?.frame_order === "caller_first") for (const t of threads) t.frames.reverse();
+  const system = answer.system_info ?? {};
+  const facts = [
+    ["System", [system.os_name, system.os_version, system.os_build && `(${system.os_build})`].filter(Boolean).join(" ")],
+    ["Processor", system.cpu_arch === "unknown" ? "" : system.cpu_arch], ["Device", system.device_model],
+    ["Signal", answer.signal], ["Assertion", answer.assertion],
+    ["Time", answer.timestamp ? new Date(answer.timestamp * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC" : ""],
+  ];
+  const title = answer.crash_reason || (isCrash ? (answer.crashed ? "Crash" : "No crash") : threads.length > 1 ? "Stacks" : "Stack");
+  return { title, details: answer.crash_details, facts, threads, modules, notices: [] };
+}
+
+// ---- JavaScript ----
+
+const JS_ERRORS = {
+  invalid_location: (e) => `The source map has nothing for line ${e.line}, column ${e.col ?? "unknown"}.`,
+  missing_source_content: (e) => `The source map has no text for ${e.source}.`,
+  missing_source: () => "The script was not found.",
+  malformed_sourcemap: (e) => `The source map ${e.url} cannot be read.`,
+  missing_sourcemap: () => "The script names a source map, which was not found.",
+  scraping_disabled: () => "The script was not among the artifacts, and the web may not be asked.",
+};
+
+function js(answer, request) {
+  const order = request.body?.options?.frame_order === "callee_first";
+  const attempts = (answer.scraping_attempts ?? []).filter((a) => a.status !== "not_attempted");
+  const threads = answer.stacktraces.map((trace, at) => {
+    const raw = answer.raw_stacktraces?.[at]?.frames ?? [];
+    const frames = trace.frames.map((f, i) => {
+      const ok = !!f.data?.symbolicated, was = raw[i]?.abs_path ?? f.abs_path;
+      const errors = (answer.errors ?? []).filter((e) => e.abs_path === was && (e.type !== "invalid_location" || e.line === raw[i]?.lineno));
+      return {
+        ok, index: i, fn: f.function || "<anonymous>", path: f.abs_path, file: f.filename ?? f.abs_path, line: f.lineno, column: f.colno, module: f.module,
+        status: ok ? "" : "as it was", pre: f.pre_context, source: f.context_line, post: f.post_context,
+        url: f.abs_path, was: ok && raw[i] ? `${raw[i].function ?? ""} ${base(raw[i].abs_path)}:${raw[i].lineno}:${raw[i].colno ?? 0}`.trim() : "",
+        why: ok && !errors.length ? null : () => ({
+          text: errors.map((e) => (JS_ERRORS[e.type] ?? (() => e.type))(e)).join(" ") || "No source map is known for this script.",
+          tries: attempts.filter((a) => a.url === was || a.url.startsWith(was)).map((a) => ({ source: "web", location: a.url,
+            text: a.status === "success" ? "fetched" : [String(a.reason ?? a.status).replaceAll("_", " "), a.details].filter(Boolean).join(": "), ok: a.status === "success" })),
+        }),
+      };
+    });
+    if (!order) frames.reverse();
+    frames.forEach((f, i) => { f.index = i; });
+    return { id: at, name: "", title: request.titles?.[at], crashed: at === 0, frames, exception: true };
+  });
+  return { title: request.titles?.find(Boolean) || "JavaScript stack", facts: [], threads, modules: [], notices: [] };
+}
+
+// ---- JVM ----
+
+function jvm(answer, request) {
+  const order = request.body?.options?.frame_order === "callee_first";
+  const threads = answer.stacktraces.map((trace, at) => {
+    const list = order ? trace.frames : trace.frames.slice().reverse();
+    const sent = new Map((request.body?.stacktraces?.[at]?.frames ?? []).map((f) => [f.index, f]));
+    const frames = list.map((f, i) => {
+      const was = sent.get(f.index), same = was && was.function === f.function && was.module === f.module && was.lineno === f.lineno;
+      return {
+        ok: true, index: f.index, fn: `${f.module}.${f.function}`, file: f.filename ?? f.abs_path, path: f.abs_path ?? f.filename, line: f.lineno, module: "",
+        inlined: list[i + 1]?.index === f.index, pre: f.pre_context, source: f.context_line, post: f.post_context, status: "",
+        was: was && !same ? `${was.module}.${was.function}(${was.filename ?? ""}${was.lineno === undefined ? "" : ":" + was.lineno})` : "",
+        signature: f.signature,
+      };
+    });
+    const e = trace.exception;
+    const name = e ? (e.module ? e.module + "." : "") + e.type : "";
+    return { id: at, name: "", title: [name, request.titles?.[at]].filter(Boolean).join(": "), crashed: at === 0, frames, exception: true };
+  });
+  const notices = (answer.errors ?? []).map((e) => (e.artifact !== undefined ? `${e.artifact || "A file"} is no mapping.` : e.type === "missing" ? `The mapping ${e.uuid} was not found.` : `The mapping ${e.uuid} cannot be read.`) +
+    (e.detail ? " " + e.detail : ""));
+  const names = Object.entries(answer.classes ?? {}).map(([from, to]) => [from, to]);
+  return { title: threads.find((t) => t.title)?.title || "Java stack", facts: names, threads, modules: [], notices };
+}
+
+// ---- Mozilla's ----
+
+function mozilla(answer, request) {
+  const results = answer.results ?? [{ stacks: (answer.symbolicatedStacks ?? []).map((s) => s.map((text, i) => ({ frame: i, text }))),
+    found_modules: Object.fromEntries((request.body?.memoryMap ?? []).map((m, i) => [m.join("/"), answer.knownModules?.[i]])) }];
+  const threads = results.flatMap((result, job) => result.stacks.map((stack, at) => ({
+    id: at, name: results.length > 1 ? `job ${job}, stack ${at}` : "", crashed: job + at === 0,
+    frames: stack.flatMap((f) => {
+      const ok = f.text ? !/^(-?0x|[\d.])/.test(f.text) : !!f.function;
+      const found = Object.entries(result.found_modules ?? {}).find(([key]) => key.startsWith(f.module + "/"))?.[1];
+      const outer = { ok, index: f.frame, fn: f.text ?? f.function, file: f.file, path: f.file, line: f.line, module: f.module, offset: f.module_offset && "+" + f.module_offset,
+        status: ok ? "" : "no symbols", why: ok ? null : () => ({ text: found === true ? "Symbols were found, but none covers this address."
+          : found === false ? "No symbols of the module were found." : "The address is in no module." }) };
+      return [...(f.inlines ?? []).map((i) => ({ ok: true, index: f.frame, fn: i.function, file: i.file, path: i.file, line: i.line, module: f.module, inlined: true })), outer];
+    }),
+  })));
+  return { title: threads.length > 1 ? "Stacks" : "Stack", facts: [], threads, modules: [], notices: [] };
+}
+
+export function readAnswer(kind, answer, request) {
+  const read = { js, jvm, mozilla }[kind] ?? native;
+  const model = read(answer, request, kind);
+  model.facts = model.facts.filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return model;
+}
+
+// ---- as text ----
+
+function frameText(f) {
+  const at = f.file ? `  ${f.path ?? f.file}${f.line ? ":" + f.line : ""}${f.column ? ":" + f.column : ""}` : "";
+  const where = f.module ? `  [${f.module}${f.offset ? " " + f.offset : ""}]` : f.address ? `  [${f.address}]` : "";
+  return `${String(f.index).padStart(4)}  ${f.inlined ? "  " : ""}${f.fn ?? `<${f.status}>`}${at}${where}${f.inlined ? "  (inlined)" : ""}`;
+}
+
+export function threadTitle(thread) {
+  if (thread.exception) return thread.title || "Stack";
+  return `Thread ${thread.id}${thread.name ? ` – ${thread.name}` : ""}`;
+}
+
+export function modelText(model) {
+  const head = [model.title, ...model.facts.map(([key, value]) => `${key}: ${value}`), ...model.notices];
+  if (model.details) head.splice(1, 0, model.details);
+  return head.join("\n") + "\n" + model.threads.map((t) => `\n${threadTitle(t)}${t.crashed && !t.exception ? " (crashed)" : ""}\n${t.frames.map(frameText).join("\n")}\n`).join("");
+}

@@ -1,0 +1,210 @@
+// The page: its parts, what is given to it, and what is done with that.
+import { $, el, bytes, count } from "./dom.js";
+import { KINDS, kindOfText, kindOfBytes, makeRequest } from "./recognise.js";
+import { getJson, send, withProgress, curlOf, presetChips, chosenSources } from "./ask.js";
+// What is not needed at once comes when it is.
+const later = {
+  answers: () => import("./answers.js"), stack: () => import("./stack.js"), module: () => import("./module.js"),
+  status: () => import("./status.js"), examples: () => import("./examples.js"),
+};
+
+const TEXT_MAX = 4 << 20; // longer files are shown by their name alone
+let given = null;         // the file that was dropped or chosen: {file, kind, text}
+let artifacts = [];
+
+// ---- parts ----
+
+const VIEWS = ["symbolicate", "module", "status", "api"];
+
+let viewNow = null;
+
+function showView() {
+  const wanted = location.hash.slice(1), view = VIEWS.includes(wanted) ? wanted : "symbolicate";
+  if (wanted === "main") return;
+  for (const name of VIEWS) $("view-" + name).hidden = name !== view;
+  for (const a of document.querySelectorAll("nav a")) {
+    if (a.hash === "#" + view) a.setAttribute("aria-current", "page");
+    else a.removeAttribute("aria-current");
+  }
+  viewNow = view;
+  if (view === "status") later.status().then(({ showStatus }) => showStatus($("status-body"), () => viewNow === "status"));
+  if (view === "module") later.module().then(({ setUpModule }) => setUpModule());
+  if (view === "api") showLimits();
+}
+
+let about = null;
+async function aboutService() {
+  return (about ??= await getJson("/page/about.json"));
+}
+
+async function showLimits() {
+  if ($("limits").childElementCount) return;
+  try {
+    const { limits } = await aboutService();
+    const rows = [["A JSON body", bytes(limits.symbolicate_body_max_bytes)], ["A crash file", bytes(limits.crash_file_body_max_bytes)],
+      ["Frames of a request", limits.max_request_frames.toLocaleString("en")], ["Modules of a request", limits.max_request_modules.toLocaleString("en")],
+      ["Frames of an answer", limits.max_response_frames.toLocaleString("en")], ["Requests at one time", limits.max_concurrent_requests > 1e15 ? "no limit" : limits.max_concurrent_requests.toLocaleString("en")],
+      ["Time for a request", `${limits.max_job_duration_seconds} s`], ["An answer is kept for", `${limits.result_ttl_seconds} s`]];
+    $("limits").append(el("h3", null, "Limits in force"), el("dl", null, rows.map(([key, value]) => [el("dt", null, key), el("dd", null, value)])));
+  } catch { /* the page works without */ }
+}
+
+// ---- what is given ----
+
+function kindNow() {
+  return $("kind").value || null;
+}
+
+function tellKind(kind, how) {
+  $("kind").value = kind ?? "";
+  $("artifacts").hidden = kind !== "js" && kind !== "jvm";
+  $("where").hidden = kind === "js" || kind === "mozilla";
+  $("recognised").textContent = how ?? (kind ? `Recognised: ${KINDS[kind]}.` : $("text").value.trim() || given ? "Not recognised: choose the kind." : "");
+}
+
+function textChanged() {
+  tellKind(kindOfText($("text").value));
+}
+
+function forgetFile() {
+  given = null;
+  $("file").hidden = true;
+  $("text").hidden = false;
+  $("drop").querySelector("label").hidden = false;
+  tellKind(kindOfText($("text").value));
+}
+
+async function takeFile(file) {
+  const head = new Uint8Array(await file.slice(0, 16).arrayBuffer());
+  let kind = kindOfBytes(head), text = null;
+  if (!kind && file.size <= 64 << 20) {
+    text = await file.text();
+    kind = kindOfText(text);
+  }
+  given = null;
+  if (text !== null && text.length <= TEXT_MAX && kind !== "apple" && !text.includes("\0")) {
+    forgetFile();
+    $("text").value = text;
+    tellKind(kind, kind ? `${file.name}: recognised as ${KINDS[kind]}.` : `${file.name} was not recognised: choose the kind.`);
+    return;
+  }
+  given = { file, text };
+  $("file").replaceChildren(el("span", null, `${file.name} – ${bytes(file.size)}`), el("button", { type: "button", class: "small", onclick: () => { forgetFile(); $("choose").focus(); } }, "Remove"));
+  $("file").hidden = false;
+  $("text").hidden = true;
+  $("drop").querySelector("label").hidden = true;
+  tellKind(kind, kind ? undefined : `${file.name} was not recognised: choose the kind.`);
+}
+
+function addArtifacts(files) {
+  artifacts.push(...files);
+  $("artifact-list").replaceChildren(...artifacts.map((file) => el("li", null, el("span", null, `${file.name} – ${bytes(file.size)}`),
+    el("button", { type: "button", class: "small", "aria-label": `Remove ${file.name}`, onclick: () => {
+      artifacts = artifacts.filter((f) => f !== file);
+      addArtifacts([]);
+      $("add-artifact").focus();
+    } }, "Remove"))));
+}
+
+const isArtifact = (file) => /\.(map|[cm]?js)$|mapping.*\.txt$|proguard.*\.txt$/i.test(file.name);
+
+async function takeFiles(files) {
+  const list = [...files];
+  const crash = list.find((file) => !isArtifact(file));
+  addArtifacts(list.filter(isArtifact));
+  if (crash) await takeFile(crash);
+  else if (list.length) {
+    $("artifacts").hidden = false;
+    $("recognised").textContent = `${count(list.length, "file")} added for scripts or mappings; now the stack.`;
+  }
+  location.hash = "#symbolicate";
+}
+
+// ---- examples ----
+
+async function takeExample() {
+  const name = $("example").value;
+  $("example").value = "";
+  if (!name) return;
+  forgetFile();
+  artifacts = [];
+  addArtifacts([]);
+  if (name === "native") {
+    await withProgress($("progress"), null, async () => {
+      $("text").value = JSON.stringify(await getJson("/page/example.json"), null, 1);
+    });
+  } else {
+    const { EXAMPLES } = await later.examples();
+    $("text").value = EXAMPLES[name].text;
+    addArtifacts(EXAMPLES[name].files.map(([file, text]) => new File([text], file)));
+  }
+  textChanged();
+  if ($("text").value) symbolicate();
+}
+
+// ---- sending ----
+
+let round = 0;
+async function symbolicate() {
+  const kind = kindNow(), text = $("text").value, input = given ?? { text };
+  if (!given && !text.trim()) {
+    $("recognised").textContent = "Paste a crash, drop one, or take the example.";
+    $("text").focus();
+    return;
+  }
+  if (!kind) {
+    $("recognised").textContent = "Choose the kind of this first.";
+    $("kind").focus();
+    return;
+  }
+  const place = $("result"), mine = ++round;
+  place.hidden = true;
+  await withProgress($("progress"), $("cancel"), async (tell, signal) => {
+    const request = makeRequest(kind, { ...input, text: input.text ?? (kind === "minidump" || kind === "apple" ? null : await input.file.text()) }, {
+      sources: chosenSources("presets"), artifacts, sentryUrl: $("sentry-url").value.trim(), sentryToken: $("sentry-token").value,
+      release: $("release").value.trim(), debugIds: $("debug-ids").value,
+    });
+    const [answer, { readAnswer }, { showResult }] = await Promise.all([send(request, tell, signal), later.answers(), later.stack()]);
+    if (mine !== round) return;
+    tell("Reading the answer…");
+    showResult(place, readAnswer(kind, answer, request), answer, curlOf(request, given?.file.name ?? "crash.txt"));
+    place.focus({ preventScroll: true });
+    place.scrollIntoView({ block: "start" });
+  });
+}
+
+// ---- the beginning ----
+
+function setUpDropping() {
+  let depth = 0;
+  const hasFiles = (event) => [...event.dataTransfer?.types ?? []].includes("Files");
+  const show = (on) => document.body.classList.toggle("dragging", on);
+  addEventListener("dragenter", (event) => { if (hasFiles(event)) { depth++; show(true); event.preventDefault(); } });
+  addEventListener("dragleave", () => { depth = Math.max(0, depth - 1); show(depth > 0); });
+  addEventListener("dragover", (event) => { if (hasFiles(event)) event.preventDefault(); });
+  addEventListener("drop", (event) => {
+    depth = 0;
+    show(false);
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    takeFiles(event.dataTransfer.files);
+  });
+}
+
+document.documentElement.classList.add("on");
+$("kind").append(el("option", { value: "" }, "choose…"), ...Object.entries(KINDS).map(([value, label]) => el("option", { value }, label)));
+presetChips("presets");
+$("module").addEventListener("submit", (event) => event.preventDefault());
+setUpDropping();
+$("text").addEventListener("input", textChanged);
+$("text").addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) symbolicate(); });
+$("kind").addEventListener("change", () => tellKind(kindNow(), ""));
+$("choose").addEventListener("click", () => $("input").click());
+$("input").addEventListener("change", () => { takeFiles($("input").files); $("input").value = ""; });
+$("add-artifact").addEventListener("click", () => $("artifact-input").click());
+$("artifact-input").addEventListener("change", () => { addArtifacts($("artifact-input").files); $("artifact-input").value = ""; });
+$("example").addEventListener("change", takeExample);
+$("crash").addEventListener("submit", (event) => { event.preventDefault(); symbolicate(); });
+addEventListener("hashchange", () => { showView(); if (location.hash) $("main").focus({ preventScroll: true }); scrollTo(0, 0); });
+showView();
+aboutService().then((a) => { $("version").textContent = `symloom ${a.version}`; }, () => {});

@@ -1,0 +1,46 @@
+// Whether there are symbols of one module, and where they were looked for.
+import { $, el } from "./dom.js";
+import { buildIdToDebugId } from "./recognise.js";
+import { candidateList, moduleFacts, statusTag } from "./stack.js";
+import { MODULE_STATUS } from "./answers.js";
+import { chosenSources, presetChips, send, withProgress } from "./ask.js";
+
+function request() {
+  const value = (id) => $(id).value.trim() || undefined;
+  const module = { type: $("m-type").value, debug_id: value("m-debug"), code_id: value("m-code"), debug_file: value("m-debug-file"), code_file: value("m-code-file") };
+  if (module.type === "elf" && module.code_id && !module.debug_id) module.debug_id = buildIdToDebugId(module.code_id);
+  module.debug_file ??= module.code_file;
+  module.code_file ??= module.debug_file;
+  const body = { stacktraces: [{ frames: [{ instruction_addr: value("m-address") ?? "0x0", addr_mode: "rel:0" }] }], modules: [module], options: { dif_candidates: true } };
+  const sources = chosenSources("m-presets");
+  if (sources) body.sources = sources;
+  return { path: "/symbolicate", body };
+}
+
+function show(answer, hasAddress) {
+  const module = answer.modules[0] ?? {}, frames = answer.stacktraces[0]?.frames ?? [];
+  const place = $("m-result");
+  const names = hasAddress ? frames.map((f) => el("li", null, el("span", { class: "fn" }, f.function ?? f.status), f.filename && el("span", { class: "hint" }, `${f.filename}:${f.lineno ?? "?"}`))) : [];
+  place.replaceChildren(el("div", { class: "card" },
+    el("div", { class: "head" }, el("h2", null, module.debug_status === "found" ? "There are symbols" : "No symbols to use"), statusTag(module.debug_status)),
+    el("p", { class: "hint" }, `Status: ${MODULE_STATUS[module.debug_status] ?? module.debug_status ?? "unknown"}.`),
+    moduleFacts(module), names.length > 0 && el("h3", null, "At this address"), names.length > 0 && el("ul", { class: "plain" }, names),
+    el("h3", null, "Where it was looked for"),
+    module.candidates?.length ? candidateList(module.candidates)
+      : el("p", null, module.debug_id || module.code_id ? "No source was asked: tick a symbol server, or configure sources." : "It has no id to look for it by: a debug id or a code id is needed.")));
+  place.hidden = false;
+  place.focus({ preventScroll: true });
+}
+
+let ready = false;
+
+export function setUpModule() {
+  if (ready) return;
+  ready = true;
+  presetChips("m-presets");
+  $("module").addEventListener("submit", (event) => {
+    event.preventDefault();
+    $("m-result").hidden = true;
+    withProgress($("m-progress"), null, async (tell, signal) => show(await send(request(), tell, signal), !!$("m-address").value.trim()));
+  });
+}

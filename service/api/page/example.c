@@ -1,0 +1,147 @@
+/* The example that the page offers: the stack of the program itself as it answers. */
+#include <elf.h>
+#include <execinfo.h>
+#include <link.h>
+
+#include "api/page/page.h"
+#include "id/id.h"
+
+enum { EXAMPLE_FRAMES = 64, EXAMPLE_MODULES = 32, BUILD_ID_MAX = 64 };
+
+static const uint64_t first_base = 0x100000000, base_step = 0x100000000;
+
+struct example_module {
+    uint64_t bias, end; /* in this process */
+    char name[64];      /* without its folder */
+    uint8_t build_id[BUILD_ID_MAX];
+    size_t build_id_size;
+    bool named; /* by a frame */
+};
+
+struct example {
+    void *addresses[EXAMPLE_FRAMES];
+    int frame_count;
+    struct example_module modules[EXAMPLE_MODULES];
+    size_t module_count;
+};
+
+/* ---- modules ---- */
+
+static void take_build_id(struct example_module *module, const uint8_t *notes, size_t size)
+{
+    for (size_t at = 0; at + sizeof(ElfW(Nhdr)) <= size;) {
+        ElfW(Nhdr) note;
+        memcpy(&note, notes + at, sizeof note);
+        size_t name = at + sizeof note, contents = name + ((note.n_namesz + 3u) & ~3u);
+        size_t next = contents + ((note.n_descsz + 3u) & ~3u);
+        if (next > size)
+            return;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(notes + name, "GNU", 4) == 0 &&
+            note.n_descsz <= BUILD_ID_MAX) {
+            memcpy(module->build_id, notes + contents, note.n_descsz);
+            module->build_id_size = note.n_descsz;
+            return;
+        }
+        at = next;
+    }
+}
+
+static int take_module(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    struct example *example = arg;
+    (void)size;
+    if (example->module_count == EXAMPLE_MODULES)
+        return 1;
+    struct example_module *module = &example->modules[example->module_count++];
+    const char *slash = strrchr(info->dlpi_name, '/');
+    const char *name = slash ? slash + 1 : info->dlpi_name;
+    *module = (struct example_module){.bias = info->dlpi_addr};
+    snprintf(module->name, sizeof module->name, "%s", *name ? name : "symloom");
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uint64_t end = info->dlpi_addr + segment->p_vaddr + segment->p_memsz;
+        if (segment->p_type == PT_LOAD && end > module->end)
+            module->end = end;
+        if (segment->p_type == PT_NOTE && !module->build_id_size)
+            take_build_id(module, (const uint8_t *)(info->dlpi_addr + segment->p_vaddr), segment->p_memsz);
+    }
+    return 0;
+}
+
+static uint64_t base_of(const struct example *example, const struct example_module *module)
+{
+    return first_base + base_step * (uint64_t)(module - example->modules);
+}
+
+/* ---- as JSON ---- */
+
+/* Frames in no module are left out: they have nothing to tell. */
+static void write_frames(struct example *example, struct json_writer *w)
+{
+    json_key(w, "frames");
+    json_array_begin(w);
+    for (int i = 0; i < example->frame_count; i++)
+        for (size_t m = 0; m < example->module_count; m++) {
+            struct example_module *module = &example->modules[m];
+            uint64_t address = (uint64_t)example->addresses[i];
+            if (address < module->bias || address >= module->end || !module->build_id_size)
+                continue;
+            module->named = true;
+            json_object_begin(w);
+            json_key(w, "instruction_addr");
+            json_hex(w, address - module->bias + base_of(example, module));
+            json_key(w, "adjust_instruction_addr"); /* all are return addresses */
+            json_boolean(w, true);
+            json_object_end(w);
+            break;
+        }
+    json_array_end(w);
+}
+
+static void write_module(const struct example *example, const struct example_module *module, struct json_writer *w)
+{
+    char debug_id[SL_DEBUG_ID_TEXT], code_id[2 * BUILD_ID_MAX + 1] = "";
+    struct sl_bytes build_id = {module->build_id, module->build_id_size};
+    struct sl_debug_id id = sl_debug_id_from_build_id(build_id, __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+    sl_debug_id_format(&id, debug_id);
+    for (size_t i = 0; i < build_id.size; i++)
+        snprintf(code_id + 2 * i, 3, "%02x", build_id.data[i]);
+    const struct {
+        const char *key, *text;
+    } texts[] = {{"type", "elf"}, {"code_id", code_id}, {"debug_id", debug_id}, {"code_file", module->name}};
+    json_object_begin(w);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        json_key(w, texts[i].key);
+        json_str(w, sl_str(texts[i].text));
+    }
+    json_key(w, "image_addr");
+    json_hex(w, base_of(example, module));
+    json_key(w, "image_size");
+    json_u64(w, module->end - module->bias);
+    json_object_end(w);
+}
+
+bool page_example(struct sl_buf *out)
+{
+    struct example example = {.module_count = 0};
+    struct json_writer w = json_writer(out);
+    example.frame_count = backtrace(example.addresses, EXAMPLE_FRAMES);
+    dl_iterate_phdr(take_module, &example);
+    json_object_begin(&w);
+    json_key(&w, "stacktraces");
+    json_array_begin(&w);
+    json_object_begin(&w);
+    json_key(&w, "thread_name");
+    json_str(&w, SL_STR("the loop of symloom, answering for this example"));
+    write_frames(&example, &w);
+    json_object_end(&w);
+    json_array_end(&w);
+    json_key(&w, "modules");
+    json_array_begin(&w);
+    for (size_t m = 0; m < example.module_count; m++)
+        if (example.modules[m].named)
+            write_module(&example, &example.modules[m], &w);
+    json_array_end(&w);
+    json_object_end(&w);
+    return !out->failed;
+}

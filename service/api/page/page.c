@@ -1,0 +1,161 @@
+/* GET / and what is below /page/. */
+#include "api/page/page.h"
+
+#include "core/duration.h"
+
+static const struct config *page_config(const struct http_exchange *x)
+{
+    return ((const struct service *)x->service)->config;
+}
+
+/* Nothing is taken from anywhere else, and nobody shows the page inside of another. */
+static void protect(struct http_exchange *x)
+{
+    http_set_header(
+        x, "Content-Security-Policy",
+        SL_STR("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+               "form-action 'none'; base-uri 'none'; frame-ancestors 'none'"));
+    http_set_header(x, "Referrer-Policy", SL_STR("no-referrer"));
+    http_set_header(x, "Cross-Origin-Opener-Policy", SL_STR("same-origin"));
+}
+
+/* ---- files ---- */
+
+static const struct page_file *file_named(struct sl_str name)
+{
+    for (const struct page_file *file = page_files; file->type; file++)
+        if (sl_str_equal(file->name, name))
+            return file;
+    return NULL;
+}
+
+/* A tag belongs to bytes: those that the server may compress in some way of its own have none. */
+static void reply_page_file(struct http_exchange *x, const struct page_file *file, struct sl_str cache_control)
+{
+    bool packed = http_takes_gzip(x);
+    struct sl_bytes bytes = packed ? file->packed : file->plain;
+    if (packed && http_has_tag(x, file->tag))
+        http_reply_empty(x, 304);
+    else
+        http_reply(x, 200, file->type, (struct sl_str){(const char *)bytes.data, bytes.size});
+    protect(x);
+    http_set_header(x, "Vary", SL_STR("Accept-Encoding"));
+    http_set_header(x, "Cache-Control", cache_control);
+    if (packed)
+        http_set_header(x, "ETag", file->tag);
+    if (packed && x->status == 200)
+        http_set_header(x, "Content-Encoding", SL_STR("gzip"));
+}
+
+/* Asked for anew each time, since its files are named in it with their version. Mozilla's clients look for some words. */
+static void answer_page(struct http_exchange *x)
+{
+    static const struct sl_str words = SL_STR("<!doctype html><html lang=\"en\"><head><title>symloom</title></head>"
+                                              "<body><p>Mozilla Symbolication Server</p></body></html>");
+    const struct config *config = page_config(x);
+    if (config->page_enabled) {
+        reply_page_file(x, file_named(config->mozilla.on ? SL_STR("mozilla.html") : SL_STR("index.html")),
+                        SL_STR("private, no-cache"));
+    } else {
+        http_reply(x, 200, "text/html; charset=utf-8", words);
+        protect(x);
+    }
+}
+
+static void answer_asset(struct http_exchange *x)
+{
+    const struct page_file *file = file_named(x->captures[0]);
+    if (file && !sl_str_ends(file->name, SL_STR(".html")))
+        reply_page_file(x, file, SL_STR("private, max-age=3600"));
+    else
+        http_reply_error(x, 404, NULL);
+}
+
+/* ---- what the page asks ---- */
+
+static void answer_example(struct http_exchange *x)
+{
+    struct sl_buf json = {0};
+    if (page_example(&json)) {
+        http_reply_json(x, 200, &json);
+    } else {
+        sl_buf_free(&json);
+        http_reply_no_memory(x);
+    }
+}
+
+static void write_about(const struct config *config, struct json_writer *w)
+{
+    const struct {
+        const char *key;
+        uint64_t value;
+    } limits[] = {
+        {"symbolicate_body_max_bytes", config->symbolicate_body_max_bytes},
+        {"crash_file_body_max_bytes", config->crash_file_body_max_bytes},
+        {"max_request_frames", config->max_request_frames},
+        {"max_request_modules", config->max_request_modules},
+        {"max_response_frames", config->max_response_frames},
+        {"max_concurrent_requests", config->max_concurrent_requests},
+        {"max_job_duration_seconds", DURATION_MS(config->max_job_duration_ns) / 1000},
+        {"result_ttl_seconds", DURATION_MS(config->result_ttl_ns) / 1000},
+    };
+    json_object_begin(w);
+    json_key(w, "version");
+    json_str(w, SL_STR(SYMLOOM_VERSION));
+    json_key(w, "sources");
+    json_u64(w, config->source_count);
+    json_key(w, "limits");
+    json_object_begin(w);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        json_key(w, limits[i].key);
+        json_u64(w, limits[i].value);
+    }
+    json_object_end(w);
+    json_object_end(w);
+}
+
+static void answer_about(struct http_exchange *x)
+{
+    struct sl_buf json = {0};
+    struct json_writer w = json_writer(&json);
+    write_about(page_config(x), &w);
+    if (json.failed) {
+        sl_buf_free(&json);
+        http_reply_no_memory(x);
+    } else {
+        http_reply_json(x, 200, &json);
+    }
+}
+
+/* ---- routes ---- */
+
+#define PAGE_ROUTE(pattern_, handler_)                                                                                 \
+    {                                                                                                                  \
+        .method = "GET", .pattern = (pattern_), .handler = (handler_), .rights = API_RIGHT("page"), .immediate = true  \
+    }
+static const struct http_route page_routes[] = {
+    PAGE_ROUTE("/", answer_page),
+    {.method = NULL},
+};
+
+static const struct http_route asset_routes[] = {
+    PAGE_ROUTE("/page/example.json", answer_example),
+    PAGE_ROUTE("/page/about.json", answer_about),
+    PAGE_ROUTE("/page/{asset}", answer_asset),
+    {.method = NULL},
+};
+
+static bool page_enabled(const void *service)
+{
+    return ((const struct service *)service)->config->page_enabled;
+}
+
+static bool page_or_words(const void *service)
+{
+    return page_enabled(service) || ((const struct service *)service)->config->mozilla.on;
+}
+
+const struct http_family family_page = {
+    .routes = page_routes, .enabled = page_or_words, .group = "page", .browsed = true};
+const struct http_family family_assets = {
+    .routes = asset_routes, .enabled = page_enabled, .group = "page", .browsed = true};

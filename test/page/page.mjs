@@ -1,0 +1,481 @@
+// The page as people use it. Each test gets a browser page of its own, which must end without an error, a violation of the
+// policy, or a request to anywhere else.
+import { createRequire } from "node:module";
+import { mkdtempSync, readFileSync } from "node:fs";
+import path from "node:path";
+import assert from "node:assert/strict";
+
+const options = JSON.parse(process.argv[2]);
+const require = createRequire(path.join(options.npm, "node_modules", "x.js"));
+const puppeteer = require("puppeteer-core").default ?? require("puppeteer-core");
+const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+const HOSTILE = `<script>hacked=1</script><img src=x onerror=hacked=1>"'&`;
+const WIDE = { width: 1180, height: 900 };
+
+const browser = await puppeteer.launch({
+  executablePath: ["/usr/bin/chromium", process.env.CHROMIUM].find(Boolean), headless: true,
+  args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync"],
+  userDataDir: mkdtempSync(path.join(options.work, "chromium-")),
+});
+
+async function open(hash = "") {
+  const context = await browser.createBrowserContext(), page = await context.newPage(), wrong = [];
+  page.on("pageerror", (e) => wrong.push(`error: ${e.message}`));
+  page.on("console", (m) => { if (m.type() === "error" && !/status of 4\d\d/.test(m.text())) wrong.push(`console: ${m.text()}`); });
+  page.on("request", (r) => { if (!r.url().startsWith(options.url) && !r.url().startsWith("blob:")) wrong.push(`request: ${r.url()}`); });
+  await page.evaluateOnNewDocument(() => {
+    window.violations = [];
+    document.addEventListener("securitypolicyviolation", (e) => window.violations.push(`${e.violatedDirective} ${e.blockedURI}`));
+  });
+  await page.setViewport(WIDE);
+  await page.goto(options.url + "/" + hash, { waitUntil: "load" });
+  await page.waitForSelector("html.on");
+  page.end = async () => {
+    wrong.push(...await page.evaluate(() => window.violations.map((v) => "policy: " + v)));
+    await context.close();
+    assert.deepEqual(wrong, []);
+  };
+  return page;
+}
+
+const fixture = (name) => readFileSync(path.join(options.corpus, name));
+const textOf = (page, selector) => page.$eval(selector, (e) => e.textContent);
+
+/** What a drop of files does. */
+async function drop(page, ...files) {
+  await page.evaluate((list) => {
+    const data = new DataTransfer();
+    for (const [name, base64] of list) data.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], name));
+    for (const type of ["dragenter", "dragover", "drop"]) document.body.dispatchEvent(new DragEvent(type, { dataTransfer: data, bubbles: true, cancelable: true }));
+  }, files.map(([name, data]) => [name, Buffer.from(data).toString("base64")]));
+}
+
+async function paste(page, text) {
+  await page.$eval("#text", (e, t) => { e.value = t; e.dispatchEvent(new Event("input", { bubbles: true })); }, text);
+}
+
+async function recognised(page, kind) {
+  await page.waitForFunction((k) => document.getElementById("kind").value === k, { timeout: 10000 }, kind)
+    .catch(async () => assert.equal(await page.$eval("#kind", (e) => e.value), kind));
+}
+
+async function symbolicate(page) {
+  await page.click("#send");
+  await shown(page);
+}
+
+async function shown(page) {
+  await page.waitForFunction(() => !document.getElementById("result").hidden || document.querySelector("#progress .bad"), { timeout: 60000 });
+  assert.equal(await page.evaluate(() => document.querySelector("#progress .bad")?.textContent), undefined);
+}
+
+const names = (page) => page.$$eval("#result .frame .fn", (all) => all.map((e) => e.textContent));
+
+async function accessible(page, what) {
+  await page.evaluate(AXE);
+  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }).then((r) => r.violations.map((v) =>
+    `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).join("; ")}`)));
+  assert.deepEqual(found, [], what);
+}
+
+async function noSideways(page, what) {
+  const [wide, view] = await page.evaluate(() => [document.documentElement.scrollWidth, document.documentElement.clientWidth]);
+  assert.ok(wide <= view, `${what}: ${wide} px are shown in ${view}`);
+}
+
+async function example(page, name) {
+  await page.select("#example", name);
+  await shown(page);
+}
+
+// ---- answers made by hand ----
+
+const NATIVE = { stacktraces: [{ frames: [{ instruction_addr: "0x1000" }] }], modules: [{ type: "elf", image_addr: "0x1000" }] };
+
+/** The next request is answered with this. */
+async function answerWith(page, answer) {
+  await page.setRequestInterception(true);
+  page.on("request", (r) => {
+    if (r.isInterceptResolutionHandled()) return;
+    if (r.method() === "POST" || /\/status$/.test(r.url())) r.respond({ status: 200, contentType: "application/json", body: JSON.stringify(answer) });
+    else r.continue();
+  });
+}
+
+const hostileFrame = (i, status) => ({
+  status, original_index: i, instruction_addr: "0x1000", package: HOSTILE, lang: HOSTILE, symbol: HOSTILE, function: HOSTILE + i, filename: HOSTILE, abs_path: "javascript:" + HOSTILE,
+  lineno: 7, pre_context: [HOSTILE], context_line: HOSTILE, post_context: [HOSTILE], source_link: "javascript:hacked=1", trust: HOSTILE,
+});
+const HOSTILE_ANSWER = {
+  status: "completed", timestamp: 0, signal: HOSTILE, system_info: { os_name: HOSTILE, os_version: HOSTILE, os_build: HOSTILE, cpu_arch: HOSTILE, device_model: HOSTILE }, crashed: true,
+  crash_reason: HOSTILE, crash_details: HOSTILE, assertion: HOSTILE,
+  stacktraces: [{ thread_id: HOSTILE, thread_name: HOSTILE, is_requesting: true, registers: { [HOSTILE]: HOSTILE },
+    frames: ["symbolicated", "missing", "missing_symbol", "malformed", "unknown_image", HOSTILE].map((status, i) => hostileFrame(i, status)) }],
+  modules: [{ debug_status: HOSTILE, unwind_status: HOSTILE, features: { [HOSTILE]: true }, arch: HOSTILE, type: HOSTILE, code_id: HOSTILE, code_file: HOSTILE, debug_id: HOSTILE, debug_file: HOSTILE,
+    image_addr: "0x1000", image_size: 4096, candidates: [{ source: HOSTILE, location: "javascript:" + HOSTILE, download: { status: HOSTILE, details: HOSTILE }, debug: { status: "error", details: HOSTILE } },
+      { source: HOSTILE, location: "https://example.com/" + HOSTILE, download: { status: "ok" } }] }],
+};
+const HOSTILE_JS = { status: "completed", stacktraces: [{ frames: [{ function: HOSTILE, filename: HOSTILE, module: HOSTILE, abs_path: HOSTILE, lineno: 1, colno: 2, context_line: HOSTILE, data: { symbolicated: false } }] }],
+  raw_stacktraces: [{ frames: [{ abs_path: HOSTILE, lineno: 1 }] }], errors: [{ abs_path: HOSTILE, type: HOSTILE }, { abs_path: HOSTILE, type: "missing_source_content", source: HOSTILE, sourcemap: HOSTILE }],
+  scraping_attempts: [{ url: HOSTILE, status: "failure", reason: HOSTILE, details: HOSTILE }] };
+const HOSTILE_JVM = { status: "completed", exceptions: [], classes: { [HOSTILE]: HOSTILE }, errors: [{ uuid: HOSTILE, type: HOSTILE, detail: HOSTILE }, { artifact: HOSTILE, type: "invalid" }],
+  stacktraces: [{ exception: { type: HOSTILE, module: HOSTILE }, frames: [{ function: HOSTILE, module: HOSTILE, filename: HOSTILE, abs_path: HOSTILE, lineno: 1, index: 0, signature: HOSTILE }] }] };
+const HOSTILE_MOZILLA = { results: [{ stacks: [[{ frame: 0, module: HOSTILE, module_offset: HOSTILE, function: HOSTILE, file: HOSTILE, line: 1, inlines: [{ function: HOSTILE, file: HOSTILE, line: 2 }] }]], found_modules: { [HOSTILE]: true } }] };
+
+function manyFrames(count) {
+  const frames = Array.from({ length: count }, (_, i) => ({ status: i % 7 ? "symbolicated" : "missing", original_index: i, instruction_addr: "0x" + (0x1000 + i).toString(16), package: "/usr/lib/libshop.so",
+    function: i % 7 ? `shop::order::check_stock_${i}` : undefined, filename: "order.cc", abs_path: "/src/shop/order.cc", lineno: i, context_line: "    check(stock);", pre_context: ["{"], post_context: ["}"], trust: "cfi" }));
+  return { status: "completed", stacktraces: [{ thread_id: 1, is_requesting: true, frames }], modules: [{ debug_status: "found", features: {}, arch: "x86_64", type: "elf", code_file: "/usr/lib/libshop.so", image_addr: "0x1000", image_size: 1e6 }] };
+}
+
+const JS_STACK = `TypeError: Cannot read properties of undefined
+    at r (https://shop.example/app.min.js:1:39)
+    at async Promise.all (index 0)
+    at https://shop.example/app.min.js:1:77
+`;
+const FIREFOX_STACK = "r@https://shop.example/app.min.js:1:39\n@https://shop.example/app.min.js:1:88\n";
+const JVM_STACK = `Exception in thread "main" java.lang.IllegalStateException: no stock
+\tat a.b.c(SourceFile:1)
+\tat java.base/java.lang.Thread.run(Thread.java:833)
+Caused by: a.e: sold out
+\t... 2 more
+`;
+const IPS = JSON.stringify({ app_name: "shop", bug_type: "309", incident_id: "1" }) + "\n" + JSON.stringify({ cpuType: "ARM-64", procName: "shop", faultingThread: 0,
+  exception: { type: "EXC_BAD_ACCESS", signal: "SIGSEGV" }, threads: [{ id: 1, triggered: true, frames: [{ imageOffset: 16, imageIndex: 0 }] }],
+  usedImages: [{ base: 4294967296, size: 16384, uuid: "11111111-2222-3333-4444-555555555555", name: "shop", path: "/Applications/shop", arch: "arm64" }] }, null, 2);
+const JS_EVENT = { platform: "javascript", release: "1", exception: { values: [{ type: "Error", value: "sold out", stacktrace: { frames: [{ function: "r", abs_path: "https://shop.example/app.min.js", lineno: 1, colno: 39 }] } }] } };
+const JVM_EVENT = { platform: "java", exception: { values: [{ type: "X", module: "a", value: "v", stacktrace: { frames: [{ function: "c", module: "a.b", lineno: 1 }] } }] }, debug_meta: { images: [{ type: "proguard", uuid: "246fb328-fc4e-406a-87ff-fc35f6149d8f" }] } };
+const NATIVE_EVENT = { platform: "native", exception: { values: [{ type: "SIGSEGV", thread_id: 3, stacktrace: { frames: [{ instruction_addr: "0x401010" }, { instruction_addr: "0x401000" }] } }] },
+  debug_meta: { images: [{ type: "elf", code_id: "00".repeat(20), image_addr: "0x400000", image_size: 4096 * 4, code_file: "/usr/bin/shop" }] } };
+const ADDRESSES = "shop 0123456789abcdef0123456789abcdef01234567 0x400000 0x500000\n0x401000\nshop+0x1234\nlibc.so.6+0x20\n";
+const MAPPING = "com.example.Shop -> a.b:\n    1:1:void com.example.Stock.check(int):7:7 -> c\n    1:1:void order(java.util.List):20 -> c\n";
+const MOZILLA = { jobs: [{ memoryMap: [["xul.pdb", "44E4EC8C2F41492B9369D6B9A059577C2"]], stacks: [[[0, 11723767]]] }] };
+
+// ---- tests ----
+
+const tests = {
+  async examples_work_without_symbols_from_anywhere(page) {
+    await example(page, "native");
+    const found = await names(page);
+    for (const name of ["page_example", "answer_example", "loop_run", "main"]) assert.ok(found.includes(name), `${name} in ${found}`);
+    assert.ok(await page.$("#result .frame.inlined"), "an inlined call");
+    assert.match(await textOf(page, "#result .source .hit"), /backtrace\(|dl_iterate_phdr/);
+    await page.click("#result .frame.failed summary");
+    await page.waitForSelector("#result .frame.failed .why");
+    assert.match(await textOf(page, "#result .frame.failed .why"), /No symbols of lib.* were found\.Looked for at:.*self/);
+    await example(page, "js");
+    await page.waitForFunction(() => document.querySelector("#result .fn")?.textContent === "checkStock");
+    assert.match(await textOf(page, "#result .source .hit"), /sold out/);
+    await example(page, "jvm");
+    await page.waitForFunction(() => document.querySelector("#result .fn")?.textContent === "com.example.Stock.check");
+    assert.deepEqual(await names(page), ["com.example.Stock.check", "com.example.Shop.order", "com.example.Shop.main", "com.example.SoldOut.of"]);
+    assert.match(await textOf(page, "#result .facts"), /2 stacks/);
+  },
+
+  async every_kind_is_recognised(page) {
+    const kinds = [[JS_STACK, "js"], [FIREFOX_STACK, "js"], [JVM_STACK, "jvm"], [IPS, "apple"], [JS_EVENT, "js"], [JVM_EVENT, "jvm"], [NATIVE_EVENT, "native"], [ADDRESSES, "native"], [MOZILLA, "mozilla"],
+      [NATIVE, "native"], [{ stacktraces: [{ frames: [{ abs_path: "a.js", lineno: 1 }] }] }, "js"], [{ stacktraces: [{ frames: [{ module: "a", function: "b", index: 0 }] }] }, "jvm"],
+      ["Incident Identifier: 1\nProcess: shop [1]\n", "apple"], ["hello", ""], ["", ""], ["{", ""], ["[1,2]", ""], ["null", ""]];
+    for (const [given, kind] of kinds) {
+      const text = typeof given === "string" ? given : JSON.stringify(given);
+      await paste(page, text);
+      await recognised(page, kind);
+      await page.evaluate(() => { document.getElementById("text").value = ""; });
+      if (!text) continue;
+      await drop(page, ["crash", text]);
+      await recognised(page, kind);
+      if (kind === "apple") await page.click("#file button");
+    }
+    await drop(page, ["a.dmp", "MDMP\x93\xa7"]);
+    await recognised(page, "minidump");
+    await page.select("#kind", "apple");
+    assert.equal(await page.$eval("#kind", (e) => e.value), "apple");
+  },
+
+  async stacks_and_events_are_answered(page) {
+    const lines = async (given, ...files) => {
+      if (files.length) await drop(page, ...files);
+      await paste(page, typeof given === "string" ? given : JSON.stringify(given));
+      await symbolicate(page);
+      return names(page);
+    };
+    assert.deepEqual(await lines(ADDRESSES), ["shop +0x1000", "shop +0x1234", "libc.so.6 +0x20"]);
+    assert.deepEqual(await lines(NATIVE_EVENT), ["shop +0x1000", "shop +0x1010"]);
+    assert.match(await textOf(page, "#result .thread summary"), /SIGSEGV/);
+    assert.deepEqual(await lines(JVM_STACK, ["mapping.txt", MAPPING]), ["com.example.Stock.check", "com.example.Shop.order", "java.lang.Thread.run"]);
+    assert.match(await textOf(page, "#result h2"), /java.lang.IllegalStateException: no stock/);
+    assert.equal((await lines(JVM_EVENT))[0], "com.example.Stock.check");
+    assert.deepEqual(await lines(IPS), ["shop +0x10"]);
+    assert.match(await textOf(page, "#result h2"), /EXC_BAD_ACCESS/);
+    assert.deepEqual(await lines(MOZILLA), ["?"]);
+  },
+
+  async crash_files_through_drop_zone_and_text_area(page) {
+    if (!options.corpus) return;
+    for (const [name, kind, found, title] of [["windows.dmp", "minidump", "main", /EXCEPTION_ACCESS_VIOLATION/], ["macos.dmp", "minidump", null, /EXC_|Crash|SIG/],
+      ["apple_crash_report.txt", "apple", null, /SIG|EXC_/]]) {
+      await drop(page, [name, fixture(name)]);
+      await recognised(page, kind);
+      await symbolicate(page);
+      assert.match(await textOf(page, "#result h2"), title);
+      if (found) assert.ok((await names(page)).includes(found), `${found} in ${await names(page)}`);
+      assert.ok(await page.$eval("#result > .thread", (e) => e.open && e.classList.contains("crashed")), "the crashed thread comes first");
+      await page.click("#file button");
+    }
+    await paste(page, fixture("apple_crash_report.txt").toString());
+    await recognised(page, "apple");
+    await symbolicate(page);
+    const scripts = ["app.js", "app.js.map"].map((f) => [f, fixture(`sourcemaps/e2e_multiple_smref_scraped/${f}`)]);
+    await drop(page, ...scripts);
+    await paste(page, "Error: x\n    at f (https://shop.example/app.js:1:50)\n");
+    await symbolicate(page);
+  },
+
+  async presets_are_sent_as_sources(page) {
+    const sent = [];
+    page.on("request", (r) => { if (r.method() === "POST") sent.push(JSON.parse(r.postData())); });
+    await answerWith(page, { status: "completed", stacktraces: [], modules: [] });
+    await paste(page, JSON.stringify(NATIVE));
+    await symbolicate(page);
+    for (const box of await page.$$("#presets input")) await box.click();
+    await symbolicate(page);
+    assert.equal(sent[0].sources, undefined);
+    assert.deepEqual(sent[1].sources.map((s) => [s.id, s.layout.type]), [["microsoft", "ssqp"], ["electron", "native"], ["ubuntu", "debuginfod"], ["mozilla", "native"]]);
+    assert.equal(sent[1].options.dif_candidates, true);
+  },
+
+  async copied_downloaded_and_as_a_command(page) {
+    await example(page, "jvm");
+    await page.evaluate(() => { navigator.clipboard.writeText = async (t) => { window.copied = t; }; });
+    const buttons = await page.$$("#result .head button");
+    await buttons[0].click();
+    assert.match(await page.evaluate(() => window.copied), /com\.example\.Stock\.check {2}Stock\.java:7/);
+    await buttons[2].click();
+    assert.match(await textOf(page, "#result .curl"), /^curl -s http:\S+\/symbolicate-jvm [^]*-F 'artifact=@mapping.txt'$/);
+    assert.equal(await page.$eval("#result .head button[aria-expanded]", (e) => e.getAttribute("aria-expanded")), "true");
+  },
+
+  async one_module(page) {
+    await page.goto(options.url + "/#module");
+    await page.type("#m-code", "00".repeat(20));
+    await page.type("#m-code-file", "libshop.so");
+    await page.click("#module .primary");
+    await page.waitForSelector("#m-result:not([hidden])");
+    assert.match(await textOf(page, "#m-result"), /No symbols to use.*not found.*Where it was looked for.*self/);
+    await accessible(page, "one module");
+    const example = await (await fetch(options.url + "/page/example.json")).json();
+    await page.$eval("#m-code", (e) => { e.value = ""; });
+    await page.type("#m-code", example.modules[0].code_id);
+    await page.click("#module .primary");
+    await page.waitForFunction(() => /There are symbols/.test(document.getElementById("m-result").textContent));
+  },
+
+  async status(page) {
+    const points = Array.from({ length: 120 }, (_, i) => ({ t: new Date(i * 60000).toISOString(), requests: 50 + i, errors: i % 9, lookups: 100, computed: 30, p50_ms: 3, p99_ms: 40 + (i % 30) }));
+    await answerWith(page, { version: "1", commit: "abc", node: "1234", state: "ready", uptime_seconds: 4000, jobs: { running: 1, limit: 200, finished_1h: 9, failed_1h: 0 }, pool: { threads: 2, busy: 1, queued: 0 },
+      memory: { resident: 1e8, budget_used: 1e6, budget: 1e9 }, disk: { free: 1e10, size: 1e11 }, caches: [{ name: "symcaches", memory_bytes: 1e6, disk_bytes: 1e7, disk_files: 12, lookups_1h: 100, computed_1h: 7 }],
+      shared: [{ backend: "redis", up: false, last_error: HOSTILE }], sources: [{ id: HOSTILE, type: "http", layout: "native", last_success: null, last_error: HOSTILE, last_error_at: "2026-01-01T00:00:00Z", blocked_until: null, ok_1h: 1, not_found_1h: 2, failed_1h: 3 }],
+      history: { step_seconds: 60, points } });
+    await page.goto(options.url + "/#status");
+    await page.waitForSelector("#status-body svg polyline");
+    assert.match(await textOf(page, "#status-body"), /symcaches.*93 %.*failing|failing.*symcaches.*93 %/);
+    assert.equal(await page.evaluate(() => typeof window.hacked), "undefined");
+    await accessible(page, "status");
+    await page.setViewport({ width: 320, height: 700 });
+    await noSideways(page, "status");
+  },
+
+  async names_from_answers_stay_texts(page) {
+    for (const [given, answer] of [[NATIVE, HOSTILE_ANSWER], [IPS, HOSTILE_ANSWER], [JS_EVENT, HOSTILE_JS], [JVM_EVENT, HOSTILE_JVM], [MOZILLA, HOSTILE_MOZILLA]]) {
+      const one = await open();
+      await answerWith(one, answer);
+      await paste(one, typeof given === "string" ? given : JSON.stringify(given));
+      await symbolicate(one);
+      await one.evaluate(async () => { for (let i = 0; i < 3; i++) { for (const d of document.querySelectorAll("#result details")) d.open = true; await new Promise((r) => setTimeout(r, 50)); } });
+      assert.ok((await textOf(one, "#result")).includes(HOSTILE));
+      const found = await one.evaluate(() => ({ hacked: typeof window.hacked, nodes: document.querySelectorAll("#result script, #result img").length,
+        links: [...document.querySelectorAll("#result a")].filter((a) => !/^https?:$/.test(a.protocol) || a.rel !== "noopener noreferrer").length }));
+      assert.deepEqual(found, { hacked: "undefined", nodes: 0, links: 0 });
+      await one.end();
+    }
+  },
+
+  async refusals_are_told(page) {
+    await paste(page, "{");
+    await page.click("#send");
+    assert.match(await textOf(page, "#recognised"), /Choose the kind/);
+    await page.select("#kind", "native");
+    await paste(page, JSON.stringify({ stacktraces: 3 }));
+    await page.select("#kind", "native");
+    await page.click("#send");
+    await page.waitForSelector("#progress .bad");
+    assert.match(await textOf(page, "#progress"), /refused: 422/);
+    await drop(page, ["a.dmp", "MDMP nothing"]);
+    await recognised(page, "minidump");
+    await page.click("#send");
+    await page.waitForFunction(() => /This cannot be read: Missing minidump header/.test(document.getElementById("progress").textContent));
+  },
+
+  async keyboard_alone(page) {
+    const seen = [];
+    const focus = () => page.evaluate(() => {
+      const e = document.activeElement, style = getComputedStyle(e);
+      return { id: e.id, tag: e.tagName, text: e.textContent.trim().slice(0, 30), ring: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0 };
+    });
+    const until = async (wanted) => {
+      for (let i = 0; i < 40; i++) {
+        await page.keyboard.press("Tab");
+        const now = await focus();
+        seen.push(now);
+        if (now.tag !== "BODY") assert.ok(now.ring, `focus is seen on ${JSON.stringify(now)}`);
+        if (wanted(now)) return now;
+      }
+      throw new Error(`not reached: ${seen.map((s) => s.id || s.text).join(", ")}`);
+    };
+    await until((e) => e.text === "Skip to the content");
+    await until((e) => e.text === "API");
+    await until((e) => e.id === "text");
+    await page.keyboard.sendCharacter(JVM_STACK);
+    await until((e) => e.id === "choose");
+    await until((e) => e.id === "send");
+    await page.keyboard.press("Enter");
+    await shown(page);
+    assert.equal((await focus()).id, "result");
+    await until((e) => e.text === "Copy as text");
+    await until((e) => e.text === "Show the curl");
+    await page.keyboard.press("Space");
+    assert.equal(await page.$eval("#result .curl", (e) => e.hidden), false);
+    await until((e) => e.tag === "SUMMARY");
+    assert.equal(await page.$eval("#result .thread", (e) => e.open), true);
+    await page.keyboard.press("Enter");
+    assert.equal(await page.$eval("#result .thread", (e) => e.open), false);
+  },
+
+  async accessible_in_light_and_dark(page) {
+    for (const scheme of ["light", "dark"]) {
+      await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+      const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).map(Number).reduce((a, b) => a + b));
+      assert.ok(scheme === "dark" ? paper < 150 : paper > 600, `${scheme}: ${paper}`);
+      await page.goto(options.url + "/#symbolicate");
+      await accessible(page, `${scheme}, empty`);
+      await example(page, "native");
+      await page.evaluate(() => { for (const d of document.querySelectorAll("#result details, fieldset details")) d.open = true; });
+      await page.evaluate(() => new Promise((r) => setTimeout(r, 100)));
+      await page.evaluate(() => { for (const d of document.querySelectorAll("#result details")) d.open = true; });
+      await accessible(page, `${scheme}, the example`);
+      await example(page, "js");
+      await accessible(page, `${scheme}, JavaScript`);
+      for (const view of ["module", "status", "api"]) {
+        await page.goto(`${options.url}/#${view}`);
+        await page.evaluate(() => new Promise((r) => setTimeout(r, 100)));
+        await accessible(page, `${scheme}, ${view}`);
+      }
+    }
+  },
+
+  async narrow_and_zoomed(page) {
+    for (const [what, view] of [["320 px", { width: 320, height: 640, deviceScaleFactor: 2, isMobile: true }], ["zoomed to 200 %", { width: 640, height: 450, deviceScaleFactor: 2 }]]) {
+      await page.setViewport(view);
+      await page.goto(options.url + "/#symbolicate");
+      await example(page, "native");
+      await page.evaluate(() => { for (const d of document.querySelectorAll("details")) d.open = true; });
+      await page.evaluate(() => new Promise((r) => setTimeout(r, 100)));
+      await noSideways(page, what);
+      await example(page, "js");
+      await noSideways(page, what + ", JavaScript");
+      for (const hash of ["module", "status", "api"]) {
+        await page.goto(`${options.url}/#${hash}`);
+        await noSideways(page, `${what}, ${hash}`);
+      }
+    }
+  },
+
+  async without_scripts_there_are_the_commands(page) {
+    await page.setJavaScriptEnabled(false);
+    await page.goto(options.url + "/");
+    const text = await page.$eval("body", (e) => e.innerText);
+    assert.match(text, /Scripts are off/);
+    assert.match(text, /curl -s http:\/\/localhost:3021\/minidump/);
+    assert.ok(!/Read a crash/.test(text));
+    await page.setJavaScriptEnabled(true);
+    await page.goto(options.url + "/");
+  },
+
+  async ten_thousand_frames(page) {
+    await answerWith(page, manyFrames(10000));
+    await paste(page, JSON.stringify(NATIVE));
+    const first = await page.evaluate(async () => {
+      const version = new URL(document.querySelector("script").src).search;
+      const [{ showResult }, { readAnswer }] = await Promise.all([import("/page/stack.js" + version), import("/page/answers.js" + version)]);
+      const answer = await (await fetch("/symbolicate", { method: "POST", body: "{}" })).json();
+      const began = performance.now(), place = document.getElementById("result");
+      const model = readAnswer("native", answer, { body: {} }), read = performance.now() - began;
+      showResult(place, model, answer, "");
+      const made = performance.now() - began;
+      place.scrollIntoView();
+      await new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(r)));
+      const shown = performance.now() - began;
+      while (place.querySelectorAll(".frame").length < 10000) await new Promise((r) => setTimeout(r, 5));
+      const all = performance.now() - began;
+      let worst = 0;
+      for (let y = 0; y < 40; y++) {
+        const at = performance.now();
+        scrollTo(0, y * 12000);
+        await new Promise((r) => requestAnimationFrame(r));
+        worst = Math.max(worst, performance.now() - at);
+      }
+      return { read, made, shown, all, worst };
+    });
+    console.log(`        10,000 frames: read in ${first.read.toFixed(0)} ms, made after ${first.made.toFixed(0)} ms, seen after ${first.shown.toFixed(0)} ms, all there after ${first.all.toFixed(0)} ms, the slowest of 40 jumps ${first.worst.toFixed(0)} ms`);
+    if (!process.env.SYMLOOM_SLOW) assert.ok(first.shown < 300, `seen after ${first.shown} ms`);
+  },
+
+  async loads_at_once() {
+    const times = [], context = await browser.createBrowserContext(), one = await context.newPage();
+    await one.setCacheEnabled(false);
+    for (let i = 0; i < 20; i++) {
+      await one.goto("about:blank");
+      await one.goto(options.url + "/", { waitUntil: "load" });
+      times.push(await one.evaluate(() => performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd));
+    }
+    await context.close();
+    times.sort((a, b) => a - b);
+    console.log(`        DOMContentLoaded, 20 times with an empty cache: median ${times[10].toFixed(0)} ms, worst ${times[19].toFixed(0)} ms`);
+    if (!process.env.SYMLOOM_SLOW) assert.ok(times[10] < 100, `median ${times[10]} ms`);
+  },
+};
+
+/** The picture of README.md: the example, with the folder of the build called /src/symloom. */
+async function screenshot() {
+  const page = await open();
+  await page.setViewport({ width: 1040, height: 940 });
+  await example(page, "native");
+  await page.evaluate((root) => {
+    for (const e of document.querySelectorAll("#result dd")) e.textContent = e.textContent.replace(root, "/src/symloom");
+    document.activeElement.blur();
+    document.getElementById("result").scrollIntoView();
+  }, options.root);
+  await page.screenshot({ path: options.screenshot });
+  await page.end();
+}
+
+let passed = 0, failed = 0;
+const wanted = (name) => !options.patterns.length || options.patterns.some((p) => name.includes(p));
+for (const [name, test] of Object.entries(tests).filter(([n]) => wanted(n))) {
+  const began = Date.now();
+  try {
+    const page = await open();
+    await test(page);
+    await page.end();
+    passed++;
+    console.log(`ok      ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)`);
+  } catch (error) {
+    failed++;
+    console.log(`FAILED  ${name}\n${error.stack}`);
+  }
+}
+if (options.screenshot) await screenshot();
+await browser.close();
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed || !passed ? 1 : 0);

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Looks at the page with a browser: Chromium, driven by npm's puppeteer-core, with axe-core for what people with aids need.
+
+usage: run.py --symloom PATH [--npm DIR] [--corpus DIR] [--screenshot PATH] [PATTERN ...]
+
+--npm: where the packages are installed, or are to be (build/page-npm). --corpus: the conformance corpus, whose crash files are
+given to the page (../shared/conformance, if it is there). --screenshot: where to leave the picture that README.md shows,
+doc/page.png. The last line is "N passed, N failed".
+"""
+import json, os, re, shutil, subprocess, sys, tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.dirname(HERE), os.path.join(os.path.dirname(HERE), "http")]
+import harness, runner
+
+ROOT = os.path.dirname(os.path.dirname(HERE))
+CORPUS = os.path.join(os.path.dirname(ROOT), "shared", "conformance")
+PACKAGES = "puppeteer-core@24", "axe-core@4"
+
+
+def install(directory):
+    os.makedirs(directory, exist_ok=True)
+    if all(os.path.isdir(os.path.join(directory, "node_modules", p.partition("@")[0])) for p in PACKAGES):
+        return
+    command = ["npm", "install", "--prefix", directory, "--no-audit", "--no-fund", "--silent", "--ignore-scripts", *PACKAGES]
+    if os.path.exists(harness.SYSTEM_CERTIFICATES):
+        command += ["--cafile", harness.SYSTEM_CERTIFICATES]
+    subprocess.run(command, check=True, timeout=600)
+
+
+def own_symbols(work, symloom):
+    """A directory with the program's symbols and sources."""
+    about = subprocess.run([symloom, "inspect", symloom], check=True, capture_output=True, text=True).stdout
+    code_id = re.search(r"code id\s+([0-9a-f]+)", about, re.I).group(1)
+    own = os.path.join(work, "symbols", code_id[:2], code_id[2:])
+    os.makedirs(own)
+    shutil.copy(symloom, os.path.join(own, "executable"))
+    subprocess.run([symloom, "bundle", symloom, "-o", os.path.join(own, "sourcebundle")], check=True, capture_output=True)
+    return os.path.join(work, "symbols")
+
+
+def main():
+    parser = runner.arguments()
+    parser.add_argument("--npm", type=os.path.abspath, default=os.path.join(ROOT, "build", "page-npm"))
+    parser.add_argument("--corpus", type=os.path.abspath, default=CORPUS if os.path.isdir(CORPUS) else None)
+    parser.add_argument("--screenshot", type=os.path.abspath)
+    args = parser.parse_args()
+    harness.SYMLOOM = args.symloom
+    install(args.npm)
+    work = tempfile.mkdtemp(prefix="symloom-page-")
+    try:
+        sources = [{"id": "self", "type": "filesystem", "path": own_symbols(work, args.symloom), "layout": {"type": "unified"}}]
+        if args.corpus:
+            symbols = os.path.join(args.corpus, "fixtures", "symbols")
+            sources.append({"id": "corpus", "type": "filesystem", "path": symbols, "layout": {"type": "native"}})
+        with harness.Service(work, {"sources": sources}) as service:
+            options = {"url": f"http://127.0.0.1:{service.port}", "npm": args.npm, "work": work, "root": ROOT,
+                       "patterns": args.patterns,
+                       "corpus": args.corpus and os.path.join(args.corpus, "fixtures"), "screenshot": args.screenshot}
+            return subprocess.run(["node", os.path.join(HERE, "page.mjs"), json.dumps(options)]).returncode
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
