@@ -143,6 +143,9 @@ static enum sl_code parse(struct config *config, struct sl_str yaml, struct valu
         size_t unresolved = problems->count;
         config_read(config, root, problems);
         read_sources(config, root, problems);
+        const struct value *mozilla = config_find(root, "mozilla");
+        config->mozilla.on = mozilla && mozilla->type == VALUE_MAP;
+        config_read_eliot(config, problems);
         config_read_mozilla(config, root, problems);
         config_read_access_keys(config, root, problems);
         config_check_rules(config, root, problems);
@@ -214,7 +217,14 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
 {
     *config = NULL;
     if (!path) {
+        struct sl_arena arena = {0};
+        struct value_problems own = {.arena = &arena};
         *config = new_config(NULL);
+        if (*config) {
+            config_read_eliot(*config, problems ? problems : &own);
+            config_read_mozilla(*config, NULL, problems ? problems : &own);
+        }
+        sl_arena_free(&arena);
         return *config ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     }
     struct sl_buf text = {0};

@@ -162,6 +162,9 @@ void config_defaults(struct config *config);
 /* Fills the struct from the tree; sources excepted. */
 void config_read(struct config *config, const struct value *root, struct value_problems *problems);
 
+/* What Eliot's environment says of `mozilla` and others. Before config_read_mozilla. */
+void config_read_eliot(struct config *config, struct value_problems *problems);
+
 /* What the lists of `mozilla` mean, by the sources. */
 void config_read_mozilla(struct config *config, const struct value *root, struct value_problems *problems);
 

@@ -110,8 +110,6 @@ static void read_fallbacks(struct config *config, const struct value *root, stru
 
 void config_read_mozilla(struct config *config, const struct value *root, struct value_problems *problems)
 {
-    const struct value *section = config_find(root, "mozilla");
-    config->mozilla.on = section && section->type == VALUE_MAP;
     if (!config->mozilla.on)
         return;
     read_stores(config, root, problems);

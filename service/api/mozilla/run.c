@@ -2,6 +2,8 @@
 #include "api/impl.h"
 #include "api/mozilla/mozilla.h"
 #include "core/guard.h"
+#include "core/loop.h"
+#include "core/metrics.h"
 
 /* ---- the native request ---- */
 
@@ -35,7 +37,7 @@ static bool add_module(struct moz_modules *m, struct mozilla_module *module, con
         if (!id)
             return false;
         *id = (struct object_id){.debug_id = *debug_id, .has_debug_id = true, .debug_file = module->file};
-        id->type = sl_str_ends(module->file, SL_STR(".pdb")) ? OBJECT_PE : OBJECT_UNKNOWN;
+        id->type = sl_str_ends(module->file, SL_STR(".pdb")) ? OBJECT_PE : OBJECT_ELF;
         native->modules[m->count] = (struct native_module){.id = id, .upload = &no_upload};
         *slot = (void *)(uintptr_t)++m->count;
     }
@@ -155,6 +157,16 @@ static enum sl_code moz_steps(struct job *job, struct mozilla_request *r, struct
     return code == SL_OK ? native_step(r->native, r->native->result_count, moz_write_answer, &answer, error) : code;
 }
 
+static void moz_count(const struct mozilla_request *r)
+{
+    double seconds = (double)(clock_mono_ns() - r->begun_ns) / 1e9;
+    metric_observe(METRIC_MOZILLA_SECONDS, seconds, r->version == 4 ? "v4" : "v5", NULL, NULL);
+    metric_observe(METRIC_MOZILLA_ITEMS, (double)r->job_count, "jobs", NULL, NULL);
+    metric_observe(METRIC_MOZILLA_ITEMS, (double)r->frame_count, "frames", NULL, NULL);
+    for (size_t i = 0; i < r->job_count; i++)
+        metric_observe(METRIC_MOZILLA_ITEMS, (double)r->jobs[i].stack_count, "stacks", NULL, NULL);
+}
+
 enum sl_code mozilla_run(struct job *job, void *request, struct sl_error *error)
 {
     struct mozilla_request *r = request;
@@ -164,6 +176,8 @@ enum sl_code mozilla_run(struct job *job, void *request, struct sl_error *error)
         sl_buf_clear(&job->answer);
         code = moz_steps(job, r, error);
     }
+    if (code == SL_OK)
+        moz_count(r);
     memory_set(&job->memory, job->arena.used + job->answer.capacity);
     native_release(r->native);
     return code;

@@ -96,16 +96,6 @@ static void moz_refuse(struct http_exchange *x, const struct schema_failure *fai
         mozilla_reply_title(x, failure->status, failure->problem, NULL);
 }
 
-static void moz_count(const struct mozilla_request *r)
-{
-    double seconds = (double)(clock_mono_ns() - r->begun_ns) / 1e9;
-    metric_observe(METRIC_MOZILLA_SECONDS, seconds, r->version == 4 ? "v4" : "v5", NULL, NULL);
-    metric_observe(METRIC_MOZILLA_ITEMS, (double)r->job_count, "jobs", NULL, NULL);
-    metric_observe(METRIC_MOZILLA_ITEMS, (double)r->frame_count, "frames", NULL, NULL);
-    for (size_t i = 0; i < r->job_count; i++)
-        metric_observe(METRIC_MOZILLA_ITEMS, (double)r->jobs[i].stack_count, "stacks", NULL, NULL);
-}
-
 static void moz_answer(struct http_exchange *x, struct job *job)
 {
     switch (job->outcome) {
@@ -167,11 +157,8 @@ static void moz_symbolicate(struct http_exchange *x, unsigned version)
     }
     if (!job_begin(x, job, mozilla_run, request))
         return;
-    if (job_wait(job, patience_ms) != FIBER_CANCELLED) {
-        if (job->outcome == JOB_COMPLETED)
-            moz_count(request);
+    if (job_wait(job, patience_ms) != FIBER_CANCELLED)
         moz_answer(x, job);
-    }
     job_leave(job);
 }
 

@@ -30,12 +30,12 @@ def run(*command, **keys):
     return subprocess.run(command, check=True, capture_output=True, text=True, **keys).stdout
 
 
-def built(work, compiler, *flags):
+def built(work, compiler, *flags, link="-static-pie"):
     """(path, build id, functions: address and size) of a static program, whose addresses begin at 0."""
     source, path = os.path.join(work, "code.c"), os.path.join(work, f"{NAME}-{compiler}")
     with open(source, "w") as f:
         f.write(PROGRAM)
-    run(compiler, "-O2", "-g", "-static-pie", "-Wl,--build-id", *flags, "-o", path, source, "-lm")
+    run(compiler, "-O2", "-g", link, "-Wl,--build-id", *flags, "-o", path, source, "-lm")
     build_id = re.search(r"Build ID: ([0-9a-f]+)", run("readelf", "-n", path)).group(1)
     functions = {}
     for line in run("llvm-nm-19", "-S", path).splitlines():

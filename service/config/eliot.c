@@ -1,0 +1,111 @@
+/* The environment of Eliot, Mozilla's service: what it says counts where the file is silent, and only for who wants its API. */
+#include <stdlib.h>
+#include <strings.h>
+
+#include "base/buf.h"
+#include "config/impl.h"
+#include "core/duration.h"
+
+static const char *eliot_value(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* Whether the file leaves the key to others; it is noted that the environment has a say then. */
+static bool is_silent(struct config *config, const char *path)
+{
+    for (size_t i = 0; i < config_key_count; i++)
+        if (strcmp(config_keys[i].path, path) == 0 && !config->origins[i].line) {
+            config->origins[i].environment = true;
+            return true;
+        }
+    return false;
+}
+
+static void bad_value(struct value_problems *problems, const char *name, const char *path)
+{
+    value_problem(problems, NULL, false, path, "the value of the environment variable %s is of no use", name);
+}
+
+/* Separated by commas. */
+static void take_urls(struct config *config, const char *list)
+{
+    size_t most = 1, count = 0;
+    for (const char *c = list; *c; c++)
+        most += *c == ',';
+    struct sl_str *urls = SL_ARENA_ARRAY(&config->arena, struct sl_str, most);
+    for (const char *at = list; urls && *at;) {
+        size_t size = strcspn(at, ",");
+        const char *copy = sl_arena_strndup(&config->arena, at, size);
+        if (size && copy)
+            urls[count++] = (struct sl_str){copy, size};
+        at += size + (at[size] == ',');
+    }
+    config->mozilla.sources = urls;
+    config->mozilla.source_count = count;
+}
+
+static void take_port(struct config *config, const char *port, struct value_problems *problems)
+{
+    struct sl_buf bind = {0};
+    const char *first = config->bind_count ? config->bind[0] : "127.0.0.1:3021", *colon = strrchr(first, ':');
+    sl_buf_add(&bind, first, colon ? (size_t)(colon - first) : strlen(first));
+    sl_buf_u8(&bind, ':');
+    sl_buf_cstr(&bind, port);
+    const char **list = SL_ARENA_ARRAY(&config->arena, const char *, 1);
+    bool good = list && !text_is_listener(sl_buf_view(&bind));
+    sl_buf_u8(&bind, '\0');
+    struct sl_str kept = sl_buf_keep(&bind, &config->arena);
+    if (!good || !kept.data) {
+        bad_value(problems, "PORT", "bind");
+        return;
+    }
+    list[0] = kept.data;
+    config->bind = list;
+    config->bind_count = 1;
+}
+
+/* "1gb": units in any case. */
+static bool take_size(const char *text, uint64_t *bytes)
+{
+    char upper[32];
+    size_t size = 0;
+    for (; text[size] && size < sizeof upper; size++)
+        upper[size] =
+            (char)(text[size] >= 'a' && text[size] <= 'z' && text[size] != 'i' ? text[size] - 32 : text[size]);
+    return !text[size] && size_parse((struct sl_str){upper, size}, bytes);
+}
+
+static void take_level(struct config *config, const char *level, struct value_problems *problems)
+{
+    static const struct {
+        const char *theirs;
+        char ours[8];
+    } levels[] = {{"CRITICAL", "error"}, {"ERROR", "error"}, {"WARNING", "warn"}, {"INFO", "info"}, {"DEBUG", "debug"}};
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        if (strcasecmp(level, levels[i].theirs) == 0) {
+            config->log_level = (char *)(uintptr_t)levels[i].ours;
+            return;
+        }
+    bad_value(problems, "ELIOT_LOGGING_LEVEL", "logging.level");
+}
+
+void config_read_eliot(struct config *config, struct value_problems *problems)
+{
+    const char *urls = eliot_value("ELIOT_SYMBOLS_URLS"), *value;
+    config->mozilla.on |= urls != NULL;
+    if (!config->mozilla.on)
+        return;
+    if (urls && is_silent(config, "mozilla.sources"))
+        take_urls(config, urls);
+    if ((value = eliot_value("PORT")) && is_silent(config, "bind"))
+        take_port(config, value, problems);
+    if ((value = eliot_value("ELIOT_SYMBOLS_CACHE_DIR")) && is_silent(config, "cache_dir"))
+        config->cache_dir = sl_arena_strndup(&config->arena, value, strlen(value));
+    if ((value = eliot_value("ELIOT_SYMBOLS_CACHE_MAX_SIZE")) && is_silent(config, "mozilla.lru.max_size") &&
+        !take_size(value, &config->mozilla.lru_max_size))
+        bad_value(problems, "ELIOT_SYMBOLS_CACHE_MAX_SIZE", "mozilla.lru.max_size");
+    if ((value = eliot_value("ELIOT_LOGGING_LEVEL")) && is_silent(config, "logging.level"))
+        take_level(config, value, problems);
+}
