@@ -5,7 +5,8 @@ usage: run.py --symloom PATH [--npm DIR] [--corpus DIR] [--screenshot PATH] [PAT
 
 --npm: where the packages are installed, or are to be (build/page-npm). --corpus: the conformance corpus, whose crash files are
 given to the page (../shared/conformance, if it is there). --screenshot: where to leave the picture that README.md shows,
-doc/page.png. The last line is "N passed, N failed".
+doc/page.png. With SYMLOOM_SLOW in the environment times are told and not judged, for machines that are busy with other things.
+The last line is "N passed, N failed".
 """
 import json, os, re, shutil, subprocess, sys, tempfile
 
