@@ -127,6 +127,11 @@ const struct key_about key_abouts[] = {
     {"caches.max_size", "What the disk cache may take; the longest unused goes first."},
     {"caches.min_free_space", "What it has to leave free."},
 
+    {"cluster.node_id", "The number of this node, which the ids of its jobs begin with.",
+     .usual = "made of the host's name", .title = "Several nodes"},
+    {"cluster.results", "Whether any node answers polls for any job, by way of the shared Redis."},
+    {"cluster.peers", "Where other nodes are: a map of their numbers to URLs."},
+
     {"shared_cache.max_concurrent_uploads", "Entries that are stored at once.",
      .title = "Shared cache: a bucket or a directory, a Redis, or both"},
     {"shared_cache.max_upload_queue_size", "Entries that wait to be stored; more are dropped."},

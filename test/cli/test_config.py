@@ -126,3 +126,20 @@ def test_defaults_of_containers(work, files):
     for told, wanted in (("", "cache_dir: null # default"), ("1", 'cache_dir: "/data" # default')):
         shown = ok("config", "show", "-c", path, env={"SYMLOOM_CONTAINER": told})
         contains(shown, "\n" + wanted)
+
+
+def test_what_was_found_as_json(work, files):
+    path = os.path.join(work, "config.yml")
+    with open(path, "w") as f:
+        f.write("max_downloads: many\nconect_timeout: 5s\n")
+    found = symloom("config", "check", "--json", path)
+    equal((found.status, found.err), (1, ""))
+    rows = sorted(json.loads(found.out), key=lambda row: row["line"])
+    equal([(row["level"], row["file"], row["line"], row["key"]) for row in rows],
+          [("error", path, 1, "max_downloads"), ("warning", path, 2, "conect_timeout")])
+    contains(rows[1]["message"], "connect_timeout")
+    with open(path, "w") as f:
+        f.write("max_downloads: 5\n")
+    equal(ok("config", "check", "--json", path), "[]\n")
+    missing = symloom("config", "check", "--json", os.path.join(work, "nothing"))
+    equal((missing.status, missing.out), (1, ""))

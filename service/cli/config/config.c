@@ -3,13 +3,39 @@
 #include "cli/config/machine.h"
 #include "cli/server.h"
 
-#include <stdio.h>
+#include "core/json.h"
 
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
     {"strict", 0, OPTION_FLAG, false, NULL, "check: warnings count as errors"},
+    {"json", 0, OPTION_FLAG, false, NULL, "check: an array of what was found"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
+
+static void check_json(const char *path, const struct value_problems *problems, struct sl_buf *out)
+{
+    struct json_writer w = json_writer(out);
+    json_array_begin(&w);
+    for (size_t i = 0; i < problems->count; i++) {
+        const struct value_problem *problem = &problems->items[i];
+        json_object_begin(&w);
+        json_key(&w, "level");
+        json_str(&w, problem->warning ? SL_STR("warning") : SL_STR("error"));
+        json_key(&w, "file");
+        json_str(&w, sl_str(path));
+        json_key(&w, "line");
+        json_u64(&w, problem->line);
+        json_key(&w, "column");
+        json_u64(&w, problem->column);
+        json_key(&w, "key");
+        json_str(&w, problem->path);
+        json_key(&w, "message");
+        json_str(&w, problem->what);
+        json_object_end(&w);
+    }
+    json_array_end(&w);
+    sl_buf_u8(out, '\n');
+}
 
 static int config_check(const struct options *o, const char *path)
 {
@@ -23,14 +49,18 @@ static int config_check(const struct options *o, const char *path)
         code = sl_fail(&error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         config_check_machine(config, &problems);
-    config_format_problems(path ? path : "defaults", &problems, &text);
+    bool json = option_given(o, "json") && (code == SL_OK || problems.errors);
+    if (json)
+        check_json(path ? path : "defaults", &problems, &text);
+    else
+        config_format_problems(path ? path : "defaults", &problems, &text);
     int status = code != SL_OK || problems.errors || (problems.count > 0 && option_given(o, "strict"));
     if (text.size)
-        fwrite(text.data, 1, text.size, stdout);
+        output_write(sl_buf_view(&text));
     if (code != SL_OK && !problems.errors)
         server_failed("failed loading config", error.message);
-    else if (!problems.count)
-        puts("configuration OK");
+    else if (!problems.count && !json)
+        output_write(SL_STR("configuration OK\n"));
     config_release(config);
     sl_buf_free(&text);
     sl_arena_free(&arena);

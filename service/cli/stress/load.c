@@ -65,7 +65,7 @@ static void prepare(CURL *curl, const struct stress_workload *workload, struct c
 }
 
 /* Whether it was answered, and completed. */
-static bool ask(CURL *curl, const struct lane *lane, size_t number)
+static bool stress_ask(CURL *curl, const struct lane *lane, size_t number)
 {
     const struct stress_workload *workload = lane->workload;
     struct answer_begin begin = {.size = 0};
@@ -122,7 +122,7 @@ static void *stress_thread(void *arg)
             break;
         if (lane->load->rate > 0)
             sleep_until(start);
-        bool good = ask(curl, lane, number);
+        bool good = stress_ask(curl, lane, number);
         double now = stress_now();
         if (now < lane->end) /* those that run at the end are waited for, and not counted */
             note(lane, good, now - start);
@@ -148,7 +148,7 @@ static bool stress_warm(const struct stress_load *load, struct stress_workload *
         if (curl)
             prepare(curl, &workloads[i], headers);
         for (unsigned n = 0; curl && n < load->warmup; n++)
-            good = ask(curl, &lane, n) && good;
+            good = stress_ask(curl, &lane, n) && good;
         curl_slist_free_all(headers);
         if (curl)
             curl_easy_cleanup(curl);
