@@ -184,6 +184,8 @@ const struct key_about key_abouts[] = {
     {"http.keepalive_requests", "Requests of one connection."},
     {"http.allowed_hosts", "The only values of `Host`; empty: any."},
     {"http.trusted_proxies", "Whose `X-Forwarded-For` and `X-Request-Id` count: addresses, CIDRs, `unix`."},
+    {"http.reuseport", "Several processes of this machine may listen on the same ports."},
+    {"http.processes", "So many processes serve, with one cache between them."},
     {"http.server_header", "Answers say `Server: symloom`."},
     {"page.enabled", "Whether there is a page to look at: `/` and `/page/`."},
 
