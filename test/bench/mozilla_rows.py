@@ -87,9 +87,19 @@ class Slow(BaseHTTPRequestHandler):
 
 
 def big_file():
-    count, every = int(BIG // 180), 4
-    name, debug_id, text = module(999, count, every)
-    return name, debug_id, text.encode()
+    """Functions of a dozen lines, each with an inlined call in it, as files of large programs have them."""
+    debug_id = f"{999:032X}0"
+    pieces = [f"MODULE Linux x86_64 {debug_id} big.so\n", *(f"FILE {i} /src/folder_{i % 50}/file_{i}.cpp\n" for i in range(5000)),
+              *(f"INLINE_ORIGIN {i} inner::call_{i}(int)\n" for i in range(9000))]
+    size, number = sum(map(len, pieces)), 0
+    while size < BIG:
+        base, file = number * 96, number // 40 % 5000
+        lines = "".join(f"{base + i * 8:x} 8 {number % 3000 + i + 1} {file}\n" for i in range(12))
+        pieces.append(f"FUNC {base:x} 60 0 ns::function_{number}(std::string const&)\n"
+                      f"INLINE 0 {number % 3000 + 3} {file} {number % 9000} {base + 16:x} 10 {base + 64:x} 10\n{lines}")
+        size += len(pieces[-1])
+        number += 1
+    return "big.so", debug_id, "".join(pieces).encode()
 
 
 def large(work):
