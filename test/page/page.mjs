@@ -208,7 +208,7 @@ const tests = {
     assert.equal((await lines(JVM_EVENT))[0], "com.example.Stock.check");
     assert.deepEqual(await lines(IPS), ["shop +0x10"]);
     assert.match(await textOf(page, "#result h2"), /EXC_BAD_ACCESS/);
-    assert.deepEqual(await lines(MOZILLA), ["?"]);
+    assert.deepEqual(await lines(MOZILLA), ["xul.pdb +0xb2e3f7"]);
   },
 
   async crash_files_through_drop_zone_and_text_area(page) {

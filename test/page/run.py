@@ -54,7 +54,7 @@ def main():
         if args.corpus:
             symbols = os.path.join(args.corpus, "fixtures", "symbols")
             sources.append({"id": "corpus", "type": "filesystem", "path": symbols, "layout": {"type": "native"}})
-        with harness.Service(work, {"sources": sources}) as service:
+        with harness.Service(work, {"sources": sources, "mozilla": {"sources": ["http://127.0.0.1:1/"], "transport_errors": "not_found"}}) as service:
             options = {"url": f"http://127.0.0.1:{service.port}", "npm": args.npm, "work": work, "root": ROOT,
                        "patterns": args.patterns,
                        "corpus": args.corpus and os.path.join(args.corpus, "fixtures"), "screenshot": args.screenshot}

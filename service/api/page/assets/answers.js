@@ -149,7 +149,7 @@ function mozilla(answer, request) {
     frames: stack.flatMap((f) => {
       const ok = f.text ? !/^(-?0x|[\d.])/.test(f.text) : !!f.function;
       const found = Object.entries(result.found_modules ?? {}).find(([key]) => key.startsWith(f.module + "/"))?.[1];
-      const outer = { ok, index: f.frame, fn: f.text ?? f.function, file: f.file, path: f.file, line: f.line, module: f.module, offset: f.module_offset && "+" + f.module_offset,
+      const outer = { ok, index: f.frame, fn: f.text ?? f.function ?? `${f.module} +${f.module_offset}`, file: f.file, path: f.file, line: f.line, module: f.module, offset: f.module_offset && "+" + f.module_offset,
         status: ok ? "" : "no symbols", why: ok ? null : () => ({ text: found === true ? "Symbols were found, but none covers this address."
           : found === false ? "No symbols of the module were found." : "The address is in no module." }) };
       return [...(f.inlines ?? []).map((i) => ({ ok: true, index: f.frame, fn: i.function, file: i.file, path: i.file, line: i.line, module: f.module, inlined: true })), outer];

@@ -26,7 +26,7 @@ async function problem(response) {
     const json = JSON.parse(text);
     detail = [json.detail ?? json.title ?? json.error, ...(json.causes ?? [])].filter(Boolean).join(": ");
   } catch { /* a text */ }
-  const words = { 401: "This service wants an access key (see the foot of this page).", 403: "The access key does not allow this.", 413: "This is larger than the service takes.",
+  const words = { 401: "This service wants an access key (see the foot of this page).", 403: "The access key does not allow this.", 405: "This service does not answer that API: it has no section mozilla.", 413: "This is larger than the service takes.",
     503: "The service is busy. Try again in a moment." };
   return new Failure([words[response.status] ?? `The service refused: ${response.status}`, detail].filter(Boolean).join(" "));
 }
