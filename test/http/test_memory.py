@@ -1,6 +1,7 @@
 """The memory that requests share, and connections at their limits."""
 import concurrent.futures, http.client, json, os, re, socket, threading, time
 
+import dumps
 from harness import DEADLINE, Service, equal, wait_until
 
 MIB = 1 << 20
@@ -29,6 +30,42 @@ def post_unread(service, body, receive=256 * 1024):
     client.connect(("127.0.0.1", service.port))
     client.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
     return client
+
+
+def large_dump(size):
+    """With as much memory in it; on its stack an address in that, and a module around it."""
+    dump = dumps.Dump()
+    dump.threads.append((7, {"rsp": 0x7000, "rip": 0x10010}, 0x7000, (0x10200).to_bytes(8, "little") * 100))
+    dump.modules.append((0x10000, 0x1000, "/usr/lib/x", dumps.elf("f1c3bcc0279865fe3058404b2831d9e64135386c"), 0))
+    dump.memory.append((0x40000000, os.urandom(1 << 16) * (size >> 16)))
+    return dump.crash(7, 11, 0, 69).done()
+
+
+def test_an_upload_is_read_where_it_lies(work, objects):
+    """A dump of 50 MB goes into a file that has no name, which is mapped: neither its form nor what is in it is held in memory."""
+    boundary, size = "tests-boundary", 50 * MIB
+    head = f'--{boundary}\r\nContent-Disposition: form-data; name="upload_file_minidump"\r\n\r\n'
+    body = head.encode() + large_dump(size) + f"\r\n--{boundary}--\r\n".encode()
+    with Service(work) as service:
+        peak, over = [anonymous(service)], threading.Event()
+        idle = peak[0]
+
+        def watch():
+            while not over.wait(0.001):
+                peak.append(anonymous(service))
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        try:
+            for _ in range(3):
+                status, _, data = service.request("POST", "/minidump", body, {"Content-Type": f"multipart/form-data; boundary={boundary}"})
+                answer = json.loads(data)
+                equal((status, answer["status"], len(answer["stacktraces"][0]["frames"])), (200, "completed", 101))
+        finally:
+            over.set()
+            watcher.join()
+        assert max(peak) < idle + size // 3, f"{idle} bytes idle, {max(peak)} at most, seen {len(peak)} times"
+        equal(service.leftovers(), [])
 
 
 def test_answers_that_nobody_reads_leave_memory(work, objects):

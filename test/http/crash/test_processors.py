@@ -5,7 +5,7 @@ import dumps
 from harness import Service, Upstream, equal, from_npm, npm_path
 from test_crash_files import form, send, served
 
-CRASH = dumps.HANDLER + r"""
+FUNCTIONS = r"""
 static volatile int zero, sink;
 static __attribute__((noinline)) int fall(int *where)
 {
@@ -72,6 +72,7 @@ int main(int argc, char **argv)
     return result + sink;
 }
 """
+CRASH = dumps.HANDLER + FUNCTIONS
 CRASHES = {"pointer": "SIGSEGV", "trap": "SIG", "abort": "SIGABRT", "room": "SIGSEGV"}
 OPTIMISED = ("-O2", "-fno-ipa-icf", "-fno-ipa-cp", "-fno-ipa-sra", "-fno-inline-small-functions", "-fno-optimize-strlen")
 
@@ -83,6 +84,15 @@ def compiled(work, machine, flags):
     subprocess.run([*machine.compiler, "-g", "-w", "-fno-optimize-sibling-calls", "-Wl,--build-id=sha1", *flags, "-o", program, "crash.c"],
                    cwd=work, check=True)
     return program
+
+
+def expect_calls(frames, program, calls, about):
+    """The frames of the program are its calls, and callers were found by its tables."""
+    about = f"{about}: {json.dumps(frames, indent=1)}"
+    ours = [f for f in frames if f.get("package", "").endswith(program)][:len(calls)]
+    equal([(f.get("function"), f.get("lineno")) for f in ours], calls, about)
+    innermost = [f for f in ours if f["instruction_addr"] == ours[0]["instruction_addr"]] if ours[0] is frames[0] else []
+    equal({f["trust"] for f in ours[len(innermost):]}, {"cfi"}, about)
 
 
 def check_processor(work, name, *flags, kinds=CRASHES, change=None):
@@ -100,12 +110,7 @@ def check_processor(work, name, *flags, kinds=CRASHES, change=None):
             equal(status, 200, answer)
             assert answer["crash_reason"].startswith(CRASHES[kind]), answer["crash_reason"]
             equal(answer["system_info"]["cpu_arch"], name)
-            frames = answer["stacktraces"][0]["frames"]
-            about = f"{name} {kind} {flags}: {json.dumps(frames, indent=1)}"
-            ours = [f for f in frames if f.get("package") == program][:len(crash.calls)]
-            equal([(f.get("function"), f.get("lineno")) for f in ours], crash.calls, about)
-            innermost = [f for f in ours if f["instruction_addr"] == ours[0]["instruction_addr"]] if ours[0] is frames[0] else []
-            equal({f["trust"] for f in ours[len(innermost):]}, {"cfi"}, about)
+            expect_calls(answer["stacktraces"][0]["frames"], program, crash.calls, f"{name} {kind} {flags}")
 
 
 def test_x86_64(work, objects):
