@@ -19,7 +19,8 @@ struct crash_file {
     bool no_source_context; /* and has no lines of source */
 };
 
-/* Appends the whole answer to `answer`, as a request would get it. SL_OK; SL_MALFORMED, SL_UNSUPPORTED of a file that cannot be
- * used: the answer or, when that is empty, `error` says so; SL_BUSY, SL_CANCELLED, SL_INTERNAL. */
+/* Puts the whole answer, as a request would get it, into `answer`, which is empty and the caller's to free. SL_OK; SL_MALFORMED,
+ * SL_UNSUPPORTED of a file that cannot be used: the answer or, when that is empty, `error` says so; SL_BUSY, SL_CANCELLED,
+ * SL_INTERNAL. */
 enum sl_code crash_file_symbolicate(const struct crash_file *file, const struct config *config, struct sl_buf *answer,
                                     struct sl_error *error) SL_SUSPENDS;

@@ -42,11 +42,10 @@ enum sl_code crash_file_symbolicate(const struct crash_file *file, const struct 
         code = file_prepare(file, &job, &work, error);
     if (code == SL_OK)
         code = work.kind->symbolicate(&job, &work, file->bytes, error);
-    sl_buf_str(answer, sl_buf_view(&job.answer));
-    if (code == SL_OK && (job.answer.failed || answer->failed))
+    *answer = job.answer;
+    if (code == SL_OK && answer->failed)
         code = sl_fail(error, SL_BUSY, "out of memory");
     memory_set(&job.memory, 0);
-    sl_buf_free(&job.answer);
     sl_arena_free(&job.arena);
     name_memo_free(service.names);
     return code;
