@@ -154,3 +154,16 @@ def test_portable_pdbs(work, objects):
     assert len(found) > 4000, len(found)
     assert all(name.endswith(".cs") and 0 < line < 20000 for name, line in found), found[:5]
     assert len({name for name, _ in found}) > 300, len({name for name, _ in found})
+
+
+@from_npm
+def test_embedded_portable_pdbs(work, objects):
+    path = npm_path(work, "@autorest/csharp@3.0.0-beta.20251203.1", "@autorest/csharp/Humanizer.dll")
+    code = inspected(path)[0]
+    with open(path, "rb") as f:
+        routes = {f"/Humanizer.dll/{code['code_id']}/Humanizer.dll": f.read()}
+    with Upstream(routes) as up, Service(work, {"dotnet_ask_pe": True}) as s:
+        found = methods(s, up, {"debug_file": "Humanizer.pdb", "debug_id": code["debug_id"], "code_file": "Humanizer.dll",
+                                "code_id": code["code_id"]}, 3000)
+    assert len(found) > 1000, len(found)
+    assert all(name.endswith(".cs") and 0 < line < 20000 for name, line in found), found[:5]
