@@ -236,6 +236,8 @@ void access_authorize(struct http_exchange *x)
     }
     switch (access_check(config, http_header(x, "authorization"), http_header(x, "x-api-key"), route->rights, &key)) {
     case ACCESS_GRANTED:
+        if ((x->key_id.data = sl_arena_strndup(&x->arena, key->id.data, key->id.size)))
+            x->key_id.size = key->id.size;
         if (!may_name_scope(x, key))
             http_reply_error(x, 403, "not allowed");
         return;

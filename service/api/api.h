@@ -19,6 +19,9 @@ void service_configure(struct service *service, const struct config *config);
 typedef bool service_reload(void *arg, struct sl_buf *problems);
 void service_on_reload(struct service *service, service_reload *reload, void *arg);
 
+/* A fiber: what the service does is noted each minute, for GET /status, until the group is cancelled. */
+void service_watch(void *service) SL_SUSPENDS;
+
 /* Health checks begin to fail; work goes on. */
 void service_drain(struct service *service);
 

@@ -5,6 +5,7 @@
     ROW(health)                                                                                                        \
     ROW(page)                                                                                                          \
     ROW(assets)                                                                                                        \
+    ROW(status)                                                                                                        \
     ROW(native)                                                                                                        \
     ROW(js)                                                                                                            \
     ROW(jvm) ROW(mozilla) ROW(profiler) ROW(apple) ROW(minidump) ROW(any) ROW(jobs) ROW(proxy) ROW(symbfile) ROW(admin)

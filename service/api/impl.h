@@ -8,6 +8,8 @@
 #include "api/name_memo.h"
 #include "base/map.h"
 
+struct history; /* api/history.h */
+
 struct service {
     const struct config *config;
     service_reload *reload;
@@ -27,6 +29,8 @@ struct service {
     size_t random_left;
     void (*jobs_closed)(struct service *service);
     /* of all */
+    struct history *history;
+    uint64_t started_ns;
     bool draining, stopping;
     struct name_memo *names; /* demangled ones, by language and mangled name */
 };
@@ -48,5 +52,8 @@ bool query_read(struct http_exchange *x, struct api_query *query);
 void check_json_job(struct http_exchange *x);
 uint64_t json_job_limit(const struct http_exchange *x);
 enum { JSON_WEIGHT = 4 }; /* body_weight: times its size is what a body and all that is read out of it may take */
+
+/* "ready", "draining", or "not ready" for a reason that GET /ready tells. Loop thread. */
+const char *service_state(const struct service *service);
 
 void reply_text(struct http_exchange *x, int status, const char *text);

@@ -1,5 +1,6 @@
 #include "api/impl.h"
 #include "api/source_lists.h"
+#include "api/history.h"
 
 #include <stdlib.h>
 
@@ -19,6 +20,12 @@ struct service *service_new(const struct config *config)
         return NULL;
     service_configure(service, config);
     service->names = name_memo_new();
+    service->started_ns = clock_mono_ns();
+    service->history = history_new();
+    if (!service->history) {
+        free(service);
+        return NULL;
+    }
     jobs_init(service);
     return service;
 }
@@ -37,6 +44,7 @@ void service_drain(struct service *service)
 static void on_jobs_closed(struct service *service)
 {
     name_memo_free(service->names);
+    history_free(service->history);
     source_lists_forget();
     free(service);
 }

@@ -44,14 +44,12 @@ static void wait_for_come_back(void *arg)
     }
 }
 
-static void give_up(struct shared_backend *backend, enum shared_result result)
+static void give_up(struct shared_backend *backend)
 {
     if (backend->down)
         return;
     log_warn("shared", "the shared cache is left alone", LOG_STR("backend", backend->name),
-             LOG_STR("reason", result == SHARED_TIMEOUT ? "timeout"
-                               : result == SHARED_ERROR ? "errors"
-                                                        : "unreachable"));
+             LOG_STR("reason", backend->last_error));
     backend->down = true;
     backend->was_up = false;
     metric_set(METRIC_SHARED_UP, 0, backend->name, NULL, NULL);
@@ -73,16 +71,18 @@ void breaker_note(struct shared_backend *backend, enum shared_op op, const char 
     if (result == SHARED_CANCELLED)
         return;
     count(backend, op, kind, begin_ms, result);
+    if (result == SHARED_TIMEOUT || result == SHARED_UNREACHABLE || result == SHARED_ERROR)
+        backend->last_error = result == SHARED_TIMEOUT ? "timeout" : result == SHARED_ERROR ? "errors" : "unreachable";
     switch (result) {
     case SHARED_TIMEOUT:
     case SHARED_UNREACHABLE:
         /* One slow answer among many is no death. */
         if (backend->last_answer_ms <= begin_ms)
-            give_up(backend, result);
+            give_up(backend);
         break;
     case SHARED_ERROR:
         if (op != SHARED_PUT && ++backend->failures >= backend->patience)
-            give_up(backend, result);
+            give_up(backend);
         break;
     default:
         if (!backend->down)

@@ -195,6 +195,14 @@ enum sl_code cache_error_decode(struct sl_bytes bytes, struct sl_error *error);
 /* `not found`, `permission denied: ...`, `download timed out after 300s` ...: the text clients see. */
 void cache_error_text(const struct sl_error *error, struct sl_buf *out);
 
+/* The i-th back end of the shared layer; false behind the last. */
+struct cache_shared_state {
+    const char *name;
+    bool up;
+    const char *last_error; /* NULL = none */
+};
+bool cache_shared_state(size_t i, struct cache_shared_state *state);
+
 struct cleanup_options {
     bool dry_run, all;
     bool full; /* the disk is: something has to go even if there is no budget */

@@ -90,6 +90,16 @@ void shared_drain(void)
     sl_arena_free(&layer.arena);
 }
 
+bool cache_shared_state(size_t i, struct cache_shared_state *state)
+{
+    const struct shared_backend *all[2] = {layer.redis ? layer.redis : layer.bucket, layer.redis ? layer.bucket : NULL};
+    const struct shared_backend *backend = i < 2 ? all[i] : NULL;
+    if (!backend)
+        return false;
+    *state = (struct cache_shared_state){backend->name, !backend->down, backend->last_error};
+    return true;
+}
+
 /* ---- which back ends ---- */
 static enum shared_route route_of(const char *kind)
 {

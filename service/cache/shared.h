@@ -69,6 +69,7 @@ struct shared_backend {
     unsigned failures;
     bool down, was_up;
     uint64_t last_answer_ms;
+    const char *last_error;    /* NULL = none yet */
     struct fiber_group *group; /* of the fiber that waits for the come-back */
 };
 

@@ -137,6 +137,8 @@ int server_log(const struct options *o, const struct config *config, const char 
     }
     if (log_set_file(config->log_file, &error) != true)
         return server_failed("failed to open the log file", error.message);
+    if (log_set_access_file(config->access_file, &error) != true)
+        return server_failed("failed to open the file of the access log", error.message);
     return 0;
 }
 

@@ -186,6 +186,17 @@ static void check_peers(const struct value *root, struct value_problems *problem
     }
 }
 
+static void check_https(const struct config *config, const struct value *root, struct value_problems *problems)
+{
+    const struct value *at = config_find(root, "bind_https");
+    if (config->bind_https_count && (!config->https.certificate_path || !config->https.key_path))
+        value_problem(problems, at, false, "bind_https",
+                      "needs server_config.https.certificate_path and server_config.https.key_path");
+    at = config_find(root, "server_config");
+    if (!config->bind_https_count && config->https.certificate_path)
+        value_problem(problems, at, true, "server_config", "has no effect without bind_https");
+}
+
 void config_check_rules(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *sources = config_find(root, "sources");
@@ -195,6 +206,7 @@ void config_check_rules(const struct config *config, const struct value *root, s
     check_processes(config, root, problems);
     check_results(config, root, problems);
     check_peers(root, problems);
+    check_https(config, root, problems);
     for (size_t i = 0; sources && sources->type == VALUE_LIST && i < sources->count && !config_enough(problems); i++) {
         check_source_id(&sources->items[i], i, &ids, problems);
         check_source_index(&sources->items[i], i, problems);

@@ -63,11 +63,28 @@ struct config {
     const char *path; /* of the file, NULL = all defaults */
     const char **bind;
     size_t bind_count;
+    const char **bind_https, **admin_bind;
+    size_t bind_https_count, admin_bind_count;
+    struct {
+        const char *certificate_path, *key_path, *client_ca_path; /* NULL = none */
+    } https;
     const char *cache_dir; /* NULL = no disk cache */
     char *log_level;
     enum log_format log_format;
     const char *log_file;
-    int access_log; /* enum of http_options.access: all, errors, off */
+    int access_log;          /* enum of http_options.access: all, errors, off */
+    const char *access_file; /* NULL = as the rest of the log */
+    int access_format;       /* fields, combined */
+
+    struct {
+        const char *statsd;                                                 /* host:port, unix:/path; NULL = off */
+        const char *prefix, *hostname_tag, *environment_tag, *platform_tag; /* names of tags; NULL = none */
+        struct text_pair *custom_tags;                                      /* name and value */
+        size_t custom_tag_count;
+        bool tags;
+    } metrics;
+
+    struct sl_secret sentry_dsn; /* where errors are reported */
 
     struct source *sources;
     uint64_t sources_number; /* source_list_number */
@@ -137,6 +154,10 @@ struct config {
         size_t allowed_host_count;
         const char **trusted_proxies;
         size_t trusted_proxy_count;
+        const char **cors_origins, **mozilla_origins; /* that scripts may ask from, "*" = any */
+        size_t cors_origin_count, mozilla_origin_count;
+        const char *unix_group; /* of sockets in the file system; NULL = the process's */
+        uint64_t file_max_age_ns;
         bool server_header;
         bool reuseport;     /* other processes may listen on the same addresses */
         unsigned processes; /* that serve */

@@ -21,6 +21,7 @@
 
 static const char *const level_words[] = {"off", "error", "warn", "info", "debug", "trace", NULL};
 static const char *const format_words[] = {"auto", "pretty", "simplified", "json", NULL};
+static const char *const access_format_words[] = {"fields", "combined", NULL};
 static const char *const access_words[] = {"all", "errors", "off", NULL};
 static const char *const strategy_words[] = {"cfi_first", "fp_first", NULL};
 static const char *const prefer_words[] = {"auto", "symbfile", "sources", NULL};
@@ -117,15 +118,31 @@ static void bodies_follow(struct config *config)
 
 /* ---- keys with rows ----
  * Defaults that depend on the machine (bind, cache_dir, http.max_connections,
- * memory.request_budget) are worked out in read.c. */
+ * memory.request_budget), and lists that are not empty, are worked out in read.c. */
 const struct key config_keys[] = {
     {"bind", KEY_STRINGS, LIST(bind, bind_count), .one = true, .min = 1, .check = text_is_listener},
+    {"bind_https", KEY_STRINGS, LIST(bind_https, bind_https_count), .one = true, .check = text_is_listener},
+    {"admin_bind", KEY_STRINGS, LIST(admin_bind, admin_bind_count), .one = true, .check = text_is_listener},
+    {"server_config.https.certificate_path", KEY_STRING, AT(https.certificate_path), .none = "null"},
+    {"server_config.https.key_path", KEY_STRING, AT(https.key_path), .none = "null"},
+    {"server_config.https.client_ca_path", KEY_STRING, AT(https.client_ca_path), .none = "null"},
     {"cache_dir", KEY_STRING, AT(cache_dir), .none = "null"},
     {"logging.level", KEY_WORD, AT(log_level), .text = "info", .words = level_words},
     {"logging.format", KEY_ENUM, AT(log_format), .value = LOG_AUTO, .words = format_words},
     {"logging.file", KEY_STRING, AT(log_file), .none = "null"},
     {"logging.access", KEY_ENUM, AT(access_log), .words = access_words},
+    {"logging.access_file", KEY_STRING, AT(access_file), .none = "null"},
+    {"logging.access_format", KEY_ENUM, AT(access_format), .words = access_format_words},
 
+    {"metrics.statsd", KEY_STRING, AT(metrics.statsd), .none = "null", .check = text_is_statsd},
+    {"metrics.prefix", KEY_STRING, AT(metrics.prefix), .text = "symbolicator"},
+    {"metrics.custom_tags", KEY_PAIRS, LIST(metrics.custom_tags, metrics.custom_tag_count)},
+    {"metrics.hostname_tag", KEY_STRING, AT(metrics.hostname_tag), .none = "null"},
+    {"metrics.environment_tag", KEY_STRING, AT(metrics.environment_tag), .none = "null"},
+    {"metrics.platform_tag", KEY_STRING, AT(metrics.platform_tag), .none = "null"},
+    {"metrics.tags", KEY_BOOL, AT(metrics.tags), .value = true},
+
+    {"sentry_dsn", KEY_HIDDEN, AT(sentry_dsn), .none = "null"},
     {"sources", KEY_SOURCES, LIST(sources, source_count)},
     {"symbols", KEY_TEXTS, LIST(symbols, symbol_count)},
     {"symstore_proxy", KEY_BOOL, AT(symstore_proxy), .value = true},
@@ -285,7 +302,12 @@ const struct key config_keys[] = {
     {"http.trusted_proxies", KEY_STRINGS, LIST(http.trusted_proxies, http.trusted_proxy_count), .check = text_is_proxy},
     {"http.reuseport", KEY_BOOL, AT(http.reuseport)},
     {"http.processes", KEY_UNSIGNED, AT(http.processes), .value = 1, .min = 1, .max = 256},
+    {"http.unix_group", KEY_STRING, AT(http.unix_group), .none = "null"},
+    {"http.file_max_age", KEY_DURATION, AT(http.file_max_age_ns), .value = HOUR},
     {"http.server_header", KEY_BOOL, AT(http.server_header), .value = true},
+    {"http.cors.origins", KEY_STRINGS, LIST(http.cors_origins, http.cors_origin_count), .check = text_is_origin},
+    {"http.cors.mozilla_origins", KEY_STRINGS, LIST(http.mozilla_origins, http.mozilla_origin_count),
+     .check = text_is_origin},
     {"page.enabled", KEY_BOOL, AT(page_enabled), .value = true},
     {"symbfile.path_prefix", KEY_STRING, AT(symbfile.path_prefix), .text = "", .check = text_is_path_prefix},
     {"symbfile.prefer", KEY_ENUM, AT(symbfile.prefer), .words = prefer_words},
@@ -351,15 +373,12 @@ static const struct group {
     const char *names;     /* separated by single blanks */
 } groups[] = {
     {"", KEY_FREE, NOT_YET,
-     "bind_https admin_bind server_config traces_sample_rate transaction_sample_rate propagate_traces metrics "
+     "traces_sample_rate transaction_sample_rate propagate_traces "
      "max_unwind_chain_len special_paths core_dumps isolation "
      "ms_symcache"},
     {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},
-    {"", KEY_SECRET, NOT_YET, "sentry_dsn"},
-    {"server_config.https", KEY_FREE, NULL, "certificate_path key_path client_ca_path"},
-    {"logging", KEY_FREE, NOT_YET, "enable_backtraces access_file access_format"},
-    {"metrics", KEY_FREE, NULL,
-     "statsd prefix custom_tags hostname_tag environment_tag platform_tag tags mozilla_names"},
+    {"logging", KEY_FREE, NOT_YET, "enable_backtraces"},
+    {"metrics", KEY_FREE, NOT_YET, "mozilla_names"},
     {"caches", KEY_FREE, NOT_YET, "placeholders"},
     {"caches.in_memory", KEY_FREE, NOT_YET, "cficaches_capacity"},
     {"ms_symcache", KEY_FREE, NULL,
@@ -369,8 +388,6 @@ static const struct group {
      "s3 gcs filesystem public_url extra serve disallowed_snippets scan_contents max_upload_size max_members "
      "max_unpacked_size workers compress_extensions mime_overrides download_extensions allowed_download_domains "
      "allow_any_domain v2_max_files try_retention serve_native"},
-    {"http", KEY_FREE, NOT_YET, "unix_group file_max_age cors"},
-    {"http.cors", KEY_FREE, NULL, "mozilla_origins origins"},
     {"auth", KEY_FREE, NULL, "keys"}, /* read by access.c */
 
     /* Sources are read by origin/, as those of requests are. */

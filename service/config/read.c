@@ -1,6 +1,7 @@
 /* Values of the tree into the fields of the struct, by the table of keys. */
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "config/impl.h"
 #include "core/duration.h"
@@ -355,6 +356,12 @@ void config_defaults(struct config *config)
     config->mozilla.fallback_sources = all_sources;
     config->mozilla.source_count = config->mozilla.fallback_count = 1;
     config->mozilla.fallback_all = true;
+    const char *statsd = getenv("STATSD_SERVER");
+    if (statsd && *statsd && !text_is_statsd(sl_str(statsd)))
+        config->metrics.statsd = statsd;
+    static const char *any_origin[] = {"*"};
+    config->http.mozilla_origins = any_origin;
+    config->http.mozilla_origin_count = 1;
     config->bind = container ? container_bind : local_bind;
     config->bind_count = 1;
     config->cache_dir = container ? "/data" : NULL;

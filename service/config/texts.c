@@ -106,6 +106,26 @@ const char *text_is_host(struct sl_str text)
     return good ? NULL : "not a host name (examples: sentry.io, *.sentry.io)";
 }
 
+const char *text_is_statsd(struct sl_str text)
+{
+    const char *colon = text.size ? memrchr(text.data, ':', text.size) : NULL;
+    if (sl_str_starts(text, SL_STR("unix:/")))
+        return NULL;
+    if (!colon || colon == text.data || !is_number(from(text, (size_t)(colon + 1 - text.data)), 65535))
+        return "not the address of a statsd (examples: localhost:8125, unix:/run/statsd.sock)";
+    return NULL;
+}
+
+const char *text_is_origin(struct sl_str text)
+{
+    size_t scheme = sl_str_starts(text, SL_STR("https://")) ? 8 : sl_str_starts(text, SL_STR("http://")) ? 7 : 0;
+    if (sl_str_equal(text, SL_STR("*")))
+        return NULL;
+    if (!scheme || text.size == scheme || memchr(text.data + scheme, '/', text.size - scheme))
+        return "not an origin (examples: https://profiler.firefox.com, http://localhost:8080, *)";
+    return NULL;
+}
+
 const char *text_is_redis_url(struct sl_str text)
 {
     if (sl_str_starts(text, SL_STR("rediss://")))

@@ -96,10 +96,28 @@ bool log_enabled(enum log_level level, const char *module)
     return enabled;
 }
 
-/* ---- destination ---- */
+/* ---- destinations ----
+ * A sink has a ring and a thread that empties it. `head` and `tail` count bytes for ever; the writer empties [tail, head).
+ * After a batch it sleeps for a moment without being signalled, so that a busy service does not pay a wake-up per line. */
+struct sink {
+    pthread_mutex_t lock;
+    pthread_cond_t more, out;
+    pthread_t thread;
+    char *bytes;
+    uint64_t head, tail, dropped;
+    bool running, stopping, sleeping, hurry;
+    atomic_int fd; /* of the file; -1 = none */
+    char *path;
+};
+#define SINK                                                                                                           \
+    {                                                                                                                  \
+        .lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER, .out = PTHREAD_COND_INITIALIZER, .fd = -1 \
+    }
+static void sink_start(struct sink *sink);
+static void sink_flush(struct sink *sink);
+static struct sink log_sink = SINK, access_sink = SINK; /* the second is used while it has a file */
+
 static atomic_int format_now = LOG_AUTO;
-static atomic_int file_fd = -1;
-static char *file_path;
 static atomic_int stderr_is_terminal = -1; /* asked for every line until log_start */
 
 void log_set_format(enum log_format format)
@@ -118,14 +136,14 @@ static int open_path(const char *path)
     return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
 }
 
-static bool log_open_file(const char *path)
+static bool sink_open(struct sink *sink, const char *path)
 {
     int fd = open_path(path);
     if (fd < 0)
         return false;
-    int old = atomic_load(&file_fd);
+    int old = atomic_load(&sink->fd);
     if (old < 0) {
-        atomic_store(&file_fd, fd);
+        atomic_store(&sink->fd, fd);
         return true;
     }
     dup3(fd, old, O_CLOEXEC); /* keeps the number that the writer may be using just now */
@@ -133,38 +151,54 @@ static bool log_open_file(const char *path)
     return true;
 }
 
-bool log_set_file(const char *path, struct sl_error *error)
+static bool sink_set_file(struct sink *sink, const char *path, struct sl_error *error)
 {
-    free(file_path);
-    file_path = path ? strdup(path) : NULL;
+    free(sink->path);
+    sink->path = path ? strdup(path) : NULL;
     if (!path) {
-        int old = atomic_exchange(&file_fd, -1);
-        log_flush();
+        int old = atomic_exchange(&sink->fd, -1);
+        sink_flush(sink);
         if (old >= 0)
             close(old);
         return true;
     }
-    if (log_open_file(path))
+    if (sink_open(sink, path))
         return true;
     sl_fail(error, errno == EACCES ? SL_PERMISSION_DENIED : SL_INTERNAL, "%s: %s", path, strerror(errno));
     return false;
 }
 
+bool log_set_file(const char *path, struct sl_error *error)
+{
+    return sink_set_file(&log_sink, path, error);
+}
+
+bool log_set_access_file(const char *path, struct sl_error *error)
+{
+    bool set = sink_set_file(&access_sink, path, error);
+    if (set && path && log_sink.running)
+        sink_start(&access_sink);
+    return set;
+}
+
 void log_reopen(void)
 {
-    if (file_path && !log_open_file(file_path))
-        log_error("core", "log file cannot be reopened", LOG_STR("error", strerror(errno)));
+    struct sink *const sinks[] = {&log_sink, &access_sink};
+    for (size_t i = 0; i < sizeof sinks / sizeof *sinks; i++)
+        if (sinks[i]->path && !sink_open(sinks[i], sinks[i]->path))
+            log_error("core", "log file cannot be reopened", LOG_STR("path", sinks[i]->path),
+                      LOG_STR("error", strerror(errno)));
 }
 
 static bool to_terminal(void)
 {
     int known = atomic_load_explicit(&stderr_is_terminal, memory_order_relaxed);
-    return atomic_load(&file_fd) < 0 && (known < 0 ? isatty(STDERR_FILENO) : known);
+    return atomic_load(&log_sink.fd) < 0 && (known < 0 ? isatty(STDERR_FILENO) : known);
 }
 
-static int destination(enum log_format format)
+static int destination(struct sink *sink, enum log_format format)
 {
-    int fd = atomic_load(&file_fd);
+    int fd = atomic_load(&sink->fd);
     return fd >= 0 ? fd : format == LOG_JSON ? STDOUT_FILENO : STDERR_FILENO;
 }
 
@@ -195,34 +229,24 @@ static uint64_t count_lines(const char *data, size_t size)
     return lines;
 }
 
-/* ---- ring and writer ----
- * `head` and `tail` count bytes for ever; the writer empties [tail, head). After a batch it sleeps for a moment without
- * being signalled, so that a busy service does not pay a wake-up per line. */
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t more, out;
-    pthread_t thread;
-    char *bytes;
-    uint64_t head, tail, dropped;
-    bool running, stopping, sleeping, hurry;
-} ring = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER, .out = PTHREAD_COND_INITIALIZER};
+/* ---- ring and writer ---- */
 
 /* With the lock held. False when it does not fit. */
-static bool ring_add(const char *data, size_t size)
+static bool ring_add(struct sink *sink, const char *data, size_t size)
 {
-    if (size > RING_SIZE - (ring.head - ring.tail))
+    if (size > RING_SIZE - (sink->head - sink->tail))
         return false;
-    size_t at = ring.head % RING_SIZE, first = size < RING_SIZE - at ? size : RING_SIZE - at;
-    memcpy(ring.bytes + at, data, first);
-    memcpy(ring.bytes, data + first, size - first);
-    ring.head += size;
+    size_t at = sink->head % RING_SIZE, first = size < RING_SIZE - at ? size : RING_SIZE - at;
+    memcpy(sink->bytes + at, data, first);
+    memcpy(sink->bytes, data + first, size - first);
+    sink->head += size;
     return true;
 }
 
-static void ring_note_dropped(void)
+static void ring_note_dropped(struct sink *sink)
 {
     char text[64];
-    int size = snprintf(text, sizeof text, "%llu log lines dropped", (unsigned long long)ring.dropped);
+    int size = snprintf(text, sizeof text, "%llu log lines dropped", (unsigned long long)sink->dropped);
     if (size <= 0)
         return;
     static struct log_line line; /* under the lock */
@@ -230,74 +254,74 @@ static void ring_note_dropped(void)
     struct log_record record = {clock_wall_us(), LOG_WARN, "core", __FILE__, text, __LINE__, none, &none};
     enum log_format format = (enum log_format)atomic_load(&format_now);
     log_format_line(&line, &record, format == LOG_JSON ? LOG_JSON : LOG_SIMPLIFIED, false);
-    if (ring_add(line.text, line.size))
-        ring.dropped = 0;
+    if (ring_add(sink, line.text, line.size))
+        sink->dropped = 0;
 }
 
-static void write_batch(void)
+static void write_batch(struct sink *sink)
 {
-    size_t at = ring.tail % RING_SIZE, size = ring.head - ring.tail;
+    size_t at = sink->tail % RING_SIZE, size = sink->head - sink->tail;
     if (size > RING_SIZE - at)
         size = RING_SIZE - at;
-    pthread_mutex_unlock(&ring.lock);
-    size_t done = write_all(destination((enum log_format)atomic_load(&format_now)), ring.bytes + at, size);
-    uint64_t lost = count_lines(ring.bytes + at + done, size - done);
+    pthread_mutex_unlock(&sink->lock);
+    size_t done = write_all(destination(sink, (enum log_format)atomic_load(&format_now)), sink->bytes + at, size);
+    uint64_t lost = count_lines(sink->bytes + at + done, size - done);
     if (lost)
         metric_add(METRIC_LOG_DROPPED, lost, NULL, NULL, NULL);
-    pthread_mutex_lock(&ring.lock);
-    ring.tail += size;
-    if (ring.dropped)
-        ring_note_dropped();
-    pthread_cond_broadcast(&ring.out);
+    pthread_mutex_lock(&sink->lock);
+    sink->tail += size;
+    if (sink->dropped)
+        ring_note_dropped(sink);
+    pthread_cond_broadcast(&sink->out);
 }
 
-static void wait_a_moment(void)
+static void wait_a_moment(struct sink *sink)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_nsec += WRITER_PAUSE_MS * 1000000;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&ring.more, &ring.lock, &until);
+    pthread_cond_timedwait(&sink->more, &sink->lock, &until);
 }
 
 static void *writer(void *arg)
 {
-    (void)arg;
-    pthread_mutex_lock(&ring.lock);
+    struct sink *sink = arg;
+    pthread_mutex_lock(&sink->lock);
     for (;;) {
-        while (ring.head != ring.tail)
-            write_batch();
-        ring.hurry = false;
-        if (ring.stopping)
+        while (sink->head != sink->tail)
+            write_batch(sink);
+        sink->hurry = false;
+        if (sink->stopping)
             break;
-        wait_a_moment();
-        while (ring.head == ring.tail && !ring.stopping) {
-            ring.sleeping = true;
-            pthread_cond_wait(&ring.more, &ring.lock);
-            ring.sleeping = false;
+        wait_a_moment(sink);
+        while (sink->head == sink->tail && !sink->stopping) {
+            sink->sleeping = true;
+            pthread_cond_wait(&sink->more, &sink->lock);
+            sink->sleeping = false;
         }
     }
-    pthread_mutex_unlock(&ring.lock);
+    pthread_mutex_unlock(&sink->lock);
     return NULL;
 }
 
-static void log_emit(const struct log_line *line, enum log_format format)
+static void sink_emit(struct sink *sink, const char *text, size_t size, enum log_format format)
 {
-    pthread_mutex_lock(&ring.lock);
-    bool direct = !ring.running, dropped = false;
+    pthread_mutex_lock(&sink->lock);
+    bool direct = !sink->running, dropped = false;
     if (!direct) {
-        dropped = ring.dropped > 0 || !ring_add(line->text, line->size);
-        ring.dropped += dropped;
+        dropped = sink->dropped > 0 || !ring_add(sink, text, size);
+        sink->dropped += dropped;
         /* Half full: the pause of the writer ends early. */
-        if (ring.sleeping || (!ring.hurry && ring.head - ring.tail > RING_SIZE / 2)) {
-            ring.hurry = true;
-            pthread_cond_signal(&ring.more);
+        if (sink->sleeping || (!sink->hurry && sink->head - sink->tail > RING_SIZE / 2)) {
+            sink->hurry = true;
+            pthread_cond_signal(&sink->more);
         }
     }
-    pthread_mutex_unlock(&ring.lock);
+    pthread_mutex_unlock(&sink->lock);
     if (direct)
-        write_all(destination(format), line->text, line->size);
+        write_all(destination(sink, format), text, size);
     if (dropped)
         metric_add(METRIC_LOG_DROPPED, 1, NULL, NULL, NULL);
 }
@@ -327,15 +351,58 @@ static bool has_field(const struct log_field *fields, const char *key)
     return false;
 }
 
+static void count_message(const struct log_record *record)
+{
+    static const char *const names[] = {"off", "error", "warn", "info", "debug", "trace"};
+    static _Atomic(struct metric_series *) series[LOG_TRACE + 1];
+    struct metric_series *one = atomic_load_explicit(&series[record->level], memory_order_relaxed);
+    if (strcmp(record->module, "access") == 0)
+        return;
+    if (!one)
+        atomic_store(&series[record->level],
+                     one = metric_series(METRIC_LOG_MESSAGES, names[record->level], NULL, NULL));
+    metric_series_add(one, 1);
+}
+
+static void (*_Atomic hear_errors)(const struct log_report *report);
+
+void log_on_error(void (*hear)(const struct log_report *report))
+{
+    atomic_store(&hear_errors, hear);
+}
+
+static void tell_of_error(const struct log_record *record)
+{
+    static _Thread_local struct log_line line;
+    void (*hear)(const struct log_report *report) = atomic_load(&hear_errors);
+    if (!hear)
+        return;
+    log_format_line(&line, record, LOG_JSON, false);
+    hear(&(struct log_report){.module = record->module,
+                              .message = record->message,
+                              .file = record->file,
+                              .line = record->line,
+                              .json = {line.text, line.size - 1}});
+}
+
 static void write_record(struct log_record *record)
 {
+    count_message(record);
+    if (record->level == LOG_ERROR)
+        tell_of_error(record);
     static _Thread_local struct log_line line; /* too long for a fiber's stack */
     enum log_format format = (enum log_format)atomic_load(&format_now);
     bool terminal = format != LOG_JSON && to_terminal();
     if (format == LOG_AUTO)
         format = terminal ? LOG_PRETTY : LOG_SIMPLIFIED;
+    struct sink *sink = &log_sink;
+    if (atomic_load_explicit(&access_sink.fd, memory_order_relaxed) >= 0 && strcmp(record->module, "access") == 0) {
+        sink = &access_sink;
+        format = format == LOG_PRETTY ? LOG_SIMPLIFIED : format;
+        terminal = false;
+    }
     log_format_line(&line, record, format, terminal && format == LOG_PRETTY && !getenv("NO_COLOR"));
-    log_emit(&line, format);
+    sink_emit(sink, line.text, line.size, format);
 }
 
 static _Thread_local struct sl_str thread_request_id;
@@ -372,48 +439,75 @@ void log_write(struct log_site *site, enum log_level level, const char *module, 
     write_record(&record);
 }
 
+void log_access_line(struct sl_str line)
+{
+    enum log_format format = (enum log_format)atomic_load(&format_now);
+    sink_emit(atomic_load(&access_sink.fd) >= 0 ? &access_sink : &log_sink, line.data, line.size, format);
+}
+
+static void sink_start(struct sink *sink)
+{
+    pthread_mutex_lock(&sink->lock);
+    if (!sink->running) {
+        sink->bytes = malloc(RING_SIZE);
+        sink->head = sink->tail = sink->dropped = 0;
+        sink->stopping = false;
+        sink->running = sink->bytes && pthread_create(&sink->thread, NULL, writer, sink) == 0;
+    }
+    pthread_mutex_unlock(&sink->lock);
+}
+
 void log_start(void)
 {
-    pthread_mutex_lock(&ring.lock);
-    if (!ring.running) {
+    if (!log_sink.running)
         atomic_store(&stderr_is_terminal, isatty(STDERR_FILENO));
-        ring.bytes = malloc(RING_SIZE);
-        ring.head = ring.tail = ring.dropped = 0;
-        ring.stopping = false;
-        ring.running = ring.bytes && pthread_create(&ring.thread, NULL, writer, NULL) == 0;
+    sink_start(&log_sink);
+    if (access_sink.path)
+        sink_start(&access_sink);
+}
+
+static void sink_flush(struct sink *sink)
+{
+    pthread_mutex_lock(&sink->lock);
+    uint64_t goal = sink->head;
+    while (sink->running && !sink->stopping && sink->tail < goal) {
+        pthread_cond_signal(&sink->more);
+        pthread_cond_wait(&sink->out, &sink->lock);
     }
-    pthread_mutex_unlock(&ring.lock);
+    pthread_mutex_unlock(&sink->lock);
 }
 
 void log_flush(void)
 {
-    pthread_mutex_lock(&ring.lock);
-    uint64_t goal = ring.head;
-    while (ring.running && !ring.stopping && ring.tail < goal) {
-        pthread_cond_signal(&ring.more);
-        pthread_cond_wait(&ring.out, &ring.lock);
-    }
-    pthread_mutex_unlock(&ring.lock);
+    sink_flush(&access_sink);
+    sink_flush(&log_sink);
 }
 
-void log_stop(void)
+static void sink_stop(struct sink *sink)
 {
-    pthread_mutex_lock(&ring.lock);
-    bool running = ring.running;
-    ring.stopping = true;
-    pthread_cond_signal(&ring.more);
-    pthread_mutex_unlock(&ring.lock);
+    pthread_mutex_lock(&sink->lock);
+    bool running = sink->running;
+    sink->stopping = true;
+    pthread_cond_signal(&sink->more);
+    pthread_mutex_unlock(&sink->lock);
     if (!running)
         return;
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += LAST_LINES_S;
-    if (pthread_timedjoin_np(ring.thread, NULL, &until) != 0)
+    if (pthread_timedjoin_np(sink->thread, NULL, &until) != 0)
         return; /* nobody reads the pipe: the thread, and the ring it holds, end with the process */
-    pthread_mutex_lock(&ring.lock);
-    ring.running = false;
-    atomic_store(&stderr_is_terminal, -1);
-    free(ring.bytes);
-    ring.bytes = NULL;
-    pthread_mutex_unlock(&ring.lock);
+    pthread_mutex_lock(&sink->lock);
+    sink->running = false;
+    free(sink->bytes);
+    sink->bytes = NULL;
+    pthread_mutex_unlock(&sink->lock);
+}
+
+void log_stop(void)
+{
+    sink_stop(&access_sink);
+    sink_stop(&log_sink);
+    if (!log_sink.running)
+        atomic_store(&stderr_is_terminal, -1);
 }

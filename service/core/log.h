@@ -45,7 +45,19 @@ struct log_site { /* one per call site: rate limit */
 bool log_set_levels(const char *levels);
 void log_set_format(enum log_format format);
 bool log_set_file(const char *path, struct sl_error *error); /* NULL = stderr (JSON: stdout) */
+bool log_set_access_file(const char *path,
+                         struct sl_error *error); /* for lines of the module `access`; NULL = as all */
 void log_reopen(void);
+/* An error that was logged: as JSON, and where. */
+struct log_report {
+    const char *module, *message, *file;
+    int line;
+    struct sl_str json; /* an object, without line end */
+};
+/* Hears of every line at ERROR, on the thread that writes it; NULL = nobody. It must not log. */
+void log_on_error(void (*hear)(const struct log_report *report));
+/* A line in a format of its own, with its line end, to where lines of the module `access` go. */
+void log_access_line(struct sl_str line);
 bool log_enabled(enum log_level level, const char *module);
 /* `site` NULL: no rate limit (access lines). Lines carry the request id, of the fiber or of the thread, as `req`. */
 void log_write(struct log_site *site, enum log_level level, const char *module, const char *file, int line,

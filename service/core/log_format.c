@@ -253,9 +253,28 @@ enum { FIRST_KEYS = sizeof first_keys / sizeof *first_keys };
 static int rank_of(const char *key)
 {
     for (int i = 0; i < FIRST_KEYS; i++)
-        if (strcmp(first_keys[i], key) == 0)
+        if (first_keys[i][0] == key[0] && strcmp(first_keys[i], key) == 0)
             return i;
     return FIRST_KEYS;
+}
+
+/* The first field of each rank, in their order, then all others as they come. */
+static void put_json_fields(struct log_line *line, const struct log_field *fields)
+{
+    const struct log_field *first[FIRST_KEYS] = {NULL};
+    for (const struct log_field *field = fields; field->key; field++) {
+        int rank = rank_of(field->key);
+        if (rank < FIRST_KEYS && !first[rank])
+            first[rank] = field;
+    }
+    for (int rank = 0; rank < FIRST_KEYS; rank++)
+        if (first[rank])
+            put_json_field(line, first[rank]);
+    for (const struct log_field *field = fields; field->key; field++) {
+        int rank = rank_of(field->key);
+        if (rank == FIRST_KEYS || first[rank] != field)
+            put_json_field(line, field);
+    }
 }
 
 static void format_json(struct log_line *line, const struct log_record *record)
@@ -271,13 +290,7 @@ static void format_json(struct log_line *line, const struct log_record *record)
     put_char(line, '"');
     if (record->req.key)
         put_json_field(line, &record->req);
-    for (int rank = 0; rank < FIRST_KEYS; rank++)
-        for (const struct log_field *field = record->fields; field->key; field++)
-            if (rank_of(field->key) == rank)
-                put_json_field(line, field);
-    for (const struct log_field *field = record->fields; field->key; field++)
-        if (rank_of(field->key) == FIRST_KEYS)
-            put_json_field(line, field);
+    put_json_fields(line, record->fields);
     if (record->level >= LOG_DEBUG) {
         struct log_field filename = LOG_STR("filename", record->file), number = LOG_I64("line_number", record->line);
         put_json_field(line, &filename);

@@ -1,5 +1,7 @@
 #include "core/loop.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/cgroup.h"
 #include "core/impl.h"
@@ -20,6 +23,7 @@ static unsigned pool_threads_now;
 static bool stopping;
 static uv_timer_t lag_timer;
 static uint64_t lag_due_ns;
+static _Atomic uint64_t started_ns; /* 0: there is no loop */
 
 /* Cores that a cgroup v2 quota allows, rounded up; 0 when there is none. */
 static unsigned quota_cores(void)
@@ -66,6 +70,8 @@ void loop_init(unsigned pool_threads)
         fputs("symloom: the event loop cannot be made\n", stderr);
         abort();
     }
+    uv_loop_configure(&the_loop, UV_METRICS_IDLE_TIME);
+    started_ns = uv_hrtime();
     guard_open();
     turns_open(&the_loop);
     fibers_open(&the_loop);
@@ -74,6 +80,15 @@ void loop_init(unsigned pool_threads)
     uv_unref((uv_handle_t *)&lag_timer);
     lag_due_ns = uv_hrtime() + LAG_PERIOD_MS * 1000000ull;
     uv_timer_start(&lag_timer, on_lag_timer, LAG_PERIOD_MS, 0);
+}
+
+double loop_busy_seconds(void)
+{
+    uint64_t start = started_ns;
+    if (!start)
+        return 0;
+    uint64_t idle = uv_metrics_idle_time(&the_loop), all = uv_hrtime() - start;
+    return all > idle ? (double)(all - idle) / 1e9 : 0;
 }
 
 uv_loop_t *loop_get(void)
@@ -91,6 +106,16 @@ unsigned loop_default_connections(void)
     uint64_t descriptors = getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_max : 1024;
     uint64_t connections = descriptors > 1024 ? (descriptors - 512) / 2 : descriptors / 4;
     return connections < 10000 ? (unsigned)connections : 10000;
+}
+
+bool loop_descriptors_short(void)
+{
+    struct rlimit files;
+    int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        return errno == EMFILE || errno == ENFILE;
+    close(fd);
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 && (rlim_t)fd > files.rlim_cur / 20 * 19;
 }
 
 void loop_run(void)
@@ -136,6 +161,7 @@ void loop_run_fiber(void (*run)(void *arg), void *arg)
 
 void loop_close(void)
 {
+    started_ns = 0;
     uv_close((uv_handle_t *)&lag_timer, NULL);
     pool_close();
     fibers_close();

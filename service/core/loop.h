@@ -18,6 +18,10 @@ unsigned loop_pool_threads(void);
  * everything else. Counts with the hard limit, which the service makes its own at the start. */
 unsigned loop_default_connections(void);
 
+/* Whether nearly all descriptors that the process may have are in use: the next one it gets tells, as they are given out
+ * from the bottom. */
+bool loop_descriptors_short(void);
+
 /* loop_run runs until loop_stop() was called. loop_run_fiber runs `run(arg)` as a fiber and returns when that has ended. */
 void loop_run(void);
 void loop_run_fiber(void (*run)(void *arg), void *arg);
@@ -27,6 +31,7 @@ void loop_close(void); /* after loop_run: closes what core opened */
 uint64_t loop_now_ms(void); /* monotonic, as of this loop turn */
 /* True at most once a minute for one `*next_ms` (0 at first): for lines of the log about a state that lasts. */
 bool loop_minutely(uint64_t *next_ms);
-uint64_t clock_mono_ns(void); /* monotonic, now */
-int64_t clock_wall_s(void);   /* seconds since the epoch, now */
+double loop_busy_seconds(void); /* since the start, in which it did not wait. Any thread */
+uint64_t clock_mono_ns(void);   /* monotonic, now */
+int64_t clock_wall_s(void);     /* seconds since the epoch, now */
 uint64_t clock_wall_us(void);

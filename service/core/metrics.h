@@ -25,10 +25,12 @@ enum metric {
     METRIC_JOBS_RUNNING,  /* task */
     METRIC_JOBS_LIMIT,
     METRIC_JOB_DURATION, /* task; seconds */
-    METRIC_POLLS,        /* result */
-    METRIC_MODULES,      /* platform, purpose, status */
-    METRIC_FRAMES,       /* origin, platform, status */
-    METRIC_ITEMS,        /* origin, item: how many a request has */
+    METRIC_JOB_START_DELAY,
+    METRIC_JOB_RESULT_IDLE,
+    METRIC_POLLS,   /* result */
+    METRIC_MODULES, /* platform, purpose, status */
+    METRIC_FRAMES,  /* origin, platform, status */
+    METRIC_ITEMS,   /* origin, item: how many a request has */
     METRIC_ADDRESS_UNDERFLOW,
     METRIC_CACHE_LOOKUPS,         /* cache, layer, result */
     METRIC_CACHE_COMPUTE_SECONDS, /* cache */
@@ -63,17 +65,19 @@ enum metric {
     METRIC_SOURCE_TOKEN,         /* kind, result */
     METRIC_CONVERSIONS,          /* cache, result */
     METRIC_CONVERSION_SECONDS,   /* cache */
-    METRIC_CONVERSIONS_PARTIAL,  /* cache */
-    METRIC_JS_ITEMS,             /* item: what requests for scripts had and asked for */
-    METRIC_JS_LOOKUPS,           /* result, type, lookup, had_debugid */
-    METRIC_MOZILLA_SECONDS,      /* version: of requests of Mozilla's API; seconds */
-    METRIC_MOZILLA_ITEMS,        /* item: how many jobs they have, stacks a job, frames */
-    METRIC_MOZILLA_ERRORS,       /* reason: why they were refused */
-    METRIC_SYMBFILE_PARTS,       /* kind, result: ok, cut off, or the code of the answer */
-    METRIC_SYMBFILE_BYTES,       /* kind */
-    METRIC_SYMBFILE_RECORDS,     /* kind */
-    METRIC_SYMBFILE_SETS,        /* kind */
-    METRIC_STORE_BYTES,          /* area */
+    METRIC_MINIDUMP_BYTES,
+    METRIC_MINIDUMP_WALK,
+    METRIC_CONVERSIONS_PARTIAL, /* cache */
+    METRIC_JS_ITEMS,            /* item: what requests for scripts had and asked for */
+    METRIC_JS_LOOKUPS,          /* result, type, lookup, had_debugid */
+    METRIC_MOZILLA_SECONDS,     /* version: of requests of Mozilla's API; seconds */
+    METRIC_MOZILLA_ITEMS,       /* item: how many jobs they have, stacks a job, frames */
+    METRIC_MOZILLA_ERRORS,      /* reason: why they were refused */
+    METRIC_SYMBFILE_PARTS,      /* kind, result: ok, cut off, or the code of the answer */
+    METRIC_SYMBFILE_BYTES,      /* kind */
+    METRIC_SYMBFILE_RECORDS,    /* kind */
+    METRIC_SYMBFILE_SETS,       /* kind */
+    METRIC_STORE_BYTES,         /* area */
     METRIC_POOL_THREADS,
     METRIC_POOL_BUSY,
     METRIC_POOL_QUEUED,
@@ -86,12 +90,15 @@ enum metric {
     METRIC_FIBERS,
     METRIC_FIBER_STACKS,
     METRIC_MEMORY_BUDGET, /* state */
+    METRIC_LOG_MESSAGES,  /* level */
+    METRIC_DISK_FREE,     /* dir */
+    METRIC_DISK_SIZE,     /* dir */
     METRIC_LOG_DROPPED,
     METRIC_READY,
     METRIC_DRAINING,
     METRIC_RELOAD_SUCCESSFUL,
     METRIC_RELOAD_TIME,
-    METRIC_BUILD_INFO, /* version, compiler */
+    METRIC_BUILD_INFO, /* version, commit, compiler */
     METRIC_COUNT
 };
 
@@ -108,6 +115,20 @@ struct metric_series *metric_series(enum metric metric, const char *a, const cha
 void metric_series_add(struct metric_series *series, uint64_t n);       /* a counter */
 void metric_series_set(struct metric_series *series, double value);     /* a gauge */
 void metric_series_observe(struct metric_series *series, double value); /* a histogram */
+
+/* A series as it is now. */
+struct metric_sample {
+    const char *labels[4]; /* values, in the order of the table; missing ones are "" */
+    double value;          /* of a counter or gauge; of a histogram the sum */
+    const double *bounds;  /* of a histogram: `bucket_count` of them, and one more bucket for the rest */
+    unsigned bucket_count;
+    unsigned long long buckets[20], count; /* each bucket on its own; all */
+};
+void metrics_each(enum metric metric, void (*each)(void *arg, const struct metric_sample *sample), void *arg);
+/* The sum of all series with these label values; NULL = any. */
+double metric_total(enum metric metric, const char *a, const char *b, const char *c);
+
+uint64_t metrics_resident_bytes(void); /* of this process */
 
 /* Takes the gauges of core (pool, fibers) as they are now: loop thread, before metrics_write. */
 void metrics_collect(void);

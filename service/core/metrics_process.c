@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "core/loop.h"
+#include "core/metrics.h"
 #include "core/metrics_impl.h"
 
 static void write_one(struct sl_buf *out, bool open_metrics, const char *name, const char *type, const char *help,
@@ -49,18 +51,31 @@ static double start_time(void)
     return boot ? (double)boot + (double)ticks / (double)sysconf(_SC_CLK_TCK) : 0;
 }
 
+static void pages(unsigned long long *all, unsigned long long *resident)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file || fscanf(file, "%llu %llu", all, resident) != 2)
+        *all = *resident = 0;
+    if (file)
+        fclose(file);
+}
+
+uint64_t metrics_resident_bytes(void)
+{
+    unsigned long long all, resident;
+    pages(&all, &resident);
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 void metrics_write_process(struct sl_buf *out, bool open_metrics)
 {
     struct rusage usage;
     struct rlimit files;
-    unsigned long long pages_virtual = 0, pages_resident = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (file) {
-        if (fscanf(file, "%llu %llu", &pages_virtual, &pages_resident) != 2)
-            pages_virtual = pages_resident = 0;
-        fclose(file);
-    }
+    unsigned long long pages_virtual, pages_resident;
+    pages(&pages_virtual, &pages_resident);
     double page = (double)sysconf(_SC_PAGESIZE);
+    write_one(out, open_metrics, "symloom_loop_busy_seconds_total", "counter", "Time in which the loop did not wait.",
+              loop_busy_seconds());
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         write_one(out, open_metrics, "process_cpu_seconds_total", "counter", "User and system time.",
                   (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +

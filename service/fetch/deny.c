@@ -139,6 +139,13 @@ size_t deny_blocked(void)
     return count;
 }
 
+uint64_t fetch_blocked_ms(const char *name)
+{
+    const struct deny_host *host = sl_map_get(&hosts, sl_str(name));
+    uint64_t now = loop_now_ms();
+    return host && host->blocked_until_ms > now ? host->blocked_until_ms - now : 0;
+}
+
 enum sl_code deny_check(struct sl_str name, struct sl_error *error)
 {
     struct deny_host *host = fetch_state.options.deny_list_enabled ? sl_map_get(&hosts, name) : NULL;

@@ -116,6 +116,9 @@ void fetch_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes);
 /* Sets the gauges that change with time alone. */
 void fetch_collect_metrics(void);
 
+/* For how long the host is still blocked because its downloads kept failing; 0 = it is not. */
+uint64_t fetch_blocked_ms(const char *host);
+
 uint64_t fetch_max_size(void); /* max_download_size */
 
 /* Whether an address (sockaddr) is reserved: not a public unicast destination (RFC 6890). */

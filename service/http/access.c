@@ -1,4 +1,7 @@
 /* What remains of an ended request: one line of the access log, and metrics. */
+#include <stdio.h>
+#include <time.h>
+
 #include "core/log.h"
 #include "core/loop.h"
 #include "http/impl.h"
@@ -12,10 +15,59 @@ static struct sl_str cut(struct sl_str text, size_t most)
     return text;
 }
 
+/* The combined line of Apache's and nginx's logs. */
+static void put_classic(struct sl_buf *line, struct sl_str text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        uint8_t c = (uint8_t)text.data[i];
+        if (c < 0x20 || c >= 0x7F || c == '"' || c == '\\')
+            sl_buf_printf(line, "\\x%02x", c);
+        else
+            sl_buf_u8(line, c);
+    }
+}
+
+static struct sl_str or_dash(struct sl_str text)
+{
+    return text.size ? text : SL_STR("-");
+}
+
+static void write_combined(const struct request *r)
+{
+    const struct http_exchange *x = &r->x;
+    char date[40];
+    struct tm tm;
+    time_t now = (time_t)clock_wall_s();
+    struct sl_buf line = {0};
+    strftime(date, sizeof date, "%d/%b/%Y:%H:%M:%S +0000", gmtime_r(&now, &tm));
+    put_classic(&line, x->client);
+    sl_buf_cstr(&line, " - ");
+    put_classic(&line, or_dash(x->key_id));
+    sl_buf_printf(&line, " [%s] \"", date);
+    put_classic(&line, or_dash(x->method));
+    sl_buf_u8(&line, ' ');
+    put_classic(&line, or_dash(cut(x->path, PATH_MAX_LOGGED)));
+    sl_buf_printf(&line, " HTTP/1.%d\" %d %llu \"", r->http10 ? 0 : 1, x->status, (unsigned long long)r->bytes_out);
+    put_classic(&line, or_dash(cut(http_header(x, "referer"), PATH_MAX_LOGGED)));
+    sl_buf_cstr(&line, "\" \"");
+    put_classic(&line, or_dash(cut(http_header(x, "user-agent"), AGENT_MAX_LOGGED)));
+    sl_buf_cstr(&line, "\"\n");
+    if (!line.failed)
+        log_access_line(sl_buf_view(&line));
+    sl_buf_free(&line);
+}
+
+static size_t add_if_any(struct log_field *fields, size_t count, const char *key, struct sl_str text)
+{
+    if (text.size)
+        fields[count++] = (struct log_field)LOG_SLSTR(key, text);
+    return count;
+}
+
 static void write_line(const struct request *r, enum log_level level, double duration_ms)
 {
     const struct http_exchange *x = &r->x;
-    struct log_field fields[12];
+    struct log_field fields[18];
     size_t count = 0;
     fields[count++] = (struct log_field)LOG_SLSTR("req", x->request_id);
     fields[count++] = (struct log_field)LOG_DOUBLE("duration_ms", duration_ms);
@@ -26,9 +78,14 @@ static void write_line(const struct request *r, enum log_level level, double dur
     fields[count++] = (struct log_field)LOG_I64("status", x->status);
     fields[count++] = (struct log_field)LOG_U64("bytes_in", r->body.received);
     fields[count++] = (struct log_field)LOG_U64("bytes_out", r->bytes_out);
-    struct sl_str agent = http_header(x, "user-agent");
-    if (agent.data)
-        fields[count++] = (struct log_field)LOG_SLSTR("user_agent", cut(agent, AGENT_MAX_LOGGED));
+    if (x->route && x->route->takes_work)
+        count = add_if_any(fields, count, "scope", http_query(x, "scope"));
+    count = add_if_any(fields, count, "job", sl_str(x->job_id));
+    count = add_if_any(fields, count, "key_id", x->key_id);
+    count = add_if_any(fields, count, "user_agent", cut(http_header(x, "user-agent"), AGENT_MAX_LOGGED));
+    count = add_if_any(fields, count, "traceparent", cut(http_header(x, "traceparent"), AGENT_MAX_LOGGED));
+    if (r->connection->tls)
+        fields[count++] = (struct log_field)LOG_STR("tls", tls_version(r->connection->tls));
     if (r->aborted)
         fields[count++] = (struct log_field)LOG_STR("aborted", r->aborted);
     fields[count] = (struct log_field){.key = NULL};
@@ -89,6 +146,10 @@ void access_record(struct request *r)
         metric_add(METRIC_HTTP_ABORTED, 1, r->aborted, NULL, NULL);
     if (access == HTTP_ACCESS_OFF || !log_enabled(level, "access"))
         return;
-    if (access == HTTP_ACCESS_ALL || r->x.status >= 500 || ms > SLOW_MS)
+    if (access == HTTP_ACCESS_ERRORS && r->x.status < 500 && ms <= SLOW_MS)
+        return;
+    if (r->server->options.access_combined)
+        write_combined(r);
+    else
         write_line(r, level, ms);
 }

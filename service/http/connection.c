@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/log.h"
 #include "core/loop.h"
 #include "http/impl.h"
 
@@ -32,12 +33,67 @@ const char *connection_peer(struct connection *c)
     return c->peer;
 }
 
+/* ---- a few bytes beside the answers ---- */
+struct saying {
+    uv_write_t write;
+    char bytes[];
+};
+
+static void on_said(uv_write_t *write, int status)
+{
+    (void)status; /* whatever is written next meets the same failure */
+    free(write);
+}
+
+static bool say_sealed(struct connection *c, struct sl_str text)
+{
+    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)text.data, (unsigned)text.size);
+    int written = text.size ? uv_try_write(&c->uv.stream, &buf, 1) : 0;
+    size_t left = text.size - (written > 0 ? (size_t)written : 0);
+    if (left == 0)
+        return true;
+    struct saying *saying = written < 0 && written != UV_EAGAIN ? NULL : malloc(sizeof *saying + left);
+    if (!saying)
+        return false;
+    memcpy(saying->bytes, text.data + text.size - left, left);
+    buf = uv_buf_init(saying->bytes, (unsigned)left);
+    if (uv_write(&saying->write, &c->uv.stream, &buf, 1, on_said) == 0)
+        return true;
+    free(saying);
+    return false;
+}
+
+/* What TLS itself has to say: of handshakes, tickets, alerts. */
+static bool say_output(struct connection *c)
+{
+    struct sl_buf *out = tls_output(c->tls);
+    bool said = !out->failed && say_sealed(c, sl_buf_view(out));
+    sl_buf_free(out);
+    return said;
+}
+
+bool connection_say(struct connection *c, struct sl_str text)
+{
+    if (c->tls)
+        return tls_write(c->tls, (struct sl_bytes){(const uint8_t *)text.data, text.size}) && say_output(c);
+    return say_sealed(c, text);
+}
+
+static void say_end(struct connection *c)
+{
+    if (!c->tls || !tls_is_ready(c->tls))
+        return;
+    tls_end(c->tls);
+    say_output(c);
+}
+
 /* ---- the end ---- */
 static void release(struct connection *c)
 {
     if (!c->closed || c->request)
         return;
     sl_buf_free(&c->pending);
+    tls_free(c->tls);
     address_leave(c);
     server_forget(c);
     free(c);
@@ -57,6 +113,8 @@ void connection_abort(struct connection *c, bool reset)
 {
     if (c->dead)
         return;
+    if (!reset)
+        say_end(c);
     c->dead = true;
     turn_leave(&c->turn);
     c->server->closing++;
@@ -76,6 +134,7 @@ void connection_abort(struct connection *c, bool reset)
 static void linger(struct connection *c)
 {
     uv_os_fd_t fd;
+    say_end(c);
     if (c->eof || uv_fileno(&c->uv.handle, &fd) != 0 || shutdown(fd, SHUT_WR) != 0) {
         connection_abort(c, false);
         return;
@@ -235,7 +294,8 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     (void)suggested;
     struct connection *c = handle->data;
-    size_t size = !turn_is_over() ? READ_BUFFER : c->state == STATE_BODY ? 0 : READ_LATE;
+    bool can_wait = c->state == STATE_BODY || c->state == STATE_HANDSHAKE;
+    size_t size = !turn_is_over() ? READ_BUFFER : can_wait ? 0 : READ_LATE;
     *buf = uv_buf_init(c->server->read_buffer, (unsigned)size);
 }
 
@@ -306,6 +366,72 @@ static void on_end(struct connection *c)
         connection_abort(c, false);
 }
 
+/* ---- TLS ---- */
+
+/* Another protocol on the port of TLS: said in a way that those who speak HTTP understand. */
+static void answer_plainly(struct connection *c)
+{
+    tls_free(c->tls);
+    c->tls = NULL;
+    connection_state(c, STATE_HEAD);
+    struct request *r = connection_refuse(c, 400, "this port speaks HTTPS only");
+    if (r)
+        request_start(r);
+}
+
+static void handshake_done(struct connection *c)
+{
+    if (c->state != STATE_HANDSHAKE || !tls_is_ready(c->tls))
+        return;
+    connection_state(c, STATE_IDLE);
+    server_timer(c, c->reserve ? TIMEOUT_RESERVE : TIMEOUT_HEADER);
+}
+
+static void tls_broken(struct connection *c)
+{
+    log_debug("http", "TLS failed", LOG_STR("client", connection_peer(c)), LOG_STR("error", tls_failure(c->tls)));
+    metric_add(METRIC_HTTP_ABORTED, 1, "tls", NULL, NULL);
+    if (c->request)
+        connection_abort(c, false);
+    else
+        linger(c); /* so that the client reads why */
+}
+
+static void receive_sealed(struct connection *c, struct sl_bytes sealed)
+{
+    uint8_t *plain = c->server->opened;
+    enum tls_result result;
+    size_t size;
+    tls_feed(c->tls, sealed);
+    while ((result = tls_read(c->tls, plain, PLAIN_BUFFER, &size)) == TLS_DATA) {
+        handshake_done(c);
+        on_data(c, (struct sl_bytes){plain, size});
+        if (c->dead)
+            return;
+    }
+    bool said = tls_output(c->tls)->size == 0 || say_output(c);
+    handshake_done(c);
+    if (result == TLS_FAILED)
+        tls_broken(c);
+    else if (!said)
+        connection_abort(c, false);
+    else if (result == TLS_END && !c->eof)
+        on_end(c);
+}
+
+static void on_bytes(struct connection *c, struct sl_bytes bytes)
+{
+    if (c->state == STATE_HANDSHAKE && !c->tls_begun && !tls_looks_like(bytes)) {
+        answer_plainly(c);
+        return;
+    }
+    c->tls_begun = true;
+    if (c->tls && c->state != STATE_LINGER)
+        receive_sealed(c, bytes);
+    else
+        on_data(c, bytes);
+}
+
 static void read_in_turn(struct connection *c);
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
@@ -316,7 +442,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     if (size == UV_ENOBUFS) {
         read_in_turn(c);
     } else if (size > 0) {
-        on_data(c, (struct sl_bytes){(const uint8_t *)buf->base, (size_t)size});
+        on_bytes(c, (struct sl_bytes){(const uint8_t *)buf->base, (size_t)size});
     } else if (size == UV_EOF) {
         on_end(c);
     } else {
@@ -470,8 +596,18 @@ void connection_accept(struct listener *listener, int fd)
         return;
     }
     c->reserve = server_is_full(server);
+    c->operators = listener->admin || !server->has_admin;
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, c->reserve ? "over_limit" : "accepted", NULL, NULL);
-    server_timer(c, c->reserve ? TIMEOUT_RESERVE : TIMEOUT_HEADER);
+    if (listener->tls && !(c->tls = tls_new(server->tls))) {
+        connection_abort(c, false);
+        return;
+    }
+    if (c->tls)
+        connection_state(c, STATE_HANDSHAKE);
+    server_timer(c, c->tls ? TIMEOUT_HANDSHAKE : c->reserve ? TIMEOUT_RESERVE : TIMEOUT_HEADER);
+    if (c->tls)
+        server_bound_handshakes(server);
     connection_read(c, true);
-    read_now(c, READ_LATE); /* mostly the request is here, and need not wait for another turn */
+    if (!c->tls || !turn_is_over())
+        read_now(c, READ_LATE); /* mostly the request is here, and need not wait for another turn */
 }

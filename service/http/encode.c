@@ -165,6 +165,6 @@ void encode_body(struct request *r)
     sl_buf_free(&x->body);
     x->body = job.out;
     http_set_header(x, "Content-Encoding", job.coding == CODING_GZIP ? SL_STR("gzip") : SL_STR("zstd"));
-    if (!header_is_set(x, "Vary", &set))
-        http_set_header(x, "Vary", SL_STR("Accept-Encoding"));
+    if (!header_is_set(x, "Vary", &set) || sl_str_equal(set, SL_STR("Origin")))
+        http_add_vary(x, SL_STR("Accept-Encoding"));
 }

@@ -130,10 +130,8 @@ static void refuse_without_fiber(struct request *r)
     static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
                                "Content-Length: 44\r\nConnection: close\r\n\r\n"
                                "{\"detail\":\"too many requests are in flight\"}";
-    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)text, sizeof text - 1);
     struct http_server *server = r->server;
-    int written = uv_try_write(&r->connection->uv.stream, &buf, 1);
-    r->bytes_out = written > 0 ? (uint64_t)written : 0;
+    r->bytes_out = connection_say(r->connection, (struct sl_str){text, sizeof text - 1}) ? sizeof text - 1 : 0;
     r->close = true;
     r->x.status = 503;
     access_record(r);

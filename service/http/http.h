@@ -41,6 +41,8 @@ struct http_exchange {
     bool has_body;
     struct sl_str client; /* address after trusted proxies */
     struct sl_str request_id;
+    struct sl_str key_id; /* of the access key it showed; empty = none */
+    char job_id[37];      /* of the job whose answer this is, or empty: for the log */
     const struct http_route *route;
     void *service;              /* of the server's options */
     struct memory_share memory; /* of the body and what is read out of it; given back at the end, or moved on */
@@ -73,6 +75,7 @@ struct http_route {
     uint64_t (*body_limit)(const struct http_exchange *x); /* bytes; NULL = 64 KiB and the body is discarded */
     unsigned body_weight;      /* memory that reading a collected body takes, in its sizes; 0 = not counted */
     const char *const *rights; /* one of them is needed; ends with NULL. NULL = open, or the handler's business */
+    bool operators;            /* only on the listeners for operators, where there are any */
     bool immediate;            /* the handler does not suspend and answers little: it runs without a fiber */
     const char *task;          /* the jobs that it starts, as metrics name them; NULL = none */
     const struct http_family *family; /* set by the server */
@@ -87,6 +90,7 @@ struct http_family {
     bool (*enabled)(const void *service);
     const char *group; /* what access is granted to as one; NULL = open */
     bool browsed;      /* people look at it: who has no key is asked for one in the way of browsers */
+    bool own_origins;  /* says itself which scripts of browsers may ask */
     bool guarded;      /* only for holders of keys, whatever else is open */
     /* An error that the server meets, in the API's form: the status is set and the body empty. `detail` may be NULL; of 404
      * and 405 it is. NULL = the server's form: {"detail":...}, nothing for 404 and 405, a text for 413. */
@@ -100,6 +104,12 @@ struct http_family {
 struct http_options {
     const char *const *bind; /* "IP:PORT", "[IPv6]:PORT", "unix:/path", "systemd" */
     size_t bind_count;
+    const char *const *bind_https; /* the same, with TLS */
+    size_t bind_https_count;
+    const char *const *admin_bind; /* the same: the only ones for operators, if there are any */
+    size_t admin_bind_count;
+    const char *certificate_path, *key_path, *client_ca_path; /* of TLS; the last may be NULL */
+    const char *unix_group;                                   /* of sockets in the file system; NULL = the process's */
     const struct http_family *const
         *families; /* ends with NULL; of all routes the first match wins, literal before pattern */
     void *service;
@@ -114,8 +124,12 @@ struct http_options {
     const char *const *trusted_proxies;
     size_t trusted_proxy_count;
     bool server_header;
-    bool reuseport;         /* other processes may listen on the same addresses (socket(7), SO_REUSEPORT) */
-    const char *neighbours; /* path of a Unix socket for the other processes of the service; NULL = none */
+    bool reuseport;                  /* other processes may listen on the same addresses (socket(7), SO_REUSEPORT) */
+    const char *neighbours;          /* path of a Unix socket for the other processes of the service; NULL = none */
+    uint64_t file_max_age_s;         /* how long clients may keep a file */
+    const char *const *cors_origins; /* that scripts of browsers may ask from; "*": any */
+    size_t cors_origin_count;
+    bool access_combined; /* the classic line instead of fields */
     enum { HTTP_ACCESS_ALL, HTTP_ACCESS_ERRORS, HTTP_ACCESS_OFF } access;
 };
 
@@ -129,6 +143,10 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
 
 /* The address the i-th listener is bound to ("127.0.0.1:3021"), for logs and tests with port 0; empty behind the last. */
 const char *http_server_address(struct http_server *server, size_t index);
+const char *http_server_protocol(struct http_server *server, size_t index); /* "HTTP", "HTTPS", "admin" */
+
+/* Tells in the log when the certificate ends soon or has ended; once a day is enough. */
+void http_server_check_certificate(const struct http_server *server);
 
 /* Limits, timeouts, hosts and proxies of other options from now on; listeners, routes and service stay. */
 void http_server_configure(struct http_server *server, const struct http_options *options);
@@ -170,6 +188,11 @@ bool http_client_gone(const struct http_exchange *x);
 /* Replaces a header of the same name. Names and values must live as long as the exchange (literals, or its arena). A value
  * with control bytes is left out: it could forge headers. */
 void http_set_header(struct http_exchange *x, const char *name, struct sl_str value);
+void http_add_vary(struct http_exchange *x, struct sl_str name); /* one more header that the answer depends on */
+/* Whether scripts of the request's origin may read the answer: `*origin` is what Access-Control-Allow-Origin says then. "*"
+ * among the origins: any. (Fetch Standard, "CORS protocol") */
+bool http_origin_allowed(const struct http_exchange *x, const char *const *origins, size_t count,
+                         struct sl_str *origin);
 void http_reply(struct http_exchange *x, int status, const char *content_type, struct sl_str body); /* copies */
 void http_reply_empty(struct http_exchange *x, int status);
 /* The JSON in `json` becomes the body; the buffer is taken over. */
@@ -186,6 +209,6 @@ void http_reply_detail(struct http_exchange *x, int status, const char *detail, 
 /* Answers 200 with a file, or, as the request's conditions and Range ask (RFC 9110, 13 and 14), 206, 304 or 416.
  * `etag` is a quoted strong tag (copied; NULL = none), `modified_s` seconds since the epoch (0 = none). The mapping must
  * live until `release(arg)` is called, once the answer is out; it may be NULL. Cache-Control becomes
- * "private, max-age=3600" unless it was set before. The file is read on the pool, never on the loop. */
+ * "private, max-age=.." of the options, unless it was set before; "public" stays and gets the age. The file is read on the pool, never on the loop. */
 void http_reply_file(struct http_exchange *x, const char *content_type, struct sl_mapping *file, const char *etag,
                      int64_t modified_s, void (*release)(void *arg), void *arg);

@@ -19,6 +19,7 @@
 #include "core/network.h"
 #include "core/turn.h"
 #include "http/http.h"
+#include "http/tls.h"
 
 enum {
     READ_BUFFER = 64 * 1024,      /* one for all connections */
@@ -33,15 +34,19 @@ enum {
     CHUNK_CREDIT = 16 * 1024,
     RESERVE_LANE = 64, /* connections above the limit, for health checks */
     ADDRESS_MAX = 46,
+    PLAIN_BUFFER = 16 * 1024, /* a record of TLS */
+    SEALED_MOST = 64 * 1024,  /* that is sealed before the kernel takes it */
+    HANDSHAKES_MOST = 1024,   /* at once: the oldest makes room */
 };
 
-enum state { STATE_IDLE, STATE_HEAD, STATE_BODY, STATE_WORK, STATE_LINGER, STATE_CLOSING, STATES };
+enum state { STATE_IDLE, STATE_HANDSHAKE, STATE_HEAD, STATE_BODY, STATE_WORK, STATE_LINGER, STATE_CLOSING, STATES };
 
 /* What of the states operators see. */
-enum gauge { GAUGE_IDLE, GAUGE_READING, GAUGE_WORKING, GAUGE_NONE, GAUGES };
+enum gauge { GAUGE_IDLE, GAUGE_READING, GAUGE_WORKING, GAUGE_HANDSHAKE, GAUGE_NONE, GAUGES };
 
 enum timeout {
     TIMEOUT_NONE,
+    TIMEOUT_HANDSHAKE,
     TIMEOUT_HEADER,
     TIMEOUT_RESERVE, /* header timeout of the reserve lane */
     TIMEOUT_BODY,
@@ -122,6 +127,7 @@ struct request {
     uv_write_t write;
     int write_status;
     bool write_done;
+    struct sl_buf sealed; /* being written, of a connection with TLS */
     struct fiber *writer;
     struct turn_place turn; /* until it starts */
     char id[40];
@@ -148,6 +154,9 @@ struct connection {
     uint64_t due_ms, linger_end_ms, state_since_ms, paused_ms;
     struct request *request;
     struct sl_buf pending; /* received and not yet parsed */
+    struct tls *tls;       /* NULL: bytes go as they are */
+    bool tls_begun;        /* the first bytes have come */
+    bool operators;        /* may ask for what is for operators */
     struct head_scan scan;
     size_t unsent, answer_size; /* for the progress of a write */
     uint64_t write_started_ms, write_progress_ms;
@@ -165,7 +174,8 @@ struct listener {
     uv_poll_t poll;
     int fd;
     bool unix_socket;
-    bool paused;       /* the server is full, or no descriptor is free */
+    bool paused; /* the server is full, or no descriptor is free */
+    bool tls, admin;
     bool bound;        /* a socket file to unlink */
     bool passed;       /* by the service manager, who goes on listening */
     char address[128]; /* as bound; of a unix socket its path, after "unix:" */
@@ -214,18 +224,23 @@ struct http_server {
     uint64_t random[4];
     time_t date_second;
     char date[40];
+    struct tls_context *tls; /* for connections to come; NULL = none */
+    bool has_admin;          /* a listener of their own for operators */
     char read_buffer[READ_BUFFER];
+    uint8_t opened[PLAIN_BUFFER], to_seal[PLAIN_BUFFER]; /* records: being parsed; being put together meanwhile */
 };
 
 /* ---- listener.c ---- */
 enum { LISTENERS_MOST_PASSED = 64 };
 
 /* Binds and listens; `*listener` is zeroed but for its server. */
-enum sl_code listener_open(struct listener *listener, const char *address, int backlog, struct sl_error *error);
+enum sl_code listener_open(struct listener *listener, const char *address, struct sl_error *error);
 void listener_close(struct listener *listener);
 
-/* The descriptors that the service manager passed for HTTP, which are all but those named for something else. Once. */
-size_t listeners_passed(int fds[LISTENERS_MOST_PASSED]);
+/* The descriptors that the service manager passed under the name: "https", "admin", or "http", which all others count as. */
+size_t listeners_passed(const char *name, int fds[LISTENERS_MOST_PASSED]);
+/* Children that this process starts shall not take them for theirs. */
+void listeners_hide(void);
 /* Takes one of them, which listens already. */
 enum sl_code listener_adopt(struct listener *listener, int fd, struct sl_error *error);
 
@@ -235,6 +250,7 @@ void server_remember(struct connection *c);                                  /* 
 void server_forget(struct connection *c);                                    /* a connection is closed */
 bool server_is_full(const struct http_server *server);                       /* beyond max_connections */
 void server_count(struct http_server *server, enum state state, int change); /* of connections in the state */
+void server_bound_handshakes(struct http_server *server);
 void server_free(struct http_server *server);
 /* Makes the routes and what there is for each of them; before anything else. False when out of memory. */
 bool server_take_routes(struct http_server *server);
@@ -245,6 +261,8 @@ void connection_state(struct connection *c, enum state state);
 void connection_abort(struct connection *c, bool reset); /* closes at once and cancels what runs */
 void connection_expired(struct connection *c);
 void connection_read(struct connection *c, bool on);
+/* Sends a few bytes, in front of all that is written later; false when the connection is of no use. */
+bool connection_say(struct connection *c, struct sl_str text);
 /* Its request has ended; `whole`: all of it was parsed, so that no byte of it can follow. */
 void connection_answered(struct connection *c, bool close, bool whole);
 const char *connection_peer(struct connection *c);

@@ -1,6 +1,7 @@
 /* Sockets that are listened on: our own and those that the service manager passed. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -92,6 +93,19 @@ static void remove_stale(const struct sockaddr_un *address)
     close(fd);
 }
 
+/* With the processes of its group. */
+static int share(const char *path, const char *name)
+{
+    char room[4096];
+    struct group entry, *group = NULL;
+    int result = name ? getgrnam_r(name, &entry, room, sizeof room, &group) : 0;
+    if (result == 0 && name && !group)
+        result = EINVAL;
+    if (result == 0 && group && chown(path, (uid_t)-1, group->gr_gid) != 0)
+        result = errno;
+    return result ? result : chmod(path, 0660) == 0 ? 0 : errno;
+}
+
 static int bind_unix(struct listener *listener, const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -104,7 +118,7 @@ static int bind_unix(struct listener *listener, const char *path)
     if (result)
         return result;
     listener->bound = true;
-    return chmod(path, 0660) == 0 ? 0 : errno;
+    return share(path, listener->server->options.unix_group);
 }
 
 void listener_close(struct listener *listener)
@@ -115,12 +129,12 @@ void listener_close(struct listener *listener)
         unlink(listener->address + 5);
 }
 
-enum sl_code listener_open(struct listener *listener, const char *address, int backlog, struct sl_error *error)
+enum sl_code listener_open(struct listener *listener, const char *address, struct sl_error *error)
 {
     listener->fd = -1;
     snprintf(listener->address, sizeof listener->address, "%s", address);
     int result = strncmp(address, "unix:", 5) == 0 ? bind_unix(listener, address + 5) : bind_tcp(listener, address);
-    if (result == 0 && listen(listener->fd, backlog) != 0)
+    if (result == 0 && listen(listener->fd, listener->server->options.backlog) != 0)
         result = errno;
     if (result != 0) {
         listener_close(listener);
@@ -133,7 +147,7 @@ enum sl_code listener_open(struct listener *listener, const char *address, int b
 }
 
 /* ---- sockets of the service manager: sd_listen_fds(3) ---- */
-size_t listeners_passed(int fds[LISTENERS_MOST_PASSED])
+size_t listeners_passed(const char *wanted, int fds[LISTENERS_MOST_PASSED])
 {
     enum { FIRST = 3 };
     const char *pid = getenv("LISTEN_PID"), *number = getenv("LISTEN_FDS"), *names = getenv("LISTEN_FDNAMES");
@@ -143,13 +157,18 @@ size_t listeners_passed(int fds[LISTENERS_MOST_PASSED])
         struct sl_str name = {names, names ? strcspn(names, ":") : 0};
         names = names && names[name.size] ? names + name.size + 1 : NULL;
         if (!sl_str_equal(name, SL_STR("https")) && !sl_str_equal(name, SL_STR("admin")))
+            name = SL_STR("http");
+        if (sl_str_equal(name, sl_str(wanted)))
             fds[count++] = FIRST + (int)i;
     }
-    /* Children that this process starts shall not take them for theirs. */
+    return count;
+}
+
+void listeners_hide(void)
+{
     unsetenv("LISTEN_PID");
     unsetenv("LISTEN_FDS");
     unsetenv("LISTEN_FDNAMES");
-    return count;
 }
 
 enum sl_code listener_adopt(struct listener *listener, int fd, struct sl_error *error)

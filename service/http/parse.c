@@ -325,6 +325,32 @@ static void check_request(struct request *r)
     }
 }
 
+/* Scripts of browsers from the listed origins, of routes that do not see to it themselves. True when the request only asked
+ * whether it may be made, which is answered. */
+static bool allow_origin(struct request *r, bool wrong_method)
+{
+    struct http_exchange *x = &r->x;
+    const struct http_options *options = &r->server->options;
+    struct sl_str origin, allowed = {NULL, 0}, wanted = http_header(x, "access-control-request-headers");
+    if (x->route->family->own_origins ||
+        !http_origin_allowed(x, options->cors_origins, options->cors_origin_count, &origin))
+        return false;
+    http_set_header(x, "Access-Control-Allow-Origin", origin);
+    if (!sl_str_equal(origin, SL_STR("*")))
+        http_add_vary(x, SL_STR("Origin"));
+    bool preflight =
+        wrong_method && r->parser.method == HTTP_OPTIONS && http_header(x, "access-control-request-method").data;
+    if (!preflight)
+        return false;
+    if (header_is_set(x, "Allow", &allowed))
+        http_set_header(x, "Access-Control-Allow-Methods", allowed);
+    if (wanted.size)
+        http_set_header(x, "Access-Control-Allow-Headers", wanted);
+    http_set_header(x, "Access-Control-Max-Age", SL_STR("86400"));
+    http_reply_empty(x, 204);
+    return true;
+}
+
 static void route_request(struct request *r)
 {
     struct http_exchange *x = &r->x;
@@ -358,6 +384,12 @@ static void route_request(struct request *r)
         return;
     }
     int status = route_find(x, r->server->routes, &r->route_index);
+    if (status != 404 && x->route && x->route->operators && !r->connection->operators) {
+        x->route = NULL;
+        status = 404;
+    }
+    if (status != 404 && allow_origin(r, status == 405))
+        return;
     if (status) {
         http_reply_error(x, status, status == 400 ? "malformed path" : NULL);
         return;

@@ -82,6 +82,31 @@ void http_set_header(struct http_exchange *x, const char *name, struct sl_str va
     x->response_headers[x->response_header_count++] = (struct http_header){wanted, value};
 }
 
+void http_add_vary(struct http_exchange *x, struct sl_str name)
+{
+    struct sl_str set;
+    struct sl_buf text = {0};
+    if (header_is_set(x, "Vary", &set)) {
+        sl_buf_str(&text, set);
+        sl_buf_cstr(&text, ", ");
+    }
+    sl_buf_str(&text, name);
+    http_set_header(x, "Vary", sl_buf_keep(&text, &x->arena));
+}
+
+bool http_origin_allowed(const struct http_exchange *x, const char *const *origins, size_t count, struct sl_str *origin)
+{
+    struct sl_str asked = http_header(x, "origin");
+    for (size_t i = 0; asked.size && i < count; i++) {
+        bool any = strcmp(origins[i], "*") == 0;
+        if (!any && !sl_str_equal(asked, sl_str(origins[i])))
+            continue;
+        *origin = any ? SL_STR("*") : asked;
+        return true;
+    }
+    return false;
+}
+
 /* ---- bodies ---- */
 void http_reply_empty(struct http_exchange *x, int status)
 {
@@ -143,6 +168,18 @@ void http_reply_detail(struct http_exchange *x, int status, const char *detail, 
     json_object_end(&w);
 }
 
+/* Who set only whether caches may share it leaves the age to the options. */
+static struct sl_str cache_control(struct http_exchange *x)
+{
+    const struct request *r = (const struct request *)x;
+    struct sl_str set, whose = header_is_set(x, "Cache-Control", &set) ? set : SL_STR("private");
+    struct sl_buf text = {0};
+    sl_buf_str(&text, whose);
+    if (!memchr(whose.data, '=', whose.size))
+        sl_buf_printf(&text, ", max-age=%llu", (unsigned long long)r->server->options.file_max_age_s);
+    return sl_buf_keep(&text, &x->arena);
+}
+
 void http_reply_file(struct http_exchange *x, const char *content_type, struct sl_mapping *file, const char *etag,
                      int64_t modified_s, void (*release)(void *arg), void *arg)
 {
@@ -157,9 +194,7 @@ void http_reply_file(struct http_exchange *x, const char *content_type, struct s
         char *copy = sl_arena_strndup(&x->arena, etag, strlen(etag));
         http_set_header(x, "ETag", sl_str(copy ? copy : ""));
     }
-    struct sl_str set;
-    if (!header_is_set(x, "Cache-Control", &set))
-        http_set_header(x, "Cache-Control", SL_STR("private, max-age=3600"));
+    http_set_header(x, "Cache-Control", cache_control(x));
 }
 
 /* ---- the server's own errors ---- */

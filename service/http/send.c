@@ -8,7 +8,7 @@
 #include "core/status.h"
 #include "http/impl.h"
 
-enum { FILE_WINDOW = 256 * 1024 };
+enum { FILE_WINDOW = 256 * 1024, KEEP_SEALED = 4 * 1024 };
 
 const char *server_date(struct http_server *server)
 {
@@ -138,11 +138,63 @@ static size_t http_send_size_of(const uv_buf_t *bufs, unsigned count)
     return size;
 }
 
+/* ---- with TLS: records of up to 16 KiB are sealed, a few at a time, so that little waits twice ---- */
+
+/* The next record's contents: small pieces are put together. Takes them off `*bufs`. */
+static struct sl_bytes next_record(struct http_server *server, uv_buf_t **bufs, unsigned *count)
+{
+    struct sl_bytes record = {(const uint8_t *)(*bufs)->base, (*bufs)->len};
+    if (record.size >= PLAIN_BUFFER || *count == 1) {
+        record.size = record.size < PLAIN_BUFFER ? record.size : PLAIN_BUFFER;
+        skip(bufs, count, record.size);
+        return record;
+    }
+    record = (struct sl_bytes){server->to_seal, 0};
+    while (*count > 0 && record.size < PLAIN_BUFFER) {
+        size_t room = PLAIN_BUFFER - record.size, size = (*bufs)->len < room ? (*bufs)->len : room;
+        memcpy(server->to_seal + record.size, (*bufs)->base, size);
+        record.size += size;
+        skip(bufs, count, size);
+    }
+    return record;
+}
+
+static bool seal_and_write(struct request *r, uv_buf_t **bufs, unsigned *count)
+{
+    struct connection *c = r->connection;
+    struct sl_buf *out = tls_output(c->tls);
+    do {
+        while (*count > 0 && out->size < SEALED_MOST)
+            if (!tls_write(c->tls, next_record(r->server, bufs, count)) || out->failed)
+                return write_failed(r);
+        uv_buf_t sealed = uv_buf_init((char *)out->data, (unsigned)out->size);
+        int written = out->size ? uv_try_write(&c->uv.stream, &sealed, 1) : 0;
+        if (written < 0 && written != UV_EAGAIN)
+            return write_failed(r);
+        size_t done = written > 0 ? (size_t)written : 0;
+        r->bytes_out += done;
+        out->size -= done;
+        if (out->size)
+            memmove(out->data, out->data + done, out->size);
+        else if (out->capacity > KEEP_SEALED)
+            sl_buf_free(out);
+    } while (*count > 0 && !tls_output(c->tls)->size);
+    return true;
+}
+
+/* Whether anything is left after write_some. */
+static bool is_unsent(const struct request *r, unsigned count)
+{
+    return count > 0 || (r->connection->tls && !r->connection->dead && tls_output(r->connection->tls)->size > 0);
+}
+
 /* What the kernel takes now goes out; `*bufs` are what it left. False when the connection is gone. */
 static bool write_some(struct request *r, uv_buf_t **bufs, unsigned *count)
 {
     if (r->connection->dead)
         return false;
+    if (r->connection->tls)
+        return seal_and_write(r, bufs, count);
     int written = uv_try_write(&r->connection->uv.stream, *bufs, *count);
     if (written < 0 && written != UV_EAGAIN)
         return write_failed(r);
@@ -151,15 +203,25 @@ static bool write_some(struct request *r, uv_buf_t **bufs, unsigned *count)
     return true;
 }
 
-/* The rest goes out as the client takes it, until `done` is called. */
+/* The rest goes out as the client takes it, until `done` is called: all of it, or, with TLS, what is sealed. */
 static bool write_rest(struct request *r, uv_buf_t *bufs, unsigned count, uv_write_cb done)
 {
     struct connection *c = r->connection;
+    uv_buf_t sealed;
     r->write.data = r;
     r->write_done = false;
+    if (c->tls) {
+        r->sealed = *tls_output(c->tls);
+        *tls_output(c->tls) = (struct sl_buf){0};
+        sealed = uv_buf_init((char *)r->sealed.data, (unsigned)r->sealed.size);
+        bufs = &sealed;
+        count = 1;
+    }
     r->write_status = uv_write(&r->write, &c->uv.stream, bufs, count, done);
-    if (r->write_status != 0)
+    if (r->write_status != 0) {
+        sl_buf_free(&r->sealed);
         return write_failed(r);
+    }
     c->answer_size = http_send_size_of(bufs, count);
     c->unsent = uv_stream_get_write_queue_size(&c->uv.stream);
     c->write_progress_ms = loop_now_ms();
@@ -172,6 +234,7 @@ static bool rest_is_written(struct request *r)
     struct connection *c = r->connection;
     size_t size = c->answer_size;
     c->answer_size = 0;
+    sl_buf_free(&r->sealed);
     if (c->dead || r->write_status != 0)
         return write_failed(r);
     server_timer(c, TIMEOUT_NONE);
@@ -182,16 +245,20 @@ static bool rest_is_written(struct request *r)
 /* Writes all; false when the connection is gone. */
 static bool write_bufs(struct request *r, uv_buf_t *bufs, unsigned count)
 {
-    if (!write_some(r, &bufs, &count))
-        return false;
-    if (count == 0)
-        return true;
-    r->writer = fiber_self();
-    if (!write_rest(r, bufs, count, on_written))
-        return false;
-    while (!r->write_done)
-        fiber_suspend_uncancellable(); /* the buffers are in use until then */
-    return rest_is_written(r);
+    while (write_some(r, &bufs, &count)) {
+        if (!is_unsent(r, count))
+            return true;
+        r->writer = fiber_self();
+        if (!write_rest(r, bufs, count, on_written))
+            return false;
+        while (!r->write_done)
+            fiber_suspend_uncancellable(); /* the buffers are in use until then */
+        if (!rest_is_written(r))
+            return false;
+        if (!r->connection->tls)
+            return true;
+    }
+    return false;
 }
 
 /* ---- from files, window by window: what a client does not take is not in memory ---- */
@@ -254,7 +321,7 @@ static bool write_content(struct request *r, uv_buf_t head, struct content *cont
     size_t left = http_send_size_of(bufs, count);
     bool move =
         ok && left > OUTPUT_MAX && count == 1 && content_spill(content, r->server->options.tmp_dir, NULL) == SL_OK;
-    if (ok && left > 0 && !move)
+    if (ok && is_unsent(r, count) && !move)
         ok = write_bufs(r, bufs, count);
     content_unpin(content);
     part = (struct file_part){bytes.size - left, left};
@@ -344,32 +411,15 @@ void send_now(struct request *r)
     unsigned count = r->head_only || !has_length(x->status) || x->body.size == 0 ? 1 : 2;
     if (!bufs[0].base)
         connection_abort(r->connection, true);
-    else if (write_some(r, &bufs, &count) && count > 0 && write_rest(r, bufs, count, on_now_written))
+    else if (write_some(r, &bufs, &count) && is_unsent(r, count) && write_rest(r, bufs, count, on_now_written))
         return;
     request_answered(r);
-}
-
-static void on_interim_written(uv_write_t *write, int status)
-{
-    (void)status; /* the answer meets the same failure */
-    free(write);
 }
 
 /* An earlier answer may still fill the socket: what does not fit goes out before anything that is written later. */
 void send_interim(struct request *r)
 {
-    static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    uv_stream_t *stream = &r->connection->uv.stream;
-    uv_buf_t whole = uv_buf_init((char *)(uintptr_t)interim, sizeof interim - 1), *rest = &whole;
-    unsigned count = 1;
     r->interim_due = false;
-    int written = uv_try_write(stream, &whole, 1);
-    skip(&rest, &count, written > 0 ? (size_t)written : 0);
-    if (count == 0)
-        return;
-    uv_write_t *write = malloc(sizeof *write);
-    if (!write || uv_write(write, stream, rest, count, on_interim_written) != 0) {
-        free(write);
+    if (!connection_say(r->connection, SL_STR("HTTP/1.1 100 Continue\r\n\r\n")))
         write_failed(r);
-    }
 }

@@ -9,7 +9,14 @@
 #include "core/turn.h"
 #include "http/impl.h"
 
-enum { EVICT_IDLE_MS = 1000, RESERVE_HEADER_MS = 2000, DISCARD_MS = 2000, LINGER_MS = 5000, ACCEPTS_PER_EVENT = 64 };
+enum {
+    HANDSHAKE_MS = 10000,
+    EVICT_IDLE_MS = 1000,
+    RESERVE_HEADER_MS = 2000,
+    DISCARD_MS = 2000,
+    LINGER_MS = 5000,
+    ACCEPTS_PER_EVENT = 64
+};
 
 void http_options_default(struct http_options *options)
 {
@@ -27,6 +34,7 @@ void http_options_default(struct http_options *options)
         .idle_timeout_ms = 75000,
         .write_timeout_ms = 30000,
         .min_rate = 1024,
+        .file_max_age_s = 3600,
         .server_header = true,
     };
 }
@@ -82,13 +90,13 @@ static void start_tick(struct http_server *server)
 
 /* ---- connections ---- */
 static const enum gauge gauge_of[STATES] = {
-    [STATE_HEAD] = GAUGE_READING, [STATE_BODY] = GAUGE_READING, [STATE_WORK] = GAUGE_WORKING,
-    [STATE_LINGER] = GAUGE_NONE,  [STATE_CLOSING] = GAUGE_NONE,
+    [STATE_HEAD] = GAUGE_READING,        [STATE_BODY] = GAUGE_READING, [STATE_WORK] = GAUGE_WORKING,
+    [STATE_HANDSHAKE] = GAUGE_HANDSHAKE, [STATE_LINGER] = GAUGE_NONE,  [STATE_CLOSING] = GAUGE_NONE,
 };
 
 static void gauges_init(struct http_server *server)
 {
-    static const char *const names[GAUGE_NONE] = {"idle", "reading", "working"};
+    static const char *const names[GAUGE_NONE] = {"idle", "reading", "working", "handshake"};
     for (int i = 0; i < GAUGE_NONE; i++) {
         server->gauges[i] = metric_series(METRIC_HTTP_CONNECTIONS, names[i], NULL, NULL);
         metric_series_set(server->gauges[i], 0);
@@ -158,6 +166,14 @@ static bool evict_idle(struct http_server *server, uint64_t ms)
         return false;
     connection_abort(oldest, false);
     return true;
+}
+
+/* Whoever has been at its handshake longest makes room for another one. */
+void server_bound_handshakes(struct http_server *server)
+{
+    struct connection *oldest = server->queues[TIMEOUT_HANDSHAKE].first;
+    if (oldest && server->counts[GAUGE_HANDSHAKE] > HANDSHAKES_MOST)
+        connection_abort(oldest, false);
 }
 
 /* Idle connections make room before the limit is reached, and at once when it is. */
@@ -242,33 +258,90 @@ static enum sl_code watch(struct listener *listener, struct sl_error *error)
     return SL_OK;
 }
 
-static struct listener *next_listener(struct http_server *server)
+enum purpose { FOR_HTTP, FOR_HTTPS, FOR_ADMIN };
+static const char *const purpose_names[] = {"http", "https", "admin"};
+
+static struct listener *next_listener(struct http_server *server, enum purpose purpose)
 {
     struct listener *listener = &server->listeners[server->listener_count];
-    *listener = (struct listener){.server = server, .fd = -1};
+    *listener =
+        (struct listener){.server = server, .fd = -1, .tls = purpose == FOR_HTTPS, .admin = purpose == FOR_ADMIN};
     return listener;
 }
 
-static enum sl_code adopt_passed(struct http_server *server, struct sl_error *error)
+static enum sl_code adopt_passed(struct http_server *server, enum purpose purpose, struct sl_error *error)
 {
     int fds[LISTENERS_MOST_PASSED];
-    size_t count = listeners_passed(fds);
+    size_t count = listeners_passed(purpose_names[purpose], fds);
     enum sl_code code = count ? SL_OK : sl_fail(error, SL_INTERNAL, "cannot listen on systemd: no sockets were passed");
     for (size_t i = 0; code == SL_OK && i < count; i++) {
-        struct listener *listener = next_listener(server);
+        struct listener *listener = next_listener(server, purpose);
         code = listener_adopt(listener, fds[i], error);
         code = code == SL_OK ? watch(listener, error) : code;
     }
     return code;
 }
 
-static enum sl_code listen_on(struct http_server *server, const char *address, struct sl_error *error)
+static enum sl_code listen_on(struct http_server *server, const char *address, enum purpose purpose,
+                              struct sl_error *error)
 {
     if (strcmp(address, "systemd") == 0)
-        return adopt_passed(server, error);
-    struct listener *listener = next_listener(server);
-    enum sl_code code = listener_open(listener, address, server->options.backlog, error);
+        return adopt_passed(server, purpose, error);
+    struct listener *listener = next_listener(server, purpose);
+    enum sl_code code = listener_open(listener, address, error);
     return code == SL_OK ? watch(listener, error) : code;
+}
+
+static enum sl_code listen_on_all(struct http_server *server, struct sl_error *error)
+{
+    const struct http_options *o = &server->options;
+    const struct {
+        const char *const *addresses;
+        size_t count;
+    } lists[] = {{o->bind, o->bind_count}, {o->bind_https, o->bind_https_count}, {o->admin_bind, o->admin_bind_count}};
+    enum sl_code code = SL_OK;
+    server->has_admin = o->admin_bind_count > 0;
+    for (int purpose = FOR_HTTP; purpose <= FOR_ADMIN; purpose++)
+        for (size_t i = 0; code == SL_OK && i < lists[purpose].count; i++)
+            code = listen_on(server, lists[purpose].addresses[i], (enum purpose)purpose, error);
+    listeners_hide();
+    return code;
+}
+
+/* ---- certificates ---- */
+static enum sl_code load_certificate(const struct http_options *o, struct tls_context **context, struct sl_error *error)
+{
+    struct tls_files files = {o->certificate_path, o->key_path, o->client_ca_path};
+    return tls_context_new(&files, context, error);
+}
+
+void http_server_check_certificate(const struct http_server *server)
+{
+    enum { DAY_S = 24 * 60 * 60, SOON_DAYS = 14 };
+    if (!server->tls)
+        return;
+    int64_t left = tls_context_expiry(server->tls) - clock_wall_s();
+    if (left <= 0)
+        log_error("http", "the certificate has expired", LOG_STR("path", server->options.certificate_path));
+    else if (left < SOON_DAYS * DAY_S)
+        log_warn("http", "the certificate expires soon", LOG_STR("path", server->options.certificate_path),
+                 LOG_I64("hours_left", left / 3600));
+}
+
+/* A bad pair must not end a service that runs: it goes on with the one it has. */
+static void renew_certificate(struct http_server *server)
+{
+    struct tls_context *fresh;
+    struct sl_error error;
+    if (!server->tls)
+        return;
+    if (load_certificate(&server->options, &fresh, &error) != SL_OK) {
+        log_error("http", "the old certificate stays in use", LOG_ERR(&error));
+        return;
+    }
+    tls_context_free(server->tls);
+    server->tls = fresh;
+    http_server_check_certificate(server);
 }
 
 static void on_handle_closed(uv_handle_t *handle)
@@ -306,6 +379,7 @@ void server_free(struct http_server *server)
     }
     sl_map_free(&server->ips);
     free(server->proxies);
+    tls_context_free(server->tls);
     sl_arena_free(&server->arena);
     free(server);
 }
@@ -358,6 +432,8 @@ bool server_take_routes(struct http_server *server)
 static void set_timeouts(struct http_server *server)
 {
     const struct http_options *options = &server->options;
+    server->queues[TIMEOUT_HANDSHAKE].ms =
+        options->header_timeout_ms < HANDSHAKE_MS ? options->header_timeout_ms : HANDSHAKE_MS;
     server->queues[TIMEOUT_HEADER].ms = options->header_timeout_ms;
     server->queues[TIMEOUT_RESERVE].ms = RESERVE_HEADER_MS;
     server->queues[TIMEOUT_BODY].ms = options->body_timeout_ms;
@@ -393,7 +469,7 @@ static enum sl_code listen_to_neighbours(struct http_server *server, struct sl_e
     if (!server->options.neighbours)
         return SL_OK;
     snprintf(address, sizeof address, "unix:%s", server->options.neighbours);
-    return listen_on(server, address, error);
+    return listen_on(server, address, FOR_ADMIN, error);
 }
 
 enum sl_code http_server_start(const struct http_options *options, struct http_server **out, struct sl_error *error)
@@ -406,7 +482,9 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
     server->options = *options;
     if (!server->options.tmp_dir)
         server->options.tmp_dir = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-    server->listeners = SL_ARENA_ARRAY(&server->arena, struct listener, options->bind_count + LISTENERS_MOST_PASSED);
+    server->listeners = SL_ARENA_ARRAY(&server->arena, struct listener,
+                                       options->bind_count + options->bind_https_count + options->admin_bind_count +
+                                           LISTENERS_MOST_PASSED);
     server->proxies = calloc(options->trusted_proxy_count + 1, sizeof *server->proxies);
     uv_timer_init(loop_get(), &server->tick);
     server->tick.data = server;
@@ -415,8 +493,10 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
     enum sl_code code = good ? set_proxies(server, error) : sl_fail(error, SL_BUSY, "out of memory");
     if (good)
         set_timeouts(server);
-    for (size_t i = 0; code == SL_OK && i < options->bind_count; i++)
-        code = listen_on(server, options->bind[i], error);
+    if (code == SL_OK && options->bind_https_count)
+        code = load_certificate(options, &server->tls, error);
+    if (code == SL_OK)
+        code = listen_on_all(server, error);
     if (code == SL_OK)
         code = listen_to_neighbours(server, error);
     if (code) {
@@ -424,6 +504,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
         close_handles(server);
         return code;
     }
+    http_server_check_certificate(server);
     *out = server;
     return SL_OK;
 }
@@ -436,6 +517,8 @@ void http_server_configure(struct http_server *server, const struct http_options
     server->options.bind = before.bind;
     server->options.bind_count = before.bind_count;
     server->options.neighbours = before.neighbours;
+    server->options.bind_https_count = before.bind_https_count;
+    server->options.admin_bind_count = before.admin_bind_count;
     server->options.families = before.families;
     server->options.service = before.service;
     server->options.authorize = before.authorize;
@@ -446,6 +529,7 @@ void http_server_configure(struct http_server *server, const struct http_options
     server->proxies = proxies;
     set_proxies(server, NULL);
     set_timeouts(server);
+    renew_certificate(server);
     if (server->connection_count)
         uv_timer_start(&server->tick, on_tick, tick_period(server), tick_period(server));
 }
@@ -453,6 +537,12 @@ void http_server_configure(struct http_server *server, const struct http_options
 const char *http_server_address(struct http_server *server, size_t index)
 {
     return index < server->listener_count ? server->listeners[index].address : "";
+}
+
+const char *http_server_protocol(struct http_server *server, size_t index)
+{
+    const struct listener *listener = &server->listeners[index];
+    return listener->tls ? "HTTPS" : listener->admin ? "admin" : "HTTP";
 }
 
 void http_server_drain(struct http_server *server)

@@ -20,6 +20,11 @@ void artifacts_init(size_t capacity, uint64_t ttl_ns);
 void artifacts_forget(void);
 void index_forget(void);
 
+/* ---- health.c ---- */
+/* What became of a file that was asked of the source. */
+void health_note(const struct source *source, enum sl_code code, const struct sl_error *error);
+void health_forget(void);
+
 /* ---- location.c ---- */
 /* Fills `file` for a path of a source that is no Sentry. False when there is no such file or no memory. */
 bool locate(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str path,

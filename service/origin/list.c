@@ -80,8 +80,12 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
 {
     *count = 0;
     *files = NULL;
-    if (source->type == SOURCE_SENTRY)
-        return sentry_list(source, id, types, type_count, arena, files, count, error);
+    if (source->type == SOURCE_SENTRY) {
+        enum sl_code code = sentry_list(source, id, types, type_count, arena, files, count, error);
+        if (code != SL_OK) /* that it answers with a list is no file */
+            health_note(source, code, error);
+        return code;
+    }
     if ((source->requires_checksum && !source->index && id->debug_checksum.size == 0) ||
         !patterns_match(source, id, arena))
         return SL_OK;
@@ -96,7 +100,7 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
     return SL_OK;
 }
 
-enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_error *error)
+static enum sl_code fetch_by_type(const struct remote_file *file, int fd, struct sl_error *error)
 {
     if (file->pointer)
         return pointer_fetch(file, fd, error);
@@ -108,6 +112,13 @@ enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_erro
     case SOURCE_SENTRY: break;
     }
     return sentry_fetch(file, fd, error);
+}
+
+enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_error *error)
+{
+    enum sl_code code = fetch_by_type(file, fd, error);
+    health_note(file->source, code, error);
+    return code;
 }
 
 struct sl_str origin_scope(const struct remote_file *file, struct sl_str scope)

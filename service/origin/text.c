@@ -25,6 +25,7 @@ void origin_close(void)
     sentry_init(0, 0);
     artifacts_init(0, 0);
     index_init(0);
+    health_forget();
 }
 
 void origin_init(const struct origin_options *options)

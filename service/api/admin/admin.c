@@ -79,8 +79,12 @@ static void reload(struct http_exchange *x)
 }
 
 static const struct http_route routes[] = {
-    {.method = "POST", .pattern = "/admin/reload", .handler = reload, .rights = API_RIGHT("admin")},
-    {.method = "DELETE", .pattern = "/admin/cache", .handler = forget_files, .rights = API_RIGHT("admin")},
+    {.method = "POST", .pattern = "/admin/reload", .handler = reload, .operators = true, .rights = API_RIGHT("admin")},
+    {.method = "DELETE",
+     .pattern = "/admin/cache",
+     .handler = forget_files,
+     .operators = true,
+     .rights = API_RIGHT("admin")},
     {.method = NULL},
 };
 

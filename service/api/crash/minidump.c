@@ -1,6 +1,8 @@
 /* POST /minidump: a minidump becomes a job: read, its stacks walked, and symbolicated. */
 #include "api/crash/crash.h"
 #include "api/crash/walk.h"
+#include "core/loop.h"
+#include "core/metrics.h"
 
 enum { MOST_TRIES = 4 };
 
@@ -159,7 +161,10 @@ static enum sl_code read_and_walk(struct job *job, struct dump_work *work, struc
     work->walk.arena = work->request->arena;
     work->walk.frame_pointer_first = job->config->unwind_strategy == 1;
     work->walk.max_frames = job->config->max_request_frames;
-    return dump_walk(&work->walk, error);
+    uint64_t begin = clock_mono_ns();
+    code = dump_walk(&work->walk, error);
+    metric_observe(METRIC_MINIDUMP_WALK, (double)(clock_mono_ns() - begin) / 1e9, NULL, NULL, NULL);
+    return code;
 }
 
 static enum sl_code dump_work_through(struct job *job, struct dump_work *work, struct sl_error *error)
@@ -183,6 +188,7 @@ static enum sl_code dump_symbolicate(struct job *job, struct crash_work *crash, 
     struct dump_work *work = SL_ARENA_NEW(&job->arena, struct dump_work);
     if (!work)
         return sl_fail(error, SL_BUSY, "out of memory");
+    metric_observe(METRIC_MINIDUMP_BYTES, (double)file.size, NULL, NULL, NULL);
     work->request = crash->request;
     work->file = file;
     work->rules = &crash->rules;

@@ -1,8 +1,11 @@
 /* Health checks and metrics: answered from memory, at saturation too. */
+#include <sys/statvfs.h>
+
 #include "api/health/dockerflow.h"
 #include "api/impl.h"
 #include "api/jobs/node.h"
 #include "cache/cache.h"
+#include "core/loop.h"
 #include "core/metrics.h"
 #include "core/metrics_sum.h"
 #include "core/pool.h"
@@ -28,39 +31,71 @@ static void answer_live(struct http_exchange *x)
 
 enum { STALLED_MS = 30000 };
 
+enum { CLOCK_SET = 1704067200 }; /* 2024-01-01: before that nobody has set it */
+
+/* What keeps the service from work now; each text stays. */
+static size_t reasons(const struct service *service, const char *out[5])
+{
+    size_t count = 0;
+    if (service->draining)
+        out[count++] = "draining";
+    if (!cache_writable())
+        out[count++] = "cache directory not writable";
+    if (pool_stalled(STALLED_MS))
+        out[count++] = "pool stalled";
+    if (loop_descriptors_short())
+        out[count++] = "out of descriptors";
+    if (clock_wall_s() < CLOCK_SET)
+        out[count++] = "clock";
+    return count;
+}
+
+const char *service_state(const struct service *service)
+{
+    const char *why[5];
+    return service->draining ? "draining" : reasons(service, why) ? "not ready" : "ready";
+}
+
 static void answer_ready(struct http_exchange *x)
 {
-    const struct service *service = x->service;
-    bool writable = cache_writable(), stalled = pool_stalled(STALLED_MS);
-    bool ready = writable && !stalled && !service->draining;
+    const char *why[5];
+    size_t count = reasons(x->service, why);
     struct json_writer w = json_writer(&x->body);
     count_check();
-    http_reply(x, ready ? 200 : 503, "application/json", SL_STR(""));
+    http_reply(x, count ? 503 : 200, "application/json", SL_STR(""));
     json_object_begin(&w);
     json_key(&w, "status");
-    json_str(&w, ready ? SL_STR("ready") : SL_STR("not ready"));
-    if (!ready) {
+    json_str(&w, count ? SL_STR("not ready") : SL_STR("ready"));
+    if (count) {
         json_key(&w, "reasons");
         json_array_begin(&w);
-        if (service->draining)
-            json_str(&w, SL_STR("draining"));
-        if (!writable)
-            json_str(&w, SL_STR("cache directory not writable"));
-        if (stalled)
-            json_str(&w, SL_STR("pool stalled"));
+        for (size_t i = 0; i < count; i++)
+            json_str(&w, sl_str(why[i]));
         json_array_end(&w);
     }
     json_object_end(&w);
 }
 
 struct metrics_text {
+    const struct config *config;
     struct sl_buf text;
     bool open_metrics;
 };
 
+static void measure_disk(const char *dir, const char *label)
+{
+    struct statvfs disk;
+    if (!dir || statvfs(dir, &disk) != 0)
+        return;
+    metric_set(METRIC_DISK_FREE, (double)disk.f_bavail * (double)disk.f_frsize, label, NULL, NULL);
+    metric_set(METRIC_DISK_SIZE, (double)disk.f_blocks * (double)disk.f_frsize, label, NULL, NULL);
+}
+
 static void write_metrics(void *arg)
 {
     struct metrics_text *metrics = arg;
+    measure_disk(metrics->config->cache_dir, "cache");
+    measure_disk(metrics->config->symbfile.store_dir, "store");
     metrics_write(&metrics->text, metrics->open_metrics);
 }
 
@@ -123,17 +158,18 @@ static void answer_metrics(struct http_exchange *x)
 {
     const struct service *service = x->service;
     struct sl_str accept = http_header(x, "accept");
-    struct metrics_text metrics = {.text = {0}};
+    struct metrics_text metrics = {.config = config_retain(service->config)};
     struct sl_error error;
     metrics.open_metrics = accept.size && memmem(accept.data, accept.size, "application/openmetrics-text", 28);
     jobs_collect_metrics(service);
-    metric_set(METRIC_READY, service->draining || !cache_writable() ? 0 : 1, NULL, NULL, NULL);
+    metric_set(METRIC_READY, strcmp(service_state(service), "ready") == 0, NULL, NULL, NULL);
     metric_set(METRIC_DRAINING, service->draining ? 1 : 0, NULL, NULL, NULL);
     metrics_collect();
     fetch_collect_metrics();
     bool written = pool_run(POOL_IO, write_metrics, &metrics, &error) == SL_OK;
     if (written && service->config->process.directory && !node_is_forwarded(x))
         sum_processes(x, &metrics.text, accept);
+    config_release(metrics.config);
     if (!written || metrics.text.failed) {
         sl_buf_free(&metrics.text);
         http_reply_detail(x, 503, "the metrics cannot be had", NULL);
@@ -155,7 +191,12 @@ static const struct http_route routes[] = {
     {.method = "GET", .pattern = "/healthcheck", .handler = answer_health, .health = true, .immediate = true},
     {.method = "GET", .pattern = "/live", .handler = answer_live, .health = true, .immediate = true},
     {.method = "GET", .pattern = "/ready", .handler = answer_ready, .health = true, .immediate = true},
-    {.method = "GET", .pattern = "/metrics", .handler = answer_metrics, .health = true, .rights = API_RIGHT("metrics")},
+    {.method = "GET",
+     .pattern = "/metrics",
+     .handler = answer_metrics,
+     .health = true,
+     .operators = true,
+     .rights = API_RIGHT("metrics")},
     {.method = NULL},
 };
 

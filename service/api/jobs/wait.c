@@ -36,15 +36,14 @@ void job_id_format(const uint8_t id[16], char out[37])
 
 void job_reply_pending(struct http_exchange *x, const uint8_t bytes[16])
 {
-    char id[37];
     struct sl_buf body = {0};
     struct json_writer w = json_writer(&body);
-    job_id_format(bytes, id);
+    job_id_format(bytes, x->job_id);
     json_object_begin(&w);
     json_key(&w, "status");
     json_str(&w, SL_STR("pending"));
     json_key(&w, "request_id");
-    json_str(&w, sl_str(id));
+    json_str(&w, sl_str(x->job_id));
     json_key(&w, "retry_after");
     json_u64(&w, RETRY_AFTER_S);
     json_object_end(&w);
@@ -66,6 +65,8 @@ static bool reveal(struct http_exchange *x, struct job *job)
 /* What only this client can ask for is its own; what others may ask for too is shared. */
 static void reply_result(struct http_exchange *x, struct job *job)
 {
+    if (!job->fetched && job->outcome != JOB_BUSY)
+        metric_observe(METRIC_JOB_RESULT_IDLE, (double)(loop_now_ms() - job->finished_ms) / 1e3, NULL, NULL, NULL);
     job->fetched = true;
     if (job->outcome == JOB_BUSY)
         http_reply_no_memory(x);
@@ -83,6 +84,7 @@ uint64_t job_patience_ms(const struct api_query *query)
 
 void job_answer(struct http_exchange *x, struct job *job, const struct api_query *query)
 {
+    job_id_format(job->id, x->job_id);
     enum fiber_wait waited = job_wait(job, job_patience_ms(query));
     if (job->outcome != JOB_RUNNING) {
         metric_add(METRIC_POLLS, 1, "done", NULL, NULL);

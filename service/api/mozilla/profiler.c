@@ -209,4 +209,5 @@ const struct http_family family_profiler = {.routes = routes,
                                             .enabled = profiler_enabled,
                                             .group = "mozilla",
                                             .error = mozilla_error,
-                                            .allow_separator = ", "};
+                                            .allow_separator = ", ",
+                                            .own_origins = true};

@@ -19,9 +19,13 @@ static const struct config *moz_config(const struct http_exchange *x)
 
 void mozilla_allow_origin(struct http_exchange *x)
 {
-    if (!http_header(x, "origin").data)
+    const struct config *config = moz_config(x);
+    struct sl_str origin;
+    if (!http_origin_allowed(x, config->http.mozilla_origins, config->http.mozilla_origin_count, &origin))
         return;
-    http_set_header(x, "Access-Control-Allow-Origin", SL_STR("*"));
+    http_set_header(x, "Access-Control-Allow-Origin", origin);
+    if (!sl_str_equal(origin, SL_STR("*")))
+        http_add_vary(x, SL_STR("Origin"));
     http_set_header(
         x, "Access-Control-Expose-Headers",
         SL_STR("accept, accept-encoding, authorization, content-type, dnt, origin, user-agent, x-csrftoken, "
@@ -248,4 +252,5 @@ const struct http_family family_mozilla = {.routes = routes,
                                            .enabled = moz_enabled,
                                            .group = "mozilla",
                                            .error = mozilla_error,
-                                           .allow_separator = ", "};
+                                           .allow_separator = ", ",
+                                           .own_origins = true};

@@ -43,7 +43,7 @@ static void proxy_handle(struct http_exchange *x)
         return;
     }
     if (file.is_public)
-        http_set_header(x, "Cache-Control", SL_STR("public, max-age=3600"));
+        http_set_header(x, "Cache-Control", SL_STR("public"));
     http_reply_file(x, "application/octet-stream", &file.item->mapping, file.etag, file.item->time_created, release,
                     file.item);
 }

@@ -1,4 +1,5 @@
 #include "cli/config/machine.h"
+#include "cli/run/errors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/loop.h"
 #include "fetch/google.h"
+#include "http/tls.h"
 #include "origin/origin.h"
 
 enum { PATH_BYTES = 4096 };
@@ -98,6 +101,24 @@ static void check_account(const struct config *config, struct value_problems *pr
     sl_arena_free(&arena);
 }
 
+static void check_certificate(const struct config *config, struct value_problems *problems)
+{
+    static const char key[] = "server_config.https.certificate_path";
+    struct tls_files files = {config->https.certificate_path, config->https.key_path, config->https.client_ca_path};
+    struct tls_context *context;
+    struct sl_error error;
+    struct value at = config_place(config, key);
+    if (!files.certificate || !files.key)
+        return;
+    if (tls_context_new(&files, &context, &error) != SL_OK) {
+        value_problem(problems, &at, false, key, "%s", error.message);
+        return;
+    }
+    if (tls_context_expiry(context) <= clock_wall_s())
+        value_problem(problems, &at, true, key, "the certificate has expired");
+    tls_context_free(context);
+}
+
 static void check_readable(const struct value *at, const char *key, struct sl_str path, struct value_problems *problems)
 {
     char text[PATH_BYTES];
@@ -132,6 +153,12 @@ void config_check_machine(const struct config *config, struct value_problems *pr
     check_directory(config, "shared_cache.filesystem.path", config->shared.filesystem_path, problems);
     if (config->log_file)
         complain(config, "logging.file", config->log_file, try_file(config->log_file), problems);
+    if (config->access_file)
+        complain(config, "logging.access_file", config->access_file, try_file(config->access_file), problems);
+    check_certificate(config, problems);
+    struct value dsn = config_place(config, "sentry_dsn");
+    if (secret_present(config->sentry_dsn) && !errors_dsn_valid(secret_open(config->sentry_dsn)))
+        value_problem(problems, &dsn, false, "sentry_dsn", "the value is no DSN (example: https://key@sentry.io/1)");
     check_account(config, problems);
     check_sources(config, problems);
 }

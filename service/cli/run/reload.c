@@ -16,8 +16,9 @@
 #include "kinds/kinds.h"
 
 /* What is bound, opened or connected at start. */
-static const char *const fixed[] = {"bind",     "cache_dir",      "symbfile.store_dir", "shared_cache.",
-                                    "cluster.", "http.processes", "http.reuseport"};
+static const char *const fixed[] = {"bind",       "bind_https",     "admin_bind",         "metrics.",
+                                    "sentry_dsn", "cache_dir",      "symbfile.store_dir", "shared_cache.",
+                                    "cluster.",   "http.processes", "http.reuseport"};
 enum { KEYS_MAX = 32 };
 
 static void keep_fixed(const struct config *before, struct config *fresh)
@@ -30,6 +31,11 @@ static void keep_fixed(const struct config *before, struct config *fresh)
     }
     fresh->bind = before->bind;
     fresh->bind_count = before->bind_count;
+    fresh->metrics = before->metrics;
+    fresh->bind_https = before->bind_https;
+    fresh->bind_https_count = before->bind_https_count;
+    fresh->admin_bind = before->admin_bind;
+    fresh->admin_bind_count = before->admin_bind_count;
     fresh->cache_dir = before->cache_dir;
     fresh->symbfile.store_dir = before->symbfile.store_dir;
     fresh->shared = before->shared;

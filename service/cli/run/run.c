@@ -1,5 +1,6 @@
 /* `symloom run`: the service, from start to drained end. */
 #include "cli/cli.h"
+#include "cli/run/errors.h"
 #include "cli/run/notify.h"
 #include "cli/run/processes.h"
 #include "cli/run/reload.h"
@@ -24,8 +25,10 @@
 #include "core/memory.h"
 #include "core/metrics.h"
 #include "core/pool.h"
+#include "core/statsd.h"
 #include "fetch/fetch.h"
 #include "kinds/kinds.h"
+#include "origin/origin.h"
 
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
@@ -35,7 +38,7 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-enum { DRAIN_STEP_MS = 10, LAST_ANSWERS_MS = 1000, STATUS_MS = 10000 };
+enum { DAY_MS = 24 * 60 * 60 * 1000, DRAIN_STEP_MS = 10, LAST_ANSWERS_MS = 1000, STATUS_MS = 10000 };
 
 struct run {
     struct config *config; /* that counts now; held */
@@ -162,6 +165,14 @@ static void fill_http_options(const struct run *run, struct http_options *o)
     http_options_default(o);
     o->bind = config->bind;
     o->bind_count = config->bind_count;
+    o->bind_https = config->bind_https;
+    o->bind_https_count = config->bind_https_count;
+    o->admin_bind = config->admin_bind;
+    o->admin_bind_count = config->admin_bind_count;
+    o->certificate_path = config->https.certificate_path;
+    o->key_path = config->https.key_path;
+    o->client_ca_path = config->https.client_ca_path;
+    o->unix_group = config->http.unix_group;
     o->families = api_families;
     o->service = run->service;
     o->authorize = access_authorize;
@@ -187,7 +198,11 @@ static void fill_http_options(const struct run *run, struct http_options *o)
     o->server_header = config->http.server_header;
     o->reuseport = config->http.reuseport || config->process.directory;
     o->neighbours = run->neighbours[0] ? run->neighbours : NULL;
+    o->cors_origins = config->http.cors_origins;
+    o->cors_origin_count = config->http.cors_origin_count;
+    o->file_max_age_s = config->http.file_max_age_ns / 1000000000u;
     o->access = config->access_log;
+    o->access_combined = config->access_format != 0;
 }
 
 static bool start_server(struct run *run)
@@ -199,7 +214,7 @@ static bool start_server(struct run *run)
     const char *address;
     for (size_t i = 0; *(address = http_server_address(run->server, i)); i++) {
         char line[256];
-        snprintf(line, sizeof line, "Starting HTTP server on %s", address);
+        snprintf(line, sizeof line, "Starting %s server on %s", http_server_protocol(run->server, i), address);
         log_info("run", line);
     }
     service_on_reload(run->service, reload, run);
@@ -293,6 +308,44 @@ static void clean_repeatedly(void *arg)
     }
 }
 
+/* ---- the certificate ---- */
+static void watch_certificate(void *arg)
+{
+    const struct run *run = arg;
+    while (fiber_sleep(DAY_MS))
+        http_server_check_certificate(run->server);
+}
+
+/* ---- pushed metrics ---- */
+static const char *statsd_tags(const struct config *config, struct sl_arena *arena)
+{
+    struct sl_buf tags = {0};
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    const struct {
+        const char *name, *value;
+    } own[] = {{config->metrics.hostname_tag, host},
+               {config->metrics.environment_tag, server_environment("SENTRY_ENVIRONMENT")},
+               {config->metrics.platform_tag, server_environment("SYMBOLICATOR_PLATFORM")}};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (own[i].name && own[i].value)
+            statsd_add_tag(&tags, sl_str(own[i].name), sl_str(own[i].value));
+    for (size_t i = 0; i < config->metrics.custom_tag_count; i++)
+        statsd_add_tag(&tags, config->metrics.custom_tags[i].key, config->metrics.custom_tags[i].value);
+    struct sl_str kept = sl_buf_keep(&tags, arena);
+    return kept.data ? sl_arena_strndup(arena, kept.data, kept.size) : "";
+}
+
+static void init_statsd(struct config *config)
+{
+    struct statsd_options options = {.server = config->metrics.statsd,
+                                     .prefix = config->metrics.prefix,
+                                     .tags = statsd_tags(config, &config->arena),
+                                     .tagged = config->metrics.tags};
+    if (options.tags)
+        statsd_init(&options);
+}
+
 /* ---- the end ---- */
 static void drain(struct run *run)
 {
@@ -333,6 +386,10 @@ static void serve(void *arg)
     if (run->config->process.index == 0) /* one process cleans for all */
         fiber_start(&run->cleaning, kinds_sweep_symbfiles, NULL);
     fiber_start(&run->cleaning, memory_trim_repeatedly, NULL);
+    fiber_start(&run->cleaning, service_watch, run->service);
+    fiber_start(&run->cleaning, watch_certificate, run);
+    fiber_start(&run->cleaning, statsd_run, NULL);
+    fiber_start(&run->cleaning, errors_send, NULL);
     while (!run->stopping)
         fiber_wait_on(&run->signalled, UINT64_MAX);
     drain(run);
@@ -361,6 +418,8 @@ static int start(struct config *config, const struct options *options)
         return server_failed("failed to start the server", run.error.message);
     }
     config_retain(config);
+    init_statsd(config);
+    errors_init(config->sentry_dsn);
     kinds_init(config);
     server_init_fetch(config);
     run.service = service_new(config);

@@ -35,7 +35,7 @@ static void series_are_written_with_their_labels(void **state)
     assert_non_null(strstr(out, "\nsymloom_starts_total 0\n")); /* without labels: there from the start */
     assert_non_null(strstr(out, "{result=\"a\\\"b\\\\c\\nd\"} 1\n"));
     assert_non_null(strstr(out, "\nprocess_resident_memory_bytes "));
-    assert_non_null(strstr(out, "\nsymloom_build_info{version=\"" SYMLOOM_VERSION "\",compiler="));
+    assert_non_null(strstr(out, "\nsymloom_build_info{version=\"" SYMLOOM_VERSION "\",commit="));
 }
 
 static void histograms_are_cumulative(void **state)

@@ -1,0 +1,259 @@
+/* GET /status: how the service is, for its page and for people: what it is, what it does, and the last two hours. */
+#include <stdio.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+#include "api/access.h"
+#include "api/impl.h"
+#include "api/jobs/node.h"
+#include "api/history.h"
+#include "cache/cache.h"
+#include "core/build.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+#include "kinds/kinds.h"
+#include "origin/health.h"
+
+static const char *const status_rights[] = {"status", NULL};
+
+/* ---- values ---- */
+static void member_u64(struct json_writer *w, const char *key, uint64_t v)
+{
+    json_key(w, key);
+    json_u64(w, v);
+}
+
+static void member_str(struct json_writer *w, const char *key, const char *text)
+{
+    json_key(w, key);
+    if (text)
+        json_str(w, sl_str(text));
+    else
+        json_null(w);
+}
+
+/* RFC 3339 in UTC; null for 0. */
+static void member_time(struct json_writer *w, const char *key, int64_t seconds)
+{
+    char text[32];
+    struct tm tm;
+    time_t time = (time_t)seconds;
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&time, &tm));
+    member_str(w, key, seconds ? text : NULL);
+}
+
+/* To a thousandth; null below 0. */
+static void member_ms(struct json_writer *w, const char *key, double ms)
+{
+    json_key(w, key);
+    if (ms < 0)
+        json_null(w);
+    else
+        json_double(w, (double)(uint64_t)(ms * 1e3 + 0.5) / 1e3);
+}
+
+/* ---- parts ---- */
+static void write_work(struct json_writer *w, const struct service *service, const struct history_counts *hour)
+{
+    uint64_t limit = service->config->max_concurrent_requests;
+    json_key(w, "jobs");
+    json_object_begin(w);
+    member_u64(w, "running", service_running(service));
+    json_key(w, "limit");
+    if (limit == UINT64_MAX)
+        json_null(w);
+    else
+        json_u64(w, limit);
+    member_u64(w, "finished_1h", hour->jobs_finished);
+    member_u64(w, "failed_1h", hour->jobs_failed);
+    json_object_end(w);
+    json_key(w, "pool");
+    json_object_begin(w);
+    member_u64(w, "threads", loop_pool_threads());
+    member_u64(w, "busy", pool_busy());
+    member_u64(w, "queued", pool_queued());
+    json_object_end(w);
+}
+
+struct room { /* what the kernel is asked for, on the pool */
+    const char *dir;
+    uint64_t resident, free, size;
+};
+
+static void look_at_room(void *arg)
+{
+    struct room *room = arg;
+    struct statvfs disk;
+    room->resident = metrics_resident_bytes();
+    if (statvfs(room->dir, &disk) == 0) {
+        room->free = (uint64_t)disk.f_bavail * disk.f_frsize;
+        room->size = (uint64_t)disk.f_blocks * disk.f_frsize;
+    }
+}
+
+static void write_room(struct json_writer *w, const struct room *room)
+{
+    json_key(w, "memory");
+    json_object_begin(w);
+    member_u64(w, "resident", room->resident);
+    member_u64(w, "budget_used", memory_used());
+    member_u64(w, "budget", memory_limit());
+    json_object_end(w);
+    json_key(w, "disk");
+    json_object_begin(w);
+    member_u64(w, "free", room->free);
+    member_u64(w, "size", room->size);
+    json_object_end(w);
+}
+
+static void write_caches(struct json_writer *w, const struct history_counts *hour)
+{
+    json_key(w, "caches");
+    json_array_begin(w);
+    for (size_t i = 0; i < kinds_all_count && i < HISTORY_KINDS; i++) {
+        const char *name = kinds_all[i]->name;
+        json_object_begin(w);
+        member_str(w, "name", name);
+        member_u64(w, "memory_bytes", (uint64_t)metric_total(METRIC_CACHE_MEMORY_BYTES, name, NULL, NULL));
+        member_u64(w, "disk_bytes", (uint64_t)metric_total(METRIC_CACHE_DISK_BYTES, name, NULL, NULL));
+        member_u64(w, "disk_files", (uint64_t)metric_total(METRIC_CACHE_DISK_FILES, name, NULL, NULL));
+        member_u64(w, "lookups_1h", hour->kind_lookups[i]);
+        member_u64(w, "computed_1h", hour->kind_computed[i]);
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+static void write_shared(struct json_writer *w)
+{
+    struct cache_shared_state state;
+    json_key(w, "shared");
+    json_array_begin(w);
+    for (size_t i = 0; cache_shared_state(i, &state); i++) {
+        json_object_begin(w);
+        member_str(w, "backend", state.name);
+        json_key(w, "up");
+        json_boolean(w, state.up);
+        member_str(w, "last_error", state.last_error);
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+static const char *const type_names[] = {"filesystem", "http", "s3", "gcs", "sentry"};
+
+static void write_source(struct json_writer *w, const struct source *source)
+{
+    struct origin_health health;
+    uint64_t blocked_ms = origin_blocked_ms(source);
+    origin_health(source, &health);
+    json_object_begin(w);
+    json_key(w, "id");
+    json_str(w, source->id);
+    member_str(w, "type", type_names[source->type]);
+    member_str(w, "layout", source->type == SOURCE_SENTRY ? NULL : layout_type_words[source->layout]);
+    member_time(w, "last_success", health.last_success_s);
+    member_str(w, "last_error", health.last_error_s ? health.last_error : NULL);
+    member_time(w, "last_error_at", health.last_error_s);
+    member_time(w, "blocked_until", blocked_ms ? clock_wall_s() + (int64_t)(blocked_ms / 1000) + 1 : 0);
+    member_u64(w, "ok_1h", health.last_hour[ORIGIN_OK]);
+    member_u64(w, "not_found_1h", health.last_hour[ORIGIN_NOT_FOUND]);
+    member_u64(w, "failed_1h", health.last_hour[ORIGIN_FAILED]);
+    json_object_end(w);
+}
+
+static void write_sources(struct json_writer *w, const struct config *config)
+{
+    json_key(w, "sources");
+    json_array_begin(w);
+    for (size_t i = 0; i < config->source_count; i++)
+        write_source(w, &config->sources[i]);
+    json_array_end(w);
+}
+
+static void write_history(struct json_writer *w, const struct history *history)
+{
+    struct history_point points[HISTORY_POINTS + 1];
+    size_t count = history_points(history, points);
+    json_key(w, "history");
+    json_object_begin(w);
+    member_u64(w, "step_seconds", HISTORY_STEP_S);
+    json_key(w, "points");
+    json_array_begin(w);
+    for (size_t i = 0; i < count; i++) {
+        json_object_begin(w);
+        member_time(w, "t", points[i].t);
+        member_u64(w, "requests", points[i].requests);
+        member_u64(w, "errors", points[i].errors);
+        member_u64(w, "lookups", points[i].lookups);
+        member_u64(w, "computed", points[i].computed);
+        member_ms(w, "p50_ms", points[i].p50_ms);
+        member_ms(w, "p99_ms", points[i].p99_ms);
+        json_object_end(w);
+    }
+    json_array_end(w);
+    json_object_end(w);
+}
+
+/* ---- the answer ---- */
+
+/* Who lacks the right, where one is needed, hears of version and state only. */
+static bool may_see_all(const struct http_exchange *x)
+{
+    const struct config *config = ((const struct service *)x->service)->config;
+    return !access_required(config, "status") ||
+           (!access_is_blocked(x->client) &&
+            access_check(config, http_header(x, "authorization"), http_header(x, "x-api-key"), status_rights, NULL) ==
+                ACCESS_GRANTED);
+}
+
+static void answer_status(struct http_exchange *x)
+{
+    const struct service *service = x->service;
+    const struct config *config = config_retain(service->config);
+    struct room room = {.dir = config->cache_dir ? config->cache_dir : cache_tmp_dir()};
+    bool all = may_see_all(x);
+    struct json_writer w = json_writer(&x->body);
+    if (all)
+        pool_run(POOL_IO, look_at_room, &room, NULL); /* zeros if that cannot be */
+    http_reply(x, 200, "application/json", SL_STR(""));
+    json_object_begin(&w);
+    member_str(&w, "version", BUILD_VERSION);
+    if (all) {
+        char node[5];
+        snprintf(node, sizeof node, "%04x", node_own(config));
+        member_str(&w, "commit", build_commit());
+        member_str(&w, "node", node);
+    }
+    member_str(&w, "state", service_state(service));
+    if (all) {
+        struct history_counts hour;
+        history_last_hour(service->history, &hour);
+        member_u64(&w, "uptime_seconds", (clock_mono_ns() - service->started_ns) / 1000000000u);
+        write_work(&w, service, &hour);
+        write_room(&w, &room);
+        write_caches(&w, &hour);
+        write_shared(&w);
+        write_sources(&w, config);
+        write_history(&w, service->history);
+    }
+    json_object_end(&w);
+    config_release(config);
+}
+
+static const struct http_route routes[] = {
+    {.method = "GET", .pattern = "/status", .handler = answer_status, .health = true, .operators = true},
+    {.method = NULL},
+};
+
+const struct http_family family_status = {.routes = routes, .browsed = true};
+
+void service_watch(void *arg)
+{
+    struct service *service = arg;
+    while (fiber_sleep(HISTORY_STEP_S * 1000)) {
+        history_minute(service->history);
+        origin_health_minute();
+    }
+}

@@ -1,0 +1,208 @@
+#include "cli/run/errors.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/build.h"
+#include "core/json.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "fetch/fetch.h"
+
+enum { WAITING_MOST = 32, SITES = 64, MINUTE_MS = 60000, LOOK_MS = 1000, TIMEOUT_S = 10 };
+
+struct event {
+    char module[32], message[256];
+    struct sl_buf line; /* as the log has it, JSON */
+    int64_t at_s;
+};
+
+static struct {
+    struct sl_secret dsn;
+    pthread_mutex_t lock; /* errors come from any thread */
+    struct event waiting[WAITING_MOST];
+    size_t count;
+    struct {
+        const char *file;
+        int line;
+        uint64_t next_ms;
+    } sites[SITES]; /* where the last ones came from */
+} errors = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- collecting ---- */
+static bool site_may(const char *file, int line)
+{
+    uint64_t now = clock_mono_ns() / 1000000;
+    size_t at = ((uintptr_t)file / 8 + (size_t)line) % SITES;
+    if (errors.sites[at].file == file && errors.sites[at].line == line && now < errors.sites[at].next_ms)
+        return false;
+    errors.sites[at].file = file;
+    errors.sites[at].line = line;
+    errors.sites[at].next_ms = now + MINUTE_MS;
+    return true;
+}
+
+static void hear(const struct log_report *report)
+{
+    pthread_mutex_lock(&errors.lock);
+    if (errors.count < WAITING_MOST && site_may(report->file, report->line)) {
+        struct event *event = &errors.waiting[errors.count++];
+        *event = (struct event){.at_s = clock_wall_s()};
+        snprintf(event->module, sizeof event->module, "%s", report->module);
+        snprintf(event->message, sizeof event->message, "%s", report->message);
+        sl_buf_str(&event->line, report->json);
+    }
+    pthread_mutex_unlock(&errors.lock);
+}
+
+void errors_init(struct sl_secret dsn)
+{
+    errors.dsn = dsn;
+    if (secret_present(dsn))
+        log_on_error(hear);
+}
+
+static bool take_event(struct event *event)
+{
+    pthread_mutex_lock(&errors.lock);
+    bool any = errors.count > 0;
+    if (any) {
+        *event = errors.waiting[0];
+        memmove(errors.waiting, errors.waiting + 1, --errors.count * sizeof *errors.waiting);
+    }
+    pthread_mutex_unlock(&errors.lock);
+    return any;
+}
+
+/* ---- where to ---- */
+struct dsn {
+    struct sl_str scheme, key, host, path, project; /* path: "" or "/a/b" */
+};
+
+static bool dsn_parse(struct sl_str text, struct dsn *dsn)
+{
+    const char *colon = text.size ? memmem(text.data, text.size, "://", 3) : NULL;
+    if (!colon)
+        return false;
+    dsn->scheme = (struct sl_str){text.data, (size_t)(colon - text.data)};
+    struct sl_str rest = {colon + 3, text.size - dsn->scheme.size - 3};
+    const char *at = rest.size ? memchr(rest.data, '@', rest.size) : NULL;
+    const char *slash = at ? memchr(at, '/', rest.size - (size_t)(at - rest.data)) : NULL;
+    const char *last = slash ? memrchr(rest.data, '/', rest.size) : NULL;
+    if (!last)
+        return false;
+    dsn->key = (struct sl_str){rest.data, (size_t)(at - rest.data)};
+    const char *secret = memchr(dsn->key.data, ':', dsn->key.size); /* of old DSNs: not needed */
+    dsn->key.size = secret ? (size_t)(secret - dsn->key.data) : dsn->key.size;
+    dsn->host = (struct sl_str){at + 1, (size_t)(slash - at) - 1};
+    dsn->path = (struct sl_str){slash, (size_t)(last - slash)};
+    dsn->project = (struct sl_str){last + 1, (size_t)(rest.data + rest.size - last) - 1};
+    return (sl_str_equal(dsn->scheme, SL_STR("http")) || sl_str_equal(dsn->scheme, SL_STR("https"))) && dsn->key.size &&
+           dsn->host.size && dsn->project.size;
+}
+
+bool errors_dsn_valid(struct sl_str text)
+{
+    struct dsn dsn;
+    return dsn_parse(text, &dsn);
+}
+
+/* ---- sending ---- */
+static void member(struct json_writer *w, const char *key, const char *value)
+{
+    json_key(w, key);
+    json_str(w, sl_str(value));
+}
+
+static void format_time(int64_t seconds, char out[32])
+{
+    struct tm tm;
+    time_t time = (time_t)seconds;
+    strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&time, &tm));
+}
+
+static void write_envelope(const struct event *event, struct sl_buf *out)
+{
+    char id[33] = "", time[32], host[256] = "";
+    uint8_t random[16] = {0};
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        return;
+    for (size_t i = 0; i < sizeof random; i++)
+        snprintf(id + 2 * i, 3, "%02x", random[i]);
+    gethostname(host, sizeof host - 1);
+    format_time(event->at_s, time);
+    struct sl_buf json = {0};
+    struct json_writer w = json_writer(&json);
+    json_object_begin(&w);
+    member(&w, "event_id", id);
+    member(&w, "timestamp", time);
+    member(&w, "platform", "native");
+    member(&w, "level", "error");
+    member(&w, "logger", event->module);
+    member(&w, "release", "symloom@" BUILD_VERSION);
+    member(&w, "server_name", host);
+    json_key(&w, "logentry");
+    json_object_begin(&w);
+    member(&w, "formatted", event->message);
+    json_object_end(&w);
+    json_key(&w, "extra");
+    json_raw(&w, sl_buf_view(&event->line));
+    json_object_end(&w);
+    sl_buf_printf(out, "{\"event_id\":\"%s\"}\n{\"type\":\"event\",\"length\":%zu}\n", id, json.size);
+    sl_buf_str(out, sl_buf_view(&json));
+    sl_buf_u8(out, '\n');
+    out->failed |= json.failed;
+    sl_buf_free(&json);
+}
+
+/* What the server says to it is of no use to anybody. */
+static void send_event(const struct event *event)
+{
+    struct dsn dsn = {.path = {NULL, 0}};
+    struct sl_buf url = {0}, auth = {0}, body = {0}, answer = {0};
+    struct sl_error error;
+    if (dsn_parse(secret_open(errors.dsn), &dsn))
+        write_envelope(event, &body);
+    sl_buf_printf(&url, SL_STR_FMT "://" SL_STR_FMT SL_STR_FMT "/api/" SL_STR_FMT "/envelope/", SL_STR_ARG(dsn.scheme),
+                  SL_STR_ARG(dsn.host), SL_STR_ARG(dsn.path), SL_STR_ARG(dsn.project));
+    sl_buf_u8(&url, '\0');
+    sl_buf_printf(&auth, "Sentry sentry_version=7, sentry_client=symloom/" BUILD_VERSION ", sentry_key=" SL_STR_FMT,
+                  SL_STR_ARG(dsn.key));
+    struct fetch_header headers[] = {{SL_STR("X-Sentry-Auth"), {sl_buf_view(&auth)}},
+                                     {SL_STR("Content-Type"), {SL_STR("application/x-sentry-envelope")}}};
+    struct fetch_request request = {.url = (const char *)url.data,
+                                    .headers = headers,
+                                    .header_count = sizeof headers / sizeof *headers,
+                                    .trusted = true,
+                                    .source = "errors",
+                                    .max_size = 64 * 1024,
+                                    .timeout_ns = TIMEOUT_S * UINT64_C(1000000000),
+                                    .keep_wrapper = true,
+                                    .whole = true,
+                                    .method = "POST",
+                                    .body = {sl_buf_view(&body)}};
+    if (!url.failed && !auth.failed && !body.failed && body.size)
+        fetch_text(&request, &answer, &error);
+    sl_buf_free(&url);
+    sl_buf_free(&auth);
+    sl_buf_free(&body);
+    sl_buf_free(&answer);
+}
+
+void errors_send(void *unused)
+{
+    (void)unused;
+    struct event event;
+    while (secret_present(errors.dsn) && fiber_sleep(LOOK_MS))
+        while (take_event(&event)) {
+            send_event(&event);
+            sl_buf_free(&event.line);
+        }
+    log_on_error(NULL);
+    while (take_event(&event))
+        sl_buf_free(&event.line);
+}

@@ -1,0 +1,8 @@
+#include "core/build.h"
+
+#include "commit.h"
+
+const char *build_commit(void)
+{
+    return COMMIT;
+}

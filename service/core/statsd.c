@@ -1,0 +1,205 @@
+#include "core/statsd.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/metrics_impl.h"
+#include "core/pool.h"
+
+enum { PERIOD_MS = 10000, RETRY_MS = 30000, UDP_PACKET = 1432, UNIX_PACKET = 8192, VALUES_PER_LINE = 60 };
+
+static struct {
+    struct statsd_options options;
+    int fd; /* -1 = not connected */
+    uint64_t next_try_ms;
+    size_t most; /* bytes of a packet */
+    struct sl_buf packet, line;
+} statsd = {.fd = -1};
+
+void statsd_init(const struct statsd_options *options)
+{
+    statsd.options = *options;
+    if (options->server)
+        metrics_keep_values();
+}
+
+/* ---- the socket; pool ---- */
+static int connect_unix(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t size = strlen(path);
+    if (size >= sizeof address.sun_path)
+        return -1;
+    memcpy(address.sun_path, path, size + 1);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) != 0) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static int connect_udp(const char *server)
+{
+    char host[256];
+    const char *colon = strrchr(server, ':');
+    bool bracketed = server[0] == '[';
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found = NULL;
+    if (!colon || snprintf(host, sizeof host, "%.*s", (int)(colon - server) - 2 * bracketed, server + bracketed) < 0 ||
+        getaddrinfo(host, colon + 1, &hints, &found) != 0)
+        return -1;
+    int fd = -1;
+    for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next) {
+        fd = socket(at->ai_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) != 0) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+static bool statsd_connect(void)
+{
+    const char *server = statsd.options.server;
+    uint64_t now = clock_mono_ns() / 1000000;
+    if (statsd.fd >= 0)
+        return true;
+    if (now < statsd.next_try_ms)
+        return false;
+    bool local = strncmp(server, "unix:", 5) == 0;
+    statsd.next_try_ms = now + RETRY_MS;
+    statsd.most = local ? UNIX_PACKET : UDP_PACKET;
+    statsd.fd = local ? connect_unix(server + 5) : connect_udp(server);
+    return statsd.fd >= 0;
+}
+
+/* ---- packets ---- */
+static void send_packet(void)
+{
+    if (statsd.packet.size && statsd.fd >= 0 &&
+        send(statsd.fd, statsd.packet.data, statsd.packet.size, MSG_NOSIGNAL) < 0 && errno != EAGAIN &&
+        errno != EMSGSIZE) {
+        close(statsd.fd); /* gone: what comes now is lost */
+        statsd.fd = -1;
+        statsd.next_try_ms = clock_mono_ns() / 1000000 + (errno == ECONNREFUSED ? 0 : RETRY_MS);
+    }
+    sl_buf_clear(&statsd.packet);
+}
+
+static void add_line(void)
+{
+    size_t size = statsd.line.size;
+    if (!statsd.line.failed && size <= statsd.most) {
+        if (statsd.packet.size && statsd.packet.size + 1 + size > statsd.most)
+            send_packet();
+        if (statsd.packet.size)
+            sl_buf_u8(&statsd.packet, '\n');
+        sl_buf_add(&statsd.packet, statsd.line.data, size);
+    }
+    sl_buf_clear(&statsd.line);
+}
+
+/* ---- lines ---- */
+void statsd_add_tag(struct sl_buf *tags, struct sl_str name, struct sl_str value)
+{
+    const struct sl_str parts[2] = {name, value};
+    if (tags->size)
+        sl_buf_u8(tags, ',');
+    for (int part = 0; part < 2; part++) {
+        for (size_t i = 0; i < parts[part].size; i++) {
+            char c = parts[part].data[i];
+            sl_buf_u8(tags, (uint8_t)c <= ' ' || strchr(",|#", c) ? '_' : (uint8_t)c);
+        }
+        if (part == 0)
+            sl_buf_u8(tags, ':');
+    }
+}
+
+static void begin_line(const char *name)
+{
+    if (*statsd.options.prefix)
+        sl_buf_printf(&statsd.line, "%s.", statsd.options.prefix);
+    sl_buf_cstr(&statsd.line, name);
+}
+
+static void end_line(const char *kind, double rate, const struct metric_push *push)
+{
+    struct sl_buf tags = {0};
+    sl_buf_printf(&statsd.line, "|%s", kind);
+    if (rate < 1)
+        sl_buf_printf(&statsd.line, "|@%.6g", rate);
+    if (statsd.options.tagged) {
+        sl_buf_cstr(&tags, statsd.options.tags);
+        for (int i = 0; i < 4 && push->label_names[i]; i++)
+            if (push->sample.labels[i][0])
+                statsd_add_tag(&tags, sl_str(push->label_names[i]), sl_str(push->sample.labels[i]));
+    }
+    if (tags.size) {
+        sl_buf_cstr(&statsd.line, "|#");
+        sl_buf_str(&statsd.line, sl_buf_view(&tags));
+    }
+    sl_buf_free(&tags);
+    add_line();
+}
+
+static void push_values(const struct metric_push *push)
+{
+    double rate = push->values_seen ? (double)push->value_count / (double)push->values_seen : 1;
+    for (size_t i = 0; i < push->value_count;) {
+        begin_line(push->name);
+        for (int n = 0; n < VALUES_PER_LINE && i < push->value_count; n++, i++)
+            sl_buf_printf(&statsd.line, ":%.6g", (double)push->values[i] * (push->seconds ? 1e3 : 1));
+        end_line("d", rate, push);
+    }
+}
+
+static void push_one(void *arg, const struct metric_push *push)
+{
+    (void)arg;
+    if (push->values) {
+        push_values(push);
+        return;
+    }
+    begin_line(push->name);
+    sl_buf_printf(&statsd.line, ":%.15g", push->sample.value);
+    end_line(push->gauge ? "g" : "c", 1, push);
+}
+
+static void push_all(void *arg)
+{
+    (void)arg;
+    if (statsd_connect()) {
+        metrics_push(push_one, NULL);
+        send_packet();
+    }
+}
+
+void statsd_run(void *unused)
+{
+    (void)unused;
+    if (!statsd.options.server)
+        return;
+    bool on = true;
+    while (on) {
+        on = fiber_sleep(PERIOD_MS);
+        metrics_collect();
+        if (on)
+            pool_run(POOL_IO, push_all, NULL, NULL);
+    }
+    push_all(NULL); /* short: the name is known */
+    if (statsd.fd >= 0)
+        close(statsd.fd);
+    statsd.fd = -1;
+    sl_buf_free(&statsd.packet);
+    sl_buf_free(&statsd.line);
+}

@@ -1,0 +1,260 @@
+#include "http/tls.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct tls_context {
+    SSL_CTX *ssl;
+    int64_t expiry;
+};
+
+struct tls {
+    SSL *ssl;
+    struct sl_bytes fed; /* not read yet */
+    struct sl_buf out;
+    bool failed, ended;
+    char failure[96];
+};
+
+/* ---- bytes: a BIO that reads what was fed and writes to what is to be sent (BIO_meth_new(3)) ---- */
+static int bytes_read(BIO *bio, char *out, int room)
+{
+    struct tls *tls = BIO_get_data(bio);
+    size_t size = tls->fed.size < (size_t)room ? tls->fed.size : (size_t)room;
+    BIO_clear_retry_flags(bio);
+    if (size == 0) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    memcpy(out, tls->fed.data, size);
+    tls->fed = (struct sl_bytes){tls->fed.data + size, tls->fed.size - size};
+    return (int)size;
+}
+
+static int bytes_write(BIO *bio, const char *data, int size)
+{
+    struct tls *tls = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    sl_buf_add(&tls->out, data, (size_t)size);
+    return tls->out.failed ? -1 : size;
+}
+
+static long bytes_control(BIO *bio, int command, long number, void *pointer)
+{
+    (void)bio, (void)number, (void)pointer;
+    return command == BIO_CTRL_FLUSH;
+}
+
+static int bytes_create(BIO *bio)
+{
+    BIO_set_init(bio, 1);
+    return 1;
+}
+
+static const BIO_METHOD *bytes_method(void)
+{
+    static BIO_METHOD *method;
+    if (method)
+        return method;
+    method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "bytes");
+    if (method) {
+        BIO_meth_set_read(method, bytes_read);
+        BIO_meth_set_write(method, bytes_write);
+        BIO_meth_set_ctrl(method, bytes_control);
+        BIO_meth_set_create(method, bytes_create);
+    }
+    return method;
+}
+
+/* ---- contexts ---- */
+static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *size, const unsigned char *offered,
+                           unsigned offered_size, void *arg)
+{
+    static const unsigned char ours[] = "\x08http/1.1";
+    (void)ssl, (void)arg;
+    return SSL_select_next_proto((unsigned char **)(uintptr_t)chosen, size, ours, sizeof ours - 1, offered,
+                                 offered_size) == OPENSSL_NPN_NEGOTIATED
+               ? SSL_TLSEXT_ERR_OK
+               : SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+static enum sl_code refuse(struct sl_error *error, const char *what, const char *path)
+{
+    unsigned long code = ERR_get_error();
+    const char *reason = code ? ERR_reason_error_string(code) : NULL;
+    if (code && ERR_SYSTEM_ERROR(code))
+        reason = strerror(ERR_GET_REASON(code));
+    ERR_clear_error();
+    return sl_fail(error, SL_MALFORMED, "%s %s: %s", what, path ? path : "is missing",
+                   reason ? reason : "cannot be used");
+}
+
+static enum sl_code load(SSL_CTX *ssl, const struct tls_files *files, struct sl_error *error)
+{
+    if (!files->certificate || SSL_CTX_use_certificate_chain_file(ssl, files->certificate) != 1)
+        return refuse(error, "the certificate", files->certificate);
+    if (!files->key || SSL_CTX_use_PrivateKey_file(ssl, files->key, SSL_FILETYPE_PEM) != 1 ||
+        SSL_CTX_check_private_key(ssl) != 1)
+        return refuse(error, "the key", files->key);
+    if (!files->client_ca)
+        return SL_OK;
+    STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(files->client_ca);
+    if (!names || SSL_CTX_load_verify_file(ssl, files->client_ca) != 1) {
+        sk_X509_NAME_pop_free(names, X509_NAME_free);
+        return refuse(error, "the authority of clients", files->client_ca);
+    }
+    SSL_CTX_set_client_CA_list(ssl, names);
+    SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    return SL_OK;
+}
+
+static int64_t end_of(SSL_CTX *ssl)
+{
+    struct tm tm;
+    const X509 *certificate = SSL_CTX_get0_certificate(ssl);
+    return certificate && ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &tm) == 1 ? (int64_t)timegm(&tm) : INT64_MAX;
+}
+
+enum sl_code tls_context_new(const struct tls_files *files, struct tls_context **out, struct sl_error *error)
+{
+    static const unsigned char session_context[] = "symloom";
+    struct tls_context *context = calloc(1, sizeof *context);
+    *out = NULL;
+    ERR_clear_error();
+    if (!context || !(context->ssl = SSL_CTX_new(TLS_server_method()))) {
+        tls_context_free(context);
+        return sl_fail(error, SL_BUSY, "out of memory");
+    }
+    SSL_CTX_set_min_proto_version(context->ssl, TLS1_2_VERSION);
+    SSL_CTX_set_options(context->ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                          SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+    SSL_CTX_set_mode(context->ssl, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_session_cache_mode(context->ssl, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_session_id_context(context->ssl, session_context, sizeof session_context - 1);
+    SSL_CTX_set_alpn_select_cb(context->ssl, choose_protocol, NULL);
+    enum sl_code code = load(context->ssl, files, error);
+    if (code != SL_OK) {
+        tls_context_free(context);
+        return code;
+    }
+    context->expiry = end_of(context->ssl);
+    *out = context;
+    return SL_OK;
+}
+
+void tls_context_free(struct tls_context *context)
+{
+    if (context)
+        SSL_CTX_free(context->ssl);
+    free(context);
+}
+
+int64_t tls_context_expiry(const struct tls_context *context)
+{
+    return context->expiry;
+}
+
+/* ---- connections ---- */
+struct tls *tls_new(struct tls_context *context)
+{
+    struct tls *tls = calloc(1, sizeof *tls);
+    BIO *bio = tls && bytes_method() ? BIO_new(bytes_method()) : NULL;
+    if (!bio || !(tls->ssl = SSL_new(context->ssl))) {
+        BIO_free(bio);
+        free(tls);
+        return NULL;
+    }
+    BIO_set_data(bio, tls);
+    SSL_set_bio(tls->ssl, bio, bio);
+    SSL_set_accept_state(tls->ssl);
+    return tls;
+}
+
+void tls_free(struct tls *tls)
+{
+    if (!tls)
+        return;
+    SSL_free(tls->ssl);
+    sl_buf_free(&tls->out);
+    free(tls);
+}
+
+bool tls_looks_like(struct sl_bytes first)
+{
+    enum { HANDSHAKE_RECORD = 22 };
+    return first.size > 0 && first.data[0] == HANDSHAKE_RECORD;
+}
+
+void tls_feed(struct tls *tls, struct sl_bytes sealed)
+{
+    tls->fed = sealed;
+}
+
+static void note_failure(struct tls *tls)
+{
+    unsigned long code = ERR_get_error();
+    const char *reason = code ? ERR_reason_error_string(code) : NULL;
+    tls->failed = true;
+    snprintf(tls->failure, sizeof tls->failure, "%s", reason ? reason : "broken connection");
+    ERR_clear_error();
+}
+
+enum tls_result tls_read(struct tls *tls, uint8_t *out, size_t room, size_t *size)
+{
+    if (tls->failed)
+        return TLS_FAILED;
+    ERR_clear_error();
+    if (SSL_read_ex(tls->ssl, out, room, size) == 1)
+        return TLS_DATA;
+    switch (SSL_get_error(tls->ssl, 0)) {
+    case SSL_ERROR_WANT_READ: return TLS_MORE;
+    case SSL_ERROR_ZERO_RETURN: return TLS_END;
+    default: note_failure(tls); return TLS_FAILED;
+    }
+}
+
+bool tls_is_ready(const struct tls *tls)
+{
+    return SSL_is_init_finished(tls->ssl);
+}
+
+bool tls_write(struct tls *tls, struct sl_bytes plain)
+{
+    size_t written;
+    ERR_clear_error();
+    if (!tls->failed && (plain.size == 0 || SSL_write_ex(tls->ssl, plain.data, plain.size, &written) == 1))
+        return true;
+    if (!tls->failed)
+        note_failure(tls);
+    return false;
+}
+
+void tls_end(struct tls *tls)
+{
+    if (tls->failed || tls->ended || !tls_is_ready(tls))
+        return;
+    tls->ended = true;
+    ERR_clear_error();
+    SSL_shutdown(tls->ssl);
+    ERR_clear_error();
+}
+
+const char *tls_version(const struct tls *tls)
+{
+    return SSL_get_version(tls->ssl);
+}
+
+const char *tls_failure(const struct tls *tls)
+{
+    return tls->failure;
+}
+
+struct sl_buf *tls_output(struct tls *tls)
+{
+    return &tls->out;
+}

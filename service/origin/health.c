@@ -1,0 +1,113 @@
+#include "origin/health.h"
+
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "origin/impl.h"
+
+enum { MINUTES = 60 };
+
+struct record {
+    struct origin_health seen;
+    uint32_t minutes[MINUTES][ORIGIN_OUTCOMES]; /* a ring: the one that runs is `minute_now` */
+    bool failing, told_failing;
+    uint64_t next_line_ms;
+    size_t id_size;
+    char id[];
+};
+
+static struct sl_map records; /* by id: as many as sources were ever configured */
+static size_t minute_now;
+
+static struct record *record_of(const struct source *source)
+{
+    struct record *record = sl_map_get(&records, source->id);
+    if (record)
+        return record;
+    record = calloc(1, sizeof *record + source->id.size + 1);
+    if (!record)
+        return NULL;
+    memcpy(record->id, source->id.data, source->id.size);
+    record->id_size = source->id.size;
+    void **slot = sl_map_slot(&records, (struct sl_str){record->id, record->id_size}, NULL);
+    if (!slot) {
+        free(record);
+        return NULL;
+    }
+    *slot = record;
+    return record;
+}
+
+static void tell_change(struct record *record)
+{
+    if (record->failing == record->told_failing || loop_now_ms() < record->next_line_ms)
+        return;
+    char line[128];
+    snprintf(line, sizeof line, record->failing ? "source %.80s failing" : "source %.80s answers again", record->id);
+    record->told_failing = record->failing;
+    record->next_line_ms = loop_now_ms() + 60000;
+    if (record->failing)
+        log_warn("fetch", line, LOG_STR("source", record->id), LOG_STR("error", record->seen.last_error));
+    else
+        log_warn("fetch", line, LOG_STR("source", record->id));
+}
+
+void health_note(const struct source *source, enum sl_code code, const struct sl_error *error)
+{
+    if (!source->configured || code == SL_CANCELLED || code == SL_BUSY)
+        return;
+    struct record *record = record_of(source);
+    if (!record)
+        return;
+    int outcome = code == SL_NOT_FOUND                                                              ? ORIGIN_NOT_FOUND
+                  : code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_PERMISSION_DENIED ? ORIGIN_FAILED
+                                                                                                    : ORIGIN_OK;
+    record->minutes[minute_now][outcome]++;
+    record->failing = outcome == ORIGIN_FAILED;
+    if (!record->failing) {
+        record->seen.last_success_s = clock_wall_s();
+    } else {
+        record->seen.last_error_s = clock_wall_s();
+        snprintf(record->seen.last_error, sizeof record->seen.last_error, "%s", error ? error->message : "");
+    }
+    tell_change(record);
+}
+
+void health_forget(void)
+{
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&records, e));)
+        free(e->value);
+    sl_map_free(&records);
+}
+
+void origin_health(const struct source *source, struct origin_health *health)
+{
+    const struct record *record = sl_map_get(&records, source->id);
+    *health = record ? record->seen : (struct origin_health){0};
+    for (size_t i = 0; record && i < MINUTES; i++)
+        for (size_t outcome = 0; outcome < ORIGIN_OUTCOMES; outcome++)
+            health->last_hour[outcome] += record->minutes[i][outcome];
+}
+
+void origin_health_minute(void)
+{
+    minute_now = (minute_now + 1) % MINUTES;
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&records, e));) {
+        struct record *record = e->value;
+        memset(record->minutes[minute_now], 0, sizeof record->minutes[minute_now]);
+        tell_change(record);
+    }
+}
+
+uint64_t origin_blocked_ms(const struct source *source)
+{
+    struct sl_arena arena = {0};
+    struct sl_str url = source->url.size ? source->url : source->endpoint;
+    const char *text = url.size ? sl_arena_strndup(&arena, url.data, url.size) : NULL;
+    const char *host = text ? fetch_url_host(&arena, text) : NULL;
+    uint64_t ms = host ? fetch_blocked_ms(host) : 0;
+    sl_arena_free(&arena);
+    return ms;
+}

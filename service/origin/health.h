@@ -1,0 +1,24 @@
+/* How the configured sources are doing: what became of the files that were asked of each, for people who look.
+ *
+ * A source fails when it cannot be had or refuses us; that it has no such file is an answer. The log is told when a source
+ * begins to fail and when it answers again, at most once a minute for each. Loop thread. */
+#pragma once
+
+#include "origin/origin.h"
+
+enum { ORIGIN_OK, ORIGIN_NOT_FOUND, ORIGIN_FAILED, ORIGIN_OUTCOMES };
+
+struct origin_health {
+    int64_t last_success_s, last_error_s;                   /* since the epoch; 0 = never */
+    char last_error[sizeof((struct sl_error *)0)->message]; /* as clients see it: no secrets */
+    uint64_t last_hour[ORIGIN_OUTCOMES];                    /* files asked for */
+};
+
+/* Of a configured source; zeros when nothing was asked of it. */
+void origin_health(const struct source *source, struct origin_health *health);
+
+/* Once a minute: the last hour moves on. */
+void origin_health_minute(void);
+
+/* For how long nothing will be asked of the source's host because its downloads kept failing; 0 = it may be asked. */
+uint64_t origin_blocked_ms(const struct source *source);

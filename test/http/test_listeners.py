@@ -1,0 +1,116 @@
+"""Where the service listens and to whom: listeners of operators, origins of scripts, hosts, and the lines that tell of requests."""
+import grp, hashlib, http.client, os, re, signal, socket, stat
+
+from harness import DEADLINE, Service, equal, wait_until
+
+
+def port_of(service, protocol):
+    return int(wait_until("the port", lambda: re.search(rf"Starting {protocol} server on 127\.0\.0\.1:(\d+)", service.logged()))[1])
+
+
+def ask(port, method, path, headers=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+    try:
+        connection.request(method, path, headers=headers or {})
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read()
+    finally:
+        connection.close()
+
+
+def test_operators_have_a_listener_of_their_own(work, objects):
+    keys = [{"id": "root", "sha256": hashlib.sha256(b"root").hexdigest(), "rights": ["admin"]}]
+    with Service(work, {"admin_bind": "127.0.0.1:0", "auth": {"keys": keys}}) as s:
+        admin, bearer = port_of(s, "admin"), {"Authorization": "Bearer root"}
+        for method, path in (("GET", "/metrics"), ("GET", "/status"), ("POST", "/admin/reload"), ("DELETE", "/admin/cache?source=x")):
+            equal((ask(s.port, method, path, bearer)[0], ask(s.port, method, path, bearer)[2]), (404, b""), path)
+            assert ask(admin, method, path, bearer)[0] != 404, path
+        equal(ask(s.port, "PUT", "/metrics")[0], 404)  # nor is it told that there is such a path
+        equal((ask(s.port, "GET", "/healthcheck")[2], ask(admin, "GET", "/healthcheck")[2]), (b"ok", b"ok"))
+
+
+def test_scripts_of_listed_origins_only_may_ask(work, objects):
+    listed = {"Origin": "https://crashes.example.com"}
+    with Service(work, {"http": {"cors": {"origins": [listed["Origin"]]}}}) as s:
+        status, headers, _ = ask(s.port, "GET", "/healthcheck", listed)
+        equal((status, headers["Access-Control-Allow-Origin"], headers["Vary"]), (200, listed["Origin"], "Origin"))
+        status, headers, body = ask(s.port, "OPTIONS", "/symbolicate",
+                                    {**listed, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"})
+        equal((status, body, headers["Access-Control-Allow-Methods"], headers["Access-Control-Allow-Headers"],
+               headers["Access-Control-Max-Age"]), (204, b"", "POST", "content-type", "86400"))
+        status, headers, _ = ask(s.port, "GET", "/metrics", {**listed, "Accept-Encoding": "gzip"})
+        equal((headers["Content-Encoding"], headers["Vary"]), ("gzip", "Origin, Accept-Encoding"))
+        for origin in ("https://elsewhere.example.com", "null", "https://crashes.example.com:8443"):
+            status, headers, _ = ask(s.port, "OPTIONS", "/symbolicate", {"Origin": origin, "Access-Control-Request-Method": "POST"})
+            equal((status, headers["Access-Control-Allow-Origin"]), (405, None), origin)
+    with Service(work, {"mozilla": {"compat": "default"}}) as s:
+        equal(ask(s.port, "GET", "/healthcheck", listed)[1]["Access-Control-Allow-Origin"], None)
+        equal(ask(s.port, "OPTIONS", "/symbolicate/v5", listed)[1]["Access-Control-Allow-Origin"], "*")
+    with Service(work, {"mozilla": {"compat": "default"}, "http": {"cors": {"mozilla_origins": [listed["Origin"]]}}}) as s:
+        equal(ask(s.port, "OPTIONS", "/symbolicate/v5", listed)[1]["Access-Control-Allow-Origin"], listed["Origin"])
+        equal(ask(s.port, "OPTIONS", "/symbolicate/v5", {"Origin": "https://a.example"})[1]["Access-Control-Allow-Origin"], None)
+
+
+def test_hosts_that_are_not_listed_are_refused(work, objects):
+    with Service(work, {"http": {"allowed_hosts": ["symloom.example.com"]}}) as s:
+        equal(ask(s.port, "GET", "/healthcheck")[0], 421)
+        equal(ask(s.port, "GET", "/healthcheck", {"Host": "symloom.example.com"})[0], 200)
+
+
+def test_a_socket_belongs_to_its_group(work, objects):
+    path = os.path.join(work, "socket")
+    group = next(g for g in grp.getgrall() if g.gr_gid)
+    group = group if os.geteuid() == 0 else grp.getgrgid(os.getegid())
+    with Service(work, {"bind": ["127.0.0.1:0", "unix:" + path], "http": {"unix_group": group.gr_name}}) as s:
+        found = os.stat(path)
+        equal((stat.S_IMODE(found.st_mode), found.st_gid), (0o660, group.gr_gid))
+        with socket.socket(socket.AF_UNIX) as plain:
+            plain.connect(path)
+            plain.sendall(b"GET /healthcheck HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            data = b""
+            while piece := plain.recv(4096):
+                data += piece
+        assert data.endswith(b"ok"), data
+    assert not os.path.exists(path)
+
+
+def lines(path):
+    if not os.path.exists(path):
+        return []
+    with open(path, errors="replace") as f:
+        return f.read().splitlines()
+
+
+def test_access_lines_have_a_file_that_is_opened_anew(work, objects):
+    path = os.path.join(work, "access.log")
+    with Service(work, {"logging": {"access_file": path}}) as s:
+        s.request("GET", "/nothing?secret=s3cr3t", headers={"User-Agent": 'tests/1 "x"', "traceparent": "00-ab-cd-01"})
+        s.post("/symbolicate?scope=mine", "{}")
+        first, second = wait_until("two lines", lambda: len(lines(path)) == 2 and lines(path))
+        assert re.search(r' INFO access: request req=\S+ duration_ms=\S+ client=127\.0\.0\.1 method=GET path=/nothing route=other status=404 '
+                         r'bytes_in=0 bytes_out=\d+ user_agent="tests/1 \\"x\\"" traceparent=00-ab-cd-01$', first), first
+        assert re.search(r" method=POST path=/symbolicate .* scope=mine job=[0-9a-f-]{36}( |$)", second) and "tls" not in second, second
+        assert "/nothing" not in s.logged() and "s3cr3t" not in "".join(lines(path))
+        os.rename(path, path + ".1")
+        s.process.send_signal(signal.SIGUSR1)
+        wait_until("the new file", lambda: os.path.exists(path))
+        s.request("GET", "/another")
+        wait_until("the line", lambda: any("/another" in line for line in lines(path)))
+        equal(len(lines(path + ".1")), 2)
+
+
+def test_access_lines_of_the_classic_kind(work, objects):
+    path = os.path.join(work, "access.log")
+    with Service(work, {"logging": {"access_file": path, "access_format": "combined"}}) as s:
+        s.request("GET", "/nothing?q=1", headers={"User-Agent": 'a "b" \xff', "Referer": "http://x/"})
+        (line,) = wait_until("the line", lambda: lines(path))
+        assert re.fullmatch(r'127\.0\.0\.1 - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d \+0000\] "GET /nothing HTTP/1\.1" 404 \d+ '
+                            r'"http://x/" "a \\x22b\\x22 \\xff"', line), line
+
+
+def test_only_errors_or_nothing_is_told(work, objects):
+    for access in ("errors", "off"):
+        with Service(work, {"logging": {"access": access}}) as s:
+            s.request("GET", "/nothing")
+            s.stop()
+            assert "/nothing" not in s.logged(), s.logged()

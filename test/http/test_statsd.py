@@ -1,0 +1,72 @@
+"""Metrics that are pushed: names, kinds and tags of what a statsd server gets."""
+import os, re, socket
+
+from harness import DEADLINE, Service, Upstream, equal, http_source, request
+
+
+class Receiver:
+    """A statsd server: `until` collects lines until one matches."""
+
+    def __init__(self, path=None):
+        self.socket = socket.socket(socket.AF_UNIX if path else socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(path or ("127.0.0.1", 0))
+        self.address = f"unix:{path}" if path else f"localhost:{self.socket.getsockname()[1]}"
+        self.socket.settimeout(DEADLINE)
+        self.lines, self.longest = [], 0
+
+    def collect(self):
+        """What is there now."""
+        self.socket.setblocking(False)
+        try:
+            while True:
+                packet = self.socket.recv(65536)
+                self.longest = max(self.longest, len(packet))
+                self.lines += packet.decode().split("\n")
+        except BlockingIOError:
+            return self.lines
+
+
+def test_names_kinds_and_tags(work, objects):
+    os.environ["SENTRY_ENVIRONMENT"] = "test, really"
+    try:
+        for path in (None, os.path.join(work, "statsd")):
+            server = Receiver(path)
+            metrics = {"statsd": server.address, "prefix": "crash", "custom_tags": {"team": "a|b"}, "environment_tag": "env"}
+            with Upstream(objects.layout()) as upstream, Service(work, {"metrics": metrics}) as s:
+                body = request(objects.module(), [4096], sources=[http_source(upstream.url)])
+                s.symbolicate(body)
+                s.symbolicate(body)
+                s.request("GET", "/healthcheck")
+            lines = server.collect()  # the last of them are sent before the service ends
+            tags = "env:test__really,team:a_b"
+            for line in (f"crash.healthcheck:1|c|#{tags}", f"crash.server.starting:1|c|#{tags}",
+                         f"crash.caches.access:2|c|#{tags},cache:symcaches", f"crash.caches.memory.hit:1|c|#{tags},cache:symcaches",
+                         f"crash.caches.computation:1|c|#{tags},cache:symcaches", f"crash.requests.max_in_flight:200|g|#{tags}",
+                         f"crash.requests.processed:2|c|#{tags},task:symbolicate,outcome:completed",
+                         f"crash.responses.status_code:2|c|#{tags},route:/symbolicate,method:POST,status:200"):
+                assert line in lines, (line, lines)
+            (durations,) = [line for line in lines if line.startswith("crash.requests.duration:") and "route:/symbolicate" in line]
+            found = re.fullmatch(r"crash\.requests\.duration:([\d.e+-]+):([\d.e+-]+)\|d\|#.*", durations)
+            assert found and 0 < float(found[1]) < 60000, durations
+            assert server.longest <= (8192 if path else 1432), server.longest
+            server.socket.close()
+    finally:
+        del os.environ["SENTRY_ENVIRONMENT"]
+
+
+def test_plain_statsd_has_no_tags_and_the_environment_names_it(work, objects):
+    server = Receiver()
+    os.environ["STATSD_SERVER"] = server.address
+    try:
+        with Service(work, {"metrics": {"tags": False, "hostname_tag": "host"}}) as s:
+            s.request("GET", "/nothing")
+    finally:
+        del os.environ["STATSD_SERVER"]
+    lines = server.collect()
+    assert "symbolicator.responses.status_code:1|c" in lines and not any("#" in line for line in lines), lines
+
+
+def test_nobody_waits_for_a_statsd_that_is_not_there(work, objects):
+    for address in ("127.0.0.1:1", "nowhere.invalid:8125", "unix:/nowhere"):
+        with Service(work, {"metrics": {"statsd": address}}) as s:
+            equal(s.request("GET", "/healthcheck")[0], 200)
