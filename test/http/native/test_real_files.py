@@ -161,7 +161,7 @@ def test_embedded_portable_pdbs(work, objects):
     path = npm_path(work, "@autorest/csharp@3.0.0-beta.20251203.1", "@autorest/csharp/Humanizer.dll")
     code = inspected(path)[0]
     with open(path, "rb") as f:
-        routes = {f"/Humanizer.dll/{code['code_id']}/Humanizer.dll": f.read()}
+        routes = {f"/Humanizer.dll/{code['code_id'].upper()}/Humanizer.dll": f.read()}
     with Upstream(routes) as up, Service(work, {"dotnet_ask_pe": True}) as s:
         found = methods(s, up, {"debug_file": "Humanizer.pdb", "debug_id": code["debug_id"], "code_file": "Humanizer.dll",
                                 "code_id": code["code_id"]}, 3000)
