@@ -32,6 +32,7 @@ const struct key_about key_abouts[] = {
     {"metrics.environment_tag", "The tag that tells `$SENTRY_ENVIRONMENT`."},
     {"metrics.platform_tag", "The tag that tells `$SYMBOLICATOR_PLATFORM`."},
     {"metrics.tags", "Whether there are tags at all: a plain statsd has none."},
+    {"sentry_dsn", "A Sentry that gets the errors of the log as events, at most one a minute of each kind."},
 
     {"sources", "Where debug files are; see below.", .title = "Sources"},
     {"symbols", "Directories and servers of symbols, as `--symbols` names them; only for commands of a user."},
