@@ -50,9 +50,10 @@ struct method {
     uint32_t traits;
 };
 
-/* An encoded member, without its flags and its receiver, is behind this. */
+/* What is encoded of a member from its name on is behind this. */
 struct link {
     uint32_t next, receiver, size, flags;
+    uint32_t start, length; /* of its range */
 };
 
 /* What was found for the text that was asked for last, as names of classes and methods come in runs. */
@@ -112,6 +113,12 @@ static void set_receiver(struct build *b, uint32_t id, struct receiver receiver)
     memcpy(b->receivers.bytes.data + id, &receiver, sizeof receiver);
 }
 
+/* A record that is still to come, and what its texts are looked up with. */
+struct ahead {
+    struct sl_jvm_record record;
+    struct jvm_wanted receiver, name, arguments; /* of a method */
+};
+
 /* ---- members ---- */
 
 static void encode_extras(const struct pending *p, struct sl_buf *out)
@@ -139,17 +146,13 @@ static uint8_t *put_uleb(uint8_t *at, uint32_t value)
 
 static void encode_member(const struct pending *p, uint16_t flags, struct sl_buf *out)
 {
-    enum { LONGEST = 6 * 5 };
+    enum { LONGEST = 4 * 5 };
     const struct sl_jvm_member *m = &p->member;
     if (!sl_buf_reserve(out, LONGEST))
         return;
     uint8_t *at = out->data + out->size;
     at = put_uleb(at, p->name);
     at = put_uleb(at, p->arguments);
-    if (flags & JVM_RANGE) {
-        at = put_uleb(at, m->start);
-        at = put_uleb(at, m->end - m->start);
-    }
     if (flags & JVM_LINE)
         at = put_uleb(at, m->line);
     if (flags & JVM_LAST_LINE)
@@ -162,23 +165,30 @@ static void encode_member(const struct pending *p, uint16_t flags, struct sl_buf
 static void append_member(struct build *b, uint16_t flags)
 {
     struct sl_buf *out = &b->members;
+    const struct sl_jvm_member *m = &b->pending.member;
     struct method *method = &b->methods[b->pending.method];
-    struct link link = {JVM_NO_ROW, b->pending.receiver, 0, flags};
-    uint32_t at = (uint32_t)out->size;
-    sl_buf_add(out, &link, sizeof link);
+    size_t at = out->size, begin = at + sizeof(struct link);
+    if (sl_buf_reserve(out, sizeof(struct link)))
+        out->size = begin;
     encode_member(&b->pending, flags, out);
     if (out->failed || out->size >= UINT32_MAX) {
         build_fail(b);
         return;
     }
-    link.size = (uint32_t)(out->size - at - sizeof link);
+    const struct link link = {.next = JVM_NO_ROW,
+                              .receiver = b->pending.receiver,
+                              .size = (uint32_t)(out->size - begin),
+                              .flags = flags,
+                              .start = m->start,
+                              .length = m->end - m->start};
     memcpy(out->data + at, &link, sizeof link);
+    const uint32_t place = (uint32_t)at;
     if (method->last != JVM_NO_ROW)
-        memcpy(out->data + method->last + offsetof(struct link, next), &at, sizeof at);
+        memcpy(out->data + method->last + offsetof(struct link, next), &place, sizeof place);
     else
-        method->first = at;
-    method->last = at;
-    method->traits |= (b->pending.member.end ? JVM_RANGES : 0) | (flags & JVM_EXTRAS ? JVM_HAS_EXTRAS : 0);
+        method->first = place;
+    method->last = place;
+    method->traits |= (m->end ? JVM_RANGES : 0) | (flags & JVM_EXTRAS ? JVM_HAS_EXTRAS : 0);
 }
 
 /* A member with the lines of the one behind it was inlined into that. */
@@ -281,20 +291,19 @@ static uint32_t method_of(struct build *b, struct sl_str obfuscated)
     return row;
 }
 
-static void on_method(struct build *b, const struct sl_jvm_member *m)
+static void on_method(struct build *b, const struct ahead *a)
 {
+    const struct sl_jvm_member *m = &a->record.member;
     struct pending *p = &b->pending;
-    if (!b->in_class)
-        return;
     p->member = *m;
     if (!is_same(&b->method, m->obfuscated))
         b->method = (struct memo){m->obfuscated, method_of(b, m->obfuscated), true};
     if (m->receiver.data && !is_same(&b->foreign, m->receiver))
-        b->foreign = (struct memo){m->receiver, jvm_string(&b->receivers, m->receiver).id, true};
+        b->foreign = (struct memo){m->receiver, jvm_take(&b->receivers, &a->receiver).id, true};
     p->method = b->method.found;
     p->receiver = m->receiver.data ? b->foreign.found : b->receiver;
-    p->name = jvm_string(&b->strings, m->name).id;
-    p->arguments = jvm_string(&b->strings, m->arguments).id;
+    p->name = jvm_take(&b->strings, &a->name).id;
+    p->arguments = jvm_take(&b->strings, &a->arguments).id;
     p->position_count = p->rule_count = 0;
     p->descriptor = 0;
     p->there = !b->memory.failed;
@@ -385,26 +394,65 @@ static void on_comment(struct build *b, struct sl_str json)
         on_class_comment(b, &comment);
 }
 
+static void on_record(struct build *b, const struct ahead *a)
+{
+    const struct sl_jvm_record *r = &a->record;
+    if (r->kind == SL_JVM_RECORD_ERROR)
+        return;
+    if (r->kind == SL_JVM_RECORD_COMMENT) {
+        on_comment(b, r->json);
+        return;
+    }
+    flush(b, r->kind == SL_JVM_RECORD_METHOD ? &r->member : NULL);
+    b->attached = TO_NOTHING;
+    if (r->kind == SL_JVM_RECORD_CLASS) {
+        on_class(b, r);
+        b->attached = TO_CLASS;
+    } else if (r->kind == SL_JVM_RECORD_METHOD && b->in_class) {
+        on_method(b, a);
+        b->attached = TO_METHOD;
+    }
+}
+
+static bool read_ahead(const struct build *b, struct sl_jvm_reader *reader, struct ahead *a)
+{
+    if (!sl_jvm_reader_next(reader, &a->record))
+        return false;
+    if (a->record.kind != SL_JVM_RECORD_METHOD)
+        return true;
+    const struct sl_jvm_member *m = &a->record.member;
+    if (m->receiver.data)
+        a->receiver = jvm_want(&b->receivers, m->receiver);
+    a->name = jvm_want(&b->strings, m->name);
+    a->arguments = jvm_want(&b->strings, m->arguments);
+    return true;
+}
+
+static void want_texts(const struct build *b, const struct ahead *a)
+{
+    if (a->record.kind != SL_JVM_RECORD_METHOD)
+        return;
+    if (a->record.member.receiver.data)
+        jvm_want_text(&b->receivers, &a->receiver);
+    jvm_want_text(&b->strings, &a->name);
+    jvm_want_text(&b->strings, &a->arguments);
+}
+
+/* Records are read some lines before they are worked on, so that memory has brought what they are looked up in. */
 static void read_mapping(struct build *b, struct sl_str mapping)
 {
+    enum { AHEAD = 4, TEXTS = 2 };
     struct sl_jvm_reader reader = sl_jvm_reader(mapping);
-    struct sl_jvm_record r;
-    while (!b->memory.failed && sl_jvm_reader_next(&reader, &r)) {
-        if (r.kind == SL_JVM_RECORD_ERROR)
-            continue;
-        if (r.kind == SL_JVM_RECORD_COMMENT) {
-            on_comment(b, r.json);
-            continue;
-        }
-        flush(b, r.kind == SL_JVM_RECORD_METHOD ? &r.member : NULL);
-        b->attached = TO_NOTHING;
-        if (r.kind == SL_JVM_RECORD_CLASS) {
-            on_class(b, &r);
-            b->attached = TO_CLASS;
-        } else if (r.kind == SL_JVM_RECORD_METHOD && b->in_class) {
-            on_method(b, &r.member);
-            b->attached = TO_METHOD;
-        }
+    struct ahead ring[AHEAD];
+    bool more = true;
+    for (uint64_t done = 0, read = 0; !b->memory.failed; done++) {
+        while (more && read < done + AHEAD && (more = read_ahead(b, &reader, &ring[read % AHEAD])))
+            read++;
+        if (done == read)
+            break;
+        if (done + TEXTS < read)
+            want_texts(b, &ring[(done + TEXTS) % AHEAD]);
+        on_record(b, &ring[done % AHEAD]);
     }
     if (!b->memory.failed)
         flush(b, NULL);
@@ -453,20 +501,38 @@ static void put_receivers(struct build *b, struct sl_table_writer *t)
     }
 }
 
+enum { LONGEST_FRONT = 16 }; /* three numbers, and one byte so that it is copied at once */
+
+/* What is in front of the name of a member; its length. */
+static size_t encode_front(const struct build *b, const struct link *link, uint8_t *out)
+{
+    uint8_t *end = out;
+    if (link->flags & JVM_RANGE) {
+        end = put_uleb(end, link->start);
+        end = put_uleb(end, link->length);
+    }
+    if (link->flags & JVM_FOREIGN)
+        end = put_uleb(end, get_receiver(b, link->receiver).file);
+    return (size_t)(end - out);
+}
+
 static void put_chain(struct build *b, uint32_t first, struct sl_buf *out)
 {
-    enum { LONGEST = 1 + 5 };
-    uint8_t head[LONGEST];
+    enum { FLAGS_AND_SIZE = 1 + 5 };
+    uint8_t front[LONGEST_FRONT];
     struct link link;
     for (uint32_t at = first; at != JVM_NO_ROW; at = link.next) {
         const uint8_t *member = b->members.data + at + sizeof link;
         memcpy(&link, b->members.data + at, sizeof link);
-        uint8_t *end = head;
+        if (!sl_buf_reserve(out, FLAGS_AND_SIZE + LONGEST_FRONT + (size_t)link.size))
+            return;
+        size_t size = encode_front(b, &link, front);
+        uint8_t *end = out->data + out->size;
         *end++ = (uint8_t)(link.flags | marks(b, &link, member));
-        if (link.flags & JVM_FOREIGN)
-            end = put_uleb(end, get_receiver(b, link.receiver).file);
-        sl_buf_add(out, head, (size_t)(end - head));
-        sl_buf_add(out, member, link.size);
+        end = put_uleb(end, (uint32_t)size + link.size);
+        memcpy(end, front, sizeof front);
+        memcpy(end + size, member, link.size);
+        out->size = (size_t)(end + size + link.size - out->data);
     }
 }
 
@@ -484,6 +550,8 @@ static void put_members(struct build *b, struct sl_table_writer *t)
         if (members.size && members.data[0] & JVM_IS_OUTLINE)
             method->traits |= JVM_OUTLINES;
         method->last = (uint32_t)(t->file.size - start);
+        sl_buf_uleb(&t->file, b->class_keys.keys[method->class].a);
+        sl_buf_uleb(&t->file, method->name);
         sl_buf_u8(&t->file, (uint8_t)method->traits);
         sl_buf_uleb(&t->file, members.size);
         sl_buf_str(&t->file, sl_buf_view(&members));
@@ -527,8 +595,9 @@ static void put_classes(struct build *b, struct sl_table_writer *t)
     for (uint32_t i = 0; i < b->class_keys.count; i++) {
         if (!(row = take_row(b, t, rows, JVM_CLASS_SIZE, b->classes[i].hash)))
             return;
-        put_u32(row, b->class_keys.keys[i].a);
-        put_u32(row + 4, get_receiver(b, b->classes[i].receiver).file);
+        put_u32(row, b->classes[i].hash);
+        put_u32(row + 4, b->class_keys.keys[i].a);
+        put_u32(row + 8, get_receiver(b, b->classes[i].receiver).file);
     }
     t->file.size += rows * JVM_CLASS_SIZE;
 }
@@ -540,9 +609,8 @@ static void put_methods(struct build *b, struct sl_table_writer *t)
     for (const struct method *m = b->methods; m < b->methods + b->method_count; m++) {
         if (!(row = take_row(b, t, rows, JVM_METHOD_SIZE, m->hash)))
             return;
-        put_u32(row, b->class_keys.keys[m->class].a);
-        put_u32(row + 4, m->name);
-        put_u32(row + 8, m->last);
+        put_u32(row, m->hash);
+        put_u32(row + 4, m->last);
     }
     t->file.size += rows * JVM_METHOD_SIZE;
 }

@@ -2,27 +2,28 @@
  * size, bytes; at 0 is the empty one. Each is there once.
  *
  *     RECEIVERS     classes of the source: receiver := uleb file, uleb size, name; named by its offset. 0 stands in front of them
- *     CLASSES       8 bytes a class of the running program: u32 name, u32 receiver that it was (0 = free)
- *     METHODS       12 bytes a name of methods of a class: u32 name of the class, u32 name, u32 members (0 = free)
+ *     CLASSES       12 bytes a class of the running program: u32 hash, u32 name, u32 receiver that it was (0 = free)
+ *     METHODS       8 bytes a name of methods of a class: u32 hash, u32 members (0 = free)
  *     MEMBERS       of one method behind the other, each method's in the order of the mapping. 0 stands in front of them
  *
- *     members := u8 traits, uleb size, { member }
- *     member := u8 flags, [ uleb receiver ], uleb name, uleb arguments, [ uleb start, uleb end - start ], [ uleb line ],
- *               [ uleb last line - line ], [ positions, rules, uleb descriptor (0 = none) ]
+ *     members := uleb name of the class, uleb name, u8 traits, uleb size, { member }
+ *     member := u8 flags, uleb size of the rest, [ uleb start, uleb end - start ], [ uleb receiver ], uleb name,
+ *               uleb arguments, [ uleb line ], [ uleb last line - line ], [ positions, rules, uleb descriptor (0 = none) ]
  *     positions := uleb count, { uleb position, uleb line }
  *     rules     := uleb count, { uleb descriptor of what is thrown, uleb frames to remove }
  *     file      := enum jvm_file, or JVM_FILE_NAMED + its name
  *
  * CLASSES and METHODS are hash tables: a row is at floor(hash * rows / 2^32), or the first free one behind it; after the last
- * row comes the first. What one look-up reads lies together, as most of its time is spent waiting for memory. */
+ * row comes the first. The hash of a method is that of its class's name and its own. What one look-up reads lies together, and
+ * what it reads next can be fetched before it is needed, as most of its time is spent waiting for memory. */
 #pragma once
 
 #include "jvm/mapper.h"
 
 enum {
     JVM_HEADER_SIZE = 32,
-    JVM_CLASS_SIZE = 8,
-    JVM_METHOD_SIZE = 12,
+    JVM_CLASS_SIZE = 12,
+    JVM_METHOD_SIZE = 8,
 };
 
 enum jvm_section {

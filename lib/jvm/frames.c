@@ -121,22 +121,43 @@ static uint32_t line_within(const struct jvm_member *m, uint32_t line)
     return within < UINT32_MAX ? (uint32_t)within : UINT32_MAX;
 }
 
+/* Members at the line; where their classes are is on its way from memory. */
+struct found {
+    struct jvm_member members[8];
+    size_t count;
+};
+
+static void add_found(struct search *s, struct found *found)
+{
+    for (size_t i = 0; i < found->count; i++) {
+        const struct jvm_member *m = &found->members[i];
+        if (is_base(m))
+            add_whole(s, m);
+        else
+            add_mapped(s, m, true, line_within(m, s->query.line));
+    }
+    found->count = 0;
+}
+
 static void by_line(struct search *s)
 {
     struct jvm_members all = s->members;
     struct jvm_member m;
-    size_t before = s->out->count;
+    struct found found = {.count = 0};
     bool ranges = all.traits & JVM_RANGES, any = false;
+    all.line = s->query.line;
     while (jvm_next_member(&all, &m)) {
-        if (is_base(&m) && !ranges) {
-            add_whole(s, &m);
-            any = true;
-        } else if (!is_base(&m) && range_holds(&m, s->query.line)) {
-            add_mapped(s, &m, true, line_within(&m, s->query.line));
-            any = true;
-        }
+        if (is_base(&m) && ranges)
+            continue;
+        if (m.flags & JVM_FOREIGN)
+            jvm_fetch(s->mapper, JVM_RECEIVERS, m.receiver);
+        found.members[found.count++] = m;
+        any = true;
+        if (found.count == sizeof found.members / sizeof *found.members)
+            add_found(s, &found);
     }
-    if (!any && s->out->count == before)
+    add_found(s, &found);
+    if (!any)
         add_class_only(s);
 }
 

@@ -36,51 +36,65 @@ struct jvm_receiver jvm_receiver(const struct sl_jvm_mapper *m, uint32_t id)
 struct rows {
     struct sl_bytes bytes;
     size_t size;
+    uint32_t hash;
     uint64_t count, at, left;
 };
 
 static struct rows rows_of(const struct sl_jvm_mapper *m, enum jvm_section section, size_t size, uint32_t hash)
 {
-    struct rows rows = {.bytes = m->table.sections[section], .size = size};
+    struct rows rows = {.bytes = m->table.sections[section], .size = size, .hash = hash};
     rows.count = rows.left = rows.bytes.size / size;
     rows.at = jvm_row_of(hash, rows.count);
     return rows;
 }
 
-/* The next row of the same hash or one near it; NULL when there is no more. */
-static inline const uint8_t *next_row(struct rows *rows)
+static struct rows class_rows(const struct sl_jvm_mapper *m, const struct jvm_names *names)
 {
-    if (!rows->left)
-        return NULL;
-    const uint8_t *row = rows->bytes.data + rows->at * rows->size;
-    rows->at = rows->at + 1 < rows->count ? rows->at + 1 : 0;
-    rows->left--;
-    return sl_table_u32(row + rows->size - 4) ? row : NULL;
+    return rows_of(m, JVM_CLASSES, JVM_CLASS_SIZE, names->class_hash);
 }
 
-static void fetch(const struct rows *rows)
+static struct rows method_rows(const struct sl_jvm_mapper *m, const struct jvm_names *names)
 {
-    if (rows->count)
-        __builtin_prefetch(rows->bytes.data + rows->at * rows->size);
+    return rows_of(m, JVM_METHODS, JVM_METHOD_SIZE, names->method_hash);
+}
+
+/* The next row of the hash; NULL when there is no more. */
+static inline const uint8_t *next_row(struct rows *rows)
+{
+    while (rows->left) {
+        const uint8_t *row = rows->bytes.data + rows->at * rows->size;
+        rows->at = rows->at + 1 < rows->count ? rows->at + 1 : 0;
+        rows->left--;
+        if (!sl_table_u32(row + rows->size - 4))
+            return NULL;
+        if (sl_table_u32(row) == rows->hash)
+            return row;
+    }
+    return NULL;
 }
 
 struct jvm_names jvm_names(const struct sl_jvm_mapper *m, struct sl_str class, struct sl_str method)
 {
     struct jvm_names names = {class, method, jvm_hash(class), 0};
-    struct rows classes = rows_of(m, JVM_CLASSES, JVM_CLASS_SIZE, names.class_hash);
-    fetch(&classes);
     names.method_hash = jvm_hash_in(names.class_hash, jvm_hash(method));
-    struct rows methods = rows_of(m, JVM_METHODS, JVM_METHOD_SIZE, names.method_hash);
-    fetch(&methods);
+    struct rows classes = class_rows(m, &names), methods = method_rows(m, &names);
+    jvm_fetch(m, JVM_METHODS, methods.at * JVM_METHOD_SIZE);
+    const uint8_t *row = next_row(&classes);
+    if (!row)
+        return names;
+    jvm_fetch(m, JVM_STRINGS, sl_table_u32(row + 4));
+    jvm_fetch(m, JVM_RECEIVERS, sl_table_u32(row + 8));
+    if ((row = next_row(&methods)))
+        jvm_fetch(m, JVM_MEMBERS, sl_table_u32(row + 4));
     return names;
 }
 
 bool jvm_find_class(const struct sl_jvm_mapper *m, const struct jvm_names *names, uint32_t *class, uint32_t *receiver)
 {
-    struct rows rows = rows_of(m, JVM_CLASSES, JVM_CLASS_SIZE, names->class_hash);
+    struct rows rows = class_rows(m, names);
     for (const uint8_t *row; (row = next_row(&rows));) {
-        *class = sl_table_u32(row);
-        *receiver = sl_table_u32(row + 4);
+        *class = sl_table_u32(row + 4);
+        *receiver = sl_table_u32(row + 8);
         if (sl_str_equal(jvm_text(m, *class), names->class))
             return true;
     }
@@ -90,11 +104,12 @@ bool jvm_find_class(const struct sl_jvm_mapper *m, const struct jvm_names *names
 bool jvm_find_method(const struct sl_jvm_mapper *m, const struct jvm_names *names, uint32_t class,
                      struct jvm_members *members)
 {
-    struct rows rows = rows_of(m, JVM_METHODS, JVM_METHOD_SIZE, names->method_hash);
+    struct rows rows = method_rows(m, names);
     for (const uint8_t *row; (row = next_row(&rows));) {
-        if (sl_table_u32(row) != class || !sl_str_equal(jvm_text(m, sl_table_u32(row + 4)), names->method))
+        struct sl_reader r = sl_reader(sl_bytes_from(m->table.sections[JVM_MEMBERS], sl_table_u32(row + 4)), false);
+        uint64_t of = sl_read_uleb(&r), name = sl_read_uleb(&r);
+        if (of != class || !sl_str_equal(jvm_text(m, (uint32_t)name), names->method))
             continue;
-        struct sl_reader r = sl_reader(sl_bytes_from(m->table.sections[JVM_MEMBERS], sl_table_u32(row + 8)), false);
         *members = (struct jvm_members){.mapper = m, .traits = sl_read_u8(&r)};
         members->bytes = sl_reader(sl_read_bytes(&r, sl_read_uleb(&r)), false);
         return true;
@@ -139,53 +154,63 @@ static uint32_t read_descriptor(struct sl_reader *r)
 }
 
 /* What a damaged file adds up to is cut to 32 bits: wrong, but within bounds. */
-static void mapper_read_lines(struct sl_reader *r, struct jvm_member *member)
+static inline void read_range(struct sl_reader *r, struct jvm_member *member)
 {
-    member->start = member->end = member->line = member->last_line = 0;
+    member->start = member->end = 0;
     if (member->flags & JVM_RANGE) {
         member->start = read_number(r);
         member->end = member->start + read_number(r);
     }
+}
+
+static inline void read_rest(struct sl_reader *r, struct jvm_member *member)
+{
+    member->receiver = member->flags & JVM_FOREIGN ? read_number(r) : 0;
+    member->name = read_number(r);
+    member->arguments = read_number(r);
+    member->line = member->last_line = 0;
     if (member->flags & JVM_LINE)
         member->last_line = member->line = read_number(r);
     if (member->flags & JVM_LAST_LINE)
         member->last_line += read_number(r);
+    member->extras = *r;
 }
 
-static bool mapper_read_member(struct jvm_members *members, struct jvm_member *member, uint32_t *descriptor)
+/* The next one that may be at the line which is asked for; of others only what they begin with is read. */
+static inline bool mapper_read_member(struct jvm_members *members, struct jvm_member *member)
 {
-    struct sl_reader *r = &members->bytes;
-    member->flags = sl_read_u8(r);
-    member->receiver = member->flags & JVM_FOREIGN ? read_number(r) : 0;
-    member->name = read_number(r);
-    member->arguments = read_number(r);
-    mapper_read_lines(r, member);
-    member->extras = *r;
-    *descriptor = member->flags & JVM_EXTRAS ? read_descriptor(r) : 0;
-    return !r->failed;
+    struct sl_reader *all = &members->bytes;
+    while (sl_reader_left(all)) {
+        member->flags = sl_read_u8(all);
+        struct sl_reader r = sl_reader(sl_read_bytes(all, read_number(all)), false);
+        read_range(&r, member);
+        if (members->line && member->end && (members->line < member->start || members->line > member->end))
+            continue;
+        read_rest(&r, member);
+        return !r.failed;
+    }
+    return false;
 }
 
 /* Whether the query may mean this member. */
-static bool is_meant(const struct jvm_members *members, const struct jvm_member *member, uint32_t descriptor)
+static bool is_meant(const struct jvm_members *members, const struct jvm_member *member)
 {
     const struct sl_jvm_query *q = members->query;
     if (!q || q->by != SL_JVM_BY_PARAMETERS)
         return true;
-    if (members->by_descriptor)
-        return descriptor && sl_str_equal(jvm_text(members->mapper, descriptor), q->descriptor);
-    return member->flags & JVM_BY_PARAMETERS &&
-           sl_str_equal(jvm_text(members->mapper, member->arguments), q->parameters);
+    if (!members->by_descriptor)
+        return member->flags & JVM_BY_PARAMETERS &&
+               sl_str_equal(jvm_text(members->mapper, member->arguments), q->parameters);
+    struct sl_reader extras = member->extras;
+    uint32_t descriptor = member->flags & JVM_EXTRAS ? read_descriptor(&extras) : 0;
+    return descriptor && sl_str_equal(jvm_text(members->mapper, descriptor), q->descriptor);
 }
 
 bool jvm_next_member(struct jvm_members *members, struct jvm_member *member)
 {
-    uint32_t descriptor;
-    while (sl_reader_left(&members->bytes)) {
-        if (!mapper_read_member(members, member, &descriptor))
-            return false;
-        if (is_meant(members, member, descriptor))
+    while (mapper_read_member(members, member))
+        if (is_meant(members, member))
             return true;
-    }
     return false;
 }
 

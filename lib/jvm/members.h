@@ -16,11 +16,13 @@ struct jvm_member {
     struct sl_reader extras;
 };
 
-/* Of one method, in the order of the mapping; with `query` by parameters only those that it may mean. */
+/* Of one method, in the order of the mapping; with `query` by parameters only those that it may mean, with `line` only those
+ * without a range of lines or with one that holds it. */
 struct jvm_members {
     const struct sl_jvm_mapper *mapper;
     struct sl_reader bytes;
     uint8_t traits;
+    uint32_t line;                    /* 0 = any */
     const struct sl_jvm_query *query; /* NULL = all */
     bool by_descriptor;               /* the query's descriptor tells them, not its parameters */
 };
@@ -31,12 +33,20 @@ struct sl_str jvm_text(const struct sl_jvm_mapper *mapper, uint32_t id);
 /* Empty when the id is bad. */
 struct jvm_receiver jvm_receiver(const struct sl_jvm_mapper *mapper, uint32_t id);
 
+/* Has the memory brought that is at this offset of the section. */
+static inline void jvm_fetch(const struct sl_jvm_mapper *mapper, enum jvm_section section, uint64_t offset)
+{
+    struct sl_bytes bytes = sl_bytes_from(mapper->table.sections[section], offset);
+    if (bytes.size)
+        __builtin_prefetch(bytes.data);
+}
+
 struct jvm_names { /* of the running program */
     struct sl_str class, method;
     uint32_t class_hash, method_hash;
 };
 
-/* To be looked up; the tables are fetched. */
+/* To be looked up; what there is of them is being fetched. */
 struct jvm_names jvm_names(const struct sl_jvm_mapper *mapper, struct sl_str class, struct sl_str method);
 
 /* What the class was, and the number of its name. */

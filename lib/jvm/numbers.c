@@ -71,9 +71,24 @@ static struct jvm_text add_text(struct jvm_strings *s, struct sl_str text, uint3
     return added;
 }
 
-struct jvm_text jvm_string(struct jvm_strings *s, struct sl_str text)
+struct jvm_wanted jvm_want(const struct jvm_strings *s, struct sl_str text)
 {
     uint32_t hash = jvm_hash(text);
+    if (s->slots.count)
+        __builtin_prefetch(&s->slots.slots[hash & (s->slots.count - 1)]);
+    return (struct jvm_wanted){text, hash};
+}
+
+void jvm_want_text(const struct jvm_strings *s, const struct jvm_wanted *wanted)
+{
+    const struct jvm_slot *slot = s->slots.count ? &s->slots.slots[wanted->hash & (s->slots.count - 1)] : NULL;
+    if (slot && slot->number)
+        __builtin_prefetch(s->bytes.data + slot->number - 1);
+}
+
+struct jvm_text jvm_take(struct jvm_strings *s, const struct jvm_wanted *wanted)
+{
+    uint32_t hash = wanted->hash;
     size_t mask = s->slots.count - 1;
     for (size_t i = hash & mask; s->slots.count && s->slots.slots[i].number; i = (i + 1) & mask) {
         struct jvm_slot slot = s->slots.slots[i];
@@ -81,10 +96,15 @@ struct jvm_text jvm_string(struct jvm_strings *s, struct sl_str text)
             numbers_fail(s->memory);
             return (struct jvm_text){0, 0};
         }
-        if (slot.hash == hash && has_text(s, slot.number - 1, text))
+        if (slot.hash == hash && has_text(s, slot.number - 1, wanted->text))
             return (struct jvm_text){slot.number - 1, hash};
     }
-    return add_text(s, text, hash);
+    return add_text(s, wanted->text, hash);
+}
+
+struct jvm_text jvm_string(struct jvm_strings *s, struct sl_str text)
+{
+    return jvm_take(s, &(struct jvm_wanted){text, jvm_hash(text)});
 }
 
 /* ---- keys ---- */

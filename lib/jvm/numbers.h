@@ -36,6 +36,15 @@ struct jvm_text {
 /* Zeros when it failed; strings->memory->failed then. The room of a new one is zeros. */
 struct jvm_text jvm_string(struct jvm_strings *strings, struct sl_str text);
 
+/* The same in three steps, with other work between them, as each waits for memory that the one before has sent for. */
+struct jvm_wanted {
+    struct sl_str text;
+    uint32_t hash;
+};
+struct jvm_wanted jvm_want(const struct jvm_strings *strings, struct sl_str text);
+void jvm_want_text(const struct jvm_strings *strings, const struct jvm_wanted *wanted);
+struct jvm_text jvm_take(struct jvm_strings *strings, const struct jvm_wanted *wanted);
+
 /* ---- keys ---- */
 
 struct jvm_key {

@@ -52,7 +52,7 @@ static enum sl_code proguard_load(struct sl_bytes bytes, void **loaded, uint64_t
 const struct cache_kind kind_proguard = {
     .name = "proguard",
     .section = CACHE_DOWNLOADED,
-    .version = 1001,
+    .version = 1002,
     .random_access = true,
     .compute = proguard_compute,
     .place = object_request_place,
