@@ -241,7 +241,7 @@ enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece)
     if (body->failed_status)
         return fail_now(r);
     if (body->coding != CODING_IDENTITY && !body->decoder && x->has_body) {
-        body->decoder = decoder_new(body->coding);
+        body->decoder = decoder_new(body->coding, ZSTD_WINDOW_HTTP);
         if (!body->decoder)
             return body_refuse(r, 503, BODY_NO_MEMORY);
     }

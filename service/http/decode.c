@@ -1,11 +1,11 @@
-/* Content codings of requests (RFC 9110, 8.4): gzip (RFC 1952), deflate in its zlib form (RFC 1950), zstd (RFC 8878). */
+/* Content codings (RFC 9110, 8.4) over zlib and libzstd. */
+#include "http/decode.h"
+
 #include <stdlib.h>
 #include <zlib.h>
 #include <zstd.h>
 
-#include "http/impl.h"
-
-enum { OUT_STEP = 64 * 1024, ZSTD_WINDOW_LOG = 23 /* what HTTP may use: RFC 9659 */ };
+enum { OUT_STEP = 64 * 1024 };
 
 struct decoder {
     enum content_coding coding;
@@ -30,7 +30,7 @@ enum content_coding coding_parse(struct sl_str value)
     return CODING_UNKNOWN;
 }
 
-struct decoder *decoder_new(enum content_coding coding)
+struct decoder *decoder_new(enum content_coding coding, int zstd_window_log)
 {
     struct decoder *decoder = calloc(1, sizeof *decoder);
     if (!decoder)
@@ -40,7 +40,7 @@ struct decoder *decoder_new(enum content_coding coding)
     if (coding == CODING_ZSTD) {
         decoder->zstd = ZSTD_createDStream();
         ready =
-            decoder->zstd && !ZSTD_isError(ZSTD_DCtx_setParameter(decoder->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG));
+            decoder->zstd && !ZSTD_isError(ZSTD_DCtx_setParameter(decoder->zstd, ZSTD_d_windowLogMax, zstd_window_log));
     } else {
         ready = inflateInit2(&decoder->zlib, coding == CODING_GZIP ? 15 + 16 : 15) == Z_OK;
     }

@@ -18,6 +18,7 @@
 #include "core/metrics.h"
 #include "core/network.h"
 #include "core/turn.h"
+#include "http/decode.h"
 #include "http/http.h"
 #include "http/tls.h"
 
@@ -71,16 +72,6 @@ struct head_scan {
  * feeds are HEAD_BAD. */
 enum head_result head_scan(struct head_scan *scan, struct sl_bytes data, const struct http_options *limits,
                            size_t *size);
-
-/* ---- decode.c ---- */
-struct decoder;
-enum content_coding { CODING_IDENTITY, CODING_GZIP, CODING_DEFLATE, CODING_ZSTD, CODING_UNKNOWN };
-enum content_coding coding_parse(struct sl_str value);
-struct decoder *decoder_new(enum content_coding coding); /* NULL when out of memory */
-void decoder_free(struct decoder *decoder);
-/* Decodes from `*in` (advanced) to `out`, until the input is used up or `out` holds `limit` bytes. */
-enum sl_code decoder_run(struct decoder *decoder, struct sl_bytes *in, struct sl_buf *out, size_t limit);
-bool decoder_ended(const struct decoder *decoder); /* at the end of a complete stream */
 
 /* ---- requests ---- */
 struct body {

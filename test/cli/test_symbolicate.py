@@ -1,5 +1,5 @@
 """`symloom symbolicate`: stack traces of obfuscated JVM programs."""
-import json, os, subprocess, time
+import gzip, json, os, subprocess, time
 import harness
 from harness import contains, equal, linked, ok, symloom
 
@@ -105,3 +105,24 @@ def test_inspecting_a_mapping(work, files):
     equal(symloom("inspect", "-t", "elf", mapping).status, 3)
     equal(ok("inspect", "--id", "0099d4ac-7da8-5ef9-bad6-43c26f052e98", mapping), text)
     equal(symloom("inspect", "--id", "0099d4ac-7da8-5ef9-bad6-43c26f052e99", mapping).status, 3)
+
+
+def test_packed_logs(work, files):
+    mapping, log = written(work, "mapping.txt", MAPPING), TRACE * 3000
+    for packed in (gzip.compress(log.encode()), gzip.compress(TRACE.encode()) * 3000,
+                   subprocess.run(["zstd", "-q", "-c"], input=log.encode(), stdout=subprocess.PIPE, check=True).stdout):
+        path = os.path.join(work, "packed")
+        with open(path, "wb") as f:
+            f.write(packed)
+        for arguments in ([path], ["-"]):
+            with open(path, "rb") as f:
+                done = subprocess.run([harness.SYMLOOM, "symbolicate", "--mapping", mapping, *arguments], stdin=f,
+                                      stdout=subprocess.PIPE, text=True, check=True)
+            assert done.stdout == PLAIN * 3000
+        with open(path, "wb") as f:
+            f.write(packed[:-30])
+        refused = symloom("symbolicate", "--mapping", mapping, path)
+        equal(refused.status, 1)
+        contains(refused.err, "ends too early")
+    for text in ("\x1f\n", "(\n", "(\xb5x\n", ""):
+        equal(ok("symbolicate", "--mapping", mapping, input=text), text)

@@ -1,6 +1,6 @@
 /* `symloom symbolicate`: what its files share.
  *
- *     trace.c                                   stack traces of a JVM, line by line
+ *     log_input.c ──▶ trace.c                   stack traces of a JVM, line by line
  *     scripts.c                                 stacks of JavaScript
  *     crash.c ──▶ answer.c ──▶ print.c          minidumps and Apple's reports: the service's answer, or that for people */
 #pragma once
@@ -9,6 +9,23 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "cli/symbolicate/answer.h"
+#include "http/decode.h"
+
+/* ---- log_input.c ---- */
+
+/* What is read piece by piece, packed (gzip, zstd) or not. Zeros and a file descriptor are one at its beginning. */
+struct log_input {
+    int fd;
+    bool begun, ended;
+    struct decoder *decoder; /* NULL: it is not packed */
+    uint8_t *block;          /* what was read last; `left` is of it */
+    struct sl_bytes left;
+    struct sl_buf unpacked;
+};
+
+/* Up to `room` bytes, which may be fewer; 0 at the end, with `*problem` when that came too early. What has come is not held back. */
+size_t log_input_read(struct log_input *input, void *data, size_t room, const char **problem);
+void log_input_end(struct log_input *input);
 
 /* ---- trace.c ---- */
 

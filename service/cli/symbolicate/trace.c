@@ -80,17 +80,15 @@ static bool input_waits_at(int fd)
 
 static int trace_file(struct tracing *t, int fd, const char *path)
 {
+    struct log_input input = {.fd = fd};
     char *block = malloc(BLOCK);
     size_t filled = 0;
     bool ok = block != NULL, end = false;
-    int read_errno = 0;
+    const char *problem = NULL;
     while (ok && !end && !t->failed) {
-        ssize_t n = read(fd, block + filled, BLOCK - filled);
-        if (n < 0 && errno == EINTR)
-            continue;
-        read_errno = n < 0 ? errno : 0;
-        end = n <= 0;
-        filled += n > 0 ? (size_t)n : 0;
+        size_t n = log_input_read(&input, block + filled, BLOCK - filled, &problem);
+        end = n == 0;
+        filled += n;
         size_t taken = take_lines(t, (struct sl_str){block, filled}, end, &ok);
         memmove(block, block + taken, filled - taken);
         filled -= taken;
@@ -99,9 +97,10 @@ static int trace_file(struct tracing *t, int fd, const char *path)
             t->failed |= !output_flush();
     }
     free(block);
+    log_input_end(&input);
     if (!ok)
         return report(1, "out of memory", NULL);
-    return read_errno ? report(1, path, strerror(read_errno)) : 0;
+    return problem ? report(1, path, problem) : 0;
 }
 
 static int trace_with(struct tracing *t, const struct sl_jvm_mappers *mappers, const char *path)
