@@ -35,6 +35,27 @@ struct sl_str sl_js_strip_hostname(struct sl_str path)
     return slash < path.size ? from(path, slash) : path;
 }
 
+struct sl_str sl_js_stem(struct sl_str path)
+{
+    static const struct sl_str suffixes[] = {SL_STR(".min"), SL_STR(".js"),  SL_STR(".map"),
+                                             SL_STR(".cjs"), SL_STR(".mjs"), SL_STR(".ts"),
+                                             SL_STR(".d"),   SL_STR(".jsx"), SL_STR(".tsx")};
+    struct sl_str stem = sl_js_strip_hostname(path);
+    const char *slash = stem.size ? memrchr(stem.data, '/', stem.size) : NULL;
+    if (!slash)
+        return stem;
+    size_t folder = (size_t)(slash + 1 - stem.data);
+    struct sl_str name = from(stem, folder);
+    name = up_to(name, offset_of(name, '?'));
+    name = up_to(name, offset_of(name, '#'));
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        if (sl_str_ends(name, suffixes[i])) {
+            name.size -= suffixes[i].size;
+            i = (size_t)-1; /* from the first again */
+        }
+    return (struct sl_str){stem.data, folder + name.size};
+}
+
 /* ---- modules ---- */
 
 static bool is_hex(struct sl_str text)

@@ -7,6 +7,10 @@
  * is none), or all. */
 struct sl_str sl_js_strip_hostname(struct sl_str path);
 
+/* What scripts, maps and sources of one path have in common: the path without host, query, fragment and the suffixes of such
+ * files. A view of `path`. */
+struct sl_str sl_js_stem(struct sl_str path);
+
 /* The module of a file: its path without host, query, extension, hashes, and the folders in front that all builds have. A view of
  * `path`, which may be empty. */
 struct sl_str sl_js_module(struct sl_str path);

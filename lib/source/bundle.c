@@ -194,6 +194,10 @@ static void read_attribute(struct sl_bundle *b, struct sl_json *j, struct sl_str
         a->arch = text;
     else if (sl_str_equal(key, SL_STR("object_name")))
         a->object_name = text;
+    else if (sl_str_equal(key, SL_STR("release")))
+        a->release = text;
+    else if (sl_str_equal(key, SL_STR("dist")))
+        a->dist = text;
 }
 
 static enum sl_code parse_manifest(struct sl_bundle *b, struct sl_str text, struct sl_error *error)

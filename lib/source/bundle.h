@@ -43,6 +43,7 @@ struct sl_bundle_file {
 struct sl_bundle_attributes {
     struct sl_debug_id debug_id;              /* nil when absent or not to be parsed */
     struct sl_str code_id, arch, object_name; /* as written; may be empty */
+    struct sl_str release, dist;              /* of scripts; likewise */
 };
 
 struct sl_bundle;

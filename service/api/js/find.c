@@ -69,26 +69,6 @@ static size_t candidates_of(struct sl_str url, struct sl_arena *arena, struct sl
     return count;
 }
 
-/* What scripts, maps and sources of one path have in common. */
-static struct sl_str stem_of(struct sl_str path)
-{
-    static const struct sl_str suffixes[] = {SL_STR(".min"), SL_STR(".js"),  SL_STR(".map"),
-                                             SL_STR(".cjs"), SL_STR(".mjs"), SL_STR(".ts"),
-                                             SL_STR(".d"),   SL_STR(".jsx"), SL_STR(".tsx")};
-    struct sl_str stem = sl_js_strip_hostname(path);
-    const char *slash = stem.size ? memrchr(stem.data, '/', stem.size) : NULL;
-    if (!slash)
-        return stem;
-    size_t folder = (size_t)(slash + 1 - stem.data);
-    struct sl_str name = js_until(js_until((struct sl_str){slash + 1, stem.size - folder}, '?'), '#');
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
-        if (sl_str_ends(name, suffixes[i])) {
-            name.size -= suffixes[i].size;
-            i = (size_t)-1; /* from the first again */
-        }
-    return (struct sl_str){stem.data, folder + name.size};
-}
-
 /* ---- one place ---- */
 
 /* Gets the file from where it is said to be. */
@@ -234,19 +214,33 @@ static bool add_artifact(struct js_request *r, const struct artifact *artifact, 
     return slot || finder_stop(r, SL_BUSY);
 }
 
+/* `*news`: one of them was not known before. */
+static bool add_artifacts(struct js_request *r, const struct artifact *items, size_t count, bool *news)
+{
+    size_t bundles = 0;
+    for (size_t i = 0; i < count; i++) {
+        bundles += items[i].is_bundle;
+        if (!add_artifact(r, &items[i], news))
+            return false;
+    }
+    metric_observe(METRIC_JS_ITEMS, (double)bundles, "queried_bundles", NULL, NULL);
+    metric_observe(METRIC_JS_ITEMS, (double)(count - bundles), "queried_artifacts", NULL, NULL);
+    return true;
+}
+
 /* Whether Sentry knows of something that the request did not. */
 static bool ask_sentry(struct js_request *r, const struct js_file *file)
 {
     struct artifact_query query = {.release = r->release, .dist = r->dist};
     struct sl_str stem = {NULL, 0};
-    struct artifact *items;
+    struct artifact *items = NULL;
     struct sl_error error = {.code = SL_OK};
-    size_t count, bundles = 0;
+    size_t count = 0;
     bool news = false;
-    if (!r->source.id.data)
+    if (!r->source.id.data || (r->local && !r->local->own_sources))
         return false;
     if (file->key.path.data) {
-        stem = stem_of(file->key.path);
+        stem = sl_js_stem(file->key.path);
         query.stems = &stem;
         query.stem_count = 1;
     }
@@ -256,15 +250,28 @@ static bool ask_sentry(struct js_request *r, const struct js_file *file)
     if (code != SL_OK && !stops(r, code))
         log_warn("js", "the look-up of artifacts failed", LOG_SLSTR("source", r->source.id),
                  LOG_STR("reason", error.message));
-    for (size_t i = 0; code == SL_OK && i < count; i++) {
-        bundles += items[i].is_bundle;
-        if (!add_artifact(r, &items[i], &news))
-            return false;
-    }
     metric_observe(METRIC_JS_ITEMS, 1, "api_requests", NULL, NULL);
-    metric_observe(METRIC_JS_ITEMS, (double)bundles, "queried_bundles", NULL, NULL);
-    metric_observe(METRIC_JS_ITEMS, (double)(count - bundles), "queried_artifacts", NULL, NULL);
-    return news && r->finder.stopped == SL_OK;
+    return add_artifacts(r, items, code == SL_OK ? count : 0, &news) && news && r->finder.stopped == SL_OK;
+}
+
+/* Whether a command has something at hand that the request did not know of. */
+static bool ask_locally(struct js_request *r, const struct js_file *file)
+{
+    struct local_file_query query = {.path = file->key.path,
+                                     .is_map = file->key.type == JS_SOURCE_MAP,
+                                     .id = file->key.has_id ? &file->key.id : NULL,
+                                     .release = r->release,
+                                     .dist = r->dist};
+    struct artifact *items;
+    size_t count;
+    bool news = false;
+    if (!r->local || !r->local->look_up)
+        return false;
+    if (query.path.data)
+        query.stem = sl_js_stem(query.path);
+    if (!r->local->look_up(r->local->look_up_arg, &query, r->arena, &items, &count))
+        return finder_stop(r, SL_BUSY);
+    return add_artifacts(r, items, count, &news) && news && r->finder.stopped == SL_OK;
 }
 
 /* ---- a file ---- */
@@ -278,6 +285,7 @@ static void look(struct js_request *r, struct js_file *file)
         return;
     }
     bool here = among_own(r, file) || known_here(r, file, urls, count) ||
+                (ask_locally(r, file) && known_here(r, file, urls, count)) ||
                 (ask_sentry(r, file) && known_here(r, file, urls, count));
     if (r->finder.stopped != SL_OK)
         return;

@@ -5,6 +5,7 @@
 
 #include "api/jobs/jobs.h"
 #include "api/lines.h"
+#include "api/local_families.h"
 #include "api/own_files.h"
 #include "api/schema.h"
 #include "api/scraping.h"
@@ -140,6 +141,7 @@ struct js_request {
     struct js_want *wants;
     size_t error_count, error_capacity, want_count, want_capacity;
     bool out_of_memory;
+    const struct local_request *local; /* of a command; NULL: the request came over HTTP */
 };
 
 /* ---- read.c ---- */

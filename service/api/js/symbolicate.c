@@ -150,4 +150,22 @@ static const struct http_route routes[] = {
     {.method = NULL},
 };
 
+/* ---- without a server ---- */
+
+static void *js_read_local(const struct local_request *local, struct job *job, struct schema_failure *failure)
+{
+    struct js_request *r = js_request_new(job, SL_STR("global"));
+    *failure = schema_no_memory;
+    if (!r || !js_read(r, local->body, failure))
+        return NULL;
+    r->local = local;
+    if (local->no_scraping)
+        r->allow_scraping = BOOL_FALSE;
+    if (local->no_source_context)
+        r->apply_source_context = BOOL_FALSE;
+    return r;
+}
+
+const struct local_family local_family_js = {"symbolicate_js", js_read_local, js_run};
+
 const struct http_family family_js = {.routes = routes, .group = "symbolicate"};

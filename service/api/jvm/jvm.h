@@ -6,6 +6,7 @@
 
 #include "api/jobs/jobs.h"
 #include "api/lines.h"
+#include "api/local_families.h"
 #include "api/own_files.h"
 #include "api/schema.h"
 #include "config/config.h"
@@ -56,6 +57,7 @@ struct jvm_request {
     struct own_files files;
     struct jvm_own own[OWN_FILES_MAX]; /* of `files` */
     struct sl_jvm_mappers mappers;     /* those that came along, and those that were found */
+    const struct local_request *local; /* of a command; NULL: the request came over HTTP */
     bool out_of_memory, limited;
 };
 

@@ -6,6 +6,45 @@
 
 /* ---- the job ---- */
 
+static bool is_mapping_of(const struct jvm_question *module, const struct local_mapping *mapping)
+{
+    return !module->is_bundle && sl_debug_id_equal(&module->id, &mapping->id);
+}
+
+/* The mappings of a command: each for the modules of its id, else for one that nobody has a mapping for. */
+static void use_local_mappings(struct jvm_request *r)
+{
+    for (size_t i = 0; i < r->local->mapping_count; i++) {
+        const struct local_mapping *mapping = &r->local->mappings[i];
+        struct jvm_question *other = NULL;
+        bool used = false;
+        for (size_t m = 0; m < r->module_count; m++) {
+            struct jvm_question *module = &r->modules[m];
+            bool is_own = is_mapping_of(module, mapping);
+            used |= is_own;
+            if (is_own) {
+                module->mapper = mapping->mapper;
+                module->code = SL_OK;
+            } else if (!other && !module->is_bundle && !module->mapper) {
+                other = module;
+            }
+        }
+        if (!used && other && !mapping->only_by_id) {
+            other->mapper = mapping->mapper;
+            other->code = SL_OK;
+        }
+    }
+}
+
+/* Those of a command that belong to no module count without one, when the request names none. */
+static size_t count_modules(const struct jvm_request *r)
+{
+    size_t mappings = 0;
+    for (size_t i = 0; i < r->module_count; i++)
+        mappings += !r->modules[i].is_bundle;
+    return r->module_count + (r->local && !mappings ? r->local->mapping_count : 0);
+}
+
 /* Mappings, and bundles when somebody wants their sources. */
 static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
 {
@@ -24,6 +63,8 @@ static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
     for (size_t i = 0; i < count; i++)
         if (r->modules[i].code == SL_BUSY)
             return sl_fail(error, SL_BUSY, "out of memory");
+    if (r->local)
+        use_local_mappings(r);
     return SL_OK;
 }
 
@@ -60,7 +101,8 @@ static uint64_t own_bytes(const struct jvm_request *r)
 static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
 {
     const struct sl_jvm_mapper **items =
-        SL_ARENA_ARRAY(r->arena, const struct sl_jvm_mapper *, r->module_count + r->files.count + 1);
+        SL_ARENA_ARRAY(r->arena, const struct sl_jvm_mapper *, count_modules(r) + r->files.count + 1);
+    size_t local = count_modules(r) - r->module_count;
     if (!items)
         return sl_fail(error, SL_BUSY, "out of memory");
     r->mappers = (struct sl_jvm_mappers){.items = items, .chain = r->config->jvm_chain_mappings};
@@ -75,6 +117,9 @@ static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
         else if (served && !module->is_bundle && module->code == SL_NOT_FOUND)
             module->code = SL_OK;
     }
+    for (size_t i = 0; i < local; i++)
+        if (!r->local->mappings[i].only_by_id)
+            items[r->mappers.count++] = r->local->mappings[i].mapper;
     return SL_OK;
 }
 
@@ -183,5 +228,36 @@ static const struct http_route routes[] = {
      .task = "symbolicate_jvm"},
     {.method = NULL},
 };
+
+/* ---- without a server ---- */
+
+static bool take_sources(struct jvm_request *r, const struct local_request *local)
+{
+    size_t own = local->own_sources ? r->source_count : 0;
+    struct source *sources = SL_ARENA_ARRAY(r->arena, struct source, local->source_count + own + 1);
+    if (!sources)
+        return false;
+    for (size_t i = 0; i < local->source_count; i++)
+        sources[i] = local->sources[i];
+    for (size_t i = 0; i < own; i++)
+        sources[local->source_count + i] = r->sources[i];
+    r->sources = sources;
+    r->source_count = local->source_count + own;
+    return true;
+}
+
+static void *jvm_read_local(const struct local_request *local, struct job *job, struct schema_failure *failure)
+{
+    struct jvm_request *r = jvm_request_new(job, SL_STR("global"));
+    *failure = schema_no_memory;
+    if (!r || !jvm_read(r, local->body, failure) || !take_sources(r, local))
+        return NULL;
+    r->local = local;
+    if (local->no_source_context)
+        r->apply_source_context = BOOL_FALSE;
+    return r;
+}
+
+const struct local_family local_family_jvm = {"symbolicate_jvm", jvm_read_local, jvm_run};
 
 const struct http_family family_jvm = {.routes = routes, .group = "symbolicate"};

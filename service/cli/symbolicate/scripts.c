@@ -1,4 +1,5 @@
 /* `symloom symbolicate`: stacks of JavaScript, with the scripts and source maps of directories. */
+#include "cli/symbolicate/artifacts.h"
 #include "cli/symbolicate/symbolicate.h"
 
 #include <fts.h>
@@ -38,15 +39,6 @@ struct scripts {
 
 /* ---- the files ---- */
 
-static bool is_script(const char *path)
-{
-    static const char *const ends[] = {".js", ".mjs", ".cjs", ".bundle"};
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (sl_str_ends(sl_str(path), sl_str(ends[i])))
-            return true;
-    return false;
-}
-
 static int by_entry_name(const FTSENT **a, const FTSENT **b)
 {
     return strcmp((*a)->fts_name, (*b)->fts_name);
@@ -58,7 +50,7 @@ static bool find_scripts(struct scripts *s, const char *place)
     FTS *fts = fts_open(places, FTS_PHYSICAL | FTS_NOCHDIR, by_entry_name);
     bool good = fts != NULL;
     for (FTSENT *entry; good && s->file_count < MAX_FILES && (entry = fts_read(fts));) {
-        if (entry->fts_info != FTS_F || !(entry->fts_level == 0 || is_script(entry->fts_path)))
+        if (entry->fts_info != FTS_F || !(entry->fts_level == 0 || path_is_script(entry->fts_path)))
             continue;
         char *path = sl_arena_strndup(&s->arena, entry->fts_path, strlen(entry->fts_path));
         good = path && sl_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof *s->files);
@@ -68,17 +60,6 @@ static bool find_scripts(struct scripts *s, const char *place)
     if (fts)
         fts_close(fts);
     return good;
-}
-
-/* How many parts of two paths are equal at their ends. */
-static size_t common_parts(struct sl_str a, struct sl_str b)
-{
-    size_t parts = 0, same = 0;
-    while (same < a.size && same < b.size && a.data[a.size - same - 1] == b.data[b.size - same - 1])
-        parts += a.data[a.size - ++same] == '/';
-    bool whole =
-        (same == a.size || a.data[a.size - same - 1] == '/') && (same == b.size || b.data[b.size - same - 1] == '/');
-    return parts + (whole && same > 0);
 }
 
 /* The script on disk whose path ends most like the URL's, NULL when not even the name is the same. */
@@ -91,7 +72,7 @@ static const char *file_of(const struct scripts *s, struct sl_str url)
         if (path.data[i] == '?' || path.data[i] == '#')
             path.size = i;
     for (size_t i = 0; i < s->file_count; i++) {
-        size_t parts = common_parts(path, sl_str(s->files[i]));
+        size_t parts = path_common_parts(path, sl_str(s->files[i]));
         if (parts > most) {
             most = parts;
             best = s->files[i];
@@ -282,19 +263,13 @@ static int write_lines(const struct scripts *s, const char *output)
     return status;
 }
 
-int symbolicate_scripts(const char *path, const char *const *places, size_t place_count, const char *output)
+int symbolicate_scripts(struct sl_str stack, const char *const *places, size_t place_count, const char *output)
 {
     struct scripts s = {0};
-    struct sl_mapping mapping = {0};
-    struct sl_error error = {0};
-    enum sl_code code = symbolicate_map_input(path, &mapping, &error);
-    if (code != SL_OK)
-        return report_file(path, code, &error);
     bool good = true;
     for (size_t i = 0; i < place_count; i++)
         good = good && find_scripts(&s, places[i]);
-    good =
-        good && split_lines(&s, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size}) && map_lines(&s);
+    good = good && split_lines(&s, stack) && map_lines(&s);
     int status = good ? write_lines(&s, output) : report(1, "out of memory", NULL);
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&s.by_url, e));)
         if (e->value)
@@ -303,6 +278,5 @@ int symbolicate_scripts(const char *path, const char *const *places, size_t plac
     free(s.lines);
     free(s.files);
     sl_arena_free(&s.arena);
-    sl_unmap(&mapping);
     return status;
 }

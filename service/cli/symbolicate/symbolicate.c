@@ -1,13 +1,16 @@
 /* `symloom symbolicate`: a crash as it was written down to a readable one. */
 #include "cli/symbolicate/symbolicate.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/by_id/by_id.h"
 
 static const struct option_spec specs[] = {
-    {"type", 0, OPTION_VALUE, false, "minidump|apple|trace|jsstack",
-     "what the input is (default: as it looks; jsstack is to be said)"},
+    {"type", 0, OPTION_VALUE, false, "minidump|apple|trace|jsstack|request|event",
+     "what the input is (default: as it looks)"},
     {"format", 'f', OPTION_VALUE, false, "json|compact|pretty|full|text",
      "how the answer is written (default: compact on a terminal, else json; text of traces)"},
     {"output", 0, OPTION_VALUE, false, "FILE", "write there instead of standard output"},
@@ -26,7 +29,12 @@ static const struct option_spec specs[] = {
     {"fail-on-missing", 0, OPTION_FLAG, false, NULL, "status 3 when a module's debug information was not found"},
     {"timeout", 0, OPTION_VALUE, false, "DURATION", "give up then (default: 15m)"},
     {"mapping", 0, OPTION_VALUE, true, "FILE",
-     "of traces: mapping of ProGuard or R8; of several the first that knows a class tells"},
+     "of a JVM: mapping of ProGuard or R8; of several the first that knows a class tells"},
+    {"platform", 0, OPTION_VALUE, false, "NAME", "of events: the platform, instead of what they say"},
+    {"release", 0, OPTION_VALUE, false, "NAME", "of events: the release, likewise"},
+    {"dist", 0, OPTION_VALUE, false, "NAME", "of events: the distribution, likewise"},
+    {"no-scrape", 0, OPTION_FLAG, false, NULL, "of JavaScript: ask no web servers for scripts and source maps"},
+    {"use-request-sources", 0, OPTION_FLAG, false, NULL, "of requests: look where they say, too"},
     {"verbose", 'v', OPTION_FLAG, true, NULL, "full: also modules that played no part; log more"},
     QUIET_OPTIONS,
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
@@ -46,7 +54,7 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
 }
 
 /* Scripts are looked for below --symbols and what follows the stack. */
-static int run_scripts(const struct options *o)
+static int run_scripts(const struct options *o, struct sl_str stack)
 {
     size_t symbol_count, count = 0;
     const char *const *symbols = option_values(o, "symbols", &symbol_count);
@@ -63,47 +71,97 @@ static int run_scripts(const struct options *o)
         places[count++] = symbols[i];
     for (size_t i = 1; i <= more; i++)
         places[count++] = o->arguments[i];
-    int status =
-        symbolicate_scripts(o->argument_count ? o->arguments[0] : "-", places, count, option_value(o, "output", NULL));
+    int status = symbolicate_scripts(stack, places, count, option_value(o, "output", NULL));
     free(places);
     return status;
 }
 
+/* Whether a file, packed or not, begins as JSON does. Logs, which traces are in, are read as they come and not looked at before. */
+static bool begins_as_object(const char *path)
+{
+    char begin[64];
+    const char *problem = NULL;
+    struct stat st;
+    struct log_input input = {.fd = strcmp(path, "-") == 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC)};
+    bool is_file = input.fd >= 0 && fstat(input.fd, &st) == 0 && S_ISREG(st.st_mode);
+    size_t size = is_file ? log_input_read(&input, begin, sizeof begin, &problem) : 0, at = 0;
+    log_input_end(&input);
+    if (input.fd >= 0)
+        close(input.fd);
+    while (at < size && sl_is_blank(begin[at]))
+        at++;
+    return at < size && begin[at] == '{';
+}
+
+static int run_kind(const struct options *o, enum input_kind kind, const char *path, struct sl_bytes bytes)
+{
+    struct sl_str text = {(const char *)bytes.data, bytes.size};
+    switch (kind) {
+    case INPUT_MINIDUMP: return symbolicate_crash(o, CRASH_FILE_MINIDUMP, bytes);
+    case INPUT_APPLE: return symbolicate_crash(o, CRASH_FILE_APPLE, bytes);
+    case INPUT_JSSTACK: return run_scripts(o, text);
+    case INPUT_REQUEST: return symbolicate_request(o, text, false);
+    case INPUT_EVENT: return symbolicate_request(o, text, true);
+    default:
+        return report(STATUS_NOTHING, path,
+                      "neither a minidump nor a report of Apple's, an event or a stack of JavaScript; a trace of a JVM "
+                      "needs its --mapping");
+    }
+}
+
+static int run_input(const struct options *o, enum input_kind kind, const char *path)
+{
+    struct sl_mapping mapping = {0};
+    struct sl_error error = {0};
+    enum sl_code code = symbolicate_map_input(path, &mapping, &error);
+    if (code != SL_OK)
+        return report_file(path, code, &error);
+    int status = run_kind(o, kind ? kind : input_kind_of(mapping.bytes), path, mapping.bytes);
+    sl_unmap(&mapping);
+    return status;
+}
+
+static bool takes_mappings(enum input_kind kind)
+{
+    return kind == INPUT_TRACE || kind == INPUT_REQUEST || kind == INPUT_EVENT;
+}
+
 static int symbolicate_run(const struct options *o)
 {
-    static const char *const types[] = {"minidump", "apple", "trace", "jsstack", NULL};
-    size_t mapping_count, known = 0;
+    size_t mapping_count;
     const char *const *mappings = option_values(o, "mapping", &mapping_count);
-    const char *type = option_value(o, "type", mapping_count ? "trace" : "");
-    while (*type && types[known] && strcmp(types[known], type) != 0)
-        known++;
-    if (!types[known])
-        return options_wrong("symbolicate", "--type: '%s' is none of: minidump, apple, trace, jsstack", type);
-    if (strcmp(type, "trace") == 0)
+    const char *type = option_value(o, "type", NULL), *path = o->argument_count ? o->arguments[0] : "-";
+    enum input_kind kind = INPUT_UNKNOWN;
+    if (type && !input_kind_parse(type, &kind))
+        return options_wrong("symbolicate", "--type: '%s' is none of: minidump, apple, trace, jsstack, request, event",
+                             type);
+    if (!type && mapping_count && !begins_as_object(path))
+        kind = INPUT_TRACE;
+    if (kind == INPUT_TRACE)
         return run_trace(o, mappings, mapping_count);
-    if (mapping_count)
-        return options_wrong("symbolicate", "--mapping is for traces");
-    if (strcmp(type, "jsstack") == 0)
-        return run_scripts(o);
-    if (!o->argument_count)
+    if (kind && mapping_count && !takes_mappings(kind))
+        return options_wrong("symbolicate", "--mapping is for traces, events and requests of a JVM");
+    if (!o->argument_count && kind != INPUT_JSSTACK)
         return options_wrong("symbolicate", "no file given");
-    return symbolicate_crash(o, o->arguments[0]);
+    return run_input(o, kind, path);
 }
 
 int command_symbolicate(int argc, char **argv)
 {
-    return options_command(
-        specs, "symbolicate [OPTION..] FILE [SYMBOLS..]",
-        "The stacks of a minidump or of a crash report of an Apple system, with the functions and "
-        "lines that the debug\n"
-        "files of --symbols, of SYMBOLS and the configuration know. With --mapping: stack traces of obfuscated "
-        "JVM programs, or logs\n"
-        "with such in them, with the names and lines of the source; lines that are no part of a "
-        "trace stay as they are. With --type jsstack: the same for stacks of JavaScript, with the scripts and source "
-        "maps "
-        "below --symbols.\n"
-        "- is standard input, which traces are also read from without FILE.",
-        symbolicate_run, argc, argv);
+    return options_command(specs, "symbolicate [OPTION..] FILE [SYMBOLS..]",
+                           "The stacks of a minidump or of a crash report of an Apple system, with the functions and "
+                           "lines that the debug\n"
+                           "files of --symbols, of SYMBOLS and the configuration know. Likewise those of an event of "
+                           "Sentry, or of the body of a\n"
+                           "request, of JavaScript and of the JVM: with artifact bundles, scripts and source maps, and "
+                           "mappings, of these places.\n"
+                           "With --mapping: stack traces of obfuscated JVM programs, or logs with such in them, with "
+                           "the names and lines of the\n"
+                           "source; lines that are no part of a trace stay as they are. Of a stack of JavaScript, as "
+                           "engines print it, the same, with\n"
+                           "the scripts and source maps below --symbols.\n"
+                           "- is standard input, which traces are also read from without FILE.",
+                           symbolicate_run, argc, argv);
 }
 
 static const struct option_spec retrace_specs[] = {

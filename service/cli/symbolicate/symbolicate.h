@@ -2,7 +2,10 @@
  *
  *     log_input.c ──▶ trace.c                   stack traces of a JVM, line by line
  *     scripts.c                                 stacks of JavaScript
- *     crash.c ──▶ answer.c ──▶ print.c          minidumps and Apple's reports: the service's answer, or that for people */
+ *     crash.c ──▶ answer.c ──▶ print.c          minidumps and Apple's reports: the service's answer, or that for people
+ *     event.c ──▶ request.c ──▶ request_print.c events and requests for frames of JavaScript and of the JVM, with
+ *                 artifacts.c                   scripts and source maps of directories
+ *     kind.c, common.c                          what the input is; what these share */
 #pragma once
 
 #include "api/crash_file.h"
@@ -36,18 +39,53 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
 
 /* ---- scripts.c ---- */
 
-/* A stack of JavaScript, or a log with such in it, from `path` (`-` is standard input) to standard output or `output` (may be NULL): each
+/* A stack of JavaScript, or a log with such in it, to standard output or `output` (may be NULL): each
  * frame as the source map of its script says. The script is the one below `places` (directories, or files themselves) whose path
  * ends most like the frame's; its map is where it says, or beside it. All other lines stay as they are. Returns the status. */
-int symbolicate_scripts(const char *path, const char *const *places, size_t place_count, const char *output);
+int symbolicate_scripts(struct sl_str stack, const char *const *places, size_t place_count, const char *output);
 
 /* ---- crash.c ---- */
+
+/* A minidump or a report of Apple's, as the options say. Returns the status. */
+int symbolicate_crash(const struct options *o, enum crash_file_kind kind, struct sl_bytes bytes);
+
+/* ---- request.c ---- */
+
+/* An event of Sentry, or the body of a request; as the options say. Returns the status. */
+int symbolicate_request(const struct options *o, struct sl_str text, bool is_event);
+
+/* ---- kind.c ---- */
+
+enum input_kind {
+    INPUT_UNKNOWN,
+    INPUT_MINIDUMP,
+    INPUT_APPLE,
+    INPUT_TRACE, /* of a JVM; never told by the looks of it */
+    INPUT_JSSTACK,
+    INPUT_REQUEST,
+    INPUT_EVENT,
+};
+
+/* The kind that --type names; false when it names none. */
+bool input_kind_parse(const char *name, enum input_kind *kind);
+
+enum input_kind input_kind_of(struct sl_bytes bytes);
+
+/* ---- common.c ---- */
 
 /* Maps the input, unpacked; `-` is standard input. As map_file(). */
 enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping, struct sl_error *error);
 
-/* A minidump or a report of Apple's from `path` (`-` is standard input), as the options say. Returns the status. */
-int symbolicate_crash(const struct options *o, const char *path);
+struct by_id;
+/* What the options say of where files are; the arguments behind the input are symbol paths too. As by_id_open. */
+enum sl_code symbolicate_by_id(const struct options *o, struct by_id **by_id, struct sl_error *error);
+
+/* The answer without its status as a line, in place: `{` takes the place of the last byte that is left out. With `indent` in
+ * `out`. `*json` is what is to be written. False when out of memory. */
+bool put_answer_json(struct sl_buf *answer, bool indent, struct sl_buf *out, struct sl_str *json);
+
+/* To where --output says. Returns the status. */
+int symbolicate_write(const struct options *o, struct sl_str text);
 
 /* ---- print.c ---- */
 

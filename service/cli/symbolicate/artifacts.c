@@ -1,0 +1,310 @@
+#include "cli/symbolicate/artifacts.h"
+
+#include <fts.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "base/grow.h"
+#include "cli/cli.h"
+#include "js/comment.h"
+#include "js/names.h"
+#include "source/bundle.h"
+
+enum { MAX_FILES = 200000 };
+
+enum artifact_kind { ARTIFACT_BUNDLE, ARTIFACT_SCRIPT, ARTIFACT_MAP };
+
+struct local_artifact {
+    enum artifact_kind kind;
+    const char *path;        /* on this machine */
+    struct remote_file file; /* the same, as sources have it */
+    bool looked_at;          /* a script: what its comments say is known */
+    bool has_map_comment;
+    struct sl_debug_id id;    /* nil: none */
+    struct sl_str map_beside; /* the name of the map of a script that names none; empty: there is none */
+    struct sl_mapping mapping;
+    struct sl_bundle *bundle;
+};
+
+struct local_artifacts {
+    struct sl_arena arena;
+    struct source *sources; /* of the places */
+    struct local_artifact *items;
+    size_t count, capacity;
+};
+
+/* ---- files ---- */
+
+static bool ends(const char *path, const char *end)
+{
+    return sl_str_ends(sl_str(path), sl_str(end));
+}
+
+bool path_is_script(const char *path)
+{
+    return ends(path, ".js") || ends(path, ".mjs") || ends(path, ".cjs") || ends(path, ".bundle");
+}
+
+static struct sl_str kept_text(struct local_artifacts *a, struct sl_str text)
+{
+    char *copy = sl_arena_strndup(&a->arena, text.data ? text.data : "", text.size);
+    return (struct sl_str){copy, copy ? text.size : 0};
+}
+
+/* Names the file as it is now: another one of this path is another file to the cache. */
+static struct sl_str uri_of(struct local_artifacts *a, size_t place, struct sl_str relative, const struct stat *st)
+{
+    struct sl_buf uri = {0};
+    sl_buf_cstr(&uri, "sentry://project_debug_file/");
+    if (place)
+        sl_buf_printf(&uri, "%zu:", place + 1);
+    sl_buf_str(&uri, relative);
+    sl_buf_printf(&uri, "#%" PRIx64 "%08lx-%" PRIx64, (uint64_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec,
+                  (uint64_t)st->st_size);
+    return sl_buf_keep(&uri, &a->arena);
+}
+
+static bool open_local_bundle(struct local_artifact *item)
+{
+    struct sl_error error = {0};
+    enum sl_code code = sl_map_file(item->path, &item->mapping, &error);
+    if (code == SL_OK)
+        code = sl_bundle_open(item->mapping.bytes, NULL, &item->bundle, &error);
+    if (code != SL_OK)
+        fprintf(stderr, "warning: %s is not used: %s\n", item->path, error.message);
+    return code == SL_OK;
+}
+
+static bool add_file(struct local_artifacts *a, size_t place, const char *path, struct sl_str relative,
+                     const struct stat *st)
+{
+    struct local_artifact item = {.path = kept_text(a, sl_str(path)).data};
+    item.kind = path_is_script(path) ? ARTIFACT_SCRIPT : ends(path, ".map") ? ARTIFACT_MAP : ARTIFACT_BUNDLE;
+    item.file =
+        (struct remote_file){.source = &a->sources[place], .type = FILE_SOURCEBUNDLE, .path = kept_text(a, relative)};
+    item.file.location = item.file.path;
+    item.file.uri = uri_of(a, place, relative, st);
+    if (!item.path || !item.file.path.data || !item.file.uri.data ||
+        !sl_grow(&a->items, &a->capacity, a->count + 1, sizeof *a->items))
+        return false;
+    if (item.kind == ARTIFACT_BUNDLE && !open_local_bundle(&item)) {
+        sl_unmap(&item.mapping);
+        return true;
+    }
+    a->items[a->count++] = item;
+    return true;
+}
+
+static int artifacts_by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+/* What is below a directory, or the file itself, whose directory is its source's then. */
+static bool artifacts_add_place(struct local_artifacts *a, size_t place, const char *path)
+{
+    char *const roots[] = {(char *)path, NULL};
+    struct sl_str root = sl_str(path), name = path_file_name(root);
+    bool is_directory = path_is_directory(path), good = true;
+    if (!is_directory)
+        root = name.size < root.size ? (struct sl_str){path, root.size - name.size} : SL_STR(".");
+    while (is_directory && root.size > 1 && sl_str_ends(root, SL_STR("/")))
+        root.size--;
+    a->sources[place] = (struct source){
+        .id = SL_STR("local:cli"), .type = SOURCE_FILESYSTEM, .path = kept_text(a, root), .configured = true};
+    FTS *walk = a->sources[place].path.data
+                    ? fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, artifacts_by_name)
+                    : NULL;
+    for (FTSENT *entry; good && walk && a->count < MAX_FILES && (entry = fts_read(walk));) {
+        const char *at = entry->fts_path;
+        struct sl_str relative = sl_str(at);
+        if (entry->fts_info != FTS_F || !(path_is_script(at) || ends(at, ".map") || ends(at, ".zip")))
+            continue;
+        size_t skipped = is_directory ? root.size : relative.size - name.size;
+        while (is_directory && skipped < relative.size && at[skipped] == '/')
+            skipped++;
+        relative = (struct sl_str){at + skipped, relative.size - skipped};
+        good = add_file(a, place, at, relative, entry->fts_statp);
+    }
+    if (walk)
+        fts_close(walk);
+    return good && a->sources[place].path.data;
+}
+
+struct local_artifacts *local_artifacts_new(const char *const *places, size_t count)
+{
+    struct local_artifacts *a = calloc(1, sizeof *a);
+    bool good = a && (a->sources = calloc(count + 1, sizeof *a->sources));
+    for (size_t i = 0; good && i < count; i++)
+        good = artifacts_add_place(a, i, places[i]);
+    if (good)
+        return a;
+    local_artifacts_free(a);
+    return NULL;
+}
+
+void local_artifacts_free(struct local_artifacts *a)
+{
+    if (!a)
+        return;
+    for (size_t i = 0; i < a->count; i++) {
+        sl_bundle_close(a->items[i].bundle);
+        sl_unmap(&a->items[i].mapping);
+    }
+    free(a->items);
+    free(a->sources);
+    sl_arena_free(&a->arena);
+    free(a);
+}
+
+/* ---- scripts ---- */
+
+static bool has_file(const struct local_artifacts *a, const char *path)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (strcmp(a->items[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+static void look_at_script(struct local_artifacts *a, struct local_artifact *item)
+{
+    struct sl_mapping mapping = {0};
+    struct sl_str reference;
+    char beside[4096];
+    item->looked_at = true;
+    if (sl_map_file(item->path, &mapping, NULL) == SL_OK) {
+        struct sl_str text = {(const char *)mapping.bytes.data, mapping.bytes.size};
+        item->has_map_comment = sl_js_map_comment(text, &reference);
+        if (!sl_js_debug_id_comment(text, &item->id))
+            item->id = (struct sl_debug_id){.age = 0};
+        sl_unmap(&mapping);
+    }
+    if (!item->has_map_comment && snprintf(beside, sizeof beside, "%s.map", item->path) < (int)sizeof beside &&
+        has_file(a, beside))
+        item->map_beside = kept_text(a, path_file_name(sl_str(beside)));
+}
+
+size_t path_common_parts(struct sl_str a, struct sl_str b)
+{
+    size_t parts = 0, same = 0;
+    while (same < a.size && same < b.size && a.data[a.size - same - 1] == b.data[b.size - same - 1])
+        parts += a.data[a.size - ++same] == '/';
+    bool whole =
+        (same == a.size || a.data[a.size - same - 1] == '/') && (same == b.size || b.data[b.size - same - 1] == '/');
+    return parts + (whole && same > 0);
+}
+
+static struct sl_str artifact_until(struct sl_str text, char c)
+{
+    const char *found = text.size ? memchr(text.data, c, text.size) : NULL;
+    return found ? (struct sl_str){text.data, (size_t)(found - text.data)} : text;
+}
+
+static struct sl_str directory_of(const char *path)
+{
+    struct sl_str whole = sl_str(path);
+    return (struct sl_str){path, whole.size - path_file_name(whole).size};
+}
+
+/* Whether the file is the script of this id, or a map beside that. */
+static bool has_id(struct local_artifacts *a, const struct local_artifact *item, const struct sl_debug_id *id)
+{
+    for (size_t i = 0; id && i < a->count; i++) {
+        struct local_artifact *script = &a->items[i];
+        if (script->kind != ARTIFACT_SCRIPT || !sl_str_equal(directory_of(script->path), directory_of(item->path)))
+            continue;
+        if (!script->looked_at)
+            look_at_script(a, script);
+        if (!sl_debug_id_is_nil(&script->id) && sl_debug_id_equal(&script->id, id) &&
+            (item->kind == ARTIFACT_MAP || item == script))
+            return true;
+    }
+    return false;
+}
+
+/* The plain file for the query: of its id, else the one whose path ends most like its; NULL: there is none. */
+static struct local_artifact *find_plain(struct local_artifacts *a, const struct local_file_query *query,
+                                         enum artifact_match *match)
+{
+    struct sl_str path = artifact_until(artifact_until(sl_js_strip_hostname(query->path), '#'), '?');
+    struct local_artifact *best = NULL;
+    size_t most = 0;
+    *match = MATCH_URL;
+    for (size_t i = 0; i < a->count; i++) {
+        struct local_artifact *item = &a->items[i];
+        if (item->kind != (query->is_map ? ARTIFACT_MAP : ARTIFACT_SCRIPT))
+            continue;
+        size_t parts = path_common_parts(path, sl_str(item->path));
+        bool by_id = (parts || !query->is_map) && has_id(a, item, query->id), was_by_id = *match == MATCH_DEBUG_ID;
+        if (by_id > was_by_id || (by_id == was_by_id && parts > most)) {
+            most = parts;
+            best = item;
+            *match = by_id ? MATCH_DEBUG_ID : MATCH_URL;
+        }
+    }
+    if (best && !best->looked_at && best->kind == ARTIFACT_SCRIPT)
+        look_at_script(a, best);
+    return best;
+}
+
+/* ---- bundles ---- */
+
+/* Whether the bundle has something for the query: of its debug id, or a script of its release. */
+static bool bundle_serves(const struct sl_bundle *bundle, const struct local_file_query *query, bool by_id)
+{
+    const struct sl_bundle_attributes *attributes = sl_bundle_attributes(bundle);
+    if (!by_id && (!query->release.size || !query->path.data || !sl_str_equal(attributes->release, query->release) ||
+                   !sl_str_equal(attributes->dist, query->dist)))
+        return false;
+    for (size_t i = 0; i < sl_bundle_count(bundle); i++) {
+        const struct sl_bundle_file *file = sl_bundle_file(bundle, i);
+        bool is_script = file->type == SL_BUNDLE_SOURCE || file->type == SL_BUNDLE_MINIFIED_SOURCE;
+        if (by_id ? sl_debug_id_equal(&file->debug_id, query->id)
+                  : is_script && sl_str_equal(sl_js_stem(file->url), query->stem))
+            return true;
+    }
+    return false;
+}
+
+/* ---- both ---- */
+
+static bool put_artifact(struct sl_arena_array *list, const struct local_artifact *item, enum artifact_match match,
+                         struct sl_str path)
+{
+    struct artifact *artifact = sl_arena_array_add(list);
+    if (!artifact)
+        return false;
+    *artifact = (struct artifact){.file = item->file, .match = match, .is_bundle = item->kind == ARTIFACT_BUNDLE};
+    if (!artifact->is_bundle) {
+        artifact->abs_path = artifact_until(path, '#');
+        artifact->has_headers = item->map_beside.size;
+        artifact->sourcemap = item->map_beside;
+    }
+    return true;
+}
+
+bool local_artifacts_look_up(void *arg, const struct local_file_query *query, struct sl_arena *arena,
+                             struct artifact **items, size_t *count)
+{
+    struct local_artifacts *a = arg;
+    struct sl_arena_array list = {.arena = arena, .item = sizeof **items};
+    bool good = true;
+    for (unsigned by_id = query->id ? 1 : 0;; by_id--) {
+        for (size_t i = 0; good && i < a->count; i++)
+            if (a->items[i].bundle && bundle_serves(a->items[i].bundle, query, by_id))
+                good = put_artifact(&list, &a->items[i], by_id ? MATCH_DEBUG_ID : MATCH_RELEASE, query->path);
+        if (!by_id)
+            break;
+    }
+    enum artifact_match match;
+    const struct local_artifact *plain = query->path.data ? find_plain(a, query, &match) : NULL;
+    if (good && plain)
+        good = put_artifact(&list, plain, match, query->path);
+    *count = list.count;
+    *items = sl_arena_array_keep(&list);
+    return good && *items;
+}

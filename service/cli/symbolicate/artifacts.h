@@ -1,0 +1,26 @@
+/* Scripts, source maps and artifact bundles below directories: what serves a request for frames of JavaScript without Sentry.
+ *
+ *     *.zip                        artifact bundles: by debug id, and by release, dist and the stem of their files' URLs
+ *     X.js (.mjs, .cjs, .bundle)   by the debug id in its comment, else by the path that ends most like the one asked for
+ *     *.map                        by path; of a script that names none the one called X.js.map beside it
+ *
+ * Private to this folder. */
+#pragma once
+
+#include "api/local_request.h"
+
+struct local_artifacts;
+
+/* Looks through the places: directories, or files themselves. What is no archive is warned of. NULL: out of memory. */
+struct local_artifacts *local_artifacts_new(const char *const *places, size_t count);
+void local_artifacts_free(struct local_artifacts *artifacts); /* may be NULL */
+
+/* As look_up of struct local_request; `arg` is the artifacts. What it finds must not outlive them. */
+bool local_artifacts_look_up(void *arg, const struct local_file_query *query, struct sl_arena *arena,
+                             struct artifact **items, size_t *count);
+
+/* How many parts of two paths are equal at their ends. */
+size_t path_common_parts(struct sl_str a, struct sl_str b);
+
+/* Whether the file is called like a script. */
+bool path_is_script(const char *path);

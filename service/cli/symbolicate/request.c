@@ -1,0 +1,359 @@
+/* `symloom symbolicate` of events and of requests for frames of JavaScript and of the JVM. */
+#include "cli/symbolicate/request.h"
+
+#include <fts.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/by_id/by_id.h"
+#include "cli/server.h"
+#include "cli/symbolicate/artifacts.h"
+#include "core/duration.h"
+#include "jvm/mapping.h"
+
+enum { MAX_TEXTS = 200000 };
+
+static const struct request_format {
+    const char *name;
+    request_print *print; /* NULL: the answer as it is */
+} request_formats[] = {{"json", NULL}, {"compact", request_print_compact}, {"pretty", request_print_pretty}};
+
+struct read_mapping {
+    struct sl_buf table;
+    struct sl_jvm_mapper mapper;
+};
+
+struct request_run {
+    const struct options *o;
+    const struct request_format *format;
+    struct sl_arena arena;
+    struct sl_buf made; /* the body, of an event */
+    struct local_request request;
+    struct local_mapping *mappings;
+    struct read_mapping **tables;
+    size_t mapping_count, mapping_capacity, table_capacity;
+    struct sl_debug_id *wanted; /* ids of mappings that the body names */
+    size_t wanted_count, wanted_capacity;
+    const char **places; /* --symbols, and what follows the input */
+    size_t place_count;
+    struct local_artifacts *artifacts;
+    const struct config *config;
+    uint64_t timeout_ns;
+    struct sl_buf answer;
+    enum sl_code code;
+    struct sl_error error;
+    bool timed_out;
+};
+
+static int request_no_memory(void)
+{
+    return report(1, "out of memory", NULL);
+}
+
+/* ---- what the body is about ---- */
+
+struct body_facts {
+    bool has_maps, has_mappings, has_source, is_jvm;
+};
+
+static bool note_module(struct request_run *run, struct sl_json *j, struct body_facts *facts)
+{
+    static const struct sl_str names[] = {SL_STR("type"), SL_STR("uuid")};
+    struct sl_str texts[2] = {{NULL, 0}};
+    struct sl_debug_id id;
+    if (sl_json_peek(j) != SL_JSON_OBJECT) {
+        sl_json_skip(j);
+        return true;
+    }
+    if (!sl_json_texts(j, names, texts, 2))
+        return false;
+    bool is_mapping = sl_str_equal(texts[0], SL_STR("proguard"));
+    facts->has_maps |= sl_str_equal(texts[0], SL_STR("sourcemap"));
+    facts->has_mappings |= is_mapping || sl_str_equal(texts[0], SL_STR("source"));
+    if (!is_mapping || !sl_debug_id_parse(texts[1], &id))
+        return true;
+    if (!sl_grow_in_arena(&run->arena, &run->wanted, &run->wanted_capacity, run->wanted_count + 1, sizeof id))
+        return false;
+    run->wanted[run->wanted_count++] = id;
+    return true;
+}
+
+static bool read_facts(struct request_run *run, struct sl_str body, struct body_facts *facts)
+{
+    struct sl_json j = sl_json(body, &run->arena, false);
+    struct sl_str key;
+    *facts = (struct body_facts){.has_maps = false};
+    if (!sl_json_object(&j))
+        return false;
+    while (sl_json_next(&j, &key)) {
+        bool is_modules = sl_str_equal(key, SL_STR("modules")) && sl_json_peek(&j) == SL_JSON_ARRAY;
+        facts->has_source |= sl_str_equal(key, SL_STR("source"));
+        facts->is_jvm |= sl_str_equal(key, SL_STR("exceptions")) || sl_str_equal(key, SL_STR("classes")) ||
+                         sl_str_equal(key, SL_STR("release_package"));
+        if (!is_modules) {
+            sl_json_skip(&j);
+            continue;
+        }
+        sl_json_enter(&j);
+        while (sl_json_next(&j, &key))
+            if (!note_module(run, &j, facts))
+                return false;
+    }
+    return sl_json_end(&j);
+}
+
+/* The body of a request, or one made of an event. Returns a status. */
+static int take_body(struct request_run *run, struct sl_str text, bool is_event)
+{
+    const struct event_options options = {option_value(run->o, "platform", NULL), option_value(run->o, "release", NULL),
+                                          option_value(run->o, "dist", NULL)};
+    struct body_facts facts;
+    struct sl_error error = {0};
+    enum sl_code code = SL_OK;
+    run->request.body = text;
+    if (is_event) {
+        code = event_request(text, &options, &run->arena, &run->request.kind, &run->made, &error);
+        run->request.body = sl_buf_view(&run->made);
+    }
+    if (code == SL_BUSY)
+        return request_no_memory();
+    if (code == SL_MALFORMED)
+        return report(STATUS_NOTHING, error.message, NULL);
+    if (code != SL_OK) {
+        struct sl_error whole;
+        sl_fail(&whole, code, "Cannot symbolicate event: %.200s", error.message);
+        return code == SL_UNSUPPORTED ? report(STATUS_NOTHING, whole.message, NULL)
+                                      : report(STATUS_NOTHING, "Event cannot be symbolicated", error.message);
+    }
+    if (!read_facts(run, run->request.body, &facts))
+        return report(STATUS_NOTHING, "the request is no JSON object", NULL);
+    if (is_event)
+        return 0;
+    if (facts.has_maps || (facts.has_source && !facts.has_mappings))
+        run->request.kind = LOCAL_JS;
+    else if (facts.has_mappings || facts.is_jvm)
+        run->request.kind = LOCAL_JVM;
+    else
+        return report(STATUS_NOTHING, "a request for neither frames of JavaScript nor of the JVM", NULL);
+    return 0;
+}
+
+/* ---- mappings ---- */
+
+/* Takes over the text's table. False: it failed, which was reported. */
+static bool add_mapping(struct request_run *run, const char *path, struct sl_str text, const struct sl_debug_id *id,
+                        bool only_by_id)
+{
+    struct read_mapping *read = SL_ARENA_NEW(&run->arena, struct read_mapping);
+    struct sl_budget budget;
+    struct sl_error error = {0};
+    if (!read ||
+        !sl_grow_in_arena(&run->arena, &run->mappings, &run->mapping_capacity, run->mapping_count + 1,
+                          sizeof *run->mappings) ||
+        !sl_grow_in_arena(&run->arena, &run->tables, &run->table_capacity, run->mapping_count + 1,
+                          sizeof *run->tables)) {
+        request_no_memory();
+        return false;
+    }
+    sl_budget_init(&budget, text.size);
+    enum sl_code code = sl_jvm_mapper_build(text, &budget, &read->table, &error);
+    if (code == SL_OK)
+        code = sl_jvm_mapper_open(sl_buf_bytes(&read->table), &read->mapper, &error);
+    if (code != SL_OK) {
+        sl_buf_free(&read->table);
+        report_file(path, code, &error);
+        return false;
+    }
+    run->tables[run->mapping_count] = read;
+    run->mappings[run->mapping_count++] = (struct local_mapping){*id, &read->mapper, only_by_id};
+    return true;
+}
+
+static int read_given_mappings(struct request_run *run)
+{
+    size_t count;
+    const char *const *paths = option_values(run->o, "mapping", &count);
+    for (size_t i = 0; i < count; i++) {
+        struct sl_mapping file = {0};
+        struct sl_error error = {0};
+        struct sl_debug_id id;
+        enum sl_code code = map_file(paths[i], &file, &error);
+        if (code != SL_OK)
+            return report_file(paths[i], code, &error);
+        struct sl_str text = {(const char *)file.bytes.data, file.bytes.size};
+        bool good = sl_jvm_mapping_id(text, &id) && add_mapping(run, paths[i], text, &id, false);
+        sl_unmap(&file);
+        if (!good)
+            return 1;
+    }
+    return 0;
+}
+
+static bool is_wanted(const struct request_run *run, const struct sl_debug_id *id)
+{
+    for (size_t i = 0; i < run->wanted_count; i++)
+        if (sl_debug_id_equal(&run->wanted[i], id))
+            return true;
+    return false;
+}
+
+/* A text that is a mapping whose id the body names. */
+static void try_mapping(struct request_run *run, const char *path)
+{
+    struct sl_mapping file = {0};
+    struct sl_debug_id id;
+    if (!sl_str_ends(sl_str(path), SL_STR(".txt")) || sl_map_file(path, &file, NULL) != SL_OK)
+        return;
+    struct sl_str text = {(const char *)file.bytes.data, file.bytes.size};
+    if (sl_jvm_is_mapping(text) && sl_jvm_mapping_id(text, &id) && is_wanted(run, &id))
+        add_mapping(run, path, text, &id, true);
+    sl_unmap(&file);
+}
+
+static int request_by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static void find_mappings(struct request_run *run)
+{
+    size_t left = MAX_TEXTS;
+    for (size_t i = 0; run->wanted_count && i < run->place_count; i++) {
+        char *const roots[] = {(char *)run->places[i], NULL};
+        FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, request_by_name);
+        for (FTSENT *entry; walk && left && (entry = fts_read(walk)); left--)
+            if (entry->fts_info == FTS_F)
+                try_mapping(run, entry->fts_path);
+        if (walk)
+            fts_close(walk);
+    }
+}
+
+/* ---- the work ---- */
+
+static void request_work_alone(void *arg)
+{
+    struct request_run *run = arg;
+    run->code = local_request_symbolicate(&run->request, run->config, &run->answer, &run->error);
+}
+
+static void request_work(void *arg)
+{
+    struct request_run *run = arg;
+    struct fiber_group group;
+    fiber_group_init(&group, NULL);
+    if (!fiber_start_inner(&group, request_work_alone, run))
+        run->code = sl_fail(&run->error, SL_BUSY, "out of memory");
+    fiber_group_deadline(&group, DURATION_MS(run->timeout_ns));
+    fiber_group_wait(&group);
+    run->timed_out = group.expired;
+}
+
+static int request_symbolicate(struct request_run *run)
+{
+    struct by_id *by_id;
+    struct sl_error error = {0};
+    if (symbolicate_by_id(run->o, &by_id, &error) != SL_OK)
+        return report(1, error.message, NULL);
+    run->config = by_id_settings(by_id);
+    run->request.sources = by_id_sources(by_id, &run->request.source_count);
+    int status = by_id_run(by_id, request_work, run, &error) == SL_OK ? 0 : report(1, error.message, NULL);
+    by_id_close(by_id);
+    if (status)
+        return status;
+    if (run->timed_out)
+        return report(1, "it takes longer than --timeout", NULL);
+    return run->code == SL_OK ? 0 : report(run->code == SL_MALFORMED ? STATUS_NOTHING : 1, run->error.message, NULL);
+}
+
+static int request_tell(struct request_run *run)
+{
+    struct sl_buf out = {0};
+    struct sl_str text;
+    bool colour = !option_given(run->o, "output") && output_colour(option_value(run->o, "color", NULL)), good;
+    if (run->format->print) {
+        good = run->format->print(sl_buf_view(&run->answer), run->request.kind, colour, &out);
+        text = sl_buf_view(&out);
+    } else {
+        good = put_answer_json(&run->answer, option_given(run->o, "indent"), &out, &text);
+    }
+    int status = good && !out.failed ? symbolicate_write(run->o, text) : request_no_memory();
+    sl_buf_free(&out);
+    return status;
+}
+
+/* ---- the command ---- */
+
+static int request_options(struct request_run *run)
+{
+    const char *name = option_value(run->o, "format", isatty(STDOUT_FILENO) ? "compact" : "json");
+    const char *timeout = option_value(run->o, "timeout", "15m");
+    for (size_t i = 0; i < sizeof request_formats / sizeof *request_formats; i++)
+        if (strcmp(request_formats[i].name, name) == 0)
+            run->format = &request_formats[i];
+    if (!run->format)
+        return options_wrong("symbolicate", "--format: '%s' is none of: json, compact, pretty", name);
+    if (!duration_parse(sl_str(timeout), &run->timeout_ns))
+        return options_wrong("symbolicate", "--timeout: '%s' is not a duration", timeout);
+    run->request.no_scraping = option_given(run->o, "no-scrape") || option_given(run->o, "no-network") ||
+                               server_environment("SYMLOOM_NO_NETWORK");
+    run->request.no_source_context = option_given(run->o, "no-source-context");
+    run->request.own_sources = option_given(run->o, "use-request-sources");
+    return 0;
+}
+
+/* Directories and files of this machine; servers are sources. */
+static int list_places(struct request_run *run)
+{
+    size_t count;
+    const char *const *symbols = option_values(run->o, "symbols", &count);
+    size_t more = run->o->argument_count > 1 ? run->o->argument_count - 1 : 0;
+    if (!(run->places = calloc(count + more + 1, sizeof *run->places)))
+        return request_no_memory();
+    for (size_t i = 0; i < count + more; i++) {
+        const char *place = i < count ? symbols[i] : run->o->arguments[i - count + 1];
+        if (access(place, F_OK) == 0)
+            run->places[run->place_count++] = place;
+    }
+    return 0;
+}
+
+static int request_prepare(struct request_run *run, struct sl_str text, bool is_event)
+{
+    int status = request_options(run);
+    if (!status)
+        status = list_places(run);
+    if (!status)
+        status = take_body(run, text, is_event);
+    if (status)
+        return status;
+    if (run->request.kind == LOCAL_JS) {
+        if (!(run->artifacts = local_artifacts_new(run->places, run->place_count)))
+            return request_no_memory();
+        run->request.look_up = local_artifacts_look_up;
+        run->request.look_up_arg = run->artifacts;
+        return 0;
+    }
+    status = read_given_mappings(run);
+    find_mappings(run);
+    run->request.mappings = run->mappings;
+    run->request.mapping_count = run->mapping_count;
+    return status;
+}
+
+int symbolicate_request(const struct options *o, struct sl_str text, bool is_event)
+{
+    struct request_run run = {.o = o};
+    int status = request_prepare(&run, text, is_event);
+    if (!status && !(status = request_symbolicate(&run)))
+        status = request_tell(&run);
+    for (size_t i = 0; i < run.mapping_count; i++)
+        sl_buf_free(&run.tables[i]->table);
+    local_artifacts_free(run.artifacts);
+    free(run.places);
+    sl_buf_free(&run.made);
+    sl_buf_free(&run.answer);
+    sl_arena_free(&run.arena);
+    return status;
+}

@@ -1,0 +1,20 @@
+/* Requests and events, for people: what request.c, event.c and request_print.c share. Private to this folder. */
+#pragma once
+
+#include "api/local_request.h"
+#include "base/grow.h"
+#include "base/json.h"
+#include "cli/symbolicate/symbolicate.h"
+
+struct event_options { /* instead of what the event says; NULL: that */
+    const char *platform, *release, *dist;
+};
+
+/* Appends the body of a request for the frames of an event of Sentry. SL_MALFORMED: it is no JSON object; SL_UNSUPPORTED: of
+ * another platform than JavaScript's and the JVM's; SL_NOT_FOUND: it has no frames that can be used; SL_BUSY. */
+enum sl_code event_request(struct sl_str text, const struct event_options *options, struct sl_arena *arena,
+                           enum local_request_kind *kind, struct sl_buf *body, struct sl_error *error);
+
+/* The answer for people. False when out of memory. */
+typedef bool request_print(struct sl_str answer, enum local_request_kind kind, bool colour, struct sl_buf *out);
+request_print request_print_compact, request_print_pretty;

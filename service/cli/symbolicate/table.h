@@ -1,0 +1,32 @@
+/* Tables for people: columns as wide as their longest cell, two blanks between them, one before. Private to this folder. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+
+enum { MAX_COLUMNS = 8 };
+
+struct column {
+    const char *title;
+    bool right;
+};
+
+struct row {
+    struct sl_str cells[MAX_COLUMNS];
+    struct sl_str below; /* whole lines */
+};
+
+struct table {
+    const struct column *columns; /* ends with NULL as title */
+    struct sl_arena arena;
+    struct row *rows;
+    size_t count, capacity;
+    bool failed;
+};
+
+struct row *table_add(struct table *t); /* NULL when out of memory */
+
+/* What was written to the buffer as a cell's text, safe for terminals; the buffer is empty again. */
+struct sl_str table_text(struct table *t, struct sl_buf *buf);
+
+void table_put(const struct table *t, bool colour, struct sl_buf *out);

@@ -1,0 +1,214 @@
+"""`symloom symbolicate` of events and requests of JavaScript and of the JVM, offline."""
+import gzip, hashlib, json, os, uuid, zipfile, io
+from harness import contains, equal, ok, symloom
+from test_jsstack import MAP, READABLE, SCRIPT, V8, artifacts
+from test_symbolicate import MAPPING, written
+
+ID = "11111111-2222-3333-4444-555555555555"
+SPACE = uuid.UUID("4f44f30f-24be-53d0-bab6-f47c7120ad6c")
+
+
+def mapping_id(text):
+    digest = bytearray(hashlib.sha1(SPACE.bytes + text.encode()).digest()[:16])
+    digest[6], digest[8] = 0x50 | digest[6] & 15, 0x80 | digest[8] & 63
+    return str(uuid.UUID(bytes=bytes(digest)))
+
+
+def jvm_event(identifier=ID):
+    frames = [{"function": "main", "module": "java.lang.Thread", "lineno": -2, "filename": None, "pre_context": None},
+              {"function": "c", "module": "a.b", "lineno": 1, "filename": "SourceFile", "vars": {"x": 1}}, {"function": "no module"}]
+    return {"event_id": "1", "platform": "java", "release": "com.example@1.0",
+            "exception": {"values": [{"type": "e", "module": "a", "value": "went wrong", "stacktrace": {"frames": []},
+                                      "raw_stacktrace": {"frames": frames}}]},
+            "threads": {"values": [{"id": 1, "stacktrace": None}, {"id": 2}]},
+            "debug_meta": {"images": [{"type": "proguard", "uuid": identifier}, {"type": "jvm", "debug_id": ID}, {"type": "elf"}]}}
+
+
+def symbolicated(work, document, *arguments, packed=False):
+    path = os.path.join(work, "input.json")
+    text = json.dumps(document).encode()
+    with open(path, "wb") as f:
+        f.write(gzip.compress(text) if packed else text)
+    return ok("symbolicate", path, "--cache-dir", "", "--no-network", *arguments)
+
+
+def functions(answer):
+    return [(f["module"], f["function"], f.get("lineno")) for f in answer["stacktraces"][0]["frames"]]
+
+
+MAPPED = [("com.example.Util", "check", 7), ("com.example.Main", "run", 20), ("java.lang.Thread", "main", None)]
+
+
+def test_an_event_of_a_jvm(work, files):
+    mapping = written(work, "m.map", MAPPING)
+    answer = json.loads(symbolicated(work, jvm_event(), "--mapping", mapping))
+    equal(functions(answer), MAPPED)
+    equal(answer["exceptions"], [{"type": "Oops", "module": "com.example"}])
+    equal(answer["stacktraces"][0]["exception"], answer["exceptions"][0])
+    equal([f["index"] for f in answer["stacktraces"][0]["frames"]], [0, 0, 1])
+    equal(answer["stacktraces"][0]["frames"][0]["in_app"], True)
+    equal((answer["errors"], "status" in answer, len(answer["stacktraces"])), ([], False, 1))
+    equal(json.loads(symbolicated(work, jvm_event(), "--mapping", mapping, packed=True)), answer)
+    equal(json.loads(symbolicated(work, jvm_event(), "--mapping", mapping, "--indent")), answer)
+    equal(symbolicated(work, jvm_event(), "--mapping", mapping, "-f", "compact"),
+          " Module            Function  File     Line\n"
+          " com.example.Util  check     Util.kt     7\n"
+          " com.example.Main  run       Main.kt    20\n"
+          " java.lang.Thread  main\n")
+
+
+def test_mappings_by_their_ids(work, files):
+    event = jvm_event(mapping_id(MAPPING))
+    symbols = os.path.join(work, "symbols")
+    os.mkdir(symbols)
+    pretty = symbolicated(work, event, "--symbols", symbols, "-f", "pretty")
+    contains(pretty, "Errors during symbolication\n       Path: " + mapping_id(MAPPING) + "\n      Error: missing\n")
+    written(symbols, "mapping.txt", MAPPING)
+    written(symbols, "other.txt", MAPPING.replace("com.example", "com.other"))
+    equal(functions(json.loads(symbolicated(work, event, "--symbols", symbols))), MAPPED)
+    other = written(work, "first", "x.A -> a.b:\n    1:1:void f():3:3 -> c\n")
+    equal(functions(json.loads(symbolicated(work, event, "--symbols", symbols, "--mapping", other))), MAPPED)
+    event["debug_meta"]["images"] = []
+    equal(functions(json.loads(symbolicated(work, event, "--mapping", other)))[0], ("x.A", "f", 3))
+    unified = os.path.join(work, "unified", ID[:2])
+    os.makedirs(os.path.join(unified, ID.replace("-", "")[2:]))
+    written(os.path.join(unified, ID.replace("-", "")[2:]), "proguard", MAPPING)
+    equal(functions(json.loads(symbolicated(work, jvm_event(), "--symbols", os.path.dirname(unified)))), MAPPED)
+
+
+def test_a_request_of_a_jvm(work, files):
+    request = {"sources": [], "modules": [{"type": "proguard", "uuid": ID}], "classes": ["a.b"], "stacktraces": [
+        {"frames": [{"function": "c", "module": "a.b", "lineno": 1, "index": 7}]}], "options": {"frame_order": "callee_first"}}
+    answer = json.loads(symbolicated(work, request, "--mapping", written(work, "m", MAPPING)))
+    equal(functions(answer), MAPPED[:2])
+    equal(answer["classes"], {"a.b": "com.example.Main"})
+    del request["stacktraces"][0]["frames"][0]["index"]
+    refused = symloom("symbolicate", "-", "--no-network", input=json.dumps(request))
+    equal(refused.status, 3)
+    contains(refused.err, "missing field `index`")
+    equal(symloom("symbolicate", "-", "--no-network", input='{"stacktraces":[]}').status, 3)
+
+
+def js_event(url="http://example.com/a/test.min.js", images=()):
+    frames = [{"abs_path": "http://example.com/other.js", "lineno": 1, "colno": 2, "function": "o"},
+              {"abs_path": url, "lineno": 1, "colno": 183, "function": "i"}, {"function": "nowhere"},
+              {"abs_path": url, "lineno": 1, "colno": 136, "function": "r"}, {"abs_path": url, "lineno": 1, "colno": 64, "function": "e"}]
+    return {"platform": "javascript", "release": "r1", "exception": {"values": [{"type": "Error", "stacktrace": {"frames": frames}}]},
+            "debug_meta": {"images": list(images)}}
+
+
+def js_frames(answer):
+    return [(f.get("function"), f.get("filename"), f["lineno"]) for f in answer["stacktraces"][0]["frames"]]
+
+
+JS = [("onFailure", "test.js", 5), ("invoke", "test.js", 15), ("test", "test.js", 20), ("o", None, 1)]
+
+
+def test_an_event_of_javascript_with_plain_files(work, files):
+    for i, comment in enumerate(("//# sourceMappingURL=test.min.js.map", "")):
+        os.mkdir(os.path.join(work, str(i)))
+        root = artifacts(os.path.join(work, str(i)), comment)
+        answer = json.loads(symbolicated(work, js_event(), "--symbols", root))
+        equal(js_frames(answer), JS)
+        frame = answer["stacktraces"][0]["frames"][0]
+        equal(frame["abs_path"], "http://example.com/a/test.js")
+        equal(frame["data"]["resolved_with"], "url")
+        equal(frame["data"]["sourcemap"], "http://example.com/a/test.min.js.map")
+        contains(frame["data"]["sourcemap_origin"]["individual_file"], "sentry://project_debug_file/a/test.min.js.map#")
+    equal(symbolicated(work, js_event(), root, "-f", "compact"),
+          " Function   File     Line  Column\n onFailure  test.js     5      11\n invoke     test.js    15       5\n"
+          " test       test.js    20       5\n o                      1       2\n")
+    contains(symbolicated(work, js_event(), root, "-f", "pretty"),
+             "Frame #0\n   Function: onFailure\n       File: test.js\nLine/Column: 5:11\n".replace("Frame #0\n", "Frame #0\n     Module: a/test\n"))
+
+
+def test_scripts_by_their_debug_id(work, files):
+    root = artifacts(work, "//# sourceMappingURL=test.min.js.map\n//# debugId=" + ID)
+    image = {"type": "sourcemap", "code_file": "app:///renamed.js", "debug_id": ID}
+    answer = json.loads(symbolicated(work, js_event("app:///renamed.js", [image]), "--symbols", root))
+    equal(js_frames(answer), JS)
+    equal(answer["stacktraces"][0]["frames"][0]["data"]["resolved_with"], "debug-id")
+
+
+def bundle(path, release=None, dist=None, debug_id=None, name="~/a/test.min.js"):
+    headers = {"debug-id": debug_id} if debug_id else {}
+    manifest = {"files": {"files/_/_/0": {"type": "minified_source", "url": name, "headers": {**headers, "sourcemap": "test.min.js.map"}},
+                          "files/_/_/1": {"type": "source_map", "url": name + ".map", "headers": headers}}}
+    manifest.update({k: v for k, v in (("release", release), ("dist", dist)) if v})
+    out = io.BytesIO()
+    out.write(b"SYSB\x02\0\0\0")
+    with zipfile.ZipFile(out, "a", zipfile.ZIP_DEFLATED) as z:
+        z.writestr("files/_/_/0", SCRIPT)
+        z.writestr("files/_/_/1", json.dumps(MAP))
+        z.writestr("manifest.json", json.dumps(manifest))
+    with open(path, "wb") as f:
+        f.write(out.getvalue())
+
+
+def test_artifact_bundles(work, files):
+    def asked(event, **keys):
+        root = os.path.join(work, "bundles")
+        os.makedirs(os.path.join(root, "in"), exist_ok=True)
+        bundle(os.path.join(root, "in", "one.zip"), **keys)
+        answer = json.loads(symbolicated(work, event, "--symbols", root))
+        return js_frames(answer), answer["stacktraces"][0]["frames"][0]["data"]
+
+    frames, data = asked(js_event(), release="r1")
+    equal(frames, JS)
+    equal(data["resolved_with"], "release")
+    contains(data["sourcemap_origin"]["bundled"][0], "sentry://project_debug_file/in/one.zip#")
+    unknown = [("e", None, 1), ("r", None, 1), ("i", None, 1), ("o", None, 1)]
+    equal(asked(js_event(), release="r2")[0], unknown)
+    equal(asked(js_event(), release="r1", dist="d")[0], unknown)
+    event = js_event()
+    event["dist"] = "d"
+    equal(asked(event, release="r1", dist="d")[0], JS)
+    equal(asked(event, release="r1")[0], unknown)
+    image = {"type": "sourcemap", "code_file": "http://example.com/a/test.min.js", "debug_id": ID}
+    frames, data = asked(js_event(images=[image]), debug_id=ID, name="~/somewhere.js")
+    equal((frames, data["resolved_with"]), (JS, "debug-id"))
+    broken = written(os.path.join(work, "bundles"), "broken.zip", "SYSB")
+    path = written(work, "event.json", json.dumps(js_event(images=[image])))
+    result = symloom("symbolicate", path, "--no-network", "--cache-dir", "", "--symbols", os.path.join(work, "bundles"))
+    equal(result.status, 0)
+    contains(result.err, f"warning: {broken} is not used")
+    equal(js_frames(json.loads(result.out)), JS)
+
+
+def test_a_file_that_changes_is_read_again(work, files):
+    root, cache = artifacts(work), os.path.join(work, "cache")
+    path = written(work, "event.json", json.dumps(js_event()))
+    command = ("symbolicate", path, "--no-network", "--cache-dir", cache, "--symbols", root)
+    equal(js_frames(json.loads(ok(*command))), JS)
+    changed = dict(MAP, names=["renamed" if n == "onFailure" else n for n in MAP["names"]])
+    written(os.path.join(root, "a"), "test.min.js.map", json.dumps(changed))
+    equal(js_frames(json.loads(ok(*command)))[0], ("renamed", "test.js", 5))
+
+
+def test_a_request_of_javascript(work, files):
+    frames = js_event()["exception"]["values"][0]["stacktrace"]["frames"]
+    request = {"source": {"id": "s", "url": "http://127.0.0.1:9/", "token": ""}, "release": "r1", "options": {"frame_order": "callee_first"},
+               "stacktraces": [{"frames": [f for f in reversed(frames) if "abs_path" in f]}]}
+    answer = json.loads(symbolicated(work, request, "--symbols", artifacts(work)))
+    equal(js_frames(answer), JS)
+    equal([e["type"] for e in answer["errors"]], ["missing_source_content", "scraping_disabled"])
+
+
+def test_what_cannot_be_symbolicated(work, files):
+    def refused(document, *arguments):
+        result = symloom("symbolicate", "-", "--no-network", *arguments, input=json.dumps(document))
+        equal(result.status, 3)
+        return result.err
+
+    contains(refused({"event_id": "1", "platform": "perl"}), "Cannot symbolicate event: invalid platform perl")
+    contains(refused({"event_id": "1", "platform": "java"}), "Event cannot be symbolicated\n  caused by: Event has no usable frames")
+    contains(refused({"event_id": "1", "platform": "x"}, "--platform", "node"), "Event has no usable frames")
+    equal(symloom("symbolicate", "--type", "event", "-", "--no-network", input="{").status, 3)
+
+
+def test_a_stack_is_known_by_its_lines(work, files):
+    root = artifacts(work)
+    equal(ok("symbolicate", "--symbols", root, "-", input=V8), READABLE)
+    firefox = "e@http://example.com/a/test.min.js:1:64\n"
+    equal(ok("symbolicate", "-", root, input=firefox), "onFailure@http://example.com/a/test.js:5:11\n")
+    equal(symloom("symbolicate", "-", input="\tat a.b.c(SourceFile:1)\nnothing\n").status, 3)
