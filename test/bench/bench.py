@@ -3,7 +3,7 @@
 ratios count, each from the best of several alternating runs."""
 import os, random, struct, subprocess, sys, tempfile, time
 
-import breakpad_rows, cache_rows, crash_rows, http_rows, js_rows, jvm_rows, mozilla_rows, pdb_rows, sourcemap_rows, symbfile_rows
+import breakpad_rows, cache_rows, crash_rows, http_rows, js_rows, jvm_rows, mozilla_rows, pdb_rows, scope_rows, sourcemap_rows, symbfile_rows
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SYMLOOM = os.path.join(ROOT, "build", "symloom")
@@ -54,7 +54,7 @@ def main():
     if not os.path.exists(elf):
         print("==> building the benchmark program (some minutes, once)", flush=True)
         subprocess.run([sys.executable, os.path.join(ROOT, "test/bench/generate.py"), DATA, "300"], check=True)
-    subprocess.run(["ninja", "-C", os.path.join(ROOT, "build"), "--quiet", "test/bench/bench_lookup", "test/bench/bench_symbfile", "test/bench/bench_convert", "test/bench/bench_crash", "test/bench/bench_jvm", "test/bench/bench_sourcemap"], check=True)
+    subprocess.run(["ninja", "-C", os.path.join(ROOT, "build"), "--quiet", "test/bench/bench_lookup", "test/bench/bench_symbfile", "test/bench/bench_convert", "test/bench/bench_crash", "test/bench/bench_jvm", "test/bench/bench_sourcemap", "test/bench/bench_scopes"], check=True)
     work = tempfile.mkdtemp(prefix="symloom-bench-")
     cache, gsym, list_file = (os.path.join(work, n) for n in ("bench.symcache", "bench.gsym", "addresses"))
     print(f"{elf}: {os.path.getsize(elf) / 1e6:.0f} MB, {os.cpu_count()} cores\n")
@@ -85,6 +85,7 @@ def main():
     mozilla_rows.main(SYMLOOM, row)
     symbfile_rows.main(SYMLOOM, os.path.join(ROOT, "build/test/bench/bench_symbfile"), elf, row)
     js_rows.main(SYMLOOM, work, row)
+    scope_rows.main(os.path.join(ROOT, "build/test/bench/bench_scopes"), work, row)
     sourcemap_rows.main(os.path.join(ROOT, "build/test/bench/bench_sourcemap"), work, row)
     jvm_rows.main(SYMLOOM, os.path.join(ROOT, "build/test/bench/bench_jvm"), row)
     cache_rows.main(os.path.join(ROOT, "build"), row)
