@@ -181,6 +181,83 @@ def test_source_context(work, objects):
         equal("context_line" in symbolicate(s, body)["stacktraces"][0]["frames"][0], False)
 
 
+def test_paths_of_sources(work, objects):
+    instrumented = "io/sentry/samples/MainActivity"
+    files = ["OtherActivity", "DifferentActivity", instrumented, "com/foo/bar/ui/activities/base/BaseActivity", "a/b/C", "a/b/X.android"]
+    rows = [("OtherActivity", "OtherActivity.java", 0), ("DifferentActivity", "DifferentActivity", 1),
+            ("io.sentry.samples.MainActivity", None, 2), ("io.sentry.samples.MainActivity$InnerClass", "MainActivity.kt", 2),
+            ("io.sentry.samples.MainActivity$InnerClass", "SourceFile", 2), ("io.sentry.samples.MainActivity$InnerClass", None, 2),
+            ("com.foo.bar.ui.activities.base.BaseActivity$$ExternalSyntheticLambda2", None, 3), ("a.b.C", "R8$$SyntheticClass", 4),
+            ("a.b.C", "X.android.kt", 5)]
+    routes = {places(BUNDLE, "sourcebundle"): bundle(**{name: f"this is {name}\n" for name in files})}
+    with Upstream(routes) as up, Service(work) as s:
+        sent = [frame("f", 1, i, module, **({"abs_path": path} if path else {})) for i, (module, path, _) in enumerate(rows)]
+        body = {**asked(up, stacktraces=[{"frames": sent}]), "modules": [{"type": "source", "uuid": BUNDLE}]}
+        equal([f.get("context_line") for f in symbolicate(s, body)["stacktraces"][0]["frames"]], [f"this is {files[n]}" for *_, n in rows])
+
+
+WHOLE_FRAMES = """# compiler: R8
+io.sentry.sample.-$$Lambda$r3Avcbztes2hicEObh02jjhQqd4 -> e.a.c.a:
+    int a -> a
+io.sentry.sample.MainActivity -> io.sentry.sample.MainActivity:
+    1:1:void bar():54:54 -> t
+    1:1:void foo():44 -> t
+    1:1:void onClickHandler(android.view.View):40 -> t
+org.slf4j.helpers.Util$ClassContextSecurityManager -> org.a.b.g$a:
+androidx.x.DiagnosticComposeException -> kj:
+android.arch.core.executor.ArchTaskExecutor -> a.a.a.a.c:
+com.example.App -> x.App:
+# {"id":"sourceFile","fileName":"App.java"}
+    0:4:void barInternalInject():47:47 -> onCreate
+    0:4:void onCreate():42 -> onCreate
+    5:6:void barInternalInject():48:48 -> onCreate
+    5:6:void onCreate():42 -> onCreate
+    21:24:void onCreate():43:43 -> onCreate
+p.CustomThreadFactory$$ExternalSyntheticLambda0 -> x.L:
+# {"id":"sourceFile","fileName":"R8$$SyntheticClass"}
+# {"id":"com.android.tools.r8.synthesized"}
+    0:25:void p.CustomThreadFactory$$InternalSyntheticLambda$1$5320$0.run$bridge():0:0 -> run
+    # {"id":"com.android.tools.r8.synthesized"}
+p.Bare -> yy.zX:
+    java.lang.StackTraceElement _COROUTINE.ArtificialStackFrames.coroutineBoundary() -> VF
+    void other() -> o
+"""
+
+
+def test_whole_frames(work, objects):
+    view, signature = "io.sentry.sample.MainActivity", "(Landroid/view/View;)V"
+    with Upstream({places(ID, "proguard"): WHOLE_FRAMES.encode()}) as up, Service(work) as s:
+        def frames(*sent, **keys):
+            answer = symbolicate(s, asked(up, stacktraces=[{"frames": list(sent)}], **keys))
+            equal(answer["errors"], [])
+            return answer["stacktraces"][0]["frames"]
+
+        lambda_class = "io.sentry.sample.-$$Lambda$r3Avcbztes2hicEObh02jjhQqd4"
+        mapped = frames(frame("onClick", 2, 0, "e.a.c.a"), frame("t", 1, 1, view), frame("t", None, 2, view, signature=signature),
+                        frame("onClickHandler", None, 3, view, signature=signature),
+                        frame("x", None, 4, "io.sentry.sample.ClassDoesNotExist", signature=signature))
+        equal(told(mapped), [(lambda_class, "onClick", "-.java", 2, 0), (view, "onClickHandler", "MainActivity.java", 40, 1),
+                             (view, "foo", "MainActivity.java", 44, 1), (view, "bar", "MainActivity.java", 54, 1),
+                             (view, "onClickHandler", "MainActivity.java", 40, 2), (view, "onClickHandler", "MainActivity.java", 0, 3),
+                             ("io.sentry.sample.ClassDoesNotExist", "x", None, None, 4)])
+        equal((mapped[0]["abs_path"], [f.get("signature") for f in mapped[4:]]), ("-.java", ["(android.view.View)"] * 3))
+        equal(told(frames(frame("onCreate", None, 0, "x.App"))), [("com.example.App", "onCreate", "App.java", 0, 0)])
+        bridge, = frames(frame("run", None, 0, "x.L"))
+        equal((bridge["function"], bridge["filename"], bridge["lineno"], bridge["method_synthesized"]),
+              ("run$bridge", "CustomThreadFactory.java", 0, True))
+        equal(frames(frame("run", 3, 0, "x.L")), [])
+        equal([(f["function"], f["filename"], f["lineno"]) for f in frames(frame("VF", None, 0, "yy.zX"), frame("o", 42, 1, "yy.zX"))],
+              [("coroutineBoundary", "ArtificialStackFrames.java", 0), ("other", "Bare.java", 42)])
+        own = frames(frame("c", 1, 0, "org.slf4j.x"), frame("f", 1, 1, "org.a.b.g$a"), frame("f", 1, 2, "org.a.b.g$a", in_app=False),
+                     release_package="org.slf4j")
+        equal([f.get("in_app") for f in own], [None, True, False])
+        answer = symbolicate(s, asked(up, exceptions=[{"type": "g$a", "module": "org.a.b"}, {"type": "kj", "module": ""}],
+                                      classes=["a.a.a.a.c", "nope"]))
+        equal(answer["exceptions"], [{"type": "Util$ClassContextSecurityManager", "module": "org.slf4j.helpers"},
+                                     {"type": "DiagnosticComposeException", "module": "androidx.x"}])
+        equal(answer["classes"], {"a.a.a.a.c": "android.arch.core.executor.ArchTaskExecutor"})
+
+
 def many_large_texts(count, size):
     """A bundle whose files are all the same bytes of the archive, which inflate to `size` blanks."""
     pack = lambda text: (lambda z: z.compress(text) + z.flush())(zlib.compressobj(9, zlib.DEFLATED, -15))

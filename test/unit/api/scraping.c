@@ -42,6 +42,7 @@ static void allowed_origins(void **state)
          "calhost/",
          "xn--lcalhost-54a"},
         {"foo://a", "foo://*"},
+        {"sp://custom-thing/foo", "sp://*"},
         {"http://[::1]:80/", "[::1]:80"},
         {"http://[::1]/", "[::1]"},
         {"not a URL", "not a URL"},
@@ -56,6 +57,8 @@ static void refused_origins(void **state)
     (void)state;
     static const char *const rows[][2] = {
         {"http://example.com", "foo.example.com"},
+        {"http://foo.com", "*.example.com"},
+        {"http://example.com", "."},
         {"https://example.com", "http://example.com"},
         {"http://example.com:80", "example.com:443"},
         {"foo://a", "foo://"},

@@ -80,6 +80,20 @@ static void long_lines(void **state)
     expect_trimmed(line, 1000000, "{snip} x", "xxx", 140 + 7);
 }
 
+/* Columns in a line of prose. */
+static void around_a_column(void **state)
+{
+    (void)state;
+    static const char line[] = "The public is more familiar with bad design than good design. It is, in effect, "
+                               "conditioned to prefer bad design, "
+                               "because that is what it lives with. The new becomes threatening, the old reassuring.";
+    expect_trimmed(line, 0, "The public is", "what it li {snip}", 140 + 7);
+    expect_trimmed(line, 10, "The public is", "what it li {snip}", 140 + 7);
+    expect_trimmed(line, 66, "{snip} blic is", "what it lives wi {snip}", 140 + 14);
+    expect_trimmed(line, 190, "{snip} gn. It is,", "the old reassuring.", 140 + 7);
+    expect_trimmed(line, 9999, "{snip} gn. It is,", "the old reassuring.", 140 + 7);
+}
+
 static void cuts_are_between_characters(void **state)
 {
     (void)state;
@@ -95,6 +109,7 @@ static void cuts_are_between_characters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lines), cmocka_unit_test(a_cursor_goes_both_ways),
-                                       cmocka_unit_test(long_lines), cmocka_unit_test(cuts_are_between_characters)};
+                                       cmocka_unit_test(long_lines), cmocka_unit_test(around_a_column),
+                                       cmocka_unit_test(cuts_are_between_characters)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
