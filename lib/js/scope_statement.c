@@ -161,13 +161,24 @@ static bool string_token(struct js_parser *p)
     return true;
 }
 
+/* A name or a word; false when it is none, as an escape that stands for nothing. */
+static bool name_token(struct js_parser *p)
+{
+    const uint8_t *end = js_name_end(p);
+    if (end == p->at)
+        return false;
+    p->at = end;
+    js_skip(p);
+    return true;
+}
+
 /* { a as b, "c" as d } or the attributes { type: "json" }, behind the brace */
 static bool braces(struct js_parser *p)
 {
     while (!js_take(p, '}')) {
         if (js_name_begins(js_peek(p, 0))) {
-            p->at = js_name_end(p);
-            js_skip(p);
+            if (!name_token(p))
+                return false;
         } else if (!string_token(p) && !js_take(p, ',') && !js_take(p, ':')) {
             return false;
         }
@@ -200,8 +211,8 @@ static enum js_state imported(struct js_parser *p)
     js_advance(p, 6);
     while ((c = js_peek(p, 0)) != '"' && c != '\'') {
         if (js_name_begins(c)) {
-            p->at = js_name_end(p);
-            js_skip(p);
+            if (!name_token(p))
+                return js_fail(p, "no import");
         } else if (!js_take(p, '*') && !js_take(p, ',') && !(js_take(p, '{') && braces(p))) {
             return js_fail(p, "no import");
         }
@@ -215,8 +226,8 @@ static enum js_state export_list(struct js_parser *p)
     if (!all && !(js_take(p, '{') && braces(p)))
         return js_fail(p, "no export");
     while (js_name_begins(js_peek(p, 0)) && !(p->newline && !all)) { /* as x, from */
-        p->at = js_name_end(p);
-        js_skip(p);
+        if (!name_token(p))
+            return js_fail(p, "no export");
         if (all && js_peek(p, 0) != '\'' && js_peek(p, 0) != '"' && !js_name_begins(js_peek(p, 0)))
             return js_fail(p, "no export");
     }
