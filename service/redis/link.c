@@ -331,7 +331,8 @@ static void connect_to(struct redis *redis, const char *address)
     }
     redis->context = context;
     context->data = redis;
-    redisEnableKeepAlive(&context->c); /* who listens would not notice that the other side is gone */
+    if (address)
+        redisEnableKeepAlive(&context->c); /* who listens would not notice that the other side is gone */
     set_state(redis, LINK_CONNECTING);
     redisAsyncSetConnectCallback(context, on_connect);
     redisAsyncSetDisconnectCallback(context, on_disconnect);
