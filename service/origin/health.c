@@ -20,6 +20,7 @@ struct record {
 
 static struct sl_map records; /* by id: as many as sources were ever configured */
 static size_t minute_now;
+static bool watched; /* by somebody who reads the log */
 
 static struct record *record_of(const struct source *source)
 {
@@ -42,7 +43,7 @@ static struct record *record_of(const struct source *source)
 
 static void tell_change(struct record *record)
 {
-    if (record->failing == record->told_failing || loop_now_ms() < record->next_line_ms)
+    if (!watched || record->failing == record->told_failing || loop_now_ms() < record->next_line_ms)
         return;
     char line[128];
     snprintf(line, sizeof line, record->failing ? "source %.80s failing" : "source %.80s answers again", record->id);
@@ -89,6 +90,11 @@ void origin_health(const struct source *source, struct origin_health *health)
     for (size_t i = 0; record && i < MINUTES; i++)
         for (size_t outcome = 0; outcome < ORIGIN_OUTCOMES; outcome++)
             health->last_hour[outcome] += record->minutes[i][outcome];
+}
+
+void origin_health_watch(void)
+{
+    watched = true;
 }
 
 void origin_health_minute(void)

@@ -17,6 +17,9 @@ struct origin_health {
 /* Of a configured source; zeros when nothing was asked of it. */
 void origin_health(const struct source *source, struct origin_health *health);
 
+/* Begins to tell the log; a command's user is told otherwise. */
+void origin_health_watch(void);
+
 /* Once a minute: the last hour moves on. */
 void origin_health_minute(void);
 
