@@ -10,7 +10,7 @@ table of keys; one that is named must belong to a key without. Prints what is wr
 import concurrent.futures, json, os, re, shlex, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-STRUCTS = ("config", "config_shared", "cache_lifetimes")
+STRUCTS = ("config", "config_shared", "config_store", "cache_lifetimes")
 
 
 def read(path):

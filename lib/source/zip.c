@@ -1,5 +1,6 @@
 #include "source/zip.h"
 
+#include <stdlib.h>
 #include <zlib.h>
 
 enum {
@@ -8,8 +9,9 @@ enum {
     ENTRY_SIZE = 46,
     LOCAL_SIZE = 30,
     MAX_COMMENT = 65535,
-    METHOD_STORED = 0,
-    METHOD_DEFLATED = 8,
+    STREAM_PIECE = 256 << 10,
+    MADE_BY_UNIX = 3,
+    MODE_LINK = 0xA,
 };
 static const uint32_t end_magic = 0x06054B50, end64_magic = 0x06064B50, locator_magic = 0x07064B50,
                       entry_magic = 0x02014B50, local_magic = 0x04034B50;
@@ -98,7 +100,8 @@ static bool zip_read_entry(struct sl_reader *r, struct sl_zip_entry *entry)
 {
     if (sl_read_u32(r) != entry_magic)
         return false;
-    sl_reader_skip(r, 2 + 2);
+    uint16_t made_by = sl_read_u16(r);
+    sl_reader_skip(r, 2);
     uint16_t flags = sl_read_u16(r);
     entry->method = sl_read_u16(r);
     sl_reader_skip(r, 2 + 2);
@@ -106,7 +109,9 @@ static bool zip_read_entry(struct sl_reader *r, struct sl_zip_entry *entry)
     entry->packed = sl_read_u32(r);
     entry->size = sl_read_u32(r);
     uint16_t name = sl_read_u16(r), extra = sl_read_u16(r), comment = sl_read_u16(r);
-    sl_reader_skip(r, 2 + 2 + 4);
+    sl_reader_skip(r, 2 + 2);
+    uint32_t attributes = sl_read_u32(r); /* of Unix: st_mode in the upper half */
+    entry->is_link = made_by >> 8 == MADE_BY_UNIX && attributes >> 28 == MODE_LINK;
     entry->offset = sl_read_u32(r);
     struct sl_bytes text = sl_read_bytes(r, name);
     entry->name = (struct sl_str){(const char *)text.data, text.size};
@@ -208,25 +213,111 @@ enum sl_code sl_zip_read(const struct sl_zip *zip, const struct sl_zip_entry *en
     /* Deflate cannot make more of a byte (zlib's technical details, "Maximum Compression Factor"). */
     enum { MAX_FACTOR = 1032 };
     struct sl_bytes packed;
-    if (entry->method != METHOD_STORED && entry->method != METHOD_DEFLATED)
+    if (entry->method != SL_ZIP_STORED && entry->method != SL_ZIP_DEFLATED)
         return bad_entry(entry, "is encrypted or compressed in an unknown way", error);
     if (entry->size > limit)
         return sl_fail(error, SL_UNSUPPORTED, "the source file exceeded the size limit");
     if (!packed_bytes(zip, entry, &packed))
         return bad_entry(entry, "is no local header or outside of the file", error);
-    if (entry->size / MAX_FACTOR > packed.size || (entry->method == METHOD_STORED && packed.size != entry->size))
+    if (entry->size / MAX_FACTOR > packed.size || (entry->method == SL_ZIP_STORED && packed.size != entry->size))
         return bad_entry(entry, "has not the size it says", error);
     if (!sl_buf_reserve(out, entry->size + 1)) /* so that there is a place even for nothing */
         return sl_fail(error, SL_BUSY, "out of memory");
     uint8_t *to = out->data + out->size;
-    if (entry->method == METHOD_DEFLATED && !inflate_to(packed, to, entry->size))
+    if (entry->method == SL_ZIP_DEFLATED && !inflate_to(packed, to, entry->size))
         return bad_entry(entry, "does not inflate to the size it says", error);
-    if (entry->method == METHOD_STORED && entry->size)
+    if (entry->method == SL_ZIP_STORED && entry->size)
         memcpy(to, packed.data, entry->size);
     if (!same_crc(to, entry->size, entry->crc))
         return bad_entry(entry, "has a wrong checksum", error);
     out->size += entry->size;
     return SL_OK;
+}
+
+enum sl_code sl_zip_packed(const struct sl_zip *zip, const struct sl_zip_entry *entry, struct sl_bytes *packed,
+                           struct sl_error *error)
+{
+    if (!packed_bytes(zip, entry, packed))
+        return bad_entry(entry, "is no local header or outside of the file", error);
+    return SL_OK;
+}
+
+/* ---- contents in pieces ---- */
+
+struct streaming {
+    const struct sl_zip_sink *sink;
+    uint64_t limit, size; /* of the contents: as promised, and so far */
+    uint32_t crc;
+};
+
+static bool stream_give(struct streaming *s, struct sl_bytes piece, uint64_t used)
+{
+    s->size += piece.size;
+    s->crc = (uint32_t)crc32_z(s->crc, piece.data, piece.size);
+    return s->sink->take(s->sink->arg, piece, used);
+}
+
+static enum sl_code stream_stored(struct streaming *s, struct sl_bytes packed)
+{
+    for (size_t at = 0; at < packed.size;) {
+        size_t size = packed.size - at < STREAM_PIECE ? packed.size - at : STREAM_PIECE;
+        if (!stream_give(s, (struct sl_bytes){packed.data + at, size}, at + size))
+            return SL_CANCELLED;
+        at += size;
+    }
+    return SL_OK;
+}
+
+static enum sl_code stream_inflated(struct streaming *s, z_stream *z, struct sl_bytes packed, uint8_t *piece)
+{
+    int status = Z_OK;
+    for (size_t in = 0; status == Z_OK;) {
+        uInt given = packed.size - in > STREAM_PIECE ? STREAM_PIECE : (uInt)(packed.size - in);
+        z->next_in = (Bytef *)(given ? packed.data + in : piece);
+        z->avail_in = given;
+        z->next_out = piece;
+        z->avail_out = STREAM_PIECE;
+        status = inflate(z, Z_NO_FLUSH);
+        in += given - z->avail_in;
+        struct sl_bytes made = {piece, STREAM_PIECE - z->avail_out};
+        if ((status != Z_OK && status != Z_STREAM_END) || made.size > s->limit - s->size)
+            return SL_MALFORMED;
+        if (made.size && !stream_give(s, made, in))
+            return SL_CANCELLED;
+    }
+    return SL_OK;
+}
+
+static enum sl_code stream_deflated(struct streaming *s, struct sl_bytes packed, struct sl_error *error)
+{
+    z_stream z = {0};
+    uint8_t *piece = malloc(STREAM_PIECE);
+    if (!piece || inflateInit2(&z, -MAX_WBITS) != Z_OK) {
+        free(piece);
+        return sl_fail(error, SL_BUSY, "out of memory");
+    }
+    enum sl_code code = stream_inflated(s, &z, packed, piece);
+    inflateEnd(&z);
+    free(piece);
+    return code;
+}
+
+enum sl_code sl_zip_stream(const struct sl_zip *zip, const struct sl_zip_entry *entry, const struct sl_zip_sink *sink,
+                           struct sl_error *error)
+{
+    struct streaming s = {.sink = sink, .limit = entry->size};
+    struct sl_bytes packed;
+    if (entry->method != SL_ZIP_STORED && entry->method != SL_ZIP_DEFLATED)
+        return sl_fail(error, SL_UNSUPPORTED, "entry at offset %llu is encrypted or compressed in an unknown way",
+                       (unsigned long long)entry->offset);
+    enum sl_code code = sl_zip_packed(zip, entry, &packed, error);
+    if (code == SL_OK && entry->method == SL_ZIP_STORED && packed.size != entry->size)
+        code = SL_MALFORMED;
+    if (code == SL_OK)
+        code = entry->method == SL_ZIP_STORED ? stream_stored(&s, packed) : stream_deflated(&s, packed, error);
+    if (code == SL_OK && (s.size != entry->size || s.crc != entry->crc))
+        code = SL_MALFORMED;
+    return code == SL_MALFORMED ? bad_entry(entry, "has not the size or the checksum it says", error) : code;
 }
 
 /* ---- writing ---- */
@@ -278,12 +369,12 @@ void sl_zip_add(struct sl_zip_writer *writer, struct sl_str name, struct sl_byte
     }
     uint32_t crc = (uint32_t)crc32_z(crc32_z(0, NULL, 0), contents.data, contents.size);
     sl_buf_u32(out, local_magic);
-    add_common(out, METHOD_DEFLATED, crc, packed.size, contents.size, name.size);
+    add_common(out, SL_ZIP_DEFLATED, crc, packed.size, contents.size, name.size);
     sl_buf_str(out, name);
     sl_buf_add(out, packed.data, packed.size);
     sl_buf_u32(directory, entry_magic);
     sl_buf_u16(directory, 3 << 8 | 20); /* made by: Unix */
-    add_common(directory, METHOD_DEFLATED, crc, packed.size, contents.size, name.size);
+    add_common(directory, SL_ZIP_DEFLATED, crc, packed.size, contents.size, name.size);
     sl_buf_fill(directory, 0, 2 + 2 + 2);           /* comment, disk, internal attributes */
     sl_buf_u32(directory, UINT32_C(0100644) << 16); /* a regular file */
     sl_buf_u32(directory, (uint32_t)at);

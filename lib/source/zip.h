@@ -15,7 +15,10 @@ struct sl_zip_entry {
     uint64_t packed, size;
     uint32_t crc;
     uint16_t method; /* UINT16_MAX: encrypted */
+    bool is_link;    /* a symbolic link of a Unix system */
 };
+
+enum { SL_ZIP_STORED = 0, SL_ZIP_DEFLATED = 8 };
 
 struct sl_zip {
     struct sl_bytes bytes; /* what offsets count in */
@@ -34,6 +37,21 @@ enum sl_code sl_zip_open(struct sl_bytes bytes, size_t skip, struct sl_arena *ar
  * SL_UNSUPPORTED over the limit, else SL_MALFORMED. On failure `out` is as it was. */
 enum sl_code sl_zip_read(const struct sl_zip *zip, const struct sl_zip_entry *entry, uint64_t limit, struct sl_buf *out,
                          struct sl_error *error);
+
+/* What an entry's contents are packed into: all of it, of which a deflated stream may leave some unused. SL_MALFORMED when it
+ * is outside of the archive. */
+enum sl_code sl_zip_packed(const struct sl_zip *zip, const struct sl_zip_entry *entry, struct sl_bytes *packed,
+                           struct sl_error *error);
+
+/* As sl_zip_read, but the contents are given piece by piece, however large they are; whether they are what the directory
+ * promises is known at the end. `used` tells how much of the packed bytes was used so far. SL_CANCELLED when `take` says false;
+ * SL_UNSUPPORTED: encrypted, or packed in an unknown way. */
+struct sl_zip_sink {
+    bool (*take)(void *arg, struct sl_bytes piece, uint64_t used);
+    void *arg;
+};
+enum sl_code sl_zip_stream(const struct sl_zip *zip, const struct sl_zip_entry *entry, const struct sl_zip_sink *sink,
+                           struct sl_error *error);
 
 /* ---- writing: local headers count from the beginning of `out`, which may hold something before ---- */
 

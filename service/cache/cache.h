@@ -12,7 +12,7 @@
 #include "config/config.h"
 #include "core/fiber.h"
 
-enum cache_section { CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_DIAGNOSTICS, CACHE_MOZILLA };
+enum cache_section { CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_DIAGNOSTICS, CACHE_MOZILLA, CACHE_TRANSCODED };
 
 struct cache_key {
     struct sl_str text;  /* "scope: <scope>\n\n..." ; must live as long as the call */

@@ -273,7 +273,7 @@ static void cleanup_show(const char *kind, const struct cleanup_totals *totals)
 /* A stamp is of use while there may be entries older than it. */
 static void sweep_stamps(const struct config *config)
 {
-    static const enum cache_section sections[] = {CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX};
+    static const enum cache_section sections[] = {CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_TRANSCODED};
     uint64_t longest = 0, now = (uint64_t)cache_now_ns();
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
         uint64_t unused = cache_lifetimes_of(config, sections[i])->max_unused_for;

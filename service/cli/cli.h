@@ -28,6 +28,8 @@ int command_version(int argc, char **argv);
 int version_of_program(void); /* --version without a command */
 int command_completion(int argc, char **argv);
 int command_man(int argc, char **argv);
+int command_symcachegen(int argc, char **argv);
+int command_worker(int argc, char **argv);
 
 /* `lookup` as the tools it takes the place of. */
 int command_addr2line(int argc, char **argv);

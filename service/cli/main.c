@@ -24,6 +24,7 @@ const struct command commands_all[] = {
     {"push-symbols", command_push_symbols, "send symbols of executables to a service"},
     {"stress", command_stress, "load on a service, and how it bears it"},
     {"key", command_key, "make an access key"},
+    {"symcachegen", command_symcachegen, "a PDB to a symcache, as a transcoder of SymCache servers"},
     {"version", command_version, "the version"},
     {"completion", command_completion, "a shell's completion of these commands"},
     {"man", command_man, "man pages"},
@@ -168,6 +169,8 @@ static int run_command(int argc, char **argv)
         return version_of_program();
     if (is_word(argv[at], "--help", "-h"))
         return command_help(0, NULL);
+    if (strcmp(argv[1], "worker") == 0) /* the service's own, which nobody calls */
+        return command_worker(argc - 2, argv + 2);
     const struct command *command = main_find(argv[at]);
     if (!command)
         return unknown(argv[at]);

@@ -87,8 +87,7 @@ static void read_scopes(const struct reading *r, const struct value *list, struc
     key->scopes = texts;
 }
 
-/* The end of the day "2027-01-31", UTC. */
-static bool read_date(struct sl_str text, int64_t *seconds)
+bool config_read_date(struct sl_str text, int64_t *seconds)
 {
     char copy[16];
     struct tm tm = {0};
@@ -118,7 +117,7 @@ static void read_key(const struct reading *r, const struct value *map, struct ac
     read_rights(r, value_get(map, "rights"), key);
     if (scopes && scopes->type != VALUE_NULL)
         read_scopes(r, scopes, key);
-    if (expires && expires->type != VALUE_NULL && !read_date(expires->string, &key->expires_s))
+    if (expires && expires->type != VALUE_NULL && !config_read_date(expires->string, &key->expires_s))
         complain(r, expires, "expires", "is not a date (example: 2027-01-31)");
 }
 

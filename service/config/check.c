@@ -197,6 +197,14 @@ static void check_https(const struct config *config, const struct value *root, s
         value_problem(problems, at, true, "server_config", "has no effect without bind_https");
 }
 
+static void check_store(const struct config *config, const struct value *root, struct value_problems *problems)
+{
+    const struct value *at = config_find(root, "mozilla.store");
+    const struct config_store *store = &config->mozilla.store;
+    if (at && (store->filesystem_path != NULL) + (store->gcs_bucket != NULL) + (store->s3_bucket != NULL) > 1)
+        value_problem(problems, at, false, "mozilla.store", "only one of s3, gcs and filesystem");
+}
+
 void config_check_rules(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *sources = config_find(root, "sources");
@@ -207,6 +215,7 @@ void config_check_rules(const struct config *config, const struct value *root, s
     check_results(config, root, problems);
     check_peers(root, problems);
     check_https(config, root, problems);
+    check_store(config, root, problems);
     for (size_t i = 0; sources && sources->type == VALUE_LIST && i < sources->count && !config_enough(problems); i++) {
         check_source_id(&sources->items[i], i, &ids, problems);
         check_source_index(&sources->items[i], i, problems);

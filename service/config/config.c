@@ -148,6 +148,8 @@ static enum sl_code parse(struct config *config, struct sl_str yaml, struct valu
         config_read_eliot(config, problems);
         config_read_mozilla(config, root, problems);
         config_read_access_keys(config, root, problems);
+        config_read_tokens(config, root, problems);
+        config_read_transcoders(config, root, problems);
         config_check_rules(config, root, problems);
         config_check_keys(root, problems);
         drop_echoes(problems, unresolved);

@@ -23,6 +23,42 @@ struct access_key { /* of auth.keys */
     int64_t expires_s; /* seconds since the epoch; INT64_MAX = never */
 };
 
+struct mozilla_token {  /* of mozilla.tokens */
+    uint8_t sha256[32]; /* of the token */
+    struct sl_str email;
+    uint64_t user_id;
+    bool upload, upload_try, view_all, active;
+    unsigned upload_api; /* the one that its holder prefers: 1 or 2 */
+    int64_t expires_s;   /* seconds since the epoch; INT64_MAX = never */
+};
+
+enum { STORE_REDIRECT, STORE_DIRECT };
+
+struct config_store { /* mozilla.store: what was uploaded; a back end is there when its first key is not NULL */
+    const char *filesystem_path;
+    const char *gcs_bucket, *gcs_service_account_path;
+    const char *s3_bucket, *s3_region, *s3_endpoint, *s3_prefix;
+    struct sl_secret s3_access_key, s3_secret_key;
+    const char *public_url; /* of the root of the store; NULL: it is not public */
+    int serve;              /* downloads: the store's URL, or the file itself */
+    bool serve_native;      /* requests of other APIs are answered with what it holds, too */
+    struct sl_str *disallowed_snippets;
+    size_t disallowed_snippet_count;
+    bool scan_contents;
+    uint64_t max_upload_size, max_members, max_unpacked_size;
+    unsigned workers; /* members of one archive at once; 0 = as many as there are threads */
+    struct sl_str *compress_extensions;
+    size_t compress_extension_count;
+    struct text_pair *mime_overrides; /* extension to media type */
+    size_t mime_override_count;
+    struct sl_str *download_extensions;
+    size_t download_extension_count;
+    struct sl_str *allowed_download_domains;
+    size_t allowed_download_domain_count;
+    bool allow_any_domain;
+    uint64_t v2_max_files, try_retention_ns;
+};
+
 enum { MOZILLA_NEAREST, MOZILLA_EXACT };
 enum { MOZILLA_SKIP, MOZILLA_REJECT };
 enum { MOZILLA_UNAVAILABLE, MOZILLA_NOT_FOUND };
@@ -34,6 +70,13 @@ enum { SYMBFILE_PREFER_AUTO, SYMBFILE_PREFER_SYMBFILE, SYMBFILE_PREFER_SOURCES }
 struct cache_lifetimes { /* nanoseconds; DURATION_NEVER = never */
     uint64_t max_unused_for, retry_misses_after, retry_misses_after_public, retry_malformed_after;
     unsigned max_lazy;
+};
+
+struct transcoder { /* a program that makes SymCache files of a version */
+    unsigned version[3];
+    const char **command;          /* ends with NULL */
+    struct text_pair *environment; /* name and value */
+    size_t environment_count;
 };
 
 /* What a kind of entries of the shared cache uses when there are a Redis and a bucket. */
@@ -129,7 +172,7 @@ struct config {
 
     bool enable_cache_cleanup;
     uint64_t cache_cleanup_interval_ns;
-    struct cache_lifetimes downloaded, derived, index, diagnostics;
+    struct cache_lifetimes downloaded, derived, index, diagnostics, transcoded;
     bool restart_retries_malformed;
     uint64_t object_meta_capacity, source_index_capacity, bundled_files_capacity,
         default_capacity;                                                   /* bytes of the memory layer */
@@ -207,6 +250,9 @@ struct config {
         bool profiler_apis;       /* /source/v1, /asm/v1 */
         const char *version_file; /* of /__version__; NULL: beside the program */
         bool broken_endpoint;     /* /__broken__ */
+        struct mozilla_token *tokens;
+        size_t token_count;
+        struct config_store store;
     } mozilla;
     struct {
         uint64_t node_id;        /* UINT64_MAX: of the host's name */
@@ -214,6 +260,12 @@ struct config {
         size_t peer_count;
         int results; /* of jobs, for other nodes: CLUSTER_.. */
     } cluster;
+    struct {
+        struct transcoder *transcoders; /* one for a major version */
+        size_t transcoder_count;
+        uint64_t timeout_ns, max_memory, max_output; /* of one transcode */
+        unsigned max_concurrent;                     /* 0 = as many as there are cores */
+    } ms_symcache;
     struct {
         uint64_t request_budget, queue_timeout_ns; /* bytes */
     } memory;

@@ -183,6 +183,19 @@ extern const char *const access_route_groups[];
 /* `auth.keys`: a list of maps. */
 void config_read_access_keys(struct config *config, const struct value *root, struct value_problems *problems);
 
+/* The end of the day "2027-01-31", UTC. */
+bool config_read_date(struct sl_str text, int64_t *seconds);
+
+/* ---- transcoders.c ---- */
+
+/* `ms_symcache.transcoders`: a list of maps. */
+void config_read_transcoders(struct config *config, const struct value *root, struct value_problems *problems);
+
+/* ---- tokens.c ---- */
+
+/* `mozilla.tokens`: a list of maps. */
+void config_read_tokens(struct config *config, const struct value *root, struct value_problems *problems);
+
 /* Unknown keys, keys without effect, groups that are no maps. */
 void config_check_keys(const struct value *root, struct value_problems *problems);
 

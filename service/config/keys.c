@@ -35,6 +35,7 @@ static const char *const layer_words[] = {"disk", "redis", "both", NULL};
 static const char *const module_name_words[] = {"auto", "code_file", "debug_file", NULL};
 static const char *const offset_words[] = {"skip", "reject", NULL};
 static const char *const transport_words[] = {"503", "not_found", NULL};
+static const char *const serve_words[] = {"redirect", "direct", NULL};
 static const char *const error_key_words[] = {"title", "error", "both", NULL};
 
 const char *const config_shared_kinds[CONFIG_SHARED_KINDS] = {
@@ -104,6 +105,13 @@ static void compat_apply(struct config *config)
         config->mozilla.extra_name_chars = "[]:";
         config->mozilla.profiler_apis = true;
     }
+}
+
+/* Negative entries of transcoders live for one time, whatever they are. */
+static void transcoded_apply(struct config *config)
+{
+    config->transcoded.retry_misses_after_public = config->transcoded.retry_misses_after;
+    config->transcoded.retry_malformed_after = config->transcoded.retry_misses_after;
 }
 
 /* Four bodies on their way for each that is worked on. The row of `http.max_bodies_in_flight` comes later, and wins. */
@@ -349,6 +357,43 @@ const struct key config_keys[] = {
     {"mozilla.lru.evict_count", KEY_UNSIGNED, AT(mozilla.lru_evict_count), .value = 5, .min = 1},
     {"mozilla.negative_ttl", KEY_DURATION, AT(mozilla.lifetimes.retry_misses_after), .value = HOUR,
      .then = negative_follow},
+    {"mozilla.store.filesystem.path", KEY_STRING, AT(mozilla.store.filesystem_path), .none = "null"},
+    {"mozilla.store.gcs.bucket", KEY_STRING, AT(mozilla.store.gcs_bucket), .none = "null"},
+    {"mozilla.store.gcs.service_account_path", KEY_STRING, AT(mozilla.store.gcs_service_account_path), .none = "null"},
+    {"mozilla.store.s3.bucket", KEY_STRING, AT(mozilla.store.s3_bucket), .none = "null"},
+    {"mozilla.store.s3.region", KEY_STRING, AT(mozilla.store.s3_region), .none = "null"},
+    {"mozilla.store.s3.endpoint", KEY_STRING, AT(mozilla.store.s3_endpoint), .none = "null", .url = true},
+    {"mozilla.store.s3.prefix", KEY_STRING, AT(mozilla.store.s3_prefix), .none = "null"},
+    {"mozilla.store.s3.access_key", KEY_HIDDEN, AT(mozilla.store.s3_access_key), .none = "null"},
+    {"mozilla.store.s3.secret_key", KEY_HIDDEN, AT(mozilla.store.s3_secret_key), .none = "null"},
+    {"mozilla.store.public_url", KEY_STRING, AT(mozilla.store.public_url), .none = "null", .url = true},
+    {"mozilla.store.serve", KEY_ENUM, AT(mozilla.store.serve), .words = serve_words},
+    {"mozilla.store.serve_native", KEY_BOOL, AT(mozilla.store.serve_native), .value = true},
+    {"mozilla.store.disallowed_snippets", KEY_TEXTS,
+     LIST(mozilla.store.disallowed_snippets, mozilla.store.disallowed_snippet_count), .text = "qcom/proprietary"},
+    {"mozilla.store.scan_contents", KEY_BOOL, AT(mozilla.store.scan_contents)},
+    {"mozilla.store.max_upload_size", KEY_SIZE, AT(mozilla.store.max_upload_size), .value = 2 * GIB, .min = 1},
+    {"mozilla.store.max_members", KEY_COUNT, AT(mozilla.store.max_members), .value = 20000, .min = 1},
+    {"mozilla.store.max_unpacked_size", KEY_SIZE, AT(mozilla.store.max_unpacked_size), .value = 32 * GIB, .min = 1},
+    {"mozilla.store.workers", KEY_UNSIGNED, AT(mozilla.store.workers), .max = 1024},
+    {"mozilla.store.compress_extensions", KEY_TEXTS,
+     LIST(mozilla.store.compress_extensions, mozilla.store.compress_extension_count), .text = "sym"},
+    {"mozilla.store.mime_overrides", KEY_PAIRS, LIST(mozilla.store.mime_overrides, mozilla.store.mime_override_count)},
+    {"mozilla.store.download_extensions", KEY_TEXTS,
+     LIST(mozilla.store.download_extensions, mozilla.store.download_extension_count),
+     .text = ".sym .dl_ .ex_ .pd_ .dbg.gz .tar.bz2"},
+    {"mozilla.store.allowed_download_domains", KEY_TEXTS,
+     LIST(mozilla.store.allowed_download_domains, mozilla.store.allowed_download_domain_count),
+     .text = "queue.taskcluster.net firefox-ci-tc.services.mozilla.com"},
+    {"mozilla.store.allow_any_domain", KEY_BOOL, AT(mozilla.store.allow_any_domain)},
+    {"mozilla.store.v2_max_files", KEY_COUNT, AT(mozilla.store.v2_max_files), .value = 1024, .min = 1},
+    {"mozilla.store.try_retention", KEY_DURATION, AT(mozilla.store.try_retention_ns), .value = 28 * DAY, .min = MS},
+    {"ms_symcache.negative_ttl", KEY_DURATION, AT(transcoded.retry_misses_after), .value = DAY,
+     .then = transcoded_apply},
+    {"ms_symcache.timeout", KEY_DURATION, AT(ms_symcache.timeout_ns), .value = 10 * MINUTE, .min = MS},
+    {"ms_symcache.max_memory", KEY_SIZE, AT(ms_symcache.max_memory), .value = 4 * GIB, .min = MIB},
+    {"ms_symcache.max_output", KEY_SIZE, AT(ms_symcache.max_output), .value = 2 * GIB, .min = 1},
+    {"ms_symcache.max_concurrent", KEY_UNSIGNED, AT(ms_symcache.max_concurrent), .none = "null"},
     {"memory.request_budget", KEY_SIZE, AT(memory.request_budget), .min = MIB},
     {"memory.queue_timeout", KEY_DURATION, AT(memory.queue_timeout_ns), .value = 5 * SECOND},
     {"conversion.max_memory", KEY_SIZE, AT(conversion.max_memory), .min = MIB},
@@ -374,20 +419,17 @@ static const struct group {
 } groups[] = {
     {"", KEY_FREE, NOT_YET,
      "traces_sample_rate transaction_sample_rate propagate_traces "
-     "max_unwind_chain_len special_paths core_dumps isolation "
-     "ms_symcache"},
+     "max_unwind_chain_len special_paths core_dumps isolation"},
     {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},
     {"logging", KEY_FREE, NOT_YET, "enable_backtraces"},
     {"metrics", KEY_FREE, NOT_YET, "mozilla_names"},
     {"caches", KEY_FREE, NOT_YET, "placeholders"},
     {"caches.in_memory", KEY_FREE, NOT_YET, "cficaches_capacity"},
-    {"ms_symcache", KEY_FREE, NULL,
-     "transcoders negative_ttl timeout max_memory max_output max_concurrent redirect keytab"},
-    {"mozilla", KEY_FREE, NOT_YET, "tokens v5_extensions missing_symbols client_otel store"},
-    {"mozilla.store", KEY_FREE, NULL,
-     "s3 gcs filesystem public_url extra serve disallowed_snippets scan_contents max_upload_size max_members "
-     "max_unpacked_size workers compress_extensions mime_overrides download_extensions allowed_download_domains "
-     "allow_any_domain v2_max_files try_retention serve_native"},
+    {"ms_symcache", KEY_FREE, NOT_YET, "redirect keytab"},
+    {"ms_symcache", KEY_FREE, NULL, "transcoders"}, /* read by transcoders.c */
+    {"mozilla", KEY_FREE, NOT_YET, "v5_extensions missing_symbols client_otel"},
+    {"mozilla", KEY_SECRET, NULL, "tokens"}, /* read by tokens.c */
+    {"mozilla.store", KEY_FREE, NOT_YET, "extra"},
     {"auth", KEY_FREE, NULL, "keys"}, /* read by access.c */
 
     /* Sources are read by origin/, as those of requests are. */

@@ -326,9 +326,29 @@ const struct value *config_find(const struct value *root, const char *path)
 }
 
 /* ---- all ---- */
+/* Texts that blanks separate. */
+static void set_texts(struct config *config, const struct key *key)
+{
+    size_t count = 1;
+    for (const char *at = key->text; *at; at++)
+        count += *at == ' ';
+    struct sl_str *texts = SL_ARENA_ARRAY(&config->arena, struct sl_str, count);
+    if (!texts)
+        return;
+    const char *at = key->text;
+    for (size_t i = 0; i < count; i++) {
+        texts[i] = (struct sl_str){at, strcspn(at, " ")};
+        at += texts[i].size + 1;
+    }
+    *(struct sl_str **)field_at(config, key->offset) = texts;
+    *(size_t *)field_at(config, key->count_offset) = count;
+}
+
 static void set_default(struct config *config, const struct key *key)
 {
-    if (key->type == KEY_WORD)
+    if (key->type == KEY_TEXTS && key->text)
+        set_texts(config, key);
+    else if (key->type == KEY_WORD)
         *(char **)field_at(config, key->offset) = (char *)(uintptr_t)key->text;
     else if (key->type == KEY_STRING)
         *(const char **)field_at(config, key->offset) = key->text;
@@ -365,6 +385,9 @@ void config_defaults(struct config *config)
     config->bind = container ? container_bind : local_bind;
     config->bind_count = 1;
     config->cache_dir = container ? "/data" : NULL;
+    config->transcoded.max_unused_for = config->derived.max_unused_for;
+    config->transcoded.retry_misses_after_public = config->transcoded.retry_misses_after;
+    config->transcoded.retry_malformed_after = config->transcoded.retry_misses_after;
     config->diagnostics.retry_misses_after = DURATION_NEVER;
     config->diagnostics.retry_misses_after_public = DURATION_NEVER;
     config->diagnostics.retry_malformed_after = DURATION_NEVER;

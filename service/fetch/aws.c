@@ -39,6 +39,14 @@ struct stamp {
     char day[16], time[32];
 };
 
+/* "host;x-amz-meta-a" */
+static void signed_names(const struct aws_signing *s, struct sl_buf *out)
+{
+    sl_buf_cstr(out, "host");
+    for (size_t i = 0; i < s->field_count; i++)
+        sl_buf_printf(out, ";%s", s->fields[i].name);
+}
+
 static void parameters(const struct aws_signing *s, const struct stamp *stamp, struct sl_str scope,
                        struct sl_buf *query)
 {
@@ -54,7 +62,11 @@ static void parameters(const struct aws_signing *s, const struct stamp *stamp, s
     add_parameter(query, "X-Amz-Expires", sl_str(expires));
     if (s->keys.session_token.size)
         add_parameter(query, "X-Amz-Security-Token", s->keys.session_token);
-    add_parameter(query, "X-Amz-SignedHeaders", SL_STR("host"));
+    struct sl_buf names = {0};
+    signed_names(s, &names);
+    add_parameter(query, "X-Amz-SignedHeaders", sl_buf_view(&names));
+    query->failed |= names.failed;
+    sl_buf_free(&names);
     if (s->operation)
         add_parameter(query, "x-id", sl_str(s->operation));
     query->failed |= credential.failed;
@@ -72,7 +84,11 @@ static bool request_hash(const struct aws_signing *s, const struct sl_buf *query
     sl_buf_str(&text, sl_buf_view(query));
     sl_buf_cstr(&text, "\nhost:");
     sl_buf_str(&text, s->host);
-    sl_buf_cstr(&text, "\n\nhost\nUNSIGNED-PAYLOAD");
+    for (size_t i = 0; i < s->field_count; i++)
+        sl_buf_printf(&text, "\n%s:" SL_STR_FMT, s->fields[i].name, SL_STR_ARG(s->fields[i].value));
+    sl_buf_cstr(&text, "\n\n");
+    signed_names(s, &text);
+    sl_buf_cstr(&text, "\nUNSIGNED-PAYLOAD");
     bool ok = !text.failed && EVP_Digest(text.data, text.size, out, NULL, EVP_sha256(), NULL);
     sl_buf_free(&text);
     return ok;

@@ -8,6 +8,11 @@ struct aws_keys {
     struct sl_str access_key, secret_key, session_token; /* empty token: none */
 };
 
+struct aws_field {    /* of the request's head, sent as it is here */
+    const char *name; /* lower case */
+    struct sl_str value;
+};
+
 struct aws_signing {
     const char *method;
     struct sl_str scheme, host, path; /* "https://", as the Host field has it, percent-encoded by fetch_encode */
@@ -15,7 +20,9 @@ struct aws_signing {
     struct aws_keys keys;
     int64_t now_s;
     unsigned expires_s;
-    const char *operation; /* x-id; NULL = none */
+    const char *operation;          /* x-id; NULL = none */
+    const struct aws_field *fields; /* that are signed, behind "host" in the order of their names */
+    size_t field_count;
 };
 
 struct aws_bucket {

@@ -182,6 +182,8 @@ static enum verdict judge(struct exchange *e)
         return WITHOUT_RANGE;
     if (t->status < 200 || t->status > 299)
         return BAD_STATUS;
+    if (request->method && strcmp(request->method, "HEAD") == 0)
+        return COMPLETE;
     if (!exchange_coding(e, &e->download->coding, &e->error))
         return REFUSED;
     if (e->download->coding != CODING_IDENTITY)
@@ -239,6 +241,8 @@ enum sl_code exchange_start(struct exchange *e, const char *referer, const char 
     t->password = e->hop->password;
     t->pool = d->request->own ? DRIVER_OWN : d->request->trusted ? DRIVER_TRUSTED : DRIVER_RESTRICTED;
     t->method = d->request->method;
+    t->field = d->request->field;
+    t->field_arg = d->request->arg;
     t->body = secret_open(d->request->body);
     sl_buf_clear(&d->explanation);
     t->discarded = d->request->refused ? &d->explanation : NULL;

@@ -54,7 +54,8 @@ struct fetch_request {
     bool whole;          /* in one piece: no ranges are asked for */
     unsigned attempts;   /* 0 = three, soon after each other; else so many, with pauses by chance that grow */
     bool own;            /* to the machine's own credential service: metadata addresses too; no proxy, no redirects */
-    const char *method;  /* NULL = GET. Others are sent with `body`, in one piece, and follow no redirect */
+    /* NULL = GET. Others are sent with `body`, in one piece, and follow no redirect; HEAD without. */
+    const char *method;
     struct sl_secret body;
     /* The URL of each attempt, of the same host as `url`, which logs show: for URLs with a signature that ends. In the
      * arena; NULL = out of memory. */
@@ -63,7 +64,9 @@ struct fetch_request {
     enum sl_code (*refused)(void *arg, int status, struct sl_str body, struct sl_error *error);
     /* Whether a redirect may be followed to this URL; NULL = to any. */
     bool (*may_follow)(void *arg, const char *url);
-    void *arg;           /* of sign, refused and may_follow */
+    /* Each field of the head of an answer, of each that comes; may be NULL. */
+    void (*field)(void *arg, struct sl_str name, struct sl_str value);
+    void *arg;           /* of sign, refused, may_follow and field */
     int64_t *modified_s; /* out, may be NULL: when the server says the file was last modified; else left as it is */
 };
 

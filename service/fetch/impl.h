@@ -70,7 +70,9 @@ struct transfer {
     const char *socket;          /* path of the Unix socket to connect to, wherever the URL leads; NULL = none */
     enum driver_pool pool;
     bool accept_invalid_certs;
-    const char *method; /* NULL = GET */
+    const char *method;                                                /* NULL = GET */
+    void (*field)(void *arg, struct sl_str name, struct sl_str value); /* NULL = nobody hears them */
+    void *field_arg;
     struct sl_str body;
     struct sl_buf *discarded; /* where a body that is not stored goes; NULL = nowhere */
     int fd;

@@ -84,6 +84,8 @@ static bool beyond_int64(struct sl_str value)
 
 static void read_field(struct transfer *t, struct sl_str name, struct sl_str value)
 {
+    if (t->field)
+        t->field(t->field_arg, name, value);
     if (sl_str_equal_nocase(name, SL_STR("content-range"))) {
         t->has_content_range = true;
         transfer_keep(t->content_range, sizeof t->content_range, value);
@@ -208,7 +210,9 @@ static void set_options(struct transfer *t)
         curl_easy_setopt(c, CURLOPT_USERNAME, t->user);
         curl_easy_setopt(c, CURLOPT_PASSWORD, t->password ? t->password : "");
     }
-    if (t->method) {
+    if (t->method && strcmp(t->method, "HEAD") == 0) {
+        curl_easy_setopt(c, CURLOPT_NOBODY, 1L);
+    } else if (t->method) {
         curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, t->method);
         curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body.size);
         curl_easy_setopt(c, CURLOPT_POSTFIELDS, t->body.data ? t->body.data : "");

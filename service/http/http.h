@@ -78,6 +78,9 @@ struct http_route {
     bool operators;            /* only on the listeners for operators, where there are any */
     bool immediate;            /* the handler does not suspend and answers little: it runs without a fiber */
     const char *task;          /* the jobs that it starts, as metrics name them; NULL = none */
+    /* Whether the path, whose segments are captured, is one of this route at all; if not, it is as if there was no such route.
+     * NULL = always. Does not suspend. */
+    bool (*there)(const struct http_exchange *x);
     const struct http_family *family; /* set by the server */
 };
 
@@ -180,6 +183,9 @@ enum sl_code http_body_read(struct http_exchange *x, struct sl_bytes *piece) SL_
 bool http_has_tag(const struct http_exchange *x, struct sl_str tag);
 /* Whether an answer may be sent in gzip, whatever the client likes best. */
 bool http_takes_gzip(const struct http_exchange *x);
+/* The pairs of a form (application/x-www-form-urlencoded) or a query, in their order; decoded, in the arena. NULL without
+ * any, or when out of memory. */
+struct http_query *http_form(struct sl_arena *arena, struct sl_str text, size_t *count);
 
 /* True once the client has gone (reset). */
 bool http_client_gone(const struct http_exchange *x);

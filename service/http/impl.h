@@ -281,7 +281,6 @@ int route_find(struct http_exchange *x, const struct http_route *routes, unsigne
 void route_allow_all(struct http_exchange *x, const struct http_route *routes);
 /* Percent-decodes into the arena; false for a bad escape, a NUL or what is not UTF-8. */
 bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *out);
-void query_parse(struct http_exchange *x, struct sl_str text);
 
 /* ---- body.c ---- */
 #define BODY_NO_MEMORY "not enough memory for this request"

@@ -394,7 +394,7 @@ static void route_request(struct request *r)
         http_reply_error(x, status, status == 400 ? "malformed path" : NULL);
         return;
     }
-    query_parse(x, query_of(x));
+    x->query = http_form(&x->arena, query_of(x), &x->query_count);
     check_request(r);
 }
 

@@ -49,13 +49,14 @@ static struct sl_str decode_form(struct sl_arena *arena, struct sl_str text)
     return (struct sl_str){copy, size};
 }
 
-void query_parse(struct http_exchange *x, struct sl_str text)
+struct http_query *http_form(struct sl_arena *arena, struct sl_str text, size_t *count)
 {
     size_t pairs = 1;
+    *count = 0;
     for (size_t i = 0; i < text.size; i++)
         pairs += text.data[i] == '&';
-    x->query = text.size ? SL_ARENA_ARRAY(&x->arena, struct http_query, pairs) : NULL;
-    for (size_t at = 0; x->query && at < text.size;) {
+    struct http_query *items = text.size ? SL_ARENA_ARRAY(arena, struct http_query, pairs) : NULL;
+    for (size_t at = 0; items && at < text.size;) {
         const char *end = memchr(text.data + at, '&', text.size - at);
         struct sl_str pair = {text.data + at, end ? (size_t)(end - text.data) - at : text.size - at};
         at += pair.size + 1;
@@ -65,8 +66,9 @@ void query_parse(struct http_exchange *x, struct sl_str text)
         size_t key_size = equals ? (size_t)(equals - pair.data) : pair.size;
         struct sl_str value = {equals ? equals + 1 : pair.data + pair.size, equals ? pair.size - key_size - 1 : 0};
         struct sl_str key = {pair.data, key_size};
-        x->query[x->query_count++] = (struct http_query){decode_form(&x->arena, key), decode_form(&x->arena, value)};
+        items[(*count)++] = (struct http_query){decode_form(arena, key), decode_form(arena, value)};
     }
+    return items;
 }
 
 /* ---- routes ---- */
@@ -172,13 +174,18 @@ void route_allow_all(struct http_exchange *x, const struct http_route *routes)
     set_allow(x, &allow);
 }
 
+static bool is_there(const struct http_exchange *x, const struct http_route *route)
+{
+    return !route->there || route->there(x);
+}
+
 static int method_not_allowed(struct http_exchange *x, const struct http_route *routes)
 {
     struct sl_buf allow = {0};
     const char *separator = x->route->family->allow_separator;
     separator = separator ? separator : ",";
     for (const struct http_route *route = routes; route->method; route++)
-        if (match_pattern(x, route->pattern) != NO_MATCH && is_enabled(x, route))
+        if (match_pattern(x, route->pattern) != NO_MATCH && is_enabled(x, route) && is_there(x, route))
             add_method(&allow, route->method, separator);
     set_allow(x, &allow);
     return 405;
@@ -193,7 +200,7 @@ static int try_routes(struct http_exchange *x, const struct http_route *routes, 
             continue;
         enum match match = literal ? (sl_str_equal(path, sl_str(route->pattern)) ? MATCH : NO_MATCH)
                                    : match_pattern(x, route->pattern);
-        if (match == NO_MATCH)
+        if (match == NO_MATCH || !is_there(x, route))
             continue;
         if (!method_matches(route->method, x->method)) {
             if (!*other_method)

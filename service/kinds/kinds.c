@@ -1,5 +1,6 @@
 #include "kinds/auxiliary.h"
 #include "kinds/conversion.h"
+#include "kinds/ms_symcaches.h"
 #include "kinds/search.h"
 #include "kinds/symbfiles.h"
 
@@ -28,6 +29,7 @@
     ROW(embedded_sources)                                                                                              \
     ROW(proguard)                                                                                                      \
     ROW(mozilla_syms)                                                                                                  \
+    ROW(ms_symcaches)                                                                                                  \
     ROW(diagnostics)
 
 #define DECLARE(name) extern const struct cache_kind kind_##name;
@@ -66,6 +68,7 @@ void kinds_init(const struct config *config)
 void kinds_close(void)
 {
     remember_nothing();
+    ms_symcaches_close();
     open_bundles_close();
     symbfile_answers_forget();
     origin_close();

@@ -320,6 +320,25 @@ static void slashsymbols(struct parts *p, struct paths *out)
             out, text(p, SL_STR_FMT "/" SL_STR_FMT "/symbols", SL_STR_ARG(p->code_file), SL_STR_ARG(p->code_id)));
 }
 
+/* `<debug file>/<DEBUG ID>/<file>`; of programs `<code file>/<CODE ID>/<code file>`. Ids are in upper case. */
+static void mozilla(struct parts *p, enum file_type type, struct paths *out)
+{
+    struct sl_str name = p->debug_file, id = uuid_hex(p, true), stem = name;
+    const char *suffix = type == FILE_BREAKPAD ? ".sym" : type == FILE_ELF_DEBUG ? ".dbg.gz" : "";
+    bool is_code = type == FILE_PE;
+    if (is_code) {
+        name = stem = p->code_file;
+        id = cased(p, p->code_id, true);
+    }
+    if (!name.data || !id.size || (!is_code && !*suffix && type != FILE_PDB))
+        return;
+    if (type == FILE_BREAKPAD && sl_str_ends(stem, SL_STR(".pdb")))
+        stem.size -= 4;
+    origin_layout_add(out, text(p, SL_STR_FMT "/" SL_STR_FMT SL_STR_FMT "/" SL_STR_FMT "%s", SL_STR_ARG(name),
+                                SL_STR_ARG(id), SL_STR_ARG(is_code ? SL_STR("") : age_hex(p, true, true)),
+                                SL_STR_ARG(stem), suffix));
+}
+
 static void layout_add(struct parts *p, enum layout_type layout, enum file_type type, struct paths *out)
 {
     switch (layout) {
@@ -330,6 +349,7 @@ static void layout_add(struct parts *p, enum layout_type layout, enum file_type 
     case LAYOUT_DEBUGINFOD: debuginfod(p, type, out); break;
     case LAYOUT_UNIFIED: unified(p, type, out); break;
     case LAYOUT_SLASHSYMBOLS: slashsymbols(p, out); break;
+    case LAYOUT_MOZILLA: mozilla(p, type, out); break;
     }
 }
 

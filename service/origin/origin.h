@@ -73,7 +73,8 @@ enum layout_type {
     LAYOUT_SSQP,
     LAYOUT_DEBUGINFOD,
     LAYOUT_UNIFIED,
-    LAYOUT_SLASHSYMBOLS
+    LAYOUT_SLASHSYMBOLS,
+    LAYOUT_MOZILLA, /* of Mozilla's symbol servers; no word stands for it */
 };
 extern const char *const layout_type_words[]; /* "native" and so on, as configurations have it; NULL ends them */
 bool layout_type_parse(struct sl_str name, enum layout_type *type);
@@ -102,7 +103,7 @@ struct source {
     size_t path_pattern_count;
     bool requires_checksum, is_public, has_index, file_ptr;
     bool configured;   /* by the operator, not named by a request */
-    bool internal;     /* sentry: may connect to reserved addresses */
+    bool internal;     /* sentry, s3: may connect to reserved addresses */
     unsigned attempts; /* as that of struct fetch_request */
     /* filesystem */
     struct sl_str path;

@@ -65,6 +65,7 @@ static enum sl_code fetch(struct sl_arena *arena, const struct remote_file *file
         return code;
     struct fetch_request request = {.source = origin_label(arena, source),
                                     .max_size = file->max_size,
+                                    .trusted = source->internal,
                                     .sign = sign,
                                     .refused = s3_refused,
                                     .arg = &signing};

@@ -57,7 +57,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(key, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data)
+        self.wfile.write(b"" if self.command == "HEAD" else data)
 
     def answer(self):
         size = int(self.headers.get("Content-Length") or 0)
@@ -66,7 +66,7 @@ class Handler(BaseHTTPRequestHandler):
             self.server.seen.append((self.command, self.headers.get("Host"), self.path))
         self.server.route(self)
 
-    do_GET = do_POST = do_PUT = answer
+    do_GET = do_POST = do_PUT = do_HEAD = answer
 
 
 class Web(ThreadingHTTPServer):

@@ -3,6 +3,8 @@
 
 #include "api/native/native.h"
 
+#include "store/store.h"
+
 enum { MAX_UPLOADS_AT_ONCE = 16 };
 
 /* ---- table ---- */
@@ -97,10 +99,32 @@ void native_match(struct native_request *request)
 }
 
 /* ---- look-ups ---- */
-struct kinds_search native_where(const struct native_request *request)
+/* The sources and what was uploaded to Mozilla's symbol server, which comes last. */
+static void add_store(struct native_request *request, const struct source *store, size_t count)
 {
-    return (struct kinds_search){request->sources, request->source_count, request->scope, request->arena,
-                                 request->sources_number};
+    size_t all = request->source_count + count;
+    if (request->with_store)
+        return;
+    request->with_store = SL_ARENA_ARRAY(request->arena, struct source, all);
+    request->out_of_memory |= !request->with_store;
+    for (size_t i = 0; request->with_store && i < all; i++)
+        request->with_store[i] = i < request->source_count ? request->sources[i] : store[i - request->source_count];
+    request->with_store_count = request->with_store ? all : 0;
+}
+
+struct kinds_search native_where(struct native_request *request)
+{
+    /* Lists are numbered from 1 on; the store is the same for all of them as long as the process lives. */
+    enum { WITH_STORE_BIT = 63 };
+    uint64_t number = request->sources_number;
+    size_t count;
+    const struct source *store = request->asks_store ? store_sources(&count) : store_native_sources(&count);
+    if (!count || !sl_str_equal(request->scope, SL_STR("global")))
+        return (struct kinds_search){request->sources, request->source_count, request->scope, request->arena, number};
+    add_store(request, store, count);
+    number = number ? number | UINT64_C(1) << WITH_STORE_BIT : 0;
+    return (struct kinds_search){request->with_store, request->with_store_count, request->scope, request->arena,
+                                 number};
 }
 
 typedef bool is_wanted(const struct native_module *module);

@@ -180,6 +180,10 @@ struct native_request {
     struct opt_u64 signal;
     const struct source *sources;
     uint64_t sources_number; /* source_list_number; 0 = none */
+    bool
+        asks_store; /* the store of Mozilla's symbol server comes behind them whatever mozilla.store.serve_native says */
+    struct source *with_store; /* native_where: the sources and that store; NULL = not made */
+    size_t with_store_count;
     size_t source_count;
     struct native_options options;
     bool srcsrv_frames, srcsrv_links, inlines_without_lines; /* as configured */
@@ -255,7 +259,7 @@ bool native_sort_modules(struct native_request *request);
 void native_match(struct native_request *request);
 
 /* Where the request's modules are looked for. */
-struct kinds_search native_where(const struct native_request *request);
+struct kinds_search native_where(struct native_request *request);
 
 /* Finds the symbol files of all modules that frames refer to. False when cancelled, or out of memory (`out_of_memory`). */
 bool native_find_symbols(struct native_request *request) SL_SUSPENDS;

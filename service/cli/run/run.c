@@ -29,6 +29,7 @@
 #include "fetch/fetch.h"
 #include "kinds/kinds.h"
 #include "origin/origin.h"
+#include "store/store.h"
 
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
@@ -383,8 +384,10 @@ static void serve(void *arg)
     show_life(run);
     fiber_group_init(&run->cleaning, NULL);
     fiber_start(&run->cleaning, clean_repeatedly, run);
-    if (run->config->process.index == 0) /* one process cleans for all */
+    if (run->config->process.index == 0) { /* one process cleans for all */
         fiber_start(&run->cleaning, kinds_sweep_symbfiles, NULL);
+        fiber_start(&run->cleaning, store_sweep_repeatedly, NULL);
+    }
     fiber_start(&run->cleaning, memory_trim_repeatedly, NULL);
     fiber_start(&run->cleaning, service_watch, run->service);
     fiber_start(&run->cleaning, watch_certificate, run);
@@ -421,6 +424,13 @@ static int start(struct config *config, const struct options *options)
     init_statsd(config);
     errors_init(config->sentry_dsn);
     kinds_init(config);
+    enum sl_code stored = store_init(config, &run.error);
+    if (stored != SL_OK && stored != SL_NOT_FOUND) {
+        kinds_close();
+        cache_close();
+        log_stop();
+        return server_failed("failed to start the server", run.error.message);
+    }
     server_init_fetch(config);
     run.service = service_new(config);
     metric_add(METRIC_STARTS, 1, NULL, NULL, NULL);
@@ -428,6 +438,7 @@ static int start(struct config *config, const struct options *options)
         loop_run_fiber(serve, &run);
     fetch_close();
     kinds_close();
+    store_close();
     cache_close();
     log_stop();
     loop_close();

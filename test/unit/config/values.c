@@ -388,12 +388,12 @@ static void keys_without_effect_are_warnings(void **state)
 {
     (void)state;
     expect_problems(
-        "special_paths: true\nmozilla: {lru: {max_size: 1}, store: {s3: {bucket: b}}}\n"
+        "special_paths: true\nmozilla: {lru: {max_size: 1}, store: {extra: [b]}}\n"
         "streaming_timeout: 5\nisolation: processes\ntraces_sample_rate: 1\n"
         "http: {backlog: 5, reuseport: true}\npropagate_traces: true\ncluster: {nodeid: 1}\n"
         "caches: {index: {max_lazy_recomputations: 1}}\n",
         "config.yml:1:1: warning: special_paths: has no effect yet\n"
-        "config.yml:2:31: warning: mozilla.store: has no effect yet\n"
+        "config.yml:2:39: warning: mozilla.store.extra: has no effect yet\n"
         "config.yml:3:1: warning: streaming_timeout: has no effect any more; download_stall_timeout ends slow "
         "downloads\n"
         "config.yml:4:1: warning: isolation: has no effect yet\n"

@@ -1,0 +1,360 @@
+/* GET /v<major>.<minor>.<patch>/<pdb name>/<pdb id>[/<age>]: SymCache files, as Windows Performance Analyzer and TraceProcessor
+ * ask for them. Clients that can be told to come back are told so while a file is made; the others wait. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "api/impl.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "id/id.h"
+#include "kinds/ms_symcaches.h"
+
+enum { LOWEST_MAJOR = 3, OWN_MAJORS = 1000, MAX_RETRY_S = 30, MAX_OLDER = 16 };
+
+/* ---- reading ---- */
+
+/* "3.1.0" */
+static bool mssymcache_version(struct sl_str text, unsigned version[3])
+{
+    size_t at = 0;
+    for (int i = 0; i < 3; i++) {
+        size_t begin = at;
+        version[i] = 0;
+        for (; at < text.size && at - begin < 5 && sl_is_digit(text.data[at]); at++)
+            version[i] = version[i] * 10 + (unsigned)(text.data[at] - '0');
+        if (at == begin || version[i] > (i ? 255u : 65535u))
+            return false;
+        if (i < 2 && !(at < text.size && text.data[at++] == '.'))
+            return false;
+    }
+    return at == text.size;
+}
+
+static int compare_versions(const unsigned a[3], const unsigned b[3])
+{
+    for (int i = 0; i < 3; i++)
+        if (a[i] != b[i])
+            return a[i] < b[i] ? -1 : 1;
+    return 0;
+}
+
+/* 32 hex digits, or with dashes, or with braces around. */
+static bool read_guid(struct sl_str text, struct sl_debug_id *id)
+{
+    char digits[32];
+    size_t count = 0;
+    if (text.size > 2 && text.data[0] == '{' && text.data[text.size - 1] == '}')
+        text = (struct sl_str){text.data + 1, text.size - 2};
+    bool dashed = text.size == 36;
+    for (size_t i = 0; i < text.size; i++) {
+        bool dash = dashed && (i == 8 || i == 13 || i == 18 || i == 23);
+        if (dash && text.data[i] == '-')
+            continue;
+        if (dash || count == 32)
+            return false;
+        digits[count++] = text.data[i];
+    }
+    *id = (struct sl_debug_id){.age = 0};
+    return count == 32 && sl_debug_id_parse((struct sl_str){digits, 32}, id);
+}
+
+static bool read_age(struct sl_str text, uint32_t *age)
+{
+    uint64_t number = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        if (!sl_is_digit(text.data[i]) || text.size > 10)
+            return false;
+        number = number * 10 + (uint64_t)(text.data[i] - '0');
+    }
+    *age = (uint32_t)number;
+    return text.size && number <= UINT32_MAX;
+}
+
+struct asked {
+    struct http_exchange *x;
+    unsigned version[3], known[3]; /* known: the client has a file of that version */
+    bool has_known, is_patient;    /* patient: comes back when told to */
+    struct ms_symcache_question question;
+};
+
+static bool read_path(const struct http_exchange *x, struct asked *asked)
+{
+    struct sl_str version = x->captures[0];
+    uint32_t age = 1;
+    if (x->capture_count < 3 || !sl_str_starts(version, SL_STR("v")) ||
+        !mssymcache_version((struct sl_str){version.data + 1, version.size - 1}, asked->version) ||
+        !read_guid(x->captures[2], &asked->question.id) || (x->capture_count > 3 && !read_age(x->captures[3], &age)))
+        return false;
+    asked->question.id.age = age;
+    asked->question.pdb_name = x->captures[1];
+    return true;
+}
+
+static bool mssymcache_there(const struct http_exchange *x)
+{
+    struct asked asked = {.x = NULL};
+    return ((const struct service *)x->service)->config->ms_symcache.transcoder_count && read_path(x, &asked);
+}
+
+static bool is_file_name(struct sl_str name)
+{
+    for (size_t i = 0; i < name.size; i++)
+        if (name.data[i] == '/' || name.data[i] == '\\' || (unsigned char)name.data[i] < 0x20 || name.data[i] == 0x7F)
+            return false;
+    return name.size && name.size < 200 && !sl_str_equal(name, SL_STR(".")) && !sl_str_equal(name, SL_STR(".."));
+}
+
+static bool is_true(struct http_exchange *x, const char *name)
+{
+    return sl_str_equal_nocase(http_header(x, name), SL_STR("true"));
+}
+
+static size_t header_count(const struct http_exchange *x, const char *name)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < x->header_count; i++)
+        count += sl_str_equal_nocase(x->headers[i].name, sl_str(name));
+    return count;
+}
+
+/* What is wrong with the request's fields; NULL: nothing. */
+static const char *read_fields(struct asked *asked)
+{
+    struct http_exchange *x = asked->x;
+    struct sl_str known = http_header(x, "if-version-exceeds");
+    asked->is_patient = is_true(x, "accept-retry-after") || is_true(x, "allow-retry-after") ||
+                        compare_versions(asked->version, (const unsigned[3]){3, 1, 0}) > 0;
+    asked->has_known = known.data != NULL;
+    if (header_count(x, "if-version-exceeds") > 1)
+        return "Only one If-Version-Exceeds header is permitted.";
+    if (!known.data)
+        return NULL;
+    if (!mssymcache_version(sl_str_trimmed(known), asked->known))
+        return "The If-Version-Exceeds header value is not a valid version.";
+    if (!asked->known[0])
+        return "The If-Version-Exceeds header value is an unsupported version number.";
+    if (compare_versions(asked->known, asked->version) >= 0)
+        return "The If-Version-Exceeds header value must be less than the requested version.";
+    return NULL;
+}
+
+/* Of the highest major version that is not above the client's; our own versions are among themselves. */
+static const struct transcoder *choose(const struct config *config, const unsigned version[3])
+{
+    const struct transcoder *best = NULL;
+    if (version[0] < LOWEST_MAJOR)
+        return NULL;
+    for (size_t i = 0; i < config->ms_symcache.transcoder_count; i++) {
+        const struct transcoder *t = &config->ms_symcache.transcoders[i];
+        if ((t->version[0] >= OWN_MAJORS) == (version[0] >= OWN_MAJORS) && t->version[0] <= version[0] &&
+            (!best || t->version[0] > best->version[0]))
+            best = t;
+    }
+    return best;
+}
+
+/* ---- answers ---- */
+
+static void mssymcache_release(void *item)
+{
+    cache_release(item);
+}
+
+static void reply_item(struct asked *asked, const unsigned version[3], struct cache_item *item)
+{
+    struct http_exchange *x = asked->x;
+    char type[80], etag[64];
+    if (asked->has_known && compare_versions(asked->known, version) >= 0) {
+        cache_release(item);
+        http_reply_empty(x, 304);
+        return;
+    }
+    snprintf(type, sizeof type, "application/vnd.ms-symcache; version=%u.%u.%u", version[0], version[1], version[2]);
+    snprintf(etag, sizeof etag, "\"%u.%u.%u-%llx-%llx\"", version[0], version[1], version[2],
+             (unsigned long long)item->mapping.bytes.size, (unsigned long long)item->time_created);
+    const char *kept = sl_arena_strndup(&x->arena, type, strlen(type));
+    http_reply_file(x, kept ? kept : "application/vnd.ms-symcache", &item->mapping, etag, item->time_created,
+                    mssymcache_release, item);
+}
+
+/* How long transcodes took of late. */
+static double usual_s;
+
+static void reply_later(struct http_exchange *x)
+{
+    char text[16];
+    unsigned delay = usual_s < 1 ? 1 : usual_s > MAX_RETRY_S ? MAX_RETRY_S : (unsigned)(usual_s + 0.999);
+    snprintf(text, sizeof text, "%u", delay);
+    const char *kept = sl_arena_strndup(&x->arena, text, strlen(text));
+    http_reply_empty(x, 404);
+    http_set_header(x, "Retry-After", kept ? sl_str(kept) : SL_STR("1"));
+}
+
+/* ---- work in the background ---- */
+
+struct background {
+    struct background *next;
+    struct ms_symcache_question question;
+    struct sl_str key;
+    struct sl_arena arena;
+};
+static struct background *running;
+
+static bool is_running(struct sl_str key)
+{
+    for (const struct background *b = running; b; b = b->next)
+        if (sl_str_equal(b->key, key))
+            return true;
+    return false;
+}
+
+static void background_end(struct background *b)
+{
+    struct background **place = &running;
+    while (*place && *place != b)
+        place = &(*place)->next;
+    if (*place)
+        *place = b->next;
+    config_release((struct config *)(uintptr_t)b->question.config);
+    struct sl_arena arena = b->arena;
+    sl_arena_free(&arena);
+}
+
+static void background_run(void *arg)
+{
+    struct background *b = arg;
+    struct cache_item *item;
+    struct sl_error error;
+    uint64_t begin = clock_mono_ns();
+    if (kinds_get_ms_symcache(&b->question, &b->arena, &item, &error) == SL_OK) {
+        double took_s = (double)(clock_mono_ns() - begin) / 1e9;
+        usual_s = usual_s > 0 ? (3 * usual_s + took_s) / 4 : took_s;
+        cache_release(item);
+    }
+    background_end(b);
+}
+
+/* True when it runs now, or did already. */
+static bool begin_background(struct service *service, const struct ms_symcache_question *question)
+{
+    struct sl_arena arena = {0};
+    struct background *b = SL_ARENA_NEW(&arena, struct background);
+    const char *name = sl_arena_strndup(&arena, question->pdb_name.data, question->pdb_name.size);
+    struct sl_str key = kinds_ms_symcache_key(question, &arena);
+    if (!b || !name || !key.data || is_running(key)) {
+        bool runs = b && name && key.data;
+        sl_arena_free(&arena);
+        return runs;
+    }
+    *b = (struct background){.next = running, .question = *question, .key = key, .arena = arena};
+    b->question.pdb_name.data = name;
+    b->question.is_cached_only = false;
+    config_retain(question->config);
+    running = b;
+    if (fiber_start(&service->jobs_group, background_run, b))
+        return true;
+    background_end(b);
+    return false;
+}
+
+/* ---- the request ---- */
+
+/* A file of an older version of the same major is good until there is a new one. */
+static bool reply_older(struct asked *asked)
+{
+    struct ms_symcache_question older = asked->question;
+    unsigned versions[MAX_OLDER][3];
+    size_t count = kinds_ms_symcache_older(older.config, older.transcoder->version, versions, MAX_OLDER);
+    older.is_cached_only = true;
+    for (size_t i = 0; i < count; i++) {
+        struct cache_item *item;
+        struct sl_error error;
+        memcpy(older.version, versions[i], sizeof older.version);
+        if (kinds_get_ms_symcache(&older, &asked->x->arena, &item, &error) != SL_OK)
+            continue;
+        begin_background(asked->x->service, &asked->question);
+        reply_item(asked, versions[i], item);
+        return true;
+    }
+    return false;
+}
+
+static void reply_made(struct asked *asked)
+{
+    struct cache_item *item;
+    struct sl_error error;
+    enum sl_code code = kinds_get_ms_symcache(&asked->question, &asked->x->arena, &item, &error);
+    if (code == SL_OK)
+        reply_item(asked, asked->question.version, item);
+    else if (code == SL_BUSY)
+        http_reply_no_memory(asked->x);
+    else if (code != SL_CANCELLED)
+        http_reply_empty(asked->x, 404);
+}
+
+static void answer(struct asked *asked)
+{
+    struct http_exchange *x = asked->x;
+    struct ms_symcache_question cached = asked->question;
+    struct cache_item *item;
+    struct sl_error error;
+    struct sl_str key = kinds_ms_symcache_key(&asked->question, &x->arena);
+    bool runs = key.data && is_running(key);
+    cached.is_cached_only = true;
+    enum sl_code code = runs ? SL_BUSY : kinds_get_ms_symcache(&cached, &x->arena, &item, &error);
+    if (code == SL_OK)
+        reply_item(asked, asked->question.version, item);
+    else if (code == SL_CANCELLED)
+        return;
+    else if (code != SL_BUSY)
+        http_reply_empty(x, 404);
+    else if (reply_older(asked))
+        return;
+    else if (asked->has_known && compare_versions(asked->known, asked->question.version) >= 0)
+        http_reply_empty(x, 304);
+    else if (asked->is_patient && begin_background(x->service, &asked->question))
+        reply_later(x);
+    else
+        reply_made(asked);
+}
+
+static void mssymcache_get(struct http_exchange *x)
+{
+    const struct config *config = config_retain(((const struct service *)x->service)->config);
+    struct asked asked = {.x = x, .question.config = config};
+    const char *wrong = read_path(x, &asked) ? read_fields(&asked) : "";
+    const struct transcoder *transcoder = choose(config, asked.version);
+    if (!is_file_name(asked.question.pdb_name)) {
+        http_reply_empty(x, 400);
+    } else if (wrong) {
+        reply_text(x, 400, wrong);
+    } else if (!transcoder) {
+        http_reply_empty(x, 404);
+    } else {
+        asked.question.transcoder = transcoder;
+        memcpy(asked.question.version, transcoder->version, sizeof asked.question.version);
+        answer(&asked);
+    }
+    config_release((struct config *)(uintptr_t)config);
+}
+
+/* Answers have no bodies. */
+static void mssymcache_error(struct http_exchange *x, int status, const char *detail)
+{
+    (void)detail;
+    http_reply_empty(x, status);
+}
+
+#define SYMCACHE(pattern_)                                                                                             \
+    {                                                                                                                  \
+        .method = "GET", .pattern = (pattern_), .handler = mssymcache_get, .takes_work = true,                         \
+        .there = mssymcache_there, .rights = API_RIGHT("symcache")                                                     \
+    }
+static const struct http_route routes[] = {
+    SYMCACHE("/{version}/{name}/{id}"),
+    SYMCACHE("/{version}/{name}/{id}/{age}"),
+    {.method = NULL},
+};
+
+const struct http_family family_mssymcache = {
+    .routes = routes, .group = "symcache", .browsed = true, .error = mssymcache_error};

@@ -1,0 +1,177 @@
+/* The directory of an uploaded archive: which members are stored, and what is wrong with it. */
+#include "api/uploads/uploads.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/map.h"
+
+bool uploads_fail(struct archive *archive, int status, const char *format, ...)
+{
+    va_list args;
+    char text[1200];
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    const char *kept = sl_arena_strndup(archive->arena, text, strlen(text));
+    archive->failure = (struct uploads_failure){kept ? status : 503, kept ? sl_str(kept) : SL_STR("out of memory")};
+    return false;
+}
+
+/* As Python writes a text: in single quotes. */
+static const char *quoted(struct archive *archive, struct sl_str name)
+{
+    struct sl_buf out = {0};
+    sl_buf_u8(&out, '\'');
+    for (size_t i = 0; i < name.size && out.size < 1000; i++) {
+        unsigned char c = (unsigned char)name.data[i];
+        if (c == '\\' || c == '\'')
+            sl_buf_printf(&out, "\\%c", c);
+        else if (c == '\n' || c == '\r' || c == '\t')
+            sl_buf_printf(&out, "\\%c", c == '\n' ? 'n' : c == '\r' ? 'r' : 't');
+        else if (c < 0x20 || c == 0x7F)
+            sl_buf_printf(&out, "\\x%02x", c);
+        else
+            sl_buf_u8(&out, c);
+    }
+    sl_buf_cstr(&out, "'");
+    const char *text = sl_buf_keep(&out, archive->arena).data;
+    return text ? text : "''";
+}
+
+static struct sl_str last_component(struct sl_str name)
+{
+    const char *slash = name.size ? memrchr(name.data, '/', name.size) : NULL;
+    return slash ? (struct sl_str){slash + 1, (size_t)(name.data + name.size - slash - 1)} : name;
+}
+
+static bool ends_nocase(struct sl_str text, struct sl_str suffix)
+{
+    return text.size >= suffix.size &&
+           sl_str_equal_nocase((struct sl_str){text.data + text.size - suffix.size, suffix.size}, suffix);
+}
+
+static bool is_list_of_symbols(struct sl_str name)
+{
+    return ends_nocase(name, SL_STR("-symbols.txt"));
+}
+
+static bool has_snippet(struct archive *archive, struct sl_str name)
+{
+    for (size_t i = 0; i < archive->config->disallowed_snippet_count; i++) {
+        struct sl_str snippet = archive->config->disallowed_snippets[i];
+        if (memmem(name.data, name.size, snippet.data, snippet.size)) {
+            uploads_fail(archive, 400,
+                         "Content of archive file contains the snippet '" SL_STR_FMT "' which is not allowed",
+                         SL_STR_ARG(snippet));
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True when the member is to be stored. False: it is ignored, or `failure`. */
+static bool archive_wants(struct archive *archive, const struct sl_zip_entry *entry, struct sl_str *key)
+{
+    struct sl_str name = entry->name;
+    if (sl_str_ends(name, SL_STR("/")))
+        return false;
+    if (has_snippet(archive, name))
+        return false;
+    if (sl_str_equal(last_component(name), SL_STR(".DS_Store")))
+        return false;
+    if (!memchr(name.data, '/', name.size) && is_list_of_symbols(name))
+        return false;
+    if (!uploads_key(archive->arena, name, key))
+        return uploads_fail(archive, 400,
+                            "Unrecognized file pattern. Should only be <module>/<hex>/<file> or <name>-symbols.txt and "
+                            "nothing else. (First unrecognized pattern was %s)",
+                            quoted(archive, name));
+    if (is_list_of_symbols(name))
+        return false;
+    if (entry->is_link)
+        return uploads_fail(archive, 400, "Archive member %s is a symbolic link", quoted(archive, name));
+    if (entry->method != SL_ZIP_STORED && entry->method != SL_ZIP_DEFLATED)
+        return uploads_fail(archive, 400, "Archive member %s is encrypted or compressed in an unknown way",
+                            quoted(archive, name));
+    return true;
+}
+
+/* A name that comes twice counts once, with the later data. */
+static bool archive_add(struct archive *archive, struct sl_map *seen, const struct sl_zip_entry *entry,
+                        struct sl_str key)
+{
+    bool fresh;
+    void **slot = sl_map_slot(seen, key, &fresh);
+    if (!slot)
+        return uploads_fail(archive, 503, "out of memory");
+    if (fresh)
+        *slot = &archive->members[archive->count++];
+    struct archive_member *member = *slot;
+    if (!fresh && member->entry->size != entry->size)
+        return uploads_fail(archive, 400,
+                            "The zipfile buffer contains two files both called " SL_STR_FMT
+                            " and they have difference sizes (%llu != %llu)",
+                            SL_STR_ARG(entry->name), (unsigned long long)entry->size,
+                            (unsigned long long)member->entry->size);
+    *member = (struct archive_member){.entry = entry, .key = key, .is_packed = uploads_is_packed(archive->config, key)};
+    return true;
+}
+
+/* Members that overlap, or are nearly all of nothing, are there to make work. */
+static bool check_sizes(struct archive *archive)
+{
+    enum { SMALL = 1 << 20, MAX_RATIO = 1000 };
+    uint64_t packed = 0, unpacked = 0;
+    if (archive->zip.count > archive->config->max_members)
+        return uploads_fail(archive, 400, "Archive file has more than %llu members",
+                            (unsigned long long)archive->config->max_members);
+    for (size_t i = 0; i < archive->zip.count; i++) {
+        const struct sl_zip_entry *e = &archive->zip.entries[i];
+        if (__builtin_add_overflow(packed, e->packed, &packed) || packed > archive->bytes.size ||
+            __builtin_add_overflow(unpacked, e->size, &unpacked) ||
+            (e->size > SMALL && e->size / MAX_RATIO > e->packed))
+            return uploads_fail(archive, 400, "Archive member %s is a zip bomb", quoted(archive, e->name));
+    }
+    return unpacked <= archive->config->max_unpacked_size || uploads_fail(archive, 413, "Upload is too large");
+}
+
+static bool archive_select(struct archive *archive)
+{
+    struct sl_map seen = {0};
+    bool good = true;
+    archive->members = SL_ARENA_ARRAY(archive->arena, struct archive_member, archive->zip.count + 1);
+    if (!archive->members)
+        return uploads_fail(archive, 503, "out of memory");
+    for (size_t i = 0; good && i < archive->zip.count; i++) {
+        struct sl_str key;
+        if (archive_wants(archive, &archive->zip.entries[i], &key))
+            good = archive_add(archive, &seen, &archive->zip.entries[i], key);
+        else
+            good = !archive->failure.status;
+    }
+    sl_map_free(&seen);
+    return good;
+}
+
+static bool check_filename(struct archive *archive)
+{
+    if (ends_nocase(archive->filename, SL_STR(".zip")))
+        return true;
+    const char *dot = archive->filename.size ? memrchr(archive->filename.data, '.', archive->filename.size) : NULL;
+    struct sl_str last = {dot, dot ? (size_t)(archive->filename.data + archive->filename.size - dot) : 0};
+    return uploads_fail(archive, 400, "Unrecognized archive file extension \"" SL_STR_FMT "\"", SL_STR_ARG(last));
+}
+
+bool archive_read(struct archive *archive)
+{
+    struct sl_error error;
+    if (!check_filename(archive))
+        return false;
+    enum sl_code code = sl_zip_open(archive->bytes, 0, archive->arena, &archive->zip, &error);
+    if (code == SL_BUSY)
+        return uploads_fail(archive, 503, "out of memory");
+    if (code != SL_OK)
+        return uploads_fail(archive, 400, "File is not a zip file");
+    return check_sizes(archive) && archive_select(archive);
+}

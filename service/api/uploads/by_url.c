@@ -1,0 +1,191 @@
+/* Archives that are fetched from where a build has left them. Every hop is looked at, before anything is asked there. */
+#include "api/uploads/by_url.h"
+
+#include <stdio.h>
+
+#include "fetch/fetch.h"
+
+enum { RETRIES = 5, PAUSE_MS = 200, HEAD_S = 5, GET_S = 300, MAX_REDIRECTS = 5 };
+#define SECOND_NS UINT64_C(1000000000)
+
+/* Whether archives may come from there; else `failure`. */
+static bool check_place(struct archive *archive, struct sl_str url, const char *kept)
+{
+    const struct config_store *config = archive->config;
+    const char *host = fetch_url_valid(kept) ? fetch_url_host(archive->arena, kept) : NULL;
+    if (!host)
+        return uploads_fail(archive, 400, "Enter a valid URL.");
+    if (config->allow_any_domain)
+        return true;
+    if (!sl_str_starts(url, SL_STR("https://")))
+        return uploads_fail(archive, 400, "Insecure URL");
+    for (size_t i = 0; i < config->allowed_download_domain_count; i++)
+        if (sl_str_equal_nocase(sl_str(host), config->allowed_download_domains[i]))
+            return true;
+    return uploads_fail(archive, 400, "Not an allowed domain ('%s') to download from.", host);
+}
+
+/* ---- the head ---- */
+
+struct url_head {
+    struct archive *archive;
+    int status; /* of an error */
+    bool has_size;
+    uint64_t size;
+    const char *location; /* NULL: none */
+};
+
+static void head_field(void *arg, struct sl_str name, struct sl_str value)
+{
+    struct url_head *head = arg;
+    if (sl_str_equal_nocase(name, SL_STR("location")))
+        head->location = sl_arena_strndup(head->archive->arena, value.data, value.size);
+    if (!sl_str_equal_nocase(name, SL_STR("content-length")))
+        return;
+    head->has_size = value.size > 0 && value.size < 19;
+    head->size = 0;
+    for (size_t i = 0; i < value.size && head->has_size; i++) {
+        head->has_size = sl_is_digit(value.data[i]);
+        head->size = head->size * 10 + (uint64_t)(value.data[i] - '0');
+    }
+}
+
+/* No other status is tried again by the download itself. */
+static enum sl_code head_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
+{
+    (void)body;
+    ((struct url_head *)arg)->status = status;
+    return sl_fail(error, SL_PERMISSION_DENIED, "status %d", status);
+}
+
+static enum sl_code head_once(struct url_head *head, const char *url, struct sl_error *error)
+{
+    struct fetch_request request = {.url = url,
+                                    .method = "HEAD",
+                                    .source = "uploads",
+                                    .keep_wrapper = true,
+                                    .whole = true,
+                                    .max_size = INT64_MAX,
+                                    .timeout_ns = HEAD_S * SECOND_NS,
+                                    .refused = head_refused,
+                                    .field = head_field,
+                                    .arg = head};
+    struct sl_buf nothing = {0};
+    *head = (struct url_head){.archive = head->archive};
+    enum sl_code code = fetch_text(&request, &nothing, error);
+    sl_buf_free(&nothing);
+    return code;
+}
+
+/* The answer of one place. False: `failure`, or cancelled. */
+static bool head_ask(struct url_head *head, const char *url)
+{
+    struct sl_error error;
+    uint64_t pause = PAUSE_MS;
+    enum sl_code code = head_once(head, url, &error);
+    for (int i = 0; i < RETRIES && (head->status == 429 || head->status == 500); i++, pause *= 2) {
+        if (!fiber_sleep(pause))
+            return uploads_fail(head->archive, 503, "cancelled");
+        code = head_once(head, url, &error);
+    }
+    if (head->status == 429 || head->status == 500)
+        return uploads_fail(head->archive, 500, "RetryError trying to open %s", url);
+    return code == SL_OK || head->status || uploads_fail(head->archive, 500, "ConnectionError trying to open %s", url);
+}
+
+/* `location` of an answer of `url`: absolute, or a path there. */
+static const char *url_resolve(struct archive *archive, const char *url, const char *location)
+{
+    struct sl_buf text = {0};
+    const char *authority = strstr(url, "://"), *path = authority ? strchr(authority + 3, '/') : NULL;
+    if (strstr(location, "://"))
+        return location;
+    if (strncmp(location, "//", 2) == 0)
+        sl_buf_add(&text, url, authority ? (size_t)(authority - url) + 1 : 0);
+    else if (*location == '/')
+        sl_buf_add(&text, url, path ? (size_t)(path - url) : strlen(url));
+    else
+        sl_buf_add(&text, url, path ? (size_t)(strrchr(path, '/') - url) + 1 : strlen(url));
+    sl_buf_cstr(&text, location);
+    return sl_buf_keep(&text, archive->arena).data;
+}
+
+/* ---- all ---- */
+
+static bool is_redirect(int status)
+{
+    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+static bool find_size(struct uploads_url *u, const char *first, const char **last)
+{
+    struct archive *archive = u->archive;
+    struct url_head head = {.archive = archive};
+    const char *url = first;
+    for (;; url = *last) {
+        if (!check_place(archive, sl_str(url), url) || !head_ask(&head, url))
+            return false;
+        *last = url;
+        if (!is_redirect(head.status) || !head.location)
+            break;
+        if (u->redirect_count == MAX_REDIRECTS)
+            return uploads_fail(archive, 400, "Too many redirects trying to open %s", first);
+        if (!(*last = url_resolve(archive, url, head.location)))
+            return uploads_fail(archive, 503, "out of memory");
+        u->redirects[u->redirect_count++] = sl_str(*last);
+    }
+    if (head.status >= 500)
+        return uploads_fail(archive, 500, "%s errored (%d)", url, head.status);
+    if (head.status >= 300)
+        return uploads_fail(archive, 400, "%s can't be found (%d)", url, head.status);
+    if (!head.has_size)
+        return uploads_fail(archive, 400, "%s has no content length", url);
+    u->size = head.size;
+    return head.size <= archive->config->max_upload_size || uploads_fail(archive, 413, "Upload is too large");
+}
+
+static bool no_redirect(void *arg, const char *url)
+{
+    struct uploads_url *u = arg;
+    bool good = check_place(u->archive, sl_str(url), url);
+    u->archive->failure.status = 0; /* the download tells */
+    return good;
+}
+
+static enum sl_code get_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
+{
+    (void)arg, (void)body;
+    return sl_fail(error, SL_PERMISSION_DENIED, "status %d", status);
+}
+
+bool uploads_fetch(struct uploads_url *u, struct sl_str text, int fd)
+{
+    struct archive *archive = u->archive;
+    const char *first = sl_arena_strndup(archive->arena, text.data, text.size), *last = NULL;
+    struct sl_error error;
+    if (!first || strlen(first) != text.size)
+        return uploads_fail(archive, first ? 400 : 503, first ? "Enter a valid URL." : "out of memory");
+    if (!find_size(u, first, &last))
+        return false;
+    struct fetch_request request = {.url = last,
+                                    .source = "uploads",
+                                    .keep_wrapper = true,
+                                    .max_size = archive->config->max_upload_size,
+                                    .timeout_ns = GET_S * SECOND_NS,
+                                    .may_follow = no_redirect,
+                                    .refused = get_refused,
+                                    .arg = u};
+    enum sl_code code = fetch_get(&request, fd, &error);
+    if (code == SL_BUSY)
+        return uploads_fail(archive, 503, "out of memory");
+    if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_INTERNAL)
+        return uploads_fail(archive, 500, "ConnectionError trying to open %s", last);
+    if (code != SL_OK)
+        return uploads_fail(archive, 400, "non-200 status code when retrieving %s", last);
+    const char *query = strpbrk(first, "?#");
+    struct sl_str path = {first, query ? (size_t)(query - first) : text.size};
+    const char *slash = memrchr(path.data, '/', path.size);
+    archive->filename = (struct sl_str){slash + 1, (size_t)(path.data + path.size - slash - 1)};
+    u->url = sl_str(first);
+    return true;
+}

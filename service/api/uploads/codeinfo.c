@@ -1,0 +1,95 @@
+/* What a symbol file says of itself in its first lines: MODULE and INFO records of Breakpad's format. */
+#include "api/uploads/uploads.h"
+
+struct codeinfo {
+    struct sl_str debug_id, debug_file, code_id, code_file, generator;
+};
+
+/* The next word of a line; words are separated by single blanks. */
+static struct sl_str codeinfo_word(struct sl_str *line)
+{
+    const char *blank = line->size ? memchr(line->data, ' ', line->size) : NULL;
+    struct sl_str word = {line->data, blank ? (size_t)(blank - line->data) : line->size};
+    size_t step = word.size + (blank != NULL);
+    *line = (struct sl_str){line->data + step, line->size - step};
+    return word;
+}
+
+static struct sl_str codeinfo_line(struct sl_str *text)
+{
+    const char *end = text->size ? memchr(text->data, '\n', text->size) : NULL;
+    struct sl_str line = {text->data, end ? (size_t)(end - text->data) : text->size};
+    size_t step = line.size + (end != NULL);
+    *text = (struct sl_str){text->data + step, text->size - step};
+    return sl_str_trimmed(line);
+}
+
+/* False at the first line that is none of the header. */
+static bool take_line(struct codeinfo *info, struct sl_str line)
+{
+    struct sl_str record = codeinfo_word(&line);
+    if (sl_str_equal(record, SL_STR("MODULE"))) {
+        codeinfo_word(&line);
+        codeinfo_word(&line);
+        info->debug_id = codeinfo_word(&line);
+        info->debug_file = line;
+        return true;
+    }
+    if (!sl_str_equal(record, SL_STR("INFO")))
+        return false;
+    struct sl_str what = codeinfo_word(&line);
+    if (sl_str_equal(what, SL_STR("CODE_ID"))) {
+        info->code_id = codeinfo_word(&line);
+        info->code_file = line;
+    } else if (sl_str_equal(what, SL_STR("GENERATOR"))) {
+        info->generator = line;
+    }
+    return true;
+}
+
+static void write_upper(struct json_writer *w, struct sl_arena *arena, struct sl_str id)
+{
+    char *upper = sl_arena_strndup(arena, id.data, id.size);
+    for (size_t i = 0; upper && i < id.size; i++)
+        upper[i] = (char)(upper[i] >= 'a' && upper[i] <= 'z' ? upper[i] - 32 : upper[i]);
+    json_str(w, (struct sl_str){upper ? upper : "", upper ? id.size : 0});
+}
+
+/* "<file>/<ID>", or nothing when that is no key. */
+static struct sl_str pair_name(struct sl_arena *arena, struct sl_str file, struct sl_str id)
+{
+    struct sl_str key, parts[3] = {file, id, SL_STR("x")};
+    if (!file.data || !uploads_key_of(arena, parts, &key))
+        return SL_STR("");
+    return (struct sl_str){key.data, key.size - 2};
+}
+
+bool codeinfo_read(struct sl_str head, struct sl_str key, struct sl_arena *arena, struct sl_buf *out,
+                   struct sl_str names[2])
+{
+    struct codeinfo info = {0};
+    while (head.size && take_line(&info, codeinfo_line(&head)))
+        ;
+    names[0] = pair_name(arena, info.debug_file, info.debug_id);
+    names[1] = info.code_id.size
+                   ? pair_name(arena, info.code_file.size ? info.code_file : info.debug_file, info.code_id)
+                   : SL_STR("");
+    if (!names[0].size)
+        return false;
+    struct json_writer w = json_writer(out);
+    json_object_begin(&w);
+    json_key(&w, "debug_id");
+    write_upper(&w, arena, info.debug_id);
+    json_key(&w, "debug_filename");
+    json_str(&w, info.debug_file);
+    json_key(&w, "code_file");
+    json_str(&w, info.code_file);
+    json_key(&w, "code_id");
+    write_upper(&w, arena, info.code_id);
+    json_key(&w, "generator");
+    json_str(&w, info.generator);
+    json_key(&w, "key");
+    json_str(&w, key);
+    json_object_end(&w);
+    return true;
+}

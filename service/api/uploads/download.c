@@ -1,0 +1,381 @@
+/* GET /<debug file>/<debug id>/<file> and the same below /try/; GET /api/syminfo/<file>/<id>. */
+#include "api/uploads/uploads.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "cache/cache.h"
+#include "core/loop.h"
+#include "core/pool.h"
+#include "fetch/fetch.h"
+
+enum { DEBUG_ID_DIGITS = 33 };
+
+struct wanted {
+    struct http_exchange *x;
+    const struct config_store *config;
+    bool is_try, in_try; /* the path is below /try/; the try store counts too */
+    struct sl_str file, id, name, key;
+    uint64_t looked_ns; /* how long the store was asked */
+};
+
+/* ---- answers ---- */
+
+static bool has_query(const struct http_exchange *x, const char *key)
+{
+    return http_query_count(x, key) > 0;
+}
+
+static bool wants_debug(const struct http_exchange *x)
+{
+    struct sl_str debug = http_header(x, "debug");
+    return sl_str_equal_nocase(debug, SL_STR("true")) || sl_str_equal_nocase(debug, SL_STR("yes")) ||
+           sl_str_equal(debug, SL_STR("1"));
+}
+
+static void download_finish(struct wanted *w)
+{
+    char text[40];
+    http_set_header(w->x, "Access-Control-Allow-Origin", SL_STR("*"));
+    if (!wants_debug(w->x))
+        return;
+    snprintf(text, sizeof text, w->looked_ns ? "%.6f" : "0", (double)w->looked_ns / 1e9);
+    const char *kept = sl_arena_strndup(&w->x->arena, text, strlen(text));
+    if (kept)
+        http_set_header(w->x, "Debug-Time", sl_str(kept));
+}
+
+static void not_found(struct wanted *w, const char *text)
+{
+    http_reply(w->x, 404, "text/html; charset=utf-8", sl_str(text));
+    download_finish(w);
+}
+
+static void set_etag(struct http_exchange *x, const struct store_meta *meta, const char *form, char etag[64])
+{
+    (void)x;
+    snprintf(etag, 64, "\"%llx-%llx%s\"", (unsigned long long)meta->size, (unsigned long long)meta->modified_ns, form);
+}
+
+struct download_file {
+    struct sl_mapping mapping;
+    struct sl_error error;
+    enum sl_code code;
+};
+
+static void file_unmap(void *arg)
+{
+    sl_unmap(&((struct download_file *)arg)->mapping);
+}
+
+/* For clients that take no gzip. */
+static void file_inflate(void *arg)
+{
+    struct download_file *file = arg;
+    struct sl_mapping plain;
+    int fd = sl_unlinked_file(cache_tmp_dir());
+    if (fd < 0 || !sl_write_all(fd, file->mapping.bytes))
+        file->code = sl_fail_errno(&file->error, errno, "cannot write a file");
+    else
+        file->code = fetch_unwrap(fd, 0, &file->error);
+    if (file->code == SL_OK)
+        file->code = sl_map_fd(fd, &plain, &file->error);
+    if (fd >= 0)
+        close(fd);
+    if (file->code != SL_OK)
+        return;
+    sl_unmap(&file->mapping);
+    file->mapping = plain;
+}
+
+static bool takes_gzip(const struct http_exchange *x)
+{
+    struct sl_str accepted = http_header(x, "accept-encoding");
+    for (size_t at = 0; at < accepted.size;) {
+        const char *comma = memchr(accepted.data + at, ',', accepted.size - at);
+        size_t size = comma ? (size_t)(comma - accepted.data) - at : accepted.size - at;
+        struct sl_str one = sl_str_trimmed((struct sl_str){accepted.data + at, size});
+        const char *end = one.size ? memchr(one.data, ';', one.size) : NULL;
+        struct sl_str coding = sl_str_trimmed((struct sl_str){one.data, end ? (size_t)(end - one.data) : one.size});
+        bool refused = end && (memmem(end, (size_t)(one.data + one.size - end), "q=0", 3) != NULL &&
+                               !memmem(end, (size_t)(one.data + one.size - end), "q=0.", 4));
+        if ((sl_str_equal_nocase(coding, SL_STR("gzip")) || sl_str_equal(coding, SL_STR("*"))) && !refused)
+            return true;
+        at += size + 1;
+    }
+    return false;
+}
+
+static void send_file(struct wanted *w, struct download_file *file, const struct store_meta *meta)
+{
+    struct http_exchange *x = w->x;
+    const char *type = uploads_media_type(w->config, w->name, &x->arena);
+    char etag[64];
+    bool as_it_is = !meta->is_packed || takes_gzip(x);
+    set_etag(x, meta, meta->is_packed && as_it_is ? "-gzip" : "", etag);
+    if (!as_it_is) {
+        enum sl_code code = pool_run(POOL_COMPRESS | POOL_HEAVY, file_inflate, file, &file->error);
+        if (code != SL_OK || file->code != SL_OK) {
+            sl_unmap(&file->mapping);
+            uploads_error(x, 500, NULL);
+            return;
+        }
+    } else if (meta->is_packed) {
+        http_set_header(x, "Content-Encoding", SL_STR("gzip"));
+    }
+    if (meta->is_packed)
+        http_set_header(x, "Vary", SL_STR("Accept-Encoding"));
+    http_set_header(x, "Cache-Control", SL_STR("no-transform"));
+    http_reply_file(x, type ? type : "application/octet-stream", &file->mapping, etag, meta->modified_ns / 1000000000,
+                    file_unmap, file);
+    download_finish(w);
+}
+
+static void redirect(struct wanted *w, const char *url)
+{
+    http_reply_empty(w->x, sl_str_equal(w->x->method, SL_STR("HEAD")) ? 200 : 302);
+    http_set_header(w->x, "Location", sl_str(url));
+    download_finish(w);
+}
+
+/* ---- the store ---- */
+
+/* True when it was found, or the answer is given. */
+static bool try_part(struct wanted *w, enum store_part part)
+{
+    struct http_exchange *x = w->x;
+    struct sl_str name = uploads_name(&x->arena, store_prefixes[part], w->key);
+    const char *url = w->config->serve == STORE_DIRECT || !name.data ? NULL : store_url(name, &x->arena);
+    struct download_file *file = SL_ARENA_NEW(&x->arena, struct download_file);
+    struct store_meta meta;
+    struct sl_error error;
+    if (!file || !name.data) {
+        http_reply_no_memory(x);
+        return true;
+    }
+    uint64_t begin = clock_mono_ns();
+    enum sl_code code = url ? store_look(name, false, &meta, &error) : store_open(name, &file->mapping, &meta, &error);
+    w->looked_ns += clock_mono_ns() - begin;
+    if (code == SL_NOT_FOUND)
+        return false;
+    if (code == SL_CANCELLED)
+        return true;
+    if (code != SL_OK)
+        uploads_error(x, code == SL_BUSY ? 503 : 500, NULL);
+    else if (url)
+        redirect(w, url);
+    else
+        send_file(w, file, &meta);
+    return true;
+}
+
+/* ---- code ids ---- */
+
+/* The document of a pair of file and id, debug or code; false when there is none. */
+static bool read_codeinfo(struct http_exchange *x, enum store_part part, struct sl_str file, struct sl_str id,
+                          struct sl_buf *info)
+{
+    static const char *const prefixes[STORE_PARTS] = {"codeinfo/", "try/codeinfo/"};
+    struct sl_str parts[3] = {file, id, SL_STR("x")}, key;
+    struct sl_error error;
+    if (!uploads_key_of(&x->arena, parts, &key))
+        return false;
+    key.size -= 2;
+    struct sl_str name = uploads_name(&x->arena, prefixes[part], key);
+    return name.data && store_read(name, info, &error) == SL_OK;
+}
+
+struct codeinfo_texts {
+    struct sl_str debug_id, debug_filename, code_file, code_id, generator, key;
+};
+
+static bool codeinfo_texts(struct sl_arena *arena, const struct sl_buf *info, struct codeinfo_texts *texts)
+{
+    struct sl_json j = sl_json(sl_buf_view(info), arena, true);
+    struct {
+        const char *key;
+        struct sl_str *text;
+    } members[] = {{"debug_id", &texts->debug_id},   {"debug_filename", &texts->debug_filename},
+                   {"code_file", &texts->code_file}, {"code_id", &texts->code_id},
+                   {"generator", &texts->generator}, {"key", &texts->key}};
+    struct sl_str key;
+    *texts = (struct codeinfo_texts){.key = {NULL, 0}};
+    if (sl_json_peek(&j) != SL_JSON_OBJECT)
+        return false;
+    sl_json_enter(&j);
+    while (sl_json_next(&j, &key)) {
+        struct sl_str *to = NULL;
+        for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+            if (sl_str_equal(key, sl_str(members[i].key)))
+                to = members[i].text;
+        if (!to || sl_json_peek(&j) != SL_JSON_STRING)
+            sl_json_skip(&j);
+        else
+            sl_json_string(&j, to);
+    }
+    return !j.failed && texts->debug_id.size && texts->debug_filename.size && texts->key.size;
+}
+
+/* What follows the path in the request's target: "?a=b", or nothing. */
+static struct sl_str query_text(const struct http_exchange *x)
+{
+    const char *mark = memchr(x->target.data, '?', x->target.size);
+    return mark ? (struct sl_str){mark, (size_t)(x->target.data + x->target.size - mark)} : SL_STR("");
+}
+
+static bool find_by_code(struct wanted *w)
+{
+    struct http_exchange *x = w->x;
+    struct codeinfo_texts texts;
+    struct sl_buf info = {0}, url = {0};
+    bool found = read_codeinfo(x, STORE_REGULAR, w->file, w->id, &info) ||
+                 (w->in_try && read_codeinfo(x, STORE_TRY, w->file, w->id, &info));
+    found = found && codeinfo_texts(&x->arena, &info, &texts) && sl_str_equal_nocase(texts.code_id, w->id);
+    if (found) {
+        sl_buf_cstr(&url, w->is_try ? "/try/" : "/");
+        fetch_encode(&url, texts.debug_filename, false);
+        sl_buf_u8(&url, '/');
+        sl_buf_str(&url, texts.debug_id);
+        sl_buf_u8(&url, '/');
+        fetch_encode(&url, w->name, false);
+        sl_buf_str(&url, query_text(x));
+        struct sl_str location = sl_buf_keep(&url, &x->arena);
+        http_reply_empty(x, 302);
+        if (location.data)
+            http_set_header(x, "Location", location);
+        download_finish(w);
+    }
+    sl_buf_free(&info);
+    return found;
+}
+
+/* ---- downloads ---- */
+
+static bool is_ignored(const struct wanted *w)
+{
+    bool zeros = w->id.size == DEBUG_ID_DIGITS;
+    for (size_t i = 0; i < w->id.size; i++)
+        zeros = zeros && w->id.data[i] == '0';
+    if (zeros || sl_str_equal(w->name, SL_STR("file.ptr")))
+        return true;
+    for (size_t i = 0; i < w->config->download_extension_count; i++)
+        if (sl_str_ends(w->name, w->config->download_extensions[i]))
+            return false;
+    return true;
+}
+
+static void download_serve(struct http_exchange *x, bool is_try)
+{
+    const struct service *service = x->service;
+    const struct config *config = config_retain(service->config);
+    const struct mozilla_token *token;
+    struct wanted w = {.x = x,
+                       .config = &config->mozilla.store,
+                       .is_try = is_try,
+                       .in_try = is_try || has_query(x, "try"),
+                       .file = x->captures[0],
+                       .id = x->captures[1],
+                       .name = x->captures[2]};
+    if (!uploads_token(x, &token)) {
+        /* answered */
+    } else if (!uploads_key_of(&x->arena, x->captures, &w.key)) {
+        uploads_error(x, 404, NULL);
+    } else if (is_ignored(&w)) {
+        not_found(&w, "Symbol Not Found (and ignored)");
+    } else if (!try_part(&w, STORE_REGULAR) && !(w.in_try && try_part(&w, STORE_TRY))) {
+        bool by_code = sl_str_ends(w.name, SL_STR(".sym")) && w.id.size < DEBUG_ID_DIGITS;
+        if (!by_code || !find_by_code(&w))
+            not_found(&w, "Symbol Not Found");
+    }
+    config_release(config);
+}
+
+static void download_regular(struct http_exchange *x)
+{
+    download_serve(x, false);
+}
+
+static void download_try(struct http_exchange *x)
+{
+    download_serve(x, true);
+}
+
+/* ---- what is known of a file ---- */
+
+static void write_syminfo(struct http_exchange *x, const struct codeinfo_texts *texts, bool is_try)
+{
+    struct sl_buf body = {0}, url = {0};
+    struct json_writer w = json_writer(&body);
+    struct sl_str host = http_header(x, "host");
+    sl_buf_printf(&url, "http://" SL_STR_FMT "/%s", SL_STR_ARG(host), is_try ? "try/" : "");
+    fetch_encode(&url, texts->key, true);
+    const struct {
+        const char *key;
+        struct sl_str text;
+    } members[] = {{"debug_id", texts->debug_id},   {"debug_filename", texts->debug_filename},
+                   {"code_file", texts->code_file}, {"code_id", texts->code_id},
+                   {"generator", texts->generator}, {"url", sl_buf_view(&url)}};
+    json_object_begin(&w);
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        json_key(&w, members[i].key);
+        json_str(&w, members[i].text);
+    }
+    json_object_end(&w);
+    http_reply_json(x, 200, &body);
+    sl_buf_free(&url);
+}
+
+static void syminfo(struct http_exchange *x)
+{
+    const struct mozilla_token *token;
+    struct codeinfo_texts texts;
+    struct sl_buf info = {0};
+    if (!uploads_token(x, &token))
+        return;
+    bool is_try = !read_codeinfo(x, STORE_REGULAR, x->captures[0], x->captures[1], &info);
+    if ((is_try && !read_codeinfo(x, STORE_TRY, x->captures[0], x->captures[1], &info)) ||
+        !codeinfo_texts(&x->arena, &info, &texts))
+        http_reply(x, 404, "text/html; charset=utf-8", SL_STR("Code file / id Not Found"));
+    else
+        write_syminfo(x, &texts, is_try);
+    sl_buf_free(&info);
+}
+
+/* ---- the family ---- */
+
+static void download_unknown(struct http_exchange *x)
+{
+    uploads_error(x, 404, NULL);
+}
+
+/* Another API has what is below /api/symbols. */
+static bool api_there(const struct http_exchange *x)
+{
+    return uploads_there(x) && !sl_str_starts(x->path, SL_STR("/api/symbols"));
+}
+
+#define DOWNLOAD(pattern_, handler_)                                                                                   \
+    {                                                                                                                  \
+        .method = "GET", .pattern = (pattern_), .handler = (handler_), .there = uploads_there,                         \
+        .rights = API_RIGHT("downloads")                                                                               \
+    }
+#define UNKNOWN(method_, pattern_, there_)                                                                             \
+    {                                                                                                                  \
+        .method = (method_), .pattern = (pattern_), .handler = download_unknown, .there = (there_), .immediate = true  \
+    }
+static const struct http_route routes[] = {
+    DOWNLOAD("/try/{file}/{id}/{name}", download_try),
+    UNKNOWN("GET", "/try/{rest..}", uploads_there),
+    DOWNLOAD("/api/syminfo/{file}/{id}", syminfo),
+    UNKNOWN("GET", "/api/{rest..}", api_there),
+    UNKNOWN("POST", "/api/{rest..}", api_there),
+    DOWNLOAD("/{file}/{id}/{name}", download_regular),
+    {.method = NULL},
+};
+
+const struct http_family family_downloads = {
+    .routes = routes, .group = "downloads", .error = uploads_error, .allow_separator = ", "};

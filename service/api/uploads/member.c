@@ -1,0 +1,227 @@
+/* One member of an uploaded archive: checked first, and written into the store's form later. A member that is deflated already
+ * stays so: gzip is the same stream in another frame (RFC 1951, RFC 1952), and nothing is compressed twice. */
+#include "api/uploads/uploads.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+enum { OVERLAP = 256, HEAD_MAX = 8 << 10, WRITE_PIECE = 256 << 10 };
+
+/* Pages that have been read are not needed any more: the archive is in memory piece by piece. */
+static void drop_read(const struct archive *archive, struct sl_bytes packed, uint64_t from, uint64_t to)
+{
+    size_t offset = (size_t)(packed.data - archive->body.bytes.data);
+    sl_mapping_drop(&archive->body, offset + from, to - from);
+}
+
+/* ---- checking ---- */
+
+struct checking {
+    struct member_job *job;
+    struct sl_bytes packed;
+    EVP_MD_CTX *hash;
+    uint64_t dropped;
+    char tail[2 * OVERLAP]; /* the end of the last piece, and the beginning of the next */
+    size_t tail_size;
+};
+
+static bool has_text(struct checking *c, const void *data, size_t size)
+{
+    const struct config_store *config = c->job->archive->config;
+    for (size_t i = 0; i < config->disallowed_snippet_count; i++) {
+        struct sl_str snippet = config->disallowed_snippets[i];
+        if (snippet.size <= size && memmem(data, size, snippet.data, snippet.size)) {
+            c->job->snippet = snippet;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What lies on both sides of the boundary of two pieces is looked at too. */
+static bool is_allowed(struct checking *c, struct sl_bytes piece)
+{
+    size_t begin = piece.size < OVERLAP ? piece.size : OVERLAP;
+    memcpy(c->tail + c->tail_size, piece.data, begin);
+    bool bad = has_text(c, piece.data, piece.size) || has_text(c, c->tail, c->tail_size + begin);
+    c->tail_size = begin;
+    memcpy(c->tail, piece.data + piece.size - begin, begin);
+    return !bad;
+}
+
+static bool check_piece(void *arg, struct sl_bytes piece, uint64_t used)
+{
+    struct checking *c = arg;
+    c->job->member->used = used;
+    if (EVP_DigestUpdate(c->hash, piece.data, piece.size) != 1)
+        return false;
+    if (used - c->dropped >= 8 * WRITE_PIECE) {
+        drop_read(c->job->archive, c->packed, c->dropped, used);
+        c->dropped = used;
+    }
+    return !c->job->archive->config->scan_contents || is_allowed(c, piece);
+}
+
+void member_check(void *arg)
+{
+    struct member_job *job = arg;
+    struct checking c = {.job = job, .hash = EVP_MD_CTX_new()};
+    struct sl_zip_sink sink = {check_piece, &c};
+    if (!c.hash || EVP_DigestInit_ex(c.hash, EVP_md5(), NULL) != 1)
+        job->code = sl_fail(&job->error, SL_BUSY, "out of memory");
+    else
+        job->code = sl_zip_packed(&job->archive->zip, job->member->entry, &c.packed, &job->error);
+    if (job->code == SL_OK)
+        job->code = sl_zip_stream(&job->archive->zip, job->member->entry, &sink, &job->error);
+    if (job->code == SL_CANCELLED)
+        job->code = job->snippet.data ? SL_PERMISSION_DENIED : sl_fail(&job->error, SL_BUSY, "out of memory");
+    if (job->code == SL_OK && EVP_DigestFinal_ex(c.hash, job->member->md5, NULL) != 1)
+        job->code = sl_fail(&job->error, SL_BUSY, "out of memory");
+    EVP_MD_CTX_free(c.hash);
+}
+
+/* ---- writing ---- */
+
+static bool write_failed(struct member_job *job)
+{
+    bool full = errno == ENOSPC || errno == EDQUOT;
+    job->code = full ? sl_fail(&job->error, SL_UNSUPPORTED, "the store is full")
+                     : sl_fail_errno(&job->error, errno, "cannot write to the store");
+    return false;
+}
+
+static bool write_bytes(struct member_job *job, const void *data, size_t size)
+{
+    job->meta.size += size;
+    return sl_write_all(job->work.fd, (struct sl_bytes){data, size}) || write_failed(job);
+}
+
+static bool write_packed(struct member_job *job, struct sl_bytes packed)
+{
+    for (uint64_t at = 0; at < job->member->used;) {
+        uint64_t left = job->member->used - at, size = left < WRITE_PIECE ? left : WRITE_PIECE;
+        if (!write_bytes(job, packed.data + at, size))
+            return false;
+        drop_read(job->archive, packed, at, at + size);
+        at += size;
+    }
+    return true;
+}
+
+struct deflating {
+    struct member_job *job;
+    z_stream z;
+    uint8_t *out;
+};
+
+static bool deflate_some(struct deflating *d, struct sl_bytes piece, int flush)
+{
+    d->z.next_in = (Bytef *)piece.data;
+    d->z.avail_in = (uInt)piece.size; /* pieces are small */
+    do {
+        d->z.next_out = d->out;
+        d->z.avail_out = WRITE_PIECE;
+        deflate(&d->z, flush);
+        if (!write_bytes(d->job, d->out, WRITE_PIECE - d->z.avail_out))
+            return false;
+    } while (!d->z.avail_out);
+    return true;
+}
+
+static bool deflate_piece(void *arg, struct sl_bytes piece, uint64_t used)
+{
+    (void)used;
+    return deflate_some(arg, piece, Z_NO_FLUSH);
+}
+
+static bool stream_to(struct member_job *job, bool (*take)(void *arg, struct sl_bytes piece, uint64_t used), void *arg)
+{
+    struct sl_zip_sink sink = {take, arg};
+    enum sl_code code = sl_zip_stream(&job->archive->zip, job->member->entry, &sink, &job->error);
+    if (code != SL_OK && code != SL_CANCELLED)
+        job->code = code; /* else it is set */
+    return code == SL_OK;
+}
+
+static bool write_deflated(struct member_job *job)
+{
+    struct deflating d = {.job = job, .out = malloc(WRITE_PIECE)};
+    if (!d.out || deflateInit2(&d.z, Z_BEST_SPEED, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
+        free(d.out);
+        job->code = sl_fail(&job->error, SL_BUSY, "out of memory");
+        return false;
+    }
+    bool good = stream_to(job, deflate_piece, &d) && deflate_some(&d, (struct sl_bytes){d.out, 0}, Z_FINISH);
+    deflateEnd(&d.z);
+    free(d.out);
+    return good;
+}
+
+static bool write_gzip(struct member_job *job, struct sl_bytes packed)
+{
+    const struct sl_zip_entry *entry = job->member->entry;
+    uint8_t head[STORE_HEAD], end[8];
+    store_head(entry->size, job->member->md5, head);
+    for (int i = 0; i < 4; i++) {
+        end[i] = (uint8_t)(entry->crc >> 8 * i);
+        end[4 + i] = (uint8_t)(entry->size >> 8 * i);
+    }
+    return write_bytes(job, head, sizeof head) &&
+           (entry->method == SL_ZIP_DEFLATED ? write_packed(job, packed) : write_deflated(job)) &&
+           write_bytes(job, end, sizeof end);
+}
+
+static bool copy_piece(void *arg, struct sl_bytes piece, uint64_t used)
+{
+    (void)used;
+    return write_bytes(arg, piece.data, piece.size);
+}
+
+/* ---- what a symbol file says of itself ---- */
+
+struct beginning {
+    char text[HEAD_MAX];
+    size_t size;
+};
+
+static bool keep_beginning(void *arg, struct sl_bytes piece, uint64_t used)
+{
+    struct beginning *b = arg;
+    size_t room = HEAD_MAX - b->size, size = piece.size < room ? piece.size : room;
+    (void)used;
+    memcpy(b->text + b->size, piece.data, size);
+    b->size += size;
+    return b->size < HEAD_MAX;
+}
+
+static void read_info(struct member_job *job)
+{
+    struct beginning begin = {.size = 0};
+    struct sl_zip_sink sink = {keep_beginning, &begin};
+    struct sl_error error;
+    enum sl_code code = sl_zip_stream(&job->archive->zip, job->member->entry, &sink, &error);
+    if (code == SL_OK || code == SL_CANCELLED)
+        codeinfo_read((struct sl_str){begin.text, begin.size}, job->member->key, job->arena, &job->info, job->names);
+}
+
+void member_write(void *arg)
+{
+    struct member_job *job = arg;
+    const struct archive_member *member = job->member;
+    struct sl_bytes packed;
+    job->meta = (struct store_meta){.is_packed = member->is_packed, .original_size = member->entry->size};
+    memcpy(job->meta.md5, member->md5, sizeof job->meta.md5);
+    job->meta.has_original = true;
+    job->code = sl_zip_packed(&job->archive->zip, member->entry, &packed, &job->error);
+    if (job->code == SL_OK)
+        job->code = store_work_begin(&job->work, &job->error);
+    if (job->code != SL_OK)
+        return;
+    bool good = member->is_packed ? write_gzip(job, packed) : stream_to(job, copy_piece, job);
+    if (good && sl_str_ends(member->key, SL_STR(".sym")))
+        read_info(job);
+    if (!good)
+        store_work_discard(&job->work);
+}

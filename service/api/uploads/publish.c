@@ -1,0 +1,170 @@
+/* From an archive that was checked to objects of the store. Members are stored side by side; at the end this node, and through the
+ * cache's own ways others, forget what they knew of the files. */
+#include "api/uploads/uploads.h"
+
+#include <stdlib.h>
+
+#include "cache/cache.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/pool.h"
+
+struct publishing {
+    struct archive *archive;
+    enum store_part part;
+    size_t next;
+    enum sl_code code; /* of the first failure */
+    struct sl_error error;
+};
+
+/* ---- is it there? ---- */
+
+static enum sl_code find_same_in(const struct config_store *config, enum store_part part, struct sl_str key,
+                                 uint64_t size, const uint8_t md5[16], uint64_t packed_size, bool *same,
+                                 struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct store_meta meta;
+    struct sl_str name = uploads_name(&arena, store_prefixes[part], key);
+    bool is_packed = uploads_is_packed(config, key);
+    enum sl_code code = name.data ? store_look(name, false, &meta, error) : sl_fail(error, SL_BUSY, "out of memory");
+    *same = false;
+    if (code == SL_OK && !is_packed && meta.size == size && !meta.has_original)
+        code = store_look(name, true, &meta, error);
+    if (code == SL_OK && is_packed && !meta.has_original) /* by another service, long ago */
+        *same = packed_size && meta.size == packed_size;
+    else if (code == SL_OK)
+        *same = (is_packed ? meta.original_size : meta.size) == size &&
+                (!meta.has_original || memcmp(meta.md5, md5, 16) == 0);
+    sl_arena_free(&arena);
+    return code == SL_NOT_FOUND ? SL_OK : code;
+}
+
+enum sl_code uploads_find_same(const struct config_store *config, enum store_part part, struct sl_str key,
+                               uint64_t size, const uint8_t md5[16], uint64_t packed_size, bool *same,
+                               struct sl_error *error)
+{
+    enum sl_code code = find_same_in(config, STORE_REGULAR, key, size, md5, packed_size, same, error);
+    if (code == SL_OK && !*same && part == STORE_TRY)
+        code = find_same_in(config, STORE_TRY, key, size, md5, packed_size, same, error);
+    return code;
+}
+
+/* ---- one member ---- */
+
+static enum sl_code publish_put(struct publishing *p, struct member_job *job, struct sl_arena *arena)
+{
+    static const char *const info_prefixes[STORE_PARTS] = {"codeinfo/", "try/codeinfo/"};
+    struct sl_str name = uploads_name(arena, store_prefixes[p->part], job->member->key);
+    const char *type = uploads_media_type(p->archive->config, job->member->key, arena);
+    enum sl_code code = name.data && type ? store_put(name, &job->work, &job->meta, type, &job->error)
+                                          : sl_fail(&job->error, SL_BUSY, "out of memory");
+    for (int i = 0; code == SL_OK && i < 2; i++) {
+        if (!job->names[i].size)
+            continue;
+        struct sl_str info = uploads_name(arena, info_prefixes[p->part], job->names[i]);
+        code = info.data ? store_put_text(info, sl_buf_view(&job->info), &job->error)
+                         : sl_fail(&job->error, SL_BUSY, "out of memory");
+    }
+    return code;
+}
+
+static void discard_work(void *arg)
+{
+    store_work_discard(&((struct member_job *)arg)->work);
+}
+
+static enum sl_code publish_write(struct publishing *p, struct member_job *job)
+{
+    struct sl_arena arena = {0};
+    job->arena = &arena;
+    enum sl_code code = pool_run(POOL_COMPRESS | POOL_HEAVY, member_write, job, &job->error);
+    code = code == SL_OK ? job->code : code;
+    if (code == SL_OK)
+        code = publish_put(p, job, &arena);
+    if (job->work.fd >= 0)
+        pool_run(POOL_IO, discard_work, job, NULL);
+    if (code == SL_OK && !store_location(p->part, job->member->key, p->archive->arena, &job->member->location))
+        code = sl_fail(&job->error, SL_BUSY, "out of memory");
+    sl_buf_free(&job->info);
+    sl_arena_free(&arena);
+    return code;
+}
+
+static enum sl_code publish_member(struct publishing *p, struct archive_member *member, struct sl_error *error)
+{
+    enum sl_code code = uploads_find_same(p->archive->config, p->part, member->key, member->entry->size, member->md5,
+                                          member->used + STORE_HEAD + 8, &member->skipped, error);
+    if (code != SL_OK || member->skipped)
+        return code;
+    struct member_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    *job = (struct member_job){.archive = p->archive, .member = member, .work.fd = -1};
+    code = publish_write(p, job);
+    *error = job->error;
+    free(job);
+    return code;
+}
+
+static void publish_some(void *arg)
+{
+    struct publishing *p = arg;
+    while (p->next < p->archive->count && p->code == SL_OK && !fiber_cancelled()) {
+        struct sl_error error = {0};
+        enum sl_code code = publish_member(p, &p->archive->members[p->next++], &error);
+        if (code == SL_OK)
+            continue;
+        if (p->code == SL_OK)
+            p->error = error;
+        p->code = p->code == SL_OK ? code : p->code;
+    }
+}
+
+/* ---- all ---- */
+
+static enum sl_code publish_forget(const struct archive *archive, struct sl_error *error)
+{
+    size_t count = 0;
+    struct cache_file *files = calloc(archive->count + 1, sizeof *files);
+    if (!files)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    for (size_t i = 0; i < archive->count; i++)
+        if (archive->members[i].location.data)
+            files[count++] = (struct cache_file){SL_STR("uploads"), archive->members[i].location};
+    enum sl_code code = count ? cache_invalidate(files, count, error) : SL_OK;
+    free(files);
+    return code;
+}
+
+enum sl_code uploads_publish_one(struct archive *archive, enum store_part part, struct member_job *job,
+                                 struct sl_error *error)
+{
+    struct publishing p = {.archive = archive, .part = part};
+    struct sl_error forgetting;
+    enum sl_code code = publish_put(&p, job, archive->arena);
+    if (code == SL_OK && !store_location(part, job->member->key, archive->arena, &job->member->location))
+        code = sl_fail(&job->error, SL_BUSY, "out of memory");
+    if (code == SL_OK && publish_forget(archive, &forgetting) == SL_INTERNAL)
+        log_warn("uploads", "other processes may not know yet of an uploaded file", LOG_ERR(&forgetting));
+    if (error != &job->error)
+        *error = job->error;
+    return code;
+}
+
+enum sl_code uploads_publish(struct archive *archive, enum store_part part, struct sl_error *error)
+{
+    struct publishing p = {.archive = archive, .part = part};
+    unsigned workers = archive->config->workers ? archive->config->workers : loop_pool_threads();
+    size_t helpers = archive->count < workers ? archive->count : workers;
+    bool whole = fiber_crew(publish_some, &p, helpers ? helpers - 1 : 0);
+    struct sl_error forgetting;
+    enum sl_code code = publish_forget(archive, &forgetting);
+    if (code != SL_OK && code != SL_CANCELLED) /* this process has forgotten them all the same */
+        log_warn("uploads", "other processes may not know yet of uploaded files", LOG_ERR(&forgetting));
+    if (p.code != SL_OK) {
+        *error = p.error;
+        return p.code;
+    }
+    return whole ? SL_OK : sl_fail(error, SL_CANCELLED, "cancelled");
+}

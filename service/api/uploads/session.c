@@ -1,0 +1,413 @@
+/* "Resumable uploads" (Cloud Storage, Google): the whole body; or pieces, each with its Content-Range; or the question how much
+ * there is ("bytes" and an asterisk). What has come so far lies in a file. */
+#include "api/uploads/session.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "base/map.h"
+#include "cache/cache.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/pool.h"
+
+enum { MAX_SESSIONS = 100000, MAX_OPEN = 256, INFLATE_PIECE = 256 << 10, HEAD_MAX = 8 << 10 };
+#define LIFE_MS (UINT64_C(7) * 24 * 3600 * 1000)
+
+struct session {
+    struct session *newer, *older;
+    char secret[SESSION_SECRET];
+    enum store_part part;
+    uint64_t size; /* of the contents */
+    uint8_t md5[16];
+    uint64_t begun_ms, received;
+    int fd; /* of pieces; -1: none has come */
+    bool busy, done;
+    size_t key_size;
+    char key[];
+};
+
+static struct {
+    struct sl_map map;
+    struct session *newest, *oldest;
+    size_t count, open;
+} sessions;
+
+static void session_close(struct session *s)
+{
+    if (s->fd < 0)
+        return;
+    close(s->fd);
+    s->fd = -1;
+    sessions.open--;
+}
+
+static void session_end(struct session *s)
+{
+    sl_map_remove(&sessions.map, sl_str(s->secret));
+    *(s->newer ? &s->newer->older : &sessions.newest) = s->older;
+    *(s->older ? &s->older->newer : &sessions.oldest) = s->newer;
+    sessions.count--;
+    session_close(s);
+    free(s);
+}
+
+static void sessions_expire(void)
+{
+    while (sessions.oldest && !sessions.oldest->busy &&
+           (sessions.count >= MAX_SESSIONS || loop_now_ms() - sessions.oldest->begun_ms > LIFE_MS))
+        session_end(sessions.oldest);
+}
+
+bool session_new(enum store_part part, struct sl_str key, uint64_t size, const uint8_t md5[16],
+                 char secret[SESSION_SECRET])
+{
+    uint8_t random[16];
+    struct session *s = calloc(1, sizeof *s + key.size);
+    sessions_expire();
+    if (!s || getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
+        free(s);
+        return false;
+    }
+    *s = (struct session){.part = part, .size = size, .fd = -1, .begun_ms = loop_now_ms(), .key_size = key.size};
+    memcpy(s->key, key.data, key.size);
+    memcpy(s->md5, md5, sizeof s->md5);
+    for (size_t i = 0; i < sizeof random; i++)
+        snprintf(s->secret + 2 * i, 3, "%02x", random[i]);
+    memcpy(secret, s->secret, SESSION_SECRET);
+    void **slot = sl_map_slot(&sessions.map, sl_str(s->secret), NULL);
+    if (!slot) {
+        free(s);
+        return false;
+    }
+    *slot = s;
+    s->older = sessions.newest;
+    *(s->older ? &s->older->newer : &sessions.oldest) = s;
+    sessions.newest = s;
+    sessions.count++;
+    return true;
+}
+
+/* ---- what has come: checked and brought into the store's form; pool ---- */
+
+struct session_file {
+    struct session *session;
+    const struct config_store *config;
+    int fd;
+    struct sl_mapping body;
+    struct member_job job;
+    struct sl_arena arena;
+    char head[HEAD_MAX]; /* of the contents */
+    size_t head_size;
+    bool wrong; /* it is not what was announced */
+};
+
+/* The size of a gzip header (RFC 1952, 2.3); 0: it is none. */
+static size_t gzip_header(struct sl_bytes file)
+{
+    enum { HAS_CRC = 2, HAS_EXTRA = 4, HAS_NAME = 8, HAS_COMMENT = 16 };
+    struct sl_reader r = sl_reader(file, false);
+    if (sl_read_u8(&r) != 0x1F || sl_read_u8(&r) != 0x8B || sl_read_u8(&r) != 8)
+        return 0;
+    uint8_t flags = sl_read_u8(&r);
+    sl_reader_skip(&r, 6);
+    if (flags & HAS_EXTRA)
+        sl_reader_skip(&r, sl_read_u16(&r));
+    if (flags & HAS_NAME)
+        sl_read_cstr(&r);
+    if (flags & HAS_COMMENT)
+        sl_read_cstr(&r);
+    if (flags & HAS_CRC)
+        sl_reader_skip(&r, 2);
+    return r.failed ? 0 : sl_reader_offset(&r);
+}
+
+struct session_hash {
+    EVP_MD_CTX *md5;
+    uint64_t size;
+};
+
+static bool session_hash(struct session_file *f, struct session_hash *hash, const uint8_t *data, size_t size)
+{
+    size_t room = HEAD_MAX - f->head_size, kept = size < room ? size : room;
+    memcpy(f->head + f->head_size, data, kept);
+    f->head_size += kept;
+    hash->size += size;
+    return hash->size <= f->session->size && EVP_DigestUpdate(hash->md5, data, size) == 1;
+}
+
+/* The one stream of a gzip file, to its end. */
+static bool session_inflate(struct session_file *f, struct session_hash *hash, struct sl_bytes stream)
+{
+    z_stream z = {0};
+    uint8_t *piece = malloc(INFLATE_PIECE);
+    uLong crc = crc32(0, NULL, 0);
+    int status = piece && inflateInit2(&z, -MAX_WBITS) == Z_OK ? Z_OK : Z_MEM_ERROR;
+    size_t in = 0;
+    while (status == Z_OK) {
+        uInt given = stream.size - in > INFLATE_PIECE ? INFLATE_PIECE : (uInt)(stream.size - in);
+        z.next_in = (Bytef *)(stream.data + in);
+        z.avail_in = given;
+        z.next_out = piece;
+        z.avail_out = INFLATE_PIECE;
+        status = inflate(&z, Z_NO_FLUSH);
+        in += given - z.avail_in;
+        crc = crc32(crc, piece, INFLATE_PIECE - z.avail_out);
+        if (!session_hash(f, hash, piece, INFLATE_PIECE - z.avail_out))
+            status = Z_DATA_ERROR;
+    }
+    if (piece)
+        inflateEnd(&z);
+    free(piece);
+    struct sl_reader r = sl_reader((struct sl_bytes){stream.data + in, stream.size - in}, false);
+    return status == Z_STREAM_END && stream.size - in == 8 && sl_read_u32(&r) == crc &&
+           sl_read_u32(&r) == (uint32_t)hash->size;
+}
+
+static bool session_matches(struct session_file *f, struct sl_bytes *stream)
+{
+    struct session_hash hash = {.md5 = EVP_MD_CTX_new()};
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    struct sl_bytes file = f->body.bytes;
+    bool good = hash.md5 && EVP_DigestInit_ex(hash.md5, EVP_md5(), NULL) == 1;
+    *stream = file;
+    if (good && f->job.meta.is_packed) {
+        size_t header = gzip_header(file);
+        *stream = (struct sl_bytes){file.data + header, file.size - header};
+        good = header && session_inflate(f, &hash, *stream);
+    } else if (good) {
+        good = session_hash(f, &hash, file.data, file.size);
+    }
+    good = good && hash.size == f->session->size && EVP_DigestFinal_ex(hash.md5, digest, NULL) == 1 &&
+           memcmp(digest, f->session->md5, sizeof f->session->md5) == 0;
+    EVP_MD_CTX_free(hash.md5);
+    return good;
+}
+
+static void session_check(void *arg)
+{
+    struct session_file *f = arg;
+    struct member_job *job = &f->job;
+    uint8_t head[STORE_HEAD];
+    struct sl_bytes stream;
+    struct sl_str key = {f->session->key, f->session->key_size};
+    job->work.fd = -1;
+    job->code = sl_map_fd(f->fd, &f->body, &job->error);
+    if (job->code != SL_OK)
+        return;
+    job->meta = (struct store_meta){.is_packed = uploads_is_packed(f->config, key), .original_size = f->session->size};
+    memcpy(job->meta.md5, f->session->md5, sizeof job->meta.md5);
+    job->meta.has_original = true;
+    f->wrong = !session_matches(f, &stream);
+    if (f->wrong)
+        return;
+    job->code = store_work_begin(&job->work, &job->error);
+    if (job->code != SL_OK)
+        return;
+    store_head(f->session->size, f->session->md5, head);
+    job->meta.size = stream.size + (job->meta.is_packed ? sizeof head : 0);
+    if ((job->meta.is_packed && !sl_write_all(job->work.fd, (struct sl_bytes){head, sizeof head})) ||
+        !sl_write_all(job->work.fd, stream))
+        job->code = sl_fail_errno(&job->error, errno, "cannot write to the store");
+    if (sl_str_ends(key, SL_STR(".sym")))
+        codeinfo_read((struct sl_str){f->head, f->head_size}, key, &f->arena, &job->info, job->names);
+}
+
+static void session_unmap(void *arg)
+{
+    struct session_file *f = arg;
+    store_work_discard(&f->job.work);
+    if (f->body.bytes.data)
+        sl_unmap(&f->body);
+}
+
+/* The whole file is in `fd`. */
+static void session_publish(struct http_exchange *x, struct session *s, const struct config *config, int fd)
+{
+    struct session_file *f = calloc(1, sizeof *f);
+    if (!f) {
+        http_reply_no_memory(x);
+        return;
+    }
+    f->session = s;
+    f->config = &config->mozilla.store;
+    f->fd = fd;
+    struct archive_member member = {.key = {s->key, s->key_size}};
+    struct archive archive = {.arena = &f->arena, .config = f->config, .members = &member, .count = 1};
+    f->job.archive = &archive;
+    f->job.member = &member;
+    enum sl_code code = pool_run(POOL_CONVERT, session_check, f, &f->job.error);
+    code = code == SL_OK ? f->job.code : code;
+    if (code == SL_OK && !f->wrong)
+        code = uploads_publish_one(&archive, s->part, &f->job, &f->job.error);
+    if (pool_run(POOL_IO, session_unmap, f, NULL) == SL_BUSY)
+        session_unmap(f);
+    if (code != SL_OK && code != SL_CANCELLED)
+        log_error("uploads", "an uploaded file could not be stored", LOG_ERR(&f->job.error));
+    if (f->wrong)
+        uploads_reply_error(x, 400, SL_STR("size or MD5 of the file are not those that were announced"));
+    else if (code != SL_OK)
+        uploads_reply_error(x, code == SL_BUSY ? 503 : 500, SL_STR("Internal Server Error"));
+    else
+        http_reply_empty(x, 200);
+    s->done = code == SL_OK && !f->wrong;
+    sl_buf_free(&f->job.info);
+    sl_arena_free(&f->arena);
+    free(f);
+}
+
+/* ---- the protocol ---- */
+
+static void reply_incomplete(struct http_exchange *x, const struct session *s)
+{
+    char text[48];
+    snprintf(text, sizeof text, "bytes=0-%llu", (unsigned long long)(s->received ? s->received - 1 : 0));
+    const char *kept = sl_arena_strndup(&x->arena, text, strlen(text));
+    http_reply_empty(x, 308);
+    if (s->received && kept)
+        http_set_header(x, "Range", sl_str(kept));
+}
+
+struct piece {
+    bool asks; /* how much there is */
+    uint64_t first, last, total;
+    bool has_total;
+};
+
+static bool session_number(struct sl_str *text, uint64_t *number)
+{
+    size_t i = 0;
+    *number = 0;
+    for (; i < text->size && i < 18 && sl_is_digit(text->data[i]); i++)
+        *number = *number * 10 + (uint64_t)(text->data[i] - '0');
+    *text = (struct sl_str){text->data + i, text->size - i};
+    return i > 0;
+}
+
+static bool take_char(struct sl_str *text, char c)
+{
+    bool there = text->size && *text->data == c;
+    if (there)
+        *text = (struct sl_str){text->data + 1, text->size - 1};
+    return there;
+}
+
+/* "bytes a-b/total"; total may be an asterisk, and so may a-b. */
+static bool read_piece(struct sl_str text, struct piece *piece)
+{
+    *piece = (struct piece){0};
+    if (!sl_str_starts(text, SL_STR("bytes ")))
+        return false;
+    text = (struct sl_str){text.data + 6, text.size - 6};
+    piece->asks = take_char(&text, '*');
+    if (!piece->asks && (!session_number(&text, &piece->first) || !take_char(&text, '-') ||
+                         !session_number(&text, &piece->last) || piece->last < piece->first))
+        return false;
+    if (!take_char(&text, '/'))
+        return false;
+    piece->has_total = !take_char(&text, '*');
+    return (!piece->has_total || session_number(&text, &piece->total)) && !text.size;
+}
+
+struct session_append {
+    int from, to;
+    uint64_t at, size;
+    bool good;
+};
+
+static void append_work(void *arg)
+{
+    struct session_append *a = arg;
+    struct sl_mapping mapping;
+    struct sl_error error;
+    if (sl_map_fd(a->from, &mapping, &error) != SL_OK)
+        return;
+    a->good = mapping.bytes.size == a->size && sl_write_all_at(a->to, mapping.bytes, a->at);
+    sl_unmap(&mapping);
+}
+
+static bool session_open(struct session *s)
+{
+    struct cache_tmp tmp;
+    if (s->fd >= 0)
+        return true;
+    if (sessions.open >= MAX_OPEN || cache_tmp_create(&tmp, true, NULL) != SL_OK)
+        return false;
+    s->fd = tmp.fd;
+    sessions.open++;
+    return true;
+}
+
+/* A piece that does not follow what there is: the client is told how much that is. */
+static void session_piece(struct http_exchange *x, struct session *s, const struct config *config,
+                          const struct piece *piece, int body)
+{
+    struct session_append append = {.from = body, .at = s->received, .size = piece->last - piece->first + 1};
+    if (piece->first != s->received) {
+        reply_incomplete(x, s);
+        return;
+    }
+    if (!session_open(s)) {
+        uploads_reply_error(x, 503, SL_STR("too many uploads"));
+        return;
+    }
+    append.to = s->fd;
+    if (pool_run(POOL_IO, append_work, &append, NULL) != SL_OK || !append.good) {
+        uploads_reply_error(x, 400, SL_STR("the piece has not the size it says"));
+        return;
+    }
+    s->received += append.size;
+    if (piece->has_total && s->received == piece->total)
+        session_publish(x, s, config, s->fd);
+    else
+        reply_incomplete(x, s);
+}
+
+static void session_take(struct http_exchange *x, struct session *s, const struct config *config)
+{
+    struct sl_str range = http_header(x, "content-range");
+    struct piece piece;
+    int body = -1;
+    if (range.data && !read_piece(range, &piece)) {
+        uploads_reply_error(x, 400, SL_STR("malformed Content-Range"));
+    } else if (range.data && piece.asks) {
+        if (s->done)
+            http_reply_empty(x, 200);
+        else
+            reply_incomplete(x, s);
+    } else if (http_body_take(x, &body) == SL_OK) {
+        if (range.data)
+            session_piece(x, s, config, &piece, body);
+        else
+            session_publish(x, s, config, body);
+    }
+    if (body >= 0)
+        close(body);
+}
+
+void session_put(struct http_exchange *x)
+{
+    sessions_expire();
+    struct session *s = sl_map_get(&sessions.map, x->captures[0]);
+    if (!s || s->busy) {
+        uploads_reply_error(x, s ? 503 : 404, s ? SL_STR("an upload is on its way") : SL_STR("Not Found"));
+        return;
+    }
+    const struct config *config = config_retain(((const struct service *)x->service)->config);
+    s->busy = true;
+    session_take(x, s, config);
+    s->busy = false;
+    if (s->done)
+        session_close(s);
+    config_release((struct config *)(uintptr_t)config);
+}
+
+uint64_t session_limit(const struct http_exchange *x)
+{
+    return ((const struct service *)x->service)->config->mozilla.store.max_upload_size;
+}

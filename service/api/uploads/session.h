@@ -1,0 +1,14 @@
+/* Uploads of single files: what a client is told to send, and where it sends it. Sessions live in this process; a client whose
+ * session is gone begins anew, as the protocol has it. */
+#pragma once
+
+#include "api/uploads/uploads.h"
+
+/* A new session for a file of this key, size and MD5; its secret in `secret`. False when out of memory. */
+enum { SESSION_SECRET = 33 };
+bool session_new(enum store_part part, struct sl_str key, uint64_t size, const uint8_t md5[16],
+                 char secret[SESSION_SECRET]);
+
+/* PUT /upload/v2/session/{secret}. */
+void session_put(struct http_exchange *x) SL_SUSPENDS;
+uint64_t session_limit(const struct http_exchange *x);

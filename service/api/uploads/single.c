@@ -1,0 +1,249 @@
+/* POST /upload/v2/: which of these files are to be sent, and where to. */
+#include "api/json_body.h"
+#include "api/uploads/session.h"
+
+#include "core/loop.h"
+#include "id/id.h"
+
+enum { BODY_MAX = 2621440 };
+
+struct single_file {
+    struct sl_str key, md5;
+    uint64_t size;
+};
+
+struct single {
+    struct single_file *files;
+    size_t count;
+    bool malformed, no_memory;
+};
+
+/* ---- reading ---- */
+
+static bool single_number(struct sl_json *j, uint64_t *number)
+{
+    struct sl_str text;
+    bool negative;
+    return sl_json_peek(j) == SL_JSON_NUMBER && sl_json_number(j, &text) && sl_json_integer(text, &negative, number) &&
+           !negative;
+}
+
+static bool single_text(struct sl_json *j, struct sl_str *text)
+{
+    return sl_json_peek(j) == SL_JSON_STRING && sl_json_string(j, text);
+}
+
+static bool single_read_file(struct sl_json *j, struct single_file *file)
+{
+    bool has_key = false, has_size = false, has_md5 = false;
+    struct sl_str key;
+    if (sl_json_peek(j) != SL_JSON_OBJECT)
+        return false;
+    sl_json_enter(j);
+    while (sl_json_next(j, &key)) {
+        bool good = true;
+        if (sl_str_equal(key, SL_STR("key")))
+            has_key = good = single_text(j, &file->key);
+        else if (sl_str_equal(key, SL_STR("size")))
+            has_size = good = single_number(j, &file->size);
+        else if (sl_str_equal(key, SL_STR("md5_hash")))
+            has_md5 = good = single_text(j, &file->md5);
+        else
+            sl_json_skip(j);
+        if (!good)
+            return false;
+    }
+    return !j->failed && has_key && has_size && has_md5;
+}
+
+static bool single_read_files(struct sl_json *j, struct sl_arena *arena, struct single *single)
+{
+    struct sl_arena_array files = {.arena = arena, .item = sizeof *single->files};
+    struct sl_str key;
+    bool good = sl_json_peek(j) == SL_JSON_ARRAY;
+    if (good)
+        sl_json_enter(j);
+    while (good && sl_json_next(j, &key)) {
+        struct single_file *file = sl_arena_array_add(&files);
+        single->no_memory = !file;
+        good = file && single_read_file(j, file);
+    }
+    single->count = files.count;
+    if (good)
+        single->files = sl_arena_array_keep(&files);
+    else
+        sl_arena_array_drop(&files);
+    return good && !j->failed;
+}
+
+static bool single_read(struct sl_str body, struct sl_arena *arena, struct single *single)
+{
+    struct sl_json j = sl_json(body, arena, true);
+    struct sl_str key;
+    bool there = false;
+    if (sl_json_peek(&j) != SL_JSON_OBJECT)
+        return false;
+    sl_json_enter(&j);
+    while (sl_json_next(&j, &key)) {
+        if (!sl_str_equal(key, SL_STR("files")))
+            sl_json_skip(&j);
+        else if (!(there = single_read_files(&j, arena, single)))
+            return false;
+    }
+    return there && sl_json_end(&j) && !j.failed;
+}
+
+/* ---- the answer ---- */
+
+struct single_answer {
+    struct http_exchange *x;
+    const struct config_store *config;
+    enum store_part part;
+    struct json_writer w;
+};
+
+static void answer_action(struct json_writer *w, const char *type, const char *message)
+{
+    json_key(w, "type");
+    json_str(w, sl_str(type));
+    if (!message)
+        return;
+    json_key(w, "msg");
+    json_str(w, sl_str(message));
+}
+
+static bool read_md5(struct sl_str text, uint8_t md5[16])
+{
+    size_t size;
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] >= 'A' && text.data[i] <= 'F')
+            return false;
+    return text.size == 32 && sl_hex_decode(text, md5, 16, &size) && size == 16;
+}
+
+/* "http://<host>/upload/v2/session/<secret>" */
+static void answer_upload(struct single_answer *a, struct sl_str key, const char *secret)
+{
+    struct sl_buf url = {0};
+    struct sl_str proto = http_header(a->x, "x-forwarded-proto");
+    bool is_secure = sl_str_equal(proto, SL_STR("https"));
+    sl_buf_printf(&url, "%s://" SL_STR_FMT "/upload/v2/session/%s", is_secure ? "https" : "http",
+                  SL_STR_ARG(http_header(a->x, "host")), secret);
+    answer_action(&a->w, "upload", NULL);
+    json_key(&a->w, "url");
+    json_str(&a->w, sl_buf_view(&url));
+    json_key(&a->w, "content_encoding");
+    if (uploads_is_packed(a->config, key))
+        json_str(&a->w, SL_STR("gzip"));
+    else
+        json_null(&a->w);
+    sl_buf_free(&url);
+}
+
+/* False: the store cannot be asked. */
+static bool answer_file(struct single_answer *a, const struct single_file *file, struct sl_error *error)
+{
+    struct sl_str key;
+    uint8_t md5[16];
+    char secret[SESSION_SECRET];
+    bool same = false;
+    if (!uploads_key(&a->x->arena, file->key, &key)) {
+        answer_action(&a->w, "error", "invalid key");
+        return true;
+    }
+    if (!read_md5(file->md5, md5)) {
+        answer_action(&a->w, "error", "invalid MD5 hex digest");
+        return true;
+    }
+    enum sl_code code = uploads_find_same(a->config, a->part, key, file->size, md5, 0, &same, error);
+    if (code == SL_OK && same)
+        answer_action(&a->w, "skip", NULL);
+    else if (code == SL_OK && session_new(a->part, key, file->size, md5, secret))
+        answer_upload(a, key, secret);
+    else
+        return false;
+    return true;
+}
+
+static void single_answer(struct http_exchange *x, const struct config *config, const struct mozilla_token *token,
+                          const struct single *single)
+{
+    struct sl_buf body = {0};
+    struct sl_error error = {0};
+    struct single_answer a = {x, &config->mozilla.store, token->upload ? STORE_REGULAR : STORE_TRY, json_writer(&body)};
+    bool good = true;
+    json_object_begin(&a.w);
+    json_key(&a.w, "id");
+    json_u64(&a.w, uploads_id());
+    json_key(&a.w, "created_at");
+    json_i64(&a.w, clock_wall_s());
+    json_key(&a.w, "user");
+    json_str(&a.w, token->email);
+    json_key(&a.w, "try_symbols");
+    json_boolean(&a.w, a.part == STORE_TRY);
+    json_key(&a.w, "upload_protocol");
+    json_str(&a.w, SL_STR("gcs-resumable"));
+    json_key(&a.w, "files");
+    json_array_begin(&a.w);
+    for (size_t i = 0; good && i < single->count; i++) {
+        json_object_begin(&a.w);
+        json_key(&a.w, "key");
+        json_str(&a.w, single->files[i].key);
+        json_key(&a.w, "action");
+        json_object_begin(&a.w);
+        good = answer_file(&a, &single->files[i], &error);
+        json_object_end(&a.w);
+        json_object_end(&a.w);
+    }
+    json_array_end(&a.w);
+    json_object_end(&a.w);
+    if (good)
+        http_reply_json(x, 201, &body);
+    else
+        uploads_reply_error(x, 500, SL_STR("Internal Server Error"));
+    http_set_header(x, "Vary", SL_STR("Auth-Token"));
+    sl_buf_free(&body);
+}
+
+static void single_post(struct http_exchange *x)
+{
+    const struct config *config = config_retain(((const struct service *)x->service)->config); /* the token's */
+    const struct mozilla_token *token;
+    struct sl_bytes body;
+    struct single single = {.files = NULL};
+    if (!uploads_authorize(x, &token)) {
+        uploads_discard_body(x);
+    } else if (http_body(x, &body) == SL_OK) {
+        if (!single_read((struct sl_str){(const char *)body.data, body.size}, &x->arena, &single))
+            uploads_reply_error(x, single.no_memory ? 503 : 400, SL_STR("malformed JSON request body"));
+        else if (single.count > config->mozilla.store.v2_max_files)
+            uploads_reply_error(x, 400, SL_STR("too many files"));
+        else
+            single_answer(x, config, token, &single);
+    }
+    config_release((struct config *)(uintptr_t)config);
+}
+
+static uint64_t single_limit(const struct http_exchange *x)
+{
+    (void)x;
+    return BODY_MAX;
+}
+
+static const struct http_route routes[] = {
+    {.method = "POST",
+     .pattern = "/upload/v2/",
+     .handler = single_post,
+     .takes_work = true,
+     .body_limit = single_limit,
+     .there = uploads_there},
+    {.method = "PUT",
+     .pattern = "/upload/v2/session/{secret}",
+     .handler = session_put,
+     .takes_work = true,
+     .body_limit = session_limit,
+     .there = uploads_there},
+    {.method = NULL},
+};
+
+const struct http_family family_uploads_v2 = {.routes = routes, .error = uploads_error, .allow_separator = ", "};

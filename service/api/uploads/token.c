@@ -1,0 +1,109 @@
+/* Who may upload, and errors in the form of Mozilla's symbol server. */
+#include "api/uploads/uploads.h"
+
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include "api/access.h"
+#include "core/loop.h"
+#include "core/status.h"
+
+bool uploads_there(const struct http_exchange *x)
+{
+    (void)x;
+    return store_is_open();
+}
+
+/* A blank is behind the colon, as clients' tests compare the bytes. */
+void uploads_reply_error(struct http_exchange *x, int status, struct sl_str text)
+{
+    struct sl_buf body = {0};
+    struct json_writer w = json_writer(&body);
+    sl_buf_cstr(&body, "{\"error\": ");
+    json_str(&w, text);
+    if (status == 404) {
+        sl_buf_cstr(&body, ", \"path\": ");
+        w.comma = false;
+        json_str(&w, x->path);
+    }
+    sl_buf_u8(&body, '}');
+    http_reply_json(x, status, &body);
+    if (http_header(x, "auth-token").data)
+        http_set_header(x, "Vary", SL_STR("Auth-Token"));
+}
+
+void uploads_error(struct http_exchange *x, int status, const char *detail)
+{
+    const struct mozilla_token *token;
+    struct sl_buf text = {0};
+    if ((status == 404 || status == 405) && !uploads_token(x, &token))
+        return;
+    if (status == 405)
+        sl_buf_printf(&text, "Method Not Allowed (" SL_STR_FMT "): " SL_STR_FMT, SL_STR_ARG(x->method),
+                      SL_STR_ARG(x->path));
+    else
+        sl_buf_cstr(&text, status == 413   ? "Upload is too large"
+                           : status == 500 ? "Internal Server Error"
+                           : detail        ? detail
+                                           : status_reason(status));
+    uploads_reply_error(x, status, sl_buf_view(&text));
+    sl_buf_free(&text);
+}
+
+void uploads_discard_body(struct http_exchange *x)
+{
+    struct sl_bytes piece;
+    if (!x->has_body)
+        return;
+    while (http_body_read(x, &piece) == SL_OK && piece.size)
+        ;
+}
+
+/* Everything from the first '-' on is a label. All tokens are compared, whether one fits or not. */
+static const struct mozilla_token *token_find(const struct config *config, struct sl_str sent)
+{
+    const struct mozilla_token *found = NULL;
+    uint8_t digest[SHA256_DIGEST_LENGTH];
+    const char *label = sent.size ? memchr(sent.data, '-', sent.size) : NULL;
+    SHA256((const uint8_t *)sent.data, label ? (size_t)(label - sent.data) : sent.size, digest);
+    for (size_t i = 0; i < config->mozilla.token_count; i++)
+        if (CRYPTO_memcmp(digest, config->mozilla.tokens[i].sha256, sizeof digest) == 0)
+            found = &config->mozilla.tokens[i];
+    return found;
+}
+
+static bool refuse_token(struct http_exchange *x, int status, struct sl_str text)
+{
+    uploads_reply_error(x, status, text);
+    return false;
+}
+
+bool uploads_token(struct http_exchange *x, const struct mozilla_token **token)
+{
+    const struct config *config = ((const struct service *)x->service)->config;
+    struct sl_str sent = http_header(x, "auth-token");
+    *token = NULL;
+    if (!sent.data)
+        return true;
+    if (access_is_blocked(x->client))
+        return refuse_token(x, 429, SL_STR("Too many wrong tokens"));
+    *token = token_find(config, sent);
+    if (!*token) {
+        access_note_wrong_key(x->client);
+        return refuse_token(x, 403, SL_STR("API Token not matched"));
+    }
+    if (clock_wall_s() >= (*token)->expires_s)
+        return refuse_token(x, 403, SL_STR("API Token found but expired"));
+    if (!(*token)->active)
+        return refuse_token(x, 403, SL_STR("API Token matched but user not active"));
+    return true;
+}
+
+bool uploads_authorize(struct http_exchange *x, const struct mozilla_token **token)
+{
+    if (!uploads_token(x, token))
+        return false;
+    if (!*token)
+        return refuse_token(x, 403, SL_STR("This requires an Auth-Token to authenticate the request"));
+    return (*token)->upload || (*token)->upload_try || refuse_token(x, 403, SL_STR("Forbidden"));
+}

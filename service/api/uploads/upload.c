@@ -1,0 +1,429 @@
+/* POST /upload/: an archive of symbols in a form; and POST /upload/auth_info/, which tells a token what it may do. */
+#include "api/uploads/by_url.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cache/cache.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/pool.h"
+#include "http/multipart.h"
+
+enum { FORM_OVERHEAD = 1 << 20, FIELD_MAX = 64 << 10 };
+
+struct upload {
+    struct http_exchange *x;
+    const struct config *config; /* held */
+    const struct mozilla_token *token;
+    struct archive archive;
+    int fd; /* the body */
+    struct sl_str boundary;
+    bool has_file, in_file, has_try;
+    struct sl_str *field; /* that is read; NULL: another part */
+    struct sl_str url, try_field;
+    struct uploads_url from; /* of archives that are fetched */
+    enum store_part part;
+    uint64_t begun_us;
+};
+
+/* ---- the form: its parts are views of the body ---- */
+
+static enum sl_code upload_begin_part(struct upload *u, struct sl_str name, bool is_file)
+{
+    struct sl_arena *arena = u->archive.arena;
+    u->in_file = is_file && !u->has_file;
+    u->field = is_file                             ? NULL
+               : sl_str_equal(name, SL_STR("url")) ? &u->url
+               : sl_str_equal(name, SL_STR("try")) ? &u->try_field
+                                                   : NULL;
+    u->has_try = u->has_try || u->field == &u->try_field;
+    if (u->field)
+        *u->field = SL_STR("");
+    if (!u->in_file)
+        return SL_OK;
+    const char *kept = sl_arena_strndup(arena, name.data, name.size);
+    u->has_file = true;
+    u->archive.filename = (struct sl_str){kept, name.size};
+    return kept ? SL_OK : SL_BUSY;
+}
+
+struct upload_form {
+    struct upload *upload;
+    struct multipart *multipart;
+};
+
+static enum sl_code upload_begin(void *arg, struct sl_str name, struct sl_error *error)
+{
+    struct upload_form *form = arg;
+    enum sl_code code = upload_begin_part(form->upload, name, multipart_file_name(form->multipart).data != NULL);
+    return code == SL_OK ? code : sl_fail(error, code, "out of memory");
+}
+
+/* The pieces of a part follow one another in the body. */
+static enum sl_code upload_data(void *arg, struct sl_bytes data, struct sl_error *error)
+{
+    struct upload *u = ((struct upload_form *)arg)->upload;
+    if (u->in_file) {
+        if (!u->archive.bytes.size)
+            u->archive.bytes.data = data.data;
+        u->archive.bytes.size += data.size;
+    } else if (u->field) {
+        if (!u->field->size)
+            u->field->data = (const char *)data.data;
+        u->field->size += data.size;
+        if (u->field->size > FIELD_MAX)
+            return sl_fail(error, SL_MALFORMED, "a field is too large");
+    }
+    return SL_OK;
+}
+
+static bool upload_read_multipart(struct upload *u)
+{
+    struct upload_form form = {.upload = u};
+    const struct multipart_callbacks callbacks = {.begin = upload_begin, .data = upload_data, .arg = &form};
+    struct sl_error error;
+    form.multipart = multipart_new(u->archive.arena, u->boundary, &callbacks);
+    if (!form.multipart)
+        return uploads_fail(&u->archive, 503, "out of memory");
+    enum sl_code code = multipart_feed(form.multipart, u->archive.body.bytes, &error);
+    code = code ? code : multipart_finish(form.multipart, &error);
+    if (code == SL_BUSY)
+        return uploads_fail(&u->archive, 503, "out of memory");
+    return code == SL_OK || uploads_fail(&u->archive, 400, "Must be multipart form data with at least one file");
+}
+
+static void upload_read_urlencoded(struct upload *u)
+{
+    struct sl_bytes body = u->archive.body.bytes;
+    size_t count;
+    if (body.size > FIELD_MAX)
+        return;
+    struct http_query *pairs = http_form(u->archive.arena, (struct sl_str){(const char *)body.data, body.size}, &count);
+    for (size_t i = 0; pairs && i < count; i++) {
+        if (sl_str_equal(pairs[i].key, SL_STR("url")))
+            u->url = pairs[i].value;
+        if (sl_str_equal(pairs[i].key, SL_STR("try"))) {
+            u->try_field = pairs[i].value;
+            u->has_try = true;
+        }
+    }
+}
+
+static void upload_read(void *arg)
+{
+    struct upload *u = arg;
+    struct sl_error error;
+    if (sl_map_fd(u->fd, &u->archive.body, &error) != SL_OK) {
+        uploads_fail(&u->archive, error.code == SL_BUSY ? 503 : 500, "Internal Server Error");
+        return;
+    }
+    if (u->boundary.data && !upload_read_multipart(u))
+        return;
+    if (!u->boundary.data)
+        upload_read_urlencoded(u);
+    if (u->has_file)
+        archive_read(&u->archive);
+    else if (!u->url.size)
+        uploads_fail(&u->archive, 400, "Must be multipart form data with at least one file");
+}
+
+/* ---- by URL ---- */
+
+static void upload_read_fetched(void *arg)
+{
+    struct upload *u = arg;
+    struct sl_error error;
+    sl_unmap(&u->archive.body);
+    u->archive.body = (struct sl_mapping){.mapped = 0};
+    if (sl_map_fd(u->fd, &u->archive.body, &error) != SL_OK) {
+        uploads_fail(&u->archive, error.code == SL_BUSY ? 503 : 500, "Internal Server Error");
+        return;
+    }
+    u->archive.bytes = u->archive.body.bytes;
+    archive_read(&u->archive);
+}
+
+/* The archive takes the place of the form, whose fields are kept. */
+static void upload_fetch(struct upload *u)
+{
+    struct cache_tmp tmp;
+    struct sl_error error = {0};
+    const char *url = sl_arena_strndup(u->archive.arena, u->url.data, u->url.size);
+    u->from.archive = &u->archive;
+    u->try_field = u->try_field.size ? SL_STR("try") : SL_STR("");
+    if (!url || cache_tmp_create(&tmp, true, &error) != SL_OK) {
+        uploads_fail(&u->archive, 503, "out of memory");
+        return;
+    }
+    close(u->fd);
+    u->fd = tmp.fd;
+    if (uploads_fetch(&u->from, (struct sl_str){url, u->url.size}, u->fd) &&
+        pool_run(POOL_CONVERT, upload_read_fetched, u, &error) != SL_OK)
+        uploads_fail(&u->archive, 503, "Internal Server Error");
+}
+
+/* ---- contents ---- */
+
+struct upload_checking {
+    struct upload *upload;
+    size_t next, failed; /* the first member that is wrong */
+};
+
+static void upload_check_failed(struct upload_checking *c, size_t index, const struct member_job *job)
+{
+    struct archive *archive = &c->upload->archive;
+    if (index > c->failed)
+        return;
+    c->failed = index;
+    if (job->code == SL_PERMISSION_DENIED)
+        uploads_fail(archive, 400, "Content of archive file contains the snippet '" SL_STR_FMT "' which is not allowed",
+                     SL_STR_ARG(job->snippet));
+    else if (job->code == SL_MALFORMED)
+        uploads_fail(archive, 400, "Bad CRC-32 for file '" SL_STR_FMT "'", SL_STR_ARG(job->member->entry->name));
+    else
+        uploads_fail(archive, job->code == SL_BUSY ? 503 : 500, "Internal Server Error");
+}
+
+static void upload_check_some(void *arg)
+{
+    struct upload_checking *c = arg;
+    struct archive *archive = &c->upload->archive;
+    while (c->next < archive->count && c->failed == SIZE_MAX && !fiber_cancelled()) {
+        size_t index = c->next++;
+        struct member_job job = {.archive = archive, .member = &archive->members[index]};
+        enum sl_code code = pool_run(POOL_CONVERT, member_check, &job, &job.error);
+        if (code != SL_OK)
+            job.code = code;
+        if (job.code != SL_OK && job.code != SL_CANCELLED)
+            upload_check_failed(c, index, &job);
+    }
+}
+
+static bool upload_check(struct upload *u)
+{
+    struct upload_checking c = {.upload = u, .failed = SIZE_MAX};
+    unsigned workers = u->config->mozilla.store.workers ? u->config->mozilla.store.workers : loop_pool_threads();
+    size_t helpers = u->archive.count < workers ? u->archive.count : workers;
+    return fiber_crew(upload_check_some, &c, helpers ? helpers - 1 : 0);
+}
+
+/* ---- answers ---- */
+
+/* "2018-01-26T16:04:11.123Z" */
+static void upload_time(struct json_writer *w, const char *key, uint64_t us)
+{
+    char text[64], whole[40];
+    time_t seconds = (time_t)(us / 1000000);
+    struct tm tm;
+    gmtime_r(&seconds, &tm);
+    strftime(whole, sizeof whole, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(text, sizeof text, "%s.%03uZ", whole, (unsigned)(us / 1000 % 1000));
+    json_key(w, key);
+    json_str(w, sl_str(text));
+}
+
+uint64_t uploads_id(void)
+{
+    static uint64_t last;
+    uint64_t now = clock_wall_us();
+    last = now > last ? now : last + 1;
+    return last;
+}
+
+static void upload_reply(struct upload *u)
+{
+    struct sl_buf body = {0};
+    struct json_writer w = json_writer(&body);
+    json_object_begin(&w);
+    json_key(&w, "upload");
+    json_object_begin(&w);
+    json_key(&w, "id");
+    json_u64(&w, uploads_id());
+    json_key(&w, "size");
+    json_u64(&w, u->from.url.size ? u->from.size : u->archive.bytes.size);
+    json_key(&w, "filename");
+    json_str(&w, u->archive.filename);
+    json_key(&w, "bucket");
+    json_str(&w, sl_str(store_bucket()));
+    json_key(&w, "download_url");
+    if (u->from.url.size)
+        json_str(&w, u->from.url);
+    else
+        json_null(&w);
+    json_key(&w, "try_symbols");
+    json_boolean(&w, u->part == STORE_TRY);
+    json_key(&w, "redirect_urls");
+    json_array_begin(&w);
+    for (size_t i = 0; i < u->from.redirect_count; i++)
+        json_str(&w, u->from.redirects[i]);
+    json_array_end(&w);
+    upload_time(&w, "completed_at", clock_wall_us());
+    upload_time(&w, "created_at", u->begun_us);
+    json_key(&w, "user");
+    json_str(&w, u->token->email);
+    json_key(&w, "skipped_keys");
+    json_array_begin(&w);
+    for (size_t i = 0; i < u->archive.count; i++)
+        if (u->archive.members[i].skipped)
+            json_str(&w, u->archive.members[i].key);
+    json_array_end(&w);
+    json_object_end(&w);
+    json_object_end(&w);
+    http_reply_json(u->x, 201, &body);
+    http_set_header(u->x, "Vary", SL_STR("Auth-Token"));
+}
+
+static void upload_log(const struct upload *u)
+{
+    size_t stored = 0, skipped = 0;
+    for (size_t i = 0; i < u->archive.count; i++) {
+        stored += u->archive.members[i].location.data != NULL;
+        skipped += u->archive.members[i].skipped;
+    }
+    log_info("uploads", "symbols uploaded", LOG_SLSTR("user", u->token->email),
+             LOG_STR("store", u->part == STORE_TRY ? "try" : "regular"), LOG_U64("bytes", u->archive.bytes.size),
+             LOG_U64("stored", stored), LOG_U64("skipped", skipped));
+}
+
+static void upload_refuse(struct upload *u)
+{
+    const struct uploads_failure *failure = &u->archive.failure;
+    uploads_reply_error(u->x, failure->status, failure->text);
+    log_info("uploads", "refused", LOG_U64("status", (uint64_t)failure->status), LOG_SLSTR("text", failure->text));
+}
+
+/* ---- the request ---- */
+
+/* Without the field, tries are what the token does not make releases; with it, what it says. */
+static bool upload_choose(struct upload *u)
+{
+    bool is_try = u->has_try ? u->try_field.size != 0 : !u->token->upload;
+    u->part = is_try ? STORE_TRY : STORE_REGULAR;
+    return (is_try ? u->token->upload_try : u->token->upload) || uploads_fail(&u->archive, 403, "Forbidden");
+}
+
+static void upload_store(struct upload *u)
+{
+    struct sl_error error = {0};
+    if (pool_run(POOL_CONVERT, upload_read, u, &error) != SL_OK) {
+        uploads_fail(&u->archive, error.code == SL_INTERNAL ? 500 : 503, "Internal Server Error");
+        return;
+    }
+    if (!u->archive.failure.status && upload_choose(u) && !u->has_file)
+        upload_fetch(u);
+    if (u->archive.failure.status || !upload_check(u) || u->archive.failure.status)
+        return;
+    enum sl_code code = uploads_publish(&u->archive, u->part, &error);
+    if (code == SL_OK || code == SL_CANCELLED)
+        return;
+    log_error("uploads", "an upload could not be stored", LOG_ERR(&error));
+    uploads_fail(&u->archive, code == SL_BUSY ? 503 : 500, "Internal Server Error");
+}
+
+static void upload_end(void *arg)
+{
+    struct upload *u = arg;
+    if (u->archive.body.bytes.data)
+        sl_unmap(&u->archive.body);
+    if (u->fd >= 0)
+        close(u->fd);
+}
+
+static void upload_take(struct http_exchange *x, const struct mozilla_token *token)
+{
+    struct upload *u = SL_ARENA_NEW(&x->arena, struct upload);
+    if (!u) {
+        http_reply_no_memory(x);
+        return;
+    }
+    *u = (struct upload){.x = x, .token = token, .fd = -1, .begun_us = clock_wall_us()};
+    u->config = config_retain(((const struct service *)x->service)->config);
+    u->archive = (struct archive){.arena = &x->arena, .config = &u->config->mozilla.store};
+    multipart_boundary(http_header(x, "content-type"), &u->boundary);
+    if (http_body_take(x, &u->fd) == SL_OK) {
+        upload_store(u);
+        if (u->archive.failure.status) {
+            upload_refuse(u);
+        } else if (!fiber_cancelled()) {
+            upload_log(u);
+            upload_reply(u);
+        }
+    }
+    if (pool_run(POOL_IO, upload_end, u, NULL) == SL_BUSY)
+        upload_end(u);
+    config_release(u->config);
+}
+
+static void upload_post(struct http_exchange *x)
+{
+    const struct mozilla_token *token;
+    const struct config *config = config_retain(((const struct service *)x->service)->config); /* the token's */
+    if (uploads_authorize(x, &token))
+        upload_take(x, token);
+    else
+        uploads_discard_body(x);
+    config_release(config);
+}
+
+static uint64_t upload_limit(const struct http_exchange *x)
+{
+    return ((const struct service *)x->service)->config->mozilla.store.max_upload_size + FORM_OVERHEAD;
+}
+
+/* ---- what a token may do ---- */
+
+static void auth_info(struct http_exchange *x)
+{
+    const struct mozilla_token *token;
+    struct sl_buf body = {0};
+    struct json_writer w = json_writer(&body);
+    if (!uploads_authorize(x, &token))
+        return;
+    json_object_begin(&w);
+    json_key(&w, "email");
+    json_str(&w, token->email);
+    json_key(&w, "user_id");
+    json_u64(&w, token->user_id);
+    json_key(&w, "try_symbols");
+    json_boolean(&w, !token->upload);
+    json_key(&w, "token_expires_at");
+    if (token->expires_s == INT64_MAX)
+        json_null(&w);
+    else
+        json_i64(&w, token->expires_s);
+    json_key(&w, "upload_api_version");
+    json_u64(&w, token->upload_api);
+    json_object_end(&w);
+    http_reply_json(x, 200, &body);
+    http_set_header(x, "Vary", SL_STR("Auth-Token"));
+}
+
+static void upload_unknown(struct http_exchange *x)
+{
+    uploads_error(x, 404, NULL);
+}
+
+#define UPLOAD(pattern_)                                                                                               \
+    {                                                                                                                  \
+        .method = "POST", .pattern = (pattern_), .handler = upload_post, .takes_work = true,                           \
+        .body_limit = upload_limit, .there = uploads_there                                                             \
+    }
+#define UNKNOWN(method_)                                                                                               \
+    {                                                                                                                  \
+        .method = (method_), .pattern = "/upload/{rest..}", .handler = upload_unknown, .there = uploads_there,         \
+        .immediate = true                                                                                              \
+    }
+static const struct http_route routes[] = {
+    UPLOAD("/upload/"),
+    UPLOAD("/upload"),
+    {.method = "POST", .pattern = "/upload/auth_info/", .handler = auth_info, .there = uploads_there},
+    UNKNOWN("GET"),
+    UNKNOWN("POST"),
+    UNKNOWN("PUT"),
+    UNKNOWN("DELETE"),
+    {.method = NULL},
+};
+
+const struct http_family family_uploads = {.routes = routes, .error = uploads_error, .allow_separator = ", "};

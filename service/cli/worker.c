@@ -1,0 +1,39 @@
+/* `symloom worker MAX-MEMORY MAX-OUTPUT PROGRAM [WORD..]`: what the service starts programs of others with. It takes limits upon
+ * itself, which a parent cannot give to a child, and becomes the program. */
+#include "cli/cli.h"
+#include "cli/options.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static bool worker_limit(int which, const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    struct rlimit limit = {value, value};
+    return !errno && !*end && setrlimit((__rlimit_resource_t)which, &limit) == 0;
+}
+
+int command_worker(int argc, char **argv)
+{
+    sigset_t none;
+    if (argc < 3)
+        return options_wrong("worker", "is for the service's own use");
+    struct rlimit no_core = {0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    if (!worker_limit(RLIMIT_FSIZE, argv[1]) || !worker_limit(RLIMIT_DATA, argv[0])) {
+        fprintf(stderr, "error: the limits cannot be set\n");
+        return 1;
+    }
+    execvp(argv[2], argv + 2);
+    fprintf(stderr, "error: %s: %s\n", argv[2], strerror(errno));
+    return 127;
+}

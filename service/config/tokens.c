@@ -1,0 +1,103 @@
+/* Tokens of uploads to Mozilla's symbol server: whose they are and what they allow. */
+#include <openssl/sha.h>
+#include <stdio.h>
+
+#include "config/impl.h"
+#include "id/id.h"
+
+struct token_reading {
+    struct config *config;
+    struct value_problems *problems;
+    size_t index;
+};
+
+static void token_complain(const struct token_reading *r, const struct value *at, const char *name, const char *what)
+{
+    char path[64];
+    snprintf(path, sizeof path, "mozilla.tokens[%zu]%s%s", r->index, *name ? "." : "", name);
+    value_problem(r->problems, at, false, path, "%s", what);
+}
+
+static void read_permissions(const struct token_reading *r, const struct value *map, struct mozilla_token *token)
+{
+    static const char *const words[] = {"upload_symbols", "upload_try_symbols", "view_all_uploads", NULL};
+    const struct value *list = value_get(map, "permissions");
+    bool *const fields[] = {&token->upload, &token->upload_try, &token->view_all};
+    if (!list || list->type != VALUE_LIST) {
+        token_complain(r, list ? list : map, "permissions", "is not a list");
+        return;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        size_t word = 0;
+        while (words[word] &&
+               !(list->items[i].type == VALUE_STRING && sl_str_equal(list->items[i].string, sl_str(words[word]))))
+            word++;
+        if (words[word])
+            *fields[word] = true;
+        else
+            token_complain(r, &list->items[i], "permissions",
+                           "is not one of upload_symbols upload_try_symbols view_all_uploads");
+    }
+    if (token->upload && token->upload_try)
+        token_complain(r, list, "permissions", "upload_symbols and upload_try_symbols exclude each other");
+}
+
+/* The token itself, or its digest: no label is part of it. */
+static void read_digest(const struct token_reading *r, const struct value *map, struct mozilla_token *token)
+{
+    const struct value *key = value_get(map, "key"), *digest = value_get(map, "sha256");
+    size_t size = 0;
+    if (key && key->type == VALUE_STRING && key->string.size && !memchr(key->string.data, '-', key->string.size))
+        SHA256((const uint8_t *)key->string.data, key->string.size, token->sha256);
+    else if (key)
+        token_complain(r, key, "key", "is not a text without '-'");
+    else if (!digest || !sl_hex_decode(digest->string, token->sha256, sizeof token->sha256, &size) || size != 32)
+        token_complain(r, digest ? digest : map, "sha256", "is not a SHA-256 in hex");
+}
+
+static void read_token(const struct token_reading *r, const struct value *map, struct mozilla_token *token)
+{
+    const struct value *email = value_get(map, "email"), *user = value_get(map, "user_id");
+    const struct value *expires = value_get(map, "expires_at"), *active = value_get(map, "active");
+    const struct value *api = value_get(map, "upload_api");
+    *token = (struct mozilla_token){.active = true, .upload_api = 1, .expires_s = INT64_MAX};
+    read_digest(r, map, token);
+    read_permissions(r, map, token);
+    if (!email || email->type != VALUE_STRING)
+        token_complain(r, email ? email : map, "email", "is not a text");
+    else
+        token->email = email->string;
+    if (user && (user->type != VALUE_INT || user->negative || user->integer > INT64_MAX))
+        token_complain(r, user, "user_id", "is not an integer");
+    else if (user)
+        token->user_id = user->integer;
+    if (expires && expires->type != VALUE_NULL && !config_read_date(expires->string, &token->expires_s))
+        token_complain(r, expires, "expires_at", "is not a date (example: 2027-01-31)");
+    if (active && active->type != VALUE_BOOL)
+        token_complain(r, active, "active", "is neither true nor false");
+    else if (active)
+        token->active = active->boolean;
+    if (api && (api->type != VALUE_INT || api->negative || api->integer < 1 || api->integer > 2))
+        token_complain(r, api, "upload_api", "is neither 1 nor 2");
+    else if (api)
+        token->upload_api = (unsigned)api->integer;
+}
+
+void config_read_tokens(struct config *config, const struct value *root, struct value_problems *problems)
+{
+    const struct value *list = config_find(root, "mozilla.tokens");
+    if (!list || list->type == VALUE_NULL)
+        return;
+    if (list->type != VALUE_LIST) {
+        value_problem(problems, list, false, "mozilla.tokens", "is not a list");
+        return;
+    }
+    config->mozilla.tokens = SL_ARENA_ARRAY(&config->arena, struct mozilla_token, list->count);
+    for (size_t i = 0; config->mozilla.tokens && i < list->count && !config_enough(problems); i++) {
+        struct token_reading r = {config, problems, i};
+        if (list->items[i].type == VALUE_MAP)
+            read_token(&r, &list->items[i], &config->mozilla.tokens[config->mozilla.token_count++]);
+        else
+            token_complain(&r, &list->items[i], "", "is not a map");
+    }
+}

@@ -1,0 +1,233 @@
+/* A store in a directory of this machine. Files are written below tmp/, synced, and renamed to where they belong. */
+#include "store/impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/loop.h"
+#include "core/pool.h"
+
+static const char *root;
+
+/* ---- paths ---- */
+
+enum { OBJECT_PATH = 1024 };
+
+static bool object_path(struct sl_str name, char path[OBJECT_PATH])
+{
+    int size = snprintf(path, OBJECT_PATH, "%s/" SL_STR_FMT, root, SL_STR_ARG(name));
+    return size > 0 && size < OBJECT_PATH;
+}
+
+/* The directories that a path lies in. */
+static bool make_parents(char *path)
+{
+    for (char *at = path + 1; (at = strchr(at, '/')); at++) {
+        *at = '\0';
+        bool good = mkdir(path, 0750) == 0 || errno == EEXIST;
+        *at = '/';
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+static enum sl_code directory_fail(int number, const char *what, struct sl_error *error)
+{
+    if (number == ENOENT || number == ENOTDIR || number == ENAMETOOLONG)
+        return sl_fail(error, SL_NOT_FOUND, "%s", "");
+    if (number == ENOSPC || number == EDQUOT)
+        return sl_fail(error, SL_UNSUPPORTED, "the store is full");
+    return sl_fail_errno(error, number, what);
+}
+
+static enum sl_code directory_work(struct store_work *work, struct sl_error *error)
+{
+    for (int attempt = 0; attempt < 3; attempt++) {
+        uint64_t random;
+        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+            continue;
+        snprintf(work->path, sizeof work->path, "%s/tmp/%016llx", root, (unsigned long long)random);
+        work->fd = open(work->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+        if (work->fd >= 0)
+            return SL_OK;
+        if (errno == ENOENT && !make_parents(work->path))
+            break;
+    }
+    return sl_fail_errno(error, errno, "cannot make a file in the store");
+}
+
+/* ---- pool jobs ---- */
+
+struct directory_job {
+    struct sl_str name;
+    bool with_md5;
+    struct store_meta *meta;
+    struct store_work *work;
+    struct sl_mapping *mapping; /* NULL: it is only looked at */
+    enum sl_code code;
+    struct sl_error *error;
+};
+
+static bool file_md5(int fd, uint8_t md5[16])
+{
+    uint8_t piece[64 << 10];
+    EVP_MD_CTX *hash = EVP_MD_CTX_new();
+    bool good = hash && EVP_DigestInit_ex(hash, EVP_md5(), NULL) == 1;
+    ssize_t n = 1;
+    for (off_t at = 0; good && (n = pread(fd, piece, sizeof piece, at)) > 0; at += n)
+        good = EVP_DigestUpdate(hash, piece, (size_t)n) == 1;
+    good = good && n == 0 && EVP_DigestFinal_ex(hash, md5, NULL) == 1;
+    EVP_MD_CTX_free(hash);
+    return good;
+}
+
+static enum sl_code directory_examine(int fd, struct directory_job *job)
+{
+    uint8_t head[STORE_HEAD];
+    struct stat st;
+    struct store_meta *meta = job->meta;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return sl_fail(job->error, SL_NOT_FOUND, "%s", "");
+    meta->size = meta->original_size = (uint64_t)st.st_size;
+    meta->modified_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+    ssize_t n = pread(fd, head, sizeof head, 0);
+    if (n < 0)
+        return sl_fail_errno(job->error, errno, "cannot read from the store");
+    meta->is_packed = store_head_read((struct sl_bytes){head, (size_t)n}, meta);
+    if (!meta->is_packed && job->with_md5)
+        meta->has_original = file_md5(fd, meta->md5);
+    return job->mapping ? sl_map_fd(fd, job->mapping, job->error) : SL_OK;
+}
+
+static void directory_look_job(void *arg)
+{
+    struct directory_job *job = arg;
+    char path[OBJECT_PATH];
+    int fd = object_path(job->name, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+    if (fd < 0) {
+        job->code = directory_fail(errno, "cannot open a file of the store", job->error);
+        return;
+    }
+    job->code = directory_examine(fd, job);
+    close(fd);
+}
+
+static void directory_put_job(void *arg)
+{
+    struct directory_job *job = arg;
+    char path[OBJECT_PATH];
+    struct store_work *work = job->work;
+    bool good = object_path(job->name, path) && fsync(work->fd) == 0;
+    if (good && rename(work->path, path) != 0)
+        good = errno == ENOENT && make_parents(path) && rename(work->path, path) == 0;
+    job->code = good ? SL_OK : directory_fail(errno, "cannot write to the store", job->error);
+    if (job->code == SL_NOT_FOUND)
+        job->code = sl_fail(job->error, SL_INTERNAL, "cannot write to the store: %s", strerror(errno));
+    if (good)
+        *work->path = '\0';
+    store_work_discard(work);
+}
+
+static enum sl_code directory_run(struct directory_job *job, void (*run)(void *arg))
+{
+    enum sl_code code = pool_run(POOL_IO, run, job, job->error);
+    return code == SL_OK ? job->code : code;
+}
+
+/* ---- what expires ---- */
+
+enum { WORK_LIFE_S = 15 * 60, TREE_DEPTH = 3 };
+static uint64_t try_life_s;
+
+/* Removes files below that are older than `life_s`, and directories that are empty then. */
+static void sweep_tree(int at, const char *name, uint64_t life_s, int depth)
+{
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    int64_t now = clock_wall_s();
+    struct stat st;
+    if (!dir && fd >= 0)
+        close(fd);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        if (e->d_name[0] == '.' || fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        if (S_ISREG(st.st_mode) && now > st.st_mtim.tv_sec && (uint64_t)(now - st.st_mtim.tv_sec) >= life_s)
+            unlinkat(dirfd(dir), e->d_name, 0);
+        else if (S_ISDIR(st.st_mode) && depth)
+            sweep_tree(dirfd(dir), e->d_name, life_s, depth - 1);
+        if (S_ISDIR(st.st_mode) && depth)
+            unlinkat(dirfd(dir), e->d_name, AT_REMOVEDIR); /* when it is empty */
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void directory_sweep(void)
+{
+    int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    sweep_tree(fd, "tmp", WORK_LIFE_S, 0);
+    sweep_tree(fd, "try", try_life_s, TREE_DEPTH);
+    close(fd);
+}
+
+/* ---- the back end ---- */
+
+static enum sl_code directory_look(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
+{
+    struct directory_job job = {.name = name, .with_md5 = with_md5, .meta = meta, .error = error};
+    return directory_run(&job, directory_look_job);
+}
+
+static enum sl_code directory_open(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta,
+                                   struct sl_error *error)
+{
+    struct directory_job job = {.name = name, .meta = meta, .mapping = mapping, .error = error};
+    return directory_run(&job, directory_look_job);
+}
+
+static enum sl_code directory_put(struct sl_str name, struct store_work *work, const struct store_meta *meta,
+                                  const char *media_type, struct sl_error *error)
+{
+    struct directory_job job = {.name = name, .work = work, .error = error};
+    (void)meta, (void)media_type; /* both are in the file and its name */
+    return directory_run(&job, directory_put_job);
+}
+
+static bool directory_source(struct sl_arena *arena, struct sl_str prefix, struct source *source)
+{
+    struct sl_buf path = {0};
+    sl_buf_printf(&path, "%s/" SL_STR_FMT, root, SL_STR_ARG(prefix));
+    source->type = SOURCE_FILESYSTEM;
+    source->path = sl_buf_keep(&path, arena);
+    return source->path.data != NULL;
+}
+
+static const struct store_backend directory = {.source = directory_source,
+                                               .work = directory_work,
+                                               .look = directory_look,
+                                               .put = directory_put,
+                                               .open = directory_open,
+                                               .sweep = directory_sweep};
+
+const struct store_backend *store_directory(const struct config_store *config, struct sl_arena *arena,
+                                            struct sl_error *error)
+{
+    char path[OBJECT_PATH];
+    (void)arena;
+    root = config->filesystem_path;
+    try_life_s = config->try_retention_ns / 1000000000;
+    if (object_path(SL_STR("tmp/-"), path) && make_parents(path) && access(root, W_OK) == 0)
+        return &directory;
+    sl_fail_errno(error, errno, "mozilla.store.filesystem.path: cannot make files there");
+    error->code = SL_INTERNAL;
+    return NULL;
+}

@@ -1,0 +1,233 @@
+#include "store/impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "core/duration.h"
+#include "core/pool.h"
+#include "fetch/fetch.h"
+
+enum { SMALL_OBJECT = 64 << 10 };
+
+const char *const store_prefixes[STORE_PARTS] = {"v1/", "try/v1/"};
+
+static struct {
+    const struct config_store *config;
+    const struct store_backend *backend; /* NULL: there is no store */
+    struct source sources[STORE_PARTS];
+    struct sl_arena arena;
+} store;
+
+/* ---- life ---- */
+
+static bool store_make_sources(void)
+{
+    for (int part = 0; part < STORE_PARTS; part++) {
+        struct source *source = &store.sources[part];
+        struct sl_str prefix = sl_str(store_prefixes[part]);
+        prefix.size--; /* without the last slash */
+        *source =
+            (struct source){.id = SL_STR("uploads"), .layout = LAYOUT_MOZILLA, .configured = true, .internal = true};
+        if (!store.backend->source(&store.arena, prefix, source))
+            return false;
+    }
+    return true;
+}
+
+enum sl_code store_init(const struct config *config, struct sl_error *error)
+{
+    store.config = &config->mozilla.store;
+    if (store.config->filesystem_path)
+        store.backend = store_directory(store.config, &store.arena, error);
+    else if (store.config->s3_bucket)
+        store.backend = store_s3(store.config, &store.arena, error);
+    else if (store.config->gcs_bucket)
+        store.backend = store_gcs(store.config, &store.arena, error);
+    else
+        return sl_fail(error, SL_NOT_FOUND, "there is no store");
+    if (store.backend && !store_make_sources()) {
+        store.backend = NULL;
+        return sl_fail(error, SL_BUSY, "out of memory");
+    }
+    return store.backend ? SL_OK : error->code;
+}
+
+void store_close(void)
+{
+    store_gcs_close();
+    sl_arena_free(&store.arena);
+    store.backend = NULL;
+}
+
+static void store_sweep_job(void *unused)
+{
+    (void)unused;
+    store.backend->sweep();
+}
+
+void store_sweep_repeatedly(void *unused)
+{
+    enum { HOUR_MS = 3600 * 1000, LEAST_MS = 100 };
+    (void)unused;
+    if (!store.backend || !store.backend->sweep)
+        return;
+    uint64_t pause = DURATION_MS(store.config->try_retention_ns) / 4;
+    pause = pause > HOUR_MS ? HOUR_MS : pause < LEAST_MS ? LEAST_MS : pause;
+    do
+        pool_run(POOL_IO | POOL_HEAVY, store_sweep_job, NULL, NULL);
+    while (fiber_sleep(pause));
+}
+
+bool store_is_open(void)
+{
+    return store.backend != NULL;
+}
+
+const char *store_bucket(void)
+{
+    const struct config_store *c = store.config;
+    if (!c->filesystem_path)
+        return c->s3_bucket ? c->s3_bucket : c->gcs_bucket;
+    const char *slash = strrchr(c->filesystem_path, '/');
+    return slash && slash[1] ? slash + 1 : c->filesystem_path;
+}
+
+const struct source *store_sources(size_t *count)
+{
+    *count = store.backend ? STORE_PARTS : 0;
+    return store.sources;
+}
+
+const struct source *store_native_sources(size_t *count)
+{
+    *count = store.backend && store.config->serve_native ? STORE_PARTS : 0;
+    return store.sources;
+}
+
+bool store_location(enum store_part part, struct sl_str key, struct sl_arena *arena, struct sl_str *location)
+{
+    struct remote_file file = {.source = &store.sources[part]};
+    bool good = origin_move(&file, key, arena);
+    *location = file.uri;
+    return good;
+}
+
+/* ---- the gzip header ----
+ * 1f 8b 08, flags (4 = extra field), time (4), extra flags, system; then the extra field: its size, and one sub-field "SL" of
+ * 24 bytes: size and MD5 of what is packed. */
+static const uint8_t gzip_begin[10] = {0x1F, 0x8B, 8, 4, 0, 0, 0, 0, 0, 255};
+static const uint8_t gzip_field[6] = {28, 0, 'S', 'L', 24, 0};
+
+void store_head(uint64_t original_size, const uint8_t md5[16], uint8_t head[STORE_HEAD])
+{
+    memcpy(head, gzip_begin, sizeof gzip_begin);
+    memcpy(head + sizeof gzip_begin, gzip_field, sizeof gzip_field);
+    for (int i = 0; i < 8; i++)
+        head[16 + i] = (uint8_t)(original_size >> 8 * i);
+    memcpy(head + 24, md5, 16);
+}
+
+bool store_head_read(struct sl_bytes head, struct store_meta *meta)
+{
+    if (head.size < STORE_HEAD || memcmp(head.data, gzip_begin, 4) != 0 ||
+        memcmp(head.data + sizeof gzip_begin, gzip_field, sizeof gzip_field) != 0)
+        return false;
+    meta->original_size = 0;
+    for (int i = 0; i < 8; i++)
+        meta->original_size |= (uint64_t)head.data[16 + i] << 8 * i;
+    memcpy(meta->md5, head.data + 24, 16);
+    meta->has_original = true;
+    return true;
+}
+
+/* ---- objects ---- */
+
+enum sl_code store_work_begin(struct store_work *work, struct sl_error *error)
+{
+    work->fd = -1;
+    return store.backend->work(work, error);
+}
+
+void store_work_discard(struct store_work *work)
+{
+    if (work->fd < 0)
+        return;
+    close(work->fd);
+    if (*work->path)
+        unlink(work->path);
+    work->fd = -1;
+}
+
+enum sl_code store_look(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
+{
+    *meta = (struct store_meta){0};
+    return store.backend->look(name, with_md5, meta, error);
+}
+
+enum sl_code store_put(struct sl_str name, struct store_work *work, const struct store_meta *meta,
+                       const char *media_type, struct sl_error *error)
+{
+    return store.backend->put(name, work, meta, media_type, error);
+}
+
+struct store_text {
+    struct store_work work;
+    struct sl_str text;
+    enum sl_code code;
+    struct sl_error *error;
+};
+
+static void store_write_text(void *arg)
+{
+    struct store_text *t = arg;
+    t->code = store_work_begin(&t->work, t->error);
+    if (t->code == SL_OK && !sl_write_all(t->work.fd, (struct sl_bytes){(const uint8_t *)t->text.data, t->text.size})) {
+        t->code = sl_fail_errno(t->error, errno, "cannot write to the store");
+        store_work_discard(&t->work);
+    }
+}
+
+enum sl_code store_put_text(struct sl_str name, struct sl_str text, struct sl_error *error)
+{
+    struct store_text t = {.work.fd = -1, .text = text, .error = error};
+    struct store_meta meta = {.size = text.size};
+    enum sl_code code = pool_run(POOL_IO, store_write_text, &t, error);
+    code = code == SL_OK ? t.code : code;
+    return code == SL_OK ? store_put(name, &t.work, &meta, "application/json", error) : code;
+}
+
+enum sl_code store_open(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta, struct sl_error *error)
+{
+    *meta = (struct store_meta){0};
+    return store.backend->open(name, mapping, meta, error);
+}
+
+enum sl_code store_read(struct sl_str name, struct sl_buf *text, struct sl_error *error)
+{
+    struct sl_mapping mapping;
+    struct store_meta meta;
+    enum sl_code code = store_open(name, &mapping, &meta, error);
+    if (code != SL_OK)
+        return code;
+    if (mapping.bytes.size > SMALL_OBJECT)
+        code = sl_fail(error, SL_MALFORMED, "the object is too large");
+    else
+        sl_buf_add(text, mapping.bytes.data, mapping.bytes.size);
+    sl_unmap(&mapping);
+    return code == SL_OK && text->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
+}
+
+const char *store_url(struct sl_str name, struct sl_arena *arena)
+{
+    if (!store.config->public_url)
+        return store.backend->url ? store.backend->url(name, arena) : NULL;
+    struct sl_buf url = {0};
+    struct sl_str base = sl_str(store.config->public_url);
+    while (sl_str_ends(base, SL_STR("/")))
+        base.size--;
+    sl_buf_str(&url, base);
+    sl_buf_u8(&url, '/');
+    fetch_encode(&url, name, true);
+    return sl_buf_keep(&url, arena).data;
+}

@@ -1,0 +1,158 @@
+"""Stores in buckets of S3 and of Google, and several nodes over one."""
+import base64, gzip, hashlib, hmac, json, os
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+import cloud
+from faults import Redis
+from harness import Service, equal, wait_until
+from pushing import SAMPLE, SYM, TOKENS, TRY, XPC, get, upload
+from test_uploads import P, P_SYM, ask_native, ask_v5
+
+
+class S3(cloud.Web):
+    """A bucket that checks signatures. `objects`: name to (bytes, fields)."""
+
+    def __init__(self):
+        self.objects, self.wrong, self.broken = {}, [], False
+        super().__init__(self.answer)
+
+    def signature(self, h, query):
+        """AWS Signature Version 4 of the query ("Authenticating Requests: Using Query Parameters")."""
+        values = dict(query)
+        signed = values["X-Amz-SignedHeaders"].split(";")
+        canonical = "&".join(f"{quote(k, safe='-_.~')}={quote(v, safe='-_.~')}" for k, v in sorted(query) if k != "X-Amz-Signature")
+        fields = "".join(f"{name}:{h.headers[name].strip()}\n" for name in signed)
+        text = "\n".join([h.command, urlsplit(h.path).path, canonical, fields, ";".join(signed), "UNSIGNED-PAYLOAD"])
+        _, day, region, service, _ = values["X-Amz-Credential"].split("/")
+        key = b"AWS4secret"
+        for part in day, region, service, "aws4_request":
+            key = hmac.digest(key, part.encode(), "sha256")
+        scope = f"{day}/{region}/{service}/aws4_request"
+        text = "\n".join(["AWS4-HMAC-SHA256", values["X-Amz-Date"], scope, hashlib.sha256(text.encode()).hexdigest()])
+        sent = [n.lower() for n in h.headers if n.lower().startswith("x-amz-")]
+        return hmac.new(key, text.encode(), "sha256").hexdigest() == values["X-Amz-Signature"] and set(sent) <= set(signed)
+
+    def answer(self, h):
+        query = parse_qsl(urlsplit(h.path).query, keep_blank_values=True)
+        name = unquote(urlsplit(h.path).path).removeprefix("/symbols/")
+        if self.broken or not self.signature(h, query):
+            self.wrong.append((h.command, name))
+            return h.reply(500 if self.broken else 403, "<Error><Code>SignatureDoesNotMatch</Code></Error>")
+        if h.command == "PUT":
+            kept = {n: v for n, v in h.headers.items() if n.lower().startswith("x-amz-meta-") or n.lower() in
+                    ("content-type", "content-encoding", "cache-control")}
+            self.objects[name] = (h.body, {**kept, "ETag": '"' + hashlib.md5(h.body).hexdigest() + '"'})
+            return h.reply(200)
+        if name not in self.objects:
+            return h.reply(404, "<Error><Code>NoSuchKey</Code></Error>")
+        data, fields = self.objects[name]
+        h.reply(200, data, fields.items())
+
+
+def node(work, s3, **more):
+    store = {"s3": {"bucket": "symbols", "endpoint": s3.url, "prefix": "here", "access_key": "AK", "secret_key": "secret"},
+             **more.pop("store", {})}
+    return Service(work, {"mozilla": {"tokens": TOKENS, "sources": [], "store": store}, **more})
+
+
+def test_a_bucket_of_s3(work, objects):
+    with S3() as s3, node(work, s3) as s:
+        equal((ask_v5(s), ask_native(s)), ((False, None), ("missing", None)))
+        equal(upload(s, {**SAMPLE, P: P_SYM})[0], 201)
+        names = ["codeinfo/testproj/D48F191186D67E69DF025AD71FB91E1F0", "codeinfo/xpcshell.dbg/A7D6F1BB18CD4CB48",
+                 "codeinfo/xpcshell/80AE0509E7CE", "v1/flag/DEADBEEF/flag.jpeg", "v1/" + P, "v1/" + XPC]
+        equal(sorted(s3.objects), ["here/" + n for n in names])
+        data, fields = s3.objects["here/v1/" + XPC]
+        equal(gzip.decompress(data), SYM)
+        equal({k.lower(): v for k, v in fields.items() if k != "ETag"},
+              {"content-type": "text/plain", "content-encoding": "gzip", "cache-control": "no-transform",
+               "x-amz-meta-original_size": str(len(SYM)), "x-amz-meta-original_md5_hash": hashlib.md5(SYM).hexdigest()})
+        equal((ask_v5(s), ask_native(s)), ((True, "testproj::main"), ("found", "testproj::main")))
+        equal(sorted(upload(s, {**SAMPLE, P: P_SYM})[1]["upload"]["skipped_keys"]), ["flag/DEADBEEF/flag.jpeg", P, XPC])
+        fields.pop("x-amz-meta-original_size")  # as another service has stored it
+        equal(upload(s, {XPC: SYM})[1]["upload"]["skipped_keys"], [XPC] if len(data) == len(s3.objects["here/v1/" + XPC][0]) else [])
+        status, headers, body = get(s, XPC)
+        equal((status, body), (302, b""))
+        place = headers["Location"]
+        assert place.startswith(s3.url + "/symbols/here/v1/xpcshell.dbg/") and "X-Amz-Expires=3600" in place, place
+        status, headers, _ = get(s, XPC, method="HEAD")
+        equal((status, headers["Access-Control-Allow-Origin"]), (200, "*"))
+        status, headers, _ = get(s, "xpcshell/80AE0509E7CE/xpcshell.sym")
+        equal((status, headers["Location"]), (302, "/" + XPC))
+        equal([get(s, p)[0] for p in ("try/" + XPC, "a/AB/a.sym")], [302, 404])
+        equal(s3.wrong, [])
+        s3.broken = True
+        equal(upload(s, {"a/AB/a.sym": b"x"}), (500, {"error": "Internal Server Error"}))
+    with S3() as s3, node(work, s3, store={"serve": "direct"}) as s:
+        upload(s, SAMPLE, TRY)
+        equal([get(s, p)[::2] for p in (XPC + "?try", "try/" + XPC)], [(200, SYM)] * 2)
+    with S3() as s3, node(work, s3, store={"public_url": "https://symbols.example.com/x/"}) as s:
+        upload(s, {"a b/ab/a b.sym": b"x"})
+        equal(get(s, "a%20b/AB/a%20b.sym")[1]["Location"], "https://symbols.example.com/x/v1/a%20b/AB/a%20b.sym")
+
+
+def test_two_nodes_over_one_bucket(work, objects):
+    """What one is told the other knows within a second, also when it had nothing, or something else."""
+    with Redis(work) as redis, S3() as s3:
+        shared = {"shared_cache": {"redis": {"url": redis.url}}}
+        with node(work, s3, **shared) as one, node(work, s3, **shared) as two:
+            for s in one, two:
+                equal((ask_v5(s), ask_native(s)), ((False, None), ("missing", None)))
+            upload(one, {P: P_SYM})
+            equal((ask_v5(one), ask_native(one)), ((True, "testproj::main"), ("found", "testproj::main")))
+            wait_until("the other node", lambda: ask_v5(two) == (True, "testproj::main"))
+            equal(ask_native(two), ("found", "testproj::main"))
+            upload(two, {P: P_SYM.replace(b"::main", b"::other")})
+            equal((ask_v5(two), ask_native(two)), ((True, "testproj::other"), ("found", "testproj::other")))
+            wait_until("the first node", lambda: ask_v5(one) == (True, "testproj::other"))
+            equal(ask_native(one), ("found", "testproj::other"))
+
+
+class Google:
+    """A bucket of Google's JSON API. `objects`: name to (bytes, what was said of it)."""
+
+    def __init__(self):
+        self.objects, self.sessions = {}, {}
+
+    def __call__(self, h):
+        at = urlsplit(h.path)
+        query = dict(parse_qsl(at.query))
+        if at.path == "/oauth2/v4/token" or "computeMetadata" in at.path:
+            return h.reply(200, json.dumps({"access_token": "T", "expires_in": 3600, "token_type": "Bearer"}))
+        if at.path == "/session":
+            name, said = self.sessions[query["id"]]
+            self.objects[name] = (h.body, said)
+            return h.reply(200, "{}")
+        if h.headers.get("Authorization") != "Bearer T":
+            return h.reply(401, "{}")
+        if at.path == "/upload/storage/v1/b/symbols/o":
+            key = str(len(self.sessions))
+            self.sessions[key] = (query["name"], json.loads(h.body))
+            return h.reply(200, "", [("Location", f"https://storage.googleapis.com/session?id={key}")])
+        name = unquote(at.path.removeprefix("/storage/v1/b/symbols/o/"))
+        if name not in self.objects:
+            return h.reply(404, "{}")
+        data, said = self.objects[name]
+        if query.get("alt") == "media":
+            return h.reply(200, data, [("Content-Encoding", said["contentEncoding"])] if "contentEncoding" in said else [])
+        h.reply(200, json.dumps({**said, "size": str(len(data)), "md5Hash": base64.b64encode(hashlib.md5(data).digest()).decode()}))
+
+
+def test_a_bucket_of_google(work, objects):
+    google = Google()
+    with cloud.Cloud(work, google) as web:
+        account = os.path.join(work, "account.json")
+        with open(account, "w") as f:
+            json.dump({"private_key": cloud.openssl("genrsa", "-traditional", "2048").decode(), "client_email": "x@y.z",
+                       "token_uri": "https://www.googleapis.com/oauth2/v4/token"}, f)
+        with web.environment():
+            store = {"gcs": {"bucket": "symbols", "service_account_path": account}, "serve": "direct"}
+            with Service(work, {"mozilla": {"tokens": TOKENS, "sources": [], "store": store}}) as s:
+                equal(upload(s, {**SAMPLE, P: P_SYM})[0], 201)
+                data, said = google.objects["v1/" + P]
+                equal((gzip.decompress(data), said),
+                      (P_SYM, {"contentType": "text/plain", "cacheControl": "no-transform", "contentEncoding": "gzip",
+                               "metadata": {"original_size": str(len(P_SYM)), "original_md5_hash": hashlib.md5(P_SYM).hexdigest()}}))
+                equal(len(upload(s, {**SAMPLE, P: P_SYM})[1]["upload"]["skipped_keys"]), 3)
+                equal(get(s, XPC)[::2], (200, SYM))
+                equal((ask_v5(s), ask_native(s)), ((True, "testproj::main"), ("found", "testproj::main")))
