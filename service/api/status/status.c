@@ -252,6 +252,7 @@ const struct http_family family_status = {.routes = routes, .browsed = true};
 void service_watch(void *arg)
 {
     struct service *service = arg;
+    origin_health_watch();
     while (fiber_sleep(HISTORY_STEP_S * 1000)) {
         history_minute(service->history);
         origin_health_minute();
