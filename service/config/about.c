@@ -274,6 +274,13 @@ const struct key_about key_abouts[] = {
     {"mozilla.store.v2_max_files", "Files of an upload in several requests."},
     {"mozilla.store.try_retention", "How long uploads of try builds are kept."},
 
+    {"ms_symcache.negative_ttl", "How long it is remembered that a PDB is nowhere, or cannot be transcoded.",
+     .title = "SymCache files"},
+    {"ms_symcache.timeout", "What a transcoder has for one PDB."},
+    {"ms_symcache.max_memory", "The memory it may use."},
+    {"ms_symcache.max_output", "The largest file it may write."},
+    {"ms_symcache.max_concurrent", "Transcoders at once.", .usual = "the number of cores"},
+
     {"memory.request_budget", "What all requests together may hold.",
      .usual = "half of the machine's, or of the group's limit", .title = "Memory, conversions, access, end"},
     {"memory.queue_timeout", "How long a request waits for its share before 503."},
