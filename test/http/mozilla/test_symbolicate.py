@@ -332,7 +332,7 @@ def test_what_an_answer_took(work, objects):
 
 
 def test_without_the_section_there_is_no_api(work, objects):
-    with Service(work) as s:
+    with Service(work, {"page": {"enabled": False}}) as s:
         for method, path in (("POST", "/symbolicate/v5"), ("POST", "/symbolicate/v4"), ("POST", "/"), ("OPTIONS", "/symbolicate/v5"),
                              ("POST", "/symbolicate/v6"), ("GET", "/symbolicate/v5")):
             status, got, text = s.request(method, path, "{}" if method == "POST" else None)
