@@ -163,21 +163,19 @@ static char **words(const struct run *run, struct sl_arena *arena)
     return list[2] && list[3] ? (char **)list : NULL;
 }
 
-static enum sl_code run_start(struct run *run, struct sl_arena *arena)
+static enum sl_code run_start(struct run *run, char **arguments, char **variables)
 {
     uv_stdio_container_t stdio[3] = {{.flags = UV_IGNORE},
                                      {.flags = UV_INHERIT_FD, .data.fd = run->log},
                                      {.flags = UV_INHERIT_FD, .data.fd = run->log}};
     uv_process_options_t options = {.exit_cb = run_ended,
                                     .file = "/proc/self/exe",
-                                    .args = words(run, arena),
-                                    .env = environment(run, arena),
+                                    .args = arguments,
+                                    .env = variables,
                                     .cwd = run->out,
                                     .flags = UV_PROCESS_DETACHED,
                                     .stdio_count = 3,
                                     .stdio = stdio};
-    if (!options.args || !options.env)
-        return sl_fail(run->error, SL_BUSY, "out of memory");
     uv_timer_init(loop_get(), &run->timer);
     run->timer.data = run->process.data = run;
     int status = uv_spawn(loop_get(), &run->process, &options);
@@ -192,9 +190,14 @@ static enum sl_code run_start(struct run *run, struct sl_arena *arena)
 static enum sl_code run_process(struct run *run)
 {
     struct sl_arena arena = {0};
+    char **arguments = words(run, &arena), **variables = environment(run, &arena);
     bool cancelled = false;
+    if (!arguments || !variables) {
+        sl_arena_free(&arena);
+        return sl_fail(run->error, SL_BUSY, "out of memory");
+    }
     run->waiter = fiber_self();
-    enum sl_code code = run_start(run, &arena);
+    enum sl_code code = run_start(run, arguments, variables);
     while (!run->ended) {
         if (cancelled) {
             fiber_suspend_uncancellable();
