@@ -47,6 +47,20 @@ static int connect_unix(const char *path)
     return fd;
 }
 
+/* The first address of the family that can be had. */
+static int connect_one(const struct addrinfo *at, int family)
+{
+    for (; at; at = at->ai_next) {
+        int fd = at->ai_family == family ? socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0) : -1;
+        if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) == 0)
+            return fd;
+        if (fd >= 0)
+            close(fd);
+    }
+    return -1;
+}
+
+/* Nothing tells that nobody listens on UDP: of a name with both kinds of addresses, agents mostly have the one of IPv4. */
 static int connect_udp(const char *server)
 {
     char host[256];
@@ -56,14 +70,9 @@ static int connect_udp(const char *server)
     if (!colon || snprintf(host, sizeof host, "%.*s", (int)(colon - server) - 2 * bracketed, server + bracketed) < 0 ||
         getaddrinfo(host, colon + 1, &hints, &found) != 0)
         return -1;
-    int fd = -1;
-    for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next) {
-        fd = socket(at->ai_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) != 0) {
-            close(fd);
-            fd = -1;
-        }
-    }
+    int fd = connect_one(found, AF_INET);
+    if (fd < 0)
+        fd = connect_one(found, AF_INET6);
     freeaddrinfo(found);
     return fd;
 }

@@ -10,7 +10,7 @@ class Receiver:
     def __init__(self, path=None):
         self.socket = socket.socket(socket.AF_UNIX if path else socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(path or ("127.0.0.1", 0))
-        self.address = f"unix:{path}" if path else f"localhost:{self.socket.getsockname()[1]}"
+        self.address = f"unix:{path}" if path else f"127.0.0.1:{self.socket.getsockname()[1]}"
         self.socket.settimeout(DEADLINE)
         self.lines, self.longest = [], 0
 
