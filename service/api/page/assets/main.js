@@ -29,7 +29,11 @@ function showView() {
   viewNow = view;
   if (view === "status") later.status().then(({ showStatus }) => showStatus($("status-body"), () => viewNow === "status"));
   if (view === "module") later.module().then(({ setUpModule }) => setUpModule());
-  if (view === "api") showLimits();
+  if (view === "api") {
+    showLimits();
+    for (const example of document.querySelectorAll("#view-api pre"))
+      example.textContent = example.textContent.replaceAll("http://localhost:3021", location.origin);
+  }
 }
 
 let about = null;
