@@ -1,5 +1,6 @@
 // The page as people use it. Each test gets a browser page of its own, which must end without an error, a violation of the
 // policy, or a request to anywhere else.
+import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { mkdtempSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -269,6 +270,27 @@ const tests = {
     await page.type("#m-code", example.modules[0].code_id);
     await page.click("#module .primary");
     await page.waitForFunction(() => /There are symbols/.test(document.getElementById("m-result").textContent));
+  },
+
+  async what_takes_long_is_asked_for_again(page) {
+    const held = createServer((request, response) => setTimeout(() => response.writeHead(404).end(), 7000));
+    await new Promise((done) => held.listen(0, "127.0.0.1", done));
+    const polls = [];
+    page.on("request", (r) => { if (r.url().includes("/requests/")) polls.push(r.url()); });
+    const source = { id: "slow", type: "http", url: `http://127.0.0.1:${held.address().port}/`, layout: { type: "debuginfod" } };
+    const modules = [{ type: "elf", image_addr: "0x1000", image_size: 4096, code_id: "ab".repeat(20) }];
+    await paste(page, JSON.stringify({ ...NATIVE, modules, sources: [source] }));
+    await recognised(page, "native");
+    await symbolicate(page);
+    held.close();
+    assert.ok(polls.length > 0);
+    assert.match(await textOf(page, "#result"), /1 frame/);
+  },
+
+  async status_of_the_service(page) {
+    await page.goto(options.url + "/#status");
+    await page.waitForFunction(() => /ready/.test(document.getElementById("status-body").textContent));
+    assert.match(await textOf(page, "#status-body"), /Sources.*self.*Caches.*symcaches/);
   },
 
   async status(page) {
