@@ -78,6 +78,8 @@ struct transcoder { /* a program that makes SymCache files of a version */
     struct text_pair *environment; /* name and value */
     size_t environment_count;
 };
+/* A version of SymCache files, "3.1.0": 0 to 65535, 0 to 255 twice. False when the text is none. */
+bool transcoder_version(struct sl_str text, unsigned version[3]);
 
 /* What a kind of entries of the shared cache uses when there are a Redis and a bucket. */
 enum shared_route { SHARED_BOTH, SHARED_REDIS_ONLY, SHARED_BUCKET_ONLY };

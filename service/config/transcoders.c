@@ -19,8 +19,7 @@ static bool transcoder_complain(const struct transcoder_reading *r, const struct
     return false;
 }
 
-/* "3.1.0": 0..65535, 0..255, 0..255 */
-static bool transcoder_version(struct sl_str text, unsigned version[3])
+bool transcoder_version(struct sl_str text, unsigned version[3])
 {
     size_t at = 0;
     for (int i = 0; i < 3; i++) {

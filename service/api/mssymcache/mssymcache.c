@@ -13,23 +13,6 @@ enum { LOWEST_MAJOR = 3, OWN_MAJORS = 1000, MAX_RETRY_S = 30, MAX_OLDER = 16 };
 
 /* ---- reading ---- */
 
-/* "3.1.0" */
-static bool mssymcache_version(struct sl_str text, unsigned version[3])
-{
-    size_t at = 0;
-    for (int i = 0; i < 3; i++) {
-        size_t begin = at;
-        version[i] = 0;
-        for (; at < text.size && at - begin < 5 && sl_is_digit(text.data[at]); at++)
-            version[i] = version[i] * 10 + (unsigned)(text.data[at] - '0');
-        if (at == begin || version[i] > (i ? 255u : 65535u))
-            return false;
-        if (i < 2 && !(at < text.size && text.data[at++] == '.'))
-            return false;
-    }
-    return at == text.size;
-}
-
 static int compare_versions(const unsigned a[3], const unsigned b[3])
 {
     for (int i = 0; i < 3; i++)
@@ -82,7 +65,7 @@ static bool read_path(const struct http_exchange *x, struct asked *asked)
     struct sl_str version = x->captures[0];
     uint32_t age = 1;
     if (x->capture_count < 3 || !sl_str_starts(version, SL_STR("v")) ||
-        !mssymcache_version((struct sl_str){version.data + 1, version.size - 1}, asked->version) ||
+        !transcoder_version((struct sl_str){version.data + 1, version.size - 1}, asked->version) ||
         !read_guid(x->captures[2], &asked->question.id) || (x->capture_count > 3 && !read_age(x->captures[3], &age)))
         return false;
     asked->question.id.age = age;
@@ -129,7 +112,7 @@ static const char *read_fields(struct asked *asked)
         return "Only one If-Version-Exceeds header is permitted.";
     if (!known.data)
         return NULL;
-    if (!mssymcache_version(sl_str_trimmed(known), asked->known))
+    if (!transcoder_version(sl_str_trimmed(known), asked->known))
         return "The If-Version-Exceeds header value is not a valid version.";
     if (!asked->known[0])
         return "The If-Version-Exceeds header value is an unsupported version number.";
