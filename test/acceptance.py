@@ -202,6 +202,39 @@ def symbolicate_hidden(work, with_map):
     return frames(answer)[0]
 
 
+COMPACT = """\
+ Trust    Instruction  Module File             Function                        File
+ context     0x2a2a3d  crash.exe      +0x2a3d  main                    +0x12d  main.cpp:35
+ cfi         0x2a2d96  crash.exe      +0x2d96  __scrt_common_main_seh   +0xf8  exe_common.inl:283
+ cfi       0x750662c4  kernel32.dll  +0x162c4
+ fp        0x771d0f79  ntdll.dll     +0x60f79
+ fp        0x771d0f44  ntdll.dll     +0x60f44
+"""
+PRETTY = """\
+Frame #0
+      Trust: context
+Instruction: 0x2a2a3d
+     Module: crash.exe +0x2a3d
+   Function: main +0x12d
+       File: main.cpp:35
+
+"""
+
+
+def test_a_dump_by_command():
+    fixtures = os.path.dirname(SYMBOLS)
+    arguments = ("symbolicate", os.path.join(fixtures, "windows.dmp"), "--offline", "--cache-dir", "", "--symbols", SYMBOLS)
+    equal(command(*arguments, "-f", "compact"), COMPACT)
+    equal(command(*arguments, "-f", "pretty")[:len(PRETTY)], PRETTY)
+    with open(os.path.join(fixtures, "..", "cases", "minidump", "windows.json")) as f:
+        recorded = json.load(f)["steps"][0]["expect"]["json"]
+    answer = json.loads(command(*arguments, "--no-source-context"))
+    for module in recorded["modules"]:
+        module.pop("candidates", None)
+    recorded.pop("status", None)
+    equal(answer, recorded)
+
+
 def test_names_of_bitcode_builds():
     work = tempfile.mkdtemp(prefix="symloom-acceptance-")
     try:

@@ -12,4 +12,9 @@ struct local_family {
     job_run *run;
 };
 
-extern const struct local_family local_family_jvm, local_family_js;
+extern const struct local_family local_family_jvm, local_family_js, local_family_native, local_family_mozilla;
+
+/* The local sources, and with own_sources those of the body behind them, which `*sources` has at first; in the arena. False when
+ * out of memory. */
+bool local_request_sources(const struct local_request *local, struct sl_arena *arena, const struct source **sources,
+                           size_t *count);

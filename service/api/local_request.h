@@ -1,5 +1,5 @@
-/* Requests of whoever has no server: what POST /symbolicate-jvm and POST /symbolicate-js answer to a body, for commands, which
- * may have files of their own. */
+/* Requests of whoever has no server: what POST /symbolicate, /symbolicate-jvm, /symbolicate-js and /symbolicate/v5 answer to a
+ * body, for commands, which may have files of their own. */
 #pragma once
 
 #include "base/buf.h"
@@ -9,7 +9,7 @@
 #include "jvm/mapper.h"
 #include "origin/artifacts.h"
 
-enum local_request_kind { LOCAL_JVM, LOCAL_JS };
+enum local_request_kind { LOCAL_JVM, LOCAL_JS, LOCAL_NATIVE, LOCAL_MOZILLA };
 
 struct local_mapping {
     struct sl_debug_id id;
@@ -27,10 +27,11 @@ struct local_file_query { /* what a script, a source map or a source is looked f
 struct local_request {
     enum local_request_kind kind;
     struct sl_str body;
-    const struct source *sources; /* of mappings and bundles of JVM programs, in their order */
+    const struct source *sources; /* of debug files, and of mappings and bundles of JVM programs; in their order */
     size_t source_count;
     bool own_sources; /* those that the body names count too, behind these */
     bool no_scraping, no_source_context;
+    bool candidates;                      /* native: the answer tells where files were looked for */
     const struct local_mapping *mappings; /* count before those of sources */
     size_t mapping_count;
     /* Instead of the source of a request for JavaScript, unless own_sources, before which it counts: the files that serve a

@@ -1,5 +1,5 @@
 """`symloom symbolicate` of events and requests of JavaScript and of the JVM, offline."""
-import gzip, hashlib, json, os, uuid, zipfile, io
+import gzip, hashlib, json, os, re, uuid, zipfile, io
 from harness import contains, equal, ok, symloom
 from test_jsstack import MAP, READABLE, SCRIPT, V8, artifacts
 from test_symbolicate import MAPPING, written
@@ -86,7 +86,71 @@ def test_a_request_of_a_jvm(work, files):
     refused = symloom("symbolicate", "-", "--no-network", input=json.dumps(request))
     equal(refused.status, 3)
     contains(refused.err, "missing field `index`")
-    equal(symloom("symbolicate", "-", "--no-network", input='{"stacktraces":[]}').status, 3)
+
+
+def native(files):
+    """The program and its module at 0x400000, and a frame in `inner`, inlined twice into `outer`, as events have it."""
+    program = files.get("t")
+    found = json.loads(ok("inspect", "--json", program))[0]
+    module = {"type": "elf", "code_id": found["code_id"], "debug_id": found["debug_id"], "image_addr": "0x400000", "image_size": 0x10000,
+              "code_file": "/usr/bin/t"}
+    at = next(int(line.split()[0], 16) for line in ok("lookup", "-e", program, "--all", "--output-style", "llvm", "-a", "-f").splitlines()
+              if line.startswith("0x") and len(ok("lookup", "-e", program, "--output-style", "llvm", line).split("\n\n")[0].splitlines()) == 6)
+    return program, module, hex(0x400000 + at)
+
+
+CHAIN = [("inner", "t.c", 1), ("mid", "t.c", 3), ("outer", "t.c", 5)]
+
+
+def test_a_native_event(work, files):
+    program, module, address = native(files)
+    frames = [{"instruction_addr": hex(0x400000 + 0x2000), "function": "sent", "lineno": 3}, {"function": "no address"},
+              {"instruction_addr": address, "vars": {"x": 1}, "trust": "context"}]
+    event = {"event_id": "1", "platform": "native", "signal": 11, "debug_meta": {"images": [module, {"type": "sourcemap"}, {"debug_id": "x"}]},
+             "exception": {"values": [{"type": "SIGSEGV", "stacktrace": {"frames": frames}}]}, "threads": {"values": [{"id": 1}]}}
+    answer = json.loads(symbolicated(work, event, program))
+    equal((answer["signal"], len(answer["stacktraces"]), len(answer["modules"]), answer["stacktraces"][0]["is_requesting"]), (11, 1, 1, False))
+    equal([(f.get("function"), f.get("filename"), f.get("lineno")) for f in answer["stacktraces"][0]["frames"]], CHAIN + [("sent", None, 3)])
+    rows = [re.split(r"  +", line.strip()) for line in symbolicated(work, event, program, "-f", "compact").splitlines()]
+    equal([(row[0], row[4], row[6]) for row in rows[1:4]], [("inline", "inner", "t.c:1"), ("inline", "mid", "t.c:3"), ("none", "outer", "t.c:5")])
+    contains(symbolicated(work, event, program, "-f", "pretty"), "Frame #0\n      Trust: inline\nInstruction: " + address)
+    contains(symbolicated(work, event, "-f", "full"), "missing: /usr/bin/t ")
+    contains(symbolicated(work, event, program, "-d"), '"candidates":[{"source":"local:cli')
+    path = os.path.join(work, "input.json")
+    equal(symloom("symbolicate", "--fail-on-missing", "--no-network", "--cache-dir", "", path).status, 3)
+    event["debug_meta"]["images"] = []
+    refused = symloom("symbolicate", "-", "--no-network", input=json.dumps(event))
+    equal((refused.status, refused.err), (3, "error: Event cannot be symbolicated\n  caused by: Event has no debug images\n"))
+
+
+def test_a_native_request(work, files):
+    program, module, address = native(files)
+    request = {"modules": [module], "stacktraces": [{"frames": [{"instruction_addr": address}]}], "sources": [
+        {"id": "own", "type": "http", "url": "http://127.0.0.1:1/", "layout": {"type": "native"}}]}
+    answer = json.loads(symbolicated(work, request, "--symbols", program))
+    equal([(f["function"], f["filename"], f["lineno"]) for f in answer["stacktraces"][0]["frames"]], CHAIN)
+    equal(json.loads(symbolicated(work, request))["modules"][0]["debug_status"], "missing")
+    own = json.loads(symbolicated(work, request, "-d", "--use-request-sources"))["modules"][0]["candidates"]
+    equal({c["source"] for c in own}, {"own"})
+    refused = symloom("symbolicate", "-", "--no-network", input='{"stacktraces":[{"frames":[{}]}]}')
+    equal(refused.status, 3)
+    contains(refused.err, "missing field `instruction_addr`")
+
+
+def test_a_request_of_firefox(work, files):
+    program, module, address = native(files)
+    sym = os.path.join(work, "t.sym")
+    ok("dump-syms", "-o", sym, "--inlines", program)
+    with open(sym) as f:
+        name, identifier = f.readline().split()[4], open(sym).readline().split()[3]
+    job = {"memoryMap": [[name, identifier], ["other", "0" * 33]], "stacks": [[[0, int(address, 16) - 0x400000], [1, 5]]]}
+    frames = json.loads(symbolicated(work, {"jobs": [job]}, "--symbols", sym))["results"][0]["stacks"][0]
+    equal((frames[0]["function"], frames[0]["module"], frames[0]["line"]), ("outer", name, 5))
+    equal([f["function"] for f in frames[0]["inlines"]], ["inner", "mid"])
+    equal("function" in frames[1], False)
+    old = json.loads(symbolicated(work, {**job, "version": 4}, sym))
+    contains(old["symbolicatedStacks"][0][0], f"outer (in {name})")
+    equal(symloom("symbolicate", "-", "-f", "compact", "--no-network", input=json.dumps({"jobs": [job]})).status, 2)
 
 
 def js_event(url="http://example.com/a/test.min.js", images=()):

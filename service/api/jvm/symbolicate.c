@@ -231,26 +231,12 @@ static const struct http_route routes[] = {
 
 /* ---- without a server ---- */
 
-static bool take_sources(struct jvm_request *r, const struct local_request *local)
-{
-    size_t own = local->own_sources ? r->source_count : 0;
-    struct source *sources = SL_ARENA_ARRAY(r->arena, struct source, local->source_count + own + 1);
-    if (!sources)
-        return false;
-    for (size_t i = 0; i < local->source_count; i++)
-        sources[i] = local->sources[i];
-    for (size_t i = 0; i < own; i++)
-        sources[local->source_count + i] = r->sources[i];
-    r->sources = sources;
-    r->source_count = local->source_count + own;
-    return true;
-}
-
 static void *jvm_read_local(const struct local_request *local, struct job *job, struct schema_failure *failure)
 {
     struct jvm_request *r = jvm_request_new(job, SL_STR("global"));
     *failure = schema_no_memory;
-    if (!r || !jvm_read(r, local->body, failure) || !take_sources(r, local))
+    if (!r || !jvm_read(r, local->body, failure) ||
+        !local_request_sources(local, r->arena, &r->sources, &r->source_count))
         return NULL;
     r->local = local;
     if (local->no_source_context)

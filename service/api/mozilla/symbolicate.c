@@ -1,5 +1,6 @@
 /* POST /symbolicate/v5, /symbolicate/v4 and /, for browsers too (Fetch Standard, "CORS protocol"). */
 #include "api/json_body.h"
+#include "api/local_families.h"
 #include "api/mozilla/mozilla.h"
 #include "core/duration.h"
 #include "core/loop.h"
@@ -246,6 +247,28 @@ static const struct http_route routes[] = {
     {.method = "POST", .pattern = "/symbolicate/{rest..}", .handler = moz_not_found, .immediate = true},
     {.method = NULL},
 };
+
+/* ---- without a server ---- */
+
+/* The stores of the configuration are the service's; here the local sources are asked instead. */
+static void *moz_read_local(const struct local_request *local, struct job *job, struct schema_failure *failure)
+{
+    struct mozilla_request *r = SL_ARENA_NEW(&job->arena, struct mozilla_request);
+    *failure = schema_no_memory;
+    if (!r)
+        return NULL;
+    *r = (struct mozilla_request){.arena = &job->arena, .config = job->config, .begun_ns = clock_mono_ns()};
+    if (!mozilla_read(r, local->body, failure))
+        return NULL;
+    r->native->stores = NULL;
+    r->native->asks_store = false;
+    r->native->sources = local->sources;
+    r->native->source_count = local->source_count;
+    r->native->sources_number = 0;
+    return r;
+}
+
+const struct local_family local_family_mozilla = {"mozilla", moz_read_local, mozilla_run};
 
 const struct http_family family_mozilla = {.routes = routes,
                                            .prefix = mozilla_prefix,

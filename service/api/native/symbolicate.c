@@ -1,5 +1,6 @@
 /* POST /symbolicate: a native request becomes a job. */
 #include "api/json_body.h"
+#include "api/local_families.h"
 #include "api/native/native.h"
 
 struct reading {
@@ -53,5 +54,27 @@ static const struct http_route routes[] = {
      .task = "symbolicate"},
     {.method = NULL},
 };
+
+/* ---- without a server ---- */
+
+static void *native_read_local(const struct local_request *local, struct job *job, struct schema_failure *failure)
+{
+    struct native_request *request = native_request_new(&job->arena, SL_STR("global"));
+    *failure = schema_no_memory;
+    if (!request || !native_read(request, local->body, job->config, failure))
+        return NULL;
+    *failure = schema_no_memory;
+    request->sources_number = 0;
+    if (local->no_source_context)
+        request->options.apply_source_context = BOOL_FALSE;
+    if (local->candidates)
+        request->options.dif_candidates = BOOL_TRUE;
+    return local_request_sources(local, request->arena, &request->sources, &request->source_count) &&
+                   native_prepare(request)
+               ? request
+               : NULL;
+}
+
+const struct local_family local_family_native = {"symbolicate", native_read_local, run};
 
 const struct http_family family_native = {.routes = routes, .group = "symbolicate"};

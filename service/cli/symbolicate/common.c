@@ -7,6 +7,7 @@
 
 #include "cli/by_id/by_id.h"
 #include "cli/server.h"
+#include "core/duration.h"
 
 /* ---- the input ---- */
 
@@ -47,6 +48,40 @@ enum sl_code symbolicate_by_id(const struct options *o, struct by_id **by_id, st
                                     : by_id_open(o, (const char *)path.data, server_verbosity(o), by_id, error);
     sl_buf_free(&path);
     return code;
+}
+
+/* ---- the work ---- */
+
+struct timed {
+    void (*work)(void *arg);
+    void *arg;
+    uint64_t timeout_ns;
+    bool began, timed_out;
+};
+
+static void run_timed(void *arg)
+{
+    struct timed *timed = arg;
+    struct fiber_group group;
+    fiber_group_init(&group, NULL);
+    timed->began = fiber_start_inner(&group, timed->work, timed->arg);
+    fiber_group_deadline(&group, DURATION_MS(timed->timeout_ns));
+    fiber_group_wait(&group);
+    timed->timed_out = group.expired;
+}
+
+int symbolicate_in_time(const struct options *o, struct by_id *by_id, void (*work)(void *arg), void *arg)
+{
+    struct timed timed = {.work = work, .arg = arg};
+    const char *timeout = option_value(o, "timeout", "15m");
+    struct sl_error error = {0};
+    if (!duration_parse(sl_str(timeout), &timed.timeout_ns))
+        return options_wrong("symbolicate", "--timeout: '%s' is not a duration", timeout);
+    if (by_id_run(by_id, run_timed, &timed, &error) != SL_OK)
+        return report(1, error.message, NULL);
+    if (timed.timed_out)
+        return report(1, "it takes longer than --timeout", NULL);
+    return timed.began ? 0 : report(1, "out of memory", NULL);
 }
 
 /* ---- what is told ---- */

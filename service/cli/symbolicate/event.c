@@ -32,6 +32,25 @@ static const struct kept_member jvm_members[] = {
     {SL_STR("pre_context"), SL_JSON_ARRAY, false},  {SL_STR("context_line"), SL_JSON_STRING, false},
     {SL_STR("post_context"), SL_JSON_ARRAY, false}, {{NULL, 0}, SL_JSON_NONE, false},
 };
+static const struct kept_member native_members[] = {
+    {SL_STR("instruction_addr"), SL_JSON_STRING, true},
+    {SL_STR("addr_mode"), SL_JSON_STRING, false},
+    {SL_STR("function_id"), SL_JSON_STRING, false},
+    {SL_STR("package"), SL_JSON_STRING, false},
+    {SL_STR("function"), SL_JSON_STRING, false},
+    {SL_STR("symbol"), SL_JSON_STRING, false},
+    {SL_STR("filename"), SL_JSON_STRING, false},
+    {SL_STR("abs_path"), SL_JSON_STRING, false},
+    {SL_STR("lineno"), SL_JSON_NUMBER, false},
+    {SL_STR("in_app"), SL_JSON_BOOL, false},
+    {SL_STR("platform"), SL_JSON_STRING, false},
+    {SL_STR("pre_context"), SL_JSON_ARRAY, false},
+    {SL_STR("context_line"), SL_JSON_STRING, false},
+    {SL_STR("post_context"), SL_JSON_ARRAY, false},
+    {{NULL, 0}, SL_JSON_NONE, false},
+};
+static const struct kept_member *const members_of[] = {
+    [LOCAL_JS] = js_members, [LOCAL_JVM] = jvm_members, [LOCAL_NATIVE] = native_members};
 enum { MOST_MEMBERS = 16 };
 
 /* A line or column: none of what the clients of JVMs write for native methods. */
@@ -76,10 +95,10 @@ struct event_trace {
 
 struct event {
     struct sl_arena *arena;
-    const struct event_options *options;
+    enum local_request_kind kind;
     struct event_trace *traces; /* of exceptions, then of threads */
     size_t trace_count, trace_capacity;
-    struct sl_str platform, release, dist, images;
+    struct sl_str platform, release, dist, images, signal; /* of the last two the JSON */
 };
 
 static void read_event_value(struct event *e, struct sl_json *j, bool exception)
@@ -151,6 +170,8 @@ static bool read_event(struct event *e, struct sl_str text)
             sl_json_text(&j, &e->release);
         else if (sl_str_equal(key, SL_STR("dist")))
             sl_json_text(&j, &e->dist);
+        else if (sl_str_equal(key, SL_STR("signal")) && sl_json_peek(&j) == SL_JSON_NUMBER)
+            sl_json_value(&j, &e->signal);
         else if (sl_str_equal(key, SL_STR("exception")))
             read_event_values(e, &j, true);
         else if (sl_str_equal(key, SL_STR("debug_meta")))
@@ -201,10 +222,9 @@ static bool list_frames(struct event *e, struct sl_str stack, struct event_frame
 }
 
 /* Innermost first; those that lack what they need are left out. Returns how many there are. */
-static size_t put_frames(struct event *e, const struct event_frames *frames, bool jvm, uint64_t *index,
-                         struct json_writer *w)
+static size_t put_frames(struct event *e, const struct event_frames *frames, uint64_t *index, struct json_writer *w)
 {
-    const struct kept_member *members = jvm ? jvm_members : js_members;
+    const struct kept_member *members = members_of[e->kind];
     struct sl_str values[MOST_MEMBERS];
     size_t count = 0;
     for (size_t i = frames->count; i-- > 0;) {
@@ -217,7 +237,7 @@ static size_t put_frames(struct event *e, const struct event_frames *frames, boo
                 json_key_str(w, members[k].name);
                 json_raw(w, values[k]);
             }
-        if (jvm) {
+        if (e->kind == LOCAL_JVM) {
             json_key(w, "index");
             json_u64(w, (*index)++);
         }
@@ -238,7 +258,7 @@ static void put_exception(const struct event_trace *trace, struct json_writer *w
 }
 
 /* Returns how many frames there are; SIZE_MAX: out of memory. */
-static size_t put_traces(struct event *e, bool jvm, struct json_writer *w)
+static size_t put_traces(struct event *e, struct json_writer *w)
 {
     size_t count = 0;
     uint64_t index = 0;
@@ -251,13 +271,17 @@ static size_t put_traces(struct event *e, bool jvm, struct json_writer *w)
         if (!list_frames(e, e->traces[i].stack, &frames))
             return SIZE_MAX;
         json_object_begin(w);
-        if (jvm && e->traces[i].type.data) {
+        if (e->kind == LOCAL_JVM && e->traces[i].type.data) {
             json_key(w, "exception");
             put_exception(&e->traces[i], w);
         }
+        if (e->kind == LOCAL_NATIVE) {
+            json_key(w, "is_requesting");
+            json_boolean(w, false);
+        }
         json_key(w, "frames");
         json_array_begin(w);
-        size_t put = put_frames(e, &frames, jvm, &index, w);
+        size_t put = put_frames(e, &frames, &index, w);
         json_array_end(w);
         json_object_end(w);
         if (!put) { /* a stack of nothing is none */
@@ -281,20 +305,26 @@ static void put_exceptions(const struct event *e, struct json_writer *w)
 }
 
 /* The image as a module of the request, if it is one that counts. */
-static void put_module(struct sl_json *j, bool jvm, struct json_writer *w)
+static bool put_module(struct event *e, struct sl_str image, struct json_writer *w)
 {
     static const struct sl_str names[] = {SL_STR("type"), SL_STR("uuid"), SL_STR("debug_id"), SL_STR("code_file")};
+    struct sl_json j = sl_json(image, e->arena, false);
     struct sl_str texts[4] = {{NULL, 0}};
     struct sl_debug_id id;
-    if (sl_json_peek(j) != SL_JSON_OBJECT || !sl_json_texts(j, names, texts, 4))
-        return;
+    bool jvm = e->kind == LOCAL_JVM;
+    if (sl_json_peek(&j) != SL_JSON_OBJECT || !sl_json_texts(&j, names, texts, 4))
+        return false;
     bool is_map = sl_str_equal(texts[0], SL_STR("sourcemap")), is_mapping = sl_str_equal(texts[0], SL_STR("proguard"));
     bool is_bundle = sl_str_equal(texts[0], SL_STR("jvm"));
+    if (e->kind == LOCAL_NATIVE) {
+        if (!texts[0].data || is_map || is_mapping || is_bundle)
+            return false;
+        json_raw(w, image);
+        return true;
+    }
     struct sl_str uuid = is_mapping && texts[1].data ? texts[1] : texts[2];
-    if (jvm ? !is_mapping && !is_bundle : !is_map || !texts[3].data)
-        return;
-    if (!sl_debug_id_parse(uuid, &id))
-        return;
+    if ((jvm ? !is_mapping && !is_bundle : !is_map || !texts[3].data) || !sl_debug_id_parse(uuid, &id))
+        return false;
     json_object_begin(w);
     json_key(w, "type");
     json_str(w, is_bundle ? SL_STR("source") : texts[0]);
@@ -305,21 +335,22 @@ static void put_module(struct sl_json *j, bool jvm, struct json_writer *w)
         json_str(w, texts[3]);
     }
     json_object_end(w);
+    return true;
 }
 
-static void put_event_modules(struct event *e, bool jvm, struct json_writer *w)
+/* Returns how many there are. */
+static size_t put_event_modules(struct event *e, struct json_writer *w)
 {
     struct sl_json j = sl_json(e->images.data ? e->images : SL_STR("[]"), e->arena, false);
-    struct sl_str key;
+    struct sl_str key, image;
+    size_t count = 0;
     json_key(w, "modules");
     json_array_begin(w);
     if (sl_json_array(&j))
-        while (sl_json_next(&j, &key)) {
-            struct sl_json image = j;
-            put_module(&image, jvm, w);
-            sl_json_skip(&j);
-        }
+        while (sl_json_next(&j, &key) && sl_json_value(&j, &image))
+            count += put_module(e, image, w);
     json_array_end(w);
+    return count;
 }
 
 static void put_event_text(struct json_writer *w, const char *key, struct sl_str text)
@@ -330,50 +361,67 @@ static void put_event_text(struct json_writer *w, const char *key, struct sl_str
     json_str(w, text);
 }
 
-static enum sl_code put_request(struct event *e, bool jvm, struct sl_buf *body, struct sl_error *error)
+static enum sl_code put_request(struct event *e, struct sl_buf *body, struct sl_error *error)
 {
     struct json_writer w = json_writer(body);
     const char *at = e->release.size ? memchr(e->release.data, '@', e->release.size) : NULL;
+    bool js = e->kind == LOCAL_JS;
     json_object_begin(&w);
     put_event_text(&w, "platform", e->platform);
-    json_key(&w, jvm ? "sources" : "source");
-    json_raw(&w, jvm ? SL_STR("[]") : SL_STR("{\"id\":\"local\",\"url\":\"http://localhost/\",\"token\":\"\"}"));
+    json_key(&w, js ? "source" : "sources");
+    json_raw(&w, js ? SL_STR("{\"id\":\"local\",\"url\":\"http://localhost/\",\"token\":\"\"}") : SL_STR("[]"));
     json_key(&w, "options");
     json_raw(&w, SL_STR("{\"frame_order\":\"callee_first\"}"));
-    if (jvm) {
+    if (e->kind == LOCAL_JVM) {
         put_event_text(&w, "release_package",
                        at ? (struct sl_str){e->release.data, (size_t)(at - e->release.data)} : e->release);
         put_exceptions(e, &w);
-    } else {
+    } else if (js) {
         put_event_text(&w, "release", e->release);
         put_event_text(&w, "dist", e->dist);
+    } else if (e->signal.data) {
+        json_key(&w, "signal");
+        json_raw(&w, e->signal);
     }
-    size_t count = put_traces(e, jvm, &w);
-    put_event_modules(e, jvm, &w);
+    size_t count = put_traces(e, &w), modules = put_event_modules(e, &w);
     json_object_end(&w);
     if (count == SIZE_MAX || body->failed)
         return sl_fail(error, SL_BUSY, "out of memory");
+    if (e->kind == LOCAL_NATIVE && !modules)
+        return sl_fail(error, SL_NOT_FOUND, "Event has no debug images");
     return count ? SL_OK : sl_fail(error, SL_NOT_FOUND, "Event has no usable frames");
+}
+
+static bool event_kind(struct sl_str platform, enum local_request_kind *kind)
+{
+    static const struct {
+        struct sl_str name;
+        enum local_request_kind kind;
+    } platforms[] = {
+        {SL_STR("objc"), LOCAL_NATIVE},   {SL_STR("cocoa"), LOCAL_NATIVE}, {SL_STR("swift"), LOCAL_NATIVE},
+        {SL_STR("native"), LOCAL_NATIVE}, {SL_STR("c"), LOCAL_NATIVE},     {SL_STR("csharp"), LOCAL_NATIVE},
+        {SL_STR("node"), LOCAL_JS},       {SL_STR("nodejs"), LOCAL_JS},    {SL_STR("javascript"), LOCAL_JS},
+        {SL_STR("java"), LOCAL_JVM},      {SL_STR("android"), LOCAL_JVM},
+    };
+    for (size_t i = 0; i < sizeof platforms / sizeof *platforms; i++)
+        if (sl_str_equal(platform, platforms[i].name)) {
+            *kind = platforms[i].kind;
+            return true;
+        }
+    return false;
 }
 
 enum sl_code event_request(struct sl_str text, const struct event_options *options, struct sl_arena *arena,
                            enum local_request_kind *kind, struct sl_buf *body, struct sl_error *error)
 {
-    static const struct sl_str scripts[] = {SL_STR("node"), SL_STR("nodejs"), SL_STR("javascript")};
-    static const struct sl_str jvms[] = {SL_STR("java"), SL_STR("android")};
-    struct event e = {.arena = arena, .options = options};
-    bool is_js = false, is_jvm = false;
+    struct event e = {.arena = arena};
     if (!read_event(&e, text))
         return sl_fail(error, SL_MALFORMED, "failed to parse event json file");
     e.platform = options->platform ? sl_str(options->platform) : e.platform;
     e.release = options->release ? sl_str(options->release) : e.release;
     e.dist = options->dist ? sl_str(options->dist) : e.dist;
-    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
-        is_js |= sl_str_equal(e.platform, scripts[i]);
-    for (size_t i = 0; i < sizeof jvms / sizeof *jvms; i++)
-        is_jvm |= sl_str_equal(e.platform, jvms[i]);
-    if (!is_js && !is_jvm)
+    if (!event_kind(e.platform, &e.kind))
         return sl_fail(error, SL_UNSUPPORTED, "invalid platform " SL_STR_FMT, SL_STR_ARG(e.platform));
-    *kind = is_js ? LOCAL_JS : LOCAL_JVM;
-    return put_request(&e, is_jvm, body, error);
+    *kind = e.kind;
+    return put_request(&e, body, error);
 }

@@ -8,8 +8,8 @@ static const struct {
     const char *name;
     enum input_kind kind;
 } kind_names[] = {
-    {"minidump", INPUT_MINIDUMP}, {"apple", INPUT_APPLE},     {"trace", INPUT_TRACE},
-    {"jsstack", INPUT_JSSTACK},   {"request", INPUT_REQUEST}, {"event", INPUT_EVENT},
+    {"minidump", INPUT_MINIDUMP}, {"apple", INPUT_APPLE}, {"trace", INPUT_TRACE},     {"jsstack", INPUT_JSSTACK},
+    {"request", INPUT_REQUEST},   {"event", INPUT_EVENT}, {"mozilla", INPUT_MOZILLA},
 };
 
 bool input_kind_parse(const char *name, enum input_kind *kind)
@@ -33,9 +33,10 @@ static enum input_kind kind_of_object(struct sl_str text)
     struct sl_arena arena = {0};
     struct sl_json j = sl_json(text, &arena, false);
     struct sl_str key;
-    bool has_stacks = false, has_platform = false, has_event = false;
+    bool has_stacks = false, has_platform = false, has_event = false, has_jobs = false;
     if (sl_json_object(&j))
         while (sl_json_next(&j, &key)) {
+            has_jobs |= sl_str_equal(key, SL_STR("jobs")) || sl_str_equal(key, SL_STR("memoryMap"));
             has_stacks |= sl_str_equal(key, SL_STR("stacktraces"));
             has_platform |= sl_str_equal(key, SL_STR("platform")) && sl_json_peek(&j) == SL_JSON_STRING;
             has_event |= sl_str_equal(key, SL_STR("event_id")) || sl_str_equal(key, SL_STR("debug_meta")) ||
@@ -46,6 +47,8 @@ static enum input_kind kind_of_object(struct sl_str text)
     sl_arena_free(&arena);
     if (!is_document)
         return INPUT_APPLE;
+    if (has_jobs)
+        return INPUT_MOZILLA;
     return has_stacks ? INPUT_REQUEST : has_event || has_platform ? INPUT_EVENT : INPUT_APPLE;
 }
 

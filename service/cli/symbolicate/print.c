@@ -333,3 +333,24 @@ bool answer_print_full(const struct answer *answer, const struct answer_style *s
     sl_arena_free(&p.table.arena);
     return !p.table.failed && !out->failed;
 }
+
+/* Everything in blocks that Markdown leaves as they are, to be pasted. */
+bool answer_print_markdown(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+{
+    struct answer_style plain = *style;
+    struct sl_buf text = {0};
+    plain.colour = false;
+    bool good = answer_print_full(answer, &plain, &text);
+    struct sl_str rest = sl_buf_view(&text);
+    while (good && rest.size) { /* blocks are separated by empty lines */
+        const char *end = rest.size > 1 ? memmem(rest.data, rest.size, "\n\n", 2) : NULL;
+        size_t size = end ? (size_t)(end + 1 - rest.data) : rest.size;
+        sl_buf_cstr(out, "```text\n");
+        sl_buf_str(out, (struct sl_str){rest.data, size});
+        sl_buf_cstr(out, end ? "```\n\n" : "```\n");
+        size += end != NULL;
+        rest = (struct sl_str){rest.data + size, rest.size - size};
+    }
+    sl_buf_free(&text);
+    return good && !out->failed;
+}

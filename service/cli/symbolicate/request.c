@@ -1,4 +1,4 @@
-/* `symloom symbolicate` of events and of requests for frames of JavaScript and of the JVM. */
+/* `symloom symbolicate` of events and of requests. */
 #include "cli/symbolicate/request.h"
 
 #include <fts.h>
@@ -9,15 +9,9 @@
 #include "cli/by_id/by_id.h"
 #include "cli/server.h"
 #include "cli/symbolicate/artifacts.h"
-#include "core/duration.h"
 #include "jvm/mapping.h"
 
 enum { MAX_TEXTS = 200000 };
-
-static const struct request_format {
-    const char *name;
-    request_print *print; /* NULL: the answer as it is */
-} request_formats[] = {{"json", NULL}, {"compact", request_print_compact}, {"pretty", request_print_pretty}};
 
 struct read_mapping {
     struct sl_buf table;
@@ -26,7 +20,8 @@ struct read_mapping {
 
 struct request_run {
     const struct options *o;
-    const struct request_format *format;
+    enum answer_sort sort;
+    const struct answer_format *format;
     struct sl_arena arena;
     struct sl_buf made; /* the body, of an event */
     struct local_request request;
@@ -39,11 +34,9 @@ struct request_run {
     size_t place_count;
     struct local_artifacts *artifacts;
     const struct config *config;
-    uint64_t timeout_ns;
     struct sl_buf answer;
     enum sl_code code;
     struct sl_error error;
-    bool timed_out;
 };
 
 static int request_no_memory(void)
@@ -104,7 +97,7 @@ static bool read_facts(struct request_run *run, struct sl_str body, struct body_
 }
 
 /* The body of a request, or one made of an event. Returns a status. */
-static int take_body(struct request_run *run, struct sl_str text, bool is_event)
+static int take_body(struct request_run *run, struct sl_str text, enum input_kind kind)
 {
     const struct event_options options = {option_value(run->o, "platform", NULL), option_value(run->o, "release", NULL),
                                           option_value(run->o, "dist", NULL)};
@@ -112,7 +105,11 @@ static int take_body(struct request_run *run, struct sl_str text, bool is_event)
     struct sl_error error = {0};
     enum sl_code code = SL_OK;
     run->request.body = text;
-    if (is_event) {
+    if (kind == INPUT_MOZILLA) {
+        run->request.kind = LOCAL_MOZILLA;
+        return 0;
+    }
+    if (kind == INPUT_EVENT) {
         code = event_request(text, &options, &run->arena, &run->request.kind, &run->made, &error);
         run->request.body = sl_buf_view(&run->made);
     }
@@ -128,14 +125,12 @@ static int take_body(struct request_run *run, struct sl_str text, bool is_event)
     }
     if (!read_facts(run, run->request.body, &facts))
         return report(STATUS_NOTHING, "the request is no JSON object", NULL);
-    if (is_event)
+    if (kind == INPUT_EVENT)
         return 0;
     if (facts.has_maps || (facts.has_source && !facts.has_mappings))
         run->request.kind = LOCAL_JS;
-    else if (facts.has_mappings || facts.is_jvm)
-        run->request.kind = LOCAL_JVM;
     else
-        return report(STATUS_NOTHING, "a request for neither frames of JavaScript nor of the JVM", NULL);
+        run->request.kind = facts.has_mappings || facts.is_jvm ? LOCAL_JVM : LOCAL_NATIVE;
     return 0;
 }
 
@@ -232,22 +227,10 @@ static void find_mappings(struct request_run *run)
 
 /* ---- the work ---- */
 
-static void request_work_alone(void *arg)
-{
-    struct request_run *run = arg;
-    run->code = local_request_symbolicate(&run->request, run->config, &run->answer, &run->error);
-}
-
 static void request_work(void *arg)
 {
     struct request_run *run = arg;
-    struct fiber_group group;
-    fiber_group_init(&group, NULL);
-    if (!fiber_start_inner(&group, request_work_alone, run))
-        run->code = sl_fail(&run->error, SL_BUSY, "out of memory");
-    fiber_group_deadline(&group, DURATION_MS(run->timeout_ns));
-    fiber_group_wait(&group);
-    run->timed_out = group.expired;
+    run->code = local_request_symbolicate(&run->request, run->config, &run->answer, &run->error);
 }
 
 static int request_symbolicate(struct request_run *run)
@@ -258,49 +241,26 @@ static int request_symbolicate(struct request_run *run)
         return report(1, error.message, NULL);
     run->config = by_id_settings(by_id);
     run->request.sources = by_id_sources(by_id, &run->request.source_count);
-    int status = by_id_run(by_id, request_work, run, &error) == SL_OK ? 0 : report(1, error.message, NULL);
+    int status = symbolicate_in_time(run->o, by_id, request_work, run);
     by_id_close(by_id);
-    if (status)
+    if (status || run->code == SL_OK)
         return status;
-    if (run->timed_out)
-        return report(1, "it takes longer than --timeout", NULL);
-    return run->code == SL_OK ? 0 : report(run->code == SL_MALFORMED ? STATUS_NOTHING : 1, run->error.message, NULL);
-}
-
-static int request_tell(struct request_run *run)
-{
-    struct sl_buf out = {0};
-    struct sl_str text;
-    bool colour = !option_given(run->o, "output") && output_colour(option_value(run->o, "color", NULL)), good;
-    if (run->format->print) {
-        good = run->format->print(sl_buf_view(&run->answer), run->request.kind, colour, &out);
-        text = sl_buf_view(&out);
-    } else {
-        good = put_answer_json(&run->answer, option_given(run->o, "indent"), &out, &text);
-    }
-    int status = good && !out.failed ? symbolicate_write(run->o, text) : request_no_memory();
-    sl_buf_free(&out);
-    return status;
+    return report(run->code == SL_MALFORMED ? STATUS_NOTHING : 1, run->error.message, NULL);
 }
 
 /* ---- the command ---- */
 
 static int request_options(struct request_run *run)
 {
-    const char *name = option_value(run->o, "format", isatty(STDOUT_FILENO) ? "compact" : "json");
-    const char *timeout = option_value(run->o, "timeout", "15m");
-    for (size_t i = 0; i < sizeof request_formats / sizeof *request_formats; i++)
-        if (strcmp(request_formats[i].name, name) == 0)
-            run->format = &request_formats[i];
-    if (!run->format)
-        return options_wrong("symbolicate", "--format: '%s' is none of: json, compact, pretty", name);
-    if (!duration_parse(sl_str(timeout), &run->timeout_ns))
-        return options_wrong("symbolicate", "--timeout: '%s' is not a duration", timeout);
+    static const enum answer_sort sorts[] = {
+        [LOCAL_JVM] = SORT_JVM, [LOCAL_JS] = SORT_JS, [LOCAL_NATIVE] = SORT_NATIVE, [LOCAL_MOZILLA] = SORT_MOZILLA};
+    run->sort = sorts[run->request.kind];
     run->request.no_scraping = option_given(run->o, "no-scrape") || option_given(run->o, "no-network") ||
                                server_environment("SYMLOOM_NO_NETWORK");
     run->request.no_source_context = option_given(run->o, "no-source-context");
+    run->request.candidates = option_given(run->o, "candidates");
     run->request.own_sources = option_given(run->o, "use-request-sources");
-    return 0;
+    return (run->format = answer_format_of(run->o, run->sort)) ? 0 : 2;
 }
 
 /* Directories and files of this machine; servers are sources. */
@@ -319,14 +279,14 @@ static int list_places(struct request_run *run)
     return 0;
 }
 
-static int request_prepare(struct request_run *run, struct sl_str text, bool is_event)
+static int request_prepare(struct request_run *run, struct sl_str text, enum input_kind kind)
 {
-    int status = request_options(run);
+    int status = list_places(run);
     if (!status)
-        status = list_places(run);
+        status = take_body(run, text, kind);
     if (!status)
-        status = take_body(run, text, is_event);
-    if (status)
+        status = request_options(run);
+    if (status || run->sort == SORT_NATIVE || run->sort == SORT_MOZILLA)
         return status;
     if (run->request.kind == LOCAL_JS) {
         if (!(run->artifacts = local_artifacts_new(run->places, run->place_count)))
@@ -342,12 +302,12 @@ static int request_prepare(struct request_run *run, struct sl_str text, bool is_
     return status;
 }
 
-int symbolicate_request(const struct options *o, struct sl_str text, bool is_event)
+int symbolicate_request(const struct options *o, struct sl_str text, enum input_kind kind)
 {
     struct request_run run = {.o = o};
-    int status = request_prepare(&run, text, is_event);
+    int status = request_prepare(&run, text, kind);
     if (!status && !(status = request_symbolicate(&run)))
-        status = request_tell(&run);
+        status = answer_tell(o, run.format, run.sort, &run.answer);
     for (size_t i = 0; i < run.mapping_count; i++)
         sl_buf_free(&run.tables[i]->table);
     local_artifacts_free(run.artifacts);

@@ -9,9 +9,9 @@
 #include "cli/by_id/by_id.h"
 
 static const struct option_spec specs[] = {
-    {"type", 0, OPTION_VALUE, false, "minidump|apple|trace|jsstack|request|event",
+    {"type", 0, OPTION_VALUE, false, "minidump|apple|trace|jsstack|request|event|mozilla",
      "what the input is (default: as it looks)"},
-    {"format", 'f', OPTION_VALUE, false, "json|compact|pretty|full|text",
+    {"format", 'f', OPTION_VALUE, false, "json|compact|pretty|full|markdown|text",
      "how the answer is written (default: compact on a terminal, else json; text of traces)"},
     {"output", 0, OPTION_VALUE, false, "FILE", "write there instead of standard output"},
     {"indent", 0, OPTION_FLAG, false, NULL, "JSON in lines"},
@@ -100,12 +100,14 @@ static int run_kind(const struct options *o, enum input_kind kind, const char *p
     case INPUT_MINIDUMP: return symbolicate_crash(o, CRASH_FILE_MINIDUMP, bytes);
     case INPUT_APPLE: return symbolicate_crash(o, CRASH_FILE_APPLE, bytes);
     case INPUT_JSSTACK: return run_scripts(o, text);
-    case INPUT_REQUEST: return symbolicate_request(o, text, false);
-    case INPUT_EVENT: return symbolicate_request(o, text, true);
+    case INPUT_REQUEST:
+    case INPUT_EVENT:
+    case INPUT_MOZILLA: return symbolicate_request(o, text, kind);
     default:
-        return report(STATUS_NOTHING, path,
-                      "neither a minidump nor a report of Apple's, an event or a stack of JavaScript; a trace of a JVM "
-                      "needs its --mapping");
+        return report(
+            STATUS_NOTHING, path,
+            "neither a minidump nor a report of Apple's, an event, a request or a stack of JavaScript; a trace "
+            "of a JVM needs its --mapping");
     }
 }
 
@@ -133,8 +135,8 @@ static int symbolicate_run(const struct options *o)
     const char *type = option_value(o, "type", NULL), *path = o->argument_count ? o->arguments[0] : "-";
     enum input_kind kind = INPUT_UNKNOWN;
     if (type && !input_kind_parse(type, &kind))
-        return options_wrong("symbolicate", "--type: '%s' is none of: minidump, apple, trace, jsstack, request, event",
-                             type);
+        return options_wrong("symbolicate",
+                             "--type: '%s' is none of: minidump, apple, trace, jsstack, request, event, mozilla", type);
     if (!type && mapping_count && !begins_as_object(path))
         kind = INPUT_TRACE;
     if (kind == INPUT_TRACE)
@@ -153,8 +155,9 @@ int command_symbolicate(int argc, char **argv)
                            "lines that the debug\n"
                            "files of --symbols, of SYMBOLS and the configuration know. Likewise those of an event of "
                            "Sentry, or of the body of a\n"
-                           "request, of JavaScript and of the JVM: with artifact bundles, scripts and source maps, and "
-                           "mappings, of these places.\n"
+                           "request to the service or to Mozilla's, of programs, JavaScript and the JVM: with artifact "
+                           "bundles, scripts and\n"
+                           "source maps, and mappings, of these places.\n"
                            "With --mapping: stack traces of obfuscated JVM programs, or logs with such in them, with "
                            "the names and lines of the\n"
                            "source; lines that are no part of a trace stay as they are. Of a stack of JavaScript, as "

@@ -2,9 +2,11 @@
  *
  *     log_input.c ──▶ trace.c                   stack traces of a JVM, line by line
  *     scripts.c                                 stacks of JavaScript
- *     crash.c ──▶ answer.c ──▶ print.c          minidumps and Apple's reports: the service's answer, or that for people
- *     event.c ──▶ request.c ──▶ request_print.c events and requests for frames of JavaScript and of the JVM, with
- *                 artifacts.c                   scripts and source maps of directories
+ *     crash.c ─────────────────┐                minidumps and Apple's reports
+ *     event.c ──▶ request.c ───┤                events and requests, with scripts and source maps of directories (artifacts.c)
+ *                              └──▶ tell.c      the service's answer as it is, or for people:
+ *                                   answer.c, print.c    stacks of programs
+ *                                   request_print.c      those of JavaScript and of the JVM
  *     kind.c, common.c                          what the input is; what these share */
 #pragma once
 
@@ -49,11 +51,6 @@ int symbolicate_scripts(struct sl_str stack, const char *const *places, size_t p
 /* A minidump or a report of Apple's, as the options say. Returns the status. */
 int symbolicate_crash(const struct options *o, enum crash_file_kind kind, struct sl_bytes bytes);
 
-/* ---- request.c ---- */
-
-/* An event of Sentry, or the body of a request; as the options say. Returns the status. */
-int symbolicate_request(const struct options *o, struct sl_str text, bool is_event);
-
 /* ---- kind.c ---- */
 
 enum input_kind {
@@ -64,12 +61,31 @@ enum input_kind {
     INPUT_JSSTACK,
     INPUT_REQUEST,
     INPUT_EVENT,
+    INPUT_MOZILLA, /* a request of Firefox */
 };
 
 /* The kind that --type names; false when it names none. */
 bool input_kind_parse(const char *name, enum input_kind *kind);
 
 enum input_kind input_kind_of(struct sl_bytes bytes);
+
+/* ---- request.c ---- */
+
+/* An event of Sentry, the body of a request, or one of Mozilla's (INPUT_EVENT, INPUT_REQUEST, INPUT_MOZILLA); as the options
+ * say. Returns the status. */
+int symbolicate_request(const struct options *o, struct sl_str text, enum input_kind kind);
+
+/* ---- tell.c ---- */
+
+/* What an answer is about. */
+enum answer_sort { SORT_DUMP, SORT_REPORT, SORT_NATIVE, SORT_JS, SORT_JVM, SORT_MOZILLA };
+
+/* How the options want such an answer; NULL after a report of what is wrong with them. */
+const struct answer_format *answer_format_of(const struct options *o, enum answer_sort sort);
+
+/* Writes a complete answer, whose text is used up. Returns the status. */
+int answer_tell(const struct options *o, const struct answer_format *format, enum answer_sort sort,
+                struct sl_buf *text);
 
 /* ---- common.c ---- */
 
@@ -79,6 +95,9 @@ enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping,
 struct by_id;
 /* What the options say of where files are; the arguments behind the input are symbol paths too. As by_id_open. */
 enum sl_code symbolicate_by_id(const struct options *o, struct by_id **by_id, struct sl_error *error);
+
+/* Runs `work(arg)` with loop, cache and downloads, for as long as --timeout says. Returns a status, after a report unless 0. */
+int symbolicate_in_time(const struct options *o, struct by_id *by_id, void (*work)(void *arg), void *arg);
 
 /* The answer without its status as a line, in place: `{` takes the place of the last byte that is left out. With `indent` in
  * `out`. `*json` is what is to be written. False when out of memory. */
@@ -103,4 +122,4 @@ int64_t answer_crashed_thread(const struct answer *answer);
 
 /* False when out of memory. */
 typedef bool answer_print(const struct answer *answer, const struct answer_style *style, struct sl_buf *out);
-answer_print answer_print_compact, answer_print_pretty, answer_print_full;
+answer_print answer_print_compact, answer_print_pretty, answer_print_full, answer_print_markdown;

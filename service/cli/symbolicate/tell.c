@@ -1,0 +1,154 @@
+/* Answers as the options want them: which format, which threads, and where to. */
+#include "cli/symbolicate/request.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum { OF_STACKS = 1 << SORT_DUMP | 1 << SORT_REPORT | 1 << SORT_NATIVE, OF_SCRIPTS = 1 << SORT_JS | 1 << SORT_JVM };
+
+static const struct answer_format {
+    const char *name;
+    unsigned sorts;               /* a bit for each sort of answer that it is for */
+    answer_print *print;          /* of stacks; NULL: the answer as it is */
+    request_print *print_request; /* of JavaScript and of the JVM, likewise */
+    bool crashed_only;            /* unless other threads are asked for */
+} answer_formats[] = {
+    {"json", ~0u, NULL, NULL, false},
+    {"compact", OF_STACKS | OF_SCRIPTS, answer_print_compact, request_print_compact, true},
+    {"pretty", OF_STACKS | OF_SCRIPTS, answer_print_pretty, request_print_pretty, true},
+    {"full", OF_STACKS, answer_print_full, NULL, false},
+    {"markdown", OF_STACKS, answer_print_markdown, NULL, false},
+};
+enum { FORMATS = sizeof answer_formats / sizeof *answer_formats };
+
+static bool is_request(enum answer_sort sort)
+{
+    return OF_SCRIPTS >> sort & 1;
+}
+
+static bool prints(const struct answer_format *format, enum answer_sort sort)
+{
+    return is_request(sort) ? format->print_request != NULL : format->print != NULL;
+}
+
+static void wrong_format(const char *name, enum answer_sort sort)
+{
+    char names[160] = "";
+    size_t size = 0;
+    for (size_t i = 0; i < FORMATS; i++)
+        if (answer_formats[i].sorts >> sort & 1)
+            size +=
+                (size_t)snprintf(names + size, sizeof names - size, "%s%s", size ? ", " : "", answer_formats[i].name);
+    options_wrong("symbolicate", "--format: '%s' is none of: %s", name, names);
+}
+
+const struct answer_format *answer_format_of(const struct options *o, enum answer_sort sort)
+{
+    static const char *const threads[] = {"crashed-only", "all-threads", "thread", "thread-index"};
+    bool people = isatty(STDOUT_FILENO) && sort != SORT_MOZILLA;
+    const char *name = option_value(o, "format", people ? "compact" : "json");
+    const struct answer_format *format = NULL;
+    int chosen = 0;
+    for (size_t i = 0; i < FORMATS; i++)
+        if (strcmp(answer_formats[i].name, name) == 0 && answer_formats[i].sorts >> sort & 1)
+            format = &answer_formats[i];
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
+        chosen += option_given(o, threads[i]);
+    if (!format)
+        wrong_format(name, sort);
+    else if (chosen > 1)
+        options_wrong("symbolicate", "only one of --crashed-only, --all-threads, --thread and --thread-index");
+    else if (chosen && !format->print)
+        options_wrong("symbolicate", "JSON has all threads");
+    else
+        return format;
+    return NULL;
+}
+
+/* The index of the thread that the options ask for. False: a usage error, which was reported. */
+static bool choose_thread(const struct options *o, const struct answer_format *format, const struct answer *answer,
+                          int64_t *thread)
+{
+    uint64_t id, index;
+    bool by_id = option_given(o, "thread"), by_index = option_given(o, "thread-index");
+    bool all = option_given(o, "all-threads") || (!format->crashed_only && !option_given(o, "crashed-only"));
+    if (!option_number(o, "thread", "symbolicate", &id) || !option_number(o, "thread-index", "symbolicate", &index))
+        return false;
+    *thread = all ? ALL_THREADS : answer_crashed_thread(answer);
+    for (size_t t = 0; t < answer->thread_count && (by_id || by_index); t++)
+        if (by_id ? answer->threads[t].id.set && answer->threads[t].id.value == id : t == index) {
+            *thread = (int64_t)t;
+            return true;
+        }
+    if (by_id || by_index)
+        options_wrong("symbolicate", "no such thread");
+    return !by_id && !by_index;
+}
+
+static bool colours(const struct options *o)
+{
+    return !option_given(o, "output") && output_colour(option_value(o, "color", NULL));
+}
+
+static int no_memory(void)
+{
+    return report(1, "out of memory", NULL);
+}
+
+static int put_stacks(const struct options *o, const struct answer_format *format, const struct answer *answer,
+                      struct sl_buf *out)
+{
+    struct answer_style style = {
+        .colour = colours(o), .unused = option_given(o, "verbose"), .candidates = option_given(o, "candidates")};
+    if (!option_number(o, "context", "symbolicate", &style.context) || !choose_thread(o, format, answer, &style.thread))
+        return 2;
+    return !out->failed && format->print(answer, &style, out) ? 0 : no_memory();
+}
+
+static bool is_missing(const struct answer *answer)
+{
+    for (size_t i = 0; i < answer->module_count; i++)
+        if (!sl_str_equal(answer->modules[i].debug_status, SL_STR("found")) &&
+            !sl_str_equal(answer->modules[i].debug_status, SL_STR("unused")))
+            return true;
+    return false;
+}
+
+/* What is written, in `out` or in the answer's own place. */
+static int put_answer(const struct options *o, const struct answer_format *format, enum answer_sort sort,
+                      const struct answer *answer, struct sl_buf *text, struct sl_buf *out, struct sl_str *written)
+{
+    bool good = true;
+    if (!prints(format, sort)) {
+        good = put_answer_json(text, option_given(o, "indent"), out, written);
+    } else if (is_request(sort)) {
+        enum local_request_kind kind = sort == SORT_JS ? LOCAL_JS : LOCAL_JVM;
+        good = format->print_request(sl_buf_view(text), kind, colours(o), out);
+        *written = sl_buf_view(out);
+    } else {
+        int status = put_stacks(o, format, answer, out);
+        *written = sl_buf_view(out);
+        return status;
+    }
+    return good && !out->failed ? 0 : no_memory();
+}
+
+/* An answer that is written as it is need not be read. */
+int answer_tell(const struct options *o, const struct answer_format *format, enum answer_sort sort, struct sl_buf *text)
+{
+    struct sl_arena arena = {0};
+    struct sl_buf out = {0};
+    struct answer answer = {.thread_count = 0};
+    struct sl_str written;
+    bool stacks = OF_STACKS >> sort & 1, checks = stacks && option_given(o, "fail-on-missing");
+    bool good = (!checks && !(stacks && format->print)) || answer_read(sl_buf_view(text), &arena, &answer);
+    bool missing = checks && is_missing(&answer); /* before its text is written */
+    int status = good ? put_answer(o, format, sort, &answer, text, &out, &written) : no_memory();
+    if (!status)
+        status = symbolicate_write(o, written);
+    if (!status && missing)
+        status = STATUS_NOTHING;
+    sl_buf_free(&out);
+    sl_arena_free(&arena);
+    return status;
+}
