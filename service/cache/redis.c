@@ -4,6 +4,7 @@
  *     value   u8 what: 0 contents, 1 an error   u64 little-endian, seconds since the epoch   zstd frame
  *
  * The frame of an error holds its marker. Contents have no time to live: the server's maxmemory-policy evicts. */
+#include "cache/redis.h"
 #include "cache/shared.h"
 
 #include <stdio.h>
@@ -11,9 +12,8 @@
 
 #include "core/loop.h"
 #include "core/pool.h"
-#include "redis/redis.h"
 
-enum { HEADER = 9, TIMEOUT_MS = 2000, MARKER_MAX = 4096 };
+enum { HEADER = 9, MARKER_MAX = 4096 };
 enum { IS_CONTENTS, IS_ERROR };
 #define SMALL (64ull << 20) /* bytes: below, how well it was compressed does not matter */
 
@@ -171,24 +171,34 @@ static enum shared_result probe(void)
     return result;
 }
 
+enum sl_code cache_redis_options(const struct config *config, struct redis_options *options, struct sl_error *error)
+{
+    enum { TIMEOUT_MS = 2000 };
+    const struct config_shared *shared = &config->shared;
+    const char *url = shared->redis_url ? shared->redis_url : config->mozilla.redis_url;
+    if (redis_url_parse(url, options, NULL) != SL_OK)
+        return sl_fail(error, SL_MALFORMED, "%s.redis.url is not the URL of a Redis",
+                       shared->redis_url ? "shared_cache" : "mozilla");
+    struct sl_str password = secret_open(shared->redis_password);
+    if (password.size >= sizeof options->password)
+        return sl_fail(error, SL_MALFORMED, "shared_cache.redis.password is too long");
+    if (password.size)
+        memcpy(options->password, password.data, password.size + 1);
+    options->files = (struct tls_files){shared->redis_certificate_path, shared->redis_key_path, shared->redis_ca_path};
+    options->timeout_ms = TIMEOUT_MS;
+    return SL_OK;
+}
+
 struct shared_backend *shared_redis(const struct config *config, struct fiber_group *group, struct sl_error *error)
 {
     struct redis_options options;
     const struct config_shared *shared = &config->shared;
-    const char *url = shared->redis_url ? shared->redis_url : config->mozilla.redis_url;
-    if (redis_url_parse(url, &options, NULL) != SL_OK) {
-        sl_fail(error, SL_MALFORMED, "%s.redis.url is not the URL of a Redis",
-                shared->redis_url ? "shared_cache" : "mozilla");
+    if (cache_redis_options(config, &options, error) != SL_OK)
+        return NULL;
+    if (strlen(shared->redis_namespace) >= sizeof space) {
+        sl_fail(error, SL_MALFORMED, "shared_cache.redis.namespace is too long");
         return NULL;
     }
-    struct sl_str password = secret_open(shared->redis_password);
-    if (password.size >= sizeof options.password || strlen(shared->redis_namespace) >= sizeof space) {
-        sl_fail(error, SL_MALFORMED, "shared_cache.redis: the password or the namespace is too long");
-        return NULL;
-    }
-    if (password.size)
-        memcpy(options.password, password.data, password.size + 1);
-    options.timeout_ms = TIMEOUT_MS;
     snprintf(space, sizeof space, "%s", shared->redis_namespace);
     max_inflate_ratio = config->max_inflate_ratio;
     connection = redis_open(&options, group);

@@ -157,8 +157,11 @@ static void check_processes(const struct config *config, const struct value *roo
     }
 }
 
-static void check_results(const struct config *config, const struct value *root, struct value_problems *problems)
+static void check_redis(const struct config *config, const struct value *root, struct value_problems *problems)
 {
+    if (!config->shared.redis_certificate_path != !config->shared.redis_key_path)
+        value_problem(problems, config_find(root, "shared_cache"), false, "shared_cache.redis",
+                      "certificate_path and key_path belong together");
     if (config->cluster.results == CLUSTER_REDIS && !config->shared.redis_url)
         value_problem(problems, config_find(root, "cluster.results"), false, "cluster.results",
                       "needs shared_cache.redis");
@@ -212,7 +215,7 @@ void config_check_rules(const struct config *config, const struct value *root, s
     check_deny_list(config, root, problems);
     check_shared_cache(config, root, problems);
     check_processes(config, root, problems);
-    check_results(config, root, problems);
+    check_redis(config, root, problems);
     check_peers(root, problems);
     check_https(config, root, problems);
     check_store(config, root, problems);

@@ -94,6 +94,7 @@ struct config_shared { /* the shared cache; a back end is there when its first k
     const char *s3_bucket, *s3_region, *s3_endpoint, *s3_prefix;
     struct sl_secret s3_access_key, s3_secret_key;
     const char *redis_url, *redis_namespace;
+    const char *redis_ca_path, *redis_certificate_path, *redis_key_path; /* NULL = none */
     struct sl_secret redis_password;
     uint64_t redis_max_value_size;
     bool redis_negative;

@@ -140,7 +140,7 @@ const char *text_is_proxy(struct sl_str text);       /* the same, or unix */
 const char *text_is_host(struct sl_str text);        /* name or *.domain */
 const char *text_is_statsd(struct sl_str text);      /* host:port, [address]:port, unix:/path */
 const char *text_is_origin(struct sl_str text);      /* scheme://host[:port], or * */
-const char *text_is_redis_url(struct sl_str text);   /* redis://HOST[:PORT][/DATABASE], unix:///path */
+const char *text_is_redis_url(struct sl_str text);   /* redis[s]://HOST[:PORT][/DATABASE], unix:///path */
 
 /* A URL in two parts, scheme and what follows its user info, up to the query; another text is all `rest`. */
 void text_hide_user(struct sl_str text, struct sl_str *scheme, struct sl_str *rest);

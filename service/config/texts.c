@@ -128,14 +128,13 @@ const char *text_is_origin(struct sl_str text)
 
 const char *text_is_redis_url(struct sl_str text)
 {
-    if (sl_str_starts(text, SL_STR("rediss://")))
-        return "TLS to Redis is not supported";
     if (sl_str_starts(text, SL_STR("unix:///")))
         return text.size - 7 < sizeof((struct sockaddr_un *)NULL)->sun_path ? NULL
                                                                             : "the path is too long for a socket";
-    return sl_str_starts(text, SL_STR("redis://")) && text.size > 8
+    return (sl_str_starts(text, SL_STR("redis://")) && text.size > 8) ||
+                   (sl_str_starts(text, SL_STR("rediss://")) && text.size > 9)
                ? NULL
-               : "not the URL of a Redis (examples: redis://host:6379/0, unix:///run/redis.sock)";
+               : "not the URL of a Redis (examples: redis://host:6379/0, rediss://host, unix:///run/redis.sock)";
 }
 
 /* ---- printing ---- */

@@ -598,7 +598,7 @@ void connection_accept(struct listener *listener, int fd)
     c->reserve = server_is_full(server);
     c->operators = listener->admin || !server->has_admin;
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, c->reserve ? "over_limit" : "accepted", NULL, NULL);
-    if (listener->tls && !(c->tls = tls_new(server->tls))) {
+    if (listener->tls && !(c->tls = tls_accept(server->tls))) {
         connection_abort(c, false);
         return;
     }

@@ -20,7 +20,7 @@
 #include "core/turn.h"
 #include "http/decode.h"
 #include "http/http.h"
-#include "http/tls.h"
+#include "tls/tls.h"
 
 enum {
     READ_BUFFER = 64 * 1024,      /* one for all connections */

@@ -312,7 +312,7 @@ static enum sl_code listen_on_all(struct http_server *server, struct sl_error *e
 static enum sl_code load_certificate(const struct http_options *o, struct tls_context **context, struct sl_error *error)
 {
     struct tls_files files = {o->certificate_path, o->key_path, o->client_ca_path};
-    return tls_context_new(&files, context, error);
+    return tls_context_server(&files, context, error);
 }
 
 void http_server_check_certificate(const struct http_server *server)

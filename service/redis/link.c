@@ -1,6 +1,6 @@
 #include "redis/redis.h"
 
-#include <hiredis/async.h>
+#include <hiredis/hiredis.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,30 +8,42 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/pool.h"
-#include "id/id.h"
+#include "redis/wire.h"
 
 enum { MAX_WORDS = 8 };
 
-enum link_state { LINK_DOWN, LINK_RESOLVING, LINK_CONNECTING, LINK_READY };
+enum redis_state { REDIS_DOWN, REDIS_RESOLVING, REDIS_CONNECTING, REDIS_READY };
 
 struct redis {
     struct redis_options options;
     struct fiber_group *group;
-    enum link_state state;
-    redisAsyncContext *context; /* its `data` is this */
-    uint64_t attempts;          /* begun so far: a command waits for the end of one */
+    enum redis_state state;
+    struct link *link;
+    uint64_t attempts; /* begun so far: a command waits for the end of one */
     struct fiber_wait_list changed;
     const char *channel; /* of redis_listen */
     void (*heard)(void *arg, struct sl_str message);
     void *heard_arg;
+    char trouble[160]; /* the last one that was logged; empty after a success */
 };
 
-/* A command on its way; its fiber and hiredis each hold a reference. */
+/* A command on its way; its fiber and the link each hold a reference. One of the greeting belongs to the link alone. */
 struct call {
+    struct call *next;
     unsigned references;
+    const char *greeting; /* its command; NULL: of a fiber */
     bool done, answered;
     struct redis_answer answer;
     struct fiber_wait_list waiters;
+};
+
+/* One connection: what was asked on it and not answered, the oldest first. */
+struct link {
+    struct redis *redis;
+    struct wire *wire;
+    redisReader *reader;
+    struct call *first, **last;
+    bool listening; /* answers are messages */
 };
 
 static void call_release(struct call *call)
@@ -42,316 +54,250 @@ static void call_release(struct call *call)
     free(call);
 }
 
-/* ---- URL ---- */
-/* Percent-encoded octets decoded; what is no such is taken as it stands. */
-static bool copy_decoded(struct sl_str part, char *out, size_t size)
+static void call_end(struct call *call)
 {
-    size_t used = 0;
-    for (size_t i = 0; i < part.size; i++) {
-        uint8_t octet = (uint8_t)part.data[i];
-        size_t one;
-        if (octet == '%' && part.size - i > 2 && sl_hex_decode((struct sl_str){part.data + i + 1, 2}, &octet, 1, &one))
-            i += 2;
-        if (octet == '\0' || used + 1 >= size)
-            return false;
-        out[used++] = (char)octet;
-    }
-    out[used] = '\0';
-    return true;
-}
-
-static bool copy_part(struct sl_str part, char *out, size_t size)
-{
-    if (part.size >= size)
-        return false;
-    memcpy(out, part.data, part.size);
-    out[part.size] = '\0';
-    return true;
-}
-
-static struct sl_str until(struct sl_str text, char stop, bool last, struct sl_str *rest)
-{
-    const char *at = !text.data ? NULL
-                     : last     ? memrchr(text.data, stop, text.size)
-                                : memchr(text.data, stop, text.size);
-    size_t size = at ? (size_t)(at - text.data) : text.size;
-    *rest = at ? (struct sl_str){at + 1, text.size - size - 1} : (struct sl_str){NULL, 0};
-    return (struct sl_str){text.data, size};
-}
-
-static bool parse_user(struct sl_str authority, struct redis_options *o, struct sl_str *host)
-{
-    struct sl_str rest, password, user = until(authority, '@', true, &rest);
-    if (!rest.data) {
-        *host = authority;
-        return true;
-    }
-    *host = rest;
-    user = until(user, ':', false, &password);
-    return copy_decoded(user, o->user, sizeof o->user) &&
-           copy_decoded(password.data ? password : SL_STR(""), o->password, sizeof o->password);
-}
-
-static bool parse_host(struct sl_str text, struct redis_options *o)
-{
-    struct sl_str port, host;
-    if (text.size && text.data[0] == '[') { /* RFC 3986, 3.2.2 */
-        struct sl_str behind;
-        host = until((struct sl_str){text.data + 1, text.size - 1}, ']', false, &behind);
-        if (!behind.data || (behind.size && behind.data[0] != ':'))
-            return false;
-        port = behind.size ? (struct sl_str){behind.data + 1, behind.size - 1} : SL_STR("6379");
-    } else {
-        host = until(text, ':', true, &port);
-        port = port.data ? port : SL_STR("6379");
-    }
-    uint32_t number = 0;
-    for (size_t i = 0; i < port.size && number <= UINT16_MAX; i++) {
-        if (port.data[i] < '0' || port.data[i] > '9')
-            return false;
-        number = number * 10 + (uint32_t)(port.data[i] - '0');
-    }
-    return host.size && number && number <= UINT16_MAX && copy_part(host, o->host, sizeof o->host) &&
-           copy_part(port, o->port, sizeof o->port);
-}
-
-enum sl_code redis_url_parse(const char *url, struct redis_options *options, struct sl_error *error)
-{
-    struct sl_str text = sl_str(url), scheme = SL_STR("redis://"), rest, host, database;
-    *options = (struct redis_options){0};
-    if (sl_str_starts(text, SL_STR("unix:///")) &&
-        copy_part((struct sl_str){text.data + 7, text.size - 7}, options->socket, sizeof options->socket))
-        return SL_OK;
-    bool good = sl_str_starts(text, scheme);
-    if (good) {
-        text = until((struct sl_str){text.data + scheme.size, text.size - scheme.size}, '?', false, &rest);
-        text = until(text, '/', false, &database);
-        good = parse_user(text, options, &host) && parse_host(host, options) && database.size < 6;
-    }
-    for (size_t i = 0; good && i < database.size; i++) {
-        good = database.data[i] >= '0' && database.data[i] <= '9';
-        options->database = options->database * 10 + (unsigned)(database.data[i] - '0');
-    }
-    return good ? SL_OK : sl_fail(error, SL_MALFORMED, "not the URL of a Redis");
+    call->done = true;
+    fiber_wake_all(&call->waiters);
+    call_release(call);
 }
 
 /* ---- the connection ---- */
-static void set_state(struct redis *redis, enum link_state state)
+static void set_state(struct redis *redis, enum redis_state state)
 {
     redis->state = state;
     fiber_wake_all(&redis->changed);
 }
 
-/* Takes the context away from its connection, which is down then. */
-static redisAsyncContext *redis_detach(struct redis *redis)
-{
-    redisAsyncContext *context = redis->context;
-    redis->context = NULL;
-    if (context)
-        context->data = NULL;
-    set_state(redis, LINK_DOWN);
-    return context;
-}
-
-/* Ends the connection, whatever its state. The calls on it are told, now or when hiredis comes round to it. */
+/* Ends the connection, whatever its state. The calls on it are told. */
 static void redis_drop(struct redis *redis)
 {
-    redisAsyncContext *context = redis_detach(redis);
-    if (context)
-        redisAsyncFree(context);
-}
-
-/* hiredis ends the process over an answer that nobody has asked for. Bytes that come when nothing is asked are such an
- * answer, or the end of the connection; and so is what is left in the buffer after the last answer. */
-static bool idle(const redisAsyncContext *context)
-{
-    return context->replies.head == NULL && !(context->c.flags & REDIS_SUBSCRIBED);
-}
-
-static void drop_surplus(const redisAsyncContext *context)
-{
-    if (context->data && idle(context) && context->c.reader->pos < context->c.reader->len)
-        redis_drop(context->data);
-}
-
-/* ---- hiredis on the loop; its own adapter has no place for the check above ---- */
-struct watch { /* malloc; lives until the loop has closed the handle */
-    uv_poll_t handle;
-    redisAsyncContext *context; /* NULL: gone */
-    int events;
-};
-
-static void on_poll(uv_poll_t *handle, int status, int events)
-{
-    struct watch *watch = handle->data;
-    (void)status; /* reading or writing meets the error too */
-    if (events == 0)
-        events = watch->events;
-    if (watch->context && (events & UV_READABLE)) {
-        if (idle(watch->context) && watch->context->data)
-            redis_drop(watch->context->data);
-        else
-            redisAsyncHandleRead(watch->context);
+    struct link *link = redis->link;
+    redis->link = NULL;
+    if (link) {
+        wire_close(link->wire);
+        for (struct call *next, *call = link->first; call; call = next) {
+            next = call->next;
+            call_end(call);
+        }
+        redisReaderFree(link->reader);
+        free(link);
     }
-    if (watch->context && (events & UV_WRITABLE))
-        redisAsyncHandleWrite(watch->context);
+    set_state(redis, REDIS_DOWN);
 }
 
-static void set_events(struct watch *watch, int events)
+/* There is no connection, and why; a warning when it is something else than last time. */
+static void redis_fail(struct redis *redis, const char *why)
 {
-    if (events == watch->events)
-        return;
-    watch->events = events;
-    if (events)
-        uv_poll_start(&watch->handle, events, on_poll);
+    char trouble[sizeof redis->trouble];
+    snprintf(trouble, sizeof trouble, "%s", why);
+    if (strcmp(trouble, redis->trouble) == 0)
+        log_debug("shared", "no connection to Redis", LOG_STR("error", trouble));
     else
-        uv_poll_stop(&watch->handle);
+        log_warn("shared", "no connection to Redis", LOG_STR("error", trouble));
+    memcpy(redis->trouble, trouble, sizeof trouble);
+    redis_drop(redis);
 }
 
-static void add_read(void *arg)
+/* Sends words; their answer comes to `call`. False: the link is broken, or memory is out; the call is not known to it. */
+static bool link_ask(struct link *link, struct call *call, const struct sl_str *words, size_t count)
 {
-    set_events(arg, ((struct watch *)arg)->events | UV_READABLE);
-}
-static void del_read(void *arg)
-{
-    set_events(arg, ((struct watch *)arg)->events & ~UV_READABLE);
-}
-static void add_write(void *arg)
-{
-    set_events(arg, ((struct watch *)arg)->events | UV_WRITABLE);
-}
-static void del_write(void *arg)
-{
-    set_events(arg, ((struct watch *)arg)->events & ~UV_WRITABLE);
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-    free(handle->data);
-}
-
-static void cleanup(void *arg)
-{
-    struct watch *watch = arg;
-    watch->context = NULL;
-    uv_close((uv_handle_t *)&watch->handle, on_closed);
-}
-
-static bool attach(redisAsyncContext *context)
-{
-    struct watch *watch = calloc(1, sizeof *watch);
-    if (!watch || uv_poll_init(loop_get(), &watch->handle, context->c.fd) != 0) {
-        free(watch);
-        return false;
+    const char *data[MAX_WORDS];
+    size_t sizes[MAX_WORDS];
+    char *text;
+    for (size_t i = 0; i < count; i++) {
+        data[i] = words[i].data;
+        sizes[i] = words[i].size;
     }
-    watch->handle.data = watch;
-    watch->context = context;
-    context->ev.data = watch;
-    context->ev.addRead = add_read;
-    context->ev.delRead = del_read;
-    context->ev.addWrite = add_write;
-    context->ev.delWrite = del_write;
-    context->ev.cleanup = cleanup;
+    int size = redisFormatCommandArgv(&text, (int)count, data, sizes);
+    if (size < 0)
+        return false;
+    if (!wire_send(link->wire, text, (size_t)size))
+        return false;
+    *link->last = call;
+    link->last = &call->next;
     return true;
 }
 
-static void on_connect(const redisAsyncContext *context, int status)
+/* ---- answers ---- */
+/* Authentication and the like; the last one is that to PING. */
+static void call_greeting(struct redis *redis, const struct call *call, const redisReply *reply)
 {
-    if (!context->data || status == REDIS_OK)
-        return;
-    log_debug("shared", "no connection to Redis", LOG_STR("error", context->errstr ? context->errstr : ""));
-    redis_detach(context->data); /* hiredis frees it */
-}
-
-static void on_disconnect(const redisAsyncContext *context, int status)
-{
-    (void)status;
-    if (context->data)
-        redis_detach(context->data);
-}
-
-static char auth[] = "AUTH", select_database[] = "SELECT", ping[] = "PING"; /* what was sent */
-
-/* The answer to the last command of the greeting; those before it are told apart by `what`. */
-static void on_greeting(redisAsyncContext *context, void *arg, void *what)
-{
-    const redisReply *reply = arg;
-    struct redis *redis = context->data;
-    if (!redis || !reply)
-        return;
     if (reply->type == REDIS_REPLY_ERROR) {
-        log_warn("shared", "Redis refuses the connection", LOG_STR("command", what), LOG_STR("error", reply->str));
-        redisAsyncDisconnect(redis_detach(redis));
-    } else if (what == ping) {
-        set_state(redis, LINK_READY);
-        drop_surplus(context);
+        char why[128];
+        snprintf(why, sizeof why, "%s is answered with %s", call->greeting, reply->str);
+        redis_fail(redis, why);
+    } else if (!call->next) {
+        redis->trouble[0] = '\0';
+        set_state(redis, REDIS_READY);
     }
 }
 
-static void greet(const struct redis *redis)
+static void call_answer(struct call *call, const redisReply *reply)
 {
-    const struct redis_options *o = &redis->options;
-    redisAsyncContext *context = redis->context;
-    if (o->user[0])
-        redisAsyncCommand(context, on_greeting, auth, "AUTH %s %s", o->user, o->password);
-    else if (o->password[0])
-        redisAsyncCommand(context, on_greeting, auth, "AUTH %s", o->password);
-    if (o->database)
-        redisAsyncCommand(context, on_greeting, select_database, "SELECT %u", o->database);
-    redisAsyncCommand(context, on_greeting, ping, "PING");
+    struct redis_answer *answer = &call->answer;
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements)
+        reply = reply->element[reply->elements - 1];
+    answer->number = reply->integer;
+    answer->type = reply->type == REDIS_REPLY_STRING    ? REDIS_TEXT
+                   : reply->type == REDIS_REPLY_INTEGER ? REDIS_NUMBER
+                   : reply->type == REDIS_REPLY_STATUS  ? REDIS_STATUS
+                   : reply->type == REDIS_REPLY_NIL     ? REDIS_NIL
+                                                        : REDIS_FAILURE;
+    if (reply->str)
+        sl_buf_add(&answer->text, reply->str, reply->len);
+    call->answered = true;
 }
 
-struct resolve {
+static void link_message(const struct redis *redis, const redisReply *reply)
+{
+    const redisReply *const *element = (const redisReply *const *)reply->element;
+    if (reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 && element[2]->type == REDIS_REPLY_STRING)
+        redis->heard(redis->heard_arg, (struct sl_str){element[2]->str, element[2]->len});
+}
+
+/* Of what only a primary does: the name in the URL may stand for another server by now. */
+static bool says_replica(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ERROR && sl_str_starts(sl_str(reply->str), SL_STR("READONLY "));
+}
+
+static void link_reply(struct redis *redis, const redisReply *reply)
+{
+    struct link *link = redis->link;
+    struct call *call = link->first;
+    if (!call && link->listening) {
+        link_message(redis, reply);
+        return;
+    }
+    if (!call) {
+        redis_fail(redis, "an answer that nobody asked for");
+        return;
+    }
+    link->first = call->next;
+    if (!link->first)
+        link->last = &link->first;
+    if (call->greeting)
+        call_greeting(redis, call, reply);
+    else
+        call_answer(call, reply);
+    call_end(call);
+    if (says_replica(reply) && redis->link == link)
+        redis_fail(redis, reply->str);
+}
+
+static void on_received(void *arg, struct sl_bytes bytes)
+{
+    struct redis *redis = arg;
+    const struct link *link = redis->link;
+    int code = redisReaderFeed(link->reader, (const char *)bytes.data, bytes.size);
+    while (redis->link == link) {
+        void *reply = NULL;
+        if (code == REDIS_OK)
+            code = redisReaderGetReply(link->reader, &reply);
+        if (code != REDIS_OK)
+            redis_fail(redis, link->reader->errstr);
+        if (!reply)
+            return;
+        link_reply(redis, reply);
+        freeReplyObject(reply);
+    }
+}
+
+/* ---- connecting ---- */
+static void greet(struct link *link, const char *command, const char *one, const char *two)
+{
+    struct sl_str words[3] = {sl_str(command)};
+    size_t count = 1;
+    if (one)
+        words[count++] = sl_str(one);
+    if (two)
+        words[count++] = sl_str(two);
+    struct call *call = calloc(1, sizeof *call);
+    if (!call)
+        return; /* the connection does not become ready, then, and is given up */
+    *call = (struct call){.greeting = command, .references = 1};
+    if (!link_ask(link, call, words, count))
+        call_release(call);
+}
+
+static void on_opened(void *arg)
+{
+    struct redis *redis = arg;
+    const struct redis_options *o = &redis->options;
+    char database[16];
+    snprintf(database, sizeof database, "%u", o->database);
+    if (o->password[0] || o->user[0])
+        greet(redis->link, "AUTH", o->user[0] ? o->user : o->password, o->user[0] ? o->password : NULL);
+    if (o->database)
+        greet(redis->link, "SELECT", database, NULL);
+    greet(redis->link, "PING", NULL, NULL);
+}
+
+static void on_broke(void *arg, const char *why)
+{
+    redis_fail(arg, why);
+}
+
+/* What a connection needs that takes its time. */
+struct preparation {
     const struct redis_options *options;
     char address[64];
+    struct tls_context *tls;
+    struct sl_error error;
 };
 
-/* Of several addresses the first one serves; hiredis by itself would look the name up on the loop. */
-static void resolve(void *arg)
+/* Of several addresses the first one serves. */
+static void prepare(void *arg)
 {
-    struct resolve *r = arg;
+    struct preparation *p = arg;
+    const struct redis_options *o = p->options;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG}, *found = NULL;
-    r->address[0] = '\0';
-    if (getaddrinfo(r->options->host, r->options->port, &hints, &found) != 0 || !found)
+    if (o->tls && tls_context_client(&o->files, &p->tls, &p->error) != SL_OK)
         return;
-    if (getnameinfo(found->ai_addr, found->ai_addrlen, r->address, sizeof r->address, NULL, 0, NI_NUMERICHOST) != 0)
-        r->address[0] = '\0';
+    int code = getaddrinfo(o->host, o->port, &hints, &found);
+    if (code == 0)
+        code = getnameinfo(found->ai_addr, found->ai_addrlen, p->address, sizeof p->address, NULL, 0, NI_NUMERICHOST);
+    if (code != 0) {
+        p->address[0] = '\0';
+        sl_fail(&p->error, SL_DOWNLOAD_ERROR, "%s: %s", o->host, gai_strerror(code));
+    }
     freeaddrinfo(found);
 }
 
-static void connect_to(struct redis *redis, const char *address)
+static struct link *link_open(struct redis *redis, const struct preparation *p)
 {
-    redisAsyncContext *context = address ? redisAsyncConnect(address, (int)strtoul(redis->options.port, NULL, 10))
-                                         : redisAsyncConnectUnix(redis->options.socket);
-    if (!context || context->err || !attach(context)) {
-        if (context)
-            redisAsyncFree(context);
-        set_state(redis, LINK_DOWN);
-        return;
+    static const struct wire_events events = {on_opened, on_received, on_broke};
+    const struct redis_options *o = &redis->options;
+    struct wire_target target = {.socket = o->socket[0] ? o->socket : NULL,
+                                 .address = p->address,
+                                 .port = (uint16_t)strtoul(o->port, NULL, 10),
+                                 .tls = p->tls,
+                                 .host = o->host};
+    struct link *link = calloc(1, sizeof *link);
+    if (link && (link->reader = redisReaderCreate()) && (link->wire = wire_open(&target, &events, redis))) {
+        link->last = &link->first;
+        return link;
     }
-    redis->context = context;
-    context->data = redis;
-    if (address)
-        redisEnableKeepAlive(&context->c); /* who listens would not notice that the other side is gone */
-    set_state(redis, LINK_CONNECTING);
-    redisAsyncSetConnectCallback(context, on_connect);
-    redisAsyncSetDisconnectCallback(context, on_disconnect);
-    greet(redis);
+    if (link && link->reader)
+        redisReaderFree(link->reader);
+    free(link);
+    return NULL;
 }
 
 static void connect_fiber(void *arg)
 {
     struct redis *redis = arg;
-    struct resolve r = {.options = &redis->options};
-    bool local = redis->options.socket[0];
-    if (!local && pool_run(POOL_IO, resolve, &r, NULL) != SL_OK)
-        r.address[0] = '\0';
-    if (redis->state != LINK_RESOLVING)
-        return; /* given up meanwhile */
-    if (local || r.address[0])
-        connect_to(redis, local ? NULL : r.address);
-    else
-        set_state(redis, LINK_DOWN);
+    struct preparation p = {.options = &redis->options};
+    enum sl_code code = redis->options.socket[0] ? SL_OK : pool_run(POOL_IO, prepare, &p, NULL);
+    if (redis->state == REDIS_RESOLVING) { /* not given up meanwhile */
+        if (code != SL_OK || p.error.code != SL_OK)
+            redis_fail(redis, p.error.code != SL_OK ? p.error.message : "no thread is free");
+        else if (!(redis->link = link_open(redis, &p)))
+            redis_fail(redis, "it cannot be begun");
+        else
+            set_state(redis, REDIS_CONNECTING);
+    }
+    tls_context_free(p.tls);
 }
 
 struct redis *redis_open(const struct redis_options *options, struct fiber_group *group)
@@ -374,21 +320,21 @@ void redis_close(struct redis *redis)
 /* Waits until the connection can be used: for one attempt at most. */
 static enum redis_result ready(struct redis *redis, uint64_t end_ms)
 {
-    if (redis->state == LINK_DOWN) {
-        redis->state = LINK_RESOLVING;
+    if (redis->state == REDIS_DOWN) {
+        redis->state = REDIS_RESOLVING;
         redis->attempts++;
         if (!fiber_start(redis->group, connect_fiber, redis)) {
-            redis->state = LINK_DOWN;
+            redis->state = REDIS_DOWN;
             return REDIS_UNREACHABLE;
         }
     }
     uint64_t attempt = redis->attempts;
-    while (redis->state != LINK_READY) {
+    while (redis->state != REDIS_READY) {
         uint64_t now = loop_now_ms();
         enum fiber_wait woken = now >= end_ms ? FIBER_TIMED_OUT : fiber_wait_on(&redis->changed, end_ms - now);
         if (woken == FIBER_CANCELLED)
             return REDIS_CANCELLED;
-        if (redis->attempts != attempt || redis->state == LINK_DOWN)
+        if (redis->attempts != attempt || redis->state == REDIS_DOWN)
             return REDIS_UNREACHABLE;
         if (woken == FIBER_TIMED_OUT) {
             redis_drop(redis);
@@ -399,50 +345,6 @@ static enum redis_result ready(struct redis *redis, uint64_t end_ms)
 }
 
 /* ---- commands ---- */
-static void on_reply(redisAsyncContext *context, void *arg, void *data)
-{
-    const redisReply *reply = arg;
-    struct call *call = data;
-    call->done = true;
-    call->answered = reply != NULL;
-    if (reply) {
-        struct redis_answer *answer = &call->answer;
-        if (reply->type == REDIS_REPLY_ARRAY && reply->elements)
-            reply = reply->element[reply->elements - 1];
-        answer->number = reply->integer;
-        answer->type = reply->type == REDIS_REPLY_STRING    ? REDIS_TEXT
-                       : reply->type == REDIS_REPLY_INTEGER ? REDIS_NUMBER
-                       : reply->type == REDIS_REPLY_STATUS  ? REDIS_STATUS
-                       : reply->type == REDIS_REPLY_NIL     ? REDIS_NIL
-                                                            : REDIS_FAILURE;
-        if (reply->str)
-            sl_buf_add(&answer->text, reply->str, reply->len);
-    }
-    fiber_wake_all(&call->waiters);
-    call_release(call);
-    if (reply)
-        drop_surplus(context);
-}
-
-static struct call *send_call(const struct redis *redis, const struct sl_str *words, size_t count)
-{
-    const char *data[MAX_WORDS];
-    size_t sizes[MAX_WORDS];
-    struct call *call = count <= MAX_WORDS ? calloc(1, sizeof *call) : NULL;
-    if (!call)
-        return NULL;
-    for (size_t i = 0; i < count; i++) {
-        data[i] = words[i].data;
-        sizes[i] = words[i].size;
-    }
-    call->references = 2;
-    if (redisAsyncCommandArgv(redis->context, on_reply, call, (int)count, data, sizes) != REDIS_OK) {
-        free(call);
-        return NULL;
-    }
-    return call;
-}
-
 enum redis_result redis_command(struct redis *redis, const struct sl_str *words, size_t count,
                                 struct redis_answer *answer)
 {
@@ -451,17 +353,22 @@ enum redis_result redis_command(struct redis *redis, const struct sl_str *words,
     enum redis_result result = ready(redis, end);
     if (result != REDIS_ANSWERED)
         return result;
-    const redisAsyncContext *context = redis->context;
-    struct call *call = send_call(redis, words, count);
+    uint64_t attempt = redis->attempts;
+    struct call *call = count <= MAX_WORDS ? calloc(1, sizeof *call) : NULL;
     if (!call)
         return REDIS_UNREACHABLE;
+    call->references = 2;
+    if (!link_ask(redis->link, call, words, count)) {
+        free(call);
+        return REDIS_UNREACHABLE;
+    }
     while (!call->done && result == REDIS_ANSWERED) {
         uint64_t now = loop_now_ms();
         enum fiber_wait woken = now >= end ? FIBER_TIMED_OUT : fiber_wait_on(&call->waiters, end - now);
         if (woken != FIBER_WOKEN && !call->done)
             result = woken == FIBER_CANCELLED ? REDIS_CANCELLED : REDIS_TIMED_OUT;
     }
-    if (result == REDIS_TIMED_OUT && context == redis->context)
+    if (result == REDIS_TIMED_OUT && redis->attempts == attempt)
         redis_drop(redis);
     if (result == REDIS_ANSWERED) {
         result = call->answered && !call->answer.text.failed ? REDIS_ANSWERED : REDIS_UNREACHABLE;
@@ -473,13 +380,17 @@ enum redis_result redis_command(struct redis *redis, const struct sl_str *words,
 }
 
 /* ---- listening ---- */
-static void on_message(redisAsyncContext *context, void *arg, void *data)
+static bool subscribe(struct redis *redis)
 {
-    const redisReply *reply = arg;
-    const struct redis *redis = data;
-    if (context->data && reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 3 &&
-        reply->element[2]->type == REDIS_REPLY_STRING)
-        redis->heard(redis->heard_arg, (struct sl_str){reply->element[2]->str, reply->element[2]->len});
+    struct call *call = calloc(1, sizeof *call);
+    if (!call)
+        return false;
+    call->references = 1;
+    redis->link->listening =
+        link_ask(redis->link, call, (struct sl_str[]){SL_STR("SUBSCRIBE"), sl_str(redis->channel)}, 2);
+    if (!redis->link->listening)
+        free(call);
+    return redis->link->listening;
 }
 
 static void listen_fiber(void *arg)
@@ -487,11 +398,9 @@ static void listen_fiber(void *arg)
     enum { AGAIN_MS = 1000 };
     struct redis *redis = arg;
     while (!fiber_cancelled()) {
-        const redisAsyncContext *context = NULL;
-        if (ready(redis, loop_now_ms() + redis->options.timeout_ms) == REDIS_ANSWERED &&
-            redisAsyncCommand(redis->context, on_message, redis, "SUBSCRIBE %s", redis->channel) == REDIS_OK)
-            context = redis->context;
-        while (context && redis->context == context)
+        bool listens = ready(redis, loop_now_ms() + redis->options.timeout_ms) == REDIS_ANSWERED && subscribe(redis);
+        uint64_t attempt = redis->attempts;
+        while (listens && redis->link && redis->attempts == attempt)
             if (fiber_wait_on(&redis->changed, UINT64_MAX) == FIBER_CANCELLED)
                 return;
         if (!fiber_sleep(AGAIN_MS))

@@ -1,20 +1,25 @@
 /* Connections to a Redis: commands of fibers, in a pipeline. A connection is made when a command needs it, and dropped when
- * an answer does not come in time: what else is on its way then ends too. RESP as of Redis 2.0. Loop thread only. */
+ * an answer does not come in time: what else is on its way then ends too. It is dropped as well when the Redis says that it
+ * is a replica, so that the next one is made to whatever the name stands for by then. RESP2. Loop thread only. */
 #pragma once
 
 #include "base/buf.h"
 #include "base/error.h"
 #include "core/fiber.h"
+#include "tls/tls.h"
 
 struct redis_options {
     char socket[108]; /* path; empty = TCP */
     char host[256], port[8];
     char user[128], password[512]; /* empty = none */
     unsigned database;
+    bool tls;
+    struct tls_files
+        files; /* with `tls`: who is trusted, and what is shown. Read for each connection, so they may change */
     uint64_t timeout_ms; /* of a command, a new connection included */
 };
 
-/* redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], unix:///PATH. User and password may be percent-encoded
+/* redis[s]://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE], unix:///PATH. User and password may be percent-encoded
  * (RFC 3986, 2.1). The error does not say which key the URL is of. */
 enum sl_code redis_url_parse(const char *url, struct redis_options *options, struct sl_error *error);
 

@@ -6,13 +6,13 @@
 
 #include "api/impl.h"
 #include "api/jobs/node.h"
+#include "cache/redis.h"
 #include "core/duration.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
-#include "redis/redis.h"
 
-enum { TIMEOUT_MS = 2000, RENEW_MS = 10000, REREAD_MS = 2000, REST_MS = 5000, KEY_MAX = 192, RESULT_MAX = 1 << 30 };
+enum { RENEW_MS = 10000, REREAD_MS = 2000, REST_MS = 5000, KEY_MAX = 192, RESULT_MAX = 1 << 30 };
 #define MARKER_S "30"
 
 /* Who waits for a job of another node. */
@@ -317,16 +317,11 @@ struct results *results_open(struct service *service)
     struct sl_error error = {0};
     if (service->config->cluster.results != CLUSTER_REDIS || !shared->redis_url)
         return NULL;
-    struct sl_str password = secret_open(shared->redis_password);
     struct results *results = calloc(1, sizeof *results);
-    if (!results || redis_url_parse(shared->redis_url, &options, &error) != SL_OK ||
-        password.size >= sizeof options.password) {
+    if (!results || cache_redis_options(service->config, &options, &error) != SL_OK) {
         free(results);
         return NULL;
     }
-    if (password.size)
-        memcpy(options.password, password.data, password.size + 1);
-    options.timeout_ms = TIMEOUT_MS;
     results->service = service;
     results->space = shared->redis_namespace;
     results->max_value = shared->redis_max_value_size;

@@ -10,7 +10,7 @@
 
 #include "core/loop.h"
 #include "fetch/google.h"
-#include "http/tls.h"
+#include "tls/tls.h"
 #include "origin/origin.h"
 
 enum { PATH_BYTES = 4096 };
@@ -110,7 +110,7 @@ static void check_certificate(const struct config *config, struct value_problems
     struct value at = config_place(config, key);
     if (!files.certificate || !files.key)
         return;
-    if (tls_context_new(&files, &context, &error) != SL_OK) {
+    if (tls_context_server(&files, &context, &error) != SL_OK) {
         value_problem(problems, &at, false, key, "%s", error.message);
         return;
     }

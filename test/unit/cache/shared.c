@@ -679,9 +679,11 @@ static void redis_urls(void **state)
         {"redis://us%40er:p%2F%3a%25@host/3", "host", "6379", "us@er", "p/:%", 3},
         {"redis://u:100%@host", "host", "6379", "u", "100%", 0},
         {"redis://[::1]:99/2?x=y", "::1", "99", "", "", 2},
+        {"rediss://u:p@host", "host", "6379", "u", "p", 0},
         {"redis://[fe80::1]", "fe80::1", "6379", "", "", 0},
     };
     static const char *const bad[] = {"redis://",
+                                      "rediss://",
                                       "redis://:6379",
                                       "redis://host:",
                                       "redis://host:x",
@@ -698,6 +700,7 @@ static void redis_urls(void **state)
     struct redis_options o;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(redis_url_parse(good[i].url, &o, NULL), SL_OK);
+        assert_int_equal(o.tls, good[i].url[5] == 's');
         assert_string_equal(o.host, good[i].host);
         assert_string_equal(o.port, good[i].port);
         assert_string_equal(o.user, good[i].user);

@@ -1,4 +1,4 @@
-#include "http/tls.h"
+#include "tls/tls.h"
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -94,23 +94,37 @@ static enum sl_code refuse(struct sl_error *error, const char *what, const char 
                    reason ? reason : "cannot be used");
 }
 
-static enum sl_code load(SSL_CTX *ssl, const struct tls_files *files, struct sl_error *error)
+static enum sl_code load_pair(SSL_CTX *ssl, const struct tls_files *files, struct sl_error *error)
 {
     if (!files->certificate || SSL_CTX_use_certificate_chain_file(ssl, files->certificate) != 1)
         return refuse(error, "the certificate", files->certificate);
     if (!files->key || SSL_CTX_use_PrivateKey_file(ssl, files->key, SSL_FILETYPE_PEM) != 1 ||
         SSL_CTX_check_private_key(ssl) != 1)
         return refuse(error, "the key", files->key);
-    if (!files->client_ca)
-        return SL_OK;
-    STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(files->client_ca);
-    if (!names || SSL_CTX_load_verify_file(ssl, files->client_ca) != 1) {
+    return SL_OK;
+}
+
+static enum sl_code load_server(SSL_CTX *ssl, const struct tls_files *files, struct sl_error *error)
+{
+    enum sl_code code = load_pair(ssl, files, error);
+    if (code != SL_OK || !files->ca)
+        return code;
+    STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(files->ca);
+    if (!names || SSL_CTX_load_verify_file(ssl, files->ca) != 1) {
         sk_X509_NAME_pop_free(names, X509_NAME_free);
-        return refuse(error, "the authority of clients", files->client_ca);
+        return refuse(error, "the authority of clients", files->ca);
     }
     SSL_CTX_set_client_CA_list(ssl, names);
     SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     return SL_OK;
+}
+
+static enum sl_code load_client(SSL_CTX *ssl, const struct tls_files *files, struct sl_error *error)
+{
+    if (files->ca ? SSL_CTX_load_verify_file(ssl, files->ca) != 1 : SSL_CTX_set_default_verify_paths(ssl) != 1)
+        return refuse(error, "the authority", files->ca ? files->ca : "of the system");
+    SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, NULL);
+    return files->certificate || files->key ? load_pair(ssl, files, error) : SL_OK;
 }
 
 static int64_t end_of(SSL_CTX *ssl)
@@ -120,23 +134,22 @@ static int64_t end_of(SSL_CTX *ssl)
     return certificate && ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &tm) == 1 ? (int64_t)timegm(&tm) : INT64_MAX;
 }
 
-enum sl_code tls_context_new(const struct tls_files *files, struct tls_context **out, struct sl_error *error)
+typedef enum sl_code loader(SSL_CTX *ssl, const struct tls_files *files, struct sl_error *error);
+
+static enum sl_code make_context(const SSL_METHOD *method, loader *load, const struct tls_files *files,
+                                 struct tls_context **out, struct sl_error *error)
 {
-    static const unsigned char session_context[] = "symloom";
     struct tls_context *context = calloc(1, sizeof *context);
     *out = NULL;
     ERR_clear_error();
-    if (!context || !(context->ssl = SSL_CTX_new(TLS_server_method()))) {
+    if (!context || !(context->ssl = SSL_CTX_new(method))) {
         tls_context_free(context);
         return sl_fail(error, SL_BUSY, "out of memory");
     }
     SSL_CTX_set_min_proto_version(context->ssl, TLS1_2_VERSION);
-    SSL_CTX_set_options(context->ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-                                          SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+    SSL_CTX_set_options(context->ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(context->ssl, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_session_cache_mode(context->ssl, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_session_id_context(context->ssl, session_context, sizeof session_context - 1);
-    SSL_CTX_set_alpn_select_cb(context->ssl, choose_protocol, NULL);
     enum sl_code code = load(context->ssl, files, error);
     if (code != SL_OK) {
         tls_context_free(context);
@@ -145,6 +158,23 @@ enum sl_code tls_context_new(const struct tls_files *files, struct tls_context *
     context->expiry = end_of(context->ssl);
     *out = context;
     return SL_OK;
+}
+
+enum sl_code tls_context_server(const struct tls_files *files, struct tls_context **out, struct sl_error *error)
+{
+    static const unsigned char session_context[] = "symloom";
+    enum sl_code code = make_context(TLS_server_method(), load_server, files, out, error);
+    if (code != SL_OK)
+        return code;
+    SSL_CTX_set_options((*out)->ssl, SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+    SSL_CTX_set_session_id_context((*out)->ssl, session_context, sizeof session_context - 1);
+    SSL_CTX_set_alpn_select_cb((*out)->ssl, choose_protocol, NULL);
+    return SL_OK;
+}
+
+enum sl_code tls_context_client(const struct tls_files *files, struct tls_context **out, struct sl_error *error)
+{
+    return make_context(TLS_client_method(), load_client, files, out, error);
 }
 
 void tls_context_free(struct tls_context *context)
@@ -160,7 +190,7 @@ int64_t tls_context_expiry(const struct tls_context *context)
 }
 
 /* ---- connections ---- */
-struct tls *tls_new(struct tls_context *context)
+static struct tls *make_tls(struct tls_context *context)
 {
     struct tls *tls = calloc(1, sizeof *tls);
     BIO *bio = tls && bytes_method() ? BIO_new(bytes_method()) : NULL;
@@ -171,7 +201,28 @@ struct tls *tls_new(struct tls_context *context)
     }
     BIO_set_data(bio, tls);
     SSL_set_bio(tls->ssl, bio, bio);
-    SSL_set_accept_state(tls->ssl);
+    return tls;
+}
+
+struct tls *tls_accept(struct tls_context *context)
+{
+    struct tls *tls = make_tls(context);
+    if (tls)
+        SSL_set_accept_state(tls->ssl);
+    return tls;
+}
+
+struct tls *tls_connect(struct tls_context *context, const char *host)
+{
+    struct tls *tls = make_tls(context);
+    if (!tls)
+        return NULL;
+    if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(tls->ssl), host) != 1 &&
+        (SSL_set1_host(tls->ssl, host) != 1 || SSL_set_tlsext_host_name(tls->ssl, host) != 1)) {
+        tls_free(tls);
+        return NULL;
+    }
+    SSL_set_connect_state(tls->ssl);
     return tls;
 }
 
@@ -199,6 +250,9 @@ static void note_failure(struct tls *tls)
 {
     unsigned long code = ERR_get_error();
     const char *reason = code ? ERR_reason_error_string(code) : NULL;
+    long verified = SSL_get_verify_result(tls->ssl);
+    if (verified != X509_V_OK)
+        reason = X509_verify_cert_error_string(verified);
     tls->failed = true;
     snprintf(tls->failure, sizeof tls->failure, "%s", reason ? reason : "broken connection");
     ERR_clear_error();

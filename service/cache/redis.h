@@ -1,0 +1,8 @@
+/* Which Redis the configuration names, for whoever connects to it. */
+#pragma once
+
+#include "config/config.h"
+#include "redis/redis.h"
+
+/* SL_MALFORMED: says which key is of no use. The texts are the configuration's. */
+enum sl_code cache_redis_options(const struct config *config, struct redis_options *options, struct sl_error *error);

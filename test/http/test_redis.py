@@ -1,0 +1,137 @@
+"""Redis as companies have it: with TLS, users and certificates, and behind a name that moves to another server."""
+import os, re, socket, threading
+
+import harness
+from faults import Redis, World, metric
+from harness import Service, equal, wait_until
+from test_shared import compare_machines
+from test_tls import Authority
+
+PASSWORD = "p@ss/w:rd%"
+
+
+class SealedRedis(Redis):
+    """A Redis that is asked by TLS (by tests without), wants certificates, and knows one user."""
+
+    def __init__(self, work, authority, *certificate):
+        self.sealed = harness.free_port()
+        cert, key = certificate or authority.issue("redis")
+        super().__init__(work, "--bind", "127.0.0.1", "127.0.0.2", "--tls-port", str(self.sealed), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file",
+                         authority.path, "--user", "crash", "on", ">" + PASSWORD, "~*", "&*", "+@all")
+
+    def settings(self, authority, host="127.0.0.1", own=()):
+        redis = {"url": f"rediss://crash:p%40ss%2Fw%3Ard%25@{host}:{self.sealed}/0", "ca_path": authority.path}
+        if own:
+            redis["certificate_path"], redis["key_path"] = own
+        return {"redis": redis}
+
+
+def complaint(service):
+    """The line about the connection that could not be made."""
+    return wait_until("the reason", lambda: re.search(".*no connection to Redis.*", service.logged()))[0]
+
+
+def test_entries_and_results_go_through_tls(work, objects):
+    authority = Authority(work)
+    own = authority.issue("node")
+    with SealedRedis(work, authority) as redis:
+        for host in ("127.0.0.1", "localhost"):
+            redis.ask("FLUSHALL")
+            compare_machines(work, objects, redis.settings(authority, host, own), "redis")
+        # More than goes into one record, or one buffer, in both directions.
+        with World(objects, 2, padding=1 << 20) as world:
+            config = {"shared_cache": redis.settings(authority, own=own)}
+            for expected in (2, 0):
+                with Service(work, config) as s:
+                    equal(world.ask(s, world.modules), 2)
+                    if expected:
+                        wait_until("entries in Redis", lambda: metric(s, 'symloom_shared_ops_total{backend="redis",cache="objects",'
+                                                                         'op="put",result="written"}') == 2)
+                    equal(sum(world.up.hits.values()), 2)
+
+
+def test_who_is_not_trusted_is_not_asked(work, objects):
+    authority, other = Authority(work), Authority(work)
+    own = authority.issue("node")
+    with SealedRedis(work, authority) as redis, World(objects, 1) as world:
+        stale = os.path.join(work, "no.pem")
+        unsealed = {"redis": {"url": redis.url.replace(str(redis.port), str(redis.sealed))}}
+        cases = ((redis.settings(other, own=own), "unable to get local issuer certificate|self.signed certificate"),
+                 (redis.settings(authority), "certificate required|closed by the other side|reset"),
+                 (redis.settings(authority, "127.0.0.2", own), "IP address mismatch"),
+                 ({"redis": {**redis.settings(authority)["redis"], "ca_path": stale}}, "no.pem"),
+                 (unsealed, "closed by the other side|answer|reset"))
+        for settings, why in cases:
+            with Service(work, {"shared_cache": settings}) as s:
+                equal(world.ask(s, world.modules), 1)
+                assert re.search(why, complaint(s)), complaint(s)
+                assert PASSWORD not in s.logged() and "p%40ss" not in s.logged()
+        equal(redis.size(), 0)
+
+
+def test_a_wrong_password_is_said(work, objects):
+    with Redis(work, "--user", "crash", "on", ">right", "~*", "+@all") as redis, World(objects, 1) as world:
+        with Service(work, {"shared_cache": {"redis": {"url": redis.url.replace("//", "//crash@"), "password": "wrong"}}}) as s:
+            equal(world.ask(s, world.modules), 1)
+            assert re.search("AUTH.*WRONGPASS", complaint(s)), complaint(s)
+
+
+class Name:
+    """What a name in a URL stands for: connections go to `target` as it is when they are made, and stay there."""
+
+    def __init__(self, target):
+        self.target = target
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"redis://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self.target))
+            for one, two in ((client, server), (server, client)):
+                threading.Thread(target=self.carry, args=(one, two), daemon=True).start()
+
+    @staticmethod
+    def carry(one, two):
+        try:
+            while piece := one.recv(65536):
+                two.sendall(piece)
+        except OSError:
+            pass
+        for end in (one, two):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+
+def test_a_primary_that_becomes_a_replica_is_left(work, objects):
+    with Redis(work) as old, Redis(work) as new, World(objects, 4) as world:
+        name = Name(old.port)
+        with Service(work, {"shared_cache": {"redis": {"url": name.url}}}) as s:
+            equal(world.ask(s, world.modules[:2]), 2)
+            wait_until("entries in the first one", lambda: old.size() > 0)
+            name.target = new.port
+            old.ask(f"REPLICAOF 127.0.0.1 {new.port}")
+            equal(world.ask(s, world.modules[2:]), 2)  # the old connection is still there, and refuses what is written
+
+            def moved():
+                world.ask(s, world.modules)
+                return metric(s, 'symloom_shared_up{backend="redis"}') == 1 and new.ask("CLIENT LIST").count("addr=") > 1
+            wait_until("a connection to the new one", moved)
+            more = World(objects, 6)
+            with more:
+                def written():
+                    more.ask(s, [more.modules[5]])
+                    return new.size() > 0
+                wait_until("entries in the new one", written)
+            assert "READONLY" in s.logged()
+        name.close()
