@@ -149,8 +149,10 @@ class Node:
 
 
 class Soak:
-    def __init__(self, work, seed):
-        self.rng, self.work = random.Random(seed), work
+    CLIENTS = 2  # of each node
+
+    def __init__(self, work, args):
+        self.rng, self.work, self.args = random.Random(args.seed), work, args
         self.counts, self.statuses, self.faults = collections.Counter(), collections.Counter(), collections.Counter()
         self.wrong, self.stop, self.settling = [], threading.Event(), 0.0
         self.lock = threading.Lock()
@@ -168,15 +170,24 @@ class Soak:
         self.stack, self.nodes = contextlib.ExitStack(), []
         self.source = Source(work, files)
         self.stack.callback(self.source.close)
-        self.redis = faults.Redis(work)
+        self.redis = self.make_redis()
         self.stack.callback(self.redis.stop)
         self.s3 = S3(work)
         self.stack.callback(self.s3.stop)
         self.disk = self.stack.enter_context(faults.small_disk(work, "24m"))
-        common = os.path.join(self.disk or work, "common")
-        shared = {"shared_cache": {**self.s3.config, "redis": {"url": self.redis.url}}}
-        self.places = [(CONFIG, common), (CONFIG, common), ({**CONFIG, **shared}, os.path.join(work, "own-1")),
-                       ({**CONFIG, **shared}, os.path.join(work, "own-2"))]
+
+    def make_redis(self):
+        return faults.Redis(self.work)
+
+    def shared(self):
+        """The configuration of a node that shares what it has made."""
+        return {**CONFIG, "shared_cache": {**self.s3.config, "redis": {"url": self.redis.url}}}
+
+    def make_nodes(self):
+        common = os.path.join(self.disk or self.work, "common")
+        places = [(CONFIG, common), (CONFIG, common), (self.shared(), os.path.join(self.work, "own-1")),
+                  (self.shared(), os.path.join(self.work, "own-2"))]
+        return [Node(self.work, config, cache) for config, cache in places]
 
     # ---- asking ----
     def body(self, modules):
@@ -200,7 +211,10 @@ class Soak:
             raise AssertionError(f"no answer: {e!r}")
         if status != 200:
             raise AssertionError(f"status {status}: {data[:300]!r}")
-        answer = json.loads(data)
+        return self.check(json.loads(data), modules)
+
+    def check(self, answer, modules):
+        """The modules' statuses, when all that the answer says may be said."""
         if len(answer["modules"]) != len(modules):
             raise AssertionError(f"{len(answer['modules'])} modules instead of {len(modules)}")
         found = [m["debug_status"] for m in answer["modules"]]
@@ -369,8 +383,8 @@ class Soak:
 
     # ---- all of it ----
     def run(self, seconds):
-        self.nodes = [Node(self.work, config, cache) for config, cache in self.places]
-        threads = [threading.Thread(target=self.client, args=(node, i)) for i, node in enumerate(self.nodes * 2)]
+        self.nodes = self.make_nodes()
+        threads = [threading.Thread(target=self.client, args=(node, i)) for i, node in enumerate(self.nodes * self.CLIENTS)]
         for t in threads:
             t.start()
         try:
@@ -400,9 +414,10 @@ class Soak:
         print(f"{len(self.wrong)} wrong answers")
 
 
-def main():
+def main(kind=Soak, add=lambda parser: None):
     parser = argparse.ArgumentParser()
     parser.add_argument("--symloom", required=True)
+    add(parser)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("seconds", nargs="?", type=int, default=120)
     args = parser.parse_args()
@@ -412,7 +427,7 @@ def main():
     work = os.path.join(outer, "work")
     os.mkdir(work)
     print(f"seed {args.seed}, {args.seconds} s", flush=True)
-    soak = Soak(work, args.seed)
+    soak = kind(work, args)
     try:
         soak.run(args.seconds)
         soak.report()
