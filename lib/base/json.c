@@ -178,21 +178,27 @@ size_t sl_json_unescape(struct sl_str raw, char *out)
 #define ONES  0x0101010101010101ull
 #define HIGHS 0x8080808080808080ull
 
+#ifdef __SSE2__
+/* Which of sixteen bytes do not just stand for themselves, a bit each. */
+static inline unsigned special_of(__m128i bytes, uint64_t *seen)
+{
+    __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\\')));
+    stop = _mm_or_si128(stop, _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1F)), bytes));
+    *seen |= _mm_movemask_epi8(bytes) ? HIGHS : 0;
+    return (unsigned)_mm_movemask_epi8(stop);
+}
+#endif
+
 /* The offset of the first byte from `i` on that does not just stand for itself: a quote, a backslash, a control byte; the
  * text's size without one. `*seen` collects the bits of all bytes: ASCII needs no further look. Sixteen or eight bytes at a
  * time, since most of a document is text. */
 static inline size_t plain_end(struct sl_str text, size_t i, uint64_t *seen)
 {
 #ifdef __SSE2__
-    const __m128i quote16 = _mm_set1_epi8('"'), slash16 = _mm_set1_epi8('\\'), control16 = _mm_set1_epi8(0x1F);
     for (; text.size - i >= 16; i += 16) {
-        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(text.data + i));
-        __m128i stop = _mm_or_si128(_mm_cmpeq_epi8(bytes, quote16), _mm_cmpeq_epi8(bytes, slash16));
-        stop = _mm_or_si128(stop, _mm_cmpeq_epi8(_mm_min_epu8(bytes, control16), bytes));
-        *seen |= _mm_movemask_epi8(bytes) ? HIGHS : 0;
-        int found = _mm_movemask_epi8(stop);
-        if (found)
-            return i + (size_t)__builtin_ctz((unsigned)found);
+        unsigned special = special_of(_mm_loadu_si128((const __m128i *)(const void *)(text.data + i)), seen);
+        if (special)
+            return i + (size_t)__builtin_ctz(special);
     }
 #endif
     for (; text.size - i >= 8; i += 8) {
@@ -254,28 +260,59 @@ static bool unescape(struct sl_json *j, struct sl_str raw, struct sl_str *out)
     return true;
 }
 
-/* Strings of ordinary texts are short runs between escapes, so each byte is looked at and copied in one go. */
+/* The same offset; what is in front of it is appended to `out`. Texts are short runs between escapes, such as the lines of a
+ * source: 32 bytes are looked at and copied in one go, whatever of them counts. */
+static inline size_t append_plain(struct sl_str text, size_t i, struct sl_buf *out, uint64_t *seen)
+{
+#ifdef __SSE2__
+    for (; text.size - i >= 32 && sl_buf_reserve(out, 32); i += 32, out->size += 32) {
+        const __m128i *from = (const __m128i *)(const void *)(text.data + i);
+        __m128i *to = (__m128i *)(void *)(out->data + out->size), low = _mm_loadu_si128(from),
+                high = _mm_loadu_si128(from + 1);
+        unsigned special = special_of(low, seen) | special_of(high, seen) << 16;
+        _mm_storeu_si128(to, low);
+        _mm_storeu_si128(to + 1, high);
+        if (special) {
+            out->size += (size_t)__builtin_ctz(special);
+            return i + (size_t)__builtin_ctz(special);
+        }
+    }
+#endif
+    size_t end = plain_end(text, i, seen);
+    sl_buf_add(out, text.data + i, end - i);
+    return end;
+}
+
+/* At a backslash; appends what the escape stands for. Bytes of the escape, 0 when it is none. */
+static inline size_t append_escape(struct sl_str text, size_t i, struct sl_buf *out)
+{
+    const char *from = text.data + i, *behind;
+    char stands_for[4], plain = text.size - i >= 2 ? short_escape(from[1]) : 0;
+    if (plain) {
+        sl_buf_u8(out, (uint8_t)plain);
+        return 2;
+    }
+    if (!escape_size((struct sl_str){from, text.size - i}))
+        return 0;
+    sl_buf_add(out, stands_for, unescape_one(from, text.data + text.size, stands_for, &behind));
+    return (size_t)(behind - from);
+}
+
 bool sl_json_append(struct sl_json *j, struct sl_buf *out)
 {
     struct sl_str text = j->text;
     uint64_t seen = 0;
     if (token(j) != '"')
         return unexpected(j, "expected a string");
-    size_t begin = j->at + 1, i = begin;
-    const char *end = text.data + text.size;
-    while (true) {
-        size_t stop = plain_end(text, i, &seen);
-        sl_buf_add(out, text.data + i, stop - i);
-        j->at = i = stop;
-        if (i == text.size || text.data[i] != '\\')
-            break;
-        const char *behind;
-        char stands_for[4];
-        if (!escape_size((struct sl_str){text.data + i, text.size - i}))
+    size_t begin = j->at + 1, i = append_plain(text, begin, out, &seen);
+    while (i < text.size && text.data[i] == '\\') {
+        size_t size = append_escape(text, i, out);
+        j->at = i;
+        if (!size)
             return sl_json_fail(j, "invalid escape");
-        sl_buf_add(out, stands_for, unescape_one(text.data + i, end, stands_for, &behind));
-        i = (size_t)(behind - text.data);
+        i = append_plain(text, i + size, out, &seen);
     }
+    j->at = i;
     if (i == text.size || text.data[i] != '"')
         return unexpected(j, "control character in a string");
     if ((seen & HIGHS) && !j->relaxed && !sl_str_is_utf8((struct sl_str){text.data + begin, i - begin}))

@@ -8,9 +8,11 @@
 /* ---- blocks ---- */
 
 struct block_values {
-    uint64_t columns[BLOCK_COLUMNS][BLOCK_TOKENS];
+    const uint32_t *columns[BLOCK_COLUMNS]; /* that of keys when all are on one line: their columns */
+    uint64_t keys[BLOCK_TOKENS];            /* otherwise */
     uint32_t least[BLOCK_COLUMNS];
     uint8_t widths[BLOCK_COLUMNS], column_width;
+    bool one_line;
 };
 
 struct least_greatest {
@@ -37,20 +39,24 @@ static void set_column(struct block_values *v, enum block_column column, const u
     struct least_greatest bounds = bounds_of(values, count);
     v->least[column] = bounds.least;
     v->widths[column] = width_of(bounds.greatest - bounds.least);
-    for (uint32_t i = 0; i < count; i++)
-        v->columns[column][i] = values[i] - bounds.least;
+    v->columns[column] = values;
 }
 
 /* False when the lines and columns are too far apart. */
 static bool set_keys(struct block_values *v, const uint32_t *lines, const uint32_t *columns, uint32_t count)
 {
-    struct least_greatest bounds = bounds_of(columns, count);
+    v->columns[COLUMN_KEY] = columns;
+    v->one_line = lines[count - 1] == lines[0];
+    struct least_greatest bounds =
+        v->one_line ? (struct least_greatest){columns[0], columns[count - 1]} : bounds_of(columns, count);
     uint8_t width = width_of(bounds.greatest - bounds.least);
     v->least[COLUMN_KEY] = bounds.least;
-    v->column_width = width;
+    v->column_width = v->widths[COLUMN_KEY] = width;
+    if (v->one_line)
+        return true;
     v->widths[COLUMN_KEY] = (uint8_t)(width + width_of(lines[count - 1] - lines[0]));
     for (uint32_t i = 0; i < count; i++)
-        v->columns[COLUMN_KEY][i] = (uint64_t)(lines[i] - lines[0]) << width | (columns[i] - bounds.least);
+        v->keys[i] = (uint64_t)(lines[i] - lines[0]) << width | (columns[i] - v->least[COLUMN_KEY]);
     return v->widths[COLUMN_KEY] <= KEY_WIDTH;
 }
 
@@ -71,7 +77,10 @@ static void put_block(struct smcache_writer *w, const struct block_values *v, ui
         sl_buf_u32(out, v->least[c]);
     at = out->data + out->size;
     for (unsigned c = 0; c < BLOCK_COLUMNS; at += (count * v->widths[c] + 7) / 8, c++)
-        sl_column_pack(at, v->columns[c], count, v->widths[c]);
+        if (c == COLUMN_KEY && !v->one_line)
+            sl_column_pack(at, v->keys, count, v->widths[c]);
+        else
+            sl_column_pack_less(at, v->columns[c], v->least[c], count, v->widths[c]);
     out->size = (size_t)(at - out->data);
     sl_buf_align(out, 8);
 }
@@ -79,13 +88,15 @@ static void put_block(struct smcache_writer *w, const struct block_values *v, ui
 /* The values of a batch as blocks have them. */
 struct sums {
     uint32_t source[BLOCK_TOKENS], name[BLOCK_TOKENS], scope[BLOCK_TOKENS];
+    bool has_scopes;
 };
 
 static void sum_up(struct smcache_writer *w, const struct sl_sourcemap_batch *b, struct sums *sums)
 {
+    sums->has_scopes = w->function_map.firsts || w->script_scopes.there;
     if (w->function_map.firsts)
         smcache_find_functions(w, b, sums->scope);
-    else
+    else if (sums->has_scopes)
         smcache_walk_scopes(w, b, sums->scope);
     for (uint32_t i = 0; i < b->count; i++) {
         uint32_t source = b->source[i];
@@ -109,7 +120,10 @@ static void put_tokens(struct smcache_writer *w, const struct sl_sourcemap_batch
     set_column(&v, COLUMN_LINE, b->source_line + from, count);
     set_column(&v, COLUMN_COLUMN, b->source_column + from, count);
     set_column(&v, COLUMN_NAME, sums->name + from, count);
-    set_column(&v, COLUMN_SCOPE, sums->scope + from, count);
+    if (sums->has_scopes)
+        set_column(&v, COLUMN_SCOPE, sums->scope + from, count);
+    else
+        v.columns[COLUMN_SCOPE] = NULL, v.least[COLUMN_SCOPE] = v.widths[COLUMN_SCOPE] = 0;
     sl_buf_u64(&w->keys, (uint64_t)b->line[from] << 32 | b->column[from]);
     size_t place = w->table.file.size - w->table.sections[w->table.section_count - 1].offset;
     w->table.too_large |= place / 8 > UINT32_MAX || w->block_count == UINT32_MAX;

@@ -92,27 +92,24 @@ static void put_lines(struct smcache_writer *w, struct source_record *record)
     }
 }
 
+/* The texts are there: they were the first to be written. `first`: as above. */
 static enum sl_code put_contents(struct smcache_writer *w, const struct sl_sourcemap_part *part, size_t first,
                                  struct sl_error *error)
 {
-    struct sl_sourcemap_texts texts;
-    bool null;
-    if (!sl_sourcemap_texts(w->map, part, SL_SOURCEMAP_CONTENTS, &texts))
-        return smcache_writer_fail(w, error);
-    for (uint32_t i = 0; i < part->counts[SL_SOURCEMAP_SOURCES]; i++) {
-        size_t offset = text_size(w);
-        if (!sl_sourcemap_text(&texts, &w->table.file, &null))
-            break;
-        if (text_size(w) > UINT32_MAX)
-            return sl_fail(error, SL_UNSUPPORTED, "source map: texts of more than 4 GiB");
-        if (!has_memory(w) || !sl_purse_spend(&w->purse, 1))
-            return smcache_writer_fail(w, error);
-        if (null)
+    const uint32_t *counts = part->counts;
+    uint32_t count = counts[SL_SOURCEMAP_CONTENTS] < counts[SL_SOURCEMAP_SOURCES] ? counts[SL_SOURCEMAP_CONTENTS]
+                                                                                  : counts[SL_SOURCEMAP_SOURCES];
+    for (uint32_t i = 0; i < count; i++) {
+        const uint8_t *place = w->contents.places.data + 8 * ((size_t)part->first_content + i);
+        uint32_t size = sl_table_u32(place + 4);
+        if (size == SL_SOURCEMAP_NO_CONTENT)
             continue;
         struct source_record *record = &w->sources[w->numbers ? w->numbers[first + i] : first + i];
-        record->content = (uint32_t)offset;
-        record->content_size = (uint32_t)(text_size(w) - offset);
+        record->content = sl_table_u32(place);
+        record->content_size = size;
         put_lines(w, record);
+        if (!has_memory(w) || !sl_purse_spend(&w->purse, 1))
+            return smcache_writer_fail(w, error);
     }
     return SL_OK;
 }
@@ -141,8 +138,6 @@ static enum sl_code put_sources(struct smcache_writer *w, struct sl_error *error
         count += w->map->parts[i].counts[SL_SOURCEMAP_SOURCES];
     if (w->map->indexed && !(w->numbers = sl_alloc_held(&w->held, count, sizeof *w->numbers)))
         return smcache_writer_fail(w, error);
-    sl_table_section(&w->table, SECTION_TEXT);
-    sl_buf_reserve(file, w->map->text.size); /* about as much as the map will be packed */
     enum sl_code code = put_parts(w, &numbers, error);
     sl_map_free(&numbers);
     sl_table_section(&w->table, SECTION_SOURCES);
@@ -222,10 +217,19 @@ static void put_header(struct smcache_writer *w)
     sl_table_put(t, AT_TOKENS, w->token_count, 8);
 }
 
-static enum sl_code put_sections(struct smcache_writer *w, struct sl_buf *out, struct sl_error *error)
+/* Reads the map; the contents go where they belong. */
+static enum sl_code read_map(struct smcache_writer *w, struct sl_str text, struct sl_arena *arena,
+                             struct sl_sourcemap *map, struct sl_error *error)
 {
     if (!sl_table_writer_init(&w->table, &smcache_format, NULL, w->budget))
         return smcache_writer_fail(w, error);
+    sl_table_section(&w->table, SECTION_TEXT);
+    sl_buf_reserve(&w->table.file, text.size); /* about as much as the map will be packed */
+    return sl_sourcemap_read(text, arena, map, &w->contents, error);
+}
+
+static enum sl_code put_sections(struct smcache_writer *w, struct sl_buf *out, struct sl_error *error)
+{
     enum sl_code code = put_sources(w, error);
     if (code == SL_OK)
         code = put_names(w, error);
@@ -235,10 +239,8 @@ static enum sl_code put_sections(struct smcache_writer *w, struct sl_buf *out, s
         code = smcache_put_tokens(w, error);
     if (code == SL_OK)
         code = put_functions(w, error);
-    if (code != SL_OK || w->table.file.failed) {
-        sl_buf_free(&w->table.file);
+    if (code != SL_OK || w->table.file.failed)
         return code != SL_OK ? code : smcache_writer_fail(w, error);
-    }
     put_header(w);
     if (sl_table_finish(&w->table, out))
         return SL_OK;
@@ -256,14 +258,17 @@ enum sl_code sl_smcache_write(struct sl_str script, struct sl_str text, const st
                                .budget = budget,
                                .held.budget = budget,
                                .purse.budget = budget};
-    struct sl_buf *bufs[] = {&w.lines, &w.keys, &w.places, &w.functions, &w.function_offsets, &w.scopes};
+    struct sl_buf *bufs[] = {&w.lines,  &w.keys,           &w.places, &w.functions, &w.function_offsets,
+                             &w.scopes, &w.contents.places};
     for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
         bufs[i]->budget = budget;
-    enum sl_code code = sl_sourcemap_read(text, &arena, &map, error);
+    w.contents.text = &w.table.file;
+    enum sl_code code = read_map(&w, text, &arena, &map, error);
     if (code == SL_OK)
         code = put_sections(&w, out, error);
     for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
         sl_buf_free(bufs[i]);
+    sl_buf_free(&w.table.file);
     smcache_free_scopes(&w);
     free(w.function_map.firsts);
     free(w.function_map.starts);

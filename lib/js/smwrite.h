@@ -44,6 +44,7 @@ struct smcache_writer {
     struct sl_budget *budget;
     struct sl_table_writer table;
     struct sl_holding held;
+    struct sl_sourcemap_contents contents;
     struct source_record *sources;
     uint32_t *numbers; /* of an index map: what its sources are numbered as, equal ones alike; NULL otherwise */
     size_t source_count, source_capacity;

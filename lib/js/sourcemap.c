@@ -10,7 +10,9 @@
 struct reading {
     struct sl_json j;
     struct sl_sourcemap *map;
-    size_t capacity; /* of the parts */
+    struct sl_sourcemap_contents *contents; /* NULL: they are not collected */
+    size_t contents_begin;                  /* in their text */
+    size_t capacity;                        /* of the parts */
 };
 
 /* What one object says, before it is known whether it is a map or has sections. */
@@ -78,6 +80,39 @@ static bool note_list(struct reading *r, uint32_t *offset, uint32_t *count, bool
     return !r->j.failed;
 }
 
+/* A text or null. */
+static bool collect_content(struct reading *r)
+{
+    struct sl_buf *text = r->contents->text, *places = &r->contents->places;
+    size_t begin = text->size;
+    bool null = is_null(r);
+    if (!null && !sl_json_append(&r->j, text))
+        return false;
+    sl_buf_u32(places, (uint32_t)(begin - r->contents_begin));
+    sl_buf_u32(places, null ? (uint32_t)SL_SOURCEMAP_NO_CONTENT : (uint32_t)(text->size - begin));
+    return !places->failed || sl_json_no_memory(&r->j);
+}
+
+static bool collect_contents(struct reading *r, struct sl_sourcemap_part *part)
+{
+    uint32_t *offset = &part->lists[SL_SOURCEMAP_CONTENTS];
+    struct sl_str key;
+    if (*offset)
+        return malformed(r, "a member comes twice");
+    if (is_null(r))
+        return true;
+    *offset = value_offset(&r->j);
+    part->first_content = (uint32_t)(r->contents->places.size / 8);
+    if (!sl_json_array(&r->j))
+        return malformed(r, "a list is expected");
+    while (sl_json_next(&r->j, &key)) {
+        if (!collect_content(r))
+            return false;
+        part->counts[SL_SOURCEMAP_CONTENTS]++;
+    }
+    return !r->j.failed;
+}
+
 /* Lists whose contents are looked at when they are used. */
 static bool note_array(struct reading *r, uint32_t *offset)
 {
@@ -114,6 +149,8 @@ static bool read_map_member(struct reading *r, struct sl_str key, struct object 
 {
     struct sl_sourcemap_part *p = &object->part;
     static const struct sl_str lists[] = {SL_STR("sources"), SL_STR("sourcesContent"), SL_STR("names")};
+    if (r->contents && sl_str_equal(key, lists[SL_SOURCEMAP_CONTENTS]))
+        return collect_contents(r, p);
     for (unsigned i = 0; i < SL_SOURCEMAP_LISTS; i++)
         if (sl_str_equal(key, lists[i]))
             return note_list(r, &p->lists[i], &p->counts[i], i == SL_SOURCEMAP_NAMES);
@@ -289,7 +326,7 @@ static bool can_be_numbered(const struct sl_sourcemap *map)
 }
 
 enum sl_code sl_sourcemap_read(struct sl_str text, struct sl_arena *arena, struct sl_sourcemap *map,
-                               struct sl_error *error)
+                               struct sl_sourcemap_contents *contents, struct sl_error *error)
 {
     *map = (struct sl_sourcemap){.arena = arena};
     if (!skip_junk(&text))
@@ -297,7 +334,8 @@ enum sl_code sl_sourcemap_read(struct sl_str text, struct sl_arena *arena, struc
     if (text.size > UINT32_MAX)
         return sl_fail(error, SL_UNSUPPORTED, "source map: larger than 4 GiB");
     map->text = text;
-    struct reading r = {.j = sl_json(text, arena, false), .map = map};
+    struct reading r = {.j = sl_json(text, arena, false), .map = map, .contents = contents};
+    r.contents_begin = contents ? contents->text->size : 0;
     if (!read_map(&r) || !sl_json_end(&r.j)) {
         if (sl_json_code(&r.j) == SL_BUSY)
             return sl_budget_fail(arena->budget, error);

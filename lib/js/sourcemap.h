@@ -28,7 +28,16 @@ struct sl_sourcemap_part {
     uint32_t counts[SL_SOURCEMAP_LISTS]; /* entries of the lists */
     /* Offsets in the text; 0 = not there. */
     uint32_t lists[SL_SOURCEMAP_LISTS], root, mappings, ranges, functions;
+    uint32_t first_content; /* the row of its first content, where they are collected */
 };
+
+/* Contents of the sources, which are most of a map, as they come by: so they are looked at but once. */
+struct sl_sourcemap_contents {
+    struct sl_buf *text; /* appended to */
+    struct sl_buf
+        places; /* for each entry of the lists, u32 where it begins in what was appended, u32 its size; size NONE: null */
+};
+enum { SL_SOURCEMAP_NO_CONTENT = UINT32_MAX };
 
 struct sl_sourcemap {
     struct sl_str text;
@@ -40,9 +49,9 @@ struct sl_sourcemap {
     struct sl_debug_id debug_id; /* nil without one */
 };
 
-/* `text` is kept, and lives as long as the arena does. SL_MALFORMED, or SL_BUSY. */
+/* `text` is kept, and lives as long as the arena does. `contents` is filled, unless NULL. SL_MALFORMED, or SL_BUSY. */
 enum sl_code sl_sourcemap_read(struct sl_str text, struct sl_arena *arena, struct sl_sourcemap *map,
-                               struct sl_error *error);
+                               struct sl_sourcemap_contents *contents, struct sl_error *error);
 
 /* ---- lists ---- */
 

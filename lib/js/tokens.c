@@ -23,6 +23,15 @@ const uint8_t js_vlq_kinds[256] = {
     F,  F,  F,  F,  F,  F,  F,  F, F, F, F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,  F,
 };
 
+enum { M = VLQ_NOT_SINGLE };
+
+const int8_t js_vlq_single[256] = {
+    [0 ... '@'] = M, ['[' ... '`'] = M, ['g' ... 255] = M, ['A'] = 0,   ['B'] = 0,   ['C'] = 1,   ['D'] = -1,
+    ['E'] = 2,       ['F'] = -2,        ['G'] = 3,         ['H'] = -3,  ['I'] = 4,   ['J'] = -4,  ['K'] = 5,
+    ['L'] = -5,      ['M'] = 6,         ['N'] = -6,        ['O'] = 7,   ['P'] = -7,  ['Q'] = 8,   ['R'] = -8,
+    ['S'] = 9,       ['T'] = -9,        ['U'] = 10,        ['V'] = -10, ['W'] = 11,  ['X'] = -11, ['Y'] = 12,
+    ['Z'] = -12,     ['a'] = 13,        ['b'] = -13,       ['c'] = 14,  ['d'] = -14, ['e'] = 15,  ['f'] = -15};
+
 void sl_sourcemap_tokens(const struct sl_sourcemap *map, struct sl_sourcemap_tokens *tokens)
 {
     *tokens = (struct sl_sourcemap_tokens){.map = map};
@@ -67,10 +76,8 @@ static bool is_range(const struct sl_sourcemap_tokens *t)
 /* At the fields behind the first. */
 static inline bool read_source(struct sl_sourcemap_tokens *t, const uint8_t **at)
 {
-    if (!vlq_add(at, &t->source) || !vlq_is_digit(js_vlq_kinds[**at]) || !vlq_add(at, &t->source_line) ||
-        !vlq_is_digit(js_vlq_kinds[**at]) || !vlq_add(at, &t->source_column))
-        return false;
-    return t->source < t->source_count;
+    return vlq_add(at, &t->source) && vlq_add(at, &t->source_line) && vlq_add(at, &t->source_column) &&
+           t->source < t->source_count;
 }
 
 static inline bool read_name(struct sl_sourcemap_tokens *t, const uint8_t **at)

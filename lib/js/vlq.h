@@ -6,30 +6,60 @@
 #include <stdint.h>
 
 /* What a byte of mappings is: a digit's value, or one of these. */
-enum { VLQ_FOREIGN = 64, VLQ_COMMA, VLQ_SEMICOLON, VLQ_END };
+enum { VLQ_FOREIGN = 64, VLQ_COMMA, VLQ_SEMICOLON, VLQ_END, VLQ_NOT_SINGLE = INT8_MIN };
 
 extern const uint8_t js_vlq_kinds[256]; /* the quote that ends a JSON text is the end, as is NUL */
+
+/* The number that a byte is all of, or VLQ_NOT_SINGLE. */
+extern const int8_t js_vlq_single[256];
 
 static inline bool vlq_is_digit(uint8_t kind)
 {
     return kind < VLQ_FOREIGN;
 }
 
-/* Adds the number at `*at`, modulo 2^32. False when it has no end, or more digits than 64 bits are worth. A byte that is no digit
- * can be read behind all digits. */
-static inline bool vlq_add(const uint8_t **at, uint32_t *sum)
+struct vlq_number {
+    const uint8_t *behind;
+    uint32_t number;
+};
+
+/* The number at `*at`, modulo 2^32. False when there is none, it has no end, or more digits than 64 bits are worth. A byte that is
+ * no digit can be read behind all digits. */
+static __attribute__((noinline)) struct vlq_number vlq_read(const uint8_t *next)
 {
-    const uint8_t *next = *at;
     uint8_t digit = js_vlq_kinds[*next++];
     uint64_t value = digit & 31;
-    for (unsigned shift = 5; __builtin_expect((digit & 32) != 0, 0); shift += 5) {
+    for (unsigned shift = 5; digit & 32; shift += 5) {
         digit = js_vlq_kinds[*next++];
         if (!vlq_is_digit(digit) || shift > 60)
-            return false;
+            return (struct vlq_number){NULL, 0};
         value |= (uint64_t)(digit & 31) << shift;
     }
     uint32_t magnitude = (uint32_t)(value >> 1);
-    *sum += value & 1 ? 0 - magnitude : magnitude;
-    *at = next;
-    return true;
+    return (struct vlq_number){next, value & 1 ? 0 - magnitude : magnitude};
+}
+
+/* The same, added. Most numbers have one digit. */
+static inline bool vlq_add(const uint8_t **at, uint32_t *sum)
+{
+    int8_t number = js_vlq_single[**at];
+    if (number != VLQ_NOT_SINGLE) {
+        ++*at;
+        *sum += (uint32_t)number;
+        return true;
+    }
+    uint32_t low = js_vlq_kinds[(*at)[0]];
+    if (!vlq_is_digit(low))
+        return false;
+    uint32_t high = js_vlq_kinds[(*at)[1]];
+    if (high < 32) {
+        uint32_t magnitude = high << 4 | (low & 31) >> 1, sign = low & 1;
+        *at += 2;
+        *sum += (magnitude ^ (0 - sign)) + sign;
+        return true;
+    }
+    struct vlq_number read = vlq_read(*at);
+    *at = read.behind;
+    *sum += read.number;
+    return read.behind != NULL;
 }

@@ -20,22 +20,45 @@ static void put_word(uint8_t *at, uint64_t word)
     memcpy(at, &word, 8);
 }
 
+/* What of a column is not written yet. */
+struct packed {
+    uint8_t *at;
+    uint64_t word;
+    unsigned filled; /* bits of it */
+};
+
+static inline void pack_value(struct packed *p, uint64_t value, unsigned width)
+{
+    p->word |= value << p->filled;
+    p->filled += width;
+    if (p->filled >= 64) {
+        put_word(p->at, p->word);
+        p->at += 8;
+        p->filled -= 64;
+        p->word = p->filled ? value >> (width - p->filled) : 0;
+    }
+}
+
+static void pack_rest(struct packed *p)
+{
+    for (; p->filled; p->filled = p->filled > 8 ? p->filled - 8 : 0, p->word >>= 8)
+        *p->at++ = (uint8_t)p->word;
+}
+
 void sl_column_pack(uint8_t *at, const uint64_t *values, uint32_t count, unsigned width)
 {
-    unsigned filled = 0;
-    uint64_t word = 0;
-    for (uint32_t i = 0; width && i < count; i++) {
-        word |= values[i] << filled;
-        filled += width;
-        if (filled >= 64) {
-            put_word(at, word);
-            at += 8;
-            filled -= 64;
-            word = filled ? values[i] >> (width - filled) : 0;
-        }
-    }
-    for (; filled; filled = filled > 8 ? filled - 8 : 0, word >>= 8)
-        *at++ = (uint8_t)word;
+    struct packed p = {.at = at};
+    for (uint32_t i = 0; width && i < count; i++)
+        pack_value(&p, values[i], width);
+    pack_rest(&p);
+}
+
+void sl_column_pack_less(uint8_t *at, const uint32_t *values, uint32_t least, uint32_t count, unsigned width)
+{
+    struct packed p = {.at = at};
+    for (uint32_t i = 0; width && i < count; i++)
+        pack_value(&p, values[i] - least, width);
+    pack_rest(&p);
 }
 
 static void pack_chunk(void *arg, size_t chunk, unsigned worker)

@@ -32,6 +32,9 @@ void sl_table_section(struct sl_table_writer *writer, uint32_t id);
 /* Numbers as a column has them: `count` values of `width` bits each, in whole bytes. */
 void sl_column_pack(uint8_t *at, const uint64_t *values, uint32_t count, unsigned width);
 
+/* The same of values that are each `least` less than these, of at most 32 bits. */
+void sl_column_pack_less(uint8_t *at, const uint32_t *values, uint32_t least, uint32_t count, unsigned width);
+
 struct sl_table_column_source {
     /* Puts the values of rows [from, from + count) into values[column]. Called from several threads. */
     void (*fill)(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values);

@@ -40,7 +40,7 @@ int main(int argc, char **argv)
     struct sl_str text = {(const char *)file.bytes.data, file.bytes.size};
     must(sl_smcache_write(SL_STR(""), text, &options, NULL, &table, &error) == SL_OK, error.message);
     must(sl_smcache_open(sl_buf_bytes(&table), &cache, &error) == SL_OK, error.message);
-    must(sl_sourcemap_read(text, &arena, &map, &error) == SL_OK, error.message);
+    must(sl_sourcemap_read(text, &arena, &map, NULL, &error) == SL_OK, error.message);
     sl_sourcemap_tokens(&map, &tokens);
     while (sl_sourcemap_batch(&tokens, &batch, &error) == SL_OK && batch.count)
         for (uint32_t i = 0; i < batch.count; i++) {

@@ -81,7 +81,7 @@ static struct position *choose(struct sl_str text, uint64_t count)
     struct sl_sourcemap_batch batch;
     struct position *all = malloc((count + 1) * sizeof *all), *chosen = malloc(LOOK_UPS * sizeof *chosen);
     uint64_t n = 0, random = 1;
-    must(all && chosen && count && sl_sourcemap_read(text, &arena, &map, NULL) == SL_OK, "no tokens");
+    must(all && chosen && count && sl_sourcemap_read(text, &arena, &map, NULL, NULL) == SL_OK, "no tokens");
     sl_sourcemap_tokens(&map, &tokens);
     while (sl_sourcemap_batch(&tokens, &batch, NULL) == SL_OK && batch.count)
         for (uint32_t i = 0; i < batch.count && n < count; i++)

@@ -73,7 +73,7 @@ static bool summarise(struct sl_str text, struct sl_arena *arena, struct summary
 {
     bool mapped = false;
     *s = (struct summary){.problem.code = SL_OK};
-    if (sl_sourcemap_read(text, arena, &s->map, &s->problem) != SL_OK)
+    if (sl_sourcemap_read(text, arena, &s->map, NULL, &s->problem) != SL_OK)
         return true;
     for (size_t i = 0; i < s->map.part_count; i++) {
         const struct sl_sourcemap_part *part = &s->map.parts[i];

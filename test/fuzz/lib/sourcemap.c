@@ -19,7 +19,7 @@ static void look_everything_up(struct sl_str text, const struct sl_smcache *cach
     struct sl_sourcemap_batch batch;
     struct sl_smcache_place place;
     uint64_t count = 0;
-    must(sl_sourcemap_read(text, &arena, &map, NULL) == SL_OK);
+    must(sl_sourcemap_read(text, &arena, &map, NULL, NULL) == SL_OK);
     sl_sourcemap_tokens(&map, &tokens);
     while (sl_sourcemap_batch(&tokens, &batch, NULL) == SL_OK && batch.count) {
         for (uint32_t i = 0; i < batch.count; i++)

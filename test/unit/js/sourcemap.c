@@ -8,7 +8,7 @@
 static enum sl_code read_text(const char *text, struct sl_arena *arena, struct sl_sourcemap *map,
                               struct sl_error *error)
 {
-    return sl_sourcemap_read(sl_str(text), arena, map, error);
+    return sl_sourcemap_read(sl_str(text), arena, map, NULL, error);
 }
 
 /* The tokens as "line:column>source:line:column name", one behind the other; the code of the last batch. */
@@ -204,7 +204,7 @@ static void sections_too_deep(void **state)
     struct sl_sourcemap map;
     for (unsigned i = 0; i < 100; i++)
         sl_buf_cstr(&text, "{\"sections\":[{\"offset\":{\"line\":1,\"column\":0},\"map\":");
-    assert_int_equal(sl_sourcemap_read(sl_buf_view(&text), &arena, &map, NULL), SL_MALFORMED);
+    assert_int_equal(sl_sourcemap_read(sl_buf_view(&text), &arena, &map, NULL, NULL), SL_MALFORMED);
     sl_buf_free(&text);
     sl_arena_free(&arena);
 }
