@@ -657,6 +657,28 @@ static void many_answers_at_once_wait_for_their_client(void **state)
     server_stop(&other);
 }
 
+static struct memory_share held;
+
+static void memory_for_small_bodies(void)
+{
+    memory_configure(1 << 20, 50); /* of up to 256 KiB, at weight 4 */
+}
+
+static void memory_is_taken(void)
+{
+    memory_set(&held, 1 << 20);
+}
+
+static void memory_is_given_back(void)
+{
+    memory_set(&held, 0);
+}
+
+static void memory_for_all(void)
+{
+    memory_configure(UINT64_MAX, 5000);
+}
+
 static void bodies_that_memory_is_not_there_for(void **state)
 {
     (void)state;
@@ -664,23 +686,22 @@ static void bodies_that_memory_is_not_there_for(void **state)
     struct answer answer = {0};
     static char request[400000];
     server_start(&other, counted_routes, NULL);
-    memory_configure(1 << 20, 50); /* for bodies of 256 KiB, at weight 4 */
+    server_run(&other, memory_for_small_bodies);
     assert_int_equal(status_of(&other, HEAD("/collect") "Content-Length: 262145\r\n\r\n"), 413);
     int size = snprintf(request, sizeof request, HEAD("/collect") "Transfer-Encoding: chunked\r\n\r\n%x\r\n", 300000);
     memset(request + size, 'x', 300000);
     assert_int_equal(exchange_bytes(&other, request, (size_t)size + 300000, &answer), 413);
     answer_free(&answer);
-    struct memory_share held = {0};
-    memory_set(&held, 1 << 20); /* the loop's thread waits for connections meanwhile */
+    server_run(&other, memory_is_taken);
     size = snprintf(request, sizeof request, HEAD("/collect") "Content-Length: 100000\r\n\r\n");
     memset(request + size, 'x', 100000);
     assert_int_equal(exchange_bytes(&other, request, (size_t)size + 100000, &answer), 503);
     assert_str(answer.body, "{\"detail\":\"not enough memory for this request\"}");
     answer_free(&answer);
-    memory_set(&held, 0);
+    server_run(&other, memory_is_given_back);
     assert_int_equal(exchange_bytes(&other, request, (size_t)size + 100000, &answer), 200);
     answer_free(&answer);
-    memory_configure(UINT64_MAX, 5000);
+    server_run(&other, memory_for_all);
     server_stop(&other);
     assert_true(memory_used() == 0);
 }

@@ -30,7 +30,8 @@ struct test_server {
     pthread_cond_t changed;
     bool ready;
     uv_async_t wish; /* the test asks the loop's thread for something */
-    enum { WISH_NONE, WISH_STOP, WISH_DRAIN } wanted;
+    enum { WISH_NONE, WISH_STOP, WISH_DRAIN, WISH_RUN } wanted;
+    void (*work)(void); /* of WISH_RUN */
     struct fiber_wait_list wishes;
 };
 
@@ -44,6 +45,8 @@ static int take_wish(struct test_server *t)
 {
     pthread_mutex_lock(&t->lock);
     int wish = t->wanted;
+    if (wish == WISH_RUN)
+        t->work();
     t->wanted = WISH_NONE;
     pthread_cond_broadcast(&t->changed);
     pthread_mutex_unlock(&t->lock);
@@ -75,7 +78,7 @@ static void serve(void *arg)
     for (int wish; (wish = take_wish(t)) != WISH_STOP;) {
         if (wish == WISH_DRAIN)
             http_server_drain(t->server);
-        else
+        else if (wish == WISH_NONE)
             fiber_wait_on(&t->wishes, UINT64_MAX);
     }
     http_server_stop(t->server);
@@ -123,6 +126,13 @@ static void server_wish(struct test_server *t, int wish)
     while (t->wanted != WISH_NONE)
         pthread_cond_wait(&t->changed, &t->lock);
     pthread_mutex_unlock(&t->lock);
+}
+
+/* Runs it on the loop's thread, whose state is nobody else's, and waits for its end. */
+static inline void server_run(struct test_server *t, void (*work)(void))
+{
+    t->work = work;
+    server_wish(t, WISH_RUN);
 }
 
 static void server_stop(struct test_server *t)
