@@ -418,7 +418,9 @@ static enum sl_code not_a_list(struct sl_json *j, struct sl_arena *tree, const c
                                struct value_problems *problems)
 {
     struct value found;
-    value_from_json(tree, j, &found);
+    struct sl_json look = *j; /* it may be larger than a tree may be, which is not what is wrong with it */
+    value_from_json(tree, &look, &found);
+    sl_json_skip(j);
     value_problem(problems, NULL, false, path, "expected a list, found %s", type_word(&found));
     return SL_MALFORMED;
 }
