@@ -258,6 +258,74 @@ def test_whole_frames(work, objects):
         equal(answer["classes"], {"a.a.a.a.c": "android.arch.core.executor.ArchTaskExecutor"})
 
 
+def test_what_compilers_made_is_dropped(work, objects):
+    """With a line, what R8 made is gone; what no mapping knows stays as it was sent, also with line 0."""
+    synthesized = '# {"id":"com.android.tools.r8.synthesized"}'
+    mapping = f"""com.example.Foobar -> a.a:
+# {{"id":"sourceFile","fileName":"Foobar.kt"}}
+    12:12:void foo():10:10 -> a
+com.example.MainActivity -> com.example.MainActivity:
+# {{"id":"sourceFile","fileName":"MainActivity.kt"}}
+    1:1:void $r8$lambda$p(android.view.View):0:0 -> a
+    {synthesized}
+    6:6:void onCreate$lambda$1$lambda$0(android.view.View):14:14 -> b
+com.example.MainActivity$$ExternalSyntheticLambda0 -> a.c:
+# {{"id":"sourceFile","fileName":"R8$$SyntheticClass"}}
+{synthesized}
+    1:1:void onClick(android.view.View):0:0 -> onClick
+    {synthesized}
+"""
+    view, activity = "android.view.View", "com.example.MainActivity"
+    sent = [frame("a", 12, 0, "a.a"), frame("b", 6, 1, activity), frame("a", 1, 2, activity), frame("onClick", 1, 3, "a.c"),
+            frame("performClick", 7659, 4, view), frame("-$$Nest$mperformClickInternal", 0, 5, view), frame("run", 30000, 6, view + "$PerformClick")]
+    with Upstream({places(ID, "proguard"): mapping.encode()}) as up, Service(work) as s:
+        for order in ("callee_first", "caller_first"):
+            turn = lambda list_: list_ if order == "callee_first" else list_[::-1]
+            body = asked(up, stacktraces=[{"frames": turn(sent)}], options={"frame_order": order})
+            frames = turn(symbolicate(s, body)["stacktraces"][0]["frames"])
+            equal(told(frames[:2]), [("com.example.Foobar", "foo", "Foobar.kt", 10, 0),
+                                     (activity, "onCreate$lambda$1$lambda$0", "MainActivity.kt", 14, 1)])
+            equal(frames[2:], sent[4:])
+
+
+def test_one_frame_that_was_a_chain_of_calls(work, objects):
+    """Its outermost call was made by the compiler; the others come with the text of their files, which are in two bundles."""
+    samples = "io.sentry.samples.instrumentation.ui"
+    edit, service, other = (f"{samples}.{name}" for name in ("EditActivity", "SomeService", "AnotherClassInSameFile"))
+    mapping = f"""{edit}$$ExternalSyntheticLambda0 -> {samples}.g:
+# {{"id":"sourceFile","fileName":"R8$$SyntheticClass"}}
+# {{"id":"com.android.tools.r8.synthesized"}}
+    36:44:void {other}.helloOtherInner():26:26 -> onMenuItemClick
+    36:44:void {other}.otherFun():21:21 -> onMenuItemClick
+    36:44:void {other}.helloOther():17:17 -> onMenuItemClick
+    36:44:void {service}.helloInner():10:10 -> onMenuItemClick
+    36:44:void {service}.helloThere():5:5 -> onMenuItemClick
+    36:44:boolean {edit}.onCreate$lambda-1(android.view.MenuItem):37:37 -> onMenuItemClick
+    36:44:boolean onMenuItemClick(android.view.MenuItem):0:0 -> onMenuItemClick
+    # {{"id":"com.android.tools.r8.synthesized"}}
+{edit} -> {edit}:
+# {{"id":"sourceFile","fileName":"EditActivity.kt"}}
+"""
+    text = lambda name, count: "".join(f"{name} {i}\n" for i in range(1, count + 1))
+    second = "550e8400-e29b-11d4-a716-446655440001"
+    routes = {places(OTHER, "proguard"): mapping.encode(),
+              places(BUNDLE, "sourcebundle"): bundle(**{edit.replace(".", "/"): text("edit", 60)}),
+              places(second, "sourcebundle"): bundle(**{service.replace(".", "/"): text("service", 12)})}
+    with Upstream(routes) as up, Service(work) as s:
+        sent = frame("onMenuItemClick", 40, 18, f"{samples}.g", filename="R8$$SyntheticClass", in_app=True)
+        body = asked(up, stacktraces=[{"frames": [sent]}])
+        body["modules"] = [{"type": kind, "uuid": uuid} for kind, uuid in (("source", BUNDLE), ("proguard", OTHER), ("source", second), ("proguard", ID))]
+        answer = symbolicate(s, body)
+        frames = answer["stacktraces"][0]["frames"]
+        equal([(f["module"], f["function"], f["filename"], f["lineno"], f.get("context_line")) for f in frames],
+              [(edit, "onCreate$lambda-1", "EditActivity.kt", 37, "edit 37"), (service, "helloThere", "SomeService.java", 5, "service 5"),
+               (service, "helloInner", "SomeService.java", 10, "service 10"), (other, "helloOther", "AnotherClassInSameFile.java", 17, None),
+               (other, "otherFun", "AnotherClassInSameFile.java", 21, None),
+               (other, "helloOtherInner", "AnotherClassInSameFile.java", 26, None)])
+        equal({(f["index"], f["in_app"]) for f in frames}, {(18, True)})
+        equal(answer["errors"], [{"uuid": ID, "type": "missing"}])
+
+
 def many_large_texts(count, size):
     """A bundle whose files are all the same bytes of the archive, which inflate to `size` blanks."""
     pack = lambda text: (lambda z: z.compress(text) + z.flush())(zlib.compressobj(9, zlib.DEFLATED, -15))
