@@ -2,7 +2,7 @@
 import os, struct, subprocess
 
 WINDOWS, MACOS, LINUX = 2, 0x8101, 0x8201
-X86, ARM, AMD64, ARM64 = 0, 5, 9, 12
+X86, MIPS, ARM, AMD64, ARM64, MIPS64 = 0, 1, 5, 9, 12, 0x8004
 
 # Offset of each register in the processors' CONTEXT records, and what marks the record.
 CONTEXTS = {
@@ -10,6 +10,8 @@ CONTEXTS = {
         "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15 rip".split())}),
     ARM: (368, 0, 0x40000000, 4, {f"r{i}": 4 + 4 * i for i in range(16)} | {"cpsr": 68}),
     ARM64: (912, 0, 0x400000, 8, {f"x{i}": 8 + 8 * i for i in range(31)} | {"sp": 256, "pc": 264}),
+    MIPS: (600, 0, 0x40000, 8, {f"r{i}": 8 + 8 * i for i in range(32)} | {"pc": 312}),
+    MIPS64: (600, 0, 0x80000, 8, {f"r{i}": 8 + 8 * i for i in range(32)} | {"pc": 312}),
     X86: (716, 0, 0x1000F, 4, dict(edi=156, esi=160, ebx=164, edx=168, ecx=172, eax=176, ebp=180, eip=184, eflags=192, esp=196)),
 }
 
@@ -143,6 +145,9 @@ enum { REGISTERS = 17, SP = REG_ESP };
 #elif defined __arm__
 #define REGISTER(i) (&u->uc_mcontext.arm_r0)[i]
 enum { REGISTERS = 17, SP = 13 };
+#elif defined __mips__
+#define REGISTER(i) ((i) < 32 ? u->uc_mcontext.gregs[i] : u->uc_mcontext.pc)
+enum { REGISTERS = 33, SP = 29 };
 #else
 #define REGISTER(i) u->uc_mcontext.regs[i] /* sp and pc follow */
 enum { REGISTERS = 33, SP = 31 };
@@ -197,6 +202,10 @@ MACHINES = {
                    " ".join(f"r{i}" for i in range(16)) + " cpsr"),
     "arm64": Machine(ARM64, ["aarch64-linux-gnu-gcc"], ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"],
                      " ".join(f"x{i}" for i in range(31)) + " sp pc"),
+    "mips": Machine(MIPS, ["mipsel-linux-gnu-gcc"], ["qemu-mipsel", "-L", "/usr/mipsel-linux-gnu"],
+                    " ".join(f"r{i}" for i in range(32)) + " pc"),
+    "mips64": Machine(MIPS64, ["mips64el-linux-gnuabi64-gcc"], ["qemu-mips64el", "-L", "/usr/mips64el-linux-gnuabi64"],
+                      " ".join(f"r{i}" for i in range(32)) + " pc"),
 }
 
 

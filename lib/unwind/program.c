@@ -180,10 +180,13 @@ static void set_cfa_expression(struct run *run, struct sl_bytes expression)
         run->now.cfa.kind != SL_UNWIND_PROGRAM || !sl_str_equal(run->now.cfa.program, SL_STR(".undef"));
 }
 
-/* Changes one half of register and offset, which must be there. */
+/* Changes one half of register and offset, which must be there; but the assembler begins the tables of MIPS with a register alone. */
 static void change_cfa(struct run *run, bool change_register, uint64_t number, int64_t offset)
 {
-    if (!run->has_cfa)
+    bool is_mips = run->b->family == SL_CPU_MIPS || run->b->family == SL_CPU_MIPS64;
+    if (!run->has_cfa && is_mips && change_register && !run->now.cfa_known)
+        set_cfa(run, number, 0);
+    else if (!run->has_cfa)
         run->bad = true;
     else if (change_register)
         set_cfa(run, number, run->now.cfa.offset);

@@ -1,7 +1,7 @@
 /* .eh_frame and .debug_frame, byte by byte. Places of code begin at 0x1000. */
 #include "image.h"
 
-enum { EM_386 = 3, EM_ARM = 40, EM_X86_64 = 62, EM_AARCH64 = 183 };
+enum { EM_386 = 3, EM_MIPS = 8, EM_ARM = 40, EM_X86_64 = 62, EM_AARCH64 = 183 };
 
 #define BYTES(...) ((struct sl_bytes){(const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})})
 
@@ -353,6 +353,15 @@ static void architectures(void **state)
     add_fde(&s, 0x1000, 0x20, BYTES(0x41, 0x0E, 8, 0x84, 2, 0x8E, 1));
     expect(image(&s, EM_ARM), "STACK CFI INIT 1000 20 .cfa: sp 0 + .ra: lr\n"
                               "STACK CFI 1002 .cfa: sp 8 + r4: .cfa -8 + ^ .ra: .cfa -4 + ^\n");
+    /* mips, as its assembler writes it: at first the CFA is a register, of which no offset is said */
+    s.return_register = 31;
+    s.code = 1;
+    s.initial = BYTES(0x0D, 29);
+    add_cie(&s);
+    add_fde(&s, 0x1000, 0x20, BYTES(0x44, 0x0E, 32, 0x44, 0x9F, 1, 0x90, 2));
+    expect(image(&s, EM_MIPS), "STACK CFI INIT 1000 20 .cfa: $sp 0 + .ra: $ra\n"
+                               "STACK CFI 1004 .cfa: $sp 32 +\n"
+                               "STACK CFI 1008 .ra: .cfa -4 + ^ $s0: .cfa -8 + ^\n");
     /* x86 */
     s = x86_64_section();
     s.address_size = 4;
