@@ -189,6 +189,21 @@ static bool read_descriptor(const struct collector *c, const struct elf_section 
     return !r.failed && s->size;
 }
 
+/* Thread-local variables have offsets in the block that each thread gets (gABI, "Thread-Local Storage"): here they are where their
+ * first value is, which those of zeros do not have. */
+static bool first_value(const struct elf *elf, const struct elf_section *section, uint64_t offset,
+                        struct symbol_place *place)
+{
+    const struct elf_segment *block = NULL;
+    for (size_t i = 0; i < elf->segment_count && !block; i++)
+        if (elf->segments[i].type == PT_TLS)
+            block = &elf->segments[i];
+    if (!block || sl_str_starts(section->name, SL_STR(".tbss")))
+        return false;
+    *place = (struct symbol_place){block->address + offset, section->address + section->size};
+    return true;
+}
+
 /* Where the code, or the data, of a symbol is; false when it names none. */
 static bool find_place(const struct collector *c, const struct table *table, const struct elf_raw_symbol *s,
                        size_t index, struct symbol_place *place)
@@ -201,6 +216,8 @@ static bool find_place(const struct collector *c, const struct table *table, con
     bool code = section->flags & SHF_EXECINSTR;
     if (c->data ? code || !(section->flags & SHF_ALLOC) : !code)
         return !c->data && s->type == STT_FUNC && read_descriptor(c, section, s, place);
+    if (s->type == STT_TLS && elf->type != ET_REL)
+        return first_value(elf, section, s->value, place);
     uint64_t base = elf->type == ET_REL ? section->address : 0; /* there, values are offsets in the section */
     *place = (struct symbol_place){base + s->value, section->address + section->size};
     return true;
@@ -209,7 +226,7 @@ static bool find_place(const struct collector *c, const struct table *table, con
 static bool collect_one(struct collector *c, const struct table *table, const struct elf_raw_symbol *s, size_t index)
 {
     bool object = s->type == STT_OBJECT;
-    bool typed = c->data ? object : s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
+    bool typed = c->data ? object || s->type == STT_TLS : s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
     bool untyped = s->type == STT_NOTYPE || (object && !c->data);
     struct symbol_place place;
     if ((!typed && !untyped) || !find_place(c, table, s, index, &place) || place.address < c->load_address)

@@ -68,8 +68,9 @@ struct sl_str object_hex(struct sl_object *object, struct sl_bytes bytes);
 /* Remembers that memory ran out: opening fails with it, sl_object_complete() tells later. Returns its code. */
 enum sl_code object_no_memory(struct sl_object *object);
 
-/* Symbols whose sizes reach to the ends of their sections end where the next one begins. False when out of memory. */
-bool object_end_at_next(struct sl_symbol *symbols, size_t count);
+/* Symbols from `first` on, whose sizes reach to the ends of their sections, end where the next of all begins. False when out of
+ * memory. */
+bool object_end_at_next(struct sl_symbol *symbols, size_t first, size_t count);
 
 /* As sl_object_open, for one of `objects` of a file. */
 enum sl_code object_open_slice(struct sl_bytes bytes, const struct sl_object_limits *limits, size_t objects,

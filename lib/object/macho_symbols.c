@@ -115,5 +115,5 @@ enum sl_code macho_data_symbols(struct sl_object *object, struct sl_arena *arena
                 .name = undecorated(name),
             };
     }
-    return *symbols && object_end_at_next(*symbols, *count) ? SL_OK : sl_budget_fail(object->budget, error);
+    return *symbols && object_end_at_next(*symbols, 0, *count) ? SL_OK : sl_budget_fail(object->budget, error);
 }

@@ -201,14 +201,14 @@ static int object_by_value(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-bool object_end_at_next(struct sl_symbol *symbols, size_t count)
+bool object_end_at_next(struct sl_symbol *symbols, size_t first, size_t count)
 {
     uint64_t *sorted = malloc((count + 1) * sizeof *sorted);
     for (size_t i = 0; sorted && i < count; i++)
         sorted[i] = symbols[i].address;
     if (sorted)
         qsort(sorted, count, sizeof *sorted, object_by_value);
-    for (size_t i = 0; sorted && i < count; i++) {
+    for (size_t i = first; sorted && i < count; i++) {
         size_t low = 0, high = count;
         while (low < high) { /* the first address beyond */
             size_t middle = low + (high - low) / 2;

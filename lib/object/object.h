@@ -206,9 +206,9 @@ bool sl_object_go_table(struct sl_object *object, struct sl_bytes *table, uint64
 enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                size_t *count, struct sl_error *error);
 
-/* All symbols of data that is loaded, ELF's and Mach-O's and those of PE files with a COFF table, as sl_object_symbols has
- * those of functions; none for other formats. What has no size ends where the next begins or its section ends. Thread-local
- * variables are left out: they have no address. */
+/* All symbols of data that is loaded, ELF's and Mach-O's, those of PE files with a COFF table and the variables and publics of
+ * PDB files, as sl_object_symbols has those of functions; none for other formats. What has no size ends where the next begins or
+ * its section ends. Thread-local variables are where their first value is: those of zeros have no place in ELF files. */
 enum sl_code sl_object_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                     size_t *count, struct sl_error *error);
 

@@ -3,6 +3,7 @@
 #include "object/impl.h"
 
 #include "base/grow.h"
+#include "base/map.h"
 #include "pdb/pdb.h"
 
 struct symbol_list {
@@ -75,6 +76,52 @@ static enum sl_code pdb_symbols(struct sl_object *object, struct sl_arena *arena
     return code;
 }
 
+/* Variables with the sizes of their types first, then what ends where the next begins. */
+struct data_list {
+    struct symbol_list sized, open;
+    struct sl_map variables; /* by address: a public symbol of one says nothing new */
+};
+
+static bool add_data(void *arg, const struct sl_pdb_data *data)
+{
+    struct data_list *d = arg;
+    uint64_t address = data->address;
+    struct sl_str key = {(const char *)&address, sizeof address};
+    if (data->is_public && sl_map_get(&d->variables, key))
+        return true;
+    struct symbol_list *list = data->size ? &d->sized : &d->open;
+    if (!add_symbol(list, address, data->name))
+        return false;
+    list->symbols[list->count - 1].size = data->size ? data->size : data->room;
+    if (data->is_public || sl_map_get(&d->variables, key))
+        return true;
+    char *copy = sl_arena_strndup(list->arena, key.data, key.size);
+    void **slot = copy ? sl_map_slot(&d->variables, (struct sl_str){copy, key.size}, NULL) : NULL;
+    if (slot)
+        *slot = d;
+    return slot;
+}
+
+static enum sl_code pdb_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
+                                     size_t *count, struct sl_error *error)
+{
+    struct data_list d = {.sized.arena = arena, .open.arena = arena, .variables.budget = object->budget};
+    enum sl_code code = sl_pdb_data(object->impl, arena, add_data, &d, error);
+    size_t sized = d.sized.count;
+    for (size_t i = 0; code == SL_OK && i < d.open.count; i++) {
+        if (add_symbol(&d.sized, d.open.symbols[i].address, d.open.symbols[i].name))
+            d.sized.symbols[d.sized.count - 1].size = d.open.symbols[i].size;
+        else
+            code = sl_budget_fail(object->budget, error);
+    }
+    if (code == SL_OK && d.sized.count && !object_end_at_next(d.sized.symbols, sized, d.sized.count))
+        code = sl_budget_fail(object->budget, error);
+    *symbols = d.sized.symbols;
+    *count = d.sized.count;
+    sl_map_free(&d.variables);
+    return code;
+}
+
 static enum sl_code pdb_read_functions(struct sl_object *object, const struct sl_parallel *parallel,
                                        struct sl_function_sink *sink, struct sl_error *error)
 {
@@ -94,6 +141,7 @@ const struct object_format sl_object_pdb = {
     .format = SL_FORMAT_PDB,
     .open = pdb_open,
     .symbols = pdb_symbols,
+    .data_symbols = pdb_data_symbols,
     .read_functions = pdb_read_functions,
     .file_origin = pdb_file_origin,
 };

@@ -121,7 +121,7 @@ static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_ar
         *count += export_at(object, &e, i, code, &symbols[*count], &purse);
     for (size_t at = 0; at < pe->symbols.size;)
         *count += coff_at(object, &at, code, &symbols[*count], &purse);
-    if (!object_end_at_next(symbols, *count))
+    if (!object_end_at_next(symbols, 0, *count))
         return sl_budget_fail(object->budget, error);
     *out = symbols;
     return SL_OK;

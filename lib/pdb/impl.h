@@ -351,6 +351,9 @@ struct namer {
 
 void namer_free(struct namer *namer);
 
+/* Bytes of a variable of the type; 0 when not known. */
+uint64_t namer_type_size(struct namer *namer, uint32_t type);
+
 /* False when there is no such type, or the name or the file has had its share of records. */
 bool namer_type(struct namer *n, uint32_t index, struct type_record *record);
 
@@ -389,6 +392,11 @@ void module_reader_free(struct module_reader *reader);
 /* The functions of one module into `batch` (in the arena). False when the module cannot be read. */
 bool module_read(struct module_reader *reader, const struct pdb_module *module, struct sl_arena *arena,
                  struct sl_function_batch *batch);
+
+/* ---- read.c ---- */
+
+/* Makes the index of types, once. False when out of memory. */
+bool pdb_read_types(struct sl_pdb *pdb);
 
 /* ---- srcsrv.c ---- */
 

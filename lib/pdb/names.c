@@ -478,6 +478,12 @@ struct sl_str namer_procedure(struct namer *n, struct sl_arena *arena, struct sl
     return name.size ? name : SL_STR("<name omitted>");
 }
 
+uint64_t namer_type_size(struct namer *n, uint32_t type)
+{
+    pdb_names_begin(n);
+    return type ? namer_size_of(n, type) : 0;
+}
+
 bool namer_inlinee(struct namer *n, struct sl_arena *arena, uint32_t id, struct sl_str *name)
 {
     pdb_names_begin(n);

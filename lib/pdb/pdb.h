@@ -3,14 +3,14 @@
  *     MSF container ─┬─ info (1): identity, named streams
  *      (pages)       ├─ DBI (3): modules, sections, address translation ── one stream per module: symbols, lines, inlinees
  *                    ├─ TPI (2), IPI (4): types and ids, for the arguments in function names
- *                    └─ symbol records: publics
+ *                    └─ symbol records: publics, variables
  *
  * There is no specification; the layouts are those of Microsoft's published `microsoft-pdb` sources (cvinfo.h, pdb.cpp,
  * dbi.h) and LLVM's "The PDB File Format". Everything is little-endian. Streams are scattered over pages: what lies
  * together is used in place, what does not is gathered piece by piece, never a whole large stream.
  *
- * A `struct sl_pdb` is immutable after `sl_pdb_open`, except that the first `sl_pdb_read_functions` makes the type
- * index: one thread at a time, which may spread the modules with `sl_parallel`. */
+ * A `struct sl_pdb` is immutable after `sl_pdb_open`, except that the first `sl_pdb_read_functions` or `sl_pdb_data`
+ * makes the type index: one thread at a time, which may spread the modules with `sl_parallel`. */
 #pragma once
 
 #include "base/arena.h"
@@ -40,6 +40,20 @@ enum sl_code sl_pdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct s
 enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
                             bool (*add)(void *arg, uint64_t address, struct sl_str name), void *arg,
                             struct sl_error *error);
+
+/* Something with an address that is no code: a variable, or what only a public symbol names (tables, constants). */
+struct sl_pdb_data {
+    uint64_t address; /* relative */
+    uint64_t size;    /* of its type; 0 = not known */
+    uint64_t room;    /* to the end of the section; never 0 */
+    struct sl_str name;
+    bool is_public; /* told behind all variables; its name is decorated */
+};
+
+/* Calls `add` for all of them, thread-local ones too, whose address is that of their first value; most variables come twice.
+ * Names are in the file or in `arena`. `add` returns false to stop: SL_BUSY. One thread at a time. */
+enum sl_code sl_pdb_data(struct sl_pdb *pdb, struct sl_arena *arena,
+                         bool (*add)(void *arg, const struct sl_pdb_data *data), void *arg, struct sl_error *error);
 
 /* Frame data of 32-bit x86: how to find the caller in [start, start + size), whose first `prolog` bytes make the frame. */
 struct sl_pdb_frame {

@@ -83,12 +83,19 @@ static enum sl_code pdb_read_all(const struct sl_pdb *pdb, const struct sl_paral
     return code;
 }
 
-enum sl_code sl_pdb_read_functions(struct sl_pdb *pdb, const struct sl_parallel *parallel,
-                                   struct sl_function_sink *sink, struct sl_error *error)
+bool pdb_read_types(struct sl_pdb *pdb)
 {
     if (!pdb->types_tried && (!type_table_open(&pdb->msf, STREAM_TPI, pdb->arena, &pdb->types) ||
                               !type_table_open(&pdb->msf, STREAM_IPI, pdb->arena, &pdb->ids)))
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return false;
     pdb->types_tried = true;
+    return true;
+}
+
+enum sl_code sl_pdb_read_functions(struct sl_pdb *pdb, const struct sl_parallel *parallel,
+                                   struct sl_function_sink *sink, struct sl_error *error)
+{
+    if (!pdb_read_types(pdb))
+        return sl_fail(error, SL_BUSY, "out of memory");
     return pdb_read_all(pdb, parallel, sink, error);
 }

@@ -173,6 +173,32 @@ def test_symbols_of_data(work, files):
     answer = json.loads(ok("--output-style=JSON", input=f"DATA {so} 0x{start + 399:x}\n", program=tool))
     equal(answer["Data"], {"Name": "zeros", "Size": "0x190", "Start": f"0x{start:x}"})
     equal(ok("lookup", "-e", so, "--names", "zeros"), f"0x{start:x} 0x190 zeros\n")
+    block = next(int(line.split()[2], 16) for line in files.run(f"readelf -Wl {so}").splitlines() if line.split()[:1] == ["TLS"])
+    equal(ok(input=f"DATA {so} 0x{block + 3:x}\n", program=tool), f"own\n{block} 4\n\n")  # where its first value is
+
+
+def test_data_of_program_databases(work, files):
+    """Variables with the sizes of their types, in functions and of threads too; what only publics name ends with its section."""
+    tool = linked(work, "llvm-symbolizer")
+    with open(os.path.join(work, "pdb.cc"), "w") as f:
+        f.write("namespace app { int counts[10] = {1}; const char *names[] = {\"a\", \"b\"}; }\nstatic short inner[3] = {7};\n"
+                "struct part { int a; long long b[4]; } part;\nthread_local int own = 3;\nextern \"C\" int _tls_index;\nint _tls_index;\n"
+                "extern \"C\" int use(int i)\n{\n    static long long kept = 5;\n    kept++, inner[i]++;\n"
+                "    return app::counts[i] + *app::names[i] + inner[1] + own + (int)kept + part.a;\n}\n")
+    files.run(f"cd {work} && clang-14 --target=x86_64-pc-windows-msvc -g -gcodeview -O1 -c -o pdb.obj pdb.cc && "
+              "lld-link-14 /debug /dll /noentry /export:use /out:pdb.dll pdb.obj")
+    sizes = {"app::counts": 40, "app::names": 16, "inner": 6, "part": 40, "own": 4, "use::kept": 8}
+    for name, base in (("pdb.pdb", 0), ("pdb.dll", 0x180000000)):
+        path = os.path.join(work, name)
+        for variable, size in sizes.items():
+            start = int(ok("lookup", "-e", os.path.join(work, "pdb.pdb"), "--names", variable).split()[0], 16) + base
+            lines = "".join(f"DATA {path} 0x{start + i:x}\n" for i in (0, size - 1))
+            equal(ok(input=lines, program=tool), f"{variable}\n{start} {size}\n\n" * 2, name)
+            end = ok(input=f"DATA {path} 0x{start + size:x}\n", program=tool).split("\n")[0]
+            if end == variable:
+                raise AssertionError(f"{variable} has no end")
+    text = ok("lookup", "-e", os.path.join(work, "pdb.pdb"), "--names", "??_C@_01MCMALHOG@a?$AA@").split()
+    equal(ok(input=f"DATA {work}/pdb.pdb {text[0]}\n", program=tool), f"`string'\n{int(text[0], 16)} 2\n\n")
 
 
 def test_gnu_style_of_llvm(work, files):

@@ -1,4 +1,4 @@
-/* PDB: opening, publics, and the whole conversion to a symcache, which must then verify. */
+/* PDB: opening, publics, variables, and the whole conversion to a symcache, which must then verify. */
 #include <stdlib.h>
 
 #include "symcache/symcache.h"
@@ -18,6 +18,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (sl_symcache_convert(object, NULL, &options, NULL, &out, NULL) == SL_OK &&
         (sl_symcache_open(sl_buf_bytes(&out), &cache, NULL) != SL_OK || sl_symcache_verify(&cache, NULL) != SL_OK))
         abort();
+    struct sl_arena arena = {0};
+    struct sl_symbol *symbols;
+    size_t count;
+    sl_object_data_symbols(object, &arena, &symbols, &count, NULL);
+    sl_arena_free(&arena);
     sl_buf_free(&out);
     sl_object_close(object);
     return 0;

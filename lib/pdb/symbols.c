@@ -1,0 +1,182 @@
+/* What has an address and a name, but no code of its own to tell of: public symbols, and variables.
+ *
+ *     symbol stream   S_PUB32    type u32, offset u32, section u16, name      also of data: tables, constants, texts
+ *                     S_GDATA32  type u32, offset u32, section u16, name      as S_LDATA32, S_GTHREAD32, S_LTHREAD32
+ *     a module's      S_LDATA32  the same, also of variables in functions */
+#include "pdb/impl.h"
+
+enum {
+    S_LDATA32_ST = 0x1007,
+    S_GDATA32_ST = 0x1008,
+    S_PUB32_ST = 0x1009,
+    S_LTHREAD32_ST = 0x100E,
+    S_GTHREAD32_ST = 0x100F,
+    S_LDATA32 = 0x110C,
+    S_GDATA32 = 0x110D,
+    S_PUB32 = 0x110E,
+    S_LTHREAD32 = 0x1112,
+    S_GTHREAD32 = 0x1113,
+};
+
+static bool is_public(uint16_t kind)
+{
+    return kind == S_PUB32 || kind == S_PUB32_ST;
+}
+
+static bool is_variable(uint16_t kind)
+{
+    return kind == S_LDATA32 || kind == S_GDATA32 || kind == S_LTHREAD32 || kind == S_GTHREAD32 ||
+           kind == S_LDATA32_ST || kind == S_GDATA32_ST || kind == S_LTHREAD32_ST || kind == S_GTHREAD32_ST;
+}
+
+struct symbol_record {
+    uint32_t type, offset; /* of a public its flags */
+    uint16_t section;
+    struct sl_str name;
+};
+
+static bool read_record(struct sl_bytes bytes, uint16_t kind, struct symbol_record *record)
+{
+    struct sl_reader r = sl_reader(bytes, false);
+    *record = (struct symbol_record){.type = sl_read_u32(&r), .offset = sl_read_u32(&r), .section = sl_read_u16(&r)};
+    if (kind < 0x1100) {
+        struct sl_bytes text = sl_read_bytes(&r, sl_read_u8(&r));
+        record->name = (struct sl_str){(const char *)text.data, text.size};
+    } else {
+        record->name = sl_read_cstr(&r);
+    }
+    return !r.failed;
+}
+
+/* Finds the next record of a kind that `wanted` has and moves `*at` behind it: its bytes are in the file or in `arena`. */
+static bool stream_next(const struct msf_stream *stream, uint64_t *at, struct sl_arena *scratch, struct sl_arena *arena,
+                        bool (*wanted)(uint16_t kind), uint16_t *kind, struct sl_bytes *bytes)
+{
+    while (msf_view(stream, *at, 4, scratch, bytes)) {
+        struct sl_reader r = sl_reader(*bytes, false);
+        uint16_t size = sl_read_u16(&r);
+        uint64_t data = *at + 4;
+        *kind = sl_read_u16(&r);
+        if (size < 2)
+            return false;
+        *at += 2 + (uint64_t)size;
+        if (wanted(*kind) && msf_view(stream, data, size - 2, arena, bytes))
+            return true;
+    }
+    return false;
+}
+
+enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
+                            bool (*add)(void *arg, uint64_t address, struct sl_str name), void *arg,
+                            struct sl_error *error)
+{
+    struct msf_stream stream;
+    struct sl_bytes bytes;
+    struct symbol_record record;
+    struct sl_arena scratch = {0};
+    enum sl_code code = SL_OK;
+    uint64_t at = 0;
+    uint16_t kind;
+    msf_stream(&pdb->msf, pdb->symbol_stream, &stream);
+    while (code == SL_OK && stream_next(&stream, &at, &scratch, arena, is_public, &kind, &bytes)) {
+        if (!read_record(bytes, kind, &record))
+            continue;
+        uint32_t address = pdb_address(pdb, record.section, record.offset);
+        if (address == NOT_MAPPED || !pdb->sections[record.section - 1].executable)
+            continue;
+        if (!add(arg, address, record.name))
+            code = sl_fail(error, SL_BUSY, "out of memory");
+    }
+    sl_arena_free(&scratch);
+    return code == SL_OK ? sl_pdb_complete(pdb, error) : code;
+}
+
+/* ---- data ---- */
+
+struct data_walk {
+    const struct sl_pdb *pdb;
+    struct namer namer; /* knows the sizes of types */
+    struct sl_arena *arena;
+    bool (*add)(void *arg, const struct sl_pdb_data *data);
+    void *arg;
+};
+
+/* Records of code, and those of no section, are passed over. False when `add` does not want more. */
+static bool add_record(struct data_walk *w, uint16_t kind, struct sl_bytes bytes)
+{
+    struct symbol_record record;
+    if (!sl_purse_spend(&w->namer.purse, STEPS_PER_RECORD + (uint32_t)bytes.size / BYTES_PER_STEP))
+        return false;
+    if (!read_record(bytes, kind, &record))
+        return true;
+    uint32_t address = pdb_address(w->pdb, record.section, record.offset);
+    if (address == NOT_MAPPED || w->pdb->sections[record.section - 1].executable)
+        return true;
+    const struct pdb_section *section = &w->pdb->sections[record.section - 1];
+    struct sl_pdb_data data = {
+        .address = address,
+        .size = is_public(kind) ? 0 : namer_type_size(&w->namer, record.type),
+        .room = record.offset < section->size ? section->size - record.offset : 0,
+        .name = record.name,
+        .is_public = is_public(kind),
+    };
+    return !data.room || w->add(w->arg, &data);
+}
+
+static bool walk_stream(struct data_walk *w, bool (*wanted)(uint16_t kind))
+{
+    struct msf_stream stream;
+    struct sl_bytes bytes;
+    struct sl_arena scratch = {0};
+    uint64_t at = 0;
+    uint16_t kind;
+    bool ok = true;
+    msf_stream(&w->pdb->msf, w->pdb->symbol_stream, &stream);
+    while (ok && stream_next(&stream, &at, &scratch, w->arena, wanted, &kind, &bytes))
+        ok = add_record(w, kind, bytes);
+    sl_arena_free(&scratch);
+    return ok;
+}
+
+static bool walk_module(struct data_walk *w, const struct pdb_module *module)
+{
+    struct module_bytes bytes;
+    if (!pdb_module_bytes(w->pdb, module, w->arena, &bytes))
+        return true;
+    struct sl_reader r = sl_reader(bytes.c13, false);
+    struct sl_bytes imports = {0}, data;
+    for (uint32_t kind; c13_next(&r, &kind, &data);)
+        if (kind == C13_IMPORTS)
+            imports = data;
+    namer_begin_module(&w->namer, imports);
+    r = sl_reader(bytes.symbols, false);
+    bool ok = true;
+    while (ok && sl_reader_left(&r) >= 4) {
+        uint16_t size = sl_read_u16(&r), kind = sl_read_u16(&r);
+        if (size < 2)
+            break;
+        data = sl_read_bytes(&r, size - 2);
+        ok = !is_variable(kind) || add_record(w, kind, data);
+    }
+    return ok;
+}
+
+enum sl_code sl_pdb_data(struct sl_pdb *pdb, struct sl_arena *arena,
+                         bool (*add)(void *arg, const struct sl_pdb_data *data), void *arg, struct sl_error *error)
+{
+    if (!pdb_read_types(pdb))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    struct data_walk w = {
+        .pdb = pdb,
+        .namer = {.pdb = pdb, .imports = {.pdb = pdb}, .purse = {.budget = pdb->budget}},
+        .arena = arena,
+        .add = add,
+        .arg = arg,
+    };
+    bool ok = walk_stream(&w, is_variable);
+    for (size_t i = 0; ok && i < pdb->module_count; i++)
+        ok = walk_module(&w, &pdb->modules[i]);
+    ok = ok && walk_stream(&w, is_public);
+    namer_free(&w.namer);
+    return ok ? sl_pdb_complete(pdb, error) : sl_budget_fail(pdb->budget, error);
+}
