@@ -16,8 +16,8 @@ enum sl_code sl_map_file(const char *path, struct sl_mapping *mapping, struct sl
 enum sl_code sl_map_fd(int fd, struct sl_mapping *mapping, struct sl_error *error);
 void sl_unmap(struct sl_mapping *mapping);
 
-/* Tells the kernel that the pages wholly inside [offset, offset + size) of a mapping will not be needed soon, so that a
- * pass over a large file does not count as resident memory. They stay readable. */
+/* Tells the kernel that the pages of [offset, offset + size) of a mapping will not be needed soon, so that a pass over a large
+ * file does not count as resident memory. They stay readable. */
 void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t size);
 
 /* All of `bytes` to an open file, where it stands or at `offset`; however many calls it takes. False: errno tells. */

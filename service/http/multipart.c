@@ -185,13 +185,15 @@ static enum sl_code scan_data(struct multipart *m, struct sl_bytes *in, struct s
     const uint8_t *start = in->data, *end = in->data + in->size, *at = start;
     while (at < end) {
         if (m->matched == 0) {
-            const uint8_t *cr = memchr(at, '\r', (size_t)(end - at));
-            at = cr ? cr : end;
-            if (!cr)
-                break;
+            size_t size = end - at < MULTIPART_PIECE ? (size_t)(end - at) : MULTIPART_PIECE;
+            const uint8_t *cr = memchr(at, '\r', size);
+            at = cr ? cr : at + size;
             enum sl_code code = multipart_give(m, start, (size_t)(at - start), error);
             if (code)
                 return code;
+            start = at;
+            if (!cr)
+                continue;
             m->matched = 1;
             m->assumed = 0;
             start = ++at;

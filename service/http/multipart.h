@@ -24,7 +24,9 @@ struct multipart *multipart_new(struct sl_arena *arena, struct sl_str boundary,
                                 const struct multipart_callbacks *callbacks);
 /* The file name of the part that began last, as it was sent; data NULL when it has none. Valid until the next part. */
 struct sl_str multipart_file_name(const struct multipart *m);
-/* What is fed in one piece is given in pieces that follow one another in it. */
+/* What is fed in one piece is given in pieces that follow one another in it, of at most MULTIPART_PIECE bytes, and nothing behind
+ * such a piece was looked at before. */
+enum { MULTIPART_PIECE = 1 << 20 };
 enum sl_code multipart_feed(struct multipart *m, struct sl_bytes data, struct sl_error *error);
 enum sl_code multipart_finish(struct multipart *m,
                               struct sl_error *error); /* SL_MALFORMED when the last boundary is missing */

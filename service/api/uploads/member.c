@@ -7,22 +7,47 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-enum { OVERLAP = 256, HEAD_MAX = 8 << 10, WRITE_PIECE = 256 << 10 };
+enum { OVERLAP = 256, HEAD_MAX = 8 << 10, WRITE_PIECE = 256 << 10, DROP_PIECE = 2 << 20 };
 
-/* Pages that have been read are not needed any more: the archive is in memory piece by piece. */
-static void drop_read(const struct archive *archive, struct sl_bytes packed, uint64_t from, uint64_t to)
+/* A member that is read from its beginning. Pages that have been read are not needed any more: the archive is in memory piece by
+ * piece, however large it is. */
+struct passage {
+    const struct archive *archive;
+    struct sl_bytes packed;
+    uint64_t dropped;
+};
+
+static void passage_drop(struct passage *p, uint64_t to)
 {
-    size_t offset = (size_t)(packed.data - archive->body.bytes.data);
-    sl_mapping_drop(&archive->body, offset + from, to - from);
+    size_t offset = (size_t)(p->packed.data - p->archive->body.bytes.data);
+    sl_mapping_drop(&p->archive->body, offset + p->dropped, to - p->dropped);
+    p->dropped = to;
+}
+
+static void passage_move(struct passage *p, uint64_t to)
+{
+    if (to - p->dropped >= DROP_PIECE)
+        passage_drop(p, to);
+}
+
+static void passage_end(struct passage *p)
+{
+    p->dropped = 0;
+    passage_drop(p, p->packed.size);
+}
+
+static enum sl_code passage_begin(struct passage *p, struct member_job *job)
+{
+    *p = (struct passage){.archive = job->archive};
+    return sl_zip_packed(&job->archive->zip, job->member->entry, &p->packed, &job->error);
 }
 
 /* ---- checking ---- */
 
 struct checking {
     struct member_job *job;
-    struct sl_bytes packed;
+    struct passage passage;
     EVP_MD_CTX *hash;
-    uint64_t dropped;
     char tail[2 * OVERLAP]; /* the end of the last piece, and the beginning of the next */
     size_t tail_size;
 };
@@ -57,10 +82,7 @@ static bool check_piece(void *arg, struct sl_bytes piece, uint64_t used)
     c->job->member->used = used;
     if (EVP_DigestUpdate(c->hash, piece.data, piece.size) != 1)
         return false;
-    if (used - c->dropped >= 8 * WRITE_PIECE) {
-        drop_read(c->job->archive, c->packed, c->dropped, used);
-        c->dropped = used;
-    }
+    passage_move(&c->passage, used);
     return !c->job->archive->config->scan_contents || is_allowed(c, piece);
 }
 
@@ -72,9 +94,11 @@ void member_check(void *arg)
     if (!c.hash || EVP_DigestInit_ex(c.hash, EVP_md5(), NULL) != 1)
         job->code = sl_fail(&job->error, SL_BUSY, "out of memory");
     else
-        job->code = sl_zip_packed(&job->archive->zip, job->member->entry, &c.packed, &job->error);
-    if (job->code == SL_OK)
+        job->code = passage_begin(&c.passage, job);
+    if (job->code == SL_OK) {
         job->code = sl_zip_stream(&job->archive->zip, job->member->entry, &sink, &job->error);
+        passage_end(&c.passage);
+    }
     if (job->code == SL_CANCELLED)
         job->code = job->snippet.data ? SL_PERMISSION_DENIED : sl_fail(&job->error, SL_BUSY, "out of memory");
     if (job->code == SL_OK && EVP_DigestFinal_ex(c.hash, job->member->md5, NULL) != 1)
@@ -98,20 +122,21 @@ static bool write_bytes(struct member_job *job, const void *data, size_t size)
     return sl_write_all(job->work.fd, (struct sl_bytes){data, size}) || write_failed(job);
 }
 
-static bool write_packed(struct member_job *job, struct sl_bytes packed)
+static bool write_packed(struct member_job *job, struct passage *passage)
 {
     for (uint64_t at = 0; at < job->member->used;) {
         uint64_t left = job->member->used - at, size = left < WRITE_PIECE ? left : WRITE_PIECE;
-        if (!write_bytes(job, packed.data + at, size))
+        if (!write_bytes(job, passage->packed.data + at, size))
             return false;
-        drop_read(job->archive, packed, at, at + size);
         at += size;
+        passage_move(passage, at);
     }
     return true;
 }
 
 struct deflating {
     struct member_job *job;
+    struct passage *passage;
     z_stream z;
     uint8_t *out;
 };
@@ -132,8 +157,10 @@ static bool deflate_some(struct deflating *d, struct sl_bytes piece, int flush)
 
 static bool deflate_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
-    (void)used;
-    return deflate_some(arg, piece, Z_NO_FLUSH);
+    struct deflating *d = arg;
+    bool good = deflate_some(d, piece, Z_NO_FLUSH);
+    passage_move(d->passage, used);
+    return good;
 }
 
 static bool stream_to(struct member_job *job, bool (*take)(void *arg, struct sl_bytes piece, uint64_t used), void *arg)
@@ -145,9 +172,9 @@ static bool stream_to(struct member_job *job, bool (*take)(void *arg, struct sl_
     return code == SL_OK;
 }
 
-static bool write_deflated(struct member_job *job)
+static bool write_deflated(struct member_job *job, struct passage *passage)
 {
-    struct deflating d = {.job = job, .out = malloc(WRITE_PIECE)};
+    struct deflating d = {.job = job, .passage = passage, .out = malloc(WRITE_PIECE)};
     if (!d.out || deflateInit2(&d.z, Z_BEST_SPEED, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
         free(d.out);
         job->code = sl_fail(&job->error, SL_BUSY, "out of memory");
@@ -159,7 +186,7 @@ static bool write_deflated(struct member_job *job)
     return good;
 }
 
-static bool write_gzip(struct member_job *job, struct sl_bytes packed)
+static bool write_gzip(struct member_job *job, struct passage *passage)
 {
     const struct sl_zip_entry *entry = job->member->entry;
     uint8_t head[STORE_HEAD], end[8];
@@ -169,14 +196,21 @@ static bool write_gzip(struct member_job *job, struct sl_bytes packed)
         end[4 + i] = (uint8_t)(entry->size >> 8 * i);
     }
     return write_bytes(job, head, sizeof head) &&
-           (entry->method == SL_ZIP_DEFLATED ? write_packed(job, packed) : write_deflated(job)) &&
+           (entry->method == SL_ZIP_DEFLATED ? write_packed(job, passage) : write_deflated(job, passage)) &&
            write_bytes(job, end, sizeof end);
 }
 
+struct copying {
+    struct member_job *job;
+    struct passage *passage;
+};
+
 static bool copy_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
-    (void)used;
-    return write_bytes(arg, piece.data, piece.size);
+    struct copying *c = arg;
+    bool good = write_bytes(c->job, piece.data, piece.size);
+    passage_move(c->passage, used);
+    return good;
 }
 
 /* ---- what a symbol file says of itself ---- */
@@ -210,18 +244,20 @@ void member_write(void *arg)
 {
     struct member_job *job = arg;
     const struct archive_member *member = job->member;
-    struct sl_bytes packed;
+    struct passage passage;
     job->meta = (struct store_meta){.is_packed = member->is_packed, .original_size = member->entry->size};
     memcpy(job->meta.md5, member->md5, sizeof job->meta.md5);
     job->meta.has_original = true;
-    job->code = sl_zip_packed(&job->archive->zip, member->entry, &packed, &job->error);
+    job->code = passage_begin(&passage, job);
     if (job->code == SL_OK)
         job->code = store_work_begin(&job->work, &job->error);
     if (job->code != SL_OK)
         return;
-    bool good = member->is_packed ? write_gzip(job, packed) : stream_to(job, copy_piece, job);
+    struct copying copying = {job, &passage};
+    bool good = member->is_packed ? write_gzip(job, &passage) : stream_to(job, copy_piece, &copying);
     if (good && sl_str_ends(member->key, SL_STR(".sym")))
         read_info(job);
+    passage_end(&passage);
     if (!good)
         store_work_discard(&job->work);
 }

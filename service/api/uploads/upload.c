@@ -22,6 +22,7 @@ struct upload {
     struct sl_str boundary;
     bool has_file, in_file, has_try;
     struct sl_str *field; /* that is read; NULL: another part */
+    size_t looked_at;     /* of the body, the pages before that are dropped */
     struct sl_str url, try_field;
     struct uploads_url from; /* of archives that are fetched */
     enum store_part part;
@@ -65,6 +66,11 @@ static enum sl_code upload_begin(void *arg, struct sl_str name, struct sl_error 
 static enum sl_code upload_data(void *arg, struct sl_bytes data, struct sl_error *error)
 {
     struct upload *u = ((struct upload_form *)arg)->upload;
+    size_t end = (size_t)(data.data + data.size - u->archive.body.bytes.data);
+    if (end - u->looked_at >= 2 * MULTIPART_PIECE) {
+        sl_mapping_drop(&u->archive.body, u->looked_at, end - u->looked_at);
+        u->looked_at = end;
+    }
     if (u->in_file) {
         if (!u->archive.bytes.size)
             u->archive.bytes.data = data.data;
