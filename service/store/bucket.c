@@ -122,6 +122,22 @@ static enum sl_code bucket_put(struct sl_str name, struct store_work *work, cons
     return code;
 }
 
+static enum sl_code bucket_put_text(const struct sl_str *names, size_t count, struct sl_str text,
+                                    struct sl_error *error)
+{
+    const struct store_meta meta = {.size = text.size};
+    const struct sl_bytes contents = {(const uint8_t *)text.data, text.size};
+    struct object_request request;
+    enum sl_code code = SL_OK;
+    for (size_t i = 0; code == SL_OK && i < count; i++) {
+        object_begin(&request);
+        *error = (struct sl_error){0};
+        code = bucket->put(&request, names[i], contents, &meta, "application/json", error);
+        object_end(&request);
+    }
+    return code == SL_NOT_FOUND ? sl_fail(error, SL_INTERNAL, "there is no such bucket") : code;
+}
+
 /* The contents, unpacked. */
 static enum sl_code bucket_open(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta,
                                 struct sl_error *error)
@@ -168,6 +184,7 @@ const struct store_backend *store_bucket_backend(const struct bucket_kind *kind)
                                                  .work = bucket_work,
                                                  .look = bucket_look,
                                                  .put = bucket_put,
+                                                 .put_text = bucket_put_text,
                                                  .open = bucket_open,
                                                  .url = bucket_url};
     bucket = kind;

@@ -22,20 +22,24 @@ enum { OBJECT_PATH = 1024 };
 static bool object_path(struct sl_str name, char path[OBJECT_PATH])
 {
     int size = snprintf(path, OBJECT_PATH, "%s/" SL_STR_FMT, root, SL_STR_ARG(name));
-    return size > 0 && size < OBJECT_PATH;
+    if (size > 0 && size < OBJECT_PATH)
+        return true;
+    errno = ENAMETOOLONG;
+    return false;
 }
 
-/* The directories that a path lies in. */
+/* The directories that a path lies in, of which most are there. */
 static bool make_parents(char *path)
 {
-    for (char *at = path + 1; (at = strchr(at, '/')); at++) {
-        *at = '\0';
-        bool good = mkdir(path, 0750) == 0 || errno == EEXIST;
-        *at = '/';
-        if (!good)
-            return false;
-    }
-    return true;
+    char *slash = strrchr(path, '/');
+    if (slash == path)
+        return true;
+    *slash = '\0';
+    bool good = mkdir(path, 0750) == 0 || errno == EEXIST;
+    if (!good && errno == ENOENT)
+        good = make_parents(path) && (mkdir(path, 0750) == 0 || errno == EEXIST);
+    *slash = '/';
+    return good;
 }
 
 static enum sl_code directory_fail(int number, const char *what, struct sl_error *error)
@@ -119,20 +123,61 @@ static void directory_look_job(void *arg)
     close(fd);
 }
 
-static void directory_put_job(void *arg)
+static bool move_to(const char *from, struct sl_str name)
 {
-    struct directory_job *job = arg;
     char path[OBJECT_PATH];
-    struct store_work *work = job->work;
-    bool good = object_path(job->name, path) && fsync(work->fd) == 0;
-    if (good && rename(work->path, path) != 0)
-        good = errno == ENOENT && make_parents(path) && rename(work->path, path) == 0;
-    job->code = good ? SL_OK : directory_fail(errno, "cannot write to the store", job->error);
-    if (job->code == SL_NOT_FOUND)
-        job->code = sl_fail(job->error, SL_INTERNAL, "cannot write to the store: %s", strerror(errno));
+    if (!object_path(name, path))
+        return false;
+    return rename(from, path) == 0 || (errno == ENOENT && make_parents(path) && rename(from, path) == 0);
+}
+
+/* Ends the work. */
+static enum sl_code put_end(struct store_work *work, bool good, struct sl_error *error)
+{
+    int number = errno;
     if (good)
         *work->path = '\0';
     store_work_discard(work);
+    enum sl_code code = good ? SL_OK : directory_fail(number, "cannot write to the store", error);
+    return code == SL_NOT_FOUND ? sl_fail(error, SL_INTERNAL, "cannot write to the store: %s", strerror(number)) : code;
+}
+
+static void directory_put_job(void *arg)
+{
+    struct directory_job *job = arg;
+    bool good = fsync(job->work->fd) == 0 && move_to(job->work->path, job->name);
+    job->code = put_end(job->work, good, job->error);
+}
+
+struct directory_text {
+    const struct sl_str *names;
+    size_t count;
+    struct sl_str text;
+    enum sl_code code;
+    struct sl_error *error;
+};
+
+/* One file of several names. */
+static bool put_text(const struct directory_text *t, const struct store_work *work)
+{
+    char other[sizeof work->path + 2];
+    bool good =
+        sl_write_all(work->fd, (struct sl_bytes){(const uint8_t *)t->text.data, t->text.size}) && fsync(work->fd) == 0;
+    snprintf(other, sizeof other, "%s+", work->path);
+    for (size_t i = 1; good && i < t->count; i++) {
+        good = link(work->path, other) == 0 && move_to(other, t->names[i]);
+        unlink(other); /* rename(2) leaves it where both are the same file already */
+    }
+    return good && move_to(work->path, t->names[0]);
+}
+
+static void directory_text_job(void *arg)
+{
+    struct directory_text *t = arg;
+    struct store_work work;
+    t->code = directory_work(&work, t->error);
+    if (t->code == SL_OK)
+        t->code = put_end(&work, put_text(t, &work), t->error);
 }
 
 static enum sl_code directory_run(struct directory_job *job, void (*run)(void *arg))
@@ -202,6 +247,14 @@ static enum sl_code directory_put(struct sl_str name, struct store_work *work, c
     return directory_run(&job, directory_put_job);
 }
 
+static enum sl_code directory_put_text(const struct sl_str *names, size_t count, struct sl_str text,
+                                       struct sl_error *error)
+{
+    struct directory_text t = {.names = names, .count = count, .text = text, .error = error};
+    enum sl_code code = pool_run(POOL_IO, directory_text_job, &t, error);
+    return code == SL_OK ? t.code : code;
+}
+
 static bool directory_source(struct sl_arena *arena, struct sl_str prefix, struct source *source)
 {
     struct sl_buf path = {0};
@@ -215,6 +268,7 @@ static const struct store_backend directory = {.source = directory_source,
                                                .work = directory_work,
                                                .look = directory_look,
                                                .put = directory_put,
+                                               .put_text = directory_put_text,
                                                .open = directory_open,
                                                .sweep = directory_sweep};
 

@@ -11,6 +11,8 @@ struct store_backend {
                          struct sl_error *error) SL_SUSPENDS;
     enum sl_code (*put)(struct sl_str name, struct store_work *work, const struct store_meta *meta,
                         const char *media_type, struct sl_error *error) SL_SUSPENDS;
+    enum sl_code (*put_text)(const struct sl_str *names, size_t count, struct sl_str text,
+                             struct sl_error *error) SL_SUSPENDS;
     enum sl_code (*open)(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta,
                          struct sl_error *error) SL_SUSPENDS;
     const char *(*url)(struct sl_str name, struct sl_arena *arena); /* signed; NULL: none */

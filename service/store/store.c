@@ -171,30 +171,9 @@ enum sl_code store_put(struct sl_str name, struct store_work *work, const struct
     return store.backend->put(name, work, meta, media_type, error);
 }
 
-struct store_text {
-    struct store_work work;
-    struct sl_str text;
-    enum sl_code code;
-    struct sl_error *error;
-};
-
-static void store_write_text(void *arg)
+enum sl_code store_put_text(const struct sl_str *names, size_t count, struct sl_str text, struct sl_error *error)
 {
-    struct store_text *t = arg;
-    t->code = store_work_begin(&t->work, t->error);
-    if (t->code == SL_OK && !sl_write_all(t->work.fd, (struct sl_bytes){(const uint8_t *)t->text.data, t->text.size})) {
-        t->code = sl_fail_errno(t->error, errno, "cannot write to the store");
-        store_work_discard(&t->work);
-    }
-}
-
-enum sl_code store_put_text(struct sl_str name, struct sl_str text, struct sl_error *error)
-{
-    struct store_text t = {.work.fd = -1, .text = text, .error = error};
-    struct store_meta meta = {.size = text.size};
-    enum sl_code code = pool_run(POOL_IO, store_write_text, &t, error);
-    code = code == SL_OK ? t.code : code;
-    return code == SL_OK ? store_put(name, &t.work, &meta, "application/json", error) : code;
+    return count ? store.backend->put_text(names, count, text, error) : SL_OK;
 }
 
 enum sl_code store_open(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta, struct sl_error *error)

@@ -67,7 +67,9 @@ enum sl_code store_look(struct sl_str name, bool with_md5, struct store_meta *me
  * SL_UNSUPPORTED: the disk is full. */
 enum sl_code store_put(struct sl_str name, struct store_work *work, const struct store_meta *meta,
                        const char *media_type, struct sl_error *error) SL_SUSPENDS;
-enum sl_code store_put_text(struct sl_str name, struct sl_str text, struct sl_error *error) SL_SUSPENDS;
+/* A small JSON document, under each of the names. */
+enum sl_code store_put_text(const struct sl_str *names, size_t count, struct sl_str text,
+                            struct sl_error *error) SL_SUSPENDS;
 
 /* Appends a small object, at most 64 KiB. */
 enum sl_code store_read(struct sl_str name, struct sl_buf *text, struct sl_error *error) SL_SUSPENDS;

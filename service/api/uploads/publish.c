@@ -59,13 +59,16 @@ static enum sl_code publish_put(struct publishing *p, struct member_job *job, st
     const char *type = uploads_media_type(p->archive->config, job->member->key, arena);
     enum sl_code code = name.data && type ? store_put(name, &job->work, &job->meta, type, &job->error)
                                           : sl_fail(&job->error, SL_BUSY, "out of memory");
-    for (int i = 0; code == SL_OK && i < 2; i++) {
-        if (!job->names[i].size)
-            continue;
-        struct sl_str info = uploads_name(arena, info_prefixes[p->part], job->names[i]);
-        code = info.data ? store_put_text(info, sl_buf_view(&job->info), &job->error)
-                         : sl_fail(&job->error, SL_BUSY, "out of memory");
-    }
+    struct sl_str names[2];
+    size_t count = 0;
+    for (int i = 0; i < 2; i++)
+        if (job->names[i].size)
+            names[count++] = uploads_name(arena, info_prefixes[p->part], job->names[i]);
+    for (size_t i = 0; code == SL_OK && i < count; i++)
+        if (!names[i].data)
+            code = sl_fail(&job->error, SL_BUSY, "out of memory");
+    if (code == SL_OK)
+        code = store_put_text(names, count, sl_buf_view(&job->info), &job->error);
     return code;
 }
 

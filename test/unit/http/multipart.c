@@ -65,6 +65,43 @@ static void assert_malformed(const char *text)
     sl_buf_free(&record);
 }
 
+static enum sl_code on_piece(void *arg, struct sl_bytes data, struct sl_error *error)
+{
+    const uint8_t **next = arg;
+    (void)error;
+    assert_true(data.size <= MULTIPART_PIECE);
+    if (*next)
+        assert_ptr_equal(data.data, *next);
+    *next = data.data + data.size;
+    return SL_OK;
+}
+
+/* Whoever drops what has been given stays small. */
+static void large_parts_come_in_pieces_that_follow_one_another(void **state)
+{
+    (void)state;
+    static const char head[] = "--ab\r\nContent-Disposition: form-data; name=a\r\n\r\n", tail[] = "\r\n--ab--\r\n";
+    enum { SIZE = 5 * MULTIPART_PIECE / 2 };
+    struct sl_buf body = {0};
+    struct sl_arena arena = {0};
+    struct sl_error error;
+    const uint8_t *next = NULL;
+    sl_buf_cstr(&body, head);
+    assert_true(sl_buf_reserve(&body, SIZE + sizeof tail));
+    memset(body.data + body.size, 'x', SIZE);
+    memcpy(body.data + body.size + MULTIPART_PIECE - 3, "\r\n--a\r\n", 8);
+    body.size += SIZE;
+    sl_buf_cstr(&body, tail);
+    struct multipart *m =
+        multipart_new(&arena, SL_STR("ab"), &(struct multipart_callbacks){.data = on_piece, .arg = &next});
+    assert_non_null(m);
+    assert_int_equal(multipart_feed(m, (struct sl_bytes){body.data, body.size}, &error), SL_OK);
+    assert_int_equal(multipart_finish(m, &error), SL_OK);
+    assert_ptr_equal(next, body.data + strlen(head) + SIZE);
+    sl_arena_free(&arena);
+    sl_buf_free(&body);
+}
+
 static void every_split_gives_the_same_parts(void **state)
 {
     (void)state;
@@ -190,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_split_gives_the_same_parts),
+        cmocka_unit_test(large_parts_come_in_pieces_that_follow_one_another),
         cmocka_unit_test(parts_and_their_content),
         cmocka_unit_test(broken_streams_are_malformed),
         cmocka_unit_test(the_numbers_of_parts_and_header_bytes_are_limited),
