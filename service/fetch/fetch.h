@@ -93,6 +93,10 @@ struct fetch_relay {
     size_t header_count;
     uint64_t timeout_ns; /* until the end of the answer */
     uint64_t max_size;   /* bytes of the answer */
+    const char *method;  /* NULL = GET; others are sent with `body` */
+    struct sl_bytes body;
+    void (*field)(void *arg, struct sl_str name, struct sl_str value); /* each of the answer's head; may be NULL */
+    void *arg;
 };
 /* The answer's body is appended to `body`. */
 enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl_buf *body,

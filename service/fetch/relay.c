@@ -65,6 +65,10 @@ enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl
                          .limit = relay->max_size,
                          .head = time_limit(relay->timeout_ns),
                          .decide = relay_decide,
+                         .method = relay->method,
+                         .body = {(const char *)relay->body.data, relay->body.size},
+                         .field = relay->field,
+                         .field_arg = relay->arg,
                          .events = &events};
     t.fd = memfd_create("answer", MFD_CLOEXEC);
     if (t.fd < 0)

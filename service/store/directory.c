@@ -158,7 +158,7 @@ struct directory_text {
 };
 
 /* One file of several names. */
-static bool put_text(const struct directory_text *t, const struct store_work *work)
+static bool directory_write_text(const struct directory_text *t, const struct store_work *work)
 {
     char other[sizeof work->path + 2];
     bool good =
@@ -177,7 +177,7 @@ static void directory_text_job(void *arg)
     struct store_work work;
     t->code = directory_work(&work, t->error);
     if (t->code == SL_OK)
-        t->code = put_end(&work, put_text(t, &work), t->error);
+        t->code = put_end(&work, directory_write_text(t, &work), t->error);
 }
 
 static enum sl_code directory_run(struct directory_job *job, void (*run)(void *arg))

@@ -99,14 +99,21 @@ static uint64_t relay_timeout_ns(const struct config *config, const struct api_q
     return ns + GRACE_NS;
 }
 
+const char *node_base(struct http_exchange *x, unsigned node, const char **socket)
+{
+    const struct config *config = ((const struct service *)x->service)->config;
+    *socket = NULL;
+    if (node == ((const struct service *)x->service)->node || node_is_forwarded(x))
+        return NULL;
+    *socket = node_socket(config, &x->arena, (uint16_t)(node - node_first(config)));
+    return *socket ? "http://localhost" : peer_url(config, &x->arena, node);
+}
+
 bool node_relay(struct http_exchange *x, const uint8_t id[16], const struct api_query *query)
 {
     const struct config *config = ((const struct service *)x->service)->config;
     unsigned owner = (unsigned)id[0] << 8 | id[1];
-    if (owner == ((const struct service *)x->service)->node || node_is_forwarded(x))
-        return false;
-    const char *socket = node_socket(config, &x->arena, (uint16_t)(owner - node_first(config)));
-    const char *base = socket ? "http://localhost" : peer_url(config, &x->arena, owner);
+    const char *socket, *base = node_base(x, owner, &socket);
     const char *url = base ? job_url(x, base, id, query) : NULL;
     if (!url)
         return false;

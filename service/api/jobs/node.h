@@ -22,6 +22,10 @@ bool node_is_forwarded(const struct http_exchange *x);
 enum { NODE_HEADERS_MOST = 4 };
 size_t node_headers(const struct http_exchange *x, struct fetch_header headers[NODE_HEADERS_MOST]);
 
+/* Where the node is asked: the beginning of its URLs, and its socket, or NULL. NULL when it is this one or not known, and for
+ * questions that come from a neighbour. */
+const char *node_base(struct http_exchange *x, unsigned node, const char **socket);
+
 /* Asks the owner of the job, if that is another node that is known, and answers as it did; an owner that cannot be reached, or
  * knows no such job, is a bare 404. False: nobody is to be asked. */
 bool node_relay(struct http_exchange *x, const uint8_t id[16], const struct api_query *query) SL_SUSPENDS;

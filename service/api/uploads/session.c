@@ -2,6 +2,8 @@
  * there is ("bytes" and an asterisk). What has come so far lies in a file. */
 #include "api/uploads/session.h"
 
+#include "api/jobs/node.h"
+
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/pool.h"
+#include "id/id.h"
 
 enum { MAX_SESSIONS = 100000, MAX_OPEN = 256, INFLATE_PIECE = 256 << 10, HEAD_MAX = 8 << 10 };
 #define LIFE_MS (UINT64_C(7) * 24 * 3600 * 1000)
@@ -64,10 +67,10 @@ static void sessions_expire(void)
         session_end(sessions.oldest);
 }
 
-bool session_new(enum store_part part, struct sl_str key, uint64_t size, const uint8_t md5[16],
+bool session_new(uint16_t node, enum store_part part, struct sl_str key, uint64_t size, const uint8_t md5[16],
                  char secret[SESSION_SECRET])
 {
-    uint8_t random[16];
+    uint8_t random[(SESSION_SECRET - 1) / 2 - sizeof node];
     struct session *s = calloc(1, sizeof *s + key.size);
     sessions_expire();
     if (!s || getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
@@ -77,8 +80,9 @@ bool session_new(enum store_part part, struct sl_str key, uint64_t size, const u
     *s = (struct session){.part = part, .size = size, .fd = -1, .begun_ms = loop_now_ms(), .key_size = key.size};
     memcpy(s->key, key.data, key.size);
     memcpy(s->md5, md5, sizeof s->md5);
+    snprintf(s->secret, sizeof s->secret, "%04x", node);
     for (size_t i = 0; i < sizeof random; i++)
-        snprintf(s->secret + 2 * i, 3, "%02x", random[i]);
+        snprintf(s->secret + 4 + 2 * i, 3, "%02x", random[i]);
     memcpy(secret, s->secret, SESSION_SECRET);
     void **slot = sl_map_slot(&sessions.map, sl_str(s->secret), NULL);
     if (!slot) {
@@ -390,10 +394,123 @@ static void session_take(struct http_exchange *x, struct session *s, const struc
         close(body);
 }
 
+/* ---- sessions of other processes ---- */
+
+enum { PASSED_ANSWER_MAX = 64 << 10 };
+#define PASSED_NS (UINT64_C(600) * 1000000000)
+
+struct passing {
+    struct http_exchange *x;
+    int fd;
+    struct sl_mapping body;
+    enum sl_code code;
+    struct sl_error error;
+    struct sl_str range; /* of the answer */
+};
+
+static void passing_map(void *arg)
+{
+    struct passing *p = arg;
+    p->code = sl_map_fd(p->fd, &p->body, &p->error);
+}
+
+static void passing_unmap(void *arg)
+{
+    sl_unmap(&((struct passing *)arg)->body);
+}
+
+static void passing_field(void *arg, struct sl_str name, struct sl_str value)
+{
+    struct passing *p = arg;
+    const char *kept =
+        sl_str_equal_nocase(name, SL_STR("range")) ? sl_arena_strndup(&p->x->arena, value.data, value.size) : NULL;
+    if (kept)
+        p->range = (struct sl_str){kept, value.size};
+}
+
+/* As the owner answered, or that it cannot be asked now. */
+static void passing_answer(struct passing *p, enum sl_code code, int status, struct sl_buf *answer)
+{
+    if (code == SL_CANCELLED)
+        return;
+    if (code != SL_OK)
+        log_warn("uploads", "the process of an upload cannot be asked", LOG_ERR(&p->error));
+    if (code != SL_OK)
+        uploads_reply_error(p->x, 503, SL_STR("Service Unavailable"));
+    else if (answer->size)
+        http_reply_json(p->x, status, answer);
+    else
+        http_reply_empty(p->x, status);
+    if (p->range.data)
+        http_set_header(p->x, "Range", p->range);
+}
+
+static void session_ask(struct passing *p, const char *url, const char *socket)
+{
+    struct fetch_header headers[NODE_HEADERS_MOST + 1];
+    struct sl_str range = http_header(p->x, "content-range");
+    struct fetch_relay relay = {.url = url,
+                                .socket = socket,
+                                .headers = headers,
+                                .timeout_ns = PASSED_NS,
+                                .max_size = PASSED_ANSWER_MAX,
+                                .method = "PUT",
+                                .body = p->body.bytes,
+                                .field = passing_field,
+                                .arg = p};
+    struct sl_buf answer = {0};
+    int status = 0;
+    relay.header_count = node_headers(p->x, headers);
+    if (range.data)
+        headers[relay.header_count++] = (struct fetch_header){SL_STR("Content-Range"), secret_of(range)};
+    enum sl_code code = fetch_relay(&relay, &status, &answer, &p->error);
+    passing_answer(p, code, status, &answer);
+    sl_buf_free(&answer);
+}
+
+/* The owner's URL of the session; NULL: there is nobody to ask. */
+static const char *session_url(struct http_exchange *x, const char **socket)
+{
+    uint8_t all[(SESSION_SECRET - 1) / 2];
+    size_t size;
+    struct sl_str secret = x->captures[0];
+    if (secret.size != SESSION_SECRET - 1 || !sl_hex_decode(secret, all, sizeof all, &size))
+        return NULL;
+    const char *base = node_base(x, (unsigned)all[0] << 8 | all[1], socket);
+    struct sl_buf url = {0};
+    if (!base)
+        return NULL;
+    sl_buf_printf(&url, "%s/upload/v2/session/" SL_STR_FMT, base, SL_STR_ARG(secret));
+    return sl_buf_keep(&url, &x->arena).data;
+}
+
+/* False: nobody else has it. */
+static bool session_pass_on(struct http_exchange *x)
+{
+    const char *socket, *url = session_url(x, &socket);
+    struct passing p = {.x = x, .fd = -1};
+    if (!url)
+        return false;
+    if (http_body_take(x, &p.fd) != SL_OK)
+        return true;
+    enum sl_code code = pool_run(POOL_IO, passing_map, &p, &p.error);
+    code = code == SL_OK ? p.code : code;
+    if (code == SL_OK)
+        session_ask(&p, url, socket);
+    else
+        passing_answer(&p, code, 0, NULL);
+    if (p.body.bytes.data && pool_run(POOL_IO, passing_unmap, &p, NULL) == SL_BUSY)
+        passing_unmap(&p);
+    close(p.fd);
+    return true;
+}
+
 void session_put(struct http_exchange *x)
 {
     sessions_expire();
     struct session *s = sl_map_get(&sessions.map, x->captures[0]);
+    if (!s && session_pass_on(x))
+        return;
     if (!s || s->busy) {
         uploads_reply_error(x, s ? 503 : 404, s ? SL_STR("an upload is on its way") : SL_STR("Not Found"));
         return;

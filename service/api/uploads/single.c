@@ -158,7 +158,8 @@ static bool answer_file(struct single_answer *a, const struct single_file *file,
     enum sl_code code = uploads_find_same(a->config, a->part, key, file->size, md5, 0, &same, error);
     if (code == SL_OK && same)
         answer_action(&a->w, "skip", NULL);
-    else if (code == SL_OK && session_new(a->part, key, file->size, md5, secret))
+    else if (code == SL_OK &&
+             session_new(((const struct service *)a->x->service)->node, a->part, key, file->size, md5, secret))
         answer_upload(a, key, secret);
     else
         return false;
