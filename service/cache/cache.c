@@ -8,7 +8,7 @@
 #include "core/metrics.h"
 #include "core/guard.h"
 
-enum { GENERATION_MS = 1000, SHED_FILES = 64 };
+enum { SHED_FILES = 64 };
 
 struct cache_engine cache_engine;
 #define engine cache_engine
@@ -52,7 +52,7 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
     engine.renew_after_ns = config->upgrade_fallback_after_ns;
     engine.generation = engine.foreign = cache_generation(engine.dir);
     engine.stamping = false;
-    engine.generation_due_ms = 0;
+    engine.watch = (struct cache_watch){0};
     engine.count = count;
     for (size_t i = 0; i < count; i++)
         kind_init(&engine.kinds[i], kinds[i], config);
@@ -172,13 +172,11 @@ void cache_stamped(int64_t previous, int64_t made)
 }
 
 /* What memory holds, unless other processes made stamps that it has not been compared with: the disk look-up does that.
- * Looking for those is one call about a file that is always in the kernel's cache, once a second. */
+ * Looking for those is one call about a file that is always in the kernel's cache, once a second or when one rings. */
 static struct cache_memory_entry *cache_current(struct cache_memory_entry *entry, uint64_t now)
 {
-    if (entry && now >= engine.generation_due_ms) {
-        engine.generation_due_ms = now + GENERATION_MS;
+    if (entry && cache_watch_is_due(&engine.watch, now))
         engine_saw(cache_generation(engine.dir));
-    }
     return entry && entry->generation >= engine.foreign ? entry : NULL;
 }
 

@@ -177,7 +177,9 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
  * cache_generation_seen; cache_replaced tells whether one of the directory names the key. */
 bool cache_key_names(struct sl_str key, const struct cache_file *file);
 void cache_on_invalidation(void (*hear)(const struct cache_file *files, size_t count));
-int64_t cache_generation_seen(void); /* looks at most once a second */
+int64_t cache_generation_seen(void); /* looks at most once a second, and when a process of this service rang */
+/* Processes that this one forks from now on, and it, learn of each other's invalidations at once. False: no memory, a second it is. */
+bool cache_share_bell(void);
 bool cache_replaced(struct sl_str key, int64_t created_s) SL_SUSPENDS;
 
 /* A further temporary file for use inside compute, or for uploads (unlinked at once if `unlinked`). */

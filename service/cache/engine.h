@@ -97,11 +97,11 @@ struct cache_engine {
     uint64_t max_mapped, renew_after_ns;
     uint64_t next_log_ms;
     const struct config *config;
-    int64_t generation; /* of the stamps, as last seen */
-    int64_t foreign;    /* the last one that this process did not make: entries of before are compared with it */
-    bool stamping;      /* one is being made */
-    int64_t meanwhile;  /* the last one seen since */
-    uint64_t generation_due_ms; /* when it is looked at again */
+    int64_t generation;       /* of the stamps, as last seen */
+    int64_t foreign;          /* the last one that this process did not make: entries of before are compared with it */
+    bool stamping;            /* one is being made */
+    int64_t meanwhile;        /* the last one seen since */
+    struct cache_watch watch; /* when it is looked at again */
 };
 extern struct cache_engine cache_engine;
 

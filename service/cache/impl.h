@@ -45,6 +45,12 @@ bool cache_key_next(struct sl_str *rest, struct cache_file *file);
 int64_t cache_generation(const char *dir);
 /* The newest stamp of the files that the key names. */
 int64_t cache_stamp(const char *dir, struct sl_str key);
+/* When the generation is looked at again: after a second, and at once when a process of this service has made stamps. */
+struct cache_watch {
+    uint64_t due_ms;
+    unsigned rung;
+};
+bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms); /* invalidate.c */
 struct cache_generations {
     int64_t previous, made; /* 0 = none */
 };

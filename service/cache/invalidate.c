@@ -1,14 +1,39 @@
 /* What uploads replace is forgotten: here, by other processes, by other machines. */
 #include "cache/shared.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/pool.h"
 
-/* ---- who keeps items by himself ---- */
+/* ---- the processes of one service ---- */
 enum { GENERATION_MS = 1000 };
+
+static atomic_uint silence;
+static atomic_uint *bell = &silence; /* rung after stamps were made */
+
+bool cache_share_bell(void)
+{
+    void *page = mmap(NULL, sizeof *bell, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return false;
+    bell = page;
+    return true;
+}
+
+bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms)
+{
+    unsigned rung = atomic_load(bell);
+    if (now_ms < watch->due_ms && rung == watch->rung)
+        return false;
+    *watch = (struct cache_watch){now_ms + GENERATION_MS, rung};
+    return true;
+}
+
+/* ---- who keeps items by himself ---- */
 
 static void (*listener)(const struct cache_file *files, size_t count);
 static int64_t forgotten; /* how often this process has */
@@ -21,12 +46,9 @@ void cache_on_invalidation(void (*hear)(const struct cache_file *files, size_t c
 int64_t cache_generation_seen(void)
 {
     static int64_t generation; /* of the stamps */
-    static uint64_t due_ms;
-    uint64_t now = loop_now_ms();
-    if (now >= due_ms) {
-        due_ms = now + GENERATION_MS;
+    static struct cache_watch watch;
+    if (cache_watch_is_due(&watch, loop_now_ms()))
         generation = cache_generation(cache_dir_of_process());
-    }
     return generation + forgotten; /* neither goes back */
 }
 
@@ -100,6 +122,7 @@ static enum sl_code write_stamps(struct stamping *s)
             code = sl_fail(s->error, SL_CANCELLED, "cancelled");
     }
     cache_stamped(s->generations.previous, s->generations.made);
+    atomic_fetch_add(bell, 1);
     busy = false;
     fiber_wake_one(&turn);
     return code == SL_OK ? s->code : code;

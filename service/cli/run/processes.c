@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cache/cache.h"
 #include "cli/run/notify.h"
 #include "cli/server.h"
 #include "core/log.h"
@@ -336,6 +337,8 @@ int processes_run(struct config *config, const struct options *options,
     parent.children = calloc(parent.count, sizeof *parent.children);
     if (!parent.children || !block_signals() || !open_ear() || !make_sockets(config))
         return server_failed("failed to start the processes", strerror(errno));
+    if (!cache_share_bell())
+        log_warn("run", "the processes learn of each other's uploads within a second, and not at once");
     log_info("run", "several processes serve", LOG_U64("processes", parent.count));
     watch_over();
     remove_sockets(config);
