@@ -1,12 +1,15 @@
 """Stores in buckets of S3 and of Google, and several nodes over one."""
-import base64, gzip, hashlib, hmac, json, os
+import base64, gzip, hashlib, hmac, json, os, time
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import cloud
 from faults import Redis
 from harness import Service, equal, wait_until
 from pushing import SAMPLE, SYM, TOKENS, TRY, XPC, get, upload
+from test_crashes import X, X_SYM, ask_minidump
 from test_uploads import P, P_SYM, ask_native, ask_v5
+
+LATE = 5  # seconds that a loaded machine may add
 
 
 class S3(cloud.Web):
@@ -98,10 +101,16 @@ def test_two_nodes_over_one_bucket(work, objects):
         with node(work, s3, **shared) as one, node(work, s3, **shared) as two:
             for s in one, two:
                 equal((ask_v5(s), ask_native(s)), ((False, None), ("missing", None)))
-            upload(one, {P: P_SYM})
+                equal(ask_minidump(s)[0], (None, "context"))
+            upload(one, {P: P_SYM, X: X_SYM})
+            begin = time.monotonic()
             equal((ask_v5(one), ask_native(one)), ((True, "testproj::main"), ("found", "testproj::main")))
+            equal(ask_minidump(one)[:2], [("inner", "context"), ("outer", "cfi")])
             wait_until("the other node", lambda: ask_v5(two) == (True, "testproj::main"))
+            told = time.monotonic() - begin
             equal(ask_native(two), ("found", "testproj::main"))
+            equal(ask_minidump(two)[:2], [("inner", "context"), ("outer", "cfi")])
+            assert told < 1 + LATE, f"the other node knew after {told:.1f} s"
             upload(two, {P: P_SYM.replace(b"::main", b"::other")})
             equal((ask_v5(two), ask_native(two)), ((True, "testproj::other"), ("found", "testproj::other")))
             wait_until("the first node", lambda: ask_v5(one) == (True, "testproj::other"))
