@@ -235,6 +235,72 @@ def test_a_dump_by_command():
     equal(answer, recorded)
 
 
+MACHINE = """\
+OS|Windows NT|10.0.14393 \nCPU|x86|GenuineIntel family 6 model 63 stepping 2|2\nGPU|||\nCrash|EXCEPTION_ACCESS_VIOLATION_WRITE|0x45|0
+Module|crash.exe||crash.pdb|3249D99D0C4049318610F4E4FB0B69361|0x002a0000|0x002a8fff|1
+Module|dbghelp.dll|6.2.14321.1024|dbghelp.pdb|9C2A902B6FDF40AD8308588A41D572A01|0x70850000|0x70994fff|0
+"""
+FRAMES = """\
+0|0|crash.exe|`anonymous namespace'::crash()|c:\\projects\\breakpad-tools\\windows\\crash\\main.cpp|24|0x0
+0|1|crash.exe|`anonymous namespace'::start()|c:\\projects\\breakpad-tools\\windows\\crash\\main.cpp|28|0x0
+0|2|crash.exe|main(int, char**)|c:\\projects\\breakpad-tools\\windows\\crash\\main.cpp|35|0x0
+0|3|crash.exe|invoke_main()|f:\\dd\\vctools\\crt\\vcstartup\\src\\startup\\exe_common.inl|78|0x1b
+0|4|crash.exe|__scrt_common_main_seh()|f:\\dd\\vctools\\crt\\vcstartup\\src\\startup\\exe_common.inl|283|0x1c
+0|5|kernel32.dll||||0x162c4
+0|6|ntdll.dll||||0x60f79
+0|7|ntdll.dll||||0x60f44
+1|0|ntdll.dll||||0x7016c
+"""
+STACK = """\
+
+Thread 0 (crashed)
+ 0  crash.exe!`anonymous namespace'::crash() [main.cpp : 24 + 0x0]
+ \n    Found by: inline record
+ 1  crash.exe!`anonymous namespace'::start() [main.cpp : 28 + 0x0]
+ \n    Found by: inline record
+ 2  crash.exe!main(int, char**) [main.cpp : 35 + 0x0]
+    eip = 0x002a2a3d   esp = 0x010ff644   ebp = 0x010ff670   ebx = 0x00fe5000
+    esi = 0x759c6314   edi = 0x013bfd78   eax = 0x00000000   ecx = 0x010ff670
+    edx = 0x00000007   efl = 0x00010246
+    Found by: given as instruction pointer in context
+ 3  crash.exe!invoke_main() [exe_common.inl : 78 + 0x1b]
+"""
+
+
+def test_a_dump_as_breakpads_tool_tells_it():
+    """These texts are those of Breakpad's minidump_stackwalk with the same symbols, to the byte."""
+    work = tempfile.mkdtemp(prefix="symloom-acceptance-")
+    try:
+        command("dump-syms", "--inlines", "--store", work, file(CRASH))
+        tool = os.path.join(work, "minidump_stackwalk")
+        os.symlink(harness.SYMLOOM, tool)
+
+        def walked(*options):
+            return subprocess.run([tool, *options, os.path.join(os.path.dirname(SYMBOLS), "windows.dmp"), work], check=True,
+                                  capture_output=True, text=True, env={**os.environ, "SYMLOOM_CACHE_DIR": "", "XDG_CACHE_HOME": work}).stdout
+        head, frames = walked("-m").split("\n\n")
+        equal(head[:len(MACHINE)], MACHINE)
+        equal(frames[:len(FRAMES)], FRAMES)
+        text = walked()
+        equal(text[:text.index("\n\nThread")], "Operating system: Windows NT\n                  10.0.14393 \nCPU: x86\n     GenuineIntel family 6 "
+              "model 63 stepping 2\n     2 CPUs\n\nGPU: UNKNOWN\n\nCrash reason:  EXCEPTION_ACCESS_VIOLATION_WRITE\nCrash address: 0x45\n"
+              "Process uptime: 1 seconds")
+        at = text.index("\n\nThread") + 1
+        equal(text[at:at + len(STACK)], STACK)
+        loaded = text[text.index("\nLoaded modules:\n"):]
+        assert loaded.startswith("\nLoaded modules:\n0x002a0000 - 0x002a8fff  crash.exe  ???  (main)\n0x70850000 - 0x70994fff  dbghelp.dll  6.2.14321.1024\n")
+        assert "kernel32.dll  6.2.14393.1198  (WARNING: No symbols, wkernel32.pdb, D347455996F747D6BF43C176B2171E681)\n" in loaded
+        told = json.loads(walked("--json"))
+        equal((told["status"], told["process_uptime"], told["thread_count"], told["main_module"]), ("OK", 1, 4, 0))
+        equal(told["crash_info"], {"type": "EXCEPTION_ACCESS_VIOLATION_WRITE", "address": "0x00000045", "assertion": None, "crashing_thread": 0})
+        frame = told["crashing_thread"]["frames"][0]
+        equal((frame["function"], frame["line"], frame["module_offset"], [i["line"] for i in frame["inlines"]]),
+              ("main(int, char**)", 35, "0x00002a3d", [24, 28]))
+        equal(frame["registers"]["eip"], "0x002a2a3d")
+    finally:
+        shutil.rmtree(work)
+
+
 def test_names_of_bitcode_builds():
     work = tempfile.mkdtemp(prefix="symloom-acceptance-")
     try:

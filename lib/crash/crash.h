@@ -41,6 +41,7 @@ struct sl_crash_module {
     uint64_t address, size; /* size 0 = not known */
     struct sl_str code_file, debug_file;
     struct sl_str code_id; /* lower-case hex */
+    struct sl_str version; /* "1.2.3.4" */
     struct sl_debug_id debug_id;
     bool has_debug_id;
 };

@@ -39,8 +39,9 @@ struct sl_minidump_memory {
 
 struct sl_minidump_thread { /* beside that of sl_crash */
     struct sl_bytes context;
-    struct sl_minidump_memory stack; /* no bytes: none */
-    bool is_walked;                  /* else it has no frames: no registers, or it wrote the dump */
+    struct sl_minidump_memory stack;      /* no bytes: none */
+    bool is_walked;                       /* else it has no frames: no registers, or it wrote the dump */
+    const struct sl_registers *registers; /* of its frames, when whoever walked it kept them */
 };
 
 struct sl_minidump_unloaded { /* a module that was there before */
@@ -71,6 +72,10 @@ struct sl_minidump {
     enum sl_minidump_os os;
     uint16_t cpu; /* PROCESSOR_ARCHITECTURE_*, and Breakpad's from 0x8001 */
     enum sl_cpu_family family;
+    struct sl_str os_text, cpu_text; /* "5.1.2600 Service Pack 2", "GenuineIntel family 6 model 13 stepping 8" */
+    unsigned cpu_count;
+    uint64_t crash_address;                    /* when has_exception */
+    const struct sl_crash_module *main_module; /* the first that the file lists; NULL: none */
     struct sl_minidump_stream *streams;
     struct sl_minidump_memory *memory;     /* ascending, no two overlapping */
     struct sl_minidump_thread *threads;    /* those of `crash` */

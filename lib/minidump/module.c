@@ -120,6 +120,17 @@ static void identify(struct dump_reader *d, const struct module_record *record, 
     }
 }
 
+/* VS_FIXEDFILEINFO */
+static void read_version(struct dump_reader *d, struct sl_reader *r, struct sl_crash_module *module)
+{
+    uint32_t signature = sl_read_u32(r);
+    sl_reader_skip(r, 4); /* version of the structure */
+    uint32_t high = sl_read_u32(r), low = sl_read_u32(r);
+    sl_reader_skip(r, 36);
+    if (signature == 0xFEEF04BD)
+        module->version = dump_printf(d, "%u.%u.%u.%u", high >> 16, high & 0xFFFF, low >> 16, low & 0xFFFF);
+}
+
 /* False for what is no module, or cannot be read. */
 static bool read_listed(struct dump_reader *d, struct sl_reader *r, struct sl_crash_module *module)
 {
@@ -130,7 +141,7 @@ static bool read_listed(struct dump_reader *d, struct sl_reader *r, struct sl_cr
     sl_reader_skip(r, 4); /* checksum */
     record.timestamp = sl_read_u32(r);
     module->code_file = dump_string(d, sl_read_u32(r));
-    sl_reader_skip(r, 52); /* version */
+    read_version(d, r, module);
     location = *r;
     bool has_codeview = sl_read_u32(&location) != 0;
     record.codeview = dump_location(d->dump, r, NULL);
@@ -186,8 +197,12 @@ void dump_read_modules(struct dump_reader *d)
     crash->modules = dump_items(d, count, sizeof *crash->modules);
     for (size_t i = 0; crash->modules && i < count; i++)
         crash->module_count += read_listed(d, &r, &crash->modules[crash->module_count]);
+    uint64_t main_address = crash->module_count ? crash->modules[0].address : 0;
     if (crash->module_count)
         qsort(crash->modules, crash->module_count, sizeof *crash->modules, by_address);
     crash->module_count = without_overlaps(crash->modules, crash->module_count);
+    for (size_t i = 0; i < crash->module_count; i++)
+        if (crash->modules[i].address == main_address)
+            d->dump->main_module = &crash->modules[i];
     read_unloaded(d);
 }

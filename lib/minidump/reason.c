@@ -89,6 +89,6 @@ struct sl_str dump_crash_reason(struct dump_reader *d, const struct dump_excepti
     }
     if (!reason.data)
         reason = dump_printf(d, "unknown 0x%08x / 0x%08x", exception->code, exception->flags);
-    return dump_printf(d, SL_STR_FMT " / 0x%llx", SL_STR_ARG(reason),
-                       (unsigned long long)crash_address(d->dump, exception));
+    d->dump->crash_address = crash_address(d->dump, exception);
+    return dump_printf(d, SL_STR_FMT " / 0x%llx", SL_STR_ARG(reason), (unsigned long long)d->dump->crash_address);
 }

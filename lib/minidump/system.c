@@ -78,16 +78,32 @@ static void split_uname(struct sl_str uname, struct sl_crash_system *system)
     system->os_build = build;
 }
 
+/* "GenuineIntel family 6 model 13 stepping 8" of CPUID leaves 0 and 1. */
+static struct sl_str describe_processor(struct dump_reader *d, struct sl_bytes vendor, unsigned level,
+                                        unsigned revision)
+{
+    size_t size = 0;
+    bool has_vendor = d->dump->family == SL_CPU_X86; /* others' records have it nowhere */
+    while (has_vendor && size < vendor.size && vendor.data[size] > ' ' && vendor.data[size] < 0x7F)
+        size++;
+    return dump_printf(d, "%.*s%sfamily %u model %u stepping %u", (int)size, (const char *)vendor.data, size ? " " : "",
+                       level, revision >> 8, revision & 0xFF);
+}
+
 bool dump_read_system(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;
     struct sl_crash_system *system = &dump->crash.system;
     struct sl_reader r = dump_stream_reader(dump, STREAM_SYSTEM_INFO);
     dump->cpu = sl_read_u16(&r);
-    sl_reader_skip(&r, 6); /* level, revision, number of processors, product */
+    uint16_t level = sl_read_u16(&r), revision = sl_read_u16(&r);
+    dump->cpu_count = sl_read_u8(&r);
+    sl_reader_skip(&r, 1); /* product */
     uint32_t major = sl_read_u32(&r), minor = sl_read_u32(&r), build = sl_read_u32(&r);
     uint32_t platform = sl_read_u32(&r), text = sl_read_u32(&r);
-    sl_reader_skip(&r, 28); /* suite, what the processor can do */
+    sl_reader_skip(&r, 4); /* suite */
+    struct sl_bytes vendor = sl_read_bytes(&r, 12);
+    sl_reader_skip(&r, 12); /* what the processor can do */
     if (r.failed)
         return false;
     name_system(dump, platform);
@@ -95,6 +111,10 @@ bool dump_read_system(struct dump_reader *d)
     struct sl_str service_pack = dump_string(d, text);
     service_pack = sl_str_trimmed(service_pack.data ? service_pack : SL_STR(""));
     system->os_version = dump_printf(d, "%u.%u.%u", major, minor, build);
+    dump->os_text = dump_printf(d, "%u.%u.%u " SL_STR_FMT, major, minor, build, SL_STR_ARG(service_pack));
+    dump->cpu_text = SL_STR("");
+    if (dump->family == SL_CPU_X86 || dump->family == SL_CPU_X86_64)
+        dump->cpu_text = describe_processor(d, vendor, level, revision);
     system->os_build = service_pack;
     system->device_model = SL_STR("");
     if (dump->os == SL_MINIDUMP_LINUX && !major && !minor && !build)

@@ -163,6 +163,14 @@ static bool find_entry(const struct sl_symcache *c, uint64_t address, struct ent
     return !d.failed && !e.hole;
 }
 
+bool sl_symcache_start(const struct sl_symcache *c, uint64_t address, uint64_t *start)
+{
+    struct entry e;
+    bool found = find_entry(c, address, &e);
+    *start = found ? e.address : 0;
+    return found;
+}
+
 size_t sl_symcache_lookup(const struct sl_symcache *c, uint64_t address, struct sl_location *chain, size_t capacity)
 {
     struct entry e;

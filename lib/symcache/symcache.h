@@ -124,6 +124,9 @@ size_t sl_symcache_lookup(const struct sl_symcache *cache, uint64_t address, str
 
 #define SL_SYMCACHE_MAX_CHAIN 1024
 
+/* From which address on the chain is the one at `address`. False when it has none. */
+bool sl_symcache_start(const struct sl_symcache *cache, uint64_t address, uint64_t *start);
+
 /* Of an address that has no symbol: the real function of what begins last in front of it. Its file and line are none. False
  * when there is nothing in front. */
 bool sl_symcache_nearest(const struct sl_symcache *cache, uint64_t address, struct sl_location *function);

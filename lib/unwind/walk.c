@@ -155,10 +155,15 @@ static bool append_frame(struct sl_walk_state *s, const struct walk_frame *frame
     struct sl_walk *w = &s->walk;
     s->frame = *frame;
     s->frame.module = walk_module_at(s, frame->instruction);
-    if (!sl_grow_in_arena(s->arena, &w->frames, &s->capacity, w->frame_count + 1, sizeof *w->frames)) {
+    size_t capacity = s->capacity;
+    if (!sl_grow_in_arena(s->arena, &w->frames, &s->capacity, w->frame_count + 1, sizeof *w->frames) ||
+        (s->target.keeps_registers &&
+         !sl_grow_in_arena(s->arena, &w->registers, &capacity, w->frame_count + 1, sizeof *w->registers))) {
         w->out_of_memory = s->over = true;
         return false;
     }
+    if (s->target.keeps_registers)
+        w->registers[w->frame_count] = frame->registers;
     w->frames[w->frame_count++] =
         (struct sl_walk_frame){frame->resume, frame->instruction, s->frame.module, frame->trust};
     return true;

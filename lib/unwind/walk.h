@@ -77,6 +77,7 @@ struct sl_walk_target {
     bool is_windows, is_ios;
     bool big_endian;          /* the order of the bytes in memory */
     bool frame_pointer_first; /* before call frame information */
+    bool keeps_registers;     /* those of every frame are told */
     uint64_t
         address_mask; /* arm64: bits of pointers that are address; 0 = as the modules' addresses let one conclude */
 };
@@ -101,7 +102,8 @@ struct sl_walk_frame {
 #define SL_WALK_NO_MODULE UINT32_MAX
 
 struct sl_walk {
-    struct sl_walk_frame *frames; /* the innermost first; at least the context's when the walk is done */
+    struct sl_walk_frame *frames;   /* the innermost first; at least the context's when the walk is done */
+    struct sl_registers *registers; /* of each frame, if the target keeps them */
     size_t frame_count;
     bool out_of_memory; /* the walk ended for it */
     /* what follows is private */

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "config/config.h"
+#include "minidump/minidump.h"
 #include "core/fiber.h"
 #include "origin/origin.h"
 
@@ -17,6 +18,11 @@ struct crash_file {
     const char *rewrite;    /* rewrite_first_module, as JSON; NULL: none */
     bool candidates;        /* the answer tells where files were looked for */
     bool no_source_context; /* and has no lines of source */
+    /* Minidumps: told of the dump before it is symbolicated, its threads walked with the registers of each frame; the dump is gone
+     * when this returns. The answer's frames tell then where their lines begin, as `line_addr`. False: out of memory. Pure: pool.
+     * NULL: nothing of this. */
+    bool (*walked)(void *arg, const struct sl_minidump *dump);
+    void *walked_arg;
 };
 
 /* Puts the whole answer, as a request would get it, into `answer`, which is empty and the caller's to free. SL_OK; SL_MALFORMED,

@@ -36,8 +36,9 @@ int command_addr2line(int argc, char **argv);
 int command_llvm_addr2line(int argc, char **argv);
 int command_llvm_symbolizer(int argc, char **argv);
 
-/* `symbolicate` as the tool of R8 and ProGuard. */
+/* `symbolicate` as the tool of R8 and ProGuard, and those of Breakpad and rust-minidump. */
 int command_retrace(int argc, char **argv);
+int command_minidump_stackwalk(int argc, char **argv);
 
 /* The statuses of the commands, beside 0, 1 and 2. */
 enum {

@@ -47,6 +47,8 @@ static const struct tool {
     {"symsorter", command_sort},
     {"wasm-split", command_wasm_split},
     {"retrace", command_retrace},
+    {"minidump_stackwalk", command_minidump_stackwalk},
+    {"minidump-stackwalk", command_minidump_stackwalk},
 };
 
 static void summary(FILE *out)

@@ -127,6 +127,43 @@ def test_modules_that_play_no_part(work, files):
     contains(ok("symbolicate", "-f", "full", "-v", path, env=home(work)), "  unused   unused   22222222-2222-2222-2222-222222222222  idle\n")
 
 
+def test_as_minidump_stackwalk(work, files):
+    """A path of calls with inlined ones, as the tools of Breakpad and rust-minidump tell it; see also test/acceptance.py."""
+    program, dump = crashed(work, threads=2)
+    tool = harness.linked(work, "minidump_stackwalk")
+    run = lambda *args: ok(*args, "--symbols-cache", "", dump, os.path.join(work, "files"), program=tool, env=home(work), cwd=work)
+    head, frames = run("-m").split("\n\n")
+    contains(head, "OS|Linux|", "\nCPU|amd64|", "\nGPU|||\nCrash|SIGSEGV / SEGV_MAPERR|0x45|0\n", "\nModule|crash||crash|")
+    rows = [row.split("|") for row in frames.splitlines()]
+    equal([(row[0], row[1], row[2], row[3]) for row in rows[:5]], [("0", str(i), "crash", name) for i, name in enumerate(FUNCTIONS)])
+    equal((rows[0][4], int(rows[0][5])), (f"{work}/crash.c", line_of("static __attribute__((noinline)) int fall")))
+    text = run()
+    contains(text, "Operating system: Linux\n", "\nCPU: amd64\n     ", "\nCrash reason:  SIGSEGV / SEGV_MAPERR\nCrash address: 0x45\n",
+             "\n\nThread 0 (crashed)\n 0  crash!fall [crash.c : ", "\n    Found by: given as instruction pointer in context\n 1  crash!inlined [crash.c : ",
+             "]\n \n    Found by: inline record\n 2  crash!climb [crash.c : ", "\n    Found by: call frame info\n", "\n\nThread 1\n",
+             "\n\nLoaded modules:\n0x")
+    assert all(len(line) <= 81 for line in text.splitlines() if " = 0x" in line), text
+    equal(run("-b").splitlines()[:2], ["Thread 0 (crashed)", next(line for line in text.splitlines() if line.startswith(" 0  crash!fall"))])
+    assert "Thread 1" not in run("-c") and "Thread 0" not in run("-t", "1")
+    told = json.loads(run("--json"))
+    first, second = told["crashing_thread"]["frames"][:2]
+    equal((told["crash_info"]["type"], first["function"], first["trust"], first["inlines"]), ("SIGSEGV / SEGV_MAPERR", "fall", "context", None))
+    equal((second["frame"], second["function"], [i["function"] for i in second["inlines"]]), (1, "climb", ["inlined"]))
+    equal(first["registers"]["rip"], first["offset"])
+    equal(len(told["threads"]), 2)
+    both = os.path.join(work, "both.json")
+    equal(run("--cyborg", both), text)
+    with open(both) as f:
+        equal(json.load(f), told)
+    contains(ok("--dump", dump, program=tool), "ThreadListStream")
+    wrong = symloom("-c", "-t", "1", dump, program=tool)
+    equal((wrong.status, wrong.err), (1, "error: -c and -t cannot be used together.\n"))
+    report = os.path.join(work, "report.crash")
+    with open(report, "w") as f:
+        f.write(TEXT % (0x108000000, "67E9247C-814E-392B-A027-DBDE6748FCBF"))
+    equal(symloom("symbolicate", "-f", "machine", report, env=home(work)).status, 2)
+
+
 def test_another_program_at_the_same_place(work, files):
     """What is kept of a file in the cache is not taken for the file that is there now."""
     for flags in ((), ("-Dclimb=scale",), ("-Dclimb=crawl",)):

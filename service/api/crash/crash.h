@@ -4,6 +4,7 @@
 #pragma once
 
 #include "api/crash/rewrite.h"
+#include "api/crash_file.h"
 #include "api/impl.h"
 #include "api/native/native.h"
 #include "base/file.h"
@@ -43,6 +44,7 @@ struct crash_work { /* of one job; in its arena */
     struct rewrite_rules rules;
     struct crash_form form;
     struct fetch_request *download; /* NULL: the file is in the form */
+    const struct crash_file *local; /* NULL: it came as a request */
 };
 
 /* In the job's arena; NULL: the answer is set. */

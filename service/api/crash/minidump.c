@@ -10,6 +10,7 @@ struct dump_work {
     struct native_request *request;
     struct sl_bytes file;
     const struct rewrite_rules *rules;
+    const struct crash_file *local; /* may be NULL */
     bool details;
     struct sl_minidump dump;
     struct sl_minidump_client client;
@@ -126,6 +127,8 @@ static void fill_request(void *arg)
     struct dump_work *work = arg;
     struct sl_crash *crash = &work->dump.crash;
     work->code = SL_OK;
+    if (work->local && work->local->walked && !work->local->walked(work->local->walked_arg, &work->dump))
+        work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
     for (size_t i = 0; i < crash->thread_count && work->code == SL_OK; i++)
         if (work->dump.threads[i].is_walked && !take_client_stack(work, &crash->threads[i]))
             work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
@@ -160,6 +163,7 @@ static enum sl_code read_and_walk(struct job *job, struct dump_work *work, struc
     work->walk.needs.where = native_where(work->request);
     work->walk.arena = work->request->arena;
     work->walk.frame_pointer_first = job->config->unwind_strategy == 1;
+    work->walk.keeps_registers = work->local && work->local->walked;
     work->walk.max_frames = job->config->max_request_frames;
     uint64_t begin = clock_mono_ns();
     code = dump_walk(&work->walk, error);
@@ -192,6 +196,7 @@ static enum sl_code dump_symbolicate(struct job *job, struct crash_work *crash, 
     work->request = crash->request;
     work->file = file;
     work->rules = &crash->rules;
+    work->local = crash->local;
     work->details = job->config->minidump_details;
     enum sl_code code = dump_work_through(job, work, error);
     dump_walk_release(&work->walk);

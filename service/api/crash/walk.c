@@ -78,6 +78,7 @@ static void walk_on(struct thread_walk *t)
     struct sl_registers registers;
     struct sl_walk_stack stack;
     target.frame_pointer_first = t->w->frame_pointer_first;
+    target.keeps_registers = t->w->keeps_registers;
     if (!t->walk) {
         sl_minidump_start(dump, t->thread, &registers, &stack);
         if (t->context_only)
@@ -143,6 +144,13 @@ static bool take_frames(struct thread_walk *t)
                                                     .is_exact = i && frame->instruction == frame->resume};
     }
     thread->frame_count = count;
+    if (w->keeps_registers) {
+        struct sl_registers *registers = SL_ARENA_ARRAY(w->arena, struct sl_registers, count);
+        if (!registers)
+            return false;
+        memcpy(registers, t->walk->registers, count * sizeof *registers);
+        w->dump->threads[t->thread].registers = registers;
+    }
     w->max_frames -= count < w->max_frames ? count : w->max_frames;
     return true;
 }

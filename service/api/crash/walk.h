@@ -21,7 +21,7 @@ struct dump_walk {
     struct sl_minidump *dump;      /* the threads of its crash get their frames */
     struct walked_module *modules; /* those of the crash, in their order */
     struct sl_arena *arena;
-    bool frame_pointer_first;
+    bool frame_pointer_first, keeps_registers;
     size_t max_frames; /* of all threads together; the rest get none but their first */
     /* private */
     struct sl_walk_module *targets;

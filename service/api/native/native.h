@@ -189,6 +189,7 @@ struct native_request {
     bool srcsrv_frames, srcsrv_links, inlines_without_lines; /* as configured */
     const struct config *stores; /* its Mozilla's symbol stores are asked before the sources; NULL = they are not */
     bool tells_work;             /* of them */
+    bool tells_line_starts;      /* frames say at which address their line begins */
     bool nearest;                /* addresses without a symbol are those of the function in front of them */
     struct scraping scraping;
     struct native_trace *traces;

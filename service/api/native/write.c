@@ -168,6 +168,18 @@ static void line(struct answer *a, const struct native_result_frame *frame)
     number_member(a->w, "lineno", found ? (struct opt_u64){true, frame->location.line} : sent);
 }
 
+/* Where the line of the address begins. */
+static void line_start(struct answer *a, const struct native_result_frame *frame)
+{
+    uint64_t start;
+    if (!a->request->tells_line_starts || !is_native(frame) || frame->table != TABLE_SYMCACHE)
+        return;
+    const struct native_module *module = &a->request->modules[frame->module];
+    uint64_t base = module->image_address;
+    if (sl_symcache_start(native_table(module, TABLE_SYMCACHE), frame->address - base, &start))
+        hex_member(a->w, "line_addr", (struct opt_u64){true, base + start});
+}
+
 static void frame(struct answer *a, const struct native_result_frame *frame)
 {
     struct json_writer *w = a->w;
@@ -192,6 +204,7 @@ static void frame(struct answer *a, const struct native_result_frame *frame)
     names(a, frame);
     paths(a, frame);
     line(a, frame);
+    line_start(a, frame);
     context(a, frame, !is_native(frame));
     version_control(a, frame);
     if (!is_native(frame)) {

@@ -127,7 +127,9 @@ static bool answer_read_after(struct sl_json *j, void *out)
 static const struct member frame_members[] = {
     MEMBER(TEXT, answer_frame, trust, "trust"),
     MEMBER(HEX, answer_frame, address, "instruction_addr"),
+    MEMBER(NUMBER, answer_frame, index, "original_index"),
     MEMBER(HEX, answer_frame, symbol_address, "sym_addr"),
+    MEMBER(HEX, answer_frame, line_start, "line_addr"),
     MEMBER(TEXT, answer_frame, package, "package"),
     MEMBER(TEXT, answer_frame, function, "function"),
     MEMBER(TEXT, answer_frame, symbol, "symbol"),

@@ -12,7 +12,7 @@ struct answer_number {
 
 struct answer_frame {
     struct sl_str trust, package, function, symbol, filename, abs_path, context_line;
-    struct answer_number address, symbol_address, line;
+    struct answer_number index, address, symbol_address, line, line_start;
     struct sl_str *before, *after; /* lines of source */
     size_t before_count, after_count;
 };

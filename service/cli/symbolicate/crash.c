@@ -2,6 +2,7 @@
 #include "cli/symbolicate/symbolicate.h"
 
 #include "cli/by_id/by_id.h"
+#include "cli/symbolicate/dump_print.h"
 
 struct crash_run {
     struct crash_file file;
@@ -47,19 +48,35 @@ static int crash_tell_failure(const struct crash_run *run)
     return status;
 }
 
+static int crash_tell(const struct options *o, struct crash_run *run, const struct answer_format *format,
+                      enum answer_sort sort, struct walked_dump *walked)
+{
+    struct sl_error error;
+    bool needs = answer_format_needs_walk(format);
+    if (run->code != SL_OK)
+        return crash_tell_failure(run);
+    if (needs && walked_dump_read(walked, run->file.bytes, &error) != SL_OK)
+        return report(1, error.message, NULL);
+    return answer_tell(o, format, sort, needs ? walked : NULL, &run->text);
+}
+
 int symbolicate_crash(const struct options *o, enum crash_file_kind kind, struct sl_bytes bytes)
 {
     struct crash_run run = {.file = {.kind = kind, .bytes = bytes}};
+    struct walked_dump walked = {.thread_count = 0};
     enum answer_sort sort = kind == CRASH_FILE_MINIDUMP ? SORT_DUMP : SORT_REPORT;
     const struct answer_format *format = answer_format_of(o, sort);
     if (!format)
         return 2;
     run.file.rewrite = option_value(o, "rewrite-first-module", NULL);
     run.file.candidates = option_given(o, "candidates");
-    run.file.no_source_context = option_given(o, "no-source-context");
+    run.file.no_source_context = option_given(o, "no-source-context") || answer_format_needs_walk(format);
+    run.file.walked = answer_format_needs_walk(format) ? walked_dump_keep : NULL;
+    run.file.walked_arg = &walked;
     int status = crash_symbolicate(o, &run);
     if (!status)
-        status = run.code == SL_OK ? answer_tell(o, format, sort, &run.text) : crash_tell_failure(&run);
+        status = crash_tell(o, &run, format, sort, &walked);
+    walked_dump_free(&walked);
     sl_buf_free(&run.text);
     return status;
 }

@@ -307,7 +307,7 @@ int symbolicate_request(const struct options *o, struct sl_str text, enum input_
     struct request_run run = {.o = o};
     int status = request_prepare(&run, text, kind);
     if (!status && !(status = request_symbolicate(&run)))
-        status = answer_tell(o, run.format, run.sort, &run.answer);
+        status = answer_tell(o, run.format, run.sort, NULL, &run.answer);
     for (size_t i = 0; i < run.mapping_count; i++)
         sl_buf_free(&run.tables[i]->table);
     local_artifacts_free(run.artifacts);

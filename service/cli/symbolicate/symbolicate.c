@@ -11,7 +11,7 @@
 static const struct option_spec specs[] = {
     {"type", 0, OPTION_VALUE, false, "minidump|apple|trace|jsstack|request|event|mozilla",
      "what the input is (default: as it looks)"},
-    {"format", 'f', OPTION_VALUE, false, "json|compact|pretty|full|markdown|text",
+    {"format", 'f', OPTION_VALUE, false, "json|compact|pretty|full|markdown|stackwalk|machine|minidump-json|text",
      "how the answer is written (default: compact on a terminal, else json; text of traces)"},
     {"output", 0, OPTION_VALUE, false, "FILE", "write there instead of standard output"},
     {"indent", 0, OPTION_FLAG, false, NULL, "JSON in lines"},
@@ -25,6 +25,7 @@ static const struct option_spec specs[] = {
     {"thread", 0, OPTION_VALUE, false, "ID", "the thread with this id"},
     {"thread-index", 0, OPTION_VALUE, false, "N", "the thread at this place, counted from 0"},
     {"context", 0, OPTION_VALUE, false, "N", "full: lines of source above and below (default: none)"},
+    {"brief", 0, OPTION_FLAG, false, NULL, "stackwalk: only the frames of the thread that crashed"},
     {"no-source-context", 0, OPTION_FLAG, false, NULL, "no lines of source"},
     {"fail-on-missing", 0, OPTION_FLAG, false, NULL, "status 3 when a module's debug information was not found"},
     {"timeout", 0, OPTION_VALUE, false, "DURATION", "give up then (default: 15m)"},

@@ -6,6 +6,7 @@
  *     event.c ──▶ request.c ───┤                events and requests, with scripts and source maps of directories (artifacts.c)
  *                              └──▶ tell.c      the service's answer as it is, or for people:
  *                                   answer.c, print.c    stacks of programs
+ *                                   dump_*.c             minidumps as other tools tell of them
  *                                   request_print.c      those of JavaScript and of the JVM
  *     kind.c, common.c                          what the input is; what these share */
 #pragma once
@@ -83,9 +84,13 @@ enum answer_sort { SORT_DUMP, SORT_REPORT, SORT_NATIVE, SORT_JS, SORT_JVM, SORT_
 /* How the options want such an answer; NULL after a report of what is wrong with them. */
 const struct answer_format *answer_format_of(const struct options *o, enum answer_sort sort);
 
-/* Writes a complete answer, whose text is used up. Returns the status. */
+/* Whether the format tells what answers do not. */
+bool answer_format_needs_walk(const struct answer_format *format);
+
+/* Writes a complete answer, whose text is used up. `walked` is NULL unless the format needs it. Returns the status. */
+struct walked_dump;
 int answer_tell(const struct options *o, const struct answer_format *format, enum answer_sort sort,
-                struct sl_buf *text);
+                const struct walked_dump *walked, struct sl_buf *text);
 
 /* ---- common.c ---- */
 
@@ -114,7 +119,9 @@ struct answer_style {
     int64_t thread;   /* the index of the only one to be told of; ALL_THREADS */
     uint64_t context; /* lines of source above and below */
     bool colour;
-    bool unused, candidates; /* modules that played no part; where files were looked for */
+    bool unused, candidates;          /* modules that played no part; where files were looked for */
+    bool brief;                       /* stackwalk: only the frames of the thread */
+    const struct walked_dump *walked; /* of formats that other tools have; NULL for others */
 };
 
 /* The thread that crashed, else the first; ALL_THREADS when there is none. */
@@ -123,3 +130,7 @@ int64_t answer_crashed_thread(const struct answer *answer);
 /* False when out of memory. */
 typedef bool answer_print(const struct answer *answer, const struct answer_style *style, struct sl_buf *out);
 answer_print answer_print_compact, answer_print_pretty, answer_print_full, answer_print_markdown;
+
+/* ---- dump_text.c, dump_json.c: of minidumps ---- */
+
+answer_print answer_print_machine, answer_print_stackwalk, answer_print_minidump_json;

@@ -12,14 +12,23 @@ static const struct answer_format {
     answer_print *print;          /* of stacks; NULL: the answer as it is */
     request_print *print_request; /* of JavaScript and of the JVM, likewise */
     bool crashed_only;            /* unless other threads are asked for */
+    bool needs_walk;
 } answer_formats[] = {
-    {"json", ~0u, NULL, NULL, false},
-    {"compact", OF_STACKS | OF_SCRIPTS, answer_print_compact, request_print_compact, true},
-    {"pretty", OF_STACKS | OF_SCRIPTS, answer_print_pretty, request_print_pretty, true},
-    {"full", OF_STACKS, answer_print_full, NULL, false},
-    {"markdown", OF_STACKS, answer_print_markdown, NULL, false},
+    {"json", ~0u, NULL, NULL, false, false},
+    {"compact", OF_STACKS | OF_SCRIPTS, answer_print_compact, request_print_compact, true, false},
+    {"pretty", OF_STACKS | OF_SCRIPTS, answer_print_pretty, request_print_pretty, true, false},
+    {"full", OF_STACKS, answer_print_full, NULL, false, false},
+    {"markdown", OF_STACKS, answer_print_markdown, NULL, false, false},
+    {"stackwalk", 1 << SORT_DUMP, answer_print_stackwalk, NULL, false, true},
+    {"machine", 1 << SORT_DUMP, answer_print_machine, NULL, false, true},
+    {"minidump-json", 1 << SORT_DUMP, answer_print_minidump_json, NULL, false, true},
 };
 enum { FORMATS = sizeof answer_formats / sizeof *answer_formats };
+
+bool answer_format_needs_walk(const struct answer_format *format)
+{
+    return format->needs_walk;
+}
 
 static bool is_request(enum answer_sort sort)
 {
@@ -71,7 +80,8 @@ static bool choose_thread(const struct options *o, const struct answer_format *f
 {
     uint64_t id, index;
     bool by_id = option_given(o, "thread"), by_index = option_given(o, "thread-index");
-    bool all = option_given(o, "all-threads") || (!format->crashed_only && !option_given(o, "crashed-only"));
+    bool all = option_given(o, "all-threads") ||
+               (!format->crashed_only && !option_given(o, "crashed-only") && !option_given(o, "brief"));
     if (!option_number(o, "thread", "symbolicate", &id) || !option_number(o, "thread-index", "symbolicate", &index))
         return false;
     *thread = all ? ALL_THREADS : answer_crashed_thread(answer);
@@ -96,10 +106,13 @@ static int no_memory(void)
 }
 
 static int put_stacks(const struct options *o, const struct answer_format *format, const struct answer *answer,
-                      struct sl_buf *out)
+                      const struct walked_dump *walked, struct sl_buf *out)
 {
-    struct answer_style style = {
-        .colour = colours(o), .unused = option_given(o, "verbose"), .candidates = option_given(o, "candidates")};
+    struct answer_style style = {.colour = colours(o),
+                                 .unused = option_given(o, "verbose"),
+                                 .candidates = option_given(o, "candidates"),
+                                 .brief = option_given(o, "brief"),
+                                 .walked = walked};
     if (!option_number(o, "context", "symbolicate", &style.context) || !choose_thread(o, format, answer, &style.thread))
         return 2;
     return !out->failed && format->print(answer, &style, out) ? 0 : no_memory();
@@ -116,7 +129,8 @@ static bool is_missing(const struct answer *answer)
 
 /* What is written, in `out` or in the answer's own place. */
 static int put_answer(const struct options *o, const struct answer_format *format, enum answer_sort sort,
-                      const struct answer *answer, struct sl_buf *text, struct sl_buf *out, struct sl_str *written)
+                      const struct answer *answer, const struct walked_dump *walked, struct sl_buf *text,
+                      struct sl_buf *out, struct sl_str *written)
 {
     bool good = true;
     if (!prints(format, sort)) {
@@ -126,7 +140,7 @@ static int put_answer(const struct options *o, const struct answer_format *forma
         good = format->print_request(sl_buf_view(text), kind, colours(o), out);
         *written = sl_buf_view(out);
     } else {
-        int status = put_stacks(o, format, answer, out);
+        int status = put_stacks(o, format, answer, walked, out);
         *written = sl_buf_view(out);
         return status;
     }
@@ -134,7 +148,8 @@ static int put_answer(const struct options *o, const struct answer_format *forma
 }
 
 /* An answer that is written as it is need not be read. */
-int answer_tell(const struct options *o, const struct answer_format *format, enum answer_sort sort, struct sl_buf *text)
+int answer_tell(const struct options *o, const struct answer_format *format, enum answer_sort sort,
+                const struct walked_dump *walked, struct sl_buf *text)
 {
     struct sl_arena arena = {0};
     struct sl_buf out = {0};
@@ -143,7 +158,7 @@ int answer_tell(const struct options *o, const struct answer_format *format, enu
     bool stacks = OF_STACKS >> sort & 1, checks = stacks && option_given(o, "fail-on-missing");
     bool good = (!checks && !(stacks && format->print)) || answer_read(sl_buf_view(text), &arena, &answer);
     bool missing = checks && is_missing(&answer); /* before its text is written */
-    int status = good ? put_answer(o, format, sort, &answer, text, &out, &written) : no_memory();
+    int status = good ? put_answer(o, format, sort, &answer, walked, text, &out, &written) : no_memory();
     if (!status)
         status = symbolicate_write(o, written);
     if (!status && missing)

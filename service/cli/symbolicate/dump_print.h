@@ -1,0 +1,49 @@
+/* Minidumps as other tools tell of them: what dump_text.c (Breakpad's texts), dump_json.c and dump_walked.c share. Private to this
+ * folder. */
+#pragma once
+
+#include "cli/symbolicate/symbolicate.h"
+#include "minidump/minidump.h"
+
+/* A dump as it was walked: what answers do not tell of it. */
+struct walked_dump {
+    struct sl_arena arena;
+    struct sl_minidump dump;         /* read anew: its threads have no frames */
+    struct sl_registers **registers; /* of each thread the frames', by their original_index; NULL: it was not walked */
+    size_t *counts;
+    size_t thread_count;
+};
+
+/* Keeps what was walked: `walked` of struct crash_file. */
+bool walked_dump_keep(void *arg, const struct sl_minidump *dump);
+/* Reads the rest; after the walk. */
+enum sl_code walked_dump_read(struct walked_dump *walked, struct sl_bytes bytes, struct sl_error *error);
+void walked_dump_free(struct walked_dump *walked);
+
+/* Registers in the order of the texts. */
+struct shown_register {
+    const char *name; /* NULL ends the list */
+    uint8_t number;   /* DWARF's */
+};
+const struct shown_register *shown_registers(enum sl_cpu_family family);
+
+/* Of a frame of the answer; NULL when nothing is known of it. */
+const struct sl_registers *frame_registers(const struct walked_dump *walked, size_t thread,
+                                           const struct answer_frame *frame);
+
+/* The address to return to, as the dump has it; of the innermost frame where it stopped. */
+uint64_t frame_resume(const struct walked_dump *walked, size_t thread, const struct answer_frame *frame);
+
+/* "amd64" */
+const char *dump_cpu_name(const struct sl_minidump *dump);
+const char *dump_os_name(const struct sl_minidump *dump);
+/* Why it crashed, without the address. */
+struct sl_str dump_reason(const struct answer *answer);
+/* The seconds from the start of the process to the dump; false when they are not known. */
+bool dump_uptime(const struct sl_minidump *dump, uint64_t *seconds);
+/* The module's part in the answer: nobody asked for it (NULL), or what became of it. */
+const struct answer_module *dump_module_answer(const struct answer *answer, uint64_t address);
+/* The module that holds the address; NULL: none. */
+const struct sl_crash_module *dump_module_of(const struct sl_minidump *dump, uint64_t address);
+/* Whether the next frame is the same call: this one was inlined into it. */
+bool frame_is_inline(const struct answer_thread *thread, size_t index);

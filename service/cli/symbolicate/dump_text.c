@@ -1,0 +1,304 @@
+/* Minidumps as the texts of Breakpad's minidump_stackwalk: `machine` for programs, `stackwalk` for people. */
+#include "cli/symbolicate/dump_print.h"
+
+#include <stdio.h>
+
+#include "id/id.h"
+
+struct texts {
+    const struct answer *answer;
+    const struct answer_style *style;
+    const struct walked_dump *walked;
+    struct sl_buf *out;
+};
+
+/* The frame of the answer, and where it is. */
+struct text_frame {
+    const struct answer_frame *frame;
+    size_t thread;
+    uint64_t at; /* the address to return to; of inlined calls the call's */
+    struct sl_str name, module;
+    uint64_t module_address;
+    bool is_inline;
+};
+
+static struct text_frame text_frame(const struct texts *t, size_t thread, size_t index)
+{
+    const struct answer_thread *trace = &t->answer->threads[thread];
+    const struct answer_frame *frame = &trace->frames[index];
+    const struct sl_crash_module *module = dump_module_of(&t->walked->dump, frame->address.value);
+    bool is_inline = frame_is_inline(trace, index);
+    return (struct text_frame){
+        .frame = frame,
+        .thread = thread,
+        .at = is_inline ? frame->address.value : frame_resume(t->walked, thread, frame),
+        .name = frame->function.data ? frame->function : frame->symbol,
+        .module = module ? path_file_name(module->code_file) : (struct sl_str){NULL, 0},
+        .module_address = module ? module->address : 0,
+        .is_inline = is_inline,
+    };
+}
+
+static bool has_line(const struct text_frame *f)
+{
+    return f->frame->abs_path.size && f->frame->line.value && f->frame->line_start.set;
+}
+
+/* From the line, else the function, else the module, else 0. */
+static uint64_t text_offset(const struct text_frame *f)
+{
+    if (has_line(f))
+        return f->at - f->frame->line_start.value;
+    if (f->name.size && f->frame->symbol_address.set)
+        return f->at - f->frame->symbol_address.value;
+    return f->at - f->module_address;
+}
+
+static int64_t crashed_thread(const struct answer *answer)
+{
+    for (size_t i = 0; i < answer->thread_count; i++)
+        if (answer->threads[i].requesting)
+            return (int64_t)i;
+    return -1;
+}
+
+static void breakpad_id(const struct sl_crash_module *module, char text[SL_DEBUG_ID_TEXT])
+{
+    *text = '\0';
+    if (module->has_debug_id)
+        sl_debug_id_format_breakpad(&module->debug_id, text);
+}
+
+static bool is_main(const struct sl_minidump *dump, const struct sl_crash_module *module)
+{
+    return module == dump->main_module;
+}
+
+static bool is_told(const struct answer_style *style, size_t thread)
+{
+    return style->thread == ALL_THREADS || (size_t)style->thread == thread;
+}
+
+/* ---- machine ---- */
+
+static void field(struct sl_buf *out, struct sl_str text, char end)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] != '|' && text.data[i] != '\n' && text.data[i] != '\r')
+            sl_buf_u8(out, (uint8_t)text.data[i]);
+    sl_buf_u8(out, (uint8_t)end);
+}
+
+static void machine_head(const struct texts *t, int64_t crashed)
+{
+    const struct sl_minidump *dump = &t->walked->dump;
+    struct sl_buf *out = t->out;
+    sl_buf_printf(out, "OS|%s|", dump_os_name(dump));
+    field(out, dump->os_text, '\n');
+    sl_buf_printf(out, "CPU|%s|", dump_cpu_name(dump));
+    field(out, dump->cpu_text, '|');
+    sl_buf_printf(out, "%u\nGPU|||\nCrash|", dump->cpu_count);
+    if (dump->has_exception) {
+        field(out, dump_reason(t->answer), '|');
+        sl_buf_printf(out, "0x%llx|", (unsigned long long)dump->crash_address);
+    } else {
+        field(out, t->answer->assertion.size ? t->answer->assertion : SL_STR("No crash"), '|');
+        sl_buf_cstr(out, "|");
+    }
+    if (crashed >= 0)
+        sl_buf_printf(out, "%lld", (long long)crashed);
+    sl_buf_u8(out, '\n');
+}
+
+static void machine_module(const struct texts *t, const struct sl_crash_module *module)
+{
+    char id[SL_DEBUG_ID_TEXT];
+    breakpad_id(module, id);
+    sl_buf_cstr(t->out, "Module|");
+    field(t->out, path_file_name(module->code_file), '|');
+    field(t->out, module->version, '|');
+    field(t->out, path_file_name(module->debug_file), '|');
+    sl_buf_printf(t->out, "%s|0x%08llx|0x%08llx|%d\n", id, (unsigned long long)module->address,
+                  (unsigned long long)(module->address + module->size - 1), is_main(&t->walked->dump, module));
+}
+
+static void machine_thread(const struct texts *t, size_t thread)
+{
+    for (size_t i = 0; i < t->answer->threads[thread].frame_count; i++) {
+        struct text_frame f = text_frame(t, thread, i);
+        sl_buf_printf(t->out, "%zu|%zu|", thread, i);
+        field(t->out, f.module, '|');
+        field(t->out, f.module.size ? f.name : SL_STR(""), '|');
+        field(t->out, has_line(&f) ? f.frame->abs_path : SL_STR(""), '|');
+        if (has_line(&f))
+            sl_buf_printf(t->out, "%llu", (unsigned long long)f.frame->line.value);
+        sl_buf_printf(t->out, "|0x%llx\n", (unsigned long long)text_offset(&f));
+    }
+}
+
+static void put_threads(const struct texts *t, int64_t crashed, void (*put)(const struct texts *t, size_t thread))
+{
+    if (crashed >= 0 && is_told(t->style, (size_t)crashed))
+        put(t, (size_t)crashed);
+    for (size_t i = 0; i < t->answer->thread_count; i++)
+        if ((int64_t)i != crashed && is_told(t->style, i))
+            put(t, i);
+}
+
+bool answer_print_machine(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+{
+    struct texts t = {answer, style, style->walked, out};
+    int64_t crashed = crashed_thread(answer);
+    machine_head(&t, crashed);
+    for (size_t i = 0; i < t.walked->dump.crash.module_count; i++)
+        machine_module(&t, &t.walked->dump.crash.modules[i]);
+    sl_buf_u8(out, '\n');
+    put_threads(&t, crashed, machine_thread);
+    return !out->failed;
+}
+
+/* ---- stackwalk ---- */
+
+static void put_head(const struct texts *t)
+{
+    const struct sl_minidump *dump = &t->walked->dump;
+    struct sl_buf *out = t->out;
+    uint64_t seconds;
+    sl_buf_printf(out, "Operating system: %s\n", dump_os_name(dump));
+    if (dump->os_text.size)
+        sl_buf_printf(out, "                  " SL_STR_FMT "\n", SL_STR_ARG(dump->os_text));
+    sl_buf_printf(out, "CPU: %s\n", dump_cpu_name(dump));
+    if (dump->cpu_text.size)
+        sl_buf_printf(out, "     " SL_STR_FMT "\n", SL_STR_ARG(dump->cpu_text));
+    sl_buf_printf(out, "     %u CPU%s\n\nGPU: UNKNOWN\n\n", dump->cpu_count, dump->cpu_count == 1 ? "" : "s");
+    if (dump->has_exception)
+        sl_buf_printf(out, "Crash reason:  " SL_STR_FMT "\nCrash address: 0x%llx\n", SL_STR_ARG(dump_reason(t->answer)),
+                      (unsigned long long)dump->crash_address);
+    else
+        sl_buf_cstr(out, "No crash\n");
+    if (t->answer->assertion.size) {
+        sl_buf_cstr(out, "Assertion: ");
+        output_put_safe(out, t->answer->assertion);
+        sl_buf_u8(out, '\n');
+    }
+    if (dump_uptime(dump, &seconds))
+        sl_buf_printf(out, "Process uptime: %llu seconds\n", (unsigned long long)seconds);
+    else
+        sl_buf_cstr(out, "Process uptime: not available\n");
+}
+
+/* As many as fit into 80 columns, behind a blank. */
+static void put_registers(const struct texts *t, const struct text_frame *f)
+{
+    const struct sl_minidump *dump = &t->walked->dump;
+    const struct sl_registers *registers = frame_registers(t->walked, f->thread, f->frame);
+    int digits = sl_cpu_pointer_size(dump->family) == 8 ? 16 : 8;
+    size_t width = 0, each = 11 + (size_t)digits;
+    sl_buf_u8(t->out, ' ');
+    for (const struct shown_register *r = shown_registers(dump->family); registers && !f->is_inline && r->name; r++) {
+        if (!(registers->valid >> r->number & 1))
+            continue;
+        if (width + each > 80) {
+            sl_buf_cstr(t->out, "\n ");
+            width = 0;
+        }
+        sl_buf_printf(t->out, " %5s = 0x%0*llx", r->name, digits, (unsigned long long)registers->value[r->number]);
+        width += each;
+    }
+    sl_buf_u8(t->out, '\n');
+}
+
+static const char *found_by(const struct text_frame *f)
+{
+    static const struct {
+        struct sl_str trust;
+        const char *text;
+    } texts[] = {
+        {SL_STR("context"), "given as instruction pointer in context"},
+        {SL_STR("prewalked"), "recovered by external stack walker"},
+        {SL_STR("cfi"), "call frame info"},
+        {SL_STR("cfiscan"), "call frame info with scanning"},
+        {SL_STR("fp"), "previous frame's frame pointer"},
+        {SL_STR("scan"), "stack scanning"},
+    };
+    if (f->is_inline)
+        return "inline record";
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (sl_str_equal(f->frame->trust, texts[i].trust))
+            return texts[i].text;
+    return "unknown";
+}
+
+static void put_frame_title(const struct texts *t, const struct text_frame *f, size_t number)
+{
+    struct sl_buf *out = t->out;
+    unsigned long long offset = text_offset(f);
+    sl_buf_printf(out, "%2zu  ", number);
+    output_put_safe(out, f->module);
+    if (f->module.size && f->name.size) {
+        sl_buf_u8(out, '!');
+        output_put_safe(out, f->name);
+    }
+    if (f->module.size && has_line(f)) {
+        sl_buf_cstr(out, " [");
+        output_put_safe(out, path_file_name(f->frame->abs_path));
+        sl_buf_printf(out, " : %llu + 0x%llx]", (unsigned long long)f->frame->line.value, offset);
+    } else {
+        sl_buf_printf(out, f->module.size ? " + 0x%llx" : "0x%llx", offset);
+    }
+    sl_buf_u8(out, '\n');
+}
+
+static void put_stack(const struct texts *t, size_t thread)
+{
+    const struct answer_thread *trace = &t->answer->threads[thread];
+    const char *what = !trace->requesting              ? ""
+                       : t->walked->dump.has_exception ? " (crashed)"
+                                                       : " (requested dump, did not crash)";
+    sl_buf_printf(t->out, "%sThread %zu%s\n", t->style->brief ? "" : "\n", thread, what);
+    if (!trace->frame_count)
+        sl_buf_cstr(t->out, " <no frames>\n");
+    for (size_t i = 0; i < trace->frame_count; i++) {
+        struct text_frame f = text_frame(t, thread, i);
+        put_frame_title(t, &f, i);
+        if (t->style->brief)
+            continue;
+        put_registers(t, &f);
+        sl_buf_printf(t->out, "    Found by: %s\n", found_by(&f));
+    }
+}
+
+static void put_loaded(const struct texts *t, const struct sl_crash_module *module)
+{
+    const struct answer_module *known = dump_module_answer(t->answer, module->address);
+    char id[SL_DEBUG_ID_TEXT];
+    struct sl_str status = known ? known->debug_status : SL_STR("unused");
+    breakpad_id(module, id);
+    sl_buf_printf(t->out, "0x%08llx - 0x%08llx  ", (unsigned long long)module->address,
+                  (unsigned long long)(module->address + module->size - 1));
+    output_put_safe(t->out, path_file_name(module->code_file));
+    sl_buf_cstr(t->out, "  ");
+    output_put_safe(t->out, module->version.size ? module->version : SL_STR("???"));
+    sl_buf_cstr(t->out, is_main(&t->walked->dump, module) ? "  (main)" : "");
+    if (!sl_str_equal(status, SL_STR("unused")) && !sl_str_equal(status, SL_STR("found"))) {
+        sl_buf_printf(t->out, "  (WARNING: %s, ",
+                      sl_str_equal(status, SL_STR("malformed")) ? "Corrupt symbols" : "No symbols");
+        output_put_safe(t->out, path_file_name(module->debug_file));
+        sl_buf_printf(t->out, ", %s)", id);
+    }
+    sl_buf_u8(t->out, '\n');
+}
+
+bool answer_print_stackwalk(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+{
+    struct texts t = {answer, style, style->walked, out};
+    if (!style->brief)
+        put_head(&t);
+    put_threads(&t, crashed_thread(answer), put_stack);
+    if (style->brief)
+        return !out->failed;
+    sl_buf_cstr(out, "\nLoaded modules:\n");
+    for (size_t i = 0; i < t.walked->dump.crash.module_count; i++)
+        put_loaded(&t, &t.walked->dump.crash.modules[i]);
+    return !out->failed;
+}

@@ -1,0 +1,133 @@
+/* `symbolicate` under the names of Breakpad's and rust-minidump's tools: their options as those of the command. */
+#include "cli/symbolicate/symbolicate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/cli.h"
+
+static const struct option_spec stackwalk_specs[] = {
+    {"format", 'f', OPTION_VALUE, false, "human|machine", "texts for people (default) or for programs"},
+    {"machine", 'm', OPTION_FLAG, false, NULL, "the same as -f machine"},
+    {"human", 0, OPTION_FLAG, false, NULL, "the same as -f human"},
+    {"json", 0, OPTION_FLAG, false, NULL, "the JSON of minidump-stackwalk"},
+    {"cyborg", 0, OPTION_VALUE, false, "FILE", "the text, and that JSON in FILE"},
+    {"pretty", 0, OPTION_FLAG, false, NULL, "JSON in lines"},
+    {"dump", 0, OPTION_FLAG, false, NULL, "every stream as it is in the file"},
+    {"brief", 'b', OPTION_FLAG, false, NULL, "only the frames of the thread that crashed"},
+    {"crashed-only", 'c', OPTION_FLAG, false, NULL, "of the threads only the one that crashed"},
+    {"thread-index", 't', OPTION_VALUE, false, "N", "of the threads only this one, counted from 0"},
+    {"symbols-path", 0, OPTION_VALUE, true, "DIR", "where symbols are; also the arguments behind the dump"},
+    {"symbols-url", 0, OPTION_VALUE, true, "URL", "a server of symbols"},
+    {"symbols-cache", 0, OPTION_VALUE, false, "DIR", "root of the disk cache"},
+    {"symbols-download-timeout-secs", 0, OPTION_VALUE, false, "S", "give up then"},
+    {"output-file", 0, OPTION_VALUE, false, "FILE", "write there instead of standard output"},
+    {"verbose", 0, OPTION_VALUE, false, "LEVEL", "level of the log"},
+    {"log-file", 0, OPTION_VALUE, false, "FILE", NULL},
+    {"no-color", 0, OPTION_FLAG, false, NULL, NULL},
+    {"no-interactive", 0, OPTION_FLAG, false, NULL, NULL},
+    {"use-local-debuginfo", 0, OPTION_FLAG, false, NULL, NULL},
+    {"symbols-tmp", 0, OPTION_VALUE, false, "DIR", NULL},
+    {"features", 0, OPTION_VALUE, false, "NAME", NULL},
+    {"recover-function-args", 0, OPTION_FLAG, false, NULL, NULL},
+    {"evil-json", 0, OPTION_VALUE, false, "FILE", NULL},
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+
+struct words { /* of another command line */
+    char **items;
+    int count;
+};
+
+static void add_word(struct words *words, const char *word)
+{
+    words->items[words->count++] = (char *)word;
+}
+
+static void add_pair(struct words *words, const struct options *o, const char *name, const char *as)
+{
+    size_t count;
+    const char *const *values = option_values(o, name, &count);
+    for (size_t i = 0; i < count; i++) {
+        add_word(words, as);
+        add_word(words, values[i]);
+    }
+}
+
+static void add_arguments(struct words *words, const struct options *o)
+{
+    add_word(words, "--");
+    for (size_t i = 0; i < o->argument_count; i++)
+        add_word(words, o->arguments[i]);
+}
+
+/* Runs `symbolicate` with the format; `output` may be NULL. */
+static int walk_as(const struct options *o, const char *format, const char *output)
+{
+    size_t room = 32 + o->argument_count;
+    for (size_t i = 0; o->specs[i].name; i++)
+        room += 2 * o->counts[i];
+    struct words words = {calloc(room, sizeof(char *)), 0};
+    char timeout[32];
+    if (!words.items)
+        return report(1, "out of memory", NULL);
+    add_word(&words, "--type");
+    add_word(&words, "minidump");
+    add_word(&words, "--format");
+    add_word(&words, format);
+    if (option_given(o, "brief"))
+        add_word(&words, "--brief");
+    if (option_given(o, "crashed-only"))
+        add_word(&words, "--crashed-only");
+    add_pair(&words, o, "thread-index", "--thread-index");
+    add_pair(&words, o, "symbols-path", "--symbols");
+    add_pair(&words, o, "symbols-url", "--symbols");
+    add_pair(&words, o, "symbols-cache", "--cache-dir");
+    add_pair(&words, o, "verbose", "--log-level");
+    if (option_given(o, "symbols-download-timeout-secs")) {
+        snprintf(timeout, sizeof timeout, "%.24ss", option_value(o, "symbols-download-timeout-secs", ""));
+        add_word(&words, "--timeout");
+        add_word(&words, timeout);
+    }
+    if (output) {
+        add_word(&words, "--output");
+        add_word(&words, output);
+    }
+    add_arguments(&words, o);
+    int status = command_symbolicate(words.count, words.items);
+    free(words.items);
+    return status;
+}
+
+static int dump_streams(const struct options *o)
+{
+    char raw[] = "--raw", end[] = "--";
+    char *words[] = {raw, end, o->arguments[0], NULL};
+    return command_inspect(3, words);
+}
+
+static int stackwalk_run(const struct options *o)
+{
+    const char *format = option_value(o, "format", option_given(o, "machine") ? "machine" : "human");
+    const char *output = option_value(o, "output-file", NULL), *cyborg = option_value(o, "cyborg", NULL);
+    bool is_machine = strcmp(format, "machine") == 0;
+    if (!is_machine && strcmp(format, "human") != 0)
+        return options_wrong("minidump_stackwalk", "--format: '%s' is none of: human, machine", format);
+    if (option_given(o, "crashed-only") && option_given(o, "thread-index"))
+        return report(1, "-c and -t cannot be used together.", NULL);
+    if (!o->argument_count)
+        return options_wrong("minidump_stackwalk", "no minidump given");
+    if (option_given(o, "dump"))
+        return dump_streams(o);
+    if (option_given(o, "json"))
+        return walk_as(o, "minidump-json", output);
+    int status = walk_as(o, is_machine ? "machine" : "stackwalk", output);
+    return !status && cyborg ? walk_as(o, "minidump-json", cyborg) : status;
+}
+
+int command_minidump_stackwalk(int argc, char **argv)
+{
+    return options_command(stackwalk_specs, "minidump_stackwalk [OPTION..] MINIDUMP [SYMBOLS..]",
+                           "The stacks of a minidump, in the texts of Breakpad's tool of this name.", stackwalk_run,
+                           argc, argv);
+}
