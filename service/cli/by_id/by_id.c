@@ -114,6 +114,17 @@ static enum sl_code add_sources(struct by_id *b, const char *servers, struct sl_
     return code == SL_OK ? join_sources(b, error) : code;
 }
 
+bool by_id_add_source(struct by_id *b, const struct source *source)
+{
+    struct source_list before = b->configured;
+    struct sl_error error;
+    b->configured = (struct source_list){.arena = &b->arena, .network = before.network};
+    bool good = source_list_add(&b->configured, source);
+    for (size_t i = 0; i < before.count; i++)
+        good = good && source_list_add(&b->configured, &before.items[i]);
+    return good && join_sources(b, &error) == SL_OK;
+}
+
 const struct source *by_id_sources(const struct by_id *b, size_t *count)
 {
     *count = b->all.count;

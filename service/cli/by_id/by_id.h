@@ -50,6 +50,8 @@ enum sl_code by_id_complete(struct by_id *by_id, struct input *input, struct sl_
  * counts. They live until by_id_close. */
 const struct source *by_id_sources(const struct by_id *by_id, size_t *count);
 const struct config *by_id_settings(const struct by_id *by_id);
+/* One more place, behind those of the options and before those of the configuration. False when out of memory. */
+bool by_id_add_source(struct by_id *by_id, const struct source *source);
 /* Runs `work(arg)` in a fiber, with loop, cache and downloads. SL_INTERNAL, SL_MALFORMED when these cannot be had. */
 enum sl_code by_id_run(struct by_id *by_id, void (*work)(void *arg), void *arg, struct sl_error *error);
 

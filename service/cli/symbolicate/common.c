@@ -7,6 +7,7 @@
 
 #include "cli/by_id/by_id.h"
 #include "cli/server.h"
+#include "cli/symbolicate/sentry.h"
 #include "core/duration.h"
 
 /* ---- the input ---- */
@@ -36,7 +37,8 @@ enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping,
 
 /* ---- where files are ---- */
 
-enum sl_code symbolicate_by_id(const struct options *o, struct by_id **by_id, struct sl_error *error)
+enum sl_code symbolicate_by_id(const struct options *o, const struct sentry_project *project, struct by_id **by_id,
+                               struct sl_error *error)
 {
     struct sl_buf path = {0};
     for (size_t i = 1; i < o->argument_count; i++) {
@@ -47,6 +49,10 @@ enum sl_code symbolicate_by_id(const struct options *o, struct by_id **by_id, st
     enum sl_code code = path.failed ? sl_fail(error, SL_BUSY, "out of memory")
                                     : by_id_open(o, (const char *)path.data, server_verbosity(o), by_id, error);
     sl_buf_free(&path);
+    if (code == SL_OK && project->online && !by_id_add_source(*by_id, &project->debug_files)) {
+        by_id_close(*by_id);
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    }
     return code;
 }
 

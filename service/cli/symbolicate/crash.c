@@ -18,11 +18,11 @@ static void crash_work(void *arg)
     run->code = crash_file_symbolicate(&run->file, run->config, &run->text, &run->error);
 }
 
-static int crash_symbolicate(const struct options *o, struct crash_run *run)
+static int crash_symbolicate(const struct options *o, const struct sentry_project *project, struct crash_run *run)
 {
     struct by_id *by_id;
     struct sl_error error = {0};
-    if (symbolicate_by_id(o, &by_id, &error) != SL_OK)
+    if (symbolicate_by_id(o, project, &by_id, &error) != SL_OK)
         return report(1, error.message, NULL);
     run->config = by_id_settings(by_id);
     run->file.sources = by_id_sources(by_id, &run->file.source_count);
@@ -60,7 +60,8 @@ static int crash_tell(const struct options *o, struct crash_run *run, const stru
     return answer_tell(o, format, sort, needs ? walked : NULL, &run->text);
 }
 
-int symbolicate_crash(const struct options *o, enum crash_file_kind kind, struct sl_bytes bytes)
+int symbolicate_crash(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
+                      struct sl_bytes bytes)
 {
     struct crash_run run = {.file = {.kind = kind, .bytes = bytes}};
     struct walked_dump walked = {.thread_count = 0};
@@ -73,7 +74,7 @@ int symbolicate_crash(const struct options *o, enum crash_file_kind kind, struct
     run.file.no_source_context = option_given(o, "no-source-context") || answer_format_needs_walk(format);
     run.file.walked = answer_format_needs_walk(format) ? walked_dump_keep : NULL;
     run.file.walked_arg = &walked;
-    int status = crash_symbolicate(o, &run);
+    int status = crash_symbolicate(o, project, &run);
     if (!status)
         status = crash_tell(o, &run, format, sort, &walked);
     walked_dump_free(&walked);

@@ -10,7 +10,7 @@ struct dump_json {
     struct json_writer *w;
 };
 
-static void put_text(struct json_writer *w, const char *key, struct sl_str text)
+static void put_optional_text(struct json_writer *w, const char *key, struct sl_str text)
 {
     json_key(w, key);
     if (text.size)
@@ -19,7 +19,7 @@ static void put_text(struct json_writer *w, const char *key, struct sl_str text)
         json_null(w);
 }
 
-static void put_number(struct json_writer *w, const char *key, bool known, uint64_t value)
+static void put_optional_number(struct json_writer *w, const char *key, bool known, uint64_t value)
 {
     json_key(w, key);
     if (known)
@@ -46,11 +46,11 @@ static void put_address(const struct dump_json *d, const char *key, bool known, 
 
 static void put_line_of(const struct dump_json *d, const struct answer_frame *frame)
 {
-    put_text(d->w, "file", frame->abs_path);
-    put_number(d->w, "line", frame->line.value != 0, frame->line.value);
+    put_optional_text(d->w, "file", frame->abs_path);
+    put_optional_number(d->w, "line", frame->line.value != 0, frame->line.value);
 }
 
-static struct sl_str name_of(const struct answer_frame *frame)
+static struct sl_str frame_name(const struct answer_frame *frame)
 {
     return frame->function.data ? frame->function : frame->symbol;
 }
@@ -66,7 +66,7 @@ static void put_inlines(const struct dump_json *d, const struct answer_frame *fi
     json_array_begin(d->w);
     for (size_t i = 0; i < count; i++) {
         json_object_begin(d->w);
-        put_text(d->w, "function", name_of(&first[i]));
+        put_optional_text(d->w, "function", frame_name(&first[i]));
         put_line_of(d, &first[i]);
         json_object_end(d->w);
     }
@@ -102,11 +102,11 @@ static void put_frame(const struct dump_json *d, size_t thread, size_t number, c
     json_object_begin(d->w);
     json_key(d->w, "frame");
     json_u64(d->w, number);
-    put_text(d->w, "trust", trust_of(frame));
+    put_optional_text(d->w, "trust", trust_of(frame));
     put_address(d, "offset", true, at);
-    put_text(d->w, "module", module ? path_file_name(module->code_file) : (struct sl_str){NULL, 0});
+    put_optional_text(d->w, "module", module ? path_file_name(module->code_file) : (struct sl_str){NULL, 0});
     put_address(d, "module_offset", module != NULL, at - (module ? module->address : 0));
-    put_text(d->w, "function", name_of(frame));
+    put_optional_text(d->w, "function", frame_name(frame));
     put_address(d, "function_offset", frame->symbol_address.set, at - frame->symbol_address.value);
     put_line_of(d, frame);
     put_inlines(d, first, inlined);
@@ -137,8 +137,8 @@ static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
         json_key(d->w, "threads_index");
         json_u64(d->w, thread);
     }
-    put_number(d->w, "thread_id", trace->id.set, trace->id.value);
-    put_text(d->w, "thread_name", trace->name);
+    put_optional_number(d->w, "thread_id", trace->id.set, trace->id.value);
+    put_optional_text(d->w, "thread_name", trace->name);
     json_key(d->w, "last_error_value");
     json_null(d->w);
     json_key(d->w, "frames");
@@ -161,10 +161,10 @@ static void put_crash_info(const struct dump_json *d, int64_t crashed)
     const struct sl_minidump *dump = &d->walked->dump;
     json_key(d->w, "crash_info");
     json_object_begin(d->w);
-    put_text(d->w, "type", dump->has_exception ? dump_reason(d->answer) : (struct sl_str){NULL, 0});
+    put_optional_text(d->w, "type", dump->has_exception ? dump_reason(d->answer) : (struct sl_str){NULL, 0});
     put_address(d, "address", dump->has_exception, dump->crash_address);
-    put_text(d->w, "assertion", d->answer->assertion);
-    put_number(d->w, "crashing_thread", crashed >= 0, (uint64_t)crashed);
+    put_optional_text(d->w, "assertion", d->answer->assertion);
+    put_optional_number(d->w, "crashing_thread", crashed >= 0, (uint64_t)crashed);
     json_object_end(d->w);
 }
 
@@ -175,10 +175,10 @@ static void put_system_info(const struct dump_json *d)
     json_object_begin(d->w);
     json_key(d->w, "os");
     json_str(d->w, sl_str(dump_os_name(dump)));
-    put_text(d->w, "os_ver", sl_str_trimmed(dump->os_text));
+    put_optional_text(d->w, "os_ver", sl_str_trimmed(dump->os_text));
     json_key(d->w, "cpu_arch");
     json_str(d->w, sl_str(dump_cpu_name(dump)));
-    put_text(d->w, "cpu_info", dump->cpu_text);
+    put_optional_text(d->w, "cpu_info", dump->cpu_text);
     json_key(d->w, "cpu_count");
     json_u64(d->w, dump->cpu_count);
     json_object_end(d->w);
@@ -195,11 +195,11 @@ static void put_module(const struct dump_json *d, const struct sl_crash_module *
     json_object_begin(d->w);
     put_address(d, "base_addr", true, module->address);
     put_address(d, "end_addr", true, module->address + module->size);
-    put_text(d->w, "filename", path_file_name(module->code_file));
-    put_text(d->w, "code_id", module->code_id);
-    put_text(d->w, "debug_file", path_file_name(module->debug_file));
-    put_text(d->w, "debug_id", sl_str(id));
-    put_text(d->w, "version", module->version);
+    put_optional_text(d->w, "filename", path_file_name(module->code_file));
+    put_optional_text(d->w, "code_id", module->code_id);
+    put_optional_text(d->w, "debug_file", path_file_name(module->debug_file));
+    put_optional_text(d->w, "debug_id", sl_str(id));
+    put_optional_text(d->w, "version", module->version);
     json_key(d->w, "loaded_symbols");
     json_boolean(d->w, loaded);
     json_key(d->w, "missing_symbols");
@@ -215,7 +215,7 @@ static void put_modules(const struct dump_json *d)
     size_t main_module = 0;
     for (size_t i = 0; i < dump->crash.module_count; i++)
         main_module = &dump->crash.modules[i] == dump->main_module ? i : main_module;
-    put_number(d->w, "main_module", dump->main_module != NULL, main_module);
+    put_optional_number(d->w, "main_module", dump->main_module != NULL, main_module);
     json_key(d->w, "modules");
     json_array_begin(d->w);
     for (size_t i = 0; i < dump->crash.module_count; i++)
@@ -227,7 +227,7 @@ static void put_modules(const struct dump_json *d)
         json_object_begin(d->w);
         put_address(d, "base_addr", true, dump->unloaded[i].address);
         put_address(d, "end_addr", true, dump->unloaded[i].address + dump->unloaded[i].size);
-        put_text(d->w, "filename", path_file_name(dump->unloaded[i].name));
+        put_optional_text(d->w, "filename", path_file_name(dump->unloaded[i].name));
         json_object_end(d->w);
     }
     json_array_end(d->w);
@@ -246,11 +246,11 @@ bool answer_print_minidump_json(const struct answer *answer, const struct answer
     json_object_begin(&w);
     json_key(&w, "status");
     json_str(&w, SL_STR("OK"));
-    put_number(&w, "pid", dump->has_process_id, dump->process_id);
-    put_number(&w, "process_uptime", has_uptime, uptime);
+    put_optional_number(&w, "pid", dump->has_process_id, dump->process_id);
+    put_optional_number(&w, "process_uptime", has_uptime, uptime);
     put_crash_info(&d, crashed);
     put_system_info(&d);
-    put_number(&w, "thread_count", true, answer->thread_count);
+    put_optional_number(&w, "thread_count", true, answer->thread_count);
     json_key(&w, "threads");
     json_array_begin(&w);
     for (size_t i = 0; i < answer->thread_count; i++)

@@ -95,6 +95,7 @@ struct event_trace {
 
 struct event {
     struct sl_arena *arena;
+    const struct sentry_project *project;
     enum local_request_kind kind;
     struct event_trace *traces; /* of exceptions, then of threads */
     size_t trace_count, trace_capacity;
@@ -361,6 +362,22 @@ static void put_event_text(struct json_writer *w, const char *key, struct sl_str
     json_str(w, text);
 }
 
+/* Where the scripts of an event are. */
+static void put_artifacts(const struct sentry_project *project, struct json_writer *w)
+{
+    struct sl_buf url = {0};
+    sl_buf_str(&url, project->online ? project->url : SL_STR("http://localhost/"));
+    sl_buf_cstr(&url, project->online ? "artifact-lookup/" : "");
+    json_object_begin(w);
+    put_event_text(w, "id", project->online ? SL_STR("sentry:project") : SL_STR("local"));
+    put_event_text(w, "url", sl_buf_view(&url));
+    json_key(w, "token");
+    json_str(w, secret_open(project->token).data ? secret_open(project->token) : SL_STR(""));
+    json_object_end(w);
+    w->out->failed |= url.failed;
+    sl_buf_free(&url);
+}
+
 static enum sl_code put_request(struct event *e, struct sl_buf *body, struct sl_error *error)
 {
     struct json_writer w = json_writer(body);
@@ -369,7 +386,10 @@ static enum sl_code put_request(struct event *e, struct sl_buf *body, struct sl_
     json_object_begin(&w);
     put_event_text(&w, "platform", e->platform);
     json_key(&w, js ? "source" : "sources");
-    json_raw(&w, js ? SL_STR("{\"id\":\"local\",\"url\":\"http://localhost/\",\"token\":\"\"}") : SL_STR("[]"));
+    if (js)
+        put_artifacts(e->project, &w);
+    else
+        json_raw(&w, SL_STR("[]"));
     json_key(&w, "options");
     json_raw(&w, SL_STR("{\"frame_order\":\"callee_first\"}"));
     if (e->kind == LOCAL_JVM) {
@@ -414,7 +434,7 @@ static bool event_kind(struct sl_str platform, enum local_request_kind *kind)
 enum sl_code event_request(struct sl_str text, const struct event_options *options, struct sl_arena *arena,
                            enum local_request_kind *kind, struct sl_buf *body, struct sl_error *error)
 {
-    struct event e = {.arena = arena};
+    struct event e = {.arena = arena, .project = options->project};
     if (!read_event(&e, text))
         return sl_fail(error, SL_MALFORMED, "failed to parse event json file");
     e.platform = options->platform ? sl_str(options->platform) : e.platform;

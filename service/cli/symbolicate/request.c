@@ -20,6 +20,7 @@ struct read_mapping {
 
 struct request_run {
     const struct options *o;
+    const struct sentry_project *project;
     enum answer_sort sort;
     const struct answer_format *format;
     struct sl_arena arena;
@@ -100,7 +101,7 @@ static bool read_facts(struct request_run *run, struct sl_str body, struct body_
 static int take_body(struct request_run *run, struct sl_str text, enum input_kind kind)
 {
     const struct event_options options = {option_value(run->o, "platform", NULL), option_value(run->o, "release", NULL),
-                                          option_value(run->o, "dist", NULL)};
+                                          option_value(run->o, "dist", NULL), run->project};
     struct body_facts facts;
     struct sl_error error = {0};
     enum sl_code code = SL_OK;
@@ -237,7 +238,7 @@ static int request_symbolicate(struct request_run *run)
 {
     struct by_id *by_id;
     struct sl_error error = {0};
-    if (symbolicate_by_id(run->o, &by_id, &error) != SL_OK)
+    if (symbolicate_by_id(run->o, run->project, &by_id, &error) != SL_OK)
         return report(1, error.message, NULL);
     run->config = by_id_settings(by_id);
     run->request.sources = by_id_sources(by_id, &run->request.source_count);
@@ -259,7 +260,8 @@ static int request_options(struct request_run *run)
                                server_environment("SYMLOOM_NO_NETWORK");
     run->request.no_source_context = option_given(run->o, "no-source-context");
     run->request.candidates = option_given(run->o, "candidates");
-    run->request.own_sources = option_given(run->o, "use-request-sources");
+    run->request.own_sources =
+        option_given(run->o, "use-request-sources") || (run->sort == SORT_JS && run->made.size && run->project->online);
     return (run->format = answer_format_of(run->o, run->sort)) ? 0 : 2;
 }
 
@@ -302,9 +304,10 @@ static int request_prepare(struct request_run *run, struct sl_str text, enum inp
     return status;
 }
 
-int symbolicate_request(const struct options *o, struct sl_str text, enum input_kind kind)
+int symbolicate_request(const struct options *o, const struct sentry_project *project, struct sl_str text,
+                        enum input_kind kind)
 {
-    struct request_run run = {.o = o};
+    struct request_run run = {.o = o, .project = project};
     int status = request_prepare(&run, text, kind);
     if (!status && !(status = request_symbolicate(&run)))
         status = answer_tell(o, run.format, run.sort, NULL, &run.answer);

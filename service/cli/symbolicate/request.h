@@ -4,10 +4,12 @@
 #include "api/local_request.h"
 #include "base/grow.h"
 #include "base/json.h"
+#include "cli/symbolicate/sentry.h"
 #include "cli/symbolicate/symbolicate.h"
 
 struct event_options { /* instead of what the event says; NULL: that */
     const char *platform, *release, *dist;
+    const struct sentry_project *project; /* whose artifacts count */
 };
 
 /* Appends the body of a request for the frames of an event of Sentry. SL_MALFORMED: it is no JSON object; SL_UNSUPPORTED: of a

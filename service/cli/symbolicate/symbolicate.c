@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/by_id/by_id.h"
+#include "cli/symbolicate/sentry.h"
 
 static const struct option_spec specs[] = {
     {"type", 0, OPTION_VALUE, false, "minidump|apple|trace|jsstack|request|event|mozilla",
@@ -16,6 +17,7 @@ static const struct option_spec specs[] = {
     {"output", 0, OPTION_VALUE, false, "FILE", "write there instead of standard output"},
     {"indent", 0, OPTION_FLAG, false, NULL, "JSON in lines"},
     BY_ID_OPTIONS,
+    SENTRY_OPTIONS,
     {"config", 'c', OPTION_VALUE, false, "FILE", "configuration with further sources of files by id"},
     {"candidates", 'd', OPTION_FLAG, false, NULL, "tell where each file was looked for"},
     {"rewrite-first-module", 0, OPTION_VALUE, false, "JSON",
@@ -94,16 +96,17 @@ static bool begins_as_object(const char *path)
     return at < size && begin[at] == '{';
 }
 
-static int run_kind(const struct options *o, enum input_kind kind, const char *path, struct sl_bytes bytes)
+static int run_kind(const struct options *o, const struct sentry_project *project, enum input_kind kind,
+                    const char *path, struct sl_bytes bytes)
 {
     struct sl_str text = {(const char *)bytes.data, bytes.size};
     switch (kind) {
-    case INPUT_MINIDUMP: return symbolicate_crash(o, CRASH_FILE_MINIDUMP, bytes);
-    case INPUT_APPLE: return symbolicate_crash(o, CRASH_FILE_APPLE, bytes);
+    case INPUT_MINIDUMP: return symbolicate_crash(o, project, CRASH_FILE_MINIDUMP, bytes);
+    case INPUT_APPLE: return symbolicate_crash(o, project, CRASH_FILE_APPLE, bytes);
     case INPUT_JSSTACK: return run_scripts(o, text);
     case INPUT_REQUEST:
     case INPUT_EVENT:
-    case INPUT_MOZILLA: return symbolicate_request(o, text, kind);
+    case INPUT_MOZILLA: return symbolicate_request(o, project, text, kind);
     default:
         return report(
             STATUS_NOTHING, path,
@@ -112,15 +115,37 @@ static int run_kind(const struct options *o, enum input_kind kind, const char *p
     }
 }
 
+/* The id of an event: a name of no file, and none that a file would have. */
+static bool is_event_id(const char *path)
+{
+    return access(path, F_OK) != 0 && *path && strspn(path, "0123456789abcdefABCDEF-") == strlen(path) &&
+           strcmp(path, "-") != 0;
+}
+
+static int map_input(const struct options *o, const struct sentry_project *project, const char *path, bool is_id,
+                     struct sl_mapping *mapping)
+{
+    struct sl_error error = {0};
+    if (is_id && project->online)
+        return sentry_event(o, project, path, mapping);
+    if (is_id)
+        return report(1, "Event not found in local file system and symbolicli is in offline mode. Stopping.", NULL);
+    enum sl_code code = symbolicate_map_input(path, mapping, &error);
+    return code == SL_OK ? 0 : report_file(path, code, &error);
+}
+
 static int run_input(const struct options *o, enum input_kind kind, const char *path)
 {
     struct sl_mapping mapping = {0};
-    struct sl_error error = {0};
-    enum sl_code code = symbolicate_map_input(path, &mapping, &error);
-    if (code != SL_OK)
-        return report_file(path, code, &error);
-    int status = run_kind(o, kind ? kind : input_kind_of(mapping.bytes), path, mapping.bytes);
-    sl_unmap(&mapping);
+    struct sl_arena arena = {0};
+    struct sentry_project project;
+    bool is_id = is_event_id(path);
+    int status = sentry_project_read(o, is_id, &arena, &project);
+    if (!status && !(status = map_input(o, &project, path, is_id, &mapping))) {
+        status = run_kind(o, &project, kind ? kind : input_kind_of(mapping.bytes), path, mapping.bytes);
+        sl_unmap(&mapping);
+    }
+    sl_arena_free(&arena);
     return status;
 }
 

@@ -8,6 +8,7 @@
  *                                   answer.c, print.c    stacks of programs
  *                                   dump_*.c             minidumps as other tools tell of them
  *                                   request_print.c      those of JavaScript and of the JVM
+ *     sentry.c                                  events and files of a project of Sentry
  *     kind.c, common.c                          what the input is; what these share */
 #pragma once
 
@@ -16,6 +17,8 @@
 #include "cli/options.h"
 #include "cli/symbolicate/answer.h"
 #include "http/decode.h"
+
+struct sentry_project;
 
 /* ---- log_input.c ---- */
 
@@ -50,7 +53,8 @@ int symbolicate_scripts(struct sl_str stack, const char *const *places, size_t p
 /* ---- crash.c ---- */
 
 /* A minidump or a report of Apple's, as the options say. Returns the status. */
-int symbolicate_crash(const struct options *o, enum crash_file_kind kind, struct sl_bytes bytes);
+int symbolicate_crash(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
+                      struct sl_bytes bytes);
 
 /* ---- kind.c ---- */
 
@@ -74,7 +78,8 @@ enum input_kind input_kind_of(struct sl_bytes bytes);
 
 /* An event of Sentry, the body of a request, or one of Mozilla's (INPUT_EVENT, INPUT_REQUEST, INPUT_MOZILLA); as the options
  * say. Returns the status. */
-int symbolicate_request(const struct options *o, struct sl_str text, enum input_kind kind);
+int symbolicate_request(const struct options *o, const struct sentry_project *project, struct sl_str text,
+                        enum input_kind kind);
 
 /* ---- tell.c ---- */
 
@@ -99,7 +104,8 @@ enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping,
 
 struct by_id;
 /* What the options say of where files are; the arguments behind the input are symbol paths too. As by_id_open. */
-enum sl_code symbolicate_by_id(const struct options *o, struct by_id **by_id, struct sl_error *error);
+enum sl_code symbolicate_by_id(const struct options *o, const struct sentry_project *project, struct by_id **by_id,
+                               struct sl_error *error);
 
 /* Runs `work(arg)` with loop, cache and downloads, for as long as --timeout says. Returns a status, after a report unless 0. */
 int symbolicate_in_time(const struct options *o, struct by_id *by_id, void (*work)(void *arg), void *arg);

@@ -1,0 +1,261 @@
+#include "cli/symbolicate/sentry.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "cli/by_id/by_id.h"
+#include "cli/server.h"
+#include "cli/symbolicate/symbolicate.h"
+#include "fetch/fetch.h"
+
+enum { MOST_LIST = 4 * 1024 * 1024, MOST_EVENT = 256 * 1024 * 1024 };
+
+/* ---- which project ---- */
+
+static const char *sentry_word(const struct options *o, const char *option, const char *variable)
+{
+    return option_value(o, option, server_environment(variable));
+}
+
+/* The first line of a file; `-` is standard input. */
+static int read_secret(const char *path, struct sl_arena *arena, struct sl_secret *secret)
+{
+    char line[8192];
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+    bool good = file && fgets(line, sizeof line, file);
+    if (file && file != stdin)
+        fclose(file);
+    if (!good)
+        return report(1, path, "there is no secret in it");
+    size_t size = strcspn(line, "\r\n");
+    const char *kept = sl_arena_strndup(arena, line, size);
+    explicit_bzero(line, sizeof line);
+    if (!kept)
+        return report(1, "out of memory", NULL);
+    *secret = secret_of((struct sl_str){kept, size});
+    return 0;
+}
+
+/* Of an option, its file or the environment. */
+static int take_secret(const struct options *o, const char *option, const char *file, const char *variable,
+                       struct sl_arena *arena, struct sl_secret *secret)
+{
+    const char *path = option_value(o, file, NULL), *value = sentry_word(o, option, variable);
+    if (option_given(o, option) && path)
+        return options_wrong("symbolicate", "only one of --%s and --%s", option, file);
+    if (path)
+        return read_secret(path, arena, secret);
+    if (!value || !*value)
+        return 0;
+    const char *kept = sl_arena_strndup(arena, value, strlen(value));
+    option_hide(o, option);
+    if (!kept)
+        return report(1, "out of memory", NULL);
+    *secret = secret_of(sl_str(kept));
+    return 0;
+}
+
+static int take_secrets(const struct options *o, struct sl_arena *arena, struct sentry_project *p)
+{
+    bool token = option_given(o, "auth-token") || option_given(o, "auth-token-file");
+    bool cookies = option_given(o, "auth-cookies") || option_given(o, "auth-cookies-file");
+    if (token && cookies)
+        return options_wrong("symbolicate", "only one of --auth-token and --auth-cookies");
+    int status = cookies ? 0 : take_secret(o, "auth-token", "auth-token-file", "SENTRY_AUTH_TOKEN", arena, &p->token);
+    if (!status && !secret_present(p->token))
+        status = take_secret(o, "auth-cookies", "auth-cookies-file", "SENTRY_AUTH_COOKIES", arena, &p->cookies);
+    return status;
+}
+
+static bool make_url(const char *base, const char *org, const char *project, struct sl_arena *arena, struct sl_str *url)
+{
+    struct sl_buf text = {0};
+    size_t size = strlen(base);
+    sl_buf_add(&text, base, size);
+    sl_buf_cstr(&text, size && base[size - 1] == '/' ? "api/0/projects/" : "/api/0/projects/");
+    fetch_encode(&text, sl_str(org), false);
+    sl_buf_u8(&text, '/');
+    fetch_encode(&text, sl_str(project), false);
+    sl_buf_cstr(&text, "/");
+    const char *kept = text.failed ? NULL : sl_arena_strndup(arena, (const char *)text.data, text.size);
+    *url = (struct sl_str){kept, kept ? text.size : 0};
+    sl_buf_free(&text);
+    return kept != NULL;
+}
+
+static bool take_debug_files(struct sentry_project *p, struct sl_arena *arena)
+{
+    struct sl_buf url = {0};
+    sl_buf_str(&url, p->url);
+    sl_buf_cstr(&url, "files/dsyms/");
+    struct sl_str text = sl_buf_keep(&url, arena);
+    p->debug_files = (struct source){.type = SOURCE_SENTRY,
+                                     .id = SL_STR("sentry:project"),
+                                     .url = text,
+                                     .token = p->token,
+                                     .cookies = p->cookies,
+                                     .configured = true,
+                                     .internal = true};
+    return text.data != NULL;
+}
+
+int sentry_project_read(const struct options *o, bool required, struct sl_arena *arena, struct sentry_project *p)
+{
+    const char *org = sentry_word(o, "org", "SENTRY_ORG"), *project = sentry_word(o, "project", "SENTRY_PROJECT");
+    const char *url = sentry_word(o, "url", "SENTRY_URL");
+    bool offline = option_given(o, "offline") || option_given(o, "no-network") ||
+                   server_environment("SYMLOOM_OFFLINE") || server_environment("SYMLOOM_NO_NETWORK");
+    *p = (struct sentry_project){.online = false};
+    int status = take_secrets(o, arena, p);
+    if (status || offline)
+        return status;
+    bool has_secret = secret_present(p->token) || secret_present(p->cookies);
+    if (!required && !has_secret && !org && !project)
+        return 0;
+    if (!has_secret)
+        return report(STATUS_DENIED,
+                      "No auth token or cookies provided. Give --auth-token-file, or set $SENTRY_AUTH_TOKEN.", NULL);
+    if (!org)
+        return options_wrong("symbolicate", "No organization provided. Give --org, or set $SENTRY_ORG.");
+    if (!project)
+        return options_wrong("symbolicate", "No project provided. Give --project, or set $SENTRY_PROJECT.");
+    const char *kept = sl_arena_strndup(arena, project, strlen(project));
+    if (!kept || !make_url(url ? url : "https://sentry.io/", org, project, arena, &p->url) ||
+        !take_debug_files(p, arena))
+        return report(1, "out of memory", NULL);
+    p->project = sl_str(kept);
+    p->online = true;
+    return 0;
+}
+
+/* ---- events ---- */
+
+struct event_fetch {
+    const struct sentry_project *project;
+    const char *id;
+    int fd;
+    struct sl_arena arena;
+    struct sl_error error;
+    enum sl_code code;
+};
+
+static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
+{
+    static const struct {
+        int status;
+        const char *reason;
+    } reasons[] = {{400, "Bad Request"}, {401, "Unauthorized"},       {403, "Forbidden"},
+                   {404, "Not Found"},   {429, "Too Many Requests"},  {500, "Internal Server Error"},
+                   {502, "Bad Gateway"}, {503, "Service Unavailable"}};
+    const char *reason = NULL;
+    (void)arg;
+    (void)body;
+    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (reasons[i].status == status)
+            reason = reasons[i].reason;
+    enum sl_code code = status == 401 || status == 403 ? SL_PERMISSION_DENIED
+                        : status >= 500                ? SL_DOWNLOAD_ERROR
+                                                       : SL_NOT_FOUND;
+    return reason ? sl_fail(error, code, "Response from server: %s", reason)
+                  : sl_fail(error, code, "Response from server: status %d", status);
+}
+
+/* `path` and the encoded `id` below the project; NULL when out of memory. */
+static const char *below(struct event_fetch *e, const char *attachment, const char *end)
+{
+    struct sl_buf url = {0};
+    sl_buf_str(&url, e->project->url);
+    sl_buf_cstr(&url, "events/");
+    fetch_encode(&url, sl_str(e->id), false);
+    sl_buf_u8(&url, '/');
+    if (attachment) {
+        sl_buf_cstr(&url, "attachments/");
+        fetch_encode(&url, sl_str(attachment), false);
+        sl_buf_u8(&url, '/');
+    }
+    sl_buf_cstr(&url, end);
+    const char *kept = url.failed ? NULL : sl_arena_strndup(&e->arena, (const char *)url.data, url.size);
+    sl_buf_free(&url);
+    return kept;
+}
+
+/* A request to the server, whose answer goes into the file, or the buffer when that is not NULL. */
+static bool sentry_fetch(struct event_fetch *e, const char *url, struct sl_buf *body)
+{
+    struct sl_buf bearer = {0};
+    bool by_token = secret_present(e->project->token);
+    sl_buf_cstr(&bearer, "Bearer ");
+    sl_buf_str(&bearer, secret_open(e->project->token));
+    struct fetch_header header = {SL_STR("Authorization"), secret_of(sl_buf_view(&bearer))};
+    if (!by_token)
+        header = (struct fetch_header){SL_STR("Cookie"), e->project->cookies};
+    struct fetch_request request = {.url = url,
+                                    .headers = &header,
+                                    .header_count = 1,
+                                    .trusted = true,
+                                    .source = "sentry",
+                                    .max_size = body ? MOST_LIST : MOST_EVENT,
+                                    .refused = sentry_refused};
+    if (!url || bearer.failed)
+        e->code = sl_fail(&e->error, SL_BUSY, "out of memory");
+    else
+        e->code = body ? fetch_text(&request, body, &e->error) : fetch_get(&request, e->fd, &e->error);
+    sl_buf_wipe(&bearer);
+    return e->code == SL_OK;
+}
+
+/* The id of the first attachment that is a crash file; NULL when there is none. */
+static const char *crash_attachment(struct event_fetch *e, struct sl_str list)
+{
+    static const struct sl_str names[] = {SL_STR("id"), SL_STR("type")};
+    struct sl_json j = sl_json(list, &e->arena, false);
+    struct sl_str key;
+    if (!sl_json_array(&j))
+        return NULL;
+    while (sl_json_next(&j, &key)) {
+        struct sl_str texts[2] = {{NULL, 0}};
+        bool good = sl_json_texts(&j, names, texts, 2);
+        if (good && texts[0].size &&
+            (sl_str_equal(texts[1], SL_STR("event.minidump")) ||
+             sl_str_equal(texts[1], SL_STR("event.applecrashreport"))))
+            return sl_arena_strndup(&e->arena, texts[0].data, texts[0].size);
+    }
+    return NULL;
+}
+
+static void fetch_event(void *arg)
+{
+    struct event_fetch *e = arg;
+    struct sl_buf list = {0};
+    if (sentry_fetch(e, below(e, NULL, "json/"), NULL) && sentry_fetch(e, below(e, NULL, "attachments/"), &list)) {
+        const char *id = crash_attachment(e, sl_buf_view(&list));
+        if (id && (ftruncate(e->fd, 0) != 0 || !sentry_fetch(e, below(e, id, "?download=1"), NULL)) && e->code == SL_OK)
+            e->code = sl_fail(&e->error, SL_INTERNAL, "the temporary file cannot be written");
+    }
+    sl_buf_free(&list);
+}
+
+int sentry_event(const struct options *o, const struct sentry_project *p, const char *id, struct sl_mapping *mapping)
+{
+    struct event_fetch e = {.project = p, .id = id, .fd = temporary_file()};
+    struct by_id *by_id = NULL;
+    struct sl_error error = {0};
+    int status = 0;
+    if (e.fd < 0)
+        status = report(1, "no temporary file", NULL);
+    else if (by_id_open(o, NULL, server_verbosity(o), &by_id, &error) != SL_OK)
+        status = report(1, error.message, NULL);
+    else
+        status = symbolicate_in_time(o, by_id, fetch_event, &e);
+    by_id_close(by_id);
+    if (!status && e.code != SL_OK)
+        status = report(e.code == SL_PERMISSION_DENIED ? STATUS_DENIED : 1, e.error.message, NULL);
+    if (!status && (sl_map_fd(e.fd, mapping, &error) != SL_OK || map_unpacked(mapping, &error) != SL_OK))
+        status = report(1, error.message, NULL);
+    if (e.fd >= 0)
+        close(e.fd);
+    sl_arena_free(&e.arena);
+    return status;
+}
