@@ -21,12 +21,16 @@ struct cache_key {
 
 /* A file being computed: opened read-write at offset 0 in the process's temporary directory. compute may replace it by
  * another one of cache_tmp_create, discarding the old one; one without a name can be served but not published. */
+enum { CACHE_NOTE_BYTES = 512 };
+
 struct cache_tmp {
     int fd;
     char path[256]; /* empty when unlinked */
     /* Set by a computation that succeeded without something that may be had later: used like any other contents, noted in
      * the side file, kept from the shared layer, and computed anew after `caches.upgrade_fallback_after`. */
     bool incomplete;
+    /* What a computation has to say of the contents beside them, UTF-8: kept in the side file, not in the shared layer. */
+    char note[CACHE_NOTE_BYTES];
 };
 
 /* A published or unpublished entry in memory: reference-counted, immutable. Files of up to 1 KiB are copied instead of
@@ -35,6 +39,7 @@ struct cache_item {
     struct sl_mapping mapping;
     void *loaded;         /* made by the kind's load; NULL when the kind has none */
     uint64_t weight;      /* bytes of `loaded` beyond the handle */
+    char *note;           /* as the computation left it; NULL = nothing */
     int64_t time_created; /* seconds since the epoch */
     uint32_t references;
     const struct cache_kind *kind;

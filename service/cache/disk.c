@@ -43,6 +43,7 @@ void cache_item_destroy(struct cache_item *item)
         sl_unmap(&item->mapping);
     else if (item->mapping.bytes.size)
         free((void *)item->mapping.bytes.data);
+    free(item->note);
     free(item);
 }
 
@@ -115,7 +116,7 @@ enum sl_code cache_item_own(const struct cache_kind *kind, struct sl_buf *bytes,
     return code;
 }
 
-static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *kind, int64_t created_s,
+static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *kind, int64_t created_s, const char *note,
                               struct cache_item **made, struct sl_error *error)
 {
     struct cache_item *item = calloc(1, sizeof *item);
@@ -123,6 +124,8 @@ static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *ki
         return sl_fail(error, SL_BUSY, "out of memory");
     *item = (struct cache_item){.references = 1, .kind = kind, .time_created = created_s};
     enum sl_code code = map_contents(fd, size, kind, &item->mapping, error);
+    if (note[0] && !(item->note = strdup(note)) && code == SL_OK)
+        code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         code = load_item(item, error);
     if (code == SL_OK)
@@ -144,12 +147,12 @@ static bool touch(int fd, struct cache_disk_lookup *l)
 }
 
 static bool take_contents(struct cache_disk_lookup *l, int fd, const struct stat *st, const char *path,
-                          const struct cache_facts *facts, const struct cache_verdict *verdict)
+                          const struct cache_facts *facts, const struct cache_verdict *verdict, const char *note)
 {
     if (verdict->touch && !touch(fd, l))
         return false;
     enum sl_code code =
-        make_item(fd, (uint64_t)st->st_size, l->kind, facts->created_ns / CACHE_SECOND_NS, &l->item, &l->error);
+        make_item(fd, (uint64_t)st->st_size, l->kind, facts->created_ns / CACHE_SECOND_NS, note, &l->item, &l->error);
     if (code == SL_MALFORMED) {
         remove_entry(path);
         l->corrupt++;
@@ -221,7 +224,8 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
         return false;
     if (stamped(&facts, l->stamp_ns))
         return false;
-    return !verdict.expired && (l->code != SL_OK || take_contents(l, fd, &st, path, &facts, &verdict));
+    return !verdict.expired &&
+           (l->code != SL_OK || take_contents(l, fd, &st, path, &facts, &verdict, meta ? meta->note : ""));
 }
 
 static bool look_at(struct cache_disk_lookup *l, const uint8_t *hash, unsigned version)
@@ -303,7 +307,8 @@ static void disk_publish_entry(struct cache_disk_publish *p, uint64_t size, int6
         return;
     p->published = true;
     struct sl_buf json = {0};
-    cache_meta_encode(p->key, p->scope, created_ns, p->code, size, p->incomplete, &json);
+    cache_meta_encode(p->key, p->scope, created_ns, p->code, size, p->incomplete, p->code == SL_OK ? p->tmp->note : "",
+                      &json);
     if (!json.failed)
         cache_meta_write(path, sl_buf_bytes(&json));
     sl_buf_free(&json);
@@ -345,8 +350,8 @@ void cache_disk_publish(void *arg)
             disk_publish_entry(p, size, created_ns);
     } else if (fstat(p->tmp->fd, &st) != 0) {
         p->code = sl_fail(&p->error, SL_INTERNAL, "cannot read a computed file: %s", strerror(errno));
-    } else if (make_item(p->tmp->fd, (uint64_t)st.st_size, p->kind, created_ns / CACHE_SECOND_NS, &p->item,
-                         &p->error) != SL_OK) {
+    } else if (make_item(p->tmp->fd, (uint64_t)st.st_size, p->kind, created_ns / CACHE_SECOND_NS, p->tmp->note,
+                         &p->item, &p->error) != SL_OK) {
         p->code = p->error.code = p->error.code == SL_BUSY ? SL_BUSY : SL_INTERNAL;
     } else {
         disk_publish_entry(p, (uint64_t)st.st_size, created_ns);

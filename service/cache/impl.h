@@ -69,7 +69,8 @@ struct cache_meta {
     bool has_size;
     uint64_t size; /* of the entry */
     bool incomplete;
-    int64_t mtime_ns; /* of the side file itself */
+    char note[CACHE_NOTE_BYTES]; /* empty: none */
+    int64_t mtime_ns;            /* of the side file itself */
 };
 enum cache_meta_result { CACHE_META_READ, CACHE_META_MISSING, CACHE_META_BAD, CACHE_META_BUSY };
 
@@ -77,7 +78,7 @@ enum cache_meta_result { CACHE_META_READ, CACHE_META_MISSING, CACHE_META_BAD, CA
  * to look, errno. */
 enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_meta *meta);
 void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_ns, enum sl_code status, uint64_t size,
-                       bool incomplete, struct sl_buf *out);
+                       bool incomplete, const char *note, struct sl_buf *out);
 /* Puts the side file of the published entry `path` into place by a rename. False when it could not be written. */
 bool cache_meta_write(const char *path, struct sl_bytes json);
 bool cache_meta_name(const char *entry, char *out, size_t size);

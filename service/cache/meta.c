@@ -61,6 +61,9 @@ static void read_member(struct sl_json *j, struct sl_str key, struct cache_meta 
     } else if (sl_str_equal(key, SL_STR("incomplete"))) {
         if (!sl_json_bool(j, &meta->incomplete))
             meta->incomplete = false;
+    } else if (sl_str_equal(key, SL_STR("note"))) {
+        if (sl_json_text(j, &text) && text.size < sizeof meta->note && !memchr(text.data, 0, text.size))
+            snprintf(meta->note, sizeof meta->note, SL_STR_FMT, SL_STR_ARG(text));
     } else {
         sl_json_skip(j);
     }
@@ -112,7 +115,7 @@ enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_me
 }
 
 void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_ns, enum sl_code status, uint64_t size,
-                       bool incomplete, struct sl_buf *out)
+                       bool incomplete, const char *note, struct sl_buf *out)
 {
     struct json_writer w = json_writer(out);
     json_object_begin(&w);
@@ -136,6 +139,10 @@ void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_n
     if (incomplete) {
         json_key(&w, "incomplete");
         json_boolean(&w, true);
+    }
+    if (note[0]) {
+        json_key(&w, "note");
+        json_str(&w, sl_str(note));
     }
     json_object_end(&w);
 }

@@ -1,6 +1,7 @@
 /* The kinds `sourcefiles` and `bundled_files`: single texts as UTF-8, from the web or a source, and out of bundles. */
 #include "kinds/impl.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -54,17 +55,37 @@ static enum sl_code decode_file(void *arg, struct sl_error *error)
     return code;
 }
 
+struct web_file {
+    const struct source_request *request;
+    char *map;        /* a cache entry's note: what the head of the answer says of the file's source map */
+    bool by_old_name; /* of the field */
+};
+
 static bool may_follow(void *arg, const char *url)
 {
-    const struct source_request *request = arg;
+    const struct source_request *request = ((struct web_file *)arg)->request;
     struct sl_arena arena = {0};
     bool allowed = request->origin_allowed(&arena, request->origins, request->origin_count, sl_str(url));
     sl_arena_free(&arena);
     return allowed;
 }
 
-static enum sl_code fetch_web(const struct source_request *request, int fd, struct sl_error *error)
+/* `SourceMap` (ECMA-426, 11.1.2.1), or what it was called before, which counts less. */
+static void note_map(void *arg, struct sl_str name, struct sl_str value)
 {
+    struct web_file *web = arg;
+    bool old = sl_str_equal_nocase(name, SL_STR("x-sourcemap"));
+    bool is_text = value.size && value.size < CACHE_NOTE_BYTES && sl_str_is_utf8(value);
+    if (!is_text || !(old || sl_str_equal_nocase(name, SL_STR("sourcemap"))) ||
+        (old && web->map[0] && !web->by_old_name))
+        return;
+    snprintf(web->map, CACHE_NOTE_BYTES, SL_STR_FMT, SL_STR_ARG(value));
+    web->by_old_name = old;
+}
+
+static enum sl_code fetch_web(const struct source_request *request, struct cache_tmp *tmp, struct sl_error *error)
+{
+    struct web_file web = {request, tmp->note, false};
     struct fetch_request fetch = {
         .url = request->url.data,
         .headers = request->headers,
@@ -74,9 +95,10 @@ static enum sl_code fetch_web(const struct source_request *request, int fd, stru
         .source = "web-scraping",
         .max_size = kinds_config()->max_source_file_size == UINT64_MAX ? 0 : kinds_config()->max_source_file_size,
         .may_follow = request->origin_allowed ? may_follow : NULL,
-        .arg = (void *)(uintptr_t)request,
+        .field = note_map,
+        .arg = &web,
     };
-    return fetch_get(&fetch, fd, error);
+    return fetch_get(&fetch, tmp->fd, error);
 }
 
 static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
@@ -85,8 +107,7 @@ static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, s
     const struct source_request *request = context;
     struct decoding decoding = {tmp->fd, request->is_utf8};
     (void)arena;
-    enum sl_code code =
-        request->file ? origin_fetch(request->file, tmp->fd, error) : fetch_web(request, tmp->fd, error);
+    enum sl_code code = request->file ? origin_fetch(request->file, tmp->fd, error) : fetch_web(request, tmp, error);
     return code == SL_OK ? kinds_on_pool(decode_file, &decoding, error) : code;
 }
 

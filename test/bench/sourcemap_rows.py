@@ -15,8 +15,9 @@ def main(bench, work, row):
     seconds, _, memory, look_up, _ = map(float, subprocess.run([bench, path], capture_output=True, text=True, check=True).stdout.split())
     peers = [line.split() for line in subprocess.run(["node", os.path.join(HERE, "sourcemap_peers.mjs"), modules, path], text=True,
                                                      capture_output=True, check=True).stdout.splitlines()]
-    for name, parse, _ in peers:
+    for name, parse, decoded, _ in peers:
         row(f"a source map to its table, {name}", 1000 * seconds, float(parse), "ms", "<= 0.3")
-    for name, _, looked_up in peers:
+        row("  beside the same with a decoded text", 1000 * seconds, float(decoded), "ms", "")
+    for name, _, _, looked_up in peers:
         row(f"a look-up in a source map, {name}", 1e6 * look_up, float(looked_up), "us", "<= 0.3 us")
     row("  memory of the conversion with the map", memory * 1024 / 1e6, os.path.getsize(path) / 1e6, "MB", "<= 3")

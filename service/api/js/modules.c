@@ -77,6 +77,8 @@ static bool js_refer(struct js_request *r, const struct js_module *m, struct js_
             reference->map = js_entry_header(file->entry, "x-sourcemap");
     } else if (file->origin == JS_INDIVIDUAL && file->artifact->sourcemap.size) {
         reference->map = file->artifact->sourcemap;
+    } else if (file->origin == JS_SCRAPED && file->item && file->item->note) {
+        reference->map = sl_str(file->item->note);
     }
     enum sl_code code = file->item ? kinds_script_facts(file->item, &facts, &error) : SL_OK;
     if (code != SL_OK) {

@@ -1,5 +1,5 @@
 """POST /symbolicate-js: what is fetched from the web, how often, and what becomes of files that are not what they should be."""
-import contextlib, gzip, hashlib, http.client, json, re, struct, threading, time
+import contextlib, gzip, hashlib, http.client, json, os, re, struct, threading, time
 
 from artifacts import (FILES, ID, MAP, ON_FAILURE, SCRIPT, TOLD, Sentry, archive, asked, brief, bundle, frame, result, source_map,
                        symbolicate, told)
@@ -37,6 +37,26 @@ def test_scripts_and_maps_of_the_web(work, objects):
         equal((web.hits["/test.min.js"], web.hits["/test.min.js.map"]), (1, 1), "within the hour")
         symbolicate(s, body, query="?scope=other")
         equal(web.hits["/test.min.js"], 2, "each scope has its own")
+
+
+def test_the_head_of_a_script_names_its_map(work, objects):
+    """It counts more than the comment, as in browsers, and as long as the script is kept."""
+    def headed(*fields):
+        return lambda handler: handler.reply(200, SCRIPT.encode(), fields)
+
+    routes = {"/maps/a.map": MAP.encode(), "/new.js": headed(("SourceMap", "/maps/a.map")), "/old.js": headed(("X-SourceMap", "maps/a.map")),
+              "/both.js": headed(("X-SourceMap", "no.map"), ("SourceMap", "/maps/a.map"), ("x-sourcemap", "neither.map")),
+              "/none.js": headed(("SourceMap", ""))}
+    with Sentry() as up, Upstream(routes) as web:
+        for _ in range(2):  # the second time from disk
+            with Service(work, cache_dir=os.path.join(work, "kept")) as s:
+                for name in ("new", "old", "both"):
+                    f = result(symbolicate(s, scraping(up, [frame(f"{web.url}{name}.js")])))
+                    equal((f["function"], f["data"]["sourcemap"]), ("onFailure", f"{web.url}maps/a.map"), name)
+                answer = symbolicate(s, scraping(up, [frame(f"{web.url}none.js")]))
+                equal([e["type"] for e in answer["errors"]], ["missing_sourcemap"], "the comment counts")
+        equal({path: web.hits[path] for path in ("/new.js", "/old.js", "/both.js")}, {"/new.js": 1, "/old.js": 1, "/both.js": 1})
+        assert "/no.map" not in web.hits and "/neither.map" not in web.hits and "/test.min.js.map" in web.hits, web.hits
 
 
 def test_scraped_files_are_asked_for_every_hour(work, objects):

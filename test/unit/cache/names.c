@@ -194,7 +194,7 @@ static void side_files_are_written(void **state)
 {
     (void)state;
     struct sl_buf out = {0};
-    cache_meta_encode(SL_STR("scope: a\"b\n"), SL_STR("a\"b"), 1700000000123456789, SL_OK, 5, false, &out);
+    cache_meta_encode(SL_STR("scope: a\"b\n"), SL_STR("a\"b"), 1700000000123456789, SL_OK, 5, false, "", &out);
     static const char expected[] = "{\"scope\":\"a\\\"b\",\"time_created\":1700000000,\"debug\":null,\"status\":\"ok\","
                                    "\"size\":5,\"key\":\"scope: a\\\"b\\n\",\"nanoseconds\":123456789}";
     assert_int_equal(out.size, sizeof expected - 1);
@@ -207,7 +207,7 @@ static void side_files_are_written(void **state)
     struct sl_str global[] = {SL_STR("global"), SL_STR("")};
     for (size_t i = 0; i < 2; i++) {
         sl_buf_clear(&out);
-        cache_meta_encode(SL_STR("k"), global[i], 1000000000, SL_NOT_FOUND, 0, false, &out);
+        cache_meta_encode(SL_STR("k"), global[i], 1000000000, SL_NOT_FOUND, 0, false, "", &out);
         assert_true(sl_str_starts(sl_buf_view(&out), SL_STR("{\"scope\":null,\"time_created\":1,")));
     }
     sl_buf_free(&out);
