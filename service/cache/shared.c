@@ -83,10 +83,10 @@ void shared_drain(void)
         return;
     uploads_drain(DRAIN_MS);
     fiber_group_cancel(&layer.group);
+    fiber_group_wait(&layer.group); /* its fibers use the back ends to their end */
     redis_log_close();
     close_backend(&layer.redis);
     close_backend(&layer.bucket);
-    fiber_group_wait(&layer.group);
     sl_arena_free(&layer.arena);
 }
 

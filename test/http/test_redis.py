@@ -77,10 +77,11 @@ def test_a_wrong_password_is_said(work, objects):
 
 
 class Name:
-    """What a name in a URL stands for: connections go to `target` as it is when they are made, and stay there."""
+    """What a name in a URL stands for: connections go to `target` as it is when they are made, and stay there. What has the
+    word `hold` in it is not passed on."""
 
-    def __init__(self, target):
-        self.target = target
+    def __init__(self, target, hold=None):
+        self.target, self.hold, self.held = target, hold, threading.Event()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"redis://127.0.0.1:{self.listener.getsockname()[1]}"
         threading.Thread(target=self.serve, daemon=True).start()
@@ -95,11 +96,13 @@ class Name:
             for one, two in ((client, server), (server, client)):
                 threading.Thread(target=self.carry, args=(one, two), daemon=True).start()
 
-    @staticmethod
-    def carry(one, two):
+    def carry(self, one, two):
         try:
             while piece := one.recv(65536):
-                two.sendall(piece)
+                if self.hold and self.hold in piece:
+                    self.held.set()
+                else:
+                    two.sendall(piece)
         except OSError:
             pass
         for end in (one, two):
@@ -134,4 +137,13 @@ def test_a_primary_that_becomes_a_replica_is_left(work, objects):
                     return new.size() > 0
                 wait_until("entries in the new one", written)
             assert "READONLY" in s.logged()
+        name.close()
+
+
+def test_the_end_comes_in_the_middle_of_a_command(work, objects):
+    with Redis(work) as redis:
+        name = Name(redis.port, b"GETRANGE")  # what others were told to forget is asked for each second
+        s = Service(work, {"shared_cache": {"redis": {"url": name.url}}})
+        assert name.held.wait(harness.DEADLINE)
+        equal(s.stop(), 0)
         name.close()
