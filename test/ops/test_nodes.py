@@ -1,10 +1,11 @@
-"""Two nodes of two processes each behind HAProxy, with one Redis: everything is restarted under load, and nobody notices."""
-import http.client, json, os, signal, subprocess, sys, tempfile, threading, time
+"""Two nodes of two processes each behind HAProxy, with one Redis, its replica and an S3 server: everything is restarted under
+load, and nobody notices."""
+import contextlib, http.client, json, os, signal, subprocess, sys, tempfile, threading, time
 
 import ops
 
-sys.path[:0] = [os.path.join(ops.ROOT, "test", "http"), os.path.join(ops.ROOT, "test")]
-import faults, harness
+sys.path[:0] = [os.path.join(ops.ROOT, "test", folder) for folder in ("http", "", "soak")]
+import cluster, faults, harness, soak
 
 CLIENTS, RATE = 24, 1000  # requests a second, of all
 HANGING = 60
@@ -79,10 +80,10 @@ def proxy(work, front, ports):
     return subprocess.Popen(["haproxy", "-db", "-f", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def node(work, number, port, redis, cache):
+def node(work, number, port, redis, cache, s3=None):
     return harness.Service(work, {"bind": f"127.0.0.1:{port}", "http": {"processes": 2}, "shutdown": {"delay": "3s"},
                                   "cluster": {"node_id": number, "results": "redis"}, "logging": {"access": "errors"},
-                                  "shared_cache": {"redis": {"url": redis.url}}}, cache_dir=cache)
+                                  "shared_cache": {**(s3.config if s3 else {}), "redis": {"url": redis.url}}}, cache_dir=cache)
 
 
 def up(front):
@@ -105,10 +106,11 @@ def test_restarts_are_not_noticed(work, shared):
     objects = harness.Objects(work)
     front, ports = harness.free_port(), [harness.free_port() for _ in range(2)]
     numbers, caches = (0x0001, 0x0011), [tempfile.mkdtemp(dir=work) for _ in range(2)]
-    with faults.Redis(work) as redis, harness.Upstream(objects.layout()) as upstream:
+    redis, s3 = cluster.RedisPair(work), soak.S3(work)
+    with contextlib.closing(redis), harness.Upstream(objects.layout()) as upstream:
         body = json.dumps(harness.request(objects.module(), [objects.address("plain")], sources=[
             harness.http_source(upstream.url, filters={"filetypes": ["elf_code"]})]))
-        nodes = [node(work, numbers[i], ports[i], redis, caches[i]) for i in range(2)]
+        nodes = [node(work, numbers[i], ports[i], redis, caches[i], s3) for i in range(2)]
         balancer = proxy(work, front, ports)
         try:
             up(front)
@@ -118,12 +120,18 @@ def test_restarts_are_not_noticed(work, shared):
                 for i in range(2):
                     wait_for_checks()
                     assert nodes[i].stop() == 0
-                    nodes[i] = node(work, numbers[i], ports[i], redis, caches[i])
+                    nodes[i] = node(work, numbers[i], ports[i], redis, caches[i], s3)
                     wait_for_checks()
                 redis.stop()
                 wait_for_checks()
                 redis.start()
                 redis.ask("FLUSHALL")
+                wait_for_checks()
+                redis.promote()
+                wait_for_checks()
+                s3.stop()
+                wait_for_checks()
+                s3.start()
                 wait_for_checks()
             print(f"        {clients.done} requests in {clients.seconds:.0f} s, {clients.again} submitted again")
             assert not clients.failures, (len(clients.failures), clients.failures[:5])
@@ -131,6 +139,7 @@ def test_restarts_are_not_noticed(work, shared):
         finally:
             balancer.terminate()
             balancer.wait()
+            s3.stop()
             for one in nodes:
                 one.stop()
 
