@@ -25,6 +25,12 @@ static void free_chunks(const struct sl_arena *arena, struct sl_arena_chunk *chu
     }
 }
 
+void sl_arena_tell(const struct sl_arena *arena, void (*tell)(void *piece, size_t size))
+{
+    for (struct sl_arena_chunk *chunk = arena->chunks; chunk; chunk = chunk->older)
+        tell(chunk, chunk->size);
+}
+
 struct sl_arena_end {
     struct sl_arena_end *earlier;
     void (*call)(void *arg);

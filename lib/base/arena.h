@@ -41,6 +41,9 @@ void sl_arena_reset(struct sl_arena *arena);
  * memory. */
 bool sl_arena_at_end(struct sl_arena *arena, void (*end)(void *arg), void *arg);
 
+/* Tells of each piece of memory that it holds. */
+void sl_arena_tell(const struct sl_arena *arena, void (*tell)(void *piece, size_t size));
+
 void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align);
 
 /* `size` bytes, uninitialised, aligned to `align` (a power of two). NULL when out of memory or over the limit. */

@@ -45,6 +45,7 @@ enum sl_code cache_init(const struct config *config, const struct cache_kind *co
     engine.disk = (struct cache_disk){engine.dir, cache_start_ns()};
     if (engine.dir)
         cache_tmp_sweep(engine.dir);
+    cache_disk_dumps(config->core_dumps);
     engine.config = config;
     engine.redownloads = config->downloaded.max_lazy ? config->downloaded.max_lazy : 1;
     engine.recomputations = config->derived.max_lazy ? config->derived.max_lazy : 1;
@@ -478,11 +479,35 @@ enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *ke
                               .fiber = fiber_self()};
     bool answered = cache_ask(&getting.look);
     *item = NULL;
-    while (!answered && !getting.done)
+    while (!answered && !getting.done) {
+        fiber_expect(kind->name);
         if (!fiber_suspend() && !getting.done) {
             cache_withdraw(&getting.look);
             return sl_fail(error, SL_CANCELLED, "cancelled");
         }
+    }
     *item = getting.look.item;
     return getting.look.code;
+}
+
+/* ---- for people ---- */
+void cache_log_state(void)
+{
+    for (size_t i = 0; i < engine.count; i++) {
+        const struct kind_state *state = &engine.kinds[i];
+        const struct flight *oldest = NULL;
+        size_t count = 0;
+        for (struct sl_map_entry *e = NULL; (e = sl_map_next(&state->flights, e)); count++) {
+            const struct flight *flight = e->value;
+            oldest = !oldest || flight->begun_ns < oldest->begun_ns ? flight : oldest;
+        }
+        const struct log_field fields[] = {
+            LOG_STR("cache", state->kind->name),
+            LOG_U64("in_work", count),
+            LOG_SLSTR("oldest", oldest ? oldest->key : SL_STR("")),
+            LOG_I64("age_ms", oldest ? (cache_now_ns() - oldest->begun_ns) / 1000000 : 0),
+            {.key = NULL}};
+        if (count)
+            log_write(NULL, LOG_INFO, "state", __FILE__, __LINE__, "cache", fields);
+    }
 }

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "config/config.h"
 #include "core/fiber.h"
+#include "core/ledger.h"
 
 enum cache_section { CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_DIAGNOSTICS, CACHE_MOZILLA, CACHE_TRANSCODED };
 
@@ -66,7 +67,7 @@ struct cache_kind {   /* one static row per kind */
     /* In a fiber of the key's own: fills `tmp`. SL_OK = contents. `context` is what cache_get was given, valid until
      * compute returns (the engine calls `retain`, copying it into the flight's arena; without `retain` the pointer
      * itself is kept and must stay valid). SL_INTERNAL is never written to disk and remembered for 30 s; a
-     * SL_DOWNLOAD_ERROR whose `duration_ns` is set is remembered for that long, in memory only; SL_CANCELLED and SL_BUSY
+     * SL_DOWNLOAD_ERROR or SL_UNSUPPORTED whose `duration_ns` is set is remembered for that long, in memory only; SL_CANCELLED and SL_BUSY
      * are not remembered at all. It may run twice, when a file that it read was cut under its mapping. */
     enum sl_code (*compute)(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                             struct sl_error *error) SL_SUSPENDS;
@@ -139,6 +140,9 @@ bool cache_mend(void);
 void cache_on_fault(void (*hear)(const void *address));
 bool cache_item_holds(const struct cache_item *item, const void *address);
 
+/* Logs what is being looked up and computed, the oldest of each kind, for people who ask. */
+void cache_log_state(void);
+
 /* Whether the directory takes files, as far as is known: false after one could not be made, until a probe could. */
 bool cache_writable(void);
 
@@ -186,6 +190,21 @@ int64_t cache_generation_seen(void); /* looks at most once a second, and when a 
 /* Processes that this one forks from now on, and it, learn of each other's invalidations at once. False: no memory, a second it is. */
 bool cache_share_bell(void);
 bool cache_replaced(struct sl_str key, int64_t created_s) SL_SUSPENDS;
+
+/* ---- quarantine ----
+ * What was worked on when a process died (core/ledger.h) is counted in `<cache_dir>/quarantine`: after two crashes or three kills
+ * within a day the service does not touch it for a day. SL_UNSUPPORTED when `work` is held so. Any thread. */
+void cache_quarantine_name(const char *kind, struct sl_str key, struct sl_str about, struct ledger_work *work);
+enum sl_code cache_quarantine_check(const struct ledger_work *work, struct sl_error *error);
+struct cache_suspect {
+    char kind[28], key[36], about[188];
+    unsigned crashes, kills;
+    int64_t until_s; /* seconds since the epoch; 0 = not held */
+};
+/* Tells of everything that was counted and is not a day old, held or not. Returns how many are held. */
+size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, const struct cache_suspect *suspect),
+                             void *arg);
+size_t cache_quarantine_clear(const char *cache_dir); /* forgets all; how many were held */
 
 /* A further temporary file for use inside compute, or for uploads (unlinked at once if `unlinked`). */
 enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_error *error); /* any thread */

@@ -21,7 +21,8 @@ uint64_t compute_fresh_for(const struct kind_state *state, enum sl_code code, co
     case SL_MALFORMED: return state->lifetimes.retry_malformed_after;
     case SL_CANCELLED:
     case SL_BUSY: return 0;
-    case SL_DOWNLOAD_ERROR: return error->duration_ns ? error->duration_ns : state->lifetimes.retry_misses_after;
+    case SL_DOWNLOAD_ERROR:
+    case SL_UNSUPPORTED: return error->duration_ns ? error->duration_ns : state->lifetimes.retry_misses_after;
     default: return state->lifetimes.retry_misses_after;
     }
 }
@@ -40,15 +41,7 @@ bool compute_publishable(enum sl_code code, const struct sl_error *error, bool i
     if (code == SL_OK)
         return true;
     return !is_refresh && code != SL_INTERNAL && code != SL_CANCELLED && code != SL_BUSY &&
-           !(code == SL_DOWNLOAD_ERROR && error->duration_ns);
-}
-
-/* A miss that the next look-up will not believe anyway is not written, unless it is to replace what is there. */
-static bool compute_worth_writing(const struct flight *flight, enum sl_code code)
-{
-    const struct cache_lifetimes *lifetimes = &flight->state->lifetimes;
-    return flight->renews || cache_class_of(code) != CACHE_NEGATIVE || lifetimes->retry_misses_after ||
-           lifetimes->retry_misses_after_public;
+           !((code == SL_DOWNLOAD_ERROR || code == SL_UNSUPPORTED) && error->duration_ns);
 }
 
 /* ---- publishing ---- */
@@ -145,6 +138,7 @@ static void to_shared(const struct flight *flight, const struct shared_finding *
 
 /* ---- computing ---- */
 struct opening { /* pool work */
+    const struct ledger_work *work;
     struct cache_tmp tmp;
     enum sl_code code;
     struct sl_error *error;
@@ -153,12 +147,15 @@ struct opening { /* pool work */
 static void open_tmp(void *arg)
 {
     struct opening *o = arg;
-    o->code = cache_tmp_create(&o->tmp, false, o->error);
+    o->code = cache_quarantine_check(o->work, o->error);
+    if (o->code == SL_OK)
+        o->code = cache_tmp_create(&o->tmp, false, o->error);
 }
 
+/* Not for what the process has died of: SL_UNSUPPORTED. */
 static enum sl_code compute_open_file(struct cache_tmp *tmp, struct sl_error *error)
 {
-    struct opening o = {.tmp.fd = -1, .error = error};
+    struct opening o = {.work = fiber_work(), .tmp.fd = -1, .error = error};
     enum sl_code code = pool_run(POOL_IO, open_tmp, &o, error);
     *tmp = o.tmp;
     space_probe();
@@ -207,8 +204,7 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
     if (outcome->code == SL_INTERNAL && space_suspect())
         engine_log_io("cache write failed", ENOSPC);
     bool incomplete = tmp->incomplete;
-    if (compute_publishable(outcome->code, &outcome->error, is_refresh) &&
-        compute_worth_writing(flight, outcome->code)) {
+    if (compute_publishable(outcome->code, &outcome->error, is_refresh)) {
         compute_publish(flight, tmp, is_refresh, outcome);
         if (shareable && outcome->code != SL_INTERNAL && outcome->code != SL_BUSY && !incomplete && !flight->outdated)
             to_shared(flight, &finding, outcome);
@@ -223,6 +219,9 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
 void compute_entry(struct flight *flight, bool is_refresh, struct outcome *outcome)
 {
     struct cache_tmp tmp;
+    struct ledger_work work;
+    cache_quarantine_name(flight->state->kind->name, flight->key, flight->key, &work);
+    fiber_set_work(&work);
     *outcome = (struct outcome){.layer = "computed", .generation = flight->generation};
     outcome->code = compute_open_file(&tmp, &outcome->error);
     outcome->keep_ns = compute_fresh_for(flight->state, outcome->code, &outcome->error);
@@ -239,12 +238,13 @@ void compute_entry(struct flight *flight, bool is_refresh, struct outcome *outco
             at = &(*at)->next;
         *at = renewing.next;
     }
+    fiber_set_work(NULL);
 }
 
 void compute_publish_error(struct flight *flight, struct outcome *outcome)
 {
     struct cache_tmp tmp = {.fd = -1};
-    if (compute_publishable(outcome->code, &outcome->error, false) && compute_worth_writing(flight, outcome->code))
+    if (compute_publishable(outcome->code, &outcome->error, false))
         compute_publish(flight, &tmp, false, outcome);
     outcome->keep_ns = compute_fresh_for(flight->state, outcome->code, &outcome->error);
 }

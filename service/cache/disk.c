@@ -60,6 +60,13 @@ static bool read_exactly(int fd, uint8_t *to, size_t size)
     return true;
 }
 
+static bool is_dumpable; /* core dumps are made, which the cache is left out of */
+
+void cache_disk_dumps(bool made)
+{
+    is_dumpable = made;
+}
+
 /* Small files are copied: a mapping costs a page, a fault and one of the process's limited number of maps, and entries
  * of a hundred bytes are by far the most numerous. */
 static enum sl_code map_contents(int fd, uint64_t size, const struct cache_kind *kind, struct sl_mapping *mapping,
@@ -72,6 +79,8 @@ static enum sl_code map_contents(int fd, uint64_t size, const struct cache_kind 
         enum sl_code code = sl_map_fd(fd, mapping, error);
         if (code == SL_OK && kind->random_access)
             madvise((void *)mapping->bytes.data, mapping->mapped, MADV_RANDOM);
+        if (code == SL_OK && is_dumpable)
+            madvise((void *)mapping->bytes.data, mapping->mapped, MADV_DONTDUMP);
         return code == SL_OK || code == SL_BUSY ? code : SL_INTERNAL;
     }
     uint8_t *copy = malloc(size);

@@ -7,6 +7,7 @@
  *     tmp.c      temporary files          evict.c    keeping to the budget, lru.c to that of one kind
  *     stamp.c    what uploads replaced    invalidate.c  forgetting it
  *     space.c    a full disk              shared.h   the layer behind the disk
+ *     quarantine.c  files that processes died of
  *
  * cache.c, what engine.h describes, memory.c, space.c and invalidate.c belong to the loop; all else is free of engine state and may run on any
  * thread. */
@@ -124,6 +125,12 @@ void cache_tmp_probe(void *unused);
 /* Removes what processes that are gone have left below `<cache_dir>/tmp`. */
 void cache_tmp_sweep(const char *cache_dir);
 
+/* ---- quarantine.c: any thread ---- */
+#define CACHE_QUARANTINE_NS (24 * 3600 * CACHE_SECOND_NS)
+/* Keys that were in work when a process died are counted; after two crashes or three kills they are not worked on for a day. */
+struct ledger_death;
+void quarantine_note(const char *cache_dir, const struct ledger_death *death);
+
 /* ---- disk.c ---- */
 struct cache_disk {  /* of the process; constant after start */
     const char *dir; /* NULL = no disk layer */
@@ -156,6 +163,7 @@ struct cache_disk_lookup {
     int io_errno;     /* an unexpected failure of the directory, 0 = none; acted on as "not there" */
 };
 void cache_disk_lookup(void *lookup); /* pool */
+void cache_disk_dumps(bool made);     /* whether there may be core dumps; before there are threads */
 
 /* Publishing one result. Takes over `tmp`: it is closed, and renamed or removed. For an error it may be closed already. */
 struct cache_disk_publish {

@@ -1,9 +1,11 @@
 /* Temporary files.
  *
  *     <cache_dir>/tmp/<pid>-<random>/lock      held with flock(2) as long as the process lives
+ *                                   /ledger    what the process works on
  *                                   /tmp...    files being computed, uploads
  *
- * A directory whose lock can be taken has no owner any more and is removed by whoever notices. */
+ * A directory whose lock can be taken has no owner any more and is removed by whoever notices, who learns from its ledger what
+ * the owner died of. */
 #include "cache/impl.h"
 
 #include <dirent.h>
@@ -17,6 +19,9 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "core/ledger.h"
+#include "core/loop.h"
 
 enum { ATTEMPTS = 3, TREE_DEPTH = 8 };
 #define YOUNG_NS (60 * CACHE_SECOND_NS) /* a directory without lock: its owner may be about to make it */
@@ -94,8 +99,12 @@ enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error)
     }
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         snprintf(own.dir, sizeof own.dir, "%s/%d-%08x", own.root, (int)getpid(), (unsigned)random_u64());
-        if (make_dir())
+        if (make_dir()) {
+            char ledger[256];
+            snprintf(ledger, sizeof ledger, "%s/ledger", own.dir);
+            ledger_open(ledger, loop_pool_threads());
             return SL_OK;
+        }
     }
     enum sl_code code = sl_fail(error, SL_INTERNAL, "cannot create %.150s: %s", own.dir, strerror(errno));
     own.root[0] = '\0';
@@ -184,7 +193,21 @@ static void remove_tree(int at, const char *name, unsigned depth)
     unlinkat(at, name, AT_REMOVEDIR);
 }
 
-static void sweep_dir(int at, const char *name, int64_t age_ns)
+/* What the owner died of is noted before its directory goes. */
+static void hear_death(const char *cache_dir, int at, const char *name)
+{
+    char path[300];
+    struct ledger_death death;
+    snprintf(path, sizeof path, "%.255s/ledger", name);
+    int fd = openat(at, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return;
+    if (ledger_read(fd, &death) && !death.on_purpose)
+        quarantine_note(cache_dir, &death);
+    close(fd);
+}
+
+static void sweep_dir(const char *cache_dir, int at, const char *name, int64_t age_ns)
 {
     char path[300];
     snprintf(path, sizeof path, "%.255s/lock", name);
@@ -194,8 +217,10 @@ static void sweep_dir(int at, const char *name, int64_t age_ns)
             remove_tree(at, name, 0);
         return;
     }
-    if (flock(lock, LOCK_EX | LOCK_NB) == 0)
+    if (flock(lock, LOCK_EX | LOCK_NB) == 0) {
+        hear_death(cache_dir, at, name);
         remove_tree(at, name, 0);
+    }
     close(lock);
 }
 
@@ -216,7 +241,7 @@ void cache_tmp_sweep(const char *cache_dir)
             continue;
         int64_t age_ns = now - (int64_t)st.st_mtim.tv_sec * CACHE_SECOND_NS;
         if (S_ISDIR(st.st_mode))
-            sweep_dir(fd, e->d_name, age_ns);
+            sweep_dir(cache_dir, fd, e->d_name, age_ns);
         else if (age_ns > DAY_NS)
             unlinkat(fd, e->d_name, 0);
     }
@@ -227,6 +252,7 @@ void cache_tmp_close(void)
 {
     if (own.root[0])
         remove_tree(AT_FDCWD, own.dir, 0);
+    ledger_close();
     if (own.lock >= 0)
         close(own.lock);
     own.lock = -1;

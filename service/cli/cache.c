@@ -1,8 +1,11 @@
-/* `symloom cache invalidate`: what a source has got anew is asked for again, by running services too. */
+/* `symloom cache`: what a source has got anew is asked for again, by running services too (invalidate); what services died of
+ * (quarantine). */
 #include "cli/cli.h"
 #include "cli/server.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
 
 #include "cache/cache.h"
 #include "core/log.h"
@@ -16,6 +19,7 @@ static const struct option_spec specs[] = {
     {"location", 0, OPTION_VALUE, false, "URI", "one file, as candidates show it"},
     {"debug-file", 0, OPTION_VALUE, false, "NAME", "the files of a module, with --debug-id"},
     {"debug-id", 0, OPTION_VALUE, false, "ID", "the module's debug id"},
+    {"clear", 0, OPTION_FLAG, false, NULL, "with quarantine: forget all of it"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -50,28 +54,56 @@ static int cache_run(struct invalidating *i, const struct config *config)
     return i->code == SL_OK ? 0 : server_failed("invalidating failed", i->error.message);
 }
 
+/* ---- quarantine ---- */
+static void show_suspect(void *arg, const struct cache_suspect *suspect)
+{
+    char until[40] = "not yet held";
+    time_t at = (time_t)suspect->until_s;
+    struct tm tm;
+    (void)arg;
+    if (at)
+        strftime(until, sizeof until, "held until %Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &tm));
+    printf("%s %.16s  %u crashes, %u kills, %s  %s\n", suspect->kind, suspect->key, suspect->crashes, suspect->kills,
+           until, suspect->about);
+}
+
+static int quarantine(const struct options *o, const struct config *config)
+{
+    if (!config->cache_dir)
+        return server_failed("quarantine", "there is no cache_dir");
+    if (option_given(o, "clear"))
+        printf("%zu released\n", cache_quarantine_clear(config->cache_dir));
+    else
+        cache_quarantine_list(config->cache_dir, show_suspect, NULL);
+    return 0;
+}
+
+/* ---- both ---- */
 static int load_and_run(const struct options *o)
 {
     struct config *config = NULL;
     struct invalidating i = {.what = {sl_str(option_value(o, "source", "")), sl_str(option_value(o, "location", "")),
                                       sl_str(option_value(o, "debug-file", "")),
                                       sl_str(option_value(o, "debug-id", ""))}};
-    bool known = o->argument_count == 1 && strcmp(o->arguments[0], "invalidate") == 0;
-    if (!known || !invalidation_sound(&i.what))
+    const char *what = o->argument_count == 1 ? o->arguments[0] : "";
+    bool quarantines = strcmp(what, "quarantine") == 0, invalidates = strcmp(what, "invalidate") == 0;
+    if (!quarantines && !(invalidates && invalidation_sound(&i.what)))
         return options_wrong("cache", "say 'cache invalidate --source ID', and --location, or --debug-file with "
-                                      "--debug-id, or neither");
+                                      "--debug-id, or neither; or 'cache quarantine [--clear]'");
     int status = server_load(o, &config);
     if (status == 0)
         status = server_log(o, config, server_verbosity(o));
     if (status == 0)
-        status = cache_run(&i, config);
+        status = quarantines ? quarantine(o, config) : cache_run(&i, config);
     config_release(config);
     return status;
 }
 
 int command_cache(int argc, char **argv)
 {
-    return options_command(specs, "cache invalidate --source ID [OPTION..]",
-                           "Makes cached files of a source absent, also while a service uses them.", load_and_run, argc,
-                           argv);
+    return options_command(
+        specs, "cache invalidate --source ID [OPTION..] | cache quarantine [--clear]",
+        "Makes cached files of a source absent, also while a service uses them. Lists, or releases, the "
+        "files that services died of and do not work on for a day.",
+        load_and_run, argc, argv);
 }

@@ -295,6 +295,9 @@ const struct key_about key_abouts[] = {
     {"auth.require",
      "Groups of routes that need a key: `symbolicate`, `mozilla`, `proxy`, `symcache`, `symbols`, `metrics`, "
      "`status`, `page`, `admin`, `downloads`."},
+    {"core_dumps",
+     "Whether the limit of the environment for core dumps is left alone. They hold crash data and credentials; what is "
+     "mapped of the cache, and the configuration, is left out of them."},
     {"shutdown.delay", "After SIGTERM everything goes on for so long, so that balancers notice."},
     {"shutdown.timeout", "What is not done then is cut."},
 

@@ -148,13 +148,21 @@ static void check_shared_cache(const struct config *config, const struct value *
 /* What all processes can listen on at once. */
 static void check_processes(const struct config *config, const struct value *root, struct value_problems *problems)
 {
-    for (size_t i = 0; config->http.processes > 1 && i < config->bind_count; i++) {
-        struct sl_str address = sl_str(config->bind[i]);
-        if (sl_str_starts(address, SL_STR("unix:")) || sl_str_equal(address, SL_STR("systemd")) ||
-            sl_str_ends(address, SL_STR(":0")))
-            value_problem(problems, config_find(root, "bind"), false, "bind",
-                          "several processes (http.processes) can listen on IP addresses and ports alone");
-    }
+    const struct {
+        const char *key;
+        const char *const *addresses;
+        size_t count;
+    } lists[] = {{"bind", config->bind, config->bind_count},
+                 {"bind_https", config->bind_https, config->bind_https_count},
+                 {"admin_bind", config->admin_bind, config->admin_bind_count}};
+    for (size_t l = 0; config->http.processes > 1 && l < sizeof lists / sizeof *lists; l++)
+        for (size_t i = 0; i < lists[l].count; i++) {
+            struct sl_str address = sl_str(lists[l].addresses[i]);
+            if (sl_str_starts(address, SL_STR("unix:")) || sl_str_equal(address, SL_STR("systemd")) ||
+                sl_str_ends(address, SL_STR(":0")))
+                value_problem(problems, config_find(root, lists[l].key), false, lists[l].key,
+                              "several processes (http.processes) can listen on IP addresses and ports alone");
+        }
 }
 
 static void check_redis(const struct config *config, const struct value *root, struct value_problems *problems)

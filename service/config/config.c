@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,6 +60,17 @@ void config_release(const struct config *config)
         return;
     sl_arena_free(&own->arena);
     free(own);
+}
+
+static void hide_pages(void *piece, size_t size)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)piece / page * page;
+    madvise((void *)begin, (uintptr_t)piece + size - begin, MADV_DONTDUMP);
+}
+
+void config_hide(const struct config *config)
+{
+    sl_arena_tell(&config->arena, hide_pages);
 }
 
 /* The tree is part of the configuration: its texts are the values. */

@@ -208,6 +208,7 @@ struct config {
         bool reuseport;     /* other processes may listen on the same addresses */
         unsigned processes; /* that serve */
     } http;
+    bool core_dumps;
     uint64_t shutdown_delay_ns, shutdown_timeout_ns;
 
     struct {
@@ -316,6 +317,9 @@ enum sl_code config_parse(struct sl_str yaml, const char *name, struct config **
  * Each hold, and the one that config_load gives, ends with config_release; the last frees it. NULL is allowed. Loop thread. */
 const struct config *config_retain(const struct config *config);
 void config_release(const struct config *config);
+
+/* Leaves the memory of the configuration, where its secrets are, out of core dumps. */
+void config_hide(const struct config *config);
 
 /* Where the file has the key's value, for value_problem; line 0 when it does not. */
 struct value config_place(const struct config *config, const char *key);

@@ -406,6 +406,7 @@ const struct key config_keys[] = {
     {"cluster.node_id", KEY_COUNT, AT(cluster.node_id), .value = UINT64_MAX, .max = UINT16_MAX, .none = "null"},
     {"cluster.results", KEY_ENUM, AT(cluster.results), .words = results_words},
     {"cluster.peers", KEY_PAIRS, LIST(cluster.peers, cluster.peer_count)},
+    {"core_dumps", KEY_BOOL, AT(core_dumps)},
     {"shutdown.delay", KEY_DURATION, AT(shutdown_delay_ns)},
     {"shutdown.timeout", KEY_DURATION, AT(shutdown_timeout_ns), .value = 25 * SECOND},
 };
@@ -422,7 +423,7 @@ static const struct group {
 } groups[] = {
     {"", KEY_FREE, NOT_YET,
      "traces_sample_rate transaction_sample_rate propagate_traces "
-     "max_unwind_chain_len special_paths core_dumps isolation"},
+     "max_unwind_chain_len special_paths isolation"},
     {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},
     {"logging", KEY_FREE, NOT_YET, "enable_backtraces"},
     {"metrics", KEY_FREE, NOT_YET, "mozilla_names"},

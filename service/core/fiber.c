@@ -28,6 +28,8 @@ struct fiber {
     void *arg;
     bool parked, ready, cancellable, ended;
     void *fake_stack, *tsan; /* of the sanitizers */
+    const struct ledger_work *work;
+    const char *expects; /* while it is parked; NULL = not told */
     uint8_t request_id_size;
     char request_id[MAX_REQUEST_ID];
 };
@@ -145,6 +147,7 @@ static void resume(struct fiber *fiber)
     fiber->ready = false;
     fiber->parked = false;
     current = fiber;
+    fiber->expects = NULL;
     resumer.tsan = context_tsan_self();
     context_leaves(&resumer.fake_stack, stack_of(fiber) + GUARD_SIZE, STACK_SIZE - GUARD_SIZE - sizeof *fiber);
     context_tsan_to(fiber->tsan);
@@ -201,6 +204,8 @@ static struct fiber *fiber_new(struct fiber_group *group, void (*run)(void *arg)
     fiber->parked = true;
     fiber->cancellable = fiber->ended = false;
     fiber->fake_stack = NULL;
+    fiber->work = NULL;
+    fiber->expects = NULL;
     fiber->tsan = context_tsan_new();
     fiber->sp = context_make((void *)((uintptr_t)fiber & ~(uintptr_t)15), fiber_main, fiber);
     fiber->next = group->first;
@@ -269,7 +274,40 @@ struct sl_str fiber_request_id(void)
     return current ? (struct sl_str){current->request_id, current->request_id_size} : (struct sl_str){NULL, 0};
 }
 
+void fiber_set_work(const struct ledger_work *work)
+{
+    if (current)
+        current->work = work;
+}
+
+const struct ledger_work *fiber_work(void)
+{
+    return current ? current->work : NULL;
+}
+
+bool fiber_overflowed(const void *address)
+{
+    const uint8_t *guard = current ? stack_of(current) : NULL;
+    return guard && (const uint8_t *)address >= guard && (const uint8_t *)address < guard + GUARD_SIZE;
+}
+
 /* ---- suspending ---- */
+void fiber_expect(const char *what)
+{
+    if (current)
+        current->expects = what;
+}
+
+const char *fiber_group_expects(const struct fiber_group *group)
+{
+    const char *what = NULL;
+    for (const struct fiber *fiber = group->first; fiber && !what; fiber = fiber->next)
+        what = fiber->expects;
+    for (const struct fiber_group *child = group->children; child && !what; child = child->next_sibling)
+        what = fiber_group_expects(child);
+    return what;
+}
+
 bool fiber_suspend(void)
 {
     struct fiber *self = current;
@@ -419,8 +457,8 @@ bool fiber_crew(void (*run)(void *arg), void *arg, size_t helpers)
 {
     struct fiber_group group;
     fiber_group_init(&group, fiber_group_current());
-    while (helpers > 0 && live < limit / 2 && fiber_start(&group, run, arg))
-        helpers--;
+    for (; helpers > 0 && live < limit / 2 && fiber_start(&group, run, arg); helpers--)
+        group.first->work = current->work;
     run(arg);
     fiber_group_wait(&group);
     return !fiber_cancelled();

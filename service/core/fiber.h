@@ -82,6 +82,11 @@ bool fiber_yield(void) SL_SUSPENDS;
  * caller's stack). */
 void fiber_suspend_uncancellable(void) SL_SUSPENDS;
 
+/* What the running fiber is about to wait for, for people who ask what the service does; until it goes on. */
+void fiber_expect(const char *what);
+/* What the first fiber of the group, or of the groups below it, waits for; NULL: nobody has said. */
+const char *fiber_group_expects(const struct fiber_group *group);
+
 /* Lets a parked fiber go on in this or the next turn of the loop. Waking a fiber twice before it ran counts once; a
  * running fiber cannot be woken, so whoever may be answered before suspending keeps a flag: while (!done) suspend. Loop
  * thread only. */
@@ -109,6 +114,15 @@ void fiber_wake_all(struct fiber_wait_list *list);
 /* The request id that log lines of this fiber, and of fibers it starts from now on, carry (at most 128 bytes, copied). */
 void fiber_set_request_id(struct sl_str id);
 struct sl_str fiber_request_id(void); /* empty outside of fibers */
+
+/* What this fiber, and its crew, has threads of the pool work on from now on; NULL = nothing that is to be noted. It lives until
+ * the next call. */
+struct ledger_work;
+void fiber_set_work(const struct ledger_work *work);
+const struct ledger_work *fiber_work(void); /* NULL outside of fibers */
+
+/* Whether the running fiber has no room left on its stack: the address lies in its guard page. Async-signal-safe. */
+bool fiber_overflowed(const void *address);
 
 /* For metrics. */
 size_t fiber_live(void);

@@ -7,6 +7,7 @@
 #include <ucontext.h>
 
 #include "core/context.h"
+#include "core/crash.h"
 #include "core/impl.h"
 #include "core/metrics.h"
 
@@ -25,6 +26,7 @@ static void on_sigbus(int signal_number, siginfo_t *info, void *context)
         siglongjmp(*recovery, 1);
     }
     signal(signal_number, SIG_DFL); /* the instruction faults again and ends the process */
+    crash_report(signal_number, info);
 }
 
 bool guard_run(void (*fn)(void *arg), void *arg)

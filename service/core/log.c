@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
+enum { LAST_TURNS = 20, LAST_TURN_NS = 10000000 };
 enum { RING_SIZE = 1 << 20, LINES_PER_SECOND = 10, MAX_MODULES = 16, WRITER_PAUSE_MS = 20, LAST_LINES_S = 1 };
 
 /* ---- levels ---- */
@@ -475,6 +477,29 @@ static void sink_flush(struct sink *sink)
         pthread_cond_wait(&sink->out, &sink->lock);
     }
     pthread_mutex_unlock(&sink->lock);
+}
+
+int log_report_fd(void)
+{
+    return atomic_load(&log_sink.fd);
+}
+
+/* Without the locks, which may be held by whoever died: what the writer does not get out is written here. */
+void log_last_lines(void)
+{
+    struct sink *const sinks[] = {&log_sink, &access_sink};
+    for (size_t i = 0; i < sizeof sinks / sizeof *sinks; i++) {
+        struct sink *sink = sinks[i];
+        for (int turn = 0; sink->running && sink->head != sink->tail && turn < LAST_TURNS; turn++)
+            nanosleep(&(struct timespec){.tv_nsec = LAST_TURN_NS}, NULL);
+        size_t at = sink->tail % RING_SIZE, size = sink->head - sink->tail;
+        if (!sink->running || size == 0 || size > RING_SIZE - at)
+            continue;
+        int fd = destination(sink, (enum log_format)atomic_load(&format_now));
+        struct pollfd ready = {.fd = fd, .events = POLLOUT};
+        if (poll(&ready, 1, 0) == 1)
+            write_all(fd, sink->bytes + at, size);
+    }
 }
 
 void log_flush(void)

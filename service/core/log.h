@@ -65,9 +65,12 @@ void log_write(struct log_site *site, enum log_level level, const char *module, 
 /* The request id of what this thread does outside of fibers: it is not copied, and must live until the next call. */
 void log_set_request_id(struct sl_str id);
 struct sl_str log_request_id(void); /* what a line written now would carry; may be empty */
-void log_start(void);               /* the writer thread; before it, lines are written directly */
-void log_flush(void);               /* waits until everything written so far is out */
-void log_stop(void);                /* waits for the writer, but not long for a pipe that nobody reads */
+/* For a report of how the process dies; both are async-signal-safe. */
+int log_report_fd(void);   /* of `logging.file`; -1 = none */
+void log_last_lines(void); /* what is still in memory gets a moment to get out */
+void log_start(void);      /* the writer thread; before it, lines are written directly */
+void log_flush(void);      /* waits until everything written so far is out */
+void log_stop(void);       /* waits for the writer, but not long for a pipe that nobody reads */
 
 #define LOG_AT(lvl, module, message, ...)                                                                              \
     do {                                                                                                               \

@@ -241,9 +241,16 @@ static void put_json_field(struct log_line *line, const struct log_field *field)
 {
     if (line->cut)
         return;
-    put_cstr(line, ",\"");
-    put_cstr(line, field->key);
-    put_cstr(line, "\":");
+    size_t size = strlen(field->key);
+    if (size + 4 <= LOG_LINE_MAX - line->size) {
+        char *at = line->text + line->size;
+        at[0] = ',';
+        at[1] = '"';
+        memcpy(at + 2, field->key, size);
+        at[size + 2] = '"';
+        at[size + 3] = ':';
+        line->size += size + 4;
+    }
     put_value(line, field, true);
 }
 
@@ -262,19 +269,20 @@ static int rank_of(const char *key)
 static void put_json_fields(struct log_line *line, const struct log_field *fields)
 {
     const struct log_field *first[FIRST_KEYS] = {NULL};
-    for (const struct log_field *field = fields; field->key; field++) {
-        int rank = rank_of(field->key);
-        if (rank < FIRST_KEYS && !first[rank])
-            first[rank] = field;
+    uint64_t put = 0; /* a bit for each field that is */
+    for (size_t i = 0; fields[i].key && i < 64; i++) {
+        int rank = rank_of(fields[i].key);
+        if (rank < FIRST_KEYS && !first[rank]) {
+            first[rank] = &fields[i];
+            put |= UINT64_C(1) << i;
+        }
     }
     for (int rank = 0; rank < FIRST_KEYS; rank++)
         if (first[rank])
             put_json_field(line, first[rank]);
-    for (const struct log_field *field = fields; field->key; field++) {
-        int rank = rank_of(field->key);
-        if (rank == FIRST_KEYS || first[rank] != field)
-            put_json_field(line, field);
-    }
+    for (size_t i = 0; fields[i].key; i++)
+        if (i >= 64 || !(put >> i & 1))
+            put_json_field(line, &fields[i]);
 }
 
 static void format_json(struct log_line *line, const struct log_record *record)

@@ -137,6 +137,7 @@ enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_er
     uint64_t now = loop_now_ms(), end = now + wait_ms;
     enum fiber_wait waited = FIBER_WOKEN;
     while (!w.granted && waited == FIBER_WOKEN && now < end) {
+        fiber_expect("memory");
         waited = fiber_wait_on(&w.fiber, end - now);
         now = loop_now_ms();
     }

@@ -161,6 +161,7 @@ static const struct {
     {"pool_wait_seconds", HISTOGRAM, {"job"}, &seconds, "Time that pool jobs waited for a thread."},
     {"loop_lag_seconds", HISTOGRAM, {NULL}, &seconds, "Lateness of a timer of the loop."},
     {"faults_recovered_total", COUNTER, {"kind"}, NULL, "Faults that ended a piece of work and not the process."},
+    {"quarantined_keys", GAUGE, {NULL}, NULL, "Files that are not worked on because the service died of them."},
     {"busy_total", COUNTER, {"what"}, NULL, "Work refused or failed for want of something, by what was scarce."},
     {"waiting", GAUGE, {"what"}, NULL, "Work that waits for something scarce, by what it waits for."},
     {"fibers", GAUGE, {NULL}, NULL, "Live fibers."},

@@ -85,8 +85,9 @@ enum metric {
     METRIC_POOL_WAIT_SECONDS, /* job */
     METRIC_LOOP_LAG_SECONDS,
     METRIC_FAULTS_RECOVERED, /* kind */
-    METRIC_BUSY,             /* what was scarce */
-    METRIC_WAITING,          /* what for */
+    METRIC_QUARANTINED,
+    METRIC_BUSY,    /* what was scarce */
+    METRIC_WAITING, /* what for */
     METRIC_FIBERS,
     METRIC_FIBER_STACKS,
     METRIC_MEMORY_BUDGET, /* state */

@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "core/crash.h"
 #include "core/guard.h"
 #include "core/impl.h"
+#include "core/ledger.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
@@ -44,9 +46,10 @@ struct team {
     unsigned entered; /* helpers that ever entered; their worker numbers */
     unsigned active;  /* helpers at work */
     bool closed, faulted;
-    unsigned lent;            /* loop thread: helpers submitted */
-    struct sl_str request_id; /* of the caller, who outlives every helper's work */
-    struct team *next_open;   /* of `incoming` or `open_teams` */
+    unsigned lent;                         /* loop thread: helpers submitted */
+    struct sl_str request_id;              /* of the caller, who outlives every helper's work */
+    const struct ledger_work *ledger_work; /* likewise */
+    struct team *next_open;                /* of `incoming` or `open_teams` */
 };
 
 static uv_async_t incoming_async;
@@ -64,11 +67,13 @@ static void team_drop(struct team *team)
 }
 
 /* Where there is less processor than work, the loop comes first: it is what everybody waits for. */
-static void step_back(void)
+static void enter_thread(void)
 {
     static _Thread_local bool done;
-    if (!done)
-        setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+    if (done)
+        return;
+    setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+    crash_thread();
     done = true;
 }
 
@@ -88,7 +93,7 @@ static void work_share(void *arg)
 static void helper_work(uv_work_t *work)
 {
     struct team *team = work->data;
-    step_back();
+    enter_thread();
     atomic_fetch_add(&running[HEAVY], 1);
     pthread_mutex_lock(&team->lock);
     bool enter = !team->closed && team->entered + 1 < team->workers;
@@ -100,7 +105,9 @@ static void helper_work(uv_work_t *work)
     pthread_mutex_unlock(&team->lock);
     if (enter) {
         log_set_request_id(team->request_id);
+        ledger_begin(team->ledger_work);
         bool whole = guard_run(work_share, &share);
+        ledger_end();
         log_set_request_id((struct sl_str){NULL, 0});
         pthread_mutex_lock(&team->lock);
         team->faulted |= !whole;
@@ -181,6 +188,7 @@ static struct team *team_open(const struct sl_parallel *self, size_t count,
     team->work = work;
     team->arg = arg;
     team->request_id = log_request_id();
+    team->ledger_work = ledger_own();
     team->workers = self->workers < count ? self->workers : (unsigned)count;
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->idle, NULL);
@@ -233,6 +241,7 @@ struct job {
     enum lane lane;
     struct fiber *fiber;
     struct sl_str request_id;
+    const struct ledger_work *ledger_work;
     void (*fn)(void *arg);
     void *arg;
     struct job *next, *previous; /* in its flow */
@@ -287,11 +296,13 @@ static struct job *flow_next(void)
 static void job_work(uv_work_t *work)
 {
     struct job *job = work->data;
-    step_back();
+    enter_thread();
     atomic_fetch_add(&running[job->lane], 1);
     job->started_ns = uv_hrtime();
     log_set_request_id(job->request_id);
+    ledger_begin(job->ledger_work);
     job->whole = guard_run(job->fn, job->arg);
+    ledger_end();
     log_set_request_id((struct sl_str){NULL, 0});
     job->ended_ns = uv_hrtime();
     atomic_fetch_sub(&running[job->lane], 1);
@@ -329,6 +340,7 @@ static void start_heavy(void)
 static bool job_wait(struct job *job)
 {
     while (!job->done) {
+        fiber_expect(job->waits ? "a thread of the pool" : "the pool");
         if (!job->waits) {
             fiber_suspend_uncancellable();
         } else if (!fiber_suspend() && job->waits) {
@@ -344,6 +356,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
     const char *name = job_names[kind & ~POOL_HEAVY];
     bool heavy = kind & POOL_HEAVY || kind == POOL_CONVERT || kind == POOL_WALK;
     struct job job = {.lane = heavy ? HEAVY : QUICK, .fiber = fiber_self(), .request_id = fiber_request_id()};
+    job.ledger_work = (kind & ~POOL_HEAVY) == POOL_IO ? NULL : fiber_work();
     job.fn = fn;
     job.arg = arg;
     job.queued_ns = uv_hrtime();
@@ -366,6 +379,14 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
 }
 
 /* ---- state ---- */
+void pool_end_if_stalled(uint64_t most_ms)
+{
+    if (!pool_stalled(most_ms))
+        return;
+    log_error("pool", "no thread has become free for too long: the process ends itself");
+    abort();
+}
+
 void pool_set_limit(size_t limit)
 {
     max_queued = limit;

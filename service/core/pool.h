@@ -41,4 +41,6 @@ void pool_set_limit(size_t max_queued);
 size_t pool_queued(void);
 /* Whether a job that does nothing, begun by an earlier call of this, has waited longer than that for a thread. */
 bool pool_stalled(uint64_t most_ms);
+/* Ends the process when it is so: threads that ignore every limit do not come back. */
+void pool_end_if_stalled(uint64_t most_ms);
 size_t pool_busy(void);

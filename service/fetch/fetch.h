@@ -122,6 +122,7 @@ void fetch_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes);
 
 /* Sets the gauges that change with time alone. */
 void fetch_collect_metrics(void);
+void fetch_log_state(void); /* each running transfer, for people who ask */
 
 /* For how long the host is still blocked because its downloads kept failing; 0 = it is not. */
 uint64_t fetch_blocked_ms(const char *host);

@@ -102,12 +102,14 @@ enum sl_code slot_take(struct sl_str name, struct slot *slot, struct sl_error *e
     waiting++;
     host->waiting++;
     metric_set(METRIC_DOWNLOADS_QUEUED, (double)waiting, NULL, NULL, NULL);
-    while (!w.granted)
+    while (!w.granted) {
+        fiber_expect("a place among downloads");
         if (!fiber_suspend() && !w.granted) {
             slots_leave(&w);
             drop_idle(host);
             return sl_fail(error, SL_CANCELLED, "cancelled");
         }
+    }
     return SL_OK;
 }
 

@@ -240,6 +240,17 @@ static void join_running(struct transfer *t)
     running = t;
 }
 
+void fetch_log_state(void)
+{
+    for (const struct transfer *t = running; t; t = t->next_running) {
+        const struct log_field fields[] = {LOG_URL("url", t->url),
+                                           LOG_U64("bytes", t->stored),
+                                           LOG_U64("silent_ms", loop_now_ms() - t->last_progress_ms),
+                                           {.key = NULL}};
+        log_write(NULL, LOG_INFO, "state", __FILE__, __LINE__, "download", fields);
+    }
+}
+
 static void leave_running(struct transfer *t)
 {
     if (!t->running_link)
@@ -419,6 +430,7 @@ enum sl_code transfer_wait(struct transfer *const *transfers, size_t count, stru
     }
     if (news)
         return SL_OK;
+    fiber_expect("a download");
     if (fiber_wait_on(transfers[0]->events, limit.until_ms - now) == FIBER_CANCELLED)
         return sl_fail(error, SL_CANCELLED, "cancelled");
     return SL_OK;

@@ -35,6 +35,7 @@ static bool take_place(uint64_t size)
         return true;
     }
     metric_set(METRIC_WAITING, ++limits.queued, "heavy", NULL, NULL);
+    fiber_expect("the place of a large conversion");
     bool woken = fiber_wait_on(&limits.waiting, UINT64_MAX) == FIBER_WOKEN; /* the place of the one before */
     metric_set(METRIC_WAITING, --limits.queued, "heavy", NULL, NULL);
     return woken;

@@ -86,6 +86,7 @@ bool search_run(struct search *searches, size_t count)
     while (going && crowd.unfinished) {
         struct search *search = crowd.first;
         if (!search) {
+            fiber_expect("entries of the cache");
             going = fiber_suspend();
             continue;
         }

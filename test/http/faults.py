@@ -66,7 +66,7 @@ def check_directory(cache):
     for folder, _, files in os.walk(cache):
         for name in files:
             path = os.path.join(folder, name)
-            if name == "lock" or name.endswith(".metadata") or f"{cache}/tmp" in path:
+            if name == "lock" or name.endswith(".metadata") or f"{cache}/tmp" in path or f"{cache}/quarantine" in path:
                 continue
             with open(path, "rb") as f:
                 data = f.read()

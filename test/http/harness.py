@@ -95,8 +95,8 @@ class Service:
         return json.loads(data)
 
     def leftovers(self):
-        """Files in the cache's temporary directories, but for the locks that tell whose they are."""
-        return [os.path.join(d, f) for d, _, files in os.walk(os.path.join(self.cache, "tmp")) for f in files if f != "lock"]
+        """Files in the cache's temporary directories, but for what tells whose they are."""
+        return [os.path.join(d, f) for d, _, files in os.walk(os.path.join(self.cache, "tmp")) for f in files if f not in ("lock", "ledger")]
 
     def stop(self, number=signal.SIGTERM):
         if self.process.poll() is None:

@@ -35,6 +35,11 @@ def in_threads(count, work):
     return join
 
 
+def forget_deaths(cache):
+    """What was in work at the third kill of a day would be left alone."""
+    harness.shutil.rmtree(os.path.join(cache, "quarantine"), ignore_errors=True)
+
+
 def test_killed_at_any_moment(work, objects):
     cache, rng = os.path.join(work, "cache"), random.Random(3)
     print(f"        {KILLS} kills", flush=True)
@@ -43,6 +48,7 @@ def test_killed_at_any_moment(work, objects):
         for turn in range(KILLS):
             if turn % 50 == 0:
                 harness.shutil.rmtree(cache, ignore_errors=True)  # so that there is something to write again
+            forget_deaths(cache)
             s = Service(work, cache_dir=cache)
             some = rng.sample(world.modules, 6)
 
@@ -62,6 +68,7 @@ def test_killed_at_any_moment(work, objects):
             join()
             harness.shutil.rmtree(s.work)
         check_directory(cache)
+        forget_deaths(cache)
         with Service(work, cache_dir=cache) as s:
             for i in range(0, 40, 10):
                 equal(world.ask(s, world.modules[i:i + 10]), 10)
@@ -83,6 +90,7 @@ def test_two_processes_and_one_is_killed(work, objects):
         join = in_threads(2, load)
         try:
             for _ in range(10):
+                forget_deaths(cache)
                 b = Service(work, cache_dir=cache)
                 some = rng.sample(world.modules, 20)
                 other = in_threads(1, lambda _: quietly(lambda: world.ask(b, some)))
@@ -90,6 +98,7 @@ def test_two_processes_and_one_is_killed(work, objects):
                 b.process.kill()
                 b.process.wait()
                 other()
+            forget_deaths(cache)
             c = Service(work, cache_dir=cache)
             with c:
                 equal(world.ask(c, world.modules), 60)

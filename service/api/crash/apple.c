@@ -45,6 +45,7 @@ static enum sl_code apple_symbolicate(struct job *job, struct crash_work *crash,
 }
 
 const struct crash_kind crash_apple = {
+    .name = "applecrashreport",
     .part = "apple_crash_report",
     .missing = "missing apple crash report",
     .symbolicate = apple_symbolicate,

@@ -17,6 +17,7 @@ struct crash_work;
 
 /* One sort of crash files. */
 struct crash_kind {
+    const char *name;    /* where the service died of one */
     const char *part;    /* of forms: the crash file's */
     const char *missing; /* what is told when it is not there */
     bool rewrites;       /* requests may have rules for names */

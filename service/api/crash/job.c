@@ -65,6 +65,45 @@ static enum sl_code crash_download(struct job *job, struct crash_work *work, str
     return SL_MALFORMED;
 }
 
+/* ---- what the service may have died of before ---- */
+enum { SAMPLES = 16, SAMPLE_BYTES = 4096 };
+
+struct naming {
+    const char *kind;
+    struct sl_bytes file;
+    struct ledger_work *work;
+    enum sl_code code;
+    struct sl_error *error;
+};
+
+/* By its size and some of its bytes, so that a large file costs no more than a small one. */
+static void name_file(void *arg)
+{
+    struct naming *n = arg;
+    struct sl_buf key = {0};
+    sl_buf_u64(&key, n->file.size);
+    for (size_t i = 0; i < SAMPLES; i++) {
+        size_t at = n->file.size / SAMPLES * i, left = n->file.size - at;
+        sl_buf_add(&key, n->file.data + at, left < SAMPLE_BYTES ? left : SAMPLE_BYTES);
+    }
+    n->code = key.failed ? sl_fail(n->error, SL_BUSY, "out of memory") : SL_OK;
+    if (n->code == SL_OK) {
+        cache_quarantine_name(n->kind, sl_buf_view(&key), SL_STR("sent by a client"), n->work);
+        n->code = cache_quarantine_check(n->work, n->error);
+    }
+    sl_buf_free(&key);
+}
+
+static enum sl_code crash_name(struct job *job, const struct crash_work *work, struct ledger_work *name,
+                               struct sl_error *error)
+{
+    struct naming n = {work->kind->name, work->form.parts[PART_FILE], name, SL_OK, error};
+    enum sl_code code = pool_run(POOL_IO, name_file, &n, error);
+    if (code == SL_OK && n.code == SL_UNSUPPORTED)
+        crash_write_failure(&job->answer, error->message, NULL);
+    return code == SL_OK ? n.code : code;
+}
+
 /* ---- the job ---- */
 
 /* Of the file, and not of what there was of memory or time. */
@@ -76,9 +115,14 @@ static bool is_failure(enum sl_code code)
 static enum sl_code crash_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct crash_work *work = arg;
+    struct ledger_work name;
     enum sl_code code = work->download ? crash_download(job, work, error) : SL_OK;
+    if (code == SL_OK)
+        code = crash_name(job, work, &name, error);
     if (code == SL_OK) {
+        fiber_set_work(&name);
         code = work->kind->symbolicate(job, work, work->form.parts[PART_FILE], error);
+        fiber_set_work(NULL);
         if (work->kind->kept && job->config->keep_failed_dumps && job->config->cache_dir && is_failure(code))
             kinds_keep_dump(work->form.parts[PART_FILE]);
     }

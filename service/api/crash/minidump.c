@@ -213,6 +213,7 @@ static const char *dump_refuse(struct sl_bytes file)
 }
 
 const struct crash_kind crash_minidump = {
+    .name = "minidump",
     .part = "upload_file_minidump",
     .missing = "missing minidump",
     .rewrites = true,

@@ -96,6 +96,9 @@ static void write_metrics(void *arg)
     struct metrics_text *metrics = arg;
     measure_disk(metrics->config->cache_dir, "cache");
     measure_disk(metrics->config->symbfile.store_dir, "store");
+    if (metrics->config->cache_dir)
+        metric_set(METRIC_QUARANTINED, (double)cache_quarantine_list(metrics->config->cache_dir, NULL, NULL), NULL,
+                   NULL, NULL);
     metrics_write(&metrics->text, metrics->open_metrics);
 }
 

@@ -10,7 +10,9 @@
 #include "core/duration.h"
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/memory.h"
 #include "core/metrics.h"
+#include "fetch/fetch.h"
 #include "id/id.h"
 
 enum { UNFETCHED_MS = 5000, JOB_CHUNK = 32768 };
@@ -409,4 +411,32 @@ void jobs_close(struct service *service, void (*closed)(struct service *service)
 {
     service->jobs_closed = closed;
     uv_close((uv_handle_t *)&service->expiry, on_closed);
+}
+
+/* ---- for people ---- */
+static void log_job(const struct job *job)
+{
+    char id[37];
+    const char *waits = fiber_group_expects(&job->group);
+    job_id_format(job->id, id);
+    const struct log_field fields[] = {LOG_STR("job", id),
+                                       LOG_STR("task", job->task),
+                                       LOG_U64("age_ms", (clock_mono_ns() - job->started_ns) / 1000000),
+                                       LOG_STR("waits_for", waits ? waits : "its turn"),
+                                       {.key = NULL}};
+    log_write(NULL, LOG_INFO, "state", __FILE__, __LINE__, "job", fields);
+}
+
+void service_log_state(const struct service *service)
+{
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&service->jobs, e));)
+        if (((const struct job *)e->value)->outcome == JOB_RUNNING)
+            log_job(e->value);
+    cache_log_state();
+    fetch_log_state();
+    log_info("state", "the process", LOG_U64("jobs", service->running), LOG_U64("results_bytes", service->kept_bytes),
+             LOG_U64("pool_busy", pool_busy()), LOG_U64("pool_queued", pool_queued()),
+             LOG_U64("pool_threads", loop_pool_threads()), LOG_U64("fibers", fiber_live()),
+             LOG_U64("fiber_stacks", fiber_stacks_allocated()), LOG_U64("memory_used", memory_used()),
+             LOG_U64("memory_budget", memory_limit()));
 }

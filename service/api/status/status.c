@@ -9,6 +9,7 @@
 #include "api/history.h"
 #include "cache/cache.h"
 #include "core/build.h"
+#include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
@@ -249,11 +250,27 @@ static const struct http_route routes[] = {
 
 const struct http_family family_status = {.routes = routes, .browsed = true};
 
+enum { LOOK_S = 10, JUMP_S = 60, STALLED_MS = 5 * 60 * 1000 };
+
+/* What happens by the clock of the day may happen at once, or late, when somebody sets it. */
+static void watch_clock(int64_t *offset_s)
+{
+    int64_t now_s = clock_wall_s() - (int64_t)(clock_mono_ns() / 1000000000), jump_s = now_s - *offset_s;
+    if (jump_s > JUMP_S || jump_s < -JUMP_S)
+        log_warn("core", "the clock was set", LOG_I64("seconds", jump_s));
+    *offset_s = now_s;
+}
+
 void service_watch(void *arg)
 {
     struct service *service = arg;
+    int64_t offset_s = clock_wall_s() - (int64_t)(clock_mono_ns() / 1000000000);
     origin_health_watch();
-    while (fiber_sleep(HISTORY_STEP_S * 1000)) {
+    for (unsigned looks = 1; fiber_sleep(LOOK_S * 1000); looks++) {
+        watch_clock(&offset_s);
+        pool_end_if_stalled(STALLED_MS);
+        if (looks % (HISTORY_STEP_S / LOOK_S))
+            continue;
         history_minute(service->history);
         origin_health_minute();
     }

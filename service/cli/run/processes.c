@@ -56,7 +56,7 @@ static uint64_t now_ms(void)
 /* ---- what there is before any child ---- */
 static bool block_signals(void)
 {
-    static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD};
+    static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD};
     sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
@@ -258,7 +258,8 @@ static void take_signals(void)
     while (read(parent.signals, &signal, sizeof signal) == sizeof signal)
         switch (signal.ssi_signo) {
         case SIGCHLD: reap(); break;
-        case SIGHUP: tell_all(SIGHUP); break;
+        case SIGHUP:
+        case SIGUSR2: tell_all((int)signal.ssi_signo); break;
         case SIGUSR1:
             log_reopen();
             tell_all(SIGUSR1);

@@ -18,7 +18,7 @@
 /* What is bound, opened or connected at start. */
 static const char *const fixed[] = {"bind",       "bind_https",     "admin_bind",         "metrics.",
                                     "sentry_dsn", "cache_dir",      "symbfile.store_dir", "shared_cache.",
-                                    "cluster.",   "http.processes", "http.reuseport"};
+                                    "cluster.",   "http.processes", "http.reuseport",     "core_dumps"};
 enum { KEYS_MAX = 32 };
 
 static void keep_fixed(const struct config *before, struct config *fresh)

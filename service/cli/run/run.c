@@ -19,7 +19,9 @@
 #include "api/access.h"
 #include "api/api.h"
 #include "cache/cache.h"
+#include "core/crash.h"
 #include "core/duration.h"
+#include "core/ledger.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/memory.h"
@@ -58,11 +60,14 @@ struct run {
 };
 
 /* ---- the process ---- */
-static void set_limits(void)
+static void set_limits(const struct config *config)
 {
     struct rlimit files, core = {0, 0};
     umask(0027);
-    setrlimit(RLIMIT_CORE, &core); /* a core dump would hold crash data and credentials */
+    if (config->core_dumps)
+        config_hide(config);
+    else
+        setrlimit(RLIMIT_CORE, &core); /* a core dump would hold crash data and credentials */
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
@@ -85,6 +90,8 @@ static bool reload_here(struct run *run, struct sl_buf *problems)
     const char *timeout = option_value(run->options, "shutdown-timeout", NULL);
     if (timeout)
         duration_parse(sl_str(timeout), &fresh->shutdown_timeout_ns); /* was checked at start */
+    if (fresh->core_dumps)
+        config_hide(fresh);
     run->config = fresh;
     fill_http_options(run, &options);
     service_configure(run->service, fresh);
@@ -109,7 +116,7 @@ static bool reload(void *arg, struct sl_buf *problems)
 /* They are read, not caught, so that no thread is interrupted: all have them blocked, which is done before there are any. */
 static bool take_signals(struct run *run)
 {
-    static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+    static const int taken[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
@@ -124,8 +131,10 @@ static bool take_signals(struct run *run)
 /* The first one drains, the second one ends the process at once. */
 static void run_finish(struct run *run, int number)
 {
-    if (run->stopping)
+    if (run->stopping) {
+        ledger_sign(0, false);
         _exit(128 + number);
+    }
     run->stopping = true;
     fiber_wake_all(&run->signalled);
 }
@@ -147,6 +156,7 @@ static void on_signals(uv_poll_t *poll, int status, int events)
         switch (signal.ssi_signo) {
         case SIGHUP: hang_up(run); break;
         case SIGUSR1: log_reopen(); break;
+        case SIGUSR2: service_log_state(run->service); break;
         default: run_finish(run, (int)signal.ssi_signo);
         }
 }
@@ -411,8 +421,9 @@ static int start(struct config *config, const struct options *options)
     if (!take_signals(&run))
         return server_failed("failed to start the server", run.error.message);
     loop_init(process_threads(config));
+    crash_open();
     log_start();
-    set_limits();
+    set_limits(config);
     pool_set_limit(config->pool_max_queued);
     fiber_set_limit(config->max_fibers);
     memory_configure(config->memory.request_budget, DURATION_MS(config->memory.queue_timeout_ns));

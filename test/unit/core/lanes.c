@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "core/log.h"
@@ -299,6 +301,26 @@ static void lines_of_a_job_carry_the_request_id(void **state)
     close(fd);
 }
 
+static sigjmp_buf before_abort;
+
+static void on_abort(int number)
+{
+    (void)number;
+    siglongjmp(before_abort, 1);
+}
+
+static bool aborts_when_stalled(void)
+{
+    struct sigaction action = {.sa_handler = on_abort};
+    volatile bool ended = sigsetjmp(before_abort, 1) != 0;
+    if (!ended) {
+        sigaction(SIGABRT, &action, NULL);
+        pool_end_if_stalled(1);
+    }
+    signal(SIGABRT, SIG_DFL);
+    return ended;
+}
+
 static void stalling(void *arg)
 {
     struct fiber_group group;
@@ -314,6 +336,8 @@ static void stalling(void *arg)
     while (!pool_stalled(1))
         assert_true(fiber_sleep(1));
     assert_false(pool_stalled(UINT64_MAX));
+    pool_end_if_stalled(UINT64_MAX);
+    assert_true(aborts_when_stalled());
     gate_set(true);
     fiber_group_wait(&group);
     fiber_group_finish(&group);

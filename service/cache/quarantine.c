@@ -1,0 +1,200 @@
+/* Files whose processing ended the process.
+ *
+ *     <cache_dir>/quarantine/<kind>-<key>        not worked on until a day after it was last written
+ *                            <kind>-<key>.seen   in work at a death, not often enough yet
+ *
+ * Each holds a line "<crashes> <kills> <about>". Whoever sweeps what a dead process left writes them, under a lock of the
+ * directory; whoever is about to work on a key looks whether the first one is there. */
+#include "cache/impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/log.h"
+
+enum { CRASHES_MOST = 2, KILLS_MOST = 3, NAME_MOST = 80, HELD_FOR_S = 60 };
+#define DIRECTORY "quarantine"
+#define SEEN      ".seen"
+
+void cache_quarantine_name(const char *kind, struct sl_str key, struct sl_str about, struct ledger_work *work)
+{
+    uint8_t hash[CACHE_HASH_BYTES];
+    cache_key_hash(key, hash);
+    ledger_describe(work, kind, hash, about);
+}
+
+static bool record_name(const struct ledger_work *work, const char *suffix, char out[NAME_MOST])
+{
+    return snprintf(out, NAME_MOST, "%s-%s%s", work->kind, work->key, suffix) < NAME_MOST;
+}
+
+/* The age of a record; false when there is none that still counts. */
+static bool is_fresh(int at, const char *name, int64_t *until_ns)
+{
+    struct stat st;
+    if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return false;
+    *until_ns = (int64_t)st.st_mtim.tv_sec * CACHE_SECOND_NS + CACHE_QUARANTINE_NS;
+    return cache_now_ns() < *until_ns;
+}
+
+enum sl_code cache_quarantine_check(const struct ledger_work *work, struct sl_error *error)
+{
+    char path[CACHE_PATH_BYTES], name[NAME_MOST];
+    const char *dir = cache_dir_of_process();
+    int64_t until_ns;
+    if (!dir || !record_name(work, "", name) ||
+        snprintf(path, sizeof path, "%s/" DIRECTORY "/%s", dir, name) >= (int)sizeof path ||
+        !is_fresh(AT_FDCWD, path, &until_ns))
+        return SL_OK;
+    sl_fail(error, SL_UNSUPPORTED, "processing this file crashed");
+    error->duration_ns = HELD_FOR_S * (uint64_t)CACHE_SECOND_NS; /* somebody may clear it */
+    return SL_UNSUPPORTED;
+}
+
+/* ---- counting ---- */
+static int open_directory(const char *cache_dir, bool make)
+{
+    char path[CACHE_PATH_BYTES];
+    if (snprintf(path, sizeof path, "%s/" DIRECTORY, cache_dir) >= (int)sizeof path)
+        return -1;
+    if (make)
+        mkdir(path, 0750);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0)
+        flock(fd, LOCK_EX);
+    return fd;
+}
+
+static bool read_record(int at, const char *name, struct cache_suspect *suspect)
+{
+    char text[256] = "";
+    int used = 0, fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    if (size <= 0 || sscanf(text, "%u %u %n", &suspect->crashes, &suspect->kills, &used) < 2 || !used)
+        return false;
+    snprintf(suspect->about, sizeof suspect->about, "%.*s", (int)strcspn(text + used, "\n"), text + used);
+    return true;
+}
+
+static bool write_record(int at, const char *name, const struct cache_suspect *suspect)
+{
+    int fd = openat(at, ".new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0640);
+    if (fd < 0)
+        return false;
+    bool written = dprintf(fd, "%u %u %s\n", suspect->crashes, suspect->kills, suspect->about) > 0;
+    return close(fd) == 0 && written && renameat(at, ".new", at, name) == 0;
+}
+
+static void count_work(int at, const struct ledger_work *work, bool crashed)
+{
+    char held[NAME_MOST], seen[NAME_MOST];
+    struct cache_suspect suspect = {.crashes = 0};
+    int64_t until_ns;
+    if (!record_name(work, "", held) || !record_name(work, SEEN, seen))
+        return;
+    if (!(is_fresh(at, held, &until_ns) && read_record(at, held, &suspect)) &&
+        !(is_fresh(at, seen, &until_ns) && read_record(at, seen, &suspect)))
+        suspect = (struct cache_suspect){.crashes = 0};
+    suspect.crashes += crashed;
+    suspect.kills += !crashed;
+    snprintf(suspect.about, sizeof suspect.about, "%s", work->about);
+    bool holds = suspect.crashes >= CRASHES_MOST || suspect.kills >= KILLS_MOST;
+    if (!write_record(at, holds ? held : seen, &suspect)) {
+        log_warn("cache", "what a process died of cannot be noted", LOG_STR("error", strerror(errno)));
+        return;
+    }
+    if (!holds)
+        return;
+    unlinkat(at, seen, 0);
+    log_warn("cache", "quarantined for a day: processing it ends the service", LOG_STR("cache", work->kind),
+             LOG_STR("key", work->key), LOG_STR("about", work->about), LOG_U64("crashes", suspect.crashes),
+             LOG_U64("kills", suspect.kills));
+}
+
+void quarantine_note(const char *cache_dir, const struct ledger_death *death)
+{
+    char text[96];
+    struct sl_buf keys = {0};
+    for (unsigned i = 0; i < death->count; i++)
+        sl_buf_printf(&keys, "%s%s %.16s", i ? ", " : "", death->works[i].kind, death->works[i].key);
+    snprintf(text, sizeof text, "previous process %d did not end cleanly", (int)death->pid);
+    log_warn("cache", text, LOG_STR("signal", death->number ? strsignal(death->number) : "none that it could note"),
+             LOG_SLSTR("in_work", sl_buf_view(&keys)));
+    sl_buf_free(&keys);
+    int fd = death->count ? open_directory(cache_dir, true) : -1;
+    if (fd < 0)
+        return;
+    for (unsigned i = 0; i < death->count; i++)
+        count_work(fd, &death->works[i], death->number != 0);
+    close(fd);
+}
+
+/* ---- listing and clearing ---- */
+
+/* "symcaches-0123...[.seen]" as its parts; false for what is no record. */
+static bool split_name(const char *name, struct cache_suspect *suspect, bool *held)
+{
+    const char *dash = strchr(name, '-');
+    size_t kind = dash ? (size_t)(dash - name) : 0, hex = dash ? strspn(dash + 1, "0123456789abcdef") : 0;
+    if (!kind || kind >= sizeof suspect->kind || hex != 32 || (dash[33] && strcmp(dash + 33, SEEN) != 0))
+        return false;
+    snprintf(suspect->kind, sizeof suspect->kind, "%.*s", (int)kind, name);
+    snprintf(suspect->key, sizeof suspect->key, "%.32s", dash + 1);
+    *held = !dash[33];
+    return true;
+}
+
+size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, const struct cache_suspect *suspect),
+                             void *arg)
+{
+    size_t count = 0;
+    int fd = open_directory(cache_dir, false);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        struct cache_suspect suspect = {.crashes = 0};
+        int64_t until_ns;
+        bool held;
+        if (!split_name(e->d_name, &suspect, &held))
+            continue;
+        if (!is_fresh(fd, e->d_name, &until_ns) || !read_record(fd, e->d_name, &suspect)) {
+            unlinkat(fd, e->d_name, 0);
+            continue;
+        }
+        suspect.until_s = held ? until_ns / CACHE_SECOND_NS : 0;
+        count += held;
+        if (tell)
+            tell(arg, &suspect);
+    }
+    if (dir)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+    return count;
+}
+
+size_t cache_quarantine_clear(const char *cache_dir)
+{
+    size_t count = 0;
+    int fd = open_directory(cache_dir, false);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        struct cache_suspect suspect;
+        bool held;
+        if (split_name(e->d_name, &suspect, &held) && unlinkat(fd, e->d_name, 0) == 0)
+            count += held;
+    }
+    if (dir)
+        closedir(dir);
+    else if (fd >= 0)
+        close(fd);
+    return count;
+}

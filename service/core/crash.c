@@ -1,0 +1,283 @@
+#include "core/crash.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include "core/build.h"
+#include "core/fiber.h"
+#include "core/ledger.h"
+#include "core/log.h"
+
+enum { STACK_BYTES = 64 * 1024, FRAMES_MOST = 64, MODULES_MOST = 64, ID_MOST = 20, PATIENCE_S = 10, LINE_MOST = 512 };
+
+static const struct {
+    int number;
+    const char *name;
+} signals[] = {{SIGSEGV, "SIGSEGV"}, {SIGABRT, "SIGABRT"}, {SIGILL, "SIGILL"},
+               {SIGFPE, "SIGFPE"},   {SIGQUIT, "SIGQUIT"}, {SIGBUS, "SIGBUS"}};
+enum { SIGNALS = sizeof signals / sizeof *signals };
+
+struct module {
+    uintptr_t base, begin, end;
+    char path[160];
+    uint8_t id[ID_MOST];
+    size_t id_size;
+    bool shown; /* an address of the report lies in it */
+};
+
+static struct {
+    bool open;
+    atomic_int thread; /* that reports; 0 = none */
+    struct sigaction before[SIGNALS];
+    struct module modules[MODULES_MOST];
+    size_t module_count;
+} crash;
+
+/* ---- lines ---- */
+struct crash_line {
+    char text[LINE_MOST];
+    size_t size;
+};
+
+static void add_bytes(struct crash_line *line, const char *text, size_t size)
+{
+    size = size < LINE_MOST - 1 - line->size ? size : LINE_MOST - 1 - line->size;
+    memcpy(line->text + line->size, text, size);
+    line->size += size;
+}
+
+static void crash_add(struct crash_line *line, const char *text)
+{
+    add_bytes(line, text, strlen(text));
+}
+
+static void crash_add_number(struct crash_line *line, uint64_t value, unsigned base, unsigned width)
+{
+    char digits[24];
+    size_t at = sizeof digits;
+    for (; value || width || at == sizeof digits; value /= base, width -= width > 0)
+        digits[--at] = "0123456789abcdef"[value % base];
+    add_bytes(line, digits + at, sizeof digits - at);
+}
+
+static void crash_put(const int fds[2], struct crash_line *line)
+{
+    line->text[line->size++] = '\n';
+    for (int i = 0; i < 2; i++)
+        if (fds[i] >= 0 && write(fds[i], line->text, line->size) < 0)
+            continue; /* nobody is left to be told */
+    line->size = 0;
+}
+
+/* ---- modules, known beforehand ---- */
+static void take_notes(struct module *module, uintptr_t at, size_t size)
+{
+    while (size >= sizeof(ElfW(Nhdr))) {
+        const ElfW(Nhdr) *note = (const ElfW(Nhdr) *)at;
+        size_t name = (note->n_namesz + 3u) & ~3u, all = sizeof *note + name + ((note->n_descsz + 3u) & ~3u);
+        if (all > size)
+            return;
+        if (note->n_type == NT_GNU_BUILD_ID && note->n_descsz <= ID_MOST) {
+            memcpy(module->id, (const uint8_t *)(note + 1) + name, note->n_descsz);
+            module->id_size = note->n_descsz;
+        }
+        at += all;
+        size -= all;
+    }
+}
+
+static int take_module(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    if (crash.module_count == MODULES_MOST)
+        return 1;
+    struct module *module = &crash.modules[crash.module_count++];
+    *module = (struct module){.base = info->dlpi_addr, .begin = UINTPTR_MAX};
+    if (info->dlpi_name[0])
+        strncpy(module->path, info->dlpi_name, sizeof module->path - 1);
+    else if (crash.module_count > 1 || readlink("/proc/self/exe", module->path, sizeof module->path - 1) <= 0)
+        strcpy(module->path, crash.module_count > 1 ? "[vdso]" : "symloom");
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uintptr_t begin = info->dlpi_addr + part->p_vaddr;
+        if (part->p_type == PT_LOAD) {
+            module->begin = begin < module->begin ? begin : module->begin;
+            module->end = begin + part->p_memsz > module->end ? begin + part->p_memsz : module->end;
+        } else if (part->p_type == PT_NOTE) {
+            take_notes(module, begin, part->p_memsz);
+        }
+    }
+    return 0;
+}
+
+static struct module *module_at(uintptr_t address)
+{
+    for (size_t i = 0; i < crash.module_count; i++)
+        if (address >= crash.modules[i].begin && address < crash.modules[i].end)
+            return &crash.modules[i];
+    return NULL;
+}
+
+/* ---- the report ---- */
+static void write_head(const int fds[2], int number, const siginfo_t *info)
+{
+    struct crash_line line = {.size = 0};
+    crash_add(&line, "symloom " BUILD_VERSION " (commit ");
+    crash_add(&line, build_commit());
+    crash_add(&line, ") dies: signal ");
+    crash_add_number(&line, (uint64_t)number, 10, 0);
+    for (size_t i = 0; i < SIGNALS; i++)
+        if (signals[i].number == number) {
+            crash_add(&line, " (");
+            crash_add(&line, signals[i].name);
+            crash_add(&line, ")");
+        }
+    if (info->si_code > 0) {
+        crash_add(&line, " at address 0x");
+        crash_add_number(&line, (uintptr_t)info->si_addr, 16, 0);
+        if (fiber_overflowed(info->si_addr))
+            crash_add(&line, ", fiber stack overflow");
+    }
+    crash_add(&line, ", process ");
+    crash_add_number(&line, (uint64_t)getpid(), 10, 0);
+    crash_add(&line, ", thread ");
+    crash_add_number(&line, (uint64_t)gettid(), 10, 0);
+    struct sl_str request = log_request_id();
+    if (request.size) {
+        crash_add(&line, ", request ");
+        add_bytes(&line, request.data, request.size);
+    }
+    crash_put(fds, &line);
+}
+
+static void write_work(const int fds[2])
+{
+    struct crash_line line = {.size = 0};
+    const struct ledger_work *work;
+    for (unsigned i = 0; ledger_at(i, &work); i++) {
+        if (!work)
+            continue;
+        crash_add(&line, "in work: ");
+        crash_add(&line, work->kind);
+        crash_add(&line, " ");
+        crash_add(&line, work->key);
+        crash_add(&line, " ");
+        crash_add(&line, work->about);
+        crash_add(&line, work == ledger_own() ? " (this thread)" : "");
+        crash_put(fds, &line);
+    }
+}
+
+struct walk {
+    const int *fds;
+    unsigned count;
+};
+
+static _Unwind_Reason_Code write_frame(struct _Unwind_Context *context, void *arg)
+{
+    struct walk *walk = arg;
+    struct crash_line line = {.size = 0};
+    uintptr_t address = _Unwind_GetIP(context);
+    if (!address || walk->count++ == FRAMES_MOST)
+        return _URC_END_OF_STACK;
+    struct module *module = module_at(address);
+    crash_add(&line, "0x");
+    crash_add_number(&line, address, 16, 16);
+    if (module) {
+        const char *slash = strrchr(module->path, '/');
+        module->shown = true;
+        crash_add(&line, " ");
+        crash_add(&line, slash ? slash + 1 : module->path);
+        crash_add(&line, "+0x");
+        crash_add_number(&line, address - module->base, 16, 0);
+    }
+    crash_put(walk->fds, &line);
+    return _URC_NO_REASON;
+}
+
+static void write_modules(const int fds[2])
+{
+    struct crash_line line = {.size = 0};
+    for (size_t i = 0; i < crash.module_count; i++) {
+        const struct module *module = &crash.modules[i];
+        if (!module->shown)
+            continue;
+        crash_add(&line, "module 0x");
+        crash_add_number(&line, module->base, 16, 16);
+        crash_add(&line, " build-id ");
+        for (size_t k = 0; k < module->id_size; k++)
+            crash_add_number(&line, module->id[k], 16, 2);
+        crash_add(&line, " ");
+        crash_add(&line, module->path);
+        crash_put(fds, &line);
+    }
+}
+
+void crash_report(int number, const siginfo_t *info)
+{
+    int nobody = 0, self = gettid();
+    if (!crash.open)
+        return;
+    if (!atomic_compare_exchange_strong(&crash.thread, &nobody, self)) {
+        while (nobody != self) /* the other thread ends both */
+            pause();
+        return; /* this one failed while it reported */
+    }
+    alarm(PATIENCE_S); /* which ends the process, should somebody hold a lock that the walk wants */
+    int fds[2] = {STDERR_FILENO, log_report_fd()};
+    struct walk walk = {fds, 0};
+    ledger_sign(number, info->si_code > 0);
+    write_head(fds, number, info);
+    write_work(fds);
+    _Unwind_Backtrace(write_frame, &walk);
+    write_modules(fds);
+    log_last_lines();
+    alarm(0);
+}
+
+static void on_fatal(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    crash_report(number, info);
+    for (size_t i = 0; i < SIGNALS; i++)
+        if (signals[i].number == number)
+            sigaction(number, &crash.before[i], NULL);
+    if (info->si_code <= 0)
+        raise(number); /* else the instruction fails again */
+}
+
+static _Unwind_Reason_Code stop_walk(struct _Unwind_Context *context, void *arg)
+{
+    (void)context, (void)arg;
+    return _URC_END_OF_STACK;
+}
+
+void crash_thread(void)
+{
+    stack_t old, stack = {.ss_size = STACK_BYTES};
+    if (!crash.open || sigaltstack(NULL, &old) != 0 || !(old.ss_flags & SS_DISABLE))
+        return;
+    stack.ss_sp = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (stack.ss_sp != MAP_FAILED)
+        sigaltstack(&stack, NULL);
+}
+
+void crash_open(void)
+{
+    struct sigaction action = {.sa_sigaction = on_fatal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+    sigemptyset(&action.sa_mask);
+    crash.open = true;
+    dl_iterate_phdr(take_module, NULL);
+    _Unwind_Backtrace(stop_walk, NULL); /* what it loads, it loads now */
+    crash_thread();
+    for (size_t i = 0; i < SIGNALS; i++)
+        if (signals[i].number != SIGBUS)
+            sigaction(signals[i].number, &action, &crash.before[i]);
+}

@@ -1,0 +1,175 @@
+#include "core/ledger.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The file: a head, and a slot for each thread. */
+struct ledger_head {
+    char magic[8];
+    int32_t pid, number, slot; /* slot: whose thread failed; -1 = not known */
+    uint32_t on_purpose, slots, unused;
+};
+struct ledger_slot {
+    uint32_t busy;
+    struct ledger_work work;
+};
+static const char magic[8] = "SLLEDG1";
+
+static struct {
+    int fd;
+    struct ledger_head head;
+    struct ledger_slot *slots;
+    atomic_uint taken;
+} ledger = {.fd = -1};
+
+static _Thread_local int own_slot = -1;
+
+/* ---- describing ---- */
+static void describe_text(char *out, size_t size, struct sl_str text)
+{
+    size_t used = 0;
+    bool query = false;
+    for (size_t i = 0; i < text.size && used + 1 < size; i++) {
+        char c = text.data[i];
+        query = c == '?' || (query && (uint8_t)c > ' ');
+        if (!query)
+            out[used++] = (uint8_t)c < ' ' || c == 0x7F ? ' ' : c;
+    }
+    out[used] = '\0';
+}
+
+void ledger_describe(struct ledger_work *work, const char *kind, const uint8_t key[16], struct sl_str about)
+{
+    static const char hex[] = "0123456789abcdef";
+    *work = (struct ledger_work){.key = ""};
+    snprintf(work->kind, sizeof work->kind, "%s", kind);
+    for (size_t i = 0; i < 16; i++) {
+        work->key[2 * i] = hex[key[i] >> 4];
+        work->key[2 * i + 1] = hex[key[i] & 15];
+    }
+    describe_text(work->about, sizeof work->about, about);
+}
+
+/* ---- writing ---- */
+static void ledger_put(const void *data, size_t size, off_t at)
+{
+    if (ledger.fd >= 0 && pwrite(ledger.fd, data, size, at) < 0)
+        return; /* what is not noted is not known later: no harm done now */
+}
+
+static off_t slot_at(size_t i)
+{
+    return (off_t)(sizeof(struct ledger_head) + i * sizeof(struct ledger_slot));
+}
+
+void ledger_open(const char *path, unsigned slots)
+{
+    if (!ledger.slots) { /* those of the first time stay: threads have their places */
+        slots = slots > LEDGER_MOST ? LEDGER_MOST : slots;
+        ledger.slots = calloc(slots, sizeof *ledger.slots);
+        ledger.head.slots = ledger.slots ? slots : 0;
+    }
+    ledger.head = (struct ledger_head){.pid = (int32_t)getpid(), .slot = -1, .slots = ledger.head.slots};
+    memcpy(ledger.head.magic, magic, sizeof magic);
+    ledger.fd = path ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640) : -1;
+    ledger_put(&ledger.head, sizeof ledger.head, 0);
+}
+
+void ledger_close(void)
+{
+    if (ledger.fd >= 0)
+        close(ledger.fd);
+    ledger.fd = -1; /* threads that are idle keep their slots: the memory stays */
+}
+
+void ledger_begin(const struct ledger_work *work)
+{
+    if (own_slot < 0 && ledger.head.slots)
+        own_slot = (int)atomic_fetch_add(&ledger.taken, 1);
+    if (!work || own_slot < 0 || (unsigned)own_slot >= ledger.head.slots)
+        return;
+    struct ledger_slot *slot = &ledger.slots[own_slot];
+    slot->work = *work;
+    atomic_signal_fence(memory_order_release);
+    slot->busy = 1;
+    ledger_put(slot, sizeof *slot, slot_at((size_t)own_slot));
+}
+
+void ledger_end(void)
+{
+    const struct ledger_work *work = ledger_own();
+    if (!work)
+        return;
+    ledger.slots[own_slot].busy = 0;
+    ledger_put(&ledger.slots[own_slot].busy, sizeof ledger.slots[own_slot].busy, slot_at((size_t)own_slot));
+}
+
+bool ledger_at(unsigned i, const struct ledger_work **work)
+{
+    if (i >= ledger.head.slots)
+        return false;
+    *work = ledger.slots[i].busy ? &ledger.slots[i].work : NULL;
+    return true;
+}
+
+const struct ledger_work *ledger_own(void)
+{
+    const struct ledger_work *work = NULL;
+    if (own_slot >= 0)
+        ledger_at((unsigned)own_slot, &work);
+    return work;
+}
+
+void ledger_sign(int number, bool own_fault)
+{
+    ledger.head.number = number;
+    ledger.head.on_purpose = number == 0;
+    ledger.head.slot = own_fault && ledger_own() ? own_slot : -1;
+    ledger_put(&ledger.head, sizeof ledger.head, 0);
+}
+
+/* ---- reading what another process left ---- */
+static bool is_hex_key(const char *key)
+{
+    return strspn(key, "0123456789abcdef") == 32 && key[32] == '\0';
+}
+
+static bool is_kind(const char *kind)
+{
+    return *kind && kind[strspn(kind, "abcdefghijklmnopqrstuvwxyz_")] == '\0';
+}
+
+static bool knows(const struct ledger_death *death, const struct ledger_work *work)
+{
+    for (unsigned i = 0; i < death->count; i++)
+        if (strcmp(death->works[i].kind, work->kind) == 0 && strcmp(death->works[i].key, work->key) == 0)
+            return true;
+    return false;
+}
+
+static void take_slot(struct ledger_death *death, struct ledger_slot *slot)
+{
+    struct ledger_work *work = &slot->work;
+    work->kind[sizeof work->kind - 1] = work->key[sizeof work->key - 1] = work->about[sizeof work->about - 1] = '\0';
+    if (slot->busy && is_kind(work->kind) && is_hex_key(work->key) && !knows(death, work) &&
+        death->count < sizeof death->works / sizeof *death->works)
+        death->works[death->count++] = *work;
+}
+
+bool ledger_read(int fd, struct ledger_death *death)
+{
+    struct ledger_head head;
+    struct ledger_slot slot;
+    if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head || memcmp(head.magic, magic, sizeof magic) != 0)
+        return false;
+    *death = (struct ledger_death){.pid = head.pid, .number = head.number, .on_purpose = head.on_purpose != 0};
+    for (unsigned i = 0; i < head.slots && i < LEDGER_MOST; i++)
+        if ((head.slot < 0 || head.slot == (int32_t)i) &&
+            pread(fd, &slot, sizeof slot, slot_at(i)) == (ssize_t)sizeof slot)
+            take_slot(death, &slot);
+    return true;
+}

@@ -1,0 +1,155 @@
+"""How the service ends, what it says of itself meanwhile, and what it needs of where it runs."""
+import json, os, re, shutil, signal, socket, struct, subprocess, threading, time
+
+import harness
+from harness import DEADLINE, Service, Upstream, equal, frames, http_source, request, wait_until
+from test_cluster import Gate, begin, poll
+
+
+def test_an_idle_service_ends_at_once(work, objects):
+    quickest = DEADLINE
+    for _ in range(5):  # the machine may be busy
+        s = Service(work)
+        start = time.monotonic()
+        equal(s.stop(), 0)
+        quickest = min(quickest, time.monotonic() - start)
+    leaks = "Sanitizer" if b"__asan_init" in open(harness.SYMLOOM, "rb").read() else ""  # what looks for them takes its time
+    assert quickest < (2 if leaks else 0.2), quickest
+
+
+def test_what_runs_is_finished_and_what_comes_is_refused(work, objects):
+    gate, answers = Gate(objects), []
+    with Upstream(gate.routes) as upstream:
+        s = Service(work)
+        body = request(objects.module(), [objects.address("plain")], sources=[http_source(upstream.url, filters={"filetypes": ["elf_code"]})])
+        job = begin(s, objects, upstream)
+        client = threading.Thread(target=lambda: answers.append(s.symbolicate(body)))
+        client.start()
+        wait_until("both jobs", lambda: b'symloom_jobs_running{task="symbolicate"} 2' in s.request("GET", "/metrics")[2])
+        s.process.send_signal(signal.SIGTERM)
+        wait_until("draining", lambda: s.request("GET", "/healthcheck")[0] == 503)
+        equal(s.request("GET", "/healthcheck")[2], b"draining")
+        equal((s.request("GET", "/live")[0], s.request("GET", "/live")[2]), (200, b"ok"))
+        equal((s.request("GET", "/ready")[0], json.loads(s.request("GET", "/ready")[2])["reasons"]), (503, ["draining"]))
+        equal((s.request("GET", "/__lbheartbeat__")[0], s.post("/symbolicate", body)[0]), (503, 503))
+        equal(json.loads(s.post("/symbolicate", body)[2]), {"detail": "service is shutting down"})
+        equal(poll(s, job, "?timeout=0")[1]["status"], "pending")
+        gate.open.set()
+        client.join()
+        equal(poll(s, job, "?timeout=30")[1]["status"], "completed")
+        equal(frames(answers[0])[0]["status"], "symbolicated")
+        equal(s.process.wait(DEADLINE), 0)
+
+
+def test_what_takes_too_long_is_cut(work, objects):
+    gate = Gate(objects)
+    with Upstream(gate.routes) as upstream:
+        s = Service(work, {"shutdown": {"timeout": "300ms"}})
+        begin(s, objects, upstream)
+        s.process.send_signal(signal.SIGTERM)
+        equal(s.process.wait(DEADLINE), 0)
+        gate.open.set()
+
+
+def test_a_second_signal_ends_it_and_nobody_is_blamed(work, objects):
+    gate = Gate(objects)
+    with Upstream(gate.routes) as upstream:
+        s = Service(work)
+        begin(s, objects, upstream)
+        s.process.send_signal(signal.SIGTERM)
+        wait_until("draining", lambda: "draining" in s.logged())
+        s.process.send_signal(signal.SIGTERM)
+        equal(s.process.wait(DEADLINE), 143)
+        gate.open.set()
+    with Service(work, cache_dir=s.cache) as again:
+        assert "did not end cleanly" not in again.logged(), again.logged()
+
+
+def test_it_tells_what_it_does(work, objects):
+    gate = Gate(objects)
+    with Upstream(gate.routes) as upstream, Service(work) as s:
+        job = begin(s, objects, upstream)
+        wait_until("the download", lambda: upstream.hits)
+        s.process.send_signal(signal.SIGUSR2)
+        told = wait_until("the state", lambda: "state: the process" in s.logged() and s.logged())
+        for what in (rf"state: job job={job} task=symbolicate age_ms=\d+ waits_for=\S", r"state: cache cache=objects in_work=1 oldest=",
+                     rf"state: download url={re.escape(upstream.url)}", r"state: the process jobs=1 .*pool_threads=\d.*memory_budget=\d"):
+            assert re.search(what, told), (what, told)
+        gate.open.set()
+        equal(poll(s, job, "?timeout=30")[1]["status"], "completed")
+
+
+def test_lines_tell_who_was_cut_off(work, objects):
+    gate = Gate(objects)
+    with Upstream(gate.routes) as upstream, Service(work, {"http": {"body_timeout": "200ms"}}) as s:
+        head = b"POST /symbolicate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", s.port)) as client:
+            client.sendall(head % 100 + b"{")
+            assert client.recv(100).startswith(b"HTTP/1.1 408")
+        body = json.dumps(request(objects.module(), [objects.address("plain")], sources=[http_source(upstream.url)])).encode()
+        with socket.create_connection(("127.0.0.1", s.port)) as client:
+            client.sendall(head % len(body) + body)
+            wait_until("the download", lambda: upstream.hits)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # ends in a reset
+        wait_until("both lines", lambda: re.search(r"access: .*status=408.* aborted=body_timeout", s.logged()) and
+                   re.search(r"access: .* aborted=reset", s.logged()))
+        gate.open.set()
+        wait_until("the end of the job", lambda: b'symloom_jobs_finished_total{task="symbolicate",outcome="completed"} 1'
+                   in s.request("GET", "/metrics")[2])
+
+
+def test_names_that_do_not_resolve(work, objects):
+    with Service(work) as s:
+        answer = s.symbolicate(request(objects.module(), [objects.address("plain")], options={"dif_candidates": True},
+                                       sources=[http_source("http://symbols.invalid/", filters={"filetypes": ["elf_code"]})]))
+        module = answer["modules"][0]
+        equal(module["debug_status"], "fetching_failed")
+        equal({c["download"]["status"] for c in module["candidates"]}, {"notfound", "error"})
+        assert any(c["download"].get("details", "").startswith("download failed: Could not resolve host") for c in module["candidates"]), module
+
+
+def test_more_than_there_are_places_for(work, objects):
+    """Refused at once, and health says ok."""
+    gate, refused, took = Gate(objects), [], []
+    with Upstream(gate.routes) as upstream, Service(work, {"max_concurrent_requests": 2}) as s:
+        jobs = [begin(s, objects, upstream, address) for address in ("plain", "main")]
+        body = request(objects.module(), [objects.address("plain")])
+        for _ in range(50):
+            start = time.monotonic()
+            status, headers, answer = s.post("/symbolicate", body)
+            took.append(time.monotonic() - start)
+            refused.append((status, headers["Retry-After"], json.loads(answer)["detail"]))
+        equal(set(refused), {(503, None, "maximum number of concurrent requests reached")})
+        assert sorted(took)[40] < 0.5, took
+        equal(s.request("GET", "/healthcheck")[2], b"ok")
+        gate.open.set()
+        for job in jobs:
+            equal(poll(s, job, "?timeout=30")[1]["status"], "completed")
+
+
+def test_nobodys_rights(work, objects):
+    """Every write goes below cache_dir."""
+    cache = os.path.join(work, "cache")
+    os.mkdir(cache)
+    config, port = os.path.join(work, "config.json"), harness.free_port()
+    with open(config, "w") as f:
+        json.dump({"bind": f"127.0.0.1:{port}", "cache_dir": cache}, f)
+    os.chmod(config, 0o644)
+    for directory in (work, os.path.dirname(work)):
+        os.chmod(directory, 0o755)
+    as_nobody, program = [], shutil.copy(harness.SYMLOOM, work)  # where it is built may be closed to others
+    if os.geteuid() == 0:
+        os.chown(cache, 12345, 12345)
+        as_nobody = ["setpriv", "--reuid", "12345", "--regid", "12345", "--clear-groups", "--bounding-set", "-all", "--no-new-privs"]
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    log = open(os.path.join(work, "log"), "w+")
+    service = subprocess.Popen([*as_nobody, program, "run", "-c", config], env=environment, stderr=log, stdout=log)
+    try:
+        def healthy():
+            assert service.poll() is None, open(log.name).read()
+            return subprocess.run([*as_nobody, program, "healthcheck", "-c", config], env=environment, capture_output=True).returncode == 0
+        wait_until("health", healthy)
+    finally:
+        service.terminate()
+        equal(service.wait(DEADLINE), 0, open(log.name).read())
+        log.close()

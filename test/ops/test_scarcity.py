@@ -1,0 +1,66 @@
+"""What a machine may do to the service: no memory left, a clock that is set."""
+import json, os, re, resource, subprocess, sys
+
+import ops
+
+sys.path[:0] = [os.path.join(ops.ROOT, "test", "http"), os.path.join(ops.ROOT, "test")]
+import faults, harness
+
+
+def objects(work):
+    harness.SYMLOOM = ops.SYMLOOM
+    return harness.Objects(work)
+
+
+def size(process):
+    with open(f"/proc/{process.pid}/status") as f:
+        return int(re.search(r"VmSize:\s+(\d+) kB", f.read())[1]) * 1024
+
+
+def test_no_memory_left(work, shared):
+    """Whoever asks for much is told to come again, and never given less in an answer that says it is whole."""
+    with faults.World(objects(work), 30) as world, harness.Service(work) as s:
+        big, statuses = world.body(world.modules), []
+        big["stacktraces"] = big["stacktraces"] * 2000
+        harness.equal(world.ask(s, world.modules), 30)
+        for more in (0, 1, 4, 16, 64, 256):  # MiB
+            resource.prlimit(s.process.pid, resource.RLIMIT_AS, (size(s.process) + (more << 20), resource.RLIM_INFINITY))
+            for _ in range(3):
+                status, _, body = s.post("/symbolicate", big)
+                statuses.append(status)
+                if status == 200:
+                    answer = json.loads(body)
+                    harness.equal((answer["status"], len(answer["stacktraces"])), ("completed", len(big["stacktraces"])))
+                    harness.equal({m["debug_status"] for m in answer["modules"]}, {"found"})
+            harness.equal(world.ask(s, world.modules), 30)  # a small one finds room
+        print(f"        statuses {statuses}", flush=True)
+        harness.equal(set(statuses), {200, 503})
+        harness.equal(statuses[-1], 200)
+
+
+def test_the_clock_is_set(work, shared):
+    """Forward and back: answers stay right, and the log tells."""
+    clock = os.path.join(work, "clock")
+
+    def set_clock(text):
+        with open(clock + ".new", "w") as f:
+            f.write(text)
+        os.rename(clock + ".new", clock)
+
+    set_clock("+0")
+    library = subprocess.run(["sh", "-c", "ls /usr/lib/*/faketime/libfaketime.so.1"], capture_output=True, text=True, check=True).stdout.strip()
+    os.environ.update(LD_PRELOAD=library, FAKETIME_TIMESTAMP_FILE=clock, FAKETIME_NO_CACHE="1", FAKETIME_DONT_FAKE_MONOTONIC="1", DONT_FAKE_MONOTONIC="1")
+    try:
+        world = faults.World(objects(work), 20)
+        service = harness.Service(work)
+    finally:
+        for name in ("LD_PRELOAD", "FAKETIME_TIMESTAMP_FILE", "FAKETIME_NO_CACHE", "FAKETIME_DONT_FAKE_MONOTONIC", "DONT_FAKE_MONOTONIC"):
+            del os.environ[name]
+    with world, service as s:
+        harness.equal(world.ask(s, world.modules[:10]), 10)
+        for i, text in enumerate(("+3h", "-2h", "+30d", "+0")):
+            set_clock(text)
+            harness.equal(world.ask(s, world.modules), 20, text)
+            harness.wait_until("the line", lambda: s.logged().count("the clock was set") == i + 1)
+            harness.equal(world.ask(s, world.modules), 20, text)
+            harness.equal(s.request("GET", "/ready")[0], 200)
