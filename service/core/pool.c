@@ -15,7 +15,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum { NICE = 5 };
+enum { NICE = 10 };
 enum lane { QUICK, HEAVY, LANES };
 
 static uv_loop_t *loop;
