@@ -2,6 +2,7 @@
 import json, os, re, shutil, signal, socket, struct, subprocess, threading, time
 
 import harness
+from faults import metric
 from harness import DEADLINE, Service, Upstream, equal, frames, http_source, request, wait_until
 from test_cluster import Gate, begin, poll
 
@@ -153,3 +154,15 @@ def test_nobodys_rights(work, objects):
         service.terminate()
         equal(service.wait(DEADLINE), 0, open(log.name).read())
         log.close()
+
+
+def test_each_look_up_counts_once(work, objects):
+    def lookups(layer):
+        return metric(s, f'symloom_cache_lookups_total{{cache="symcaches",layer="{layer}",result="ok"}}')
+
+    with Upstream(objects.layout()) as upstream, Service(work) as s:
+        body = request(objects.module(), [objects.address("plain")], sources=[http_source(upstream.url)])
+        s.symbolicate(body)
+        equal((lookups("computed"), lookups("memory")), (1, 0))
+        s.symbolicate(body)
+        equal((lookups("computed"), lookups("memory")), (1, 1))

@@ -1,5 +1,5 @@
-"""What a machine may do to the service: no memory left, a clock that is set."""
-import json, os, re, resource, subprocess, sys
+"""What a machine may do to the service: no memory left, a clock that is set, nothing that can be written."""
+import json, os, re, resource, shutil, subprocess, sys
 
 import ops
 
@@ -64,3 +64,29 @@ def test_the_clock_is_set(work, shared):
             harness.wait_until("the line", lambda: s.logged().count("the clock was set") == i + 1)
             harness.equal(world.ask(s, world.modules), 20, text)
             harness.equal(s.request("GET", "/ready")[0], 200)
+
+
+
+def test_a_read_only_root(work, shared):
+    """Nobody's rights, and nothing can be written but below cache_dir."""
+    harness.SYMLOOM = ops.SYMLOOM
+    cache, config, port = os.path.join(work, "cache"), os.path.join(work, "config.json"), harness.free_port()
+    os.mkdir(cache)
+    with open(config, "w") as f:
+        json.dump({"bind": f"127.0.0.1:{port}", "cache_dir": cache}, f)
+    for directory in (work, os.path.dirname(work), os.path.dirname(os.path.dirname(work))):
+        os.chmod(directory, os.stat(directory).st_mode | 0o055)
+    program = shutil.copy(ops.SYMLOOM, work)
+    rights = "setpriv --reuid 12345 --regid 12345 --clear-groups --bounding-set -all --no-new-privs"
+    script = (f"mount --make-rprivate / && mount -t tmpfs -o uid=12345,mode=700 tmpfs {cache} && "
+              f"mount -o remount,bind,ro / && ! touch /tmp/written 2>/dev/null && exec {rights} {program} run -c {config}")
+    with open(os.path.join(work, "log"), "w+") as log:
+        service = subprocess.Popen(["unshare", "--mount", "sh", "-c", script], stdout=log, stderr=log, env={"PATH": os.environ["PATH"]})
+        try:
+            def answers():
+                assert service.poll() is None, open(log.name).read()
+                return subprocess.run([program, "healthcheck", "--addr", f"127.0.0.1:{port}"], capture_output=True).returncode == 0
+            harness.wait_until("health", answers)
+        finally:
+            service.terminate()
+            harness.equal(service.wait(harness.DEADLINE), 0, open(log.name).read())
