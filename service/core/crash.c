@@ -34,6 +34,7 @@ struct module {
 
 static struct {
     bool open;
+    pid_t loop_thread;
     atomic_int thread; /* that reports; 0 = none */
     struct sigaction before[SIGNALS];
     struct module modules[MODULES_MOST];
@@ -245,6 +246,11 @@ void crash_report(int number, const siginfo_t *info)
 static void on_fatal(int number, siginfo_t *info, void *context)
 {
     (void)context;
+    if (info->si_code == SI_USER &&
+        gettid() != crash.loop_thread) { /* sent to the process: what the loop does is asked for */
+        tgkill(getpid(), crash.loop_thread, number);
+        return;
+    }
     crash_report(number, info);
     for (size_t i = 0; i < SIGNALS; i++)
         if (signals[i].number == number)
@@ -274,6 +280,7 @@ void crash_open(void)
     struct sigaction action = {.sa_sigaction = on_fatal, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
     sigemptyset(&action.sa_mask);
     crash.open = true;
+    crash.loop_thread = gettid();
     dl_iterate_phdr(take_module, NULL);
     _Unwind_Backtrace(stop_walk, NULL); /* what it loads, it loads now */
     crash_thread();
