@@ -229,7 +229,8 @@ const struct key_about key_abouts[] = {
     {"mozilla.allow_private_network", "Browsers may ask from public pages: `Access-Control-Allow-Private-Network`."},
     {"mozilla.module_name", "How v4 and v5 name Windows' modules; `auto`: v4 by the debug file, v5 by the executable."},
     {"mozilla.sources", "Symbol stores, asked in this order: URLs, and ids of `sources`."},
-    {"mozilla.fallback_sources", "Ids of the `sources` that are asked for what the stores do not have, or `all`."},
+    {"mozilla.fallback_sources", "Ids of the `sources` that are asked for what the stores do not have, or `all`; "
+                                 "uploads answer behind them in any case."},
     {"mozilla.profiler_apis", "`POST /source/v1` and `/asm/v1`, for the Firefox Profiler."},
     {"mozilla.version_file", "What `/__version__` answers; without it `version.json` beside the program."},
     {"mozilla.broken_endpoint", "`/__broken__` fails on purpose."},
@@ -262,6 +263,7 @@ const struct key_about key_abouts[] = {
     {"mozilla.store.s3.access_key", "Its credentials."},
     {"mozilla.store.s3.secret_key", "The secret to it."},
     {"mozilla.store.public_url", "Where the store can be read by everybody."},
+    {"mozilla.store.extra", "URLs of other stores; who downloads what is not here is sent to the first that has it."},
     {"mozilla.store.serve", "How downloads are answered."},
     {"mozilla.store.serve_native", "Its files answer other requests too."},
     {"mozilla.store.disallowed_snippets", "Texts that the list of an archive may not have."},

@@ -57,6 +57,8 @@ struct config_store { /* mozilla.store: what was uploaded; a back end is there w
     size_t allowed_download_domain_count;
     bool allow_any_domain;
     uint64_t v2_max_files, try_retention_ns;
+    struct sl_str *extra; /* URLs of other stores */
+    size_t extra_count;
 };
 
 enum { MOZILLA_NEAREST, MOZILLA_EXACT };

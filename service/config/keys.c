@@ -370,6 +370,7 @@ const struct key config_keys[] = {
     {"mozilla.store.s3.access_key", KEY_HIDDEN, AT(mozilla.store.s3_access_key), .none = "null"},
     {"mozilla.store.s3.secret_key", KEY_HIDDEN, AT(mozilla.store.s3_secret_key), .none = "null"},
     {"mozilla.store.public_url", KEY_STRING, AT(mozilla.store.public_url), .none = "null", .url = true},
+    {"mozilla.store.extra", KEY_TEXTS, LIST(mozilla.store.extra, mozilla.store.extra_count)},
     {"mozilla.store.serve", KEY_ENUM, AT(mozilla.store.serve), .words = serve_words},
     {"mozilla.store.serve_native", KEY_BOOL, AT(mozilla.store.serve_native), .value = true},
     {"mozilla.store.disallowed_snippets", KEY_TEXTS,
@@ -433,8 +434,7 @@ static const struct group {
     {"ms_symcache", KEY_FREE, NULL, "transcoders"}, /* read by transcoders.c */
     {"mozilla", KEY_FREE, NOT_YET, "v5_extensions missing_symbols client_otel"},
     {"mozilla", KEY_SECRET, NULL, "tokens"}, /* read by tokens.c */
-    {"mozilla.store", KEY_FREE, NOT_YET, "extra"},
-    {"auth", KEY_FREE, NULL, "keys"}, /* read by access.c */
+    {"auth", KEY_FREE, NULL, "keys"},        /* read by access.c */
 
     /* Sources are read by origin/, as those of requests are. */
     {"sources[]", KEY_FREE, NULL, "id name type path bucket prefix aws_credentials_provider client_email"},

@@ -85,6 +85,18 @@ static void read_stores(struct config *config, const struct value *root, struct 
     config->mozilla.source_count = stores ? good : 0;
 }
 
+static void check_extra(const struct config *config, const struct value *root, struct value_problems *problems)
+{
+    const struct config_store *store = &config->mozilla.store;
+    const struct value *list = config_find(root, "mozilla.store.extra");
+    for (size_t i = 0; i < store->extra_count; i++) {
+        const struct value *at = list && list->type == VALUE_LIST && i < list->count ? &list->items[i] : list;
+        char what[120];
+        if (!is_url(store->extra[i]))
+            value_problem(problems, at, false, "mozilla.store.extra", "%s is no URL", scalar_describe(at, what));
+    }
+}
+
 static void read_fallbacks(struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct sl_str *ids = config->mozilla.fallback_sources;
@@ -113,5 +125,6 @@ void config_read_mozilla(struct config *config, const struct value *root, struct
     if (!config->mozilla.on)
         return;
     read_stores(config, root, problems);
+    check_extra(config, root, problems);
     read_fallbacks(config, root, problems);
 }

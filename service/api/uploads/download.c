@@ -173,6 +173,19 @@ static bool try_part(struct wanted *w, enum store_part part)
     return true;
 }
 
+static bool try_extra(struct wanted *w)
+{
+    const char *url;
+    uint64_t begin = clock_mono_ns();
+    enum sl_code code = uploads_find_extra(w->config, w->key, &w->x->arena, &url);
+    w->looked_ns += w->config->extra_count ? clock_mono_ns() - begin : 0;
+    if (code == SL_OK)
+        redirect(w, url);
+    else if (code != SL_NOT_FOUND && code != SL_CANCELLED)
+        uploads_error(w->x, 503, NULL);
+    return code != SL_NOT_FOUND;
+}
+
 /* ---- code ids ---- */
 
 /* The document of a pair of file and id, debug or code; false when there is none. */
@@ -286,7 +299,7 @@ static void download_serve(struct http_exchange *x, bool is_try)
         uploads_error(x, 404, NULL);
     } else if (is_ignored(&w)) {
         not_found(&w, "Symbol Not Found (and ignored)");
-    } else if (!try_part(&w, STORE_REGULAR) && !(w.in_try && try_part(&w, STORE_TRY))) {
+    } else if (!try_part(&w, STORE_REGULAR) && !(w.in_try && try_part(&w, STORE_TRY)) && !try_extra(&w)) {
         bool by_code = sl_str_ends(w.name, SL_STR(".sym")) && w.id.size < DEBUG_ID_DIGITS;
         if (!by_code || !find_by_code(&w))
             not_found(&w, "Symbol Not Found");

@@ -96,6 +96,13 @@ void member_write(void *job); /* sets work, meta and info */
 bool codeinfo_read(struct sl_str head, struct sl_str key, struct sl_arena *arena, struct sl_buf *info,
                    struct sl_str names[2]);
 
+/* ---- extra.c ---- */
+
+/* The URL of the file at the first other store that has it. SL_NOT_FOUND: none has; another code: that is not known, as one could
+ * not be asked. */
+enum sl_code uploads_find_extra(const struct config_store *config, struct sl_str key, struct sl_arena *arena,
+                                const char **url) SL_SUSPENDS;
+
 /* ---- publish.c ---- */
 
 /* Stores the members that are not there yet, and makes this node and others forget what they knew of them. SL_OK, or why it ended

@@ -4,8 +4,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 import cloud
 from faults import Redis
-from harness import Service, equal, wait_until
-from pushing import SAMPLE, SYM, TOKENS, TRY, XPC, get, upload
+from harness import Service, equal, free_port, wait_until
+from pushing import SAMPLE, SYM, TOKENS, TRY, XPC, get, server, upload
 from test_crashes import X, X_SYM, ask_minidump
 from test_uploads import P, P_SYM, ask_native, ask_v5
 
@@ -91,7 +91,37 @@ def test_a_bucket_of_s3(work, objects):
         equal([get(s, p)[::2] for p in (XPC + "?try", "try/" + XPC)], [(200, SYM)] * 2)
     with S3() as s3, node(work, s3, store={"public_url": "https://symbols.example.com/x/"}) as s:
         upload(s, {"a b/ab/a b.sym": b"x"})
-        equal(get(s, "a%20b/AB/a%20b.sym")[1]["Location"], "https://symbols.example.com/x/v1/a%20b/AB/a%20b.sym")
+        for method, status in ("GET", 302), ("HEAD", 200):
+            answer = get(s, "a%20b/AB/a%20b.sym", method=method)
+            equal((answer[0], answer[1]["Location"], answer[2]), (status, "https://symbols.example.com/x/v1/a%20b/AB/a%20b.sym", b""))
+
+
+def test_other_stores(work, objects):
+    """Who downloads what is not here is sent to the first other store that has it."""
+    there = "a b/AB/a b.sym"
+    statuses = {"/one": lambda name: 404, "/two": lambda name: 200 if name == there else 403, "/three": lambda name: 302}
+    seen = []
+
+    def answer(h):
+        place, _, name = unquote(h.path).removeprefix("/").partition("/")
+        seen.append((h.command, place))
+        h.reply(statuses["/" + place](name), "", [("Location", "http://elsewhere.test/")])
+
+    with cloud.Web(answer) as web:
+        gone = f"http://127.0.0.1:{free_port()}/"
+        with server(work, {"extra": [web.url + "/one/", web.url + "/two"]}) as s:
+            upload(s, {XPC: SYM})
+            for method, status in ("GET", 302), ("HEAD", 200):
+                found = get(s, quote(there), method=method)
+                equal((found[0], found[1]["Location"]), (status, f"{web.url}/two/{quote(there)}"))
+            equal(get(s, XPC)[2], SYM)
+            equal(seen, [("HEAD", "one"), ("HEAD", "two")] * 2)
+            equal(get(s, "b/AB/b.sym")[::2], (404, b"Symbol Not Found"))
+            equal(get(s, "xpcshell/80AE0509E7CE/xpcshell.sym")[0], 302)
+        with server(work, {"extra": [gone, web.url + "/three"]}) as s:
+            equal(get(s, "b/AB/b.sym")[1]["Location"], web.url + "/three/b/AB/b.sym")
+        with server(work, {"extra": [gone, web.url + "/one"]}) as s:
+            equal(get(s, "b/AB/b.sym")[0], 503, "it may be there")
 
 
 def test_two_nodes_over_one_bucket(work, objects):

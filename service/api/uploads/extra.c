@@ -1,0 +1,62 @@
+/* Stores of others (mozilla.store.extra), which clients are sent to for what is not here. */
+#include "api/uploads/uploads.h"
+
+#include "core/log.h"
+#include "fetch/fetch.h"
+
+enum { HEAD_S = 5 };
+
+static enum sl_code extra_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
+{
+    (void)body;
+    *(int *)arg = status;
+    return sl_fail(error, status < 500 ? SL_NOT_FOUND : SL_DOWNLOAD_ERROR, "status %d", status);
+}
+
+/* SL_NOT_FOUND: it has no such file, or does not give it to us. */
+static enum sl_code extra_ask(const char *url, struct sl_error *error)
+{
+    int status = 0;
+    struct fetch_request request = {.url = url,
+                                    .method = "HEAD",
+                                    .source = "uploads",
+                                    .keep_wrapper = true,
+                                    .whole = true,
+                                    .max_size = INT64_MAX,
+                                    .timeout_ns = HEAD_S * UINT64_C(1000000000),
+                                    .refused = extra_refused,
+                                    .arg = &status};
+    struct sl_buf nothing = {0};
+    enum sl_code code = fetch_text(&request, &nothing, error);
+    sl_buf_free(&nothing);
+    return status >= 300 && status < 400 ? SL_OK : code; /* it is elsewhere, where the client will find it */
+}
+
+static const char *extra_url(struct sl_str base, struct sl_str key, struct sl_arena *arena)
+{
+    struct sl_buf url = {0};
+    while (sl_str_ends(base, SL_STR("/")))
+        base.size--;
+    sl_buf_str(&url, base);
+    sl_buf_u8(&url, '/');
+    fetch_encode(&url, key, true);
+    return sl_buf_keep(&url, arena).data;
+}
+
+enum sl_code uploads_find_extra(const struct config_store *config, struct sl_str key, struct sl_arena *arena,
+                                const char **url)
+{
+    enum sl_code result = SL_NOT_FOUND;
+    for (size_t i = 0; i < config->extra_count; i++) {
+        struct sl_error error = {0};
+        *url = extra_url(config->extra[i], key, arena);
+        enum sl_code code = *url ? extra_ask(*url, &error) : SL_BUSY;
+        if (code == SL_OK || code == SL_CANCELLED)
+            return code;
+        if (code == SL_NOT_FOUND)
+            continue;
+        result = code;
+        log_warn("uploads", "another store cannot be asked", LOG_SLSTR("store", config->extra[i]), LOG_ERR(&error));
+    }
+    return result;
+}
