@@ -105,8 +105,7 @@ static const char *read_fields(struct asked *asked)
 {
     struct http_exchange *x = asked->x;
     struct sl_str known = http_header(x, "if-version-exceeds");
-    asked->is_patient = is_true(x, "accept-retry-after") || is_true(x, "allow-retry-after") ||
-                        compare_versions(asked->version, (const unsigned[3]){3, 1, 0}) > 0;
+    asked->is_patient = is_true(x, "accept-retry-after") || is_true(x, "allow-retry-after");
     asked->has_known = known.data != NULL;
     if (header_count(x, "if-version-exceeds") > 1)
         return "Only one If-Version-Exceeds header is permitted.";
@@ -314,6 +313,10 @@ static void mssymcache_get(struct http_exchange *x)
     } else if (!transcoder) {
         http_reply_empty(x, 404);
     } else {
+        /* From 3.1.1 on clients come again; of those of majors that nobody here knows it is not certain, and holding is always
+         * right. */
+        asked.is_patient = asked.is_patient || (asked.version[0] == transcoder->version[0] &&
+                                                compare_versions(asked.version, (const unsigned[3]){3, 1, 0}) > 0);
         asked.question.transcoder = transcoder;
         memcpy(asked.question.version, transcoder->version, sizeof asked.question.version);
         answer(&asked);

@@ -388,12 +388,12 @@ static void keys_without_effect_are_warnings(void **state)
 {
     (void)state;
     expect_problems(
-        "special_paths: true\nmozilla: {lru: {max_size: 1}, store: {extra: [b]}}\n"
+        "special_paths: true\nmozilla: {lru: {max_size: 1}, client_otel: {a: b}}\n"
         "streaming_timeout: 5\nisolation: processes\ntraces_sample_rate: 1\n"
         "http: {backlog: 5, reuseport: true}\npropagate_traces: true\ncluster: {nodeid: 1}\n"
         "caches: {index: {max_lazy_recomputations: 1}}\n",
         "config.yml:1:1: warning: special_paths: has no effect yet\n"
-        "config.yml:2:39: warning: mozilla.store.extra: has no effect yet\n"
+        "config.yml:2:31: warning: mozilla.client_otel: has no effect yet\n"
         "config.yml:3:1: warning: streaming_timeout: has no effect any more; download_stall_timeout ends slow "
         "downloads\n"
         "config.yml:4:1: warning: isolation: has no effect yet\n"
@@ -422,6 +422,8 @@ static void stores_are_urls_and_sources(void **state)
         "mozilla: {sources: [nobody], fallback_sources: [other]}\n",
         "config.yml:1:21: error: mozilla.sources: \"nobody\" is neither a URL nor the id of a source\n"
         "config.yml:1:49: error: mozilla.fallback_sources: \"other\" is neither a URL nor the id of a source\n");
+    expect_problems("mozilla: {store: {extra: [\"http://a/v1\", nobody]}}\n",
+                    "config.yml:1:42: error: mozilla.store.extra: \"nobody\" is no URL\n");
 }
 
 static void asking_for_nothing_needs_no_effect(void **state)
