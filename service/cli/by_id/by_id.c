@@ -83,7 +83,8 @@ static enum sl_code join_sources(struct by_id *b, struct sl_error *error)
     bool good = true;
     b->all = (struct source_list){.arena = &b->arena, .network = true};
     for (size_t i = 0; i < b->own.count; i++)
-        good = good && source_list_add(&b->all, &b->own.items[i]);
+        if (!b->own.of_places[i]) /* the index has these */
+            good = good && source_list_add(&b->all, &b->own.items[i]);
     good = good && (!b->index || source_list_add(&b->all, &index));
     for (size_t i = 0; i < b->configured.count; i++)
         good = good && source_list_add(&b->all, &b->configured.items[i]);

@@ -65,7 +65,12 @@ struct source_list { /* in the arena */
     unsigned local;      /* directories so far */
     const char **places; /* of the index: directories and files of layout `auto`, as they were given */
     size_t place_count;
+    bool *of_places; /* of each item: it is a layout of one of these */
 };
+
+/* The layouts of a directory that is given without one, in the order in which they are tried. */
+enum { ANY_LAYOUTS = 6 };
+extern const enum layout_type any_layouts[ANY_LAYOUTS];
 bool source_list_add(struct source_list *list, const struct source *source); /* false when out of memory */
 /* [LAYOUT:]PATH, [LAYOUT:]URL, srv*.., @preset. SL_MALFORMED for an unknown preset, SL_INTERNAL. */
 enum sl_code source_list_symbols(struct source_list *list, const char *text, struct sl_error *error);
@@ -93,5 +98,6 @@ void file_index_free(struct file_index *index); /* may be NULL */
 /* The first file, in the order of the places and by path, with an object of the ids that serves the purpose. NULL when
  * there is none; it lives as long as the index. */
 const char *file_index_find(struct file_index *index, const struct object_id *id, enum purpose purpose);
-/* All of them, as a source's index; paths are relative to the root of the machine. */
+/* The places as a source's index: what their layouts have, and only else all files below them. Paths are relative to the root of
+ * the machine. */
 const struct source_index *file_index_source(struct file_index *index);

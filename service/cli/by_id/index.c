@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/grow.h"
 #include "object/archive.h"
@@ -183,11 +184,34 @@ static bool by_id_index_file(const char *path, struct sl_arena *arena, struct in
     return good;
 }
 
+/* The first file of the type that lies where a layout of the place has it. */
+static bool list_by_layout(const char *place, const struct object_id *id, enum file_type type, struct sl_arena *arena,
+                           struct indexed_file *file)
+{
+    struct sl_str paths[LAYOUT_MAX_PATHS];
+    char path[4096];
+    for (size_t i = 0; i <= ANY_LAYOUTS; i++) {
+        bool last = i == ANY_LAYOUTS;
+        size_t count = layout_paths(arena, last ? LAYOUT_NATIVE : any_layouts[i], CASING_DEFAULT, id, type, paths);
+        for (size_t k = 0; k < count; k++) {
+            int size =
+                snprintf(path, sizeof path, "%s/%s" SL_STR_FMT, place, last ? ".build-id/" : "", SL_STR_ARG(paths[k]));
+            if (size < (int)sizeof path && access(path, R_OK) == 0 && by_id_index_file(path, arena, file))
+                return true;
+        }
+    }
+    return false;
+}
+
 static size_t by_id_index_list(const struct source_index *source, const struct object_id *id, enum file_type type,
                                struct sl_arena *arena, struct indexed_file *files)
 {
     struct file_index *index = (struct file_index *)((char *)source - offsetof(struct file_index, source));
     size_t count = 0;
+    for (size_t i = 0; i < index->place_count && count < LAYOUT_MAX_PATHS; i++)
+        count += list_by_layout(index->places[i], id, type, arena, &files[count]);
+    if (count)
+        return count;
     if (!index->built)
         by_id_index_build(index);
     for (size_t i = 0; i < index->count && count < LAYOUT_MAX_PATHS; i++)

@@ -26,8 +26,11 @@ bool source_list_add(struct source_list *list, const struct source *source)
 {
     if (!list->network && source->type != SOURCE_FILESYSTEM)
         return true;
-    if (!sl_grow_in_arena(list->arena, &list->items, &list->capacity, list->count + 1, sizeof *list->items))
+    size_t capacity = list->capacity;
+    if (!sl_grow_in_arena(list->arena, &list->items, &list->capacity, list->count + 1, sizeof *list->items) ||
+        !sl_grow_in_arena(list->arena, &list->of_places, &capacity, list->count + 1, sizeof *list->of_places))
         return false;
+    list->of_places[list->count] = false;
     list->items[list->count++] = *source;
     return true;
 }
@@ -121,11 +124,12 @@ static enum sl_code add_directory(struct source_list *list, const char *path, en
     return added(list, &source, error);
 }
 
+const enum layout_type any_layouts[ANY_LAYOUTS] = {LAYOUT_UNIFIED, LAYOUT_NATIVE,     LAYOUT_SYMSTORE,
+                                                   LAYOUT_SSQP,    LAYOUT_DEBUGINFOD, LAYOUT_SLASHSYMBOLS};
+
 /* Without a layout all of them are tried, and after them the index. */
 static enum sl_code add_any_layout(struct source_list *list, const char *path, struct sl_error *error)
 {
-    static const enum layout_type order[] = {LAYOUT_UNIFIED, LAYOUT_NATIVE,     LAYOUT_SYMSTORE,
-                                             LAYOUT_SSQP,    LAYOUT_DEBUGINFOD, LAYOUT_SLASHSYMBOLS};
     enum sl_code code = SL_OK;
     char inner[4096];
     const char **places = SL_ARENA_ARRAY(list->arena, const char *, list->place_count + 1);
@@ -135,10 +139,13 @@ static enum sl_code add_any_layout(struct source_list *list, const char *path, s
         memcpy(places, list->places, list->place_count * sizeof *places);
     places[list->place_count++] = kept(list, path, strlen(path)).data;
     list->places = places;
-    for (size_t i = 0; code == SL_OK && i < sizeof order / sizeof *order; i++)
-        code = add_directory(list, path, order[i], error);
+    size_t first = list->count;
+    for (size_t i = 0; code == SL_OK && i < ANY_LAYOUTS; i++)
+        code = add_directory(list, path, any_layouts[i], error);
     if (code == SL_OK && snprintf(inner, sizeof inner, "%s/.build-id", path) < (int)sizeof inner)
         code = add_directory(list, inner, LAYOUT_NATIVE, error);
+    for (size_t i = first; i < list->count; i++)
+        list->of_places[i] = true;
     return code;
 }
 
