@@ -1,8 +1,11 @@
 /* `symloom symbolicate` of minidumps and Apple's reports. */
 #include "cli/symbolicate/symbolicate.h"
 
+#include <string.h>
+
 #include "cli/by_id/by_id.h"
 #include "cli/symbolicate/dump_print.h"
+#include "cli/symbolicate/remote.h"
 
 struct crash_run {
     struct crash_file file;
@@ -28,6 +31,27 @@ static int crash_symbolicate(const struct options *o, const struct sentry_projec
     run->file.sources = by_id_sources(by_id, &run->file.source_count);
     int status = symbolicate_in_time(o, by_id, crash_work, run);
     by_id_close(by_id);
+    return status;
+}
+
+static int crash_ask_server(const struct options *o, struct crash_run *run)
+{
+    static const char *const names[] = {"upload_file_minidump", "apple_crash_report"};
+    struct sl_buf options = {0};
+    struct remote_part parts[3] = {{names[run->file.kind], run->file.bytes}, {"options", {NULL, 0}}};
+    size_t count = 2;
+    sl_buf_printf(&options, "{\"dif_candidates\":%s,\"apply_source_context\":%s}",
+                  run->file.candidates ? "true" : "false", run->file.no_source_context ? "false" : "true");
+    parts[1].bytes = sl_buf_bytes(&options);
+    if (run->file.rewrite)
+        parts[count++] = (struct remote_part){"rewrite_first_module",
+                                              {(const uint8_t *)run->file.rewrite, strlen(run->file.rewrite)}};
+    const char *path = run->file.kind == CRASH_FILE_MINIDUMP ? "/minidump" : "/applecrashreport";
+    int status = options.failed ? report(1, "out of memory", NULL)
+                                : remote_symbolicate(o, path, SL_STR(""), parts, count, &run->text);
+    if (!status && sl_str_starts(sl_buf_view(&run->text), SL_STR("{\"status\":\"failed\"")))
+        run->code = SL_MALFORMED;
+    sl_buf_free(&options);
     return status;
 }
 
@@ -74,7 +98,10 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
     run.file.no_source_context = option_given(o, "no-source-context") || answer_format_needs_walk(format);
     run.file.walked = answer_format_needs_walk(format) ? walked_dump_keep : NULL;
     run.file.walked_arg = &walked;
-    int status = crash_symbolicate(o, project, &run);
+    bool remote = option_given(o, "server");
+    if (remote && answer_format_needs_walk(format))
+        return options_wrong("symbolicate", "--format: a service has no such format");
+    int status = remote ? crash_ask_server(o, &run) : crash_symbolicate(o, project, &run);
     if (!status)
         status = crash_tell(o, &run, format, sort, &walked);
     walked_dump_free(&walked);

@@ -9,6 +9,7 @@
 #include "cli/by_id/by_id.h"
 #include "cli/server.h"
 #include "cli/symbolicate/artifacts.h"
+#include "cli/symbolicate/remote.h"
 #include "jvm/mapping.h"
 
 enum { MAX_TEXTS = 200000 };
@@ -234,6 +235,15 @@ static void request_work(void *arg)
     run->code = local_request_symbolicate(&run->request, run->config, &run->answer, &run->error);
 }
 
+static int request_ask_server(struct request_run *run)
+{
+    static const char *const paths[] = {[LOCAL_JVM] = "/symbolicate-jvm",
+                                        [LOCAL_JS] = "/symbolicate-js",
+                                        [LOCAL_NATIVE] = "/symbolicate",
+                                        [LOCAL_MOZILLA] = "/symbolicate/v5"};
+    return remote_symbolicate(run->o, paths[run->request.kind], run->request.body, NULL, 0, &run->answer);
+}
+
 static int request_symbolicate(struct request_run *run)
 {
     struct by_id *by_id;
@@ -309,7 +319,9 @@ int symbolicate_request(const struct options *o, const struct sentry_project *pr
 {
     struct request_run run = {.o = o, .project = project};
     int status = request_prepare(&run, text, kind);
-    if (!status && !(status = request_symbolicate(&run)))
+    if (!status)
+        status = option_given(o, "server") ? request_ask_server(&run) : request_symbolicate(&run);
+    if (!status)
         status = answer_tell(o, run.format, run.sort, NULL, &run.answer);
     for (size_t i = 0; i < run.mapping_count; i++)
         sl_buf_free(&run.tables[i]->table);

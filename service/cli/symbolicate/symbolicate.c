@@ -30,6 +30,8 @@ static const struct option_spec specs[] = {
     {"brief", 0, OPTION_FLAG, false, NULL, "stackwalk: only the frames of the thread that crashed"},
     {"no-source-context", 0, OPTION_FLAG, false, NULL, "no lines of source"},
     {"fail-on-missing", 0, OPTION_FLAG, false, NULL, "status 3 when a module's debug information was not found"},
+    {"server", 's', OPTION_VALUE, false, "URL", "have a running service do it"},
+    {"scope", 0, OPTION_VALUE, false, "NAME", "with --server: whose request it is (default: global)"},
     {"timeout", 0, OPTION_VALUE, false, "DURATION", "give up then (default: 15m)"},
     {"mapping", 0, OPTION_VALUE, true, "FILE",
      "of a JVM: mapping of ProGuard or R8; of several the first that knows a class tells"},
