@@ -200,9 +200,11 @@ class Cluster(soak.Soak):
         self.roughly(self.rng.choice(self.nodes).kill)
 
     def fault_kill_process(self):
-        children = self.rng.choice(self.nodes).children()
+        node = self.rng.choice(self.nodes)
+        children = node.children()
         if not children:
             return False
+        node.forget_deaths()
         self.roughly(lambda: os.kill(self.rng.choice(children), signal.SIGKILL))
 
     def fault_restart_all(self):

@@ -128,8 +128,12 @@ class Node:
         self.service, self.down, self.logs = None, True, []
         self.start()
 
+    def forget_deaths(self):
+        """It is killed more often than files are to blame."""
+        shutil.rmtree(os.path.join(self.cache, "quarantine"), ignore_errors=True)
+
     def start(self):
-        shutil.rmtree(os.path.join(self.cache, "quarantine"), ignore_errors=True)  # it is killed more often than files are to blame
+        self.forget_deaths()
         self.service = harness.Service(self.work, self.config, cache_dir=self.cache)
         self.down = False
 
