@@ -128,6 +128,19 @@ def test_defaults_of_containers(work, files):
         contains(shown, "\n" + wanted)
 
 
+def test_the_configuration_as_json(work, files):
+    path = os.path.join(work, "config.yml")
+    with open(path, "w") as f:
+        f.write("max_downloads: 5\nconnect_timeout: 90s\nsentry_dsn: http://key@localhost/1\nmetrics: {custom_tags: {a: 'b c'}}\n"
+                "sources:\n  - {id: one, type: http, url: 'http://user:word@localhost/', headers: {X: hidden}}\n")
+    text = ok("config", "show", "--json", "-c", path)
+    shown = json.loads(text)
+    equal(text.count("\n"), 1)
+    equal((shown["max_downloads"], shown["connect_timeout"], shown["sentry_dsn"]), (5, "1m 30s", "[redacted]"))
+    equal((shown["metrics"]["custom_tags"], shown["sources"][0]["id"], shown["mozilla"]["tokens"] if "mozilla" in shown else []), ({"a": "b c"}, "one", []))
+    assert "hidden" not in text and "user" not in text.split(chr(34) + "sources")[1][:99], text
+
+
 def test_what_was_found_as_json(work, files):
     path = os.path.join(work, "config.yml")
     with open(path, "w") as f:

@@ -3,12 +3,13 @@
 #include "cli/config/machine.h"
 #include "cli/server.h"
 
+#include "config/tree.h"
 #include "core/json.h"
 
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
     {"strict", 0, OPTION_FLAG, false, NULL, "check: warnings count as errors"},
-    {"json", 0, OPTION_FLAG, false, NULL, "check: an array of what was found"},
+    {"json", 0, OPTION_FLAG, false, NULL, "check: an array of what was found; show: one object"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -67,6 +68,50 @@ static int config_check(const struct options *o, const char *path)
     return status;
 }
 
+static void put_value(const struct value *value, struct json_writer *w)
+{
+    switch (value->type) {
+    case VALUE_NULL: json_null(w); break;
+    case VALUE_BOOL: json_boolean(w, value->boolean); break;
+    case VALUE_INT:
+    case VALUE_DOUBLE: json_raw(w, value->string); break;
+    case VALUE_STRING: json_str(w, value->string); break;
+    case VALUE_LIST:
+        json_array_begin(w);
+        for (size_t i = 0; i < value->count; i++)
+            put_value(&value->items[i], w);
+        json_array_end(w);
+        break;
+    case VALUE_MAP:
+        json_object_begin(w);
+        for (size_t i = 0; i < value->count; i++) {
+            json_key_str(w, value->keys[i]);
+            put_value(&value->items[i], w);
+        }
+        json_object_end(w);
+        break;
+    }
+}
+
+/* What is shown as YAML, as one object; it does without the origins, which are comments. */
+static bool yaml_as_json(struct sl_buf *text)
+{
+    struct sl_arena arena = {0};
+    struct value_problems problems = {.arena = &arena};
+    struct value root;
+    struct sl_buf json = {0};
+    struct json_writer w = json_writer(&json);
+    bool empty;
+    bool good = !text->failed && yaml_read(&arena, sl_buf_view(text), &root, &empty, &problems);
+    if (good)
+        put_value(&root, &w);
+    sl_buf_u8(&json, '\n');
+    sl_buf_free(text);
+    *text = json;
+    sl_arena_free(&arena);
+    return good && !json.failed;
+}
+
 static int config_show(const struct options *o)
 {
     struct config *config = NULL;
@@ -75,7 +120,7 @@ static int config_show(const struct options *o)
     if (status)
         return status;
     config_dump(config, &text);
-    if (text.failed)
+    if (text.failed || (option_given(o, "json") && !yaml_as_json(&text)))
         status = server_failed("out of memory", NULL);
     else
         output_write(sl_buf_view(&text));
