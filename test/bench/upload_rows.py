@@ -1,6 +1,6 @@
 """Mozilla's symbol server: uploads of archives against unzip and gzip -1 of the same, what memory they take, and downloads against
 nginx, which serves the very files of the store."""
-import os, random, re, subprocess, sys, tempfile, time, zipfile
+import functools, os, random, re, subprocess, sys, tempfile, time, zipfile
 
 import http_rows, harness  # in this order: the first says where the second is
 
@@ -8,42 +8,48 @@ MB = 10**6
 TOKEN = "aa11"
 
 
-def symbols(debug_id, size, seed):
-    """The text of a symbol file of about this size, a piece at a time: functions of a dozen lines, as compilers leave them."""
-    rng = random.Random(seed)
+@functools.cache
+def functions():
+    """Some megabytes of functions of a dozen lines each, as compilers leave them, in pieces."""
+    rng, pieces, address = random.Random(1), [], 0x1000
     words = ["std::", "mozilla::", "dom::", "operator", "Create", "Runnable", "Pending", "Promise", "Buffer", "Decode", "Impl", "Atom"]
+    for _ in range(100):
+        lines = []
+        for _ in range(200):
+            name = "".join(rng.choices(words, k=5)) + str(rng.randrange(10**6))
+            file, line, begin, records = rng.randrange(1000), rng.randrange(5000), address, []
+            for _ in range(12):
+                step = rng.randrange(1, 40)
+                line += rng.randrange(-3, 9)
+                records.append(f"{address:x} {step:x} {abs(line)} {file}\n")
+                address += step
+            lines.append(f"FUNC {begin:x} {address - begin:x} 0 {name}(unsigned int, {rng.choice(words)}{rng.randrange(5000)} const&)\n")
+            lines += records
+        pieces.append("".join(lines).encode())
+    return pieces
+
+
+def symbols(debug_id, size, seed):
+    """A symbol file of about this size, in pieces: other functions first for another seed."""
     head = f"MODULE Linux x86_64 {debug_id} lib{seed}.so\nINFO CODE_ID {seed:08X} lib{seed}.so\n"
-    yield head + "".join(f"FILE {i} /builds/worker/checkouts/src/folder_{i % 50}/file_{i}.cpp\n" for i in range(1000))
-    written, address = len(head), 0x1000
+    yield (head + "".join(f"FILE {i} /builds/worker/checkouts/src/folder_{i % 50}/file_{i}.cpp\n" for i in range(1000))).encode()
+    written, at = 0, seed * 7
     while written < size:
-        name = "".join(rng.choices(words, k=5)) + str(rng.randrange(10**6))
-        file, line, lines = rng.randrange(1000), rng.randrange(5000), []
-        begin = address
-        for _ in range(12):
-            step = rng.randrange(1, 40)
-            line += rng.randrange(-3, 9)
-            lines.append(f"{address:x} {step:x} {abs(line)} {file}\n")
-            address += step
-        piece = f"FUNC {begin:x} {address - begin:x} 0 {name}(unsigned int, {rng.choice(words)}{rng.randrange(5000)} const&)\n" + "".join(lines)
-        written += len(piece)
+        piece = functions()[at % len(functions())][:size - written]
+        written, at = written + len(piece), at + 1
         yield piece
 
 
 def archive(path, total, members, method=zipfile.ZIP_DEFLATED):
     """A zip of symbol files, `total` bytes together; the paths of its members."""
     names = []
-    with zipfile.ZipFile(path, "w", method, compresslevel=6) as z:
+    with zipfile.ZipFile(path, "w", method, compresslevel=1) as z:
         for seed in range(members):
             debug_id = f"{seed + 1:032X}0"
             names.append(f"lib{seed}.so/{debug_id}/lib{seed}.so.sym")
-            with z.open(zipfile.ZipInfo(names[-1]), "w", force_zip64=True) if method == zipfile.ZIP_STORED else z.open(names[-1], "w") as out:
-                buffer = []
-                for i, piece in enumerate(symbols(debug_id, total // members, seed)):
-                    buffer.append(piece)
-                    if i % 4096 == 4095:
-                        out.write("".join(buffer).encode())
-                        buffer.clear()
-                out.write("".join(buffer).encode())
+            with z.open(names[-1], "w", force_zip64=True) as out:
+                for piece in symbols(debug_id, total // members, seed):
+                    out.write(piece)
     return names
 
 
