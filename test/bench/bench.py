@@ -3,7 +3,7 @@
 ratios count, each from the best of several alternating runs."""
 import os, random, struct, subprocess, sys, tempfile, time
 
-import breakpad_rows, cache_rows, crash_rows, http_rows, js_rows, jvm_rows, mozilla_rows, pdb_rows, scope_rows, sourcemap_rows, symbfile_rows, upload_rows
+import breakpad_rows, cache_rows, cli_rows, crash_rows, http_rows, js_rows, jvm_rows, mozilla_rows, pdb_rows, scope_rows, sourcemap_rows, symbfile_rows, upload_rows
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SYMLOOM = os.path.join(ROOT, "build", "symloom")
@@ -81,6 +81,7 @@ def main():
     breakpad_rows.main(SYMLOOM, converter, DATA, row)
     pdb_rows.main(SYMLOOM, converter, DATA, row)
     crash_rows.main(SYMLOOM, os.path.join(ROOT, "build/test/bench/bench_crash"), elf, work, row)
+    cli_rows.main(SYMLOOM, os.path.join(DATA, "deep.elf"), work, row)
     http_rows.main(SYMLOOM, row)
     mozilla_rows.main(SYMLOOM, row)
     upload_rows.main(SYMLOOM, row)
