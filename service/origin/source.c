@@ -403,12 +403,17 @@ static enum sl_code read_next(struct sl_json *j, struct sl_arena *tree, struct r
                               struct sl_arena_array *list)
 {
     struct value map;
+    struct sl_json look = *j;
     sl_arena_reset(tree);
-    if (!value_from_json(tree, j, &map)) {
-        if (j->busy && tree->over_limit)
-            value_problem(r.problems, NULL, false, path, "the source %zu is too large", index);
-        return j->busy && tree->over_limit ? SL_MALFORMED : sl_json_code(j);
+    bool good = value_from_json(tree, &look, &map);
+    if (look.busy && tree->over_limit) { /* of which the document knows nothing */
+        sl_json_skip(j);
+        value_problem(r.problems, NULL, false, path, "the source %zu is too large", index);
+        return SL_MALFORMED;
     }
+    *j = look;
+    if (!good)
+        return sl_json_code(j);
     struct source *source = sl_arena_array_add(list);
     r.map = &map;
     return source && source_read_entry(r, path, index, source) ? SL_OK : SL_BUSY;

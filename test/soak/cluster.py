@@ -19,6 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(soak.HERE))
 HANGING = 30         # seconds
 ROUGH = 6            # seconds after a kill in which a connection may still end
 CROWD, CROWD_SECONDS = 600, 5
+AFTERMATH = 30       # seconds after a crowd in which its jobs may still fill a node
 
 REDIS_PROXY = """defaults
     mode tcp
@@ -139,7 +140,7 @@ class Cluster(soak.Soak):
         self.balancer = haproxy(self.work, "haproxy.cfg", text)
         self.stack.callback(lambda: (self.balancer.kill(), self.balancer.wait()))
         harness.wait_until("HAProxy and a node", lambda: self.http("GET", "/ready")[0] == 200)
-        self.rough, self.crowds = 0.0, 0
+        self.rough, self.crowded = 0.0, 0.0  # when it last was; in the future while it is
         return nodes
 
     # ---- asking ----
@@ -169,11 +170,14 @@ class Cluster(soak.Soak):
                 status, data = self.http("POST", f"/symbolicate?{scope}", body, connection)
         if status == 200:
             return self.check(json.loads(data), modules)
-        if status in (0, 502, 503) and (self.crowds or time.monotonic() - self.rough < ROUGH):
+        now = time.monotonic()
+        full = status == 503 and now - self.crowded < AFTERMATH
+        if full or (status in (0, 502, 503) and now - self.rough < ROUGH):
             self.counts[f"turned away, {status}"] += 1
             time.sleep(0.1)
             return None
-        raise AssertionError(f"status {status}: {data[:300]!r}, {time.monotonic() - self.rough:.1f} s after a kill")
+        raise AssertionError(f"status {status}: {data[:300]!r}, {now - self.rough:.1f} s after a kill, "
+                             f"{now - self.crowded:.1f} s after a crowd")
 
     def client(self, node, seed):
         rng = random.Random(seed)
@@ -222,7 +226,7 @@ class Cluster(soak.Soak):
         for i, module in enumerate(self.modules[:soak.GOOD]):
             names.append(plan.add(f"one-{i}", "POST", "/symbolicate", json.dumps(self.body([module])).encode(),
                                   Content_Type="application/json"))
-        self.crowds += 1
+        self.crowded = time.monotonic() + 3600
         with node.lock:
             crowd = plan.start(self.args.load, node.service.port, CROWD_SECONDS, ("ask", CROWD, *names), ("slow", 100, names[0]))
             for group in plan.end(crowd):
@@ -230,8 +234,7 @@ class Cluster(soak.Soak):
                 if wrong:
                     raise AssertionError(f"a crowd is answered {wrong[:3]}")
                 self.counts["answers to crowds"] += sum(a[1] for a in group["answers"])
-        self.stop.wait(2)
-        self.crowds -= 1
+        self.crowded = time.monotonic()
         shutil.rmtree(plan.home, ignore_errors=True)
 
     def fault_full_disk(self):
