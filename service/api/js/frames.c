@@ -93,7 +93,6 @@ static void give_place(struct js_resolving *s, const struct js_module *module, c
                        struct js_frame *frame, const struct sl_smcache_place *place)
 {
     struct sl_str source = sl_smcache_source(module->item->loaded, place->source);
-    frame->symbolicated = true;
     frame->function = function_name(s, raw, place);
     if (source.size) {
         frame->abs_path = js_joined_path(s, module, source);
@@ -118,17 +117,39 @@ static void give_source(struct js_resolving *s, const struct js_module *module, 
     js_want_source(s, (struct js_want){frame, raw->abs_path, path, module->label, NULL});
 }
 
-/* The frame by its map; false when that does not say where it is. */
+/* What it says already stays; false when out of memory. */
+static bool give_origin(struct js_resolving *s, const struct js_module *module, struct sl_str sourcemap,
+                        struct js_frame *frame)
+{
+    struct js_said *origin = SL_ARENA_NEW(s->request->arena, struct js_said);
+    s->request->out_of_memory |= !origin;
+    if (!origin)
+        return false;
+    *origin = (struct js_said){
+        .sourcemap = sourcemap, .resolved_with = sl_str(artifact_match_name(module->match)), .json = module->origin};
+    if (!sourcemap.data && frame->origin)
+        origin->sourcemap = frame->origin->sourcemap;
+    frame->origin = origin;
+    return true;
+}
+
+/* The frame by its map, which `entry` gets; false when that does not say where it is. */
 static bool map_frame(struct js_resolving *s, const struct js_module *module, const struct js_frame *raw,
-                      struct js_frame *frame)
+                      struct js_entry *entry)
 {
     struct sl_smcache_place place;
     uint64_t column = raw->column.value ? raw->column.value - 1 : 0;
     if (!sl_smcache_look_up(module->item->loaded, (uint32_t)(raw->line.value - 1), (uint32_t)column, &place))
         return false;
-    frame->sourcemap = module->label;
-    frame->origin = module->origin;
-    frame->resolved_with = sl_str(artifact_match_name(module->match));
+    struct js_frame *frame = SL_ARENA_NEW(s->request->arena, struct js_frame);
+    s->request->out_of_memory |= !frame;
+    if (!frame)
+        return false;
+    *frame = *raw;
+    frame->context = NULL; /* the script's lines */
+    *entry = (struct js_entry){.frame = frame, .symbolicated = true};
+    if (!give_origin(s, module, module->label, frame))
+        return false;
     give_place(s, module, raw, frame, &place);
     if (s->request->apply_source_context != BOOL_FALSE)
         give_source(s, module, raw, frame, &place);
@@ -141,22 +162,22 @@ static void no_map(struct js_resolving *s, const struct js_module *module, struc
     if (module->code == SL_MALFORMED) {
         error.problem = JS_MALFORMED_SOURCEMAP;
         error.sourcemap = module->label;
-        raw->origin = module->origin;
-        raw->resolved_with = sl_str(artifact_match_name(module->match));
+        give_origin(s, module, (struct sl_str){NULL, 0}, raw);
     } else if (module->map && module->map->disabled) {
         error.problem = JS_SCRAPING_DISABLED;
     }
     js_add_error(s->request, error);
 }
 
-/* False: the frame stays as it came, and why was told. */
-static bool resolve_frame(struct js_resolving *s, struct js_frame *raw, struct js_frame *frame)
+/* `entry` becomes what the frame is. False: it stays as it came, and why was told. */
+static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, struct js_entry *entry)
 {
     struct js_request *r = s->request;
-    struct js_module *module = raw->sent.data ? NULL : sl_map_get(&r->modules_by_path, raw->abs_path);
+    struct js_frame *raw = sent->sent_size ? NULL : sent->frame;
+    struct js_module *module = raw ? sl_map_get(&r->modules_by_path, raw->abs_path) : NULL;
+    *entry = *sent;
     if (!module)
         return false;
-    *frame = *raw;
     if (raw->line.value == 0) {
         js_add_error(r, (struct js_error){.abs_path = raw->abs_path, .line = raw->line, .column = raw->column});
         return false;
@@ -174,7 +195,7 @@ static bool resolve_frame(struct js_resolving *s, struct js_frame *raw, struct j
         no_map(s, module, raw);
         return false;
     }
-    if (map_frame(s, module, raw, frame))
+    if (map_frame(s, module, raw, entry))
         return true;
     js_add_error(r,
                  (struct js_error){.abs_path = raw->abs_path, .line = raw->line, .column = {true, raw->column.value}});
@@ -189,11 +210,8 @@ void js_resolve(struct js_request *r)
         s.caller = (struct sl_str){NULL, 0};
         for (size_t n = 0; n < count && !r->out_of_memory; n++) {
             size_t i = r->callee_first ? count - 1 - n : n;
-            struct js_frame *raw = &r->raw[t].frames[i], *frame = &r->results[t].frames[i];
-            if (!resolve_frame(&s, raw, frame)) {
-                *frame = *raw;
+            if (!resolve_frame(&s, &r->raw[t].frames[i], &r->results[t].frames[i]))
                 s.caller = (struct sl_str){NULL, 0};
-            }
         }
     }
     sl_buf_free(&s.line);

@@ -66,18 +66,30 @@ struct js_finder {                        /* of one request */
 
 /* ---- the request ---- */
 
+struct js_said { /* of what a frame is said to be */
+    struct sl_str sourcemap, resolved_with;
+    struct sl_str json; /* where the map came from */
+};
+
 struct js_frame {
-    struct sl_str sent; /* as it was written, when it lacks what a frame must have; data NULL otherwise */
     struct sl_str platform, function, filename, module, abs_path, context_line;
     struct sl_str pre_context, post_context; /* JSON as it was written */
     struct opt_u64 line, column;
-    struct sl_str sourcemap, resolved_with, origin; /* `origin` is JSON */
-    bool symbolicated;
+    const struct js_said *origin;      /* NULL: nothing is said */
     const struct frame_lines *context; /* instead of what was sent; NULL: none was found */
 };
 
+struct js_entry { /* of a list of frames; requests have a million */
+    union {
+        struct js_frame *frame;
+        const char *sent; /* as it was written, when it lacks what a frame must have */
+    };
+    uint32_t sent_size; /* 0: it is a frame */
+    bool symbolicated;
+};
+
 struct js_trace {
-    struct js_frame *frames;
+    struct js_entry *frames;
     size_t count;
 };
 
@@ -103,6 +115,7 @@ struct js_error {
 };
 
 struct js_module { /* a script that frames name */
+    struct js_module *next;
     struct sl_str abs_path;
     bool has_id;
     struct sl_debug_id id;
@@ -134,8 +147,7 @@ struct js_request {
     struct js_debug_id *ids;
     size_t trace_count, id_count, frame_count;
     struct js_finder finder;
-    struct js_module *modules;
-    size_t module_count;
+    struct js_module *modules; /* a list */
     struct sl_map modules_by_path;
     struct js_error *errors;
     struct js_want *wants;

@@ -8,27 +8,27 @@
 static bool js_list_modules(struct js_request *r)
 {
     struct sl_map *by_path = &r->modules_by_path;
-    r->modules = SL_ARENA_ARRAY(r->arena, struct js_module, r->frame_count + 1);
-    for (size_t t = 0; r->modules && t < r->trace_count; t++)
+    for (size_t t = 0; t < r->trace_count; t++)
         for (size_t i = 0; i < r->raw[t].count; i++) {
-            const struct js_frame *frame = &r->raw[t].frames[i];
+            const struct js_entry *entry = &r->raw[t].frames[i];
             bool made = false;
-            void **slot = frame->sent.data ? NULL : sl_map_slot(by_path, frame->abs_path, &made);
-            if (!slot && !frame->sent.data)
+            void **slot = entry->sent_size ? NULL : sl_map_slot(by_path, entry->frame->abs_path, &made);
+            struct js_module *module = made ? SL_ARENA_NEW(r->arena, struct js_module) : NULL;
+            if ((!slot && !entry->sent_size) || (made && !module))
                 return false;
             if (made) {
-                *slot = &r->modules[r->module_count];
-                r->modules[r->module_count++] = (struct js_module){.abs_path = frame->abs_path};
+                *module = (struct js_module){.abs_path = entry->frame->abs_path, .next = r->modules};
+                *slot = r->modules = module;
             }
         }
-    for (size_t i = 0; r->modules && i < r->id_count; i++) {
+    for (size_t i = 0; i < r->id_count; i++) {
         struct js_module *module = sl_map_get(by_path, r->ids[i].code_file);
         if (!module)
             continue;
         module->has_id = !sl_debug_id_is_nil(&r->ids[i].id);
         module->id = r->ids[i].id;
     }
-    return r->modules;
+    return true;
 }
 
 static bool js_make_results(struct js_request *r)
@@ -36,7 +36,7 @@ static bool js_make_results(struct js_request *r)
     r->results = SL_ARENA_ARRAY(r->arena, struct js_trace, r->trace_count + 1);
     for (size_t t = 0; r->results && t < r->trace_count; t++) {
         r->results[t].count = r->raw[t].count;
-        r->results[t].frames = SL_ARENA_ARRAY(r->arena, struct js_frame, r->raw[t].count + 1);
+        r->results[t].frames = SL_ARENA_ARRAY(r->arena, struct js_entry, r->raw[t].count + 1);
         if (!r->results[t].frames)
             return false;
     }
@@ -235,8 +235,9 @@ bool js_fetch_modules(struct js_request *r)
 {
     for (size_t t = 0; t < r->trace_count; t++)
         for (size_t n = 0; n < r->raw[t].count; n++) {
-            const struct js_frame *frame = &r->raw[t].frames[r->callee_first ? r->raw[t].count - 1 - n : n];
-            struct js_module *module = frame->sent.data ? NULL : sl_map_get(&r->modules_by_path, frame->abs_path);
+            const struct js_entry *entry = &r->raw[t].frames[r->callee_first ? r->raw[t].count - 1 - n : n];
+            const struct js_frame *frame = entry->sent_size ? NULL : entry->frame;
+            struct js_module *module = frame ? sl_map_get(&r->modules_by_path, frame->abs_path) : NULL;
             if (module && frame->line.value && !module->fetched && !js_fetch_module(r, module))
                 return false;
         }
@@ -245,9 +246,9 @@ bool js_fetch_modules(struct js_request *r)
 
 void js_release_modules(struct js_request *r)
 {
-    for (size_t i = 0; i < r->module_count; i++)
-        if (r->modules[i].item)
-            cache_release(r->modules[i].item);
-    r->module_count = 0;
+    for (struct js_module *m = r->modules; m; m = m->next)
+        if (m->item)
+            cache_release(m->item);
+    r->modules = NULL;
     sl_map_free(&r->modules_by_path);
 }

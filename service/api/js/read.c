@@ -43,15 +43,26 @@ static bool read_origin_json(struct schema *s, const struct schema_place *at, vo
 }
 
 static const struct field data_fields[] = {
-    SCHEMA_FIELD(TEXT, false, js_frame, sourcemap, "sourcemap"),
-    SCHEMA_CUSTOM(false, js_frame, origin, "sourcemap_origin", read_origin_json),
-    SCHEMA_FIELD(TEXT, false, js_frame, resolved_with, "resolved_with"),
+    SCHEMA_FIELD(TEXT, false, js_said, sourcemap, "sourcemap"),
+    SCHEMA_CUSTOM(false, js_said, json, "sourcemap_origin", read_origin_json),
+    SCHEMA_FIELD(TEXT, false, js_said, resolved_with, "resolved_with"),
     SCHEMA_END,
 };
 
 static bool read_frame_data(struct schema *s, const struct schema_place *at, void *out)
 {
-    return schema_object(s, at, data_fields, out);
+    struct js_frame *frame = out;
+    struct js_said origin = {.json.data = NULL};
+    if (!schema_object(s, at, data_fields, &origin))
+        return false;
+    if (!origin.sourcemap.data && !origin.resolved_with.data && !origin.json.data)
+        return true;
+    struct js_said *kept = SL_ARENA_NEW(s->json->arena, struct js_said);
+    if (!kept)
+        return sl_json_no_memory(s->json);
+    *kept = origin;
+    frame->origin = kept;
+    return true;
 }
 
 static const struct field js_frame_fields[] = {
@@ -73,11 +84,21 @@ static bool js_read_frame(struct schema *s, const struct schema_place *at, void 
 {
     static const struct sl_str async = SL_STR("async ");
     struct js_request *r = js_request_of(s);
-    struct js_frame *frame = out;
-    if (!schema_admit(s, ++r->frame_count, r->config->max_request_frames, sizeof *frame, "too many frames"))
+    struct js_entry *entry = out;
+    struct sl_str sent;
+    if (!schema_admit(s, ++r->frame_count, r->config->max_request_frames, sizeof *entry + sizeof(struct js_frame),
+                      "too many frames"))
         return false;
-    if (sl_json_peek(s->json) == SL_JSON_OBJECT && !names_place(*s->json))
-        return sl_json_value(s->json, &frame->sent);
+    if (sl_json_peek(s->json) == SL_JSON_OBJECT && !names_place(*s->json)) {
+        if (!sl_json_value(s->json, &sent))
+            return false;
+        entry->sent = sent.data;
+        entry->sent_size = (uint32_t)sent.size;
+        return true;
+    }
+    struct js_frame *frame = entry->frame = SL_ARENA_NEW(s->json->arena, struct js_frame);
+    if (!frame)
+        return sl_json_no_memory(s->json);
     if (!schema_object(s, at, js_frame_fields, frame))
         return false;
     if (sl_str_starts(frame->abs_path, async))
@@ -89,7 +110,7 @@ static bool js_read_frames(struct schema *s, const struct schema_place *at, void
 {
     struct js_trace *trace = out;
     void *frames;
-    bool good = schema_array(s, at, sizeof(struct js_frame), js_read_frame, &frames, &trace->count);
+    bool good = schema_array(s, at, sizeof(struct js_entry), js_read_frame, &frames, &trace->count);
     trace->frames = good ? frames : NULL;
     return good;
 }

@@ -22,25 +22,28 @@ static void js_number(struct json_writer *w, const char *key, struct opt_u64 num
 
 /* ---- frames ---- */
 
-static void write_data(struct json_writer *w, const struct js_frame *frame)
+static void write_data(struct json_writer *w, const struct js_said *origin, bool symbolicated)
 {
     json_key(w, "data");
     json_object_begin(w);
-    js_text(w, "sourcemap", frame->sourcemap);
-    if (frame->origin.data) {
-        json_key(w, "sourcemap_origin");
-        json_raw(w, frame->origin);
+    if (origin) {
+        js_text(w, "sourcemap", origin->sourcemap);
+        if (origin->json.data) {
+            json_key(w, "sourcemap_origin");
+            json_raw(w, origin->json);
+        }
+        js_text(w, "resolved_with", origin->resolved_with);
     }
-    js_text(w, "resolved_with", frame->resolved_with);
     json_key(w, "symbolicated");
-    json_boolean(w, frame->symbolicated);
+    json_boolean(w, symbolicated);
     json_object_end(w);
 }
 
-static void js_write_frame(struct json_writer *w, const struct js_frame *frame)
+static void js_write_frame(struct json_writer *w, const struct js_entry *entry)
 {
-    if (frame->sent.data) {
-        json_raw(w, frame->sent);
+    const struct js_frame *frame = entry->frame;
+    if (entry->sent_size) {
+        json_raw(w, (struct sl_str){entry->sent, entry->sent_size});
         return;
     }
     json_object_begin(w);
@@ -55,7 +58,7 @@ static void js_write_frame(struct json_writer *w, const struct js_frame *frame)
         frame_lines_write(w, frame->context);
     else
         frame_lines_write_sent(w, frame->pre_context, frame->context_line, frame->post_context);
-    write_data(w, frame);
+    write_data(w, frame->origin, entry->symbolicated);
     json_object_end(w);
 }
 

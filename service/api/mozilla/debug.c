@@ -22,10 +22,10 @@ static void count_frames(struct moz_debug *d, const struct mozilla_job *job, con
 {
     d->frames += stack->count;
     for (size_t i = 0; i < stack->count; i++) {
-        const struct mozilla_frame *frame = &stack->frames[i];
+        const struct mozilla_frame *frame = &job->frames[stack->first + i];
         if (frame->module == MOZILLA_UNKNOWN)
             continue;
-        d->real_frames += !frame->literal.data;
+        d->real_frames += frame->kind != MOZILLA_LITERAL;
         const struct mozilla_module *module = &job->modules[frame->module];
         if (module->native == NATIVE_NO_MODULE)
             continue;

@@ -7,7 +7,7 @@
 #include "api/native/native.h"
 #include "api/schema.h"
 
-enum { MOZILLA_UNKNOWN = -1 }; /* the module of frames that are in none */
+enum { MOZILLA_UNKNOWN = (1 << 30) - 1 }; /* the module of frames that are in none */
 
 struct mozilla_module {
     struct sl_str file, id; /* as sent */
@@ -15,23 +15,34 @@ struct mozilla_module {
     uint32_t native; /* of the native request; NATIVE_NO_MODULE: it is not looked up */
 };
 
-struct mozilla_frame {
-    int64_t module;        /* of the job, or MOZILLA_UNKNOWN */
-    uint64_t offset;       /* when nothing of what follows is true */
-    bool before;           /* the offset is -1 */
-    struct sl_str literal; /* a number that is no integer, as it was written; else data NULL */
-    uint32_t trace;        /* of the native request, when its module is */
+enum mozilla_offset {
+    MOZILLA_AT,      /* an offset */
+    MOZILLA_BEFORE,  /* it is -1 */
+    MOZILLA_LITERAL, /* a number that is no integer, as it was written */
+};
+
+struct mozilla_frame { /* requests have a million */
+    union {
+        uint64_t offset;
+        const char *literal;
+    };
+    union {
+        uint32_t trace; /* of the native request; UINT32_MAX: it is not looked up */
+        uint32_t literal_size;
+    };
+    uint32_t module : 30; /* of the job, or MOZILLA_UNKNOWN */
+    uint32_t kind : 2;    /* enum mozilla_offset */
 };
 
 struct mozilla_stack {
-    struct mozilla_frame *frames;
-    size_t count;
+    uint32_t first, count; /* of the job's frames */
 };
 
 struct mozilla_job {
     struct mozilla_module *modules;
     struct mozilla_stack *stacks;
-    size_t module_count, stack_count;
+    struct mozilla_frame *frames; /* of all stacks */
+    size_t module_count, stack_count, frame_count;
 };
 
 struct mozilla_request {

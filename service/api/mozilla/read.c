@@ -11,6 +11,7 @@ struct moz_reading {
     struct mozilla_request *request;
     struct schema_failure *failure;
     struct sl_str body;
+    size_t module_count; /* of all jobs */
 };
 
 /* A member of an object, where its value begins. */
@@ -35,6 +36,12 @@ __attribute__((format(printf, 2, 3))) static bool moz_wrong(struct moz_reading *
     va_end(args);
     *r->failure = (struct schema_failure){400, sl_arena_strndup(r->request->arena, text, strlen(text))};
     return r->failure->problem ? false : moz_no_memory(r);
+}
+
+static bool moz_too_much(struct moz_reading *r)
+{
+    *r->failure = (struct schema_failure){413, "Payload is too large"};
+    return false;
 }
 
 /* The last member of each of these names. The document is known to be JSON; only memory may be short. */
@@ -106,6 +113,8 @@ static bool moz_read_module(struct moz_reading *r, size_t job, size_t index, str
 {
     struct sl_json values[2];
     *module = (struct mozilla_module){.native = NATIVE_NO_MODULE};
+    if (++r->module_count > r->request->config->max_request_modules)
+        return moz_too_much(r);
     if (!is_pair(j, values))
         return moz_wrong(r, "job %zu has invalid modules: module index %zu does not have a debug_filename and debug_id",
                          job, index);
@@ -160,7 +169,7 @@ static bool moz_number(struct sl_json *j, struct sl_str *text, bool *whole)
 }
 
 static bool read_index(struct moz_reading *r, const struct moz_place *at, struct sl_json *j, size_t module_count,
-                       int64_t *index)
+                       struct mozilla_frame *frame)
 {
     struct sl_str text;
     bool whole, negative;
@@ -170,7 +179,7 @@ static bool read_index(struct moz_reading *r, const struct moz_place *at, struct
     if (!sl_json_integer(text, &negative, &magnitude) ||
         (negative && magnitude ? magnitude > 1 : magnitude >= module_count))
         return moz_bad_frame(r, at, "has a module_index that isn't in modules");
-    *index = negative && magnitude ? MOZILLA_UNKNOWN : (int64_t)magnitude;
+    frame->module = negative && magnitude ? MOZILLA_UNKNOWN : (uint32_t)magnitude;
     return true;
 }
 
@@ -180,12 +189,14 @@ static bool read_offset(struct moz_reading *r, const struct moz_place *at, struc
     struct sl_str text;
     bool whole, negative, good = moz_number(j, &text, &whole);
     if (good && !whole && r->request->config->mozilla.non_integer_offsets == MOZILLA_SKIP) {
-        frame->literal = text;
+        frame->literal = text.data;
+        frame->literal_size = (uint32_t)text.size;
+        frame->kind = MOZILLA_LITERAL;
         return true;
     }
     if (!good || !whole || !sl_json_integer(text, &negative, &frame->offset) || (negative && frame->offset > 1))
         return moz_bad_frame(r, at, "has an invalid module_offset");
-    frame->before = negative && frame->offset;
+    frame->kind = negative && frame->offset ? MOZILLA_BEFORE : MOZILLA_AT;
     return true;
 }
 
@@ -194,13 +205,11 @@ static bool moz_read_frame(struct moz_reading *r, const struct moz_place *at, st
 {
     struct sl_json values[2];
     *frame = (struct mozilla_frame){.module = MOZILLA_UNKNOWN};
-    if (++r->request->frame_count > r->request->config->max_request_frames) {
-        *r->failure = (struct schema_failure){413, "Payload is too large"};
-        return false;
-    }
+    if (++r->request->frame_count > r->request->config->max_request_frames)
+        return moz_too_much(r);
     if (!is_pair(j, values))
         return moz_bad_frame(r, at, "is not a list of two items");
-    if (!read_index(r, at, &values[0], job->module_count, &frame->module) || !read_offset(r, at, &values[1], frame))
+    if (!read_index(r, at, &values[0], job->module_count, frame) || !read_offset(r, at, &values[1], frame))
         return false;
     if (frame->module != MOZILLA_UNKNOWN)
         job->modules[frame->module].referenced = true;
@@ -208,29 +217,24 @@ static bool moz_read_frame(struct moz_reading *r, const struct moz_place *at, st
 }
 
 static bool moz_read_stack(struct moz_reading *r, struct moz_place *at, struct sl_json *j,
-                           const struct mozilla_job *job, struct mozilla_stack *stack)
+                           const struct mozilla_job *job, struct sl_arena_array *frames)
 {
-    struct sl_arena_array frames = {.arena = r->request->arena, .item = sizeof *stack->frames};
     struct sl_str key;
     bool good = true;
     if (sl_json_peek(j) != SL_JSON_ARRAY)
         return moz_wrong(r, "job %zu has invalid stacks: stack %zu is not a list", at->job, at->stack);
     sl_json_enter(j);
     for (at->frame = 0; good && sl_json_next(j, &key); at->frame++) {
-        struct mozilla_frame *frame = sl_arena_array_add(&frames);
+        struct mozilla_frame *frame = sl_arena_array_add(frames);
         good = frame ? moz_read_frame(r, at, j, job, frame) : moz_no_memory(r);
     }
-    stack->count = frames.count;
-    if (!good)
-        sl_arena_array_drop(&frames);
-    else if (!(stack->frames = sl_arena_array_keep(&frames)))
-        return moz_no_memory(r);
     return good;
 }
 
 static bool moz_read_stacks(struct moz_reading *r, size_t index, struct sl_json j, struct mozilla_job *job)
 {
     struct sl_arena_array stacks = {.arena = r->request->arena, .item = sizeof *job->stacks};
+    struct sl_arena_array frames = {.arena = r->request->arena, .item = sizeof *job->frames};
     struct moz_place at = {.job = index};
     struct sl_str key;
     bool good = true;
@@ -239,16 +243,24 @@ static bool moz_read_stacks(struct moz_reading *r, size_t index, struct sl_json 
     sl_json_enter(&j);
     for (; good && sl_json_next(&j, &key); at.stack++) {
         struct mozilla_stack *stack = sl_arena_array_add(&stacks);
-        good = stack ? moz_read_stack(r, &at, &j, job, stack) : moz_no_memory(r);
+        if (stack)
+            stack->first = (uint32_t)frames.count;
+        good = stack ? moz_read_stack(r, &at, &j, job, &frames) : moz_no_memory(r);
+        if (good)
+            stack->count = (uint32_t)frames.count - stack->first;
     }
     job->stack_count = stacks.count;
+    job->frame_count = frames.count;
     if (good && !stacks.count)
         good = moz_wrong(r, "job %zu has invalid stacks: no stacks specified", index);
-    if (!good)
-        sl_arena_array_drop(&stacks);
-    else if (!(job->stacks = sl_arena_array_keep(&stacks)))
-        return moz_no_memory(r);
-    return good;
+    if (good) {
+        job->stacks = sl_arena_array_keep(&stacks);
+        job->frames = sl_arena_array_keep(&frames);
+        return (job->stacks && job->frames) || moz_no_memory(r);
+    }
+    sl_arena_array_drop(&stacks);
+    sl_arena_array_drop(&frames);
+    return false;
 }
 
 /* ---- jobs ---- */
@@ -281,15 +293,21 @@ static bool moz_read_jobs(struct moz_reading *r, struct sl_json j)
         sl_json_skip(&counting);
     if (most && count > most)
         return moz_wrong(r, "please limit number of jobs in a single request to <= %llu", (unsigned long long)most);
-    if (!(request->jobs = SL_ARENA_ARRAY(request->arena, struct mozilla_job, count + 1)))
-        return moz_no_memory(r);
+    struct sl_arena_array jobs = {.arena = request->arena, .item = sizeof *request->jobs};
+    bool good = true;
     sl_json_enter(&j);
-    for (; sl_json_next(&j, &key); request->job_count++) {
-        if (!moz_read_job(r, request->job_count, j, &request->jobs[request->job_count]))
-            return false;
-        sl_json_skip(&j);
+    while (good && sl_json_next(&j, &key)) {
+        struct mozilla_job *job = sl_arena_array_add(&jobs);
+        good = job ? moz_read_job(r, jobs.count - 1, j, job) : moz_no_memory(r);
+        if (good)
+            sl_json_skip(&j);
     }
-    return true;
+    request->job_count = jobs.count;
+    if (!good)
+        sl_arena_array_drop(&jobs);
+    else if (!(request->jobs = sl_arena_array_keep(&jobs)))
+        return moz_no_memory(r);
+    return good;
 }
 
 static bool is_number(struct sl_json j, uint64_t wanted)

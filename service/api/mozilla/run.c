@@ -59,21 +59,39 @@ static bool add_modules(struct moz_modules *m)
     return true;
 }
 
+static uint32_t moz_module_of(const struct mozilla_job *job, const struct mozilla_frame *frame)
+{
+    return frame->module == MOZILLA_UNKNOWN ? NATIVE_NO_MODULE : job->modules[frame->module].native;
+}
+
 static void add_frame(struct mozilla_request *r, const struct mozilla_job *job, struct mozilla_frame *frame,
                       struct native_frame *frames)
 {
     struct native_request *native = r->native;
-    uint32_t module = frame->module == MOZILLA_UNKNOWN ? NATIVE_NO_MODULE : job->modules[frame->module].native;
-    frame->trace = UINT32_MAX;
+    uint32_t module = moz_module_of(job, frame);
+    if (frame->kind != MOZILLA_LITERAL)
+        frame->trace = UINT32_MAX;
     if (module == NATIVE_NO_MODULE)
         return;
     native->modules[module].referenced = true;
-    if (frame->before || frame->literal.data)
+    if (frame->kind != MOZILLA_AT)
         return;
     frame->trace = (uint32_t)native->trace_count;
     struct native_frame *sent = &frames[native->trace_count];
     *sent = (struct native_frame){.address = frame->offset, .module = module, .is_exact = true};
     native->traces[native->trace_count++] = (struct native_trace){.frames = sent, .frame_count = 1};
+}
+
+/* The frames that are looked up. */
+static size_t count_wanted(const struct mozilla_request *r)
+{
+    size_t wanted = 0;
+    for (size_t j = 0; j < r->job_count; j++)
+        for (size_t i = 0; i < r->jobs[j].frame_count; i++) {
+            const struct mozilla_frame *frame = &r->jobs[j].frames[i];
+            wanted += frame->kind == MOZILLA_AT && moz_module_of(&r->jobs[j], frame) != NATIVE_NO_MODULE;
+        }
+    return wanted;
 }
 
 static bool moz_fill(struct mozilla_request *r)
@@ -83,16 +101,17 @@ static bool moz_fill(struct mozilla_request *r)
     size_t most = 0;
     for (size_t j = 0; j < r->job_count; j++)
         most += r->jobs[j].module_count;
-    struct native_frame *frames = SL_ARENA_ARRAY(r->arena, struct native_frame, r->frame_count + 1);
     native->modules = SL_ARENA_ARRAY(r->arena, struct native_module, most + 1);
-    native->traces = SL_ARENA_ARRAY(r->arena, struct native_trace, r->frame_count + 1);
-    bool good = frames && native->modules && native->traces && add_modules(&modules);
+    bool good = native->modules && add_modules(&modules);
     sl_map_free(&modules.by_name);
     native->module_count = modules.count;
+    size_t wanted = good ? count_wanted(r) : 0;
+    struct native_frame *frames = SL_ARENA_ARRAY(r->arena, struct native_frame, wanted + 1);
+    native->traces = SL_ARENA_ARRAY(r->arena, struct native_trace, wanted + 1);
+    good = good && frames && native->traces;
     for (size_t j = 0; good && j < r->job_count; j++)
-        for (size_t s = 0; s < r->jobs[j].stack_count; s++)
-            for (size_t i = 0; i < r->jobs[j].stacks[s].count; i++)
-                add_frame(r, &r->jobs[j], &r->jobs[j].stacks[s].frames[i], frames);
+        for (size_t i = 0; i < r->jobs[j].frame_count; i++)
+            add_frame(r, &r->jobs[j], &r->jobs[j].frames[i], frames);
     native->frame_count = native->trace_count;
     return good;
 }

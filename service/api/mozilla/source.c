@@ -27,10 +27,11 @@ static bool prepare_address(struct source_work *w)
     if (!job || !module || !stack || !frame)
         return false;
     *frame = (struct mozilla_frame){.module = 0, .offset = r->offset};
-    *stack = (struct mozilla_stack){frame, 1};
+    *stack = (struct mozilla_stack){0, 1};
     *module = (struct mozilla_module){
         .file = r->debug_name, .id = r->debug_id, .referenced = true, .native = NATIVE_NO_MODULE};
-    *job = (struct mozilla_job){.modules = module, .stacks = stack, .module_count = 1, .stack_count = 1};
+    *job = (struct mozilla_job){
+        .modules = module, .stacks = stack, .frames = frame, .module_count = 1, .stack_count = 1, .frame_count = 1};
     w->symbols = (struct mozilla_request){
         .arena = r->arena, .config = r->config, .version = 5, .jobs = job, .job_count = 1, .frame_count = 1};
     return mozilla_prepare(&w->symbols);

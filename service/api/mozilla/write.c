@@ -63,7 +63,7 @@ static const struct native_result_frame *result_of(const struct moz_writer *w, c
                                                    size_t *count)
 {
     *count = 0;
-    if (frame->trace == UINT32_MAX)
+    if (frame->kind == MOZILLA_LITERAL || frame->trace == UINT32_MAX)
         return NULL;
     const struct native_result_trace *trace = &w->request->native->results[frame->trace];
     if (trace->count && trace->frames[trace->count - 1].status == FRAME_SYMBOLICATED &&
@@ -115,9 +115,9 @@ static void write_inlines(struct moz_writer *w, const struct native_result_frame
 
 static void write_offset(struct moz_writer *w, const struct mozilla_frame *frame)
 {
-    if (frame->literal.data)
-        json_str(&w->json, frame->literal);
-    else if (frame->before)
+    if (frame->kind == MOZILLA_LITERAL)
+        json_str(&w->json, (struct sl_str){frame->literal, frame->literal_size});
+    else if (frame->kind == MOZILLA_BEFORE)
         json_str(&w->json, SL_STR("-0x1"));
     else
         json_hex(&w->json, frame->offset);
@@ -176,7 +176,7 @@ static void write_result(struct moz_writer *w)
         const struct mozilla_stack *stack = &w->job->stacks[s];
         json_array_begin(&w->json);
         for (size_t i = 0; i < stack->count; i++)
-            moz_write_frame(w, &stack->frames[i], i);
+            moz_write_frame(w, &w->job->frames[stack->first + i], i);
         json_array_end(&w->json);
     }
     json_array_end(&w->json);
@@ -205,11 +205,11 @@ static void write_short_frame(struct moz_writer *w, const struct mozilla_frame *
     const struct native_result_frame *frames = result_of(w, frame, &count);
     if (count)
         sl_buf_str(&text, function_of(&frames[count - 1]));
-    else if (frame->literal.data)
-        sl_buf_str(&text, frame->literal);
+    else if (frame->kind == MOZILLA_LITERAL)
+        sl_buf_str(&text, (struct sl_str){frame->literal, frame->literal_size});
     else
-        sl_buf_printf(&text, "%s0x%llx", frame->before ? "-" : "", (unsigned long long)frame->offset);
-    if (!frame->literal.data)
+        sl_buf_printf(&text, "%s0x%llx", frame->kind == MOZILLA_BEFORE ? "-" : "", (unsigned long long)frame->offset);
+    if (frame->kind != MOZILLA_LITERAL)
         sl_buf_printf(&text, " (in " SL_STR_FMT ")", SL_STR_ARG(file_name_of(w, module)));
     json_str(&w->json, sl_buf_view(&text));
     w->json.out->failed |= text.failed;
@@ -224,7 +224,7 @@ static void write_v4(struct moz_writer *w)
     for (size_t s = 0; s < w->job->stack_count; s++) {
         json_array_begin(&w->json);
         for (size_t i = 0; i < w->job->stacks[s].count; i++)
-            write_short_frame(w, &w->job->stacks[s].frames[i]);
+            write_short_frame(w, &w->job->frames[w->job->stacks[s].first + i]);
         json_array_end(&w->json);
     }
     json_array_end(&w->json);

@@ -80,9 +80,10 @@ struct native_trace {
     struct sl_str thread_name;
     struct native_register *registers; /* sorted by name */
     struct native_frame *frames;       /* callee first */
-    uint32_t register_count, frame_count;
-    uint8_t is_requesting; /* enum opt_bool */
-    bool has_thread_id;
+    uint32_t frame_count;
+    uint32_t register_count : 29;
+    uint32_t is_requesting : 2; /* enum opt_bool */
+    uint32_t has_thread_id : 1;
 };
 
 struct native_upload { /* what profilers send: uploaded symbols are asked first */
