@@ -146,8 +146,8 @@ static bool make_artifact(const struct source *source, const struct artifact_tex
     return true;
 }
 
-static enum sl_code read_artifacts(struct sl_str answer, const struct source *source, struct sl_arena *arena,
-                                   struct artifact **items, size_t *count, struct sl_error *error)
+enum sl_code artifacts_read(struct sl_str answer, const struct source *source, struct sl_arena *arena,
+                            struct artifact **items, size_t *count, struct sl_error *error)
 {
     struct sl_json j = sl_json(answer, arena, false);
     struct sl_arena_array list = {.arena = arena, .item = sizeof **items};
@@ -190,5 +190,5 @@ enum sl_code origin_artifacts(const struct source *source, const struct artifact
         return sl_fail(error, SL_BUSY, "out of memory");
     struct sl_str key[] = {url, header.name, header.value.hidden, source->internal ? SL_STR("i") : SL_STR("")};
     enum sl_code code = memo_get(&answers, key, 4, ask_artifacts, &question, arena, &text, error);
-    return code == SL_OK ? read_artifacts(text, source, arena, items, count, error) : code;
+    return code == SL_OK ? artifacts_read(text, source, arena, items, count, error) : code;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fetch/aws.h"
+#include "origin/artifacts.h"
 #include "origin/memo.h"
 #include "origin/origin.h"
 
@@ -18,6 +19,10 @@ void index_init(size_t capacity);
 void sentry_forget(void);
 void artifacts_init(size_t capacity, uint64_t ttl_ns);
 void artifacts_forget(void);
+
+/* The artifacts that an answer lists, as origin_artifacts() has them. */
+enum sl_code artifacts_read(struct sl_str answer, const struct source *source, struct sl_arena *arena,
+                            struct artifact **items, size_t *count, struct sl_error *error);
 void index_forget(void);
 
 /* ---- health.c ---- */
