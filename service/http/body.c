@@ -7,7 +7,9 @@
 #include "http/impl.h"
 
 enum {
-    DECODE_ON_LOOP = 4096, /* encoded bytes; more is work for the pool */
+    /* Bytes before and after decoding, of a piece and of all; more is work for the pool. */
+    DECODE_ON_LOOP = 4096,
+    DECODED_ON_LOOP = 16 * 1024,
     KEEP_BUFFER = 16 * 1024,
 };
 
@@ -184,7 +186,7 @@ static enum sl_code read_decoded(struct request *r)
     struct body *body = &r->body;
     sl_buf_clear(&body->piece);
     while (body->piece.size == 0) {
-        if (body->raw_at == body->raw.size) {
+        if (body->raw_at == body->raw.size && !body->held_back) {
             enum sl_code code = wait_for_bytes(r);
             if (code)
                 return code;
@@ -195,20 +197,24 @@ static enum sl_code read_decoded(struct request *r)
             body->raw = body->window;
             body->window = empty;
             body->raw_at = 0;
+            if (body->raw.size == 0 && decoder_ended(body->decoder))
+                return SL_OK;
+            if (body->raw.size == 0)
+                return body_refuse(r, 400, "request body could not be decompressed");
         }
-        bool at_end = body->raw.size == 0;
         struct decode_job job = {body->decoder,
                                  {body->raw.data + body->raw_at, body->raw.size - body->raw_at},
                                  &body->piece,
                                  BODY_WINDOW,
                                  SL_OK};
-        if (at_end)
-            return decoder_ended(body->decoder) ? SL_OK : body_refuse(r, 400, "request body could not be decompressed");
-        if (job.in.size <= DECODE_ON_LOOP)
+        if (job.in.size <= DECODE_ON_LOOP && body->decoded < DECODED_ON_LOOP) {
+            job.limit = DECODED_ON_LOOP; /* few bytes may come to many */
             decode(&job);
-        else if (pool_run(POOL_COMPRESS, decode, &job, NULL) != SL_OK)
+        } else if (pool_run(POOL_COMPRESS, decode, &job, NULL) != SL_OK) {
             return body_refuse(r, 503, "too much work queued");
+        }
         body->raw_at = body->raw.size - job.in.size;
+        body->held_back = body->piece.size >= job.limit && !decoder_ended(body->decoder);
         if (job.code || body->piece.failed)
             return body_refuse(r, 400, "request body could not be decompressed");
     }

@@ -80,6 +80,7 @@ struct body {
     size_t raw_at;
     struct sl_buf piece; /* handed to the handler */
     struct decoder *decoder;
+    bool held_back; /* it may have more to give without more bytes */
     enum content_coding coding;
     uint64_t limit; /* of received and of decoded bytes */
     uint64_t received, decoded, raw_bytes, chunks, trailer_bytes;
