@@ -225,6 +225,63 @@ bool sl_symcache_function(const struct sl_symcache *c, uint32_t id, struct sl_sy
     return true;
 }
 
+/* The function that the context's calls were inlined into; SL_SYMCACHE_NONE: none. `*steps` are paid. */
+static uint32_t outermost(const struct sl_symcache *c, uint64_t context, unsigned *steps)
+{
+    while (context < c->context_count && *steps) {
+        uint64_t parent = column(c, COLUMN_CONTEXT_PARENT, context);
+        if (!parent)
+            return (uint32_t)column(c, COLUMN_CONTEXT_FUNCTION, context);
+        context = parent - 1;
+        --*steps;
+    }
+    return SL_SYMCACHE_NONE;
+}
+
+struct extent {                 /* of a function, while it is looked for */
+    uint64_t entry, end;        /* `end` 0: not met yet */
+    uint32_t function, context; /* the last that is known to be of the function; UINT32_MAX: none */
+    unsigned steps;
+};
+
+/* Looks through the entries of a block for the first behind `entry` that is not of the function. */
+static void extent_in_block(const struct sl_symcache *c, uint64_t block, struct extent *x)
+{
+    struct decoder d;
+    struct entry e = {0};
+    uint64_t left = c->entry_count - block * BLOCK_ENTRIES;
+    if (!open_block(c, block, &d))
+        x->steps = 0;
+    for (left = left < BLOCK_ENTRIES ? left : BLOCK_ENTRIES; left && x->steps && !x->end; left--) {
+        symcache_reader_read_entry(&d, &e);
+        bool known = !e.hole && e.context == x->context;
+        if (e.address >= x->entry && !known) {
+            if (e.hole || outermost(c, e.context, &x->steps) != x->function)
+                x->end = e.address;
+            x->context = e.context;
+        }
+        if (left > 1)
+            d.address += read_uleb(&d);
+        x->steps = d.failed || !x->steps ? 0 : x->steps - 1;
+    }
+}
+
+uint64_t sl_symcache_function_size(const struct sl_symcache *c, uint32_t id)
+{
+    struct extent x = {.function = id, .context = UINT32_MAX, .steps = 1 << 16};
+    struct sl_symcache_function function;
+    struct entry first;
+    uint64_t block;
+    if (!sl_symcache_function(c, id, &function) || function.entry == UINT64_MAX ||
+        !find_entry(c, function.entry, &first) || outermost(c, first.context, &x.steps) != id ||
+        !find_block(c, function.entry, &block))
+        return 0;
+    x.entry = function.entry;
+    for (; !x.end && x.steps && block < c->block_count; block++)
+        extent_in_block(c, block, &x);
+    return x.steps && x.end > x.entry ? x.end - x.entry : 0;
+}
+
 void sl_symcache_string(const struct sl_symcache *c, uint32_t id, struct sl_buf *out)
 {
     sl_table_string(&c->strings, id, out);

@@ -138,6 +138,9 @@ struct sl_symcache_function {
 };
 bool sl_symcache_function(const struct sl_symcache *cache, uint32_t id, struct sl_symcache_function *function);
 
+/* How many bytes from its entry on are the function's, inlined calls among them. 0: it is not known. */
+uint64_t sl_symcache_function_size(const struct sl_symcache *cache, uint32_t id);
+
 /* Appends the text to `out`; nothing when the id is bad. A file's text is its full, cleaned path. */
 void sl_symcache_string(const struct sl_symcache *cache, uint32_t string_id, struct sl_buf *out);
 void sl_symcache_file(const struct sl_symcache *cache, uint32_t file_id, struct sl_buf *out);

@@ -251,11 +251,12 @@ struct config {
         bool redis_manage;                /* that Redis is told how to evict */
         uint64_t lru_max_size;            /* bytes of `mozilla_syms` */
         unsigned lru_evict_count;         /* that go at once */
-        struct sl_str *v5_extensions;     /* function_size, module_errors */
+        struct sl_str *v5_extensions;     /* as written */
         size_t v5_extension_count;
-        bool profiler_apis;       /* /source/v1, /asm/v1 */
-        const char *version_file; /* of /__version__; NULL: beside the program */
-        bool broken_endpoint;     /* /__broken__ */
+        bool function_size, module_errors; /* what those are */
+        bool profiler_apis;                /* /source/v1, /asm/v1 */
+        const char *version_file;          /* of /__version__; NULL: beside the program */
+        bool broken_endpoint;              /* /__broken__ */
         struct mozilla_token *tokens;
         size_t token_count;
         struct config_store store;

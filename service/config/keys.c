@@ -31,6 +31,7 @@ static const char *const profile_words[] = {"reference", "documented", "saas", N
 
 static const char *const compat_words[] = {"default", "documented", "eliot", "profiler", NULL};
 static const char *const lookup_words[] = {"nearest", "exact", NULL};
+static const char *const extension_words[] = {"function_size", "module_errors", NULL};
 static const char *const layer_words[] = {"disk", "redis", "both", NULL};
 static const char *const module_name_words[] = {"auto", "code_file", "debug_file", NULL};
 static const char *const offset_words[] = {"skip", "reject", NULL};
@@ -80,6 +81,18 @@ static void fallbacks_follow(struct config *config)
     config->mozilla.fallback_all = config->mozilla.fallback_count == 1 && sl_str_equal(ids[0], SL_STR("all"));
 }
 
+static struct sl_str all_extensions[] = {SL_STR("function_size"), SL_STR("module_errors")};
+
+static void extensions_follow(struct config *config)
+{
+    bool *const are[] = {&config->mozilla.function_size, &config->mozilla.module_errors};
+    for (size_t i = 0; i < 2; i++) {
+        *are[i] = false;
+        for (size_t n = 0; n < config->mozilla.v5_extension_count; n++)
+            *are[i] |= sl_str_equal(config->mozilla.v5_extensions[n], all_extensions[i]);
+    }
+}
+
 static void compat_apply(struct config *config)
 {
     enum { DOCUMENTED = 1, ELIOT, PROFILER };
@@ -104,6 +117,9 @@ static void compat_apply(struct config *config)
         config->mozilla.lookup = MOZILLA_EXACT;
         config->mozilla.extra_name_chars = "[]:";
         config->mozilla.profiler_apis = true;
+        config->mozilla.v5_extensions = all_extensions;
+        config->mozilla.v5_extension_count = 2;
+        extensions_follow(config);
     }
 }
 
@@ -350,6 +366,8 @@ const struct key config_keys[] = {
     {"mozilla.sources", KEY_TEXTS, LIST(mozilla.sources, mozilla.source_count), .one = true},
     {"mozilla.fallback_sources", KEY_TEXTS, LIST(mozilla.fallback_sources, mozilla.fallback_count), .one = true,
      .then = fallbacks_follow},
+    {"mozilla.v5_extensions", KEY_TEXTS, LIST(mozilla.v5_extensions, mozilla.v5_extension_count),
+     .words = extension_words, .then = extensions_follow},
     {"mozilla.profiler_apis", KEY_BOOL, AT(mozilla.profiler_apis)},
     {"mozilla.version_file", KEY_STRING, AT(mozilla.version_file), .none = "null"},
     {"mozilla.broken_endpoint", KEY_BOOL, AT(mozilla.broken_endpoint)},
@@ -432,7 +450,7 @@ static const struct group {
     {"caches.in_memory", KEY_FREE, NOT_YET, "cficaches_capacity"},
     {"ms_symcache", KEY_FREE, NOT_YET, "redirect keytab"},
     {"ms_symcache", KEY_FREE, NULL, "transcoders"}, /* read by transcoders.c */
-    {"mozilla", KEY_FREE, NOT_YET, "v5_extensions missing_symbols client_otel"},
+    {"mozilla", KEY_FREE, NOT_YET, "missing_symbols client_otel"},
     {"mozilla", KEY_SECRET, NULL, "tokens"}, /* read by tokens.c */
     {"auth", KEY_FREE, NULL, "keys"},        /* read by access.c */
 

@@ -290,6 +290,9 @@ struct mozilla_question {
 bool kinds_find_mozilla(const struct config *config, const struct mozilla_question *questions, size_t count,
                         struct sl_arena *arena) SL_SUSPENDS;
 
+/* The error's message when a store had a file in the module's place, but of another id. */
+extern const char kinds_another_id[];
+
 /* How the last question to a store ended: SL_OK, SL_DOWNLOAD_ERROR, SL_TIMEOUT. */
 enum sl_code kinds_mozilla_reachable(void);
 

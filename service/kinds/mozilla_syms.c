@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 
+const char kinds_another_id[] = "the file has another id";
 static const struct sl_str stores_source = SL_STR("mozilla");
 
 struct mozilla_request {
@@ -105,7 +106,7 @@ static enum sl_code convert_store_file(struct conversion *conversion, struct sl_
     if (info->format != SL_FORMAT_BREAKPAD)
         code = sl_fail(error, SL_MALFORMED, "not a Breakpad file");
     else if (!sl_debug_id_equal(&info->debug_id, &c->request->id.debug_id))
-        code = sl_fail(error, SL_NOT_FOUND, "the file has another id");
+        code = sl_fail(error, SL_MALFORMED, "%s", kinds_another_id);
     else
         code = sl_symcache_convert(object, NULL, &options, &conversion->parallel.parallel, &out, error);
     uint64_t begin = clock_mono_ns();

@@ -6,6 +6,7 @@ struct moz_writer {
     const struct mozilla_request *request;
     const struct mozilla_job *job;
     struct sl_buf path;
+    struct sl_map sizes; /* of functions, by module and id; when they are told */
 };
 
 struct sl_str mozilla_module_name(struct sl_arena *arena, const struct mozilla_module *module)
@@ -80,6 +81,38 @@ static struct sl_str function_of(const struct native_result_frame *frame)
 
 /* ---- version 5 ---- */
 
+struct moz_size {    /* of a function */
+    uint32_t key[2]; /* its module, its id there */
+    uint64_t size;   /* 0: not known */
+};
+
+/* Looked up once for each function, however many frames are in it. */
+static uint64_t function_size(struct moz_writer *w, const struct native_result_frame *frame)
+{
+    struct moz_size *size = SL_ARENA_NEW(w->request->arena, struct moz_size), **slot;
+    const struct sl_symcache *table = native_table(&w->request->native->modules[frame->module], frame->table);
+    if (!size || !table || (frame->table != TABLE_SYMCACHE && frame->table != TABLE_RANGES))
+        return 0;
+    *size = (struct moz_size){{frame->module, frame->location.function}, 0};
+    slot = (struct moz_size **)sl_map_slot(&w->sizes, (struct sl_str){(const char *)size->key, sizeof size->key}, NULL);
+    if (!slot)
+        return 0;
+    if (!*slot) {
+        size->size = sl_symcache_function_size(table, frame->location.function);
+        *slot = size;
+    }
+    return (*slot)->size;
+}
+
+static void write_function_size(struct moz_writer *w, const struct native_result_frame *outermost)
+{
+    uint64_t size = function_size(w, outermost);
+    if (!size)
+        return;
+    json_key(&w->json, "function_size");
+    json_hex(&w->json, size);
+}
+
 static void moz_key_text(struct json_writer *w, const char *key, struct sl_str text)
 {
     json_key(w, key);
@@ -141,6 +174,8 @@ static void moz_write_frame(struct moz_writer *w, const struct mozilla_frame *fr
             json_key(&w->json, "function_offset");
             json_hex(&w->json, frame->offset - outermost->symbol_address);
         }
+        if (outermost->outermost && w->request->config->mozilla.function_size)
+            write_function_size(w, outermost);
         if (count > 1)
             write_inlines(w, frames, count - 1);
     }
@@ -167,6 +202,70 @@ static void write_found_modules(struct moz_writer *w)
     sl_map_free(&seen);
 }
 
+/* Why a module has no symbols, in the words of samply; NULL: it has, or nobody asked. */
+static const char *module_error(const struct moz_writer *w, const struct mozilla_module *module, const char **message)
+{
+    if (!module->file.size || !module->id.size || mozilla_is_found(w->request, module))
+        return NULL;
+    if (module->native == NATIVE_NO_MODULE) {
+        *message = "The id is no debug id.";
+        return module->referenced ? "InvalidBreakpadId" : NULL;
+    }
+    const struct native_module *native = &w->request->native->modules[module->native];
+    if (!native->referenced)
+        return NULL;
+    const struct native_found *found = native->found;
+    *message = "What the file has is of another debug id.";
+    if (found->had_another_id)
+        return "UnmatchedDebugId";
+    *message = "The symbol file cannot be read.";
+    if (found->stores == SL_MALFORMED || found->stores == SL_UNSUPPORTED)
+        return "BreakpadParsing";
+    *message = "No source has symbols of it.";
+    if (found->lookup.code == SL_NOT_FOUND && (found->stores == SL_NOT_FOUND || found->stores == SL_OK))
+        return "NoCandidatePathForDebugFile";
+    *message = native_module_status(native);
+    return "NoSuccessfulCandidate";
+}
+
+static void write_module_error(struct moz_writer *w, const char *name, const char *message)
+{
+    json_array_begin(&w->json);
+    json_object_begin(&w->json);
+    moz_key_text(&w->json, "name", sl_str(name));
+    moz_key_text(&w->json, "message", sl_str(message));
+    json_object_end(&w->json);
+    json_array_end(&w->json);
+}
+
+/* Of the modules that were asked for in vain; no member when there are none. */
+static void write_module_errors(struct moz_writer *w)
+{
+    struct sl_map seen = {0};
+    const char *message = NULL;
+    bool made = false, any = false;
+    for (size_t i = 0; i < w->job->module_count; i++) {
+        const char *name = module_error(w, &w->job->modules[i], &message);
+        struct sl_str kept = name ? mozilla_module_name(w->request->arena, &w->job->modules[i]) : SL_STR("");
+        if (!name)
+            continue;
+        if (!kept.data || !sl_map_slot(&seen, kept, &made))
+            w->json.out->failed = true;
+        else if (made) {
+            if (!any) {
+                json_key(&w->json, "module_errors");
+                json_object_begin(&w->json);
+            }
+            any = true;
+            json_key_str(&w->json, kept);
+            write_module_error(w, name, message);
+        }
+    }
+    if (any)
+        json_object_end(&w->json);
+    sl_map_free(&seen);
+}
+
 static void write_result(struct moz_writer *w)
 {
     json_object_begin(&w->json);
@@ -181,6 +280,8 @@ static void write_result(struct moz_writer *w)
     }
     json_array_end(&w->json);
     write_found_modules(w);
+    if (w->request->config->mozilla.module_errors)
+        write_module_errors(w);
     json_object_end(&w->json);
 }
 
@@ -248,4 +349,5 @@ void mozilla_write(const struct mozilla_request *r, struct sl_buf *out)
     json_object_end(&w.json);
     out->failed |= w.path.failed;
     sl_buf_free(&w.path);
+    sl_map_free(&w.sizes);
 }

@@ -214,6 +214,8 @@ static bool find_in_stores(struct native_request *request)
     for (size_t i = 0; i < count; i++) {
         struct native_found *found = modules[i]->found;
         found->stores = found->lookup.code;
+        found->had_another_id =
+            found->stores == SL_MALFORMED && strcmp(found->lookup.error.message, kinds_another_id) == 0;
         request->out_of_memory |= found->stores == SL_BUSY;
         if (found->stores != SL_OK)
             found->lookup = (struct kinds_found){.code = SL_NOT_FOUND};

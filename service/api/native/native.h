@@ -97,6 +97,7 @@ struct native_found { /* what the look-ups of a module came to */
     struct symbfile_lookup symbfile; /* answers instead of `lookup` if native_is_upload */
     struct source_lookup sources;    /* when wanted */
     enum sl_code stores;             /* what Mozilla's symbol stores came to, when they were asked */
+    bool had_another_id;             /* they have a file of that name, but it is another one */
     struct mozilla_work work;        /* of them */
 };
 

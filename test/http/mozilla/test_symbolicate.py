@@ -132,6 +132,40 @@ def test_modules_that_are_not_there(work, objects):
               [{"frame": 0, "module": "<unknown>", "module_offset": "0x3e8"}, {"frame": 1, "module": "abc.so", "module_offset": "-0x1"}])
 
 
+def test_marks_and_other_ids(work, objects):
+    """Records with an `m`; a file of another id in a module's place."""
+    marked = {X: FILES[X].replace("FUNC b2e3f7", "FUNC m b2e3f7"), W: FILES[W].replace("PUBLIC 100dc", "PUBLIC m 100dc")}
+    zeros = (P[0], "0" * 33)
+    with serving(work, **{place(m): text.encode() for m, text in marked.items()}, **{place(zeros): FILES[P].encode()}) as s:
+        equal(ask(s, job([X, W], [[[0, 11723767], [1, 65802]]]), 4),
+              {"symbolicatedStacks": [["XREMain::XRE_mainRun() (in xul.pdb)", "KiUserCallbackDispatcher (in wntdll.pdb)"]],
+               "knownModules": [True, True]})
+        equal(frames(s, [zeros], [[0, 21376]]),
+              ([{"frame": 0, "module": "testproj", "module_offset": "0x5380"}], {"/".join(zeros): False}))
+
+
+def test_extensions(work, objects):
+    """What samply tells beside: sizes of functions, and why modules have no symbols."""
+    modules, offsets = [P, I, N, W, X], [21377, 31354, 4104, 65802, 0x268000]
+    all_of_them = {"mozilla": {"v5_extensions": ["function_size", "module_errors"]}}
+    with serving(work, all_of_them) as s:
+        got, _ = frames(s, modules, [[m, offset] for m, offset in enumerate(offsets)] + [[0, 1], [0, -1]])
+        equal([f.get("function_size") for f in got], ["0x44", "0x85", "0x106", "0x48", "0x592", None, None])
+        equal(list(ask(s, {"jobs": [job(modules, [[[0, 21377]]])]})["results"][0]), ["stacks", "found_modules"])
+    files = {place(W): b"this is junk", place(N): FILES[P].encode(), place(X): 404}
+    bad = ("a.so", "abcde")
+    for config, told in ((all_of_them, True), ({"mozilla": {"compat": "profiler"}}, True), ({}, False),
+                         ({"mozilla": {"compat": "profiler", "v5_extensions": []}}, False)):
+        with serving(work, config, **files) as s:
+            body = {"jobs": [job([P, W, N, X, bad, I, ("", ""), W], [[[i, 21376] for i in range(5)]])]}
+            (got, *_), = [r["stacks"][0] for r in ask(s, body)["results"]]
+            errors = ask(s, body)["results"][0].get("module_errors")
+            equal(("function_size" in got, errors is not None), (told, told), config)
+            equal({name: [e["name"] for e in list_] for name, list_ in (errors or {}).items()},
+                  {"/".join(m): [kind] for m, kind in ((W, "BreakpadParsing"), (N, "UnmatchedDebugId"), (X, "NoCandidatePathForDebugFile"),
+                                                       (bad, "InvalidBreakpadId"))} if told else {})
+
+
 def test_jobs_share_their_modules(work, objects):
     with serving(work) as s:
         answer = ask(s, {"jobs": [job([P, X], [[[1, 11723767]]]), job([(P[0], P[1].lower()), X], [[[0, 21377]], []])]})

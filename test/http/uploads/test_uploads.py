@@ -1,8 +1,8 @@
 """Mozilla's symbol server: archives of symbols in forms, tokens, and downloads of what was uploaded."""
 import concurrent.futures, gzip, http.client, json, os, re, struct, zipfile
 
-from harness import Service, equal
-from pushing import (EXPIRED, INACTIVE, SAMPLE, SYM, TOKEN, TRY, VIEWER, XPC, form, get, pack, refused, send, server, stored,
+from harness import Service, Upstream, equal
+from pushing import (EXPIRED, INACTIVE, SAMPLE, SYM, TOKEN, TOKENS, TRY, VIEWER, XPC, form, get, pack, refused, send, server, stored,
                      upload)
 
 PATTERN = ("Unrecognized file pattern. Should only be <module>/<hex>/<file> or <name>-symbols.txt and nothing else. "
@@ -213,3 +213,21 @@ def test_uploads_cut_and_at_once(work, objects):
         for name, data in list(big.items())[::8]:
             equal(get(s, name)[2], data)
         equal([n for n in stored(work) if n.startswith("tmp/")], [])
+
+
+def test_a_miss_ends_with_the_upload(work, objects):
+    """A module that was asked for in vain is there for the very next request, without another question to the stores before."""
+    name, debug_id = "testproj", "D48F191186D67E69DF025AD71FB91E1F0"
+    path = f"{name}/{debug_id}/{name}.sym"
+    text = f"MODULE Linux x86_64 {debug_id} {name}\nFILE 0 /src/main.rs\nFUNC 5380 44 0 testproj::main\n5380 9 1 0\n"
+    body = json.dumps({"memoryMap": [[name, debug_id]], "stacks": [[[0, 21376]]]})
+    with Upstream({}) as up:
+        store = {"filesystem": {"path": os.path.join(work, "store")}}
+        with Service(work, {"mozilla": {"tokens": TOKENS, "sources": [up.url], "store": store}}) as s:
+            def ask():
+                result = json.loads(s.request("POST", "/symbolicate/v5", body)[2])["results"][0]
+                return result["found_modules"][f"{name}/{debug_id}"], result["stacks"][0][0].get("function")
+
+            equal((ask(), ask(), up.hits["/" + path]), ((False, None), (False, None), 1))
+            equal(upload(s, {path: text.encode()})[0], 201)
+            equal(ask(), (True, "testproj::main"))
