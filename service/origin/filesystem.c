@@ -43,7 +43,7 @@ static bool climbs(const char *location)
     return false;
 }
 
-static int open_beneath(const char *root, const char *location)
+int filesystem_open(const char *root, const char *location)
 {
     int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
@@ -98,7 +98,7 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
 static void copy_work(void *arg)
 {
     struct copy *c = arg;
-    int from = open_beneath(c->root, c->location);
+    int from = filesystem_open(c->root, c->location);
     if (from < 0) {
         c->code = open_error(errno, c->error);
         return;

@@ -24,6 +24,8 @@ void artifacts_forget(void);
 enum sl_code artifacts_read(struct sl_str answer, const struct source *source, struct sl_arena *arena,
                             struct artifact **items, size_t *count, struct sl_error *error);
 void index_forget(void);
+void build_ids_forget(void);
+void build_ids_close(void);
 
 /* ---- health.c ---- */
 /* What became of a file that was asked of the source. */
@@ -50,6 +52,8 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl
 
 /* ---- filesystem.c ---- */
 struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source, struct sl_str location);
+/* Opens a file or a directory below the root, for reading; -1 with errno. Pool work. */
+int filesystem_open(const char *root, const char *location);
 enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- s3.c ---- */

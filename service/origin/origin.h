@@ -171,6 +171,11 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
                          size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
                          struct sl_error *error) SL_SUSPENDS;
 
+/* The build id (a code id) of an ELF file of which only the debug id is known, if the source is a directory that has one of its
+ * name; remembered for an hour, misses for a minute. */
+bool origin_build_id(const struct source *source, const struct object_id *id, struct sl_arena *arena,
+                     struct sl_str *build_id) SL_SUSPENDS;
+
 /* Whether the whole-string glob matches (ASCII without case, '*' and '?' match '/' too). */
 bool origin_glob_valid(struct sl_str pattern);
 bool origin_glob(struct sl_str pattern, struct sl_str subject);

@@ -16,10 +16,12 @@ void origin_forget(void)
     sentry_forget();
     artifacts_forget();
     index_forget();
+    build_ids_forget();
 }
 
 void origin_close(void)
 {
+    build_ids_close();
     aws_keys_init(0);
     gcs_init(0);
     sentry_init(0, 0);

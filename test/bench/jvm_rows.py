@@ -109,10 +109,10 @@ def run(*command, cwd):
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True)
 
 
-def real_program(symloom, work):
+def real_program(symloom, work, source=SOURCE):
     """The trace of a program that ProGuard has shrunk, optimised and renamed, made readable; and the one of the program before."""
     with open(os.path.join(work, "Main.java"), "w") as f:
-        f.write(SOURCE)
+        f.write(source)
     compiled = run("javac", "--release", "8", "-g", "-d", "classes", "Main.java", cwd=work)
     assert compiled.returncode == 0, compiled.stderr
     options = ["-injars classes", "-outjars small.jar", f"-libraryjars {library(work)}", "-printmapping mapping.txt",

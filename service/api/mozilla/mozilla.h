@@ -82,7 +82,20 @@ void mozilla_error(struct http_exchange *x, int status, const char *detail); /* 
 void mozilla_allow_origin(struct http_exchange *x);
 void mozilla_options(struct http_exchange *x);
 const char *mozilla_prefix(const void *service);
-uint64_t mozilla_limit(const struct http_exchange *x);
+void mozilla_check(struct http_exchange *x); /* before a body is read */
+
+/* Runs the job and replies with its answer. `request` NULL: its body was refused, and the job is dropped. */
+void mozilla_serve(struct http_exchange *x, struct job *job, job_run *run, void *request) SL_SUSPENDS;
+
+#define MOZILLA_POST(pattern_, handler_, limit_, weight_)                                                              \
+    {                                                                                                                  \
+        .method = "POST", .pattern = (pattern_), .handler = (handler_), .takes_work = true, .check = mozilla_check,    \
+        .body_limit = (limit_), .body_weight = (weight_), .rights = API_RIGHT("mozilla"), .task = "mozilla"            \
+    }
+#define MOZILLA_PREFLIGHT(pattern_)                                                                                    \
+    {                                                                                                                  \
+        .method = "OPTIONS", .pattern = (pattern_), .handler = mozilla_options, .immediate = true                      \
+    }
 
 /* ---- asm.c, source.c: what the Profiler shows of a function. Their answers are 200 whatever becomes of them ---- */
 
@@ -94,6 +107,13 @@ struct profiler_request { /* texts as sent, data NULL when absent or null; numbe
     bool to_function_end;
 };
 job_run mozilla_asm_run, mozilla_source_run;
+
+/* Reads the body of a request for code (`is_asm`) or for source, which must outlive it. Pure: loop or pool. */
+bool mozilla_read_profiler(struct profiler_request *request, bool is_asm, struct sl_str body,
+                           struct schema_failure *failure);
+
+/* Where a path says that its file is, as compilers' symbols have them: appends the URL. False when it says nothing. */
+bool mozilla_source_url(struct sl_str path, struct sl_buf *url);
 
 /* {"error": text, "title": text}, which the Profiler shows. */
 __attribute__((format(printf, 2, 3))) void mozilla_profiler_error(struct sl_buf *out, const char *format, ...);

@@ -4,7 +4,6 @@
 
 #include "api/json_body.h"
 #include "api/mozilla/mozilla.h"
-#include "core/duration.h"
 
 enum { WEIGHT = 4, MOST_BODY = 64 * 1024 };
 
@@ -77,15 +76,20 @@ static bool read_asm(struct schema *s)
     return schema_object(s, NULL, asm_fields, s->context);
 }
 
-struct profiler_reading {
-    struct profiler_request *request;
-    bool (*read)(struct schema *s);
-};
-
-static bool profiler_read(void *arg, struct sl_str text, struct schema_failure *failure)
+bool mozilla_read_profiler(struct profiler_request *request, bool is_asm, struct sl_str body,
+                           struct schema_failure *failure)
 {
-    struct profiler_reading *r = arg;
-    return schema_document(text, r->request->arena, r->read, r->request, failure);
+    return schema_document(body, request->arena, is_asm ? read_asm : read_source, request, failure);
+}
+
+static bool profiler_read_asm(void *arg, struct sl_str text, struct schema_failure *failure)
+{
+    return mozilla_read_profiler(arg, true, text, failure);
+}
+
+static bool profiler_read_source(void *arg, struct sl_str text, struct schema_failure *failure)
+{
+    return mozilla_read_profiler(arg, false, text, failure);
 }
 
 static void profiler_refuse(struct http_exchange *x, const struct schema_failure *failure)
@@ -102,11 +106,12 @@ static void profiler_refuse(struct http_exchange *x, const struct schema_failure
     sl_buf_free(&text);
 }
 
-static struct profiler_request *profiler_body(struct http_exchange *x, struct job *job, bool (*read)(struct schema *s))
+typedef bool profiler_reader(void *arg, struct sl_str text, struct schema_failure *failure);
+
+static struct profiler_request *profiler_body(struct http_exchange *x, struct job *job, profiler_reader *read)
 {
     struct profiler_request *request = SL_ARENA_NEW(&job->arena, struct profiler_request);
-    struct profiler_reading reading = {request, read};
-    struct json_body body = {.arena = &job->arena, .read = profiler_read, .arg = &reading, .refuse = profiler_refuse};
+    struct json_body body = {.arena = &job->arena, .read = read, .arg = request, .refuse = profiler_refuse};
     if (!request) {
         http_reply_no_memory(x);
         return NULL;
@@ -115,47 +120,20 @@ static struct profiler_request *profiler_body(struct http_exchange *x, struct jo
     return json_body_read(x, &body) ? request : NULL;
 }
 
-/* ---- answers ---- */
-
-static void profiler_reply(struct http_exchange *x, struct job *job)
-{
-    switch (job->outcome) {
-    case JOB_COMPLETED:
-        http_reply_json(x, 200, &job->answer);
-        mozilla_allow_origin(x);
-        break;
-    case JOB_INTERNAL_ERROR: http_reply_error(x, 500, NULL); break;
-    case JOB_BUSY: http_reply_no_memory(x); break;
-    default: http_reply_error(x, 503, "the request takes too long"); break;
-    }
-}
-
-static void profiler_answer(struct http_exchange *x, bool (*read)(struct schema *s), job_run *run)
-{
-    struct job *job = job_new(x);
-    if (!job)
-        return;
-    uint64_t patience_ms = DURATION_MS(job->config->mozilla.request_timeout_ns);
-    struct profiler_request *request = profiler_body(x, job, read);
-    if (!request) {
-        job_discard(job);
-        return;
-    }
-    if (!job_begin(x, job, run, request))
-        return;
-    if (job_wait(job, patience_ms) != FIBER_CANCELLED)
-        profiler_reply(x, job);
-    job_leave(job);
-}
+/* ---- routes ---- */
 
 static void source_v1(struct http_exchange *x)
 {
-    profiler_answer(x, read_source, mozilla_source_run);
+    struct job *job = job_new(x);
+    if (job)
+        mozilla_serve(x, job, mozilla_source_run, profiler_body(x, job, profiler_read_source));
 }
 
 static void asm_v1(struct http_exchange *x)
 {
-    profiler_answer(x, read_asm, mozilla_asm_run);
+    struct job *job = job_new(x);
+    if (job)
+        mozilla_serve(x, job, mozilla_asm_run, profiler_body(x, job, profiler_read_asm));
 }
 
 static void unrecognized(struct http_exchange *x)
@@ -174,31 +152,17 @@ static bool profiler_enabled(const void *service)
     return config->mozilla.on && config->mozilla.profiler_apis;
 }
 
-static void profiler_check(struct http_exchange *x)
-{
-    job_slot_free(x);
-}
-
 static uint64_t profiler_limit(const struct http_exchange *x)
 {
     (void)x;
     return MOST_BODY;
 }
 
-#define PROFILER(pattern_, handler_)                                                                                   \
-    {                                                                                                                  \
-        .method = "POST", .pattern = (pattern_), .handler = (handler_), .takes_work = true, .check = profiler_check,   \
-        .body_limit = profiler_limit, .body_weight = WEIGHT, .rights = API_RIGHT("mozilla"), .task = "mozilla"         \
-    }
-#define PREFLIGHT(pattern_)                                                                                            \
-    {                                                                                                                  \
-        .method = "OPTIONS", .pattern = (pattern_), .handler = mozilla_options, .immediate = true                      \
-    }
 static const struct http_route routes[] = {
-    PROFILER("/source/v1", source_v1),
-    PROFILER("/asm/v1", asm_v1),
-    PREFLIGHT("/source/v1"),
-    PREFLIGHT("/asm/v1"),
+    MOZILLA_POST("/source/v1", source_v1, profiler_limit, WEIGHT),
+    MOZILLA_POST("/asm/v1", asm_v1, profiler_limit, WEIGHT),
+    MOZILLA_PREFLIGHT("/source/v1"),
+    MOZILLA_PREFLIGHT("/asm/v1"),
     {.method = "POST", .pattern = "/source/{rest..}", .handler = unrecognized, .immediate = true},
     {.method = "POST", .pattern = "/asm/{rest..}", .handler = unrecognized, .immediate = true},
     {.method = NULL},

@@ -74,7 +74,7 @@ static bool path_part(struct sl_str *rest, struct sl_str *part)
 }
 
 /* hg:REPOSITORY:PATH:REVISION, git:github.com/OWNER/NAME:PATH:REVISION, s3:BUCKET:DIGEST/PATH:. False for all others. */
-static bool special_url(struct sl_str path, struct sl_buf *url)
+bool mozilla_source_url(struct sl_str path, struct sl_buf *url)
 {
     struct sl_str kind, place, file;
     if (!path_part(&path, &kind) || !path_part(&path, &place) || !path_part(&path, &file))
@@ -94,7 +94,7 @@ static enum sl_code source_download(struct source_work *w, struct sl_error *erro
 {
     struct sl_buf url = {0};
     struct cache_item *item;
-    if (!special_url(w->request->file, &url)) {
+    if (!mozilla_source_url(w->request->file, &url)) {
         sl_buf_free(&url);
         return sl_fail(error, SL_NOT_FOUND, "no bundle and no debug file has it");
     }

@@ -116,6 +116,20 @@ static void moz_answer(struct http_exchange *x, struct job *job)
     }
 }
 
+void mozilla_serve(struct http_exchange *x, struct job *job, job_run *run, void *request)
+{
+    uint64_t patience_ms = DURATION_MS(job->config->mozilla.request_timeout_ns);
+    if (!request) {
+        job_discard(job);
+        return;
+    }
+    if (!job_begin(x, job, run, request))
+        return;
+    if (job_wait(job, patience_ms) != FIBER_CANCELLED)
+        moz_answer(x, job);
+    job_leave(job);
+}
+
 /* ---- requests ---- */
 
 static bool moz_read(void *arg, struct sl_str text, struct schema_failure *failure)
@@ -154,17 +168,8 @@ static void moz_symbolicate(struct http_exchange *x, unsigned version)
     struct job *job = job_new(x);
     if (!job)
         return;
-    uint64_t patience_ms = DURATION_MS(job->config->mozilla.request_timeout_ns);
     struct mozilla_request *request = moz_body(x, job, version);
-    if (!request) {
-        job_discard(job);
-        return;
-    }
-    if (!job_begin(x, job, mozilla_run, request))
-        return;
-    if (job_wait(job, patience_ms) != FIBER_CANCELLED)
-        moz_answer(x, job);
-    job_leave(job);
+    mozilla_serve(x, job, mozilla_run, request);
 }
 
 static void symbolicate_v5(struct http_exchange *x)
@@ -208,12 +213,12 @@ static void moz_not_found(struct http_exchange *x)
     http_reply_error(x, 404, NULL);
 }
 
-static void check_slot(struct http_exchange *x)
+void mozilla_check(struct http_exchange *x)
 {
     job_slot_free(x);
 }
 
-uint64_t mozilla_limit(const struct http_exchange *x)
+static uint64_t moz_limit(const struct http_exchange *x)
 {
     return moz_config(x)->mozilla.max_body_size;
 }
@@ -228,22 +233,13 @@ const char *mozilla_prefix(const void *service)
     return ((const struct service *)service)->config->mozilla.path_prefix;
 }
 
-#define SYMBOLICATE(pattern_, handler_)                                                                                \
-    {                                                                                                                  \
-        .method = "POST", .pattern = (pattern_), .handler = (handler_), .takes_work = true, .check = check_slot,       \
-        .body_limit = mozilla_limit, .body_weight = MOZ_WEIGHT, .rights = API_RIGHT("mozilla"), .task = "mozilla"      \
-    }
-#define PREFLIGHT(pattern_)                                                                                            \
-    {                                                                                                                  \
-        .method = "OPTIONS", .pattern = (pattern_), .handler = mozilla_options, .immediate = true                      \
-    }
 static const struct http_route routes[] = {
-    SYMBOLICATE("/symbolicate/v5", symbolicate_v5),
-    SYMBOLICATE("/symbolicate/v4", symbolicate_v4),
-    SYMBOLICATE("/", symbolicate_any),
-    PREFLIGHT("/symbolicate/v5"),
-    PREFLIGHT("/symbolicate/v4"),
-    PREFLIGHT("/"),
+    MOZILLA_POST("/symbolicate/v5", symbolicate_v5, moz_limit, MOZ_WEIGHT),
+    MOZILLA_POST("/symbolicate/v4", symbolicate_v4, moz_limit, MOZ_WEIGHT),
+    MOZILLA_POST("/", symbolicate_any, moz_limit, MOZ_WEIGHT),
+    MOZILLA_PREFLIGHT("/symbolicate/v5"),
+    MOZILLA_PREFLIGHT("/symbolicate/v4"),
+    MOZILLA_PREFLIGHT("/"),
     {.method = "POST", .pattern = "/symbolicate/{rest..}", .handler = moz_not_found, .immediate = true},
     {.method = NULL},
 };

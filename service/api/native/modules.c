@@ -223,6 +223,29 @@ static bool find_in_stores(struct native_request *request)
     return true;
 }
 
+/* Mozilla's clients tell no code id, by which ELF files are found: a directory may know one that begins as the debug id does. */
+static void complete_id(struct native_request *request, const struct kinds_search *where, struct native_module *module)
+{
+    const struct object_id *id = module->id;
+    struct object_id *complete;
+    struct sl_str build_id;
+    if (!request->stores || id->type != OBJECT_ELF || id->code_id.size || !id->has_debug_id)
+        return;
+    for (size_t i = 0; i < where->source_count; i++) {
+        if (!origin_build_id(&where->sources[i], id, request->arena, &build_id))
+            continue;
+        complete = SL_ARENA_NEW(request->arena, struct object_id);
+        request->out_of_memory |= !complete;
+        if (!complete)
+            return;
+        *complete = *id;
+        complete->code_id = build_id;
+        complete->code_file = id->code_file.size ? id->code_file : id->debug_file;
+        module->id = complete;
+        return;
+    }
+}
+
 static bool find_tables(struct native_request *request)
 {
     size_t count;
@@ -232,6 +255,8 @@ static bool find_tables(struct native_request *request)
     request->out_of_memory |= !questions;
     if (!modules || !questions)
         return true;
+    for (size_t i = 0; i < count; i++)
+        complete_id(request, &where, modules[i]);
     for (size_t i = 0; i < count; i++)
         questions[i] =
             (struct kinds_question){kinds_symbols_of(modules[i]->id), modules[i]->id, &modules[i]->found->lookup};

@@ -1,6 +1,6 @@
 """Where the modules of Mozilla's API come from and where they are kept: stores that fail, the cache of bounded size, Redis; and
 the health checks that tell of them."""
-import collections, glob, json, os, threading, time
+import collections, glob, json, os, ssl, subprocess, threading, time
 
 from faults import Redis, metric
 from harness import Service, Upstream, equal, http_source, wait_until
@@ -63,15 +63,30 @@ def test_stores_that_fail(work, objects):
     cases = [  # statuses of two stores, the answer, how often they were asked
         ((404, 200), True, (1, 1)), ((200, 200), True, (1, 0)), ((404, 404), False, (1, 1)), ((403, 404), False, (1, 1)),
         ((500, 404), None, (5, 1)), ((503, 200), True, (5, 1)), ((b"junk", 404), False, (1, 1)), ((b"", 200), True, (1, 1)),
-        ((None, 404), None, (None, 1)), ((404, None), None, (1, None))]
-    failures = []
+        ((None, 404), None, (None, 1)), ((404, None), None, (1, None)), (("hangs", 404), None, (5, 1)),
+        (("certificate", 404), None, (None, 1)), (("certificate", 200), True, (None, 1))]
+    failures, gate = [], threading.Event()
+    key, certificate = os.path.join(work, "key.pem"), os.path.join(work, "certificate.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-subj", "/CN=127.0.0.1",
+                    "-days", "2"], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+
+    def url_of(up, status):
+        if status is None:
+            return f"http://127.0.0.1:{down}"
+        if status != "certificate":
+            return up.url
+        up.socket = context.wrap_socket(up.socket, server_side=True, do_handshake_on_connect=False)
+        return up.url.replace("http:", "https:")
 
     def one(statuses, found, hits):
         try:
-            first, second = [{place(x): other[place(x)] if s == 200 else s} for s in statuses]
+            first, second = [{place(x): other[place(x)] if s == 200 else (lambda handler: gate.wait()) if s == "hangs" else s} for s in statuses]
             with Upstream(first) as a, Upstream(second) as b:
-                urls = [up.url if status is not None else f"http://127.0.0.1:{down}" for up, status in zip((a, b), statuses)]
-                with Service(work, {"mozilla": {"sources": urls}}) as s:
+                urls = [url_of(up, status) for up, status in zip((a, b), statuses)]
+                limits = {"head_timeout": "2s"} if "hangs" in statuses else {}
+                with Service(work, {"mozilla": {"sources": urls}, **limits}) as s:
                     for again in range(1 if found is None else 2):  # the second time nobody is asked
                         got = ask(s, [x], 503 if found is None else 200)
                         equal(got, None if found is None else [found], (statuses, again))
@@ -89,6 +104,7 @@ def test_stores_that_fail(work, objects):
         t.start()
     for t in threads:
         t.join()
+    gate.set()
     for error in failures:
         raise error
 

@@ -115,7 +115,7 @@ def x86(ours, theirs):
 
 def bare(text):
     """Without names of targets, comments, and the width of constants."""
-    text = re.sub(r" (<.*|//.*)$", "", text)
+    text = re.sub(r" (<.*|//.*|@ .*)$", "", text)
     return re.sub(r"\s+", " ", text).strip()
 
 

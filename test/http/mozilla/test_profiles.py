@@ -1,9 +1,11 @@
 """A profile of a program that is built here, and requests of the Firefox Profiler for it: up to ten jobs of one module and one stack
 each, thousands of addresses, the kernel among them."""
-import json, os, random, re, subprocess
+import json, os, random, re, shutil, subprocess
 
 import harness
-from harness import Service, Upstream, equal
+from faults import Redis
+from harness import Service, Upstream, equal, wait_until
+from servers import nginx
 
 PROGRAM = r"""
 #include <csignal>
@@ -131,18 +133,70 @@ def test_requests_of_the_profiler(work, objects):
     modules.append(("[kernel.kallsyms]", "ABCDEF0123456789ABCDEF01234567890"))
     addresses = [rng.sample(range(96000), 1000) for _ in modules]
     body = json.dumps({"jobs": [{"memoryMap": [list(m)], "stacks": [[[0, a] for a in list_]]} for m, list_ in zip(modules, addresses)]})
-    with Upstream(files) as up, Service(work, {"mozilla": {"sources": [up.url], "compat": "profiler"}}) as s:
-        for _ in range(2):
-            status, got, text = s.request("POST", "/symbolicate/v5", body, {"Content-Type": "text/plain;charset=UTF-8", "Origin": "https://profiler.firefox.com"})
-            equal((status, got["Access-Control-Allow-Origin"]), (200, "*"), text[:300])
-            results = json.loads(text)["results"]
-            equal(len(results), 10)
-            for m, (module, list_, result) in enumerate(zip(modules, addresses, results)):
-                equal(result["found_modules"], {"/".join(module): m < 9})
-                for i, (address, frame) in enumerate(zip(list_, result["stacks"][0])):
-                    expected = {"frame": i, "module": module[0], "module_offset": hex(address)}
-                    if m < 9:
-                        expected |= {"function": f"f{m}_{address // 32}", "function_offset": hex(address % 32), "file": f"/src/{m}.c",
-                                     "line": address // 32 % 500 + 1}
-                    equal(frame, expected)
-        equal({path: up.hits[path] for path in files}, dict.fromkeys(files, 1))
+
+    def ask(s):
+        status, got, text = s.request("POST", "/symbolicate/v5", body, {"Content-Type": "text/plain;charset=UTF-8", "Origin": "https://profiler.firefox.com"})
+        equal((status, got["Access-Control-Allow-Origin"]), (200, "*"), text[:300])
+        results = json.loads(text)["results"]
+        equal(len(results), 10)
+        for m, (module, list_, result) in enumerate(zip(modules, addresses, results)):
+            equal((result["found_modules"], "module_errors" in result), ({"/".join(module): m < 9}, m == 9))
+            for i, (address, frame) in enumerate(zip(list_, result["stacks"][0])):
+                expected = {"frame": i, "module": module[0], "module_offset": hex(address)}
+                if m < 9:
+                    expected |= {"function": f"f{m}_{address // 32}", "function_offset": hex(address % 32), "function_size": "0x20",
+                                 "file": f"/src/{m}.c", "line": address // 32 % 500 + 1}
+                equal(frame, expected)
+
+    root = os.path.join(work, "symbols")
+    for path, text in files.items():
+        os.makedirs(os.path.dirname(root + path))
+        with open(root + path, "wb") as f:
+            f.write(text)
+    with nginx(work, root) as url, Redis(work) as redis:
+        mozilla = {"sources": [url], "compat": "profiler", "cache": "redis", "redis": {"url": redis.url}}
+        with Service(work, {"mozilla": mozilla}) as s:
+            ask(s)
+            ask(s)
+            wait_until("the modules in Redis", lambda: redis.size() >= 9)
+        for path in files:
+            os.remove(root + path)
+        with Service(work, {"mozilla": mozilla}) as s:  # a node that has nothing of its own
+            ask(s)
+
+
+AREA = """
+static int square(int a) { return a * a; }
+__attribute__((noinline)) int area(int side) { return square(side) + 1; }
+int main(int argc, char **argv) { return area(argc); }
+"""
+
+
+def test_elf_files_by_their_debug_id(work, objects):
+    """Requests have no build id: its first bytes lead to the file, in directories of every layout that has files by it."""
+    with open(os.path.join(work, "area.c"), "w") as f:
+        f.write(AREA)
+    for flag in ("sha1", "md5", "0x0123456789abcdef"):
+        path = os.path.join(work, "area")
+        run("gcc", "-g", "-O1", "-Wl,--build-id=" + flag, "-o", path, os.path.join(work, "area.c"))
+        build_id = re.search(r"Build ID: ([0-9a-f]+)", run("readelf", "-n", path)).group(1)
+        raw = bytes.fromhex(build_id.ljust(32, "0")[:32])
+        debug_id = (raw[3::-1] + raw[5:3:-1] + raw[7:5:-1] + raw[8:]).hex().upper() + "0"
+        other = debug_id[:8] + ("1" if debug_id[8] == "0" else "0") + debug_id[9:]
+        start = int(re.search(r"([0-9a-f]+) T area", run("nm", path)).group(1), 16)
+        body = json.dumps({"jobs": [{"memoryMap": [["area", i]], "stacks": [[[0, start]]]} for i in (debug_id, other)]})
+        for layout, place in (("native", f"{build_id[:2]}/{build_id[2:]}.debug"), ("unified", f"{build_id[:2]}/{build_id[2:]}/debuginfo"),
+                              ("debuginfod", f"{build_id}/debuginfo"), ("symstore", f"area/elf-buildid-{build_id}/area"),
+                              ("ssqp", f"_.debug/elf-buildid-sym-{build_id}/_.debug")):
+            if layout != "native" and flag != "sha1":
+                continue
+            root = os.path.join(work, flag + layout)
+            os.makedirs(os.path.dirname(os.path.join(root, place)))
+            shutil.copy(path, os.path.join(root, place))
+            source = {"id": "disk", "type": "filesystem", "path": root, "layout": {"type": layout}}
+            with Service(work, {"sources": [source], "mozilla": {"sources": []}}) as s:
+                for _ in range(2):
+                    results = json.loads(s.request("POST", "/symbolicate/v5", body)[2])["results"]
+                    equal([list(r["found_modules"].values()) for r in results], [[True], [False]], (layout, flag))
+                    frame = results[0]["stacks"][0][0]
+                    equal((frame["function"], frame["function_offset"], frame["file"].endswith("/area.c"), frame["line"]), ("area", "0x0", True, 3))

@@ -1,0 +1,161 @@
+/* Build ids of ELF files of which only the debug id is known, which is their first 16 bytes: by the names in the directory where a
+ * layout would have the file. Web servers and buckets are not asked: they cannot tell, or it would cost too much. */
+#include <dirent.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "core/pool.h"
+#include "origin/impl.h"
+
+#define SECONDS_NS UINT64_C(1000000000)
+
+/* The most names that are looked at; digits of the part of a build id that is known, and of the shortest. */
+enum { MOST_NAMES = 200000, KNOWN = 32, SHORTEST = 16, LONGEST = 128, MOST_KEPT = 4096 };
+
+static struct memo build_ids = {.capacity = MOST_KEPT, .error_ns = 60 * SECONDS_NS};
+
+void build_ids_forget(void)
+{
+    memo_expire(&build_ids);
+}
+
+void build_ids_close(void)
+{
+    memo_free(&build_ids);
+}
+
+struct names {                             /* of one directory, on the pool */
+    const char *root, *directory, *before; /* what stands in front of the digits */
+    const char *digits;                    /* what they begin with, lower case */
+    char found[LONGEST + 1];               /* empty: none */
+};
+
+static char lower(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
+}
+
+static bool is_digit(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+/* Ids of fewer than 16 bytes are filled up with zeros in debug ids. */
+static bool is_continued(const char *known, const char *name, size_t size)
+{
+    size_t both = size < strlen(known) ? size : strlen(known);
+    for (size_t i = 0; i < both; i++)
+        if (lower(name[i]) != known[i])
+            return false;
+    for (size_t i = both; known[i]; i++)
+        if (known[i] != '0')
+            return false;
+    return true;
+}
+
+static void look_at_name(struct names *n, const char *name)
+{
+    size_t size = 0, before = strlen(n->before), first = KNOWN - strlen(n->digits);
+    if (strncasecmp(name, n->before, before) != 0)
+        return;
+    name += before;
+    while (size < LONGEST && is_digit(lower(name[size])))
+        size++;
+    if (size + first < SHORTEST || (size + first) % 2 || !is_continued(n->digits, name, size))
+        return;
+    for (size_t i = 0; i < size; i++)
+        n->found[i] = lower(name[i]);
+    n->found[size] = '\0';
+}
+
+static void look_at_names(void *arg)
+{
+    struct names *n = arg;
+    int fd = filesystem_open(n->root, n->directory);
+    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+    if (!directory) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    struct dirent *entry;
+    for (size_t i = 0; i < MOST_NAMES && !n->found[0] && (entry = readdir(directory)); i++)
+        look_at_name(n, entry->d_name);
+    closedir(directory);
+}
+
+/* ---- layouts ---- */
+
+struct build_id_question {
+    const struct source *source;
+    const struct object_id *id;
+    char known[KNOWN + 1];
+};
+
+/* The digits of a build id that the debug id tells. */
+static bool known_digits(const struct object_id *id, char known[KNOWN + 1])
+{
+    static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
+    for (size_t i = 0; i < sizeof order; i++)
+        for (size_t half = 0; half < 2; half++)
+            known[2 * i + half] = "0123456789abcdef"[id->debug_id.uuid[order[i]] >> (half ? 0 : 4) & 15];
+    known[KNOWN] = '\0';
+    return id->has_debug_id && !id->debug_id.age;
+}
+
+/* Directory and name of a file in the layout; false when it has no such. */
+static bool names_of(const struct build_id_question *q, unsigned try, struct names *n, struct sl_arena *arena)
+{
+    struct sl_str file = q->id->debug_file;
+    *n = (struct names){.before = "", .digits = q->known};
+    switch (q->source->layout) {
+    case LAYOUT_NATIVE:
+    case LAYOUT_UNIFIED:
+        n->directory = sl_arena_strndup(arena, q->known, 2);
+        n->digits = q->known + 2;
+        for (char *c = (char *)(uintptr_t)n->directory; c && *c && q->source->casing == CASING_UPPERCASE; c++)
+            *c = (char)(*c >= 'a' ? *c - 32 : *c);
+        return !try && n->directory;
+    case LAYOUT_DEBUGINFOD: n->directory = "."; return !try;
+    case LAYOUT_SYMSTORE:
+    case LAYOUT_SSQP:
+        n->before = try ? "elf-buildid-sym-" : "elf-buildid-";
+        n->directory = try ? "_.debug" : sl_arena_strndup(arena, file.data, file.size);
+        return try < 2 && n->directory && (try || (file.size && !memchr(file.data, '/', file.size)));
+    case LAYOUT_SYMSTORE_INDEX2:
+    case LAYOUT_SLASHSYMBOLS:
+    case LAYOUT_MOZILLA: break;
+    }
+    return false;
+}
+
+static enum sl_code ask_names(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
+{
+    const struct build_id_question *q = context;
+    struct sl_arena arena = {0};
+    struct names n;
+    enum sl_code code = SL_OK;
+    const char *root = sl_arena_strndup(&arena, q->source->path.data, q->source->path.size);
+    for (unsigned try = 0; root && code == SL_OK && !text->size && names_of(q, try, &n, &arena); try++) {
+        n.root = root;
+        code = pool_run(POOL_IO, look_at_names, &n, error);
+        if (code == SL_OK && n.found[0])
+            sl_buf_printf(text, "%.*s%s", (int)(n.digits - q->known), q->known, n.found);
+    }
+    sl_arena_free(&arena);
+    *for_ns = 3600 * SECONDS_NS;
+    return code != SL_OK || text->size ? code : sl_fail(error, SL_NOT_FOUND, "no file of that name");
+}
+
+bool origin_build_id(const struct source *source, const struct object_id *id, struct sl_arena *arena,
+                     struct sl_str *build_id)
+{
+    struct build_id_question question = {.source = source, .id = id};
+    struct sl_error error;
+    if (source->type != SOURCE_FILESYSTEM || source->index || source->layout == LAYOUT_MOZILLA ||
+        !known_digits(id, question.known))
+        return false;
+    struct sl_str key[] = {origin_root(source, arena), sl_str(layout_type_words[source->layout]),
+                           sl_str(question.known), id->debug_file};
+    return memo_get(&build_ids, key, 4, ask_names, &question, arena, build_id, &error) == SL_OK;
+}
