@@ -229,14 +229,10 @@ const struct key_about key_abouts[] = {
     {"mozilla.allow_private_network", "Browsers may ask from public pages: `Access-Control-Allow-Private-Network`."},
     {"mozilla.module_name", "How v4 and v5 name Windows' modules; `auto`: v4 by the debug file, v5 by the executable."},
     {"mozilla.sources", "Symbol stores, asked in this order: URLs, and ids of `sources`."},
-<<<<<<< HEAD
     {"mozilla.fallback_sources", "Ids of the `sources` that are asked for what the stores do not have, or `all`; "
                                  "uploads answer behind them in any case."},
-=======
-    {"mozilla.fallback_sources", "Ids of the `sources` that are asked for what the stores do not have, or `all`."},
     {"mozilla.v5_extensions",
      "What v5 tells beside: `function_size` of frames, `module_errors` of modules that were not had."},
->>>>>>> ab5a9e7 (v5 tells sizes of functions and why modules are missing; uploads end misses; functions of installed programs beside objdump)
     {"mozilla.profiler_apis", "`POST /source/v1` and `/asm/v1`, for the Firefox Profiler."},
     {"mozilla.version_file", "What `/__version__` answers; without it `version.json` beside the program."},
     {"mozilla.broken_endpoint", "`/__broken__` fails on purpose."},

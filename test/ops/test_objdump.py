@@ -12,7 +12,6 @@ BINARIES = {
     "x86_64": ["/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3", "/usr/lib/gcc/x86_64-linux-gnu/12/cc1"],
     "aarch64": ["/usr/aarch64-linux-gnu/lib/" + name for name in ("libc.so.6", "libm.so.6", "libgomp.so.1", "libstdc++.so.6", "libasan.so.8", "libtsan.so.2")],
     "i686": ["/usr/lib32/libc.so.6"],
-    "arm": ["/usr/arm-linux-gnueabihf/lib/libc.so.6"],
 }
 
 
@@ -30,11 +29,8 @@ def functions_of(path):
 def compared(work, arch, path, most):
     """How many functions, how many instructions, and the differences."""
     functions = functions_of(path)
-    thumb = arch == "arm"
-    if thumb:  # the lowest bit says that it is Thumb, which alone is shown
-        functions = [(start - 1, size) for start, size in functions if start & 1]
     functions = functions[::max(1, len(functions) // most)][:most]
-    lines = profiler.objdump(path, functions, *(["--triple=thumbv7a-linux-gnueabihf"] if thumb else []))
+    lines = profiler.objdump(path, functions)
     chosen = list(profiler.functions_of(functions, lines, most))
     build_id = re.search(r"Build ID: ([0-9a-f]+)", ops.run("readelf", "-n", path)).group(1)
     upstream, service = profiler.serving(work, path, build_id)
