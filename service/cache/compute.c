@@ -44,6 +44,14 @@ bool compute_publishable(enum sl_code code, const struct sl_error *error, bool i
            !((code == SL_DOWNLOAD_ERROR || code == SL_UNSUPPORTED) && error->duration_ns);
 }
 
+/* A miss that the next look-up will not believe anyway is not written, unless it is to replace what is there. */
+static bool compute_worth_writing(const struct flight *flight, enum sl_code code)
+{
+    const struct cache_lifetimes *lifetimes = &flight->state->lifetimes;
+    return flight->renews || cache_class_of(code) != CACHE_NEGATIVE || lifetimes->retry_misses_after ||
+           lifetimes->retry_misses_after_public;
+}
+
 /* ---- publishing ---- */
 
 /* Contents and errors get into `outcome` as they are to be given to callers. */
@@ -204,7 +212,8 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
     if (outcome->code == SL_INTERNAL && space_suspect())
         engine_log_io("cache write failed", ENOSPC);
     bool incomplete = tmp->incomplete;
-    if (compute_publishable(outcome->code, &outcome->error, is_refresh)) {
+    if (compute_publishable(outcome->code, &outcome->error, is_refresh) &&
+        compute_worth_writing(flight, outcome->code)) {
         compute_publish(flight, tmp, is_refresh, outcome);
         if (shareable && outcome->code != SL_INTERNAL && outcome->code != SL_BUSY && !incomplete && !flight->outdated)
             to_shared(flight, &finding, outcome);
@@ -244,7 +253,7 @@ void compute_entry(struct flight *flight, bool is_refresh, struct outcome *outco
 void compute_publish_error(struct flight *flight, struct outcome *outcome)
 {
     struct cache_tmp tmp = {.fd = -1};
-    if (compute_publishable(outcome->code, &outcome->error, false))
+    if (compute_publishable(outcome->code, &outcome->error, false) && compute_worth_writing(flight, outcome->code))
         compute_publish(flight, &tmp, false, outcome);
     outcome->keep_ns = compute_fresh_for(flight->state, outcome->code, &outcome->error);
 }
