@@ -32,12 +32,13 @@ static void check(bool right)
 
 static void compare(struct sl_json *j, struct json_object *object);
 
-/* Of a name that is there again the last counts, and json-c has no other. */
+/* Of a name that is there again the last counts, and json-c has no other; to it names end at a NUL. */
 static bool is_last(struct sl_json j, struct sl_str name)
 {
     struct sl_str key;
     sl_json_skip(&j);
     while (sl_json_next(&j, &key)) {
+        key.size = key.size ? strnlen(key.data, key.size) : 0;
         if (sl_str_equal(key, name))
             return false;
         sl_json_skip(&j);
