@@ -28,8 +28,8 @@ static void find(struct js_request *r)
 {
     static struct js_file found = {.code = SL_OK, .origin = JS_SCRAPED, .item = &script_item},
                           missing = {.code = SL_NOT_FOUND}, disabled = {.code = SL_NOT_FOUND, .disabled = true};
-    for (size_t i = 0; i < r->module_count; i++) {
-        struct js_module *m = &r->modules[i];
+    size_t i = 0;
+    for (struct js_module *m = r->modules; m; m = m->next, i++) {
         m->label = m->abs_path;
         m->minified = i % 5 == 4 ? &disabled : i % 5 == 3 ? &missing : &found;
         m->has_map = i % 5 != 2;
@@ -37,7 +37,7 @@ static void find(struct js_request *r)
         m->item = i % 5 ? NULL : &item;
     }
     js_resolve(r);
-    for (size_t i = 0; i < r->want_count; i++)
+    for (i = 0; i < r->want_count; i++)
         r->wants[i].file = i % 2 ? &found : &missing;
     js_add_sources(r);
 }
