@@ -20,6 +20,7 @@ struct redis {
     enum redis_state state;
     struct link *link;
     uint64_t attempts; /* begun so far: a command waits for the end of one */
+    unsigned turn;     /* of the addresses of its name: the one to try */
     struct fiber_wait_list changed;
     const char *channel; /* of redis_listen */
     void (*heard)(void *arg, struct sl_str message);
@@ -73,6 +74,7 @@ static void redis_drop(struct redis *redis)
 {
     struct link *link = redis->link;
     redis->link = NULL;
+    redis->turn += redis->state == REDIS_CONNECTING;
     if (link) {
         wire_close(link->wire);
         for (struct call *next, *call = link->first; call; call = next) {
@@ -241,12 +243,23 @@ static void on_broke(void *arg, const char *why)
 /* What a connection needs that takes its time. */
 struct preparation {
     const struct redis_options *options;
+    unsigned turn;
     char address[64];
     struct tls_context *tls;
     struct sl_error error;
 };
 
-/* Of several addresses the first one serves. */
+/* Of several addresses each has its turn until one serves. */
+static const struct addrinfo *pick_address(const struct addrinfo *found, unsigned turn)
+{
+    unsigned count = 0;
+    for (const struct addrinfo *at = found; at; at = at->ai_next)
+        count++;
+    for (unsigned n = turn % count; n; n--)
+        found = found->ai_next;
+    return found;
+}
+
 static void prepare(void *arg)
 {
     struct preparation *p = arg;
@@ -255,8 +268,9 @@ static void prepare(void *arg)
     if (o->tls && tls_context_client(&o->files, &p->tls, &p->error) != SL_OK)
         return;
     int code = getaddrinfo(o->host, o->port, &hints, &found);
-    if (code == 0)
-        code = getnameinfo(found->ai_addr, found->ai_addrlen, p->address, sizeof p->address, NULL, 0, NI_NUMERICHOST);
+    const struct addrinfo *at = code == 0 ? pick_address(found, p->turn) : NULL;
+    if (at)
+        code = getnameinfo(at->ai_addr, at->ai_addrlen, p->address, sizeof p->address, NULL, 0, NI_NUMERICHOST);
     if (code != 0) {
         p->address[0] = '\0';
         sl_fail(&p->error, SL_DOWNLOAD_ERROR, "%s: %s", o->host, gai_strerror(code));
@@ -287,7 +301,7 @@ static struct link *link_open(struct redis *redis, const struct preparation *p)
 static void connect_fiber(void *arg)
 {
     struct redis *redis = arg;
-    struct preparation p = {.options = &redis->options};
+    struct preparation p = {.options = &redis->options, .turn = redis->turn};
     enum sl_code code = redis->options.socket[0] ? SL_OK : pool_run(POOL_IO, prepare, &p, NULL);
     if (redis->state == REDIS_RESOLVING) { /* not given up meanwhile */
         if (code != SL_OK || p.error.code != SL_OK)

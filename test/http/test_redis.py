@@ -16,7 +16,7 @@ class SealedRedis(Redis):
     def __init__(self, work, authority, *certificate):
         self.sealed = harness.free_port()
         cert, key = certificate or authority.issue("redis")
-        super().__init__(work, "--bind", "127.0.0.1", "127.0.0.2", "--tls-port", str(self.sealed), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file",
+        super().__init__(work, "--bind", "127.0.0.1", "127.0.0.2", "-::1", "--tls-port", str(self.sealed), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file",
                          authority.path, "--user", "crash", "on", ">" + PASSWORD, "~*", "&*", "+@all")
 
     def settings(self, authority, host="127.0.0.1", own=()):

@@ -63,11 +63,11 @@ PREFIXES = {"rep", "repz", "repnz", "repe", "repne", "lock", "bnd", "notrack", "
             "xacquire", "xrelease", "addr32"}
 
 
-def objdump(path, functions=None, *options):
+def objdump(path, functions=None):
     """Text of each instruction by its address, of these functions if there are some; None of what is data."""
     lines, at_prefix = {}, -1
     starts = functions and [start for start, _ in functions]
-    process = subprocess.Popen(["llvm-objdump-19", "-d", "--no-show-raw-insn", "--x86-asm-syntax=intel", *options, path],
+    process = subprocess.Popen(["llvm-objdump-19", "-d", "--no-show-raw-insn", "--x86-asm-syntax=intel", path],
                                stdout=subprocess.PIPE, text=True, errors="replace")
     for line in process.stdout:
         found = re.match(r"\s*([0-9a-f]+):\s+(.*)", line)
