@@ -49,7 +49,7 @@ def runs(work):
 
 
 class Server:
-    def __init__(self, work, transcoders, cache_dir=None, **config):
+    def __init__(self, work, transcoders, cache_dir=None, source=None, **config):
         self.work = work
         if not os.path.exists(os.path.join(work, "p.pdb")):
             make_pdb(work)
@@ -62,7 +62,7 @@ class Server:
             f.write(self.guid + "1")
         self.path = f"/{NAME}/{self.guid}/1"
         self.up = Upstream({f"/{NAME}/{self.guid}1/{NAME}": self.pdb})
-        source = http_source(self.up.url, layout={"type": "symstore"})
+        source = http_source(self.up.url, layout={"type": "symstore"}, **(source or {}))
         self.service = Service(work, {"sources": [source], "ms_symcache": {"transcoders": transcoders, **config.pop("symcache", {})},
                                       **config}, cache_dir)
 
@@ -135,6 +135,17 @@ def test_clients_that_wait_share_the_work(work, objects):
     with Server(work, [program(work, "sleep 0.3; " + GOOD)]) as s, concurrent.futures.ThreadPoolExecutor(4) as pool:
         equal([f.result() for f in [pool.submit(s.answer, "3.1.0") for _ in range(4)]], [(200, "3.2.0", b"of ntdll.pdb")] * 4)
         equal((runs(work), max(s.up.hits.values())), (1, 1))
+
+
+def test_a_pointer_to_the_file(work, objects):
+    """A server that has the PDB's place alone."""
+    share = os.path.join(work, "share")
+    os.mkdir(share)
+    with Server(work, [program(work, GOOD)], source={"file_ptr": True}, file_ptr={"roots": [share]}) as s:
+        with open(os.path.join(share, "kept.pdb"), "wb") as f:
+            f.write(s.pdb)
+        s.up.routes = {f"/{NAME}/{s.guid}1/file.ptr": f"PATH:{share}/kept.pdb\r\n".encode()}
+        equal(s.answer("3.1.0"), (200, "3.2.0", b"of ntdll.pdb"))
 
 
 def test_nobody_has_it(work, objects):
