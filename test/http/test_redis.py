@@ -8,6 +8,7 @@ from test_shared import compare_machines
 from test_tls import Authority
 
 PASSWORD = "p@ss/w:rd%"
+NAME = "127.1"  # by which every resolver knows 127.0.0.1, and certificates a host
 
 
 class SealedRedis(Redis):
@@ -15,8 +16,8 @@ class SealedRedis(Redis):
 
     def __init__(self, work, authority, *certificate):
         self.sealed = harness.free_port()
-        cert, key = certificate or authority.issue("redis")
-        super().__init__(work, "--bind", "127.0.0.1", "127.0.0.2", "-::1", "--tls-port", str(self.sealed), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file",
+        cert, key = certificate or authority.issue("redis", places=f"IP:127.0.0.1,DNS:{NAME}")
+        super().__init__(work, "--bind", "127.0.0.1", "127.0.0.2", "--tls-port", str(self.sealed), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file",
                          authority.path, "--user", "crash", "on", ">" + PASSWORD, "~*", "&*", "+@all")
 
     def settings(self, authority, host="127.0.0.1", own=()):
@@ -35,7 +36,7 @@ def test_entries_and_results_go_through_tls(work, objects):
     authority = Authority(work)
     own = authority.issue("node")
     with SealedRedis(work, authority) as redis:
-        for host in ("127.0.0.1", "localhost"):
+        for host in ("127.0.0.1", NAME):
             redis.ask("FLUSHALL")
             compare_machines(work, objects, redis.settings(authority, host, own), "redis")
         # More than goes into one record, or one buffer, in both directions.

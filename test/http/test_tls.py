@@ -24,12 +24,12 @@ class Authority:
         openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", out,
                 "-subj", "/CN=" + name, *options)
 
-    def issue(self, name, days=30):
+    def issue(self, name, days=30, places="IP:127.0.0.1,DNS:localhost"):
         """(certificate, key); negative days: it has ended."""
         cert, key, asked, extra = (self.file(name + suffix) for suffix in (".pem", ".key", ".csr", ".ext"))
         self._request(asked, key, name)
         with open(extra, "w") as f:
-            f.write("subjectAltName=IP:127.0.0.1,DNS:localhost")
+            f.write("subjectAltName=" + places)
         command = ["x509", "-req", "-in", asked, "-CA", self.path, "-CAkey", self.key, "-out", cert, "-extfile", extra]
         openssl(*command, "-days", str(days), "-CAcreateserial")
         return cert, key
