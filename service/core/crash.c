@@ -104,7 +104,7 @@ static int take_module(struct dl_phdr_info *info, size_t size, void *unused)
     if (info->dlpi_name[0])
         strncpy(module->path, info->dlpi_name, sizeof module->path - 1);
     else if (crash.module_count > 1 || readlink("/proc/self/exe", module->path, sizeof module->path - 1) <= 0)
-        strcpy(module->path, crash.module_count > 1 ? "[vdso]" : "symloom");
+        strncpy(module->path, crash.module_count > 1 ? "[vdso]" : "symloom", sizeof module->path - 1);
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
         uintptr_t begin = info->dlpi_addr + part->p_vaddr;

@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-#include "fetch/fetch.h"
-
 enum { RETRIES = 5, PAUSE_MS = 200, HEAD_S = 5, GET_S = 300, MAX_REDIRECTS = 5 };
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -58,23 +56,24 @@ static enum sl_code head_refused(void *arg, int status, struct sl_str body, stru
     return sl_fail(error, SL_PERMISSION_DENIED, "status %d", status);
 }
 
-static enum sl_code head_once(struct url_head *head, const char *url, struct sl_error *error)
+enum sl_code uploads_head(struct fetch_request request, struct sl_error *error)
 {
-    struct fetch_request request = {.url = url,
-                                    .method = "HEAD",
-                                    .source = "uploads",
-                                    .keep_wrapper = true,
-                                    .whole = true,
-                                    .max_size = INT64_MAX,
-                                    .timeout_ns = HEAD_S * SECOND_NS,
-                                    .refused = head_refused,
-                                    .field = head_field,
-                                    .arg = head};
     struct sl_buf nothing = {0};
-    *head = (struct url_head){.archive = head->archive};
+    request.method = "HEAD";
+    request.source = "uploads";
+    request.keep_wrapper = request.whole = true;
+    request.max_size = INT64_MAX;
+    request.timeout_ns = HEAD_S * SECOND_NS;
     enum sl_code code = fetch_text(&request, &nothing, error);
     sl_buf_free(&nothing);
     return code;
+}
+
+static enum sl_code head_once(struct url_head *head, const char *url, struct sl_error *error)
+{
+    *head = (struct url_head){.archive = head->archive};
+    return uploads_head((struct fetch_request){.url = url, .refused = head_refused, .field = head_field, .arg = head},
+                        error);
 }
 
 /* The answer of one place. False: `failure`, or cancelled. */

@@ -1,10 +1,6 @@
 /* Stores of others (mozilla.store.extra), which clients are sent to for what is not here. */
-#include "api/uploads/uploads.h"
-
+#include "api/uploads/by_url.h"
 #include "core/log.h"
-#include "fetch/fetch.h"
-
-enum { HEAD_S = 5 };
 
 static enum sl_code extra_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
@@ -17,18 +13,8 @@ static enum sl_code extra_refused(void *arg, int status, struct sl_str body, str
 static enum sl_code extra_ask(const char *url, struct sl_error *error)
 {
     int status = 0;
-    struct fetch_request request = {.url = url,
-                                    .method = "HEAD",
-                                    .source = "uploads",
-                                    .keep_wrapper = true,
-                                    .whole = true,
-                                    .max_size = INT64_MAX,
-                                    .timeout_ns = HEAD_S * UINT64_C(1000000000),
-                                    .refused = extra_refused,
-                                    .arg = &status};
-    struct sl_buf nothing = {0};
-    enum sl_code code = fetch_text(&request, &nothing, error);
-    sl_buf_free(&nothing);
+    enum sl_code code =
+        uploads_head((struct fetch_request){.url = url, .refused = extra_refused, .arg = &status}, error);
     return status >= 300 && status < 400 ? SL_OK : code; /* it is elsewhere, where the client will find it */
 }
 
