@@ -3,6 +3,7 @@ import json, os, signal, socket, subprocess, tempfile
 
 import harness
 from harness import Service, Upstream, equal, http_source, request, wait_until
+from test_access import bearer, key
 from test_cluster import Gate, begin, poll
 from test_operations import metrics, value
 from test_tls import Authority
@@ -59,6 +60,31 @@ def test_metrics_are_those_of_all(work, objects):
             equal(value(text, "symloom_ready"), 1)
             equal(text.count("# TYPE symloom_jobs_accepted_total "), 1)
         assert metrics(s, "application/openmetrics-text; version=1.0.0")[1].endswith("# EOF\n")
+
+
+def test_status_tells_of_all(work, objects):
+    nodes = ["0010", "0011", "0012"]
+    with several(work, 3, auth={"keys": [key("me", "status")], "require": ["status"]}) as s:
+        pids = all_up(s, 3)
+        connection = s.connection()  # stays with one process
+
+        def status(headers):
+            connection.request("GET", "/status", headers=headers)
+            return json.loads(connection.getresponse().read())
+
+        equal(set(status({})), {"version", "state"})
+        seen = status(bearer("me"))
+        equal([p["node"] for p in seen["processes"]], nodes)
+        equal([list(p) for p in seen["processes"]], [["node", "state", "uptime_seconds", "jobs", "pool", "memory"]] * 3)
+        equal(seen["processes"][nodes.index(seen["node"])]["memory"]["resident"], seen["memory"]["resident"])
+        equal(list(seen)[-2:], ["history", "processes"])
+        still = (nodes.index(seen["node"]) + 1) % 3  # one that stands still is left out, and nobody waits long for it
+        os.kill(pids[still], signal.SIGSTOP)
+        try:
+            equal([p["node"] for p in status(bearer("me"))["processes"]], [n for n in nodes if n != nodes[still]])
+        finally:
+            os.kill(pids[still], signal.SIGCONT)
+        connection.close()
 
 
 def test_what_dies_is_started_anew(work, objects):

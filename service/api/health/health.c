@@ -3,7 +3,7 @@
 
 #include "api/health/dockerflow.h"
 #include "api/impl.h"
-#include "api/jobs/node.h"
+#include "api/jobs/siblings.h"
 #include "cache/cache.h"
 #include "core/loop.h"
 #include "core/metrics.h"
@@ -103,38 +103,6 @@ static void write_metrics(void *arg)
 }
 
 /* ---- of several processes, who answers asks the others ---- */
-enum { METRICS_MAX = 16 << 20 };
-#define METRICS_TIMEOUT_NS UINT64_C(2000000000)
-
-struct gathering {
-    struct http_exchange *x;
-    const struct config *config;
-    struct sl_buf *texts; /* of each process; its own is there */
-    size_t next;
-    struct sl_str accept;
-};
-
-/* A process that does not answer in time is left out: it is being started anew, or stands still. */
-static void gather(void *arg)
-{
-    struct gathering *g = arg;
-    while (g->next < g->config->http.processes) {
-        size_t index = g->next++;
-        struct fetch_header headers[NODE_HEADERS_MOST + 1];
-        const char *socket = node_socket(g->config, &g->x->arena, index);
-        struct fetch_relay relay = {.url = "http://localhost/metrics",
-                                    .socket = socket,
-                                    .headers = headers,
-                                    .timeout_ns = METRICS_TIMEOUT_NS,
-                                    .max_size = METRICS_MAX};
-        int status = 0;
-        relay.header_count = node_headers(g->x, headers);
-        headers[relay.header_count++] = (struct fetch_header){SL_STR("Accept"), secret_of(g->accept)};
-        if (socket && (fetch_relay(&relay, &status, &g->texts[index], NULL) != SL_OK || status != 200))
-            sl_buf_free(&g->texts[index]);
-    }
-}
-
 static void sum_processes(struct http_exchange *x, struct sl_buf *own, struct sl_str accept)
 {
     const struct config *config = ((const struct service *)x->service)->config;
@@ -145,8 +113,7 @@ static void sum_processes(struct http_exchange *x, struct sl_buf *own, struct sl
         return;
     texts[config->process.index] = *own;
     *own = (struct sl_buf){0};
-    struct gathering gathering = {x, config, texts, 0, accept.data ? accept : SL_STR("*/*")};
-    fiber_crew(gather, &gathering, count < 16 ? count - 1 : 15);
+    siblings_ask(x, "/metrics", accept, texts);
     for (size_t i = 0; i < count; i++)
         if (texts[i].size)
             views[present++] = sl_buf_view(&texts[i]);
@@ -170,7 +137,7 @@ static void answer_metrics(struct http_exchange *x)
     metrics_collect();
     fetch_collect_metrics();
     bool written = pool_run(POOL_IO, write_metrics, &metrics, &error) == SL_OK;
-    if (written && service->config->process.directory && !node_is_forwarded(x))
+    if (written && siblings_speak(x))
         sum_processes(x, &metrics.text, accept);
     config_release(metrics.config);
     if (!written || metrics.text.failed) {

@@ -6,6 +6,7 @@
 #include "api/access.h"
 #include "api/impl.h"
 #include "api/jobs/node.h"
+#include "api/jobs/siblings.h"
 #include "api/history.h"
 #include "cache/cache.h"
 #include "core/build.h"
@@ -93,14 +94,26 @@ static void look_at_room(void *arg)
     }
 }
 
-static void write_room(struct json_writer *w, const struct room *room)
+/* What each process of a service has of its own. */
+static void write_process(struct json_writer *w, const struct service *service, const struct history_counts *hour,
+                          const struct room *room)
 {
+    char node[5];
+    snprintf(node, sizeof node, "%04x", node_own(service->config));
+    member_str(w, "node", node);
+    member_str(w, "state", service_state(service));
+    member_u64(w, "uptime_seconds", (clock_mono_ns() - service->started_ns) / 1000000000u);
+    write_work(w, service, hour);
     json_key(w, "memory");
     json_object_begin(w);
     member_u64(w, "resident", room->resident);
     member_u64(w, "budget_used", memory_used());
     member_u64(w, "budget", memory_limit());
     json_object_end(w);
+}
+
+static void write_disk(struct json_writer *w, const struct room *room)
+{
     json_key(w, "disk");
     json_object_begin(w);
     member_u64(w, "free", room->free);
@@ -209,35 +222,71 @@ static bool may_see_all(const struct http_exchange *x)
                 ACCESS_GRANTED);
 }
 
-static void answer_status(struct http_exchange *x)
+/* The processes of the service, those that answer, in the order of their nodes: "[{..},..]"; empty where there is but this one. */
+static void ask_processes(struct http_exchange *x, const struct config *config, const struct history_counts *hour,
+                          const struct room *room, struct sl_buf *out)
+{
+    size_t count = config->http.processes, own = config->process.index;
+    struct sl_buf *texts = siblings_speak(x) ? SL_ARENA_ARRAY(&x->arena, struct sl_buf, count) : NULL;
+    struct json_writer w = json_writer(out);
+    if (!texts)
+        return;
+    siblings_ask(x, "/status", (struct sl_str){0}, texts);
+    json_array_begin(&w);
+    for (size_t i = 0; i < count; i++) {
+        if (i == own) {
+            json_object_begin(&w);
+            write_process(&w, x->service, hour, room);
+            json_object_end(&w);
+        } else if (texts[i].size) {
+            json_raw(&w, sl_buf_view(&texts[i]));
+        }
+        sl_buf_free(&texts[i]);
+    }
+    json_array_end(&w);
+}
+
+/* One process alone is asked for by another one; whoever else asks hears of what they have in common too. */
+static void write_all(struct http_exchange *x, struct json_writer *w, const struct config *config)
 {
     const struct service *service = x->service;
-    const struct config *config = config_retain(service->config);
     struct room room = {.dir = config->cache_dir ? config->cache_dir : cache_tmp_dir()};
-    bool all = may_see_all(x);
+    struct history_counts hour;
+    struct sl_buf processes = {0};
+    bool alone = node_is_forwarded(x);
+    pool_run(POOL_IO, look_at_room, &room, NULL); /* zeros if that cannot be */
+    history_last_hour(service->history, &hour);
+    ask_processes(x, config, &hour, &room, &processes);
+    if (!alone) {
+        member_str(w, "version", BUILD_VERSION);
+        member_str(w, "commit", build_commit());
+    }
+    write_process(w, service, &hour, &room);
+    if (!alone) {
+        write_disk(w, &room);
+        write_caches(w, &hour);
+        write_shared(w);
+        write_sources(w, config);
+        write_history(w, service->history);
+    }
+    if (processes.size && !processes.failed) {
+        json_key(w, "processes");
+        json_raw(w, sl_buf_view(&processes));
+    }
+    sl_buf_free(&processes);
+}
+
+static void answer_status(struct http_exchange *x)
+{
+    const struct config *config = config_retain(((const struct service *)x->service)->config);
     struct json_writer w = json_writer(&x->body);
-    if (all)
-        pool_run(POOL_IO, look_at_room, &room, NULL); /* zeros if that cannot be */
     http_reply(x, 200, "application/json", SL_STR(""));
     json_object_begin(&w);
-    member_str(&w, "version", BUILD_VERSION);
-    if (all) {
-        char node[5];
-        snprintf(node, sizeof node, "%04x", node_own(config));
-        member_str(&w, "commit", build_commit());
-        member_str(&w, "node", node);
-    }
-    member_str(&w, "state", service_state(service));
-    if (all) {
-        struct history_counts hour;
-        history_last_hour(service->history, &hour);
-        member_u64(&w, "uptime_seconds", (clock_mono_ns() - service->started_ns) / 1000000000u);
-        write_work(&w, service, &hour);
-        write_room(&w, &room);
-        write_caches(&w, &hour);
-        write_shared(&w);
-        write_sources(&w, config);
-        write_history(&w, service->history);
+    if (may_see_all(x)) {
+        write_all(x, &w, config);
+    } else {
+        member_str(&w, "version", BUILD_VERSION);
+        member_str(&w, "state", service_state(x->service));
     }
     json_object_end(&w);
     config_release(config);

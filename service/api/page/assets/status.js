@@ -70,7 +70,9 @@ function show(s) {
   const caches = table("Caches", [["Cache", (r) => r.name], ["In memory", (r) => bytes(r.memory_bytes), true], ["On disk", (r) => bytes(r.disk_bytes), true], ["Files", number("disk_files"), true],
     ["Look-ups", number("lookups_1h"), true], ["Hits", (r) => (r.lookups_1h ? `${Math.round(100 * (1 - r.computed_1h / r.lookups_1h))} %` : "–"), true]], s.caches);
   const shared = table("Shared caches", [["Backend", (r) => r.backend], ["State", (r) => el("span", { class: "tag " + (r.up ? "good" : "bad") }, r.up ? "works" : "down")], ["Last error", (r) => r.last_error ?? "–"]], s.shared);
-  const boxes = [sources, caches, shared].filter(Boolean).map((t) => el("div", { class: "tiles" }, t));
+  const processes = table("Processes", [["Node", (r) => r.node], ["State", (r) => `${r.state}, for ${duration(r.uptime_seconds)}`], ["Jobs", (r) => r.jobs?.running ?? "–", true],
+    ["Busy threads", (r) => (r.pool ? `${r.pool.busy} / ${r.pool.threads}` : "–"), true], ["Memory", (r) => bytes(r.memory?.resident ?? 0), true]], s.processes);
+  const boxes = [processes, sources, caches, shared].filter(Boolean).map((t) => el("div", { class: "tiles" }, t));
   place.replaceChildren(el("div", { class: "tiles" }, tiles(s)), ...boxes, el("p", { class: "hint" }, `symloom ${s.version ?? ""}${s.commit ? `, commit ${s.commit}` : ""}. Numbers without a time are of the last hour.`));
 }
 

@@ -1,0 +1,52 @@
+/* Questions to the other processes of this service, by their Unix sockets. */
+#include "api/jobs/siblings.h"
+
+#include <stdio.h>
+
+#include "api/impl.h"
+#include "api/jobs/node.h"
+
+enum { ANSWER_MAX = 16 << 20, AT_ONCE = 15 };
+#define TIMEOUT_NS UINT64_C(2000000000)
+
+struct gathering {
+    struct http_exchange *x;
+    const struct config *config;
+    const char *url;
+    struct sl_str accept;
+    struct sl_buf *texts;
+    size_t next;
+};
+
+static void gather(void *arg)
+{
+    struct gathering *g = arg;
+    while (g->next < g->config->http.processes) {
+        size_t index = g->next++;
+        struct fetch_header headers[NODE_HEADERS_MOST + 1];
+        const char *socket = node_socket(g->config, &g->x->arena, index);
+        struct fetch_relay relay = {
+            .url = g->url, .socket = socket, .headers = headers, .timeout_ns = TIMEOUT_NS, .max_size = ANSWER_MAX};
+        int status = 0;
+        relay.header_count = node_headers(g->x, headers);
+        headers[relay.header_count++] = (struct fetch_header){SL_STR("Accept"), secret_of(g->accept)};
+        if (socket && (fetch_relay(&relay, &status, &g->texts[index], NULL) != SL_OK || status != 200))
+            sl_buf_free(&g->texts[index]);
+    }
+}
+
+bool siblings_speak(const struct http_exchange *x)
+{
+    return ((const struct service *)x->service)->config->process.directory && !node_is_forwarded(x);
+}
+
+void siblings_ask(struct http_exchange *x, const char *path, struct sl_str accept, struct sl_buf *texts)
+{
+    const struct config *config = config_retain(((const struct service *)x->service)->config);
+    size_t others = config->http.processes - 1;
+    char url[128];
+    struct gathering gathering = {x, config, url, accept.data ? accept : SL_STR("*/*"), texts, 0};
+    snprintf(url, sizeof url, "http://localhost%s", path);
+    fiber_crew(gather, &gathering, others < AT_ONCE ? others : AT_ONCE);
+    config_release(config);
+}
