@@ -1,5 +1,5 @@
 /* Call frame information (DWARF 5, 6.4; for .eh_frame: LSB Core, "Exception Frames"): what dwarf.c, which finds the entries,
- * and program.c, which runs their instructions, share. Private to this folder. */
+ * program.c, which runs their instructions, and those that read expressions share. Private to this folder. */
 #pragma once
 
 #include "unwind/impl.h"
@@ -32,3 +32,59 @@ bool program_run(const struct frames *frames, const struct cie *cie, const struc
 /* An encoded pointer; false when it is not there or needs a base that is not known. */
 bool frames_pointer(const struct frames *frames, struct sl_reader *r, uint8_t encoding, unsigned address_size,
                     uint64_t *value);
+
+/* Operations of expressions (DWARF 5, 7.7.1). */
+enum {
+    DW_OP_deref = 0x06,
+    DW_OP_const1u = 0x08,
+    DW_OP_const1s,
+    DW_OP_const2u,
+    DW_OP_const2s,
+    DW_OP_const4u,
+    DW_OP_const4s,
+    DW_OP_const8u,
+    DW_OP_const8s,
+    DW_OP_constu,
+    DW_OP_consts,
+    DW_OP_dup,
+    DW_OP_drop,
+    DW_OP_over,
+    DW_OP_pick,
+    DW_OP_swap,
+    DW_OP_rot,
+    DW_OP_abs = 0x19,
+    DW_OP_and,
+    DW_OP_div,
+    DW_OP_minus,
+    DW_OP_mod,
+    DW_OP_mul,
+    DW_OP_neg,
+    DW_OP_not,
+    DW_OP_or,
+    DW_OP_plus,
+    DW_OP_plus_uconst,
+    DW_OP_shl,
+    DW_OP_shr,
+    DW_OP_shra,
+    DW_OP_xor,
+    DW_OP_bra,
+    DW_OP_eq,
+    DW_OP_ge,
+    DW_OP_gt,
+    DW_OP_le,
+    DW_OP_lt,
+    DW_OP_ne,
+    DW_OP_skip,
+    DW_OP_lit0 = 0x30,
+    DW_OP_lit31 = 0x4F,
+    DW_OP_breg0 = 0x70,
+    DW_OP_breg31 = 0x8F,
+    DW_OP_bregx = 0x92,
+    DW_OP_deref_size = 0x94,
+    DW_OP_nop = 0x96,
+    DW_OP_call_frame_cfa = 0x9C,
+};
+
+/* The value of an operation that only pushes a number (DWARF 5, 2.5.1.1: literals and constants), with its operand out of `r`;
+ * false, and nothing read, for every other. */
+bool dwarf_constant(struct sl_reader *r, unsigned op, uint64_t *value);

@@ -1,59 +1,9 @@
 /* The stack machine of DWARF expressions (DWARF 5, 2.5.1), as far as rules for registers use it: values are of the size of
  * an address. */
 #include "unwind/walk_impl.h"
+#include "unwind/dwarf.h"
 
-enum {
-    DW_OP_deref = 0x06,
-    DW_OP_const1u = 0x08,
-    DW_OP_const1s,
-    DW_OP_const2u,
-    DW_OP_const2s,
-    DW_OP_const4u,
-    DW_OP_const4s,
-    DW_OP_const8u,
-    DW_OP_const8s,
-    DW_OP_constu,
-    DW_OP_consts,
-    DW_OP_dup,
-    DW_OP_drop,
-    DW_OP_over,
-    DW_OP_pick,
-    DW_OP_swap,
-    DW_OP_rot,
-    DW_OP_abs = 0x19,
-    DW_OP_and,
-    DW_OP_div,
-    DW_OP_minus,
-    DW_OP_mod,
-    DW_OP_mul,
-    DW_OP_neg,
-    DW_OP_not,
-    DW_OP_or,
-    DW_OP_plus,
-    DW_OP_plus_uconst,
-    DW_OP_shl,
-    DW_OP_shr,
-    DW_OP_shra,
-    DW_OP_xor,
-    DW_OP_bra,
-    DW_OP_eq,
-    DW_OP_ge,
-    DW_OP_gt,
-    DW_OP_le,
-    DW_OP_lt,
-    DW_OP_ne,
-    DW_OP_skip,
-    DW_OP_lit0 = 0x30,
-    DW_OP_lit31 = 0x4F,
-    DW_OP_breg0 = 0x70,
-    DW_OP_breg31 = 0x8F,
-    DW_OP_bregx = 0x92,
-    DW_OP_deref_size = 0x94,
-    DW_OP_nop = 0x96,
-    DW_OP_call_frame_cfa = 0x9C,
-    MAX_DEPTH = 32,
-    MAX_STEPS = 2048,
-};
+enum { MAX_DEPTH = 32, MAX_STEPS = 2048 };
 
 struct stack_machine {
     const struct walk_scope *scope;
@@ -162,34 +112,16 @@ static bool machine_binary(struct stack_machine *m, unsigned op)
     return true;
 }
 
-static bool machine_constant(struct stack_machine *m, unsigned op)
-{
-    struct sl_reader *r = &m->r;
-    switch (op) {
-    case DW_OP_const1u: machine_push(m, sl_read_u8(r)); break;
-    case DW_OP_const1s: machine_push(m, (uint64_t)(int8_t)sl_read_u8(r)); break;
-    case DW_OP_const2u: machine_push(m, sl_read_u16(r)); break;
-    case DW_OP_const2s: machine_push(m, (uint64_t)(int16_t)sl_read_u16(r)); break;
-    case DW_OP_const4u: machine_push(m, sl_read_u32(r)); break;
-    case DW_OP_const4s: machine_push(m, (uint64_t)(int32_t)sl_read_u32(r)); break;
-    case DW_OP_const8u:
-    case DW_OP_const8s: machine_push(m, sl_read_u64(r)); break;
-    case DW_OP_constu: machine_push(m, sl_read_uleb(r)); break;
-    case DW_OP_consts: machine_push(m, (uint64_t)sl_read_sleb(r)); break;
-    default:
-        if (op < DW_OP_lit0 || op > DW_OP_lit31)
-            return false;
-        machine_push(m, op - DW_OP_lit0);
-    }
-    return true;
-}
-
 static void machine_step(struct stack_machine *m)
 {
     struct sl_reader *r = &m->r;
     unsigned op = sl_read_u8(r);
     uint64_t value;
-    if (machine_constant(m, op) || machine_binary(m, op))
+    if (dwarf_constant(r, op, &value)) {
+        machine_push(m, value);
+        return;
+    }
+    if (machine_binary(m, op))
         return;
     if (op >= DW_OP_breg0 && op <= DW_OP_breg31) {
         machine_register(m, op - DW_OP_breg0, sl_read_sleb(r));

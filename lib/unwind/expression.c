@@ -7,46 +7,12 @@
  *     x & 15     x 16 %            x << 3    x 8 *
  *     x & -16    x 16 @            x >> 3    x 8 /
  *     x >= 11    x 5 + 16 /        where x is known to be less than 16 */
-#include "unwind/impl.h"
+#include "unwind/dwarf.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-enum {
-    DW_OP_deref = 0x06,
-    DW_OP_const1u = 0x08,
-    DW_OP_const1s,
-    DW_OP_const2u,
-    DW_OP_const2s,
-    DW_OP_const4u,
-    DW_OP_const4s,
-    DW_OP_const8u,
-    DW_OP_const8s,
-    DW_OP_constu,
-    DW_OP_consts,
-    DW_OP_dup,
-    DW_OP_drop,
-    DW_OP_over,
-    DW_OP_swap = 0x16,
-    DW_OP_and = 0x1A,
-    DW_OP_minus = 0x1C,
-    DW_OP_mul = 0x1E,
-    DW_OP_plus = 0x22,
-    DW_OP_plus_uconst = 0x23,
-    DW_OP_shl = 0x24,
-    DW_OP_shr = 0x25,
-    DW_OP_ge = 0x2A,
-    DW_OP_gt = 0x2B,
-    DW_OP_lit0 = 0x30,
-    DW_OP_lit31 = 0x4F,
-    DW_OP_breg0 = 0x70,
-    DW_OP_breg31 = 0x8F,
-    DW_OP_bregx = 0x92,
-    DW_OP_deref_size = 0x94,
-    DW_OP_nop = 0x96,
-    MAX_ITEMS = 16,
-    MAX_TEXT = 512,
-};
+enum { MAX_ITEMS = 16, MAX_TEXT = 512 };
 
 struct item {
     size_t begin;     /* its text ends where the next item's begins */
@@ -253,24 +219,23 @@ static void deref(struct translation *t, unsigned size)
     t->items[t->count - 1].is_constant = false;
 }
 
-static bool push_constant(struct translation *t, unsigned op)
+bool dwarf_constant(struct sl_reader *r, unsigned op, uint64_t *value)
 {
-    struct sl_reader *r = &t->r;
     switch (op) {
-    case DW_OP_const1u: push_number(t, sl_read_u8(r)); break;
-    case DW_OP_const1s: push_number(t, (uint64_t)(int8_t)sl_read_u8(r)); break;
-    case DW_OP_const2u: push_number(t, sl_read_u16(r)); break;
-    case DW_OP_const2s: push_number(t, (uint64_t)(int16_t)sl_read_u16(r)); break;
-    case DW_OP_const4u: push_number(t, sl_read_u32(r)); break;
-    case DW_OP_const4s: push_number(t, (uint64_t)(int32_t)sl_read_u32(r)); break;
+    case DW_OP_const1u: *value = sl_read_u8(r); break;
+    case DW_OP_const1s: *value = (uint64_t)(int8_t)sl_read_u8(r); break;
+    case DW_OP_const2u: *value = sl_read_u16(r); break;
+    case DW_OP_const2s: *value = (uint64_t)(int16_t)sl_read_u16(r); break;
+    case DW_OP_const4u: *value = sl_read_u32(r); break;
+    case DW_OP_const4s: *value = (uint64_t)(int32_t)sl_read_u32(r); break;
     case DW_OP_const8u:
-    case DW_OP_const8s: push_number(t, sl_read_u64(r)); break;
-    case DW_OP_constu: push_number(t, sl_read_uleb(r)); break;
-    case DW_OP_consts: push_number(t, (uint64_t)sl_read_sleb(r)); break;
+    case DW_OP_const8s: *value = sl_read_u64(r); break;
+    case DW_OP_constu: *value = sl_read_uleb(r); break;
+    case DW_OP_consts: *value = (uint64_t)sl_read_sleb(r); break;
     default:
         if (op < DW_OP_lit0 || op > DW_OP_lit31)
             return false;
-        push_number(t, op - DW_OP_lit0);
+        *value = op - DW_OP_lit0;
     }
     return true;
 }
@@ -279,8 +244,11 @@ static void expression_step(struct translation *t)
 {
     struct sl_reader *r = &t->r;
     unsigned op = sl_read_u8(r);
-    if (push_constant(t, op))
+    uint64_t constant;
+    if (dwarf_constant(r, op, &constant)) {
+        push_number(t, constant);
         return;
+    }
     if (op >= DW_OP_breg0 && op <= DW_OP_breg31) {
         push_register(t, op - DW_OP_breg0, sl_read_sleb(r));
         return;

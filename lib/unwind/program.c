@@ -35,7 +35,6 @@ enum {
     DW_CFA_AARCH64_negate_ra_state = 0x2D,
     DW_CFA_GNU_args_size = 0x2E,
     DW_CFA_GNU_negative_offset_extended = 0x2F,
-    DW_OP_deref = 0x06,
     MAX_REMEMBERED = 32,
 };
 

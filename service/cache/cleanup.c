@@ -2,7 +2,6 @@
  * faster, and directories go only by rmdir, which refuses when a server has just put something there. */
 #include "cache/impl.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/directory.h"
 #include "core/log.h"
 #include "core/metrics.h"
 
@@ -154,16 +154,14 @@ static bool sweep_child(struct sweep *sweep, int at, const char *name, unsigned 
 /* Takes over `fd`. Returns whether the directory is empty afterwards. */
 static bool sweep_dir(struct sweep *sweep, int fd, unsigned depth)
 {
-    DIR *dir = fdopendir(fd);
+    DIR *dir = dir_of(fd);
     if (!dir) {
         failed(sweep, "cannot read a directory", "");
-        close(fd);
         return false;
     }
     bool empty = true;
-    for (struct dirent *e; (e = readdir(dir));)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            empty &= sweep_child(sweep, fd, e->d_name, depth);
+    for (struct dirent *e; (e = dir_next(dir, NULL));)
+        empty &= sweep_child(sweep, fd, e->d_name, depth);
     closedir(dir);
     return empty;
 }

@@ -2,7 +2,6 @@
  * names: the first walk finds the age from which on things have to go, the second one removes them. */
 #include "cache/impl.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "core/directory.h"
 #include "core/log.h"
 
 enum {
@@ -93,24 +93,15 @@ static void visit(struct eviction *e, int at, const char *name, const struct sta
 
 static void evict_walk(struct eviction *e, int at, const char *name, unsigned depth)
 {
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    for (struct dirent *d; (d = readdir(dir));) {
-        struct stat st;
-        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0 ||
-            fstatat(fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-            continue;
+    DIR *dir = dir_open(at, name);
+    struct stat st;
+    for (struct dirent *d; (d = dir_next(dir, &st));)
         if (S_ISREG(st.st_mode))
-            visit(e, fd, d->d_name, &st);
+            visit(e, dirfd(dir), d->d_name, &st);
         else if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH)
-            evict_walk(e, fd, d->d_name, depth + 1);
-    }
-    closedir(dir);
+            evict_walk(e, dirfd(dir), d->d_name, depth + 1);
+    if (dir)
+        closedir(dir);
 }
 
 /* How much has to go. */

@@ -3,7 +3,6 @@
  * use renews once an hour. The entry that was added stays, however large it is. */
 #include "cache/engine.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/grow.h"
+#include "core/directory.h"
 #include "core/log.h"
 #include "core/metrics.h"
 #include "core/pool.h"
@@ -67,20 +67,17 @@ static void lru_see(struct lru_job *job, const char *path, const struct stat *st
 
 static void lru_walk(struct lru_job *job, int at, const char *name, const char *path, unsigned depth)
 {
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (fd >= 0 && !dir)
-        close(fd);
-    for (struct dirent *d; dir && (d = readdir(dir));) {
+    DIR *dir = dir_open(at, name);
+    struct stat st;
+    for (struct dirent *d; (d = dir_next(dir, &st));) {
         char below[2 * PATH_BYTES];
-        struct stat st;
-        if (d->d_name[0] == '.' || fstatat(fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        if (d->d_name[0] == '.' ||
             snprintf(below, sizeof below, "%s%s%s", path, *path ? "/" : "", d->d_name) >= (int)sizeof below)
             continue;
         if (S_ISREG(st.st_mode))
             lru_see(job, below, &st);
         else if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH)
-            lru_walk(job, fd, d->d_name, below, depth + 1);
+            lru_walk(job, dirfd(dir), d->d_name, below, depth + 1);
     }
     if (dir)
         closedir(dir);

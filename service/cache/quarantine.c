@@ -7,7 +7,6 @@
  * directory; whoever is about to work on a key looks whether the first one is there. */
 #include "cache/impl.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/directory.h"
 #include "core/log.h"
 
 enum { CRASHES_MOST = 2, KILLS_MOST = 3, NAME_MOST = 80, HELD_FOR_S = 60 };
@@ -157,16 +157,15 @@ size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, cons
                              void *arg)
 {
     size_t count = 0;
-    int fd = open_directory(cache_dir, false);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    for (struct dirent *e; dir && (e = readdir(dir));) {
+    DIR *dir = dir_of(open_directory(cache_dir, false));
+    for (struct dirent *e; (e = dir_next(dir, NULL));) {
         struct cache_suspect suspect = {.crashes = 0};
         int64_t until_ns;
         bool held;
         if (!split_name(e->d_name, &suspect, &held))
             continue;
-        if (!is_fresh(fd, e->d_name, &until_ns) || !read_record(fd, e->d_name, &suspect)) {
-            unlinkat(fd, e->d_name, 0);
+        if (!is_fresh(dirfd(dir), e->d_name, &until_ns) || !read_record(dirfd(dir), e->d_name, &suspect)) {
+            unlinkat(dirfd(dir), e->d_name, 0);
             continue;
         }
         suspect.until_s = held ? until_ns / CACHE_SECOND_NS : 0;
@@ -176,25 +175,20 @@ size_t cache_quarantine_list(const char *cache_dir, void (*tell)(void *arg, cons
     }
     if (dir)
         closedir(dir);
-    else if (fd >= 0)
-        close(fd);
     return count;
 }
 
 size_t cache_quarantine_clear(const char *cache_dir)
 {
     size_t count = 0;
-    int fd = open_directory(cache_dir, false);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    for (struct dirent *e; dir && (e = readdir(dir));) {
+    DIR *dir = dir_of(open_directory(cache_dir, false));
+    for (struct dirent *e; (e = dir_next(dir, NULL));) {
         struct cache_suspect suspect;
         bool held;
-        if (split_name(e->d_name, &suspect, &held) && unlinkat(fd, e->d_name, 0) == 0)
+        if (split_name(e->d_name, &suspect, &held) && unlinkat(dirfd(dir), e->d_name, 0) == 0)
             count += held;
     }
     if (dir)
         closedir(dir);
-    else if (fd >= 0)
-        close(fd);
     return count;
 }

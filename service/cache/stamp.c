@@ -5,13 +5,14 @@
  *     <cache_dir>/invalidated/generation            its mtime tells that there is a new stamp */
 #include "cache/impl.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "core/directory.h"
 
 enum { MAX_DEPTH = 3, ATTEMPTS = 3 };
 
@@ -179,26 +180,17 @@ enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, 
 /* ---- removing ---- */
 static void sweep(int at, const char *name, unsigned depth, int64_t before_ns)
 {
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    for (struct dirent *e; (e = readdir(dir));) {
-        struct stat st;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-            fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-            continue;
+    DIR *dir = dir_open(at, name);
+    struct stat st;
+    for (struct dirent *e; (e = dir_next(dir, &st));)
         if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH) {
-            sweep(fd, e->d_name, depth + 1, before_ns);
-            unlinkat(fd, e->d_name, AT_REMOVEDIR); /* refused unless it is empty */
+            sweep(dirfd(dir), e->d_name, depth + 1, before_ns);
+            unlinkat(dirfd(dir), e->d_name, AT_REMOVEDIR); /* refused unless it is empty */
         } else if (depth > 0 && mtime_ns(&st) < before_ns) {
-            unlinkat(fd, e->d_name, 0);
+            unlinkat(dirfd(dir), e->d_name, 0);
         }
-    }
-    closedir(dir);
+    if (dir)
+        closedir(dir);
 }
 
 void cache_stamps_sweep(const char *dir, int64_t before_ns)

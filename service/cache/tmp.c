@@ -8,7 +8,6 @@
  * the owner died of. */
 #include "cache/impl.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -20,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/directory.h"
 #include "core/ledger.h"
 #include "core/loop.h"
 
@@ -174,25 +174,6 @@ void cache_tmp_discard(struct cache_tmp *tmp)
     *tmp = (struct cache_tmp){.fd = -1};
 }
 
-static void remove_tree(int at, const char *name, unsigned depth)
-{
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
-    for (struct dirent *e; (e = readdir(dir));) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        if (unlinkat(fd, e->d_name, 0) != 0 && (errno == EISDIR || errno == EPERM) && depth < TREE_DEPTH)
-            remove_tree(fd, e->d_name, depth + 1);
-    }
-    closedir(dir);
-    unlinkat(at, name, AT_REMOVEDIR);
-}
-
 /* What the owner died of is noted before its directory goes. */
 static void hear_death(const char *cache_dir, int at, const char *name)
 {
@@ -214,12 +195,12 @@ static void sweep_dir(const char *cache_dir, int at, const char *name, int64_t a
     int lock = openat(at, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (lock < 0) {
         if (errno == ENOENT && age_ns > YOUNG_NS)
-            remove_tree(at, name, 0);
+            dir_remove(at, name, TREE_DEPTH);
         return;
     }
     if (flock(lock, LOCK_EX | LOCK_NB) == 0) {
         hear_death(cache_dir, at, name);
-        remove_tree(at, name, 0);
+        dir_remove(at, name, TREE_DEPTH);
     }
     close(lock);
 }
@@ -230,28 +211,23 @@ void cache_tmp_sweep(const char *cache_dir)
     if (snprintf(root, sizeof root, "%s/tmp", cache_dir) >= (int)sizeof root)
         return;
     DIR *dir = opendir(root);
-    if (!dir)
-        return;
-    int fd = dirfd(dir);
+    struct stat st;
     int64_t now = cache_now_ns();
-    for (struct dirent *e; (e = readdir(dir));) {
-        struct stat st;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-            fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-            continue;
+    for (struct dirent *e; (e = dir_next(dir, &st));) {
         int64_t age_ns = now - (int64_t)st.st_mtim.tv_sec * CACHE_SECOND_NS;
         if (S_ISDIR(st.st_mode))
-            sweep_dir(cache_dir, fd, e->d_name, age_ns);
+            sweep_dir(cache_dir, dirfd(dir), e->d_name, age_ns);
         else if (age_ns > DAY_NS)
-            unlinkat(fd, e->d_name, 0);
+            unlinkat(dirfd(dir), e->d_name, 0);
     }
-    closedir(dir);
+    if (dir)
+        closedir(dir);
 }
 
 void cache_tmp_close(void)
 {
     if (own.root[0])
-        remove_tree(AT_FDCWD, own.dir, 0);
+        dir_remove(AT_FDCWD, own.dir, TREE_DEPTH);
     ledger_close();
     if (own.lock >= 0)
         close(own.lock);

@@ -1,13 +1,14 @@
 /* Directories of the symbfile store, and how they fail. */
 #include "kinds/symbfile_impl.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "core/directory.h"
 
 enum { TREE_DEPTH = 4 };
 
@@ -28,53 +29,23 @@ bool files_make_dirs(const char *path)
     return true;
 }
 
-static bool is_dots(const char *name)
-{
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
-}
-
-static DIR *open_dir(int at, const char *name)
-{
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir && fd >= 0)
-        close(fd);
-    return dir;
-}
-
-static void remove_tree(int at, const char *name, unsigned depth)
-{
-    DIR *dir = open_dir(at, name);
-    if (!dir)
-        return;
-    for (struct dirent *e; (e = readdir(dir));)
-        if (!is_dots(e->d_name) && unlinkat(dirfd(dir), e->d_name, 0) != 0 && depth < TREE_DEPTH)
-            remove_tree(dirfd(dir), e->d_name, depth + 1);
-    closedir(dir);
-    unlinkat(at, name, AT_REMOVEDIR);
-}
-
 void files_remove_tree(const char *path)
 {
-    remove_tree(AT_FDCWD, path, 0);
+    dir_remove(AT_FDCWD, path, TREE_DEPTH);
 }
 
 static uint64_t tree_bytes(int at, const char *name, unsigned depth)
 {
     uint64_t sum = 0;
-    DIR *dir = open_dir(at, name);
-    if (!dir)
-        return 0;
-    for (struct dirent *e; (e = readdir(dir));) {
-        struct stat st;
-        if (is_dots(e->d_name) || fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-            continue;
+    DIR *dir = dir_open(at, name);
+    struct stat st;
+    for (struct dirent *e; (e = dir_next(dir, &st));)
         if (!S_ISDIR(st.st_mode))
             sum += (uint64_t)st.st_blocks * 512 / (st.st_nlink ? st.st_nlink : 1);
         else if (depth < TREE_DEPTH)
             sum += tree_bytes(dirfd(dir), e->d_name, depth + 1);
-    }
-    closedir(dir);
+    if (dir)
+        closedir(dir);
     return sum;
 }
 

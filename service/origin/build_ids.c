@@ -1,9 +1,9 @@
 /* Build ids of ELF files of which only the debug id is known, which is their first 16 bytes: by the names in the directory where a
  * layout would have the file. Web servers and buckets are not asked: they cannot tell, or it would cost too much. */
-#include <dirent.h>
 #include <errno.h>
 #include <unistd.h>
 
+#include "core/directory.h"
 #include "core/pool.h"
 #include "origin/impl.h"
 
@@ -71,17 +71,12 @@ static void look_at_name(struct names *n, const char *name)
 static void look_at_names(void *arg)
 {
     struct names *n = arg;
-    int fd = filesystem_open(n->root, n->directory);
-    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-    if (!directory) {
-        if (fd >= 0)
-            close(fd);
-        return;
-    }
+    DIR *directory = dir_of(filesystem_open(n->root, n->directory));
     struct dirent *entry;
-    for (size_t i = 0; i < MOST_NAMES && !n->found[0] && (entry = readdir(directory)); i++)
+    for (size_t i = 0; i < MOST_NAMES && !n->found[0] && (entry = dir_next(directory, NULL)); i++)
         look_at_name(n, entry->d_name);
-    closedir(directory);
+    if (directory)
+        closedir(directory);
 }
 
 /* ---- layouts ---- */

@@ -1,7 +1,6 @@
 /* A store in a directory of this machine. Files are written below tmp/, synced, and renamed to where they belong. */
 #include "store/impl.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/directory.h"
 #include "core/loop.h"
 #include "core/pool.h"
 
@@ -194,14 +194,11 @@ static uint64_t try_life_s;
 /* Removes files below that are older than `life_s`, and directories that are empty then. */
 static void sweep_tree(int at, const char *name, uint64_t life_s, int depth)
 {
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    DIR *dir = dir_open(at, name);
     int64_t now = clock_wall_s();
     struct stat st;
-    if (!dir && fd >= 0)
-        close(fd);
-    for (struct dirent *e; dir && (e = readdir(dir));) {
-        if (e->d_name[0] == '.' || fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+    for (struct dirent *e; (e = dir_next(dir, &st));) {
+        if (e->d_name[0] == '.')
             continue;
         if (S_ISREG(st.st_mode) && now > st.st_mtim.tv_sec && (uint64_t)(now - st.st_mtim.tv_sec) >= life_s)
             unlinkat(dirfd(dir), e->d_name, 0);
