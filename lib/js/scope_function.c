@@ -77,8 +77,8 @@ enum js_state js_function_ended(struct js_parser *p)
 
 enum js_state js_arrow(struct js_parser *p)
 {
-    bool async = false;
-    if (p->newline || (p->operand != O_PARENS && (p->operand != O_CHAIN || p->step_count != p->base + 1)))
+    bool async = false, single = p->operand == O_CHAIN && p->step_count == p->base + 1;
+    if (p->newline || p->operand_at == UNKNOWN || (p->operand != O_PARENS && !single))
         return js_fail(p, "an arrow without parameters");
     if (p->operand == O_PARENS) {
         async = p->operand_async;

@@ -119,6 +119,8 @@ static const struct {
     {"import a", UINT32_MAX},
     {"export {a", UINT32_MAX},
     {"#a", UINT32_MAX},
+    {"a.#b => 1", UINT32_MAX},
+    {"(a).#b => 1", UINT32_MAX},
     {"a.", UINT32_MAX},
     {"a\\", UINT32_MAX},
 };
