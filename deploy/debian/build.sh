@@ -40,6 +40,7 @@ for script in postinst prerm postrm; do install -m 755 "$here/$script" "$root/DE
 mkdir -p "$out/shlibs/debian"
 printf 'Source: symloom\n\nPackage: symloom\nArchitecture: any\n' >"$out/shlibs/debian/control"
 depends=$(cd "$out/shlibs" && dpkg-shlibdeps -O "$root/usr/bin/symloom" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+depends="$depends, libcurl4 (>= 7.87)" # loaded when it is needed: service/fetch/libcurl.c
 size=$(du -sk --exclude=DEBIAN "$root" | cut -f1)
 sed -e "s/@VERSION@/$version/; s/@ARCH@/$arch/; s/@SIZE@/$size/; s/@DEPENDS@/$depends/" "$here/control" >"$root/DEBIAN/control"
 (cd "$root" && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"

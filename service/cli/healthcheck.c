@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fetch/libcurl.h"
+
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
     {"addr", 0, OPTION_VALUE, false, "IP:PORT|unix:/path", "where it listens (default: as the configuration says)"},
@@ -41,6 +43,9 @@ static int healthcheck_ask(const char *address, long seconds)
 {
     char url[512], text[768], where[400];
     bool local = strncmp(address, "unix:", 5) == 0;
+    struct sl_error error;
+    if (libcurl_load(&error) != SL_OK)
+        return unhealthy(error.message);
     reachable(address, where, sizeof where);
     snprintf(url, sizeof url, "http://%s/healthcheck", local ? "localhost" : where);
     CURL *curl = curl_easy_init();

@@ -10,6 +10,7 @@
 
 #include "core/json.h"
 #include "commit.h"
+#include "fetch/libcurl.h"
 #include "kinds/kinds.h"
 
 static const struct option_spec specs[] = {
@@ -28,7 +29,8 @@ enum { LIBRARIES = 4 };
 static void version_libraries(struct version_library list[LIBRARIES])
 {
     list[0] = (struct version_library){"libuv", uv_version_string()};
-    list[1] = (struct version_library){"libcurl", curl_version_info(CURLVERSION_NOW)->version};
+    list[1] = (struct version_library){
+        "libcurl", libcurl_load(NULL) == SL_OK ? curl_version_info(CURLVERSION_NOW)->version : "missing"};
     list[2] = (struct version_library){"openssl", OpenSSL_version(OPENSSL_VERSION_STRING)};
     list[3] = (struct version_library){"zstd", ZSTD_versionString()};
 }

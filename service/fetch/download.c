@@ -494,7 +494,9 @@ enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_er
     error = error ? error : &own;
     *error = (struct sl_error){0};
     d.max_size = request->max_size ? request->max_size : fetch_state.options.max_download_size;
-    enum sl_code code = hop_parse(&arena, request->url, &d.first, error);
+    enum sl_code code = fetch_start(error);
+    if (code == SL_OK)
+        code = hop_parse(&arena, request->url, &d.first, error);
     if (code == SL_OK)
         code = check_headers(request, error);
     if (code == SL_OK && request->deny_list)

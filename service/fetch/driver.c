@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
+#include "fetch/libcurl.h"
 
 struct pool {
     CURLM *multi;
@@ -144,7 +145,7 @@ static void add_proxy(const char *variable)
     curl_url_cleanup(parts);
 }
 
-void driver_init(void)
+static void driver_init(void)
 {
     curl_global_init(CURL_GLOBAL_DEFAULT);
     for (size_t i = 0; i < DRIVER_POOLS; i++) {
@@ -174,7 +175,17 @@ void driver_close(void)
         uv_close((uv_handle_t *)&pools[i].timer, NULL);
         pools[i].multi = NULL;
     }
-    curl_global_cleanup();
+    if (fetch_state.started)
+        curl_global_cleanup();
+}
+
+enum sl_code fetch_start(struct sl_error *error)
+{
+    enum sl_code code = libcurl_load(error);
+    if (code == SL_OK && !fetch_state.started)
+        driver_init();
+    fetch_state.started = code == SL_OK;
+    return code;
 }
 
 void fetch_init(const struct fetch_options *options)
@@ -182,7 +193,6 @@ void fetch_init(const struct fetch_options *options)
     const char *ca_file = getenv("SSL_CERT_FILE");
     fetch_state = (struct fetch_state){.ca_file = ca_file && *ca_file ? ca_file : NULL};
     fetch_configure(options);
-    driver_init();
 }
 
 void fetch_configure(const struct fetch_options *options)

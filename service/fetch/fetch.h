@@ -33,8 +33,11 @@ struct fetch_options { /* of the process; what it points to must outlive fetch_c
     uint64_t split_size; /* bytes of one range request; 0 = 128 MiB */
 };
 
-/* After loop_init. Resolves the hosts of the environment's proxies, which may block. */
+/* After loop_init. */
 void fetch_init(const struct fetch_options *options);
+/* Loads libcurl and resolves the hosts of the environment's proxies, which may block; the first download would do it else.
+ * SL_INTERNAL when libcurl cannot be loaded, which is what every download ends with then. On the loop's thread. */
+enum sl_code fetch_start(struct sl_error *error);
 /* Other options from now on, for downloads that begin later. */
 void fetch_configure(const struct fetch_options *options);
 /* No download may be running. Before loop_close. */

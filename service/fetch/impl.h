@@ -12,6 +12,7 @@
 #include "fetch/fetch.h"
 
 struct fetch_state {
+    bool started;                 /* there are pools of connections */
     struct fetch_options options; /* for the loop */
     const char *_Atomic tmp_dir;  /* four of them for the pool */
     _Atomic uint64_t max_download_size, max_inflate_ratio, max_download_timeout_ns;
@@ -28,7 +29,6 @@ extern struct fetch_state fetch_state;
 
 /* ---- driver.c: pools of connections, so that no connection made for a trusted request serves another ---- */
 enum driver_pool { DRIVER_RESTRICTED, DRIVER_TRUSTED, DRIVER_OWN, DRIVER_POOLS };
-void driver_init(void);
 void driver_close(void);
 bool driver_add(enum driver_pool pool, CURL *easy);
 void driver_remove(enum driver_pool pool, CURL *easy);

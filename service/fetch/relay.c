@@ -58,6 +58,9 @@ static enum sl_code relay_exchange(const struct fetch_relay *relay, struct trans
 
 enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl_buf *body, struct sl_error *error)
 {
+    enum sl_code code = fetch_start(error);
+    if (code != SL_OK)
+        return code;
     struct fiber_wait_list events = {0};
     struct transfer t = {.url = relay->url,
                          .socket = relay->socket,
@@ -73,7 +76,7 @@ enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl
     t.fd = memfd_create("answer", MFD_CLOEXEC);
     if (t.fd < 0)
         return sl_fail_errno(error, errno, "cannot make a file in memory");
-    enum sl_code code = relay_exchange(relay, &t, error);
+    code = relay_exchange(relay, &t, error);
     *status = (int)t.status;
     if (code == SL_OK && !take_body(t.fd, t.stored, body))
         code = sl_fail(error, SL_BUSY, "out of memory");

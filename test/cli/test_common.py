@@ -69,6 +69,23 @@ def test_version_of_each_command(work, files):
     equal(ok("--color", "never", "-h"), ok("--help"))
 
 
+def test_without_libcurl(work, files):
+    with open(os.path.join(work, "libcurl.so.4"), "wb"):  # no library at all, found first
+        pass
+    env = {"LD_LIBRARY_PATH": work}
+    said = "cannot load libcurl: %s/libcurl.so.4: file too short\n" % work
+    for words in (["version"], ["config", "show"], ["inspect", files.get("t")], ["lookup", "-e", files.get("t"), "0x0"]):
+        equal(ok(*words, env=env), ok(*words), words)
+    contains(ok("version", "-v", env=env), "library libcurl missing\n")
+    for words in (["run", "--bind", "127.0.0.1:0"], ["healthcheck", "--addr", "127.0.0.1:1"],
+                  ["push-symbols", "symbfile", "--url", "http://127.0.0.1:1"]):
+        failed = symloom(*words, env=env)
+        equal(failed.status, 1, failed.err)
+        contains(failed.err, said)
+    missing = symloom("lookup", "--symbols", "http://127.0.0.1:1", "--cache-dir", "", "--build-id", "01" * 20, "0x0", env=env)
+    contains(missing.err, said)
+
+
 def test_cleanup_table(work, files):
     lines = ok("cleanup", "--cache-dir", work).splitlines()
     equal(lines[0].split(), ["Kind", "Files", "Size", "Removed", "Freed"])

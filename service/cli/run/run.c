@@ -443,7 +443,7 @@ static int start(struct config *config, const struct options *options)
         return server_failed("failed to start the server", run.error.message);
     }
     server_init_fetch(config);
-    run.service = service_new(config);
+    run.service = fetch_start(&run.error) == SL_OK ? service_new(config) : NULL;
     metric_add(METRIC_STARTS, 1, NULL, NULL, NULL);
     if (run.service)
         loop_run_fiber(serve, &run);
