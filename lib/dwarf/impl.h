@@ -25,9 +25,19 @@ struct dwarf_unit_header {
     uint8_t address_size, offset_size, type;
 };
 
+/* One set of .debug_aranges. */
+struct aranges_set {
+    uint64_t unit;       /* offset of its header in .debug_info */
+    uint64_t begin, end; /* of the tuples, in .debug_aranges */
+    uint8_t address_size;
+};
+
 struct dwarf_file {
     struct sl_bytes info, abbrev, str, line_str, str_offsets, line, ranges, rnglists, addr;
     struct sl_bytes cu_index;
+    struct sl_bytes aranges;
+    struct aranges_set *sets; /* by unit */
+    size_t set_count;
     bool big_endian, relocatable, split; /* split: a package or .dwo file */
     bool decorates;                      /* linkage names have C decoration */
     struct dwarf_unit_header *units;
@@ -327,7 +337,13 @@ struct reference dwarf_reference(const struct dwarf_unit *unit, const struct att
 
 /* ---- ranges, lines, names, functions ---- */
 
-/* Those of the unit. */
+/* Finds the sets of .debug_aranges where there are units that need them. False when out of memory. */
+bool dwarf_index_aranges(struct dwarf_file *file, struct sl_object *object, struct sl_arena *arena);
+
+/* Those of a unit that needs them; NULL for none. */
+const struct aranges_set *dwarf_aranges_of(const struct dwarf_unit *unit, size_t *count);
+
+/* Those of the unit, by its root entry and .debug_aranges; they may overlap. */
 size_t dwarf_unit_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit);
 
 /* Appends the live ranges of an entry to worker->ranges; returns their number. */

@@ -133,10 +133,28 @@ size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const
     return c.count;
 }
 
+static void read_aranges(struct collector *c, const struct dwarf_file *file, const struct aranges_set *set)
+{
+    struct sl_reader r = sl_reader((struct sl_bytes){file->aranges.data, (size_t)set->end}, file->big_endian);
+    sl_reader_seek(&r, set->begin);
+    for (;;) {
+        uint64_t begin = sl_read_uint(&r, set->address_size), length = sl_read_uint(&r, set->address_size);
+        if (r.failed || (begin == 0 && length == 0) || !pay(c))
+            return;
+        if (length <= UINT64_MAX - begin)
+            dwarf_ranges_add(c, begin, begin + length);
+    }
+}
+
 size_t dwarf_unit_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit)
 {
     struct attribute ranges = {.value = unit->ranges, .form = unit->ranges_form};
     struct attribute low = {.value = unit->low_pc, .form = unit->has_low_pc ? DW_FORM_addr : 0};
     struct attribute high = {.value = unit->high_pc, .form = unit->high_pc_form};
-    return dwarf_ranges(w, unit, &ranges, &low, &high);
+    size_t own = dwarf_ranges(w, unit, &ranges, &low, &high), sets;
+    struct collector c = {w, own, tombstone(unit->header->address_size), unit->address_file->relocatable};
+    const struct aranges_set *set = dwarf_aranges_of(unit, &sets);
+    for (size_t i = 0; i < sets; i++)
+        read_aranges(&c, unit->file, &set[i]);
+    return c.count;
 }

@@ -360,6 +360,8 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
     }
     if (code == SL_OK && !dwarf_index_units(&reader.main, SIZE_MAX, &arena, &sink->skipped_units))
         code = sl_budget_fail(reader.budget, error);
+    if (code == SL_OK && !dwarf_index_aranges(&reader.main, object, &arena))
+        code = sl_budget_fail(reader.budget, error);
     if (code == SL_OK && sink->skipped_units)
         sl_fail(&sink->first_skipped, SL_MALFORMED, "bad unit header in .debug_info");
     if (code == SL_OK && !sink->takes_no_symbols)

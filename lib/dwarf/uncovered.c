@@ -10,7 +10,7 @@ struct uncovered {
     const struct dwarf_unit *unit;
     enum sl_language language;
     struct sl_arena *arena;
-    size_t range_count; /* of the unit, in worker->ranges, sorted */
+    size_t range_count; /* of the unit, in worker->ranges, sorted and apart */
     bool has_ranges;    /* they were read */
 };
 
@@ -20,15 +20,28 @@ static int by_begin(const void *left, const void *right)
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
+/* Sorts the ranges; those that overlap or touch become one. Returns how many are left. */
+static size_t join_ranges(struct range *ranges, size_t count)
+{
+    size_t kept = 0;
+    if (count)
+        qsort(ranges, count, sizeof *ranges, by_begin);
+    for (size_t i = 0; i < count; i++) {
+        if (!kept || ranges[i].begin > ranges[kept - 1].end)
+            ranges[kept++] = ranges[i];
+        else if (ranges[i].end > ranges[kept - 1].end)
+            ranges[kept - 1].end = ranges[i].end;
+    }
+    return kept;
+}
+
 /* Units may share a line table: each speaks for its own code alone. Cuts [begin, *end) to what the unit says it has. */
 static bool of_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
 {
     uint64_t load = u->reader->load_address;
     const struct dwarf_unit *unit = u->unit;
     if (!u->has_ranges) {
-        u->range_count = dwarf_unit_ranges(u->w, unit);
-        if (u->range_count)
-            qsort(u->w->ranges, u->range_count, sizeof *u->w->ranges, by_begin);
+        u->range_count = join_ranges(u->w->ranges, dwarf_unit_ranges(u->w, unit));
         u->has_ranges = true;
     }
     if (!u->range_count)

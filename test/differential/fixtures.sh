@@ -150,6 +150,66 @@ int main(void)
 C
 gcc -g -O1 -o "$out/hand.elf" "$out/hand.c" "$out/hand.s"
 gcc -O1 -o "$out/hand-plain.elf" "$out/hand.c" "$out/hand.s"
+# assemblers' own tables, with code in several sections (in DWARF 2 only .debug_aranges says whose), and directives of who
+# wrote the code
+cat >"$out/sections.S" <<'S'
+        .text
+        .type NAME(first), @function
+NAME(first):
+        nop
+        call NAME(second)
+        call NAME(third)
+        ret
+        .size NAME(first), .-NAME(first)
+        .section .text.hot, "ax", @progbits
+        .type NAME(second), @function
+NAME(second):
+        .rept 9
+        nop
+        addl $1, %eax
+        .endr
+        ret
+        .size NAME(second), .-NAME(second)
+        .section .fixup, "ax", @progbits
+NAME(third):
+        jmp 1f
+        .balign 16
+1:      ret
+        .balign 16
+S
+cat >"$out/written.S" <<'S'
+        .file "grammar.y"
+        .file 1 "/generated/grammar.y"
+        .file 2 "words.l"
+        .text
+        .type NAME(written), @function
+NAME(written):
+        .loc 1 10 3
+        nop
+        .loc 1 12 5 prologue_end
+        call NAME(other)
+        .loc 2 7
+        nop
+        .loc 1 20 1 is_stmt 0
+        ret
+        .size NAME(written), .-NAME(written)
+        .section .text.hot, "ax", @progbits
+NAME(other):
+        .loc 2 30
+        addl $1, %eax
+        .loc 1 0
+        ret
+S
+for version in 2 3 4 5; do
+    for compiler in gcc clang; do
+        (cd "$out" && $compiler -g -gdwarf-$version "-DNAME(name)=of_${version}_##name" -c -o sections-$compiler-$version.o sections.S)
+    done
+    (cd "$out" && gcc -gdwarf-$version "-DNAME(name)=of_${version}_##name" -c -o written-gcc-$version.o written.S)
+done
+for compiler in gcc clang; do
+    gcc -shared -nostdlib -o "$out/assembled-$compiler.elf" "$out"/sections-$compiler-?.o
+done
+gcc -shared -nostdlib -o "$out/written.elf" "$out"/written-gcc-?.o
 # other languages and compilers
 cat >"$out/a.f90" <<'F'
 module shapes

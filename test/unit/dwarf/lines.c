@@ -114,6 +114,34 @@ static void assembled_functions_have_lines_and_padding_has_no_function(void **st
     expect_behind("two.so", "first", 5, "");
 }
 
+static const char sections[] =
+    ".globl first\n.type first,@function\nfirst:\nnop\nret\n.size first,.-first\n" /* 4 */
+    ".section .text.hot,\"ax\",@progbits\n"
+    ".globl second\n.type second,@function\nsecond:\nnop\nret\n.size second,.-second\n" /* 11 */
+    ".section .fixup,\"ax\",@progbits\n"
+    ".globl third\nthird:\nnop\nret\n"; /* 17 */
+
+/* The root entry of a unit of version 2 has one range; what else belongs to it is in .debug_aranges alone. */
+static void assembled_sections_have_lines(void **state)
+{
+    (void)state;
+    char command[256];
+    fixture_write("sections.s", sections, sizeof sections - 1);
+    for (unsigned i = 0; i < 8; i++) {
+        snprintf(command, sizeof command,
+                 "%s -g -gdwarf-%u -c -Wa,%sdebug-%s=/src -o sections.o sections.s && "
+                 "gcc -shared -nostdlib -o sections.so sections.o",
+                 i % 2 ? "gcc" : "clang-14", 2 + i / 2, i % 2 ? "--" : "-f",
+                 i % 2 ? "prefix-map=$PWD" : "compilation-dir");
+        fixture_run(command);
+        for (unsigned linked = 0; linked < 2; linked++) {
+            expect_behind(linked ? "sections.so" : "sections.o", "first", 1, "first:5@/src/sections.s");
+            expect_behind(linked ? "sections.so" : "sections.o", "second", 0, "second:11@/src/sections.s");
+            expect_behind(linked ? "sections.so" : "sections.o", "third", 0, "third:17@/src/sections.s");
+        }
+    }
+}
+
 static const char cold_part[] = "void other(void);\n"
                                 "__attribute__((cold, noinline)) static void rare(void) { other(); }\n"
                                 "int entry(int a)\n"
@@ -140,6 +168,7 @@ int main(void)
         cmocka_unit_test(relative_compilation_directories_are_joined_once),
         cmocka_unit_test(lines_without_subprograms_are_kept),
         cmocka_unit_test(assembled_functions_have_lines_and_padding_has_no_function),
+        cmocka_unit_test(assembled_sections_have_lines),
         cmocka_unit_test(functions_are_named_by_their_entries),
         cmocka_unit_test(files_defined_in_the_program_have_directories),
     };

@@ -1,0 +1,81 @@
+/* .debug_aranges (DWARF 5, 6.1.2): the code of units whose root entries cannot say it. Version 2 has no DW_AT_ranges; of a unit
+ * with code in several sections, as LLVM's assembler makes it of one file, the root entry has the range of the first. */
+#include "dwarf/impl.h"
+
+#include <stdlib.h>
+
+static int by_unit(const void *left, const void *right)
+{
+    const struct aranges_set *a = left, *b = right;
+    return a->unit == b->unit ? (a->begin > b->begin) - (a->begin < b->begin)
+                              : (a->unit > b->unit) - (a->unit < b->unit);
+}
+
+/* Reads the header of a set; the reader stands behind the set afterwards. False at the end or where the rest cannot be read. */
+static bool read_set(struct sl_reader *r, struct aranges_set *set)
+{
+    unsigned offset_size = 4;
+    uint64_t start = sl_reader_offset(r), length = sl_read_u32(r);
+    if (length == 0xFFFFFFFF) {
+        offset_size = 8;
+        length = sl_read_u64(r);
+    }
+    if (r->failed || length > sl_reader_left(r) || length < 4u + offset_size)
+        return false;
+    set->end = sl_reader_offset(r) + length;
+    uint16_t version = sl_read_u16(r);
+    set->unit = sl_read_uint(r, offset_size);
+    set->address_size = sl_read_u8(r);
+    bool good = version == 2 && sl_read_u8(r) == 0 && /* no segments */
+                (set->address_size == 2 || set->address_size == 4 || set->address_size == 8);
+    uint64_t tuple = 2u * set->address_size, header = sl_reader_offset(r) - start;
+    set->begin = good ? start + (header + tuple - 1) / tuple * tuple : set->end;
+    sl_reader_seek(r, set->end);
+    return !r->failed;
+}
+
+static bool needed(const struct dwarf_file *file)
+{
+    for (size_t i = 0; i < file->unit_count; i++)
+        if (file->units[i].version == 2)
+            return true;
+    return false;
+}
+
+bool dwarf_index_aranges(struct dwarf_file *file, struct sl_object *object, struct sl_arena *arena)
+{
+    struct aranges_set set;
+    size_t capacity = 0;
+    if (!needed(file) || !sl_object_section(object, "debug_aranges", &file->aranges, NULL))
+        return true;
+    struct sl_reader r = sl_reader(file->aranges, file->big_endian);
+    while (sl_reader_left(&r) && read_set(&r, &set)) {
+        if (set.begin >= set.end)
+            continue;
+        if (!sl_grow_in_arena(arena, &file->sets, &capacity, file->set_count + 1, sizeof set))
+            return false;
+        file->sets[file->set_count++] = set;
+    }
+    if (file->set_count)
+        qsort(file->sets, file->set_count, sizeof set, by_unit);
+    return true;
+}
+
+const struct aranges_set *dwarf_aranges_of(const struct dwarf_unit *unit, size_t *count)
+{
+    const struct dwarf_file *file = unit->file;
+    size_t low = 0, high = file->set_count;
+    *count = 0;
+    if (unit->header->version != 2 || unit->has_ranges)
+        return NULL;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (file->sets[middle].unit < unit->header->offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (low + *count < file->set_count && file->sets[low + *count].unit == unit->header->offset)
+        ++*count;
+    return *count ? &file->sets[low] : NULL;
+}
