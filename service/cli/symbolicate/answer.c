@@ -77,21 +77,18 @@ static bool take_object(struct sl_json *j, const struct member *members, void *o
 /* The elements of an array, each an object. */
 static bool take_objects(struct sl_json *j, const struct member *members, size_t size, void *items, size_t *count)
 {
-    void **array = items;
+    struct sl_arena_array array = {.arena = j->arena, .item = size};
+    void *item = NULL;
     struct sl_str key;
-    size_t capacity = 0;
     if (!sl_json_array(j))
         return !j->failed;
-    while (sl_json_next(j, &key)) {
-        if (!sl_grow_in_arena(j->arena, items, &capacity, *count + 1, size))
+    while (sl_json_next(j, &key))
+        if (!(item = sl_arena_array_add(&array)) || !take_object(j, members, item)) {
+            sl_arena_array_drop(&array);
             return false;
-        void *item = (char *)*array + size * *count;
-        memset(item, 0, size);
-        ++*count;
-        if (!take_object(j, members, item))
-            return false;
-    }
-    return !j->failed;
+        }
+    *count = array.count;
+    return (*(void **)items = sl_arena_array_keep(&array)) && !j->failed;
 }
 
 static bool take_texts(struct sl_json *j, struct sl_str **texts, size_t *count)

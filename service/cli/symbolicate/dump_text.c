@@ -2,6 +2,7 @@
 #include "cli/symbolicate/dump_print.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "id/id.h"
 
@@ -81,11 +82,19 @@ static bool is_told(const struct answer_style *style, size_t thread)
 
 /* ---- machine ---- */
 
+static bool has_char(struct sl_str text, char c)
+{
+    return text.size && memchr(text.data, c, text.size);
+}
+
 static void field(struct sl_buf *out, struct sl_str text, char end)
 {
-    for (size_t i = 0; i < text.size; i++)
-        if (text.data[i] != '|' && text.data[i] != '\n' && text.data[i] != '\r')
-            sl_buf_u8(out, (uint8_t)text.data[i]);
+    if (!has_char(text, '|') && !has_char(text, '\n') && !has_char(text, '\r'))
+        sl_buf_str(out, text);
+    else
+        for (size_t i = 0; i < text.size; i++)
+            if (text.data[i] != '|' && text.data[i] != '\n' && text.data[i] != '\r')
+                sl_buf_u8(out, (uint8_t)text.data[i]);
     sl_buf_u8(out, (uint8_t)end);
 }
 
@@ -126,13 +135,17 @@ static void machine_thread(const struct texts *t, size_t thread)
 {
     for (size_t i = 0; i < t->answer->threads[thread].frame_count; i++) {
         struct text_frame f = text_frame(t, thread, i);
-        sl_buf_printf(t->out, "%zu|%zu|", thread, i);
+        sl_buf_number(t->out, thread, '|');
+        sl_buf_number(t->out, i, '|');
         field(t->out, f.module, '|');
         field(t->out, f.module.size ? f.name : SL_STR(""), '|');
         field(t->out, has_line(&f) ? f.frame->abs_path : SL_STR(""), '|');
         if (has_line(&f))
-            sl_buf_printf(t->out, "%llu", (unsigned long long)f.frame->line.value);
-        sl_buf_printf(t->out, "|0x%llx\n", (unsigned long long)text_offset(&f));
+            sl_buf_number(t->out, f.frame->line.value, '|');
+        else
+            sl_buf_u8(t->out, '|');
+        sl_buf_str(t->out, SL_STR("0x"));
+        sl_buf_number_hex(t->out, text_offset(&f), '\n');
     }
 }
 
