@@ -21,6 +21,8 @@ enum { MAX_CHAIN = 600 };
 struct text_cache {
     struct sl_str *texts; /* data NULL = none yet */
     uint32_t *ids;
+    uint32_t *used; /* the slots that have had a text: most pages of the slots are never touched */
+    size_t count, capacity;
 };
 
 /* What answers come from: of the whole file, or of what is around some addresses. */

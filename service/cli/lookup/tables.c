@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "demangle/demangle.h"
 #include "function/position.h"
 
@@ -27,8 +28,11 @@ static bool texts_init(struct text_cache *cache)
 static struct sl_str texts_put(struct text_cache *cache, uint32_t id, struct sl_str text)
 {
     struct sl_str *slot = &cache->texts[id % TEXT_SLOTS];
+    bool known = slot->data || sl_grow(&cache->used, &cache->capacity, cache->count + 1, sizeof *cache->used);
+    if (known && !slot->data)
+        cache->used[cache->count++] = id % TEXT_SLOTS;
     free((char *)slot->data);
-    char *copy = malloc(text.size + 1); /* names may hold NUL */
+    char *copy = known ? malloc(text.size + 1) : NULL; /* names may hold NUL */
     if (copy && text.size)
         memcpy(copy, text.data, text.size);
     *slot = (struct sl_str){copy, copy ? text.size : 0};
@@ -38,8 +42,11 @@ static struct sl_str texts_put(struct text_cache *cache, uint32_t id, struct sl_
 
 static void texts_free(struct text_cache *cache)
 {
-    for (size_t i = 0; cache->texts && i < TEXT_SLOTS; i++)
-        free((char *)cache->texts[i].data);
+    for (size_t i = 0; i < cache->count; i++) {
+        free((char *)cache->texts[cache->used[i]].data);
+        cache->texts[cache->used[i]].data = NULL; /* it may be listed again after memory ran out */
+    }
+    free(cache->used);
     free(cache->texts);
     free(cache->ids);
 }
