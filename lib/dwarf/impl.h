@@ -296,7 +296,7 @@ const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uin
 /* Reads the root entry. False when it cannot be read. */
 bool dwarf_unit_open(struct dwarf_worker *w, const struct dwarf_file *file, const struct dwarf_unit_header *header,
                      struct dwarf_unit *unit);
-/* The same for those who look at the root entry alone: `unit` is good until the next call. */
+/* The same for those who ask where its code is alone: no texts are read, and `unit` is good until the next call. */
 bool dwarf_unit_peek(struct dwarf_worker *w, const struct dwarf_file *file, const struct dwarf_unit_header *header,
                      struct dwarf_unit *unit);
 void dwarf_unit_bases(struct dwarf_unit *unit);

@@ -148,7 +148,24 @@ static enum sl_language language_name(uint64_t code)
     return code < sizeof table / sizeof *table ? table[code] : SL_LANG_UNKNOWN;
 }
 
-static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, bool bases)
+enum root_pass {
+    ROOT_BASES,  /* what the others need to resolve indexes */
+    ROOT_RANGES, /* where its code is: no texts, whose pages would be read for nothing else */
+    ROOT_WHOLE,
+};
+
+static void take_root_text(struct dwarf_worker *w, struct dwarf_unit *unit, const struct attribute *a, uint16_t name)
+{
+    switch (name) {
+    case DW_AT_name: unit->name = dwarf_text(&w->purse, unit, a); break;
+    case DW_AT_comp_dir: unit->comp_dir = dwarf_text(&w->purse, unit, a); break;
+    case DW_AT_producer: unit->producer = dwarf_text(&w->purse, unit, a); break;
+    case DW_AT_dwo_name:
+    case DW_AT_GNU_dwo_name: unit->dwo_name = dwarf_text(&w->purse, unit, a); break;
+    }
+}
+
+static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum root_pass pass)
 {
     struct sl_reader r =
         sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end}, unit->file->big_endian);
@@ -166,7 +183,9 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, bool
         }
         if (!dwarf_read_form(&r, unit, step->form, step->value, &a))
             return false;
-        if (bases) { /* first pass: what the second needs to resolve indexes */
+        if (pass == ROOT_WHOLE)
+            take_root_text(w, unit, &a, step->attribute);
+        if (pass == ROOT_BASES) {
             switch (step->attribute) {
             case DW_AT_str_offsets_base: unit->str_offsets_base = a.value; break;
             case DW_AT_addr_base:
@@ -177,11 +196,6 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, bool
             continue;
         }
         switch (step->attribute) {
-        case DW_AT_name: unit->name = dwarf_text(&w->purse, unit, &a); break;
-        case DW_AT_comp_dir: unit->comp_dir = dwarf_text(&w->purse, unit, &a); break;
-        case DW_AT_producer: unit->producer = dwarf_text(&w->purse, unit, &a); break;
-        case DW_AT_dwo_name:
-        case DW_AT_GNU_dwo_name: unit->dwo_name = dwarf_text(&w->purse, unit, &a); break;
         case DW_AT_language:
             unit->language = dwarf_language(a.value);
             unit->has_language = true;
@@ -213,7 +227,7 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, bool
 bool dwarf_read_root(struct dwarf_worker *w, struct dwarf_unit *unit)
 {
     unit->dwo_id = unit->header->dwo_id;
-    if (!read_root_pass(w, unit, true) || !read_root_pass(w, unit, false))
+    if (!read_root_pass(w, unit, ROOT_BASES) || !read_root_pass(w, unit, ROOT_WHOLE))
         return false;
     unit->is_dart = sl_str_equal(unit->producer, SL_STR("Dart VM"));
     return true;
@@ -243,5 +257,6 @@ bool dwarf_unit_peek(struct dwarf_worker *w, const struct dwarf_file *file, cons
     *unit = (struct dwarf_unit){.file = file, .header = header, .address_file = file};
     unit->abbrevs = dwarf_root_abbrev(w, file, header);
     dwarf_unit_bases(unit);
-    return unit->abbrevs && dwarf_read_root(w, unit);
+    unit->dwo_id = header->dwo_id;
+    return unit->abbrevs && read_root_pass(w, unit, ROOT_BASES) && read_root_pass(w, unit, ROOT_RANGES);
 }
