@@ -123,7 +123,6 @@ static bool find_records(struct sl_object *object, struct breakpad *b)
 {
     const char *begin = (const char *)object->bytes.data, *end = begin + object->bytes.size;
     struct sl_features *f = &object->info.features;
-    b->records = b->end = object->bytes.size;
     for (const char *at = begin; at < end; at = next_record(at, end, f->has_debug_info)) {
         size_t offset = (size_t)(at - begin);
         while (at < end && (*at == ' ' || *at == '\t'))
@@ -194,8 +193,9 @@ static void read_code_id(struct sl_object *object, const char *at, const char *e
             struct sl_str file = breakpad_rest(&f);
             if (sl_str_is_utf8(file))
                 object->info.code_file = file;
-        } else if (breakpad_word(&f, SL_STR("FILE"))) {
-            return;
+        } else if (breakpad_word(&f, SL_STR("FILE")) || breakpad_word(&f, SL_STR("FUNC")) ||
+                   breakpad_word(&f, SL_STR("PUBLIC")) || breakpad_word(&f, SL_STR("STACK"))) {
+            return; /* the header's end */
         }
     }
 }
@@ -214,13 +214,18 @@ static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *err
     enum sl_code code = read_module(object, breakpad_line(begin, cut, &next), error);
     if (code != SL_OK)
         return code;
-    if (!find_records(object, b))
+    b->records = b->end = object->bytes.size;
+    if (!object->identity && !find_records(object, b))
         return sl_fail(error, SL_BUSY, "out of memory");
     breakpad_line(begin, end, &next);
     if (next < begin + b->records)
         read_code_id(object, next, begin + b->records);
     object->info.kind = SL_KIND_DBG;
-    object->info.features.has_unwind_info = has_unwind_record(object, b);
+    if (object->identity)
+        object->info.features =
+            (struct sl_features){.has_debug_info = true, .has_symbols = true, .has_unwind_info = true};
+    else
+        object->info.features.has_unwind_info = has_unwind_record(object, b);
     return SL_OK;
 }
 

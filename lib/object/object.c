@@ -92,6 +92,7 @@ static enum sl_code open_object(struct sl_bytes bytes, const struct sl_object_li
     object->max_section_size = limits && limits->max_section_size ? limits->max_section_size : default_max_section;
     set_budget(object, limits, objects);
     object->is_inner = is_inner;
+    object->identity = limits && limits->identity;
     enum sl_code code = ops->open(object, error);
     if (sl_budget_used_up(object->budget))
         code = sl_budget_fail(object->budget, error);

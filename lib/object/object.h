@@ -130,6 +130,9 @@ struct sl_symbol {
 struct sl_object_limits {
     uint64_t max_section_size; /* inflated debug section, bytes; 0 = 4 GiB. All together: inflate.c */
     struct sl_budget *budget;  /* the caller's, which outlives the object; NULL: one of its own, by the file's size */
+    /* Only the object's identity is asked for: nothing is read out of it, and where it takes a pass over the whole file to
+     * know its features (Breakpad) all of them are claimed. */
+    bool identity;
 };
 
 struct sl_object;

@@ -453,12 +453,20 @@ void fiber_group_finish(struct fiber_group *group)
     group->parent = NULL;
 }
 
+bool fiber_help(struct fiber_group *group, void (*run)(void *arg), void *arg)
+{
+    if (live >= limit / 2 || !fiber_start(group, run, arg))
+        return false;
+    group->first->work = current->work;
+    return true;
+}
+
 bool fiber_crew(void (*run)(void *arg), void *arg, size_t helpers)
 {
     struct fiber_group group;
     fiber_group_init(&group, fiber_group_current());
-    for (; helpers > 0 && live < limit / 2 && fiber_start(&group, run, arg); helpers--)
-        group.first->work = current->work;
+    while (helpers > 0 && fiber_help(&group, run, arg))
+        helpers--;
     run(arg);
     fiber_group_wait(&group);
     return !fiber_cancelled();

@@ -61,6 +61,10 @@ bool fiber_start_now(struct fiber_group *group, void (*run)(void *arg), void *ar
  * without having been suspended. For what mostly ends without waiting: it takes no turn of the loop. */
 bool fiber_run(struct fiber_group *group, void (*run)(void *arg), void *arg);
 
+/* As fiber_start, for what only makes the running fiber's work faster: false also when half of max_fibers run, as requests at
+ * the door come first. */
+bool fiber_help(struct fiber_group *group, void (*run)(void *arg), void *arg);
+
 /* Runs `run(arg)` in the running fiber and in up to `helpers` further ones, fewer when half of max_fibers run: helpers only
  * make it faster, and requests at the door come first. They share a list in `arg`, each taking from it until nothing is left or it is cancelled, which happens to all of them with the
  * running fiber's group. Returns when all have ended; false when cancelled. */

@@ -30,8 +30,36 @@ static const struct sl_cfi *cfi_of(const struct walked_module *module)
     return module->cfi && module->cfi->item ? module->cfi->item->loaded : NULL;
 }
 
+struct symbols_ahead {
+    struct dump_walk *w;
+    size_t module;
+};
+
+static void find_symbols_ahead(void *arg)
+{
+    const struct symbols_ahead *ahead = arg;
+    struct module_needs *needs = &ahead->w->needs;
+    module_need(needs, ahead->module, kinds_symbols_of(&needs->ids[ahead->module]));
+}
+
+/* A frame lies in the module. Its file may say more of a module without a debug id, which is looked for as that then. */
+static void begin_symbols(struct dump_walk *w, size_t index)
+{
+    const struct sl_crash_module *known = &w->dump->crash.modules[index];
+    bool wanted = w->finds_symbols && known->has_debug_id && known->debug_file.size && w->ahead.count < MOST_AT_ONCE;
+    struct symbols_ahead *ahead = wanted ? SL_ARENA_NEW(w->arena, struct symbols_ahead) : NULL;
+    if (!ahead)
+        return;
+    *ahead = (struct symbols_ahead){w, index};
+    fiber_help(&w->ahead, find_symbols_ahead, ahead);
+}
+
 static bool find_cfi(struct dump_walk *w, size_t index)
 {
+    if (!w->modules[index].is_asked) {
+        w->modules[index].is_asked = true;
+        begin_symbols(w, index);
+    }
     const struct kinds_found *found = walk_find(w, index, &kinds_unwind);
     struct walked_module *module = &w->modules[index];
     if (!found)
@@ -220,7 +248,11 @@ enum sl_code dump_walk(struct dump_walk *walk, struct sl_error *error)
     at_once = at_once < LEAST_AT_ONCE ? LEAST_AT_ONCE : at_once < MOST_AT_ONCE ? at_once : MOST_AT_ONCE;
     walk->batch = 1 + threads / at_once;
     walk->batch = walk->batch < BATCH ? walk->batch : BATCH;
+    fiber_group_init(&walk->ahead, fiber_group_current());
     bool done = fiber_crew(take_threads, walk, threads < at_once ? threads : at_once);
+    if (!done || walk->error.code)
+        fiber_group_cancel(&walk->ahead);
+    fiber_group_wait(&walk->ahead);
     if (walk->error.code) {
         *error = walk->error;
         return error->code;

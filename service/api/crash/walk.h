@@ -10,6 +10,7 @@ struct walked_module {
     const struct kinds_found *cfi; /* NULL: no frame, nor what looked like one, lies in it */
     struct native_unwind unwind;   /* as the answer has it */
     /* private */
+    bool is_asked;
     struct covered {
         struct sl_walk_symbols base;
         const struct sl_symcache *table;
@@ -22,10 +23,12 @@ struct dump_walk {
     struct walked_module *modules; /* those of the crash, in their order */
     struct sl_arena *arena;
     bool frame_pointer_first, keeps_registers;
-    size_t max_frames; /* of all threads together; the rest get none but their first */
+    bool finds_symbols; /* of modules that frames lie in, while the walk goes on: they are asked for behind it */
+    size_t max_frames;  /* of all threads together; the rest get none but their first */
     /* private */
     struct sl_walk_module *targets;
     size_t next, batch;
+    struct fiber_group ahead;
     struct sl_error error;
 };
 

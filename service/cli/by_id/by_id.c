@@ -144,7 +144,7 @@ static enum sl_code start(struct by_id *b, struct sl_error *error)
 {
     if (server_log(b->options, b->layers[0], b->verbosity) != 0)
         return sl_fail(error, SL_MALFORMED, "the log cannot be set up");
-    loop_init(0);
+    loop_init(loop_cores() + 1); /* one is left to quick jobs, which are few here */
     log_start();
     b->running = true;
     enum sl_code code = cache_init(b->layers[0], kinds_all, kinds_all_count, error);

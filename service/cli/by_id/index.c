@@ -105,9 +105,10 @@ static void by_id_index_add_file(struct file_index *index, const char *path)
     if (index->files++ >= MAX_FILES || sl_map_file(path, &mapping, NULL) != SL_OK)
         return;
     const char *copy = NULL;
+    struct sl_object_limits limits = {.identity = true};
     if (sl_archive_open(mapping.bytes, &archive, NULL) == SL_OK)
         for (size_t i = 0; i < archive.count; i++) {
-            if (sl_archive_object(&archive, i, NULL, &object, NULL) != SL_OK)
+            if (sl_archive_object(&archive, i, &limits, &object, NULL) != SL_OK)
                 continue;
             if (copy || (copy = sl_arena_strndup(&index->arena, path, strlen(path))))
                 add_object(index, copy, sl_object_info(object));

@@ -47,6 +47,30 @@ static void identity(void **state)
     close_text(object);
 }
 
+static void identity_alone(void **state)
+{
+    (void)state;
+    static const char *const ends[] = {"FILE 0 a.c\nFUNC 1 1 0 f\n", "FUNC 1 1 0 f\n", "PUBLIC 1 0 p\n",
+                                       "STACK CFI INIT 1 1 .cfa: $rsp 8 +\n", ""};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        char text[400];
+        struct sl_object_limits limits = {.identity = true};
+        struct sl_object *object;
+        snprintf(text, sizeof text, HEADER "INFO GENERATOR x\nINFO CODE_ID 5AB380779000 x.so\n%sINFO CODE_ID 1 y\n",
+                 ends[i]);
+        assert_int_equal(sl_object_open(text_bytes(text), &limits, &object, NULL), SL_OK);
+        const struct sl_object_info *info = sl_object_info(object);
+        assert_true(sl_str_equal(info->debug_file, SL_STR("libx.so")));
+        assert_true(sl_str_equal(info->code_id, SL_STR("5ab380779000")));
+        assert_true(info->features.has_symbols && info->features.has_debug_info && info->features.has_unwind_info);
+        close_text(object);
+        snprintf(text, sizeof text, HEADER "%sINFO CODE_ID 1 y\n", ends[i]); /* behind the header's end */
+        assert_int_equal(sl_object_open(text_bytes(text), &limits, &object, NULL), SL_OK);
+        assert_int_equal(sl_object_info(object)->code_id.size, *ends[i] ? 0 : 1);
+        close_text(object);
+    }
+}
+
 static void a_module_without_age_or_name(void **state)
 {
     (void)state;
@@ -525,6 +549,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(identity),
+        cmocka_unit_test(identity_alone),
         cmocka_unit_test(a_module_without_age_or_name),
         cmocka_unit_test(bad_modules),
         cmocka_unit_test(features),
