@@ -15,12 +15,11 @@ static bool hex(struct sl_str *rest, unsigned max_digits, uint64_t *value)
     if (!field.size || field.size > max_digits)
         return false;
     for (size_t i = 0; i < field.size; i++) {
-        static const char digits[] = "0123456789abcdef";
         char c = field.data[i] | (field.data[i] >= 'A' ? 0x20 : 0);
-        const char *digit = memchr(digits, c, 16);
-        if (!digit)
+        bool is_digit = sl_is_digit(c);
+        if (!is_digit && (c < 'a' || c > 'f'))
             return false;
-        *value = *value << 4 | (uint64_t)(digit - digits);
+        *value = *value << 4 | (uint64_t)(is_digit ? c - '0' : c - 'a' + 10);
     }
     return true;
 }
@@ -160,7 +159,8 @@ enum sl_code breakpad_stack_read(const struct sl_object *object, struct builder 
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         struct sl_str line = {at, (size_t)((newline ? newline : end) - at)};
         at = newline ? newline + 1 : end;
-        if (word(&line, SL_STR("STACK")) && builder_spend(b, steps_of(&s.rules)))
+        if (line.size && (*line.data == 'S' || sl_is_blank(*line.data)) && word(&line, SL_STR("STACK")) &&
+            builder_spend(b, steps_of(&s.rules)))
             record(&s, line);
     }
     end_range(&s);

@@ -239,6 +239,14 @@ const char *sl_unwind_register_name(enum sl_cpu_family family, unsigned reg)
     return reg < families[family].count ? families[family].names[reg] : NULL;
 }
 
+static bool is_name(struct sl_str name, const char *of)
+{
+    size_t i = 0;
+    while (i < name.size && of[i] && of[i] == name.data[i])
+        i++;
+    return i == name.size && !of[i];
+}
+
 unsigned register_number(enum sl_cpu_family family, struct sl_str name)
 {
     if (sl_str_equal(name, SL_STR(".cfa")))
@@ -246,7 +254,7 @@ unsigned register_number(enum sl_cpu_family family, struct sl_str name)
     if (sl_str_equal(name, SL_STR(".ra")))
         return SL_UNWIND_RA;
     for (unsigned i = 0; i < families[family].count; i++)
-        if (families[family].names[i] && sl_str_equal(name, sl_str(families[family].names[i])))
+        if (families[family].names[i] && is_name(name, families[family].names[i]))
             return i;
     return SL_UNWIND_NAMED;
 }

@@ -1,22 +1,25 @@
 /* Rules as postfix text (Breakpad, docs/symbol_files.md, "STACK CFI"), and back. */
+#include "base/plain.h"
 #include "unwind/impl.h"
 
 struct sl_str next_field(struct sl_str *rest)
 {
-    size_t begin = 0;
-    while (begin < rest->size && sl_is_blank(rest->data[begin]))
-        begin++;
-    size_t end = begin;
-    while (end < rest->size && !sl_is_blank(rest->data[end]))
-        end++;
-    struct sl_str field = {rest->data + begin, end - begin};
-    *rest = (struct sl_str){rest->data + end, rest->size - end};
-    return field;
+    const char *at = rest->data, *end = at + rest->size;
+    while (at < end && sl_is_blank(*at))
+        at++;
+    const char *begin = at;
+    while (at < end && ((uint8_t)*at > ' ' || !sl_is_blank(*at))) /* mostly the first */
+        at++;
+    *rest = (struct sl_str){at, (size_t)(end - at)};
+    return (struct sl_str){begin, (size_t)(at - begin)};
 }
 
 bool is_text(struct sl_str line)
 {
-    for (size_t i = 0; i < line.size; i++) {
+    size_t plain = sl_plain_run(line);
+    if (plain == line.size)
+        return true;
+    for (size_t i = plain; i < line.size; i++) {
         uint8_t c = (uint8_t)line.data[i];
         if ((c < ' ' && c != '\t' && !(c == '\r' && i + 1 == line.size)) || c == 0x7F)
             return false;
