@@ -17,13 +17,17 @@ CONTEXTS = {
 
 
 class Dump:
-    """`threads`: (id, registers, stack address, stack bytes); `modules`: (address, size, name, CodeView bytes, time stamp)."""
+    """`threads`: (id, registers, stack address, stack bytes); `modules`: (address, size, name, CodeView bytes, time stamp).
+    `order`: of the bytes, as struct has it."""
 
-    def __init__(self, cpu=AMD64, platform=LINUX, version=(6, 1, 0), text="", time=1521713273):
-        self.cpu, self.platform, self.version, self.text, self.time = cpu, platform, version, text, time
+    def __init__(self, cpu=AMD64, platform=LINUX, version=(6, 1, 0), text="", time=1521713273, order="<"):
+        self.order, self.cpu, self.platform, self.version, self.text, self.time = order, cpu, platform, version, text, time
         self.data, self.streams = bytearray(32), []
         self.threads, self.modules, self.names, self.memory = [], [], {}, []
         self.exception = None
+
+    def pack(self, form, *values):
+        return struct.pack(self.order + form, *values)
 
     def put(self, data):
         at = len(self.data)
@@ -31,8 +35,8 @@ class Dump:
         return at
 
     def string(self, text):
-        raw = text.encode("utf-16-le")
-        return self.put(struct.pack("<I", len(raw)) + raw)
+        raw = text.encode("utf-16-le" if self.order == "<" else "utf-16-be")
+        return self.put(self.pack("I", len(raw)) + raw)
 
     def stream(self, kind, data):
         self.streams.append((kind, len(data), self.put(data)))
@@ -40,9 +44,9 @@ class Dump:
     def context(self, registers):
         size, flags_at, flags, width, offsets = CONTEXTS[self.cpu]
         raw = bytearray(size)
-        struct.pack_into("<I", raw, flags_at, flags)
+        struct.pack_into(self.order + "I", raw, flags_at, flags)
         for name, value in registers.items():
-            struct.pack_into("<Q" if width == 8 else "<I", raw, offsets[name], value)
+            struct.pack_into(self.order + ("Q" if width == 8 else "I"), raw, offsets[name], value)
         return size, self.put(raw)
 
     def crash(self, thread, code, flags=0, address=0, parameters=(), registers=None):
@@ -51,30 +55,30 @@ class Dump:
 
     def done(self):
         text = self.string(self.text)
-        self.stream(7, struct.pack("<HHHBB5IHH24x", self.cpu, 0, 0, 1, 0, *self.version, self.platform, text, 0, 0))
+        self.stream(7, self.pack("HHHBB5IHH24x", self.cpu, 0, 0, 1, 0, *self.version, self.platform, text, 0, 0))
         entries = b""
         for id, registers, address, stack in self.threads:
             context = self.context(registers)
-            entries += struct.pack("<6IQ4I", id, 0, 0, 0, 0, 0, address, len(stack), self.put(stack), *context)
-        self.stream(3, struct.pack("<I", len(self.threads)) + entries)
+            entries += self.pack("6IQ4I", id, 0, 0, 0, 0, 0, address, len(stack), self.put(stack), *context)
+        self.stream(3, self.pack("I", len(self.threads)) + entries)
         entries = b""
         for address, size, name, codeview, timestamp in self.modules:
-            entries += struct.pack("<Q4I52x2I24x", address, size, 0, timestamp, self.string(name), len(codeview), self.put(codeview))
-        self.stream(4, struct.pack("<I", len(self.modules)) + entries)
+            entries += self.pack("Q4I52x2I24x", address, size, 0, timestamp, self.string(name), len(codeview), self.put(codeview))
+        self.stream(4, self.pack("I", len(self.modules)) + entries)
         if self.memory:
-            entries = b"".join(struct.pack("<QII", address, len(data), self.put(data)) for address, data in self.memory)
-            self.stream(5, struct.pack("<I", len(self.memory)) + entries)
+            entries = b"".join(self.pack("QII", address, len(data), self.put(data)) for address, data in self.memory)
+            self.stream(5, self.pack("I", len(self.memory)) + entries)
         if self.names:
-            entries = b"".join(struct.pack("<IQ", id, self.string(name)) for id, name in self.names.items())
-            self.stream(24, struct.pack("<I", len(self.names)) + entries)
+            entries = b"".join(self.pack("IQ", id, self.string(name)) for id, name in self.names.items())
+            self.stream(24, self.pack("I", len(self.names)) + entries)
         if self.exception:
             thread, code, flags, address, parameters, registers = self.exception
             context = self.context(registers) if registers else (0, 0)
-            self.stream(6, struct.pack("<IIIIQQII15QII", thread, 0, code, flags, 0, address, len(parameters), 0,
+            self.stream(6, self.pack("IIIIQQII15QII", thread, 0, code, flags, 0, address, len(parameters), 0,
                                        *(parameters + [0] * 15)[:15], *context))
-        directory = self.put(b"".join(struct.pack("<III", *s) for s in self.streams))
-        struct.pack_into("<4sIIII", self.data, 0, b"MDMP", 0xA793, len(self.streams), directory, 0)
-        struct.pack_into("<I", self.data, 20, self.time)
+        directory = self.put(b"".join(self.pack("III", *s) for s in self.streams))
+        struct.pack_into(self.order + "IIIII", self.data, 0, 0x504D444D, 0xA793, len(self.streams), directory, 0)
+        struct.pack_into(self.order + "I", self.data, 20, self.time)
         return bytes(self.data)
 
 
@@ -83,8 +87,8 @@ def pdb70(guid, age, name):
     return struct.pack("<4sIHH", b"RSDS", int(a, 16), int(b, 16), int(c, 16)) + bytes.fromhex(d + e) + struct.pack("<I", age) + name.encode() + b"\0"
 
 
-def elf(build_id):
-    return b"LEpB" + bytes.fromhex(build_id)
+def elf(build_id, order="<"):
+    return struct.pack(order + "I", 0x4270454C) + bytes.fromhex(build_id)
 
 
 def build_id(path):
@@ -190,8 +194,8 @@ __attribute__((constructor)) static void watch(void)
 class Machine:
     """What compiles programs of a processor, and what runs them here; `registers` as its kernel numbers them."""
 
-    def __init__(self, cpu, compiler, runner, registers):
-        self.cpu, self.compiler, self.runner, self.registers = cpu, compiler, runner, registers.split()
+    def __init__(self, cpu, compiler, runner, registers, order="<"):
+        self.cpu, self.compiler, self.runner, self.registers, self.order = cpu, compiler, runner, registers.split(), order
 
 
 X86_64 = Machine(AMD64, ["gcc"], [], "r8 r9 r10 r11 r12 r13 r14 r15 rdi rsi rbp rbx rdx rax rcx rsp rip")
@@ -204,6 +208,10 @@ MACHINES = {
                      " ".join(f"x{i}" for i in range(31)) + " sp pc"),
     "mips": Machine(MIPS, ["mipsel-linux-gnu-gcc"], ["qemu-mipsel", "-L", "/usr/mipsel-linux-gnu"],
                     " ".join(f"r{i}" for i in range(32)) + " pc"),
+    "mips big": Machine(MIPS, ["mips-linux-gnu-gcc"], ["qemu-mips", "-L", "/usr/mips-linux-gnu"],
+                        " ".join(f"r{i}" for i in range(32)) + " pc", ">"),
+    "mips64 big": Machine(MIPS64, ["mips64-linux-gnuabi64-gcc"], ["qemu-mips64", "-L", "/usr/mips64-linux-gnuabi64"],
+                          " ".join(f"r{i}" for i in range(32)) + " pc", ">"),
     "mips64": Machine(MIPS64, ["mips64el-linux-gnuabi64-gcc"], ["qemu-mips64el", "-L", "/usr/mips64el-linux-gnuabi64"],
                       " ".join(f"r{i}" for i in range(32)) + " pc"),
 }
@@ -230,17 +238,18 @@ class Crash:
         with open(out, "rb") as f:
             self.raw = f.read()
         self.machine, self.at = machine, 0
-        self.number, self.code, self.address, self.sp, size = self.take("<5Q")
-        values = self.take("<%dQ" % self.take("<Q"))
+        self.number, self.code, self.address, self.sp, size = self.take("5Q")
+        values = self.take("%dQ" % self.take("Q"))
         self.registers = {name: value for name, value in zip(machine.registers, values) if name != "-"}
         self.calls = []
-        for _ in range(*self.take("<Q")):
-            name, line = self.take("<32sQ")
+        for _ in range(*self.take("Q")):
+            name, line = self.take("32sQ")
             self.calls.append((name.rstrip(b"\0").decode(), line))
         self.stack, self.maps = self.raw[self.at:self.at + size], self.raw[self.at + size:].decode()
         self.modules = [path for path in mapped(self.maps) if os.path.exists(path)]
 
     def take(self, form):
+        form = self.machine.order + form
         values = struct.unpack_from(form, self.raw, self.at)
         self.at += struct.calcsize(form)
         return values
@@ -253,11 +262,11 @@ class Crash:
 def together(crashes):
     """One dump with a thread for each crash, of processes that were at the same addresses. The first is the one that crashed."""
     first = crashes[0]
-    dump = Dump(cpu=first.machine.cpu, text="Linux 6.1 #1 SMP x86_64", version=(0, 0, 0))
+    dump = Dump(cpu=first.machine.cpu, text="Linux 6.1 #1 SMP x86_64", version=(0, 0, 0), order=first.machine.order)
     dump.threads += [(1 + i, crash.registers, crash.sp, crash.stack) for i, crash in enumerate(crashes)]
     for path, (begin, end) in mapped(first.maps).items():
         if path in first.modules:
-            dump.modules.append((begin, end - begin, path, elf(build_id(path)), 0))
+            dump.modules.append((begin, end - begin, path, elf(build_id(path), first.machine.order), 0))
     return dump.crash(1, first.number, first.code & 0xFFFFFFFF, first.address).done()
 
 

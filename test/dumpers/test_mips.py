@@ -12,3 +12,13 @@ def test_mips(work, args):
 def test_mips64(work, args):
     check_processor(work, "mips64", "-O1", kinds=OF_ITS_OWN, reasons=REASONS)
     check_processor(work, "mips64", *OPTIMISED, kinds=OF_ITS_OWN, reasons=REASONS)
+
+
+def test_mips_big_endian(work, args):
+    check_processor(work, "mips big", "-O1", kinds=OF_ITS_OWN, reasons=REASONS)
+    check_processor(work, "mips big", *OPTIMISED, kinds=OF_ITS_OWN, reasons=REASONS)
+
+
+def test_mips64_big_endian(work, args):
+    check_processor(work, "mips64 big", "-O1", kinds=OF_ITS_OWN, reasons=REASONS)
+    check_processor(work, "mips64 big", *OPTIMISED, kinds=OF_ITS_OWN, reasons=REASONS)
