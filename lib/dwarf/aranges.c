@@ -1,5 +1,5 @@
-/* .debug_aranges (DWARF 5, 6.1.2): the code of units whose root entries cannot say it. Version 2 has no DW_AT_ranges; of a unit
- * with code in several sections, as LLVM's assembler makes it of one file, the root entry has the range of the first. */
+/* .debug_aranges (DWARF 5, 6.1.2): the code of units whose root entries do not say it. Version 2 has no DW_AT_ranges: of a file
+ * with code in several sections LLVM's assembler says there what the first has. NASM does the same in version 3. */
 #include "dwarf/impl.h"
 
 #include <stdlib.h>
@@ -34,10 +34,12 @@ static bool read_set(struct sl_reader *r, struct aranges_set *set)
     return !r->failed;
 }
 
+enum { LAST_VERSION = 3 };
+
 static bool needed(const struct dwarf_file *file)
 {
     for (size_t i = 0; i < file->unit_count; i++)
-        if (file->units[i].version == 2)
+        if (file->units[i].version <= LAST_VERSION)
             return true;
     return false;
 }
@@ -66,7 +68,7 @@ const struct aranges_set *dwarf_aranges_of(const struct dwarf_unit *unit, size_t
     const struct dwarf_file *file = unit->file;
     size_t low = 0, high = file->set_count;
     *count = 0;
-    if (unit->header->version != 2 || unit->has_ranges)
+    if (unit->header->version > LAST_VERSION || unit->has_ranges)
         return NULL;
     while (low < high) {
         size_t middle = low + (high - low) / 2;

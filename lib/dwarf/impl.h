@@ -266,6 +266,7 @@ struct dwarf_reader {
     struct symbol_index symbols;
     struct range_set ranges; /* of the functions emitted so far */
     bool has_dwp;
+    bool nameless; /* lines that no symbol covers are kept */
 };
 
 /* What is read of a companion is charged to the object, whose budget grows by it. */

@@ -336,6 +336,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
         .budget = sl_object_budget(object),
         .ranges.budget = sl_object_budget(object),
         .companions = companions,
+        .nameless = sink->takes_nameless,
         .load_address = sl_object_info(object)->load_address,
     };
     struct sl_arena arena = {.budget = reader.budget};

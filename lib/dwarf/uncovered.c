@@ -1,5 +1,5 @@
 /* Code that has lines but no subprogram: of `-gline-tables-only`, of split DWARF whose parts are lost, of assemblers, of
- * entries that a linker has removed. The symbol that covers it is the function. */
+ * entries that a linker has removed. The symbol that covers it is the function; without one it has no name. */
 #include "dwarf/impl.h"
 
 #include <stdlib.h>
@@ -62,6 +62,16 @@ static bool of_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
     return true;
 }
 
+/* Whether the linker has put code there; of code that it dropped the lines may point anywhere. */
+static bool is_code(const struct uncovered *u, uint64_t address)
+{
+    struct sl_segment segment;
+    for (size_t i = 0; sl_object_segment(u->reader->object, i, &segment) && dwarf_spend(u->w, 1); i++)
+        if (segment.executable && address - segment.address < segment.memory_size)
+            return true;
+    return false;
+}
+
 /* [begin, end) has lines. Where a subprogram has the begin of a symbol without size, what is behind it is padding. */
 static bool add_gap(struct uncovered *u, uint64_t begin, uint64_t end)
 {
@@ -69,11 +79,13 @@ static bool add_gap(struct uncovered *u, uint64_t begin, uint64_t end)
         struct symbol_span span = dwarf_symbol_over(u->w, &u->reader->symbols, at);
         uint64_t stop = span.end < end ? span.end : end, own_end = stop;
         const struct sl_symbol *s = span.symbol;
+        bool named = s && (s->size || s->address >= begin);
         if (!dwarf_spend(u->w, 8))
             return false;
-        if (s && (s->size || s->address >= begin) && of_unit(u, at, &own_end)) {
-            struct sl_function function = {
-                .address = at, .size = own_end - at, .name = s->name, .language = u->language};
+        if ((named || (u->reader->nameless && is_code(u, at))) && of_unit(u, at, &own_end)) {
+            struct sl_function function = {.address = at, .size = own_end - at, .language = u->language};
+            if (named)
+                function.name = s->name;
             if (!dwarf_add_function(u->reader, u->w, u->arena, &function, NULL, 0))
                 return false;
         }
@@ -89,7 +101,7 @@ bool dwarf_add_uncovered(struct dwarf_reader *reader, struct dwarf_worker *w, co
     const struct line_table *lines = &w->lines;
     uint64_t load = reader->load_address, done = 0; /* all before it is known */
     bool sorted = true;
-    if (!reader->symbols.count)
+    if (!reader->symbols.count && !reader->nameless)
         return true;
     for (size_t i = 1; i < w->covered_count && sorted; i++)
         sorted = w->covered[i - 1].begin <= w->covered[i].begin;

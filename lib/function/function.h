@@ -97,6 +97,7 @@ struct sl_function_sink {
                             struct sl_error *error);
     bool takes_flat;       /* the sink assembles functions itself, if it has to */
     bool takes_no_symbols; /* functions and names are those of the debug information alone */
+    bool takes_nameless;   /* lines of code that no symbol covers are of a function without a name: DWARF */
     bool takes_positions;  /* lines, also those of calls, are positions (function/position.h), where there are any */
     /* Optional: of the functions only those at these addresses matter, ascending. What is known to be elsewhere before it is
      * read may be left out: units of DWARF. */

@@ -291,6 +291,7 @@ struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_optio
     w->sink =
         (struct sl_function_sink){.prepare = symcache_prepare, .consume = symcache_writer_consume, .takes_flat = true};
     w->sink.takes_positions = options->positions;
+    w->sink.takes_nameless = options->nameless;
     w->keeps_sources =
         options->map_line && options->origins && sl_object_info(options->origins)->features.srcsrv_vcs.size;
     w->collectors = symcache_collectors_new(sl_parallel_workers(parallel), options->budget);

@@ -128,6 +128,7 @@ struct input_options {
     const char *dwp, *supplementary;       /* used instead of the files beside */
     bool find_debug;                       /* use the debug companion of a file without debug information */
     bool positions;                        /* what is converted has positions for lines, where there are columns */
+    bool nameless_lines;                   /* what is converted has the lines of code that nothing names */
     bool relative_names;                   /* what is converted names files without the compilation directory */
 };
 

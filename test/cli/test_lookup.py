@@ -51,6 +51,25 @@ def test_same_as_binutils(work, files):
             equal(without(ours), without(theirs.stdout), f"{name} {options}")
 
 
+def test_lines_of_code_without_symbols(work, files):
+    """Lines are shown wherever the linker has put code; not of code that it dropped, whose lines are left at 0 or below the code."""
+    with open(os.path.join(work, "bare.s"), "w") as f:
+        f.write(".globl named\n.type named,@function\nnamed: nop\nret\n.size named,.-named\n"
+                '.section .bare,"axR",@progbits\nnop\nret\n.fill 99,1,0x90\n'
+                '.section .dropped,"ax",@progbits\n.fill 0x1008,1,0x90\nnop\n')
+    files.run(f"cd {work} && gcc -g -c -Wa,--debug-prefix-map=$PWD=/src -o bare.o bare.s && "
+              "gcc -shared -nostdlib -Wl,--gc-sections,-u,named,--section-start=.bare=0x9000 -o bare.so bare.o && "
+              "readelf -WS bare.so | (! grep dropped)")
+    bare = os.path.join(work, "bare.so")
+    llvm, named = linked(work, "llvm-symbolizer"), f"0x{int(files.run(f'nm -D {bare}').split()[0], 16):x}"
+    for many in ([], ["0x9001"] * 200):  # few addresses are answered from their units alone
+        answer = ok("-e", bare, named, "0x9001", "0x800", *many, program=llvm)
+        equal(answer, "named\n/src/bare.s:3:0\n\n??\n/src/bare.s:8:0\n\n??\n??:0:0\n\n" + "??\n/src/bare.s:8:0\n\n" * len(many))
+    equal(ok("-e", bare, "-f", "0x9001", program=linked(work, "addr2line")), "??\n/src/bare.s:8\n")
+    dump = ok("dump-syms", bare)
+    equal([line.split(" ", 4)[4:] for line in dump.splitlines() if line.startswith("FUNC ")], [["named"]])
+
+
 def test_relocatable_files_of_other_machines(work, files):
     """Their debug information is complete only with their relocations, which every machine has of its own."""
     with open(os.path.join(work, "machines.c"), "w") as f:

@@ -12,8 +12,9 @@ file and line must be equal. A difference is put into the first class that expla
                codes it
   label        llvm-symbolizer shows a label that hand-written code left in a function or at its entry (`.l_start`)
   piece        a compiler's piece of a function: llvm-symbolizer shows its symbol (`f.part.0`, `f.cold`), the tables `f`
-  padding      between functions: neither the DWARF nor a symbol covers it. llvm-symbolizer lets what is before reach there
-  nameless     the same, over more than functions are aligned to, where a line is known: symloom does not show it
+  padding      between functions: neither the DWARF nor a symbol covers it. llvm-symbolizer lets what is before reach there,
+               symloom shows a line where one is known, without a name
+  nameless     the same, over more than functions are aligned to, where llvm-symbolizer alone knows a line
   no-line      same function and file, one side knows no line (0)
   symbol-only  code without debug information: llvm-symbolizer names the nearest symbol below even outside of its size
   file-symbol  the same, and llvm-symbolizer shows the object file's STT_FILE symbol as source file
@@ -124,7 +125,7 @@ def ask_elfutils(path, addresses):
     run = subprocess.run(["eu-addr2line", "-e", path, "-a", "-f", "-i"], input=text, capture_output=True, text=True)
     answers, pending = [], None
     for line in run.stdout.splitlines():
-        if line.startswith("0x") and len(line) == 18 and pending is None:
+        if pending is None and re.fullmatch(r"0x([0-9a-f]{8}){1,2}", line):
             answers.append([])
         elif pending is None:
             pending = line.split(" inlined at ")[0]
@@ -295,6 +296,9 @@ class Asked:
     def verdict(self, address, ours, theirs, dwarf):
         """None when equal, else (class, agrees)."""
         named = any(f[0] for f in theirs)
+        if [f[0] for f in ours] == [""] and len(theirs) == 1 and theirs[0][0] and self.gap(address):
+            ours = [(theirs[0][0], *ours[0][1:])]
+            return classify(ours, theirs, self.aliases) or ("padding", True)
         if not ours and theirs and (gap := self.gap(address)):
             return ("padding", True) if named or gap < MAX_PADDING else ("nameless", False)
         verdict = classify(ours, theirs, self.aliases)

@@ -247,9 +247,23 @@ _start:
   mov edi, eax
   mov eax, 60
   syscall
+align 16
+section .text.hot progbits alloc exec nowrite align=16
+hot:
+  dec edi
+  jnz hot
+  ret
+align 16
+section .unnamed progbits alloc exec nowrite align=16
+  int3
+  ret
 N
 for level in 0 2; do
     (cd "$out" && gfortran -g -O$level -static-libgfortran -o fortran-O$level.elf a.f90)
 done
 tcc -g -o "$out/tcc.elf" "$out/b.c"
-nasm -f elf64 -g -F dwarf -o "$out/nasm.o" "$out/a.asm" && ld -o "$out/nasm.elf" "$out/nasm.o"
+for bits in 32 64; do
+    nasm -f elf$bits -g -F dwarf -o "$out/nasm-$bits.o" "$out/a.asm"
+done
+ld -o "$out/nasm-64.elf" "$out/nasm-64.o"
+ld -m elf_i386 -o "$out/nasm-32.elf" "$out/nasm-32.o"

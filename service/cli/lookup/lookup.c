@@ -348,6 +348,7 @@ static bool read_options(struct lookup *l, const struct options *o)
         .dwp = option_value(o, "dwp", NULL),
         .supplementary = option_value(o, "sup", NULL),
         .find_debug = true,
+        .nameless_lines = true,
         .relative_names = option_given(o, "relativenames"),
     };
     if (!read_style(l, option_value(o, "output-style", default_style(l, o))))
