@@ -18,10 +18,11 @@ struct crash_file {
     const char *rewrite;    /* rewrite_first_module, as JSON; NULL: none */
     bool candidates;        /* the answer tells where files were looked for */
     bool no_source_context; /* and has no lines of source */
-    /* Minidumps: told of the dump before it is symbolicated, its threads walked with the registers of each frame; the dump is gone
-     * when this returns. The answer's frames tell then where their lines begin, as `line_addr`. False: out of memory. Pure: pool.
-     * NULL: nothing of this. */
+    /* Minidumps: told of the dump before it is symbolicated, its threads walked, with the registers of each frame if they are wanted;
+     * the dump is gone when this returns. The answer's frames tell then where their lines begin, as `line_addr`. False: out of
+     * memory. Pure: pool. NULL: nothing of this. */
     bool (*walked)(void *arg, const struct sl_minidump *dump);
+    bool wants_registers;
     void *walked_arg;
 };
 

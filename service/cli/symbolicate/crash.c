@@ -97,6 +97,7 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
     run.file.candidates = option_given(o, "candidates");
     run.file.no_source_context = option_given(o, "no-source-context") || answer_format_needs_walk(format);
     run.file.walked = answer_format_needs_walk(format) ? walked_dump_keep : NULL;
+    run.file.wants_registers = answer_format_needs_registers(format);
     run.file.walked_arg = &walked;
     bool remote = option_given(o, "server");
     if (remote && answer_format_needs_walk(format))

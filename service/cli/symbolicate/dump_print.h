@@ -9,7 +9,8 @@
 struct walked_dump {
     struct sl_arena arena;
     struct sl_minidump dump;         /* read anew: its threads have no frames */
-    struct sl_registers **registers; /* of each thread the frames', by their original_index; NULL: it was not walked */
+    uint64_t **resume;               /* of each thread the frames', by their original_index; NULL: it was not walked */
+    struct sl_registers **registers; /* the same; NULL also when they are not wanted */
     size_t *counts;
     size_t thread_count;
 };

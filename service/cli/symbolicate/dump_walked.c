@@ -9,19 +9,27 @@ bool walked_dump_keep(void *arg, const struct sl_minidump *dump)
 {
     struct walked_dump *w = arg;
     size_t count = dump->crash.thread_count;
+    w->resume = SL_ARENA_ARRAY(&w->arena, uint64_t *, count + 1);
     w->registers = SL_ARENA_ARRAY(&w->arena, struct sl_registers *, count + 1);
     w->counts = SL_ARENA_ARRAY(&w->arena, size_t, count + 1);
-    if (!w->registers || !w->counts)
+    if (!w->resume || !w->registers || !w->counts)
         return false;
     w->thread_count = count;
     for (size_t i = 0; i < count; i++) {
-        size_t frames = dump->crash.threads[i].frame_count;
-        if (!dump->threads[i].registers || !frames)
+        const struct sl_crash_thread *thread = &dump->crash.threads[i];
+        size_t size = thread->frame_count * sizeof(struct sl_registers);
+        if (!dump->threads[i].is_walked || !thread->frame_count)
             continue;
-        if (!(w->registers[i] = SL_ARENA_ARRAY(&w->arena, struct sl_registers, frames)))
+        if (!(w->resume[i] = SL_ARENA_ARRAY(&w->arena, uint64_t, thread->frame_count)))
             return false;
-        memcpy(w->registers[i], dump->threads[i].registers, frames * sizeof(struct sl_registers));
-        w->counts[i] = frames;
+        for (size_t k = 0; k < thread->frame_count; k++)
+            w->resume[i][k] = thread->frames[k].address;
+        w->counts[i] = thread->frame_count;
+        if (!dump->threads[i].registers)
+            continue;
+        if (!(w->registers[i] = sl_arena_alloc(&w->arena, size, _Alignof(struct sl_registers))))
+            return false;
+        memcpy(w->registers[i], dump->threads[i].registers, size);
     }
     return true;
 }
@@ -39,16 +47,14 @@ void walked_dump_free(struct walked_dump *w)
 const struct sl_registers *frame_registers(const struct walked_dump *w, size_t thread, const struct answer_frame *frame)
 {
     size_t index = (size_t)frame->index.value;
-    return thread < w->thread_count && index < w->counts[thread] ? &w->registers[thread][index] : NULL;
+    bool known = thread < w->thread_count && index < w->counts[thread] && w->registers[thread];
+    return known ? &w->registers[thread][index] : NULL;
 }
 
 uint64_t frame_resume(const struct walked_dump *w, size_t thread, const struct answer_frame *frame)
 {
-    const struct sl_registers *registers = frame_registers(w, thread, frame);
-    struct sl_walk_numbers numbers;
-    if (!registers || !sl_walk_numbers(w->dump.family, &numbers))
-        return frame->address.value;
-    return registers->value[numbers.pc];
+    size_t index = (size_t)frame->index.value;
+    return thread < w->thread_count && index < w->counts[thread] ? w->resume[thread][index] : frame->address.value;
 }
 
 bool frame_is_inline(const struct answer_thread *thread, size_t index)

@@ -91,6 +91,7 @@ const struct answer_format *answer_format_of(const struct options *o, enum answe
 
 /* Whether the format tells what answers do not. */
 bool answer_format_needs_walk(const struct answer_format *format);
+bool answer_format_needs_registers(const struct answer_format *format); /* of that: of each frame */
 
 /* Writes a complete answer, whose text is used up. `walked` is NULL unless the format needs it. Returns the status. */
 struct walked_dump;

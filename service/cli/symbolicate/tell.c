@@ -12,22 +12,27 @@ static const struct answer_format {
     answer_print *print;          /* of stacks; NULL: the answer as it is */
     request_print *print_request; /* of JavaScript and of the JVM, likewise */
     bool crashed_only;            /* unless other threads are asked for */
-    bool needs_walk;
+    bool needs_walk, needs_registers;
 } answer_formats[] = {
-    {"json", ~0u, NULL, NULL, false, false},
-    {"compact", OF_STACKS | OF_SCRIPTS, answer_print_compact, request_print_compact, true, false},
-    {"pretty", OF_STACKS | OF_SCRIPTS, answer_print_pretty, request_print_pretty, true, false},
-    {"full", OF_STACKS, answer_print_full, NULL, false, false},
-    {"markdown", OF_STACKS, answer_print_markdown, NULL, false, false},
-    {"stackwalk", 1 << SORT_DUMP, answer_print_stackwalk, NULL, false, true},
-    {"machine", 1 << SORT_DUMP, answer_print_machine, NULL, false, true},
-    {"minidump-json", 1 << SORT_DUMP, answer_print_minidump_json, NULL, false, true},
+    {"json", ~0u, NULL, NULL, false, false, false},
+    {"compact", OF_STACKS | OF_SCRIPTS, answer_print_compact, request_print_compact, true, false, false},
+    {"pretty", OF_STACKS | OF_SCRIPTS, answer_print_pretty, request_print_pretty, true, false, false},
+    {"full", OF_STACKS, answer_print_full, NULL, false, false, false},
+    {"markdown", OF_STACKS, answer_print_markdown, NULL, false, false, false},
+    {"stackwalk", 1 << SORT_DUMP, answer_print_stackwalk, NULL, false, true, true},
+    {"machine", 1 << SORT_DUMP, answer_print_machine, NULL, false, true, false},
+    {"minidump-json", 1 << SORT_DUMP, answer_print_minidump_json, NULL, false, true, true},
 };
 enum { FORMATS = sizeof answer_formats / sizeof *answer_formats };
 
 bool answer_format_needs_walk(const struct answer_format *format)
 {
     return format->needs_walk;
+}
+
+bool answer_format_needs_registers(const struct answer_format *format)
+{
+    return format->needs_registers;
 }
 
 static bool is_request(enum answer_sort sort)
