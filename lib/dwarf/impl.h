@@ -33,6 +33,7 @@ struct aranges_set {
 };
 
 struct dwarf_file {
+    const struct sl_object *object;
     struct sl_bytes info, abbrev, str, line_str, str_offsets, line, ranges, rnglists, addr;
     struct sl_bytes cu_index;
     struct sl_bytes aranges;
@@ -291,6 +292,8 @@ static inline bool dwarf_room(struct dwarf_worker *w, void *array, size_t *capac
 
 /* Indexes the first unit headers of the file, at `most` so many, into the arena. False when out of memory. */
 bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *arena, size_t *skipped);
+/* A pass over .debug_info that was at `*passed` has come to the offset `to`. */
+void dwarf_passed(const struct dwarf_file *file, uint64_t *passed, uint64_t to);
 void dwarf_file_open(struct dwarf_file *file, struct sl_object *object, bool split);
 const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uint64_t offset);
 

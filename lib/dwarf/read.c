@@ -302,11 +302,14 @@ static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_
         window.workers[i].holding.budget = reader->budget;
         window.workers[i].positions = sink->takes_positions;
     }
+    uint64_t passed = 0;
     while (window.code == SL_OK && window.first < reader->main.unit_count) {
         size_t left = reader->main.unit_count - window.first;
         window.count = left < slots ? left : slots;
         read_window(&window, parallel);
         window.first += window.count;
+        if (sink->wanted_count)
+            dwarf_passed(&reader->main, &passed, reader->main.units[window.first - 1].end);
     }
     for (unsigned i = 0; window.workers && i < workers; i++)
         dwarf_worker_free(&window.workers[i]);

@@ -22,6 +22,7 @@ void dwarf_file_open(struct dwarf_file *f, struct sl_object *object, bool split)
     };
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
         sl_object_section(object, split ? sections[i].split_name : sections[i].name, sections[i].bytes, NULL);
+    f->object = object;
     f->big_endian = sl_object_info(object)->big_endian;
     f->relocatable = sl_object_info(object)->kind == SL_KIND_REL;
     f->split = split;
@@ -66,13 +67,23 @@ static bool dwarf_unit_read_header(struct sl_reader *r, struct dwarf_unit_header
     return true;
 }
 
+void dwarf_passed(const struct dwarf_file *file, uint64_t *passed, uint64_t to)
+{
+    enum { AT_ONCE = 8 << 20 };
+    if (to - *passed < AT_ONCE)
+        return;
+    sl_object_passed(file->object, sl_bytes_part(file->info, *passed, to - *passed));
+    *passed = to;
+}
+
 bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *arena, size_t *skipped)
 {
     struct dwarf_unit_header *units = NULL, header;
     struct sl_holding holding = {.budget = arena->budget};
     size_t count = 0, capacity = 0;
     struct sl_reader r = sl_reader(file->info, file->big_endian);
-    while (sl_reader_left(&r) > 0 && count < most) {
+    for (uint64_t passed = 0; sl_reader_left(&r) > 0 && count < most;
+         dwarf_passed(file, &passed, sl_reader_offset(&r))) {
         bool usable = false;
         if (!dwarf_unit_read_header(&r, &header, &usable)) {
             ++*skipped;

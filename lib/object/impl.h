@@ -36,6 +36,7 @@ struct sl_object {
     size_t symbol_count;
     bool has_symbols;                     /* they were */
     bool identity;                        /* is all that is asked for */
+    struct sl_mapping mapping;            /* of limits */
     bool is_inner;                        /* lies inside of another object, and nothing inside of it is looked for */
     struct sl_budget *budget, own_budget; /* `budget` is the caller's or points to the other */
     struct sl_arena arena;

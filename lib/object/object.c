@@ -93,6 +93,7 @@ static enum sl_code open_object(struct sl_bytes bytes, const struct sl_object_li
     set_budget(object, limits, objects);
     object->is_inner = is_inner;
     object->identity = limits && limits->identity;
+    object->mapping = limits ? limits->mapping : (struct sl_mapping){{NULL, 0}, 0};
     enum sl_code code = ops->open(object, error);
     if (sl_budget_used_up(object->budget))
         code = sl_budget_fail(object->budget, error);
@@ -110,6 +111,13 @@ enum sl_code sl_object_open(struct sl_bytes bytes, const struct sl_object_limits
                             struct sl_error *error)
 {
     return open_object(bytes, limits, 1, false, object, error);
+}
+
+void sl_object_passed(const struct sl_object *object, struct sl_bytes part)
+{
+    uintptr_t begin = (uintptr_t)object->mapping.bytes.data, at = (uintptr_t)part.data;
+    if (at >= begin && at - begin < object->mapping.mapped)
+        sl_mapping_drop(&object->mapping, at - begin, part.size);
 }
 
 enum sl_code object_open_slice(struct sl_bytes bytes, const struct sl_object_limits *limits, size_t objects,

@@ -11,6 +11,7 @@
 
 #include "base/budget.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/parallel.h"
 #include "id/id.h"
 
@@ -133,6 +134,8 @@ struct sl_object_limits {
     /* Only the object's identity is asked for: nothing is read out of it, and where it takes a pass over the whole file to
      * know its features (Breakpad) all of them are claimed. */
     bool identity;
+    /* The mapping that the bytes lie in, if there is one: what a pass over much of it is done with does not stay resident. */
+    struct sl_mapping mapping;
 };
 
 struct sl_object;
@@ -148,6 +151,9 @@ enum sl_format sl_format_detect(struct sl_bytes bytes);
 enum sl_code sl_object_open(struct sl_bytes bytes, const struct sl_object_limits *limits, struct sl_object **object,
                             struct sl_error *error);
 void sl_object_close(struct sl_object *object);
+
+/* A pass over the part, which is of the file or was made of it, is over. Any thread. */
+void sl_object_passed(const struct sl_object *object, struct sl_bytes part);
 
 const struct sl_object_info *sl_object_info(const struct sl_object *object);
 struct sl_bytes sl_object_file(const struct sl_object *object); /* the bytes it was opened on */

@@ -85,7 +85,8 @@ static enum sl_code open_object(struct input *input, struct sl_error *error)
         return open_arch(input, arch, error);
     }
     if (input->archive.count == 1)
-        return sl_archive_object(&input->archive, 0, NULL, &input->object, error);
+        return sl_archive_object(&input->archive, 0, &(struct sl_object_limits){.mapping = input->mapping},
+                                 &input->object, error);
     return open_arch(input, host_arch(), error);
 }
 
