@@ -292,6 +292,28 @@ def test_a_module_is_asked_for_when_a_frame_lies_in_it(work, objects):
         equal(max(up.hits.values()), 1, up.hits)
 
 
+def test_symbols_are_looked_for_beside_the_rules_of_frames(work, objects):
+    """The file with a module's rules is answered when that with its symbols was asked for, which a walk needs after the rules only."""
+    program, wanted = crashing(work, "-O1"), WANTED["pointer"][0]
+    dump, _ = dumps.of_crash(program, work, "pointer")
+    (path, data), = served([program]).items()
+    symbols_asked, waited = threading.Event(), []
+
+    def rules(handler):
+        waited.append(symbols_asked.wait(30))
+        handler.reply(200, data)
+
+    def symbols(handler):
+        symbols_asked.set()
+        handler.reply(404)
+
+    with Upstream({path: rules, path.replace("/executable", "/debuginfo"): symbols}) as up, Service(work) as s:
+        sources = [{"id": "test", "type": "http", "url": up.url, "layout": {"type": "debuginfod"}}]
+        _, answer = send(s, "/minidump", form(upload_file_minidump=dump, sources=sources))
+        equal(waited, [True], "symbols were asked for while the rules were awaited")
+        equal([f.get("function") for f in answer["stacktraces"][0]["frames"][:len(wanted)]], wanted, answer)
+
+
 class Crowd:
     """Clients that send the same dump at the same time, each in a scope of its own: none finds what is made for another."""
 
