@@ -40,7 +40,8 @@ struct sl_minidump_memory {
 struct sl_minidump_thread { /* beside that of sl_crash */
     struct sl_bytes context;
     struct sl_minidump_memory stack;      /* no bytes: none */
-    bool is_walked;                       /* else it has no frames: no registers, or it wrote the dump */
+    bool is_writer;                       /* it wrote the dump */
+    bool is_walked;                       /* else it has no frames: no registers, or it is the writer */
     const struct sl_registers *registers; /* of its frames, when whoever walked it kept them */
 };
 

@@ -129,6 +129,7 @@ static void finish_thread(struct dump_reader *d, size_t index, const struct spec
         thread->requesting = index == requesting ? SL_REQUESTING_YES : SL_REQUESTING_NO;
     if (special->has_writer && thread->id == special->writer) {
         thread->name = (struct sl_str){NULL, 0};
+        more->is_writer = true;
         return;
     }
     if (index == requesting && exception->is_there && dump_is_context(dump, exception->context))

@@ -6,7 +6,7 @@
  *     to      1000 -> 1000, 1005 -> 1005, 100a -> 1005, 100d -> nowhere, 3000 -> 1008
  *
  * The 5 bytes belong to the block behind them, as "to" says, though "from" has it only once: a part that is in "to" alone is
- * "added". Tools that do not know the source of what they put in say "nowhere" there. */
+ * "added". Tools that do not know the source of what they put in say "nowhere" there: 0, or what no image reaches. */
 #include "pdb/impl.h"
 
 #include "base/grow.h"
@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-enum { PAIR = 8, STEPS_PER_PART = 16, STEPS_PER_ADDED = 96 };
+enum { PAIR = 8, IMAGE_LIMIT = 0x7fffffff, LOOKS = 64, STEPS_PER_PART = 16, STEPS_PER_ADDED = 96 };
 
 struct pair {
     uint32_t from, to;
@@ -52,15 +52,30 @@ static uint32_t translate(struct sl_bytes from, uint32_t address, uint32_t *end)
     if (!below)
         return NOT_MAPPED;
     struct pair last = pair_at(from, below - 1);
-    return last.to ? last.to + (address - last.from) : NOT_MAPPED;
+    return last.to && last.to <= IMAGE_LIMIT ? last.to + (address - last.from) : NOT_MAPPED;
+}
+
+/* Where "to" alone has the code of `address`. Parts that lie over each other are few: the last ones are looked at. */
+static uint32_t find_added(const struct omap *omap, uint32_t address)
+{
+    size_t below = SL_COUNT_UP_TO(omap->added, omap->added_count, original, address);
+    for (size_t looks = 0; below && looks < LOOKS && omap->added[below - 1].reach > address; looks++) {
+        const struct omap_added *added = &omap->added[--below];
+        if (address - added->original < added->size)
+            return added->address + (address - added->original);
+    }
+    return NOT_MAPPED;
 }
 
 uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address)
 {
-    uint32_t end;
+    uint32_t end, now;
     if (pdb->no_addresses)
         return NOT_MAPPED;
-    return pdb->has_omap ? translate(pdb->omap.from, address, &end) : address;
+    if (!pdb->has_omap)
+        return address;
+    now = translate(pdb->omap.from, address, &end);
+    return now == NOT_MAPPED ? find_added(&pdb->omap, address) : now;
 }
 
 /* ---- what was put in ---- */

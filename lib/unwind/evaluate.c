@@ -188,6 +188,7 @@ static bool by_windows(struct sl_walk_state *s, const struct sl_cfi *cfi, uint64
     for (size_t i = 0; i < 2; i++)
         if (sl_cfi_find_win(cfi, types[i], address, &win)) {
             keep_preserved(s->cpu, &callee->registers, &caller->registers);
+            caller->registers.assumed = caller->registers.valid;
             return windows_evaluate(s, &win, callee, &caller->registers);
         }
     return false;

@@ -29,12 +29,14 @@ enum {
 struct sl_registers {
     uint64_t value[SL_WALK_REGISTERS]; /* of 32-bit processors: the upper half is 0 */
     uint64_t valid;                    /* bit N: value[N] is known */
+    uint64_t assumed; /* of these: a STACK WIN record left it out, and the callee's value is taken for the caller's */
 };
 
 static inline void sl_registers_set(struct sl_registers *registers, unsigned number, uint64_t value)
 {
     registers->value[number] = value;
     registers->valid |= UINT64_C(1) << number;
+    registers->assumed &= ~(UINT64_C(1) << number);
 }
 
 /* DWARF numbers of the processor's registers. False, and all of them SL_WALK_ONLY_PC, when there is no walker for the family:

@@ -153,7 +153,8 @@ static bool by_program(const struct sl_walk_state *s, const struct sl_unwind_win
     for (size_t i = 0; i < sizeof win_registers / sizeof *win_registers; i++) {
         unsigned number = win_registers[i].number;
         size_t at = find_variable(&p, win_registers[i].name);
-        if (at < MAX_VARIABLES && p.variables[at].set)
+        bool is_told = at < MAX_VARIABLES && p.variables[at].set;
+        if (is_told && (number != EBX || p.variables[at].assigned)) /* else it is the callee's */
             sl_registers_set(caller, number, p.variables[at].value);
         if (number == EIP || number == ESP)
             says_both &= at < MAX_VARIABLES && p.variables[at].assigned;
@@ -180,6 +181,8 @@ static bool by_size(const struct sl_walk_state *s, const struct sl_unwind_win *w
         return false;
     if (pushes_ebp)
         caller->valid &= ~(UINT64_C(1) << EBX);
+    else /* it is meant to be the same */
+        caller->assumed &= callee->registers.assumed | ~(UINT64_C(1) << EBX);
     sl_registers_set(caller, EIP, eip);
     sl_registers_set(caller, ESP, (uint32_t)(at + 4));
     sl_registers_set(caller, EBP, ebp);

@@ -35,6 +35,11 @@ const struct sl_registers *frame_registers(const struct walked_dump *walked, siz
 /* The address to return to, as the dump has it; of the innermost frame where it stopped. */
 uint64_t frame_resume(const struct walked_dump *walked, size_t thread, const struct answer_frame *frame);
 
+/* The thread that wrote the dump is none of Breakpad's texts', and has no number in them. */
+bool dump_thread_is_writer(const struct walked_dump *walked, size_t thread);
+/* The thread's number in these texts: how many others come before it. */
+size_t dump_thread_number(const struct walked_dump *walked, size_t thread);
+
 /* "amd64" */
 const char *dump_cpu_name(const struct sl_minidump *dump);
 const char *dump_os_name(const struct sl_minidump *dump);

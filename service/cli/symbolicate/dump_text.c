@@ -75,11 +75,6 @@ static bool is_main(const struct sl_minidump *dump, const struct sl_crash_module
     return module == dump->main_module;
 }
 
-static bool is_told(const struct answer_style *style, size_t thread)
-{
-    return style->thread == ALL_THREADS || (size_t)style->thread == thread;
-}
-
 /* ---- machine ---- */
 
 static bool has_char(struct sl_str text, char c)
@@ -115,8 +110,9 @@ static void machine_head(const struct texts *t, int64_t crashed)
         sl_buf_cstr(out, "|");
     }
     if (crashed >= 0)
-        sl_buf_printf(out, "%lld", (long long)crashed);
-    sl_buf_u8(out, '\n');
+        sl_buf_number(out, dump_thread_number(t->walked, (size_t)crashed), '\n');
+    else
+        sl_buf_u8(out, '\n');
 }
 
 static void machine_module(const struct texts *t, const struct sl_crash_module *module)
@@ -131,11 +127,11 @@ static void machine_module(const struct texts *t, const struct sl_crash_module *
                   (unsigned long long)(module->address + module->size - 1), is_main(&t->walked->dump, module));
 }
 
-static void machine_thread(const struct texts *t, size_t thread)
+static void machine_thread(const struct texts *t, size_t thread, size_t number)
 {
     for (size_t i = 0; i < t->answer->threads[thread].frame_count; i++) {
         struct text_frame f = text_frame(t, thread, i);
-        sl_buf_number(t->out, thread, '|');
+        sl_buf_number(t->out, number, '|');
         sl_buf_number(t->out, i, '|');
         field(t->out, f.module, '|');
         field(t->out, f.module.size ? f.name : SL_STR(""), '|');
@@ -149,13 +145,25 @@ static void machine_thread(const struct texts *t, size_t thread)
     }
 }
 
-static void put_threads(const struct texts *t, int64_t crashed, void (*put)(const struct texts *t, size_t thread))
+static bool is_told(const struct answer_style *style, size_t thread)
+{
+    return style->thread == ALL_THREADS || (size_t)style->thread == thread;
+}
+
+/* The one that crashed first. */
+static void put_threads(const struct texts *t, int64_t crashed,
+                        void (*put)(const struct texts *t, size_t thread, size_t number))
 {
     if (crashed >= 0 && is_told(t->style, (size_t)crashed))
-        put(t, (size_t)crashed);
-    for (size_t i = 0; i < t->answer->thread_count; i++)
+        put(t, (size_t)crashed, dump_thread_number(t->walked, (size_t)crashed));
+    size_t number = 0;
+    for (size_t i = 0; i < t->answer->thread_count; i++) {
+        if (dump_thread_is_writer(t->walked, i))
+            continue;
         if ((int64_t)i != crashed && is_told(t->style, i))
-            put(t, i);
+            put(t, i, number);
+        number++;
+    }
 }
 
 bool answer_print_machine(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
@@ -209,7 +217,7 @@ static void put_registers(const struct texts *t, const struct text_frame *f)
     size_t width = 0, each = 11 + (size_t)digits;
     sl_buf_u8(t->out, ' ');
     for (const struct shown_register *r = shown_registers(dump->family); registers && !f->is_inline && r->name; r++) {
-        if (!(registers->valid >> r->number & 1))
+        if (!((registers->valid & ~registers->assumed) >> r->number & 1))
             continue;
         if (width + each > 80) {
             sl_buf_cstr(t->out, "\n ");
@@ -262,13 +270,13 @@ static void put_frame_title(const struct texts *t, const struct text_frame *f, s
     sl_buf_u8(out, '\n');
 }
 
-static void put_stack(const struct texts *t, size_t thread)
+static void put_stack(const struct texts *t, size_t thread, size_t number)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
     const char *what = !trace->requesting              ? ""
                        : t->walked->dump.has_exception ? " (crashed)"
                                                        : " (requested dump, did not crash)";
-    sl_buf_printf(t->out, "%sThread %zu%s\n", t->style->brief ? "" : "\n", thread, what);
+    sl_buf_printf(t->out, "%sThread %zu%s\n", t->style->brief ? "" : "\n", number, what);
     if (!trace->frame_count)
         sl_buf_cstr(t->out, " <no frames>\n");
     for (size_t i = 0; i < trace->frame_count; i++) {

@@ -63,6 +63,19 @@ bool frame_is_inline(const struct answer_thread *thread, size_t index)
     return index + 1 < thread->frame_count && frame->index.value == frame[1].index.value;
 }
 
+bool dump_thread_is_writer(const struct walked_dump *w, size_t thread)
+{
+    return thread < w->dump.crash.thread_count && w->dump.threads[thread].is_writer;
+}
+
+size_t dump_thread_number(const struct walked_dump *w, size_t thread)
+{
+    size_t number = 0;
+    for (size_t i = 0; i < thread; i++)
+        number += !dump_thread_is_writer(w, i);
+    return number;
+}
+
 /* ---- registers ---- */
 
 static const struct shown_register x86_shown[] = {{"eip", 8}, {"esp", 4}, {"ebp", 5}, {"ebx", 3},

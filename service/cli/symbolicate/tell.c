@@ -1,4 +1,5 @@
 /* Answers as the options want them: which format, which threads, and where to. */
+#include "cli/symbolicate/dump_print.h"
 #include "cli/symbolicate/request.h"
 
 #include <stdio.h>
@@ -13,15 +14,16 @@ static const struct answer_format {
     request_print *print_request; /* of JavaScript and of the JVM, likewise */
     bool crashed_only;            /* unless other threads are asked for */
     bool needs_walk, needs_registers;
+    bool skips_writer; /* the thread that wrote the dump, and does not count it */
 } answer_formats[] = {
-    {"json", ~0u, NULL, NULL, false, false, false},
-    {"compact", OF_STACKS | OF_SCRIPTS, answer_print_compact, request_print_compact, true, false, false},
-    {"pretty", OF_STACKS | OF_SCRIPTS, answer_print_pretty, request_print_pretty, true, false, false},
-    {"full", OF_STACKS, answer_print_full, NULL, false, false, false},
-    {"markdown", OF_STACKS, answer_print_markdown, NULL, false, false, false},
-    {"stackwalk", 1 << SORT_DUMP, answer_print_stackwalk, NULL, false, true, true},
-    {"machine", 1 << SORT_DUMP, answer_print_machine, NULL, false, true, false},
-    {"minidump-json", 1 << SORT_DUMP, answer_print_minidump_json, NULL, false, true, true},
+    {"json", ~0u, NULL, NULL, false, false, false, false},
+    {"compact", OF_STACKS | OF_SCRIPTS, answer_print_compact, request_print_compact, true, false, false, false},
+    {"pretty", OF_STACKS | OF_SCRIPTS, answer_print_pretty, request_print_pretty, true, false, false, false},
+    {"full", OF_STACKS, answer_print_full, NULL, false, false, false, false},
+    {"markdown", OF_STACKS, answer_print_markdown, NULL, false, false, false, false},
+    {"stackwalk", 1 << SORT_DUMP, answer_print_stackwalk, NULL, false, true, true, true},
+    {"machine", 1 << SORT_DUMP, answer_print_machine, NULL, false, true, false, true},
+    {"minidump-json", 1 << SORT_DUMP, answer_print_minidump_json, NULL, false, true, true, false},
 };
 enum { FORMATS = sizeof answer_formats / sizeof *answer_formats };
 
@@ -79,9 +81,17 @@ const struct answer_format *answer_format_of(const struct options *o, enum answe
     return NULL;
 }
 
+static bool is_thread_number(const struct answer_format *format, const struct walked_dump *walked, size_t thread,
+                             uint64_t number)
+{
+    if (!format->skips_writer)
+        return thread == number;
+    return !dump_thread_is_writer(walked, thread) && dump_thread_number(walked, thread) == number;
+}
+
 /* The index of the thread that the options ask for. False: a usage error, which was reported. */
 static bool choose_thread(const struct options *o, const struct answer_format *format, const struct answer *answer,
-                          int64_t *thread)
+                          const struct walked_dump *walked, int64_t *thread)
 {
     uint64_t id, index;
     bool by_id = option_given(o, "thread"), by_index = option_given(o, "thread-index");
@@ -91,7 +101,8 @@ static bool choose_thread(const struct options *o, const struct answer_format *f
         return false;
     *thread = all ? ALL_THREADS : answer_crashed_thread(answer);
     for (size_t t = 0; t < answer->thread_count && (by_id || by_index); t++)
-        if (by_id ? answer->threads[t].id.set && answer->threads[t].id.value == id : t == index) {
+        if (by_id ? answer->threads[t].id.set && answer->threads[t].id.value == id
+                  : is_thread_number(format, walked, t, index)) {
             *thread = (int64_t)t;
             return true;
         }
@@ -118,7 +129,8 @@ static int put_stacks(const struct options *o, const struct answer_format *forma
                                  .candidates = option_given(o, "candidates"),
                                  .brief = option_given(o, "brief"),
                                  .walked = walked};
-    if (!option_number(o, "context", "symbolicate", &style.context) || !choose_thread(o, format, answer, &style.thread))
+    if (!option_number(o, "context", "symbolicate", &style.context) ||
+        !choose_thread(o, format, answer, walked, &style.thread))
         return 2;
     return !out->failed && format->print(answer, &style, out) ? 0 : no_memory();
 }

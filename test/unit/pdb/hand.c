@@ -350,6 +350,21 @@ static void stretched_functions(void **state)
                    "{ i 1006+7 [1006+2 a.c:100, 100b+2 a.c:100] }\n"
                    "g 1012+c [1012+c a.c:9]\n");
 
+    /* "to" alone has the second function: what "from" has of it is where no image reaches */
+    sl_buf_clear(from);
+    put_pair(from, 0x1000, 0x1000);
+    put_pair(from, 0x1005, 0x100A);
+    put_pair(from, 0x1008, 0x80000000);
+    sl_buf_clear(to);
+    put_pair(to, 0x1000, 0x1000);
+    put_pair(to, 0x1005, 0x80000000);
+    put_pair(to, 0x100A, 0x1005);
+    put_pair(to, 0x100D, 0x80000000);
+    put_pair(to, 0x1012, 0x100A);
+    put_pair(to, 0x1018, 0x80000000);
+    expect(&image, "f 1000+d [1000+5 a.c:1, 100a+3 a.c:2] { i 100b+2 [100b+2 a.c:100] }\n"
+                   "g 1012+6 [1012+6 a.c:9]\n");
+
     /* out of order, over and over, to everywhere: whatever there is, it ends */
     sl_buf_clear(to);
     for (uint32_t i = 0; i < 200; i++)
