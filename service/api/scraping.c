@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include <curl/curl.h>
+#include <openssl/evp.h>
 
 /* ---- what requests say ---- */
 static const struct sl_str any_origin = {"*", 1};
@@ -228,4 +229,17 @@ bool scraping_origin_allowed(struct sl_arena *arena, const struct sl_str *origin
             return true;
     }
     return false;
+}
+
+bool scraping_period_begin(struct sl_str url, int64_t period_s, int64_t now_s, int64_t *begin_s)
+{
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    uint64_t hash = 0;
+    if (EVP_Digest(url.data, url.size, digest, NULL, EVP_sha256(), NULL) != 1)
+        return false;
+    for (int i = 7; i >= 0; i--)
+        hash = hash << 8 | digest[i];
+    int64_t offset = (int64_t)(hash % (uint64_t)period_s), past = now_s - offset;
+    *begin_s = past - past % period_s + offset;
+    return true;
 }

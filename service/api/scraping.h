@@ -29,3 +29,7 @@ struct sl_str scraping_url(struct sl_arena *arena, struct sl_str url);
  * Without a scheme any will do. The host is a star (with a port: any host on that port), a name, or with "*." before it a
  * domain and all below it, on any port. The URL's path begins with the pattern's. Names are compared as ASCII (IDNA). */
 bool scraping_origin_allowed(struct sl_arena *arena, const struct sl_str *origins, size_t count, struct sl_str url);
+
+/* When the period began that `now_s` is in (seconds since 1970): those of a URL begin at a time of their own, which its SHA-256
+ * says, so that not everything is asked for anew at once. False when out of memory. */
+bool scraping_period_begin(struct sl_str url, int64_t period_s, int64_t now_s, int64_t *begin_s);

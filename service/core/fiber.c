@@ -472,6 +472,26 @@ bool fiber_crew(void (*run)(void *arg), void *arg, size_t helpers)
     return !fiber_cancelled();
 }
 
+struct crew_list {
+    void (*run)(void *item);
+    void **items;
+    size_t count, next;
+};
+
+static void take_items(void *arg)
+{
+    struct crew_list *list = arg;
+    while (list->next < list->count && !fiber_cancelled())
+        list->run(list->items[list->next++]);
+}
+
+bool fiber_for_each(void (*run)(void *item), void **items, size_t count, size_t at_once)
+{
+    struct crew_list list = {run, items, count, 0};
+    size_t fibers = count < at_once ? count : at_once;
+    return fiber_crew(take_items, &list, fibers ? fibers - 1 : 0);
+}
+
 void fiber_group_wait(struct fiber_group *group)
 {
     while (group->count > 0) {

@@ -70,6 +70,9 @@ bool fiber_help(struct fiber_group *group, void (*run)(void *arg), void *arg);
  * running fiber's group. Returns when all have ended; false when cancelled. */
 bool fiber_crew(void (*run)(void *arg), void *arg, size_t helpers) SL_SUSPENDS;
 
+/* Such a crew for a list of items, of at most `at_once` fibers: runs `run` for each. False when cancelled, and then not for all. */
+bool fiber_for_each(void (*run)(void *item), void **items, size_t count, size_t at_once) SL_SUSPENDS;
+
 struct fiber *fiber_self(void); /* NULL outside of fibers */
 bool fiber_cancelled(void);     /* of the running fiber's group */
 

@@ -113,7 +113,7 @@ static bool search_source_rest(const struct kinds_search *where, const struct so
         if (searches[i].opens)
             opening[open_count++] = &searches[i];
     }
-    return kinds_for_each(open_all, opening, open_count);
+    return fiber_for_each(open_all, opening, open_count, open_count);
 }
 
 bool kinds_find_sources(const struct kinds_search *where, const struct source_question *questions, size_t count)

@@ -126,9 +126,6 @@ enum sl_code kinds_make(const struct object_request *request, kinds_maker *make,
 /* Counts a conversion that began at `begin_ns` (clock_mono_ns). */
 void kinds_count_conversion(const struct cache_kind *kind, enum sl_code code, uint64_t begin_ns);
 
-/* Runs `run` for all of the items at the same time, as fiber_crew; false when cancelled, and then not for all. */
-bool kinds_for_each(void (*run)(void *item), void **items, size_t count) SL_SUSPENDS;
-
 uint64_t kinds_size_of(int fd); /* bytes; 0 when that cannot be told */
 
 /* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL when the disk does not take it. */

@@ -140,7 +140,7 @@ bool kinds_find_jvm(const struct source *sources, size_t source_count, struct sl
         asking[i] = (struct jvm_asking){{sources, source_count, scope, NULL, arena, NULL}, &questions[i]};
         items[i] = &asking[i];
     }
-    return !asking || !items || kinds_for_each(ask, items, count);
+    return !asking || !items || fiber_for_each(ask, items, count, count);
 }
 
 void kinds_release_jvm(struct jvm_question *questions, size_t count)

@@ -60,7 +60,7 @@ enum sl_code list_sources(const struct source *sources, size_t source_count, str
         else
             list_one(&tasks[i]);
     }
-    if (count && !kinds_for_each(list_one, asking, count))
+    if (count && !fiber_for_each(list_one, asking, count, count))
         return SL_CANCELLED;
     for (size_t i = 0; i < source_count; i++)
         if (listings[i].code != SL_OK)

@@ -85,22 +85,3 @@ void kinds_count_conversion(const struct cache_kind *kind, enum sl_code code, ui
     metric_add(METRIC_CONVERSIONS, 1, kind->name, sl_code_name(code), NULL);
     metric_observe(METRIC_CONVERSION_SECONDS, seconds, kind->name, NULL, NULL);
 }
-
-struct round {
-    void (*run)(void *item);
-    void **items;
-    size_t count, next;
-};
-
-static void take_items(void *arg)
-{
-    struct round *r = arg;
-    while (r->next < r->count && !fiber_cancelled())
-        r->run(r->items[r->next++]);
-}
-
-bool kinds_for_each(void (*run)(void *item), void **items, size_t count)
-{
-    struct round round = {run, items, count, 0};
-    return fiber_crew(take_items, &round, count ? count - 1 : 0);
-}

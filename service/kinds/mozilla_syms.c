@@ -344,7 +344,7 @@ bool kinds_find_mozilla(const struct config *config, const struct mozilla_questi
         if (asking && waiting && asking_of(config, &questions[i], arena, &asking[i]) && !peek_answer(&asking[i]))
             waiting[waiting_count++] = &asking[i];
     }
-    return !waiting_count || kinds_for_each(get_answer, waiting, waiting_count);
+    return !waiting_count || fiber_for_each(get_answer, waiting, waiting_count, waiting_count);
 }
 
 enum sl_code kinds_forget_mozilla(struct sl_str debug_file, struct sl_str debug_id, struct sl_error *error)

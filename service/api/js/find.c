@@ -1,5 +1,6 @@
-/* Finding a script, a source map or a source: in the bundles and among the single files that the request knows of, then in
- * what Sentry tells of when it is asked, and at last in the web. */
+/* Finding scripts, source maps and sources: in the bundles and among the single files that the request knows of, then in what
+ * Sentry tells of when it is asked, and at last in the web. All that is looked for at a time takes each of these steps side by
+ * side, and the next when all have done it: what there is for one file serves the others, whichever came first. */
 #include "api/js/js.h"
 
 #include "core/log.h"
@@ -135,11 +136,6 @@ static bool among_artifacts(struct js_request *r, struct js_file *file, const st
     return true;
 }
 
-static bool known_here(struct js_request *r, struct js_file *file, const struct sl_str *urls, size_t url_count)
-{
-    return in_bundles(r, file, urls, url_count) || among_artifacts(r, file, urls, url_count);
-}
-
 /* ---- what came with the request ---- */
 
 /* By its name alone. A script whose map came without it is there and empty. */
@@ -171,26 +167,112 @@ static bool among_own(struct js_request *r, struct js_file *file)
 
 /* ---- what Sentry tells ---- */
 
+struct js_look { /* for a file that was not found yet */
+    struct js_request *request;
+    struct js_file *file;
+    struct sl_str urls[CANDIDATES];
+    size_t url_count;
+    bool found;
+    const struct artifact *told; /* what there is for it, by who was asked about it last; NULL: nobody was */
+    size_t told_count;
+};
+
+/* By what Sentry has. */
+static void ask_sentry(void *arg)
+{
+    struct js_look *look = arg;
+    struct js_request *r = look->request;
+    struct artifact_query query = {.release = r->release, .dist = r->dist};
+    struct sl_str stem = {NULL, 0};
+    struct artifact *items = NULL;
+    struct sl_error error = {.code = SL_OK};
+    look->told = NULL;
+    if (r->finder.stopped != SL_OK || !r->source.id.data || (r->local && !r->local->own_sources))
+        return;
+    if (look->file->key.path.data) {
+        stem = sl_js_stem(look->file->key.path);
+        query.stems = &stem;
+        query.stem_count = 1;
+    }
+    query.debug_ids = &look->file->key.id;
+    query.debug_id_count = look->file->key.has_id;
+    enum sl_code code = origin_artifacts(&r->source, &query, r->arena, &items, &look->told_count, &error);
+    if (code != SL_OK)
+        look->told_count = 0;
+    if (code != SL_OK && !stops(r, code))
+        log_warn("js", "the look-up of artifacts failed", LOG_SLSTR("source", r->source.id),
+                 LOG_STR("reason", error.message));
+    look->told = items;
+    metric_observe(METRIC_JS_ITEMS, 1, "api_requests", NULL, NULL);
+}
+
+/* By what a command has at hand. */
+static void ask_locally(void *arg)
+{
+    struct js_look *look = arg;
+    struct js_request *r = look->request;
+    const struct js_key *key = &look->file->key;
+    struct local_file_query query = {.path = key->path,
+                                     .is_map = key->type == JS_SOURCE_MAP,
+                                     .id = key->has_id ? &key->id : NULL,
+                                     .release = r->release,
+                                     .dist = r->dist};
+    struct artifact *items;
+    look->told = NULL;
+    if (!r->local || !r->local->look_up)
+        return;
+    if (query.path.data)
+        query.stem = sl_js_stem(query.path);
+    if (!r->local->look_up(r->local->look_up_arg, &query, r->arena, &items, &look->told_count))
+        finder_stop(r, SL_BUSY);
+    else
+        look->told = items;
+}
+
+static void open_bundle(void *arg)
+{
+    struct js_bundle *bundle = arg;
+    struct js_request *r = bundle->request;
+    struct sl_error error = {.code = SL_OK};
+    if (r->finder.stopped != SL_OK)
+        return;
+    enum sl_code code = kinds_open_bundle(&bundle->artifact->file, r->scope, r->arena, &bundle->object, &error);
+    if (code != SL_OK && stops(r, code))
+        return;
+    if (code != SL_OK)
+        log_info("js", "a bundle cannot be used", LOG_SLSTR("bundle", bundle->artifact->file.uri),
+                 LOG_STR("reason", error.message));
+    metric_observe(METRIC_JS_ITEMS, code == SL_OK, "fetched_bundles", NULL, NULL);
+}
+
+/* Those that the request knows of since it opened some last. */
+static bool open_bundles(struct js_request *r)
+{
+    struct js_finder *f = &r->finder;
+    void **bundles = SL_ARENA_ARRAY(r->arena, void *, f->bundle_count + 1);
+    size_t count = 0;
+    if (!bundles)
+        return finder_stop(r, SL_BUSY);
+    for (size_t i = 0; i < f->bundle_count; i++) {
+        if (!f->bundles[i]->tried)
+            bundles[count++] = f->bundles[i];
+        f->bundles[i]->tried = true;
+    }
+    return js_for_each(r, open_bundle, bundles, count);
+}
+
 static bool add_bundle(struct js_request *r, const struct artifact *artifact)
 {
     struct js_finder *f = &r->finder;
     struct js_bundle *bundle = SL_ARENA_NEW(r->arena, struct js_bundle);
-    struct sl_error error = {.code = SL_OK};
     if (!bundle ||
         !sl_grow_in_arena(r->arena, &f->bundles, &f->bundle_capacity, f->bundle_count + 1, sizeof *f->bundles))
         return finder_stop(r, SL_BUSY);
-    bundle->artifact = artifact;
-    enum sl_code code = kinds_open_bundle(&artifact->file, r->scope, r->arena, &bundle->object, &error);
-    if (code != SL_OK && stops(r, code))
-        return false;
-    if (code != SL_OK)
-        log_info("js", "a bundle cannot be used", LOG_SLSTR("bundle", artifact->file.uri),
-                 LOG_STR("reason", error.message));
+    *bundle = (struct js_bundle){.request = r, .artifact = artifact};
     size_t at = f->bundle_count++;
     for (; at && sl_str_compare(f->bundles[at - 1]->artifact->file.uri, artifact->file.uri) < 0; at--)
         f->bundles[at] = f->bundles[at - 1];
     f->bundles[at] = bundle;
-    metric_observe(METRIC_JS_ITEMS, code == SL_OK, "fetched_bundles", NULL, NULL);
     return true;
 }
 
@@ -228,78 +310,77 @@ static bool add_artifacts(struct js_request *r, const struct artifact *items, si
     return true;
 }
 
-/* Whether Sentry knows of something that the request did not. */
-static bool ask_sentry(struct js_request *r, const struct js_file *file)
-{
-    struct artifact_query query = {.release = r->release, .dist = r->dist};
-    struct sl_str stem = {NULL, 0};
-    struct artifact *items = NULL;
-    struct sl_error error = {.code = SL_OK};
-    size_t count = 0;
-    bool news = false;
-    if (!r->source.id.data || (r->local && !r->local->own_sources))
-        return false;
-    if (file->key.path.data) {
-        stem = sl_js_stem(file->key.path);
-        query.stems = &stem;
-        query.stem_count = 1;
-    }
-    query.debug_ids = &file->key.id;
-    query.debug_id_count = file->key.has_id;
-    enum sl_code code = origin_artifacts(&r->source, &query, r->arena, &items, &count, &error);
-    if (code != SL_OK && !stops(r, code))
-        log_warn("js", "the look-up of artifacts failed", LOG_SLSTR("source", r->source.id),
-                 LOG_STR("reason", error.message));
-    metric_observe(METRIC_JS_ITEMS, 1, "api_requests", NULL, NULL);
-    return add_artifacts(r, items, code == SL_OK ? count : 0, &news) && news && r->finder.stopped == SL_OK;
-}
+/* ---- files side by side ---- */
 
-/* Whether a command has something at hand that the request did not know of. */
-static bool ask_locally(struct js_request *r, const struct js_file *file)
-{
-    struct local_file_query query = {.path = file->key.path,
-                                     .is_map = file->key.type == JS_SOURCE_MAP,
-                                     .id = file->key.has_id ? &file->key.id : NULL,
-                                     .release = r->release,
-                                     .dist = r->dist};
-    struct artifact *items;
+struct looking {
+    struct js_request *request;
+    void **looks; /* struct js_look; those that have not found their file, in the order of the keys */
     size_t count;
-    bool news = false;
-    if (!r->local || !r->local->look_up)
-        return false;
-    if (query.path.data)
-        query.stem = sl_js_stem(query.path);
-    if (!r->local->look_up(r->local->look_up_arg, &query, r->arena, &items, &count))
-        return finder_stop(r, SL_BUSY);
-    return add_artifacts(r, items, count, &news) && news && r->finder.stopped == SL_OK;
+};
+
+static void look_here(void *arg)
+{
+    struct js_look *look = arg;
+    struct js_request *r = look->request;
+    look->found = r->finder.stopped == SL_OK &&
+                  (among_own(r, look->file) || in_bundles(r, look->file, look->urls, look->url_count) ||
+                   among_artifacts(r, look->file, look->urls, look->url_count));
+    if (look->found && look->file->key.path.data)
+        look->file->attempt.status = JS_NOT_ATTEMPTED;
 }
 
-/* ---- a file ---- */
-
-static void look(struct js_request *r, struct js_file *file)
+static void look_in_the_web(void *arg)
 {
-    struct sl_str urls[CANDIDATES];
-    size_t count = file->key.path.data ? candidates_of(file->key.path, r->arena, urls) : 0;
-    if (file->key.path.data && !count) {
-        finder_stop(r, SL_BUSY);
+    struct js_look *look = arg;
+    struct js_file *file = look->file;
+    if (look->request->finder.stopped != SL_OK)
         return;
-    }
-    bool here = among_own(r, file) || known_here(r, file, urls, count) ||
-                (ask_locally(r, file) && known_here(r, file, urls, count)) ||
-                (ask_sentry(r, file) && known_here(r, file, urls, count));
-    if (r->finder.stopped != SL_OK)
-        return;
-    if (here && file->key.path.data)
-        js_note_attempt(r, (struct js_attempt){.url = file->key.path, .status = JS_NOT_ATTEMPTED});
-    if (here)
-        return;
-    file->code = SL_NOT_FOUND;
     if (file->key.path.data)
-        js_scrape(r, file);
-    if (file->code == SL_OK)
-        count_lookup(file, "found", "scraping");
-    else
-        count_lookup(file, "not_found", "none");
+        js_scrape(look->request, file);
+    count_lookup(file, file->code == SL_OK ? "found" : "not_found", file->code == SL_OK ? "scraping" : "none");
+}
+
+/* In what the request knows of. */
+static bool look_among_known(struct looking *l)
+{
+    if (!js_for_each(l->request, look_here, l->looks, l->count))
+        return false;
+    size_t left = 0;
+    for (size_t i = 0; i < l->count; i++)
+        if (!((struct js_look *)l->looks[i])->found)
+            l->looks[left++] = l->looks[i];
+    l->count = left;
+    return true;
+}
+
+/* Asks about so many that are missing; what is told of that the request did not know of is there for all. */
+static bool ask_about(struct looking *l, void (*ask)(void *look), size_t begin, size_t count)
+{
+    bool news = false;
+    if (!js_for_each(l->request, ask, l->looks + begin, count))
+        return false;
+    for (size_t i = begin; i < begin + count; i++) {
+        const struct js_look *look = l->looks[i];
+        if (look->told && !add_artifacts(l->request, look->told, look->told_count, &news))
+            return false;
+    }
+    return !news || (open_bundles(l->request) && look_among_known(l));
+}
+
+/* The first alone: most often its bundle has the others too, which nobody needs to be asked about then. */
+static bool look_further(struct looking *l, void (*ask)(void *look))
+{
+    const void *first = l->count ? l->looks[0] : NULL;
+    if (!first || !ask_about(l, ask, 0, 1))
+        return l->request->finder.stopped == SL_OK;
+    size_t asked = l->count && l->looks[0] == first;
+    return ask_about(l, ask, asked, l->count - asked);
+}
+
+static bool look_for_all(struct looking *l)
+{
+    return look_among_known(l) && (!l->request->local || look_further(l, ask_locally)) && look_further(l, ask_sentry) &&
+           js_for_each(l->request, look_in_the_web, l->looks, l->count);
 }
 
 static struct sl_str key_text(const struct js_key *key, struct sl_arena *arena)
@@ -314,28 +395,57 @@ static struct sl_str key_text(const struct js_key *key, struct sl_arena *arena)
     return sl_buf_keep(&text, arena);
 }
 
-const struct js_file *js_find(struct js_request *r, const struct js_key *key)
+static struct js_look *look_new(struct js_request *r, struct js_file *file)
+{
+    struct js_look *look = SL_ARENA_NEW(r->arena, struct js_look);
+    if (!look)
+        return NULL;
+    *look = (struct js_look){.request = r, .file = file};
+    if (file->key.path.data)
+        look->url_count = candidates_of(file->key.path, r->arena, look->urls);
+    return !file->key.path.data || look->url_count ? look : NULL;
+}
+
+/* `*look` is NULL for what was looked for before. NULL when out of memory. */
+static struct js_file *js_file_of(struct js_request *r, const struct js_key *key, struct js_look **look)
 {
     struct js_finder *f = &r->finder;
     struct sl_str text = key_text(key, r->arena);
-    void **slot = text.data && f->stopped == SL_OK ? sl_map_slot(&f->by_key, text, NULL) : NULL;
-    struct js_file *file = slot ? *slot : NULL;
-    if (!slot)
-        finder_stop(r, SL_BUSY);
-    if (slot && !file) {
-        file = SL_ARENA_NEW(r->arena, struct js_file);
-        if (!file) {
-            finder_stop(r, SL_BUSY);
-            return NULL;
-        }
-        *slot = file;
-        *file = (struct js_file){.key = *key, .code = SL_NOT_FOUND, .next = f->files};
-        f->files = file;
-        f->file_count++;
-        metric_observe(METRIC_JS_ITEMS, 1, "needed_files", NULL, NULL);
-        look(r, file);
+    void **slot = text.data ? sl_map_slot(&f->by_key, text, NULL) : NULL;
+    *look = NULL;
+    if (!slot || *slot)
+        return slot ? *slot : NULL;
+    struct js_file *file = *slot = SL_ARENA_NEW(r->arena, struct js_file);
+    if (!file)
+        return NULL;
+    *file = (struct js_file){.key = *key, .number = f->file_count++, .code = SL_NOT_FOUND, .next = f->files};
+    f->files = file;
+    metric_observe(METRIC_JS_ITEMS, 1, "needed_files", NULL, NULL);
+    *look = look_new(r, file);
+    return *look ? file : NULL;
+}
+
+bool js_find(struct js_request *r, const struct js_key *keys, size_t count, const struct js_file **found)
+{
+    struct looking looking = {.request = r, .looks = SL_ARENA_ARRAY(r->arena, void *, count + 1)};
+    if (!looking.looks)
+        return finder_stop(r, SL_BUSY);
+    for (size_t i = 0; i < count; i++) {
+        struct js_look *look;
+        found[i] = js_file_of(r, &keys[i], &look);
+        if (!found[i])
+            return finder_stop(r, SL_BUSY);
+        if (look)
+            looking.looks[looking.count++] = look;
     }
-    return f->stopped == SL_OK ? file : NULL;
+    return look_for_all(&looking);
+}
+
+bool js_for_each(struct js_request *r, void (*run)(void *item), void **items, size_t count)
+{
+    if (count && !fiber_for_each(run, items, count, JS_AT_ONCE))
+        finder_stop(r, SL_CANCELLED);
+    return r->finder.stopped == SL_OK;
 }
 
 void js_finder_end(struct js_finder *f)

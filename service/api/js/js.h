@@ -26,10 +26,19 @@ struct js_key { /* what a file is looked for by */
     struct sl_debug_id id;
 };
 
+enum { JS_AT_ONCE = 16 }; /* files of one request that are asked for side by side */
+
 enum js_origin { JS_NOWHERE, JS_BUNDLED, JS_INDIVIDUAL, JS_SCRAPED, JS_OWN /* it came with the request */ };
+
+struct js_attempt { /* whether the web was asked for a path */
+    enum { JS_NO_PATH, JS_NOT_ATTEMPTED, JS_SUCCESS, JS_FAILURE } status;
+    const char *reason; /* of a failure */
+    struct sl_str details;
+};
 
 struct js_file { /* what a look-up came to; the same for all who ask with its key */
     struct js_key key;
+    size_t number;     /* of the request's files, as they came to be looked for */
     enum sl_code code; /* SL_OK: it is there */
     bool disabled;     /* it is not there, and the web was not asked because that is switched off */
     enum js_origin origin;
@@ -39,18 +48,14 @@ struct js_file { /* what a look-up came to; the same for all who ask with its ke
     const struct artifact *artifact;    /* JS_INDIVIDUAL */
     struct source_request request;      /* what it was got with */
     struct cache_item *item;            /* reference; NULL when it is not there, or there and empty */
+    struct js_attempt attempt;
     struct js_file *next;
 };
 
-struct js_attempt { /* whether the web was asked for a path */
-    struct sl_str url;
-    enum { JS_NOT_ATTEMPTED, JS_SUCCESS, JS_FAILURE } status;
-    const char *reason; /* of a failure */
-    struct sl_str details;
-};
-
 struct js_bundle {
+    struct js_request *request;
     const struct artifact *artifact;
+    bool tried;
     struct source_object object; /* nothing when it could not be had */
 };
 
@@ -58,8 +63,7 @@ struct js_finder {                        /* of one request */
     struct js_file *files;                /* all that were looked for */
     struct sl_map by_key, known, by_path; /* of files; of what Sentry told of: by URI, single files by their path */
     struct js_bundle **bundles;           /* the greatest URI first */
-    struct js_attempt *attempts;
-    size_t file_count, bundle_count, bundle_capacity, attempt_count, attempt_capacity;
+    size_t file_count, bundle_count, bundle_capacity;
     int64_t now_s;
     enum sl_code stopped; /* SL_OK, or why the request cannot go on: SL_CANCELLED, SL_BUSY */
 };
@@ -114,15 +118,24 @@ struct js_error {
     struct sl_str source, sourcemap; /* JS_MISSING_SOURCE_CONTENT; the latter of JS_MALFORMED_SOURCEMAP too */
 };
 
+struct js_reference {  /* what a script says of its map */
+    struct sl_str map; /* data NULL: none */
+    bool has_id;
+    struct sl_debug_id id;
+};
+
 struct js_module { /* a script that frames name */
+    struct js_request *request;
     struct js_module *next;
     struct sl_str abs_path;
     bool has_id;
     struct sl_debug_id id;
-    bool fetched;
-    const struct js_file *minified;
+    bool wanted;                    /* for a frame that has a line */
+    const struct js_file *minified; /* NULL: it is not wanted */
+    struct js_reference reference;
     bool has_map;              /* it refers to one, or has a debug id */
-    const struct js_file *map; /* NULL: it holds its map itself */
+    bool embedded;             /* it holds its map itself */
+    const struct js_file *map; /* NULL: it has none, or holds it itself */
     enum sl_code code;         /* of the map, when there should be one */
     struct sl_str label;       /* what the map is called; what paths in it are relative to */
     struct sl_str origin;      /* JSON: where the map came from */
@@ -165,22 +178,26 @@ bool js_read(struct js_request *request, struct sl_str body, struct schema_failu
 
 const char *js_type_name(enum js_type type); /* as bundles have it */
 
-/* The file of the key: what the request found before, or what it finds now. NULL when the request cannot go on. */
-const struct js_file *js_find(struct js_request *request, const struct js_key *key) SL_SUSPENDS;
+/* The files of the keys, in their order: what the request found before, or what it finds now, all of them side by side. False
+ * when the request cannot go on. */
+bool js_find(struct js_request *request, const struct js_key *keys, size_t count,
+             const struct js_file **found) SL_SUSPENDS;
+
+/* Runs `run` for the items, some of them at the same time. False when the request cannot go on: not for all then. */
+bool js_for_each(struct js_request *request, void (*run)(void *item), void **items, size_t count) SL_SUSPENDS;
 void js_finder_end(struct js_finder *finder);
 
 /* ---- scrape.c ---- */
 
 /* Asks the web for the file of the key, within the request's rules, and notes the attempt. */
 void js_scrape(struct js_request *request, struct js_file *file) SL_SUSPENDS;
-void js_note_attempt(struct js_request *request, struct js_attempt attempt);
 
 /* ---- modules.c ---- */
 
 /* The scripts that the frames name, none of them fetched yet, and room for the results; false when out of memory. */
 bool js_prepare(struct js_request *request);
 
-/* Gets those that frames are in, and their maps. False: the request cannot go on, as its finder says. */
+/* Gets those that frames are in, and then their maps, side by side. False: the request cannot go on, as its finder says. */
 bool js_fetch_modules(struct js_request *request) SL_SUSPENDS;
 void js_release_modules(struct js_request *request);
 

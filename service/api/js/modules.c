@@ -1,4 +1,4 @@
-/* Scripts that frames name: each is got once, with its source map. */
+/* Scripts that frames name: each is got once, with its source map; all scripts side by side, then all maps. */
 #include "api/js/js.h"
 
 #include "core/log.h"
@@ -17,7 +17,7 @@ static bool js_list_modules(struct js_request *r)
             if ((!slot && !entry->sent_size) || (made && !module))
                 return false;
             if (made) {
-                *module = (struct js_module){.abs_path = entry->frame->abs_path, .next = r->modules};
+                *module = (struct js_module){.request = r, .abs_path = entry->frame->abs_path, .next = r->modules};
                 *slot = r->modules = module;
             }
         }
@@ -50,12 +50,6 @@ bool js_prepare(struct js_request *r)
 
 /* ---- what a script refers to ---- */
 
-struct js_reference {
-    struct sl_str map; /* data NULL: none */
-    bool has_id;
-    struct sl_debug_id id;
-};
-
 static struct sl_str js_entry_header(const struct sl_bundle_file *entry, const char *name)
 {
     for (size_t i = 0; i < entry->header_count; i++)
@@ -65,9 +59,10 @@ static struct sl_str js_entry_header(const struct sl_bundle_file *entry, const c
 }
 
 /* Headers count more than comments. Comments with debug ids do not count in bundles, which have them in headers. */
-static bool js_refer(struct js_request *r, const struct js_module *m, struct js_reference *reference)
+static bool js_refer(struct js_request *r, struct js_module *m)
 {
     const struct js_file *file = m->minified;
+    struct js_reference *reference = &m->reference;
     struct script_facts facts = {.has_map = false};
     struct sl_error error;
     *reference = (struct js_reference){{NULL, 0}, m->has_id, m->id};
@@ -165,24 +160,6 @@ static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str 
     return r->finder.stopped == SL_OK;
 }
 
-static bool js_find_map(struct js_request *r, struct js_module *m, const struct js_reference *reference)
-{
-    struct js_key key = {.type = JS_SOURCE_MAP, .has_id = reference->has_id, .id = reference->id};
-    if (reference->map.data) {
-        m->label = key.path = js_joined(r, m->abs_path, reference->map);
-        if (!key.path.data)
-            r->finder.stopped = SL_BUSY;
-    }
-    if (r->finder.stopped != SL_OK || !(m->map = js_find(r, &key)))
-        return false;
-    m->code = m->map->code;
-    m->match = m->map->match;
-    m->origin = js_origin_json(m->map, r->arena);
-    if (m->code == SL_OK && !m->map->item)
-        m->code = SL_MALFORMED;
-    return m->code != SL_OK || js_convert(r, m, (struct sl_str){NULL, 0});
-}
-
 static bool js_data_url_valid(struct sl_str url)
 {
     struct sl_buf decoded = {0};
@@ -192,56 +169,124 @@ static bool js_data_url_valid(struct sl_str url)
 }
 
 /* A data URL that is none does not count, but in bundles: there its map is one that cannot be read. */
-static bool js_use_embedded(struct js_request *r, struct js_module *m, struct js_reference *reference, bool *used)
+static bool js_use_embedded(struct js_request *r, struct js_module *m)
 {
-    *used = true;
+    if (!js_convert(r, m, m->reference.map))
+        return false;
+    if (m->code == SL_MALFORMED && m->minified->origin != JS_BUNDLED && !js_data_url_valid(m->reference.map)) {
+        m->code = SL_OK;
+        m->reference.map = (struct sl_str){NULL, 0};
+        return true;
+    }
+    m->embedded = true;
     m->match = m->minified->match;
     m->origin = SL_STR("\"embedded\"");
-    if (!js_convert(r, m, reference->map))
-        return false;
-    if (m->code == SL_MALFORMED && m->minified->origin != JS_BUNDLED && !js_data_url_valid(reference->map)) {
-        *used = false;
-        m->code = SL_OK;
-        m->origin = (struct sl_str){NULL, 0};
-        reference->map = m->origin;
-    }
     return true;
 }
 
-static bool js_fetch_map(struct js_request *r, struct js_module *m)
+/* ---- all of them ---- */
+
+/* What the script says of its map; one that it holds itself is used. */
+static void js_read_script(void *arg)
 {
-    struct js_reference reference;
-    bool embedded = false;
-    if (!js_refer(r, m, &reference))
-        return false;
-    if (reference.map.data && sl_js_is_data_url(reference.map) && !js_use_embedded(r, m, &reference, &embedded))
-        return false;
-    m->has_map = embedded || reference.map.data || reference.has_id;
+    struct js_module *m = arg;
+    struct js_request *r = m->request;
+    const struct sl_str *map = &m->reference.map;
+    if (r->finder.stopped != SL_OK || m->minified->code != SL_OK || !js_refer(r, m) ||
+        (map->data && sl_js_is_data_url(*map) && !js_use_embedded(r, m)))
+        return;
+    m->has_map = m->embedded || map->data || m->reference.has_id;
     if (!m->has_map)
         metric_observe(METRIC_JS_ITEMS, 1, "sourcemap_not_needed", NULL, NULL);
-    return embedded || !m->has_map || js_find_map(r, m, &reference);
 }
 
-static bool js_fetch_module(struct js_request *r, struct js_module *m)
+static void js_use_map(void *arg)
 {
-    struct js_key key = {JS_MINIFIED_SOURCE, m->abs_path, m->has_id, m->id};
-    m->fetched = true;
-    m->label = m->abs_path;
-    m->minified = js_find(r, &key);
-    return m->minified && (m->minified->code != SL_OK || js_fetch_map(r, m));
+    struct js_module *m = arg;
+    if (m->request->finder.stopped != SL_OK || !m->map)
+        return;
+    m->code = m->map->code;
+    m->match = m->map->match;
+    m->origin = js_origin_json(m->map, m->request->arena);
+    if (m->code == SL_OK && !m->map->item)
+        m->code = SL_MALFORMED;
+    if (m->code == SL_OK)
+        js_convert(m->request, m, (struct sl_str){NULL, 0});
 }
 
-bool js_fetch_modules(struct js_request *r)
+struct js_modules { /* that are wanted, in the order of their frames */
+    void **items;
+    size_t count;
+    /* room for all of them */
+    struct js_key *keys;
+    const struct js_file **files;
+};
+
+static bool js_list_wanted(struct js_request *r, struct js_modules *wanted)
 {
+    size_t room = r->modules_by_path.count + 1;
+    *wanted = (struct js_modules){.items = SL_ARENA_ARRAY(r->arena, void *, room),
+                                  .keys = SL_ARENA_ARRAY(r->arena, struct js_key, room),
+                                  .files = SL_ARENA_ARRAY(r->arena, const struct js_file *, room)};
+    if (!wanted->items || !wanted->keys || !wanted->files)
+        return false;
     for (size_t t = 0; t < r->trace_count; t++)
         for (size_t n = 0; n < r->raw[t].count; n++) {
             const struct js_entry *entry = &r->raw[t].frames[r->callee_first ? r->raw[t].count - 1 - n : n];
             const struct js_frame *frame = entry->sent_size ? NULL : entry->frame;
-            struct js_module *module = frame ? sl_map_get(&r->modules_by_path, frame->abs_path) : NULL;
-            if (module && frame->line.value && !module->fetched && !js_fetch_module(r, module))
-                return false;
+            struct js_module *m = frame ? sl_map_get(&r->modules_by_path, frame->abs_path) : NULL;
+            if (!m || !frame->line.value || m->wanted)
+                continue;
+            m->wanted = true;
+            wanted->items[wanted->count++] = m;
         }
     return true;
+}
+
+static bool js_find_scripts(struct js_request *r, struct js_modules *wanted)
+{
+    for (size_t i = 0; i < wanted->count; i++) {
+        struct js_module *m = wanted->items[i];
+        m->label = m->abs_path;
+        wanted->keys[i] = (struct js_key){JS_MINIFIED_SOURCE, m->abs_path, m->has_id, m->id};
+    }
+    if (!js_find(r, wanted->keys, wanted->count, wanted->files))
+        return false;
+    for (size_t i = 0; i < wanted->count; i++)
+        ((struct js_module *)wanted->items[i])->minified = wanted->files[i];
+    return true;
+}
+
+static bool js_find_maps(struct js_request *r, struct js_modules *wanted)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < wanted->count; i++) {
+        struct js_module *m = wanted->items[i];
+        struct js_key key = {.type = JS_SOURCE_MAP, .has_id = m->reference.has_id, .id = m->reference.id};
+        if (!m->has_map || m->embedded)
+            continue;
+        if (m->reference.map.data)
+            m->label = key.path = js_joined(r, m->abs_path, m->reference.map);
+        if (!m->label.data)
+            return false;
+        wanted->keys[count++] = key;
+    }
+    if (!js_find(r, wanted->keys, count, wanted->files))
+        return false;
+    for (size_t i = 0, n = 0; n < count; i++) {
+        struct js_module *m = wanted->items[i];
+        if (m->has_map && !m->embedded)
+            m->map = wanted->files[n++];
+    }
+    return true;
+}
+
+bool js_fetch_modules(struct js_request *r)
+{
+    struct js_modules wanted;
+    return js_list_wanted(r, &wanted) && js_find_scripts(r, &wanted) &&
+           js_for_each(r, js_read_script, wanted.items, wanted.count) && js_find_maps(r, &wanted) &&
+           js_for_each(r, js_use_map, wanted.items, wanted.count);
 }
 
 void js_release_modules(struct js_request *r)

@@ -1,21 +1,10 @@
 /* Files from the web: the request's rules for them, and the reports on them. */
-#include <openssl/evp.h>
-
 #include "api/js/js.h"
 #include "core/duration.h"
 #include "core/metrics.h"
 
 /* Scraped files are asked for anew every hour, each URL at a minute of its own. */
 enum { PERIOD_S = 3600 };
-
-void js_note_attempt(struct js_request *r, struct js_attempt attempt)
-{
-    struct js_finder *f = &r->finder;
-    if (sl_grow_in_arena(r->arena, &f->attempts, &f->attempt_capacity, f->attempt_count + 1, sizeof *f->attempts))
-        f->attempts[f->attempt_count++] = attempt;
-    else
-        f->stopped = SL_BUSY;
-}
 
 /* ---- rules ---- */
 
@@ -43,7 +32,7 @@ static void scrape_refuse(struct js_request *r, struct js_file *file, const char
     struct sl_str text = details ? sl_buf_keep(details, r->arena) : SL_STR("");
     if (!text.data)
         r->finder.stopped = SL_BUSY;
-    js_note_attempt(r, (struct js_attempt){file->key.path, JS_FAILURE, reason, text});
+    file->attempt = (struct js_attempt){JS_FAILURE, reason, text};
 }
 
 /* Whether the request lets its files come from there; the attempt is noted when not. */
@@ -87,15 +76,11 @@ static struct sl_str without_fragment(struct sl_str url, struct sl_arena *arena)
 /* The URL with the number of its hour for a fragment; data NULL when out of memory. */
 static struct sl_str of_the_hour(struct sl_str url, int64_t now_s, struct sl_arena *arena)
 {
-    uint8_t digest[EVP_MAX_MD_SIZE];
-    uint64_t hash = 0;
     struct sl_buf text = {0};
-    if (EVP_Digest(url.data, url.size, digest, NULL, EVP_sha256(), NULL) != 1)
+    int64_t begin;
+    if (!scraping_period_begin(url, PERIOD_S, now_s, &begin))
         return (struct sl_str){NULL, 0};
-    for (int i = 7; i >= 0; i--)
-        hash = hash << 8 | digest[i];
-    int64_t offset = (int64_t)(hash % PERIOD_S), past = now_s - offset;
-    sl_buf_printf(&text, SL_STR_FMT "#%lld", SL_STR_ARG(url), (long long)(past - past % PERIOD_S + offset));
+    sl_buf_printf(&text, SL_STR_FMT "#%lld", SL_STR_ARG(url), (long long)begin);
     return sl_buf_keep(&text, arena);
 }
 
@@ -131,7 +116,7 @@ static void scrape_get(struct js_request *r, struct js_file *file)
     if (file->code == SL_CANCELLED || file->code == SL_BUSY)
         r->finder.stopped = file->code;
     else if (file->code == SL_OK)
-        js_note_attempt(r, (struct js_attempt){.url = file->key.path, .status = JS_SUCCESS});
+        file->attempt.status = JS_SUCCESS;
     else
         scrape_failed(r, file, &error);
 }

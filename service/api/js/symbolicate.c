@@ -30,11 +30,16 @@ static void js_last_work(void *arg)
 
 static bool find_sources(struct js_request *r)
 {
-    for (size_t i = 0; i < r->want_count; i++) {
-        struct js_key key = {.type = JS_SOURCE, .path = r->wants[i].path};
-        if (!(r->wants[i].file = js_find(r, &key)))
-            return false;
-    }
+    struct js_key *keys = SL_ARENA_ARRAY(r->arena, struct js_key, r->want_count);
+    const struct js_file **found = SL_ARENA_ARRAY(r->arena, const struct js_file *, r->want_count);
+    if (!keys || !found)
+        return false;
+    for (size_t i = 0; i < r->want_count; i++)
+        keys[i] = (struct js_key){.type = JS_SOURCE, .path = r->wants[i].path};
+    if (!js_find(r, keys, r->want_count, found))
+        return false;
+    for (size_t i = 0; i < r->want_count; i++)
+        r->wants[i].file = found[i];
     return true;
 }
 

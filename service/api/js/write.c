@@ -136,32 +136,34 @@ static void js_write_errors(struct json_writer *w, struct js_error *errors, size
 
 static int attempt_order(const void *left, const void *right)
 {
-    const struct js_attempt *const *a = left, *const *b = right;
-    int order = sl_str_compare((*a)->url, (*b)->url);
-    return order ? order : (*a > *b) - (*a < *b); /* as they lie in one array: those of one URL in their order */
+    const struct js_file *const *a = left, *const *b = right;
+    int order = sl_str_compare((*a)->key.path, (*b)->key.path);
+    return order ? order : ((*a)->number > (*b)->number) - ((*a)->number < (*b)->number);
 }
 
-static void write_attempt(struct json_writer *w, const struct js_attempt *attempt)
+static void write_attempt(struct json_writer *w, const struct js_file *file)
 {
-    static const char *const states[] = {"not_attempted", "success", "failure"};
+    static const char *const states[] = {
+        [JS_NOT_ATTEMPTED] = "not_attempted", [JS_SUCCESS] = "success", [JS_FAILURE] = "failure"};
     json_object_begin(w);
-    js_text(w, "url", attempt->url);
-    js_text(w, "status", sl_str(states[attempt->status]));
-    js_text(w, "reason", sl_str(attempt->reason));
-    if (attempt->details.size)
-        js_text(w, "details", attempt->details);
+    js_text(w, "url", file->key.path);
+    js_text(w, "status", sl_str(states[file->attempt.status]));
+    js_text(w, "reason", sl_str(file->attempt.reason));
+    if (file->attempt.details.size)
+        js_text(w, "details", file->attempt.details);
     json_object_end(w);
 }
 
 static void write_attempts(struct json_writer *w, const struct js_request *r)
 {
-    size_t count = r->finder.attempt_count;
-    const struct js_attempt **sorted = SL_ARENA_ARRAY(r->arena, const struct js_attempt *, count + 1);
+    const struct js_file **sorted = SL_ARENA_ARRAY(r->arena, const struct js_file *, r->finder.file_count + 1);
+    size_t count = 0;
     w->out->failed |= !sorted;
-    if (!count || !sorted)
+    for (const struct js_file *file = r->finder.files; sorted && file; file = file->next)
+        if (file->attempt.status != JS_NO_PATH)
+            sorted[count++] = file;
+    if (!count)
         return;
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = &r->finder.attempts[i];
     qsort(sorted, count, sizeof *sorted, attempt_order);
     json_key(w, "scraping_attempts");
     json_array_begin(w);

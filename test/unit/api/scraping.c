@@ -110,10 +110,24 @@ static void the_usual_form_of_urls(void **state)
     assert_null(scraping_url(&arena, SL_STR("http://a/\0b")).data);
 }
 
+static void periods_of_a_url(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t period, now, begin;
+    } rows[] = {{100, 1000, 939},  {100, 1038, 939},  {100, 1039, 1039},  {100, 1040, 1039},
+                {100, 1100, 1039}, {3600, 3938, 339}, {3600, 3939, 3939}, {3600, 7538, 3939}};
+    int64_t begin;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_true(scraping_period_begin(SL_STR("https://example.com/foo.js"), rows[i].period, rows[i].now, &begin));
+        assert_int_equal(begin, rows[i].begin);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(allowed_origins), cmocka_unit_test(refused_origins),
                                        cmocka_unit_test(one_of_several_is_enough),
-                                       cmocka_unit_test(the_usual_form_of_urls)};
+                                       cmocka_unit_test(the_usual_form_of_urls), cmocka_unit_test(periods_of_a_url)};
     return cmocka_run_group_tests(tests, NULL, done);
 }
