@@ -132,5 +132,15 @@ TOLD = [told(1, "~/test.min.js"), told(2, "~/test.min.js.map")]
 ON_FAILURE = ("onFailure", "test.js", "test", "http://example.com/test.js", 5, 11)
 
 
+def vlq(number):
+    """A number of a source map's mappings."""
+    rest, text = number << 1 if number >= 0 else -number << 1 | 1, ""
+    while True:
+        digit, rest = rest & 31, rest >> 5
+        text += "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[digit | (32 if rest else 0)]
+        if not rest:
+            return text
+
+
 def data_url(text):
     return "data:application/json;base64," + base64.b64encode(text.encode()).decode()

@@ -2,7 +2,7 @@
 import json, threading, urllib.parse
 
 from artifacts import (FILES, ID, MAP, ON_FAILURE, SCRIPT, SOURCE, TOLD, Sentry, archive, asked, brief, bundle, data_url, frame, result,
-                       source_map, symbolicate, told)
+                       source_map, symbolicate, told, vlq)
 from harness import Service, equal
 
 
@@ -316,3 +316,33 @@ def test_functions_of_metro(work, objects):
     with Sentry([told(1, "~/h.js"), told(2, "~/h.map")], {"/h.js": "//# sourceMappingURL=h.map", "/h.map": mapping}) as up, Service(work) as s:
         f = result(symbolicate(s, asked(up, [frame("app:///h.js", 1, 1)], options={"apply_source_context": False})))
         equal(brief(f), ("foo", "foo.js", "foo", "app:///foo.js", 2, 1))
+
+
+def test_an_empty_script_whose_map_has_functions(work, objects):
+    """As React Native uploads bytecode; by headers, and by the debug id of a bundle."""
+    mapping = source_map(sources=["module.js"], names=["foo"], mappings="AACU", sourcesContent=["function foo() {\n  throw new Error()\n}\n"],
+                         x_facebook_sources=[[{"names": ["<global>", "foo"], "mappings": "AAA;ACC"}]])
+    with Sentry([told(1, "~/index.android.bundle", headers={"SoUrCemAp": "index.android.bundle.map"}), told(2, "~/index.android.bundle.map")],
+                {"/index.android.bundle": b"", "/index.android.bundle.map": mapping}) as up, Service(work) as s:
+        answer = symbolicate(s, asked(up, [frame("app:///index.android.bundle", 1, 11940)]))
+        equal(brief(result(answer)), ("foo", "module.js", "module", "app:///module.js", 2, 11))
+        equal((result(answer)["context_line"], "context_line" in answer["raw_stacktraces"][0]["frames"][0]), ("  throw new Error()", False))
+
+
+def test_maps_without_files_have_functions_and_places(work, objects):
+    text = 'function add(n,r){"use strict";return n+r}\n//# sourceMappingURL=nofiles.map'
+    with Sentry([told(1, "~/nofiles.js"), told(2, "~/nofiles.map")],
+                {"/nofiles.js": text, "/nofiles.map": source_map(sources=[None, None], names=[], mappings="AAAA,sCCEQ", sourcesContent=None)}) as up, \
+            Service(work) as s:
+        f = result(symbolicate(s, asked(up, [frame("app:///nofiles.js", 1, 39)])))
+        equal(brief(f), ("add", None, None, "app:///nofiles.js", 3, 9))
+
+
+def test_functions_that_dart_made_asynchronous(work, objects):
+    """The function is called by the name of the token."""
+    text = "function be(){var s=0\nvar $async$be=A.dv(function(a,b){x()})}\n//# sourceMappingURL=dart.map"
+    column = text.split("\n")[1].index("x()")
+    mapping = source_map(sources=["main.dart"], names=["main"], mappings=f"AAAA;{vlq(column)}AAAA", sourcesContent=None)
+    with Sentry([told(1, "~/dart.js"), told(2, "~/dart.map")], {"/dart.js": text, "/dart.map": mapping}) as up, Service(work) as s:
+        f = result(symbolicate(s, asked(up, [frame("app:///dart.js", 2, column + 1)], options={"apply_source_context": False})))
+        equal(f["function"], "main")

@@ -2,7 +2,7 @@
 import contextlib, gzip, hashlib, http.client, json, os, re, struct, threading, time
 
 from artifacts import (FILES, ID, MAP, ON_FAILURE, SCRIPT, TOLD, Sentry, archive, asked, brief, bundle, frame, result, source_map,
-                       symbolicate, told)
+                       symbolicate, told, vlq)
 from harness import Service, Upstream, equal
 
 SCRAPED = {"/test.min.js": SCRIPT.encode(), "/test.min.js.map": MAP.encode()}
@@ -165,19 +165,63 @@ HOSTILE = {
     "sections": json.dumps({"sections": [{"offset": {"line": 0, "column": 0}, "url": "self.map"}]}),
     "array": "[" * 100000,
     "text": "\0\1\2",
+    "itself": None,  # the script names itself as its map
 }
 
 
 def test_maps_that_are_hostile_cost_themselves(work, objects):
     files = dict(FILES)
     for name, text in HOSTILE.items():
-        files[f"/{name}.js"] = f"f()\n//# sourceMappingURL={name}.map"
-        files[f"/{name}.map"] = text
+        files[f"/{name}.js"] = f"f()\n//# sourceMappingURL={name}.{'map' if text else 'js'}"
+        if text:
+            files[f"/{name}.map"] = text
     with Sentry([told(path.strip("/"), "~" + path) for path in files], files) as up, Service(work) as s:
         sent = [frame(f"http://e.x/{name}.js", 1, 1) for name in HOSTILE] + [frame("http://example.com/test.min.js")]
         answer = symbolicate(s, asked(up, sent))
         equal(brief(result(answer, len(HOSTILE))), ON_FAILURE)
         equal({e["type"] for e in answer["errors"]} <= {"malformed_sourcemap", "invalid_location"}, True, answer["errors"])
+
+
+def test_a_map_with_a_million_sources(work, objects):
+    text = json.dumps({"version": 3, "sources": [f"{i}.js" for i in range(10 ** 6)], "names": [], "mappings": f"A{vlq(10 ** 6 - 1)}AA"})
+    with Sentry(TOLD, {"/test.min.js": SCRIPT, "/test.min.js.map": text}) as up, Service(work) as s:
+        f = result(symbolicate(s, asked(up, [frame("http://example.com/test.min.js", 1, 1)], options={"apply_source_context": False})))
+        equal((f["filename"], f["lineno"], f["colno"]), ("999999.js", 1, 1))
+
+
+def test_a_map_of_half_a_gigabyte_meets_the_limit_of_conversions(work, objects):
+    begin, chunk = b'{"version":3,"sources":["a.js"],"names":[],"mappings":"AAAA', b",CAAC" * 200000
+    size = 500 << 20
+
+    def huge(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(size))
+        handler.end_headers()
+        left = size - handler.wfile.write(begin) - 2
+        while left > 0:
+            left -= handler.wfile.write(chunk[:left])
+        handler.wfile.write(b'"}')
+
+    files = {"/huge.js": "f()\n//# sourceMappingURL=huge.map", "/huge.map": huge, **FILES}
+    told_of = [told(path.strip("/"), "~" + path) for path in files]
+    with Sentry(told_of, files) as up, Service(work, {"conversion": {"max_memory": "64MiB"}}) as s:
+        answer = symbolicate(s, asked(up, [frame("http://e.x/huge.js", 1, 1), frame("http://example.com/test.min.js")]))
+        equal((answer["errors"], brief(result(answer, 1))),
+              ([{"abs_path": "http://e.x/huge.js", "type": "malformed_sourcemap", "url": "http://e.x/huge.map"}], ON_FAILURE))
+
+
+def test_files_that_lead_back_to_themselves(work, objects):
+    """A map whose source is the map, one whose source is the script, and a script that redirects to itself."""
+    texts = {"map": "map.map", "script": "script.js"}
+    routes = {"/round.js": lambda handler: handler.reply(302, b"", [("Location", "/round.js")])}
+    for name, source in texts.items():
+        routes[f"/{name}.js"] = f"f()\n//# sourceMappingURL={name}.map".encode()
+        routes[f"/{name}.map"] = source_map(sources=[source], sourcesContent=None, names=[], mappings="AAAA").encode()
+    with Sentry() as up, Upstream(routes) as web, Service(work) as s:
+        answer = symbolicate(s, scraping(up, [frame(f"{web.url}{name}.js", 1, 1) for name in ("map", "script", "round")]))
+        equal([f.get("context_line") for f in answer["stacktraces"][0]["frames"]], [routes["/map.map"].decode(), "f()", None])
+        equal([e["type"] for e in answer["errors"]], ["missing_source"])
+        equal((web.hits["/map.map"], web.hits["/script.js"]), (1, 1))
 
 
 def lying(name, size):
