@@ -1,6 +1,7 @@
 #include "cli/server.h"
 
 #include "cli/cli.h"
+#include "cli/run/errors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,18 @@ static void report_problems(const char *path, const struct value_problems *probl
     sl_buf_free(&text);
 }
 
+static int override_sentry(struct config *config)
+{
+    const char *dsn = getenv("SYMLOOM_SENTRY_DSN");
+    if (!dsn)
+        return 0;
+    if (*dsn && !errors_dsn_valid(sl_str(dsn)))
+        return server_failed("SYMLOOM_SENTRY_DSN is no DSN (example: https://key@sentry.io/1)", NULL);
+    const char *copy = *dsn ? sl_arena_strndup(&config->arena, dsn, strlen(dsn)) : NULL;
+    config->sentry_dsn = secret_of((struct sl_str){copy, copy ? strlen(copy) : 0});
+    return *dsn && !copy ? server_failed("out of memory", NULL) : 0;
+}
+
 /* "0.0.0.0:80,unix:/run/x" of the command line is one listener; the list is the configuration's. */
 int server_override(const struct options *o, struct config *config)
 {
@@ -43,7 +56,7 @@ int server_override(const struct options *o, struct config *config)
         config->bind[0] = bind;
         config->bind_count = 1;
     }
-    return 0;
+    return override_sentry(config);
 }
 
 bool server_reload(const struct options *o, struct config **config, struct sl_buf *problems)

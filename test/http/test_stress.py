@@ -1,5 +1,6 @@
 """`symloom stress`: load that is counted, on a running service and on one of its own."""
-import json, os, subprocess
+import json, os, socket, subprocess
+from artifacts import MAP, SCRIPT, frame, told
 from harness import DEADLINE, Service, Upstream, equal, http_source, request
 
 
@@ -55,6 +56,42 @@ def test_a_service_of_its_own(work, objects):
     assert lines[2].startswith("Workload 0 (concurrency: 1): ") and lines[2].endswith(" ops/s"), text
     assert lines[3].startswith("  avg: ") and "; p99: " in lines[3], text
     assert "Errors: 0" in lines and lines[-1].startswith("Peak memory: "), text
+
+
+def test_errors_are_reported_to_a_sentry_of_the_run(work, objects):
+    """And never to that of the configuration: a load test is no incident."""
+    workloads = written(work, "w.yml", "workloads:\n  - proxy: /__broken__\n")
+    with socket.create_server(("127.0.0.1", 0)) as real:
+        real.setblocking(False)
+        config = written(work, "config.yml", {"mozilla": {"broken_endpoint": True, "sources": []},
+                                              "sentry_dsn": f"http://key@127.0.0.1:{real.getsockname()[1]}/1"})
+        words = ["-c", config, "-w", workloads, "-d", "3s", "--warmup", "0"]
+        equal(stress(*words, "-s", status=1).stdout.splitlines()[-1], "Reports: 1")  # one a minute
+        equal(json.loads(stress(*words, "--sentry", "-t", "-m", "--json", status=1).stdout)["reports"], 1)
+        assert "reports" not in json.loads(stress(*words, "--json", status=1).stdout)
+        try:
+            real.accept()
+            raise AssertionError("the Sentry of the configuration was told")
+        except BlockingIOError:
+            pass
+
+
+def test_scripts(work, objects):
+    """The files are beside what a look-up answers."""
+    written(work, "test.min.js", SCRIPT)
+    written(work, "test.min.js.map", MAP)
+    source = written(work, "source.json", [told(1, "~/test.min.js"), told(2, "~/test.min.js.map")])
+    event = {"stacktraces": [{"frames": [frame("http://example.com/test.min.js")]}], "modules": [], "release": "another"}
+    workloads = written(work, "w.yml", "workloads:\n  - {concurrency: 2, js: {source: %s, event: %s}}\n"
+                        % (source, written(work, "event.json", event)))
+    with Service(work) as service:
+        out = stress("--server", f"http://127.0.0.1:{service.port}", "-w", workloads, "-d", "1s", "--json").stdout
+        (load,) = json.loads(out)["workloads"]
+        equal((load["name"], load["concurrency"], load["errors"]), ("js", 2, 0))
+        assert load["operations"] > 0, load
+        assert 'symloom_conversions_total{cache="sourcemap_caches",result="ok"} 1' in service.request("GET", "/metrics")[2].decode()
+    lacking = written(work, "l.yml", f"workloads: [{{js: {{source: {source}}}}}]\n")
+    assert "js is to have source and event" in stress("-w", lacking, status=1).stderr
 
 
 def test_what_cannot_be_asked(work, objects):

@@ -23,6 +23,7 @@ static const char *const variables[][2] = {
      "Levels of the log: info, or by module info,fetch=debug; of RUST_LOG the bare level counts."},
     {"SYMLOOM_JOBS", "The number of threads, unless \\-\\-jobs says it."},
     {"SYMLOOM_BIND", "Where the service listens, unless \\-\\-bind says it."},
+    {"SYMLOOM_SENTRY_DSN", "Where the service reports errors, whatever the configuration says; empty: nowhere."},
     {"SYMLOOM_URL, SYMLOOM_API_KEY", "The service that push\\-symbols sends to, and its key."},
     {"DEBUGINFOD_URLS, _NT_SYMBOL_PATH",
      "Servers that files are fetched from by id, with \\-\\-debuginfod and \\-\\-nt\\-symbol\\-path."},

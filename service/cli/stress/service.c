@@ -13,8 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A socket of 127.0.0.1 on any port; -1: errno tells. */
-static int local_socket(int type, uint16_t *port)
+int stress_socket(int type, uint16_t *port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
@@ -28,20 +27,30 @@ static int local_socket(int type, uint16_t *port)
     return ok ? fd : -1;
 }
 
-/* In the child: the socket as systemd would pass it (sd_listen_fds(3)). */
-static void become_service(const struct stress_service_options *options, int listener, uint16_t statsd_port)
+void stress_pass_listener(int listener)
 {
-    const char *words[16] = {"symloom", "run", "--bind", "systemd"};
-    size_t count = 4;
     char text[32];
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     snprintf(text, sizeof text, "%d", (int)getpid());
     setenv("LISTEN_PID", text, 1);
     setenv("LISTEN_FDS", "1", 1);
     unsetenv("LISTEN_FDNAMES");
+    if (listener == 3)
+        fcntl(listener, F_SETFD, 0);
+    else
+        dup2(listener, 3);
+}
+
+static void become_service(const struct stress_service_options *options, int listener, uint16_t statsd_port)
+{
+    const char *words[16] = {"symloom", "run", "--bind", "systemd"};
+    size_t count = 4;
+    char text[64];
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     snprintf(text, sizeof text, "127.0.0.1:%u", statsd_port);
     if (options->statsd)
         setenv("STATSD_SERVER", text, 1);
+    snprintf(text, sizeof text, options->sentry ? "http://stress@%s/1" : "", options->sentry);
+    setenv("SYMLOOM_SENTRY_DSN", text, 1);
     const char *const pairs[][2] = {{"--config", options->config},
                                     {"--cache-dir", options->cache_dir},
                                     {"--log-format", options->json_log ? "json" : NULL}};
@@ -53,10 +62,7 @@ static void become_service(const struct stress_service_options *options, int lis
     dup2(nothing, STDIN_FILENO);
     dup2(nothing, STDOUT_FILENO);
     dup2(nothing, STDERR_FILENO);
-    if (listener == 3)
-        fcntl(listener, F_SETFD, 0);
-    else
-        dup2(listener, 3);
+    stress_pass_listener(listener);
     execv("/proc/self/exe", (char *const *)words);
     _exit(127);
 }
@@ -65,8 +71,8 @@ enum sl_code stress_service_start(const struct stress_service_options *options, 
                                   struct sl_error *error)
 {
     uint16_t port = 0, statsd_port = 0;
-    int listener = local_socket(SOCK_STREAM, &port);
-    *service = (struct stress_service){.sink = options->statsd ? local_socket(SOCK_DGRAM, &statsd_port) : -1};
+    int listener = stress_socket(SOCK_STREAM, &port);
+    *service = (struct stress_service){.sink = options->statsd ? stress_socket(SOCK_DGRAM, &statsd_port) : -1};
     if (listener < 0 || (options->statsd && service->sink < 0))
         return sl_fail_errno(error, errno, "no socket");
     snprintf(service->url, sizeof service->url, "http://127.0.0.1:%u", port);

@@ -21,6 +21,7 @@ static const struct option_spec specs[] = {
     {"warmup", 0, OPTION_VALUE, false, "N", "requests of each workload before it counts (default: 1)"},
     {"cold", 0, OPTION_FLAG, false, NULL, "a scope of its own for each request"},
     {"tracing", 't', OPTION_FLAG, false, NULL, "the log as JSON, to nowhere, to measure what it costs"},
+    {"sentry", 's', OPTION_FLAG, false, NULL, "reports of errors to a Sentry that takes and drops them"},
     {"metrics", 'm', OPTION_FLAG, false, NULL, "metrics to a statsd that takes and drops them"},
     {"json", 0, OPTION_FLAG, false, NULL, "the report as JSON"},
     {"compare", 0, OPTION_VALUE, false, "FILE", "status 1 if a p90 is over a tenth above that of this earlier report"},
@@ -34,7 +35,9 @@ struct stress_report {
     const struct stress_workload *workloads;
     size_t count;
     double warmup_s, duration_s;
-    uint64_t peak; /* bytes; 0 = not known */
+    uint64_t peak;  /* bytes; 0 = not known */
+    bool sentry;    /* errors were reported .. */
+    size_t reports; /* .. so many */
 };
 
 /* ---- figures ---- */
@@ -76,6 +79,8 @@ static void report_text(const struct stress_report *r, struct sl_buf *out)
     sl_buf_printf(out, "\nErrors: %zu\n", errors);
     if (r->peak)
         sl_buf_printf(out, "Peak memory: %.1f MiB\n", (double)r->peak / (1 << 20));
+    if (r->sentry)
+        sl_buf_printf(out, "Reports: %zu\n", r->reports);
 }
 
 static void put_seconds(struct json_writer *w, const char *key, double value)
@@ -117,6 +122,10 @@ static void report_json(const struct stress_report *r, struct sl_buf *out)
         json_u64(&w, r->peak);
     else
         json_null(&w);
+    if (r->sentry) {
+        json_key(&w, "reports");
+        json_u64(&w, r->reports);
+    }
     json_object_end(&w);
     sl_buf_u8(out, '\n');
 }
@@ -227,43 +236,54 @@ static int tell_report(const struct options *o, const struct stress_report *r)
     return status;
 }
 
-static int load_service(const struct options *o, struct stress_load *load, struct stress_workload *workloads,
-                        size_t count)
+static bool scripts_among(const struct stress_workload *workloads, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (workloads[i].answers.data)
+            return true;
+    return false;
+}
+
+static int load_service(const struct options *o, struct stress_load *load, struct stress_sink *sink,
+                        struct stress_workload *workloads, size_t count)
 {
     struct sl_error error = {0};
     struct stress_service service = {.pid = -1, .sink = -1};
-    struct stress_service_options options = {option_value(o, "config", server_environment("SYMLOOM_CONFIG")),
-                                             option_value(o, "cache-dir", NULL), option_given(o, "tracing"),
-                                             option_given(o, "metrics")};
-    struct stress_report result = {.workloads = workloads, .count = count, .duration_s = load->seconds};
-    enum sl_code code = load->url ? SL_OK : stress_service_start(&options, &service, &error);
-    if (!load->url)
+    struct stress_report result = {
+        .workloads = workloads, .count = count, .duration_s = load->seconds, .sentry = option_given(o, "sentry")};
+    struct stress_service_options options = {.config = option_value(o, "config", server_environment("SYMLOOM_CONFIG")),
+                                             .cache_dir = option_value(o, "cache-dir", NULL),
+                                             .sentry = result.sentry ? sink->address : NULL,
+                                             .json_log = option_given(o, "tracing"),
+                                             .statsd = option_given(o, "metrics")};
+    enum sl_code code = SL_OK;
+    if (result.sentry || scripts_among(workloads, count))
+        code = stress_sink_start(sink, workloads, count, &error);
+    if (code == SL_OK && !load->url) {
+        code = stress_service_start(&options, &service, &error);
         load->url = service.url;
+    }
     if (code == SL_OK)
         code = stress_run(load, workloads, count, &result.warmup_s, &error);
     result.peak = stress_service_stop(&service);
+    result.reports = stress_sink_stop(sink);
     return code == SL_OK ? tell_report(o, &result) : report(1, error.message, NULL);
 }
 
-static int stress_command(const struct options *o)
+static int read_and_load(const struct options *o, struct stress_load *load, const char *path)
 {
     struct sl_arena arena = {0};
     struct sl_error error = {0};
-    struct stress_load load;
+    struct stress_sink sink;
     struct stress_workload *workloads = NULL;
-    struct config *config = NULL;
     size_t count = 0;
-    const char *path = option_value(o, "workloads", NULL);
-    if (!options_arguments(o, 0, "stress") || !read_load(o, &load))
-        return 2;
-    if (!path)
-        return options_wrong("stress", "no workloads given (-w)");
-    int status = load.url ? 0 : server_load(o, &config); /* what is wrong with it is said here */
-    config_release(config);
-    if (status == 0 && stress_read_workloads(path, &arena, &workloads, &count, &error) != SL_OK)
+    int status = 0;
+    if (stress_sink_open(&sink, &error) != SL_OK ||
+        stress_read_workloads(path, sink.address, &arena, &workloads, &count, &error) != SL_OK)
         status = report(1, error.message, NULL);
-    if (status == 0)
-        status = load_service(o, &load, workloads, count);
+    else
+        status = load_service(o, load, &sink, workloads, count);
+    stress_sink_stop(&sink);
     for (size_t i = 0; i < count; i++) {
         sl_buf_free(&workloads[i].body);
         free(workloads[i].seconds);
@@ -272,12 +292,27 @@ static int stress_command(const struct options *o)
     return status;
 }
 
+static int stress_command(const struct options *o)
+{
+    struct stress_load load;
+    struct config *config = NULL;
+    const char *path = option_value(o, "workloads", NULL);
+    if (!options_arguments(o, 0, "stress") || !read_load(o, &load))
+        return 2;
+    if (!path)
+        return options_wrong("stress", "no workloads given (-w)");
+    int status = load.url ? 0 : server_load(o, &config); /* what is wrong with it is said here */
+    config_release(config);
+    return status ? status : read_and_load(o, &load, path);
+}
+
 int command_stress(int argc, char **argv)
 {
     return options_command(
         specs, "stress -w FILE [OPTION..]",
         "Asks a service over and over and tells how long its answers took. A workload names a file:\n"
         "event (JSON with stacktraces, callers first, and modules), minidump, apple, jvm and mozilla (bodies of\n"
-        "requests), or proxy (a path that is asked for).",
+        "requests), proxy (a path that is asked for), or two of scripts: js: {source: FILE, event: FILE}, where\n"
+        "source is what a look-up of artifacts answers, and {url} in it the directory of that file.",
         stress_command, argc, argv);
 }

@@ -140,13 +140,75 @@ static enum sl_code fill_workload(const struct stress_kind *kind, const char *fi
     return kind->plain ? whole_file(file, &workload->body, error) : SL_OK;
 }
 
-static enum sl_code read_workload(const struct value *map, struct sl_arena *arena, struct stress_workload *workload,
-                                  struct sl_error *error)
+/* ---- scripts ---- */
+
+/* The event with the source of its files, which is the sink, and a release. */
+static enum sl_code script_body(const char *path, const char *lookup, struct sl_arena *arena, struct sl_buf *body,
+                                struct sl_error *error)
 {
-    const struct value *concurrency = value_get(map, "concurrency");
+    struct sl_buf text = {0};
+    struct sl_str key, value;
+    enum sl_code code = whole_file(path, &text, error);
+    struct sl_json j = sl_json(sl_buf_view(&text), arena, false);
+    sl_buf_printf(body,
+                  "{\"source\":{\"id\":\"stress\",\"url\":\"%s\",\"token\":\"stress\"},\"release\":\"some-release\"",
+                  lookup);
+    if (code == SL_OK && sl_json_object(&j))
+        while (sl_json_next(&j, &key))
+            if (sl_json_value(&j, &value) && !sl_str_equal(key, SL_STR("source")) &&
+                !sl_str_equal(key, SL_STR("release")))
+                sl_buf_printf(body, ",\"" SL_STR_FMT "\":" SL_STR_FMT, SL_STR_ARG(key), SL_STR_ARG(value));
+    sl_buf_u8(body, '}');
+    if (code == SL_OK && !sl_json_end(&j))
+        code = sl_fail(error, sl_json_code(&j), "%s: %s", path, j.problem ? j.problem : "no JSON");
+    sl_buf_free(&text);
+    return code;
+}
+
+static const char *member_text(const struct value *map, const char *name, struct sl_arena *arena)
+{
+    const struct value *value = value_get(map, name);
+    return value && value->type == VALUE_STRING ? sl_arena_strndup(arena, value->string.data, value->string.size)
+                                                : NULL;
+}
+
+static enum sl_code fill_scripts(const struct value *js, const char *sink, size_t number, struct sl_arena *arena,
+                                 struct stress_workload *workload, struct sl_error *error)
+{
+    const char *source = member_text(js, "source", arena), *event = member_text(js, "event", arena);
+    struct sl_buf answers = {0};
+    char lookup[128];
+    if (!source || !event)
+        return sl_fail(error, SL_MALFORMED, "line %u: js is to have source and event", js->line);
+    const char *slash = strrchr(source, '/');
+    snprintf(lookup, sizeof lookup, "http://%s/scripts/%zu/lookup", sink, number);
+    *workload = (struct stress_workload){.name = "js",
+                                         .concurrency = workload->concurrency,
+                                         .path = "/symbolicate-js",
+                                         .type = "application/json",
+                                         .scoped = true,
+                                         .completes = true};
+    workload->directory = slash ? sl_arena_strndup(arena, source, (size_t)(slash - source)) : ".";
+    enum sl_code code = whole_file(source, &answers, error);
+    if (code == SL_OK)
+        workload->answers = sl_str(sl_arena_strndup(arena, (const char *)answers.data, answers.size));
+    if (code == SL_OK && (!workload->directory || !workload->answers.data))
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    sl_buf_free(&answers);
+    return code == SL_OK ? script_body(event, lookup, arena, &workload->body, error) : code;
+}
+
+/* ---- the list ---- */
+
+static enum sl_code read_workload(const struct value *map, const char *sink, size_t number, struct sl_arena *arena,
+                                  struct stress_workload *workload, struct sl_error *error)
+{
+    const struct value *concurrency = value_get(map, "concurrency"), *js = value_get(map, "js");
     workload->concurrency = concurrency && concurrency->type == VALUE_INT ? (unsigned)concurrency->integer : 1;
     if (workload->concurrency == 0 || workload->concurrency > 1000)
         return sl_fail(error, SL_MALFORMED, "line %u: concurrency is to be 1 to 1000", map->line);
+    if (js)
+        return fill_scripts(js, sink, number, arena, workload, error);
     for (size_t i = 0; i < KINDS; i++) {
         const struct value *file = value_get(map, kinds[i].name);
         if (file && file->type == VALUE_STRING) {
@@ -155,11 +217,11 @@ static enum sl_code read_workload(const struct value *map, struct sl_arena *aren
                         : sl_fail(error, SL_BUSY, "out of memory");
         }
     }
-    return sl_fail(error, SL_MALFORMED, "line %u: none of event, minidump, apple, jvm, mozilla, proxy", map->line);
+    return sl_fail(error, SL_MALFORMED, "line %u: none of event, minidump, apple, js, jvm, mozilla, proxy", map->line);
 }
 
-enum sl_code stress_read_workloads(const char *path, struct sl_arena *arena, struct stress_workload **workloads,
-                                   size_t *count, struct sl_error *error)
+enum sl_code stress_read_workloads(const char *path, const char *sink, struct sl_arena *arena,
+                                   struct stress_workload **workloads, size_t *count, struct sl_error *error)
 {
     struct sl_buf text = {0};
     struct value root;
@@ -180,7 +242,7 @@ enum sl_code stress_read_workloads(const char *path, struct sl_arena *arena, str
     for (size_t i = 0; i < *count; i++)
         (*workloads)[i] = (struct stress_workload){.name = NULL};
     for (size_t i = 0; i < *count && code == SL_OK; i++)
-        code = read_workload(&list->items[i], arena, &(*workloads)[i], error);
+        code = read_workload(&list->items[i], sink, i, arena, &(*workloads)[i], error);
     sl_buf_free(&text);
     return code;
 }

@@ -1,0 +1,165 @@
+/* What a service asks while it is asked, in a process of its own: a Sentry that takes reports of errors and forgets them, and
+ * that tells, for the workloads of scripts, where their files are, and serves these. */
+#include "cli/stress/stress.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "http/http.h"
+
+static struct stress_sink *sink; /* of this process, which is nothing else */
+static const struct stress_workload *workloads;
+static size_t workload_count;
+
+/* ---- routes ---- */
+
+static const struct stress_workload *asked_workload(const struct http_exchange *x)
+{
+    char *end, number[16];
+    snprintf(number, sizeof number, SL_STR_FMT, SL_STR_ARG(x->captures[0]));
+    size_t i = strtoul(number, &end, 10);
+    return *number && !*end && i < workload_count && workloads[i].answers.data ? &workloads[i] : NULL;
+}
+
+static void take_report(struct http_exchange *x)
+{
+    atomic_fetch_add(sink->reports, 1);
+    http_reply(x, 200, "application/json", SL_STR("{}"));
+}
+
+/* Where files are is known only here: answers say {url}. */
+static void tell_files(struct http_exchange *x)
+{
+    static const struct sl_str place = {"{url}", 5};
+    const struct stress_workload *workload = asked_workload(x);
+    struct sl_buf out = {0};
+    if (!workload) {
+        http_reply_empty(x, 404);
+        return;
+    }
+    for (struct sl_str rest = workload->answers; rest.size;) {
+        const char *at = memmem(rest.data, rest.size, place.data, place.size);
+        size_t before = at ? (size_t)(at - rest.data) : rest.size, taken = at ? before + place.size : before;
+        sl_buf_add(&out, rest.data, before);
+        if (at)
+            sl_buf_printf(&out, "http://%s/scripts/%zu/files/", sink->address, (size_t)(workload - workloads));
+        rest = (struct sl_str){rest.data + taken, rest.size - taken};
+    }
+    if (out.failed)
+        http_reply_no_memory(x);
+    else
+        http_reply(x, 200, "application/json", sl_buf_view(&out));
+    sl_buf_free(&out);
+}
+
+static void release_file(void *arg)
+{
+    sl_unmap(arg);
+}
+
+static void give_file(struct http_exchange *x)
+{
+    const struct stress_workload *workload = asked_workload(x);
+    struct sl_mapping *file = SL_ARENA_ARRAY(&x->arena, struct sl_mapping, 1);
+    char path[4096];
+    if (!workload || memmem(x->captures[1].data, x->captures[1].size, "..", 2)) {
+        http_reply_empty(x, 404);
+        return;
+    }
+    snprintf(path, sizeof path, "%s/" SL_STR_FMT, workload->directory, SL_STR_ARG(x->captures[1]));
+    if (!file || sl_map_file(path, file, NULL) != SL_OK)
+        http_reply_empty(x, file ? 404 : 503);
+    else
+        http_reply_file(x, "application/octet-stream", file, NULL, 0, release_file, file);
+}
+
+static const struct http_route routes[] = {
+    {.method = "POST", .pattern = "/api/{project}/envelope/", .handler = take_report},
+    {.method = "GET", .pattern = "/scripts/{workload}/lookup", .handler = tell_files},
+    {.method = "GET", .pattern = "/scripts/{workload}/files/{rest..}", .handler = give_file},
+    {.method = NULL},
+};
+
+/* ---- the process ---- */
+
+static void serve_sink(void *unused)
+{
+    (void)unused;
+    static const struct http_family family = {.routes = routes};
+    static const struct http_family *const families[] = {&family, NULL};
+    static const char *const bind[] = {"systemd"};
+    struct http_options options;
+    struct http_server *server;
+    struct sl_error error;
+    struct fiber_wait_list never = {NULL};
+    http_options_default(&options);
+    options.bind = bind;
+    options.bind_count = 1;
+    options.families = families;
+    options.access = HTTP_ACCESS_OFF;
+    if (http_server_start(&options, &server, &error) == SL_OK)
+        fiber_wait_on(&never, UINT64_MAX);
+}
+
+static void become_sink(void)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    log_set_levels("off");
+    stress_pass_listener(sink->listener);
+    loop_init(1);
+    loop_run_fiber(serve_sink, NULL);
+    _exit(1);
+}
+
+enum sl_code stress_sink_open(struct stress_sink *opened, struct sl_error *error)
+{
+    uint16_t port = 0;
+    *opened = (struct stress_sink){.listener = stress_socket(SOCK_STREAM, &port)};
+    if (opened->listener < 0)
+        return sl_fail_errno(error, errno, "no socket");
+    snprintf(opened->address, sizeof opened->address, "127.0.0.1:%u", port);
+    return SL_OK;
+}
+
+enum sl_code stress_sink_start(struct stress_sink *opened, const struct stress_workload *asked, size_t count,
+                               struct sl_error *error)
+{
+    void *shared = mmap(NULL, sizeof *opened->reports, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return sl_fail_errno(error, errno, "no memory");
+    sink = opened;
+    workloads = asked;
+    workload_count = count;
+    opened->reports = shared;
+    opened->pid = fork();
+    if (opened->pid == 0)
+        become_sink();
+    return opened->pid > 0 ? SL_OK : sl_fail_errno(error, errno, "no process");
+}
+
+size_t stress_sink_stop(struct stress_sink *opened)
+{
+    if (opened->pid > 0) {
+        kill(opened->pid, SIGKILL);
+        while (waitpid(opened->pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    if (opened->listener >= 0)
+        close(opened->listener);
+    size_t reports = opened->reports ? atomic_load(opened->reports) : 0;
+    if (opened->reports)
+        munmap(opened->reports, sizeof *opened->reports);
+    *opened = (struct stress_sink){.listener = -1};
+    return reports;
+}
