@@ -70,10 +70,19 @@ void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t siz
         madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
+/* A kernel that does not give the processor away within a system call, as servers' do not, keeps it from everybody else for as long
+ * as one takes: what is large is written in pieces. */
+enum { WRITE_MOST = 64 * 1024 };
+
+static size_t write_piece(size_t size)
+{
+    return size < WRITE_MOST ? size : WRITE_MOST;
+}
+
 bool sl_write_all(int fd, struct sl_bytes bytes)
 {
     while (bytes.size) {
-        ssize_t n = write(fd, bytes.data, bytes.size);
+        ssize_t n = write(fd, bytes.data, write_piece(bytes.size));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -87,7 +96,7 @@ bool sl_write_all(int fd, struct sl_bytes bytes)
 bool sl_write_all_at(int fd, struct sl_bytes bytes, uint64_t offset)
 {
     while (bytes.size) {
-        ssize_t n = pwrite(fd, bytes.data, bytes.size, (off_t)offset);
+        ssize_t n = pwrite(fd, bytes.data, write_piece(bytes.size), (off_t)offset);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
