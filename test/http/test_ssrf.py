@@ -46,6 +46,19 @@ def test_metadata_services(work, objects):
             equal(download(s, objects, source(f"http://{host}/")), RESTRICTED, host)
 
 
+def test_files_of_this_machine(work, objects):
+    """A client names no directories here, unless the operator lets it."""
+    named = {"type": "filesystem", "id": "x", "path": "/etc"}
+    body = request(objects.module(), [0], sources=[named])
+    with Service(work) as s:
+        status, _, data = s.post("/symbolicate", body)
+        equal(status, 422, data)
+        assert b"sources[0].type" in data and b"allow_filesystem_sources_in_requests" in data, data
+    with Service(work, {"allow_filesystem_sources_in_requests": True}) as s:
+        body["sources"] = [{**named, "layout": {"type": "debuginfod"}}]
+        equal(s.symbolicate(body)["modules"][0]["debug_status"], "missing")
+
+
 class Second(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.hits += 1

@@ -3,16 +3,19 @@
 #include "support.h"
 
 #include <netdb.h>
+#include <stdatomic.h>
 
 #include "core/duration.h"
 
 static struct server *server;
+static uint16_t inner_port; /* of what nobody may reach */
 
 /* ---- names: curl's resolver threads come here ---- */
 static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t names_changed = PTHREAD_COND_INITIALIZER;
 static unsigned resolving; /* threads that look up slow.test */
 static bool released;
+static atomic_uint turned; /* how often rebinding.test was looked up */
 
 static void wait_for_release(void)
 {
@@ -59,6 +62,8 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
         *result = found("127.0.0.9", service, found("127.0.0.1", service, NULL));
     else if (strcmp(name, "metadata.test") == 0)
         *result = found("169.254.169.254", service, NULL);
+    else if (strcmp(name, "rebinding.test") == 0)
+        *result = found(atomic_fetch_add(&turned, 1) == 0 ? "127.0.0.1" : "127.0.0.2", service, NULL);
     else if (strcmp(name, "missing.test") == 0)
         return EAI_NONAME;
     else
@@ -105,6 +110,11 @@ static bool route(struct call *c)
         return status_answer(c, 503, "Retry-After: 10\r\n");
     if (starts(c->path, "/hold"))
         return hold(c);
+    if (starts(c->path, "/inwards")) {
+        char header[64];
+        snprintf(header, sizeof header, "Location: http://rebinding.test:%u/\r\n", inner_port);
+        return status_answer(c, 302, header);
+    }
     if (starts(c->path, "/silent"))
         return hang(c), false;
     if (starts(c->path, "/stall"))
@@ -254,6 +264,30 @@ static void allowed_networks(void *arg)
     expect_body(get_as("mixed.test", "/", (struct fetch_request){0}), "contents",
                 8); /* the other address is left out */
     expect_error(get_as("127.0.0.2", "/", (struct fetch_request){0}), SL_DOWNLOAD_ERROR, "destination is restricted");
+}
+
+/* A name whose address is a good one when it is asked for first, and a reserved one ever after: each connection is judged by
+ * the address that it goes to, which no other look-up than its own has found. */
+static void names_that_turn_to_other_addresses(void *arg)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof address;
+    int inner = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    inet_pton(AF_INET, "127.0.0.2", &address.sin_addr);
+    assert_int_equal(bind(inner, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(inner, 8), 0);
+    assert_int_equal(getsockname(inner, (struct sockaddr *)&address, &size), 0);
+    inner_port = ntohs(address.sin_port);
+
+    atomic_store(&turned, 0);
+    expect_body(get_as("rebinding.test", "/", (struct fetch_request){0}), "contents", 8);
+    assert_int_equal(atomic_load(&turned), 1);
+    expect_error(get_as("rebinding.test", "/inwards", (struct fetch_request){0}), SL_DOWNLOAD_ERROR,
+                 "destination is restricted");
+    assert_true(hits_of(server) > 1 && atomic_load(&turned) > 1); /* the way inwards was shown, and looked for */
+    assert_int_equal(accept(inner, NULL, NULL), -1);              /* nobody came */
+    assert_int_equal(errno, EAGAIN);
+    close(inner);
 }
 
 /* A listener whose queue is full: further connections to it stay without an answer. */
@@ -498,6 +532,7 @@ TEST(a_host_gets_so_many_at_once, NULL)
 TEST(all_hosts_get_so_many_at_once, twenty)
 TEST(reserved_addresses, restricted)
 TEST(allowed_networks, one_address)
+TEST(names_that_turn_to_other_addresses, one_address)
 TEST(downloads_end_when_cancelled, two_per_host)
 TEST(cancel_at_once, NULL)
 TEST(an_address_that_refuses_late_is_passed_over, NULL)
@@ -531,6 +566,7 @@ int main(void)
         cmocka_unit_test(test_all_hosts_get_so_many_at_once),
         cmocka_unit_test(test_reserved_addresses),
         cmocka_unit_test(test_allowed_networks),
+        cmocka_unit_test(test_names_that_turn_to_other_addresses),
         cmocka_unit_test(test_an_address_that_does_not_answer_is_passed_over),
         cmocka_unit_test(test_an_address_that_refuses_late_is_passed_over),
         cmocka_unit_test(test_proxies),
