@@ -66,6 +66,15 @@ def test_a_second_signal_ends_it_and_nobody_is_blamed(work, objects):
         assert "did not end cleanly" not in again.logged(), again.logged()
 
 
+def test_a_cache_that_everybody_may_write_to_is_told_of(work, objects):
+    cache = os.path.join(work, "cache")
+    os.mkdir(cache)
+    for mode, told in ((0o750, 0), (0o777, 1)):
+        os.chmod(cache, mode)
+        with Service(work, cache_dir=cache) as s:
+            equal(s.logged().count("WARN cache: everybody may write to the cache directory"), told, s.logged())
+
+
 def test_it_tells_what_it_does(work, objects):
     gate = Gate(objects)
     with Upstream(gate.routes) as upstream, Service(work) as s:

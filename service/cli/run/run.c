@@ -78,6 +78,14 @@ static void set_limits(const struct config *config)
         log_warn("run", "running as root");
 }
 
+/* Whoever writes there says what answers are. */
+static void look_at_cache(const struct config *config)
+{
+    struct stat st;
+    if (config->cache_dir && stat(config->cache_dir, &st) == 0 && st.st_mode & S_IWOTH)
+        log_warn("cache", "everybody may write to the cache directory", LOG_STR("cache_dir", config->cache_dir));
+}
+
 static void fill_http_options(const struct run *run, struct http_options *o);
 
 static bool reload_here(struct run *run, struct sl_buf *problems)
@@ -233,6 +241,7 @@ static bool start_server(struct run *run)
         log_info("run", "with a configuration file the defaults are those outside of containers, "
                         "unless SYMLOOM_CONTAINER=1");
     log_info("run", "symloom is up", LOG_STR("version", SYMLOOM_VERSION), LOG_U64("threads", loop_pool_threads()),
+             LOG_U64("memory_budget", memory_limit()),
              LOG_STR("cache_dir", run->config->cache_dir ? run->config->cache_dir : "none"),
              LOG_U64("sources", run->config->source_count));
     notify("READY=1");
@@ -432,6 +441,7 @@ static int start(struct config *config, const struct options *options)
         return server_failed("failed to start the server", run.error.message);
     }
     config_retain(config);
+    look_at_cache(config);
     init_statsd(config);
     errors_init(config->sentry_dsn);
     kinds_init(config);
