@@ -609,3 +609,22 @@ struct sl_json_place sl_json_place(struct sl_str text, size_t at)
     place.column += (size_t)(end - line);
     return place;
 }
+
+void sl_json_put(struct sl_buf *out, struct sl_str text)
+{
+    sl_buf_u8(out, '"');
+    for (size_t at = 0; at < text.size;) {
+        unsigned char c = (unsigned char)text.data[at];
+        size_t begin = at;
+        uint32_t code = sl_utf8_next(text, &at);
+        if (c == '"' || c == '\\')
+            sl_buf_printf(out, "\\%c", c);
+        else if (c < 0x20)
+            sl_buf_printf(out, "\\u%04x", c);
+        else if (code == 0xFFFD)
+            sl_buf_cstr(out, "\xEF\xBF\xBD");
+        else
+            sl_buf_add(out, text.data + begin, at - begin);
+    }
+    sl_buf_u8(out, '"');
+}

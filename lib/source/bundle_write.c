@@ -1,6 +1,7 @@
 /* Writing source bundles: entries as they come, the manifest last. */
 #include "source/bundle.h"
 
+#include "base/json.h"
 #include "base/map.h"
 #include "source/text.h"
 #include "source/zip.h"
@@ -27,31 +28,12 @@ struct sl_bundle_writer {
 
 /* ---- JSON ---- */
 
-static void add_text(struct sl_buf *out, struct sl_str text)
-{
-    sl_buf_u8(out, '"');
-    for (size_t at = 0; at < text.size;) {
-        unsigned char c = (unsigned char)text.data[at];
-        size_t begin = at;
-        uint32_t code = sl_utf8_next(text, &at);
-        if (c == '"' || c == '\\')
-            sl_buf_printf(out, "\\%c", c);
-        else if (c < 0x20)
-            sl_buf_printf(out, "\\u%04x", c);
-        else if (code == 0xFFFD)
-            sl_buf_cstr(out, "\xEF\xBF\xBD");
-        else
-            sl_buf_add(out, text.data + begin, at - begin);
-    }
-    sl_buf_u8(out, '"');
-}
-
 static void add_member(struct sl_buf *out, const char *comma, struct sl_str key, struct sl_str value)
 {
     sl_buf_cstr(out, comma);
-    add_text(out, key);
+    sl_json_put(out, key);
     sl_buf_u8(out, ':');
-    add_text(out, value);
+    sl_json_put(out, value);
 }
 
 /* ---- files ---- */
@@ -205,7 +187,7 @@ static void add_pairs(struct sl_buf *json, struct pairs *pairs, bool values_are_
             continue;
         }
         sl_buf_cstr(json, comma);
-        add_text(json, pairs->items[i].key);
+        sl_json_put(json, pairs->items[i].key);
         sl_buf_u8(json, ':');
         sl_buf_str(json, pairs->items[i].value);
     }

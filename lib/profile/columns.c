@@ -1,0 +1,61 @@
+/* Members and columns of a profile's tables. */
+#include "profile/impl.h"
+
+bool profile_members(struct sl_str object, struct sl_arena *arena, const struct profile_member *members, size_t count)
+{
+    struct sl_json j = sl_json(object, arena, false);
+    struct sl_str key;
+    if (!object.data || !sl_json_object(&j))
+        return !j.failed;
+    while (sl_json_next(&j, &key)) {
+        size_t i = 0;
+        while (i < count && !sl_str_equal(key, sl_str(members[i].name)))
+            i++;
+        if (i < count)
+            sl_json_value(&j, members[i].value);
+        else
+            sl_json_skip(&j);
+    }
+    return !j.failed;
+}
+
+bool profile_column_read(struct sl_str text, struct sl_arena *arena, struct profile_column *column)
+{
+    struct sl_json j = sl_json(text, arena, false);
+    struct sl_arena_array array = {.arena = arena, .item = sizeof(uint32_t)};
+    struct sl_str key;
+    uint64_t value;
+    *column = (struct profile_column){.items = NULL};
+    if (!text.data || !sl_json_array(&j))
+        return true;
+    while (sl_json_next(&j, &key)) {
+        uint32_t *item = sl_arena_array_add(&array);
+        if (!item)
+            break;
+        *item = sl_json_u64(&j, &value) && value < PROFILE_NONE ? (uint32_t)value : PROFILE_NONE;
+    }
+    column->count = array.count;
+    column->items = sl_arena_array_keep(&array);
+    return column->items && sl_json_end(&j);
+}
+
+bool profile_addresses_read(struct sl_str text, struct sl_arena *arena, uint64_t **items, size_t *count)
+{
+    struct sl_json j = sl_json(text, arena, false);
+    struct sl_arena_array array = {.arena = arena, .item = sizeof(uint64_t)};
+    struct sl_str key;
+    *items = NULL;
+    *count = 0;
+    if (!text.data || !sl_json_array(&j))
+        return true;
+    while (sl_json_next(&j, &key)) {
+        uint64_t *item = sl_arena_array_add(&array);
+        if (!item)
+            break;
+        if (!sl_json_u64(&j, item))
+            *item = UINT64_MAX;
+    }
+    *count = array.count;
+    *items = sl_arena_array_keep(&array);
+    return *items && sl_json_end(&j);
+}

@@ -1,0 +1,229 @@
+/* What the names of addresses make of a set of frames: functions, symbols, and frames of inlined calls. */
+#include "profile/impl.h"
+
+#include <stdlib.h>
+
+#include "base/grow.h"
+
+/* ---- strings and files ---- */
+
+static bool add_known(struct pool *pool, struct sl_str text)
+{
+    void **slot = sl_map_slot(&pool->by_text, text, NULL);
+    if (slot && !*slot)
+        *slot = (void *)(uintptr_t)(pool->count + 1);
+    pool->count++;
+    return slot != NULL;
+}
+
+enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_arena *arena, struct pool *pool,
+                               struct sl_error *error)
+{
+    struct sl_json j = sl_json(scope->strings, arena, false);
+    struct sl_str key, text;
+    struct profile_column filenames;
+    struct sl_str filename = {NULL, 0};
+    const struct profile_member members[] = {{"filename", &filename}};
+    bool good = true;
+    *pool = (struct pool){.scope = scope, .arena = arena};
+    if (!sl_json_array(&j))
+        return sl_fail(error, SL_MALFORMED, "the strings of the profile are no array");
+    while (good && sl_json_next(&j, &key)) {
+        if (!sl_json_text(&j, &text))
+            text = SL_STR("");
+        good = !j.failed && add_known(pool, text);
+    }
+    if (!good || j.failed || !profile_members(scope->sources, arena, members, 1) ||
+        !profile_column_read(filename, arena, &filenames))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    pool->source_count = (uint32_t)filenames.count;
+    return SL_OK;
+}
+
+void profile_pool_free(struct pool *pool)
+{
+    sl_map_free(&pool->by_text);
+    sl_map_free(&pool->source_by_string);
+    sl_buf_free(&pool->added);
+    free(pool->sources);
+}
+
+/* PROFILE_NONE: out of memory. The text must stay. */
+static uint32_t string_of(struct pool *pool, struct sl_str text)
+{
+    void **slot = sl_map_slot(&pool->by_text, text, NULL);
+    if (!slot)
+        return PROFILE_NONE;
+    if (!*slot) {
+        *slot = (void *)(uintptr_t)(pool->count++ + 1);
+        sl_buf_u8(&pool->added, ',');
+        sl_json_put(&pool->added, text);
+    }
+    return (uint32_t)((uintptr_t)*slot - 1);
+}
+
+/* The index of a pair of numbers: the one that it has, or `next`, which it has from now on. PROFILE_NONE: out of memory. */
+static uint32_t index_of(struct sl_map *map, struct sl_arena *arena, uint64_t a, uint64_t b, size_t next)
+{
+    const uint64_t key[2] = {a, b};
+    const void *known = sl_map_get(map, (struct sl_str){(const char *)key, sizeof key});
+    if (known)
+        return (uint32_t)((uintptr_t)known - 1);
+    char *kept = sl_arena_alloc(arena, sizeof key, _Alignof(uint64_t));
+    if (!kept || next >= PROFILE_NONE)
+        return PROFILE_NONE;
+    memcpy(kept, key, sizeof key);
+    void **slot = sl_map_slot(map, (struct sl_str){kept, sizeof key}, NULL);
+    if (!slot)
+        return PROFILE_NONE;
+    *slot = (void *)(uintptr_t)(next + 1);
+    return (uint32_t)next;
+}
+
+static uint32_t source_of(struct pool *pool, uint32_t string)
+{
+    size_t next = pool->source_count + pool->added_sources;
+    uint32_t index = index_of(&pool->source_by_string, pool->arena, string, 0, next);
+    if (index != next)
+        return index;
+    if (!sl_grow(&pool->sources, &pool->source_capacity, pool->added_sources + 1, sizeof *pool->sources))
+        return PROFILE_NONE;
+    pool->sources[pool->added_sources++] = string;
+    return index;
+}
+
+/* ---- functions and symbols ---- */
+
+/* What a function is: its name, its file (PROFILE_NONE: not known), the resource it is of. False when out of memory. */
+static bool make_func(struct naming *n, const struct sl_profile_call *call, uint32_t resource, struct new_func *func)
+{
+    *func = (struct new_func){string_of(n->pool, call->function), PROFILE_NONE, resource};
+    if (func->name == PROFILE_NONE)
+        return false;
+    if (!call->file.size || (n->has_sources && !n->pool->scope->sources.data))
+        return true;
+    func->file = string_of(n->pool, call->file);
+    if (n->has_sources && func->file != PROFILE_NONE)
+        func->file = source_of(n->pool, func->file);
+    return func->file != PROFILE_NONE;
+}
+
+/* The index of a function; one that is new takes the place of `free`, unless that is PROFILE_NONE. PROFILE_NONE: out of memory. */
+static uint32_t func_of(struct naming *n, struct sl_arena *arena, const struct new_func *func, uint32_t free)
+{
+    size_t appended = n->set->func_count + n->func_count;
+    size_t next = free != PROFILE_NONE ? free : appended;
+    /* no function has the index of one that is known already: each place is taken once */
+    uint32_t index = index_of(&n->func_by_key, arena, (uint64_t)func->resource << 32 | func->name, func->file, next);
+    if (index != next || index == PROFILE_NONE)
+        return index;
+    if (free != PROFILE_NONE) {
+        n->name[index] = func->name;
+        n->file[index] = func->file;
+        n->taken[index] = true;
+        return index;
+    }
+    if (!sl_grow(&n->funcs, &n->func_capacity, n->func_count + 1, sizeof *n->funcs))
+        return PROFILE_NONE;
+    n->funcs[n->func_count++] = *func;
+    return index;
+}
+
+static uint32_t symbol_of(struct naming *n, struct sl_arena *arena, uint32_t lib, uint64_t address, uint32_t name)
+{
+    size_t next = n->set->symbol_count + n->new_symbol_count;
+    uint32_t index = index_of(&n->symbol_by_key, arena, lib, address, next);
+    if (index != next)
+        return index;
+    if (!sl_grow(&n->symbols, &n->symbol_capacity, n->new_symbol_count + 1, sizeof *n->symbols))
+        return PROFILE_NONE;
+    n->symbols[n->new_symbol_count++] = (struct new_symbol){lib, name, address};
+    return index;
+}
+
+/* ---- frames ---- */
+
+static enum sl_code frames_no_memory(struct sl_error *error)
+{
+    return sl_fail(error, SL_BUSY, "out of memory");
+}
+
+static bool name_inlined(struct naming *n, struct sl_arena *arena, const struct sl_profile_name *name,
+                         uint32_t resource)
+{
+    for (size_t depth = 1; depth < name->count; depth++) {
+        const struct sl_profile_call *call = &name->calls[name->count - 1 - depth];
+        struct new_func func;
+        if (!make_func(n, call, resource, &func) ||
+            !sl_grow(&n->frames, &n->frame_capacity, n->frame_count + 1, sizeof *n->frames))
+            return false;
+        uint32_t index = func_of(n, arena, &func, PROFILE_NONE);
+        if (index == PROFILE_NONE)
+            return false;
+        n->frames[n->frame_count++] = (struct new_frame){index, call->line, (uint32_t)depth};
+    }
+    return true;
+}
+
+/* The frame itself is the outermost call. Its function becomes that call's when no other frame has it. */
+static bool name_frame(struct naming *n, struct sl_arena *arena, size_t frame, const uint32_t *uses)
+{
+    const struct profile_set *set = n->set;
+    uint32_t lib = set->lib[frame], own = set->func[frame], resource = set->resource.items[own];
+    const struct sl_profile_name *name = &n->names[profile_address_index(n->profile, lib, set->address[frame])];
+    struct new_func func;
+    if (!name->count)
+        return true;
+    const struct sl_profile_call *outermost = &name->calls[name->count - 1];
+    if (!make_func(n, outermost, resource, &func))
+        return false;
+    uint32_t index = func_of(n, arena, &func, uses[own] == 1 ? own : PROFILE_NONE);
+    n->symbol[frame] = symbol_of(n, arena, lib, name->symbol, func.name);
+    n->func[frame] = index;
+    n->line[frame] = outermost->line;
+    return index != PROFILE_NONE && n->symbol[frame] != PROFILE_NONE && name_inlined(n, arena, name, resource);
+}
+
+static uint32_t *none(struct sl_arena *arena, size_t count)
+{
+    uint32_t *items = SL_ARENA_ARRAY(arena, uint32_t, count + 1);
+    if (items)
+        memset(items, 0xff, count * sizeof *items);
+    return items;
+}
+
+enum sl_code profile_name_frames(struct naming *n, struct sl_arena *arena, struct sl_error *error)
+{
+    const struct profile_set *set = n->set;
+    uint32_t *uses = SL_ARENA_ARRAY(arena, uint32_t, set->func_count + 1);
+    n->func = none(arena, set->frame_count);
+    n->symbol = none(arena, set->frame_count);
+    n->line = none(arena, set->frame_count);
+    n->more = SL_ARENA_ARRAY(arena, uint32_t, set->frame_count + 1);
+    n->name = none(arena, set->func_count);
+    n->file = none(arena, set->func_count);
+    n->taken = SL_ARENA_ARRAY(arena, bool, set->func_count + 1);
+    if (!uses || !n->func || !n->symbol || !n->line || !n->more || !n->name || !n->file || !n->taken)
+        return frames_no_memory(error);
+    for (size_t i = 0; i < set->frame_count; i++)
+        if (set->func[i] < set->func_count)
+            uses[set->func[i]]++;
+    for (size_t i = 0; i < set->frame_count; i++) {
+        n->more[i] = (uint32_t)n->frame_count;
+        if (set->lib[i] != PROFILE_NONE && !name_frame(n, arena, i, uses))
+            return frames_no_memory(error);
+        if (n->frame_count > profile_most_rows(set->frame_count))
+            return sl_fail(error, SL_UNSUPPORTED, "the inlined calls are too many for the profile's frames");
+    }
+    n->more[set->frame_count] = (uint32_t)n->frame_count;
+    return SL_OK;
+}
+
+void profile_naming_free(struct naming *n)
+{
+    free(n->funcs);
+    free(n->symbols);
+    free(n->frames);
+    sl_map_free(&n->func_by_key);
+    sl_map_free(&n->symbol_by_key);
+}

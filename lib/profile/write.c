@@ -1,0 +1,504 @@
+/* Writing profiles: the text as it was, with the columns that names change in the place of the old ones. */
+#include "profile/impl.h"
+
+#include <stdlib.h>
+
+#include "base/grow.h"
+
+struct edit { /* `size` bytes of the text at `at` become others */
+    size_t at, size;
+    size_t begin, end; /* of these, in `new_text` */
+};
+
+struct writer {
+    const struct sl_profile *profile;
+    const struct sl_profile_name *names;
+    struct sl_arena arena; /* of one set; its pools are in the profile's */
+    struct sl_arena pool_arena;
+    struct pool *pools; /* of each scope; `scope` NULL: not opened */
+    struct edit *edits;
+    size_t edit_count, edit_capacity;
+    struct sl_buf new_text;
+    struct sl_error *error;
+    bool uneven;
+};
+
+/* ---- edits ---- */
+
+static void edit_begin(struct writer *w, const char *at, size_t size)
+{
+    if (!sl_grow(&w->edits, &w->edit_capacity, w->edit_count + 1, sizeof *w->edits)) {
+        w->new_text.failed = true;
+        return;
+    }
+    w->edits[w->edit_count++] =
+        (struct edit){(size_t)(at - w->profile->text.data), size, w->new_text.size, w->new_text.size};
+}
+
+static void edit_end(struct writer *w)
+{
+    if (!w->new_text.failed)
+        w->edits[w->edit_count - 1].end = w->new_text.size;
+}
+
+static void edit_number(struct writer *w, struct sl_str old, uint64_t number)
+{
+    edit_begin(w, old.data, old.size);
+    sl_buf_number(&w->new_text, number, ' ');
+    w->new_text.size -= !w->new_text.failed;
+    edit_end(w);
+}
+
+static int edits_in_order(const void *a, const void *b)
+{
+    const struct edit *x = a, *y = b;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* ---- cells ---- */
+
+static void put_comma(struct writer *w)
+{
+    if (w->new_text.size && w->new_text.data[w->new_text.size - 1] != '[')
+        sl_buf_u8(&w->new_text, ',');
+}
+
+static void put_cell_number(struct writer *w, uint32_t number)
+{
+    put_comma(w);
+    if (number == PROFILE_NONE) {
+        sl_buf_str(&w->new_text, SL_STR("null"));
+        return;
+    }
+    sl_buf_number(&w->new_text, number, ' ');
+    w->new_text.size -= !w->new_text.failed;
+}
+
+static void put_cell(struct writer *w, struct sl_str cell)
+{
+    put_comma(w);
+    sl_buf_str(&w->new_text, cell);
+}
+
+/* ---- tables ---- */
+
+struct table_writer {
+    struct writer *w;
+    const struct naming *n;
+    /* of stacks */
+    struct profile_column frame, prefix;
+    uint32_t *first; /* the new row of each; one more at the end */
+};
+
+/* Puts the new cells of a column, which has `rows` cells, behind '['. */
+typedef void put_column(struct table_writer *t, struct sl_str name, struct sl_json *old);
+
+static size_t count_cells(struct sl_str column, struct sl_arena *arena)
+{
+    struct sl_json j = sl_json(column, arena, false);
+    struct sl_str key;
+    size_t count = 0;
+    if (!sl_json_array(&j))
+        return SIZE_MAX;
+    for (; sl_json_next(&j, &key); count++)
+        sl_json_skip(&j);
+    return count;
+}
+
+/* Writes the columns of a table anew, each by `put`; what is no array stays. */
+static void edit_table(struct table_writer *t, struct sl_str table, size_t rows, size_t new_rows, put_column *put)
+{
+    struct writer *w = t->w;
+    struct sl_json j = sl_json(table, &w->arena, false);
+    struct sl_str key, value;
+    if (!sl_json_object(&j))
+        return;
+    while (sl_json_next(&j, &key) && sl_json_value(&j, &value)) {
+        size_t count = count_cells(value, &w->arena);
+        if (sl_str_equal(key, SL_STR("length")))
+            edit_number(w, value, new_rows);
+        if (count == SIZE_MAX)
+            continue;
+        if (count != rows) {
+            w->uneven = true;
+            return;
+        }
+        struct sl_json old = sl_json(value, &w->arena, false);
+        edit_begin(w, value.data, value.size);
+        sl_buf_u8(&w->new_text, '[');
+        put(t, key, &old);
+        sl_buf_u8(&w->new_text, ']');
+        edit_end(w);
+    }
+    w->new_text.failed |= j.failed;
+}
+
+/* ---- frames ---- */
+
+static void put_frames(struct table_writer *t, struct sl_str name, struct sl_json *old)
+{
+    const struct naming *n = t->n;
+    bool is_func = sl_str_equal(name, SL_STR("func")), is_symbol = sl_str_equal(name, SL_STR("nativeSymbol"));
+    bool is_line = sl_str_equal(name, SL_STR("line")), is_depth = sl_str_equal(name, SL_STR("inlineDepth"));
+    bool is_column = sl_str_equal(name, SL_STR("column"));
+    struct sl_json again = *old;
+    struct sl_str key, cell;
+    sl_json_array(old);
+    for (size_t i = 0; sl_json_next(old, &key) && sl_json_value(old, &cell); i++) {
+        bool named = n->symbol[i] != PROFILE_NONE;
+        if (named && (is_func || is_symbol))
+            put_cell_number(t->w, is_func ? n->func[i] : n->symbol[i]);
+        else if (named && is_line)
+            put_cell_number(t->w, n->line[i] ? n->line[i] : PROFILE_NONE);
+        else
+            put_cell(t->w, cell);
+    }
+    sl_json_array(&again);
+    for (size_t i = 0; sl_json_next(&again, &key) && sl_json_value(&again, &cell); i++)
+        for (size_t k = n->more[i]; k < n->more[i + 1]; k++) {
+            const struct new_frame *frame = &n->frames[k];
+            if (is_func || is_symbol || is_depth)
+                put_cell_number(t->w, is_func ? frame->func : is_symbol ? n->symbol[i] : frame->depth);
+            else if (is_line || is_column)
+                put_cell_number(t->w, is_line && frame->line ? frame->line : PROFILE_NONE);
+            else
+                put_cell(t->w, cell);
+        }
+}
+
+/* ---- functions, symbols, files ---- */
+
+static void put_funcs(struct table_writer *t, struct sl_str name, struct sl_json *old)
+{
+    const struct naming *n = t->n;
+    bool is_name = sl_str_equal(name, SL_STR("name")), is_resource = sl_str_equal(name, SL_STR("resource"));
+    bool is_file = sl_str_equal(name, n->has_sources ? SL_STR("source") : SL_STR("fileName"));
+    bool is_bool = sl_str_equal(name, SL_STR("isJS")) || sl_str_equal(name, SL_STR("relevantForJS"));
+    struct sl_str key, cell;
+    sl_json_array(old);
+    for (size_t i = 0; sl_json_next(old, &key) && sl_json_value(old, &cell); i++)
+        if (n->taken[i] && (is_name || is_file))
+            put_cell_number(t->w, is_name ? n->name[i] : n->file[i]);
+        else
+            put_cell(t->w, cell);
+    for (size_t i = 0; i < n->func_count; i++) {
+        const struct new_func *func = &n->funcs[i];
+        if (is_bool)
+            put_cell(t->w, SL_STR("false"));
+        else
+            put_cell_number(t->w, is_name       ? func->name
+                                  : is_resource ? func->resource
+                                  : is_file     ? func->file
+                                                : PROFILE_NONE);
+    }
+}
+
+static void put_old(struct table_writer *t, struct sl_json *old)
+{
+    struct sl_str key, cell;
+    sl_json_array(old);
+    while (sl_json_next(old, &key) && sl_json_value(old, &cell))
+        put_cell(t->w, cell);
+}
+
+static void put_symbols(struct table_writer *t, struct sl_str name, struct sl_json *old)
+{
+    const struct naming *n = t->n;
+    bool is_lib = sl_str_equal(name, SL_STR("libIndex")), is_name = sl_str_equal(name, SL_STR("name"));
+    bool is_address = sl_str_equal(name, SL_STR("address"));
+    put_old(t, old);
+    for (size_t i = 0; i < n->new_symbol_count; i++) {
+        const struct new_symbol *symbol = &n->symbols[i];
+        if (is_address) {
+            put_comma(t->w);
+            sl_buf_number(&t->w->new_text, symbol->address, ' ');
+            t->w->new_text.size -= !t->w->new_text.failed;
+        } else {
+            put_cell_number(t->w, is_lib ? symbol->lib : is_name ? symbol->name : PROFILE_NONE);
+        }
+    }
+}
+
+/* Files of programs have no id, and begin at their first line. */
+static void put_sources(struct table_writer *t, struct sl_str name, struct sl_json *old)
+{
+    const struct pool *pool = t->n->pool;
+    bool is_name = sl_str_equal(name, SL_STR("filename"));
+    bool is_start = sl_str_equal(name, SL_STR("startLine")) || sl_str_equal(name, SL_STR("startColumn"));
+    put_old(t, old);
+    for (size_t i = 0; i < pool->added_sources; i++)
+        put_cell_number(t->w, is_name ? pool->sources[i] : is_start ? 1 : PROFILE_NONE);
+}
+
+static void edit_strings(struct writer *w, const struct pool *pool)
+{
+    struct sl_str strings = pool->scope->strings, added = sl_buf_view(&pool->added);
+    size_t skip = count_cells(strings, &w->arena) ? 0 : 1;
+    w->new_text.failed |= pool->added.failed;
+    if (added.size <= skip)
+        return;
+    edit_begin(w, strings.data + strings.size - 1, 0);
+    sl_buf_str(&w->new_text, (struct sl_str){added.data + skip, added.size - skip});
+    edit_end(w);
+}
+
+/* ---- stacks ---- */
+
+static void put_stacks(struct table_writer *t, struct sl_str name, struct sl_json *old)
+{
+    const struct naming *n = t->n;
+    bool is_frame = sl_str_equal(name, SL_STR("frame")), is_prefix = sl_str_equal(name, SL_STR("prefix"));
+    struct sl_str key, cell;
+    sl_json_array(old);
+    for (size_t i = 0; sl_json_next(old, &key) && sl_json_value(old, &cell); i++) {
+        uint32_t frame = t->frame.items[i], prefix = t->prefix.items[i], row = t->first[i];
+        uint32_t inlined = t->first[i + 1] - row - 1;
+        if (is_prefix)
+            put_cell_number(t->w, prefix < t->frame.count ? t->first[prefix + 1] - 1 : PROFILE_NONE);
+        else
+            put_cell(t->w, cell);
+        for (uint32_t k = 0; k < inlined; k++)
+            if (is_prefix)
+                put_cell_number(t->w, row + k);
+            else if (is_frame)
+                put_cell_number(t->w, (uint32_t)n->set->frame_count + n->more[frame] + k);
+            else
+                put_cell(t->w, cell);
+    }
+}
+
+/* Where the rows of stacks go: behind each as many as there are inlined calls in its frame. */
+static enum sl_code place_stacks(struct table_writer *t)
+{
+    struct writer *w = t->w;
+    const struct naming *n = t->n;
+    struct sl_str frame = {NULL, 0}, prefix = frame;
+    const struct profile_member members[] = {{"frame", &frame}, {"prefix", &prefix}};
+    if (!profile_members(n->set->scope->stacks, &w->arena, members, 2) ||
+        !profile_column_read(frame, &w->arena, &t->frame) || !profile_column_read(prefix, &w->arena, &t->prefix) ||
+        !(t->first = SL_ARENA_ARRAY(&w->arena, uint32_t, t->frame.count + 1)))
+        return sl_fail(w->error, SL_BUSY, "out of memory");
+    if (t->frame.count != t->prefix.count)
+        return sl_fail(w->error, SL_MALFORMED, "columns of the profile's stacks differ in length");
+    uint64_t row = 0;
+    for (size_t i = 0; i < t->frame.count; i++) {
+        uint32_t at = t->frame.items[i];
+        t->first[i] = (uint32_t)row;
+        row += 1 + (at < n->set->frame_count ? n->more[at + 1] - n->more[at] : 0);
+        if (row > profile_most_rows(t->frame.count))
+            return sl_fail(w->error, SL_UNSUPPORTED, "the inlined calls are too many for the profile's stacks");
+    }
+    t->first[t->frame.count] = (uint32_t)row;
+    return SL_OK;
+}
+
+/* ---- who has stacks ---- */
+
+static void edit_stack(struct table_writer *t, struct sl_json *j)
+{
+    struct sl_str old;
+    bool negative;
+    uint64_t row;
+    if (sl_json_peek(j) != SL_JSON_NUMBER) {
+        sl_json_skip(j);
+        return;
+    }
+    if (sl_json_number(j, &old) && sl_json_integer(old, &negative, &row) && !negative && row < t->frame.count)
+        edit_number(t->w, old, t->first[row + 1] - 1);
+}
+
+/* The member `stack` of a table: the innermost call is what a row is about. */
+static void put_stack_cells(struct table_writer *t, struct sl_str table)
+{
+    struct sl_str column = {NULL, 0}, key, cell;
+    const struct profile_member members[] = {{"stack", &column}};
+    struct writer *w = t->w;
+    bool good = profile_members(table, &w->arena, members, 1), negative;
+    struct sl_json j = sl_json(column, &w->arena, false);
+    uint64_t row;
+    w->new_text.failed |= !good;
+    if (!column.data || !sl_json_array(&j))
+        return;
+    edit_begin(w, column.data, column.size);
+    sl_buf_u8(&w->new_text, '[');
+    while (sl_json_next(&j, &key)) {
+        bool is_number = sl_json_peek(&j) == SL_JSON_NUMBER;
+        if (sl_json_value(&j, &cell) && is_number && sl_json_integer(cell, &negative, &row) && !negative &&
+            row < t->frame.count)
+            put_cell_number(w, t->first[row + 1] - 1);
+        else
+            put_cell(w, cell);
+    }
+    sl_buf_u8(&w->new_text, ']');
+    edit_end(w);
+}
+
+static void edit_cause(struct table_writer *t, struct sl_json *j)
+{
+    struct sl_str key;
+    if (!sl_json_object(j))
+        return;
+    while (sl_json_next(j, &key))
+        if (sl_str_equal(key, SL_STR("stack")))
+            edit_stack(t, j);
+        else
+            sl_json_skip(j);
+}
+
+/* What markers tell of their cause: {"stack": ..}. */
+static void edit_markers(struct table_writer *t, struct sl_str markers)
+{
+    struct sl_str data = {NULL, 0}, key;
+    const struct profile_member members[] = {{"data", &data}};
+    bool good = profile_members(markers, &t->w->arena, members, 1);
+    struct sl_json j = sl_json(data, &t->w->arena, false);
+    t->w->new_text.failed |= !good;
+    if (!data.data || !sl_json_array(&j))
+        return;
+    while (sl_json_next(&j, &key)) {
+        if (!sl_json_object(&j))
+            continue;
+        while (sl_json_next(&j, &key))
+            if (sl_str_equal(key, SL_STR("cause")))
+                edit_cause(t, &j);
+            else
+                sl_json_skip(&j);
+    }
+}
+
+static void edit_users(struct table_writer *t)
+{
+    const struct sl_profile *p = t->w->profile;
+    for (size_t i = 0; i < p->scope_count; i++) {
+        const struct profile_scope *scope = &p->scopes[i];
+        if (scope->set != t->n->set)
+            continue;
+        put_stack_cells(t, scope->samples);
+        put_stack_cells(t, scope->js_allocations);
+        put_stack_cells(t, scope->native_allocations);
+        edit_markers(t, scope->markers);
+    }
+}
+
+/* ---- the whole ---- */
+
+static enum sl_code edit_set(struct writer *w, struct naming *n)
+{
+    struct table_writer t = {.w = w, .n = n};
+    const struct profile_scope *scope = n->set->scope;
+    enum sl_code code = profile_name_frames(n, &w->arena, w->error);
+    if (code == SL_OK && n->frame_count)
+        code = place_stacks(&t);
+    if (code != SL_OK || !n->new_symbol_count)
+        return code;
+    edit_table(&t, scope->frames, n->set->frame_count, n->set->frame_count + n->frame_count, put_frames);
+    edit_table(&t, scope->funcs, n->set->func_count, n->set->func_count + n->func_count, put_funcs);
+    edit_table(&t, scope->symbols, n->set->symbol_count, n->set->symbol_count + n->new_symbol_count, put_symbols);
+    if (n->frame_count) {
+        edit_table(&t, scope->stacks, t.frame.count, t.first[t.frame.count], put_stacks);
+        edit_users(&t);
+    }
+    return SL_OK;
+}
+
+static bool has_member(struct writer *w, struct sl_str object, const char *name)
+{
+    struct sl_str value = {NULL, 0};
+    const struct profile_member members[] = {{name, &value}};
+    w->new_text.failed |= !profile_members(object, &w->arena, members, 1);
+    return value.data != NULL;
+}
+
+static enum sl_code edit_sets(struct writer *w)
+{
+    const struct sl_profile *p = w->profile;
+    enum sl_code code = SL_OK;
+    for (size_t i = 0; code == SL_OK && i < p->set_count && !w->uneven; i++) {
+        const struct profile_scope *scope = p->sets[i].scope->pool;
+        struct pool *pool = &w->pools[scope - p->scopes];
+        struct naming naming = {.profile = p, .names = w->names, .set = &p->sets[i], .pool = pool};
+        if (!pool->scope)
+            code = profile_pool_open(scope, &w->pool_arena, pool, w->error);
+        naming.has_sources = has_member(w, p->sets[i].scope->funcs, "source");
+        if (code == SL_OK)
+            code = edit_set(w, &naming);
+        profile_naming_free(&naming);
+        sl_arena_reset(&w->arena);
+    }
+    return code;
+}
+
+static void edit_pools(struct writer *w)
+{
+    for (size_t i = 0; i < w->profile->scope_count; i++) {
+        struct pool *pool = &w->pools[i];
+        struct naming naming = {.pool = pool};
+        struct table_writer t = {.w = w, .n = &naming};
+        if (!pool->scope)
+            continue;
+        edit_strings(w, pool);
+        if (pool->added_sources)
+            edit_table(&t, pool->scope->sources, pool->source_count, pool->source_count + pool->added_sources,
+                       put_sources);
+    }
+}
+
+/* Whoever shows it need not ask for names. */
+static void edit_meta(struct writer *w)
+{
+    static const struct sl_str mark = SL_STR("\"symbolicated\":true");
+    struct sl_str meta = w->profile->meta, value = {NULL, 0}, key;
+    const struct profile_member members[] = {{"symbolicated", &value}};
+    struct sl_json j = sl_json(meta, &w->arena, false);
+    w->new_text.failed |= !profile_members(meta, &w->arena, members, 1);
+    if (!sl_json_object(&j))
+        return;
+    edit_begin(w, value.data ? value.data : meta.data + 1, value.size);
+    sl_buf_str(&w->new_text, value.data ? SL_STR("true") : mark);
+    if (!value.data && sl_json_next(&j, &key))
+        sl_buf_u8(&w->new_text, ',');
+    edit_end(w);
+}
+
+static enum sl_code apply(struct writer *w, struct sl_buf *out)
+{
+    struct sl_str text = w->profile->text, added = sl_buf_view(&w->new_text);
+    size_t at = 0;
+    if (w->uneven)
+        return sl_fail(w->error, SL_MALFORMED, "columns of the profile's tables differ in length");
+    if (w->new_text.failed)
+        return sl_fail(w->error, SL_BUSY, "out of memory");
+    qsort(w->edits, w->edit_count, sizeof *w->edits, edits_in_order);
+    for (size_t i = 0; i < w->edit_count; i++) {
+        const struct edit *edit = &w->edits[i];
+        if (edit->at < at)
+            return sl_fail(w->error, SL_MALFORMED, "tables of the profile are one in the other");
+        sl_buf_str(out, (struct sl_str){text.data + at, edit->at - at});
+        sl_buf_str(out, (struct sl_str){added.data + edit->begin, edit->end - edit->begin});
+        at = edit->at + edit->size;
+    }
+    sl_buf_str(out, (struct sl_str){text.data + at, text.size - at});
+    return out->failed ? sl_fail(w->error, SL_BUSY, "out of memory") : SL_OK;
+}
+
+enum sl_code sl_profile_write(const struct sl_profile *profile, const struct sl_profile_name *names, struct sl_buf *out,
+                              struct sl_error *error)
+{
+    struct writer w = {.profile = profile, .names = names, .error = error};
+    w.pools = calloc(profile->scope_count + 1, sizeof *w.pools);
+    enum sl_code code = w.pools ? edit_sets(&w) : sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK && w.edit_count)
+        edit_pools(&w);
+    if (code == SL_OK)
+        edit_meta(&w);
+    if (code == SL_OK)
+        code = apply(&w, out);
+    for (size_t i = 0; w.pools && i < profile->scope_count; i++)
+        profile_pool_free(&w.pools[i]);
+    free(w.pools);
+    free(w.edits);
+    sl_buf_free(&w.new_text);
+    sl_arena_free(&w.arena);
+    sl_arena_free(&w.pool_arena);
+    return code;
+}
