@@ -32,6 +32,7 @@ struct local_request {
     bool own_sources; /* those that the body names count too, behind these */
     bool no_scraping, no_source_context;
     bool candidates;                      /* native: the answer tells where files were looked for */
+    bool line_starts;                     /* native: frames tell where their lines begin, as `line_addr` */
     const struct local_mapping *mappings; /* count before those of sources */
     size_t mapping_count;
     /* Instead of the source of a request for JavaScript, unless own_sources, before which it counts: the files that serve a

@@ -39,6 +39,8 @@ static const struct tool {
     int (*run)(int argc, char **argv); /* NULL: this program, with its commands */
 } tools[] = {
     {"symbolicator", NULL},
+    {"symbolicli", command_symbolicate},
+    {"symcachegen", command_symcachegen},
     {"symbtool", NULL},
     {"addr2line", command_addr2line},
     {"llvm-addr2line", command_llvm_addr2line},

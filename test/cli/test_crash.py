@@ -145,6 +145,12 @@ def test_as_minidump_stackwalk(work, files):
     assert all(len(line) <= 81 for line in text.splitlines() if " = 0x" in line), text
     equal(run("-b").splitlines()[:2], ["Thread 0 (crashed)", next(line for line in text.splitlines() if line.startswith(" 0  crash!fall"))])
     assert "Thread 1" not in run("-c") and "Thread 0" not in run("-t", "1")
+    stacks, line = run("-s", "-c"), line_of("__attribute__((noinline)) int climb")
+    frames = stacks[stacks.index(" 2  crash!climb"):stacks.index(" 3  crash!climb")]
+    contains(frames, "\n\n    Stack contents:\n     0000", "\n    Possible instruction pointers:\n     *(0x", f" <climb> [crash.c : {line} + 0x")
+    words = run("-d", "-c")
+    contains(words, "\n\nThread 0 (crashed)\n Stack begin:   0x", "\n Stack end:     0x", "\n Stack pointer: 0x", " <main> [crash.c : ", "\n\nLoaded modules:\n")
+    assert "crash!" not in words, words
     told = json.loads(run("--json"))
     first, second = told["crashing_thread"]["frames"][:2]
     equal((told["crash_info"]["type"], first["function"], first["trust"], first["inlines"]), ("SIGSEGV / SEGV_MAPERR", "fall", "context", None))
@@ -164,6 +170,25 @@ def test_as_minidump_stackwalk(work, files):
     equal(symloom("symbolicate", "-f", "machine", report, env=home(work)).status, 2)
 
 
+def test_files_of_this_machine(work, files):
+    """What a dump says of its files is enough, as long as they are the same ones."""
+    program, dump = crashed(work)
+    tool = harness.linked(work, "minidump_stackwalk")
+    names = lambda *args: [row[4] for row in rows(ok("symbolicate", "-f", "compact", *args, dump, env=home(work)))[1:6] if len(row) > 5]
+    equal(names(), [])
+    equal(names("--local-debug-info"), FUNCTIONS)
+    stacks = ok("-m", "--use-local-debuginfo", "--symbols-cache", "", dump, program=tool, env=home(work)).split("\n\n")[1]
+    equal([row.split("|")[3] for row in stacks.splitlines()[:5]], FUNCTIONS)
+    report, (uuid, address) = os.path.join(work, "report.crash"), dsym(work, files)
+    dwarf = os.path.join(work, "files/app.dSYM/Contents/Resources/DWARF/app")
+    with open(report, "w") as f:
+        f.write((TEXT % (0x108000000 + address, uuid)).replace("/Apps/app", dwarf))
+    contains(ok("symbolicate", "-f", "compact", "--local-debug-info", report, env=home(work)), "  outer ")
+    crashed(work, "-Dclimb=scale")
+    subprocess.run(["gcc", "-g", "-O2", "-w", "-Wl,--build-id=sha1", "-o", program, "crash.c"], cwd=work, check=True)
+    equal(set(names("--local-debug-info")) & set(FUNCTIONS), set())
+
+
 def test_another_program_at_the_same_place(work, files):
     """What is kept of a file in the cache is not taken for the file that is there now."""
     for flags in ((), ("-Dclimb=scale",), ("-Dclimb=crawl",)):
@@ -176,15 +201,19 @@ def test_what_cannot_be_done(work, files):
     program, dump = crashed(work)
     junk = os.path.join(work, "junk")
     for data, status, text in ((b"MDMP" + b"." * 99, 3, "error: Minidump version mismatch\n"), (b"MDMP", 3, "error: Missing minidump header"),
-                               (b"some text", 3, "neither a minidump nor"), (b"{}", 3, "error: failed to parse apple crash report\n  caused by: ")):
+                               (b"some text", 3, "error: failed to parse event json file\n  caused by: neither a minidump nor"),
+                               (b"{}", 3, "error: Cannot symbolicate event: invalid platform "), (b'{"a":', 3, "error: failed to parse event json file\n  caused by: "),
+                               (b'{"threads": [], "usedImages": [], "pid": }', 3, "error: failed to parse"),
+                               (b'{"bug_type": "309"}\n{"threads": [', 3, "error: failed to parse apple crash report\n  caused by: ")):
         with open(junk, "wb") as f:
             f.write(data)
         result = symloom("symbolicate", junk, env=home(work))
         equal((result.status, result.out), (status, ""), result.err)
         contains(result.err, text)
     equal(symloom("symbolicate", "--type", "minidump", program, env=home(work)).err, "error: Header mismatch\n")
-    equal(symloom("symbolicate", "/nowhere", env=home(work)).status, 1)
-    for wrong in (("-f", "xml"), ("-f", "full", "--thread", "99"), ("--thread", "1"), ("-f", "full", "--thread", "1", "--all-threads"),
+    nowhere = symloom("symbolicate", "/nowhere", env=home(work))
+    equal((nowhere.status, nowhere.err), (1, 'error: Could not open event file at "/nowhere"\n  caused by: No such file or directory\n'))
+    for wrong in (("-f", "xml"), ("-f", "full", "--thread", "99"), ("--thread", "1"), ("-f", "full", "--thread", "1", "--all-threads"), ("-f", "machine", "--stack-contents"), ("--stack-pointers",),
                   ("--timeout", "soon"), ("--type", "core"), ("--rewrite-first-module", "["), ("--mapping", junk, "--type", "apple")):
         equal(symloom("symbolicate", *wrong, dump, env=home(work)).status, 2, wrong)
     equal(symloom("symbolicate", "--fail-on-missing", dump, env=home(work)).status, 3)

@@ -30,8 +30,8 @@ def functions(text):
     return found
 
 
-def ours(format, dump, symbols):
-    command = [harness.SYMLOOM, "symbolicate", "-f", format, "--offline", "--symbols", symbols, dump]
+def ours(format, dump, symbols, *options):
+    command = [harness.SYMLOOM, "symbolicate", "-f", format, "--offline", *options, "--symbols", symbols, dump]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
@@ -51,7 +51,12 @@ def test_dumps_of_windows_read_as_minidump_stackwalk_tells_them(work, args):
     for dump in found:
         equal(ours("stackwalk", dump, symbols), theirs(tool, dump, symbols), dump)
         equal(ours("machine", dump, symbols), theirs(tool, dump, symbols, "-m"), dump)
+        equal(ours("stackwalk", dump, symbols, "--stack-contents"), theirs(tool, dump, symbols, "-s"), dump)
     assert len(found) >= 17, found
+    words = ours("stackwalk", os.path.join(data, "minidump2.dmp"), symbols, "--stack-pointers")
+    for part in ("\n\nThread 0 (crashed)\n Stack begin:   0x0012f31c\n Stack end:     0x00130000\n Stack pointer: 0x0012fe84\n",
+                 "\n *(0x0012fe88) = 0x0012ff70\n *(0x0012fe8c) = 0x00404200 <main> [test_app.cc : 66 + 0x0]\n", "\n\nLoaded modules:\n"):
+        assert part in words, words[:2000]
     with open(os.path.join(data, "minidump2.stackwalk.machine_readable.out")) as f:
         recorded = f.read()
     equal(ours("machine", os.path.join(data, "minidump2.dmp"), symbols).replace("GPU|||\n", ""), recorded)

@@ -67,6 +67,7 @@ static void *native_read_local(const struct local_request *local, struct job *jo
     request->sources_number = 0;
     if (local->no_source_context)
         request->options.apply_source_context = BOOL_FALSE;
+    request->tells_line_starts = local->line_starts;
     if (local->candidates)
         request->options.dif_candidates = BOOL_TRUE;
     return local_request_sources(local, request->arena, &request->sources, &request->source_count) &&

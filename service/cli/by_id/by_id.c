@@ -23,7 +23,7 @@ struct by_id {
     struct source_list own;        /* of the options and `symbols` of the configuration, asked first; then the index */
     struct source_list configured; /* `sources` of the configuration */
     struct source_list all;        /* these two, and the index between them */
-    struct file_index *index;
+    struct file_index *index, *local; /* of places, and of single files */
     struct held *held;
     struct progress progress;
     const char *verbosity;
@@ -80,12 +80,16 @@ static enum sl_code join_sources(struct by_id *b, struct sl_error *error)
                                  .path = SL_STR("/"),
                                  .index = b->index ? file_index_source(b->index) : NULL,
                                  .configured = true};
+    struct source local = index;
     bool good = true;
+    local.id = SL_STR("local:files");
+    local.index = b->local ? file_index_source(b->local) : NULL;
     b->all = (struct source_list){.arena = &b->arena, .network = true};
     for (size_t i = 0; i < b->own.count; i++)
         if (!b->own.of_places[i]) /* the index has these */
             good = good && source_list_add(&b->all, &b->own.items[i]);
     good = good && (!b->index || source_list_add(&b->all, &index));
+    good = good && (!b->local || source_list_add(&b->all, &local));
     for (size_t i = 0; i < b->configured.count; i++)
         good = good && source_list_add(&b->all, &b->configured.items[i]);
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
@@ -110,7 +114,7 @@ static enum sl_code add_sources(struct by_id *b, const char *servers, struct sl_
         code = add_files(b, error);
     for (size_t i = 0; i < 2 && b->layers[i] && code == SL_OK; i++)
         code = add_all(&b->configured, b->layers[i], error);
-    if (code == SL_OK && b->own.place_count && !(b->index = file_index_new(b->own.places, b->own.place_count)))
+    if (code == SL_OK && b->own.place_count && !(b->index = file_index_new(b->own.places, b->own.place_count, false)))
         code = sl_fail(error, SL_BUSY, "out of memory");
     return code == SL_OK ? join_sources(b, error) : code;
 }
@@ -124,6 +128,18 @@ bool by_id_add_source(struct by_id *b, const struct source *source)
     for (size_t i = 0; i < before.count; i++)
         good = good && source_list_add(&b->configured, &before.items[i]);
     return good && join_sources(b, &error) == SL_OK;
+}
+
+bool by_id_add_files(struct by_id *b, const char *const *paths, size_t count)
+{
+    struct sl_error error;
+    const char **kept = SL_ARENA_ARRAY(&b->arena, const char *, count + 1);
+    for (size_t i = 0; kept && i < count; i++)
+        if (!(kept[i] = sl_arena_strndup(&b->arena, paths[i], strlen(paths[i]))))
+            return false;
+    file_index_free(b->local);
+    b->local = kept ? file_index_new(kept, count, true) : NULL;
+    return b->local && join_sources(b, &error) == SL_OK;
 }
 
 const struct source *by_id_sources(const struct by_id *b, size_t *count)
@@ -210,6 +226,7 @@ void by_id_close(struct by_id *b)
         free(at);
     }
     file_index_free(b->index);
+    file_index_free(b->local);
     for (size_t i = 0; i < b->file_count; i++)
         config_release(b->files[i]);
     free(b->files);

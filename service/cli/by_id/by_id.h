@@ -52,6 +52,8 @@ const struct source *by_id_sources(const struct by_id *by_id, size_t *count);
 const struct config *by_id_settings(const struct by_id *by_id);
 /* One more place, behind those of the options and before those of the configuration. False when out of memory. */
 bool by_id_add_source(struct by_id *by_id, const struct source *source);
+/* Files of this machine, behind the places of the options: those whose ids are asked for count. False when out of memory. */
+bool by_id_add_files(struct by_id *by_id, const char *const *paths, size_t count);
 /* Runs `work(arg)` in a fiber, with loop, cache and downloads. SL_INTERNAL, SL_MALFORMED when these cannot be had. */
 enum sl_code by_id_run(struct by_id *by_id, void (*work)(void *arg), void *arg, struct sl_error *error);
 
@@ -92,8 +94,9 @@ enum sl_code by_id_source_file(const char *path, struct config **config, struct 
 
 struct file_index;
 
-/* The debug files at or below the places, found at the first look; the places must stay. NULL when out of memory. */
-struct file_index *file_index_new(const char *const *places, size_t count);
+/* The debug files at or below the places, found at the first look; the places must stay. `plain`: they are files, and where layouts
+ * would have others does not count. NULL when out of memory. */
+struct file_index *file_index_new(const char *const *places, size_t count, bool plain);
 void file_index_free(struct file_index *index); /* may be NULL */
 /* The first file, in the order of the places and by path, with an object of the ids that serves the purpose. NULL when
  * there is none; it lives as long as the index. */

@@ -28,15 +28,16 @@ struct file_index {
     struct sl_arena arena;
     struct indexed *objects;
     size_t count, capacity, files;
-    bool built;
+    bool built, plain;
 };
 
-struct file_index *file_index_new(const char *const *places, size_t count)
+struct file_index *file_index_new(const char *const *places, size_t count, bool plain)
 {
     struct file_index *index = calloc(1, sizeof *index);
     if (index) {
         index->places = places;
         index->place_count = count;
+        index->plain = plain;
     }
     return index;
 }
@@ -209,7 +210,7 @@ static size_t by_id_index_list(const struct source_index *source, const struct o
 {
     struct file_index *index = (struct file_index *)((char *)source - offsetof(struct file_index, source));
     size_t count = 0;
-    for (size_t i = 0; i < index->place_count && count < LAYOUT_MAX_PATHS; i++)
+    for (size_t i = 0; i < index->place_count && count < LAYOUT_MAX_PATHS && !index->plain; i++)
         count += list_by_layout(index->places[i], id, type, arena, &files[count]);
     if (count)
         return count;

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "cli/by_id/by_id.h"
 #include "cli/server.h"
 #include "cli/symbolicate/sentry.h"
@@ -37,19 +39,66 @@ enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping,
 
 /* ---- where files are ---- */
 
-enum sl_code symbolicate_by_id(const struct options *o, const struct sentry_project *project, struct by_id **by_id,
-                               struct sl_error *error)
+bool symbolicate_as_symbolicli(void)
+{
+    return strcmp(options_program_name(), "symbolicli") == 0;
+}
+
+static const char *log_level(const struct options *o)
+{
+    const char *level = server_verbosity(o);
+    bool given = level || option_given(o, "log-level") || option_given(o, "quiet");
+    return given || !symbolicate_as_symbolicli() ? level : "info";
+}
+
+bool symbolicate_takes_addresses(const struct options *o)
+{
+    return option_given(o, "module") || option_given(o, "maps") || option_given(o, "pid") ||
+           strcmp(option_value(o, "type", ""), "addresses") == 0;
+}
+
+const char *const *symbolicate_places(const struct options *o, size_t *count)
+{
+    bool any = o->argument_count > 1 && !symbolicate_takes_addresses(o);
+    *count = any ? o->argument_count - 1 : 0;
+    return any ? (const char *const *)o->arguments + 1 : NULL;
+}
+
+bool local_files_add(struct local_files *files, struct sl_str path)
+{
+    struct stat st;
+    if (!path.size || *path.data != '/')
+        return true;
+    const char *kept = sl_arena_strndup(files->arena, path.data, path.size);
+    if (!kept)
+        return false;
+    if (stat(kept, &st) != 0 || !S_ISREG(st.st_mode))
+        return true;
+    if (!sl_grow_in_arena(files->arena, &files->items, &files->capacity, files->count + 1, sizeof *files->items))
+        return false;
+    files->items[files->count++] = kept;
+    return true;
+}
+
+enum sl_code symbolicate_by_id(const struct options *o, const struct sentry_project *project,
+                               const struct local_files *local, struct by_id **by_id, struct sl_error *error)
 {
     struct sl_buf path = {0};
-    for (size_t i = 1; i < o->argument_count; i++) {
-        sl_buf_cstr(&path, o->arguments[i]);
+    size_t count;
+    const char *const *places = symbolicate_places(o, &count);
+    for (size_t i = 0; i < count; i++) {
+        sl_buf_cstr(&path, places[i]);
         sl_buf_u8(&path, ';');
     }
     sl_buf_u8(&path, 0);
     enum sl_code code = path.failed ? sl_fail(error, SL_BUSY, "out of memory")
-                                    : by_id_open(o, (const char *)path.data, server_verbosity(o), by_id, error);
+                                    : by_id_open(o, (const char *)path.data, log_level(o), by_id, error);
     sl_buf_free(&path);
     if (code == SL_OK && project->online && !by_id_add_source(*by_id, &project->debug_files)) {
+        by_id_close(*by_id);
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    }
+    if (code == SL_OK && local && local->count && !by_id_add_files(*by_id, local->items, local->count)) {
         by_id_close(*by_id);
         code = sl_fail(error, SL_BUSY, "out of memory");
     }
@@ -98,18 +147,20 @@ static void put_line(struct sl_buf *out, unsigned depth)
     sl_buf_fill(out, ' ', 2 * (size_t)depth);
 }
 
-/* Compact JSON, a line for each value. */
-static void put_indented(struct sl_str json, struct sl_buf *out)
+/* JSON, a line for each value. */
+void put_indented(struct sl_str json, struct sl_buf *out)
 {
     unsigned depth = 0;
-    bool in_text = false;
+    bool in_text = false, opened = false;
     for (size_t i = 0; i < json.size; i++) {
         char c = json.data[i];
+        if (!in_text && sl_is_blank(c))
+            continue;
         bool opens = !in_text && (c == '{' || c == '['), closes = !in_text && (c == '}' || c == ']');
-        bool is_empty = i && closes && (json.data[i - 1] == '{' || json.data[i - 1] == '[');
         depth -= closes;
-        if (closes && !is_empty)
+        if (opened != closes)
             put_line(out, depth);
+        opened = opens;
         sl_buf_u8(out, (uint8_t)c);
         in_text ^= c == '"';
         if (in_text && c == '\\' && i + 1 < json.size)
@@ -117,10 +168,10 @@ static void put_indented(struct sl_str json, struct sl_buf *out)
         if (!in_text && c == ':')
             sl_buf_u8(out, ' ');
         depth += opens;
-        if ((opens && i + 1 < json.size && json.data[i + 1] != '}' && json.data[i + 1] != ']') ||
-            (!in_text && c == ','))
+        if (!in_text && c == ',')
             put_line(out, depth);
     }
+    sl_buf_u8(out, '\n');
 }
 
 bool put_answer_json(struct sl_buf *answer, bool indent, struct sl_buf *out, struct sl_str *json)
@@ -134,8 +185,7 @@ bool put_answer_json(struct sl_buf *answer, bool indent, struct sl_buf *out, str
     answer->data[begin] = '{';
     *json = (struct sl_str){text.data + begin, text.size - begin};
     if (indent) {
-        put_indented((struct sl_str){json->data, json->size - 1}, out);
-        sl_buf_u8(out, '\n');
+        put_indented(*json, out);
         *json = sl_buf_view(out);
     }
     return !out->failed;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "apple/apple.h"
 #include "cli/by_id/by_id.h"
 #include "cli/symbolicate/dump_print.h"
 #include "cli/symbolicate/remote.h"
@@ -10,6 +11,8 @@
 struct crash_run {
     struct crash_file file;
     const struct config *config;
+    struct walked_dump *walked;
+    bool wants_walk, wants_stack;
     struct sl_buf text;
     enum sl_code code;
     struct sl_error error;
@@ -19,14 +22,47 @@ static void crash_work(void *arg)
 {
     struct crash_run *run = arg;
     run->code = crash_file_symbolicate(&run->file, run->config, &run->text, &run->error);
+    if (run->code == SL_OK && run->wants_walk)
+        run->code = walked_dump_read(run->walked, run->file.bytes, &run->error);
+    if (run->code == SL_OK && run->wants_stack)
+        run->code = stack_words_name(run->walked, sl_buf_view(&run->text), run->file.sources, run->file.source_count,
+                                     run->config, &run->error);
+}
+
+static bool add_modules(const struct sl_crash_module *modules, size_t count, struct local_files *local)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!local_files_add(local, modules[i].code_file) || !local_files_add(local, modules[i].debug_file))
+            return false;
+    return true;
+}
+
+/* The files of its modules. What cannot be read is told when it is symbolicated. */
+static bool crash_find_local_files(const struct options *o, const struct crash_run *run, struct local_files *local)
+{
+    struct sl_minidump dump;
+    struct sl_crash report;
+    if (!option_given(o, "local-debug-info"))
+        return true;
+    enum sl_code code =
+        run->file.kind == CRASH_FILE_MINIDUMP
+            ? sl_minidump_read(run->file.bytes, local->arena, &dump, NULL)
+            : sl_apple_read(run->file.bytes, &(struct sl_apple_options){false, false}, local->arena, &report, NULL);
+    const struct sl_crash *crash = run->file.kind == CRASH_FILE_MINIDUMP ? &dump.crash : &report;
+    return code == SL_OK ? add_modules(crash->modules, crash->module_count, local) : code != SL_BUSY;
 }
 
 static int crash_symbolicate(const struct options *o, const struct sentry_project *project, struct crash_run *run)
 {
     struct by_id *by_id;
     struct sl_error error = {0};
-    if (symbolicate_by_id(o, project, &by_id, &error) != SL_OK)
-        return report(1, error.message, NULL);
+    struct sl_arena arena = {0};
+    struct local_files local = {.arena = &arena};
+    bool good = crash_find_local_files(o, run, &local);
+    enum sl_code code = good ? symbolicate_by_id(o, project, &local, &by_id, &error) : SL_BUSY;
+    sl_arena_free(&arena);
+    if (code != SL_OK)
+        return report(1, good ? error.message : "out of memory", NULL);
     run->config = by_id_settings(by_id);
     run->file.sources = by_id_sources(by_id, &run->file.source_count);
     int status = symbolicate_in_time(o, by_id, crash_work, run);
@@ -73,15 +109,11 @@ static int crash_tell_failure(const struct crash_run *run)
 }
 
 static int crash_tell(const struct options *o, struct crash_run *run, const struct answer_format *format,
-                      enum answer_sort sort, struct walked_dump *walked)
+                      enum answer_sort sort)
 {
-    struct sl_error error;
-    bool needs = answer_format_needs_walk(format);
     if (run->code != SL_OK)
         return crash_tell_failure(run);
-    if (needs && walked_dump_read(walked, run->file.bytes, &error) != SL_OK)
-        return report(1, error.message, NULL);
-    return answer_tell(o, format, sort, needs ? walked : NULL, &run->text);
+    return answer_tell(o, format, sort, run->wants_walk ? run->walked : NULL, &run->text);
 }
 
 int symbolicate_crash(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
@@ -95,16 +127,19 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
         return 2;
     run.file.rewrite = option_value(o, "rewrite-first-module", NULL);
     run.file.candidates = option_given(o, "candidates");
-    run.file.no_source_context = option_given(o, "no-source-context") || answer_format_needs_walk(format);
-    run.file.walked = answer_format_needs_walk(format) ? walked_dump_keep : NULL;
+    run.walked = &walked;
+    run.wants_walk = answer_format_needs_walk(format);
+    run.wants_stack = option_given(o, "stack-contents") || option_given(o, "stack-pointers");
+    run.file.no_source_context = option_given(o, "no-source-context") || run.wants_walk;
+    run.file.walked = run.wants_walk ? walked_dump_keep : NULL;
     run.file.wants_registers = answer_format_needs_registers(format);
     run.file.walked_arg = &walked;
     bool remote = option_given(o, "server");
-    if (remote && answer_format_needs_walk(format))
+    if (remote && run.wants_walk)
         return options_wrong("symbolicate", "--format: a service has no such format");
     int status = remote ? crash_ask_server(o, &run) : crash_symbolicate(o, project, &run);
     if (!status)
-        status = crash_tell(o, &run, format, sort, &walked);
+        status = crash_tell(o, &run, format, sort);
     walked_dump_free(&walked);
     sl_buf_free(&run.text);
     return status;

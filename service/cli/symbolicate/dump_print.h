@@ -3,7 +3,14 @@
 #pragma once
 
 #include "cli/symbolicate/symbolicate.h"
+#include "config/config.h"
 #include "minidump/minidump.h"
+
+/* A word of a stack, and the function that it points into; the file may be empty. */
+struct stack_name {
+    uint64_t value, line, line_start;
+    struct sl_str function, file;
+};
 
 /* A dump as it was walked: what answers do not tell of it. */
 struct walked_dump {
@@ -13,6 +20,8 @@ struct walked_dump {
     struct sl_registers **registers; /* the same; NULL also when they are not wanted */
     size_t *counts;
     size_t thread_count;
+    struct stack_name *names; /* by value; when stacks are told of */
+    size_t name_count;
 };
 
 /* Keeps what was walked: `walked` of struct crash_file. */
@@ -20,6 +29,21 @@ bool walked_dump_keep(void *arg, const struct sl_minidump *dump);
 /* Reads the rest; after the walk. */
 enum sl_code walked_dump_read(struct walked_dump *walked, struct sl_bytes bytes, struct sl_error *error);
 void walked_dump_free(struct walked_dump *walked);
+
+/* ---- dump_stack.c ---- */
+
+/* Finds the words of stacks that point into functions of the modules of the dump's answer; behind walked_dump_read. */
+enum sl_code stack_words_name(struct walked_dump *walked, struct sl_str answer, const struct source *sources,
+                              size_t source_count, const struct config *config, struct sl_error *error) SL_SUSPENDS;
+
+/* What the thread's stack holds between two addresses, in bytes and such words: --stack-contents. Nothing when that is not there. */
+void stack_put_contents(const struct walked_dump *walked, size_t thread, uint64_t begin, uint64_t end,
+                        struct sl_buf *out);
+/* Each word of the thread's stack: --stack-pointers. */
+void stack_put_pointers(const struct walked_dump *walked, size_t thread, bool has_pointer, uint64_t pointer,
+                        struct sl_buf *out);
+
+/* ---- dump_walked.c ---- */
 
 /* Registers in the order of the texts. */
 struct shown_register {

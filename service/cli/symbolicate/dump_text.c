@@ -270,6 +270,38 @@ static void put_frame_title(const struct texts *t, const struct text_frame *f, s
     sl_buf_u8(out, '\n');
 }
 
+/* The stack pointer of a frame; false when it is not known. */
+static bool stack_pointer(const struct texts *t, size_t thread, const struct answer_frame *frame, uint64_t *pointer)
+{
+    struct sl_walk_numbers numbers;
+    const struct sl_registers *registers = frame_registers(t->walked, thread, frame);
+    if (!registers || !sl_walk_numbers(t->walked->dump.family, &numbers) || !(registers->valid >> numbers.sp & 1))
+        return false;
+    *pointer = registers->value[numbers.sp];
+    return true;
+}
+
+/* From the frame's stack pointer to that of its caller. */
+static void put_frame_stack(const struct texts *t, size_t thread, size_t index)
+{
+    const struct answer_thread *trace = &t->answer->threads[thread];
+    size_t caller = index + 1;
+    uint64_t begin, end;
+    while (caller < trace->frame_count && frame_is_inline(trace, caller))
+        caller++;
+    if (caller < trace->frame_count && stack_pointer(t, thread, &trace->frames[index], &begin) &&
+        stack_pointer(t, thread, &trace->frames[caller], &end))
+        stack_put_contents(t->walked, thread, begin, end, t->out);
+}
+
+static void put_stack_words(const struct texts *t, size_t thread)
+{
+    const struct answer_thread *trace = &t->answer->threads[thread];
+    uint64_t pointer = 0;
+    bool known = trace->frame_count && stack_pointer(t, thread, &trace->frames[0], &pointer);
+    stack_put_pointers(t->walked, thread, known, pointer, t->out);
+}
+
 static void put_stack(const struct texts *t, size_t thread, size_t number)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
@@ -277,6 +309,10 @@ static void put_stack(const struct texts *t, size_t thread, size_t number)
                        : t->walked->dump.has_exception ? " (crashed)"
                                                        : " (requested dump, did not crash)";
     sl_buf_printf(t->out, "%sThread %zu%s\n", t->style->brief ? "" : "\n", number, what);
+    if (t->style->stack_pointers) {
+        put_stack_words(t, thread);
+        return;
+    }
     if (!trace->frame_count)
         sl_buf_cstr(t->out, " <no frames>\n");
     for (size_t i = 0; i < trace->frame_count; i++) {
@@ -286,6 +322,8 @@ static void put_stack(const struct texts *t, size_t thread, size_t number)
             continue;
         put_registers(t, &f);
         sl_buf_printf(t->out, "    Found by: %s\n", found_by(&f));
+        if (t->style->stack_contents && !f.is_inline)
+            put_frame_stack(t, thread, i);
     }
 }
 

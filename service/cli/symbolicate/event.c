@@ -157,13 +157,15 @@ static void read_images(struct event *e, struct sl_json *j)
 }
 
 /* Exceptions come first, wherever the event has them. */
-static bool read_event(struct event *e, struct sl_str text)
+static bool read_event(struct event *e, struct sl_str text, struct sl_error *error)
 {
     struct sl_json j = sl_json(text, e->arena, false), threads = j;
     struct sl_str key;
     bool has_threads = false;
-    if (!sl_json_object(&j))
+    if (!sl_json_object(&j) && !j.failed) {
+        sl_fail(error, SL_MALFORMED, "it is no JSON object");
         return false;
+    }
     while (sl_json_next(&j, &key)) {
         if (sl_str_equal(key, SL_STR("platform")))
             sl_json_text(&j, &e->platform);
@@ -187,7 +189,12 @@ static bool read_event(struct event *e, struct sl_str text)
     }
     if (has_threads)
         read_event_values(e, &threads, false);
-    return sl_json_end(&j) && !threads.failed;
+    if (sl_json_end(&j) && !threads.failed)
+        return true;
+    const struct sl_json *failed = j.failed ? &j : &threads;
+    struct sl_json_place place = sl_json_place(text, failed->at);
+    sl_fail(error, sl_json_code(failed), "%s at line %zu column %zu", failed->problem, place.line, place.column);
+    return false;
 }
 
 /* ---- the request ---- */
@@ -435,8 +442,8 @@ enum sl_code event_request(struct sl_str text, const struct event_options *optio
                            enum local_request_kind *kind, struct sl_buf *body, struct sl_error *error)
 {
     struct event e = {.arena = arena, .project = options->project};
-    if (!read_event(&e, text))
-        return sl_fail(error, SL_MALFORMED, "failed to parse event json file");
+    if (!read_event(&e, text, error))
+        return error->code;
     e.platform = options->platform ? sl_str(options->platform) : e.platform;
     e.release = options->release ? sl_str(options->release) : e.release;
     e.dist = options->dist ? sl_str(options->dist) : e.dist;

@@ -8,8 +8,9 @@ static const struct {
     const char *name;
     enum input_kind kind;
 } kind_names[] = {
-    {"minidump", INPUT_MINIDUMP}, {"apple", INPUT_APPLE}, {"trace", INPUT_TRACE},     {"jsstack", INPUT_JSSTACK},
-    {"request", INPUT_REQUEST},   {"event", INPUT_EVENT}, {"mozilla", INPUT_MOZILLA},
+    {"minidump", INPUT_MINIDUMP}, {"apple", INPUT_APPLE},     {"trace", INPUT_TRACE},
+    {"jsstack", INPUT_JSSTACK},   {"request", INPUT_REQUEST}, {"event", INPUT_EVENT},
+    {"mozilla", INPUT_MOZILLA},   {"profile", INPUT_PROFILE}, {"addresses", INPUT_ADDRESSES},
 };
 
 bool input_kind_parse(const char *name, enum input_kind *kind)
@@ -27,29 +28,47 @@ static bool begins(struct sl_bytes bytes, const char *text)
     return bytes.size >= strlen(text) && memcmp(bytes.data, text, strlen(text)) == 0;
 }
 
-/* What an object of JSON is by its members. Apple's reports, which are two objects, are what nothing else is. */
+/* Whether the first line is a whole object with more behind it: the header of a report of Apple's. */
+static bool has_header_line(struct sl_str text)
+{
+    struct sl_arena arena = {0};
+    const char *end = memchr(text.data, '\n', text.size);
+    struct sl_json j = sl_json((struct sl_str){text.data, end ? (size_t)(end - text.data) : 0}, &arena, false);
+    sl_json_skip(&j);
+    bool is_header = sl_json_end(&j);
+    sl_arena_free(&arena);
+    return is_header;
+}
+
+/* What an object of JSON is by its members. Apple's reports are two objects, or one with threads and images. */
 static enum input_kind kind_of_object(struct sl_str text)
 {
     struct sl_arena arena = {0};
     struct sl_json j = sl_json(text, &arena, false);
     struct sl_str key;
-    bool has_stacks = false, has_platform = false, has_event = false, has_jobs = false;
+    bool has_stacks = false, has_jobs = false, has_images = false;
+    bool has_meta = false, has_tables = false;
     if (sl_json_object(&j))
         while (sl_json_next(&j, &key)) {
             has_jobs |= sl_str_equal(key, SL_STR("jobs")) || sl_str_equal(key, SL_STR("memoryMap"));
             has_stacks |= sl_str_equal(key, SL_STR("stacktraces"));
-            has_platform |= sl_str_equal(key, SL_STR("platform")) && sl_json_peek(&j) == SL_JSON_STRING;
-            has_event |= sl_str_equal(key, SL_STR("event_id")) || sl_str_equal(key, SL_STR("debug_meta")) ||
-                         (sl_str_equal(key, SL_STR("exception")) && sl_json_peek(&j) == SL_JSON_OBJECT);
+            has_images |= sl_str_equal(key, SL_STR("usedImages"));
+            has_meta |= sl_str_equal(key, SL_STR("meta")) && sl_json_peek(&j) == SL_JSON_OBJECT;
+            has_tables |= (sl_str_equal(key, SL_STR("threads")) || sl_str_equal(key, SL_STR("libs"))) &&
+                          sl_json_peek(&j) == SL_JSON_ARRAY;
             sl_json_skip(&j);
         }
     bool is_document = sl_json_end(&j);
     sl_arena_free(&arena);
-    if (!is_document)
+    if (!is_document && has_header_line(text))
         return INPUT_APPLE;
     if (has_jobs)
         return INPUT_MOZILLA;
-    return has_stacks ? INPUT_REQUEST : has_event || has_platform ? INPUT_EVENT : INPUT_APPLE;
+    if (has_meta && has_tables && !has_stacks)
+        return INPUT_PROFILE;
+    if (has_images && has_tables)
+        return INPUT_APPLE;
+    return has_stacks ? INPUT_REQUEST : INPUT_EVENT;
 }
 
 static bool has_script_frames(struct sl_str text)

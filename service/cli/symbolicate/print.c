@@ -165,13 +165,14 @@ static void put_system_line(const struct answer *answer, struct sl_buf *out)
 {
     const struct sl_str parts[] = {answer->os_name, answer->os_version, answer->os_build, answer->cpu_arch,
                                    answer->device};
-    sl_buf_cstr(out, "System:    ");
+    bool any = false;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].size) {
-            sl_buf_u8(out, ' ');
+            sl_buf_cstr(out, any ? " " : "System:     ");
             output_put_safe(out, parts[i]);
+            any = true;
         }
-    sl_buf_u8(out, '\n');
+    sl_buf_cstr(out, any ? "\n" : "");
 }
 
 static void put_crash(const struct answer *answer, struct sl_buf *out)

@@ -123,7 +123,9 @@ int remote_symbolicate(const struct options *o, const char *path, struct sl_str 
 {
     const char *url = option_value(o, "server", "");
     struct remote_run run = {.url = url, .url_size = strlen(url), .path = path, .answer = answer};
-    if (option_given(o, "symbols") || o->argument_count > 1)
+    size_t places;
+    symbolicate_places(o, &places);
+    if (option_given(o, "symbols") || places)
         return options_wrong("symbolicate", "--symbols are for this process; --server has its own sources");
     if (!fetch_url_valid(url))
         return options_wrong("symbolicate", "--server: '%s' is no URL", url);

@@ -22,6 +22,7 @@ struct read_mapping {
 struct request_run {
     const struct options *o;
     const struct sentry_project *project;
+    struct local_files *local;
     enum answer_sort sort;
     const struct answer_format *format;
     struct sl_arena arena;
@@ -54,14 +55,17 @@ struct body_facts {
 
 static bool note_module(struct request_run *run, struct sl_json *j, struct body_facts *facts)
 {
-    static const struct sl_str names[] = {SL_STR("type"), SL_STR("uuid")};
-    struct sl_str texts[2] = {{NULL, 0}};
+    static const struct sl_str names[] = {SL_STR("type"), SL_STR("uuid"), SL_STR("code_file"), SL_STR("debug_file")};
+    struct sl_str texts[4] = {{NULL, 0}};
     struct sl_debug_id id;
     if (sl_json_peek(j) != SL_JSON_OBJECT) {
         sl_json_skip(j);
         return true;
     }
-    if (!sl_json_texts(j, names, texts, 2))
+    if (!sl_json_texts(j, names, texts, 4))
+        return false;
+    if (option_given(run->o, "local-debug-info") &&
+        (!local_files_add(run->local, texts[2]) || !local_files_add(run->local, texts[3])))
         return false;
     bool is_mapping = sl_str_equal(texts[0], SL_STR("proguard"));
     facts->has_maps |= sl_str_equal(texts[0], SL_STR("sourcemap"));
@@ -118,7 +122,7 @@ static int take_body(struct request_run *run, struct sl_str text, enum input_kin
     if (code == SL_BUSY)
         return request_no_memory();
     if (code == SL_MALFORMED)
-        return report(STATUS_NOTHING, error.message, NULL);
+        return report(STATUS_NOTHING, "failed to parse event json file", error.message);
     if (code != SL_OK) {
         struct sl_error whole;
         sl_fail(&whole, code, "Cannot symbolicate event: %.200s", error.message);
@@ -248,7 +252,7 @@ static int request_symbolicate(struct request_run *run)
 {
     struct by_id *by_id;
     struct sl_error error = {0};
-    if (symbolicate_by_id(run->o, run->project, &by_id, &error) != SL_OK)
+    if (symbolicate_by_id(run->o, run->project, run->local, &by_id, &error) != SL_OK)
         return report(1, error.message, NULL);
     run->config = by_id_settings(by_id);
     run->request.sources = by_id_sources(by_id, &run->request.source_count);
@@ -278,13 +282,13 @@ static int request_options(struct request_run *run)
 /* Directories and files of this machine; servers are sources. */
 static int list_places(struct request_run *run)
 {
-    size_t count;
+    size_t count, more;
     const char *const *symbols = option_values(run->o, "symbols", &count);
-    size_t more = run->o->argument_count > 1 ? run->o->argument_count - 1 : 0;
+    const char *const *behind = symbolicate_places(run->o, &more);
     if (!(run->places = calloc(count + more + 1, sizeof *run->places)))
         return request_no_memory();
     for (size_t i = 0; i < count + more; i++) {
-        const char *place = i < count ? symbols[i] : run->o->arguments[i - count + 1];
+        const char *place = i < count ? symbols[i] : behind[i - count];
         if (access(place, F_OK) == 0)
             run->places[run->place_count++] = place;
     }
@@ -301,6 +305,9 @@ static int request_prepare(struct request_run *run, struct sl_str text, enum inp
     if (status || run->sort == SORT_NATIVE || run->sort == SORT_MOZILLA)
         return status;
     if (run->request.kind == LOCAL_JS) {
+        if (kind == INPUT_EVENT && run->request.no_scraping && !run->place_count && !run->project->online &&
+            !option_given(run->o, "server"))
+            return report(2, "In JS offline mode, you must provide a local symbol directory with --symbols", NULL);
         if (!(run->artifacts = local_artifacts_new(run->places, run->place_count)))
             return request_no_memory();
         run->request.look_up = local_artifacts_look_up;
@@ -314,10 +321,10 @@ static int request_prepare(struct request_run *run, struct sl_str text, enum inp
     return status;
 }
 
-int symbolicate_request(const struct options *o, const struct sentry_project *project, struct sl_str text,
-                        enum input_kind kind)
+int symbolicate_request(const struct options *o, const struct sentry_project *project, struct local_files *local,
+                        struct sl_str text, enum input_kind kind)
 {
-    struct request_run run = {.o = o, .project = project};
+    struct request_run run = {.o = o, .project = project, .local = local};
     int status = request_prepare(&run, text, kind);
     if (!status)
         status = option_given(o, "server") ? request_ask_server(&run) : request_symbolicate(&run);

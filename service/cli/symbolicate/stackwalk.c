@@ -1,8 +1,10 @@
 /* `symbolicate` under the names of Breakpad's and rust-minidump's tools: their options as those of the command. */
 #include "cli/symbolicate/symbolicate.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
 
@@ -15,6 +17,8 @@ static const struct option_spec stackwalk_specs[] = {
     {"pretty", 0, OPTION_FLAG, false, NULL, "JSON in lines"},
     {"dump", 0, OPTION_FLAG, false, NULL, "every stream as it is in the file"},
     {"brief", 'b', OPTION_FLAG, false, NULL, "only the frames of the thread that crashed"},
+    {"stack-contents", 's', OPTION_FLAG, false, NULL, "also what lies on the stack of each frame"},
+    {"stack-pointers", 'd', OPTION_FLAG, false, NULL, "instead of frames each word of the stacks"},
     {"crashed-only", 'c', OPTION_FLAG, false, NULL, "of the threads only the one that crashed"},
     {"thread-index", 't', OPTION_VALUE, false, "N", "of the threads only this one, counted from 0"},
     {"symbols-path", 0, OPTION_VALUE, true, "DIR", "where symbols are; also the arguments behind the dump"},
@@ -23,10 +27,10 @@ static const struct option_spec stackwalk_specs[] = {
     {"symbols-download-timeout-secs", 0, OPTION_VALUE, false, "S", "give up then"},
     {"output-file", 0, OPTION_VALUE, false, "FILE", "write there instead of standard output"},
     {"verbose", 0, OPTION_VALUE, false, "LEVEL", "level of the log"},
-    {"log-file", 0, OPTION_VALUE, false, "FILE", NULL},
+    {"log-file", 0, OPTION_VALUE, false, "FILE", "what is reported and logged goes there"},
     {"no-color", 0, OPTION_FLAG, false, NULL, NULL},
     {"no-interactive", 0, OPTION_FLAG, false, NULL, NULL},
-    {"use-local-debuginfo", 0, OPTION_FLAG, false, NULL, NULL},
+    {"use-local-debuginfo", 0, OPTION_FLAG, false, NULL, "also the files of this machine that the modules name"},
     {"symbols-tmp", 0, OPTION_VALUE, false, "DIR", NULL},
     {"features", 0, OPTION_VALUE, false, "NAME", NULL},
     {"recover-function-args", 0, OPTION_FLAG, false, NULL, NULL},
@@ -75,10 +79,18 @@ static int walk_as(const struct options *o, const char *format, const char *outp
     add_word(&words, "minidump");
     add_word(&words, "--format");
     add_word(&words, format);
+    if (option_given(o, "pretty"))
+        add_word(&words, "--indent");
     if (option_given(o, "brief"))
         add_word(&words, "--brief");
     if (option_given(o, "crashed-only"))
         add_word(&words, "--crashed-only");
+    if (option_given(o, "stack-contents") && strcmp(format, "stackwalk") == 0)
+        add_word(&words, "--stack-contents");
+    if (option_given(o, "stack-pointers") && strcmp(format, "stackwalk") == 0)
+        add_word(&words, "--stack-pointers");
+    if (option_given(o, "use-local-debuginfo"))
+        add_word(&words, "--local-debug-info");
     add_pair(&words, o, "thread-index", "--thread-index");
     add_pair(&words, o, "symbols-path", "--symbols");
     add_pair(&words, o, "symbols-url", "--symbols");
@@ -117,6 +129,8 @@ static int stackwalk_run(const struct options *o)
         return report(1, "-c and -t cannot be used together.", NULL);
     if (!o->argument_count)
         return options_wrong("minidump_stackwalk", "no minidump given");
+    if (option_given(o, "log-file") && !freopen(option_value(o, "log-file", ""), "w", stderr))
+        return report(1, option_value(o, "log-file", ""), strerror(errno));
     if (option_given(o, "dump"))
         return dump_streams(o);
     if (option_given(o, "json"))

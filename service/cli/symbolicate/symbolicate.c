@@ -1,6 +1,7 @@
 /* `symloom symbolicate`: a crash as it was written down to a readable one. */
 #include "cli/symbolicate/symbolicate.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -10,7 +11,7 @@
 #include "cli/symbolicate/sentry.h"
 
 static const struct option_spec specs[] = {
-    {"type", 0, OPTION_VALUE, false, "minidump|apple|trace|jsstack|request|event|mozilla",
+    {"type", 0, OPTION_VALUE, false, "minidump|apple|trace|jsstack|request|event|mozilla|profile|addresses",
      "what the input is (default: as it looks)"},
     {"format", 'f', OPTION_VALUE, false, "json|compact|pretty|full|markdown|stackwalk|machine|minidump-json|text",
      "how the answer is written (default: compact on a terminal, else json; text of traces)"},
@@ -28,11 +29,19 @@ static const struct option_spec specs[] = {
     {"thread-index", 0, OPTION_VALUE, false, "N", "the thread at this place, counted from 0"},
     {"context", 0, OPTION_VALUE, false, "N", "full: lines of source above and below (default: none)"},
     {"brief", 0, OPTION_FLAG, false, NULL, "stackwalk: only the frames of the thread that crashed"},
+    {"stack-contents", 0, OPTION_FLAG, false, NULL, "stackwalk: also what lies on the stack of each frame"},
+    {"stack-pointers", 0, OPTION_FLAG, false, NULL, "stackwalk: instead of frames each word of the stacks"},
     {"no-source-context", 0, OPTION_FLAG, false, NULL, "no lines of source"},
     {"fail-on-missing", 0, OPTION_FLAG, false, NULL, "status 3 when a module's debug information was not found"},
     {"server", 's', OPTION_VALUE, false, "URL", "have a running service do it"},
     {"scope", 0, OPTION_VALUE, false, "NAME", "with --server: whose request it is (default: global)"},
     {"timeout", 0, OPTION_VALUE, false, "DURATION", "give up then (default: 15m)"},
+    {"local-debug-info", 0, OPTION_FLAG, false, NULL,
+     "also the files of this machine that the modules name, if their ids fit"},
+    {"module", 0, OPTION_VALUE, true, "[ARCH:]FILE@BASE[+SIZE]", "of addresses: a file and where it was loaded"},
+    {"maps", 0, OPTION_VALUE, false, "FILE", "of addresses: the files of such a list as /proc/PID/maps is"},
+    {"pid", 0, OPTION_VALUE, false, "PID", "of addresses: the files of a process of this machine"},
+    {"return-addresses", 0, OPTION_FLAG, false, NULL, "of addresses: all but the first are where calls return to"},
     {"mapping", 0, OPTION_VALUE, true, "FILE",
      "of a JVM: mapping of ProGuard or R8; of several the first that knows a class tells"},
     {"platform", 0, OPTION_VALUE, false, "NAME", "of events: the platform, instead of what they say"},
@@ -98,8 +107,18 @@ static bool begins_as_object(const char *path)
     return at < size && begin[at] == '{';
 }
 
+static int run_request(const struct options *o, const struct sentry_project *project, struct sl_str text,
+                       enum input_kind kind)
+{
+    struct sl_arena arena = {0};
+    struct local_files local = {.arena = &arena};
+    int status = symbolicate_request(o, project, &local, text, kind);
+    sl_arena_free(&arena);
+    return status;
+}
+
 static int run_kind(const struct options *o, const struct sentry_project *project, enum input_kind kind,
-                    const char *path, struct sl_bytes bytes)
+                    struct sl_bytes bytes)
 {
     struct sl_str text = {(const char *)bytes.data, bytes.size};
     switch (kind) {
@@ -108,12 +127,13 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     case INPUT_JSSTACK: return run_scripts(o, text);
     case INPUT_REQUEST:
     case INPUT_EVENT:
-    case INPUT_MOZILLA: return symbolicate_request(o, project, text, kind);
+    case INPUT_MOZILLA: return run_request(o, project, text, kind);
+    case INPUT_PROFILE: return symbolicate_profile(o, project, text);
     default:
-        return report(
-            STATUS_NOTHING, path,
-            "neither a minidump nor a report of Apple's, an event, a request or a stack of JavaScript; a trace "
-            "of a JVM needs its --mapping");
+        return report(STATUS_NOTHING, "failed to parse event json file",
+                      "neither a minidump nor a report of Apple's, an event, a request, a profile or a stack of "
+                      "JavaScript; a trace "
+                      "of a JVM needs its --mapping");
     }
 }
 
@@ -124,6 +144,13 @@ static bool is_event_id(const char *path)
            strcmp(path, "-") != 0;
 }
 
+static int cannot_open(const char *path)
+{
+    struct sl_error error;
+    sl_fail(&error, SL_NOT_FOUND, "Could not open event file at \"%.400s\"", path);
+    return report(1, error.message, strerror(errno));
+}
+
 static int map_input(const struct options *o, const struct sentry_project *project, const char *path, bool is_id,
                      struct sl_mapping *mapping)
 {
@@ -132,6 +159,8 @@ static int map_input(const struct options *o, const struct sentry_project *proje
         return sentry_event(o, project, path, mapping);
     if (is_id)
         return report(1, "Event not found in local file system and symbolicli is in offline mode. Stopping.", NULL);
+    if (strcmp(path, "-") != 0 && access(path, R_OK) != 0)
+        return cannot_open(path);
     enum sl_code code = symbolicate_map_input(path, mapping, &error);
     return code == SL_OK ? 0 : report_file(path, code, &error);
 }
@@ -144,9 +173,22 @@ static int run_input(const struct options *o, enum input_kind kind, const char *
     bool is_id = is_event_id(path);
     int status = sentry_project_read(o, is_id, &arena, &project);
     if (!status && !(status = map_input(o, &project, path, is_id, &mapping))) {
-        status = run_kind(o, &project, kind ? kind : input_kind_of(mapping.bytes), path, mapping.bytes);
+        status = run_kind(o, &project, kind ? kind : input_kind_of(mapping.bytes), mapping.bytes);
         sl_unmap(&mapping);
     }
+    sl_arena_free(&arena);
+    return status;
+}
+
+static int run_addresses(const struct options *o, enum input_kind kind)
+{
+    struct sl_arena arena = {0};
+    struct sentry_project project;
+    if (kind && kind != INPUT_ADDRESSES)
+        return options_wrong("symbolicate", "--module, --maps and --pid are for addresses");
+    int status = sentry_project_read(o, false, &arena, &project);
+    if (!status)
+        status = symbolicate_addresses(o, &project);
     sl_arena_free(&arena);
     return status;
 }
@@ -164,7 +206,11 @@ static int symbolicate_run(const struct options *o)
     enum input_kind kind = INPUT_UNKNOWN;
     if (type && !input_kind_parse(type, &kind))
         return options_wrong("symbolicate",
-                             "--type: '%s' is none of: minidump, apple, trace, jsstack, request, event, mozilla", type);
+                             "--type: '%s' is none of: minidump, apple, trace, jsstack, request, event, mozilla, "
+                             "profile, addresses",
+                             type);
+    if (symbolicate_takes_addresses(o))
+        return run_addresses(o, kind);
     if (!type && mapping_count && !begins_as_object(path))
         kind = INPUT_TRACE;
     if (kind == INPUT_TRACE)
@@ -178,21 +224,25 @@ static int symbolicate_run(const struct options *o)
 
 int command_symbolicate(int argc, char **argv)
 {
-    return options_command(specs, "symbolicate [OPTION..] FILE [SYMBOLS..]",
-                           "The stacks of a minidump or of a crash report of an Apple system, with the functions and "
-                           "lines that the debug\n"
-                           "files of --symbols, of SYMBOLS and the configuration know. Likewise those of an event of "
-                           "Sentry, or of the body of a\n"
-                           "request to the service or to Mozilla's, of programs, JavaScript and the JVM: with artifact "
-                           "bundles, scripts and\n"
-                           "source maps, and mappings, of these places.\n"
-                           "With --mapping: stack traces of obfuscated JVM programs, or logs with such in them, with "
-                           "the names and lines of the\n"
-                           "source; lines that are no part of a trace stay as they are. Of a stack of JavaScript, as "
-                           "engines print it, the same, with\n"
-                           "the scripts and source maps below --symbols.\n"
-                           "- is standard input, which traces are also read from without FILE.",
-                           symbolicate_run, argc, argv);
+    return options_command(
+        specs, "symbolicate [OPTION..] FILE [SYMBOLS..]",
+        "The stacks of a minidump or of a crash report of an Apple system, with the functions and "
+        "lines that the debug\n"
+        "files of --symbols, of SYMBOLS and the configuration know. Likewise those of an event of "
+        "Sentry, or of the body of a\n"
+        "request to the service or to Mozilla's, of programs, JavaScript and the JVM: with artifact "
+        "bundles, scripts and\n"
+        "source maps, and mappings, of these places. A profile of the Firefox Profiler, as it saves them and samply "
+        "writes them, comes\n"
+        "back with names.\n"
+        "With --module, --maps or --pid: addresses in these files, which the arguments are or standard input has.\n"
+        "With --mapping: stack traces of obfuscated JVM programs, or logs with such in them, with "
+        "the names and lines of the\n"
+        "source; lines that are no part of a trace stay as they are. Of a stack of JavaScript, as "
+        "engines print it, the same, with\n"
+        "the scripts and source maps below --symbols.\n"
+        "- is standard input, which traces are also read from without FILE.",
+        symbolicate_run, argc, argv);
 }
 
 static const struct option_spec retrace_specs[] = {

@@ -8,6 +8,8 @@
  *                                   answer.c, print.c    stacks of programs
  *                                   dump_*.c             minidumps as other tools tell of them
  *                                   request_print.c      those of JavaScript and of the JVM
+ *     addresses.c ──▶ request.c                 addresses in modules of this machine
+ *     profile.c                                 profiles of the Firefox Profiler, written back with names
  *     sentry.c                                  events and files of a project of Sentry
  *     kind.c, common.c                          what the input is; what these share */
 #pragma once
@@ -18,6 +20,7 @@
 #include "cli/symbolicate/answer.h"
 #include "http/decode.h"
 
+struct local_files;
 struct sentry_project;
 
 /* ---- log_input.c ---- */
@@ -67,6 +70,8 @@ enum input_kind {
     INPUT_REQUEST,
     INPUT_EVENT,
     INPUT_MOZILLA, /* a request of Firefox */
+    INPUT_PROFILE, /* of the Firefox Profiler */
+    INPUT_ADDRESSES,
 };
 
 /* The kind that --type names; false when it names none. */
@@ -76,10 +81,20 @@ enum input_kind input_kind_of(struct sl_bytes bytes);
 
 /* ---- request.c ---- */
 
-/* An event of Sentry, the body of a request, or one of Mozilla's (INPUT_EVENT, INPUT_REQUEST, INPUT_MOZILLA); as the options
- * say. Returns the status. */
-int symbolicate_request(const struct options *o, const struct sentry_project *project, struct sl_str text,
-                        enum input_kind kind);
+/* An event of Sentry, the body of a request, or one of Mozilla's (INPUT_EVENT, INPUT_REQUEST, INPUT_MOZILLA), or a request made of
+ * addresses; as the options say. Files of this machine are added to `local`. Returns the status. */
+int symbolicate_request(const struct options *o, const struct sentry_project *project, struct local_files *local,
+                        struct sl_str text, enum input_kind kind);
+
+/* ---- addresses.c ---- */
+
+/* Addresses, which the arguments or standard input have, in the modules of the options. Returns the status. */
+int symbolicate_addresses(const struct options *o, const struct sentry_project *project);
+
+/* ---- profile.c ---- */
+
+/* A profile, as the options say: written back with names. Returns the status. */
+int symbolicate_profile(const struct options *o, const struct sentry_project *project, struct sl_str text);
 
 /* ---- tell.c ---- */
 
@@ -98,15 +113,36 @@ struct walked_dump;
 int answer_tell(const struct options *o, const struct answer_format *format, enum answer_sort sort,
                 const struct walked_dump *walked, struct sl_buf *text);
 
+/* Whether debug information of a module was wanted and not found: what --fail-on-missing is about. */
+bool answer_is_missing(const struct answer *answer);
+
 /* ---- common.c ---- */
 
 /* Maps the input, unpacked; `-` is standard input. As map_file(). */
 enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping, struct sl_error *error);
 
+/* Whether the program is Sentry's tool: JSON on terminals too, and a log that tells more. */
+bool symbolicate_as_symbolicli(void);
+
+/* Whether the arguments are addresses: --module, --maps, --pid or the type say so. */
+bool symbolicate_takes_addresses(const struct options *o);
+
+/* The arguments that are symbol paths: those behind the input. */
+const char *const *symbolicate_places(const struct options *o, size_t *count);
+
+/* Files of this machine that a crash or a profile names; in the arena. */
+struct local_files {
+    struct sl_arena *arena;
+    const char **items;
+    size_t count, capacity;
+};
+/* Adds the file, if there is one with this absolute path; with --local-debug-info. False when out of memory. */
+bool local_files_add(struct local_files *files, struct sl_str path);
+
 struct by_id;
-/* What the options say of where files are; the arguments behind the input are symbol paths too. As by_id_open. */
-enum sl_code symbolicate_by_id(const struct options *o, const struct sentry_project *project, struct by_id **by_id,
-                               struct sl_error *error);
+/* What the options say of where files are, symbol paths among the arguments too; `local` (may be NULL) behind them. As by_id_open. */
+enum sl_code symbolicate_by_id(const struct options *o, const struct sentry_project *project,
+                               const struct local_files *local, struct by_id **by_id, struct sl_error *error);
 
 /* Runs `work(arg)` with loop, cache and downloads, for as long as --timeout says. Returns a status, after a report unless 0. */
 int symbolicate_in_time(const struct options *o, struct by_id *by_id, void (*work)(void *arg), void *arg);
@@ -114,6 +150,9 @@ int symbolicate_in_time(const struct options *o, struct by_id *by_id, void (*wor
 /* The answer without its status as a line, in place: `{` takes the place of the last byte that is left out. With `indent` in
  * `out`. `*json` is what is to be written. False when out of memory. */
 bool put_answer_json(struct sl_buf *answer, bool indent, struct sl_buf *out, struct sl_str *json);
+
+/* JSON in lines. */
+void put_indented(struct sl_str json, struct sl_buf *out);
 
 /* To where --output says. Returns the status. */
 int symbolicate_write(const struct options *o, struct sl_str text);
@@ -126,9 +165,10 @@ struct answer_style {
     int64_t thread;   /* the index of the only one to be told of; ALL_THREADS */
     uint64_t context; /* lines of source above and below */
     bool colour;
-    bool unused, candidates;          /* modules that played no part; where files were looked for */
-    bool brief;                       /* stackwalk: only the frames of the thread */
-    const struct walked_dump *walked; /* of formats that other tools have; NULL for others */
+    bool unused, candidates;             /* modules that played no part; where files were looked for */
+    bool brief;                          /* stackwalk: only the frames of the thread */
+    bool stack_contents, stack_pointers; /* stackwalk: also what stacks hold, or only that */
+    const struct walked_dump *walked;    /* of formats that other tools have; NULL for others */
 };
 
 /* The thread that crashed, else the first; ALL_THREADS when there is none. */

@@ -15,15 +15,16 @@ static const struct answer_format {
     bool crashed_only;            /* unless other threads are asked for */
     bool needs_walk, needs_registers;
     bool skips_writer; /* the thread that wrote the dump, and does not count it */
+    bool is_json;      /* what `print` writes */
 } answer_formats[] = {
-    {"json", ~0u, NULL, NULL, false, false, false, false},
-    {"compact", OF_STACKS | OF_SCRIPTS, answer_print_compact, request_print_compact, true, false, false, false},
-    {"pretty", OF_STACKS | OF_SCRIPTS, answer_print_pretty, request_print_pretty, true, false, false, false},
-    {"full", OF_STACKS, answer_print_full, NULL, false, false, false, false},
-    {"markdown", OF_STACKS, answer_print_markdown, NULL, false, false, false, false},
-    {"stackwalk", 1 << SORT_DUMP, answer_print_stackwalk, NULL, false, true, true, true},
-    {"machine", 1 << SORT_DUMP, answer_print_machine, NULL, false, true, false, true},
-    {"minidump-json", 1 << SORT_DUMP, answer_print_minidump_json, NULL, false, true, true, false},
+    {"json", ~0u, NULL, NULL, false, false, false, false, false},
+    {"compact", OF_STACKS | OF_SCRIPTS, answer_print_compact, request_print_compact, true, false, false, false, false},
+    {"pretty", OF_STACKS | OF_SCRIPTS, answer_print_pretty, request_print_pretty, true, false, false, false, false},
+    {"full", OF_STACKS, answer_print_full, NULL, false, false, false, false, false},
+    {"markdown", OF_STACKS, answer_print_markdown, NULL, false, false, false, false, false},
+    {"stackwalk", 1 << SORT_DUMP, answer_print_stackwalk, NULL, false, true, true, true, false},
+    {"machine", 1 << SORT_DUMP, answer_print_machine, NULL, false, true, false, true, false},
+    {"minidump-json", 1 << SORT_DUMP, answer_print_minidump_json, NULL, false, true, true, false, true},
 };
 enum { FORMATS = sizeof answer_formats / sizeof *answer_formats };
 
@@ -61,7 +62,7 @@ static void wrong_format(const char *name, enum answer_sort sort)
 const struct answer_format *answer_format_of(const struct options *o, enum answer_sort sort)
 {
     static const char *const threads[] = {"crashed-only", "all-threads", "thread", "thread-index"};
-    bool people = isatty(STDOUT_FILENO) && sort != SORT_MOZILLA;
+    bool people = isatty(STDOUT_FILENO) && sort != SORT_MOZILLA && !symbolicate_as_symbolicli();
     const char *name = option_value(o, "format", people ? "compact" : "json");
     const struct answer_format *format = NULL;
     int chosen = 0;
@@ -74,6 +75,9 @@ const struct answer_format *answer_format_of(const struct options *o, enum answe
         wrong_format(name, sort);
     else if (chosen > 1)
         options_wrong("symbolicate", "only one of --crashed-only, --all-threads, --thread and --thread-index");
+    else if ((option_given(o, "stack-contents") || option_given(o, "stack-pointers")) &&
+             strcmp(format->name, "stackwalk") != 0)
+        options_wrong("symbolicate", "--stack-contents and --stack-pointers are for --format stackwalk");
     else if (chosen && !format->print)
         options_wrong("symbolicate", "JSON has all threads");
     else
@@ -128,6 +132,8 @@ static int put_stacks(const struct options *o, const struct answer_format *forma
                                  .unused = option_given(o, "verbose"),
                                  .candidates = option_given(o, "candidates"),
                                  .brief = option_given(o, "brief"),
+                                 .stack_contents = option_given(o, "stack-contents"),
+                                 .stack_pointers = option_given(o, "stack-pointers"),
                                  .walked = walked};
     if (!option_number(o, "context", "symbolicate", &style.context) ||
         !choose_thread(o, format, answer, walked, &style.thread))
@@ -135,7 +141,7 @@ static int put_stacks(const struct options *o, const struct answer_format *forma
     return !out->failed && format->print(answer, &style, out) ? 0 : no_memory();
 }
 
-static bool is_missing(const struct answer *answer)
+bool answer_is_missing(const struct answer *answer)
 {
     for (size_t i = 0; i < answer->module_count; i++)
         if (!sl_str_equal(answer->modules[i].debug_status, SL_STR("found")) &&
@@ -157,9 +163,14 @@ static int put_answer(const struct options *o, const struct answer_format *forma
         good = format->print_request(sl_buf_view(text), kind, colours(o), out);
         *written = sl_buf_view(out);
     } else {
-        int status = put_stacks(o, format, answer, walked, out);
+        bool indent = option_given(o, "indent") && format->is_json;
+        struct sl_buf compact = {0};
+        int status = put_stacks(o, format, answer, walked, indent ? &compact : out);
+        if (indent && !status)
+            put_indented(sl_buf_view(&compact), out);
+        sl_buf_free(&compact);
         *written = sl_buf_view(out);
-        return status;
+        return status || !out->failed ? status : no_memory();
     }
     return good && !out->failed ? 0 : no_memory();
 }
@@ -174,7 +185,7 @@ int answer_tell(const struct options *o, const struct answer_format *format, enu
     struct sl_str written;
     bool stacks = OF_STACKS >> sort & 1, checks = stacks && option_given(o, "fail-on-missing");
     bool good = (!checks && !(stacks && format->print)) || answer_read(sl_buf_view(text), &arena, &answer);
-    bool missing = checks && is_missing(&answer); /* before its text is written */
+    bool missing = checks && answer_is_missing(&answer); /* before its text is written */
     int status = good ? put_answer(o, format, sort, &answer, walked, text, &out, &written) : no_memory();
     if (!status)
         status = symbolicate_write(o, written);

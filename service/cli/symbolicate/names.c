@@ -1,0 +1,142 @@
+#include "cli/symbolicate/names.h"
+
+#include "cli/symbolicate/remote.h"
+#include "cli/symbolicate/symbolicate.h"
+
+enum { BATCH = 20000 }; /* addresses of one request */
+
+/* ---- requests ---- */
+
+void names_put_text(struct json_writer *w, const char *key, struct sl_str text)
+{
+    if (!text.size)
+        return;
+    json_key(w, key);
+    json_str(w, text);
+}
+
+static size_t batch_size(const struct names_wanted *n)
+{
+    size_t left = n->address_count - n->done;
+    return left < BATCH ? left : BATCH;
+}
+
+static void names_put_address(const struct names_wanted *n, size_t index, struct json_writer *w)
+{
+    uint32_t module;
+    uint64_t relative;
+    n->address(n->arg, index, &module, &relative);
+    json_object_begin(w);
+    json_key(w, "instruction_addr");
+    json_hex(w, relative);
+    if (module != NAMES_ABSOLUTE) {
+        json_key(w, "addr_mode");
+        sl_buf_printf(w->out, "\"rel:%u\"", module);
+        w->comma = true;
+    }
+    json_key(w, "adjust_instruction_addr");
+    json_boolean(w, false);
+    json_object_end(w);
+}
+
+static void put_batch(const struct names_wanted *n, struct sl_buf *body)
+{
+    struct json_writer w = json_writer(body);
+    sl_buf_clear(body);
+    json_object_begin(&w);
+    json_key(&w, "sources");
+    json_raw(&w, SL_STR("[]"));
+    json_key(&w, "options");
+    json_raw(&w, SL_STR("{\"apply_source_context\":false}"));
+    json_key(&w, "modules");
+    json_array_begin(&w);
+    for (size_t i = 0; i < n->module_count; i++)
+        n->put_module(n->arg, i, &w);
+    json_array_end(&w);
+    json_key(&w, "stacktraces");
+    json_raw(&w, SL_STR("[{\"frames\":["));
+    w.comma = false;
+    for (size_t i = 0; i < batch_size(n); i++)
+        names_put_address(n, n->done + i, &w);
+    sl_buf_str(body, SL_STR("]}]"));
+    json_object_end(&w);
+}
+
+/* ---- answers ---- */
+
+static bool have_names(const struct answer_frame *calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!calls[i].function.size && !calls[i].symbol.size)
+            return false;
+    return true;
+}
+
+/* Frames of the same index are the calls at one address. */
+static bool take_thread(struct names_wanted *n, const struct answer_thread *thread)
+{
+    for (size_t i = 0, end = 0; i < thread->frame_count; i = end) {
+        const struct answer_frame *calls = &thread->frames[i];
+        while (end < thread->frame_count && thread->frames[end].index.value == calls->index.value)
+            end++;
+        if (calls->index.value < batch_size(n) && have_names(calls, end - i) &&
+            !n->take(n->arg, n->done + (size_t)calls->index.value, calls, end - i))
+            return false;
+    }
+    return true;
+}
+
+static bool names_take_answer(struct names_wanted *n, const struct sl_buf *text)
+{
+    struct sl_arena arena = {0};
+    struct answer answer;
+    bool good = answer_read(sl_buf_view(text), &arena, &answer);
+    for (size_t t = 0; good && t < answer.thread_count; t++)
+        good = take_thread(n, &answer.threads[t]);
+    n->missing |= good && answer_is_missing(&answer);
+    sl_arena_free(&arena);
+    return good;
+}
+
+/* ---- the work ---- */
+
+enum sl_code names_look_up(struct names_wanted *n, const struct source *sources, size_t source_count,
+                           const struct config *config, struct sl_error *error)
+{
+    struct sl_buf body = {0}, answer = {0};
+    enum sl_code code = SL_OK;
+    for (; code == SL_OK && n->done < n->address_count; n->done += batch_size(n)) {
+        put_batch(n, &body);
+        sl_buf_clear(&answer);
+        const struct local_request request = {.kind = LOCAL_NATIVE,
+                                              .body = sl_buf_view(&body),
+                                              .sources = sources,
+                                              .source_count = source_count,
+                                              .no_source_context = true,
+                                              .line_starts = n->line_starts};
+        code = body.failed ? sl_fail(error, SL_BUSY, "out of memory")
+                           : local_request_symbolicate(&request, config, &answer, error);
+        if (code == SL_OK && !names_take_answer(n, &answer))
+            code = sl_fail(error, SL_BUSY, "out of memory");
+    }
+    sl_buf_free(&body);
+    sl_buf_free(&answer);
+    return code;
+}
+
+int names_ask_server(struct names_wanted *n)
+{
+    struct sl_buf body = {0}, answer = {0};
+    int status = 0;
+    for (; !status && n->done < n->address_count; n->done += batch_size(n)) {
+        put_batch(n, &body);
+        sl_buf_clear(&answer);
+        status = body.failed ? report(1, "out of memory", NULL)
+                             : remote_symbolicate(n->o, "/symbolicate", sl_buf_view(&body), NULL, 0, &answer);
+        if (!status && !names_take_answer(n, &answer))
+            status = report(1, "out of memory", NULL);
+    }
+    sl_buf_free(&body);
+    sl_buf_free(&answer);
+    return status;
+}

@@ -1,0 +1,36 @@
+/* Names of addresses in modules, whatever these are of: asked for by some thousands at a time, so that neither requests nor answers
+ * grow with the number of addresses. Private to this folder. */
+#pragma once
+
+#include "api/local_request.h"
+#include "cli/symbolicate/answer.h"
+#include "core/json.h"
+
+struct options;
+
+#define NAMES_ABSOLUTE UINT32_MAX
+
+struct names_wanted {
+    const struct options *o;
+    void *arg;
+    size_t module_count, address_count;
+    void (*put_module)(void *arg, size_t module, struct json_writer *w); /* an object of `modules` of a request */
+    /* Relative to the module, or of module NAMES_ABSOLUTE; inside of a call already. */
+    void (*address)(void *arg, size_t index, uint32_t *module, uint64_t *relative);
+    /* The calls at an address, the innermost first; each has a function or a symbol. Not called without such. Their texts do not
+     * stay. False when out of memory. */
+    bool (*take)(void *arg, size_t index, const struct answer_frame *calls, size_t count);
+    bool line_starts; /* the calls tell where their lines begin */
+    bool missing;     /* set when debug information of a module was not found */
+    size_t done;      /* addresses; 0 before */
+};
+
+/* A member of a module that is a text; nothing when it is empty. */
+void names_put_text(struct json_writer *w, const char *key, struct sl_str text);
+
+/* By this process, in a fiber: as local_request_symbolicate. */
+enum sl_code names_look_up(struct names_wanted *wanted, const struct source *sources, size_t source_count,
+                           const struct config *config, struct sl_error *error) SL_SUSPENDS;
+
+/* By the service at --server. Returns a status, after a report unless 0. */
+int names_ask_server(struct names_wanted *wanted);
