@@ -84,6 +84,18 @@ def test_local_layouts(work, files):
     equal(lookup(files, work, "--symbols", upper, "--cache-dir", "").out, ANSWER)  # the file itself
 
 
+def test_what_stands_before_a_colon_is_a_layout_or_part_of_the_path(work, files):
+    code = build_id(files)
+    for root in ("C:\\syms", "foo:/syms", "/syms", "symstore:/syms"):
+        home_of = os.path.join(work, root.lstrip("/"))
+        place(home_of, "any/where/t", files.get("t"))
+    for text in ("C:\\syms", "foo:/syms", f"{work}/syms"):
+        equal(lookup(files, work, "--symbols", text, "--cache-dir", "").out, ANSWER, text)
+    nobody_has_it(files, work, "--symbols", "symstore:syms", "--cache-dir", "")  # is syms, and what lies there has no layout
+    place(os.path.join(work, "syms"), f"_.debug/elf-buildid-sym-{code}/_.debug", files.get("t"))
+    equal(lookup(files, work, "--symbols", "symstore:syms", "--cache-dir", "").out, ANSWER)
+
+
 def test_index_follows_no_links_and_takes_the_first(work, files):
     root = os.path.join(work, "root")
     os.mkdir(root)

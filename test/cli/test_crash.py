@@ -1,7 +1,8 @@
 """`symloom symbolicate` of minidumps and of crash reports of Apple's systems."""
-import gzip, json, os, re, shutil, subprocess
+import contextlib, gzip, json, os, re, shutil, subprocess
 import dumps, harness
 from harness import contains, equal, ok, symloom
+from test_by_id import terminal
 
 CRASH = dumps.HANDLER + r"""
 static volatile int sink;
@@ -168,6 +169,27 @@ def test_as_minidump_stackwalk(work, files):
     with open(report, "w") as f:
         f.write(TEXT % (0x108000000, "67E9247C-814E-392B-A027-DBDE6748FCBF"))
     equal(symloom("symbolicate", "-f", "machine", report, env=home(work)).status, 2)
+
+
+def test_as_symbolicli(work, files):
+    """JSON on a terminal too."""
+    program, dump = crashed(work)
+    tool = harness.linked(work, "symbolicli")
+    arguments = [dump, "--offline", "--cache-dir", "", "--symbols", os.path.join(work, "files")]
+    equal(ok(*arguments, program=tool, env=home(work)), symbolicate(work, dump))
+    for command, begin in (([tool], "{"), ([harness.SYMLOOM, "symbolicate"], " Trust ")):
+        ours, theirs = terminal(work)
+        with subprocess.Popen([*command, "--color", "never", *arguments], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL,
+                              env={**os.environ, **home(work)}) as child:
+            os.close(theirs)
+            text = b""
+            with contextlib.suppress(OSError):  # the end, once nobody has the other side
+                while piece := os.read(ours, 65536):
+                    text += piece
+            equal(child.wait(), 0, text)
+        os.close(ours)
+        assert text.decode().startswith(begin), text[:200]
+    contains(ok("--help", program=tool), "usage: symbolicli ")
 
 
 def test_files_of_this_machine(work, files):
