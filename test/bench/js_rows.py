@@ -1,20 +1,10 @@
-"""POST /symbolicate-js with everything in the cache: what a request costs of the processor."""
-import json, os, random, sys
+"""POST /symbolicate-js: what a request costs of the processor with everything in the cache, and what a crowd of first requests makes."""
+import json, os, random, sys, threading, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "http", "js"))
 import artifacts, harness
 
-FILES, FRAMES, FUNCTIONS, REQUESTS = 5, 50, 4000, 300
-DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-
-
-def vlq(number):
-    number, out = (-number << 1 | 1) if number < 0 else number << 1, ""
-    while True:
-        digit, number = number & 31, number >> 5
-        out += DIGITS[digit | (32 if number else 0)]
-        if not number:
-            return out
+FILES, FRAMES, FUNCTIONS, REQUESTS, CROWD = 5, 50, 4000, 300, 500
 
 
 def script(seed):
@@ -28,8 +18,8 @@ def script(seed):
         body = f"function f{i}(a,b){{return a*{rng.randrange(1000)}+b}}"
         for at, line, wanted, named in ((0, 0, 0, False), (9, 0, 9, True), (body.index("return"), 1, 2, False)):
             here = total + at
-            mappings.append(vlq(here - column) + vlq(0) + vlq(3 * i + line - source_line) + vlq(wanted - source_column) +
-                            (vlq(1 if i else 0) if named else ""))
+            mappings.append(artifacts.vlq(here - column) + artifacts.vlq(0) + artifacts.vlq(3 * i + line - source_line) + artifacts.vlq(wanted - source_column) +
+                            (artifacts.vlq(1 if i else 0) if named else ""))
             column, source_line, source_column = here, 3 * i + line, wanted
         text.append(body)
         total += len(body)
@@ -62,3 +52,15 @@ def main(symloom, work, row):
             assert s.post("/symbolicate-js", body)[0] == 200
         row("50 frames in 5 scripts, cached, of the processor", 1000 * (processor_seconds(s.process.pid) - before) / REQUESTS, 1, "ms",
             "<= 1")
+    gate, script_path = threading.Event(), next(iter(files))
+
+    def slow(handler):
+        gate.wait(60)
+        handler.reply(200, files[script_path].encode())
+
+    with artifacts.Sentry(told, {**files, script_path: slow}) as up, harness.Service(work, {"max_concurrent_requests": 600}) as s:
+        begin = time.monotonic()
+        answers = artifacts.crowd(s, artifacts.asked(up, frames[:1]), CROWD, gate)
+        assert len(answers) == 1, answers
+        print(f"{CROWD} first requests for one script: {up.hits[script_path]} download, {artifacts.conversions(s)[0]} conversion (must 1, 1), "
+              f"{time.monotonic() - begin:.2f} s")

@@ -38,7 +38,7 @@ export function order(stock, wanted) {
     "shop/stock.js": """import sum from '../lib/d3-array/src/sum.js';
 
 const größe = (item) => {
-  if (!item.left) throw new Error('sold out: ' + item.name);
+  if (!item.left) throw new Error('🪑 sold out: ' + item.name);
   return item.left;
 };
 
@@ -125,7 +125,7 @@ def check_tool(work, tool, places, line_end="\n"):
     """At least so many frames are at a place of the truth. What a minifier merges, it maps to a place beside: `places` are what the
     maps of these versions have."""
     modules = npm_path(work, PACKAGES, "esbuild/package.json")[:-len("esbuild/package.json") - 1]
-    truth, got, text = made_readable(os.path.join(work, "program"), modules, tool, line_end)
+    truth, got, text = made_readable(os.path.join(work, tool.replace(" ", "-")), modules, tool, line_end)
     where = [frame[1:] for frame in truth]
     right = [frame for frame in got if frame[1:] in where]
     named = sum(frame in truth for frame in right)
@@ -136,10 +136,6 @@ def check_tool(work, tool, places, line_end="\n"):
 
 def test_esbuild(work, share):
     check_tool(work, "esbuild", 10)
-
-
-def test_esbuild_of_files_with_crlf(work, share):
-    check_tool(work, "esbuild", 10, "\r\n")
 
 
 def test_rollup_and_terser(work, share):
@@ -160,3 +156,8 @@ def test_swc(work, share):
 
 def test_closure_compiler(work, share):
     check_tool(work, "closure compiler", 10)
+
+
+def test_files_with_crlf(work, share):
+    for tool, places in (("esbuild", 10), ("rollup and terser", 7), ("webpack", 7), ("esbuild and swc", 5), ("closure compiler", 10)):
+        check_tool(work, tool, places, "\r\n")

@@ -1,5 +1,5 @@
 """A stand-in of Sentry's look-up of artifacts, a script with its map, and what the tests of POST /symbolicate-js share."""
-import base64, io, json, urllib.parse, zipfile
+import base64, contextlib, http.client, io, json, re, urllib.parse, zipfile
 
 from harness import Upstream, equal
 
@@ -117,6 +117,27 @@ def symbolicate(s, body, status=200, query=""):
     answered, _, data = s.post("/symbolicate-js" + query, body)
     equal(answered, status, data)
     return json.loads(data) if status == 200 else data
+
+
+def crowd(s, body, count, gate):
+    """The different answers to so many requests, all of which are sent before `gate` opens."""
+    body, answers = json.dumps(body), set()
+    connections = [http.client.HTTPConnection("127.0.0.1", s.port, timeout=120) for _ in range(count)]
+    for connection in connections:
+        connection.request("POST", "/symbolicate-js", body, {"Content-Type": "application/json"})
+    gate.set()
+    for connection in connections:
+        with contextlib.closing(connection):
+            answer = connection.getresponse()
+            equal(answer.status, 200)
+            answers.add(answer.read())
+    return [json.loads(answer) for answer in answers]
+
+
+def conversions(s):
+    """How many source maps the service has converted."""
+    metrics = s.request("GET", "/metrics")[2].decode()
+    return [int(n) for n in re.findall(r'symloom_conversions_total\{cache="sourcemap_caches",result="ok"\} (\d+)', metrics)]
 
 
 def result(answer, i=0):

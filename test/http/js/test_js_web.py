@@ -1,7 +1,7 @@
 """POST /symbolicate-js: what is fetched from the web, how often, and what becomes of files that are not what they should be."""
-import contextlib, gzip, hashlib, http.client, json, os, re, struct, threading, time
+import gzip, hashlib, json, os, re, struct, threading, time
 
-from artifacts import (FILES, ID, MAP, ON_FAILURE, SCRIPT, TOLD, Sentry, archive, asked, brief, bundle, frame, result, source_map,
+from artifacts import (FILES, ID, MAP, ON_FAILURE, SCRIPT, TOLD, Sentry, archive, asked, brief, bundle, conversions, crowd, frame, result, source_map,
                        symbolicate, told, vlq)
 from harness import Service, Upstream, equal
 
@@ -138,22 +138,9 @@ def test_many_first_requests_are_one_download_and_one_conversion(work, objects):
         handler.reply(200, SCRIPT.encode())
 
     with Sentry(TOLD, {**FILES, "/test.min.js": slow}) as up, Service(work, {"max_concurrent_requests": 600}) as s:
-        body = json.dumps(asked(up, [frame("http://example.com/test.min.js")]))
-        connections = [http.client.HTTPConnection("127.0.0.1", s.port, timeout=120) for _ in range(count)]
-        for connection in connections:
-            connection.request("POST", "/symbolicate-js", body, {"Content-Type": "application/json"})
-        gate.set()
-        answers = set()
-        for connection in connections:
-            with contextlib.closing(connection):
-                answer = connection.getresponse()
-                equal(answer.status, 200)
-                answers.add(answer.read())
-        equal((len(answers), brief(result(json.loads(answers.pop())))), (1, ON_FAILURE))
-        equal((up.hits["/test.min.js"], up.hits["/test.min.js.map"]), (1, 1))
-        metrics = s.request("GET", "/metrics")[2].decode()
-        converted = re.findall(r'symloom_conversions_total\{cache="sourcemap_caches",result="ok"\} (\d+)', metrics)
-        equal(converted, ["1"])
+        answers = crowd(s, asked(up, [frame("http://example.com/test.min.js")]), count, gate)
+        equal((len(answers), brief(result(answers[0]))), (1, ON_FAILURE))
+        equal((up.hits["/test.min.js"], up.hits["/test.min.js.map"], conversions(s)), (1, 1, [1]))
 
 
 HOSTILE = {
