@@ -25,6 +25,19 @@ void conversions_configure(const struct config *config)
     limits.max_heavy = config->conversion.max_heavy;
 }
 
+/* ---- the end of all ---- */
+static atomic_bool cut;
+
+void conversions_cut(void)
+{
+    atomic_store(&cut, true);
+}
+
+static bool is_to_end(void *clock)
+{
+    return atomic_load_explicit(&cut, memory_order_relaxed) || cpu_clock_expired(clock);
+}
+
 /* ---- places of heavy ones ---- */
 static bool take_place(uint64_t size)
 {
@@ -91,6 +104,8 @@ static enum sl_code judge(const struct call *call, const struct conversion_input
     int end = atomic_load(&budget->end);
     if (end != SL_BUDGET_TIME && end != SL_BUDGET_MEMORY)
         return call->code;
+    if (end == SL_BUDGET_TIME && atomic_load(&cut))
+        return sl_fail(error, SL_CANCELLED, "cancelled");
     enum sl_code code = end == SL_BUDGET_TIME ? fail_time(&call->conversion, error) : sl_budget_fail(budget, error);
     log_info("conversion", "a conversion passed its limit", LOG_SLSTR("location", input->location),
              LOG_U64("bytes", input->size), LOG_ERR(error));
@@ -105,7 +120,7 @@ enum sl_code conversion_run(const struct conversion_input *input, conversion_job
         return sl_fail(error, SL_CANCELLED, "cancelled");
     sl_budget_init(&call.conversion.budget, input->size);
     cpu_clock_init(&call.conversion.clock, time_for(input->size));
-    sl_budget_limit(&call.conversion.budget, limits.max_memory, cpu_clock_expired, &call.conversion.clock);
+    sl_budget_limit(&call.conversion.budget, limits.max_memory, is_to_end, &call.conversion.clock);
     cpu_parallel_init(&call.conversion.parallel, pool_parallel(), &call.conversion.clock);
     enum sl_code code = pool_run(POOL_CONVERT, run_call, &call, error);
     leave_place(input->size);

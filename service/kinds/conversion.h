@@ -22,6 +22,9 @@ struct conversion_input {
 /* As configured, from now on. */
 void conversions_configure(const struct config *config);
 
+/* The process ends: what runs is to end at once and is SL_CANCELLED, as is what begins. */
+void conversions_cut(void);
+
 /* Runs the job on the pool: its code and error, or SL_UNSUPPORTED when it passed a limit. SL_CANCELLED while waiting; SL_BUSY,
  * SL_INTERNAL when it could not run. */
 typedef enum sl_code conversion_job(struct conversion *conversion, void *arg, struct sl_error *error);

@@ -65,6 +65,11 @@ void kinds_init(const struct config *config)
     origin_init(&options);
 }
 
+void kinds_cut(void)
+{
+    conversions_cut();
+}
+
 void kinds_close(void)
 {
     remember_nothing();

@@ -318,4 +318,5 @@ enum sl_code kinds_invalidate(const struct invalidation *what, struct sl_error *
 
 /* At start, and when another configuration is to count from now on. The last one must outlive everything. */
 void kinds_init(const struct config *config);
+void kinds_cut(void);   /* whatever is made of files now is given up: the process ends */
 void kinds_close(void); /* before cache_close */

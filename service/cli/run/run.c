@@ -380,6 +380,7 @@ static void drain(struct run *run)
     uint64_t end = loop_now_ms() + DURATION_MS(run->config->shutdown_timeout_ns);
     while ((!service_idle(run->service) || http_server_active(run->server)) && loop_now_ms() < end)
         fiber_sleep(DRAIN_STEP_MS);
+    kinds_cut();
     service_stop(run->service);
     end = loop_now_ms() + LAST_ANSWERS_MS;
     while (http_server_active(run->server) && loop_now_ms() < end)

@@ -1,6 +1,7 @@
 /* Limits of conversions. */
 #include "../cache/support.h"
 
+#include <stdatomic.h>
 #include <time.h>
 
 #include "core/loop.h"
@@ -166,6 +167,43 @@ static int configure_dir(void **state)
     return dir_setup(state) || configure(state);
 }
 
+/* ---- the end of the process ---- */
+static atomic_bool at_work;
+
+static enum sl_code work_on(struct conversion *conversion, void *arg, struct sl_error *failure)
+{
+    atomic_store(&at_work, true);
+    return take_time(conversion, arg, failure);
+}
+
+static void be_cut(void *arg)
+{
+    *(enum sl_code *)arg = convert(UINT64_C(1) << 30, work_on, NULL);
+}
+
+static void cut_body(void *arg)
+{
+    enum sl_code code = SL_OK;
+    struct fiber_group group;
+    struct timespec begun, ended;
+    fiber_group_init(&group, NULL);
+    assert_true(fiber_start(&group, be_cut, &code));
+    while (!atomic_load(&at_work))
+        assert_true(fiber_sleep(1));
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    conversions_cut();
+    fiber_group_wait(&group);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    assert_int_equal(code, SL_CANCELLED);
+    assert_true(ended.tv_sec - begun.tv_sec < 30); /* it would have taken minutes */
+}
+
+/* Last: there are no conversions afterwards. */
+static void a_conversion_is_cut_when_the_process_ends(void **state)
+{
+    loop_run_fiber(cut_body, NULL);
+}
+
 int main(void)
 {
     loop_init(4);
@@ -173,6 +211,7 @@ int main(void)
         cmocka_unit_test_setup(a_conversion_ends_at_its_limits, configure),
         cmocka_unit_test_setup_teardown(the_check_of_a_download_ends_at_its_limits, configure_dir, dir_teardown),
         cmocka_unit_test_setup(heavy_conversions_wait_for_each_other, configure),
+        cmocka_unit_test_setup(a_conversion_is_cut_when_the_process_ends, configure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
