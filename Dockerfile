@@ -17,7 +17,7 @@ USER 65532:65532
 WORKDIR /
 VOLUME /data
 EXPOSE 3021
-ENV SYMLOOM_CONTAINER=1
+ENV SYMLOOM_CONTAINER=1 GLIBC_TUNABLES=glibc.malloc.hugetlb=1
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=5s CMD ["/usr/bin/symloom", "healthcheck"]
 ENTRYPOINT ["/usr/bin/symloom"]
