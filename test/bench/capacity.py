@@ -7,11 +7,12 @@ import contextlib, http.client, json, os, re, shutil, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SYMLOOM = os.path.join(ROOT, "build", "symloom")
-sys.path[:0] = [os.path.join(ROOT, "test", "http"), os.path.join(ROOT, "test")]
-import crash_rows, dumps, faults, harness
+sys.path[:0] = [os.path.join(ROOT, "test", "http"), os.path.join(ROOT, "test", "http", "js"), os.path.join(ROOT, "test")]
+import artifacts, crash_rows, dumps, faults, harness
 
 QUIET = {"logging": {"access": "off"}}
 FRAMES, MODULES, CONNECTIONS = 300, 30, 1000
+SYMBOLS = "MODULE Linux x86_64 D48F191186D67E69DF025AD71FB91E1F0 program\nFILE 0 main.c\nFUNC 1000 1000 0 function\n1000 1000 7 0\n"
 MAPPING = "com.example.Main -> a.b:\n    1:1:void com.example.Util.check(int):7:7 -> c\n    1:1:void run():20 -> c\n"
 
 
@@ -66,6 +67,26 @@ def requests(work, objects):
             answer = json.loads(service.post("/symbolicate-jvm", request)[2])
             harness.equal({frame["function"] for frame in harness.frames(answer)}, {"check", "run"})
             of_request("`/symbolicate-jvm`, 30 frames, cached", service, work, concurrency=4, jvm=written(work, "jvm.json", request))
+
+
+def scripts(work):
+    source = written(work, "source.json", [artifacts.told(1, "~/test.min.js"), artifacts.told(2, "~/test.min.js.map")])
+    written(work, "test.min.js", artifacts.SCRIPT.encode())
+    written(work, "test.min.js.map", artifacts.MAP.encode())
+    frames = [artifacts.frame("http://example.com/test.min.js")] * 30
+    event = written(work, "event.json", {"stacktraces": [{"frames": frames}], "modules": []})
+    with harness.Service(work, QUIET) as service:
+        of_request("`/symbolicate-js`, 30 frames, cached", service, work, concurrency=4, js={"source": source, "event": event})
+
+
+def mozilla(work):
+    module = SYMBOLS.split()[3]
+    jobs = {"jobs": [{"memoryMap": [["program", module]], "stacks": [[[0, 0x1010 + i] for i in range(30)]]}]}
+    with harness.Upstream({f"/program/{module}/program.sym": SYMBOLS.encode()}) as store, \
+            harness.Service(work, {**QUIET, "mozilla": {"sources": [store.url]}}) as service:
+        answer = json.loads(service.post("/symbolicate/v5", jobs)[2])
+        harness.equal({frame["function"] for frame in answer["results"][0]["stacks"][0]}, {"function"})
+        of_request("`/symbolicate/v5`, 30 frames, cached", service, work, concurrency=4, mozilla=written(work, "jobs.json", jobs))
 
 
 def crash(work):
@@ -134,6 +155,8 @@ def main():
     print(f"| {machine()} | |\n|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as work:
         requests(work, harness.Objects(work))
+        scripts(work)
+        mozilla(work)
         crash(work)
         for path in paths:
             conversion(work, path)
