@@ -3,7 +3,7 @@
 Everything listens on loopback, on ports the system chooses, works below one temporary directory and is ended by its own
 process id.
 """
-import contextlib, http.client, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
+import contextlib, hashlib, http.client, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from servers import DEADLINE, debuginfod, free_port, nginx, serving, wait_until
@@ -25,8 +25,8 @@ SYSTEM_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 
 def npm_path(work, package, path):
     """A path below node_modules, of a package that is installed once for all tests of a run, with others where `package` names
-    several."""
-    home = os.path.join(os.path.dirname(work), "npm")
+    several. Each such set is apart: what one brings would change the versions of another."""
+    home = os.path.join(os.path.dirname(work), "npm", hashlib.sha256(package.encode()).hexdigest()[:16])
     found = os.path.join(home, "node_modules", path)
     if not os.path.exists(found):
         os.makedirs(home, exist_ok=True)
