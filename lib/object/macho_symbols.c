@@ -1,4 +1,5 @@
-/* Mach-O symbols: the functions of LC_SYMTAB (<mach-o/nlist.h>). */
+/* Mach-O symbols: the functions and data of LC_SYMTAB (<mach-o/nlist.h>). It has no sizes: to the next symbol, or the end of the
+ * section. */
 #include "object/bcsymbolmap.h"
 #include "object/macho.h"
 
@@ -82,20 +83,20 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
         return sl_budget_fail(object->budget, error);
     for (size_t i = 0; i < table.count; i++) {
         struct macho_symbol symbol = macho_symbol_at(&table, i);
-        const struct macho_section *section = section_of(object, &symbol);
-        if (!section || !has_functions(section))
+        const struct macho_section *s = section_of(object, &symbol);
+        if (!s || !has_functions(s) || symbol.value >= s->address + s->size)
             continue;
         struct sl_str name = sl_purse_name(&purse, table.strings, symbol.name);
         if (!is_label(object, name))
             (*symbols)[(*count)++] = (struct sl_symbol){
                 .address = symbol.value - object->info.load_address,
+                .size = s->address + s->size - symbol.value,
                 .name = undecorated(map ? sl_bcsymbolmap_resolve(map, name) : name),
             };
     }
-    return SL_OK;
+    return object_end_at_next(*symbols, 0, *count) ? SL_OK : sl_budget_fail(object->budget, error);
 }
 
-/* The table has no sizes: to the next symbol, or the end of the section. */
 enum sl_code macho_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                 size_t *count, struct sl_error *error)
 {

@@ -57,12 +57,12 @@ const struct sl_pdb *sl_object_as_pdb(const struct sl_object *object)
     return object->info.format == SL_FORMAT_PDB ? object->impl : NULL;
 }
 
-static bool add_symbol(void *arg, uint64_t address, struct sl_str name)
+static bool add_symbol(void *arg, uint64_t address, uint64_t size, struct sl_str name)
 {
     struct symbol_list *list = arg;
     if (!sl_grow_in_arena(list->arena, &list->symbols, &list->capacity, list->count + 1, sizeof *list->symbols))
         return false;
-    list->symbols[list->count++] = (struct sl_symbol){.address = address, .name = name};
+    list->symbols[list->count++] = (struct sl_symbol){address, size, name};
     return true;
 }
 
@@ -71,6 +71,8 @@ static enum sl_code pdb_symbols(struct sl_object *object, struct sl_arena *arena
 {
     struct symbol_list list = {.arena = arena};
     enum sl_code code = sl_pdb_publics(object->impl, arena, add_symbol, &list, error);
+    if (code == SL_OK && !object_end_at_next(list.symbols, 0, list.count))
+        code = sl_budget_fail(object->budget, error);
     *symbols = list.symbols;
     *count = list.count;
     return code;
@@ -90,9 +92,8 @@ static bool add_data(void *arg, const struct sl_pdb_data *data)
     if (data->is_public && sl_map_get(&d->variables, key))
         return true;
     struct symbol_list *list = data->size ? &d->sized : &d->open;
-    if (!add_symbol(list, address, data->name))
+    if (!add_symbol(list, address, data->size ? data->size : data->room, data->name))
         return false;
-    list->symbols[list->count - 1].size = data->size ? data->size : data->room;
     if (data->is_public || sl_map_get(&d->variables, key))
         return true;
     char *copy = sl_arena_strndup(list->arena, key.data, key.size);
@@ -108,12 +109,9 @@ static enum sl_code pdb_data_symbols(struct sl_object *object, struct sl_arena *
     struct data_list d = {.sized.arena = arena, .open.arena = arena, .variables.budget = object->budget};
     enum sl_code code = sl_pdb_data(object->impl, arena, add_data, &d, error);
     size_t sized = d.sized.count;
-    for (size_t i = 0; code == SL_OK && i < d.open.count; i++) {
-        if (add_symbol(&d.sized, d.open.symbols[i].address, d.open.symbols[i].name))
-            d.sized.symbols[d.sized.count - 1].size = d.open.symbols[i].size;
-        else
+    for (size_t i = 0; code == SL_OK && i < d.open.count; i++)
+        if (!add_symbol(&d.sized, d.open.symbols[i].address, d.open.symbols[i].size, d.open.symbols[i].name))
             code = sl_budget_fail(object->budget, error);
-    }
     if (code == SL_OK && d.sized.count && !object_end_at_next(d.sized.symbols, sized, d.sized.count))
         code = sl_budget_fail(object->budget, error);
     *symbols = d.sized.symbols;

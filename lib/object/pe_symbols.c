@@ -43,11 +43,11 @@ static uint32_t word(struct sl_bytes bytes, uint64_t offset, unsigned size)
     return size == 2 ? sl_read_u16(&r) : sl_read_u32(&r);
 }
 
-/* From the address to the end of the section; 0 when it is behind that. */
+/* From the address to the end of the section; 0 when it is behind that: marks of where sections end are no code of theirs. */
 static uint64_t size_to_end(const struct pe_section *s, uint64_t address)
 {
-    uint64_t end = (uint64_t)s->address + (s->virtual_size ? s->virtual_size : s->raw_size);
-    return end > address ? end - address : 0;
+    uint64_t at = address - s->address, size = s->virtual_size ? s->virtual_size : s->raw_size;
+    return at < size ? size - at : 0;
 }
 
 /* The export of name `index`, of code or of data. An address inside of the directory is the text of a forwarder to another library. */
@@ -63,12 +63,23 @@ static bool export_at(const struct sl_object *object, const struct exports *e, s
     symbol->address = address;
     symbol->size = size_to_end(s, address);
     symbol->name = sl_purse_name(purse, pe_at(object, word(e->names, index * 4, 4)), 0);
-    return symbol->name.size > 0;
+    return symbol->size && symbol->name.size;
 }
 
-/* Reads the symbol at `*at` and moves behind it and what belongs to it. False when it is no function, or no data, of this
- * image. */
-static bool coff_at(const struct sl_object *object, size_t *at, bool code, struct sl_symbol *symbol,
+enum coff_sort { FUNCTIONS, UNTYPED_CODE, DATA };
+
+/* What a symbol names, by its type, its storage class and whether its section has code. Code that no compiler wrote has no type:
+ * assemblers', and the jumps that linkers make to other libraries. */
+static bool is_of_sort(enum coff_sort sort, uint16_t type, uint8_t class, bool executable)
+{
+    bool function = type >> 4 == TYPE_FUNCTION, external = class == CLASS_EXTERNAL;
+    if ((!external && class != CLASS_STATIC) || executable != (sort != DATA))
+        return false;
+    return sort == UNTYPED_CODE ? external && !function : function == (sort == FUNCTIONS);
+}
+
+/* Reads the symbol at `*at` and moves behind it and what belongs to it. False when it is no such one of this image. */
+static bool coff_at(const struct sl_object *object, size_t *at, enum coff_sort sort, struct sl_symbol *symbol,
                     struct sl_purse *purse)
 {
     const struct pe *pe = object->impl;
@@ -79,10 +90,9 @@ static bool coff_at(const struct sl_object *object, size_t *at, bool code, struc
     uint16_t section = sl_read_u16(&r), type = sl_read_u16(&r);
     uint8_t class = sl_read_u8(&r), auxiliary = sl_read_u8(&r);
     *at += SYMBOL_SIZE * (1 + (size_t)auxiliary);
-    bool section_itself = !code && auxiliary;
-    if (r.failed || section_itself || (type >> 4 == TYPE_FUNCTION) != code ||
-        (class != CLASS_EXTERNAL && class != CLASS_STATIC) || section == 0 || section > pe->section_count ||
-        pe->sections[section - 1].executable != code)
+    bool section_itself = sort != FUNCTIONS && auxiliary;
+    if (r.failed || section_itself || section == 0 || section > pe->section_count ||
+        !is_of_sort(sort, type, class, pe->sections[section - 1].executable))
         return false;
     symbol->address = (uint64_t)pe->sections[section - 1].address + value;
     symbol->size = size_to_end(&pe->sections[section - 1], symbol->address);
@@ -90,7 +100,7 @@ static bool coff_at(const struct sl_object *object, size_t *at, bool code, struc
         symbol->name = (struct sl_str){(const char *)raw.data, strnlen((const char *)raw.data, 8)};
     else
         symbol->name = pe_string(pe, word(raw, 4, 4), purse);
-    return symbol->name.size > 0;
+    return symbol->size && symbol->name.size;
 }
 
 bool pe_has_symbols(const struct sl_object *object)
@@ -101,9 +111,10 @@ bool pe_has_symbols(const struct sl_object *object)
     struct sl_purse purse = {.budget = object->budget};
     if (e.addresses.size)
         return true;
-    for (size_t at = 0; at < pe->symbols.size;)
-        if (coff_at(object, &at, true, &symbol, &purse))
-            return true;
+    for (enum coff_sort sort = FUNCTIONS; sort <= UNTYPED_CODE; sort++)
+        for (size_t at = 0; at < pe->symbols.size;)
+            if (coff_at(object, &at, sort, &symbol, &purse))
+                return true;
     return false;
 }
 
@@ -113,14 +124,16 @@ static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_ar
     const struct pe *pe = object->impl;
     struct exports e = read_exports(object);
     struct sl_purse purse = {.budget = object->budget};
+    enum coff_sort first = code ? FUNCTIONS : DATA, last = code ? UNTYPED_CODE : DATA;
     size_t capacity = e.count + pe->symbols.size / SYMBOL_SIZE;
     struct sl_symbol *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, capacity + 1);
     if (!symbols)
         return sl_budget_fail(object->budget, error);
     for (size_t i = 0; i < e.count; i++)
         *count += export_at(object, &e, i, code, &symbols[*count], &purse);
-    for (size_t at = 0; at < pe->symbols.size;)
-        *count += coff_at(object, &at, code, &symbols[*count], &purse);
+    for (enum coff_sort sort = first; sort <= last; sort++) /* of several at one place the first counts */
+        for (size_t at = 0; at < pe->symbols.size;)
+            *count += coff_at(object, &at, sort, &symbols[*count], &purse);
     if (!object_end_at_next(symbols, 0, *count))
         return sl_budget_fail(object->budget, error);
     *out = symbols;

@@ -78,7 +78,10 @@ static bool pdb_read_sections(struct sl_pdb *pdb, uint16_t index)
         sl_reader_skip(&r, 8);
         sections[i].size = sl_read_u32(&r);
         sections[i].address = sl_read_u32(&r);
-        sl_reader_skip(&r, 20);
+        uint32_t raw_size = sl_read_u32(&r);
+        if (!sections[i].size) /* old linkers */
+            sections[i].size = raw_size;
+        sl_reader_skip(&r, 16);
         sections[i].executable = sl_read_u32(&r) & (SECTION_CODE | SECTION_EXECUTE);
     }
     pdb->sections = sections;

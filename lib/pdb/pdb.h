@@ -35,10 +35,11 @@ struct sl_pdb_info {
 enum sl_code sl_pdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct sl_budget *budget, struct sl_pdb **pdb,
                          struct sl_pdb_info *info, struct sl_error *error);
 
-/* Calls `add` for every public symbol (S_PUB32) of an executable section, in file order, with its relative address and
- * its name as stored (in the file or in `arena`). `add` returns false to stop: SL_INTERNAL. */
+/* Calls `add` for every public symbol (S_PUB32) of an executable section, in file order, with its relative address,
+ * what of the section is behind it (never 0) and its name as stored (in the file or in `arena`). `add` returns false to stop:
+ * SL_BUSY. */
 enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
-                            bool (*add)(void *arg, uint64_t address, struct sl_str name), void *arg,
+                            bool (*add)(void *arg, uint64_t address, uint64_t room, struct sl_str name), void *arg,
                             struct sl_error *error);
 
 /* Something with an address that is no code: a variable, or what only a public symbol names (tables, constants). */

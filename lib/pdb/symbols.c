@@ -66,8 +66,15 @@ static bool stream_next(const struct msf_stream *stream, uint64_t *at, struct sl
     return false;
 }
 
+/* From where the symbol is to the end of its section. */
+static uint64_t room_behind(const struct sl_pdb *pdb, const struct symbol_record *record)
+{
+    uint32_t size = pdb->sections[record->section - 1].size;
+    return record->offset < size ? size - record->offset : 0;
+}
+
 enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
-                            bool (*add)(void *arg, uint64_t address, struct sl_str name), void *arg,
+                            bool (*add)(void *arg, uint64_t address, uint64_t room, struct sl_str name), void *arg,
                             struct sl_error *error)
 {
     struct msf_stream stream;
@@ -84,7 +91,8 @@ enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
         uint32_t address = pdb_address(pdb, record.section, record.offset);
         if (address == NOT_MAPPED || !pdb->sections[record.section - 1].executable)
             continue;
-        if (!add(arg, address, record.name))
+        uint64_t room = room_behind(pdb, &record);
+        if (room && !add(arg, address, room, record.name))
             code = sl_fail(error, SL_BUSY, "out of memory");
     }
     sl_arena_free(&scratch);
@@ -112,11 +120,10 @@ static bool add_record(struct data_walk *w, uint16_t kind, struct sl_bytes bytes
     uint32_t address = pdb_address(w->pdb, record.section, record.offset);
     if (address == NOT_MAPPED || w->pdb->sections[record.section - 1].executable)
         return true;
-    const struct pdb_section *section = &w->pdb->sections[record.section - 1];
     struct sl_pdb_data data = {
         .address = address,
         .size = is_public(kind) ? 0 : namer_type_size(&w->namer, record.type),
-        .room = record.offset < section->size ? section->size - record.offset : 0,
+        .room = room_behind(w->pdb, &record),
         .name = record.name,
         .is_public = is_public(kind),
     };

@@ -70,6 +70,23 @@ def test_lines_of_code_without_symbols(work, files):
     equal([line.split(" ", 4)[4:] for line in dump.splitlines() if line.startswith("FUNC ")], [["named"]])
 
 
+def test_symbols_end_with_their_sections(work, files):
+    """Tables that have no sizes: the last symbol reaches to the end of its section, and no byte further."""
+    with open(os.path.join(work, "ends.c"), "w") as f:
+        f.write("int first(int x) { return x * 3; }\nint last(int x) { return x * 5; }\n")
+    files.run(f"cd {work} && clang-14 -O1 --target=x86_64-apple-macos11 -c -o ends.o ends.c && "
+              "ld64.lld-14 -arch x86_64 -platform_version macos 11 11 -undefined dynamic_lookup -dylib -o ends.dylib ends.o && "
+              "clang-14 -O1 --target=x86_64-pc-windows-msvc -c -o ends.obj ends.c && "
+              "lld-link-14 /dll /noentry /debug /export:first /export:last /out:ends.dll ends.obj && mkdir alone && cp ends.dll alone")
+    for name, code, base in (("ends.dylib", "ends.dylib", 0), ("alone/ends.dll", "ends.dll", 0), ("ends.pdb", "ends.dll", 0x180000000)):
+        text = next(line.split() for line in files.run(f"llvm-objdump-14 -h {work}/{code}").splitlines() if "text " in line)
+        end = int(text[2], 16) + int(text[3], 16) - base
+        asked = [f"0x{a:x}" for a in (end - 1, end, end + 1, end + 0x7000_0000)]
+        for many in (1, 100):  # few addresses are answered from what is around them
+            answer = ok("lookup", "-e", os.path.join(work, name), "--output-style", "gnu", "-f", *asked * many)
+            equal(answer.splitlines()[::2], ["last", "??", "??", "??"] * many, name)
+
+
 def test_relocatable_files_of_other_machines(work, files):
     """Their debug information is complete only with their relocations, which every machine has of its own."""
     with open(os.path.join(work, "machines.c"), "w") as f:

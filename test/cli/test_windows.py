@@ -56,7 +56,7 @@ def test_decoration(work, files):
         subprocess.run(["i686-w64-mingw32-gcc", "-O1", "-g" if kind == "FUNC" else "-g0", "-ffreestanding", "-fno-builtin", "-nostdlib",
                         "-Wl,-e,_entry", "-o", gnu, path + ".c"], check=True, capture_output=True)
         found = [line.split() for line in ok("dump-syms", gnu).splitlines() if line.startswith(kind + " ")]
-        equal({line[-1]: line[-2] for line in found if line[-1] != "entry"}, sizes, kind)
+        equal({line[-1]: line[-2] for line in found if line[-1] != "entry" and "TOR_LIST" not in line[-1]}, sizes, kind)  # the linker's
 
 
 def test_no_decoration_on_64_bits(work, files):

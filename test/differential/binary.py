@@ -34,6 +34,11 @@ def pe(data):
             yield address, size
 
 
+def machine(data):
+    """Of a PE image; 0 of other files."""
+    return unpack("<H", data, unpack("<I", data, 0x3C)[0] + 4)[0] if data.startswith(b"MZ") else 0
+
+
 def image_base(path):
     """What relative addresses lack in a PE image; 0 in other files."""
     with open(path, "rb") as f:

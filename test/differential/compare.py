@@ -38,12 +38,12 @@ Exit status 1 when fewer than PERCENT (default 99.5) of the addresses agree; ali
 """
 import argparse, bisect, collections, json, os, posixpath, random, re, subprocess, sys
 
-from binary import code_ranges, elf_sections, image_base, unpack
+from binary import code_ranges, elf_sections, image_base, machine, unpack
 from text import Text
 
 
 def symbols(path):
-    """name -> addresses of the symbols of functions, and of descriptors of functions; versions are no part of the name."""
+    """name -> places of the symbols of functions, and of descriptors of functions; versions are no part of the name."""
     out = collections.defaultdict(set)
     for table in ([], ["-D"]):
         text = subprocess.run(["llvm-nm-14", *table, path], capture_output=True, text=True).stdout
@@ -51,7 +51,21 @@ def symbols(path):
             parts = line.split()
             if len(parts) == 3 and parts[1] in "TtWwiuVvDd":
                 out[parts[2].split("@")[0]].add(int(parts[0], 16))
+    add_coff(path, out)
     return out
+
+
+def add_coff(path, out):
+    """Of a PE file also those that llvm-nm leaves out (the first one of each object); names of 32-bit C without the underscore too."""
+    with open(path, "rb") as f:
+        kind = machine(f.read(4096))
+    if not kind:
+        return
+    text = subprocess.run(["objdump", "-t", path], capture_output=True, text=True).stdout
+    for section, value, name in re.findall(r"\(sec +(\d+)\).*\(ty +20\).* (0x[0-9a-f]+) (\S+)$", text, re.M):
+        out[name].add((int(section), int(value, 16)))
+    for name in [name for name in out if kind == 0x14C and name.startswith("_")]:
+        out[name[1:]] |= out[name]
 
 
 def covered(path):

@@ -257,11 +257,13 @@ static void symbols(void **state)
     coff_symbol(&f.bytes, "in_data", 0, 0x30, 2, 0x20, 2, 0);
     coff_symbol(&f.bytes, "absolute", 0, 0x30, 0xFFFF, 0x20, 2, 0);
     coff_symbol(&f.bytes, "nowhere", 0, 0x30, 9, 0x20, 2, 0);
+    coff_symbol(&f.bytes, "untyped", 0, 0x50, 1, 0, 2, 0); /* as the code that calls other libraries */
+    coff_symbol(&f.bytes, "etext", 0, 0x100, 1, 0, 2, 0);
     sl_buf_u32(&f.bytes, 4 + 20);
     sl_buf_add(&f.bytes, "_long_static_symbol", 20);
     set(&f, 0x4C, 4, at);
-    set(&f, 0x50, 4, 8);
-    expect_symbols(&f, "exported 1040+c0\nexternal 1010+10\n_long_static_symbol 1020+20\n");
+    set(&f, 0x50, 4, 10);
+    expect_symbols(&f, "exported 1040+10\nexternal 1010+10\n_long_static_symbol 1020+20\nuntyped 1050+b0\n");
     sl_buf_free(&f.bytes);
 }
 
