@@ -279,13 +279,32 @@ static size_t first_inlinee_at(const struct dwarf_worker *w, size_t count, uint6
     return low;
 }
 
+/* Code with inlined calls that no row covers, as of a block that was put into a section of its own, has a line that says nothing:
+ * what is inlined there is known all the same. */
+static bool fill_head(struct dwarf_worker *w, const struct sl_function *function, size_t *line_count)
+{
+    struct sl_line *lines = w->function_lines;
+    uint64_t end = *line_count ? lines[0].address : function->address + function->size;
+    if (end == function->address)
+        return true;
+    if (!dwarf_spend(w, *line_count) ||
+        !dwarf_room(w, &w->function_lines, &w->function_line_capacity, *line_count + 1, sizeof *w->function_lines))
+        return false;
+    lines = w->function_lines;
+    memmove(lines + 1, lines, *line_count * sizeof *lines);
+    lines[0] = (struct sl_line){function->address, end - function->address, SL_NO_FILE, 0};
+    ++*line_count;
+    return true;
+}
+
 bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, struct sl_arena *arena,
                         struct sl_function *function, const struct sl_flat_inlinee *inlinees, size_t inlinee_count)
 {
     struct range range = {function->address, function->address + function->size};
     size_t line_count;
     if (!dwarf_room(w, &w->functions, &w->function_capacity, w->function_count + 1, sizeof *w->functions) ||
-        !lines_of(w, reader->load_address, range, &line_count))
+        !lines_of(w, reader->load_address, range, &line_count) ||
+        (inlinee_count && !fill_head(w, function, &line_count)))
         return false;
     if (!sl_assemble(&w->assembler, arena, function, inlinees, inlinee_count, w->function_lines, line_count)) {
         w->exhausted = true;

@@ -89,7 +89,7 @@ const struct key_about key_abouts[] = {
     {"jvm.chain_mappings", "What a mapping made of a frame is looked up in the mappings behind it."},
     {"jvm.error_details", "Answers say why a mapping was not used."},
     {"dotnet_ask_pe", "Of .NET modules without a Portable PDB the PE file is asked for one."},
-    {"inlines_without_lines", "Inlined calls of functions without lines of their own count, as PDBs know some."},
+    {"inlines_without_lines", "Inlined calls in functions or code without lines count, as PDBs know some."},
 
     {"enable_cache_cleanup", "The service cleans up; else `symloom cleanup` has to run.",
      .usual = "`false`; in the container's configuration `true`", .title = "Cache"},

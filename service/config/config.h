@@ -173,7 +173,7 @@ struct config {
     bool jvm_chain_mappings;      /* what a mapping made of a frame is looked up in those behind it */
     bool jvm_error_details;       /* answers say why a mapping was not used */
     bool dotnet_ask_pe;           /* .NET modules without a Portable PDB: is there one in the PE file? */
-    bool inlines_without_lines; /* inlined calls of functions that have no lines of their own, as PDB files know some */
+    bool inlines_without_lines;   /* inlined calls in functions, or code, without lines, as PDB files know some */
 
     bool enable_cache_cleanup;
     uint64_t cache_cleanup_interval_ns;

@@ -53,6 +53,8 @@ g++ -g -O2 -fdebug-types-section -o "$out/gcc-types.elf" "$out/a.cc"
 g++ -g -O2 -Wl,--compress-debug-sections=zlib -o "$out/gcc-zlib.elf" "$out/a.cc"
 g++ -g -O2 -Wl,--compress-debug-sections=zlib-gnu -o "$out/gcc-zdebug.elf" "$out/a.cc"
 g++ -g -O2 -ffunction-sections -Wl,--gc-sections -o "$out/gcc-gc.elf" "$out/a.cc"
+# every block of code in a section of its own, some of them without any line
+clang++ -g -O2 -fbasic-block-sections=all -o "$out/clang-blocks.elf" "$out/a.cc"
 # two files whose common information dwz moves into a third
 cp "$out/gcc-4-O2.elf" "$out/dwz-1.elf"
 cp "$out/gcc-4-Os.elf" "$out/dwz-2.elf"

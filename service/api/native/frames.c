@@ -124,10 +124,23 @@ static void add_expansion(struct trace_walk *walk, struct native_result_frame fr
     }
 }
 
-/* Whether a function of a PDB has no lines of its own: nobody knows from where it calls what is inlined. */
-static bool is_without_lines(const struct native_module *module, const struct sl_location *outermost)
+static bool has_no_line(const struct sl_location *location)
 {
-    return module->id->type == OBJECT_PE && outermost->file == SL_SYMCACHE_NONE && outermost->line == 0;
+    return location->file == SL_SYMCACHE_NONE && location->line == 0;
+}
+
+/* The chain without the calls of which no line is known: where code has none, and all of them where a function of a PDB has no
+ * lines of its own, as nobody knows from where it calls. */
+static const struct sl_location *with_lines(const struct native_module *module, const struct sl_location *chain,
+                                            size_t *count)
+{
+    if (*count > 1 && module->id->type == OBJECT_PE && has_no_line(&chain[*count - 1])) {
+        chain += *count - 1;
+        *count = 1;
+    }
+    for (; *count > 1 && has_no_line(chain); chain++)
+        --*count;
+    return chain;
 }
 
 /* A module that uploads answer. */
@@ -227,12 +240,9 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
     count = count > SL_SYMCACHE_MAX_CHAIN ? SL_SYMCACHE_MAX_CHAIN : count;
     if (!count && request->nearest)
         count = sl_symcache_nearest(module->found->lookup.symcache, relative, chain);
-    if (count > 1 && !walk->request->inlines_without_lines && is_without_lines(module, &chain[count - 1])) {
-        chain[0] = chain[count - 1];
-        count = 1;
-    }
+    const struct sl_location *first = walk->request->inlines_without_lines ? chain : with_lines(module, chain, &count);
     if (count)
-        add_expansion(walk, frame, module, address, chain, count);
+        add_expansion(walk, frame, module, address, first, count);
     else
         add_failed(walk, frame, FRAME_MISSING_SYMBOL);
 }
