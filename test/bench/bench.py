@@ -3,7 +3,7 @@
 ratios count, each from the best of several alternating runs."""
 import os, random, struct, subprocess, sys, tempfile, time
 
-import breakpad_rows, cache_rows, cli_rows, crash_rows, http_rows, js_rows, jvm_rows, mozilla_rows, pdb_rows, scope_rows, sourcemap_rows, symbfile_rows, upload_rows
+import breakpad_rows, cache_rows, cli_rows, crash_rows, http_rows, js_rows, jvm_rows, mozilla_rows, name_rows, pdb_rows, scope_rows, sourcemap_rows, symbfile_rows, upload_rows
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SYMLOOM = os.path.join(ROOT, "build", "symloom")
@@ -54,7 +54,7 @@ def main():
     if not os.path.exists(elf):
         print("==> building the benchmark program (some minutes, once)", flush=True)
         subprocess.run([sys.executable, os.path.join(ROOT, "test/bench/generate.py"), DATA, "300"], check=True)
-    subprocess.run(["ninja", "-C", os.path.join(ROOT, "build"), "--quiet", "test/bench/bench_lookup", "test/bench/bench_symbfile", "test/bench/bench_convert", "test/bench/bench_crash", "test/bench/bench_jvm", "test/bench/bench_sourcemap", "test/bench/bench_scopes"], check=True)
+    subprocess.run(["ninja", "-C", os.path.join(ROOT, "build"), "--quiet", "test/bench/bench_lookup", "test/bench/bench_symbfile", "test/bench/bench_convert", "test/bench/bench_crash", "test/bench/bench_jvm", "test/bench/bench_sourcemap", "test/bench/bench_scopes", "test/bench/bench_names"], check=True)
     work = tempfile.mkdtemp(prefix="symloom-bench-")
     cache, gsym, list_file = (os.path.join(work, n) for n in ("bench.symcache", "bench.gsym", "addresses"))
     print(f"{elf}: {os.path.getsize(elf) / 1e6:.0f} MB, {os.cpu_count()} cores\n")
@@ -79,6 +79,7 @@ def main():
     inside = subprocess.run([os.path.join(ROOT, "build/test/bench/bench_lookup"), cache, list_file], capture_output=True, text=True)
     converter = os.path.join(ROOT, "build/test/bench/bench_convert")
     breakpad_rows.main(SYMLOOM, converter, DATA, row)
+    name_rows.main(os.path.join(ROOT, "build/test/bench/bench_names"), work, row)
     pdb_rows.main(SYMLOOM, converter, DATA, row)
     crash_rows.main(SYMLOOM, os.path.join(ROOT, "build/test/bench/bench_crash"), elf, work, row)
     cli_rows.main(SYMLOOM, os.path.join(DATA, "deep.elf"), work, row)
