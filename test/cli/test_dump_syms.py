@@ -103,7 +103,7 @@ INFO GENERATOR other 1
 FILE 7 c:\\b.c
 FILE 3 c:\\a.c
 INLINE_ORIGIN 5 inl
-FUNC 2000 10 4 g(int)
+FUNC m 2000 10 4 g(int)
 INLINE 0 3 7 5 2004 4
 2000 4 1 7
 2004 4 9 3
@@ -124,7 +124,7 @@ FILE 0 c:\\b.c
 FILE 1 c:\\a.c
 INLINE_ORIGIN 0 inl
 PUBLIC m 1000 c f
-FUNC 2000 10 4 g(int)
+FUNC m 2000 10 4 g(int)
 INLINE 0 3 0 0 2004 4
 2000 4 1 0
 2004 4 9 1

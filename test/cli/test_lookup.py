@@ -541,11 +541,14 @@ def test_packed_files(work, files):
     """Whatever the name says."""
     t, packed = files.get("t"), os.path.join(work, "t")
     at = f"0x{inlined(files):x}"
+    ok("push-symbols", "executable", "-e", t, "--dry-run", "--output", os.path.join(work, "plain"))
     for command in ("gzip -c", "zstd -qc", "xz -c"):
         files.run(f"{command} {t} >{packed}")
         equal(ok("lookup", "-e", packed, "--output-style", "llvm", at), ok("lookup", "-e", t, "--output-style", "llvm", at))
         equal(ok("inspect", packed).split("\n", 3)[3], ok("inspect", t).split("\n", 3)[3])
         equal(ok("dump-syms", packed), ok("dump-syms", t))
+        ok("push-symbols", "executable", "-e", packed, "--dry-run", "--output", os.path.join(work, command))
+        files.run(f"diff -r '{work}/{command}' {work}/plain")
     with open(packed, "r+b") as f:
         f.truncate(os.path.getsize(packed) // 2)
     equal(symloom("lookup", "-e", packed, "--output-style", "llvm", at).status, 3)
@@ -576,6 +579,19 @@ def test_symbfiles(work, files):
     after = int(calls[0], 16)
     equal(frames("-e", names["returnpads"], "--return-addresses", f"{after:x}"), frames("-e", t, "--return-addresses", f"{after:x}"))
     equal(frames("-e", names["returnpads"], f"{after + 1:x}"), [("", "", 0)])
+
+
+def test_names_of_debug_information_alone(work, files):
+    """Where it has no linkage names: the symbol says more, and symbfiles have what DWARF itself says."""
+    with open(os.path.join(work, "n.cc"), "w") as f:
+        f.write("namespace app { int sink; __attribute__((noinline)) int half(int x) { return sink += x / 2; } }\n"
+                "int main(int c, char **) { return app::half(c); }\n")
+    files.run(f"cd {work} && g++ -g -O1 -S -dA -o n.s n.cc && sed -i '/(DW_AT_linkage_name)/s/0x6e/0x2fff/' n.s && g++ -no-pie -o n n.s")
+    start = next(line.split()[0] for line in files.run(f"nm {work}/n").splitlines() if "half" in line)
+    ok("push-symbols", "executable", "-e", os.path.join(work, "n"), "--dry-run", "--output", os.path.join(work, "out"))
+    ranges = next(name for name in os.listdir(os.path.join(work, "out")) if name.endswith(".ranges.symbfile"))
+    for path, name in ((os.path.join(work, "n"), "_ZN3app4halfEi"), (os.path.join(work, "out", ranges), "half")):
+        equal(ok("lookup", "-e", path, "--output-style", "gnu", "-f", "--no-demangle", start).splitlines()[0], name)
 
 
 def test_one_line_one_answer(work, files):

@@ -34,6 +34,7 @@ def test_reserved_addresses(work, objects):
             got = download(s, objects, {"id": "x", "layout": {"type": "debuginfod"}, "filters": {"filetypes": ["elf_code"]}, **kind})
             equal(got, RESTRICTED, kind["type"])
         equal(up.hits, {})
+        assert "connect_to_reserved_ips" in s.logged()  # which key would allow it
 
 
 def test_metadata_services(work, objects):

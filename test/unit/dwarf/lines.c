@@ -96,6 +96,21 @@ static void lines_without_subprograms_are_kept(void **state)
     }
 }
 
+/* What enters a function through its second base has a line of its own, and no entry. */
+static void thunks_have_lines(void **state)
+{
+    (void)state;
+    static const char code[] = "struct A { virtual int f(int); int a; };\n"
+                               "struct B { virtual int g(int); int b; };\n"
+                               "struct C : A, B { int f(int) override; int g(int) override; };\n" /* 3 */
+                               "int A::f(int x) { return x; }\nint B::g(int x) { return x; }\n"
+                               "int C::f(int x) { return x + a; }\nint C::g(int x) { return x + b; }\n";
+    fixture_write("thunk.cc", code, sizeof code - 1);
+    fixture_run("g++ -g -O1 -fPIC -shared -fdebug-prefix-map=$PWD=/src -o thunk.so thunk.cc");
+    expect_behind("thunk.so", "_ZThn16_N1C1gEi", 0, "_ZThn16_N1C1gEi:3@/src/thunk.cc");
+    expect_behind("thunk.so", "_ZN1C1gEi", 0, "_ZN1C1gEi:7@/src/thunk.cc");
+}
+
 static const char assembler[] = ".text\n"
                                 ".type first,@function\nfirst:\n"
                                 "nop\nnop\nret\n.size first,.-first\n" /* 4 */
@@ -167,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relative_compilation_directories_are_joined_once),
         cmocka_unit_test(lines_without_subprograms_are_kept),
+        cmocka_unit_test(thunks_have_lines),
         cmocka_unit_test(assembled_functions_have_lines_and_padding_has_no_function),
         cmocka_unit_test(assembled_sections_have_lines),
         cmocka_unit_test(functions_are_named_by_their_entries),

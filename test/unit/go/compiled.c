@@ -114,6 +114,9 @@ static void the_table_says_what_dwarf_says(void **state)
     assert_true(sl_object_info(full.object)->features.has_debug_info);
     assert_false(sl_object_info(bare.object)->features.has_debug_info);
     assert_true(sl_object_info(bare.object)->features.has_symbols);
+    /* symbols of its assembler's functions have a suffix more */
+    uint64_t exit = symbol_address(full.object, "runtime.goexit.abi0");
+    assert_ptr_equal(strstr(chain_at(&full.made.cache, exit), "runtime.goexit:"), chain_at(&full.made.cache, exit));
     size_t addresses = 0, same = 0;
     char expected[4096];
     uint64_t start, end;
