@@ -1,5 +1,6 @@
 /* `symloom cleanup`: removes what has expired from the disk cache. */
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "cli/server.h"
 
 #include <stdio.h>
@@ -148,12 +149,16 @@ static int clean(const struct options *o, const struct config *config)
     struct cleanup_totals all, *by_kind = calloc(kinds_all_count, sizeof *by_kind);
     struct row *rows = calloc(kinds_all_count, sizeof *rows);
     struct sl_error error = {0};
+    struct progress progress;
     size_t count = 0;
     int status = 0;
+    progress_begin(&progress, o, "cleaning");
+    progress_file(&progress, config->cache_dir);
     if (!cleanup_split(option_value(o, "only", NULL), &options, &names) || !by_kind || !rows)
         status = server_failed("out of memory", NULL);
     else if (cache_cleanup(config, kinds_all, kinds_all_count, &options, &all, by_kind, &error) != SL_OK)
         status = server_failed("cleaning failed", error.message);
+    progress_finish(&progress);
     for (size_t i = 0; by_kind && rows && i < kinds_all_count; i++)
         if (options.only_count == 0 || names_kind(option_value(o, "only", NULL), kinds_all[i]->name))
             rows[count++] = (struct row){kinds_all[i]->name, by_kind[i]};

@@ -59,6 +59,9 @@ int output_finish(int status);
  * --color ("auto", "always", "never"; may be NULL). */
 bool output_colour(const char *choice);
 
+/* Whether there is a line of a progress on the terminal, which a signal that ends the program has to erase. */
+void output_line_drawn(bool drawn);
+
 /* Text of a file; its control characters must not reach a terminal. */
 void output_put_safe(struct sl_buf *out, struct sl_str text);
 
@@ -75,9 +78,13 @@ bool output_file_write(struct output_file *file, struct sl_str text);
 /* Publishes the file, or (`keep` false) removes it. A file to keep of which a write failed is removed, and that is the
  * error. */
 enum sl_code output_file_close(struct output_file *file, bool keep, struct sl_error *error);
+/* All of it at once. */
+enum sl_code output_file_put(const char *path, struct sl_bytes bytes, struct sl_error *error);
 
 /* "error: <message>", and "  caused by: <cause>" (may be NULL), on stderr. Returns `status`. */
 int report(int status, const char *message, const char *cause);
+/* Another line on stderr, or more, as printf. */
+void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The status for a file that could not be opened or read. */
 int report_status(enum sl_code code);
 /* Reports that a file could not be processed, and why. Returns the status. */

@@ -1,5 +1,6 @@
 /* `symloom healthcheck`: asks a running service, as containers do. */
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "cli/server.h"
 
 #include <curl/curl.h>
@@ -82,13 +83,15 @@ static int healthcheck_check(const struct options *o)
         return 2;
     if (*end || seconds <= 0 || seconds > 86400)
         return options_wrong("healthcheck", "--timeout: '%s' is no number of seconds", text);
-    if (address)
-        return healthcheck_ask(address, seconds);
     struct config *config = NULL;
-    int status = server_load(o, &config);
+    struct progress progress;
+    int status = address ? 0 : server_load(o, &config);
     if (status)
         return status;
-    status = healthcheck_ask(config->bind[0], seconds);
+    progress_begin(&progress, o, "asking");
+    progress_at(&progress, address ? address : config->bind[0], 0);
+    status = healthcheck_ask(address ? address : config->bind[0], seconds);
+    progress_end(&progress);
     config_release(config);
     return status;
 }

@@ -11,7 +11,6 @@
 enum { KEY_BYTES = 32 };
 
 static const struct option_spec specs[] = {
-    QUIET_OPTIONS,
     {"id", 0, OPTION_VALUE, false, "ID", "what the logs call its holder"},
     {"right", 0, OPTION_VALUE, true, "RIGHT", "what it opens: symbols:write, admin, ..; repeatable"},
     {"scope", 0, OPTION_VALUE, true, "SCOPE", "the only scopes that its requests may name; repeatable"},

@@ -60,6 +60,11 @@ static void summary(FILE *out)
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-12s %s\n", commands_all[i].name, commands_all[i].about);
     fprintf(out, "\n'%s help COMMAND' explains a command.\n", options_program_name());
+    if (out != stdout)
+        return;
+    puts("\nOptions of all commands:");
+    options_list(options_global);
+    printf("  %-34s %s\n", "-V, --version", "the version");
 }
 
 static const struct command *main_find(const char *name)
@@ -106,29 +111,23 @@ static int command_help(int argc, char **argv)
     return command->run(1, words);
 }
 
-/* Options may stand before the command; those with a value are few. A command may use their letters for something else,
- * so it gets the long form. */
+/* Options of all commands may stand before one. It may use their letters for something else, so it gets the long form. */
 static int first_word(int argc, char **argv)
 {
-    static const struct {
-        char letter[3], name[10];
-        bool valued;
-    } known[] = {
-        {"-c", "--config", true}, {"-j", "--jobs", true}, {"-v", "--verbose", false}, {"-q", "--quiet", false}};
-    static const char *const valued[] = {"--cache-dir", "--log-level", "--log-format", "--color", "--progress"};
+    static char names[OPTION_GLOBAL_MAX][16];
     int at = 1;
     for (; at < argc && argv[at][0] == '-'; at++) {
         if (is_word(argv[at], "--version", "-V") || is_word(argv[at], "--help", "-h"))
             break;
         bool value = false;
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-            if (strcmp(argv[at], known[i].letter) == 0 || strcmp(argv[at], known[i].name) == 0) {
-                argv[at] = (char *)known[i].name;
-                value = known[i].valued;
-                break;
-            }
-        for (size_t i = 0; i < sizeof valued / sizeof *valued; i++)
-            value = value || strcmp(argv[at], valued[i]) == 0;
+        for (size_t i = 0; options_global[i].name; i++) {
+            const char letter[] = {'-', options_global[i].letter, '\0'};
+            snprintf(names[i], sizeof names[i], "--%s", options_global[i].name);
+            if (letter[1] && strcmp(argv[at], letter) == 0)
+                argv[at] = names[i];
+            if (strcmp(argv[at], names[i]) == 0)
+                value = options_global[i].type == OPTION_VALUE;
+        }
         at += value && at + 1 < argc;
     }
     return at;

@@ -42,6 +42,40 @@ const char *options_nearest(const char *word, const char *const *words)
     return best;
 }
 
+const struct option_spec options_global[] = {
+    {"config", 'c', OPTION_VALUE, false, "FILE", "configuration file ($SYMLOOM_CONFIG)"},
+    {"cache-dir", 0, OPTION_VALUE, false, "DIR", "root of the disk cache; '' disables it ($SYMLOOM_CACHE_DIR)"},
+    {"log-level", 0, OPTION_VALUE, false, "LEVEL", "off, error, warn, info, debug, trace ($SYMLOOM_LOG)"},
+    {"log-format", 0, OPTION_VALUE, false, "FORMAT", "auto, pretty, simplified, json"},
+    {"verbose", 'v', OPTION_FLAG, true, NULL, "log more: -v info, -vv debug, -vvv trace"},
+    {"quiet", 'q', OPTION_FLAG, true, NULL, "only errors, and no progress"},
+    {"offline", 0, OPTION_FLAG, true, NULL, "no server of Sentry ($SYMLOOM_OFFLINE)"},
+    {"no-network", 0, OPTION_FLAG, true, NULL, "no connection at all ($SYMLOOM_NO_NETWORK)"},
+    {"color", 0, OPTION_VALUE, false, "auto|always|never", "colours ($NO_COLOR, $CLICOLOR_FORCE)"},
+    {"progress", 0, OPTION_VALUE, false, "auto|plain|json|none", "how standard error tells how far a command is"},
+    {"jobs", 'j', OPTION_VALUE, false, "N", "threads ($SYMLOOM_JOBS; default: all cores)"},
+    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
+};
+_Static_assert(sizeof options_global / sizeof *options_global <= OPTION_GLOBAL_MAX, "struct options has room for them");
+
+static const struct option_spec *spec_at(const struct options *o, size_t index)
+{
+    return index < OPTION_MAX ? &o->specs[index] : &options_global[index - OPTION_MAX];
+}
+
+/* The index of the option of the name, or of the letter when that is not 0; that of the end when there is none. */
+static size_t find_spec(const struct options *o, const char *name, size_t length, char letter)
+{
+    for (size_t at = 0; at <= OPTION_MAX; at += OPTION_MAX)
+        for (size_t i = at; spec_at(o, i)->name; i++) {
+            const struct option_spec *spec = spec_at(o, i);
+            if (letter ? spec->letter == letter
+                       : strlen(spec->name) == length && strncmp(spec->name, name, length) == 0)
+                return i;
+        }
+    return OPTION_MAX + OPTION_GLOBAL_MAX - 1;
+}
+
 static const char *program = "symloom";
 static bool program_is_command;
 
@@ -90,8 +124,8 @@ static bool usage_error(const char *command, const char *what, const char *word)
 
 static bool add_value(struct options *o, size_t spec, const char *value, const char *command)
 {
-    if (o->counts[spec] && o->specs[spec].type != OPTION_FLAG && !o->specs[spec].repeatable)
-        return usage_error(command, "option given twice: --", o->specs[spec].name);
+    if (o->counts[spec] && spec_at(o, spec)->type != OPTION_FLAG && !spec_at(o, spec)->repeatable)
+        return usage_error(command, "option given twice: --", spec_at(o, spec)->name);
     const char **grown = realloc(o->values[spec], (o->counts[spec] + 1) * sizeof *grown);
     if (!grown)
         return usage_error(command, "out of memory", "");
@@ -116,25 +150,24 @@ static bool parse_long(struct options *o, const char *command, int argc, char **
 {
     const char *word = argv[*at] + 2, *equals = strchr(word, '=');
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
-    for (size_t i = 0; o->specs[i].name; i++) {
-        const struct option_spec *spec = &o->specs[i];
-        if (strlen(spec->name) != length || strncmp(spec->name, word, length) != 0)
-            continue;
-        if (spec->type == OPTION_FLAG)
-            return equals ? usage_error(command, "option takes no value: --", spec->name)
-                          : add_value(o, i, "", command);
-        if (spec->type == OPTION_OPTIONAL && !equals && *at + 1 < argc && is_alternative(spec->value, argv[*at + 1]))
-            return add_value(o, i, argv[++*at], command);
-        if (equals || spec->type == OPTION_OPTIONAL)
-            return add_value(o, i, equals ? equals + 1 : "", command);
-        if (*at + 1 >= argc)
-            return usage_error(command, "option needs a value: --", spec->name);
+    size_t i = find_spec(o, word, length, 0);
+    const struct option_spec *spec = spec_at(o, i);
+    if (spec->name && spec->type == OPTION_FLAG)
+        return equals ? usage_error(command, "option takes no value: --", spec->name) : add_value(o, i, "", command);
+    if (spec->name && spec->type == OPTION_OPTIONAL && !equals && *at + 1 < argc &&
+        is_alternative(spec->value, argv[*at + 1]))
         return add_value(o, i, argv[++*at], command);
-    }
-    const char *names[OPTION_MAX + 1];
+    if (spec->name && (equals || spec->type == OPTION_OPTIONAL))
+        return add_value(o, i, equals ? equals + 1 : "", command);
+    if (spec->name && *at + 1 >= argc)
+        return usage_error(command, "option needs a value: --", spec->name);
+    if (spec->name)
+        return add_value(o, i, argv[++*at], command);
+    const char *names[OPTION_MAX + OPTION_GLOBAL_MAX];
     size_t count = 0;
-    for (; o->specs[count].name && count < OPTION_MAX; count++)
-        names[count] = o->specs[count].name;
+    for (size_t from = 0; from <= OPTION_MAX; from += OPTION_MAX)
+        for (size_t k = from; spec_at(o, k)->name; k++)
+            names[count++] = spec_at(o, k)->name;
     names[count] = NULL;
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)length, word); /* the value may be a secret */
@@ -147,10 +180,8 @@ static bool parse_long(struct options *o, const char *command, int argc, char **
 static bool parse_short(struct options *o, const char *command, int argc, char **argv, int *at)
 {
     for (const char *letter = argv[*at] + 1; *letter; letter++) {
-        size_t i = 0;
-        while (o->specs[i].name && o->specs[i].letter != *letter)
-            i++;
-        const struct option_spec *spec = &o->specs[i];
+        size_t i = find_spec(o, NULL, 0, *letter);
+        const struct option_spec *spec = spec_at(o, i);
         const char option[] = {'-', *letter, '\0'};
         if (!spec->name)
             return usage_error(command, "unknown option ", option);
@@ -194,17 +225,14 @@ bool options_parse(struct options *o, const struct option_spec *specs, const cha
 
 void options_free(struct options *o)
 {
-    for (size_t i = 0; i < OPTION_MAX; i++)
+    for (size_t i = 0; i < OPTION_MAX + OPTION_GLOBAL_MAX; i++)
         free(o->values[i]);
     free(o->arguments);
 }
 
 static size_t options_find(const struct options *o, const char *name)
 {
-    size_t i = 0;
-    while (o->specs[i].name && strcmp(o->specs[i].name, name) != 0)
-        i++;
-    return i;
+    return find_spec(o, name, strlen(name), 0);
 }
 
 bool option_given(const struct options *o, const char *name)
@@ -261,6 +289,17 @@ void option_show(const struct option_spec *spec, char text[OPTION_SHOWN])
              spec->type == OPTION_OPTIONAL ? "]" : "");
 }
 
+void options_list(const struct option_spec *specs)
+{
+    for (const struct option_spec *spec = specs; spec->name; spec++) {
+        char text[OPTION_SHOWN];
+        if (!spec->help)
+            continue;
+        option_show(spec, text);
+        printf("  %s%-*s %s\n", spec->letter ? "" : "    ", spec->letter ? 34 : 30, text, spec->help);
+    }
+}
+
 void options_help(const struct options_about *about)
 {
     const char *usage = about->usage;
@@ -270,13 +309,7 @@ void options_help(const struct options_about *about)
     if (!about->specs)
         return;
     putchar('\n');
-    for (const struct option_spec *spec = about->specs; spec->name; spec++) {
-        char text[OPTION_SHOWN];
-        if (!spec->help)
-            continue;
-        option_show(spec, text);
-        printf("  %s%-*s %s\n", spec->letter ? "" : "    ", spec->letter ? 34 : 30, text, spec->help);
-    }
+    options_list(about->specs);
     printf("  %-34s %s\n", "-h, --help", "this text");
 }
 
@@ -299,6 +332,15 @@ struct options_about options_ask(int (*command)(int argc, char **argv))
     return about;
 }
 
+/* Of a command that has no such option itself: its threads ask the environment. */
+static bool take_jobs(const struct options *o, const char *command)
+{
+    uint64_t jobs;
+    if (!option_given(o, "jobs") || options_find(o, "jobs") < OPTION_MAX)
+        return true;
+    return option_number(o, "jobs", command, &jobs) && setenv("SYMLOOM_JOBS", option_value(o, "jobs", ""), 1) == 0;
+}
+
 int options_command(const struct option_spec *specs, const char *usage, const char *about,
                     int (*run)(const struct options *options), int argc, char **argv)
 {
@@ -316,7 +358,7 @@ int options_command(const struct option_spec *specs, const char *usage, const ch
         else if (options.version)
             puts("symloom " SYMLOOM_VERSION);
         else
-            status = run(&options);
+            status = take_jobs(&options, command) ? run(&options) : 2;
     }
     options_free(&options);
     return status;

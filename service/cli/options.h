@@ -21,26 +21,21 @@ struct option_spec {
     const char *help;  /* NULL: accepted, not shown */
 };
 
-enum { OPTION_MAX = 64 };
+enum { OPTION_MAX = 64, OPTION_GLOBAL_MAX = 12 };
 
 struct options {
     const struct option_spec *specs;
-    const char **values[OPTION_MAX]; /* of each spec, in order */
-    size_t counts[OPTION_MAX];
+    /* of each spec, in order, and behind OPTION_MAX of each global one; the last is of none */
+    const char **values[OPTION_MAX + OPTION_GLOBAL_MAX];
+    size_t counts[OPTION_MAX + OPTION_GLOBAL_MAX];
     char **arguments;
     size_t argument_count;
     bool help, version;
 };
 
-/* Rows for tables of commands that have no use for these global options: accepted by all. A command that has one of the
- * names or letters for itself takes the part without it. */
-#define QUIET_OPTIONS                                                                                                  \
-    {"quiet", 'q', OPTION_FLAG, true, NULL, NULL}, {"color", 0, OPTION_VALUE, false, NULL, NULL},                      \
-        {"progress", 0, OPTION_VALUE, false, NULL, NULL}, {"log-level", 0, OPTION_VALUE, false, NULL, NULL},           \
-        {"log-format", 0, OPTION_VALUE, false, NULL, NULL}, {"offline", 0, OPTION_FLAG, true, NULL, NULL},             \
-    {                                                                                                                  \
-        "no-network", 0, OPTION_FLAG, true, NULL, NULL                                                                 \
-    }
+/* What every command accepts, whether it has a use for it or not; a command's own option of the name or letter goes before. Ends as
+ * other tables do. */
+extern const struct option_spec options_global[];
 
 /* The name the program was called by, for help and errors: "symloom" unless set. `command`: it stands for a command, and
  * the texts do without the command's name. */
@@ -81,6 +76,7 @@ struct options_about {
 };
 
 void options_help(const struct options_about *about);
+void options_list(const struct option_spec *specs); /* its options alone, on stdout */
 
 /* "-o, --output FILE": an option as help and man pages show it. */
 enum { OPTION_SHOWN = 96 };

@@ -1,10 +1,12 @@
 /* Where results go: standard output, and files that appear when they are complete. */
 #include "cli/cli.h"
+#include "cli/progress.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +22,19 @@ static bool output_check(bool ok)
     return stdout_errno == 0;
 }
 
+/* On a terminal what comes here and the line of the progress have the same place. */
+static bool is_terminal(void)
+{
+    static int known = -1;
+    if (known < 0)
+        known = isatty(STDOUT_FILENO);
+    return known;
+}
+
 bool output_write(struct sl_str text)
 {
+    if (is_terminal())
+        progress_make_way();
     return output_check(stdout_errno == 0 && fwrite(text.data ? text.data : "", 1, text.size, stdout) == text.size);
 }
 
@@ -70,9 +83,19 @@ void output_put_safe(struct sl_buf *out, struct sl_str text)
 int report(int status, const char *message, const char *cause)
 {
     bool caused = cause && *cause;
+    progress_make_way();
     fprintf(stderr, "error: %s\n%s%s%s", message, caused ? "  caused by: " : "", caused ? cause : "",
             caused ? "\n" : ""); /* at once: the log has lines of its own */
     return status;
+}
+
+void remark(const char *format, ...)
+{
+    va_list arguments;
+    progress_make_way();
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
 }
 
 int report_status(enum sl_code code)
@@ -95,9 +118,13 @@ enum { MAX_DOOMED = 72 };
 static pthread_mutex_t doomed_lock = PTHREAD_MUTEX_INITIALIZER;
 static char doomed[MAX_DOOMED][4096];
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+static volatile sig_atomic_t line_drawn; /* on the terminal: it goes, too */
+static bool draws_lines;                 /* or did so: handlers stay */
 
 static void remove_and_die(int number)
 {
+    if (line_drawn && write(STDERR_FILENO, "\r\033[K", 4) < 0)
+        line_drawn = 0; /* nobody looks any more */
     for (size_t i = 0; i < MAX_DOOMED; i++)
         if (doomed[i][0])
             unlink(doomed[i]);
@@ -132,6 +159,17 @@ static void handle_signals(bool remove)
     }
 }
 
+void output_line_drawn(bool drawn)
+{
+    line_drawn = drawn;
+    if (!drawn || draws_lines)
+        return;
+    pthread_mutex_lock(&doomed_lock);
+    draws_lines = true;
+    handle_signals(true);
+    pthread_mutex_unlock(&doomed_lock);
+}
+
 static void guard(const char *path)
 {
     pthread_mutex_lock(&doomed_lock);
@@ -151,7 +189,7 @@ static void unguard(const char *path)
     char *place = find_doomed(path);
     if (place)
         place[0] = '\0';
-    if (!any_doomed())
+    if (!any_doomed() && !draws_lines)
         handle_signals(false);
     pthread_mutex_unlock(&doomed_lock);
 }
@@ -220,4 +258,14 @@ enum sl_code output_file_close(struct output_file *file, bool keep, struct sl_er
     sl_buf_free(&file->pending);
     file->fd = -1;
     return code;
+}
+
+enum sl_code output_file_put(const char *path, struct sl_bytes bytes, struct sl_error *error)
+{
+    struct output_file file;
+    enum sl_code code = output_file_open(&file, path, error);
+    if (code != SL_OK)
+        return code;
+    output_file_write(&file, (struct sl_str){(const char *)bytes.data, bytes.size});
+    return output_file_close(&file, true, error);
 }

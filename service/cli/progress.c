@@ -3,11 +3,25 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "core/json.h"
 
 enum { PATIENCE_MS = 500, FRAME_MS = 100, PLAIN_MS = 5000, BAR = 20 };
+
+/* Of the one that is under way, and of stderr. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct progress *shown;
+
+static uint64_t progress_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
 
 void progress_begin(struct progress *p, const struct options *o, const char *verb)
 {
@@ -22,7 +36,10 @@ void progress_begin(struct progress *p, const struct options *o, const char *ver
             p->mode = words[i].mode;
     if (option_given(o, "quiet"))
         p->mode = PROGRESS_NONE;
+    p->began_ms = p->shown_ms = progress_now_ms();
 }
+
+/* ---- the line ---- */
 
 static void format_bytes(uint64_t bytes, char out[32])
 {
@@ -61,6 +78,7 @@ static void put_line(struct progress *p, const char *item, uint64_t bytes, bool 
     else
         fprintf(stderr, "%s\n", line);
     p->drawn = drawn;
+    output_line_drawn(drawn);
 }
 
 static void put_json(const struct progress *p, const char *item, uint64_t bytes)
@@ -86,36 +104,161 @@ static void put_json(const struct progress *p, const char *item, uint64_t bytes)
     sl_buf_free(&text);
 }
 
-static void progress_put(struct progress *p, uint64_t now_ms, const char *item, uint64_t bytes)
+static void progress_put(struct progress *p, const char *item, uint64_t bytes)
 {
-    p->shown_ms = now_ms;
+    shown = p;
+    p->shown_ms = progress_now_ms();
     if (p->mode == PROGRESS_JSON)
         put_json(p, item, bytes);
     else
         put_line(p, item, bytes, p->mode == PROGRESS_LINE);
 }
 
-void progress_show(struct progress *p, uint64_t now_ms, const char *item, uint64_t bytes)
+/* Under the lock, as what follows. */
+static void show(struct progress *p, const char *item, uint64_t bytes)
 {
-    bool line = p->mode == PROGRESS_LINE;
-    if (!p->began_ms)
-        p->began_ms = p->shown_ms = now_ms;
-    if (p->mode == PROGRESS_NONE || now_ms - p->began_ms < PATIENCE_MS ||
-        now_ms - p->shown_ms < (line ? FRAME_MS : PLAIN_MS))
-        return;
-    progress_put(p, now_ms, item, bytes);
+    uint64_t now_ms = progress_now_ms();
+    uint64_t pause_ms = p->mode == PROGRESS_LINE ? FRAME_MS : PLAIN_MS;
+    if (p->mode != PROGRESS_NONE && now_ms - p->began_ms >= PATIENCE_MS && now_ms - p->shown_ms >= pause_ms)
+        progress_put(p, item, bytes);
 }
 
-void progress_item(struct progress *p, uint64_t now_ms, const char *item, uint64_t bytes)
+static void finish_item(struct progress *p, const char *item, uint64_t bytes)
 {
     p->done++;
     if (p->mode == PROGRESS_PLAIN || p->mode == PROGRESS_JSON)
-        progress_put(p, now_ms, item, bytes);
+        progress_put(p, item, bytes);
 }
 
-void progress_end(struct progress *p)
+static void finish_file(struct progress *p)
+{
+    if (p->item[0] && p->counts)
+        finish_item(p, p->item, p->bytes);
+    p->item[0] = '\0';
+}
+
+static void erase(struct progress *p)
 {
     if (p->drawn)
         fputs("\r\033[K", stderr);
     p->drawn = false;
+    output_line_drawn(false);
+}
+
+void progress_show(struct progress *p, const char *item, uint64_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    show(p, item, bytes);
+    pthread_mutex_unlock(&lock);
+}
+
+void progress_item(struct progress *p, const char *item, uint64_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    finish_item(p, item, bytes);
+    pthread_mutex_unlock(&lock);
+}
+
+void progress_make_way(void)
+{
+    pthread_mutex_lock(&lock);
+    if (shown)
+        erase(shown);
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- work in one piece ---- */
+
+static void *watch(void *arg)
+{
+    struct progress *p = arg;
+    pthread_mutex_lock(&lock);
+    while (!p->ends) {
+        struct timespec next;
+        clock_gettime(CLOCK_MONOTONIC, &next);
+        next.tv_nsec += FRAME_MS * 1000000L;
+        next.tv_sec += next.tv_nsec / 1000000000L;
+        next.tv_nsec %= 1000000000L;
+        pthread_cond_timedwait(&p->change, &lock, &next);
+        if (!p->ends && p->item[0])
+            show(p, p->item, p->bytes);
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+/* Without a thread there is no line: the work is what counts. */
+static void start_thread(struct progress *p)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->change, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    p->ends = false;
+    p->watching = pthread_create(&p->thread, NULL, watch, p) == 0;
+}
+
+void progress_expect(struct progress *p, uint64_t files)
+{
+    pthread_mutex_lock(&lock);
+    p->total += files;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Under the lock. */
+static void work_on(struct progress *p, struct sl_str item, uint64_t bytes, bool counts)
+{
+    p->counts = counts;
+    snprintf(p->item, sizeof p->item, SL_STR_FMT, SL_STR_ARG(item));
+    p->bytes = bytes;
+    if (!p->watching)
+        start_thread(p);
+}
+
+void progress_at(struct progress *p, const char *item, uint64_t bytes)
+{
+    if (p->mode == PROGRESS_NONE)
+        return;
+    struct sl_str name = strstr(item, "://") ? sl_str(item) : path_file_name(sl_str(item));
+    pthread_mutex_lock(&lock);
+    work_on(p, name.size ? name : sl_str(item), bytes, false);
+    pthread_mutex_unlock(&lock);
+}
+
+void progress_file(struct progress *p, const char *path)
+{
+    struct stat st;
+    if (p->mode == PROGRESS_NONE)
+        return;
+    uint64_t bytes = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    struct sl_str name = path_file_name(sl_str(path));
+    pthread_mutex_lock(&lock);
+    finish_file(p);
+    p->total = p->done >= p->total ? p->done + 1 : p->total;
+    work_on(p, name.size ? name : sl_str(path), bytes, true);
+    pthread_mutex_unlock(&lock);
+}
+
+void progress_end(struct progress *p)
+{
+    pthread_mutex_lock(&lock);
+    bool watching = p->watching;
+    p->ends = true;
+    p->watching = false;
+    if (watching)
+        pthread_cond_signal(&p->change);
+    erase(p);
+    shown = shown == p ? NULL : shown;
+    pthread_mutex_unlock(&lock);
+    if (watching)
+        pthread_join(p->thread, NULL);
+}
+
+void progress_finish(struct progress *p)
+{
+    pthread_mutex_lock(&lock);
+    finish_file(p);
+    pthread_mutex_unlock(&lock);
+    progress_end(p);
 }

@@ -2,6 +2,7 @@
  * contract of transcoders asks for it. */
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,8 +12,8 @@
 static const char own_version[] = "1000.1.0";
 
 static const struct option_spec specs[] = {
-    {"pdb", 0, OPTION_VALUE, false, "FILE", "the PDB; also as -pdb FILE"},
-    QUIET_OPTIONS,
+    {"pdb", 0, OPTION_VALUE, false, "FILE", "the PDB, or another debug file; also as -pdb FILE, -pdb:FILE"},
+    {"output", 'o', OPTION_VALUE, false, "FILE", "where to (default: the place below $_NT_SYMCACHE_PATH)"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -27,10 +28,16 @@ static int symcachegen_fail(const char *what, const char *why)
     return 1;
 }
 
+static int symcachegen_put(const struct input *input, const char *path)
+{
+    struct sl_error error;
+    bool good = output_file_put(path, input->cache.table.bytes, &error) == SL_OK;
+    return good ? 0 : report(1, error.message, NULL);
+}
+
 static int symcachegen_write(const struct input *input, const char *root, struct sl_str name)
 {
     char id[SL_DEBUG_ID_TEXT], path[4096];
-    struct sl_error error;
     sl_debug_id_format_breakpad(&sl_object_info(input_debug(input))->debug_id, id);
     for (char *c = id; *c; c++)
         *c = *c >= 'a' && *c <= 'z' ? (char)(*c - 32) : *c;
@@ -41,24 +48,27 @@ static int symcachegen_write(const struct input *input, const char *root, struct
         return symcachegen_fail(path, strerror(errno));
     snprintf(path, sizeof path, "%s/" SL_STR_FMT "/%s/" SL_STR_FMT "-v%s.symcache", root, SL_STR_ARG(name), id,
              SL_STR_ARG(name), own_version);
-    if (sl_write_file(path, input->cache.table.bytes, &error) != SL_OK)
-        return symcachegen_fail(path, error.message);
-    return 0;
+    return symcachegen_put(input, path);
 }
 
-static int symcachegen_run(const char *pdb, const char *root)
+static int symcachegen_run(const struct options *o, const char *pdb, const char *root)
 {
-    const struct input_options options = {.positions = true};
+    const char *output = option_value(o, "output", NULL);
     struct input input;
     struct sl_error error;
+    struct progress progress;
     int status = 1;
-    enum sl_code code = input_open(pdb, &options, &input, &error);
+    progress_begin(&progress, o, "converting");
+    progress_file(&progress, pdb);
+    enum sl_code code = input_open(pdb, NULL, &input, &error);
     if (code == SL_OK && !input.object)
         code = sl_fail(&error, SL_MALFORMED, "not a PDB");
     if (code == SL_OK)
         code = input_convert(&input, 0, &error);
+    progress_end(&progress);
     if (code == SL_OK)
-        status = symcachegen_write(&input, root, path_file_name(sl_str(pdb)));
+        status =
+            output ? symcachegen_put(&input, output) : symcachegen_write(&input, root, path_file_name(sl_str(pdb)));
     else
         symcachegen_fail(pdb, error.message);
     input_close(&input);
@@ -72,14 +82,14 @@ static int symcachegen_start(const struct options *o)
         return 2;
     if (!pdb)
         return options_wrong("symcachegen", "say '-pdb FILE'");
-    if (!root || !*root)
-        return options_wrong("symcachegen", "_NT_SYMCACHE_PATH does not say where to");
-    return symcachegen_run(pdb, root);
+    if (!option_given(o, "output") && (!root || !*root))
+        return options_wrong("symcachegen", "neither --output nor $_NT_SYMCACHE_PATH says where to");
+    return symcachegen_run(o, pdb, root);
 }
 
 int command_symcachegen(int argc, char **argv)
 {
-    static char pdb[] = "--pdb";
+    static char pdb[] = "--pdb", joined[4200];
     if (argc == 1 && strcmp(argv[0], "--version") == 0) {
         puts(own_version);
         return 0;
@@ -87,7 +97,11 @@ int command_symcachegen(int argc, char **argv)
     for (int i = 0; i < argc; i++)
         if (strcmp(argv[i], "-pdb") == 0) /* as other transcoders have it */
             argv[i] = pdb;
-    return options_command(specs, "symcachegen -pdb FILE",
+        else if (strncmp(argv[i], "-pdb:", 5) == 0 || strncmp(argv[i], "-pdb=", 5) == 0) {
+            snprintf(joined, sizeof joined, "--pdb=%s", argv[i] + 5);
+            argv[i] = joined;
+        }
+    return options_command(specs, "symcachegen -pdb FILE [-o FILE]",
                            "Makes a symcache of a PDB, where transcoders of SymCache servers put theirs: "
                            "$_NT_SYMCACHE_PATH/<name>/<id and age>/<name>-v1000.1.0.symcache.",
                            symcachegen_start, argc, argv);

@@ -16,8 +16,6 @@
 static const struct option_spec specs[] = {
     {"verbose", 'v', OPTION_FLAG, true, NULL, "also the commit, the libraries and the formats of the cache"},
     {"json", 0, OPTION_FLAG, false, NULL, "all of it as JSON"},
-    {"quiet", 'q', OPTION_FLAG, true, NULL, NULL},
-    {"color", 0, OPTION_VALUE, false, NULL, NULL},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 

@@ -3,6 +3,7 @@
  * Format"; tool conventions "BuildId" and "ExternalDWARF"). */
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 
 #include <openssl/rand.h>
 #include <stdio.h>
@@ -27,12 +28,6 @@ static const struct option_spec specs[] = {
     {"json", 0, OPTION_FLAG, false, NULL, "tell what was done as JSON"},
     {"quiet", 'q', OPTION_FLAG, true, NULL, "do not print the build id"},
     {"verbose", 'v', OPTION_FLAG, true, NULL, "tell the id that JavaScript SDKs send"},
-    {"color", 0, OPTION_VALUE, false, NULL, NULL},
-    {"progress", 0, OPTION_VALUE, false, NULL, NULL},
-    {"log-level", 0, OPTION_VALUE, false, NULL, NULL},
-    {"log-format", 0, OPTION_VALUE, false, NULL, NULL},
-    {"offline", 0, OPTION_FLAG, true, NULL, NULL},
-    {"no-network", 0, OPTION_FLAG, true, NULL, NULL},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -202,19 +197,15 @@ static void make_module(const struct splitting *s, struct sl_buf *out)
 /* `like`: the file whose mode and owner it takes over; NULL: none. */
 static int split_write(const char *path, const struct sl_buf *bytes, const char *like)
 {
-    struct output_file file;
     struct sl_error error = {0};
     struct stat st;
     if (bytes->failed)
         return report(1, "out of memory", NULL);
-    if (output_file_open(&file, path, &error) != SL_OK)
-        return report(1, error.message, NULL);
     bool known = like && stat(like, &st) == 0;
-    output_file_write(&file, sl_buf_view(bytes));
-    if (output_file_close(&file, true, &error) != SL_OK)
+    if (output_file_put(path, sl_buf_bytes(bytes), &error) != SL_OK)
         return report(1, error.message, NULL);
     if (known && (chown(path, st.st_uid, st.st_gid) != 0 || chmod(path, st.st_mode & 07777) != 0))
-        fprintf(stderr, "WARNING: %s: owner and mode were not kept\n", path);
+        remark("WARNING: %s: owner and mode were not kept\n", path);
     return 0;
 }
 
@@ -280,7 +271,7 @@ static void tell_ids(const struct splitting *s, const char *out, size_t size)
         output_write(sl_buf_view(&id));
     }
     if (option_given(s->o, "verbose"))
-        fprintf(stderr, "note: SDKs for JavaScript send " SL_STR_FMT "\n", SL_STR_ARG(sl_buf_view(&raw)));
+        remark("note: SDKs for JavaScript send " SL_STR_FMT "\n", SL_STR_ARG(sl_buf_view(&raw)));
     sl_buf_free(&id);
     sl_buf_free(&raw);
 }
@@ -317,13 +308,17 @@ static int split_run(const struct options *o)
     if (o->argument_count != 1)
         return options_wrong("wasm-split", o->argument_count ? "more than one file given" : "no file given");
     enum sl_code code = sl_map_file(o->arguments[0], &s.mapping, &error);
+    struct progress progress;
     int status;
     if (code != SL_OK)
         return report_file(o->arguments[0], code, &error);
+    progress_begin(&progress, o, "splitting");
+    progress_file(&progress, o->arguments[0]);
     code = read_parts(&s, &error);
     if (code == SL_OK)
         find_id(&s);
     status = code == SL_OK ? split_module(&s, o->arguments[0]) : report_file(o->arguments[0], code, &error);
+    progress_finish(&progress);
     free(s.parts);
     sl_unmap(&s.mapping);
     return status;

@@ -254,7 +254,7 @@ def terminal(work):
 
 
 def on_terminal(*args, env, seen):
-    """What the program writes to a terminal that is its stderr; `seen` is set when it has written something."""
+    """What the program writes to a terminal that is its stderr; `seen` is set when it has shown that something came."""
     ours, theirs = terminal(env["HOME"])
     child = subprocess.Popen([linked(env["HOME"], "symloom"), *args], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                              stderr=theirs, env={**os.environ, **env})
@@ -263,7 +263,8 @@ def on_terminal(*args, env, seen):
     with contextlib.suppress(OSError):  # the end, once nobody has the other side
         while piece := os.read(ours, 65536):
             text += piece
-            seen.set()
+            if b" KiB " in text:
+                seen.set()
     os.close(ours)
     equal(child.wait(), 0, text)
     return text.decode()

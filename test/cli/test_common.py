@@ -118,6 +118,17 @@ def test_names(work, files):
         contains(symloom("nothing", program=tool).err, f"Try '{name.split('.')[0]} --help'.")
 
 
+def test_the_name_of_sentrys_tool(work, files):
+    """JSON unless something else is asked for."""
+    tool, event = linked(work, "symbolicli"), os.path.join(work, "event.json")
+    with open(event, "w") as f:
+        f.write('{"platform": "java", "exception": {"values": [{"type": "b", "module": "a", "stacktrace": {"frames": ['
+                '{"module": "a.b", "function": "c", "lineno": 1}]}}]}}')
+    equal(json.loads(ok(event, "--offline", program=tool))["stacktraces"][0]["frames"][0]["module"], "a.b")
+    equal(ok("-f", "compact", "--offline", event, program=tool), ok("symbolicate", "--offline", event, "--format", "compact"))
+    contains(ok("--help", program=tool), "usage: symbolicli ")
+
+
 def test_options_before_the_command(work, files):
     wanted = ok("inspect", files.get("t"))
     equal(ok("--color", "never", "-q", "inspect", files.get("t")), wanted)

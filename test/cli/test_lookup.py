@@ -295,6 +295,8 @@ def test_letters_of_the_tools(work, files):
     equal(ok("-inlining", "-demangle=false", "-e", files.get("t"), at, program=llvm).splitlines()[0], mangled)
     equal(ok("-demangle", "-e", files.get("t"), at, program=llvm).splitlines()[0],
           "app::count(app::box<int> const&, char const*)")
+    equal(ok("lookup", "--llvm", "-e", files.get("t"), at), ok("lookup", "--output-style", "llvm", "-e", files.get("t"), at))
+    equal(ok("--no-debuginfod", "-e", files.get("t"), at, program=llvm), ok("-e", files.get("t"), at, program=llvm))
 
 
 def test_json(work, files):
@@ -382,6 +384,26 @@ def test_symcache_and_all(work, files):
         equal(frames[0] == frames[1] or same_but_for_pieces(*frames), True, str(frames))
     addresses = [int(json.loads(line)["Address"], 16) for line in direct.splitlines()]
     equal(addresses, sorted(set(addresses)))
+
+
+def test_a_symcache_of_symcachegen(work, files):
+    """Of any debug file, with the words and under the name of Microsoft's tool; what it holds is what the file says."""
+    t, made, tool = files.get("t.static"), os.path.join(work, "made"), linked(work, "symcachegen")
+    ok("lookup", "-e", t, "--symcache-out", os.path.join(work, "direct"))
+    outer = files.address("t.static", "outer")
+    addresses = [f"0x{a:x}" for a in range(outer, outer + 64)]
+    wanted = ok("lookup", "-e", os.path.join(work, "direct"), *addresses)
+    contains(wanted, "inner\n/src/t.c:1:0\nmid\n/src/t.c:3:0\nouter\n/src/t.c:5:0\n")
+    for words in (["-pdb", t], [f"-pdb:{t}"], ["--pdb", t], [f"-pdb={t}"]):
+        equal(ok(*words, "-o", made, program=tool, env={"_NT_SYMCACHE_PATH": ""}), "", str(words))
+        equal(ok("lookup", "-e", made, *addresses), wanted, str(words))
+        os.unlink(made)
+    ok("-pdb", files.get("t.exe").replace(".exe", ".pdb"), program=tool, env={"_NT_SYMCACHE_PATH": work})
+    place = [os.path.join(d, f) for d, _, names in os.walk(os.path.join(work, "t.pdb")) for f in names]
+    equal([os.path.basename(path) for path in place], ["t.pdb-v1000.1.0.symcache"])
+    lost = symloom("-pdb", t, program=tool, env={"_NT_SYMCACHE_PATH": ""})
+    equal((lost.status, lost.out), (2, ""))
+    contains(lost.err, "neither --output nor $_NT_SYMCACHE_PATH says where to")
 
 
 def test_ways_to_give_addresses(work, files):

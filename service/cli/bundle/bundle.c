@@ -1,5 +1,6 @@
 /* `symloom bundle`: the sources that a debug file names, as a source bundle. */
 #include "cli/bundle/bundle.h"
+#include "cli/progress.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +26,6 @@ static const struct option_spec specs[] = {
     {"debug-id", 0, OPTION_VALUE, false, "UUID", "the id of a JVM bundle"},
     {"exclude", 0, OPTION_VALUE, true, "GLOB", "not these files of a JVM project"},
     {"verbose", 'v', OPTION_FLAG, true, NULL, "say what is skipped, and why"},
-    QUIET_OPTIONS,
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -40,6 +40,7 @@ struct bundling {
     size_t seen;       /* objects that were wanted */
     struct sl_buf out; /* what goes to standard output */
     struct json_writer w;
+    struct progress progress;
 };
 
 /* ---- names of the results ---- */
@@ -113,14 +114,10 @@ static char *result_path(const struct bundling *b, const char *file, size_t slic
 
 /* ---- results ---- */
 
-static int bundle_publish(const char *path, struct sl_str bytes)
+static int bundle_publish(const char *path, struct sl_bytes bytes)
 {
-    struct output_file file;
     struct sl_error error;
-    if (output_file_open(&file, path, &error) != SL_OK)
-        return report(1, error.message, NULL);
-    output_file_write(&file, bytes);
-    return output_file_close(&file, true, &error) == SL_OK ? 0 : report(1, error.message, NULL);
+    return output_file_put(path, bytes, &error) == SL_OK ? 0 : report(1, error.message, NULL);
 }
 
 static void report_object(struct bundling *b, const char *input, const char *output, const struct packing *p,
@@ -166,7 +163,7 @@ static void print_object(struct bundling *b, const char *input, const char *outp
     if (output)
         sl_buf_printf(&b->out, "%s\n", output);
     else if (!p->packed_count)
-        fprintf(stderr, "skipped %s (no files found)\n", input);
+        remark("skipped %s (no files found)\n", input);
 }
 
 static enum sl_code bundle_finish(struct sl_bundle_writer *writer, const char *path, const struct sl_object_info *info,
@@ -192,7 +189,7 @@ static int write_mapping(struct bundling *b, struct packing *p, const struct sou
     struct sl_buf json = {0};
     int status = 0;
     if (path && !b->list && pack_line_mapping(p, paths, id, &json))
-        status = bundle_publish(path, sl_buf_view(&json));
+        status = bundle_publish(path, sl_buf_bytes(&json));
     sl_buf_free(&json);
     return status;
 }
@@ -212,7 +209,7 @@ static int write_bundle(struct bundling *b, const char *path, struct input *inpu
         if (code != SL_OK || !output)
             status = output ? report_file(path, code, &error) : report(1, "out of memory", NULL);
         else
-            status = bundle_publish(output, sl_buf_view(bytes));
+            status = bundle_publish(output, sl_buf_bytes(bytes));
     }
     if (status == 0 && b->json)
         report_object(b, path, output, p, info);
@@ -260,10 +257,10 @@ static void tell_skipped(const struct packing *p, const struct skipped *skipped)
                                                {"embedded source", "Skipping embedded source file: "}};
     for (size_t i = 0; i < 2; i++)
         if (strcmp(skipped->reason, sentences[i][0]) == 0)
-            fprintf(stderr, "%s" SL_STR_FMT "\n", sentences[i][1], SL_STR_ARG(skipped->path));
+            remark("%s" SL_STR_FMT "\n", sentences[i][1], SL_STR_ARG(skipped->path));
     if (strcmp(skipped->reason, "file is too large") == 0)
-        fprintf(stderr, "Source exceeded maximum item size limit (%llu). " SL_STR_FMT "\n",
-                (unsigned long long)p->max_size, SL_STR_ARG(skipped->path));
+        remark("Source exceeded maximum item size limit (%llu). " SL_STR_FMT "\n", (unsigned long long)p->max_size,
+               SL_STR_ARG(skipped->path));
 }
 
 enum sl_code bundle_object_sources(const char *path, struct input *input, bool tell, struct sl_buf *bytes, bool *some,
@@ -337,8 +334,13 @@ static int bundle_all(struct bundling *b)
     b->w = json_writer(&b->out);
     if (b->json)
         json_array_begin(&b->w);
-    for (size_t i = 0; i < b->o->argument_count && status == 0; i++)
+    progress_begin(&b->progress, b->o, "bundling");
+    progress_expect(&b->progress, b->o->argument_count);
+    for (size_t i = 0; i < b->o->argument_count && status == 0; i++) {
+        progress_file(&b->progress, b->o->arguments[i]);
         status = bundle_file(b, b->o->arguments[i]);
+    }
+    progress_finish(&b->progress);
     if (b->json) {
         json_array_end(&b->w);
         sl_buf_u8(&b->out, '\n');
@@ -362,18 +364,21 @@ static int bundle_project(struct bundling *b, const char *directory)
     sl_debug_id_format(&b->id, text);
     const char *const *exclude = option_values(b->o, "exclude", &exclude_count);
     struct sl_bundle_writer *writer = sl_bundle_writer_new(&bytes);
+    progress_begin(&b->progress, b->o, "bundling");
+    progress_file(&b->progress, directory);
     int status = writer ? bundle_jvm(directory, exclude, exclude_count, b->max_size, option_given(b->o, "verbose"),
                                      writer, &count)
                         : report(1, "out of memory", NULL);
     struct sl_bundle_attribute attribute = {SL_STR("debug_id"), sl_str(text)};
     bool into = !output || path_is_directory(output);
+    progress_finish(&b->progress);
     if (into)
         snprintf(path, sizeof path, "%s%s%s.zip", output ? output : "", output ? "/" : "", text);
     if (status == 0 && !count)
-        fprintf(stderr, "skipped %s (no files found)\n", directory);
+        remark("skipped %s (no files found)\n", directory);
     else if (status == 0 && sl_bundle_finish(writer, &attribute, 1, &error) != SL_OK)
         status = report(1, error.message, NULL);
-    else if (status == 0 && (status = bundle_publish(into ? path : output, sl_buf_view(&bytes))) == 0)
+    else if (status == 0 && (status = bundle_publish(into ? path : output, sl_buf_bytes(&bytes))) == 0)
         sl_buf_printf(&b->out, "Created %s\n", into ? path : output);
     output_write(sl_buf_view(&b->out));
     sl_bundle_writer_free(writer);

@@ -230,8 +230,8 @@ static void bundle_jvm_pack(struct walk *w, uint64_t max_size, bool verbose, str
         if (w->failed)
             break;
         if (!made) {
-            fprintf(stderr, "warning: " SL_STR_FMT " has the URL of " SL_STR_FMT ", which stays\n",
-                    SL_STR_ARG(w->paths[i]), SL_STR_ARG(*(struct sl_str *)*slot));
+            remark("warning: " SL_STR_FMT " has the URL of " SL_STR_FMT ", which stays\n", SL_STR_ARG(w->paths[i]),
+                   SL_STR_ARG(*(struct sl_str *)*slot));
             continue;
         }
         *slot = &w->paths[i];
@@ -240,7 +240,7 @@ static void bundle_jvm_pack(struct walk *w, uint64_t max_size, bool verbose, str
         if (!reason && sl_bundle_add(writer, SL_BUNDLE_SOURCE, SL_STR(""), url, sl_buf_bytes(&text)))
             ++*count;
         else if (verbose)
-            fprintf(stderr, "Skipped file %s due to: %s\n", local, reason);
+            remark("Skipped file %s due to: %s\n", local, reason);
     }
     sl_buf_free(&text);
     sl_map_free(&urls);

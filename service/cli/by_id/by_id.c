@@ -265,9 +265,15 @@ enum { LOOK_MS = 100 };
 static void watch(void *arg)
 {
     struct asking *a = arg;
-    while (fiber_sleep(LOOK_MS))
-        if (fetch_progress(&a->last))
-            progress_show(&a->by_id->progress, clock_mono_ns() / 1000000, a->last.item, a->last.stored);
+    struct progress *p = &a->by_id->progress;
+    while (fiber_sleep(LOOK_MS)) {
+        bool fetching = fetch_progress(&a->last);
+        p->verb = fetching || !a->work ? "fetching" : "symbolicating";
+        if (fetching)
+            progress_show(p, a->last.item, a->last.stored);
+        else if (a->work && a->by_id->options->argument_count)
+            progress_show(p, path_file_name(sl_str(a->by_id->options->arguments[0])).data, 0);
+    }
 }
 
 static void by_id_find(void *arg)
@@ -291,7 +297,7 @@ static void by_id_find(void *arg)
 static void show_found(struct by_id *b, const struct asking *a)
 {
     if (a->found.code == SL_OK)
-        progress_item(&b->progress, clock_mono_ns() / 1000000, a->last.item, a->found.item->mapping.bytes.size);
+        progress_item(&b->progress, a->last.item, a->found.item->mapping.bytes.size);
     progress_end(&b->progress);
 }
 

@@ -1,5 +1,6 @@
 /* `symloom dump-syms`: any debug file to a Breakpad symbol file. */
 #include "cli/dump_syms/dump_syms.h"
+#include "cli/progress.h"
 #include "cli/server.h"
 
 #include "breakpad/breakpad.h"
@@ -48,7 +49,6 @@ static const struct option_spec specs[] = {
     {"type", 't', OPTION_VALUE, false, "TYPE", NULL},
     {"verbose", 'v', OPTION_OPTIONAL, true, "off|error|warn|info|debug|trace",
      "print warnings; the level of the log (-v info, -vv debug, ..)"},
-    QUIET_OPTIONS,
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -57,6 +57,8 @@ enum { MAX_STORE_PATH = 4096 };
 struct dump {
     const struct options *o;
     struct path_mapping *mapping;
+    const char **paths;       /* of the modules */
+    const char **directories; /* of debug files; ends with NULL */
     struct dump_module *modules;
     struct by_id *by_id; /* once a module was fetched */
     size_t count;
@@ -64,6 +66,7 @@ struct dump {
     struct output_file store; /* of the module at hand */
     bool to_stdout, to_file, to_store;
     unsigned jobs;
+    struct progress progress;
 };
 
 bool dump_warns(const struct options *o)
@@ -233,8 +236,8 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
         if (is_of_group(m, first))
             code = add_module(w, m, d->o, d->jobs, arena, &error);
     if (code == SL_OK && sl_breakpad_writer_sink(w)->skipped_units && dump_warns(d->o))
-        fprintf(stderr, "warning: %s: %zu units could not be read\n", first->main.path,
-                sl_breakpad_writer_sink(w)->skipped_units);
+        remark("warning: %s: %zu units could not be read\n", first->main.path,
+               sl_breakpad_writer_sink(w)->skipped_units);
     int status = code == SL_OK ? open_store(d, name, id) : 0;
     if (code == SL_OK && status == 0) {
         struct sl_breakpad_output output = {write_text, d};
@@ -305,20 +308,46 @@ static bool is_repeated(const struct dump *d, size_t index)
     return false;
 }
 
+/* Directories behind the first file are of debug files, as Breakpad's tool has it. False when out of memory. */
+static bool split_arguments(struct dump *d)
+{
+    const char *given = option_value(d->o, "debug-file", NULL);
+    size_t count = d->o->argument_count, directories = 0;
+    d->modules = calloc(count, sizeof *d->modules);
+    d->paths = calloc(count, sizeof *d->paths);
+    d->directories = calloc(count + 2, sizeof *d->directories);
+    if (!d->modules || !d->paths || !d->directories)
+        return false;
+    if (given && dump_is_directory(given))
+        d->directories[directories++] = given;
+    for (size_t i = 0; i < count; i++)
+        if (i && dump_is_directory(d->o->arguments[i]))
+            d->directories[directories++] = d->o->arguments[i];
+        else
+            d->paths[d->count++] = d->o->arguments[i];
+    return true;
+}
+
 static int dump_all(struct dump *d)
 {
     int status = 0;
-    d->modules = calloc(d->o->argument_count, sizeof *d->modules);
-    if (!d->modules)
+    if (!split_arguments(d))
         return report(1, "out of memory", NULL);
-    d->count = d->o->argument_count;
     bool fetch = option_given(d->o, "debug-id") || option_given(d->o, "code-id");
-    for (size_t i = 0; i < d->count && status == 0; i++)
-        status = fetch ? dump_module_fetch(&d->modules[i], d->o->arguments[i], d->o, &d->by_id)
-                       : dump_module_open(&d->modules[i], d->o->arguments[i], d->o);
-    for (size_t i = 0; i < d->count && status == 0; i++)
+    progress_begin(&d->progress, d->o, "dumping");
+    progress_expect(&d->progress, d->count);
+    for (size_t i = 0; i < d->count && status == 0; i++) {
+        if (!fetch) /* else there is a line of what is fetched */
+            progress_at(&d->progress, d->paths[i], 0);
+        status = fetch ? dump_module_fetch(&d->modules[i], d->paths[i], d->o, &d->by_id)
+                       : dump_module_open(&d->modules[i], d->paths[i], d->directories, d->o);
+    }
+    for (size_t i = 0; i < d->count && status == 0; i++) {
+        progress_file(&d->progress, d->paths[i]);
         if (!is_repeated(d, i))
             status = dump_module(d, &d->modules[i]);
+    }
+    progress_finish(&d->progress);
     return status;
 }
 
@@ -396,12 +425,14 @@ static int dump_syms_run(const struct options *o)
         dump_module_close(&dump.modules[i]);
     by_id_close(dump.by_id);
     free(dump.modules);
+    free(dump.paths);
+    free(dump.directories);
     path_mapping_free(dump.mapping);
     return status;
 }
 
 int command_dump_syms(int argc, char **argv)
 {
-    return options_command(specs, "dump-syms [OPTION..] FILE..", "Any debug file to a Breakpad symbol file.",
-                           dump_syms_run, argc, argv);
+    return options_command(specs, "dump-syms [OPTION..] FILE.. [DIRECTORY..]",
+                           "Any debug file to a Breakpad symbol file.", dump_syms_run, argc, argv);
 }

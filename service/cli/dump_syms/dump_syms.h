@@ -32,9 +32,11 @@ struct dump_module {
     struct sl_debug_id id;
 };
 
-/* Opens the file, and its partner: given by --debug-file or --code-file, or beside it. 0, or the exit status after a
- * report on stderr; to be closed in any case. */
-int dump_module_open(struct dump_module *module, const char *path, const struct options *o);
+/* Opens the file, and its partner: given by --debug-file or --code-file, in the directories (ends with NULL), or beside it. 0, or
+ * the exit status after a report on stderr; to be closed in any case. */
+int dump_module_open(struct dump_module *module, const char *path, const char *const *directories,
+                     const struct options *o);
+bool dump_is_directory(const char *path); /* and no bundle */
 void dump_module_close(struct dump_module *module);
 
 /* ---- fetch.c ---- */

@@ -15,7 +15,7 @@ static bool same_id(const struct sl_object *a, const struct sl_object *b)
 static void difference(const char *what, const struct dump_module *m, const char *a, const char *b)
 {
     if (strcmp(a, b) != 0)
-        fprintf(stderr, "  %s: %s in %s, %s in %s\n", what, a, m->main.path, b, m->partner.path);
+        remark("  %s: %s in %s, %s in %s\n", what, a, m->main.path, b, m->partner.path);
 }
 
 static int mismatch(const struct dump_module *m)
@@ -85,7 +85,7 @@ static void find_pe(struct dump_module *m)
             return;
 }
 
-static bool is_plain_directory(const char *path)
+bool dump_is_directory(const char *path)
 {
     return !sl_str_ends(sl_str(path), SL_STR(".dSYM")) && path_is_directory(path);
 }
@@ -95,7 +95,7 @@ static int find_partner(struct dump_module *m, const struct options *o)
     const char *debug = option_value(o, "debug-file", NULL), *code = option_value(o, "code-file", NULL);
     enum sl_format format = sl_object_info(m->main.object)->format;
     int status = 0;
-    if (debug && !is_plain_directory(debug))
+    if (debug && !dump_is_directory(debug))
         status = open_given(m, debug);
     else if (code)
         status = open_given(m, code);
@@ -119,13 +119,11 @@ static int find_partner(struct dump_module *m, const struct options *o)
     return 0;
 }
 
-int dump_module_open(struct dump_module *m, const char *path, const struct options *o)
+int dump_module_open(struct dump_module *m, const char *path, const char *const *directories, const struct options *o)
 {
     struct sl_error error = {0};
-    const char *debug = option_value(o, "debug-file", NULL);
-    const char *const directories[] = {debug, NULL};
     struct input_options options = {.arch = option_value(o, "arch", NULL)};
-    if (debug && is_plain_directory(debug)) {
+    if (*directories) {
         options.debug_directories = directories;
         options.find_debug = true;
     }

@@ -4,6 +4,7 @@
 #include "cli/inspect/minidump.h"
 #include "cli/inspect/sourcemap.h"
 #include "cli/inspect/symbfile.h"
+#include "cli/progress.h"
 
 #include "object/embedded.h"
 
@@ -18,6 +19,7 @@ static const struct option_spec specs[] = {
     {"arch", 0, OPTION_VALUE, false, "ARCH", "only objects for this architecture"},
     {"id", 0, OPTION_VALUE, false, "ID", "only objects with this debug id or code id"},
     {"verify", 0, OPTION_FLAG, false, NULL, "read everything and count it"},
+    {"statistics", 0, OPTION_FLAG, false, NULL, "the same as --verify"},
     {"sections", 0, OPTION_FLAG, false, NULL, "list the sections"},
     {"symbols", 0, OPTION_FLAG, false, NULL, "list the function symbols"},
     {"functions", 0, OPTION_FLAG, false, NULL, "list the functions and what is inlined in them"},
@@ -29,7 +31,6 @@ static const struct option_spec specs[] = {
     {"demangle", 'C', OPTION_FLAG, true, NULL, "readable names"},
     {"json", 0, OPTION_FLAG, true, NULL, "one array of objects"},
     {"verbose", 'v', OPTION_FLAG, true, NULL, "more ids"},
-    QUIET_OPTIONS,
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -44,6 +45,7 @@ struct inspection {
     bool has_id;
     size_t shown, unusable;
     int status;
+    struct progress progress;
 };
 
 static void pass_on(struct inspection *in)
@@ -190,6 +192,7 @@ static void inspect_file(struct inspection *in, const char *path)
 {
     struct input input;
     struct sl_error error = {0};
+    progress_file(&in->progress, path);
     if (inspect_whole(in, path))
         return;
     enum sl_code code = input_open_archive(path, &input, &error);
@@ -232,6 +235,9 @@ static void inspect_directory(struct inspection *in, char *path)
 static int inspect_all(struct inspection *in)
 {
     in->w = json_writer(&in->out);
+    progress_begin(&in->progress, in->o, "inspecting");
+    if (!option_given(in->o, "recursive")) /* else nobody knows */
+        progress_expect(&in->progress, in->o->argument_count);
     if (in->json)
         json_array_begin(&in->w);
     for (size_t i = 0; i < in->o->argument_count; i++)
@@ -243,6 +249,7 @@ static int inspect_all(struct inspection *in)
         json_array_end(&in->w);
         sl_buf_u8(&in->out, '\n');
     }
+    progress_finish(&in->progress);
     if (in->shown || !in->status) /* a failure leaves no empty list behind */
         pass_on(in);
     sl_buf_free(&in->out);

@@ -273,7 +273,8 @@ static void print_symcache(struct findings *f, struct sl_buf *out)
     char id[SL_DEBUG_ID_TEXT];
     struct sl_error error = {0};
     sl_debug_id_format(&c->debug_id, id);
-    if (option_given(f->options, "verify") && sl_symcache_verify(c, &error) != SL_OK)
+    if ((option_given(f->options, "verify") || option_given(f->options, "statistics")) &&
+        sl_symcache_verify(c, &error) != SL_OK)
         f->problem = "damaged contents";
     sl_buf_cstr(out, "  Format       symcache, ");
     inspect_put_size(out, c->table.bytes.size);

@@ -356,8 +356,8 @@ void findings_make(struct findings *f)
     if (info->format == SL_FORMAT_MACHO && info->features.has_symbols && has_hidden_symbols(f))
         f->note = "contains hidden symbols (needs BCSymbolMaps)";
     make_hints(f);
-    if (option_given(f->options, "verify") || f->lists.symbols || f->lists.functions || f->lists.files ||
-        f->lists.sources || f->lists.cfi) {
+    if (option_given(f->options, "verify") || option_given(f->options, "statistics") || f->lists.symbols ||
+        f->lists.functions || f->lists.files || f->lists.sources || f->lists.cfi) {
         if (info->format == SL_FORMAT_PORTABLEPDB)
             read_ppdb(f);
         else if (info->format == SL_FORMAT_SOURCEBUNDLE)

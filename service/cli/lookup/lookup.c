@@ -33,6 +33,8 @@ static const struct option_spec specs[] = {
     {"return-addresses", 0, OPTION_FLAG, true, NULL, "addresses are return addresses: look one byte before"},
     {"output-style", 0, OPTION_VALUE, false, "gnu|llvm|json|table", "default: table on a terminal, else llvm"},
     {"json", 0, OPTION_FLAG, true, NULL, "the same as --output-style json"},
+    {"llvm", 0, OPTION_FLAG, true, NULL, "the same as --output-style llvm"},
+    {"no-debuginfod", 0, OPTION_FLAG, true, NULL, NULL},
     {"verbose", 0, OPTION_FLAG, true, NULL, "llvm style: every detail on a line"},
     {"print-source-context-lines", 0, OPTION_VALUE, false, "N", "llvm style: source lines around the line"},
     {"all", 0, OPTION_FLAG, false, NULL, "every address where something begins, ascending"},
@@ -51,7 +53,6 @@ static const struct option_spec specs[] = {
     {"dia", 0, OPTION_FLAG, true, NULL, NULL},
     {"no-untag-addresses", 0, OPTION_FLAG, true, NULL, NULL},
     {"cache-size", 0, OPTION_VALUE, true, NULL, NULL},
-    QUIET_OPTIONS,
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -88,7 +89,7 @@ static int unusable(struct lookup *l, const struct lookup_module *m)
                       text, m->error.message);
     }
     bool gnu = l->style == STYLE_GNU;
-    fprintf(stderr, "%s: '%s': %s\n", program, m->name, gnu && missing ? "No such file" : m->error.message);
+    remark("%s: '%s': %s\n", program, m->name, gnu && missing ? "No such file" : m->error.message);
     return gnu;
 }
 
@@ -271,6 +272,8 @@ static const char *default_style(const struct lookup *l, const struct options *o
 {
     if (option_given(o, "json"))
         return "json";
+    if (option_given(o, "llvm"))
+        return "llvm";
     if (l->persona == PERSONA_ADDR2LINE || l->persona == PERSONA_LLVM_ADDR2LINE)
         return "gnu";
     return l->persona == PERSONA_LOOKUP && isatty(STDOUT_FILENO) ? "table" : "llvm";
@@ -400,7 +403,7 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     if ((all || names || out) && (!m || !lookup_whole(l, m)))
         return m ? report(report_status(m->error.code), m->error.message, NULL)
                  : options_wrong("lookup", "no file given (-e)");
-    if (out && sl_write_file(out, m->input.cache.table.bytes, &error) != SL_OK)
+    if (out && output_file_put(out, m->input.cache.table.bytes, &error) != SL_OK)
         return report(1, error.message, NULL);
     if (all)
         serve_all(l, m);
@@ -441,8 +444,8 @@ static int lookup_run(struct lookup *l, const struct options *o)
             return status;
     }
     if (l->section && m && m->error.code == SL_OK && !has_section(l, m)) {
-        fprintf(stderr, "%s: %s: cannot find section %s\n",
-                l->persona == PERSONA_LOOKUP ? "error" : options_program_name(), m->name, l->section);
+        remark("%s: %s: cannot find section %s\n", l->persona == PERSONA_LOOKUP ? "error" : options_program_name(),
+               m->name, l->section);
         return 1;
     }
     return serve(l, o, m);
@@ -498,6 +501,8 @@ static int lookup_as(enum persona persona, int argc, char **argv)
             directories = joined_list(&options, "debug-file-directory", "fallback-debug-path");
             hints = joined_list(&options, "dsym-hint", "");
             lookup.options = &options;
+            if (persona == PERSONA_LOOKUP)
+                progress_begin(&lookup.progress, &options, "reading");
             lookup.open.debug_directories = directories;
             lookup.open.dsym_hints = hints;
             status = lookup_run(&lookup, &options);

@@ -6,6 +6,7 @@
 #include "cli/by_id/by_id.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/progress.h"
 
 #include "core/json.h"
 #include "function/order.h"
@@ -77,6 +78,7 @@ struct lookup {
     struct sl_buf out, scratch, cells;
     struct table_row *rows;
     size_t row_count, row_capacity;
+    struct progress progress; /* of conversions, under its own name: others may have the terminal for themselves */
 };
 
 /* Whether it answers as LLVM's tools do, also in GNU's style. */

@@ -41,12 +41,14 @@ static void ask_for_debug(struct lookup *l, struct lookup_module *m)
     if (code == SL_OK)
         code = by_id_complete(l->by_id, &m->input, &error);
     if (code != SL_OK && code != SL_NOT_FOUND)
-        fprintf(stderr, "warning: no debug information for %s: %s\n", m->name, error.message);
+        remark("warning: no debug information for %s: %s\n", m->name, error.message);
 }
 
 static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_module *m, const char *path)
 {
+    progress_at(&l->progress, path, 0);
     enum sl_code code = input_open(path, &l->open, &m->input, &m->error);
+    progress_end(&l->progress);
     const char *colon = strrchr(path, ':');
     if (code == SL_NOT_FOUND && colon && sl_arch_parse(sl_str(colon + 1)) != SL_ARCH_UNKNOWN) { /* `file:arch` */
         char *plain = strndup(path, (size_t)(colon - path));

@@ -81,7 +81,9 @@ bool lookup_whole(struct lookup *l, struct lookup_module *m)
     if (m->is_whole || m->error.code != SL_OK)
         return m->error.code == SL_OK;
     m->is_whole = true;
+    progress_at(&l->progress, m->name, 0);
     enum sl_code code = input_convert(&m->input, l->jobs, &m->error);
+    progress_end(&l->progress);
     if (code == SL_OK && l->persona == PERSONA_LOOKUP && !m->input.cache.entry_count)
         code = sl_fail(&m->error, SL_UNSUPPORTED, "it has no symbols");
     if (code == SL_OK)
@@ -120,8 +122,10 @@ static struct lookup_table *part_new(struct lookup *l, struct lookup_module *m, 
     qsort(addresses, count, sizeof *addresses, lookup_by_address);
     part->addresses = addresses;
     part->address_count = count;
-    if (input_convert_around(&m->input, addresses, count, l->jobs, &part->bytes, &part->cache, NULL) == SL_OK &&
-        knows_all(part) && table_ready(part, NULL) == SL_OK)
+    progress_at(&l->progress, m->name, 0);
+    enum sl_code code = input_convert_around(&m->input, addresses, count, l->jobs, &part->bytes, &part->cache, NULL);
+    progress_end(&l->progress);
+    if (code == SL_OK && knows_all(part) && table_ready(part, NULL) == SL_OK)
         return part;
     table_free(part);
     free(part);

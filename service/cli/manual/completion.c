@@ -83,11 +83,15 @@ static void completion_bash(struct sl_buf *out)
     sl_buf_cstr(out, "# bash completion of symloom: made by `symloom completion bash`\n"
                      "_symloom() {\n"
                      "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
-                     "    local command='' verbs='' options='--version --help' values='' i\n"
+                     "    local command='' verbs='' options='");
+    for (const struct option_spec *spec = options_global; spec->name; spec++)
+        sl_buf_printf(out, "--%s ", spec->name);
+    sl_buf_cstr(out, "--version --help' values='' i\n"
                      "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
                      "        case ${COMP_WORDS[i]} in ");
     completion_commands(out, '|');
     sl_buf_cstr(out, ") command=${COMP_WORDS[i]}; break ;; esac\n    done\n    case $command:$before in\n");
+    bash_values(out, "", options_global);
     for (size_t i = 0; i < commands_count; i++)
         bash_values(out, commands_all[i].name, options_ask(commands_all[i].run).specs);
     sl_buf_cstr(out, "    esac\n    case $command in\n    '') verbs='");
@@ -222,7 +226,6 @@ static void completion_fish(struct sl_buf *out)
 /* ---- the command ---- */
 
 static const struct option_spec specs[] = {
-    QUIET_OPTIONS,
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 

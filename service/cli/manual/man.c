@@ -82,23 +82,6 @@ static void man_rows(struct sl_buf *out, const char *title, const char *const (*
         sl_buf_printf(out, ".TP\n.B %s\n%s\n", rows[i][0], rows[i][1]);
 }
 
-/* The page of the program itself. */
-static void man_program(struct sl_buf *out)
-{
-    man_head(out, "symloom", "raw crash data to readable stack traces");
-    sl_buf_cstr(out, ".B symloom\n\\fICOMMAND\\fR [\\fIOPTION\\fR..] [\\fIARGUMENT\\fR..]\n.SH DESCRIPTION\n"
-                     "A service that turns addresses, minidumps, crash reports and minified or obfuscated stacks into\n"
-                     "functions, files and lines, and the tools for debug files and crashes around it.\n"
-                     ".SH COMMANDS\n");
-    for (size_t i = 0; i < commands_count; i++) {
-        man_line(out, ".TP\n.BR symloom\\-", commands_all[i].name, " (1)\n");
-        man_line(out, "", commands_all[i].about, "\n");
-    }
-    man_rows(out, "ENVIRONMENT", variables, ROWS(variables));
-    man_rows(out, "FILES", man_files, ROWS(man_files));
-    man_rows(out, "EXIT STATUS", statuses, ROWS(statuses));
-}
-
 static void man_options(struct sl_buf *out, const struct option_spec *spec)
 {
     sl_buf_cstr(out, ".SH OPTIONS\n");
@@ -111,6 +94,24 @@ static void man_options(struct sl_buf *out, const struct option_spec *spec)
         man_line(out, "", spec->help, "\n");
     }
     sl_buf_cstr(out, ".TP\n.B \\-h, \\-\\-help\nthe options, and no more\n");
+}
+
+/* The page of the program itself. */
+static void man_program(struct sl_buf *out)
+{
+    man_head(out, "symloom", "raw crash data to readable stack traces");
+    sl_buf_cstr(out, ".B symloom\n\\fICOMMAND\\fR [\\fIOPTION\\fR..] [\\fIARGUMENT\\fR..]\n.SH DESCRIPTION\n"
+                     "A service that turns addresses, minidumps, crash reports and minified or obfuscated stacks into\n"
+                     "functions, files and lines, and the tools for debug files and crashes around it.\n"
+                     ".SH COMMANDS\n");
+    for (size_t i = 0; i < commands_count; i++) {
+        man_line(out, ".TP\n.BR symloom\\-", commands_all[i].name, " (1)\n");
+        man_line(out, "", commands_all[i].about, "\n");
+    }
+    man_options(out, options_global);
+    man_rows(out, "ENVIRONMENT", variables, ROWS(variables));
+    man_rows(out, "FILES", man_files, ROWS(man_files));
+    man_rows(out, "EXIT STATUS", statuses, ROWS(statuses));
 }
 
 static void man_command(struct sl_buf *out, const struct command *command)
@@ -174,7 +175,6 @@ static int man_print(const char *name)
 }
 
 static const struct option_spec specs[] = {
-    QUIET_OPTIONS,
     {"all", 0, OPTION_VALUE, false, "DIR", "write every page there: symloom.1, symloom-lookup.1, .."},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };

@@ -490,7 +490,7 @@ int push_save(const struct push_job *job, const char *directory)
         snprintf(path, sizeof path, "%s/%s.%s.symbfile", directory, id, push_kind_names[kind]);
         if (sl_map_fd(job->sets[kind].parts[0].fd, &mapping, &error) != SL_OK)
             return push_parts_fail(PUSH_FAILED, path, error.message);
-        enum sl_code code = sl_write_file(path, mapping.bytes, &error);
+        enum sl_code code = output_file_put(path, mapping.bytes, &error);
         sl_unmap(&mapping);
         if (code != SL_OK)
             return push_parts_fail(PUSH_FAILED, NULL, error.message);

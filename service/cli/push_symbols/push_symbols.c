@@ -36,10 +36,6 @@ static const struct option_spec specs[] = {
     {"file-id", 0, OPTION_VALUE, false, "ID", "mode symbfile: whose symbols the files are"},
     {"ranges", 0, OPTION_VALUE, false, "FILE", "mode symbfile"},
     {"returnpads", 0, OPTION_VALUE, false, "FILE", "mode symbfile"},
-    {"quiet", 'q', OPTION_FLAG, true, NULL, NULL},
-    {"color", 0, OPTION_VALUE, false, NULL, NULL},
-    {"log-level", 0, OPTION_VALUE, false, NULL, NULL},
-    {"log-format", 0, OPTION_VALUE, false, NULL, NULL},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 

@@ -109,7 +109,7 @@ static void show_bar(struct sending *s)
     }
     sl_file_id_format_hex(&s->job->file_id, id);
     snprintf(item, sizeof item, "%s %s", push_kind_names[s->kind], id);
-    progress_show(s->target->bar, now_ms(), item, bytes);
+    progress_show(s->target->bar, item, bytes);
 }
 
 /* ---- requests ---- */

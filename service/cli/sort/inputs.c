@@ -35,7 +35,7 @@ void sort_walk(struct sort *s, const char *input)
         if (entry->fts_info == FTS_F)
             sort_add_file(s, entry->fts_path, (uint64_t)entry->fts_statp->st_size);
         else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
-            fprintf(stderr, "WARNING: cannot read %s: %s\n", entry->fts_path, strerror(entry->fts_errno));
+            remark("WARNING: cannot read %s: %s\n", entry->fts_path, strerror(entry->fts_errno));
     }
     if (walk)
         fts_close(walk);

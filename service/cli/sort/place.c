@@ -81,16 +81,12 @@ static bool holds(const char *path, struct sl_bytes bytes)
 
 static enum sl_code write_whole(const char *path, struct sl_str text, struct sl_error *error)
 {
-    struct output_file file;
-    if (holds(path, (struct sl_bytes){(const uint8_t *)text.data, text.size}))
+    struct sl_bytes bytes = {(const uint8_t *)text.data, text.size};
+    if (holds(path, bytes))
         return SL_OK;
     if (!make_parents(path))
         return sl_fail(error, SL_INTERNAL, "cannot write %s: %s", path, strerror(errno));
-    enum sl_code code = output_file_open(&file, path, error);
-    if (code != SL_OK)
-        return code;
-    output_file_write(&file, text);
-    return output_file_close(&file, true, error);
+    return output_file_put(path, bytes, error);
 }
 
 enum sl_code sort_write_small(const struct sort *s, const char *below, struct sl_str text, struct sl_error *error)

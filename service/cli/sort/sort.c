@@ -25,12 +25,7 @@ static const struct option_spec specs[] = {
     {"jobs", 'j', OPTION_VALUE, false, "N", "threads (default: all cores)"},
     {"quiet", 'q', OPTION_FLAG, true, NULL, "no listing"},
     {"verbose", 'v', OPTION_FLAG, true, NULL, "also say what was no debug file"},
-    {"color", 0, OPTION_VALUE, false, NULL, NULL},
     {"progress", 0, OPTION_VALUE, false, "auto|plain|json|none", "how standard error tells how far it is"},
-    {"log-level", 0, OPTION_VALUE, false, NULL, NULL},
-    {"log-format", 0, OPTION_VALUE, false, NULL, NULL},
-    {"offline", 0, OPTION_FLAG, true, NULL, NULL},
-    {"no-network", 0, OPTION_FLAG, true, NULL, NULL},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -71,25 +66,13 @@ static char *bundle_id_of_path(const char *path)
     return id;
 }
 
-/* ---- progress: of several threads ---- */
-
-static pthread_mutex_t progress_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static uint64_t sort_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static void tell_progress(struct sort *s, const struct sort_file *file, bool done)
 {
     struct sl_str name = path_file_name(sl_str(file->path));
-    pthread_mutex_lock(&progress_lock);
     if (done)
-        progress_item(&s->progress, sort_now_ms(), name.data, file->size);
-    progress_show(&s->progress, sort_now_ms(), name.data, file->size);
-    pthread_mutex_unlock(&progress_lock);
+        progress_item(&s->progress, name.data, file->size);
+    else
+        progress_at(&s->progress, name.data, file->size);
 }
 
 /* ---- the steps ---- */
@@ -180,7 +163,7 @@ static bool place_all(struct sort *s, size_t from)
     for (size_t i = 0; i < count; i++)
         s->by_size[i] = from + i;
     qsort_r(s->by_size, count, sizeof *s->by_size, larger_first, s->files);
-    s->progress.total += count;
+    progress_expect(&s->progress, count);
     sl_parallel_run(s->parallel, count, place_first_work, s);
     sl_parallel_run(s->parallel, count, place_rest_work, s);
     progress_end(&s->progress);
@@ -239,18 +222,15 @@ static void print_problem(struct sort *s, const struct sort_piece *piece)
     output_put_safe(&name, sl_str(piece->name));
     struct sl_str shown = sl_buf_view(&name);
     if (piece->action == SORT_ERROR && s->ignore_errors)
-        fprintf(stderr, "error: ignored error %s (" SL_STR_FMT ")\n", piece->reason, SL_STR_ARG(shown));
+        remark("error: ignored error %s (" SL_STR_FMT ")\n", piece->reason, SL_STR_ARG(shown));
     else if (piece->action == SORT_ERROR)
-        fprintf(stderr, "error: failed to process file " SL_STR_FMT "\n  caused by: %s\n", SL_STR_ARG(shown),
-                piece->reason);
+        remark("error: failed to process file " SL_STR_FMT "\n  caused by: %s\n", SL_STR_ARG(shown), piece->reason);
     else if (piece->action == SORT_DUPLICATE)
-        fprintf(stderr,
-                "WARNING: File %s/%s already exists, you seem to have duplicate debug files for ID "
-                "%s.\nSkipping " SL_STR_FMT ".\n",
-                s->root, piece->target, piece->id, SL_STR_ARG(shown));
+        remark("WARNING: File %s/%s already exists, you seem to have duplicate debug files for ID "
+               "%s.\nSkipping " SL_STR_FMT ".\n",
+               s->root, piece->target, piece->id, SL_STR_ARG(shown));
     else if (piece->action == SORT_SKIPPED && s->verbose)
-        fprintf(stderr, "Skipped " SL_STR_FMT ": %s\n", SL_STR_ARG(shown),
-                piece->reason ? piece->reason : "no debug file");
+        remark("Skipped " SL_STR_FMT ": %s\n", SL_STR_ARG(shown), piece->reason ? piece->reason : "no debug file");
     s->errors += piece->action == SORT_ERROR;
     sl_buf_free(&name);
 }
@@ -349,6 +329,7 @@ static int sort_inputs(struct sort *s, char *const *inputs, size_t count, struct
     progress_begin(&s->progress, s->o, "sorting");
     for (size_t i = 0; i < count; i++)
         sort_walk(s, inputs[i]);
+    progress_at(&s->progress, inputs[0], 0);
     sl_parallel_run(s->parallel, s->file_count, look_work, s);
     bool ok = !s->failed && place_all(s, 0);
     if (ok)

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "cli/server.h"
 #include "core/duration.h"
 #include "core/json.h"
@@ -26,8 +27,6 @@ static const struct option_spec specs[] = {
     {"json", 0, OPTION_FLAG, false, NULL, "the report as JSON"},
     {"compare", 0, OPTION_VALUE, false, "FILE", "status 1 if a p90 is over a tenth above that of this earlier report"},
     SERVER_OPTIONS,
-    {"color", 0, OPTION_VALUE, false, NULL, NULL},
-    {"progress", 0, OPTION_VALUE, false, NULL, NULL},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -263,8 +262,13 @@ static int load_service(const struct options *o, struct stress_load *load, struc
         code = stress_service_start(&options, &service, &error);
         load->url = service.url;
     }
+    struct progress progress;
+    progress_begin(&progress, o, "asking");
+    if (code == SL_OK)
+        progress_at(&progress, load->url, 0);
     if (code == SL_OK)
         code = stress_run(load, workloads, count, &result.warmup_s, &error);
+    progress_end(&progress);
     result.peak = stress_service_stop(&service);
     result.reports = stress_sink_stop(sink);
     return code == SL_OK ? tell_report(o, &result) : report(1, error.message, NULL);

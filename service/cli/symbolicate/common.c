@@ -195,14 +195,10 @@ int symbolicate_write(const struct options *o, struct sl_str text)
 {
     const char *path = option_value(o, "output", "-");
     struct sl_error error = {0};
-    struct output_file file;
     if (strcmp(path, "-") == 0) {
         output_write(text);
         return 0; /* output_finish tells */
     }
-    if (output_file_open(&file, path, &error) == SL_OK) {
-        output_file_write(&file, text);
-        output_file_close(&file, true, &error);
-    }
-    return error.code == SL_OK ? 0 : report(1, path, error.message);
+    enum sl_code code = output_file_put(path, (struct sl_bytes){(const uint8_t *)text.data, text.size}, &error);
+    return code == SL_OK ? 0 : report(1, path, error.message);
 }

@@ -257,8 +257,8 @@ static int write_lines(const struct scripts *s, const char *output)
         status = report(1, "out of memory", NULL);
     else if (!output)
         output_write(sl_buf_view(&out));
-    else if (sl_write_file(output, sl_buf_bytes(&out), &error) != SL_OK)
-        status = report(1, output, error.message);
+    else if (output_file_put(output, sl_buf_bytes(&out), &error) != SL_OK)
+        status = report(1, error.message, NULL);
     sl_buf_free(&out);
     return status;
 }

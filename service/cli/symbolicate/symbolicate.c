@@ -1,4 +1,5 @@
 /* `symloom symbolicate`: a crash as it was written down to a readable one. */
+#include "cli/progress.h"
 #include "cli/symbolicate/symbolicate.h"
 
 #include <errno.h>
@@ -50,7 +51,6 @@ static const struct option_spec specs[] = {
     {"no-scrape", 0, OPTION_FLAG, false, NULL, "of JavaScript: ask no web servers for scripts and source maps"},
     {"use-request-sources", 0, OPTION_FLAG, false, NULL, "of requests: look where they say, too"},
     {"verbose", 'v', OPTION_FLAG, true, NULL, "full: also modules that played no part; log more"},
-    QUIET_OPTIONS,
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -63,8 +63,14 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
         return 2;
     if (!mapping_count)
         return options_wrong("symbolicate", "a stack trace needs its --mapping");
-    return symbolicate_trace(o->argument_count ? o->arguments[0] : "-", mappings, mapping_count,
-                             option_value(o, "output", NULL));
+    struct progress progress;
+    const char *path = o->argument_count ? o->arguments[0] : "-", *output = option_value(o, "output", NULL);
+    progress_begin(&progress, o, "symbolicating");
+    if (output || !isatty(STDOUT_FILENO)) /* else one sees it */
+        progress_file(&progress, path);
+    int status = symbolicate_trace(path, mappings, mapping_count, output);
+    progress_end(&progress);
+    return status;
 }
 
 /* Scripts are looked for below --symbols and what follows the stack. */
@@ -246,7 +252,6 @@ int command_symbolicate(int argc, char **argv)
 }
 
 static const struct option_spec retrace_specs[] = {
-    QUIET_OPTIONS,
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
