@@ -1,5 +1,6 @@
 #include "cache/bucket.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -61,9 +62,17 @@ static void bucket_end(struct bucket_request *request)
     sl_arena_free(&request->arena);
 }
 
+static char last_trouble[sizeof((struct sl_error *)0)->message];
+
+const char *bucket_trouble(void)
+{
+    return last_trouble;
+}
+
 static void bucket_tell(const char *what, const struct sl_error *error)
 {
     static uint64_t next_ms;
+    snprintf(last_trouble, sizeof last_trouble, "%s", error->message);
     if (loop_minutely(&next_ms))
         log_warn("shared", what, LOG_STR("backend", bucket->name), LOG_ERR(error));
 }

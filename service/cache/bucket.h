@@ -29,6 +29,8 @@ struct bucket {
 };
 
 struct shared_backend *bucket_backend(const struct bucket *bucket, const struct config *config);
+/* What the last request that failed was answered, for people; empty when none did. */
+const char *bucket_trouble(void);
 void bucket_header(struct bucket_request *request, struct sl_str name, struct sl_str value);
 
 /* ---- gcs_token.c ---- */

@@ -229,6 +229,10 @@ struct cache_shared_state {
 };
 bool cache_shared_state(size_t i, struct cache_shared_state *state);
 
+/* Whether the bucket of the shared layer answers, for who only looks at a configuration: instead of cache_init, in a fiber.
+ * SL_NOT_FOUND when there is none; the error says what was wrong. */
+enum sl_code cache_ask_bucket(const struct config *config, struct sl_error *error) SL_SUSPENDS;
+
 struct cleanup_options {
     bool dry_run, all;
     bool full; /* the disk is: something has to go even if there is no budget */

@@ -1,3 +1,4 @@
+#include "cache/bucket.h"
 #include "cache/shared.h"
 
 #include <stdio.h>
@@ -58,6 +59,41 @@ enum sl_code shared_init(const struct config *config, struct sl_error *error)
     return SL_OK;
 }
 
+static void close_backend(struct shared_backend **backend)
+{
+    if (*backend && (*backend)->close)
+        (*backend)->close();
+    *backend = NULL;
+}
+
+enum sl_code cache_ask_bucket(const struct config *config, struct sl_error *error)
+{
+    static const char *const wrong[] = {[SHARED_TIMEOUT] = "no answer in time",
+                                        [SHARED_UNREACHABLE] = "no connection",
+                                        [SHARED_CANCELLED] = "no answer in time",
+                                        [SHARED_ERROR] = "refused"};
+    struct sl_arena arena = {0};
+    struct fiber_group group;
+    struct shared_backend *bucket = NULL;
+    *error = (struct sl_error){.code = SL_NOT_FOUND};
+    fiber_group_init(&group, fiber_group_current());
+    if (config->shared.s3_bucket)
+        bucket = shared_s3(config, &arena, error);
+    else if (config->shared.gcs_bucket)
+        bucket = shared_gcs(config, &arena, &group, error);
+    enum shared_result result = bucket ? bucket->probe() : SHARED_ERROR;
+    if (bucket && result == SHARED_HIT)
+        error->code = SL_OK;
+    else if (bucket)
+        sl_fail(error, SL_DOWNLOAD_ERROR, "%s%s%s", wrong[result] ? wrong[result] : "refused",
+                *bucket_trouble() ? ": " : "", bucket_trouble());
+    fiber_group_cancel(&group);
+    fiber_group_wait(&group);
+    close_backend(&bucket);
+    sl_arena_free(&arena);
+    return error->code;
+}
+
 unsigned cache_redis_state(void)
 {
     if (!layer.redis)
@@ -68,13 +104,6 @@ unsigned cache_redis_state(void)
 bool shared_active(void)
 {
     return layer.redis || layer.bucket;
-}
-
-static void close_backend(struct shared_backend **backend)
-{
-    if (*backend && (*backend)->close)
-        (*backend)->close();
-    *backend = NULL;
 }
 
 void shared_drain(void)

@@ -36,6 +36,12 @@ const struct key_about key_abouts[] = {
 
     {"sources", "Where debug files are; see below.", .title = "Sources"},
     {"symbols", "Directories and servers of symbols, as `--symbols` names them; only for commands of a user."},
+    {"url", "Sentry's address, for `symbolicate`; only for commands of a user, as the keys that follow.",
+     .usual = "`https://sentry.io/`"},
+    {"org", "Sentry's organization."},
+    {"project", "And its project."},
+    {"auth_token", "The same as `auth.token`."},
+    {"auth_cookies", "The same as `auth.cookies`."},
     {"symstore_proxy", "Whether `/proxy` serves files of the configured sources."},
     {"allow_filesystem_sources_in_requests", "Requests may name directories of this machine."},
     {"allow_ambient_credentials_in_requests", "Sources of requests may use the credentials of this machine."},
@@ -299,6 +305,8 @@ const struct key_about key_abouts[] = {
     {"auth.require",
      "Groups of routes that need a key: `symbolicate`, `mozilla`, `proxy`, `symcache`, `symbols`, `metrics`, "
      "`status`, `page`, `admin`, `downloads`."},
+    {"auth.token", "A token of Sentry's; only for commands of a user."},
+    {"auth.cookies", "Or cookies; likewise."},
     {"core_dumps",
      "Whether the limit of the environment for core dumps is left alone. They hold crash data and credentials; what is "
      "mapped of the cache, and the configuration, is left out of them."},

@@ -273,7 +273,7 @@ static void add_problem(struct sl_buf *out, const char *name, const struct value
     text_escape(out, sl_str(name), false);
     if (problem->line)
         sl_buf_printf(out, ":%u:%u", problem->line, problem->column);
-    sl_buf_cstr(out, problem->warning ? ": warning: " : ": error: ");
+    sl_buf_cstr(out, problem->info ? ": info: " : problem->warning ? ": warning: " : ": error: ");
     text_escape(out, problem->path, false);
     if (problem->path.size)
         sl_buf_cstr(out, ": ");
@@ -293,7 +293,7 @@ void config_format_problems(const char *name, const struct value_problems *probl
 {
     size_t counts[2] = {0};
     for (size_t i = 0; i < problems->count; i++)
-        if (counts[problems->items[i].warning]++ < MAX_SHOWN)
+        if (problems->items[i].info || counts[problems->items[i].warning]++ < MAX_SHOWN)
             add_problem(out, name, &problems->items[i]);
     for (int warning = 0; warning < 2; warning++)
         add_rest(out, name, counts[warning] > MAX_SHOWN ? counts[warning] - MAX_SHOWN : 0, warning);

@@ -139,6 +139,10 @@ struct config {
     size_t source_count;
     struct sl_str *symbols; /* of commands: as their option --symbols */
     size_t symbol_count;
+    struct { /* of commands: which project of Sentry, and as whom; each NULL = not said */
+        const char *url, *org, *project;
+        struct sl_secret token, cookies, plain_token, plain_cookies; /* of `auth`, and keys of their own */
+    } sentry;
     bool page_enabled; /* there is a page to look at */
     bool symstore_proxy;
     bool allow_filesystem_sources_in_requests, allow_ambient_credentials_in_requests,
@@ -327,7 +331,7 @@ void config_hide(const struct config *config);
 /* Where the file has the key's value, for value_problem; line 0 when it does not. */
 struct value config_place(const struct config *config, const char *key);
 
-/* "<file>:<line>:<column>: error: <path>: <what>\n" for each, 20 errors and 20 warnings at most, then how many more there
+/* "<file>:<line>:<column>: error: <path>: <what>\n" for each (warning, info), 20 errors and 20 warnings at most, then how many more there
  * are. What is not known (place, path) is left out; control bytes are escaped. */
 void config_format_problems(const char *name, const struct value_problems *problems, struct sl_buf *out);
 

@@ -88,21 +88,44 @@ static bool value_grow(struct value_problems *problems)
     return true;
 }
 
-void value_problem(struct value_problems *problems, const struct value *at, bool warning, const char *path,
-                   const char *format, ...)
+static void value_add(struct value_problems *problems, struct value_problem problem, const char *path,
+                      const char *format, va_list args)
 {
-    if (!warning)
-        problems->errors++; /* counted even when there is no memory to keep the text */
     if (!value_grow(problems))
         return;
     char text[1024];
-    va_list args;
-    va_start(args, format);
     int length = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
     size_t size = length < 0 ? 0 : (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
-    struct value_problem problem = {.line = at ? at->line : 0, .column = at ? at->column : 0, .warning = warning};
     if (copy_text(problems->arena, path, strlen(path), &problem.path) &&
         copy_text(problems->arena, text, size, &problem.what))
         problems->items[problems->count++] = problem;
+}
+
+void value_problem(struct value_problems *problems, const struct value *at, bool warning, const char *path,
+                   const char *format, ...)
+{
+    struct value_problem problem = {.line = at ? at->line : 0, .column = at ? at->column : 0, .warning = warning};
+    va_list args;
+    if (!warning)
+        problems->errors++; /* counted even when there is no memory to keep the text */
+    va_start(args, format);
+    value_add(problems, problem, path, format, args);
+    va_end(args);
+}
+
+void value_info(struct value_problems *problems, const struct value *at, const char *path, const char *format, ...)
+{
+    struct value_problem problem = {.line = at ? at->line : 0, .column = at ? at->column : 0, .info = true};
+    va_list args;
+    va_start(args, format);
+    value_add(problems, problem, path, format, args);
+    va_end(args);
+}
+
+size_t value_warnings(const struct value_problems *problems)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < problems->count; i++)
+        count += problems->items[i].warning;
+    return count;
 }

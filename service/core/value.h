@@ -39,7 +39,7 @@ struct value_problem {
     struct sl_str path;
     struct sl_str what;
     uint32_t line, column;
-    bool warning;
+    bool warning, info;
 };
 struct value_problems {
     struct sl_arena *arena;
@@ -49,3 +49,8 @@ struct value_problems {
 };
 void value_problem(struct value_problems *problems, const struct value *at, bool warning, const char *path,
                    const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Something that is as it should be, for who asked. */
+void value_info(struct value_problems *problems, const struct value *at, const char *path, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* How many warnings there are; errors are counted in `errors`. */
+size_t value_warnings(const struct value_problems *problems);

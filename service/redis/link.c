@@ -324,6 +324,11 @@ struct redis *redis_open(const struct redis_options *options, struct fiber_group
     return redis;
 }
 
+const char *redis_trouble(const struct redis *redis)
+{
+    return redis->trouble;
+}
+
 void redis_close(struct redis *redis)
 {
     if (redis)

@@ -37,6 +37,9 @@ struct redis_answer {
     long long number;
 };
 
+/* Why there is no connection, for people; empty when there is no reason, or none is known. Until the next command. */
+const char *redis_trouble(const struct redis *redis);
+
 /* Hears what is published on a channel: a connection that nothing else is asked on, made anew when it breaks, for as long as its
  * group is not cancelled. What is published meanwhile is lost. `channel` and `arg` outlive the group's fibers. False: no fiber. */
 bool redis_listen(struct redis *redis, const char *channel, void (*heard)(void *arg, struct sl_str message), void *arg);

@@ -98,6 +98,31 @@ def test_a_token_is_not_to_be_seen(work, files):
         assert SECRET not in out + err, err
 
 
+def test_what_files_say(work, files):
+    """The nearest file of the project, then the user's own; options and the environment go before."""
+    project, own = os.path.join(work, "project/a"), os.path.join(work, ".config/symloom")
+    os.makedirs(project)
+    os.makedirs(own)
+    with sentry({"events/ab/json/": js_event(), "events/ab/attachments/": []}) as (url, asked):
+        for token in (f"auth: {{token: {SECRET}}}", f"auth_token: {SECRET}"):
+            with open(os.path.join(own, "cli.yml"), "w") as f:
+                f.write(f"url: {url}\norg: other\n{token}\n")
+            with open(os.path.join(work, "project/.symboliclirc"), "w") as f:
+                f.write("org = 'acme'\nproject = 'web'\n")
+            for words in ([], ["--org", "acme"]):
+                del asked[:]
+                run = symloom("symbolicate", "ab", "--cache-dir", "", *words, env={**home(work), **NOTHING}, cwd=project)
+                equal((run.status, asked[0]), (0, PROJECT + "events/ab/json/"), run.err)
+        refused = symloom("symbolicate", "ab", "--cache-dir", "", env={**home(work), **NOTHING, "SENTRY_AUTH_TOKEN": "other"}, cwd=project)
+        equal((refused.status, refused.out), (4, ""), refused.err)
+        assert SECRET not in refused.err
+        del asked[:]  # a file at hand needs no Sentry, and asks none
+        with open(os.path.join(work, "event.json"), "w") as f:
+            json.dump(js_event(), f)
+        equal((symloom("symbolicate", os.path.join(work, "event.json"), "--cache-dir", "", "--no-scrape", "--symbols", work, env={**home(work), **NOTHING},
+                       cwd=project).status, asked), (0, []))
+
+
 def test_what_is_missing(work, files):
     env = {**home(work), **NOTHING}
     for arguments, more, status, text in (

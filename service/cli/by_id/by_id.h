@@ -87,6 +87,10 @@ enum sl_code source_list_debuginfod(struct source_list *list, const char *urls, 
  * file from the working directory upwards, over the user's own, which has the sources after those of the project. The first
  * layer counts for everything else; `layers[1]` may be NULL. Problems are on stderr. The caller frees both. */
 enum sl_code by_id_config(const struct options *o, struct config *layers[2], struct sl_error *error);
+/* The files of these layers, nearest first; how many. And one of them read, with all its problems: as config_load. */
+size_t by_id_config_files(char paths[2][4096]);
+enum sl_code by_id_config_read(const char *path, struct config **config, struct value_problems *problems,
+                               struct sl_error *error);
 /* A file that holds a list of sources, one source, or a map with `sources`. As config_load. */
 enum sl_code by_id_source_file(const char *path, struct config **config, struct sl_error *error);
 

@@ -38,6 +38,31 @@ static enum sl_code parse(struct sl_str yaml, const char *path, unsigned lines_b
     return code;
 }
 
+/* Whether the file is of the older tool, by its name. */
+static bool is_plain(const char *path)
+{
+    static const char *const ends[] = {".symboliclirc", ".toml"};
+    size_t length = strlen(path);
+    bool plain = false;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        plain = plain || (length >= strlen(ends[i]) && strcmp(path + length - strlen(ends[i]), ends[i]) == 0);
+    return plain;
+}
+
+enum sl_code by_id_config_read(const char *path, struct config **config, struct value_problems *problems,
+                               struct sl_error *error)
+{
+    struct sl_buf text = {0};
+    *config = NULL;
+    if (!is_plain(path))
+        return config_load(path, config, problems, error);
+    enum sl_code code = plain_config_read(path, &text, error);
+    if (code == SL_OK)
+        code = config_parse(sl_buf_view(&text), path, config, problems, error);
+    sl_buf_free(&text);
+    return code;
+}
+
 static enum sl_code by_id_config_load(const char *path, struct config **config, struct sl_error *error)
 {
     struct sl_arena arena = {0};
@@ -114,15 +139,11 @@ enum sl_code by_id_source_file(const char *path, struct config **config, struct 
 
 static enum sl_code load_layer(const char *path, struct config **config, struct sl_error *error)
 {
-    size_t length = strlen(path);
-    bool yaml = length > 4 && strcmp(path + length - 4, ".yml") == 0;
-    struct sl_buf text = {0};
-    if (yaml)
-        return by_id_config_load(path, config, error);
-    enum sl_code code = plain_config_read(path, &text, error);
-    if (code == SL_OK)
-        code = parse(sl_buf_view(&text), path, 0, config, error);
-    sl_buf_free(&text);
+    struct sl_arena arena = {0};
+    struct value_problems problems = {.arena = &arena};
+    enum sl_code code = by_id_config_read(path, config, &problems, error);
+    report_errors(path, &problems);
+    sl_arena_free(&arena);
     return code;
 }
 
@@ -170,16 +191,20 @@ static bool find_user(char path[4096])
     return home && snprintf(path, 4096, "%s/.symboliclirc", home) < 4096 && is_there(path);
 }
 
+size_t by_id_config_files(char paths[2][4096])
+{
+    bool has_project = find_project(paths[0]);
+    bool has_user = find_user(paths[has_project]) && !(has_project && strcmp(paths[0], paths[1]) == 0);
+    return (size_t)has_project + has_user;
+}
+
 static enum sl_code find_layers(struct config *layers[2], struct sl_error *error)
 {
-    char project[4096], user[4096];
-    size_t count = 0;
+    char paths[2][4096];
+    size_t count = by_id_config_files(paths);
     enum sl_code code = SL_OK;
-    bool has_project = find_project(project), has_user = find_user(user);
-    if (has_project)
-        code = load_layer(project, &layers[count++], error);
-    if (code == SL_OK && has_user && !(has_project && strcmp(project, user) == 0))
-        code = load_layer(user, &layers[count++], error);
+    for (size_t i = 0; i < count && code == SL_OK; i++)
+        code = load_layer(paths[i], &layers[i], error);
     if (code == SL_OK && !count)
         code = by_id_config_load(NULL, &layers[0], error);
     return code;

@@ -1,6 +1,6 @@
 /* `symloom config check`, `config show` and `config table`. */
 #include "cli/cli.h"
-#include "cli/config/machine.h"
+#include "cli/config/check.h"
 #include "cli/server.h"
 
 #include "config/tree.h"
@@ -9,64 +9,11 @@
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
     {"strict", 0, OPTION_FLAG, false, NULL, "check: warnings count as errors"},
+    {"user", 0, OPTION_FLAG, false, NULL, "check: what commands of a user read, not the service's"},
+    {"connect", 0, OPTION_FLAG, false, NULL, "check: ask each source, and what is shared, whether it answers"},
     {"json", 0, OPTION_FLAG, false, NULL, "check: an array of what was found; show: one object"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
-
-static void check_json(const char *path, const struct value_problems *problems, struct sl_buf *out)
-{
-    struct json_writer w = json_writer(out);
-    json_array_begin(&w);
-    for (size_t i = 0; i < problems->count; i++) {
-        const struct value_problem *problem = &problems->items[i];
-        json_object_begin(&w);
-        json_key(&w, "level");
-        json_str(&w, problem->warning ? SL_STR("warning") : SL_STR("error"));
-        json_key(&w, "file");
-        json_str(&w, sl_str(path));
-        json_key(&w, "line");
-        json_u64(&w, problem->line);
-        json_key(&w, "column");
-        json_u64(&w, problem->column);
-        json_key(&w, "key");
-        json_str(&w, problem->path);
-        json_key(&w, "message");
-        json_str(&w, problem->what);
-        json_object_end(&w);
-    }
-    json_array_end(&w);
-    sl_buf_u8(out, '\n');
-}
-
-static int config_check(const struct options *o, const char *path)
-{
-    struct config *config = NULL;
-    struct sl_arena arena = {0};
-    struct value_problems problems = {.arena = &arena};
-    struct sl_error error = {0};
-    struct sl_buf text = {0};
-    enum sl_code code = config_load(path, &config, &problems, &error);
-    if (code == SL_OK && server_override(o, config) != 0)
-        code = sl_fail(&error, SL_BUSY, "out of memory");
-    if (code == SL_OK)
-        config_check_machine(config, &problems);
-    bool json = option_given(o, "json") && (code == SL_OK || problems.errors);
-    if (json)
-        check_json(path ? path : "defaults", &problems, &text);
-    else
-        config_format_problems(path ? path : "defaults", &problems, &text);
-    int status = code != SL_OK || problems.errors || (problems.count > 0 && option_given(o, "strict"));
-    if (text.size)
-        output_write(sl_buf_view(&text));
-    if (code != SL_OK && !problems.errors)
-        server_failed("failed loading config", error.message);
-    else if (!problems.count && !json)
-        output_write(SL_STR("configuration OK\n"));
-    config_release(config);
-    sl_buf_free(&text);
-    sl_arena_free(&arena);
-    return status;
-}
 
 static void put_value(const struct value *value, struct json_writer *w)
 {
@@ -149,8 +96,7 @@ static int config_run(const struct options *o)
         return 2;
     if (table)
         return config_reference();
-    const char *usual = option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
-    return checks ? config_check(o, o->argument_count > 1 ? o->arguments[1] : usual) : config_show(o);
+    return checks ? config_check(o, o->argument_count > 1 ? o->arguments[1] : NULL) : config_show(o);
 }
 
 int command_config(int argc, char **argv)

@@ -14,6 +14,10 @@ enum { MOST_LIST = 4 * 1024 * 1024, MOST_EVENT = 256 * 1024 * 1024 };
 
 /* ---- which project ---- */
 
+struct sentry_words {
+    const char *org, *project, *url; /* NULL = not said */
+};
+
 static const char *sentry_word(const struct options *o, const char *option, const char *variable)
 {
     return option_value(o, option, server_environment(variable));
@@ -54,6 +58,53 @@ static int take_secret(const struct options *o, const char *option, const char *
     if (!kept)
         return report(1, "out of memory", NULL);
     *secret = secret_of(sl_str(kept));
+    return 0;
+}
+
+/* The nearest file that has the key: of the project, of the user. */
+static const char *first_said(const char *a, const char *b)
+{
+    return a ? a : b;
+}
+
+static struct sl_secret secret_of_files(struct config *const layers[2], struct sl_arena *arena, bool token)
+{
+    for (size_t i = 0; i < 2 && layers[i]; i++) {
+        struct sl_secret both[2] = {token ? layers[i]->sentry.token : layers[i]->sentry.cookies,
+                                    token ? layers[i]->sentry.plain_token : layers[i]->sentry.plain_cookies};
+        for (size_t j = 0; j < 2; j++) {
+            struct sl_str text = secret_open(both[j]);
+            const char *kept = text.size ? sl_arena_strndup(arena, text.data, text.size) : NULL;
+            if (kept)
+                return secret_of((struct sl_str){kept, text.size});
+        }
+    }
+    return (struct sl_secret){{NULL, 0}};
+}
+
+/* What neither options nor the environment say. */
+static int complete_from_files(const struct options *o, struct sl_arena *arena, struct sentry_words *words,
+                               struct sentry_project *p)
+{
+    struct config *layers[2];
+    struct sl_error error;
+    if (by_id_config(o, layers, &error) != SL_OK)
+        return report(1, error.message, NULL);
+    for (size_t i = 0; i < 2 && layers[i]; i++) {
+        words->org = first_said(words->org, layers[i]->sentry.org);
+        words->project = first_said(words->project, layers[i]->sentry.project);
+        words->url = first_said(words->url, layers[i]->sentry.url);
+    }
+    const char **said[] = {&words->org, &words->project, &words->url};
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        if (*said[i])
+            *said[i] = sl_arena_strndup(arena, *said[i], strlen(*said[i]));
+    if (!secret_present(p->token) && !secret_present(p->cookies))
+        p->token = secret_of_files(layers, arena, true);
+    if (!secret_present(p->token) && !secret_present(p->cookies))
+        p->cookies = secret_of_files(layers, arena, false);
+    config_release(layers[0]);
+    config_release(layers[1]);
     return 0;
 }
 
@@ -103,26 +154,29 @@ static bool take_debug_files(struct sentry_project *p, struct sl_arena *arena)
 
 int sentry_project_read(const struct options *o, bool required, struct sl_arena *arena, struct sentry_project *p)
 {
-    const char *org = sentry_word(o, "org", "SENTRY_ORG"), *project = sentry_word(o, "project", "SENTRY_PROJECT");
-    const char *url = sentry_word(o, "url", "SENTRY_URL");
+    struct sentry_words words = {.org = sentry_word(o, "org", "SENTRY_ORG"),
+                                 .project = sentry_word(o, "project", "SENTRY_PROJECT"),
+                                 .url = sentry_word(o, "url", "SENTRY_URL")};
     bool offline = option_given(o, "offline") || option_given(o, "no-network") ||
                    server_environment("SYMLOOM_OFFLINE") || server_environment("SYMLOOM_NO_NETWORK");
     *p = (struct sentry_project){.online = false};
     int status = take_secrets(o, arena, p);
     if (status || offline)
         return status;
-    bool has_secret = secret_present(p->token) || secret_present(p->cookies);
-    if (!required && !has_secret && !org && !project)
+    if (!required && !secret_present(p->token) && !secret_present(p->cookies) && !words.org && !words.project)
         return 0;
-    if (!has_secret)
+    status = complete_from_files(o, arena, &words, p);
+    if (status)
+        return status;
+    if (!secret_present(p->token) && !secret_present(p->cookies))
         return report(STATUS_DENIED,
                       "No auth token or cookies provided. Give --auth-token-file, or set $SENTRY_AUTH_TOKEN.", NULL);
-    if (!org)
+    if (!words.org)
         return options_wrong("symbolicate", "No organization provided. Give --org, or set $SENTRY_ORG.");
-    if (!project)
+    if (!words.project)
         return options_wrong("symbolicate", "No project provided. Give --project, or set $SENTRY_PROJECT.");
-    const char *kept = sl_arena_strndup(arena, project, strlen(project));
-    if (!kept || !make_url(url ? url : "https://sentry.io/", org, project, arena, &p->url) ||
+    const char *kept = sl_arena_strndup(arena, words.project, strlen(words.project));
+    if (!kept || !make_url(words.url ? words.url : "https://sentry.io/", words.org, words.project, arena, &p->url) ||
         !take_debug_files(p, arena))
         return report(1, "out of memory", NULL);
     p->project = sl_str(kept);

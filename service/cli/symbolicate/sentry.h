@@ -11,7 +11,8 @@
 #define SENTRY_OPTIONS                                                                                                 \
     {"org", 'o', OPTION_VALUE, false, "SLUG", "Sentry: the organization ($SENTRY_ORG)"},                               \
         {"project", 'p', OPTION_VALUE, false, "SLUG", "Sentry: the project ($SENTRY_PROJECT)"},                        \
-        {"url", 0, OPTION_VALUE, false, "URL", "Sentry: the server (default: $SENTRY_URL, else https://sentry.io/)"},  \
+        {"url", 0,     OPTION_VALUE,                                                                                   \
+         false, "URL", "Sentry: the server (default: $SENTRY_URL, `url` of the configuration, https://sentry.io/)"},   \
         {"auth-token", 0, OPTION_VALUE, false, "TOKEN", "Sentry: a token ($SENTRY_AUTH_TOKEN)"},                       \
         {"auth-token-file", 0, OPTION_VALUE, false, "FILE", "Sentry: the same, the first line of a file"},             \
         {"auth-cookies", 0, OPTION_VALUE, false, "COOKIES", "Sentry: cookies instead ($SENTRY_AUTH_COOKIES)"},         \
@@ -28,7 +29,7 @@ struct sentry_project { /* texts in the arena */
 };
 
 /* `required`: the input is an event's id. Not online unless the options or the environment say anything of Sentry, nor
- * offline. Returns a status, after a report unless 0. Secrets vanish from the command line. */
+ * offline; what they do not say, files of the user's configuration may. Returns a status, after a report unless 0. Secrets vanish from the command line. */
 int sentry_project_read(const struct options *o, bool required, struct sl_arena *arena, struct sentry_project *project);
 
 /* Maps the event of the id, or its attachment that is a crash file. Returns a status, after a report unless 0. */

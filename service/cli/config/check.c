@@ -1,0 +1,173 @@
+#include "cli/config/check.h"
+
+#include <stdio.h>
+
+#include "cli/by_id/by_id.h"
+#include "cli/config/connect.h"
+#include "cli/config/machine.h"
+#include "cli/progress.h"
+#include "cli/server.h"
+#include "core/json.h"
+
+enum { MAX_FILES = 2 };
+
+struct checked { /* a file */
+    const char *path;
+    struct config *config; /* NULL: it could not be loaded */
+    struct sl_arena arena;
+    struct value_problems problems;
+    struct source_list symbols;
+    struct sl_error error;
+};
+
+struct check {
+    const struct options *o;
+    bool user;
+    struct checked files[MAX_FILES];
+    size_t count;
+    char paths[MAX_FILES][4096];
+};
+
+/* ---- looking ---- */
+
+static const char *shown_path(const struct checked *file)
+{
+    return file->path ? file->path : "defaults";
+}
+
+static void check_symbols(struct checked *file)
+{
+    struct value at = config_place(file->config, "symbols");
+    struct sl_error error;
+    file->symbols = (struct source_list){.arena = &file->arena, .network = true};
+    for (size_t i = 0; i < file->config->symbol_count; i++)
+        if (source_list_symbols(&file->symbols, file->config->symbols[i].data, &error) != SL_OK)
+            value_problem(&file->problems, &at, false, "symbols", "%s", error.message);
+}
+
+static void check_file(const struct check *c, struct checked *file)
+{
+    file->problems.arena = &file->arena;
+    enum sl_code code = c->user && file->path
+                            ? by_id_config_read(file->path, &file->config, &file->problems, &file->error)
+                            : config_load(file->path, &file->config, &file->problems, &file->error);
+    if (code == SL_OK && !c->user && server_override(c->o, file->config) != 0)
+        sl_fail(&file->error, SL_BUSY, "out of memory");
+    else if (code == SL_OK && c->user)
+        check_symbols(file);
+    if (code == SL_OK)
+        config_check_machine(file->config, &file->problems);
+}
+
+/* Only files that are as they should be: the others do not say whom to ask. */
+static void check_connections(struct check *c)
+{
+    struct connect_target targets[MAX_FILES];
+    size_t count = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        struct checked *file = &c->files[i];
+        if (!file->config || file->problems.errors)
+            continue;
+        if (c->user) /* who sits at a terminal may connect to any address */
+            file->config->connect_to_reserved_ips = true;
+        targets[count++] =
+            (struct connect_target){file->config, file->symbols.items, file->symbols.count, &file->problems};
+    }
+    if (count)
+        config_check_connections(targets, count, server_verbosity(c->o));
+}
+
+static void find_files(struct check *c, const char *given)
+{
+    const char *usual = option_value(c->o, "config", server_environment("SYMLOOM_CONFIG"));
+    const char *path = given ? given : usual;
+    c->count = 1;
+    c->files[0].path = path;
+    if (!c->user || path)
+        return;
+    size_t found = by_id_config_files(c->paths);
+    for (size_t i = 0; i < found; i++)
+        c->files[i].path = c->paths[i];
+    c->count = found ? found : 1; /* none: the defaults */
+}
+
+/* ---- telling ---- */
+
+static const char *level_of(const struct value_problem *problem)
+{
+    return problem->info ? "info" : problem->warning ? "warning" : "error";
+}
+
+static void put_problems(const struct checked *file, struct json_writer *w)
+{
+    for (size_t i = 0; i < file->problems.count; i++) {
+        const struct value_problem *problem = &file->problems.items[i];
+        json_object_begin(w);
+        json_key(w, "level");
+        json_str(w, sl_str(level_of(problem)));
+        json_key(w, "file");
+        json_str(w, sl_str(shown_path(file)));
+        json_key(w, "line");
+        json_u64(w, problem->line);
+        json_key(w, "column");
+        json_u64(w, problem->column);
+        json_key(w, "key");
+        json_str(w, problem->path);
+        json_key(w, "message");
+        json_str(w, problem->what);
+        json_object_end(w);
+    }
+}
+
+/* Of files that could not be read at all nothing is told here, and there is no array. */
+static void tell(const struct check *c, bool unreadable, bool found)
+{
+    struct sl_buf text = {0};
+    struct json_writer w = json_writer(&text);
+    bool json = option_given(c->o, "json");
+    if (json && !unreadable) {
+        json_array_begin(&w);
+        for (size_t i = 0; i < c->count; i++)
+            put_problems(&c->files[i], &w);
+        json_array_end(&w);
+        sl_buf_u8(&text, '\n');
+    } else if (!json) {
+        for (size_t i = 0; i < c->count; i++)
+            config_format_problems(shown_path(&c->files[i]), &c->files[i].problems, &text);
+        if (!found && !unreadable)
+            sl_buf_cstr(&text, "configuration OK\n");
+    }
+    if (text.size)
+        output_write(sl_buf_view(&text));
+    sl_buf_free(&text);
+}
+
+int config_check(const struct options *o, const char *path)
+{
+    struct check c = {.o = o, .user = option_given(o, "user")};
+    struct progress progress;
+    bool unreadable = false, errors = false, warnings = false;
+    find_files(&c, path);
+    for (size_t i = 0; i < c.count; i++)
+        check_file(&c, &c.files[i]);
+    progress_begin(&progress, o, "asking");
+    if (option_given(o, "connect")) {
+        progress_at(&progress, shown_path(&c.files[0]), 0);
+        check_connections(&c);
+    }
+    progress_end(&progress);
+    for (size_t i = 0; i < c.count; i++) {
+        const struct checked *file = &c.files[i];
+        unreadable = unreadable || (file->error.code != SL_OK && !file->problems.errors);
+        errors = errors || file->error.code != SL_OK || file->problems.errors;
+        warnings = warnings || value_warnings(&file->problems);
+    }
+    tell(&c, unreadable, errors || warnings);
+    for (size_t i = 0; i < c.count; i++) {
+        if (c.files[i].error.code != SL_OK && !c.files[i].problems.errors)
+            server_failed("failed loading config", c.files[i].error.message);
+        config_release(c.files[i].config);
+        sl_arena_free(&c.files[i].arena);
+    }
+    return errors || (warnings && option_given(o, "strict"));
+}

@@ -1,0 +1,286 @@
+#include "cli/config/connect.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cache/cache.h"
+#include "cache/redis.h"
+#include "cli/cli.h"
+#include "cli/server.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "origin/origin.h"
+#include "store/store.h"
+
+struct question {
+    const char *key; /* in the arena, as `where` */
+    struct value at;
+    const char *where; /* for people, no secrets */
+    void (*ask)(struct question *question) SL_SUSPENDS;
+    const struct source *source; /* of ask_source */
+    const struct connect_target *target;
+    struct sl_arena arena; /* of the answer */
+    enum sl_code code;
+    struct sl_error error;
+};
+
+struct questions {
+    struct question *items;
+    size_t count, capacity;
+    struct sl_arena arena;
+    bool failed; /* out of memory */
+};
+
+static const char *connect_text(struct sl_arena *arena, struct sl_str text)
+{
+    const char *kept = sl_arena_strndup(arena, text.data ? text.data : "", text.size);
+    return kept ? kept : "";
+}
+
+static struct question *add_question(struct questions *all, const struct connect_target *target, const char *key,
+                                     struct sl_str where)
+{
+    if (all->count == all->capacity) {
+        all->failed = true;
+        return NULL;
+    }
+    struct question *q = &all->items[all->count++];
+    *q = (struct question){.key = connect_text(&all->arena, sl_str(key)),
+                           .at = config_place(target->config, key),
+                           .where = connect_text(&all->arena, where),
+                           .target = target};
+    return q;
+}
+
+/* ---- sources ---- */
+
+/* No file has these ids, so that the answer of a source that works is that it does not. */
+static const struct object_id nobody = {
+    .type = OBJECT_UNKNOWN,
+    .code_id = SL_STR("73796d6c6f6f6d20636865636b2073796d6c6f6f"),
+    .code_file = SL_STR("symloom-check"),
+    .debug_file = SL_STR("symloom-check"),
+    .debug_id = {.uuid = {0x73, 0x79, 0x6D, 0x6C, 0x6F, 0x6F, 0x6D, 0x20, 0x63, 0x68, 0x65, 0x63, 0x6B, 0x20, 0x73,
+                          0x79},
+                 .age = 1},
+    .has_debug_id = true,
+};
+
+/* One request: for a file, and of Sentry for a list of files. */
+static void ask_source(struct question *q)
+{
+    enum file_type types[FILE_TYPES];
+    struct source source = *q->source;
+    struct remote_file *files;
+    size_t count;
+    uint32_t last;
+    source.attempts = 1;
+    source.path_pattern_count = 0; /* they are about names of modules */
+    for (int type = 0; type < FILE_TYPES; type++)
+        types[type] = (enum file_type)type;
+    if (origin_has_index(&source)) {
+        q->code = origin_index_last(&source, SL_STR("global"), &last, &q->error);
+        return;
+    }
+    q->code = origin_list(&source, &nobody, types, FILE_TYPES, &q->arena, &files, &count, &q->error);
+    if (q->code != SL_OK || source.type == SOURCE_SENTRY || !count)
+        return;
+    int fd = temporary_file();
+    if (fd < 0)
+        q->code = sl_fail(&q->error, SL_BUSY, "no temporary file");
+    else
+        q->code = origin_fetch(&files[0], fd, &q->error);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void add_source(struct questions *all, const struct connect_target *target, const struct source *source,
+                       const char *key, const struct value *at)
+{
+    if (source->type == SOURCE_FILESYSTEM)
+        return;
+    struct sl_str root = origin_root(source, &all->arena);
+    const char *url =
+        source->type == SOURCE_SENTRY ? fetch_public_url(&all->arena, connect_text(&all->arena, source->url)) : NULL;
+    struct question *q = add_question(all, target, key, url ? sl_str(url) : root);
+    if (!q)
+        return;
+    q->ask = ask_source;
+    q->source = source;
+    if (at)
+        q->at = *at;
+}
+
+static void ask_sources(struct questions *all, const struct connect_target *target)
+{
+    const struct config *config = target->config;
+    char key[48];
+    for (size_t i = 0; i < config->source_count; i++) {
+        snprintf(key, sizeof key, "sources[%zu]", i);
+        add_source(all, target, &config->sources[i], key, config->source_list ? &config->source_list->items[i] : NULL);
+    }
+    for (size_t i = 0; config->mozilla.on && i < config->mozilla.source_count; i++) {
+        const struct source *store = &config->mozilla.stores[i];
+        bool known = false; /* by its id, and asked already */
+        for (size_t j = 0; j < config->source_count; j++)
+            known = known || sl_str_equal(config->sources[j].id, store->id);
+        if (!known)
+            add_source(all, target, store, "mozilla.sources", NULL);
+    }
+    for (size_t i = 0; i < target->symbol_count; i++)
+        add_source(all, target, &target->symbols[i], "symbols", NULL);
+}
+
+/* ---- what machines share ---- */
+
+static void ask_redis(struct question *q)
+{
+    struct redis_options options;
+    struct redis_answer answer = {0};
+    struct fiber_group group;
+    struct sl_str words[] = {SL_STR("PING")};
+    q->code = cache_redis_options(q->target->config, &options, &q->error);
+    if (q->code != SL_OK)
+        return;
+    fiber_group_init(&group, fiber_group_current());
+    struct redis *redis = redis_open(&options, &group);
+    enum redis_result result = redis ? redis_command(redis, words, 1, &answer) : REDIS_UNREACHABLE;
+    if (!redis)
+        q->code = sl_fail(&q->error, SL_BUSY, "out of memory");
+    else if (result == REDIS_ANSWERED && answer.type == REDIS_FAILURE)
+        q->code = sl_fail(&q->error, SL_DOWNLOAD_ERROR, SL_STR_FMT, SL_STR_ARG(sl_buf_view(&answer.text)));
+    else if (result != REDIS_ANSWERED)
+        q->code = sl_fail(&q->error, SL_DOWNLOAD_ERROR, "%s",
+                          *redis_trouble(redis) ? redis_trouble(redis) : "no answer in time");
+    sl_buf_free(&answer.text);
+    fiber_group_cancel(&group);
+    fiber_group_wait(&group);
+    redis_close(redis);
+}
+
+static void ask_bucket(struct question *q)
+{
+    q->code = cache_ask_bucket(q->target->config, &q->error);
+}
+
+static void ask_store(struct question *q)
+{
+    struct store_meta meta;
+    q->code = store_init(q->target->config, &q->error);
+    if (q->code == SL_OK)
+        q->code = store_look(SL_STR("v1/symloom-check/0/symloom-check"), false, &meta, &q->error);
+    store_close();
+}
+
+static void add_shared(struct questions *all, const struct connect_target *target, const char *key, const char *where,
+                       void (*ask)(struct question *question))
+{
+    const char *shown = strstr(where, "://") ? fetch_public_url(&all->arena, where) : where;
+    const char *at = strrchr(where, '@'); /* of schemes that are no HTTP */
+    struct question *q = add_question(all, target, key, sl_str(shown ? shown : at ? at + 1 : where));
+    if (q)
+        q->ask = ask;
+}
+
+static void add_back_ends(struct questions *all, const struct connect_target *target)
+{
+    const struct config *config = target->config;
+    const struct config_shared *shared = &config->shared;
+    const struct config_store *store = &config->mozilla.store;
+    bool for_mozilla = config->mozilla.on && config->mozilla.cache != MOZILLA_DISK && config->mozilla.redis_url;
+    if (shared->redis_url)
+        add_shared(all, target, "shared_cache.redis.url", shared->redis_url, ask_redis);
+    else if (for_mozilla)
+        add_shared(all, target, "mozilla.redis.url", config->mozilla.redis_url, ask_redis);
+    if (shared->s3_bucket)
+        add_shared(all, target, "shared_cache.s3.bucket", shared->s3_bucket, ask_bucket);
+    else if (shared->gcs_bucket)
+        add_shared(all, target, "shared_cache.gcs.bucket", shared->gcs_bucket, ask_bucket);
+    if (config->mozilla.on && store->s3_bucket)
+        add_shared(all, target, "mozilla.store.s3.bucket", store->s3_bucket, ask_store);
+    else if (config->mozilla.on && store->gcs_bucket)
+        add_shared(all, target, "mozilla.store.gcs.bucket", store->gcs_bucket, ask_store);
+}
+
+/* ---- asking ---- */
+
+static void ask_one(void *arg)
+{
+    struct question *q = arg;
+    q->ask(q);
+}
+
+static void ask_all(void *arg)
+{
+    struct questions *all = arg;
+    struct fiber_group group;
+    fiber_group_init(&group, NULL);
+    for (size_t i = 0; i < all->count; i++)
+        if (!fiber_start(&group, ask_one, &all->items[i]))
+            all->failed = true;
+    fiber_group_wait(&group);
+}
+
+static void tell_answer(const struct question *q)
+{
+    struct value_problems *problems = q->target->problems;
+    switch (q->code) {
+    case SL_OK:
+    case SL_NOT_FOUND:
+    case SL_MALFORMED: value_info(problems, &q->at, q->key, "%s answers", q->where); break;
+    case SL_PERMISSION_DENIED:
+        value_problem(problems, &q->at, true, q->key,
+                      "%s refuses (%s): it wants other credentials, or does so for every file that it does not have",
+                      q->where, q->error.message);
+        break;
+    default:
+        value_problem(problems, &q->at, false, q->key, "%s does not answer: %s", q->where,
+                      *q->error.message ? q->error.message : "no time was left");
+    }
+}
+
+static size_t most_questions(const struct connect_target *targets, size_t count)
+{
+    enum { BACK_ENDS = 3 };
+    size_t most = 0;
+    for (size_t i = 0; i < count; i++)
+        most += targets[i].config->source_count + targets[i].config->mozilla.source_count + targets[i].symbol_count +
+                BACK_ENDS;
+    return most;
+}
+
+void config_check_connections(const struct connect_target *targets, size_t count, const char *level)
+{
+    const struct config *first = targets[0].config;
+    const struct origin_options origin = {.s3_client_capacity = (size_t)first->s3_client_capacity,
+                                          .gcs_token_capacity = (size_t)first->gcs_token_capacity,
+                                          .file_ptr_roots = first->file_ptr_roots,
+                                          .file_ptr_root_count = first->file_ptr_root_count};
+    struct questions all = {.capacity = most_questions(targets, count)};
+    all.items = calloc(all.capacity, sizeof *all.items);
+    all.failed = !all.items;
+    log_set_levels(level ? level : "off");
+    log_set_file("/dev/stderr", NULL);
+    loop_init(0);
+    log_start();
+    origin_init(&origin);
+    server_init_fetch(first);
+    for (size_t i = 0; i < count && all.items; i++) {
+        ask_sources(&all, &targets[i]);
+        add_back_ends(&all, &targets[i]);
+    }
+    loop_run_fiber(ask_all, &all);
+    for (size_t i = 0; i < all.count; i++) {
+        tell_answer(&all.items[i]);
+        sl_arena_free(&all.items[i].arena);
+    }
+    if (all.failed)
+        value_problem(targets[0].problems, NULL, false, "", "out of memory");
+    fetch_close();
+    origin_close();
+    log_stop();
+    loop_close();
+    free(all.items);
+    sl_arena_free(&all.arena);
+}
