@@ -1,5 +1,8 @@
 #include "disasm/impl.h"
 
+#include "base/bytes.h"
+#include "base/search.h"
+
 enum { SHOWN = 16 }; /* bytes of what is no instruction */
 
 static bool is_x86(enum sl_cpu_family family)
@@ -24,10 +27,16 @@ const char *sl_disasm_syntax(enum sl_arch arch)
     return is_x86(sl_arch_family(arch)) ? "Intel" : "ARM";
 }
 
-unsigned sl_disasm_step(enum sl_arch arch)
+unsigned sl_disasm_step(enum sl_arch arch, enum sl_code_form form)
 {
     enum sl_cpu_family family = sl_arch_family(arch);
-    return is_x86(family) ? 1 : family == SL_CPU_ARM ? 2 : 4;
+    return is_x86(family) ? 1 : family == SL_CPU_ARM && form != SL_FORM_ARM ? 2 : 4;
+}
+
+enum sl_code_form sl_disasm_form(const struct sl_code_mark *marks, size_t count, uint64_t address)
+{
+    size_t before = SL_COUNT_UP_TO(marks, count, address, address);
+    return before ? marks[before - 1].form : SL_FORM_USUAL;
 }
 
 static bool engine_open(enum sl_arch arch, struct disasm_engine *engine)
@@ -63,35 +72,81 @@ static void put_name(const struct sl_disasm_reader *reader, uint64_t target, str
         sl_buf_u8(out, '>');
 }
 
+/* .word 0x00001234: as much of it as there is up to the end of the data. */
+static size_t put_data(struct sl_bytes bytes, struct sl_buf *out)
+{
+    static const char *const names[] = {".byte", ".byte", ".short", ".short", ".word"};
+    static const unsigned sizes[] = {1, 1, 2, 2, 4};
+    unsigned most = bytes.size < 4 ? (unsigned)bytes.size : 4, size = sizes[most];
+    struct sl_reader r = sl_reader(bytes, false);
+    uint32_t value = size == 4 ? sl_read_u32(&r) : size == 2 ? sl_read_u16(&r) : sl_read_u8(&r);
+    sl_buf_printf(out, "%s 0x%0*x", names[most], 2 * (int)size, value);
+    return size;
+}
+
+/* ---- one line after the other ---- */
+
+struct disasm_run {
+    const struct sl_disasm_code *code;
+    const struct sl_disasm_reader *reader;
+    struct disasm_engine engine;
+    struct disasm_line line;
+    size_t mark; /* the marks before that are at or before the place */
+};
+
+static enum sl_code_form next_form(struct disasm_run *run, uint64_t address)
+{
+    const struct sl_disasm_code *code = run->code;
+    while (run->mark < code->mark_count && code->marks[run->mark].address <= address)
+        run->mark++;
+    return run->mark ? code->marks[run->mark - 1].form : SL_FORM_USUAL;
+}
+
+/* Bytes that the line is about. */
+static size_t read_line(struct disasm_run *run, uint64_t at)
+{
+    const struct sl_disasm_code *code = run->code;
+    struct sl_bytes rest = {code->bytes.data + at, code->bytes.size - at};
+    uint64_t address = code->address + at;
+    enum sl_code_form form = next_form(run, address);
+    if (form == SL_FORM_DATA) {
+        bool ends = run->mark < code->mark_count && code->marks[run->mark].address - address < rest.size;
+        rest.size = ends ? (size_t)(code->marks[run->mark].address - address) : rest.size;
+        return put_data(rest, &run->line.text);
+    }
+    size_t size = run->engine.read(run->engine.state, form, rest, address, &run->line);
+    if (size) {
+        if (run->line.has_target && run->reader->name)
+            put_name(run->reader, run->line.target, &run->line.text);
+        return size;
+    }
+    unsigned step = sl_disasm_step(code->arch, form);
+    rest.size = step < rest.size ? step : rest.size;
+    put_invalid(rest, run->line.why, &run->line.text);
+    return rest.size;
+}
+
 enum sl_code sl_disasm(const struct sl_disasm_code *code, const struct sl_disasm_reader *reader, uint64_t *decoded,
                        struct sl_error *error)
 {
-    struct disasm_engine engine;
-    struct disasm_line line = {.why = NULL};
-    unsigned step = sl_disasm_step(code->arch);
+    struct disasm_run run = {.code = code, .reader = reader};
     uint64_t at = 0;
     bool good = true;
     if (!sl_disasm_arch(code->arch))
         return sl_fail(error, SL_UNSUPPORTED, "no disassembler for %s", sl_arch_name(code->arch));
-    if (!engine_open(code->arch, &engine))
+    if (!engine_open(code->arch, &run.engine))
         return sl_fail(error, SL_BUSY, "out of memory");
+    run.mark = SL_COUNT_UP_TO(code->marks, code->mark_count, address, code->address);
     while (good && at < code->size && at < code->bytes.size) {
-        struct sl_bytes rest = {code->bytes.data + at, code->bytes.size - at};
-        sl_buf_clear(&line.text);
-        line.has_target = false;
-        line.why = NULL;
-        size_t size = engine.read(engine.state, rest, code->address + at, &line);
-        if (!size) {
-            size = step < rest.size ? step : rest.size;
-            put_invalid((struct sl_bytes){rest.data, size}, line.why, &line.text);
-        } else if (line.has_target && reader->name) {
-            put_name(reader, line.target, &line.text);
-        }
-        good = !line.text.failed && reader->line(reader->arg, at, sl_buf_view(&line.text));
+        sl_buf_clear(&run.line.text);
+        run.line.has_target = false;
+        run.line.why = NULL;
+        size_t size = read_line(&run, at);
+        good = !run.line.text.failed && reader->line(reader->arg, at, sl_buf_view(&run.line.text));
         at += size;
     }
-    engine.close(engine.state);
-    sl_buf_free(&line.text);
+    run.engine.close(run.engine.state);
+    sl_buf_free(&run.line.text);
     *decoded = at;
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }

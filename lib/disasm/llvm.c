@@ -6,11 +6,19 @@
 
 enum { MOST_TEXT = 512, LONGEST = 4 };
 
-/* Everything that LLVM can decode. Of ARM there is no word for that. */
-static const char aarch64_features[] = "+all";
-static const char thumb_features[] =
-    "+v8.6a,+neon,+fp-armv8,+crypto,+dotprod,+fullfp16,+fp16fml,+bf16,+i8mm,+mp,+virtualization,+trustzone,"
-    "+hwdiv,+hwdiv-arm,+dsp,+crc,+ras,+sb,+perfmon";
+/* Everything that LLVM can decode. Of ARM there is no word for that; and version 8 took the encodings of most coprocessors out of
+ * what version 7 has, so that what is nothing in the one is looked for in the other. */
+static const struct target {
+    const char *triple, *features;
+} aarch64 = {"aarch64-linux-gnu", "+all"},
+  arm[2][2] = {
+#define ARM_8                                                                                                          \
+    "+v8.6a,+neon,+fp-armv8,+crypto,+dotprod,+fullfp16,+fp16fml,+bf16,+i8mm,+mp,+virtualization,+trustzone,"           \
+    "+hwdiv,+hwdiv-arm,+dsp,+crc,+ras,+sb,+perfmon"
+#define ARM_7 "+neon,+vfp4,+fp16,+mp,+virtualization,+trustzone,+hwdiv,+hwdiv-arm,+dsp,+perfmon"
+      {{"thumbv8a-linux-gnueabihf", ARM_8}, {"thumbv7a-linux-gnueabihf", ARM_7}},
+      {{"armv8a-linux-gnueabihf", ARM_8}, {"armv7a-linux-gnueabihf", ARM_7}},
+};
 
 /* Those of llvm/Config/Targets.h that are wanted; llvm-c/Target.h would name all. */
 void LLVMInitializeAArch64TargetInfo(void);
@@ -21,8 +29,9 @@ void LLVMInitializeARMTargetMC(void);
 void LLVMInitializeARMDisassembler(void);
 
 struct llvm {
-    LLVMDisasmContextRef context;
-    struct disasm_line *line; /* that is being read */
+    bool is_aarch64;
+    LLVMDisasmContextRef contexts[2][2]; /* as `arm`, each when it is first wanted; of AArch64 the first */
+    struct disasm_line *line;            /* that is being read */
 };
 
 static void llvm_initialize(void)
@@ -90,21 +99,48 @@ static void llvm_put_place(struct disasm_line *line, struct sl_str text, uint64_
     sl_buf_printf(&line->text, ", 0x%llx", (unsigned long long)line->target);
 }
 
-static size_t llvm_read(void *state, struct sl_bytes bytes, uint64_t address, struct disasm_line *line)
+static LLVMDisasmContextRef context_of(struct llvm *llvm, bool is_arm, bool is_older)
+{
+    LLVMDisasmContextRef *context = &llvm->contexts[is_arm][is_older];
+    const struct target *target = llvm->is_aarch64 ? &aarch64 : &arm[is_arm][is_older];
+    if (!*context) {
+        *context = LLVMCreateDisasmCPUFeatures(target->triple, "", target->features, llvm, 0, NULL, note_target);
+        if (*context)
+            LLVMSetDisasmOptions(*context, LLVMDisassembler_Option_PrintImmHex);
+    }
+    return *context;
+}
+
+static size_t llvm_decode(struct llvm *llvm, enum sl_code_form form, struct sl_bytes bytes, uint64_t address,
+                          char text[MOST_TEXT])
+{
+    uint8_t copy[LONGEST];
+    size_t size = bytes.size < LONGEST ? bytes.size : LONGEST;
+    bool is_arm = form == SL_FORM_ARM && !llvm->is_aarch64;
+    memcpy(copy, bytes.data, size);
+    for (int older = 0; older <= !llvm->is_aarch64; older++) {
+        LLVMDisasmContextRef context = context_of(llvm, is_arm, older);
+        size_t read = context ? LLVMDisasmInstruction(context, copy, size, address, text, MOST_TEXT) : 0;
+        if (read && read <= size)
+            return read;
+        llvm->line->has_target = false;
+    }
+    return 0;
+}
+
+static size_t llvm_read(void *state, enum sl_code_form form, struct sl_bytes bytes, uint64_t address,
+                        struct disasm_line *line)
 {
     struct llvm *llvm = state;
-    uint8_t copy[LONGEST];
     char text[MOST_TEXT];
-    size_t size = bytes.size < LONGEST ? bytes.size : LONGEST;
-    memcpy(copy, bytes.data, size);
     llvm->line = line;
-    size_t read = LLVMDisasmInstruction(llvm->context, copy, size, address, text, sizeof text);
-    if (!read || read > size)
+    size_t read = llvm_decode(llvm, form, bytes, address, text);
+    if (!read)
         return 0;
     struct sl_str whole = sl_str(text);
     if (sl_str_starts(whole, SL_STR("\tadrp\t")))
         llvm_put_page(&line->text, whole);
-    else if (sl_str_starts(whole, SL_STR("\tadr\t")))
+    else if (llvm->is_aarch64 && sl_str_starts(whole, SL_STR("\tadr\t")))
         llvm_put_place(line, whole, address);
     else
         llvm_put_text(&line->text, whole);
@@ -114,7 +150,9 @@ static size_t llvm_read(void *state, struct sl_bytes bytes, uint64_t address, st
 static void llvm_close(void *state)
 {
     struct llvm *llvm = state;
-    LLVMDisasmDispose(llvm->context);
+    for (int i = 0; i < 4; i++)
+        if (llvm->contexts[i / 2][i % 2])
+            LLVMDisasmDispose(llvm->contexts[i / 2][i % 2]);
     free(llvm);
 }
 
@@ -125,14 +163,10 @@ bool disasm_llvm_open(bool is_aarch64, struct disasm_engine *engine)
     if (!llvm)
         return false;
     call_once(&once, llvm_initialize);
-    llvm->context =
-        LLVMCreateDisasmCPUFeatures(is_aarch64 ? "aarch64-linux-gnu" : "thumbv8a-linux-gnueabihf", "",
-                                    is_aarch64 ? aarch64_features : thumb_features, llvm, 0, NULL, note_target);
-    if (!llvm->context) {
-        free(llvm);
-        return false;
-    }
-    LLVMSetDisasmOptions(llvm->context, LLVMDisassembler_Option_PrintImmHex);
+    llvm->is_aarch64 = is_aarch64;
     *engine = (struct disasm_engine){llvm, llvm_read, llvm_close};
-    return true;
+    if (context_of(llvm, false, false))
+        return true;
+    free(llvm);
+    return false;
 }

@@ -446,4 +446,5 @@ const struct object_format sl_object_elf = {
     .segment = elf_segment,
     .symbols = elf_symbols,
     .data_symbols = elf_data_symbols,
+    .code_marks = elf_code_marks,
 };

@@ -106,6 +106,17 @@ enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struc
 enum sl_code elf_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                               size_t *count, struct sl_error *error);
 bool elf_has_symbols(struct sl_object *object);
+enum sl_code elf_code_marks(struct sl_object *object, struct sl_arena *arena, struct sl_code_mark **marks,
+                            size_t *count, struct sl_error *error);
+
+struct elf_table {
+    struct sl_bytes symbols, strings, indexes; /* indexes: SHT_SYMTAB_SHNDX */
+};
+/* The first section of that type that is there, with its strings, or the table of the dynamic linker. False when there is none; the
+ * caller has cleared it. */
+bool elf_section_table(const struct sl_object *object, uint32_t type, struct elf_table *table);
+bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table);
+size_t elf_entry_size(const struct sl_object *object); /* of these tables */
 
 /* One entry of a symbol table. */
 struct elf_raw_symbol {

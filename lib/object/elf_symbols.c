@@ -3,10 +3,6 @@
 
 #include <stdlib.h>
 
-struct table {
-    struct sl_bytes symbols, strings, indexes; /* indexes: SHT_SYMTAB_SHNDX */
-};
-
 struct collector {
     struct sl_object *object;
     uint64_t load_address; /* of the file that was opened: one inside of it may have no program headers */
@@ -19,7 +15,7 @@ struct collector {
     bool data;                   /* its symbols are collected, not those of code */
 };
 
-static size_t entry_size(const struct sl_object *object)
+size_t elf_entry_size(const struct sl_object *object)
 {
     return object->info.is_64bit ? 24 : 16;
 }
@@ -34,7 +30,7 @@ struct sl_bytes elf_section_indexes(const struct sl_object *object, size_t table
     return indexes;
 }
 
-static bool section_table(const struct sl_object *object, uint32_t type, struct table *table)
+bool elf_section_table(const struct sl_object *object, uint32_t type, struct elf_table *table)
 {
     const struct elf *elf = object->impl;
     for (size_t i = 0; i < elf->section_count; i++) {
@@ -44,7 +40,7 @@ static bool section_table(const struct sl_object *object, uint32_t type, struct 
         if (s->link < elf->section_count)
             elf_raw(object, &elf->sections[s->link], &table->strings);
         table->indexes = elf_section_indexes(object, i);
-        return table->symbols.size >= entry_size(object);
+        return table->symbols.size >= elf_entry_size(object);
     }
     return false;
 }
@@ -103,7 +99,7 @@ bool elf_read_dynamic(const struct sl_object *object, struct elf_dynamic *d)
     return found;
 }
 
-static bool dynamic_table(const struct sl_object *object, struct table *table)
+bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table)
 {
     struct elf_dynamic d;
     struct sl_bytes bytes;
@@ -116,16 +112,16 @@ static bool dynamic_table(const struct sl_object *object, struct table *table)
             sl_read_u32(&r);
             count = sl_read_u32(&r);
         }
-        if (count > table->symbols.size / entry_size(object))
-            count = table->symbols.size / entry_size(object);
+        if (count > table->symbols.size / elf_entry_size(object))
+            count = table->symbols.size / elf_entry_size(object);
         if (elf_at_address(object, d.strtab, &table->strings) && d.strsz < table->strings.size)
             table->strings.size = (size_t)d.strsz;
-        table->symbols.size = (size_t)count * entry_size(object);
+        table->symbols.size = (size_t)count * elf_entry_size(object);
     }
     if (count > 1)
         return true;
-    *table = (struct table){0};
-    return section_table(object, SHT_DYNSYM, table);
+    *table = (struct elf_table){0};
+    return elf_section_table(object, SHT_DYNSYM, table);
 }
 
 static bool elf_symbols_reserve(struct collector *c, size_t more)
@@ -205,7 +201,7 @@ static bool first_value(const struct elf *elf, const struct elf_section *section
 }
 
 /* Where the code, or the data, of a symbol is; false when it names none. */
-static bool find_place(const struct collector *c, const struct table *table, const struct elf_raw_symbol *s,
+static bool find_place(const struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s,
                        size_t index, struct symbol_place *place)
 {
     const struct elf *elf = c->object->impl;
@@ -223,7 +219,8 @@ static bool find_place(const struct collector *c, const struct table *table, con
     return true;
 }
 
-static bool collect_one(struct collector *c, const struct table *table, const struct elf_raw_symbol *s, size_t index)
+static bool collect_one(struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s,
+                        size_t index)
 {
     bool object = s->type == STT_OBJECT;
     bool typed = c->data ? object || s->type == STT_TLS : s->type == STT_FUNC || s->type == STT_GNU_IFUNC;
@@ -245,11 +242,11 @@ static bool collect_one(struct collector *c, const struct table *table, const st
                          (struct elf_loose){symbol, .section_end = end, .index = c->count - typed, .untyped = untyped});
 }
 
-static enum sl_code collect(struct collector *c, const struct table *table, struct sl_error *error)
+static enum sl_code collect(struct collector *c, const struct elf_table *table, struct sl_error *error)
 {
     const struct sl_object *object = c->object;
     const struct elf *elf = object->impl;
-    size_t count = table->symbols.size / entry_size(object);
+    size_t count = table->symbols.size / elf_entry_size(object);
     struct sl_reader r = sl_reader(table->symbols, object->info.big_endian);
     if (!elf_symbols_reserve(c, count))
         return sl_budget_fail(object->budget, error);
@@ -276,17 +273,17 @@ static enum sl_code elf_collect(struct sl_object *object, bool data, struct sl_a
         .purse = {.budget = object->budget},
         .loose.holding.budget = object->budget,
     };
-    struct table table = {0};
+    struct elf_table table = {0};
     enum sl_code code = SL_OK;
     sl_object_section(object, "opd", &c.descriptors, NULL);
-    if (section_table(object, SHT_SYMTAB, &table))
+    if (elf_section_table(object, SHT_SYMTAB, &table))
         code = collect(&c, &table, error);
-    table = (struct table){0};
-    if (code == SL_OK && dynamic_table(object, &table))
+    table = (struct elf_table){0};
+    if (code == SL_OK && elf_dynamic_table(object, &table))
         code = collect(&c, &table, error);
     struct sl_object *mini = data ? NULL : elf_mini(object);
-    table = (struct table){0};
-    if (code == SL_OK && mini && section_table(mini, SHT_SYMTAB, &table)) {
+    table = (struct elf_table){0};
+    if (code == SL_OK && mini && elf_section_table(mini, SHT_SYMTAB, &table)) {
         c.object = mini;
         code = collect(&c, &table, error);
     }
@@ -313,9 +310,10 @@ enum sl_code elf_data_symbols(struct sl_object *object, struct sl_arena *arena, 
 
 bool elf_has_symbols(struct sl_object *object)
 {
-    struct table table = {0};
-    if (section_table(object, SHT_SYMTAB, &table) && table.symbols.size / entry_size(object) > 1)
+    struct elf_table table = {0};
+    if (elf_section_table(object, SHT_SYMTAB, &table) && table.symbols.size / elf_entry_size(object) > 1)
         return true;
-    table = (struct table){0};
-    return (dynamic_table(object, &table) && table.symbols.size / entry_size(object) > 1) || elf_mini(object) != NULL;
+    table = (struct elf_table){0};
+    return (elf_dynamic_table(object, &table) && table.symbols.size / elf_entry_size(object) > 1) ||
+           elf_mini(object) != NULL;
 }

@@ -18,6 +18,8 @@ struct object_format {
                             struct sl_error *error);
     enum sl_code (*data_symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                  size_t *count, struct sl_error *error);
+    enum sl_code (*code_marks)(struct sl_object *object, struct sl_arena *arena, struct sl_code_mark **marks,
+                               size_t *count, struct sl_error *error);
     /* Formats that describe code in a way of their own; NULL: it is DWARF in sections. As sl_object_read_functions. */
     enum sl_code (*read_functions)(struct sl_object *object, const struct sl_parallel *parallel,
                                    struct sl_function_sink *sink, struct sl_error *error);

@@ -260,6 +260,14 @@ enum sl_code sl_object_data_symbols(struct sl_object *object, struct sl_arena *a
     return symbols_with(object->format->data_symbols, object, arena, symbols, count, error);
 }
 
+enum sl_code sl_object_code_marks(struct sl_object *object, struct sl_arena *arena, struct sl_code_mark **marks,
+                                  size_t *count, struct sl_error *error)
+{
+    *marks = NULL;
+    *count = 0;
+    return object->format->code_marks ? object->format->code_marks(object, arena, marks, count, error) : SL_OK;
+}
+
 enum sl_code sl_object_kept_symbols(struct sl_object *object, const struct sl_symbol **symbols, size_t *count,
                                     struct sl_error *error)
 {

@@ -128,6 +128,15 @@ struct sl_symbol {
     uint32_t parameters : 31, multiple : 1;
 };
 
+/* How the code of a processor that has more than one way is written, and what lies between it. */
+enum sl_code_form { SL_FORM_USUAL, SL_FORM_THUMB, SL_FORM_ARM, SL_FORM_DATA };
+
+struct sl_code_mark { /* so it goes on from here to the next one */
+    uint64_t address; /* relative to the load address */
+    enum sl_code_form form;
+    uint32_t order; /* of two at one address the later counts */
+};
+
 struct sl_object_limits {
     uint64_t max_section_size; /* inflated debug section, bytes; 0 = 4 GiB. All together: inflate.c */
     struct sl_budget *budget;  /* the caller's, which outlives the object; NULL: one of its own, by the file's size */
@@ -220,6 +229,10 @@ enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena,
  * its section ends. Thread-local variables are where their first value is: those of zeros have no place in ELF files. */
 enum sl_code sl_object_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                     size_t *count, struct sl_error *error);
+
+/* The marks of an ELF file of ARM or AArch64, by address; none for other formats. SL_BUSY when out of memory. */
+enum sl_code sl_object_code_marks(struct sl_object *object, struct sl_arena *arena, struct sl_code_mark **marks,
+                                  size_t *count, struct sl_error *error);
 
 /* Companion files of split or shared debug information, opened by the caller and kept until reading is over.
  * All may be NULL. */

@@ -109,7 +109,14 @@ static void print_function(struct asm_work *w)
         mozilla_profiler_error(w->answer, "Unrecognized architecture \"%s\"", sl_arch_name(info->arch));
         return;
     }
-    uint64_t start = w->request->offset - w->request->offset % sl_disasm_step(info->arch);
+    struct sl_code_mark *marks;
+    size_t mark_count;
+    if (sl_object_code_marks(w->object, &w->arena, &marks, &mark_count, &error) != SL_OK) {
+        w->answer->failed = true;
+        return;
+    }
+    enum sl_code_form form = sl_disasm_form(marks, mark_count, w->request->offset);
+    uint64_t start = w->request->offset - w->request->offset % sl_disasm_step(info->arch, form);
     struct sl_bytes bytes = sl_object_at(w->object, start);
     if (!bytes.size) {
         mozilla_profiler_error(w->answer, "The requested address was not found in any section in the binary.");
@@ -119,7 +126,12 @@ static void print_function(struct asm_work *w)
         w->symbol_count = 0;
     if (w->symbol_count)
         qsort(w->symbols, w->symbol_count, sizeof *w->symbols, asm_by_address);
-    struct sl_disasm_code code = {.arch = info->arch, .bytes = bytes, .address = start, .size = size_wanted(w, start)};
+    struct sl_disasm_code code = {.arch = info->arch,
+                                  .bytes = bytes,
+                                  .address = start,
+                                  .size = size_wanted(w, start),
+                                  .marks = marks,
+                                  .mark_count = mark_count};
     write_code(w, &code);
 }
 

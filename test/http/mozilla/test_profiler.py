@@ -40,8 +40,9 @@ def built(work, compiler, *flags, link="-static-pie"):
     functions = {}
     for line in run("llvm-nm-19", "-S", path).splitlines():
         parts = line.split()
-        if len(parts) == 4 and parts[2] in "tTwWi" and int(parts[1], 16):
-            functions[int(parts[0], 16)] = max(int(parts[1], 16), functions.get(int(parts[0], 16), 0))
+        if len(parts) == 4 and parts[2] in ("tTwW" if compiler.startswith("arm") else "tTwWi") and int(parts[1], 16):
+            start = int(parts[0], 16) & ~compiler.startswith("arm")  # bit 0 tells Thumb
+            functions[start] = max(int(parts[1], 16), functions.get(start, 0))
     return path, build_id, sorted(functions.items())
 
 
@@ -64,7 +65,8 @@ PREFIXES = {"rep", "repz", "repnz", "repe", "repne", "lock", "bnd", "notrack", "
 
 
 def objdump(path, functions=None):
-    """Text of each instruction by its address, of these functions if there are some; None of what is data."""
+    """Text of each instruction and each piece of data by its address, of these functions if there are some; None of what is
+    neither."""
     lines, at_prefix = {}, -1
     starts = functions and [start for start, _ in functions]
     process = subprocess.Popen(["llvm-objdump-19", "-d", "--no-show-raw-insn", "--x86-asm-syntax=intel", path],
@@ -78,17 +80,17 @@ def objdump(path, functions=None):
             before = bisect.bisect_right(starts, at) - 1
             if before < 0 or at >= starts[before] + functions[before][1]:
                 continue
-        text = re.sub(r"\s+", " ", found[2].strip())
+        text = re.sub(r"\s+", " ", re.sub(r"^([0-9a-f]{2}\s)+\s*(?=\.)", "", found[2].strip()))
         if at - 1 == at_prefix:  # in a line of its own
             at, text = at - 1, f"{lines[at - 1]} {text}"
         at_prefix = at if text in PREFIXES else -1
-        lines[at] = None if text.startswith((".word", ".byte", "<unknown>", ".inst", ".long", ".short", ".xword")) else text
+        lines[at] = None if text.startswith(("<unknown>", ".inst", ".long", ".xword")) else text
     equal(process.wait(), 0, path)
     return lines
 
 
 def functions_of(functions, lines, most):
-    """Evenly chosen ones without data in them."""
+    """Evenly chosen ones that objdump can read."""
     step = max(1, len(functions) // most)
     for start, size in functions[::step]:
         if start in lines and all(lines.get(at) for at in range(start, start + size) if at in lines):
@@ -137,18 +139,33 @@ def compare(s, build_id, functions, lines, same, base=0):
     return count, others
 
 
-def test_code_of_x86_64_and_aarch64(work, objects):
+def base_of(path):
+    """The address that offsets count from."""
+    return min(int(line.split()[2], 16) for line in run("readelf", "-lW", path).splitlines() if line.startswith("  LOAD"))
+
+
+def test_code_as_objdump_has_it(work, objects):
+    """Of ARM in both of its forms, with the data between: the program's code is ARM, that of the C library Thumb and a bit of ARM."""
     most = 40
-    for compiler, arch, same in (("gcc", "x86_64", x86),
-                                 ("aarch64-linux-gnu-gcc", "aarch64", same_text)):
-        path, build_id, functions = built(work, compiler)
+    for compiler, arch, same, flags, link in (("gcc", "x86_64", x86, (), "-static-pie"),
+                                              ("aarch64-linux-gnu-gcc", "aarch64", same_text, (), "-static-pie"),
+                                              ("arm-linux-gnueabihf-gcc", "arm", same_text, ("-marm", "-Wl,-Ttext-segment=0"), "-static")):
+        path, build_id, functions = built(work, compiler, *flags, link=link)
         lines = objdump(path)
         upstream, service = serving(work, path, build_id)
+        if arch == "arm":
+            names = {n: int(a, 16) & ~1 for a, _, n in (line.split(" ") for line in run("llvm-nm-19", path).splitlines() if line[0] != " ")}
+            wanted = {names["main"], names["__sigsetjmp"]}
+            functions = [f for f in functions if f[0] in wanted] + [f for f in functions if f[0] not in wanted]
+            equal(sum(f[0] in wanted for f in functions), 2)
         with upstream, service as s:
             chosen = list(functions_of(functions, lines, most))
             equal(len(chosen) > min(most, len(functions)) // 2, True, (arch, len(chosen), len(functions)))
-            answer = asm(s, build_id, *chosen[0])
+            answer = asm(s, build_id, chosen[0][0] - base_of(path), chosen[0][1])
             equal((answer["arch"], answer["syntax"], answer["startAddress"]),
-                  (arch, ["Intel" if arch == "x86_64" else "ARM"], hex(chosen[0][0])))
-            count, others = compare(s, build_id, chosen, lines, same)
+                  (arch, ["Intel" if arch == "x86_64" else "ARM"], hex(chosen[0][0] - base_of(path))))
+            if arch == "arm":
+                chosen = list(functions_of(functions[:2], lines, 2)) + chosen
+                equal(any(lines[at].startswith(".word") for a, n in chosen for at in range(a, a + n) if at in lines), True)
+            count, others = compare(s, build_id, chosen, lines, same, base_of(path))
             equal(others[:20], [], f"{len(others)} of {count}, {arch}")

@@ -1,0 +1,100 @@
+/* Marks of code and data in ELF files of ARM and AArch64: mapping symbols ("ELF for the Arm Architecture", 5.5.5; "ELF for the Arm
+ * 64-bit Architecture", 5.7), and where these were stripped what the symbols of functions say of their mode. */
+#include "object/elf.h"
+
+#include <stdlib.h>
+
+struct marking {
+    const struct sl_object *object;
+    struct sl_arena *arena;
+    struct sl_code_mark *marks;
+    size_t count;
+};
+
+static bool mark_of_name(struct sl_str name, enum sl_code_form *form)
+{
+    if (name.size < 2 || name.data[0] != '$' || (name.size > 2 && name.data[2] != '.'))
+        return false;
+    switch (name.data[1]) {
+    case 'a': *form = SL_FORM_ARM; return true;
+    case 't': *form = SL_FORM_THUMB; return true;
+    case 'd': *form = SL_FORM_DATA; return true;
+    case 'x': *form = SL_FORM_USUAL; return true;
+    default: return false;
+    }
+}
+
+/* A C string of a table; empty outside of it. */
+static struct sl_str short_name(struct sl_bytes strings, uint32_t at)
+{
+    enum { LONG_ENOUGH = 3 }; /* of a mark only that counts */
+    struct sl_str name = {(const char *)strings.data + at, 0};
+    while (at < strings.size && name.size < LONG_ENOUGH && name.size < strings.size - at && name.data[name.size])
+        name.size++;
+    return name;
+}
+
+static bool mark_of_function(const struct elf *elf, const struct elf_raw_symbol *s, enum sl_code_form *form)
+{
+    *form = s->value & 1 ? SL_FORM_THUMB : SL_FORM_ARM;
+    return elf->machine == EM_ARM && s->type == STT_FUNC;
+}
+
+/* Those of one kind: of mapping symbols, or of functions. */
+static bool add_marks(struct marking *m, const struct elf_table *table, bool of_functions)
+{
+    const struct elf *elf = m->object->impl;
+    bool wide = m->object->info.is_64bit;
+    size_t count = table->symbols.size / elf_entry_size(m->object);
+    uint64_t base = m->object->info.load_address;
+    struct sl_reader r = sl_reader(table->symbols, m->object->info.big_endian);
+    m->marks = SL_ARENA_ARRAY(m->arena, struct sl_code_mark, count + 1);
+    for (size_t i = 0; m->marks && i < count; i++) {
+        struct elf_raw_symbol s = elf_read_symbol(&r, wide);
+        enum sl_code_form form;
+        uint32_t number = elf_symbol_section(m->object, table->indexes, &s, i);
+        bool marks = of_functions ? mark_of_function(elf, &s, &form)
+                                  : s.type == STT_NOTYPE && mark_of_name(short_name(table->strings, s.name), &form);
+        if (!marks || !number || number >= elf->section_count || !(elf->sections[number].flags & SHF_EXECINSTR))
+            continue;
+        uint64_t address = (of_functions ? s.value & ~UINT64_C(1) : s.value) +
+                           (elf->type == ET_REL ? elf->sections[number].address : 0);
+        if (address >= base)
+            m->marks[m->count++] = (struct sl_code_mark){address - base, form, (uint32_t)i};
+    }
+    return m->marks != NULL;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct sl_code_mark *x = a, *y = b;
+    if (x->address != y->address)
+        return x->address < y->address ? -1 : 1;
+    return (x->order > y->order) - (x->order < y->order);
+}
+
+enum sl_code elf_code_marks(struct sl_object *object, struct sl_arena *arena, struct sl_code_mark **marks,
+                            size_t *count, struct sl_error *error)
+{
+    const struct elf *elf = object->impl;
+    struct marking m = {.object = object, .arena = arena};
+    struct elf_table table = {0};
+    bool good = true;
+    if (elf->machine != EM_ARM && elf->machine != EM_AARCH64)
+        return SL_OK;
+    if (elf_section_table(object, SHT_SYMTAB, &table)) {
+        good = add_marks(&m, &table, false);
+        if (good && !m.count)
+            good = add_marks(&m, &table, true);
+    }
+    table = (struct elf_table){0};
+    if (good && !m.count && elf_dynamic_table(object, &table))
+        good = add_marks(&m, &table, true);
+    if (!good)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    if (m.count)
+        qsort(m.marks, m.count, sizeof *m.marks, by_place);
+    *marks = m.marks;
+    *count = m.count;
+    return SL_OK;
+}
