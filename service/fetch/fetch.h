@@ -109,6 +109,10 @@ enum sl_code fetch_relay(const struct fetch_relay *relay, int *status, struct sl
  * max_download_size. SL_MALFORMED with the decoder's text; SL_TIMEOUT after max_download_timeout. Blocks: pool work. */
 enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error);
 
+/* The member of this name takes the place of the tar archive that is in the file. SL_NOT_FOUND: it has none of that name.
+ * Otherwise as fetch_unwrap. */
+enum sl_code fetch_take_member(int fd, struct sl_str member, uint64_t max_size, struct sl_error *error);
+
 /* Whether the file is one that fetch_unwrap opens, as far as its first bytes tell. */
 bool fetch_is_wrapped(struct sl_bytes bytes);
 

@@ -2,6 +2,7 @@
  * An archive must hold exactly one member; its name is never looked at. */
 #include <archive.h>
 #include <archive_entry.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <zip.h>
@@ -71,13 +72,28 @@ static enum sl_code unwrap_zip(struct sl_bytes in, struct decode_sink *sink)
 static enum sl_code bad_archive(struct archive *a, struct decode_sink *sink)
 {
     const char *text = archive_error_string(a);
-    return sl_fail(sink->error, SL_MALFORMED, "%s", text ? text : "corrupt cabinet file");
+    if (archive_errno(a) == ENOMEM)
+        return sl_fail(sink->error, SL_BUSY, "out of memory");
+    return sl_fail(sink->error, SL_MALFORMED, "%s", text ? text : "corrupt archive");
 }
 
 /* A warning is about the name, which nobody looks at. */
 static bool usable(int status)
 {
     return status == ARCHIVE_OK || status == ARCHIVE_WARN;
+}
+
+/* The contents of the entry whose header was read. */
+static enum sl_code read_entry(struct archive *a, struct decode_sink *sink)
+{
+    const void *piece;
+    size_t size;
+    la_int64_t offset;
+    int status;
+    while (usable(status = archive_read_data_block(a, &piece, &size, &offset)))
+        if (!decode_write(sink, piece, size))
+            return sink->error->code;
+    return status == ARCHIVE_EOF ? SL_OK : bad_archive(a, sink);
 }
 
 static enum sl_code read_cab(struct archive *a, struct sl_bytes in, struct decode_sink *sink)
@@ -94,14 +110,7 @@ static enum sl_code read_cab(struct archive *a, struct sl_bytes in, struct decod
     if (archive_read_support_format_cab(a) != ARCHIVE_OK ||
         archive_read_open_memory(a, in.data, in.size) != ARCHIVE_OK || !usable(archive_read_next_header(a, &entry)))
         return bad_archive(a, sink);
-    const void *piece;
-    size_t size;
-    la_int64_t offset;
-    int status;
-    while (usable(status = archive_read_data_block(a, &piece, &size, &offset)))
-        if (!decode_write(sink, piece, size))
-            return sink->error->code;
-    return status == ARCHIVE_EOF ? SL_OK : bad_archive(a, sink);
+    return read_entry(a, sink);
 }
 
 static enum sl_code unwrap_cab(struct sl_bytes in, struct decode_sink *sink)
@@ -176,11 +185,50 @@ enum sl_code unwrap_file(int fd, const struct decode_limits *limits, struct sl_e
     return decode_in_place(fd, limits, error, unwrap_with, (void *)wrapper);
 }
 
-enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error)
+static struct decode_limits limits_of(uint64_t max_size)
 {
     uint64_t ns = fetch_state.max_download_timeout_ns, now = clock_mono_ns();
     struct decode_limits limits = {.max_size = max_size, .until_ns = UINT64_MAX, .timeout_ns = ns};
     if (ns && ns < UINT64_MAX - now) /* 0: programs without downloads */
         limits.until_ns = now + ns;
+    return limits;
+}
+
+enum sl_code fetch_unwrap(int fd, uint64_t max_size, struct sl_error *error)
+{
+    struct decode_limits limits = limits_of(max_size);
     return unwrap_file(fd, &limits, error);
+}
+
+/* ---- one member of many ---- */
+
+static enum sl_code find_member(struct archive *a, struct sl_bytes in, struct sl_str member, struct decode_sink *sink)
+{
+    struct archive_entry *entry;
+    int status;
+    if (archive_read_support_format_tar(a) != ARCHIVE_OK || archive_read_open_memory(a, in.data, in.size) != ARCHIVE_OK)
+        return bad_archive(a, sink);
+    while (usable(status = archive_read_next_header(a, &entry))) {
+        const char *name = archive_entry_pathname(entry);
+        if (name && archive_entry_filetype(entry) == AE_IFREG && sl_str_equal(sl_str(name), member))
+            return read_entry(a, sink);
+    }
+    return status == ARCHIVE_EOF ? sl_fail(sink->error, SL_NOT_FOUND, "the archive does not have the file")
+                                 : bad_archive(a, sink);
+}
+
+static enum sl_code take_member(struct sl_bytes in, void *arg, struct decode_sink *sink)
+{
+    struct archive *a = archive_read_new();
+    if (!a)
+        return sl_fail(sink->error, SL_BUSY, "out of memory");
+    enum sl_code code = find_member(a, in, *(const struct sl_str *)arg, sink);
+    archive_read_free(a);
+    return code;
+}
+
+enum sl_code fetch_take_member(int fd, struct sl_str member, uint64_t max_size, struct sl_error *error)
+{
+    struct decode_limits limits = limits_of(max_size);
+    return decode_in_place(fd, &limits, error, take_member, &member);
 }

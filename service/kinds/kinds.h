@@ -146,6 +146,7 @@ struct source_request { /* one text file; the texts are terminated */
     struct sl_str scope;
     /* of the web */
     struct sl_str url, location; /* `location`: the URL as keys have it, if that is another one */
+    struct sl_str member;        /* of the archive (tar) that the URL leads to; empty: it leads to the file */
     const struct fetch_header *headers;
     size_t header_count;
     bool accept_invalid_certs;

@@ -101,6 +101,17 @@ static enum sl_code fetch_web(const struct source_request *request, struct cache
     return fetch_get(&fetch, tmp->fd, error);
 }
 
+struct taking {
+    int fd;
+    struct sl_str member;
+};
+
+static enum sl_code take_member(void *arg, struct sl_error *error)
+{
+    const struct taking *t = arg;
+    return fetch_take_member(t->fd, t->member, kinds_max_source_size(), error);
+}
+
 static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                          struct sl_error *error)
 {
@@ -108,6 +119,9 @@ static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, s
     struct decoding decoding = {tmp->fd, request->is_utf8};
     (void)arena;
     enum sl_code code = request->file ? origin_fetch(request->file, tmp->fd, error) : fetch_web(request, tmp, error);
+    struct taking taking = {tmp->fd, request->member};
+    if (code == SL_OK && request->member.size)
+        code = kinds_on_pool(take_member, &taking, error);
     return code == SL_OK ? kinds_on_pool(decode_file, &decoding, error) : code;
 }
 
@@ -124,7 +138,7 @@ void *source_request_retain(const void *context, struct sl_arena *arena)
         return NULL;
     *to = *(const struct source_request *)context;
     struct fetch_header *headers = SL_ARENA_ARRAY(arena, struct fetch_header, to->header_count + 1);
-    struct sl_str *texts[] = {&to->scope, &to->url, &to->location, &to->entry};
+    struct sl_str *texts[] = {&to->scope, &to->url, &to->member, &to->location, &to->entry};
     bool good = headers != NULL;
     for (size_t i = 0; good && i < sizeof texts / sizeof *texts; i++)
         good = source_files_copy(arena, texts[i]);
@@ -285,6 +299,11 @@ static bool source_request_key(const struct source_request *request, struct sl_a
         sl_buf_cstr(&text, "\n\nsource: web-scraping\nlocation: ");
         sl_buf_str(&text, request->location.size ? request->location : request->url);
         sl_buf_cstr(&text, "\n");
+        if (request->member.size) {
+            sl_buf_cstr(&text, "\nfile:\n");
+            sl_buf_str(&text, request->member);
+            sl_buf_cstr(&text, "\n");
+        }
     } else if (!object_request_key(&object, arena, key)) {
         return false;
     } else if (request->entry.size) {

@@ -11,7 +11,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from harness import free_port, npm_path, serving
 
 HOSTS = ["www.googleapis.com", "storage.googleapis.com", "s3.us-east-1.amazonaws.com", "*.s3.us-east-1.amazonaws.com",
-         "*.s3.eu-west-1.amazonaws.com", "sentry.test", "storage.test"]
+         "*.s3.eu-west-1.amazonaws.com", "*.s3.amazonaws.com", "hg.mozilla.org", "raw.githubusercontent.com", "static.crates.io",
+         "sentry.test", "storage.test"]
 
 
 @contextlib.contextmanager

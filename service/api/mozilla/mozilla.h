@@ -112,13 +112,20 @@ job_run mozilla_asm_run, mozilla_source_run;
 bool mozilla_read_profiler(struct profiler_request *request, bool is_asm, struct sl_str body,
                            struct schema_failure *failure);
 
-/* Where a path says that its file is, as compilers' symbols have them: appends the URL. False when it says nothing. */
-bool mozilla_source_url(struct sl_str path, struct sl_buf *url);
-
 /* {"error": text, "title": text}, which the Profiler shows. */
 __attribute__((format(printf, 2, 3))) void mozilla_profiler_error(struct sl_buf *out, const char *format, ...);
 
 /* ---- write.c ---- */
+/* ---- paths.c ---- */
+
+/* Where a path says that its file is kept:
+ *
+ *     hg:<repository>:<path>:<revision>    git:github.com/<owner>/<name>:<path>:<revision>    s3:<bucket>:<digest>/<path>:
+ *     cargo:<registry>:<crate>-<version>:<path>
+ *
+ * Appends the URL, and where that is of an archive (tar, compressed) the member's name. False when it says nothing. Pure. */
+bool mozilla_source_url(struct sl_str path, struct sl_buf *url, struct sl_buf *member);
+
 
 /* The module as answers name it, "<file>/<id>" as it was sent; in the arena, data NULL when out of memory. */
 struct sl_str mozilla_module_name(struct sl_arena *arena, const struct mozilla_module *module);

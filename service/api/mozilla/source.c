@@ -60,49 +60,22 @@ static bool has_lines(const struct source_work *w)
     return w->symbols.native->trace_count && trace->count && trace->frames[0].status == FRAME_SYMBOLICATED;
 }
 
-/* ---- where paths say that files are ---- */
-
-/* The part up to the next colon; false when there is none. */
-static bool path_part(struct sl_str *rest, struct sl_str *part)
-{
-    const char *colon = rest->size ? memchr(rest->data, ':', rest->size) : NULL;
-    if (!colon)
-        return false;
-    *part = (struct sl_str){rest->data, (size_t)(colon - rest->data)};
-    *rest = (struct sl_str){colon + 1, rest->size - part->size - 1};
-    return true;
-}
-
-/* hg:REPOSITORY:PATH:REVISION, git:github.com/OWNER/NAME:PATH:REVISION, s3:BUCKET:DIGEST/PATH:. False for all others. */
-bool mozilla_source_url(struct sl_str path, struct sl_buf *url)
-{
-    struct sl_str kind, place, file;
-    if (!path_part(&path, &kind) || !path_part(&path, &place) || !path_part(&path, &file))
-        return false;
-    if (sl_str_equal(kind, SL_STR("hg")))
-        sl_buf_printf(url, "https://" SL_STR_FMT "/raw-file/" SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(place),
-                      SL_STR_ARG(path), SL_STR_ARG(file));
-    else if (sl_str_equal(kind, SL_STR("git")) && sl_str_starts(place, SL_STR("github.com/")))
-        sl_buf_printf(url, "https://raw.githubusercontent.com/" SL_STR_FMT "/" SL_STR_FMT "/" SL_STR_FMT,
-                      (int)(place.size - 11), place.data + 11, SL_STR_ARG(path), SL_STR_ARG(file));
-    else if (sl_str_equal(kind, SL_STR("s3")))
-        sl_buf_printf(url, "https://" SL_STR_FMT ".s3.amazonaws.com/" SL_STR_FMT, SL_STR_ARG(place), SL_STR_ARG(file));
-    return url->size && !url->failed;
-}
-
+/* Where its path says that it is kept. */
 static enum sl_code source_download(struct source_work *w, struct sl_error *error)
 {
-    struct sl_buf url = {0};
+    struct sl_arena *arena = w->request->arena;
+    struct sl_buf url = {0}, member = {0};
     struct cache_item *item;
-    if (!mozilla_source_url(w->request->file, &url)) {
-        sl_buf_free(&url);
-        return sl_fail(error, SL_NOT_FOUND, "no bundle and no debug file has it");
+    bool leads = mozilla_source_url(w->request->file, &url, &member);
+    struct source_request request = {.scope = SL_STR("global")};
+    if (leads) {
+        request.url = scraping_url(arena, sl_buf_view(&url));
+        request.member = sl_buf_keep(&member, arena);
     }
-    struct source_request request = {.scope = SL_STR("global"),
-                                     .url = scraping_url(w->request->arena, sl_buf_view(&url))};
     sl_buf_free(&url);
+    sl_buf_free(&member);
     if (!request.url.data)
-        return sl_fail(error, SL_NOT_FOUND, "its path leads nowhere");
+        return sl_fail(error, SL_NOT_FOUND, leads ? "its path leads nowhere" : "no bundle and no debug file has it");
     enum sl_code code = kinds_get_source_file(&request, w->request->arena, &item, error);
     if (code != SL_OK)
         return code;

@@ -13,13 +13,14 @@ static void expect(bool good)
 
 static void use(const struct profiler_request *r)
 {
-    struct sl_buf url = {0};
+    struct sl_buf url = {0}, member = {0};
     expect(r->offset <= UINT32_MAX && r->size <= UINT32_MAX);
-    if (mozilla_source_url(r->file, &url)) {
+    if (mozilla_source_url(r->file, &url, &member)) {
         expect(sl_str_starts(sl_buf_view(&url), SL_STR("https://")));
         scraping_url(r->arena, sl_buf_view(&url));
     }
     sl_buf_free(&url);
+    sl_buf_free(&member);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

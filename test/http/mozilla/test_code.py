@@ -1,7 +1,8 @@
 """/asm/v1 and /source/v1 beside the code itself: what is asked wrongly, what is not there, where functions end, and whose files may
 be seen."""
-import io, json, os, subprocess, zipfile
+import io, json, os, subprocess, tarfile, zipfile
 
+import cloud
 import test_profiler as profiler
 from harness import Service, Upstream, equal, http_source
 from test_symbolicate import FILES, I, MAIN, place
@@ -81,6 +82,68 @@ def test_sources(work, objects):
             equal(ask(secret)["error"].startswith("The source of the file cannot be had: "), True)
             equal(ask(MAIN, "0x1")["error"], "Don't have any debug info for the requested library")
             equal(ask(MAIN, name="other")["error"].startswith("Could not obtain symbols for the requested library: "), True)
+
+
+def crate(members):
+    """As Cargo packs crates; `members`: of (name, text)."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        for name, text in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(text)
+            archive.addfile(info, io.BytesIO(text))
+        link = tarfile.TarInfo("md-5-0.10.6/src/link.rs")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    return out.getvalue()
+
+
+def test_sources_where_their_paths_say(work, objects):
+    """As the builds of Firefox have them: in repositories, buckets and crates."""
+    registry = "cargo:github.com-1ecc6299db9ec823"
+    texts = {  # what answers a URL
+        "hg.mozilla.org/mozilla-central/raw-file/997f0081/widget/ns%20App.mm": b"an app",
+        "raw.githubusercontent.com/rust-lang/rust/53cb7b09/library/std/thread.rs": b"a thread",
+        "generated.s3.amazonaws.com/a5d3747707d6/ipc/PChild.cpp": b"a child",
+        "static.crates.io/crates/md-5/md-5-0.10.6.crate": crate([("md-5-0.10.6/" + "d/" * 80 + "long.rs", b"long"),
+                                                                 ("md-5-0.10.6/src/lib.rs", b"a hash")]),
+        "static.crates.io/crates/z/z-1.0.0-beta.1%2B2.3.crate": crate([("z-1.0.0-beta.1+2.3/a.rs", b"zed")]),
+        "static.crates.io/crates/bad/bad-1.0.0.crate": b"no archive",
+    }
+    expected = {
+        "hg:hg.mozilla.org/mozilla-central:widget/ns App.mm:997f0081": "an app",
+        "git:github.com/rust-lang/rust:library/std/thread.rs:53cb7b09": "a thread",
+        "s3:generated:a5d3747707d6/ipc/PChild.cpp:": "a child",
+        registry + ":md-5-0.10.6:src/lib.rs": "a hash",
+        registry + ":md-5-0.10.6:" + "d/" * 80 + "long.rs": "long",
+        "cargo:index.crates.io-6f17d22bba15001f:md-5-0.10.6:src/lib.rs": "a hash",
+        registry + ":z-1.0.0-beta.1+2.3:a.rs": "zed",
+    }
+    refused = {
+        registry + ":md-5-0.10.6:src/none.rs": "the archive does not have the file",
+        registry + ":md-5-0.10.6:src/link.rs": "the archive does not have the file",
+        registry + ":md-5-0.10.7:src/lib.rs": "not_found", registry + ":bad-1.0.0:a.rs": "Unrecognized archive format",
+        registry + ":nothing:a.rs": "no bundle and no debug file has it", registry + ":md-5-0.10.6:": "no bundle and no debug file has it",
+        "cargo:elsewhere-0123:md-5-0.10.6:src/lib.rs": "no bundle and no debug file has it",
+        "git:example.com/a/b:c.rs:d": "no bundle and no debug file has it",
+    }
+    paths = [*expected, *refused]
+    symbols = f"MODULE Linux x86_64 {I[1]} {I[0]}\n" + "".join(f"FILE {i} {path}\n" for i, path in enumerate(paths))
+    symbols += "".join(f"FUNC {i + 1:x}0 10 0 f{i}\n{i + 1:x}0 10 {i + 1} {i}\n" for i in range(len(paths)))
+
+    def answer(h):
+        found = texts.get(h.headers["Host"] + h.path)
+        h.reply(200 if found is not None else 404, found or b"")
+
+    with Upstream({place(I): symbols.encode()}) as up, cloud.Cloud(work, answer) as web, web.environment():
+        with Service(work, {"mozilla": {"compat": "profiler", "sources": [up.url]}}) as s:
+            for i, path in enumerate(paths):
+                got = post(s, "/source/v1", {"debugName": I[0], "debugId": I[1], "moduleOffset": f"{(i + 1) * 16:#x}", "file": path})
+                if path in expected:
+                    equal((got.get("source"), got.get("file")), (expected[path], path), got)
+                else:
+                    equal(got["error"].startswith("The source of the file cannot be had: "), True, got)
+                    equal(refused[path] in got["error"], True, (path, got))
 
 
 def test_environment_of_eliot(work, objects):
