@@ -162,6 +162,7 @@ static void lru_end(struct lru_job *job, struct kind_state *state)
     sl_map_free(&job->by_path);
     if (!job->removed)
         return;
+    metric_add(METRIC_ELIOT_CACHE_EVICT, job->removed, NULL, NULL, NULL);
     metric_add(METRIC_CACHE_REMOVED_FILES, job->removed, state->kind->name, "size", NULL);
     metric_add(METRIC_CACHE_REMOVED_BYTES, job->removed_bytes, state->kind->name, "size", NULL);
     log_debug("cache", "made room", LOG_STR("cache", state->kind->name), LOG_U64("removed", job->removed),
@@ -174,8 +175,10 @@ void lru_added(struct kind_state *state, struct sl_str key, uint64_t bytes)
     if (state->kind->section != CACHE_MOZILLA || !engine.dir)
         return;
     lru.bytes += bytes;
-    if (lru.running || (lru.known && lru.bytes <= config->mozilla.lru_max_size))
+    if (lru.running || (lru.known && lru.bytes <= config->mozilla.lru_max_size)) {
+        metric_set(METRIC_ELIOT_CACHE_USAGE, (double)lru.bytes, NULL, NULL, NULL);
         return;
+    }
     struct lru_job job = {.dir = engine.dir,
                           .kind = state->kind->name,
                           .max_bytes = config->mozilla.lru_max_size,
@@ -185,6 +188,7 @@ void lru_added(struct kind_state *state, struct sl_str key, uint64_t bytes)
     if (lru_uses(&job, state, key) && pool_run(POOL_IO, lru_run, &job, &error) == SL_OK) {
         lru.known = true;
         lru.bytes = job.bytes;
+        metric_set(METRIC_ELIOT_CACHE_USAGE, (double)lru.bytes, NULL, NULL, NULL);
     }
     lru_end(&job, state);
     lru.running = false;

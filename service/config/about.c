@@ -31,6 +31,8 @@ const struct key_about key_abouts[] = {
     {"metrics.hostname_tag", "The tag that tells the host's name."},
     {"metrics.environment_tag", "The tag that tells `$SENTRY_ENVIRONMENT`."},
     {"metrics.platform_tag", "The tag that tells `$SYMBOLICATOR_PLATFORM`."},
+    {"metrics.mozilla_names", "Whether what Mozilla's services (`eliot.*`, `tecken.*`) told is sent too, under their "
+                              "names and with a tag `host`."},
     {"metrics.tags", "Whether there are tags at all: a plain statsd has none."},
     {"sentry_dsn", "A Sentry that gets the errors of the log as events, at most one a minute of each kind."},
 

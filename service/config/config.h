@@ -129,7 +129,8 @@ struct config {
         const char *prefix, *hostname_tag, *environment_tag, *platform_tag; /* names of tags; NULL = none */
         struct text_pair *custom_tags;                                      /* name and value */
         size_t custom_tag_count;
-        bool tags;
+        bool tags, mozilla_names;
+        const char *host; /* as the environment names it; NULL = as the system does */
     } metrics;
 
     struct sl_secret sentry_dsn; /* where errors are reported */

@@ -91,6 +91,20 @@ static void take_level(struct config *config, const char *level, struct value_pr
     bad_value(problems, "ELIOT_LOGGING_LEVEL", "logging.level");
 }
 
+/* "host:port", unless the environment says it in this program's own way. */
+static void take_statsd(struct config *config, const char *host, const char *port, struct value_problems *problems)
+{
+    struct sl_buf server = {0};
+    bool bare_v6 = strchr(host, ':') != NULL;
+    sl_buf_printf(&server, bare_v6 ? "[%s]:%s" : "%s:%s", host, port);
+    struct sl_str kept = sl_buf_keep(&server, &config->arena);
+    const char *text = kept.data ? sl_arena_strndup(&config->arena, kept.data, kept.size) : NULL;
+    if (text && !text_is_statsd(kept))
+        config->metrics.statsd = text;
+    else
+        bad_value(problems, "ELIOT_STATSD_HOST", "metrics.statsd");
+}
+
 void config_read_eliot(struct config *config, struct value_problems *problems)
 {
     const char *urls = eliot_value("ELIOT_SYMBOLS_URLS"), *value;
@@ -108,4 +122,9 @@ void config_read_eliot(struct config *config, struct value_problems *problems)
         bad_value(problems, "ELIOT_SYMBOLS_CACHE_MAX_SIZE", "mozilla.lru.max_size");
     if ((value = eliot_value("ELIOT_LOGGING_LEVEL")) && is_silent(config, "logging.level"))
         take_level(config, value, problems);
+    const char *statsd_host = eliot_value("ELIOT_STATSD_HOST"), *statsd_port = eliot_value("ELIOT_STATSD_PORT");
+    if ((statsd_host || statsd_port) && !config->metrics.statsd && is_silent(config, "metrics.statsd"))
+        take_statsd(config, statsd_host ? statsd_host : "localhost", statsd_port ? statsd_port : "8124", problems);
+    if ((value = eliot_value("ELIOT_HOSTNAME")))
+        config->metrics.host = sl_arena_strndup(&config->arena, value, strlen(value));
 }

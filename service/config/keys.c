@@ -165,6 +165,7 @@ const struct key config_keys[] = {
     {"metrics.environment_tag", KEY_STRING, AT(metrics.environment_tag), .none = "null"},
     {"metrics.platform_tag", KEY_STRING, AT(metrics.platform_tag), .none = "null"},
     {"metrics.tags", KEY_BOOL, AT(metrics.tags), .value = true},
+    {"metrics.mozilla_names", KEY_BOOL, AT(metrics.mozilla_names)},
 
     {"sentry_dsn", KEY_HIDDEN, AT(sentry_dsn), .none = "null"},
     {"sources", KEY_SOURCES, LIST(sources, source_count)},
@@ -452,7 +453,6 @@ static const struct group {
      "max_unwind_chain_len special_paths isolation"},
     {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},
     {"logging", KEY_FREE, NOT_YET, "enable_backtraces"},
-    {"metrics", KEY_FREE, NOT_YET, "mozilla_names"},
     {"caches", KEY_FREE, NOT_YET, "placeholders"},
     {"caches.in_memory", KEY_FREE, NOT_YET, "cficaches_capacity"},
     {"ms_symcache", KEY_FREE, NOT_YET, "redirect keytab"},

@@ -9,186 +9,21 @@
 #include "core/build.h"
 #include "core/fiber.h"
 #include "core/impl.h"
+#include "core/loop.h"
 #include "core/memory.h"
 #include "core/metrics_impl.h"
 
-enum { MAX_SERIES = 500, SLOTS = 1024, MAX_BUCKETS = 16, MAX_LABELS = 4 };
+enum { MAX_SERIES = 500, SLOTS = 1024, MAX_LABELS = METRIC_LABELS };
 
-enum kind { COUNTER, GAUGE, HISTOGRAM };
-
-struct buckets {
-    unsigned count;
-    double bounds[MAX_BUCKETS];
-};
-
-static const struct buckets seconds = {
-    16, {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900}};
-static const struct buckets counts = {11, {0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 100000}};
-static const struct buckets sizes = {
-    12,
-    {4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864, 268435456, 1073741824, 4294967296, 17179869184}};
-
-static const struct {
-    const char *name; /* without symloom_ */
-    enum kind kind;
-    const char *labels[MAX_LABELS];
-    const struct buckets *buckets;
-    const char *help;
-    const char *statsd; /* the name that it had elsewhere; NULL = the same */
-} table[METRIC_COUNT] = {
-    {"http_requests_total",
-     COUNTER,
-     {"route", "method", "status"},
-     NULL,
-     "Finished requests, health checks excluded.",
-     "responses.status_code"},
-    {"http_request_duration_seconds",
-     HISTOGRAM,
-     {"route"},
-     &seconds,
-     "Head complete to answer written.",
-     "requests.duration"},
-    {"http_request_bytes_total", COUNTER, {"route"}, NULL, "Request body bytes on the wire."},
-    {"http_response_bytes_total", COUNTER, {"route"}, NULL, "Response body bytes on the wire."},
-    {"http_connections", GAUGE, {"state"}, NULL, "Open connections."},
-    {"http_connections_total", COUNTER, {"result"}, NULL, "Connections by what became of them at accept."},
-    {"http_aborted_total", COUNTER, {"reason"}, NULL, "Connections that ended early."},
-    {"http_refused_total", COUNTER, {"reason"}, NULL, "Requests refused before work began."},
-    {"healthchecks_total", COUNTER, {NULL}, NULL, "Health checks answered.", "healthcheck"},
-    {"starts_total", COUNTER, {NULL}, NULL, "Starts of the service.", "server.starting"},
-    {"jobs_rejected_total", COUNTER, {NULL}, NULL, "Jobs refused because all slots were taken.", "requests.rejected"},
-    {"jobs_accepted_total", COUNTER, {"task"}, NULL, "Jobs accepted.", "requests.accepted"},
-    {"jobs_finished_total", COUNTER, {"task", "outcome"}, NULL, "Jobs ended.", "requests.processed"},
-    {"jobs_running", GAUGE, {"task"}, NULL, "Jobs that run now.", "requests.in_flight"},
-    {"jobs_limit", GAUGE, {NULL}, NULL, "Jobs that may run at once.", "requests.max_in_flight"},
-    {"job_duration_seconds", HISTOGRAM, {"task"}, &seconds, "Start of a job to its outcome.", "jobs.duration"},
-    {"job_start_delay_seconds",
-     HISTOGRAM,
-     {NULL},
-     &seconds,
-     "Wait of an accepted job for its first turn.",
-     "symbolication.create_request.first_poll"},
-    {"job_result_idle_seconds",
-     HISTOGRAM,
-     {NULL},
-     &seconds,
-     "End of a job until its result was first fetched.",
-     "requests.response_idling"},
-    {"polls_total", COUNTER, {"result"}, NULL, "Polls for results."},
-    {"modules_total",
-     COUNTER,
-     {"platform", "purpose", "status"},
-     NULL,
-     "Module statuses of answers.",
-     "symbolication.debug_status"},
-    {"frames_total", COUNTER, {"origin", "platform", "status"}, NULL, "Frame statuses of answers."},
-    {"symbolication_items", HISTOGRAM, {"origin", "item"}, &counts, "What requests hold, by their number."},
-    {"address_underflow_total", COUNTER, {NULL}, NULL, "Addresses below their module.", "relative_addr.underflow"},
-    {"cache_lookups_total", COUNTER, {"cache", "layer", "result"}, NULL, "Look-ups by the layer that answered."},
-    {"cache_compute_seconds", HISTOGRAM, {"cache"}, &seconds, "Time to compute an entry."},
-    {"cache_file_bytes", HISTOGRAM, {"cache", "hit"}, &sizes, "Sizes of entries.", "caches.file.size"},
-    {"cache_writes_total", COUNTER, {"cache", "status", "is_refresh"}, NULL, "Entries written.", "caches.file.write"},
-    {"cache_memory_bytes", GAUGE, {"cache"}, NULL, "Bytes held by the memory layer."},
-    {"cache_memory_items", GAUGE, {"cache"}, NULL, "Items held by the memory layer."},
-    {"cache_mapped_files", GAUGE, {"cache"}, NULL, "Items of the memory layer that are mapped files."},
-    {"cache_disk_bytes", GAUGE, {"cache"}, NULL, "Bytes on disk as of the last cleanup.", "caches.size.bytes"},
-    {"cache_disk_files", GAUGE, {"cache"}, NULL, "Files on disk as of the last cleanup.", "caches.size.files"},
-    {"cache_removed_bytes_total",
-     COUNTER,
-     {"cache", "reason"},
-     NULL,
-     "Bytes removed by cleanups.",
-     "caches.size.bytes_removed"},
-    {"cache_removed_files_total",
-     COUNTER,
-     {"cache", "reason"},
-     NULL,
-     "Files removed by cleanups.",
-     "caches.size.files_removed"},
-    {"cache_corrupt_total", COUNTER, {"cache"}, NULL, "Entries found damaged.", "caches.file.corrupt"},
-    {"cache_lazy_refused_total",
-     COUNTER,
-     {"cache"},
-     NULL,
-     "Refreshes put off because enough of them ran.",
-     "caches.lazy_limit_hit"},
-    {"shared_ops_total", COUNTER, {"backend", "cache", "op", "result"}, NULL, "Operations of the shared cache."},
-    {"shared_bytes_total", COUNTER, {"backend", "direction"}, NULL, "Bytes to and from the shared cache."},
-    {"shared_op_seconds", HISTOGRAM, {"backend", "op"}, &seconds, "Time of operations of the shared cache."},
-    {"shared_up", GAUGE, {"backend"}, NULL, "1 when the back end answers."},
-    {"shared_queue", GAUGE, {NULL}, NULL, "Entries that wait to be stored in the shared cache."},
-    {"shared_uploads", GAUGE, {NULL}, NULL, "Entries being stored in the shared cache."},
-    {"downloads_total", COUNTER, {"source", "result"}, NULL, "Whole downloads."},
-    {"download_attempts_total", COUNTER, {"source"}, NULL, "Attempts of downloads."},
-    {"download_bytes_total", COUNTER, {"source"}, NULL, "Bytes downloaded."},
-    {"download_seconds", HISTOGRAM, {"source", "phase"}, &seconds, "Time of downloads."},
-    {"downloads_in_flight", GAUGE, {NULL}, NULL, "Downloads that run now."},
-    {"downloads_queued", GAUGE, {NULL}, NULL, "Downloads that wait for a slot."},
-    {"blocked_hosts", GAUGE, {NULL}, NULL, "Hosts on the deny list.", "service.download.blocked-hosts"},
-    {"symstore_last_id", GAUGE, {"source"}, NULL, "Segments of the source's symstore index.", "index.symstore.lastid"},
-    {"blocked_addresses_total", COUNTER, {NULL}, NULL, "Connections to reserved addresses refused.", "http.blocked_ip"},
-    {"download_id_mismatch_total", COUNTER, {"source"}, NULL, "Files whose id was not the one asked for."},
-    {"download_compression_total", COUNTER, {"type"}, NULL, "Compressed files downloaded.", "compression"},
-    {"source_token_total", COUNTER, {"kind", "result"}, NULL, "Credentials and indexes of sources, kept or asked for."},
-    {"conversions_total", COUNTER, {"cache", "result"}, NULL, "Conversions of debug files."},
-    {"conversion_seconds", HISTOGRAM, {"cache"}, &seconds, "Time of conversions."},
-    {"minidump_bytes", HISTOGRAM, {NULL}, &sizes, "Sizes of minidumps.", "minidump.upload.size"},
-    {"minidump_walk_seconds",
-     HISTOGRAM,
-     {NULL},
-     &seconds,
-     "Time to walk the stacks of a minidump.",
-     "minidump.stackwalk.duration"},
-    {"conversions_partial_total", COUNTER, {"cache"}, NULL, "Conversions that left out what could not be read."},
-    {"js_items", HISTOGRAM, {"item"}, &counts, "What requests for frames of scripts had and asked for."},
-    {"js_lookups_total",
-     COUNTER,
-     {"result", "type", "lookup", "had_debugid"},
-     NULL,
-     "Scripts, source maps and sources that were looked for."},
-    {"mozilla_request_seconds", HISTOGRAM, {"version"}, &seconds, "Requests of Mozilla's clients."},
-    {"mozilla_items", HISTOGRAM, {"item"}, &counts, "Jobs and frames of such a request, stacks of a job."},
-    {"mozilla_errors_total", COUNTER, {"reason"}, NULL, "Such requests that were refused."},
-    {"symbfile_parts_total", COUNTER, {"kind", "result"}, NULL, "Parts of symbfiles, received or refused."},
-    {"symbfile_bytes_total", COUNTER, {"kind"}, NULL, "Bytes of parts that were received."},
-    {"symbfile_records_total", COUNTER, {"kind"}, NULL, "Records of parts that were received."},
-    {"symbfile_sets_published_total", COUNTER, {"kind"}, NULL, "Complete uploads that took the place of older ones."},
-    {"store_bytes", GAUGE, {"area"}, NULL, "Bytes of uploads as of the last sweep of the store."},
-    {"pool_threads", GAUGE, {NULL}, NULL, "Threads of the pool."},
-    {"pool_busy", GAUGE, {NULL}, NULL, "Threads of the pool at work."},
-    {"pool_queued", GAUGE, {NULL}, NULL, "Jobs that wait for a thread."},
-    {"pool_run_seconds", HISTOGRAM, {"job"}, &seconds, "Time of pool jobs."},
-    {"pool_wait_seconds", HISTOGRAM, {"job"}, &seconds, "Time that pool jobs waited for a thread."},
-    {"loop_lag_seconds", HISTOGRAM, {NULL}, &seconds, "Lateness of a timer of the loop."},
-    {"faults_recovered_total", COUNTER, {"kind"}, NULL, "Faults that ended a piece of work and not the process."},
-    {"quarantined_keys", GAUGE, {NULL}, NULL, "Files that are not worked on because the service died of them."},
-    {"busy_total", COUNTER, {"what"}, NULL, "Work refused or failed for want of something, by what was scarce."},
-    {"waiting", GAUGE, {"what"}, NULL, "Work that waits for something scarce, by what it waits for."},
-    {"fibers", GAUGE, {NULL}, NULL, "Live fibers."},
-    {"fiber_stacks", GAUGE, {NULL}, NULL, "Fiber stacks allocated."},
-    {"memory_budget_bytes", GAUGE, {"state"}, NULL, "Memory that requests share: used, and the limit."},
-    {"log_messages_total", COUNTER, {"level"}, NULL, "Lines of the log, access lines excluded."},
-    {"disk_free_bytes", GAUGE, {"dir"}, NULL, "Free bytes of the file system of a directory."},
-    {"disk_size_bytes", GAUGE, {"dir"}, NULL, "Bytes of the file system of a directory."},
-    {"log_dropped_total",
-     COUNTER,
-     {NULL},
-     NULL,
-     "Log lines dropped: the ring was full, or the disk, or nobody reads the pipe any more."},
-    {"ready", GAUGE, {NULL}, NULL, "1 when ready for work."},
-    {"draining", GAUGE, {NULL}, NULL, "1 while draining."},
-    {"config_last_reload_successful", GAUGE, {NULL}, NULL, "1 when the configuration in use is the one last read."},
-    {"config_last_reload_timestamp_seconds", GAUGE, {NULL}, NULL, "When a configuration was last read and taken."},
-    {"build_info", GAUGE, {"version", "commit", "compiler"}, NULL, "Always 1."},
-};
+#define table metrics_table
 
 struct metric_series {
     uint64_t hash;
     char *labels;             /* `a="x",b="y"`, escaped; empty without labels */
     char *values[MAX_LABELS]; /* as they are; NULL = none */
-    const struct buckets *buckets;
+    const struct metric_buckets *buckets;
     atomic_ullong value; /* a counter; the bits of a gauge's double; a histogram's sum (bits of a double) */
-    atomic_ullong bucket[MAX_BUCKETS + 1];
+    atomic_ullong bucket[METRIC_BUCKETS + 1];
     uint64_t pushed;             /* the value of a counter when it was last pushed */
     _Atomic(struct kept *) kept; /* values of a histogram since then; NULL = none yet */
 };
@@ -198,7 +33,7 @@ struct kept {
     atomic_uint seen;
     _Atomic float values[KEPT_MOST]; /* the first of them */
 };
-static atomic_bool keeps_values;
+static atomic_bool keeps_values, has_mozilla_names;
 
 /* Open addressing; a slot is filled once and never emptied, so readers need no lock. */
 static _Atomic(struct metric_series *) *_Atomic slots[METRIC_COUNT];
@@ -303,6 +138,8 @@ static struct metric_series *insert(enum metric metric, uint64_t hash, const cha
 
 static struct metric_series *series_of(enum metric metric, const char *const values[MAX_LABELS])
 {
+    if (metric >= METRIC_MOZILLA_NAMES && !atomic_load_explicit(&has_mozilla_names, memory_order_relaxed))
+        return NULL;
     uint64_t hash = hash_labels(values);
     size_t at;
     struct metric_series *series = slots[metric] ? metrics_find(slots[metric], hash, &at) : NULL;
@@ -379,11 +216,16 @@ void metric_observe(enum metric metric, double value, const char *a, const char 
     metric_series_observe(metric_series(metric, a, b, c), value);
 }
 
+void metric_observe_since(enum metric metric, uint64_t begin_ns, const char *a)
+{
+    metric_observe(metric, (double)(clock_mono_ns() - begin_ns) / 1e9, a, NULL, NULL);
+}
+
 /* ---- reading ---- */
 static struct metric_sample sample_of(enum metric metric, struct metric_series *series)
 {
     unsigned long long value = atomic_load_explicit(&series->value, memory_order_relaxed);
-    struct metric_sample sample = {.value = table[metric].kind == COUNTER ? (double)value : from_bits(value)};
+    struct metric_sample sample = {.value = table[metric].kind == METRIC_COUNTER ? (double)value : from_bits(value)};
     for (int i = 0; i < MAX_LABELS; i++)
         sample.labels[i] = series->values[i] ? series->values[i] : "";
     if (!series->buckets)
@@ -435,6 +277,11 @@ void metrics_keep_values(void)
     atomic_store(&keeps_values, true);
 }
 
+void metrics_use_mozilla_names(void)
+{
+    atomic_store(&has_mozilla_names, true);
+}
+
 struct pushing {
     void (*push)(void *arg, const struct metric_push *push);
     void *arg;
@@ -460,8 +307,10 @@ static void push_series(const struct pushing *to, enum metric metric, struct met
     struct metric_push push = {.name = table[metric].statsd,
                                .label_names = table[metric].labels,
                                .sample = sample_of(metric, series),
-                               .gauge = table[metric].kind == GAUGE,
-                               .seconds = table[metric].buckets == &seconds};
+                               .gauge = table[metric].kind == METRIC_GAUGE,
+                               .seconds = table[metric].buckets == &metric_seconds,
+                               .is_mozilla = metric >= METRIC_MOZILLA_NAMES,
+                               .form = table[metric].form ? table[metric].form : "d"};
     char name[80];
     if (!push.name) {
         size_t size = strlen(table[metric].name), suffix = strlen("_total");
@@ -469,11 +318,11 @@ static void push_series(const struct pushing *to, enum metric metric, struct met
         snprintf(name, sizeof name, "%.*s", (int)(total ? size - suffix : size), table[metric].name);
         push.name = name;
     }
-    if (table[metric].kind == HISTOGRAM) {
+    if (table[metric].kind == METRIC_HISTOGRAM) {
         push_values(to, series, &push);
         return;
     }
-    if (table[metric].kind == COUNTER) {
+    if (table[metric].kind == METRIC_COUNTER) {
         uint64_t now = (uint64_t)push.sample.value;
         push.sample.value = (double)(now - series->pushed);
         series->pushed = now;
@@ -586,12 +435,12 @@ static void write_series(struct sl_buf *out, enum metric metric, struct metric_s
 {
     const char *name = table[metric].name;
     unsigned long long value = atomic_load_explicit(&series->value, memory_order_relaxed);
-    if (table[metric].kind == HISTOGRAM) {
+    if (table[metric].kind == METRIC_HISTOGRAM) {
         write_histogram(out, name, series);
         return;
     }
     write_sample(out, name, "", series->labels, "");
-    if (table[metric].kind == COUNTER)
+    if (table[metric].kind == METRIC_COUNTER)
         sl_buf_printf(out, "%llu\n", value);
     else
         sl_buf_printf(out, "%.15g\n", from_bits(value));
@@ -610,7 +459,7 @@ void metrics_write_header(struct sl_buf *out, const char *name, const char *type
 static bool family_taken(enum metric metric)
 {
     size_t size = strlen(table[metric].name) - strlen("_total");
-    for (int i = 0; i < METRIC_COUNT; i++)
+    for (int i = 0; i < METRIC_MOZILLA_NAMES; i++)
         if (strlen(table[i].name) == size && memcmp(table[i].name, table[metric].name, size) == 0)
             return true;
     return false;
@@ -626,7 +475,7 @@ static void write_metric(struct sl_buf *out, enum metric metric, bool open_metri
     if (!slots[metric])
         return;
     snprintf(name, sizeof name, "symloom_%s", table[metric].name);
-    if (open_metrics && table[metric].kind == COUNTER && family_taken(metric))
+    if (open_metrics && table[metric].kind == METRIC_COUNTER && family_taken(metric))
         type = "unknown"; /* so that the samples have the same name in both formats */
     metrics_write_header(out, name, type, table[metric].help, open_metrics);
     for (size_t i = 0; i < SLOTS; i++) {
@@ -648,7 +497,7 @@ void metrics_collect(void)
 void metrics_write(struct sl_buf *out, bool open_metrics)
 {
     metric_set(METRIC_BUILD_INFO, 1, BUILD_VERSION, build_commit(), __VERSION__);
-    for (int i = 0; i < METRIC_COUNT; i++)
+    for (int i = 0; i < METRIC_MOZILLA_NAMES; i++)
         write_metric(out, (enum metric)i, open_metrics);
     metrics_write_process(out, open_metrics);
     if (open_metrics)

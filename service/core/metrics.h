@@ -1,4 +1,4 @@
-/* Metrics: one static table (metrics.c), atomics, text for Prometheus.
+/* Metrics: one static table (metrics_table.c), atomics, text for Prometheus.
  *
  * A metric is defined once, in the table; code bumps it by its number with up to four label values. Label values are
  * bounded by the callers (route patterns, source ids, codes); a metric keeps at most 500 series, the rest counts as
@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 
-/* Numbers of the rows of metrics.c, same order. Add a row here and there. */
+/* Numbers of the rows of metrics_table.c, same order. Add a row here and there. */
 enum metric {
     METRIC_HTTP_REQUESTS,          /* route, method, status */
     METRIC_HTTP_REQUEST_DURATION,  /* route; seconds */
@@ -100,14 +100,57 @@ enum metric {
     METRIC_RELOAD_SUCCESSFUL,
     METRIC_RELOAD_TIME,
     METRIC_BUILD_INFO, /* version, commit, compiler */
+
+    /* What Mozilla's services, Eliot and Tecken, have told of themselves, under their names: only pushed, and only when that is
+     * wanted (statsd.h); else these cost nothing. */
+    METRIC_ELIOT_PAGEVIEW,      /* path, method */
+    METRIC_ELIOT_API,           /* version; seconds */
+    METRIC_ELIOT_REQUEST_ERROR, /* reason */
+    METRIC_ELIOT_JOBS,          /* version */
+    METRIC_ELIOT_STACKS,        /* version: of a job */
+    METRIC_ELIOT_FRAMES,        /* of a request */
+    METRIC_ELIOT_PARSE,         /* seconds */
+    METRIC_ELIOT_PARSE_ERROR,   /* reason */
+    METRIC_ELIOT_DOWNLOAD,      /* response; seconds */
+    METRIC_ELIOT_CACHE_GET,     /* result; seconds */
+    METRIC_ELIOT_CACHE_SET,     /* result; seconds */
+    METRIC_ELIOT_CACHE_EVICT,
+    METRIC_ELIOT_CACHE_USAGE, /* bytes */
+    METRIC_TECKEN_CACHE_HIT,
+    METRIC_TECKEN_CACHE_MISS,
+    METRIC_TECKEN_DOWNLOAD_FAIL,
+    METRIC_TECKEN_DOWNLOAD, /* seconds, as all of these that are not counted */
+    METRIC_TECKEN_EXISTS,
+    METRIC_TECKEN_FILE_AGE, /* storage; days */
+    METRIC_TECKEN_BY_CODE_ID,
+    METRIC_TECKEN_SYMINFO,
+    METRIC_TECKEN_SYMINFO_CACHED, /* result */
+    METRIC_TECKEN_UPLOAD_ARCHIVE,
+    METRIC_TECKEN_UPLOAD_V2,
+    METRIC_TECKEN_UPLOAD_EXTRACT,
+    METRIC_TECKEN_UPLOAD_BY_URL,
+    METRIC_TECKEN_FILE_EXISTS,
+    METRIC_TECKEN_FILE_UPLOAD,
+    METRIC_TECKEN_GZIP,
+    METRIC_TECKEN_PUT,
+    METRIC_TECKEN_INITIATE,
+    METRIC_TECKEN_FILES_UPLOADED,
+    METRIC_TECKEN_FILES_SKIPPED,
+    METRIC_TECKEN_FILES_FAILED,
+    METRIC_TECKEN_SKIPPED_COMPRESSED,
+    METRIC_TECKEN_SKIPPED_UNCOMPRESSED,
+    METRIC_TECKEN_UPLOADS, /* try, bucket */
     METRIC_COUNT
 };
+#define METRIC_MOZILLA_NAMES METRIC_ELIOT_PAGEVIEW /* the first of those */
 
 /* Missing trailing labels are NULL. */
 void metric_add(enum metric metric, uint64_t n, const char *a, const char *b, const char *c);
 void metric_add4(enum metric metric, uint64_t n, const char *a, const char *b, const char *c, const char *d);
 void metric_set(enum metric metric, double value, const char *a, const char *b, const char *c);
 void metric_observe(enum metric metric, double value, const char *a, const char *b, const char *c);
+/* The seconds since then (clock_mono_ns). */
+void metric_observe_since(enum metric metric, uint64_t begin_ns, const char *a);
 
 /* One series looked up once, for hot paths: the same label values always give the same series, which lives for ever.
  * NULL when out of memory, which the functions accept. */

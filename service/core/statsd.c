@@ -27,8 +27,11 @@ static struct {
 void statsd_init(const struct statsd_options *options)
 {
     statsd.options = *options;
-    if (options->server)
-        metrics_keep_values();
+    if (!options->server)
+        return;
+    metrics_keep_values();
+    if (options->mozilla_names)
+        metrics_use_mozilla_names();
 }
 
 /* ---- the socket; pool ---- */
@@ -134,11 +137,11 @@ void statsd_add_tag(struct sl_buf *tags, struct sl_str name, struct sl_str value
     }
 }
 
-static void begin_line(const char *name)
+static void begin_line(const struct metric_push *push)
 {
-    if (*statsd.options.prefix)
+    if (*statsd.options.prefix && !push->is_mozilla)
         sl_buf_printf(&statsd.line, "%s.", statsd.options.prefix);
-    sl_buf_cstr(&statsd.line, name);
+    sl_buf_cstr(&statsd.line, push->name);
 }
 
 static void end_line(const char *kind, double rate, const struct metric_push *push)
@@ -149,6 +152,8 @@ static void end_line(const char *kind, double rate, const struct metric_push *pu
         sl_buf_printf(&statsd.line, "|@%.6g", rate);
     if (statsd.options.tagged) {
         sl_buf_cstr(&tags, statsd.options.tags);
+        if (push->is_mozilla)
+            statsd_add_tag(&tags, SL_STR("host"), sl_str(statsd.options.host));
         for (int i = 0; i < 4 && push->label_names[i]; i++)
             if (push->sample.labels[i][0])
                 statsd_add_tag(&tags, sl_str(push->label_names[i]), sl_str(push->sample.labels[i]));
@@ -165,10 +170,10 @@ static void push_values(const struct metric_push *push)
 {
     double rate = push->values_seen ? (double)push->value_count / (double)push->values_seen : 1;
     for (size_t i = 0; i < push->value_count;) {
-        begin_line(push->name);
+        begin_line(push);
         for (int n = 0; n < VALUES_PER_LINE && i < push->value_count; n++, i++)
             sl_buf_printf(&statsd.line, ":%.6g", (double)push->values[i] * (push->seconds ? 1e3 : 1));
-        end_line("d", rate, push);
+        end_line(push->form, rate, push);
     }
 }
 
@@ -179,7 +184,7 @@ static void push_one(void *arg, const struct metric_push *push)
         push_values(push);
         return;
     }
-    begin_line(push->name);
+    begin_line(push);
     sl_buf_printf(&statsd.line, ":%.15g", push->sample.value);
     end_line(push->gauge ? "g" : "c", 1, push);
 }

@@ -14,6 +14,8 @@ struct statsd_options {
     const char *prefix; /* of all names */
     const char *tags;   /* of all values: "a:b,c:d"; empty = none. They must outlive statsd_run */
     bool tagged;        /* else none at all */
+    bool mozilla_names; /* Mozilla's are sent too: without the prefix, and with a tag of the host */
+    const char *host;   /* for that tag */
 };
 
 /* Values of histograms are kept from now on. Before other threads are there. */

@@ -142,6 +142,9 @@ void access_record(struct request *r)
     int access = r->server->options.access;
     if (!health)
         count(r, ms / 1e3);
+    if (r->x.route && r->x.route->page_view)
+        metric_add(METRIC_ELIOT_PAGEVIEW, 1, r->x.route->pattern,
+                   strcmp(r->x.route->method, "GET") == 0 ? "get" : "post", NULL);
     if (r->aborted)
         metric_add(METRIC_HTTP_ABORTED, 1, r->aborted, NULL, NULL);
     if (access == HTTP_ACCESS_OFF || !log_enabled(level, "access"))

@@ -77,6 +77,7 @@ struct http_route {
     const char *const *rights; /* one of them is needed; ends with NULL. NULL = open, or the handler's business */
     bool operators;            /* only on the listeners for operators, where there are any */
     bool immediate;            /* the handler does not suspend and answers little: it runs without a fiber */
+    bool page_view;            /* counted as Mozilla's services count what is looked at (METRIC_ELIOT_PAGEVIEW) */
     const char *task;          /* the jobs that it starts, as metrics name them; NULL = none */
     /* Whether the path, whose segments are captured, is one of this route at all; if not, it is as if there was no such route.
      * NULL = always. Does not suspend. */

@@ -281,6 +281,7 @@ struct mozilla_work {    /* what it took to have a module */
     unsigned downloads, failed;
     uint64_t size; /* bytes, of the downloads or from the cache */
     double lookup_s, download_s, failed_s, parse_s, save_s;
+    uint64_t begun_ns; /* when the stores were first asked, as nobody had it */
 };
 struct mozilla_question {
     const struct object_id *id;
@@ -294,7 +295,7 @@ bool kinds_find_mozilla(const struct config *config, const struct mozilla_questi
 /* The error's message when a store had a file in the module's place, but of another id. */
 extern const char kinds_another_id[];
 
-/* How the last question to a store ended: SL_OK, SL_DOWNLOAD_ERROR, SL_TIMEOUT. */
+/* How the last question to a store ended: SL_OK, SL_DOWNLOAD_ERROR, SL_TIMEOUT; SL_NOT_FOUND: its bucket is not there. */
 enum sl_code kinds_mozilla_reachable(void);
 
 /* What stores have of the module is another now: what is remembered of it is forgotten, misses included. */

@@ -8,6 +8,7 @@
 
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/metrics.h"
 
 const char kinds_another_id[] = "the file has another id";
 static const struct sl_str stores_source = SL_STR("mozilla");
@@ -110,12 +111,23 @@ static enum sl_code convert_store_file(struct conversion *conversion, struct sl_
     else
         code = sl_symcache_convert(object, NULL, &options, &conversion->parallel.parallel, &out, error);
     uint64_t begin = clock_mono_ns();
-    if (code == SL_OK)
+    if (code == SL_OK) {
         code = conversion_write(conversion, c->fd, &out, error);
+        metric_observe_since(METRIC_ELIOT_CACHE_SET, begin, code == SL_OK ? "success" : "fail");
+    }
     c->written_ns = clock_mono_ns() - begin;
     sl_buf_free(&out);
     sl_object_close(object);
     return code;
+}
+
+static void count_parsing(enum sl_code code, double seconds, const struct sl_error *error)
+{
+    bool another = code == SL_MALFORMED && strcmp(error->message, kinds_another_id) == 0;
+    if (code == SL_OK)
+        metric_observe(METRIC_ELIOT_PARSE, seconds, NULL, NULL, NULL);
+    else if (code == SL_MALFORMED || code == SL_UNSUPPORTED)
+        metric_add(METRIC_ELIOT_PARSE_ERROR, 1, another ? "sym_debug_id_lookup_error" : "sym_malformed", NULL, NULL);
 }
 
 static enum sl_code convert_download(const struct mozilla_request *request, const struct remote_file *file, int from,
@@ -128,7 +140,9 @@ static enum sl_code convert_download(const struct mozilla_request *request, cons
     work->parsed = true;
     work->is_bad = code != SL_OK;
     work->save_s = (double)conversion.written_ns / 1e9;
-    work->parse_s += seconds_since(begin) - work->save_s;
+    double seconds = seconds_since(begin) - work->save_s;
+    work->parse_s += seconds;
+    count_parsing(code, seconds, error);
     return code;
 }
 
@@ -151,7 +165,10 @@ static enum sl_code try_store(const struct mozilla_request *request, const struc
         return code;
     uint64_t begin = clock_mono_ns();
     code = origin_fetch(&file, text.fd, error);
-    reachable = code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT ? code : SL_OK;
+    bool no_bucket = code == SL_NOT_FOUND && strcmp(error->message, origin_no_bucket) == 0;
+    reachable = code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || no_bucket ? code : SL_OK;
+    if (code != SL_CANCELLED)
+        metric_observe_since(METRIC_ELIOT_DOWNLOAD, begin, code == SL_OK ? "success" : "fail");
     if (code == SL_OK) {
         work->downloads++;
         work->download_s += seconds_since(begin);
@@ -203,8 +220,10 @@ static enum sl_code mozilla_compute(void *context, struct cache_tmp *tmp, struct
                                     struct sl_error *error)
 {
     const struct mozilla_request *request = context;
-    struct mozilla_work work = {.computed = true};
+    struct mozilla_work work = {.computed = true, .begun_ns = clock_mono_ns()};
     enum sl_code code = ask_stores(request, tmp->fd, arena, &work, error);
+    if (code != SL_OK && code != SL_CANCELLED)
+        metric_add(METRIC_TECKEN_DOWNLOAD_FAIL, 1, NULL, NULL, NULL);
     tell_watchers(request, &work);
     return code;
 }
@@ -290,47 +309,55 @@ static bool asking_of(const struct config *config, const struct mozilla_question
     return asking->key.text.data;
 }
 
-static void take_answer(const struct mozilla_asking *asking, enum sl_code code)
+static void count_lookup(enum sl_code code, bool computed, double seconds)
+{
+    bool is_hit = code == SL_OK && !computed, failed = code == SL_BUSY || code == SL_INTERNAL || code == SL_CANCELLED;
+    metric_observe(METRIC_ELIOT_CACHE_GET, seconds, is_hit ? "hit" : failed ? "error" : "miss", NULL, NULL);
+    if (!failed)
+        metric_add(is_hit ? METRIC_TECKEN_CACHE_HIT : METRIC_TECKEN_CACHE_MISS, 1, NULL, NULL, NULL);
+}
+
+static void take_answer(const struct mozilla_asking *asking, enum sl_code code, struct mozilla_work *work,
+                        uint64_t begin_ns)
 {
     struct kinds_found *found = asking->found;
+    double seconds = (double)((work->computed ? work->begun_ns : clock_mono_ns()) - begin_ns) / 1e9;
     found->code = found->error.code = code;
+    count_lookup(code, work->computed, seconds);
+    if (!work->computed)
+        work->lookup_s = seconds;
     if (code != SL_OK)
         return;
     found->symcache = found->item->loaded;
     found->arch = found->symcache->arch;
-    if (asking->work && !asking->work->computed) {
-        asking->work->is_hit = true;
-        asking->work->size = found->item->mapping.bytes.size;
+    if (!work->computed) {
+        work->is_hit = true;
+        work->size = found->item->mapping.bytes.size;
     }
 }
 
 static bool peek_answer(const struct mozilla_asking *asking)
 {
     enum sl_code code;
-    uint64_t begin = asking->work ? clock_mono_ns() : 0;
+    struct mozilla_work own = {0};
+    uint64_t begin = clock_mono_ns();
     if (!cache_peek(&kind_mozilla_syms, &asking->key, &code, &asking->found->item, &asking->found->error))
         return false;
-    take_answer(asking, code);
-    if (asking->work)
-        asking->work->lookup_s = seconds_since(begin);
+    take_answer(asking, code, asking->work ? asking->work : &own, begin);
     return true;
 }
 
 static void get_answer(void *arg)
 {
     const struct mozilla_asking *asking = arg;
-    struct watcher watcher = {watchers, &asking->request, asking->work};
+    struct mozilla_work own = {0}, *work = asking->work ? asking->work : &own;
+    struct watcher watcher = {watchers, &asking->request, work};
     uint64_t begin = clock_mono_ns();
-    if (asking->work)
-        watchers = &watcher;
+    watchers = &watcher;
     enum sl_code code =
         cache_get(&kind_mozilla_syms, &asking->key, &asking->request, &asking->found->item, &asking->found->error);
-    if (asking->work) {
-        unwatch(&watcher);
-        if (!asking->work->computed)
-            asking->work->lookup_s = seconds_since(begin);
-    }
-    take_answer(asking, code);
+    unwatch(&watcher);
+    take_answer(asking, code, work, begin);
 }
 
 bool kinds_find_mozilla(const struct config *config, const struct mozilla_question *questions, size_t count,

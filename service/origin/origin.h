@@ -180,6 +180,9 @@ bool origin_build_id(const struct source *source, const struct object_id *id, st
 bool origin_glob_valid(struct sl_str pattern);
 bool origin_glob(struct sl_str pattern, struct sl_str subject);
 
+/* The error's message where it is not the file that is not there, but the whole bucket. */
+extern const char origin_no_bucket[];
+
 /* Downloads or copies the file into `fd` (empty, read-write). Same errors as fetch_get. The contents are unwrapped. */
 enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
 

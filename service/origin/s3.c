@@ -5,6 +5,8 @@
 
 enum { EXPIRES_S = 900 };
 
+const char origin_no_bucket[] = "there is no such bucket";
+
 /* ---- errors ---- */
 static bool one_of(const char *const *names, struct sl_str name)
 {
@@ -24,7 +26,7 @@ static enum sl_code explain(int status, struct sl_str code, struct sl_str messag
                                             NULL};
     static const char *const absent[] = {"NoSuchBucket", "NoSuchKey", "NotFound", NULL};
     if (one_of(absent, code) || (status == 404 && !one_of(forbidden, code)))
-        return sl_fail(error, SL_NOT_FOUND, "%s", "");
+        return sl_fail(error, SL_NOT_FOUND, "%s", sl_str_equal(code, SL_STR("NoSuchBucket")) ? origin_no_bucket : "");
     enum sl_code result =
         one_of(forbidden, code) || status == 401 || status == 403 ? SL_PERMISSION_DENIED : SL_DOWNLOAD_ERROR;
     char plain[96];

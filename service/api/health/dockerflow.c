@@ -135,9 +135,11 @@ static void write_checks(struct json_writer *w, const struct check *checks, size
 
 void dockerflow_heartbeat(struct http_exchange *x)
 {
+    enum sl_code stores = kinds_mozilla_reachable();
     struct check checks[] = {
-        {"check_storage_urls", kinds_mozilla_reachable() == SL_OK ? FINE : ERROR, "tecken.health.E002",
-         "a symbol store does not answer"},
+        {"check_storage_urls", stores == SL_OK ? FINE : ERROR,
+         stores == SL_NOT_FOUND ? "tecken.health.E001" : "tecken.health.E002",
+         stores == SL_NOT_FOUND ? "the bucket of a symbol store is not there" : "a symbol store does not answer"},
         {"check_redis_connected", cache_redis_state() & CACHE_REDIS_DOWN ? WARNING : FINE, "tecken.health.E003",
          "the Redis does not answer"},
         {"check_redis_policy", cache_redis_state() & CACHE_REDIS_KEEPS ? WARNING : FINE, "tecken.health.W001",

@@ -90,7 +90,8 @@ void mozilla_serve(struct http_exchange *x, struct job *job, job_run *run, void 
 #define MOZILLA_POST(pattern_, handler_, limit_, weight_)                                                              \
     {                                                                                                                  \
         .method = "POST", .pattern = (pattern_), .handler = (handler_), .takes_work = true, .check = mozilla_check,    \
-        .body_limit = (limit_), .body_weight = (weight_), .rights = API_RIGHT("mozilla"), .task = "mozilla"            \
+        .body_limit = (limit_), .body_weight = (weight_), .rights = API_RIGHT("mozilla"), .task = "mozilla",           \
+        .page_view = true                                                                                              \
     }
 #define MOZILLA_PREFLIGHT(pattern_)                                                                                    \
     {                                                                                                                  \
@@ -115,7 +116,6 @@ bool mozilla_read_profiler(struct profiler_request *request, bool is_asm, struct
 /* {"error": text, "title": text}, which the Profiler shows. */
 __attribute__((format(printf, 2, 3))) void mozilla_profiler_error(struct sl_buf *out, const char *format, ...);
 
-/* ---- write.c ---- */
 /* ---- paths.c ---- */
 
 /* Where a path says that its file is kept:
@@ -126,6 +126,7 @@ __attribute__((format(printf, 2, 3))) void mozilla_profiler_error(struct sl_buf 
  * Appends the URL, and where that is of an archive (tar, compressed) the member's name. False when it says nothing. Pure. */
 bool mozilla_source_url(struct sl_str path, struct sl_buf *url, struct sl_buf *member);
 
+/* ---- write.c ---- */
 
 /* The module as answers name it, "<file>/<id>" as it was sent; in the arena, data NULL when out of memory. */
 struct sl_str mozilla_module_name(struct sl_arena *arena, const struct mozilla_module *module);

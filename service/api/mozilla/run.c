@@ -179,12 +179,23 @@ static enum sl_code moz_steps(struct job *job, struct mozilla_request *r, struct
 
 static void moz_count(const struct mozilla_request *r)
 {
-    double seconds = (double)(clock_mono_ns() - r->begun_ns) / 1e9;
-    metric_observe(METRIC_MOZILLA_SECONDS, seconds, r->version == 4 ? "v4" : "v5", NULL, NULL);
+    const char *version = r->version == 4 ? "v4" : "v5";
+    metric_observe_since(METRIC_MOZILLA_SECONDS, r->begun_ns, version);
+    metric_observe_since(METRIC_ELIOT_API, r->begun_ns, version);
     metric_observe(METRIC_MOZILLA_ITEMS, (double)r->job_count, "jobs", NULL, NULL);
+    metric_observe(METRIC_ELIOT_JOBS, (double)r->job_count, version, NULL, NULL);
     metric_observe(METRIC_MOZILLA_ITEMS, (double)r->frame_count, "frames", NULL, NULL);
-    for (size_t i = 0; i < r->job_count; i++)
+    metric_observe(METRIC_ELIOT_FRAMES, (double)r->frame_count, NULL, NULL, NULL);
+    for (size_t i = 0; i < r->job_count; i++) {
         metric_observe(METRIC_MOZILLA_ITEMS, (double)r->jobs[i].stack_count, "stacks", NULL, NULL);
+        metric_observe(METRIC_ELIOT_STACKS, (double)r->jobs[i].stack_count, version, NULL, NULL);
+    }
+    for (size_t i = 0; i < r->job_count; i++)
+        for (size_t m = 0; m < r->jobs[i].module_count; m++) {
+            const struct mozilla_module *module = &r->jobs[i].modules[m];
+            if (module->referenced && module->native == NATIVE_NO_MODULE && module->file.size && module->id.size)
+                metric_add(METRIC_ELIOT_PARSE_ERROR, 1, "bad_debug_id", NULL, NULL);
+        }
 }
 
 enum sl_code mozilla_run(struct job *job, void *request, struct sl_error *error)

@@ -93,8 +93,10 @@ static const char *refusal_of(const struct schema_failure *failure)
 
 static void moz_refuse(struct http_exchange *x, const struct schema_failure *failure)
 {
-    if (failure->status == 400)
+    if (failure->status == 400) {
         metric_add(METRIC_MOZILLA_ERRORS, 1, refusal_of(failure), NULL, NULL);
+        metric_add(METRIC_ELIOT_REQUEST_ERROR, 1, refusal_of(failure), NULL, NULL);
+    }
     if (failure->status == 503)
         http_reply_no_memory(x);
     else

@@ -129,12 +129,13 @@ static void answer_about(struct http_exchange *x)
 
 /* ---- routes ---- */
 
-#define PAGE_ROUTE(pattern_, handler_)                                                                                 \
+#define PAGE_ROUTE(pattern_, handler_, ...)                                                                            \
     {                                                                                                                  \
-        .method = "GET", .pattern = (pattern_), .handler = (handler_), .rights = API_RIGHT("page"), .immediate = true  \
+        .method = "GET", .pattern = (pattern_), .handler = (handler_), .rights = API_RIGHT("page"), .immediate = true, \
+        __VA_ARGS__                                                                                                    \
     }
 static const struct http_route page_routes[] = {
-    PAGE_ROUTE("/", answer_page),
+    PAGE_ROUTE("/", answer_page, .page_view = true),
     {.method = NULL},
 };
 

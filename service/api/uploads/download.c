@@ -10,10 +10,11 @@
 #include "base/json.h"
 #include "cache/cache.h"
 #include "core/loop.h"
+#include "core/metrics.h"
 #include "core/pool.h"
 #include "fetch/fetch.h"
 
-enum { DEBUG_ID_DIGITS = 33 };
+enum { DEBUG_ID_DIGITS = 33, DAY_S = 24 * 60 * 60 };
 
 struct wanted {
     struct http_exchange *x;
@@ -160,8 +161,12 @@ static bool try_part(struct wanted *w, enum store_part part)
     uint64_t begin = clock_mono_ns();
     enum sl_code code = url ? store_look(name, false, &meta, &error) : store_open(name, &file->mapping, &meta, &error);
     w->looked_ns += clock_mono_ns() - begin;
+    metric_observe_since(METRIC_TECKEN_EXISTS, begin, NULL);
     if (code == SL_NOT_FOUND)
         return false;
+    if (code == SL_OK && meta.modified_ns)
+        metric_observe(METRIC_TECKEN_FILE_AGE, ((double)clock_wall_us() / 1e6 - (double)meta.modified_ns / 1e9) / DAY_S,
+                       part == STORE_TRY ? "try" : "regular", NULL, NULL);
     if (code == SL_CANCELLED)
         return true;
     if (code != SL_OK)
@@ -200,6 +205,18 @@ static bool read_codeinfo(struct http_exchange *x, enum store_part part, struct 
     key.size -= 2;
     struct sl_str name = uploads_name(&x->arena, prefixes[part], key);
     return name.data && store_read(name, info, &error) == SL_OK;
+}
+
+/* In the store of releases, else where that is wanted in the one of tries. */
+static bool find_codeinfo(struct http_exchange *x, bool in_try, struct sl_str file, struct sl_str id,
+                          struct sl_buf *info, bool *is_try)
+{
+    uint64_t begin = clock_mono_ns();
+    *is_try = !read_codeinfo(x, STORE_REGULAR, file, id, info);
+    bool found = !*is_try || (in_try && read_codeinfo(x, STORE_TRY, file, id, info));
+    metric_observe_since(METRIC_TECKEN_SYMINFO, begin, NULL);
+    metric_add(METRIC_TECKEN_SYMINFO_CACHED, 1, "false", NULL, NULL); /* nothing is kept of it */
+    return found;
 }
 
 struct codeinfo_texts {
@@ -245,8 +262,9 @@ static bool find_by_code(struct wanted *w)
     struct http_exchange *x = w->x;
     struct codeinfo_texts texts;
     struct sl_buf info = {0}, url = {0};
-    bool found = read_codeinfo(x, STORE_REGULAR, w->file, w->id, &info) ||
-                 (w->in_try && read_codeinfo(x, STORE_TRY, w->file, w->id, &info));
+    bool in_try;
+    metric_add(METRIC_TECKEN_BY_CODE_ID, 1, NULL, NULL, NULL);
+    bool found = find_codeinfo(x, w->in_try, w->file, w->id, &info, &in_try);
     found = found && codeinfo_texts(&x->arena, &info, &texts) && sl_str_equal_nocase(texts.code_id, w->id);
     if (found) {
         sl_buf_cstr(&url, w->is_try ? "/try/" : "/");
@@ -286,6 +304,7 @@ static void download_serve(struct http_exchange *x, bool is_try)
     const struct service *service = x->service;
     const struct config *config = config_retain(service->config);
     const struct mozilla_token *token;
+    uint64_t begin = clock_mono_ns();
     struct wanted w = {.x = x,
                        .config = &config->mozilla.store,
                        .is_try = is_try,
@@ -304,6 +323,7 @@ static void download_serve(struct http_exchange *x, bool is_try)
         if (!by_code || !find_by_code(&w))
             not_found(&w, "Symbol Not Found");
     }
+    metric_observe_since(METRIC_TECKEN_DOWNLOAD, begin, NULL);
     config_release(config);
 }
 
@@ -347,10 +367,10 @@ static void syminfo(struct http_exchange *x)
     const struct mozilla_token *token;
     struct codeinfo_texts texts;
     struct sl_buf info = {0};
+    bool is_try;
     if (!uploads_token(x, &token))
         return;
-    bool is_try = !read_codeinfo(x, STORE_REGULAR, x->captures[0], x->captures[1], &info);
-    if ((is_try && !read_codeinfo(x, STORE_TRY, x->captures[0], x->captures[1], &info)) ||
+    if (!find_codeinfo(x, true, x->captures[0], x->captures[1], &info, &is_try) ||
         !codeinfo_texts(&x->arena, &info, &texts))
         http_reply(x, 404, "text/html; charset=utf-8", SL_STR("Code file / id Not Found"));
     else

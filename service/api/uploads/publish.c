@@ -7,6 +7,7 @@
 #include "cache/cache.h"
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/metrics.h"
 #include "core/pool.h"
 
 struct publishing {
@@ -27,10 +28,12 @@ static enum sl_code find_same_in(const struct config_store *config, enum store_p
     struct store_meta meta;
     struct sl_str name = uploads_name(&arena, store_prefixes[part], key);
     bool is_packed = uploads_is_packed(config, key);
+    uint64_t begin = clock_mono_ns();
     enum sl_code code = name.data ? store_look(name, false, &meta, error) : sl_fail(error, SL_BUSY, "out of memory");
     *same = false;
     if (code == SL_OK && !is_packed && meta.size == size && !meta.has_original)
         code = store_look(name, true, &meta, error);
+    metric_observe_since(METRIC_TECKEN_FILE_EXISTS, begin, NULL);
     if (code == SL_OK && is_packed && !meta.has_original) /* by another service, long ago */
         *same = packed_size && meta.size == packed_size;
     else if (code == SL_OK)
@@ -57,8 +60,10 @@ static enum sl_code publish_put(struct publishing *p, struct member_job *job, st
     static const char *const info_prefixes[STORE_PARTS] = {"codeinfo/", "try/codeinfo/"};
     struct sl_str name = uploads_name(arena, store_prefixes[p->part], job->member->key);
     const char *type = uploads_media_type(p->archive->config, job->member->key, arena);
+    uint64_t begin = clock_mono_ns();
     enum sl_code code = name.data && type ? store_put(name, &job->work, &job->meta, type, &job->error)
                                           : sl_fail(&job->error, SL_BUSY, "out of memory");
+    metric_observe_since(METRIC_TECKEN_PUT, begin, NULL);
     struct sl_str names[2];
     size_t count = 0;
     for (int i = 0; i < 2; i++)
@@ -80,8 +85,11 @@ static void discard_work(void *arg)
 static enum sl_code publish_write(struct publishing *p, struct member_job *job)
 {
     struct sl_arena arena = {0};
+    uint64_t begin = clock_mono_ns();
     job->arena = &arena;
     enum sl_code code = pool_run(POOL_COMPRESS | POOL_HEAVY, member_write, job, &job->error);
+    if (job->member->is_packed)
+        metric_observe_since(METRIC_TECKEN_GZIP, begin, NULL);
     code = code == SL_OK ? job->code : code;
     if (code == SL_OK)
         code = publish_put(p, job, &arena);
@@ -110,12 +118,27 @@ static enum sl_code publish_member(struct publishing *p, struct archive_member *
     return code;
 }
 
+static void count_member(const struct archive_member *member, enum sl_code code, uint64_t begin_ns)
+{
+    metric_observe_since(METRIC_TECKEN_FILE_UPLOAD, begin_ns, NULL);
+    metric_add(code != SL_OK     ? METRIC_TECKEN_FILES_FAILED
+               : member->skipped ? METRIC_TECKEN_FILES_SKIPPED
+                                 : METRIC_TECKEN_FILES_UPLOADED,
+               1, NULL, NULL, NULL);
+    if (code == SL_OK && member->skipped)
+        metric_add(member->is_packed ? METRIC_TECKEN_SKIPPED_COMPRESSED : METRIC_TECKEN_SKIPPED_UNCOMPRESSED, 1, NULL,
+                   NULL, NULL);
+}
+
 static void publish_some(void *arg)
 {
     struct publishing *p = arg;
     while (p->next < p->archive->count && p->code == SL_OK && !fiber_cancelled()) {
         struct sl_error error = {0};
-        enum sl_code code = publish_member(p, &p->archive->members[p->next++], &error);
+        uint64_t begin = clock_mono_ns();
+        struct archive_member *member = &p->archive->members[p->next++];
+        enum sl_code code = publish_member(p, member, &error);
+        count_member(member, code, begin);
         if (code == SL_OK)
             continue;
         if (p->code == SL_OK)

@@ -3,6 +3,7 @@
 #include "api/uploads/session.h"
 
 #include "core/loop.h"
+#include "core/metrics.h"
 #include "id/id.h"
 
 enum { BODY_MAX = 2621440 };
@@ -156,13 +157,16 @@ static bool answer_file(struct single_answer *a, const struct single_file *file,
         return true;
     }
     enum sl_code code = uploads_find_same(a->config, a->part, key, file->size, md5, 0, &same, error);
-    if (code == SL_OK && same)
+    if (code == SL_OK && same) {
         answer_action(&a->w, "skip", NULL);
-    else if (code == SL_OK &&
-             session_new(((const struct service *)a->x->service)->node, a->part, key, file->size, md5, secret))
-        answer_upload(a, key, secret);
-    else
+        return true;
+    }
+    uint64_t begin = clock_mono_ns();
+    uint16_t node = ((const struct service *)a->x->service)->node;
+    if (code != SL_OK || !session_new(node, a->part, key, file->size, md5, secret))
         return false;
+    metric_observe_since(METRIC_TECKEN_INITIATE, begin, NULL);
+    answer_upload(a, key, secret);
     return true;
 }
 
@@ -212,6 +216,7 @@ static void single_post(struct http_exchange *x)
     const struct mozilla_token *token;
     struct sl_bytes body;
     struct single single = {.files = NULL};
+    uint64_t begin = clock_mono_ns();
     if (!uploads_authorize(x, &token)) {
         uploads_discard_body(x);
     } else if (http_body(x, &body) == SL_OK) {
@@ -222,7 +227,8 @@ static void single_post(struct http_exchange *x)
         else
             single_answer(x, config, token, &single);
     }
-    config_release((struct config *)(uintptr_t)config);
+    metric_observe_since(METRIC_TECKEN_UPLOAD_V2, begin, NULL);
+    config_release(config);
 }
 
 static uint64_t single_limit(const struct http_exchange *x)

@@ -8,6 +8,7 @@
 #include "cache/cache.h"
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/metrics.h"
 #include "core/pool.h"
 #include "http/multipart.h"
 
@@ -165,8 +166,10 @@ static void upload_fetch(struct upload *u)
     }
     close(u->fd);
     u->fd = tmp.fd;
-    if (uploads_fetch(&u->from, (struct sl_str){url, u->url.size}, u->fd) &&
-        pool_run(POOL_CONVERT, upload_read_fetched, u, &error) != SL_OK)
+    uint64_t begin = clock_mono_ns();
+    bool fetched = uploads_fetch(&u->from, (struct sl_str){url, u->url.size}, u->fd);
+    metric_observe_since(METRIC_TECKEN_UPLOAD_BY_URL, begin, NULL);
+    if (fetched && pool_run(POOL_CONVERT, upload_read_fetched, u, &error) != SL_OK)
         uploads_fail(&u->archive, 503, "Internal Server Error");
 }
 
@@ -212,7 +215,10 @@ static bool upload_check(struct upload *u)
     struct upload_checking c = {.upload = u, .failed = SIZE_MAX};
     unsigned workers = u->config->mozilla.store.workers ? u->config->mozilla.store.workers : loop_pool_threads();
     size_t helpers = u->archive.count < workers ? u->archive.count : workers;
-    return fiber_crew(upload_check_some, &c, helpers ? helpers - 1 : 0);
+    uint64_t begin = clock_mono_ns();
+    bool whole = fiber_crew(upload_check_some, &c, helpers ? helpers - 1 : 0);
+    metric_observe_since(METRIC_TECKEN_UPLOAD_EXTRACT, begin, NULL);
+    return whole;
 }
 
 /* ---- answers ---- */
@@ -281,9 +287,10 @@ static void upload_reply(struct upload *u)
     http_set_header(u->x, "Vary", SL_STR("Auth-Token"));
 }
 
-static void upload_log(const struct upload *u)
+static void upload_tell(const struct upload *u)
 {
     size_t stored = 0, skipped = 0;
+    metric_add(METRIC_TECKEN_UPLOADS, 1, u->part == STORE_TRY ? "True" : "False", store_bucket(), NULL);
     for (size_t i = 0; i < u->archive.count; i++) {
         stored += u->archive.members[i].location.data != NULL;
         skipped += u->archive.members[i].skipped;
@@ -353,7 +360,7 @@ static void upload_take(struct http_exchange *x, const struct mozilla_token *tok
         if (u->archive.failure.status) {
             upload_refuse(u);
         } else if (!fiber_cancelled()) {
-            upload_log(u);
+            upload_tell(u);
             upload_reply(u);
         }
     }
@@ -366,10 +373,12 @@ static void upload_post(struct http_exchange *x)
 {
     const struct mozilla_token *token;
     const struct config *config = config_retain(((const struct service *)x->service)->config); /* the token's */
+    uint64_t begin = clock_mono_ns();
     if (uploads_authorize(x, &token))
         upload_take(x, token);
     else
         uploads_discard_body(x);
+    metric_observe_since(METRIC_TECKEN_UPLOAD_ARCHIVE, begin, NULL);
     config_release(config);
 }
 

@@ -337,11 +337,16 @@ static void watch_certificate(void *arg)
 }
 
 /* ---- pushed metrics ---- */
-static const char *statsd_tags(const struct config *config, struct sl_arena *arena)
+static const char *statsd_host(const struct config *config, struct sl_arena *arena)
 {
-    struct sl_buf tags = {0};
     char host[256] = "";
     gethostname(host, sizeof host - 1);
+    return config->metrics.host ? config->metrics.host : sl_arena_strndup(arena, host, strlen(host));
+}
+
+static const char *statsd_tags(const struct config *config, const char *host, struct sl_arena *arena)
+{
+    struct sl_buf tags = {0};
     const struct {
         const char *name, *value;
     } own[] = {{config->metrics.hostname_tag, host},
@@ -358,10 +363,13 @@ static const char *statsd_tags(const struct config *config, struct sl_arena *are
 
 static void init_statsd(struct config *config)
 {
+    const char *host = statsd_host(config, &config->arena);
     struct statsd_options options = {.server = config->metrics.statsd,
                                      .prefix = config->metrics.prefix,
-                                     .tags = statsd_tags(config, &config->arena),
-                                     .tagged = config->metrics.tags};
+                                     .tags = host ? statsd_tags(config, host, &config->arena) : NULL,
+                                     .tagged = config->metrics.tags,
+                                     .mozilla_names = config->metrics.mozilla_names,
+                                     .host = host};
     if (options.tags)
         statsd_init(&options);
 }
