@@ -1,5 +1,5 @@
-/* Bytes as machine code: the first says of which processor. Every instruction is text, they follow each other without a gap,
- * and what is no instruction does not end it. */
+/* Bytes as machine code: the first says of which processor, and whether the next are marks of its forms. Every instruction is text,
+ * they follow each other without a gap, and what is no instruction does not end it. */
 #include <stdlib.h>
 
 #include "disasm/disasm.h"
@@ -31,6 +31,8 @@ static void name(void *arg, uint64_t address, struct sl_buf *out)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const enum sl_arch archs[] = {SL_ARCH_X86, SL_ARCH_X86_64, SL_ARCH_ARMV7, SL_ARCH_ARM64};
+    enum { MARKS = 4 };
+    struct sl_code_mark marks[MARKS];
     struct seen seen = {0};
     struct sl_disasm_reader reader = {line, name, &seen};
     struct sl_error error;
@@ -41,6 +43,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                   .bytes = {data + 1, size - 1},
                                   .address = (uint64_t)data[0] << 12,
                                   .size = data[0] & 4 ? size : size / 2};
+    if (data[0] & 8 && size > 1 + MARKS) {
+        uint64_t at = code.address;
+        for (int i = 0; i < MARKS; i++) {
+            at += data[1 + i] >> 2;
+            marks[i] = (struct sl_code_mark){at, (enum sl_code_form)(data[1 + i] & 3), 0};
+        }
+        code.marks = marks;
+        code.mark_count = MARKS;
+        code.bytes = (struct sl_bytes){data + 1 + MARKS, size - 1 - MARKS};
+    }
     if (sl_disasm(&code, &reader, &decoded, &error) != SL_OK || decoded > code.bytes.size || seen.next > decoded)
         abort();
     return 0;
