@@ -60,6 +60,45 @@ def test_a_program_and_its_debug_file(work, files):
     equal(after, before)
 
 
+def test_a_program_of_apples_and_its_dsym(work, files):
+    """Both under the one id; a second time nothing changes."""
+    files.get("t.fat")
+    given, out = os.path.join(work, "in"), os.path.join(work, "out")
+    dsym = os.path.join(given, "crash.dSYM/Contents/Resources/DWARF")
+    os.makedirs(dsym)
+    shutil.copy(os.path.join(files.dir, "x86_64.dylib"), os.path.join(given, "crash"))
+    shutil.copy(os.path.join(files.dir, "x86_64.dwarf"), os.path.join(dsym, "crash"))
+    uuid = json.loads(ok("inspect", "--json", os.path.join(given, "crash")))[0]["debug_id"].replace("-", "")
+    words = ["sort", "-zz", "-o", out, "-p", "macos", "-b", "10.11", given]
+    listing = ok(*words)
+    place = os.path.join(out, "macos", uuid[:2], uuid[2:])
+    equal(listing.splitlines()[-2:], ["Done.", "Sorted 2 debug files"])
+    for kind, source in (("executable", os.path.join(given, "crash")), ("debuginfo", os.path.join(dsym, "crash"))):
+        with open(source, "rb") as f:
+            equal(unpacked(os.path.join(place, kind)), f.read())
+        meta = json.loads(read(place, kind + ".meta"))
+        equal(meta, {"name": "crash", "arch": "x86_64", "file_format": "macho"})
+    equal(read(place, "refs", "10.11"), b"")
+    equal(json.loads(read(out, "macos", "bundles", "10.11"))["debug_ids"], [uuid, uuid])
+    again = symloom(*words)
+    equal((again.status, again.out, again.err), (0, listing, ""))
+
+
+def test_what_is_no_debug_file(work, files):
+    """Object files, texts and cores are passed over in silence, and make no directory."""
+    given, out = os.path.join(work, "in"), os.path.join(work, "out")
+    program(given)
+    app = read(given, "app")
+    subprocess.run(["gcc", "-c", "-o", os.path.join(given, "part.o"), os.path.join(given, "app.c")], check=True)
+    with open(os.path.join(given, "core"), "wb") as f:
+        f.write(app[:16] + (4).to_bytes(2, "little") + app[18:])  # ET_CORE
+    for name in ("app", "app.debug"):
+        os.unlink(os.path.join(given, name))
+    result = symloom("sort", "-z", "-o", out, given)
+    equal((result.status, result.err, result.out.splitlines()[-1]), (0, "", "Sorted 0 debug files"))
+    equal([name for _, _, names in os.walk(out) for name in names], [])
+
+
 def test_under_the_name_of_symsorter(work, files):
     given, out = os.path.join(work, "in"), os.path.join(work, "out")
     program(given)
