@@ -20,6 +20,10 @@ struct service {
     uint16_t node;           /* with which their ids begin */
     struct sl_map jobs;      /* by the 16 bytes of their ids */
     size_t running;
+    struct {
+        const char *task; /* NULL: free */
+        size_t count;
+    } running_of[16];                           /* the same by task, of which there are fewer */
     struct job *finished_first, *finished_last; /* results that are kept, in the order of their ends */
     uint64_t kept_bytes, next_busy_log_ms;
     struct job *spare; /* to be used again, with their arenas */

@@ -44,6 +44,8 @@ struct cache_item {
     int64_t time_created; /* seconds since the epoch */
     uint32_t references;
     const struct cache_kind *kind;
+    _Atomic uint64_t looked_ms; /* pages.c: when its pages were looked at, and whether all were in memory then */
+    _Atomic bool all_there;
 };
 
 struct cache_kind {   /* one static row per kind */
@@ -163,6 +165,14 @@ bool cache_peek_mark(const struct cache_mark *mark, bool is_renewed, struct cach
  * the misses of this age that its computation meets. The caller goes on with what it has; the new answer, whatever it
  * is, takes the place of the old one. Does nothing when enough of these run. */
 void cache_renew(const struct cache_kind *kind, const struct cache_key *key, const void *context);
+/* Whether the loop may read the item: its pages were in memory a moment ago. If not, a job of the pool is to read it, which may
+ * have to wait for the disk, and to call cache_look_at_pages; so one of those who come looks again every few seconds, and the
+ * others go on. */
+bool cache_at_hand(struct cache_item *item);
+/* Looks whether all pages of the item are in memory; those of one that is not large begin to be read. Any thread but the loop's:
+ * of 100 MB it takes a millisecond. */
+void cache_look_at_pages(struct cache_item *item);
+
 /* An item that is in no cache and gone with its last reference: as the kind would load these bytes, which are taken over.
  * SL_MALFORMED: they are none of the kind. */
 enum sl_code cache_item_own(const struct cache_kind *kind, struct sl_buf *bytes, struct cache_item **item,

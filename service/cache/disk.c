@@ -137,11 +137,13 @@ static enum sl_code make_item(int fd, uint64_t size, const struct cache_kind *ki
         code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         code = load_item(item, error);
-    if (code == SL_OK)
-        *made = item;
-    else
+    if (code != SL_OK) {
         cache_item_destroy(item);
-    return code;
+        return code;
+    }
+    cache_look_at_pages(item);
+    *made = item;
+    return SL_OK;
 }
 
 /* ---- look-up ---- */

@@ -7,7 +7,7 @@
  *     tmp.c      temporary files          evict.c    keeping to the budget, lru.c to that of one kind
  *     stamp.c    what uploads replaced    invalidate.c  forgetting it
  *     space.c    a full disk              shared.h   the layer behind the disk
- *     quarantine.c  files that processes died of
+ *     quarantine.c  files that processes died of      pages.c  what of a mapping is in memory
  *
  * cache.c, what engine.h describes, memory.c, space.c and invalidate.c belong to the loop; all else is free of engine state and may run on any
  * thread. */

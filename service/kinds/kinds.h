@@ -166,7 +166,7 @@ enum sl_code kinds_get_source_file(const struct source_request *request, struct 
                                    struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
 /* Appends the item's contents; false when they could not be read. */
-bool kinds_append_text(struct sl_buf *to, const struct cache_item *item);
+bool kinds_append_text(struct sl_buf *to, struct cache_item *item) SL_SUSPENDS;
 
 /* What a script says of itself, of an item of kinds_get_source_file; the text is a view of the item. */
 struct script_facts {

@@ -27,10 +27,13 @@ static void append(void *arg)
     sl_buf_add(a->to, a->from.data, a->from.size);
 }
 
-bool kinds_append_text(struct sl_buf *to, const struct cache_item *item)
+bool kinds_append_text(struct sl_buf *to, struct cache_item *item)
 {
+    enum { COPIED_AT_ONCE = 64 * 1024 };
     struct appending a = {to, item->mapping.bytes};
-    return guard_run(append, &a);
+    if (item->mapping.bytes.size <= COPIED_AT_ONCE && cache_at_hand(item))
+        return guard_run(append, &a);
+    return pool_run(POOL_IO, append, &a, NULL) == SL_OK;
 }
 
 struct call {

@@ -1,8 +1,11 @@
 """What takes long is no work of the loop's thread, which all requests share: a job of the pool does it. Small things stay there."""
-import gzip, json, random, re, subprocess
+import contextlib, gzip, json, os, random, re, subprocess
 
 import dumps, test_crash_files as crash
-from harness import Service, equal
+from harness import Service, Upstream, equal, frames, http_source, request, wait_until
+from faults import World
+from test_faults import large_program
+from test_memory import MIB, anonymous, big_request, post_unread
 
 JS = {"source": {"type": "sentry", "id": "s", "url": "http://127.0.0.1:1/", "token": "t"}, "scraping": {"enabled": False}}
 FRAME = {"instruction_addr": "0x1"}
@@ -61,3 +64,147 @@ def test_crash_files_leave_the_loop(work, objects):
 
             equal({kind} - added(s, post), set(), path)
             equal({kind, "json"} - added(s, lambda: post(options={"ignored": "x" * 100_000})), set(), path)
+
+
+# ---- what the kernel says of the loop's thread, which is the first of the process, and of the others ----
+def threads(service, name, read):
+    """Of the loop; of all others together."""
+    home, loop, others = f"/proc/{service.process.pid}/task", 0, 0
+    for thread in os.listdir(home):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+            with open(f"{home}/{thread}/{name}") as f:
+                value = read(f.read())
+            loop, others = (loop + value, others) if int(thread) == service.process.pid else (loop, others + value)
+    return loop, others
+
+
+def faults(service):
+    """Pages that had to be read from the disk."""
+    return threads(service, "stat", lambda text: int(text.rpartition(")")[2].split()[9]))
+
+
+def written(service):
+    """Bytes of writing system calls, sockets included."""
+    return threads(service, "io", lambda text: int(re.search(r"wchar: (\d+)", text).group(1)))
+
+
+def cpu(service):
+    """Nanoseconds."""
+    return threads(service, "schedstat", lambda text: int(text.split()[0]))
+
+
+def during(measure, service, ask):
+    before = measure(service)
+    ask()
+    return tuple(b - a for a, b in zip(before, measure(service)))
+
+
+def evict(directory):
+    """No page of any file below stays in memory."""
+    for path, _, names in os.walk(directory):
+        for name in names:
+            fd = os.open(os.path.join(path, name), os.O_RDONLY)
+            os.fsync(fd)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+
+
+def test_tables_that_are_not_in_memory_are_read_by_the_pool(work, objects):
+    """After a start with a cold cache the disk is waited for by the pool alone; what has come into memory is read by the loop."""
+    program, build_id, addresses = large_program(work)
+    module = objects.module(code_id=build_id, debug_id=None, image_size=0x100000)
+    with Upstream({f"/{build_id}/debuginfo": program}) as upstream:
+        config = {"sources": [http_source(upstream.url)]}
+        cache = os.path.join(work, "cache")
+
+        def ask(s, number):
+            name = f"function_with_number_{number}"
+            equal(frames(s.symbolicate(request(module, [addresses[name]])))[0].get("function"), name)
+
+        with Service(work, config, cache) as s:
+            ask(s, 0)
+        evict(cache)
+        with Service(work, config, cache) as s:
+            s.request("GET", "/healthcheck")
+            on_loop, on_pool = during(faults, s, lambda: ask(s, 2345))
+            assert on_pool > 0, "the files of the temporary directory were in memory all the same"
+            equal(on_loop, 0, "pages that the loop has waited for")
+            ask(s, 777)  # its name is known from here on
+            wait_until("the table in memory", lambda: "symbolicate" not in added(s, lambda: ask(s, 777)))
+
+
+def test_few_frames_stay(work, objects):
+    """Of what is in memory the loop looks up 128 frames itself, each of three calls, and no more; likewise modules."""
+    with World(objects, 1) as world, Service(work) as s:
+        one = world.body(world.modules)
+
+        def asks(frames, modules=1):
+            body = {**one, "stacktraces": one["stacktraces"] * frames, "modules": one["modules"] + [{"type": "elf"}] * (modules - 1)}
+
+            def ask():
+                equal(sum(len(trace["frames"]) for trace in s.symbolicate(body)["stacktraces"]), 3 * frames)
+
+            ask()
+            jobs = [frozenset(added(s, ask)) for _ in range(3)]  # now and then a table's pages are looked at
+            return min(jobs, key=len)
+
+        equal([set(asks(*n)) for n in ((1,), (128,), (129,), (1, 128), (1, 129))],
+              [set(), set(), {"symbolicate"}, set(), {"symbolicate"}])
+
+
+def test_results_that_are_kept_are_not_copied(work, objects):
+    """However many poll for one at a time: memory holds it once, and writing what they do not take is left to the pool."""
+    clients = 30
+    with Service(work, {"http": {"write_timeout": "2m"}, "logging": {"access": "off"}}) as s:
+        before = written(s)
+        job = s.symbolicate(big_request(8 * MIB), "?timeout=0")["request_id"]
+        size = len(s.request("GET", f"/requests/{job}?timeout=60")[2])
+        assert size > 6 * MIB, size
+        idle = anonymous(s)
+        waiting = [post_unread(s, b"", head=f"GET /requests/{job} HTTP/1.1\r\nHost: x\r\n".encode()) for _ in range(clients)]
+        try:
+            def polled():
+                return f'symloom_polls_total{{result="done"}} {clients + 1}' in s.request("GET", "/metrics")[2].decode()
+            wait_until("all polls", polled)
+            held = anonymous(s) - idle
+            assert held < 2 * size, f"{clients} polls of {size} bytes hold {held}"
+            pool = written(s)[1] - before[1]
+            assert size <= pool < 2 * size, f"the pool has written {pool} of {size} bytes"
+        finally:
+            for client in waiting:
+                client.close()
+
+
+def test_metrics_leave_the_loop(work, objects):
+    """Neither descriptors nor jobs make their text dearer for the loop, but for the pool."""
+    with Service(work, {"result_ttl": "1h", "logging": {"access": "off"}, "max_concurrent_requests": None}) as s:
+        def scrape():
+            for _ in range(40):
+                equal(s.request("GET", "/metrics")[0], 200)
+
+        scrape()
+        few = during(cpu, s, scrape)
+        connections = [s.connection() for _ in range(1500)]
+        for connection in connections:
+            connection.connect()
+        body = json.dumps({"stacktraces": [{"frames": [FRAME]}], "modules": []})
+        poller = s.connection()
+        for _ in range(3000):  # results that are kept
+            poller.request("POST", "/symbolicate?timeout=0", body, {"Content-Type": "application/json"})
+            poller.getresponse().read()
+        wait_until("the connections", lambda: len(os.listdir(f"/proc/{s.process.pid}/fd")) > 1500)
+        many = during(cpu, s, scrape)
+        for connection in connections:
+            connection.close()
+        loop, pool = (b - a for a, b in zip(few, many))
+        print(f"        40 times: loop {few[0] / 1e6:.1f} ms, then {many[0] / 1e6:.1f}; pool {few[1] / 1e6:.1f}, then {many[1] / 1e6:.1f}")
+        assert pool > 5e6, "the descriptors were not listed"
+        assert loop < pool / 2, (few, many)
+
+
+def test_downloads_are_written_by_the_pool(work, objects):
+    size = 24 * MIB
+    junk = random.Random(1).randbytes(size)
+    with Upstream({f"/{objects.build_id}/debuginfo": junk}) as upstream, Service(work, {"sources": [http_source(upstream.url)]}) as s:
+        loop, pool = during(written, s, lambda: s.symbolicate(request(objects.module(), [objects.address("main")])))
+        assert pool >= size and loop < size // 16, (loop, pool)

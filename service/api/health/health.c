@@ -103,12 +103,25 @@ static void write_metrics(void *arg)
 }
 
 /* ---- of several processes, who answers asks the others ---- */
+struct adding_up {
+    const struct sl_str *texts;
+    size_t count;
+    struct sl_buf sum;
+};
+
+static void add_up(void *arg)
+{
+    struct adding_up *a = arg;
+    a->sum.failed = !metrics_sum(a->texts, a->count, &a->sum);
+}
+
 static void sum_processes(struct http_exchange *x, struct sl_buf *own, struct sl_str accept)
 {
     const struct config *config = ((const struct service *)x->service)->config;
-    size_t count = config->http.processes, present = 0;
-    struct sl_buf *texts = SL_ARENA_ARRAY(&x->arena, struct sl_buf, count), sum = {0};
+    size_t count = config->http.processes;
+    struct sl_buf *texts = SL_ARENA_ARRAY(&x->arena, struct sl_buf, count);
     struct sl_str *views = SL_ARENA_ARRAY(&x->arena, struct sl_str, count);
+    struct adding_up a = {.texts = views};
     if (!texts || !views)
         return;
     texts[config->process.index] = *own;
@@ -116,17 +129,18 @@ static void sum_processes(struct http_exchange *x, struct sl_buf *own, struct sl
     siblings_ask(x, "/metrics", accept, texts);
     for (size_t i = 0; i < count; i++)
         if (texts[i].size)
-            views[present++] = sl_buf_view(&texts[i]);
-    sum.failed = !metrics_sum(views, present, &sum);
+            views[a.count++] = sl_buf_view(&texts[i]);
+    if (pool_run(POOL_IO, add_up, &a, NULL) != SL_OK)
+        a.sum.failed = true;
     for (size_t i = 0; i < count; i++)
         sl_buf_free(&texts[i]);
-    *own = sum;
+    *own = a.sum;
 }
 
 /* Hundreds of series and a list of all descriptors: too much for the loop. */
 static void answer_metrics(struct http_exchange *x)
 {
-    const struct service *service = x->service;
+    struct service *service = x->service;
     struct sl_str accept = http_header(x, "accept");
     struct metrics_text metrics = {.config = config_retain(service->config)};
     struct sl_error error;

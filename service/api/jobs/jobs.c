@@ -176,6 +176,21 @@ static void account(struct job *job)
 }
 
 /* ---- running ---- */
+static size_t *running_of(struct service *service, const char *task)
+{
+    size_t i = 0, last = sizeof service->running_of / sizeof *service->running_of - 1;
+    while (i < last && service->running_of[i].task && strcmp(service->running_of[i].task, task) != 0)
+        i++;
+    service->running_of[i].task = task;
+    return &service->running_of[i].count;
+}
+
+static void count_running(const struct job *job, int change)
+{
+    job->service->running += (size_t)change;
+    *running_of(job->service, job->task) += (size_t)change;
+}
+
 static void write_outcome(struct job *job, const char *status)
 {
     sl_buf_clear(&job->answer);
@@ -211,7 +226,7 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
     job->outcome = outcome;
     results_publish(job);
     job->finished_ms = loop_now_ms();
-    service->running--;
+    count_running(job, -1);
     metric_add(METRIC_JOBS_FINISHED, 1, job->task, outcome_names[outcome], NULL);
     metric_observe(METRIC_JOB_DURATION, (double)(clock_mono_ns() - job->started_ns) / 1e9, job->task, NULL, NULL);
     if (is_kept(job))
@@ -279,7 +294,7 @@ static bool begin(struct job *job)
     job->group.on_empty = job_ended;
     job->started_ns = clock_mono_ns();
     job->polled_ms = loop_now_ms();
-    service->running++;
+    count_running(job, 1);
     job->waiting++; /* it may end at once */
     if (fiber_run(&job->group, job_fiber, job)) {
         metric_add(METRIC_JOBS_ACCEPTED, 1, job->task, NULL, NULL);
@@ -287,7 +302,7 @@ static bool begin(struct job *job)
             fiber_group_deadline(&job->group, DURATION_MS(service->config->max_job_duration_ns));
         return true;
     }
-    service->running--;
+    count_running(job, -1);
     job->waiting--;
     fiber_group_finish(&job->group);
     sl_map_remove(&service->jobs, job_key(job));
@@ -342,22 +357,12 @@ struct job *job_find(struct service *service, const uint8_t id[16])
     return job;
 }
 
-static size_t running_of(const struct service *service, const char *task)
-{
-    size_t count = 0;
-    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&service->jobs, e));) {
-        const struct job *job = e->value;
-        count += job->outcome == JOB_RUNNING && strcmp(job->task, task) == 0;
-    }
-    return count;
-}
-
-void jobs_collect_metrics(const struct service *service)
+void jobs_collect_metrics(struct service *service)
 {
     for (const struct http_family *const *family = api_families; *family; family++)
         for (const struct http_route *route = (*family)->routes; route->method; route++)
             if (route->task)
-                metric_set(METRIC_JOBS_RUNNING, (double)running_of(service, route->task), route->task, NULL, NULL);
+                metric_set(METRIC_JOBS_RUNNING, (double)*running_of(service, route->task), route->task, NULL, NULL);
 }
 
 /* ---- the end ---- */

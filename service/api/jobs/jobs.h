@@ -65,7 +65,7 @@ uint64_t job_patience_ms(const struct api_query *query);
 void job_id_format(const uint8_t id[16], char out[37]);
 
 void jobs_init(struct service *service);
-void jobs_collect_metrics(const struct service *service);
+void jobs_collect_metrics(struct service *service);
 /* When all have ended; `closed` is called later. */
 void jobs_close(struct service *service, void (*closed)(struct service *service));
 

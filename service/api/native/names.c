@@ -169,10 +169,10 @@ static void name_many(void *arg)
 
 bool native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error)
 {
-    bool many = request->result_count > NATIVE_FEW_FRAMES, ok = true;
-    struct naming n = {.request = request, .memo = many ? NULL : memo};
-    if (many)
-        ok = pool_run(POOL_SYMBOLICATE, name_many, &n, error) == SL_OK;
+    bool here = native_stays(request, request->result_count), ok = true;
+    struct naming n = {.request = request, .memo = here ? memo : NULL};
+    if (!here)
+        ok = native_on_pool(request, request->result_count, name_many, &n, error) == SL_OK;
     else {
         ok = guard_run(name_all, &n) || (sl_fail(error, SL_INTERNAL, "a mapped file could not be read"), false);
         ok = ok && work_off(&n, error);

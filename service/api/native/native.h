@@ -14,8 +14,9 @@
 
 #define NATIVE_NO_MODULE UINT32_MAX
 
-/* No more frames than these are worked on by the loop itself: some 0.2 ms. */
-enum { NATIVE_FEW_FRAMES = 512 };
+/* What the loop itself works on, step by step: to look up so many frames that were sent, or to name or write so many that came out,
+ * takes some 50 us. */
+enum { NATIVE_FEW_FRAMES = 128, NATIVE_FEW_RESULTS = 384 };
 
 /* Texts of a frame that may have been sent. Those of the last three are JSON as it was written. */
 enum native_text {
@@ -98,6 +99,7 @@ struct native_found { /* what the look-ups of a module came to */
     struct source_lookup sources;    /* when wanted */
     enum sl_code stores;             /* what Mozilla's symbol stores came to, when they were asked */
     bool had_another_id;             /* they have a file of that name, but it is another one */
+    bool is_cold;                    /* set by native_stays: pages of the tables may not be in memory */
     struct mozilla_work work;        /* of them */
 };
 
@@ -241,9 +243,13 @@ struct native_means { /* what a run may use */
 enum sl_code native_run(struct native_request *request, const struct native_means *means,
                         struct sl_error *error) SL_SUSPENDS;
 
-/* Runs work on a request that looks into its tables: on the loop when there are few frames, else on the pool. */
+/* Work on a request that looks into its tables, and is about so many frames. The loop does it when these and the modules are few and
+ * the pages of the tables are in memory (native_stays), else the pool. */
+bool native_stays(const struct native_request *request, size_t frames);
+enum sl_code native_on_pool(const struct native_request *request, size_t frames, void (*work)(void *arg), void *arg,
+                            struct sl_error *error) SL_SUSPENDS;
 enum sl_code native_step(const struct native_request *request, size_t frames, void (*work)(void *arg), void *arg,
-                         struct sl_error *error) SL_SUSPENDS;
+                         struct sl_error *error) SL_SUSPENDS; /* one or the other */
 
 /* Writes members of the answer into the open object. Pure: loop or pool. */
 typedef void native_writer(const struct native_request *request, struct json_writer *w, void *arg);

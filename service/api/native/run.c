@@ -26,11 +26,73 @@ bool native_prepare(struct native_request *request)
 }
 
 /* ---- steps ---- */
+struct step {
+    const struct native_request *request;
+    void (*work)(void *arg);
+    void *arg;
+};
+
+/* The items that the tables of a module lie in; NULL where there is none. */
+static void items_of(const struct native_found *found, struct cache_item *items[3])
+{
+    items[0] = found->lookup.item;
+    items[1] = found->symbfile.items[0];
+    items[2] = found->symbfile.items[1];
+}
+
+static bool is_at_hand(const struct native_found *found)
+{
+    struct cache_item *items[3];
+    bool all = true;
+    items_of(found, items);
+    for (size_t i = 0; i < 3; i++)
+        all = (!items[i] || cache_at_hand(items[i])) && all;
+    return all;
+}
+
+bool native_stays(const struct native_request *request, size_t frames)
+{
+    bool stays = request->frame_count <= NATIVE_FEW_FRAMES && frames <= NATIVE_FEW_RESULTS &&
+                 request->module_count <= NATIVE_FEW_FRAMES;
+    for (size_t i = 0; i < request->module_count; i++) {
+        struct native_found *found = request->modules[i].found;
+        if (!found)
+            continue;
+        found->is_cold = !is_at_hand(found);
+        stays = stays && !found->is_cold;
+    }
+    return stays;
+}
+
+static void work_and_look(void *arg)
+{
+    const struct step *step = arg;
+    struct cache_item *items[3];
+    step->work(step->arg);
+    for (size_t i = 0; i < step->request->module_count; i++) {
+        const struct native_found *found = step->request->modules[i].found;
+        if (!found || !found->is_cold)
+            continue;
+        items_of(found, items);
+        for (size_t k = 0; k < 3; k++)
+            if (items[k])
+                cache_look_at_pages(items[k]);
+    }
+}
+
+enum sl_code native_on_pool(const struct native_request *request, size_t frames, void (*work)(void *arg), void *arg,
+                            struct sl_error *error)
+{
+    struct step step = {request, work, arg};
+    return pool_run(frames > MANY_FRAMES ? POOL_SYMBOLICATE | POOL_HEAVY : POOL_SYMBOLICATE, work_and_look, &step,
+                    error);
+}
+
 enum sl_code native_step(const struct native_request *request, size_t frames, void (*work)(void *arg), void *arg,
                          struct sl_error *error)
 {
-    if (frames > NATIVE_FEW_FRAMES || request->module_count > NATIVE_FEW_FRAMES)
-        return pool_run(frames > MANY_FRAMES ? POOL_SYMBOLICATE | POOL_HEAVY : POOL_SYMBOLICATE, work, arg, error);
+    if (!native_stays(request, frames))
+        return native_on_pool(request, frames, work, arg, error);
     return guard_run(work, arg) ? SL_OK : sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
 }
 

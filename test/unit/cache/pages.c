@@ -1,0 +1,105 @@
+/* What of a mapping is in memory. */
+#include "support.h"
+
+#include "core/loop.h"
+
+enum { LONG_AGO_MS = 60000 };
+
+/* A file of holes: none of its pages is in memory before it is read. */
+static struct cache_item map_holes(size_t size)
+{
+    struct cache_item item = {.references = 1};
+    int fd = open(in_dir("holes"), O_RDWR | O_CREAT | O_TRUNC, 0600);
+    assert_int_equal(ftruncate(fd, (off_t)size), 0);
+    assert_int_equal(sl_map_fd(fd, &item.mapping, NULL), SL_OK);
+    close(fd);
+    return item;
+}
+
+static unsigned read_all(const struct cache_item *item)
+{
+    unsigned sum = 0;
+    for (size_t at = 0; at < item->mapping.mapped; at += 4096)
+        sum += ((const volatile uint8_t *)item->mapping.bytes.data)[at];
+    return sum;
+}
+
+static void look_anew(struct cache_item *item)
+{
+    item->looked_ms = 0;
+    cache_look_at_pages(item);
+}
+
+static void what_was_read_is_at_hand(void **state)
+{
+    (void)state;
+    struct cache_item item = map_holes(5 << 20), copy = {.references = 1, .mapping = {{(const uint8_t *)"x", 1}, 0}};
+    assert_true(cache_at_hand(&copy));
+    assert_false(cache_at_hand(&item)); /* nobody has looked */
+    look_anew(&item);
+    assert_false(cache_at_hand(&item));
+    assert_int_equal(read_all(&item), 0);
+    assert_false(cache_at_hand(&item)); /* nobody has looked since */
+    look_anew(&item);
+    assert_true(cache_at_hand(&item));
+    sl_unmap(&item.mapping);
+}
+
+/* One of those who ask does, and the others go on. */
+static void somebody_looks_now_and_then(void **state)
+{
+    (void)state;
+    struct cache_item item = map_holes(1 << 20);
+    read_all(&item);
+    look_anew(&item);
+    assert_true(cache_at_hand(&item));
+    item.looked_ms -= LONG_AGO_MS;
+    assert_false(cache_at_hand(&item));
+    assert_true(cache_at_hand(&item));
+    cache_look_at_pages(&item);
+    assert_true(cache_at_hand(&item));
+    sl_unmap(&item.mapping);
+}
+
+static void large_files_are_not_fetched_whole(void **state)
+{
+    (void)state;
+    struct cache_item item = map_holes(40 << 20);
+    look_anew(&item);
+    uint64_t looked_ms = item.looked_ms;
+    cache_look_at_pages(&item); /* too soon */
+    assert_int_equal(item.looked_ms, looked_ms);
+    look_anew(&item);
+    assert_false(cache_at_hand(&item));
+    sl_unmap(&item.mapping);
+}
+
+static void fibers_and_files_share_the_maps(void **state)
+{
+    (void)state;
+    unsigned long most;
+    FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
+    assert_int_equal(fscanf(file, "%lu", &most), 1);
+    fclose(file);
+    for (uint64_t fibers = 1; 2 * fibers + most / 4 < most; fibers += most / 16) {
+        struct config config = {.max_fibers = fibers};
+        uint64_t files = cache_mapped_limit(&config);
+        assert_true(files > 0 && 2 * fibers + files < most); /* a stack and its guard are a map each */
+        config.max_mapped_files = 7;
+        assert_int_equal(cache_mapped_limit(&config), 7);
+    }
+}
+
+int main(void)
+{
+    loop_init(2);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_was_read_is_at_hand, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(somebody_looks_now_and_then, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(large_files_are_not_fetched_whole, dir_setup, dir_teardown),
+        cmocka_unit_test(fibers_and_files_share_the_maps),
+    };
+    int failures = cmocka_run_group_tests_name("pages", tests, NULL, NULL);
+    loop_close();
+    return failures;
+}
