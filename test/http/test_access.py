@@ -1,5 +1,5 @@
 """Who may ask for what: groups of routes, rights, scopes, and the brake on guessing."""
-import base64, hashlib
+import base64, hashlib, json
 
 from harness import Service, equal
 
@@ -25,8 +25,8 @@ ROUTES = [  # group, right, method, path, status for who may
 
 def ask(service, method, path, headers=None):
     body = "{}" if method == "POST" else None
-    json = {"Content-Type": "application/json"} if body else {}
-    return service.request(method, path, body, {**json, **(headers or {})})
+    kind = {"Content-Type": "application/json"} if body else {}
+    return service.request(method, path, body, {**kind, **(headers or {})})
 
 
 def test_each_group_asks_for_its_right(work, objects):
@@ -49,6 +49,35 @@ def test_each_group_asks_for_its_right(work, objects):
             equal(ask(service, "GET", path)[0], 200, path)
         equal(ask(service, "OPTIONS", "/symbolicate")[0], 405)
         equal(ask(service, "GET", "/nothing")[0], 404)
+
+
+def test_no_route_of_a_group_is_left_open(work, objects):
+    """Every group alone, with everything configured that has routes: those of the group ask for a key, and no others do but the
+    administration's, which always does."""
+    of_group = {
+        "symbolicate": ["POST /symbolicate", "POST /symbolicate-js", "POST /symbolicate-jvm", "POST /symbolicate-any", "POST /minidump",
+                        "POST /applecrashreport", "GET /requests/nothing"],
+        "mozilla": ["POST /symbolicate/v4", "POST /symbolicate/v5", "POST /source/v1", "POST /asm/v1"],
+        "proxy": ["GET /proxy/a/b/a", "HEAD /proxy/a/b/a"],
+        "symcache": ["GET /v3.2.0/ntdll.pdb/A7D6F1BB18CD4CB48A7D6F1BB18CD4CB/1"],
+        "symbols": ["POST /api/symbols-ranges", "POST /api/symbols-returnpads", "GET /api/symbols/0", "DELETE /api/symbols/0"],
+        "metrics": ["GET /metrics"],
+        "page": ["GET /", "GET /page/about.json", "GET /page/example.json", "GET /page/status.js"],
+        "admin": ["POST /admin/reload", "DELETE /admin/cache"],
+        "downloads": ["GET /a.pdb/A7D6F1BB18CD4CB48A7D6F1BB18CD4CB4/a.sym", "GET /try/a.pdb/A7D6F1BB18CD4CB48A7D6F1BB18CD4CB4/a.sym",
+                      "GET /api/syminfo/a.pdb/A7D6F1BB18CD4CB48A7D6F1BB18CD4CB4"],
+    }
+    everything = {"symbfile": {"store_dir": work + "/symbols"}, "mozilla": {"compat": "profiler", "sources": [], "store": {"filesystem": {"path": work + "/store"}}},
+                  "ms_symcache": {"transcoders": [{"version": "3.2.0", "command": ["false"]}]}}
+    for group in of_group:
+        with Service(work, {**everything, "auth": {"require": [group], "keys": [key("a", "admin", "symbols:read", "symbols:delete")]}}) as service:
+            for other, routes in of_group.items():
+                for method, path in map(str.split, routes):
+                    status = ask(service, method, path)[0]
+                    equal(status == 401, other in (group, "admin"), (group, method, path, status))
+    with Service(work, {**everything, "auth": {"require": ["status"], "keys": [key("a", "status")]}}) as service:
+        tells = [set(json.loads(ask(service, "GET", "/status", headers)[2])) for headers in ({}, bearer("a"))]
+        assert tells[0] < tells[1], tells
 
 
 def test_authentication_comes_before_query_type_and_length(work, objects):

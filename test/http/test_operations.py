@@ -1,5 +1,5 @@
 """The service and those who look after it: its metrics, the service manager, and health under load."""
-import os, re, signal, socket, statistics, subprocess, tempfile, threading, time
+import concurrent.futures, json, os, re, signal, socket, statistics, subprocess, tempfile, threading, time
 
 import harness
 from harness import Service, Upstream, equal, http_source, nginx, request, wait_until
@@ -18,8 +18,12 @@ def value(text, series):
 
 def test_metrics_are_what_prometheus_takes(work, objects):
     from prometheus_client.openmetrics.parser import text_string_to_metric_families  # Debian: python3-prometheus-client
-    with Upstream({}) as upstream, Service(work, {"deny_list_threshold": 1}) as s:
+    paths = ("/symbolicate", "/symbolicate-js", "/symbolicate-jvm", "/symbolicate-any", "/symbolicate/v5", "/minidump", "/applecrashreport")
+    with Upstream({}) as upstream, Upstream(objects.layout()) as good, Service(work, {"deny_list_threshold": 1, "mozilla": {"sources": []}}) as s, \
+            concurrent.futures.ThreadPoolExecutor(8) as clients:
         upstream.routes.update({path: 500 for path in objects.layout()})
+        found = request(objects.module(), [objects.address("main")], sources=[http_source(good.url)])
+        load = [clients.submit(s.post, path, body) for _ in range(20) for path in paths for body in ("{}", json.dumps(found))]
         for path in ("/healthcheck", "/live", "/ready", "/nothing"):
             s.request("GET", path)
         for suffix in ("", "?timeout=0"):
@@ -40,7 +44,12 @@ def test_metrics_are_what_prometheus_takes(work, objects):
                 assert sample.value == 0 or abs(sample.value) > 1e-300, sample  # the bits of a number are none
         names = {sample.name for family in families.values() for sample in family.samples}
         plain = set(re.findall(r"^(\w+)[ {]", metrics(s)[1], re.M))
-        equal(names ^ plain, set())  # both formats call a series the same
+        equal(names - plain, set())  # both formats call a series the same; some may have come meanwhile
+        for asked in load:
+            asked.result()
+        names = {sample.name for family in text_string_to_metric_families(metrics(s, "application/openmetrics-text; version=1.0.0")[1])
+                 for sample in family.samples}
+        equal(names ^ set(re.findall(r"^(\w+)[ {]", metrics(s)[1], re.M)), set())
 
 
 def test_health_checks_are_counted_once(work, objects):

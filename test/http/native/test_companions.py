@@ -1,5 +1,5 @@
 """Files that hold a part of a program's debug information, and what becomes of symcaches that were made without them."""
-import glob, json, os, re, shutil, subprocess, threading
+import glob, json, os, re, resource, shutil, subprocess, threading
 
 from faults import BASE
 from harness import Service, Upstream, equal, frames, http_source, request, wait_until
@@ -83,3 +83,36 @@ def test_a_package_that_is_not_waited_for(work, objects):
         with Service(work, cache_dir=s.cache) as again:
             answer = again.symbolicate(body)
             assert "innermost" in {f.get("function", "").split("(")[0] for f in frames(answer)}, answer
+
+
+def test_a_package_that_there_is_no_descriptor_for(work, objects):
+    """However few there are, no table without the package is used, or kept."""
+    build_id, program, package, address = split(work, objects)
+    path = f"/{build_id}/executable"
+    module = objects.module(code_id=build_id, debug_id=None)
+    sent = [{"instruction_addr": hex(BASE + address + offset), "adjust_instruction_addr": False} for offset in range(24)]
+    refused = 0
+    with Upstream({path: program, path + ".dwp": package}) as up, Service(work) as s:
+        def check(answer):
+            equal(answer["modules"][0]["debug_status"], "found")
+            assert "innermost" in {f.get("function", "").split("(")[0] for f in frames(answer)}, answer
+
+        for spare in range(16):
+            body = request(module, sent, sources=[http_source(up.url, id=f"source-{spare}")])
+            client = s.connection()
+            client.request("GET", "/healthcheck")
+            client.getresponse().read()
+            used = max(map(int, os.listdir(f"/proc/{s.process.pid}/fd"))) + 1
+            resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, (used + spare, 4096))
+            client.request("POST", "/symbolicate", json.dumps(body), {"Content-Type": "application/json"})
+            answered = client.getresponse()
+            status, answer = answered.status, json.loads(answered.read())
+            resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, (4096, 4096))
+            client.close()
+            if status == 200:
+                check(answer)
+            else:
+                equal((status, answer), (503, {"detail": "not enough memory for this request"}))
+                refused += 1
+            check(s.symbolicate(body))
+    assert 0 < refused < 16, refused

@@ -13,6 +13,7 @@ struct plan {
     const char *write;
     size_t size; /* 0 = strlen */
     enum sl_code code;
+    bool incomplete;
 };
 
 static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
@@ -23,6 +24,7 @@ static enum sl_code compute(void *context, struct cache_tmp *tmp, struct sl_aren
     size_t size = plan->write ? plan->size ? plan->size : strlen(plan->write) : 0;
     if (size)
         assert_int_equal(write(tmp->fd, plan->write, size), size);
+    tmp->incomplete = plan->incomplete;
     if (plan->code != SL_OK)
         sl_fail(error, plan->code, "reasons");
     return plan->code;
@@ -349,6 +351,34 @@ static void errors_stay_away_when_not_wanted(void **state)
     use_redis();
     test_config.shared.redis_negative = false;
     run(positive_body);
+}
+
+/* Nor what a scarcity has made of it: with errors wanted, nothing is stored of these. */
+static void scarce_body(void *arg)
+{
+    (void)arg;
+    unsigned runs = 0;
+    struct plan busy = {.runs = &runs, .code = SL_BUSY}, cancelled = {.runs = &runs, .code = SL_CANCELLED};
+    struct plan part = {.runs = &runs, .write = "part", .incomplete = true},
+                plan = {.runs = &runs, .write = "contents"};
+    get_error(&derived, "a", &busy, SL_BUSY);
+    get_error(&derived, "b", &cancelled, SL_CANCELLED);
+    get(&derived, "c", &part, "part");
+    next_machine(second_dir);
+    assert_non_null(strstr(redis_ask(&server, "DBSIZE"), ":0\r\n"));
+    get(&derived, "a", &plan, "contents");
+    get(&derived, "b", &plan, "contents");
+    get(&derived, "c", &plan, "contents");
+    assert_int_equal(runs, 6);
+    cache_drain();
+    assert_non_null(strstr(redis_ask(&server, "DBSIZE"), ":3\r\n"));
+}
+
+static void scarcity_is_not_shared(void **state)
+{
+    (void)state;
+    use_redis();
+    run(scarce_body);
 }
 
 static void limits_body(void *arg)
@@ -779,6 +809,7 @@ int main(int argc, char **argv)
         TEST(over_tcp_with_a_password),
         TEST(contents_replace_old_errors),
         TEST(errors_stay_away_when_not_wanted),
+        TEST(scarcity_is_not_shared),
         TEST(large_values_stay_out_of_redis),
         TEST(garbage_in_redis_is_a_miss),
         TEST(redis_is_in_front_of_the_bucket),
