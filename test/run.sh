@@ -111,6 +111,7 @@ check "tests that the table of faults names" /usr/bin/python3 test/check_faults.
 check "metrics are bumped as what they are" /usr/bin/python3 test/check_metrics.py
 check "keys of the configuration" /usr/bin/python3 test/check_keys.py $build
 check "their reference" /usr/bin/python3 test/check_reference.py $symloom
+check "tests that FAULTS.md and PROMISES.md name" /usr/bin/python3 test/check_shown.py
 formatted() {
     find lib service test \( -name '*.c' -o -name '*.h' -o -name '*.cc' \) -exec clang-format-14 --dry-run -Werror {} +
 }
