@@ -3,6 +3,19 @@
 
 #include "base/buf.h"
 
+/* What a report may make: an honest one makes less than half of it. */
+enum { ROOM_PER_BYTE = 4, ROOM_AT_LEAST = 512 << 10 };
+
+void *apple_add(struct sl_arena_array *items, struct apple_room *room, size_t cost)
+{
+    if (cost > room->left) {
+        room->used_up = true;
+        return NULL;
+    }
+    room->left -= cost;
+    return sl_arena_array_add(items);
+}
+
 static struct sl_str rest_at(struct sl_str text, size_t at)
 {
     while (at < text.size && sl_is_blank(text.data[at]))
@@ -81,23 +94,30 @@ static bool mended(struct sl_bytes bytes, struct sl_arena *arena, struct sl_str 
     return true;
 }
 
+static enum sl_code fail_for_memory(const struct sl_arena *arena, const struct apple_room *room, struct sl_error *error)
+{
+    return room->used_up
+               ? sl_fail(error, SL_MALFORMED, "far more threads, images or registers than a report of its size has")
+               : sl_budget_fail(arena->budget, error);
+}
+
 static enum sl_code read_ips(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
-                             struct sl_crash *crash, struct sl_error *error)
+                             struct apple_room *room, struct sl_crash *crash, struct sl_error *error)
 {
     struct sl_json j;
-    if (apple_read_ips(body, header, arena, crash, &j))
+    if (apple_read_ips(body, header, arena, room, crash, &j))
         return SL_OK;
     if (sl_json_code(&j) == SL_BUSY)
-        return sl_budget_fail(arena->budget, error);
+        return fail_for_memory(arena, room, error);
     return sl_fail(error, SL_MALFORMED, "%s at offset %zu", j.problem, j.at);
 }
 
 static enum sl_code read_text(struct sl_str text, const struct apple_header *header,
-                              const struct sl_apple_options *options, struct sl_arena *arena, struct sl_crash *crash,
-                              struct sl_error *error)
+                              const struct sl_apple_options *options, struct sl_arena *arena, struct apple_room *room,
+                              struct sl_crash *crash, struct sl_error *error)
 {
-    if (!apple_read_text(text, header, options, arena, crash))
-        return sl_budget_fail(arena->budget, error);
+    if (!apple_read_text(text, header, options, arena, room, crash))
+        return fail_for_memory(arena, room, error);
     if (!crash->thread_count && !crash->module_count)
         return sl_fail(error, SL_MALFORMED, "neither a thread nor an image was found");
     return SL_OK;
@@ -107,18 +127,19 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
                            struct sl_crash *crash, struct sl_error *error)
 {
     struct apple_header header = {.timestamp = {NULL, 0}};
+    struct apple_room room = {.left = ROOM_PER_BYTE * (uint64_t)bytes.size + ROOM_AT_LEAST};
     struct sl_str text, rest, first, body;
     *crash = (struct sl_crash){.crashed = true, .format = SL_FORMAT_MACHO};
     if (!mended(bytes, arena, &text))
         return sl_budget_fail(arena->budget, error);
     rest = begins_object(text) ? text : full_report(text);
     if (!take_object(&rest, arena, &first))
-        return read_text(text, &header, options, arena, crash, error);
+        return read_text(text, &header, options, arena, &room, crash, error);
     if (is_body(first, arena))
-        return read_ips(first, &header, arena, crash, error);
+        return read_ips(first, &header, arena, &room, crash, error);
     read_header(first, arena, &header);
     if (!begins_object(rest))
-        return read_text(begins_object(text) ? rest : text, &header, options, arena, crash, error);
+        return read_text(begins_object(text) ? rest : text, &header, options, arena, &room, crash, error);
     body = rest;
     if (take_object(&rest, arena, &first)) {
         body = first;
@@ -126,5 +147,5 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
             return sl_fail(error, SL_UNSUPPORTED, "unsupported apple report type " SL_STR_FMT,
                            SL_STR_ARG(header.bug_type.size ? header.bug_type : SL_STR("unknown")));
     }
-    return read_ips(body, &header, arena, crash, error);
+    return read_ips(body, &header, arena, &room, crash, error);
 }

@@ -9,16 +9,28 @@ struct apple_header { /* the first line of `.ips` files; data NULL = not there *
     struct sl_str timestamp, os_version, bug_type;
 };
 
+/* What may still be made of a report: short texts can stand for things that are not. */
+struct apple_room {
+    uint64_t left; /* bytes */
+    bool used_up;  /* something did not fit */
+};
+
+/* What one takes in the end, together with what callers make of it, in bytes; of a frame what is beyond the 96 that each may. */
+enum { ROOM_OF_IMAGE = 448, ROOM_OF_THREAD = 176, ROOM_OF_FRAME = 72, ROOM_OF_REGISTER = 96, ROOM_OF_LABEL = 48 };
+
+/* Another item, zeroed; NULL when there is no room for it, or no memory. */
+void *apple_add(struct sl_arena_array *items, struct apple_room *room, size_t cost);
+
 /* ---- text.c, ips.c: readers of one format ---- */
 
-/* `header` fills in what the text does not say. False when out of memory. */
+/* `header` fills in what the text does not say. False when out of memory or room. */
 bool apple_read_text(struct sl_str text, const struct apple_header *header, const struct sl_apple_options *options,
-                     struct sl_arena *arena, struct sl_crash *crash);
+                     struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash);
 
-/* `body` is one JSON object with arrays `threads` and `usedImages`. False when it is malformed or out of memory: see
+/* `body` is one JSON object with arrays `threads` and `usedImages`. False when it is malformed, or out of memory or room: see
  * `*failed`. */
 bool apple_read_ips(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
-                    struct sl_crash *crash, struct sl_json *failed);
+                    struct apple_room *room, struct sl_crash *crash, struct sl_json *failed);
 
 /* ---- system.c ---- */
 

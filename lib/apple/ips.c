@@ -48,8 +48,9 @@ struct ips_image {
 
 struct ips_reader {
     struct sl_arena *arena;
+    struct apple_room *room;
     struct sl_crash *crash;
-    bool no_memory;
+    bool no_memory;                     /* or no room */
     struct sl_str members[IPS_MEMBERS]; /* as written; data NULL = absent */
     struct ips_image *images;
     size_t image_count;
@@ -133,7 +134,7 @@ static void read_images(struct ips_reader *r)
     struct sl_arena_array images = {.arena = r->arena, .item = sizeof(struct ips_image)};
     if (sl_json_array(&j))
         while (sl_json_next(&j, &(struct sl_str){NULL, 0})) {
-            struct ips_image *image = sl_arena_array_add(&images);
+            struct ips_image *image = apple_add(&images, r->room, ROOM_OF_IMAGE);
             if (image)
                 read_used_image(&j, image);
             else
@@ -206,7 +207,7 @@ static void read_ips_frames(struct ips_reader *r, struct sl_json *j, struct sl_c
         struct sl_crash_frame frame = {0}, *added;
         if (!read_ips_frame(r, j, &frame))
             continue;
-        if ((added = sl_arena_array_add(&frames)))
+        if ((added = apple_add(&frames, r->room, ROOM_OF_FRAME)))
             *added = frame;
         else
             sl_json_no_memory(j);
@@ -234,7 +235,7 @@ static bool read_register(struct sl_json *j, uint64_t *value)
 static void add_register(struct ips_reader *r, struct sl_json *j, struct sl_arena_array *registers, struct sl_str name,
                          uint64_t value)
 {
-    struct sl_crash_register *added = sl_arena_array_add(registers);
+    struct sl_crash_register *added = apple_add(registers, r->room, ROOM_OF_REGISTER);
     if (added && name.data)
         *added = (struct sl_crash_register){name, value};
     else
@@ -312,14 +313,14 @@ static void read_threads(struct ips_reader *r)
             struct sl_crash_thread thread = {.id = threads.count, .has_id = true}, *added;
             thread.requesting = is_known && thread.id == faulting ? SL_REQUESTING_YES : SL_REQUESTING_NO;
             read_ips_thread(r, &j, &thread);
-            if ((added = sl_arena_array_add(&threads)))
+            if ((added = apple_add(&threads, r->room, ROOM_OF_THREAD)))
                 *added = thread;
             else
                 sl_json_no_memory(&j);
         }
     done_with(r, &j);
     if (r->members[IPS_EXCEPTION_TRACE].data) {
-        struct sl_crash_thread *thread = sl_arena_array_add(&threads);
+        struct sl_crash_thread *thread = apple_add(&threads, r->room, ROOM_OF_THREAD);
         j = member_reader(r, IPS_EXCEPTION_TRACE);
         if (thread) {
             thread->name = SL_STR("Last Exception Backtrace");
@@ -469,9 +470,9 @@ static void read_system(struct ips_reader *r, const struct apple_header *header)
 }
 
 bool apple_read_ips(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
-                    struct sl_crash *crash, struct sl_json *failed)
+                    struct apple_room *room, struct sl_crash *crash, struct sl_json *failed)
 {
-    struct ips_reader r = {.arena = arena, .crash = crash};
+    struct ips_reader r = {.arena = arena, .room = room, .crash = crash};
     *failed = sl_json(body, arena, false);
     if (!read_ips_body(&r, failed))
         return false;

@@ -43,10 +43,11 @@ struct thread_label { /* a line that names a thread */
 struct text_reader {
     const struct sl_apple_options *options;
     struct sl_arena *arena;
+    struct apple_room *room;
     struct sl_crash *crash;
     enum text_state state;
     bool after_blank; /* among images */
-    bool no_memory;
+    bool no_memory;   /* or no room */
     struct sl_str values[TEXT_KEYS];
     struct sl_arena_array threads, labels, modules, registers;
     struct sl_buf information;
@@ -65,7 +66,7 @@ static void close_thread(struct text_reader *t)
 {
     if (!t->has_thread)
         return;
-    struct sl_crash_thread *place = t->in_exception ? &t->exception : sl_arena_array_add(&t->threads);
+    struct sl_crash_thread *place = t->in_exception ? &t->exception : apple_add(&t->threads, t->room, ROOM_OF_THREAD);
     t->thread.frame_count = t->frames.count;
     t->thread.frames = sl_arena_array_keep(&t->frames);
     if (place)
@@ -99,7 +100,7 @@ static void add_label(struct text_reader *t, const struct apple_thread_line *lin
     t->state = IN_ROOT;
     if (!line->fits)
         return;
-    struct thread_label *label = sl_arena_array_add(&t->labels);
+    struct thread_label *label = apple_add(&t->labels, t->room, ROOM_OF_LABEL);
     if (label)
         *label = (struct thread_label){line->number, t->labels.count, line->name};
     t->no_memory |= !label;
@@ -107,7 +108,7 @@ static void add_label(struct text_reader *t, const struct apple_thread_line *lin
 
 static void add_text_frame(struct text_reader *t, const struct sl_crash_frame *from)
 {
-    struct sl_crash_frame *frame = sl_arena_array_add(&t->frames);
+    struct sl_crash_frame *frame = apple_add(&t->frames, t->room, ROOM_OF_FRAME);
     if (!frame) {
         t->no_memory = true;
         return;
@@ -153,7 +154,7 @@ static void read_registers(struct text_reader *t, struct sl_str line)
     if (!line.size)
         t->state = IN_ROOT;
     while (apple_next_register(&line, &reg)) {
-        if ((added = sl_arena_array_add(&t->registers)))
+        if ((added = apple_add(&t->registers, t->room, ROOM_OF_REGISTER)))
             *added = reg;
         t->no_memory |= !added;
     }
@@ -191,7 +192,7 @@ static void read_image(struct text_reader *t, struct sl_str line)
     module.address = image.begin;
     module.size = image.end - image.begin;
     module.code_file = module.debug_file = image.path.size ? image.path : image.name;
-    if ((added = sl_arena_array_add(&t->modules)))
+    if ((added = apple_add(&t->modules, t->room, ROOM_OF_IMAGE)))
         *added = module;
     t->no_memory |= !added || !module.code_id.data;
 }
@@ -318,7 +319,7 @@ static void finish_threads(struct text_reader *t)
     struct sl_crash *crash = t->crash;
     close_thread(t);
     if (t->has_exception) {
-        struct sl_crash_thread *added = sl_arena_array_add(&t->threads);
+        struct sl_crash_thread *added = apple_add(&t->threads, t->room, ROOM_OF_THREAD);
         if (added)
             *added = t->exception;
         t->no_memory |= !added;
@@ -372,10 +373,11 @@ static void finish_head(struct text_reader *t, const struct apple_header *header
 }
 
 bool apple_read_text(struct sl_str text, const struct apple_header *header, const struct sl_apple_options *options,
-                     struct sl_arena *arena, struct sl_crash *crash)
+                     struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash)
 {
     struct text_reader t = {.options = options,
                             .arena = arena,
+                            .room = room,
                             .crash = crash,
                             .threads = {.arena = arena, .item = sizeof(struct sl_crash_thread)},
                             .labels = {.arena = arena, .item = sizeof(struct thread_label)},

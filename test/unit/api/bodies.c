@@ -1,9 +1,12 @@
 /* What the bodies of requests cost, but for native ones (native/read.c): memory in proportion to what was sent. */
 #include "../check.h"
 
+#include "api/crash/crash.h"
 #include "api/js/js.h"
 #include "api/jvm/jvm.h"
 #include "api/mozilla/mozilla.h"
+#include "api/sources.h"
+#include "apple/apple.h"
 
 static struct config config = {.max_request_frames = 2000000, .max_request_modules = 50000};
 
@@ -43,13 +46,74 @@ static int read_mozilla(struct sl_str body, struct sl_arena *arena, size_t *fram
     return good ? 200 : failure.status;
 }
 
-#define JS_SOURCE "\"source\":{\"type\":\"sentry\",\"id\":\"s\",\"url\":\"http://x/\",\"token\":\"t\"}"
+/* A crash report, and the request that it becomes. */
+static int read_apple(struct sl_str body, struct sl_arena *arena, size_t *frames)
+{
+    static const struct sl_apple_options options = {.names_from_report = true, .split_os_version = true};
+    struct native_request *r = native_request_new(arena, SL_STR("global"));
+    struct sl_crash crash;
+    struct sl_error error;
+    enum sl_code code =
+        sl_apple_read((struct sl_bytes){(const uint8_t *)body.data, body.size}, &options, arena, &crash, &error);
+    bool good = code == SL_OK && crash_fill(r, &crash);
+    *frames = r->frame_count;
+    return good ? 200 : code == SL_MALFORMED ? 400 : 503;
+}
+
+/* ---- JSON of the forms that crash files come in ---- */
+struct form_part {
+    schema_read *read;
+    void *out;
+};
+
+static bool read_value(struct schema *s)
+{
+    const struct form_part *part = s->context;
+    return part->read(s, NULL, part->out);
+}
+
+static int read_part(struct sl_str body, struct sl_arena *arena, size_t *frames, schema_read *read, void *out)
+{
+    struct form_part part = {read, out};
+    struct schema_failure failure;
+    *frames = 0;
+    return schema_document(body, arena, read_value, &part, &failure) ? 200 : failure.status;
+}
+
+static int read_options(struct sl_str body, struct sl_arena *arena, size_t *frames)
+{
+    struct native_options options;
+    return read_part(body, arena, frames, native_read_options, &options);
+}
+
+static int read_scraping(struct sl_str body, struct sl_arena *arena, size_t *frames)
+{
+    struct scraping scraping = {0};
+    return read_part(body, arena, frames, scraping_read, &scraping);
+}
+
+static int read_rules(struct sl_str body, struct sl_arena *arena, size_t *frames)
+{
+    struct rewrite_rules rules = {0};
+    return read_part(body, arena, frames, rewrite_read, &rules);
+}
+
+static int read_sources(struct sl_str body, struct sl_arena *arena, size_t *frames)
+{
+    struct request_sources sources = {.config = &config};
+    return read_part(body, arena, frames, request_sources_read, &sources);
+}
+
+#define IPS_IMAGE  "{\"uuid\":\"2d903291397d3d14bfca52c7fb8c5e00\"}"
+#define TEXT_IMAGE "0x1 - 0x2 a <2d903291397d3d14bfca52c7fb8c5e00> b"
+#define JS_SOURCE  "\"source\":{\"type\":\"sentry\",\"id\":\"s\",\"url\":\"http://x/\",\"token\":\"t\"}"
 
 static const struct {
     read_body *read;
     const char *before, *item, *after;
     size_t count, frames;
     int status;
+    bool is_text; /* else there are commas between items */
 } bodies[] = {
     {read_js, "[", "0", "]", 3000000, 0, 422},
     {read_js, "{" JS_SOURCE ",\"x\":[", "0", "]}", 3000000, 0, 200},
@@ -74,6 +138,42 @@ static const struct {
     {read_mozilla, "{\"jobs\":[{\"memoryMap\":[],\"stacks\":[", "[]", "]}]}", 1000000, 0, 200},
     {read_mozilla, "{\"jobs\":[{\"memoryMap\":[],\"stacks\":[[", "[-1,0]", "]]}]}", 1000000, 1000000, 200},
     {read_mozilla, "{\"jobs\":[{\"memoryMap\":[[\"a\",\"0\"]],\"stacks\":[[", "[0,1]", "]]}]}", 1000000, 1000000, 200},
+    {read_apple, "[", "0", "]", 3000000, 0, 400},
+    {read_apple, "{\"usedImages\":[],\"threads\":[],\"x\":[", "0", "]}", 3000000, 0, 200},
+    {read_apple, "{\"usedImages\":[],\"threads\":[", "{}", "]}", 1000000, 0, 400},
+    {read_apple, "{\"threads\":[],\"usedImages\":[", "{}", "]}", 1000000, 0, 400},
+    {read_apple, "{\"threads\":[],\"usedImages\":[", IPS_IMAGE, "]}", 1500, 0, 200},
+    {read_apple, "{\"threads\":[],\"usedImages\":[", IPS_IMAGE, "]}", 300000, 0, 400},
+    {read_apple, "{\"usedImages\":[],\"threads\":[{\"frames\":[", "{\"imageOffset\":1}", "]}]}", 500000, 500000, 200},
+    {read_apple, "{\"usedImages\":[],\"threads\":[{\"frames\":[",
+     "{\"imageOffset\":1,\"symbol\":\"\",\"sourceFile\":\"\\n\"}", "]}]}", 500000, 500000, 200},
+    {read_apple, "{\"usedImages\":[{\"name\":\"a\"}],\"threads\":[{\"frames\":[",
+     "{\"imageOffset\":1,\"imageIndex\":0}", "]}]}", 500000, 500000, 200},
+    {read_apple, "{\"usedImages\":[],\"threads\":[{\"threadState\":{\"x\":[", "{\"value\":1}", "]}}]}", 4000, 0, 200},
+    {read_apple, "{\"usedImages\":[],\"threads\":[{\"threadState\":{\"x\":[", "{\"value\":1}", "]}}]}", 500000, 0, 400},
+    {read_apple, "{\"usedImages\":[],\"threads\":[],\"asi\":[", "\"\"", "]}", 1000000, 0, 200},
+    {read_apple, "", "Thread 1:\n", "", 500000, 0, 400, true},
+    {read_apple, "Thread 0:\n", "0 a 0x1 b\n", "", 10000, 10000, 200, true},
+    {read_apple, "Thread 0:\n", "0 a 0x1 b\n", "", 500000, 0, 400, true},
+    {read_apple, "Thread 0:\n", "0 libc.so 0x1234 name\n", "", 500000, 500000, 200, true},
+    {read_apple, "Last Exception Backtrace:\n(", " 0x1", ")\n", 5000, 5000, 200, true},
+    {read_apple, "Last Exception Backtrace:\n(", " 0x1", ")\n", 1000000, 0, 400, true},
+    {read_apple, "Binary Images:\n", TEXT_IMAGE "\n", "", 1500, 0, 200, true},
+    {read_apple, "Binary Images:\n", TEXT_IMAGE "\n", "", 300000, 0, 400, true},
+    {read_apple, "Thread 0:\n0 a 0x1 b\n\nThread 0 crashed with X86 Thread State (64-bit):\n", "a: 0x1\n", "", 4000, 1,
+     200, true},
+    {read_apple, "Thread 0:\n0 a 0x1 b\n\nThread 0 crashed with X86 Thread State (64-bit):\n", "a: 0x1\n", "", 500000,
+     0, 400, true},
+    {read_apple, "Thread 0:\n0 a 0x1 b\n\nApplication Specific Information:\n", "\n", "\n", 1000000, 1, 200, true},
+    {read_options, "[", "0", "]", 500000, 0, 422},
+    {read_options, "{\"x\":[", "0", "]}", 500000, 0, 200},
+    {read_scraping, "{\"allowed_origins\":[", "\"\"", "]}", 300000, 0, 413},
+    {read_scraping, "{\"headers\":{", "\"a\":\"\"", "}}", 100000, 0, 413},
+    {read_rules, "[", "{\"from\":\"a\",\"to\":\"\"}", "]", 30000, 0, 422},
+    {read_sources, "[", "0", "]", 500000, 0, 422},
+    {read_sources, "[", "{\"id\":\"a\",\"type\":\"http\",\"url\":\"http://a/\"}", "]", 20000, 0, 413},
+    {read_sources, "[{\"id\":\"a\",\"type\":\"http\",\"url\":\"http://a/\",\"filters\":{\"path_patterns\":[", "\"a\"",
+     "]}}]", 1000, 0, 200},
 };
 
 static void memory_is_in_proportion(void **state)
@@ -87,7 +187,7 @@ static void memory_is_in_proportion(void **state)
         size_t frames;
         sl_buf_cstr(&text, bodies[i].before);
         for (size_t n = 0; n < bodies[i].count; n++) {
-            sl_buf_cstr(&text, n ? "," : "");
+            sl_buf_cstr(&text, n && !bodies[i].is_text ? "," : "");
             sl_buf_cstr(&text, bodies[i].item);
         }
         sl_buf_cstr(&text, bodies[i].after);
