@@ -107,7 +107,6 @@ check "release build" ninja -C $release --quiet service/cli/symloom
 check "protections of the release build" test/check_hardening.sh $release/service/cli/symloom
 check "include arrows" test/check_arrows.sh
 check "names that a backtrace can tell apart" /usr/bin/python3 test/check_names.py
-check "tests that the table of faults names" /usr/bin/python3 test/check_faults.py
 check "metrics are bumped as what they are" /usr/bin/python3 test/check_metrics.py
 check "keys of the configuration" /usr/bin/python3 test/check_keys.py $build
 check "their reference" /usr/bin/python3 test/check_reference.py $symloom
