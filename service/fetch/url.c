@@ -120,7 +120,7 @@ static size_t scheme_size(const char *text)
 }
 
 /* The plain form that nearly all sources have: http(s), a name or number, a port, a path of unreserved characters. */
-static bool is_plain(const char *text)
+static bool is_plain_url(const char *text)
 {
     static const bool path[256] = {['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['0' ... '9'] = true, ['-'] = true,
                                    ['.'] = true,         ['_'] = true,         ['~'] = true,         ['/'] = true};
@@ -146,7 +146,7 @@ static bool is_plain(const char *text)
 
 bool fetch_url_valid(const char *text)
 {
-    if (is_plain(text))
+    if (is_plain_url(text))
         return true;
     CURLU *url = curl_url();
     bool ok = url && scheme_size(text) && curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK;

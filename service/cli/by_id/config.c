@@ -39,7 +39,7 @@ static enum sl_code parse(struct sl_str yaml, const char *path, unsigned lines_b
 }
 
 /* Whether the file is of the older tool, by its name. */
-static bool is_plain(const char *path)
+static bool is_of_older_tool(const char *path)
 {
     static const char *const ends[] = {".symboliclirc", ".toml"};
     size_t length = strlen(path);
@@ -54,7 +54,7 @@ enum sl_code by_id_config_read(const char *path, struct config **config, struct 
 {
     struct sl_buf text = {0};
     *config = NULL;
-    if (!is_plain(path))
+    if (!is_of_older_tool(path))
         return config_load(path, config, problems, error);
     enum sl_code code = plain_config_read(path, &text, error);
     if (code == SL_OK)

@@ -104,15 +104,18 @@ def test_a_package_that_there_is_no_descriptor_for(work, objects):
             client.getresponse().read()
             used = max(map(int, os.listdir(f"/proc/{s.process.pid}/fd"))) + 1
             resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, (used + spare, 4096))
-            client.request("POST", "/symbolicate", json.dumps(body), {"Content-Type": "application/json"})
-            answered = client.getresponse()
-            status, answer = answered.status, json.loads(answered.read())
+            try:
+                client.request("POST", "/symbolicate", json.dumps(body), {"Content-Type": "application/json"})
+                answered = client.getresponse()
+                status, answer = answered.status, json.loads(answered.read())
+            except (ConnectionResetError, BrokenPipeError):
+                status = None  # while it was idle it made room for others
             resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, (4096, 4096))
             client.close()
             if status == 200:
                 check(answer)
-            else:
+            elif status:
                 equal((status, answer), (503, {"detail": "not enough memory for this request"}))
-                refused += 1
+            refused += status != 200
             check(s.symbolicate(body))
     assert 0 < refused < 16, refused
