@@ -201,7 +201,7 @@ class Machine:
 X86_64 = Machine(AMD64, ["gcc"], [], "r8 r9 r10 r11 r12 r13 r14 r15 rdi rsi rbp rbx rdx rax rcx rsp rip")
 MACHINES = {
     "x86_64": X86_64,
-    "x86": Machine(X86, ["gcc", "-m32"], [], "- - - - edi esi ebp esp ebx edx ecx eax - - eip - eflags"),
+    "x86": Machine(X86, ["gcc", "-m32"], ["qemu-i386"], "- - - - edi esi ebp esp ebx edx ecx eax - - eip - eflags"),
     "arm": Machine(ARM, ["arm-linux-gnueabihf-gcc"], ["qemu-arm", "-L", "/usr/arm-linux-gnueabihf"],
                    " ".join(f"r{i}" for i in range(16)) + " cpsr"),
     "arm64": Machine(ARM64, ["aarch64-linux-gnu-gcc"], ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"],
