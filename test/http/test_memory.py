@@ -81,7 +81,7 @@ def test_answers_that_nobody_reads_leave_memory(work, objects):
                 text = service.request("GET", "/metrics")[2].decode()
                 return 'jobs_finished_total{task="symbolicate",outcome="completed"} 17' in text
             wait_until("all answers", finished)
-            wait_until("the memory of the answers", lambda: anonymous(service) < idle + 32 * MIB)
+            wait_until("the memory of the answers", lambda: anonymous(service) < idle + 40 * MIB)
             for client in clients[:2]:
                 answer = http.client.HTTPResponse(client)
                 answer.begin()
