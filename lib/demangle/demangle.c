@@ -106,8 +106,16 @@ static bool is_rust(struct sl_str name)
     return rust_v0(name, NULL, 0) || rust_legacy(name, NULL, 0);
 }
 
+/* By the first character, which most names that are readable do not share with any mangling. */
+static bool may_be_mangled(struct sl_str name)
+{
+    return name.size && memchr("_?$@-+RZ", name.data[0], 8);
+}
+
 enum sl_language sl_demangle_detect(struct sl_str name)
 {
+    if (!may_be_mangled(name))
+        return SL_LANG_UNKNOWN;
     if (is_objc(name))
         return SL_LANG_OBJC;
     if (is_rust(name))

@@ -44,20 +44,19 @@ static bool moz_too_much(struct moz_reading *r)
     return false;
 }
 
-/* The last member of each of these names. The document is known to be JSON; only memory may be short. */
-static bool moz_members(struct moz_reading *r, struct sl_json j, struct moz_member *members, size_t count)
+/* Finds the last member of each of these names in the object that comes next, and passes over all of it. */
+static void moz_members(struct sl_json *j, struct moz_member *members, size_t count)
 {
     struct sl_str key;
-    sl_json_enter(&j);
-    while (sl_json_next(&j, &key)) {
+    sl_json_enter(j);
+    while (sl_json_next(j, &key)) {
         for (size_t i = 0; i < count; i++)
             if (sl_str_equal(key, sl_str(members[i].key))) {
-                members[i].at = j;
+                members[i].at = *j;
                 members[i].there = true;
             }
-        sl_json_skip(&j);
+        sl_json_skip(j);
     }
-    return !j.failed || moz_no_memory(r);
 }
 
 /* ---- modules ---- */
@@ -157,24 +156,43 @@ static bool moz_bad_frame(struct moz_reading *r, const struct moz_place *at, con
     return moz_wrong(r, "job %zu has invalid stacks: stack %zu frame %zu %s", at->job, at->stack, at->frame, what);
 }
 
-/* The text of a number; `*whole`: without fraction and exponent. */
-static bool moz_number(struct sl_json *j, struct sl_str *text, bool *whole)
+/* An array of exactly two values: the texts of both, without data where it is no number. */
+static bool moz_number_pair(struct sl_json *j, struct sl_str texts[2])
 {
-    if (sl_json_peek(j) != SL_JSON_NUMBER || !sl_json_number(j, text))
+    struct sl_str key;
+    size_t count = 0;
+    if (sl_json_peek(j) != SL_JSON_ARRAY) {
+        sl_json_skip(j);
         return false;
-    *whole = true;
-    for (size_t i = 0; i < text->size; i++)
-        *whole = *whole && text->data[i] != '.' && text->data[i] != 'e' && text->data[i] != 'E';
-    return true;
+    }
+    sl_json_enter(j);
+    for (; sl_json_next(j, &key); count++) {
+        struct sl_str text = {NULL, 0};
+        if (sl_json_peek(j) == SL_JSON_NUMBER)
+            sl_json_number(j, &text);
+        else
+            sl_json_skip(j);
+        if (count < 2)
+            texts[count] = text;
+    }
+    return count == 2;
 }
 
-static bool read_index(struct moz_reading *r, const struct moz_place *at, struct sl_json *j, size_t module_count,
+/* Without fraction and exponent. */
+static bool moz_is_whole(struct sl_str number)
+{
+    bool whole = number.data;
+    for (size_t i = 0; i < number.size; i++)
+        whole = whole && number.data[i] != '.' && number.data[i] != 'e' && number.data[i] != 'E';
+    return whole;
+}
+
+static bool read_index(struct moz_reading *r, const struct moz_place *at, struct sl_str text, size_t module_count,
                        struct mozilla_frame *frame)
 {
-    struct sl_str text;
-    bool whole, negative;
+    bool negative;
     uint64_t magnitude;
-    if (!moz_number(j, &text, &whole) || !whole)
+    if (!moz_is_whole(text))
         return moz_bad_frame(r, at, "has an invalid module_index");
     if (!sl_json_integer(text, &negative, &magnitude) ||
         (negative && magnitude ? magnitude > 1 : magnitude >= module_count))
@@ -183,18 +201,17 @@ static bool read_index(struct moz_reading *r, const struct moz_place *at, struct
     return true;
 }
 
-static bool read_offset(struct moz_reading *r, const struct moz_place *at, struct sl_json *j,
+static bool read_offset(struct moz_reading *r, const struct moz_place *at, struct sl_str text,
                         struct mozilla_frame *frame)
 {
-    struct sl_str text;
-    bool whole, negative, good = moz_number(j, &text, &whole);
-    if (good && !whole && r->request->config->mozilla.non_integer_offsets == MOZILLA_SKIP) {
+    bool negative, whole = moz_is_whole(text);
+    if (text.data && !whole && r->request->config->mozilla.non_integer_offsets == MOZILLA_SKIP) {
         frame->literal = text.data;
         frame->literal_size = (uint32_t)text.size;
         frame->kind = MOZILLA_LITERAL;
         return true;
     }
-    if (!good || !whole || !sl_json_integer(text, &negative, &frame->offset) || (negative && frame->offset > 1))
+    if (!whole || !sl_json_integer(text, &negative, &frame->offset) || (negative && frame->offset > 1))
         return moz_bad_frame(r, at, "has an invalid module_offset");
     frame->kind = negative && frame->offset ? MOZILLA_BEFORE : MOZILLA_AT;
     return true;
@@ -203,13 +220,13 @@ static bool read_offset(struct moz_reading *r, const struct moz_place *at, struc
 static bool moz_read_frame(struct moz_reading *r, const struct moz_place *at, struct sl_json *j,
                            const struct mozilla_job *job, struct mozilla_frame *frame)
 {
-    struct sl_json values[2];
+    struct sl_str texts[2];
     *frame = (struct mozilla_frame){.module = MOZILLA_UNKNOWN};
     if (++r->request->frame_count > r->request->config->max_request_frames)
         return moz_too_much(r);
-    if (!is_pair(j, values))
+    if (!moz_number_pair(j, texts))
         return moz_bad_frame(r, at, "is not a list of two items");
-    if (!read_index(r, at, &values[0], job->module_count, frame) || !read_offset(r, at, &values[1], frame))
+    if (!read_index(r, at, texts[0], job->module_count, frame) || !read_offset(r, at, texts[1], frame))
         return false;
     if (frame->module != MOZILLA_UNKNOWN)
         job->modules[frame->module].referenced = true;
@@ -265,14 +282,16 @@ static bool moz_read_stacks(struct moz_reading *r, size_t index, struct sl_json 
 
 /* ---- jobs ---- */
 
-static bool moz_read_job(struct moz_reading *r, size_t index, struct sl_json j, struct mozilla_job *job)
+/* The document is known to be JSON; only memory may be short. */
+static bool moz_read_job(struct moz_reading *r, size_t index, struct sl_json *j, struct mozilla_job *job)
 {
     struct moz_member members[] = {{.key = "stacks"}, {.key = "memoryMap"}};
     *job = (struct mozilla_job){.modules = NULL};
-    if (sl_json_peek(&j) != SL_JSON_OBJECT)
+    if (sl_json_peek(j) != SL_JSON_OBJECT)
         return moz_wrong(r, "job %zu is invalid", index);
-    if (!moz_members(r, j, members, 2))
-        return false;
+    moz_members(j, members, 2);
+    if (j->failed)
+        return moz_no_memory(r);
     if (!members[0].there)
         return moz_wrong(r, "job %zu is invalid: no stacks specified", index);
     if (!members[1].there)
@@ -298,9 +317,7 @@ static bool moz_read_jobs(struct moz_reading *r, struct sl_json j)
     sl_json_enter(&j);
     while (good && sl_json_next(&j, &key)) {
         struct mozilla_job *job = sl_arena_array_add(&jobs);
-        good = job ? moz_read_job(r, jobs.count - 1, j, job) : moz_no_memory(r);
-        if (good)
-            sl_json_skip(&j);
+        good = job ? moz_read_job(r, jobs.count - 1, &j, job) : moz_no_memory(r);
     }
     request->job_count = jobs.count;
     if (!good)
@@ -316,30 +333,33 @@ static bool is_number(struct sl_json j, uint64_t wanted)
     return sl_json_u64(&j, &value) && value == wanted;
 }
 
-static bool moz_read_body(struct moz_reading *r, struct sl_json j)
+/* `j` is the whole document, `members` are what is in it when it is an object. */
+static bool moz_read_body(struct moz_reading *r, struct sl_json j, const struct moz_member *jobs,
+                          const struct moz_member *version)
 {
     struct mozilla_request *request = r->request;
-    struct moz_member members[] = {{.key = "jobs"}, {.key = "version"}};
-    if (sl_json_peek(&j) == SL_JSON_OBJECT && !moz_members(r, j, members, 2))
-        return false;
     if (!request->version)
-        request->version = members[0].there || (members[1].there && is_number(members[1].at, 5)) ? 5 : 4;
+        request->version = jobs->there || (version->there && is_number(version->at, 5)) ? 5 : 4;
     if (request->version == 4 && request->config->mozilla.v4_require_version &&
-        !(members[1].there && is_number(members[1].at, 4)))
+        !(version->there && is_number(version->at, 4)))
         return moz_wrong(r, "version is not 4");
-    if (request->version == 5 && members[0].there)
-        return moz_read_jobs(r, members[0].at);
+    if (request->version == 5 && jobs->there)
+        return moz_read_jobs(r, jobs->at);
     request->job_count = 1;
     request->jobs = SL_ARENA_ARRAY(request->arena, struct mozilla_job, 1);
-    return request->jobs ? moz_read_job(r, 0, j, request->jobs) : moz_no_memory(r);
+    return request->jobs ? moz_read_job(r, 0, &j, request->jobs) : moz_no_memory(r);
 }
 
 bool mozilla_read(struct mozilla_request *request, struct sl_str body, struct schema_failure *failure)
 {
     struct moz_reading r = {request, failure, body};
+    struct moz_member members[] = {{.key = "jobs"}, {.key = "version"}};
     struct sl_json j = sl_json(body, request->arena, false), all = j;
-    sl_json_skip(&all);
+    if (sl_json_peek(&all) == SL_JSON_OBJECT)
+        moz_members(&all, members, 2);
+    else
+        sl_json_skip(&all);
     if (!sl_json_end(&all))
         return all.busy ? moz_no_memory(&r) : moz_wrong(&r, "Payload is not valid JSON");
-    return moz_read_body(&r, j) && (mozilla_prepare(request) || moz_no_memory(&r));
+    return moz_read_body(&r, j, &members[0], &members[1]) && (mozilla_prepare(request) || moz_no_memory(&r));
 }

@@ -2,7 +2,6 @@
  * again and again is answered from a memo on the loop. */
 #include "api/name_memo.h"
 #include "api/native/native.h"
-#include "core/guard.h"
 #include "core/pool.h"
 #include "demangle/demangle.h"
 
@@ -160,25 +159,34 @@ static void forget_unreadable(struct native_request *request)
         }
 }
 
-static void name_many(void *arg)
+static void naming_free(struct naming *n)
 {
-    struct naming *n = arg;
-    name_all(n);
-    forget_unreadable(n->request);
+    sl_map_free(&n->functions);
+    sl_buf_free(&n->text);
 }
 
-bool native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error)
+void native_name_at_once(struct native_request *request)
 {
-    bool here = native_stays(request, request->result_count), ok = true;
-    struct naming n = {.request = request, .memo = here ? memo : NULL};
-    if (!here)
-        ok = native_on_pool(request, request->result_count, name_many, &n, error) == SL_OK;
-    else {
-        ok = guard_run(name_all, &n) || (sl_fail(error, SL_INTERNAL, "a mapped file could not be read"), false);
-        ok = ok && work_off(&n, error);
-        forget_unreadable(request);
-    }
-    sl_map_free(&n.functions);
-    sl_buf_free(&n.text);
-    return ok;
+    struct naming n = {.request = request};
+    name_all(&n);
+    forget_unreadable(request);
+    naming_free(&n);
+}
+
+static void name_on_pool(void *request)
+{
+    native_name_at_once(request);
+}
+
+enum sl_code native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error)
+{
+    if (!native_stays(request, request->result_count))
+        return native_on_pool(request, request->result_count, name_on_pool, request, error);
+    struct naming n = {.request = request, .memo = memo};
+    enum sl_code code = native_here(name_all, &n, error);
+    if (code == SL_OK && !work_off(&n, error))
+        code = error->code;
+    forget_unreadable(request);
+    naming_free(&n);
+    return code;
 }

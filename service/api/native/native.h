@@ -246,6 +246,7 @@ enum sl_code native_run(struct native_request *request, const struct native_mean
 /* Work on a request that looks into its tables, and is about so many frames. The loop does it when these and the modules are few and
  * the pages of the tables are in memory (native_stays), else the pool. */
 bool native_stays(const struct native_request *request, size_t frames);
+enum sl_code native_here(void (*work)(void *arg), void *arg, struct sl_error *error);
 enum sl_code native_on_pool(const struct native_request *request, size_t frames, void (*work)(void *arg), void *arg,
                             struct sl_error *error) SL_SUSPENDS;
 enum sl_code native_step(const struct native_request *request, size_t frames, void (*work)(void *arg), void *arg,
@@ -336,8 +337,10 @@ struct native_hit native_symbfile_lookup(const struct native_module *module, uin
 
 /* ---- names.c ---- */
 
-/* Gives the resulting frames their names. False when the pool had no place: `error`. */
-bool native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error) SL_SUSPENDS;
+/* Gives the resulting frames their names: on the loop, if they stay there, those in the memo from it, or else on the pool. The
+ * second is pure, without memo, and needs the stack of a pool thread. */
+enum sl_code native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error) SL_SUSPENDS;
+void native_name_at_once(struct native_request *request);
 
 /* ---- sources.c ---- */
 

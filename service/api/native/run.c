@@ -88,12 +88,16 @@ enum sl_code native_on_pool(const struct native_request *request, size_t frames,
                     error);
 }
 
+enum sl_code native_here(void (*work)(void *arg), void *arg, struct sl_error *error)
+{
+    return guard_run(work, arg) ? SL_OK : sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
+}
+
 enum sl_code native_step(const struct native_request *request, size_t frames, void (*work)(void *arg), void *arg,
                          struct sl_error *error)
 {
-    if (!native_stays(request, frames))
-        return native_on_pool(request, frames, work, arg, error);
-    return guard_run(work, arg) ? SL_OK : sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
+    return native_stays(request, frames) ? native_here(work, arg, error)
+                                         : native_on_pool(request, frames, work, arg, error);
 }
 
 struct run {
@@ -105,6 +109,31 @@ static void symbolicate(void *arg)
 {
     const struct run *run = arg;
     native_symbolicate(run->request, run->means->config->max_response_frames);
+}
+
+static void finish(void *request)
+{
+    native_finish(request);
+}
+
+static void symbolicate_and_name(void *arg)
+{
+    const struct run *run = arg;
+    symbolicate(arg);
+    native_name_at_once(run->request);
+    native_finish(run->request);
+}
+
+/* From what was found to frames with names: in one job of the pool, or as much of it on the loop as may be. */
+static enum sl_code look_up(struct run *run, struct sl_error *error)
+{
+    struct native_request *request = run->request;
+    if (!native_stays(request, request->frame_count))
+        return native_on_pool(request, request->frame_count, symbolicate_and_name, run, error);
+    enum sl_code code = native_here(symbolicate, run, error);
+    if (code == SL_OK)
+        code = native_name(request, run->means->names, error);
+    return code == SL_OK ? native_step(request, request->result_count, finish, request, error) : code;
 }
 
 static void apply_sources(void *request)
@@ -123,11 +152,6 @@ static enum sl_code add_context(struct native_request *request, struct sl_error 
         return SL_OK;
     enum sl_code code = pool_run(POOL_SYMBOLICATE, apply_sources, request, error);
     return code == SL_OK ? native_download_sources(request, error) : code;
-}
-
-static void finish(void *request)
-{
-    native_finish(request);
 }
 
 /* What the frames that come out will take, about: their arrays grow by doubling. */
@@ -151,17 +175,13 @@ enum sl_code native_run(struct native_request *request, const struct native_mean
     if (!native_find_symbols(request))
         return request->out_of_memory ? sl_fail(error, SL_BUSY, "out of memory") : SL_CANCELLED;
     if ((code = ask_for(request, means->memory, expected_frames(request), error)) != SL_OK ||
-        (code = native_step(request, request->frame_count, symbolicate, &run, error)) != SL_OK)
+        (code = look_up(&run, error)) != SL_OK)
         return code;
-    if (!native_name(request, means->names, error))
-        return error->code;
     if (means->memory->bytes < request->arena->used)
         memory_set(means->memory, request->arena->used);
     if (request->options.apply_source_context != BOOL_FALSE && (code = add_context(request, error)) != SL_OK)
         return code;
-    if (request->out_of_memory)
-        return sl_fail(error, SL_BUSY, "out of memory");
-    return native_step(request, request->result_count, finish, request, error);
+    return request->out_of_memory ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }
 
 /* ---- jobs ---- */
