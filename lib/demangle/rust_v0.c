@@ -65,26 +65,32 @@ static void rust_v0_leave(struct v0 *v)
     v->depth--;
 }
 
+static unsigned base62_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+           : c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 10
+           : c >= 'A' && c <= 'Z' ? (unsigned)(c - 'A') + 36
+                                  : 62;
+}
+
 /* `_` is 0, `0_` is 1 ... */
 static uint64_t base62(struct v0 *v)
 {
+    const char *digits = v->text.data + v->at, *end = v->text.data + v->text.size, *c = digits;
     uint64_t value = 0;
-    if (eat(v, '_'))
-        return 0;
-    for (;;) {
-        char c = rust_v0_next(v);
-        unsigned digit = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
-                         : c >= 'a' && c <= 'z' ? (unsigned)(c - 'a') + 10
-                         : c >= 'A' && c <= 'Z' ? (unsigned)(c - 'A') + 36
-                                                : 62;
-        if (c == '_' && value < UINT64_MAX)
-            return value + 1;
-        if (digit == 62 || value > (UINT64_MAX - digit) / 62) {
-            rust_v0_fail(v);
-            return 0;
-        }
-        value = value * 62 + digit;
+    bool over = false;
+    for (; !v->failed && c < end && *c != '_' && !over; c++) {
+        unsigned digit = base62_digit(*c);
+        over = digit == 62 || __builtin_mul_overflow(value, 62, &value) || __builtin_add_overflow(value, digit, &value);
     }
+    bool none = c == digits;
+    v->steps += (unsigned)(c - digits) + 1;
+    if (v->failed || over || c == end || (!none && value == UINT64_MAX) || v->steps > MAX_STEPS) {
+        rust_v0_fail(v);
+        return 0;
+    }
+    v->at += (size_t)(c - digits) + 1;
+    return none ? 0 : value + 1;
 }
 
 /* A number behind `tag`, one more than written; 0 = the tag is absent. */
@@ -120,16 +126,19 @@ static void rust_v0_show(struct v0 *v, struct sl_str text)
         sl_buf_str(v->out, text);
 }
 
-static void say(struct v0 *v, const char *text)
+static inline void say(struct v0 *v, const char *text)
 {
-    rust_v0_show(v, sl_str(text));
+    if (*text)
+        rust_v0_show(v, sl_str(text));
 }
 
 static void show_number(struct v0 *v, uint64_t value)
 {
-    char text[24];
-    int size = snprintf(text, sizeof text, "%llu", (unsigned long long)value);
-    rust_v0_show(v, (struct sl_str){text, (size_t)size});
+    char text[20], *begin = text + sizeof text;
+    do
+        *--begin = (char)('0' + value % 10);
+    while (value /= 10);
+    rust_v0_show(v, (struct sl_str){begin, (size_t)(text + sizeof text - begin)});
 }
 
 static void show_char(struct v0 *v, uint32_t c)
@@ -713,8 +722,8 @@ bool rust_v0(struct sl_str name, struct sl_buf *out, size_t limit)
     size_t skip = 0;
     while (skip < 2 && skip < name.size && name.data[skip] == '_')
         skip++;
-    if (!text_is_plain(name) || name.size < skip + 3 || name.data[skip] != 'R' || name.data[skip + 1] < 'A' ||
-        name.data[skip + 1] > 'Z')
+    if (name.size < skip + 3 || name.data[skip] != 'R' || name.data[skip + 1] < 'A' || name.data[skip + 1] > 'Z' ||
+        !text_is_plain(name))
         return false;
     struct v0 v = {
         .text = {name.data + skip + 1, name.size - skip - 1}, .out = out, .end = out ? out->size + limit : 0};
