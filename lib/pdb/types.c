@@ -3,34 +3,25 @@
 
 enum { ANCHOR_STEP = 8, MIN_HEADER = 56, MAX_HEADER = 1024 };
 
-/* A 16-bit number that may lie across two pages. */
-static bool read_u16(const struct msf_stream *s, uint64_t offset, uint16_t *value)
+/* A 16-bit number of a stream in pages that may lie across two of them. There are two bytes at `offset`. */
+static uint16_t paged_u16(const struct msf_stream *s, uint64_t offset)
 {
     unsigned shift = s->msf->page_shift;
-    if (offset > s->size || s->size - offset < 2)
-        return false;
+    uint64_t mask = (UINT64_C(1) << shift) - 1, next = offset + 1;
     const uint8_t *file = s->msf->file.data;
-    const uint8_t *low, *high;
-    if (s->flat) {
-        low = s->flat + offset;
-        high = low + 1;
-    } else {
-        uint64_t mask = (UINT64_C(1) << shift) - 1, next = offset + 1;
-        low = file + ((uint64_t)s->pages[offset >> shift] << shift) + (offset & mask);
-        high = file + ((uint64_t)s->pages[next >> shift] << shift) + (next & mask);
-    }
-    *value = (uint16_t)(*low | *high << 8);
-    return true;
+    const uint8_t *low = file + ((uint64_t)s->pages[offset >> shift] << shift) + (offset & mask);
+    const uint8_t *high = file + ((uint64_t)s->pages[next >> shift] << shift) + (next & mask);
+    return (uint16_t)(*low | *high << 8);
 }
 
-/* Moves from one record to the next; a length below 2 (no room for the leaf) ends the stream. */
-static bool skip_record(const struct type_table *t, uint64_t *at)
+/* The size of the record at `at`, which is within the stream: 0, for none, when it ends before, or has no room for the leaf. */
+static inline uint16_t record_size(const struct msf_stream *s, const uint8_t *flat, uint64_t at)
 {
-    uint16_t size;
-    if (!read_u16(&t->stream, *at, &size) || size < 2 || size > t->stream.size - *at - 2)
-        return false;
-    *at += 2 + (uint64_t)size;
-    return true;
+    uint64_t left = s->size - at;
+    if (left < 2)
+        return 0;
+    uint16_t size = flat ? (uint16_t)(flat[at] | flat[at + 1] << 8) : paged_u16(s, at);
+    return size < 2 || size > left - 2 ? 0 : size;
 }
 
 bool type_table_open(const struct msf *msf, uint32_t stream, struct sl_arena *arena, struct type_table *t)
@@ -52,11 +43,11 @@ bool type_table_open(const struct msf *msf, uint32_t stream, struct sl_arena *ar
     if (!t->anchors)
         return false;
     uint64_t at = t->records;
-    for (size_t i = 0; i < count; i++) {
+    uint16_t size;
+    for (size_t i = 0; i < count && (size = record_size(&t->stream, t->stream.flat, at)); i++) {
         if (i % ANCHOR_STEP == 0)
             t->anchors[i / ANCHOR_STEP] = (uint32_t)at;
-        if (!skip_record(t, &at))
-            break;
+        at += 2 + (uint64_t)size;
         t->end++;
     }
     return true;
@@ -64,15 +55,15 @@ bool type_table_open(const struct msf *msf, uint32_t stream, struct sl_arena *ar
 
 bool type_table_get(const struct type_table *t, uint32_t index, struct sl_arena *arena, struct type_record *record)
 {
-    uint16_t size;
+    const struct msf_stream *stream = &t->stream;
+    const uint8_t *flat = stream->flat;
     struct sl_bytes bytes;
     if (index < t->begin || index >= t->end)
         return false;
     uint64_t at = t->anchors[(index - t->begin) / ANCHOR_STEP];
     for (uint32_t i = (index - t->begin) % ANCHOR_STEP; i; i--)
-        if (!skip_record(t, &at))
-            return false;
-    if (!read_u16(&t->stream, at, &size) || !msf_view(&t->stream, at + 2, size, arena, &bytes))
+        at += 2 + (uint64_t)record_size(stream, flat, at);
+    if (!msf_view(stream, at + 2, record_size(stream, flat, at), arena, &bytes))
         return false;
     record->data = sl_reader(bytes, false);
     record->leaf = sl_read_u16(&record->data);
