@@ -10,6 +10,7 @@ QUIET = {"logging": {"access": "off"}}
 
 
 FRAMES, MODULES = 100, 30
+LOOP_FRAMES = 128  # NATIVE_FEW_FRAMES
 
 
 def requests_per_second(url, body, work, connections=64):
@@ -66,6 +67,30 @@ def many_frames(work, objects, row):
                 rates.append(a)
     print(f"  of these, the lowest to the highest rate: {min(rates) / max(rates):.2f} (must >= 0.90); "
           f"{len(answer)} bytes an answer")
+
+
+def loop_seconds(s):
+    """Of processor, of the thread that all requests share: it is the first."""
+    with open(f"/proc/{s.process.pid}/task/{s.process.pid}/schedstat") as f:
+        return int(f.read().split()[0]) / 1e9
+
+
+def on_the_loop(work, objects):
+    """Microseconds of the loop for a request, everything in memory: of one frame, of as many as it looks up itself, of one more."""
+    took = []
+    with faults.World(objects, MODULES) as world, harness.Service(work, QUIET) as s:
+        body = world.body(world.modules)
+        connection = s.connection()
+        for frames in (1, LOOP_FRAMES, LOOP_FRAMES + 1):
+            trace = [body["stacktraces"][i % MODULES]["frames"][0] for i in range(frames)]
+            text = json.dumps({**body, "stacktraces": [{"frames": trace}]})
+            for requests in (200, 2000):
+                start = loop_seconds(s)
+                for _ in range(requests):
+                    connection.request("POST", "/symbolicate", text, {"Content-Type": "application/json"})
+                    assert connection.getresponse().read().count(b'"symbolicated"') >= frames
+            took.append((loop_seconds(s) - start) * 1e6 / requests)
+    return took
 
 
 @contextlib.contextmanager
@@ -144,8 +169,11 @@ def main(symloom, row):
         objects = harness.Objects(work)
         one_frame(work, objects, row)
         many_frames(work, objects, row)
+        one, most, more = on_the_loop(work, objects)
         starts = [first_answer(work) for _ in range(5)]
         median, worst, threads = waiting(work, objects)
+    print(f"the loop's part of a request: {one:.0f} us for one frame, {most:.0f} for {LOOP_FRAMES}, which it looks up, names and writes "
+          f"itself, {more:.0f} for {LOOP_FRAMES + 1}, which the pool does")
     print(f"start to first /healthcheck: {min(s for s, _ in starts) * 1000:.1f} ms (must < 50)")
     print(f"resident when idle: {min(m for _, m in starts):.1f} MiB (must < 25)")
     print(f"/healthcheck while {WAITING} requests wait: median {median:.2f} ms, worst {worst:.2f} ms (must < 20); "
