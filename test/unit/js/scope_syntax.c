@@ -159,6 +159,27 @@ static void look_up(void **state)
     sl_js_scopes_free(&scopes);
 }
 
+/* Scopes of which one ends where another does, and one that nothing lies around. That two never overlap is the reader's to
+ * hold, whatever it reads: the fuzz target of scopes looks at each pair. */
+static void look_up_in_ranges(void **state)
+{
+    (void)state;
+    enum { PARENT, CHILD, CHILD2, ALONE };
+    struct sl_js_scope items[] = {
+        [PARENT] = {.start = 5, .end = 25, .outer = SL_JS_NONE},
+        [CHILD] = {.start = 10, .end = 15, .outer = PARENT},
+        [CHILD2] = {.start = 20, .end = 25, .outer = PARENT},
+        [ALONE] = {.start = 30, .end = 50, .outer = SL_JS_NONE},
+    };
+    static const struct {
+        uint32_t offset, scope;
+    } rows[] = {{3, SL_JS_NONE}, {7, PARENT},      {12, CHILD}, {17, PARENT},
+                {22, CHILD2},    {25, SL_JS_NONE}, {30, ALONE}, {50, SL_JS_NONE}};
+    struct sl_js_scopes scopes = {.items = items, .count = sizeof items / sizeof items[0]};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_int_equal(sl_js_scope_at(&scopes, rows[i].offset), rows[i].scope);
+}
+
 static void errors(void **state)
 {
     (void)state;
@@ -254,8 +275,9 @@ static void places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(syntax),  cmocka_unit_test(look_up), cmocka_unit_test(errors),
-        cmocka_unit_test(partial), cmocka_unit_test(depth),   cmocka_unit_test(places),
+        cmocka_unit_test(syntax), cmocka_unit_test(look_up), cmocka_unit_test(look_up_in_ranges),
+        cmocka_unit_test(errors), cmocka_unit_test(partial), cmocka_unit_test(depth),
+        cmocka_unit_test(places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
