@@ -11,7 +11,7 @@ file and line must be equal. A difference is put into the first class that expla
   form         one name is the other with the arguments that a PDB's types tell, or with the decoration of C names, or as gccgo
                codes it
   label        llvm-symbolizer shows a label that hand-written code left in a function or at its entry (`.l_start`)
-  piece        a compiler's piece of a function: llvm-symbolizer shows its symbol (`f.part.0`, `f.cold`), the tables `f`
+  piece        a compiler's piece of a function: llvm-symbolizer shows its symbol (`f.part.0`, `f.isra.0`, `f.cold`), the tables `f`
   padding      between functions: neither the DWARF nor a symbol covers it. llvm-symbolizer lets what is before reach there,
                symloom shows a line where one is known, without a name
   nameless     the same, over more than functions are aligned to, where llvm-symbolizer alone knows a line
@@ -189,7 +189,7 @@ def classify(ours, theirs, aliases):
             continue
         if a[0] != b[0] and b[0].startswith(".l_"):
             seen = "label"
-        elif a[0] != b[0] and same_but_for_form(a[0], re.sub(r"\.(part\.\d+|cold)$", "", b[0])):
+        elif a[0] != b[0] and same_but_for_form(a[0], re.sub(r"(\.(part|isra|constprop)\.\d+|\.cold)+$", "", b[0])):
             seen = "form" if same_but_for_form(a[0], b[0]) else "piece"
         elif a[0] != b[0]:
             form = same_but_for_form(a[0], b[0])
