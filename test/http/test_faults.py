@@ -266,7 +266,7 @@ def test_redis_comes_and_goes(work, objects):
 
 
 def test_one_key_and_five_hundred_requests(work, objects):
-    with World(objects, 1) as world, Service(work, {"max_concurrent_requests": None}) as s:
+    with World(objects, 1) as world, Service(work, {"max_concurrent_requests": None, "head_timeout": "5m"}) as s:
         gate = threading.Event()
         path, data = f"/{world.modules[0].build_id}/debuginfo", world.modules[0].bytes
 
@@ -426,7 +426,7 @@ def test_many_jobs_wait_for_a_source_that_hangs(work, objects):
 
 def test_more_modules_than_fibers(work, objects):
     """What an admitted request needs is waited for, however little there is."""
-    config = {"max_fibers": 8, "max_downloads": 2, "max_downloads_per_host": 1}
+    config = {"max_fibers": 16, "max_downloads": 2, "max_downloads_per_host": 1}  # of which the service has up to eight
     with World(objects, 60) as world, Service(work, config) as s:
         equal(world.ask(s, world.modules), 60)
         equal(metric(s, 'symloom_busy_total{what="memory"}'), 0.0)
