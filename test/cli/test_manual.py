@@ -9,9 +9,27 @@ def commands():
     return dict(re.findall(r"^  ([a-z-]+) +(.*)$", ok("--help"), re.M))
 
 
+def listed(text):
+    """Letter and name of each option."""
+    return re.findall(r"^ +(?:-(.), )?--([a-z0-9-]+)", text, re.M)
+
+
 @functools.cache
 def options(command):
-    return re.findall(r"^ +(?:-(.), )?--([a-z0-9-]+)", ok(command, "--help") if command != "help" else "", re.M)
+    return listed(ok(command, "--help") if command != "help" else "")
+
+
+@functools.cache
+def of_all():
+    """The options that all commands have, but for those that tell of the program itself."""
+    return [(letter, name) for letter, name in listed(ok("--help").split("Options of all commands:")[1]) if name not in ("version", "help")]
+
+
+def behind(command):
+    """What may stand behind a command: its own options hide those of all that have their name or letter."""
+    own = [(letter, name) for letter, name in options(command) if name != "help"]
+    letters, names = ({option[i] for option in own} for i in (0, 1))
+    return own + [("" if letter in letters else letter, name) for letter, name in of_all() if name not in names]
 
 
 def test_a_page_for_each_command(work, files):
@@ -52,13 +70,31 @@ def test_completion(work, files):
     equal(completed(script, "symloom", "config", ""), ["check", "show", "table"])
     equal(completed(script, "symloom", "help", "dump"), ["dump-syms"])
     equal(completed(script, "symloom", "lookup", "--file", "somewh"), [])  # bash then offers files
+    said = ["--version", "--help"]
+    equal(completed(script, "symloom", "--"), [f"--{name}" for _, name in of_all()] + said)
+    equal(completed(script, "symloom", "lookup", "--color", ""), ["auto", "always", "never"])
+    equal(completed(script, "symloom", "lookup", "-e", ""), [])
     for command in commands():
-        if command != "help":
-            equal(completed(script, "symloom", command, "--"), [f"--{name}" for _, name in options(command)])
-    for shell in ("zsh", "fish"):
-        text = ok("completion", shell)
-        for command in commands():
-            contains(text, command, *(name for _, name in options(command)))
+        equal(completed(script, "symloom", command, "--"), [f"--{name}" for _, name in behind(command)] + said)
+
+
+def test_completion_of_other_shells(work, files):
+    zsh, fish = ok("completion", "zsh"), ok("completion", "fish")
+    before, *parts = re.split(r"^    (?=[a-z-]+\)\n)", zsh, flags=re.M)
+    of_zsh = {part.split(")")[0]: part for part in parts}
+    equal(list(of_zsh), list(commands()))
+    words = lambda text: sorted(set(re.findall(r"^ +'(?:\(-\)|\*)?(--?[a-zA-Z0-9-]+?)[+=]?-?\[", text, re.M)))
+    offered = lambda which: sorted({f"--{name}" for _, name in which} | {f"-{letter}" for letter, _ in which if letter})
+    equal([word for word in words(before) if word not in ("--version", "--help")], offered(of_all()))
+    for command in commands():
+        equal([word for word in words(of_zsh[command]) if word not in ("--version", "--help")], offered(behind(command)), command)
+    lines = fish.splitlines()
+    of_fish = lambda condition: sorted(word for line in lines if f" -n {condition} -l " in line
+                                       for name, letter in re.findall(r" -l (\S+)(?: -s (\S))?", line.split(" -d ")[0])
+                                       for word in ([f"--{name}"] + ([f"-{letter}"] if letter else [])))
+    equal(of_fish("__fish_use_subcommand"), offered(of_all()))
+    for command in commands():
+        equal(of_fish(f"'__fish_seen_subcommand_from {command}'"), offered(behind(command)), command)
 
 
 def test_a_new_key(work, files):

@@ -68,6 +68,15 @@ def test_completions(work, shared):
         run(shell, "-n", path)
     offered = run("fish", "-c", f"source {work}/fish; complete -C 'symloom lookup --output-style '")
     assert {"gnu", "llvm", "json", "table"} <= set(offered.split()), offered
+    for words in ("symloom --col", "symloom lookup --col", "symloom sort --col"):
+        assert run("fish", "-c", f"source {work}/fish; complete -C '{words}'").startswith("--color"), words
+    sourced = f"autoload -Uz compinit; compinit -D; source {work}/zsh; "
+    completer = run("zsh", "-f", "-c", sourced + "print $_comps[symloom]")
+    assert completer == "_symloom\n", completer
+    asked = "_arguments() { print -rl -- $@; state=argument; words=(lookup -e x); }; "  # what it tells the shell's own function
+    told = run("zsh", "-f", "-c", sourced + asked + "_symloom")
+    for word in ("--color=[", "--cache-dir=[", "--output-style=["):
+        assert told.count(word) == (1 if word == "--output-style=[" else 2), f"{word}: {told}"
 
 
 def final_stage():

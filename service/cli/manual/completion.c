@@ -51,20 +51,58 @@ static void completion_quote(struct sl_buf *out, const char *text)
             sl_buf_u8(out, (uint8_t)*text);
 }
 
+/* Whether the command has an option of that name, which then goes before the one that all have. */
+static bool has_option(const struct option_spec *specs, const char *name)
+{
+    for (; specs && specs->name; specs++)
+        if (strcmp(specs->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* The letter of an option that all commands have, behind a command with these: 0 when it means another one there. */
+static char letter_behind(const struct option_spec *specs, char letter)
+{
+    for (; specs && specs->name; specs++)
+        if (specs->letter == letter)
+            return 0;
+    return letter;
+}
+
+/* Tells of each option that may stand behind a command: its own, and of those of all what it does not hide. */
+static void each_option(const struct option_spec *specs,
+                        void (*tell)(struct sl_buf *out, const char *command, const struct option_spec *spec),
+                        struct sl_buf *out, const char *command)
+{
+    for (const struct option_spec *spec = specs; spec && spec->name; spec++)
+        if (spec->help)
+            tell(out, command, spec);
+    for (const struct option_spec *spec = options_global; spec->name; spec++) {
+        struct option_spec seen = *spec;
+        seen.letter = letter_behind(specs, spec->letter);
+        if (!has_option(specs, spec->name))
+            tell(out, command, &seen);
+    }
+}
+
 /* ---- bash ---- */
 
 static void bash_values(struct sl_buf *out, const char *command, const struct option_spec *spec)
 {
-    for (; spec && spec->name; spec++) {
-        if (!is_choice(spec) || spec->type != OPTION_VALUE)
-            continue;
-        sl_buf_printf(out, "    %s:--%s", command, spec->name);
-        if (spec->letter)
-            sl_buf_printf(out, " | %s:-%c", command, spec->letter);
-        sl_buf_cstr(out, ") values='");
-        completion_values(spec, out);
-        sl_buf_cstr(out, "' ;;\n");
-    }
+    if (!is_choice(spec) || spec->type != OPTION_VALUE)
+        return;
+    sl_buf_printf(out, "    %s:--%s", command, spec->name);
+    if (spec->letter)
+        sl_buf_printf(out, " | %s:-%c", command, spec->letter);
+    sl_buf_cstr(out, ") values='");
+    completion_values(spec, out);
+    sl_buf_cstr(out, "' ;;\n");
+}
+
+static void bash_option(struct sl_buf *out, const char *command, const struct option_spec *spec)
+{
+    (void)command;
+    sl_buf_printf(out, "--%s ", spec->name);
 }
 
 static void bash_options(struct sl_buf *out, const struct command *command, const struct options_about *about)
@@ -72,10 +110,8 @@ static void bash_options(struct sl_buf *out, const struct command *command, cons
     sl_buf_printf(out, "    %s) verbs='", command->name);
     completion_verbs(about->usage, out);
     sl_buf_cstr(out, "' options='");
-    for (const struct option_spec *spec = about->specs; spec && spec->name; spec++)
-        if (spec->help)
-            sl_buf_printf(out, "--%s ", spec->name);
-    sl_buf_cstr(out, "--help' ;;\n");
+    each_option(about->specs, bash_option, out, command->name);
+    sl_buf_cstr(out, "--version --help' ;;\n");
 }
 
 static void completion_bash(struct sl_buf *out)
@@ -84,16 +120,15 @@ static void completion_bash(struct sl_buf *out)
                      "_symloom() {\n"
                      "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
                      "    local command='' verbs='' options='");
-    for (const struct option_spec *spec = options_global; spec->name; spec++)
-        sl_buf_printf(out, "--%s ", spec->name);
+    each_option(NULL, bash_option, out, "");
     sl_buf_cstr(out, "--version --help' values='' i\n"
                      "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
                      "        case ${COMP_WORDS[i]} in ");
     completion_commands(out, '|');
     sl_buf_cstr(out, ") command=${COMP_WORDS[i]}; break ;; esac\n    done\n    case $command:$before in\n");
-    bash_values(out, "", options_global);
+    each_option(NULL, bash_values, out, "");
     for (size_t i = 0; i < commands_count; i++)
-        bash_values(out, commands_all[i].name, options_ask(commands_all[i].run).specs);
+        each_option(options_ask(commands_all[i].run).specs, bash_values, out, commands_all[i].name);
     sl_buf_cstr(out, "    esac\n    case $command in\n    '') verbs='");
     completion_commands(out, ' ');
     sl_buf_cstr(out, "' ;;\n");
@@ -123,7 +158,7 @@ static void zsh_text(struct sl_buf *out, const char *text)
     }
 }
 
-static void zsh_option(struct sl_buf *out, const struct option_spec *spec, char letter)
+static void zsh_word(struct sl_buf *out, const struct option_spec *spec, char letter)
 {
     sl_buf_cstr(out, spec->repeatable ? " \\\n            '*" : " \\\n            '");
     if (letter)
@@ -147,47 +182,57 @@ static void zsh_option(struct sl_buf *out, const struct option_spec *spec, char 
     sl_buf_u8(out, '\'');
 }
 
+static void zsh_option(struct sl_buf *out, const char *command, const struct option_spec *spec)
+{
+    (void)command;
+    zsh_word(out, spec, 0);
+    if (spec->letter)
+        zsh_word(out, spec, spec->letter);
+}
+
 static void zsh_command(struct sl_buf *out, const struct command *command)
 {
     struct options_about about = options_ask(command->run);
     struct sl_buf verbs = {0};
     sl_buf_printf(out, "    %s)\n        _arguments", command->name);
-    for (const struct option_spec *spec = about.specs; spec && spec->name; spec++) {
-        if (!spec->help)
-            continue;
-        zsh_option(out, spec, 0);
-        if (spec->letter)
-            zsh_option(out, spec, spec->letter);
-    }
+    each_option(about.specs, zsh_option, out, command->name);
     completion_verbs(about.usage, &verbs);
-    sl_buf_cstr(out, " \\\n            '--help[the options]'");
+    sl_buf_cstr(out, " \\\n            '--version[the version]' \\\n            '--help[the options]'");
     if (verbs.size)
         sl_buf_printf(out, " \\\n            '1:word:(" SL_STR_FMT ")'", SL_STR_ARG(sl_buf_view(&verbs)));
     sl_buf_cstr(out, " \\\n            '*:file:_files'\n        ;;\n");
     sl_buf_free(&verbs);
 }
 
+/* A file for $fpath, or to be sourced: as the function of its name it completes, else it says who completes. */
 static void completion_zsh(struct sl_buf *out)
 {
-    sl_buf_cstr(out, "#compdef symloom\n# zsh completion of symloom: made by `symloom completion zsh`\n"
-                     "local -a commands\nlocal curcontext=$curcontext state\ncommands=(\n");
+    sl_buf_cstr(out, "#compdef symloom\n# zsh completion of symloom: made by `symloom completion zsh`\n_symloom() {\n"
+                     "local -a verbs line\nlocal -A opt_args\nlocal curcontext=$curcontext state\nverbs=(\n");
     for (size_t i = 0; i < commands_count; i++) {
         sl_buf_printf(out, "    '%s:", commands_all[i].name);
         zsh_text(out, commands_all[i].about);
         sl_buf_cstr(out, "'\n");
     }
-    sl_buf_cstr(out, ")\n_arguments -C '1:command:->command' '*::argument:->argument'\ncase $state in\n"
-                     "command) _describe command commands ;;\nargument)\n    case $words[1] in\n");
+    sl_buf_cstr(out, ")\n_arguments -C");
+    each_option(NULL, zsh_option, out, "");
+    sl_buf_cstr(out, " \\\n            '(-)--version[the version]' '(-)--help[all commands]' \\\n"
+                     "            '1:command:->command' '*::argument:->argument'\ncase $state in\n"
+                     "command) _describe command verbs ;;\nargument)\n    case $words[1] in\n");
     for (size_t i = 0; i < commands_count; i++)
         zsh_command(out, &commands_all[i]);
-    sl_buf_cstr(out, "    esac\n    ;;\nesac\n");
+    sl_buf_cstr(out, "    esac\n    ;;\nesac\n}\n"
+                     "if [[ $funcstack[1] == _symloom ]]; then _symloom; else compdef _symloom symloom; fi\n");
 }
 
 /* ---- fish ---- */
 
 static void fish_option(struct sl_buf *out, const char *command, const struct option_spec *spec)
 {
-    sl_buf_printf(out, "complete -c symloom -n '__fish_seen_subcommand_from %s' -l %s", command, spec->name);
+    if (*command)
+        sl_buf_printf(out, "complete -c symloom -n '__fish_seen_subcommand_from %s' -l %s", command, spec->name);
+    else
+        sl_buf_printf(out, "complete -c symloom -n __fish_use_subcommand -l %s", spec->name);
     if (spec->letter)
         sl_buf_printf(out, " -s %c", spec->letter);
     if (spec->type == OPTION_VALUE)
@@ -205,6 +250,8 @@ static void fish_option(struct sl_buf *out, const char *command, const struct op
 static void completion_fish(struct sl_buf *out)
 {
     sl_buf_cstr(out, "# fish completion of symloom: made by `symloom completion fish`\n");
+    each_option(NULL, fish_option, out, "");
+    sl_buf_cstr(out, "complete -c symloom -l version -d 'the version'\ncomplete -c symloom -l help -d 'the options'\n");
     for (size_t i = 0; i < commands_count; i++) {
         const char *name = commands_all[i].name;
         struct options_about about = options_ask(commands_all[i].run);
@@ -216,9 +263,7 @@ static void completion_fish(struct sl_buf *out)
         if (verbs.size)
             sl_buf_printf(out, "complete -c symloom -n '__fish_seen_subcommand_from %s' -a '" SL_STR_FMT "'\n", name,
                           SL_STR_ARG(sl_buf_view(&verbs)));
-        for (const struct option_spec *spec = about.specs; spec && spec->name; spec++)
-            if (spec->help)
-                fish_option(out, name, spec);
+        each_option(about.specs, fish_option, out, name);
         sl_buf_free(&verbs);
     }
 }
