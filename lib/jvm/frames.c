@@ -55,7 +55,9 @@ static struct jvm_receiver receiver_of(const struct search *s, const struct jvm_
 
 static struct sl_jvm_frame frame_of(const struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
 {
+    struct sl_str none = {NULL, 0};
     return (struct sl_jvm_frame){.method = jvm_text(s->mapper, m->name),
+                                 .parameters = s->query.signatures ? jvm_text(s->mapper, m->arguments) : none,
                                  .has_line = has_line,
                                  .line = line,
                                  .synthesized = m->flags & JVM_SYNTHESIZED};
@@ -216,7 +218,7 @@ static void from_bases(struct search *s, const struct bases *b)
         if (is_base(&m) && has_range(&m))
             add_plain(s, &m, b->spread || m.line, b->spread ? 0 : m.line);
     for (all = s->members; jvm_next_member(&all, &m);) {
-        if (!is_base(&m) || has_range(&m) || (b->same_name && added++))
+        if (!is_base(&m) || has_range(&m) || (b->same_name && !s->query.signatures && added++))
             continue;
         add_plain(s, &m, true, b->without == 1 ? m.line : 0);
     }
@@ -242,11 +244,17 @@ static bool is_one_chain(struct jvm_members all)
     return count > 1;
 }
 
+static bool same_method(const struct sl_jvm_frame *a, const struct sl_jvm_frame *b)
+{
+    return sl_str_equal(a->method, b->method) && sl_str_equal(a->class, b->class) &&
+           sl_str_equal(a->parameters, b->parameters);
+}
+
 /* Whether a frame behind `first` has this class and method. */
 static bool is_there(const struct sl_jvm_frames *out, size_t first, const struct sl_jvm_frame *frame)
 {
     for (size_t i = first; i < out->count; i++)
-        if (sl_str_equal(out->items[i].method, frame->method) && sl_str_equal(out->items[i].class, frame->class))
+        if (same_method(&out->items[i], frame))
             return true;
     return false;
 }

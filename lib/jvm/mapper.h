@@ -48,10 +48,13 @@ struct sl_jvm_query {
     struct sl_str parameters; /* as a mapping has them: "int,java.lang.String" */
     struct sl_str descriptor; /* as the running program has it, "(ILa/b;)V"; data NULL = not known */
     struct sl_str thrown;     /* the original class of what was thrown, when rules may remove frames; else data NULL */
+    bool signatures;          /* methods that differ only in their parameters are others, and frames have these */
 };
 
 struct sl_jvm_frame {
     struct sl_str class, method;
+    struct sl_str
+        parameters; /* with `signatures`, as mappings have them; else, and when they are not known, data NULL */
     struct sl_str file, suffix; /* two parts of the file's name */
     bool has_line, synthesized;
     uint32_t line;

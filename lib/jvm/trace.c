@@ -84,15 +84,19 @@ static bool is_frame(struct sl_str text, struct frame_line *f)
     return true;
 }
 
-static void put_frame(const struct frame_line *f, const struct sl_jvm_frame *frame, struct sl_buf *out)
+static void put_frame(const struct sl_jvm_trace *t, const struct frame_line *f, const struct sl_jvm_frame *frame,
+                      struct sl_buf *out)
 {
-    struct sl_str parts[] = {f->module,   frame->class, SL_STR("."),  frame->method,
-                             SL_STR("("), frame->file,  frame->suffix};
     bool plain = f->prefix.size <= 4 && !sl_str_trimmed(f->prefix).size;
     sl_buf_str(out, plain ? SL_STR("    ") : f->prefix);
     sl_buf_cstr(out, "at ");
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        sl_buf_str(out, parts[i]);
+    sl_buf_str(out, f->module);
+    sl_buf_str(out, frame->class);
+    sl_buf_u8(out, '.');
+    sl_jvm_signatures_put(t->signatures, frame, out);
+    sl_buf_u8(out, '(');
+    sl_buf_str(out, frame->file);
+    sl_buf_str(out, frame->suffix);
     if (!frame->file.size && !frame->suffix.size)
         sl_buf_cstr(out, "<unknown>");
     if (frame->has_line) {
@@ -106,7 +110,8 @@ static void put_frame(const struct frame_line *f, const struct sl_jvm_frame *fra
 
 static void map_frame(struct sl_jvm_trace *t, const struct line *line, const struct frame_line *f, struct sl_buf *out)
 {
-    struct sl_jvm_query query = {.class = f->class, .method = f->method, .line = f->line};
+    struct sl_jvm_query query = {
+        .class = f->class, .method = f->method, .line = f->line, .signatures = t->signatures != NULL};
     t->frames.count = 0;
     if (sl_jvm_stack_frame(&t->stack, &query, &t->frames) == SL_JVM_UNKNOWN) {
         sl_buf_str(out, line->text);
@@ -114,7 +119,7 @@ static void map_frame(struct sl_jvm_trace *t, const struct line *line, const str
         return;
     }
     for (size_t i = 0; i < t->frames.count; i++) {
-        put_frame(f, &t->frames.items[i], out);
+        put_frame(t, f, &t->frames.items[i], out);
         sl_buf_str(out, line->end);
     }
 }

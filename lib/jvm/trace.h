@@ -9,11 +9,14 @@
  * Lines of frames and of exceptions become what they were, with what a log wrote in front of them; all others stay as they are. */
 #pragma once
 
+#include "jvm/signatures.h"
 #include "jvm/stack.h"
 
 struct sl_jvm_trace {
-    struct sl_jvm_mappers mappers;
-    struct sl_jvm_stack stack; /* what follows is private */
+    const struct sl_jvm_signatures
+        *signatures;               /* set once it began: methods are shown with their types; NULL: their names */
+    struct sl_jvm_mappers mappers; /* what follows is private */
+    struct sl_jvm_stack stack;
     struct sl_arena arena, thrown_arena;
     struct sl_jvm_frames frames;
 };

@@ -52,6 +52,71 @@ def test_under_the_name_of_retrace(work, files):
     equal(symloom(program=retrace).status, 2)
 
 
+SIGNED = """com.example.Main -> a.b:
+    int count -> a
+    com.example.Oops[] all -> b
+    java.lang.String all -> b
+    1:1:void com.example.Util.check(int):7:7 -> c
+    1:1:void run():20 -> c
+    2:2:com.example.Oops[] find(java.lang.String,com.example.Main,int[]):30 -> d
+    int two() -> e
+    long two(int) -> e
+com.example.Oops -> a.e:
+    void <init>(java.lang.String) -> <init>
+"""
+
+
+def test_signatures_of_retrace(work, files):
+    """-verbose: methods with their types, where a mapping knows them; of several that a frame may be in, each."""
+    mapping, retrace = written(work, "mapping.txt", SIGNED), linked(work, "retrace")
+    trace = TRACE + "\tat a.b.d(SourceFile:2)\n\tat a.b.e(SourceFile)\n\tat a.b.f(SourceFile:3)\n\tat a.e.<init>(SourceFile)\n"
+    verbose = """some log line
+Exception in thread "main" com.example.Oops: a.b went wrong
+    at com.example.Util.void check(int)(Util.java:7)
+    at com.example.Main.void run()(Main.java:20)
+\tat java.lang.Thread.run(Thread.java:829)
+    at com.example.Main.com.example.Oops[] find(java.lang.String,com.example.Main,int[])(Main.java:30)
+    at com.example.Main.int two()(Main.java:0)
+    at com.example.Main.long two(int)(Main.java:0)
+    at com.example.Main.f(Main.java:3)
+    at com.example.Oops.void <init>(java.lang.String)(Oops.java:0)
+"""
+    for option in ("-verbose", "--verbose"):
+        equal(ok(option, mapping, input=trace, program=retrace), verbose)
+    bridge = written(work, "bridge.txt", SIGNED.replace("    int two() -> e\n", "    3:3:java.lang.Object get():50 -> g\n    4:4:java.lang.String get():60 -> g\n"))
+    equal(ok("-verbose", bridge, input="\tat a.b.g(SourceFile:4)\n\tat a.b.g(SourceFile:3)\n", program=retrace),
+          "    at com.example.Main.java.lang.String get()(Main.java:60)\n    at com.example.Main.java.lang.Object get()(Main.java:50)\n")
+    plain = ok(mapping, input=trace, program=retrace)
+    contains(plain, "    at com.example.Main.two(Main.java:0)\n    at com.example.Main.f(Main.java:3)\n")
+    equal(plain.count("two("), 1)
+
+
+def test_expressions_of_retrace(work, files):
+    """-regex: where the names are in lines of another form; what it does not match stays."""
+    mapping, retrace = written(work, "mapping.txt", SIGNED), linked(work, "retrace")
+    lines = "[E] a.b#c line 1 x\n[F] a/b a.e[] \n[M] d(java.lang.String,a.b, int[]) of a.b at SourceFile:2\n[T] a.e[] b of a.b\nnone a.b\n"
+    for regex, before, after in (
+            (r"\[E\] %c#%m line %l.*", "[E] a.b#c line 1 x\n", "[E] com.example.Util#check line 7 x\n[E] com.example.Main#run line 20 x\n"),
+            (r"\[F\] %C %t\s*", "[F] a/b a.e[] \n", "[F] com/example/Main com.example.Oops[] \n"),
+            (r"\[M\] %m\(%a\) of %c at %S", "[M] d(java.lang.String,a.b, int[]) of a.b at SourceFile:2\n",
+             "[M] find(java.lang.String,com.example.Main,int[]) of com.example.Main at Main.java:30\n"),
+            (r"\[M\] %m\(%a\) of %c at .*", "[M] d(java.lang.String,a.b, int[]) of a.b at SourceFile:2\n",
+             "[M] find(java.lang.String,com.example.Main,int[]) of com.example.Main at SourceFile:2\n"),
+            (r"\[T\] %t %f of %c", "[T] a.e[] b of a.b\n", "[T] com.example.Oops[] all of com.example.Main\n"),
+            (r"(?:\[.\]|none) %c", "none a.b\n", "none com.example.Main\n"),
+            (r"\[E\] %c", "", ""), (r"%q.*", "", "")):
+        for option in ("-regex", "--regex"):
+            equal(ok(option, regex, mapping, input=lines, program=retrace), lines.replace(before, after) if before else lines, regex)
+    equal(ok("-verbose", "-regex", ".E. %c#%m line %l.*", mapping, input=lines.split("\n")[0], program=retrace),
+          "[E] com.example.Util#void check(int) line 7 x\n[E] com.example.Main#void run() line 20 x\n")
+    slow = "a" * 2000 + "!\n"  # an expression that would never end matches nothing
+    equal(ok("-regex", "(a+)+%c?", mapping, input=slow, program=retrace), slow)
+    for wrong in ("(", "%c" * 65):
+        failed = symloom("-regex", wrong, mapping, input=lines, program=retrace)
+        equal((failed.status, failed.out), (2, ""))
+        contains(failed.err, "error: " + wrong)
+
+
 def test_of_several_mappings_the_first_that_knows_the_class_tells(work, files):
     first = written(work, "1", "x.A -> a.b:\n    1:1:void f():3:3 -> c\n")
     second = written(work, "2", MAPPING)

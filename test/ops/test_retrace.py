@@ -1,5 +1,5 @@
 """Traces of JVM programs made readable: beside ProGuard's own retrace, and as they were before ProGuard shrunk the program."""
-import os, re, sys
+import os, re, sys, zlib
 
 import ops
 
@@ -65,6 +65,41 @@ def test_as_retrace(work, shared):
     assert len(ours) > LINES, len(ours)
     different = [(a, b) for a, b in zip(ours, theirs) if a != b]
     assert len(ours) == len(theirs) and not different, (len(ours), len(theirs), different[:10])
+
+
+def test_signatures_as_retrace(work, shared):
+    """The same with the types of methods, each of which returns one type wherever it is inlined."""
+    mapping, stack = os.path.join(work, "mapping.txt"), os.path.join(work, "stack.txt")
+    jvm_rows.write_trace(stack, jvm_rows.write_mapping(mapping, CLASSES), LINES)
+    types = ["void", "int", "java.lang.String", "java.util.List", "int[]"]
+    with open(mapping) as f:
+        text = re.sub(r"^( +(?:\d+:\d+:)?)\S+ ((?:\S+\.)?(\w+)\(.*?\))",
+                      lambda m: f"{m[1]}{types[zlib.crc32(m[3].encode()) % len(types)]} {m[2]}", f.read(), flags=re.M)
+    with open(mapping, "w") as f:
+        f.write(text)
+    os.symlink(ops.SYMLOOM, os.path.join(work, "retrace"))
+    ours = lines_of(ops.run(os.path.join(work, "retrace"), "-verbose", mapping, stack))
+    theirs = [line.replace("null ", "").replace("(null)", "") for line in lines_of(ops.run("java", "-jar", jvm_rows.RETRACE, "-verbose", mapping, stack))]
+    different = [(a, b) for a, b in zip(ours, theirs) if a != b]
+    assert len(ours) == len(theirs) and not different, (len(ours), len(theirs), different[:10])
+    assert sum(" " in line.partition("(")[0][3:] for line in ours) > LINES / 2, ours[:20]
+
+
+def test_expressions_as_retrace(work, shared):
+    mapping, stack, log = (os.path.join(work, name) for name in ("mapping.txt", "stack.txt", "log.txt"))
+    jvm_rows.write_trace(stack, jvm_rows.write_mapping(mapping, CLASSES), LINES // 10)
+    with open(stack) as f, open(log, "w") as out:  # class and method apart from the place
+        for line in f:
+            out.write(re.sub(r"at (\S+)\.([^.\s(]+)\((\w+(?:\.\w+)?):(\d+)\)", r"[\3, \4] \1 -> \2", line.strip()) + "\n")
+    os.symlink(ops.SYMLOOM, os.path.join(work, "retrace"))
+    regex = r"\[%s, %l\] %c -> %m"
+    endings = lambda text: re.sub(r"\[(\w+)\.\w+,", r"[\1,", text).splitlines()
+    ours = endings(ops.run(os.path.join(work, "retrace"), "-regex", regex, mapping, log))
+    theirs = endings(ops.run("java", "-jar", jvm_rows.RETRACE, "-regex", regex, mapping, log))
+    different = [(a, b) for a, b in zip(ours, theirs) if a != b]
+    assert len(ours) == len(theirs) and not different, (len(ours), len(theirs), different[:10])
+    with open(log) as f:
+        assert ours != endings(f.read())
 
 
 def whole(text):

@@ -68,7 +68,7 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
     progress_begin(&progress, o, "symbolicating");
     if (output || !isatty(STDOUT_FILENO)) /* else one sees it */
         progress_file(&progress, path);
-    int status = symbolicate_trace(path, mappings, mapping_count, output);
+    int status = symbolicate_trace(path, mappings, mapping_count, &(struct trace_words){.output = output});
     progress_end(&progress);
     return status;
 }
@@ -252,6 +252,10 @@ int command_symbolicate(int argc, char **argv)
 }
 
 static const struct option_spec retrace_specs[] = {
+    {"verbose", 0, OPTION_FLAG, false, NULL, "methods with the types that they return and take; also as -verbose"},
+    {"regex", 0, OPTION_VALUE, false, "EXPRESSION",
+     "lines to be read: where it has %c is a class (%C with slashes), %m a method, %f a field, %t a type, %a types of "
+     "arguments, %s a source file, %l a line, %S both; also as -regex"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
@@ -262,11 +266,18 @@ static int retrace_run(const struct options *o)
     if (!options_arguments(o, 2, "retrace"))
         return 2;
     const char *mapping = o->arguments[0];
-    return symbolicate_trace(o->argument_count > 1 ? o->arguments[1] : "-", &mapping, 1, NULL);
+    const struct trace_words words = {.regex = option_value(o, "regex", NULL), .verbose = option_given(o, "verbose")};
+    return symbolicate_trace(o->argument_count > 1 ? o->arguments[1] : "-", &mapping, 1, &words);
 }
 
 int command_retrace(int argc, char **argv)
 {
-    return options_command(retrace_specs, "retrace MAPPING [TRACE]",
+    static char verbose[] = "--verbose", regex[] = "--regex";
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "-verbose") == 0) /* as other retraces have them */
+            argv[i] = verbose;
+        else if (strcmp(argv[i], "-regex") == 0)
+            argv[i] = regex;
+    return options_command(retrace_specs, "retrace [-verbose] [-regex EXPRESSION] MAPPING [TRACE]",
                            "A stack trace with the names and lines of the source.", retrace_run, argc, argv);
 }

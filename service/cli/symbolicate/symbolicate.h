@@ -1,6 +1,6 @@
 /* `symloom symbolicate`: what its files share.
  *
- *     log_input.c ──▶ trace.c                   stack traces of a JVM, line by line
+ *     log_input.c ──▶ trace.c                   stack traces of a JVM, line by line; trace_pattern.c: as an expression has them
  *     scripts.c                                 stacks of JavaScript
  *     crash.c ─────────────────┐                minidumps and Apple's reports
  *     event.c ──▶ request.c ───┤                events and requests, with scripts and source maps of directories (artifacts.c)
@@ -41,10 +41,16 @@ void log_input_end(struct log_input *input);
 
 /* ---- trace.c ---- */
 
-/* A stack trace of a JVM, or a log with such in it, from `path` (`-` is standard input) to standard output or `output` (may be
- * NULL): its frames and exceptions as they were before `mappings`, all other lines as they are. Whatever its size, it passes
+/* A stack trace of a JVM, or a log with such in it, from `path` (`-` is standard input) to where the words say:
+ * its frames and exceptions as they were before `mappings`, all other lines as they are. Whatever its size, it passes
  * through; answers to lines that have come are not held back. Returns the status. */
-int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count, const char *output);
+struct trace_words {
+    const char *output; /* NULL: standard output */
+    const char *regex;  /* what lines are (trace_pattern.h); NULL: stack traces as the JVM prints them */
+    bool verbose;       /* methods with their types */
+};
+int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,
+                      const struct trace_words *words);
 
 /* ---- scripts.c ---- */
 

@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/symbolicate/trace_pattern.h"
 #include "jvm/trace.h"
 
 enum { BLOCK = 256 * 1024 }; /* a longer line is no part of a trace */
 
 struct tracing {
     struct sl_jvm_trace trace;
+    struct trace_pattern *pattern; /* instead; NULL: the trace */
     struct sl_buf out;
     struct output_file *file; /* NULL: standard output */
     bool failed;              /* of what is written nothing arrives any more */
@@ -22,21 +24,26 @@ struct tracing {
 /* ---- mappings ---- */
 
 struct mapping {
+    struct sl_mapping file; /* while signatures are of its text */
     struct sl_buf table;
     struct sl_jvm_mapper mapper;
 };
 
-static enum sl_code mapping_read(const char *path, struct mapping *m, struct sl_error *error)
+/* `signatures` NULL: nobody wants them. */
+static enum sl_code mapping_read(const char *path, struct mapping *m, struct sl_jvm_signatures *signatures,
+                                 struct sl_error *error)
 {
-    struct sl_mapping file;
     struct sl_budget budget;
-    enum sl_code code = sl_map_file(path, &file, error);
+    enum sl_code code = sl_map_file(path, &m->file, error);
     if (code != SL_OK)
         return code;
-    sl_budget_init(&budget, file.bytes.size);
-    struct sl_str text = {(const char *)file.bytes.data, file.bytes.size};
+    sl_budget_init(&budget, m->file.bytes.size);
+    struct sl_str text = {(const char *)m->file.bytes.data, m->file.bytes.size};
     code = sl_jvm_mapper_build(text, &budget, &m->table, error);
-    sl_unmap(&file);
+    if (code == SL_OK && signatures && !sl_jvm_signatures_add(signatures, text))
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    if (!signatures)
+        sl_unmap(&m->file);
     return code == SL_OK ? sl_jvm_mapper_open(sl_buf_bytes(&m->table), &m->mapper, error) : code;
 }
 
@@ -62,7 +69,8 @@ static size_t take_lines(struct tracing *t, struct sl_str text, bool end, bool *
         if (part)
             sl_buf_str(&t->out, line);
         else
-            *ok = sl_jvm_trace_line(&t->trace, line, &t->out);
+            *ok = t->pattern ? trace_pattern_line(t->pattern, line, &t->out)
+                             : sl_jvm_trace_line(&t->trace, line, &t->out);
         t->in_long_line = part && !newline;
         *ok = *ok && !t->out.failed;
         at += line.size;
@@ -103,49 +111,71 @@ static int trace_file(struct tracing *t, int fd, const char *path)
     return problem ? report(1, path, problem) : 0;
 }
 
-static int trace_with(struct tracing *t, const struct sl_jvm_mappers *mappers, const char *path)
+static int trace_with(struct tracing *t, const char *path)
 {
     bool standard = strcmp(path, "-") == 0;
     int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return report(1, path, strerror(errno));
-    int status = sl_jvm_trace_begin(&t->trace, mappers) ? trace_file(t, fd, path) : report(1, "out of memory", NULL);
-    sl_jvm_trace_end(&t->trace);
-    sl_buf_free(&t->out);
+    int status = trace_file(t, fd, path);
     if (!standard)
         close(fd);
     return status;
 }
 
-static int trace_to(const struct sl_jvm_mappers *mappers, const char *path, const char *output)
+static int trace_to(struct tracing *t, const char *path, const char *output)
 {
-    struct tracing t = {.file = NULL};
     struct output_file file;
     struct sl_error error = {0};
     if (!output)
-        return trace_with(&t, mappers, path);
+        return trace_with(t, path);
     if (output_file_open(&file, output, &error) != SL_OK)
         return report(1, output, error.message);
-    t.file = &file;
-    int status = trace_with(&t, mappers, path);
+    t->file = &file;
+    int status = trace_with(t, path);
     return output_file_close(&file, status == 0, &error) == SL_OK ? status : report(1, output, error.message);
 }
 
-int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count, const char *output)
+static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_signatures *signatures, const char *path,
+                    const struct trace_words *words)
+{
+    struct tracing t = {.file = NULL};
+    char problem[TRACE_PROBLEM];
+    int status = sl_jvm_trace_begin(&t.trace, mappers) ? 0 : report(1, "out of memory", NULL);
+    if (words->verbose)
+        t.trace.signatures = signatures;
+    if (!status && words->regex &&
+        !(t.pattern = trace_pattern_new(words->regex, mappers, signatures, words->verbose, problem)))
+        status = report(2, words->regex, problem);
+    if (!status)
+        status = trace_to(&t, path, words->output);
+    trace_pattern_free(t.pattern);
+    sl_jvm_trace_end(&t.trace);
+    sl_buf_free(&t.out);
+    return status;
+}
+
+int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,
+                      const struct trace_words *words)
 {
     struct sl_error error = {0};
+    struct sl_jvm_signatures signatures = {.arena = {0}};
     struct mapping *made = calloc(mapping_count, sizeof *made);
     const struct sl_jvm_mapper **items = calloc(mapping_count, sizeof *items);
     int status = made && items ? 0 : report(1, "out of memory", NULL);
     for (size_t i = 0; i < mapping_count && !status; i++) {
-        enum sl_code code = mapping_read(mappings[i], &made[i], &error);
+        enum sl_code code =
+            mapping_read(mappings[i], &made[i], words->verbose || words->regex ? &signatures : NULL, &error);
         items[i] = &made[i].mapper;
         status = code == SL_OK ? 0 : report_file(mappings[i], code, &error);
     }
     if (!status)
-        status = trace_to(&(struct sl_jvm_mappers){items, mapping_count, false}, path, output);
-    for (size_t i = 0; made && i < mapping_count; i++)
+        status = trace_by(&(struct sl_jvm_mappers){items, mapping_count, false}, &signatures, path, words);
+    sl_jvm_signatures_free(&signatures);
+    for (size_t i = 0; made && i < mapping_count; i++) {
         sl_buf_free(&made[i].table);
+        sl_unmap(&made[i].file);
+    }
     free(items);
     free(made);
     return status;

@@ -1,17 +1,31 @@
-/* Mappings: read, made into a table, and what is in them looked up there. */
+/* Mappings: read, made into a table, and what is in them looked up there, with signatures. */
 #include "jvm/mapping.h"
-#include "jvm/mapper.h"
+#include "jvm/signatures.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_FRAMES = 1 << 17, MOST_ASKED = 64 };
 
-static void look_up(const struct sl_jvm_mapper *mapper, struct sl_str class, const struct sl_jvm_member *m)
+static void put_signatures(const struct sl_jvm_signatures *signatures, const struct sl_jvm_frames *frames)
+{
+    struct sl_buf out = {0};
+    for (size_t i = 0; i < frames->count && i < MOST_ASKED; i++) {
+        size_t before = out.size;
+        sl_jvm_signatures_put(signatures, &frames->items[i], &out);
+        if (out.size - before < frames->items[i].method.size)
+            __builtin_trap();
+    }
+    sl_buf_free(&out);
+}
+
+static void look_up(const struct sl_jvm_mapper *mapper, const struct sl_jvm_signatures *signatures, struct sl_str class,
+                    const struct sl_jvm_member *m)
 {
     struct sl_arena arena = {0};
     struct sl_jvm_frames frames = {.arena = &arena, .limit = MOST_FRAMES};
     struct sl_jvm_outline outline = {.carried = m->start & 1, .line = m->line};
     struct sl_jvm_query query = {.class = class, .method = m->obfuscated, .line = m->start, .thrown = class};
+    query.signatures = m->end & 1;
     sl_jvm_mapper_frame(mapper, &query, &outline, &frames);
     query.line = 0;
     sl_jvm_mapper_frame(mapper, &query, &outline, &frames);
@@ -21,11 +35,13 @@ static void look_up(const struct sl_jvm_mapper *mapper, struct sl_str class, con
     for (size_t i = 0; i < frames.count; i++)
         if (!sl_str_is_utf8(frames.items[i].class) || !sl_str_is_utf8(frames.items[i].method))
             __builtin_trap();
+    put_signatures(signatures, &frames);
     sl_arena_free(&arena);
 }
 
 /* Every class and member that the reader finds is one that the table knows. */
-static void look_everything_up(struct sl_str text, const struct sl_jvm_mapper *mapper)
+static void look_everything_up(struct sl_str text, const struct sl_jvm_mapper *mapper,
+                               const struct sl_jvm_signatures *signatures)
 {
     struct sl_jvm_reader reader = sl_jvm_reader(text);
     struct sl_jvm_record r;
@@ -38,7 +54,10 @@ static void look_everything_up(struct sl_str text, const struct sl_jvm_mapper *m
                 __builtin_trap();
         }
         if (r.kind == SL_JVM_RECORD_METHOD && class.data && asked++ < MOST_ASKED)
-            look_up(mapper, class, &r.member);
+            look_up(mapper, signatures, class, &r.member);
+        struct sl_str name;
+        if (r.kind == SL_JVM_RECORD_FIELD && class.data && asked < MOST_ASKED)
+            sl_jvm_signatures_field(signatures, class, r.member.obfuscated, r.member.type, &name);
     }
 }
 
@@ -48,12 +67,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_budget budget;
     struct sl_buf file = {0};
     struct sl_jvm_mapper mapper;
+    struct sl_jvm_signatures signatures = {.arena = {0}};
     sl_budget_init(&budget, size);
     sl_jvm_summarise(text);
     if (sl_jvm_mapper_build(text, &budget, &file, NULL) == SL_OK) {
         if (sl_jvm_mapper_open(sl_buf_bytes(&file), &mapper, NULL) != SL_OK)
             __builtin_trap();
-        look_everything_up(text, &mapper);
+        if (sl_jvm_signatures_add(&signatures, text))
+            look_everything_up(text, &mapper, &signatures);
+        sl_jvm_signatures_free(&signatures);
     }
     sl_buf_free(&file);
     return 0;

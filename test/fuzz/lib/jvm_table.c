@@ -21,13 +21,17 @@ static void trace_through(const struct sl_jvm_mapper *mapper)
     const struct sl_jvm_mapper *items[] = {mapper, mapper};
     struct sl_jvm_trace trace;
     struct sl_buf out = {0};
-    bool begun = sl_jvm_trace_begin(&trace, &(struct sl_jvm_mappers){items, 2, false});
+    struct sl_jvm_signatures signatures = {.arena = {0}};
+    bool begun = sl_jvm_trace_begin(&trace, &(struct sl_jvm_mappers){items, 2, false}) &&
+                 sl_jvm_signatures_add(&signatures, sl_str(mapping));
+    trace.signatures = &signatures;
     for (const char *at = stack; begun && *at;) {
         const char *newline = strchr(at, '\n');
         sl_jvm_trace_line(&trace, (struct sl_str){at, (size_t)(newline + 1 - at)}, &out);
         at = newline + 1;
     }
     sl_jvm_trace_end(&trace);
+    sl_jvm_signatures_free(&signatures);
     sl_buf_free(&out);
 }
 

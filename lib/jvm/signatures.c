@@ -1,0 +1,143 @@
+#include "jvm/signatures.h"
+
+#include "jvm/mapping.h"
+
+/* "class name rest", which no name has blanks in. */
+static bool signature_key(struct sl_buf *key, struct sl_str class, struct sl_str name, struct sl_str rest)
+{
+    const struct sl_str parts[] = {class, name, rest};
+    sl_buf_clear(key);
+    for (size_t i = 0; i < 3; i++) {
+        sl_buf_str(key, parts[i]);
+        sl_buf_u8(key, ' ');
+    }
+    return !key->failed;
+}
+
+/* A return type of methods that differ in nothing else, as a method and its bridge; and the lines of the source that are of it. */
+struct returned {
+    struct sl_str type;
+    uint32_t first, last; /* first > last: none */
+    struct returned *next;
+};
+
+enum { MOST_RETURNED = 16 };
+
+/* The slot of the key that is in `key`. NULL when out of memory. */
+static void **signature_slot(struct sl_jvm_signatures *s, struct sl_map *map, const struct sl_buf *key)
+{
+    bool known = sl_map_get(map, sl_buf_view(key)) != NULL;
+    const char *kept =
+        known ? (const char *)key->data : sl_arena_strndup(&s->arena, (const char *)key->data, key->size);
+    return kept ? sl_map_slot(map, (struct sl_str){kept, key->size}, NULL) : NULL;
+}
+
+static bool add_method(struct sl_jvm_signatures *s, const struct sl_buf *key, const struct sl_jvm_member *m)
+{
+    struct returned **at = (struct returned **)signature_slot(s, &s->methods, key);
+    if (!at)
+        return false;
+    for (unsigned i = 0; *at && !sl_str_equal((*at)->type, m->type); at = &(*at)->next)
+        if (++i == MOST_RETURNED)
+            return true;
+    if (!*at && !(*at = SL_ARENA_NEW(&s->arena, struct returned)))
+        return false;
+    struct returned *r = *at;
+    if (!r->type.data)
+        *r = (struct returned){.type = m->type, .first = UINT32_MAX};
+    if (m->has_line) {
+        r->first = m->line < r->first ? m->line : r->first;
+        uint32_t last = m->has_last_line ? m->last_line : m->line;
+        r->last = last > r->last ? last : r->last;
+    }
+    return true;
+}
+
+static bool add_field(struct sl_jvm_signatures *s, const struct sl_buf *key, struct sl_str name)
+{
+    void **slot = signature_slot(s, &s->fields, key);
+    struct sl_str *value = slot && !*slot ? SL_ARENA_NEW(&s->arena, struct sl_str) : NULL;
+    if (value) {
+        *value = name;
+        *slot = value;
+    }
+    return slot && *slot;
+}
+
+static bool signature_add(struct sl_jvm_signatures *s, struct sl_str class, const struct sl_jvm_record *record,
+                          struct sl_buf *key)
+{
+    const struct sl_jvm_member *m = &record->member;
+    if (record->kind == SL_JVM_RECORD_METHOD)
+        return signature_key(key, m->receiver.data ? m->receiver : class, m->name, m->arguments) &&
+               add_method(s, key, m);
+    return signature_key(key, class, m->obfuscated, m->type) && add_field(s, key, m->name) &&
+           signature_key(key, class, m->obfuscated, SL_STR("")) && add_field(s, key, m->name);
+}
+
+bool sl_jvm_signatures_add(struct sl_jvm_signatures *s, struct sl_str mapping)
+{
+    struct sl_jvm_reader reader = sl_jvm_reader(mapping);
+    struct sl_jvm_record record;
+    struct sl_str class = {NULL, 0};
+    struct sl_buf key = {0};
+    bool good = true;
+    while (good && sl_jvm_reader_next(&reader, &record)) {
+        if (record.kind == SL_JVM_RECORD_CLASS)
+            class = record.original;
+        else if (class.data && (record.kind == SL_JVM_RECORD_METHOD || record.kind == SL_JVM_RECORD_FIELD))
+            good = signature_add(s, class, &record, &key);
+    }
+    sl_buf_free(&key);
+    return good;
+}
+
+void sl_jvm_signatures_free(struct sl_jvm_signatures *s)
+{
+    sl_map_free(&s->methods);
+    sl_map_free(&s->fields);
+    sl_arena_free(&s->arena);
+}
+
+static const void *signature_find(const struct sl_map *map, struct sl_str class, struct sl_str name, struct sl_str rest)
+{
+    struct sl_buf key = {0};
+    const void *found = signature_key(&key, class, name, rest) ? sl_map_get(map, sl_buf_view(&key)) : NULL;
+    sl_buf_free(&key);
+    return found;
+}
+
+/* What the frame's method returns: of several the one that has its line, else the first. Data NULL: it is not known. */
+static struct sl_str type_of_frame(const struct sl_jvm_signatures *s, const struct sl_jvm_frame *frame)
+{
+    const struct returned *first = signature_find(&s->methods, frame->class, frame->method, frame->parameters);
+    for (const struct returned *r = frame->has_line ? first : NULL; r; r = r->next)
+        if (r->first <= frame->line && frame->line <= r->last)
+            return r->type;
+    return first ? first->type : (struct sl_str){NULL, 0};
+}
+
+bool sl_jvm_signatures_field(const struct sl_jvm_signatures *s, struct sl_str class, struct sl_str obfuscated,
+                             struct sl_str type, struct sl_str *name)
+{
+    const struct sl_str *found = signature_find(&s->fields, class, obfuscated, type);
+    *name = found ? *found : obfuscated;
+    return found != NULL;
+}
+
+void sl_jvm_signatures_put(const struct sl_jvm_signatures *s, const struct sl_jvm_frame *frame, struct sl_buf *out)
+{
+    struct sl_str type = {NULL, 0};
+    if (s && frame->parameters.data)
+        type = type_of_frame(s, frame);
+    if (type.data) {
+        sl_buf_str(out, type);
+        sl_buf_u8(out, ' ');
+    }
+    sl_buf_str(out, frame->method);
+    if (type.data) {
+        sl_buf_u8(out, '(');
+        sl_buf_str(out, frame->parameters);
+        sl_buf_u8(out, ')');
+    }
+}
