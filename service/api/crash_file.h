@@ -15,6 +15,7 @@ struct crash_file {
     struct sl_bytes bytes;
     const struct source *sources; /* where modules are looked for, in their order */
     size_t source_count;
+    struct sl_str scope;    /* whose entries of the cache count; data NULL: everybody's */
     const char *rewrite;    /* rewrite_first_module, as JSON; NULL: none */
     bool candidates;        /* the answer tells where files were looked for */
     bool no_source_context; /* and has no lines of source */

@@ -14,6 +14,9 @@ struct local_family {
 
 extern const struct local_family local_family_jvm, local_family_js, local_family_native, local_family_mozilla;
 
+/* The request's scope; "global" when it has none. */
+struct sl_str local_request_scope(const struct local_request *local);
+
 /* The local sources, and with own_sources those of the body behind them, which `*sources` has at first; in the arena. False when
  * out of memory. */
 bool local_request_sources(const struct local_request *local, struct sl_arena *arena, const struct source **sources,

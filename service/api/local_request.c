@@ -6,6 +6,11 @@ static const struct local_family *const families[] = {[LOCAL_JVM] = &local_famil
                                                       [LOCAL_NATIVE] = &local_family_native,
                                                       [LOCAL_MOZILLA] = &local_family_mozilla};
 
+struct sl_str local_request_scope(const struct local_request *local)
+{
+    return local->scope.data ? local->scope : SL_STR("global");
+}
+
 bool local_request_sources(const struct local_request *local, struct sl_arena *arena, const struct source **sources,
                            size_t *count)
 {

@@ -27,6 +27,7 @@ struct local_file_query { /* what a script, a source map or a source is looked f
 struct local_request {
     enum local_request_kind kind;
     struct sl_str body;
+    struct sl_str scope;          /* whose entries of the cache count, but for Mozilla's API; data NULL: everybody's */
     const struct source *sources; /* of debug files, and of mappings and bundles of JVM programs; in their order */
     size_t source_count;
     bool own_sources; /* those that the body names count too, behind these */

@@ -113,6 +113,26 @@ def test_everything_of_a_dump(work, files):
     equal(symbolicate(work, "-f", "compact", "--all-threads", dump), "\n".join([symbolicate(work, "-f", "compact", dump)] * 3))
 
 
+def test_files_that_are_of_no_use(work, files):
+    """Their own block: where they are and what is wrong with them; what is only missing is no error."""
+    program, dump = crashed(work)
+    code_id = json.loads(ok("inspect", "--json", program))[0]["code_id"]
+    broken = os.path.join(work, "store", code_id, "debuginfo")
+    os.makedirs(os.path.dirname(broken))
+    with open(broken, "w") as f:
+        f.write("no debug file\n")
+    options = ["--offline", "--cache-dir", "", "--symbols", "debuginfod:" + os.path.join(work, "store"), dump]
+    for form in ("full", "markdown"):
+        text = ok("symbolicate", "-f", form, *options, env=home(work), cwd=work)
+        blocks = [block.strip("`\n").removeprefix("text\n") for block in text.split("\n\n")]
+        wanted = f"error: crash: file://{broken}: malformed"
+        equal([block for block in blocks if "error: " in block], [wanted])
+        equal(blocks.index(wanted), len(blocks) - 2)
+        assert blocks[-1].startswith("missing: "), blocks[-1]
+        contains(blocks[-1], f"missing: {program} ")
+    assert "error: " not in symbolicate(work, "-f", "full", dump)
+
+
 def test_modules_that_play_no_part(work, files):
     dump = dumps.Dump()
     dump.threads.append((7, {"rsp": 0x7000, "rip": 0x10010}, 0x7000, bytes(64)))

@@ -186,6 +186,26 @@ def test_an_event_of_javascript_with_plain_files(work, files):
              "Frame #0\n   Function: onFailure\n       File: test.js\nLine/Column: 5:11\n".replace("Frame #0\n", "Frame #0\n     Module: a/test\n"))
 
 
+def test_everything_of_an_event(work, files):
+    """Whole paths, lines of source, and what went wrong."""
+    root = artifacts(work)
+    written(os.path.join(root, "a"), "test.min.js.map",
+            json.dumps({**MAP, "sourcesContent": ["".join(f"line {i}\n" for i in range(1, 30)) for _ in MAP["sources"]]}))
+    equal(symbolicated(work, js_event(), root, "-f", "full", "--context", "1"),
+          "Stack 0\n #  Function   File\n 0  onFailure  http://example.com/a/test.js:5:11\n"
+          "       4 | line 4\n>      5 | line 5\n       6 | line 6\n 1  invoke     http://example.com/a/test.js:15:5\n"
+          "      14 | line 14\n>     15 | line 15\n      16 | line 16\n 2  test       http://example.com/a/test.js:20:5\n"
+          "      19 | line 19\n>     20 | line 20\n      21 | line 21\n 3  o          http://example.com/other.js:1:2\n"
+          "\nerror: http://example.com/other.js: scraping_disabled\n")
+    mapping = written(work, "m.map", MAPPING)
+    stack = ("Stack 0\n #  Module            Function  File\n 0  com.example.Util  check     Util.kt:7\n"
+             " 1  com.example.Main  run       Main.kt:20\n 2  java.lang.Thread  main\n")
+    equal(symbolicated(work, jvm_event(), "--mapping", mapping, "-f", "full"), "Crash:      com.example.Oops\n\n" + stack)
+    equal(symbolicated(work, jvm_event(), "--mapping", mapping, "-f", "markdown"),
+          f"```text\nCrash:      com.example.Oops\n```\n\n```text\n{stack}```\n")
+    contains(symbolicated(work, jvm_event(), "-f", "full"), f"\n\nerror: {ID}: missing\n")
+
+
 def test_scripts_by_their_debug_id(work, files):
     root = artifacts(work, "//# sourceMappingURL=test.min.js.map\n//# debugId=" + ID)
     image = {"type": "sourcemap", "code_file": "app:///renamed.js", "debug_id": ID}

@@ -1,5 +1,5 @@
 """`symloom symbolicate` with a project of Sentry: events by their ids, their attachments, files and artifacts of the project."""
-import contextlib, http.server, json, os, subprocess, threading
+import contextlib, http.server, json, os, shutil, subprocess, threading
 import harness
 from harness import contains, equal, ok, symloom
 from servers import wait_until
@@ -81,6 +81,35 @@ def test_a_minidump_that_is_attached(work, files):
         equal([f["function"] for f in frames[:5]], FUNCTIONS)
         assert SECRET not in run.err + run.out, run.err
         assert PROJECT + "events/ab/attachments/7/?download=1" in asked and any(p.startswith(PROJECT + "files/dsyms/?") for p in asked), asked
+
+
+def test_files_of_projects_are_kept_apart(work, files):
+    """What the cache has of one is not used for another; offline it is everybody's, and --scope says whose."""
+    program, dump = crashed(work)
+    with open(dump, "rb") as f:
+        contents = f.read()
+    answers = {"events/ab/json/": {"event_id": "ab", "platform": "native"}, "files/dsyms/": [],
+               "events/ab/attachments/": [{"id": "7", "type": "event.minidump"}], "events/ab/attachments/7/": contents}
+
+    def scopes(*words, env):
+        cache = os.path.join(work, "cache")
+        ok("symbolicate", *words, os.path.join(work, "files"), "--cache-dir", cache, env=env)
+        found = set()
+        for directory, _, names in os.walk(os.path.join(cache, "symcaches")):
+            for name in names:
+                if name.endswith(".metadata"):
+                    with open(os.path.join(directory, name)) as f:
+                        found.add(json.load(f)["scope"])
+        shutil.rmtree(cache)
+        return found
+
+    with sentry(answers) as (url, _):
+        env = environment(work, url, SENTRY_AUTH_TOKEN=SECRET)
+        equal(scopes("ab", env=env), {"web"})
+        equal(scopes("ab", "--scope", "mine", env=env), {"mine"})
+    offline = {**home(work), **NOTHING}
+    equal(scopes(dump, env=offline), {None})
+    equal(scopes("--scope", "mine", dump, env=offline), {"mine"})
 
 
 def test_a_token_is_not_to_be_seen(work, files):

@@ -18,7 +18,7 @@ static enum sl_code file_prepare(const struct crash_file *file, struct job *job,
 {
     struct schema_failure failure;
     work->kind = kinds[file->kind];
-    work->request = native_request_new(&job->arena, SL_STR("global"));
+    work->request = native_request_new(&job->arena, file->scope.data ? file->scope : SL_STR("global"));
     if (!work->request)
         return sl_fail(error, SL_BUSY, "out of memory");
     native_configure(work->request, job->config);

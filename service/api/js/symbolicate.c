@@ -159,7 +159,7 @@ static const struct http_route routes[] = {
 
 static void *js_read_local(const struct local_request *local, struct job *job, struct schema_failure *failure)
 {
-    struct js_request *r = js_request_new(job, SL_STR("global"));
+    struct js_request *r = js_request_new(job, local_request_scope(local));
     *failure = schema_no_memory;
     if (!r || !js_read(r, local->body, failure))
         return NULL;

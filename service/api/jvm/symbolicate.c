@@ -233,7 +233,7 @@ static const struct http_route routes[] = {
 
 static void *jvm_read_local(const struct local_request *local, struct job *job, struct schema_failure *failure)
 {
-    struct jvm_request *r = jvm_request_new(job, SL_STR("global"));
+    struct jvm_request *r = jvm_request_new(job, local_request_scope(local));
     *failure = schema_no_memory;
     if (!r || !jvm_read(r, local->body, failure) ||
         !local_request_sources(local, r->arena, &r->sources, &r->source_count))

@@ -59,7 +59,7 @@ static const struct http_route routes[] = {
 
 static void *native_read_local(const struct local_request *local, struct job *job, struct schema_failure *failure)
 {
-    struct native_request *request = native_request_new(&job->arena, SL_STR("global"));
+    struct native_request *request = native_request_new(&job->arena, local_request_scope(local));
     *failure = schema_no_memory;
     if (!request || !native_read(request, local->body, job->config, failure))
         return NULL;

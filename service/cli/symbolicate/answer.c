@@ -1,4 +1,4 @@
-/* Answers to crash files, from JSON. */
+/* Answers to crash files and requests, from JSON. */
 #include "cli/symbolicate/answer.h"
 
 #include <stddef.h>
@@ -128,11 +128,13 @@ static const struct member frame_members[] = {
     MEMBER(HEX, answer_frame, symbol_address, "sym_addr"),
     MEMBER(HEX, answer_frame, line_start, "line_addr"),
     MEMBER(TEXT, answer_frame, package, "package"),
+    MEMBER(TEXT, answer_frame, module, "module"),
     MEMBER(TEXT, answer_frame, function, "function"),
     MEMBER(TEXT, answer_frame, symbol, "symbol"),
     MEMBER(TEXT, answer_frame, filename, "filename"),
     MEMBER(TEXT, answer_frame, abs_path, "abs_path"),
     MEMBER(NUMBER, answer_frame, line, "lineno"),
+    MEMBER(NUMBER, answer_frame, column, "colno"),
     MEMBER(TEXT, answer_frame, context_line, "context_line"),
     READ(answer_frame, before, "pre_context", answer_read_before),
     READ(answer_frame, after, "post_context", answer_read_after),
@@ -161,13 +163,30 @@ static bool answer_read_threads(struct sl_json *j, void *out)
 
 static bool answer_read_download(struct sl_json *j, void *out)
 {
-    static const struct member members[] = {MEMBER(TEXT, answer_candidate, status, "status"), END};
+    static const struct member members[] = {MEMBER(TEXT, answer_candidate, download.status, "status"),
+                                            MEMBER(TEXT, answer_candidate, download.details, "details"), END};
+    return take_object(j, members, out);
+}
+
+static bool answer_read_debug(struct sl_json *j, void *out)
+{
+    static const struct member members[] = {MEMBER(TEXT, answer_candidate, debug.status, "status"),
+                                            MEMBER(TEXT, answer_candidate, debug.details, "details"), END};
+    return take_object(j, members, out);
+}
+
+static bool answer_read_unwind(struct sl_json *j, void *out)
+{
+    static const struct member members[] = {MEMBER(TEXT, answer_candidate, unwind.status, "status"),
+                                            MEMBER(TEXT, answer_candidate, unwind.details, "details"), END};
     return take_object(j, members, out);
 }
 
 static const struct member candidate_members[] = {
     MEMBER(TEXT, answer_candidate, location, "location"),
-    READ(answer_candidate, status, "download", answer_read_download),
+    READ(answer_candidate, download, "download", answer_read_download),
+    READ(answer_candidate, debug, "debug", answer_read_debug),
+    READ(answer_candidate, unwind, "unwind", answer_read_unwind),
     END,
 };
 
@@ -207,6 +226,23 @@ static bool answer_read_system(struct sl_json *j, void *out)
     return take_object(j, members, out);
 }
 
+static bool answer_read_errors(struct sl_json *j, void *out)
+{
+    static const struct member members[] = {MEMBER(TEXT, answer_error, path, "abs_path"),
+                                            MEMBER(TEXT, answer_error, id, "uuid"),
+                                            MEMBER(TEXT, answer_error, type, "type"), END};
+    struct answer *answer = out;
+    return take_objects(j, members, sizeof *answer->errors, &answer->errors, &answer->error_count);
+}
+
+static bool answer_read_exceptions(struct sl_json *j, void *out)
+{
+    static const struct member members[] = {MEMBER(TEXT, answer_exception, module, "module"),
+                                            MEMBER(TEXT, answer_exception, type, "type"), END};
+    struct answer *answer = out;
+    return take_objects(j, members, sizeof *answer->exceptions, &answer->exceptions, &answer->exception_count);
+}
+
 static const struct member answer_members[] = {
     MEMBER(TEXT, answer, status, "status"),
     MEMBER(TEXT, answer, message, "message"),
@@ -219,6 +255,8 @@ static const struct member answer_members[] = {
     READ(answer, os_name, "system_info", answer_read_system),
     READ(answer, threads, "stacktraces", answer_read_threads),
     READ(answer, modules, "modules", answer_read_modules),
+    READ(answer, errors, "errors", answer_read_errors),
+    READ(answer, exceptions, "exceptions", answer_read_exceptions),
     END,
 };
 

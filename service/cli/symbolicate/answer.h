@@ -1,4 +1,4 @@
-/* The answer to a crash file, read out of its JSON: what the formats for people show of it. Texts are views of the answer, or lie
+/* The answer to a crash file or a request, read out of its JSON: what the formats for people show of it. Texts are views of the answer, or lie
  * in the arena; data NULL: absent. */
 #pragma once
 
@@ -11,8 +11,8 @@ struct answer_number {
 };
 
 struct answer_frame {
-    struct sl_str trust, package, function, symbol, filename, abs_path, context_line;
-    struct answer_number index, address, symbol_address, line, line_start;
+    struct sl_str trust, package, module, function, symbol, filename, abs_path, context_line;
+    struct answer_number index, address, symbol_address, line, column, line_start;
     struct sl_str *before, *after; /* lines of source */
     size_t before_count, after_count;
 };
@@ -25,8 +25,13 @@ struct answer_thread {
     size_t frame_count;
 };
 
+struct answer_outcome { /* data NULL: it was not tried */
+    struct sl_str status, details;
+};
+
 struct answer_candidate {
-    struct sl_str location, status;
+    struct sl_str location;
+    struct answer_outcome download, debug, unwind;
 };
 
 struct answer_module {
@@ -36,13 +41,23 @@ struct answer_module {
     size_t candidate_count;
 };
 
+struct answer_error { /* of JavaScript by the script's path, of a JVM by its mapping's id */
+    struct sl_str path, id, type;
+};
+
+struct answer_exception {
+    struct sl_str module, type;
+};
+
 struct answer {
     struct sl_str status, message, detail;
     struct sl_str reason, details, assertion, os_name, os_version, os_build, cpu_arch, device;
     struct answer_number timestamp, signal;
     struct answer_thread *threads;
     struct answer_module *modules;
-    size_t thread_count, module_count;
+    struct answer_error *errors;
+    struct answer_exception *exceptions;
+    size_t thread_count, module_count, error_count, exception_count;
 };
 
 /* False when it is no such answer, or out of memory. */

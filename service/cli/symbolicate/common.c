@@ -105,6 +105,12 @@ enum sl_code symbolicate_by_id(const struct options *o, const struct sentry_proj
     return code;
 }
 
+struct sl_str symbolicate_scope(const struct options *o, const struct sentry_project *project)
+{
+    const char *scope = option_value(o, "scope", NULL);
+    return scope ? sl_str(scope) : project->online ? project->project : SL_STR("global");
+}
+
 /* ---- the work ---- */
 
 struct timed {

@@ -25,8 +25,7 @@ static void crash_work(void *arg)
     if (run->code == SL_OK && run->wants_walk)
         run->code = walked_dump_read(run->walked, run->file.bytes, &run->error);
     if (run->code == SL_OK && run->wants_stack)
-        run->code = stack_words_name(run->walked, sl_buf_view(&run->text), run->file.sources, run->file.source_count,
-                                     run->config, &run->error);
+        run->code = stack_words_name(run->walked, sl_buf_view(&run->text), &run->file, run->config, &run->error);
 }
 
 static bool add_modules(const struct sl_crash_module *modules, size_t count, struct local_files *local)
@@ -63,6 +62,7 @@ static int crash_symbolicate(const struct options *o, const struct sentry_projec
     sl_arena_free(&arena);
     if (code != SL_OK)
         return report(1, good ? error.message : "out of memory", NULL);
+    run->file.scope = symbolicate_scope(o, project);
     run->config = by_id_settings(by_id);
     run->file.sources = by_id_sources(by_id, &run->file.source_count);
     int status = symbolicate_in_time(o, by_id, crash_work, run);
@@ -126,7 +126,7 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
     if (!format)
         return 2;
     run.file.rewrite = option_value(o, "rewrite-first-module", NULL);
-    run.file.candidates = option_given(o, "candidates");
+    run.file.candidates = option_given(o, "candidates") || answer_format_needs_candidates(format);
     run.walked = &walked;
     run.wants_walk = answer_format_needs_walk(format);
     run.wants_stack = option_given(o, "stack-contents") || option_given(o, "stack-pointers");

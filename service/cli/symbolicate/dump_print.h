@@ -32,9 +32,9 @@ void walked_dump_free(struct walked_dump *walked);
 
 /* ---- dump_stack.c ---- */
 
-/* Finds the words of stacks that point into functions of the modules of the dump's answer; behind walked_dump_read. */
-enum sl_code stack_words_name(struct walked_dump *walked, struct sl_str answer, const struct source *sources,
-                              size_t source_count, const struct config *config, struct sl_error *error) SL_SUSPENDS;
+/* Finds the words of stacks that point into functions of the modules of the answer to the dump's file; behind walked_dump_read. */
+enum sl_code stack_words_name(struct walked_dump *walked, struct sl_str answer, const struct crash_file *file,
+                              const struct config *config, struct sl_error *error) SL_SUSPENDS;
 
 /* What the thread's stack holds between two addresses, in bytes and such words: --stack-contents. Nothing when that is not there. */
 void stack_put_contents(const struct walked_dump *walked, size_t thread, uint64_t begin, uint64_t end,

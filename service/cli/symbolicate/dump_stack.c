@@ -130,20 +130,21 @@ static bool stack_take(void *arg, size_t index, const struct answer_frame *calls
     return name->function.data != NULL;
 }
 
-enum sl_code stack_words_name(struct walked_dump *w, struct sl_str answer, const struct source *sources,
-                              size_t source_count, const struct config *config, struct sl_error *error)
+enum sl_code stack_words_name(struct walked_dump *w, struct sl_str answer, const struct crash_file *file,
+                              const struct config *config, struct sl_error *error)
 {
     struct word_names words = {.walked = w};
     if (!collect_words(w) || !list_modules(&words, answer))
         return sl_fail(error, SL_BUSY, "out of memory");
     struct names_wanted wanted = {.arg = &words,
+                                  .scope = file->scope,
                                   .module_count = words.module_count,
                                   .address_count = w->name_count,
                                   .put_module = stack_put_module,
                                   .address = stack_address,
                                   .take = stack_take,
                                   .line_starts = true};
-    return names_look_up(&wanted, sources, source_count, config, error);
+    return names_look_up(&wanted, file->sources, file->source_count, config, error);
 }
 
 /* ---- as texts ---- */

@@ -110,6 +110,7 @@ enum sl_code names_look_up(struct names_wanted *n, const struct source *sources,
         sl_buf_clear(&answer);
         const struct local_request request = {.kind = LOCAL_NATIVE,
                                               .body = sl_buf_view(&body),
+                                              .scope = n->scope,
                                               .sources = sources,
                                               .source_count = source_count,
                                               .no_source_context = true,

@@ -13,6 +13,7 @@ struct options;
 struct names_wanted {
     const struct options *o;
     void *arg;
+    struct sl_str scope; /* as that of struct local_request */
     size_t module_count, address_count;
     void (*put_module)(void *arg, size_t module, struct json_writer *w); /* an object of `modules` of a request */
     /* Relative to the module, or of module NAMES_ABSOLUTE; inside of a call already. */

@@ -242,7 +242,7 @@ static struct sl_str candidates_below(struct printing *p, const struct answer_mo
 {
     for (size_t i = 0; p->style->candidates && i < module->candidate_count; i++) {
         sl_buf_cstr(&p->buf, "    ");
-        output_put_safe(&p->buf, module->candidates[i].status);
+        output_put_safe(&p->buf, module->candidates[i].download.status);
         sl_buf_cstr(&p->buf, "  ");
         output_put_safe(&p->buf, module->candidates[i].location);
         sl_buf_u8(&p->buf, '\n');
@@ -291,6 +291,58 @@ static void put_modules(struct printing *p, struct sl_buf *out)
     }
 }
 
+static bool is_failure(struct sl_str status)
+{
+    return status.size && !sl_str_equal(status, SL_STR("ok")) && !sl_str_equal(status, SL_STR("notfound"));
+}
+
+/* "error: <whose>: <where>: <why>" */
+static void put_error(struct sl_buf *out, struct sl_str whose, struct sl_str where, struct sl_str status,
+                      struct sl_str details)
+{
+    bool told = sl_str_equal(status, SL_STR("error")) && details.size;
+    const struct sl_str parts[] = {whose, where, told ? (struct sl_str){NULL, 0} : status, details};
+    sl_buf_cstr(out, "error");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].size) {
+            sl_buf_cstr(out, ": ");
+            output_put_safe(out, parts[i]);
+        }
+    sl_buf_u8(out, '\n');
+}
+
+/* Files that were there, or might have been, and were of no use. */
+static void put_module_errors(const struct answer_module *module, struct sl_buf *out)
+{
+    struct sl_str name = path_file_name(module->debug_file.size ? module->debug_file : module->code_file);
+    for (size_t i = 0; i < module->candidate_count; i++) {
+        const struct answer_candidate *c = &module->candidates[i];
+        const struct answer_outcome outcomes[] = {c->download, c->debug, c->unwind};
+        for (size_t k = 0; k < 3; k++) {
+            bool again = k && sl_str_equal(outcomes[k].status, outcomes[k - 1].status) &&
+                         sl_str_equal(outcomes[k].details, outcomes[k - 1].details);
+            if (is_failure(outcomes[k].status) && !again)
+                put_error(out, name, c->location, outcomes[k].status, outcomes[k].details);
+        }
+    }
+}
+
+static void put_errors(const struct answer *answer, struct sl_buf *out)
+{
+    struct sl_buf errors = {0};
+    for (size_t i = 0; i < answer->module_count; i++)
+        put_module_errors(&answer->modules[i], &errors);
+    for (size_t i = 0; i < answer->error_count; i++) {
+        const struct answer_error *error = &answer->errors[i];
+        put_error(&errors, error->path.size ? error->path : error->id, (struct sl_str){NULL, 0}, error->type,
+                  (struct sl_str){NULL, 0});
+    }
+    sl_buf_cstr(out, errors.size && out->size ? "\n" : "");
+    sl_buf_str(out, sl_buf_view(&errors));
+    out->failed |= errors.failed;
+    sl_buf_free(&errors);
+}
+
 /* What would have to be had for more names. */
 static void put_missing(const struct answer *answer, struct sl_buf *out)
 {
@@ -329,19 +381,89 @@ bool answer_print_full(const struct answer *answer, const struct answer_style *s
         if ((int64_t)t != first && is_shown(style, t))
             put_thread(&p, &answer->threads[t], out);
     put_modules(&p, out);
+    put_errors(answer, out);
     put_missing(answer, out);
     sl_buf_free(&p.buf);
     sl_arena_free(&p.table.arena);
     return !p.table.failed && !out->failed;
 }
 
+/* ---- everything of JavaScript and of a JVM ---- */
+
+static void put_trace(struct printing *p, size_t number, bool is_jvm, struct sl_buf *out)
+{
+    static const struct column js[] = {{"#", true}, {"Function", false}, {"File", false}, {NULL, false}};
+    static const struct column jvm[] = {
+        {"#", true}, {"Module", false}, {"Function", false}, {"File", false}, {NULL, false}};
+    const struct answer_thread *trace = &p->answer->threads[number];
+    p->table = (struct table){.columns = is_jvm ? jvm : js, .arena = p->table.arena, .failed = p->table.failed};
+    for (size_t i = 0; i < trace->frame_count; i++) {
+        const struct answer_frame *frame = &trace->frames[i];
+        struct row *row = table_add(&p->table);
+        size_t at = 0;
+        if (!row)
+            return;
+        sl_buf_printf(&p->buf, "%zu", i);
+        row->cells[at++] = table_text(&p->table, &p->buf);
+        if (is_jvm)
+            row->cells[at++] = safe_text(p, frame->module);
+        row->cells[at++] = safe_text(p, frame->function);
+        put_place(&p->buf, frame->abs_path.data ? frame->abs_path : frame->filename, frame);
+        if (frame->column.set)
+            sl_buf_printf(&p->buf, ":%llu", (unsigned long long)frame->column.value);
+        row->cells[at] = table_text(&p->table, &p->buf);
+        row->below = source_below(p, frame);
+    }
+    sl_buf_printf(out, "%sStack %zu\n", out->size ? "\n" : "", number);
+    if (trace->frame_count)
+        table_put(&p->table, p->style->colour, out);
+}
+
+static void put_exceptions(struct printing *p, struct sl_buf *out)
+{
+    for (size_t i = 0; i < p->answer->exception_count; i++) {
+        const struct answer_exception *e = &p->answer->exceptions[i];
+        sl_buf_str(&p->buf, e->module);
+        sl_buf_cstr(&p->buf, e->module.size && e->type.size ? "." : "");
+        sl_buf_str(&p->buf, e->type);
+        put_known(out, "Crash:", sl_buf_view(&p->buf));
+        sl_buf_clear(&p->buf);
+    }
+}
+
+static bool print_traces(const struct answer *answer, const struct answer_style *style, bool is_jvm, struct sl_buf *out)
+{
+    struct printing p = {answer, style, {.columns = frame_columns}, {0}};
+    put_exceptions(&p, out);
+    for (size_t t = 0; t < answer->thread_count; t++)
+        if (is_shown(style, t))
+            put_trace(&p, t, is_jvm, out);
+    put_errors(answer, out);
+    sl_buf_free(&p.buf);
+    sl_arena_free(&p.table.arena);
+    return !p.table.failed && !out->failed;
+}
+
+bool answer_print_full_js(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+{
+    return print_traces(answer, style, false, out);
+}
+
+bool answer_print_full_jvm(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+{
+    return print_traces(answer, style, true, out);
+}
+
+/* ---- for Markdown ---- */
+
 /* Everything in blocks that Markdown leaves as they are, to be pasted. */
-bool answer_print_markdown(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+static bool put_blocks(answer_print *print, const struct answer *answer, const struct answer_style *style,
+                       struct sl_buf *out)
 {
     struct answer_style plain = *style;
     struct sl_buf text = {0};
     plain.colour = false;
-    bool good = answer_print_full(answer, &plain, &text);
+    bool good = print(answer, &plain, &text);
     struct sl_str rest = sl_buf_view(&text);
     while (good && rest.size) { /* blocks are separated by empty lines */
         const char *end = rest.size > 1 ? memmem(rest.data, rest.size, "\n\n", 2) : NULL;
@@ -354,4 +476,19 @@ bool answer_print_markdown(const struct answer *answer, const struct answer_styl
     }
     sl_buf_free(&text);
     return good && !out->failed;
+}
+
+bool answer_print_markdown(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+{
+    return put_blocks(answer_print_full, answer, style, out);
+}
+
+bool answer_print_markdown_js(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+{
+    return put_blocks(answer_print_full_js, answer, style, out);
+}
+
+bool answer_print_markdown_jvm(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+{
+    return put_blocks(answer_print_full_jvm, answer, style, out);
 }

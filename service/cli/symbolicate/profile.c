@@ -123,6 +123,7 @@ static int profile_symbolicate(struct profile_run *run, const struct sentry_proj
         return profile_no_memory();
     if (symbolicate_by_id(run->o, project, &local, &by_id, &error) != SL_OK)
         return report(1, error.message, NULL);
+    run->wanted.scope = symbolicate_scope(run->o, project);
     run->config = by_id_settings(by_id);
     run->sources = by_id_sources(by_id, &run->source_count);
     int status = symbolicate_in_time(run->o, by_id, profile_work, run);

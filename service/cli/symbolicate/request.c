@@ -254,6 +254,7 @@ static int request_symbolicate(struct request_run *run)
     struct sl_error error = {0};
     if (symbolicate_by_id(run->o, run->project, run->local, &by_id, &error) != SL_OK)
         return report(1, error.message, NULL);
+    run->request.scope = symbolicate_scope(run->o, run->project);
     run->config = by_id_settings(by_id);
     run->request.sources = by_id_sources(by_id, &run->request.source_count);
     int status = symbolicate_in_time(run->o, by_id, request_work, run);
@@ -273,10 +274,12 @@ static int request_options(struct request_run *run)
     run->request.no_scraping = option_given(run->o, "no-scrape") || option_given(run->o, "no-network") ||
                                server_environment("SYMLOOM_NO_NETWORK");
     run->request.no_source_context = option_given(run->o, "no-source-context");
-    run->request.candidates = option_given(run->o, "candidates");
     run->request.own_sources =
         option_given(run->o, "use-request-sources") || (run->sort == SORT_JS && run->made.size && run->project->online);
-    return (run->format = answer_format_of(run->o, run->sort)) ? 0 : 2;
+    run->format = answer_format_of(run->o, run->sort);
+    run->request.candidates =
+        option_given(run->o, "candidates") || (run->format && answer_format_needs_candidates(run->format));
+    return run->format ? 0 : 2;
 }
 
 /* Directories and files of this machine; servers are sources. */

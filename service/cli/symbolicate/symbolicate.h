@@ -110,6 +110,9 @@ enum answer_sort { SORT_DUMP, SORT_REPORT, SORT_NATIVE, SORT_JS, SORT_JVM, SORT_
 /* How the options want such an answer; NULL after a report of what is wrong with them. */
 const struct answer_format *answer_format_of(const struct options *o, enum answer_sort sort);
 
+/* Whether the format tells what became of each file that was looked for, which answers have only when they are asked for it. */
+bool answer_format_needs_candidates(const struct answer_format *format);
+
 /* Whether the format tells what answers do not. */
 bool answer_format_needs_walk(const struct answer_format *format);
 bool answer_format_needs_registers(const struct answer_format *format); /* of that: of each frame */
@@ -150,6 +153,9 @@ struct by_id;
 enum sl_code symbolicate_by_id(const struct options *o, const struct sentry_project *project,
                                const struct local_files *local, struct by_id **by_id, struct sl_error *error);
 
+/* Whose entries of the cache count: --scope says it, else it is the project of Sentry, else everybody. */
+struct sl_str symbolicate_scope(const struct options *o, const struct sentry_project *project);
+
 /* Runs `work(arg)` with loop, cache and downloads, for as long as --timeout says. Returns a status, after a report unless 0. */
 int symbolicate_in_time(const struct options *o, struct by_id *by_id, void (*work)(void *arg), void *arg);
 
@@ -183,6 +189,7 @@ int64_t answer_crashed_thread(const struct answer *answer);
 /* False when out of memory. */
 typedef bool answer_print(const struct answer *answer, const struct answer_style *style, struct sl_buf *out);
 answer_print answer_print_compact, answer_print_pretty, answer_print_full, answer_print_markdown;
+answer_print answer_print_full_js, answer_print_markdown_js, answer_print_full_jvm, answer_print_markdown_jvm;
 
 /* ---- dump_text.c, dump_json.c: of minidumps ---- */
 

@@ -16,17 +16,29 @@ static const struct answer_format {
     bool needs_walk, needs_registers;
     bool skips_writer; /* the thread that wrote the dump, and does not count it */
     bool is_json;      /* what `print` writes */
+    bool needs_candidates;
 } answer_formats[] = {
-    {"json", ~0u, NULL, NULL, false, false, false, false, false},
-    {"compact", OF_STACKS | OF_SCRIPTS, answer_print_compact, request_print_compact, true, false, false, false, false},
-    {"pretty", OF_STACKS | OF_SCRIPTS, answer_print_pretty, request_print_pretty, true, false, false, false, false},
-    {"full", OF_STACKS, answer_print_full, NULL, false, false, false, false, false},
-    {"markdown", OF_STACKS, answer_print_markdown, NULL, false, false, false, false, false},
-    {"stackwalk", 1 << SORT_DUMP, answer_print_stackwalk, NULL, false, true, true, true, false},
-    {"machine", 1 << SORT_DUMP, answer_print_machine, NULL, false, true, false, true, false},
-    {"minidump-json", 1 << SORT_DUMP, answer_print_minidump_json, NULL, false, true, true, false, true},
+    {.name = "json", .sorts = ~0u},
+    {"compact", OF_STACKS | OF_SCRIPTS, answer_print_compact, request_print_compact, .crashed_only = true},
+    {"pretty", OF_STACKS | OF_SCRIPTS, answer_print_pretty, request_print_pretty, .crashed_only = true},
+    {"full", OF_STACKS, answer_print_full, .needs_candidates = true},
+    {"full", 1 << SORT_JS, answer_print_full_js},
+    {"full", 1 << SORT_JVM, answer_print_full_jvm},
+    {"markdown", OF_STACKS, answer_print_markdown, .needs_candidates = true},
+    {"markdown", 1 << SORT_JS, answer_print_markdown_js},
+    {"markdown", 1 << SORT_JVM, answer_print_markdown_jvm},
+    {"stackwalk", 1 << SORT_DUMP, answer_print_stackwalk, .needs_walk = true, .needs_registers = true,
+     .skips_writer = true},
+    {"machine", 1 << SORT_DUMP, answer_print_machine, .needs_walk = true, .skips_writer = true},
+    {"minidump-json", 1 << SORT_DUMP, answer_print_minidump_json, .needs_walk = true, .needs_registers = true,
+     .is_json = true},
 };
 enum { FORMATS = sizeof answer_formats / sizeof *answer_formats };
+
+bool answer_format_needs_candidates(const struct answer_format *format)
+{
+    return format->needs_candidates;
+}
 
 bool answer_format_needs_walk(const struct answer_format *format)
 {
@@ -43,9 +55,10 @@ static bool is_request(enum answer_sort sort)
     return OF_SCRIPTS >> sort & 1;
 }
 
-static bool prints(const struct answer_format *format, enum answer_sort sort)
+/* Whether the text is written out of the answer's JSON, and not out of what was read of it. */
+static bool prints_request(const struct answer_format *format, enum answer_sort sort)
 {
-    return is_request(sort) ? format->print_request != NULL : format->print != NULL;
+    return is_request(sort) && format->print_request;
 }
 
 static void wrong_format(const char *name, enum answer_sort sort)
@@ -156,9 +169,9 @@ static int put_answer(const struct options *o, const struct answer_format *forma
                       struct sl_buf *out, struct sl_str *written)
 {
     bool good = true;
-    if (!prints(format, sort)) {
+    if (!format->print) {
         good = put_answer_json(text, option_given(o, "indent"), out, written);
-    } else if (is_request(sort)) {
+    } else if (prints_request(format, sort)) {
         enum local_request_kind kind = sort == SORT_JS ? LOCAL_JS : LOCAL_JVM;
         good = format->print_request(sl_buf_view(text), kind, colours(o), out);
         *written = sl_buf_view(out);
@@ -184,7 +197,8 @@ int answer_tell(const struct options *o, const struct answer_format *format, enu
     struct answer answer = {.thread_count = 0};
     struct sl_str written;
     bool stacks = OF_STACKS >> sort & 1, checks = stacks && option_given(o, "fail-on-missing");
-    bool good = (!checks && !(stacks && format->print)) || answer_read(sl_buf_view(text), &arena, &answer);
+    bool reads = checks || (format->print && !prints_request(format, sort));
+    bool good = !reads || answer_read(sl_buf_view(text), &arena, &answer);
     bool missing = checks && answer_is_missing(&answer); /* before its text is written */
     int status = good ? put_answer(o, format, sort, &answer, walked, text, &out, &written) : no_memory();
     if (!status)
