@@ -153,6 +153,7 @@ struct input {
     struct sl_symcache cache;
     bool has_cache, is_symbfile;
     bool has_root; /* chains of the cache end with an element that stands for nothing */
+    bool has_dwo;  /* a unit of what was converted is in a file of its own, or should be */
     bool alone;    /* nothing lies beside it: it was fetched */
     const struct input_options *options;
 };

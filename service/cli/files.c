@@ -233,6 +233,7 @@ static struct sl_object *open_dwz(struct input *input)
 /* The .dwo files opened so far. */
 struct dwo_files {
     pthread_mutex_t lock;
+    bool asked;
     struct {
         struct sl_mapping mapping;
         struct sl_object *object;
@@ -247,6 +248,9 @@ static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_s
     char path[4096];
     struct sl_mapping mapping;
     struct sl_object *object;
+    pthread_mutex_lock(&files->lock);
+    files->asked = true;
+    pthread_mutex_unlock(&files->lock);
     bool absolute = name.size && name.data[0] == '/';
     if (absolute)
         comp_dir = (struct sl_str){NULL, 0};
@@ -381,6 +385,7 @@ enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *
     struct sl_symcache_options options = conversion_of(input);
     enum sl_code code = sl_symcache_convert(input_debug(input), &companions, &options, threads_parallel(jobs),
                                             &input->converted, error);
+    input->has_dwo = files.asked;
     close_split(&files);
     if (code == SL_OK)
         code = sl_symcache_open(sl_buf_bytes(&input->converted), &input->cache, error);

@@ -54,6 +54,7 @@ extern const struct cache_kind kind_source_index;
 extern const struct cache_kind kind_objects;     /* loaded: of source_load */
 extern const struct cache_kind kind_object_meta; /* loaded: struct object_meta, static texts */
 extern const struct cache_kind kind_symcaches; /* loaded: struct sl_symcache; asked for with struct symcache_request */
+enum { SYMCACHES_VERSION = 1009 };             /* raised whenever answers change */
 extern const struct cache_kind kind_ppdb_caches; /* loaded: struct sl_ppdb_table */
 extern const struct cache_kind kind_cficaches;   /* loaded: struct sl_cfi */
 

@@ -30,6 +30,7 @@
     ROW(proguard)                                                                                                      \
     ROW(mozilla_syms)                                                                                                  \
     ROW(ms_symcaches)                                                                                                  \
+    ROW(own_symcaches)                                                                                                 \
     ROW(diagnostics)
 
 #define DECLARE(name) extern const struct cache_kind kind_##name;

@@ -15,6 +15,7 @@
  *     dumps ────▶ diagnostics                   those that could not be answered, for a while
  *     stores ───▶ mozilla_syms                  the table of a module out of Mozilla's symbol stores
  *     uploads ──▶ symbfile_index                symbfiles.h: the store, and what answers look-ups of it
+ *     commands ─▶ own_symcaches                 what was converted for a user, of files of his machine
  *
  * An arrow is a computation (make.c): get the entry on the left, run a pure function over its mapping on the pool, write
  * the one on the right. Request and key of an entry are in request.c. */
@@ -269,6 +270,19 @@ bool kinds_prefer_symbfile(bool has_file_id);
 void kinds_find_symbfile(const struct sl_file_id *file_id, const struct object_id *id,
                          struct symbfile_lookup *result) SL_SUSPENDS;
 void kinds_release_symbfile(struct symbfile_lookup *lookup);
+
+/* ---- symcaches of a command's own (own_symcaches.c) ---- */
+
+struct own_symcache {
+    /* Makes it, on the pool: the bytes are written before anything else is done. Its error is the answer, and not kept. NULL: only what
+     * is kept is wanted, else SL_CANCELLED. */
+    enum sl_code (*make)(void *arg, struct sl_bytes *bytes, struct sl_error *error);
+    void *arg;
+};
+
+/* What is kept under the key, which says of what files it is and how it was made; or it is made. As cache_get. */
+enum sl_code kinds_own_symcache(struct sl_str key, const struct own_symcache *own, struct cache_item **item,
+                                struct sl_error *error) SL_SUSPENDS;
 
 /* ---- Mozilla's symbol stores (mozilla_syms.c) ---- */
 

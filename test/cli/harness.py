@@ -66,6 +66,7 @@ class Files:
     def __init__(self, work):
         self.dir = os.path.join(work, "src")
         os.mkdir(self.dir)
+        os.environ["XDG_CACHE_HOME"] = os.path.join(work, "cache")  # nothing is left with who runs the tests
         for name, text in {"t.c": SOURCE, "u.cc": CXX}.items():
             with open(os.path.join(self.dir, name), "w") as f:
                 f.write(text)

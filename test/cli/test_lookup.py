@@ -1,5 +1,6 @@
 """`symloom lookup`, and the tools it takes the place of."""
 import json, os, shutil, struct, subprocess
+import harness
 from compare import same_but_for_pieces
 from harness import SOURCE, contains, equal, linked, ok, symloom
 
@@ -35,6 +36,16 @@ def test_gnu_input(work, files):
     with open(words, "w") as f:
         f.write(f"-e '{files.get('t')}'\n  -f outer+4")
     equal(ok(f"@{words}", program=tool), "outer\n/src/t.c:5\n")
+
+
+def test_functions_without_debug_information(work, files):
+    """A name and no place: each tool says so in its own way, and binutils say the same."""
+    bare = os.path.join(work, "bare")
+    files.run(f"objcopy --strip-debug {files.get('t')} {bare}")
+    at = f"0x{files.address('t', 'outer') + 4:x}"
+    equal(ok("-f", "-e", bare, at, program=linked(work, "addr2line")), "outer\n??:?\n")
+    equal(subprocess.run(["addr2line", "-f", "-e", bare, at], capture_output=True, text=True, check=True).stdout, "outer\n??:?\n")
+    equal(ok("-e", bare, at, program=linked(work, "llvm-symbolizer")), "outer\n??:0:0\n\n")
 
 
 def test_same_as_binutils(work, files):
@@ -384,6 +395,79 @@ def test_symcache_and_all(work, files):
         equal(frames[0] == frames[1] or same_but_for_pieces(*frames), True, str(frames))
     addresses = [int(json.loads(line)["Address"], 16) for line in direct.splitlines()]
     equal(addresses, sorted(set(addresses)))
+
+
+def kept(cache):
+    """The tables below a cache directory, without what stands beside them."""
+    return sorted(os.path.join(d, f) for d, _, names in os.walk(os.path.join(cache, "own_symcaches")) for f in names if "." not in f)
+
+
+def test_symcaches_that_are_kept(work, files):
+    """--cache makes one of the file; the next run answers from it, until the file is another."""
+    cache, t = os.path.join(work, "cache"), shutil.copy(files.get("t"), work)
+    at = f"0x{inlined(files):x}"
+    keeping = ["lookup", "--cache", "--cache-dir", cache, "-e", t, at]
+    for style in ("gnu", "llvm", "json", "table"):
+        wanted = ok("lookup", "--cache-dir", "", "-e", t, "--output-style", style, at)
+        for _ in range(2):
+            equal(ok(*keeping, "--output-style", style), wanted, style)
+    equal(len(kept(cache)), 2, "with columns and without")
+    shutil.rmtree(cache)
+    answer = ok(*keeping, "--output-style", "gnu")
+    (table,) = kept(cache)
+    moved = os.path.join(work, "moved.c")  # the same code, elsewhere: who answers from the table says so
+    with open(moved, "w") as f:
+        f.write("\n" * 100 + SOURCE)
+    files.run(f"{'gcc -g -O2 -fdebug-prefix-map=' + work + '=/src -include sink.h'} -c -o {work}/moved.o {moved} && "
+              f"gcc -o {work}/moved {work}/moved.o u.o sink.c main.c")
+    ok("lookup", "-e", os.path.join(work, "moved"), "--symcache-out", os.path.join(work, "other"))
+    shutil.copyfile(os.path.join(work, "other"), table)
+    with open(table + ".metadata", "r+") as f:
+        about = {**json.load(f), "size": os.path.getsize(table)}
+        f.seek(0)
+        f.truncate()
+        json.dump(about, f)
+    contains(ok(*keeping, "--output-style", "gnu"), "/src/moved.c:101\n")
+    for change in (lambda: os.utime(t), lambda: os.replace(shutil.copy(t, t + ".new"), t)):
+        change()
+        equal(ok(*keeping, "--output-style", "gnu"), answer)
+    contains(ok("cleanup", "--all", "--cache-dir", cache), "own_symcaches")
+    equal(kept(cache), [])
+    equal(ok(*keeping[:3], "", *keeping[4:], "--output-style", "gnu"), answer)
+    equal(kept(cache), [])
+
+
+def test_symcaches_of_large_files_are_kept(work, files):
+    """Once one was made of the whole file, which one address does not need."""
+    cache, large, at = os.path.join(work, "cache"), shutil.copy(files.get("t"), work), f"0x{inlined(files):x}"
+    with open(large, "r+b") as f:
+        f.truncate((64 << 20) + 1)
+    plain = ["lookup", "--cache-dir", cache, "-e", large, "--output-style", "llvm"]
+    wanted = ok(*plain, at)
+    equal(kept(cache), [])
+    equal(ok(*plain, *[at] * 100), wanted * 100)
+    (table,) = kept(cache)
+    with open(table, "r+b") as f:  # what cannot be read is made again
+        f.truncate(100)
+    equal(ok(*plain, *[at] * 100), wanted * 100)
+    equal(ok(*plain, at), wanted)
+    ok(*plain, "--symcache-out", os.path.join(work, "out"), at)
+    equal(kept(cache), [table])
+
+
+def test_symcaches_that_are_not_kept(work, files):
+    """Of units in files of their own nobody can tell that they are the same; nor of what comes through a pipe."""
+    cache = os.path.join(work, "cache")
+    with open(os.path.join(work, "split.c"), "w") as f:
+        f.write("int main(int count, char **words)\n{\n    return count + words[0][0];\n}\n")
+    files.run(f"cd {work} && gcc -g -O1 -gsplit-dwarf -o split split.c")
+    path = os.path.join(work, "split")
+    at = "0x" + next(line.split()[0] for line in files.run(f"nm {path}").splitlines() if line.endswith(" main"))
+    keeping = ["lookup", "--cache", "--cache-dir", cache, "--output-style", "gnu"]
+    contains(ok(*keeping, "-e", path, at), "split.c:")
+    equal(kept(cache), [])
+    equal(files.run(f"cat {path} | {harness.SYMLOOM} {' '.join(keeping)} -e /dev/stdin {at}"), ok(*keeping, "-e", path, at))
+    equal(kept(cache), [])
 
 
 def test_a_symcache_of_symcachegen(work, files):

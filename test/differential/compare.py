@@ -326,7 +326,7 @@ class Asked:
 def compare(symloom, peer, llvm, path, count, seed, show):
     asked = Asked(path, peer, llvm)
     addresses = asked.addresses(count, seed)
-    ours = ask([symloom, "lookup", "-e", path, "--output-style", "json", "--no-demangle", "-f", "-i", *asked.options], addresses)
+    ours = ask([symloom, "lookup", "--cache-dir", "", "-e", path, "--output-style", "json", "--no-demangle", "-f", "-i", *asked.options], addresses)
     classes, agree, shown, known = collections.Counter(), 0, collections.Counter(), 0
     for address, a, b, c in zip(addresses, *([trim(chain) for chain in chains] for chains in (ours, *asked.answers(addresses)))):
         if peer == "elfutils":

@@ -338,6 +338,37 @@ enum sl_code by_id_run(struct by_id *b, void (*work)(void *arg), void *arg, stru
     return SL_OK;
 }
 
+struct keeping {
+    struct sl_str key;
+    const struct own_symcache *own;
+    struct cache_item *item;
+    enum sl_code code;
+    struct sl_error *error;
+};
+
+static void by_id_keep(void *arg)
+{
+    struct keeping *k = arg;
+    k->code = kinds_own_symcache(k->key, k->own, &k->item, k->error);
+}
+
+enum sl_code by_id_symcache(struct by_id *b, struct sl_str key, const struct own_symcache *own, struct sl_bytes *bytes,
+                            struct sl_error *error)
+{
+    struct keeping k = {.key = key, .own = own, .error = error};
+    struct held *held = hold(b);
+    if (!held)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    if (!b->running && start(b, error) != SL_OK)
+        return error->code;
+    loop_run_fiber(by_id_keep, &k);
+    if (k.code != SL_OK)
+        return k.code;
+    held->item = k.item;
+    *bytes = k.item->mapping.bytes;
+    return SL_OK;
+}
+
 static enum sl_code ask_index(struct by_id *b, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
                               struct sl_error *error)
 {

@@ -46,6 +46,9 @@ static const struct option_spec specs[] = {
     {"dwp", 0, OPTION_VALUE, false, "FILE", "package of split debug information (default: FILE.dwp)"},
     {"sup", 0, OPTION_VALUE, false, "FILE", "supplementary debug file (default: the one FILE names)"},
     {"symcache-out", 0, OPTION_VALUE, false, "FILE", "keep the symcache that was made"},
+    {"cache", 0, OPTION_FLAG, true, NULL,
+     "make a symcache of the whole file and keep it in the disk cache (what was made of files over 64 MiB is kept "
+     "anyway)"},
     {"jobs", 0, OPTION_VALUE, false, "N", "threads for the conversion (default: all cores)"},
     {"target", 'b', OPTION_VALUE, true, NULL, NULL},
     {"recurse-limit", 'R', OPTION_FLAG, true, NULL, NULL},
@@ -340,6 +343,7 @@ static bool read_options(struct lookup *l, const struct options *o)
     l->relative = option_given(o, "relative-address");
     l->return_addresses = option_given(o, "return-addresses");
     l->verbose = option_given(o, "verbose");
+    l->keep = option_given(o, "cache");
     l->colour = output_colour(option_value(o, "color", NULL));
     l->context_lines = context > 10000 ? 10000 : (unsigned)context;
     l->jobs = jobs > 1024 ? 1024 : (unsigned)jobs;

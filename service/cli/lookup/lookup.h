@@ -43,6 +43,12 @@ struct lookup_symbols {
     size_t count;
 };
 
+/* When and where a file was written; no padding. */
+struct file_stamp {
+    uint64_t device, inode, size;
+    int64_t changed_s, changed_ns, status_s, status_ns;
+};
+
 /* A file that addresses are looked up in. */
 struct lookup_module {
     char *name; /* as it was asked for */
@@ -50,6 +56,7 @@ struct lookup_module {
     struct sl_error error; /* SL_OK when it can be used */
     uint64_t load;         /* added to the symcache's addresses */
     bool is_32bit, is_whole;
+    struct file_stamp stamp;           /* before it was opened; zeros: it is no regular file */
     struct lookup_table whole, *parts; /* whole: of use when is_whole */
     unsigned part_count;
     struct sl_arena arena;
@@ -65,7 +72,7 @@ struct lookup {
     enum persona persona;
     enum style style;
     bool functions, short_names, inlines, demangle, addresses, pretty, basenames, relative, return_addresses, verbose,
-        colour, told; /* told: that the given file is of no use */
+        colour, told, keep; /* told: that the given file is of no use; keep: symcaches, whatever their size */
     uint64_t adjust;
     unsigned context_lines, jobs;
     const char *section;
@@ -138,6 +145,15 @@ size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address,
 /* One element; its texts live until the next call. */
 void lookup_element(struct lookup *l, struct lookup_module *m, const struct chain *chain, size_t index,
                     struct element *element);
+
+/* ---- kept.c ---- */
+
+/* False when it is no regular file. */
+bool lookup_stamp(const char *path, struct file_stamp *stamp);
+
+/* The symcache of the whole file out of the user's cache, where it comes to be if `make`. False: it is not there, or is not kept.
+ * True: the module's input has it; or, `*code` says so, it could not be made, and the module's error says why. */
+bool lookup_kept(struct lookup *l, struct lookup_module *m, bool make, enum sl_code *code);
 
 /* ---- request.c ---- */
 

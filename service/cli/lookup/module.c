@@ -47,14 +47,19 @@ static void ask_for_debug(struct lookup *l, struct lookup_module *m)
 static enum sl_code lookup_module_open_file(struct lookup *l, struct lookup_module *m, const char *path)
 {
     progress_at(&l->progress, path, 0);
+    lookup_stamp(path, &m->stamp);
     enum sl_code code = input_open(path, &l->open, &m->input, &m->error);
     progress_end(&l->progress);
+    if (!m->stamp.size && m->input.path) /* of a directory: the file in it */
+        lookup_stamp(m->input.path, &m->stamp);
     const char *colon = strrchr(path, ':');
     if (code == SL_NOT_FOUND && colon && sl_arch_parse(sl_str(colon + 1)) != SL_ARCH_UNKNOWN) { /* `file:arch` */
         char *plain = strndup(path, (size_t)(colon - path));
         struct input_options options = l->open;
         options.arch = colon + 1;
         input_close(&m->input);
+        if (plain)
+            lookup_stamp(plain, &m->stamp);
         code = plain ? input_open(plain, &options, &m->input, &m->error) : SL_INTERNAL;
         m->input.options = &l->open;
         free(plain);

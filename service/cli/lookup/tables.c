@@ -82,7 +82,9 @@ bool lookup_whole(struct lookup *l, struct lookup_module *m)
         return m->error.code == SL_OK;
     m->is_whole = true;
     progress_at(&l->progress, m->name, 0);
-    enum sl_code code = input_convert(&m->input, l->jobs, &m->error);
+    enum sl_code code = SL_OK;
+    if (m->input.has_cache || !lookup_kept(l, m, true, &code))
+        code = input_convert(&m->input, l->jobs, &m->error);
     progress_end(&l->progress);
     if (code == SL_OK && l->persona == PERSONA_LOOKUP && !m->input.cache.entry_count)
         code = sl_fail(&m->error, SL_UNSUPPORTED, "it has no symbols");
@@ -146,7 +148,9 @@ void lookup_prepare(struct lookup *l, struct lookup_module *m, const struct requ
             if (lookup_relative(l, m, requests[i].address, &at))
                 addresses[wanted++] = at;
         }
-    if (!wanted || wanted > FEW_ADDRESSES || m->part_count == FEW_PARTS || !input_has_parts(&m->input)) {
+    enum sl_code code;
+    bool is_few = wanted && wanted <= FEW_ADDRESSES && m->part_count < FEW_PARTS && input_has_parts(&m->input);
+    if (!is_few || l->keep || (!m->part_count && lookup_kept(l, m, false, &code))) {
         free(addresses);
         if (asked)
             lookup_whole(l, m);

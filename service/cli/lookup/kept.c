@@ -1,0 +1,110 @@
+/* `symloom lookup`: symcaches that are kept in the user's cache, of files that lie on this machine. What they are of is told by names
+ * and stamps of the files: nothing is read of these. Units in .dwo files have none, so that what has such is not kept. */
+#include "cli/lookup/lookup.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define LARGE_FILE (UINT64_C(64) << 20)
+
+bool lookup_stamp(const char *path, struct file_stamp *stamp)
+{
+    struct stat st;
+    *stamp = (struct file_stamp){.size = 0};
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return false;
+    *stamp = (struct file_stamp){st.st_dev,          st.st_ino,         (uint64_t)st.st_size, st.st_mtim.tv_sec,
+                                 st.st_mtim.tv_nsec, st.st_ctim.tv_sec, st.st_ctim.tv_nsec};
+    return true;
+}
+
+static bool put_stamp(struct sl_buf *key, const char *label, const char *path, const struct file_stamp *stamp)
+{
+    char *real = realpath(path, NULL);
+    if (real)
+        sl_buf_printf(key, "%s: %s\nstamp: %llx %llx %llu %lld.%09lld %lld.%09lld\n", label, real,
+                      (unsigned long long)stamp->device, (unsigned long long)stamp->inode,
+                      (unsigned long long)stamp->size, (long long)stamp->changed_s, (long long)stamp->changed_ns,
+                      (long long)stamp->status_s, (long long)stamp->status_ns);
+    free(real);
+    return real != NULL;
+}
+
+/* A file beside the module's own; nothing when it is not there. */
+static bool put_companion(struct sl_buf *key, const char *label, const char *path)
+{
+    struct file_stamp stamp;
+    return !path || !lookup_stamp(path, &stamp) || put_stamp(key, label, path, &stamp);
+}
+
+/* What the table is of, and how it is made of it. False: of nothing that can be told. */
+static bool make_key(const struct lookup *l, const struct lookup_module *m, struct sl_buf *key)
+{
+    const struct sl_object_info *info = sl_object_info(m->input.object);
+    struct file_stamp now;
+    char id[SL_DEBUG_ID_TEXT], dwp[4096];
+    if (!lookup_stamp(m->input.path, &now) || memcmp(&now, &m->stamp, sizeof now) != 0)
+        return false;
+    sl_debug_id_format(&info->debug_id, id);
+    sl_buf_printf(key, "scope: global\n\nobject: %s %s\npositions: %d\nrelative: %d\n", sl_arch_name(info->arch), id,
+                  input_has_positions(&m->input), l->open.relative_names);
+    bool fits = snprintf(dwp, sizeof dwp, "%s.dwp", m->input.path) < (int)sizeof dwp;
+    return fits && put_stamp(key, "file", m->input.path, &m->stamp) &&
+           put_companion(key, "debug", m->input.debug.path) &&
+           put_companion(key, "dwp", l->open.dwp ? l->open.dwp : dwp) &&
+           put_companion(key, "supplementary", l->open.supplementary) && !key->failed;
+}
+
+/* Whether its symcache is kept: --cache asks for it, or it takes long to make. --symcache-out is to make one. */
+static bool is_kept(const struct lookup *l, const struct lookup_module *m)
+{
+    bool is_local =
+        m->input.object && !m->input.alone && m->stamp.size && (!m->input.debug.object || m->input.debug.path);
+    bool makes = option_given(l->options, "symcache-out");
+    return is_local && (l->keep || (!makes && sl_object_file(input_debug(&m->input)).size > LARGE_FILE));
+}
+
+struct kept_making {
+    struct lookup *lookup;
+    struct lookup_module *module;
+    bool made;
+};
+
+static enum sl_code kept_make(void *arg, struct sl_bytes *bytes, struct sl_error *error)
+{
+    struct kept_making *making = arg;
+    struct input *input = &making->module->input;
+    enum sl_code code = input_convert(input, making->lookup->jobs, error);
+    making->made = true;
+    if (code == SL_OK && input->has_dwo)
+        return sl_fail(error, SL_CANCELLED, "units of it are in files of their own");
+    *bytes = input->cache.table.bytes;
+    return code;
+}
+
+bool lookup_kept(struct lookup *l, struct lookup_module *m, bool make, enum sl_code *code)
+{
+    struct sl_buf key = {0};
+    struct kept_making making = {l, m, false};
+    const struct own_symcache own = {make ? kept_make : NULL, &making};
+    struct sl_bytes bytes;
+    struct sl_error error = {0};
+    bool wanted = is_kept(l, m) && make_key(l, m, &key);
+    *code = wanted && !l->by_id ? by_id_open(l->options, NULL, NULL, &l->by_id, &error) : SL_OK;
+    if (wanted && *code == SL_OK && by_id_settings(l->by_id)->cache_dir)
+        *code = by_id_symcache(l->by_id, sl_buf_view(&key), &own, &bytes, &error);
+    else
+        wanted = false;
+    sl_buf_free(&key);
+    if (!wanted)
+        return false;
+    if (making.made) { /* whether it is kept now or not */
+        if (!m->input.has_cache)
+            m->error = error;
+        *code = m->input.has_cache ? SL_OK : *code;
+        return true;
+    }
+    m->input.has_cache = *code == SL_OK && sl_symcache_open(bytes, &m->input.cache, NULL) == SL_OK;
+    return m->input.has_cache;
+}

@@ -1,0 +1,62 @@
+/* The kind `own_symcaches`: tables that a command of a user made of files of his own machine. */
+#include "kinds/impl.h"
+
+#include "core/pool.h"
+
+struct making {
+    const struct own_symcache *own;
+    int fd;
+    enum sl_code code;
+    struct sl_error *error;
+};
+
+static void own_symcache_make(void *arg)
+{
+    struct making *m = arg;
+    struct sl_bytes bytes = {NULL, 0};
+    m->code = m->own->make(m->own->arg, &bytes, m->error);
+    if (m->code == SL_OK && !sl_write_all(m->fd, bytes))
+        m->code = sl_fail(m->error, SL_INTERNAL, "the cache cannot be written");
+}
+
+static enum sl_code own_symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                          struct sl_error *error)
+{
+    struct making m = {.own = context, .fd = tmp->fd, .error = error};
+    (void)arena;
+    if (!m.own->make) /* nothing is remembered of it */
+        return sl_fail(error, SL_CANCELLED, "it is not kept");
+    enum sl_code code = pool_run(POOL_CONVERT, own_symcache_make, &m, error);
+    return code == SL_OK ? m.code : code;
+}
+
+static enum sl_code own_symcaches_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+{
+    struct sl_symcache cache;
+    *loaded = NULL;
+    *weight = 0;
+    return sl_symcache_open(bytes, &cache, error);
+}
+
+static bool own_symcaches_shareable(const void *context)
+{
+    (void)context;
+    return false;
+}
+
+const struct cache_kind kind_own_symcaches = {
+    .name = "own_symcaches",
+    .section = CACHE_DERIVED,
+    .version = SYMCACHES_VERSION,
+    .random_access = true,
+    .compute = own_symcaches_compute,
+    .shareable = own_symcaches_shareable,
+    .load = own_symcaches_load,
+};
+
+enum sl_code kinds_own_symcache(struct sl_str key, const struct own_symcache *own, struct cache_item **item,
+                                struct sl_error *error)
+{
+    struct cache_key named = {.text = key, .scope = SL_STR("global")};
+    return cache_get(&kind_own_symcaches, &named, own, item, error);
+}
