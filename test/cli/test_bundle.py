@@ -99,6 +99,23 @@ def test_moved_sources(work, files):
     equal([f["path"] for f in manifest["files"].values()], ["/build/x/src/inner.h", "/build/x/src/main.c"])
 
 
+def test_names_of_entries(work, files):
+    """Paths of every kind have one; of two paths that would have the same, the second has a number."""
+    paths = ["C:\\foo\\bar", "\\\\UNC\\foo\\bar", "/foo/bar", "\\foo\\bar"]
+    text = "".join('# 1 "{}"\nint f{}(int a) {{ return a * {}; }}\n'.format(path.replace("\\", "\\\\"), i, i + 3) for i, path in enumerate(paths))
+    source = write(work, "main.c", text)
+    app = os.path.join(work, "app.so")
+    subprocess.run(["gcc", "-g", "-O1", "-shared", "-fPIC", "-nostdlib", "-Wl,--build-id=sha1", "-o", app, source], check=True)
+    roots = [word for i, path in enumerate(paths) for word in ("--root", path + "=" + write(work, f"source{i}", f"// {i}\n"))]
+    ok("bundle", app, *roots)
+    packed, manifest = entries(os.path.join(work, "app.src.zip"))
+    named = {entry: file["path"] for entry, file in manifest["files"].items() if file["path"] != source}
+    equal((named.pop("files/C/foo/bar"), named.pop("files/UNC/foo/bar")), (paths[0], paths[1]))
+    equal((sorted(named), sorted(named.values())), (["files/foo/bar", "files/foo/bar.1"], sorted(paths[2:])))
+    for entry, path in named.items():
+        equal(packed[entry], f"// {paths.index(path)}\n".encode())
+
+
 def test_what_is_skipped(work, files):
     app = program(work)
     inner, main = (os.path.join(work, "src", n) for n in ("inner.h", "main.c"))

@@ -37,6 +37,44 @@ def test_elf(work, files):
     agrees(work, files, files.get("t.static"))
 
 
+def test_records_of_inlined_calls(work, files):
+    """A function, then its calls by depth with the lines that they are called at, then the innermost lines, which cover it all."""
+    with open(os.path.join(work, "basic.cc"), "w") as f:
+        f.write("volatile int sink;\nstatic inline __attribute__((always_inline)) int inline_1(int x)\n{\n    return sink * x;\n}\n"
+                "static inline __attribute__((always_inline)) int inline_2(int x)\n{\n    sink = x;\n    x = inline_1(x + 3);\n"
+                "    return x * sink;\n}\n__attribute__((noinline)) int inline_3(int x)\n{\n    sink++;\n    return inline_2(x);\n}\n"
+                "int main(int count, char **) { return inline_3(count); }\n")
+    build_id = "b060ad20c6b47781552708aa192e7739fac7c84a"
+    files.run(f"cd {work} && g++ -g -O1 -no-pie -Wl,--build-id=0x{build_id} -o basic.full basic.cc")
+    text = ok("dump-syms", "--inlines", os.path.join(work, "basic.full"))
+    lines = text.splitlines()
+    equal(lines[:2], ["MODULE Linux x86_64 20AD60B0B4C68177552708AA192E77390 basic.full", f"INFO CODE_ID {build_id.upper()}"])
+    start, size = (int(n, 16) for n in files.run(f"nm -S {work}/basic.full | awk '/inline_3/ {{print $1, $2}}'").split())
+    load = int(files.run(f"readelf -lW {work}/basic.full | awk '/LOAD/{{print $3; exit}}'"), 16)
+    at = lines.index(f"FUNC {start - load:x} {size:x} 0 inline_3(int)")
+    origins = {line.split(" ", 2)[1]: line.split(" ", 2)[2] for line in lines if line.startswith("INLINE_ORIGIN ")}
+    file = next(line.split()[1] for line in lines if line.startswith("FILE ") and line.endswith("/basic.cc"))
+    calls = [line.split() for line in lines[at + 1:at + 3]]
+    equal([(c[0], c[1], c[2], c[3], origins[c[4]].split("(")[0]) for c in calls],
+          [("INLINE", "0", "15", file, "inline_2"), ("INLINE", "1", "9", file, "inline_1")])
+    spans = [[(int(c[i], 16), int(c[i], 16) + int(c[i + 1], 16)) for i in range(5, len(c), 2)] for c in calls]
+    assert all(any(a <= b and e <= f for a, f in spans[0]) for b, e in spans[1]), spans
+    rows = []
+    for line in lines[at + 3:]:
+        if not re.match("[0-9a-f]+ [0-9a-f]+ [0-9]+ [0-9]+$", line):
+            break
+        rows.append([int(n, base) for n, base in zip(line.split(), (16, 16, 10, 10))])
+    equal((rows[0][0], rows[-1][0] + rows[-1][1]), (start - load, start - load + size))
+    assert all(a[0] + a[1] == b[0] for a, b in zip(rows, rows[1:])), rows
+    for row in rows:
+        inner = any(a <= row[0] < e for a, e in spans[1])
+        outer = any(a <= row[0] < e for a, e in spans[0])
+        assert row[2] in (range(3, 6) if inner else range(7, 12) if outer else range(13, 17)), (row, spans)
+    equal(ok("dump-syms", "--inlines", "--store", os.path.join(work, "s"), os.path.join(work, "basic.full")), "")
+    with open(os.path.join(work, "s/basic.full/20AD60B0B4C68177552708AA192E77390/basic.full.sym")) as f:
+        equal(f.read(), text)
+
+
 def test_same_bytes_whatever_the_threads(work, files):
     from harness import SYMLOOM
     first = ok("dump-syms", "-d", "-j", "1", SYMLOOM)
