@@ -9,6 +9,7 @@ sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import dumps, generate
 
 COMPILED, UNITS = 4, 340
+LARGE_UNITS = 1250  # some 600 MB
 FLAGS = ["-g", "-gdwarf-4", "-O2"]  # dump_syms leaves out ranges of DWARF 5
 STEP = """
 namespace app { int go(int depth, int seed); namespace unit%(u)d {
@@ -36,8 +37,9 @@ int main(int argc, char **argv) { return app::go(atoi(argv[1]), atoi(argv[2])) +
 """
 
 
-def number(i):
-    return 100 + i  # as long as all the others
+def numbers_of(units):
+    first = 100 if units <= 900 else 1000  # each is as long as the others
+    return [first + i for i in range(units)]
 
 
 def compile_unit(directory, u):
@@ -59,20 +61,20 @@ def copy_unit(directory, first, u):
     return out
 
 
-def build(directory, program):
+def build(directory, program, units=UNITS, linker="bfd"):
     os.makedirs(directory, exist_ok=True)
-    numbers = [number(i) for i in range(UNITS)]
+    numbers = numbers_of(units)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(lambda u: compile_unit(directory, u), numbers[:COMPILED]))
     objects = [f"{directory}/u{u}.o" for u in numbers[:COMPILED]]
-    objects += [copy_unit(directory, numbers[i % COMPILED], numbers[i]) for i in range(COMPILED, UNITS)]
+    objects += [copy_unit(directory, numbers[i % COMPILED], numbers[i]) for i in range(COMPILED, units)]
     with open(f"{directory}/handler.c", "w") as f:
         f.write(dumps.HANDLER)
     subprocess.run(["gcc", "-w", "-O1", "-c", "-o", f"{directory}/handler.o", f"{directory}/handler.c"], check=True)
     with open(f"{directory}/main.cc", "w") as f:
-        f.write(MAIN % {"count": UNITS, "steps": ", ".join(f"app::unit{u}::deep" for u in numbers),
+        f.write(MAIN % {"count": units, "steps": ", ".join(f"app::unit{u}::deep" for u in numbers),
                         "declarations": "".join(f"namespace app {{ namespace unit{u} {{ int deep(int, int); }} }}\n" for u in numbers)})
-    subprocess.run(["clang++", *FLAGS, "-no-pie", "-Wl,--build-id=sha1", "-o", program, f"{directory}/main.cc", f"{directory}/handler.o",
+    subprocess.run(["clang++", *FLAGS, "-no-pie", f"-fuse-ld={linker}", "-Wl,--build-id=sha1", "-o", program, f"{directory}/main.cc", f"{directory}/handler.o",
                     *objects], check=True)
     for path in objects:
         os.unlink(path)
