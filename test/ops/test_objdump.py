@@ -29,10 +29,11 @@ def libraries(work):
 
 
 def functions_of(path, thumb):
-    """(start, size) of what the symbols call functions, each once."""
-    functions = {}
+    """(start, size) of what the symbols call functions, each once; of Thumb none that are chosen when a program starts: llvm-objdump
+    reads these from the odd address that their symbols have."""
+    functions, kinds = {}, "FUNC" if thumb else "FUNC|IFUNC"
     for line in ops.run("llvm-readelf-19", "--symbols", "--dyn-syms", path).splitlines():
-        found = re.match(r"\s*\d+: ([0-9a-f]+)\s+(\d+) (?:FUNC|IFUNC)\s+\S+\s+\S+\s+\d", line)
+        found = re.match(rf"\s*\d+: ([0-9a-f]+)\s+(\d+) (?:{kinds})\s+\S+\s+\S+\s+\d", line)
         if found and int(found[2]):
             start = int(found[1], 16) & ~thumb
             functions[start] = max(int(found[2]), functions.get(start, 0))
