@@ -214,6 +214,11 @@ void input_list_archs(const struct sl_archive *archive, struct sl_buf *out);
 enum sl_code bundle_object_sources(const char *path, struct input *input, bool tell, struct sl_buf *bytes, bool *some,
                                    struct sl_error *error);
 
+/* ---- key.c ---- */
+
+/* What follows "APIKey " of a key: base64 as it was issued, or made of "id:key". False: there is no room for it. */
+bool key_as_sent(const char *key, char *out, size_t size);
+
 /* ---- threads.c ---- */
 
 /* A sl_parallel over `jobs` threads of its own (0 = $SYMLOOM_JOBS, else usable cores); lives as long as the process. */

@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "config/config.h"
 
@@ -17,6 +18,19 @@ static const struct option_spec specs[] = {
     {"expires", 0, OPTION_VALUE, false, "YYYY-MM-DD", "its last day, UTC"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
+
+bool key_as_sent(const char *key, char *out, size_t size)
+{
+    bool is_pair = strchr(key, ':') != NULL;
+    size_t length = strlen(key);
+    if ((is_pair ? (length + 2) / 3 * 4 : length) >= size)
+        return false;
+    if (is_pair)
+        EVP_EncodeBlock((unsigned char *)out, (const unsigned char *)key, (int)length);
+    else
+        memcpy(out, key, length + 1);
+    return true;
+}
 
 static void key_list(const struct options *o, const char *option, const char *name, struct sl_buf *out)
 {

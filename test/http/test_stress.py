@@ -1,6 +1,7 @@
 """`symloom stress`: load that is counted, on a running service and on one of its own."""
-import json, os, socket, subprocess
+import hashlib, json, os, re, socket, subprocess
 from artifacts import MAP, SCRIPT, frame, told
+from test_symbfile import RANGES
 from harness import DEADLINE, Service, Upstream, equal, http_source, request
 
 
@@ -92,6 +93,31 @@ def test_scripts(work, objects):
         assert 'symloom_conversions_total{cache="sourcemap_caches",result="ok"} 1' in service.request("GET", "/metrics")[2].decode()
     lacking = written(work, "l.yml", f"workloads: [{{js: {{source: {source}}}}}]\n")
     assert "js is to have source and event" in stress("-w", lacking, status=1).stderr
+
+
+def test_uploads(work, objects):
+    """The same file again and again, or another one each time; with the key of the environment."""
+    ranges = os.path.join(work, "inline.symbfile")
+    with open(ranges, "wb") as f:
+        f.write(RANGES)
+    workloads = written(work, "w.yml", f"workloads:\n  - {{concurrency: 2, symbfile: {ranges}}}\n")
+    keys = {"auth": {"keys": [{"id": "ci", "sha256": hashlib.sha256(b"secret").hexdigest(), "rights": ["symbols:write"]}]},
+            "symbfile": {"store_min_free": 0}}
+    with Service(work, keys) as service:
+        def published():
+            return int(re.search(r'symbfile_sets_published_total\{kind="ranges"\} (\d+)', service.request("GET", "/metrics")[2].decode())[1])
+
+        words = ["--server", f"http://127.0.0.1:{service.port}", "-w", workloads, "-d", "1s", "--json"]
+        assert "not answered as it should be" in stress(*words, status=1).stderr  # without a key
+        os.environ["SYMLOOM_API_KEY"] = "ci:secret"
+        try:
+            (load,) = json.loads(stress(*words).stdout)["workloads"]
+            equal((load["name"], load["concurrency"], load["errors"], published()), ("symbfile", 2, 0, 1))
+            assert load["operations"] > 0, load
+            (load,) = json.loads(stress(*words, "--cold").stdout)["workloads"]
+            assert published() > load["operations"] > 0, (published(), load)
+        finally:
+            del os.environ["SYMLOOM_API_KEY"]
 
 
 def test_what_cannot_be_asked(work, objects):

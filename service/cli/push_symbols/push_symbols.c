@@ -73,22 +73,6 @@ static bool word(const struct options *o, const char *name, const char *const *w
     return usage(what);
 }
 
-static void push_symbols_encode(const char *text, char out[MAX_KEY])
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    size_t size = strlen(text), at = 0;
-    for (size_t i = 0; i < size && at + 5 < MAX_KEY; i += 3) {
-        uint32_t bits = (uint32_t)(uint8_t)text[i] << 16;
-        bits |= i + 1 < size ? (uint32_t)(uint8_t)text[i + 1] << 8 : 0;
-        bits |= i + 2 < size ? (uint32_t)(uint8_t)text[i + 2] : 0;
-        out[at++] = digits[bits >> 18];
-        out[at++] = digits[bits >> 12 & 63];
-        out[at++] = i + 1 < size ? digits[bits >> 6 & 63] : '=';
-        out[at++] = i + 2 < size ? digits[bits & 63] : '=';
-    }
-    out[at] = '\0';
-}
-
 static bool read_first_line(const char *path, char *line, size_t size)
 {
     bool standard = strcmp(path, "-") == 0;
@@ -118,10 +102,7 @@ static bool read_key(const struct options *o, char out[MAX_KEY])
     key = path ? line : key;
     if (strlen(key) >= sizeof line)
         return usage("the key is too long");
-    if (strchr(key, ':'))
-        push_symbols_encode(key, out);
-    else
-        snprintf(out, MAX_KEY, "%s", key);
+    key_as_sent(key, out, MAX_KEY); /* which has room for it */
     option_hide(o, "api-key");
     return true;
 }

@@ -1,6 +1,8 @@
 /* Load: as many threads as there may be requests at once, each with a connection that is kept. */
 #include "cli/stress/stress.h"
 
+#include "cli/cli.h"
+
 #include <curl/curl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -52,11 +54,10 @@ static size_t take_answer(char *data, size_t one, size_t size, void *arg)
     return size;
 }
 
-static void prepare(CURL *curl, const struct stress_workload *workload, struct curl_slist *headers)
+static void prepare(CURL *curl, const struct stress_workload *workload)
 {
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_PROXY, "");
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);
     if (workload->type) {
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, workload->body.data ? (const char *)workload->body.data : "");
@@ -64,10 +65,35 @@ static void prepare(CURL *curl, const struct stress_workload *workload, struct c
     }
 }
 
+static struct curl_slist *add_header(struct curl_slist *list, const char *name, const char *value)
+{
+    char line[4200];
+    snprintf(line, sizeof line, "%s: %s", name, value);
+    return curl_slist_append(list, line);
+}
+
+/* An upload is of a file: the same one each time, as scopes are, or of another one. */
+static struct curl_slist *headers_of(const struct lane *lane, size_t number)
+{
+    const struct stress_workload *workload = lane->workload;
+    const char *key = getenv("SYMLOOM_API_KEY");
+    char text[4200] = "APIKey ";
+    struct curl_slist *list = curl_slist_append(NULL, "Expect:");
+    if (workload->type)
+        list = add_header(list, "Content-Type", workload->type);
+    if (!workload->uploads)
+        return list;
+    if (key && key_as_sent(key, text + strlen(text), sizeof text - strlen(text)))
+        list = add_header(list, "Authorization", text);
+    snprintf(text, sizeof text, "%016zx%016zx", lane->number + 1, lane->load->cold ? number + 1 : 0);
+    return add_header(list, "FileID", text);
+}
+
 /* Whether it was answered, and completed. */
 static bool stress_ask(CURL *curl, const struct lane *lane, size_t number)
 {
     const struct stress_workload *workload = lane->workload;
+    struct curl_slist *headers = headers_of(lane, number);
     struct answer_begin begin = {.size = 0};
     char url[4096], scope[64] = "";
     long status = 0;
@@ -78,9 +104,11 @@ static bool stress_ask(CURL *curl, const struct lane *lane, size_t number)
     snprintf(url, sizeof url, "%s%s%s", lane->load->url, workload->path, scope);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &begin);
-    if (curl_easy_perform(curl) != CURLE_OK)
-        return false;
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    if (curl_easy_perform(curl) == CURLE_OK)
+        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, NULL);
+    curl_slist_free_all(headers);
     return status == 200 && (!workload->completes || strstr(begin.text, "\"status\":\"completed\""));
 }
 
@@ -108,13 +136,8 @@ static void *stress_thread(void *arg)
 {
     struct lane *lane = arg;
     CURL *curl = curl_easy_init();
-    char type[128];
-    snprintf(type, sizeof type, "Content-Type: %s", lane->workload->type ? lane->workload->type : "");
-    struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
-    if (headers && lane->workload->type)
-        curl_slist_append(headers, type);
     if (curl)
-        prepare(curl, lane->workload, headers);
+        prepare(curl, lane->workload);
     for (double start; curl;) {
         size_t number = atomic_fetch_add(&lane->next, 1);
         start = lane->load->rate > 0 ? lane->begin + (double)number / lane->load->rate : stress_now();
@@ -127,7 +150,6 @@ static void *stress_thread(void *arg)
         if (now < lane->end) /* those that run at the end are waited for, and not counted */
             note(lane, good, now - start);
     }
-    curl_slist_free_all(headers);
     if (curl)
         curl_easy_cleanup(curl);
     return NULL;
@@ -141,15 +163,11 @@ static bool stress_warm(const struct stress_load *load, struct stress_workload *
         struct stress_load warm = *load;
         struct lane lane = {.load = &warm, .workload = &workloads[i], .number = i};
         CURL *curl = curl_easy_init();
-        char type[128];
-        snprintf(type, sizeof type, "Content-Type: %s", workloads[i].type ? workloads[i].type : "");
-        struct curl_slist *headers = curl_slist_append(NULL, workloads[i].type ? type : "Expect:");
         warm.cold = false;
         if (curl)
-            prepare(curl, &workloads[i], headers);
+            prepare(curl, &workloads[i]);
         for (unsigned n = 0; curl && n < load->warmup; n++)
             good = stress_ask(curl, &lane, n) && good;
-        curl_slist_free_all(headers);
         if (curl)
             curl_easy_cleanup(curl);
     }

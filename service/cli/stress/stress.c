@@ -20,7 +20,7 @@ static const struct option_spec specs[] = {
     {"server", 0, OPTION_VALUE, false, "URL", "a running service (default: one of its own, with the configuration)"},
     {"rate", 0, OPTION_VALUE, false, "R", "requests a second of each workload; latency counts from the planned start"},
     {"warmup", 0, OPTION_VALUE, false, "N", "requests of each workload before it counts (default: 1)"},
-    {"cold", 0, OPTION_FLAG, false, NULL, "a scope of its own for each request"},
+    {"cold", 0, OPTION_FLAG, false, NULL, "a scope of its own for each request, of an upload a file id"},
     {"tracing", 't', OPTION_FLAG, false, NULL, "the log as JSON, to nowhere, to measure what it costs"},
     {"sentry", 's', OPTION_FLAG, false, NULL, "reports of errors to a Sentry that takes and drops them"},
     {"metrics", 'm', OPTION_FLAG, false, NULL, "metrics to a statsd that takes and drops them"},
@@ -316,7 +316,9 @@ int command_stress(int argc, char **argv)
         specs, "stress -w FILE [OPTION..]",
         "Asks a service over and over and tells how long its answers took. A workload names a file:\n"
         "event (JSON with stacktraces, callers first, and modules), minidump, apple, jvm and mozilla (bodies of\n"
-        "requests), proxy (a path that is asked for), or two of scripts: js: {source: FILE, event: FILE}, where\n"
-        "source is what a look-up of artifacts answers, and {url} in it the directory of that file.",
+        "requests), symbfile (ranges of symbols, which are uploaded with the key $SYMLOOM_API_KEY), proxy (a path "
+        "that\n"
+        "is asked for), or two of scripts: js: {source: FILE, event: FILE}, where source is what a look-up of\n"
+        "artifacts answers, and {url} in it the directory of that file.",
         stress_command, argc, argv);
 }

@@ -15,6 +15,7 @@ struct stress_workload {
     struct sl_buf body;
     bool scoped;    /* takes ?scope= */
     bool completes; /* its answer says whether it was completed */
+    bool uploads;   /* each request under a file id; sent with $SYMLOOM_API_KEY */
 
     /* of scripts: what the service hears when it looks up where their files are, and where these are */
     struct sl_str answers; /* data NULL: no workload of scripts */

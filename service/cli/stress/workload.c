@@ -114,14 +114,15 @@ static enum sl_code form_body(const char *path, const char *part, struct sl_buf 
 static const struct stress_kind {
     const char *name, *path, *part; /* part: of a form */
     bool event, plain;              /* an event; a body as it is */
-    bool scoped, completes;
+    bool scoped, completes, uploads;
 } kinds[] = {
-    {"event", "/symbolicate", NULL, true, false, true, true},
-    {"minidump", "/minidump", "upload_file_minidump", false, false, true, true},
-    {"apple", "/applecrashreport", "apple_crash_report", false, false, true, true},
-    {"jvm", "/symbolicate-jvm", NULL, false, true, true, true},
-    {"mozilla", "/symbolicate/v5", NULL, false, true, false, false},
-    {"proxy", "", NULL, false, false, false, false},
+    {"event", "/symbolicate", NULL, true, false, true, true, false},
+    {"minidump", "/minidump", "upload_file_minidump", false, false, true, true, false},
+    {"apple", "/applecrashreport", "apple_crash_report", false, false, true, true, false},
+    {"jvm", "/symbolicate-jvm", NULL, false, true, true, true, false},
+    {"mozilla", "/symbolicate/v5", NULL, false, true, false, false, false},
+    {"symbfile", "/api/symbols-ranges", NULL, false, true, false, false, true},
+    {"proxy", "", NULL, false, false, false, false, false},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -132,7 +133,11 @@ static enum sl_code fill_workload(const struct stress_kind *kind, const char *fi
     workload->path = *kind->path ? kind->path : file; /* of a proxy: what is asked for */
     workload->scoped = kind->scoped;
     workload->completes = kind->completes;
-    workload->type = kind->part ? "multipart/form-data; boundary=" BOUNDARY : *kind->path ? "application/json" : NULL;
+    workload->uploads = kind->uploads;
+    workload->type = kind->part      ? "multipart/form-data; boundary=" BOUNDARY
+                     : kind->uploads ? "application/octet-stream"
+                     : *kind->path   ? "application/json"
+                                     : NULL;
     if (kind->part)
         return form_body(file, kind->part, &workload->body, error);
     if (kind->event)
@@ -217,7 +222,8 @@ static enum sl_code read_workload(const struct value *map, const char *sink, siz
                         : sl_fail(error, SL_BUSY, "out of memory");
         }
     }
-    return sl_fail(error, SL_MALFORMED, "line %u: none of event, minidump, apple, js, jvm, mozilla, proxy", map->line);
+    return sl_fail(error, SL_MALFORMED, "line %u: none of event, minidump, apple, js, jvm, mozilla, symbfile, proxy",
+                   map->line);
 }
 
 enum sl_code stress_read_workloads(const char *path, const char *sink, struct sl_arena *arena,
