@@ -1,8 +1,12 @@
-# The build runs the same script as `./x build`; the image holds the program and what it links to.
+# The build runs the same script as `./x build`; the image holds the program and what it links to. What it was built from is for
+# the builder to say: `docker build --build-arg COMMIT=$(git rev-parse HEAD) --build-arg SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) .`
 FROM debian:12 AS build
+ARG COMMIT=unknown SOURCE_DATE_EPOCH=0
 WORKDIR /src
 COPY . .
 RUN ./x build && strip -o /symloom build/symloom && objcopy --only-keep-debug build/symloom /symloom.debug
+RUN printf '{"source":"symloom","version":"%s","commit":"%s","build":"%s"}\n' "$(build/symloom version | cut -d' ' -f2)" \
+        "$COMMIT" "$SOURCE_DATE_EPOCH" >/version.json
 
 FROM scratch AS symloom-debug
 COPY --from=build /symloom.debug /
@@ -11,7 +15,7 @@ FROM debian:12-slim
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates libuv1 libcurl4 libyaml-0-2 \
         libssl3 libzip4 libbrotli1 libzstd1 zlib1g liblzma5 libxxhash0 libexpat1 libpcre2-8-0 libprotobuf-c1 libzydis4.0 libhiredis0.14 \
     && rm -rf /var/lib/apt/lists/* && mkdir -p /data /etc/symloom && chown 65532:65532 /data
-COPY --from=build /symloom /usr/bin/symloom
+COPY --from=build /symloom /version.json /usr/bin/
 COPY doc/container.yml /etc/symloom/config.yml
 USER 65532:65532
 WORKDIR /

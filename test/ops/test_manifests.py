@@ -79,9 +79,13 @@ def test_completions(work, shared):
         assert told.count(word) == (1 if word == "--output-style=[" else 2), f"{word}: {told}"
 
 
-def final_stage():
+def dockerfile():
     with open(os.path.join(ROOT, "Dockerfile")) as f:
-        return re.sub(r"\\\n\s*", "", f.read().split("FROM debian:12-slim")[1])
+        return f.read()
+
+
+def final_stage():
+    return re.sub(r"\\\n\s*", "", dockerfile().split("FROM debian:12-slim")[1])
 
 
 def test_image(work, shared):
@@ -90,6 +94,12 @@ def test_image(work, shared):
     root, stage = shared.root(), final_stage()
     command = re.search(r"^RUN (apt-get .*)$", stage, re.M)[1]
     run("chroot", root, "sh", "-c", command, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+    version = re.search(r"^RUN (printf .*?) >/version.json$", re.sub(r"\\\n\s*", "", dockerfile()), re.M)[1]
+    os.makedirs(os.path.join(work, "build"))
+    os.symlink(os.path.abspath(SYMLOOM), os.path.join(work, "build/symloom"))
+    told = json.loads(run("sh", "-c", version, cwd=work, env={**os.environ, "COMMIT": "abc", "SOURCE_DATE_EPOCH": "7"}))
+    assert told == {"source": "symloom", "version": run(SYMLOOM, "version").split()[1], "commit": "abc", "build": "7"}, told
+    assert "COPY --from=build /symloom /version.json /usr/bin/\n" in stage
     run("strip", "-o", os.path.join(root, "usr/bin/symloom"), SYMLOOM)
     os.chmod(os.path.join(root, "usr/bin/symloom"), 0o755)
     os.makedirs(os.path.join(root, "etc/symloom"), exist_ok=True)

@@ -5,6 +5,7 @@
 
 #include "api/impl.h"
 #include "cache/cache.h"
+#include "core/build.h"
 #include "core/log.h"
 #include "core/pool.h"
 #include "kinds/kinds.h"
@@ -59,7 +60,7 @@ static void own_version(struct sl_buf *out)
     json_key(&w, "version");
     json_str(&w, SL_STR(SYMLOOM_VERSION));
     json_key(&w, "commit");
-    json_str(&w, SL_STR(""));
+    json_str(&w, sl_str(build_commit()));
     json_key(&w, "build");
     json_str(&w, SL_STR(__VERSION__));
     json_object_end(&w);
