@@ -99,6 +99,22 @@ def test_access_lines_have_a_file_that_is_opened_anew(work, objects):
         equal(len(lines(path + ".1")), 2)
 
 
+def test_clients_behind_proxies(work, objects):
+    """The last address that no proxy of ours has; request ids are believed to proxies."""
+    path = os.path.join(work, "access.log")
+    cases = [("203.0.113.9, 198.51.100.7, 10.0.0.9", "198.51.100.7"), ("nonsense", "127.0.0.1"), ("10.0.0.1, 10.0.0.2", "10.0.0.1"),
+             ("198.51.100.7, nonsense, 10.0.0.9", "10.0.0.9"), ("2001:db8::1", "2001:db8::1")]
+    for trusted in (["127.0.0.0/8", "10.0.0.0/8"], []):
+        with Service(work, {"logging": {"access_file": path}, "http": {"trusted_proxies": trusted}}) as s:
+            for i, (forwarded, client) in enumerate(cases):
+                status, headers, _ = s.request("GET", f"/{len(trusted)}-{i}", headers={"X-Forwarded-For": forwarded, "X-Request-Id": f"id.{i}"})
+                line, = wait_until("the line", lambda: [line for line in lines(path) if f"path=/{len(trusted)}-{i} " in line])
+                equal(re.search(r" client=(\S+)", line)[1], client if trusted else "127.0.0.1", forwarded)
+                equal((headers["X-Request-Id"] == f"id.{i}", f"req={headers['X-Request-Id']} " in line), (bool(trusted), True))
+            for unfit in ("a b", "x" * 129, "a,b"):
+                assert s.request("GET", "/", headers={"X-Request-Id": unfit})[1]["X-Request-Id"] != unfit
+
+
 def test_access_lines_of_the_classic_kind(work, objects):
     path = os.path.join(work, "access.log")
     with Service(work, {"logging": {"access_file": path, "access_format": "combined"}}) as s:

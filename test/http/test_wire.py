@@ -1,8 +1,9 @@
 """The bytes on the connection: framing, limits, slow and silent clients, few descriptors, a log that nobody takes."""
-import contextlib, fcntl, os, re, resource, signal, socket, subprocess, time
+import contextlib, fcntl, gzip, os, re, resource, signal, socket, subprocess, time, zlib
 
 import harness
 from harness import DEADLINE, Service, equal, free_port, wait_until
+from test_memory import big_request, post_unread
 
 POST = b"POST /symbolicate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -110,12 +111,30 @@ def test_expect(work, objects):
             client.sendall(POST + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")
             equal(client.recv(65536), b"HTTP/1.1 100 Continue\r\n\r\n")
             client.sendall(b"{}")
-            equal(client.recv(65536).split(b"\r\n")[0], b"HTTP/1.1 200 OK")
+            head, _, body = client.recv(65536).partition(b"\r\n\r\n")
+            equal((head.split(b"\r\n")[0], body), (b"HTTP/1.1 200 OK", b'{"status":"completed","stacktraces":[],"modules":[]}'))
         with dial(service) as client:
             client.sendall(POST + b"Expect: 100-continue\r\nContent-Length: 99999999999\r\n\r\n")
             received = rest(client)
             equal(received.split(b"\r\n")[0], b"HTTP/1.1 413 Payload Too Large")
             equal(received.count(b"HTTP/1.1"), 1)
+
+
+def test_codings_of_bodies(work, objects):
+    bomb = gzip.compress(b'{"a":"' + b" " * (60 << 20) + b'"}', 9)
+    assert len(bomb) < 64 << 10, len(bomb)
+    cases = [(200, b"gzip", gzip.compress(b"{}")), (200, b"deflate", zlib.compress(b"{}")), (200, b"identity", b"{}"),
+             (413, b"gzip", bomb), (415, b"br", b"{}"), (415, b"gzip, zstd", b"{}"), (415, b"gzip\r\nContent-Encoding: gzip", b"{}"),
+             (400, b"gzip", b"{}"), (400, b"zstd", b"{}"), (400, b"gzip", gzip.compress(b"{}")[:-4])]
+    with Service(work) as service:
+        for status, coding, body in cases:
+            with dial(service) as client:
+                client.sendall(POST + b"Content-Encoding: %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % (coding, len(body)) + body)
+                head, _, text = rest(client).partition(b"\r\n\r\n")
+            equal(int(head.split()[1]), status, coding)
+            equal(b"\r\nAccept-Encoding: zstd, gzip\r\n" in head, status == 415, coding)
+            if status == 400:
+                equal(text, b'{"detail":"request body could not be decompressed"}')
 
 
 def test_targets(work, objects):
@@ -150,6 +169,19 @@ def test_slow_clients(work, objects):
             except ConnectionError:
                 pass
             assert sent < 100, sent
+
+
+def test_a_client_that_never_reads(work, objects):
+    """Its answer is given up, and the connection reset."""
+    with Service(work, {"http": {"write_timeout": "500ms"}}) as service:
+        client = post_unread(service, big_request(10 << 20))
+        wait_until("the line", lambda: re.search(r"access: .* path=/symbolicate .* aborted=write_timeout", service.logged()))
+        try:
+            while client.recv(1 << 20):
+                pass
+            raise AssertionError("the answer came to an end")
+        except ConnectionResetError:
+            client.close()
 
 
 def test_few_descriptors(work, objects):

@@ -1,5 +1,5 @@
 """The symbol server proxy over the configured sources."""
-import gzip
+import gzip, re
 
 from harness import Service, Upstream, equal, http_source
 
@@ -25,6 +25,28 @@ def test_files_of_the_sources(work, objects):
         equal((status, body, part["content-range"]), (206, objects.debug[4:12], f"bytes 4-11/{len(objects.debug)}"))
         equal(s.request("GET", debug, headers={"If-None-Match": headers["etag"]})[::2], (304, b""))
         equal(s.request("GET", debug, headers={"Range": "bytes=999999999-"})[0], 416)
+
+
+def test_parts_of_files(work, objects):
+    with Upstream({f"/{objects.build_id}/debuginfo": objects.debug}) as up, Service(work, {"sources": [http_source(up.url)]}) as s:
+        debug, _ = paths(objects)
+        whole, size = s.request("GET", debug)[1], len(objects.debug)
+        tag = whole["etag"]
+        equal(bool(re.fullmatch(f'"[0-9a-f]{{16}}-{size:x}-[0-9a-f]+"', tag)), True, tag)
+        for headers, status, told, body in (
+                ({"Range": f"bytes={size - 10}-"}, 206, f"bytes {size - 10}-{size - 1}/{size}", objects.debug[-10:]),
+                ({"Range": "bytes=-3"}, 206, f"bytes {size - 3}-{size - 1}/{size}", objects.debug[-3:]),
+                ({"Range": "bytes=0-0,5-6"}, 200, None, objects.debug), ({"Range": "bytes=6-5"}, 200, None, objects.debug),
+                ({"Range": "lines=1-2"}, 200, None, objects.debug), ({"Range": f"bytes={size}-"}, 416, f"bytes */{size}", b""),
+                ({"Range": "bytes=0-3", "If-Range": tag}, 206, f"bytes 0-3/{size}", objects.debug[:4]),
+                ({"Range": "bytes=0-3", "If-Range": '"another"'}, 200, None, objects.debug),
+                ({"Range": "bytes=0-3", "If-Range": whole["last-modified"]}, 206, f"bytes 0-3/{size}", objects.debug[:4]),
+                ({"If-None-Match": f'"x", W/{tag}'}, 304, None, b""), ({"If-None-Match": "*"}, 304, None, b""),
+                ({"If-None-Match": '"x"', "If-Modified-Since": whole["last-modified"]}, 200, None, objects.debug),
+                ({"If-Modified-Since": whole["last-modified"]}, 304, None, b"")):
+            answered, got, sent = s.request("GET", debug, headers=headers)
+            equal((answered, got["content-range"], sent == body), (status, told, True), headers)
+        equal(s.request("HEAD", debug, headers={"Range": "bytes=0-3"})[1]["content-length"], str(size))
 
 
 def test_what_is_not_there(work, objects):
