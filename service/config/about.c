@@ -45,6 +45,8 @@ const struct key_about key_abouts[] = {
     {"auth_token", "The same as `auth.token`."},
     {"auth_cookies", "The same as `auth.cookies`."},
     {"symstore_proxy", "Whether `/proxy` serves files of the configured sources."},
+    {"propagate_traces",
+     "Whether look-ups in Sentry carry `sentry-trace` and `baggage` of the request that they are made for."},
     {"allow_filesystem_sources_in_requests", "Requests may name directories of this machine."},
     {"allow_ambient_credentials_in_requests", "Sources of requests may use the credentials of this machine."},
     {"allow_internal_sentry_sources_in_requests", "Sentry sources of requests may be on reserved addresses."},

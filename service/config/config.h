@@ -146,6 +146,7 @@ struct config {
     } sentry;
     bool page_enabled; /* there is a page to look at */
     bool symstore_proxy;
+    bool propagate_traces;
     bool allow_filesystem_sources_in_requests, allow_ambient_credentials_in_requests,
         allow_internal_sentry_sources_in_requests;
     struct sl_str *sentry_source_hosts;

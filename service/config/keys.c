@@ -176,6 +176,7 @@ const struct key config_keys[] = {
     {"auth_token", KEY_HIDDEN, AT(sentry.plain_token), .none = "null"},
     {"auth_cookies", KEY_HIDDEN, AT(sentry.plain_cookies), .none = "null"},
     {"symstore_proxy", KEY_BOOL, AT(symstore_proxy), .value = true},
+    {"propagate_traces", KEY_BOOL, AT(propagate_traces), .value = true},
     {"allow_filesystem_sources_in_requests", KEY_BOOL, AT(allow_filesystem_sources_in_requests)},
     {"allow_ambient_credentials_in_requests", KEY_BOOL, AT(allow_ambient_credentials_in_requests)},
     {"allow_internal_sentry_sources_in_requests", KEY_BOOL, AT(allow_internal_sentry_sources_in_requests),
@@ -449,7 +450,7 @@ static const struct group {
     const char *names;     /* separated by single blanks */
 } groups[] = {
     {"", KEY_FREE, NOT_YET,
-     "traces_sample_rate transaction_sample_rate propagate_traces "
+     "traces_sample_rate transaction_sample_rate "
      "max_unwind_chain_len special_paths isolation"},
     {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},
     {"logging", KEY_FREE, NOT_YET, "enable_backtraces"},

@@ -19,6 +19,11 @@
 
 enum { STACK_SIZE = 256 * 1024, GUARD_SIZE = 4096, WARM_STACKS = 512, MAX_REQUEST_ID = 128 };
 
+struct trace { /* of a request; the texts follow */
+    unsigned holders;
+    struct sl_str trace, baggage;
+};
+
 struct fiber {
     void *sp;
     struct fiber *next_ready; /* or the next warm stack */
@@ -29,6 +34,8 @@ struct fiber {
     bool parked, ready, cancellable, ended;
     void *fake_stack, *tsan; /* of the sanitizers */
     const struct ledger_work *work;
+    struct trace *trace; /* held; NULL = none */
+    uint64_t waited_ns;
     const char *expects; /* while it is parked; NULL = not told */
     uint8_t request_id_size;
     char request_id[MAX_REQUEST_ID];
@@ -46,7 +53,7 @@ struct timer {
 static uv_loop_t *loop;
 static struct fiber *ready_first, *ready_last;
 static struct fiber *warm;
-static size_t warm_count, live, stacks, limit = 20000;
+static size_t warm_count, live, stacks, limit = 20000, deepest;
 static struct timer *free_timers;
 static struct fiber_group root;
 static _Thread_local struct fiber *current;
@@ -84,9 +91,24 @@ static struct fiber *stack_take(void)
     return (struct fiber *)(memory + STACK_SIZE) - 1;
 }
 
+/* Pages that were never touched are not there. */
+static void stack_measure(struct fiber *fiber)
+{
+    enum { PAGE = 4096, PAGES = STACK_SIZE / PAGE };
+    unsigned char there[PAGES] = {0};
+    size_t untouched = GUARD_SIZE / PAGE;
+    if (mincore(stack_of(fiber), STACK_SIZE, there) != 0)
+        return;
+    while (untouched < PAGES && !(there[untouched] & 1))
+        untouched++;
+    size_t depth = STACK_SIZE - untouched * PAGE;
+    deepest = depth > deepest ? depth : deepest;
+}
+
 static void stack_unmap(struct fiber *fiber)
 {
     uint8_t *memory = stack_of(fiber);
+    stack_measure(fiber);
     context_clean(memory + GUARD_SIZE, STACK_SIZE - GUARD_SIZE);
     context_unroot(memory + GUARD_SIZE, STACK_SIZE - GUARD_SIZE);
     munmap(memory, STACK_SIZE);
@@ -122,9 +144,23 @@ static void fiber_main(void *arg)
     park(fiber);
 }
 
+static struct trace *trace_hold(struct trace *trace)
+{
+    if (trace)
+        trace->holders++;
+    return trace;
+}
+
+static void trace_release(struct trace *trace)
+{
+    if (trace && --trace->holders == 0)
+        free(trace);
+}
+
 static void fiber_end(struct fiber *fiber)
 {
     struct fiber_group *group = fiber->group;
+    trace_release(fiber->trace);
     if (fiber->next)
         fiber->next->link = fiber->link;
     *fiber->link = fiber->next;
@@ -205,6 +241,8 @@ static struct fiber *fiber_new(struct fiber_group *group, void (*run)(void *arg)
     fiber->cancellable = fiber->ended = false;
     fiber->fake_stack = NULL;
     fiber->work = NULL;
+    fiber->trace = trace_hold(current ? current->trace : NULL);
+    fiber->waited_ns = 0;
     fiber->expects = NULL;
     fiber->tsan = context_tsan_new();
     fiber->sp = context_make((void *)((uintptr_t)fiber & ~(uintptr_t)15), fiber_main, fiber);
@@ -283,6 +321,43 @@ void fiber_set_work(const struct ledger_work *work)
 const struct ledger_work *fiber_work(void)
 {
     return current ? current->work : NULL;
+}
+
+void fiber_set_trace(struct sl_str trace, struct sl_str baggage)
+{
+    struct trace *kept =
+        current && (trace.size || baggage.size) ? malloc(sizeof *kept + trace.size + baggage.size) : NULL;
+    if (kept) {
+        char *text = (char *)(kept + 1);
+        *kept = (struct trace){1, {text, trace.size}, {text + trace.size, baggage.size}};
+        memcpy(text, trace.size ? trace.data : "", trace.size);
+        memcpy(text + trace.size, baggage.size ? baggage.data : "", baggage.size);
+    }
+    if (!current)
+        return;
+    trace_release(current->trace);
+    current->trace = kept;
+}
+
+struct sl_str fiber_trace(void)
+{
+    return current && current->trace ? current->trace->trace : (struct sl_str){NULL, 0};
+}
+
+struct sl_str fiber_baggage(void)
+{
+    return current && current->trace ? current->trace->baggage : (struct sl_str){NULL, 0};
+}
+
+void fiber_note_wait(uint64_t ns)
+{
+    if (current)
+        current->waited_ns += ns;
+}
+
+uint64_t fiber_waited_ns(void)
+{
+    return current ? current->waited_ns : 0;
 }
 
 bool fiber_overflowed(const void *address)
@@ -567,6 +642,12 @@ size_t fiber_live(void)
 size_t fiber_stacks_allocated(void)
 {
     return stacks;
+}
+size_t fiber_stack_peak(void)
+{
+    for (struct fiber *fiber = warm; fiber; fiber = fiber->next_ready)
+        stack_measure(fiber);
+    return deepest;
 }
 void fiber_set_limit(size_t max_fibers)
 {

@@ -122,11 +122,21 @@ void fiber_wake_all(struct fiber_wait_list *list);
 void fiber_set_request_id(struct sl_str id);
 struct sl_str fiber_request_id(void); /* empty outside of fibers */
 
+/* The trace that the request is a part of, as its client tells (sentry-trace, baggage): for this fiber and those it starts from
+ * now on. Copied; both empty = none. */
+void fiber_set_trace(struct sl_str trace, struct sl_str baggage);
+struct sl_str fiber_trace(void); /* data NULL: none, or outside of fibers */
+struct sl_str fiber_baggage(void);
+
 /* What this fiber, and its crew, has threads of the pool work on from now on; NULL = nothing that is to be noted. It lives until
  * the next call. */
 struct ledger_work;
 void fiber_set_work(const struct ledger_work *work);
 const struct ledger_work *fiber_work(void); /* NULL outside of fibers */
+
+/* How long the running fiber has stood in queues, for memory or a thread of the pool: this much more; in all. */
+void fiber_note_wait(uint64_t ns);
+uint64_t fiber_waited_ns(void);
 
 /* Whether the running fiber has no room left on its stack: the address lies in its guard page. Async-signal-safe. */
 bool fiber_overflowed(const void *address);
@@ -134,6 +144,9 @@ bool fiber_overflowed(const void *address);
 /* For metrics. */
 size_t fiber_live(void);
 size_t fiber_stacks_allocated(void);
+/* The most bytes that a fiber which has ended was seen to have used of its stack, in pages. A system call for each stack that
+ * is kept. */
+size_t fiber_stack_peak(void);
 
 /* max_fibers of the configuration; default 20000. What is begun inside of running requests may go beyond it. */
 void fiber_set_limit(size_t max_fibers);

@@ -105,6 +105,8 @@ static void exchange_run(void *arg)
     struct http_exchange *x = &r->x;
     struct connection *c = r->connection;
     fiber_set_request_id(x->request_id);
+    if (r->trace.size || r->baggage.size)
+        fiber_set_trace(r->trace, r->baggage);
     if (!x->status && !r->message_done && !x->route->body_limit)
         drop_body(r);
     if (!x->status && !c->dead)

@@ -103,7 +103,7 @@ struct request {
     struct connection *connection;
     llhttp_t parser;
     struct body body;
-    struct sl_str host, expect, accept_encoding;
+    struct sl_str host, expect, accept_encoding, trace, baggage;
     unsigned host_count, coding_count;
     size_t header_capacity;
     bool chunked, bad_transfer_encoding, has_transfer_encoding;

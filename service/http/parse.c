@@ -133,6 +133,14 @@ static void note_header(struct request *r, const struct http_header *h)
         if (sl_str_equal(h->name, SL_STR("expect")))
             r->expect = h->value;
         break;
+    case 7:
+        if (sl_str_equal(h->name, SL_STR("baggage")) && !r->baggage.data)
+            r->baggage = h->value;
+        break;
+    case 12:
+        if (sl_str_equal(h->name, SL_STR("sentry-trace")) && !r->trace.data)
+            r->trace = h->value;
+        break;
     case 15:
         if (sl_str_equal(h->name, SL_STR("accept-encoding")) && !r->accept_encoding.data)
             r->accept_encoding = h->value;

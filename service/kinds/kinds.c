@@ -62,6 +62,7 @@ void kinds_init(const struct config *config)
         .file_ptr_root_count = config->file_ptr_root_count,
         .unc_map = config->file_ptr_unc_map,
         .unc_map_count = config->file_ptr_unc_map_count,
+        .propagate_traces = config->propagate_traces,
     };
     origin_init(&options);
 }

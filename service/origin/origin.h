@@ -19,6 +19,7 @@ struct origin_options { /* of the process; what it points to must stay */
     size_t file_ptr_root_count;
     const struct text_pair *unc_map; /* "\\\\server\\share" is mounted at a directory */
     size_t unc_map_count;
+    bool propagate_traces; /* Sentry hears of which trace a request is a part (fiber_set_trace) */
 };
 /* May be called again: what is remembered stays, as much of it as the new options allow. Without it nothing a
  * `file.ptr` names is a local file, and the rest has the defaults of the configuration. */

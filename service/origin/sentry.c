@@ -87,13 +87,33 @@ static enum sl_code sentry_refused(void *arg, int status, struct sl_str body, st
     return sl_fail(error, SL_DOWNLOAD_ERROR, "%d %s", status, status_reason(status));
 }
 
+static bool is_plain_value(struct sl_str text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] < ' ' || text.data[i] > '~')
+            return false;
+    return text.size > 0;
+}
+
+/* Of which trace the request is a part. */
+static size_t add_trace(struct fetch_header *headers)
+{
+    const struct fetch_header told[] = {{SL_STR("sentry-trace"), {fiber_trace()}},
+                                        {SL_STR("baggage"), {fiber_baggage()}}};
+    size_t count = 0;
+    for (size_t i = 0; origin_options.propagate_traces && i < sizeof told / sizeof *told; i++)
+        if (is_plain_value(told[i].value.hidden))
+            headers[count++] = told[i];
+    return count;
+}
+
 enum sl_code sentry_ask(const struct sentry_question *question, uint64_t max_size, struct sl_buf *answer,
                         struct sl_error *error)
 {
-    const struct fetch_header headers[] = {*question->credentials, {SL_STR("Accept-Encoding"), {SL_STR("identity")}}};
+    struct fetch_header headers[4] = {*question->credentials, {SL_STR("Accept-Encoding"), {SL_STR("identity")}}};
     struct fetch_request request = {.url = question->url,
                                     .headers = headers,
-                                    .header_count = 2,
+                                    .header_count = 2 + add_trace(headers + 2),
                                     .trusted = question->source->internal,
                                     .source = question->label,
                                     .max_size = max_size,

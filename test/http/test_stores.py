@@ -413,6 +413,26 @@ def test_sentry_failures(work, objects):
               ("missing", [("sentry:gone", "sentry://project_debug_file/gone", "notfound", None)]))
 
 
+def test_sentry_hears_of_the_trace(work, objects):
+    """Look-ups are a part of the request's trace; downloads, which go elsewhere, are not told of it."""
+    told = {"sentry-trace": "771a43a4192642f0b136d5159a501700-1234567890abcdef-1", "baggage": "sentry-release=1.0,other=%2Fx"}
+    for propagate in (None, False):
+        heard, sentry = [], Sentry([{"id": "1", "symbolType": "elf"}], {"1": objects.full})
+
+        def route(h):
+            heard.append((h.path.endswith("?id=1"), {name: h.headers.get(name) for name in told}))
+            sentry.route(h)
+
+        with sentry.storage, Web(route) as web, Service(work, {} if propagate is None else {"propagate_traces": propagate}) as s:
+            body = request(objects.module(), [objects.address("plain")], sources=[sentry_source(web.url)])
+            equal(json.loads(s.post("/symbolicate", body, told)[2])["modules"][0]["debug_status"], "found")
+            looks, nothing = [h for is_file, h in heard if not is_file], dict.fromkeys(told)
+            equal([looks, [h for is_file, h in heard if is_file]], [[told if propagate is None else nothing] * len(looks), [nothing]])
+            assert looks
+            equal(json.loads(s.post("/symbolicate", {**body, "modules": [objects.module(code_id=None)]}, {"baggage": "caf\xe9"})[2])["status"],
+                  "completed")
+
+
 def test_sentry_without_cache_dir(work, objects):
     """Without a directory nothing is remembered."""
     sentry = Sentry([{"id": "1", "symbolType": "elf"}], {"1": objects.full})

@@ -398,7 +398,7 @@ static void keys_without_effect_are_warnings(void **state)
     expect_problems(
         "special_paths: true\nmozilla: {lru: {max_size: 1}, client_otel: {a: b}}\n"
         "streaming_timeout: 5\nisolation: processes\ntraces_sample_rate: 1\n"
-        "http: {backlog: 5, reuseport: true}\npropagate_traces: true\ncluster: {nodeid: 1}\n"
+        "http: {backlog: 5, reuseport: true}\nmax_unwind_chain_len: 5\ncluster: {nodeid: 1}\n"
         "caches: {index: {max_lazy_recomputations: 1}}\n",
         "config.yml:1:1: warning: special_paths: has no effect yet\n"
         "config.yml:2:31: warning: mozilla.client_otel: has no effect yet\n"
@@ -406,7 +406,7 @@ static void keys_without_effect_are_warnings(void **state)
         "downloads\n"
         "config.yml:4:1: warning: isolation: has no effect yet\n"
         "config.yml:5:1: warning: traces_sample_rate: has no effect yet\n"
-        "config.yml:7:1: warning: propagate_traces: has no effect yet\n"
+        "config.yml:7:1: warning: max_unwind_chain_len: has no effect yet\n"
         "config.yml:8:11: warning: cluster.nodeid: unknown key, did you mean node_id?\n"
         "config.yml:9:18: warning: caches.index.max_lazy_recomputations: has no effect: indexes count as "
         "downloads\n");
