@@ -209,6 +209,16 @@ static bool may_name_scope(const struct http_exchange *x, const struct access_ke
     return allowed;
 }
 
+bool access_may_bring(struct http_exchange *x, const struct source *sources, size_t count)
+{
+    for (size_t i = 0; x->key_has_scopes && i < count; i++)
+        if (sources[i].is_public && !sources[i].configured) {
+            http_reply_error(x, 403, "not allowed");
+            return false;
+        }
+    return true;
+}
+
 static void reply_unauthorized(struct http_exchange *x)
 {
     http_reply_error(x, 401, "authentication required");
@@ -238,6 +248,7 @@ void access_authorize(struct http_exchange *x)
     case ACCESS_GRANTED:
         if ((x->key_id.data = sl_arena_strndup(&x->arena, key->id.data, key->id.size)))
             x->key_id.size = key->id.size;
+        x->key_has_scopes = key->scopes != NULL;
         if (!may_name_scope(x, key))
             http_reply_error(x, 403, "not allowed");
         return;

@@ -3,6 +3,7 @@
 
 #include "config/config.h"
 #include "http/http.h"
+#include "origin/origin.h"
 
 enum access { ACCESS_GRANTED, ACCESS_MISSING, ACCESS_MALFORMED, ACCESS_UNKNOWN, ACCESS_DENIED };
 
@@ -12,6 +13,10 @@ bool access_required(const struct config *config, const char *group);
 /* Answers 401, 403 or 429, in the form of the route's family, when the family's group needs a key and the request has none
  * with one of the route's rights, or names a scope that is not the key's; 404 while a guarded family has no holder. */
 void access_authorize(struct http_exchange *x);
+
+/* Whether a request may bring these sources (or has those of the configuration): the files of public ones are everybody's, and
+ * who is held to scopes writes to no others. False: 403 is the answer. */
+bool access_may_bring(struct http_exchange *x, const struct source *sources, size_t count);
 
 /* A brake on guessing: 20 wrong keys from one address within a minute block it for a minute. An IPv6 network of 64 bits
  * counts as one address. */

@@ -1,7 +1,9 @@
 """Who may ask for what: groups of routes, rights, scopes, and the brake on guessing."""
 import base64, hashlib, json
 
-from harness import Service, equal
+import faults
+from harness import Service, Upstream, equal, frames, http_source, request
+from test_cluster import Gate, held, nodes, poll, shared
 
 KEY = "s3cr3t-of-the-tests"
 EMPTY = {"stacktraces": [], "modules": []}
@@ -104,6 +106,67 @@ def test_scopes_of_keys(work, objects):
         equal(ask(service, "GET", "/proxy/a/b/a", bearer("one"))[0], 403)
         equal(ask(service, "GET", "/proxy/a/b/a", bearer("global"))[0], 404)
         equal(ask(service, "GET", "/requests/x", bearer("one"))[0], 404)  # names no scope
+
+
+def test_who_has_scopes_fills_no_cache_that_all_share(work, objects):
+    """Whoever names a public source says what its files are for every scope."""
+    keys = [key("held", "symbolicate", scopes=["one"]), key("free", "symbolicate")]
+    with Upstream(objects.layout()) as upstream, \
+            Service(work, {"auth": {"require": ["symbolicate"], "keys": keys}, "sources": [http_source(upstream.url, is_public=True)]}) as service:
+        public, private = (json.dumps([http_source(upstream.url, id="mine", is_public=is_public)]) for is_public in (True, False))
+        def form(part, sources):
+            rows = [("sources", sources, "application/json"), (part, "x", "application/octet-stream")]
+            return b"".join(f'--b\r\nContent-Disposition: form-data; name="{name}"\r\nContent-Type: {kind}\r\n\r\n{text}\r\n'.encode()
+                            for name, text, kind in rows) + b"--b--\r\n"
+
+        def posts(sources):
+            of_json = {"/symbolicate": {"stacktraces": [], "modules": []},
+                       "/symbolicate-jvm": {"platform": "java", "exceptions": [], "stacktraces": [], "modules": []},
+                       "/symbolicate-any": {"symbolicate": {"type": "minidump", "storage_url": upstream.url + "nothing"}}}
+            for path, body in of_json.items():
+                yield path, json.dumps({**body, "sources": json.loads(sources)}), "application/json"
+            for path, part in (("/minidump", "upload_file_minidump"), ("/applecrashreport", "apple_crash_report")):
+                yield path, form(part, sources), "multipart/form-data; boundary=b"
+
+        for sources, name, status in ((public, "held", 403), (private, "held", 200), (public, "free", 200)):
+            for path, body, kind in posts(sources):
+                answered, _, text = service.request("POST", path + "?scope=one", body, {"Content-Type": kind, **bearer(name)})
+                equal(answered, status, (path, name, text))
+                if status == 403:
+                    equal(text, b'{"detail":"not allowed"}', path)
+        answer = service.post("/symbolicate?scope=one", request(objects.module(), [objects.address("plain")]), bearer("held"))
+        equal(frames(json.loads(answer[2]))[0]["status"], "symbolicated")  # the operator's may be public
+
+
+def test_only_who_began_a_job_hears_of_it(work, objects):
+    keys = {"require": ["symbolicate"], "keys": [key("one", "symbolicate"), key("two", "symbolicate")]}
+    gate = Gate(objects)
+    body = request(objects.module(), [objects.address("plain")])
+    one, two = nodes(work, 2, auth=keys)
+    with Upstream(gate.routes) as upstream, Service(work, one) as a, Service(work, two) as b:
+        body["sources"] = [http_source(upstream.url, filters={"filetypes": ["elf_code"]})]
+        job = json.loads(a.post("/symbolicate?timeout=0", body, bearer("one"))[2])["request_id"]
+        for node in (a, b):
+            equal(poll(node, job, "?timeout=0", bearer("two"))[0], 404)
+            equal(poll(node, job, "?timeout=0", bearer("one"))[1]["status"], "pending")
+        gate.open.set()
+        equal(poll(a, job, "?timeout=30", bearer("one"))[1]["status"], "completed")
+        for node in (a, b):
+            equal((poll(node, job, "", bearer("two"))[0], poll(node, job, "", bearer("one"))[0]), (404, 200))
+
+
+def test_results_in_redis_are_their_owners(work, objects):
+    keys = {"require": ["symbolicate"], "keys": [key("one", "symbolicate"), key("two", "symbolicate")]}
+    gate = Gate(objects)
+    with faults.Redis(work) as server, Upstream(gate.routes) as upstream, Service(work, {**shared(server, 1), "auth": keys}) as a, \
+            Service(work, {**shared(server, 2), "auth": keys}) as b:
+        body = request(objects.module(), [objects.address("plain")], sources=[http_source(upstream.url, filters={"filetypes": ["elf_code"]})])
+        job = json.loads(a.post("/symbolicate?timeout=0", body, bearer("one"))[2])["request_id"]
+        equal(held(server, f"{job}@{hashlib.sha256(b'one').hexdigest()[:16]}"), "P1")
+        equal((poll(b, job, "?timeout=0", bearer("one"))[1]["status"], poll(b, job, "?timeout=0", bearer("two"))[0]), ("pending", 404))
+        gate.open.set()
+        equal(poll(b, job, "?timeout=30", bearer("one"))[1]["status"], "completed")
+        equal(poll(b, job, "?timeout=0", bearer("two"))[0], 404)
 
 
 def test_guessing_has_a_brake(work, objects):

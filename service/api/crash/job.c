@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include "api/access.h"
+
 struct crash_work *crash_work_new(struct http_exchange *x, struct job *job, const struct crash_kind *kind,
                                   struct sl_str scope)
 {
@@ -136,6 +138,7 @@ void crash_start(struct http_exchange *x, struct job *job, struct crash_work *wo
     struct crash_form form = {.parts = {{NULL, 0}}}; /* the work ends with the job */
     if (work)
         form = work->form;
+    good = good && access_may_bring(x, work->request->sources, work->request->source_count);
     if (!good)
         job_discard(job);
     if (good && job_begin(x, job, crash_run, work))

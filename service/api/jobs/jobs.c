@@ -69,7 +69,12 @@ struct job *job_new(struct http_exchange *x)
     job->service = service;
     job->config = config_retain(service->config);
     job->task = x->route->task;
-    return job;
+    job->key_id = x->key_id.size ? strndup(x->key_id.data, x->key_id.size) : NULL;
+    if (job->key_id || !x->key_id.size)
+        return job;
+    http_reply_no_memory(x);
+    job_discard(job);
+    return NULL;
 }
 
 static void free_work(struct job *job)
@@ -91,6 +96,8 @@ void job_discard(struct job *job)
     sl_buf_free(&job->answer);
     content_release(job->result);
     job->result = NULL;
+    free(job->key_id);
+    job->key_id = NULL;
     if (service->spare_count == MAX_SPARE) {
         sl_arena_free(&job->arena);
         free(job);
@@ -347,10 +354,17 @@ bool job_id_parse(struct sl_str text, uint8_t id[16])
     return count == sizeof digits && sl_hex_decode((struct sl_str){digits, count}, id, 16, &size);
 }
 
-struct job *job_find(struct service *service, const uint8_t id[16])
+/* Where no key was asked for, then or now, the id is enough. */
+static bool is_anothers(const struct job *job, const struct http_exchange *x)
 {
+    return job->key_id && x->key_id.size && !sl_str_equal(sl_str(job->key_id), x->key_id);
+}
+
+struct job *job_find(const struct http_exchange *x, const uint8_t id[16])
+{
+    const struct service *service = x->service;
     struct job *job = sl_map_get(&service->jobs, (struct sl_str){(const char *)id, 16});
-    if (!job || !job->revealed)
+    if (!job || !job->revealed || is_anothers(job, x))
         return NULL;
     job->waiting++;
     job->polled_ms = loop_now_ms();

@@ -27,7 +27,9 @@ struct job {
     bool announced;   /* and other nodes know whose it is */
     bool fetched;     /* the result was answered at least once */
     uint8_t id[16];
+    char *key_id; /* of the access key that was shown, or NULL: who shows another one does not find the job */
     uint64_t started_ns, finished_ms, polled_ms;
+    uint64_t waited_ns;     /* of its own fiber, in queues; once it is done */
     struct content *result; /* the answer of a job whose id somebody knows, once it is done */
     size_t kept_bytes;      /* of `result`, in memory and counted in the service */
     struct job *next_finished, *next_spare;
@@ -55,8 +57,8 @@ void job_leave(struct job *job);
 /* With or without hyphens, in any case. */
 bool job_id_parse(struct sl_str text, uint8_t id[16]);
 
-/* For whoever knows the id; NULL: no such job here. Held as above. */
-struct job *job_find(struct service *service, const uint8_t id[16]);
+/* For whoever knows the id, and shows the key that the job was sent with; NULL: no such job here. Held as above. */
+struct job *job_find(const struct http_exchange *x, const uint8_t id[16]);
 
 /* {"status":"pending",...} with the id. */
 void job_reply_pending(struct http_exchange *x, const uint8_t id[16]);

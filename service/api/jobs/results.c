@@ -1,5 +1,6 @@
 #include "api/jobs/results.h"
 
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <zstd.h>
@@ -12,7 +13,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum { RENEW_MS = 10000, REREAD_MS = 2000, REST_MS = 5000, KEY_MAX = 192, RESULT_MAX = 1 << 30 };
+enum { RENEW_MS = 10000, REREAD_MS = 2000, REST_MS = 5000, KEY_MAX = 224, OWNER_BYTES = 8, RESULT_MAX = 1 << 30 };
 #define MARKER_S "30"
 
 /* Who waits for a job of another node. */
@@ -35,12 +36,24 @@ struct results {
 };
 
 /* ---- asking Redis ---- */
-static struct sl_str key_of(const struct results *results, const uint8_t id[16], char out[KEY_MAX])
+/* Who shows another access key looks elsewhere. */
+static void write_key(const struct results *results, const uint8_t id[16], struct sl_str key_id, char out[KEY_MAX])
 {
     char text[37];
+    uint8_t digest[SHA256_DIGEST_LENGTH];
     job_id_format(id, text);
-    int size = snprintf(out, KEY_MAX, "%s:job:%s", results->space, text);
-    return (struct sl_str){out, (size_t)size};
+    int size = snprintf(out, KEY_MAX, "%.128s:job:%s", results->space, text);
+    if (!key_id.size)
+        return;
+    SHA256((const uint8_t *)key_id.data, key_id.size, digest);
+    out[size++] = '@';
+    for (int i = 0; i < OWNER_BYTES; i++)
+        size += snprintf(out + size, (size_t)(KEY_MAX - size), "%02x", digest[i]);
+}
+
+static void write_job_key(const struct results *results, const struct job *job, char out[KEY_MAX])
+{
+    write_key(results, job->id, sl_str(job->key_id ? job->key_id : ""), out);
 }
 
 static bool results_ask(struct results *results, const struct sl_str *words, size_t count, struct redis_answer *answer)
@@ -60,29 +73,31 @@ static bool results_ask(struct results *results, const struct sl_str *words, siz
     return false;
 }
 
-static bool set(struct results *results, const uint8_t id[16], struct sl_str value, struct sl_str seconds)
+static bool set(struct results *results, const char *key, struct sl_str value, struct sl_str seconds)
 {
-    char key[KEY_MAX];
     struct redis_answer answer;
-    struct sl_str words[] = {SL_STR("SET"), key_of(results, id, key), value, SL_STR("EX"), seconds};
+    struct sl_str words[] = {SL_STR("SET"), sl_str(key), value, SL_STR("EX"), seconds};
     bool done = results_ask(results, words, 5, &answer);
     sl_buf_free(&answer.text);
     return done;
 }
 
-static bool set_place(struct results *results, const uint8_t id[16], char what, struct sl_str seconds)
+static bool set_place(struct results *results, const char *key, char what, struct sl_str seconds)
 {
     char text[16];
     int size = snprintf(text, sizeof text, "%c%u", what, results->service->node);
-    return set(results, id, (struct sl_str){text, (size_t)size}, seconds);
+    return set(results, key, (struct sl_str){text, (size_t)size}, seconds);
 }
 
 /* ---- telling ---- */
 void results_announce(struct job *job)
 {
     struct results *results = job->service->results;
-    if (results && !job->announced)
-        job->announced = set_place(results, job->id, 'P', SL_STR(MARKER_S));
+    char key[KEY_MAX];
+    if (!results || job->announced)
+        return;
+    write_job_key(results, job, key);
+    job->announced = set_place(results, key, 'P', SL_STR(MARKER_S));
 }
 
 static void renew_all(struct results *results)
@@ -96,7 +111,11 @@ static void renew_all(struct results *results)
     }
     for (size_t at = 0; at + 16 <= ids.size; at += 16) {
         const struct job *job = sl_map_get(&service->jobs, (struct sl_str){(const char *)ids.data + at, 16});
-        if (job && job->outcome == JOB_RUNNING && !set_place(results, job->id, 'P', SL_STR(MARKER_S)))
+        char key[KEY_MAX];
+        if (!job || job->outcome != JOB_RUNNING)
+            continue;
+        write_job_key(results, job, key);
+        if (!set_place(results, key, 'P', SL_STR(MARKER_S)))
             break;
     }
     sl_buf_free(&ids);
@@ -111,6 +130,7 @@ static void renew_fiber(void *arg)
 struct publication { /* malloc */
     struct results *results;
     uint8_t id[16];
+    char key[KEY_MAX];
     struct content *content; /* held; NULL: there is no result */
     uint64_t ttl_s;
     struct sl_bytes bytes;
@@ -147,16 +167,16 @@ static bool pack_result(struct publication *p)
 static void tell_end(struct publication *p)
 {
     struct results *results = p->results;
-    char key[KEY_MAX], seconds[24], id[37];
+    char seconds[24], id[37];
     struct redis_answer answer;
-    struct sl_str gone[] = {SL_STR("DEL"), key_of(results, p->id, key)};
+    struct sl_str gone[] = {SL_STR("DEL"), sl_str(p->key)};
     struct sl_str ttl = {seconds, (size_t)snprintf(seconds, sizeof seconds, "%llu", (unsigned long long)p->ttl_s)};
     if (!p->content)
         results_ask(results, gone, 2, &answer);
     else if (pack_result(p))
-        set(results, p->id, sl_buf_view(&p->frame), ttl);
+        set(results, p->key, sl_buf_view(&p->frame), ttl);
     else
-        set_place(results, p->id, 'L', ttl);
+        set_place(results, p->key, 'L', ttl);
     if (!p->content)
         sl_buf_free(&answer.text);
     job_id_format(p->id, id);
@@ -183,6 +203,7 @@ void results_publish(struct job *job)
     bool kept = job->result && job->outcome != JOB_INTERNAL_ERROR && job->outcome != JOB_BUSY;
     p->results = results;
     memcpy(p->id, job->id, sizeof p->id);
+    write_job_key(results, job, p->key);
     p->content = kept ? content_hold(job->result) : NULL;
     p->ttl_s = DURATION_MS(job->service->config->result_ttl_ns) / 1000 + 1;
     if (fiber_start_inner(&results->publishing, publish_fiber, p))
@@ -259,8 +280,9 @@ static enum known results_look(struct results *results, struct http_exchange *x,
 {
     char key[KEY_MAX];
     struct redis_answer answer;
-    struct sl_str words[] = {SL_STR("GET"), key_of(results, id, key)};
     enum known known = KNOWN_NOT;
+    write_key(results, id, x->key_id, key);
+    struct sl_str words[] = {SL_STR("GET"), sl_str(key)};
     if (!results_ask(results, words, 2, &answer))
         return KNOWN_NOT;
     struct sl_str value = sl_buf_view(&answer.text);

@@ -3,6 +3,7 @@
  *     <namespace>:job:<id>   P<node>        it runs there; for 30 s, and renewed
  *                            R<zstd frame>  its answer (RFC 8878), for result_ttl
  *                            L<node>        its answer is there, and too large for here
+ *     <namespace>:job:<id>@<owner>           of a job sent with an access key: 16 digits of the SHA-256 of the key's id
  *     <namespace>:jobs       a channel: the ids of those that have ended
  *
  * Only jobs whose ids somebody knows are told of. A Redis that cannot be reached delays nobody for longer than its time limit,

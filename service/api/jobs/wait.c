@@ -115,7 +115,7 @@ static void job_poll(struct http_exchange *x)
     if (!query_read(x, &query))
         return;
     bool sound = job_id_parse(x->captures[0], id);
-    struct job *job = sound ? job_find(x->service, id) : NULL;
+    struct job *job = sound ? job_find(x, id) : NULL;
     if (job) {
         job_answer(x, job, &query);
     } else if (!sound || !(results_poll(x, id, &query) || node_relay(x, id, &query))) {

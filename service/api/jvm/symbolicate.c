@@ -1,4 +1,5 @@
 /* POST /symbolicate-jvm: a request for frames of the JVM becomes a job. */
+#include "api/access.h"
 #include "api/json_body.h"
 #include "api/jvm/jvm.h"
 
@@ -210,7 +211,7 @@ static void symbolicate_jvm(struct http_exchange *x)
     if (!job)
         return;
     struct jvm_request *request = query_read(x, &query) ? jvm_body(x, job, query.scope) : NULL;
-    if (request)
+    if (request && access_may_bring(x, request->sources, request->source_count))
         job_start(x, job, &query, jvm_run, request);
     else
         job_discard(job);

@@ -1,4 +1,5 @@
 /* POST /symbolicate: a native request becomes a job. */
+#include "api/access.h"
 #include "api/json_body.h"
 #include "api/local_families.h"
 #include "api/native/native.h"
@@ -36,7 +37,7 @@ static void symbolicate(struct http_exchange *x)
     if (!job)
         return;
     struct native_request *request = query_read(x, &query) ? read_body(x, job, query.scope) : NULL;
-    if (request)
+    if (request && access_may_bring(x, request->sources, request->source_count))
         job_start(x, job, &query, run, request);
     else
         job_discard(job);
