@@ -90,7 +90,7 @@ struct http_route {
 /* The routes of one API and what they have in common. `service` is that of the server's options. */
 struct http_family {
     const struct http_route *routes; /* ends with a NULL method */
-    /* In front of all its paths; as long as the call. NULL = nothing. Asked for when the server starts. */
+    /* In front of all its paths; as long as the call. NULL = nothing. Asked for at the start and by http_server_configure. */
     const char *(*prefix)(const void *service);
     /* Whether there is such an API now; as long as not, its paths are unknown ones. NULL = always. */
     bool (*enabled)(const void *service);

@@ -411,6 +411,26 @@ static bool take_family(struct http_server *server, size_t index, size_t *at)
     return true;
 }
 
+/* Paths of another configuration. Without memory a family stays where it is. */
+static void renew_prefixes(struct http_server *server)
+{
+    const struct http_family *const *families = server->options.families;
+    for (size_t i = 0, at = 0; families[i]; i++) {
+        const char *prefix = families[i]->prefix ? families[i]->prefix(server->options.service) : "";
+        size_t size = strlen(prefix);
+        for (const struct http_route *route = families[i]->routes; route->method; route++, at++) {
+            const char *pattern = server->routes[at].pattern;
+            if (strncmp(pattern, prefix, size) == 0 && strcmp(pattern + size, route->pattern) == 0)
+                continue;
+            pattern = *prefix ? with_prefix(&server->arena, prefix, route->pattern) : route->pattern;
+            if (!pattern)
+                return;
+            server->routes[at].pattern = pattern;
+            server->series[at] = (struct route_series){.duration = NULL};
+        }
+    }
+}
+
 bool server_take_routes(struct http_server *server)
 {
     const struct http_family *const *families = server->options.families;
@@ -529,6 +549,7 @@ void http_server_configure(struct http_server *server, const struct http_options
     server->proxies = proxies;
     set_proxies(server, NULL);
     set_timeouts(server);
+    renew_prefixes(server);
     renew_certificate(server);
     if (server->connection_count)
         uv_timer_start(&server->tick, on_tick, tick_period(server), tick_period(server));

@@ -16,10 +16,46 @@
 #include "kinds/kinds.h"
 
 /* What is bound, opened or connected at start. */
-static const char *const fixed[] = {"bind",       "bind_https",     "admin_bind",         "metrics.",
-                                    "sentry_dsn", "cache_dir",      "symbfile.store_dir", "shared_cache.",
-                                    "cluster.",   "http.processes", "http.reuseport",     "core_dumps"};
+static const char *const fixed[] = {"bind",
+                                    "bind_https",
+                                    "admin_bind",
+                                    "metrics.",
+                                    "sentry_dsn",
+                                    "cache_dir",
+                                    "symbfile.store_dir",
+                                    "shared_cache.",
+                                    "cluster.",
+                                    "http.processes",
+                                    "http.reuseport",
+                                    "http.backlog",
+                                    "http.unix_group",
+                                    "mozilla.cache",
+                                    "mozilla.redis.",
+                                    "mozilla.store.filesystem.",
+                                    "mozilla.store.gcs.",
+                                    "mozilla.store.s3.",
+                                    "mozilla.store.public_url",
+                                    "mozilla.store.serve_native",
+                                    "mozilla.store.try_retention",
+                                    "core_dumps"};
 enum { KEYS_MAX = 32 };
+
+/* What else is said of the store counts at once. */
+static void keep_store(const struct config_store *before, struct config_store *fresh)
+{
+    fresh->filesystem_path = before->filesystem_path;
+    fresh->gcs_bucket = before->gcs_bucket;
+    fresh->gcs_service_account_path = before->gcs_service_account_path;
+    fresh->s3_bucket = before->s3_bucket;
+    fresh->s3_region = before->s3_region;
+    fresh->s3_endpoint = before->s3_endpoint;
+    fresh->s3_prefix = before->s3_prefix;
+    fresh->s3_access_key = before->s3_access_key;
+    fresh->s3_secret_key = before->s3_secret_key;
+    fresh->public_url = before->public_url;
+    fresh->serve_native = before->serve_native;
+    fresh->try_retention_ns = before->try_retention_ns;
+}
 
 static void keep_fixed(const struct config *before, struct config *fresh)
 {
@@ -42,6 +78,12 @@ static void keep_fixed(const struct config *before, struct config *fresh)
     fresh->cluster = before->cluster;
     fresh->http.processes = before->http.processes;
     fresh->http.reuseport = before->http.reuseport;
+    fresh->http.backlog = before->http.backlog;
+    fresh->http.unix_group = before->http.unix_group;
+    fresh->mozilla.cache = before->mozilla.cache;
+    fresh->mozilla.redis_url = before->mozilla.redis_url;
+    fresh->mozilla.redis_manage = before->mozilla.redis_manage;
+    keep_store(&before->mozilla.store, &fresh->mozilla.store);
     fresh->process = before->process;
 }
 

@@ -1,5 +1,5 @@
 """A configuration that changes while the service runs, and sockets that the service manager holds."""
-import hashlib, http.client, json, os, re, signal, socket, subprocess, tempfile, threading
+import hashlib, http.client, json, os, re, signal, socket, subprocess, tempfile, threading, time
 
 import harness
 from harness import Service, Upstream, equal, http_source, wait_until
@@ -68,12 +68,34 @@ def test_a_wrong_file_changes_nothing(work, objects):
 def test_what_needs_a_restart_stays(work, objects):
     with Upstream(objects.layout()) as up, Service(work, {"sources": [http_source(up.url, id="a")]}) as s:
         elsewhere = os.path.join(work, "elsewhere")
-        rewrite(s, cache_dir=elsewhere, bind="127.0.0.1:1", shared_cache={"filesystem": {"path": elsewhere}})
-        hangup(s)
-        equal(status(s, objects), "found")
-        equal(os.path.exists(elsewhere), False)
-        for key in ("cache_dir", "bind", "shared_cache.filesystem.path"):
-            equal(f"the old one stays key={key}" in s.logged(), True, key)
+        rewrite(s, cache_dir=elsewhere, bind="127.0.0.1:1", shared_cache={"filesystem": {"path": elsewhere}},
+                http={"backlog": 7, "unix_group": "nobody"},
+                mozilla={"store": {"filesystem": {"path": elsewhere}}, "redis": {"url": "redis://127.0.0.1:1"}})
+        keys = ("cache_dir", "bind", "shared_cache.filesystem.path", "http.backlog", "http.unix_group",
+                "mozilla.store.filesystem.path", "mozilla.redis.url")
+        for times in (1, 2):  # as long as it is so
+            hangup(s)
+            second = int(time.time())
+            equal(status(s, objects), "found")
+            equal(os.path.exists(elsewhere), False)
+            for key in keys:
+                equal(s.logged().count(f"the old one stays key={key}\n"), times, key)
+            wait_until("another second, as one has room for ten lines", lambda: int(time.time()) != second)
+
+
+def test_prefixes_change(work, objects):
+    with Service(work, {"mozilla": {"sources": []}, "symbfile": {"store_dir": work + "/store"}, "auth": {**AUTH, "require": ["admin"]}}) as s:
+        def statuses(*paths):
+            return [s.request("POST", path, "{}", {"Content-Type": "application/json"})[0] for path in paths]
+
+        plain, prefixed = ("/symbolicate/v5", "/api/symbols-ranges"), ("/moz/symbolicate/v5", "/sym/api/symbols-ranges")
+        before = statuses(*plain, *prefixed)
+        equal((404 in before[:2], before[2:]), (False, [404, 404]))
+        for mozilla, symbfile, there, gone in (("/moz", "/sym", prefixed, plain), ("", "", plain, prefixed)):
+            rewrite(s, mozilla={"sources": [], "path_prefix": mozilla}, symbfile={"store_dir": work + "/store", "path_prefix": symbfile})
+            hangup(s)
+            equal(statuses(*there, *gone), before)
+        assert 'route="/moz/symbolicate/v5"' in s.request("GET", "/metrics")[2].decode()
 
 
 def test_running_requests_keep_theirs(work, objects):
