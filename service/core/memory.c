@@ -51,7 +51,7 @@ void memory_configure(uint64_t bytes, uint64_t ms)
     mallopt(M_TRIM_THRESHOLD, KEPT_TIMES * mapped_from(bytes));
 }
 
-uint64_t memory_default_budget(void)
+uint64_t memory_of_process(void)
 {
     uint64_t bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     unsigned long long limit;
@@ -60,7 +60,12 @@ uint64_t memory_default_budget(void)
         bytes = limit;
     if (file)
         fclose(file);
-    return bytes / 2;
+    return bytes;
+}
+
+uint64_t memory_default_budget(void)
+{
+    return memory_of_process() / 2;
 }
 
 bool memory_fits(uint64_t bytes)
@@ -134,7 +139,7 @@ enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_er
     *last = &w;
     last = &w.next;
     metric_set(METRIC_WAITING, (double)++waiting, "memory", NULL, NULL);
-    uint64_t now = loop_now_ms(), end = now + wait_ms;
+    uint64_t now = loop_now_ms(), end = now + wait_ms, begin_ns = clock_mono_ns();
     enum fiber_wait waited = FIBER_WOKEN;
     while (!w.granted && waited == FIBER_WOKEN && now < end) {
         fiber_expect("memory");
@@ -142,6 +147,7 @@ enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_er
         now = loop_now_ms();
     }
     metric_set(METRIC_WAITING, (double)--waiting, "memory", NULL, NULL);
+    fiber_note_wait(clock_mono_ns() - begin_ns);
     if (!w.granted)
         core_memory_leave(&w);
     if (w.granted && !fiber_cancelled()) {

@@ -17,6 +17,8 @@ void memory_configure(uint64_t budget, uint64_t wait_ms);
 
 /* Half of what the cgroup or else the machine has. */
 uint64_t memory_default_budget(void);
+/* Of the cgroup, or else of the machine. */
+uint64_t memory_of_process(void);
 
 /* False: so much can never be had. */
 bool memory_fits(uint64_t bytes);

@@ -43,6 +43,8 @@ static enum rule rule_of(struct sl_str series)
         {SL_STR("symloom_disk_free_bytes"), RULE_LEAST},
         {SL_STR("symloom_disk_size_bytes"), RULE_MOST},
         {SL_STR("symloom_quarantined_keys"), RULE_MOST},
+        {SL_STR("symloom_memory_limit_bytes"), RULE_MOST},
+        {SL_STR("symloom_fiber_stack_peak_bytes"), RULE_MOST},
         {SL_STR("process_start_time_seconds"), RULE_LEAST},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

@@ -371,6 +371,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
         return sl_fail(error, SL_CANCELLED, "cancelled");
     if (job.refused)
         return sl_fail(error, SL_BUSY, "the pool does not take work");
+    fiber_note_wait(job.started_ns - job.queued_ns);
     metric_observe(METRIC_POOL_WAIT_SECONDS, (double)(job.started_ns - job.queued_ns) / 1e9, name, NULL, NULL);
     metric_observe(METRIC_POOL_RUN_SECONDS, (double)(job.ended_ns - job.started_ns) / 1e9, name, NULL, NULL);
     if (!job.whole)

@@ -67,7 +67,7 @@ static size_t add_if_any(struct log_field *fields, size_t count, const char *key
 static void write_line(const struct request *r, enum log_level level, double duration_ms)
 {
     const struct http_exchange *x = &r->x;
-    struct log_field fields[18];
+    struct log_field fields[19];
     size_t count = 0;
     fields[count++] = (struct log_field)LOG_SLSTR("req", x->request_id);
     fields[count++] = (struct log_field)LOG_DOUBLE("duration_ms", duration_ms);
@@ -78,6 +78,8 @@ static void write_line(const struct request *r, enum log_level level, double dur
     fields[count++] = (struct log_field)LOG_I64("status", x->status);
     fields[count++] = (struct log_field)LOG_U64("bytes_in", r->body.received);
     fields[count++] = (struct log_field)LOG_U64("bytes_out", r->bytes_out);
+    if (x->waited_ns)
+        fields[count++] = (struct log_field)LOG_DOUBLE("wait_ms", (double)x->waited_ns / 1e6);
     if (x->route && x->route->takes_work)
         count = add_if_any(fields, count, "scope", http_query(x, "scope"));
     count = add_if_any(fields, count, "job", sl_str(x->job_id));

@@ -73,6 +73,8 @@ void body_fail(struct request *r, int status, const char *detail)
         return;
     body->failed_status = status;
     body->failed_detail = detail;
+    if (status == 413)
+        metric_add(METRIC_HTTP_REFUSED, 1, "too_large", NULL, NULL);
     if (body->reader)
         fiber_wake(body->reader);
 }

@@ -11,9 +11,9 @@ enum { LINGER_TOTAL_MS = 30000, RATE_GRACE_MS = 30000 };
 
 void connection_state(struct connection *c, enum state state)
 {
-    server_count(c->server, c->state, -1);
-    server_count(c->server, state, 1);
+    server_count(c, -1);
     c->state = state;
+    server_count(c, 1);
     c->state_since_ms = loop_now_ms();
 }
 

@@ -119,6 +119,7 @@ static void exchange_run(void *arg)
         r->aborted = "reset";
     if (x->file_release)
         x->file_release(x->file_arg);
+    x->waited_ns += fiber_waited_ns();
     access_record(r);
     if (!r->message_done && !r->close && !c->dead) {
         server_timer(c, TIMEOUT_DISCARD);

@@ -131,6 +131,7 @@ struct http_options {
     size_t trusted_proxy_count;
     bool server_header;
     bool reuseport;                  /* other processes may listen on the same addresses (socket(7), SO_REUSEPORT) */
+    bool leaves_others;              /* and go on when this one drains: it listens no more then */
     const char *neighbours;          /* path of a Unix socket for the other processes of the service; NULL = none */
     uint64_t file_max_age_s;         /* how long clients may keep a file */
     const char *const *cors_origins; /* that scripts of browsers may ask from; "*": any */
@@ -157,7 +158,7 @@ void http_server_check_certificate(const struct http_server *server);
 /* Limits, timeouts, hosts and proxies of other options from now on; listeners, routes and service stay. */
 void http_server_configure(struct http_server *server, const struct http_options *options);
 
-/* Drain: sockets that a manager holds are not listened on any more, idle connections are closed, answers carry `Connection: close`, routes that take work answer 503. */
+/* Drain: sockets that a manager holds, or addresses that others listen on, are not listened on any more, idle connections are closed, answers carry `Connection: close`, routes that take work answer 503. */
 void http_server_drain(struct http_server *server);
 size_t http_server_connections(struct http_server *server);
 size_t http_server_active(struct http_server *server); /* requests being handled */

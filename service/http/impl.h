@@ -43,7 +43,7 @@ enum {
 enum state { STATE_IDLE, STATE_HANDSHAKE, STATE_HEAD, STATE_BODY, STATE_WORK, STATE_LINGER, STATE_CLOSING, STATES };
 
 /* What of the states operators see. */
-enum gauge { GAUGE_IDLE, GAUGE_READING, GAUGE_WORKING, GAUGE_HANDSHAKE, GAUGE_NONE, GAUGES };
+enum gauge { GAUGE_IDLE, GAUGE_READING, GAUGE_WORKING, GAUGE_WRITING, GAUGE_HANDSHAKE, GAUGE_NONE, GAUGES };
 
 enum timeout {
     TIMEOUT_NONE,
@@ -237,11 +237,11 @@ void listeners_hide(void);
 enum sl_code listener_adopt(struct listener *listener, int fd, struct sl_error *error);
 
 /* ---- server.c ---- */
-void server_timer(struct connection *c, enum timeout timeout);               /* (re)starts; TIMEOUT_NONE stops */
-void server_remember(struct connection *c);                                  /* a new connection */
-void server_forget(struct connection *c);                                    /* a connection is closed */
-bool server_is_full(const struct http_server *server);                       /* beyond max_connections */
-void server_count(struct http_server *server, enum state state, int change); /* of connections in the state */
+void server_timer(struct connection *c, enum timeout timeout); /* (re)starts; TIMEOUT_NONE stops */
+void server_remember(struct connection *c);                    /* a new connection */
+void server_forget(struct connection *c);                      /* a connection is closed */
+bool server_is_full(const struct http_server *server);         /* beyond max_connections */
+void server_count(const struct connection *c, int change);     /* of connections that are as it is now */
 void server_bound_handshakes(struct http_server *server);
 void server_free(struct http_server *server);
 /* Makes the routes and what there is for each of them; before anything else. False when out of memory. */

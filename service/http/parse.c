@@ -305,6 +305,8 @@ static void check_request(struct request *r)
     }
     if (route->check) {
         route->check(x);
+        if (x->status == 415)
+            metric_add(METRIC_HTTP_REFUSED, 1, "media_type", NULL, NULL);
         if (x->status)
             return;
     }

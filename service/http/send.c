@@ -58,6 +58,12 @@ static size_t head_bound(const struct http_exchange *x)
     return bound;
 }
 
+/* Clients that begin jobs have their own rules for when to come again, and some would sleep for as long as they are told. */
+static bool comes_again(const struct http_exchange *x)
+{
+    return x->route && !x->route->task;
+}
+
 static uv_buf_t make_head(struct request *r, uint64_t length)
 {
     struct http_exchange *x = &r->x;
@@ -81,6 +87,8 @@ static uv_buf_t make_head(struct request *r, uint64_t length)
     }
     if (!header_is_set(x, "Cache-Control", &set))
         at = put_cstr(at, "\r\nCache-Control: no-store");
+    if (x->status == 503 && comes_again(x) && !header_is_set(x, "Retry-After", &set))
+        at = put_cstr(at, "\r\nRetry-After: 5");
     for (size_t i = 0; i < x->response_header_count; i++) {
         at = http_send_put(at, "\r\n", 2);
         at = http_send_put(at, x->response_headers[i].name.data, x->response_headers[i].name.size);

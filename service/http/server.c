@@ -48,6 +48,11 @@ void server_timer(struct connection *c, enum timeout timeout)
         *(c->timer_previous ? &c->timer_previous->timer_next : &queue->first) = c->timer_next;
         *(c->timer_next ? &c->timer_next->timer_previous : &queue->last) = c->timer_previous;
     }
+    if ((c->timeout == TIMEOUT_WRITE) != (timeout == TIMEOUT_WRITE)) {
+        server_count(c, -1);
+        c->timeout = timeout;
+        server_count(c, 1);
+    }
     c->timeout = timeout;
     if (timeout == TIMEOUT_NONE)
         return;
@@ -89,23 +94,28 @@ static void start_tick(struct http_server *server)
 }
 
 /* ---- connections ---- */
-static const enum gauge gauge_of[STATES] = {
-    [STATE_HEAD] = GAUGE_READING,        [STATE_BODY] = GAUGE_READING, [STATE_WORK] = GAUGE_WORKING,
-    [STATE_HANDSHAKE] = GAUGE_HANDSHAKE, [STATE_LINGER] = GAUGE_NONE,  [STATE_CLOSING] = GAUGE_NONE,
-};
+static enum gauge gauge_of(const struct connection *c)
+{
+    static const enum gauge of_state[STATES] = {
+        [STATE_HEAD] = GAUGE_READING,        [STATE_BODY] = GAUGE_READING, [STATE_WORK] = GAUGE_WORKING,
+        [STATE_HANDSHAKE] = GAUGE_HANDSHAKE, [STATE_LINGER] = GAUGE_NONE,  [STATE_CLOSING] = GAUGE_NONE,
+    };
+    return c->timeout == TIMEOUT_WRITE ? GAUGE_WRITING : of_state[c->state];
+}
 
 static void gauges_init(struct http_server *server)
 {
-    static const char *const names[GAUGE_NONE] = {"idle", "reading", "working", "handshake"};
+    static const char *const names[GAUGE_NONE] = {"idle", "reading", "working", "writing", "handshake"};
     for (int i = 0; i < GAUGE_NONE; i++) {
         server->gauges[i] = metric_series(METRIC_HTTP_CONNECTIONS, names[i], NULL, NULL);
         metric_series_set(server->gauges[i], 0);
     }
 }
 
-void server_count(struct http_server *server, enum state state, int change)
+void server_count(const struct connection *c, int change)
 {
-    enum gauge gauge = gauge_of[state];
+    struct http_server *server = c->server;
+    enum gauge gauge = gauge_of(c);
     server->counts[gauge] += (size_t)change;
     metric_series_set(server->gauges[gauge], (double)server->counts[gauge]);
 }
@@ -131,7 +141,7 @@ void server_remember(struct connection *c)
         c->next->previous = c;
     server->connections = c;
     server->connection_count++;
-    server_count(server, STATE_IDLE, 1);
+    server_count(c, 1);
 }
 
 void server_forget(struct connection *c)
@@ -142,7 +152,7 @@ void server_forget(struct connection *c)
         c->next->previous = c->previous;
     server->connection_count--;
     server->closing -= c->dead;
-    server_count(server, c->state, -1);
+    server_count(c, -1);
     if (server->connection_count == 0)
         wake_stopper(server);
     resume_listeners(server);
@@ -241,6 +251,14 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
             }
         } /* else that connection failed before it was accepted */
     }
+}
+
+/* What waits for this process would be refused when its socket is closed, although others listen on the address. */
+static void accept_rest(struct listener *listener)
+{
+    int fd;
+    while ((fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+        connection_accept(listener, fd);
 }
 
 /* ---- listeners ---- */
@@ -574,9 +592,14 @@ void http_server_drain(struct http_server *server)
         if (c->state == STATE_IDLE && c->pending.size == 0 && c->requests > 0)
             connection_abort(c, false);
     }
-    for (size_t i = 0; i < server->listener_count; i++) /* the manager keeps what waits for the next process */
-        if (server->listeners[i].passed)
-            stop_listening(&server->listeners[i]);
+    for (size_t i = 0; i < server->listener_count; i++) {
+        struct listener *listener = &server->listeners[i];
+        bool is_shared = server->options.leaves_others && !listener->unix_socket;
+        if (is_shared)
+            accept_rest(listener);
+        if (is_shared || listener->passed) /* the manager keeps what waits for the next process */
+            stop_listening(listener);
+    }
 }
 size_t http_server_connections(struct http_server *server)
 {

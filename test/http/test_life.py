@@ -5,6 +5,7 @@ import harness
 from faults import metric
 from harness import DEADLINE, Service, Upstream, equal, frames, http_source, request, wait_until
 from test_cluster import Gate, begin, poll
+from test_symbfile import EMPTY, ID, ask, good, service as uploads
 
 
 def test_an_idle_service_ends_at_once(work, objects):
@@ -50,6 +51,32 @@ def test_what_takes_too_long_is_cut(work, objects):
         s.process.send_signal(signal.SIGTERM)
         equal(s.process.wait(DEADLINE), 0)
         gate.open.set()
+
+
+def slow_ranges():
+    """A symbfile that takes long to convert: functions, each with many calls inlined in it."""
+    first = EMPTY + bytes.fromhex("080260c00c10101a0161")
+    return first + 1500000 * bytes.fromhex("0702082010101a0161")
+
+
+def test_conversions_that_take_too_long_are_given_up(work, objects):
+    """What they had begun is gone, and nothing is remembered of it."""
+    with uploads(work) as s:
+        good(s, slow_ranges())
+    with uploads(work, cache_dir=s.cache, config={"shutdown": {"timeout": "0s"}}) as s:
+        body = {"modules": [{"type": "elf", "image_addr": "0x0", "file_id": ID}], "stacktraces": [
+            {"frames": [{"instruction_addr": "0x644", "addr_mode": "rel:0"}]}]}
+        jobs = [s.symbolicate(body, "?timeout=0") for _ in range(2)]
+        equal([job["status"] for job in jobs], ["pending"] * 2)
+        wait_until("the conversion", lambda: s.leftovers())
+        start = time.monotonic()
+        s.process.send_signal(signal.SIGTERM)
+        equal(s.process.wait(DEADLINE), 0)
+        assert time.monotonic() - start < 5, "it was waited for"
+        assert re.search(r"WARN jobs: jobs are cut short by the shutdown jobs=2\n", s.logged()), s.logged()
+        equal(os.listdir(os.path.join(s.cache, "tmp")), [])
+    with uploads(work, cache_dir=s.cache) as s:
+        equal(ask(s, [0x644])[0]["modules"][0]["debug_status"], "found")
 
 
 def test_a_second_signal_ends_it_and_nobody_is_blamed(work, objects):
@@ -106,6 +133,57 @@ def test_lines_tell_who_was_cut_off(work, objects):
         gate.open.set()
         wait_until("the end of the job", lambda: b'symloom_jobs_finished_total{task="symbolicate",outcome="completed"} 1'
                    in s.request("GET", "/metrics")[2])
+
+
+def test_lines_tell_how_long_requests_waited(work, objects):
+    """In queues, of which what is in memory sees none."""
+    with Upstream(objects.layout()) as upstream, Service(work) as s:
+        body = request(objects.module(), [objects.address("plain")], sources=[http_source(upstream.url)])
+        for _ in range(2):
+            s.symbolicate(body)
+        wait_until("both lines", lambda: s.logged().count(" path=/symbolicate ") == 2)
+        cold, warm = [line for line in s.logged().splitlines() if " path=/symbolicate " in line]
+        waited, all = (float(re.search(rf" {name}=(\S+)", cold)[1]) for name in ("wait_ms", "duration_ms"))
+        assert 0 < waited <= all, cold
+        assert "wait_ms" not in warm, warm
+
+
+def test_another_process_of_the_address_takes_over(work, objects):
+    """It is the only one that listens, as soon as this one drains; what this one has accepted is answered."""
+    gate, settings = Gate(objects), {"bind": f"127.0.0.1:{harness.free_port()}", "http": {"reuseport": True}}
+    with Upstream(gate.routes) as upstream:
+        first = Service(work, settings)
+        job, kept = begin(first, objects, upstream), first.connection()
+        kept.connect()
+        with Service(work, settings) as second:
+            first.process.send_signal(signal.SIGTERM)
+
+            def listening():
+                with open("/proc/net/tcp") as f:
+                    return sum(f"0100007F:{first.port:04X} 00000000:0000 0A" in line for line in f)
+            wait_until("one listener", lambda: listening() == 1)
+            for _ in range(20):
+                equal(second.request("GET", "/healthcheck")[::2], (200, b"ok"))
+            kept.request("GET", f"/requests/{job}?timeout=0")
+            answer = kept.getresponse()
+            equal((answer.status, json.loads(answer.read())["status"], answer.headers["Connection"]), (200, "pending", "close"))
+            gate.open.set()
+            equal(first.process.wait(DEADLINE), 0)
+
+
+def test_who_is_told_to_come_again(work, objects):
+    """Clients that begin jobs are not, as some would sleep that long."""
+    s = Service(work, {"max_concurrent_requests": 0, "shutdown": {"delay": "1m"}})
+    try:
+        for path in ("/symbolicate", "/symbolicate-js", "/symbolicate-jvm"):
+            status, headers, _ = s.post(path, {})
+            equal((status, headers["Retry-After"]), (503, None), path)
+        s.process.send_signal(signal.SIGTERM)
+        wait_until("draining", lambda: s.request("GET", "/ready")[0] == 503)
+        equal((s.request("GET", "/ready")[1]["Retry-After"], s.request("GET", "/live")[1]["Retry-After"]), ("5", None))
+    finally:
+        s.process.kill()
+        s.process.wait()
 
 
 def test_names_that_do_not_resolve(work, objects):

@@ -249,6 +249,7 @@ static void job_fiber(void *arg)
     struct sl_error error = {0};
     metric_observe(METRIC_JOB_START_DELAY, (double)(clock_mono_ns() - job->started_ns) / 1e9, NULL, NULL, NULL);
     enum sl_code code = job->run(job, job->arg, &error);
+    job->waited_ns = fiber_waited_ns();
     jobs_finish(job, code, &error);
 }
 

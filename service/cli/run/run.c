@@ -216,6 +216,7 @@ static void fill_http_options(const struct run *run, struct http_options *o)
     o->trusted_proxy_count = config->http.trusted_proxy_count;
     o->server_header = config->http.server_header;
     o->reuseport = config->http.reuseport || config->process.directory;
+    o->leaves_others = config->http.reuseport && !config->process.directory;
     o->neighbours = run->neighbours[0] ? run->neighbours : NULL;
     o->cors_origins = config->http.cors_origins;
     o->cors_origin_count = config->http.cors_origin_count;
