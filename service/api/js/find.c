@@ -200,8 +200,8 @@ static void ask_sentry(void *arg)
     if (code != SL_OK)
         look->told_count = 0;
     if (code != SL_OK && !stops(r, code))
-        log_warn("js", "the look-up of artifacts failed", LOG_SLSTR("source", r->source.id),
-                 LOG_STR("reason", error.message));
+        log_debug("js", "the look-up of artifacts failed", LOG_SLSTR("source", r->source.id),
+                  LOG_STR("reason", error.message));
     look->told = items;
     metric_observe(METRIC_JS_ITEMS, 1, "api_requests", NULL, NULL);
 }
@@ -240,8 +240,8 @@ static void open_bundle(void *arg)
     if (code != SL_OK && stops(r, code))
         return;
     if (code != SL_OK)
-        log_info("js", "a bundle cannot be used", LOG_SLSTR("bundle", bundle->artifact->file.uri),
-                 LOG_STR("reason", error.message));
+        log_debug("js", "a bundle cannot be used", LOG_SLSTR("bundle", bundle->artifact->file.uri),
+                  LOG_STR("reason", error.message));
     metric_observe(METRIC_JS_ITEMS, code == SL_OK, "fetched_bundles", NULL, NULL);
 }
 

@@ -153,8 +153,8 @@ static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str 
     if (m->code == SL_CANCELLED || m->code == SL_BUSY)
         r->finder.stopped = m->code;
     else if (m->code != SL_OK)
-        log_info("js", "a source map cannot be used", LOG_SLSTR("script", m->abs_path),
-                 LOG_STR("reason", error.message));
+        log_debug("js", "a source map cannot be used", LOG_SLSTR("script", m->abs_path),
+                  LOG_STR("reason", error.message));
     if (m->code != SL_OK && m->code != SL_INTERNAL)
         m->code = SL_MALFORMED;
     return r->finder.stopped == SL_OK;

@@ -151,7 +151,7 @@ static bool js_read_debug_id(struct schema *s, const struct schema_place *at, vo
     if (!schema_text(s, at, &text))
         return false;
     if (!sl_debug_id_parse(text, out))
-        log_warn("js", "a module has a debug id that is none", LOG_SLSTR("debug_id", text));
+        log_debug("js", "a module has a debug id that is none", LOG_SLSTR("debug_id", text));
     return true;
 }
 

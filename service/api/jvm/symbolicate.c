@@ -78,7 +78,7 @@ static enum sl_code make_own(struct jvm_request *r, struct sl_error *error)
         if (own->code == SL_BUSY || own->code == SL_CANCELLED)
             return own->code;
         if (own->code != SL_OK)
-            log_info("jvm", "a mapping of a request is not used", LOG_STR("reason", error->message));
+            log_debug("jvm", "a mapping of a request is not used", LOG_STR("reason", error->message));
     }
     return SL_OK;
 }
