@@ -1,5 +1,6 @@
 #include "base/arena.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,18 @@ struct sl_arena_chunk {
 };
 
 enum { FIRST_CHUNK = 4096, MAX_CHUNK = 1 << 20 };
+
+static _Atomic size_t all_bytes; /* of all chunks there are */
+
+static void note_bytes(size_t before, size_t now)
+{
+    atomic_fetch_add_explicit(&all_bytes, now - before, memory_order_relaxed);
+}
+
+size_t sl_arena_all_bytes(void)
+{
+    return atomic_load_explicit(&all_bytes, memory_order_relaxed);
+}
 
 void sl_arena_init(struct sl_arena *arena, size_t limit)
 {
@@ -20,6 +33,7 @@ static void free_chunks(const struct sl_arena *arena, struct sl_arena_chunk *chu
     while (chunk) {
         struct sl_arena_chunk *older = chunk->older;
         sl_budget_return(arena->budget, chunk->size);
+        note_bytes(chunk->size, 0);
         free(chunk);
         chunk = older;
     }
@@ -102,6 +116,7 @@ void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align)
         return NULL;
     }
     *chunk = (struct sl_arena_chunk){.older = arena->chunks, .size = chunk_size};
+    note_bytes(0, chunk_size);
     arena->chunks = chunk;
     arena->used += chunk_size;
     arena->next_chunk = chunk_size >= MAX_CHUNK / 2 ? MAX_CHUNK : chunk_size * 2;
@@ -138,6 +153,7 @@ static bool resize(struct sl_arena_array *array, size_t size)
         chunk->size = size;
     if (size < before)
         sl_budget_return(arena->budget, before - size);
+    note_bytes(before, size);
     arena->used += size - before;
     array->chunk = chunk;
     return true;

@@ -30,6 +30,7 @@ void sl_arena_init(struct sl_arena *arena, size_t limit);
 
 /* Gives everything back; the arena is empty and usable afterwards. */
 void sl_arena_free(struct sl_arena *arena);
+size_t sl_arena_all_bytes(void); /* that all arenas of the process hold; any thread */
 
 /* Gives the memory back to the budget but keeps it: the arena will outlive the budget. */
 void sl_arena_leave_budget(struct sl_arena *arena);

@@ -7,6 +7,7 @@ void sl_budget_init(struct sl_budget *budget, uint64_t file_size)
 {
     atomic_init(&budget->steps, STEPS_AT_LEAST);
     atomic_init(&budget->memory, INT64_MAX);
+    atomic_init(&budget->lowest, INT64_MAX);
     atomic_init(&budget->end, SL_BUDGET_LEFT);
     atomic_init(&budget->file_size, 0);
     budget->memory_limit = 0;
@@ -26,10 +27,16 @@ void sl_budget_grow(struct sl_budget *budget, uint64_t size)
         atomic_fetch_add_explicit(&budget->steps, (int64_t)(size * STEPS_PER_BYTE), memory_order_relaxed);
 }
 
+static int64_t memory_at_first(const struct sl_budget *budget)
+{
+    return budget->memory_limit && budget->memory_limit < INT64_MAX ? (int64_t)budget->memory_limit : INT64_MAX;
+}
+
 void sl_budget_limit(struct sl_budget *budget, uint64_t memory, bool (*expired)(void *arg), void *arg)
 {
     budget->memory_limit = memory;
-    atomic_store(&budget->memory, memory && memory < INT64_MAX ? (int64_t)memory : INT64_MAX);
+    atomic_store(&budget->memory, memory_at_first(budget));
+    atomic_store(&budget->lowest, memory_at_first(budget));
     budget->expired = expired;
     budget->arg = arg;
 }
@@ -60,16 +67,32 @@ bool sl_budget_spend(struct sl_budget *budget, uint64_t steps)
     return true;
 }
 
+static void note_lowest(struct sl_budget *budget, int64_t left)
+{
+    int64_t lowest = atomic_load_explicit(&budget->lowest, memory_order_relaxed);
+    while (left < lowest && !atomic_compare_exchange_weak_explicit(&budget->lowest, &lowest, left, memory_order_relaxed,
+                                                                   memory_order_relaxed))
+        ;
+}
+
 bool sl_budget_take(struct sl_budget *budget, uint64_t bytes)
 {
     if (!budget)
         return true;
-    if (bytes <= INT64_MAX / 4 &&
-        atomic_fetch_sub_explicit(&budget->memory, (int64_t)bytes, memory_order_relaxed) >= (int64_t)bytes)
+    if (bytes > INT64_MAX / 4)
+        return budget_end(budget, SL_BUDGET_MEMORY);
+    int64_t left = atomic_fetch_sub_explicit(&budget->memory, (int64_t)bytes, memory_order_relaxed) - (int64_t)bytes;
+    if (left >= 0) {
+        note_lowest(budget, left);
         return true;
-    if (bytes <= INT64_MAX / 4)
-        sl_budget_return(budget, bytes);
+    }
+    sl_budget_return(budget, bytes);
     return budget_end(budget, SL_BUDGET_MEMORY);
+}
+
+uint64_t sl_budget_peak(const struct sl_budget *budget)
+{
+    return (uint64_t)(memory_at_first(budget) - atomic_load_explicit(&budget->lowest, memory_order_relaxed));
 }
 
 void sl_budget_return(struct sl_budget *budget, uint64_t bytes)

@@ -29,6 +29,7 @@ enum sl_budget_end {
 struct sl_budget {
     _Atomic int64_t steps;  /* left */
     _Atomic int64_t memory; /* bytes left */
+    _Atomic int64_t lowest; /* the fewest that were left */
     _Atomic int end;        /* enum sl_budget_end: what was first used up */
     _Atomic uint64_t file_size;
     uint64_t memory_limit;
@@ -52,6 +53,7 @@ bool sl_budget_spend(struct sl_budget *budget, uint64_t steps);
 /* Takes `bytes` of memory, for as long as it is held; false when they are not there: nothing is taken then. */
 bool sl_budget_take(struct sl_budget *budget, uint64_t bytes);
 void sl_budget_return(struct sl_budget *budget, uint64_t bytes);
+uint64_t sl_budget_peak(const struct sl_budget *budget); /* the most bytes that were held at once */
 
 bool sl_budget_used_up(const struct sl_budget *budget);
 

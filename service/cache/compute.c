@@ -156,6 +156,8 @@ static void open_tmp(void *arg)
 {
     struct opening *o = arg;
     o->code = cache_quarantine_check(o->work, o->error);
+    if (o->code == SL_UNSUPPORTED)
+        metric_add(METRIC_CONVERSIONS, 1, o->work->kind, "crashed", NULL);
     if (o->code == SL_OK)
         o->code = cache_tmp_create(&o->tmp, false, o->error);
 }

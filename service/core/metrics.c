@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "core/build.h"
 #include "core/fiber.h"
 #include "core/impl.h"
@@ -287,7 +288,8 @@ struct pushing {
     void *arg;
 };
 
-static void push_values(const struct pushing *to, struct metric_series *series, struct metric_push *push)
+static void push_values(const struct pushing *to, enum metric metric, struct metric_series *series,
+                        struct metric_push *push)
 {
     struct kept *kept = atomic_load(&series->kept);
     unsigned seen = kept ? atomic_exchange_explicit(&kept->seen, 0, memory_order_relaxed) : 0;
@@ -299,7 +301,7 @@ static void push_values(const struct pushing *to, struct metric_series *series, 
     for (size_t i = 0; i < push->value_count; i++)
         values[i] = atomic_load_explicit(&kept->values[i], memory_order_relaxed);
     push->values = values;
-    to->push(to->arg, push);
+    metrics_push_named(metric, push, to->push, to->arg);
 }
 
 static void push_series(const struct pushing *to, enum metric metric, struct metric_series *series)
@@ -319,7 +321,7 @@ static void push_series(const struct pushing *to, enum metric metric, struct met
         push.name = name;
     }
     if (table[metric].kind == METRIC_HISTOGRAM) {
-        push_values(to, series, &push);
+        push_values(to, metric, series, &push);
         return;
     }
     if (table[metric].kind == METRIC_COUNTER) {
@@ -329,7 +331,7 @@ static void push_series(const struct pushing *to, enum metric metric, struct met
         if (push.sample.value == 0)
             return;
     }
-    to->push(to->arg, &push);
+    metrics_push_named(metric, &push, to->push, to->arg);
 }
 
 /* What the reference counts of each look-up, instead of one series for each layer. */
@@ -490,6 +492,9 @@ void metrics_collect(void)
     pool_set_metrics();
     metric_set(METRIC_FIBERS, (double)fiber_live(), NULL, NULL, NULL);
     metric_set(METRIC_FIBER_STACKS, (double)fiber_stacks_allocated(), NULL, NULL, NULL);
+    metric_set(METRIC_FIBER_STACK_PEAK, (double)fiber_stack_peak(), NULL, NULL, NULL);
+    metric_set(METRIC_ARENAS, (double)sl_arena_all_bytes(), NULL, NULL, NULL);
+    metric_set(METRIC_MEMORY_LIMIT, (double)memory_of_process(), NULL, NULL, NULL);
     metric_set(METRIC_MEMORY_BUDGET, (double)memory_used(), "used", NULL, NULL);
     metric_set(METRIC_MEMORY_BUDGET, (double)memory_limit(), "limit", NULL, NULL);
 }

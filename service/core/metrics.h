@@ -30,7 +30,8 @@ enum metric {
     METRIC_POLLS,   /* result */
     METRIC_MODULES, /* platform, purpose, status */
     METRIC_FRAMES,  /* origin, platform, status */
-    METRIC_ITEMS,   /* origin, item: how many a request has */
+    METRIC_ITEMS,   /* origin, item, platform: how many a request has */
+    METRIC_SRCSRV,  /* vcs */
     METRIC_ADDRESS_UNDERFLOW,
     METRIC_CACHE_LOOKUPS,         /* cache, layer, result */
     METRIC_CACHE_COMPUTE_SECONDS, /* cache */
@@ -65,6 +66,9 @@ enum metric {
     METRIC_SOURCE_TOKEN,         /* kind, result */
     METRIC_CONVERSIONS,          /* cache, result */
     METRIC_CONVERSION_SECONDS,   /* cache */
+    METRIC_CONVERSION_INPUT,     /* cache */
+    METRIC_CONVERSION_PEAK,      /* cache */
+    METRIC_MINIDUMP_MULTIPART,
     METRIC_MINIDUMP_BYTES,
     METRIC_MINIDUMP_WALK,
     METRIC_CONVERSIONS_PARTIAL, /* cache */
@@ -78,6 +82,9 @@ enum metric {
     METRIC_SYMBFILE_RECORDS,    /* kind */
     METRIC_SYMBFILE_SETS,       /* kind */
     METRIC_STORE_BYTES,         /* area */
+    METRIC_TRANSCODES,          /* version, result */
+    METRIC_TRANSCODE_SECONDS,   /* version */
+    METRIC_TRANSCODES_QUEUED,
     METRIC_POOL_THREADS,
     METRIC_POOL_BUSY,
     METRIC_POOL_QUEUED,
@@ -90,10 +97,13 @@ enum metric {
     METRIC_WAITING, /* what for */
     METRIC_FIBERS,
     METRIC_FIBER_STACKS,
+    METRIC_FIBER_STACK_PEAK,
+    METRIC_ARENAS,
     METRIC_MEMORY_BUDGET, /* state */
-    METRIC_LOG_MESSAGES,  /* level */
-    METRIC_DISK_FREE,     /* dir */
-    METRIC_DISK_SIZE,     /* dir */
+    METRIC_MEMORY_LIMIT,
+    METRIC_LOG_MESSAGES, /* level */
+    METRIC_DISK_FREE,    /* dir */
+    METRIC_DISK_SIZE,    /* dir */
     METRIC_LOG_DROPPED,
     METRIC_READY,
     METRIC_DRAINING,

@@ -1,10 +1,10 @@
-/* Between metrics_table.c, metrics.c, metrics_process.c (the standard metrics of a process) and statsd.c. */
+/* Between metrics_table.c, metrics.c, metrics_names.c, metrics_process.c (the standard metrics of a process) and statsd.c. */
 #pragma once
 
 #include "base/buf.h"
 #include "core/metrics.h"
 
-enum { METRIC_LABELS = 4, METRIC_BUCKETS = 16 };
+enum { METRIC_LABELS = 4, METRIC_BUCKETS = 19 };
 enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 
 struct metric_buckets {
@@ -38,6 +38,9 @@ struct metric_push {
     size_t value_count;
     uint64_t values_seen;
 };
+/* Pushes it under the names that it has elsewhere, or as it is. */
+void metrics_push_named(enum metric metric, const struct metric_push *push,
+                        void (*to)(void *arg, const struct metric_push *push), void *arg);
 /* Histograms keep their values for metrics_push from now on. Once. */
 void metrics_keep_values(void);
 /* Mozilla's names are pushed too. Before anything is counted. */

@@ -3,7 +3,8 @@
 
 const struct metric_buckets metric_seconds = {
     16, {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900}};
-static const struct metric_buckets counts = {11, {0, 1, 3, 10, 30, 100, 300, 1000, 3000, 10000, 100000}};
+static const struct metric_buckets counts = {
+    19, {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000, 200000, 500000, 1000000}};
 static const struct metric_buckets sizes = {
     12,
     {4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864, 268435456, 1073741824, 4294967296, 17179869184}};
@@ -53,14 +54,10 @@ const struct metric_row metrics_table[METRIC_COUNT] = {
      "End of a job until its result was first fetched.",
      "requests.response_idling"},
     {"polls_total", COUNTER, {"result"}, NULL, "Polls for results."},
-    {"modules_total",
-     COUNTER,
-     {"platform", "purpose", "status"},
-     NULL,
-     "Module statuses of answers.",
-     "symbolication.debug_status"},
+    {"modules_total", COUNTER, {"platform", "purpose", "status"}, NULL, "Module statuses of answers."},
     {"frames_total", COUNTER, {"origin", "platform", "status"}, NULL, "Frame statuses of answers."},
-    {"symbolication_items", HISTOGRAM, {"origin", "item"}, &counts, "What requests hold, by their number."},
+    {"symbolication_items", HISTOGRAM, {"origin", "item", "platform"}, &counts, "What requests hold, by their number."},
+    {"srcsrv_total", COUNTER, {"vcs"}, NULL, "Modules with a source server, by its kind.", "symbolication.srcsrv_vcs"},
     {"address_underflow_total", COUNTER, {NULL}, NULL, "Addresses below their module.", "relative_addr.underflow"},
     {"cache_lookups_total", COUNTER, {"cache", "layer", "result"}, NULL, "Look-ups by the layer that answered."},
     {"cache_compute_seconds", HISTOGRAM, {"cache"}, &metric_seconds, "Time to compute an entry."},
@@ -110,6 +107,14 @@ const struct metric_row metrics_table[METRIC_COUNT] = {
     {"source_token_total", COUNTER, {"kind", "result"}, NULL, "Credentials and indexes of sources, kept or asked for."},
     {"conversions_total", COUNTER, {"cache", "result"}, NULL, "Conversions of debug files."},
     {"conversion_seconds", HISTOGRAM, {"cache"}, &metric_seconds, "Time of conversions."},
+    {"conversion_input_bytes", HISTOGRAM, {"cache"}, &sizes, "Sizes of what was converted."},
+    {"conversion_peak_bytes", HISTOGRAM, {"cache"}, &sizes, "Most memory that a conversion held, beside its input."},
+    {"minidump_multipart_total",
+     COUNTER,
+     {NULL},
+     NULL,
+     "Minidumps that were a form again.",
+     "symbolication.minidump.multipart_form_data"},
     {"minidump_bytes", HISTOGRAM, {NULL}, &sizes, "Sizes of minidumps.", "minidump.upload.size"},
     {"minidump_walk_seconds",
      HISTOGRAM,
@@ -132,6 +137,9 @@ const struct metric_row metrics_table[METRIC_COUNT] = {
     {"symbfile_records_total", COUNTER, {"kind"}, NULL, "Records of parts that were received."},
     {"symbfile_sets_published_total", COUNTER, {"kind"}, NULL, "Complete uploads that took the place of older ones."},
     {"store_bytes", GAUGE, {"area"}, NULL, "Bytes of uploads as of the last sweep of the store."},
+    {"transcodes_total", COUNTER, {"version", "result"}, NULL, "Runs of transcoders."},
+    {"transcode_seconds", HISTOGRAM, {"version"}, &metric_seconds, "Time of runs of transcoders."},
+    {"transcodes_queued", GAUGE, {NULL}, NULL, "PDBs that wait for a transcoder."},
     {"pool_threads", GAUGE, {NULL}, NULL, "Threads of the pool."},
     {"pool_busy", GAUGE, {NULL}, NULL, "Threads of the pool at work."},
     {"pool_queued", GAUGE, {NULL}, NULL, "Jobs that wait for a thread."},
@@ -144,7 +152,14 @@ const struct metric_row metrics_table[METRIC_COUNT] = {
     {"waiting", GAUGE, {"what"}, NULL, "Work that waits for something scarce, by what it waits for."},
     {"fibers", GAUGE, {NULL}, NULL, "Live fibers."},
     {"fiber_stacks", GAUGE, {NULL}, NULL, "Fiber stacks allocated."},
+    {"fiber_stack_peak_bytes",
+     GAUGE,
+     {NULL},
+     NULL,
+     "Most of a stack that a fiber which has ended was seen to have used."},
+    {"arena_bytes", GAUGE, {NULL}, NULL, "Memory of arenas."},
     {"memory_budget_bytes", GAUGE, {"state"}, NULL, "Memory that requests share: used, and the limit."},
+    {"memory_limit_bytes", GAUGE, {NULL}, NULL, "Memory that the process may take: of its cgroup, or the machine's."},
     {"log_messages_total", COUNTER, {"level"}, NULL, "Lines of the log, access lines excluded."},
     {"disk_free_bytes", GAUGE, {"dir"}, NULL, "Free bytes of the file system of a directory."},
     {"disk_size_bytes", GAUGE, {"dir"}, NULL, "Bytes of the file system of a directory."},

@@ -137,7 +137,7 @@ bool exchange_coding(const struct exchange *e, enum coding *coding, struct sl_er
 
 static enum sl_code too_big(struct sl_error *error)
 {
-    return sl_fail(error, SL_MALFORMED, "Maximum file size exceeded");
+    return sl_fail(error, SL_MALFORMED, TOO_LARGE);
 }
 
 static bool redirects(long status)
@@ -260,8 +260,23 @@ enum sl_code exchange_start(struct exchange *e, const char *referer, const char 
     return transfer_start(t) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
+/* Until the first byte of the answer; from there to its end. */
+static void count_phases(const struct exchange *e)
+{
+    curl_off_t first = 0, all = 0;
+    const char *source = e->download->request->source;
+    if (!e->transfer.easy || !e->transfer.head_complete ||
+        curl_easy_getinfo(e->transfer.easy, CURLINFO_STARTTRANSFER_TIME_T, &first) != CURLE_OK ||
+        curl_easy_getinfo(e->transfer.easy, CURLINFO_TOTAL_TIME_T, &all) != CURLE_OK)
+        return;
+    metric_observe(METRIC_DOWNLOAD_SECONDS, (double)first / 1e6, source, "connect", NULL);
+    if (e->transfer.stored)
+        metric_observe(METRIC_DOWNLOAD_SECONDS, (double)(all > first ? all - first : 0) / 1e6, source, "body", NULL);
+}
+
 void exchange_end(struct exchange *e)
 {
+    count_phases(e);
     transfer_end(&e->transfer);
     curl_slist_free_all(e->transfer.headers);
     metric_add(METRIC_DOWNLOAD_BYTES, e->transfer.stored, e->download->request->source, NULL, NULL);
@@ -466,6 +481,13 @@ static enum sl_code download_finish(struct download *d, struct sl_error *error)
     return code == SL_OK ? f.code : code;
 }
 
+static enum sl_code check_host(struct download *d, struct sl_str host, struct sl_error *error)
+{
+    enum sl_code code = d->request->deny_list ? deny_check(host, error) : SL_OK;
+    d->blocked = code != SL_OK;
+    return code;
+}
+
 static enum sl_code with_slot(struct download *d, struct sl_str host, struct sl_error *error)
 {
     struct slot slot;
@@ -475,7 +497,7 @@ static enum sl_code with_slot(struct download *d, struct sl_str host, struct sl_
     uint64_t start = clock_mono_ns();
     d->limit =
         time_limit(d->request->timeout_ns ? d->request->timeout_ns : fetch_state.options.max_download_timeout_ns);
-    code = d->request->deny_list ? deny_check(host, error) : SL_OK;
+    code = check_host(d, host, error);
     if (code == SL_OK) {
         code = attempts(d, error);
         if (d->request->deny_list && (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT))
@@ -484,6 +506,15 @@ static enum sl_code with_slot(struct download *d, struct sl_str host, struct sl_
     slot_give(&slot);
     metric_observe(METRIC_DOWNLOAD_SECONDS, (double)(clock_mono_ns() - start) / 1e9, d->request->source, "total", NULL);
     return code == SL_OK ? download_finish(d, error) : code;
+}
+
+static const char *result_name(const struct download *d, enum sl_code code, const struct sl_error *error)
+{
+    if (d->blocked)
+        return "blocked";
+    if (code == SL_MALFORMED && strcmp(error->message, TOO_LARGE) == 0)
+        return "too_large";
+    return code == SL_DOWNLOAD_ERROR ? "error" : sl_code_name(code);
 }
 
 enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_error *error)
@@ -499,14 +530,14 @@ enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_er
         code = hop_parse(&arena, request->url, &d.first, error);
     if (code == SL_OK)
         code = check_headers(request, error);
-    if (code == SL_OK && request->deny_list)
-        code = deny_check(sl_str(d.first.host), error);
+    if (code == SL_OK)
+        code = check_host(&d, sl_str(d.first.host), error);
     if (code == SL_OK)
         code = with_slot(&d, sl_str(d.first.host), error);
-    metric_add(METRIC_DOWNLOADS, 1, request->source, sl_code_name(code), NULL);
+    metric_add(METRIC_DOWNLOADS, 1, request->source, result_name(&d, code, error), NULL);
     if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_INTERNAL)
-        log_info("fetch", "download failed", LOG_STR("source", request->source), LOG_URL("url", request->url),
-                 LOG_ERR(error));
+        log_debug("fetch", "download failed", LOG_STR("source", request->source), LOG_URL("url", request->url),
+                  LOG_ERR(error));
     sl_buf_free(&d.explanation);
     sl_arena_free(&arena);
     return code;

@@ -149,6 +149,8 @@ size_t byte_range_split(const struct byte_range *first, uint64_t split_size, str
 /* ---- download.c: what parts.c shares ---- */
 enum coding { CODING_IDENTITY, CODING_BR, CODING_GZIP, CODING_DEFLATE, CODING_ZSTD, CODING_XZ };
 
+#define TOO_LARGE "Maximum file size exceeded" /* an error's message */
+
 struct download {
     const struct fetch_request *request;
     struct sl_arena *arena;
@@ -157,6 +159,7 @@ struct download {
     struct time_limit limit; /* of the whole */
     struct fiber_wait_list events;
     struct hop first;
+    bool blocked;              /* its host is on the deny list */
     struct sl_buf explanation; /* the body of an answer with an error status, if the request has a use for it */
     /* of the latest attempt */
     enum coding coding;

@@ -30,7 +30,7 @@ enum sl_code auxiliary_fetch(const struct object_request *request, conversion_ch
     enum sl_code code = origin_fetch(request->file, fd, error);
     if (code != SL_OK)
         return code;
-    code = conversion_check(fd, request->file->location, check, NULL, error);
+    code = conversion_check(fd, request->file->location, NULL, check, NULL, error);
     if (code != SL_OK)
         log_debug("kinds", "unusable file", LOG_STR("type", file_type_name(request->file->type)),
                   LOG_SLSTR("location", request->file->location), LOG_ERR(error));

@@ -77,14 +77,17 @@ struct call {
     void *arg;
     struct sl_error *error;
     enum sl_code code;
+    double seconds;
 };
 
 static void run_call(void *arg)
 {
     struct call *call = arg;
+    uint64_t begin = clock_mono_ns();
     cpu_clock_enter(&call->conversion.clock);
     call->code = call->job(&call->conversion, call->arg, call->error);
     cpu_clock_leave(&call->conversion.clock);
+    call->seconds = (double)(clock_mono_ns() - begin) / 1e9;
 }
 
 static enum sl_code fail_time(const struct conversion *conversion, struct sl_error *error)
@@ -112,6 +115,20 @@ static enum sl_code judge(const struct call *call, const struct conversion_input
     return code;
 }
 
+static void count(const struct call *call, const struct conversion_input *input, enum sl_code code)
+{
+    const struct sl_budget *budget = &call->conversion.budget;
+    const char *kind = input->kind->name, *result = sl_code_name(code);
+    if (code == SL_UNSUPPORTED && atomic_load(&budget->end) == SL_BUDGET_TIME)
+        result = "over_time";
+    else if (code == SL_UNSUPPORTED && atomic_load(&budget->end) == SL_BUDGET_MEMORY)
+        result = "over_memory";
+    metric_add(METRIC_CONVERSIONS, 1, kind, result, NULL);
+    metric_observe(METRIC_CONVERSION_SECONDS, call->seconds, kind, NULL, NULL);
+    metric_observe(METRIC_CONVERSION_INPUT, (double)input->size, kind, NULL, NULL);
+    metric_observe(METRIC_CONVERSION_PEAK, (double)sl_budget_peak(budget), kind, NULL, NULL);
+}
+
 enum sl_code conversion_run(const struct conversion_input *input, conversion_job *job, void *arg,
                             struct sl_error *error)
 {
@@ -124,7 +141,11 @@ enum sl_code conversion_run(const struct conversion_input *input, conversion_job
     cpu_parallel_init(&call.conversion.parallel, pool_parallel(), &call.conversion.clock);
     enum sl_code code = pool_run(POOL_CONVERT, run_call, &call, error);
     leave_place(input->size);
-    return code == SL_OK ? judge(&call, input, error) : code;
+    if (code == SL_OK)
+        code = judge(&call, input, error);
+    if (input->kind && code != SL_CANCELLED && !(code == SL_OK && call.conversion.is_trial))
+        count(&call, input, code);
+    return code;
 }
 
 struct checking {
@@ -145,14 +166,14 @@ static enum sl_code check_file(struct conversion *conversion, void *arg, struct 
     return code;
 }
 
-enum sl_code conversion_check(int fd, struct sl_str location, conversion_checker *check, void *arg,
-                              struct sl_error *error)
+enum sl_code conversion_check(int fd, struct sl_str location, const struct cache_kind *kind, conversion_checker *check,
+                              void *arg, struct sl_error *error)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return sl_fail_errno(error, errno, "cannot read a downloaded file");
     struct checking c = {fd, check, arg};
-    struct conversion_input input = {(uint64_t)st.st_size, location};
+    struct conversion_input input = {(uint64_t)st.st_size, location, kind};
     return conversion_run(&input, check_file, &c, error);
 }
 

@@ -12,11 +12,13 @@ struct conversion {
     struct sl_budget budget; /* for everything that is read and made */
     struct cpu_clock clock;
     struct cpu_parallel parallel;
+    bool is_trial; /* set by the job: it was only a look at the file, and is not counted */
 };
 
 struct conversion_input {
-    uint64_t size;          /* bytes */
-    struct sl_str location; /* for the log */
+    uint64_t size;                 /* bytes */
+    struct sl_str location;        /* for the log */
+    const struct cache_kind *kind; /* what is made, for metrics; NULL: it is not counted */
 };
 
 /* As configured, from now on. */
@@ -34,8 +36,8 @@ enum sl_code conversion_run(const struct conversion_input *input, conversion_job
 /* Runs the job over the contents of `fd`, as conversion_run: `check` says what is wrong with them. */
 typedef enum sl_code conversion_checker(struct conversion *conversion, struct sl_bytes file, void *arg,
                                         struct sl_error *error);
-enum sl_code conversion_check(int fd, struct sl_str location, conversion_checker *check, void *arg,
-                              struct sl_error *error) SL_SUSPENDS;
+enum sl_code conversion_check(int fd, struct sl_str location, const struct cache_kind *kind, conversion_checker *check,
+                              void *arg, struct sl_error *error) SL_SUSPENDS;
 
 /* Opens a file on the conversion's budget, which a companion adds its size to. */
 enum sl_code conversion_open(struct conversion *conversion, struct sl_bytes file, struct sl_object **object,

@@ -118,14 +118,12 @@ enum sl_code kinds_get(const struct cache_kind *kind, const struct object_reques
 typedef enum sl_code kinds_job(void *arg, struct sl_error *error);
 enum sl_code kinds_on_pool(kinds_job *job, void *arg, struct sl_error *error) SL_SUSPENDS;
 
-/* Gets the request's object, and has what is made of it written to `fd`, as a conversion. */
+/* Gets the request's object, and has what is made of it, an entry of `kind`, written to `fd`, as a conversion (which is counted,
+ * unless `kind` is NULL). */
 struct conversion; /* conversion.h */
 typedef enum sl_code kinds_maker(struct conversion *conversion, struct sl_bytes object, int fd, struct sl_error *error);
-enum sl_code kinds_make(const struct object_request *request, kinds_maker *make, int fd, struct sl_arena *arena,
-                        struct sl_error *error) SL_SUSPENDS;
-
-/* Counts a conversion that began at `begin_ns` (clock_mono_ns). */
-void kinds_count_conversion(const struct cache_kind *kind, enum sl_code code, uint64_t begin_ns);
+enum sl_code kinds_make(const struct object_request *request, const struct cache_kind *kind, kinds_maker *make, int fd,
+                        struct sl_arena *arena, struct sl_error *error) SL_SUSPENDS;
 
 uint64_t kinds_size_of(int fd); /* bytes; 0 when that cannot be told */
 

@@ -33,10 +33,7 @@ static enum sl_code proguard_compute(void *context, struct cache_tmp *tmp, struc
     enum sl_code code = origin_fetch(request->file, tmp->fd, error);
     if (code != SL_OK)
         return code;
-    uint64_t begin = clock_mono_ns();
-    code = conversion_check(tmp->fd, request->file->location, convert_mapping, &tmp->fd, error);
-    kinds_count_conversion(&kind_proguard, code, begin);
-    return code;
+    return conversion_check(tmp->fd, request->file->location, &kind_proguard, convert_mapping, &tmp->fd, error);
 }
 
 static enum sl_code proguard_open(struct sl_bytes bytes, void *into, struct sl_error *error)
@@ -77,10 +74,8 @@ static enum sl_code convert_own_mapping(struct conversion *conversion, void *arg
 enum sl_code kinds_own_mapping(struct sl_str text, struct cache_item **item, struct sl_error *error)
 {
     struct own_mapping own = {.text = text};
-    uint64_t begin = clock_mono_ns();
-    enum sl_code code =
-        conversion_run(&(struct conversion_input){text.size, SL_STR("artifact")}, convert_own_mapping, &own, error);
-    kinds_count_conversion(&kind_proguard, code, begin);
+    struct conversion_input input = {text.size, SL_STR("artifact"), &kind_proguard};
+    enum sl_code code = conversion_run(&input, convert_own_mapping, &own, error);
     *item = NULL;
     if (code == SL_OK)
         return cache_item_own(&kind_proguard, &own.table, item, error);

@@ -68,23 +68,16 @@ static enum sl_code make_one(struct conversion *conversion, void *arg, struct sl
     return m->make(conversion, m->object, m->fd, error);
 }
 
-enum sl_code kinds_make(const struct object_request *request, kinds_maker *make, int fd, struct sl_arena *arena,
-                        struct sl_error *error)
+enum sl_code kinds_make(const struct object_request *request, const struct cache_kind *kind, kinds_maker *make, int fd,
+                        struct sl_arena *arena, struct sl_error *error)
 {
     struct cache_item *object;
     enum sl_code code = kinds_get(&kind_objects, request, arena, &object, error);
     if (code != SL_OK)
         return code;
     struct making making = {object->mapping.bytes, fd, make};
-    struct conversion_input input = {object->mapping.bytes.size, request->file->location};
+    struct conversion_input input = {object->mapping.bytes.size, request->file->location, kind};
     code = conversion_run(&input, make_one, &making, error);
     cache_release(object);
     return code;
-}
-
-void kinds_count_conversion(const struct cache_kind *kind, enum sl_code code, uint64_t begin_ns)
-{
-    double seconds = (double)(clock_mono_ns() - begin_ns) / 1e9;
-    metric_add(METRIC_CONVERSIONS, 1, kind->name, sl_code_name(code), NULL);
-    metric_observe(METRIC_CONVERSION_SECONDS, seconds, kind->name, NULL, NULL);
 }

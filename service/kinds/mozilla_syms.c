@@ -135,8 +135,8 @@ static enum sl_code convert_download(const struct mozilla_request *request, cons
 {
     struct store_conversion conversion = {request, to, 0};
     uint64_t begin = clock_mono_ns();
-    enum sl_code code = conversion_check(from, file->location, convert_store_file, &conversion, error);
-    kinds_count_conversion(&kind_mozilla_syms, code, begin);
+    enum sl_code code =
+        conversion_check(from, file->location, &kind_mozilla_syms, convert_store_file, &conversion, error);
     work->parsed = true;
     work->is_bad = code != SL_OK;
     work->save_s = (double)conversion.written_ns / 1e9;

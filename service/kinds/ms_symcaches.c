@@ -8,6 +8,7 @@
 
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/metrics.h"
 #include "core/pool.h"
 #include "kinds/impl.h"
 
@@ -18,7 +19,7 @@ static const char cached_only[] = "nothing is cached";
 /* ---- one at a time, or as many as may ---- */
 
 static struct {
-    unsigned running;
+    unsigned running, queued;
     struct fiber_wait_list free;
 } transcodes;
 
@@ -26,11 +27,21 @@ static bool transcode_admit(const struct config *config)
 {
     unsigned configured = config->ms_symcache.max_concurrent;
     unsigned most = configured && configured != UINT32_MAX ? configured : loop_pool_threads();
-    while (transcodes.running >= most)
-        if (fiber_wait_on(&transcodes.free, UINT64_MAX) == FIBER_CANCELLED)
-            return false;
-    transcodes.running++;
-    return true;
+    enum fiber_wait waited = FIBER_WOKEN;
+    metric_set(METRIC_TRANSCODES_QUEUED, ++transcodes.queued, NULL, NULL, NULL);
+    while (transcodes.running >= most && waited != FIBER_CANCELLED)
+        waited = fiber_wait_on(&transcodes.free, UINT64_MAX);
+    metric_set(METRIC_TRANSCODES_QUEUED, --transcodes.queued, NULL, NULL, NULL);
+    transcodes.running += waited != FIBER_CANCELLED;
+    return waited != FIBER_CANCELLED;
+}
+
+static void transcode_count(const struct ms_symcache_question *q, enum sl_code code, uint64_t begin_ns)
+{
+    char version[48];
+    snprintf(version, sizeof version, "%u.%u.%u", q->version[0], q->version[1], q->version[2]);
+    metric_add(METRIC_TRANSCODES, 1, version, sl_code_name(code), NULL);
+    metric_observe_since(METRIC_TRANSCODE_SECONDS, begin_ns, version);
 }
 
 static void transcode_leave(void)
@@ -121,7 +132,7 @@ static enum sl_code ms_symcaches_compute(void *context, struct cache_tmp *tmp, s
         uint64_t begin = clock_mono_ns();
         code = transcode_run(&job, tmp->fd, error);
         transcode_leave();
-        kinds_count_conversion(&kind_ms_symcaches, code, begin);
+        transcode_count(q, code, begin);
     }
     cache_release(file.item);
     return code;

@@ -89,7 +89,7 @@ static enum sl_code describe(struct conversion *conversion, struct sl_bytes file
 static enum sl_code object_meta_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                         struct sl_error *error)
 {
-    return kinds_make(context, describe, tmp->fd, arena, error);
+    return kinds_make(context, NULL, describe, tmp->fd, arena, error);
 }
 
 struct flag { /* `found` from the start: it may be absent; `bad`: it is no boolean */

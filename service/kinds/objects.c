@@ -84,7 +84,7 @@ static enum sl_code objects_compute(void *context, struct cache_tmp *tmp, struct
     if (code != SL_OK)
         return code;
     struct check check = {.fd = tmp->fd, .wanted = request->id};
-    code = conversion_check(tmp->fd, request->file->location, check_object, &check, error);
+    code = conversion_check(tmp->fd, request->file->location, NULL, check_object, &check, error);
     if (code == SL_OK && (!check.same_id || !check.same_checksum))
         report_mismatch(request, &check);
     return code;

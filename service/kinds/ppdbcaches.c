@@ -83,12 +83,10 @@ static enum sl_code ppdbcaches_compute(void *context, struct cache_tmp *tmp, str
     enum sl_code code = kinds_get(&kind_objects, request, arena, &object, error);
     if (code != SL_OK)
         return code;
-    uint64_t begin = clock_mono_ns();
     struct convert c = {.file = object->mapping.bytes, .fd = tmp->fd};
-    struct conversion_input input = {object->mapping.bytes.size, request->file->location};
+    struct conversion_input input = {object->mapping.bytes.size, request->file->location, &kind_ppdb_caches};
     code = conversion_run(&input, convert_object, &c, error);
     cache_release(object);
-    kinds_count_conversion(&kind_ppdb_caches, code, begin);
     if (code == SL_OK && c.dropped) {
         metric_add(METRIC_CONVERSIONS_PARTIAL, 1, kind_ppdb_caches.name, NULL, NULL);
         log_warn("ppdb", "methods or documents could not be read", LOG_U64("count", c.dropped),

@@ -61,11 +61,9 @@ static enum sl_code convert_sourcemap(struct conversion *conversion, void *arg, 
 
 static enum sl_code convert_texts(struct sourcemap_texts *texts, struct sl_str location, struct sl_error *error)
 {
-    uint64_t begin = clock_mono_ns();
     uint64_t size = item_text(texts->script).size + item_text(texts->map).size + texts->embedded.size;
-    enum sl_code code = conversion_run(&(struct conversion_input){size, location}, convert_sourcemap, texts, error);
-    kinds_count_conversion(&kind_sourcemap_caches, code, begin);
-    return code;
+    struct conversion_input input = {size, location, &kind_sourcemap_caches};
+    return conversion_run(&input, convert_sourcemap, texts, error);
 }
 
 static enum sl_code sourcemaps_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,

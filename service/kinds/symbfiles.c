@@ -68,12 +68,10 @@ static enum sl_code symbfiles_compute(void *context, struct cache_tmp *tmp, stru
 {
     (void)arena;
     struct build b = {.request = context, .fd = tmp->fd};
-    uint64_t begin = clock_mono_ns();
     /* As many bytes as its records are in a symbfile, or more; the files would have to be asked. */
-    struct conversion_input input = {b.request->set.records * RECORD_BYTES, sl_str(b.request->set.name)};
-    enum sl_code code = conversion_run(&input, symbfiles_build, &b, error);
-    kinds_count_conversion(&kind_symbfile_index, code, begin);
-    return code;
+    struct conversion_input input = {b.request->set.records * RECORD_BYTES, sl_str(b.request->set.name),
+                                     &kind_symbfile_index};
+    return conversion_run(&input, symbfiles_build, &b, error);
 }
 
 static void *retain(const void *context, struct sl_arena *arena)

@@ -131,7 +131,7 @@ static enum sl_code convert_object(struct conversion *conversion, void *arg, str
     enum sl_code code = conversion_open(conversion, c->file, &object, error);
     if (code != SL_OK)
         return code;
-    c->wanting = !c->complete && companions_wanted(object, &c->wants);
+    c->wanting = conversion->is_trial = !c->complete && companions_wanted(object, &c->wants);
     if (!c->wanting)
         code = open_rewriting(conversion, c, error);
     if (!c->wanting && code == SL_OK)
@@ -158,7 +158,7 @@ static enum sl_code convert(const struct symcache_request *request, struct sl_ar
                             struct sl_error *error)
 {
     enum sl_code code = get_rewriting(request, arena, c, error);
-    struct conversion_input input = {c->file.size + rewriting_size(c), request->object.file->location};
+    struct conversion_input input = {c->file.size + rewriting_size(c), request->object.file->location, &kind_symcaches};
     if (code == SL_OK)
         code = conversion_run(&input, convert_object, c, error);
     if (code != SL_OK || !c->wanting)
@@ -191,7 +191,6 @@ static enum sl_code symcaches_compute(void *context, struct cache_tmp *tmp, stru
     enum sl_code code = kinds_get(&kind_objects, &request->object, arena, &object, error);
     if (code != SL_OK)
         return code;
-    uint64_t begin = clock_mono_ns();
     struct convert c = {.file = object->mapping.bytes, .fd = tmp->fd};
     code = convert(request, arena, &c, error);
     tmp->incomplete = c.items.incomplete;
@@ -199,7 +198,6 @@ static enum sl_code symcaches_compute(void *context, struct cache_tmp *tmp, stru
     for (size_t i = 0; i < sizeof used / sizeof *used; i++)
         if (used[i])
             cache_release(used[i]);
-    kinds_count_conversion(&kind_symcaches, code, begin);
     if (code == SL_OK)
         report_gaps(&request->object, &c);
     return code;

@@ -134,7 +134,7 @@ def test_what_requests_hold_is_counted(work, objects):
         text = s.request("GET", "/metrics")[2].decode()
         frames = dict(re.findall(r'symloom_frames_total\{origin="symbolicate_jvm",(.*)\} (\d+)', text))
         equal(frames, {'platform="java",status="symbolicated"': "2", 'platform="none",status="missing"': "1"})
-        items = dict(re.findall(r'symloom_symbolication_items_sum\{origin="symbolicate_jvm",item="(.*)"\} (\d+)', text))
+        items = dict(re.findall(r'symloom_symbolication_items_sum\{origin="symbolicate_jvm",item="(.*)",platform="none"\} (\d+)', text))
         equal(items, {"num_exceptions": "2", "unsymbolicated_exceptions": "1", "num_classes": "1", "unsymbolicated_classes": "0",
                       "num_stacktraces": "1", "num_frames": "3", "unsymbolicated_frames": "1"})
 

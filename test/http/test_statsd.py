@@ -54,6 +54,25 @@ def test_names_kinds_and_tags(work, objects):
         del os.environ["SENTRY_ENVIRONMENT"]
 
 
+def test_names_that_dashboards_know(work, objects):
+    """What another service calls the same thing, with its tags."""
+    server = Receiver()
+    with Upstream({}) as upstream, Service(work, {"metrics": {"statsd": server.address}, "deny_list_threshold": 1, "sources": [
+            http_source(upstream.url, id="s", filters={"filetypes": ["elf_code"]})],
+            "shared_cache": {"filesystem": {"path": work + "/shared"}}}) as s:
+        upstream.routes.update({"/" + "01" * 20 + "/executable": objects.stripped, "/" + "02" * 20 + "/executable": 500})
+        for name in ("01", "02", "03"):
+            s.symbolicate(request(objects.module(code_id=name * 20, debug_id=None), [4096]))
+        s.request("GET", "/requests/00000000-0000-4000-8000-000000000000")
+    lines = server.collect()
+    for line in ("symbolication.request_id_unknown:1|c", "service.download.failure:1|c|#source:s", "service.download.blocked:1|c|#source:s",
+                 "service.builtin_source.download:1|c|#source:s", "services.shared_cache.fetch:\\d+\\|c\\|#cache:objects,hit:false,status:ok",
+                 "symbolication.num_frames:1:1:1\\|d\\|#platform:elf,origin:symbolicate", "symbolication.debug_status:\\d\\|c\\|#status:\\w+",
+                 "download_duration:.*\\|d\\|#task_name:source.download.connect,source:s", "requests.accepted:3|c|#task:symbolicate"):
+        pattern = re.escape("symbolicator.") + (line if "\\" in line else re.escape(line))
+        assert any(re.fullmatch(pattern, got) for got in lines), (line, lines)
+
+
 def test_plain_statsd_has_no_tags_and_the_environment_names_it(work, objects):
     server = Receiver()
     os.environ["STATSD_SERVER"] = server.address

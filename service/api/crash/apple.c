@@ -64,7 +64,7 @@ static const struct http_route routes[] = {
      .check = crash_check,
      .body_limit = crash_body_limit,
      .rights = API_RIGHT("symbolicate"),
-     .task = "applecrashreport"},
+     .task = "parse_apple_crash_report"},
     {.method = NULL},
 };
 

@@ -118,6 +118,7 @@ static enum sl_code crash_run(struct job *job, void *arg, struct sl_error *error
 {
     struct crash_work *work = arg;
     struct ledger_work name;
+    work->request->origin = work->kind->name;
     enum sl_code code = work->download ? crash_download(job, work, error) : SL_OK;
     if (code == SL_OK)
         code = crash_name(job, work, &name, error);

@@ -210,6 +210,8 @@ static enum sl_code dump_symbolicate(struct job *job, struct crash_work *crash, 
 static const char *dump_refuse(struct sl_bytes file)
 {
     bool is_form = file.size >= 2 && memcmp(file.data, "--", 2) == 0;
+    if (is_form)
+        metric_add(METRIC_MINIDUMP_MULTIPART, 1, NULL, NULL, NULL);
     return is_form ? "minidump contains multipart form data" : NULL;
 }
 
@@ -236,7 +238,7 @@ static const struct http_route routes[] = {
      .check = crash_check,
      .body_limit = crash_body_limit,
      .rights = API_RIGHT("symbolicate"),
-     .task = "minidump"},
+     .task = "minidump_stackwalk"},
     {.method = NULL},
 };
 

@@ -50,5 +50,5 @@ void jvm_count(const struct jvm_request *r, const char *task)
                  {"num_stacktraces", r->trace_count},    {"num_frames", all},
                  {"unsymbolicated_frames", missing}};
     for (size_t i = 0; i < sizeof items / sizeof *items; i++)
-        metric_observe(METRIC_ITEMS, (double)items[i].count, task, items[i].item, NULL);
+        metric_observe(METRIC_ITEMS, (double)items[i].count, task, items[i].item, platforms[platform_of(r->platform)]);
 }

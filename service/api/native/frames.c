@@ -294,7 +294,6 @@ void native_finish(struct native_request *request)
         struct native_result_trace *trace = &request->results[t];
         if (ends_behind_start(&request->traces[t], trace))
             trace->count--;
-        for (size_t i = 0; i < trace->count; i++)
-            request->status_counts[trace->frames[i].status]++;
     }
+    native_count_results(request);
 }

@@ -352,7 +352,7 @@ void native_reset(struct native_request *request)
     }
     request->results = NULL;
     request->result_count = 0;
-    memset(request->status_counts, 0, sizeof request->status_counts);
+    request->counts = (struct native_counts){.frames = 0};
     request->links = NULL;
     request->out_of_memory = false;
 }

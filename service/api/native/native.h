@@ -178,8 +178,15 @@ struct native_result_trace {
     size_t count;
 };
 
+struct native_counts { /* of resulting frames and traces */
+    size_t statuses[FRAME_STATUSES], frames, scanned_frames;
+    size_t missed[TRUSTS]; /* frames without a symbol */
+    size_t short_traces, truncated_traces, bad_traces;
+};
+
 struct native_request {
     struct sl_arena *arena;
+    const char *origin; /* what it came out of, for metrics */
     struct sl_str platform, scope;
     struct opt_u64 signal;
     const struct source *sources;
@@ -204,7 +211,7 @@ struct native_request {
     /* filled by the steps */
     struct native_result_trace *results; /* one per trace */
     size_t result_count;                 /* frames of all of them */
-    size_t status_counts[FRAME_STATUSES];
+    struct native_counts counts;
     struct native_link *links; /* sources that are to be downloaded */
     bool out_of_memory;
     const struct native_unwind **unwind; /* by module; NULL: no stacks were walked */
@@ -312,11 +319,18 @@ void module_needs_release(struct module_needs *needs);
 /* Frames to resulting frames, without names. Pure: loop or pool. */
 void native_symbolicate(struct native_request *request, uint64_t max_frames);
 
-/* When the names are known: removes the frame behind `_start` and counts statuses. Pure: loop or pool. */
+/* When the names are known: removes the frame behind `_start`, and counts. Pure: loop or pool. */
 void native_finish(struct native_request *request);
 
 const char *native_frame_status(enum native_status status);
 const char *native_trust_name(enum native_trust trust);
+
+/* ---- count.c ---- */
+
+/* Into the request's counts. Pure: loop or pool. */
+void native_count_results(struct native_request *request);
+/* As metrics: what the request had, and what it came to. Loop thread. */
+void native_count(const struct native_request *request);
 
 /* ---- uploads.c ---- */
 

@@ -2,7 +2,6 @@
 #include "api/impl.h"
 #include "api/native/native.h"
 #include "core/guard.h"
-#include "core/metrics.h"
 
 enum { MANY_FRAMES = 10000 };
 
@@ -13,6 +12,7 @@ struct native_request *native_request_new(struct sl_arena *arena, struct sl_str 
     if (!request || !kept)
         return NULL;
     request->arena = arena;
+    request->origin = "symbolicate";
     request->scope = (struct sl_str){kept, scope.size};
     return request;
 }
@@ -225,21 +225,6 @@ static enum sl_code run_and_write(struct job *job, struct native_request *reques
     return code;
 }
 
-static void count(const struct native_request *request, const char *task)
-{
-    const char *platform = "unknown";
-    for (size_t i = 0; i < request->module_count; i++) {
-        const struct native_module *module = &request->modules[i];
-        if (module->id->type != OBJECT_UNKNOWN && strcmp(platform, "unknown") == 0)
-            platform = object_type_name(module->id->type);
-        metric_add(METRIC_MODULES, 1, object_type_name(module->id->type), "debug", native_module_status(module));
-    }
-    for (size_t i = 0; i < FRAME_STATUSES; i++)
-        if (request->status_counts[i])
-            metric_add(METRIC_FRAMES, request->status_counts[i], task, platform,
-                       native_frame_status((enum native_status)i));
-}
-
 enum sl_code native_run_job(struct job *job, struct native_request *request, native_writer *write, void *arg,
                             struct sl_error *error)
 {
@@ -251,7 +236,7 @@ enum sl_code native_run_job(struct job *job, struct native_request *request, nat
         code = run_and_write(job, request, &answer, error);
     }
     if (code == SL_OK)
-        count(request, job->task);
+        native_count(request);
     native_release(request);
     return code;
 }

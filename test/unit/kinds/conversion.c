@@ -12,7 +12,7 @@ static struct sl_error error;
 
 static enum sl_code convert(uint64_t size, conversion_job *job, void *arg)
 {
-    struct conversion_input input = {size, SL_STR("there")};
+    struct conversion_input input = {size, SL_STR("there"), NULL};
     error = (struct sl_error){0};
     return conversion_run(&input, job, arg, &error);
 }
@@ -73,7 +73,7 @@ static void check_body(void *arg)
     size_t size = 0;
     put_file("download", "12345", 0);
     int fd = open(in_dir("download"), O_RDONLY);
-    assert_int_equal(conversion_check(fd, SL_STR("there"), check_for_long, &size, &error), SL_UNSUPPORTED);
+    assert_int_equal(conversion_check(fd, SL_STR("there"), NULL, check_for_long, &size, &error), SL_UNSUPPORTED);
     assert_string_equal(error.message, "needs more than 20ms of time");
     assert_int_equal(size, 5);
     close(fd);

@@ -19,7 +19,7 @@ static enum sl_code count_lines(struct conversion *conversion, struct sl_bytes o
 
 static enum sl_code lines_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
 {
-    return kinds_make(context, count_lines, tmp->fd, arena, error);
+    return kinds_make(context, NULL, count_lines, tmp->fd, arena, error);
 }
 
 static enum sl_code read_lines(struct sl_bytes bytes, void *into, struct sl_error *error)

@@ -1,0 +1,158 @@
+/* What requests hold and what became of it, as metrics. A file's own words are no labels: there would be no end of them. */
+#include "api/native/native.h"
+#include "core/metrics.h"
+
+/* ---- what came out ---- */
+
+enum { SHORT_TRACE = 3, OUTERMOST = 5 };
+
+static bool begins_a_thread(struct sl_str function)
+{
+    static const struct sl_str whole[] = {SL_STR("main"), SL_STR("start"), SL_STR("_start")};
+    static const struct sl_str part[] = {SL_STR("UserThreadStart"), SL_STR("thread_start"), SL_STR("start_thread"),
+                                         SL_STR("start_wqthread")};
+    bool begins = false;
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        begins |= sl_str_equal(function, whole[i]);
+    for (size_t i = 0; function.size && i < sizeof part / sizeof *part; i++)
+        begins |= memmem(function.data, function.size, part[i].data, part[i].size) != NULL;
+    return begins;
+}
+
+static bool is_truncated(const struct native_result_trace *trace)
+{
+    for (size_t i = trace->count; i > 0 && trace->count - i < OUTERMOST; i--) {
+        const struct native_result_frame *frame = &trace->frames[i - 1];
+        if (begins_a_thread(frame->names ? frame->names->function : native_text(frame->sent, SENT_FUNCTION)))
+            return false;
+    }
+    return true;
+}
+
+static bool is_scanned(enum native_trust trust)
+{
+    return trust == TRUST_SCAN || trust == TRUST_CFI_SCAN;
+}
+
+static void count_trace(struct native_counts *counts, const struct native_result_trace *trace)
+{
+    bool bad = false;
+    for (size_t i = 0; i < trace->count; i++) {
+        enum native_status status = trace->frames[i].status;
+        enum native_trust trust = trace->frames[i].sent->trust;
+        bool missed = status != FRAME_SYMBOLICATED;
+        counts->statuses[status]++;
+        counts->scanned_frames += is_scanned(trust);
+        counts->missed[trust] += missed;
+        bad = bad || missed || is_scanned(trust);
+    }
+    counts->frames += trace->count;
+    counts->bad_traces += bad;
+    counts->short_traces += trace->count < SHORT_TRACE;
+    counts->truncated_traces += is_truncated(trace);
+}
+
+void native_count_results(struct native_request *request)
+{
+    for (size_t i = 0; i < request->trace_count; i++)
+        count_trace(&request->counts, &request->results[i]);
+}
+
+/* ---- what is told ---- */
+
+static const char *source_server(struct sl_str name)
+{
+    static const char *const known[] = {
+        "Perforce", "Team Foundation Server", "Visual SourceSafe", "Subversion", "git", "http", "CVS"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (sl_str_equal_nocase(name, sl_str(known[i])))
+            return known[i];
+    return "other";
+}
+
+struct module_counts {
+    size_t unusable, unparsable;
+    const char *platform; /* of the first module that has one */
+};
+
+static struct module_counts count_modules(const struct native_request *request)
+{
+    struct module_counts counts = {.platform = object_type_name(OBJECT_UNKNOWN)};
+    for (size_t i = request->module_count; i-- > 0;) {
+        const struct native_module *module = &request->modules[i];
+        const char *type = object_type_name(module->id->type);
+        enum sl_code code = module->referenced ? module->found->lookup.code : SL_OK;
+        if (module->id->type != OBJECT_UNKNOWN)
+            counts.platform = type;
+        counts.unusable += code != SL_OK && code != SL_MALFORMED;
+        counts.unparsable += code == SL_MALFORMED;
+        metric_add(METRIC_MODULES, 1, type, "debug", native_module_status(module));
+        if (request->unwind)
+            metric_add(METRIC_MODULES, 1, type, "unwind", request->unwind[i]->status);
+        if (module->found && module->found->lookup.features.srcsrv_vcs.size)
+            metric_add(METRIC_SRCSRV, 1, source_server(module->found->lookup.features.srcsrv_vcs), NULL, NULL);
+    }
+    return counts;
+}
+
+enum { ITEMS = 14, PLACES = 64 };
+
+static const char *const item_names[ITEMS] = {"num_modules",
+                                              "unusable_modules",
+                                              "unparsable_modules",
+                                              "num_stacktraces",
+                                              "short_stacktraces",
+                                              "truncated_stacktraces",
+                                              "bad_stacktraces",
+                                              "num_frames",
+                                              "scanned_frames",
+                                              "unsymbolicated_frames",
+                                              "unsymbolicated_context_frames",
+                                              "unsymbolicated_cfi_frames",
+                                              "unsymbolicated_scanned_frames",
+                                              "unmapped_frames"};
+
+/* The series of the items, looked up once: both texts are literals, of which there are few. */
+static struct metric_series *const *series_of(const char *origin, const char *platform)
+{
+    static struct place {
+        const char *origin, *platform;
+        struct metric_series *items[ITEMS];
+    } places[PLACES];
+    struct place *place = places;
+    while (place < places + PLACES - 1 && place->origin && (place->origin != origin || place->platform != platform))
+        place++;
+    if (place->origin == origin && place->platform == platform)
+        return place->items;
+    *place = (struct place){.origin = origin, .platform = platform};
+    for (size_t i = 0; i < ITEMS; i++)
+        place->items[i] = metric_series(METRIC_ITEMS, origin, item_names[i], platform);
+    return place->items;
+}
+
+void native_count(const struct native_request *request)
+{
+    const struct native_counts *c = &request->counts;
+    const struct module_counts modules = count_modules(request);
+    struct metric_series *const *series = series_of(request->origin, modules.platform);
+    const size_t items[ITEMS] = {request->module_count,
+                                 modules.unusable,
+                                 modules.unparsable,
+                                 request->trace_count,
+                                 c->short_traces,
+                                 c->truncated_traces,
+                                 c->bad_traces,
+                                 c->frames,
+                                 c->scanned_frames,
+                                 c->frames - c->statuses[FRAME_SYMBOLICATED],
+                                 c->missed[TRUST_CONTEXT],
+                                 c->missed[TRUST_CFI],
+                                 c->missed[TRUST_SCAN] + c->missed[TRUST_CFI_SCAN],
+                                 c->statuses[FRAME_UNKNOWN_IMAGE]};
+    for (size_t i = 0; i < ITEMS; i++)
+        metric_series_observe(series[i], (double)items[i]);
+    for (size_t i = 0; i < FRAME_STATUSES; i++)
+        if (c->statuses[i])
+            metric_add(METRIC_FRAMES, c->statuses[i], request->origin, modules.platform,
+                       native_frame_status((enum native_status)i));
+}
