@@ -6,7 +6,8 @@
 struct command {
     const char *name;
     int (*run)(int argc, char **argv);
-    const char *about; /* in half a line */
+    const char *about;    /* in half a line */
+    const char *examples; /* what one would type, line by line; NULL: nothing that says more than the usage */
 };
 
 extern const struct command commands_all[];

@@ -9,26 +9,52 @@
 static int command_help(int argc, char **argv);
 
 const struct command commands_all[] = {
-    {"run", command_run, "serve the HTTP API"},
-    {"cleanup", command_cleanup, "remove what has expired from the disk cache"},
-    {"cache", command_cache, "forget what a source has got anew"},
-    {"healthcheck", command_healthcheck, "ask a running service whether it is healthy"},
-    {"config", command_config, "check or show a configuration"},
-    {"symbolicate", command_symbolicate, "stack traces with the names and lines of the source"},
-    {"lookup", command_lookup, "addresses of a debug file to functions and lines"},
-    {"inspect", command_inspect, "what a debug file is and holds"},
-    {"dump-syms", command_dump_syms, "any debug file to a Breakpad symbol file"},
-    {"bundle", command_bundle, "the sources of a debug file, packed for source context"},
-    {"sort", command_sort, "debug files into a directory that is a source"},
-    {"wasm-split", command_wasm_split, "the debug information of a WebAssembly module into a companion"},
-    {"push-symbols", command_push_symbols, "send symbols of executables to a service"},
-    {"stress", command_stress, "load on a service, and how it bears it"},
-    {"key", command_key, "make an access key"},
-    {"symcachegen", command_symcachegen, "a PDB to a symcache, as a transcoder of SymCache servers"},
-    {"version", command_version, "the version"},
-    {"completion", command_completion, "a shell's completion of these commands"},
-    {"man", command_man, "man pages"},
-    {"help", command_help, "help for a command"},
+    {"run", command_run, "serve the HTTP API",
+     "symloom run -c /etc/symloom/config.yml\n"
+     "symloom run --bind 127.0.0.1:3021"},
+    {"cleanup", command_cleanup, "remove what has expired from the disk cache",
+     "symloom cleanup -c config.yml --dry-run\n"
+     "symloom cleanup --cache-dir ~/.cache/symloom"},
+    {"cache", command_cache, "forget what a source has got anew", "symloom cache quarantine -c config.yml"},
+    {"healthcheck", command_healthcheck, "ask a running service whether it is healthy",
+     "symloom healthcheck --addr 127.0.0.1:3021"},
+    {"config", command_config, "check or show a configuration",
+     "symloom config check --strict config.yml\n"
+     "symloom config show -c config.yml"},
+    {"symbolicate", command_symbolicate, "stack traces with the names and lines of the source",
+     "symloom symbolicate crash.dmp --symbols ./symbols -f full\n"
+     "symloom symbolicate event.json --symbols ./dist -f compact\n"
+     "symloom symbolicate --mapping mapping.txt app.log\n"
+     "symloom symbolicate --pid 4711 0x55d0c2a01136"},
+    {"lookup", command_lookup, "addresses of a debug file to functions and lines",
+     "symloom lookup -e app.debug -a 0x401136 0x40115c\n"
+     "symloom lookup --build-id 1b2f0c --debuginfod 0x401136\n"
+     "symloom lookup -e app.debug --symcache-out app.symcache"},
+    {"inspect", command_inspect, "what a debug file is and holds",
+     "symloom inspect app.debug\n"
+     "symloom inspect --check -r build/"},
+    {"dump-syms", command_dump_syms, "any debug file to a Breakpad symbol file",
+     "symloom dump-syms app.debug -o app.sym\n"
+     "symloom dump-syms --inlines --store symbols app.debug"},
+    {"bundle", command_bundle, "the sources of a debug file, packed for source context",
+     "symloom bundle app.debug\n"
+     "symloom bundle --jvm . --debug-id a5619cbd-33f1-4ac2-9ef8-b6a0a3dbd4b6"},
+    {"sort", command_sort, "debug files into a directory that is a source",
+     "symloom sort -zz -o symbols build/ more.zip"},
+    {"wasm-split", command_wasm_split, "the debug information of a WebAssembly module into a companion",
+     "symloom wasm-split app.wasm --strip -d app.debug.wasm"},
+    {"push-symbols", command_push_symbols, "send symbols of executables to a service",
+     "symloom push-symbols executable app --url http://symloom:3021\n"
+     "symloom push-symbols executable --pid 4711 --url http://symloom:3021"},
+    {"stress", command_stress, "load on a service, and how it bears it",
+     "symloom stress -w workloads.yml -d 1m --server http://127.0.0.1:3021"},
+    {"key", command_key, "make an access key", "symloom key new --id ci --right symbols:write"},
+    {"symcachegen", command_symcachegen, "a PDB to a symcache, as a transcoder of SymCache servers",
+     "symloom symcachegen -pdb app.pdb -o app.symcache"},
+    {"version", command_version, "the version", NULL},
+    {"completion", command_completion, "a shell's completion of these commands", "source <(symloom completion bash)"},
+    {"man", command_man, "man pages", "symloom man lookup | man -l -"},
+    {"help", command_help, "help for a command", NULL},
 };
 const size_t commands_count = sizeof commands_all / sizeof *commands_all;
 enum { COMMANDS = sizeof commands_all / sizeof *commands_all };
@@ -53,14 +79,14 @@ static const struct tool {
     {"minidump-stackwalk", command_minidump_stackwalk},
 };
 
-static void summary(FILE *out)
+static void summary(FILE *out, bool all)
 {
     fprintf(out, "usage: %s COMMAND [OPTION..] [ARGUMENT..]\n\nTurns raw crash data into readable stack traces.\n\n",
             options_program_name());
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-12s %s\n", commands_all[i].name, commands_all[i].about);
     fprintf(out, "\n'%s help COMMAND' explains a command.\n", options_program_name());
-    if (out != stdout)
+    if (!all)
         return;
     puts("\nOptions of all commands:");
     options_list(options_global);
@@ -97,11 +123,11 @@ static int command_help(int argc, char **argv)
     if (options_told(&about))
         return 0;
     if (argc == 0) {
-        summary(stdout);
+        summary(stdout, true);
         return 0;
     }
     if (is_word(argv[0], "--help", "-h") || strcmp(argv[0], "help") == 0) {
-        options_help(&about);
+        options_help(&about, strcmp(argv[0], "-h") == 0);
         return 0;
     }
     const struct command *command = main_find(argv[0]);
@@ -160,18 +186,20 @@ static void base_name(const char *path, char *name, size_t size)
 static int run_command(int argc, char **argv)
 {
     if (argc < 2) {
-        summary(stderr);
+        summary(stderr, false);
         return 2;
     }
     int at = first_word(argc, argv);
     if (at == argc) {
-        summary(stderr);
+        summary(stderr, false);
         return 2;
     }
     if (is_word(argv[at], "--version", "-V"))
         return version_of_program();
-    if (is_word(argv[at], "--help", "-h"))
-        return command_help(0, NULL);
+    if (is_word(argv[at], "--help", "-h")) {
+        summary(stdout, argv[at][1] == '-');
+        return 0;
+    }
     if (strcmp(argv[1], "worker") == 0) /* the service's own, which nobody calls */
         return command_worker(argc - 2, argv + 2);
     const struct command *command = main_find(argv[at]);

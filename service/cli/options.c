@@ -1,5 +1,7 @@
 #include "cli/options.h"
 
+#include "cli/commands.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -214,7 +216,7 @@ bool options_parse(struct options *o, const struct option_spec *specs, const cha
         else if (strcmp(word, "--") == 0)
             only_arguments = true;
         else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-            o->help = true;
+            o->help = true, o->brief = word[1] == 'h';
         else if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
             o->version = true;
         else
@@ -300,17 +302,40 @@ void options_list(const struct option_spec *specs)
     }
 }
 
-void options_help(const struct options_about *about)
+/* Of the command that `usage` begins with. */
+static const char *examples_of(const char *usage)
 {
-    const char *usage = about->usage;
+    size_t size = strcspn(usage, " ");
+    for (size_t i = 0; i < commands_count; i++)
+        if (strlen(commands_all[i].name) == size && strncmp(commands_all[i].name, usage, size) == 0)
+            return commands_all[i].examples;
+    return NULL;
+}
+
+static void help_examples(const char *text)
+{
+    puts("\nExamples:");
+    for (size_t size; *text; text += size + (text[size] == '\n')) {
+        size = strcspn(text, "\n");
+        printf("  %.*s\n", (int)size, text);
+    }
+}
+
+void options_help(const struct options_about *about, bool brief)
+{
+    const char *usage = about->usage, *examples = program_is_command ? NULL : examples_of(usage);
     if (program_is_command)
         usage = strchr(usage, ' ') ? strchr(usage, ' ') + 1 : "";
-    printf("usage: %s %s\n\n%s\n", program, usage, about->about);
-    if (!about->specs)
-        return;
-    putchar('\n');
-    options_list(about->specs);
-    printf("  %-34s %s\n", "-h, --help", "this text");
+    printf("usage: %s %s\n", program, usage);
+    if (!brief)
+        printf("\n%s\n", about->about);
+    if (about->specs) {
+        putchar('\n');
+        options_list(about->specs);
+        printf("  %-34s %s\n", "-h, --help", "the options; all of this");
+    }
+    if (!brief && examples)
+        help_examples(examples);
 }
 
 static struct options_about *asked; /* the question that options_ask has put */
@@ -354,7 +379,7 @@ int options_command(const struct option_spec *specs, const char *usage, const ch
     if (options_parse(&options, specs, command, argc, argv)) {
         status = 0;
         if (options.help)
-            options_help(&all);
+            options_help(&all, options.brief);
         else if (options.version)
             puts("symloom " SYMLOOM_VERSION);
         else

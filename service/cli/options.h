@@ -30,7 +30,7 @@ struct options {
     size_t counts[OPTION_MAX + OPTION_GLOBAL_MAX];
     char **arguments;
     size_t argument_count;
-    bool help, version;
+    bool help, brief, version; /* brief: -h, the usage and the options alone */
 };
 
 /* What every command accepts, whether it has a use for it or not; a command's own option of the name or letter goes before. Ends as
@@ -75,7 +75,7 @@ struct options_about {
     const char *usage, *about;       /* the first word of `usage` is the command's name */
 };
 
-void options_help(const struct options_about *about);
+void options_help(const struct options_about *about, bool brief);
 void options_list(const struct option_spec *specs); /* its options alone, on stdout */
 
 /* "-o, --output FILE": an option as help and man pages show it. */

@@ -44,11 +44,28 @@ def test_a_page_for_each_command(work, files):
                  "\\- " + about.replace("-", "\\-"), ".SH SYNOPSIS", ".SH OPTIONS", ".SH EXIT STATUS")
         for letter, name in options(command):
             contains(page, (f"\\-{letter}, " if letter else "") + "\\-\\-" + name.replace("-", "\\-"))
-        assert not re.search(r"^\.(?!TH|SH|TP|BR?|nh|hy)", page, re.M), page  # no text is taken for a request
+        assert not re.search(r"^\.(?!TH|SH|TP|BR?|nh|hy|nf|fi)", page, re.M), page  # no text is taken for a request
     contains(ok("man"), *(f".BR symloom\\-{command.replace('-', chr(92) + '-')} (1)" for command in commands()))
     lost = symloom("man", "--all", os.path.join(work, "no", "where"))
     equal((lost.status, lost.out), (1, ""))
     contains(lost.err, "error: cannot write ")
+
+
+def test_examples(work, files):
+    """In help and manual; each is a command with options that it has."""
+    shown = 0
+    for command in commands():
+        text, page = ok("help", command), ok("man", command)
+        examples = text.partition("\nExamples:\n")[2].splitlines()
+        equal(".SH EXAMPLES" in page, bool(examples), command)
+        known = {f"--{name}" for _, name in behind(command)} | {f"-{letter}" for letter, _ in behind(command) if letter} | {"-pdb", "-zz", "-"}
+        for line in examples:
+            shown += 1
+            contains(page, line.strip().replace("-", "\\-"))
+            words = re.split(r"[ ()|]+", line.strip())
+            equal(words[words.index("symloom") + 1], command, line)
+            equal([word for word in words[words.index("symloom"):] if word.startswith("-") and word not in known | {"-l"}], [], line)
+    assert shown > len(commands()), shown
 
 
 def completed(script, *words):

@@ -496,7 +496,7 @@ static int lookup_as(enum persona persona, int argc, char **argv)
     int status = 2;
     if (options_parse(&options, specs, "lookup", argc, argv)) {
         if (options.help) {
-            options_help(&lookup_about);
+            options_help(&lookup_about, options.brief);
             status = 0;
         } else if (options.version) {
             puts("symloom " SYMLOOM_VERSION);

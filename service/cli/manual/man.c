@@ -123,6 +123,8 @@ static void man_command(struct sl_buf *out, const struct command *command)
     man_line(out, ".B symloom\n", about.usage, "\n.hy\n");
     man_line(out, ".SH DESCRIPTION\n", about.about, "\n");
     man_options(out, about.specs);
+    if (command->examples)
+        man_line(out, ".SH EXAMPLES\n.nf\n", command->examples, "\n.fi\n");
     man_rows(out, "EXIT STATUS", statuses, ROWS(statuses));
     sl_buf_cstr(out, ".SH SEE ALSO\n.BR symloom (1)\n");
 }
