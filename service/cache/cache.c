@@ -309,8 +309,9 @@ static void forget_damaged(const void *address)
         struct kind_state *state = &engine.kinds[i];
         for (struct cache_memory_entry *entry = state->memory.oldest; entry; entry = entry->newer)
             if (entry->item && cache_item_holds(entry->item, address)) {
-                log_warn("cache", "cache entry damaged", LOG_STR("cache", state->kind->name),
-                         LOG_SLSTR("key", entry->key));
+                char digits[CACHE_KEY_DIGITS + 1];
+                cache_key_digits(entry->key, digits);
+                log_warn("cache", "cache entry damaged", LOG_STR("cache", state->kind->name), LOG_STR("key", digits));
                 metric_add(METRIC_CACHE_CORRUPT, 1, state->kind->name, NULL, NULL);
                 cache_memory_forget(&state->memory, entry->key);
                 return;

@@ -125,8 +125,10 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
     if (outcome->code == value->code)
         return true;
     /* What the others hold is of no use here: the kind's loader refused it. */
+    char digits[CACHE_KEY_DIGITS + 1];
+    cache_key_digits(flight->key, digits);
     log_warn("shared", "a shared entry is damaged", LOG_STR("cache", state->kind->name),
-             LOG_STR("backend", finding->from->name), LOG_SLSTR("key", flight->key));
+             LOG_STR("backend", finding->from->name), LOG_STR("key", digits));
     finding->stale = true;
     cache_tmp_create(tmp, false, NULL);
     return false;

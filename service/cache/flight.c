@@ -117,9 +117,12 @@ static void land_computed(struct flight *flight, struct outcome *outcome)
     flight->item = outcome->item;
     flight->error = outcome->error;
     engine_count(flight->state, outcome->layer, outcome->code);
-    if (outcome->code == SL_INTERNAL) /* clients learn no more than that */
+    if (outcome->code == SL_INTERNAL) { /* clients learn no more than that */
+        char digits[CACHE_KEY_DIGITS + 1];
+        cache_key_digits(flight->key, digits);
         log_warn("cache", "an entry could not be made", LOG_STR("cache", flight->state->kind->name),
-                 LOG_SLSTR("key", flight->key), LOG_ERR(&outcome->error));
+                 LOG_STR("key", digits), LOG_ERR(&outcome->error));
+    }
     flight_land(flight, outcome->created_s, outcome->generation, outcome->keep_ns);
     flight_release(flight);
 }
@@ -233,8 +236,10 @@ static void report_lookup(const struct flight *flight, const struct cache_disk_l
     engine_saw(lookup->generation);
     engine_log_io("cannot read the cache directory", lookup->io_errno);
     if (lookup->corrupt) {
+        char digits[CACHE_KEY_DIGITS + 1];
+        cache_key_digits(flight->key, digits);
         metric_add(METRIC_CACHE_CORRUPT, lookup->corrupt, kind, NULL, NULL);
-        log_warn("cache", "cache entry damaged", LOG_STR("cache", kind), LOG_SLSTR("key", flight->key));
+        log_warn("cache", "cache entry damaged", LOG_STR("cache", kind), LOG_STR("key", digits));
     }
     if (lookup->found && lookup->code == SL_OK)
         metric_observe(METRIC_CACHE_FILE_BYTES, (double)lookup->item->mapping.bytes.size, kind, "true", NULL);

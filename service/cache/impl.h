@@ -33,6 +33,9 @@ int64_t cache_start_ns(void);
 
 /* ---- key.c ---- */
 void cache_key_hash(struct sl_str text, uint8_t hash[CACHE_HASH_BYTES]);
+enum { CACHE_KEY_DIGITS = 16 };
+/* The first digits of its hash, by which logs call it: a key itself may hold what is secret of a URL. */
+void cache_key_digits(struct sl_str text, char out[CACHE_KEY_DIGITS + 1]);
 void cache_hash_path(const uint8_t hash[CACHE_HASH_BYTES], unsigned version, bool format1, char out[128]);
 bool cache_scope_global(struct sl_str scope);
 /* Makes the directories that `path` goes through, from the first slash after `keep` bytes on. The path is as before

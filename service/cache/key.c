@@ -13,6 +13,14 @@ void cache_key_hash(struct sl_str text, uint8_t hash[CACHE_HASH_BYTES])
         abort();
 }
 
+void cache_key_digits(struct sl_str text, char out[CACHE_KEY_DIGITS + 1])
+{
+    uint8_t hash[CACHE_HASH_BYTES];
+    cache_key_hash(text, hash);
+    for (int i = 0; i < CACHE_KEY_DIGITS / 2; i++)
+        snprintf(out + 2 * i, 3, "%02x", hash[i]);
+}
+
 void cache_hash_path(const uint8_t hash[CACHE_HASH_BYTES], unsigned version, bool format1, char out[128])
 {
     static const char digits[] = "0123456789abcdef";
