@@ -135,6 +135,10 @@ def test_clients_that_wait_share_the_work(work, objects):
     with Server(work, [program(work, "sleep 0.3; " + GOOD)]) as s, concurrent.futures.ThreadPoolExecutor(4) as pool:
         equal([f.result() for f in [pool.submit(s.answer, "3.1.0") for _ in range(4)]], [(200, "3.2.0", b"of ntdll.pdb")] * 4)
         equal((runs(work), max(s.up.hits.values())), (1, 1))
+        told = s.service.request("GET", "/metrics")[2].decode()
+        for line in ('symloom_transcodes_total{version="3.2.0",result="ok"} 1\n', 'symloom_transcode_seconds_count{version="3.2.0"} 1\n',
+                     "symloom_transcodes_queued 0\n"):
+            assert line in told, line
 
 
 def test_a_pointer_to_the_file(work, objects):
