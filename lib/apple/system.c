@@ -148,7 +148,8 @@ enum sl_arch apple_arch(struct sl_str code_type)
 
 bool apple_module_id(struct sl_str uuid, struct sl_arena *arena, struct sl_crash_module *module)
 {
-    if ((uuid.size != 32 && uuid.size != 36) || !sl_debug_id_parse(uuid, &module->debug_id) || module->debug_id.age ||
+    bool dashed = uuid.size == 36 && uuid.data[8] == '-'; /* without them it is a UUID and an age */
+    if ((uuid.size != 32 && !dashed) || !sl_debug_id_parse(uuid, &module->debug_id) || module->debug_id.age ||
         module->debug_id.pdb20)
         return false;
     module->has_debug_id = true;
