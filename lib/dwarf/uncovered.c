@@ -41,7 +41,8 @@ static bool of_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
     uint64_t load = u->reader->load_address;
     const struct dwarf_unit *unit = u->unit;
     if (!u->has_ranges) {
-        u->range_count = join_ranges(u->w->ranges, dwarf_unit_ranges(u->w, unit));
+        size_t count = dwarf_unit_ranges(u->w, unit); /* may move u->w->ranges */
+        u->range_count = join_ranges(u->w->ranges, count);
         u->has_ranges = true;
     }
     if (!u->range_count)
