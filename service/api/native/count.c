@@ -14,7 +14,10 @@ static bool begins_a_thread(struct sl_str function)
     bool begins = false;
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         begins |= sl_str_equal(function, whole[i]);
-    for (size_t i = 0; function.size && i < sizeof part / sizeof *part; i++)
+    /* All of the parts have these two letters, few names do. */
+    if (begins || !function.size || !memmem(function.data, function.size, "rt", 2))
+        return begins;
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
         begins |= memmem(function.data, function.size, part[i].data, part[i].size) != NULL;
     return begins;
 }
