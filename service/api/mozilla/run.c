@@ -164,17 +164,21 @@ struct moz_answer {
 static void moz_write_answer(void *arg)
 {
     struct moz_answer *answer = arg;
-    mozilla_write(answer->request, answer->text);
+    if (!is_unreachable(answer->request))
+        mozilla_write(answer->request, answer->text);
 }
 
 static enum sl_code moz_steps(struct job *job, struct mozilla_request *r, struct sl_error *error)
 {
-    struct native_means means = {job->config, job->service->names, &job->memory};
     struct moz_answer answer = {r, &job->answer};
+    struct native_then then = {moz_write_answer, &answer, false};
+    struct native_means means = {job->config, job->service->names, &job->memory, &then};
     enum sl_code code = native_run(r->native, &means, error);
     if (code == SL_OK && is_unreachable(r))
         return sl_fail(error, SL_UNSUPPORTED, "symbol storage is temporarily unavailable");
-    return code == SL_OK ? native_step(r->native, r->native->result_count, moz_write_answer, &answer, error) : code;
+    if (code == SL_OK && !then.done)
+        code = native_step(r->native, r->native->result_count, moz_write_answer, &answer, error);
+    return code;
 }
 
 static void moz_count(const struct mozilla_request *r)

@@ -242,6 +242,15 @@ struct native_means { /* what a run may use */
     const struct config *config;
     struct name_memo *names;     /* the service's */
     struct memory_share *memory; /* asked for what the work takes; counts what the arena comes to take */
+    struct native_then *then;    /* or NULL; for requests without source context */
+};
+
+/* What follows on the results: done in the same job of the pool when they are made there, which `done` tells; else the caller's
+ * to do. */
+struct native_then {
+    void (*work)(void *arg);
+    void *arg;
+    bool done;
 };
 
 /* Takes the request through all steps, so that its results are there. SL_CANCELLED; SL_BUSY when there is not enough memory;

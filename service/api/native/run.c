@@ -119,9 +119,14 @@ static void finish(void *request)
 static void symbolicate_and_name(void *arg)
 {
     const struct run *run = arg;
+    struct native_then *then = run->means->then;
     symbolicate(arg);
     native_name_at_once(run->request);
     native_finish(run->request);
+    if (then && !run->request->out_of_memory) {
+        then->work(then->arg);
+        then->done = true;
+    }
 }
 
 /* From what was found to frames with names: in one job of the pool, or as much of it on the loop as may be. */
