@@ -1,5 +1,5 @@
 """Runs every function test_* of the files test_*.py of one folder and those in it, for the run.py of that folder."""
-import argparse, fnmatch, glob, importlib, os, shutil, sys, tempfile, time, traceback
+import argparse, fnmatch, glob, importlib, os, shutil, signal, sys, tempfile, time, traceback
 
 
 def collect(folder, patterns, wanted):
@@ -23,6 +23,7 @@ def arguments():
 
 def run(folder, args, share, wanted=lambda test: True):
     """Each test gets a temporary directory and what `share` made in another. Returns the status of the process."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for what they run in the background, and so would commands
     work = tempfile.mkdtemp(prefix="symloom-test-")
     passed = failed = 0
     try:
