@@ -122,6 +122,7 @@ bool mozilla_prepare(struct mozilla_request *r)
     if (!r->native)
         return false;
     native_configure(r->native, r->config);
+    r->native->origin = NULL;
     r->native->asks_store = true;
     r->native->options.apply_source_context = BOOL_FALSE;
     r->native->inlines_without_lines = true;

@@ -295,5 +295,6 @@ void native_finish(struct native_request *request)
         if (ends_behind_start(&request->traces[t], trace))
             trace->count--;
     }
-    native_count_results(request);
+    if (request->origin)
+        native_count_results(request);
 }

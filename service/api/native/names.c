@@ -173,15 +173,8 @@ void native_name_at_once(struct native_request *request)
     naming_free(&n);
 }
 
-static void name_on_pool(void *request)
-{
-    native_name_at_once(request);
-}
-
 enum sl_code native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error)
 {
-    if (!native_stays(request, request->result_count))
-        return native_on_pool(request, request->result_count, name_on_pool, request, error);
     struct naming n = {.request = request, .memo = memo};
     enum sl_code code = native_here(name_all, &n, error);
     if (code == SL_OK && !work_off(&n, error))

@@ -186,7 +186,7 @@ struct native_counts { /* of resulting frames and traces */
 
 struct native_request {
     struct sl_arena *arena;
-    const char *origin; /* what it came out of, for metrics */
+    const char *origin; /* what it came out of, for metrics; NULL: for those of somebody else, and nothing is counted */
     struct sl_str platform, scope;
     struct opt_u64 signal;
     const struct source *sources;
@@ -360,8 +360,8 @@ struct native_hit native_symbfile_lookup(const struct native_module *module, uin
 
 /* ---- names.c ---- */
 
-/* Gives the resulting frames their names: on the loop, if they stay there, those in the memo from it, or else on the pool. The
- * second is pure, without memo, and needs the stack of a pool thread. */
+/* Gives the resulting frames their names: on the loop, with those of the memo, of which the pool makes what is not there; or all at
+ * once, without memo: pure, and on the stack of a pool thread. */
 enum sl_code native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error) SL_SUSPENDS;
 void native_name_at_once(struct native_request *request);
 

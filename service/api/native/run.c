@@ -116,17 +116,22 @@ static void finish(void *request)
     native_finish(request);
 }
 
-static void symbolicate_and_name(void *arg)
+static void name_and_finish(void *arg)
 {
     const struct run *run = arg;
     struct native_then *then = run->means->then;
-    symbolicate(arg);
     native_name_at_once(run->request);
     native_finish(run->request);
     if (then && !run->request->out_of_memory) {
         then->work(then->arg);
         then->done = true;
     }
+}
+
+static void symbolicate_and_name(void *arg)
+{
+    symbolicate(arg);
+    name_and_finish(arg);
 }
 
 /* From what was found to frames with names: in one job of the pool, or as much of it on the loop as may be. */
@@ -136,9 +141,11 @@ static enum sl_code look_up(struct run *run, struct sl_error *error)
     if (!native_stays(request, request->frame_count))
         return native_on_pool(request, request->frame_count, symbolicate_and_name, run, error);
     enum sl_code code = native_here(symbolicate, run, error);
+    if (code == SL_OK && !native_stays(request, request->result_count))
+        return native_on_pool(request, request->result_count, name_and_finish, run, error);
     if (code == SL_OK)
         code = native_name(request, run->means->names, error);
-    return code == SL_OK ? native_step(request, request->result_count, finish, request, error) : code;
+    return code == SL_OK ? native_here(finish, request, error) : code;
 }
 
 static void apply_sources(void *request)
