@@ -256,9 +256,10 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
 /* What waits for this process would be refused when its socket is closed, although others listen on the address. */
 static void accept_rest(struct listener *listener)
 {
-    int fd;
-    while ((fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
-        connection_accept(listener, fd);
+    int fd = 0;
+    for (int i = 0; i < listener->server->options.backlog && fd >= 0; i++)
+        if ((fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0)
+            connection_accept(listener, fd);
 }
 
 /* ---- listeners ---- */
