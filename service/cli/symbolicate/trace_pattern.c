@@ -296,6 +296,7 @@ static struct sl_str class_of_line(struct trace_pattern *p)
     if (class.data || !path.data)
         return class;
     char *name = sl_arena_strndup(&p->arena, path.data, path.size);
+    p->frames.busy = p->frames.busy || !name;
     for (size_t i = 0; name && i < path.size; i++)
         name[i] = name[i] == '/' ? '.' : name[i];
     return (struct sl_str){name, name ? path.size : 0};
