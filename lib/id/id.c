@@ -13,6 +13,16 @@ static inline int hex_value(char c)
     return hex_values[(uint8_t)c] - 1;
 }
 
+void sl_hex_encode(const uint8_t *bytes, size_t size, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < size; i++) {
+        *out++ = digits[bytes[i] >> 4];
+        *out++ = digits[bytes[i] & 15];
+    }
+    *out = '\0';
+}
+
 bool sl_hex_decode(struct sl_str hex, uint8_t *out, size_t capacity, size_t *size)
 {
     if (hex.size % 2 || hex.size / 2 > capacity)

@@ -45,5 +45,8 @@ struct sl_file_id {
     uint8_t bytes[16];
 };
 
+/* Bytes as lower-case hex digits and a NUL: 2 * size + 1 bytes. */
+void sl_hex_encode(const uint8_t *bytes, size_t size, char *out);
+
 /* Hex text to bytes; false on odd length, a non-digit or more than `capacity` bytes. */
 bool sl_hex_decode(struct sl_str hex, uint8_t *out, size_t capacity, size_t *size);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "id/id.h"
+
 void cache_key_hash(struct sl_str text, uint8_t hash[CACHE_HASH_BYTES])
 {
     /* Fails only without memory for its context; going on with another name would mix up entries. */
@@ -17,8 +19,7 @@ void cache_key_digits(struct sl_str text, char out[CACHE_KEY_DIGITS + 1])
 {
     uint8_t hash[CACHE_HASH_BYTES];
     cache_key_hash(text, hash);
-    for (int i = 0; i < CACHE_KEY_DIGITS / 2; i++)
-        snprintf(out + 2 * i, 3, "%02x", hash[i]);
+    sl_hex_encode(hash, CACHE_KEY_DIGITS / 2, out);
 }
 
 void cache_hash_path(const uint8_t hash[CACHE_HASH_BYTES], unsigned version, bool format1, char out[128])

@@ -97,7 +97,7 @@ static bool associate(const char *store, const char *id, const struct sl_file_id
     char path[STORE_PATH + 16], hex[FILE_ID_HEX];
     if (!*id)
         return true;
-    store_hex(file_id->bytes, sizeof file_id->bytes, hex);
+    sl_hex_encode(file_id->bytes, sizeof file_id->bytes, hex);
     snprintf(path, sizeof path, "%s/by-id/%s", store, id);
     if (!files_make_dirs(path))
         return false;

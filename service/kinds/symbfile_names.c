@@ -26,12 +26,6 @@ void symbfile_store_configure(const struct config *config)
     store_limits.staging_ttl_ns = config->symbfile.staging_ttl_ns;
 }
 
-void store_hex(const uint8_t *bytes, size_t size, char *out)
-{
-    for (size_t i = 0; i < size; i++)
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-}
-
 bool symbfile_store_dir(char out[512])
 {
     const char *own = store_limits.store_dir, *cache = store_limits.cache_dir;
@@ -57,7 +51,7 @@ bool store_home(const struct sl_file_id *file_id, char out[STORE_PATH])
     char store[512], hex[FILE_ID_HEX];
     if (!symbfile_store_dir(store))
         return false;
-    store_hex(file_id->bytes, sizeof file_id->bytes, hex);
+    sl_hex_encode(file_id->bytes, sizeof file_id->bytes, hex);
     snprintf(out, STORE_PATH, "%s/%.2s/%s", store, hex, hex);
     return true;
 }
@@ -66,7 +60,7 @@ bool store_home(const struct sl_file_id *file_id, char out[STORE_PATH])
 void store_part_name(const struct symbfile_part_file *part, char out[PART_NAME])
 {
     char hex[65];
-    store_hex(part->sha256, sizeof part->sha256, hex);
+    sl_hex_encode(part->sha256, sizeof part->sha256, hex);
     snprintf(out, PART_NAME, "%" PRIu32 ".%s.%c.%" PRIu64 ".%" PRIu64, part->number, hex, part->mode, part->records,
              part->inflated);
 }

@@ -107,7 +107,7 @@ static enum sl_code get_index(const struct index_request *request, struct cache_
 {
     char text[200], hex[FILE_ID_HEX];
     struct sl_error error;
-    store_hex(request->file_id.bytes, sizeof request->file_id.bytes, hex);
+    sl_hex_encode(request->file_id.bytes, sizeof request->file_id.bytes, hex);
     snprintf(text, sizeof text, "scope: global\n\ntype: symbfile\nkind: %s\nfile_id: %s\ngeneration: %" PRIu64 "\n",
              symbfile_kind_names[request->set.kind], hex, request->set.generation);
     struct cache_key key = {.text = sl_str(text)};

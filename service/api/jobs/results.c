@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
+#include "id/id.h"
 
 enum { RENEW_MS = 10000, REREAD_MS = 2000, REST_MS = 5000, KEY_MAX = 224, OWNER_BYTES = 8, RESULT_MAX = 1 << 30 };
 #define MARKER_S "30"
@@ -47,8 +48,7 @@ static void write_key(const struct results *results, const uint8_t id[16], struc
         return;
     SHA256((const uint8_t *)key_id.data, key_id.size, digest);
     out[size++] = '@';
-    for (int i = 0; i < OWNER_BYTES; i++)
-        size += snprintf(out + size, (size_t)(KEY_MAX - size), "%02x", digest[i]);
+    sl_hex_encode(digest, OWNER_BYTES, out + size);
 }
 
 static void write_job_key(const struct results *results, const struct job *job, char out[KEY_MAX])

@@ -100,12 +100,11 @@ static void write_frames(struct example *example, struct json_writer *w)
 
 static void write_module(const struct example *example, const struct example_module *module, struct json_writer *w)
 {
-    char debug_id[SL_DEBUG_ID_TEXT], code_id[2 * BUILD_ID_MAX + 1] = "";
+    char debug_id[SL_DEBUG_ID_TEXT], code_id[2 * BUILD_ID_MAX + 1];
     struct sl_bytes build_id = {module->build_id, module->build_id_size};
     struct sl_debug_id id = sl_debug_id_from_build_id(build_id, __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
     sl_debug_id_format(&id, debug_id);
-    for (size_t i = 0; i < build_id.size; i++)
-        snprintf(code_id + 2 * i, 3, "%02x", build_id.data[i]);
+    sl_hex_encode(build_id.data, build_id.size, code_id);
     const struct {
         const char *key, *text;
     } texts[] = {{"type", "elf"}, {"code_id", code_id}, {"debug_id", debug_id}, {"code_file", module->name}};

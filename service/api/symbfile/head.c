@@ -204,8 +204,7 @@ static bool take_build_id(struct sl_str text, struct upload_head *head)
     size_t size;
     if (text.size < 2 || !sl_hex_decode(text, bytes, sizeof bytes, &size))
         return false;
-    for (size_t i = 0; i < size; i++)
-        snprintf(head->info.build_id + 2 * i, 3, "%02x", bytes[i]);
+    sl_hex_encode(bytes, size, head->info.build_id);
     return true;
 }
 

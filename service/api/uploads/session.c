@@ -81,8 +81,7 @@ bool session_new(uint16_t node, enum store_part part, struct sl_str key, uint64_
     memcpy(s->key, key.data, key.size);
     memcpy(s->md5, md5, sizeof s->md5);
     snprintf(s->secret, sizeof s->secret, "%04x", node);
-    for (size_t i = 0; i < sizeof random; i++)
-        snprintf(s->secret + 4 + 2 * i, 3, "%02x", random[i]);
+    sl_hex_encode(random, sizeof random, s->secret + 4);
     memcpy(secret, s->secret, SESSION_SECRET);
     void **slot = sl_map_slot(&sessions.map, sl_str(s->secret), NULL);
     if (!slot) {

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "fetch/fetch.h"
+#include "id/id.h"
 
 enum { WAITING_MOST = 32, SITES = 64, MINUTE_MS = 60000, LOOK_MS = 1000, TIMEOUT_S = 10 };
 
@@ -127,12 +128,11 @@ static void format_time(int64_t seconds, char out[32])
 
 static void write_envelope(const struct event *event, struct sl_buf *out)
 {
-    char id[33] = "", time[32], host[256] = "";
+    char id[33], time[32], host[256] = "";
     uint8_t random[16] = {0};
     if (getrandom(random, sizeof random, 0) != sizeof random)
         return;
-    for (size_t i = 0; i < sizeof random; i++)
-        snprintf(id + 2 * i, 3, "%02x", random[i]);
+    sl_hex_encode(random, sizeof random, id);
     gethostname(host, sizeof host - 1);
     format_time(event->at_s, time);
     struct sl_buf json = {0};

@@ -61,7 +61,10 @@ static void build_ids(void **state)
     uint8_t bytes[20];
     char out[SL_DEBUG_ID_TEXT];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char hex[41];
         assert_true(sl_hex_decode(sl_str(rows[i][0]), bytes, sizeof bytes, NULL));
+        sl_hex_encode(bytes, sizeof bytes, hex);
+        assert_string_equal(hex, rows[i][0]);
         id = sl_debug_id_from_build_id((struct sl_bytes){bytes, 20}, false);
         sl_debug_id_format(&id, out);
         assert_string_equal(out, rows[i][1]);
