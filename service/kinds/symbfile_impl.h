@@ -21,7 +21,6 @@ extern struct store_limits {
     _Atomic uint64_t min_free, max_size, max_set_bytes, max_records, staging_ttl_ns;
 } store_limits;
 
-
 /* Where files are that belong to no set; false when there is no store. */
 bool store_tmp(char out[STORE_PATH]);
 

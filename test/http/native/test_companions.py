@@ -102,8 +102,9 @@ def test_a_package_that_there_is_no_descriptor_for(work, objects):
             client = s.connection()
             client.request("GET", "/healthcheck")
             client.getresponse().read()
-            used = max(map(int, os.listdir(f"/proc/{s.process.pid}/fd"))) + 1
-            resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, (used + spare, 4096))
+            used = set(map(int, os.listdir(f"/proc/{s.process.pid}/fd")))
+            unused = [number for number in range(4096) if number not in used]
+            resource.prlimit(s.process.pid, resource.RLIMIT_NOFILE, (unused[spare], 4096))
             try:
                 client.request("POST", "/symbolicate", json.dumps(body), {"Content-Type": "application/json"})
                 answered = client.getresponse()
