@@ -1,5 +1,5 @@
 """The service under load: requests per second against nginx, start-up, memory, and health while a thousand requests wait."""
-import contextlib, http.client, json, os, re, subprocess, sys, tempfile, threading, time
+import collections, contextlib, http.client, itertools, json, os, re, subprocess, sys, tempfile, threading, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "test", "http"))
@@ -10,6 +10,7 @@ QUIET = {"logging": {"access": "off"}}
 
 
 FRAMES, MODULES = 100, 30
+CONNECTIONS, ROUNDS = (16, 64, 128), 5
 LOOP_FRAMES = 128  # NATIVE_FEW_FRAMES
 
 
@@ -57,16 +58,18 @@ def many_frames(work, objects, row):
         with open(os.path.join(home, "answer"), "wb") as f:
             f.write(answer)
         subprocess.run(["chmod", "-R", "a+rX", work], check=True)
-        rates = []
+        ours, theirs = collections.defaultdict(list), collections.defaultdict(list)
         with nginx(work, f"root {home};") as url:
-            for connections in (16, 64, 128):
-                a, b = side_by_side(
-                    lambda: requests_per_second(f"http://127.0.0.1:{s.port}/symbolicate", body, work, connections),
-                    lambda: requests_per_second(url + "answer", None, work, connections))
-                row(f"{FRAMES} frames, {MODULES} modules, {connections} conn., nginx file", a, b, "1/s", ">= 0.15")
-                rates.append(a)
-    print(f"  of these, the lowest to the highest rate: {min(rates) / max(rates):.2f} (must >= 0.90); "
-          f"{len(answer)} bytes an answer")
+            for _, connections in itertools.product(range(ROUNDS), CONNECTIONS):
+                ours[connections].append(
+                    requests_per_second(f"http://127.0.0.1:{s.port}/symbolicate", body, work, connections))
+                theirs[connections].append(requests_per_second(url + "answer", None, work, connections))
+    for connections in CONNECTIONS:
+        row(f"{FRAMES} frames, {MODULES} modules, {connections} conn., nginx file", max(ours[connections]),
+            max(theirs[connections]), "1/s", ">= 0.15")
+    rates, peers = [max(ours[c]) for c in CONNECTIONS], [max(theirs[c]) for c in CONNECTIONS]
+    print(f"  of these, the lowest to the highest rate: {min(rates) / max(rates):.2f} (must >= 0.90; nginx's "
+          f"{min(peers) / max(peers):.2f}); {len(answer)} bytes an answer")
 
 
 def loop_seconds(s):
