@@ -182,12 +182,6 @@ static enum sl_code sweep_kind(struct sweep *sweep, const char *cache_dir, struc
     return SL_OK;
 }
 
-static void count_removed(const char *name, const char *reason, uint64_t files, uint64_t bytes)
-{
-    metric_add(METRIC_CACHE_REMOVED_BYTES, bytes, name, reason, NULL);
-    metric_add(METRIC_CACHE_REMOVED_FILES, files, name, reason, NULL);
-}
-
 static void cleanup_add(struct cleanup_totals *totals, const struct cleanup_totals *kind)
 {
     totals->files += kind->files;
@@ -239,8 +233,8 @@ static void evict(const struct config *config, const struct cleanup_options *opt
     memcpy(before, totals, count * sizeof *before);
     cache_evict(&budget, names, wanted, count, totals);
     for (size_t i = 0; i < count; i++)
-        count_removed(names[i], "size", totals[i].removed_files - before[i].removed_files,
-                      totals[i].removed_bytes - before[i].removed_bytes);
+        cache_count_removed(runs[i].kind, "size", totals[i].removed_files - before[i].removed_files,
+                            totals[i].removed_bytes - before[i].removed_bytes);
 }
 
 static enum sl_code sweep_wanted(const struct config *config, const struct cleanup_options *options,
@@ -257,7 +251,7 @@ static enum sl_code sweep_wanted(const struct config *config, const struct clean
         sweep.totals.errors++;
         log_error("cleanup", "cannot clean up", LOG_STR("cache", kind->name), LOG_ERR(error));
     }
-    count_removed(kind->name, "age", sweep.totals.removed_files, sweep.totals.removed_bytes);
+    cache_count_removed(kind, "age", sweep.totals.removed_files, sweep.totals.removed_bytes);
     *totals = sweep.totals;
     return code;
 }

@@ -84,10 +84,8 @@ static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool i
     space_make(job.io_errno);
     if (job.published)
         metric_add(METRIC_CACHE_WRITES, 1, state->kind->name, write_status(job.code), is_refresh ? "true" : "false");
-    if (job.outdated_files) {
-        metric_add(METRIC_CACHE_REMOVED_FILES, job.outdated_files, state->kind->name, "version", NULL);
-        metric_add(METRIC_CACHE_REMOVED_BYTES, job.outdated_bytes, state->kind->name, "version", NULL);
-    }
+    if (job.outdated_files)
+        cache_count_removed(state->kind, "version", job.outdated_files, job.outdated_bytes);
     if (job.code == SL_OK && job.published)
         lru_added(state, flight->key, job.item->mapping.bytes.size);
     if (job.code == SL_OK)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "core/duration.h"
+#include "core/metrics.h"
 
 enum { PUBLISH_ATTEMPTS = 3 };
 
@@ -26,6 +27,12 @@ static void remove_entry(const char *path)
     unlink(path);
     if (cache_meta_name(path, side, sizeof side))
         unlink(side);
+}
+
+void cache_count_removed(const struct cache_kind *kind, const char *reason, uint64_t files, uint64_t bytes)
+{
+    metric_add(METRIC_CACHE_REMOVED_FILES, files, kind->name, reason, NULL);
+    metric_add(METRIC_CACHE_REMOVED_BYTES, bytes, kind->name, reason, NULL);
 }
 
 static int64_t mtime_ns(const struct stat *st)
@@ -182,6 +189,17 @@ static bool stamped(const struct cache_facts *facts, int64_t stamp_ns)
                            : facts->created_ns / CACHE_SECOND_NS <= stamp_ns / CACHE_SECOND_NS;
 }
 
+/* What a stamp makes absent is of no use to anybody. By now another process may have put the new one in its place. */
+static void remove_replaced(struct cache_disk_lookup *l, const char *path, const struct stat *st)
+{
+    struct stat now;
+    if (lstat(path, &now) != 0 || now.st_ino != st->st_ino || now.st_dev != st->st_dev)
+        return;
+    remove_entry(path);
+    l->replaced_files++;
+    l->replaced_bytes += (uint64_t)st->st_size;
+}
+
 /* What was missing for the entry may be there by now; until then it is as good as any. */
 static void renew_incomplete(struct cache_disk_lookup *l, const struct cache_facts *facts)
 {
@@ -233,8 +251,10 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
         renew_incomplete(l, &facts);
     if (facts.class == CACHE_NEGATIVE && facts.created_ns < l->renew_before_ns)
         return false;
-    if (stamped(&facts, l->stamp_ns))
+    if (stamped(&facts, l->stamp_ns)) {
+        remove_replaced(l, path, &st);
         return false;
+    }
     return !verdict.expired &&
            (l->code != SL_OK || take_contents(l, fd, &st, path, &facts, &verdict, meta ? meta->note : ""));
 }

@@ -1,5 +1,7 @@
 #include "cache/engine.h"
 
+#include <stdio.h>
+
 #include "core/log.h"
 #include "core/metrics.h"
 #include "core/pool.h"
@@ -211,6 +213,13 @@ static void refresh_later(struct flight *flight, bool renews)
     flight_release(flight);
 }
 
+static void count_fallback(const struct cache_kind *kind, unsigned version)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%u", version);
+    metric_add(METRIC_CACHE_FALLBACKS, 1, kind->name, number, NULL);
+}
+
 static void land_found(struct flight *flight, const struct cache_disk_lookup *lookup)
 {
     struct kind_state *state = flight->state;
@@ -219,6 +228,8 @@ static void land_found(struct flight *flight, const struct cache_disk_lookup *lo
     flight->item = lookup->item;
     flight->error = lookup->error;
     engine_count(state, outdated ? "fallback" : "disk", flight->code);
+    if (outdated)
+        count_fallback(state->kind, lookup->version);
     flight_land(flight, lookup->created_s, lookup->generation, lookup->left_ns);
     if (outdated || lookup->renewable) {
         refresh_later(flight, lookup->renewable);
@@ -241,6 +252,8 @@ static void report_lookup(const struct flight *flight, const struct cache_disk_l
         metric_add(METRIC_CACHE_CORRUPT, lookup->corrupt, kind, NULL, NULL);
         log_warn("cache", "cache entry damaged", LOG_STR("cache", kind), LOG_STR("key", digits));
     }
+    if (lookup->replaced_files)
+        cache_count_removed(flight->state->kind, "invalidated", lookup->replaced_files, lookup->replaced_bytes);
     if (lookup->found && lookup->code == SL_OK)
         metric_observe(METRIC_CACHE_FILE_BYTES, (double)lookup->item->mapping.bytes.size, kind, "true", NULL);
 }

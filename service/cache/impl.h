@@ -162,8 +162,9 @@ struct cache_disk_lookup {
     struct sl_error error;
     int64_t created_s;
     uint64_t left_ns;
-    unsigned corrupt; /* entries removed since load refused them or their size was wrong */
-    int io_errno;     /* an unexpected failure of the directory, 0 = none; acted on as "not there" */
+    unsigned corrupt;                        /* entries removed since load refused them or their size was wrong */
+    uint64_t replaced_files, replaced_bytes; /* entries removed since what they were made of was replaced */
+    int io_errno; /* an unexpected failure of the directory, 0 = none; acted on as "not there" */
 };
 void cache_disk_lookup(void *lookup); /* pool */
 void cache_disk_dumps(bool made);     /* whether there may be core dumps; before there are threads */
@@ -190,6 +191,9 @@ struct cache_disk_publish {
 void cache_disk_publish(void *publish); /* pool */
 
 void cache_item_destroy(struct cache_item *item);
+
+/* Why entries were removed: "age", "size", "version", "invalidated". Any thread. */
+void cache_count_removed(const struct cache_kind *kind, const char *reason, uint64_t files, uint64_t bytes);
 
 /* ---- memory.c: one per kind; loop thread ---- */
 struct cache_memory_entry {

@@ -163,8 +163,7 @@ static void lru_end(struct lru_job *job, struct kind_state *state)
     if (!job->removed)
         return;
     metric_add(METRIC_ELIOT_CACHE_EVICT, job->removed, NULL, NULL, NULL);
-    metric_add(METRIC_CACHE_REMOVED_FILES, job->removed, state->kind->name, "size", NULL);
-    metric_add(METRIC_CACHE_REMOVED_BYTES, job->removed_bytes, state->kind->name, "size", NULL);
+    cache_count_removed(state->kind, "size", job->removed, job->removed_bytes);
     log_debug("cache", "made room", LOG_STR("cache", state->kind->name), LOG_U64("removed", job->removed),
               LOG_U64("freed", job->removed_bytes));
 }

@@ -341,7 +341,6 @@ static const struct {
     {"caches.access", NULL},
     {"caches.memory.hit", " memory joined "},
     {"caches.file.hit", " disk fallback "},
-    {"caches.file.fallback", " fallback "},
     {"caches.file.miss", " shared computed "},
     {"caches.computation", " computed "},
 };

@@ -34,6 +34,7 @@ enum metric {
     METRIC_SRCSRV,  /* vcs */
     METRIC_ADDRESS_UNDERFLOW,
     METRIC_CACHE_LOOKUPS,         /* cache, layer, result */
+    METRIC_CACHE_FALLBACKS,       /* cache, version */
     METRIC_CACHE_COMPUTE_SECONDS, /* cache */
     METRIC_CACHE_FILE_BYTES,      /* cache, hit */
     METRIC_CACHE_WRITES,          /* cache, status, is_refresh */

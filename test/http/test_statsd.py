@@ -1,6 +1,7 @@
 """Metrics that are pushed: names, kinds and tags of what a statsd server gets."""
 import os, re, socket
 
+from faults import metric
 from harness import DEADLINE, Service, Upstream, equal, http_source, request
 
 
@@ -71,6 +72,22 @@ def test_names_that_dashboards_know(work, objects):
                  "download_duration:.*\\|d\\|#task_name:source.download.connect,source:s", "requests.accepted:3|c|#task:symbolicate"):
         pattern = re.escape("symbolicator.") + (line if "\\" in line else re.escape(line))
         assert any(re.fullmatch(pattern, got) for got in lines), (line, lines)
+
+
+def test_older_versions_of_entries_are_told_with_their_number(work, objects):
+    server, cache = Receiver(), os.path.join(work, "cache")
+    with Upstream(objects.layout()) as upstream:
+        body = request(objects.module(), [4096], sources=[http_source(upstream.url)])
+        with Service(work, {}, cache_dir=cache) as s:
+            s.symbolicate(body)
+        (current,) = os.listdir(os.path.join(cache, "symcaches"))
+        older = int(current[1:]) - 1
+        os.rename(os.path.join(cache, "symcaches", current), os.path.join(cache, "symcaches", f"v{older}"))
+        with Service(work, {"metrics": {"statsd": server.address}}, cache_dir=cache) as s:
+            s.symbolicate(body)
+            equal(metric(s, f'symloom_cache_fallbacks_total{{cache="symcaches",version="{older}"}}'), 1)
+    lines = server.collect()
+    assert f"symbolicator.caches.file.fallback:1|c|#cache:symcaches,version:{older}" in lines, lines
 
 
 def test_plain_statsd_has_no_tags_and_the_environment_names_it(work, objects):

@@ -80,6 +80,40 @@ static void absent_body(void *arg)
     cache_drain();
 }
 
+static double removed(enum metric metric)
+{
+    return metric_total(metric, "objects", "invalidated", NULL);
+}
+
+/* All versions of it, a miss too; only when somebody asks, and not what another process has made of the new file. */
+static void removal_body(void *arg)
+{
+    (void)arg;
+    unsigned runs = 0;
+    struct plan new = {.runs = &runs, .write = "new"}, unused = {.runs = &runs, .write = "unused"};
+    double files = removed(METRIC_CACHE_REMOVED_FILES), bytes = removed(METRIC_CACHE_REMOVED_BYTES);
+    put_file(path_in(&kind, "scope: a\n\n" ONE, 3), "", 100 * S);
+    put_file(path_in(&kind, "scope: a\n\n" ONE, 2), "older", 100 * S);
+    put_file(path_in(&kind, "scope: a\n\n" TWO, 3), "old", 100 * S);
+    invalidate("s", "");
+    assert_true(removed(METRIC_CACHE_REMOVED_FILES) == files);
+    get(&kind, "scope: a\n\n" ONE, &new, "new");
+    assert_true(removed(METRIC_CACHE_REMOVED_FILES) == files + 2);
+    assert_true(removed(METRIC_CACHE_REMOVED_BYTES) == bytes + 5);
+    assert_false(exists(path_in(&kind, "scope: a\n\n" ONE, 2)));
+    put_file(path_in(&kind, "scope: a\n\n" TWO, 3), "newer", -10 * S);
+    get(&kind, "scope: a\n\n" TWO, &unused, "newer");
+    assert_true(removed(METRIC_CACHE_REMOVED_FILES) == files + 2);
+    assert_int_equal(runs, 1);
+    cache_drain();
+}
+
+static void and_removed_from_disk_when_asked_for(void **state)
+{
+    (void)state;
+    run(removal_body);
+}
+
 static void what_was_replaced_is_absent(void **state)
 {
     (void)state;
@@ -310,6 +344,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_of_keys),
         TEST(what_was_replaced_is_absent),
+        TEST(and_removed_from_disk_when_asked_for),
         TEST(memory_alone_forgets_too),
         TEST(misses_are_dropped),
         TEST(other_processes_are_heard),

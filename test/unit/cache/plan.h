@@ -4,6 +4,7 @@
 #include "support.h"
 
 #include "core/loop.h"
+#include "core/metrics.h"
 
 /* What a computation does is told by its context. */
 struct plan {

@@ -19,8 +19,10 @@ static void fallback_body(void *arg)
     put_file(path_in(&kind, "a", 1), "ancient", 0);
     put_file(path_in(&kind, "a", 2), "old", 0);
     put_file(side_of(path_in(&kind, "a", 2)), "{\"scope\":null,\"time_created\":1}", 0);
+    double fallbacks_before = metric_total(METRIC_CACHE_FALLBACKS, "objects", "2", NULL);
     get(&kind, "a", &plan, "old");
     get(&kind, "a", &plan, "old");
+    assert_true(metric_total(METRIC_CACHE_FALLBACKS, "objects", "2", NULL) == fallbacks_before + 1); /* then memory */
     while (!gate.first)
         assert_true(fiber_sleep(1));
     fiber_wake_all(&gate);
