@@ -55,10 +55,10 @@ failed=$((failed + bad))
 [ "${ok:-0}" -gt 0 ] || failed=$((failed + 1))
 
 symloom=$build/service/cli/symloom
-suite "commands" /usr/bin/python3 test/cli/run.py --symloom $symloom
+suite "commands" /usr/bin/python3 test/cli/run.py --jobs "$(nproc)" --symloom $symloom
 corpus=../shared/conformance
 # shellcheck disable=SC2046
-suite "HTTP tests" /usr/bin/python3 test/http/run.py --symloom $symloom $([ -d $corpus ] && echo --corpus $corpus)
+suite "HTTP tests" /usr/bin/python3 test/http/run.py --jobs "$(nproc)" --symloom $symloom $([ -d $corpus ] && echo --corpus $corpus)
 check "what reads files for the cost tests" ninja -C build --quiet test/cost/readers
 suite "cost" /usr/bin/python3 test/cost/run.py --symloom build/symloom --readers build/test/cost/readers
 if [ -d $corpus ]; then

@@ -17,7 +17,7 @@
 
 #define engine cache_engine
 
-enum { MAX_DEPTH = 4, PATH_BYTES = 128 };
+enum { MAX_DEPTH = 4, PATH_BYTES = 128, MAX_WALKS = 8 };
 
 struct lru_used { /* by memory */
     char path[PATH_BYTES];
@@ -46,7 +46,8 @@ struct lru_job {
 
 static struct {
     bool known, running;
-    uint64_t bytes; /* on disk, once it is known */
+    uint64_t bytes;     /* on disk, once it is known */
+    uint64_t meanwhile; /* of what was added during a walk, which saw it or did not */
 } lru;
 
 /* ---- on the pool ---- */
@@ -168,27 +169,38 @@ static void lru_end(struct lru_job *job, struct kind_state *state)
               LOG_U64("freed", job->removed_bytes));
 }
 
-void lru_added(struct kind_state *state, struct sl_str key, uint64_t bytes)
+/* Counts what is on disk and makes room. False when it could not. */
+static bool lru_count(struct kind_state *state, struct sl_str key)
 {
     const struct config *config = engine.config;
-    if (state->kind->section != CACHE_MOZILLA || !engine.dir)
-        return;
-    lru.bytes += bytes;
-    if (lru.running || (lru.known && lru.bytes <= config->mozilla.lru_max_size)) {
-        metric_set(METRIC_ELIOT_CACHE_USAGE, (double)lru.bytes, NULL, NULL, NULL);
-        return;
-    }
     struct lru_job job = {.dir = engine.dir,
                           .kind = state->kind->name,
                           .max_bytes = config->mozilla.lru_max_size,
                           .round = config->mozilla.lru_evict_count};
     struct sl_error error;
-    lru.running = true;
-    if (lru_uses(&job, state, key) && pool_run(POOL_IO, lru_run, &job, &error) == SL_OK) {
+    lru.meanwhile = 0;
+    bool good = lru_uses(&job, state, key) && pool_run(POOL_IO, lru_run, &job, &error) == SL_OK;
+    if (good) {
         lru.known = true;
-        lru.bytes = job.bytes;
-        metric_set(METRIC_ELIOT_CACHE_USAGE, (double)lru.bytes, NULL, NULL, NULL);
+        lru.bytes = job.bytes + lru.meanwhile;
     }
     lru_end(&job, state);
-    lru.running = false;
+    return good;
+}
+
+void lru_added(struct kind_state *state, struct sl_str key, uint64_t bytes)
+{
+    if (state->kind->section != CACHE_MOZILLA || !engine.dir)
+        return;
+    lru.bytes += bytes;
+    lru.meanwhile += bytes;
+    bool small = lru.known && lru.bytes <= engine.config->mozilla.lru_max_size;
+    if (!lru.running && !small) {
+        lru.running = true;
+        for (int walk = 0; walk < MAX_WALKS && lru_count(state, key) && lru.meanwhile; walk++)
+            ;
+        lru.known = lru.known && !lru.meanwhile; /* else it is counted too high, and again with the next */
+        lru.running = false;
+    }
+    metric_set(METRIC_ELIOT_CACHE_USAGE, (double)lru.bytes, NULL, NULL, NULL);
 }

@@ -7,6 +7,8 @@ from faults import World
 from test_faults import large_program
 from test_memory import MIB, anonymous, big_request, post_unread
 
+ALONE = True
+
 JS = {"source": {"type": "sentry", "id": "s", "url": "http://127.0.0.1:1/", "token": "t"}, "scraping": {"enabled": False}}
 FRAME = {"instruction_addr": "0x1"}
 

@@ -4,6 +4,8 @@ import concurrent.futures, http.client, json, os, re, socket, threading, time
 import dumps
 from harness import DEADLINE, Service, equal, wait_until
 
+ALONE = True
+
 MIB = 1 << 20
 # What a sanitizer would keep of freed memory hides what the service keeps.
 os.environ["ASAN_OPTIONS"] = "quarantine_size_mb=0:thread_local_quarantine_size_kb=0:" + os.environ.get("ASAN_OPTIONS", "")
