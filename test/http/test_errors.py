@@ -1,8 +1,8 @@
 """Errors of the service that are reported to a Sentry."""
-import json, os, signal, threading
+import json, os, shutil, signal, socket, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from harness import Service, equal, wait_until
+from harness import DEADLINE, Service, Upstream, equal, http_source, request, wait_until
 
 
 class Sentry(ThreadingHTTPServer):
@@ -61,6 +61,43 @@ def test_an_error_becomes_an_event_once_a_minute(work, objects):
                 equal(s.request("GET", "/healthcheck")[0], 200)
                 s.stop()
                 assert "publickey" not in s.logged() and "oldsecret" not in s.logged(), s.logged()
+
+
+def test_what_is_logged_while_draining_is_sent(work, objects):
+    """An error of the last job, after which the service ends."""
+    path, answer = f"/{objects.build_id}/executable", threading.Event()
+
+    def late(handler):
+        answer.wait(DEADLINE)
+        handler.reply(200, objects.full)
+
+    with Sentry() as sentry, Upstream({path: late}) as up:
+        dsn = f"http://key@127.0.0.1:{sentry.server_address[1]}/1"
+        source = http_source(up.url, filters={"filetypes": ["elf_code"]})
+        with Service(work, {"sentry_dsn": dsn, "sources": [source]}) as s:
+            job = threading.Thread(target=s.symbolicate, args=(request(objects.module(), [4096]),))
+            job.start()
+            wait_until("the job", lambda: up.hits.get(path))
+            s.process.send_signal(signal.SIGTERM)
+            wait_until("the drain", lambda: " draining " in s.logged())
+            shutil.rmtree(os.path.join(s.cache, "objects"), ignore_errors=True)
+            with open(os.path.join(s.cache, "objects"), "w"):
+                pass  # no directory: nothing can be written there
+            answer.set()
+            job.join()
+            equal(s.process.wait(DEADLINE), 0)
+            assert " ERROR cache: cache write failed" in s.logged(), s.logged()
+        equal([json.loads(body.split(b"\n")[2])["logger"] for _, _, body in sentry.envelopes], ["cache"])
+
+
+def test_a_sentry_that_never_answers_is_not_waited_for_longer_than_jobs(work, objects):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        dsn = f"http://key@127.0.0.1:{silent.getsockname()[1]}/1"
+        with Service(work, {"sentry_dsn": dsn, "shutdown": {"timeout": "1ms"}}) as s:
+            spoil(s)
+            begin = time.monotonic()
+            equal(s.stop(), 0)
+            assert time.monotonic() - begin < 9, "it waits for the answer of the Sentry, which has ten seconds"
 
 
 def test_nobody_waits_for_a_sentry_that_is_not_there(work, objects):

@@ -24,7 +24,9 @@ struct event {
 
 static struct {
     struct sl_secret dsn;
-    pthread_mutex_t lock; /* errors come from any thread */
+    bool ending;
+    struct fiber_wait_list ended; /* who sends waits for this, a second at a time */
+    pthread_mutex_t lock;         /* errors come from any thread */
     struct event waiting[WAITING_MOST];
     size_t count;
     struct {
@@ -197,12 +199,21 @@ void errors_send(void *unused)
 {
     (void)unused;
     struct event event;
-    while (secret_present(errors.dsn) && fiber_sleep(LOOK_MS))
+    bool on = secret_present(errors.dsn);
+    while (on) {
+        on = !errors.ending && fiber_wait_on(&errors.ended, LOOK_MS) == FIBER_TIMED_OUT;
         while (take_event(&event)) {
             send_event(&event);
             sl_buf_free(&event.line);
         }
+    }
     log_on_error(NULL);
     while (take_event(&event))
         sl_buf_free(&event.line);
+}
+
+void errors_end(void)
+{
+    errors.ending = true;
+    fiber_wake_all(&errors.ended);
 }

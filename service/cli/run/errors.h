@@ -11,5 +11,6 @@ bool errors_dsn_valid(struct sl_str dsn);
 /* Errors are kept for errors_send from now on. `dsn` must outlive it; absent: nothing is. */
 void errors_init(struct sl_secret dsn);
 
-/* A fiber: sends until its group is cancelled. */
+/* A fiber: sends until errors_end, and then what there is. Nothing more is sent when its group is cancelled. */
 void errors_send(void *unused) SL_SUSPENDS;
+void errors_end(void);

@@ -52,7 +52,7 @@ struct run {
     uv_poll_t signal_poll;
     uv_timer_t watchdog, status; /* what the service manager is told */
     struct fiber_wait_list signalled, configured;
-    struct fiber_group cleaning;
+    struct fiber_group cleaning, reporting;
     bool stopping;
     struct sl_error error;
     const char *failed;   /* what could not be started */
@@ -376,6 +376,16 @@ static void init_statsd(struct config *config)
 }
 
 /* ---- the end ---- */
+
+/* What was logged while draining is sent too, in the time that is left of it. */
+static void send_last_errors(struct run *run, uint64_t end)
+{
+    uint64_t now = loop_now_ms();
+    errors_end();
+    fiber_group_deadline(&run->reporting, now + LAST_ANSWERS_MS < end ? end - now : LAST_ANSWERS_MS);
+    fiber_group_wait(&run->reporting);
+}
+
 static void drain(struct run *run)
 {
     log_info("run", "draining", LOG_U64("jobs", service_running(run->service)),
@@ -386,17 +396,18 @@ static void drain(struct run *run)
     if (run->config->shutdown_delay_ns)
         fiber_sleep(DURATION_MS(run->config->shutdown_delay_ns));
     http_server_drain(run->server);
-    uint64_t end = loop_now_ms() + DURATION_MS(run->config->shutdown_timeout_ns);
+    uint64_t end = loop_now_ms() + DURATION_MS(run->config->shutdown_timeout_ns), answered;
     while ((!service_idle(run->service) || http_server_active(run->server)) && loop_now_ms() < end)
         fiber_sleep(DRAIN_STEP_MS);
     kinds_cut();
     service_stop(run->service);
-    end = loop_now_ms() + LAST_ANSWERS_MS;
-    while (http_server_active(run->server) && loop_now_ms() < end)
+    answered = loop_now_ms() + LAST_ANSWERS_MS;
+    while (http_server_active(run->server) && loop_now_ms() < answered)
         fiber_sleep(DRAIN_STEP_MS);
     http_server_stop(run->server);
     cache_drain();
     fiber_group_wait(&run->cleaning);
+    send_last_errors(run, end);
     uv_close((uv_handle_t *)&run->status, NULL);
     service_free(run->service);
 }
@@ -421,7 +432,8 @@ static void serve(void *arg)
     fiber_start(&run->cleaning, service_watch, run->service);
     fiber_start(&run->cleaning, watch_certificate, run);
     fiber_start(&run->cleaning, statsd_run, NULL);
-    fiber_start(&run->cleaning, errors_send, NULL);
+    fiber_group_init(&run->reporting, NULL);
+    fiber_start(&run->reporting, errors_send, NULL);
     while (!run->stopping)
         fiber_wait_on(&run->signalled, UINT64_MAX);
     drain(run);
