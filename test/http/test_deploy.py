@@ -1,6 +1,6 @@
 """What is shipped for running the service asks it for what it has: alerts and the dashboard for metrics, manifests for routes."""
-import json, os, re
-from harness import Service, Upstream, equal, http_source, request, wait_until
+import hashlib, json, os, re, socket, threading
+from harness import DEADLINE, Service, Upstream, equal, http_source, request, wait_until
 
 DEPLOY = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "deploy")
 ELSEWHERE = {"instance", "job", "le"}  # labels that Prometheus makes, and those of histograms
@@ -73,3 +73,24 @@ def test_probes_ask_for_routes_that_are_there(work, objects):
     with Service(work) as service:
         for path in paths:
             equal(service.request("GET", path)[0], 200, path)
+
+
+def test_nodes_of_the_cluster_know_each_other(work, objects):
+    """Of Kubernetes: each replica has a name, and its number is made of that."""
+    manifest = read("kubernetes/symloom.yml")
+    (replicas,) = re.findall(r"replicas: (\d+)", manifest)
+    (service,) = re.findall(r"serviceName: (\S+)", manifest)
+    names = [f"symloom-{n}" for n in range(int(replicas))]
+    numbers = [int(hashlib.sha256(name.encode()).hexdigest()[:4], 16) for name in names]
+    told = re.findall(r'^    "(\d+)": (\S+)$', read("kubernetes/config.yml"), re.M)
+    equal(told, [(str(number), f"http://{name}.{service}:3021") for number, name in zip(numbers, names)])
+    own, asked = int(hashlib.sha256(socket.gethostname().encode()).hexdigest()[:4], 16), threading.Event()
+
+    def late(handler):
+        asked.wait(DEADLINE)
+        handler.reply(404)
+
+    with Upstream({f"/{objects.build_id}/executable": late}) as up, Service(work) as s:
+        source = http_source(up.url, filters={"filetypes": ["elf_code"]})
+        equal(s.symbolicate(request(objects.module(), [4096], sources=[source]), "?timeout=0")["request_id"][:4], f"{own:04x}")
+        asked.set()
