@@ -30,7 +30,7 @@ struct object_format {
 struct sl_object {
     struct sl_object_info info;
     struct sl_bytes bytes;
-    uint64_t max_section_size;
+    uint64_t max_section_size, max_unwind_chain;
     uint64_t inflated, granted;  /* bytes that were to be inflated so far; that the budget grew by */
     struct object_block *blocks; /* what was made of parts of the file */
     struct sl_error failure;     /* the first lack of memory; code SL_OK: none */

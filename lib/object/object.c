@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum { MIN_FILE = 16 };
-static const uint64_t default_max_section = UINT64_C(4) << 30;
+static const uint64_t default_max_section = UINT64_C(4) << 30, default_max_unwind_chain = 128;
 
 static const struct object_format *const formats[] = {&sl_object_elf,  &sl_object_macho, &sl_object_breakpad,
                                                       &sl_object_wasm, &sl_object_pe,    &sl_object_pdb,
@@ -90,6 +90,7 @@ static enum sl_code open_object(struct sl_bytes bytes, const struct sl_object_li
     object->format = ops;
     object->info.format = format;
     object->max_section_size = limits && limits->max_section_size ? limits->max_section_size : default_max_section;
+    object->max_unwind_chain = limits && limits->max_unwind_chain ? limits->max_unwind_chain : default_max_unwind_chain;
     set_budget(object, limits, objects);
     object->is_inner = is_inner;
     object->identity = limits && limits->identity;
@@ -128,7 +129,9 @@ enum sl_code object_open_slice(struct sl_bytes bytes, const struct sl_object_lim
 
 struct sl_object *object_open_inner(struct sl_object *outer, struct sl_bytes bytes)
 {
-    struct sl_object_limits limits = {outer->max_section_size, outer->budget};
+    struct sl_object_limits limits = {.max_section_size = outer->max_section_size,
+                                      .max_unwind_chain = outer->max_unwind_chain,
+                                      .budget = outer->budget};
     struct sl_object *inner;
     struct sl_error error;
     enum sl_code code = open_object(bytes, &limits, 1, true, &inner, &error);
@@ -172,6 +175,12 @@ struct sl_budget *sl_object_budget(struct sl_object *object)
 {
     return object->budget;
 }
+
+uint64_t sl_object_max_unwind_chain(const struct sl_object *object)
+{
+    return object->max_unwind_chain;
+}
+
 struct sl_bytes sl_object_file(const struct sl_object *object)
 {
     return object->bytes;

@@ -139,6 +139,7 @@ struct sl_code_mark { /* so it goes on from here to the next one */
 
 struct sl_object_limits {
     uint64_t max_section_size; /* inflated debug section, bytes; 0 = 4 GiB. All together: inflate.c */
+    uint64_t max_unwind_chain; /* parts of a function that unwind information of PE files chains; 0 = 128 */
     struct sl_budget *budget;  /* the caller's, which outlives the object; NULL: one of its own, by the file's size */
     /* Only the object's identity is asked for: nothing is read out of it, and where it takes a pass over the whole file to
      * know its features (Breakpad) all of them are claimed. */
@@ -169,6 +170,8 @@ struct sl_bytes sl_object_file(const struct sl_object *object); /* the bytes it 
 
 /* What everything that is read of, or made from, the object is to cost together. */
 struct sl_budget *sl_object_budget(struct sl_object *object);
+
+uint64_t sl_object_max_unwind_chain(const struct sl_object *object); /* of its limits */
 
 /* Whether memory was there for everything that was asked of the object: else SL_BUSY, or SL_UNSUPPORTED over the budget's
  * limit, and what was read of it has less in it than the file. */

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 enum {
-    MAX_CHAIN = 128,
     FLAG_CHAINED = 4,
     UWOP_PUSH_NONVOL = 0,
     UWOP_ALLOC_LARGE,
@@ -39,7 +38,8 @@ struct code {
 struct part_reader {
     const struct pe_tables *tables;
     struct builder *b;
-    struct info chain[MAX_CHAIN]; /* the part itself first */
+    struct info *chain; /* the part itself first */
+    size_t capacity;
 };
 
 /* What the prologue has done so far. */
@@ -213,8 +213,10 @@ static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begi
         address = sl_read_u32(&r);
     }
     do {
-        if (depth == MAX_CHAIN)
+        if (depth == sl_object_max_unwind_chain(pe->tables->object))
             return b->code = sl_fail(b->error, SL_MALFORMED, "exceeded maximum unwind chain length");
+        if (!sl_grow_held(&b->holding, &pe->chain, &pe->capacity, depth + 1, sizeof *pe->chain))
+            return b->code = sl_budget_fail(b->holding.budget, b->error);
         ok = builder_spend(b, 1) && read_info(pe, address, &pe->chain[depth], &address);
     } while (ok && (pe->chain[depth++].flags & FLAG_CHAINED));
     if (!ok) {
@@ -238,16 +240,12 @@ static enum sl_code pe_x86_64_add_function(struct part_reader *pe, uint32_t begi
 enum sl_code pe_read_x86_64(const struct pe_tables *tables, struct builder *b)
 {
     struct sl_reader r = sl_reader(tables->directory, false);
-    struct part_reader *pe = malloc(sizeof *pe);
-    if (!pe)
-        return b->code = sl_fail(b->error, SL_BUSY, "out of memory");
-    pe->tables = tables;
-    pe->b = b;
+    struct part_reader pe = {.tables = tables, .b = b};
     while (sl_reader_left(&r) >= 12 && b->code == SL_OK) {
         uint32_t begin = sl_read_u32(&r), end = sl_read_u32(&r), info = sl_read_u32(&r);
         if (begin < end)
-            pe_x86_64_add_function(pe, begin, end, info);
+            pe_x86_64_add_function(&pe, begin, end, info);
     }
-    free(pe);
+    free(pe.chain);
     return b->code;
 }

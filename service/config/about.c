@@ -86,6 +86,7 @@ const struct key_about key_abouts[] = {
 
     {"object_file_max_decompressed_section_size", "Largest debug section, unpacked.", .title = "Reading debug files"},
     {"object_file_max_decompressed_source_size", "Largest source file in a debug file, unpacked."},
+    {"max_unwind_chain_len", "Most parts of a function that the unwind information of a PE file may chain."},
     {"srcsrv_frames", "Frames say where version control has their file: `srcsrv_path`, `srcsrv_revision`."},
     {"srcsrv_links", "What a PDB says of version control is used as a link to the source."},
     {"minidump.details", "Answers to minidumps tell more of what is in them."},

@@ -168,7 +168,7 @@ struct config {
     unsigned deny_list_threshold;
     struct sl_str *deny_list_never_block_hosts;
     size_t deny_list_never_block_host_count;
-    uint64_t object_max_section_size, object_max_source_size;
+    uint64_t object_max_section_size, object_max_source_size, max_unwind_chain;
     bool srcsrv_frames;                   /* frames say where version control has their file */
     bool minidump_details, apple_details; /* answers tell more of what crash files hold */
     bool keep_failed_dumps;               /* minidumps that could not be answered are kept as `diagnostics` */

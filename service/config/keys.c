@@ -219,6 +219,7 @@ const struct key config_keys[] = {
     {"object_file_max_decompressed_section_size", KEY_SIZE, AT(object_max_section_size), .value = 4 * GIB,
      .none = "null"},
     {"object_file_max_decompressed_source_size", KEY_SIZE, AT(object_max_source_size), .value = GIB, .none = "null"},
+    {"max_unwind_chain_len", KEY_COUNT, AT(max_unwind_chain), .value = 128, .min = 1, .none = "null"},
     {"srcsrv_frames", KEY_BOOL, AT(srcsrv_frames)},
     {"srcsrv_links", KEY_BOOL, AT(srcsrv_links)},
     {"minidump.details", KEY_BOOL, AT(minidump_details)},
@@ -449,9 +450,7 @@ static const struct group {
     const char *no_effect; /* as in struct key */
     const char *names;     /* separated by single blanks */
 } groups[] = {
-    {"", KEY_FREE, NOT_YET,
-     "traces_sample_rate transaction_sample_rate "
-     "max_unwind_chain_len special_paths isolation"},
+    {"", KEY_FREE, NOT_YET, "traces_sample_rate transaction_sample_rate special_paths isolation"},
     {"", KEY_FREE, "has no effect any more; download_stall_timeout ends slow downloads", "streaming_timeout"},
     {"logging", KEY_FREE, NOT_YET, "enable_backtraces"},
     {"caches", KEY_FREE, NOT_YET, "placeholders"},

@@ -41,7 +41,7 @@ const struct cache_kind *const kinds_all[] = {KINDS(PLACE)};
 const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
 
 static const struct config *configured;
-static _Atomic uint64_t max_section_size, max_source_size, max_memory; /* for the pool */
+static _Atomic uint64_t max_section_size, max_source_size, max_unwind_chain, max_memory; /* for the pool */
 
 void kinds_init(const struct config *config)
 {
@@ -52,6 +52,7 @@ void kinds_init(const struct config *config)
     open_bundles_init();
     max_section_size = config->object_max_section_size;
     max_source_size = config->object_max_source_size;
+    max_unwind_chain = config->max_unwind_chain;
     max_memory = config->conversion.max_memory;
     struct origin_options options = {
         .sentry_index_capacity = (size_t)config->sentry_index_capacity,
@@ -96,7 +97,7 @@ enum sl_code kinds_open_object(struct sl_bytes file, struct sl_budget *budget, s
 
 struct sl_object_limits kinds_object_limits(void)
 {
-    return (struct sl_object_limits){.max_section_size = max_section_size};
+    return (struct sl_object_limits){.max_section_size = max_section_size, .max_unwind_chain = max_unwind_chain};
 }
 
 uint64_t kinds_max_source_size(void)

@@ -406,7 +406,7 @@ static void keys_without_effect_are_warnings(void **state)
         "downloads\n"
         "config.yml:4:1: warning: isolation: has no effect yet\n"
         "config.yml:5:1: warning: traces_sample_rate: has no effect yet\n"
-        "config.yml:7:1: warning: max_unwind_chain_len: has no effect yet\n"
+        "config.yml:7:23: error: max_unwind_chain_len: 0 is too small, at least 1\n"
         "config.yml:8:11: warning: cluster.nodeid: unknown key, did you mean node_id?\n"
         "config.yml:9:18: warning: caches.index.max_lazy_recomputations: has no effect: indexes count as "
         "downloads\n");
@@ -517,7 +517,7 @@ static void defaults_without_a_file(void **state)
     assert_true(config->symstore_proxy);
     assert_true(config->max_download_size == UINT64_C(16106127360));
     assert_true(config->symbolicate_body_max_bytes == 57671680 && config->crash_file_body_max_bytes == 262144000);
-    assert_true(config->object_max_section_size == UINT64_C(4294967296));
+    assert_true(config->object_max_section_size == UINT64_C(4294967296) && config->max_unwind_chain == 128);
     assert_true(config->index.retry_malformed_after == 10 * MINUTE);
     assert_true(config->diagnostics.retry_misses_after == DURATION_NEVER);
     config_release(config);

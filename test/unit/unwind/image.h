@@ -178,7 +178,7 @@ struct records {
     size_t skipped;
 };
 
-static inline struct records records_of(struct sl_bytes file)
+static inline struct records records_within(struct sl_bytes file, const struct sl_object_limits *limits)
 {
     struct records r = {0};
     struct sl_object *object;
@@ -186,7 +186,7 @@ static inline struct records records_of(struct sl_bytes file)
     uint8_t *copy = malloc(file.size); /* so that reading past the end is noticed */
     assert_non_null(copy);
     memcpy(copy, file.data, file.size);
-    if (sl_object_open((struct sl_bytes){copy, file.size}, NULL, &object, &r.error) != SL_OK)
+    if (sl_object_open((struct sl_bytes){copy, file.size}, limits, &object, &r.error) != SL_OK)
         fail_msg("%s", r.error.message);
     sl_unwind_text_init(&text, object);
     text.write = append_text;
@@ -199,6 +199,11 @@ static inline struct records records_of(struct sl_bytes file)
     sl_object_close(object);
     free(copy);
     return r;
+}
+
+static inline struct records records_of(struct sl_bytes file)
+{
+    return records_within(file, NULL);
 }
 
 /* The records of the file, which must be these. Takes the buffer. */

@@ -94,6 +94,44 @@ static void a_chain_without_end(void **state)
     assert_int_equal(r.code, SL_MALFORMED);
     assert_string_equal(r.error.message, "exceeded maximum unwind chain length");
     sl_buf_free(&r.text);
+    /* without a limit of its own it ends with the work that the file is worth */
+    r = records_within(buf_bytes(&file), &(struct sl_object_limits){.max_unwind_chain = UINT64_MAX});
+    assert_int_equal(r.code, SL_MALFORMED);
+    assert_null(strstr(r.error.message, "chain"));
+    sl_buf_free(&r.text);
+    sl_buf_free(&file);
+}
+
+/* A function and the parts before it, the oldest of which pushed rbx. */
+static void chains_are_as_long_as_they_may_be(void **state)
+{
+    (void)state;
+    enum { PARTS = 200 };
+    static const uint8_t last[] = {1, 1, 1, 0, 1, 0x30, 0, 0};
+    static const struct {
+        uint64_t most;
+        enum sl_code code;
+    } rows[] = {{0, SL_MALFORMED}, {1, SL_MALFORMED}, {PARTS - 1, SL_MALFORMED}, {PARTS, SL_OK}, {UINT64_MAX, SL_OK}};
+    struct sl_buf xdata = {0};
+    for (uint32_t i = 1; i < PARTS; i++) {
+        sl_buf_u32(&xdata, 0x21); /* chained, without codes of its own */
+        sl_buf_u32(&xdata, 0x1000);
+        sl_buf_u32(&xdata, 0x1050);
+        sl_buf_u32(&xdata, XDATA + 16 * i);
+    }
+    sl_buf_add(&xdata, last, sizeof last);
+    struct sl_buf file = image((const uint32_t[]){XDATA}, 1, xdata.data, xdata.size);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sl_object_limits limits = {.max_unwind_chain = rows[i].most};
+        struct records r = records_within(buf_bytes(&file), &limits);
+        if (r.code != rows[i].code)
+            fail_msg("row %zu: %s", i, r.error.message);
+        assert_string_equal(
+            (const char *)r.text.data,
+            r.code == SL_OK ? "STACK CFI INIT 1000 50 .cfa: $rsp 16 + .ra: .cfa 8 - ^ $rbx: .cfa 16 - ^\n" : "");
+        sl_buf_free(&r.text);
+    }
+    sl_buf_free(&xdata);
     sl_buf_free(&file);
 }
 
@@ -230,6 +268,7 @@ int main(void)
         cmocka_unit_test(arm64_packed),
         cmocka_unit_test(arm64_bad_entries_are_left_out),
         cmocka_unit_test(a_chain_without_end),
+        cmocka_unit_test(chains_are_as_long_as_they_may_be),
         cmocka_unit_test(bad_entries_are_left_out),
     };
     return cmocka_run_group_tests_name("unwind/pe", tests, NULL, NULL);
