@@ -205,7 +205,7 @@ const struct key_about key_abouts[] = {
     {"http.server_header", "Answers say `Server: symloom`."},
     {"page.enabled", "Whether there is a page to look at: `/` and `/page/`."},
 
-    {"http.unix_group", "The group of Unix sockets."},
+    {"http.unix_group", "The group of Unix sockets, which the process has to be in."},
     {"http.file_max_age", "How long files of `/proxy` may be kept by clients."},
     {"http.cors.origins", "Whose pages may ask in a browser."},
     {"http.cors.mozilla_origins", "The same for Mozilla's API."},

@@ -135,6 +135,7 @@ struct sl_str key_nearest(struct sl_str pattern);
 /* ---- texts.c: checks of texts; each returns what is wrong, or NULL ---- */
 const char *text_is_path_prefix(struct sl_str text); /* empty, or /a/b */
 const char *text_is_listener(struct sl_str text);    /* IP:PORT, [IPv6]:PORT, unix:/path, systemd */
+const char *text_is_group(struct sl_str text);       /* that this machine has */
 const char *text_is_network(struct sl_str text);     /* address or CIDR */
 const char *text_is_proxy(struct sl_str text);       /* the same, or unix */
 const char *text_is_host(struct sl_str text);        /* name or *.domain */

@@ -337,7 +337,7 @@ const struct key config_keys[] = {
     {"http.trusted_proxies", KEY_STRINGS, LIST(http.trusted_proxies, http.trusted_proxy_count), .check = text_is_proxy},
     {"http.reuseport", KEY_BOOL, AT(http.reuseport)},
     {"http.processes", KEY_UNSIGNED, AT(http.processes), .value = 1, .min = 1, .max = 256},
-    {"http.unix_group", KEY_STRING, AT(http.unix_group), .none = "null"},
+    {"http.unix_group", KEY_STRING, AT(http.unix_group), .none = "null", .check = text_is_group},
     {"http.file_max_age", KEY_DURATION, AT(http.file_max_age_ns), .value = HOUR},
     {"http.server_header", KEY_BOOL, AT(http.server_header), .value = true},
     {"http.cors.origins", KEY_STRINGS, LIST(http.cors_origins, http.cors_origin_count), .check = text_is_origin},

@@ -1,5 +1,6 @@
 /* Checks of texts (listeners, networks, host names), and texts made fit to print. */
 #include <arpa/inet.h>
+#include <grp.h>
 #include <sys/un.h>
 
 #include "config/impl.h"
@@ -78,6 +79,16 @@ const char *text_is_listener(struct sl_str text)
     if (is_address(AF_INET6, host))
         return "an IPv6 address must stand in brackets, [IPv6]:PORT";
     return host.size ? "host names are not allowed, use an IP address" : forms;
+}
+
+const char *text_is_group(struct sl_str text)
+{
+    char name[256], members[4096];
+    struct group entry, *group = NULL;
+    if (!copy_terminated(text, name, sizeof name))
+        return "there is no such group";
+    bool missing = getgrnam_r(name, &entry, members, sizeof members, &group) == 0 && !group; /* else it has many */
+    return missing ? "there is no such group" : NULL;
 }
 
 const char *text_is_network(struct sl_str text)

@@ -93,20 +93,23 @@ static void remove_stale(const struct sockaddr_un *address)
     close(fd);
 }
 
-/* With the processes of its group. */
-static int share(const char *path, const char *name)
+/* With the processes of its group. What has the group already, as below a directory with the bit for it, needs no right. */
+static int share(const char *path, const char *name, const char **what)
 {
-    char room[4096];
-    struct group entry, *group = NULL;
-    int result = name ? getgrnam_r(name, &entry, room, sizeof room, &group) : 0;
-    if (result == 0 && name && !group)
-        result = EINVAL;
-    if (result == 0 && group && chown(path, (uid_t)-1, group->gr_gid) != 0)
-        result = errno;
-    return result ? result : chmod(path, 0660) == 0 ? 0 : errno;
+    struct stat st;
+    const struct group *group = name ? getgrnam(name) : NULL; /* at start nobody else asks */
+    if (name && !group) {
+        *what = "there is no group of that name (http.unix_group)";
+        return ENOENT;
+    }
+    if (group && (stat(path, &st) != 0 || st.st_gid != group->gr_gid) && chown(path, (uid_t)-1, group->gr_gid) != 0) {
+        *what = "http.unix_group: the process has to be in that group, and to be allowed to call chown";
+        return errno;
+    }
+    return chmod(path, 0660) == 0 ? 0 : errno;
 }
 
-static int bind_unix(struct listener *listener, const char *path)
+static int bind_unix(struct listener *listener, const char *path, const char **what)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     listener->unix_socket = true;
@@ -118,7 +121,7 @@ static int bind_unix(struct listener *listener, const char *path)
     if (result)
         return result;
     listener->bound = true;
-    return share(path, listener->server->options.unix_group);
+    return share(path, listener->server->options.unix_group, what);
 }
 
 void listener_close(struct listener *listener)
@@ -133,13 +136,15 @@ enum sl_code listener_open(struct listener *listener, const char *address, struc
 {
     listener->fd = -1;
     snprintf(listener->address, sizeof listener->address, "%s", address);
-    int result = strncmp(address, "unix:", 5) == 0 ? bind_unix(listener, address + 5) : bind_tcp(listener, address);
+    const char *what = "";
+    int result =
+        strncmp(address, "unix:", 5) == 0 ? bind_unix(listener, address + 5, &what) : bind_tcp(listener, address);
     if (result == 0 && listen(listener->fd, listener->server->options.backlog) != 0)
         result = errno;
     if (result != 0) {
         listener_close(listener);
-        return sl_fail(error, result == EACCES ? SL_PERMISSION_DENIED : SL_INTERNAL, "cannot listen on %s: %s", address,
-                       strerror(result));
+        return sl_fail(error, result == EACCES ? SL_PERMISSION_DENIED : SL_INTERNAL, "cannot listen on %s: %s%s%s",
+                       address, strerror(result), *what ? "; " : "", what);
     }
     if (!listener->unix_socket)
         note_bound(listener);

@@ -1,5 +1,5 @@
 """The Debian package: complete, clean, and able to be installed, started, removed and purged on a machine that has nothing else."""
-import os, re, shutil, signal, socket, subprocess
+import grp, itertools, os, re, shutil, signal, socket, subprocess, tempfile
 from ops import DEADLINE, ROOT, inside, run
 
 
@@ -45,6 +45,64 @@ def test_units(work, shared):
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True, timeout=DEADLINE)
     equal([line for line in done.stderr.splitlines() if "symloom" in line], [])
     run("systemd-analyze", "security", "--offline=true", "--threshold=25", units[0])
+
+
+def test_sockets_of_a_group(work, shared):
+    """Without capabilities the process has to be in the group; in a user namespace, as the unit has it, no group but its own is
+    there. What README says of drop-ins makes that way for it."""
+    from ops import SYMLOOM
+    home = tempfile.mkdtemp()  # which the user may enter
+    try:
+        os.chmod(home, 0o777)
+        program, config, path = (os.path.join(home, name) for name in ("symloom", "config.yml", "socket"))
+        shutil.copy(SYMLOOM, program)
+        with open(config, "w") as f:
+            f.write(f"bind: unix:{path}\nhttp: {{unix_group: www-data}}\n")
+        os.chmod(config, 0o644)
+        group = grp.getgrnam("www-data").gr_gid
+        namespace = ("unshare", "--user", "--map-user=12345", f"--map-group={group}")
+        for groups, own, inner, works in (([group], 12345, (), True), ([12346], 12345, (), False),
+                                          ([group], 12345, ("unshare", "--user", "--map-user=12345", "--map-group=12345"), False),
+                                          ([12346], group, namespace, True)):
+            user = ("setpriv", "--reuid=12345", f"--regid={own}", f"--groups={','.join(map(str, groups))}", "--inh-caps=-all",
+                    "--bounding-set=-all", "--no-new-privs")
+            service = subprocess.Popen([*user, *inner, program, "run", "-c", config], stderr=subprocess.PIPE, text=True)
+            try:
+                said = "".join(itertools.takewhile(lambda line: "symloom is up" not in line, service.stderr))
+                if works:
+                    found = os.stat(path)
+                    equal((found.st_mode & 0o777, found.st_gid), (0o660, group))
+                    service.send_signal(signal.SIGTERM)
+                said += service.communicate(timeout=DEADLINE)[1]
+                equal((service.returncode, "the process has to be in that group" in said), (0, False) if works else (1, True))
+            finally:
+                service.kill()
+                service.wait()
+    finally:
+        shutil.rmtree(home)
+
+
+def test_what_README_adds_to_the_units(work, shared):
+    with open(os.path.join(ROOT, "README.md")) as f:
+        lines = re.search(r"### Unix sockets\n(.*?)\n### ", f.read(), re.S)[1].split("\n")
+    from ops import SYMLOOM
+    added = [line.strip() for line in lines if line.startswith("    ")]
+    socket_part, service_part = added[1:added.index("[Service]")], added[added.index("[Service]") + 1:]
+    root = os.path.join(work, "root")
+    run("dpkg-deb", "-x", shared.package, root)
+    units = os.path.join(root, "lib/systemd/system")
+    for name, section, part in (("symloom.socket", "[Socket]", socket_part), ("symloom.service", "[Service]", service_part)):
+        with open(os.path.join(units, name)) as f:
+            text = f.read().replace("/usr/bin/symloom", SYMLOOM)
+        with open(os.path.join(units, name), "w") as f:
+            f.write(text)
+        os.mkdir(os.path.join(units, name + ".d"))
+        with open(os.path.join(units, name + ".d", "override.conf"), "w") as f:
+            f.write("\n".join([section, *part]) + "\n")
+    env = {**os.environ, "SYSTEMD_UNIT_PATH": units + ":"}
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", "symloom.service", "symloom.socket"], capture_output=True, text=True,
+                          timeout=DEADLINE, env=env)
+    equal([line for line in done.stderr.splitlines() if "symloom" in line], [])
 
 
 def install(root, package):

@@ -69,7 +69,7 @@ def test_what_needs_a_restart_stays(work, objects):
     with Upstream(objects.layout()) as up, Service(work, {"sources": [http_source(up.url, id="a")]}) as s:
         elsewhere = os.path.join(work, "elsewhere")
         rewrite(s, cache_dir=elsewhere, bind="127.0.0.1:1", shared_cache={"filesystem": {"path": elsewhere}},
-                http={"backlog": 7, "unix_group": "nobody"},
+                http={"backlog": 7, "unix_group": "root"},
                 mozilla={"store": {"filesystem": {"path": elsewhere}}, "redis": {"url": "redis://127.0.0.1:1"}})
         keys = ("cache_dir", "bind", "shared_cache.filesystem.path", "http.backlog", "http.unix_group",
                 "mozilla.store.filesystem.path", "mozilla.redis.url")

@@ -392,13 +392,24 @@ static void dots_in_keys_are_no_steps(void **state)
     expect_error("'sources[].token': 1", "1:1: warning: sources[].token: unknown key");
 }
 
+static void groups_of_sockets_are_there(void **state)
+{
+    (void)state;
+    struct outcome o;
+    parse_good(&o, "http: {unix_group: root}\n");
+    assert_string_equal(o.config->http.unix_group, "root");
+    outcome_free(&o);
+    expect_error("http: {unix_group: no.such.group}",
+                 "1:20: error: http.unix_group: \"no.such.group\": there is no such group");
+}
+
 static void keys_without_effect_are_warnings(void **state)
 {
     (void)state;
     expect_problems(
         "special_paths: true\nmozilla: {lru: {max_size: 1}, client_otel: {a: b}}\n"
         "streaming_timeout: 5\nisolation: processes\ntraces_sample_rate: 1\n"
-        "http: {backlog: 5, reuseport: true}\nmax_unwind_chain_len: 5\ncluster: {nodeid: 1}\n"
+        "http: {backlog: 5, reuseport: true}\nmax_unwind_chain_len: 0\ncluster: {nodeid: 1}\n"
         "caches: {index: {max_lazy_recomputations: 1}}\n",
         "config.yml:1:1: warning: special_paths: has no effect yet\n"
         "config.yml:2:31: warning: mozilla.client_otel: has no effect yet\n"
@@ -598,6 +609,7 @@ int main(void)
         cmocka_unit_test(bodies_in_flight_follow_the_slots),
         cmocka_unit_test(unknown_keys_are_warnings),
         cmocka_unit_test(dots_in_keys_are_no_steps),
+        cmocka_unit_test(groups_of_sockets_are_there),
         cmocka_unit_test(keys_without_effect_are_warnings),
         cmocka_unit_test(stores_are_urls_and_sources),
         cmocka_unit_test(asking_for_nothing_needs_no_effect),
