@@ -73,6 +73,26 @@ static const char *source_server(struct sl_str name)
     return "other";
 }
 
+/* Modules of one type and one status that follow each other: mostly that is all of them. */
+struct module_run {
+    const char *type, *status;
+    size_t count;
+};
+
+static void end_run(struct module_run *run, const char *purpose)
+{
+    if (run->count)
+        metric_add(METRIC_MODULES, run->count, run->type, purpose, run->status);
+    run->count = 0;
+}
+
+static void count_module(struct module_run *run, const char *type, const char *purpose, const char *status)
+{
+    if (run->type != type || run->status != status)
+        end_run(run, purpose);
+    *run = (struct module_run){type, status, run->count + 1};
+}
+
 struct module_counts {
     size_t unusable, unparsable;
     const char *platform; /* of the first module that has one */
@@ -81,6 +101,7 @@ struct module_counts {
 static struct module_counts count_modules(const struct native_request *request)
 {
     struct module_counts counts = {.platform = object_type_name(OBJECT_UNKNOWN)};
+    struct module_run debug = {.count = 0}, unwind = {.count = 0};
     for (size_t i = request->module_count; i-- > 0;) {
         const struct native_module *module = &request->modules[i];
         const char *type = object_type_name(module->id->type);
@@ -89,12 +110,14 @@ static struct module_counts count_modules(const struct native_request *request)
             counts.platform = type;
         counts.unusable += code != SL_OK && code != SL_MALFORMED;
         counts.unparsable += code == SL_MALFORMED;
-        metric_add(METRIC_MODULES, 1, type, "debug", native_module_status(module));
+        count_module(&debug, type, "debug", native_module_status(module));
         if (request->unwind)
-            metric_add(METRIC_MODULES, 1, type, "unwind", request->unwind[i]->status);
+            count_module(&unwind, type, "unwind", request->unwind[i]->status);
         if (module->found && module->found->lookup.features.srcsrv_vcs.size)
             metric_add(METRIC_SRCSRV, 1, source_server(module->found->lookup.features.srcsrv_vcs), NULL, NULL);
     }
+    end_run(&debug, "debug");
+    end_run(&unwind, "unwind");
     return counts;
 }
 
