@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the tests of the commands: every function test_* of the files test_*.py beside this one.
 
-usage: run.py --symloom PATH [PATTERN ...]
+usage: run.py --symloom PATH [--jobs N] [PATTERN ...]
 
 A test gets a temporary directory and the shared files. The last line is "N passed, N failed".
 """

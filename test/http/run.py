@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the HTTP tests: every function test_* of the files test_*.py beside this one, and in a folder for each API.
 
-usage: run.py --symloom PATH [--npm] [--corpus DIR] [PATTERN ...]
+usage: run.py --symloom PATH [--jobs N] [--npm] [--corpus DIR] [PATTERN ...]
 
 With --npm the tests that install a server from npm's registry, and only those. With --corpus also those that need
 the conformance corpus. A test gets a temporary directory and the shared objects. The last line is "N passed, N failed".
