@@ -1,8 +1,8 @@
 """Metrics that are pushed: names, kinds and tags of what a statsd server gets."""
-import os, re, socket
+import os, re, signal, socket, threading
 
 from faults import metric
-from harness import DEADLINE, Service, Upstream, equal, http_source, request
+from harness import DEADLINE, Service, Upstream, equal, http_source, request, wait_until
 
 
 class Receiver:
@@ -88,6 +88,27 @@ def test_older_versions_of_entries_are_told_with_their_number(work, objects):
             equal(metric(s, f'symloom_cache_fallbacks_total{{cache="symcaches",version="{older}"}}'), 1)
     lines = server.collect()
     assert f"symbolicator.caches.file.fallback:1|c|#cache:symcaches,version:{older}" in lines, lines
+
+
+def test_what_is_counted_while_draining_is_pushed(work, objects):
+    server, path, answer = Receiver(), f"/{objects.build_id}/executable", threading.Event()
+
+    def late(handler):
+        answer.wait(DEADLINE)
+        handler.reply(404)
+
+    with Upstream({path: late}) as upstream, Service(work, {"metrics": {"statsd": server.address}}) as s:
+        source = http_source(upstream.url, filters={"filetypes": ["elf_code"]})
+        job = threading.Thread(target=s.symbolicate, args=(request(objects.module(), [4096], sources=[source]),))
+        job.start()
+        wait_until("the job", lambda: upstream.hits.get(path))
+        s.process.send_signal(signal.SIGTERM)
+        wait_until("the drain", lambda: " draining " in s.logged())
+        answer.set()
+        job.join()
+        equal(s.process.wait(DEADLINE), 0)
+    lines = server.collect()
+    assert any(line.startswith("symbolicator.requests.processed:1|c|") for line in lines), lines
 
 
 def test_plain_statsd_has_no_tags_and_the_environment_names_it(work, objects):

@@ -52,7 +52,7 @@ struct run {
     uv_poll_t signal_poll;
     uv_timer_t watchdog, status; /* what the service manager is told */
     struct fiber_wait_list signalled, configured;
-    struct fiber_group cleaning, reporting;
+    struct fiber_group cleaning, pushing, reporting;
     bool stopping;
     struct sl_error error;
     const char *failed;   /* what could not be started */
@@ -408,6 +408,8 @@ static void drain(struct run *run)
     cache_drain();
     fiber_group_wait(&run->cleaning);
     send_last_errors(run, end);
+    fiber_group_cancel(&run->pushing); /* what was counted until now is pushed */
+    fiber_group_wait(&run->pushing);
     uv_close((uv_handle_t *)&run->status, NULL);
     service_free(run->service);
 }
@@ -431,7 +433,8 @@ static void serve(void *arg)
     fiber_start(&run->cleaning, memory_trim_repeatedly, NULL);
     fiber_start(&run->cleaning, service_watch, run->service);
     fiber_start(&run->cleaning, watch_certificate, run);
-    fiber_start(&run->cleaning, statsd_run, NULL);
+    fiber_group_init(&run->pushing, NULL);
+    fiber_start(&run->pushing, statsd_run, NULL);
     fiber_group_init(&run->reporting, NULL);
     fiber_start(&run->reporting, errors_send, NULL);
     while (!run->stopping)
