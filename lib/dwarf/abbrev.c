@@ -67,22 +67,69 @@ static enum entry_slot slot_of(uint16_t attribute)
     }
 }
 
-static bool wanted(uint16_t tag, uint16_t attribute, bool positions)
+/* What names of variables and types are made of. */
+static bool is_of_types(uint16_t attribute)
 {
-    if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
+    switch (attribute) {
+    case DW_AT_name:
+    case DW_AT_type:
+    case DW_AT_abstract_origin:
+    case DW_AT_specification:
+    case DW_AT_declaration:
+    case DW_AT_lower_bound:
+    case DW_AT_upper_bound:
+    case DW_AT_count: return true;
+    default: return false;
+    }
+}
+
+/* Which attributes of an entry are read. */
+enum attribute_set { SET_ALL, SET_CODE, SET_TYPES, SET_SIBLING };
+
+static enum attribute_set set_of(uint16_t tag, bool variables)
+{
+    switch (tag) {
+    case DW_TAG_compile_unit:
+    case DW_TAG_partial_unit:
+    case DW_TAG_skeleton_unit: return SET_ALL;
+    case DW_TAG_subprogram:
+    case DW_TAG_inlined_subroutine: return SET_CODE;
+    default: return variables ? SET_TYPES : SET_SIBLING;
+    }
+}
+
+static bool wanted(enum attribute_set set, uint16_t attribute, bool positions)
+{
+    if (set == SET_SIBLING)
         return attribute == DW_AT_sibling;
+    if (set != SET_CODE)
+        return set == SET_ALL || attribute == DW_AT_sibling || is_of_types(attribute);
     enum entry_slot slot = slot_of(attribute);
     return slot != SLOT_OTHER && (slot != SLOT_CALL_COLUMN || positions);
 }
 
-static bool is_root(uint16_t tag)
+static enum abbrev_kind kind_with_variables(uint16_t tag)
 {
-    return tag == DW_TAG_compile_unit || tag == DW_TAG_partial_unit || tag == DW_TAG_skeleton_unit;
+    switch (tag) {
+    case DW_TAG_formal_parameter:
+    case DW_TAG_variable: return KIND_VARIABLE;
+    case DW_TAG_class_type:
+    case DW_TAG_interface_type:
+    case DW_TAG_module:
+    case DW_TAG_namespace:
+    case DW_TAG_structure_type:
+    case DW_TAG_subroutine_type:
+    case DW_TAG_union_type: return KIND_SCOPE;
+    default: return KIND_OTHER;
+    }
 }
 
 /* Entries below these hold no code: with a sibling attribute the subtree is jumped over. */
-static enum abbrev_kind kind_of(uint16_t tag)
+static enum abbrev_kind kind_of(uint16_t tag, bool variables)
 {
+    enum abbrev_kind kind = variables ? kind_with_variables(tag) : KIND_OTHER;
+    if (kind != KIND_OTHER)
+        return kind;
     switch (tag) {
     case DW_TAG_subprogram: return KIND_SUBPROGRAM;
     case DW_TAG_inlined_subroutine: return KIND_INLINED;
@@ -165,12 +212,12 @@ static bool add_skip(struct abbrev_table *t, struct abbrev *abbrev, uint16_t for
     return !__builtin_add_overflow(*run, (uint32_t)size, run);
 }
 
-static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, uint16_t attribute, uint16_t form,
-                          int64_t constant)
+static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, enum attribute_set set, uint16_t attribute,
+                          uint16_t form, int64_t constant)
 {
     if (!add_skip(t, abbrev, form))
         return false;
-    if (is_root(abbrev->tag) || wanted(abbrev->tag, attribute, t->w->positions))
+    if (wanted(set, attribute, t->w->positions))
         return add_step(
             t, abbrev,
             (struct abbrev_step){STEP_READ, read_op_of(form, t), slot_of(attribute), attribute, form, constant});
@@ -192,6 +239,8 @@ static enum abbrev_walk walk_of(const struct abbrev *abbrev, const struct traits
     case KIND_SUBPROGRAM: return code ? WALK_CODE : jump && traits->declaration ? WALK_JUMP : WALK_NOCODE;
     case KIND_INLINED: return code ? WALK_CODE : WALK_PASS;
     case KIND_LEAF_TYPE: return jump ? WALK_JUMP : WALK_PASS;
+    case KIND_VARIABLE: return WALK_VARIABLE;
+    case KIND_SCOPE: return abbrev->children ? WALK_SCOPE : WALK_PASS;
     default: return WALK_PASS;
     }
 }
@@ -219,7 +268,8 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
     uint64_t tag = sl_read_uleb(r);
     abbrev->tag = tag > UINT16_MAX ? 0 : (uint16_t)tag;
     abbrev->children = sl_read_u8(r) != 0;
-    abbrev->kind = (uint8_t)kind_of(abbrev->tag);
+    abbrev->kind = (uint8_t)kind_of(abbrev->tag, t->w->variables);
+    enum attribute_set set = set_of(abbrev->tag, t->w->variables);
     for (;;) {
         uint64_t attribute = sl_read_uleb(r), form = sl_read_uleb(r);
         if (r->failed || (attribute == 0 && form == 0)) {
@@ -231,7 +281,7 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
             abbrev->known = false;
             continue;
         }
-        if (!add_attribute(t, abbrev, attribute > UINT16_MAX ? 0 : (uint16_t)attribute, (uint16_t)form, constant))
+        if (!add_attribute(t, abbrev, set, attribute > UINT16_MAX ? 0 : (uint16_t)attribute, (uint16_t)form, constant))
             return false;
         note(&traits, attribute);
     }

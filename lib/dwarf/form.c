@@ -156,6 +156,15 @@ struct sl_str dwarf_text(struct sl_purse *purse, const struct dwarf_unit *unit, 
     return find_text(unit, a, &place) ? sl_purse_name(purse, place.table, place.offset) : (struct sl_str){NULL, 0};
 }
 
+const char *dwarf_text_address(const struct dwarf_unit *unit, const struct attribute *a)
+{
+    struct text_place place;
+    if (a->form == DW_FORM_string)
+        return a->text.data;
+    bool inside = find_text(unit, a, &place) && place.offset < place.table.size;
+    return inside ? (const char *)place.table.data + place.offset : NULL;
+}
+
 struct sl_str dwarf_whole_text(const struct dwarf_unit *unit, const struct attribute *a)
 {
     struct text_place place;

@@ -22,10 +22,12 @@ struct frame {
     uint32_t first_pending; /* of a subprogram: its ranges in worker->pending */
     uint32_t pending_count;
     uint32_t first_inlinee;
+    uint32_t variables; /* when it closes: its list */
     struct sl_str name;
     enum sl_language language;
     bool subprogram; /* opened here: emitted when the frame closes */
     bool code;       /* inlinees below belong to a function with code */
+    bool gathers;    /* variables below are its own: struct gathering */
 };
 
 struct walk {
@@ -112,7 +114,7 @@ static struct frame *push_frame(struct walk *walk)
     struct frame *frame = &w->frames[walk->height];
     *frame = w->frames[walk->height - 1];
     frame->plain = 0;
-    frame->subprogram = false;
+    frame->subprogram = frame->gathers = false;
     walk->height++;
     return frame;
 }
@@ -327,6 +329,7 @@ static bool close_subprogram(struct walk *walk, const struct frame *frame)
             .size = range.end - range.begin,
             .name = frame->name,
             .language = frame->language,
+            .variables = frame->variables,
         };
         const struct sl_flat_inlinee *inlinees = w->inlinees ? w->inlinees + frame->first_inlinee : NULL;
         size_t inlinee_count = all;
@@ -345,7 +348,11 @@ static bool close_subprogram(struct walk *walk, const struct frame *frame)
 
 static bool close_frame(struct walk *walk)
 {
-    struct frame closing = walk->w->frames[--walk->height];
+    struct dwarf_worker *w = walk->w;
+    struct frame *top = &w->frames[--walk->height];
+    if (top->gathers)
+        top->variables = variables_close(w);
+    struct frame closing = *top;
     return !closing.subprogram || close_subprogram(walk, &closing);
 }
 
@@ -360,7 +367,7 @@ static bool open_plain(struct walk *walk)
 }
 
 /* Inlined calls below an entry without code do not belong to the function around it. */
-static bool open_without_code(struct walk *walk)
+static inline bool open_without_code(struct walk *walk)
 {
     if (!walk->w->frames[walk->height - 1].code)
         return open_plain(walk);
@@ -377,9 +384,15 @@ static bool open_without_code(struct walk *walk)
 static bool open_code(struct walk *walk, const struct abbrev *abbrev, const struct entry *e)
 {
     bool subprogram = abbrev->kind == KIND_SUBPROGRAM;
+    size_t first_call = walk->w->inlinee_count;
     struct frame *frame = walk->depth < MAX_DIE_DEPTH ? push_frame(walk) : NULL;
     if (!frame || !(subprogram ? open_subprogram(walk, e, frame) : add_inlinee(walk, e, frame)))
         return false;
+    if (walk->w->variables && frame->code) {
+        frame->gathers = true;
+        if (!variables_open(walk->w, first_call))
+            return false;
+    }
     if (!abbrev->children)
         return close_frame(walk);
     walk->depth++;
@@ -423,9 +436,31 @@ static const uint8_t *skip_entry(const struct dwarf_unit *unit, const struct abb
     return at;
 }
 
+/* A variable, or what holds variables of others: what is below it does not belong to the function around it. */
+static bool visit_variable(struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r)
+{
+    struct frame *frame = &walk->w->frames[walk->height - 1];
+    uint32_t depth = frame->depth;
+    bool code = frame->code;
+    if (abbrev->kind == KIND_SCOPE || !frame->gathers)
+        r->at = skip_entry(walk->unit, abbrev, r->at, r->end);
+    else if (!variables_add(walk->w, walk->unit, abbrev, r))
+        return false;
+    if (!r->at || !abbrev->children)
+        return r->at;
+    if (!open_without_code(walk))
+        return false;
+    frame = &walk->w->frames[walk->height - 1];
+    frame->code = code;
+    frame->depth = depth;
+    return true;
+}
+
 /* Reads and handles an entry that is more than passed over. */
 static bool visit(struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r, struct entry *e)
 {
+    if (abbrev->walk > WALK_CODE)
+        return visit_variable(walk, abbrev, r);
     if (abbrev->kind == KIND_INLINED && !walk->w->frames[walk->height - 1].code) {
         r->at = skip_entry(walk->unit, abbrev, r->at, r->end);
         return r->at && (!abbrev->children || open_plain(walk));
@@ -579,10 +614,14 @@ bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, c
         !dwarf_room(w, &w->frames, &w->frame_capacity, 1, sizeof *w->frames))
         return false;
     w->frames[0] = (struct frame){0}; /* around the root */
+    if (w->variables)
+        variables_begin(w, arena);
     bool ok = walk_unit(&walk);
     /* What was open when reading stopped still has its ranges and the lines. */
     while (walk.height > 1 && !w->exhausted && close_frame(&walk))
         continue;
+    if (w->variables)
+        variables_end(w);
     return ok && !w->exhausted;
 }
 
@@ -606,5 +645,6 @@ void dwarf_worker_free(struct dwarf_worker *w)
     free(w->covered);
     free(w->frames);
     free(w->names);
+    variables_free(&w->variable_reader);
     sl_holding_release(&w->holding);
 }

@@ -1,13 +1,14 @@
 /* Structures shared by the files of this folder.
  *
  *     file ──index──▶ unit headers          (serial, headers only)
- *     unit ──walk──▶ subprograms, inlinees  (one worker a unit)
+ *     unit ──walk──▶ subprograms, inlinees, their variables if somebody wants them  (one worker a unit)
  *          ──line program──▶ rows           (once a unit)
  *
  * A `struct dwarf_file` is one set of sections: the object itself, its supplementary (dwz) file, a package or a .dwo. */
 #pragma once
 
 #include "base/grow.h"
+#include "base/map.h"
 #include "dwarf/constants.h"
 #include "dwarf/dwarf.h"
 #include "function/assemble.h"
@@ -96,7 +97,15 @@ struct skip_step {
     uint32_t then;
 };
 
-enum abbrev_kind { KIND_OTHER, KIND_SUBPROGRAM, KIND_INLINED, KIND_LEAF_TYPE };
+enum abbrev_kind {
+    KIND_OTHER,
+    KIND_SUBPROGRAM,
+    KIND_INLINED,
+    KIND_LEAF_TYPE,
+    /* of workers with `variables` */
+    KIND_VARIABLE,
+    KIND_SCOPE, /* variables below do not belong to the function around */
+};
 
 /* What the walk over a unit does with an entry. */
 enum abbrev_walk {
@@ -104,6 +113,8 @@ enum abbrev_walk {
     WALK_NOCODE, /* the same, of a subprogram: inlined calls below do not belong to the one around */
     WALK_JUMP,   /* its children may be jumped over */
     WALK_CODE,   /* may have code */
+    WALK_VARIABLE,
+    WALK_SCOPE, /* none of its attributes matters, but where it ends does */
 };
 
 struct abbrev {
@@ -167,6 +178,7 @@ struct dwarf_unit {
     uint64_t high_pc; /* of the form: an address, or how much is behind low_pc */
     uint16_t ranges_form, high_pc_form;
     bool has_low_pc, has_ranges, has_stmt_list, has_language, is_dart;
+    bool counts_from_one; /* indices of arrays, where nothing else is said */
     enum sl_language language;
     struct sl_str name, comp_dir, dwo_name, producer;
     const struct dwarf_file *address_file; /* where .debug_addr, .debug_ranges and .debug_line are: the skeleton's */
@@ -206,12 +218,30 @@ struct name_slot {
     uint32_t generation;
 };
 
+/* Variables of the unit that is walked: variables.c. What the maps lead to is in the batch's arena. */
+struct variable_reader {
+    struct sl_variable *open;     /* of the open functions and calls, a stack */
+    struct gathering *gatherings; /* these, a stack */
+    struct sl_variables *lists;
+    struct sl_str *texts;
+    struct type_parameter *parameters; /* of the function types that are being described, a stack */
+    size_t open_count, open_capacity, gathering_count, gathering_capacity, list_count, list_capacity, text_count,
+        text_capacity;
+    size_t parameter_count, parameter_capacity;
+    struct sl_map list_map; /* by contents: number in `lists` */
+    struct sl_map text_map; /* by address: number in `texts` */
+    struct sl_map types;    /* by reference: struct type */
+    struct sl_arena *arena; /* of the batch */
+};
+
 /* Scratch of one worker: reused from unit to unit. */
 struct dwarf_worker {
     struct sl_purse purse;
     struct sl_holding holding; /* of all arrays */
     bool exhausted;            /* the budget is used up or memory ran out: reading ends */
     bool positions;            /* lines are positions */
+    bool variables;            /* functions and calls have theirs */
+    struct variable_reader variable_reader;
     struct abbrev_table tables[ABBREV_TABLES];
     struct abbrev_table root; /* of a unit that is looked at: what its root entry needs */
     unsigned table_next;
@@ -328,6 +358,9 @@ bool dwarf_skip_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_
 /* Names and paths, SL_MAX_NAME bytes at most. Empty when there is none, it is too long, or the purse is empty. */
 struct sl_str dwarf_text(struct sl_purse *purse, const struct dwarf_unit *unit, const struct attribute *a);
 
+/* Where the text begins, without a look at it; NULL when it is outside of its section, or there is none. */
+const char *dwarf_text_address(const struct dwarf_unit *unit, const struct attribute *a);
+
 /* Text of any length. */
 struct sl_str dwarf_whole_text(const struct dwarf_unit *unit, const struct attribute *a);
 bool dwarf_address(const struct dwarf_unit *unit, const struct attribute *a, uint64_t *address);
@@ -369,6 +402,10 @@ size_t dwarf_read_formats(struct sl_reader *r, struct entry_format formats[MAX_F
 /* Text of a linkage name, without the decoration that it has for 32-bit Windows. */
 struct sl_str dwarf_linkage_name(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *a);
 
+/* The unit that the entry referred to is in: `from` itself, or another one, good until the next call. NULL for none. */
+const struct dwarf_unit *dwarf_unit_of(struct dwarf_worker *w, const struct dwarf_unit *from,
+                                       struct reference reference);
+
 /* Name (and, when another unit owns it, language) of the entry referred to. */
 struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
                                 enum sl_language *language);
@@ -386,6 +423,48 @@ bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, str
  * with the line table. False when the purse is empty. */
 bool dwarf_add_uncovered(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
                          enum sl_language language, struct sl_arena *arena);
+
+/* ---- variables.c, types.c: for workers with `variables` ---- */
+
+/* What is said of a variable or a type. */
+struct description {
+    struct sl_str name; /* empty: none */
+    struct reference type, origin;
+    bool has_type; /* `type` may be of no file all the same: it cannot be resolved */
+    bool declaration;
+};
+
+void variables_begin(struct dwarf_worker *w, struct sl_arena *arena); /* a unit */
+void variables_end(struct dwarf_worker *w);                           /* of it: what was gathered stays */
+void variables_free(struct variable_reader *v);
+
+/* A function or inlined call is opened, which are the worker's inlinees from this one on. False when the purse is empty. */
+bool variables_open(struct dwarf_worker *w, size_t first_inlinee);
+
+/* A variable of what was opened last: its entry, behind the code. False when that cannot be read, or the purse is empty. */
+bool variables_add(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev,
+                   struct sl_reader *r);
+
+/* Ends what was opened last, whose inlinees get the list: its number, counted from 1; 0: it is empty. */
+uint32_t variables_close(struct dwarf_worker *w);
+
+/* Copies lists and texts into the batch. False when out of memory. */
+bool variables_give(const struct dwarf_worker *w, struct sl_function_batch *batch, struct sl_arena *arena);
+
+/* dwarf_text, of which each is measured once in a unit. */
+struct sl_str variables_text(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *a);
+
+/* Reads the attributes of an entry, behind the code. */
+bool types_read(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev, struct sl_reader *r,
+                struct description *out);
+
+/* Where the description is silent, those that it refers to count. */
+void types_complete(struct dwarf_worker *w, const struct dwarf_unit *from, struct description *description);
+
+/* How C would write the type: `char*`, `int[4]`, `void(*)(int)`; names are those of the entries, without the namespaces around
+ * them. `<unknown>` where it cannot be resolved, `<not implemented>` for other kinds of types without a name. `has`: false for no
+ * type at all, which is `void`. */
+struct sl_str types_name(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference type, bool has);
 
 /* ---- symbols ---- */
 

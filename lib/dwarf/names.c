@@ -11,9 +11,9 @@ struct entry_names {
     struct reference origin;
 };
 
-/* The unit of `from` itself, or another one, opened and kept among the worker's foreign units. */
-static const struct dwarf_unit *unit_of(struct dwarf_worker *w, const struct dwarf_unit *from,
-                                        struct reference reference)
+/* Others than `from` are opened and kept among the worker's foreign units. */
+static inline const struct dwarf_unit *unit_of(struct dwarf_worker *w, const struct dwarf_unit *from,
+                                               struct reference reference)
 {
     if (reference.file == from->file && reference.offset >= from->header->die && reference.offset < from->header->end)
         return from;
@@ -34,6 +34,12 @@ static const struct dwarf_unit *unit_of(struct dwarf_worker *w, const struct dwa
     }
     w->foreign_used[slot] = true;
     return unit;
+}
+
+const struct dwarf_unit *dwarf_unit_of(struct dwarf_worker *w, const struct dwarf_unit *from,
+                                       struct reference reference)
+{
+    return unit_of(w, from, reference);
 }
 
 struct sl_str dwarf_linkage_name(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *a)

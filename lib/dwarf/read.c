@@ -92,7 +92,7 @@ static bool copy_batch(struct dwarf_worker *w, const struct dwarf_unit *unit, st
         .function_count = w->function_count,
         .producer = unit->producer,
     };
-    return true;
+    return !w->variables || variables_give(w, &slot->batch, &slot->memory->arena);
 }
 
 static struct batch_memory *take_memory(struct batch_memory **list, struct sl_budget *budget)
@@ -301,6 +301,7 @@ static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_
         window.workers[i].purse.budget = reader->budget;
         window.workers[i].holding.budget = reader->budget;
         window.workers[i].positions = sink->takes_positions;
+        window.workers[i].variables = sink->takes_variables;
     }
     uint64_t passed = 0;
     while (window.code == SL_OK && window.first < reader->main.unit_count) {

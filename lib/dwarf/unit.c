@@ -150,6 +150,15 @@ enum sl_language dwarf_language(uint64_t code)
     }
 }
 
+/* DWARF 5, 7.12, default lower bounds: Ada, COBOL, Fortran, Pascal, Modula-2 and -3, PL/I, Julia. */
+static bool counts_from_one(uint64_t code)
+{
+    static const bool from_one[] = {
+        [0x03] = true, [0x05] = true, [0x06] = true, [0x07] = true, [0x08] = true, [0x09] = true, [0x0a] = true,
+        [0x0d] = true, [0x0e] = true, [0x0f] = true, [0x17] = true, [0x1f] = true, [0x22] = true, [0x23] = true};
+    return code < sizeof from_one / sizeof *from_one && from_one[code];
+}
+
 /* DW_AT_language_name (DWARF 6, "Language and Version Codes"). */
 static enum sl_language language_name(uint64_t code)
 {
@@ -209,6 +218,7 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum
         switch (step->attribute) {
         case DW_AT_language:
             unit->language = dwarf_language(a.value);
+            unit->counts_from_one = counts_from_one(a.value);
             unit->has_language = true;
             break;
         case DW_AT_language_name:

@@ -12,7 +12,9 @@ struct sl_flat_inlinee {
     uint64_t address, size;
     struct sl_str name;
     enum sl_language language;
-    uint32_t number;
+    union {
+        uint32_t number, variables;
+    };
     uint32_t depth; /* 0 = inlined into the function itself */
     uint32_t call_file, call_line;
 }; /* as in struct sl_function */

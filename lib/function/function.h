@@ -48,6 +48,18 @@ struct sl_file_origin {
 
 #define SL_NO_FILE UINT32_MAX
 
+/* A parameter or local variable: its name, and that of its type as debug information writes it. Both are indices into the
+ * batch's `variable_texts`. */
+struct sl_variable {
+    uint32_t name, type;
+};
+
+/* Those of a function, in the order of the debug information: of equal names the last counts. */
+struct sl_variables {
+    const struct sl_variable *items;
+    uint32_t count;
+};
+
 struct sl_line {
     uint64_t address;
     uint64_t size; /* bytes; 0 = not known */
@@ -59,7 +71,11 @@ struct sl_function {
     uint64_t address, size;
     struct sl_str name; /* as stored, mangled if the file has it so; may be empty */
     enum sl_language language;
-    uint32_t number; /* not 0: of the name and language in all lasting batches of the object, small */
+    union {
+        uint32_t number; /* not 0: of the name and language in all lasting batches of the object, small */
+        uint32_t
+            variables; /* of batches with variables, which never last: which of their lists, counted from 1; 0: none */
+    };
     const struct sl_line *lines;
     const struct sl_function *inlinees; /* sorted by address; their `address`/`size` are the inlined range */
     uint32_t line_count, inlinee_count;
@@ -80,6 +96,9 @@ struct sl_function_batch {
     const struct sl_function *functions; /* outermost ones, in file order */
     const struct sl_flat *flats;         /* one a function, only if the sink takes them; may be NULL */
     size_t file_count, function_count;
+    const struct sl_variables *variables; /* the lists, if the sink takes them; equal ones are one, mostly */
+    const struct sl_str *variable_texts;
+    size_t variables_count, variable_text_count;
     struct sl_str producer; /* the compiler, as the unit names it; may be empty */
     void *prepared;         /* what the sink's `prepare` made of it */
     /* All text is in memory that stays as it is while the object is open: a sink may keep it without a copy, and where
@@ -99,6 +118,7 @@ struct sl_function_sink {
     bool takes_no_symbols; /* functions and names are those of the debug information alone */
     bool takes_nameless;   /* lines of code that no symbol covers are of a function without a name: DWARF */
     bool takes_positions;  /* lines, also those of calls, are positions (function/position.h), where there are any */
+    bool takes_variables;  /* functions and inlined calls come with their variables: DWARF */
     /* Optional: of the functions only those at these addresses matter, ascending. What is known to be elsewhere before it is
      * read may be left out: units of DWARF. */
     const uint64_t *wanted;

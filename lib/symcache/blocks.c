@@ -133,7 +133,7 @@ static inline void put_address(struct writing *w, uint64_t address)
         w->at = put_uleb(w->at, address - w->block.address);
     } else {
         e->starts[e->block_count] = address;
-        e->offsets[e->block_count++] = (uint32_t)(w->at - e->table.file.data - HEAD_SIZE);
+        e->offsets[e->block_count++] = (uint32_t)(w->at - e->table.file.data - e->table.sections[0].offset);
         w->block = (struct block){.count = 1};
         w->old_context = NO_CONTEXT;
         memset(w->lines, 0, LINE_SLOTS * sizeof *w->lines);

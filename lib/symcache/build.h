@@ -2,6 +2,7 @@
  *
  *     collect.c  functions of a batch ──▶ runs of operations, contexts, functions; local ids        (parallel)
  *     writer.c   local ids ──▶ global ids; symbols                                                  (in file order)
+ *     variables.c     the same of lists of variables; their sections
  *     fold.c     all runs and symbols ──▶ entries, window by window                                 (parallel)
  *                    or, where functions come in address order, each run as it comes
  *     blocks.c   ids in order of first use, blocks as entries come
@@ -14,6 +15,7 @@
 #include "symcache/format.h"
 
 #include "base/grow.h"
+#include "base/map.h"
 
 /* Columns are at most 56 bits wide: what lies above is beyond any address space and is ignored. */
 static const uint64_t max_address = (UINT64_C(1) << 56) - 2;
@@ -82,7 +84,8 @@ struct context {               /* one link of an inline chain */
 struct function_row {
     uint64_t entry; /* UINT64_MAX: inlinee */
     uint32_t name;
-    uint32_t root; /* a context without parent, NO_CONTEXT = none yet */
+    uint32_t root;      /* a context without parent, NO_CONTEXT = none yet */
+    uint32_t variables; /* number of a list, counted from 1; 0 = none */
     uint8_t language;
 };
 
@@ -126,6 +129,7 @@ struct local_function {
     struct sl_str name;
     uint64_t hash, entry;
     enum sl_language language;
+    uint32_t variables; /* list of the batch, as in struct sl_function */
 };
 
 struct sl_symcache_writer {
@@ -143,6 +147,12 @@ struct sl_symcache_writer {
     struct function_row *functions;
     uint32_t *files; /* path text ids */
     struct text *texts;
+    struct sl_variables *variables; /* lists of texts, in the arena */
+    struct sl_map variable_map;     /* by contents: the number of a list, counted from 1 */
+    struct sl_variable *list;       /* scratch */
+    size_t variables_count, variables_capacity, list_capacity;
+    struct id_list batch_texts,
+        batch_variables; /* of the batch that is consumed: texts, lists; filled as they are met */
     size_t run_count, run_capacity, op_count, op_capacity, context_count, context_capacity;
     size_t function_count, function_capacity, file_count, file_capacity, text_count, text_capacity;
     struct table function_table, file_table, text_table;
@@ -164,6 +174,15 @@ static inline uint64_t symcache_mix(uint64_t a, uint64_t b)
 
 /* Number of the text, which is kept; 0 and `failed` when out of memory. */
 uint32_t symcache_intern(struct sl_symcache_writer *w, struct sl_str text);
+
+/* ---- variables.c ---- */
+
+/* A batch is consumed. False when out of memory. */
+bool symcache_begin_variables(struct sl_symcache_writer *w, const struct sl_function_batch *batch);
+
+/* The number of the batch's list, counted from 1 as that is; 0 when out of memory (`failed`). */
+uint32_t symcache_variables_of(struct sl_symcache_writer *w, const struct sl_function_batch *batch, uint32_t variables);
+void symcache_free_variables(struct sl_symcache_writer *w);
 
 /* ---- collect.c ---- */
 

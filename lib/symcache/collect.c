@@ -224,16 +224,17 @@ struct location symcache_mapped_location(struct collector *c, uint32_t index, ui
 static bool same_function(const void *items, uint32_t index, const void *key)
 {
     const struct local_function *a = (const struct local_function *)items + index, *b = key;
-    return a->hash == b->hash && a->entry == b->entry && a->language == b->language && sl_str_equal(a->name, b->name);
+    return a->hash == b->hash && a->entry == b->entry && a->language == b->language && a->variables == b->variables &&
+           sl_str_equal(a->name, b->name);
 }
 
 static struct local_function function_of(struct collector *c, struct sl_str name, enum sl_language language,
-                                         uint64_t entry)
+                                         uint64_t entry, uint32_t variables)
 {
     const struct sl_symcache_options *o = &c->writer->options;
     name = o->map_name ? o->map_name(o->map_arg, name) : name;
     symcache_spend(c, name.size / BYTES_PER_STEP);
-    return (struct local_function){name, sl_hash(name.data, name.size), entry, language};
+    return (struct local_function){name, sl_hash(name.data, name.size), entry, language, variables};
 }
 
 static uint32_t symcache_collect_add_function(struct collector *c, const struct local_function *function)
@@ -247,15 +248,16 @@ static uint32_t symcache_collect_add_function(struct collector *c, const struct 
 /* An outermost function is not looked for: hardly another one begins where it does. */
 static uint32_t outermost_id(struct collector *c, const struct sl_function *f)
 {
-    struct local_function function = function_of(c, f->name, f->language, f->address);
+    struct local_function function =
+        function_of(c, f->name, f->language, f->address, c->has_variables ? f->variables : 0);
     return symcache_collect_add_function(c, &function);
 }
 
-static uint32_t intern_inlinee(struct collector *c, struct sl_str name, enum sl_language language)
+static uint32_t intern_inlinee(struct collector *c, struct sl_str name, enum sl_language language, uint32_t variables)
 {
     if (!table_room(c, &c->function_table))
         return 0;
-    struct local_function function = function_of(c, name, language, UINT64_MAX);
+    struct local_function function = function_of(c, name, language, UINT64_MAX, variables);
     uint32_t hash = (uint32_t)function.hash;
     struct id_slot *slot = symcache_collect_find(c, &c->function_table, hash, c->functions, &function, same_function);
     if (!slot)
@@ -274,15 +276,15 @@ uint32_t symcache_inlinee_id(struct collector *c, struct sl_str name, enum sl_la
     uint32_t *slot = numbered(c, &c->numbered_inlinees, number);
     if (slot) {
         if (*slot == ID_UNKNOWN)
-            *slot = intern_inlinee(c, name, language);
+            *slot = intern_inlinee(c, name, language, 0);
         return *slot;
     }
     struct known_name *known = &c->names[symcache_mix((uintptr_t)name.data, name.size) % NAME_CACHE];
     bool hit = known->generation == c->function_table.generation && known->name.data == name.data &&
-               known->name.size == name.size && known->language == language;
+               known->name.size == name.size && known->language == language && known->variables == number;
     if (!hit) {
-        uint32_t id = intern_inlinee(c, name, language);
-        *known = (struct known_name){name, c->function_table.generation, id, language};
+        uint32_t id = intern_inlinee(c, name, language, c->has_variables ? number : 0);
+        *known = (struct known_name){name, c->function_table.generation, id, language, number};
     }
     return known->id;
 }
@@ -647,6 +649,7 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
         symcache_collect_forget(&c->file_table);
     }
     c->lasting = batch->lasting;
+    c->has_variables = batch->variables_count > 0;
     c->has_mapped = false;
     c->file_id_count = batch->file_count;
     if (symcache_room(c, &c->file_ids, &c->file_id_capacity, batch->file_count, sizeof *c->file_ids))

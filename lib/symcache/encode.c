@@ -91,6 +91,7 @@ static bool sort_texts(struct encoder *e)
         used[w->files[e->files.order[i]]] = 1;
     if (ok)
         use_origin_texts(e, used);
+    ok = ok && symcache_use_variables(e, used);
     if (ok) {
         e->text_count = symcache_sort_texts(w, used, e->text_order, e->text_rank);
         ok = e->text_count != SIZE_MAX;
@@ -122,6 +123,21 @@ static void fill_functions(const void *arg, uint32_t from, uint32_t count, uint6
         values[0][i] = e->text_rank[f->name];
         values[1][i] = f->entry == UINT64_MAX ? 0 : f->entry + 1;
         values[2][i] = f->language;
+    }
+    for (uint32_t i = 0; e->flags & FLAG_VARIABLES && i < count; i++) {
+        uint32_t list = e->w->functions[e->functions.order[from + i]].variables;
+        const struct variable_rows rows = list ? e->variable_rows[list - 1] : (struct variable_rows){0, 0, false};
+        values[3][i] = rows.first;
+        values[4][i] = rows.count;
+    }
+}
+
+static void fill_variables(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
+{
+    const struct encoder *e = arg;
+    for (uint32_t i = 0; i < count; i++) {
+        values[0][i] = e->variables[from + i].name;
+        values[1][i] = e->variables[from + i].type;
     }
 }
 
@@ -177,7 +193,7 @@ static bool fold_all(struct encoder *e)
 static void write_directory(struct encoder *e)
 {
     struct sl_buf *out = &e->table.file;
-    uint32_t end = (uint32_t)(out->size - HEAD_SIZE);
+    uint32_t end = (uint32_t)(out->size - e->table.sections[0].offset);
     sl_table_section(&e->table, SECTION_OFFSETS);
     for (size_t i = 0; i < e->block_count; i++)
         sl_buf_u32(out, e->offsets[i]);
@@ -207,6 +223,7 @@ static void write_header(struct encoder *e)
     sl_table_put(t, AT_FUNCTIONS, e->functions.count, 8);
     sl_table_put(t, AT_FILES, e->files.count, 8);
     sl_table_put(t, AT_STRINGS, e->text_count, 8);
+    sl_table_put(t, AT_VARIABLES, e->variable_count, 8);
 }
 
 static bool write_tables(struct encoder *e)
@@ -216,8 +233,13 @@ static bool write_tables(struct encoder *e)
     struct sl_table_column_source context_rows = {
         fill_contexts, e, contexts, 5, {functions, contexts, files, e->max_call_line, files}};
     struct sl_table_column_source function_rows = {
-        fill_functions, e, functions, 3, {texts, e->max_entry, e->max_language}};
+        fill_functions,
+        e,
+        functions,
+        function_columns(e->flags),
+        {texts, e->max_entry, e->max_language, e->variable_count, e->max_variables}};
     struct sl_table_column_source file_rows = {fill_files, e, files, 1, {texts}};
+    struct sl_table_column_source variable_rows = {fill_variables, e, (uint32_t)e->variable_count, 2, {texts, texts}};
     struct sl_table_column_source origin_rows = {fill_origins, e, files, 3, {texts, texts, texts}};
     struct sl_table_string_source strings = {sorted_text, e, e->text_count};
     struct sl_table_writer *t = &e->table;
@@ -230,7 +252,8 @@ static bool write_tables(struct encoder *e)
         sl_table_section(t, SECTION_MODULE);
         sl_buf_str(&t->file, e->w->options.module_file);
     }
-    return !e->origins || sl_table_add_columns(t, SECTION_ORIGINS, &origin_rows);
+    return (!e->origins || sl_table_add_columns(t, SECTION_ORIGINS, &origin_rows)) &&
+           (!(e->flags & FLAG_VARIABLES) || sl_table_add_columns(t, SECTION_VARIABLES, &variable_rows));
 }
 
 static bool write_file(struct encoder *e, struct sl_buf *out)
@@ -248,7 +271,8 @@ struct encoder *symcache_encoder_new(struct sl_symcache_writer *w)
     if (!e)
         return NULL;
     e->w = w;
-    if (!sl_table_writer_init(&e->table, &symcache_format, w->parallel, w->options.budget)) {
+    const struct sl_table_format *format = w->options.variables ? &symcache_format : &symcache_plain_format;
+    if (!sl_table_writer_init(&e->table, format, w->parallel, w->options.budget)) {
         free(e);
         return NULL;
     }
@@ -267,6 +291,9 @@ void symcache_encoder_free(struct encoder *e)
     renumbering_free(&e->functions);
     renumbering_free(&e->files);
     free(e->origins);
+    free(e->variable_rows);
+    free(e->used_variables);
+    free(e->variables);
     free(e->text_order);
     free(e->text_rank);
     free(e);
@@ -281,7 +308,7 @@ static bool symcache_encode_encode(struct encoder *e, struct sl_buf *out)
     w->collectors = NULL;
     e->flags |= e->block.address > UINT32_MAX ? FLAG_WIDE : 0;
     e->flags |= w->sink.skipped_units || w->partial ? FLAG_PARTIAL : 0;
-    return ok && collect_origins(e) && sort_texts(e) && write_file(e, out);
+    return ok && collect_origins(e) && sort_texts(e) && symcache_lay_variables(e) && write_file(e, out);
 }
 
 enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error)

@@ -18,6 +18,12 @@ struct block {
     uint32_t count; /* of entries */
 };
 
+/* Where a list is in the section. */
+struct variable_rows {
+    uint32_t first, count;
+    bool used;
+};
+
 struct encoder {
     struct sl_symcache_writer *w;
     struct block block; /* the last one */
@@ -29,11 +35,24 @@ struct encoder {
     struct renumbering contexts, functions, files;
     uint64_t max_entry; /* of the functions, plus one */
     uint32_t max_call_line, max_language;
-    struct origin_row *origins; /* by new id of a file; NULL: nothing is known of any */
+    struct origin_row *origins;          /* by new id of a file; NULL: nothing is known of any */
+    struct variable_rows *variable_rows; /* by list of the writer; NULL: there are none */
+    uint32_t *used_variables;            /* lists, in the order of their functions */
+    struct sl_variable *variables;       /* new ids of texts */
+    size_t used_variables_count, variable_count, variable_capacity;
+    uint32_t max_variables; /* of a function */
     uint32_t *text_order, *text_rank;
     size_t text_count;
     uint32_t flags;
 };
+
+/* ---- variables.c ---- */
+
+/* Finds the lists that functions refer to, and marks their texts. False when out of memory. */
+bool symcache_use_variables(struct encoder *e, uint8_t *used_texts);
+
+/* When the texts have their ranks: the rows of these lists. False when out of memory, or they are too many. */
+bool symcache_lay_variables(struct encoder *e);
 
 static inline uint64_t file_plus_one(const struct encoder *e, uint32_t file)
 {

@@ -13,12 +13,14 @@
  *     The slots are eight line registers, chosen by the context's low bits; they and the other state begin at 0 in every
  *     block, so any block decodes alone.
  * CONTEXTS   columns function, parent + 1, call file + 1, call line, default file + 1: one link of an inline chain
- * FUNCTIONS  columns name, entry + 1 (0 = inlinee), language
+ * FUNCTIONS  columns name, entry + 1 (0 = inlinee), language; with FLAG_VARIABLES also first variable, number of variables
  * FILES      column path
  * STRINGS    strings
  * GROUPS     of STRINGS
  * MODULE     the module's file name, optional
- * ORIGINS    with FLAG_ORIGINS: columns path + 1, revision + 1, URL + 1 of where each file is kept (0 = not known) */
+ * ORIGINS    with FLAG_ORIGINS: columns path + 1, revision + 1, URL + 1 of where each file is kept (0 = not known)
+ * VARIABLES  with FLAG_VARIABLES: columns name, name of the type: of each function those from its first on, by name, which is
+ *            there once. Functions may share them. */
 #pragma once
 
 #include "symcache/symcache.h"
@@ -30,6 +32,7 @@ enum {
     FLAG_WIDE = 1,
     FLAG_PARTIAL = 2,
     FLAG_ORIGINS = 4,
+    FLAG_VARIABLES = 8,
 };
 
 enum section_id {
@@ -43,11 +46,9 @@ enum section_id {
     SECTION_GROUPS,
     SECTION_MODULE,
     SECTION_ORIGINS,
+    SECTION_VARIABLES,
     SECTION_ID_END,
 };
-
-/* What the writer leaves in front of the sections. */
-enum { HEAD_SIZE = SL_TABLE_HEAD_SIZE(HEADER_SIZE, SECTION_ID_END - 1) };
 
 enum column {
     COLUMN_CONTEXT_FUNCTION,
@@ -58,12 +59,22 @@ enum column {
     COLUMN_FUNCTION_NAME,
     COLUMN_FUNCTION_ENTRY,
     COLUMN_FUNCTION_LANGUAGE,
+    COLUMN_FUNCTION_FIRST_VARIABLE,
+    COLUMN_FUNCTION_VARIABLES,
     COLUMN_FILE_PATH,
     COLUMN_ORIGIN_PATH,
     COLUMN_ORIGIN_REVISION,
     COLUMN_ORIGIN_URL,
+    COLUMN_VARIABLE_NAME,
+    COLUMN_VARIABLE_TYPE,
     COLUMN_COUNT
 };
+_Static_assert((int)COLUMN_COUNT == (int)SL_SYMCACHE_COLUMNS, "as many as a reader has");
+
+static inline unsigned function_columns(uint32_t flags)
+{
+    return (flags & FLAG_VARIABLES ? COLUMN_FUNCTION_VARIABLES : COLUMN_FUNCTION_LANGUAGE) + 1u - COLUMN_FUNCTION_NAME;
+}
 
 enum {
     CONTEXT_HOLE,
@@ -92,13 +103,14 @@ enum {
     AT_SECTION_COUNT = 88,
     AT_CONTENT_HASH = 96,
     AT_LOAD_ADDRESS = 104,
+    AT_VARIABLES = 112,
 };
 
-static const struct sl_table_format symcache_format = {.magic = "SLSC",
-                                                       .name = "symcache",
-                                                       .major = 1,
-                                                       .header_size = HEADER_SIZE,
-                                                       .at_header_size = AT_HEADER_SIZE,
-                                                       .at_section_count = AT_SECTION_COUNT,
-                                                       .at_content_hash = AT_CONTENT_HASH,
-                                                       .sections = SECTION_ID_END - 1};
+#define SYMCACHE_FORMAT(last_section)                                                                                  \
+    {                                                                                                                  \
+        .magic = "SLSC", .name = "symcache", .major = 1, .header_size = HEADER_SIZE, .at_header_size = AT_HEADER_SIZE, \
+        .at_section_count = AT_SECTION_COUNT, .at_content_hash = AT_CONTENT_HASH, .sections = last_section             \
+    }
+static const struct sl_table_format symcache_format = SYMCACHE_FORMAT(SECTION_VARIABLES);
+/* As most files are written: with no room for what they do not have. */
+static const struct sl_table_format symcache_plain_format = SYMCACHE_FORMAT(SECTION_ORIGINS);

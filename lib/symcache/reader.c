@@ -21,9 +21,11 @@ static bool open_sections(struct sl_symcache *c)
            sl_table_units(sections[SECTION_OFFSETS], sections[SECTION_BLOCKS], c->block_count, &c->blocks) &&
            sl_table_strings(sections[SECTION_GROUPS], sections[SECTION_STRINGS], c->string_count, &c->strings) &&
            open_columns(c, SECTION_CONTEXTS, COLUMN_CONTEXT_FUNCTION, 5, c->context_count) &&
-           open_columns(c, SECTION_FUNCTIONS, COLUMN_FUNCTION_NAME, 3, c->function_count) &&
+           open_columns(c, SECTION_FUNCTIONS, COLUMN_FUNCTION_NAME, function_columns(c->flags), c->function_count) &&
            open_columns(c, SECTION_FILES, COLUMN_FILE_PATH, 1, c->file_count) &&
-           (!(c->flags & FLAG_ORIGINS) || open_columns(c, SECTION_ORIGINS, COLUMN_ORIGIN_PATH, 3, c->file_count));
+           (!(c->flags & FLAG_ORIGINS) || open_columns(c, SECTION_ORIGINS, COLUMN_ORIGIN_PATH, 3, c->file_count)) &&
+           (!(c->flags & FLAG_VARIABLES) ||
+            open_columns(c, SECTION_VARIABLES, COLUMN_VARIABLE_NAME, 2, c->variable_count));
 }
 
 enum sl_code sl_symcache_open(struct sl_bytes bytes, struct sl_symcache *c, struct sl_error *error)
@@ -44,6 +46,7 @@ enum sl_code sl_symcache_open(struct sl_bytes bytes, struct sl_symcache *c, stru
     c->function_count = sl_table_u64(h + AT_FUNCTIONS);
     c->file_count = sl_table_u64(h + AT_FILES);
     c->string_count = sl_table_u64(h + AT_STRINGS);
+    c->variable_count = sl_table_u64(h + AT_VARIABLES);
     return open_sections(c) ? SL_OK : sl_fail(error, SL_MALFORMED, "symcache: bad sections");
 }
 
@@ -225,6 +228,27 @@ bool sl_symcache_function(const struct sl_symcache *c, uint32_t id, struct sl_sy
     return true;
 }
 
+uint32_t sl_symcache_variables(const struct sl_symcache *c, uint32_t id, uint32_t *first)
+{
+    *first = 0;
+    if (!(c->flags & FLAG_VARIABLES) || id >= c->function_count)
+        return 0;
+    uint64_t begin = column(c, COLUMN_FUNCTION_FIRST_VARIABLE, id), count = column(c, COLUMN_FUNCTION_VARIABLES, id);
+    if (begin > c->variable_count || count > c->variable_count - begin)
+        return 0;
+    *first = (uint32_t)begin;
+    return (uint32_t)count;
+}
+
+bool sl_symcache_variable(const struct sl_symcache *c, uint32_t number, struct sl_symcache_variable *variable)
+{
+    if (!(c->flags & FLAG_VARIABLES) || number >= c->variable_count)
+        return false;
+    *variable = (struct sl_symcache_variable){(uint32_t)column(c, COLUMN_VARIABLE_NAME, number),
+                                              (uint32_t)column(c, COLUMN_VARIABLE_TYPE, number)};
+    return variable->name < c->string_count && variable->type < c->string_count;
+}
+
 /* The function that the context's calls were inlined into; SL_SYMCACHE_NONE: none. `*steps` are paid. */
 static uint32_t outermost(const struct sl_symcache *c, uint64_t context, unsigned *steps)
 {
@@ -352,6 +376,19 @@ bool sl_symcache_is_partial(const struct sl_symcache *c)
     return c->flags & FLAG_PARTIAL;
 }
 
+static bool variables_decode(const struct sl_symcache *c)
+{
+    struct sl_symcache_variable variable;
+    uint32_t first;
+    for (uint64_t i = 0; c->flags & FLAG_VARIABLES && i < c->function_count; i++)
+        if (sl_symcache_variables(c, (uint32_t)i, &first) != column(c, COLUMN_FUNCTION_VARIABLES, i))
+            return false;
+    for (uint64_t i = 0; c->flags & FLAG_VARIABLES && i < c->variable_count; i++)
+        if (!sl_symcache_variable(c, (uint32_t)i, &variable))
+            return false;
+    return true;
+}
+
 enum sl_code sl_symcache_verify(const struct sl_symcache *c, struct sl_error *error)
 {
     if (!sl_table_intact(&c->table))
@@ -371,5 +408,5 @@ enum sl_code sl_symcache_verify(const struct sl_symcache *c, struct sl_error *er
     }
     if (count != c->entry_count)
         return sl_fail(error, SL_MALFORMED, "symcache: entry %llu does not decode", (unsigned long long)count);
-    return SL_OK;
+    return variables_decode(c) ? SL_OK : sl_fail(error, SL_MALFORMED, "symcache: bad variables");
 }

@@ -39,7 +39,8 @@ struct sl_symcache_options {
     struct sl_symcache_gaps *gaps;
     bool
         positions; /* lines are positions (function/position.h), where the object has columns: for who made the file alone */
-    bool nameless; /* lines are kept also where neither an entry nor a symbol names the code */
+    bool variables; /* functions have their variables, where the object knows some: of DWARF */
+    bool nameless;  /* lines are kept also where neither an entry nor a symbol names the code */
 };
 
 /* What could not be read of the debug information: the file is made of the rest, and says so (sl_symcache_is_partial). */
@@ -87,17 +88,19 @@ enum sl_code sl_symcache_convert_around(struct sl_object *object, const struct s
 
 /* ---- reading ---- */
 
+enum { SL_SYMCACHE_COLUMNS = 16 };
+
 struct sl_symcache {
     struct sl_table table; /* this and what follows up to the id: private to reader.c */
     struct sl_table_units blocks;
-    struct sl_column columns[12];
+    struct sl_column columns[SL_SYMCACHE_COLUMNS];
     struct sl_table_strings strings;
     uint64_t block_count;
     struct sl_debug_id debug_id;
     enum sl_arch arch;
     uint32_t flags;
     uint64_t image_size, load_address;
-    uint64_t entry_count, function_count, file_count, context_count, string_count;
+    uint64_t entry_count, function_count, file_count, context_count, string_count, variable_count;
 };
 
 /* Validates header and section table, O(1). SL_MALFORMED otherwise. `cache` points into `bytes`, which must outlive it
@@ -138,6 +141,16 @@ struct sl_symcache_function {
     uint64_t entry; /* UINT64_MAX for an inlinee */
 };
 bool sl_symcache_function(const struct sl_symcache *cache, uint32_t id, struct sl_symcache_function *function);
+
+/* The parameters and local variables of a function, when the file was written with them: how many there are, and the number of
+ * the first. Those of an inlined call are those that it has there. */
+uint32_t sl_symcache_variables(const struct sl_symcache *cache, uint32_t function, uint32_t *first);
+
+struct sl_symcache_variable { /* string ids */
+    uint32_t name;            /* they ascend within a function */
+    uint32_t type;            /* as C writes it, without the namespaces around names: `char*` */
+};
+bool sl_symcache_variable(const struct sl_symcache *cache, uint32_t number, struct sl_symcache_variable *variable);
 
 /* How many bytes from its entry on are the function's, inlined calls among them. 0: it is not known. */
 uint64_t sl_symcache_function_size(const struct sl_symcache *cache, uint32_t id);

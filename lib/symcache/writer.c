@@ -137,12 +137,14 @@ static bool same_function(const void *arg, uint32_t i)
 {
     const struct function_query *q = arg;
     const struct function_row *f = &q->w->functions[i];
-    return f->name == q->row.name && f->entry == q->row.entry && f->language == q->row.language;
+    return f->name == q->row.name && f->entry == q->row.entry && f->language == q->row.language &&
+           f->variables == q->row.variables;
 }
 
-static uint32_t intern_function(struct sl_symcache_writer *w, uint32_t name, uint64_t entry, enum sl_language language)
+static uint32_t intern_function(struct sl_symcache_writer *w, uint32_t name, uint64_t entry, enum sl_language language,
+                                uint32_t variables)
 {
-    struct function_query query = {w, {entry, name, NO_CONTEXT, (uint8_t)language}};
+    struct function_query query = {w, {entry, name, NO_CONTEXT, variables, (uint8_t)language}};
     if (!symcache_writer_make_room(w, &w->function_table))
         return 0;
     uint64_t hash = symcache_mix((uint64_t)name << 8 | query.row.language, entry);
@@ -258,7 +260,8 @@ static enum sl_code symcache_writer_consume(struct sl_function_sink *sink, const
         !symcache_writer_grow(w, &function_ids->ids, &function_ids->capacity, p->first_function + p->function_count,
                               sizeof *function_ids->ids) ||
         !symcache_writer_grow(w, &w->contexts, &w->context_capacity, w->context_count + p->context_count,
-                              sizeof *w->contexts))
+                              sizeof *w->contexts) ||
+        !symcache_begin_variables(w, batch))
         return symcache_writer_fail(w, error);
     uint32_t *files = file_ids->ids, *functions = function_ids->ids;
     for (size_t i = 0; i < p->file_count; i++)
@@ -268,7 +271,8 @@ static enum sl_code symcache_writer_consume(struct sl_function_sink *sink, const
         if (i + AHEAD < p->function_count)
             prefetch(&w->text_table, f[AHEAD].hash);
         uint32_t name = intern_text(w, f->name, f->hash, p->lasting);
-        functions[p->first_function + i] = intern_function(w, name, f->entry, f->language);
+        functions[p->first_function + i] = intern_function(
+            w, name, f->entry, f->language, f->variables ? symcache_variables_of(w, batch, f->variables) : 0);
     }
     if (w->failed)
         return symcache_writer_fail(w, error);
@@ -291,6 +295,7 @@ struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_optio
     w->sink =
         (struct sl_function_sink){.prepare = symcache_prepare, .consume = symcache_writer_consume, .takes_flat = true};
     w->sink.takes_positions = options->positions;
+    w->sink.takes_variables = options->variables;
     w->sink.takes_nameless = options->nameless;
     w->keeps_sources =
         options->map_line && options->origins && sl_object_info(options->origins)->features.srcsrv_vcs.size;
@@ -319,6 +324,7 @@ void sl_symcache_writer_free(struct sl_symcache_writer *w)
     free(w->function_table.slots);
     free(w->file_table.slots);
     free(w->text_table.slots);
+    symcache_free_variables(w);
     sl_holding_release(&w->holding);
     free(w);
 }
@@ -355,7 +361,7 @@ static struct text symbol_name(const struct sl_symcache_options *o, struct sl_st
 static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t size, const struct text *name)
 {
     uint32_t text = intern_text(w, name->str, name->hash, true);
-    uint32_t function = intern_function(w, text, address, SL_LANG_UNKNOWN);
+    uint32_t function = intern_function(w, text, address, SL_LANG_UNKNOWN, 0);
     if (w->failed)
         return;
     w->ops[w->op_count++] = (struct op){address, root_context(w, function), SL_NO_FILE, op_what(OP_ENTRY, 0)};

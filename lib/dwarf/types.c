@@ -1,0 +1,382 @@
+/* Names of types, put together along the chain of entries that describes one (DWARF 5, 5). Each entry is described once in a unit.
+ *
+ * As C writes them, a declarator stands between two parts: `int(*` and `)(char*)` are a pointer to a function, to which another
+ * pointer adds a star in the middle. */
+#include "dwarf/impl.h"
+
+#include <stdio.h>
+
+enum { MAX_TYPE_DEPTH = 64, MAX_TYPE_TEXT = 4096, MAX_PARAMETERS = 255, BYTES_PER_STEP = 16, STEPS_PER_ENTRY = 8 };
+
+struct type {
+    uint64_t key; /* of the map */
+    struct sl_str left, right, whole;
+    bool is_pointer; /* what qualifies it stands behind its star */
+    bool binds;      /* an array or a function: a star in front of it needs parentheses */
+};
+
+#define NAMED_TYPE(text)                                                                                               \
+    {                                                                                                                  \
+        .left = {text, sizeof text - 1}, .whole = { text, sizeof text - 1 }                                            \
+    }
+static const struct type unknown_type = NAMED_TYPE("<unknown>"), other_type = NAMED_TYPE("<not implemented>"),
+                         void_type = NAMED_TYPE("void");
+
+struct typing {
+    struct dwarf_worker *w;
+    const struct dwarf_unit *from; /* the unit that is walked */
+};
+
+/* ---- entries ---- */
+
+struct bound {
+    bool given, known; /* not known: it is no constant */
+    uint64_t value;
+};
+
+struct type_entry {
+    uint16_t tag; /* 0: the end of its parent's children */
+    bool children;
+    struct description is;
+    struct bound lower, upper, count;
+    uint64_t end; /* of its attributes */
+};
+
+static struct bound bound_of(const struct attribute *a)
+{
+    switch (a->form) {
+    case DW_FORM_data1:
+    case DW_FORM_data2:
+    case DW_FORM_data4:
+    case DW_FORM_data8:
+    case DW_FORM_sdata:
+    case DW_FORM_udata:
+    case DW_FORM_implicit_const: return (struct bound){true, true, a->value};
+    default: return (struct bound){.given = true};
+    }
+}
+
+static void take_attribute(struct dwarf_worker *w, const struct dwarf_unit *unit, uint16_t attribute,
+                           const struct attribute *a, struct type_entry *e)
+{
+    switch (attribute) {
+    case DW_AT_name: e->is.name = variables_text(w, unit, a); break;
+    case DW_AT_type:
+        e->is.type = dwarf_reference(unit, a);
+        e->is.has_type = true;
+        break;
+    case DW_AT_abstract_origin:
+    case DW_AT_specification: e->is.origin = dwarf_reference(unit, a); break;
+    case DW_AT_declaration: e->is.declaration = a->value; break;
+    case DW_AT_lower_bound: e->lower = bound_of(a); break;
+    case DW_AT_upper_bound: e->upper = bound_of(a); break;
+    case DW_AT_count: e->count = bound_of(a); break;
+    }
+}
+
+/* Entries are read again from every unit that refers to them: each time is paid for. */
+static bool read_attributes(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev,
+                            struct sl_reader *r, struct type_entry *out)
+{
+    const uint8_t *begin = r->at;
+    const struct abbrev_step *step = &unit->abbrevs->steps[abbrev->first_step];
+    *out = (struct type_entry){.tag = abbrev->tag, .children = abbrev->children};
+    if (!dwarf_spend(w, abbrev->step_count + STEPS_PER_ENTRY))
+        return false;
+    for (size_t i = 0; i < abbrev->step_count; i++, step++) {
+        struct attribute a;
+        if (step->op != STEP_READ) {
+            if (!dwarf_skip_step(r, unit, step))
+                return false;
+            continue;
+        }
+        if (!dwarf_read_form(r, unit, step->form, step->value, &a))
+            return false;
+        take_attribute(w, unit, step->attribute, &a, out);
+    }
+    return dwarf_spend(w, (uint64_t)(r->at - begin) / BYTES_PER_STEP);
+}
+
+bool types_read(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev, struct sl_reader *r,
+                struct description *out)
+{
+    struct type_entry e;
+    if (!read_attributes(w, unit, abbrev, r, &e))
+        return false;
+    *out = e.is;
+    return true;
+}
+
+static bool types_read_entry(struct dwarf_worker *w, const struct dwarf_unit *unit, uint64_t offset,
+                             struct type_entry *out)
+{
+    struct sl_reader r =
+        sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end}, unit->file->big_endian);
+    sl_reader_seek(&r, offset);
+    uint64_t code = dwarf_uleb(&r);
+    const struct abbrev *abbrev = code && !r.failed ? abbrev_find(unit->abbrevs, code) : NULL;
+    *out = (struct type_entry){.tag = 0};
+    bool read = abbrev ? read_attributes(w, unit, abbrev, &r, out) : !code && !r.failed && dwarf_spend(w, 1);
+    out->end = sl_reader_offset(&r);
+    return read;
+}
+
+void types_complete(struct dwarf_worker *w, const struct dwarf_unit *from, struct description *is)
+{
+    struct reference origin = is->origin;
+    for (int hops = 0; hops < MAX_REFERENCES && origin.file && (!is->name.size || !is->has_type); hops++) {
+        struct type_entry e;
+        const struct dwarf_unit *unit = dwarf_unit_of(w, from, origin);
+        if (!unit || !types_read_entry(w, unit, origin.offset, &e))
+            return;
+        is->name = is->name.size ? is->name : e.is.name;
+        if (!is->has_type) {
+            is->type = e.is.type;
+            is->has_type = e.is.has_type;
+        }
+        origin = e.is.origin;
+    }
+}
+
+static bool find_entry(struct typing *t, struct reference reference, struct type_entry *out)
+{
+    const struct dwarf_unit *unit = dwarf_unit_of(t->w, t->from, reference);
+    if (!unit || !types_read_entry(t->w, unit, reference.offset, out) || !out->tag)
+        return false;
+    types_complete(t->w, t->from, &out->is);
+    return !t->w->exhausted;
+}
+
+/* The children of an entry, one after the other. */
+struct children {
+    const struct dwarf_unit *unit; /* good as long as no other is asked for */
+    uint64_t at;
+    size_t open; /* entries around `at` that are not asked for */
+};
+
+static struct children children_of(struct typing *t, struct reference parent, const struct type_entry *e)
+{
+    return (struct children){e->children ? dwarf_unit_of(t->w, t->from, parent) : NULL, e->end, 0};
+}
+
+static bool next_child(struct typing *t, struct children *c, struct type_entry *e)
+{
+    while (c->unit && types_read_entry(t->w, c->unit, c->at, e) && (e->tag || c->open)) {
+        bool asked = !c->open && e->tag;
+        c->at = e->end;
+        c->open = c->open + (e->tag && e->children) - !e->tag;
+        if (asked)
+            return true;
+    }
+    return false;
+}
+
+/* ---- texts ---- */
+
+/* Empty when it gets too long. */
+static struct sl_str join(struct typing *t, struct sl_str a, struct sl_str b)
+{
+    size_t size = a.size + b.size;
+    char *text = NULL;
+    if (size <= MAX_TYPE_TEXT && dwarf_spend(t->w, size / BYTES_PER_STEP + 1)) {
+        text = sl_arena_alloc(t->w->variable_reader.arena, size + 1, 1);
+        t->w->exhausted = t->w->exhausted || !text;
+    }
+    if (!text)
+        return (struct sl_str){NULL, 0};
+    memcpy(text, a.data, a.size);
+    if (b.size)
+        memcpy(text + a.size, b.data, b.size);
+    return (struct sl_str){text, size};
+}
+
+/* False, and without effect, when a text got too long. */
+static bool set_type(struct typing *t, struct type *type, struct sl_str left, struct sl_str right)
+{
+    struct sl_str whole = left.size && right.size ? join(t, left, right) : left;
+    if (!whole.size || whole.size > MAX_TYPE_TEXT)
+        return false;
+    type->left = left;
+    type->right = right;
+    type->whole = whole;
+    return true;
+}
+
+static void set_pointer(struct typing *t, struct type *type, const struct type *target, struct sl_str sign)
+{
+    struct sl_str left = target->left, right = target->right;
+    if (target->binds) {
+        left = join(t, left, SL_STR("("));
+        right = join(t, SL_STR(")"), right);
+    }
+    if (left.size && (right.size || !target->binds))
+        type->is_pointer = set_type(t, type, join(t, left, sign), right);
+}
+
+/* An array that is qualified has elements that are, which may be said of both. */
+static void set_qualified(struct typing *t, struct type *type, const struct type *target, struct sl_str before,
+                          struct sl_str behind)
+{
+    struct sl_str left = target->left;
+    if (target->is_pointer)
+        left = sl_str_ends(left, behind) ? left : join(t, left, behind);
+    else
+        left = sl_str_starts(left, before) ? left : join(t, before, left);
+    if (!set_type(t, type, left, target->right))
+        return;
+    type->is_pointer = target->is_pointer;
+    type->binds = target->binds;
+}
+
+static void put_extent(struct sl_buf *out, const struct type_entry *range, bool from_one)
+{
+    uint64_t lower = range->lower.given ? range->lower.value : from_one;
+    bool known = range->count.known || (range->upper.known && (range->lower.known || !range->lower.given));
+    if (known)
+        sl_buf_printf(out, "[%llu]",
+                      (unsigned long long)(range->count.known ? range->count.value : range->upper.value - lower + 1));
+    else
+        sl_buf_cstr(out, "[]");
+}
+
+/* Appends the rest of the type, and sets it. */
+static void set_bound(struct typing *t, struct type *type, const struct type *target, struct sl_buf *right)
+{
+    sl_buf_str(right, target->right);
+    struct sl_str text = join(t, sl_buf_view(right), (struct sl_str){NULL, 0});
+    t->w->exhausted = t->w->exhausted || right->failed;
+    sl_buf_free(right);
+    if (!text.size || !set_type(t, type, target->left, text))
+        return;
+    type->is_pointer = target->is_pointer;
+    type->binds = true;
+}
+
+static void set_array(struct typing *t, struct type *type, struct reference reference, const struct type_entry *e,
+                      const struct type *element)
+{
+    struct children children = children_of(t, reference, e);
+    struct type_entry range;
+    struct sl_buf right = {0};
+    while (right.size <= MAX_TYPE_TEXT && next_child(t, &children, &range))
+        if (range.tag == DW_TAG_subrange_type || range.tag == DW_TAG_enumeration_type)
+            put_extent(&right, &range, children.unit->counts_from_one);
+    if (!right.size)
+        sl_buf_cstr(&right, "[]");
+    set_bound(t, type, element, &right);
+}
+
+struct type_parameter {
+    struct reference type;
+    bool has_type, is_rest;
+};
+
+/* Puts them on the stack, since reading goes on elsewhere when they are named. False when there are too many. */
+static bool push_parameters(struct typing *t, struct reference reference, const struct type_entry *e)
+{
+    struct variable_reader *v = &t->w->variable_reader;
+    struct children children = children_of(t, reference, e);
+    struct type_entry child;
+    size_t first = v->parameter_count;
+    while (next_child(t, &children, &child)) {
+        bool is_rest = child.tag == DW_TAG_unspecified_parameters;
+        if (child.tag != DW_TAG_formal_parameter && !is_rest)
+            continue;
+        if (v->parameter_count - first == MAX_PARAMETERS ||
+            !dwarf_room(t->w, &v->parameters, &v->parameter_capacity, v->parameter_count + 1, sizeof *v->parameters))
+            return false;
+        v->parameters[v->parameter_count++] = (struct type_parameter){child.is.type, child.is.has_type, is_rest};
+    }
+    return true;
+}
+
+static const struct type *type_of(struct typing *t, struct reference reference, bool has, unsigned depth);
+
+static void set_function(struct typing *t, struct type *type, struct reference reference, const struct type_entry *e,
+                         const struct type *result, unsigned depth)
+{
+    struct variable_reader *v = &t->w->variable_reader;
+    struct sl_buf right = {0};
+    size_t first = v->parameter_count;
+    bool fits = push_parameters(t, reference, e);
+    sl_buf_cstr(&right, "(");
+    for (size_t i = first; fits && i < v->parameter_count && right.size <= MAX_TYPE_TEXT; i++) {
+        const struct type_parameter p = v->parameters[i]; /* they may move */
+        if (i > first)
+            sl_buf_cstr(&right, ", ");
+        sl_buf_str(&right, p.is_rest ? SL_STR("...") : type_of(t, p.type, p.has_type, depth + 1)->whole);
+    }
+    v->parameter_count = first;
+    sl_buf_cstr(&right, ")");
+    if (fits)
+        set_bound(t, type, result, &right);
+    sl_buf_free(&right);
+}
+
+/* ---- types ---- */
+
+static void name_type(struct typing *t, struct type *type, struct reference reference, unsigned depth)
+{
+    struct type_entry e;
+    if (!find_entry(t, reference, &e))
+        return;
+    if (e.is.name.size) {
+        type->is_pointer = set_type(t, type, e.is.name, (struct sl_str){NULL, 0}) && e.tag == DW_TAG_pointer_type;
+        return;
+    }
+    switch (e.tag) {
+    case DW_TAG_base_type:
+    case DW_TAG_class_type:
+    case DW_TAG_enumeration_type:
+    case DW_TAG_interface_type:
+    case DW_TAG_structure_type:
+    case DW_TAG_typedef:
+    case DW_TAG_union_type:
+    case DW_TAG_unspecified_type: return;
+    }
+    const struct type *target = type_of(t, e.is.type, e.is.has_type, depth + 1);
+    switch (e.tag) {
+    case DW_TAG_pointer_type: set_pointer(t, type, target, SL_STR("*")); break;
+    case DW_TAG_reference_type: set_pointer(t, type, target, SL_STR("&")); break;
+    case DW_TAG_rvalue_reference_type: set_pointer(t, type, target, SL_STR("&&")); break;
+    case DW_TAG_const_type: set_qualified(t, type, target, SL_STR("const "), SL_STR(" const")); break;
+    case DW_TAG_volatile_type: set_qualified(t, type, target, SL_STR("volatile "), SL_STR(" volatile")); break;
+    case DW_TAG_restrict_type: set_qualified(t, type, target, SL_STR("restrict "), SL_STR(" restrict")); break;
+    case DW_TAG_atomic_type: set_qualified(t, type, target, SL_STR("_Atomic "), SL_STR(" _Atomic")); break;
+    case DW_TAG_array_type: set_array(t, type, reference, &e, target); break;
+    case DW_TAG_subroutine_type: set_function(t, type, reference, &e, target, depth); break;
+    default: set_type(t, type, other_type.left, (struct sl_str){NULL, 0}); break;
+    }
+}
+
+/* An entry that leads to itself, or too far, is not known there. */
+static const struct type *type_of(struct typing *t, struct reference reference, bool has, unsigned depth)
+{
+    struct variable_reader *v = &t->w->variable_reader;
+    uint64_t key = reference.offset << 1 | (reference.file != t->from->file);
+    if (!has || !reference.file)
+        return has ? &unknown_type : &void_type;
+    struct type *type = sl_map_get(&v->types, (struct sl_str){(const char *)&key, sizeof key});
+    if (type)
+        return type;
+    type = sl_arena_alloc(v->arena, sizeof *type, _Alignof(struct type));
+    if (type) {
+        *type = unknown_type;
+        type->key = key;
+    }
+    void **slot = type ? sl_map_slot(&v->types, (struct sl_str){(const char *)&type->key, sizeof key}, NULL) : NULL;
+    if (!slot) {
+        t->w->exhausted = true;
+        return &unknown_type;
+    }
+    *slot = type;
+    if (depth < MAX_TYPE_DEPTH && !t->w->exhausted)
+        name_type(t, type, reference, depth);
+    return type;
+}
+
+struct sl_str types_name(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference type, bool has)
+{
+    struct typing t = {w, from};
+    return type_of(&t, type, has, 0)->whole;
+}

@@ -1,0 +1,161 @@
+/* Lists of variables: each is there once in the file, sorted by name. */
+#include "symcache/encoder.h"
+
+#include <stdlib.h>
+
+static bool variables_room(struct sl_symcache_writer *w, void *array, size_t *capacity, size_t need, size_t item)
+{
+    if (sl_grow_held(&w->holding, array, capacity, need, item))
+        return true;
+    w->failed = true;
+    return false;
+}
+
+/* ---- in file order ---- */
+
+static bool forget_ids(struct sl_symcache_writer *w, struct id_list *list, size_t count)
+{
+    if (!variables_room(w, &list->ids, &list->capacity, count, sizeof *list->ids))
+        return false;
+    memset(list->ids, 0xFF, count * sizeof *list->ids);
+    return true;
+}
+
+bool symcache_begin_variables(struct sl_symcache_writer *w, const struct sl_function_batch *batch)
+{
+    w->variable_map.budget = w->options.budget;
+    return !batch->variables_count || (forget_ids(w, &w->batch_texts, batch->variable_text_count) &&
+                                       forget_ids(w, &w->batch_variables, batch->variables_count));
+}
+
+static uint32_t variable_text(struct sl_symcache_writer *w, const struct sl_function_batch *batch, uint32_t text)
+{
+    uint32_t *id = &w->batch_texts.ids[text];
+    if (*id == UINT32_MAX)
+        *id = symcache_intern(w, batch->variable_texts[text]);
+    return *id;
+}
+
+/* The number of the list in the scratch, which is kept if it is new. */
+static uint32_t keep_list(struct sl_symcache_writer *w, size_t count)
+{
+    size_t size = count * sizeof *w->list;
+    uintptr_t known = (uintptr_t)sl_map_get(&w->variable_map, (struct sl_str){(const char *)w->list, size});
+    if (known)
+        return (uint32_t)known;
+    struct sl_variable *items = sl_arena_alloc(&w->arena, size, _Alignof(struct sl_variable));
+    void **slot = NULL;
+    if (items) {
+        memcpy(items, w->list, size);
+        slot = sl_map_slot(&w->variable_map, (struct sl_str){(const char *)items, size}, NULL);
+    }
+    if (!slot || w->variables_count == UINT32_MAX ||
+        !variables_room(w, &w->variables, &w->variables_capacity, w->variables_count + 1, sizeof *w->variables)) {
+        w->failed = true;
+        return 0;
+    }
+    w->variables[w->variables_count++] = (struct sl_variables){items, (uint32_t)count};
+    *slot = (void *)(uintptr_t)w->variables_count;
+    return (uint32_t)w->variables_count;
+}
+
+uint32_t symcache_variables_of(struct sl_symcache_writer *w, const struct sl_function_batch *batch, uint32_t variables)
+{
+    uint32_t *id = &w->batch_variables.ids[variables - 1];
+    const struct sl_variables *from = &batch->variables[variables - 1];
+    if (*id != UINT32_MAX)
+        return *id;
+    if (!variables_room(w, &w->list, &w->list_capacity, from->count, sizeof *w->list) ||
+        !sl_purse_spend(&w->purse, from->count)) {
+        w->failed = true;
+        return 0;
+    }
+    for (uint32_t i = 0; i < from->count; i++)
+        w->list[i] = (struct sl_variable){variable_text(w, batch, from->items[i].name),
+                                          variable_text(w, batch, from->items[i].type)};
+    return *id = keep_list(w, from->count);
+}
+
+void symcache_free_variables(struct sl_symcache_writer *w)
+{
+    sl_map_free(&w->variable_map);
+    free(w->variables);
+    free(w->list);
+    free(w->batch_texts.ids);
+    free(w->batch_variables.ids);
+}
+
+/* ---- the section ---- */
+
+bool symcache_use_variables(struct encoder *e, uint8_t *used_texts)
+{
+    struct sl_symcache_writer *w = e->w;
+    if (!w->variables_count)
+        return true;
+    e->variable_rows = sl_alloc_held(&w->holding, w->variables_count, sizeof *e->variable_rows);
+    e->used_variables = sl_alloc_held(&w->holding, w->variables_count, sizeof *e->used_variables);
+    if (!e->variable_rows || !e->used_variables)
+        return false;
+    memset(e->variable_rows, 0, w->variables_count * sizeof *e->variable_rows);
+    for (uint32_t i = 0; i < e->functions.count; i++) {
+        uint32_t list = w->functions[e->functions.order[i]].variables;
+        if (!list || e->variable_rows[list - 1].used)
+            continue;
+        e->variable_rows[list - 1].used = true;
+        e->used_variables[e->used_variables_count++] = list - 1;
+        for (uint32_t v = 0; v < w->variables[list - 1].count; v++) {
+            used_texts[w->variables[list - 1].items[v].name] = 1;
+            used_texts[w->variables[list - 1].items[v].type] = 1;
+        }
+    }
+    e->flags |= e->used_variables_count ? FLAG_VARIABLES : 0;
+    return true;
+}
+
+/* Of equal names the last one counts. */
+struct named_variable {
+    struct sl_variable variable;
+    uint32_t place;
+};
+
+static int by_name(const void *left, const void *right)
+{
+    const struct named_variable *a = left, *b = right;
+    if (a->variable.name != b->variable.name)
+        return a->variable.name < b->variable.name ? -1 : 1;
+    return (a->place < b->place) - (a->place > b->place);
+}
+
+static bool lay_list(struct encoder *e, uint32_t index)
+{
+    struct sl_symcache_writer *w = e->w;
+    const struct sl_variables *list = &w->variables[index];
+    struct variable_rows *rows = &e->variable_rows[index];
+    struct named_variable *sorted = sl_alloc_held(&w->holding, list->count, sizeof *sorted);
+    if (!sorted || !sl_grow_held(&w->holding, &e->variables, &e->variable_capacity, e->variable_count + list->count,
+                                 sizeof *e->variables))
+        return false;
+    for (uint32_t i = 0; i < list->count; i++)
+        sorted[i] = (struct named_variable){
+            {e->text_rank[list->items[i].name], e->text_rank[list->items[i].type]},
+            i,
+        };
+    qsort(sorted, list->count, sizeof *sorted, by_name);
+    rows->first = (uint32_t)e->variable_count;
+    for (uint32_t i = 0; i < list->count; i++)
+        if (!i || sorted[i].variable.name != sorted[i - 1].variable.name)
+            e->variables[e->variable_count++] = sorted[i].variable;
+    rows->count = (uint32_t)(e->variable_count - rows->first);
+    e->max_variables = rows->count > e->max_variables ? rows->count : e->max_variables;
+    sl_free_held(&w->holding, sorted, list->count, sizeof *sorted);
+    e->table.too_large = e->table.too_large || e->variable_count > UINT32_MAX;
+    return !e->table.too_large;
+}
+
+bool symcache_lay_variables(struct encoder *e)
+{
+    for (size_t i = 0; i < e->used_variables_count; i++)
+        if (!lay_list(e, e->used_variables[i]))
+            return false;
+    return true;
+}
