@@ -19,6 +19,7 @@ struct crash_file {
     const char *rewrite;    /* rewrite_first_module, as JSON; NULL: none */
     bool candidates;        /* the answer tells where files were looked for */
     bool no_source_context; /* and has no lines of source */
+    bool variables;         /* but the variables of functions */
     /* Minidumps: told of the dump before it is symbolicated, its threads walked, with the registers of each frame if they are wanted;
      * the dump is gone when this returns. The answer's frames tell then where their lines begin, as `line_addr`. False: out of
      * memory. Pure: pool. NULL: nothing of this. */

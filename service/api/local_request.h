@@ -33,6 +33,7 @@ struct local_request {
     bool own_sources; /* those that the body names count too, behind these */
     bool no_scraping, no_source_context;
     bool candidates;                      /* native: the answer tells where files were looked for */
+    bool variables;                       /* native: frames have the variables of their functions */
     bool line_starts;                     /* native: frames tell where their lines begin, as `line_addr` */
     const struct local_mapping *mappings; /* count before those of sources */
     size_t mapping_count;

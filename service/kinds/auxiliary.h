@@ -37,7 +37,8 @@ enum sl_code il2cpp_find(const struct auxiliary_search *search, struct object_re
 struct symcache_request {
     struct object_request object;
     const struct object_request *map, *lines; /* NULL = none */
-    struct sl_str scope;                      /* of its entry: private as soon as one of the files is */
+    bool variables;
+    struct sl_str scope; /* of its entry: private as soon as one of the files is */
 };
 
 /* As those of struct object_request. */

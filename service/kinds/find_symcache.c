@@ -4,8 +4,11 @@
 static void ask_symcache(struct search *search)
 {
     const struct object_request *map = search->map, *lines = search->lines;
-    struct symcache_request request = {
-        .object = search->chosen->request, .map = map, .lines = lines, .scope = search->chosen->request.scope};
+    struct symcache_request request = {.object = search->chosen->request,
+                                       .map = map,
+                                       .lines = lines,
+                                       .variables = search->use->variables,
+                                       .scope = search->chosen->request.scope};
     struct cache_key key;
     if ((map && !sl_str_equal(map->scope, request.scope)) || (lines && !sl_str_equal(lines->scope, request.scope)))
         request.scope = search->scope;
@@ -191,15 +194,22 @@ static void had_ppdb(struct kinds_found *found, struct candidate_use *report)
 static const struct kinds_steps symcache_steps = {.ask = use_object, .had = had_symcache};
 static const struct kinds_steps ppdb_steps = {.otherwise = ask_inside, .had = had_ppdb};
 
-const struct kinds_use *kinds_symbols_of(const struct object_id *id)
+const struct kinds_use *kinds_symbols_of(const struct object_id *id, bool variables)
 {
-    static const struct kinds_use symcache = {.purpose = PURPOSE_DEBUG,
-                                              .kind = &kind_symcaches,
-                                              .report = offsetof(struct candidate, debug),
-                                              .steps = &symcache_steps};
+    static const struct kinds_use symcache[] = {
+        {.purpose = PURPOSE_DEBUG,
+         .kind = &kind_symcaches,
+         .report = offsetof(struct candidate, debug),
+         .steps = &symcache_steps},
+        {.purpose = PURPOSE_DEBUG,
+         .kind = &kind_symcaches,
+         .variables = true,
+         .report = offsetof(struct candidate, debug),
+         .steps = &symcache_steps},
+    };
     static const struct kinds_use ppdb = {.purpose = PURPOSE_DEBUG,
                                           .kind = &kind_ppdb_caches,
                                           .report = offsetof(struct candidate, debug),
                                           .steps = &ppdb_steps};
-    return id->type == OBJECT_PE_DOTNET ? &ppdb : &symcache;
+    return id->type == OBJECT_PE_DOTNET ? &ppdb : &symcache[variables];
 }

@@ -86,12 +86,14 @@ struct kinds_use {
     enum purpose purpose;            /* which files are good for it */
     enum file_type type;             /* of PURPOSE_FIRST: what is asked for */
     const struct cache_kind *kind;   /* what is made of the chosen file: asked for with its struct object_request */
+    bool variables;                  /* of a symcache: its functions have their variables */
     size_t report;                   /* offsetof in struct candidate: what came of it is told there; 0 = nowhere */
     const struct kinds_steps *steps; /* search.h: further ones; NULL = none */
 };
 
-/* The table of functions and lines: a symcache, of .NET modules the table of their Portable PDB. */
-const struct kinds_use *kinds_symbols_of(const struct object_id *id);
+/* The table of functions and lines: a symcache, of .NET modules the table of their Portable PDB. `variables`: one that also has
+ * the variables of functions, if it is a symcache made of DWARF. */
+const struct kinds_use *kinds_symbols_of(const struct object_id *id, bool variables);
 
 /* The rules for finding callers: struct sl_cfi, which is empty when the object has none. */
 extern const struct kinds_use kinds_unwind;

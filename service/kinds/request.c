@@ -45,7 +45,7 @@ bool object_request_key(const struct object_request *request, struct sl_arena *a
 
 bool symcache_request_key(const struct symcache_request *request, struct sl_arena *arena, struct cache_key *key)
 {
-    struct sl_str parts[3 + PLACE_PARTS + 2 * (1 + PLACE_PARTS)], scope = request->scope;
+    struct sl_str parts[3 + PLACE_PARTS + 2 * (1 + PLACE_PARTS) + 1], scope = request->scope;
     size_t count = 0;
     parts[count++] = SL_STR("scope: ");
     parts[count++] = scope.size ? scope : SL_STR("global");
@@ -59,6 +59,8 @@ bool symcache_request_key(const struct symcache_request *request, struct sl_aren
         parts[count++] = SL_STR("\nil2cpp:\n");
         count += add_place(request->lines, &parts[count]);
     }
+    if (request->variables)
+        parts[count++] = SL_STR("\nvariables: true\n");
     *key = (struct cache_key){.scope = scope};
     return kinds_request_join(arena, parts, count, &key->text);
 }
@@ -215,6 +217,7 @@ void *symcache_request_retain(const void *context, struct sl_arena *arena)
         (from->map && !copy_request(&c, from->map, &parts[0])) ||
         (from->lines && !copy_request(&c, from->lines, &parts[1])))
         return NULL;
+    to->variables = from->variables;
     to->scope = from->scope;
     copy_str(&c, &to->scope);
     to->map = from->map ? &parts[0] : NULL;

@@ -21,6 +21,7 @@ struct convert {
     struct sl_bytes file;
     struct cache_item *map, *lines; /* NULL = none */
     struct rewriting rewriting;
+    bool variables;
     int fd;
     struct sl_symcache_gaps gaps;
     bool damaged;  /* the file is not quite as its format wants it */
@@ -109,6 +110,7 @@ static enum sl_code write_symcache(struct conversion *conversion, struct convert
         .map_line = c->map || c->lines ? map_line : NULL,
         .map_arg = &c->rewriting,
         .gaps = &c->gaps,
+        .variables = c->variables,
     };
     c->damaged = info->partial;
     struct sl_companions companions;
@@ -191,7 +193,7 @@ static enum sl_code symcaches_compute(void *context, struct cache_tmp *tmp, stru
     enum sl_code code = kinds_get(&kind_objects, &request->object, arena, &object, error);
     if (code != SL_OK)
         return code;
-    struct convert c = {.file = object->mapping.bytes, .fd = tmp->fd};
+    struct convert c = {.file = object->mapping.bytes, .variables = request->variables, .fd = tmp->fd};
     code = convert(request, arena, &c, error);
     tmp->incomplete = c.items.incomplete;
     struct cache_item *const used[] = {object, c.map, c.lines};

@@ -27,6 +27,7 @@ static enum sl_code file_prepare(const struct crash_file *file, struct job *job,
     work->request->options.apply_source_context = file->no_source_context ? BOOL_FALSE : BOOL_TRUE;
     work->request->tells_line_starts = file->walked != NULL;
     work->local = file;
+    work->request->options.extract_variables = file->variables ? BOOL_TRUE : BOOL_FALSE;
     work->request->options.dif_candidates = file->candidates ? BOOL_TRUE : BOOL_FALSE;
     if (!file->rewrite || schema_document(sl_str(file->rewrite), &job->arena, file_read_rules, &work->rules, &failure))
         return SL_OK;

@@ -164,6 +164,7 @@ static enum sl_code read_and_walk(struct job *job, struct dump_work *work, struc
     work->walk.arena = work->request->arena;
     work->walk.frame_pointer_first = job->config->unwind_strategy == 1;
     work->walk.keeps_registers = work->local && work->local->walked && work->local->wants_registers;
+    work->walk.wants_variables = work->request->options.extract_variables == BOOL_TRUE;
     work->walk.finds_symbols = !work->rules->count && !work->client.count; /* else names or frames change behind it */
     work->walk.max_frames = job->config->max_request_frames;
     uint64_t begin = clock_mono_ns();

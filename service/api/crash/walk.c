@@ -30,6 +30,11 @@ static const struct sl_cfi *cfi_of(const struct walked_module *module)
     return module->cfi && module->cfi->item ? module->cfi->item->loaded : NULL;
 }
 
+static const struct kinds_use *symbols_of(const struct dump_walk *w, size_t module)
+{
+    return kinds_symbols_of(&w->needs.ids[module], w->wants_variables);
+}
+
 struct symbols_ahead {
     struct dump_walk *w;
     size_t module;
@@ -38,8 +43,7 @@ struct symbols_ahead {
 static void find_symbols_ahead(void *arg)
 {
     const struct symbols_ahead *ahead = arg;
-    struct module_needs *needs = &ahead->w->needs;
-    module_need(needs, ahead->module, kinds_symbols_of(&needs->ids[ahead->module]));
+    module_need(&ahead->w->needs, ahead->module, symbols_of(ahead->w, ahead->module));
 }
 
 /* A frame lies in the module. Its file may say more of a module without a debug id, which is looked for as that then. */
@@ -72,7 +76,7 @@ static bool find_cfi(struct dump_walk *w, size_t index)
 /* Walks on the pool read `covered` from the moment that it is set. */
 static bool find_covered(struct dump_walk *w, size_t index)
 {
-    const struct kinds_found *found = walk_find(w, index, kinds_symbols_of(&w->needs.ids[index]));
+    const struct kinds_found *found = walk_find(w, index, symbols_of(w, index));
     struct covered *covered = &w->modules[index].covered;
     if (found && !w->targets[index].symbols) {
         *covered = (struct covered){{is_covered}, found->symcache};

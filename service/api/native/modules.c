@@ -259,7 +259,8 @@ static bool find_tables(struct native_request *request)
         complete_id(request, &where, modules[i]);
     for (size_t i = 0; i < count; i++)
         questions[i] =
-            (struct kinds_question){kinds_symbols_of(modules[i]->id), modules[i]->id, &modules[i]->found->lookup};
+            (struct kinds_question){kinds_symbols_of(modules[i]->id, request->options.extract_variables == BOOL_TRUE),
+                                    modules[i]->id, &modules[i]->found->lookup};
     return kinds_find_all(&where, questions, count);
 }
 

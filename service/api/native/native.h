@@ -122,7 +122,7 @@ struct native_module {
 };
 
 struct native_options {
-    enum opt_bool dif_candidates, apply_source_context;
+    enum opt_bool dif_candidates, apply_source_context, extract_variables;
     bool caller_first;
 };
 

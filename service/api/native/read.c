@@ -384,6 +384,7 @@ static bool read_frame_order(struct schema *s, const struct schema_place *at, vo
 static const struct field option_fields[] = {
     SCHEMA_FIELD(BOOL, false, native_options, dif_candidates, "dif_candidates"),
     SCHEMA_FIELD(BOOL, false, native_options, apply_source_context, "apply_source_context"),
+    SCHEMA_FIELD(BOOL, false, native_options, extract_variables, "extract_variables"),
     SCHEMA_CUSTOM(false, native_options, caller_first, "frame_order", read_frame_order),
     SCHEMA_END,
 };

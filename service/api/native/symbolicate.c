@@ -71,6 +71,8 @@ static void *native_read_local(const struct local_request *local, struct job *jo
     request->tells_line_starts = local->line_starts;
     if (local->candidates)
         request->options.dif_candidates = BOOL_TRUE;
+    if (local->variables)
+        request->options.extract_variables = BOOL_TRUE;
     return local_request_sources(local, request->arena, &request->sources, &request->source_count) &&
                    native_prepare(request)
                ? request

@@ -180,6 +180,33 @@ static void line_start(struct answer *a, const struct native_result_frame *frame
         hex_member(a->w, "line_addr", (struct opt_u64){true, base + start});
 }
 
+/* Of the function: by name. */
+static void variables(struct answer *a, const struct native_result_frame *frame)
+{
+    struct json_writer *w = a->w;
+    struct sl_symcache_variable variable;
+    uint32_t first, count;
+    if (a->request->options.extract_variables != BOOL_TRUE || frame->table != TABLE_SYMCACHE)
+        return;
+    const struct sl_symcache *table = native_table(&a->request->modules[frame->module], TABLE_SYMCACHE);
+    count = sl_symcache_variables(table, frame->location.function, &first);
+    if (!count)
+        return;
+    json_key(w, "vars");
+    json_object_begin(w);
+    for (uint32_t i = first; i - first < count; i++) {
+        if (!sl_symcache_variable(table, i, &variable))
+            continue;
+        sl_buf_clear(&a->path);
+        sl_symcache_string(table, variable.name, &a->path);
+        json_key_str(w, sl_buf_view(&a->path));
+        sl_buf_clear(&a->path);
+        sl_symcache_string(table, variable.type, &a->path);
+        json_str(w, sl_buf_view(&a->path));
+    }
+    json_object_end(w);
+}
+
 static void frame(struct answer *a, const struct native_result_frame *frame)
 {
     struct json_writer *w = a->w;
@@ -207,7 +234,9 @@ static void frame(struct answer *a, const struct native_result_frame *frame)
     line_start(a, frame);
     context(a, frame, !is_native(frame));
     version_control(a, frame);
-    if (!is_native(frame)) {
+    if (is_native(frame)) {
+        variables(a, frame);
+    } else {
         bool_member(w, "in_app", sent->in_app);
         sent_json_member(a, "vars", sent, SENT_VARS);
     }

@@ -76,8 +76,9 @@ static int crash_ask_server(const struct options *o, struct crash_run *run)
     struct sl_buf options = {0};
     struct remote_part parts[3] = {{names[run->file.kind], run->file.bytes}, {"options", {NULL, 0}}};
     size_t count = 2;
-    sl_buf_printf(&options, "{\"dif_candidates\":%s,\"apply_source_context\":%s}",
-                  run->file.candidates ? "true" : "false", run->file.no_source_context ? "false" : "true");
+    sl_buf_printf(&options, "{\"dif_candidates\":%s,\"apply_source_context\":%s,\"extract_variables\":%s}",
+                  run->file.candidates ? "true" : "false", run->file.no_source_context ? "false" : "true",
+                  run->file.variables ? "true" : "false");
     parts[1].bytes = sl_buf_bytes(&options);
     if (run->file.rewrite)
         parts[count++] = (struct remote_part){"rewrite_first_module",
@@ -127,6 +128,7 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
         return 2;
     run.file.rewrite = option_value(o, "rewrite-first-module", NULL);
     run.file.candidates = option_given(o, "candidates") || answer_format_needs_candidates(format);
+    run.file.variables = option_given(o, "extract-variables");
     run.walked = &walked;
     run.wants_walk = answer_format_needs_walk(format);
     run.wants_stack = option_given(o, "stack-contents") || option_given(o, "stack-pointers");

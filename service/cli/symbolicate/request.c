@@ -239,13 +239,69 @@ static void request_work(void *arg)
     run->code = local_request_symbolicate(&run->request, run->config, &run->answer, &run->error);
 }
 
+/* The options with this one, in place of what they say of it. */
+static bool put_options(struct sl_json *j, struct json_writer *w)
+{
+    static const struct sl_str name = SL_STR("extract_variables");
+    struct sl_str key, value;
+    json_object_begin(w);
+    while (j && sl_json_next(j, &key)) {
+        if (!sl_json_value(j, &value))
+            return false;
+        if (sl_str_equal(key, name))
+            continue;
+        json_key_str(w, key);
+        json_raw(w, value);
+    }
+    json_key_str(w, name);
+    json_boolean(w, true);
+    json_object_end(w);
+    return true;
+}
+
+/* The same body, in which the service is asked for variables. */
+static bool body_with_variables(struct request_run *run, struct sl_buf *body)
+{
+    static const struct sl_str options = SL_STR("options");
+    struct sl_json j = sl_json(run->request.body, &run->arena, false);
+    struct json_writer w = json_writer(body);
+    struct sl_str key, value;
+    bool has_options = false, good = sl_json_object(&j);
+    json_object_begin(&w);
+    while (good && sl_json_next(&j, &key)) {
+        json_key_str(&w, key);
+        if (sl_str_equal(key, options) && sl_json_peek(&j) == SL_JSON_OBJECT) {
+            has_options = true;
+            good = sl_json_enter(&j) && put_options(&j, &w);
+        } else if ((good = sl_json_value(&j, &value))) {
+            json_raw(&w, value);
+        }
+    }
+    if (!has_options) {
+        json_key_str(&w, options);
+        put_options(NULL, &w);
+    }
+    json_object_end(&w);
+    return good && !body->failed;
+}
+
 static int request_ask_server(struct request_run *run)
 {
     static const char *const paths[] = {[LOCAL_JVM] = "/symbolicate-jvm",
                                         [LOCAL_JS] = "/symbolicate-js",
                                         [LOCAL_NATIVE] = "/symbolicate",
                                         [LOCAL_MOZILLA] = "/symbolicate/v5"};
-    return remote_symbolicate(run->o, paths[run->request.kind], run->request.body, NULL, 0, &run->answer);
+    struct sl_buf body = {0};
+    if (run->request.variables && run->request.kind == LOCAL_NATIVE) {
+        if (!body_with_variables(run, &body)) {
+            sl_buf_free(&body);
+            return request_no_memory();
+        }
+        run->request.body = sl_buf_view(&body);
+    }
+    int status = remote_symbolicate(run->o, paths[run->request.kind], run->request.body, NULL, 0, &run->answer);
+    sl_buf_free(&body);
+    return status;
 }
 
 static int request_symbolicate(struct request_run *run)
@@ -277,6 +333,7 @@ static int request_options(struct request_run *run)
     run->request.own_sources =
         option_given(run->o, "use-request-sources") || (run->sort == SORT_JS && run->made.size && run->project->online);
     run->format = answer_format_of(run->o, run->sort);
+    run->request.variables = option_given(run->o, "extract-variables");
     run->request.candidates =
         option_given(run->o, "candidates") || (run->format && answer_format_needs_candidates(run->format));
     return run->format ? 0 : 2;

@@ -33,6 +33,9 @@ static const struct option_spec specs[] = {
     {"stack-contents", 0, OPTION_FLAG, false, NULL, "stackwalk: also what lies on the stack of each frame"},
     {"stack-pointers", 0, OPTION_FLAG, false, NULL, "stackwalk: instead of frames each word of the stacks"},
     {"no-source-context", 0, OPTION_FLAG, false, NULL, "no lines of source"},
+    {"extract-variables", 0, OPTION_FLAG, false, NULL,
+     "JSON: frames of programs have `vars`, the variables of their functions and the types of these, as DWARF knows "
+     "them"},
     {"fail-on-missing", 0, OPTION_FLAG, false, NULL, "status 3 when a module's debug information was not found"},
     {"server", 's', OPTION_VALUE, false, "URL", "have a running service do it"},
     {"scope", 0, OPTION_VALUE, false, "NAME",

@@ -173,7 +173,7 @@ static void run(void (*body)(void *arg))
 static void look_up(const struct object_id *id)
 {
     struct kinds_search where = {sources, source_count, SL_STR("scope1"), &arena};
-    kinds_find(&where, kinds_symbols_of(id), id, &found);
+    kinds_find(&where, kinds_symbols_of(id, false), id, &found);
 }
 
 static void check_candidate(size_t index, const char *source, const char *location, enum sl_code download,
@@ -585,7 +585,7 @@ static void visit(void *arg)
 {
     struct visitor *visitor = arg;
     struct kinds_search where = {sources, source_count, SL_STR("scope1"), &visitor->arena};
-    kinds_find(&where, kinds_symbols_of(&elf), &elf, &visitor->result);
+    kinds_find(&where, kinds_symbols_of(&elf, false), &elf, &visitor->result);
 }
 
 static void together_body(void *arg)

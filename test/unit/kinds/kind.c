@@ -170,7 +170,8 @@ static void failing_body(void *arg)
     struct source sources[] = {source_at("much")};
     struct kinds_search where = {sources, 1, SL_STR("global"), &arena};
     struct kinds_found found[2];
-    struct kinds_question questions[] = {{&unwinding, &elf, &found[0]}, {kinds_symbols_of(&elf), &elf, &found[1]}};
+    struct kinds_question questions[] = {{&unwinding, &elf, &found[0]},
+                                         {kinds_symbols_of(&elf, false), &elf, &found[1]}};
     assert_true(kinds_find_all(&where, questions, 2)); /* uses may be mixed */
     assert_int_equal(found[0].code, SL_UNSUPPORTED);
     assert_null(found[0].item);
