@@ -11,6 +11,7 @@
 #include "source/bundle.h"
 #include "source/il2cpp.h"
 #include "symbfile/symbfile.h"
+#include "symcache/symcache.h"
 
 static enum sl_code read_ppdb(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
 {
@@ -104,12 +105,33 @@ static enum sl_code read_smcache(struct sl_bytes file, struct sl_budget *budget,
     return code;
 }
 
+/* A program whose functions are to have their variables. */
+static enum sl_code read_variables(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    struct sl_object *object;
+    struct sl_symcache cache;
+    struct sl_buf out = {0};
+    (void)budget; /* the object has its own */
+    enum sl_code code = sl_object_open(file, NULL, &object, error);
+    if (code != SL_OK)
+        return code;
+    struct sl_symcache_options options = {.arch = sl_object_info(object)->arch, .variables = true};
+    code = sl_symcache_convert(object, NULL, &options, NULL, &out, error);
+    if (code == SL_OK)
+        code = sl_symcache_open(sl_buf_bytes(&out), &cache, error);
+    if (code == SL_OK)
+        code = sl_symcache_verify(&cache, error);
+    sl_buf_free(&out);
+    sl_object_close(object);
+    return code;
+}
+
 static const struct {
     const char *name;
     enum sl_code (*read)(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error);
 } kinds[] = {
-    {"ppdb", read_ppdb},     {"il2cpp", read_il2cpp}, {"symbfile", read_symbfile},
-    {"bundle", read_bundle}, {"scopes", read_scopes}, {"smcache", read_smcache},
+    {"ppdb", read_ppdb},     {"il2cpp", read_il2cpp},   {"symbfile", read_symbfile},   {"bundle", read_bundle},
+    {"scopes", read_scopes}, {"smcache", read_smcache}, {"variables", read_variables},
 };
 
 int main(int argc, char **argv)

@@ -1,4 +1,5 @@
-/* ELF and DWARF: opening, sections, symbols, embedded sources, and the whole conversion to a symcache, which must then verify. */
+/* ELF and DWARF: opening, sections, symbols, embedded sources, and the whole conversion to a symcache, without variables and with
+ * them, which must then verify. */
 #include <stdlib.h>
 
 #include "dwarf/dwarf.h"
@@ -14,14 +15,14 @@ static bool look_at(void *arg, const struct sl_file *file, struct sl_bytes text)
     return --*left;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void convert(struct sl_bytes file, bool variables)
 {
     struct sl_object *object;
     struct sl_object_limits limits = {.max_section_size = 1 << 24};
-    if (sl_object_open((struct sl_bytes){data, size}, &limits, &object, NULL) != SL_OK)
-        return 0;
+    if (sl_object_open(file, &limits, &object, NULL) != SL_OK)
+        return;
     const struct sl_object_info *info = sl_object_info(object);
-    struct sl_symcache_options options = {.arch = info->arch, .debug_id = info->debug_id};
+    struct sl_symcache_options options = {.arch = info->arch, .debug_id = info->debug_id, .variables = variables};
     struct sl_buf out = {0};
     struct sl_symcache cache;
     if (sl_symcache_convert(object, NULL, &options, NULL, &out, NULL) == SL_OK &&
@@ -31,5 +32,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sl_dwarf_sources(object, look_at, &texts);
     sl_buf_free(&out);
     sl_object_close(object);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    convert((struct sl_bytes){data, size}, false);
+    convert((struct sl_bytes){data, size}, true);
     return 0;
 }

@@ -10,7 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void read_object(struct sl_object *object)
 {
     static const char *const sections[] = {"debug_info", "debug_str_offsets", "eh_frame", "unwind_info"};
-    struct sl_symcache_options options = {.arch = sl_object_info(object)->arch};
+    struct sl_symcache_options options = {.arch = sl_object_info(object)->arch,
+                                          .variables = sl_object_file(object).size % 2};
     struct sl_section_info section;
     struct sl_bytes bytes;
     struct sl_buf out = {0};

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (sl_format_detect(bytes) != SL_FORMAT_PE || sl_object_open(bytes, &limits, &object, NULL) != SL_OK)
         return 0;
     const struct sl_object_info *info = sl_object_info(object);
-    struct sl_symcache_options options = {.arch = info->arch, .debug_id = info->debug_id};
+    struct sl_symcache_options options = {.arch = info->arch, .debug_id = info->debug_id, .variables = size % 2};
     struct sl_section_info section;
     struct sl_arena arena = {0};
     struct sl_buf out = {0};

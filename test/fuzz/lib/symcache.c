@@ -1,4 +1,4 @@
-/* The symcache reader on hostile bytes behind a valid header: lookups, strings, files. */
+/* The symcache reader on hostile bytes behind a valid header: lookups, strings, files, variables. */
 #include <stdlib.h>
 
 #include "base/map.h"
@@ -25,9 +25,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (sl_symcache_open((struct sl_bytes){copy, size}, &cache, NULL) == SL_OK) {
         struct sl_location chain[16];
         struct sl_symcache_function function;
+        struct sl_symcache_variable variable;
         for (uint64_t address = 0; address < 0x4000; address += 61) {
             size_t n = sl_symcache_lookup(&cache, address, chain, 16);
             for (size_t i = 0; i < n && i < 16; i++) {
+                uint32_t first, count = sl_symcache_variables(&cache, chain[i].function, &first);
+                for (uint32_t v = first; v - first < count && v - first < 8; v++)
+                    if (sl_symcache_variable(&cache, v, &variable))
+                        sl_symcache_string(&cache, variable.type, &out);
                 if (sl_symcache_function(&cache, chain[i].function, &function))
                     sl_symcache_string(&cache, function.name, &out);
                 sl_symcache_file(&cache, chain[i].file, &out);

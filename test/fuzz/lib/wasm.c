@@ -8,7 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void read_object(struct sl_object *object)
 {
-    struct sl_symcache_options options = {.arch = sl_object_info(object)->arch};
+    struct sl_symcache_options options = {.arch = sl_object_info(object)->arch,
+                                          .variables = sl_object_file(object).size % 2};
     uint64_t file = sl_object_file(object).size;
     struct sl_arena arena = {0};
     struct sl_section_info section;
