@@ -383,5 +383,8 @@ enum sl_code native_download_sources(struct native_request *request, struct sl_e
 
 /* ---- write.c ---- */
 
+/* How many variables the answer tells. */
+size_t native_count_variables(const struct native_request *request);
+
 /* The members "stacktraces" and "modules", with "signal" before them; `unused` is NULL. A native_writer. */
 void native_write(const struct native_request *request, struct json_writer *w, void *unused);

@@ -201,20 +201,22 @@ struct answer {
     const struct native_request *request;
     native_writer *write;
     void *arg;
+    size_t variables; /* that it tells */
     struct sl_buf *text;
 };
 
 /* About as much as the answer will take, so that it hardly grows. */
-static size_t expected_size(const struct native_request *request)
+static size_t expected_size(const struct answer *answer)
 {
-    enum { BASE = 512, FRAME = 448, MODULE = 384 };
-    return BASE + request->result_count * FRAME + request->module_count * MODULE;
+    enum { BASE = 512, FRAME = 448, VARIABLE = 32, MODULE = 384 };
+    const struct native_request *request = answer->request;
+    return BASE + request->result_count * FRAME + answer->variables * VARIABLE + request->module_count * MODULE;
 }
 
 static void write_answer(void *arg)
 {
     struct answer *answer = arg;
-    sl_buf_reserve(answer->text, expected_size(answer->request));
+    sl_buf_reserve(answer->text, expected_size(answer));
     struct json_writer w = json_writer(answer->text);
     json_object_begin(&w);
     json_key(&w, "status");
@@ -230,9 +232,10 @@ static enum sl_code run_and_write(struct job *job, struct native_request *reques
     enum sl_code code = native_run(request, &means, error);
     if (code != SL_OK)
         return code;
-    if ((code = ask_for(request, &job->memory, expected_size(request), error)) != SL_OK)
+    answer->variables = native_count_variables(request);
+    if ((code = ask_for(request, &job->memory, expected_size(answer), error)) != SL_OK)
         return code;
-    code = native_step(request, request->result_count, write_answer, answer, error);
+    code = native_step(request, request->result_count + answer->variables, write_answer, answer, error);
     memory_set(&job->memory, job->arena.used + job->answer.capacity);
     return code;
 }
@@ -240,7 +243,7 @@ static enum sl_code run_and_write(struct job *job, struct native_request *reques
 enum sl_code native_run_job(struct job *job, struct native_request *request, native_writer *write, void *arg,
                             struct sl_error *error)
 {
-    struct answer answer = {request, write, arg, &job->answer};
+    struct answer answer = {.request = request, .write = write, .arg = arg, .text = &job->answer};
     enum sl_code code = run_and_write(job, request, &answer, error);
     if (code == SL_INTERNAL && cache_mend()) { /* a file was cut under its mapping: it is made anew */
         native_reset(request);

@@ -180,16 +180,36 @@ static void line_start(struct answer *a, const struct native_result_frame *frame
         hex_member(a->w, "line_addr", (struct opt_u64){true, base + start});
 }
 
-/* Of the function: by name. */
+/* How many the frame's function has, if they are asked for, and the first in the symcache `*table`. */
+static uint32_t find_variables(const struct native_request *request, const struct native_result_frame *frame,
+                               const struct sl_symcache **table, uint32_t *first)
+{
+    if (request->options.extract_variables != BOOL_TRUE || !is_native(frame) || frame->table != TABLE_SYMCACHE)
+        return 0;
+    *table = native_table(&request->modules[frame->module], TABLE_SYMCACHE);
+    return sl_symcache_variables(*table, frame->location.function, first);
+}
+
+size_t native_count_variables(const struct native_request *request)
+{
+    const struct sl_symcache *table;
+    uint32_t first;
+    size_t count = 0;
+    if (request->options.extract_variables != BOOL_TRUE)
+        return 0;
+    for (size_t t = 0; t < request->trace_count; t++)
+        for (size_t i = 0; i < request->results[t].count; i++)
+            count += find_variables(request, &request->results[t].frames[i], &table, &first);
+    return count;
+}
+
+/* By name. */
 static void variables(struct answer *a, const struct native_result_frame *frame)
 {
     struct json_writer *w = a->w;
+    const struct sl_symcache *table;
     struct sl_symcache_variable variable;
-    uint32_t first, count;
-    if (a->request->options.extract_variables != BOOL_TRUE || frame->table != TABLE_SYMCACHE)
-        return;
-    const struct sl_symcache *table = native_table(&a->request->modules[frame->module], TABLE_SYMCACHE);
-    count = sl_symcache_variables(table, frame->location.function, &first);
+    uint32_t first, count = find_variables(a->request, frame, &table, &first);
     if (!count)
         return;
     json_key(w, "vars");

@@ -35,6 +35,7 @@ static void files_of_keys(void **state)
         {"scope: a\n\n" ONE, "s", "file://on", false},
         {"scope: a\n\n" ONE "\nbcsymbolmap:\n" TWO, "s", "file://two", true},
         {"scope: a\n\n" ONE "\nil2cpp:\n" OTHER, "t", "", true},
+        {"scope: a\n\n" ONE "\nvariables: true\n", "s", "file://one", true},
         {"scope: a\n\ntype: symstore_segment\nsource_id: s\nsegment: 1\n", "s", "", true},
         {"scope: a\n\ntype: symstore_segment\nsource_id: s\nsegment: 1\n", "s", "file://one", false},
         {"scope: a\n\nsource:\nx\nsourcemap:\ny\n", "s", "", false},

@@ -267,9 +267,41 @@ static void what_is_no_object_is_the_first_that_can_be_had(void **state)
     run(letters_body);
 }
 
+static void expect_key(const struct symcache_request *request, const char *expected)
+{
+    struct sl_arena keys = {0};
+    struct cache_key key;
+    struct symcache_request *kept = symcache_request_retain(request, &keys);
+    assert_non_null(kept);
+    const struct symcache_request *const both[] = {request, kept};
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(symcache_request_key(both[i], &keys, &key));
+        assert_true(sl_str_equal(key.text, sl_str(expected)));
+    }
+    sl_arena_free(&keys);
+}
+
+/* Whoever wants variables shares no symcache with those who do not. */
+static void keys_of_symcaches_tell_what_they_hold(void **state)
+{
+    struct source source = {.id = SL_STR("s"), .type = SOURCE_FILESYSTEM};
+    struct remote_file file = {.source = &source, .uri = SL_STR("file://a")},
+                       map = {.source = &source, .uri = SL_STR("file://b")};
+    struct object_request mapping = {&map, &elf, SL_STR("x")};
+    struct symcache_request request = {.object = {&file, &elf, SL_STR("x")}, .scope = SL_STR("x")};
+    (void)state;
+    expect_key(&request, "scope: x\n\nsource: s\nlocation: file://a\n");
+    request.variables = true;
+    expect_key(&request, "scope: x\n\nsource: s\nlocation: file://a\n\nvariables: true\n");
+    request.map = &mapping;
+    expect_key(&request, "scope: x\n\nsource: s\nlocation: file://a\n\nbcsymbolmap:\nsource: s\nlocation: file://b\n"
+                         "\nvariables: true\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys_of_symcaches_tell_what_they_hold),
         cmocka_unit_test_setup_teardown(a_kind_is_made_of_the_best_file_for_its_use, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(what_comes_of_it_is_told_in_the_field_of_the_use, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(searches_are_recalled_while_memory_has_what_they_asked_for, dir_setup,
