@@ -28,6 +28,7 @@ def test_addresses_in_a_file(work, files):
     equal(found(module, "--type", "addresses", input=f"{at[0]} \n\n{at[1]},"), expected)
     equal(found(f"{module}+1000000", *at), expected)
     equal(found(f"--module=x86_64:{path}@{base:x}", *at), expected)
+    equal(found(f"--module={path}@0", f"{inlined:#x}", f"{entry:x}"), expected)
     equal(found(module, f"{base - 1:#x}"), [(None, None)])
     # a return address at the beginning of a function is behind a call in the one before
     outer = f"{base + files.address('t', 'outer'):#x}"
@@ -63,6 +64,7 @@ def test_addresses_of_a_process(work, files):
 def test_addresses_that_cannot_be_looked_up(work, files):
     path = files.get("t")
     for status, arguments in ((2, ["--module", path, "1"]), (2, ["--module", f"{path}@x", "1"]), (2, ["--module", f"{path}@1+", "1"]),
+                              (2, ["--module", f"{path}@0", "--pid", "1", "1"]), (2, ["--module", f"{path}@0", "--module", f"{path}@1", "1"]),
                               (2, ["--module", f"{path}@1", "zz"]), (2, ["--module", f"{path}@1", "11112222333344445"]),
                               (1, ["--module", "/nowhere@1", "1"]), (3, ["--module", f"{path}@1"]), (2, ["--pid", "self", "1"]),
                               (1, ["--pid", "4194999999", "1"]), (1, ["--maps", "/nowhere", "1"]), (2, ["--type", "apple", "--pid", "1", "1"]),

@@ -16,6 +16,7 @@ struct address_run {
     struct sl_buf body;
     struct json_writer w;
     size_t frames;
+    bool relative;           /* addresses are those of the only module */
     struct sl_str last_name; /* of what was mapped last, and its beginning */
     uint64_t last_base;
 };
@@ -92,6 +93,11 @@ static int add_given_module(struct address_run *run, const char *text)
         good = hex_number(end + 1, &size, &end);
     if (!good || *end)
         return options_wrong("symbolicate", "--module: '%s' is not [ARCH:]FILE@BASE[+SIZE]", text);
+    size_t modules;
+    option_values(run->o, "module", &modules);
+    run->relative = !base;
+    if (!base && (modules > 1 || option_given(run->o, "maps") || option_given(run->o, "pid")))
+        return options_wrong("symbolicate", "--module: '%s': addresses that count from 0 take a module alone", text);
     struct input_options options = {.arch = NULL};
     if (colon && colon < at && sl_arch_parse((struct sl_str){text, (size_t)(colon - text)}) != SL_ARCH_UNKNOWN) {
         options.arch = sl_arena_strndup(&run->arena, text, (size_t)(colon - text));
@@ -217,6 +223,10 @@ static int addresses_put_one(struct address_run *run, const char *text)
     json_object_begin(&run->w);
     json_key(&run->w, "instruction_addr");
     json_hex(&run->w, address);
+    if (run->relative) {
+        json_key(&run->w, "addr_mode");
+        json_str(&run->w, SL_STR("rel:0"));
+    }
     json_key(&run->w, "adjust_instruction_addr");
     json_boolean(&run->w, run->frames++ && option_given(run->o, "return-addresses"));
     json_object_end(&run->w);
