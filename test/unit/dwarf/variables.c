@@ -103,6 +103,38 @@ static void arrays_that_count_from_one(void **state)
     expect_variables("fortran", "s_", "a:real(kind=8)[10]; b:real(kind=8)[3][2]; n:integer(kind=4)");
 }
 
+/* Names and types in a file that several programs share; without it they are not known. */
+static void types_in_a_supplementary_file(void **state)
+{
+    static const char source[] =
+        "#include <stdio.h>\n#include <netinet/in.h>\nstruct first { int x; };\nstruct second { struct first *f; };\n"
+        "int f(struct second *common_parameter) { struct first *common_variable = "
+        "common_parameter->f; return common_variable->x; }\n"
+        "int main(void) { return 0; }\n";
+    (void)state;
+    fixture_write("s.c", source, sizeof source - 1);
+    fixture_run("gcc -g -gdwarf-4 -fno-eliminate-unused-debug-types -o s1 s.c && cp s1 s2 && dwz -m common s1 s2");
+    struct sl_bytes bytes = fixture_read("s1"), shared = fixture_read("common");
+    struct sl_object *object = open_bytes(bytes), *common = open_bytes(shared);
+    struct sl_companions companions = {.dwz = common};
+    struct sl_symcache_options options = {.arch = sl_object_info(object)->arch, .variables = true};
+    struct converted with = {{0}}, without;
+    struct sl_error error = {0};
+    convert_variables(&without, object, NULL);
+    if (sl_symcache_convert(object, &companions, &options, NULL, &with.file, &error) != SL_OK)
+        fail_msg("%s", error.message);
+    assert_int_equal(sl_symcache_open(sl_buf_bytes(&with.file), &with.cache, &error), SL_OK);
+    uint64_t f = symbol_address(object, "f");
+    assert_string_equal(variables_at(&with.cache, f), "common_parameter:second*; common_variable:first*");
+    assert_null(strstr(variables_at(&without.cache, f), "second"));
+    sl_buf_free(&with.file);
+    sl_buf_free(&without.file);
+    sl_object_close(common);
+    sl_object_close(object);
+    free((void *)shared.data);
+    free((void *)bytes.data);
+}
+
 /* One function at the begin of .text, and these entries below it, behind it others. */
 #define BY_HAND(inside, behind)                                                                                        \
     ".text\n.globl f\n.type f, @function\nf: nop\nnop\n.size f, 2\n"                                                   \
@@ -233,9 +265,9 @@ static void threads_and_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(types_as_c_writes_them),  cmocka_unit_test(arrays_that_count_from_one),
-        cmocka_unit_test(what_cannot_be_resolved), cmocka_unit_test(what_is_endless_has_an_end),
-        cmocka_unit_test(threads_and_damage),
+        cmocka_unit_test(types_as_c_writes_them),        cmocka_unit_test(arrays_that_count_from_one),
+        cmocka_unit_test(types_in_a_supplementary_file), cmocka_unit_test(what_cannot_be_resolved),
+        cmocka_unit_test(what_is_endless_has_an_end),    cmocka_unit_test(threads_and_damage),
     };
     return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
 }
