@@ -184,7 +184,8 @@ static struct sl_str join(struct typing *t, struct sl_str a, struct sl_str b)
     }
     if (!text)
         return (struct sl_str){NULL, 0};
-    memcpy(text, a.data, a.size);
+    if (a.size)
+        memcpy(text, a.data, a.size);
     if (b.size)
         memcpy(text + a.size, b.data, b.size);
     return (struct sl_str){text, size};

@@ -131,9 +131,11 @@ static bool lay_list(struct encoder *e, uint32_t index)
     struct sl_symcache_writer *w = e->w;
     const struct sl_variables *list = &w->variables[index];
     struct variable_rows *rows = &e->variable_rows[index];
-    struct named_variable *sorted = sl_alloc_held(&w->holding, list->count, sizeof *sorted);
-    if (!sorted || !sl_grow_held(&w->holding, &e->variables, &e->variable_capacity, e->variable_count + list->count,
-                                 sizeof *e->variables))
+    struct named_variable *sorted = NULL;
+    if (sl_grow_held(&w->holding, &e->variables, &e->variable_capacity, e->variable_count + list->count,
+                     sizeof *e->variables))
+        sorted = sl_alloc_held(&w->holding, list->count, sizeof *sorted);
+    if (!sorted)
         return false;
     for (uint32_t i = 0; i < list->count; i++)
         sorted[i] = (struct named_variable){

@@ -38,7 +38,10 @@ static const char source[] =
     "{ if (*p > 3) return twice(p); return twice(p) + *p; }\n"
     "__attribute__((noinline)) int f(volatile int *p) { return more(p) + twice(p); }\n"
     "__attribute__((noinline)) int g(volatile int *p) { return more(p) - f(p); }\n"
-    "int main(int c, char **v) { (void)v; volatile int x = c; return f(&x) + g(&x); }\n";
+    "__attribute__((noinline)) int h(int (*call)(const char *, int[3]), char (*text)[4]) { return call(*text, 0); }\n"
+    "int main(int c, char **v) { (void)v; volatile int x = c; return f(&x) + g(&x) + h(0, 0); }\n";
+
+static bool variables; /* functions are to have theirs */
 
 /* Converts the file; allocations are counted from where the object is open. */
 static enum sl_code convert(struct sl_bytes bytes, size_t fail_at, struct sl_buf *out)
@@ -47,7 +50,7 @@ static enum sl_code convert(struct sl_bytes bytes, size_t fail_at, struct sl_buf
     struct sl_error error = {0};
     failing = 0;
     assert_int_equal(sl_object_open(bytes, NULL, &object, NULL), SL_OK);
-    struct sl_symcache_options options = {.arch = sl_object_info(object)->arch};
+    struct sl_symcache_options options = {.arch = sl_object_info(object)->arch, .variables = variables};
     allocations = 0;
     failing = fail_at;
     enum sl_code code = sl_symcache_convert(object, NULL, &options, NULL, out, &error);
@@ -94,8 +97,17 @@ static void version_4(void **state)
     all_or_busy("cc -O2 -gdwarf-4 a.c -o a.elf");
 }
 
+static void with_variables(void **state)
+{
+    (void)state;
+    variables = true;
+    all_or_busy("cc -O2 -gdwarf-5 a.c -o a.elf");
+    variables = false;
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(version_5), cmocka_unit_test(version_4)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(version_5), cmocka_unit_test(version_4),
+                                       cmocka_unit_test(with_variables)};
     return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
 }
