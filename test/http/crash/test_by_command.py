@@ -2,7 +2,7 @@
 import json, os, subprocess
 
 import harness
-from harness import Service, equal
+from harness import Service, Upstream, equal, frames, http_source
 from test_crash_files import form, send, small_dump
 from test_examples import REPORT
 
@@ -36,3 +36,38 @@ def test_a_service_answers_the_command(work, objects):
         for wrong in (("-f", "machine"), ("--symbols", work)):
             run(work, s, *wrong, "-", input=dump, status=2)
     run(work, s, "-", input=dump, status=1)
+
+
+def profile(objects, address):
+    """Of one sample, which the Firefox Profiler knows no name for."""
+    library = {"arch": "x86_64", "name": "shapes", "path": "/app/shapes", "debugName": "shapes", "debugPath": "/app/shapes",
+               "breakpadId": objects.debug_id.replace("-", "").upper() + "0", "codeId": objects.build_id}
+    tables = {
+        "stackTable": {"frame": [0], "prefix": [None], "category": [0], "subcategory": [0]},
+        "frameTable": {"address": [address], "inlineDepth": [0], "category": [0], "subcategory": [0], "func": [0], "nativeSymbol": [None],
+                       "innerWindowID": [0], "line": [None], "column": [None]},
+        "funcTable": {"isJS": [False], "relevantForJS": [False], "name": [0], "resource": [0], "fileName": [None], "lineNumber": [None],
+                      "columnNumber": [None]},
+        "resourceTable": {"lib": [0], "name": [1], "host": [None], "type": [1]},
+        "samples": {"stack": [0], "time": [1], "weight": None},
+    }
+    thread = {"name": "main", "tid": 1, "pid": "1", "stringArray": ["0x1000", "shapes"], "markers": {"data": [], "name": [], "length": 0},
+              "nativeSymbols": {"libIndex": [], "address": [], "name": [], "functionSize": [], "length": 0},
+              **{name: {**table, "length": 1} for name, table in tables.items()}}
+    return {"meta": {"version": 24, "preprocessedProfileVersion": 48, "symbolicated": False}, "libs": [library], "threads": [thread]}
+
+
+def test_the_sources_of_the_service_count(work, objects):
+    """Also for requests that the command makes itself: of events, addresses and profiles."""
+    at, module, program = objects.address("plain"), objects.module(), os.path.join(work, "shapes")
+    with open(program, "wb") as f:
+        f.write(objects.full)
+    event = {"platform": "native", "debug_meta": {"images": [module]},
+             "exception": {"values": [{"type": "x", "stacktrace": {"frames": [{"instruction_addr": hex(0x10000000 + at)}]}}]}}
+    with Upstream(objects.layout()) as up, Service(work, {"sources": [http_source(up.url)]}) as s:
+        for arguments, data in ((["-"], json.dumps(event).encode()), ([f"--module={program}@10000000", hex(0x10000000 + at)], None),
+                                ([f"--module={program}@0", hex(at)], None)):
+            answer = json.loads(run(work, s, "-f", "json", *arguments, input=data))
+            equal([f.get("symbol") for f in frames(answer)], ["plain"], arguments)
+        done = json.loads(run(work, s, "-", input=json.dumps(profile(objects, at)).encode()))
+        assert "plain" in done["threads"][0]["stringArray"], done["threads"][0]["stringArray"]
