@@ -25,6 +25,12 @@ enum pool_job {
     POOL_HEAVY = 8
 };
 
+/* Work on a file of that many bytes from one end to the other, such as copying or unpacking it. */
+static inline bool pool_is_heavy(uint64_t bytes)
+{
+    return bytes > 1 << 20;
+}
+
 /* SL_OK when fn ran; SL_CANCELLED when the fiber was cancelled while a heavy job waited for its turn (it never began);
  * SL_INTERNAL when the job was ended by a SIGBUS: a mapped file has shrunk or cannot be read; SL_BUSY when libuv does not
  * take it. Log lines of the job carry the request id of the fiber. */

@@ -14,7 +14,7 @@
 #include "core/status.h"
 #include "fetch/impl.h"
 
-enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20, MAX_RETRY_AFTER_S = 10, MAX_REDIRECTS = 10, LARGE_FILE = 1 << 20 };
+enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20, MAX_RETRY_AFTER_S = 10, MAX_REDIRECTS = 10 };
 #define MS_NS      1000000ull
 #define DISCARD_NS 1000000000ull /* longest wait for the rest of a body that nobody wants */
 
@@ -483,7 +483,7 @@ static enum sl_code download_finish(struct download *d, struct sl_error *error)
     f.limits.until_ns = d->limit.until_ms < UINT64_MAX / MS_NS ? d->limit.until_ms * MS_NS : UINT64_MAX;
     f.limits.timeout_ns = d->limit.ns;
     struct stat file;
-    bool large = fstat(d->fd, &file) != 0 || file.st_size > LARGE_FILE;
+    bool large = fstat(d->fd, &file) != 0 || pool_is_heavy((uint64_t)file.st_size);
     enum sl_code code = pool_run(large ? POOL_IO | POOL_HEAVY : POOL_IO, finish_work, &f, error);
     return code == SL_OK ? f.code : code;
 }

@@ -25,7 +25,10 @@ enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20 }; /* as downloads: a network file syst
 
 struct copy {
     const char *root, *location;
+    int from; /* -1 = not open */
     int fd;
+    bool heavy; /* it may be large */
+    bool waits; /* out: it is, and has to be heavy */
     uint64_t max_size;
     enum sl_code code;
     struct sl_error *error;
@@ -98,15 +101,32 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
 static void copy_work(void *arg)
 {
     struct copy *c = arg;
-    int from = filesystem_open(c->root, c->location);
-    if (from < 0) {
+    struct stat st;
+    if (c->from < 0 && (c->from = filesystem_open(c->root, c->location)) < 0) {
         c->code = open_error(errno, c->error);
         return;
     }
-    c->code = copy_all(from, c->fd, c->max_size, c->error);
-    close(from);
+    c->waits = !c->heavy && fstat(c->from, &st) == 0 && pool_is_heavy((uint64_t)st.st_size);
+    if (c->waits)
+        return;
+    c->code = copy_all(c->from, c->fd, c->max_size, c->error);
     if (c->code == SL_OK)
         c->code = fetch_unwrap(c->fd, c->max_size, c->error);
+}
+
+/* What is small does not wait for conversions, and what is large lets others pass. */
+static enum sl_code copy_once(struct copy *c, struct sl_error *error) SL_SUSPENDS
+{
+    c->from = -1;
+    c->heavy = false;
+    enum sl_code code = pool_run(POOL_IO, copy_work, c, error);
+    if (code == SL_OK && c->waits) {
+        c->heavy = true;
+        code = pool_run(POOL_IO | POOL_HEAVY, copy_work, c, error);
+    }
+    if (c->from >= 0)
+        close(c->from);
+    return code;
 }
 
 enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error)
@@ -119,7 +139,7 @@ enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_
                      .error = error};
     enum sl_code code = c.root && c.location ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     for (int i = 1; code == SL_OK; i++) {
-        code = pool_run(POOL_IO, copy_work, &c, error);
+        code = copy_once(&c, error);
         if (code != SL_OK || c.code != SL_INTERNAL || i == ATTEMPTS)
             break;
         if (!fiber_sleep(RETRY_PAUSE_MS))

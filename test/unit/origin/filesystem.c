@@ -2,9 +2,13 @@
 #include "../directory.h"
 #include "../fetch/support.h"
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
+#include "core/loop.h"
+#include "core/pool.h"
 #include "origin/impl.h"
 
 static char dir[] = "/tmp/symloom-test-XXXXXX";
@@ -150,6 +154,61 @@ static void files_behind_http(void *arg)
     server_stop(server);
 }
 
+/* ---- large files and small ones ---- */
+
+static struct {
+    atomic_size_t inside;
+    atomic_bool open;
+} gate;
+
+static void pass_gate(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&gate.inside, 1);
+    while (!atomic_load(&gate.open))
+        sched_yield();
+}
+
+static void hold_thread(void *arg)
+{
+    (void)arg;
+    assert_int_equal(pool_run(POOL_CONVERT, pass_gate, NULL, NULL), SL_OK);
+}
+
+static void fetch_large(void *arg)
+{
+    struct remote_file file = {.source = arg, .location = SL_STR("large")};
+    int fd = empty_file();
+    struct sl_error error;
+    assert_int_equal(origin_fetch(&file, fd, &error), SL_OK);
+    assert_int_equal(lseek(fd, 0, SEEK_END), 3 << 20);
+    close(fd);
+}
+
+static void small_files_pass_large_ones(void *arg)
+{
+    (void)arg;
+    const struct source source = {.type = SOURCE_FILESYSTEM, .path = sl_str(strdup(in_dir("root")))};
+    size_t heavy = loop_pool_threads() - 1;
+    struct fiber_group group;
+    put("root/large", "", 0);
+    assert_int_equal(truncate(in_dir("root/large"), 3 << 20), 0);
+    fiber_group_init(&group, NULL);
+    for (size_t i = 0; i < heavy; i++)
+        assert_true(fiber_start(&group, hold_thread, NULL));
+    while (atomic_load(&gate.inside) < heavy)
+        fiber_sleep(0);
+    for (size_t i = 0; i < 8; i++)
+        assert_true(fiber_start(&group, fetch_large, (void *)(uintptr_t)&source));
+    while (pool_queued() < 8)
+        fiber_sleep(0);
+    expect_body(fetch(&source, "file", NULL), "contents", 8);
+    assert_int_equal(pool_queued(), 8);
+    atomic_store(&gate.open, true);
+    fiber_group_wait(&group);
+    free((char *)(uintptr_t)source.path.data);
+}
+
 static void run(void (*fn)(void *arg), uint64_t max_size)
 {
     struct fetch_options options = open_options();
@@ -171,11 +230,16 @@ static void test_files_behind_http(void **state)
 {
     run(files_behind_http, 0);
 }
+static void test_small_files_pass_large_ones(void **state)
+{
+    run(small_files_pass_large_ones, 0);
+}
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files_below_the_root),
         cmocka_unit_test(test_files_up_to_the_limit),
+        cmocka_unit_test(test_small_files_pass_large_ones),
         cmocka_unit_test(test_files_behind_http),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
