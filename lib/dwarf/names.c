@@ -12,8 +12,8 @@ struct entry_names {
 };
 
 /* Others than `from` are opened and kept among the worker's foreign units. */
-static inline const struct dwarf_unit *unit_of(struct dwarf_worker *w, const struct dwarf_unit *from,
-                                               struct reference reference)
+const struct dwarf_unit *dwarf_unit_of(struct dwarf_worker *w, const struct dwarf_unit *from,
+                                       struct reference reference)
 {
     if (reference.file == from->file && reference.offset >= from->header->die && reference.offset < from->header->end)
         return from;
@@ -34,12 +34,6 @@ static inline const struct dwarf_unit *unit_of(struct dwarf_worker *w, const str
     }
     w->foreign_used[slot] = true;
     return unit;
-}
-
-const struct dwarf_unit *dwarf_unit_of(struct dwarf_worker *w, const struct dwarf_unit *from,
-                                       struct reference reference)
-{
-    return unit_of(w, from, reference);
 }
 
 struct sl_str dwarf_linkage_name(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *a)
@@ -130,7 +124,7 @@ struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit 
     const struct dwarf_unit *unit = from;
     struct dwarf_unit copy; /* the foreign slot may be reused while the chain goes on */
     for (int hops = 0; hops < MAX_REFERENCES && reference.file; hops++) {
-        const struct dwarf_unit *next = unit_of(w, unit, reference);
+        const struct dwarf_unit *next = dwarf_unit_of(w, unit, reference);
         struct entry_names entry;
         if (!next)
             break;

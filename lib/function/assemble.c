@@ -286,6 +286,7 @@ static bool assemble_build(struct sl_assembler *a, struct sl_arena *arena, struc
                 .name = inlinee->name,
                 .language = inlinee->language,
                 .number = inlinee->number,
+                .variables = inlinee->variables,
                 .call_file = inlinee->call_file,
                 .call_line = inlinee->call_line,
             };

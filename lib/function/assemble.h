@@ -12,11 +12,10 @@ struct sl_flat_inlinee {
     uint64_t address, size;
     struct sl_str name;
     enum sl_language language;
-    union {
-        uint32_t number, variables;
-    };
+    uint32_t number;
     uint32_t depth; /* 0 = inlined into the function itself */
     uint32_t call_file, call_line;
+    uint32_t variables;
 }; /* as in struct sl_function */
 
 enum { SL_MAX_INLINE_DEPTH = 512 }; /* of inlinees, counted from 0; deeper ones are dropped */

@@ -71,17 +71,14 @@ struct sl_function {
     uint64_t address, size;
     struct sl_str name; /* as stored, mangled if the file has it so; may be empty */
     enum sl_language language;
-    union {
-        uint32_t number; /* not 0: of the name and language in all lasting batches of the object, small */
-        uint32_t
-            variables; /* of batches with variables, which never last: which of their lists, counted from 1; 0: none */
-    };
+    uint32_t number; /* not 0: of the name and language in all lasting batches of the object, small */
     const struct sl_line *lines;
     const struct sl_function *inlinees; /* sorted by address; their `address`/`size` are the inlined range */
     uint32_t line_count, inlinee_count;
     uint32_t call_file, call_line; /* of an inlinee: where its parent calls it (already in the parent's lines) */
     /* Of Breakpad's FUNC records, 0 elsewhere: bytes of parameters; whether it has more names than this one. */
     uint32_t parameters : 31, multiple : 1;
+    uint32_t variables; /* which of the batch's lists, counted from 1; 0: none. Batches with lists do not last */
 };
 
 /* The inlined calls of an outermost function as a list (function/assemble.h), in any order. Its lines are sorted, may

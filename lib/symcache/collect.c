@@ -248,8 +248,7 @@ static uint32_t symcache_collect_add_function(struct collector *c, const struct 
 /* An outermost function is not looked for: hardly another one begins where it does. */
 static uint32_t outermost_id(struct collector *c, const struct sl_function *f)
 {
-    struct local_function function =
-        function_of(c, f->name, f->language, f->address, c->has_variables ? f->variables : 0);
+    struct local_function function = function_of(c, f->name, f->language, f->address, f->variables);
     return symcache_collect_add_function(c, &function);
 }
 
@@ -271,7 +270,8 @@ static uint32_t intern_inlinee(struct collector *c, struct sl_str name, enum sl_
     return slot->index;
 }
 
-uint32_t symcache_inlinee_id(struct collector *c, struct sl_str name, enum sl_language language, uint32_t number)
+uint32_t symcache_inlinee_id(struct collector *c, struct sl_str name, enum sl_language language, uint32_t number,
+                             uint32_t variables)
 {
     uint32_t *slot = numbered(c, &c->numbered_inlinees, number);
     if (slot) {
@@ -281,10 +281,10 @@ uint32_t symcache_inlinee_id(struct collector *c, struct sl_str name, enum sl_la
     }
     struct known_name *known = &c->names[symcache_mix((uintptr_t)name.data, name.size) % NAME_CACHE];
     bool hit = known->generation == c->function_table.generation && known->name.data == name.data &&
-               known->name.size == name.size && known->language == language && known->variables == number;
+               known->name.size == name.size && known->language == language && known->variables == variables;
     if (!hit) {
-        uint32_t id = intern_inlinee(c, name, language, c->has_variables ? number : 0);
-        *known = (struct known_name){name, c->function_table.generation, id, language, number};
+        uint32_t id = intern_inlinee(c, name, language, variables);
+        *known = (struct known_name){name, c->function_table.generation, id, language, variables};
     }
     return known->id;
 }
@@ -317,7 +317,7 @@ uint32_t symcache_intern_context(struct collector *c, struct context context)
 
 static uint32_t inlinee_id(struct collector *c, const struct sl_function *f)
 {
-    return symcache_inlinee_id(c, f->name, f->language, f->number);
+    return symcache_inlinee_id(c, f->name, f->language, f->number, f->variables);
 }
 
 /* ---- operations ---- */
@@ -649,7 +649,6 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
         symcache_collect_forget(&c->file_table);
     }
     c->lasting = batch->lasting;
-    c->has_variables = batch->variables_count > 0;
     c->has_mapped = false;
     c->file_id_count = batch->file_count;
     if (symcache_room(c, &c->file_ids, &c->file_id_capacity, batch->file_count, sizeof *c->file_ids))

@@ -33,7 +33,7 @@ struct known_name {
     struct sl_str name;
     uint32_t generation, id;
     enum sl_language language;
-    uint32_t variables; /* or number, which then says nothing */
+    uint32_t variables;
 };
 
 /* Scratch of one worker, reused from batch to batch, and the memory that keeps its operations until the end. */
@@ -68,8 +68,7 @@ struct collector {
     struct sl_file mapped, mapped_from; /* the last one that the options mapped to, and its id */
     uint32_t mapped_id;
     bool has_mapped;
-    bool lasting; /* text of the batch, and that of those before */
-    bool has_variables;
+    bool lasting;   /* text of the batch, and that of those before */
     bool has_calls; /* the outermost function that is walked */
     bool failed;    /* out of memory or budget */
 };
@@ -105,7 +104,8 @@ struct location {
 struct location symcache_mapped_location(struct collector *c, uint32_t file, uint32_t line);
 
 /* The local id of an inlined function. `number` as in struct sl_function: of lasting batches, of others that of the variables. */
-uint32_t symcache_inlinee_id(struct collector *c, struct sl_str name, enum sl_language language, uint32_t number);
+uint32_t symcache_inlinee_id(struct collector *c, struct sl_str name, enum sl_language language, uint32_t number,
+                             uint32_t variables);
 
 /* The id in the batch of a link of an inline chain of the current outermost function. */
 uint32_t symcache_intern_context(struct collector *c, struct context context);

@@ -380,10 +380,12 @@ static bool variables_decode(const struct sl_symcache *c)
 {
     struct sl_symcache_variable variable;
     uint32_t first;
-    for (uint64_t i = 0; c->flags & FLAG_VARIABLES && i < c->function_count; i++)
+    if (!(c->flags & FLAG_VARIABLES))
+        return true;
+    for (uint64_t i = 0; i < c->function_count; i++)
         if (sl_symcache_variables(c, (uint32_t)i, &first) != column(c, COLUMN_FUNCTION_VARIABLES, i))
             return false;
-    for (uint64_t i = 0; c->flags & FLAG_VARIABLES && i < c->variable_count; i++)
+    for (uint64_t i = 0; i < c->variable_count; i++)
         if (!sl_symcache_variable(c, (uint32_t)i, &variable))
             return false;
     return true;

@@ -146,7 +146,7 @@ static bool push(struct sweep *s)
     struct location location = location_of(s->c, call->call_file, call->call_line);
     if (!enter(s, offset, location.file))
         return false;
-    uint32_t callee = symcache_inlinee_id(s->c, call->name, call->language, call->number);
+    uint32_t callee = symcache_inlinee_id(s->c, call->name, call->language, call->number, call->variables);
     *++s->top = (struct frame){
         .at = offset,
         .end = end,
