@@ -132,6 +132,12 @@ def test_a_native_request(work, files):
     equal(json.loads(symbolicated(work, request))["modules"][0]["debug_status"], "missing")
     own = json.loads(symbolicated(work, request, "-d", "--use-request-sources"))["modules"][0]["candidates"]
     equal({c["source"] for c in own}, {"own"})
+    # those of the configuration are not the request's own: nothing is asked without a network
+    sources, config = request.pop("sources"), os.path.join(work, "config.json")
+    with open(config, "w") as f:
+        json.dump({"sources": sources}, f)
+    for more in ([], ["--use-request-sources"]):
+        equal(json.loads(symbolicated(work, request, "-d", "-c", config, *more))["modules"][0].get("candidates"), None, more)
     refused = symloom("symbolicate", "-", "--no-network", input='{"stacktraces":[{"frames":[{}]}]}')
     equal(refused.status, 3)
     contains(refused.err, "missing field `instruction_addr`")

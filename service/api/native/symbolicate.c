@@ -66,6 +66,8 @@ static void *native_read_local(const struct local_request *local, struct job *jo
         return NULL;
     *failure = schema_no_memory;
     request->sources_number = 0;
+    if (request->sources == job->config->sources) /* the body names none; those of the configuration are local ones */
+        request->source_count = 0;
     if (local->no_source_context)
         request->options.apply_source_context = BOOL_FALSE;
     request->tells_line_starts = local->line_starts;

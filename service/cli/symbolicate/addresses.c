@@ -272,10 +272,6 @@ int symbolicate_addresses(const struct options *o, const struct sentry_project *
     run.local.arena = &run.arena;
     run.w = json_writer(&run.body);
     json_object_begin(&run.w);
-    if (!option_given(o, "server")) {
-        json_key(&run.w, "sources");
-        json_raw(&run.w, SL_STR("[]"));
-    }
     int status = addresses_put_modules(&run);
     if (!status)
         status = put_addresses(&run);

@@ -96,7 +96,6 @@ struct event_trace {
 struct event {
     struct sl_arena *arena;
     const struct sentry_project *project;
-    bool remote;
     enum local_request_kind kind;
     struct event_trace *traces; /* of exceptions, then of threads */
     size_t trace_count, trace_capacity;
@@ -396,7 +395,7 @@ static enum sl_code put_request(struct event *e, struct sl_buf *body, struct sl_
     if (js) {
         json_key(&w, "source");
         put_artifacts(e->project, &w);
-    } else if (e->kind == LOCAL_JVM || !e->remote) {
+    } else if (e->kind == LOCAL_JVM) { /* which needs them */
         json_key(&w, "sources");
         json_raw(&w, SL_STR("[]"));
     }
@@ -444,7 +443,7 @@ static bool event_kind(struct sl_str platform, enum local_request_kind *kind)
 enum sl_code event_request(struct sl_str text, const struct event_options *options, struct sl_arena *arena,
                            enum local_request_kind *kind, struct sl_buf *body, struct sl_error *error)
 {
-    struct event e = {.arena = arena, .project = options->project, .remote = options->remote};
+    struct event e = {.arena = arena, .project = options->project};
     if (!read_event(&e, text, error))
         return error->code;
     e.platform = options->platform ? sl_str(options->platform) : e.platform;

@@ -39,16 +39,11 @@ static void names_put_address(const struct names_wanted *n, size_t index, struct
     json_object_end(w);
 }
 
-/* A service that is asked has sources of its own. */
-static void put_batch(const struct names_wanted *n, bool remote, struct sl_buf *body)
+static void put_batch(const struct names_wanted *n, struct sl_buf *body)
 {
     struct json_writer w = json_writer(body);
     sl_buf_clear(body);
     json_object_begin(&w);
-    if (!remote) {
-        json_key(&w, "sources");
-        json_raw(&w, SL_STR("[]"));
-    }
     json_key(&w, "options");
     json_raw(&w, SL_STR("{\"apply_source_context\":false}"));
     json_key(&w, "modules");
@@ -109,7 +104,7 @@ enum sl_code names_look_up(struct names_wanted *n, const struct source *sources,
     struct sl_buf body = {0}, answer = {0};
     enum sl_code code = SL_OK;
     for (; code == SL_OK && n->done < n->address_count; n->done += batch_size(n)) {
-        put_batch(n, false, &body);
+        put_batch(n, &body);
         sl_buf_clear(&answer);
         const struct local_request request = {.kind = LOCAL_NATIVE,
                                               .body = sl_buf_view(&body),
@@ -133,7 +128,7 @@ int names_ask_server(struct names_wanted *n)
     struct sl_buf body = {0}, answer = {0};
     int status = 0;
     for (; !status && n->done < n->address_count; n->done += batch_size(n)) {
-        put_batch(n, true, &body);
+        put_batch(n, &body);
         sl_buf_clear(&answer);
         status = body.failed ? report(1, "out of memory", NULL)
                              : remote_symbolicate(n->o, "/symbolicate", sl_buf_view(&body), NULL, 0, &answer);

@@ -106,8 +106,7 @@ static bool read_facts(struct request_run *run, struct sl_str body, struct body_
 static int take_body(struct request_run *run, struct sl_str text, enum input_kind kind)
 {
     const struct event_options options = {option_value(run->o, "platform", NULL), option_value(run->o, "release", NULL),
-                                          option_value(run->o, "dist", NULL), run->project,
-                                          option_given(run->o, "server")};
+                                          option_value(run->o, "dist", NULL), run->project};
     struct body_facts facts;
     struct sl_error error = {0};
     enum sl_code code = SL_OK;

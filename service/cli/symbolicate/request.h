@@ -10,7 +10,6 @@
 struct event_options { /* instead of what the event says; NULL: that */
     const char *platform, *release, *dist;
     const struct sentry_project *project; /* whose artifacts count */
-    bool remote;                          /* for a service, whose own sources count */
 };
 
 /* Appends the body of a request for the frames of an event of Sentry. SL_MALFORMED: it is no JSON object; SL_UNSUPPORTED: of a
