@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "config/impl.h"
+#include "id/id.h"
 #include "origin/origin.h"
 
 enum { TRIES = 5 };
@@ -48,7 +49,7 @@ static bool store_of_url(struct config *config, struct sl_str url, struct source
 /* The hash of the list as it is written. */
 static const char *key_of(struct config *config)
 {
-    struct sl_buf text = {0}, hex = {0};
+    struct sl_buf text = {0};
     uint8_t hash[32];
     for (size_t i = 0; i < config->mozilla.source_count; i++) {
         sl_buf_str(&text, config->mozilla.sources[i]);
@@ -57,10 +58,9 @@ static const char *key_of(struct config *config)
     if (text.failed ||
         EVP_Digest(text.data ? text.data : (const uint8_t *)"", text.size, hash, NULL, EVP_sha256(), NULL) != 1)
         memset(hash, 0, sizeof hash);
-    for (size_t i = 0; i < sizeof hash; i++)
-        sl_buf_printf(&hex, "%02x", hash[i]);
-    sl_buf_u8(&hex, '\0');
-    const char *key = sl_buf_keep(&hex, &config->arena).data;
+    char *key = sl_arena_alloc(&config->arena, 2 * sizeof hash + 1, 1);
+    if (key)
+        sl_hex_encode(hash, sizeof hash, key);
     sl_buf_free(&text);
     return key ? key : "";
 }

@@ -31,7 +31,7 @@ bool decode_write(struct decode_sink *sink, const void *data, size_t size)
         return false;
     if (size > sink->limits.max_size - sink->written) {
         sink->over_limit = true;
-        download_too_large(sink->error);
+        fetch_too_large(sink->error);
         return false;
     }
     if (sink->written + size > RATIO_COUNTS_FROM && (sink->written + size) / sink->max_ratio > sink->input) {

@@ -137,12 +137,12 @@ bool exchange_coding(const struct exchange *e, enum coding *coding, struct sl_er
 
 static const char too_large[] = "Maximum file size exceeded";
 
-enum sl_code download_too_large(struct sl_error *error)
+enum sl_code fetch_too_large(struct sl_error *error)
 {
     return sl_fail(error, SL_MALFORMED, too_large);
 }
 
-bool download_is_too_large(const struct sl_error *error)
+static bool is_too_large(const struct sl_error *error)
 {
     return error->code == SL_MALFORMED && strcmp(error->message, too_large) == 0;
 }
@@ -164,7 +164,7 @@ static enum verdict judge_range(struct exchange *e)
     if (e->range.start != 0 || e->range.end >= e->range.total)
         return WITHOUT_RANGE;
     if (e->range.total > e->download->max_size || e->range.total > INT64_MAX) {
-        download_too_large(&e->error);
+        fetch_too_large(&e->error);
         return REFUSED;
     }
     t->limit = e->range.end + 1;
@@ -198,7 +198,7 @@ static enum verdict judge(struct exchange *e)
     if (t->status == 206 && t->has_content_range && e->ranged)
         return judge_range(e);
     if (t->content_length > 0 && (uint64_t)t->content_length > t->limit) {
-        download_too_large(&e->error);
+        fetch_too_large(&e->error);
         return REFUSED;
     }
     return COMPLETE;
@@ -303,7 +303,7 @@ static enum sl_code end_of_body(struct exchange *e, struct sl_error *error)
         return parts_get(e, error);
     enum sl_code code = transfer_wait_end(&e->transfer, e->download->limit, error);
     if (code == SL_OK && e->transfer.too_long)
-        code = download_too_large(error);
+        code = fetch_too_large(error);
     return code == SL_OK ? transfer_failure(&e->transfer, error) : code;
 }
 
@@ -519,7 +519,7 @@ static const char *result_name(const struct download *d, enum sl_code code, cons
 {
     if (d->blocked)
         return "blocked";
-    if (code != SL_OK && download_is_too_large(error))
+    if (code != SL_OK && is_too_large(error))
         return "too_large";
     return code == SL_DOWNLOAD_ERROR ? "error" : sl_code_name(code);
 }

@@ -135,6 +135,8 @@ void fetch_log_state(void); /* each running transfer, for people who ask */
 uint64_t fetch_blocked_ms(const char *host);
 
 uint64_t fetch_max_size(void); /* max_download_size */
+/* SL_MALFORMED of a file that is over its limit of size, wherever it comes from. */
+enum sl_code fetch_too_large(struct sl_error *error);
 
 /* Whether an address (sockaddr) is reserved: not a public unicast destination (RFC 6890). */
 struct sockaddr;

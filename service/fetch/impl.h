@@ -149,10 +149,6 @@ size_t byte_range_split(const struct byte_range *first, uint64_t split_size, str
 /* ---- download.c: what parts.c shares ---- */
 enum coding { CODING_IDENTITY, CODING_BR, CODING_GZIP, CODING_DEFLATE, CODING_ZSTD, CODING_XZ };
 
-/* SL_MALFORMED of what is over its limit of size, and whether an error is that. */
-enum sl_code download_too_large(struct sl_error *error);
-bool download_is_too_large(const struct sl_error *error);
-
 struct download {
     const struct fetch_request *request;
     struct sl_arena *arena;

@@ -48,7 +48,7 @@ static enum sl_code relay_exchange(const struct fetch_relay *relay, struct trans
         return sl_fail(error, SL_BUSY, "out of memory");
     enum sl_code code = transfer_wait_end(t, t->head, error);
     if (code == SL_OK && (t->too_long || (t->head_complete && t->action == BODY_STOP)))
-        code = download_too_large(error);
+        code = fetch_too_large(error);
     if (code == SL_OK)
         code = transfer_failure(t, error);
     if (code == SL_OK && !t->head_complete)

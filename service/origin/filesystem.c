@@ -77,7 +77,7 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
     if (fstat(from, &st) != 0 || !S_ISREG(st.st_mode))
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
     if ((uint64_t)st.st_size > max_size)
-        return sl_fail(error, SL_MALFORMED, "Maximum file size exceeded");
+        return fetch_too_large(error);
     if (ftruncate(to, 0) != 0 || lseek(to, 0, SEEK_SET) != 0)
         return sl_fail(error, SL_INTERNAL, "cannot empty the file");
     char piece[64 * 1024];
@@ -94,7 +94,7 @@ static enum sl_code copy_all(int from, int to, uint64_t max_size, struct sl_erro
         if (n == 0)
             return SL_OK;
         if (copied > max_size) /* it grows under our hands */
-            return sl_fail(error, SL_MALFORMED, "Maximum file size exceeded");
+            return fetch_too_large(error);
     }
 }
 
