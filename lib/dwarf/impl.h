@@ -350,6 +350,34 @@ bool dwarf_read_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_
                      struct attribute *out);
 bool dwarf_skip_step(struct sl_reader *r, const struct dwarf_unit *unit, const struct abbrev_step *step);
 
+/* The attributes of an entry that its table wants read, one after the other; the reader is behind the entry's code. */
+struct attribute_walk {
+    const struct dwarf_unit *unit;
+    const struct abbrev_step *step, *end;
+    bool failed; /* one could not be read */
+};
+
+static inline struct attribute_walk dwarf_attributes(const struct dwarf_unit *unit, const struct abbrev *abbrev)
+{
+    const struct abbrev_step *step = &unit->abbrevs->steps[abbrev->first_step];
+    return (struct attribute_walk){unit, step, step + abbrev->step_count, false};
+}
+
+/* Which one `*a` is; NULL behind the last, and after a failure. */
+static inline const struct abbrev_step *dwarf_next_attribute(struct attribute_walk *walk, struct sl_reader *r,
+                                                             struct attribute *a)
+{
+    while (walk->step < walk->end && !walk->failed) {
+        const struct abbrev_step *step = walk->step++;
+        bool read = step->op == STEP_READ;
+        walk->failed =
+            read ? !dwarf_read_form(r, walk->unit, step->form, step->value, a) : !dwarf_skip_step(r, walk->unit, step);
+        if (read && !walk->failed)
+            return step;
+    }
+    return NULL;
+}
+
 /* The same for a step of passing over an entry, from `at`; NULL past `end`. */
 const uint8_t *dwarf_skip_rare(const struct dwarf_unit *unit, const struct skip_step *step, const uint8_t *at,
                                const uint8_t *end);

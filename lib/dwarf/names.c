@@ -54,16 +54,9 @@ static bool dwarf_names_read_entry(struct dwarf_worker *w, const struct dwarf_un
     const struct abbrev *abbrev = abbrev_find(unit->abbrevs, dwarf_uleb(&r));
     if (!abbrev || r.failed || !dwarf_spend(w, abbrev->step_count + 8))
         return false;
-    const struct abbrev_step *step = &unit->abbrevs->steps[abbrev->first_step];
-    for (size_t i = 0; i < abbrev->step_count; i++, step++) {
-        struct attribute a;
-        if (step->op != STEP_READ) {
-            if (!dwarf_skip_step(&r, unit, step))
-                return false;
-            continue;
-        }
-        if (!dwarf_read_form(&r, unit, step->form, step->value, &a))
-            return false;
+    struct attribute_walk walk = dwarf_attributes(unit, abbrev);
+    struct attribute a;
+    for (const struct abbrev_step *step; (step = dwarf_next_attribute(&walk, &r, &a));) {
         switch (step->attribute) {
         case DW_AT_name: name = a; break;
         case DW_AT_linkage_name:
@@ -72,6 +65,8 @@ static bool dwarf_names_read_entry(struct dwarf_worker *w, const struct dwarf_un
         case DW_AT_specification: out->origin = dwarf_reference(unit, &a); break;
         }
     }
+    if (walk.failed)
+        return false;
     if (!out->linkage.size)
         out->name = dwarf_text(&w->purse, unit, &name);
     return dwarf_spend(w, (sl_reader_offset(&r) - offset) / 16);

@@ -79,22 +79,15 @@ static bool read_attributes(struct dwarf_worker *w, const struct dwarf_unit *uni
                             struct sl_reader *r, struct type_entry *out)
 {
     const uint8_t *begin = r->at;
-    const struct abbrev_step *step = &unit->abbrevs->steps[abbrev->first_step];
+    struct attribute_walk walk = dwarf_attributes(unit, abbrev);
+    const struct abbrev_step *step;
+    struct attribute a;
     *out = (struct type_entry){.tag = abbrev->tag, .children = abbrev->children};
     if (!dwarf_spend(w, abbrev->step_count + STEPS_PER_ENTRY))
         return false;
-    for (size_t i = 0; i < abbrev->step_count; i++, step++) {
-        struct attribute a;
-        if (step->op != STEP_READ) {
-            if (!dwarf_skip_step(r, unit, step))
-                return false;
-            continue;
-        }
-        if (!dwarf_read_form(r, unit, step->form, step->value, &a))
-            return false;
+    while ((step = dwarf_next_attribute(&walk, r, &a)))
         take_attribute(w, unit, step->attribute, &a, out);
-    }
-    return dwarf_spend(w, (uint64_t)(r->at - begin) / BYTES_PER_STEP);
+    return !walk.failed && dwarf_spend(w, (uint64_t)(r->at - begin) / BYTES_PER_STEP);
 }
 
 bool types_read(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev, struct sl_reader *r,

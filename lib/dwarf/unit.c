@@ -193,16 +193,9 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum
     const struct abbrev *abbrev = abbrev_find(unit->abbrevs, sl_read_uleb(&r));
     if (!abbrev || !dwarf_spend(w, abbrev->step_count + 16))
         return false;
-    const struct abbrev_step *step = &unit->abbrevs->steps[abbrev->first_step];
-    for (size_t i = 0; i < abbrev->step_count; i++, step++) {
-        struct attribute a;
-        if (step->op != STEP_READ) {
-            if (!dwarf_skip_step(&r, unit, step))
-                return false;
-            continue;
-        }
-        if (!dwarf_read_form(&r, unit, step->form, step->value, &a))
-            return false;
+    struct attribute_walk walk = dwarf_attributes(unit, abbrev);
+    struct attribute a;
+    for (const struct abbrev_step *step; (step = dwarf_next_attribute(&walk, &r, &a));) {
         if (pass == ROOT_WHOLE)
             take_root_text(w, unit, &a, step->attribute);
         if (pass == ROOT_BASES) {
@@ -242,7 +235,7 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum
         case DW_AT_GNU_dwo_id: unit->dwo_id = a.value; break;
         }
     }
-    return !w->exhausted && dwarf_spend(w, sl_reader_offset(&r) - unit->header->die);
+    return !walk.failed && !w->exhausted && dwarf_spend(w, sl_reader_offset(&r) - unit->header->die);
 }
 
 bool dwarf_read_root(struct dwarf_worker *w, struct dwarf_unit *unit)
