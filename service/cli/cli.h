@@ -219,6 +219,12 @@ enum sl_code bundle_object_sources(const char *path, struct input *input, bool t
 /* What follows "APIKey " of a key: base64 as it was issued, or made of "id:key". False: there is no room for it. */
 bool key_as_sent(const char *key, char *out, size_t size);
 
+/* ---- heap.c ---- */
+
+/* For a process that does one job and ends: free memory is kept for what comes next, and most of the heap is made of huge
+ * pages, of which there are fewer to be had one after the other. Before there are threads. */
+void heap_for_one_job(void);
+
 /* ---- threads.c ---- */
 
 /* A sl_parallel over `jobs` threads of its own (0 = $SYMLOOM_JOBS, else usable cores); lives as long as the process. */

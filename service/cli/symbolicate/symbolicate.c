@@ -215,6 +215,7 @@ static int symbolicate_run(const struct options *o)
     const char *const *mappings = option_values(o, "mapping", &mapping_count);
     const char *type = option_value(o, "type", NULL), *path = o->argument_count ? o->arguments[0] : "-";
     enum input_kind kind = INPUT_UNKNOWN;
+    heap_for_one_job();
     if (type && !input_kind_parse(type, &kind))
         return options_wrong("symbolicate",
                              "--type: '%s' is none of: minidump, apple, trace, jsstack, request, event, mozilla, "
