@@ -73,12 +73,12 @@ static void put_line(struct progress *p, const char *item, uint64_t bytes, bool 
                  (unsigned long long)p->total, size, item);
     for (char *at = line; *at; at++) /* names come from outside */
         *at = (unsigned char)*at < ' ' || *at == 0x7F ? '?' : *at;
+    p->drawn = drawn;
+    output_line_drawn(drawn); /* before it is: a signal may come at once */
     if (drawn)
         fprintf(stderr, "\r\033[K%.*s", (int)width() - 1, line);
     else
         fprintf(stderr, "%s\n", line);
-    p->drawn = drawn;
-    output_line_drawn(drawn);
 }
 
 static void put_json(const struct progress *p, const char *item, uint64_t bytes)
