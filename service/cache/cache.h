@@ -219,6 +219,9 @@ size_t cache_quarantine_clear(const char *cache_dir); /* forgets all; how many w
 /* A further temporary file for use inside compute, or for uploads (unlinked at once if `unlinked`). */
 enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_error *error); /* any thread */
 void cache_tmp_discard(struct cache_tmp *tmp);
+/* Of a process that a signal ends, and on purpose: its temporary files go, and what it worked on is not to blame. The cache is not
+ * used any more. Async-signal-safe. */
+void cache_tmp_abandon(void);
 const char *cache_tmp_dir(void); /* of this process; the system's when there is no cache_dir */
 
 /* "v<N>/<b0>/<b1>/<rest>" (or the old shape). `out` gets at most 128 bytes with the NUL. */

@@ -62,6 +62,10 @@ bool output_colour(const char *choice);
 /* Whether there is a line of a progress on the terminal, which a signal that ends the program has to erase. */
 void output_line_drawn(bool drawn);
 
+/* What else is to be done when a signal ends the program, before the cache's ends; NULL: nothing any more. It has to be
+ * async-signal-safe. */
+void output_at_signal(void (*clean)(void));
+
 /* Text of a file; its control characters must not reach a terminal. */
 void output_put_safe(struct sl_buf *out, struct sl_str text);
 

@@ -79,7 +79,7 @@ static int healthcheck_check(const struct options *o)
     char *end;
     const char *text = option_value(o, "timeout", "30"), *address = option_value(o, "addr", NULL);
     long seconds = strtol(text, &end, 10);
-    if (!options_arguments(o, 0, "healthcheck"))
+    if (!options_arguments(o, 0, "healthcheck") || !server_may_connect(o, "healthcheck"))
         return 2;
     if (*end || seconds <= 0 || seconds > 86400)
         return options_wrong("healthcheck", "--timeout: '%s' is no number of seconds", text);

@@ -3,8 +3,10 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static int command_help(int argc, char **argv);
 
@@ -183,17 +185,46 @@ static void base_name(const char *path, char *name, size_t size)
         name[digits - 1] = '\0';
 }
 
+/* The word that is no option of all commands, where one of them was to follow; NULL when they are. */
+static const char *unknown_option(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        size_t length = strcspn(argv[i], "=");
+        bool known = argv[i][0] != '-' || !argv[i][1];
+        for (size_t k = 0; options_global[k].name; k++) {
+            const char *name = options_global[k].name, letter = options_global[k].letter;
+            known = known || (strncmp(argv[i], "--", 2) == 0 && length == strlen(name) + 2 &&
+                              memcmp(argv[i] + 2, name, strlen(name)) == 0);
+            known = known || (letter && argv[i][1] == letter);
+        }
+        if (!known)
+            return argv[i];
+    }
+    return NULL;
+}
+
+static int no_command(int argc, char **argv)
+{
+    const char *word = unknown_option(argc, argv), *names[OPTION_GLOBAL_MAX + 3] = {"help", "version"};
+    for (size_t i = 0; options_global[i].name; i++)
+        names[i + 2] = options_global[i].name;
+    if (word) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word); /* the value may be a secret */
+        const char *near = options_nearest(name + strspn(name, "-"), names);
+        fprintf(stderr, "error: unknown option %s%s%s\nTry '%s --help'.\n", name, near ? ", did you mean --" : "",
+                near ? near : "", options_program_name());
+    } else {
+        summary(stderr, false);
+    }
+    return 2;
+}
+
 static int run_command(int argc, char **argv)
 {
-    if (argc < 2) {
-        summary(stderr, false);
-        return 2;
-    }
     int at = first_word(argc, argv);
-    if (at == argc) {
-        summary(stderr, false);
-        return 2;
-    }
+    if (at >= argc)
+        return no_command(argc, argv);
     if (is_word(argv[at], "--version", "-V"))
         return version_of_program();
     if (is_word(argv[at], "--help", "-h")) {
@@ -209,10 +240,19 @@ static int run_command(int argc, char **argv)
     return command->run(argc - 2, argv + 2);
 }
 
+/* A standard stream that was closed is nothing's, so that no file that is opened becomes it: reading and writing it fail. */
+static void hold_streams(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return;
+}
+
 int main(int argc, char **argv)
 {
     static char name[64];
     int (*run)(int, char **) = NULL;
+    hold_streams();
     signal(SIGPIPE, SIG_IGN); /* a write that fails says so */
     base_name(argc ? argv[0] : NULL, name, sizeof name);
     for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)

@@ -73,11 +73,15 @@ bool output_colour(const char *choice)
 
 void output_put_safe(struct sl_buf *out, struct sl_str text)
 {
-    for (size_t i = 0; i < text.size; i++)
-        if ((uint8_t)text.data[i] < 0x20 || text.data[i] == 0x7F)
-            sl_buf_printf(out, "\\x%02x", (uint8_t)text.data[i]);
+    for (size_t i = 0; i < text.size; i++) {
+        uint8_t byte = (uint8_t)text.data[i], next = i + 1 < text.size ? (uint8_t)text.data[i + 1] : 0;
+        bool is_c1 = byte == 0xC2 && next >= 0x80 && next < 0xA0; /* U+0080 to U+009F: U+009B is ESC [ */
+        i += is_c1;
+        if (byte < 0x20 || byte == 0x7F || is_c1)
+            sl_buf_printf(out, "\\x%02x", is_c1 ? next : byte);
         else
-            sl_buf_u8(out, (uint8_t)text.data[i]);
+            sl_buf_u8(out, byte);
+    }
 }
 
 int report(int status, const char *message, const char *cause)
@@ -120,6 +124,7 @@ static char doomed[MAX_DOOMED][4096];
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 static volatile sig_atomic_t line_drawn; /* on the terminal: it goes, too */
 static bool draws_lines;                 /* or did so: handlers stay */
+static void (*_Atomic last_work)(void);  /* of the handler; NULL: nothing */
 
 static void remove_and_die(int number)
 {
@@ -128,6 +133,9 @@ static void remove_and_die(int number)
     for (size_t i = 0; i < MAX_DOOMED; i++)
         if (doomed[i][0])
             unlink(doomed[i]);
+    void (*clean)(void) = last_work;
+    if (clean)
+        clean();
     signal(number, SIG_DFL);
     raise(number);
 }
@@ -141,9 +149,10 @@ static char *find_doomed(const char *path)
     return NULL;
 }
 
+/* Or anything else to be done. */
 static bool any_doomed(void)
 {
-    bool any = false;
+    bool any = last_work != NULL;
     for (size_t i = 0; i < MAX_DOOMED; i++)
         any = any || doomed[i][0];
     return any;
@@ -167,6 +176,14 @@ void output_line_drawn(bool drawn)
     pthread_mutex_lock(&doomed_lock);
     draws_lines = true;
     handle_signals(true);
+    pthread_mutex_unlock(&doomed_lock);
+}
+
+void output_at_signal(void (*clean)(void))
+{
+    pthread_mutex_lock(&doomed_lock);
+    last_work = clean;
+    handle_signals(clean || any_doomed() || draws_lines);
     pthread_mutex_unlock(&doomed_lock);
 }
 

@@ -47,9 +47,12 @@ int server_override(const struct options *o, struct config *config)
 {
     const char *cache_dir = option_value(o, "cache-dir", server_environment("SYMLOOM_CACHE_DIR"));
     const char *bind = option_given(o, "bind") ? option_value(o, "bind", NULL) : server_environment("SYMLOOM_BIND");
-    if (cache_dir)
+    if (cache_dir) {
         config->cache_dir = *cache_dir ? sl_arena_strndup(&config->arena, cache_dir, strlen(cache_dir)) : NULL;
+        config_note_override(config, "cache_dir", !option_given(o, "cache-dir"));
+    }
     if (bind) {
+        config_note_override(config, "bind", !option_given(o, "bind"));
         config->bind = SL_ARENA_ARRAY(&config->arena, const char *, 1);
         if (!config->bind)
             return server_failed("out of memory", NULL);
@@ -57,6 +60,12 @@ int server_override(const struct options *o, struct config *config)
         config->bind_count = 1;
     }
     return override_sentry(config);
+}
+
+bool server_may_connect(const struct options *o, const char *command)
+{
+    bool may = !option_given(o, "no-network") && !server_environment("SYMLOOM_NO_NETWORK");
+    return may || options_wrong(command, "--no-network: what it is to ask is on the network") == 0;
 }
 
 bool server_reload(const struct options *o, struct config **config, struct sl_buf *problems)

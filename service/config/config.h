@@ -330,6 +330,9 @@ void config_release(const struct config *config);
 /* Leaves the memory of the configuration, where its secrets are, out of core dumps. */
 void config_hide(const struct config *config);
 
+/* Notes that the environment, or else an option, has given the key its value. */
+void config_note_override(struct config *config, const char *key, bool environment);
+
 /* Where the file has the key's value, for value_problem; line 0 when it does not. */
 struct value config_place(const struct config *config, const char *key);
 

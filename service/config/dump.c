@@ -32,6 +32,8 @@ static void origin(struct dump *d, const struct key *key)
     const struct key_origin *from = &d->config->origins[key - config_keys];
     if (from->environment)
         sl_buf_cstr(d->out, " # env\n");
+    else if (from->option)
+        sl_buf_cstr(d->out, " # option\n");
     else if (from->line == 0)
         sl_buf_cstr(d->out, " # default\n");
     else {

@@ -93,7 +93,7 @@ extern const size_t config_key_count;
 
 struct key_origin { /* where a key's value comes from; line 0 = the default */
     uint32_t line, column;
-    bool environment;
+    bool environment, option; /* of the command line */
 };
 
 enum key_class {

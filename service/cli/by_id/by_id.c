@@ -20,10 +20,10 @@ struct by_id {
     struct sl_arena arena;
     struct config *layers[2], **files;
     size_t file_count;
-    struct source_list own;        /* of the options and `symbols` of the configuration, asked first; then the index */
+    struct source_list own;        /* of the options and `symbols` of the configuration, asked first; then the indexes */
     struct source_list configured; /* `sources` of the configuration */
-    struct source_list all;        /* these two, and the index between them */
-    struct file_index *index, *local; /* of places, and of single files */
+    struct source_list all;        /* these two, with the index of a place where its layouts were, and `local` between them */
+    struct file_index **indexes, *local; /* of each place, and of single files */
     struct held *held;
     struct progress progress;
     const char *verbosity;
@@ -75,23 +75,34 @@ static enum sl_code add_servers(struct by_id *b, const char *servers, struct sl_
 
 static enum sl_code join_sources(struct by_id *b, struct sl_error *error)
 {
-    const struct source index = {.type = SOURCE_FILESYSTEM,
-                                 .id = SL_STR("local:cli"),
-                                 .path = SL_STR("/"),
-                                 .index = b->index ? file_index_source(b->index) : NULL,
-                                 .configured = true};
-    struct source local = index;
+    struct source index = {.type = SOURCE_FILESYSTEM, .path = SL_STR("/"), .configured = true};
     bool good = true;
-    local.id = SL_STR("local:files");
-    local.index = b->local ? file_index_source(b->local) : NULL;
     b->all = (struct source_list){.arena = &b->arena, .network = true};
-    for (size_t i = 0; i < b->own.count; i++)
-        if (!b->own.of_places[i]) /* the index has these */
+    for (size_t i = 0, done = 0; i < b->own.count; i++) {
+        size_t place = b->own.place_of[i];
+        if (!place)
             good = good && source_list_add(&b->all, &b->own.items[i]);
-    good = good && (!b->index || source_list_add(&b->all, &index));
-    good = good && (!b->local || source_list_add(&b->all, &local));
+        if (place <= done) /* its index has the layouts, too */
+            continue;
+        done = place;
+        index.id = b->own.items[i].id;
+        index.index = file_index_source(b->indexes[place - 1]);
+        good = good && source_list_add(&b->all, &index);
+    }
+    index.id = SL_STR("local:files");
+    index.index = b->local ? file_index_source(b->local) : NULL;
+    good = good && (!b->local || source_list_add(&b->all, &index));
     for (size_t i = 0; i < b->configured.count; i++)
         good = good && source_list_add(&b->all, &b->configured.items[i]);
+    return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+static enum sl_code make_indexes(struct by_id *b, struct sl_error *error)
+{
+    size_t count = b->own.place_count;
+    bool good = !count || (b->indexes = calloc(count, sizeof(struct file_index *)));
+    for (size_t i = 0; i < count && good; i++)
+        good = (b->indexes[i] = file_index_new(&b->own.places[i], 1, false)) != NULL;
     return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
@@ -114,8 +125,8 @@ static enum sl_code add_sources(struct by_id *b, const char *servers, struct sl_
         code = add_files(b, error);
     for (size_t i = 0; i < 2 && b->layers[i] && code == SL_OK; i++)
         code = add_all(&b->configured, b->layers[i], error);
-    if (code == SL_OK && b->own.place_count && !(b->index = file_index_new(b->own.places, b->own.place_count, false)))
-        code = sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK)
+        code = make_indexes(b, error);
     return code == SL_OK ? join_sources(b, error) : code;
 }
 
@@ -170,6 +181,7 @@ static enum sl_code start(struct by_id *b, struct sl_error *error)
         b->running = false;
         return code;
     }
+    output_at_signal(cache_tmp_abandon);
     kinds_init(b->layers[0]);
     server_init_fetch(b->layers[0]);
     return SL_OK;
@@ -209,6 +221,7 @@ static void stop(struct by_id *b)
     loop_run_fiber(by_id_finish, NULL);
     fetch_close();
     kinds_close();
+    output_at_signal(NULL);
     cache_close();
     log_stop();
     loop_close();
@@ -225,7 +238,9 @@ void by_id_close(struct by_id *b)
         sl_unmap(&at->mapping);
         free(at);
     }
-    file_index_free(b->index);
+    for (size_t i = 0; b->indexes && i < b->own.place_count; i++)
+        file_index_free(b->indexes[i]);
+    free(b->indexes);
     file_index_free(b->local);
     for (size_t i = 0; i < b->file_count; i++)
         config_release(b->files[i]);
@@ -372,7 +387,9 @@ enum sl_code by_id_symcache(struct by_id *b, struct sl_str key, const struct own
 static enum sl_code ask_index(struct by_id *b, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
                               struct sl_error *error)
 {
-    const char *path = b->index ? file_index_find(b->index, id, purpose) : NULL;
+    const char *path = NULL;
+    for (size_t i = 0; i < b->own.place_count && !path; i++)
+        path = file_index_find(b->indexes[i], id, purpose);
     struct held *held = path ? hold(b) : NULL;
     if (!held)
         return sl_fail(error, path ? SL_INTERNAL : SL_NOT_FOUND, "%s", path ? "out of memory" : "");

@@ -68,15 +68,18 @@ struct source_list { /* in the arena */
     size_t count, capacity;
     bool network;        /* others than directories are wanted */
     unsigned local;      /* directories so far */
-    const char **places; /* of the index: directories and files of layout `auto`, as they were given */
+    const char **places; /* directories and files of layout `auto`: each has an index */
     size_t place_count;
-    bool *of_places; /* of each item: it is a layout of one of these */
+    size_t *place_of; /* of each item: it is a layout of this one, counted from 1; or 0 */
 };
 
 /* The layouts of a directory that is given without one, in the order in which they are tried. */
 enum { ANY_LAYOUTS = 6 };
 extern const enum layout_type any_layouts[ANY_LAYOUTS];
-bool source_list_add(struct source_list *list, const struct source *source); /* false when out of memory */
+/* What follows the layout in [LAYOUT:]PATH; all of it when there is none. */
+const char *source_place(const char *text);
+/* Directories become absolute: their names in the cache have to mean the same everywhere. False when out of memory. */
+bool source_list_add(struct source_list *list, const struct source *source);
 /* [LAYOUT:]PATH, [LAYOUT:]URL, srv*.., @preset. SL_MALFORMED for an unknown preset, SL_INTERNAL. */
 enum sl_code source_list_symbols(struct source_list *list, const char *text, struct sl_error *error);
 /* A list of them between semicolons. */

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/grow.h"
 
@@ -22,23 +23,36 @@ static const struct preset {
     {"mozilla", "https://symbols.mozilla.org/", LAYOUT_NATIVE, BIT(FILE_BREAKPAD)},
 };
 
+static struct sl_str kept(struct source_list *list, const char *data, size_t size)
+{
+    char *copy = sl_arena_strndup(list->arena, data, size);
+    return (struct sl_str){copy, copy ? size : 0};
+}
+
+static struct sl_str absolute(struct source_list *list, struct sl_str path)
+{
+    char here[4096], whole[8192];
+    if (sl_str_starts(path, SL_STR("/")) || !getcwd(here, sizeof here))
+        return kept(list, path.data, path.size);
+    int size = snprintf(whole, sizeof whole, "%s/" SL_STR_FMT, here[1] ? here : "", SL_STR_ARG(path));
+    return size < (int)sizeof whole ? kept(list, whole, (size_t)size) : (struct sl_str){NULL, 0};
+}
+
 bool source_list_add(struct source_list *list, const struct source *source)
 {
     if (!list->network && source->type != SOURCE_FILESYSTEM)
         return true;
     size_t capacity = list->capacity;
     if (!sl_grow_in_arena(list->arena, &list->items, &list->capacity, list->count + 1, sizeof *list->items) ||
-        !sl_grow_in_arena(list->arena, &list->of_places, &capacity, list->count + 1, sizeof *list->of_places))
+        !sl_grow_in_arena(list->arena, &list->place_of, &capacity, list->count + 1, sizeof *list->place_of))
         return false;
-    list->of_places[list->count] = false;
-    list->items[list->count++] = *source;
-    return true;
-}
-
-static struct sl_str kept(struct source_list *list, const char *data, size_t size)
-{
-    char *copy = sl_arena_strndup(list->arena, data, size);
-    return (struct sl_str){copy, copy ? size : 0};
+    struct source *added = &list->items[list->count];
+    *added = *source;
+    if (source->type == SOURCE_FILESYSTEM)
+        added->path = absolute(list, source->path);
+    list->place_of[list->count] = 0;
+    list->count += source->type != SOURCE_FILESYSTEM || added->path.data;
+    return added == &list->items[list->count - 1];
 }
 
 static enum sl_code added(struct source_list *list, const struct source *source, struct sl_error *error)
@@ -137,7 +151,8 @@ static enum sl_code add_any_layout(struct source_list *list, const char *path, s
         return sl_fail(error, SL_BUSY, "out of memory");
     if (list->place_count)
         memcpy(places, list->places, list->place_count * sizeof *places);
-    places[list->place_count++] = kept(list, path, strlen(path)).data;
+    if (!(places[list->place_count++] = absolute(list, sl_str(path)).data))
+        return sl_fail(error, SL_BUSY, "out of memory");
     list->places = places;
     size_t first = list->count;
     for (size_t i = 0; code == SL_OK && i < ANY_LAYOUTS; i++)
@@ -145,7 +160,7 @@ static enum sl_code add_any_layout(struct source_list *list, const char *path, s
     if (code == SL_OK && snprintf(inner, sizeof inner, "%s/.build-id", path) < (int)sizeof inner)
         code = add_directory(list, inner, LAYOUT_NATIVE, error);
     for (size_t i = first; i < list->count; i++)
-        list->of_places[i] = true;
+        list->place_of[i] = list->place_count;
     return code;
 }
 
@@ -167,27 +182,36 @@ static enum sl_code add_srv(struct source_list *list, const char *text, struct s
     return code;
 }
 
-/* What stands before the first colon is a layout only if it is exactly one's name. */
-enum sl_code source_list_symbols(struct source_list *list, const char *text, struct sl_error *error)
+/* What stands before the first colon is a layout only if it is exactly one's name; where that begins which follows. `*any`: it
+ * is none of those. */
+static const char *read_layout(const char *text, enum layout_type *layout, bool *any)
 {
     size_t word = strcspn(text, ":");
-    bool any = strncmp(text, "auto:", 5) == 0;
+    bool is_auto = strncmp(text, "auto:", 5) == 0;
+    *any = !text[word] || !layout_type_parse((struct sl_str){text, word}, layout);
+    return *any && !is_auto ? text : text + word + 1;
+}
+
+const char *source_place(const char *text)
+{
     enum layout_type layout;
+    bool any;
+    return read_layout(text, &layout, &any);
+}
+
+enum sl_code source_list_symbols(struct source_list *list, const char *text, struct sl_error *error)
+{
+    enum layout_type layout = LAYOUT_NATIVE;
+    bool any;
     if (*text == '@')
         return add_preset(list, text + 1, error);
     if (strncasecmp(text, "srv*", 4) == 0)
         return add_srv(list, text + 4, error);
-    if (text[word] && layout_type_parse((struct sl_str){text, word}, &layout)) {
-        text += word + 1;
-        list->local += !is_url(text);
-        return is_url(text) ? add_server(list, sl_str(text), layout, 0, error)
-                            : add_directory(list, text, layout, error);
-    }
-    text += any ? 5 : 0;
+    text = read_layout(text, &layout, &any);
     if (is_url(text))
-        return add_server(list, sl_str(text), LAYOUT_NATIVE, 0, error);
+        return add_server(list, sl_str(text), layout, 0, error);
     list->local++;
-    return add_any_layout(list, text, error);
+    return any ? add_any_layout(list, text, error) : add_directory(list, text, layout, error);
 }
 
 enum sl_code source_list_path(struct source_list *list, const char *text, struct sl_error *error)

@@ -279,16 +279,6 @@ static struct sl_str cell(const struct lookup *l, size_t row, size_t column)
     return (struct sl_str){(const char *)l->cells.data + start, end - start};
 }
 
-/* Control characters of names must not reach a terminal. */
-static void put_cell(struct sl_buf *out, struct sl_str text)
-{
-    for (size_t i = 0; i < text.size; i++)
-        if ((uint8_t)text.data[i] < 0x20 || text.data[i] == 0x7F)
-            sl_buf_printf(out, "\\x%02x", (uint8_t)text.data[i]);
-        else
-            sl_buf_u8(out, (uint8_t)text.data[i]);
-}
-
 void lookup_table_flush(struct lookup *l)
 {
     static const char *const titles[] = {"Address", "Function", "", "File:Line"};
@@ -306,12 +296,12 @@ void lookup_table_flush(struct lookup *l)
         struct sl_str address = cell(l, i, 0), function = cell(l, i, 1), offset = cell(l, i, 2), place = cell(l, i, 3);
         bool dim = l->colour && !address.size;
         sl_buf_printf(&l->out, "%s %*.*s  ", dim ? "\033[2m" : "", width[0], SL_STR_ARG(address));
-        put_cell(&l->out, function);
+        output_put_safe(&l->out, function);
         if (offset.size || place.size)
             sl_buf_printf(&l->out, "%*s  %*.*s", width[1] - (int)function.size, "", width[2], SL_STR_ARG(offset));
         if (place.size)
             sl_buf_cstr(&l->out, "  ");
-        put_cell(&l->out, place);
+        output_put_safe(&l->out, place);
         sl_buf_cstr(&l->out, dim ? "\033[0m\n" : "\n");
     }
     l->row_count = 0;

@@ -1,4 +1,5 @@
 /* `symloom push-symbols`: symbols of executables to a service that takes symbfiles. */
+#include "cli/server.h"
 #include "cli/push_symbols/push.h"
 
 #include <curl/curl.h>
@@ -267,6 +268,8 @@ static int push(const struct options *o)
     uint64_t chunk_size;
     const char *mode = o->argument_count ? o->arguments[0] : "";
     struct progress bar;
+    if (!server_may_connect(o, "push-symbols"))
+        return PUSH_USAGE;
     if (strcmp(mode, "executable") != 0 && strcmp(mode, "symbfile") != 0)
         return usage("one mode is needed: executable or symbfile") ? PUSH_OK : PUSH_USAGE;
     if (!read_target(o, &target, url, key) ||

@@ -301,7 +301,7 @@ static int stress_command(const struct options *o)
     struct stress_load load;
     struct config *config = NULL;
     const char *path = option_value(o, "workloads", NULL);
-    if (!options_arguments(o, 0, "stress") || !read_load(o, &load))
+    if (!options_arguments(o, 0, "stress") || !server_may_connect(o, "stress") || !read_load(o, &load))
         return 2;
     if (!path)
         return options_wrong("stress", "no workloads given (-w)");

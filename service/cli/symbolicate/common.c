@@ -2,6 +2,7 @@
 #include "cli/symbolicate/symbolicate.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,8 +15,8 @@
 
 /* ---- the input ---- */
 
-/* Standard input, in a file of its own. */
-static enum sl_code map_standard_input(struct sl_mapping *mapping, struct sl_error *error)
+/* What is no file, in one of its own. */
+static enum sl_code map_stream(int stream, struct sl_mapping *mapping, struct sl_error *error)
 {
     static char block[64 * 1024];
     ssize_t n = 1;
@@ -23,18 +24,28 @@ static enum sl_code map_standard_input(struct sl_mapping *mapping, struct sl_err
     if (fd < 0)
         return sl_fail_errno(error, errno, "no temporary file");
     while (n > 0 || (n < 0 && errno == EINTR)) {
-        n = read(STDIN_FILENO, block, sizeof block);
+        n = read(stream, block, sizeof block);
         if (n > 0 && !sl_write_all(fd, (struct sl_bytes){(const uint8_t *)block, (size_t)n}))
             break;
     }
-    enum sl_code code = n ? sl_fail_errno(error, errno, "cannot read standard input") : sl_map_fd(fd, mapping, error);
+    enum sl_code code = n ? sl_fail_errno(error, errno, "cannot read it") : sl_map_fd(fd, mapping, error);
     close(fd);
     return code == SL_OK ? map_unpacked(mapping, error) : code;
 }
 
 enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping, struct sl_error *error)
 {
-    return strcmp(path, "-") == 0 ? map_standard_input(mapping, error) : map_file(path, mapping, error);
+    struct stat st;
+    if (strcmp(path, "-") == 0)
+        return map_stream(STDIN_FILENO, mapping, error);
+    if (stat(path, &st) != 0 || !(S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode)))
+        return map_file(path, mapping, error);
+    int stream = open(path, O_RDONLY | O_CLOEXEC);
+    if (stream < 0)
+        return sl_fail_errno(error, errno, "cannot open it");
+    enum sl_code code = map_stream(stream, mapping, error);
+    close(stream);
+    return code;
 }
 
 /* ---- where files are ---- */

@@ -127,6 +127,8 @@ int remote_symbolicate(const struct options *o, const char *path, struct sl_str 
     symbolicate_places(o, &places);
     if (option_given(o, "symbols") || places)
         return options_wrong("symbolicate", "--symbols are for this process; --server has its own sources");
+    if (!server_may_connect(o, "symbolicate"))
+        return 2;
     if (!fetch_url_valid(url))
         return options_wrong("symbolicate", "--server: '%s' is no URL", url);
     while (run.url_size && url[run.url_size - 1] == '/')

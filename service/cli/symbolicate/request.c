@@ -27,6 +27,7 @@ struct request_run {
     const struct answer_format *format;
     struct sl_arena arena;
     struct sl_buf made; /* the body, of an event */
+    struct sl_buf bare; /* the body, of a request whose sources do not count */
     struct local_request request;
     struct local_mapping *mappings;
     struct read_mapping **tables;
@@ -50,7 +51,7 @@ static int request_no_memory(void)
 /* ---- what the body is about ---- */
 
 struct body_facts {
-    bool has_maps, has_mappings, has_source, is_jvm;
+    bool has_maps, has_mappings, has_source, has_sources, is_jvm;
 };
 
 static bool note_module(struct request_run *run, struct sl_json *j, struct body_facts *facts)
@@ -88,6 +89,7 @@ static bool read_facts(struct request_run *run, struct sl_str body, struct body_
     while (sl_json_next(&j, &key)) {
         bool is_modules = sl_str_equal(key, SL_STR("modules")) && sl_json_peek(&j) == SL_JSON_ARRAY;
         facts->has_source |= sl_str_equal(key, SL_STR("source"));
+        facts->has_sources |= sl_str_equal(key, SL_STR("sources"));
         facts->is_jvm |= sl_str_equal(key, SL_STR("exceptions")) || sl_str_equal(key, SL_STR("classes")) ||
                          sl_str_equal(key, SL_STR("release_package"));
         if (!is_modules) {
@@ -100,6 +102,38 @@ static bool read_facts(struct request_run *run, struct sl_str body, struct body_
                 return false;
     }
     return sl_json_end(&j);
+}
+
+/* The same body without the sources that it names: none for a JVM, whose requests must say so. */
+static bool body_without_sources(struct request_run *run)
+{
+    static const struct sl_str name = SL_STR("sources");
+    struct sl_json j = sl_json(run->request.body, &run->arena, false);
+    struct json_writer w = json_writer(&run->bare);
+    struct sl_str key, value;
+    bool good = sl_json_object(&j);
+    json_object_begin(&w);
+    while (good && sl_json_next(&j, &key)) {
+        good = sl_json_value(&j, &value);
+        bool is_bare = sl_str_equal(key, name);
+        if (!good || (is_bare && run->request.kind == LOCAL_NATIVE))
+            continue;
+        json_key_str(&w, key);
+        json_raw(&w, is_bare ? SL_STR("[]") : value);
+    }
+    json_object_end(&w);
+    run->request.body = sl_buf_view(&run->bare);
+    return good && !run->bare.failed;
+}
+
+/* What kind of request it is, by its members. Returns a status. */
+static int take_request(struct request_run *run, const struct body_facts *facts)
+{
+    bool maps = facts->has_maps || (facts->has_source && !facts->has_mappings);
+    run->request.kind = maps ? LOCAL_JS : facts->has_mappings || facts->is_jvm ? LOCAL_JVM : LOCAL_NATIVE;
+    if (maps || !facts->has_sources || option_given(run->o, "use-request-sources"))
+        return 0;
+    return body_without_sources(run) ? 0 : request_no_memory();
 }
 
 /* The body of a request, or one made of an event. Returns a status. */
@@ -131,13 +165,7 @@ static int take_body(struct request_run *run, struct sl_str text, enum input_kin
     }
     if (!read_facts(run, run->request.body, &facts))
         return report(STATUS_NOTHING, "the request is no JSON object", NULL);
-    if (kind == INPUT_EVENT)
-        return 0;
-    if (facts.has_maps || (facts.has_source && !facts.has_mappings))
-        run->request.kind = LOCAL_JS;
-    else
-        run->request.kind = facts.has_mappings || facts.is_jvm ? LOCAL_JVM : LOCAL_NATIVE;
-    return 0;
+    return kind == INPUT_EVENT ? 0 : take_request(run, &facts);
 }
 
 /* ---- mappings ---- */
@@ -179,7 +207,7 @@ static int read_given_mappings(struct request_run *run)
         struct sl_mapping file = {0};
         struct sl_error error = {0};
         struct sl_debug_id id;
-        enum sl_code code = map_file(paths[i], &file, &error);
+        enum sl_code code = symbolicate_map_input(paths[i], &file, &error);
         if (code != SL_OK)
             return report_file(paths[i], code, &error);
         struct sl_str text = {(const char *)file.bytes.data, file.bytes.size};
@@ -348,7 +376,7 @@ static int list_places(struct request_run *run)
     if (!(run->places = calloc(count + more + 1, sizeof *run->places)))
         return request_no_memory();
     for (size_t i = 0; i < count + more; i++) {
-        const char *place = i < count ? symbols[i] : behind[i - count];
+        const char *place = source_place(i < count ? symbols[i] : behind[i - count]);
         if (access(place, F_OK) == 0)
             run->places[run->place_count++] = place;
     }
@@ -395,6 +423,7 @@ int symbolicate_request(const struct options *o, const struct sentry_project *pr
     local_artifacts_free(run.artifacts);
     free(run.places);
     sl_buf_free(&run.made);
+    sl_buf_free(&run.bare);
     sl_buf_free(&run.answer);
     sl_arena_free(&run.arena);
     return status;

@@ -93,29 +93,35 @@ static int run_scripts(const struct options *o, struct sl_str stack)
     if (!places)
         return report(1, "out of memory", NULL);
     for (size_t i = 0; i < symbol_count; i++)
-        places[count++] = symbols[i];
+        places[count++] = source_place(symbols[i]);
     for (size_t i = 1; i <= more; i++)
-        places[count++] = o->arguments[i];
+        places[count++] = source_place(o->arguments[i]);
     int status = symbolicate_scripts(stack, places, count, option_value(o, "output", NULL));
     free(places);
     return status;
 }
 
-/* Whether a file, packed or not, begins as JSON does. Logs, which traces are in, are read as they come and not looked at before. */
-static bool begins_as_object(const char *path)
+/* Whether a file, packed or not, begins as JSON or a crash file does. Logs, which traces are in, are read as they come and not
+ * looked at before; lines of dashes begin these as well as reports of Apple's. */
+static bool is_no_log(const char *path)
 {
+    static const char *const begins[] = {"{", "MDMP", "PMDM", "Incident Identifier:"};
     char begin[64];
     const char *problem = NULL;
     struct stat st;
-    struct log_input input = {.fd = strcmp(path, "-") == 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC)};
-    bool is_file = input.fd >= 0 && fstat(input.fd, &st) == 0 && S_ISREG(st.st_mode);
-    size_t size = is_file ? log_input_read(&input, begin, sizeof begin, &problem) : 0, at = 0;
+    bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode); /* who opens a FIFO has to read it */
+    struct log_input input = {.fd = is_file ? open(path, O_RDONLY | O_CLOEXEC) : -1};
+    size_t size = input.fd >= 0 ? log_input_read(&input, begin, sizeof begin, &problem) : 0, at = 0;
     log_input_end(&input);
     if (input.fd >= 0)
         close(input.fd);
+    at = size > 3 && memcmp(begin, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
     while (at < size && sl_is_blank(begin[at]))
         at++;
-    return at < size && begin[at] == '{';
+    bool is = false;
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        is = is || (size - at >= strlen(begins[i]) && memcmp(begin + at, begins[i], strlen(begins[i])) == 0);
+    return is;
 }
 
 static int run_request(const struct options *o, const struct sentry_project *project, struct sl_str text,
@@ -172,6 +178,10 @@ static int map_input(const struct options *o, const struct sentry_project *proje
         return report(1, "Event not found in local file system and symbolicli is in offline mode. Stopping.", NULL);
     if (strcmp(path, "-") != 0 && access(path, R_OK) != 0)
         return cannot_open(path);
+    if (path_is_directory(path)) {
+        errno = EISDIR;
+        return cannot_open(path);
+    }
     enum sl_code code = symbolicate_map_input(path, mapping, &error);
     return code == SL_OK ? 0 : report_file(path, code, &error);
 }
@@ -223,7 +233,7 @@ static int symbolicate_run(const struct options *o)
                              type);
     if (symbolicate_takes_addresses(o))
         return run_addresses(o, kind);
-    if (!type && mapping_count && !begins_as_object(path))
+    if (!type && mapping_count && !is_no_log(path))
         kind = INPUT_TRACE;
     if (kind == INPUT_TRACE)
         return run_trace(o, mappings, mapping_count);

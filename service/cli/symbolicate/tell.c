@@ -15,7 +15,7 @@ static const struct answer_format {
     bool crashed_only;            /* unless other threads are asked for */
     bool needs_walk, needs_registers;
     bool skips_writer; /* the thread that wrote the dump, and does not count it */
-    bool is_json;      /* what `print` writes */
+    bool is_json;      /* what `print` writes; it has all threads */
     bool needs_candidates;
 } answer_formats[] = {
     {.name = "json", .sorts = ~0u},
@@ -91,8 +91,10 @@ const struct answer_format *answer_format_of(const struct options *o, enum answe
     else if ((option_given(o, "stack-contents") || option_given(o, "stack-pointers")) &&
              strcmp(format->name, "stackwalk") != 0)
         options_wrong("symbolicate", "--stack-contents and --stack-pointers are for --format stackwalk");
-    else if (chosen && !format->print)
+    else if (chosen && !option_given(o, "all-threads") && (!format->print || format->is_json))
         options_wrong("symbolicate", "JSON has all threads");
+    else if (chosen && !option_given(o, "all-threads") && is_request(sort))
+        options_wrong("symbolicate", "these stacks are none of threads");
     else
         return format;
     return NULL;
