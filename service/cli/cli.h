@@ -2,6 +2,8 @@
  * returns the exit status: 0, 1 for a failure that was reported on stderr, 2 for a usage error. */
 #pragma once
 
+#include <stdarg.h>
+
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -89,6 +91,7 @@ enum sl_code output_file_put(const char *path, struct sl_bytes bytes, struct sl_
 int report(int status, const char *message, const char *cause);
 /* Another line on stderr, or more, as printf. */
 void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void remark_list(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
 /* The status for a file that could not be opened or read. */
 int report_status(enum sl_code code);
 /* Reports that a file could not be processed, and why. Returns the status. */
@@ -156,9 +159,11 @@ struct input {
     struct sl_buf converted;
     struct sl_symcache cache;
     bool has_cache, is_symbfile;
-    bool has_root; /* chains of the cache end with an element that stands for nothing */
-    bool has_dwo;  /* a unit of what was converted is in a file of its own, or should be */
-    bool alone;    /* nothing lies beside it: it was fetched */
+    bool has_root;         /* chains of the cache end with an element that stands for nothing */
+    bool has_dwo;          /* a unit of what was converted is in a file of its own, or should be */
+    bool alone;            /* nothing lies beside it: it was fetched */
+    size_t missing_dwos;   /* how many files of units were not there when all functions were read */
+    char missing_dwo[256]; /* the first of them */
     const struct input_options *options;
 };
 

@@ -23,9 +23,26 @@ int temporary_file(void)
     return sl_unlinked_file(directory && *directory ? directory : "/tmp");
 }
 
+/* A ZIP archive is a source bundle, or a file that is packed. */
+static bool is_packed_zip(struct sl_bytes bytes)
+{
+    struct sl_object *object;
+    struct sl_object_limits limits = {.identity = true};
+    if (bytes.size < 4 || memcmp(bytes.data, "PK\3\4", 4) != 0)
+        return false;
+    struct sl_archive archive;
+    if (sl_archive_open(bytes, &archive, NULL) != SL_OK ||
+        sl_archive_object(&archive, 0, &limits, &object, NULL) != SL_OK)
+        return true;
+    sl_object_close(object);
+    return false;
+}
+
 static bool is_plain(struct sl_bytes bytes)
 {
     struct sl_symcache cache;
+    if (is_packed_zip(bytes))
+        return false;
     return sl_format_detect(bytes) != SL_FORMAT_UNKNOWN || sl_symbfile_detect(bytes) ||
            sl_symcache_open(bytes, &cache, NULL) == SL_OK;
 }

@@ -234,6 +234,7 @@ static struct sl_object *open_dwz(struct input *input)
 struct dwo_files {
     pthread_mutex_t lock;
     bool asked;
+    struct input *input; /* which learns of those that are not there */
     struct {
         struct sl_mapping mapping;
         struct sl_object *object;
@@ -256,8 +257,13 @@ static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_s
         comp_dir = (struct sl_str){NULL, 0};
     int length = snprintf(path, sizeof path, SL_STR_FMT "%s" SL_STR_FMT, SL_STR_ARG(comp_dir), absolute ? "" : "/",
                           SL_STR_ARG(name));
-    if (!name.size || length >= (int)sizeof path || sl_map_file(path, &mapping, NULL) != SL_OK)
+    if (!name.size || length >= (int)sizeof path || sl_map_file(path, &mapping, NULL) != SL_OK) {
+        pthread_mutex_lock(&files->lock);
+        if (!files->input->missing_dwos++)
+            snprintf(files->input->missing_dwo, sizeof files->input->missing_dwo, "%.255s", path);
+        pthread_mutex_unlock(&files->lock);
         return NULL;
+    }
     if (sl_object_open(mapping.bytes, NULL, &object, NULL) != SL_OK) {
         sl_unmap(&mapping);
         return NULL;
@@ -300,9 +306,10 @@ static void close_split(struct dwo_files *files)
 enum sl_code input_read_functions(struct input *input, const struct sl_parallel *parallel,
                                   struct sl_function_sink *sink, struct sl_error *error)
 {
-    struct dwo_files files = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct dwo_files files = {.lock = PTHREAD_MUTEX_INITIALIZER, .input = input};
     struct sl_companions companions = {.arg = &files};
     find_split(input, &companions);
+    input->missing_dwos = 0;
     enum sl_code code = sl_object_read_functions(input_debug(input), &companions, parallel, sink, error);
     close_split(&files);
     return code;
@@ -379,7 +386,7 @@ enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *
         return SL_OK;
     if (input->is_symbfile)
         return convert_symbfile(input, error);
-    struct dwo_files files = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct dwo_files files = {.lock = PTHREAD_MUTEX_INITIALIZER, .input = input};
     struct sl_companions companions = {.arg = &files};
     find_split(input, &companions);
     struct sl_symcache_options options = conversion_of(input);
@@ -396,7 +403,7 @@ enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *
 enum sl_code input_convert_around(struct input *input, const uint64_t *addresses, size_t count, unsigned jobs,
                                   struct sl_buf *bytes, struct sl_symcache *cache, struct sl_error *error)
 {
-    struct dwo_files files = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct dwo_files files = {.lock = PTHREAD_MUTEX_INITIALIZER, .input = input};
     struct sl_companions companions = {.arg = &files};
     find_split(input, &companions);
     struct sl_symcache_options options = conversion_of(input);

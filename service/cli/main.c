@@ -109,8 +109,8 @@ static int unknown(const char *name)
     for (size_t i = 0; i < COMMANDS; i++)
         names[i] = commands_all[i].name;
     const char *near = options_nearest(name, names);
-    fprintf(stderr, "error: unknown command '%s'%s%s\nTry '%s --help'.\n", name, near ? ", did you mean " : "",
-            near ? near : "", options_program_name());
+    remark("error: unknown command '%s'%s%s\nTry '%s --help'.\n", name, near ? ", did you mean " : "", near ? near : "",
+           options_program_name());
     return 2;
 }
 
@@ -212,8 +212,8 @@ static int no_command(int argc, char **argv)
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word); /* the value may be a secret */
         const char *near = options_nearest(name + strspn(name, "-"), names);
-        fprintf(stderr, "error: unknown option %s%s%s\nTry '%s --help'.\n", name, near ? ", did you mean --" : "",
-                near ? near : "", options_program_name());
+        remark("error: unknown option %s%s%s\nTry '%s --help'.\n", name, near ? ", did you mean --" : "",
+               near ? near : "", options_program_name());
     } else {
         summary(stderr, false);
     }

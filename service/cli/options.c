@@ -1,5 +1,6 @@
 #include "cli/options.h"
 
+#include "cli/cli.h"
 #include "cli/commands.h"
 
 #include <errno.h>
@@ -103,9 +104,9 @@ int options_wrong(const char *command, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fputs("error: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    remark("error: ");
+    remark_list(format, arguments);
+    remark("\n");
     va_end(arguments);
     return options_try_help(command);
 }
@@ -124,18 +125,6 @@ static bool usage_error(const char *command, const char *what, const char *word)
     return false;
 }
 
-static bool add_value(struct options *o, size_t spec, const char *value, const char *command)
-{
-    if (o->counts[spec] && spec_at(o, spec)->type != OPTION_FLAG && !spec_at(o, spec)->repeatable)
-        return usage_error(command, "option given twice: --", spec_at(o, spec)->name);
-    const char **grown = realloc(o->values[spec], (o->counts[spec] + 1) * sizeof *grown);
-    if (!grown)
-        return usage_error(command, "out of memory", "");
-    grown[o->counts[spec]++] = value;
-    o->values[spec] = grown;
-    return true;
-}
-
 /* A word of `a|b|c`, the way a spec lists the values it takes. */
 static bool is_alternative(const char *alternatives, const char *word)
 {
@@ -146,6 +135,23 @@ static bool is_alternative(const char *alternatives, const char *word)
             return true;
     }
     return false;
+}
+
+static bool add_value(struct options *o, size_t spec, const char *value, const char *command)
+{
+    const struct option_spec *about = spec_at(o, spec);
+    if (spec >= OPTION_MAX && about->value && strchr(about->value, '|') && !is_alternative(about->value, value)) {
+        options_wrong(command, "--%s: '%s' is none of: %s", about->name, value, about->value);
+        return false;
+    }
+    if (o->counts[spec] && spec_at(o, spec)->type != OPTION_FLAG && !spec_at(o, spec)->repeatable)
+        return usage_error(command, "option given twice: --", spec_at(o, spec)->name);
+    const char **grown = realloc(o->values[spec], (o->counts[spec] + 1) * sizeof *grown);
+    if (!grown)
+        return usage_error(command, "out of memory", "");
+    grown[o->counts[spec]++] = value;
+    o->values[spec] = grown;
+    return true;
 }
 
 static bool parse_long(struct options *o, const char *command, int argc, char **argv, int *at)

@@ -87,18 +87,43 @@ void output_put_safe(struct sl_buf *out, struct sl_str text)
 int report(int status, const char *message, const char *cause)
 {
     bool caused = cause && *cause;
-    progress_make_way();
-    fprintf(stderr, "error: %s\n%s%s%s", message, caused ? "  caused by: " : "", caused ? cause : "",
-            caused ? "\n" : ""); /* at once: the log has lines of its own */
+    remark("error: %s\n%s%s%s", message, caused ? "  caused by: " : "", caused ? cause : "",
+           caused ? "\n" : ""); /* at once: the log has lines of its own */
     return status;
+}
+
+/* Names are in it, which must not reach a terminal as they are; line ends may be its own. */
+static void put_remark(struct sl_str text)
+{
+    struct sl_buf safe = {0};
+    for (size_t at = 0, end; at < text.size; at = end + 1) {
+        const char *newline = memchr(text.data + at, '\n', text.size - at);
+        end = newline ? (size_t)(newline - text.data) : text.size;
+        output_put_safe(&safe, (struct sl_str){text.data + at, end - at});
+        if (newline)
+            sl_buf_u8(&safe, '\n');
+    }
+    fwrite(safe.failed ? "" : (const char *)safe.data, 1, safe.failed ? 0 : safe.size, stderr);
+    sl_buf_free(&safe);
+}
+
+void remark_list(const char *format, va_list arguments)
+{
+    char *text = NULL;
+    progress_make_way();
+    int size = isatty(STDERR_FILENO) ? vasprintf(&text, format, arguments) : -1;
+    if (size >= 0)
+        put_remark((struct sl_str){text, (size_t)size});
+    else
+        vfprintf(stderr, format, arguments);
+    free(text);
 }
 
 void remark(const char *format, ...)
 {
     va_list arguments;
-    progress_make_way();
     va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
+    remark_list(format, arguments);
     va_end(arguments);
 }
 

@@ -70,7 +70,7 @@ static int symcachegen_run(const struct options *o, const char *pdb, const char 
         status =
             output ? symcachegen_put(&input, output) : symcachegen_write(&input, root, path_file_name(sl_str(pdb)));
     else
-        symcachegen_fail(pdb, error.message);
+        status = symcachegen_fail(pdb, error.message) ? report_status(code) : 1;
     input_close(&input);
     return status;
 }
@@ -90,7 +90,7 @@ static int symcachegen_start(const struct options *o)
 int command_symcachegen(int argc, char **argv)
 {
     static char pdb[] = "--pdb", joined[4200];
-    if (argc == 1 && strcmp(argv[0], "--version") == 0) {
+    if (argc == 1 && (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-version") == 0)) {
         puts(own_version);
         return 0;
     }

@@ -292,13 +292,23 @@ static int split_module(struct splitting *s, const char *input)
         fputs("WARNING: without --debug-out the debug information is lost\n", stderr);
     if (debug)
         status = split_write(debug, &companion, NULL);
-    if (status == 0 && (out || !same || module.failed))
+    if (status == 0 && (out || !same || module.failed)) {
         status = split_write(out ? out : input, &module, out ? NULL : input);
+        if (status && debug)
+            unlink(debug); /* it is of a module that is not there */
+    }
     if (status == 0)
         tell_ids(s, out ? out : input, module.size);
     sl_buf_free(&companion);
     sl_buf_free(&module);
     return status;
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return strcmp(a, b) == 0 ||
+           (stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
 static int split_run(const struct options *o)
@@ -307,19 +317,30 @@ static int split_run(const struct options *o)
     struct sl_error error = {0};
     if (o->argument_count != 1)
         return options_wrong("wasm-split", o->argument_count ? "more than one file given" : "no file given");
-    enum sl_code code = sl_map_file(o->arguments[0], &s.mapping, &error);
+    const char *path = o->arguments[0], *debug = option_value(o, "debug-out", NULL),
+               *out = option_value(o, "out", path);
+    char *real = realpath(path, NULL); /* what a link leads to is changed in place, and not the link */
+    enum sl_code code = sl_map_file(path, &s.mapping, &error);
     struct progress progress;
-    int status;
+    int status = 0;
     if (code != SL_OK)
-        return report_file(o->arguments[0], code, &error);
+        status = report_file(path, code, &error);
+    else if (debug && is_same_file(debug, out))
+        status = options_wrong("wasm-split", "--debug-out is where the module goes: '%s'", debug);
+    if (status) {
+        sl_unmap(&s.mapping);
+        free(real);
+        return status;
+    }
     progress_begin(&progress, o, "splitting");
-    progress_file(&progress, o->arguments[0]);
+    progress_file(&progress, path);
     code = read_parts(&s, &error);
     if (code == SL_OK)
         find_id(&s);
-    status = code == SL_OK ? split_module(&s, o->arguments[0]) : report_file(o->arguments[0], code, &error);
+    status = code == SL_OK ? split_module(&s, real ? real : path) : report_file(path, code, &error);
     progress_finish(&progress);
     free(s.parts);
+    free(real);
     sl_unmap(&s.mapping);
     return status;
 }

@@ -205,3 +205,13 @@ def test_interrupted_while_it_waits(work, files):
         equal(os.listdir(os.path.join(cache, "tmp")), [], number)
     again = symloom("symbolicate", path, "--offline", "--cache-dir", cache, env=home(work))
     equal((again.status, again.err), (0, ""))
+
+
+def test_the_first_place_of_a_lookup(work, files):
+    code_id = build_id(files)
+    renamed(files, work, "any/file", "first")
+    renamed(files, work, f"laid/{code_id[:2]}/{code_id[2:]}/debuginfo", "second")
+    for places, wanted in ((("any", "unified:laid"), "first"), (("unified:laid", "any"), "second"), (("any", "laid"), "first")):
+        found = ok("lookup", "--build-id", code_id, *(w for place in places for w in ("--symbols", place)), "--cache-dir", "",
+                   hex(files.address("t", "outer")), "--output-style", "llvm", "--no-inlines", cwd=work, env=home(work))
+        equal(found.splitlines()[0], wanted, places)

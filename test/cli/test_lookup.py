@@ -286,14 +286,18 @@ def test_parts_answer_as_the_whole(work, files):
 
 
 def test_without_inlined_calls(work, files):
-    """LLVM's tools name the function that the code is in, at the innermost line; GNU's the innermost function."""
+    """LLVM's symbolizer says whose code it is by its symbol, at the innermost line; who does not ask for that, and addr2line, the innermost function."""
     t, at = files.get("t"), f"0x{inlined(files):x}"
     outer, inner = "outer\n/src/t.c:1", "inner\n/src/t.c:1"
     llvm = subprocess.run(["llvm-symbolizer-14", "--no-inlines", "-e", t, at], capture_output=True, text=True, check=True).stdout
     equal(llvm.rpartition(":")[0], outer)
     equal(ok("--no-inlines", "-e", t, at, program=linked(work, "llvm-symbolizer")), f"{outer}:71\n\n")
     equal(ok("lookup", "--no-inlines", "--output-style", "llvm", "-e", t, at), f"{outer}:71\n\n")
-    equal(ok("-f", "-e", t, at, program=linked(work, "llvm-addr2line")), outer + "\n")
+    for words, name in ((("-f",), "llvm-addr2line"), (("--functions=short", "--no-inlines"), "llvm-symbolizer")):
+        ours, theirs = (subprocess.run([program, *words, "-e", t, at], capture_output=True, text=True, check=True).stdout
+                        for program in (os.path.join(work, name) if os.path.lexists(os.path.join(work, name)) else linked(work, name), name + "-19"))
+        equal(ours, theirs)
+        contains(ours, "inner")
     equal(ok("-f", "-e", t, at, program=linked(work, "addr2line")), inner + "\n")
 
 
@@ -353,7 +357,7 @@ def test_failures_under_its_own_name(work, files):
 
 def test_llvm_addr2line(work, files):
     tool, at = linked(work, "llvm-addr2line"), inlined(files)
-    equal(ok("-e", files.get("t"), "-afp", f"{at:x}", "0", program=tool), f"0x{at:x}: outer at /src/t.c:1\n0x0: ?? at ??:0\n")
+    equal(ok("-e", files.get("t"), "-afp", f"{at:x}", "0", program=tool), f"0x{at:x}: inner at /src/t.c:1\n0x0: ?? at ??:0\n")
 
 
 def test_every_format(work, files):

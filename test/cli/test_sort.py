@@ -141,7 +141,8 @@ def test_broken_files_are_named_and_passed_by(work, files):
     os.mkdir(nothing)
     equal(ok("sort", "-z", "-o", out, nothing).splitlines()[-1], "Sorted 0 debug files")
     missing = symloom("sort", "-o", out, os.path.join(work, "nowhere"))
-    equal((missing.status, missing.out), (1, ""))
+    equal((missing.status, missing.out.splitlines()[-1]), (1, "Sorted 0 debug files"))
+    contains(missing.err, "error: failed to process file nowhere\n")
 
 
 def test_the_first_by_path_stays(work, files):

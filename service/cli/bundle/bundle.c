@@ -39,6 +39,8 @@ struct bundling {
     bool has_id, list, json;
     size_t seen;       /* objects that were wanted */
     struct sl_buf out; /* what goes to standard output */
+    struct sl_arena arena;
+    struct sl_map written; /* paths of bundles, in the arena */
     struct json_writer w;
     struct progress progress;
 };
@@ -194,6 +196,14 @@ static int write_mapping(struct bundling *b, struct packing *p, const struct sou
     return status;
 }
 
+/* Whether nothing was written there for another object. */
+static bool is_free(struct bundling *b, const char *output)
+{
+    char *kept = sl_arena_strndup(&b->arena, output, strlen(output));
+    bool made = false;
+    return kept && sl_map_slot(&b->written, sl_str(kept), &made) && made;
+}
+
 static int write_bundle(struct bundling *b, const char *path, struct input *input, size_t slice, struct packing *p,
                         struct sl_buf *bytes)
 {
@@ -208,6 +218,8 @@ static int write_bundle(struct bundling *b, const char *path, struct input *inpu
         output = result_path(b, path, slice);
         if (code != SL_OK || !output)
             status = output ? report_file(path, code, &error) : report(1, "out of memory", NULL);
+        else if (!is_free(b, output))
+            status = report(1, "the bundle of another file has this name", output);
         else
             status = bundle_publish(output, sl_buf_bytes(bytes));
     }
@@ -401,6 +413,16 @@ static bool read_roots(struct bundling *b)
     return b->roots != NULL;
 }
 
+/* Of a command, `1K` will do. */
+static bool read_size(const char *text, uint64_t *bytes)
+{
+    char whole[32];
+    size_t size = strlen(text);
+    bool is_short = size && strchr("KMG", text[size - 1]);
+    return snprintf(whole, sizeof whole, "%s%s", text, is_short ? "iB" : "") < (int)sizeof whole &&
+           size_parse(sl_str(whole), bytes);
+}
+
 static int bundle_run(const struct options *o)
 {
     struct bundling b = {.o = o, .list = option_given(o, "list"), .json = option_given(o, "json")};
@@ -413,12 +435,14 @@ static int bundle_run(const struct options *o)
         report(2, jvm ? "--jvm takes no file" : "no file given", NULL);
     else if (arch && b.arch == SL_ARCH_UNKNOWN)
         report(2, "unknown architecture", arch);
-    else if (!size_parse(sl_str(option_value(o, "max-file-size", "10 MiB")), &b.max_size))
+    else if (!read_size(option_value(o, "max-file-size", "10 MiB"), &b.max_size))
         report(2, "--max-file-size is no size", option_value(o, "max-file-size", NULL));
     else if (read_roots(&b))
         status = jvm ? bundle_project(&b, jvm) : bundle_all(&b);
     free(b.roots);
     sl_buf_free(&b.out);
+    sl_map_free(&b.written);
+    sl_arena_free(&b.arena);
     return status == 2 ? options_try_help("bundle") : status;
 }
 

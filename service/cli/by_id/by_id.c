@@ -20,9 +20,9 @@ struct by_id {
     struct sl_arena arena;
     struct config *layers[2], **files;
     size_t file_count;
-    struct source_list own;        /* of the options and `symbols` of the configuration, asked first; then the indexes */
+    struct source_list own; /* of the options and `symbols` of the configuration, asked first; then the indexes */
     struct source_list configured; /* `sources` of the configuration */
-    struct source_list all;        /* these two, with the index of a place where its layouts were, and `local` between them */
+    struct source_list all; /* these two, with the index of a place where its layouts were, and `local` between them */
     struct file_index **indexes, *local; /* of each place, and of single files */
     struct held *held;
     struct progress progress;
@@ -384,17 +384,35 @@ enum sl_code by_id_symcache(struct by_id *b, struct sl_str key, const struct own
     return SL_OK;
 }
 
-static enum sl_code ask_index(struct by_id *b, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
-                              struct sl_error *error)
+static enum sl_code ask_index(struct by_id *b, struct file_index *index, const struct object_id *id,
+                              enum purpose purpose, struct sl_bytes *bytes, struct sl_error *error)
 {
-    const char *path = NULL;
-    for (size_t i = 0; i < b->own.place_count && !path; i++)
-        path = file_index_find(b->indexes[i], id, purpose);
+    const char *path = file_index_find(index, id, purpose);
     struct held *held = path ? hold(b) : NULL;
     if (!held)
         return sl_fail(error, path ? SL_INTERNAL : SL_NOT_FOUND, "%s", path ? "out of memory" : "");
     enum sl_code code = sl_map_file(path, &held->mapping, error);
     *bytes = held->mapping.bytes;
+    return code;
+}
+
+/* Those of the options, one after the other: the layouts of a place and its index, and what is between two places. `*first`: the
+ * first failure that is none of a file simply not being there. */
+static enum sl_code ask_own(struct by_id *b, const struct object_id *id, enum purpose purpose, struct sl_bytes *bytes,
+                            struct sl_error *error, struct sl_error *first)
+{
+    enum sl_code code = sl_fail(error, SL_NOT_FOUND, "not found");
+    for (size_t i = 0, end; i < b->own.count && code != SL_OK; i = end) {
+        size_t place = b->own.place_of[i];
+        for (end = i + 1; end < b->own.count && b->own.place_of[end] == place;)
+            end++;
+        const struct source_list part = {.items = &b->own.items[i], .count = end - i};
+        code = by_id_ask(b, &part, id, purpose, bytes, error);
+        if (code != SL_OK && code != SL_NOT_FOUND && first->code == SL_OK)
+            *first = *error;
+        if (code != SL_OK && place)
+            code = ask_index(b, b->indexes[place - 1], id, purpose, bytes, error);
+    }
     return code;
 }
 
@@ -419,11 +437,7 @@ enum sl_code by_id_get(struct by_id *b, const struct object_id *id, enum purpose
                        struct sl_error *error)
 {
     struct sl_error first = {0};
-    enum sl_code code = by_id_ask(b, &b->own, id, purpose, bytes, error);
-    if (code != SL_OK && code != SL_NOT_FOUND)
-        first = *error;
-    if (code != SL_OK)
-        code = ask_index(b, id, purpose, bytes, error);
+    enum sl_code code = ask_own(b, id, purpose, bytes, error, &first);
     if (code != SL_OK)
         code = by_id_ask(b, &b->configured, id, purpose, bytes, error);
     return code == SL_OK ? SL_OK : by_id_tell(code, error, &first);

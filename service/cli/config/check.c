@@ -98,6 +98,15 @@ static const char *level_of(const struct value_problem *problem)
     return problem->info ? "info" : problem->warning ? "warning" : "error";
 }
 
+static void put_place(struct json_writer *w, const char *key, uint32_t number)
+{
+    json_key(w, key);
+    if (number)
+        json_u64(w, number);
+    else
+        json_null(w); /* it is none of a line */
+}
+
 static void put_problems(const struct checked *file, struct json_writer *w)
 {
     for (size_t i = 0; i < file->problems.count; i++) {
@@ -107,10 +116,8 @@ static void put_problems(const struct checked *file, struct json_writer *w)
         json_str(w, sl_str(level_of(problem)));
         json_key(w, "file");
         json_str(w, sl_str(shown_path(file)));
-        json_key(w, "line");
-        json_u64(w, problem->line);
-        json_key(w, "column");
-        json_u64(w, problem->column);
+        put_place(w, "line", problem->line);
+        put_place(w, "column", problem->column);
         json_key(w, "key");
         json_str(w, problem->path);
         json_key(w, "message");

@@ -252,6 +252,9 @@ static void inspect_read_read_all(struct findings *f)
     sl_dwarf_sources(input_debug(f->input), add_embedded, f);
     f->counts.skipped = counter.sink.skipped_units;
     f->counts.files = f->files.count;
+    if (f->input->missing_dwos)
+        hint(f, "debug information is in files that are not there, %zu of them: %s", f->input->missing_dwos,
+             f->input->missing_dwo);
     if (f->counts.skipped)
         hint(f, "%zu units of the debug information are damaged and were skipped", f->counts.skipped);
     code = sl_object_symbols(f->input->object, &f->arena, &f->symbols, &count, &error);

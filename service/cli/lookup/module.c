@@ -219,17 +219,23 @@ const struct sl_symbol *lookup_data_at(struct lookup_module *m, uint64_t address
     return data ? data : symbol_over(code_symbols(m), address);
 }
 
-static bool symcache_function_named(struct lookup_module *m, struct sl_str name, uint64_t *address)
+/* The largest of the name: parts that a compiler has moved away have it, too. */
+static bool symcache_function_named(struct lookup_module *m, struct sl_str name, uint64_t *address, uint64_t *size)
 {
     const struct sl_symcache *cache = &m->whole.cache;
     struct sl_symcache_function function;
     struct sl_buf text = {0};
     bool found = false;
-    for (uint32_t i = 0; !found && sl_symcache_function(cache, i, &function); i++) {
+    for (uint32_t i = 0; sl_symcache_function(cache, i, &function); i++) {
         sl_buf_clear(&text);
         sl_symcache_string(cache, function.name, &text);
-        found = function.entry != UINT64_MAX && sl_str_equal(sl_buf_view(&text), name);
+        bool named = function.entry != UINT64_MAX && sl_str_equal(sl_buf_view(&text), name);
+        uint64_t bytes = named ? sl_symcache_function_size(cache, i) : 0;
+        if (!named || (found && bytes <= *size))
+            continue;
+        found = true;
         *address = function.entry + m->load;
+        *size = bytes;
     }
     sl_buf_free(&text);
     return found;
@@ -251,7 +257,7 @@ bool lookup_symbol_named(struct lookup *l, struct lookup_module *m, struct sl_st
             *size = s->size;
             return true;
         }
-    return lookup_whole(l, m) && symcache_function_named(m, name, address);
+    return lookup_whole(l, m) && symcache_function_named(m, name, address, size);
 }
 
 /* ---- addresses ---- */

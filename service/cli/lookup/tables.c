@@ -185,7 +185,8 @@ size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address,
     count = count > MAX_CHAIN ? MAX_CHAIN : count - (m->input.has_root && count);
     if (l->inlines || count < 2)
         return count;
-    if (l->persona != PERSONA_ADDR2LINE) /* the code's own function, at the line that was inlined */
+    bool own = l->persona == PERSONA_LOOKUP || l->persona == PERSONA_LLVM_SYMBOLIZER;
+    if (own && !l->short_names) /* as its symbol says: the code's own function, at the line that was inlined */
         chain->links[0].function = chain->links[count - 1].function;
     return 1;
 }

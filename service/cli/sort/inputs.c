@@ -34,6 +34,8 @@ void sort_walk(struct sort *s, const char *input)
     for (FTSENT *entry; walk && (entry = fts_read(walk));) {
         if (entry->fts_info == FTS_F)
             sort_add_file(s, entry->fts_path, (uint64_t)entry->fts_statp->st_size);
+        else if (entry->fts_info == FTS_NS && entry->fts_level == FTS_ROOTLEVEL)
+            sort_add_file(s, entry->fts_path, 0); /* which will be told when it is looked at */
         else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
             remark("WARNING: cannot read %s: %s\n", entry->fts_path, strerror(entry->fts_errno));
     }
@@ -119,13 +121,19 @@ static bool file_piece(struct sort_file *file, struct sort_piece *piece, const s
     return piece->target != NULL;
 }
 
+static bool is_zip(struct sl_bytes bytes)
+{
+    return bytes.size >= 4 && memcmp(bytes.data, "PK\3\4", 4) == 0;
+}
+
 static void look_at_slice(struct sort_file *file, const char *name, const struct sl_archive *archive, size_t slice,
                           size_t member)
 {
     struct sl_object *object;
     struct sl_error error = {0};
     if (sl_archive_object(archive, slice, NULL, &object, &error) != SL_OK) {
-        add_problem(file, name, error.message, true);
+        bool nested = is_zip(archive->bytes); /* in another one, and no source bundle */
+        add_problem(file, name, nested ? "no debug file" : error.message, !nested);
         return;
     }
     struct sort_piece *piece = sort_add_piece(file, name);
@@ -153,11 +161,6 @@ static void look_at_bytes(struct sort_file *file, const char *name, struct sl_by
 
 /* ---- archives ---- */
 
-static bool is_zip(struct sl_bytes bytes)
-{
-    return bytes.size >= 4 && memcmp(bytes.data, "PK\3\4", 4) == 0;
-}
-
 struct opened {
     struct sl_mapping mapping;
     struct sl_arena arena;
@@ -174,7 +177,10 @@ static enum sl_code sort_open(const struct sort_file *file, struct opened *opene
         return code;
     if (is_zip(opened->mapping.bytes))
         return sl_zip_open(opened->mapping.bytes, 0, &opened->arena, &opened->zip, error);
-    return map_unpacked(&opened->mapping, error);
+    code = map_unpacked(&opened->mapping, error);
+    return code == SL_OK && is_zip(opened->mapping.bytes)
+               ? sl_zip_open(opened->mapping.bytes, 0, &opened->arena, &opened->zip, error)
+               : code;
 }
 
 static void sort_close(struct opened *opened)

@@ -196,6 +196,16 @@ static void sort_fail(struct sort_file *file, struct sort_piece *piece, const st
     piece->reason = sl_arena_strndup(&file->arena, error->message, strlen(error->message));
 }
 
+/* What became of a piece if that with the same place had been written before. */
+static void foresee(struct sort_piece *piece, struct sl_bytes bytes)
+{
+    const struct sort_piece *leader = piece->leader;
+    piece->size = bytes.size;
+    piece->hash = sl_hash(bytes.data, bytes.size);
+    if (leader && leader->action == SORT_WRITTEN)
+        piece->action = leader->size == piece->size && leader->hash == piece->hash ? SORT_EXISTS : SORT_DUPLICATE;
+}
+
 void sort_place(const struct sort *s, struct sort_file *file, struct sort_piece *piece, struct sl_bytes bytes,
                 unsigned workers)
 {
@@ -209,6 +219,8 @@ void sort_place(const struct sort *s, struct sort_file *file, struct sort_piece 
     }
     bool there = access(path, F_OK) == 0, same = there && holds(path, bytes);
     piece->action = same ? SORT_EXISTS : there && !(s->force && piece->first) ? SORT_DUPLICATE : SORT_WRITTEN;
+    if (s->dry_run)
+        foresee(piece, bytes);
     if (piece->action == SORT_DUPLICATE || s->dry_run)
         return;
     if (!same)

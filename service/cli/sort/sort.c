@@ -1,6 +1,7 @@
 /* `symloom sort`: debug files of any kind into a directory in the layout `unified`, as symsorter does. */
 #include "cli/sort/sort.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,12 @@ static char *clean_bundle_id(const char *text)
     return id;
 }
 
+/* No file can have this name. */
+static bool is_directory_name(const char *id)
+{
+    return !*id || strcmp(id, ".") == 0 || strcmp(id, "..") == 0;
+}
+
 static char *bundle_id_of_path(const char *path)
 {
     struct sl_str whole = sl_str(path);
@@ -95,6 +102,9 @@ static bool find_first(struct sort *s)
                 continue;
             void **slot = sl_map_slot(&seen, sl_str(piece->target), &piece->first);
             ok = slot != NULL;
+            if (ok && piece->first)
+                *slot = piece;
+            piece->leader = ok && !piece->first ? *slot : NULL;
         }
     sl_map_free(&seen);
     return ok;
@@ -356,7 +366,7 @@ static int sort_bundles(struct sort *s, struct sort_totals *totals)
     int status = 0;
     for (size_t i = 0; i < s->o->argument_count && status == 0; i++) {
         char *id = bundle_id_of_path(s->o->arguments[i]), title[4200];
-        if (!id || !*id) {
+        if (!id || is_directory_name(id)) {
             free(id);
             return report(2, "no bundle id in this name", s->o->arguments[i]);
         }
@@ -404,7 +414,7 @@ static int sort_read_options(struct sort *s)
     if (option_given(o, "level") && (level < 1 || level > 22))
         return options_wrong("sort", "--level: a number from 1 to 22");
     char *clean = id ? clean_bundle_id(id) : NULL;
-    bool sound = !id || (clean && *id && strcmp(clean, id) == 0);
+    bool sound = !id || (clean && !is_directory_name(id) && strcmp(clean, id) == 0);
     free(clean);
     if (!sound)
         return options_wrong("sort", "Invalid bundle id");
@@ -413,6 +423,14 @@ static int sort_read_options(struct sort *s)
     s->parallel = threads_parallel((unsigned)(jobs < 64 ? jobs : 64));
     int size = snprintf(s->root, sizeof s->root, "%s%s%s", output, prefix ? "/" : "", prefix ? prefix : "");
     return size < (int)sizeof s->root ? 0 : report(1, "path too long", output);
+}
+
+static int cannot_make(const char *path)
+{
+    char text[4200];
+    const char *why = strerror(errno == EEXIST ? ENOTDIR : errno);
+    snprintf(text, sizeof text, "cannot make the directory %s", path);
+    return report(1, text, why);
 }
 
 static int sort_run(const struct options *o)
@@ -426,18 +444,14 @@ static int sort_run(const struct options *o)
                      .verbose = option_given(o, "verbose"),
                      .with_sources = option_given(o, "with-sources")};
     struct sort_totals totals = {0};
-    struct stat st;
     int status = sort_read_options(&s);
-    for (size_t i = 0; status == 0 && i < o->argument_count; i++)
-        if (stat(o->arguments[i], &st) != 0)
-            status = report(1, "no such file or directory", o->arguments[i]);
     if (status)
         return status;
     if (!s.level && !s.quiet)
         fputs("WARNING: No compression used. Consider to pass -zz.\n", stderr);
     if (!s.dry_run && mkdir(option_value(o, "output", ""), 0777) != 0 &&
         !path_is_directory(option_value(o, "output", "")))
-        return report(1, "cannot make the directory", option_value(o, "output", ""));
+        return cannot_make(option_value(o, "output", ""));
     status = option_given(o, "multiple-bundles") ? sort_bundles(&s, &totals)
                                                  : sort_inputs(&s, o->arguments, o->argument_count, &totals);
     if (status)

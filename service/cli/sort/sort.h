@@ -23,7 +23,9 @@ struct sort_piece {       /* an object, or what is wrong with a file */
     const char *kind, *arch, *format;
     struct sl_debug_id debug_id;
     bool has_debug, is_source;
-    bool first; /* of the pieces with this target */
+    bool first;                      /* of the pieces with this target */
+    const struct sort_piece *leader; /* that first one, of the others */
+    uint64_t size, hash;             /* of its bytes, where nothing is written */
     enum sort_action action;
     const char *reason; /* why it was not sorted */
 };

@@ -15,6 +15,11 @@
 
 /* ---- the input ---- */
 
+const char *symbolicate_format(const struct options *o, const char *usual)
+{
+    return option_given(o, "json") ? "json" : option_value(o, "format", usual);
+}
+
 /* What is no file, in one of its own. */
 static enum sl_code map_stream(int stream, struct sl_mapping *mapping, struct sl_error *error)
 {

@@ -175,7 +175,7 @@ static int profile_read(struct profile_run *run, struct sl_str text)
 int symbolicate_profile(const struct options *o, const struct sentry_project *project, struct sl_str text)
 {
     struct profile_run run = {.o = o};
-    const char *format = option_value(o, "format", "json");
+    const char *format = symbolicate_format(o, "json");
     if (strcmp(format, "json") != 0)
         return options_wrong("symbolicate", "--format: '%s' is none of: json, which profiles are", format);
     int status = profile_read(&run, text);

@@ -1,5 +1,6 @@
 #include "cli/symbolicate/sentry.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,6 +32,8 @@ static int read_secret(const char *path, struct sl_arena *arena, struct sl_secre
     bool good = file && fgets(line, sizeof line, file);
     if (file && file != stdin)
         fclose(file);
+    if (!file)
+        return report(1, path, strerror(errno));
     if (!good)
         return report(1, path, "there is no secret in it");
     size_t size = strcspn(line, "\r\n");

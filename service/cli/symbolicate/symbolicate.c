@@ -16,6 +16,7 @@ static const struct option_spec specs[] = {
      "what the input is (default: as it looks)"},
     {"format", 'f', OPTION_VALUE, false, "json|compact|pretty|full|markdown|stackwalk|machine|minidump-json|text",
      "how the answer is written (default: compact on a terminal, else json; text of traces)"},
+    {"json", 0, OPTION_FLAG, false, NULL, "the same as --format json"},
     {"output", 0, OPTION_VALUE, false, "FILE", "write there instead of standard output"},
     {"indent", 0, OPTION_FLAG, false, NULL, "JSON in lines"},
     BY_ID_OPTIONS,
@@ -61,7 +62,7 @@ static const struct option_spec specs[] = {
 
 static int run_trace(const struct options *o, const char *const *mappings, size_t mapping_count)
 {
-    const char *format = option_value(o, "format", "text");
+    const char *format = symbolicate_format(o, "text");
     if (strcmp(format, "text") != 0)
         return options_wrong("symbolicate", "--format: '%s' is none of: text", format);
     if (!options_arguments(o, 1, "symbolicate"))
@@ -84,7 +85,7 @@ static int run_scripts(const struct options *o, struct sl_str stack)
     size_t symbol_count, count = 0;
     const char *const *symbols = option_values(o, "symbols", &symbol_count);
     size_t more = o->argument_count > 1 ? o->argument_count - 1 : 0;
-    const char *format = option_value(o, "format", "text");
+    const char *format = symbolicate_format(o, "text");
     if (strcmp(format, "text") != 0)
         return options_wrong("symbolicate", "--format: '%s' is none of: text", format);
     if (!symbol_count && !more)
@@ -225,6 +226,8 @@ static int symbolicate_run(const struct options *o)
     const char *const *mappings = option_values(o, "mapping", &mapping_count);
     const char *type = option_value(o, "type", NULL), *path = o->argument_count ? o->arguments[0] : "-";
     enum input_kind kind = INPUT_UNKNOWN;
+    if (option_given(o, "json") && strcmp(option_value(o, "format", "json"), "json") != 0)
+        return options_wrong("symbolicate", "only one of --json and --format");
     heap_for_one_job();
     if (type && !input_kind_parse(type, &kind))
         return options_wrong("symbolicate",

@@ -127,6 +127,9 @@ bool answer_is_missing(const struct answer *answer);
 
 /* ---- common.c ---- */
 
+/* The format that the options name, else `usual`. */
+const char *symbolicate_format(const struct options *o, const char *usual);
+
 /* Maps the input, unpacked; `-` is standard input. As map_file(). */
 enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping, struct sl_error *error);
 

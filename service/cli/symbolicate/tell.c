@@ -76,7 +76,7 @@ const struct answer_format *answer_format_of(const struct options *o, enum answe
 {
     static const char *const threads[] = {"crashed-only", "all-threads", "thread", "thread-index"};
     bool people = isatty(STDOUT_FILENO) && sort != SORT_MOZILLA && !symbolicate_as_symbolicli();
-    const char *name = option_value(o, "format", people ? "compact" : "json");
+    const char *name = symbolicate_format(o, people ? "compact" : "json");
     const struct answer_format *format = NULL;
     int chosen = 0;
     for (size_t i = 0; i < FORMATS; i++)
