@@ -111,11 +111,12 @@ void remark_list(const char *format, va_list arguments)
 {
     char *text = NULL;
     progress_make_way();
-    int size = isatty(STDERR_FILENO) ? vasprintf(&text, format, arguments) : -1;
-    if (size >= 0)
-        put_remark((struct sl_str){text, (size_t)size});
-    else
+    if (!isatty(STDERR_FILENO))
         vfprintf(stderr, format, arguments);
+    else if (vasprintf(&text, format, arguments) >= 0)
+        put_remark(sl_str(text));
+    else
+        text = NULL;
     free(text);
 }
 

@@ -1,6 +1,8 @@
 """`symloom symbolicate --type jsstack`: stacks of JavaScript, offline."""
-import base64, json, os
+import base64, json, os, subprocess
+import harness
 from harness import contains, equal, ok, symloom
+from test_symbolicate import written
 
 SCRIPT = ('var makeAFailure=function(){function n(n){}function e(n){throw new Error("failed!")}function r(r){var i=null;'
           'if(r.failed){i=e}else{i=n}i(r)}function i(){var n={failed:true,value:42};r(n)}return i}();\n')
@@ -79,3 +81,18 @@ def test_wrong_usage(work, files):
     equal(symloom("symbolicate", "--type", "jsstack", input=V8).status, 2)
     equal(symloom("symbolicate", "--type", "jsstack", "--symbols", work, "-f", "json", input=V8).status, 2)
     equal(symloom("symbolicate", "--type", "jsstack", "/none", work).status, 1)
+
+
+def test_a_stack_is_answered_while_more_of_it_may_come(work, files):
+    """A line that is no frame says that a stack is over, or that nothing comes for a while; its frames are told as those of a file."""
+    root = artifacts(work)
+    wanted = ok("symbolicate", written(work, "stack.txt", V8), root)
+    with subprocess.Popen([harness.SYMLOOM, "symbolicate", "--type", "jsstack", "-", root], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        for _ in range(2):
+            process.stdin.write(V8)
+            process.stdin.flush()
+            equal("".join(process.stdout.readline() for _ in wanted.splitlines()), wanted)
+        out, _ = process.communicate(V8 * 4000, timeout=harness.DEADLINE)
+        equal((process.returncode, out), (0, wanted * 4000))
+    nobody = symloom("symbolicate", "--type", "jsstack", os.path.join(work, "nobody"), root)
+    equal((nobody.status, nobody.out), (1, ""))

@@ -2,10 +2,14 @@
 #include "cli/symbolicate/artifacts.h"
 #include "cli/symbolicate/symbolicate.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <fts.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/grow.h"
 #include "base/map.h"
@@ -13,7 +17,7 @@
 #include "js/smcache.h"
 #include "js/stack.h"
 
-enum { MAX_FILES = 200000 };
+enum { MAX_FILES = 200000, BLOCK = 64 * 1024, MOST_HELD = 1024 * 1024, PAUSE_MS = 100 };
 
 struct script { /* a URL of the stack */
     struct sl_str url, base;
@@ -32,9 +36,12 @@ struct scripts {
     struct sl_arena arena;
     const char **files; /* scripts on disk, in the order of their paths */
     size_t file_count, file_capacity;
-    struct sl_map by_url; /* struct script */
+    struct sl_map by_url;  /* struct script */
+    struct sl_arena texts; /* of the lines */
     struct stack_line *lines;
     size_t line_count, line_capacity;
+    struct output_file *file; /* NULL: standard output */
+    bool failed;              /* nothing more can be written */
 };
 
 /* ---- the files ---- */
@@ -164,15 +171,17 @@ static void read_script(struct scripts *s, struct script *script)
 
 static const struct script *script_of(struct scripts *s, struct sl_str url)
 {
-    void **slot = sl_map_slot(&s->by_url, url, NULL);
-    struct script *script = slot ? *slot : NULL;
-    if (!slot || script)
+    struct script *script = sl_map_get(&s->by_url, url);
+    if (script)
         return script;
-    *slot = script = SL_ARENA_NEW(&s->arena, struct script);
-    if (script) {
-        script->url = url;
-        read_script(s, script);
-    }
+    const char *kept = sl_arena_strndup(&s->arena, url.data, url.size); /* lines go */
+    script = kept ? SL_ARENA_NEW(&s->arena, struct script) : NULL;
+    void **slot = script ? sl_map_slot(&s->by_url, (struct sl_str){kept, url.size}, NULL) : NULL;
+    if (!slot)
+        return NULL;
+    *slot = script;
+    script->url = (struct sl_str){kept, url.size};
+    read_script(s, script);
     return script;
 }
 
@@ -220,8 +229,8 @@ static bool map_frame(struct scripts *s, struct sl_js_stack_frame *frame, struct
     else
         sl_buf_str(&path, frame->url);
     if (frame->function.size || place.kind != SL_JS_FUNCTION_UNKNOWN)
-        frame->function = sl_buf_keep(&function, &s->arena);
-    frame->url = sl_buf_keep(&path, &s->arena);
+        frame->function = sl_buf_keep(&function, &s->texts);
+    frame->url = sl_buf_keep(&path, &s->texts);
     frame->line = place.line + 1;
     frame->column = place.column + 1;
     *caller = place.name;
@@ -242,41 +251,124 @@ static bool map_lines(struct scripts *s)
     return true;
 }
 
-static int write_lines(const struct scripts *s, const char *output)
+/* All of these lines, with what they say. False when out of memory. */
+static bool pass_lines(struct scripts *s, struct sl_str text)
 {
     struct sl_buf out = {0};
-    struct sl_error error = {0};
-    int status = 0;
-    for (size_t i = 0; i < s->line_count; i++) {
+    s->line_count = 0;
+    bool good = split_lines(s, text) && map_lines(s);
+    for (size_t i = 0; i < s->line_count && good; i++) {
         if (s->lines[i].is_frame)
             sl_js_stack_write(&s->lines[i].frame, &out);
         else
             sl_buf_str(&out, s->lines[i].text);
     }
-    if (out.failed)
-        status = report(1, "out of memory", NULL);
-    else if (!output)
-        output_write(sl_buf_view(&out));
-    else if (output_file_put(output, sl_buf_bytes(&out), &error) != SL_OK)
-        status = report(1, error.message, NULL);
+    good = good && !out.failed;
+    if (good && out.size)
+        s->failed |= !(s->file ? output_file_write(s->file, sl_buf_view(&out)) : output_write(sl_buf_view(&out)));
     sl_buf_free(&out);
+    sl_arena_free(&s->texts);
+    return good;
+}
+
+/* ---- a stream ---- */
+
+/* The size of the lines that nothing which may come says more of: what stands before the frames at the end. */
+static size_t complete_size(struct sl_str text)
+{
+    struct sl_js_stack_frame frame;
+    size_t complete = 0;
+    const char *newline;
+    for (size_t at = 0, size; (newline = memchr(text.data + at, '\n', text.size - at)); at += size) {
+        size = (size_t)(newline + 1 - text.data) - at;
+        if (!sl_js_stack_frame((struct sl_str){text.data + at, size}, &frame))
+            complete = at + size;
+    }
+    return complete;
+}
+
+static bool is_pause(int fd)
+{
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+    return poll(&poller, 1, PAUSE_MS) == 0;
+}
+
+/* The held lines that can be told: in a pause, and when they are too many, the whole ones; at the end all. */
+static bool pass_held(struct scripts *s, struct sl_buf *held, int fd, bool end)
+{
+    const char *data = (const char *)held->data, *newline = memrchr(data, '\n', held->size);
+    size_t size = end ? held->size : complete_size(sl_buf_view(held));
+    if (!end && newline && (held->size - size > MOST_HELD || is_pause(fd)))
+        size = (size_t)(newline + 1 - data);
+    else if (!end && !newline && held->size > MOST_HELD)
+        size = held->size; /* a line that is no frame */
+    bool good = !size || pass_lines(s, (struct sl_str){data, size});
+    memmove(held->data, held->data + size, held->size - size);
+    held->size -= size;
+    if (size && !s->file && !end)
+        s->failed |= !output_flush();
+    return good;
+}
+
+static int pass_stream(struct scripts *s, int fd, const char *path)
+{
+    struct log_input input = {.fd = fd};
+    struct sl_buf held = {0};
+    const char *problem = NULL;
+    bool good = true;
+    for (bool end = false; good && !end && !s->failed;) {
+        good = sl_buf_reserve(&held, BLOCK);
+        size_t n = good ? log_input_read(&input, held.data + held.size, BLOCK, &problem) : 0;
+        held.size += n;
+        end = n == 0;
+        good = good && (!held.size || pass_held(s, &held, fd, end));
+    }
+    sl_buf_free(&held);
+    log_input_end(&input);
+    if (!good)
+        return report(1, "out of memory", NULL);
+    return problem ? report(1, path, problem) : 0;
+}
+
+static int pass_file(struct scripts *s, const char *path)
+{
+    bool standard = strcmp(path, "-") == 0;
+    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return report(1, path, strerror(errno));
+    int status = pass_stream(s, fd, path);
+    if (!standard)
+        close(fd);
     return status;
 }
 
-int symbolicate_scripts(struct sl_str stack, const char *const *places, size_t place_count, const char *output)
+int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *places, size_t place_count,
+                        const char *output)
 {
     struct scripts s = {0};
+    struct output_file file;
+    struct sl_error error = {0};
     bool good = true;
     for (size_t i = 0; i < place_count; i++)
         good = good && find_scripts(&s, places[i]);
-    good = good && split_lines(&s, stack) && map_lines(&s);
-    int status = good ? write_lines(&s, output) : report(1, "out of memory", NULL);
+    int status = good ? 0 : report(1, "out of memory", NULL);
+    if (!status && output && output_file_open(&file, output, &error) == SL_OK)
+        s.file = &file;
+    else if (!status && output)
+        status = report(1, output, error.message);
+    if (!status && !stack)
+        status = pass_file(&s, path);
+    else if (!status && !pass_lines(&s, *stack))
+        status = report(1, "out of memory", NULL);
+    if (s.file && output_file_close(&file, status == 0, &error) != SL_OK && !status)
+        status = report(1, output, error.message);
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&s.by_url, e));)
         if (e->value)
             sl_buf_free(&((struct script *)e->value)->table);
     sl_map_free(&s.by_url);
     free(s.lines);
     free(s.files);
+    sl_arena_free(&s.texts);
     sl_arena_free(&s.arena);
     return status;
 }

@@ -79,9 +79,10 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
     return status;
 }
 
-/* Scripts are looked for below --symbols and what follows the stack. */
-static int run_scripts(const struct options *o, struct sl_str stack)
+/* Scripts are looked for below --symbols and what follows the stack. `stack` is NULL when the input was not read yet. */
+static int run_scripts(const struct options *o, const struct sl_str *stack)
 {
+    const char *path = o->argument_count ? o->arguments[0] : "-";
     size_t symbol_count, count = 0;
     const char *const *symbols = option_values(o, "symbols", &symbol_count);
     size_t more = o->argument_count > 1 ? o->argument_count - 1 : 0;
@@ -97,7 +98,7 @@ static int run_scripts(const struct options *o, struct sl_str stack)
         places[count++] = source_place(symbols[i]);
     for (size_t i = 1; i <= more; i++)
         places[count++] = source_place(o->arguments[i]);
-    int status = symbolicate_scripts(stack, places, count, option_value(o, "output", NULL));
+    int status = symbolicate_scripts(path, stack, places, count, option_value(o, "output", NULL));
     free(places);
     return status;
 }
@@ -142,7 +143,7 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     switch (kind) {
     case INPUT_MINIDUMP: return symbolicate_crash(o, project, CRASH_FILE_MINIDUMP, bytes);
     case INPUT_APPLE: return symbolicate_crash(o, project, CRASH_FILE_APPLE, bytes);
-    case INPUT_JSSTACK: return run_scripts(o, text);
+    case INPUT_JSSTACK: return run_scripts(o, &text);
     case INPUT_REQUEST:
     case INPUT_EVENT:
     case INPUT_MOZILLA: return run_request(o, project, text, kind);
@@ -242,7 +243,9 @@ static int symbolicate_run(const struct options *o)
         return run_trace(o, mappings, mapping_count);
     if (kind && mapping_count && !takes_mappings(kind))
         return options_wrong("symbolicate", "--mapping is for traces, events and requests of a JVM");
-    if (!o->argument_count && kind != INPUT_JSSTACK)
+    if (kind == INPUT_JSSTACK)
+        return run_scripts(o, NULL);
+    if (!o->argument_count)
         return options_wrong("symbolicate", "no file given");
     return run_input(o, kind, path);
 }
