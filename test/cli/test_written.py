@@ -142,6 +142,7 @@ def json_runs(work, files):
             "wasm-split": [[wasm, "-o", os.path.join(work, "w")], [missing], [broken], [t]],
             "lookup": [["-e", t, "0", "0x1"], ["-e", missing, "0"], ["-e", broken, "0"], ["-e", t, "nobody"], ["--names", "main", "-e", t]],
             "stress": [["-w", missing], ["-w", broken], []],
+            "symbolicate": [["--module", f"{t}@0x1000", "0x2174", "--cache-dir", ""], [missing], [broken], ["-f", "full", t], ["--thread", "9", t]],
             "version": [[], ["more"]]}
 
 
