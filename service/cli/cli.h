@@ -70,6 +70,8 @@ void output_at_signal(void (*clean)(void));
 
 /* Text of a file; its control characters must not reach a terminal. */
 void output_put_safe(struct sl_buf *out, struct sl_str text);
+/* The same, but for one of them, which may be there: a line end or a tab. */
+void output_put_safe_but(struct sl_buf *out, struct sl_str text, char kept);
 
 /* A file that appears under its name when it is complete, and not at all when the program is ended before. FIFOs and
  * devices are written as they are. */
@@ -84,6 +86,8 @@ bool output_file_write(struct output_file *file, struct sl_str text);
 /* Publishes the file, or (`keep` false) removes it. A file to keep of which a write failed is removed, and that is the
  * error. */
 enum sl_code output_file_close(struct output_file *file, bool keep, struct sl_error *error);
+/* Makes a directory for results, if it is not there. 0, or a status after a report. */
+int output_directory(const char *path);
 /* All of it at once. */
 enum sl_code output_file_put(const char *path, struct sl_bytes bytes, struct sl_error *error);
 

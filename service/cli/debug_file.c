@@ -28,7 +28,7 @@ static bool is_packed_zip(struct sl_bytes bytes)
 {
     struct sl_object *object;
     struct sl_object_limits limits = {.identity = true};
-    if (bytes.size < 4 || memcmp(bytes.data, "PK\3\4", 4) != 0)
+    if (sl_format_detect(bytes) != SL_FORMAT_SOURCEBUNDLE)
         return false;
     struct sl_archive archive;
     if (sl_archive_open(bytes, &archive, NULL) != SL_OK ||

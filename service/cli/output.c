@@ -71,17 +71,22 @@ bool output_colour(const char *choice)
     return is_set("CLICOLOR_FORCE") || (isatty(STDOUT_FILENO) && !(terminal && strcmp(terminal, "dumb") == 0));
 }
 
-void output_put_safe(struct sl_buf *out, struct sl_str text)
+void output_put_safe_but(struct sl_buf *out, struct sl_str text, char kept)
 {
     for (size_t i = 0; i < text.size; i++) {
         uint8_t byte = (uint8_t)text.data[i], next = i + 1 < text.size ? (uint8_t)text.data[i + 1] : 0;
         bool is_c1 = byte == 0xC2 && next >= 0x80 && next < 0xA0; /* U+0080 to U+009F: U+009B is ESC [ */
         i += is_c1;
-        if (byte < 0x20 || byte == 0x7F || is_c1)
+        if (text.data[i] != kept && (byte < 0x20 || byte == 0x7F || is_c1))
             sl_buf_printf(out, "\\x%02x", is_c1 ? next : byte);
         else
             sl_buf_u8(out, byte);
     }
+}
+
+void output_put_safe(struct sl_buf *out, struct sl_str text)
+{
+    output_put_safe_but(out, text, ' ');
 }
 
 int report(int status, const char *message, const char *cause)
@@ -92,32 +97,19 @@ int report(int status, const char *message, const char *cause)
     return status;
 }
 
-/* Names are in it, which must not reach a terminal as they are; line ends may be its own. */
-static void put_remark(struct sl_str text)
-{
-    struct sl_buf safe = {0};
-    for (size_t at = 0, end; at < text.size; at = end + 1) {
-        const char *newline = memchr(text.data + at, '\n', text.size - at);
-        end = newline ? (size_t)(newline - text.data) : text.size;
-        output_put_safe(&safe, (struct sl_str){text.data + at, end - at});
-        if (newline)
-            sl_buf_u8(&safe, '\n');
-    }
-    fwrite(safe.failed ? "" : (const char *)safe.data, 1, safe.failed ? 0 : safe.size, stderr);
-    sl_buf_free(&safe);
-}
-
 void remark_list(const char *format, va_list arguments)
 {
-    char *text = NULL;
+    char *text;
+    struct sl_buf safe = {0};
     progress_make_way();
-    if (!isatty(STDERR_FILENO))
+    if (!isatty(STDERR_FILENO)) {
         vfprintf(stderr, format, arguments);
-    else if (vasprintf(&text, format, arguments) >= 0)
-        put_remark(sl_str(text));
-    else
-        text = NULL;
-    free(text);
+    } else if (vasprintf(&text, format, arguments) >= 0) { /* there are names in it */
+        output_put_safe_but(&safe, sl_str(text), '\n');
+        fwrite(safe.failed ? "" : (const char *)safe.data, 1, safe.failed ? 0 : safe.size, stderr);
+        free(text);
+    }
+    sl_buf_free(&safe);
 }
 
 void remark(const char *format, ...)
@@ -311,4 +303,14 @@ enum sl_code output_file_put(const char *path, struct sl_bytes bytes, struct sl_
         return code;
     output_file_write(&file, (struct sl_str){(const char *)bytes.data, bytes.size});
     return output_file_close(&file, true, error);
+}
+
+int output_directory(const char *path)
+{
+    char text[4200];
+    if (mkdir(path, 0777) == 0 || path_is_directory(path))
+        return 0;
+    const char *why = strerror(errno == EEXIST ? ENOTDIR : errno);
+    snprintf(text, sizeof text, "cannot make the directory %s", path);
+    return report(1, text, why);
 }

@@ -62,10 +62,14 @@ int server_override(const struct options *o, struct config *config)
     return override_sentry(config);
 }
 
+bool server_is_offline(const struct options *o)
+{
+    return option_given(o, "no-network") || server_environment("SYMLOOM_NO_NETWORK");
+}
+
 bool server_may_connect(const struct options *o, const char *command)
 {
-    bool may = !option_given(o, "no-network") && !server_environment("SYMLOOM_NO_NETWORK");
-    return may || options_wrong(command, "--no-network: what it is to ask is on the network") == 0;
+    return !server_is_offline(o) || options_wrong(command, "--no-network: what it is to ask is on the network") == 0;
 }
 
 bool server_reload(const struct options *o, struct config **config, struct sl_buf *problems)

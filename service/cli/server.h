@@ -25,6 +25,9 @@ int server_load(const struct options *o, struct config **config);
 /* Lets options and environment override what the file says. 0, or the exit status after a report on stderr. */
 int server_override(const struct options *o, struct config *config);
 
+/* --no-network, or its variable. */
+bool server_is_offline(const struct options *o);
+
 /* Whether connections are allowed; for commands that are nothing without. False after a report on stderr: a usage error. */
 bool server_may_connect(const struct options *o, const char *command);
 

@@ -255,14 +255,14 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
     return code;
 }
 
-/* ---- problems as text ---- */
-
 void config_note_override(struct config *config, const char *key, bool environment)
 {
     for (size_t i = 0; i < config_key_count; i++)
         if (strcmp(config_keys[i].path, key) == 0)
             config->origins[i] = (struct key_origin){.environment = environment, .option = !environment};
 }
+
+/* ---- problems as text ---- */
 
 struct value config_place(const struct config *config, const char *key)
 {

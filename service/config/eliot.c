@@ -15,12 +15,10 @@ static const char *eliot_value(const char *name)
 /* Whether the file leaves the key to others; it is noted that the environment has a say then. */
 static bool is_silent(struct config *config, const char *path)
 {
-    for (size_t i = 0; i < config_key_count; i++)
-        if (strcmp(config_keys[i].path, path) == 0 && !config->origins[i].line) {
-            config->origins[i].environment = true;
-            return true;
-        }
-    return false;
+    bool silent = !config_place(config, path).line;
+    if (silent)
+        config_note_override(config, path, true);
+    return silent;
 }
 
 static void bad_value(struct value_problems *problems, const char *name, const char *path)

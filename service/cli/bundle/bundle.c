@@ -337,12 +337,9 @@ static int bundle_file(struct bundling *b, const char *path)
 static int bundle_all(struct bundling *b)
 {
     const char *output = option_value(b->o, "output", NULL);
-    int status = 0;
-    if (into_directory(b, output) && !path_is_directory(output) && mkdir(output, 0777) != 0) {
-        char text[4200];
-        snprintf(text, sizeof text, "cannot make the directory %s", output);
-        return report(1, text, strerror(errno == EEXIST ? ENOTDIR : errno));
-    }
+    int status = into_directory(b, output) ? output_directory(output) : 0;
+    if (status)
+        return status;
     b->w = json_writer(&b->out);
     if (b->json)
         json_array_begin(&b->w);

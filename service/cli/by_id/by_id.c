@@ -111,7 +111,7 @@ static enum sl_code add_sources(struct by_id *b, const char *servers, struct sl_
 {
     size_t count;
     const char *const *symbols = option_values(b->options, "symbols", &count);
-    bool network = !option_given(b->options, "no-network") && !server_environment("SYMLOOM_NO_NETWORK");
+    bool network = !server_is_offline(b->options);
     enum sl_code code = SL_OK;
     b->own = b->configured = (struct source_list){.arena = &b->arena, .network = network};
     for (size_t i = 0; i < count && code == SL_OK; i++)

@@ -29,6 +29,7 @@ static struct sl_str kept(struct source_list *list, const char *data, size_t siz
     return (struct sl_str){copy, copy ? size : 0};
 }
 
+/* In the arena, with a NUL; data is NULL when out of memory. */
 static struct sl_str absolute(struct source_list *list, struct sl_str path)
 {
     char here[4096], whole[8192];
@@ -46,13 +47,12 @@ bool source_list_add(struct source_list *list, const struct source *source)
     if (!sl_grow_in_arena(list->arena, &list->items, &list->capacity, list->count + 1, sizeof *list->items) ||
         !sl_grow_in_arena(list->arena, &list->place_of, &capacity, list->count + 1, sizeof *list->place_of))
         return false;
-    struct source *added = &list->items[list->count];
-    *added = *source;
-    if (source->type == SOURCE_FILESYSTEM)
-        added->path = absolute(list, source->path);
+    struct source added = *source;
+    if (source->type == SOURCE_FILESYSTEM && !(added.path = absolute(list, source->path)).data)
+        return false;
     list->place_of[list->count] = 0;
-    list->count += source->type != SOURCE_FILESYSTEM || added->path.data;
-    return added == &list->items[list->count - 1];
+    list->items[list->count++] = added;
+    return true;
 }
 
 static enum sl_code added(struct source_list *list, const struct source *source, struct sl_error *error)

@@ -1,6 +1,6 @@
 /* `symloom push-symbols`: symbols of executables to a service that takes symbfiles. */
-#include "cli/server.h"
 #include "cli/push_symbols/push.h"
+#include "cli/server.h"
 
 #include <curl/curl.h>
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* `symloom sort`: debug files of any kind into a directory in the layout `unified`, as symsorter does. */
 #include "cli/sort/sort.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -425,14 +424,6 @@ static int sort_read_options(struct sort *s)
     return size < (int)sizeof s->root ? 0 : report(1, "path too long", output);
 }
 
-static int cannot_make(const char *path)
-{
-    char text[4200];
-    const char *why = strerror(errno == EEXIST ? ENOTDIR : errno);
-    snprintf(text, sizeof text, "cannot make the directory %s", path);
-    return report(1, text, why);
-}
-
 static int sort_run(const struct options *o)
 {
     struct sort s = {.o = o,
@@ -449,9 +440,8 @@ static int sort_run(const struct options *o)
         return status;
     if (!s.level && !s.quiet)
         fputs("WARNING: No compression used. Consider to pass -zz.\n", stderr);
-    if (!s.dry_run && mkdir(option_value(o, "output", ""), 0777) != 0 &&
-        !path_is_directory(option_value(o, "output", "")))
-        return cannot_make(option_value(o, "output", ""));
+    if (!s.dry_run && (status = output_directory(option_value(o, "output", ""))) != 0)
+        return status;
     status = option_given(o, "multiple-bundles") ? sort_bundles(&s, &totals)
                                                  : sort_inputs(&s, o->arguments, o->argument_count, &totals);
     if (status)

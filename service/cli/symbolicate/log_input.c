@@ -2,6 +2,8 @@
 #include "cli/symbolicate/symbolicate.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -90,6 +92,20 @@ static size_t read_packed(struct log_input *input, void *data, size_t room, cons
     return out->size;
 }
 
+bool log_input_open(struct log_input *input, const char *path)
+{
+    bool standard = strcmp(path, "-") == 0;
+    *input = (struct log_input){.fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC)};
+    input->opened = !standard && input->fd >= 0;
+    return input->fd >= 0;
+}
+
+bool log_input_waits(const struct log_input *input, int ms)
+{
+    struct pollfd poller = {.fd = input->fd, .events = POLLIN};
+    return poll(&poller, 1, ms) > 0;
+}
+
 size_t log_input_read(struct log_input *input, void *data, size_t room, const char **problem)
 {
     if (!input->begun && !log_input_begin(input, problem))
@@ -102,4 +118,6 @@ void log_input_end(struct log_input *input)
     decoder_free(input->decoder);
     sl_buf_free(&input->unpacked);
     free(input->block);
+    if (input->opened)
+        close(input->fd);
 }

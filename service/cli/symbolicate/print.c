@@ -193,12 +193,8 @@ static void put_crash(const struct answer *answer, struct sl_buf *out)
 static void put_source_line(struct sl_buf *out, char mark, uint64_t number, struct sl_str text)
 {
     sl_buf_printf(out, "%c %6llu | ", mark, (unsigned long long)number);
-    for (size_t at = 0, end; at <= text.size; at = end + 1) { /* with its tabs */
-        const char *tab = memchr(text.data + at, '\t', text.size - at);
-        end = tab ? (size_t)(tab - text.data) : text.size;
-        output_put_safe(out, (struct sl_str){text.data + at, end - at});
-        sl_buf_u8(out, tab ? '\t' : '\n');
-    }
+    output_put_safe_but(out, text, '\t');
+    sl_buf_u8(out, '\n');
 }
 
 /* The lines of source around that of the frame. */

@@ -355,8 +355,7 @@ static int request_options(struct request_run *run)
     static const enum answer_sort sorts[] = {
         [LOCAL_JVM] = SORT_JVM, [LOCAL_JS] = SORT_JS, [LOCAL_NATIVE] = SORT_NATIVE, [LOCAL_MOZILLA] = SORT_MOZILLA};
     run->sort = sorts[run->request.kind];
-    run->request.no_scraping = option_given(run->o, "no-scrape") || option_given(run->o, "no-network") ||
-                               server_environment("SYMLOOM_NO_NETWORK");
+    run->request.no_scraping = option_given(run->o, "no-scrape") || server_is_offline(run->o);
     run->request.no_source_context = option_given(run->o, "no-source-context");
     run->request.own_sources =
         option_given(run->o, "use-request-sources") || (run->sort == SORT_JS && run->made.size && run->project->online);

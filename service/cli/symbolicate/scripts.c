@@ -3,13 +3,10 @@
 #include "cli/symbolicate/symbolicate.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <fts.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/grow.h"
 #include "base/map.h"
@@ -287,18 +284,12 @@ static size_t complete_size(struct sl_str text)
     return complete;
 }
 
-static bool is_pause(int fd)
-{
-    struct pollfd poller = {.fd = fd, .events = POLLIN};
-    return poll(&poller, 1, PAUSE_MS) == 0;
-}
-
 /* The held lines that can be told: in a pause, and when they are too many, the whole ones; at the end all. */
-static bool pass_held(struct scripts *s, struct sl_buf *held, int fd, bool end)
+static bool pass_held(struct scripts *s, struct sl_buf *held, const struct log_input *input, bool end)
 {
     const char *data = (const char *)held->data, *newline = memrchr(data, '\n', held->size);
     size_t size = end ? held->size : complete_size(sl_buf_view(held));
-    if (!end && newline && (held->size - size > MOST_HELD || is_pause(fd)))
+    if (!end && newline && (held->size - size > MOST_HELD || !log_input_waits(input, PAUSE_MS)))
         size = (size_t)(newline + 1 - data);
     else if (!end && !newline && held->size > MOST_HELD)
         size = held->size; /* a line that is no frame */
@@ -310,36 +301,26 @@ static bool pass_held(struct scripts *s, struct sl_buf *held, int fd, bool end)
     return good;
 }
 
-static int pass_stream(struct scripts *s, int fd, const char *path)
+static int pass_file(struct scripts *s, const char *path)
 {
-    struct log_input input = {.fd = fd};
+    struct log_input input;
     struct sl_buf held = {0};
     const char *problem = NULL;
     bool good = true;
+    if (!log_input_open(&input, path))
+        return report(1, path, strerror(errno));
     for (bool end = false; good && !end && !s->failed;) {
         good = sl_buf_reserve(&held, BLOCK);
         size_t n = good ? log_input_read(&input, held.data + held.size, BLOCK, &problem) : 0;
         held.size += n;
         end = n == 0;
-        good = good && (!held.size || pass_held(s, &held, fd, end));
+        good = good && (!held.size || pass_held(s, &held, &input, end));
     }
     sl_buf_free(&held);
     log_input_end(&input);
     if (!good)
         return report(1, "out of memory", NULL);
     return problem ? report(1, path, problem) : 0;
-}
-
-static int pass_file(struct scripts *s, const char *path)
-{
-    bool standard = strcmp(path, "-") == 0;
-    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return report(1, path, strerror(errno));
-    int status = pass_stream(s, fd, path);
-    if (!standard)
-        close(fd);
-    return status;
 }
 
 int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *places, size_t place_count,

@@ -160,8 +160,7 @@ int sentry_project_read(const struct options *o, bool required, struct sl_arena 
     struct sentry_words words = {.org = sentry_word(o, "org", "SENTRY_ORG"),
                                  .project = sentry_word(o, "project", "SENTRY_PROJECT"),
                                  .url = sentry_word(o, "url", "SENTRY_URL")};
-    bool offline = option_given(o, "offline") || option_given(o, "no-network") ||
-                   server_environment("SYMLOOM_OFFLINE") || server_environment("SYMLOOM_NO_NETWORK");
+    bool offline = option_given(o, "offline") || server_environment("SYMLOOM_OFFLINE") || server_is_offline(o);
     *p = (struct sentry_project){.online = false};
     int status = take_secrets(o, arena, p);
     if (status || offline)

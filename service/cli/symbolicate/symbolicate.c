@@ -112,11 +112,10 @@ static bool is_no_log(const char *path)
     const char *problem = NULL;
     struct stat st;
     bool is_file = stat(path, &st) == 0 && S_ISREG(st.st_mode); /* who opens a FIFO has to read it */
-    struct log_input input = {.fd = is_file ? open(path, O_RDONLY | O_CLOEXEC) : -1};
-    size_t size = input.fd >= 0 ? log_input_read(&input, begin, sizeof begin, &problem) : 0, at = 0;
+    struct log_input input = {.fd = -1};
+    bool opened = is_file && strcmp(path, "-") != 0 && log_input_open(&input, path);
+    size_t size = opened ? log_input_read(&input, begin, sizeof begin, &problem) : 0, at = 0;
     log_input_end(&input);
-    if (input.fd >= 0)
-        close(input.fd);
     at = size > 3 && memcmp(begin, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
     while (at < size && sl_is_blank(begin[at]))
         at++;

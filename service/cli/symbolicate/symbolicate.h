@@ -25,16 +25,21 @@ struct sentry_project;
 
 /* ---- log_input.c ---- */
 
-/* What is read piece by piece, packed (gzip, zstd) or not. Zeros and a file descriptor are one at its beginning. */
+/* What is read piece by piece, packed (gzip, zstd) or not. Zeros and a file descriptor, which stays the caller's, are one at its
+ * beginning. */
 struct log_input {
     int fd;
-    bool begun, ended;
+    bool begun, ended, opened;
     struct decoder *decoder; /* NULL: it is not packed */
     uint8_t *block;          /* what was read last; `left` is of it */
     struct sl_bytes left;
     struct sl_buf unpacked;
 };
 
+/* The file, or of `-` standard input. False: errno tells, and there is nothing to end. */
+bool log_input_open(struct log_input *input, const char *path);
+/* Whether more of it comes, or its end, within so many milliseconds. */
+bool log_input_waits(const struct log_input *input, int ms);
 /* Up to `room` bytes, which may be fewer; 0 at the end, with `*problem` when that came too early. What has come is not held back. */
 size_t log_input_read(struct log_input *input, void *data, size_t room, const char **problem);
 void log_input_end(struct log_input *input);

@@ -2,8 +2,6 @@
 #include "cli/symbolicate/symbolicate.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -80,15 +78,11 @@ static size_t take_lines(struct tracing *t, struct sl_str text, bool end, bool *
     return at;
 }
 
-static bool input_waits_at(int fd)
+static int trace_with(struct tracing *t, const char *path)
 {
-    struct pollfd poller = {.fd = fd, .events = POLLIN};
-    return poll(&poller, 1, 0) > 0;
-}
-
-static int trace_file(struct tracing *t, int fd, const char *path)
-{
-    struct log_input input = {.fd = fd};
+    struct log_input input;
+    if (!log_input_open(&input, path))
+        return report(1, path, strerror(errno));
     char *block = malloc(BLOCK);
     size_t filled = 0;
     bool ok = block != NULL, end = false;
@@ -101,7 +95,7 @@ static int trace_file(struct tracing *t, int fd, const char *path)
         memmove(block, block + taken, filled - taken);
         filled -= taken;
         pass_on(t);
-        if (!end && !t->file && !input_waits_at(fd))
+        if (!end && !t->file && !log_input_waits(&input, 0))
             t->failed |= !output_flush();
     }
     free(block);
@@ -109,18 +103,6 @@ static int trace_file(struct tracing *t, int fd, const char *path)
     if (!ok)
         return report(1, "out of memory", NULL);
     return problem ? report(1, path, problem) : 0;
-}
-
-static int trace_with(struct tracing *t, const char *path)
-{
-    bool standard = strcmp(path, "-") == 0;
-    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return report(1, path, strerror(errno));
-    int status = trace_file(t, fd, path);
-    if (!standard)
-        close(fd);
-    return status;
 }
 
 static int trace_to(struct tracing *t, const char *path, const char *output)
