@@ -332,6 +332,16 @@ bool cache_mend(void)
     return any;
 }
 
+enum sl_code cache_run_reader(const struct cache_reader *reader, void *arg, struct sl_error *error)
+{
+    enum sl_code code = reader->run(arg, error);
+    for (int runs = 1; runs < CACHE_MAX_RUNS && code == SL_INTERNAL && cache_mend(); runs++) {
+        reader->reset(arg);
+        code = reader->run(arg, error);
+    }
+    return code;
+}
+
 void engine_shed(void)
 {
     for (int i = 0; i < SHED_FILES; i++)

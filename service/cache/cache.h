@@ -137,6 +137,18 @@ void cache_withdraw(struct cache_look *look);
  * forgotten, so that they are made anew. True when a mapping was at fault: another try may succeed. */
 bool cache_mend(void);
 
+/* Work that reads cache items and can be done again: `run` looks its items up and uses them; `reset` releases what it got
+ * and puts `arg` back to the state before `run`. */
+struct cache_reader {
+    enum sl_code (*run)(void *arg, struct sl_error *error) SL_SUSPENDS;
+    void (*reset)(void *arg);
+};
+/* Runs `reader->run`. When it fails as SL_INTERNAL because a file was damaged under its mapping (truncated, or a bad disk),
+ * forgets the damaged entries, resets and runs again, at most CACHE_MAX_RUNS times in all; each run may meet another damaged
+ * file. Returns what the last run returned. */
+enum { CACHE_MAX_RUNS = 8 };
+enum sl_code cache_run_reader(const struct cache_reader *reader, void *arg, struct sl_error *error) SL_SUSPENDS;
+
 /* Tells who keeps items beside the memory layer of such an address; cache_item_holds says whether it is in an item's mapping.
  * Once, at the start. */
 void cache_on_fault(void (*hear)(const void *address));

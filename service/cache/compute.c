@@ -172,25 +172,35 @@ static enum sl_code compute_open_file(struct cache_tmp *tmp, struct sl_error *er
     return code == SL_OK ? o.code : code;
 }
 
-static enum sl_code compute_once(struct flight *flight, struct cache_tmp *tmp, struct sl_error *error)
+struct computation {
+    struct flight *flight;
+    struct cache_tmp *tmp; /* its file is open, or was discarded by a run that failed */
+};
+
+static enum sl_code compute_once(void *arg, struct sl_error *error)
 {
+    const struct computation *c = arg;
     struct sl_arena arena = {0};
-    enum sl_code code = flight->state->kind->compute(flight->context, tmp, &arena, error);
+    enum sl_code code = c->tmp->fd < 0 ? compute_open_file(c->tmp, error) : SL_OK;
+    if (code == SL_OK)
+        code = c->flight->state->kind->compute(c->flight->context, c->tmp, &arena, error);
     sl_arena_free(&arena);
     return code;
 }
 
-/* A file that was cut while it was read is made anew, and the computation with it. */
+static void compute_reset(void *arg)
+{
+    const struct computation *c = arg;
+    cache_release(c->flight->base_item);
+    c->flight->base_item = NULL;
+    cache_tmp_discard(c->tmp);
+    c->tmp->fd = -1;
+}
+
 static enum sl_code cache_compute(struct flight *flight, struct cache_tmp *tmp, struct sl_error *error)
 {
-    enum sl_code code = compute_once(flight, tmp, error);
-    if (code != SL_INTERNAL || !cache_mend())
-        return code;
-    cache_release(flight->base_item);
-    flight->base_item = NULL;
-    cache_tmp_discard(tmp);
-    code = compute_open_file(tmp, error);
-    return code == SL_OK ? compute_once(flight, tmp, error) : code;
+    struct computation computation = {flight, tmp};
+    return cache_run_reader(&(struct cache_reader){compute_once, compute_reset}, &computation, error);
 }
 
 static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh, struct outcome *outcome)

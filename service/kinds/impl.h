@@ -90,6 +90,7 @@ void *source_request_retain(const void *request, struct sl_arena *arena);
 
 /* ---- scripts.c: what texts are loaded to ---- */
 enum sl_code script_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
+void script_free(void *loaded);
 
 /* Gets what kinds_source_at needs. */
 enum sl_code source_open(const struct cache_key *key, const struct object_request *request,

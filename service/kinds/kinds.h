@@ -168,13 +168,14 @@ struct source_request { /* one text file; the texts are terminated */
 enum sl_code kinds_get_source_file(const struct source_request *request, struct sl_arena *arena,
                                    struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
-/* Appends the item's contents; false when they could not be read. */
-bool kinds_append_text(struct sl_buf *to, struct cache_item *item) SL_SUSPENDS;
+/* Appends the item's contents. SL_INTERNAL: its file was damaged (cache_run_reader); SL_BUSY, SL_CANCELLED. */
+enum sl_code kinds_append_text(struct sl_buf *to, struct cache_item *item, struct sl_error *error) SL_SUSPENDS;
 
-/* What a script says of itself, of an item of kinds_get_source_file; the text is a view of the item. */
+/* What a script says of itself, of an item of kinds_get_source_file; the text lives as long as the item. */
 struct script_facts {
     bool has_map, has_debug_id;
-    struct sl_str map; /* reference to its source map, as sl_js_map_comment */
+    bool embeds_map;   /* the comment is a data URL: the script holds its map */
+    struct sl_str map; /* reference to its source map, as sl_js_map_comment; data NULL when it embeds it */
     struct sl_debug_id debug_id;
     uint8_t sha256[32]; /* of the contents */
 };
@@ -186,8 +187,8 @@ struct sourcemap_request {
     struct sl_str scope;
     const struct source_request *script; /* NULL: it is empty */
     const struct source_request *map;    /* NULL: `embedded`, a data URL, holds it */
-    struct sl_str embedded;
-    struct sl_str script_id, map_id; /* what tells them apart from others: hash or location */
+    struct sl_str embedded;              /* data NULL: the data URL in the script's comment */
+    struct sl_str script_id, map_id;     /* what tells them apart from others: hash or location */
 };
 
 /* The table of a script and its map, `loaded` is a struct sl_smcache. SL_MALFORMED: the map cannot be read; SL_UNSUPPORTED: it
@@ -196,7 +197,7 @@ enum sl_code kinds_get_sourcemap(const struct sourcemap_request *request, struct
                                  struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
 /* What came with a request, as items that no cache holds: a text; the table of a script (NULL: there is none) and its map, or
- * a data URL that holds it (`map` NULL). Otherwise as the two above. */
+ * a data URL that holds it (`map` NULL), that of the script when `embedded` has none. Otherwise as the two above. */
 enum sl_code kinds_own_text(struct sl_str text, struct cache_item **item, struct sl_error *error);
 enum sl_code kinds_own_sourcemap(struct cache_item *script, struct cache_item *map, struct sl_str embedded,
                                  struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
@@ -205,9 +206,10 @@ enum sl_code kinds_own_sourcemap(struct cache_item *script, struct cache_item *m
 enum sl_code kinds_open_bundle(const struct remote_file *file, struct sl_str scope, struct sl_arena *arena,
                                struct source_object *bundle, struct sl_error *error) SL_SUSPENDS;
 
-/* The bundle's file with this debug id and type, or this URL if `id` is NULL; NULL when it has none. */
-const struct sl_bundle_file *kinds_bundle_file(const struct source_object *bundle, const struct sl_debug_id *id,
-                                               enum sl_bundle_type type, struct sl_str url);
+/* Finds the bundle's file with this debug id and type, or this URL if `id` is NULL: `*file` is NULL when it has none.
+ * SL_INTERNAL: the bundle was damaged (cache_run_reader). */
+enum sl_code kinds_bundle_file(const struct source_object *bundle, const struct sl_debug_id *id,
+                               enum sl_bundle_type type, struct sl_str url, const struct sl_bundle_file **file);
 
 /* A file as the sources have it, of one of the types, whatever it is good for: the first that parses. */
 struct file_lookup {

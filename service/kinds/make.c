@@ -27,13 +27,16 @@ static void append(void *arg)
     sl_buf_add(a->to, a->from.data, a->from.size);
 }
 
-bool kinds_append_text(struct sl_buf *to, struct cache_item *item)
+enum sl_code kinds_append_text(struct sl_buf *to, struct cache_item *item, struct sl_error *error)
 {
     enum { COPIED_AT_ONCE = 64 * 1024 };
     struct appending a = {to, item->mapping.bytes};
-    if (item->mapping.bytes.size <= COPIED_AT_ONCE && cache_at_hand(item))
-        return guard_run(append, &a);
-    return pool_run(POOL_IO, append, &a, NULL) == SL_OK;
+    enum sl_code code = SL_OK;
+    if (item->mapping.bytes.size > COPIED_AT_ONCE || !cache_at_hand(item))
+        code = pool_run(POOL_IO, append, &a, error);
+    else if (!guard_run(append, &a))
+        code = sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
+    return code == SL_OK && to->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
 
 struct call {

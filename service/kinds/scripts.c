@@ -7,9 +7,12 @@
 #include "core/guard.h"
 #include "js/comment.h"
 
+enum { MAX_REFERENCE = 64 * 1024 }; /* bytes; no server takes a longer one */
+
 struct script { /* loaded; loop thread */
     bool known;
     struct script_facts facts;
+    char *map; /* of `facts`: the loop must not read the mapped script */
 };
 
 enum sl_code script_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
@@ -20,20 +23,42 @@ enum sl_code script_load(struct sl_bytes bytes, void **loaded, uint64_t *weight,
     return *loaded ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
+void script_free(void *loaded)
+{
+    struct script *script = loaded;
+    free(script->map);
+    free(script);
+}
+
 struct script_look {
     struct sl_str text;
     struct script_facts facts;
+    char *map;
 };
+
+static bool keep_reference(struct script_look *look)
+{
+    struct script_facts *facts = &look->facts;
+    struct sl_str map;
+    if (!sl_js_map_comment(look->text, &map))
+        return true;
+    facts->embeds_map = sl_js_is_data_url(map);
+    facts->has_map = facts->embeds_map || map.size <= MAX_REFERENCE;
+    if (facts->embeds_map || !facts->has_map)
+        return true;
+    look->map = strndup(map.data, map.size);
+    facts->map = (struct sl_str){look->map, map.size};
+    return look->map;
+}
 
 static enum sl_code script_look(void *arg, struct sl_error *error)
 {
     struct script_look *look = arg;
     struct script_facts *facts = &look->facts;
-    facts->has_map = sl_js_map_comment(look->text, &facts->map);
     facts->has_debug_id = sl_js_debug_id_comment(look->text, &facts->debug_id);
     if (EVP_Digest(look->text.data, look->text.size, facts->sha256, NULL, EVP_sha256(), NULL) != 1)
         return sl_fail(error, SL_BUSY, "out of memory");
-    return SL_OK;
+    return keep_reference(look) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
 
 enum sl_code kinds_script_facts(struct cache_item *item, struct script_facts *facts, struct sl_error *error)
@@ -43,7 +68,10 @@ enum sl_code kinds_script_facts(struct cache_item *item, struct script_facts *fa
     enum sl_code code = script->known ? SL_OK : kinds_on_pool(script_look, &look, error);
     if (code == SL_OK && !script->known) {
         script->facts = look.facts;
+        script->map = look.map;
         script->known = true;
+    } else {
+        free(look.map); /* another fiber was faster */
     }
     *facts = script->facts;
     return code;
@@ -64,9 +92,11 @@ static void bundle_look(void *arg)
     look->found = look->id ? sl_bundle_by_debug_id(bundle, look->id, look->type) : sl_bundle_by_url(bundle, look->url);
 }
 
-const struct sl_bundle_file *kinds_bundle_file(const struct source_object *bundle, const struct sl_debug_id *id,
-                                               enum sl_bundle_type type, struct sl_str url)
+enum sl_code kinds_bundle_file(const struct source_object *bundle, const struct sl_debug_id *id,
+                               enum sl_bundle_type type, struct sl_str url, const struct sl_bundle_file **file)
 {
     struct bundle_look look = {bundle, id, type, url, NULL};
-    return guard_run(bundle_look, &look) ? look.found : NULL;
+    bool readable = guard_run(bundle_look, &look);
+    *file = readable ? look.found : NULL;
+    return readable ? SL_OK : SL_INTERNAL;
 }

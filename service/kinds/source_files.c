@@ -179,7 +179,7 @@ const struct cache_kind kind_source_files = {
     .place = source_files_place,
     .retain = source_request_retain,
     .load = script_load,
-    .free_loaded = free,
+    .free_loaded = script_free,
 };
 
 /* ---- out of bundles ---- */
@@ -267,7 +267,7 @@ const struct cache_kind kind_bundled_files = {
     .shareable = bundled_files_shareable,
     .capacity = bundled_files_capacity,
     .load = bundled_files_load,
-    .free_loaded = free,
+    .free_loaded = script_free,
 };
 
 enum sl_code kinds_open_bundle(const struct remote_file *file, struct sl_str scope, struct sl_arena *arena,

@@ -105,7 +105,7 @@ static uint32_t begin_with(const struct index_request *r, struct sl_arena *arena
     if (!r->known || !make_key(&known, arena, &key) || !cache_peek(&kind_source_index, &key, &code, &item, NULL) ||
         code != SL_OK)
         return 0;
-    bool read = kinds_append_text(lines, item);
+    bool read = kinds_append_text(lines, item, NULL) == SL_OK;
     cache_release(item);
     if (!read)
         sl_buf_clear(lines);
@@ -127,8 +127,8 @@ static enum sl_code add_segments(const struct index_request *r, uint32_t from, s
             return sl_fail(error, SL_DOWNLOAD_ERROR, "Failed to download symstore index segment %u", one.number);
         if (item->mapping.bytes.size > INDEX_MAX - lines->size)
             code = sl_fail(error, SL_MALFORMED, "the symstore index is too large");
-        else if (!kinds_append_text(lines, item))
-            code = sl_fail(error, SL_INTERNAL, "a segment of an index could not be read");
+        else
+            code = kinds_append_text(lines, item, error);
         cache_release(item);
         if (code != SL_OK)
             return code;

@@ -8,7 +8,7 @@
 
 struct sourcemap_texts {
     struct cache_item *script, *map; /* references; NULL: none */
-    struct sl_str embedded;
+    struct sl_str embedded;          /* data NULL: in the script */
     struct sl_smcache_options options;
     struct sl_buf *out; /* gets the table; or NULL, and the file gets it */
     int fd;
@@ -36,10 +36,12 @@ static enum sl_code check_table(const struct sl_buf *table, struct sl_error *err
 static enum sl_code convert_sourcemap(struct conversion *conversion, void *arg, struct sl_error *error)
 {
     const struct sourcemap_texts *texts = arg;
-    struct sl_str map = item_text(texts->map);
+    struct sl_str map = item_text(texts->map), embedded = texts->embedded;
     struct sl_buf decoded = {.budget = &conversion->budget}, out = {0};
     enum sl_code code = SL_OK;
-    if (!texts->map && !sl_js_data_url(texts->embedded, &decoded))
+    if (!texts->map && !embedded.data)
+        sl_js_map_comment(item_text(texts->script), &embedded);
+    if (!texts->map && !sl_js_data_url(embedded, &decoded))
         code = decoded.failed ? sl_budget_fail(&conversion->budget, error)
                               : sl_fail(error, SL_MALFORMED, "the data URL cannot be decoded");
     else if (!texts->map)
@@ -61,7 +63,10 @@ static enum sl_code convert_sourcemap(struct conversion *conversion, void *arg, 
 
 static enum sl_code convert_texts(struct sourcemap_texts *texts, struct sl_str location, struct sl_error *error)
 {
-    uint64_t size = item_text(texts->script).size + item_text(texts->map).size + texts->embedded.size;
+    uint64_t script = item_text(texts->script).size, map = item_text(texts->map).size;
+    if (!texts->map)
+        map = texts->embedded.data ? texts->embedded.size : script;
+    uint64_t size = script + map;
     struct conversion_input input = {size, location, &kind_sourcemap_caches};
     return conversion_run(&input, convert_sourcemap, texts, error);
 }
@@ -87,6 +92,8 @@ static enum sl_code sourcemaps_compute(void *context, struct cache_tmp *tmp, str
 
 static bool sourcemaps_copy(struct sl_arena *arena, struct sl_str *text)
 {
+    if (!text->data)
+        return true;
     text->data = sl_arena_strndup(arena, text->data, text->size);
     return text->data;
 }

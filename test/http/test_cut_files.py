@@ -1,15 +1,19 @@
 """Files of the cache that are cut while the service has them mapped: of every kind. What a look-up meets is made anew, and nothing
 ends the process."""
-import contextlib, os, random
+import contextlib, json, os, random
 
+import artifacts as js
 import dumps
 import harness
+import test_code as code
 import test_context as context
 import test_crash_files as crash
 import test_dotnet as dotnet
 import test_faults as faults
+import test_profiler as profiler
 import test_symbfile as symbfile
 from harness import Service, Upstream, equal, frames
+from test_symbolicate import FILES, I, MAIN, place
 
 PAGE = 4096
 
@@ -93,3 +97,70 @@ def test_indexes_of_uploads(work, objects):
             chains = symbfile.resolve(s, path, list(some.values()))
             equal([chain[0].get("function") for chain in chains], list(some))
         check_cuts(s, ["symbfile_index"], ask)
+
+
+def large_script(url):
+    """A script of many lines, its source map, and what the frames of some lines become."""
+    chooser, previous, lines, wanted = random.Random(1), 0, [], {}
+    for n in range(20000):
+        place = chooser.randrange(20000)
+        lines.append("AA" + js.vlq(place - previous) + "A")
+        previous = place
+        if n % 997 == 0:
+            wanted[n + 1] = place + 1
+    source_map = json.dumps({"version": 3, "sources": ["a.js"], "names": [], "mappings": ";".join(lines)})
+    return "".join(f"f({n});\n" for n in range(20000)) + f"//# sourceMappingURL={url}.map\n", source_map, wanted
+
+
+def check_script(up, s, wanted, kinds):
+    body = js.asked(up, [js.frame("http://example.com/app.js", n, 1) for n in wanted], options={"apply_source_context": False})
+
+    def ask():
+        answer = js.symbolicate(s, body)
+        equal([f["lineno"] for f in frames(answer)], list(wanted.values()))
+    check_cuts(s, kinds, ask)
+
+
+def test_scripts(work, objects):
+    script, source_map, wanted = large_script("app.js")
+    told = [js.told(1, "~/app.js"), js.told(2, "~/app.js.map")]
+    with js.Sentry(told, {"/app.js": script, "/app.js.map": source_map}) as up, faults.leaks_accepted(), Service(work) as s:
+        check_script(up, s, wanted, ["sourcemap_caches"])
+        check_script(up, s, wanted, ["sourcemap_caches", "sourcefiles"])
+
+
+def test_scripts_that_hold_their_maps(work, objects):
+    script, source_map, wanted = large_script("app.js")
+    script = script[:script.rindex("//#")] + "//# sourceMappingURL=" + js.data_url(source_map)
+    with js.Sentry([js.told(1, "~/app.js")], {"/app.js": script}) as up, faults.leaks_accepted(), Service(work) as s:
+        check_script(up, s, wanted, ["sourcemap_caches", "sourcefiles"])
+
+
+def test_scripts_in_bundles(work, objects):
+    script, source_map, wanted = large_script("app.js")
+    files = {f"~/{n}.js": ("minified_source", "x", {}) for n in range(200)}  # a manifest of some pages
+    files["~/app.js"] = ("minified_source", script, {"sourcemap": "app.js.map"})
+    files["~/app.js.map"] = ("source_map", source_map, {})
+    with js.Sentry([js.bundle(7)], {"/7.zip": js.archive(files)}) as up, faults.leaks_accepted(), Service(work) as s:
+        check_script(up, s, wanted, ["sourcemap_caches", "objects", "sourcefiles"])
+
+
+def test_machine_code(work, objects):
+    path, build_id, functions = profiler.built(work, "gcc")
+    start, size = next((a, n) for a, n in functions if n > 40)
+    with faults.leaks_accepted():
+        upstream, service = profiler.serving(work, path, build_id)
+        with upstream, service as s:
+            first = profiler.asm(s, build_id, start, size)["instructions"]
+            check_cuts(s, ["objects"], lambda: equal(profiler.asm(s, build_id, start, size).get("instructions"), first))
+
+
+def test_source_of_an_address(work, objects):
+    text = "".join(f"{n} {random.Random(n).getrandbits(400):x}\n" for n in range(2000))
+    routes = {place(I): FILES[I].encode(), f"/{I[0]}/{I[1]}/{I[0]}.src.zip": code.bundle({"main": (MAIN, text)})}
+    with Upstream(routes) as up, faults.leaks_accepted():
+        config = {"sources": [harness.http_source(up.url, layout={"type": "native"})],
+                  "mozilla": {"compat": "profiler", "sources": [up.url]}}
+        with Service(work, config) as s:
+            body = {"debugName": I[0], "debugId": I[1], "moduleOffset": "0x7a7a", "file": MAIN}
+            check_cuts(s, ["objects"], lambda: equal(code.post(s, "/source/v1", body).get("source"), text))

@@ -4,9 +4,8 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum { MOST_TRIES = 4 };
-
 struct dump_work {
+    struct job *job;
     struct native_request *request;
     struct sl_bytes file;
     const struct rewrite_rules *rules;
@@ -152,8 +151,10 @@ static enum sl_code dump_step(void (*step)(void *arg), struct dump_work *work, s
     return code;
 }
 
-static enum sl_code read_and_walk(struct job *job, struct dump_work *work, struct sl_error *error)
+static enum sl_code read_and_walk(void *arg, struct sl_error *error)
 {
+    struct dump_work *work = arg;
+    struct job *job = work->job;
     work->walk = (struct dump_walk){.dump = &work->dump};
     enum sl_code code = dump_step(read_dump, work, error);
     if (code == SL_MALFORMED)
@@ -173,13 +174,15 @@ static enum sl_code read_and_walk(struct job *job, struct dump_work *work, struc
     return code;
 }
 
+static void release_walk(void *arg)
+{
+    struct dump_work *work = arg;
+    dump_walk_release(&work->walk);
+}
+
 static enum sl_code dump_work_through(struct job *job, struct dump_work *work, struct sl_error *error)
 {
-    enum sl_code code = read_and_walk(job, work, error);
-    for (int tries = 1; tries < MOST_TRIES && code == SL_INTERNAL && cache_mend(); tries++) {
-        dump_walk_release(&work->walk); /* files were cut under their mappings: they are made anew */
-        code = read_and_walk(job, work, error);
-    }
+    enum sl_code code = cache_run_reader(&(struct cache_reader){read_and_walk, release_walk}, work, error);
     if (code != SL_OK)
         return code;
     drop_unknown_modules(work);
@@ -195,6 +198,7 @@ static enum sl_code dump_symbolicate(struct job *job, struct crash_work *crash, 
     if (!work)
         return sl_fail(error, SL_BUSY, "out of memory");
     metric_observe(METRIC_MINIDUMP_BYTES, (double)file.size, NULL, NULL, NULL);
+    work->job = job;
     work->request = crash->request;
     work->file = file;
     work->rules = &crash->rules;

@@ -105,13 +105,19 @@ static bool in_bundles(struct js_request *r, struct js_file *file, const struct 
     const struct js_finder *f = &r->finder;
     if (file->key.has_id)
         url_count = 1;
+    const struct sl_debug_id *id = file->key.has_id ? &file->key.id : NULL;
     for (size_t u = 0; u < url_count; u++)
-        for (size_t i = 0; i < f->bundle_count && f->stopped == SL_OK; i++)
-            if (f->bundles[i]->object.item &&
-                take_entry(r, file, f->bundles[i],
-                           kinds_bundle_file(&f->bundles[i]->object, file->key.has_id ? &file->key.id : NULL,
-                                             bundle_types[file->key.type], urls[u])))
+        for (size_t i = 0; i < f->bundle_count && f->stopped == SL_OK; i++) {
+            const struct js_bundle *bundle = f->bundles[i];
+            const struct sl_bundle_file *entry = NULL;
+            enum sl_code code = bundle->object.item ? kinds_bundle_file(&bundle->object, id,
+                                                                        bundle_types[file->key.type], urls[u], &entry)
+                                                    : SL_OK;
+            if (code != SL_OK)
+                return finder_stop(r, code);
+            if (take_entry(r, file, bundle, entry))
                 return true;
+        }
     return false;
 }
 

@@ -65,7 +65,8 @@ struct js_finder {                        /* of one request */
     struct js_bundle **bundles;           /* the greatest URI first */
     size_t file_count, bundle_count, bundle_capacity;
     int64_t now_s;
-    enum sl_code stopped; /* SL_OK, or why the request cannot go on: SL_CANCELLED, SL_BUSY */
+    enum sl_code
+        stopped; /* SL_OK, or why the request cannot go on: SL_CANCELLED, SL_BUSY, SL_INTERNAL (a damaged file) */
 };
 
 /* ---- the request ---- */
@@ -119,7 +120,8 @@ struct js_error {
 };
 
 struct js_reference {  /* what a script says of its map */
-    struct sl_str map; /* data NULL: none */
+    struct sl_str map; /* data NULL: none, or in the script */
+    bool is_embedded;  /* a data URL: `map`, or that of the script's comment */
     bool has_id;
     struct sl_debug_id id;
 };

@@ -65,7 +65,7 @@ static bool js_refer(struct js_request *r, struct js_module *m)
     struct js_reference *reference = &m->reference;
     struct script_facts facts = {.has_map = false};
     struct sl_error error;
-    *reference = (struct js_reference){{NULL, 0}, m->has_id, m->id};
+    *reference = (struct js_reference){.has_id = m->has_id, .id = m->id};
     if (file->origin == JS_BUNDLED) {
         reference->map = js_entry_header(file->entry, "sourcemap");
         if (!reference->map.data)
@@ -77,18 +77,20 @@ static bool js_refer(struct js_request *r, struct js_module *m)
     }
     enum sl_code code = file->item ? kinds_script_facts(file->item, &facts, &error) : SL_OK;
     if (code != SL_OK) {
-        r->finder.stopped = code == SL_CANCELLED ? SL_CANCELLED : SL_BUSY;
+        r->finder.stopped = code;
         return false;
     }
     bool is_script = file->origin != JS_BUNDLED || file->entry->type == SL_BUNDLE_SOURCE ||
                      file->entry->type == SL_BUNDLE_MINIFIED_SOURCE;
     if (!reference->map.data && is_script && facts.has_map)
-        reference->map = facts.map;
-    if (!reference->map.data && file->origin == JS_OWN) { /* the map beside it needs no word in it */
+        *reference = (struct js_reference){facts.map, facts.embeds_map, reference->has_id, reference->id};
+    if (!reference->map.data && !reference->is_embedded &&
+        file->origin == JS_OWN) { /* the map beside it needs no word in it */
         const struct own_file *map = own_files_named(&r->files, m->abs_path, ".map");
         if (map)
             reference->map = map->name;
     }
+    reference->is_embedded |= reference->map.data && sl_js_is_data_url(reference->map);
     if (!reference->has_id && file->origin != JS_BUNDLED && facts.has_debug_id) {
         reference->has_id = true;
         reference->id = facts.debug_id;
@@ -116,7 +118,7 @@ static bool js_identify(struct js_request *r, const struct js_file *file, struct
         struct sl_error error;
         enum sl_code code = kinds_script_facts(file->item, &facts, &error);
         if (code != SL_OK) {
-            r->finder.stopped = code == SL_CANCELLED ? SL_CANCELLED : SL_BUSY;
+            r->finder.stopped = code;
             return false;
         }
         sl_buf_hex(&text, facts.sha256, sizeof facts.sha256);
@@ -160,20 +162,45 @@ static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str 
     return r->finder.stopped == SL_OK;
 }
 
-static bool js_data_url_valid(struct sl_str url)
+struct js_data_url {
+    struct sl_str script, url; /* url data NULL: that of the script's comment */
+    bool is_valid;
+};
+
+static void js_check_data_url(void *arg)
 {
+    struct js_data_url *check = arg;
     struct sl_buf decoded = {0};
-    bool valid = sl_js_data_url(url, &decoded) || decoded.failed;
+    if (!check->url.data)
+        sl_js_map_comment(check->script, &check->url);
+    check->is_valid = sl_js_data_url(check->url, &decoded) || decoded.failed;
     sl_buf_free(&decoded);
-    return valid;
+}
+
+/* Whether the data URL can be decoded; `*valid` is what it is. False when the request cannot go on. */
+static bool js_data_url_valid(struct js_request *r, const struct js_module *m, bool *valid)
+{
+    struct js_data_url check = {.url = m->reference.map};
+    struct sl_error error;
+    if (m->minified->item) {
+        struct sl_bytes script = m->minified->item->mapping.bytes;
+        check.script = (struct sl_str){(const char *)script.data, script.size};
+    }
+    enum sl_code code = pool_run(POOL_JSON, js_check_data_url, &check, &error);
+    if (code != SL_OK)
+        r->finder.stopped = code;
+    *valid = check.is_valid;
+    return code == SL_OK;
 }
 
 /* A data URL that is none does not count, but in bundles: there its map is one that cannot be read. */
 static bool js_use_embedded(struct js_request *r, struct js_module *m)
 {
-    if (!js_convert(r, m, m->reference.map))
+    bool valid = true;
+    if (!js_convert(r, m, m->reference.map) ||
+        (m->code == SL_MALFORMED && m->minified->origin != JS_BUNDLED && !js_data_url_valid(r, m, &valid)))
         return false;
-    if (m->code == SL_MALFORMED && m->minified->origin != JS_BUNDLED && !js_data_url_valid(m->reference.map)) {
+    if (!valid) {
         m->code = SL_OK;
         m->reference.map = (struct sl_str){NULL, 0};
         return true;
@@ -193,7 +220,7 @@ static void js_read_script(void *arg)
     struct js_request *r = m->request;
     const struct sl_str *map = &m->reference.map;
     if (r->finder.stopped != SL_OK || m->minified->code != SL_OK || !js_refer(r, m) ||
-        (map->data && sl_js_is_data_url(*map) && !js_use_embedded(r, m)))
+        (m->reference.is_embedded && !js_use_embedded(r, m)))
         return;
     m->has_map = m->embedded || map->data || m->reference.has_id;
     if (!m->has_map)

@@ -7,6 +7,7 @@
 /* ---- the job ---- */
 
 struct js_work {
+    struct job *job;
     struct js_request *request;
     struct sl_buf *answer;
 };
@@ -45,7 +46,11 @@ static bool find_sources(struct js_request *r)
 
 static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
 {
-    return sl_fail(error, r->finder.stopped == SL_CANCELLED ? SL_CANCELLED : SL_BUSY, "out of memory");
+    switch (r->finder.stopped) {
+    case SL_CANCELLED: return sl_fail(error, SL_CANCELLED, "cancelled");
+    case SL_INTERNAL: return sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
+    default: return sl_fail(error, SL_BUSY, "out of memory");
+    }
 }
 
 /* What frames may grow to in arena and answer, with their lines around them twice. */
@@ -57,9 +62,11 @@ static enum sl_code js_ask_memory(struct job *job, const struct js_request *r, s
     return code == SL_OK || code == SL_CANCELLED ? code : sl_fail(error, SL_BUSY, "not enough memory for the answer");
 }
 
-static enum sl_code js_steps(struct job *job, struct js_request *r, struct sl_error *error)
+static enum sl_code js_steps(void *arg, struct sl_error *error)
 {
-    struct js_work work = {r, &job->answer};
+    struct js_work *work = arg;
+    struct job *job = work->job;
+    struct js_request *r = work->request;
     r->finder.now_s = clock_wall_s();
     if (!js_prepare(r))
         return sl_fail(error, SL_BUSY, "out of memory");
@@ -67,11 +74,11 @@ static enum sl_code js_steps(struct job *job, struct js_request *r, struct sl_er
         return js_ended(r, error);
     enum sl_code code = js_ask_memory(job, r, error);
     if (code == SL_OK)
-        code = pool_run(POOL_SYMBOLICATE, js_first_work, &work, error);
+        code = pool_run(POOL_SYMBOLICATE, js_first_work, work, error);
     if (code == SL_OK && !r->out_of_memory && r->want_count) {
         if (!find_sources(r))
             return js_ended(r, error);
-        code = pool_run(POOL_SYMBOLICATE, js_last_work, &work, error);
+        code = pool_run(POOL_SYMBOLICATE, js_last_work, work, error);
     }
     memory_set(&job->memory, r->arena->used + job->answer.capacity);
     if (code == SL_OK && (r->out_of_memory || job->answer.failed))
@@ -91,14 +98,32 @@ static void js_count(const struct js_request *r)
     metric_observe(METRIC_JS_ITEMS, (double)r->want_count, "missing_sourcescontent", NULL, NULL);
 }
 
+static void js_end(struct js_request *r)
+{
+    js_release_modules(r);
+    js_finder_end(&r->finder);
+}
+
+static void js_reset(void *arg)
+{
+    struct js_work *work = arg;
+    struct js_request *r = work->request;
+    js_end(r);
+    sl_buf_clear(work->answer);
+    r->errors = NULL;
+    r->wants = NULL;
+    r->error_count = r->error_capacity = r->want_count = r->want_capacity = 0;
+    r->out_of_memory = false;
+}
+
 static enum sl_code js_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct js_request *r = arg;
-    enum sl_code code = js_steps(job, r, error);
+    struct js_work work = {job, r, &job->answer};
+    enum sl_code code = cache_run_reader(&(struct cache_reader){js_steps, js_reset}, &work, error);
     if (code == SL_OK)
         js_count(r);
-    js_release_modules(r);
-    js_finder_end(&r->finder);
+    js_end(r);
     return code;
 }
 

@@ -125,6 +125,7 @@ static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
 }
 
 struct jvm_work {
+    struct job *job;
     struct jvm_request *request;
     struct sl_buf *answer;
 };
@@ -139,16 +140,18 @@ static void jvm_work(void *arg)
         jvm_write(work->request, work->answer);
 }
 
-static enum sl_code jvm_steps(struct job *job, struct jvm_request *r, struct sl_error *error)
+static enum sl_code jvm_steps(void *arg, struct sl_error *error)
 {
-    struct jvm_work work = {r, &job->answer};
+    struct jvm_work *work = arg;
+    struct job *job = work->job;
+    struct jvm_request *r = work->request;
     enum sl_code code = find_files(r, error);
     if (code != SL_OK || (code = make_own(r, error)) != SL_OK || (code = list_mappers(r, error)) != SL_OK)
         return code;
     uint64_t needed = r->arena->used + own_bytes(r) + 2 * r->frame_count * sizeof(struct jvm_frame);
     if ((code = memory_ask(&job->memory, needed, error)) != SL_OK)
         return code == SL_CANCELLED ? code : sl_fail(error, SL_BUSY, "not enough memory for the answer");
-    code = pool_run(POOL_SYMBOLICATE, jvm_work, &work, error);
+    code = pool_run(POOL_SYMBOLICATE, jvm_work, work, error);
     memory_set(&job->memory, r->arena->used + job->answer.capacity);
     if (r->limited)
         log_warn("jvm", "frames were left out of an answer, which has as many as it may",
@@ -158,18 +161,22 @@ static enum sl_code jvm_steps(struct job *job, struct jvm_request *r, struct sl_
     return code;
 }
 
+static void jvm_reset(void *arg)
+{
+    struct jvm_work *work = arg;
+    struct jvm_request *r = work->request;
+    kinds_release_jvm(r->modules, r->module_count);
+    release_own(r);
+    sl_buf_clear(work->answer);
+    r->result_count = 0;
+    r->limited = false;
+}
+
 static enum sl_code jvm_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct jvm_request *r = arg;
-    enum sl_code code = jvm_steps(job, r, error);
-    if (code == SL_INTERNAL && cache_mend()) { /* a file was cut under its mapping: it is made anew */
-        kinds_release_jvm(r->modules, r->module_count);
-        release_own(r);
-        sl_buf_clear(&job->answer);
-        r->result_count = 0;
-        r->limited = false;
-        code = jvm_steps(job, r, error);
-    }
+    struct jvm_work work = {job, r, &job->answer};
+    enum sl_code code = cache_run_reader(&(struct cache_reader){jvm_steps, jvm_reset}, &work, error);
     if (code == SL_OK)
         jvm_count(r, job->task);
     kinds_release_jvm(r->modules, r->module_count);

@@ -167,9 +167,16 @@ static void find_program(const struct profiler_request *r, struct file_lookup *f
     kinds_find_file(&where, &id, types, sizeof types / sizeof *types, file);
 }
 
-enum sl_code mozilla_asm_run(struct job *job, void *arg, struct sl_error *error)
+struct asm_job {
+    struct job *job;
+    const struct profiler_request *request;
+};
+
+static enum sl_code asm_run(void *arg, struct sl_error *error)
 {
-    struct profiler_request *r = arg;
+    const struct asm_job *asm_job = arg;
+    struct job *job = asm_job->job;
+    const struct profiler_request *r = asm_job->request;
     struct file_lookup file;
     find_program(r, &file);
     if (file.code == SL_CANCELLED || file.code == SL_BUSY)
@@ -191,6 +198,19 @@ enum sl_code mozilla_asm_run(struct job *job, void *arg, struct sl_error *error)
     cache_release(file.item);
     if (code == SL_OK && job->answer.failed)
         code = sl_fail(error, SL_BUSY, "out of memory");
+    return code;
+}
+
+static void asm_reset(void *arg)
+{
+    struct asm_job *asm_job = arg;
+    sl_buf_clear(&asm_job->job->answer);
+}
+
+enum sl_code mozilla_asm_run(struct job *job, void *arg, struct sl_error *error)
+{
+    struct asm_job asm_job = {job, arg};
+    enum sl_code code = cache_run_reader(&(struct cache_reader){asm_run, asm_reset}, &asm_job, error);
     memory_set(&job->memory, job->arena.used + job->answer.capacity);
     return code;
 }

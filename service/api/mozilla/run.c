@@ -169,8 +169,16 @@ static void moz_write_answer(void *arg)
         mozilla_write(answer->request, answer->text);
 }
 
-static enum sl_code moz_steps(struct job *job, struct mozilla_request *r, struct sl_error *error)
+struct moz_job {
+    struct job *job;
+    struct mozilla_request *request;
+};
+
+static enum sl_code moz_steps(void *arg, struct sl_error *error)
 {
+    const struct moz_job *work = arg;
+    struct job *job = work->job;
+    struct mozilla_request *r = work->request;
     struct moz_answer answer = {r, &job->answer};
     struct native_then then = {moz_write_answer, &answer, false};
     struct native_means means = {job->config, job->service->names, &job->memory, &then};
@@ -180,6 +188,13 @@ static enum sl_code moz_steps(struct job *job, struct mozilla_request *r, struct
     if (code == SL_OK && !then.done)
         code = native_step(r->native, r->native->result_count, moz_write_answer, &answer, error);
     return code;
+}
+
+static void moz_reset(void *arg)
+{
+    const struct moz_job *work = arg;
+    native_reset(work->request->native);
+    sl_buf_clear(&work->job->answer);
 }
 
 static void moz_count(const struct mozilla_request *r)
@@ -206,12 +221,8 @@ static void moz_count(const struct mozilla_request *r)
 enum sl_code mozilla_run(struct job *job, void *request, struct sl_error *error)
 {
     struct mozilla_request *r = request;
-    enum sl_code code = moz_steps(job, r, error);
-    if (code == SL_INTERNAL && cache_mend()) { /* a file was cut under its mapping: it is made anew */
-        native_reset(r->native);
-        sl_buf_clear(&job->answer);
-        code = moz_steps(job, r, error);
-    }
+    struct moz_job work = {job, r};
+    enum sl_code code = cache_run_reader(&(struct cache_reader){moz_steps, moz_reset}, &work, error);
     if (code == SL_OK)
         moz_count(r);
     memory_set(&job->memory, job->arena.used + job->answer.capacity);

@@ -5,13 +5,13 @@
 #include "source/text.h"
 
 struct source_work {
+    struct job *job;
     struct profiler_request *request;
     struct mozilla_request symbols; /* of the one address */
     struct native_module *module;
     struct source_lookup sources;
     struct sl_buf text; /* as it is kept */
     bool has_text;
-    struct sl_buf *answer;
 };
 
 /* ---- the address ---- */
@@ -79,9 +79,10 @@ static enum sl_code source_download(struct source_work *w, struct sl_error *erro
     enum sl_code code = kinds_get_source_file(&request, w->request->arena, &item, error);
     if (code != SL_OK)
         return code;
-    w->has_text = kinds_append_text(&w->text, item);
+    code = kinds_append_text(&w->text, item, error);
     cache_release(item);
-    return w->has_text ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    w->has_text = code == SL_OK;
+    return code;
 }
 
 /* ---- the text ---- */
@@ -103,11 +104,11 @@ static void write_text(void *arg)
     struct sl_buf decoded = {0};
     struct sl_str text;
     if (!sl_text_decode(sl_buf_bytes(&w->text), &decoded, &text)) {
-        mozilla_profiler_error(w->answer, "The file is no text");
+        mozilla_profiler_error(&w->job->answer, "The file is no text");
         sl_buf_free(&decoded);
         return;
     }
-    struct json_writer json = json_writer(w->answer);
+    struct json_writer json = json_writer(&w->job->answer);
     json_object_begin(&json);
     json_key(&json, "symbolsLastModified");
     json_null(&json);
@@ -132,8 +133,10 @@ static enum sl_code get_text(struct source_work *w, struct sl_error *error)
     return code == SL_OK && !w->has_text ? source_download(w, error) : code;
 }
 
-static enum sl_code answer_source(struct job *job, struct source_work *w, struct sl_error *error)
+static enum sl_code answer_source(void *arg, struct sl_error *error)
 {
+    struct source_work *w = arg;
+    struct job *job = w->job;
     struct native_means means = {job->config, job->service->names, &job->memory};
     enum sl_code code = native_run(w->symbols.native, &means, error);
     if (code != SL_OK)
@@ -141,44 +144,60 @@ static enum sl_code answer_source(struct job *job, struct source_work *w, struct
     w->module = w->symbols.native->module_count ? w->symbols.native->modules : NULL;
     if (!w->module || w->module->found->lookup.code != SL_OK) {
         const char *why = w->module ? native_module_status(w->module) : "its id is none";
-        mozilla_profiler_error(w->answer, "Could not obtain symbols for the requested library: %s", why);
+        mozilla_profiler_error(&w->job->answer, "Could not obtain symbols for the requested library: %s", why);
         return SL_OK;
     }
     if (!has_lines(w)) {
-        mozilla_profiler_error(w->answer, "Don't have any debug info for the requested library");
+        mozilla_profiler_error(&w->job->answer, "Don't have any debug info for the requested library");
         return SL_OK;
     }
     if (!is_named(w)) {
-        mozilla_profiler_error(w->answer, "The requested path is not present in the symbolication frames");
+        mozilla_profiler_error(&w->job->answer, "The requested path is not present in the symbolication frames");
         return SL_OK;
     }
     code = get_text(w, error);
     if (code == SL_CANCELLED || code == SL_BUSY || code == SL_INTERNAL)
         return code;
     if (code != SL_OK) {
-        mozilla_profiler_error(w->answer, "The source of the file cannot be had: %s",
+        mozilla_profiler_error(&w->job->answer, "The source of the file cannot be had: %s",
                                error->message[0] ? error->message : sl_code_name(code));
         return SL_OK;
     }
     return pool_run(POOL_JSON, write_text, w, error);
 }
 
+static void release_sources(struct source_work *w)
+{
+    for (size_t i = 0; i < w->sources.count; i++)
+        kinds_source_release(&w->sources.objects[i]);
+    w->sources = (struct source_lookup){.count = 0};
+    sl_buf_clear(&w->text);
+    w->has_text = false;
+}
+
+static void reset_source(void *arg)
+{
+    struct source_work *w = arg;
+    release_sources(w);
+    native_reset(w->symbols.native);
+    sl_buf_clear(&w->job->answer);
+}
+
 enum sl_code mozilla_source_run(struct job *job, void *arg, struct sl_error *error)
 {
-    struct source_work w = {.request = arg, .answer = &job->answer};
+    struct source_work w = {.job = job, .request = arg};
     struct sl_str *names[] = {&w.request->debug_name, &w.request->debug_id};
     for (size_t i = 0; i < 2; i++)
         if (!names[i]->data)
             *names[i] = SL_STR("");
     if (!mozilla_is_name(w.request->debug_name, sl_str(job->config->mozilla.extra_name_chars))) {
-        mozilla_profiler_error(w.answer, "Could not obtain symbols for the requested library: its name is none");
+        mozilla_profiler_error(&job->answer, "Could not obtain symbols for the requested library: its name is none");
         return SL_OK;
     }
     if (!prepare_address(&w))
         return sl_fail(error, SL_BUSY, "out of memory");
-    enum sl_code code = answer_source(job, &w, error);
-    for (size_t i = 0; i < w.sources.count; i++)
-        kinds_source_release(&w.sources.objects[i]);
+    enum sl_code code = cache_run_reader(&(struct cache_reader){answer_source, reset_source}, &w, error);
+    release_sources(&w);
     sl_buf_free(&w.text);
     native_release(w.symbols.native);
     if (code == SL_OK && job->answer.failed)

@@ -225,9 +225,18 @@ static void write_answer(void *arg)
     json_object_end(&w);
 }
 
-static enum sl_code run_and_write(struct job *job, struct native_request *request, struct answer *answer,
-                                  struct sl_error *error)
+struct native_job {
+    struct job *job;
+    struct native_request *request;
+    struct answer *answer;
+};
+
+static enum sl_code run_and_write(void *arg, struct sl_error *error)
 {
+    const struct native_job *work = arg;
+    struct job *job = work->job;
+    struct native_request *request = work->request;
+    struct answer *answer = work->answer;
     struct native_means means = {job->config, job->service->names, &job->memory};
     enum sl_code code = native_run(request, &means, error);
     if (code != SL_OK)
@@ -240,16 +249,19 @@ static enum sl_code run_and_write(struct job *job, struct native_request *reques
     return code;
 }
 
+static void reset_job(void *arg)
+{
+    const struct native_job *work = arg;
+    native_reset(work->request);
+    sl_buf_clear(&work->job->answer);
+}
+
 enum sl_code native_run_job(struct job *job, struct native_request *request, native_writer *write, void *arg,
                             struct sl_error *error)
 {
     struct answer answer = {.request = request, .write = write, .arg = arg, .text = &job->answer};
-    enum sl_code code = run_and_write(job, request, &answer, error);
-    if (code == SL_INTERNAL && cache_mend()) { /* a file was cut under its mapping: it is made anew */
-        native_reset(request);
-        sl_buf_clear(&job->answer);
-        code = run_and_write(job, request, &answer, error);
-    }
+    struct native_job work = {job, request, &answer};
+    enum sl_code code = cache_run_reader(&(struct cache_reader){run_and_write, reset_job}, &work, error);
     if (code == SL_OK)
         native_count(request);
     native_release(request);
