@@ -254,6 +254,10 @@ struct cache_shared_state {
 };
 bool cache_shared_state(size_t i, struct cache_shared_state *state);
 
+/* What cache_init would refuse in the configuration of the shared layer, found by the same functions; nothing is begun, and
+ * nobody asked. SL_MALFORMED: `*key` is the key at fault. */
+enum sl_code cache_check_shared(const struct config *config, const char **key, struct sl_error *error);
+
 /* Whether the bucket of the shared layer answers, for who only looks at a configuration: instead of cache_init, in a fiber.
  * SL_NOT_FOUND when there is none; the error says what was wrong. */
 enum sl_code cache_ask_bucket(const struct config *config, struct sl_error *error) SL_SUSPENDS;

@@ -160,10 +160,11 @@ static enum shared_result probe(void)
 
 static struct shared_backend backend;
 
-struct shared_backend *shared_directory(const struct config *config, struct sl_error *error)
+struct shared_backend *shared_directory(const struct config *config, const char **key, struct sl_error *error)
 {
     if (snprintf(root, sizeof root, "%s", config->shared.filesystem_path) >= (int)sizeof root) {
-        sl_fail(error, SL_MALFORMED, "shared_cache.filesystem.path: the path is too long");
+        *key = "shared_cache.filesystem.path";
+        sl_fail(error, SL_MALFORMED, "the path is too long");
         return NULL;
     }
     backend = (struct shared_backend){.name = "filesystem",

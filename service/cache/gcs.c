@@ -42,13 +42,14 @@ static bool gcs_prepare(struct bucket_request *request, enum shared_op op, const
 static const struct bucket bucket = {.name = "gcs", .prepare = gcs_prepare, .close = gcs_token_close};
 
 struct shared_backend *shared_gcs(const struct config *config, struct sl_arena *arena, struct fiber_group *group,
-                                  struct sl_error *error)
+                                  const char **key, struct sl_error *error)
 {
     struct google_account account = {0};
     const char *path = config->shared.gcs_service_account_path;
     name_of_bucket = sl_str(config->shared.gcs_bucket);
     if (!path)
         path = getenv("GOOGLE_APPLICATION_CREDENTIALS");
+    *key = "shared_cache.gcs.service_account_path";
     if (path && *path && google_account_read(path, arena, &account, error) != SL_OK)
         return NULL;
     gcs_token_init(&account, group);

@@ -189,16 +189,25 @@ enum sl_code cache_redis_options(const struct config *config, struct redis_optio
     return SL_OK;
 }
 
+enum sl_code shared_check_redis(const struct config *config, const char **key, struct sl_error *error)
+{
+    struct redis_options options;
+    *key = config->shared.redis_url ? "shared_cache.redis.url" : "mozilla.redis.url";
+    if (cache_redis_options(config, &options, error) != SL_OK)
+        return error->code;
+    *key = "shared_cache.redis.namespace";
+    if (strlen(config->shared.redis_namespace) >= sizeof space)
+        return sl_fail(error, SL_MALFORMED, "the value is too long, at most %zu bytes", sizeof space - 1);
+    return SL_OK;
+}
+
 struct shared_backend *shared_redis(const struct config *config, struct fiber_group *group, struct sl_error *error)
 {
     struct redis_options options;
     const struct config_shared *shared = &config->shared;
-    if (cache_redis_options(config, &options, error) != SL_OK)
+    const char *key;
+    if (shared_check_redis(config, &key, error) != SL_OK || cache_redis_options(config, &options, error) != SL_OK)
         return NULL;
-    if (strlen(shared->redis_namespace) >= sizeof space) {
-        sl_fail(error, SL_MALFORMED, "shared_cache.redis.namespace is too long");
-        return NULL;
-    }
     snprintf(space, sizeof space, "%s", shared->redis_namespace);
     max_inflate_ratio = config->max_inflate_ratio;
     connection = redis_open(&options, group);

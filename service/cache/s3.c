@@ -62,7 +62,8 @@ static struct sl_str from_environment(const char *name)
 
 static const struct bucket bucket = {.name = "s3", .prepare = s3_prepare};
 
-struct shared_backend *shared_s3(const struct config *config, struct sl_arena *arena, struct sl_error *error)
+struct shared_backend *shared_s3(const struct config *config, struct sl_arena *arena, const char **key,
+                                 struct sl_error *error)
 {
     const struct config_shared *shared = &config->shared;
     struct aws_bucket place = {sl_str(shared->s3_bucket), sl_str(shared->s3_region ? shared->s3_region : "us-east-1"),
@@ -74,13 +75,17 @@ struct shared_backend *shared_s3(const struct config *config, struct sl_arena *a
         *keys = (struct aws_keys){from_environment("AWS_ACCESS_KEY_ID"), from_environment("AWS_SECRET_ACCESS_KEY"),
                                   from_environment("AWS_SESSION_TOKEN")};
     if (!keys->access_key.size || !keys->secret_key.size) {
-        sl_fail(error, SL_MALFORMED, "shared_cache.s3 needs access_key and secret_key");
+        *key = "shared_cache.s3";
+        sl_fail(error, SL_MALFORMED,
+                "no credentials: set access_key and secret_key, or the environment's AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY");
         return NULL;
     }
     if (!aws_address(arena, &place, prefix_of(arena, shared->s3_prefix), &template)) {
+        *key = shared->s3_endpoint ? "shared_cache.s3.endpoint" : "shared_cache.s3.region";
         sl_fail(error, SL_MALFORMED,
-                shared->s3_endpoint ? "shared_cache.s3.endpoint is not the URL of a server"
-                                    : "shared_cache.s3.region is no region");
+                shared->s3_endpoint ? "the value is not the URL of a server (example: https://s3.example.com)"
+                                    : "the value is not the name of a region (example: eu-central-1)");
         return NULL;
     }
     return bucket_backend(&bucket, config);

@@ -28,25 +28,62 @@ void shared_name(struct shared_name *name, const struct cache_kind *kind, struct
 }
 
 /* ---- start and end ---- */
+
+/* The bucket or directory of the configuration in `*bucket`, NULL when there is none. */
+static enum sl_code open_bucket(const struct config *config, struct sl_arena *arena, struct fiber_group *group,
+                                struct shared_backend **bucket, const char **key, struct sl_error *error)
+{
+    const struct config_shared *shared = &config->shared;
+    *bucket = NULL;
+    if (shared->filesystem_path)
+        *bucket = shared_directory(config, key, error);
+    else if (shared->s3_bucket)
+        *bucket = shared_s3(config, arena, key, error);
+    else if (shared->gcs_bucket)
+        *bucket = shared_gcs(config, arena, group, key, error);
+    else if (shared->s3_endpoint || secret_present(shared->s3_access_key))
+        *key = "shared_cache.s3.bucket", sl_fail(error, SL_MALFORMED, "the key is missing");
+    else
+        return SL_OK;
+    return *bucket ? SL_OK : error->code;
+}
+
+/* The Redis is for the symbols of Mozilla's API alone. */
+static bool is_for_mozilla(const struct config *config)
+{
+    return !config->shared.redis_url && config->mozilla.on && config->mozilla.cache != MOZILLA_DISK;
+}
+
+static bool wants_redis(const struct config *config)
+{
+    return config->shared.redis_url || (is_for_mozilla(config) && config->mozilla.redis_url);
+}
+
+enum sl_code cache_check_shared(const struct config *config, const char **key, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct fiber_group group;
+    struct shared_backend *bucket;
+    fiber_group_init(&group, NULL);
+    enum sl_code code = open_bucket(config, &arena, &group, &bucket, key, error);
+    if (code == SL_OK && wants_redis(config))
+        code = shared_check_redis(config, key, error);
+    sl_arena_free(&arena);
+    return code;
+}
+
 enum sl_code shared_init(const struct config *config, struct sl_error *error)
 {
     const struct config_shared *shared = &config->shared;
+    const char *key;
     layer.redis = layer.bucket = NULL;
     layer.config = shared;
     fiber_group_init(&layer.group, NULL);
     uploads_init(config);
-    if (shared->filesystem_path && !(layer.bucket = shared_directory(config, error)))
+    if (open_bucket(config, &layer.arena, &layer.group, &layer.bucket, &key, error) != SL_OK)
         return error->code;
-    if (shared->s3_bucket && !(layer.bucket = shared_s3(config, &layer.arena, error)))
-        return error->code;
-    if (shared->gcs_bucket && !(layer.bucket = shared_gcs(config, &layer.arena, &layer.group, error)))
-        return error->code;
-    if (!shared->s3_bucket && (shared->s3_endpoint || secret_present(shared->s3_access_key)))
-        return sl_fail(error, SL_MALFORMED, "shared_cache.s3 needs the key bucket");
-    bool for_mozilla = !shared->redis_url && config->mozilla.on && config->mozilla.cache != MOZILLA_DISK;
-    layer.redis_kind = for_mozilla ? "mozilla_syms" : NULL;
-    if ((shared->redis_url || (for_mozilla && config->mozilla.redis_url)) &&
-        !(layer.redis = shared_redis(config, &layer.group, error)))
+    layer.redis_kind = is_for_mozilla(config) ? "mozilla_syms" : NULL;
+    if (wants_redis(config) && !(layer.redis = shared_redis(config, &layer.group, error)))
         return error->code;
     if (layer.bucket)
         layer.bucket->group = &layer.group;
@@ -77,10 +114,9 @@ enum sl_code cache_ask_bucket(const struct config *config, struct sl_error *erro
     struct shared_backend *bucket = NULL;
     *error = (struct sl_error){.code = SL_NOT_FOUND};
     fiber_group_init(&group, fiber_group_current());
-    if (config->shared.s3_bucket)
-        bucket = shared_s3(config, &arena, error);
-    else if (config->shared.gcs_bucket)
-        bucket = shared_gcs(config, &arena, &group, error);
+    const char *key;
+    if (config->shared.s3_bucket || config->shared.gcs_bucket)
+        open_bucket(config, &arena, &group, &bucket, &key, error);
     enum shared_result result = bucket ? bucket->probe() : SHARED_ERROR;
     if (bucket && result == SHARED_HIT)
         error->code = SL_OK;

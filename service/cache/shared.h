@@ -73,13 +73,16 @@ struct shared_backend {
     struct fiber_group *group; /* of the fiber that waits for the come-back */
 };
 
-/* The back end of the configuration; NULL with an error when it cannot be. */
+/* The back end of the configuration; NULL with an error when it cannot be: `*key` is then the key at fault. */
 struct shared_backend *shared_redis(const struct config *config, struct fiber_group *group, struct sl_error *error);
 /* `arena`: for what the back end keeps. */
-struct shared_backend *shared_s3(const struct config *config, struct sl_arena *arena, struct sl_error *error);
+struct shared_backend *shared_s3(const struct config *config, struct sl_arena *arena, const char **key,
+                                 struct sl_error *error);
 struct shared_backend *shared_gcs(const struct config *config, struct sl_arena *arena, struct fiber_group *group,
-                                  struct sl_error *error);
-struct shared_backend *shared_directory(const struct config *config, struct sl_error *error);
+                                  const char **key, struct sl_error *error);
+struct shared_backend *shared_directory(const struct config *config, const char **key, struct sl_error *error);
+/* What shared_redis would refuse; SL_OK: nothing. */
+enum sl_code shared_check_redis(const struct config *config, const char **key, struct sl_error *error);
 
 /* ---- breaker.c ---- */
 enum shared_op { SHARED_GET, SHARED_PUT, SHARED_EXISTS, SHARED_DEL, SHARED_LISTEN, SHARED_OPS };

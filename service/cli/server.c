@@ -30,6 +30,17 @@ static void report_problems(const char *path, const struct value_problems *probl
     sl_buf_free(&text);
 }
 
+static const char *config_path(const struct options *o)
+{
+    return option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
+}
+
+void server_report_problems(const struct options *o, const struct value_problems *problems)
+{
+    const char *path = config_path(o);
+    report_problems(path ? path : "defaults", problems);
+}
+
 static int override_sentry(struct config *config)
 {
     const char *dsn = getenv("SYMLOOM_SENTRY_DSN");
@@ -74,7 +85,7 @@ bool server_may_connect(const struct options *o, const char *command)
 
 bool server_reload(const struct options *o, struct config **config, struct sl_buf *problems)
 {
-    const char *path = option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
+    const char *path = config_path(o);
     struct sl_arena arena = {0};
     struct value_problems found = {.arena = &arena};
     struct sl_error error = {0};
@@ -92,7 +103,7 @@ bool server_reload(const struct options *o, struct config **config, struct sl_bu
 
 int server_load(const struct options *o, struct config **config)
 {
-    const char *path = option_value(o, "config", server_environment("SYMLOOM_CONFIG"));
+    const char *path = config_path(o);
     struct sl_arena arena = {0};
     struct value_problems problems = {.arena = &arena};
     struct sl_error error = {0};

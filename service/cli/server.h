@@ -25,6 +25,9 @@ int server_load(const struct options *o, struct config **config);
 /* Lets options and environment override what the file says. 0, or the exit status after a report on stderr. */
 int server_override(const struct options *o, struct config *config);
 
+/* Writes problems of the configuration that the options and the environment name to stderr, a line each. */
+void server_report_problems(const struct options *o, const struct value_problems *problems);
+
 /* --no-network, or its variable. */
 bool server_is_offline(const struct options *o);
 

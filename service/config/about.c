@@ -156,7 +156,8 @@ const struct key_about key_abouts[] = {
     {"shared_cache.s3.region", "Its region."},
     {"shared_cache.s3.endpoint", "Its URL, when it is not Amazon's."},
     {"shared_cache.s3.prefix", "What the names of entries begin with."},
-    {"shared_cache.s3.access_key", "Its credentials; without them those of the environment or the machine."},
+    {"shared_cache.s3.access_key", "Its credentials; without them `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and "
+                                   "`AWS_SESSION_TOKEN` of the environment."},
     {"shared_cache.s3.secret_key", "The secret to it."},
     {"shared_cache.redis.url",
      "`redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://...` with TLS, or `unix:///path`."},
@@ -273,7 +274,8 @@ const struct key_about key_abouts[] = {
     {"mozilla.store.s3.region", "Its region."},
     {"mozilla.store.s3.endpoint", "Its URL, when it is not Amazon's."},
     {"mozilla.store.s3.prefix", "What the names in it begin with."},
-    {"mozilla.store.s3.access_key", "Its credentials."},
+    {"mozilla.store.s3.access_key", "Its credentials; without them `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and "
+                                    "`AWS_SESSION_TOKEN` of the environment."},
     {"mozilla.store.s3.secret_key", "The secret to it."},
     {"mozilla.store.public_url", "Where the store can be read by everybody."},
     {"mozilla.store.extra", "URLs of other stores; who downloads what is not here is sent to the first that has it."},

@@ -267,11 +267,15 @@ void config_note_override(struct config *config, const char *key, bool environme
 struct value config_place(const struct config *config, const char *key)
 {
     struct value at = {0};
-    for (size_t i = 0; i < config_key_count; i++)
-        if (strcmp(config_keys[i].path, key) == 0) {
+    size_t size = strlen(key);
+    for (size_t i = 0; i < config_key_count; i++) {
+        const char *path = config_keys[i].path;
+        bool is_key = strcmp(path, key) == 0, is_below = strncmp(path, key, size) == 0 && path[size] == '.';
+        if (is_key || (is_below && !at.line)) {
             at.line = config->origins[i].line;
             at.column = config->origins[i].column;
         }
+    }
     return at;
 }
 

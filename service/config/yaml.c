@@ -396,6 +396,8 @@ bool yaml_read(struct sl_arena *arena, struct sl_str text, struct value *root, b
 {
     *root = (struct value){0};
     *empty = false;
+    if (!text.data) /* libyaml asserts that there is one */
+        text = SL_STR("");
     if (!check_encoding(&text, problems))
         return false;
     struct builder b = {.text = text, .arena = arena, .problems = problems};

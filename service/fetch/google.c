@@ -40,32 +40,6 @@ static bool google_read_file(const char *path, struct sl_buf *out)
     return n >= 0;
 }
 
-enum sl_code google_account_read(const char *path, struct sl_arena *arena, struct google_account *account,
-                                 struct sl_error *error)
-{
-    struct sl_buf text = {0};
-    static const struct sl_str names[] = {SL_STR("private_key"), SL_STR("client_email"), SL_STR("token_uri")};
-    struct sl_str texts[3] = {{NULL, 0}};
-    enum sl_code code = SL_OK;
-    *account = (struct google_account){0};
-    if (!google_read_file(path, &text) && (code = sl_fail_errno(error, errno, "")) != SL_BUSY)
-        code = sl_fail(error, SL_INTERNAL, "cannot read the service account %.120s: %s", path, strerror(errno));
-    struct sl_json j = sl_json(sl_buf_view(&text), arena, false);
-    bool object = code == SL_OK && sl_json_texts(&j, names, texts, 3);
-    if (code == SL_OK && (!sl_json_end(&j) || !object))
-        code = j.busy ? sl_fail(error, SL_BUSY, "out of memory")
-                      : sl_fail(error, SL_MALFORMED, "the service account %.120s is no JSON", path);
-    if (code == SL_OK) {
-        account->private_key = copied(arena, texts[0]);
-        account->client_email = copied(arena, texts[1]);
-        account->token_url = copied(arena, texts[2]);
-        if (!account->private_key.size || !account->client_email.size)
-            code = sl_fail(error, SL_MALFORMED, "the service account %.120s has no private_key and client_email", path);
-    }
-    sl_buf_wipe(&text);
-    return code;
-}
-
 /* ---- the assertion ---- */
 static int no_password(char *buffer, int size, int writing, void *arg)
 {
@@ -175,6 +149,42 @@ bool google_assertion(const struct google_account *account, const char *scope, i
     }
     EVP_PKEY_free(key);
     return ok;
+}
+
+static bool is_key(const struct google_account *account)
+{
+    struct sl_buf assertion = {0};
+    bool good = google_assertion(account, "scope", 0, &assertion);
+    sl_buf_wipe(&assertion);
+    return good;
+}
+
+enum sl_code google_account_read(const char *path, struct sl_arena *arena, struct google_account *account,
+                                 struct sl_error *error)
+{
+    struct sl_buf text = {0};
+    static const struct sl_str names[] = {SL_STR("private_key"), SL_STR("client_email"), SL_STR("token_uri")};
+    struct sl_str texts[3] = {{NULL, 0}};
+    enum sl_code code = SL_OK;
+    *account = (struct google_account){0};
+    if (!google_read_file(path, &text) && (code = sl_fail_errno(error, errno, "")) != SL_BUSY)
+        code = sl_fail(error, SL_INTERNAL, "cannot read the service account %.120s: %s", path, strerror(errno));
+    struct sl_json j = sl_json(sl_buf_view(&text), arena, false);
+    bool object = code == SL_OK && sl_json_texts(&j, names, texts, 3);
+    if (code == SL_OK && (!sl_json_end(&j) || !object))
+        code = j.busy ? sl_fail(error, SL_BUSY, "out of memory")
+                      : sl_fail(error, SL_MALFORMED, "the service account %.120s is no JSON", path);
+    if (code == SL_OK) {
+        account->private_key = copied(arena, texts[0]);
+        account->client_email = copied(arena, texts[1]);
+        account->token_url = copied(arena, texts[2]);
+        if (!account->private_key.size || !account->client_email.size)
+            code = sl_fail(error, SL_MALFORMED, "the service account %.120s has no private_key and client_email", path);
+    }
+    if (code == SL_OK && !is_key(account))
+        code = sl_fail(error, SL_MALFORMED, "the private_key of %.120s is no key", path);
+    sl_buf_wipe(&text);
+    return code;
 }
 
 /* ---- asking for a token ---- */

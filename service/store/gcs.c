@@ -203,13 +203,15 @@ static bool gcs_source(struct sl_arena *arena, struct sl_str prefix, struct sour
     return true;
 }
 
-const struct store_backend *store_gcs(const struct config_store *config, struct sl_arena *arena, struct sl_error *error)
+const struct store_backend *store_gcs(const struct config_store *config, struct sl_arena *arena, const char **key,
+                                      struct sl_error *error)
 {
     static const struct bucket_kind kind = {.look = gcs_look, .put = gcs_put, .get = gcs_get, .source = gcs_source};
     const char *path = config->gcs_service_account_path;
     gcs_config = config;
     if (!path)
         path = getenv("GOOGLE_APPLICATION_CREDENTIALS");
+    *key = "mozilla.store.gcs.service_account_path";
     if (path && *path && google_account_read(path, arena, &gcs_account, error) != SL_OK)
         return NULL;
     return store_bucket_backend(&kind);

@@ -147,7 +147,8 @@ static struct sl_str s3_from_environment(const char *name)
     return sl_str(text ? text : "");
 }
 
-const struct store_backend *store_s3(const struct config_store *config, struct sl_arena *arena, struct sl_error *error)
+const struct store_backend *store_s3(const struct config_store *config, struct sl_arena *arena, const char **key,
+                                     struct sl_error *error)
 {
     static const struct bucket_kind kind = {
         .look = s3_look, .put = s3_put, .get = s3_get, .url = s3_url, .source = s3_source};
@@ -158,11 +159,17 @@ const struct store_backend *store_s3(const struct config_store *config, struct s
             (struct aws_keys){s3_from_environment("AWS_ACCESS_KEY_ID"), s3_from_environment("AWS_SECRET_ACCESS_KEY"),
                               s3_from_environment("AWS_SESSION_TOKEN")};
     if (!s3_keys.access_key.size || !s3_keys.secret_key.size) {
-        sl_fail(error, SL_MALFORMED, "mozilla.store.s3 needs access_key and secret_key");
+        *key = "mozilla.store.s3";
+        sl_fail(error, SL_MALFORMED,
+                "no credentials: set access_key and secret_key, or the environment's AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY");
         return NULL;
     }
     if (!s3_signing(arena, "GET", SL_STR("x"))) {
-        sl_fail(error, SL_MALFORMED, "mozilla.store.s3: endpoint or region is none");
+        *key = config->s3_endpoint ? "mozilla.store.s3.endpoint" : "mozilla.store.s3.region";
+        sl_fail(error, SL_MALFORMED,
+                config->s3_endpoint ? "the value is not the URL of a server (example: https://s3.example.com)"
+                                    : "the value is not the name of a region (example: eu-central-1)");
         return NULL;
     }
     return store_bucket_backend(&kind);

@@ -35,15 +35,33 @@ static bool store_make_sources(void)
     return true;
 }
 
+/* NULL when there is no bucket, or with an error. */
+static const struct store_backend *open_bucket(const struct config_store *config, struct sl_arena *arena,
+                                               const char **key, struct sl_error *error)
+{
+    error->code = SL_OK;
+    return config->s3_bucket    ? store_s3(config, arena, key, error)
+           : config->gcs_bucket ? store_gcs(config, arena, key, error)
+                                : NULL;
+}
+
+enum sl_code store_check_bucket(const struct config *config, const char **key, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    enum sl_code code = open_bucket(&config->mozilla.store, &arena, key, error) ? SL_OK : error->code;
+    store_gcs_close();
+    sl_arena_free(&arena);
+    return code;
+}
+
 enum sl_code store_init(const struct config *config, struct sl_error *error)
 {
+    const char *key;
     store.config = &config->mozilla.store;
     if (store.config->filesystem_path)
         store.backend = store_directory(store.config, &store.arena, error);
-    else if (store.config->s3_bucket)
-        store.backend = store_s3(store.config, &store.arena, error);
-    else if (store.config->gcs_bucket)
-        store.backend = store_gcs(store.config, &store.arena, error);
+    else if (store.config->s3_bucket || store.config->gcs_bucket)
+        store.backend = open_bucket(store.config, &store.arena, &key, error);
     else
         return sl_fail(error, SL_NOT_FOUND, "there is no store");
     if (store.backend && !store_make_sources()) {

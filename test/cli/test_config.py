@@ -156,3 +156,55 @@ def test_what_was_found_as_json(work, files):
     equal(ok("config", "check", "--json", path), "[]\n")
     missing = symloom("config", "check", "--json", os.path.join(work, "nothing"))
     equal((missing.status, missing.out), (1, ""))
+
+
+def test_check_and_run_refuse_the_same(work, files):
+    """What the service does not start with is said by both, with its line and key."""
+    missing, path = os.path.join(work, "missing"), os.path.join(work, "run.yml")
+    keys = "access_key: a, secret_key: s, "
+    env = {name: "" for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "GOOGLE_APPLICATION_CREDENTIALS")}
+    no_keys = "no credentials: set access_key and secret_key, or the environment's AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    for text, key, what in (
+            ("shared_cache: {s3: {bucket: b}}", "shared_cache.s3", no_keys),
+            ("shared_cache: {s3: {endpoint: http://a}}", "shared_cache.s3.bucket", "the key is missing"),
+            (f"shared_cache: {{s3: {{bucket: b, {keys}endpoint: not a url}}}}", "shared_cache.s3.endpoint",
+             "the value is not the URL of a server (example: https://s3.example.com)"),
+            (f"shared_cache: {{s3: {{bucket: b, {keys}region: a b}}}}", "shared_cache.s3.region",
+             "the value is not the name of a region (example: eu-central-1)"),
+            (f"shared_cache: {{gcs: {{bucket: b, service_account_path: {missing}}}}}", "shared_cache.gcs.service_account_path",
+             f"cannot read the service account {missing}: No such file or directory"),
+            (f"shared_cache: {{redis: {{url: redis://a, namespace: {'n' * 300}}}}}", "shared_cache.redis.namespace",
+             "the value is too long, at most"),
+            ("mozilla: {store: {s3: {bucket: b}}}", "mozilla.store.s3", no_keys),
+            (f"mozilla: {{store: {{gcs: {{bucket: b, service_account_path: {missing}}}}}}}", "mozilla.store.gcs.service_account_path",
+             f"cannot read the service account {missing}: No such file or directory"),
+            ("mozilla: {store: {filesystem: {path: /proc/x}}}", "mozilla.store.filesystem.path", "/proc/x cannot be written"),
+            ("cache_dir: /proc/x", "cache_dir", "/proc/x cannot be written: No such file or directory"),
+            ("logging: {file: /proc/x/log}", "logging.file", "/proc/x/log cannot be written: No such file or directory"),
+            (f"bind_https: 127.0.0.1:0\nserver_config: {{https: {{certificate_path: {missing}, key_path: {missing}}}}}",
+             "server_config.https.certificate_path", f"the certificate {missing}: No such file or directory"),
+            ("sentry_dsn: http://a", "sentry_dsn", "the value is no DSN")):
+        with open(path, "w") as f:
+            f.write(f"bind: 127.0.0.1:0\n{text}\n")
+        os.chmod(path, 0o600)
+        checked = symloom("config", "check", path, env=env)
+        found = [line for line in checked.out.splitlines() if f": error: {key}: {what}" in line]
+        equal((checked.status, len(found), found and found[0].startswith(path + ":")), (1, 1, True), (text, checked.out))
+        ran = symloom("run", "-c", path, env=env)
+        equal((ran.status, found[0] in ran.err.splitlines()), (1, True), (text, ran.err))
+        contains(ran.err, "error: failed to start the server")
+
+
+def test_files_without_contents(work, files):
+    """Of whatever command reads YAML."""
+    for i, text in enumerate(("", "\n\n", "# nothing yet\n")):
+        path = os.path.join(work, f"empty{i}.yml")
+        with open(path, "w") as f:
+            f.write(text)
+        for words, what in ((("config", "check", path), "config file empty"),
+                            (("stress", "-w", path, "-d", "1s", "--server", "http://127.0.0.1:1"), f"{path}: no list `workloads`"),
+                            (("lookup", "--source", path, "--build-id", "1b2f0c", "--no-network", "0x10"),
+                             f"{path}: the file is empty, it must hold a source or a list of them")):
+            result = symloom(*words)
+            equal(result.status, 1, result.err)
+            contains(result.out + result.err, what)

@@ -109,6 +109,19 @@ static unsigned wrap(struct sl_str text, struct sl_buf *yaml)
     return list ? 1 : 2;
 }
 
+/* Nothing but blank lines and comments. */
+static bool is_empty(struct sl_str text)
+{
+    bool comment = false;
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        comment = c == '\n' ? false : comment || c == '#';
+        if (!comment && !strchr(" \t\r\n", c))
+            return false;
+    }
+    return true;
+}
+
 static bool is_object_with_sources(struct sl_str text)
 {
     return text.size && text.data[0] == '{' && memmem(text.data, text.size, "\"sources\"", 9);
@@ -125,6 +138,11 @@ enum sl_code by_id_source_file(const char *path, struct config **config, struct 
     sl_buf_add(&copy, mapping.bytes.data, mapping.bytes.size);
     sl_buf_u8(&copy, '\0');
     struct sl_str text = {copy.failed ? "" : (const char *)copy.data, copy.failed ? 0 : copy.size - 1};
+    if (!copy.failed && is_empty(text)) {
+        sl_buf_free(&copy);
+        sl_unmap(&mapping);
+        return sl_fail(error, SL_MALFORMED, "%s: the file is empty, it must hold a source or a list of them", path);
+    }
     bool whole = has_key(text, "sources") || is_object_with_sources(text);
     unsigned before = whole ? 0 : wrap(text, &yaml);
     code = yaml.failed || copy.failed ? sl_fail(error, SL_BUSY, "out of memory")

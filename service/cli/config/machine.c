@@ -8,10 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cache/cache.h"
 #include "core/loop.h"
-#include "fetch/google.h"
 #include "tls/tls.h"
 #include "origin/origin.h"
+#include "store/store.h"
 
 enum { PATH_BYTES = 4096 };
 
@@ -84,23 +85,6 @@ static void check_directory(const struct config *config, const char *key, const 
         complain(config, key, path, try_directory(path), problems);
 }
 
-static void check_account(const struct config *config, struct value_problems *problems)
-{
-    static const char key[] = "shared_cache.gcs.service_account_path";
-    const char *path = config->shared.gcs_service_account_path;
-    struct value at = config_place(config, key);
-    struct google_account account;
-    struct sl_arena arena = {0};
-    struct sl_buf assertion = {0};
-    struct sl_error error;
-    if (path && google_account_read(path, &arena, &account, &error) != SL_OK)
-        value_problem(problems, &at, false, key, "%s", error.message);
-    else if (path && !google_assertion(&account, "scope", 0, &assertion))
-        value_problem(problems, &at, false, key, "the private_key of %s is no key", path);
-    sl_buf_wipe(&assertion);
-    sl_arena_free(&arena);
-}
-
 static void check_certificate(const struct config *config, struct value_problems *problems)
 {
     static const char key[] = "server_config.https.certificate_path";
@@ -146,11 +130,27 @@ static void check_sources(const struct config *config, struct value_problems *pr
         check_readable(&roots, "file_ptr.roots", config->file_ptr_roots[i], problems);
 }
 
+static void check_buckets(const struct config *config, struct value_problems *problems)
+{
+    enum sl_code (*const checks[])(const struct config *, const char **, struct sl_error *) = {cache_check_shared,
+                                                                                               store_check_bucket};
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        const char *key = NULL;
+        struct sl_error error;
+        if (checks[i](config, &key, &error) == SL_OK)
+            continue;
+        struct value at = config_place(config, key);
+        value_problem(problems, &at, false, key, "%s", error.message);
+    }
+}
+
 void config_check_machine(const struct config *config, struct value_problems *problems)
 {
     check_directory(config, "cache_dir", config->cache_dir, problems);
     check_directory(config, "symbfile.store_dir", config->symbfile.store_dir, problems);
     check_directory(config, "shared_cache.filesystem.path", config->shared.filesystem_path, problems);
+    check_directory(config, "mozilla.store.filesystem.path", config->mozilla.store.filesystem_path, problems);
+    check_buckets(config, problems);
     if (config->log_file)
         complain(config, "logging.file", config->log_file, try_file(config->log_file), problems);
     if (config->access_file)
@@ -159,6 +159,5 @@ void config_check_machine(const struct config *config, struct value_problems *pr
     struct value dsn = config_place(config, "sentry_dsn");
     if (secret_present(config->sentry_dsn) && !errors_dsn_valid(secret_open(config->sentry_dsn)))
         value_problem(problems, &dsn, false, "sentry_dsn", "the value is no DSN (example: https://key@sentry.io/1)");
-    check_account(config, problems);
     check_sources(config, problems);
 }

@@ -1,5 +1,6 @@
 /* `symloom run`: the service, from start to drained end. */
 #include "cli/cli.h"
+#include "cli/config/machine.h"
 #include "cli/run/errors.h"
 #include "cli/run/notify.h"
 #include "cli/run/processes.h"
@@ -495,6 +496,18 @@ static int start(struct config *config, const struct options *options)
     return 0;
 }
 
+/* What `symloom config check` says of this machine; with an error the service does not start. */
+static int check_machine(const struct options *o, const struct config *config)
+{
+    struct sl_arena arena = {0};
+    struct value_problems problems = {.arena = &arena};
+    config_check_machine(config, &problems);
+    server_report_problems(o, &problems);
+    bool failed = problems.errors;
+    sl_arena_free(&arena);
+    return failed ? server_failed("failed to start the server", "the configuration cannot be used on this machine") : 0;
+}
+
 static int load_and_start(const struct options *o)
 {
     struct config *config = NULL;
@@ -507,6 +520,8 @@ static int load_and_start(const struct options *o)
     int status = server_load(o, &config);
     if (status == 0 && timeout)
         config->shutdown_timeout_ns = ns;
+    if (status == 0)
+        status = check_machine(o, config);
     if (status == 0)
         status = server_log(o, config, server_verbosity(o));
     if (status == 0 && config->http.processes > 1)
