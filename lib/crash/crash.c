@@ -31,3 +31,11 @@ bool sl_crash_set_registers(struct sl_crash_thread *thread, const struct sl_cras
     thread->register_count = kept;
     return true;
 }
+
+struct sl_str sl_crash_file_name(struct sl_str path)
+{
+    size_t at = path.size;
+    while (at && path.data[at - 1] != '/' && path.data[at - 1] != '\\')
+        at--;
+    return (struct sl_str){path.data + at, path.size - at};
+}

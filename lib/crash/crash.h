@@ -44,6 +44,7 @@ struct sl_crash_module {
     struct sl_str version; /* "1.2.3.4" */
     struct sl_debug_id debug_id;
     bool has_debug_id;
+    size_t place; /* minidumps: in the file's list */
 };
 
 struct sl_crash_system { /* empty texts: not known */
@@ -70,3 +71,6 @@ struct sl_crash {
 /* Gives the thread these registers, sorted by name; of those of the same name the last one. False when out of memory. */
 bool sl_crash_set_registers(struct sl_crash_thread *thread, const struct sl_crash_register *registers, size_t count,
                             struct sl_arena *arena);
+
+/* The last component of a path of any system, which a crash file may come from. */
+struct sl_str sl_crash_file_name(struct sl_str path);

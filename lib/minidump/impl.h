@@ -4,7 +4,8 @@
  *     text.c       strings of the file                           context.c  registers, by processor
  *     module.c     modules and their ids                         thread.c   threads, the exception
  *     system.c     system and processor                          reason*.c  the crash in words
- *     info.c       everything beside */
+ *     info.c       what is beside             facts*.c   what few ask for, read when they do
+ *     analysis.c   the instruction that crashed, and what may have been meant */
 #pragma once
 
 #include "minidump/minidump.h"
@@ -24,9 +25,15 @@ enum {
     STREAM_THREAD_NAMES = 24,
     STREAM_BREAKPAD_INFO = 0x47670001,
     STREAM_ASSERTION = 0x47670002,
+    STREAM_LINUX_CPU_INFO = 0x47670003,
+    STREAM_LINUX_STATUS = 0x47670004,
+    STREAM_LINUX_RELEASE = 0x47670005,
     STREAM_LINUX_MAPS = 0x47670009,
     STREAM_CRASHPAD_INFO = 0x43500001,
     STREAM_MAC_CRASH_INFO = 0x4D7A0001,
+    STREAM_MAC_BOOT_ARGS = 0x4D7A0002,
+    STREAM_LINUX_LIMITS = 0x4D7A0003,
+    STREAM_SOFT_ERRORS = 0x4D7A0004,
     STREAM_CLIENT_STACKS = 0x53790001,
 };
 
@@ -98,6 +105,9 @@ void dump_read_info(struct dump_reader *d);
 /* The region that contains the address; NULL when there is none. */
 const struct sl_minidump_memory *dump_memory_at(const struct sl_minidump *dump, uint64_t address);
 
+/* A number of `size` bytes in memory that the dump holds; false when it is not all there. */
+bool dump_memory_read(const struct sl_minidump *dump, uint64_t address, unsigned size, uint64_t *value);
+
 struct dump_exception {
     bool is_there;
     uint32_t thread_id, code, flags;
@@ -110,6 +120,8 @@ struct sl_str dump_crash_reason(struct dump_reader *d, const struct dump_excepti
 struct sl_str dump_linux_reason(struct dump_reader *d, const struct dump_exception *exception);
 struct sl_str dump_apple_reason(struct dump_reader *d, const struct dump_exception *exception);
 struct sl_str dump_windows_reason(struct dump_reader *d, const struct dump_exception *exception);
+struct sl_str dump_windows_error(struct dump_reader *d, uint32_t code); /* of GetLastError(), or an NTSTATUS */
+bool dump_read_exception(const struct sl_minidump *dump, struct dump_exception *exception); /* false: there is none */
 
 /* Names of numbers; a list that a NULL ends. */
 struct dump_name {

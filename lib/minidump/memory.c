@@ -76,17 +76,21 @@ const struct sl_minidump_memory *dump_memory_at(const struct sl_minidump *dump, 
     return last && address - last->address < last->bytes.size ? last : NULL;
 }
 
-/* ---- where a walk begins ---- */
-
-static bool read_anywhere(const void *arg, uint64_t address, unsigned size, uint64_t *value)
+bool dump_memory_read(const struct sl_minidump *dump, uint64_t address, unsigned size, uint64_t *value)
 {
-    const struct sl_minidump *dump = arg;
     const struct sl_minidump_memory *memory = dump_memory_at(dump, address);
     struct sl_reader r = dump_reader_of(dump, memory ? memory->bytes : (struct sl_bytes){NULL, 0});
     if (memory)
         sl_reader_seek(&r, address - memory->address);
     *value = sl_read_uint(&r, size);
     return !r.failed;
+}
+
+/* ---- where a walk begins ---- */
+
+static bool read_anywhere(const void *arg, uint64_t address, unsigned size, uint64_t *value)
+{
+    return dump_memory_read(arg, address, size, value);
 }
 
 static bool holds_word(const struct sl_minidump_memory *memory, uint64_t address)

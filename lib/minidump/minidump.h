@@ -39,6 +39,7 @@ struct sl_minidump_memory {
 
 struct sl_minidump_thread { /* beside that of sl_crash */
     struct sl_bytes context;
+    uint64_t environment;                 /* of Windows: the thread's environment block (TEB) */
     struct sl_minidump_memory stack;      /* no bytes: none */
     bool is_writer;                       /* it wrote the dump */
     bool is_walked;                       /* else it has no frames: no registers, or it is the writer */
@@ -47,6 +48,7 @@ struct sl_minidump_thread { /* beside that of sl_crash */
 
 struct sl_minidump_unloaded { /* a module that was there before */
     uint64_t address, size;
+    uint32_t timestamp;
     struct sl_str name;
 };
 
@@ -71,7 +73,8 @@ struct sl_minidump {
     struct sl_bytes bytes;
     bool big_endian;
     enum sl_minidump_os os;
-    uint16_t cpu; /* PROCESSOR_ARCHITECTURE_*, and Breakpad's from 0x8001 */
+    uint16_t cpu;      /* PROCESSOR_ARCHITECTURE_*, and Breakpad's from 0x8001 */
+    uint32_t platform; /* VER_PLATFORM_*, and Breakpad's from 0x8101 */
     enum sl_cpu_family family;
     struct sl_str os_text, cpu_text; /* "5.1.2600 Service Pack 2", "GenuineIntel family 6 model 13 stepping 8" */
     unsigned cpu_count;

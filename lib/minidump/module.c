@@ -182,7 +182,8 @@ static void read_unloaded(struct dump_reader *d)
         struct sl_minidump_unloaded *unloaded = &dump->unloaded[dump->unloaded_count];
         unloaded->address = sl_read_u64(&one);
         unloaded->size = sl_read_u32(&one);
-        sl_reader_skip(&one, 8); /* checksum, time stamp */
+        sl_reader_skip(&one, 4); /* checksum */
+        unloaded->timestamp = sl_read_u32(&one);
         unloaded->name = dump_string(d, sl_read_u32(&one));
         sl_reader_skip(&r, entry);
         dump->unloaded_count += unloaded->size && unloaded->name.data;
@@ -195,8 +196,11 @@ void dump_read_modules(struct dump_reader *d)
     struct sl_reader r;
     size_t count = dump_list(d->dump, STREAM_MODULE_LIST, DUMP_MODULE_SIZE, &r);
     crash->modules = dump_items(d, count, sizeof *crash->modules);
-    for (size_t i = 0; crash->modules && i < count; i++)
-        crash->module_count += read_listed(d, &r, &crash->modules[crash->module_count]);
+    for (size_t i = 0; crash->modules && i < count; i++) {
+        struct sl_crash_module *module = &crash->modules[crash->module_count];
+        crash->module_count += read_listed(d, &r, module);
+        module->place = i;
+    }
     uint64_t main_address = crash->module_count ? crash->modules[0].address : 0;
     if (crash->module_count)
         qsort(crash->modules, crash->module_count, sizeof *crash->modules, by_address);

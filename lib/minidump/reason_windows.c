@@ -183,12 +183,16 @@ static struct sl_str refined(struct dump_reader *d, const struct dump_exception 
 
 struct sl_str dump_windows_reason(struct dump_reader *d, const struct dump_exception *exception)
 {
-    uint32_t code = exception->code;
     struct sl_str text = refined(d, exception);
-    const char *name = dump_name_of(exceptions, code);
+    const char *name = dump_name_of(exceptions, exception->code);
     if (text.data)
         return text;
-    name = name ? name : win32_name(code);
+    return name ? sl_str(name) : dump_windows_error(d, exception->code);
+}
+
+struct sl_str dump_windows_error(struct dump_reader *d, uint32_t code)
+{
+    const char *name = win32_name(code);
     name = name ? name : status_name(code);
     if (name)
         return sl_str(name);

@@ -100,7 +100,7 @@ bool dump_read_system(struct dump_reader *d)
     dump->cpu_count = sl_read_u8(&r);
     sl_reader_skip(&r, 1); /* product */
     uint32_t major = sl_read_u32(&r), minor = sl_read_u32(&r), build = sl_read_u32(&r);
-    uint32_t platform = sl_read_u32(&r), text = sl_read_u32(&r);
+    uint32_t platform = dump->platform = sl_read_u32(&r), text = sl_read_u32(&r);
     sl_reader_skip(&r, 4); /* suite */
     struct sl_bytes vendor = sl_read_bytes(&r, 12);
     sl_reader_skip(&r, 12); /* what the processor can do */

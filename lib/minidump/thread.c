@@ -11,7 +11,7 @@ struct special_threads { /* beside others */
     uint32_t writer, requesting; /* ids */
 };
 
-static bool read_exception(const struct sl_minidump *dump, struct dump_exception *exception)
+bool dump_read_exception(const struct sl_minidump *dump, struct dump_exception *exception)
 {
     struct sl_reader r = dump_stream_reader(dump, STREAM_EXCEPTION);
     exception->thread_id = sl_read_u32(&r);
@@ -98,8 +98,9 @@ static void read_thread(struct dump_reader *d, struct sl_reader *r, struct sl_cr
     const struct sl_minidump_memory *other;
     uint32_t rva;
     *thread = (struct sl_crash_thread){.id = sl_read_u32(r), .has_id = true};
-    sl_reader_skip(r, 20); /* suspensions, priorities, environment block */
-    *more = (struct sl_minidump_thread){.stack = {.address = sl_read_u64(r)}};
+    sl_reader_skip(r, 12); /* suspensions, priorities */
+    *more = (struct sl_minidump_thread){.environment = sl_read_u64(r)};
+    more->stack.address = sl_read_u64(r);
     more->stack.bytes = dump_location(dump, r, &rva);
     more->context = dump_location(dump, r, NULL);
     if (rva && more->stack.bytes.size)
@@ -157,7 +158,7 @@ bool dump_read_threads(struct dump_reader *d)
         read_thread(d, &r, thread, &dump->threads[crash->thread_count]);
         thread->name = name_of(names, name_count, (uint32_t)thread->id);
     }
-    dump->has_exception = crash->crashed = read_exception(dump, &exception);
+    dump->has_exception = crash->crashed = dump_read_exception(dump, &exception);
     crash->reason = crash->crashed ? dump_crash_reason(d, &exception) : SL_STR("");
     const struct special_threads special = read_special(dump, &exception);
     size_t requesting = requesting_thread(crash, &special);

@@ -23,8 +23,8 @@ static const struct walk_cpu *find_cpu(enum sl_cpu_family family)
 bool sl_walk_numbers(enum sl_cpu_family family, struct sl_walk_numbers *numbers)
 {
     const struct walk_cpu *cpu = find_cpu(family);
-    *numbers = cpu ? (struct sl_walk_numbers){cpu->pc, cpu->sp, cpu->fp}
-                   : (struct sl_walk_numbers){SL_WALK_ONLY_PC, SL_WALK_ONLY_PC, SL_WALK_ONLY_PC};
+    *numbers = cpu ? (struct sl_walk_numbers){cpu->pc, cpu->sp, cpu->fp, cpu->call}
+                   : (struct sl_walk_numbers){SL_WALK_ONLY_PC, SL_WALK_ONLY_PC, SL_WALK_ONLY_PC, 0};
     return cpu != NULL;
 }
 

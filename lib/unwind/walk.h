@@ -44,6 +44,7 @@ static inline void sl_registers_set(struct sl_registers *registers, unsigned num
 enum { SL_WALK_ONLY_PC = 63 };
 struct sl_walk_numbers {
     uint8_t pc, sp, fp;
+    uint8_t call; /* an address to return to, less this, is in the calling instruction */
 };
 bool sl_walk_numbers(enum sl_cpu_family family, struct sl_walk_numbers *numbers);
 

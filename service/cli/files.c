@@ -10,16 +10,14 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "crash/crash.h"
 #include "symbfile/symbfile.h"
 
 enum { COMPANION_DWP, COMPANION_DWZ };
 
 struct sl_str path_file_name(struct sl_str path)
 {
-    size_t at = path.size;
-    while (at && path.data[at - 1] != '/' && path.data[at - 1] != '\\')
-        at--;
-    return (struct sl_str){path.data + at, path.size - at};
+    return sl_crash_file_name(path);
 }
 
 /* ---- choosing an object ---- */

@@ -1,7 +1,9 @@
 /* POST /minidump: a minidump becomes a job: read, its stacks walked, and symbolicated. */
 #include "api/crash/crash.h"
 #include "api/crash/walk.h"
+#include "base/search.h"
 #include "core/loop.h"
+#include "minidump/facts.h"
 #include "core/metrics.h"
 
 struct dump_work {
@@ -81,6 +83,32 @@ static bool take_client_stack(struct dump_work *work, struct sl_crash_thread *th
     return true;
 }
 
+static bool is_in_module(const struct sl_crash *crash, uint64_t address)
+{
+    size_t beyond = SL_COUNT_UP_TO(crash->modules, crash->module_count, address, address);
+    const struct sl_crash_module *module = beyond ? &crash->modules[beyond - 1] : NULL;
+    return module && address - module->address < module->size;
+}
+
+/* A frame in a module that was unloaded names it as its package: "(unloaded gone.dll@0x1234)". */
+static bool name_unloaded(struct dump_work *work, const struct sl_crash_thread *thread)
+{
+    struct sl_walk_numbers numbers;
+    sl_walk_numbers(work->dump.family, &numbers);
+    for (size_t i = 0; i < thread->frame_count && work->dump.unloaded_count; i++) {
+        struct sl_crash_frame *frame = &thread->frames[i];
+        bool is_exact = !i || frame->is_exact || frame->trust == SL_TRUST_PREWALKED;
+        uint64_t instruction = frame->address - (is_exact ? 0 : numbers.call);
+        struct sl_buf text = {.budget = work->request->arena->budget};
+        if (is_in_module(&work->dump.crash, instruction))
+            continue;
+        sl_minidump_put_unloaded(&work->dump, instruction, &text);
+        if (text.size && !(frame->package = sl_buf_keep(&text, work->request->arena)).data)
+            return false;
+    }
+    return true;
+}
+
 /* Modules that played no part and cannot be named are not answered. */
 static void drop_unknown_modules(struct dump_work *work)
 {
@@ -130,6 +158,9 @@ static void fill_request(void *arg)
         work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
     for (size_t i = 0; i < crash->thread_count && work->code == SL_OK; i++)
         if (work->dump.threads[i].is_walked && !take_client_stack(work, &crash->threads[i]))
+            work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
+    for (size_t i = 0; i < crash->thread_count && work->code == SL_OK && work->details; i++)
+        if (!name_unloaded(work, &crash->threads[i]))
             work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
     if (work->code == SL_OK && !crash_fill(work->request, crash))
         work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
@@ -203,7 +234,7 @@ static enum sl_code dump_symbolicate(struct job *job, struct crash_work *crash, 
     work->file = file;
     work->rules = &crash->rules;
     work->local = crash->local;
-    work->details = job->config->minidump_details;
+    work->details = job->config->minidump_details || work->local; /* commands tell all */
     enum sl_code code = dump_work_through(job, work, error);
     dump_walk_release(&work->walk);
     return code;

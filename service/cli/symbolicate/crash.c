@@ -65,6 +65,7 @@ static int crash_symbolicate(const struct options *o, const struct sentry_projec
     run->file.scope = symbolicate_scope(o, project);
     run->config = by_id_settings(by_id);
     run->file.sources = by_id_sources(by_id, &run->file.source_count);
+    run->walked->was_searched = run->file.source_count != 0;
     int status = symbolicate_in_time(o, by_id, crash_work, run);
     by_id_close(by_id);
     return status;
@@ -131,6 +132,7 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
     run.file.variables = option_given(o, "extract-variables");
     run.walked = &walked;
     run.wants_walk = answer_format_needs_walk(format);
+    walked.wants_facts = answer_format_needs_facts(format);
     run.wants_stack = option_given(o, "stack-contents") || option_given(o, "stack-pointers");
     run.file.no_source_context = option_given(o, "no-source-context") || run.wants_walk;
     run.file.walked = run.wants_walk ? walked_dump_keep : NULL;

@@ -1,23 +1,9 @@
 /* Minidumps as the JSON of rust-minidump's minidump-stackwalk (its schema): `minidump-json`. */
-#include "cli/symbolicate/dump_print.h"
+#include "cli/symbolicate/dump_json.h"
 
-#include "core/json.h"
+#include <stdlib.h>
+
 #include "id/id.h"
-
-struct dump_json {
-    const struct answer *answer;
-    const struct walked_dump *walked;
-    struct json_writer *w;
-};
-
-static void put_optional_text(struct json_writer *w, const char *key, struct sl_str text)
-{
-    json_key(w, key);
-    if (text.size)
-        json_str(w, text);
-    else
-        json_null(w);
-}
 
 static void put_optional_number(struct json_writer *w, const char *key, bool known, uint64_t value)
 {
@@ -28,25 +14,9 @@ static void put_optional_number(struct json_writer *w, const char *key, bool kno
         json_null(w);
 }
 
-/* As wide as a pointer. */
-static void put_address(const struct dump_json *d, const char *key, bool known, uint64_t value)
-{
-    struct sl_buf text = {0};
-    json_key(d->w, key);
-    if (!known) {
-        json_null(d->w);
-        return;
-    }
-    sl_buf_printf(&text, "0x%0*llx", sl_cpu_pointer_size(d->walked->dump.family) == 8 ? 16 : 8,
-                  (unsigned long long)value);
-    json_str(d->w, sl_buf_view(&text));
-    d->w->out->failed |= text.failed;
-    sl_buf_free(&text);
-}
-
 static void put_line_of(const struct dump_json *d, const struct answer_frame *frame)
 {
-    put_optional_text(d->w, "file", frame->abs_path);
+    dump_json_text(d->w, "file", frame->abs_path);
     put_optional_number(d->w, "line", frame->line.value != 0, frame->line.value);
 }
 
@@ -66,7 +36,7 @@ static void put_inlines(const struct dump_json *d, const struct answer_frame *fi
     json_array_begin(d->w);
     for (size_t i = 0; i < count; i++) {
         json_object_begin(d->w);
-        put_optional_text(d->w, "function", frame_name(&first[i]));
+        dump_json_text(d->w, "function", frame_name(&first[i]));
         put_line_of(d, &first[i]);
         json_object_end(d->w);
     }
@@ -80,15 +50,53 @@ static struct sl_str trust_of(const struct answer_frame *frame)
     return sl_str_equal(frame->trust, SL_STR("cfiscan")) ? SL_STR("cfi_scan") : frame->trust;
 }
 
-static void put_frame_registers(const struct dump_json *d, size_t thread, const struct answer_frame *frame)
+/* Those that the dump has of the thread. */
+static void put_frame_registers(const struct dump_json *d, size_t thread)
 {
-    const struct sl_registers *registers = frame_registers(d->walked, thread, frame);
-    json_key(d->w, "registers");
-    json_object_begin(d->w);
-    for (const struct shown_register *r = shown_registers(d->walked->dump.family); registers && r->name; r++)
-        if (registers->valid >> r->number & 1)
-            put_address(d, r->name, true, registers->value[r->number]);
-    json_object_end(d->w);
+    const struct sl_crash_thread *known = &d->walked->dump.crash.threads[thread];
+    struct json_writer *w = d->w;
+    json_key(w, "registers");
+    json_object_begin(w);
+    for (size_t i = 0; i < known->register_count; i++) {
+        struct sl_buf text = {0};
+        dump_json_put_address(d, known->registers[i].value, &text);
+        json_key_str(w, known->registers[i].name);
+        json_str(w, sl_buf_view(&text));
+        w->out->failed |= text.failed;
+        sl_buf_free(&text);
+    }
+    json_object_end(w);
+}
+
+static void put_unloaded_at(const struct dump_json *d, uint64_t address)
+{
+    struct sl_minidump_unloaded_at found[SL_MINIDUMP_UNLOADED_AT];
+    size_t count = sl_minidump_unloaded_at(&d->walked->dump, address, found);
+    json_array_begin(d->w);
+    for (size_t i = 0; i < count; i++) {
+        struct sl_buf text = {0};
+        if (!i || !sl_str_equal(found[i].name, found[i - 1].name)) {
+            json_object_begin(d->w);
+            dump_json_text(d->w, "module", found[i].name);
+            json_key(d->w, "offsets");
+            json_array_begin(d->w);
+        }
+        dump_json_put_address(d, found[i].offset, &text);
+        json_str(d->w, sl_buf_view(&text));
+        d->w->out->failed |= text.failed;
+        sl_buf_free(&text);
+        if (i + 1 == count || !sl_str_equal(found[i].name, found[i + 1].name)) {
+            json_array_end(d->w);
+            json_object_end(d->w);
+        }
+    }
+    json_array_end(d->w);
+}
+
+static bool is_in_unloaded(const struct dump_json *d, uint64_t address)
+{
+    struct sl_minidump_unloaded_at found[SL_MINIDUMP_UNLOADED_AT];
+    return sl_minidump_unloaded_at(&d->walked->dump, address, found) != 0;
 }
 
 /* The frame at `first` with `inlined` ones in front of it. */
@@ -96,24 +104,28 @@ static void put_frame(const struct dump_json *d, size_t thread, size_t number, c
                       size_t inlined, bool registers)
 {
     const struct answer_frame *frame = first + inlined;
-    const struct sl_crash_module *module = dump_module_of(&d->walked->dump, frame->address.value);
-    const struct answer_module *known = module ? dump_module_answer(d->answer, module->address) : NULL;
-    uint64_t at = frame->address.value;
+    uint64_t at = frame_instruction(d->walked, thread, frame);
+    const struct sl_crash_module *module = dump_module_of(&d->walked->dump, at);
     json_object_begin(d->w);
     json_key(d->w, "frame");
     json_u64(d->w, number);
-    put_optional_text(d->w, "trust", trust_of(frame));
-    put_address(d, "offset", true, at);
-    put_optional_text(d->w, "module", module ? path_file_name(module->code_file) : (struct sl_str){NULL, 0});
-    put_address(d, "module_offset", module != NULL, at - (module ? module->address : 0));
-    put_optional_text(d->w, "function", frame_name(frame));
-    put_address(d, "function_offset", frame->symbol_address.set, at - frame->symbol_address.value);
+    dump_json_text(d->w, "trust", trust_of(frame));
+    dump_json_address(d, "offset", true, at);
+    dump_json_text(d->w, "module", module ? path_file_name(module->code_file) : (struct sl_str){NULL, 0});
+    dump_json_address(d, "module_offset", module != NULL, at - (module ? module->address : 0));
+    json_key(d->w, "unloaded_modules");
+    if (!module && is_in_unloaded(d, at))
+        put_unloaded_at(d, at);
+    else
+        json_null(d->w);
+    dump_json_text(d->w, "function", frame_name(frame));
+    dump_json_address(d, "function_offset", frame->symbol_address.set, at - frame->symbol_address.value);
     put_line_of(d, frame);
     put_inlines(d, first, inlined);
     json_key(d->w, "missing_symbols");
-    json_boolean(d->w, !known || !sl_str_equal(known->debug_status, SL_STR("found")));
+    json_boolean(d->w, !frame_name(frame).size);
     if (registers)
-        put_frame_registers(d, thread, frame);
+        put_frame_registers(d, thread);
     json_object_end(d->w);
 }
 
@@ -138,9 +150,9 @@ static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
         json_u64(d->w, thread);
     }
     put_optional_number(d->w, "thread_id", trace->id.set, trace->id.value);
-    put_optional_text(d->w, "thread_name", trace->name);
-    json_key(d->w, "last_error_value");
-    json_null(d->w);
+    const struct sl_minidump *dump = &d->walked->dump;
+    dump_json_known(d->w, "thread_name", dump->crash.threads[thread].name);
+    dump_json_text(d->w, "last_error_value", sl_minidump_last_error(dump, thread, d->arena));
     json_key(d->w, "frames");
     json_array_begin(d->w);
     for (size_t i = 0; i < trace->frame_count; i++) {
@@ -161,11 +173,28 @@ static void put_crash_info(const struct dump_json *d, int64_t crashed)
     const struct sl_minidump *dump = &d->walked->dump;
     json_key(d->w, "crash_info");
     json_object_begin(d->w);
-    put_optional_text(d->w, "type", dump->has_exception ? dump_reason(d->answer) : (struct sl_str){NULL, 0});
-    put_address(d, "address", dump->has_exception, dump->crash_address);
-    put_optional_text(d->w, "assertion", d->answer->assertion);
+    dump_json_text(d->w, "type", dump->has_exception ? dump_reason(d->answer) : (struct sl_str){NULL, 0});
+    dump_json_address(d, "address", dump->has_exception, dump->crash_address);
+    dump_json_text(d->w, "assertion", d->answer->assertion);
     put_optional_number(d->w, "crashing_thread", crashed >= 0, (uint64_t)crashed);
     json_object_end(d->w);
+}
+
+static void put_system_name(const struct dump_json *d)
+{
+    const struct sl_minidump *dump = &d->walked->dump;
+    const struct sl_crash_system *system = &dump->crash.system;
+    struct sl_buf text = {0};
+    if (dump->os == SL_MINIDUMP_OTHER)
+        sl_buf_printf(&text, "0x%08x", dump->platform);
+    else
+        sl_buf_cstr(&text, dump_os_name(dump));
+    dump_json_text(d->w, "os", sl_buf_view(&text));
+    sl_buf_clear(&text);
+    sl_buf_printf(&text, SL_STR_FMT " " SL_STR_FMT, SL_STR_ARG(system->os_version), SL_STR_ARG(system->os_build));
+    dump_json_text(d->w, "os_ver", sl_str_trimmed(sl_buf_view(&text)));
+    d->w->out->failed |= text.failed;
+    sl_buf_free(&text);
 }
 
 static void put_system_info(const struct dump_json *d)
@@ -173,62 +202,104 @@ static void put_system_info(const struct dump_json *d)
     const struct sl_minidump *dump = &d->walked->dump;
     json_key(d->w, "system_info");
     json_object_begin(d->w);
-    json_key(d->w, "os");
-    json_str(d->w, sl_str(dump_os_name(dump)));
-    put_optional_text(d->w, "os_ver", sl_str_trimmed(dump->os_text));
+    put_system_name(d);
     json_key(d->w, "cpu_arch");
     json_str(d->w, sl_str(dump_cpu_name(dump)));
-    put_optional_text(d->w, "cpu_info", dump->cpu_text);
+    dump_json_text(d->w, "cpu_info", dump->cpu_text);
     json_key(d->w, "cpu_count");
     json_u64(d->w, dump->cpu_count);
+    dump_json_microcode(d);
     json_object_end(d->w);
+}
+
+/* Of those that were looked for anywhere. */
+static void put_symbols(const struct dump_json *d, const struct sl_crash_module *module)
+{
+    const struct answer_module *known = dump_module_answer(d->answer, module->address);
+    struct sl_str status = known && d->walked->was_searched ? known->debug_status : SL_STR("unused");
+    const struct {
+        const char *key;
+        bool value;
+    } members[] = {
+        {"loaded_symbols", sl_str_equal(status, SL_STR("found"))},
+        {"missing_symbols", !sl_str_equal(status, SL_STR("found")) && !sl_str_equal(status, SL_STR("unused"))},
+        {"corrupt_symbols", sl_str_equal(status, SL_STR("malformed"))},
+    };
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        json_key(d->w, members[i].key);
+        json_boolean(d->w, members[i].value);
+    }
+    json_key(d->w, "symbol_url");
+    json_null(d->w);
 }
 
 static void put_module(const struct dump_json *d, const struct sl_crash_module *module)
 {
-    const struct answer_module *known = dump_module_answer(d->answer, module->address);
-    struct sl_str status = known ? known->debug_status : SL_STR("unused");
+    static const struct sl_debug_id no_id;
     char id[SL_DEBUG_ID_TEXT] = "";
-    if (module->has_debug_id)
-        sl_debug_id_format_breakpad(&module->debug_id, id);
-    bool loaded = sl_str_equal(status, SL_STR("found")), corrupt = sl_str_equal(status, SL_STR("malformed"));
+    sl_debug_id_format_breakpad(module->has_debug_id ? &module->debug_id : &no_id, id);
     json_object_begin(d->w);
-    put_address(d, "base_addr", true, module->address);
-    put_address(d, "end_addr", true, module->address + module->size);
-    put_optional_text(d->w, "filename", path_file_name(module->code_file));
-    put_optional_text(d->w, "code_id", module->code_id);
-    put_optional_text(d->w, "debug_file", path_file_name(module->debug_file));
-    put_optional_text(d->w, "debug_id", sl_str(id));
-    put_optional_text(d->w, "version", module->version);
-    json_key(d->w, "loaded_symbols");
-    json_boolean(d->w, loaded);
-    json_key(d->w, "missing_symbols");
-    json_boolean(d->w, !loaded && !corrupt && !sl_str_equal(status, SL_STR("unused")));
-    json_key(d->w, "corrupt_symbols");
-    json_boolean(d->w, corrupt);
+    dump_json_address(d, "base_addr", true, module->address);
+    dump_json_address(d, "end_addr", true, module->address + module->size);
+    dump_json_known(d->w, "filename", path_file_name(module->code_file));
+    dump_json_known(d->w, "code_id", module->code_id.data ? module->code_id : SL_STR(""));
+    dump_json_known(d->w, "debug_file", module->debug_file.data ? path_file_name(module->debug_file) : SL_STR(""));
+    dump_json_text(d->w, "debug_id", sl_str(id));
+    dump_json_text(d->w, "version", module->version);
+    json_key(d->w, "cert_subject");
+    json_null(d->w);
+    put_symbols(d, module);
     json_object_end(d->w);
 }
 
-static void put_modules(const struct dump_json *d)
+static int by_place(const void *left, const void *right)
+{
+    const struct sl_crash_module *const *a = left, *const *b = right;
+    return ((*a)->place > (*b)->place) - ((*a)->place < (*b)->place);
+}
+
+/* In the dump's order, whose first one is the program. */
+static bool put_modules(const struct dump_json *d)
 {
     const struct sl_minidump *dump = &d->walked->dump;
-    size_t main_module = 0;
-    for (size_t i = 0; i < dump->crash.module_count; i++)
-        main_module = &dump->crash.modules[i] == dump->main_module ? i : main_module;
-    put_optional_number(d->w, "main_module", dump->main_module != NULL, main_module);
+    size_t count = dump->crash.module_count;
+    const struct sl_crash_module **modules = SL_ARENA_ARRAY(d->arena, const struct sl_crash_module *, count + 1);
+    if (!modules)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        modules[i] = &dump->crash.modules[i];
+    if (count)
+        qsort(modules, count, sizeof *modules, by_place);
+    put_optional_number(d->w, "main_module", true, 0);
+    json_key(d->w, "modules_contains_cert_info");
+    json_boolean(d->w, false);
     json_key(d->w, "modules");
     json_array_begin(d->w);
-    for (size_t i = 0; i < dump->crash.module_count; i++)
-        put_module(d, &dump->crash.modules[i]);
+    for (size_t i = 0; i < count; i++)
+        put_module(d, modules[i]);
     json_array_end(d->w);
+    return true;
+}
+
+static void put_unloaded(const struct dump_json *d)
+{
+    const struct sl_minidump *dump = &d->walked->dump;
     json_key(d->w, "unloaded_modules");
     json_array_begin(d->w);
     for (size_t i = 0; i < dump->unloaded_count; i++) {
+        const struct sl_minidump_unloaded *unloaded = &dump->unloaded[i];
+        struct sl_buf id = {0};
+        sl_buf_printf(&id, "%08x%llx", unloaded->timestamp, (unsigned long long)unloaded->size);
         json_object_begin(d->w);
-        put_address(d, "base_addr", true, dump->unloaded[i].address);
-        put_address(d, "end_addr", true, dump->unloaded[i].address + dump->unloaded[i].size);
-        put_optional_text(d->w, "filename", path_file_name(dump->unloaded[i].name));
+        dump_json_address(d, "base_addr", true, unloaded->address);
+        dump_json_address(d, "end_addr", true, unloaded->address + unloaded->size);
+        dump_json_text(d->w, "code_id", sl_buf_view(&id));
+        dump_json_known(d->w, "filename", unloaded->name);
+        json_key(d->w, "cert_subject");
+        json_null(d->w);
         json_object_end(d->w);
+        d->w->out->failed |= id.failed;
+        sl_buf_free(&id);
     }
     json_array_end(d->w);
 }
@@ -236,7 +307,8 @@ static void put_modules(const struct dump_json *d)
 bool answer_print_minidump_json(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
     struct json_writer w = json_writer(out);
-    struct dump_json d = {answer, style->walked, &w};
+    struct sl_arena arena = {0};
+    struct dump_json d = {answer, style->walked, &w, &arena};
     const struct sl_minidump *dump = &style->walked->dump;
     int64_t crashed = -1;
     uint64_t uptime;
@@ -246,7 +318,7 @@ bool answer_print_minidump_json(const struct answer *answer, const struct answer
     json_object_begin(&w);
     json_key(&w, "status");
     json_str(&w, SL_STR("OK"));
-    put_optional_number(&w, "pid", dump->has_process_id, dump->process_id);
+    put_optional_number(&w, "pid", d.walked->facts.has_process_id, d.walked->facts.process_id);
     put_optional_number(&w, "process_uptime", has_uptime, uptime);
     put_crash_info(&d, crashed);
     put_system_info(&d);
@@ -256,13 +328,15 @@ bool answer_print_minidump_json(const struct answer *answer, const struct answer
     for (size_t i = 0; i < answer->thread_count; i++)
         put_thread(&d, i, false);
     json_array_end(&w);
-    json_key(&w, "crashing_thread");
-    if (crashed >= 0)
+    if (crashed >= 0) {
+        json_key(&w, "crashing_thread");
         put_thread(&d, (size_t)crashed, true);
-    else
-        json_null(&w);
-    put_modules(&d);
+    }
+    bool good = put_modules(&d);
+    put_unloaded(&d);
+    dump_json_facts(&d);
     json_object_end(&w);
     sl_buf_u8(out, '\n');
-    return !out->failed;
+    sl_arena_free(&arena);
+    return good && !out->failed;
 }

@@ -4,7 +4,7 @@
 
 #include "cli/symbolicate/symbolicate.h"
 #include "config/config.h"
-#include "minidump/minidump.h"
+#include "minidump/facts.h"
 
 /* A word of a stack, and the function that it points into; the file may be empty. */
 struct stack_name {
@@ -16,7 +16,10 @@ struct stack_name {
 struct walked_dump {
     struct sl_arena arena;
     struct sl_minidump dump;         /* read anew: its threads have no frames */
+    struct sl_minidump_facts facts;  /* when they are wanted */
+    bool wants_facts, was_searched;  /* symbols were looked for anywhere */
     uint64_t **resume;               /* of each thread the frames', by their original_index; NULL: it was not walked */
+    uint64_t **instruction;          /* the same: the instruction that the frame is at, which called the next one */
     struct sl_registers **registers; /* the same; NULL also when they are not wanted */
     size_t *counts;
     size_t thread_count;
@@ -58,6 +61,8 @@ const struct sl_registers *frame_registers(const struct walked_dump *walked, siz
 
 /* The address to return to, as the dump has it; of the innermost frame where it stopped. */
 uint64_t frame_resume(const struct walked_dump *walked, size_t thread, const struct answer_frame *frame);
+/* The instruction that the frame is at: the call, of all but the innermost. */
+uint64_t frame_instruction(const struct walked_dump *walked, size_t thread, const struct answer_frame *frame);
 
 /* The thread that wrote the dump is none of Breakpad's texts', and has no number in them. */
 bool dump_thread_is_writer(const struct walked_dump *walked, size_t thread);

@@ -17,22 +17,33 @@ struct texts {
 struct text_frame {
     const struct answer_frame *frame;
     size_t thread;
-    uint64_t at; /* the address to return to; of inlined calls the call's */
+    uint64_t at; /* what offsets are told of: see text_place */
+    uint64_t instruction;
     struct sl_str name, module;
     uint64_t module_address;
     bool is_inline;
 };
 
+/* Breakpad tells the address to return to of x86 and amd64, and of other processors the instruction that calls. */
+static uint64_t text_place(const struct texts *t, size_t thread, const struct answer_frame *frame)
+{
+    enum sl_cpu_family family = t->walked->dump.family;
+    return family == SL_CPU_X86 || family == SL_CPU_X86_64 ? frame_resume(t->walked, thread, frame)
+                                                           : frame_instruction(t->walked, thread, frame);
+}
+
 static struct text_frame text_frame(const struct texts *t, size_t thread, size_t index)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
     const struct answer_frame *frame = &trace->frames[index];
-    const struct sl_crash_module *module = dump_module_of(&t->walked->dump, frame->address.value);
     bool is_inline = frame_is_inline(trace, index);
+    uint64_t instruction = is_inline ? frame->address.value : frame_instruction(t->walked, thread, frame);
+    const struct sl_crash_module *module = dump_module_of(&t->walked->dump, instruction);
     return (struct text_frame){
         .frame = frame,
         .thread = thread,
-        .at = is_inline ? frame->address.value : frame_resume(t->walked, thread, frame),
+        .at = is_inline ? frame->address.value : text_place(t, thread, frame),
+        .instruction = instruction,
         .name = frame->function.data ? frame->function : frame->symbol,
         .module = module ? path_file_name(module->code_file) : (struct sl_str){NULL, 0},
         .module_address = module ? module->address : 0,
@@ -82,6 +93,7 @@ static bool has_char(struct sl_str text, char c)
     return text.size && memchr(text.data, c, text.size);
 }
 
+/* What separates fields is left out. */
 static void field(struct sl_buf *out, struct sl_str text, char end)
 {
     if (!has_char(text, '|') && !has_char(text, '\n') && !has_char(text, '\r'))
@@ -127,13 +139,26 @@ static void machine_module(const struct texts *t, const struct sl_crash_module *
                   (unsigned long long)(module->address + module->size - 1), is_main(&t->walked->dump, module));
 }
 
+/* The name; of an unloaded module it says so. */
+static void machine_module_of(const struct texts *t, const struct text_frame *f)
+{
+    struct sl_buf unloaded = {0};
+    if (!f->module.size)
+        sl_minidump_put_unloaded(&t->walked->dump, f->instruction, &unloaded);
+    for (size_t i = 0; i < unloaded.size; i++) /* offsets are separated by what separates fields */
+        unloaded.data[i] = unloaded.data[i] == '|' ? ',' : unloaded.data[i];
+    field(t->out, f->module.size ? f->module : sl_buf_view(&unloaded), '|');
+    t->out->failed |= unloaded.failed;
+    sl_buf_free(&unloaded);
+}
+
 static void machine_thread(const struct texts *t, size_t thread, size_t number)
 {
     for (size_t i = 0; i < t->answer->threads[thread].frame_count; i++) {
         struct text_frame f = text_frame(t, thread, i);
         sl_buf_number(t->out, number, '|');
         sl_buf_number(t->out, i, '|');
-        field(t->out, f.module, '|');
+        machine_module_of(t, &f);
         field(t->out, f.module.size ? f.name : SL_STR(""), '|');
         field(t->out, has_line(&f) ? f.frame->abs_path : SL_STR(""), '|');
         if (has_line(&f))
@@ -250,6 +275,16 @@ static const char *found_by(const struct text_frame *f)
     return "unknown";
 }
 
+static void put_unloaded(const struct texts *t, const struct text_frame *f)
+{
+    struct sl_buf unloaded = {0};
+    sl_minidump_put_unloaded(&t->walked->dump, f->instruction, &unloaded);
+    sl_buf_cstr(t->out, unloaded.size ? " " : "");
+    output_put_safe(t->out, sl_buf_view(&unloaded));
+    t->out->failed |= unloaded.failed;
+    sl_buf_free(&unloaded);
+}
+
 static void put_frame_title(const struct texts *t, const struct text_frame *f, size_t number)
 {
     struct sl_buf *out = t->out;
@@ -266,6 +301,8 @@ static void put_frame_title(const struct texts *t, const struct text_frame *f, s
         sl_buf_printf(out, " : %llu + 0x%llx]", (unsigned long long)f->frame->line.value, offset);
     } else {
         sl_buf_printf(out, f->module.size ? " + 0x%llx" : "0x%llx", offset);
+        if (!f->module.size)
+            put_unloaded(t, f);
     }
     sl_buf_u8(out, '\n');
 }

@@ -5,14 +5,23 @@
 
 /* ---- what was walked ---- */
 
+static unsigned call_size(enum sl_cpu_family family)
+{
+    struct sl_walk_numbers numbers;
+    sl_walk_numbers(family, &numbers);
+    return numbers.call;
+}
+
 bool walked_dump_keep(void *arg, const struct sl_minidump *dump)
 {
     struct walked_dump *w = arg;
     size_t count = dump->crash.thread_count;
+    unsigned call = call_size(dump->family);
     w->resume = SL_ARENA_ARRAY(&w->arena, uint64_t *, count + 1);
+    w->instruction = SL_ARENA_ARRAY(&w->arena, uint64_t *, count + 1);
     w->registers = SL_ARENA_ARRAY(&w->arena, struct sl_registers *, count + 1);
     w->counts = SL_ARENA_ARRAY(&w->arena, size_t, count + 1);
-    if (!w->resume || !w->registers || !w->counts)
+    if (!w->resume || !w->instruction || !w->registers || !w->counts)
         return false;
     w->thread_count = count;
     for (size_t i = 0; i < count; i++) {
@@ -20,10 +29,15 @@ bool walked_dump_keep(void *arg, const struct sl_minidump *dump)
         size_t size = thread->frame_count * sizeof(struct sl_registers);
         if (!dump->threads[i].is_walked || !thread->frame_count)
             continue;
-        if (!(w->resume[i] = SL_ARENA_ARRAY(&w->arena, uint64_t, thread->frame_count)))
+        w->resume[i] = SL_ARENA_ARRAY(&w->arena, uint64_t, thread->frame_count);
+        w->instruction[i] = SL_ARENA_ARRAY(&w->arena, uint64_t, thread->frame_count);
+        if (!w->resume[i] || !w->instruction[i])
             return false;
-        for (size_t k = 0; k < thread->frame_count; k++)
+        for (size_t k = 0; k < thread->frame_count; k++) {
+            bool is_exact = !k || thread->frames[k].is_exact;
             w->resume[i][k] = thread->frames[k].address;
+            w->instruction[i][k] = thread->frames[k].address - (is_exact ? 0 : call);
+        }
         w->counts[i] = thread->frame_count;
         if (!dump->threads[i].registers)
             continue;
@@ -36,7 +50,10 @@ bool walked_dump_keep(void *arg, const struct sl_minidump *dump)
 
 enum sl_code walked_dump_read(struct walked_dump *w, struct sl_bytes bytes, struct sl_error *error)
 {
-    return sl_minidump_read(bytes, &w->arena, &w->dump, error);
+    enum sl_code code = sl_minidump_read(bytes, &w->arena, &w->dump, error);
+    if (code == SL_OK && w->wants_facts)
+        code = sl_minidump_read_facts(&w->dump, &w->arena, &w->facts, error);
+    return code;
 }
 
 void walked_dump_free(struct walked_dump *w)
@@ -51,10 +68,21 @@ const struct sl_registers *frame_registers(const struct walked_dump *w, size_t t
     return known ? &w->registers[thread][index] : NULL;
 }
 
+/* Frames that the client walked took the place of those that were walked here. */
+static bool is_walked_here(const struct walked_dump *w, size_t thread, const struct answer_frame *frame)
+{
+    return thread < w->thread_count && (size_t)frame->index.value < w->counts[thread] &&
+           !sl_str_equal(frame->trust, SL_STR("prewalked"));
+}
+
 uint64_t frame_resume(const struct walked_dump *w, size_t thread, const struct answer_frame *frame)
 {
-    size_t index = (size_t)frame->index.value;
-    return thread < w->thread_count && index < w->counts[thread] ? w->resume[thread][index] : frame->address.value;
+    return is_walked_here(w, thread, frame) ? w->resume[thread][frame->index.value] : frame->address.value;
+}
+
+uint64_t frame_instruction(const struct walked_dump *w, size_t thread, const struct answer_frame *frame)
+{
+    return is_walked_here(w, thread, frame) ? w->instruction[thread][frame->index.value] : frame->address.value;
 }
 
 bool frame_is_inline(const struct answer_thread *thread, size_t index)

@@ -122,6 +122,7 @@ bool answer_format_needs_candidates(const struct answer_format *format);
 /* Whether the format tells what answers do not. */
 bool answer_format_needs_walk(const struct answer_format *format);
 bool answer_format_needs_registers(const struct answer_format *format); /* of that: of each frame */
+bool answer_format_needs_facts(const struct answer_format *format);     /* of that: sl_minidump_read_facts */
 
 /* Writes a complete answer, whose text is used up. `walked` is NULL unless the format needs it. Returns the status. */
 struct walked_dump;

@@ -13,7 +13,7 @@ static const struct answer_format {
     answer_print *print;          /* of stacks; NULL: the answer as it is */
     request_print *print_request; /* of JavaScript and of the JVM, likewise */
     bool crashed_only;            /* unless other threads are asked for */
-    bool needs_walk, needs_registers;
+    bool needs_walk, needs_registers, needs_facts;
     bool skips_writer; /* the thread that wrote the dump, and does not count it */
     bool is_json;      /* what `print` writes; it has all threads */
     bool needs_candidates;
@@ -30,7 +30,7 @@ static const struct answer_format {
     {"stackwalk", 1 << SORT_DUMP, answer_print_stackwalk, .needs_walk = true, .needs_registers = true,
      .skips_writer = true},
     {"machine", 1 << SORT_DUMP, answer_print_machine, .needs_walk = true, .skips_writer = true},
-    {"minidump-json", 1 << SORT_DUMP, answer_print_minidump_json, .needs_walk = true, .needs_registers = true,
+    {"minidump-json", 1 << SORT_DUMP, answer_print_minidump_json, .needs_walk = true, .needs_facts = true,
      .is_json = true},
 };
 enum { FORMATS = sizeof answer_formats / sizeof *answer_formats };
@@ -48,6 +48,11 @@ bool answer_format_needs_walk(const struct answer_format *format)
 bool answer_format_needs_registers(const struct answer_format *format)
 {
     return format->needs_registers;
+}
+
+bool answer_format_needs_facts(const struct answer_format *format)
+{
+    return format->needs_facts;
 }
 
 static bool is_request(enum answer_sort sort)

@@ -1,0 +1,256 @@
+/* What few ask for: handles, regions of the address space, macOS' records, the last error of a thread. facts_linux.c has what
+ * Linux' files say. */
+#include "minidump/facts_impl.h"
+
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "base/search.h"
+
+enum { MAX_MAC_RECORDS = 20, HANDLE_SIZE = 32, REGION_SIZE = 48, MEM_FREE = 0x10000 };
+
+/* ---- handles ---- */
+
+static struct sl_str optional_string(struct dump_reader *d, uint32_t rva)
+{
+    return rva ? dump_string(d, rva) : (struct sl_str){NULL, 0};
+}
+
+static void read_handles(struct dump_reader *d, struct sl_minidump_facts *facts)
+{
+    struct sl_reader r;
+    size_t entry, count = dump_extended_list(d->dump, STREAM_HANDLE_DATA, HANDLE_SIZE, false, &r, &entry);
+    facts->has_handles = dump_stream(d->dump, STREAM_HANDLE_DATA).data != NULL;
+    facts->handles = dump_items(d, count, sizeof *facts->handles);
+    for (size_t i = 0; facts->handles && i < count; i++) {
+        struct sl_reader one = r;
+        struct sl_minidump_handle *handle = &facts->handles[i];
+        handle->handle = sl_read_u64(&one);
+        handle->type = optional_string(d, sl_read_u32(&one));
+        handle->object = optional_string(d, sl_read_u32(&one));
+        sl_reader_skip(&r, entry);
+        facts->handle_count++;
+    }
+}
+
+/* ---- regions of the address space ---- */
+
+static int region_by_address(const void *left, const void *right)
+{
+    const struct sl_minidump_region *a = left, *b = right;
+    return a->first != b->first ? (a->first > b->first) - (a->first < b->first)
+                                : (a->last > b->last) - (a->last < b->last);
+}
+
+/* MINIDUMP_MEMORY_INFO; false for what is no memory. */
+static bool read_region(struct sl_reader *r, struct sl_minidump_region *region)
+{
+    enum {
+        READABLE = 0x02 | 0x04 | 0x08 | 0x20 | 0x40 | 0x80, /* PAGE_READONLY, PAGE_READWRITE, PAGE_WRITECOPY, ... */
+        WRITABLE = 0x04 | 0x08 | 0x40 | 0x80,
+        EXECUTABLE = 0x10 | 0x20 | 0x40 | 0x80,
+        GUARD = 0x100,
+    };
+    region->first = sl_read_u64(r);
+    sl_reader_skip(r, 16); /* where and as what it was allocated */
+    uint64_t size = sl_read_u64(r);
+    uint32_t state = sl_read_u32(r), protection = sl_read_u32(r);
+    region->last = region->first + size - 1;
+    region->readable = protection & READABLE;
+    region->writable = protection & WRITABLE;
+    region->executable = protection & EXECUTABLE;
+    region->is_guard = protection & GUARD;
+    return size && region->last >= region->first && state != MEM_FREE;
+}
+
+static bool has_access(const struct sl_minidump_mapping *mapping, char c)
+{
+    return mapping->access.size && memchr(mapping->access.data, c, mapping->access.size);
+}
+
+static void take_mappings(struct dump_reader *d, struct sl_minidump_facts *facts)
+{
+    const struct sl_minidump *dump = d->dump;
+    facts->regions = dump_items(d, dump->mapping_count, sizeof *facts->regions);
+    for (size_t i = 0; facts->regions && i < dump->mapping_count; i++) {
+        const struct sl_minidump_mapping *mapping = &dump->mappings[i];
+        facts->regions[facts->region_count++] = (struct sl_minidump_region){
+            .first = mapping->begin,
+            .last = mapping->end - 1,
+            .readable = has_access(mapping, 'r'),
+            .writable = has_access(mapping, 'w'),
+            .executable = has_access(mapping, 'x'),
+        };
+    }
+}
+
+static void read_regions(struct dump_reader *d, struct sl_minidump_facts *facts)
+{
+    struct sl_reader r;
+    size_t kept = 0, entry, count = dump_extended_list(d->dump, STREAM_MEMORY_INFO, REGION_SIZE, true, &r, &entry);
+    facts->has_mappings = dump_stream(d->dump, STREAM_LINUX_MAPS).data != NULL;
+    if (count)
+        facts->regions = dump_items(d, count, sizeof *facts->regions);
+    else
+        take_mappings(d, facts);
+    for (size_t i = 0; facts->regions && i < count; i++) {
+        struct sl_reader one = r;
+        facts->region_count += read_region(&one, &facts->regions[facts->region_count]);
+        sl_reader_skip(&r, entry);
+    }
+    if (facts->region_count)
+        qsort(facts->regions, facts->region_count, sizeof *facts->regions, region_by_address);
+    for (size_t i = 0; i < facts->region_count; i++)
+        if (!kept || facts->regions[i].first > facts->regions[kept - 1].last)
+            facts->regions[kept++] = facts->regions[i];
+    facts->region_count = kept;
+}
+
+const struct sl_minidump_region *sl_minidump_region_at(const struct sl_minidump_facts *facts, uint64_t address)
+{
+    size_t beyond = SL_COUNT_UP_TO(facts->regions, facts->region_count, first, address);
+    const struct sl_minidump_region *region = beyond ? &facts->regions[beyond - 1] : NULL;
+    return region && address <= region->last ? region : NULL;
+}
+
+/* ---- macOS ---- */
+
+static void read_mac_record(struct dump_reader *d, struct sl_bytes bytes, uint32_t start,
+                            struct sl_minidump_mac_record *record)
+{
+    struct sl_reader r = dump_reader_of(d->dump, bytes);
+    sl_reader_skip(&r, 8); /* type */
+    record->version = sl_read_u64(&r);
+    if (record->version < 4)
+        return;
+    record->thread = sl_read_u64(&r);
+    record->dialog_mode = sl_read_u64(&r);
+    record->abort_cause = record->version < 5 ? 0 : sl_read_u64(&r);
+    sl_reader_seek(&r, start);
+    struct sl_str *const texts[] = {&record->module, &record->message, &record->signature, &record->backtrace,
+                                    &record->message2};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && !r.failed; i++) {
+        struct sl_str raw = sl_read_cstr(&r);
+        if (!r.failed)
+            *texts[i] = dump_utf8(d, (struct sl_bytes){(const uint8_t *)raw.data, raw.size});
+    }
+}
+
+static void read_mac_records(struct dump_reader *d, struct sl_minidump_facts *facts)
+{
+    struct sl_reader r = dump_stream_reader(d->dump, STREAM_MAC_CRASH_INFO);
+    sl_reader_skip(&r, 4); /* type */
+    uint32_t count = sl_read_u32(&r), start = sl_read_u32(&r);
+    count = count < MAX_MAC_RECORDS ? count : MAX_MAC_RECORDS;
+    facts->has_mac_records = !r.failed;
+    facts->mac_records = dump_items(d, r.failed ? 0 : count, sizeof *facts->mac_records);
+    for (uint32_t i = 0; facts->has_mac_records && facts->mac_records && i < count; i++) {
+        struct sl_bytes bytes = dump_location(d->dump, &r, NULL);
+        if (bytes.data)
+            read_mac_record(d, bytes, start, &facts->mac_records[facts->mac_record_count++]);
+    }
+}
+
+static void read_boot_args(struct dump_reader *d, struct sl_minidump_facts *facts)
+{
+    struct sl_reader r = dump_stream_reader(d->dump, STREAM_MAC_BOOT_ARGS);
+    sl_reader_skip(&r, 4); /* type */
+    uint64_t rva = sl_read_u64(&r);
+    if (!r.failed)
+        facts->boot_args = dump_string(d, rva);
+}
+
+/* ---- all ---- */
+
+static void read_soft_errors(struct dump_reader *d, struct sl_minidump_facts *facts)
+{
+    struct sl_str text = dump_text(d, dump_stream(d->dump, STREAM_SOFT_ERRORS));
+    struct sl_json j = sl_json(text, d->arena, false);
+    if (!text.size)
+        return;
+    sl_json_skip(&j);
+    if (sl_json_end(&j))
+        facts->soft_errors = sl_str_trimmed(text);
+}
+
+enum sl_code sl_minidump_read_facts(const struct sl_minidump *dump, struct sl_arena *arena,
+                                    struct sl_minidump_facts *facts, struct sl_error *error)
+{
+    struct sl_minidump copy = *dump;
+    struct dump_reader d = {.dump = &copy, .arena = arena};
+    *facts = (struct sl_minidump_facts){.has_process_id = dump->has_process_id, .process_id = dump->process_id};
+    sl_budget_init(&d.budget, dump->bytes.size);
+    sl_budget_limit(&d.budget, dump->bytes.size, NULL, NULL);
+    read_handles(&d, facts);
+    read_regions(&d, facts);
+    read_mac_records(&d, facts);
+    read_boot_args(&d, facts);
+    read_soft_errors(&d, facts);
+    facts_read_linux(&d, facts);
+    return d.out_of_memory ? sl_budget_fail(arena->budget, error) : SL_OK;
+}
+
+struct sl_str sl_minidump_last_error(const struct sl_minidump *dump, size_t thread, struct sl_arena *arena)
+{
+    enum { LAST_ERROR = 13 }; /* pointers before it in the TEB */
+    struct sl_minidump copy = *dump;
+    struct dump_reader d = {.dump = &copy, .arena = arena};
+    uint64_t block = dump->threads[thread].environment;
+    if (!block || dump->os != SL_MINIDUMP_WINDOWS || dump->family == SL_CPU_UNKNOWN)
+        return (struct sl_str){NULL, 0};
+    uint64_t at = block + LAST_ERROR * sl_cpu_pointer_size(dump->family), code;
+    return dump_memory_read(dump, at, 4, &code) ? dump_windows_error(&d, (uint32_t)code) : (struct sl_str){NULL, 0};
+}
+
+/* ---- unloaded modules ---- */
+
+static int compare_hits(const struct sl_minidump_unloaded_at *a, const struct sl_minidump_unloaded_at *b)
+{
+    size_t size = a->name.size < b->name.size ? a->name.size : b->name.size;
+    int order = size ? memcmp(a->name.data, b->name.data, size) : 0;
+    if (order || a->name.size != b->name.size)
+        return order ? order : a->name.size < b->name.size ? -1 : 1;
+    return (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+/* Puts it in its place; what is there already, or does not fit, is left out. */
+static size_t add_hit(struct sl_minidump_unloaded_at *found, size_t count, const struct sl_minidump_unloaded_at *hit)
+{
+    size_t at = count;
+    while (at && compare_hits(&found[at - 1], hit) > 0)
+        at--;
+    if (count == SL_MINIDUMP_UNLOADED_AT || (at && compare_hits(&found[at - 1], hit) == 0))
+        return count;
+    memmove(&found[at + 1], &found[at], (count - at) * sizeof *found);
+    found[at] = *hit;
+    return count + 1;
+}
+
+size_t sl_minidump_unloaded_at(const struct sl_minidump *dump, uint64_t address,
+                               struct sl_minidump_unloaded_at found[SL_MINIDUMP_UNLOADED_AT])
+{
+    enum { MOST_LOOKED_AT = 1024 }; /* Windows keeps the last 64 */
+    size_t count = 0;
+    for (size_t i = 0; i < dump->unloaded_count && i < MOST_LOOKED_AT; i++) {
+        const struct sl_minidump_unloaded *unloaded = &dump->unloaded[i];
+        if (address < unloaded->address || address - unloaded->address >= unloaded->size)
+            continue;
+        const struct sl_minidump_unloaded_at hit = {unloaded->name, address - unloaded->address};
+        count = add_hit(found, count, &hit);
+    }
+    return count;
+}
+
+void sl_minidump_put_unloaded(const struct sl_minidump *dump, uint64_t address, struct sl_buf *out)
+{
+    struct sl_minidump_unloaded_at found[SL_MINIDUMP_UNLOADED_AT];
+    size_t count = sl_minidump_unloaded_at(dump, address, found);
+    for (size_t i = 0; i < count; i++) {
+        bool again = i && sl_str_equal(found[i].name, found[i - 1].name);
+        if (!again)
+            sl_buf_printf(out, "%s(unloaded " SL_STR_FMT "@", i ? ") " : "",
+                          SL_STR_ARG(sl_crash_file_name(found[i].name)));
+        sl_buf_printf(out, "%s0x%llx", again ? "|" : "", (unsigned long long)found[i].offset);
+    }
+    sl_buf_cstr(out, count ? ")" : "");
+}

@@ -1,0 +1,175 @@
+/* What a minidump tells beside the crash, as rust-minidump's JSON has it. */
+#include "cli/symbolicate/dump_json.h"
+
+/* ---- values ---- */
+
+void dump_json_known(struct json_writer *w, const char *key, struct sl_str text)
+{
+    json_key(w, key);
+    if (text.data)
+        json_str(w, text);
+    else
+        json_null(w);
+}
+
+void dump_json_text(struct json_writer *w, const char *key, struct sl_str text)
+{
+    dump_json_known(w, key, text.size ? text : (struct sl_str){NULL, 0});
+}
+
+void dump_json_put_address(const struct dump_json *d, uint64_t value, struct sl_buf *out)
+{
+    enum sl_cpu_family family = d->walked->dump.family;
+    bool is_narrow = family != SL_CPU_UNKNOWN && sl_cpu_pointer_size(family) == 4;
+    sl_buf_printf(out, "0x%0*llx", is_narrow ? 8 : 16, (unsigned long long)value);
+}
+
+void dump_json_address(const struct dump_json *d, const char *key, bool known, uint64_t value)
+{
+    struct sl_buf text = {0};
+    if (known)
+        dump_json_put_address(d, value, &text);
+    dump_json_text(d->w, key, sl_buf_view(&text));
+    d->w->out->failed |= text.failed;
+    sl_buf_free(&text);
+}
+
+/* ---- the processor, handles ---- */
+
+void dump_json_microcode(const struct dump_json *d)
+{
+    const struct sl_minidump_facts *facts = &d->walked->facts;
+    json_key(d->w, "cpu_microcode_version");
+    if (facts->has_microcode)
+        json_hex(d->w, facts->microcode);
+    else
+        json_null(d->w);
+}
+
+static void put_handles(const struct dump_json *d)
+{
+    const struct sl_minidump_facts *facts = &d->walked->facts;
+    json_array_begin(d->w);
+    for (size_t i = 0; i < facts->handle_count; i++) {
+        json_object_begin(d->w);
+        json_key(d->w, "handle");
+        json_u64(d->w, facts->handles[i].handle);
+        dump_json_known(d->w, "type_name", facts->handles[i].type);
+        dump_json_known(d->w, "object_name", facts->handles[i].object);
+        json_object_end(d->w);
+    }
+    json_array_end(d->w);
+}
+
+/* ---- Linux ---- */
+
+static void put_release(const struct dump_json *d)
+{
+    const struct sl_minidump_facts *facts = &d->walked->facts;
+    json_object_begin(d->w);
+    dump_json_known(d->w, "id", facts->lsb_id);
+    dump_json_known(d->w, "release", facts->lsb_release);
+    dump_json_known(d->w, "codename", facts->lsb_codename);
+    dump_json_known(d->w, "description", facts->lsb_description);
+    json_object_end(d->w);
+}
+
+/* A number, or "unlimited". */
+static void put_limit(struct json_writer *w, const char *key, struct sl_str limit)
+{
+    if (limit.size && sl_is_digit(limit.data[0])) {
+        json_key(w, key);
+        while (limit.size > 1 && limit.data[0] == '0')
+            limit = (struct sl_str){limit.data + 1, limit.size - 1};
+        json_raw(w, limit);
+    } else {
+        dump_json_known(w, key, limit);
+    }
+}
+
+static void put_limits(const struct dump_json *d)
+{
+    const struct sl_minidump_facts *facts = &d->walked->facts;
+    json_object_begin(d->w);
+    json_key(d->w, "limits");
+    json_array_begin(d->w);
+    for (size_t i = 0; i < facts->limit_count; i++) {
+        json_object_begin(d->w);
+        dump_json_known(d->w, "name", facts->limits[i].name);
+        put_limit(d->w, "soft", facts->limits[i].soft);
+        put_limit(d->w, "hard", facts->limits[i].hard);
+        dump_json_known(d->w, "unit", facts->limits[i].unit);
+        json_object_end(d->w);
+    }
+    json_array_end(d->w);
+    json_object_end(d->w);
+}
+
+static void put_mapping_count(const struct dump_json *d)
+{
+    json_u64(d->w, d->walked->dump.mapping_count);
+}
+
+/* ---- macOS ---- */
+
+static void put_mac_records(const struct dump_json *d)
+{
+    const struct sl_minidump_facts *facts = &d->walked->facts;
+    json_object_begin(d->w);
+    json_key(d->w, "num_records");
+    json_u64(d->w, facts->mac_record_count);
+    json_key(d->w, "records");
+    json_array_begin(d->w);
+    for (size_t i = 0; i < facts->mac_record_count; i++) {
+        const struct sl_minidump_mac_record *record = &facts->mac_records[i];
+        json_object_begin(d->w);
+        dump_json_address(d, "thread", record->version >= 4, record->thread);
+        dump_json_address(d, "dialog_mode", record->version >= 4, record->dialog_mode);
+        dump_json_address(d, "abort_cause", record->version >= 5, record->abort_cause);
+        dump_json_known(d->w, "module", record->module);
+        dump_json_known(d->w, "message", record->message);
+        dump_json_known(d->w, "signature_string", record->signature);
+        dump_json_known(d->w, "backtrace", record->backtrace);
+        dump_json_known(d->w, "message2", record->message2);
+        json_object_end(d->w);
+    }
+    json_array_end(d->w);
+    json_object_end(d->w);
+}
+
+static void put_boot_args(const struct dump_json *d)
+{
+    json_str(d->w, d->walked->facts.boot_args);
+}
+
+/* ---- all ---- */
+
+static void put_soft_errors(const struct dump_json *d)
+{
+    json_raw(d->w, d->walked->facts.soft_errors);
+}
+
+void dump_json_facts(const struct dump_json *d)
+{
+    const struct sl_minidump_facts *facts = &d->walked->facts;
+    const struct {
+        const char *key;
+        bool known;
+        void (*put)(const struct dump_json *d);
+    } members[] = {
+        {"handles", facts->has_handles, put_handles},
+        {"lsb_release", facts->has_lsb, put_release},
+        {"proc_limits", facts->has_limits, put_limits},
+        {"linux_memory_map_count", facts->has_mappings, put_mapping_count},
+        {"mac_crash_info", facts->has_mac_records, put_mac_records},
+        {"mac_boot_args", facts->boot_args.data != NULL, put_boot_args},
+        {"soft_errors", facts->soft_errors.data != NULL, put_soft_errors},
+    };
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        json_key(d->w, members[i].key);
+        if (members[i].known)
+            members[i].put(d);
+        else
+            json_null(d->w);
+    }
+}

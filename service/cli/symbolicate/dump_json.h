@@ -1,0 +1,25 @@
+/* What the files share that write a minidump as rust-minidump's JSON: dump_json.c and dump_facts.c. Private to them. */
+#pragma once
+
+#include "cli/symbolicate/dump_print.h"
+#include "core/json.h"
+
+struct dump_json {
+    const struct answer *answer;
+    const struct walked_dump *walked;
+    struct json_writer *w;
+    struct sl_arena *arena; /* of what is made while writing */
+};
+
+/* A member; null for an empty text. */
+void dump_json_text(struct json_writer *w, const char *key, struct sl_str text);
+/* A member; null for a text that is not known (data NULL). */
+void dump_json_known(struct json_writer *w, const char *key, struct sl_str text);
+/* A member: "0x0000000000000045", as wide as a pointer; null when it is not known. */
+void dump_json_address(const struct dump_json *d, const char *key, bool known, uint64_t value);
+void dump_json_put_address(const struct dump_json *d, uint64_t value, struct sl_buf *out);
+
+/* A member of `system_info`. */
+void dump_json_microcode(const struct dump_json *d);
+/* What the dump tells beside the crash. */
+void dump_json_facts(const struct dump_json *d);
