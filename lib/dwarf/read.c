@@ -7,6 +7,7 @@
  * With one worker a window is one unit, which stays in the processor's cache from step to step. */
 #include "dwarf/impl.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* UNIT_CHUNK bytes are enough for most units: smaller pieces would be taken and given back by all threads all the time. */
@@ -26,6 +27,7 @@ struct slot {
     struct sl_function_batch batch;
     struct sl_function *functions; /* of the batch */
     const char *damage;            /* why the unit was not read to its end; NULL: it was */
+    struct sl_str missing; /* the .dwo file with the unit's functions, which was not to be had; data NULL: none */
     bool skip, exhausted;
     atomic_int state;
 };
@@ -130,8 +132,12 @@ static void read_code(struct dwarf_reader *reader, struct slot *slot, struct dwa
     struct dwarf_file split_file;
     const struct dwarf_unit *walked = unit;
     dwarf_read_lines(w, unit);
-    if (is_skeleton(unit) && dwarf_open_split(reader, w, unit, &split_file, &slot->memory->arena, &split))
-        walked = &split;
+    if (is_skeleton(unit)) {
+        if (dwarf_open_split(reader, w, unit, &split_file, &slot->memory->arena, &split))
+            walked = &split;
+        else if (unit->has_ranges || unit->has_low_pc)
+            slot->missing = unit->dwo_name.data ? unit->dwo_name : SL_STR("?");
+    }
     w->pinned = walked->abbrevs;
     if (!dwarf_read_functions(reader, w, walked, &slot->memory->arena))
         slot->damage = "bad entries";
@@ -142,7 +148,7 @@ static void read_code(struct dwarf_reader *reader, struct slot *slot, struct dwa
     uint64_t bias = sl_object_info(reader->object)->dwarf_bias;
     if (!slot->skip && bias)
         shift_functions(slot->functions, slot->batch.function_count, bias);
-    if (walked == &split) /* its tables point into this unit's file structure, which ends here */
+    if (is_skeleton(unit)) /* tables of the split file point into this unit's file structure, which ends here */
         dwarf_forget_file(w, &split_file);
 }
 
@@ -176,6 +182,7 @@ static void read_unit(struct window *window, size_t index, struct dwarf_worker *
     struct dwarf_unit unit;
     slot->memory = NULL;
     slot->damage = NULL;
+    slot->missing = (struct sl_str){NULL, 0};
     slot->skip = true;
     slot->exhausted = w->exhausted;
     const struct dwarf_unit_header *header = &reader->main.units[window->first + index];
@@ -204,6 +211,9 @@ static void drop_repeated(struct window *window, struct slot *slot)
                 (unsigned long long)window->reader->main.units[window->first + (size_t)(slot - window->slots)].offset,
                 slot->damage);
     window->sink->skipped_units += slot->damage != NULL;
+    if (slot->missing.data && !window->sink->missing_units++)
+        snprintf(window->sink->first_missing, sizeof window->sink->first_missing, SL_STR_FMT,
+                 SL_STR_ARG(slot->missing));
     window->read += !slot->damage || !slot->skip;
     if (slot->skip)
         return;

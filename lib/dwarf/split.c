@@ -119,6 +119,9 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
     uint64_t addr_base = skeleton->addr_base;
     if (!split->abbrevs || !dwarf_read_root(w, split))
         return false;
+    /* In version 4 the root tells whose unit it is: a file that was compiled anew is not the skeleton's. */
+    if (header->version < 5 && split->dwo_id && id && split->dwo_id != id)
+        return false;
     split->addr_base = addr_base;
     split->low_pc = skeleton->low_pc;
     split->gnu_ranges_base = skeleton->gnu_ranges_base;

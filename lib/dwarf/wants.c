@@ -1,6 +1,8 @@
 /* Which companion files an object's debug information refers to. */
 #include "dwarf/impl.h"
 
+#include <stdlib.h>
+
 /* Version 4 marks its skeletons by attributes only; but nothing else of version 4 has a .debug_addr. */
 static bool has_skeleton(struct sl_object *object)
 {
@@ -27,4 +29,28 @@ void sl_dwarf_wants(struct sl_object *object, struct sl_dwarf_wants *wants)
     }
     if (sl_object_section(object, "debug_addr", &addresses, NULL) && addresses.size)
         wants->dwp = has_skeleton(object);
+}
+
+void sl_dwarf_split_units(struct sl_object *object, size_t most,
+                          bool (*found)(void *arg, struct sl_str comp_dir, struct sl_str name), void *arg)
+{
+    struct dwarf_file file = {0};
+    struct sl_arena arena = {.budget = sl_object_budget(object)};
+    struct dwarf_worker *worker = calloc(1, sizeof *worker);
+    struct dwarf_unit unit;
+    size_t skipped = 0;
+    bool more = worker != NULL;
+    dwarf_file_open(&file, object, false);
+    if (worker)
+        worker->purse.budget = worker->holding.budget = sl_object_budget(object);
+    if (worker && !dwarf_index_units(&file, most, &arena, &skipped))
+        more = false;
+    for (size_t i = 0; i < file.unit_count && more; i++)
+        if (dwarf_unit_open(worker, &file, &file.units[i], &unit) && unit.dwo_name.size &&
+            (unit.has_ranges || unit.has_low_pc))
+            more = found(arg, unit.comp_dir, unit.dwo_name);
+    if (worker)
+        dwarf_worker_free(worker);
+    free(worker);
+    sl_arena_free(&arena);
 }

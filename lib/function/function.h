@@ -103,6 +103,8 @@ struct sl_function_batch {
     bool lasting;
 };
 
+enum { SL_MISSING_NAME = 256 }; /* bytes, with the NUL: longer names are cut */
+
 struct sl_function_sink {
     /* After the batch was built; may be NULL. `arena` belongs to the batch and lives until
      * `consume` has returned. `worker` as in base/parallel.h. */
@@ -122,4 +124,7 @@ struct sl_function_sink {
     size_t wanted_count;
     size_t skipped_units;          /* set by the reader: units (or records) dropped as malformed */
     struct sl_error first_skipped; /* which was the first, and why; the message may be empty */
+    /* Set by the reader of DWARF: units with code whose functions are in a package or .dwo file that was not to be had. */
+    size_t missing_units;
+    char first_missing[SL_MISSING_NAME]; /* the .dwo file of the first of them, as its unit names it */
 };

@@ -327,15 +327,8 @@ static void set_debug_link(struct sl_object *object)
 {
     struct elf_section *section = elf_find(object, ".gnu_debuglink");
     struct sl_bytes bytes;
-    if (!section || !elf_raw(object, section, &bytes) || bytes.size < 5)
-        return;
-    struct sl_str name = sl_cstr_at(bytes, 0);
-    struct sl_reader r = sl_reader(bytes, object->info.big_endian);
-    sl_reader_seek(&r, bytes.size - 4);
-    if (name.size && name.size <= bytes.size - 5) {
-        object->info.debug_link = name;
-        object->info.debug_link_crc = sl_read_u32(&r);
-    }
+    if (section && elf_raw(object, section, &bytes))
+        object_set_debug_link(object, bytes);
 }
 
 static bool set_addresses(struct sl_object *object, struct elf *elf)

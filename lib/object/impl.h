@@ -76,6 +76,10 @@ enum sl_code object_no_memory(struct sl_object *object);
  * memory. */
 bool object_end_at_next(struct sl_symbol *symbols, size_t first, size_t count);
 
+/* Takes the contents of .gnu_debuglink: a name with its NUL, padding to a multiple of 4, a CRC-32 (GDB manual, "Separate Debug
+ * Files"). What is behind it, sections of PE files are padded, does not count. */
+void object_set_debug_link(struct sl_object *object, struct sl_bytes section);
+
 /* As sl_object_open, for one of `objects` of a file. */
 enum sl_code object_open_slice(struct sl_bytes bytes, const struct sl_object_limits *limits, size_t objects,
                                struct sl_object **object, struct sl_error *error);

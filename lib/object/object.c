@@ -213,6 +213,20 @@ struct sl_bytes sl_object_at(const struct sl_object *object, uint64_t address)
     return (struct sl_bytes){NULL, 0};
 }
 
+void object_set_debug_link(struct sl_object *object, struct sl_bytes section)
+{
+    struct sl_str name = sl_cstr_at(section, 0);
+    if (!name.size || section.size < 5 || name.size > section.size - 5)
+        return;
+    struct sl_reader r = sl_reader(section, object->info.big_endian);
+    sl_reader_seek(&r, (name.size + 4) & ~(size_t)3); /* behind the NUL, at a multiple of 4 */
+    uint32_t sum = sl_read_u32(&r);
+    if (r.failed)
+        return;
+    object->info.debug_link = name;
+    object->info.debug_link_crc = sum;
+}
+
 static int object_by_value(const void *left, const void *right)
 {
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;

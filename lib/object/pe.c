@@ -283,6 +283,9 @@ static enum sl_code pe_open(struct sl_object *object, struct sl_error *error)
     info->features.has_unwind_info =
         !stub && exceptions->address && exceptions->size && pe_at(object, exceptions->address).size;
     info->features.has_debug_info = has_debug_info(pe);
+    struct sl_bytes link;
+    if (pe_section_bytes(object, "gnu_debuglink", &link, NULL))
+        object_set_debug_link(object, link);
     info->features.has_symbols = pe_has_symbols(object) || object_has_go_table(object);
     return SL_OK;
 }

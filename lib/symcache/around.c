@@ -93,6 +93,8 @@ enum sl_code sl_symcache_convert_around(struct sl_object *object, const struct s
         around.sink.wanted_count = count;
         code = sl_object_read_functions(object, companions, parallel, &around.sink, error);
         around.inner->skipped_units = around.sink.skipped_units;
+        around.inner->missing_units = around.sink.missing_units;
+        memcpy(around.inner->first_missing, around.sink.first_missing, sizeof around.sink.first_missing);
     }
     if (code == SL_OK)
         code = add_symbols(&around, writer, object, error);

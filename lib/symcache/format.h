@@ -33,6 +33,7 @@ enum {
     FLAG_PARTIAL = 2,
     FLAG_ORIGINS = 4,
     FLAG_VARIABLES = 8,
+    FLAG_LACKS_UNITS = 16, /* a package or .dwo file was not to be had */
 };
 
 enum section_id {

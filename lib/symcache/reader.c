@@ -376,6 +376,11 @@ bool sl_symcache_is_partial(const struct sl_symcache *c)
     return c->flags & FLAG_PARTIAL;
 }
 
+bool sl_symcache_lacks_units(const struct sl_symcache *c)
+{
+    return c->flags & FLAG_LACKS_UNITS;
+}
+
 static bool variables_decode(const struct sl_symcache *c)
 {
     struct sl_symcache_variable variable;

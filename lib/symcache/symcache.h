@@ -47,6 +47,8 @@ struct sl_symcache_options {
 struct sl_symcache_gaps {
     size_t units;          /* or records, dropped as malformed */
     struct sl_error first; /* which was the first, and why; SL_OK when there is none or the format does not say */
+    size_t missing_units;  /* whose functions are in a file that was not to be had (sl_function_sink) */
+    char first_missing[SL_MISSING_NAME];
 };
 
 /* NULL when out of memory. */
@@ -112,6 +114,8 @@ enum sl_code sl_symcache_verify(const struct sl_symcache *cache, struct sl_error
 
 /* Whether some of the debug information it was made from could not be read. */
 bool sl_symcache_is_partial(const struct sl_symcache *cache);
+/* Whether functions and inlined calls of some units are in packages or .dwo files that were not to be had. */
+bool sl_symcache_lacks_units(const struct sl_symcache *cache);
 
 #define SL_SYMCACHE_NONE UINT32_MAX
 

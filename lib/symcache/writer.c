@@ -385,12 +385,19 @@ void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_sy
     }
 }
 
+static void symcache_writer_gaps(const struct sl_symcache_writer *w, struct sl_symcache_gaps *gaps)
+{
+    *gaps = (struct sl_symcache_gaps){
+        .units = w->sink.skipped_units, .first = w->sink.first_skipped, .missing_units = w->sink.missing_units};
+    memcpy(gaps->first_missing, w->sink.first_missing, sizeof gaps->first_missing);
+}
+
 enum sl_code sl_symcache_writer_finish(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error)
 {
     if (w->failed)
         return symcache_writer_fail(w, error);
     if (w->options.gaps)
-        *w->options.gaps = (struct sl_symcache_gaps){w->sink.skipped_units, w->sink.first_skipped};
+        symcache_writer_gaps(w, w->options.gaps);
     return symcache_encode(w, out, error);
 }
 

@@ -123,11 +123,14 @@ struct debug_file {
     struct sl_object *object; /* NULL: none was found */
 };
 
+struct input;
+
 /* Looks for the debug information of an object that was read from `path`: in a .dSYM bundle, by build id and debug link, or
  * the PDB beside a PE. Lists end with NULL and may be NULL; without directories /usr/lib/debug. False when none belongs to the
- * object. The file is to be closed in any case. */
+ * object: then the notes of `input` (may be NULL) say what was looked for, and why what was found is not it. The file is to be
+ * closed in any case. */
 bool debug_file_find(const struct sl_object *object, const char *path, const char *const *directories,
-                     const char *const *dsym_hints, struct debug_file *file);
+                     const char *const *dsym_hints, struct debug_file *file, struct input *input);
 void debug_file_close(struct debug_file *file);
 /* The object among `bytes` that holds the debug information of `object`; false when there is none. */
 bool debug_file_take(const struct sl_object *object, struct sl_bytes bytes, struct sl_object **debug);
@@ -163,11 +166,11 @@ struct input {
     struct sl_buf converted;
     struct sl_symcache cache;
     bool has_cache, is_symbfile;
-    bool has_root;         /* chains of the cache end with an element that stands for nothing */
-    bool has_dwo;          /* a unit of what was converted is in a file of its own, or should be */
-    bool alone;            /* nothing lies beside it: it was fetched */
-    size_t missing_dwos;   /* how many files of units were not there when all functions were read */
-    char missing_dwo[256]; /* the first of them */
+    bool has_root; /* chains of the cache end with an element that stands for nothing */
+    bool has_dwo;  /* a unit of what was converted is in a file of its own, or should be */
+    bool alone;    /* nothing lies beside it: it was fetched */
+    struct sl_buf
+        notes; /* what of its debug information is missing, and where it was looked for: lines (input_next_note) */
     const struct input_options *options;
 };
 
@@ -201,6 +204,13 @@ void input_set_supplementary(struct input *input, struct sl_bytes bytes);
  * where they exist. */
 enum sl_code input_read_functions(struct input *input, const struct sl_parallel *parallel,
                                   struct sl_function_sink *sink, struct sl_error *error);
+
+/* Adds a line to the notes, unless it is there. */
+void input_note(struct input *input, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Adds a note of split units whose package or .dwo file is not there, of the first `most` units. */
+void input_note_split_units(struct input *input, size_t most);
+/* The first line of what is left of the notes, `*rest`; false when there is none. */
+bool input_next_note(struct sl_str *rest, struct sl_str *note);
 
 /* Makes `cache` usable, converting with `jobs` threads (0 = all cores) and the same companions. */
 enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *error);

@@ -105,13 +105,17 @@ bool path_is_directory(const char *path)
 struct finder {
     const struct sl_object *object; /* whose debug information is looked for */
     struct debug_file *file;
+    struct input *input; /* which notes what was not found; may be NULL */
+    bool refused;        /* a file was found that is not the object's: the notes say so */
 };
 
-/* The link's checksum identifies the file where there is no build id (GDB manual, "Separate Debug Files"). */
+/* The link's checksum identifies the file where there is no id (GDB manual, "Separate Debug Files"). */
 static bool has_checksum(const struct sl_object_info *info, struct sl_bytes bytes)
 {
     uLong sum = crc32(0, NULL, 0);
-    if (info->format != SL_FORMAT_ELF || info->code_id.size || !info->debug_link.size)
+    if (!info->debug_link.size ||
+        !(info->format == SL_FORMAT_ELF ? !info->code_id.size
+                                        : info->format == SL_FORMAT_PE && sl_debug_id_is_nil(&info->debug_id)))
         return false;
     for (size_t at = 0, piece; at < bytes.size; at += piece) {
         piece = bytes.size - at < INT_MAX ? bytes.size - at : INT_MAX;
@@ -149,6 +153,46 @@ bool debug_file_take(const struct sl_object *object, struct sl_bytes bytes, stru
     return false;
 }
 
+/* The directory of a path, with its slash; empty for a name alone. */
+static struct sl_str directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return (struct sl_str){path, slash ? (size_t)(slash - path) + 1 : 0};
+}
+
+/* Why a file that is there is not the object's. */
+static void note_refused(struct finder *f, const char *path, struct sl_bytes bytes)
+{
+    const struct sl_object_info *info = sl_object_info(f->object), *other;
+    char own_id[SL_DEBUG_ID_TEXT], other_id[SL_DEBUG_ID_TEXT];
+    struct sl_archive archive;
+    struct sl_object *object = NULL;
+    struct sl_error error = {0};
+    f->refused = true;
+    if (!f->input)
+        return;
+    if (sl_archive_open(bytes, &archive, &error) != SL_OK ||
+        sl_archive_object(&archive, 0, NULL, &object, &error) != SL_OK) {
+        input_note(f->input, "%s cannot be read: %s", path, error.message);
+        return;
+    }
+    other = sl_object_info(object);
+    sl_debug_id_format(&info->debug_id, own_id);
+    sl_debug_id_format(&other->debug_id, other_id);
+    if (same_id(info, other))
+        input_note(f->input, "%s has no debug information", path);
+    else if (sl_debug_id_is_nil(&info->debug_id) || sl_debug_id_is_nil(&other->debug_id))
+        input_note(f->input, "%s is not known to be its debug file: %s", path,
+                   sl_debug_id_is_nil(&info->debug_id) && info->debug_link.size
+                       ? "the checksum is not that of the debug link"
+                       : "one of the two has no id");
+    else
+        input_note(f->input, "%s%s has another id: %s, and not %s", path,
+                   sl_str_equal(directory_of(path), directory_of(f->input->path)) ? " beside it" : "", other_id,
+                   own_id);
+    sl_object_close(object);
+}
+
 /* Takes the file if it holds the debug information of the object. */
 static bool try_path(struct finder *f, const char *path)
 {
@@ -157,6 +201,8 @@ static bool try_path(struct finder *f, const char *path)
         return false;
     if (debug_file_take(f->object, file->mapping.bytes, &file->object) && (file->path = strdup(path)))
         return true;
+    if (file->mapping.bytes.data != sl_object_file(f->object).data)
+        note_refused(f, path, file->mapping.bytes);
     debug_file_close(file);
     return false;
 }
@@ -189,24 +235,15 @@ static bool find_dsym(struct finder *f, const char *path, const char *const *hin
     return snprintf(beside, sizeof beside, "%s.dSYM", path) < (int)sizeof beside && try_dsym(f, beside);
 }
 
-/* The directory of a path, with its slash; empty for a name alone. */
-static struct sl_str directory_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return (struct sl_str){path, slash ? (size_t)(slash - path) + 1 : 0};
-}
+static const char *const usual_directories[] = {"/usr/lib/debug", NULL};
 
-/* By build id and by .gnu_debuglink, as debuggers do (GDB manual, "Separate Debug Files"): beside the file as it was named,
- * beside what that is a link to, and at its place below the directories. */
-static bool find_elf(struct finder *f, const char *path, const char *const *directories)
+/* By .gnu_debuglink, as debuggers do (GDB manual, "Separate Debug Files"): beside the file as it was named, beside what that is a
+ * link to, and at its place below the directories. */
+static bool find_link(struct finder *f, const char *path, const char *const *directories)
 {
-    const struct sl_object_info *info = sl_object_info(f->object);
+    struct sl_str link = sl_object_info(f->object)->debug_link;
     char real[PATH_MAX];
-    struct sl_str id = info->code_id, link = info->debug_link;
     struct sl_str places[] = {directory_of(path), directory_of(realpath(path, real) ? real : path)};
-    for (const char *const *d = directories; *d && id.size > 2; d++)
-        if (try_format(f, "%s/.build-id/%.2s/%.*s.debug", *d, id.data, (int)id.size - 2, id.data + 2))
-            return true;
     if (!link.size || memchr(link.data, '/', link.size))
         return false;
     for (size_t i = 0; i < 2; i++)
@@ -221,6 +258,16 @@ static bool find_elf(struct finder *f, const char *path, const char *const *dire
     return false;
 }
 
+/* By build id, then by link. */
+static bool find_elf(struct finder *f, const char *path, const char *const *directories)
+{
+    struct sl_str id = sl_object_info(f->object)->code_id;
+    for (const char *const *d = directories; *d && id.size > 2; d++)
+        if (try_format(f, "%s/.build-id/%.2s/%.*s.debug", *d, id.data, (int)id.size - 2, id.data + 2))
+            return true;
+    return find_link(f, path, directories);
+}
+
 /* The PDB that a PE names, beside it; its last letter is an underscore where it is packed as symbol stores do. */
 static bool find_pdb(struct finder *f, const char *path)
 {
@@ -231,18 +278,47 @@ static bool find_pdb(struct finder *f, const char *path)
            try_format(f, SL_STR_FMT "%.*s_", SL_STR_ARG(directory), (int)name.size - 1, name.data);
 }
 
-bool debug_file_find(const struct sl_object *object, const char *path, const char *const *directories,
-                     const char *const *dsym_hints, struct debug_file *file)
+/* What was looked for in vain. */
+static void note_unfound(struct finder *f, const char *path, const char *const *directories)
 {
-    static const char *const usual[] = {"/usr/lib/debug", NULL};
-    struct finder f = {object, file};
+    const struct sl_object_info *info = sl_object_info(f->object);
+    struct sl_buf where = {0}, name = {0};
+    if (!f->input || f->refused)
+        return;
+    for (const char *const *d = directories; *d && info->format != SL_FORMAT_MACHO; d++)
+        sl_buf_printf(&where, "%s%s", d == directories ? "" : ", ", *d);
+    sl_buf_u8(&where, '\0');
+    if (info->format == SL_FORMAT_MACHO)
+        sl_buf_printf(&name, "%s.dSYM was not found", path);
+    else if (info->format == SL_FORMAT_PE && path_file_name(info->debug_file).size)
+        sl_buf_printf(&name, SL_STR_FMT " was not found beside it", SL_STR_ARG(path_file_name(info->debug_file)));
+    else if (info->debug_link.size)
+        sl_buf_printf(&name, SL_STR_FMT " was not found beside it, in .debug there and below %s",
+                      SL_STR_ARG(info->debug_link), (const char *)where.data);
+    else if (info->format == SL_FORMAT_ELF && info->code_id.size)
+        sl_buf_printf(&name, "no file for its build id below %s", (const char *)where.data);
+    if (name.size && !name.failed && !where.failed)
+        input_note(f->input, "it has no debug information: " SL_STR_FMT, SL_STR_ARG(sl_buf_view(&name)));
+    sl_buf_free(&where);
+    sl_buf_free(&name);
+}
+
+bool debug_file_find(const struct sl_object *object, const char *path, const char *const *directories,
+                     const char *const *dsym_hints, struct debug_file *file, struct input *input)
+{
+    struct finder f = {.object = object, .file = file, .input = input};
+    const char *const *places = directories && *directories ? directories : usual_directories;
+    bool found = false;
     *file = (struct debug_file){0};
     switch (sl_object_info(object)->format) {
-    case SL_FORMAT_MACHO: return find_dsym(&f, path, dsym_hints);
-    case SL_FORMAT_ELF: return find_elf(&f, path, directories && *directories ? directories : usual);
-    case SL_FORMAT_PE: return find_pdb(&f, path);
+    case SL_FORMAT_MACHO: found = find_dsym(&f, path, dsym_hints); break;
+    case SL_FORMAT_ELF: found = find_elf(&f, path, places); break;
+    case SL_FORMAT_PE: found = find_pdb(&f, path) || find_link(&f, path, places); break;
     default: return false;
     }
+    if (!found)
+        note_unfound(&f, path, places);
+    return found;
 }
 
 void debug_file_close(struct debug_file *file)

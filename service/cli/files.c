@@ -1,9 +1,9 @@
 /* Opening debug files and symcaches by name, with the companions that lie beside them. */
 #include "cli/cli.h"
+#include "cli/split_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -12,8 +12,6 @@
 
 #include "crash/crash.h"
 #include "symbfile/symbfile.h"
-
-enum { COMPANION_DWP, COMPANION_DWZ };
 
 struct sl_str path_file_name(struct sl_str path)
 {
@@ -152,16 +150,6 @@ enum sl_code input_open_archive(const char *path, struct input *input, struct sl
     return code == SL_OK && input->is_symbfile ? sl_fail(error, SL_UNSUPPORTED, "a symbfile holds no objects") : code;
 }
 
-static struct sl_object *open_companion(struct input *input, int which, const char *path)
-{
-    struct sl_mapping *mapping = &input->companion_mappings[which];
-    if (input->companions[which] || sl_map_file(path, mapping, NULL) != SL_OK)
-        return input->companions[which];
-    if (sl_object_open(mapping->bytes, NULL, &input->companions[which], NULL) != SL_OK)
-        sl_unmap(mapping);
-    return input->companions[which];
-}
-
 enum sl_code input_open(const char *path, const struct input_options *options, struct input *input,
                         struct sl_error *error)
 {
@@ -171,7 +159,8 @@ enum sl_code input_open(const char *path, const struct input_options *options, s
         return code;
     code = open_object(input, error);
     if (code == SL_OK && options && options->find_debug && !sl_object_info(input->object)->features.has_debug_info)
-        debug_file_find(input->object, input->path, options->debug_directories, options->dsym_hints, &input->debug);
+        debug_file_find(input->object, input->path, options->debug_directories, options->dsym_hints, &input->debug,
+                        input);
     return code;
 }
 
@@ -195,121 +184,38 @@ struct sl_object *input_debug(const struct input *input)
 
 /* ---- reading ---- */
 
-struct sl_bytes input_wants_supplementary(const struct input *input)
+void input_note(struct input *input, const char *format, ...)
 {
-    struct sl_supplementary link;
-    return input->object && sl_object_supplementary(input_debug(input), &link) ? link.id : (struct sl_bytes){NULL, 0};
+    char text[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text - 1, format, arguments);
+    va_end(arguments);
+    for (char *at = text; (at = strchr(at, '\n'));)
+        *at = ' ';
+    size_t size = strlen(text);
+    text[size++] = '\n';
+    if (!input->notes.size || !memmem(input->notes.data, input->notes.size, text, size))
+        sl_buf_add(&input->notes, text, size);
 }
 
-void input_set_supplementary(struct input *input, struct sl_bytes bytes)
+bool input_next_note(struct sl_str *rest, struct sl_str *note)
 {
-    if (!input->companions[COMPANION_DWZ] &&
-        sl_object_open(bytes, NULL, &input->companions[COMPANION_DWZ], NULL) != SL_OK)
-        input->companions[COMPANION_DWZ] = NULL;
-}
-
-static struct sl_object *open_dwz(struct input *input)
-{
-    struct sl_supplementary link;
-    char full[4096];
-    if (input->companions[COMPANION_DWZ])
-        return input->companions[COMPANION_DWZ];
-    if (input->options && input->options->supplementary)
-        return open_companion(input, COMPANION_DWZ, input->options->supplementary);
-    if (!sl_object_supplementary(input_debug(input), &link))
-        return NULL;
-    struct sl_str name = link.name;
-    const char *path = input->debug.path ? input->debug.path : input->path, *slash = strrchr(path, '/');
-    bool absolute = name.size && name.data[0] == '/';
-    int directory = absolute ? 0 : slash ? (int)(slash - path) + 1 : 0;
-    if ((input->alone && !absolute) ||
-        snprintf(full, sizeof full, "%.*s" SL_STR_FMT, directory, path, SL_STR_ARG(name)) >= (int)sizeof full)
-        return NULL;
-    return open_companion(input, COMPANION_DWZ, full);
-}
-
-/* The .dwo files opened so far. */
-struct dwo_files {
-    pthread_mutex_t lock;
-    bool asked;
-    struct input *input; /* which learns of those that are not there */
-    struct {
-        struct sl_mapping mapping;
-        struct sl_object *object;
-    } * items;
-    size_t count;
-};
-
-static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id)
-{
-    (void)dwo_id;
-    struct dwo_files *files = arg;
-    char path[4096];
-    struct sl_mapping mapping;
-    struct sl_object *object;
-    pthread_mutex_lock(&files->lock);
-    files->asked = true;
-    pthread_mutex_unlock(&files->lock);
-    bool absolute = name.size && name.data[0] == '/';
-    if (absolute)
-        comp_dir = (struct sl_str){NULL, 0};
-    int length = snprintf(path, sizeof path, SL_STR_FMT "%s" SL_STR_FMT, SL_STR_ARG(comp_dir), absolute ? "" : "/",
-                          SL_STR_ARG(name));
-    if (!name.size || length >= (int)sizeof path || sl_map_file(path, &mapping, NULL) != SL_OK) {
-        pthread_mutex_lock(&files->lock);
-        if (!files->input->missing_dwos++)
-            snprintf(files->input->missing_dwo, sizeof files->input->missing_dwo, "%.255s", path);
-        pthread_mutex_unlock(&files->lock);
-        return NULL;
-    }
-    if (sl_object_open(mapping.bytes, NULL, &object, NULL) != SL_OK) {
-        sl_unmap(&mapping);
-        return NULL;
-    }
-    pthread_mutex_lock(&files->lock);
-    void *grown = realloc(files->items, (files->count + 1) * sizeof *files->items);
-    if (grown) {
-        files->items = grown;
-        files->items[files->count].mapping = mapping;
-        files->items[files->count++].object = object;
-    }
-    pthread_mutex_unlock(&files->lock);
-    if (!grown) {
-        sl_object_close(object);
-        sl_unmap(&mapping);
-        return NULL;
-    }
-    return object;
-}
-
-static void find_split(struct input *input, struct sl_companions *companions)
-{
-    char dwp[4096];
-    const char *given = input->options ? input->options->dwp : NULL;
-    if (given || (!input->alone && snprintf(dwp, sizeof dwp, "%s.dwp", input->path) < (int)sizeof dwp))
-        companions->dwp = open_companion(input, COMPANION_DWP, given ? given : dwp);
-    companions->dwz = open_dwz(input);
-    companions->open_dwo = open_dwo;
-}
-
-static void close_split(struct dwo_files *files)
-{
-    for (size_t i = 0; i < files->count; i++) {
-        sl_object_close(files->items[i].object);
-        sl_unmap(&files->items[i].mapping);
-    }
-    free(files->items);
+    const char *end = rest->size ? memchr(rest->data, '\n', rest->size) : NULL;
+    if (!end)
+        return false;
+    *note = (struct sl_str){rest->data, (size_t)(end - rest->data)};
+    *rest = (struct sl_str){end + 1, rest->size - note->size - 1};
+    return true;
 }
 
 enum sl_code input_read_functions(struct input *input, const struct sl_parallel *parallel,
                                   struct sl_function_sink *sink, struct sl_error *error)
 {
-    struct dwo_files files = {.lock = PTHREAD_MUTEX_INITIALIZER, .input = input};
-    struct sl_companions companions = {.arg = &files};
-    find_split(input, &companions);
-    input->missing_dwos = 0;
-    enum sl_code code = sl_object_read_functions(input_debug(input), &companions, parallel, sink, error);
-    close_split(&files);
+    struct split_files files;
+    split_files_open(input, &files);
+    enum sl_code code = sl_object_read_functions(input_debug(input), &files.companions, parallel, sink, error);
+    split_files_close(&files, sink->missing_units, sink->first_missing);
     return code;
 }
 
@@ -384,14 +290,15 @@ enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *
         return SL_OK;
     if (input->is_symbfile)
         return convert_symbfile(input, error);
-    struct dwo_files files = {.lock = PTHREAD_MUTEX_INITIALIZER, .input = input};
-    struct sl_companions companions = {.arg = &files};
-    find_split(input, &companions);
+    struct split_files files;
+    struct sl_symcache_gaps gaps = {0};
+    split_files_open(input, &files);
     struct sl_symcache_options options = conversion_of(input);
-    enum sl_code code = sl_symcache_convert(input_debug(input), &companions, &options, threads_parallel(jobs),
+    options.gaps = &gaps;
+    enum sl_code code = sl_symcache_convert(input_debug(input), &files.companions, &options, threads_parallel(jobs),
                                             &input->converted, error);
     input->has_dwo = files.asked;
-    close_split(&files);
+    split_files_close(&files, gaps.missing_units, gaps.first_missing);
     if (code == SL_OK)
         code = sl_symcache_open(sl_buf_bytes(&input->converted), &input->cache, error);
     input->has_cache = code == SL_OK;
@@ -401,15 +308,16 @@ enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *
 enum sl_code input_convert_around(struct input *input, const uint64_t *addresses, size_t count, unsigned jobs,
                                   struct sl_buf *bytes, struct sl_symcache *cache, struct sl_error *error)
 {
-    struct dwo_files files = {.lock = PTHREAD_MUTEX_INITIALIZER, .input = input};
-    struct sl_companions companions = {.arg = &files};
-    find_split(input, &companions);
+    struct split_files files;
+    struct sl_symcache_gaps gaps = {0};
+    split_files_open(input, &files);
     struct sl_symcache_options options = conversion_of(input);
+    options.gaps = &gaps;
     struct sl_object *object = input_debug(input);
     sl_budget_grow(sl_object_budget(object), sl_object_file(object).size);
-    enum sl_code code = sl_symcache_convert_around(object, &companions, &options, addresses, count,
+    enum sl_code code = sl_symcache_convert_around(object, &files.companions, &options, addresses, count,
                                                    threads_parallel(jobs), bytes, error);
-    close_split(&files);
+    split_files_close(&files, gaps.missing_units, gaps.first_missing);
     return code == SL_OK ? sl_symcache_open(sl_buf_bytes(bytes), cache, error) : code;
 }
 
@@ -429,6 +337,7 @@ void input_close(struct input *input)
 {
     input_close_object(input);
     sl_buf_free(&input->converted);
+    sl_buf_free(&input->notes);
     sl_unmap(&input->mapping);
     sl_buf_free(&input->read);
     free(input->path);

@@ -183,6 +183,9 @@ static void had_symcache(struct kinds_found *found, struct candidate_use *report
     found->arch = found->symcache->arch;
     if (sl_symcache_is_partial(found->symcache))
         report->details = SL_STR("Some of the debug information could not be read");
+    else if (sl_symcache_lacks_units(found->symcache))
+        report->details = SL_STR("Inlined calls are missing: the file's split debug information (.dwo files, or a .dwp "
+                                 "package beside it) was not found");
 }
 
 static void had_ppdb(struct kinds_found *found, struct candidate_use *report)

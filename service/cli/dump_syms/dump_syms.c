@@ -225,6 +225,48 @@ static bool has_stack(const struct dump *d, const struct dump_module *first)
     return found;
 }
 
+static bool has_functions(const struct dump_module *m)
+{
+    struct sl_bytes table;
+    uint64_t address;
+    return sl_object_info(m->debug)->features.has_debug_info || sl_object_go_table(m->debug, &table, &address);
+}
+
+/* A stripped program lacks nothing that its debug file, given beside it, has. */
+static bool others_have_functions(const struct dump *d, const struct dump_module *first, const struct dump_module *m)
+{
+    bool found = false;
+    for (const struct dump_module *o = first; o < d->modules + d->count && !found; o++)
+        found = o != m && is_of_group(o, first) && has_functions(o);
+    return found && !has_functions(m);
+}
+
+/* What the records lack, whoever reads them will not know. */
+static void warn_missing(const struct dump_module *m)
+{
+    const struct input *const inputs[] = {&m->main, &m->partner};
+    bool told = false;
+    for (size_t i = 0; i < 2; i++) {
+        struct sl_str rest = sl_buf_view(&inputs[i]->notes), note;
+        while (input_next_note(&rest, &note)) {
+            remark("warning: %s: " SL_STR_FMT "\n", inputs[i]->path, SL_STR_ARG(note));
+            told = true;
+        }
+    }
+    if (!told && !has_functions(m))
+        remark(
+            "warning: %s: it has no debug information: there are no lines, and no functions but those of its symbols\n",
+            m->main.path);
+}
+
+static int report_nothing(const struct dump_module *m)
+{
+    int status = report(STATUS_NOTHING, "no symbols", m->main.path);
+    if (m->main.notes.size)
+        warn_missing(m);
+    return status;
+}
+
 /* Modules of one id make one symbol file. */
 static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump_module *first, struct sl_str id,
                        struct sl_str name, struct sl_arena *arena)
@@ -235,6 +277,9 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
     for (struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !header_only; m++)
         if (is_of_group(m, first))
             code = add_module(w, m, d->o, d->jobs, arena, &error);
+    for (struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !header_only; m++)
+        if (is_of_group(m, first) && !others_have_functions(d, first, m))
+            warn_missing(m);
     if (code == SL_OK && sl_breakpad_writer_sink(w)->skipped_units && dump_warns(d->o))
         remark("warning: %s: %zu units could not be read\n", first->main.path,
                sl_breakpad_writer_sink(w)->skipped_units);
@@ -289,7 +334,7 @@ static int dump_module(struct dump *d, struct dump_module *first)
     if (option_given(d->o, "check-cfi") && !has_stack(d, first))
         status = report(1, "No CFI data", first->main.path);
     else if (!has_anything(first) && !options.header_only)
-        status = report(STATUS_NOTHING, "no symbols", first->main.path);
+        status = report_nothing(first);
     else
         status = w ? write_group(d, w, first, options.id, header.name, &arena) : report(1, "out of memory", NULL);
     sl_breakpad_writer_free(w);

@@ -99,7 +99,7 @@ static int find_partner(struct dump_module *m, const struct options *o)
         status = open_given(m, debug);
     else if (code)
         status = open_given(m, code);
-    else if (format == SL_FORMAT_PE && !option_given(o, "pe"))
+    else if (format == SL_FORMAT_PE && !option_given(o, "pe") && !m->main.debug.object)
         find_pdb(m);
     else if (format == SL_FORMAT_PDB)
         find_pe(m);
@@ -123,10 +123,9 @@ int dump_module_open(struct dump_module *m, const char *path, const char *const 
 {
     struct sl_error error = {0};
     struct input_options options = {.arch = option_value(o, "arch", NULL)};
-    if (*directories) {
-        options.debug_directories = directories;
-        options.find_debug = true;
-    }
+    bool given = option_value(o, "debug-file", NULL) && !*directories;
+    options.debug_directories = directories;
+    options.find_debug = !given && !option_given(o, "pe") && !option_given(o, "code-file");
     *m = (struct dump_module){0};
     enum sl_code code = input_open(path, &options, &m->main, &error);
     m->main.options = NULL;

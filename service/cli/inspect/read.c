@@ -252,9 +252,6 @@ static void inspect_read_read_all(struct findings *f)
     sl_dwarf_sources(input_debug(f->input), add_embedded, f);
     f->counts.skipped = counter.sink.skipped_units;
     f->counts.files = f->files.count;
-    if (f->input->missing_dwos)
-        hint(f, "debug information is in files that are not there, %zu of them: %s", f->input->missing_dwos,
-             f->input->missing_dwo);
     if (f->counts.skipped)
         hint(f, "%zu units of the debug information are damaged and were skipped", f->counts.skipped);
     code = sl_object_symbols(f->input->object, &f->arena, &f->symbols, &count, &error);
@@ -299,7 +296,7 @@ static const char *problem_of(struct sl_object *object)
     /* an id made of the code alone names nothing when the rest is gone */
     bool made_up =
         info->format == SL_FORMAT_ELF && !info->code_id.size && !f->has_debug_info && !has_section(object, ".symtab");
-    if (sl_debug_id_is_nil(&info->debug_id) || made_up)
+    if ((sl_debug_id_is_nil(&info->debug_id) && !f->has_debug_info) || made_up)
         return "missing debug identifier, likely stripped";
     if (!f->has_debug_info && !f->has_symbols && !f->has_unwind_info && !f->has_sources)
         return "missing debug or unwind information";
@@ -327,17 +324,19 @@ static bool has_go_table(struct sl_object *object)
     return sl_object_go_table(object, &table, &address);
 }
 
+/* So many units are looked at for a hint: headers of large files are not all read for it. */
+enum { MOST_HEADERS = 4096 };
+
 static void make_hints(struct findings *f)
 {
     const struct sl_object_info *info = sl_object_info(f->input->object);
-    const char *slash = strrchr(f->input->path, '/');
-    int directory = slash ? (int)(slash - f->input->path) + 1 : 0;
-    char beside[4096];
-    if (info->format == SL_FORMAT_ELF && info->debug_link.size && !info->features.has_debug_info) {
-        snprintf(beside, sizeof beside, "%.*s" SL_STR_FMT, directory, f->input->path, SL_STR_ARG(info->debug_link));
-        if (access(beside, R_OK) != 0)
-            hint(f, "the debug file " SL_STR_FMT " is not beside the file", SL_STR_ARG(info->debug_link));
-    }
+    struct debug_file debug = {0};
+    if (!info->features.has_debug_info && !f->input->alone)
+        debug_file_find(f->input->object, f->input->path, NULL, NULL, &debug, f->input);
+    debug_file_close(&debug);
+    input_note_split_units(f->input, MOST_HEADERS);
+    if (sl_debug_id_is_nil(&info->debug_id) && !f->problem && info->format != SL_FORMAT_SOURCEBUNDLE)
+        hint(f, "it has no id: usable by its path, but no store or report can name it");
     if (info->kind == SL_KIND_EXE || info->kind == SL_KIND_LIB)
         if (!info->features.has_debug_info && info->features.has_symbols && !info->debug_link.size &&
             info->format == SL_FORMAT_ELF && !has_go_table(f->input->object))
@@ -368,6 +367,10 @@ void findings_make(struct findings *f)
         else
             inspect_read_read_all(f);
     }
+    struct sl_str rest = sl_buf_view(&f->input->notes), note;
+    while (input_next_note(&rest, &note))
+        hint(f, SL_STR_FMT, SL_STR_ARG(note));
+    sl_buf_clear(&f->input->notes);
 }
 
 void findings_free(struct findings *f)

@@ -75,6 +75,17 @@ static bool input_waits(void)
     return poll(&fd, 1, 0) > 0;
 }
 
+/* Tells what was missing of a file for complete answers. The other tools say nothing of it. */
+static void report_notes(const struct lookup *l, const struct lookup_module *m)
+{
+    struct sl_str rest = sl_buf_view(&m->input.notes), note;
+    bool has_debug = m->input.object && sl_object_info(input_debug(&m->input))->features.has_debug_info;
+    if (l->persona != PERSONA_LOOKUP || !(m->error.code != SL_OK || m->lacks_lines || has_debug))
+        return;
+    while (input_next_note(&rest, &note))
+        remark("warning: %s: " SL_STR_FMT "\n", m->name, SL_STR_ARG(note));
+}
+
 /* The file cannot be used. Like GNU's, a tool that has one file ends; LLVM's goes on and knows nothing. */
 static int unusable(struct lookup *l, const struct lookup_module *m)
 {
@@ -386,6 +397,8 @@ static int report_modules(struct lookup *l)
     for (const struct lookup_module *m = l->modules; m; m = m->next)
         if (m->error.code != SL_OK && l->persona == PERSONA_LOOKUP)
             status = unusable(l, m);
+        else
+            report_notes(l, m);
     return status;
 }
 

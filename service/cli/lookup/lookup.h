@@ -56,6 +56,7 @@ struct lookup_module {
     struct sl_error error; /* SL_OK when it can be used */
     uint64_t load;         /* added to the symcache's addresses */
     bool is_32bit, is_whole;
+    bool lacks_lines;                  /* an answer had no line: the notes of the input may say why */
     struct file_stamp stamp;           /* before it was opened; zeros: it is no regular file */
     struct lookup_table whole, *parts; /* whole: of use when is_whole */
     unsigned part_count;

@@ -316,6 +316,8 @@ void lookup_answer(struct lookup *l, struct json_writer *w, const struct request
     struct element e = {0};
     bool known = (r->kind == REQUEST_CODE) && r->module && r->module->error.code == SL_OK;
     size_t count = known ? lookup_chain(l, r->module, r->address, &chain) : 0;
+    if (known && (!count || !chain.links[0].line))
+        r->module->lacks_lines = true;
     if (l->style == STYLE_JSON) {
         answer_json(l, w, r, &chain, count);
         return;

@@ -76,6 +76,14 @@ void lookup_tables_free(struct lookup_module *m)
     table_free(&m->whole);
 }
 
+/* The file has no symbols; where it is known why, that is the error. */
+static enum sl_code fail_empty(struct lookup_module *m)
+{
+    struct sl_str rest = sl_buf_view(&m->input.notes), note = SL_STR("it has no symbols");
+    input_next_note(&rest, &note);
+    return sl_fail(&m->error, SL_UNSUPPORTED, SL_STR_FMT, SL_STR_ARG(note));
+}
+
 bool lookup_whole(struct lookup *l, struct lookup_module *m)
 {
     if (m->is_whole || m->error.code != SL_OK)
@@ -87,7 +95,7 @@ bool lookup_whole(struct lookup *l, struct lookup_module *m)
         code = input_convert(&m->input, l->jobs, &m->error);
     progress_end(&l->progress);
     if (code == SL_OK && l->persona == PERSONA_LOOKUP && !m->input.cache.entry_count)
-        code = sl_fail(&m->error, SL_UNSUPPORTED, "it has no symbols");
+        code = fail_empty(m);
     if (code == SL_OK)
         code = table_ready(&m->whole, &m->error);
     m->whole.cache = m->input.cache;

@@ -399,7 +399,7 @@ static int open_debug(const struct push_source *source, const struct file *execu
     int status = PUSH_OK;
     if (sl_object_info(executable->object)->features.has_debug_info)
         return PUSH_OK;
-    if (debug_file_find(executable->object, source->executable, source->debug_directories, NULL, &found)) {
+    if (debug_file_find(executable->object, source->executable, source->debug_directories, NULL, &found, NULL)) {
         status = push_parts_open_file(debug, found.path);
         if (source->verbose)
             fprintf(stderr, "%s: symbols of %s\n", source->name, found.path);

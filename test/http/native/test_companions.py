@@ -63,6 +63,19 @@ def test_a_package_that_cannot_be_had_for_a_while(work, objects):
                 up.stopping.set()
 
 
+def test_a_package_that_is_not_there(work, objects):
+    """The candidate says what its answers lack."""
+    build_id, program, package, address = split(work, objects)
+    path = f"/{build_id}/executable"
+    body = [objects.module(code_id=build_id, debug_id=None), [{"instruction_addr": hex(BASE + address)}]]
+    for routes, said in (({path: program}, "Inlined calls are missing: "), ({path: program, path + ".dwp": package}, "")):
+        with Upstream(routes) as up, Service(work) as s:
+            answer = s.symbolicate(request(*body, sources=[http_source(up.url)], options={"dif_candidates": True}))
+            used = [c["debug"] for c in answer["modules"][0]["candidates"] if "debug" in c]
+            equal([u["status"] for u in used], ["ok"])
+            assert used[0].get("details", "").startswith(said) and bool(said) == ("details" in used[0]), used
+
+
 def test_a_package_that_is_not_waited_for(work, objects):
     """When the service stops meanwhile, nothing is kept: the next one has the whole table at once."""
     build_id, program, package, address = split(work, objects)

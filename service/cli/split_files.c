@@ -1,0 +1,236 @@
+/* Split debug information of inputs. */
+#include "cli/split_files.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "dwarf/dwarf.h"
+
+enum { COMPANION_DWP, COMPANION_DWZ };
+
+static struct sl_object *open_companion(struct input *input, int which, const char *path)
+{
+    struct sl_mapping *mapping = &input->companion_mappings[which];
+    if (input->companions[which] || sl_map_file(path, mapping, NULL) != SL_OK)
+        return input->companions[which];
+    if (sl_object_open(mapping->bytes, NULL, &input->companions[which], NULL) != SL_OK)
+        sl_unmap(mapping);
+    return input->companions[which];
+}
+
+static const char *path_of_debug(const struct input *input)
+{
+    return input->debug.path ? input->debug.path : input->path;
+}
+
+static int directory_size(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (int)(slash - path) + 1 : 0;
+}
+
+/* ---- the supplementary file ---- */
+
+struct sl_bytes input_wants_supplementary(const struct input *input)
+{
+    struct sl_supplementary link;
+    return input->object && sl_object_supplementary(input_debug(input), &link) ? link.id : (struct sl_bytes){NULL, 0};
+}
+
+void input_set_supplementary(struct input *input, struct sl_bytes bytes)
+{
+    if (!input->companions[COMPANION_DWZ] &&
+        sl_object_open(bytes, NULL, &input->companions[COMPANION_DWZ], NULL) != SL_OK)
+        input->companions[COMPANION_DWZ] = NULL;
+}
+
+static struct sl_object *open_dwz(struct input *input)
+{
+    struct sl_supplementary link;
+    char full[PATH_MAX];
+    if (input->companions[COMPANION_DWZ])
+        return input->companions[COMPANION_DWZ];
+    if (input->options && input->options->supplementary)
+        return open_companion(input, COMPANION_DWZ, input->options->supplementary);
+    if (!sl_object_supplementary(input_debug(input), &link))
+        return NULL;
+    struct sl_str name = link.name;
+    const char *path = path_of_debug(input);
+    bool absolute = name.size && name.data[0] == '/';
+    if ((input->alone && !absolute) ||
+        snprintf(full, sizeof full, "%.*s" SL_STR_FMT, absolute ? 0 : directory_size(path), path, SL_STR_ARG(name)) >=
+            (int)sizeof full)
+        return NULL;
+    struct sl_object *dwz = open_companion(input, COMPANION_DWZ, full);
+    if (!dwz)
+        input_note(input, "names and types are missing: the supplementary file %s was not found", full);
+    return dwz;
+}
+
+/* ---- .dwo files ---- */
+
+static bool has_split_units(struct sl_object *object)
+{
+    struct sl_bytes info;
+    return sl_object_section(object, "debug_info.dwo", &info, NULL);
+}
+
+static struct sl_object *keep_dwo(struct split_files *files, struct sl_mapping mapping)
+{
+    struct sl_object *object;
+    if (sl_object_open(mapping.bytes, NULL, &object, NULL) != SL_OK) {
+        sl_unmap(&mapping);
+        return NULL;
+    }
+    pthread_mutex_lock(&files->lock);
+    bool kept =
+        has_split_units(object) && sl_grow(&files->items, &files->capacity, files->count + 1, sizeof *files->items);
+    if (kept)
+        files->items[files->count++] = (struct split_file){mapping, object};
+    pthread_mutex_unlock(&files->lock);
+    if (kept)
+        return object;
+    sl_object_close(object);
+    sl_unmap(&mapping);
+    return NULL;
+}
+
+/* A relative directory of compilation is one below the program's own: builds that hide their place have it so. */
+static struct sl_object *try_dwo(struct split_files *files, int root, struct sl_str directory, struct sl_str name)
+{
+    char path[PATH_MAX];
+    struct sl_mapping mapping;
+    int length = snprintf(path, sizeof path, "%.*s" SL_STR_FMT "%s" SL_STR_FMT, root, path_of_debug(files->input),
+                          SL_STR_ARG(directory), directory.size ? "/" : "", SL_STR_ARG(name));
+    if (!name.size || length >= (int)sizeof path)
+        return NULL;
+    if (sl_map_file(path, &mapping, NULL) == SL_OK)
+        return keep_dwo(files, mapping);
+    pthread_mutex_lock(&files->lock);
+    if (!files->unfound[0])
+        snprintf(files->unfound, sizeof files->unfound, "%s", path);
+    pthread_mutex_unlock(&files->lock);
+    return NULL;
+}
+
+/* Where the unit was compiled; else beside the program, where builds that are moved keep them. Both as debuggers do. */
+static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id)
+{
+    (void)dwo_id;
+    struct split_files *files = arg;
+    const struct sl_str none = {NULL, 0};
+    int beside = files->input->alone ? 0 : directory_size(path_of_debug(files->input));
+    pthread_mutex_lock(&files->lock);
+    files->asked = true;
+    pthread_mutex_unlock(&files->lock);
+    if (name.size && name.data[0] == '/')
+        comp_dir = none;
+    struct sl_object *object = try_dwo(files, 0, comp_dir, name);
+    if (object || files->input->alone)
+        return object;
+    if (comp_dir.size && comp_dir.data[0] != '/' && (object = try_dwo(files, beside, comp_dir, name)))
+        return object;
+    return try_dwo(files, beside, none, path_file_name(name));
+}
+
+/* ---- packages ---- */
+
+bool split_package_path(const struct input *input, size_t index, char path[PATH_MAX])
+{
+    const struct sl_str debug = SL_STR(".debug");
+    char real[PATH_MAX];
+    const char *const given = input->options ? input->options->dwp : NULL;
+    const char *const bases[] = {input->alone ? NULL : input->path, input->debug.path,
+                                 input->alone ? NULL : realpath(input->path, real)};
+    path[0] = '\0';
+    if (given) {
+        bool fits = index == 0 && strlen(given) < PATH_MAX;
+        strcpy(path, fits ? given : "");
+        return index == 0;
+    }
+    if (index >= 2 * sizeof bases / sizeof *bases)
+        return false;
+    struct sl_str base = sl_str(bases[index / 2] ? bases[index / 2] : "");
+    if (index % 2 && sl_str_ends(base, debug))
+        base.size -= debug.size;
+    else if (index % 2)
+        base.size = 0;
+    if (base.size && base.size + sizeof ".dwp" <= PATH_MAX)
+        snprintf(path, PATH_MAX, SL_STR_FMT ".dwp", SL_STR_ARG(base));
+    return true;
+}
+
+static struct sl_object *find_package(struct input *input)
+{
+    char path[PATH_MAX];
+    struct sl_object *package = input->companions[COMPANION_DWP];
+    for (size_t i = 0; !package && split_package_path(input, i, path); i++)
+        package = path[0] ? open_companion(input, COMPANION_DWP, path) : NULL;
+    return package;
+}
+
+/* ---- */
+
+void split_files_open(struct input *input, struct split_files *files)
+{
+    *files = (struct split_files){.input = input, .lock = PTHREAD_MUTEX_INITIALIZER};
+    files->companions =
+        (struct sl_companions){.dwp = find_package(input), .dwz = open_dwz(input), .open_dwo = open_dwo, .arg = files};
+}
+
+static void note_missing(struct split_files *files, size_t count, const char *name)
+{
+    struct input *input = files->input;
+    char more[64] = "";
+    if (count > 1)
+        snprintf(more, sizeof more, " (and the files of %zu more units)", count - 1);
+    if (files->companions.dwp && !files->asked)
+        input_note(input, "inlined calls are missing: the package has no unit %s%s", name, more);
+    else if (files->unfound[0])
+        input_note(
+            input,
+            "inlined calls are missing: %s was not found%s, as %s or beside the program, and there is no %s%s.dwp",
+            name, more, files->unfound, files->companions.dwp ? "such unit in " : "", path_of_debug(input));
+    else
+        input_note(input, "inlined calls are missing: %s is that of another build%s", name, more);
+}
+
+struct split_search {
+    struct split_files files;
+    size_t missing;
+    char first[SL_MISSING_NAME];
+};
+
+static bool look_for_split_unit(void *arg, struct sl_str comp_dir, struct sl_str name)
+{
+    struct split_search *search = arg;
+    if (!open_dwo(&search->files, comp_dir, name, 0) && !search->missing++)
+        snprintf(search->first, sizeof search->first, SL_STR_FMT, SL_STR_ARG(name));
+    return true;
+}
+
+void input_note_split_units(struct input *input, size_t most)
+{
+    struct sl_object *object = input_debug(input);
+    struct sl_dwarf_wants wants;
+    struct split_search search = {.missing = 0};
+    sl_dwarf_wants(object, &wants);
+    if (!wants.dwp)
+        return;
+    split_files_open(input, &search.files);
+    if (!search.files.companions.dwp)
+        sl_dwarf_split_units(object, most, look_for_split_unit, &search);
+    split_files_close(&search.files, search.missing, search.first);
+}
+
+void split_files_close(struct split_files *files, size_t missing_units, const char *first_missing)
+{
+    if (missing_units)
+        note_missing(files, missing_units, first_missing);
+    for (size_t i = 0; i < files->count; i++) {
+        sl_object_close(files->items[i].object);
+        sl_unmap(&files->items[i].mapping);
+    }
+    free(files->items);
+}

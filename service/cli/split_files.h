@@ -1,0 +1,32 @@
+/* Files that hold more of an input's debug information: packages and .dwo files of split units (DWARF 5, 7.3), the supplementary
+ * file of dwz(1). They live while functions are read.
+ *
+ *     app, app.debug    the skeletons: addresses, lines                 a package:  app.dwp, app.debug.dwp
+ *     io.dwo            functions and inlined calls of one unit         where its unit was compiled, or beside the program */
+#pragma once
+
+#include <limits.h>
+#include <pthread.h>
+
+#include "cli/cli.h"
+
+struct split_files {
+    struct input *input;
+    struct sl_companions companions; /* for the reader */
+    pthread_mutex_t lock;
+    bool asked;         /* for a .dwo file */
+    char unfound[4096]; /* the first place where one was looked for in vain; empty: all were found */
+    struct split_file {
+        struct sl_mapping mapping;
+        struct sl_object *object;
+    } * items; /* .dwo files that are open */
+    size_t count, capacity;
+};
+
+/* Where a package may be: beside the input, its debug file, and what the input's path leads to, also without `.debug`; or the one
+ * that the options give. The place of number `index`, empty where there is none; false past the last one. */
+bool split_package_path(const struct input *input, size_t index, char path[PATH_MAX]);
+/* Opens what the whole input shares. To be closed with split_files_close. */
+void split_files_open(struct input *input, struct split_files *files);
+/* `missing_units`, `first_missing`: as the reader counted them (sl_function_sink); the input's notes tell of them. */
+void split_files_close(struct split_files *files, size_t missing_units, const char *first_missing);

@@ -1,0 +1,135 @@
+"""Files that hold the rest of a file's debug information: how they are found, and what is said when they are not."""
+import json, os, shutil
+
+from harness import contains, equal, ok, symloom
+
+INLINE = """static inline __attribute__((always_inline)) int in(int x) { return x * seed + 3; }
+int f(int x) { x = in(x); return x + 1; }
+int main(int argc, char **argv) { return f(argc); }
+"""
+
+
+def compiled(work, files, options, name="app"):
+    """A program of one file that inlines a call, and an address in that call."""
+    with open(f"{work}/io.c", "w") as f:
+        f.write("volatile int seed = 7;\n" + INLINE)
+    files.run(f"cd {work} && clang-14 -g -O1 -no-pie {options} -c io.c -o io.o && clang-14 io.o -no-pie -Wl,--build-id -o {name}")
+    address = int(files.run(f"nm {work}/{name} | awk '$3 == \"f\" {{print $1}}'"), 16)
+    return f"0x{address + 3:x}"
+
+
+def names(text):
+    return text.split("\n")[0::2]
+
+
+def test_split_units(work, files):
+    """A .dwo file that is not there, or that of another build, is told of; packages are found beside the program and beside its
+    debug file."""
+    for version in ("4", "5"):
+        at = compiled(work, files, f"-gdwarf-{version} -gsplit-dwarf")
+        app, dwo = f"{work}/app", f"{work}/io.dwo"
+        complete = symloom("lookup", "-e", app, at)
+        equal((names(complete.out)[:2], complete.err), (["in", "f"], ""))
+        os.rename(dwo, dwo + ".away")
+        for arguments in ((at,), ("--all",)):
+            lost = symloom("lookup", "-e", app, *arguments)
+            equal(lost.status, 0)
+            contains(lost.err, f"warning: {app}: inlined calls are missing: io.dwo was not found", dwo, "app.dwp")
+        contains(ok("inspect", app), "Hint         inlined calls are missing: io.dwo was not found")
+        contains(json.loads(ok("inspect", "--json", "--verify", app))[0]["hints"][0], "io.dwo was not found")
+        dumped = symloom("dump-syms", "--inlines", app)
+        contains(dumped.err, "inlined calls are missing: io.dwo was not found")
+        equal("INLINE" in dumped.out, False)
+        # beside the program, when that was moved
+        moved = os.path.join(work, "moved" + version)
+        os.mkdir(moved)
+        shutil.copy(app, moved)
+        shutil.copy(dwo + ".away", f"{moved}/io.dwo")
+        equal(symloom("lookup", "-e", f"{moved}/app", at).out, complete.out)
+        # of another build
+        files.run(f"cd {work} && sed -i 's/+ 3/+ 4/' io.c && clang-14 -g -O1 -no-pie -gdwarf-{version} -gsplit-dwarf -c io.c -o other.o "
+                  "-DX=1 && mv other.dwo io.dwo")
+        stale = symloom("lookup", "-e", app, at)
+        contains(stale.err, "inlined calls are missing: io.dwo is that of another build")
+        equal(names(stale.out)[:1], ["f"])
+        os.unlink(dwo)
+        os.rename(dwo + ".away", dwo)
+        # packages
+        files.run(f"cd {work} && llvm-dwp-14 -e app -o app.dwp && rm io.dwo && cp app whole && cp app.dwp whole.dwp && "
+                  "objcopy --only-keep-debug app app.debug && strip app && objcopy --add-gnu-debuglink=app.debug app")
+        for package in ("app.dwp", "app.debug.dwp"):
+            if package != "app.dwp":
+                os.rename(f"{work}/app.dwp", f"{work}/{package}")
+            for command in (("lookup", "-e", app, at),):
+                found = symloom(*command)
+                equal((found.out, found.err), (complete.out, ""), package)
+            found = symloom("dump-syms", "--inlines", app)
+            contains(found.out, "INLINE ")
+            equal(found.err, "")
+        os.unlink(f"{work}/app.debug.dwp")
+        os.unlink(f"{work}/app.debug")
+
+
+def test_a_pdb_of_another_build(work, files):
+    exe = shutil.copy(files.get("t.exe"), work)
+    pdb = os.path.splitext(files.get("t.exe"))[0] + ".pdb"
+    other = f"{work}/t.pdb"
+    files.run(f"lld-link-14 /nodefaultlib /entry:entry /subsystem:console /debug /base:0x150000000 /opt:noref /out:{work}/o.exe "
+              "t.c.obj u.cc.obj sink.c.obj")
+    os.rename(f"{work}/o.pdb", other)
+    ids = [json.loads(ok("inspect", "--json", path))[0]["debug_id"] for path in (other, exe)]
+    said = f"beside it has another id: {ids[0]}, and not {ids[1]}"
+    refused = symloom("lookup", "-e", exe, "0x140001000")
+    equal((refused.status, refused.out), (3, ""))
+    contains(refused.err, "caused by: ", other, said)
+    contains(ok("inspect", exe), said)
+    dumped = symloom("dump-syms", exe)
+    contains(dumped.err, said)
+    shutil.copy(pdb, other)
+    equal(symloom("dump-syms", exe).err, "")
+
+
+def test_debug_link_of_a_pe_file(work, files):
+    """Which has no id: the checksum tells."""
+    dll = shutil.copy(files.get("t.mingw"), f"{work}/t.dll")
+    start = ok("lookup", "-e", dll, "--names", "outer").split()[0]
+    wanted = ok("lookup", "-e", dll, start)
+    records = [line for line in ok("dump-syms", dll).splitlines() if line.startswith(("FUNC ", "FILE "))]
+    files.run(f"cd {work} && x86_64-w64-mingw32-objcopy --only-keep-debug t.dll t.dbg && x86_64-w64-mingw32-strip t.dll && "
+              "x86_64-w64-mingw32-objcopy --add-gnu-debuglink=t.dbg t.dll")
+    equal(ok("lookup", "-e", dll, start), wanted)
+    found = symloom("dump-syms", dll)
+    equal([line for line in found.out.splitlines() if line.startswith(("FUNC ", "FILE "))], records)
+    equal(found.err, "")
+    with open(f"{work}/t.dbg", "ab") as f:
+        f.write(b"x")
+    contains(symloom("lookup", "-e", dll, start).err, "t.dbg is not known to be its debug file: the checksum is not that of the debug link")
+    os.unlink(f"{work}/t.dbg")
+    contains(symloom("lookup", "-e", dll, start).err, "t.dbg was not found beside it, in .debug there and below /usr/lib/debug")
+
+
+def test_symbol_files_of_stripped_programs(work, files):
+    """dump-syms finds what lookup finds, or says what it lacks."""
+    program = shutil.copy(files.get("t"), f"{work}/p")
+    records = [line for line in ok("dump-syms", program).splitlines() if line.startswith(("FUNC ", "FILE "))]
+    files.run(f"cd {work} && objcopy --only-keep-debug p p.debug && strip p && objcopy --add-gnu-debuglink=p.debug p")
+    found = symloom("dump-syms", program)
+    equal([line for line in found.out.splitlines() if line.startswith(("FUNC ", "FILE "))], records)
+    equal(found.err, "")
+    os.unlink(f"{work}/p.debug")
+    lacking = symloom("dump-syms", program)
+    equal((lacking.status, "FUNC " in lacking.out), (0, False))
+    contains(lacking.err, f"warning: {program}: it has no debug information: p.debug was not found beside it")
+    files.run(f"cd {work} && objcopy -R .gnu_debuglink -R .note.gnu.build-id p q")
+    contains(symloom("dump-syms", f"{work}/q").err, "it has no debug information: there are no lines")
+
+
+def test_a_file_without_an_id(work, files):
+    """Debug information is of use by the path of its file: nothing was stripped of it."""
+    files.get("t")
+    files.run(f"gcc -g -O2 -include sink.h -Wl,--build-id=none -c -o {work}/t.o t.c")
+    dll = files.get("t.mingw")
+    equal(json.loads(ok("inspect", "--json", dll))[0]["debug_id"].strip("0-"), "")
+    for path in (dll, f"{work}/t.o"):
+        contains(ok("inspect", "--check", path), "Usable: yes")
+    contains(ok("inspect", dll), "Hint         it has no id: usable by its path")
