@@ -1,4 +1,5 @@
 /* fetch_get: one download from the deny list to the finished file. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -368,6 +369,7 @@ static enum sl_code one_exchange(struct download *d, struct hops *hops, struct t
         code = transfer_wait_head(&e.transfer, d->limit, error);
     if (code == SL_OK && !e.transfer.head_complete) {
         code = transfer_failure(&e.transfer, error);
+        d->os_error = e.transfer.os_error;
         if (code == SL_OK)
             code = sl_fail(error, SL_DOWNLOAD_ERROR, "answer without a head");
     } else if (code == SL_OK) {
@@ -406,6 +408,7 @@ static enum sl_code attempt(struct download *d, struct sl_error *error)
     struct hops hops = {.now = d->first, .ranged = !request->whole && !request->method};
     struct time_limit head = time_limit(fetch_state.options.head_timeout_ns);
     d->coding = CODING_IDENTITY;
+    d->os_error = 0;
     d->retry_after_s = -1;
     if (request->sign) {
         const char *url = request->sign(request->arg, d->arena);
@@ -524,6 +527,28 @@ static const char *result_name(const struct download *d, enum sl_code code, cons
     return code == SL_DOWNLOAD_ERROR ? "error" : sl_code_name(code);
 }
 
+void fetch_on_failure(fetch_failure_listener *listener, void *arg)
+{
+    fetch_state.failure_listener = listener;
+    fetch_state.failure_arg = arg;
+}
+
+static void tell_failure(const struct download *d, const struct sl_error *error)
+{
+    const struct hop *hop = &d->first;
+    const char *what = error->message;
+    char server[300], why[sizeof error->message + 32];
+    if (!fetch_state.failure_listener || !hop->host || !hop->port || d->blocked)
+        return;
+    bool usual = strcmp(hop->port, strcmp(hop->scheme, "https") == 0 ? "443" : "80") == 0;
+    snprintf(server, sizeof server, "%s%s%s", hop->host, usual ? "" : ":", usual ? "" : hop->port);
+    if (d->os_error)
+        what = strerror((int)d->os_error);
+    snprintf(why, sizeof why, "%s%s", error->code == SL_TIMEOUT ? "timed out after " : "", what);
+    why[0] = (char)tolower((unsigned char)why[0]);
+    fetch_state.failure_listener(fetch_state.failure_arg, server, why);
+}
+
 enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_error *error)
 {
     struct sl_error own;
@@ -545,6 +570,8 @@ enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_er
     if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_INTERNAL)
         log_debug("fetch", "download failed", LOG_STR("source", request->source), LOG_URL("url", request->url),
                   LOG_ERR(error));
+    if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT)
+        tell_failure(&d, error);
     sl_buf_free(&d.explanation);
     sl_arena_free(&arena);
     return code;

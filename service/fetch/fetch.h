@@ -38,6 +38,11 @@ void fetch_init(const struct fetch_options *options);
 /* Loads libcurl and resolves the hosts of the environment's proxies, which may block; the first download would do it else.
  * SL_INTERNAL when libcurl cannot be loaded, which is what every download ends with then. On the loop's thread. */
 enum sl_code fetch_start(struct sl_error *error);
+/* Hears of each download that fails because its server does not answer as it should: refused, unknown, too slow, 5xx. Not of files
+ * that are not there or that want credentials. `server` is "host:port", without the port that is usual for its scheme; `why` begins
+ * in lower case. Called on the loop's thread; NULL = nobody hears. */
+typedef void fetch_failure_listener(void *arg, const char *server, const char *why);
+void fetch_on_failure(fetch_failure_listener *listener, void *arg);
 /* Other options from now on, for downloads that begin later. */
 void fetch_configure(const struct fetch_options *options);
 /* No download may be running. Before loop_close. */

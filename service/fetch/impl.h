@@ -16,6 +16,8 @@ struct fetch_state {
     struct fetch_options options; /* for the loop */
     const char *_Atomic tmp_dir;  /* four of them for the pool */
     _Atomic uint64_t max_download_size, max_inflate_ratio, max_download_timeout_ns;
+    fetch_failure_listener *failure_listener; /* NULL = nobody */
+    void *failure_arg;
     struct network *allowed; /* allowed_reserved_networks */
     size_t allowed_count;
     const char *ca_file; /* SSL_CERT_FILE of the environment, else NULL */
@@ -86,6 +88,7 @@ struct transfer {
     bool done, head_complete, opened, restricted, too_long;
     bool scarce; /* no memory or descriptors: the failure is ours */
     CURLcode result;
+    long os_error; /* errno of a connection that could not be made; 0 = another failure */
     long status;
     uint64_t stored, last_progress_ms;
     char content_range[128], etag[256];
@@ -161,6 +164,7 @@ struct download {
     struct sl_buf explanation; /* the body of an answer with an error status, if the request has a use for it */
     /* of the latest attempt */
     enum coding coding;
+    long os_error;         /* as of a transfer */
     int64_t retry_after_s; /* of a 429 or 503; else -1 */
 };
 

@@ -299,6 +299,8 @@ void transfer_finished(CURL *easy, CURLcode result)
     struct transfer *t = NULL;
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
     t->result = result;
+    if (result == CURLE_COULDNT_CONNECT)
+        curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &t->os_error);
     t->done = true;
     transfer_tell(t);
 }

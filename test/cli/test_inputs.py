@@ -50,7 +50,7 @@ def test_a_relative_place_is_that_of_the_working_directory(work, files):
     """What the cache has of one is not taken for the other's, which has the same name."""
     _, request = request_of(files)
     code_id = build_id(files)
-    os.makedirs(os.path.join(work, "empty"))
+    os.makedirs(os.path.join(work, "empty/s"))
     for place in ("one", "two"):
         renamed(files, work, f"{place}/s/{code_id[:2]}/{code_id[2:]}/debuginfo", place)
     source = written(work, "source.yml", "id: mine\ntype: filesystem\npath: s\nlayout: {type: unified}\n")

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cli/progress.h"
 #include "cli/server.h"
@@ -27,6 +28,7 @@ struct by_id {
     struct held *held;
     struct progress progress;
     const char *verbosity;
+    struct missing_report failures; /* servers, as they failed */
     bool running;
 };
 
@@ -164,6 +166,46 @@ const struct config *by_id_settings(const struct by_id *b)
     return b->layers[0];
 }
 
+/* ---- what is told of places ---- */
+
+/* The name of a source for people; empty for one that has none. */
+static struct sl_str place_name(const struct source *source, struct sl_arena *arena)
+{
+    const char *url = source->type == SOURCE_FILESYSTEM ? NULL : source->url.data;
+    const char *shown = url ? fetch_public_url(arena, url) : NULL;
+    if (source->type == SOURCE_FILESYSTEM)
+        return source->path;
+    return shown ? sl_str(shown) : source->id;
+}
+
+static void describe_source(const struct source *source, struct missing_report *report)
+{
+    struct sl_str name = place_name(source, &report->arena);
+    missing_place(report, name);
+    if (source->type == SOURCE_FILESYSTEM && access(source->path.data, F_OK) != 0)
+        missing_failure(report, name, SL_STR("no such directory"));
+}
+
+void by_id_describe(const struct by_id *b, struct missing_report *report)
+{
+    for (size_t i = 0; i < b->own.count; i++)
+        if (!b->own.place_of[i] || !i || b->own.place_of[i] != b->own.place_of[i - 1]) /* of layouts the first */
+            describe_source(&b->own.items[i], report);
+    if (b->local)
+        missing_place(report, SL_STR("the files that the modules name"));
+    for (size_t i = 0; i < b->configured.count; i++)
+        describe_source(&b->configured.items[i], report);
+    missing_take_failures(report, &b->failures);
+}
+
+/* A server fails for one file after the other: it is told once. */
+static void hear_failure(void *arg, const char *server, const char *why)
+{
+    struct by_id *b = arg;
+    if (missing_failure(&b->failures, sl_str(server), sl_str(why)) && !option_given(b->options, "quiet"))
+        remark("warning: %s: %s\n", server, why);
+}
+
 /* ---- the service's machinery ---- */
 
 /* Only when there is somebody to ask. */
@@ -184,6 +226,7 @@ static enum sl_code start(struct by_id *b, struct sl_error *error)
     output_at_signal(cache_tmp_abandon);
     kinds_init(b->layers[0]);
     server_init_fetch(b->layers[0]);
+    fetch_on_failure(hear_failure, b);
     return SL_OK;
 }
 
@@ -219,6 +262,7 @@ static void stop(struct by_id *b)
         if (at->item)
             cache_release(at->item);
     loop_run_fiber(by_id_finish, NULL);
+    fetch_on_failure(NULL, NULL);
     fetch_close();
     kinds_close();
     output_at_signal(NULL);
@@ -247,6 +291,7 @@ void by_id_close(struct by_id *b)
     free(b->files);
     config_release(b->layers[0]);
     config_release(b->layers[1]);
+    missing_free(&b->failures);
     sl_arena_free(&b->arena);
     free(b);
 }

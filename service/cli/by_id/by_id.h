@@ -7,6 +7,7 @@
 #pragma once
 
 #include "cli/cli.h"
+#include "cli/missing.h"
 #include "cli/options.h"
 #include "config/config.h"
 #include "kinds/kinds.h"
@@ -57,6 +58,8 @@ bool by_id_add_files(struct by_id *by_id, const char *const *paths, size_t count
 /* A symcache that the cache keeps under the key, or that is made (kinds/kinds.h). The bytes live until by_id_close. */
 enum sl_code by_id_symcache(struct by_id *by_id, struct sl_str key, const struct own_symcache *own,
                             struct sl_bytes *bytes, struct sl_error *error);
+/* Adds the places where files were looked for to a report, with those that are not there and the servers that failed. */
+void by_id_describe(const struct by_id *by_id, struct missing_report *report);
 /* Runs `work(arg)` in a fiber, with loop, cache and downloads. SL_INTERNAL, SL_MALFORMED when these cannot be had. */
 enum sl_code by_id_run(struct by_id *by_id, void (*work)(void *arg), void *arg, struct sl_error *error);
 
@@ -76,6 +79,9 @@ struct source_list { /* in the arena */
 /* The layouts of a directory that is given without one, in the order in which they are tried. */
 enum { ANY_LAYOUTS = 6 };
 extern const enum layout_type any_layouts[ANY_LAYOUTS];
+/* Checks the directories and files among symbol paths ([LAYOUT:]PATH; not those of srv*): 0, or 2 after a report of the first that
+ * is not there. For what a user has typed, before anything is done. */
+int source_paths_check(const char *const *paths, size_t count);
 /* What follows the layout in [LAYOUT:]PATH; all of it when there is none. */
 const char *source_place(const char *text);
 /* Directories become absolute: their names in the cache have to mean the same everywhere. False when out of memory. */

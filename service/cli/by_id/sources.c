@@ -1,6 +1,7 @@
 /* Where files are by id, as command lines say it, to sources. */
 #include "cli/by_id/by_id.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <strings.h>
 #include <unistd.h>
@@ -197,6 +198,26 @@ const char *source_place(const char *text)
     enum layout_type layout;
     bool any;
     return read_layout(text, &layout, &any);
+}
+
+/* Whether a symbol path names a directory or file that has to be there. */
+static bool is_path(const char *text)
+{
+    return *text != '@' && strncasecmp(text, "srv*", 4) != 0 && !is_url(source_place(text));
+}
+
+int source_paths_check(const char *const *paths, size_t count)
+{
+    char message[4200];
+    for (size_t i = 0; i < count; i++) {
+        const char *place = source_place(paths[i]);
+        if (!is_path(paths[i]) || !*place || access(place, F_OK) == 0)
+            continue;
+        snprintf(message, sizeof message, "%.4000s: %s", place,
+                 errno == ENOENT ? "no such directory or file" : strerror(errno));
+        return report(2, message, NULL);
+    }
+    return 0;
 }
 
 enum sl_code source_list_symbols(struct source_list *list, const char *text, struct sl_error *error)

@@ -463,7 +463,11 @@ static int dump_syms_run(const struct options *o)
     }
     if (option_given(o, "list-arch"))
         return list_archs(o);
-    int status = path_mapping_read(o, &dump.mapping);
+    size_t symbol_count;
+    const char *const *symbols = option_values(o, "symbols", &symbol_count);
+    int status = source_paths_check(symbols, symbol_count);
+    if (status == 0)
+        status = path_mapping_read(o, &dump.mapping);
     if (status == 0)
         status = dump_to(&dump);
     for (size_t i = 0; i < dump.count; i++)

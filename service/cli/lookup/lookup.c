@@ -445,6 +445,10 @@ static int lookup_run(struct lookup *l, const struct options *o)
     struct lookup_module *m = NULL;
     const char *build_id = option_value(o, "build-id", NULL);
     char by_id[300];
+    size_t symbol_count;
+    const char *const *symbols = option_values(o, "symbols", &symbol_count);
+    if (source_paths_check(symbols, symbol_count) != 0)
+        return 2;
     if (build_id) {
         snprintf(by_id, sizeof by_id, "BUILDID:%s", build_id);
         l->file = by_id;

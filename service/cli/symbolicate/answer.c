@@ -202,6 +202,7 @@ static const struct member module_members[] = {
     MEMBER(NUMBER, answer_module, size, "image_size"),
     MEMBER(TEXT, answer_module, arch, "arch"),
     MEMBER(TEXT, answer_module, code_file, "code_file"),
+    MEMBER(TEXT, answer_module, code_id, "code_id"),
     MEMBER(TEXT, answer_module, debug_file, "debug_file"),
     MEMBER(TEXT, answer_module, debug_id, "debug_id"),
     MEMBER(TEXT, answer_module, debug_status, "debug_status"),

@@ -36,7 +36,7 @@ struct answer_candidate {
 
 struct answer_module {
     struct answer_number address, size;
-    struct sl_str arch, code_file, debug_file, debug_id, debug_status, unwind_status;
+    struct sl_str arch, code_file, code_id, debug_file, debug_id, debug_status, unwind_status;
     struct answer_candidate *candidates;
     size_t candidate_count;
 };

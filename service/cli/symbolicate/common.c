@@ -80,6 +80,15 @@ const char *const *symbolicate_places(const struct options *o, size_t *count)
     return any ? (const char *const *)o->arguments + 1 : NULL;
 }
 
+int symbolicate_check_places(const struct options *o)
+{
+    size_t count, more;
+    const char *const *symbols = option_values(o, "symbols", &count);
+    const char *const *places = symbolicate_places(o, &more);
+    int status = source_paths_check(symbols, count);
+    return status ? status : source_paths_check(places, more);
+}
+
 bool local_files_add(struct local_files *files, struct sl_str path)
 {
     struct stat st;

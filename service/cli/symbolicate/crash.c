@@ -13,6 +13,7 @@ struct crash_run {
     const struct config *config;
     struct walked_dump *walked;
     bool wants_walk, wants_stack;
+    struct missing_report missing;
     struct sl_buf text;
     enum sl_code code;
     struct sl_error error;
@@ -67,6 +68,7 @@ static int crash_symbolicate(const struct options *o, const struct sentry_projec
     run->file.sources = by_id_sources(by_id, &run->file.source_count);
     run->walked->was_searched = run->file.source_count != 0;
     int status = symbolicate_in_time(o, by_id, crash_work, run);
+    by_id_describe(by_id, &run->missing);
     by_id_close(by_id);
     return status;
 }
@@ -115,7 +117,7 @@ static int crash_tell(const struct options *o, struct crash_run *run, const stru
 {
     if (run->code != SL_OK)
         return crash_tell_failure(run);
-    return answer_tell(o, format, sort, run->wants_walk ? run->walked : NULL, &run->text);
+    return answer_tell(o, format, sort, run->wants_walk ? run->walked : NULL, &run->missing, &run->text);
 }
 
 int symbolicate_crash(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
@@ -138,13 +140,17 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
     run.file.walked = run.wants_walk ? walked_dump_keep : NULL;
     run.file.wants_registers = answer_format_needs_registers(format);
     run.file.walked_arg = &walked;
+    missing_init(&run.missing, &missing_symbols);
     bool remote = option_given(o, "server");
     if (remote && run.wants_walk)
         return options_wrong("symbolicate", "--format: a service has no such format");
+    if (remote)
+        missing_place(&run.missing, sl_str(option_value(o, "server", "")));
     int status = remote ? crash_ask_server(o, &run) : crash_symbolicate(o, project, &run);
     if (!status)
         status = crash_tell(o, &run, format, sort);
     walked_dump_free(&walked);
+    missing_free(&run.missing);
     sl_buf_free(&run.text);
     return status;
 }

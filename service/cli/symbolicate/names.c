@@ -91,7 +91,8 @@ static bool names_take_answer(struct names_wanted *n, const struct sl_buf *text)
     bool good = answer_read(sl_buf_view(text), &arena, &answer);
     for (size_t t = 0; good && t < answer.thread_count; t++)
         good = take_thread(n, &answer.threads[t]);
-    n->missing |= good && answer_is_missing(&answer);
+    if (good && n->missing)
+        answer_describe_missing(&answer, n->missing);
     sl_arena_free(&arena);
     return good;
 }

@@ -21,9 +21,9 @@ struct names_wanted {
     /* The calls at an address, the innermost first; each has a function or a symbol. Not called without such. Their texts do not
      * stay. False when out of memory. */
     bool (*take)(void *arg, size_t index, const struct answer_frame *calls, size_t count);
-    bool line_starts; /* the calls tell where their lines begin */
-    bool missing;     /* set when debug information of a module was not found */
-    size_t done;      /* addresses; 0 before */
+    bool line_starts;               /* the calls tell where their lines begin */
+    struct missing_report *missing; /* modules without debug information are added; may be NULL */
+    size_t done;                    /* addresses; 0 before */
 };
 
 /* A member of a module that is a text; nothing when it is empty. */

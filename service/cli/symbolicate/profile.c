@@ -9,6 +9,7 @@
 struct profile_run {
     const struct options *o;
     struct sl_arena arena;
+    struct missing_report missing;
     struct sl_profile profile;
     struct sl_profile_name *names; /* of each address */
     struct sl_map texts;           /* names and files, each once, in the arena */
@@ -127,6 +128,7 @@ static int profile_symbolicate(struct profile_run *run, const struct sentry_proj
     run->config = by_id_settings(by_id);
     run->sources = by_id_sources(by_id, &run->source_count);
     int status = symbolicate_in_time(run->o, by_id, profile_work, run);
+    by_id_describe(by_id, &run->missing);
     by_id_close(by_id);
     return status || run->code == SL_OK ? status : report(1, run->error.message, NULL);
 }
@@ -166,6 +168,7 @@ static int profile_read(struct profile_run *run, struct sl_str text)
                                         .arg = run,
                                         .module_count = profile->lib_count,
                                         .address_count = profile->address_count,
+                                        .missing = &run->missing,
                                         .put_module = profile_put_lib,
                                         .address = profile_address,
                                         .take = profile_take};
@@ -178,13 +181,16 @@ int symbolicate_profile(const struct options *o, const struct sentry_project *pr
     const char *format = symbolicate_format(o, "json");
     if (strcmp(format, "json") != 0)
         return options_wrong("symbolicate", "--format: '%s' is none of: json, which profiles are", format);
+    missing_init(&run.missing, &missing_symbols);
     int status = profile_read(&run, text);
     if (!status)
         status = option_given(o, "server") ? names_ask_server(&run.wanted) : profile_symbolicate(&run, project);
     if (!status)
         status = profile_write(&run);
-    if (!status && run.wanted.missing && option_given(o, "fail-on-missing"))
-        status = STATUS_NOTHING;
+    if (!status)
+        missing_tell(&run.missing, o);
+    status = missing_status(&run.missing, o, status);
+    missing_free(&run.missing);
     sl_map_free(&run.texts);
     sl_arena_free(&run.arena);
     return status;

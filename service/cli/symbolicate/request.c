@@ -38,6 +38,7 @@ struct request_run {
     size_t place_count;
     struct local_artifacts *artifacts;
     const struct config *config;
+    struct missing_report missing;
     struct sl_buf answer;
     enum sl_code code;
     struct sl_error error;
@@ -342,6 +343,7 @@ static int request_symbolicate(struct request_run *run)
     run->config = by_id_settings(by_id);
     run->request.sources = by_id_sources(by_id, &run->request.source_count);
     int status = symbolicate_in_time(run->o, by_id, request_work, run);
+    by_id_describe(by_id, &run->missing);
     by_id_close(by_id);
     if (status || run->code == SL_OK)
         return status;
@@ -412,13 +414,17 @@ int symbolicate_request(const struct options *o, const struct sentry_project *pr
                         struct sl_str text, enum input_kind kind)
 {
     struct request_run run = {.o = o, .project = project, .local = local};
+    missing_init(&run.missing, &missing_symbols);
+    if (option_given(o, "server"))
+        missing_place(&run.missing, sl_str(option_value(o, "server", "")));
     int status = request_prepare(&run, text, kind);
     if (!status)
         status = option_given(o, "server") ? request_ask_server(&run) : request_symbolicate(&run);
     if (!status)
-        status = answer_tell(o, run.format, run.sort, NULL, &run.answer);
+        status = answer_tell(o, run.format, run.sort, NULL, &run.missing, &run.answer);
     for (size_t i = 0; i < run.mapping_count; i++)
         sl_buf_free(&run.tables[i]->table);
+    missing_free(&run.missing);
     local_artifacts_free(run.artifacts);
     free(run.places);
     sl_buf_free(&run.made);

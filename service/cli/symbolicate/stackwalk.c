@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -58,11 +59,32 @@ static void add_pair(struct words *words, const struct options *o, const char *n
     }
 }
 
+/* The tools of this name go on without a directory that is not there. */
+static bool is_present(const char *path)
+{
+    if (strstr(path, "://") || access(path, F_OK) == 0)
+        return true;
+    remark("warning: %s: %s\n", path, strerror(errno));
+    return false;
+}
+
+static void add_directories(struct words *words, const struct options *o)
+{
+    size_t count;
+    const char *const *paths = option_values(o, "symbols-path", &count);
+    for (size_t i = 0; i < count; i++)
+        if (is_present(paths[i])) {
+            add_word(words, "--symbols");
+            add_word(words, paths[i]);
+        }
+}
+
 static void add_arguments(struct words *words, const struct options *o)
 {
     add_word(words, "--");
     for (size_t i = 0; i < o->argument_count; i++)
-        add_word(words, o->arguments[i]);
+        if (!i || is_present(o->arguments[i]))
+            add_word(words, o->arguments[i]);
 }
 
 /* Runs `symbolicate` with the format; `output` may be NULL. */
@@ -92,7 +114,7 @@ static int walk_as(const struct options *o, const char *format, const char *outp
     if (option_given(o, "use-local-debuginfo"))
         add_word(&words, "--local-debug-info");
     add_pair(&words, o, "thread-index", "--thread-index");
-    add_pair(&words, o, "symbols-path", "--symbols");
+    add_directories(&words, o);
     add_pair(&words, o, "symbols-url", "--symbols");
     add_pair(&words, o, "symbols-cache", "--cache-dir");
     add_pair(&words, o, "verbose", "--log-level");

@@ -234,6 +234,9 @@ static int symbolicate_run(const struct options *o)
                              "--type: '%s' is none of: minidump, apple, trace, jsstack, request, event, mozilla, "
                              "profile, addresses",
                              type);
+    int status = symbolicate_check_places(o);
+    if (status)
+        return status;
     if (symbolicate_takes_addresses(o))
         return run_addresses(o, kind);
     if (!type && mapping_count && !is_no_log(path))

@@ -16,6 +16,7 @@
 
 #include "api/crash_file.h"
 #include "cli/cli.h"
+#include "cli/missing.h"
 #include "cli/options.h"
 #include "cli/symbolicate/answer.h"
 #include "http/decode.h"
@@ -124,13 +125,17 @@ bool answer_format_needs_walk(const struct answer_format *format);
 bool answer_format_needs_registers(const struct answer_format *format); /* of that: of each frame */
 bool answer_format_needs_facts(const struct answer_format *format);     /* of that: sl_minidump_read_facts */
 
-/* Writes a complete answer, whose text is used up. `walked` is NULL unless the format needs it. Returns the status. */
+/* Writes a complete answer, whose text is used up, and behind it the line about what is missing (text formats, and all with
+ * --fail-on-missing). `walked` is NULL unless the format needs it; `missing` has the places that were searched. Returns the
+ * status. */
 struct walked_dump;
 int answer_tell(const struct options *o, const struct answer_format *format, enum answer_sort sort,
-                const struct walked_dump *walked, struct sl_buf *text);
+                const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text);
 
-/* Whether debug information of a module was wanted and not found: what --fail-on-missing is about. */
-bool answer_is_missing(const struct answer *answer);
+/* The words for modules of programs. */
+extern const struct missing_words missing_symbols;
+/* Adds the modules whose debug information was wanted, and what became of the files that might have been theirs. */
+void answer_describe_missing(const struct answer *answer, struct missing_report *report);
 
 /* ---- common.c ---- */
 
@@ -148,6 +153,9 @@ bool symbolicate_takes_addresses(const struct options *o);
 
 /* The arguments that are symbol paths: those behind the input. */
 const char *const *symbolicate_places(const struct options *o, size_t *count);
+
+/* Whether all of these and of --symbols are there: 0, or 2 after a report. */
+int symbolicate_check_places(const struct options *o);
 
 /* Files of this machine that a crash or a profile names; in the arena. */
 struct local_files {

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "id/id.h"
+
 enum { OF_STACKS = 1 << SORT_DUMP | 1 << SORT_REPORT | 1 << SORT_NATIVE, OF_SCRIPTS = 1 << SORT_JS | 1 << SORT_JVM };
 
 static const struct answer_format {
@@ -19,8 +21,10 @@ static const struct answer_format {
     bool needs_candidates;
 } answer_formats[] = {
     {.name = "json", .sorts = ~0u},
-    {"compact", OF_STACKS | OF_SCRIPTS, answer_print_compact, request_print_compact, .crashed_only = true},
-    {"pretty", OF_STACKS | OF_SCRIPTS, answer_print_pretty, request_print_pretty, .crashed_only = true},
+    {"compact", OF_STACKS | OF_SCRIPTS, answer_print_compact, request_print_compact, .crashed_only = true,
+     .needs_candidates = true},
+    {"pretty", OF_STACKS | OF_SCRIPTS, answer_print_pretty, request_print_pretty, .crashed_only = true,
+     .needs_candidates = true},
     {"full", OF_STACKS, answer_print_full, .needs_candidates = true},
     {"full", 1 << SORT_JS, answer_print_full_js},
     {"full", 1 << SORT_JVM, answer_print_full_jvm},
@@ -28,8 +32,9 @@ static const struct answer_format {
     {"markdown", 1 << SORT_JS, answer_print_markdown_js},
     {"markdown", 1 << SORT_JVM, answer_print_markdown_jvm},
     {"stackwalk", 1 << SORT_DUMP, answer_print_stackwalk, .needs_walk = true, .needs_registers = true,
-     .skips_writer = true},
-    {"machine", 1 << SORT_DUMP, answer_print_machine, .needs_walk = true, .skips_writer = true},
+     .skips_writer = true, .needs_candidates = true},
+    {"machine", 1 << SORT_DUMP, answer_print_machine, .needs_walk = true, .skips_writer = true,
+     .needs_candidates = true},
     {"minidump-json", 1 << SORT_DUMP, answer_print_minidump_json, .needs_walk = true, .needs_facts = true,
      .is_json = true},
 };
@@ -161,14 +166,80 @@ static int put_stacks(const struct options *o, const struct answer_format *forma
     return !out->failed && format->print(answer, &style, out) ? 0 : no_memory();
 }
 
-bool answer_is_missing(const struct answer *answer)
+/* ---- what was not found ---- */
+
+const struct missing_words missing_symbols = {
+    .wanted = "symbols",
+    .unit = "modules on the stack",
+    .advice = "run with -f full -d to see every location",
+    .no_place = "nowhere to search: pass --symbols with a directory or URL",
+};
+
+static bool is_status(struct sl_str status, const char *name)
+{
+    return sl_str_equal(status, sl_str(name));
+}
+
+/* "host:port" of a URL; else all of it. */
+static struct sl_str host_of(struct sl_str location)
+{
+    const char *scheme = location.size ? memmem(location.data, location.size, "://", 3) : NULL;
+    if (!scheme)
+        return location;
+    size_t begin = (size_t)(scheme - location.data) + 3;
+    const char *slash = memchr(location.data + begin, '/', location.size - begin);
+    size_t end = slash ? (size_t)(slash - location.data) : location.size;
+    return (struct sl_str){location.data + begin, end - begin};
+}
+
+/* What became of a file that might have been the one. A server that fails does so for all files; a file that cannot be read is one. */
+static void describe_outcome(struct missing_report *report, struct sl_str location,
+                             const struct answer_outcome *outcome)
+{
+    static const char *const harmless[] = {"", "ok", "notfound", "cancelled"};
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        if (is_status(outcome->status, harmless[i]))
+            return;
+    bool is_server = !is_status(outcome->status, "malformed");
+    struct sl_str why = outcome->details.size ? outcome->details : outcome->status;
+    if (is_status(outcome->status, "noperm"))
+        why = SL_STR("permission denied");
+    missing_failure(report, is_server ? host_of(location) : location, why);
+}
+
+/* As directories of symbols have it: Breakpad's form of the debug id; else the code id, or nothing. */
+static struct sl_str shown_id(const struct answer_module *module, char text[SL_DEBUG_ID_TEXT])
+{
+    struct sl_debug_id id;
+    if (!sl_debug_id_parse(module->debug_id, &id))
+        return module->code_id;
+    sl_debug_id_format_breakpad(&id, text);
+    return sl_str(text);
+}
+
+static void describe_module(const struct answer_module *module, struct missing_report *report)
+{
+    struct sl_str name = path_file_name(module->code_file.size ? module->code_file : module->debug_file);
+    char text[SL_DEBUG_ID_TEXT];
+    struct sl_str id = shown_id(module, text);
+    bool found = is_status(module->debug_status, "found");
+    if (found ? missing_found(report, name, id) : missing_thing(report, name, id))
+        missing_count(report, !found, 1);
+    for (size_t k = 0; k < module->candidate_count && !found; k++) {
+        const struct answer_candidate *c = &module->candidates[k];
+        describe_outcome(report, c->location, &c->download);
+        describe_outcome(report, c->location, &c->debug);
+    }
+}
+
+void answer_describe_missing(const struct answer *answer, struct missing_report *report)
 {
     for (size_t i = 0; i < answer->module_count; i++)
-        if (!sl_str_equal(answer->modules[i].debug_status, SL_STR("found")) &&
-            !sl_str_equal(answer->modules[i].debug_status, SL_STR("unused")))
-            return true;
-    return false;
+        if (!is_status(answer->modules[i].debug_status, "unused"))
+            describe_module(&answer->modules[i], report);
 }
+
+/* ---- the answer ---- */
 
 /* What is written, in `out` or in the answer's own place. */
 static int put_answer(const struct options *o, const struct answer_format *format, enum answer_sort sort,
@@ -197,7 +268,7 @@ static int put_answer(const struct options *o, const struct answer_format *forma
 
 /* An answer that is written as it is need not be read. */
 int answer_tell(const struct options *o, const struct answer_format *format, enum answer_sort sort,
-                const struct walked_dump *walked, struct sl_buf *text)
+                const struct walked_dump *walked, struct missing_report *missing, struct sl_buf *text)
 {
     struct sl_arena arena = {0};
     struct sl_buf out = {0};
@@ -206,12 +277,15 @@ int answer_tell(const struct options *o, const struct answer_format *format, enu
     bool stacks = OF_STACKS >> sort & 1, checks = stacks && option_given(o, "fail-on-missing");
     bool reads = checks || (format->print && !prints_request(format, sort));
     bool good = !reads || answer_read(sl_buf_view(text), &arena, &answer);
-    bool missing = checks && answer_is_missing(&answer); /* before its text is written */
+    if (good && reads && stacks)
+        answer_describe_missing(&answer, missing); /* before its text is written */
     int status = good ? put_answer(o, format, sort, &answer, walked, text, &out, &written) : no_memory();
     if (!status)
         status = symbolicate_write(o, written);
-    if (!status && missing)
-        status = STATUS_NOTHING;
+    missing->advised = option_given(o, "candidates");
+    if (!status && (checks || (format->print && !format->is_json)))
+        missing_tell(missing, o);
+    status = missing_status(missing, o, status);
     sl_buf_free(&out);
     sl_arena_free(&arena);
     return status;

@@ -1,0 +1,152 @@
+/* The closing line about what was not found. */
+#include "cli/missing.h"
+
+#include "base/grow.h"
+#include "cli/cli.h"
+
+enum { MAX_SHOWN = 4 }; /* of each list; the others are counted */
+
+void missing_init(struct missing_report *report, const struct missing_words *words)
+{
+    *report = (struct missing_report){.words = words};
+}
+
+void missing_free(struct missing_report *report)
+{
+    sl_map_free(&report->things.known);
+    sl_map_free(&report->found.known);
+    sl_map_free(&report->places.known);
+    sl_map_free(&report->failures.known);
+    sl_arena_free(&report->arena);
+}
+
+/* Adds `text`, which is freed, unless the list has one by this key. False when it has, or when out of memory. */
+static bool list_add(struct missing_report *report, struct missing_list *list, struct sl_str key, struct sl_buf *text)
+{
+    struct missing_item item = {{NULL, key.size}, {NULL, 0}};
+    if (!sl_map_get(&list->known, key)) {
+        item.key.data = sl_arena_strndup(&report->arena, key.data, key.size);
+        item.text = sl_buf_keep(text, &report->arena);
+    }
+    sl_buf_free(text);
+    if (!item.key.data || !item.text.data ||
+        !sl_grow_in_arena(&report->arena, &list->items, &list->capacity, list->count + 1, sizeof *list->items))
+        return false;
+    void **slot = sl_map_slot(&list->known, item.key, NULL);
+    if (!slot)
+        return false;
+    *slot = report;
+    list->items[list->count++] = item;
+    return true;
+}
+
+static bool add_thing(struct missing_report *report, struct missing_list *list, struct sl_str name, struct sl_str id)
+{
+    struct sl_buf text = {0}, key = {0};
+    sl_buf_str(&text, name.size ? name : SL_STR("(no name)"));
+    if (id.size)
+        sl_buf_printf(&text, " (" SL_STR_FMT ")", SL_STR_ARG(id));
+    sl_buf_str(&key, sl_buf_view(&text));
+    bool is_new = !key.failed && list_add(report, list, sl_buf_view(&key), &text);
+    sl_buf_free(&key);
+    return is_new;
+}
+
+bool missing_thing(struct missing_report *report, struct sl_str name, struct sl_str id)
+{
+    return add_thing(report, &report->things, name, id);
+}
+
+bool missing_found(struct missing_report *report, struct sl_str name, struct sl_str id)
+{
+    return add_thing(report, &report->found, name, id);
+}
+
+void missing_count(struct missing_report *report, size_t missing, size_t total)
+{
+    report->missing += missing;
+    report->total += total;
+}
+
+void missing_place(struct missing_report *report, struct sl_str place)
+{
+    struct sl_buf text = {0};
+    sl_buf_str(&text, place);
+    list_add(report, &report->places, place, &text);
+}
+
+bool missing_failure(struct missing_report *report, struct sl_str place, struct sl_str why)
+{
+    struct sl_buf text = {0};
+    sl_buf_str(&text, place);
+    sl_buf_cstr(&text, ": ");
+    sl_buf_str(&text, why);
+    return list_add(report, &report->failures, place, &text);
+}
+
+void missing_take_failures(struct missing_report *report, const struct missing_report *from)
+{
+    for (size_t i = 0; i < from->failures.count; i++) {
+        struct sl_buf text = {0};
+        sl_buf_str(&text, from->failures.items[i].text);
+        list_add(report, &report->failures, from->failures.items[i].key, &text);
+    }
+}
+
+bool missing_is_any(const struct missing_report *report)
+{
+    return report->missing || report->things.count;
+}
+
+/* "a, b and 7 more" */
+static void put_list(const struct missing_list *list, struct sl_buf *out)
+{
+    size_t shown = list->count < MAX_SHOWN ? list->count : MAX_SHOWN;
+    for (size_t i = 0; i < shown; i++) {
+        sl_buf_cstr(out, i ? ", " : "");
+        output_put_safe(out, list->items[i].text);
+    }
+    if (list->count > shown)
+        sl_buf_printf(out, " and %zu more", list->count - shown);
+}
+
+void missing_put(const struct missing_report *report, struct sl_buf *out)
+{
+    const struct missing_words *words = report->words;
+    const char *advice = !report->places.count ? words->no_place : report->advised ? NULL : words->advice;
+    if (!missing_is_any(report))
+        return;
+    sl_buf_cstr(out, "warning: ");
+    if (words->counts_found)
+        sl_buf_printf(out, "%zu of %zu %s resolved; no %s%s", report->total - report->missing, report->total,
+                      words->unit, words->wanted, report->things.count ? " for " : "");
+    else
+        sl_buf_printf(out, "no %s for %zu of %zu %s%s", words->wanted, report->missing, report->total, words->unit,
+                      report->things.count ? ": " : "");
+    put_list(&report->things, out);
+    if (report->places.count) {
+        sl_buf_cstr(out, "; searched ");
+        put_list(&report->places, out);
+    }
+    if (report->failures.count) {
+        sl_buf_cstr(out, "; failed: ");
+        put_list(&report->failures, out);
+    }
+    if (advice)
+        sl_buf_printf(out, "; %s", advice);
+    sl_buf_u8(out, '\n');
+}
+
+void missing_tell(const struct missing_report *report, const struct options *o)
+{
+    struct sl_buf line = {0};
+    missing_put(report, &line);
+    if (line.size && !line.failed && !option_given(o, "quiet") && output_flush())
+        remark(SL_STR_FMT, SL_STR_ARG(sl_buf_view(&line)));
+    sl_buf_free(&line);
+}
+
+int missing_status(const struct missing_report *report, const struct options *o, int status)
+{
+    return !status && option_given(o, "fail-on-missing") && missing_is_any(report) ? STATUS_NOTHING : status;
+}
