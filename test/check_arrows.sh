@@ -23,6 +23,7 @@ deny lib/minidump '(apple|dwarf|symcache|breakpad|demangle|pdb|ppdb)/'
 deny lib/jvm '(object|function|pdb|ppdb|source|dwarf|symcache|breakpad|symbfile|unwind|demangle|crash|apple|minidump)/'
 deny lib/js '(object|pdb|ppdb|dwarf|symcache|breakpad|symbfile|unwind|demangle|crash|apple|minidump|jvm)/'
 deny lib/disasm '(pdb|ppdb|source|dwarf|symcache|breakpad|symbfile|unwind|demangle|crash|apple|minidump|jvm|js)/'
+deny lib/jit '(pdb|ppdb|source|dwarf|symcache|symbfile|unwind|demangle|crash|apple|minidump|jvm|js)/'
 deny lib/apple '(minidump|dwarf|symcache|breakpad|demangle|unwind|pdb|ppdb)/'
 deny service/core '(tls|redis|http|fetch|origin|config|cache|kinds|api|cli)/'
 deny service/tls '(core|redis|http|fetch|origin|config|cache|kinds|api|cli)/'
@@ -37,7 +38,7 @@ deny service/kinds 'store/'
 deny service/api 'cli/'
 # A folder's private header is its own.
 for header in object/impl.h object/elf.h object/macho.h object/pe.h object/breakpad.h object/breakpad_reader.h \
-    object/breakpad_scan.h breakpad/impl.h pdb/impl.h pdb/srcsrv.h ppdb/impl.h ppdb/format.h dwarf/impl.h dwarf/constants.h go/impl.h symcache/build.h symcache/format.h demangle/llvm.h demangle/microsoft.h demangle/microsoft_tree.h unwind/impl.h unwind/dwarf.h unwind/pe.h unwind/cfi_format.h unwind/walk_impl.h apple/impl.h disasm/impl.h minidump/impl.h minidump/facts_impl.h js/read.h js/scope_impl.h js/smformat.h js/smwrite.h js/vlq.h jvm/format.h jvm/members.h jvm/numbers.h \
+    object/breakpad_scan.h breakpad/impl.h jit/impl.h pdb/impl.h pdb/srcsrv.h ppdb/impl.h ppdb/format.h dwarf/impl.h dwarf/constants.h go/impl.h symcache/build.h symcache/format.h demangle/llvm.h demangle/microsoft.h demangle/microsoft_tree.h unwind/impl.h unwind/dwarf.h unwind/pe.h unwind/cfi_format.h unwind/walk_impl.h apple/impl.h disasm/impl.h minidump/impl.h minidump/facts_impl.h js/read.h js/scope_impl.h js/smformat.h js/smwrite.h js/vlq.h jvm/format.h jvm/members.h jvm/numbers.h \
     config/impl.h http/impl.h fetch/impl.h origin/impl.h cache/impl.h kinds/impl.h kinds/auxiliary.h store/impl.h store/bucket.h api/impl.h api/uploads/uploads.h api/symbfile/symbfile.h api/jvm/jvm.h api/js/js.h \
     cli/bundle/bundle.h cli/dump_syms/dump_syms.h cli/inspect/inspect.h cli/inspect/minidump.h cli/lookup/lookup.h cli/push_symbols/push.h cli/sort/sort.h cli/stress/stress.h cli/symbolicate/answer.h cli/symbolicate/artifacts.h cli/symbolicate/dump_json.h cli/symbolicate/dump_print.h cli/symbolicate/remote.h cli/symbolicate/request.h cli/symbolicate/sentry.h cli/symbolicate/symbolicate.h cli/symbolicate/table.h; do
     found=$(grep -rn "include \"$header\"" lib service --include='*.[ch]' --include='*.cc' | grep -v "^[a-z]*/${header%/*}/")

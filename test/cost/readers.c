@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "jit/jit.h"
 #include "js/smcache.h"
 #include "js/scope.h"
 #include "ppdb/table.h"
@@ -126,12 +127,30 @@ static enum sl_code read_variables(struct sl_bytes file, struct sl_budget *budge
     return code;
 }
 
+/* What a process says of its code, as a map or as a dump. */
+static enum sl_code read_jit(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    const struct sl_breakpad_options options = {.os = SL_STR("Linux"), .arch = SL_STR("x86_64"), .id = SL_STR("0")};
+    struct sl_jit_code code = {0};
+    struct sl_buf out = {0};
+    size_t count;
+    enum sl_code result = sl_jit_is_dump(file) ? sl_jit_read_dump(file, &code, budget, error)
+                                               : sl_jit_read_perf_map(file, &code, budget, error);
+    if (result == SL_OK)
+        result = sl_jit_settle(&code, error);
+    if (result == SL_OK)
+        result = sl_jit_write(&code, 0, UINT64_MAX, &options, &out, &count, error);
+    sl_jit_free(&code);
+    sl_buf_free(&out);
+    return result;
+}
+
 static const struct {
     const char *name;
     enum sl_code (*read)(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error);
 } kinds[] = {
     {"ppdb", read_ppdb},     {"il2cpp", read_il2cpp},   {"symbfile", read_symbfile},   {"bundle", read_bundle},
-    {"scopes", read_scopes}, {"smcache", read_smcache}, {"variables", read_variables},
+    {"scopes", read_scopes}, {"smcache", read_smcache}, {"variables", read_variables}, {"jit", read_jit},
 };
 
 int main(int argc, char **argv)

@@ -1,5 +1,6 @@
 /* `symloom symbolicate` of addresses: those of a process of this machine, of a list of mappings, or of modules as the options have
  * them, as the body of a request. */
+#include "cli/symbolicate/process.h"
 #include "cli/symbolicate/symbolicate.h"
 
 #include <ctype.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "core/json.h"
 
 struct address_run {
@@ -15,14 +17,16 @@ struct address_run {
     struct local_files local;
     struct sl_buf body;
     struct json_writer w;
-    size_t frames;
-    bool relative;           /* addresses are those of the only module */
-    struct sl_str last_name; /* of what was mapped last, and its beginning */
+    uint64_t *addresses; /* that are asked for */
+    size_t address_count, address_capacity;
+    struct process_code process; /* of --pid */
+    bool relative;               /* addresses are those of the only module */
+    struct sl_str last_name;     /* of what was mapped last, and its beginning */
     uint64_t last_base;
 };
 
 struct mapped { /* part of a file in memory */
-    uint64_t start, offset;
+    uint64_t start, end, offset;
 };
 
 static int addresses_no_memory(void)
@@ -138,11 +142,42 @@ static uint64_t image_start(const struct sl_object *object, const struct mapped 
     return mapped->start - mapped->offset;
 }
 
+static int add_process_module(struct address_run *run, const struct process_module *module)
+{
+    json_object_begin(&run->w);
+    json_key(&run->w, "type");
+    json_str(&run->w, SL_STR("elf"));
+    put_module_text(&run->w, "code_file", sl_str(module->name));
+    put_module_text(&run->w, "debug_file", sl_str(module->name));
+    put_module_text(&run->w, "debug_id", sl_str(module->id));
+    json_key(&run->w, "image_addr");
+    json_hex(&run->w, module->base);
+    json_key(&run->w, "image_size");
+    json_u64(&run->w, module->size);
+    json_object_end(&run->w);
+    return local_files_add(&run->local, sl_str(module->path)) ? 0 : addresses_no_memory();
+}
+
+/* What the process made in front of a mapping that is of a file. */
+static int add_made_code(struct address_run *run)
+{
+    struct process_module module;
+    return process_code_take(&run->process, &module) ? add_process_module(run, &module) : 0;
+}
+
 static int add_mapped(struct address_run *run, struct sl_str name, const char *path, const struct mapped *mapped)
 {
     static const struct input_options plain = {.arch = NULL};
     struct input input;
     bool good = input_open(path, &plain, &input, NULL) == SL_OK && input.object;
+    if (!good && process_code_add(&run->process, mapped->start, mapped->end)) {
+        input_close(&input);
+        return 0;
+    }
+    if (add_made_code(run) != 0) {
+        input_close(&input);
+        return 1;
+    }
     uint64_t base = good ? image_start(input.object, mapped) : mapped->start - mapped->offset;
     if (!sl_str_equal(name, run->last_name) || base != run->last_base)
         put_module(&run->w, name, good ? sl_object_info(input.object) : NULL, base, 0);
@@ -160,9 +195,14 @@ static int add_line(struct address_run *run, const char *line, const char *root)
     const char *end;
     struct mapped mapped;
     int at = 0;
-    if (sscanf(line, "%63s %7s %31s %*s %*s %n", range, rights, offset, &at) != 3 || !at || line[at] != '/' ||
-        rights[2] != 'x' || !hex_number(range, &mapped.start, &end) || !hex_number(offset, &mapped.offset, &end))
+    if (sscanf(line, "%63s %7s %31s %*s %*s %n", range, rights, offset, &at) != 3 || !at || rights[2] != 'x' ||
+        !hex_number(range, &mapped.start, &end) || *end != '-' || !hex_number(end + 1, &mapped.end, &end) ||
+        !hex_number(offset, &mapped.offset, &end))
         return 0;
+    if (line[at] != '/') {
+        process_code_add(&run->process, mapped.start, mapped.end);
+        return 0;
+    }
     struct sl_str name = {line + at, strcspn(line + at, "\n")};
     int size = snprintf(path, sizeof path, "%s" SL_STR_FMT, root, SL_STR_ARG(name));
     return size < (int)sizeof path ? add_mapped(run, name, path, &mapped) : 0;
@@ -181,7 +221,7 @@ static int add_maps(struct address_run *run, const char *path, const char *root)
     free(line);
     if (maps != stdin)
         fclose(maps);
-    return status;
+    return status ? status : add_made_code(run);
 }
 
 static int add_process(struct address_run *run, const char *pid)
@@ -191,7 +231,18 @@ static int add_process(struct address_run *run, const char *pid)
         return options_wrong("symbolicate", "--pid: '%.60s' is no process id", pid);
     snprintf(path, sizeof path, "/proc/%s/maps", pid);
     snprintf(root, sizeof root, "/proc/%s/root", pid);
+    process_code_open(&run->process, pid);
     return add_maps(run, path, root);
+}
+
+/* The kernel has the upper half of the addresses. */
+static int add_kernel(struct address_run *run)
+{
+    struct process_module module;
+    for (size_t i = 0; i < run->address_count; i++)
+        if (run->addresses[i] >> 63)
+            return process_code_kernel(&run->process, &module) ? add_process_module(run, &module) : 0;
+    return 0;
 }
 
 static int addresses_put_modules(struct address_run *run)
@@ -208,33 +259,28 @@ static int addresses_put_modules(struct address_run *run)
         status = add_maps(run, maps, "");
     if (!status && pid)
         status = add_process(run, pid);
+    if (!status && pid)
+        status = add_kernel(run);
     json_array_end(&run->w);
     return status;
 }
 
 /* ---- addresses ---- */
 
-static int addresses_put_one(struct address_run *run, const char *text)
+static int read_address(struct address_run *run, const char *text)
 {
     uint64_t address;
     const char *end;
     if (!hex_number(text, &address, &end) || *end)
         return options_wrong("symbolicate", "'%.60s' is no address", text);
-    json_object_begin(&run->w);
-    json_key(&run->w, "instruction_addr");
-    json_hex(&run->w, address);
-    if (run->relative) {
-        json_key(&run->w, "addr_mode");
-        json_str(&run->w, SL_STR("rel:0"));
-    }
-    json_key(&run->w, "adjust_instruction_addr");
-    json_boolean(&run->w, run->frames++ && option_given(run->o, "return-addresses"));
-    json_object_end(&run->w);
+    if (!sl_grow_in_arena(&run->arena, &run->addresses, &run->address_capacity, run->address_count + 1, sizeof address))
+        return addresses_no_memory();
+    run->addresses[run->address_count++] = address;
     return 0;
 }
 
 /* Words of standard input. */
-static int put_words(struct address_run *run)
+static int read_address_words(struct address_run *run)
 {
     static const char blanks[] = " \t\r\n,";
     char *line = NULL;
@@ -243,27 +289,42 @@ static int put_words(struct address_run *run)
     while (!status && getline(&line, &room, stdin) > 0) {
         char *rest = line;
         for (char *word; !status && (word = strtok_r(rest, blanks, &rest));)
-            status = addresses_put_one(run, word);
+            status = read_address(run, word);
     }
     free(line);
     return status;
 }
 
-static int put_addresses(struct address_run *run)
+static int read_addresses(struct address_run *run)
 {
     const struct options *o = run->o;
     int status = 0;
-    json_key(&run->w, "stacktraces");
-    json_raw(&run->w, SL_STR("[{\"frames\":["));
-    run->w.comma = false;
     for (size_t i = 0; !status && i < o->argument_count; i++)
-        status = addresses_put_one(run, o->arguments[i]);
+        status = read_address(run, o->arguments[i]);
     if (!o->argument_count)
-        status = put_words(run);
+        status = read_address_words(run);
+    return !status && !run->address_count ? report(STATUS_NOTHING, "no address given", NULL) : status;
+}
+
+static void put_addresses(struct address_run *run)
+{
+    struct json_writer *w = &run->w;
+    json_key(w, "stacktraces");
+    json_raw(w, SL_STR("[{\"frames\":["));
+    w->comma = false;
+    for (size_t i = 0; i < run->address_count; i++) {
+        json_object_begin(w);
+        json_key(w, "instruction_addr");
+        json_hex(w, run->addresses[i]);
+        if (run->relative) {
+            json_key(w, "addr_mode");
+            json_str(w, SL_STR("rel:0"));
+        }
+        json_key(w, "adjust_instruction_addr");
+        json_boolean(w, i && option_given(run->o, "return-addresses"));
+        json_object_end(w);
+    }
     sl_buf_str(&run->body, SL_STR("]}]"));
-    if (!status && !run->frames)
-        status = report(STATUS_NOTHING, "no address given", NULL);
-    return status;
 }
 
 int symbolicate_addresses(const struct options *o, const struct sentry_project *project)
@@ -271,15 +332,18 @@ int symbolicate_addresses(const struct options *o, const struct sentry_project *
     struct address_run run = {.o = o};
     run.local.arena = &run.arena;
     run.w = json_writer(&run.body);
+    int status = read_addresses(&run);
     json_object_begin(&run.w);
-    int status = addresses_put_modules(&run);
     if (!status)
-        status = put_addresses(&run);
+        status = addresses_put_modules(&run);
+    if (!status)
+        put_addresses(&run);
     json_object_end(&run.w);
     if (!status && run.body.failed)
         status = addresses_no_memory();
     if (!status)
         status = symbolicate_request(o, project, &run.local, sl_buf_view(&run.body), INPUT_REQUEST);
+    process_code_close(&run.process);
     sl_buf_free(&run.body);
     sl_arena_free(&run.arena);
     return status;

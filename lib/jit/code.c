@@ -1,0 +1,181 @@
+/* Code of a process: which of it is still there, and its symbol file. */
+#include "jit/impl.h"
+
+#include <stdlib.h>
+
+#include "base/grow.h"
+
+bool jit_add(struct sl_jit_code *code, uint64_t address, uint64_t size, struct sl_str name)
+{
+    if (!size || !name.size || name.size > SL_MAX_NAME || size > UINT64_MAX - address)
+        return true;
+    if (!sl_grow(&code->functions, &code->capacity, code->count + 1, sizeof *code->functions))
+        return false;
+    code->functions[code->count++] = (struct sl_jit_function){address, size, name};
+    return true;
+}
+
+void sl_jit_free(struct sl_jit_code *code)
+{
+    free(code->functions);
+    *code = (struct sl_jit_code){0};
+}
+
+/* ---- lines ---- */
+
+bool jit_next_line(struct sl_str *rest, struct sl_str *line)
+{
+    if (!rest->size)
+        return false;
+    const char *newline = memchr(rest->data, '\n', rest->size);
+    size_t size = newline ? (size_t)(newline - rest->data) : rest->size, whole = size + (newline != NULL);
+    *line = (struct sl_str){rest->data, size - (size && rest->data[size - 1] == '\r')};
+    *rest = (struct sl_str){rest->data + whole, rest->size - whole};
+    return true;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool jit_read_hex(struct sl_str *text, uint64_t *value)
+{
+    size_t at = text->size > 2 && text->data[0] == '0' && (text->data[1] | 0x20) == 'x' ? 2 : 0, start = at;
+    *value = 0;
+    for (int digit; at < text->size && at - start < 16 && (digit = hex_digit(text->data[at])) >= 0; at++)
+        *value = *value << 4 | (unsigned)digit;
+    if (at == start || at == text->size || (text->data[at] != ' ' && text->data[at] != '\t'))
+        return false;
+    while (at < text->size && (text->data[at] == ' ' || text->data[at] == '\t'))
+        at++;
+    *text = (struct sl_str){text->data + at, text->size - at};
+    return true;
+}
+
+/* ---- what was written over ---- */
+
+static int code_by_value(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+static int code_by_address(const void *left, const void *right)
+{
+    return code_by_value(&((const struct sl_jit_function *)left)->address,
+                         &((const struct sl_jit_function *)right)->address);
+}
+
+static size_t bound_of(const uint64_t *bounds, size_t count, uint64_t value)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (bounds[middle] < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The first cell from `cell` on that nothing was written to; the way there gets shorter each time. */
+static size_t next_free(size_t *next, size_t cell)
+{
+    while (next[cell] != cell) {
+        next[cell] = next[next[cell]];
+        cell = next[cell];
+    }
+    return cell;
+}
+
+/* All begins and ends cut the addresses into cells. From the last function to the first, each takes its cells; who finds one of
+ * them taken was written over. */
+static void drop_overwritten(struct sl_jit_code *code, uint64_t *bounds, size_t *next)
+{
+    size_t count = 0, kept = code->count;
+    for (size_t i = 0; i < code->count; i++) {
+        bounds[count++] = code->functions[i].address;
+        bounds[count++] = code->functions[i].address + code->functions[i].size;
+    }
+    qsort(bounds, count, sizeof *bounds, code_by_value);
+    size_t cells = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!cells || bounds[cells - 1] != bounds[i])
+            bounds[cells++] = bounds[i];
+    for (size_t i = 0; i <= cells; i++)
+        next[i] = i;
+    for (size_t i = code->count; i--;) {
+        struct sl_jit_function f = code->functions[i];
+        size_t begin = bound_of(bounds, cells, f.address), end = bound_of(bounds, cells, f.address + f.size), taken = 0;
+        for (size_t cell = next_free(next, begin); cell < end; cell = next_free(next, cell)) {
+            next[cell] = cell + 1;
+            taken++;
+        }
+        if (taken == end - begin)
+            code->functions[--kept] = f;
+    }
+    code->count -= kept;
+    memmove(code->functions, code->functions + kept, code->count * sizeof *code->functions);
+}
+
+enum sl_code sl_jit_settle(struct sl_jit_code *code, struct sl_error *error)
+{
+    uint64_t *bounds = malloc((2 * code->count + 1) * sizeof *bounds);
+    size_t *next = malloc((2 * code->count + 1) * sizeof *next);
+    bool good = bounds && next;
+    if (good && code->count) {
+        drop_overwritten(code, bounds, next);
+        qsort(code->functions, code->count, sizeof *code->functions, code_by_address);
+    }
+    free(bounds);
+    free(next);
+    return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+/* ---- the symbol file ---- */
+
+static bool write_out(void *arg, struct sl_str text)
+{
+    sl_buf_str(arg, text);
+    return !((struct sl_buf *)arg)->failed;
+}
+
+enum sl_code sl_jit_write(const struct sl_jit_code *code, uint64_t begin, uint64_t end,
+                          const struct sl_breakpad_options *options, struct sl_buf *out, size_t *count,
+                          struct sl_error *error)
+{
+    struct sl_breakpad_writer *writer = sl_breakpad_writer_new(options);
+    struct sl_function *functions = calloc(code->count + 1, sizeof *functions);
+    struct sl_function_batch batch = {.functions = functions};
+    for (size_t i = 0; functions && i < code->count; i++) {
+        const struct sl_jit_function *f = &code->functions[i];
+        if (f->address >= begin && f->address < end)
+            functions[batch.function_count++] = (struct sl_function){
+                .address = f->address - begin,
+                .size = f->size < end - f->address ? f->size : end - f->address,
+                .name = f->name,
+            };
+    }
+    struct sl_breakpad_output output = {write_out, out};
+    struct sl_function_sink *sink = writer ? sl_breakpad_writer_sink(writer) : NULL;
+    enum sl_code result = writer && functions ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    if (result == SL_OK && sink->prepare) {
+        struct sl_arena arena = {0};
+        sink->prepare(sink, &batch, &arena, 0);
+        result = sink->consume(sink, &batch, error);
+        sl_arena_free(&arena);
+    } else if (result == SL_OK) {
+        result = sink->consume(sink, &batch, error);
+    }
+    if (result == SL_OK)
+        result = sl_breakpad_writer_finish(writer, &output, error);
+    *count = batch.function_count;
+    sl_breakpad_writer_free(writer);
+    free(functions);
+    return result;
+}

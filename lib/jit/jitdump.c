@@ -1,0 +1,87 @@
+/* Records of code that a process made: each has an id, its size and the time, then its own fields, in the byte order that the
+ * file's magic tells. */
+#include "jit/impl.h"
+
+#include "base/map.h"
+
+enum { MAGIC = 0x4A695444, RECORD_HEADER = 16, CODE_LOAD = 0, CODE_MOVE = 1 };
+
+bool sl_jit_is_dump(struct sl_bytes file)
+{
+    struct sl_reader r = sl_reader(file, false), swapped = sl_reader(file, true);
+    return sl_read_u32(&r) == MAGIC || sl_read_u32(&swapped) == MAGIC;
+}
+
+struct dump_reader {
+    struct sl_jit_code *code;
+    struct sl_map last; /* by the bytes of an address: the number of the last function there, from 1 */
+};
+
+static bool add_function(struct dump_reader *d, struct sl_bytes place, uint64_t address, uint64_t size,
+                         struct sl_str name)
+{
+    size_t before = d->code->count;
+    if (!jit_add(d->code, address, size, name))
+        return false;
+    void **slot = d->code->count > before
+                      ? sl_map_slot(&d->last, (struct sl_str){(const char *)place.data, place.size}, NULL)
+                      : NULL;
+    if (slot)
+        *slot = (void *)(uintptr_t)d->code->count;
+    return slot || d->code->count == before;
+}
+
+static uint64_t value_of(struct sl_bytes place, bool big_endian)
+{
+    struct sl_reader r = sl_reader(place, big_endian);
+    return sl_read_u64(&r);
+}
+
+/* pid, tid, vma, address, size, number, name. */
+static bool add_load(struct dump_reader *d, struct sl_reader *r)
+{
+    sl_reader_skip(r, 16);
+    struct sl_bytes place = sl_read_bytes(r, 8);
+    uint64_t size = sl_read_u64(r);
+    sl_reader_skip(r, 8);
+    struct sl_bytes rest = sl_read_bytes(r, sl_reader_left(r));
+    return r->failed || add_function(d, place, value_of(place, r->big_endian), size, sl_cstr_at(rest, 0));
+}
+
+/* pid, tid, vma, old address, new address, size, number. */
+static bool add_move(struct dump_reader *d, struct sl_reader *r)
+{
+    sl_reader_skip(r, 16);
+    struct sl_bytes from = sl_read_bytes(r, 8), to = sl_read_bytes(r, 8);
+    uint64_t size = sl_read_u64(r);
+    if (r->failed)
+        return true;
+    size_t moved = (uintptr_t)sl_map_get(&d->last, (struct sl_str){(const char *)from.data, from.size});
+    return !moved || add_function(d, to, value_of(to, r->big_endian), size, d->code->functions[moved - 1].name);
+}
+
+enum sl_code sl_jit_read_dump(struct sl_bytes file, struct sl_jit_code *code, struct sl_budget *budget,
+                              struct sl_error *error)
+{
+    struct sl_reader r = sl_reader(file, false);
+    r.big_endian = sl_read_u32(&r) != MAGIC;
+    sl_read_u32(&r); /* version */
+    uint32_t header = sl_read_u32(&r);
+    if (!sl_jit_is_dump(file) || r.failed || header < 40 || header > file.size)
+        return sl_fail(error, SL_MALFORMED, "no jitdump file");
+    struct dump_reader d = {.code = code};
+    bool good = true;
+    sl_reader_seek(&r, header);
+    while (good && sl_reader_left(&r) >= RECORD_HEADER) {
+        struct sl_reader at = r;
+        uint32_t id = sl_read_u32(&at), size = sl_read_u32(&at);
+        if (size < RECORD_HEADER || size > sl_reader_left(&r) || !sl_budget_spend(budget, 1))
+            break; /* the process is writing it */
+        at = sl_reader(sl_read_bytes(&r, size), r.big_endian);
+        sl_reader_skip(&at, RECORD_HEADER);
+        if (id == CODE_LOAD || id == CODE_MOVE)
+            good = id == CODE_LOAD ? add_load(&d, &at) : add_move(&d, &at);
+    }
+    sl_map_free(&d.last);
+    return !good || sl_budget_used_up(budget) ? sl_budget_fail(budget, error) : SL_OK;
+}

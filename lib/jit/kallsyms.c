@@ -1,0 +1,53 @@
+/* The kernel's symbols. */
+#include "jit/impl.h"
+
+#include <stdlib.h>
+
+/* Functions, of the kernel and of modules, also weak ones (nm(1)). */
+static bool is_code(char type)
+{
+    return type == 't' || type == 'T' || type == 'w' || type == 'W';
+}
+
+static int kallsyms_by_address(const void *left, const void *right)
+{
+    const struct sl_jit_function *a = left, *b = right;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return (a->name.data > b->name.data) - (a->name.data < b->name.data); /* as the file has them */
+}
+
+/* Sizes were 1: each function reaches to the next one, the last to the end of its page. Of several at one place the first stays. */
+static void end_at_next(struct sl_jit_code *code, size_t first)
+{
+    size_t kept = first;
+    for (size_t i = first; i < code->count; i++)
+        if (kept == first || code->functions[kept - 1].address != code->functions[i].address)
+            code->functions[kept++] = code->functions[i];
+    code->count = kept;
+    for (size_t i = first; i < kept; i++) {
+        struct sl_jit_function *f = &code->functions[i];
+        f->size = i + 1 < kept ? code->functions[i + 1].address - f->address : 0x1000 - (f->address & 0xFFF);
+    }
+}
+
+enum sl_code sl_jit_read_kallsyms(struct sl_bytes file, struct sl_jit_code *code, struct sl_budget *budget,
+                                  struct sl_error *error)
+{
+    struct sl_str rest = {(const char *)file.data, file.size}, line;
+    size_t first = code->count;
+    while (jit_next_line(&rest, &line)) {
+        uint64_t address;
+        if (!sl_budget_spend(budget, 1))
+            return sl_budget_fail(budget, error);
+        if (!jit_read_hex(&line, &address) || !address || line.size < 3 || !is_code(line.data[0]) ||
+            line.data[1] != ' ')
+            continue;
+        if (!jit_add(code, address, 1, (struct sl_str){line.data + 2, line.size - 2}))
+            return sl_budget_fail(budget, error);
+    }
+    if (code->count > first)
+        qsort(code->functions + first, code->count - first, sizeof *code->functions, kallsyms_by_address);
+    end_at_next(code, first);
+    return SL_OK;
+}
