@@ -101,11 +101,12 @@ static enum sl_code fail_for_memory(const struct sl_arena *arena, const struct a
                : sl_budget_fail(arena->budget, error);
 }
 
-static enum sl_code read_ips(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
-                             struct apple_room *room, struct sl_crash *crash, struct sl_error *error)
+static enum sl_code read_ips(struct sl_str body, const struct apple_header *header,
+                             const struct sl_apple_options *options, struct sl_arena *arena, struct apple_room *room,
+                             struct sl_crash *crash, struct sl_error *error)
 {
     struct sl_json j;
-    if (apple_read_ips(body, header, arena, room, crash, &j))
+    if (apple_read_ips(body, header, options, arena, room, crash, &j))
         return SL_OK;
     if (sl_json_code(&j) == SL_BUSY)
         return fail_for_memory(arena, room, error);
@@ -136,7 +137,7 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
     if (!take_object(&rest, arena, &first))
         return read_text(text, &header, options, arena, &room, crash, error);
     if (is_body(first, arena))
-        return read_ips(first, &header, arena, &room, crash, error);
+        return read_ips(first, &header, options, arena, &room, crash, error);
     read_header(first, arena, &header);
     if (!begins_object(rest))
         return read_text(begins_object(text) ? rest : text, &header, options, arena, &room, crash, error);
@@ -147,5 +148,26 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
             return sl_fail(error, SL_UNSUPPORTED, "unsupported apple report type " SL_STR_FMT,
                            SL_STR_ARG(header.bug_type.size ? header.bug_type : SL_STR("unknown")));
     }
-    return read_ips(body, &header, arena, &room, crash, error);
+    return read_ips(body, &header, options, arena, &room, crash, error);
+}
+
+bool sl_apple_is_text(struct sl_str text)
+{
+    enum { LINES = 20000 };
+    struct apple_thread_line thread;
+    struct apple_frame_line frame;
+    bool after_thread = false;
+    for (size_t at = 0, i = 0; at < text.size && i < LINES; i++) {
+        const char *newline = memchr(text.data + at, '\n', text.size - at);
+        size_t end = newline ? (size_t)(newline - text.data) : text.size;
+        struct sl_str line = {text.data + at, end - at};
+        while (line.size && sl_is_blank(line.data[line.size - 1]))
+            line.size--;
+        if ((after_thread && apple_frame_line(line, &frame)) || sl_str_starts(line, SL_STR("Binary Images:")) ||
+            sl_str_equal(line, SL_STR("Binary Images")))
+            return true;
+        after_thread = apple_thread_header(line, &thread) || (after_thread && !line.size);
+        at = end + 1;
+    }
+    return false;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "apple/apple.h"
+#include "base/buf.h"
 #include "base/json.h"
 
 struct apple_header { /* the first line of `.ips` files; data NULL = not there */
@@ -16,7 +17,7 @@ struct apple_room {
 };
 
 /* What one takes in the end, together with what callers make of it, in bytes; of a frame what is beyond the 96 that each may. */
-enum { ROOM_OF_IMAGE = 448, ROOM_OF_THREAD = 176, ROOM_OF_FRAME = 72, ROOM_OF_REGISTER = 96, ROOM_OF_LABEL = 48 };
+enum { ROOM_OF_IMAGE = 448, ROOM_OF_THREAD = 176, ROOM_OF_FRAME = 80, ROOM_OF_REGISTER = 96, ROOM_OF_LABEL = 48 };
 
 /* Another item, zeroed; NULL when there is no room for it, or no memory. */
 void *apple_add(struct sl_arena_array *items, struct apple_room *room, size_t cost);
@@ -29,8 +30,28 @@ bool apple_read_text(struct sl_str text, const struct apple_header *header, cons
 
 /* `body` is one JSON object with arrays `threads` and `usedImages`. False when it is malformed, or out of memory or room: see
  * `*failed`. */
-bool apple_read_ips(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
-                    struct apple_room *room, struct sl_crash *crash, struct sl_json *failed);
+bool apple_read_ips(struct sl_str body, const struct apple_header *header, const struct sl_apple_options *options,
+                    struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash, struct sl_json *failed);
+
+/* ---- cause.c: why the process ended ---- */
+
+/* Whether exception codes are numbers alone: "0x1, 0x10", and not "KERN_INVALID_ADDRESS at 0x10". */
+bool apple_codes_are_raw(struct sl_str codes);
+
+struct apple_termination {            /* data NULL = not known */
+    struct sl_str domain, code, rest; /* "FRONTBOARD", "2343432205", what follows it */
+};
+/* "FRONTBOARD 2343432205", "Namespace SIGNAL, Code 11 Segmentation fault: 11", "CODESIGNING, Code 0x2". */
+struct apple_termination apple_termination_parse(struct sl_str text);
+
+struct apple_causes {
+    struct sl_str exception, reason; /* "NSRangeException" and its words */
+    struct sl_str information, message, subtype, codes;
+    struct apple_termination termination;
+    struct sl_str explanation; /* of the termination */
+};
+/* Writes all causes that are there, a line each; nothing when there are none. */
+void apple_put_causes(const struct apple_causes *causes, struct sl_buf *out);
 
 /* ---- system.c ---- */
 

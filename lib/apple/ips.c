@@ -16,6 +16,7 @@ enum ips_member {
     IPS_THREADS,
     IPS_IMAGES,
     IPS_EXCEPTION_TRACE,
+    IPS_EXCEPTION_REASON,
     IPS_MEMBERS
 };
 
@@ -31,12 +32,14 @@ static const struct sl_str member_names[IPS_MEMBERS] = {
     [IPS_THREADS] = SL_STR("threads"),
     [IPS_IMAGES] = SL_STR("usedImages"),
     [IPS_EXCEPTION_TRACE] = SL_STR("lastExceptionBacktrace"),
+    [IPS_EXCEPTION_REASON] = SL_STR("exceptionReason"),
 };
 
 /* What a crash has as its extras, as it is written. */
 static const struct sl_str extra_names[] = {
-    SL_STR("procName"),   SL_STR("procPath"), SL_STR("bundleInfo"), SL_STR("incident"),     SL_STR("parentProc"),
-    SL_STR("procLaunch"), SL_STR("uptime"),   SL_STR("translated"), SL_STR("vmRegionInfo"), SL_STR("termination"),
+    SL_STR("procName"),     SL_STR("procPath"),    SL_STR("bundleInfo"),      SL_STR("incident"),
+    SL_STR("parentProc"),   SL_STR("procLaunch"),  SL_STR("uptime"),          SL_STR("translated"),
+    SL_STR("vmRegionInfo"), SL_STR("termination"), SL_STR("exceptionReason"),
 };
 
 enum { EXTRAS = sizeof extra_names / sizeof *extra_names };
@@ -47,6 +50,7 @@ struct ips_image {
 };
 
 struct ips_reader {
+    const struct sl_apple_options *options;
     struct sl_arena *arena;
     struct apple_room *room;
     struct sl_crash *crash;
@@ -169,8 +173,8 @@ static void make_modules(struct ips_reader *r)
 static bool read_ips_frame(const struct ips_reader *r, struct sl_json *j, struct sl_crash_frame *frame)
 {
     struct sl_str key;
-    uint64_t offset = 0, index = UINT64_MAX, line = 0;
-    bool has_offset = false, is_inlined = false;
+    uint64_t offset = 0, index = UINT64_MAX, line = 0, into = 0;
+    bool has_offset = false, is_inlined = false, has_into = false;
     if (!sl_json_object(j))
         return false;
     while (sl_json_next(j, &key))
@@ -180,6 +184,8 @@ static bool read_ips_frame(const struct ips_reader *r, struct sl_json *j, struct
             sl_json_u64(j, &index);
         else if (sl_str_equal(key, SL_STR("symbol")))
             sl_json_text(j, &frame->function);
+        else if (sl_str_equal(key, SL_STR("symbolLocation")))
+            has_into = sl_json_u64(j, &into);
         else if (sl_str_equal(key, SL_STR("sourceFile")))
             sl_json_text(j, &frame->filename);
         else if (sl_str_equal(key, SL_STR("sourceLine")))
@@ -195,6 +201,8 @@ static bool read_ips_frame(const struct ips_reader *r, struct sl_json *j, struct
             frame->address = offset;
         frame->package = image_file(&r->images[index]);
     }
+    if (has_into && frame->function.size && into <= frame->address)
+        frame->symbol_address = frame->address - into;
     return has_offset && !is_inlined;
 }
 
@@ -323,7 +331,7 @@ static void read_threads(struct ips_reader *r)
         struct sl_crash_thread *thread = apple_add(&threads, r->room, ROOM_OF_THREAD);
         j = member_reader(r, IPS_EXCEPTION_TRACE);
         if (thread) {
-            thread->name = SL_STR("Last Exception Backtrace");
+            thread->name = SL_STR(SL_APPLE_LAST_EXCEPTION);
             thread->requesting = SL_REQUESTING_NO;
             read_ips_frames(r, &j, thread);
             threads.count -= !thread->frame_count;
@@ -410,6 +418,23 @@ static struct sl_str termination_reason(struct ips_reader *r, const struct ips_t
     return keep_texts(r, &text);
 }
 
+/* All causes, a line each. */
+static struct sl_str all_causes(struct ips_reader *r, struct apple_causes *causes,
+                                const struct ips_termination *termination)
+{
+    static const struct sl_str names[] = {SL_STR("name"), SL_STR("composed_message"), SL_STR("type")};
+    struct sl_str texts[3] = {{NULL, 0}};
+    struct sl_buf text = {.budget = r->arena->budget};
+    struct sl_json j = member_reader(r, IPS_EXCEPTION_REASON);
+    sl_json_texts(&j, names, texts, 3);
+    done_with(r, &j);
+    causes->exception = texts[0].size ? texts[0] : texts[2];
+    causes->reason = texts[1];
+    causes->termination = (struct apple_termination){termination->domain, termination->code, termination->indicator};
+    apple_put_causes(causes, &text);
+    return keep_texts(r, &text);
+}
+
 /* `<type> (<signal>)` */
 static struct sl_str exception_reason(struct ips_reader *r, struct sl_str type, struct sl_str signal)
 {
@@ -439,6 +464,13 @@ static void read_reason(struct ips_reader *r)
     done_with(r, &j);
     const struct sl_str details[] = {keep_texts(r, &information), texts[MESSAGE], texts[SUBTYPE],
                                      keep_texts(r, &termination.details), texts[CODES]};
+    struct apple_causes causes = {.information = details[0],
+                                  .message = details[1],
+                                  .subtype = details[2],
+                                  .codes = details[4],
+                                  .explanation = details[3]};
+    if (r->options->all_causes)
+        r->crash->details = all_causes(r, &causes, &termination);
     for (size_t i = 0; !r->crash->details.size && i < sizeof details / sizeof *details; i++)
         r->crash->details = details[i];
     if (!r->crash->details.size)
@@ -469,10 +501,10 @@ static void read_system(struct ips_reader *r, const struct apple_header *header)
         system->arch = sl_arch_parse(r->images[i].arch);
 }
 
-bool apple_read_ips(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
-                    struct apple_room *room, struct sl_crash *crash, struct sl_json *failed)
+bool apple_read_ips(struct sl_str body, const struct apple_header *header, const struct sl_apple_options *options,
+                    struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash, struct sl_json *failed)
 {
-    struct ips_reader r = {.arena = arena, .room = room, .crash = crash};
+    struct ips_reader r = {.options = options, .arena = arena, .room = room, .crash = crash};
     *failed = sl_json(body, arena, false);
     if (!read_ips_body(&r, failed))
         return false;

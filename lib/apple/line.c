@@ -177,16 +177,27 @@ static bool take_image_and_address(struct sl_str *rest, struct apple_frame_line 
     return false;
 }
 
-/* Cuts " + <number>" off. */
-static bool cut_offset(struct sl_str *symbol)
+/* Cuts " + <number>" off, which says where the symbol begins. */
+static void cut_offset(struct sl_str *symbol, struct sl_crash_frame *frame)
 {
     size_t size = symbol->size;
+    uint64_t offset;
     while (size && sl_is_digit(symbol->data[size - 1]))
         size--;
     if (size == symbol->size || size < 3 || memcmp(symbol->data + size - 3, " + ", 3) != 0)
-        return false;
+        return;
+    struct sl_str digits = behind(*symbol, size);
     symbol->size = size - 3;
-    return true;
+    if (apple_take_number(&digits, &offset) == APPLE_NUMBER && offset <= frame->address)
+        frame->symbol_address = frame->address - offset;
+}
+
+/* Console marks calls that were inlined. */
+static void cut_inlined(struct sl_str *symbol)
+{
+    const struct sl_str mark = SL_STR("[inlined]");
+    if (sl_str_ends(*symbol, mark))
+        *symbol = sl_str_trimmed((struct sl_str){symbol->data, symbol->size - mark.size});
 }
 
 /* Cuts " (<file>:<line>)" off. */
@@ -205,7 +216,9 @@ static void cut_position(struct sl_str *symbol, struct sl_crash_frame *frame)
     enum apple_number number = apple_take_number(&digits, &line);
     if (number == APPLE_NONE || digits.size)
         return;
-    frame->filename = (struct sl_str){inside.data, (size_t)(colon - inside.data)};
+    struct sl_str name = {inside.data, (size_t)(colon - inside.data)};
+    if (!sl_str_equal(name, SL_STR("<compiler-generated>")))
+        frame->filename = name;
     frame->line = number == APPLE_NUMBER && line <= UINT32_MAX ? (uint32_t)line : 0;
     symbol->size = (size_t)(open - symbol->data) - 1;
 }
@@ -225,10 +238,13 @@ bool apple_frame_line(struct sl_str line, struct apple_frame_line *frame)
     if (sl_str_equal(frame->frame.package, SL_STR("???")))
         frame->frame.package = (struct sl_str){NULL, 0};
     take_blanks(&line);
-    if (!cut_offset(&line))
-        cut_position(&line, &frame->frame);
-    if (line.size && !is_hex_number(line))
+    cut_inlined(&line);
+    cut_position(&line, &frame->frame);
+    cut_offset(&line, &frame->frame);
+    if (line.size && !is_hex_number(line) && !sl_str_equal(line, SL_STR("???")))
         frame->frame.function = line;
+    else
+        frame->frame.symbol_address = 0; /* that of the image */
     return true;
 }
 

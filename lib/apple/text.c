@@ -16,6 +16,8 @@ enum text_key {
     KEY_EXCEPTION_MESSAGE,
     KEY_EXCEPTION_SUBTYPE,
     KEY_EXCEPTION_CODES,
+    KEY_TERMINATION,
+    KEY_TERMINATION_DESCRIPTION,
     KEY_CRASHED_THREAD,
     KEY_TRIGGERED_THREAD,
     TEXT_KEYS
@@ -30,6 +32,8 @@ static const struct sl_str key_names[TEXT_KEYS] = {
     [KEY_EXCEPTION_MESSAGE] = SL_STR("Exception Message"),
     [KEY_EXCEPTION_SUBTYPE] = SL_STR("Exception Subtype"),
     [KEY_EXCEPTION_CODES] = SL_STR("Exception Codes"),
+    [KEY_TERMINATION] = SL_STR("Termination Reason"),
+    [KEY_TERMINATION_DESCRIPTION] = SL_STR("Termination Description"),
     [KEY_CRASHED_THREAD] = SL_STR("Crashed Thread"),
     [KEY_TRIGGERED_THREAD] = SL_STR("Triggered by Thread"),
 };
@@ -51,6 +55,8 @@ struct text_reader {
     struct sl_str values[TEXT_KEYS];
     struct sl_arena_array threads, labels, modules, registers;
     struct sl_buf information;
+    bool after_termination;    /* lines that explain it may follow */
+    struct sl_str explanation; /* the first of these */
     /* the open thread */
     bool has_thread, in_exception;
     struct sl_crash_thread thread;
@@ -92,7 +98,7 @@ static void open_exception(struct text_reader *t)
     close_thread(t);
     t->state = IN_THREAD;
     t->has_thread = t->in_exception = true;
-    t->thread = (struct sl_crash_thread){.name = SL_STR("Last Exception Backtrace"), .requesting = SL_REQUESTING_NO};
+    t->thread = (struct sl_crash_thread){.name = SL_STR(SL_APPLE_LAST_EXCEPTION), .requesting = SL_REQUESTING_NO};
 }
 
 static void add_label(struct text_reader *t, const struct apple_thread_line *line)
@@ -116,7 +122,7 @@ static void add_text_frame(struct text_reader *t, const struct sl_crash_frame *f
     *frame = *from;
     if (!t->options->names_from_report) {
         frame->function = frame->filename = (struct sl_str){NULL, 0};
-        frame->line = 0;
+        frame->symbol_address = frame->line = 0;
     }
 }
 
@@ -160,15 +166,27 @@ static void read_registers(struct text_reader *t, struct sl_str line)
     }
 }
 
+/* Of several values of a key the last one counts; but of codes that of words, which Console writes before the numbers. */
+static bool is_less(size_t key, struct sl_str value, struct sl_str before)
+{
+    return key == KEY_EXCEPTION_CODES && before.size && !apple_codes_are_raw(before) && apple_codes_are_raw(value);
+}
+
 static void read_root(struct text_reader *t, struct sl_str line)
 {
     struct sl_str key, value;
     t->state = IN_ROOT;
+    if (t->after_termination && line.size && line.data[0] == '<' && !t->explanation.size) {
+        t->explanation = line;
+        return;
+    }
+    t->after_termination = false;
     if (!apple_key_value(line, &key, &value))
         return;
     for (size_t i = 0; i < TEXT_KEYS; i++)
-        if (sl_str_equal(key, key_names[i]))
+        if (sl_str_equal(key, key_names[i]) && !is_less(i, value, t->values[i]))
             t->values[i] = value;
+    t->after_termination = sl_str_equal(key, key_names[KEY_TERMINATION]);
 }
 
 /* Lines of other forms between images are passed over; one behind them and a blank line is no longer theirs. */
@@ -349,6 +367,32 @@ static struct sl_str first_text(const struct sl_str *values, size_t count)
     return (struct sl_str){NULL, 0};
 }
 
+/* "SPRINGBOARD, <RBSTerminateContext| ...>" */
+static struct sl_str termination_words(const struct text_reader *t)
+{
+    struct sl_str description = t->values[KEY_TERMINATION_DESCRIPTION];
+    const char *open = description.size ? memchr(description.data, '<', description.size) : NULL;
+    if (t->explanation.size || !open)
+        return t->explanation;
+    return (struct sl_str){open, (size_t)(description.data + description.size - open)};
+}
+
+static void put_all_causes(struct text_reader *t, struct sl_str information)
+{
+    const struct sl_str *values = t->values;
+    struct sl_buf text = {.budget = t->arena->budget};
+    const struct apple_causes causes = {.information = information,
+                                        .message = values[KEY_EXCEPTION_MESSAGE],
+                                        .subtype = values[KEY_EXCEPTION_SUBTYPE],
+                                        .codes = values[KEY_EXCEPTION_CODES],
+                                        .termination = apple_termination_parse(values[KEY_TERMINATION]),
+                                        .explanation = termination_words(t)};
+    apple_put_causes(&causes, &text);
+    bool any = text.size || text.failed;
+    t->crash->details = any ? sl_buf_keep(&text, t->arena) : (struct sl_str){NULL, 0};
+    t->no_memory |= any && !t->crash->details.data;
+}
+
 static void finish_head(struct text_reader *t, const struct apple_header *header)
 {
     struct sl_crash *crash = t->crash;
@@ -360,9 +404,13 @@ static void finish_head(struct text_reader *t, const struct apple_header *header
         information = sl_buf_keep(&t->information, t->arena);
         t->no_memory |= !information.data;
     }
-    const struct sl_str details[] = {information, values[KEY_EXCEPTION_MESSAGE], values[KEY_EXCEPTION_SUBTYPE],
-                                     values[KEY_EXCEPTION_CODES]};
-    crash->details = first_text(details, sizeof details / sizeof *details);
+    if (t->options->all_causes) {
+        put_all_causes(t, information);
+    } else {
+        const struct sl_str details[] = {information, values[KEY_EXCEPTION_MESSAGE], values[KEY_EXCEPTION_SUBTYPE],
+                                         values[KEY_EXCEPTION_CODES]};
+        crash->details = first_text(details, sizeof details / sizeof *details);
+    }
     crash->reason = first_text(&values[KEY_EXCEPTION_TYPE], 1);
     crash->has_timestamp =
         apple_time(values[KEY_TIME], &crash->timestamp) || apple_time(header->timestamp, &crash->timestamp);

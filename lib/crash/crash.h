@@ -11,7 +11,8 @@ struct sl_crash_frame {
     struct sl_str package; /* the image's name as the report has it */
     /* What the report itself says of the place, for frames whose look-up fails. */
     struct sl_str function, filename;
-    uint32_t line; /* 0 = not known */
+    uint64_t symbol_address; /* where the function begins; 0 = not known */
+    uint32_t line;           /* 0 = not known */
     uint8_t trust; /* how it was found: enum sl_trust of unwind/walk.h; 0 = not said */
     bool is_exact; /* a signal interrupted it: the address is no return address */
 };

@@ -13,6 +13,7 @@ enum {
     EXC_RESOURCE = 11,
     EXC_GUARD = 12,
     SIMULATED = 0x43507378,
+    UNCAUGHT_NS = 0x43506e78, /* what Crashpad writes for them */
 };
 
 static const struct dump_name exceptions[] = {
@@ -28,6 +29,7 @@ static const struct dump_name exceptions[] = {
     {EXC_RESOURCE, "EXC_RESOURCE"},
     {EXC_GUARD, "EXC_GUARD"},
     {SIMULATED, "Simulated Exception"},
+    {UNCAUGHT_NS, "Uncaught NSException"},
     {0, NULL},
 };
 
@@ -299,7 +301,7 @@ struct sl_str dump_apple_reason(struct dump_reader *d, const struct dump_excepti
         text = guard(d, exception);
     if (text.data || !name)
         return text;
-    if (exception->code == SIMULATED)
+    if (exception->code == SIMULATED || exception->code == UNCAUGHT_NS)
         return sl_str(name);
     return detail ? dump_printf(d, "%s / %s", name, detail) : dump_printf(d, "%s / 0x%08x", name, exception->flags);
 }

@@ -297,6 +297,57 @@ def ips(uuid, offset):
         "usedImages": [{"source": "P", "arch": "x86_64", "base": 0x108000000, "size": 0x1000000, "uuid": uuid, "path": "/Apps/app", "name": "app"}]})
 
 
+CONSOLE = """Process:               Demo [1]
+Code Type:             ARM-64 (Native)
+OS Version:            macOS 15.1 (24B83)
+Exception Type:        EXC_BAD_ACCESS (SIGSEGV)
+Exception Codes:       KERN_INVALID_ADDRESS at 0x0000000000000010
+Exception Codes:       0x0000000000000001, 0x0000000000000010
+
+Thread 0 Crashed:: worker
+0   Demo                          	       0x100003f70 run + 40 (run.c:12) [inlined]
+1   Demo                          	       0x100003f70 start_worker + 44 (run.c:20)
+2   ???                           	       0x10be3c7ac ???
+3   libsystem_pthread.dylib       	       0x180005000 _pthread_start + 136
+
+Binary Images:
+       0x100000000 -        0x10000ffff com.demo (1.0) <2d903291-397d-3d14-bfca-52c7fb8c5e00> /Apps/Demo
+"""
+
+
+def test_what_reports_of_apple_say_themselves(work, files):
+    path = os.path.join(work, "report.crash")
+    os.mkdir(os.path.join(work, "files"))
+    with open(path, "w") as f:
+        f.write(CONSOLE)
+    told = symbolicate(work, "-f", "full", path)
+    contains(told, "System:     macOS 15.1 24B83 arm64\n", "Details:    KERN_INVALID_ADDRESS at 0x0000000000000010\n", "run             +0x28  run.c:12\n",
+             "start_worker    +0x2c  run.c:20\n", "_pthread_start  +0x88\n")
+    assert "???" not in told, told
+    contains(symbolicate(work, "-f", "compact", path), "run             +0x28  run.c:12\n", "_pthread_start  +0x88\n")
+    raised = json.loads(ips("2d903291-397d-3d14-bfca-52c7fb8c5e00", 16).splitlines()[1])
+    raised["exceptionReason"] = {"name": "NSRangeException", "composed_message": "index 3 beyond bounds"}
+    raised["lastExceptionBacktrace"] = [{"imageIndex": 0, "imageOffset": 900, "symbol": "__exceptionPreprocess", "symbolLocation": 220}]
+    raised["asi"] = {"libc": ["abort() called"]}
+    with open(path, "w") as f:
+        json.dump(raised, f)
+    told = symbolicate(work, "-f", "full", path)
+    contains(told, "Details:    NSRangeException: index 3 beyond bounds\nDetails:    abort() called\n\nLast Exception Backtrace\n")
+    assert told.index("Last Exception Backtrace") < told.index("(crashed)"), told
+    for form in ("compact", "pretty"):
+        text = symbolicate(work, "-f", form, path)
+        assert text.startswith("Last Exception Backtrace\n"), text
+        contains(text, "__exceptionPreprocess")
+    assert "Last Exception" not in symbolicate(work, "-f", "compact", "--thread-index", "1", path)
+    contains(symbolicate(work, "-f", "compact", path), "__exceptionPreprocess  +0xdc\n")
+
+
+def test_reports_without_a_head(work, files):
+    os.mkdir(os.path.join(work, "files"))
+    for text in (CONSOLE[CONSOLE.index("Thread 0"):], "Hardware Model: Mac1,1\n" + CONSOLE[CONSOLE.index("Thread 0"):], CONSOLE[CONSOLE.index("Exception Type"):]):
+        contains(symbolicate(work, "-f", "compact", "-", input=text), "run.c:12")
+
+
 def test_reports_of_apple(work, files):
     uuid, address = dsym(work, files)
     for name, text, told in (("report.crash", TEXT % (0x108000000 + address, uuid), "Crash:      SIGSEGV\n\nThread 3 (crashed)\n"),

@@ -27,8 +27,10 @@ static enum sl_code apple_symbolicate(struct job *job, struct crash_work *crash,
         return sl_fail(error, SL_BUSY, "out of memory");
     work->request = crash->request;
     work->file = file;
-    work->options = (struct sl_apple_options){.names_from_report = job->config->apple_names_from_report,
-                                              .split_os_version = job->config->apple_split_os_version};
+    bool local = crash->local != NULL; /* a command shows all that there is */
+    work->options = (struct sl_apple_options){.names_from_report = local || job->config->apple_names_from_report,
+                                              .split_os_version = local || job->config->apple_split_os_version,
+                                              .all_causes = local || job->config->apple_details};
     enum sl_code code = pool_run(POOL_SYMBOLICATE, read_report, work, error);
     if (code != SL_OK)
         return code;

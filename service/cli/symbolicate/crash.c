@@ -47,7 +47,7 @@ static bool crash_find_local_files(const struct options *o, const struct crash_r
     enum sl_code code =
         run->file.kind == CRASH_FILE_MINIDUMP
             ? sl_minidump_read(run->file.bytes, local->arena, &dump, NULL)
-            : sl_apple_read(run->file.bytes, &(struct sl_apple_options){false, false}, local->arena, &report, NULL);
+            : sl_apple_read(run->file.bytes, &(struct sl_apple_options){.all_causes = false}, local->arena, &report, NULL);
     const struct sl_crash *crash = run->file.kind == CRASH_FILE_MINIDUMP ? &dump.crash : &report;
     return code == SL_OK ? add_modules(crash->modules, crash->module_count, local) : code != SL_BUSY;
 }

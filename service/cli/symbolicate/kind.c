@@ -1,6 +1,7 @@
 /* What the input of `symloom symbolicate` is. */
 #include "cli/symbolicate/symbolicate.h"
 
+#include "apple/apple.h"
 #include "base/json.h"
 #include "js/stack.h"
 
@@ -88,7 +89,7 @@ static bool has_script_frames(struct sl_str text)
 
 enum input_kind input_kind_of(struct sl_bytes bytes)
 {
-    static const char *const reports[] = {"Inci", "----", "Proc"};
+    static const char *const reports[] = {"Incident Identifier:", "-----", "Process:"};
     size_t at = begins(bytes, "\xEF\xBB\xBF") ? 3 : 0;
     if (begins(bytes, "MDMP") || begins(bytes, "PMDM"))
         return INPUT_MINIDUMP;
@@ -101,5 +102,7 @@ enum input_kind input_kind_of(struct sl_bytes bytes)
     struct sl_str text = {(const char *)rest.data, rest.size};
     if (begins(rest, "{"))
         return kind_of_object(text);
+    if (sl_apple_is_text(text))
+        return INPUT_APPLE;
     return has_script_frames(text) ? INPUT_JSSTACK : INPUT_UNKNOWN;
 }

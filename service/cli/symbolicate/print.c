@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "apple/apple.h"
 #include "id/id.h"
 
 /* ---- frames ---- */
@@ -95,14 +96,30 @@ static const struct column frame_columns[] = {
 
 static bool is_shown(const struct answer_style *style, size_t thread)
 {
-    return style->thread == ALL_THREADS || (size_t)style->thread == thread;
+    return style->thread == ALL_THREADS || style->thread == (int64_t)thread || style->exception == (int64_t)thread;
+}
+
+/* The index of the thread that is shown at this place: where the last exception was thrown comes first. */
+static size_t shown_thread(const struct answer_style *style, size_t place)
+{
+    if (style->exception == ALL_THREADS || place > (size_t)style->exception)
+        return place;
+    return place ? place - 1 : (size_t)style->exception;
+}
+
+/* Only this one has a title where the others have none. */
+static void put_exception_title(const struct answer_style *style, size_t thread, struct sl_buf *out)
+{
+    if ((int64_t)thread == style->exception)
+        sl_buf_cstr(out, SL_APPLE_LAST_EXCEPTION "\n");
 }
 
 bool answer_print_compact(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
     struct printing p = {answer, style, {.columns = frame_columns}, {0}};
     bool any = false;
-    for (size_t t = 0; t < answer->thread_count; t++) {
+    for (size_t place = 0; place < answer->thread_count; place++) {
+        size_t t = shown_thread(style, place);
         if (!is_shown(style, t))
             continue;
         p.table.count = 0;
@@ -112,6 +129,7 @@ bool answer_print_compact(const struct answer *answer, const struct answer_style
                 fill_cells(&p, &answer->threads[t], i, false, row->cells);
         }
         sl_buf_cstr(out, any ? "\n" : "");
+        put_exception_title(style, t, out);
         table_put(&p.table, style->colour, out);
         any = true;
     }
@@ -133,7 +151,9 @@ bool answer_print_pretty(const struct answer *answer, const struct answer_style 
 {
     const struct sl_str none = {NULL, 0};
     struct printing p = {answer, style, {.columns = frame_columns}, {0}};
-    for (size_t t = 0; t < answer->thread_count; t++)
+    for (size_t place = 0; place < answer->thread_count; place++) {
+        size_t t = shown_thread(style, place);
+        put_exception_title(style, t, out);
         for (size_t i = 0; is_shown(style, t) && i < answer->threads[t].frame_count; i++) {
             struct sl_str cells[CELLS];
             fill_cells(&p, &answer->threads[t], i, false, cells);
@@ -145,6 +165,7 @@ bool answer_print_pretty(const struct answer *answer, const struct answer_style 
             put_property(out, "File:", cells[CELL_FILE], none);
             sl_buf_u8(out, '\n');
         }
+    }
     sl_buf_free(&p.buf);
     sl_arena_free(&p.table.arena);
     return !p.table.failed && !out->failed;
@@ -159,6 +180,17 @@ static void put_known(struct sl_buf *out, const char *label, struct sl_str value
     sl_buf_printf(out, "%-11s ", label);
     output_put_safe(out, value);
     sl_buf_u8(out, '\n');
+}
+
+/* A line for each of them. */
+static void put_details(struct sl_buf *out, struct sl_str details)
+{
+    while (details.size) {
+        const char *newline = memchr(details.data, '\n', details.size);
+        size_t size = newline ? (size_t)(newline - details.data) : details.size, whole = size + (newline != NULL);
+        put_known(out, "Details:", (struct sl_str){details.data, size});
+        details = (struct sl_str){details.data + whole, details.size - whole};
+    }
 }
 
 static void put_system_line(const struct answer *answer, struct sl_buf *out)
@@ -184,7 +216,7 @@ static void put_crash(const struct answer *answer, struct sl_buf *out)
     if (answer->timestamp.set && gmtime_r(&seconds, &tm) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm))
         put_known(out, "Time:", sl_str(text));
     put_known(out, "Crash:", answer->reason.size ? answer->reason : SL_STR("none"));
-    put_known(out, "Details:", answer->details);
+    put_details(out, answer->details);
     put_known(out, "Assertion:", answer->assertion);
     if (answer->signal.set)
         sl_buf_printf(out, "Signal:     %llu\n", (unsigned long long)answer->signal.value);
@@ -228,10 +260,11 @@ static void put_thread(struct printing *p, const struct answer_thread *thread, s
         fill_cells(p, thread, i, true, &row->cells[1]);
         row->below = source_below(p, &thread->frames[i]);
     }
-    sl_buf_cstr(out, "\nThread");
+    bool is_thread = thread->id.set || !thread->name.size;
+    sl_buf_cstr(out, is_thread ? "\nThread" : "\n");
     if (thread->id.set)
         sl_buf_printf(out, " %llu", (unsigned long long)thread->id.value);
-    sl_buf_cstr(out, thread->name.size ? " " : "");
+    sl_buf_cstr(out, is_thread && thread->name.size ? " " : "");
     output_put_safe(out, thread->name);
     sl_buf_cstr(out, thread->requesting ? " (crashed)\n" : "\n");
     if (thread->frame_count)
@@ -362,6 +395,14 @@ static void put_missing(const struct answer *answer, struct sl_buf *out)
     }
 }
 
+int64_t answer_exception_thread(const struct answer *answer)
+{
+    for (size_t t = answer->thread_count; t-- > 0;)
+        if (!answer->threads[t].id.set && sl_str_equal(answer->threads[t].name, SL_STR(SL_APPLE_LAST_EXCEPTION)))
+            return (int64_t)t;
+    return ALL_THREADS;
+}
+
 int64_t answer_crashed_thread(const struct answer *answer)
 {
     for (size_t t = 0; t < answer->thread_count; t++)
@@ -375,10 +416,12 @@ bool answer_print_full(const struct answer *answer, const struct answer_style *s
     struct printing p = {answer, style, {.columns = frame_columns}, {0}};
     int64_t first = answer_crashed_thread(answer);
     put_crash(answer, out);
-    if (first != ALL_THREADS && is_shown(style, (size_t)first))
+    if (style->exception != ALL_THREADS)
+        put_thread(&p, &answer->threads[style->exception], out);
+    if (first != ALL_THREADS && first != style->exception && is_shown(style, (size_t)first))
         put_thread(&p, &answer->threads[first], out);
     for (size_t t = 0; t < answer->thread_count; t++)
-        if ((int64_t)t != first && is_shown(style, t))
+        if ((int64_t)t != first && (int64_t)t != style->exception && is_shown(style, t))
             put_thread(&p, &answer->threads[t], out);
     put_modules(&p, out);
     put_errors(answer, out);

@@ -192,14 +192,18 @@ int symbolicate_write(const struct options *o, struct sl_str text);
 enum { ALL_THREADS = -1 };
 
 struct answer_style {
-    int64_t thread;   /* the index of the only one to be told of; ALL_THREADS */
-    uint64_t context; /* lines of source above and below */
+    int64_t thread;    /* the index of the only one to be told of; ALL_THREADS */
+    int64_t exception; /* the index of where the last exception was thrown, which comes first; ALL_THREADS: none */
+    uint64_t context;  /* lines of source above and below */
     bool colour;
     bool unused, candidates;             /* modules that played no part; where files were looked for */
     bool brief;                          /* stackwalk: only the frames of the thread */
     bool stack_contents, stack_pointers; /* stackwalk: also what stacks hold, or only that */
     const struct walked_dump *walked;    /* of formats that other tools have; NULL for others */
 };
+
+/* Where the last exception was thrown, of reports of Apple's; ALL_THREADS when they do not say. */
+int64_t answer_exception_thread(const struct answer *answer);
 
 /* The thread that crashed, else the first; ALL_THREADS when there is none. */
 int64_t answer_crashed_thread(const struct answer *answer);

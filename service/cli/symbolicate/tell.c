@@ -163,6 +163,8 @@ static int put_stacks(const struct options *o, const struct answer_format *forma
     if (!option_number(o, "context", "symbolicate", &style.context) ||
         !choose_thread(o, format, answer, walked, &style.thread))
         return 2;
+    bool is_chosen = option_given(o, "thread") || option_given(o, "thread-index");
+    style.exception = is_chosen ? ALL_THREADS : answer_exception_thread(answer);
     return !out->failed && format->print(answer, &style, out) ? 0 : no_memory();
 }
 

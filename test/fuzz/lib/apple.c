@@ -48,7 +48,8 @@ static void look_at_crash(const struct sl_crash *crash)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     for (unsigned i = 0; i < 4; i++) {
-        const struct sl_apple_options options = {.names_from_report = i & 1, .split_os_version = i & 2};
+        const struct sl_apple_options options = {
+            .names_from_report = i & 1, .split_os_version = i & 2, .all_causes = i & 1};
         struct sl_arena arena;
         struct sl_crash crash;
         sl_arena_init(&arena, 256 * size + (64 << 10)); /* in proportion to the file */

@@ -178,6 +178,50 @@ static void frames(void **state)
     assert_int_equal(crash.module_count, 0);
 }
 
+static void all_causes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *members, *wanted;
+    } cases[] = {
+        {"\"exception\":{\"type\":\"EXC_CRASH\",\"codes\":\"0x0, 0x0\"},\"asi\":{\"libsystem_c.dylib\":[\"abort() "
+         "called\"]},"
+         "\"exceptionReason\":{\"name\":\"NSRangeException\",\"composed_message\":\"index 3\"}",
+         "NSRangeException: index 3\nabort() called"},
+        {"\"exception\":{\"codes\":\"0x0, 0x0\"},\"termination\":{\"namespace\":\"CODESIGNING\",\"code\":2,"
+         "\"indicator\":\"Invalid Page\"}",
+         "CODESIGNING 2 Invalid Page"},
+        {"\"termination\":{\"namespace\":\"FRONTBOARD\",\"code\":2343432205,\"details\":[\"<RBSTerminateContext|>\"]}",
+         "FRONTBOARD 2343432205 (0x8BADF00D): <RBSTerminateContext|>"},
+        {"\"exception\":{\"subtype\":\"KERN_INVALID_ADDRESS at "
+         "0x0\"},\"termination\":{\"namespace\":\"SIGNAL\",\"code\":11,"
+         "\"indicator\":\"Segmentation fault: 11\"}",
+         "KERN_INVALID_ADDRESS at 0x0"},
+        {"\"exceptionReason\":{\"type\":\"objc-exception\"}", "objc-exception"},
+        {"\"exceptionReason\":7", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static char text[1024];
+        snprintf(text, sizeof text, "{\"usedImages\":[],\"threads\":[{}],%s}", cases[i].members);
+        options.all_causes = true;
+        expect_read(text);
+        expect_text(crash.details, cases[i].wanted);
+    }
+}
+
+static void where_symbols_begin(void **state)
+{
+    (void)state;
+    expect_read("{\"usedImages\":[{\"base\":4096}],\"threads\":[{\"frames\":["
+                "{\"imageIndex\":0,\"imageOffset\":16,\"symbol\":\"f\",\"symbolLocation\":6},"
+                "{\"imageIndex\":0,\"imageOffset\":16,\"symbolLocation\":6},"
+                "{\"imageIndex\":0,\"imageOffset\":16,\"symbol\":\"f\",\"symbolLocation\":99999}]}]}");
+    const struct sl_crash_frame *frames = crash.threads[0].frames;
+    assert_int_equal(frames[0].symbol_address, 4096 + 10);
+    assert_int_equal(frames[1].symbol_address, 0);
+    assert_int_equal(frames[2].symbol_address, 0);
+}
+
 static void the_thread_that_crashed(void **state)
 {
     (void)state;
@@ -218,6 +262,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_whole_json_report, forget),
+        cmocka_unit_test_teardown(all_causes, forget),
+        cmocka_unit_test_teardown(where_symbols_begin, forget),
         cmocka_unit_test_teardown(a_text_behind_a_header, forget),
         cmocka_unit_test_teardown(reports_of_other_things, forget),
         cmocka_unit_test_teardown(why, forget),

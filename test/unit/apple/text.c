@@ -234,7 +234,11 @@ static void frames(void **state)
         {"12  YetAnotherMac 0x10 -[A unscrambleSignature:] + 285", "YetAnotherMac", "-[A unscrambleSignature:]", NULL,
          0x10, 0},
         {"0 App Namespace 0x10 main (a.m:3)", "App Namespace", "main", "a.m", 0x10, 3},
-        {"0\tApp\t0x10\t0x1000 + 35 (file.swift:12)", "App", "0x1000 + 35", "file.swift", 0x10, 12},
+        {"0\tApp\t0x10\t0x1000 + 35 (file.swift:12)", "App", NULL, "file.swift", 0x10, 12},
+        {"0 App 0x10 main + 8 (a.m:3)", "App", "main", "a.m", 0x10, 3},
+        {"0 App 0x10 main + 8 (a.m:3) [inlined]", "App", "main", "a.m", 0x10, 3},
+        {"0 App 0x10 thunk + 8 (<compiler-generated>:0)", "App", "thunk", NULL, 0x10, 0},
+        {"0 ??? 0x10 ???", NULL, NULL, NULL, 0x10, 0},
         {"0 App 0x10", "App", NULL, NULL, 0x10, 0},
         {"0 App 0x10 0x20", "App", NULL, NULL, 0x10, 0},
         {"0 ??? 0x10 0x0 + 16", NULL, NULL, NULL, 0x10, 0},
@@ -365,6 +369,82 @@ static void what_the_application_says(void **state)
     }
 }
 
+static void where_functions_begin(void **state)
+{
+    (void)state;
+    options.names_from_report = true;
+    expect_read(
+        "Thread 0:\n0 App 0x1010 f + 16\n1 App 0x1010 f + 99999 (a.m:3)\n2 App 0x1010 0x1000 + 16\n3 App 0x1010 g\n");
+    const uint64_t wanted[] = {0x1000, 0, 0, 0};
+    assert_int_equal(crash.threads[0].frame_count, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(crash.threads[0].frames[i].symbol_address, wanted[i]);
+    options.names_from_report = false;
+    expect_read("Thread 0:\n0 App 0x1010 f + 16\n");
+    assert_int_equal(crash.threads[0].frames[0].symbol_address, 0);
+}
+
+static void all_causes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *wanted;
+    } cases[] = {
+        {"Exception Codes: KERN_INVALID_ADDRESS at 0x10\nException Codes: 0x1, 0x10\nTermination Reason: Namespace "
+         "SIGNAL, Code 11 Segmentation fault: 11\n",
+         "KERN_INVALID_ADDRESS at 0x10"},
+        {"Exception Codes: 0x0, 0x0\nTermination Reason: FRONTBOARD 2343432205 \n<RBSTerminateContext| domain:10 "
+         "code:0x8BADF00D>\nTriggered by Thread:  0\n",
+         "FRONTBOARD 2343432205 (0x8BADF00D): <RBSTerminateContext| domain:10 code:0x8BADF00D>"},
+        {"Exception Subtype: KERN_PROTECTION_FAILURE at 0x20\nException Codes: 0x2, 0x20\nTermination Reason: "
+         "Namespace "
+         "CODESIGNING, Code 2 Invalid Page\n",
+         "KERN_PROTECTION_FAILURE at 0x20\nCODESIGNING 2 Invalid Page"},
+        {"Termination Reason: Namespace SPRINGBOARD, Code 0x8badf00d\nTermination Description: SPRINGBOARD, "
+         "<RBSTerminateContext| x>\n",
+         "SPRINGBOARD 0x8badf00d: <RBSTerminateContext| x>"},
+        {"Exception Codes: 0x0000000000000000, 0x0\nTermination Reason: Namespace SIGNAL, Code 9 Killed: 9\n",
+         "SIGNAL 9 Killed: 9"},
+        {"Exception Codes: 0x1, 0x10\n", "0x1, 0x10"},
+        {"Exception Message: m\nException Codes: 0x1, 0x10\n\nApplication Specific Information:\nabort() "
+         "called\nmore\n",
+         "abort() called\nmore\nm"},
+        {"Exception Type: SIGSEGV\n", NULL},
+        {"Termination Reason: \n<x>\n", "<x>"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static char text[1024]; /* the crash refers to it */
+        snprintf(text, sizeof text, "%s\nThread 0:\n0 App 0x10 f\n", cases[i].text);
+        options.all_causes = true;
+        expect_read(text);
+        expect_text(crash.details, cases[i].wanted);
+    }
+    options.all_causes = false;
+    expect_read("Exception Codes: KERN_INVALID_ADDRESS at 0x10\nException Codes: 0x1, 0x10\nThread 0:\n0 App 0x10 f\n");
+    expect_text(crash.details, "KERN_INVALID_ADDRESS at 0x10");
+    expect_read("Exception Codes: 0x0\nTermination Reason: FRONTBOARD 1\nThread 0:\n0 App 0x10 f\n");
+    expect_text(crash.details, "0x0");
+}
+
+static void texts_that_look_like_reports(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is;
+    } cases[] = {
+        {"Thread 0:\n0   App 0x10 0x0 + 16\n", true},
+        {"Thread 0 Crashed:: main\r\n0   App 0x10 0x0 + 16\r\n", true},
+        {"Hardware Model: iPhone1,1\n\nBinary Images:\n", true},
+        {"Thread 1:\nnothing of the kind\n", false},
+        {"0   App 0x10 0x0 + 16\n", false},
+        {"Error: x\n    at f (a.js:1:2)\n", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(sl_apple_is_text(sl_str(cases[i].text)), cases[i].is);
+}
+
 static void the_last_exception_is_a_trace_of_its_own(void **state)
 {
     (void)state;
@@ -437,6 +517,9 @@ int main(void)
         cmocka_unit_test_teardown(systems, forget),
         cmocka_unit_test_teardown(thread_names, forget),
         cmocka_unit_test_teardown(frames, forget),
+        cmocka_unit_test_teardown(where_functions_begin, forget),
+        cmocka_unit_test_teardown(all_causes, forget),
+        cmocka_unit_test_teardown(texts_that_look_like_reports, forget),
         cmocka_unit_test_teardown(images, forget),
         cmocka_unit_test_teardown(registers, forget),
         cmocka_unit_test_teardown(frames_end_with_their_lines, forget),

@@ -1,0 +1,118 @@
+/* Why the process ended, in the words of the report. */
+#include "apple/impl.h"
+
+#include <inttypes.h>
+
+static struct sl_str cause_behind(struct sl_str text, size_t size)
+{
+    return sl_str_trimmed((struct sl_str){text.data + size, text.size - size});
+}
+
+bool apple_codes_are_raw(struct sl_str codes)
+{
+    for (size_t i = 0; i < codes.size; i++)
+        if (!memchr("0123456789abcdefABCDEFx, \t", codes.data[i], 26))
+            return false;
+    return true;
+}
+
+static bool codes_are_zero(struct sl_str codes)
+{
+    for (size_t i = 0; i < codes.size; i++)
+        if (!memchr("0x, \t", codes.data[i], 5))
+            return false;
+    return true;
+}
+
+/* ---- terminations ---- */
+
+/* Takes the word that the text begins with, up to a blank or comma. */
+static struct sl_str take_cause_word(struct sl_str *text)
+{
+    size_t size = 0;
+    while (size < text->size && !sl_is_blank(text->data[size]) && text->data[size] != ',')
+        size++;
+    struct sl_str word = {text->data, size};
+    size += size < text->size && text->data[size] == ',';
+    *text = cause_behind(*text, size);
+    return word;
+}
+
+static void skip_label(struct sl_str *text, struct sl_str label)
+{
+    if (sl_str_starts(*text, label))
+        *text = cause_behind(*text, label.size);
+}
+
+struct apple_termination apple_termination_parse(struct sl_str text)
+{
+    struct apple_termination termination = {.domain = {NULL, 0}};
+    text = sl_str_trimmed(text);
+    skip_label(&text, SL_STR("Namespace "));
+    if (!text.size)
+        return termination;
+    termination.domain = take_cause_word(&text);
+    skip_label(&text, SL_STR("Code "));
+    if (text.size && sl_is_digit(text.data[0]))
+        termination.code = take_cause_word(&text);
+    termination.rest = text;
+    return termination;
+}
+
+/* "2343432205 (0x8BADF00D)": large codes are known by their digits. */
+static void put_code(struct sl_str code, struct sl_buf *out)
+{
+    struct sl_str rest = code;
+    uint64_t value;
+    sl_buf_str(out, code);
+    if (apple_take_number(&rest, &value) == APPLE_NUMBER && !rest.size && value > UINT16_MAX)
+        sl_buf_printf(out, " (0x%" PRIX64 ")", value);
+}
+
+static void put_termination(const struct apple_causes *causes, struct sl_buf *out)
+{
+    const struct apple_termination *termination = &causes->termination;
+    sl_buf_str(out, termination->domain);
+    if (termination->code.size) {
+        sl_buf_u8(out, ' ');
+        put_code(termination->code, out);
+    }
+    if (termination->rest.size)
+        sl_buf_printf(out, " " SL_STR_FMT, SL_STR_ARG(termination->rest));
+    if (causes->explanation.size)
+        sl_buf_printf(out, "%s" SL_STR_FMT, termination->domain.size ? ": " : "", SL_STR_ARG(causes->explanation));
+}
+
+/* ---- all of it ---- */
+
+static void put_cause(struct sl_str text, struct sl_buf *out)
+{
+    if (!text.size)
+        return;
+    if (out->size)
+        sl_buf_u8(out, '\n');
+    sl_buf_str(out, text);
+}
+
+void apple_put_causes(const struct apple_causes *causes, struct sl_buf *out)
+{
+    /* the reason of an exception has the signal already */
+    bool is_signal = sl_str_equal(causes->termination.domain, SL_STR("SIGNAL")) && !causes->explanation.size;
+    bool is_ended = causes->termination.domain.size || causes->explanation.size;
+    put_cause(causes->exception, out);
+    if (causes->reason.size) {
+        sl_buf_cstr(out, causes->exception.size ? ": " : "");
+        sl_buf_str(out, causes->reason);
+    }
+    put_cause(causes->information, out);
+    put_cause(causes->message, out);
+    put_cause(causes->subtype, out);
+    if (!apple_codes_are_raw(causes->codes))
+        put_cause(causes->codes, out);
+    if (is_ended && (!is_signal || (!out->size && codes_are_zero(causes->codes)))) {
+        sl_buf_cstr(out, out->size ? "\n" : "");
+        put_termination(causes, out);
+    }
+    if (!out->size)
+        put_cause(causes->codes, out);
+}
