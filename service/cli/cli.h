@@ -106,6 +106,9 @@ int report_file(const char *path, enum sl_code code, const struct sl_error *erro
 /* An unlinked file in $TMPDIR, else /tmp; -1: errno tells. */
 int temporary_file(void);
 
+/* A ZIP archive is a source bundle, or a file that is packed: whether it is one of these. */
+bool is_packed_zip(struct sl_bytes bytes);
+
 /* Maps a file; a packed one (gzip, zstd, zlib, xz, zip, cabinet: as downloads) unpacked, in an unlinked file. SL_MALFORMED
  * for a packed one that is damaged; else as sl_map_file. */
 enum sl_code map_file(const char *path, struct sl_mapping *mapping, struct sl_error *error);

@@ -23,8 +23,7 @@ int temporary_file(void)
     return sl_unlinked_file(directory && *directory ? directory : "/tmp");
 }
 
-/* A ZIP archive is a source bundle, or a file that is packed. */
-static bool is_packed_zip(struct sl_bytes bytes)
+bool is_packed_zip(struct sl_bytes bytes)
 {
     struct sl_object *object;
     struct sl_object_limits limits = {.identity = true};

@@ -1,5 +1,6 @@
 /* Opening debug files and symcaches by name, with the companions that lie beside them. */
 #include "cli/cli.h"
+#include "cli/members.h"
 #include "cli/split_files.h"
 
 #include <errno.h>
@@ -125,7 +126,17 @@ static enum sl_code cli_files_read_file(struct input *input, struct sl_error *er
 
 static enum sl_code look_at(struct input *input, struct sl_error *error)
 {
-    enum sl_code code = input->alone ? SL_OK : map_unpacked(&input->mapping, error);
+    char *member = NULL;
+    enum sl_code code = SL_OK;
+    if (!input->alone) {
+        code = member_take_only(input->path, &input->mapping, &member, error);
+        if (code == SL_OK && !member)
+            code = map_unpacked(&input->mapping, error);
+    }
+    if (member) {
+        free(input->path);
+        input->path = member;
+    }
     if (code != SL_OK)
         return code;
     input->has_cache = sl_symcache_open(input->mapping.bytes, &input->cache, NULL) == SL_OK;
@@ -140,7 +151,8 @@ static enum sl_code open_file(const char *path, struct input *input, struct sl_e
     input->path = path_is_directory(path) ? file_of_dsym(path) : strdup(path);
     if (!input->path)
         return sl_fail(error, SL_INTERNAL, "%s is a directory", path);
-    enum sl_code code = cli_files_read_file(input, error);
+    enum sl_code code =
+        member_is_named(path) ? member_map(path, &input->mapping, error) : cli_files_read_file(input, error);
     return code == SL_OK ? look_at(input, error) : code;
 }
 

@@ -1,5 +1,5 @@
 """Files that hold the rest of a file's debug information: how they are found, and what is said when they are not."""
-import json, os, shutil
+import json, os, shutil, zipfile
 
 from harness import contains, equal, ok, symloom
 
@@ -133,3 +133,41 @@ def test_a_file_without_an_id(work, files):
     for path in (dll, f"{work}/t.o"):
         contains(ok("inspect", "--check", path), "Usable: yes")
     contains(ok("inspect", dll), "Hint         it has no id: usable by its path")
+
+
+def test_members_of_archives(work, files):
+    """Of object files by name, of ZIP archives by path; the only debug file needs no name."""
+    for name in "ab":
+        with open(f"{work}/{name}.c", "w") as f:
+            f.write(f"int f{name}(int x)\n{{\n    return x * 3;\n}}\n")
+    files.run(f"cd {work} && gcc -g -c a.c -o a.o && gcc -g -c b.c -o a_member_with_a_long_name.o && ar rcs l.a a.o a_member_with_a_long_name.o && "
+              "ar rcT thin.a a.o a_member_with_a_long_name.o && ar rc one.a a.o && "
+              "llvm-ar-14 --format=bsd rcs bsd.a a.o a_member_with_a_long_name.o && llvm-lib-14 /out:x.lib a.o a_member_with_a_long_name.o 2>/dev/null || "
+              "llvm-ar-14 --format=gnu rcs x.lib a.o a_member_with_a_long_name.o")
+    for archive in ("l.a", "thin.a", "bsd.a", "x.lib"):
+        equal(ok("lookup", "-e", f"{work}/{archive}(a_member_with_a_long_name.o)", "0x4").split("\n")[0], "fb", archive)
+        several = symloom("lookup", "-e", f"{work}/{archive}", "0x4")
+        equal((several.status, several.out), (3, ""))
+        contains(several.err, "an archive of 2 debug files: name one as ", "(MEMBER), of a.o, a_member_with_a_long_name.o")
+        none = symloom("dump-syms", f"{work}/{archive}(c.o)")
+        contains(none.err, "no member c.o in ", "whose debug files are: a.o, a_member_with_a_long_name.o")
+    equal(ok("lookup", "-e", f"{work}/one.a", "0x4").split("\n")[0], "fa")
+    equal([o["path"] for o in json.loads(ok("inspect", "--json", f"{work}/l.a"))], [f"{work}/l.a(a.o)", f"{work}/l.a(a_member_with_a_long_name.o)"])
+    t = files.get("t")
+    start = f"0x{files.address('t', 'outer'):x}"
+    wanted = ok("lookup", "-e", t, start)
+    for name, others, method in (("base.apk", {"lib/arm64-v8a/libt.so": t, "classes.dex": None}, zipfile.ZIP_STORED),
+                                 ("more.zip", {"README": None}, zipfile.ZIP_DEFLATED)):
+        with zipfile.ZipFile(f"{work}/{name}", "w", method) as z:
+            z.writestr("META-INF/MANIFEST.MF", "text " * 100)
+            z.write(t, "lib/x86_64/libt.so")
+            for path, source in others.items():
+                z.write(source, path) if source else z.writestr(path, "text " * 100)
+    for path in (f"{work}/base.apk!lib/x86_64/libt.so", f"{work}/base.apk!/lib/x86_64/libt.so", f"{work}/more.zip"):
+        equal(ok("lookup", "-e", path, start), wanted, path)
+        contains(ok("dump-syms", path), " libt.so\n", " /src/t.c\n")
+        contains(ok("inspect", path), "Format       elf ")
+        ok("push-symbols", "executable", "-e", path, "--dry-run", "--output", f"{work}/pushed")
+    several = symloom("lookup", "-e", f"{work}/base.apk", start)
+    equal(several.status, 3)
+    contains(several.err, "an archive of 2 debug files: name one as ", "base.apk!MEMBER, of lib/x86_64/libt.so, lib/arm64-v8a/libt.so")

@@ -6,6 +6,7 @@
 #include "cli/inspect/symbfile.h"
 #include "cli/progress.h"
 
+#include "object/ar.h"
 #include "object/embedded.h"
 
 #include <fts.h>
@@ -188,12 +189,36 @@ static bool inspect_whole(struct inspection *in, const char *path)
     return known;
 }
 
+/* All objects of an archive of object files, `lib.a(io.o)` ... False when it is none. */
+static bool inspect_members(struct inspection *in, const char *path)
+{
+    struct sl_mapping mapping;
+    struct sl_ar ar;
+    struct sl_ar_member member;
+    char name[4200];
+    if (sl_map_file(path, &mapping, NULL) != SL_OK)
+        return false;
+    bool is_archive = sl_ar_detect(mapping.bytes);
+    size_t shown = in->shown;
+    sl_ar_open(mapping.bytes, &ar);
+    while (is_archive && !ar.thin && sl_ar_next(&ar, &member)) {
+        struct input input = {.path = name, .mapping = {.bytes = member.bytes}, .alone = true};
+        snprintf(name, sizeof name, "%s(" SL_STR_FMT ")", path, SL_STR_ARG(member.name));
+        if (sl_format_detect(member.bytes) != SL_FORMAT_UNKNOWN &&
+            sl_archive_open(member.bytes, &input.archive, NULL) == SL_OK)
+            inspect_objects(in, name, &input);
+        sl_buf_free(&input.notes);
+    }
+    sl_unmap(&mapping);
+    return is_archive && in->shown > shown;
+}
+
 static void inspect_file(struct inspection *in, const char *path)
 {
     struct input input;
     struct sl_error error = {0};
     progress_file(&in->progress, path);
-    if (inspect_whole(in, path))
+    if (inspect_whole(in, path) || inspect_members(in, path))
         return;
     enum sl_code code = input_open_archive(path, &input, &error);
     if (code != SL_OK)

@@ -1,4 +1,5 @@
 /* Executables to symbfile parts, in unlinked temporary files: how many there are must be known before the first is sent. */
+#include "cli/members.h"
 #include "cli/push_symbols/push.h"
 
 #include <errno.h>
@@ -283,7 +284,14 @@ static int push_parts_open_file(struct file *f, const char *path)
 {
     struct sl_error error = {0};
     *f = (struct file){.path = path};
-    enum sl_code code = map_file(path, &f->mapping, &error);
+    char *member = NULL;
+    bool named = member_is_named(path);
+    enum sl_code code = named ? member_map(path, &f->mapping, &error) : sl_map_file(path, &f->mapping, &error);
+    if (code == SL_OK && !named)
+        code = member_take_only(path, &f->mapping, &member, &error);
+    if (code == SL_OK && !named && !member)
+        code = map_unpacked(&f->mapping, &error);
+    free(member);
     if (code != SL_OK)
         return push_parts_fail(PUSH_NOTHING, path, error.message[0] ? error.message : sl_code_name(code));
     if (sl_object_open(f->mapping.bytes, NULL, &f->object, &error) != SL_OK ||

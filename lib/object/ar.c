@@ -1,0 +1,92 @@
+#include "object/ar.h"
+
+enum { MAGIC = 8, HEADER = 60, MOST_NAME = 1024 }; /* members may share a name: one that is longer is cut */
+
+static bool begins(struct sl_bytes bytes, const char *magic)
+{
+    return bytes.size >= MAGIC && memcmp(bytes.data, magic, MAGIC) == 0;
+}
+
+bool sl_ar_detect(struct sl_bytes bytes)
+{
+    return begins(bytes, "!<arch>\n") || begins(bytes, "!<thin>\n");
+}
+
+void sl_ar_open(struct sl_bytes bytes, struct sl_ar *ar)
+{
+    *ar = (struct sl_ar){.bytes = bytes, .at = MAGIC, .thin = begins(bytes, "!<thin>\n")};
+}
+
+/* A decimal number padded with blanks. */
+static bool read_decimal(struct sl_str text, uint64_t *value)
+{
+    size_t i = 0;
+    for (*value = 0; i < text.size && i < 18 && text.data[i] >= '0' && text.data[i] <= '9'; i++)
+        *value = *value * 10 + (uint64_t)(text.data[i] - '0');
+    return i > 0;
+}
+
+/* Up to what ends names in the table: `/` and a newline, or a NUL. */
+static struct sl_str name_at(struct sl_bytes names, uint64_t offset)
+{
+    struct sl_bytes rest = sl_bytes_part(names, offset, MOST_NAME);
+    size_t size = 0;
+    while (size < rest.size && rest.data[size] && rest.data[size] != '\n')
+        size++;
+    size -= size && size < rest.size && rest.data[size] == '\n' && rest.data[size - 1] == '/';
+    return (struct sl_str){(const char *)rest.data, size};
+}
+
+static struct sl_str short_name(struct sl_str field)
+{
+    while (field.size && field.data[field.size - 1] == ' ')
+        field.size--;
+    field.size -= field.size > 1 && field.data[field.size - 1] == '/';
+    return field;
+}
+
+static bool is_index(struct sl_str name)
+{
+    return sl_str_equal(name, SL_STR("/")) || sl_str_equal(name, SL_STR("/SYM64")) ||
+           sl_str_starts(name, SL_STR("__.SYMDEF")) || sl_str_equal(name, SL_STR("/<ECSYMBOLS>"));
+}
+
+/* BSD: the name stands in front of the contents, padded with NULs. */
+static bool take_long_name(struct sl_ar_member *m, uint64_t size)
+{
+    if (size > m->bytes.size)
+        return false;
+    m->name = (struct sl_str){(const char *)m->bytes.data, strnlen((const char *)m->bytes.data, (size_t)size)};
+    m->bytes = sl_bytes_from(m->bytes, size);
+    return true;
+}
+
+bool sl_ar_next(struct sl_ar *ar, struct sl_ar_member *m)
+{
+    while (ar->at <= ar->bytes.size && ar->bytes.size - ar->at >= HEADER) {
+        const char *header = (const char *)ar->bytes.data + ar->at;
+        struct sl_str field = {header, 16};
+        uint64_t size, number;
+        if (!read_decimal((struct sl_str){header + 48, 10}, &size) || header[58] != '`' || header[59] != '\n')
+            return false;
+        bool is_table = sl_str_starts(field, SL_STR("// ")), is_own = !ar->thin || is_table || field.data[0] == '/';
+        bool is_long = field.data[0] == '/' && read_decimal((struct sl_str){header + 1, 15}, &number);
+        is_own = is_own && !(ar->thin && is_long);
+        struct sl_bytes rest = sl_bytes_from(ar->bytes, ar->at + HEADER);
+        if (is_own && size > rest.size)
+            return false;
+        m->bytes = is_own ? sl_bytes_part(rest, 0, size) : (struct sl_bytes){NULL, 0};
+        ar->at += HEADER + (is_own ? (size_t)size + (size & 1) : 0);
+        if (is_table) {
+            ar->names = m->bytes;
+            continue;
+        }
+        m->name = is_long ? name_at(ar->names, number) : short_name(field);
+        if (sl_str_starts(field, SL_STR("#1/")) &&
+            (!read_decimal((struct sl_str){header + 3, 13}, &number) || !take_long_name(m, number)))
+            return false;
+        if (m->name.size && !is_index(m->name))
+            return true;
+    }
+    return false;
+}

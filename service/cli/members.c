@@ -1,0 +1,247 @@
+/* Members of archives: what is taken out of them lies in a file without a name. */
+#include "cli/members.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "object/ar.h"
+#include "source/zip.h"
+
+/* Members of a ZIP archive that are looked into for debug files; names in a sentence. */
+enum { MOST_LOOKED_INTO = 4096, MOST_NAMES = 8 };
+
+/* ---- paths ---- */
+
+/* Splits `lib.a(io.o)` and `base.apk!lib/x86_64/libz.so`, also with `!/` as Android writes it: the file, which must be there, and
+ * the member. */
+static bool split_path(const char *path, char file[PATH_MAX], struct sl_str *member)
+{
+    struct stat st;
+    size_t length = strlen(path);
+    if (length >= PATH_MAX || stat(path, &st) == 0)
+        return false;
+    const char *open = length && path[length - 1] == ')' ? strrchr(path, '(') : NULL;
+    for (const char *at = open ? open : strchr(path, '!'); at; at = open ? NULL : strchr(at + 1, '!')) {
+        snprintf(file, PATH_MAX, "%.*s", (int)(at - path), path);
+        *member = (struct sl_str){at + 1, length - (size_t)(at + 1 - path) - (open != NULL)};
+        if (!open && member->size && member->data[0] == '/')
+            *member = (struct sl_str){member->data + 1, member->size - 1};
+        if (member->size && stat(file, &st) == 0 && S_ISREG(st.st_mode))
+            return true;
+    }
+    return false;
+}
+
+bool member_is_named(const char *path)
+{
+    char file[PATH_MAX];
+    struct sl_str member;
+    return split_path(path, file, &member);
+}
+
+/* ---- taking one out ---- */
+
+static enum sl_code map_copy(struct sl_bytes bytes, struct sl_mapping *mapping, struct sl_error *error)
+{
+    int fd = temporary_file();
+    enum sl_code code = fd >= 0 && sl_write_all(fd, bytes)
+                            ? sl_map_fd(fd, mapping, error)
+                            : sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return code;
+}
+
+struct zip_copy {
+    int fd;
+    bool failed;
+};
+
+static bool copy_piece(void *arg, struct sl_bytes piece, uint64_t used)
+{
+    struct zip_copy *copy = arg;
+    (void)used;
+    copy->failed = !sl_write_all(copy->fd, piece);
+    return !copy->failed;
+}
+
+static enum sl_code map_entry(const struct sl_zip *zip, const struct sl_zip_entry *entry, struct sl_mapping *mapping,
+                              struct sl_error *error)
+{
+    struct zip_copy copy = {.fd = temporary_file()};
+    if (copy.fd < 0)
+        return sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
+    enum sl_code code = sl_zip_stream(zip, entry, &(struct sl_zip_sink){copy_piece, &copy}, error);
+    if (code == SL_CANCELLED)
+        code = sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
+    if (code == SL_OK)
+        code = sl_map_fd(copy.fd, mapping, error);
+    close(copy.fd);
+    return code;
+}
+
+/* ---- which ---- */
+
+struct names { /* of members, for a sentence */
+    struct sl_buf text;
+    size_t count;
+};
+
+static void add_name(struct names *names, struct sl_str name)
+{
+    if (names->count++ < MOST_NAMES)
+        sl_buf_printf(&names->text, "%s" SL_STR_FMT, names->text.size ? ", " : "", SL_STR_ARG(name));
+}
+
+static bool has_name(struct sl_str own, struct sl_str wanted)
+{
+    return sl_str_equal(own, wanted) || sl_str_equal(path_file_name(own), wanted);
+}
+
+/* Of a thin archive: the member's own file. */
+static enum sl_code map_member(const char *path, const struct sl_ar *ar, const struct sl_ar_member *m,
+                               struct sl_mapping *mapping, struct sl_error *error)
+{
+    char full[PATH_MAX];
+    if (!ar->thin)
+        return map_copy(m->bytes, mapping, error);
+    struct sl_str file = sl_str(path);
+    int directory = m->name.data[0] == '/' ? 0 : (int)(file.size - path_file_name(file).size);
+    if (snprintf(full, sizeof full, "%.*s" SL_STR_FMT, directory, path, SL_STR_ARG(m->name)) >= (int)sizeof full)
+        return sl_fail(error, SL_UNSUPPORTED, "the path of a member is too long");
+    return sl_map_file(full, mapping, error);
+}
+
+static bool is_object(const struct sl_ar *ar, const struct sl_ar_member *m)
+{
+    return ar->thin || sl_format_detect(m->bytes) != SL_FORMAT_UNKNOWN;
+}
+
+static bool look_at_begin(void *arg, struct sl_bytes piece, uint64_t used)
+{
+    (void)used;
+    enum sl_format format = sl_format_detect(piece);
+    *(bool *)arg = format != SL_FORMAT_UNKNOWN && format != SL_FORMAT_SOURCEBUNDLE;
+    return false;
+}
+
+static bool is_debug_file(const struct sl_zip *zip, const struct sl_zip_entry *entry)
+{
+    bool found = false;
+    if (entry->size && !entry->is_link)
+        sl_zip_stream(zip, entry, &(struct sl_zip_sink){look_at_begin, &found}, NULL);
+    return found;
+}
+
+/* The member called `wanted`, or without that the only one of use. `*name`: what it is called. */
+static enum sl_code take_from_ar(const char *path, struct sl_bytes bytes, const struct sl_str *wanted,
+                                 struct sl_mapping *mapping, struct sl_str *name, struct names *names,
+                                 struct sl_error *error)
+{
+    struct sl_ar ar;
+    struct sl_ar_member m, found = {0};
+    sl_ar_open(bytes, &ar);
+    while (sl_ar_next(&ar, &m)) {
+        if (!is_object(&ar, &m))
+            continue;
+        add_name(names, m.name);
+        if (!found.name.data && (!wanted || has_name(m.name, *wanted)))
+            found = m;
+    }
+    if (!found.name.data || (!wanted && names->count > 1))
+        return SL_NOT_FOUND;
+    *name = found.name;
+    return map_member(path, &ar, &found, mapping, error);
+}
+
+static enum sl_code take_from_zip(struct sl_bytes bytes, const struct sl_str *wanted, struct sl_arena *arena,
+                                  struct sl_mapping *mapping, struct sl_str *name, struct names *names,
+                                  struct sl_error *error)
+{
+    struct sl_zip zip;
+    const struct sl_zip_entry *found = NULL;
+    enum sl_code code = sl_zip_open(bytes, 0, arena, &zip, error);
+    for (size_t i = 0; code == SL_OK && i < zip.count && !(wanted && found); i++)
+        if (wanted && sl_str_equal(zip.entries[i].name, *wanted))
+            found = &zip.entries[i];
+    for (size_t i = 0; code == SL_OK && !found && i < zip.count && i < MOST_LOOKED_INTO; i++)
+        if (is_debug_file(&zip, &zip.entries[i]))
+            add_name(names, zip.entries[i].name);
+    for (size_t i = 0; code == SL_OK && !wanted && names->count == 1 && !found; i++)
+        if (is_debug_file(&zip, &zip.entries[i]))
+            found = &zip.entries[i];
+    if (code != SL_OK)
+        return code;
+    *name = found ? found->name : (struct sl_str){NULL, 0};
+    return found ? map_entry(&zip, found, mapping, error) : SL_NOT_FOUND;
+}
+
+static enum sl_code take(const char *path, struct sl_bytes bytes, const struct sl_str *wanted,
+                         struct sl_mapping *mapping, char **name, struct sl_error *error)
+{
+    struct names names = {.count = 0};
+    struct sl_arena arena = {0};
+    struct sl_str found = {NULL, 0};
+    bool is_ar = sl_ar_detect(bytes);
+    enum sl_code code = is_ar ? take_from_ar(path, bytes, wanted, mapping, &found, &names, error)
+                              : take_from_zip(bytes, wanted, &arena, mapping, &found, &names, error);
+    const char *open = is_ar ? "(" : "!", *close = is_ar ? ")" : "";
+    const char *more = names.count > MOST_NAMES ? ", ..." : "";
+    if (code == SL_NOT_FOUND && !found.data && wanted)
+        sl_fail(error, code, "no member " SL_STR_FMT " in %s, whose debug files are: " SL_STR_FMT "%s",
+                SL_STR_ARG(*wanted), path, SL_STR_ARG(sl_buf_view(&names.text)), more);
+    else if (code == SL_NOT_FOUND && !found.data && names.count)
+        code = sl_fail(error, SL_UNSUPPORTED,
+                       "an archive of %zu debug files: name one as %s%sMEMBER%s, of " SL_STR_FMT "%s", names.count,
+                       path, open, close, SL_STR_ARG(sl_buf_view(&names.text)), more);
+    else if (code == SL_NOT_FOUND && !found.data)
+        code = sl_fail(error, SL_UNSUPPORTED, "an archive without any debug file");
+    if (code == SL_OK && name && asprintf(name, "%s%s" SL_STR_FMT "%s", path, open, SL_STR_ARG(found), close) < 0)
+        *name = NULL;
+    sl_buf_free(&names.text);
+    sl_arena_free(&arena);
+    return code;
+}
+
+enum sl_code member_map(const char *path, struct sl_mapping *mapping, struct sl_error *error)
+{
+    char file[PATH_MAX];
+    struct sl_str member;
+    struct sl_mapping archive;
+    *mapping = (struct sl_mapping){{NULL, 0}, 0};
+    if (!split_path(path, file, &member))
+        return sl_fail(error, SL_NOT_FOUND, "no such file: %s", path);
+    enum sl_code code = sl_map_file(file, &archive, error);
+    if (code != SL_OK)
+        return code;
+    code = take(file, archive.bytes, &member, mapping, NULL, error);
+    sl_unmap(&archive);
+    return code;
+}
+
+static bool is_archive(struct sl_bytes bytes)
+{
+    struct sl_arena arena = {0};
+    struct sl_zip zip;
+    bool several = is_packed_zip(bytes) && sl_zip_open(bytes, 0, &arena, &zip, NULL) == SL_OK && zip.count > 1;
+    sl_arena_free(&arena);
+    return several || sl_ar_detect(bytes);
+}
+
+enum sl_code member_take_only(const char *path, struct sl_mapping *mapping, char **name, struct sl_error *error)
+{
+    struct sl_mapping taken = {{NULL, 0}, 0};
+    *name = NULL;
+    if (!is_archive(mapping->bytes))
+        return SL_OK;
+    enum sl_code code = take(path, mapping->bytes, NULL, &taken, name, error);
+    if (code != SL_OK)
+        return code;
+    sl_unmap(mapping);
+    *mapping = taken;
+    return SL_OK;
+}

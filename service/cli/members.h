@@ -1,0 +1,14 @@
+/* Debug files inside of other files: `lib.a(io.o)`, `base.apk!lib/x86_64/libz.so`, and the only one in a ZIP archive. */
+#pragma once
+
+#include "cli/cli.h"
+
+/* Whether a path names a member of a file that is there. */
+bool member_is_named(const char *path);
+/* Maps the member that the path names. SL_NOT_FOUND when the file has none of that name; the sentence lists some that it has. */
+enum sl_code member_map(const char *path, struct sl_mapping *mapping, struct sl_error *error);
+
+/* Puts the only debug file of an archive of object files, or of a ZIP archive with several members, in the archive's place, and
+ * what it is called, `lib.a(io.o)`, into `name` (to be freed; NULL when it is no archive). SL_UNSUPPORTED when there are several,
+ * or none: the sentence says how to name one. The mapping stays as it is on an error. */
+enum sl_code member_take_only(const char *path, struct sl_mapping *mapping, char **name, struct sl_error *error);
