@@ -331,26 +331,113 @@ static void set_debug_link(struct sl_object *object)
         object_set_debug_link(object, bytes);
 }
 
-static bool set_addresses(struct sl_object *object, struct elf *elf)
+/* Linux links the variables of each processor at 0: they are no part of a kernel's image, which lies in the upper half. */
+static bool is_per_processor(const struct elf *elf, const struct elf_segment *s, bool is_64bit)
 {
+    bool has_code = false;
+    if (!is_64bit || s->address || s->flags & PF_X)
+        return false;
+    for (size_t i = 0; i < elf->segment_count; i++) {
+        const struct elf_segment *other = &elf->segments[i];
+        if (other->type != PT_LOAD || !(other->flags & PF_X))
+            continue;
+        if (!(other->address >> 63))
+            return false;
+        has_code = true;
+    }
+    return has_code;
+}
+
+/* The address of the lowest segment that is loaded: firmware need not have them in order. 0 when there is none. */
+static uint64_t lowest_loaded(const struct elf *elf, bool is_64bit)
+{
+    const struct elf_segment *lowest = NULL;
+    bool in_order = true;
+    for (size_t i = 0; i < elf->segment_count && in_order; i++) {
+        const struct elf_segment *s = &elf->segments[i];
+        if (s->type != PT_LOAD)
+            continue;
+        in_order = !lowest || s->address >= lowest->address;
+        lowest = in_order && lowest ? lowest : s;
+    }
+    if (in_order)
+        return lowest ? lowest->address : 0;
+    lowest = NULL;
+    for (size_t i = 0; i < elf->segment_count; i++) {
+        const struct elf_segment *s = &elf->segments[i];
+        if (s->type == PT_LOAD && s->memory_size && !is_per_processor(elf, s, is_64bit) &&
+            (!lowest || s->address < lowest->address))
+            lowest = s;
+    }
+    return lowest ? lowest->address : 0;
+}
+
+/* Makes addresses relative to `load`. */
+static void set_load_address(struct sl_object *object, uint64_t load)
+{
+    struct elf *elf = object->impl;
     uint64_t end = 0;
-    elf->loaded = SL_ARENA_ARRAY(&object->arena, struct sl_segment, elf->segment_count + 1);
-    if (!elf->loaded)
-        return object_no_memory(object), false;
+    object->info.load_address = load;
+    elf->loaded_count = 0;
     for (size_t i = 0; i < elf->segment_count; i++) {
         const struct elf_segment *s = &elf->segments[i];
         if (s->type != PT_LOAD)
             continue;
-        if (!elf->loaded_count)
-            object->info.load_address = s->address;
-        elf->loaded[elf->loaded_count++] =
-            (struct sl_segment){s->address - object->info.load_address, s->memory_size,
-                                sl_bytes_part(object->bytes, s->offset, s->file_size), s->flags & PF_X};
+        elf->loaded[elf->loaded_count++] = (struct sl_segment){
+            s->address - load, s->memory_size, sl_bytes_part(object->bytes, s->offset, s->file_size), s->flags & PF_X};
         if (s->address <= UINT64_MAX - s->memory_size && s->address + s->memory_size > end)
             end = s->address + s->memory_size;
     }
-    object->info.image_size = end > object->info.load_address ? end - object->info.load_address : 0;
+    object->info.image_size = end > load ? end - load : 0;
+}
+
+static bool set_addresses(struct sl_object *object, struct elf *elf)
+{
+    elf->loaded = SL_ARENA_ARRAY(&object->arena, struct sl_segment, elf->segment_count + 1);
+    if (!elf->loaded)
+        return object_no_memory(object), false;
+    set_load_address(object, lowest_loaded(elf, object->info.is_64bit));
+    object->info.is_fixed = elf->type == ET_EXEC && elf->loaded_count;
     return true;
+}
+
+/* ---- two files of one program ---- */
+
+static bool is_code(const struct elf_section *s)
+{
+    return s->flags & SHF_ALLOC && s->flags & SHF_EXECINSTR && s->size;
+}
+
+/* The section of code that both files have, as far as its name and size tell. False when there is none. */
+static bool find_common_code(const struct elf *a, const struct elf *b, const struct elf_section **of_a,
+                             const struct elf_section **of_b)
+{
+    enum { MOST_TRIED = 16 }; /* .init, .plt, .text: the first is mostly the one */
+    unsigned tried = 0;
+    for (size_t i = 0; i < a->section_count && tried < MOST_TRIED; i++) {
+        *of_a = &a->sections[i];
+        if (!is_code(*of_a))
+            continue;
+        tried++;
+        for (size_t j = 0; j < b->section_count; j++) {
+            *of_b = &b->sections[j];
+            if (is_code(*of_b) && (*of_a)->size == (*of_b)->size && sl_str_equal((*of_a)->name, (*of_b)->name))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void elf_relate(struct sl_object *debug, const struct sl_object *program)
+{
+    const struct elf *a = debug->impl, *b = program->impl;
+    const struct elf_section *of_debug, *of_program;
+    if (a->type == ET_REL || b->type == ET_REL)
+        return;
+    if (find_common_code(a, b, &of_debug, &of_program))
+        set_load_address(debug, program->info.load_address - of_program->address + of_debug->address);
+    else if (a->type == ET_EXEC && b->type == ET_EXEC)
+        set_load_address(debug, program->info.load_address);
 }
 
 static void set_soname(struct sl_object *object, const struct elf *elf)
@@ -440,4 +527,5 @@ const struct object_format sl_object_elf = {
     .symbols = elf_symbols,
     .data_symbols = elf_data_symbols,
     .code_marks = elf_code_marks,
+    .relate = elf_relate,
 };

@@ -25,6 +25,7 @@ struct object_format {
                                    struct sl_function_sink *sink, struct sl_error *error);
     bool (*file_origin)(struct sl_object *object, struct sl_str path, struct sl_arena *arena,
                         struct sl_file_origin *origin);
+    void (*relate)(struct sl_object *debug, const struct sl_object *program); /* both of this format */
 };
 
 struct sl_object {

@@ -152,6 +152,12 @@ void sl_object_close(struct sl_object *object)
     free(object);
 }
 
+void sl_object_relate(struct sl_object *debug, const struct sl_object *program)
+{
+    if (debug != program && debug->format == program->format && debug->format->relate)
+        debug->format->relate(debug, program);
+}
+
 const struct sl_object_info *sl_object_info(const struct sl_object *object)
 {
     return &object->info;

@@ -110,7 +110,7 @@ struct sl_object_info {
     struct sl_str code_file;   /* Breakpad: name of the executable, as INFO CODE_ID has it; may be empty */
     struct sl_str debug_link;  /* .gnu_debuglink's file name, WASM external_debug_info's URL; may be empty */
     uint32_t debug_link_crc;
-    uint64_t load_address; /* what addresses are relative to */
+    uint64_t load_address; /* what addresses are relative to; ELF: the lowest segment that is loaded */
     uint64_t dwarf_bias;   /* what DWARF addresses lack: offset of the WASM code section, 0 elsewhere */
     uint64_t image_size;   /* end of the last loaded byte, relative; 0 = not known */
     struct sl_features features;
@@ -118,6 +118,7 @@ struct sl_object_info {
     bool is_64bit;
     bool decorates; /* its symbols have C decoration (function/undecorate.h): 32-bit x86 of Windows */
     bool partial;   /* malformed but usable: something optional could not be read */
+    bool is_fixed;  /* ELF: it can be loaded at its load address alone */
 };
 
 struct sl_symbol {
@@ -161,6 +162,12 @@ enum sl_format sl_format_detect(struct sl_bytes bytes);
 enum sl_code sl_object_open(struct sl_bytes bytes, const struct sl_object_limits *limits, struct sl_object **object,
                             struct sl_error *error);
 void sl_object_close(struct sl_object *object);
+
+/* Makes addresses of `debug` relative to the load address of the program that it describes, right after both were opened. The two
+ * may begin at different addresses: tools that edit programs put segments in front (patchelf) or move all of it (prelink), and
+ * the debug file stays as it was. The addresses of a section of code that both have are compared. Without effect where they
+ * have none in common, and for formats whose addresses are relative to a header that is in both. */
+void sl_object_relate(struct sl_object *debug, const struct sl_object *program);
 
 /* A pass over the part, which is of the file or was made of it, is over. Any thread. */
 void sl_object_passed(const struct sl_object *object, struct sl_bytes part);

@@ -204,7 +204,8 @@ enum walk_result walk_by_cfi(struct sl_walk_state *s, const struct walk_frame *c
         return WALK_WAIT;
     if (!cfi)
         return WALK_NOTHING;
-    uint64_t address = callee->instruction - s->modules[callee->module].base;
+    const struct sl_walk_module *module = &s->modules[callee->module];
+    uint64_t address = callee->instruction - module->base + module->ahead_of_cfi;
     if (s->cpu->family == SL_CPU_X86 && by_windows(s, cfi, address, callee, caller))
         return WALK_CALLER;
     if (sl_cfi_find(cfi, address, &row))
@@ -221,7 +222,7 @@ uint32_t walk_params(const struct sl_walk_state *s, const struct walk_frame *fra
         return 0;
     const struct sl_walk_module *module = &s->modules[frame->module];
     const struct sl_cfi *cfi = atomic_load_explicit(&module->cfi, memory_order_acquire);
-    uint64_t address = frame->instruction - module->base;
+    uint64_t address = frame->instruction - module->base + module->ahead_of_cfi;
     bool found = cfi && (sl_cfi_find_win(cfi, 4, address, &win) || sl_cfi_find_win(cfi, 0, address, &win));
     return found ? win.params : 0;
 }

@@ -110,7 +110,7 @@ enum walk_result walk_plausible(struct sl_walk_state *s, uint64_t address)
     if (walk_cfi(s, module, &cfi) == WALK_WAIT)
         return WALK_WAIT;
     within -= s->modules[module].base;
-    if (!cfi || !cfi->row_count || sl_cfi_find(cfi, within, &row))
+    if (!cfi || !cfi->row_count || sl_cfi_find(cfi, within + s->modules[module].ahead_of_cfi, &row))
         return WALK_CALLER;
     return covered_by_symbols(s, module, within);
 }

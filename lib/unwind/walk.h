@@ -66,7 +66,8 @@ struct sl_walk_symbols { /* whether a module's debug information has anything at
 /* What is known of a module: NULL as long as nobody asked, SL_WALK_NO_CFI or SL_WALK_NO_SYMBOLS when there is none. Set by
  * one thread, read by others. */
 struct sl_walk_module {
-    uint64_t base, size; /* size > 0, no overflow */
+    uint64_t base, size;   /* size > 0, no overflow */
+    uint64_t ahead_of_cfi; /* what addresses of `cfi` have beyond those relative to `base`; set before it */
     _Atomic(const struct sl_cfi *) cfi;
     _Atomic(const struct sl_walk_symbols *) symbols;
 };

@@ -144,8 +144,10 @@ bool debug_file_take(const struct sl_object *object, struct sl_bytes bytes, stru
             checked = true;
             right = has_checksum(info, bytes);
         }
-        if (usable && (same_id(info, other) || right))
+        if (usable && (same_id(info, other) || right)) {
+            sl_object_relate(*debug, object);
             return true;
+        }
         sl_object_close(*debug);
     }
     *debug = NULL;

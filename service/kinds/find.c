@@ -97,6 +97,7 @@ static void kinds_find_take(struct probe *probe, enum sl_code code, struct cache
         return;
     const struct object_meta *meta = item->loaded;
     probe->features = meta->features;
+    probe->place = meta->place;
     if (probe->request.id->type == OBJECT_PE_DOTNET) {
         probe->features.has_debug_info |= meta->embedded.has_debug_info;
         probe->features.has_sources |= meta->embedded.has_sources;

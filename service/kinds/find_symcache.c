@@ -162,6 +162,7 @@ static void look_inside(struct search *search)
     }
     if (embedded) {
         found->features = embedded->features;
+        found->place = embedded->place;
         found->code = cache_get(search->use->kind, &embedded->key, &embedded->request, &found->item, &found->error);
         found->error.code = found->code;
         search_report(&inside, embedded->candidate, found, search->use);

@@ -1,6 +1,15 @@
 /* What the chosen file of a module is used for: what a kind makes of it. */
 #include "kinds/search.h"
 
+uint64_t kinds_table_base(const struct fixed_place *place, uint64_t image_address)
+{
+    static const uint64_t most = UINT64_C(1)
+                                 << 20; /* what is put in front is small; whatever else is told is another address */
+    uint64_t above = place->address - image_address, below = image_address - place->address;
+    bool near = above <= most || below <= most;
+    return place->is_fixed && image_address && near ? place->address : image_address;
+}
+
 /* ---- what is told of it ---- */
 static struct candidate_use *field_of(const struct kinds_use *use, struct candidate *candidate)
 {
@@ -97,6 +106,7 @@ static void use_chosen(struct search *search)
         use_nothing(search);
     } else {
         found->features = search->chosen->features;
+        found->place = search->chosen->place;
         if (steps && steps->ask)
             steps->ask(search);
         else
@@ -137,6 +147,7 @@ static bool recalled(const struct kinds_search *where, const struct kinds_questi
     found->symcache = NULL;
     found->ppdb = NULL;
     found->features = outcome->features;
+    found->place = outcome->place;
     found->arch = SL_ARCH_UNKNOWN;
     found->candidates = outcome->candidates;
     if (outcome->error)
@@ -152,7 +163,7 @@ static void remember_found(const struct search *search)
 {
     const struct kinds_found *found = search->result;
     const struct outcome outcome = {found->code, found->code == SL_OK ? NULL : &found->error, found->features,
-                                    found->candidates};
+                                    found->place, found->candidates};
     remember(search, search->use, &outcome);
 }
 

@@ -54,13 +54,14 @@ extern const struct cache_kind kind_source_index;
 extern const struct cache_kind kind_objects;     /* loaded: of source_load */
 extern const struct cache_kind kind_object_meta; /* loaded: struct object_meta, static texts */
 extern const struct cache_kind kind_symcaches; /* loaded: struct sl_symcache; asked for with struct symcache_request */
-enum { SYMCACHES_VERSION = 1009 };             /* raised whenever answers change */
+enum { SYMCACHES_VERSION = 1010 };             /* raised whenever answers change */
 extern const struct cache_kind kind_ppdb_caches; /* loaded: struct sl_ppdb_table */
 extern const struct cache_kind kind_cficaches;   /* loaded: struct sl_cfi */
 
 struct object_meta {
     struct sl_features features;
     struct sl_features embedded; /* of the Portable PDB inside of a PE file; all false when there is none */
+    struct fixed_place place;
 };
 
 extern const struct cache_kind kind_mozilla_syms;     /* loaded: struct sl_symcache */

@@ -70,6 +70,16 @@ struct kinds_search {             /* where to look */
     uint64_t list; /* source_list_number of the sources; 0: not known, and nothing is remembered of the search */
 };
 
+/* Of an ELF file that can be loaded at one address alone: that address. */
+struct fixed_place {
+    bool is_fixed;
+    uint64_t address;
+};
+
+/* The address in memory that addresses in the table of the file are relative to, of a module that begins at `image_address`. Tools
+ * that edit programs put segments in front of a fixed one, and leave its debug file and its code where they are. */
+uint64_t kinds_table_base(const struct fixed_place *place, uint64_t image_address);
+
 struct kinds_found { /* what one look-up of a module came to; everything but `item` lives in the arena of the search */
     enum sl_code code; /* SL_OK: there is an item */
     struct sl_error error;
@@ -77,6 +87,7 @@ struct kinds_found { /* what one look-up of a module came to; everything but `it
     const struct sl_symcache *symcache; /* of `item`, when it is one; likewise */
     const struct sl_ppdb_table *ppdb;
     struct sl_features features; /* of the chosen object; all false when none */
+    struct fixed_place place;    /* of the chosen object */
     enum sl_arch arch;           /* of the symcache; SL_ARCH_UNKNOWN when none */
     struct candidate_list candidates;
 };

@@ -1,9 +1,10 @@
 /* The kind `object_meta`: what an object can be used for, so that candidates are ranked without opening them:
  *
  *     {"has_debug_info":b,"has_unwind_info":b,"has_symbols":b,"has_sources":b,"srcsrv_vcs":"git"|"perforce"|"other",
- *      "embedded_ppdb":{"has_debug_info":b,"has_sources":b}}
+ *      "embedded_ppdb":{"has_debug_info":b,"has_sources":b},"fixed_address":n}
  *
- * The version control system only if it is known, the last member only for PE files with a Portable PDB inside. */
+ * The version control system only if it is known, the next member only for PE files with a Portable PDB inside, the last only
+ * for ELF files that can be loaded there alone. */
 #include "kinds/conversion.h"
 
 #include <stdlib.h>
@@ -40,6 +41,10 @@ static void object_meta_encode(const struct object_meta *meta, struct sl_buf *ou
         json_boolean(&w, meta->embedded.has_sources);
         json_object_end(&w);
     }
+    if (meta->place.is_fixed) {
+        json_key(&w, "fixed_address");
+        json_u64(&w, meta->place.address);
+    }
     json_object_end(&w);
 }
 
@@ -75,7 +80,8 @@ static enum sl_code describe(struct conversion *conversion, struct sl_bytes file
     if (code != SL_OK)
         return code;
     struct sl_buf json = {0};
-    struct object_meta meta = {.features = sl_object_info(object)->features};
+    const struct sl_object_info *info = sl_object_info(object);
+    struct object_meta meta = {.features = info->features, .place = {info->is_fixed, info->load_address}};
     code = describe_embedded(conversion, object, &meta.embedded, error);
     sl_dwarf_sources(object, one_is_enough, &meta.features.has_sources);
     object_meta_encode(&meta, &json);
@@ -145,6 +151,8 @@ static bool decode(struct sl_json *j, struct object_meta *meta)
             read_vcs(j, features);
         else if (sl_str_equal(key, SL_STR("embedded_ppdb")))
             good = read_embedded(j, &meta->embedded);
+        else if (sl_str_equal(key, SL_STR("fixed_address")))
+            good = meta->place.is_fixed = sl_json_u64(j, &meta->place.address);
         else if (!read_flag(j, key, flags, sizeof flags / sizeof *flags))
             sl_json_skip(j);
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
@@ -178,13 +186,14 @@ static uint64_t capacity(const struct config *config)
     return config->object_meta_capacity;
 }
 
-/* They serve while a new one is made. 2 did not know the names that Go programs carry. */
-static const unsigned older[] = {2, 1, 0};
+/* They serve while a new one is made. 2 did not know the names that Go programs carry, 3 no fixed
+ * addresses. */
+static const unsigned older[] = {3, 2, 1, 0};
 
 const struct cache_kind kind_object_meta = {
     .name = "object_meta",
     .section = CACHE_DERIVED,
-    .version = 3,
+    .version = 4,
     .fallbacks = older,
     .previous = older,
     .format1_up_to = 1,

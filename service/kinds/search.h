@@ -26,6 +26,7 @@ struct probe { /* one listed file */
     enum sl_code code;
     struct sl_error error;
     struct sl_features features;
+    struct fixed_place place;
     bool skipped; /* a pointer that is of no use */
     bool renewed; /* a miss: it is asked for again when it is old */
     struct candidate *candidate;
@@ -108,6 +109,7 @@ struct outcome {
     enum sl_code code;
     const struct sl_error *error; /* NULL when there is none */
     struct sl_features features;
+    struct fixed_place place;
     struct candidate_list candidates;
 };
 

@@ -40,7 +40,7 @@ def test_redis(work, objects):
     with Redis(work) as redis:
         compare_machines(work, objects, {"redis": {"url": redis.url, "namespace": "ns"}}, "redis")
         keys = redis.ask("KEYS *")
-        equal(keys.count("ns:symcaches/v1009/"), 6)
+        equal(keys.count("ns:symcaches/v1010/"), 6)
         equal(keys.count("ns:objects/v2/"), 6)  # alone, Redis takes what fits
 
 

@@ -10,8 +10,9 @@ enum { LEAST_AT_ONCE = 16, MOST_AT_ONCE = 64, BATCH = 8, KEPT_FRAMES = 256 };
 
 static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
 {
+    const struct covered *covered = (const struct covered *)symbols;
     struct sl_location location;
-    return sl_symcache_lookup(((const struct covered *)symbols)->table, address, &location, 1) > 0;
+    return sl_symcache_lookup(covered->table, address + covered->ahead, &location, 1) > 0;
 }
 
 /* What is made of the module; NULL when the whole walk ends: for want of room or time, which says nothing of a module. */
@@ -58,6 +59,12 @@ static void begin_symbols(struct dump_walk *w, size_t index)
     fiber_help(&w->ahead, find_symbols_ahead, ahead);
 }
 
+/* How far the module begins behind what addresses in its table are relative to. */
+static uint64_t ahead_of_table(const struct dump_walk *w, size_t index, const struct kinds_found *found)
+{
+    return w->targets[index].base - kinds_table_base(&found->place, w->targets[index].base);
+}
+
 static bool find_cfi(struct dump_walk *w, size_t index)
 {
     if (!w->modules[index].is_asked) {
@@ -69,6 +76,7 @@ static bool find_cfi(struct dump_walk *w, size_t index)
     if (!found)
         return false;
     module->cfi = found;
+    w->targets[index].ahead_of_cfi = ahead_of_table(w, index, found);
     sl_walk_set_cfi(&w->targets[index], cfi_of(module));
     return true;
 }
@@ -79,7 +87,7 @@ static bool find_covered(struct dump_walk *w, size_t index)
     const struct kinds_found *found = walk_find(w, index, symbols_of(w, index));
     struct covered *covered = &w->modules[index].covered;
     if (found && !w->targets[index].symbols) {
-        *covered = (struct covered){{is_covered}, found->symcache};
+        *covered = (struct covered){{is_covered}, found->symcache, ahead_of_table(w, index, found)};
         sl_walk_set_symbols(&w->targets[index], found->symcache ? &covered->base : NULL);
     }
     return found;

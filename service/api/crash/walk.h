@@ -14,6 +14,7 @@ struct walked_module {
     struct covered {
         struct sl_walk_symbols base;
         const struct sl_symcache *table;
+        uint64_t ahead; /* added to the module's addresses for the table */
     } covered;
 };
 

@@ -105,7 +105,7 @@ static bool lookup_address(const struct trace_walk *walk, size_t index, const st
 static void add_expansion(struct trace_walk *walk, struct native_result_frame frame, const struct native_module *module,
                           uint64_t relative, const struct sl_location *chain, size_t count)
 {
-    uint64_t base = module->image_address;
+    uint64_t base = module->image_address, table = native_table_base(module);
     for (size_t i = 0; i < count; i++) {
         struct sl_symcache_function function = {.entry = UINT64_MAX};
         struct native_result_frame *out = native_frames_add(walk);
@@ -119,7 +119,7 @@ static void add_expansion(struct trace_walk *walk, struct native_result_frame fr
         out->outermost = i + 1 == count && function.entry != UINT64_MAX;
         if (__builtin_add_overflow(base, relative, &out->address))
             out->address = 0;
-        if (__builtin_add_overflow(base, function.entry, &out->symbol_address))
+        if (__builtin_add_overflow(table, function.entry, &out->symbol_address))
             out->symbol_address = 0;
     }
 }
@@ -232,14 +232,15 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
         return;
     }
     struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
+    uint64_t ahead = module->image_address - native_table_base(module);
     size_t count = 0;
     bool caller;
     address = relative;
     if (!sent->undefined && lookup_address(walk, index, module, relative, &address, &caller))
-        count = sl_symcache_lookup(module->found->lookup.symcache, address, chain, SL_SYMCACHE_MAX_CHAIN);
+        count = sl_symcache_lookup(module->found->lookup.symcache, address + ahead, chain, SL_SYMCACHE_MAX_CHAIN);
     count = count > SL_SYMCACHE_MAX_CHAIN ? SL_SYMCACHE_MAX_CHAIN : count;
     if (!count && request->nearest)
-        count = sl_symcache_nearest(module->found->lookup.symcache, relative, chain);
+        count = sl_symcache_nearest(module->found->lookup.symcache, relative + ahead, chain);
     const struct sl_location *first = walk->request->inlines_without_lines ? chain : with_lines(module, chain, &count);
     if (count)
         add_expansion(walk, frame, module, address, first, count);

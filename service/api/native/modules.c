@@ -371,6 +371,11 @@ const struct sl_symcache *native_table(const struct native_module *module, enum 
     return module->found->lookup.symcache;
 }
 
+uint64_t native_table_base(const struct native_module *module)
+{
+    return kinds_table_base(&module->found->lookup.place, module->image_address);
+}
+
 const char *native_lookup_status(enum sl_code code)
 {
     switch (code) {

@@ -303,6 +303,8 @@ static inline bool native_is_upload(const struct native_module *module)
 
 const struct sl_symcache *native_table(const struct native_module *module, enum native_table table);
 
+/* The address that entries of the table of the module (found) are relative to. */
+uint64_t native_table_base(const struct native_module *module);
 const char *native_lookup_status(enum sl_code code);
 const char *native_module_status(const struct native_module *module);
 

@@ -175,7 +175,7 @@ static void line_start(struct answer *a, const struct native_result_frame *frame
     if (!a->request->tells_line_starts || !is_native(frame) || frame->table != TABLE_SYMCACHE)
         return;
     const struct native_module *module = &a->request->modules[frame->module];
-    uint64_t base = module->image_address;
+    uint64_t base = native_table_base(module);
     if (sl_symcache_start(native_table(module, TABLE_SYMCACHE), frame->address - base, &start))
         hex_member(a->w, "line_addr", (struct opt_u64){true, base + start});
 }

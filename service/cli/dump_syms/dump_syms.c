@@ -267,6 +267,21 @@ static int report_nothing(const struct dump_module *m)
     return status;
 }
 
+/* One of the group may be the program, and the others know its code by other addresses. */
+static void relate_group(struct dump *d, const struct dump_module *first)
+{
+    const struct sl_object *program = NULL;
+    struct sl_bytes code;
+    for (struct dump_module *m = d->modules; m < d->modules + d->count && !program; m++)
+        if (is_of_group(m, first) && sl_object_section(m->code, "text", &code, NULL))
+            program = m->code;
+    for (struct dump_module *m = d->modules; m < d->modules + d->count && program; m++) {
+        struct sl_object *objects[] = {m->code, m->debug, m->main.object};
+        for (size_t i = 0; i < 3 && is_of_group(m, first); i++)
+            sl_object_relate(objects[i], program);
+    }
+}
+
 /* Modules of one id make one symbol file. */
 static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump_module *first, struct sl_str id,
                        struct sl_str name, struct sl_arena *arena)
@@ -274,6 +289,7 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
     struct sl_error error = {0};
     enum sl_code code = SL_OK;
     bool header_only = option_given(d->o, "header-only");
+    relate_group(d, first);
     for (struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !header_only; m++)
         if (is_of_group(m, first))
             code = add_module(w, m, d->o, d->jobs, arena, &error);

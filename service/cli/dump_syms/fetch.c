@@ -90,6 +90,7 @@ static void get_partner(struct dump_module *m, struct by_id *by_id, struct objec
         m->code = m->partner.object;
         m->code_path = m->partner.path;
     }
+    sl_object_relate(m->debug, m->code);
 }
 
 static enum sl_code get_module(struct dump_module *m, struct by_id *by_id, struct object_id *id, const char *name,

@@ -127,7 +127,7 @@ def test_one_budget_for_all_kinds(work, objects):
     cache = os.path.join(work, "cache")
     for kind, age in (("symcaches", 5000), ("objects", 3000)):
         for i in range(4):
-            path = os.path.join(cache, kind, "v1009" if kind == "symcaches" else "v2", "00", f"{i:02x}", "x" * 60)
+            path = os.path.join(cache, kind, "v1010" if kind == "symcaches" else "v2", "00", f"{i:02x}", "x" * 60)
             os.makedirs(os.path.dirname(path))
             with open(path, "wb") as f:
                 f.write(b"SLSC" + bytes(1 << 20))

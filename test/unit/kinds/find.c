@@ -462,14 +462,14 @@ static void keys_body(void *arg)
         cache_relative_path(sl_str(keys[i]), 2, false, relative);
         snprintf(path, sizeof path, "objects/%s", relative);
         assert_true(exists(path));
-        cache_relative_path(sl_str(keys[i]), 3, false, relative);
+        cache_relative_path(sl_str(keys[i]), 4, false, relative);
         snprintf(path, sizeof path, "object_meta/%s", relative);
         assert_non_null(strstr(file_text(path), i == 0 ? "\"has_debug_info\":true" : "\"has_debug_info\":false"));
         strncat(path, ".metadata", sizeof path - strlen(path) - 1);
         assert_non_null(strstr(file_text(path), i == 0 ? "\"scope\":null" : "\"scope\":\"scope1\""));
     }
     char relative[128], path[160];
-    cache_relative_path(sl_str(keys[0]), 1009, false, relative);
+    cache_relative_path(sl_str(keys[0]), 1010, false, relative);
     snprintf(path, sizeof path, "symcaches/%s", relative);
     assert_memory_equal(file_text(path), "SLSC", 4);
 }
@@ -499,7 +499,7 @@ static const char *symcache_path(unsigned version)
 static void old_symcache_body(void *arg)
 {
     (void)arg;
-    const char *before = symcache_path(1008), *now = symcache_path(1009);
+    const char *before = symcache_path(1009), *now = symcache_path(1010);
     USE_SOURCES({.id = SL_STR("s")});
     USE_FILES({.source = "s", .uri = "http://s/1", .type = FILE_ELF_CODE, .path = full});
     look_up(&elf);
