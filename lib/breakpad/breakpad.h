@@ -5,7 +5,8 @@
  *
  * The text is ordered by address and depends on the input alone, not on the number of threads. What lines of code belong
  * to follows the rules of the symcache, so that a file read back answers as the one it was made from; what the format
- * cannot say is lost: the end of a symbol without a function, and symbols inside functions.
+ * cannot say is lost: the end of a symbol without a function, and symbols inside functions. Where a symbol inside of another one
+ * ends there is a record of the outer one (object/nesting.h).
  *
  * In memory are the records (a few bytes a line) and every name once; the text itself never is. */
 #pragma once

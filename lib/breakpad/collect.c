@@ -296,7 +296,7 @@ bool sl_breakpad_writer_symbols(struct sl_breakpad_writer *w, const struct sl_sy
         return false;
     for (size_t i = 0; i < count; i++) {
         const struct sl_symbol *s = &symbols[i];
-        struct symbol symbol = {s->address, s->name, (uint32_t)w->symbol_count, s->parameters, s->multiple};
+        struct symbol symbol = {s->address, s->size, s->name, (uint32_t)w->symbol_count, s->parameters, s->multiple};
         uint32_t size = 0;
         if (!s->name.size)
             continue;

@@ -44,7 +44,7 @@ struct record { /* a function */
 };
 
 struct symbol {
-    uint64_t address;
+    uint64_t address, size; /* size 0: not known */
     struct sl_str name;
     uint32_t order, parameters : 31, multiple : 1;
 };

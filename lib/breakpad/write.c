@@ -1,6 +1,8 @@
 /* Records to text. */
 #include "breakpad/impl.h"
 
+#include "object/nesting.h"
+
 #include <stdlib.h>
 
 enum { PIECE = 64 * 1024 };
@@ -132,24 +134,62 @@ static void take_symbols(struct text *t, const struct symbol *symbols, size_t co
     t->publics[t->public_count++] = public;
 }
 
+struct placing {
+    struct text *text;
+    struct sl_nesting nesting;
+    size_t next;      /* record: all before it begin before the address */
+    uint64_t covered; /* end of all functions that do */
+};
+
+/* The records that begin at the address, counted from `p->next`. */
+static size_t records_at(struct placing *p, uint64_t address)
+{
+    const struct sl_breakpad_writer *w = p->text->w;
+    for (; p->next < w->record_count && w->records[p->next].address < address; p->next++)
+        if (w->records[p->next].address + w->records[p->next].size > p->covered)
+            p->covered = w->records[p->next].address + w->records[p->next].size;
+    size_t here = p->next;
+    while (here < w->record_count && w->records[here].address == address)
+        here++;
+    return here - p->next;
+}
+
+/* Where symbols end before `limit` those around them go on, as records of their own. */
+static void resume_symbols(struct placing *p, uint64_t limit)
+{
+    const struct sl_breakpad_writer *w = p->text->w;
+    for (const struct sl_nested *inner = sl_nesting_at(&p->nesting, 0);
+         inner && inner->end < limit && !p->text->failed;) {
+        uint64_t end = inner->end;
+        inner = sl_nesting_at(&p->nesting, end);
+        if (!inner || records_at(p, end) || end < p->covered)
+            continue;
+        struct symbol rest = w->symbols[inner->tag];
+        rest.address = end;
+        rest.parameters = 0;
+        take_symbols(p->text, &rest, 1, NULL, 0);
+    }
+}
+
 static void place_symbols(struct text *t)
 {
     struct sl_breakpad_writer *w = t->w;
-    size_t next = 0;
-    uint64_t covered = 0; /* end of all functions that begin at or before the symbol */
+    struct placing p = {.text = t, .nesting.holding.budget = w->holding.budget};
     for (size_t i = 0, end; i < w->symbol_count && !t->failed; i = end) {
         uint64_t address = w->symbols[i].address;
         for (end = i + 1; end < w->symbol_count && w->symbols[end].address == address;)
             end++;
-        for (; next < w->record_count && w->records[next].address < address; next++)
-            if (w->records[next].address + w->records[next].size > covered)
-                covered = w->records[next].address + w->records[next].size;
-        size_t here = next;
-        while (here < w->record_count && w->records[here].address == address)
-            here++;
-        if (here > next || address >= covered)
-            take_symbols(t, &w->symbols[i], end - i, w->records + next, here - next);
+        resume_symbols(&p, address);
+        size_t here = records_at(&p, address);
+        if (here || address >= p.covered)
+            take_symbols(t, &w->symbols[i], end - i, w->records + p.next, here);
+        sl_nesting_at(&p.nesting, address);
+        for (size_t j = end; j-- > i && !t->failed;)
+            if (w->symbols[j].size && w->symbols[j].size < UINT64_MAX - address)
+                t->failed = !sl_nesting_open(&p.nesting, address + w->symbols[j].size, (uint32_t)j);
     }
+    resume_symbols(&p, UINT64_MAX);
+    sl_nesting_free(&p.nesting);
 }
 
 /* ---- numbers ---- */
@@ -338,7 +378,7 @@ enum sl_code sl_breakpad_writer_finish(struct sl_breakpad_writer *w, const struc
 {
     struct text t = {.w = w, .output = output, .failed = w->failed};
     if (!w->options->header_only && !t.failed) {
-        t.publics = SL_ARENA_ARRAY(&w->arena, struct public, w->symbol_count + 1);
+        t.publics = SL_ARENA_ARRAY(&w->arena, struct public, 2 * w->symbol_count + 1); /* and what goes on */
         order_records(w);
         t.failed = !t.publics || w->failed;
         if (!t.failed)

@@ -280,7 +280,10 @@ struct symbol_index {
     const struct sl_symbol *symbols;
     const struct sl_ordered *order;
     size_t count;
+    const uint32_t
+        *around; /* by place in `order`: the place of the symbol that those of its address are within; NULL: none is */
 };
+enum { NO_PLACE = UINT32_MAX };
 
 /* Keys of (begin, size). */
 struct range_set {

@@ -2,6 +2,7 @@
 #include "dwarf/impl.h"
 
 #include "function/undecorate.h"
+#include "object/nesting.h"
 #include "object/symbols.h"
 
 #include <stdlib.h>
@@ -18,6 +19,48 @@ static const struct sl_symbol *as_in_dwarf(const struct sl_symbol *symbols, size
             copy[i].name = sl_undecorate(copy[i].name, NULL);
     }
     return copy;
+}
+
+static const struct sl_symbol *symbol(const struct symbol_index *index, size_t place)
+{
+    return &index->symbols[index->order[place].index];
+}
+
+static uint64_t end_of(const struct sl_symbol *s)
+{
+    return s->size < UINT64_MAX - s->address ? s->address + s->size : UINT64_MAX;
+}
+
+/* Whether some symbol begins within another one. */
+static bool are_nested(const struct symbol_index *index)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < index->count; i++) {
+        const struct sl_symbol *s = symbol(index, i);
+        if (s->address < end && i && index->order[i - 1].key != s->address)
+            return true;
+        end = end_of(s) > end ? end_of(s) : end;
+    }
+    return false;
+}
+
+/* Finds what symbols are within, where some are. False when out of memory. */
+static bool find_around(struct symbol_index *index, struct sl_budget *budget, struct sl_arena *arena)
+{
+    struct sl_nesting nesting = {.holding.budget = budget};
+    bool nested = are_nested(index), ok = true;
+    uint32_t *around = nested ? SL_ARENA_ARRAY(arena, uint32_t, index->count) : NULL;
+    for (size_t i = 0, next; around && ok && i < index->count; i = next) {
+        const struct sl_nested *outer = sl_nesting_at(&nesting, index->order[i].key);
+        uint32_t place = outer ? outer->tag : NO_PLACE;
+        for (next = i; next < index->count && index->order[next].key == index->order[i].key; next++)
+            around[next] = place;
+        for (size_t j = next; ok && j-- > i;)
+            ok = !symbol(index, j)->size || sl_nesting_open(&nesting, end_of(symbol(index, j)), (uint32_t)j);
+    }
+    sl_nesting_free(&nesting);
+    index->around = around;
+    return ok && (around || !nested);
 }
 
 enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *arena, struct sl_error *error)
@@ -40,7 +83,8 @@ enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *a
             if (symbols[i].name.size)
                 order[named++] = (struct sl_ordered){symbols[i].address, 0, (uint32_t)i};
         sl_order(order, scratch, named);
-        reader->symbols = (struct symbol_index){symbols, order, named};
+        reader->symbols = (struct symbol_index){symbols, order, named, NULL};
+        made = find_around(&reader->symbols, reader->budget, arena);
     }
     code = made ? SL_OK : sl_budget_fail(reader->budget, error);
     free(scratch);
@@ -59,11 +103,6 @@ static size_t behind(const struct symbol_index *index, size_t low, uint64_t addr
             high = middle;
     }
     return low;
-}
-
-static const struct sl_symbol *symbol(const struct symbol_index *index, size_t place)
-{
-    return &index->symbols[index->order[place].index];
 }
 
 const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64_t address)
@@ -116,6 +155,12 @@ struct symbol_span dwarf_symbol_over(struct dwarf_worker *w, const struct symbol
         uint64_t end = s->size && s->size < UINT64_MAX - s->address ? s->address + s->size : next_start;
         if (end > address)
             span = (struct symbol_span){s, end < next_start ? end : next_start};
+    }
+    uint32_t outer = !span.symbol && index->around && next ? index->around[next - 1] : NO_PLACE;
+    for (; outer != NO_PLACE && !span.symbol && dwarf_spend(w, 1); outer = index->around[outer]) {
+        uint64_t end = end_of(symbol(index, outer));
+        if (end > address)
+            span = (struct symbol_span){symbol(index, outer), end < next_start ? end : next_start};
     }
     return span;
 }

@@ -238,8 +238,10 @@ static bool read_public(struct breakpad_fields f, struct sl_symbol *symbol)
     bool multiple = breakpad_word(&f, SL_STR("m"));
     if (!breakpad_hex(&f, &address) || !breakpad_hex(&f, &parameters))
         return false;
-    *symbol = (struct sl_symbol){
-        .address = address, .name = breakpad_rest(&f), .parameters = parameters & INT32_MAX, .multiple = multiple};
+    *symbol = (struct sl_symbol){.address = address,
+                                 .name = breakpad_rest(&f),
+                                 .parameters = parameters & (INT32_MAX >> 1),
+                                 .multiple = multiple};
     if (!symbol->name.size)
         symbol->name = SL_STR("<unknown>");
     return sl_str_is_utf8(symbol->name);

@@ -139,12 +139,13 @@ struct elf_loose {
     uint64_t section_end, next; /* next: the begin of the function behind it */
     size_t index, place;        /* of a function among the symbols; in the list, before it is sorted */
     int64_t around;
-    bool untyped, dropped;
+    bool untyped, at_function, dropped; /* at_function: one begins at the same address */
 };
 
 struct elf_loose_list {
     struct elf_loose *items;
     size_t count, capacity;
+    bool keeps_labels;         /* untyped ones within functions */
     struct sl_holding holding; /* whoever made the list frees `items` and releases it */
 };
 
@@ -152,7 +153,7 @@ struct elf_loose_list {
 bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose);
 
 /* Gives functions without size the one they have up to the next symbol or the end of their section - those that lie behind
- * that lose their name - and appends the untyped symbols that are not within a function. `symbols` are `count` functions, with
+ * that lose their name - and appends the untyped symbols: within functions as labels. `symbols` are `count` functions, with
  * room for all in the list; returns the new number. */
 size_t elf_loose_settle(struct elf_loose_list *list, struct sl_symbol *symbols, size_t count);
 

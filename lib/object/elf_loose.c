@@ -2,8 +2,7 @@
  * size (gABI, "Symbol Table"). Where they end is what is around them.
  *
  *     .text   | f (a function, sized)      | entry (no type)  | start (no size)      |
- *                    ^ label: within f,                                               ^ end of the section
- *                      none of its own */
+ *                    ^ label: within f                                                ^ end of the section */
 #include "object/elf.h"
 
 #include <stdlib.h>
@@ -63,6 +62,8 @@ static void compare_with(struct elf_loose_list *list, const struct sl_symbol *fu
             list->items[first - 1].next = begin;
         if (first < list->count && list->items[first].symbol.address < end)
             behind = first_from(list, end);
+        if (first < list->count && list->items[first].symbol.address == begin)
+            list->items[first].at_function = true;
         if (behind > first) {
             list->items[first].around++;
             if (behind < list->count)
@@ -71,14 +72,17 @@ static void compare_with(struct elf_loose_list *list, const struct sl_symbol *fu
     }
 }
 
-/* Up to where each goes; those within functions are none. */
+/* Up to where each goes; within functions they are labels, but for further names of their beginnings. */
 static void find_ends(struct elf_loose_list *list)
 {
     int64_t around = 0;
     uint64_t next = UINT64_MAX, kept = 0;
     for (size_t i = 0; i < list->count; i++) {
-        around += list->items[i].around;
-        list->items[i].dropped = list->items[i].untyped && around > 0;
+        struct elf_loose *loose = &list->items[i], *before = i ? loose - 1 : loose;
+        around += loose->around;
+        loose->at_function |= before->at_function && before->symbol.address == loose->symbol.address;
+        loose->symbol.is_label = loose->untyped && around > 0;
+        loose->dropped = loose->symbol.is_label && (loose->at_function || !list->keeps_labels);
     }
     for (size_t i = list->count; i--;) {
         struct elf_loose *loose = &list->items[i];
@@ -88,6 +92,8 @@ static void find_ends(struct elf_loose_list *list)
         if (loose->next < next)
             next = loose->next;
         uint64_t end = next < loose->section_end ? next : loose->section_end;
+        if (loose->symbol.is_label)
+            continue;
         if (!loose->symbol.size)
             loose->symbol.size = end > address ? end - address : 0;
         loose->dropped = loose->dropped || !loose->symbol.size;

@@ -205,7 +205,8 @@ static bool find_place(const struct collector *c, const struct elf_table *table,
                        size_t index, struct symbol_place *place)
 {
     const struct elf *elf = c->object->impl;
-    uint32_t number = elf_symbol_section(c->object, table->indexes, s, index);
+    uint32_t number =
+        s->section < SHN_LORESERVE ? s->section : elf_symbol_section(c->object, table->indexes, s, index);
     if (!number || number >= elf->section_count)
         return false;
     const struct elf_section *section = &elf->sections[number];
@@ -271,6 +272,7 @@ static enum sl_code elf_collect(struct sl_object *object, bool data, struct sl_a
         .load_address = object->info.load_address,
         .arena = arena,
         .purse = {.budget = object->budget},
+        .loose.keeps_labels = !data,
         .loose.holding.budget = object->budget,
     };
     struct elf_table table = {0};

@@ -126,7 +126,9 @@ struct sl_symbol {
     uint64_t size;      /* bytes; 0 = not known */
     struct sl_str name; /* mangled as stored; may be empty */
     /* Of Breakpad's PUBLIC records, 0 elsewhere: bytes of parameters; whether it has more names than this one. */
-    uint32_t parameters : 31, multiple : 1;
+    uint32_t parameters : 30, multiple : 1;
+    /* A name within a function, of no size: where nothing but symbols describes the code it answers from here to the next one. */
+    uint32_t is_label : 1;
 };
 
 /* How the code of a processor that has more than one way is written, and what lies between it. */
@@ -228,8 +230,8 @@ struct sl_bytes sl_object_exceptions(const struct sl_object *object);
 bool sl_object_go_table(struct sl_object *object, struct sl_bytes *table, uint64_t *address);
 
 /* All function symbols in file order (symbol table first, then the dynamic one, then MiniDebugInfo), into the arena. In ELF
- * files behind them those without type that name code outside of functions, and what has no size ends where the next begins
- * or its section ends.
+ * files behind them those without type that name code: outside of functions they end where the next begins or their section
+ * ends, as functions without size do; inside they are labels. Of symbols that overlap see nesting.h.
  * An unreadable table gives what could be read; SL_MALFORMED when the names are more than the budget has. */
 enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                size_t *count, struct sl_error *error);

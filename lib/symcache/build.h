@@ -25,7 +25,8 @@ enum { NO_CONTEXT = UINT32_MAX, MAX_LINE = (1 << 30) - 1 };
 enum op_kind {
     OP_SET = 0,   /* this location, whatever was there */
     OP_ENTRY = 1, /* this location if vacant or a hole */
-    OP_HOLE = 2,  /* a hole if vacant */
+    OP_HOLE = 2,  /* a hole if vacant; of symbols with a context: that of the symbol around, which goes on there */
+    OP_LABEL = 3, /* of symbols: this location outside of functions, if vacant or a hole */
 };
 
 struct op {
@@ -211,7 +212,7 @@ static inline uint32_t symcache_global_file(const struct run_ids *ids, uint32_t 
 /* What `next` does to what `now` has left at the same address. */
 static inline void symcache_apply(struct op *now, const struct op *next)
 {
-    if (op_kind(next->what) == OP_SET || (op_kind(next->what) == OP_ENTRY && op_kind(now->what) == OP_HOLE))
+    if (op_kind(next->what) == OP_SET || (op_kind(next->what) & OP_ENTRY && op_kind(now->what) == OP_HOLE))
         *now = *next;
 }
 

@@ -6,6 +6,7 @@
 #include "symcache/build.h"
 
 #include "function/order.h"
+#include "object/nesting.h"
 
 #include <stdlib.h>
 
@@ -115,8 +116,11 @@ struct emitter {
     struct piece *piece;
     const struct op *symbol, *symbols_end;
     struct op now;
+    struct op function; /* the last operation of a function; a hole when there was none */
     bool any;
 };
+
+static const struct op op_hole = {.context = NO_CONTEXT, .file = SL_NO_FILE, .what = (uint32_t)OP_HOLE << LINE_BITS};
 
 static void symcache_fold_flush(struct emitter *e)
 {
@@ -139,14 +143,37 @@ static void feed(struct emitter *e, const struct op *op)
     e->any = true;
 }
 
+/* The next operation of a symbol. Within a function labels do not count, and where a symbol ends the function goes on. */
+static void feed_symbol(struct emitter *e)
+{
+    const struct op *op = e->symbol++;
+    enum op_kind kind = op_kind(op->what);
+    if (__builtin_expect(kind == OP_ENTRY, true)) {
+        feed(e, op);
+        return;
+    }
+    bool inside = op_kind(e->function.what) != OP_HOLE;
+    if (__builtin_expect(kind == OP_HOLE && !inside && op->context == NO_CONTEXT, true)) {
+        feed(e, op);
+        return;
+    }
+    if (inside && (kind == OP_LABEL || e->now.address == op->address))
+        return;
+    struct op changed = {op->address, op->context, op->file, op_what(OP_ENTRY, 0)};
+    if (inside)
+        changed = (struct op){op->address, e->function.context, e->function.file, op_entry(e->function.what)};
+    feed(e, &changed);
+}
+
 /* An operation of a function; the symbols' at the same address come behind it. */
 static void feed_function(struct emitter *e, const struct op *op)
 {
     if (op->address >= e->piece->limit) /* a hole that the next piece begins with */
         return;
     while (e->symbol < e->symbols_end && e->symbol->address < op->address)
-        feed(e, e->symbol++);
+        feed_symbol(e);
     feed(e, op);
+    e->function = *op;
 }
 
 /* `ids`: NULL when those of the run are global ones. */
@@ -195,7 +222,7 @@ static void feed_alone(struct emitter *e, const struct run *run)
     }
     e->piece->count = (size_t)(last + 1 - e->piece->out);
     e->piece->last = *last;
-    e->now = op_of(run, run->count - 1, NULL);
+    e->function = e->now = op_of(run, run->count - 1, NULL);
 }
 
 /* Whether no symbol is inside the run, and nothing of it in the next piece. */
@@ -252,6 +279,7 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
     struct symcache_folding *f = arg;
     struct piece *p = &f->pieces[f->next_piece + index];
     struct emitter e = {.piece = p, .symbol = first_symbol(f, p->low), .symbols_end = first_symbol(f, p->limit)};
+    e.function = op_hole;
     for (size_t i = p->first; i < p->end; i++) {
         const struct cluster *cluster = &f->clusters[i];
         if (cluster->count > 1) {
@@ -265,7 +293,7 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
             feed_all(&e, run, NULL);
     }
     while (e.symbol < e.symbols_end)
-        feed(&e, e.symbol++);
+        feed_symbol(&e);
     symcache_fold_flush(&e);
 }
 
@@ -312,22 +340,59 @@ static bool join_pieces(struct symcache_folding *f, size_t pieces, size_t *count
     return true;
 }
 
-/* Sorts and folds the operations of the symbols. */
+/* Operations [first, end) of one address: the symbols that they begin are open from here on. */
+static bool open_symbols(struct sl_nesting *nesting, const struct sl_symcache_writer *w, const struct sl_ordered *order,
+                         size_t first, size_t end)
+{
+    for (size_t i = end; i-- > first;) { /* of several the first of the file is the innermost */
+        uint32_t index = order[i].index;
+        const struct op *op = &w->ops[index], *next = op + 1;
+        bool has_end = op_kind(op->what) != OP_HOLE && index + 1 < w->op_count && op_kind(next->what) == OP_HOLE;
+        if (has_end && !sl_nesting_open(nesting, next->address, op->context))
+            return false;
+    }
+    return true;
+}
+
+/* Tells the holes within symbols what they are in. `sorted`: one operation for each address. */
+static bool fill_holes(const struct sl_symcache_writer *w, const struct sl_ordered *order, struct op *sorted)
+{
+    struct sl_nesting nesting = {.holding.budget = w->holding.budget};
+    bool ok = true;
+    for (size_t i = 0, first; ok && i < w->op_count; sorted++) {
+        for (first = i; i < w->op_count && order[i].key == sorted->address;)
+            i++;
+        const struct sl_nested *around = sl_nesting_at(&nesting, sorted->address);
+        if (op_kind(sorted->what) == OP_HOLE && around)
+            sorted->context = around->tag;
+        ok = open_symbols(&nesting, w, order, first, i);
+    }
+    sl_nesting_free(&nesting);
+    return ok;
+}
+
+/* Sorts and folds the operations of the symbols. The end of each stands behind its begin in writer->ops: where symbols are not
+ * nested, nothing is between the two in address order. */
 static bool sort_symbols(struct sl_symcache_writer *w)
 {
     size_t room = w->op_count + 1;
     struct sl_ordered *order = order_ops(&w->holding, w->ops, w->op_count);
     struct op *sorted = sl_alloc_held(&w->holding, room, sizeof *sorted);
     size_t count = 0;
+    bool nested = false;
     for (size_t i = 0; order && sorted && i < w->op_count; i++) {
         const struct op *op = &w->ops[order[i].index];
-        if (count && sorted[count - 1].address == op->address)
+        if (count && sorted[count - 1].address == op->address) {
             symcache_apply(&sorted[count - 1], op);
-        else
+        } else {
             sorted[count++] = *op;
+        }
+        if (op_kind(op->what) == OP_HOLE)
+            nested |= op[-1].address != sorted[count - 2].address;
     }
+    bool ok = order && sorted && (!nested || fill_holes(w, order, sorted));
     sl_free_held(&w->holding, order, w->op_count, sizeof *order);
-    if (!order || !sorted) {
+    if (!ok) {
         sl_free_held(&w->holding, sorted, room, sizeof *sorted);
         return false;
     }
@@ -417,6 +482,7 @@ struct flow *symcache_flow_new(struct sl_symcache_writer *w)
     f->last_is_hole = true;
     f->piece.limit = UINT64_MAX;
     f->emitter = (struct emitter){.piece = &f->piece, .symbol = w->ops, .symbols_end = w->ops + w->op_count};
+    f->emitter.function = op_hole;
     return f;
 }
 
@@ -462,7 +528,7 @@ static bool hand_on_alone(struct flow *f, const struct run *run, const struct ru
         return false;
     f->piece.last = op_of(run, run->count - 2, ids);
     f->piece.last.what = op_entry(f->piece.last.what);
-    f->emitter.now = op_of(run, run->count - 1, ids);
+    f->emitter.function = f->emitter.now = op_of(run, run->count - 1, ids);
     return true;
 }
 
@@ -485,7 +551,7 @@ bool symcache_flow_end(struct flow *f, struct encoder *e)
     if (!symcache_fold_make_room(f, 0, UINT64_MAX))
         return false;
     while (f->emitter.symbol < f->emitter.symbols_end)
-        feed(&f->emitter, f->emitter.symbol++);
+        feed_symbol(&f->emitter);
     symcache_fold_flush(&f->emitter);
     return hand_on(f, e);
 }

@@ -358,13 +358,14 @@ static struct text symbol_name(const struct sl_symcache_options *o, struct sl_st
     return (struct text){name, sl_hash(name.data, name.size)};
 }
 
-static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t size, const struct text *name)
+static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t size, enum op_kind kind,
+                       const struct text *name)
 {
     uint32_t text = intern_text(w, name->str, name->hash, true);
     uint32_t function = intern_function(w, text, address, SL_LANG_UNKNOWN, 0);
     if (w->failed)
         return;
-    w->ops[w->op_count++] = (struct op){address, root_context(w, function), SL_NO_FILE, op_what(OP_ENTRY, 0)};
+    w->ops[w->op_count++] = (struct op){address, root_context(w, function), SL_NO_FILE, op_what(kind, 0)};
     if (size && size <= max_address - address)
         w->ops[w->op_count++] = (struct op){address + size, NO_CONTEXT, SL_NO_FILE, op_what(OP_HOLE, 0)};
 }
@@ -377,7 +378,8 @@ void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_sy
     for (size_t i = 0; i < count + AHEAD && !w->failed; i++) {
         struct text *name = &names[i % AHEAD];
         if (i >= AHEAD && name->str.data && symbols[i - AHEAD].address <= max_address)
-            add_symbol(w, symbols[i - AHEAD].address, symbols[i - AHEAD].size, name);
+            add_symbol(w, symbols[i - AHEAD].address, symbols[i - AHEAD].size,
+                       symbols[i - AHEAD].is_label ? OP_LABEL : OP_ENTRY, name);
         if (i < count) {
             *name = symbol_name(&w->options, symbols[i].name);
             prefetch(&w->text_table, name->hash);

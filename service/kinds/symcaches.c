@@ -222,7 +222,7 @@ static enum sl_code symcaches_load(struct sl_bytes bytes, void **loaded, uint64_
  * programs without DWARF; 1006 did not have the names of executables that Breakpad files tell; 1007 had lines of one section
  * alone where DWARF 2 or 3 describes an assembler's file; 1008 let the last symbol of a section answer far behind it, and had no
  * inlined calls where no line is known; 1009 counted addresses of ELF files from their first segment, which need not be the
- * lowest. */
+ * lowest, had no labels, and holes behind symbols that are within others. */
 static const unsigned older[] = {1009, 1008, 1007, 1006, 1005, 1004, 1003, 1002, 1001, 0};
 
 const struct cache_kind kind_symcaches = {

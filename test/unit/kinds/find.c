@@ -557,7 +557,7 @@ static void old_meta_body(void *arg)
         char key[80], uri[32];
         snprintf(uri, sizeof uri, "http://s/bad%zu", i);
         snprintf(key, sizeof key, "scope: scope1\n\nsource: s\nlocation: %s\n", uri);
-        cache_relative_path(sl_str(key), 3, false, relative);
+        cache_relative_path(sl_str(key), 4, false, relative);
         snprintf(path, sizeof path, "object_meta/%s", relative);
         put_file(path, bad[i], 0);
         used_files[0].uri = uri;

@@ -324,7 +324,8 @@ static void other_machines(void **state)
     }
 }
 
-/* Hand-written code: `entry` and `second` have no type, `last` no size; `inner` and `.Llocal` are places within functions. */
+/* Hand-written code: `entry` and `second` have no type, `last` no size; `inner` is a label within a function, which answers from
+ * there on, `.Llocal` a place that is no name. */
 static const char assembler[] = ".text\n"
                                 ".globl entry\n"
                                 "entry: nop; nop; ret\n"
@@ -354,8 +355,8 @@ static void symbols_without_type_or_size(void **state)
     (void)state;
     static const struct {
         const char *name;
-        uint64_t size;
-    } rows[] = {{"entry", 3}, {"typed", 4}, {"second", 2}, {"last", 1}, {"alone", 1}};
+        uint64_t size, answered; /* answered: bytes that it is the innermost of */
+    } rows[] = {{"entry", 3, 3}, {"typed", 4, 1}, {"inner", 0, 3}, {"second", 2, 2}, {"last", 1, 1}, {"alone", 1, 1}};
     fixture_write("hand.s", assembler, sizeof assembler - 1);
     fixture_run("gcc -nostdlib -static -Wl,--entry=entry -o hand hand.s && gcc -c -o hand.o hand.s");
     for (unsigned file = 0; file < 2; file++) {
@@ -373,9 +374,9 @@ static void symbols_without_type_or_size(void **state)
             assert_int_equal(symbol->size, rows[i].size);
             snprintf(answer, sizeof answer, "%s:0", rows[i].name);
             assert_string_equal(chain_at(&c.cache, symbol->address), answer);
-            assert_string_equal(chain_at(&c.cache, symbol->address + symbol->size - 1), answer);
+            assert_string_equal(chain_at(&c.cache, symbol->address + rows[i].answered - 1), answer);
+            assert_int_equal(symbol->is_label, rows[i].size == 0);
         }
-        assert_null(symbol_named(symbols, count, "inner"));
         assert_null(symbol_named(symbols, count, ".Llocal"));
         assert_null(symbol_named(symbols, count, "behind"));
         uint64_t end = symbol_address(hand.object, "alone") + 1;

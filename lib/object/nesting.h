@@ -1,0 +1,43 @@
+/* Symbols within symbols: of those whose range holds an address the innermost answers, which is the one that begins last.
+ *
+ *     outer |----------------------------------------|      answers:
+ *     inner         |--------|                              outer  inner  outer  label  outer
+ *     label                        x                        a label to where the next symbol begins or ends
+ *
+ * For those who go through symbols in address order: what is open where one of them ends. Of several that begin at one
+ * address, those that come later in the file are to be opened first. */
+#pragma once
+
+#include "base/grow.h"
+
+struct sl_nesting {
+    struct sl_nested {
+        uint64_t end;
+        uint32_t tag; /* of the caller */
+    } * open;
+    size_t count, capacity;
+    struct sl_holding holding;
+};
+
+/* Closes what ends at or before the address; the innermost that is open then, NULL when there is none. */
+static inline const struct sl_nested *sl_nesting_at(struct sl_nesting *n, uint64_t address)
+{
+    while (n->count && n->open[n->count - 1].end <= address)
+        n->count--;
+    return n->count ? &n->open[n->count - 1] : NULL;
+}
+
+/* False when out of memory. */
+static inline bool sl_nesting_open(struct sl_nesting *n, uint64_t end, uint32_t tag)
+{
+    if (n->count == n->capacity && !sl_grow_held(&n->holding, &n->open, &n->capacity, n->count + 1, sizeof *n->open))
+        return false;
+    n->open[n->count++] = (struct sl_nested){end, tag};
+    return true;
+}
+
+static inline void sl_nesting_free(struct sl_nesting *n)
+{
+    sl_free_held(&n->holding, n->open, n->capacity, sizeof *n->open);
+    *n = (struct sl_nesting){.holding = n->holding};
+}
