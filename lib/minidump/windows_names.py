@@ -3,23 +3,25 @@
 
     windows_names.py [ROOT]     ROOT: where packages were unpacked instead of being installed
 
-Of librust-winapi-dev, mingw-w64-common and libwine-dev those that are there, in this order: the first that knows a number
-names it. All three are needed for the tables as they are checked in."""
+Of librust-winapi-dev, mingw-w64-common, libwine-dev and rust-src those that are there, in this order: the first that knows a
+number names it. All four are needed for the tables as they are checked in, of mingw-w64 14, Wine 10 and Rust 1.85, whose
+lists are those of newer Windows SDKs."""
 import os
 import re
 import sys
 
-FOLDERS = ['usr/share/cargo/registry/winapi-0.3.9/src/shared', 'usr/share/mingw-w64/include', 'usr/include/wine/wine/windows']
+FOLDERS = ['usr/share/cargo/registry/winapi-0.3.9/src/shared', 'usr/share/mingw-w64/include', 'usr/include/wine/wine/windows',
+           'usr/lib/rustlib/src/rust/library/std/src/sys/pal/windows/c']
 DEFINITION = re.compile(r'^\s*(?:#\s*define\s+(\w+)\s+(.*)|pub const (\w+)\s*:\s*\w+\s*=\s*(.*?);)')
 WIN32 = re.compile(r'(?:ERROR_|RPC_[ESX]_)\w+')
-DECIMAL = re.compile(r'(?:__MSABI_LONG\()?(\d+)[Ll]?\)?')
+DECIMAL = re.compile(r'(?:__MSABI_LONG\()?(\d+)(?:[Ll]|u32|i32)?\)?')
 STATUS = re.compile(r'\(?\(?\(?(?:\(?\s*(?:NTSTATUS|DWORD|LONG)\s*\)?)?\s*\(?(0x[0-9A-Fa-f]{8})[Ll]?\)*(?: as i32| as u32)?')
 
 
 def definitions(root, stem):
     for folder in FOLDERS:
-        for suffix in ('.rs', '.h'):
-            path = os.path.join(root, folder, stem + suffix)
+        for name in (stem + '.rs', stem + '.h', 'windows_sys.rs'):
+            path = os.path.join(root, folder, name)
             if os.path.exists(path):
                 for line in open(path, encoding='utf-8', errors='replace'):
                     found = DEFINITION.match(line)

@@ -202,6 +202,8 @@ bool input_set_debug(struct input *input, struct sl_bytes bytes);
  * is none. And that file, when it was found; the bytes stay the caller's. */
 struct sl_bytes input_wants_supplementary(const struct input *input);
 void input_set_supplementary(struct input *input, struct sl_bytes bytes);
+/* Where that file should lie; false when none is named, or not on this machine. */
+bool input_supplementary_path(const struct input *input, char path[4096]);
 
 /* Streams the functions. Beside the file, `<file>.dwp`, the .dwo files and the supplementary file that it names are used
  * where they exist. */

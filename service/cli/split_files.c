@@ -45,22 +45,27 @@ void input_set_supplementary(struct input *input, struct sl_bytes bytes)
         input->companions[COMPANION_DWZ] = NULL;
 }
 
-static struct sl_object *open_dwz(struct input *input)
+bool input_supplementary_path(const struct input *input, char full[PATH_MAX])
 {
     struct sl_supplementary link;
+    if (!sl_object_supplementary(input_debug(input), &link))
+        return false;
+    struct sl_str name = link.name;
+    const char *path = path_of_debug(input);
+    bool absolute = name.size && name.data[0] == '/';
+    return (!input->alone || absolute) &&
+           snprintf(full, PATH_MAX, "%.*s" SL_STR_FMT, absolute ? 0 : directory_size(path), path, SL_STR_ARG(name)) <
+               PATH_MAX;
+}
+
+static struct sl_object *open_dwz(struct input *input)
+{
     char full[PATH_MAX];
     if (input->companions[COMPANION_DWZ])
         return input->companions[COMPANION_DWZ];
     if (input->options && input->options->supplementary)
         return open_companion(input, COMPANION_DWZ, input->options->supplementary);
-    if (!sl_object_supplementary(input_debug(input), &link))
-        return NULL;
-    struct sl_str name = link.name;
-    const char *path = path_of_debug(input);
-    bool absolute = name.size && name.data[0] == '/';
-    if ((input->alone && !absolute) ||
-        snprintf(full, sizeof full, "%.*s" SL_STR_FMT, absolute ? 0 : directory_size(path), path, SL_STR_ARG(name)) >=
-            (int)sizeof full)
+    if (!input_supplementary_path(input, full))
         return NULL;
     struct sl_object *dwz = open_companion(input, COMPANION_DWZ, full);
     if (!dwz)

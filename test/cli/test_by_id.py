@@ -96,11 +96,28 @@ def test_what_stands_before_a_colon_is_a_layout_or_part_of_the_path(work, files)
     equal(lookup(files, work, "--symbols", "symstore:syms", "--cache-dir", "").out, ANSWER)
 
 
-def test_index_follows_no_links_and_takes_the_first(work, files):
-    root = os.path.join(work, "root")
+def test_index_follows_links(work, files):
+    """To files and to directories; cycles end, and directories that many links lead to are looked through once."""
+    root, elsewhere = os.path.join(work, "root"), os.path.join(work, "elsewhere")
     os.mkdir(root)
     os.symlink(files.get("t"), os.path.join(root, "link"))
+    equal(lookup(files, work, "--symbols", root).out, ANSWER)
+    os.remove(os.path.join(root, "link"))
+    os.symlink("nothing", os.path.join(root, "dangling"))
+    os.symlink("..", os.path.join(root, "cycle"))
+    for level in range(40):  # 2 ** 40 paths
+        os.makedirs(os.path.join(elsewhere, str(level)))
+        for name in "ab":
+            os.symlink(os.path.join(elsewhere, str(level + 1)), os.path.join(elsewhere, str(level), name))
+    os.symlink(os.path.join(elsewhere, "0"), os.path.join(root, "many"))
     nobody_has_it(files, work, "--symbols", root)
+    place(elsewhere, "40/t", files.get("t"))
+    equal(lookup(files, work, "--symbols", root).out, ANSWER)
+
+
+def test_index_takes_the_first(work, files):
+    root = os.path.join(work, "root")
+    os.mkdir(root)
     stripped = place(root, "a/t", files.get("t"))
     files.run(f"strip -g {stripped}")
     place(root, "b/t", files.get("t"))

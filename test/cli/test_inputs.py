@@ -60,6 +60,32 @@ def test_a_relative_place_is_that_of_the_working_directory(work, files):
             equal(found & {"one", "two"}, wanted, (option, place))
 
 
+def test_modules_at_zero(work, files):
+    """Absolute addresses in a module at 0 are those of the file."""
+    _, request = request_of(files)
+    at_zero = json.loads(json.dumps(request))
+    base = int(at_zero["modules"][0]["image_addr"], 0)
+    at_zero["modules"][0]["image_addr"] = "0x0"
+    for frame in at_zero["stacktraces"][0]["frames"]:
+        frame["instruction_addr"] = hex(int(frame["instruction_addr"], 0) - base)
+    equal(functions(work, at_zero, "--symbols", files.get("t"))[0], functions(work, request, "--symbols", files.get("t"))[0])
+
+
+def test_debug_files_of_this_machine(work, files):
+    """--local-debug-info finds the separate debug file of a module that is stripped, as lookup does."""
+    program = os.path.join(work, "separate")
+    files.run(f"cp {files.get('t')} {program} && cd {work} && objcopy --only-keep-debug separate separate.debug && strip -g separate"
+              " && objcopy --add-gnu-debuglink=separate.debug separate")
+    _, request = request_of(files)
+    request["modules"][0]["code_file"] = program
+    contains(functions(work, request, "--local-debug-info")[0], "outer")
+    os.mkdir(os.path.join(work, ".debug"))
+    os.rename(program + ".debug", os.path.join(work, ".debug/separate.debug"))
+    found, answer = functions(work, request, "--local-debug-info", "--cache-dir", "")
+    contains(found, "outer")
+    equal(answer["modules"][0]["features"]["has_debug_info"], True)
+
+
 def test_sources_of_a_request(work, files):
     """They do not count, whatever they are, unless somebody says so; also for a service that is asked."""
     program, request = request_of(files)

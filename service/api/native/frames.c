@@ -86,9 +86,10 @@ static bool lookup_address(const struct trace_walk *walk, size_t index, const st
                            uint64_t relative, uint64_t *out, bool *caller)
 {
     uint64_t base = module->image_address, address;
+    bool is_absolute = walk->request->maps_at_zero && walk->trace->frames[index].module == NATIVE_NO_MODULE;
     *out = relative;
     *caller = false;
-    if ((base == 0 && !native_is_upload(module)) || __builtin_add_overflow(base, relative, &address))
+    if ((base == 0 && !native_is_upload(module) && !is_absolute) || __builtin_add_overflow(base, relative, &address))
         return true;
     enum sl_cpu_family family = sl_arch_family(module->found->lookup.arch);
     uint64_t aligned = address - address % sl_cpu_instruction_alignment(family);

@@ -84,7 +84,7 @@ static void match(const struct native_request *request, struct native_frame *fra
     frame->module_index = request->by_address[place - 1];
     uint64_t base = request->modules[frame->module_index].image_address;
     frame->relative -= base;
-    frame->undefined = base == 0;
+    frame->undefined = base == 0 && !request->maps_at_zero;
 }
 
 void native_match(struct native_request *request)

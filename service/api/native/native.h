@@ -201,6 +201,7 @@ struct native_request {
     const struct config *stores; /* its Mozilla's symbol stores are asked before the sources; NULL = they are not */
     bool tells_work;             /* of them */
     bool tells_line_starts;      /* frames say at which address their line begins */
+    bool maps_at_zero;           /* absolute addresses may be in a module whose address is 0: of commands */
     bool nearest;                /* addresses without a symbol are those of the function in front of them */
     struct scraping scraping;
     struct native_trace *traces;

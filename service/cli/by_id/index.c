@@ -1,7 +1,6 @@
 /* All debug files below directories, by their ids: for directories that follow no layout. */
 #include "cli/by_id/by_id.h"
 
-#include <fts.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/grow.h"
+#include "cli/file_walk.h"
 #include "object/archive.h"
 
 enum { MAX_FILES = 200000 };
@@ -118,22 +118,15 @@ static void by_id_index_add_file(struct file_index *index, const char *path)
     sl_unmap(&mapping);
 }
 
-static int by_id_index_by_name(const FTSENT **a, const FTSENT **b)
-{
-    return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
 static void by_id_index_build(struct file_index *index)
 {
     index->built = true;
     for (size_t i = 0; i < index->place_count; i++) {
-        char *roots[] = {(char *)index->places[i], NULL};
-        FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_id_index_by_name);
-        for (FTSENT *entry; walk && index->files < MAX_FILES && (entry = fts_read(walk));)
-            if (entry->fts_info == FTS_F)
-                by_id_index_add_file(index, entry->fts_path);
-        if (walk)
-            fts_close(walk);
+        struct file_walk walk;
+        file_walk_open(&walk, index->places[i]);
+        for (const FTSENT *entry; index->files < MAX_FILES && (entry = file_walk_next(&walk));)
+            by_id_index_add_file(index, entry->fts_path);
+        file_walk_close(&walk);
     }
 }
 

@@ -1,6 +1,5 @@
 #include "cli/symbolicate/artifacts.h"
 
-#include <fts.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include "base/file.h"
 #include "base/grow.h"
 #include "cli/cli.h"
+#include "cli/file_walk.h"
 #include "js/comment.h"
 #include "js/names.h"
 #include "source/bundle.h"
@@ -98,15 +98,9 @@ static bool add_file(struct local_artifacts *a, size_t place, const char *path, 
     return true;
 }
 
-static int artifacts_by_name(const FTSENT **a, const FTSENT **b)
-{
-    return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
 /* What is below a directory, or the file itself, whose directory is its source's then. */
 static bool artifacts_add_place(struct local_artifacts *a, size_t place, const char *path)
 {
-    char *const roots[] = {(char *)path, NULL};
     struct sl_str root = sl_str(path), name = path_file_name(root);
     bool is_directory = path_is_directory(path), good = true;
     if (!is_directory)
@@ -115,13 +109,13 @@ static bool artifacts_add_place(struct local_artifacts *a, size_t place, const c
         root.size--;
     a->sources[place] = (struct source){
         .id = SL_STR("local:cli"), .type = SOURCE_FILESYSTEM, .path = kept_text(a, root), .configured = true};
-    FTS *walk = a->sources[place].path.data
-                    ? fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, artifacts_by_name)
-                    : NULL;
-    for (FTSENT *entry; good && walk && a->count < MAX_FILES && (entry = fts_read(walk));) {
+    struct file_walk walk;
+    file_walk_open(&walk, path);
+    good = a->sources[place].path.data != NULL;
+    for (const FTSENT *entry; good && a->count < MAX_FILES && (entry = file_walk_next(&walk));) {
         const char *at = entry->fts_path;
         struct sl_str relative = sl_str(at);
-        if (entry->fts_info != FTS_F || !(path_is_script(at) || ends(at, ".map") || ends(at, ".zip")))
+        if (!path_is_script(at) && !ends(at, ".map") && !ends(at, ".zip"))
             continue;
         size_t skipped = is_directory ? root.size : relative.size - name.size;
         while (is_directory && skipped < relative.size && at[skipped] == '/')
@@ -129,9 +123,8 @@ static bool artifacts_add_place(struct local_artifacts *a, size_t place, const c
         relative = (struct sl_str){at + skipped, relative.size - skipped};
         good = add_file(a, place, at, relative, entry->fts_statp);
     }
-    if (walk)
-        fts_close(walk);
-    return good && a->sources[place].path.data;
+    file_walk_close(&walk);
+    return good;
 }
 
 struct local_artifacts *local_artifacts_new(const char *const *places, size_t count)

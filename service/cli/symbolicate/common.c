@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -89,20 +90,60 @@ int symbolicate_check_places(const struct options *o)
     return status ? status : source_paths_check(places, more);
 }
 
-bool local_files_add(struct local_files *files, struct sl_str path)
+static bool is_regular(const char *path)
 {
     struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static bool add_path(struct local_files *files, const char *path)
+{
+    const char *kept = sl_arena_strndup(files->arena, path, strlen(path));
+    if (!kept ||
+        !sl_grow_in_arena(files->arena, &files->items, &files->capacity, files->count + 1, sizeof *files->items))
+        return false;
+    files->items[files->count++] = kept;
+    return true;
+}
+
+/* The file with the debug information of an opened one, and the supplementary file of that. */
+static bool add_companions(struct local_files *files, const struct input *input)
+{
+    char path[4096];
+    if (input->debug.path && !add_path(files, input->debug.path))
+        return false;
+    return !input->object || !input_supplementary_path(input, path) || !is_regular(path) || add_path(files, path);
+}
+
+bool local_files_add(struct local_files *files, struct sl_str path)
+{
+    static const struct input_options options = {.find_debug = true};
+    struct input input;
     if (!path.size || *path.data != '/')
         return true;
     const char *kept = sl_arena_strndup(files->arena, path.data, path.size);
     if (!kept)
         return false;
-    if (stat(kept, &st) != 0 || !S_ISREG(st.st_mode))
+    if (!is_regular(kept))
         return true;
-    if (!sl_grow_in_arena(files->arena, &files->items, &files->capacity, files->count + 1, sizeof *files->items))
+    if (!add_path(files, kept))
         return false;
-    files->items[files->count++] = kept;
-    return true;
+    bool good = input_open(kept, &options, &input, NULL) != SL_OK || add_companions(files, &input);
+    input_close(&input);
+    return good;
+}
+
+bool local_files_add_build_id(struct local_files *files, struct sl_str code_id)
+{
+    char path[4096];
+    if (code_id.size < 6 || code_id.size > 128)
+        return true;
+    for (size_t i = 0; i < code_id.size; i++)
+        if (!memchr("0123456789abcdef", code_id.data[i], 16))
+            return true;
+    snprintf(path, sizeof path, "/usr/lib/debug/.build-id/%.2s/%.*s.debug", code_id.data, (int)code_id.size - 2,
+             code_id.data + 2);
+    return local_files_add(files, sl_str(path));
 }
 
 enum sl_code symbolicate_by_id(const struct options *o, const struct sentry_project *project,

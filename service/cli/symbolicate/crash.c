@@ -32,7 +32,8 @@ static void crash_work(void *arg)
 static bool add_modules(const struct sl_crash_module *modules, size_t count, struct local_files *local)
 {
     for (size_t i = 0; i < count; i++)
-        if (!local_files_add(local, modules[i].code_file) || !local_files_add(local, modules[i].debug_file))
+        if (!local_files_add(local, modules[i].code_file) || !local_files_add(local, modules[i].debug_file) ||
+            !local_files_add_build_id(local, modules[i].code_id))
             return false;
     return true;
 }
@@ -44,10 +45,10 @@ static bool crash_find_local_files(const struct options *o, const struct crash_r
     struct sl_crash report;
     if (!option_given(o, "local-debug-info"))
         return true;
-    enum sl_code code =
-        run->file.kind == CRASH_FILE_MINIDUMP
-            ? sl_minidump_read(run->file.bytes, local->arena, &dump, NULL)
-            : sl_apple_read(run->file.bytes, &(struct sl_apple_options){.all_causes = false}, local->arena, &report, NULL);
+    enum sl_code code = run->file.kind == CRASH_FILE_MINIDUMP
+                            ? sl_minidump_read(run->file.bytes, local->arena, &dump, NULL)
+                            : sl_apple_read(run->file.bytes, &(struct sl_apple_options){.all_causes = false},
+                                            local->arena, &report, NULL);
     const struct sl_crash *crash = run->file.kind == CRASH_FILE_MINIDUMP ? &dump.crash : &report;
     return code == SL_OK ? add_modules(crash->modules, crash->module_count, local) : code != SL_BUSY;
 }

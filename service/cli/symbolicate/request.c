@@ -1,12 +1,12 @@
 /* `symloom symbolicate` of events and of requests. */
 #include "cli/symbolicate/request.h"
 
-#include <fts.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/by_id/by_id.h"
+#include "cli/file_walk.h"
 #include "cli/server.h"
 #include "cli/symbolicate/artifacts.h"
 #include "cli/symbolicate/remote.h"
@@ -57,17 +57,19 @@ struct body_facts {
 
 static bool note_module(struct request_run *run, struct sl_json *j, struct body_facts *facts)
 {
-    static const struct sl_str names[] = {SL_STR("type"), SL_STR("uuid"), SL_STR("code_file"), SL_STR("debug_file")};
-    struct sl_str texts[4] = {{NULL, 0}};
+    static const struct sl_str names[] = {SL_STR("type"), SL_STR("uuid"), SL_STR("code_file"), SL_STR("debug_file"),
+                                          SL_STR("code_id")};
+    struct sl_str texts[5] = {{NULL, 0}};
     struct sl_debug_id id;
     if (sl_json_peek(j) != SL_JSON_OBJECT) {
         sl_json_skip(j);
         return true;
     }
-    if (!sl_json_texts(j, names, texts, 4))
+    if (!sl_json_texts(j, names, texts, 5))
         return false;
     if (option_given(run->o, "local-debug-info") &&
-        (!local_files_add(run->local, texts[2]) || !local_files_add(run->local, texts[3])))
+        (!local_files_add(run->local, texts[2]) || !local_files_add(run->local, texts[3]) ||
+         !local_files_add_build_id(run->local, texts[4])))
         return false;
     bool is_mapping = sl_str_equal(texts[0], SL_STR("proguard"));
     facts->has_maps |= sl_str_equal(texts[0], SL_STR("sourcemap"));
@@ -241,22 +243,15 @@ static void try_mapping(struct request_run *run, const char *path)
     sl_unmap(&file);
 }
 
-static int request_by_name(const FTSENT **a, const FTSENT **b)
-{
-    return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
 static void find_mappings(struct request_run *run)
 {
     size_t left = MAX_TEXTS;
     for (size_t i = 0; run->wanted_count && i < run->place_count; i++) {
-        char *const roots[] = {(char *)run->places[i], NULL};
-        FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, request_by_name);
-        for (FTSENT *entry; walk && left && (entry = fts_read(walk)); left--)
-            if (entry->fts_info == FTS_F)
-                try_mapping(run, entry->fts_path);
-        if (walk)
-            fts_close(walk);
+        struct file_walk walk;
+        file_walk_open(&walk, run->places[i]);
+        for (const FTSENT *entry; left && (entry = file_walk_next(&walk)); left--)
+            try_mapping(run, entry->fts_path);
+        file_walk_close(&walk);
     }
 }
 

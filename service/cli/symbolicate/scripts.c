@@ -3,13 +3,13 @@
 #include "cli/symbolicate/symbolicate.h"
 
 #include <errno.h>
-#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 #include "base/grow.h"
 #include "base/map.h"
+#include "cli/file_walk.h"
 #include "js/comment.h"
 #include "js/smcache.h"
 #include "js/stack.h"
@@ -43,26 +43,20 @@ struct scripts {
 
 /* ---- the files ---- */
 
-static int by_entry_name(const FTSENT **a, const FTSENT **b)
-{
-    return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
 static bool find_scripts(struct scripts *s, const char *place)
 {
-    char *const places[] = {(char *)place, NULL};
-    FTS *fts = fts_open(places, FTS_PHYSICAL | FTS_NOCHDIR, by_entry_name);
-    bool good = fts != NULL;
-    for (FTSENT *entry; good && s->file_count < MAX_FILES && (entry = fts_read(fts));) {
-        if (entry->fts_info != FTS_F || !(entry->fts_level == 0 || path_is_script(entry->fts_path)))
+    struct file_walk walk;
+    file_walk_open(&walk, place);
+    bool good = walk.fts != NULL;
+    for (const FTSENT *entry; good && s->file_count < MAX_FILES && (entry = file_walk_next(&walk));) {
+        if (entry->fts_level != 0 && !path_is_script(entry->fts_path))
             continue;
         char *path = sl_arena_strndup(&s->arena, entry->fts_path, strlen(entry->fts_path));
         good = path && sl_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof *s->files);
         if (good)
             s->files[s->file_count++] = path;
     }
-    if (fts)
-        fts_close(fts);
+    file_walk_close(&walk);
     return good;
 }
 

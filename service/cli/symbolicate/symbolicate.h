@@ -163,8 +163,11 @@ struct local_files {
     const char **items;
     size_t count, capacity;
 };
-/* Adds the file, if there is one with this absolute path; with --local-debug-info. False when out of memory. */
+/* Adds the file, if there is one with this absolute path, with the files that have its debug information, where `lookup` looks for
+ * them; with --local-debug-info. False when out of memory. */
 bool local_files_add(struct local_files *files, struct sl_str path);
+/* Likewise the separate debug file of a build id, in lower-case hex. */
+bool local_files_add_build_id(struct local_files *files, struct sl_str code_id);
 
 struct by_id;
 /* What the options say of where files are, symbol paths among the arguments too; `local` (may be NULL) behind them. As by_id_open. */

@@ -55,6 +55,7 @@ static void test_mach_exceptions(void **state)
     expect_reason(MACOS, ARM64, E(.code = 6, .flags = 1), "EXC_BREAKPOINT / EXC_ARM_BREAKPOINT / 0x0");
     expect_reason(MACOS, AMD64, E(.code = 9, .flags = 7), "EXC_RPC_ALERT / 0x00000007 / 0x0");
     expect_reason(MACOS, AMD64, E(.code = 0x43507378), "Simulated Exception / 0x0");
+    expect_reason(MACOS, AMD64, E(.code = 0x43506e78), "Uncaught NSException / 0x0");
     expect_reason(MACOS, AMD64, E(.code = 10), "unknown 0x0000000a / 0x00000000 / 0x0");
 }
 
@@ -109,6 +110,8 @@ static void test_windows_exceptions(void **state)
     expect_reason(WINDOWS, AMD64, E(.code = 0xC06D007E), "FACILITY_VISUALCPP / ERROR_MOD_NOT_FOUND / 0x0");
     expect_reason(WINDOWS, AMD64, E(.code = 0xE06D7363), "Unhandled C++ Exception / 0x0");
     expect_reason(WINDOWS, AMD64, E(.code = 126), "ERROR_MOD_NOT_FOUND / 0x0");
+    expect_reason(WINDOWS, AMD64, E(.code = 404), "ERROR_CLOUD_FILE_PROVIDER_TERMINATED / 0x0");
+    expect_reason(WINDOWS, AMD64, E(.code = 0x40000037), "STATUS_PATCH_DEFERRED / 0x0");
     expect_reason(WINDOWS, AMD64, E(.code = 0xC0000374), "STATUS_HEAP_CORRUPTION / 0x0");
     expect_reason(WINDOWS, AMD64, E(.code = 0xCAFEBABE, .flags = 5), "unknown 0xcafebabe / 0x0");
 }

@@ -1,0 +1,45 @@
+#include "cli/file_walk.h"
+
+#include <sys/stat.h>
+
+static int walk_by_name(const FTSENT **a, const FTSENT **b)
+{
+    return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+void file_walk_open(struct file_walk *walk, const char *path)
+{
+    char *const roots[] = {(char *)path, NULL};
+    *walk = (struct file_walk){.fts = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, walk_by_name)};
+}
+
+/* False when it was entered before, or out of memory. */
+static bool enter_directory(struct file_walk *walk, const struct stat *st)
+{
+    uint64_t key[2] = {(uint64_t)st->st_dev, (uint64_t)st->st_ino};
+    bool made = false;
+    char *kept = sl_arena_strndup(&walk->keys, (const char *)key, sizeof key);
+    void **slot = kept ? sl_map_slot(&walk->entered, (struct sl_str){kept, sizeof key}, &made) : NULL;
+    if (slot)
+        *slot = walk;
+    return slot && made;
+}
+
+const FTSENT *file_walk_next(struct file_walk *walk)
+{
+    for (FTSENT *entry; walk->fts && (entry = fts_read(walk->fts));) {
+        if (entry->fts_info == FTS_F)
+            return entry;
+        if (entry->fts_info == FTS_D && !enter_directory(walk, entry->fts_statp))
+            fts_set(walk->fts, entry, FTS_SKIP);
+    }
+    return NULL;
+}
+
+void file_walk_close(struct file_walk *walk)
+{
+    if (walk->fts)
+        fts_close(walk->fts);
+    sl_map_free(&walk->entered);
+    sl_arena_free(&walk->keys);
+}
