@@ -35,16 +35,18 @@ static const struct arch_row {
     {SL_ARCH_ARM64_32_V8, SL_CPU_ARM64_32, "arm64_32_v8"},
     {SL_ARCH_ARM64_32_UNKNOWN, SL_CPU_ARM64_32, "arm64_32_unknown"},
     {SL_ARCH_WASM32, SL_CPU_WASM32, "wasm32"},
+    {SL_ARCH_RISCV, SL_CPU_RISCV, "riscv"},
+    {SL_ARCH_RISCV64, SL_CPU_RISCV64, "riscv64"},
+    {SL_ARCH_S390X, SL_CPU_S390X, "s390x"},
+    {SL_ARCH_LOONGARCH64, SL_CPU_LOONGARCH64, "loongarch64"},
 };
 
 static const struct {
     const char *alias;
     enum sl_arch arch;
 } aliases[] = {
-    {"i386", SL_ARCH_X86},
-    {"amd64", SL_ARCH_X86_64},
-    {"x86-64", SL_ARCH_X86_64},
-    {"arm-64", SL_ARCH_ARM64},
+    {"i386", SL_ARCH_X86},     {"amd64", SL_ARCH_X86_64},  {"x86-64", SL_ARCH_X86_64},
+    {"arm-64", SL_ARCH_ARM64}, {"riscv32", SL_ARCH_RISCV},
 };
 
 static const struct {
@@ -54,7 +56,8 @@ static const struct {
     [SL_CPU_UNKNOWN] = {4, 1, NULL},  [SL_CPU_X86] = {4, 1, "eip"},   [SL_CPU_X86_64] = {8, 1, "rip"},
     [SL_CPU_ARM] = {4, 2, "pc"},      [SL_CPU_ARM64] = {8, 4, "pc"},  [SL_CPU_PPC] = {4, 4, "srr0"},
     [SL_CPU_PPC64] = {8, 8, "srr0"},  [SL_CPU_MIPS] = {4, 4, "pc"},   [SL_CPU_MIPS64] = {8, 4, "pc"},
-    [SL_CPU_ARM64_32] = {8, 4, "pc"}, [SL_CPU_WASM32] = {4, 4, NULL},
+    [SL_CPU_ARM64_32] = {8, 4, "pc"}, [SL_CPU_WASM32] = {4, 4, NULL}, [SL_CPU_RISCV] = {4, 2, "pc"},
+    [SL_CPU_RISCV64] = {8, 2, "pc"},  [SL_CPU_S390X] = {8, 2, "pc"},  [SL_CPU_LOONGARCH64] = {8, 4, "pc"},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

@@ -154,6 +154,9 @@ static enum sl_arch arch_of(const struct elf *elf, bool is_64bit)
     case EM_X86_64: return SL_ARCH_X86_64;
     case EM_AARCH64: return SL_ARCH_ARM64;
     case EM_ARM: return SL_ARCH_ARM;
+    case EM_RISCV: return is_64bit ? SL_ARCH_RISCV64 : SL_ARCH_RISCV;
+    case EM_S390: return is_64bit ? SL_ARCH_S390X : SL_ARCH_UNKNOWN;
+    case EM_LOONGARCH: return is_64bit ? SL_ARCH_LOONGARCH64 : SL_ARCH_UNKNOWN;
     case EM_PPC: return SL_ARCH_PPC;
     case EM_PPC64: return SL_ARCH_PPC64;
     case EM_MIPS:
@@ -187,6 +190,14 @@ static bool is_pie(const struct sl_object *object, const struct elf *elf)
            (dynamic.flags_1 & DF_1_PIE || (!dynamic.has_soname && has_interpreter(object, elf)));
 }
 
+static bool has_code_segment(const struct elf *elf)
+{
+    for (size_t i = 0; i < elf->loaded_count; i++)
+        if (elf->loaded[i].executable && elf->loaded[i].bytes.size)
+            return true;
+    return false;
+}
+
 static enum sl_object_kind kind_of(const struct sl_object *object, const struct elf *elf)
 {
     switch (elf->type) {
@@ -195,7 +206,7 @@ static enum sl_object_kind kind_of(const struct sl_object *object, const struct 
     case ET_EXEC: return has_interpreter(object, elf) ? SL_KIND_EXE : SL_KIND_DBG;
     case ET_DYN: {
         struct elf_section *text = elf_find(object, ".text");
-        if (!text || !text->size)
+        if (elf->section_count ? !text || !text->size : !has_code_segment(elf))
             return SL_KIND_DBG;
         return is_pie(object, elf) ? SL_KIND_EXE : SL_KIND_LIB;
     }
@@ -246,6 +257,13 @@ static struct sl_bytes build_id(struct sl_object *object, const struct elf *elf)
     struct sl_bytes notes;
     if (section && elf_raw(object, section, &notes)) {
         struct sl_bytes id = build_id_note(&purse, notes, object->info.big_endian, false);
+        if (id.size)
+            return id;
+    }
+    for (size_t i = 0; i < elf->section_count; i++) { /* of a debug file segments may name what is not in it */
+        if (elf->sections[i].type != SHT_NOTE || !elf_raw(object, &elf->sections[i], &notes))
+            continue;
+        struct sl_bytes id = build_id_note(&purse, notes, object->info.big_endian, true);
         if (id.size)
             return id;
     }

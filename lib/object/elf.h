@@ -41,6 +41,7 @@ enum {
     EM_X86_64 = 62,
     EM_AARCH64 = 183,
     EM_RISCV = 243,
+    EM_LOONGARCH = 258,
     SHF_ALLOC = 2,
     SHF_EXECINSTR = 4,
     SHF_COMPRESSED = 0x800,

@@ -170,6 +170,14 @@ struct symbol_place {
     uint64_t address, section_end; /* as in the file; in relocatable ones, in their layout */
 };
 
+static const struct sl_segment *elf_segment_at(const struct elf *elf, uint64_t relative)
+{
+    for (size_t i = 0; i < elf->loaded_count; i++)
+        if (relative - elf->loaded[i].address < elf->loaded[i].memory_size)
+            return &elf->loaded[i];
+    return NULL;
+}
+
 /* A function of the first ABI of 64-bit PowerPC is called through a descriptor, whose first word is where its code begins; its
  * symbol has the address of the descriptor and the size of the code (64-bit PowerPC ELF ABI Supplement 1.9, 3.2.5). */
 static bool read_descriptor(const struct collector *c, const struct elf_section *section,
@@ -200,13 +208,42 @@ static bool first_value(const struct elf *elf, const struct elf_section *section
     return true;
 }
 
-/* Where the code, or the data, of a symbol is; false when it names none. */
-static bool find_place(const struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s,
-                       size_t index, struct symbol_place *place)
+/* The same in a file without section headers: the dynamic linker's symbols are in segments. */
+static bool find_in_segments(struct collector *c, const struct elf_raw_symbol *s, struct symbol_place *place)
 {
     const struct elf *elf = c->object->impl;
-    uint32_t number =
-        s->section < SHN_LORESERVE ? s->section : elf_symbol_section(c->object, table->indexes, s, index);
+    uint64_t load = c->object->info.load_address, address = s->value, size = s->size;
+    struct sl_bytes descriptor;
+    if (!s->section || (s->section >= SHN_LORESERVE && s->section != SHN_XINDEX) || s->type == STT_TLS ||
+        (s->type == STT_OBJECT) != c->data)
+        return false;
+    for (unsigned followed = 0; followed < 2; followed++) {
+        bool spent =
+            sl_purse_spend(&c->purse, (uint32_t)(elf->loaded_count < UINT16_MAX ? elf->loaded_count : UINT16_MAX));
+        const struct sl_segment *segment = spent ? elf_segment_at(elf, address - load) : NULL;
+        if (!segment)
+            return false;
+        uint64_t end = segment->address + load + segment->memory_size;
+        *place = (struct symbol_place){address, followed && size < end - address ? address + size : end};
+        if (c->data || segment->executable)
+            return true;
+        if (followed || elf->machine != EM_PPC64 || s->type != STT_FUNC || !size ||
+            !elf_at_address(c->object, address, &descriptor))
+            return false;
+        struct sl_reader r = sl_reader(descriptor, c->object->info.big_endian);
+        address = sl_read_u64(&r);
+    }
+    return false;
+}
+
+/* Where the code, or the data, of a symbol is; false when it names none. */
+static bool find_place(struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s, size_t index,
+                       struct symbol_place *place)
+{
+    const struct elf *elf = c->object->impl;
+    if (!elf->section_count)
+        return find_in_segments(c, s, place);
+    uint32_t number = s->section < SHN_LORESERVE ? s->section : elf_symbol_section(c->object, table->indexes, s, index);
     if (!number || number >= elf->section_count)
         return false;
     const struct elf_section *section = &elf->sections[number];
@@ -218,6 +255,15 @@ static bool find_place(const struct collector *c, const struct elf_table *table,
     uint64_t base = elf->type == ET_REL ? section->address : 0; /* there, values are offsets in the section */
     *place = (struct symbol_place){base + s->value, section->address + section->size};
     return true;
+}
+
+/* Older compilers for that ABI name the code itself, too: with a dot. */
+static struct sl_str name_of(struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s)
+{
+    const struct elf *elf = c->object->impl;
+    struct sl_str name = sl_purse_name(&c->purse, table->strings, s->name);
+    bool dotted = elf->machine == EM_PPC64 && c->descriptors.size && name.size > 1 && name.data[0] == '.';
+    return dotted && name.data[1] != 'L' ? (struct sl_str){name.data + 1, name.size - 1} : name;
 }
 
 static bool collect_one(struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s,
@@ -232,7 +278,7 @@ static bool collect_one(struct collector *c, const struct elf_table *table, cons
     struct sl_symbol symbol = {
         .address = place.address - c->load_address,
         .size = s->size,
-        .name = sl_purse_name(&c->purse, table->strings, s->name),
+        .name = name_of(c, table, s),
     };
     if (typed)
         c->symbols[c->count++] = symbol;

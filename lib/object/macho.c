@@ -12,6 +12,7 @@ enum {
     LC_SEGMENT_64 = 0x19,
     LC_UUID = 0x1B,
     VM_PROT_EXECUTE = 4,
+    S_ATTR_SOME_INSTRUCTIONS = 0x400,
     CPU_X86 = 7,
     CPU_ARM = 12,
     CPU_POWERPC = 18,
@@ -19,6 +20,7 @@ enum {
     CPU_ABI64_32 = 0x02000000,
 };
 
+static const uint32_t S_ATTR_PURE_INSTRUCTIONS = 0x80000000;
 static const uint8_t fat_magic[] = {0xCA, 0xFE, 0xBA};
 
 static enum sl_code macho_invalid(struct sl_error *error, const char *what, uint64_t offset)
@@ -52,7 +54,9 @@ static bool read_section(struct sl_reader *r, struct macho_section *s, bool wide
     sl_read_u32(r); /* alignment */
     s->reloc_offset = sl_read_u32(r);
     s->reloc_count = sl_read_u32(r);
-    s->type = sl_read_u32(r) & 0xFF;
+    uint32_t flags = sl_read_u32(r);
+    s->type = flags & 0xFF;
+    s->has_code = flags & (S_ATTR_PURE_INSTRUCTIONS | S_ATTR_SOME_INSTRUCTIONS);
     sl_reader_skip(r, wide ? 12 : 8);
     return !r->failed;
 }

@@ -8,6 +8,7 @@ struct macho_section {
     struct sl_str name, segment_name; /* "__text", "__TEXT": at most 16 bytes */
     uint64_t address, size, offset;   /* offset: as the field has it */
     uint32_t type;                    /* low 8 bits of the flags */
+    bool has_code;                    /* by the flags */
     uint32_t reloc_offset, reloc_count;
     uint32_t segment;
     struct sl_bytes made; /* once asked for: decompressed, or relocated in relocatable files */

@@ -46,10 +46,11 @@ static const struct macho_section *section_of(const struct sl_object *object, co
     return &macho->sections[symbol->section - 1];
 }
 
+/* Code has sections of many names: __hot_text, __StaticInit, those of kernel extensions in __TEXT_EXEC. */
 static bool has_functions(const struct macho_section *s)
 {
-    return sl_str_equal(s->segment_name, SL_STR("__TEXT")) &&
-           (sl_str_equal(s->name, SL_STR("__text")) || sl_str_equal(s->name, SL_STR("__stubs")));
+    return s->has_code || (sl_str_equal(s->segment_name, SL_STR("__TEXT")) &&
+                           (sl_str_equal(s->name, SL_STR("__text")) || sl_str_equal(s->name, SL_STR("__stubs"))));
 }
 
 /* Labels of the assembler (ltmp0 ...), which linked files have no more: symbols of C begin with an underscore. */

@@ -69,6 +69,10 @@ enum sl_arch {
     SL_ARCH_ARM64_32_V8 = 902,
     SL_ARCH_ARM64_32_UNKNOWN = 999,
     SL_ARCH_WASM32 = 1001,
+    SL_ARCH_RISCV = 1101,
+    SL_ARCH_RISCV64 = 1201,
+    SL_ARCH_S390X = 1301,
+    SL_ARCH_LOONGARCH64 = 1401,
 };
 
 enum sl_cpu_family {
@@ -83,6 +87,10 @@ enum sl_cpu_family {
     SL_CPU_MIPS64,
     SL_CPU_ARM64_32,
     SL_CPU_WASM32,
+    SL_CPU_RISCV,
+    SL_CPU_RISCV64,
+    SL_CPU_S390X,
+    SL_CPU_LOONGARCH64,
 };
 
 const char *sl_arch_name(enum sl_arch arch);

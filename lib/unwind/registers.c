@@ -1,4 +1,5 @@
-/* Names of registers by their DWARF numbers: the psABI supplements of i386, x86-64, Arm (AADWARF), PowerPC and MIPS. */
+/* Names of registers by their DWARF numbers: the psABI supplements of i386, x86-64, Arm (AADWARF), PowerPC, MIPS, RISC-V, s390x
+ * and LoongArch. */
 #include "unwind/impl.h"
 
 #include <stdio.h>
@@ -216,6 +217,27 @@ static const char *const mips_names[] = {
     "$f26",        "$f27", "$f28", "$f29", "$f30", "$f31", "$fcsr", "$fir",
 };
 
+static const char *const riscv_names[] = {
+    [0] = "zero", "ra",  "sp",  "gp",  "tp",  "t0",  "t1",  "t2",  "s0",  "s1",  "a0",  "a1",  "a2",
+    "a3",         "a4",  "a5",  "a6",  "a7",  "s2",  "s3",  "s4",  "s5",  "s6",  "s7",  "s8",  "s9",
+    "s10",        "s11", "t3",  "t4",  "t5",  "t6",  "f0",  "f1",  "f2",  "f3",  "f4",  "f5",  "f6",
+    "f7",         "f8",  "f9",  "f10", "f11", "f12", "f13", "f14", "f15", "f16", "f17", "f18", "f19",
+    "f20",        "f21", "f22", "f23", "f24", "f25", "f26", "f27", "f28", "f29", "f30", "f31",
+};
+
+static const char *const s390x_names[] = {
+    [0] = "r0", "r1",  "r2",  "r3",  "r4", "r5",  "r6",  "r7",  "r8",        "r9", "r10",         "r11",
+    "r12",      "r13", "r14", "r15", "f0", "f2",  "f4",  "f6",  "f1",        "f3", "f5",          "f7",
+    "f8",       "f10", "f12", "f14", "f9", "f11", "f13", "f15", [48] = "a0", "a1", [64] = "pswm", "pswa",
+};
+
+static const char *const loongarch_names[] = {
+    [0] = "r0", "r1",  "r2",  "r3",  "r4",  "r5",  "r6",  "r7",  "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15",
+    "r16",      "r17", "r18", "r19", "r20", "r21", "r22", "r23", "r24", "r25", "r26", "r27", "r28", "r29", "r30", "r31",
+    "f0",       "f1",  "f2",  "f3",  "f4",  "f5",  "f6",  "f7",  "f8",  "f9",  "f10", "f11", "f12", "f13", "f14", "f15",
+    "f16",      "f17", "f18", "f19", "f20", "f21", "f22", "f23", "f24", "f25", "f26", "f27", "f28", "f29", "f30", "f31",
+};
+
 #define NAMES(table)                                                                                                   \
     {                                                                                                                  \
         table, sizeof(table) / sizeof *(table)                                                                         \
@@ -224,10 +246,13 @@ static const struct {
     const char *const *names;
     size_t count;
 } families[] = {
-    [SL_CPU_X86] = NAMES(x86_names),     [SL_CPU_X86_64] = NAMES(x86_64_names), [SL_CPU_ARM] = NAMES(arm_names),
-    [SL_CPU_ARM64] = NAMES(arm64_names), [SL_CPU_PPC] = NAMES(ppc_names),       [SL_CPU_PPC64] = NAMES(ppc_names),
-    [SL_CPU_MIPS] = NAMES(mips_names),   [SL_CPU_MIPS64] = NAMES(mips_names),   [SL_CPU_ARM64_32] = NAMES(arm64_names),
-    [SL_CPU_WASM32] = {NULL, 0},
+    [SL_CPU_X86] = NAMES(x86_names),        [SL_CPU_X86_64] = NAMES(x86_64_names),
+    [SL_CPU_ARM] = NAMES(arm_names),        [SL_CPU_ARM64] = NAMES(arm64_names),
+    [SL_CPU_PPC] = NAMES(ppc_names),        [SL_CPU_PPC64] = NAMES(ppc_names),
+    [SL_CPU_MIPS] = NAMES(mips_names),      [SL_CPU_MIPS64] = NAMES(mips_names),
+    [SL_CPU_ARM64_32] = NAMES(arm64_names), [SL_CPU_WASM32] = {NULL, 0},
+    [SL_CPU_RISCV] = NAMES(riscv_names),    [SL_CPU_RISCV64] = NAMES(riscv_names),
+    [SL_CPU_S390X] = NAMES(s390x_names),    [SL_CPU_LOONGARCH64] = NAMES(loongarch_names),
 };
 
 const char *sl_unwind_register_name(enum sl_cpu_family family, unsigned reg)
