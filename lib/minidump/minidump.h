@@ -73,8 +73,9 @@ struct sl_minidump {
     struct sl_bytes bytes;
     bool big_endian;
     enum sl_minidump_os os;
-    uint16_t cpu;      /* PROCESSOR_ARCHITECTURE_*, and Breakpad's from 0x8001 */
-    uint32_t platform; /* VER_PLATFORM_*, and Breakpad's from 0x8101 */
+    const char *unread_processor; /* the name of one whose registers and stacks are not read; NULL: they are */
+    uint16_t cpu;                 /* PROCESSOR_ARCHITECTURE_*, and Breakpad's from 0x8001 */
+    uint32_t platform;            /* VER_PLATFORM_*, and Breakpad's from 0x8101 */
     enum sl_cpu_family family;
     struct sl_str os_text, cpu_text; /* "5.1.2600 Service Pack 2", "GenuineIntel family 6 model 13 stepping 8" */
     unsigned cpu_count;

@@ -26,6 +26,8 @@ static const struct {
     {5, SL_ARCH_ARM}, {12, SL_ARCH_ARM64}, {0x8003, SL_ARCH_ARM64}, {1, SL_ARCH_MIPS}, {0x8004, SL_ARCH_MIPS64},
 };
 
+enum { SPARC = 0x8001 };
+
 static void name_system(struct sl_minidump *dump, uint32_t platform)
 {
     dump->crash.system.os_name = SL_STR("");
@@ -37,12 +39,20 @@ static void name_system(struct sl_minidump *dump, uint32_t platform)
         }
 }
 
+/* Of Windows' and Breakpad's lists, those whose contexts are not read. */
+static const struct dump_name unread_processors[] = {
+    {2, "Alpha"}, {6, "Itanium"}, {7, "Alpha 64"}, {0x8005, "RISC-V 32"}, {0x8006, "RISC-V 64"}, {0, NULL},
+};
+
 static void name_processor(struct sl_minidump *dump)
 {
     for (size_t i = 0; i < sizeof processors / sizeof *processors; i++)
         if (processors[i].cpu == dump->cpu)
             dump->crash.system.arch = processors[i].arch;
     dump->family = sl_arch_family(dump->crash.system.arch);
+    bool is_known = dump->family != SL_CPU_UNKNOWN || dump->cpu == SPARC;
+    if (!is_known && !(dump->unread_processor = dump_name_of(unread_processors, dump->cpu)))
+        dump->unread_processor = "unknown";
 }
 
 /* Takes what stands before the next blank; false at the end. */

@@ -78,6 +78,34 @@ def crashing(work):
     return program
 
 
+def test_files_that_are_not_read(work, files):
+    """An error says what they look like, and what is read."""
+    tree = {"callStackTree": {"callStacks": [{"threadAttributed": True, "callStackRootFrames": [{"address": 4096}]}], "callStackPerThread": True}}
+    for text, kind in (("W/google-breakpad( 1): -----BEGIN BREAKPAD MICRODUMP-----\nW/google-breakpad( 1): O A arm 02\n", "a microdump of Breakpad"),
+                       ("-----BEGIN BREAKPAD MICRODUMP-----\n", "a microdump of Breakpad"), (json.dumps(tree), "a diagnostic of Apple's MetricKit"),
+                       (json.dumps(tree["callStackTree"]), "a diagnostic of Apple's MetricKit"), (json.dumps({"crashDiagnostics": [tree]}), "a diagnostic of"),
+                       ("Analysis of sampling app (pid 1) every 1 millisecond\nCall graph:\n", "Apple's `sample`"),
+                       ("Date/Time: x\nHeaviest stack for the target process:\n  1 ??? (app + 1) [0x1]\nBinary Images:\n", "Apple's `spindump`"),
+                       ("*** *** *** *** *** *** ***\nBuild fingerprint: 'x'\n", "a tombstone of Android"), ("MODULE Linux x86_64 0 a\n", "a symbol file of Breakpad"),
+                       ("", "an empty file")):
+        result = symloom("symbolicate", "-", input=text, env=home(work))
+        equal((result.status, result.out), (3, ""), result.err)
+        contains(result.err, "error: this looks like ", kind, ", which is not read\n  caused by: read are minidumps, ")
+    contains(symloom("symbolicate", files.get("t"), env=home(work)).err, "this looks like an ELF file")
+
+
+def test_a_processor_that_is_not_read(work, files):
+    """The command and `inspect` agree that nothing comes of such a dump, and say why."""
+    d = dumps.Dump(cpu=0x8006)
+    path = os.path.join(work, "riscv.dmp")
+    with open(path, "wb") as f:
+        f.write(d.done())
+    result = symloom("symbolicate", path, "-f", "compact", env=home(work))
+    contains(result.err, "warning: no stacks: the dump is of a processor (RISC-V 64, 32774) whose registers and stacks are not read")
+    shown = symloom("inspect", path, env=home(work))
+    contains(shown.out, ", RISC-V 64\n", "Usable       no (no stacks: registers of the processor (RISC-V 64, 32774) are not read)")
+
+
 def test_a_place_that_is_not_there(work, files):
     """Is an error at once, of whatever command, before anything is asked."""
     path, absent = request(work, files), os.path.join(work, "absent")

@@ -6,7 +6,8 @@
 struct dump_view {
     const char *path;
     struct sl_minidump dump;
-    const char *problem; /* NULL: usable */
+    const char *problem;  /* why it cannot be read; NULL: it can */
+    const char *unusable; /* why nothing comes of it, this or another reason; NULL: usable */
     const struct options *options;
 };
 
@@ -32,7 +33,8 @@ static void put_system(const struct sl_minidump *dump, struct sl_buf *out)
     const struct sl_crash_system *system = &dump->crash.system;
     sl_buf_printf(out, "  %-12s " SL_STR_FMT "%s" SL_STR_FMT "%s" SL_STR_FMT ", %s\n", "System",
                   SL_STR_ARG(system->os_name), system->os_name.size ? " " : "", SL_STR_ARG(system->os_version),
-                  system->os_build.size ? " " : "", SL_STR_ARG(system->os_build), sl_arch_name(system->arch));
+                  system->os_build.size ? " " : "", SL_STR_ARG(system->os_build),
+                  dump->unread_processor ? dump->unread_processor : sl_arch_name(system->arch));
 }
 
 static void put_counts(const struct sl_minidump *dump, struct sl_buf *out)
@@ -107,8 +109,8 @@ static void put_dump(const struct dump_view *view, struct sl_buf *out)
     }
     for (size_t i = 0; i < dump->stream_count && option_given(view->options, "raw"); i++)
         put_stream(&dump->streams[i], out);
-    sl_buf_printf(out, "  Usable       %s%s%s\n", view->problem ? "no (" : "yes", view->problem ? view->problem : "",
-                  view->problem ? ")" : "");
+    sl_buf_printf(out, "  Usable       %s%s%s\n", view->unusable ? "no (" : "yes", view->unusable ? view->unusable : "",
+                  view->unusable ? ")" : "");
 }
 
 /* ---- JSON ---- */
@@ -202,8 +204,8 @@ static void write_dump(const struct dump_view *view, struct json_writer *w)
         write_stream(w, &dump->streams[i]);
     json_array_end(w);
     json_key(w, "is_usable");
-    json_boolean(w, !view->problem);
-    dump_member(w, "problem", sl_str(view->problem));
+    json_boolean(w, !view->unusable);
+    dump_member(w, "problem", sl_str(view->unusable));
     json_object_end(w);
 }
 
@@ -227,14 +229,18 @@ bool inspect_minidump(const char *path, const struct options *options, struct js
     if (is_dump) {
         if (sl_minidump_read(mapping.bytes, &arena, &view.dump, &error) != SL_OK)
             view.problem = error.message;
+        else if (view.dump.unread_processor)
+            sl_fail(&error, SL_UNSUPPORTED, "no stacks: registers of the processor (%s, %u) are not read",
+                    view.dump.unread_processor, view.dump.cpu);
+        view.unusable = *error.message ? error.message : NULL;
         if (w)
             write_dump(&view, w);
         else if (option_given(options, "check"))
-            sl_buf_printf(out, "Usable: %s%s%s  %s\n", view.problem ? "no (" : "yes", view.problem ? view.problem : "",
-                          view.problem ? ")" : "", path);
+            sl_buf_printf(out, "Usable: %s%s%s  %s\n", view.unusable ? "no (" : "yes",
+                          view.unusable ? view.unusable : "", view.unusable ? ")" : "", path);
         else
             put_dump(&view, out);
-        *usable = !view.problem;
+        *usable = !view.unusable;
     }
     sl_arena_free(&arena);
     sl_unmap(&mapping);

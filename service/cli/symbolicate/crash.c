@@ -113,11 +113,28 @@ static int crash_tell_failure(const struct crash_run *run)
     return status;
 }
 
+/* Says why a dump has no stacks. Its answer has an unknown processor then. */
+static void tell_unread_processor(const struct options *o, const struct crash_run *run)
+{
+    static const struct sl_str mark = SL_STR("\"cpu_arch\":\"unknown\"");
+    struct sl_arena arena = {0};
+    struct sl_minidump dump;
+    bool is_unknown = run->file.kind == CRASH_FILE_MINIDUMP && run->text.size &&
+                      memmem(run->text.data, run->text.size, mark.data, mark.size);
+    if (is_unknown && !option_given(o, "quiet") && sl_minidump_read(run->file.bytes, &arena, &dump, NULL) == SL_OK &&
+        dump.unread_processor)
+        remark("warning: no stacks: the dump is of a processor (%s, %u) whose registers and stacks are not read; x86, "
+               "x86-64, ARM, AArch64 and MIPS are\n",
+               dump.unread_processor, dump.cpu);
+    sl_arena_free(&arena);
+}
+
 static int crash_tell(const struct options *o, struct crash_run *run, const struct answer_format *format,
                       enum answer_sort sort)
 {
     if (run->code != SL_OK)
         return crash_tell_failure(run);
+    tell_unread_processor(o, run);
     return answer_tell(o, format, sort, run->wants_walk ? run->walked : NULL, &run->missing, &run->text);
 }
 

@@ -93,6 +93,8 @@ enum input_kind input_kind_of(struct sl_bytes bytes)
     size_t at = begins(bytes, "\xEF\xBB\xBF") ? 3 : 0;
     if (begins(bytes, "MDMP") || begins(bytes, "PMDM"))
         return INPUT_MINIDUMP;
+    if (input_unread_kind(bytes))
+        return INPUT_UNKNOWN;
     while (at < bytes.size && sl_is_blank((char)bytes.data[at]))
         at++;
     struct sl_bytes rest = sl_bytes_from(bytes, at);

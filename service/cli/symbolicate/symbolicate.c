@@ -135,6 +135,23 @@ static int run_request(const struct options *o, const struct sentry_project *pro
     return status;
 }
 
+static int unknown_input(struct sl_bytes bytes)
+{
+    static const char read[] =
+        "read are minidumps, crash reports of Apple's systems (text and .ips), events of Sentry, "
+        "requests to the service, profiles of the Firefox Profiler and stacks of JavaScript; with "
+        "--mapping traces of a JVM";
+    const char *kind = input_unread_kind(bytes);
+    struct sl_error error;
+    if (!kind)
+        return report(STATUS_NOTHING, "failed to parse event json file",
+                      "neither a minidump nor a report of Apple's, an event, a request, a profile or a stack of "
+                      "JavaScript; a trace "
+                      "of a JVM needs its --mapping");
+    sl_fail(&error, SL_UNSUPPORTED, "this looks like %s, which is not read", kind);
+    return report(STATUS_NOTHING, error.message, read);
+}
+
 static int run_kind(const struct options *o, const struct sentry_project *project, enum input_kind kind,
                     struct sl_bytes bytes)
 {
@@ -147,11 +164,7 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     case INPUT_EVENT:
     case INPUT_MOZILLA: return run_request(o, project, text, kind);
     case INPUT_PROFILE: return symbolicate_profile(o, project, text);
-    default:
-        return report(STATUS_NOTHING, "failed to parse event json file",
-                      "neither a minidump nor a report of Apple's, an event, a request, a profile or a stack of "
-                      "JavaScript; a trace "
-                      "of a JVM needs its --mapping");
+    default: return unknown_input(bytes);
     }
 }
 

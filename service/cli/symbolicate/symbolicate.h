@@ -92,6 +92,11 @@ bool input_kind_parse(const char *name, enum input_kind *kind);
 
 enum input_kind input_kind_of(struct sl_bytes bytes);
 
+/* ---- unread.c ---- */
+
+/* What a file looks like that is of a known kind and not read: "a microdump of Breakpad"; NULL: it is none of these. */
+const char *input_unread_kind(struct sl_bytes bytes);
+
 /* ---- request.c ---- */
 
 /* An event of Sentry, the body of a request, or one of Mozilla's (INPUT_EVENT, INPUT_REQUEST, INPUT_MOZILLA), or a request made of
