@@ -77,6 +77,16 @@ for file in "$work"/*.elf; do
     [ "${file##*/}" != gcc-zdebug.elf ] || peer=14
     check "agrees on ${file##*/}" test/differential/compare.py --symloom $symloom --llvm-symbolizer llvm-symbolizer-$peer --count 2000 "$file"
 done
+small=$work/small
+mkdir "$small"
+check "small programs" sh test/differential/small.sh "$small"
+for file in "$small"/*.elf "$small"/*.exe "$small"/*.dwarf "$small"/*.wasm; do
+    peer=19 least=100
+    case $file in *.exe | *.dwarf | *.wasm) peer=14 ;; esac
+    [ "${file##*.}" != wasm ] || least=96 # it reads no names of WASM functions
+    check "agrees on every byte of ${file##*/}" test/differential/compare.py --symloom $symloom \
+        --llvm-symbolizer llvm-symbolizer-$peer --every --least $least "$file"
+done
 formats=$work/formats
 mkdir "$formats"
 check "fixtures of other formats" sh test/differential/formats.sh "$formats" $symloom

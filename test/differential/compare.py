@@ -2,7 +2,9 @@
 """Compares symloom with llvm-symbolizer, or eu-addr2line, over random text addresses of an ELF, Mach-O, PE, PDB or WASM file;
 with a plain reader of the text where it is a Breakpad file.
 
-usage: compare.py --symloom PATH [--peer llvm|elfutils] [--count N] [--seed N] [--show N] [--least PERCENT] FILE ...
+usage: compare.py --symloom PATH [--peer llvm|elfutils] [--count N | --every] [--seed N] [--show N] [--least PERCENT] FILE ...
+
+--every asks every byte of the code, and some before and behind each of its sections: for small programs.
 
 Both tools are asked for the inline chain of the same addresses (linkage names, no demangling). Every element's function,
 file and line must be equal. A difference is put into the first class that explains it; the classes say who is right:
@@ -15,6 +17,7 @@ file and line must be equal. A difference is put into the first class that expla
   padding      between functions: neither the DWARF nor a symbol covers it. llvm-symbolizer lets what is before reach there,
                symloom shows a line where one is known, without a name
   nameless     the same, over more than functions are aligned to, where llvm-symbolizer alone knows a line
+  outer        behind a symbol that is within another one: llvm-symbolizer knows nothing, symloom shows the outer one
   no-line      same function and file, one side knows no line (0)
   symbol-only  code without debug information: llvm-symbolizer names the nearest symbol below even outside of its size
   file-symbol  the same, and llvm-symbolizer shows the object file's STT_FILE symbol as source file
@@ -98,8 +101,11 @@ class Symbols:
             if kind in ("FUNC", "IFUNC", "NOTYPE", "OBJECT") and not re.match(r"\$[adtx](\.|$)|\$xrv", f[7]):
                 found.add((address, size, base + length, kind in ("NOTYPE", "OBJECT"), f[7].split("@")[0]))
         starts = sorted({symbol[0] for symbol in found})
+        sized = merged([symbol[0], symbol[0] + symbol[1]] for symbol in found)
         for address, size, limit, untyped, name in found:
-            after = bisect.bisect_right(starts, address)
+            after, around = bisect.bisect_right(starts, address), bisect.bisect_right(sized, [address, 1 << 64]) - 1
+            if not size and around >= 0 and address < sized[around][1]:
+                limit = sized[around][1]  # a label ends with what it is within
             end = address + size if size else min(limit, starts[after] if after < len(starts) else limit)
             self.typed.append((address, end))
             if untyped:
@@ -269,6 +275,10 @@ class Asked:
         self.covered, self.where = None, symbols(path)
         self.symbols = Symbols(self.file)
 
+    def every_byte(self):
+        around = 3
+        return sorted({a for start, size in self.ranges for a in range(max(start - around, 0), start + size + around)})
+
     def addresses(self, count, seed):
         rng = random.Random(seed)
         picks = rng.choices(self.ranges, [size for _, size in self.ranges], k=count)
@@ -302,10 +312,16 @@ class Asked:
         low = self.covered[at][1] if at >= 0 else 0
         return (self.covered[at + 1][0] if at + 1 < len(self.covered) else 1 << 64) - low
 
+    def is_outer(self, address, ours, theirs):
+        """Whether a symbol with a size holds the address, and theirs is none."""
+        return bool(ours) and len(ours) == 1 and not any(f[0] for f in theirs) and \
+            (not theirs or theirs[0][1:] == ours[0][1:]) and any(low <= self.base + address < high for low, high in self.symbols.typed)
+
     def is_label(self, ours, theirs):
         """Whether theirs is an untyped symbol where ours is the function that goes on around it."""
-        return bool(ours and theirs) and ours[1:] == theirs[1:] and ours[0][0] != theirs[0][0] and \
-            bool(self.symbols.untyped[theirs[0][0]]) and not self.symbols.untyped[ours[0][0]]
+        names = [(a[0], b[0]) for a, b in zip(ours, theirs) if a[0] != b[0]]
+        return len(ours) == len(theirs) and len(names) == 1 and [f[1:] for f in ours] == [f[1:] for f in theirs] and \
+            bool(self.symbols.untyped[names[0][1]]) and not self.symbols.untyped[names[0][0]]
 
     def verdict(self, address, ours, theirs, dwarf):
         """None when equal, else (class, agrees)."""
@@ -318,14 +334,17 @@ class Asked:
         verdict = classify(ours, theirs, self.aliases)
         if verdict and not verdict[1] and self.dwarf and explained_by_both(ours, theirs, dwarf):
             return "either", True
+        if verdict and not verdict[1] and self.is_outer(address, ours, theirs):
+            return "outer", True
         if verdict and not verdict[1] and self.is_label(ours, theirs):
             return "label", True
         return verdict
 
 
-def compare(symloom, peer, llvm, path, count, seed, show):
+def compare(symloom, peer, llvm, path, count, seed, show, every):
     asked = Asked(path, peer, llvm)
-    addresses = asked.addresses(count, seed)
+    addresses = asked.every_byte() if every else asked.addresses(count, seed)
+    count = len(addresses)
     ours = ask([symloom, "lookup", "--cache-dir", "", "-e", path, "--output-style", "json", "--no-demangle", "-f", "-i", *asked.options], addresses)
     classes, agree, shown, known = collections.Counter(), 0, collections.Counter(), 0
     for address, a, b, c in zip(addresses, *([trim(chain) for chain in chains] for chains in (ours, *asked.answers(addresses)))):
@@ -355,12 +374,13 @@ def main():
     parser.add_argument("--peer", choices=("llvm", "elfutils"), default="llvm")
     parser.add_argument("--llvm-symbolizer", default="llvm-symbolizer-19")
     parser.add_argument("--count", type=int, default=10000)
+    parser.add_argument("--every", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=0)
     parser.add_argument("--least", type=float, default=99.5)
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
-    results = [compare(args.symloom, args.peer, args.llvm_symbolizer, f, args.count, args.seed, args.show) for f in args.files]
+    results = [compare(args.symloom, args.peer, args.llvm_symbolizer, f, args.count, args.seed, args.show, args.every) for f in args.files]
     sys.exit(0 if min(results) >= args.least else 1)
 
 

@@ -1,0 +1,67 @@
+#!/bin/sh
+# Small programs of which compare.py --every asks every byte: hand-written code with symbols in symbols, firmware whose first
+# segment is not the lowest, code in sections of its own, machines and formats of all kinds.
+# usage: small.sh DIRECTORY
+set -eu
+cd "$1"
+
+cat >nest.s <<'S'
+.globl _start
+.type _start,@function
+_start: nop
+nop
+nop
+.type inner,@function
+inner: nop
+nop
+.size inner,.-inner
+nop
+nop
+label: nop
+nop
+.size _start,.-_start
+.fill 7,1,0x90
+.type next,@function
+next: nop
+.size next,1
+untyped: nop
+nop
+.section .text.last,"ax"
+.type unsized,@function
+unsized: nop
+nop
+S
+gcc -c nest.s && ld -o nest.elf nest.o
+clang-19 -g -c -o nest-lines.o nest.s && ld -o nest-lines.elf nest-lines.o
+
+cat >tiny.c <<'C'
+int state;
+static inline __attribute__((always_inline)) int twice(int x) { return x * 2 + state; }
+__attribute__((noinline, aligned(64))) int work(int x) { return twice(x) + 1; }
+__attribute__((noinline)) static int local(int x) { state++; return work(x) - x; }
+int _start(int x) { return local(x) + twice(x); }
+C
+for target in x86_64 aarch64 riscv64 s390x loongarch64; do
+    clang-19 --target=$target-linux-gnu -g -O1 -ffreestanding -c -o tiny.o tiny.c
+    ld.lld-19 -o tiny-$target.elf tiny.o
+    llvm-objcopy-19 --strip-debug tiny-$target.elf bare-$target.elf
+done
+cat >fw.ld <<'L'
+PHDRS { flash PT_LOAD; code PT_LOAD; ram PT_LOAD; }
+ENTRY(_start)
+SECTIONS {
+    .vectors 0x60000000 : { LONG(1) } :flash
+    .text 0x100 : { *(.text*) } :code
+    .data 0x20000000 : { *(.data*) *(.bss*) } :ram
+}
+L
+clang-19 --target=thumbv7em-none-eabi -g -O1 -ffreestanding -c -o fw.o tiny.c
+ld.lld-19 -T fw.ld -o fw.elf fw.o
+
+sed 's/__attribute__((noinline)) static/__attribute__((noinline, section("__TEXT,__hot_text,regular,pure_instructions"))) static/' tiny.c >mac.c
+clang-14 --target=arm64-apple-macos11 -g -gdwarf-4 -O1 -c -o mac.o mac.c
+ld64.lld-14 -platform_version macos 11 11 -arch arm64 -dylib -undefined dynamic_lookup -o tiny.dylib mac.o
+dsymutil-14 --flat -o tiny.dwarf tiny.dylib
+x86_64-w64-mingw32-gcc -g -O1 -nostdlib -Wl,-e,_start -o tiny.exe tiny.c
+clang-14 --target=wasm32 -g -gdwarf-4 -O1 -c -o wasm.o tiny.c
+wasm-ld-14 --no-entry --export-all -o tiny.wasm wasm.o
