@@ -274,6 +274,7 @@ static bool read_abbrev(struct abbrev_table *t, struct sl_reader *r, struct abbr
         uint64_t attribute = sl_read_uleb(r), form = sl_read_uleb(r);
         if (r->failed || (attribute == 0 && form == 0)) {
             abbrev->walk = (uint8_t)walk_of(abbrev, &traits);
+            t->has_functions = t->has_functions || (abbrev->kind == KIND_SUBPROGRAM && abbrev->walk == WALK_CODE);
             return !r->failed;
         }
         int64_t constant = form == DW_FORM_implicit_const ? sl_read_sleb(r) : 0;

@@ -35,8 +35,9 @@ struct walk {
     struct dwarf_worker *w;
     const struct dwarf_unit *unit;
     struct sl_arena *arena;
-    size_t height; /* frames */
-    size_t depth;  /* open entries */
+    size_t height;              /* frames */
+    size_t depth;               /* open entries */
+    struct zero_claims *claims; /* not NULL: only these are looked for */
 };
 
 static bool dwarf_functions_read_entry(const struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r,
@@ -119,12 +120,40 @@ static struct frame *push_frame(struct walk *walk)
     return frame;
 }
 
+/* Of the ranges in worker->ranges leaves out those at 0 of a subprogram that is not there; returns how many are left. */
+static size_t leave_out_dropped(struct walk *walk, const struct entry *e, size_t count)
+{
+    struct range *ranges = walk->w->ranges;
+    size_t at_zero = 0, kept = 0;
+    uint64_t end = 0;
+    for (size_t i = 0; i < count; i++) {
+        at_zero += ranges[i].begin == 0;
+        end = ranges[i].begin == 0 && ranges[i].end > end ? ranges[i].end : end;
+    }
+    if (!at_zero)
+        return count;
+    enum sl_language language = walk->unit->language;
+    bool there = dwarf_is_at_zero(walk->reader, walk->w, entry_name(walk, e, &language));
+    if (walk->claims) {
+        walk->claims->count++;
+        walk->claims->end = there && end > walk->claims->end ? end : walk->claims->end;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (there || ranges[i].begin)
+            ranges[kept++] = ranges[i];
+    return kept;
+}
+
 static bool open_subprogram(struct walk *walk, const struct entry *e, struct frame *frame)
 {
     struct dwarf_worker *w = walk->w;
     const struct attribute *a = e->attributes;
     bool declaration = a[SLOT_DECLARATION].form && a[SLOT_DECLARATION].value;
     size_t count = declaration ? 0 : dwarf_ranges(w, walk->unit, &a[SLOT_RANGES], &a[SLOT_LOW_PC], &a[SLOT_HIGH_PC]);
+    if (walk->reader->main.code_at_zero)
+        count = leave_out_dropped(walk, e, count);
+    if (walk->claims)
+        count = 0;
     frame->subprogram = frame->code = count > 0;
     frame->depth = 0;
     if (!count)
@@ -600,10 +629,11 @@ static bool walk_unit(struct walk *walk)
     return false;
 }
 
-bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
-                          struct sl_arena *arena)
+static bool dwarf_functions_read_all(struct walk *walk)
 {
-    struct walk walk = {reader, w, unit, arena, 1, 0};
+    struct dwarf_worker *w = walk->w;
+    const struct dwarf_unit *unit = walk->unit;
+    bool variables = w->variables && !walk->claims;
     w->assembler.purse = &w->purse;
     w->assembler.holding.budget = w->purse.budget;
     w->function_count = w->inlinee_count = w->pending_count = w->covered_count = 0;
@@ -614,15 +644,30 @@ bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, c
         !dwarf_room(w, &w->frames, &w->frame_capacity, 1, sizeof *w->frames))
         return false;
     w->frames[0] = (struct frame){0}; /* around the root */
-    if (w->variables)
-        variables_begin(w, arena);
-    bool ok = walk_unit(&walk);
+    if (variables)
+        variables_begin(w, walk->arena);
+    bool ok = walk_unit(walk);
     /* What was open when reading stopped still has its ranges and the lines. */
-    while (walk.height > 1 && !w->exhausted && close_frame(&walk))
+    while (walk->height > 1 && !w->exhausted && close_frame(walk))
         continue;
-    if (w->variables)
+    if (variables)
         variables_end(w);
     return ok && !w->exhausted;
+}
+
+bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
+                          struct sl_arena *arena)
+{
+    struct walk walk = {reader, w, unit, arena, 1, 0, NULL};
+    return dwarf_functions_read_all(&walk);
+}
+
+bool dwarf_find_zero(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
+                     struct sl_arena *arena, struct zero_claims *claims)
+{
+    struct walk walk = {reader, w, unit, arena, 1, 0, claims};
+    *claims = (struct zero_claims){0, 0};
+    return dwarf_functions_read_all(&walk);
 }
 
 void dwarf_worker_free(struct dwarf_worker *w)

@@ -16,7 +16,7 @@
 
 #include <stdatomic.h>
 
-enum { MAX_DIE_DEPTH = 4096, MAX_REFERENCES = 16 };
+enum { MAX_DIE_DEPTH = 4096, MAX_REFERENCES = 16, MAX_ADDRESS_SIZE = 8 };
 
 struct dwarf_unit_header {
     uint64_t offset, end;           /* in .debug_info */
@@ -41,6 +41,8 @@ struct dwarf_file {
     struct aranges_set *sets; /* by unit */
     size_t set_count;
     bool big_endian, relocatable, split; /* split: a package or .dwo file */
+    bool code_at_zero;                   /* a linked file: 0 need not be the address of what the linker has dropped */
+    uint64_t dead[MAX_ADDRESS_SIZE + 1]; /* by the size of addresses: from there on they are of what was dropped */
     bool decorates;                      /* linkage names have C decoration */
     struct dwarf_unit_header *units;
     size_t unit_count;
@@ -159,6 +161,7 @@ struct abbrev_table {
     size_t sparse_count;
     struct abbrev_step *steps;
     struct skip_step *skips;
+    bool has_functions; /* with code */
     size_t step_count, skip_count, item_capacity, sparse_capacity, step_capacity, skip_capacity;
     size_t quick_capacity;
     bool used;
@@ -177,6 +180,7 @@ struct dwarf_unit {
     uint64_t dwo_id;  /* of the header or, in version 4, of the root entry */
     uint64_t high_pc; /* of the form: an address, or how much is behind low_pc */
     uint16_t ranges_form, high_pc_form;
+    uint16_t tag; /* of the root entry */
     bool has_low_pc, has_ranges, has_stmt_list, has_language, is_dart;
     bool counts_from_one; /* indices of arrays, where nothing else is said */
     enum sl_language language;
@@ -298,6 +302,9 @@ struct dwarf_reader {
     struct dwarf_file main, sup, dwp;
     const struct sl_companions *companions;
     struct symbol_index symbols;
+    struct sl_str *zero_symbols; /* names of the code at 0, where the file has some */
+    size_t zero_symbol_count;
+    uint64_t zero_size;      /* of the largest of them */
     struct range_set ranges; /* of the functions emitted so far */
     bool has_dwp;
     bool nameless; /* lines that no symbol covers are kept */
@@ -418,8 +425,36 @@ size_t dwarf_unit_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit);
 size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *ranges,
                     const struct attribute *low_pc, const struct attribute *high_pc);
 
+/* The first address of that size that linkers give to code that they drop, at the end of the address space. */
+static inline uint64_t dwarf_dead(const struct dwarf_file *file, unsigned address_size)
+{
+    return file->dead[address_size && address_size < MAX_ADDRESS_SIZE ? address_size : MAX_ADDRESS_SIZE];
+}
+
+/* Whether an entry or a row at 0 may be that of code. */
+static inline bool dwarf_keeps_zero(const struct dwarf_file *file)
+{
+    return file->relocatable || file->code_at_zero;
+}
+
 /* Decodes the unit's line program into worker->lines. */
 void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit);
+
+/* Whether the unit's line program has anything in it: decides by its header. */
+bool dwarf_has_rows(const struct dwarf_unit *unit);
+
+/* ---- zero.c ---- */
+
+/* Gathers the symbols at 0 of a file that has code there. */
+enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *arena, struct sl_error *error);
+
+/* Whether the subprogram of that name, which says that it is at 0, is the one there, and not one that the linker has dropped. */
+bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w, struct entry_name name);
+
+/* Of the sequences at 0 in worker->lines keeps that of the code there, if it is of this unit. `walked`: the unit with the entries.
+ * False when the entries cannot be read. */
+bool dwarf_keep_zero_lines(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
+                           const struct dwarf_unit *walked, struct sl_arena *arena);
 
 /* What the entries of a line table's lists of directories and files consist of (DWARF 5, 6.2.4.1); their number, 0 when
  * they cannot be read. */
@@ -445,6 +480,16 @@ struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit 
  * unit's entries could not be read to their end. */
 bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
                           struct sl_arena *arena);
+
+/* The subprograms of a unit that say that they are at 0. */
+struct zero_claims {
+    size_t count; /* also those that are not there */
+    uint64_t end; /* of the largest that is; 0: none */
+};
+
+/* Finds them. False when the unit's entries could not be read to their end. */
+bool dwarf_find_zero(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
+                     struct sl_arena *arena, struct zero_claims *claims);
 
 /* Appends the function, with the unit's lines and the inlined calls, to worker->functions. */
 bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, struct sl_arena *arena,
@@ -504,6 +549,9 @@ enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *a
 
 /* The first symbol of that address; NULL for none. */
 const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64_t address);
+
+/* Whether the symbol is what compilers make of a name: it is mangled and has the name in it. */
+bool dwarf_mangles(struct sl_str symbol, struct sl_str name);
 
 /* What a function is called whose code is entered at the address: `name`, or the symbol there, where the entry has no name, a
  * hidden one, or not the one that its language's compilers mangle. */

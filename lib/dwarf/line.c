@@ -131,35 +131,49 @@ static bool read_tables_v5(struct table_reader *t, struct sl_reader *r)
     return ok;
 }
 
-static bool dwarf_line_read_header(struct table_reader *t, struct program *p)
+/* Reads how large the table is, where `r` ends then, and the rest of its header, which begins behind. */
+static bool read_sizes(struct sl_reader *r, const struct dwarf_unit *unit, struct program *p, uint64_t *header)
 {
-    const struct dwarf_file *file = t->unit->address_file;
-    struct sl_reader r = sl_reader(file->line, file->big_endian);
-    sl_reader_seek(&r, t->unit->stmt_list);
+    const struct dwarf_file *file = unit->address_file;
+    *r = sl_reader(file->line, file->big_endian);
+    sl_reader_seek(r, unit->stmt_list);
     p->big_endian = file->big_endian;
     p->offset_size = 4;
-    uint64_t length = sl_read_u32(&r);
+    uint64_t length = sl_read_u32(r);
     if (length == 0xFFFFFFFF) {
         p->offset_size = 8;
-        length = sl_read_u64(&r);
+        length = sl_read_u64(r);
     }
-    if (r.failed || length > sl_reader_left(&r))
+    if (r->failed || length > sl_reader_left(r))
         return false;
-    t->offset_size = p->offset_size;
-    if (!dwarf_spend(t->w, length))
-        return false;
-    r.end = r.at + length;
-    p->version = sl_read_u16(&r);
-    p->address_size = t->unit->header->address_size;
+    r->end = r->at + length;
+    p->version = sl_read_u16(r);
+    p->address_size = unit->header->address_size;
     if (p->version < 2 || p->version > 5)
         return false;
     if (p->version == 5) {
-        p->address_size = sl_read_u8(&r);
-        sl_read_u8(&r);
+        p->address_size = sl_read_u8(r);
+        sl_read_u8(r);
     }
-    uint64_t header = sl_read_uint(&r, p->offset_size);
-    if (header > sl_reader_left(&r))
+    *header = sl_read_uint(r, p->offset_size);
+    return *header <= sl_reader_left(r);
+}
+
+bool dwarf_has_rows(const struct dwarf_unit *unit)
+{
+    struct sl_reader r;
+    struct program p;
+    uint64_t header;
+    return unit->has_stmt_list && read_sizes(&r, unit, &p, &header) && header < sl_reader_left(&r);
+}
+
+static bool dwarf_line_read_header(struct table_reader *t, struct program *p)
+{
+    struct sl_reader r;
+    uint64_t header;
+    if (!read_sizes(&r, t->unit, p, &header) || !dwarf_spend(t->w, sl_reader_left(&r)))
         return false;
+    t->offset_size = p->offset_size;
     const uint8_t *code = r.at + header;
     p->min_instruction = sl_read_u8(&r);
     p->max_ops = p->version >= 4 ? sl_read_u8(&r) : 1;
@@ -371,12 +385,11 @@ void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)
     struct program program = {0};
     if (!dwarf_line_read_header(&table, &program))
         return;
-    unsigned bits = program.address_size >= 8 || program.address_size == 0 ? 64 : 8u * program.address_size;
     struct machine machine = {
         .lines = lines,
         .table = &table,
-        .dead = (bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1) - 1,
-        .keep_zero = unit->address_file->relocatable,
+        .dead = dwarf_dead(unit->address_file, program.address_size),
+        .keep_zero = dwarf_keeps_zero(unit->address_file),
         .positions = w->positions,
     };
     dwarf_line_run(&machine, &program);

@@ -17,6 +17,9 @@ enum sl_code sl_object_read_functions(struct sl_object *object, const struct sl_
                                       struct sl_error *error)
 {
     enum sl_code code = read_any(object, companions, parallel, sink, error);
+    const char *unused = sl_object_unused(object);
+    if (unused && !sink->skipped_units++)
+        sl_fail(&sink->first_skipped, SL_UNSUPPORTED, "%s", unused);
     enum sl_code lack =
         sl_object_complete(object, error); /* a section that memory was missing for is not an absent one */
     return lack == SL_OK ? code : lack;

@@ -7,21 +7,22 @@ struct collector {
     struct dwarf_worker *w;
     size_t count;
     uint64_t dead; /* addresses from here on are tombstones */
-    bool relocatable;
+    bool keeps_zero;
 };
+
+static struct collector collector(struct dwarf_worker *w, size_t count, const struct dwarf_unit *unit)
+{
+    const struct dwarf_file *file = unit->address_file;
+    return (struct collector){w, count, dwarf_dead(file, unit->header->address_size), dwarf_keeps_zero(file)};
+}
 
 static void dwarf_ranges_add(struct collector *c, uint64_t begin, uint64_t end)
 {
-    if (begin >= end || begin >= c->dead || (begin == 0 && !c->relocatable))
+    if (begin >= end || begin >= c->dead || (begin == 0 && !c->keeps_zero))
         return;
     if (!dwarf_room(c->w, &c->w->ranges, &c->w->range_capacity, c->count + 1, sizeof *c->w->ranges))
         return;
     c->w->ranges[c->count++] = (struct range){begin, end};
-}
-
-static uint64_t tombstone(unsigned address_size)
-{
-    return (address_size >= 8 ? UINT64_MAX : (UINT64_C(1) << (8 * address_size)) - 1) - 1;
 }
 
 static void add_offset_pair(struct collector *c, uint64_t base, uint64_t begin, uint64_t end)
@@ -88,15 +89,16 @@ static void read_ranges(struct collector *c, const struct dwarf_unit *unit, uint
     const struct dwarf_file *file = unit->address_file;
     unsigned size = unit->header->address_size;
     uint64_t base = unit->low_pc;
+    uint64_t last = size == MAX_ADDRESS_SIZE ? UINT64_MAX : (UINT64_C(1) << (8 * size)) - 1;
     struct sl_reader r = sl_reader(file->ranges, file->big_endian);
     sl_reader_seek(&r, offset);
     for (;;) {
         uint64_t begin = sl_read_uint(&r, size), end = sl_read_uint(&r, size);
         if (r.failed || (begin == 0 && end == 0) || !pay(c))
             return;
-        if (begin == tombstone(size) + 1)
+        if (begin == last)
             base = end;
-        else if (begin < tombstone(size))
+        else if (begin < c->dead)
             add_offset_pair(c, base, begin, end);
     }
 }
@@ -121,7 +123,7 @@ static void from_list(struct collector *c, const struct dwarf_unit *unit, const 
 size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *ranges,
                     const struct attribute *low_pc, const struct attribute *high_pc)
 {
-    struct collector c = {w, 0, tombstone(unit->header->address_size), unit->address_file->relocatable};
+    struct collector c = collector(w, 0, unit);
     uint64_t begin, end;
     if (ranges->form)
         from_list(&c, unit, ranges);
@@ -152,7 +154,7 @@ size_t dwarf_unit_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit)
     struct attribute low = {.value = unit->low_pc, .form = unit->has_low_pc ? DW_FORM_addr : 0};
     struct attribute high = {.value = unit->high_pc, .form = unit->high_pc_form};
     size_t own = dwarf_ranges(w, unit, &ranges, &low, &high), sets;
-    struct collector c = {w, own, tombstone(unit->header->address_size), unit->address_file->relocatable};
+    struct collector c = collector(w, own, unit);
     const struct aranges_set *set = dwarf_aranges_of(unit, &sets);
     for (size_t i = 0; i < sets; i++)
         read_aranges(&c, unit->file, &set[i]);

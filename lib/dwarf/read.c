@@ -52,9 +52,15 @@ struct window {
     struct sl_error *error;
 };
 
+/* A root entry need not say where its code is: then entries and lines do. One that ends, but begins nowhere or at 0, is of code
+ * that the linker has dropped. */
 static bool has_code(const struct dwarf_unit *unit)
 {
-    return unit->has_ranges || (unit->has_low_pc && unit->low_pc) || unit->address_file->relocatable;
+    if (unit->has_ranges || (unit->has_low_pc && unit->low_pc) || dwarf_keeps_zero(unit->address_file))
+        return true;
+    if (unit->high_pc_form || unit->tag == DW_TAG_partial_unit)
+        return false;
+    return unit->abbrevs->has_functions || dwarf_has_rows(unit);
 }
 
 static bool is_skeleton(const struct dwarf_unit *unit)
@@ -139,7 +145,8 @@ static void read_code(struct dwarf_reader *reader, struct slot *slot, struct dwa
             slot->missing = unit->dwo_name.data ? unit->dwo_name : SL_STR("?");
     }
     w->pinned = walked->abbrevs;
-    if (!dwarf_read_functions(reader, w, walked, &slot->memory->arena))
+    if (!dwarf_keep_zero_lines(reader, w, unit, walked, &slot->memory->arena) ||
+        !dwarf_read_functions(reader, w, walked, &slot->memory->arena))
         slot->damage = "bad entries";
     w->pinned = NULL;
     dwarf_add_uncovered(reader, w, unit, walked->language, &slot->memory->arena);
@@ -381,6 +388,8 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
         sl_fail(&sink->first_skipped, SL_MALFORMED, "bad unit header in .debug_info");
     if (code == SL_OK && !sink->takes_no_symbols)
         code = dwarf_index_symbols(&reader, &arena, error);
+    if (code == SL_OK)
+        code = dwarf_index_zero(&reader, &arena, error);
     if (code == SL_OK)
         code = dwarf_read_all(&reader, parallel, sink, error);
     sl_arena_free(&arena);

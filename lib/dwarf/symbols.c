@@ -122,7 +122,7 @@ static bool is_mangled(struct sl_str name)
 }
 
 /* Manglings have identifiers as they are; template arguments, the sign of a destructor and operators are coded. */
-static bool mangles(struct sl_str symbol, struct sl_str name)
+bool dwarf_mangles(struct sl_str symbol, struct sl_str name)
 {
     if (sl_str_starts(name, SL_STR("operator")))
         return is_mangled(symbol);
@@ -142,7 +142,7 @@ struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry
     if (!unnamed && (name.linkage || language == SL_LANG_C))
         return name.text;
     const struct sl_symbol *symbol = dwarf_symbol_at(index, entry);
-    return symbol && (unnamed || mangles(symbol->name, name.text)) ? symbol->name : name.text;
+    return symbol && (unnamed || dwarf_mangles(symbol->name, name.text)) ? symbol->name : name.text;
 }
 
 struct symbol_span dwarf_symbol_over(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address)

@@ -3,6 +3,15 @@
 
 #include <stdlib.h>
 
+/* Of the last two addresses of the size, but where code lies there. */
+static uint64_t first_dead(const struct dwarf_file *f, unsigned size)
+{
+    uint64_t last = size == MAX_ADDRESS_SIZE ? UINT64_MAX : (UINT64_C(1) << (8 * size)) - 1;
+    if (f->relocatable || f->split || !sl_object_holds_code(f->object, last - 1))
+        return last - 1;
+    return last < UINT64_MAX && sl_object_holds_code(f->object, last) ? last + 1 : last;
+}
+
 void dwarf_file_open(struct dwarf_file *f, struct sl_object *object, bool split)
 {
     const struct {
@@ -26,6 +35,9 @@ void dwarf_file_open(struct dwarf_file *f, struct sl_object *object, bool split)
     f->big_endian = sl_object_info(object)->big_endian;
     f->relocatable = sl_object_info(object)->kind == SL_KIND_REL;
     f->split = split;
+    f->code_at_zero = !f->relocatable && !split && sl_object_holds_code(object, 0);
+    for (unsigned size = 1; size <= MAX_ADDRESS_SIZE; size++)
+        f->dead[size] = first_dead(f, size);
     f->decorates = sl_object_info(object)->decorates;
 }
 
@@ -193,6 +205,7 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum
     const struct abbrev *abbrev = abbrev_find(unit->abbrevs, sl_read_uleb(&r));
     if (!abbrev || !dwarf_spend(w, abbrev->step_count + 16))
         return false;
+    unit->tag = abbrev->tag;
     struct attribute_walk walk = dwarf_attributes(unit, abbrev);
     struct attribute a;
     for (const struct abbrev_step *step; (step = dwarf_next_attribute(&walk, &r, &a));) {

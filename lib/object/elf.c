@@ -133,12 +133,18 @@ static bool elf_read_sections(struct sl_object *object, struct elf *elf, struct 
 }
 
 /* Every section of a relocatable file begins at 0. Those with code are laid out one after the other, in the order of the file:
- * an address says which section it is in. */
-static void lay_out(struct elf *elf)
+ * an address says which section it is in. So are those with units of DWARF, which are read as one. */
+static void lay_out(const struct sl_object *object, struct elf *elf)
 {
-    uint64_t end = 0, begin;
+    uint64_t end = 0, begin, units[2] = {0, 0};
     for (size_t i = 0; elf->type == ET_REL && i < elf->section_count; i++) {
         struct elf_section *s = &elf->sections[i];
+        if (elf_is_units(s)) {
+            uint64_t *place = &units[sl_str_equal(s->name, SL_STR(".debug_info"))];
+            s->address = *place;
+            *place += elf_plain_size(object, s);
+            continue;
+        }
         uint64_t padding = s->alignment && !(s->alignment & (s->alignment - 1)) ? -end & (s->alignment - 1) : 0;
         if (!(s->flags & SHF_EXECINSTR) || s->address || __builtin_add_overflow(end, padding, &begin) ||
             __builtin_add_overflow(begin, s->size, &end))
@@ -498,7 +504,7 @@ static enum sl_code elf_open(struct sl_object *object, struct sl_error *error)
         return elf_invalid(error, "section headers outside of the file", header.shoff);
     if (!read_segments(object, elf, &header, segments))
         return elf_invalid(error, "program headers outside of the file", header.phoff);
-    lay_out(elf);
+    lay_out(object, elf);
     object->info.arch = arch_of(elf, object->info.is_64bit);
     if (!set_addresses(object, elf))
         return sl_fail(error, SL_BUSY, "out of memory");
@@ -535,6 +541,26 @@ static bool elf_segment(const struct sl_object *object, size_t index, struct sl_
     return true;
 }
 
+/* Segments are larger: the first of many programs has the file's headers at 0. */
+static bool elf_holds_code(const struct sl_object *object, uint64_t address)
+{
+    const struct elf *elf = object->impl;
+    bool has_any = false;
+    for (size_t i = 0; i < elf->section_count; i++) {
+        const struct elf_section *s = &elf->sections[i];
+        bool code = (s->flags & SHF_EXECINSTR) && (s->flags & SHF_ALLOC) && s->size;
+        has_any = has_any || code;
+        if (code && address - s->address < s->size)
+            return true;
+    }
+    for (size_t i = 0; i < elf->segment_count && !has_any; i++) {
+        const struct elf_segment *s = &elf->segments[i];
+        if (s->type == PT_LOAD && (s->flags & PF_X) && address - s->address < s->memory_size)
+            return true;
+    }
+    return false;
+}
+
 const struct object_format sl_object_elf = {
     .format = SL_FORMAT_ELF,
     .open = elf_open,
@@ -542,6 +568,7 @@ const struct object_format sl_object_elf = {
     .section = elf_section_bytes,
     .section_info = elf_section_info,
     .segment = elf_segment,
+    .holds_code = elf_holds_code,
     .symbols = elf_symbols,
     .data_symbols = elf_data_symbols,
     .code_marks = elf_code_marks,

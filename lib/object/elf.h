@@ -31,17 +31,36 @@ enum {
     ET_CORE = 4,
     ET_SCE_EXEC = 0xFE10,
     ET_SCE_DYN = 0xFE18,
+    EM_SPARC = 2,
     EM_386 = 3,
+    EM_68K = 4,
+    EM_IAMCU = 6,
     EM_MIPS = 8,
     EM_MIPS_RS3_LE = 10,
+    EM_PARISC = 15,
+    EM_SPARC32PLUS = 18,
     EM_PPC = 20,
     EM_PPC64 = 21,
     EM_S390 = 22,
     EM_ARM = 40,
+    EM_SH = 42,
+    EM_SPARCV9 = 43,
     EM_X86_64 = 62,
+    EM_AVR = 83,
+    EM_ARC_COMPACT = 93,
+    EM_XTENSA = 94,
+    EM_MSP430 = 105,
+    EM_HEXAGON = 164,
     EM_AARCH64 = 183,
+    EM_ARC_COMPACT2 = 195,
+    EM_AMDGPU = 224,
     EM_RISCV = 243,
+    EM_LANAI = 244,
+    EM_BPF = 247,
+    EM_VE = 251,
+    EM_CSKY = 252,
     EM_LOONGARCH = 258,
+    EM_ALPHA = 0x9026,
     SHF_ALLOC = 2,
     SHF_EXECINSTR = 4,
     SHF_COMPRESSED = 0x800,
@@ -77,8 +96,9 @@ struct elf {
     size_t segment_count;
     struct sl_segment *loaded; /* the PT_LOAD among them */
     size_t loaded_count;
-    uint64_t relocated;     /* bytes of relocation tables that were applied */
-    struct sl_object *mini; /* of .gnu_debugdata, opened on demand */
+    struct sl_bytes units[2]; /* .debug_info.dwo and .debug_info, once they were joined of several sections */
+    uint64_t relocated;       /* bytes of relocation tables that were applied */
+    struct sl_object *mini;   /* of .gnu_debugdata, opened on demand */
     bool mini_tried;
 };
 
@@ -93,6 +113,11 @@ bool elf_read_dynamic(const struct sl_object *object, struct elf_dynamic *dynami
 
 /* The section's bytes as they are in the file; false when it has none or they are outside. */
 bool elf_raw(const struct sl_object *object, const struct elf_section *section, struct sl_bytes *bytes);
+
+/* Whether the section holds units of DWARF, of which there may be several with one name. */
+bool elf_is_units(const struct elf_section *section);
+/* How many bytes it has when it is decompressed, by its headers. */
+uint64_t elf_plain_size(const struct sl_object *object, const struct elf_section *section);
 
 /* The first section of that name (with its dot); NULL when absent. */
 struct elf_section *elf_find(const struct sl_object *object, const char *name);
@@ -158,7 +183,8 @@ bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose);
  * room for all in the list; returns the new number. */
 size_t elf_loose_settle(struct elf_loose_list *list, struct sl_symbol *symbols, size_t count);
 
-/* Applies the relocations of a relocatable file to a copy of a debug section. */
+/* Applies the relocations of a relocatable file to a copy of a section. Empty when it is one of debug information whose relocations
+ * cannot be read: sl_object_unused() tells. */
 struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *section, struct sl_bytes contents);
 
 /* The ELF file inside .gnu_debugdata (MiniDebugInfo); NULL when there is none. */

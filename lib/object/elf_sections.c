@@ -1,4 +1,4 @@
-/* ELF sections: finding, decompressing (gABI, "Section Compression"; the older .zdebug form), relocating. */
+/* ELF sections: finding, decompressing (gABI, "Section Compression"; the older .zdebug form). */
 #include "object/elf.h"
 
 #include <lzma.h>
@@ -69,12 +69,18 @@ const char *elf_compression(const struct sl_object *object, const struct elf_sec
     return compression_of(object, section, &c) == 1 ? c.zstd ? "zstd" : "zlib" : NULL;
 }
 
+/* Offsets there are relative to the section they are of, which libbpf takes as they are: relocations are for linkers alone. */
+static bool is_btf(const struct elf_section *s)
+{
+    return sl_str_equal(s->name, SL_STR(".BTF")) || sl_str_equal(s->name, SL_STR(".BTF.ext"));
+}
+
 static bool contents(struct sl_object *object, struct elf_section *s, struct sl_bytes *bytes)
 {
     struct object_compressed c;
     struct elf *elf = object->impl;
     int state = s->tried ? 1 : compression_of(object, s, &c);
-    bool relocate = elf->type == ET_REL;
+    bool relocate = elf->type == ET_REL && !is_btf(s);
     if (!s->tried && (state == 1 || relocate)) {
         struct sl_bytes plain = {NULL, 0};
         if (state == 1)
@@ -87,8 +93,79 @@ static bool contents(struct sl_object *object, struct elf_section *s, struct sl_
     if (s->tried)
         *bytes = s->inflated;
     else if (state < 0 || !elf_raw(object, s, bytes))
-        return false;
+        *bytes = (struct sl_bytes){NULL, 0};
+    if (!bytes->size && s->size && sl_str_equal(s->name, SL_STR(".debug_info")))
+        sl_fail(object_unused(object), SL_UNSUPPORTED, "cannot read section .debug_info: %s",
+                state < 0    ? "it is outside of the file, or compressed in an unknown way"
+                : state == 1 ? "it is damaged, or too large when it is decompressed"
+                             : "it is outside of the file");
     return bytes->size > 0;
+}
+
+bool elf_is_units(const struct elf_section *s)
+{
+    return s->type != SHT_NOBITS && s->offset &&
+           (sl_str_equal(s->name, SL_STR(".debug_info")) || sl_str_equal(s->name, SL_STR(".debug_info.dwo")));
+}
+
+uint64_t elf_plain_size(const struct sl_object *object, const struct elf_section *s)
+{
+    struct object_compressed c;
+    int state = compression_of(object, s, &c);
+    return state == 1 ? c.size : state == 0 ? s->size : 0;
+}
+
+/* Of the sections with units those of one name, whose contents can be read. Each costs a look at all sections for its relocations. */
+struct unit_sections {
+    struct sl_object *object;
+    size_t next;
+    struct sl_str name;
+    uint64_t left; /* bytes that they may have: of well-made files they do not overlap */
+};
+
+static bool next_units(struct unit_sections *all, struct sl_bytes *bytes)
+{
+    struct elf *elf = all->object->impl;
+    while (all->next < elf->section_count) {
+        struct elf_section *s = &elf->sections[all->next++];
+        if (!elf_is_units(s) || !sl_str_equal(s->name, all->name) || s->size > all->left ||
+            !sl_budget_spend(all->object->budget, elf->section_count))
+            continue;
+        all->left -= s->size;
+        if (contents(all->object, s, bytes))
+            return true;
+    }
+    return false;
+}
+
+/* Type units of -fdebug-types-section have sections of their own: all of that name, from number `first` on, one after the other. */
+static bool join(struct sl_object *object, size_t first, struct sl_bytes *joined)
+{
+    struct elf *elf = object->impl;
+    struct sl_str name = elf->sections[first].name;
+    struct sl_bytes *kept = &elf->units[sl_str_equal(name, SL_STR(".debug_info"))], part;
+    size_t size = 0, at = 0, count = 0;
+    if (!kept->size) {
+        struct unit_sections all = {object, first, name, object->bytes.size};
+        for (; next_units(&all, &part); count++) {
+            *kept = part;
+            size += part.size;
+        }
+    }
+    if (count > 1) {
+        uint8_t *out = object_may_inflate(object, size, size) ? object_block(object, size) : NULL;
+        struct unit_sections all = {object, first, name, object->bytes.size};
+        while (out && next_units(&all, &part) && part.size <= size - at) {
+            memcpy(out + at, part.data, part.size);
+            at += part.size;
+        }
+        *kept = (struct sl_bytes){out, at};
+        if (!out)
+            sl_fail(object_unused(object), SL_UNSUPPORTED, "cannot read sections " SL_STR_FMT ": they are too large",
+                    SL_STR_ARG(name));
+    }
+    *joined = *kept;
+    return joined->size > 0;
 }
 
 bool elf_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address)
@@ -106,183 +183,9 @@ bool elf_section_bytes(struct sl_object *object, const char *name, struct sl_byt
             continue;
         if (address)
             *address = s->address - object->info.load_address;
-        return contents(object, s, bytes);
+        return elf_is_units(s) ? join(object, i, bytes) : contents(object, s, bytes);
     }
     return false;
-}
-
-/* ---- relocatable files ---- */
-
-/* What a relocation does with its symbol's value and the addend. */
-enum relocation_deed { RELOCATION_SET, RELOCATION_ADD, RELOCATION_SUB };
-
-struct relocation {
-    unsigned width; /* bytes; 0 = a kind that debug sections do not use */
-    enum relocation_deed deed;
-    bool six; /* of the lower six bits alone */
-};
-
-/* Linkers may shorten code of RISC-V, so that its assembler leaves differences of addresses to them too (RISC-V ELF psABI, 8.5). */
-static struct relocation relocation_of_riscv(uint32_t type)
-{
-    switch (type) {
-    case 1: return (struct relocation){4, RELOCATION_SET, false};
-    case 2: return (struct relocation){8, RELOCATION_SET, false};
-    case 33:
-    case 34:
-    case 35:
-    case 36: return (struct relocation){1u << (type - 33), RELOCATION_ADD, false};
-    case 37:
-    case 38:
-    case 39:
-    case 40: return (struct relocation){1u << (type - 37), RELOCATION_SUB, false};
-    case 52: return (struct relocation){1, RELOCATION_SUB, true};
-    case 53: return (struct relocation){1, RELOCATION_SET, true};
-    case 54:
-    case 55:
-    case 56: return (struct relocation){1u << (type - 54), RELOCATION_SET, false};
-    default: return (struct relocation){0, RELOCATION_SET, false};
-    }
-}
-
-/* Of other machines they are absolute. */
-static struct relocation relocation_of(uint16_t machine, uint32_t type)
-{
-    unsigned width = 0;
-    switch (machine) {
-    case EM_X86_64: width = type == 1 ? 8 : type == 10 || type == 11 ? 4 : 0; break;
-    case EM_AARCH64: width = type == 257 ? 8 : type == 258 ? 4 : 0; break;
-    case EM_386: width = type == 1 ? 4 : 0; break;
-    case EM_ARM: width = type == 2 ? 4 : 0; break;
-    case EM_PPC: width = type == 1 ? 4 : 0; break;
-    case EM_PPC64: width = type == 38 ? 8 : type == 1 ? 4 : 0; break;
-    case EM_MIPS: width = type == 18 ? 8 : type == 2 ? 4 : 0; break;
-    case EM_S390: width = type == 22 ? 8 : type == 4 ? 4 : 0; break;
-    case EM_RISCV: return relocation_of_riscv(type);
-    default: break;
-    }
-    return (struct relocation){width, RELOCATION_SET, false};
-}
-
-/* `r_info` of a table's entry. MIPS of 64 bits has three types of a byte each behind the symbol, the first of them last; in
- * little-endian files the symbol is the lower half all the same (MIPS 64-bit ELF object file specification, 2.9). */
-static void split_info(const struct sl_object *object, uint64_t info, uint64_t *symbol, uint32_t *type)
-{
-    const struct elf *elf = object->impl;
-    bool wide = object->info.is_64bit;
-    *symbol = wide ? info >> 32 : info >> 8;
-    *type = wide ? (uint32_t)info : (uint32_t)info & 0xFF;
-    if (!wide || elf->machine != EM_MIPS)
-        return;
-    if (!object->info.big_endian) {
-        *symbol = (uint32_t)info;
-        *type = (uint32_t)(info >> 56);
-    }
-    *type &= 0xFF;
-}
-
-enum { STEPS_PER_RELOCATION = 4, STEPS_PER_OVERLAP = 16 /* of a byte of tables that must overlap others */ };
-
-struct relocator {
-    struct sl_object *object;
-    struct sl_purse purse;
-    struct sl_bytes symbols, section_indexes;
-    uint8_t *out;
-    size_t size;
-    bool knows_symbol; /* the last one: many relocations in a row name the same */
-    uint64_t symbol, value;
-};
-
-/* Relative to the layout of the file's code. */
-static uint64_t read_symbol_value(const struct relocator *rel, uint64_t index)
-{
-    const struct elf *elf = rel->object->impl;
-    bool wide = rel->object->info.is_64bit;
-    struct sl_reader r = sl_reader(rel->symbols, rel->object->info.big_endian);
-    if (index >= rel->symbols.size / (wide ? 24 : 16))
-        return 0;
-    sl_reader_seek(&r, index * (wide ? 24 : 16));
-    struct elf_raw_symbol symbol = elf_read_symbol(&r, wide);
-    uint32_t section = elf_symbol_section(rel->object, rel->section_indexes, &symbol, index);
-    return symbol.value + (section < elf->section_count ? elf->sections[section].address : 0);
-}
-
-static uint64_t symbol_value(struct relocator *rel, uint64_t index)
-{
-    if (!rel->knows_symbol || rel->symbol != index)
-        rel->value = read_symbol_value(rel, index);
-    rel->symbol = index;
-    rel->knows_symbol = true;
-    return rel->value;
-}
-
-static void elf_sections_store(const struct relocator *rel, uint64_t offset, unsigned width, uint64_t value)
-{
-    for (unsigned i = 0; i < width; i++)
-        rel->out[offset + i] = (uint8_t)(value >> (8 * (rel->object->info.big_endian ? width - 1 - i : i)));
-}
-
-static uint64_t related(struct relocation relocation, uint64_t there, uint64_t value)
-{
-    uint64_t result = relocation.deed == RELOCATION_ADD   ? there + value
-                      : relocation.deed == RELOCATION_SUB ? there - value
-                                                          : value;
-    return relocation.six ? (there & ~UINT64_C(63)) | (result & 63) : result;
-}
-
-static void elf_sections_apply(struct relocator *rel, struct sl_bytes table, bool has_addend)
-{
-    const struct elf *elf = rel->object->impl;
-    bool wide = rel->object->info.is_64bit;
-    struct sl_reader r = sl_reader(table, rel->object->info.big_endian);
-    size_t entry = (wide ? 16u : 8u) + (has_addend ? (wide ? 8u : 4u) : 0u);
-    while (sl_reader_left(&r) >= entry && sl_purse_spend(&rel->purse, STEPS_PER_RELOCATION)) {
-        uint64_t offset = wide ? sl_read_u64(&r) : sl_read_u32(&r);
-        uint64_t info = wide ? sl_read_u64(&r) : sl_read_u32(&r);
-        uint64_t addend = has_addend ? wide ? sl_read_u64(&r) : (uint64_t)(int32_t)sl_read_u32(&r) : 0;
-        uint64_t symbol;
-        uint32_t type;
-        split_info(rel->object, info, &symbol, &type);
-        struct relocation relocation = relocation_of(elf->machine, type);
-        if (!relocation.width || offset > rel->size || relocation.width > rel->size - offset)
-            continue;
-        struct sl_reader at = sl_reader((struct sl_bytes){rel->out + offset, relocation.width}, r.big_endian);
-        uint64_t there = sl_read_uint(&at, relocation.width);
-        uint64_t value = symbol_value(rel, symbol) + (has_addend ? addend : there);
-        elf_sections_store(rel, offset, relocation.width, related(relocation, there, value));
-    }
-}
-
-struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *section, struct sl_bytes plain)
-{
-    struct elf *elf = object->impl;
-    struct relocator rel = {.object = object, .purse = {.budget = object->budget}, .size = plain.size};
-    uint32_t link = 0; /* of the last table: there is hardly ever another */
-    for (size_t i = 0; i < elf->section_count; i++) {
-        struct elf_section *s = &elf->sections[i];
-        struct sl_bytes table;
-        if ((s->type != SHT_RELA && s->type != SHT_REL) || s->info >= elf->section_count ||
-            &elf->sections[s->info] != section || s->link >= elf->section_count || !elf_raw(object, s, &table) ||
-            !elf_raw(object, &elf->sections[s->link], &rel.symbols))
-            continue;
-        elf->relocated += table.size;
-        if (elf->relocated > object->bytes.size && !sl_budget_spend(object->budget, table.size * STEPS_PER_OVERLAP))
-            break;
-        if (s->link != link && !sl_budget_spend(object->budget, elf->section_count))
-            continue;
-        if (s->link != link)
-            rel.section_indexes = elf_section_indexes(object, s->link);
-        link = s->link;
-        rel.knows_symbol = false;
-        if (!rel.out) {
-            rel.out = object_block(object, plain.size);
-            if (!rel.out)
-                return plain;
-            memcpy(rel.out, plain.data, plain.size);
-        }
-        elf_sections_apply(&rel, table, s->type == SHT_RELA);
-    }
-    return rel.out ? (struct sl_bytes){rel.out, plain.size} : plain;
 }
 
 /* ---- MiniDebugInfo ---- */

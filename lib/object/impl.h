@@ -13,6 +13,8 @@ struct object_format {
     bool (*section)(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
     bool (*section_info)(struct sl_object *object, size_t index, struct sl_section_info *info);
     bool (*segment)(const struct sl_object *object, size_t index, struct sl_segment *segment);
+    bool (*holds_code)(const struct sl_object *object,
+                       uint64_t address); /* NULL: it has none at the ends of the address space */
     struct sl_bytes (*at)(const struct sl_object *object, uint64_t address); /* NULL: the segments are searched */
     enum sl_code (*symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                             struct sl_error *error);
@@ -35,6 +37,7 @@ struct sl_object {
     uint64_t inflated, granted;  /* bytes that were to be inflated so far; that the budget grew by */
     struct object_block *blocks; /* what was made of parts of the file */
     struct sl_error failure;     /* the first lack of memory; code SL_OK: none */
+    struct sl_error unused;      /* why debug information cannot be used, the first reason; code SL_OK: there is none */
     struct sl_symbol *symbols;   /* once they were asked for with sl_object_kept_symbols */
     size_t symbol_count;
     bool has_symbols;                     /* they were */
@@ -72,6 +75,12 @@ struct sl_str object_hex(struct sl_object *object, struct sl_bytes bytes);
 
 /* Remembers that memory ran out: opening fails with it, sl_object_complete() tells later. Returns its code. */
 enum sl_code object_no_memory(struct sl_object *object);
+
+/* Where to put why debug information that the file has cannot be used (sl_object_unused); NULL when there is a reason already. */
+static inline struct sl_error *object_unused(struct sl_object *object)
+{
+    return object->unused.code == SL_OK ? &object->unused : NULL;
+}
 
 /* Symbols from `first` on, whose sizes reach to the ends of their sections, end where the next of all begins. False when out of
  * memory. */

@@ -288,12 +288,23 @@ static bool macho_segment(const struct sl_object *object, size_t index, struct s
     return true;
 }
 
+static bool macho_holds_code(const struct sl_object *object, uint64_t address)
+{
+    const struct macho *macho = object->impl;
+    for (size_t i = 0; i < macho->section_count; i++)
+        if (sl_str_equal(macho->sections[i].name, SL_STR("__text")) &&
+            address - macho->sections[i].address < macho->sections[i].size)
+            return true;
+    return false;
+}
+
 const struct object_format sl_object_macho = {
     .format = SL_FORMAT_MACHO,
     .open = macho_open,
     .section = macho_section_bytes,
     .section_info = macho_section_info,
     .segment = macho_segment,
+    .holds_code = macho_holds_code,
     .symbols = macho_symbols,
     .data_symbols = macho_data_symbols,
 };

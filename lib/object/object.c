@@ -170,6 +170,11 @@ enum sl_code object_no_memory(struct sl_object *object)
     return object->failure.code;
 }
 
+const char *sl_object_unused(const struct sl_object *object)
+{
+    return object->unused.code == SL_OK ? NULL : object->unused.message;
+}
+
 enum sl_code sl_object_complete(const struct sl_object *object, struct sl_error *error)
 {
     if (object->failure.code != SL_OK && error)
@@ -206,6 +211,11 @@ bool sl_object_section_info(struct sl_object *object, size_t index, struct sl_se
 bool sl_object_segment(const struct sl_object *object, size_t index, struct sl_segment *segment)
 {
     return object->format->segment && object->format->segment(object, index, segment);
+}
+
+bool sl_object_holds_code(const struct sl_object *object, uint64_t address)
+{
+    return object->format->holds_code && object->format->holds_code(object, address);
 }
 
 struct sl_bytes sl_object_at(const struct sl_object *object, uint64_t address)

@@ -194,6 +194,9 @@ uint64_t sl_object_max_unwind_chain(const struct sl_object *object); /* of its l
  * limit, and what was read of it has less in it than the file. */
 enum sl_code sl_object_complete(const struct sl_object *object, struct sl_error *error);
 
+/* Why debug information that the file has could not be used so far, the first reason; NULL when there is none. */
+const char *sl_object_unused(const struct sl_object *object);
+
 /* The named DWARF or other section without its leading dot or underscores ("debug_info", "eh_frame", "text"),
  * decompressed (also from .zdebug_*); `*address` (may be NULL) is its address relative to the load address.
  * False when absent, outside the file, over the limit or undecodable. */
@@ -225,6 +228,10 @@ struct sl_segment {
 
 /* The segments in file order; false past the last one, and for formats that have none. */
 bool sl_object_segment(const struct sl_object *object, size_t index, struct sl_segment *segment);
+
+/* Whether a section with code, or where the file has no such sections a segment, holds the address, which is one of the file's own.
+ * Linkers give code that they drop the address 0, -1 or -2: it may be taken for that only where this is false. */
+bool sl_object_holds_code(const struct sl_object *object, uint64_t address);
 
 /* What the file has from an address (relative to the load address) to the end of its segment; empty when it has nothing. */
 struct sl_bytes sl_object_at(const struct sl_object *object, uint64_t address);

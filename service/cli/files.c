@@ -221,6 +221,15 @@ bool input_next_note(struct sl_str *rest, struct sl_str *note)
     return true;
 }
 
+/* Adds a note of debug information that is there and was not used. */
+static void note_unread(struct input *input, size_t units, const struct sl_error *first)
+{
+    if (units == 1)
+        input_note(input, "%s", first->message[0] ? first->message : "a part of the debug information cannot be read");
+    else if (units)
+        input_note(input, "%zu parts of the debug information cannot be read, the first: %s", units, first->message);
+}
+
 enum sl_code input_read_functions(struct input *input, const struct sl_parallel *parallel,
                                   struct sl_function_sink *sink, struct sl_error *error)
 {
@@ -228,6 +237,7 @@ enum sl_code input_read_functions(struct input *input, const struct sl_parallel 
     split_files_open(input, &files);
     enum sl_code code = sl_object_read_functions(input_debug(input), &files.companions, parallel, sink, error);
     split_files_close(&files, sink->missing_units, sink->first_missing);
+    note_unread(input, sink->skipped_units, &sink->first_skipped);
     return code;
 }
 
@@ -311,6 +321,7 @@ enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *
                                             &input->converted, error);
     input->has_dwo = files.asked;
     split_files_close(&files, gaps.missing_units, gaps.first_missing);
+    note_unread(input, gaps.units, &gaps.first);
     if (code == SL_OK)
         code = sl_symcache_open(sl_buf_bytes(&input->converted), &input->cache, error);
     input->has_cache = code == SL_OK;

@@ -18,9 +18,9 @@ def u64(value):
     return struct.pack("<Q", value)
 
 
-def elf(sections, code=None):
+def elf(sections, code=None, base=0x1000):
     """A 64-bit x86 program with these sections: {name: bytes} or {name: (bytes, type, link, entry size)}. It is loaded at 0 with
-    all that is behind; with `code` of its own, that is loaded at 0x1000, and nothing else."""
+    all that is behind; with `code` of its own, that is loaded at `base`, and nothing else."""
     names, table, body = b"\0", [(0,) * 10], b""
     text = {".text": code or b"\x90" * 16, **sections}
     start = 64 + 56
@@ -37,12 +37,12 @@ def elf(sections, code=None):
         else:
             content = text[name]
         flags = 6 if name == ".text" else 0
-        table.append((offset, kind, flags, 0x1000 if flags else 0, start + len(body), len(content), link, 0, 1, entry))
+        table.append((offset, kind, flags, base if flags else 0, start + len(body), len(content), link, 0, 1, entry))
         body += content
     body += b"\0" * (-len(body) % 8)
     head = b"\x7fELF\x02\x01\x01" + b"\0" * 9
     head += struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, start + len(body), 0, 64, 56, 1, 64, len(table), len(table) - 1)
-    place = (start, 0x1000, 0x1000, len(code), 1 << 24) if code else (0, 0, 0, 1 << 40, 1 << 40)
+    place = (start, base, base, len(code), 1 << 24) if code else (0, 0, 0, 1 << 40, 1 << 40)
     load = struct.pack("<IIQQQQQQ", 1, 5, *place, 4096)
     return head + load + body + b"".join(struct.pack("<IIQQQQIIQQ", *row) for row in table)
 

@@ -168,8 +168,28 @@ def chains_across_units(size):
     return elf({".debug_abbrev": table, ".debug_info": info + unit(root + callers + b"\0")})
 
 
+def functions_at_zero(size):
+    """Firmware with many functions that the linker has dropped, and many sequences at 0; and symbols there."""
+    count = size // 3 // 26
+    name = b"n" * 200
+    functions = b"".join(code(0, 1 + i, name if i % 8 == 0 else b"f") + b"\0" for i in range(count))
+    line = line_program(b"".join(sequence(0, 2, 1 + i) for i in range(size // 3 // 24)))
+    strings = b"\0" + name + b"a\0"
+    symbols = b"".join(struct.pack("<IBBHQQ", 1 + i % 90, 0x12, 0, 1, 0, 1) for i in range(size // 3 // 24))
+    return elf({".debug_abbrev": ROOT_LINES + CODE + b"\0", ".debug_info": unit(b"\x01" + u64(0) + u32(0) + functions + b"\0"),
+                ".debug_line": line, ".strtab": (strings, 3, 0, 0), ".symtab": (symbols, 2, ".strtab", 24)}, b"\x90" * 4096, 0)
+
+
+def units_without_code(size):
+    """Their roots say nothing: each asks for the header of its lines."""
+    table = abbrev(1, COMPILE_UNIT, 1, (STMT_LIST, SEC_OFFSET)) + CODE + b"\0"
+    return elf({".debug_abbrev": table, ".debug_info": unit(b"\x01" + u32(0) + code(0x1000, 1) + END) * (size // 40),
+                ".debug_line": line_program(sequence(0x1000, 20))})
+
+
 GENERATORS = {f.__name__.replace("_", " "): (f, CONVERT) for f in (
     list_of_many_calls, list_of_many_functions, function_of_many_ranges, nested_lists, overlapping_calls,
     suffixes_of_a_name, suffixes_of_a_path, units_over_one_line_program, units_over_one_file_table,
     overlapping_sequences, overlapping_functions, overlapping_abbreviations, sparse_abbreviations,
-    gaps_of_abbreviations, attributes_without_bytes, file_table_without_bytes, chains_across_units)}
+    gaps_of_abbreviations, attributes_without_bytes, file_table_without_bytes, chains_across_units,
+    functions_at_zero, units_without_code)}

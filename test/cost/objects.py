@@ -123,6 +123,17 @@ def elf_relocations(size):
     return elf.file()
 
 
+def elf_units(size, kind=ET_REL):
+    """Sections of units, all with the same contents."""
+    elf = Elf(kind)
+    with_text(elf)
+    content = struct.pack("<IHBBI", 8, 5, 1, 8, 0) * (size // 2 // 12)
+    at, name = elf.add(content), elf.name(".debug_info")
+    for _ in range(size // 2 // 64):
+        elf.section(name, SHT_PROGBITS, at, len(content))
+    return elf.file()
+
+
 DEBUG_SECTIONS = ("info abbrev addr aranges line line_str ranges rnglists str str_offsets loclists loc types names").split()
 
 
@@ -464,6 +475,7 @@ READ_BY = {
     elf_symbol_names: [LOOKUP, INSPECT, DUMP],
     elf_untyped_symbols: [LOOKUP, INSPECT, DUMP],
     elf_relocations: [LOOKUP, INSPECT],
+    elf_units: [LOOKUP, INSPECT],
     elf_compressed: [LOOKUP, DUMP],
     elf_inside_elf: [LOOKUP, INSPECT],
     elf_shared_rules: [DUMP],

@@ -296,9 +296,6 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
     for (struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !header_only; m++)
         if (is_of_group(m, first) && !others_have_functions(d, first, m))
             warn_missing(m);
-    if (code == SL_OK && sl_breakpad_writer_sink(w)->skipped_units && dump_warns(d->o))
-        remark("warning: %s: %zu units could not be read\n", first->main.path,
-               sl_breakpad_writer_sink(w)->skipped_units);
     int status = code == SL_OK ? open_store(d, name, id) : 0;
     if (code == SL_OK && status == 0) {
         struct sl_breakpad_output output = {write_text, d};

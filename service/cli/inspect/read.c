@@ -252,8 +252,6 @@ static void inspect_read_read_all(struct findings *f)
     sl_dwarf_sources(input_debug(f->input), add_embedded, f);
     f->counts.skipped = counter.sink.skipped_units;
     f->counts.files = f->files.count;
-    if (f->counts.skipped)
-        hint(f, "%zu units of the debug information are damaged and were skipped", f->counts.skipped);
     code = sl_object_symbols(f->input->object, &f->arena, &f->symbols, &count, &error);
     if (code != SL_OK)
         hint(f, "the symbols cannot be read: %s", error.message);

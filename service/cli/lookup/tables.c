@@ -94,6 +94,9 @@ bool lookup_whole(struct lookup *l, struct lookup_module *m)
     if (m->input.has_cache || !lookup_kept(l, m, true, &code))
         code = input_convert(&m->input, l->jobs, &m->error);
     progress_end(&l->progress);
+    if (code == SL_OK && !m->input.notes.size &&
+        sl_symcache_is_partial(&m->input.cache)) /* it was kept: why is not known */
+        input_note(&m->input, "some of its debug information cannot be read: `symloom inspect --verify` says why");
     if (code == SL_OK && l->persona == PERSONA_LOOKUP && !m->input.cache.entry_count)
         code = fail_empty(m);
     if (code == SL_OK)

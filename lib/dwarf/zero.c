@@ -1,0 +1,82 @@
+/* Code at address 0 of linked files: vector tables and boot code of firmware. Linkers that drop a function leave its entries and lines,
+ * and give them the address 0 (GNU's): of all that say that they are at 0, one is.
+ *
+ *     entries   the subprogram that is called as a symbol there
+ *     lines     of the unit that has it the sequence that ends with it or behind it; of a unit without subprograms at 0 the one that
+ *               ends with the symbol, if its root entry does not say that its code is elsewhere */
+#include "dwarf/impl.h"
+
+#include "object/symbols.h"
+
+enum { BYTES_PER_STEP = 4 };
+enum { MOST_SYMBOLS = 64 }; /* there are one or two, and labels of linker scripts */
+
+enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *arena, struct sl_error *error)
+{
+    const struct sl_symbol *symbols;
+    size_t count = 0, capacity = 0;
+    if (!reader->main.code_at_zero)
+        return SL_OK;
+    enum sl_code code = sl_object_kept_symbols(reader->object, &symbols, &count, error);
+    if (code == SL_BUSY || sl_budget_used_up(reader->budget))
+        return code;
+    for (size_t i = 0; code == SL_OK && i < count && reader->zero_symbol_count < MOST_SYMBOLS; i++) {
+        if (symbols[i].address + reader->load_address != 0 || !symbols[i].name.size)
+            continue;
+        if (!sl_grow_in_arena(arena, &reader->zero_symbols, &capacity, reader->zero_symbol_count + 1,
+                              sizeof *reader->zero_symbols))
+            return sl_budget_fail(reader->budget, error);
+        reader->zero_symbols[reader->zero_symbol_count++] = symbols[i].name;
+        reader->zero_size = symbols[i].size > reader->zero_size ? symbols[i].size : reader->zero_size;
+    }
+    return SL_OK;
+}
+
+bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w, struct entry_name name)
+{
+    for (size_t i = 0; i < reader->zero_symbol_count && dwarf_spend(w, 1 + name.text.size / BYTES_PER_STEP); i++) {
+        struct sl_str symbol = reader->zero_symbols[i];
+        bool begins = sl_str_starts(symbol, name.text); /* also `name.part.0` */
+        if ((begins && (symbol.size == name.text.size || symbol.data[name.text.size] == '.')) ||
+            (!name.linkage && dwarf_mangles(symbol, name.text)))
+            return true;
+    }
+    return !reader->zero_symbol_count || !name.text.size;
+}
+
+/* Whether the root entry has nothing against it. */
+static bool may_be_at_zero(struct dwarf_worker *w, const struct dwarf_unit *unit)
+{
+    size_t count = dwarf_unit_ranges(w, unit);
+    bool found = !count;
+    for (size_t i = 0; i < count && !found; i++)
+        found = w->ranges[i].begin == 0;
+    return found;
+}
+
+bool dwarf_keep_zero_lines(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
+                           const struct dwarf_unit *walked, struct sl_arena *arena)
+{
+    struct line_table *lines = &w->lines;
+    struct sequence *s = lines->sequences;
+    struct zero_claims claims;
+    size_t count = 0, kept = 0;
+    while (count < lines->sequence_count && s[count].start == 0)
+        count++;
+    if (!count || !reader->main.code_at_zero)
+        return true;
+    bool read = dwarf_find_zero(reader, w, walked, arena, &claims);
+    bool own = claims.count ? claims.end > 0 : may_be_at_zero(w, unit);
+    uint64_t end = claims.count ? claims.end : reader->zero_size;
+    for (size_t i = 1; i < count; i++) { /* the first that ends soonest of those behind `end`, else the longest */
+        bool covers = s[i].end >= end, best_covers = s[kept].end >= end;
+        if (covers ? !best_covers || s[i].end < s[kept].end : !best_covers && s[i].end > s[kept].end)
+            kept = i;
+    }
+    size_t dropped = count - own;
+    if (own)
+        s[dropped] = s[kept];
+    lines->sequence_count -= dropped;
+    memmove(s, s + dropped, lines->sequence_count * sizeof *s);
+    return read;
+}

@@ -1,0 +1,275 @@
+"""Debug information of objects and images for any machine: relocations, code at the ends of the address space, units whose root
+entries do not say where their code is."""
+import json, os, struct, subprocess
+from harness import contains, equal, ok, symloom
+
+# first, in which inner is inlined; second
+LLVM_CODE = """source_filename = "m.c"
+define i32 @first(i32 %a) noinline !dbg !6 {
+  %1 = mul i32 %a, 3, !dbg !10
+  %2 = xor i32 %1, 5, !dbg !12
+  ret i32 %2, !dbg !12
+}
+define i32 @second(i32 %a) noinline !dbg !7 {
+  %1 = add i32 %a, 3, !dbg !13
+  %2 = mul i32 %1, %a, !dbg !13
+  ret i32 %2, !dbg !14
+}
+!llvm.dbg.cu = !{!0}
+!llvm.module.flags = !{!2, !3}
+!0 = distinct !DICompileUnit(language: DW_LANG_C11, producer: "the producer", file: !1, emissionKind: FullDebug)
+!1 = !DIFile(filename: "m.c", directory: "/src")
+!2 = !{i32 7, !"Dwarf Version", i32 VERSION}
+!3 = !{i32 2, !"Debug Info Version", i32 3}
+!4 = !DISubroutineType(types: !5)
+!5 = !{null}
+!6 = distinct !DISubprogram(name: "first", scope: !1, file: !1, line: 5, type: !4, scopeLine: 6, spFlags: DISPFlagDefinition, unit: !0)
+!7 = distinct !DISubprogram(name: "second", scope: !1, file: !1, line: 10, type: !4, scopeLine: 11, spFlags: DISPFlagDefinition, unit: !0)
+!8 = distinct !DISubprogram(name: "inner", scope: !1, file: !1, line: 1, type: !4, scopeLine: 2, spFlags: DISPFlagLocalToUnit | DISPFlagDefinition, unit: !0)
+!9 = distinct !DILocation(line: 7, column: 13, scope: !6)
+!10 = !DILocation(line: 3, column: 14, scope: !8, inlinedAt: !9)
+!12 = !DILocation(line: 8, column: 5, scope: !6)
+!13 = !DILocation(line: 12, column: 5, scope: !7)
+!14 = !DILocation(line: 13, column: 1, scope: !7)
+"""
+
+# Every machine that LLVM 19 writes ELF files for. Those of 64-bit PowerPC, big endian, have descriptors where symbols are.
+TARGETS = ("aarch64", "aarch64_be", "arm64_32", "amdgcn", "arm", "armeb", "avr", "bpfeb", "bpfel", "hexagon", "i386", "lanai",
+           "loongarch32", "loongarch64", "m68k", "mips", "mips64", "mips64el", "mipsel", "msp430", "powerpc", "powerpc64le",
+           "powerpcle", "r600", "riscv32", "riscv64", "s390x", "sparc", "sparcel", "sparcv9", "thumb", "ve", "x86_64")
+
+
+def write(work, name, text):
+    with open(os.path.join(work, name), "w") as f:
+        f.write(text)
+    return os.path.join(work, name)
+
+
+def chains(path, addresses):
+    """Of each address [(function, file, line)], innermost first."""
+    text = ok("lookup", "-e", path, "--output-style", "json", "-f", "-i", input="".join(f"{a:#x}\n" for a in addresses))
+    answers = [json.loads(line)["Symbol"] for line in text.splitlines()]
+    return [[(f["FunctionName"], f["FileName"], f["Line"]) for f in answer] for answer in answers]
+
+
+def chain(path, address):
+    """[(function, file:line)], innermost first."""
+    lines = ok("lookup", "-e", path, "--output-style", "gnu", "-f", "-i", hex(address)).splitlines()
+    return list(zip(lines[::2], lines[1::2]))
+
+
+def check_chains(path, names, known):
+    """Every byte of these functions is theirs, and each function of an answer has a file and lines of its own: `known`."""
+    table = symbols(path)
+    places = [(name, address) for name in names for address in range(table[name][0], sum(table[name]))]
+    for (name, address), frames in zip(places, chains(path, [address for _, address in places])):
+        equal(frames[-1][0] if frames else None, name, f"{path} {address:#x} {frames}")
+        for function, file, line in frames:
+            wanted, lines = known[function]
+            assert file.endswith(wanted) and (line in lines or not line), f"{path} {address:#x} {frames}"
+
+
+def symbols(path):
+    """name -> address, size."""
+    text = subprocess.check_output(["llvm-nm-19", "-S", path], text=True)
+    return {f[3]: (int(f[0], 16), int(f[1], 16)) for f in map(str.split, text.splitlines()) if len(f) == 4}
+
+
+def machine_object(work, files, target, version):
+    code = write(work, f"v{version}.ll", LLVM_CODE.replace("VERSION", str(version)))
+    out = os.path.join(work, f"{target}-{version}.o")
+    files.run(f"llc-19 -O0 -mtriple={target}-none-elf -filetype=obj {code} -o {out}")
+    return out
+
+
+def test_relocations_of_every_machine(work, files):
+    """No byte of a function has another name, file or line than the source."""
+    known = {"first": ("/src/m.c", range(5, 10)), "second": ("/src/m.c", range(10, 14)), "inner": ("/src/m.c", range(1, 5))}
+    for number, target in enumerate(TARGETS):
+        for version in (5, (2, 4)[number % 2]):
+            path = machine_object(work, files, target, version)
+            check_chains(path, ("first", "second"), known)
+        dump = ok("dump-syms", path)
+        equal({line.split(" ", 4)[4] for line in dump.splitlines() if line.startswith("FUNC ")}, {"first", "second"}, path)
+        equal([line for line in dump.splitlines() if line.startswith("FILE ")], ["FILE 0 /src/m.c"], path)
+
+
+def test_relocations_of_xtensa(work, files):
+    source = write(work, "x.s", ".text\n.globl first\n.type first,@function\nfirst:\nadd a2,a2,a3\nret\n.size first,.-first\n")
+    path = os.path.join(work, "x.o")
+    files.run(f"llvm-mc-19 -triple=xtensa -g -filetype=obj -fdebug-compilation-dir=/src -main-file-name=x.s {source} -o {path}")
+    equal(chain(path, 0), [("first", f"{source}:5")])
+
+
+def changed_machine(work, files, machine):
+    path = machine_object(work, files, "x86_64", 5)
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    struct.pack_into("<H", data, 18, machine)
+    changed = os.path.join(work, f"machine-{machine}.o")
+    with open(changed, "wb") as f:
+        f.write(data)
+    return changed
+
+
+def test_relocations_of_an_unknown_machine(work, files):
+    """What cannot be read is said, and symbols answer: names and files would be others."""
+    path = changed_machine(work, files, 4242)
+    why = "cannot read relocations of ELF machine 4242: the debug information is not used"
+    equal(chain(path, symbols(path)["second"][0] + 4), [("second", "??:?")])
+    contains(symloom("lookup", "-e", path, "0x0").err, why)
+    dump = symloom("dump-syms", path)
+    contains(dump.err, why)
+    assert "FILE" not in dump.out and "PUBLIC 0 0 first" in dump.out, dump.out
+    contains(ok("inspect", "--verify", path), why)
+    plain = os.path.join(work, "plain.o")  # without relocations there is nothing to know
+    files.run(f"cp {path} {plain}; llvm-objcopy-19 --strip-debug {plain}")
+    assert "relocations" not in symloom("dump-syms", plain).err
+
+
+def test_relocations_of_an_unknown_type(work, files):
+    path = machine_object(work, files, "x86_64", 5)
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    table = next(line.split() for line in subprocess.check_output(["readelf", "-SW", path], text=True).replace("[ ", "[").splitlines()
+                 if ".rela.debug_info" in line)
+    struct.pack_into("<I", data, int(table[4], 16) + 8, 200)
+    with open(path, "wb") as f:
+        f.write(data)
+    equal(chain(path, 0), [("first", "??:?")])
+    contains(symloom("dump-syms", path).err, "cannot read relocations of type 200 of ELF machine 62")
+
+
+FIRMWARE = """volatile int sink;
+int dead_a(int q)
+{
+    return q * q * q + 1;
+}
+int dead_b(int q)
+{
+    int s = 0;
+    for (int i = 0; i < q; i++)
+        s += dead_a(i);
+    return s;
+}
+static int twice(int v)
+{
+    return v * 2 + 1;
+}
+__attribute__((noinline)) int work(int n)
+{
+    return twice(n) ^ sink;
+}
+void reset(void)
+{
+    sink = work(5);
+    for (;;)
+        sink++;
+}
+"""
+SCRIPT = ("ENTRY(reset)\nSECTIONS { . = 0; .text : { KEEP(*(.text.reset)) *(.text .text.*) } "
+          ".data 0x20000000 : { *(.data*) *(.bss*) *(COMMON) } /DISCARD/ : { *(.eh_frame*) *(.note*) *(.comment) } }\n")
+KNOWN = {"dead_a": range(2, 6), "dead_b": range(6, 13), "reset": range(21, 27), "work": range(17, 21), "twice": range(13, 17)}
+
+
+def check_firmware(path, about, names=("reset", "work")):
+    """Every byte of code is of a function that is there, with its lines."""
+    table = symbols(path)
+    check_chains(path, names, {name: ("fw.c", lines) for name, lines in KNOWN.items()})
+    equal(table[names[0]][0], 0)
+    dump = ok("dump-syms", path)
+    functions = [line.split(" ", 4)[4] for line in dump.splitlines() if line.startswith("FUNC ")]
+    equal(sorted(functions), sorted(names), about)
+    assert f"FUNC 0 {table[names[0]][1]:x} 0 {names[0]}" in dump, dump
+
+
+def test_code_at_zero(work, files):
+    """Firmware begins at 0, where linkers put what they drop, too: of that no name and no line is shown."""
+    write(work, "fw.c", FIRMWARE)
+    write(work, "fw.ld", SCRIPT)
+    build = "-O1 -ffreestanding -nostdlib -static -fno-pie -no-pie -fcf-protection=none -Wl,--build-id=none,-T,fw.ld fw.c"
+    for version in (2, 3, 4, 5):
+        files.run(f"cd {work} && gcc -m32 -gdwarf-{version} {build} -ffunction-sections -Wl,--gc-sections -o gc{version}.elf")
+        check_firmware(os.path.join(work, f"gc{version}.elf"), f"dropped functions, DWARF {version}")
+        files.run(f"cd {work} && gcc -gdwarf-{version} {build} -ffunction-sections -fuse-ld=lld -Wl,--gc-sections -o lld{version}.elf")
+        check_firmware(os.path.join(work, f"lld{version}.elf"), f"LLD, DWARF {version}")
+    files.run(f"cd {work} && gcc -g {build} -o whole.elf")
+    check_firmware(os.path.join(work, "whole.elf"), "all in one section", ("dead_a", "dead_b", "work", "reset"))
+
+
+def test_code_at_the_end_of_the_address_space(work, files):
+    """The last two addresses are those of code that was dropped, but where code lies there."""
+    write(work, "end.s", '.section .reset,"ax",@progbits\n.globl reset\n.type reset,@function\nreset: jmp reset\n.size reset,.-reset\n')
+    files.run(f"cd {work} && gcc -m32 -g -c end.s -o end.o && ld -m elf_i386 -e reset --section-start=.reset=0xfffffffe end.o -o end.elf")
+    path = os.path.join(work, "end.elf")
+    for address in (0xFFFFFFFE, 0xFFFFFFFF):
+        (name, place), = chain(path, address)
+        equal((name, place.rpartition("/")[2]), ("reset", "end.s:4"))
+
+
+JIT = """.text
+.globl compiled
+.type compiled,@function
+compiled: nop
+nop
+ret
+.size compiled,.-compiled
+.section .debug_abbrev,"",@progbits
+.uleb128 1,0x11
+.byte 0
+.uleb128 0x10,6,0,0,0
+.section .debug_info,"",@progbits
+.long 2f-1f
+1: .value 2
+.long .debug_abbrev
+.byte 8
+.uleb128 1
+.long .debug_line
+2:
+.section .debug_line,"",@progbits
+.long 6f-3f
+3: .value 2
+.long 5f-4f
+4: .byte 1,1,0xfb,14,13
+.byte 0,1,1,1,1,0,0,0,1,0,0,1
+.byte 0
+.asciz "/app/script.js"
+.uleb128 0,0,0
+.byte 0
+5: .byte 0,9,2
+.quad compiled
+.byte 3,9,1,0x21,2,2,0,1,1
+6:
+"""
+
+
+def test_units_that_do_not_say_where_their_code_is(work, files):
+    """Then the lines and the subprograms tell."""
+    write(work, "jit.s", JIT)
+    files.run(f"cd {work} && as jit.s -o jit.o && ld -shared jit.o -o jit.so")
+    path = os.path.join(work, "jit.so")
+    begin = symbols(path)["compiled"][0]
+    equal(chain(path, begin), [("compiled", "/app/script.js:10")])
+    contains(ok("dump-syms", path), "FILE 0 /app/script.js", "0 compiled")
+    write(work, "strict.cc", "#include <string>\n__attribute__((noinline)) int f(const std::string &s)\n{\n    return (int)s.size() * 3;\n}\n"
+          "int main(int argc, char **argv)\n{\n    return f(argv[0]);\n}\n")
+    files.run(f"cd {work} && g++ -gdwarf-2 -gstrict-dwarf -O2 -ffunction-sections strict.cc -o strict && nm strict | grep -q ' T main'")
+    begin = int(files.run(f"nm {work}/strict | awk '$3 == \"main\" {{print $1}}'"), 16)
+    equal([(f, p.rpartition("/")[2]) for f, p in chain(os.path.join(work, "strict"), begin)], [("main", "strict.cc:7")])
+    counts = next(line for line in ok("inspect", "--verify", os.path.join(work, "strict")).splitlines() if "Counts" in line)
+    assert " 0 functions" not in counts and " 0 lines" not in counts, counts
+
+
+def test_units_of_types_in_sections_of_their_own(work, files):
+    """An object has as many .debug_info then, and that of the code is not the first."""
+    write(work, "types.cc", "struct point { int x, y; int sum() const; };\nint point::sum() const\n{\n    return x + y;\n}\n"
+          "struct other { point a; };\nint use(const other &o)\n{\n    return o.a.sum();\n}\n")
+    for version in (4, 5):
+        for compiler in ("g++", "clang++-14"):
+            files.run(f"cd {work} && {compiler} -gdwarf-{version} -O1 -fdebug-types-section -c types.cc -o types.o")
+            path = os.path.join(work, "types.o")
+            for name, shown, line in (("_ZNK5point3sumEv", "point::sum() const", 3), ("_Z3useRK5other", "use(other const&)", 8)):
+                frames = chain(path, symbols(path)[name][0])
+                equal(frames[-1][0], shown, f"{compiler} {version}")
+                contains(frames[-1][1], f"types.cc:")
+                assert int(frames[-1][1].rpartition(":")[2]) in (line, line + 1), frames
