@@ -64,7 +64,7 @@ static bool of_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
 }
 
 /* Whether the linker has put code there; of code that it dropped the lines may point anywhere. */
-static bool is_code(const struct uncovered *u, uint64_t address)
+static bool lies_in_code(const struct uncovered *u, uint64_t address)
 {
     struct sl_segment segment;
     for (size_t i = 0; sl_object_segment(u->reader->object, i, &segment) && dwarf_spend(u->w, 1); i++)
@@ -83,7 +83,7 @@ static bool add_gap(struct uncovered *u, uint64_t begin, uint64_t end)
         bool named = s && (s->size || s->address >= begin);
         if (!dwarf_spend(u->w, 8))
             return false;
-        if ((named || (u->reader->nameless && is_code(u, at))) && of_unit(u, at, &own_end)) {
+        if ((named || (u->reader->nameless && lies_in_code(u, at))) && of_unit(u, at, &own_end)) {
             struct sl_function function = {.address = at, .size = own_end - at, .language = u->language};
             if (named)
                 function.name = s->name;
