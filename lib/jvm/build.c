@@ -469,15 +469,14 @@ static void put_u32(uint8_t *at, uint32_t value)
 /* What was said of the method after, or before, this member of it was read. */
 static uint16_t marks(struct build *b, const struct link *link, const uint8_t *member)
 {
-    uint16_t flags = get_receiver(b, link->receiver).flags & JVM_SYNTHESIZED;
     if (!b->flag_keys.count)
-        return flags;
+        return 0;
     struct sl_reader r = sl_reader((struct sl_bytes){member, link->size}, false);
     struct jvm_key key = {.a = link->receiver};
     key.b = (uint32_t)sl_read_uleb(&r);
     key.c = (uint32_t)sl_read_uleb(&r);
     uint32_t row = jvm_key_find(&b->flag_keys, key);
-    return row == JVM_NO_ROW ? flags : flags | b->flags[row];
+    return row == JVM_NO_ROW ? 0 : b->flags[row];
 }
 
 static void put_receivers(struct build *b, struct sl_table_writer *t)
@@ -493,7 +492,7 @@ static void put_receivers(struct build *b, struct sl_table_writer *t)
         sl_reader_skip(&r, sizeof receiver);
         struct sl_bytes name = sl_read_bytes(&r, sl_read_uleb(&r));
         uint32_t place = (uint32_t)(t->file.size - start);
-        sl_buf_uleb(&t->file, receiver.file);
+        sl_buf_uleb(&t->file, (uint64_t)receiver.file << 1 | (receiver.flags & JVM_SYNTHESIZED ? 1 : 0));
         sl_buf_uleb(&t->file, name.size);
         sl_buf_add(&t->file, name.data, name.size);
         receiver.file = place;
@@ -516,24 +515,29 @@ static size_t encode_front(const struct build *b, const struct link *link, uint8
     return (size_t)(end - out);
 }
 
-static void put_chain(struct build *b, uint32_t first, struct sl_buf *out)
+/* Returns what the members have of flags, all together. */
+static uint16_t put_chain(struct build *b, uint32_t first, struct sl_buf *out)
 {
     enum { FLAGS_AND_SIZE = 1 + 5 };
     uint8_t front[LONGEST_FRONT];
+    uint16_t all = 0;
     struct link link;
     for (uint32_t at = first; at != JVM_NO_ROW; at = link.next) {
         const uint8_t *member = b->members.data + at + sizeof link;
         memcpy(&link, b->members.data + at, sizeof link);
         if (!sl_buf_reserve(out, FLAGS_AND_SIZE + LONGEST_FRONT + (size_t)link.size))
-            return;
+            return all;
         size_t size = encode_front(b, &link, front);
         uint8_t *end = out->data + out->size;
-        *end++ = (uint8_t)(link.flags | marks(b, &link, member));
+        uint16_t flags = (uint16_t)(link.flags | marks(b, &link, member));
+        all |= flags;
+        *end++ = (uint8_t)flags;
         end = put_uleb(end, (uint32_t)size + link.size);
         memcpy(end, front, sizeof front);
         memcpy(end + size, member, link.size);
         out->size = (size_t)(end + size + link.size - out->data);
     }
+    return all;
 }
 
 /* Where the members of each method begin goes into method.last. */
@@ -546,8 +550,7 @@ static void put_members(struct build *b, struct sl_table_writer *t)
     for (uint32_t i = 0; i < b->method_count && !members.failed; i++) {
         struct method *method = &b->methods[i];
         sl_buf_clear(&members);
-        put_chain(b, method->first, &members);
-        if (members.size && members.data[0] & JVM_IS_OUTLINE)
+        if (put_chain(b, method->first, &members) & JVM_IS_OUTLINE)
             method->traits |= JVM_OUTLINES;
         method->last = (uint32_t)(t->file.size - start);
         sl_buf_uleb(&t->file, b->class_keys.keys[method->class].a);

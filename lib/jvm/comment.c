@@ -163,7 +163,60 @@ static void note_part(struct parts *p, struct sl_str key, const struct sl_json *
         }
 }
 
-bool sl_jvm_comment_read(struct sl_str json, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy)
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$';
+}
+
+/* Appends the word at `at` in quotation marks, unless it is one of JSON's; returns where it ends. */
+static size_t quote_word(struct sl_str json, size_t at, char *out, size_t *size)
+{
+    static const struct sl_str own[] = {{"true", 4}, {"false", 5}, {"null", 4}};
+    size_t end = at;
+    while (end < json.size && (is_word(json.data[end]) || sl_is_digit(json.data[end])))
+        end++;
+    struct sl_str word = {json.data + at, end - at};
+    bool bare = true;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        bare &= !sl_str_equal(word, own[i]);
+    if (bare)
+        out[(*size)++] = '"';
+    memcpy(out + *size, word.data, word.size);
+    *size += word.size;
+    if (bare)
+        out[(*size)++] = '"';
+    return end;
+}
+
+/* The object as JSON has it, where texts stand in apostrophes and names without anything: {id: 'sourceFile'}. R8 reads these, too. Data
+ * NULL when out of memory. */
+static struct sl_str as_json(struct sl_str text, struct sl_arena *arena)
+{
+    char *out = text.size < SIZE_MAX / 4 ? sl_arena_alloc(arena, 3 * text.size + 1, 1) : NULL;
+    size_t size = 0;
+    char quote = 0;
+    for (size_t i = 0; out && i < text.size; i++) {
+        char c = text.data[i];
+        if (quote && c == '\\' && i + 1 < text.size) {
+            char escaped = text.data[++i];
+            if (escaped != '\'')
+                out[size++] = c;
+            out[size++] = escaped;
+        } else if (c == quote || (!quote && (c == '"' || c == '\''))) {
+            quote = quote ? 0 : c;
+            out[size++] = '"';
+        } else if (!quote && is_word(c) && !(i && sl_is_digit(text.data[i - 1]))) {
+            i = quote_word(text, i, out, &size) - 1;
+        } else {
+            if (c == '"')
+                out[size++] = '\\';
+            out[size++] = c;
+        }
+    }
+    return (struct sl_str){out, size};
+}
+
+static bool read_strict_comment(struct sl_str json, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy)
 {
     struct parts parts = {.has_file_name = false};
     struct sl_json j = sl_json(json, arena, false);
@@ -185,4 +238,15 @@ bool sl_jvm_comment_read(struct sl_str json, struct sl_arena *arena, struct sl_j
         if (sl_str_equal(id, comment_kinds[i].id))
             comment->kind = comment_kinds[i].kind;
     return good && read_parts(&parts, arena, comment, busy);
+}
+
+bool sl_jvm_comment_read(struct sl_str json, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy)
+{
+    if (read_strict_comment(json, arena, comment, busy))
+        return true;
+    if (*busy)
+        return false;
+    struct sl_str strict = as_json(json, arena);
+    *busy = !strict.data;
+    return strict.data && read_strict_comment(strict, arena, comment, busy);
 }

@@ -1,7 +1,8 @@
 /* The `SLPG` file: a table (table/table.h) with these sections. A string is named by its offset in STRINGS, where it is uleb
  * size, bytes; at 0 is the empty one. Each is there once.
  *
- *     RECEIVERS     classes of the source: receiver := uleb file, uleb size, name; named by its offset. 0 stands in front of them
+ *     RECEIVERS     classes of the source: receiver := uleb file * 2 + synthesized, uleb size, name; named by its offset. 0 stands in
+ *                   front of them
  *     CLASSES       12 bytes a class of the running program: u32 hash, u32 name, u32 receiver that it was (0 = free)
  *     METHODS       8 bytes a name of methods of a class: u32 hash, u32 members (0 = free)
  *     MEMBERS       of one method behind the other, each method's in the order of the mapping. 0 stands in front of them
@@ -39,7 +40,7 @@ enum jvm_flags {
     JVM_LINE = 2,         /* line */
     JVM_LAST_LINE = 4,    /* last line */
     JVM_FOREIGN = 8,      /* receiver: it was inlined from another class */
-    JVM_SYNTHESIZED = 16, /* made by the compiler */
+    JVM_SYNTHESIZED = 16, /* the method is made by the compiler; its class may be, too */
     JVM_IS_OUTLINE = 32,
     JVM_BY_PARAMETERS = 64, /* may be looked up by them */
     JVM_EXTRAS = 128,       /* positions, rules, descriptor */
@@ -47,7 +48,7 @@ enum jvm_flags {
 
 enum jvm_traits {
     JVM_RANGES = 1,     /* a member has a range that does not end at 0 */
-    JVM_OUTLINES = 2,   /* the first member is an outline */
+    JVM_OUTLINES = 2,   /* a member is an outline */
     JVM_HAS_EXTRAS = 4, /* a member has some */
 };
 
@@ -61,7 +62,7 @@ enum jvm_file {
 static const struct sl_table_format jvm_format = {
     .magic = "SLPG",
     .name = "table of a mapping",
-    .major = 1,
+    .major = 2,
     .header_size = JVM_HEADER_SIZE,
     .at_header_size = 8,
     .at_section_count = 12,

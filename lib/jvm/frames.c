@@ -16,6 +16,7 @@ struct search {
     struct jvm_receiver own;   /* what the class was */
     struct sl_str reference;   /* its file, or what that ends with */
     struct jvm_members members;
+    bool without_outlines; /* what is an outline becomes no frame */
     struct sl_jvm_frames *out;
 };
 
@@ -53,20 +54,22 @@ static struct jvm_receiver receiver_of(const struct search *s, const struct jvm_
     return m->flags & JVM_FOREIGN ? jvm_receiver(s->mapper, m->receiver) : s->own;
 }
 
-static struct sl_jvm_frame frame_of(const struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
+static struct sl_jvm_frame frame_of(const struct search *s, const struct jvm_member *m,
+                                    const struct jvm_receiver *receiver, bool has_line, uint32_t line)
 {
     struct sl_str none = {NULL, 0};
-    return (struct sl_jvm_frame){.method = jvm_text(s->mapper, m->name),
+    return (struct sl_jvm_frame){.class = receiver->name,
+                                 .method = jvm_text(s->mapper, m->name),
                                  .parameters = s->query.signatures ? jvm_text(s->mapper, m->arguments) : none,
                                  .has_line = has_line,
                                  .line = line,
-                                 .synthesized = m->flags & JVM_SYNTHESIZED};
+                                 .synthesized = m->flags & JVM_SYNTHESIZED || receiver->synthesized};
 }
 
 static struct sl_jvm_frame plain_frame(const struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
 {
-    struct sl_jvm_frame frame = frame_of(s, m, has_line, line);
-    frame.class = receiver_of(s, m).name;
+    struct jvm_receiver receiver = receiver_of(s, m);
+    struct sl_jvm_frame frame = frame_of(s, m, &receiver, has_line, line);
     sl_jvm_file_name(frame.class, s->reference, &frame.file, &frame.suffix);
     return frame;
 }
@@ -79,9 +82,8 @@ static void add_plain(struct search *s, const struct jvm_member *m, bool has_lin
 /* A frame whose line was looked up: the file is what the mapping says of the class, if it does. */
 static void add_mapped(struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
 {
-    struct sl_jvm_frame frame = frame_of(s, m, has_line, line);
     struct jvm_receiver receiver = receiver_of(s, m);
-    frame.class = receiver.name;
+    struct sl_jvm_frame frame = frame_of(s, m, &receiver, has_line, line);
     frame.file = receiver.file;
     frame.suffix = receiver.suffix;
     if (!receiver.file.data)
@@ -150,6 +152,8 @@ static void by_line(struct search *s)
     all.line = s->query.line;
     while (jvm_next_member(&all, &m)) {
         if (is_base(&m) && ranges)
+            continue;
+        if (s->without_outlines && m.flags & JVM_IS_OUTLINE)
             continue;
         if (m.flags & JVM_FOREIGN)
             jvm_fetch(s->mapper, JVM_RECEIVERS, m.receiver);
@@ -300,33 +304,6 @@ static void by_parameters(struct search *s)
 
 /* ---- rules ---- */
 
-/* Whether the descriptor "La/b/C;" is that of class "a.b.C". */
-static bool describes(struct sl_str descriptor, struct sl_str class)
-{
-    if (descriptor.size != class.size + 2 || descriptor.data[0] != 'L' || descriptor.data[class.size + 1] != ';')
-        return false;
-    for (size_t i = 0; i < class.size; i++)
-        if (descriptor.data[i + 1] != (class.data[i] == '.' ? '/' : class.data[i]))
-            return false;
-    return true;
-}
-
-static uint64_t removed_by(const struct search *s, const struct jvm_member *m)
-{
-    struct sl_reader r = m->extras;
-    uint64_t sum = 0;
-    for (uint64_t left = sl_read_uleb(&r); left && !r.failed; left--) {
-        sl_read_uleb(&r);
-        sl_read_uleb(&r);
-    }
-    for (uint64_t left = sl_read_uleb(&r); left && !r.failed; left--) {
-        struct sl_str thrown = jvm_text(s->mapper, (uint32_t)sl_read_uleb(&r));
-        uint64_t count = sl_read_uleb(&r) & UINT32_MAX;
-        sum += describes(thrown, s->query.thrown) ? count : 0;
-    }
-    return sum;
-}
-
 /* What the rules of the members remove that have to do with the frame. */
 static uint64_t count_removed(const struct search *s)
 {
@@ -338,26 +315,11 @@ static uint64_t count_removed(const struct search *s)
     while (jvm_next_member(&all, &m))
         if (m.flags & JVM_EXTRAS &&
             (s->query.by == SL_JVM_BY_PARAMETERS || is_base(&m) || range_holds(&m, s->query.line)))
-            removed += removed_by(s, &m);
+            removed += jvm_removed_by(s->mapper, &m, &s->query);
     return removed;
 }
 
 /* ---- outlines ---- */
-
-/* Of the positions of a member, the line that is for this line of the outline. */
-static bool line_at(const struct jvm_member *m, uint32_t position, uint32_t *line)
-{
-    struct sl_reader r = m->extras;
-    if (!(m->flags & JVM_EXTRAS))
-        return false;
-    for (uint64_t left = sl_read_uleb(&r); left && !r.failed; left--) {
-        bool found = sl_read_uleb(&r) == position;
-        *line = (uint32_t)sl_read_uleb(&r);
-        if (found)
-            return !r.failed;
-    }
-    return false;
-}
 
 /* The frame that called an outline is at the line that the outline's line stands for. */
 static void take_outline(struct search *s, struct sl_jvm_outline *outline)
@@ -367,10 +329,35 @@ static void take_outline(struct search *s, struct sl_jvm_outline *outline)
     struct jvm_member m;
     outline->carried = false;
     while (jvm_next_member(&all, &m))
-        if ((is_base(&m) || range_holds(&m, asked)) && line_at(&m, outline->line, &line)) {
+        if ((is_base(&m) || range_holds(&m, asked)) && jvm_line_at(&m, outline->line, &line)) {
             s->query.line = line;
             return;
         }
+}
+
+enum outline_part { OUTLINE_NONE, OUTLINE_WHOLE, OUTLINE_WITH_INLINED };
+
+/* What the frame has to do with an outline: nothing, it is one, or it is code that was inlined into one. A line that no member has is
+ * that of the first. */
+static enum outline_part outline_part_of(const struct search *s)
+{
+    struct jvm_members all = s->members;
+    struct jvm_member m;
+    bool any = false, first_is = false, last_is = false, others = false;
+    if (!(all.traits & JVM_OUTLINES))
+        return OUTLINE_NONE;
+    for (bool first = true; jvm_next_member(&all, &m); first = false) {
+        bool is_outline = m.flags & JVM_IS_OUTLINE;
+        first_is |= first && is_outline;
+        if (s->query.by != SL_JVM_BY_LINE || !s->query.line || !range_holds(&m, s->query.line))
+            continue;
+        any = true;
+        last_is = is_outline;
+        others |= !is_outline;
+    }
+    if (!any)
+        return first_is ? OUTLINE_WHOLE : OUTLINE_NONE;
+    return !last_is ? OUTLINE_NONE : others ? OUTLINE_WITH_INLINED : OUTLINE_WHOLE;
 }
 
 /* ---- all together ---- */
@@ -418,19 +405,21 @@ enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const
     uint32_t class, receiver;
     bool known = jvm_find_class(mapper, &names, &class, &receiver);
     bool has_members = known && jvm_find_method(mapper, &names, class, &s.members);
-    if (has_members && s.members.traits & JVM_OUTLINES) {
-        *outline = (struct sl_jvm_outline){true, query->by == SL_JVM_BY_LINE ? query->line : 0};
-        return SL_JVM_OUTLINE;
-    }
-    has_members = has_members && narrow(&s);
-    if (outline->carried && has_members)
+    bool by_members = has_members && narrow(&s);
+    if (outline->carried && by_members)
         take_outline(&s, outline);
     outline->carried = false;
     if (!known)
         return SL_JVM_UNKNOWN;
+    enum outline_part part = has_members ? outline_part_of(&s) : OUTLINE_NONE;
+    if (part != OUTLINE_NONE)
+        *outline = (struct sl_jvm_outline){true, query->by == SL_JVM_BY_LINE ? s.query.line : 0};
+    if (part == OUTLINE_WHOLE)
+        return SL_JVM_OUTLINE;
+    s.without_outlines = part == OUTLINE_WITH_INLINED;
     s.own = jvm_receiver(mapper, receiver);
     s.reference = s.own.suffix.size ? s.own.suffix : s.own.file;
-    if (has_members)
+    if (by_members)
         return settle(&s);
     add_class_only(&s);
     return SL_JVM_FRAMES;

@@ -18,9 +18,10 @@ struct sl_str jvm_text(const struct sl_jvm_mapper *m, uint32_t id)
 struct jvm_receiver jvm_receiver(const struct sl_jvm_mapper *m, uint32_t id)
 {
     struct sl_reader r = sl_reader(sl_bytes_from(m->table.sections[JVM_RECEIVERS], id), false);
-    uint64_t file = sl_read_uleb(&r);
+    uint64_t head = sl_read_uleb(&r), file = head >> 1;
     struct sl_bytes name = sl_read_bytes(&r, sl_read_uleb(&r));
-    struct jvm_receiver receiver = {.name = {name.data ? (const char *)name.data : "", name.size}};
+    struct jvm_receiver receiver = {.name = {name.data ? (const char *)name.data : "", name.size},
+                                    .synthesized = head & 1};
     if (file == JVM_FILE_KOTLIN || file == JVM_FILE_JAVA) {
         receiver.file = sl_jvm_outermost(receiver.name);
         receiver.suffix = file == JVM_FILE_KOTLIN ? SL_STR(".kt") : SL_STR(".java");
@@ -181,6 +182,7 @@ static inline bool mapper_read_member(struct jvm_members *members, struct jvm_me
 {
     struct sl_reader *all = &members->bytes;
     while (sl_reader_left(all)) {
+        members->read++;
         member->flags = sl_read_u8(all);
         struct sl_reader r = sl_reader(sl_read_bytes(all, read_number(all)), false);
         read_range(&r, member);

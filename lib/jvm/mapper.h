@@ -41,33 +41,42 @@ enum sl_jvm_by {
     SL_JVM_BY_PARAMETERS, /* of the original types */
 };
 
+struct sl_jvm_signatures;
 struct sl_jvm_query {
     struct sl_str class, method;
     enum sl_jvm_by by;
     uint32_t line;
+    bool line_is_known; /* retrace: `line` was given, 0 too */
+    struct sl_str file; /* retrace: the source file that the running program tells, "SourceFile", "Native Method" */
     struct sl_str parameters; /* as a mapping has them: "int,java.lang.String" */
     struct sl_str descriptor; /* as the running program has it, "(ILa/b;)V"; data NULL = not known */
     struct sl_str thrown;     /* the original class of what was thrown, when rules may remove frames; else data NULL */
-    bool signatures;          /* methods that differ only in their parameters are others, and frames have these */
+    struct sl_str wrapped;    /* likewise, another class that may have been: the message named it; may have data NULL */
+    const struct sl_jvm_signatures *types; /* retrace, with `signatures`: what methods return; may be NULL */
+    bool signatures; /* methods that differ only in their parameters are others, and frames have these */
 };
 
 struct sl_jvm_frame {
     struct sl_str class, method;
     struct sl_str
-        parameters; /* with `signatures`, as mappings have them; else, and when they are not known, data NULL */
+        parameters;     /* with `signatures`, as mappings have them; else, and when they are not known, data NULL */
+    struct sl_str type; /* retrace: what it returns, with the query's `types`; data NULL when it is not known */
     struct sl_str file, suffix; /* two parts of the file's name */
     bool has_line, synthesized;
     uint32_t line;
-    uint32_t place; /* private */
+    uint32_t
+        alternative; /* retrace: frames with the same number are one chain of calls, others are what it may be instead */
+    uint32_t place;  /* private */
 };
 
 struct sl_jvm_frames {
     struct sl_arena *arena;
     struct sl_jvm_frame *items;
     size_t count, capacity;
-    size_t limit; /* 0 = none */
-    bool limited; /* frames were left out for it */
-    bool busy;    /* frames were left out for want of memory */
+    size_t limit;   /* 0 = none */
+    bool limited;   /* frames were left out for it */
+    bool busy;      /* frames were left out for want of memory */
+    uint64_t steps; /* retrace: members and frames that were looked at */
 };
 
 /* Appends a frame; false, with the reason in `frames`, when it cannot. */
@@ -89,3 +98,9 @@ enum sl_jvm_answer {
 /* Appends what the frame was. `outline` goes from frame to frame of one stack, for each mapper. */
 enum sl_jvm_answer sl_jvm_mapper_frame(const struct sl_jvm_mapper *mapper, const struct sl_jvm_query *query,
                                        struct sl_jvm_outline *outline, struct sl_jvm_frames *frames);
+
+/* The same as R8's retrace has it (R8, "Retrace"): appends the frames of each alternative, sorted by their innermost frame. When the
+ * mapping does not tell what a frame was, there are several; methods that a compiler made are left out, and so SL_JVM_CLEARED means
+ * that nothing is left. An outline may have frames of its own, and is carried to the next frame nevertheless. */
+enum sl_jvm_answer sl_jvm_mapper_retrace(const struct sl_jvm_mapper *mapper, const struct sl_jvm_query *query,
+                                         struct sl_jvm_outline *outline, struct sl_jvm_frames *frames);

@@ -285,14 +285,18 @@ bool sl_jvm_reader_next(struct sl_jvm_reader *reader, struct sl_jvm_record *r)
 
 bool sl_jvm_is_mapping(struct sl_str text)
 {
-    enum { LOOKED_AT = 50 };
+    enum { MOST_OTHERS = 50 };
     struct sl_jvm_reader reader = sl_jvm_reader(text);
     struct sl_jvm_record r;
-    bool in_class = false;
-    for (unsigned i = 0; i < LOOKED_AT && sl_jvm_reader_next(&reader, &r); i++) {
+    bool in_class = false, any_error = false;
+    for (unsigned others = 0; others < MOST_OTHERS;) {
+        if (!sl_jvm_reader_next(&reader, &r))
+            return in_class && !any_error;
         in_class |= r.kind == SL_JVM_RECORD_CLASS;
+        any_error |= r.kind == SL_JVM_RECORD_ERROR;
         if (in_class && (r.kind == SL_JVM_RECORD_FIELD || r.kind == SL_JVM_RECORD_METHOD))
             return true;
+        others += r.kind != SL_JVM_RECORD_CLASS && r.kind != SL_JVM_RECORD_COMMENT;
     }
     return false;
 }

@@ -54,7 +54,8 @@ struct sl_jvm_reader sl_jvm_reader(struct sl_str text);
 /* The next record; false at the end. Only what belongs to its kind is set. */
 bool sl_jvm_reader_next(struct sl_jvm_reader *reader, struct sl_jvm_record *record);
 
-/* Whether the file is a mapping: among its first 50 records, of whatever kind, there is a class and behind it a member. */
+/* Whether the file is a mapping: a class with a member somewhere behind it, in front of which are at most 50 records that are
+ * neither classes nor comments; or classes alone, and no line that does not parse. */
 bool sl_jvm_is_mapping(struct sl_str text);
 
 /* ---- comments ---- */
@@ -83,7 +84,7 @@ struct sl_jvm_comment {
     uint32_t remove; /* rewrite: that many inner frames; 0: the rule has no effect */
 };
 
-/* Reads the JSON of a comment. False when it is none, or lacks what its kind needs: an error record; with `*busy` when memory
+/* Reads the JSON of a comment, which R8 reads leniently: {id: 'sourceFile'} will do. False when it is none, or lacks what its kind needs: an error record; with `*busy` when memory
  * ran out. What is decoded lies in the arena or in the text. */
 bool sl_jvm_comment_read(struct sl_str json, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy);
 

@@ -6,6 +6,7 @@
 /* A class of the source. */
 struct jvm_receiver {
     struct sl_str name;
+    bool synthesized;           /* made by the compiler */
     struct sl_str file, suffix; /* two parts of the name of its file; data NULL = not told */
 };
 
@@ -22,6 +23,7 @@ struct jvm_members {
     const struct sl_jvm_mapper *mapper;
     struct sl_reader bytes;
     uint8_t traits;
+    uint32_t read;                    /* members that were read so far */
     uint32_t line;                    /* 0 = any */
     const struct sl_jvm_query *query; /* NULL = all */
     bool by_descriptor;               /* the query's descriptor tells them, not its parameters */
@@ -58,3 +60,10 @@ bool jvm_find_method(const struct sl_jvm_mapper *mapper, const struct jvm_names 
                      struct jvm_members *members);
 
 bool jvm_next_member(struct jvm_members *members, struct jvm_member *member);
+
+/* Of the positions of a member, the line that is for this line of an outline; false when it has none. */
+bool jvm_line_at(const struct jvm_member *member, uint32_t position, uint32_t *line);
+
+/* How many inner frames the rules of a member remove when the query's class was thrown. */
+uint64_t jvm_removed_by(const struct sl_jvm_mapper *mapper, const struct jvm_member *member,
+                        const struct sl_jvm_query *query);

@@ -107,12 +107,13 @@ static const void *signature_find(const struct sl_map *map, struct sl_str class,
     return found;
 }
 
-/* What the frame's method returns: of several the one that has its line, else the first. Data NULL: it is not known. */
-static struct sl_str type_of_frame(const struct sl_jvm_signatures *s, const struct sl_jvm_frame *frame)
+/* Of several the one that has the line, else the first. */
+struct sl_str sl_jvm_signatures_type(const struct sl_jvm_signatures *s, struct sl_str class, struct sl_str method,
+                                     struct sl_str parameters, uint32_t line)
 {
-    const struct returned *first = signature_find(&s->methods, frame->class, frame->method, frame->parameters);
-    for (const struct returned *r = frame->has_line ? first : NULL; r; r = r->next)
-        if (r->first <= frame->line && frame->line <= r->last)
+    const struct returned *first = signature_find(&s->methods, class, method, parameters);
+    for (const struct returned *r = line ? first : NULL; r; r = r->next)
+        if (r->first <= line && line <= r->last)
             return r->type;
     return first ? first->type : (struct sl_str){NULL, 0};
 }
@@ -125,19 +126,25 @@ bool sl_jvm_signatures_field(const struct sl_jvm_signatures *s, struct sl_str cl
     return found != NULL;
 }
 
-void sl_jvm_signatures_put(const struct sl_jvm_signatures *s, const struct sl_jvm_frame *frame, struct sl_buf *out)
+/* Types with commas between them, and no blanks. */
+static void put_types(struct sl_str types, struct sl_buf *out)
 {
-    struct sl_str type = {NULL, 0};
-    if (s && frame->parameters.data)
-        type = type_of_frame(s, frame);
-    if (type.data) {
-        sl_buf_str(out, type);
+    for (size_t i = 0; i < types.size; i++)
+        if (!sl_is_blank(types.data[i]))
+            sl_buf_u8(out, (uint8_t)types.data[i]);
+}
+
+void sl_jvm_signatures_put(const struct sl_jvm_frame *frame, struct sl_buf *out)
+{
+    bool known = frame->type.data && frame->parameters.data;
+    if (known) {
+        sl_buf_str(out, frame->type);
         sl_buf_u8(out, ' ');
     }
     sl_buf_str(out, frame->method);
-    if (type.data) {
+    if (known) {
         sl_buf_u8(out, '(');
-        sl_buf_str(out, frame->parameters);
+        put_types(frame->parameters, out);
         sl_buf_u8(out, ')');
     }
 }

@@ -18,7 +18,10 @@ void sl_jvm_signatures_free(struct sl_jvm_signatures *signatures);
 bool sl_jvm_signatures_field(const struct sl_jvm_signatures *signatures, struct sl_str class, struct sl_str obfuscated,
                              struct sl_str type, struct sl_str *name);
 
-/* Appends the frame's method: "int find(java.lang.String)", or only its name where the rest is not known. The frame is of a query
- * with `signatures`; `signatures` may be NULL. */
-void sl_jvm_signatures_put(const struct sl_jvm_signatures *signatures, const struct sl_jvm_frame *frame,
-                           struct sl_buf *out);
+/* What a method returns, of which a line of the source may be known (0 = none). Data NULL: it is not known. */
+struct sl_str sl_jvm_signatures_type(const struct sl_jvm_signatures *signatures, struct sl_str class,
+                                     struct sl_str method, struct sl_str parameters, uint32_t line);
+
+/* Appends the frame's method: "int find(java.lang.String)", or only its name where the rest is not known, as
+ * it is of queries without `types`. */
+void sl_jvm_signatures_put(const struct sl_jvm_frame *frame, struct sl_buf *out);

@@ -64,3 +64,20 @@ enum sl_jvm_answer sl_jvm_stack_frame(struct sl_jvm_stack *stack, const struct s
         answer = map_chained(stack, i - 1, first, frames);
     return answer;
 }
+
+enum sl_jvm_answer sl_jvm_stack_retrace(struct sl_jvm_stack *stack, const struct sl_jvm_query *query,
+                                        struct sl_jvm_frames *frames)
+{
+    struct sl_jvm_query asked = *query;
+    enum sl_jvm_answer answer = SL_JVM_UNKNOWN;
+    bool is_outline = false;
+    asked.thrown = stack->thrown;
+    asked.wrapped = stack->wrapped;
+    for (size_t i = 0; i < stack->mappers.count && answer == SL_JVM_UNKNOWN; i++) {
+        answer = sl_jvm_mapper_retrace(stack->mappers.items[i], &asked, &stack->outlines[i], frames);
+        is_outline |= stack->outlines[i].carried;
+    }
+    if (!is_outline)
+        stack->thrown.data = NULL;
+    return answer;
+}

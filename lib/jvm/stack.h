@@ -15,6 +15,7 @@ struct sl_jvm_stack {
     struct sl_jvm_mappers mappers;
     struct sl_jvm_outline *outlines; /* for each mapper */
     struct sl_str thrown;            /* the original class, as long as rules may remove frames; else data NULL */
+    struct sl_str wrapped; /* with `thrown`: another class that a line of text named beside it; data NULL = none */
 };
 
 /* A stack without frames; `thrown` has data NULL when nothing was thrown. False when out of memory. */
@@ -25,6 +26,10 @@ bool sl_jvm_stack_begin(struct sl_jvm_stack *stack, const struct sl_jvm_mappers 
  * SL_JVM_UNKNOWN: no mapper knows its class. */
 enum sl_jvm_answer sl_jvm_stack_frame(struct sl_jvm_stack *stack, const struct sl_jvm_query *query,
                                       struct sl_jvm_frames *frames);
+
+/* The same as R8's retrace has it (sl_jvm_mapper_retrace); mappers are not chained. */
+enum sl_jvm_answer sl_jvm_stack_retrace(struct sl_jvm_stack *stack, const struct sl_jvm_query *query,
+                                        struct sl_jvm_frames *frames);
 
 /* The original name of a class: of the first mapper that knows it, and when they are chained of those behind it that know
  * that. False when none does. */

@@ -1,6 +1,6 @@
 #include "jvm/trace.h"
 
-enum { MOST_FRAMES = 1 << 17 }; /* of one line; one mapping alone comes to half of that */
+enum { MOST_FRAMES = 4096 }; /* of one line */
 
 /* ---- lines ---- */
 
@@ -20,176 +20,285 @@ static struct line line_of(struct sl_str whole)
     return line;
 }
 
-static struct sl_str front(struct sl_str text, const char *end)
+static struct sl_str between(const char *begin, const char *end)
 {
-    return (struct sl_str){text.data, (size_t)(end - text.data)};
+    return (struct sl_str){begin, (size_t)(end - begin)};
 }
 
-static struct sl_str from(struct sl_str text, const char *begin)
+/* Whether a name may have the character: neither a blank nor one of []();:<> */
+static inline bool is_name_char(char c)
 {
-    return (struct sl_str){begin, text.size - (size_t)(begin - text.data)};
+    static const bool not_in_names[256] = {
+        [' '] = true, ['\t'] = true, ['\r'] = true, ['\f'] = true, ['\v'] = true, ['\n'] = true, ['['] = true,
+        [']'] = true, ['('] = true,  [')'] = true,  [';'] = true,  [':'] = true,  ['<'] = true,  ['>'] = true,
+    };
+    return !not_in_names[(unsigned char)c];
 }
 
-static const char *find_text(struct sl_str text, struct sl_str wanted)
+static bool is_word_char(char c)
 {
-    return text.size >= wanted.size ? memmem(text.data, text.size, wanted.data, wanted.size) : NULL;
-}
-
-static const char *find_last(struct sl_str text, char c)
-{
-    return text.size ? memrchr(text.data, c, text.size) : NULL;
+    return sl_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
 /* ---- frames ---- */
 
-struct frame_line { /* prefix "at " module class "." method "(" file ":" line ")" rest */
-    struct sl_str prefix, module, class, method;
+struct frame_line { /* head class "." method gap "(" file ":" line ")" rest */
+    struct sl_str head, class, method, gap, file;
     uint32_t line;
-    struct sl_str rest;
+    bool has_line;
+    struct sl_str rest; /* from the bracket on */
 };
 
-static uint32_t parse_line(struct sl_str place)
+/* The file and its line, of which there is none without digits behind the last colon. */
+static void split_place(struct sl_str place, struct frame_line *f)
 {
-    const char *colon = find_last(place, ':');
+    const char *end = place.data + place.size, *digits = end;
     uint64_t value = 0;
-    for (const char *c = colon ? colon + 1 : NULL; c && c < place.data + place.size; c++)
-        if (!sl_is_digit(*c) || (value = value * 10 + (uint64_t)(*c - '0')) > UINT32_MAX)
-            return 0;
-    return (uint32_t)value;
+    f->file = place;
+    f->line = 0;
+    f->has_line = false;
+    while (digits > place.data && sl_is_digit(digits[-1]))
+        digits--;
+    if (digits == end || digits == place.data || digits[-1] != ':')
+        return;
+    for (const char *c = digits; c < end && value <= INT32_MAX; c++)
+        value = value * 10 + (uint64_t)(*c - '0');
+    if (value > INT32_MAX)
+        return;
+    f->file = between(place.data, digits - 1);
+    f->line = (uint32_t)value;
+    f->has_line = true;
 }
 
-/* Whether the name behind the text's last blank has "at" in front of it, a word of its own. */
-static bool is_at(struct sl_str text, const char *blank)
+/* The bracket that closes the first one; when none does, the last. */
+static const char *find_close(const char *open, const char *end)
 {
-    size_t size = blank ? (size_t)(blank - text.data) : 0;
-    return size >= 2 && memcmp(blank - 2, "at", 2) == 0 && (size == 2 || sl_is_blank(blank[-3]));
+    unsigned depth = 0;
+    const char *last = NULL;
+    for (const char *c = open; c < end; c++) {
+        if (*c == ')')
+            last = c;
+        depth += *c == '(';
+        if (*c == ')' && --depth == 0)
+            return c;
+    }
+    return last;
+}
+
+/* The beginning of "class.method", which ends at `end`: a method may also be <init> or <clinit>. */
+static const char *find_name(const char *begin, const char *end)
+{
+    static const struct sl_str special[] = {{".<init>", 7}, {".<clinit>", 9}};
+    for (size_t i = 0; i < 2; i++)
+        if ((size_t)(end - begin) >= special[i].size &&
+            memcmp(end - special[i].size, special[i].data, special[i].size) == 0)
+            end -= special[i].size;
+    while (end > begin && is_name_char(end[-1]))
+        end--;
+    return end;
+}
+
+/* Whether the word "at" and blanks stand in front. */
+static bool is_behind_at(const char *begin, const char *name)
+{
+    const char *at = name;
+    while (at > begin && sl_is_blank(at[-1]))
+        at--;
+    return at < name && at - begin >= 2 && memcmp(at - 2, "at", 2) == 0 && (at - begin == 2 || !is_word_char(at[-3]));
+}
+
+static bool read_frame(struct sl_str text, const char *open, struct frame_line *f)
+{
+    const char *end = text.data + text.size, *name_end = open;
+    while (name_end > text.data && sl_is_blank(name_end[-1]))
+        name_end--;
+    const char *name = find_name(text.data, name_end), *slash, *dot, *close;
+    if (name == name_end || !is_behind_at(text.data, name) || !(close = find_close(open, end)))
+        return false;
+    if (!(dot = memrchr(name, '.', (size_t)(name_end - name))))
+        return false;
+    if ((slash = memrchr(name, '/', (size_t)(dot - name))))
+        name = slash + 1;
+    f->head = between(text.data, name);
+    f->class = between(name, dot);
+    f->method = between(dot + 1, name_end);
+    f->gap = between(name_end, open);
+    f->rest = between(close, end);
+    split_place(between(open + 1, close), f);
+    return f->class.size && f->method.size;
 }
 
 static bool is_frame(struct sl_str text, struct frame_line *f)
 {
-    const char *close = find_last(text, ')'), *open = close ? find_last(front(text, close), '(') : NULL;
-    const char *blank = open ? find_last(front(text, open), ' ') : NULL;
-    if (!is_at(text, blank))
-        return false;
-    struct sl_str name = from(front(text, open), blank + 1), place = from(front(text, close), open + 1);
-    const char *dot = find_last(name, '.'), *slash = dot ? find_last(front(name, dot), '/') : NULL;
-    if (!dot)
-        return false;
-    f->prefix = front(text, blank - 2);
-    f->module = slash ? front(name, slash + 1) : (struct sl_str){name.data, 0};
-    f->class = front(from(name, name.data + f->module.size), dot);
-    f->method = from(name, dot + 1);
-    f->line = parse_line(place);
-    f->rest = from(text, close + 1);
-    return true;
+    const char *end = text.data + text.size, *at = text.data;
+    for (const char *open; at < end && (open = memchr(at, '(', (size_t)(end - at))); at = open + 1)
+        if (read_frame(text, open, f))
+            return true;
+    return false;
 }
 
-static void put_frame(const struct sl_jvm_trace *t, const struct frame_line *f, const struct sl_jvm_frame *frame,
-                      struct sl_buf *out)
+static void put_frame(void *arg, const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
-    bool plain = f->prefix.size <= 4 && !sl_str_trimmed(f->prefix).size;
-    sl_buf_str(out, plain ? SL_STR("    ") : f->prefix);
-    sl_buf_cstr(out, "at ");
-    sl_buf_str(out, f->module);
+    const struct frame_line *line = arg;
+    sl_buf_str(out, line->head);
     sl_buf_str(out, frame->class);
     sl_buf_u8(out, '.');
-    sl_jvm_signatures_put(t->signatures, frame, out);
+    sl_jvm_signatures_put(frame, out);
+    sl_buf_str(out, line->gap);
     sl_buf_u8(out, '(');
     sl_buf_str(out, frame->file);
     sl_buf_str(out, frame->suffix);
-    if (!frame->file.size && !frame->suffix.size)
-        sl_buf_cstr(out, "<unknown>");
-    if (frame->has_line) {
+    if (frame->has_line)
         sl_buf_u8(out, ':');
+    if (frame->has_line)
         sl_buf_number(out, frame->line, ')');
-    } else {
-        sl_buf_u8(out, ')');
-    }
-    sl_buf_str(out, f->rest);
+    if (frame->has_line)
+        sl_buf_add(out, line->rest.data + 1, line->rest.size - 1);
+    else
+        sl_buf_str(out, line->rest);
 }
 
-static void map_frame(struct sl_jvm_trace *t, const struct line *line, const struct frame_line *f, struct sl_buf *out)
+static void put_as_it_is(const struct line *line, struct sl_buf *out)
 {
-    struct sl_jvm_query query = {
-        .class = f->class, .method = f->method, .line = f->line, .signatures = t->signatures != NULL};
-    t->frames.count = 0;
-    if (sl_jvm_stack_frame(&t->stack, &query, &t->frames) == SL_JVM_UNKNOWN) {
-        sl_buf_str(out, line->text);
-        sl_buf_str(out, line->end);
+    sl_buf_str(out, line->text);
+    sl_buf_str(out, line->end);
+}
+
+static void map_frame(struct sl_jvm_trace *t, const struct line *line, struct frame_line *f, struct sl_buf *out)
+{
+    struct sl_jvm_query query = {.class = f->class,
+                                 .method = f->method,
+                                 .line = f->line,
+                                 .line_is_known = f->has_line,
+                                 .file = f->file,
+                                 .types = t->signatures,
+                                 .signatures = t->signatures != NULL};
+    size_t begin = out->size;
+    if (!sl_jvm_allowance_begin(&t->allowance, line->text.size)) {
+        put_as_it_is(line, out);
         return;
     }
-    for (size_t i = 0; i < t->frames.count; i++) {
-        put_frame(t, f, &t->frames.items[i], out);
-        sl_buf_str(out, line->end);
+    sl_arena_reset(&t->arena);
+    t->frames = (struct sl_jvm_frames){.arena = &t->arena, .limit = MOST_FRAMES};
+    if (sl_jvm_stack_retrace(&t->stack, &query, &t->frames) == SL_JVM_UNKNOWN) {
+        put_as_it_is(line, out);
+        return;
+    }
+    if (!t->frames.limited)
+        sl_jvm_alternatives_put(&t->frames, put_frame, f, line->end, out);
+    if (!sl_jvm_allowance_end(&t->allowance, &t->frames, out->size - begin)) {
+        out->size = begin;
+        put_as_it_is(line, out);
     }
 }
 
 /* ---- exceptions ---- */
 
-struct throwable { /* prefix class rest */
-    struct sl_str prefix, class, rest;
+/* What a line says of what was thrown. */
+struct thrown {
+    struct sl_str first,
+        last; /* original classes: the first that is named, the last that a mapping knows; may have data NULL */
+    const char *written; /* up to here the line was written */
 };
 
-/* "class" or "class: message", blanks around them aside. */
-static bool is_throwable(struct sl_str text, struct throwable *t)
+/* The class that a line names here, which may be the end of the line. */
+static bool read_named_class(const char *at, const char *end, struct sl_str *class)
 {
-    struct sl_str trimmed = sl_str_trimmed(text);
-    const char *colon = find_text(trimmed, SL_STR(": "));
-    if (!colon && trimmed.size && trimmed.data[trimmed.size - 1] == ':')
-        colon = trimmed.data + trimmed.size - 1;
-    t->class = colon ? front(trimmed, colon) : trimmed;
-    if (t->class.size && memchr(t->class.data, ' ', t->class.size))
+    const char *c = at;
+    if (c == end || !is_name_char(*c) || sl_is_digit(*c))
         return false;
-    t->prefix = front(text, trimmed.size ? trimmed.data : text.data);
-    t->rest = from(text, t->class.size ? t->class.data + t->class.size : text.data);
+    while (c < end && is_name_char(*c))
+        c++;
+    *class = between(at, c);
+    return c == end || *c == ':' || *c == ']';
+}
+
+static void put_class(struct sl_jvm_trace *t, struct sl_str class, struct thrown *thrown, struct sl_buf *out)
+{
+    struct sl_str original;
+    bool known = sl_jvm_stack_class(&t->mappers, class, &original);
+    if (known) {
+        sl_buf_str(out, between(thrown->written, class.data));
+        sl_buf_str(out, original);
+        thrown->written = class.data + class.size;
+        thrown->last = original;
+    }
+    if (!thrown->first.data && (known || memchr(class.data, '.', class.size)))
+        thrown->first = original;
+}
+
+/* Looks for classes where exceptions are named. */
+static void map_named_classes(struct sl_jvm_trace *t, const char *at, const char *end, struct thrown *thrown,
+                              struct sl_buf *out)
+{
+    struct sl_str class;
+    while (at < end) {
+        if (read_named_class(at, end, &class)) {
+            put_class(t, class, thrown, out);
+            at = class.data + class.size;
+        }
+        while (at < end && !((*at == ':' || *at == '"') && at + 1 < end && sl_is_blank(at[1])))
+            at++;
+        at += at < end;
+        while (at < end && sl_is_blank(*at))
+            at++;
+    }
+}
+
+/* Looks for classes at every word. */
+static void map_all_classes(struct sl_jvm_trace *t, const char *at, const char *end, struct thrown *thrown,
+                            struct sl_buf *out)
+{
+    while (at < end) {
+        const char *word = at;
+        while (at < end && (is_word_char(*at) || *at == '$' || *at == '.' || *at & 0x80))
+            at++;
+        const char *word_end = at;
+        while (word_end > word && word_end[-1] == '.')
+            word_end--;
+        if (word_end > word)
+            put_class(t, between(word, word_end), thrown, out);
+        at += at == word;
+    }
+}
+
+static bool keep_name(struct sl_jvm_trace *t, struct sl_str *text)
+{
+    if (text->data)
+        text->data = sl_arena_strndup(&t->thrown_arena, text->data, text->size);
+    return text->data;
+}
+
+/* Its stack begins. The names are kept, for the line is gone when its frames come. */
+static bool begin_stack(struct sl_jvm_trace *t, struct sl_str first, struct sl_str last)
+{
+    bool wrapped = first.data && last.data && !sl_str_equal(first, last);
+    sl_arena_reset(&t->thrown_arena);
+    if (first.data && !keep_name(t, &first))
+        return false;
+    if (wrapped && !keep_name(t, &last))
+        return false;
+    if (!sl_jvm_stack_begin(&t->stack, &t->mappers, first, &t->thrown_arena))
+        return false;
+    t->stack.wrapped = wrapped ? last : (struct sl_str){NULL, 0};
     return true;
 }
 
-/* A throwable behind words that say what it has to do with the one before. */
-static bool is_announced(struct sl_str text, struct throwable *t)
+static bool map_throwable(struct sl_jvm_trace *t, const struct line *line, struct sl_buf *out)
 {
-    static const struct sl_str words[] = {{"Caused by: ", 11}, {"Suppressed: ", 12}, {"Exception in thread \"", 21}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        const char *found = find_text(text, words[i]), *behind = found ? found + words[i].size : NULL;
-        if (found && i == 2) {
-            behind = find_text(from(text, behind), SL_STR("\" "));
-            behind = behind ? behind + 2 : NULL;
-        }
-        if (!behind || !is_throwable(from(text, behind), t))
-            continue;
-        t->prefix = front(text, behind + t->prefix.size);
-        return true;
-    }
-    return false;
-}
-
-/* Its stack begins. The name is kept, for the line is gone when its frames come. */
-static bool begin_stack(struct sl_jvm_trace *t, struct sl_str class)
-{
-    struct sl_str kept = {NULL, 0};
-    sl_arena_reset(&t->thrown_arena);
-    if (class.data) {
-        kept = (struct sl_str){sl_arena_strndup(&t->thrown_arena, class.data, class.size), class.size};
-        if (!kept.data)
-            return false;
-    }
-    return sl_jvm_stack_begin(&t->stack, &t->mappers, kept, &t->thrown_arena);
-}
-
-static bool map_throwable(struct sl_jvm_trace *t, const struct line *line, const struct throwable *thrown,
-                          struct sl_buf *out)
-{
-    struct sl_str original;
-    bool known = sl_jvm_stack_class(&t->mappers, thrown->class, &original);
-    if (known) {
-        sl_buf_str(out, thrown->prefix);
-        sl_buf_str(out, original);
-        sl_buf_str(out, thrown->rest);
-    } else {
-        sl_buf_str(out, line->text);
-    }
+    struct sl_str text = sl_str_trimmed(line->text);
+    const char *end = text.data + text.size, *line_end = line->text.data + line->text.size;
+    struct thrown thrown = {.written = line->text.data};
+    if (t->all_classes)
+        map_all_classes(t, text.data, end, &thrown, out);
+    else
+        map_named_classes(t, text.data, end, &thrown, out);
+    sl_buf_str(out, between(thrown.written, line_end));
     sl_buf_str(out, line->end);
-    return begin_stack(t, original);
+    if (thrown.first.data)
+        return begin_stack(t, thrown.first, thrown.last);
+    t->stack.thrown.data = NULL;
+    return true;
 }
 
 /* ---- traces ---- */
@@ -197,25 +306,18 @@ static bool map_throwable(struct sl_jvm_trace *t, const struct line *line, const
 bool sl_jvm_trace_begin(struct sl_jvm_trace *t, const struct sl_jvm_mappers *mappers)
 {
     *t = (struct sl_jvm_trace){.mappers = *mappers};
-    t->frames = (struct sl_jvm_frames){.arena = &t->arena, .limit = MOST_FRAMES};
-    return begin_stack(t, (struct sl_str){NULL, 0});
+    return begin_stack(t, (struct sl_str){NULL, 0}, (struct sl_str){NULL, 0});
 }
 
 bool sl_jvm_trace_line(struct sl_jvm_trace *t, struct sl_str whole, struct sl_buf *out)
 {
     struct line line = line_of(whole);
     struct frame_line frame;
-    struct throwable thrown;
     if (is_frame(line.text, &frame)) {
         map_frame(t, &line, &frame, out);
         return !t->frames.busy && !out->failed;
     }
-    if (is_announced(line.text, &thrown) || is_throwable(line.text, &thrown))
-        return map_throwable(t, &line, &thrown, out) && !out->failed;
-    sl_buf_str(out, line.text);
-    sl_buf_str(out, line.end);
-    t->stack.thrown.data = NULL;
-    return !out->failed;
+    return map_throwable(t, &line, out) && !out->failed;
 }
 
 void sl_jvm_trace_end(struct sl_jvm_trace *t)

@@ -6,16 +6,22 @@
  *     Caused by: a.f: message
  *         ... 3 more
  *
- * Lines of frames and of exceptions become what they were, with what a log wrote in front of them; all others stay as they are. */
+ * In frames only the names and the line change, what stands around them stays: the indentation, what a log wrote in front, blanks and tabs,
+ * the module, and what follows. A frame that may be one of several becomes a line for each, marked with <OR> (alternatives.h). A class
+ * stands at the beginning of a line, or behind ": " or a quotation mark and a blank, and ends the line or has a colon or a bracket behind
+ * it; all such that a mapping knows change. All other lines stay as they are. */
 #pragma once
 
+#include "jvm/alternatives.h"
 #include "jvm/signatures.h"
 #include "jvm/stack.h"
 
 struct sl_jvm_trace {
     const struct sl_jvm_signatures
-        *signatures;               /* set once it began: methods are shown with their types; NULL: their names */
-    struct sl_jvm_mappers mappers; /* what follows is private */
+        *signatures;                   /* set once it began: methods are shown with their types; NULL: their names */
+    bool all_classes;                  /* likewise: classes are also looked for in the middle of text */
+    struct sl_jvm_allowance allowance; /* `refused` may be read in the end */
+    struct sl_jvm_mappers mappers;     /* what follows is private */
     struct sl_jvm_stack stack;
     struct sl_arena arena, thrown_arena;
     struct sl_jvm_frames frames;

@@ -207,6 +207,19 @@ static bool read_unsigned(struct schema *s, const struct schema_place *at, uint6
            schema_fail(s, at, where, "invalid value: integer out of range, expected %s", expected);
 }
 
+static bool read_source_line(struct schema *s, const struct schema_place *at, struct opt_u64 *out)
+{
+    struct sl_json before = *s->json;
+    struct sl_str text;
+    bool negative;
+    uint64_t magnitude;
+    if (sl_json_peek(s->json) == SL_JSON_NUMBER && sl_json_number(s->json, &text) &&
+        sl_json_integer(text, &negative, &magnitude) && negative && magnitude)
+        return true;
+    *s->json = before;
+    return read_unsigned(s, at, UINT32_MAX, out);
+}
+
 static bool read_bool(struct schema *s, const struct schema_place *at, enum opt_bool *out)
 {
     bool value;
@@ -225,6 +238,7 @@ static bool read_field(struct schema *s, const struct schema_place *at, const st
     case FIELD_HEX: ((struct opt_u64 *)out)->set = true; return schema_hex(s, at, &((struct opt_u64 *)out)->value);
     case FIELD_U64: return read_unsigned(s, at, UINT64_MAX, out);
     case FIELD_U32: return read_unsigned(s, at, UINT32_MAX, out);
+    case FIELD_LINE: return read_source_line(s, at, out);
     case FIELD_BOOL: return read_bool(s, at, out);
     case FIELD_CUSTOM: return field->read(s, at, out);
     }

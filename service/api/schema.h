@@ -57,6 +57,7 @@ enum field_type {
     FIELD_HEX,    /* struct opt_u64: integer, "0x..." or decimal text */
     FIELD_U64,    /* struct opt_u64 */
     FIELD_U32,    /* struct opt_u64 */
+    FIELD_LINE,   /* struct opt_u64 of 32 bits; a negative number, as JVMs have it for native code, is absent */
     FIELD_BOOL,   /* enum opt_bool */
     FIELD_CUSTOM, /* `read` */
 };

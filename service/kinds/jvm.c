@@ -49,7 +49,7 @@ static enum sl_code proguard_load(struct sl_bytes bytes, void **loaded, uint64_t
 const struct cache_kind kind_proguard = {
     .name = "proguard",
     .section = CACHE_DOWNLOADED,
-    .version = 1002,
+    .version = 1003,
     .random_access = true,
     .compute = proguard_compute,
     .place = object_request_place,

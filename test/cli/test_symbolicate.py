@@ -1,5 +1,5 @@
 """`symloom symbolicate`: stack traces of obfuscated JVM programs."""
-import gzip, json, os, subprocess, time
+import gzip, hashlib, json, os, subprocess, time
 import harness
 from harness import contains, equal, linked, ok, symloom
 
@@ -20,8 +20,8 @@ Exception in thread "main" a.e: a.b went wrong
 """
 PLAIN = """some log line
 Exception in thread "main" com.example.Oops: a.b went wrong
-    at com.example.Util.check(Util.kt:7)
-    at com.example.Main.run(Main.kt:20)
+\tat com.example.Util.check(Util.kt:7)
+\tat com.example.Main.run(Main.kt:20)
 \tat java.lang.Thread.run(Thread.java:829)
 """
 
@@ -72,23 +72,105 @@ def test_signatures_of_retrace(work, files):
     trace = TRACE + "\tat a.b.d(SourceFile:2)\n\tat a.b.e(SourceFile)\n\tat a.b.f(SourceFile:3)\n\tat a.e.<init>(SourceFile)\n"
     verbose = """some log line
 Exception in thread "main" com.example.Oops: a.b went wrong
-    at com.example.Util.void check(int)(Util.java:7)
-    at com.example.Main.void run()(Main.java:20)
+\tat com.example.Util.void check(int)(Util.java:7)
+\tat com.example.Main.void run()(Main.java:20)
 \tat java.lang.Thread.run(Thread.java:829)
-    at com.example.Main.com.example.Oops[] find(java.lang.String,com.example.Main,int[])(Main.java:30)
-    at com.example.Main.int two()(Main.java:0)
-    at com.example.Main.long two(int)(Main.java:0)
-    at com.example.Main.f(Main.java:3)
-    at com.example.Oops.void <init>(java.lang.String)(Oops.java:0)
+\tat com.example.Main.com.example.Oops[] find(java.lang.String,com.example.Main,int[])(Main.java:30)
+\tat com.example.Main.int two()(Main.java)
+\t<OR> at com.example.Main.long two(int)(Main.java)
+\tat com.example.Main.f(Main.java:3)
+\tat com.example.Oops.void <init>(java.lang.String)(Oops.java)
 """
     for option in ("-verbose", "--verbose"):
         equal(ok(option, mapping, input=trace, program=retrace), verbose)
     bridge = written(work, "bridge.txt", SIGNED.replace("    int two() -> e\n", "    3:3:java.lang.Object get():50 -> g\n    4:4:java.lang.String get():60 -> g\n"))
     equal(ok("-verbose", bridge, input="\tat a.b.g(SourceFile:4)\n\tat a.b.g(SourceFile:3)\n", program=retrace),
-          "    at com.example.Main.java.lang.String get()(Main.java:60)\n    at com.example.Main.java.lang.Object get()(Main.java:50)\n")
+          "\tat com.example.Main.java.lang.String get()(Main.java:60)\n\tat com.example.Main.java.lang.Object get()(Main.java:50)\n")
     plain = ok(mapping, input=trace, program=retrace)
-    contains(plain, "    at com.example.Main.two(Main.java:0)\n    at com.example.Main.f(Main.java:3)\n")
+    contains(plain, "\tat com.example.Main.two(Main.java)\n\tat com.example.Main.f(Main.java:3)\n")
     equal(plain.count("two("), 1)
+
+
+def test_options_of_other_retraces(work, files):
+    """With one dash or two; those that have nothing to change change nothing."""
+    mapping, trace = written(work, "mapping.txt", MAPPING), written(work, "trace.txt", TRACE)
+    retrace = linked(work, "retrace")
+    for option in ("--info", "-info", "-quiet", "--quiet"):
+        equal(ok(option, mapping, trace, program=retrace), PLAIN)
+    contains(ok("-help", program=retrace), "--allclassnames")
+    contains(ok("-version", program=retrace), "symloom")
+    equal(symloom("-nonsense", mapping, trace, program=retrace).status, 2)
+    text = "some a.b and (a.e) of xa.e, a.b.\n"
+    equal(ok(mapping, input=text, program=retrace), text)
+    equal(ok("-allclassnames", mapping, input=text, program=retrace),
+          "some com.example.Main and (com.example.Oops) of xa.e, com.example.Main.\n")
+
+
+def test_the_hash_of_a_mapping(work, files):
+    """R8 writes the SHA-256 of all that follows; without a trace nothing else is done."""
+    retrace = linked(work, "retrace")
+    good = written(work, "good.txt", f"# compiler: R8\n# pg_map_hash: SHA-256 {hashlib.sha256(MAPPING.encode()).hexdigest()}\n" + MAPPING)
+    for option in ("--verify-mapping-file-hash", "-verify-mapping-file-hash"):
+        equal(ok(option, good, program=retrace), "")
+        equal(ok(option, good, "-", input=TRACE, program=retrace), PLAIN)
+    with open(good) as f:
+        changed = written(work, "changed.txt", f.read() + " ")
+    failed = symloom("--verify-mapping-file-hash", changed, "-", input=TRACE, program=retrace)
+    equal((failed.status, failed.out), (3, ""))
+    contains(failed.err, "changed.txt", "it was changed: its pg_map_hash is ")
+    none = symloom("--verify-mapping-file-hash", written(work, "none.txt", MAPPING), program=retrace)
+    equal((none.status, none.out), (0, ""))
+    contains(none.err, "no pg_map_hash")
+
+
+def test_logs_of_android(work, files):
+    """Frames and exceptions behind what logcat writes in front, in reports of Play Console, and in messages of other exceptions."""
+    mapping = written(work, "mapping.txt", MAPPING)
+    for before, after in (
+            ("E/AndroidRuntime( 1234): a.e: x\nE/AndroidRuntime( 1234): \tat a.b.c(SourceFile:1)\n",
+             "E/AndroidRuntime( 1234): com.example.Oops: x\nE/AndroidRuntime( 1234): \tat com.example.Util.check(Util.kt:7)\n"
+             "E/AndroidRuntime( 1234): \tat com.example.Main.run(Main.kt:20)\n"),
+            ("11-28 10:00:00.123  1  2 E Tag     : a.e\n", "11-28 10:00:00.123  1  2 E Tag     : com.example.Oops\n"),
+            ("java.lang.RuntimeException: Unable to start activity ComponentInfo{a.b/a.c}: a.e: x\n",
+             "java.lang.RuntimeException: Unable to start activity ComponentInfo{a.b/a.c}: com.example.Oops: x\n"),
+            ("java.lang.Error: a.e: x\n\t[CIRCULAR REFERENCE: a.e: x]\n",
+             "java.lang.Error: com.example.Oops: x\n\t[CIRCULAR REFERENCE: com.example.Oops: x]\n"),
+            ("  at a.b.c (SourceFile:1)\n", "  at com.example.Util.check (Util.kt:7)\n  at com.example.Main.run (Main.kt:20)\n"),
+            ("D/x: a.e is in here, a.b too (a.e)\n", "D/x: a.e is in here, a.b too (a.e)\n")):
+        equal(ok("symbolicate", "--mapping", mapping, input=before), after)
+
+
+def test_logs_in_utf16(work, files):
+    """As PowerShell writes them: read, and written in the same encoding. A byte order mark hides nothing."""
+    mapping, text = written(work, "mapping.txt", MAPPING), "a.e: \u00e9 \U0001F600\r\n" + TRACE * 1000
+    wanted = ("com.example.Oops: \u00e9 \U0001F600\r\n" + PLAIN * 1000)
+    for encoding, mark in (("utf-16-le", "\ufeff"), ("utf-16-be", "\ufeff"), ("utf-16-le", ""), ("utf-8", "\ufeff")):
+        path = os.path.join(work, "log.txt")
+        with open(path, "wb") as f:
+            f.write((mark + text).encode(encoding))
+        for arguments, input in ((("--mapping", mapping, path), b""), (("--mapping", mapping), (mark + text).encode(encoding))):
+            done = subprocess.run([harness.SYMLOOM, "symbolicate", *arguments], input=input, capture_output=True)
+            equal((done.returncode, done.stdout.decode(encoding)), (0, mark + wanted), encoding)
+    odd = subprocess.run([harness.SYMLOOM, "symbolicate", "--mapping", mapping], input=b"\xff\xfea\0\x00\xd8b\0\x01", capture_output=True)
+    equal(odd.stdout.decode("utf-16"), "a\ufffdb\ufffd\n")
+
+
+def test_a_mapping_that_makes_too_much_of_a_line(work, files):
+    """What one line becomes is bounded, and so is all that is written; what stays as it is is told."""
+    chain = written(work, "chain.txt", "A -> a:\n" + "    1:1:void x():1 -> b\n" * 20000 + "    1:1:void f():1 -> c\n")
+    done = symloom("symbolicate", "--mapping", chain, input="\tat a.b(S:1)\n\tat a.c(S:1)\n")
+    equal((done.status, done.out), (0, "\tat a.b(S:1)\n\tat A.f(A.java:1)\n"))
+    contains(done.err, "1 line was left")
+    named = written(work, "named.txt", "A" * 300000 + " -> a:\n    1:1:void x():1 -> b\n")
+    done = symloom("symbolicate", "--mapping", named, input="\tat a.b(S:1)\n" * 20000)
+    assert len(done.out) < 100 << 20 and done.out.endswith("\tat a.b(S:1)\n"), len(done.out)
+    contains(done.err, " lines were left")
+
+
+def test_mappings_of_classes_without_members(work, files):
+    many = "".join(f'p.C{i} -> p.C{i}:\n# {{"id":"sourceFile","fileName":"C.java"}}\n' for i in range(60))
+    equal(ok("symbolicate", "--mapping", written(work, "many.txt", many + MAPPING), input=TRACE), PLAIN)
+    equal(ok("symbolicate", "--mapping", written(work, "only.txt", "p.C -> a.e:\n"), input="a.e: x\n"), "p.C: x\n")
 
 
 def test_expressions_of_retrace(work, files):
@@ -121,7 +203,7 @@ def test_of_several_mappings_the_first_that_knows_the_class_tells(work, files):
     first = written(work, "1", "x.A -> a.b:\n    1:1:void f():3:3 -> c\n")
     second = written(work, "2", MAPPING)
     contains(ok("symbolicate", "--mapping", first, "--mapping", second, input=TRACE),
-             "com.example.Oops: a.b went wrong\n    at x.A.f(A.java:3)\n\tat java.lang")
+             "com.example.Oops: a.b went wrong\n\tat x.A.f(A.java:3)\n\tat java.lang")
 
 
 def test_a_trace_is_answered_while_more_of_it_may_come(work, files):
@@ -130,7 +212,7 @@ def test_a_trace_is_answered_while_more_of_it_may_come(work, files):
                           stdout=subprocess.PIPE, text=True) as process:
         process.stdin.write("\tat a.b.c(SourceFile:1)\n")
         process.stdin.flush()
-        equal(process.stdout.readline(), "    at com.example.Util.check(Util.kt:7)\n")
+        equal(process.stdout.readline(), "\tat com.example.Util.check(Util.kt:7)\n")
         process.stdin.close()
         equal(process.wait(harness.DEADLINE), 0)
 

@@ -67,7 +67,31 @@ def marked_methods(size):
     return filled(size, lambda i: b'    void f%d() -> m\n# {"id":"com.android.tools.r8.synthesized"}\n' % i)
 
 
+# ---- traces: a companion of the mapping, half of the size ----
+
+TRACE = ["symbolicate", "--type", "trace", "--mapping", "{file}", "--output", "{out}", "{file}.trace"]
+
+
+def traced(mapping, line):
+    """The generator of such a mapping with a trace of this line, again and again."""
+    def make(size):
+        return {"": mapping(size // 2), ".trace": filled(size // 2, line, b"")}
+    return make
+
+
+TRACES = {
+    "inline chains in traces": traced(lambda size: filled(size, b"    1:1:void x():1 -> b\n"), b"\tat a.b(S:1)\n"),
+    "overloads without lines in traces": traced(lambda size: filled(size, lambda i: b"    void x%d() -> b\n" % i), b"\tat a.b(S)\n"),
+    "overlapping ranges in traces": traced(lambda size: filled(size, lambda i: b"    1:65535:void x%d():1:65535 -> b\n" % i), b"\tat a.b(S:77)\n"),
+    "long names in traces": traced(lambda size: b"A" * (size - 40) + b" -> a:\n    1:1:void x():1 -> b\n", b"\tat a.b(S:1)\n"),
+    "brackets in traces": traced(lambda size: HEAD, lambda i: b"\tat a.b" + b"(" * 2000 + b"\n"),
+    "words before brackets in traces": traced(lambda size: HEAD, b"at at (at a.b ("),
+    "exceptions in traces": traced(lambda size: HEAD, b"a: "),
+    "classes in traces": traced(lambda size: filled(size, lambda i: b"A%d -> a%d:\n    int f -> f\n" % (i, i)), lambda i: b"x: a%d: m\n" % i),
+}
+
 GENERATORS = {f.__name__.replace("_", " "): (f, CONVERT) for f in (
     classes_on_one_line, lines_that_end_at_cr, lines_of_blanks, headers_in_a_row, members_of_one_method, names_of_one_method,
     one_large_class_and_many_small, one_class_listed_again, comments_of_one_method, positions_of_one_call, comments_of_many_members,
-    marked_methods)} | {"lines that end at cr, inspected": (lines_that_end_at_cr, INSPECT)}
+    marked_methods)} | {"lines that end at cr, inspected": (lines_that_end_at_cr, INSPECT)} | {
+        name: (make, TRACE) for name, make in TRACES.items()}

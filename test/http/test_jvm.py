@@ -353,6 +353,17 @@ def test_source_text_of_one_request_is_limited(work, objects):
         wait_until("the line in the log", lambda: "no more source text is read for this request" in s.logged())
 
 
+def test_a_negative_line_is_none(work, objects):
+    """JVMs say -2 of native code and -1 of what they do not know."""
+    with Upstream({places(ID, "proguard"): MAPPING.encode()}) as up, Service(work) as s:
+        for line in (-1, -2, -9007199254740993):
+            body = asked(up, stacktraces=[{"frames": [frame("c", 1, 0), frame("e", line, 1), frame("f", line, 2, "x.Y")]}])
+            frames = symbolicate(s, body)["stacktraces"][0]["frames"]
+            equal(told(frames)[2:], [("some.pack.Main", "bare", "Main.kt", 0, 1), ("x.Y", "f", None, None, 2)])
+        for line in (-1.5, 4294967296, "-2"):
+            symbolicate(s, asked(up, stacktraces=[{"frames": [frame("c", line)]}]), 422)
+
+
 def test_bodies_that_do_not_fit(work, objects):
     with Service(work) as s:
         equal(symbolicate(s, {"sources": []}),
@@ -360,6 +371,6 @@ def test_bodies_that_do_not_fit(work, objects):
         for body in [{}, {"sources": [], "modules": [{"type": "elf", "uuid": ID}]}, {"sources": [], "modules": [{"type": "source"}]},
                      {"sources": [], "modules": [{"type": "source", "uuid": "x"}]}, {"sources": [], "exceptions": [{"type": "x"}]},
                      {"sources": [], "stacktraces": [{}]}, {"sources": [], "stacktraces": [{"frames": [{"function": "f", "module": "m"}]}]},
-                     {"sources": [], "stacktraces": [{"frames": [frame("f", -2)]}]}, {"sources": [], "options": {"frame_order": "x"}}]:
+                     {"sources": [], "options": {"frame_order": "x"}}]:
             symbolicate(s, body, 422)
         equal(s.post("/symbolicate-jvm", "{")[0], 400)

@@ -21,7 +21,7 @@ static const struct field frame_fields[] = {
     SCHEMA_FIELD(TEXT, false, jvm_frame, filename, "filename"),
     SCHEMA_FIELD(TEXT, true, jvm_frame, module, "module"),
     SCHEMA_FIELD(TEXT, false, jvm_frame, abs_path, "abs_path"),
-    SCHEMA_FIELD(U32, false, jvm_frame, line, "lineno"),
+    SCHEMA_FIELD(LINE, false, jvm_frame, line, "lineno"),
     SCHEMA_CUSTOM(false, jvm_frame, pre_context, "pre_context", schema_raw_texts),
     SCHEMA_FIELD(TEXT, false, jvm_frame, context_line, "context_line"),
     SCHEMA_CUSTOM(false, jvm_frame, post_context, "post_context", schema_raw_texts),

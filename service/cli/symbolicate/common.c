@@ -13,6 +13,7 @@
 #include "cli/server.h"
 #include "cli/symbolicate/sentry.h"
 #include "core/duration.h"
+#include "source/text.h"
 
 /* ---- the input ---- */
 
@@ -39,7 +40,30 @@ static enum sl_code map_stream(int stream, struct sl_mapping *mapping, struct sl
     return code == SL_OK ? map_unpacked(mapping, error) : code;
 }
 
-enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping, struct sl_error *error)
+/* Text in UTF-16 as UTF-8, in a file of its own; anything else stays. */
+static enum sl_code map_as_utf8(struct sl_mapping *mapping, struct sl_error *error)
+{
+    struct sl_str begin = {(const char *)mapping->bytes.data, mapping->bytes.size}, text;
+    struct sl_buf scratch = {0};
+    if (!sl_str_starts(begin, SL_STR("\xFF\xFE")) && !sl_str_starts(begin, SL_STR("\xFE\xFF")))
+        return SL_OK;
+    bool is_text = sl_text_decode(mapping->bytes, &scratch, &text);
+    enum sl_code code = scratch.failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
+    int fd = is_text ? temporary_file() : -1;
+    if (fd >= 0) {
+        sl_unmap(mapping);
+        code = sl_write_all(fd, (struct sl_bytes){(const uint8_t *)text.data, text.size})
+                   ? sl_map_fd(fd, mapping, error)
+                   : sl_fail_errno(error, errno, "cannot write a temporary file");
+        close(fd);
+    } else if (is_text) {
+        code = sl_fail_errno(error, errno, "no temporary file");
+    }
+    sl_buf_free(&scratch);
+    return code;
+}
+
+static enum sl_code map_bytes(const char *path, struct sl_mapping *mapping, struct sl_error *error)
 {
     struct stat st;
     if (strcmp(path, "-") == 0)
@@ -52,6 +76,12 @@ enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping,
     enum sl_code code = map_stream(stream, mapping, error);
     close(stream);
     return code;
+}
+
+enum sl_code symbolicate_map_input(const char *path, struct sl_mapping *mapping, struct sl_error *error)
+{
+    enum sl_code code = map_bytes(path, mapping, error);
+    return code == SL_OK ? map_as_utf8(mapping, error) : code;
 }
 
 /* ---- where files are ---- */

@@ -106,17 +106,78 @@ bool log_input_waits(const struct log_input *input, int ms)
     return poll(&poller, 1, ms) > 0;
 }
 
+static size_t read_bytes(struct log_input *input, void *data, size_t room, const char **problem)
+{
+    return input->decoder ? read_packed(input, data, room, problem) : read_plain(input, data, room, problem);
+}
+
+/* What was read of the text, as UTF-8. */
+static size_t take_decoded(struct log_encoding *e, void *data, size_t room)
+{
+    size_t size = e->in.size - e->in_at < room ? e->in.size - e->in_at : room;
+    memcpy(data, e->in.data + e->in_at, size);
+    e->in_at += size;
+    if (e->in_at == e->in.size) {
+        sl_buf_clear(&e->in);
+        e->in_at = 0;
+    }
+    return size;
+}
+
+/* Reads a piece. The first is not looked at before it tells what encoding the text is in. False at the end. */
+static bool read_piece(struct log_input *input, const char **problem)
+{
+    static uint8_t piece[PIECE];
+    struct log_encoding *e = &input->encoding;
+    size_t size = read_bytes(input, piece, sizeof piece, problem), more = size, mark = 0;
+    if (!e->known) {
+        while (more && size < 4 && (size < 2 || piece[0] >= 0xEF || !piece[0] || !piece[1])) {
+            more = read_bytes(input, piece + size, sizeof piece - size, problem);
+            size += more;
+        }
+        e->known = true;
+        log_encoding_find(e, piece, size);
+        mark = !e->has_mark ? 0 : e->units == LOG_BYTES ? 3 : 2;
+    }
+    if (e->units == LOG_BYTES)
+        sl_buf_add(&e->in, piece + mark, size - mark);
+    else
+        log_encoding_decode(e, piece + mark, size - mark, size == 0);
+    if (e->in.failed)
+        *problem = "out of memory";
+    return size && !e->in.failed;
+}
+
 size_t log_input_read(struct log_input *input, void *data, size_t room, const char **problem)
 {
+    struct log_encoding *e = &input->encoding;
     if (!input->begun && !log_input_begin(input, problem))
         return 0;
-    return input->decoder ? read_packed(input, data, room, problem) : read_plain(input, data, room, problem);
+    for (bool more = true; !e->in.size && more;) {
+        if (e->known && e->units == LOG_BYTES)
+            return read_bytes(input, data, room, problem);
+        more = read_piece(input, problem);
+    }
+    return e->in.failed || !e->in.size ? 0 : take_decoded(e, data, room);
+}
+
+struct sl_str log_input_encode(struct log_input *input, struct sl_str text, bool to_file, bool *ok)
+{
+    struct log_encoding *e = &input->encoding;
+    bool keeps = to_file || !isatty(STDOUT_FILENO);
+    *ok = true;
+    if (!text.size || !keeps || (e->units == LOG_BYTES && (!e->has_mark || e->began_output)))
+        return text;
+    log_encoding_encode(e, text);
+    *ok = !e->out.failed;
+    return sl_buf_view(&e->out);
 }
 
 void log_input_end(struct log_input *input)
 {
     decoder_free(input->decoder);
     sl_buf_free(&input->unpacked);
+    log_encoding_free(&input->encoding);
     free(input->block);
     if (input->opened)
         close(input->fd);

@@ -38,6 +38,7 @@ struct scripts {
     struct stack_line *lines;
     size_t line_count, line_capacity;
     struct output_file *file; /* NULL: standard output */
+    struct log_input *input;  /* that lines come from; NULL: they were read before */
     bool failed;              /* nothing more can be written */
 };
 
@@ -243,11 +244,11 @@ static bool map_lines(struct scripts *s)
 }
 
 /* All of these lines, with what they say. False when out of memory. */
-static bool pass_lines(struct scripts *s, struct sl_str text)
+static bool pass_lines(struct scripts *s, struct sl_str lines)
 {
     struct sl_buf out = {0};
     s->line_count = 0;
-    bool good = split_lines(s, text) && map_lines(s);
+    bool good = split_lines(s, lines) && map_lines(s);
     for (size_t i = 0; i < s->line_count && good; i++) {
         if (s->lines[i].is_frame)
             sl_js_stack_write(&s->lines[i].frame, &out);
@@ -255,8 +256,11 @@ static bool pass_lines(struct scripts *s, struct sl_str text)
             sl_buf_str(&out, s->lines[i].text);
     }
     good = good && !out.failed;
-    if (good && out.size)
-        s->failed |= !(s->file ? output_file_write(s->file, sl_buf_view(&out)) : output_write(sl_buf_view(&out)));
+    struct sl_str text = sl_buf_view(&out);
+    if (good && s->input)
+        text = log_input_encode(s->input, text, s->file != NULL, &good);
+    if (good && text.size)
+        s->failed |= !(s->file ? output_file_write(s->file, text) : output_write(text));
     sl_buf_free(&out);
     sl_arena_free(&s->texts);
     return good;
@@ -303,6 +307,7 @@ static int pass_file(struct scripts *s, const char *path)
     bool good = true;
     if (!log_input_open(&input, path))
         return report(1, path, strerror(errno));
+    s->input = &input;
     for (bool end = false; good && !end && !s->failed;) {
         good = sl_buf_reserve(&held, BLOCK);
         size_t n = good ? log_input_read(&input, held.data + held.size, BLOCK, &problem) : 0;
@@ -311,6 +316,7 @@ static int pass_file(struct scripts *s, const char *path)
         good = good && (!held.size || pass_held(s, &held, &input, end));
     }
     sl_buf_free(&held);
+    s->input = NULL;
     log_input_end(&input);
     if (!good)
         return report(1, "out of memory", NULL);

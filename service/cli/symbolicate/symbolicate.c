@@ -287,34 +287,3 @@ int command_symbolicate(int argc, char **argv)
         "- is standard input, which traces are also read from without FILE.",
         symbolicate_run, argc, argv);
 }
-
-static const struct option_spec retrace_specs[] = {
-    {"verbose", 0, OPTION_FLAG, false, NULL, "methods with the types that they return and take; also as -verbose"},
-    {"regex", 0, OPTION_VALUE, false, "EXPRESSION",
-     "lines to be read: where it has %c is a class (%C with slashes), %m a method, %f a field, %t a type, %a types of "
-     "arguments, %s a source file, %l a line, %S both; also as -regex"},
-    {NULL, 0, OPTION_FLAG, false, NULL, NULL},
-};
-
-static int retrace_run(const struct options *o)
-{
-    if (!o->argument_count)
-        return options_wrong("retrace", "no mapping given");
-    if (!options_arguments(o, 2, "retrace"))
-        return 2;
-    const char *mapping = o->arguments[0];
-    const struct trace_words words = {.regex = option_value(o, "regex", NULL), .verbose = option_given(o, "verbose")};
-    return symbolicate_trace(o->argument_count > 1 ? o->arguments[1] : "-", &mapping, 1, &words);
-}
-
-int command_retrace(int argc, char **argv)
-{
-    static char verbose[] = "--verbose", regex[] = "--regex";
-    for (int i = 0; i < argc; i++)
-        if (strcmp(argv[i], "-verbose") == 0) /* as other retraces have them */
-            argv[i] = verbose;
-        else if (strcmp(argv[i], "-regex") == 0)
-            argv[i] = regex;
-    return options_command(retrace_specs, "retrace [-verbose] [-regex EXPRESSION] MAPPING [TRACE]",
-                           "A stack trace with the names and lines of the source.", retrace_run, argc, argv);
-}

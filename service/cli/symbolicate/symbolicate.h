@@ -1,6 +1,7 @@
 /* `symloom symbolicate`: what its files share.
  *
- *     log_input.c ──▶ trace.c                   stack traces of a JVM, line by line; trace_pattern.c: as an expression has them
+ *     log_encoding.c ──▶ log_input.c ──▶ trace.c                   stack traces of a JVM, line by line; trace_pattern.c: as an expression has them
+ *     retrace.c ─────▶ trace.c                   the same under the name of retrace
  *     scripts.c                                 stacks of JavaScript
  *     crash.c ─────────────────┐                minidumps and Apple's reports
  *     event.c ──▶ request.c ───┤                events and requests, with scripts and source maps of directories (artifacts.c)
@@ -26,7 +27,18 @@ struct sentry_project;
 
 /* ---- log_input.c ---- */
 
-/* What is read piece by piece, packed (gzip, zstd) or not. Zeros and a file descriptor, which stays the caller's, are one at its
+/* How the text of a log is written down. */
+struct log_encoding {
+    enum { LOG_BYTES, LOG_UTF16_LITTLE, LOG_UTF16_BIG } units;
+    bool known, has_mark; /* has_mark: it begins with a byte order mark */
+    bool began_output;
+    uint8_t pending_in[4], pending_out[4]; /* parts of characters, until the rest comes */
+    size_t pending_in_size, pending_out_size;
+    struct sl_buf in, out;
+    size_t in_at;
+};
+
+/* What is read piece by piece, packed (gzip, zstd) or not, in UTF-16 or not. Zeros and a file descriptor, which stays the caller's, are one at its
  * beginning. */
 struct log_input {
     int fd;
@@ -35,6 +47,7 @@ struct log_input {
     uint8_t *block;          /* what was read last; `left` is of it */
     struct sl_bytes left;
     struct sl_buf unpacked;
+    struct log_encoding encoding;
 };
 
 /* The file, or of `-` standard input. False: errno tells, and there is nothing to end. */
@@ -43,7 +56,20 @@ bool log_input_open(struct log_input *input, const char *path);
 bool log_input_waits(const struct log_input *input, int ms);
 /* Up to `room` bytes, which may be fewer; 0 at the end, with `*problem` when that came too early. What has come is not held back. */
 size_t log_input_read(struct log_input *input, void *data, size_t room, const char **problem);
+/* Text that is to be written, in the encoding of the input; a terminal gets UTF-8. A view of it or of what is kept for it. `*ok` is false
+ * when out of memory. */
+struct sl_str log_input_encode(struct log_input *input, struct sl_str text, bool to_file, bool *ok);
 void log_input_end(struct log_input *input);
+
+/* ---- log_encoding.c ---- */
+
+/* Looks at the first bytes for a byte order mark or NULs of UTF-16. More than two bytes may tell more. */
+void log_encoding_find(struct log_encoding *encoding, const uint8_t *bytes, size_t size);
+/* Adds bytes in UTF-16 to `in`, as UTF-8. At the `end` what is left of a character becomes U+FFFD. */
+void log_encoding_decode(struct log_encoding *encoding, const uint8_t *bytes, size_t size, bool end);
+/* Puts the text (UTF-8), in the encoding, into `out`. */
+void log_encoding_encode(struct log_encoding *encoding, struct sl_str text);
+void log_encoding_free(struct log_encoding *encoding);
 
 /* ---- trace.c ---- */
 
@@ -54,6 +80,7 @@ struct trace_words {
     const char *output; /* NULL: standard output */
     const char *regex;  /* what lines are (trace_pattern.h); NULL: stack traces as the JVM prints them */
     bool verbose;       /* methods with their types */
+    bool all_classes;   /* names of classes wherever they stand */
 };
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,
                       const struct trace_words *words);

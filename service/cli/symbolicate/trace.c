@@ -2,6 +2,8 @@
 #include "cli/symbolicate/symbolicate.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,7 +17,8 @@ struct tracing {
     struct trace_pattern *pattern; /* instead; NULL: the trace */
     struct sl_buf out;
     struct output_file *file; /* NULL: standard output */
-    bool failed;              /* of what is written nothing arrives any more */
+    struct log_input input;
+    bool failed; /* of what is written nothing arrives any more */
     bool in_long_line;
 };
 
@@ -49,7 +52,9 @@ static enum sl_code mapping_read(const char *path, struct mapping *m, struct sl_
 
 static void pass_on(struct tracing *t)
 {
-    struct sl_str text = sl_buf_view(&t->out);
+    bool ok;
+    struct sl_str text = log_input_encode(&t->input, sl_buf_view(&t->out), t->file != NULL, &ok);
+    t->out.failed |= !ok;
     t->failed |= !(t->file ? output_file_write(t->file, text) : output_write(text));
     sl_buf_clear(&t->out);
 }
@@ -80,26 +85,25 @@ static size_t take_lines(struct tracing *t, struct sl_str text, bool end, bool *
 
 static int trace_with(struct tracing *t, const char *path)
 {
-    struct log_input input;
-    if (!log_input_open(&input, path))
+    if (!log_input_open(&t->input, path))
         return report(1, path, strerror(errno));
     char *block = malloc(BLOCK);
     size_t filled = 0;
     bool ok = block != NULL, end = false;
     const char *problem = NULL;
     while (ok && !end && !t->failed) {
-        size_t n = log_input_read(&input, block + filled, BLOCK - filled, &problem);
+        size_t n = log_input_read(&t->input, block + filled, BLOCK - filled, &problem);
         end = n == 0;
         filled += n;
         size_t taken = take_lines(t, (struct sl_str){block, filled}, end, &ok);
         memmove(block, block + taken, filled - taken);
         filled -= taken;
         pass_on(t);
-        if (!end && !t->file && !log_input_waits(&input, 0))
+        if (!end && !t->file && !log_input_waits(&t->input, 0))
             t->failed |= !output_flush();
     }
     free(block);
-    log_input_end(&input);
+    log_input_end(&t->input);
     if (!ok)
         return report(1, "out of memory", NULL);
     return problem ? report(1, path, problem) : 0;
@@ -126,12 +130,20 @@ static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_si
     int status = sl_jvm_trace_begin(&t.trace, mappers) ? 0 : report(1, "out of memory", NULL);
     if (words->verbose)
         t.trace.signatures = signatures;
+    t.trace.all_classes = words->all_classes;
     if (!status && words->regex &&
-        !(t.pattern = trace_pattern_new(words->regex, mappers, signatures, words->verbose, problem)))
+        !(t.pattern =
+              trace_pattern_new(words->regex, mappers, signatures, words->verbose, &t.trace.allowance, problem)))
         status = report(2, words->regex, problem);
     if (!status)
         status = trace_to(&t, path, words->output);
     trace_pattern_free(t.pattern);
+    if (t.trace.allowance.refused)
+        fprintf(stderr,
+                "warning: %s: %" PRIu64
+                " line%s left as before: the mapping makes more of each, or of all, than those of "
+                "programs do\n",
+                path, t.trace.allowance.refused, t.trace.allowance.refused == 1 ? " was" : "s were");
     sl_jvm_trace_end(&t.trace);
     sl_buf_free(&t.out);
     return status;

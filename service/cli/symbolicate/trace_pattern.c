@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_PLACES = 64, MATCH_LIMIT = 1000000, MOST_LINE_FRAMES = 1 << 17 };
+enum { MOST_PLACES = 64, MATCH_LIMIT = 1000000, MOST_LINE_FRAMES = 4096 };
 
 /* What a place in a line is, in the order of their letters. */
 enum place_kind {
@@ -32,6 +32,7 @@ struct trace_pattern {
     pcre2_match_context *limits;
     const struct sl_jvm_mappers *mappers;
     const struct sl_jvm_signatures *signatures;
+    struct sl_jvm_allowance *allowance;
     bool verbose;
     enum place_kind kinds[MOST_PLACES]; /* of the groups that were put in for letters */
     int groups[MOST_PLACES];
@@ -128,7 +129,7 @@ static bool pattern_begin_stack(struct trace_pattern *p, struct sl_str class)
 
 struct trace_pattern *trace_pattern_new(const char *regex, const struct sl_jvm_mappers *mappers,
                                         const struct sl_jvm_signatures *signatures, bool verbose,
-                                        char problem[TRACE_PROBLEM])
+                                        struct sl_jvm_allowance *allowance, char problem[TRACE_PROBLEM])
 {
     struct trace_pattern *p = calloc(1, sizeof *p);
     snprintf(problem, TRACE_PROBLEM, "out of memory");
@@ -137,6 +138,7 @@ struct trace_pattern *trace_pattern_new(const char *regex, const struct sl_jvm_m
     p->mappers = mappers;
     p->signatures = signatures;
     p->verbose = verbose;
+    p->allowance = allowance;
     p->frames = (struct sl_jvm_frames){.arena = &p->arena, .limit = MOST_LINE_FRAMES};
     bool good = pattern_compile(p, regex, problem);
     if (good) {
@@ -266,7 +268,7 @@ static void put_meaning(const struct trace_pattern *p, const struct place *place
         sl_jvm_signatures_field(p->signatures, frame->class, place->text, type, &field);
         sl_buf_str(out, field);
     } else if (place->kind == PLACE_METHOD && is_call) {
-        sl_jvm_signatures_put(p->verbose ? p->signatures : NULL, frame, out);
+        sl_jvm_signatures_put(frame, out);
     } else if (place->kind == PLACE_FILE && is_call) {
         put_source_file(frame, out);
     } else if (place->kind == PLACE_LINE && is_call) {
@@ -276,18 +278,24 @@ static void put_meaning(const struct trace_pattern *p, const struct place *place
     }
 }
 
-static void put_line_of(const struct trace_pattern *p, struct sl_str line, const struct sl_jvm_frame *frame,
-                        struct sl_buf *out)
+/* A line, as places were found in it. */
+struct placed_line {
+    const struct trace_pattern *pattern;
+    struct sl_str text;
+};
+
+static void put_frame_in_line(void *arg, const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
-    const char *at = line.data;
+    const struct placed_line *placed = arg;
+    const struct trace_pattern *p = placed->pattern;
+    const char *at = placed->text.data;
     for (size_t i = 0; i < p->place_count; i++) {
         struct sl_str text = p->places[i].text;
         sl_buf_add(out, at, (size_t)(text.data - at));
         put_meaning(p, &p->places[i], frame, out);
         at = text.data + text.size;
     }
-    sl_buf_add(out, at, (size_t)(line.data + line.size - at));
-    sl_buf_u8(out, '\n');
+    sl_buf_add(out, at, (size_t)(placed->text.data + placed->text.size - at));
 }
 
 static struct sl_str class_of_line(struct trace_pattern *p)
@@ -306,14 +314,35 @@ static struct sl_str class_of_line(struct trace_pattern *p)
 static bool find_calls(struct trace_pattern *p, struct sl_str class, struct sl_str method)
 {
     struct sl_str arguments = place_text(p, PLACE_ARGUMENTS), digits = place_text(p, PLACE_LINE);
-    struct sl_jvm_query query = {
-        .class = class, .method = method, .line = line_number(digits), .signatures = p->verbose};
-    if (arguments.data && !query.line) {
-        put_types(p, arguments, &p->types);
-        query.by = SL_JVM_BY_PARAMETERS;
-        query.parameters = sl_buf_view(&p->types);
+    struct sl_jvm_query query = {.class = class,
+                                 .method = method,
+                                 .line = line_number(digits),
+                                 .line_is_known = digits.size > 0,
+                                 .file = place_text(p, PLACE_FILE),
+                                 .types = p->verbose ? p->signatures : NULL,
+                                 .signatures = p->verbose};
+    if (!arguments.data || query.line)
+        return sl_jvm_stack_retrace(&p->stack, &query, &p->frames) != SL_JVM_UNKNOWN;
+    put_types(p, arguments, &p->types);
+    query.by = SL_JVM_BY_PARAMETERS;
+    query.parameters = sl_buf_view(&p->types);
+    bool known = sl_jvm_stack_frame(&p->stack, &query, &p->frames) != SL_JVM_UNKNOWN;
+    for (size_t i = 0; p->verbose && i < p->frames.count; i++) {
+        struct sl_jvm_frame *f = &p->frames.items[i];
+        f->type = sl_jvm_signatures_type(p->signatures, f->class, f->method, f->parameters, f->line);
     }
-    return sl_jvm_stack_frame(&p->stack, &query, &p->frames) != SL_JVM_UNKNOWN;
+    return known;
+}
+
+/* The calls of a line, unless they would be more than a line may become. */
+static bool put_calls(struct trace_pattern *p, struct placed_line *placed, struct sl_buf *out)
+{
+    size_t begin = out->size;
+    if (!p->frames.limited)
+        sl_jvm_alternatives_put(&p->frames, put_frame_in_line, placed, SL_STR("\n"), out);
+    bool good = sl_jvm_allowance_end(p->allowance, &p->frames, out->size - begin);
+    out->size = good ? out->size : begin;
+    return good;
 }
 
 /* False: the line stays as it is. */
@@ -323,19 +352,17 @@ static bool map_places(struct trace_pattern *p, struct sl_str line, struct sl_bu
     bool known = class.data && sl_jvm_stack_class(p->mappers, class, &original);
     if (class.data && !known)
         return false;
-    if (known && method.data) {
-        if (!find_calls(p, class, method))
-            return false;
-        for (size_t i = 0; i < p->frames.count; i++)
-            put_line_of(p, line, &p->frames.items[i], out);
-        return true;
-    }
+    struct placed_line placed = {p, line};
+    if (known && method.data)
+        return sl_jvm_allowance_begin(p->allowance, line.size) && find_calls(p, class, method) &&
+               put_calls(p, &placed, out);
     struct sl_str type = place_text(p, PLACE_TYPE);
     if (place_text(p, PLACE_FIELD).data && type.data)
         put_type(p, type, &p->types);
     else if (known && !place_text(p, PLACE_FIELD).data && !pattern_begin_stack(p, original))
         p->frames.busy = true;
-    put_line_of(p, line, &(struct sl_jvm_frame){.class = original}, out);
+    put_frame_in_line(&placed, &(struct sl_jvm_frame){.class = original}, out);
+    sl_buf_u8(out, '\n');
     return true;
 }
 

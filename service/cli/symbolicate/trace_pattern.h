@@ -8,17 +8,18 @@
  * A line that the whole expression matches is written with what the names were, once for each call; all others as they are. */
 #pragma once
 
+#include "jvm/alternatives.h"
 #include "jvm/signatures.h"
 #include "jvm/stack.h"
 
 struct trace_pattern;
 
 /* NULL: the expression is of no use, `problem` says why, or out of memory. `signatures` is where fields are, `verbose` whether methods
- * are shown with their types; both, and the mappers, must outlive it. */
+ * are shown with their types; these, the mappers and the `allowance` must outlive it. */
 enum { TRACE_PROBLEM = 160 };
 struct trace_pattern *trace_pattern_new(const char *regex, const struct sl_jvm_mappers *mappers,
                                         const struct sl_jvm_signatures *signatures, bool verbose,
-                                        char problem[TRACE_PROBLEM]);
+                                        struct sl_jvm_allowance *allowance, char problem[TRACE_PROBLEM]);
 void trace_pattern_free(struct trace_pattern *pattern); /* may be NULL */
 
 /* Appends what the line is, which may have its end. False when out of memory. */

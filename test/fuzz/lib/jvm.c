@@ -6,12 +6,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_FRAMES = 1 << 17, MOST_ASKED = 64 };
 
-static void put_signatures(const struct sl_jvm_signatures *signatures, const struct sl_jvm_frames *frames)
+static void put_signatures(const struct sl_jvm_frames *frames)
 {
     struct sl_buf out = {0};
     for (size_t i = 0; i < frames->count && i < MOST_ASKED; i++) {
         size_t before = out.size;
-        sl_jvm_signatures_put(signatures, &frames->items[i], &out);
+        sl_jvm_signatures_put(&frames->items[i], &out);
         if (out.size - before < frames->items[i].method.size)
             __builtin_trap();
     }
@@ -27,7 +27,10 @@ static void look_up(const struct sl_jvm_mapper *mapper, const struct sl_jvm_sign
     struct sl_jvm_query query = {.class = class, .method = m->obfuscated, .line = m->start, .thrown = class};
     query.signatures = m->end & 1;
     sl_jvm_mapper_frame(mapper, &query, &outline, &frames);
+    query.types = query.signatures ? signatures : NULL;
+    sl_jvm_mapper_retrace(mapper, &query, &outline, &frames);
     query.line = 0;
+    sl_jvm_mapper_retrace(mapper, &query, &outline, &frames);
     sl_jvm_mapper_frame(mapper, &query, &outline, &frames);
     query.by = SL_JVM_BY_PARAMETERS;
     query.parameters = query.descriptor = m->arguments;
@@ -35,7 +38,7 @@ static void look_up(const struct sl_jvm_mapper *mapper, const struct sl_jvm_sign
     for (size_t i = 0; i < frames.count; i++)
         if (!sl_str_is_utf8(frames.items[i].class) || !sl_str_is_utf8(frames.items[i].method))
             __builtin_trap();
-    put_signatures(signatures, &frames);
+    put_signatures(&frames);
     sl_arena_free(&arena);
 }
 

@@ -1,5 +1,5 @@
-/* Logs read piece by piece, packed or not: what is not packed comes as it is, whatever the room; what is packed is the same with
- * any room, as is its problem. The first byte says how large that is. */
+/* Logs read piece by piece, packed or not: what is neither packed nor in UTF-16 comes as it is, whatever the room; other text is the
+ * same with any room, as is its problem, and what comes of UTF-16 is UTF-8. The first byte says how large that is. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -35,6 +35,13 @@ static bool is_packed(struct sl_str text)
     return sl_str_starts(text, SL_STR("\x1F\x8B")) || sl_str_starts(text, SL_STR("\x28\xB5\x2F\xFD"));
 }
 
+static bool is_encoded(struct sl_str text)
+{
+    struct log_encoding encoding = {.known = false};
+    log_encoding_find(&encoding, (const uint8_t *)text.data, text.size);
+    return encoding.units != LOG_BYTES || encoding.has_mark;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static int fd = -1;
@@ -46,7 +53,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_str text = {(const char *)data + 1, size - 1};
     must(ftruncate(fd, 0) == 0 && pwrite(fd, text.data, text.size, 0) == (ssize_t)text.size);
     const char *problem = read_all(fd, ROOM, &whole), *again = read_all(fd, 1 + (size_t)data[0] * 16, &pieces);
-    if (!is_packed(text)) {
+    if (!is_packed(text) && is_encoded(text)) {
+        must(!problem && !again && sl_str_equal(sl_buf_view(&whole), sl_buf_view(&pieces)));
+        must(sl_str_starts(text, SL_STR("\xEF\xBB\xBF")) || sl_str_is_utf8(sl_buf_view(&whole)));
+    } else if (!is_packed(text)) {
         must(!problem && !again);
         must(sl_str_equal(sl_buf_view(&whole), text) && sl_str_equal(sl_buf_view(&pieces), text));
     } else if (whole.size < MOST && pieces.size < MOST) {

@@ -141,7 +141,11 @@ static void comments(void **state)
         {"    #{\"id\":\"foobar\"}", true, SL_JVM_COMMENT_OTHER},
         {"#     {\"id\":\"foobar\"}", true, SL_JVM_COMMENT_OTHER},
         {"# {123:\"foobar\"}", false, 0},
-        {"# {'id':'x'}", false, 0},
+        {"# {'id':'x'}", true, SL_JVM_COMMENT_OTHER},
+        {"# { id: 'com.android.tools.r8.synthesized', x: [true, null, -1.5e3] }", true, SL_JVM_COMMENT_SYNTHESIZED},
+        {"# {'id':'sourceFile','fileName':'\"\\'.kt'}", true, SL_JVM_COMMENT_SOURCE_FILE},
+        {"# {'id':'x\"}", false, 0},
+        {"# {'id':x'}", false, 0},
         {"# {}", false, 0},
         {"# {\"id\":7}", false, 0},
         {"# {\"id\":\"x\"} y", false, 0},
@@ -266,17 +270,22 @@ static void mappings(void **state)
     assert_true(sl_jvm_is_mapping(sl_str("a -> b:\n    void method() -> b")));
     assert_true(sl_jvm_is_mapping(sl_str("# compiler: R8\na -> b:\nx\n    int f -> b")));
     static const char *const bad[] = {"", "not a mapping", "a -> proguard:\n  not a valid proguard member line",
-                                      "a -> b:\nc -> d:\n", "    int f -> b\na -> b:\n"};
+                                      "a -> b:\nsome words\nc -> d:\n", "    int f -> b\na -> b\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(sl_jvm_is_mapping(sl_str(bad[i])));
-    char late[512];
-    for (unsigned i = 0; i < 48; i++)
-        memcpy(late + 3 * i, "#a\n", 3);
-    snprintf(late + 3 * 48, sizeof late - 3 * 48, "a -> b:\n    int f -> b\n");
-    assert_true(sl_jvm_is_mapping(sl_str(late)));
-    memmove(late + 3, late, strlen(late) + 1);
-    memcpy(late, "#a\n", 3);
-    assert_false(sl_jvm_is_mapping(sl_str(late)));
+    static const char class[] = "a -> b:\n# {\"id\":\"sourceFile\",\"fileName\":\"A.kt\"}\n";
+    struct sl_buf late = {0};
+    for (unsigned i = 0; i < 100; i++) {
+        sl_buf_cstr(&late, class); /* classes and what is said of them do not count */
+        sl_buf_cstr(&late, i < 49 ? "#a\n" : "");
+    }
+    assert_true(sl_jvm_is_mapping(sl_buf_view(&late)));
+    sl_buf_cstr(&late, "    int f -> b\n");
+    assert_true(sl_jvm_is_mapping(sl_buf_view(&late)));
+    late.size -= strlen("    int f -> b\n");
+    sl_buf_cstr(&late, "#a\n    int f -> b\n");
+    assert_false(sl_jvm_is_mapping(sl_buf_view(&late)));
+    sl_buf_free(&late);
 }
 
 static void summaries(void **state)

@@ -98,6 +98,18 @@ static void outlines(void **state)
     expect_one(plain, NULL, "a.a:1 b.s:27", "- some.Class.outlineCaller(Class.java:98)");
     expect_one(plain, NULL, "a.a:2 b.s:27", "- some.Class.outlineCaller(Class.java:100)");
     expect_one(plain, NULL, "b.s:27", "some.Class.outlineCaller(Class.java:0)");
+    static const char with_inlined[] =
+        "o.Outline -> a:\n    1:2:int o.Helper.in():75:76 -> a\n    1:2:int outline():0 -> a\n" OUTLINE
+        "p.Screen -> b:\n    5:5:int p.Util.inner(int):98:98 -> s\n"
+        "    5:5:int caller(int):24 -> s\n    27:27:int caller(int):0:0 -> s\n" CALLSITE("\"1\":4,\"2\":5");
+    expect_one(with_inlined, NULL, "a.a:2 b.s:27",
+               "o.Helper.in(Helper.java:76) p.Util.inner(Util.java:98) p.Screen.caller(Screen.java:24)");
+    static const char nested[] = "o.One -> a:\n    4:4:int outline():0:0 -> a\n" OUTLINE
+                                 "o.Two -> b:\n    6:6:int outline():0:0 -> a\n" CALLSITE(
+                                     "\"4\":43") "    42:43:int outline():0:0 -> a\n" OUTLINE
+                                                 "p.Screen -> c:\n    10:11:int caller(int):98:98 -> a\n    28:28:int "
+                                                 "caller(int):0:0 -> a\n" CALLSITE("\"42\":10,\"43\":11");
+    expect_one(nested, NULL, "a.a:4 b.a:6 c.a:28", "- - p.Screen.caller(Screen.java:98)");
     expect_one(plain, NULL, "a.a:1 x.y:1 b.s:27", "- ? some.Class.outlineCaller(Class.java:0)");
     expect_one(plain, NULL, "a.a:3 b.s:27", "- some.Class.outlineCaller(Class.java:0)");
     static const char inlined[] = "outline.Class -> a:\n    1:2:int outline() -> a\n" OUTLINE

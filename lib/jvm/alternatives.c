@@ -1,0 +1,118 @@
+#include "jvm/alternatives.h"
+
+#include "base/grow.h"
+
+/* ---- lines ---- */
+
+/* Puts the mark in front of the line's "at ", or when it has none of its first word. */
+static void mark_line(struct sl_buf *out, size_t begin)
+{
+    static const char mark[] = "<OR> ";
+    enum { MARK = sizeof mark - 1 };
+    size_t size = out->size - begin;
+    const char *line = (const char *)out->data + begin, *at = size ? memmem(line, size, "at ", 3) : NULL;
+    size_t place = 0;
+    if (at)
+        place = (size_t)(at - line);
+    else
+        while (place < size && sl_is_blank(line[place]))
+            place++;
+    if (!sl_buf_reserve(out, MARK))
+        return;
+    memmove(out->data + begin + place + MARK, out->data + begin + place, size - place);
+    memcpy(out->data + begin + place, mark, MARK);
+    out->size += MARK;
+}
+
+static bool is_same_frame(const struct sl_jvm_frame *a, const struct sl_jvm_frame *b)
+{
+    return a->has_line == b->has_line && a->line == b->line && sl_str_equal(a->method, b->method) &&
+           sl_str_equal(a->class, b->class) && sl_str_equal(a->type, b->type) &&
+           sl_str_equal(a->parameters, b->parameters) && sl_str_equal(a->file, b->file) &&
+           sl_str_equal(a->suffix, b->suffix);
+}
+
+/* The frames of an alternative. */
+struct chain {
+    const struct sl_jvm_frame *frames;
+    size_t count;
+};
+
+static struct chain *find_chains(struct sl_jvm_frames *frames, size_t *count)
+{
+    struct chain *chains = NULL;
+    size_t capacity = 0;
+    *count = 0;
+    for (size_t i = 0; i < frames->count; i++) {
+        const struct sl_jvm_frame *f = &frames->items[i];
+        if (i && f->alternative == f[-1].alternative) {
+            chains[*count - 1].count++;
+            continue;
+        }
+        if (!sl_grow_in_arena(frames->arena, &chains, &capacity, *count + 1, sizeof *chains)) {
+            frames->busy = true;
+            *count = 0;
+            return NULL;
+        }
+        chains[(*count)++] = (struct chain){f, 1};
+    }
+    return chains;
+}
+
+/* Whether an alternative in front of this one has the same frame at this depth. */
+static bool was_before(const struct chain *chains, size_t chain, size_t depth)
+{
+    for (size_t i = 0; i < chain; i++)
+        if (depth < chains[i].count && is_same_frame(&chains[i].frames[depth], &chains[chain].frames[depth]))
+            return true;
+    return false;
+}
+
+void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put, void *arg, struct sl_str end,
+                             struct sl_buf *out)
+{
+    size_t count;
+    const struct chain *chains = find_chains(frames, &count);
+    bool any = count > 0;
+    for (size_t depth = 0; any; depth++) {
+        any = false;
+        for (size_t i = 0; i < count; i++) {
+            if (depth >= chains[i].count)
+                continue;
+            any = true;
+            frames->steps += i;
+            if (was_before(chains, i, depth))
+                continue;
+            size_t begin = out->size;
+            put(arg, &chains[i].frames[depth], out);
+            if (i)
+                mark_line(out, begin);
+            sl_buf_str(out, end);
+        }
+    }
+}
+
+/* ---- what lines may become ---- */
+
+enum {
+    GRANTED = 16 * 1024 * 1024, /* to begin with */
+    GRANTED_PER_BYTE = 64,      /* of what is read */
+    PER_STEP = 8,
+    MOST_BYTES = 1024 * 1024, /* of one line */
+};
+
+bool sl_jvm_allowance_begin(struct sl_jvm_allowance *a, size_t line)
+{
+    a->read += line;
+    bool good = a->spent < GRANTED + a->read * GRANTED_PER_BYTE;
+    a->refused += !good;
+    return good;
+}
+
+bool sl_jvm_allowance_end(struct sl_jvm_allowance *a, const struct sl_jvm_frames *frames, size_t bytes)
+{
+    bool good = !frames->limited && bytes <= MOST_BYTES;
+    a->spent += bytes + frames->steps * PER_STEP;
+    a->refused += !good;
+    return good;
+}

@@ -1,0 +1,502 @@
+/* What a frame of the running program was, as R8's retrace has it.
+ *
+ * The members of the name are in the order of the mapping. Neighbours with one range are a *group*: calls that were inlined into each
+ * other, the innermost first. Groups whose last members are the same method are a *part*, overloads are parts of their own:
+ *
+ *     1:1:void inlined():7 -> a        group 1, part 1
+ *     1:1:void f():8 -> a
+ *     2:2:void f():9 -> a              group 2, part 1
+ *     1:1:void g(int):20 -> a          group 3, part 2
+ *
+ * A line picks at most one group of each part. More than one that is picked are alternatives of each other; so are the lines of a
+ * group that stands for more lines of the source than it has. */
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "jvm/members.h"
+#include "jvm/names.h"
+#include "jvm/signatures.h"
+
+enum { NO_LINE = -1, MOST_ALTERNATIVES = 256 };
+
+/* Members that were picked of one part. */
+struct picked {
+    const struct jvm_member *members;
+    size_t count;
+    bool only_name; /* the last of them tells the name, none the line */
+};
+
+struct retrace {
+    const struct sl_jvm_mapper *mapper;
+    const struct sl_jvm_query *query;
+    struct jvm_receiver own; /* what the class was */
+    struct jvm_members all;
+    int64_t line; /* NO_LINE: none is told */
+    bool has_callsite;
+    uint32_t outline_line;      /* with `has_callsite`: of the outline that the frame called */
+    struct jvm_member *members; /* all of them, once they are read */
+    size_t member_count;
+    struct picked *picked;
+    size_t picked_count, picked_capacity;
+    bool ambiguous;
+    bool is_outline; /* the last alternative is one */
+    struct sl_jvm_frames *out;
+    size_t first; /* frame of this look-up */
+    uint32_t alternatives;
+};
+
+/* ---- members ---- */
+
+static bool has_own_range(const struct jvm_member *m)
+{
+    return m->flags & JVM_RANGE;
+}
+
+static bool range_holds(const struct jvm_member *m, int64_t line)
+{
+    return has_own_range(m) && m->start <= line && line <= m->end;
+}
+
+static bool same_range(const struct jvm_member *a, const struct jvm_member *b)
+{
+    return has_own_range(a) && has_own_range(b) && a->start == b->start && a->end == b->end;
+}
+
+static bool is_catch_all(const struct jvm_member *m)
+{
+    return has_own_range(m) && m->start == 0 && m->end == UINT16_MAX;
+}
+
+static bool same_signature(const struct jvm_member *a, const struct jvm_member *b)
+{
+    return a->receiver == b->receiver && a->name == b->name && a->arguments == b->arguments &&
+           (a->flags & JVM_FOREIGN) == (b->flags & JVM_FOREIGN);
+}
+
+/* Whether its range stands for lines of the source that are not told apart. */
+static bool is_ambiguous(const struct jvm_member *m)
+{
+    if (!(m->flags & JVM_LINE) || !(m->flags & JVM_LAST_LINE) || m->last_line == m->line)
+        return false;
+    return !has_own_range(m) || m->end - m->start != m->last_line - m->line;
+}
+
+static bool add_member(struct retrace *r, size_t *capacity, const struct jvm_member *m)
+{
+    if (!sl_grow_in_arena(r->out->arena, &r->members, capacity, r->member_count + 1, sizeof *r->members)) {
+        r->out->busy = true;
+        return false;
+    }
+    r->members[r->member_count++] = *m;
+    return true;
+}
+
+static void read_members(struct retrace *r)
+{
+    struct jvm_members all = r->all;
+    struct jvm_member m;
+    size_t capacity = 0;
+    r->members = NULL;
+    r->member_count = 0;
+    while (jvm_next_member(&all, &m) && add_member(r, &capacity, &m)) {
+    }
+    r->out->steps += all.read;
+}
+
+static size_t group_end(const struct retrace *r, size_t at, size_t end)
+{
+    size_t next = at + 1;
+    while (next < end && same_range(&r->members[at], &r->members[next]))
+        next++;
+    return next;
+}
+
+/* The end of the part that begins with this member. */
+static size_t part_end(const struct retrace *r, size_t at)
+{
+    size_t end = group_end(r, at, r->member_count);
+    const struct jvm_member *method = &r->members[end - 1];
+    if (at == 0 && same_signature(method, &r->members[r->member_count - 1]))
+        return r->member_count;
+    while (end < r->member_count) {
+        size_t next = group_end(r, end, r->member_count);
+        if (!same_signature(method, &r->members[next - 1]))
+            break;
+        end = next;
+    }
+    return end;
+}
+
+/* ---- picking ---- */
+
+static void add_picked(struct retrace *r, size_t first, size_t count, bool only_name)
+{
+    if (!sl_grow_in_arena(r->out->arena, &r->picked, &r->picked_capacity, r->picked_count + 1, sizeof *r->picked)) {
+        r->out->busy = true;
+        return;
+    }
+    r->picked[r->picked_count++] = (struct picked){r->members + first, count, only_name};
+}
+
+typedef void pick_part(struct retrace *r, size_t first, size_t end);
+
+static void pick_group(struct retrace *r, size_t first, size_t end)
+{
+    int64_t line = r->line > 0 ? r->line : 0;
+    for (size_t i = first; i < end; i++)
+        if (range_holds(&r->members[i], line)) {
+            add_picked(r, i, group_end(r, i, end) - i, false);
+            return;
+        }
+    for (size_t i = first; i < end && r->line <= 0; i++)
+        if (!has_own_range(&r->members[i])) {
+            add_picked(r, i, 1, false);
+            return;
+        }
+}
+
+/* Those without a range, which are moved to the front of the part. */
+static void pick_without_range(struct retrace *r, size_t first, size_t end)
+{
+    size_t count = 0;
+    for (size_t i = first; i < end; i++)
+        if (!has_own_range(&r->members[i]))
+            r->members[first + count++] = r->members[i];
+    if (count)
+        add_picked(r, first, count, false);
+}
+
+static void pick_name(struct retrace *r, size_t first, size_t end)
+{
+    add_picked(r, first, end - first, end - first != 1 || !is_catch_all(&r->members[first]));
+}
+
+static void pick(struct retrace *r, pick_part *of_part)
+{
+    r->picked_count = 0;
+    for (size_t at = 0; at < r->member_count && !r->out->busy;) {
+        size_t end = part_end(r, at);
+        of_part(r, at, end);
+        at = end;
+    }
+}
+
+/* Picks by a line without looking at all that has other lines: possible when it is in one group only. */
+static bool pick_only_group(struct retrace *r)
+{
+    struct jvm_members at_line = r->all;
+    struct jvm_member m;
+    size_t capacity = 0, groups = 0;
+    uint32_t last = 0;
+    at_line.line = (uint32_t)r->line;
+    r->members = NULL;
+    r->member_count = r->picked_count = 0;
+    while (groups <= 1 && jvm_next_member(&at_line, &m)) {
+        if (!range_holds(&m, r->line))
+            continue;
+        bool same = groups && at_line.read == last + 1 && same_range(&m, &r->members[r->member_count - 1]);
+        groups += !same;
+        last = at_line.read;
+        if (!add_member(r, &capacity, &m))
+            return true;
+    }
+    r->out->steps += at_line.read;
+    if (groups == 1)
+        add_picked(r, 0, r->member_count, false);
+    return groups == 1;
+}
+
+/* Whether the frame called an outline: its line is then what the position of that stands for. */
+static bool take_callsite(struct retrace *r)
+{
+    uint32_t line;
+    for (size_t i = 0; r->has_callsite && i < r->picked_count; i++)
+        for (size_t k = r->picked[i].count; k--;)
+            if (jvm_line_at(&r->picked[i].members[k], r->outline_line, &line)) {
+                r->has_callsite = false;
+                r->line = line;
+                return true;
+            }
+    return false;
+}
+
+static void pick_by_line(struct retrace *r)
+{
+    if (r->line > 0 && pick_only_group(r))
+        return;
+    read_members(r);
+    pick(r, pick_group);
+}
+
+static void pick_members(struct retrace *r)
+{
+    pick_by_line(r);
+    if (take_callsite(r))
+        pick_by_line(r);
+    if (!r->picked_count && r->line > 0)
+        pick(r, pick_without_range);
+    if (!r->picked_count && r->line <= 0)
+        pick(r, pick_name);
+}
+
+static bool is_any_ambiguous(const struct retrace *r)
+{
+    if (r->picked_count > 1)
+        return true;
+    for (size_t i = 0; r->picked_count && !r->picked->only_name && i < r->picked->count; i++) {
+        const struct jvm_member *m = &r->picked->members[i];
+        if (is_ambiguous(m) || (i && !same_range(m, r->picked->members)))
+            return true;
+    }
+    return false;
+}
+
+/* ---- frames ---- */
+
+/* Behind the last dot. */
+static struct sl_str extension_of(struct sl_str file)
+{
+    const char *dot = file.size ? memrchr(file.data, '.', file.size) : NULL;
+    return (struct sl_str){dot ? dot + 1 : "", dot ? (size_t)(file.data + file.size - dot - 1) : 0};
+}
+
+/* The file of a class that the mapping tells none of is named after it. Whether it is one of Kotlin, the file of the class of the frame
+ * says, else the one that the running program tells. */
+static void set_file(const struct retrace *r, const struct jvm_receiver *of, struct sl_jvm_frame *frame)
+{
+    struct sl_str told = r->query->file, own = r->own.suffix.size ? r->own.suffix : r->own.file;
+    frame->file = of->file;
+    frame->suffix = of->suffix;
+    if (of->file.data)
+        return;
+    if (sl_str_equal(told, SL_STR("Native Method"))) {
+        frame->file = told;
+        frame->suffix = SL_STR("");
+        return;
+    }
+    struct sl_str extension = extension_of(extension_of(own).size ? own : told);
+    bool kotlin = sl_str_equal(extension, SL_STR("kt"));
+    frame->file = sl_jvm_outermost(of->name);
+    if ((kotlin || !extension.size) && sl_str_ends(frame->file, SL_STR("Kt"))) {
+        frame->file.size -= 2;
+        kotlin = true;
+    }
+    frame->suffix = kotlin ? SL_STR(".kt") : SL_STR(".java");
+}
+
+/* Of several alternatives that the running program told no line of, lines say nothing. */
+static bool shows_lines(const struct retrace *r)
+{
+    return r->line != NO_LINE || !r->ambiguous || r->query->signatures;
+}
+
+static void set_line(const struct retrace *r, int64_t line, struct sl_jvm_frame *frame)
+{
+    frame->has_line = shows_lines(r) && line > 0;
+    frame->line = frame->has_line ? (uint32_t)line : 0;
+}
+
+/* `chosen` is the line of the source of one of several alternatives; NO_LINE: what the member says. */
+static int64_t source_line(const struct retrace *r, const struct jvm_member *m, int64_t chosen)
+{
+    bool has_line = m->flags & JVM_LINE, spans = has_line && m->flags & JVM_LAST_LINE && m->last_line != m->line;
+    if (chosen == NO_LINE && has_line && !spans)
+        chosen = m->line;
+    if (chosen != NO_LINE)
+        return chosen;
+    if (!r->ambiguous && (!has_own_range(m) || r->line == NO_LINE)) {
+        uint32_t first = has_line ? m->line : has_own_range(m) ? m->start : 0;
+        return first ? first : r->line;
+    }
+    if (!range_holds(m, r->line) || !has_line)
+        return r->line;
+    return m->line + (r->line - m->start);
+}
+
+static struct sl_jvm_frame frame_of(const struct retrace *r, const struct jvm_member *m, int64_t line)
+{
+    struct jvm_receiver receiver = m->flags & JVM_FOREIGN ? jvm_receiver(r->mapper, m->receiver) : r->own;
+    struct sl_jvm_frame frame = {.class = receiver.name,
+                                 .method = jvm_text(r->mapper, m->name),
+                                 .synthesized = m->flags & JVM_SYNTHESIZED,
+                                 .alternative = r->alternatives};
+    if (r->query->signatures)
+        frame.parameters = jvm_text(r->mapper, m->arguments);
+    if (r->query->types)
+        frame.type = sl_jvm_signatures_type(r->query->types, frame.class, frame.method, frame.parameters, m->line);
+    set_file(r, &receiver, &frame);
+    set_line(r, line, &frame);
+    return frame;
+}
+
+static int compare_frames(const struct sl_jvm_frame *a, const struct sl_jvm_frame *b)
+{
+    int order = sl_str_compare(a->class, b->class);
+    order = order ? order : sl_str_compare(a->method, b->method);
+    order = order ? order : sl_str_compare(a->type, b->type);
+    order = order ? order : sl_str_compare(a->parameters, b->parameters);
+    order = order ? order : sl_str_compare(a->file, b->file);
+    order = order ? order : sl_str_compare(a->suffix, b->suffix);
+    return order ? order : a->line < b->line ? -1 : a->line > b->line;
+}
+
+/* Whether an alternative begins with this frame. */
+static bool is_begun(const struct retrace *r, const struct sl_jvm_frame *frame)
+{
+    for (size_t i = r->first; i < r->out->count; i++) {
+        const struct sl_jvm_frame *other = &r->out->items[i];
+        bool is_first = i == r->first || other[-1].alternative != other->alternative;
+        if (is_first && other->line == frame->line && compare_frames(other, frame) == 0)
+            return true;
+    }
+    r->out->steps += r->out->count - r->first;
+    return false;
+}
+
+static uint64_t count_removed(const struct retrace *r, const struct picked *group)
+{
+    uint64_t removed = 0;
+    for (size_t i = 0; r->query->thrown.data && i < group->count; i++)
+        if (group->members[i].flags & JVM_EXTRAS)
+            removed += jvm_removed_by(r->mapper, &group->members[i], r->query);
+    return removed <= group->count ? removed : 0;
+}
+
+static void add_alternative(struct retrace *r, const struct picked *group, int64_t chosen)
+{
+    size_t removed = (size_t)count_removed(r, group);
+    const struct jvm_member *last = &group->members[group->count - 1];
+    size_t end = group->count - (last->flags & (JVM_SYNTHESIZED | JVM_IS_OUTLINE) ? 1 : 0);
+    r->is_outline = last->flags & JVM_IS_OUTLINE;
+    for (size_t i = removed; i < end; i++) {
+        const struct jvm_member *m = &group->members[i];
+        int64_t line = group->only_name ? r->line : source_line(r, m, i == 0 ? chosen : NO_LINE);
+        struct sl_jvm_frame frame = frame_of(r, m, line);
+        if (i == removed && is_begun(r, &frame))
+            return;
+        if (i == removed && r->alternatives == MOST_ALTERNATIVES)
+            r->out->limited = true;
+        if (r->out->limited || !sl_jvm_frames_add(r->out, frame))
+            return;
+    }
+    r->out->steps += end;
+    r->alternatives += end > removed;
+}
+
+static void add_group(struct retrace *r, const struct picked *group)
+{
+    const struct jvm_member *inner = group->members;
+    if (!r->ambiguous || !is_ambiguous(inner)) {
+        add_alternative(r, group, NO_LINE);
+        return;
+    }
+    uint64_t lines = shows_lines(r) ? UINT64_C(1) + inner->last_line - inner->line : 1;
+    if (lines > MOST_ALTERNATIVES)
+        r->out->limited = true;
+    for (uint64_t i = 0; i < lines && !r->out->limited && !r->out->busy; i++)
+        add_alternative(r, group, (int64_t)(inner->line + i));
+}
+
+static void add_picked_part(struct retrace *r, const struct picked *part)
+{
+    if (part->only_name) {
+        add_alternative(r, &(struct picked){part->members + part->count - 1, 1, true}, NO_LINE);
+        return;
+    }
+    for (size_t at = 0, end; at < part->count && !r->out->limited && !r->out->busy; at = end) {
+        end = at + 1;
+        while (end < part->count && same_range(&part->members[at], &part->members[end]))
+            end++;
+        add_group(r, &(struct picked){part->members + at, end - at, false});
+    }
+}
+
+static void add_class_only(struct retrace *r)
+{
+    struct sl_jvm_frame frame = {.class = r->own.name, .method = r->query->method};
+    set_file(r, &r->own, &frame);
+    set_line(r, r->line, &frame);
+    sl_jvm_frames_add(r->out, frame);
+}
+
+/* ---- order ---- */
+
+struct chain { /* frames of an alternative */
+    const struct sl_jvm_frame *frames;
+    size_t count;
+};
+
+static int compare_chains(const void *left, const void *right)
+{
+    const struct chain *a = left, *b = right;
+    int order = compare_frames(a->frames, b->frames);
+    return order ? order : a->frames < b->frames ? -1 : a->frames > b->frames;
+}
+
+static void sort_alternatives(struct retrace *r)
+{
+    size_t count = r->out->count - r->first, chain_count = 0;
+    struct sl_jvm_frame *frames = r->out->items + r->first;
+    struct chain *chains = SL_ARENA_ARRAY(r->out->arena, struct chain, r->alternatives);
+    struct sl_jvm_frame *sorted = SL_ARENA_ARRAY(r->out->arena, struct sl_jvm_frame, count);
+    if (!chains || !sorted) {
+        r->out->busy = true;
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (i == 0 || frames[i].alternative != frames[i - 1].alternative)
+            chains[chain_count++].frames = &frames[i];
+        chains[chain_count - 1].count++;
+    }
+    qsort(chains, chain_count, sizeof *chains, compare_chains);
+    size_t at = 0;
+    for (size_t i = 0; i < chain_count; i++)
+        for (size_t k = 0; k < chains[i].count; k++, at++) {
+            sorted[at] = chains[i].frames[k];
+            sorted[at].alternative = (uint32_t)i;
+        }
+    memcpy(frames, sorted, count * sizeof *frames);
+}
+
+/* ---- all together ---- */
+
+static enum sl_jvm_answer retrace_method(struct retrace *r, struct sl_jvm_outline *outline)
+{
+    r->has_callsite = outline->carried;
+    r->outline_line = outline->line;
+    outline->carried = false;
+    pick_members(r);
+    if (!r->picked_count) {
+        add_class_only(r);
+        return SL_JVM_FRAMES;
+    }
+    r->ambiguous = is_any_ambiguous(r);
+    for (size_t i = 0; i < r->picked_count && !r->out->limited && !r->out->busy; i++)
+        add_picked_part(r, &r->picked[i]);
+    if (r->alternatives > 1 && !r->out->limited && !r->out->busy)
+        sort_alternatives(r);
+    if (r->is_outline && r->alternatives <= 1)
+        *outline = (struct sl_jvm_outline){true, r->line > 0 ? (uint32_t)r->line : 0};
+    if (r->out->count > r->first || r->out->limited || r->out->busy)
+        return SL_JVM_FRAMES;
+    return r->is_outline ? SL_JVM_OUTLINE : SL_JVM_CLEARED;
+}
+
+enum sl_jvm_answer sl_jvm_mapper_retrace(const struct sl_jvm_mapper *mapper, const struct sl_jvm_query *query,
+                                         struct sl_jvm_outline *outline, struct sl_jvm_frames *frames)
+{
+    struct retrace r = {.mapper = mapper, .query = query, .out = frames, .first = frames->count};
+    struct jvm_names names = jvm_names(mapper, query->class, query->method);
+    uint32_t class, receiver;
+    if (!jvm_find_class(mapper, &names, &class, &receiver)) {
+        outline->carried = false;
+        return SL_JVM_UNKNOWN;
+    }
+    r.own = jvm_receiver(mapper, receiver);
+    r.line = query->line || query->line_is_known ? (int64_t)query->line : NO_LINE;
+    if (jvm_find_method(mapper, &names, class, &r.all))
+        return retrace_method(&r, outline);
+    outline->carried = false;
+    add_class_only(&r);
+    return SL_JVM_FRAMES;
+}
