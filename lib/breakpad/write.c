@@ -25,6 +25,7 @@ struct text {
     uint32_t *files, *origins; /* numbers by the writer's ids: in the order of first use */
     uint32_t *file_order, *origin_order;
     uint32_t file_count, origin_count;
+    bool has_nameless; /* a line or a call has no file */
     bool failed, stopped;
 };
 
@@ -202,6 +203,12 @@ static void breakpad_write_use(uint32_t *numbers, uint32_t *order, uint32_t *cou
     numbers[id] = (*count)++;
 }
 
+static void use_file(struct text *t, uint32_t id)
+{
+    t->has_nameless = t->has_nameless || id == SL_NO_FILE;
+    breakpad_write_use(t->files, t->file_order, &t->file_count, id);
+}
+
 static void use_record(struct text *t, const struct record *record)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){record->data, record->data_size}, false);
@@ -212,7 +219,7 @@ static void use_record(struct text *t, const struct record *record)
         sl_read_sleb(&calls), sl_read_uleb(&calls), sl_read_uleb(&calls), sl_read_sleb(&calls);
     for (uint64_t count = sl_read_uleb(&calls); count; count--) {
         sl_read_uleb(&calls), sl_read_uleb(&calls);
-        breakpad_write_use(t->files, t->file_order, &t->file_count, (uint32_t)sl_read_uleb(&calls));
+        use_file(t, (uint32_t)sl_read_uleb(&calls));
         breakpad_write_use(t->origins, t->origin_order, &t->origin_count, (uint32_t)sl_read_uleb(&calls));
         for (uint64_t ranges = sl_read_uleb(&calls); ranges; ranges--)
             sl_read_sleb(&calls), sl_read_uleb(&calls);
@@ -220,7 +227,7 @@ static void use_record(struct text *t, const struct record *record)
     for (uint64_t i = 0; i < lines; i++) {
         sl_read_sleb(&r), sl_read_uleb(&r), sl_read_uleb(&r);
         file += sl_read_sleb(&r);
-        breakpad_write_use(t->files, t->file_order, &t->file_count, (uint32_t)file);
+        use_file(t, (uint32_t)file);
     }
 }
 
@@ -260,7 +267,7 @@ static void put_text(struct sl_buf *out, struct sl_str text)
     sl_buf_u8(out, '\n');
 }
 
-/* What has no file gets a number that no FILE record defines. */
+/* What has no file gets the last number, whose file is `<unknown>`: readers take a number without a FILE record for damage. */
 static uint32_t file_number(const struct text *t, uint64_t id)
 {
     return id >= t->w->files.count ? t->file_count : t->files[id];
@@ -295,6 +302,11 @@ static void write_files(struct text *t)
         breakpad_render_text(&t->out, o->map_path ? o->map_path(o->map_arg, path) : path);
         sl_buf_u8(&t->out, '\n');
         breakpad_write_flush(t, PIECE);
+    }
+    if (t->has_nameless) {
+        sl_buf_cstr(&t->out, "FILE ");
+        sl_buf_number(&t->out, t->file_count, ' ');
+        put_text(&t->out, SL_STR("<unknown>"));
     }
     for (uint32_t i = 0; i < t->origin_count && !t->stopped; i++) {
         sl_buf_cstr(&t->out, "INLINE_ORIGIN ");

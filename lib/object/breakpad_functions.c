@@ -94,6 +94,15 @@ static enum sl_code breakpad_functions_read_all(struct breakpad_reader *r, const
     return code;
 }
 
+/* `<unknown>` is what writers call the file of lines that have none. */
+static void define_file(struct breakpad_names *files, struct breakpad_fields f)
+{
+    struct breakpad_fields rest = f;
+    uint64_t number;
+    if (!breakpad_decimal(&rest, &number) || !sl_str_equal(breakpad_rest(&rest), SL_STR("<unknown>")))
+        breakpad_names_define(files, f);
+}
+
 static void breakpad_functions_read_header(struct breakpad_reader *r)
 {
     const struct breakpad *b = r->object->impl;
@@ -101,7 +110,7 @@ static void breakpad_functions_read_header(struct breakpad_reader *r)
     for (const char *at = begin; at < end;) {
         struct breakpad_fields f = breakpad_line(at, end, &at);
         if (breakpad_word(&f, SL_STR("FILE")))
-            breakpad_names_define(&r->files, f);
+            define_file(&r->files, f);
         else if (breakpad_word(&f, SL_STR("INLINE_ORIGIN")))
             r->skipped += !breakpad_names_define(&r->origins, f);
     }

@@ -84,6 +84,7 @@ static void lines_and_files(void **state)
                                          .line_count = 5};
     assert_string_equal(written(&usual, &f, one, NULL, 0), "FILE 0 /src/lib/a.c\n"
                                                            "FILE 1 /src/main.c\n"
+                                                           "FILE 2 <unknown>\n"
                                                            "FUNC 1000 18 0 a::f(int)\n"
                                                            "1000 8 7 0\n"
                                                            "1008 8 8 1\n"
