@@ -180,8 +180,12 @@ static void map_frame(struct sl_jvm_trace *t, const struct line *line, struct fr
     }
     sl_arena_reset(&t->arena);
     t->frames = (struct sl_jvm_frames){.arena = &t->arena, .limit = MOST_FRAMES};
+    t->frame_count++;
     if (sl_jvm_stack_retrace(&t->stack, &query, &t->frames) == SL_JVM_UNKNOWN) {
         put_as_it_is(line, out);
+        t->unknown_count++;
+        if (t->on_unknown)
+            t->on_unknown(t->unknown_arg, f->class);
         return;
     }
     if (!t->frames.limited)

@@ -18,8 +18,12 @@
 
 struct sl_jvm_trace {
     const struct sl_jvm_signatures
-        *signatures;                   /* set once it began: methods are shown with their types; NULL: their names */
-    bool all_classes;                  /* likewise: classes are also looked for in the middle of text */
+        *signatures;  /* set once it began: methods are shown with their types; NULL: their names */
+    bool all_classes; /* likewise: classes are also looked for in the middle of text */
+    uint64_t frame_count,
+        unknown_count; /* frames so far, and those of classes that no mapping has: these stay as they are */
+    void (*on_unknown)(void *arg, struct sl_str class); /* set likewise: is told of each such frame; may be NULL */
+    void *unknown_arg;
     struct sl_jvm_allowance allowance; /* `refused` may be read in the end */
     struct sl_jvm_mappers mappers;     /* what follows is private */
     struct sl_jvm_stack stack;

@@ -167,6 +167,19 @@ def test_a_mapping_that_makes_too_much_of_a_line(work, files):
     contains(done.err, " lines were left")
 
 
+def test_what_no_mapping_has(work, files):
+    """Frames that stay as they are, are counted and their classes named; those of Java and Android do not count."""
+    mapping = written(work, "mapping.txt", MAPPING)
+    trace = "".join(f"\tat {name}.m(S:1)\n" for name in ("a.b", "x.Y", "x.Y", "java.lang.Thread", "android.os.Looper", "q.Z"))
+    for arguments in (("symbolicate", "--mapping", mapping), ("symbolicate", "--fail-on-missing", "--mapping", mapping)):
+        done = symloom(*arguments, input=trace)
+        equal(done.err, f"warning: 1 of 4 frames resolved; no mapping for x.Y, q.Z; searched {mapping}; pass the --mapping of the same build\n")
+        equal(done.status, 3 if len(arguments) > 3 else 0)
+    equal(symloom("symbolicate", "-q", "--mapping", mapping, input=trace).err, "")
+    whole = symloom("symbolicate", "--fail-on-missing", "--mapping", mapping, input=TRACE)
+    equal((whole.status, whole.err), (0, ""))
+
+
 def test_mappings_of_classes_without_members(work, files):
     many = "".join(f'p.C{i} -> p.C{i}:\n# {{"id":"sourceFile","fileName":"C.java"}}\n' for i in range(60))
     equal(ok("symbolicate", "--mapping", written(work, "many.txt", many + MAPPING), input=TRACE), PLAIN)

@@ -82,14 +82,21 @@ static int retrace_run(const struct options *o)
     if (!options_arguments(o, 2, "retrace"))
         return 2;
     const char *mapping = o->arguments[0];
-    const struct trace_words words = {.regex = option_value(o, "regex", NULL),
+    struct missing_report missing;
+    missing_init(&missing, &missing_mappings);
+    const struct trace_words words = {.missing = &missing,
+                                      .regex = option_value(o, "regex", NULL),
                                       .verbose = option_given(o, "verbose"),
                                       .all_classes = option_given(o, "allclassnames")};
     bool verifies = option_given(o, "verify-mapping-file-hash");
     int status = verifies ? verify(mapping) : 0;
-    if (status || (verifies && o->argument_count == 1))
-        return status;
-    return symbolicate_trace(o->argument_count > 1 ? o->arguments[1] : "-", &mapping, 1, &words);
+    if (!status && (!verifies || o->argument_count > 1)) {
+        status = symbolicate_trace(o->argument_count > 1 ? o->arguments[1] : "-", &mapping, 1, &words);
+        if (!status)
+            missing_tell(&missing, o);
+    }
+    missing_free(&missing);
+    return status;
 }
 
 /* Other retraces take one dash for two. */

@@ -74,8 +74,15 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
     progress_begin(&progress, o, "symbolicating");
     if (output || !isatty(STDOUT_FILENO)) /* else one sees it */
         progress_file(&progress, path);
-    int status = symbolicate_trace(path, mappings, mapping_count, &(struct trace_words){.output = output});
+    struct missing_report missing;
+    missing_init(&missing, &missing_mappings);
+    int status =
+        symbolicate_trace(path, mappings, mapping_count, &(struct trace_words){.output = output, .missing = &missing});
     progress_end(&progress);
+    if (!status)
+        missing_tell(&missing, o);
+    status = missing_status(&missing, o, status);
+    missing_free(&missing);
     return status;
 }
 

@@ -81,7 +81,9 @@ struct trace_words {
     const char *regex;  /* what lines are (trace_pattern.h); NULL: stack traces as the JVM prints them */
     bool verbose;       /* methods with their types */
     bool all_classes;   /* names of classes wherever they stand */
+    struct missing_report *missing; /* is told of frames whose class is in no mapping, but those of the platform */
 };
+extern const struct missing_words missing_mappings;
 int symbolicate_trace(const char *path, const char *const *mappings, size_t mapping_count,
                       const struct trace_words *words);
 

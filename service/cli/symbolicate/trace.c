@@ -22,6 +22,39 @@ struct tracing {
     bool in_long_line;
 };
 
+/* ---- what is missing ---- */
+
+const struct missing_words missing_mappings = {
+    .wanted = "mapping",
+    .unit = "frames",
+    .counts_found = true,
+    .advice = "pass the --mapping of the same build",
+};
+
+/* Whether the class is one of Java or Android, which no program brings along and no mapping has. */
+static bool is_of_platform(struct sl_str class)
+{
+    static const struct sl_str packages[] = {
+        SL_STR("java."),    SL_STR("javax."),       SL_STR("jdk."),    SL_STR("sun."),     SL_STR("com.sun."),
+        SL_STR("android."), SL_STR("com.android."), SL_STR("dalvik."), SL_STR("libcore."),
+    };
+    for (size_t i = 0; i < sizeof packages / sizeof *packages; i++)
+        if (sl_str_starts(class, packages[i]))
+            return true;
+    return false;
+}
+
+static void on_unknown_class(void *arg, struct sl_str class)
+{
+    enum { MOST_NAMED = 1000 };
+    struct missing_report *missing = arg;
+    if (is_of_platform(class))
+        return;
+    missing_count(missing, 1, 0);
+    if (missing->things.count < MOST_NAMED)
+        missing_thing(missing, class, (struct sl_str){NULL, 0});
+}
+
 /* ---- mappings ---- */
 
 struct mapping {
@@ -131,6 +164,8 @@ static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_si
     if (words->verbose)
         t.trace.signatures = signatures;
     t.trace.all_classes = words->all_classes;
+    t.trace.on_unknown = on_unknown_class;
+    t.trace.unknown_arg = words->missing;
     if (!status && words->regex &&
         !(t.pattern =
               trace_pattern_new(words->regex, mappers, signatures, words->verbose, &t.trace.allowance, problem)))
@@ -138,6 +173,7 @@ static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_si
     if (!status)
         status = trace_to(&t, path, words->output);
     trace_pattern_free(t.pattern);
+    missing_count(words->missing, 0, t.trace.frame_count - (t.trace.unknown_count - words->missing->missing));
     if (t.trace.allowance.refused)
         fprintf(stderr,
                 "warning: %s: %" PRIu64
@@ -161,6 +197,7 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
         enum sl_code code =
             mapping_read(mappings[i], &made[i], words->verbose || words->regex ? &signatures : NULL, &error);
         items[i] = &made[i].mapper;
+        missing_place(words->missing, sl_str(mappings[i]));
         status = code == SL_OK ? 0 : report_file(mappings[i], code, &error);
     }
     if (!status)
