@@ -87,6 +87,10 @@ for file in "$small"/*.elf "$small"/*.exe "$small"/*.dwarf "$small"/*.wasm; do
     check "agrees on every byte of ${file##*/}" test/differential/compare.py --symloom $symloom \
         --llvm-symbolizer llvm-symbolizer-$peer --every --least $least "$file"
 done
+machines=$work/machines
+mkdir "$machines"
+check "objects of other machines" sh test/differential/machines.sh "$machines"
+check "agrees on objects of other machines" test/differential/compare.py --symloom $symloom --count 300 --least 100 "$machines"/*.o
 formats=$work/formats
 mkdir "$formats"
 check "fixtures of other formats" sh test/differential/formats.sh "$formats" $symloom

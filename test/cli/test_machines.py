@@ -4,34 +4,8 @@ import json, os, struct, subprocess
 from harness import contains, equal, ok, symloom
 
 # first, in which inner is inlined; second
-LLVM_CODE = """source_filename = "m.c"
-define i32 @first(i32 %a) noinline !dbg !6 {
-  %1 = mul i32 %a, 3, !dbg !10
-  %2 = xor i32 %1, 5, !dbg !12
-  ret i32 %2, !dbg !12
-}
-define i32 @second(i32 %a) noinline !dbg !7 {
-  %1 = add i32 %a, 3, !dbg !13
-  %2 = mul i32 %1, %a, !dbg !13
-  ret i32 %2, !dbg !14
-}
-!llvm.dbg.cu = !{!0}
-!llvm.module.flags = !{!2, !3}
-!0 = distinct !DICompileUnit(language: DW_LANG_C11, producer: "the producer", file: !1, emissionKind: FullDebug)
-!1 = !DIFile(filename: "m.c", directory: "/src")
-!2 = !{i32 7, !"Dwarf Version", i32 VERSION}
-!3 = !{i32 2, !"Debug Info Version", i32 3}
-!4 = !DISubroutineType(types: !5)
-!5 = !{null}
-!6 = distinct !DISubprogram(name: "first", scope: !1, file: !1, line: 5, type: !4, scopeLine: 6, spFlags: DISPFlagDefinition, unit: !0)
-!7 = distinct !DISubprogram(name: "second", scope: !1, file: !1, line: 10, type: !4, scopeLine: 11, spFlags: DISPFlagDefinition, unit: !0)
-!8 = distinct !DISubprogram(name: "inner", scope: !1, file: !1, line: 1, type: !4, scopeLine: 2, spFlags: DISPFlagLocalToUnit | DISPFlagDefinition, unit: !0)
-!9 = distinct !DILocation(line: 7, column: 13, scope: !6)
-!10 = !DILocation(line: 3, column: 14, scope: !8, inlinedAt: !9)
-!12 = !DILocation(line: 8, column: 5, scope: !6)
-!13 = !DILocation(line: 12, column: 5, scope: !7)
-!14 = !DILocation(line: 13, column: 1, scope: !7)
-"""
+with open(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "differential", "machine.ll")) as f:
+    LLVM_CODE = f.read()
 
 # Every machine that LLVM 19 writes ELF files for. Those of 64-bit PowerPC, big endian, have descriptors where symbols are.
 TARGETS = ("aarch64", "aarch64_be", "arm64_32", "amdgcn", "arm", "armeb", "avr", "bpfeb", "bpfel", "hexagon", "i386", "lanai",
@@ -76,7 +50,7 @@ def symbols(path):
 
 
 def machine_object(work, files, target, version):
-    code = write(work, f"v{version}.ll", LLVM_CODE.replace("VERSION", str(version)))
+    code = write(work, f"v{version}.ll", LLVM_CODE.replace('"Dwarf Version", i32 5', f'"Dwarf Version", i32 {version}'))
     out = os.path.join(work, f"{target}-{version}.o")
     files.run(f"llc-19 -O0 -mtriple={target}-none-elf -filetype=obj {code} -o {out}")
     return out

@@ -73,7 +73,8 @@ def add_coff(path, out):
 
 def covered(path):
     """Sorted ranges of the functions that the DWARF of a file describes."""
-    text = subprocess.run(["llvm-dwarfdump-14", "--debug-info", path], capture_output=True, text=True).stdout
+    tool = "llvm-dwarfdump-19" if path.endswith(".o") else "llvm-dwarfdump-14"  # version 14 has not all relocations, 19 no .zdebug
+    text = subprocess.run([tool, "--debug-info", path], capture_output=True, text=True).stdout
     ranges = []
     for entry in re.split(r"\n(?=0x[0-9a-f]+: )", text):
         if "DW_TAG_subprogram" in entry:
