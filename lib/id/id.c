@@ -64,9 +64,16 @@ bool sl_debug_id_is_nil(const struct sl_debug_id *id)
     return memcmp(id->uuid, zeros, sizeof zeros) == 0 && id->age == 0;
 }
 
+bool sl_debug_id_has_uuid(const struct sl_debug_id *id)
+{
+    static const uint8_t zeros[16];
+    return memcmp(id->uuid, zeros, sizeof zeros) != 0;
+}
+
 bool sl_debug_id_equal(const struct sl_debug_id *a, const struct sl_debug_id *b)
 {
-    return memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0 && a->age == b->age && a->pdb20 == b->pdb20;
+    return sl_debug_id_has_uuid(a) && memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0 && a->age == b->age &&
+           a->pdb20 == b->pdb20;
 }
 
 static bool parse_pdb20(struct sl_str text, bool hyphen, struct sl_debug_id *id)

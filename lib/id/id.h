@@ -18,6 +18,10 @@ struct sl_debug_id {
 #define SL_DEBUG_ID_TEXT 48 /* room for the longest text form with its NUL */
 
 bool sl_debug_id_is_nil(const struct sl_debug_id *id);
+/* False when UUID or time stamp are all zeros: such an id names nothing, whatever its age is. */
+bool sl_debug_id_has_uuid(const struct sl_debug_id *id);
+
+/* An id whose UUID is all zeros is equal to none, not even to itself. */
 bool sl_debug_id_equal(const struct sl_debug_id *a, const struct sl_debug_id *b);
 
 /* Lenient parser of requests: hyphenated or not, optional appendix of which eight digits count, PDB 2.0 ids by length.

@@ -68,19 +68,24 @@ enum sl_code sl_archive_object(const struct sl_archive *archive, size_t index, c
     return object_open_slice(bytes, limits, archive->count, object, error);
 }
 
+static bool matches_debug_id(const struct sl_object_info *info, const struct sl_debug_id *id)
+{
+    struct sl_debug_id raw = {0};
+    if (!sl_debug_id_has_uuid(id))
+        return false;
+    if (info->debug_id.pdb20 == id->pdb20 && memcmp(info->debug_id.uuid, id->uuid, sizeof id->uuid) == 0)
+        return info->debug_id.age >= id->age;
+    return info->raw_code_id.size >= 32 &&
+           sl_hex_decode((struct sl_str){info->raw_code_id.data, 32}, raw.uuid, sizeof raw.uuid, NULL) &&
+           memcmp(raw.uuid, id->uuid, sizeof raw.uuid) == 0;
+}
+
 bool sl_object_matches(const struct sl_object_info *info, const struct sl_object_wanted *wanted)
 {
-    if (wanted->debug_id) {
-        const struct sl_debug_id *id = wanted->debug_id;
-        struct sl_debug_id raw = {0};
-        if (memcmp(info->debug_id.uuid, id->uuid, sizeof id->uuid) == 0)
-            return info->debug_id.age >= id->age;
-        return info->raw_code_id.size >= 32 &&
-               sl_hex_decode((struct sl_str){info->raw_code_id.data, 32}, raw.uuid, sizeof raw.uuid, NULL) &&
-               memcmp(raw.uuid, id->uuid, sizeof raw.uuid) == 0;
-    }
-    return !wanted->code_id.size || !info->code_id.size || sl_str_equal(wanted->code_id, info->code_id) ||
-           sl_str_equal(wanted->code_id, info->raw_code_id);
+    struct sl_str id = wanted->code_id;
+    if (wanted->debug_id)
+        return matches_debug_id(info, wanted->debug_id);
+    return id.size && (sl_str_equal(id, info->code_id) || sl_str_equal(id, info->raw_code_id));
 }
 
 enum sl_code sl_archive_find(const struct sl_archive *archive, const struct sl_object_wanted *wanted,
@@ -88,13 +93,14 @@ enum sl_code sl_archive_find(const struct sl_archive *archive, const struct sl_o
                              struct sl_error *error)
 {
     struct sl_error reason, first = {0};
+    bool any = !wanted->debug_id && !wanted->code_id.size;
     if (index)
         *index = 0;
     if (!archive->is_fat)
         return sl_archive_object(archive, 0, limits, object, error);
     for (size_t i = 0; i < archive->count; i++) {
         enum sl_code code = sl_archive_object(archive, i, limits, object, &reason);
-        if (code == SL_OK && sl_object_matches(sl_object_info(*object), wanted)) {
+        if (code == SL_OK && (any || sl_object_matches(sl_object_info(*object), wanted))) {
             if (index)
                 *index = i;
             return SL_OK;

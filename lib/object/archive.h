@@ -32,12 +32,13 @@ struct sl_object_wanted {
     struct sl_str code_id;
 };
 
-/* True if the object answers the request: UUIDs equal and age at least the wanted one; without a wanted debug id, equal
- * code ids or one of them unknown. The build id of a WASM file matches with and without its length prefix. */
+/* True if the object has the wanted id: UUIDs equal and age at least the wanted one; without a wanted debug id, equal code
+ * ids. An id that is empty or all zeros matches nothing. The build id of a WASM file matches with and without its length
+ * prefix. */
 bool sl_object_matches(const struct sl_object_info *info, const struct sl_object_wanted *wanted);
 
 /* The object for a request. The only object of a file that is not fat is the answer whatever its ids are. Else the first
- * slice that matches, unreadable ones passed over; `*index` (may be NULL) tells which. None: SL_MALFORMED with the first
+ * slice that matches, or the first one when no id is wanted; unreadable ones passed over; `*index` (may be NULL) tells which. None: SL_MALFORMED with the first
  * slice's error if one could not be read, else SL_NOT_FOUND. */
 enum sl_code sl_archive_find(const struct sl_archive *archive, const struct sl_object_wanted *wanted,
                              const struct sl_object_limits *limits, struct sl_object **object, size_t *index,

@@ -161,6 +161,23 @@ static bool has_unwind_record(const struct sl_object *object, const struct break
     return false;
 }
 
+/* Of a system's executables; SL_FORMAT_UNKNOWN when the system is not known. */
+static enum sl_format format_of_programs(struct sl_str os)
+{
+    static const struct {
+        struct sl_str os;
+        enum sl_format format;
+    } systems[] = {
+        {SL_STR("linux"), SL_FORMAT_ELF},  {SL_STR("android"), SL_FORMAT_ELF}, {SL_STR("solaris"), SL_FORMAT_ELF},
+        {SL_STR("windows"), SL_FORMAT_PE}, {SL_STR("mac"), SL_FORMAT_MACHO},   {SL_STR("macos"), SL_FORMAT_MACHO},
+        {SL_STR("ios"), SL_FORMAT_MACHO},
+    };
+    for (size_t i = 0; i < sizeof systems / sizeof *systems; i++)
+        if (sl_str_equal_nocase(os, systems[i].os))
+            return systems[i].format;
+    return SL_FORMAT_UNKNOWN;
+}
+
 static enum sl_code read_module(struct sl_object *object, struct breakpad_fields f, struct sl_error *error)
 {
     struct sl_object_info *info = &object->info;
@@ -171,6 +188,7 @@ static enum sl_code read_module(struct sl_object *object, struct breakpad_fields
     struct sl_str os = breakpad_field(&f), arch = breakpad_field(&f), id = breakpad_field(&f);
     if (!os.size || !arch.size || !id.size)
         return sl_fail(error, SL_MALFORMED, "parsing error: bad MODULE record");
+    info->program_format = format_of_programs(os);
     info->arch = sl_arch_parse(arch);
     if (info->arch == SL_ARCH_UNKNOWN && !sl_str_equal_nocase(arch, SL_STR("unknown")))
         return sl_fail(error, SL_MALFORMED, "invalid architecture");

@@ -57,7 +57,8 @@ static enum sl_code check_object(struct conversion *conversion, struct sl_bytes 
     if (code != SL_OK)
         return code;
     const struct sl_object_info *info = sl_object_info(object);
-    check->same_id = sl_debug_id_is_nil(&info->debug_id) || sl_object_matches(info, &wanted);
+    bool comparable = sl_debug_id_has_uuid(&info->debug_id) && (wanted.debug_id || wanted.code_id.size);
+    check->same_id = !comparable || sl_object_matches(info, &wanted);
     check->same_checksum = kinds_checksum_matches(bytes, check->wanted->debug_checksum);
     sl_debug_id_format(&info->debug_id, check->found);
     sl_object_close(object);

@@ -95,7 +95,7 @@ static bool known_digits(const struct object_id *id, char known[KNOWN + 1])
         for (size_t half = 0; half < 2; half++)
             known[2 * i + half] = "0123456789abcdef"[id->debug_id.uuid[order[i]] >> (half ? 0 : 4) & 15];
     known[KNOWN] = '\0';
-    return id->has_debug_id && !id->debug_id.age;
+    return id->has_debug_id && !id->debug_id.age && sl_debug_id_has_uuid(&id->debug_id);
 }
 
 /* Directory and name of a file in the layout; false when it has no such. */

@@ -131,7 +131,7 @@ static struct sl_str pdb(struct parts *p, bool ssqp)
 static struct sl_str pe(struct parts *p, bool ssqp)
 {
     struct sl_str name = ssqp ? cased(p, p->code_file, false) : p->code_file, c = p->code_id;
-    if (!name.data || !c.data || (!ssqp && c.size < 8))
+    if (!name.data || !c.size || (!ssqp && c.size < 8))
         return (struct sl_str){NULL, 0};
     size_t stamp = ssqp ? 0 : 8;
     struct sl_str upper = cased(p, layout_part(c, 0, stamp), true);
@@ -374,9 +374,11 @@ size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout
 {
     struct sl_str base[LAYOUT_MAX_PATHS];
     struct paths paths = {base, 0}, result = {out, 0};
+    struct object_id known = *id;
+    known.has_debug_id = id->has_debug_id && sl_debug_id_has_uuid(&id->debug_id); /* zeros name no file */
     struct parts p = {
         .arena = arena,
-        .id = id,
+        .id = &known,
         .code_file = base_name(id->code_file),
         .debug_file = base_name(id->debug_file),
         .code_id = id->code_id,

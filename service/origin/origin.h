@@ -11,6 +11,7 @@
 #include "core/value.h"
 #include "fetch/fetch.h"
 #include "id/id.h"
+#include "object/object.h"
 
 struct origin_options { /* of the process; what it points to must stay */
     size_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* entries */
@@ -64,6 +65,7 @@ struct object_id {
     struct sl_str code_file, debug_file, debug_checksum;
     struct sl_debug_id debug_id;
     bool has_debug_id;
+    enum sl_arch arch; /* of the process that has it loaded; SL_ARCH_UNKNOWN: not known. No part of cache keys */
 };
 
 enum source_type { SOURCE_FILESYSTEM, SOURCE_HTTP, SOURCE_S3, SOURCE_GCS, SOURCE_SENTRY };

@@ -243,7 +243,7 @@ enum sl_code sentry_list(const struct source *source, const struct object_id *id
     struct query_pair pairs[2];
     size_t pair_count = 0;
     char debug_id[SL_DEBUG_ID_TEXT];
-    if (id->has_debug_id) {
+    if (id->has_debug_id && sl_debug_id_has_uuid(&id->debug_id)) {
         sl_debug_id_format(&id->debug_id, debug_id);
         pairs[pair_count++] = (struct query_pair){"debug_id", sl_str(debug_id)};
     }

@@ -80,6 +80,7 @@ struct object_id crash_object_id(const struct sl_crash *crash, const struct sl_c
         .debug_file = module->debug_file,
         .debug_id = module->debug_id,
         .has_debug_id = module->has_debug_id,
+        .arch = crash->system.arch,
     };
 }
 

@@ -19,6 +19,8 @@ struct indexed { /* one object */
     struct sl_str code_id, raw_code_id;
     struct sl_debug_id debug_id;
     struct sl_features features;
+    enum sl_format format; /* of the program it describes; UNKNOWN: of any */
+    enum sl_arch arch;
 };
 
 struct file_index {
@@ -81,12 +83,23 @@ static bool type_of(const struct sl_object_info *info, enum file_type *type)
     return false;
 }
 
+static enum sl_format format_of_program(const struct sl_object_info *info)
+{
+    switch (info->format) {
+    case SL_FORMAT_BREAKPAD: return info->program_format;
+    case SL_FORMAT_PDB:
+    case SL_FORMAT_PORTABLEPDB: return SL_FORMAT_PE;
+    case SL_FORMAT_SOURCEBUNDLE: return SL_FORMAT_UNKNOWN;
+    default: return info->format;
+    }
+}
+
 static void add_object(struct file_index *index, const char *path, const struct sl_object_info *info)
 {
     enum file_type type;
     if (!type_of(info, &type))
         return;
-    if (sl_debug_id_is_nil(&info->debug_id) && !info->code_id.size)
+    if (!sl_debug_id_has_uuid(&info->debug_id) && !info->code_id.size)
         return;
     if (!sl_grow(&index->objects, &index->capacity, index->count + 1, sizeof *index->objects))
         return;
@@ -95,7 +108,9 @@ static void add_object(struct file_index *index, const char *path, const struct 
                                                       .code_id = kept(index, info->code_id),
                                                       .raw_code_id = kept(index, info->raw_code_id),
                                                       .debug_id = info->debug_id,
-                                                      .features = info->features};
+                                                      .features = info->features,
+                                                      .format = format_of_program(info),
+                                                      .arch = info->arch};
 }
 
 static void by_id_index_add_file(struct file_index *index, const char *path)
@@ -136,12 +151,34 @@ static bool serves(const struct sl_features *features, enum purpose purpose)
     return purpose == PURPOSE_FILE || (purpose == PURPOSE_UNWIND ? features->has_unwind_info : debug);
 }
 
+/* Code ids of two systems are of two kinds: build ids, UUIDs, and time stamps with sizes. */
+static bool same_format(const struct indexed *object, enum object_type type)
+{
+    static const enum sl_format formats[] = {
+        [OBJECT_UNKNOWN] = SL_FORMAT_UNKNOWN, [OBJECT_ELF] = SL_FORMAT_ELF,      [OBJECT_MACHO] = SL_FORMAT_MACHO,
+        [OBJECT_PE] = SL_FORMAT_PE,           [OBJECT_PE_DOTNET] = SL_FORMAT_PE, [OBJECT_WASM] = SL_FORMAT_WASM};
+    return object->format == SL_FORMAT_UNKNOWN || formats[type] == SL_FORMAT_UNKNOWN || object->format == formats[type];
+}
+
+/* Whether code of the two runs in one process. Windows and macOS run programs of one processor on another, and a process
+ * has libraries of both then. */
+static bool may_run_together(enum sl_arch a, enum sl_arch b, enum object_type type)
+{
+    static const bool translated[] = {[SL_CPU_X86] = true,   [SL_CPU_X86_64] = true,   [SL_CPU_ARM] = true,
+                                      [SL_CPU_ARM64] = true, [SL_CPU_ARM64_32] = true, [SL_CPU_WASM32] = false};
+    enum sl_cpu_family one = sl_arch_family(a), other = sl_arch_family(b);
+    if (one == other || one == SL_CPU_UNKNOWN || other == SL_CPU_UNKNOWN)
+        return true;
+    return (type == OBJECT_PE || type == OBJECT_MACHO) && translated[one] && translated[other];
+}
+
 static bool is_meant(const struct indexed *object, const struct object_id *id)
 {
     struct sl_object_info info = {
         .debug_id = object->debug_id, .code_id = object->code_id, .raw_code_id = object->raw_code_id};
     struct sl_object_wanted wanted = {id->has_debug_id ? &id->debug_id : NULL, id->code_id};
-    return (id->has_debug_id || object->code_id.size) && sl_object_matches(&info, &wanted);
+    return sl_object_matches(&info, &wanted) && (id->has_debug_id || same_format(object, id->type)) &&
+           may_run_together(object->arch, id->arch, id->type);
 }
 
 const char *file_index_find(struct file_index *index, const struct object_id *id, enum purpose purpose)

@@ -125,7 +125,26 @@ static void which_ids_match(void **state)
     wanted.code_id = SL_STR("ab01");
     assert_true(sl_object_matches(&info, &wanted));
     info.code_id = (struct sl_str){NULL, 0}; /* not known */
-    assert_true(sl_object_matches(&info, &wanted));
+    assert_false(sl_object_matches(&info, &wanted));
+}
+
+static void empty_ids_match_nothing(void **state)
+{
+    (void)state;
+    struct sl_object_info info = {.code_id = {NULL, 0}};
+    struct sl_debug_id id = {.age = 1};
+    struct sl_object_wanted wanted = {.debug_id = NULL};
+    assert_false(sl_object_matches(&info, &wanted));
+    info.code_id = SL_STR("ab01");
+    assert_false(sl_object_matches(&info, &wanted));
+    wanted.debug_id = &id;
+    assert_false(sl_object_matches(&info, &wanted));
+    info.debug_id = id;
+    assert_false(sl_object_matches(&info, &wanted));
+    assert_false(sl_debug_id_equal(&id, &id));
+    info.debug_id = (struct sl_debug_id){.uuid = {1, 2, 3, 4}, .age = 1};
+    id = (struct sl_debug_id){.uuid = {1, 2, 3, 4}, .age = 1, .pdb20 = true}; /* a time stamp is no UUID */
+    assert_false(sl_object_matches(&info, &wanted));
 }
 
 /* ---- hand-made headers ---- */
@@ -243,6 +262,7 @@ int main(void)
         cmocka_unit_test(the_slice_of_an_id),
         cmocka_unit_test(a_file_with_one_object_is_the_answer),
         cmocka_unit_test(which_ids_match),
+        cmocka_unit_test(empty_ids_match_nothing),
         cmocka_unit_test(offsets_of_64_bits),
         cmocka_unit_test(a_slice_is_clipped_to_the_file),
         cmocka_unit_test(a_slice_outside_of_the_file_is_malformed),
