@@ -69,8 +69,7 @@ static bool rule_value(const struct walk_scope *scope, const struct sl_cfi *cfi,
     return ok;
 }
 
-/* What callees preserve, as far as it is known. */
-static void keep_preserved(const struct walk_cpu *cpu, const struct sl_registers *callee, struct sl_registers *caller)
+void walk_keep_preserved(const struct walk_cpu *cpu, const struct sl_registers *callee, struct sl_registers *caller)
 {
     *caller = *callee;
     caller->valid &= cpu->preserved;
@@ -120,7 +119,7 @@ static enum walk_result apply_row(const struct walk_scope *scope, const struct s
     }
     if (!has_ra)
         return WALK_NOTHING;
-    keep_preserved(cpu, scope->registers, &caller->registers);
+    walk_keep_preserved(cpu, scope->registers, &caller->registers);
     sl_registers_set(&caller->registers, cpu->sp, with_cfa.cfa);
     sl_registers_set(&caller->registers, cpu->pc, ra);
     while (sl_cfi_rule(&again, &rule))
@@ -174,7 +173,7 @@ static enum walk_result by_leaf(struct sl_walk_state *s, const struct walk_frame
     enum walk_result result = walk_plausible(s, ra);
     if (result != WALK_CALLER)
         return result;
-    keep_preserved(cpu, &callee->registers, &caller->registers);
+    walk_keep_preserved(cpu, &callee->registers, &caller->registers);
     sl_registers_set(&caller->registers, cpu->sp, sp + cpu->word);
     sl_registers_set(&caller->registers, cpu->pc, ra);
     return WALK_CALLER;
@@ -187,7 +186,7 @@ static bool by_windows(struct sl_walk_state *s, const struct sl_cfi *cfi, uint64
     struct sl_unwind_win win;
     for (size_t i = 0; i < 2; i++)
         if (sl_cfi_find_win(cfi, types[i], address, &win)) {
-            keep_preserved(s->cpu, &callee->registers, &caller->registers);
+            walk_keep_preserved(s->cpu, &callee->registers, &caller->registers);
             caller->registers.assumed = caller->registers.valid;
             return windows_evaluate(s, &win, callee, &caller->registers);
         }
@@ -213,6 +212,21 @@ enum walk_result walk_by_cfi(struct sl_walk_state *s, const struct walk_frame *c
     bool is_leaf =
         s->cpu->family == SL_CPU_X86_64 && s->target.is_windows && callee->trust == SL_TRUST_CONTEXT && cfi->row_count;
     return is_leaf ? by_leaf(s, callee, caller) : WALK_NOTHING;
+}
+
+enum walk_result walk_has_cfi(struct sl_walk_state *s, const struct walk_frame *frame)
+{
+    const struct sl_cfi *cfi;
+    struct sl_cfi_row row;
+    struct sl_unwind_win win;
+    if (frame->module == SL_WALK_NO_MODULE)
+        return WALK_NOTHING;
+    if (walk_cfi(s, frame->module, &cfi) == WALK_WAIT)
+        return WALK_WAIT;
+    uint64_t address = frame->instruction - s->modules[frame->module].base;
+    bool found = cfi && (sl_cfi_find(cfi, address, &row) || sl_cfi_find_win(cfi, 4, address, &win) ||
+                         sl_cfi_find_win(cfi, 0, address, &win));
+    return found ? WALK_CALLER : WALK_NOTHING;
 }
 
 uint32_t walk_params(const struct sl_walk_state *s, const struct walk_frame *frame)

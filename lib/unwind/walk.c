@@ -90,12 +90,21 @@ enum walk_result walk_cfi(struct sl_walk_state *s, uint32_t module, const struct
     return WALK_CALLER;
 }
 
+enum walk_result walk_symbols(struct sl_walk_state *s, uint32_t module, const struct sl_walk_symbols **symbols)
+{
+    *symbols = atomic_load_explicit(&s->modules[module].symbols, memory_order_acquire);
+    if (!*symbols)
+        return wait_for(s, SL_WALK_NEED_SYMBOLS, module);
+    *symbols = *symbols == &no_symbols ? NULL : *symbols;
+    return WALK_CALLER;
+}
+
 static enum walk_result covered_by_symbols(struct sl_walk_state *s, uint32_t module, uint64_t address)
 {
-    const struct sl_walk_symbols *symbols = atomic_load_explicit(&s->modules[module].symbols, memory_order_acquire);
-    if (!symbols)
-        return wait_for(s, SL_WALK_NEED_SYMBOLS, module);
-    return symbols == &no_symbols || symbols->covers(symbols, address) ? WALK_CALLER : WALK_NOTHING;
+    const struct sl_walk_symbols *symbols;
+    if (walk_symbols(s, module, &symbols) == WALK_WAIT)
+        return WALK_WAIT;
+    return !symbols || symbols->covers(symbols, address) ? WALK_CALLER : WALK_NOTHING;
 }
 
 /* Only what both call frame information and debug information leave out is no code. */
@@ -117,29 +126,27 @@ enum walk_result walk_plausible(struct sl_walk_state *s, uint64_t address)
 
 unsigned walk_scan_words(const struct walk_frame *callee)
 {
-    return callee->trust == SL_TRUST_CONTEXT || callee->trust == SL_TRUST_CFI ? 160 : 40;
+    return callee->trust == SL_TRUST_CONTEXT || callee->trust == SL_TRUST_CFI || callee->is_return ? 160 : 40;
 }
 
 /* ---- the loop ---- */
 
-static enum walk_result find_caller(struct sl_walk_state *s, struct walk_frame *caller)
+enum walk_method { METHOD_CFI, METHOD_RETURN, METHOD_FRAME_POINTER, METHOD_SCAN, METHODS };
+
+static enum walk_result find_by(struct sl_walk_state *s, enum walk_method method, struct walk_frame *caller)
 {
     const struct walk_cpu *cpu = s->cpu;
-    bool pointer_first = s->target.frame_pointer_first;
-    enum walk_result result = WALK_NOTHING;
-    for (unsigned method = 0; method < 3 && result == WALK_NOTHING; method++) {
-        *caller = (struct walk_frame){.trust = SL_TRUST_SCAN};
-        if (method == 2) {
-            result = cpu->by_scan(s, &s->frame, caller);
-        } else if ((method == 0) != pointer_first) {
-            caller->trust = SL_TRUST_CFI;
-            result = walk_by_cfi(s, &s->frame, caller);
-        } else if (cpu->by_frame_pointer) {
-            caller->trust = SL_TRUST_FP;
-            result = cpu->by_frame_pointer(s, &s->frame, caller);
-        }
+    static const enum sl_trust trusts[METHODS] = {SL_TRUST_CFI, SL_TRUST_FP, SL_TRUST_FP, SL_TRUST_SCAN};
+    *caller = (struct walk_frame){.trust = trusts[method], .is_return = method == METHOD_RETURN};
+    switch (method) {
+    case METHOD_CFI: return walk_by_cfi(s, &s->frame, caller);
+    case METHOD_RETURN: return s->target.compat ? WALK_NOTHING : walk_by_return(s, &s->frame, caller);
+    case METHOD_FRAME_POINTER:
+        return cpu->by_frame_pointer ? cpu->by_frame_pointer(s, &s->frame, caller) : WALK_NOTHING;
+    case METHOD_SCAN:
+    case METHODS: break;
     }
-    return result;
+    return cpu->by_scan(s, &s->frame, caller);
 }
 
 static bool ends(const struct sl_walk_state *s, const struct walk_frame *caller)
@@ -147,6 +154,27 @@ static bool ends(const struct sl_walk_state *s, const struct walk_frame *caller)
     const struct walk_cpu *cpu = s->cpu;
     return !walk_known(&caller->registers, cpu->pc) || !walk_known(&caller->registers, cpu->sp) ||
            caller->registers.value[cpu->pc] < FIRST_CODE || !cpu->goes_on(s, &s->frame, caller);
+}
+
+/* A method that finds a caller which cannot be one was misled: by wrong call frame information, or a frame pointer that is
+ * none. The next one may do better. Only call frame information that says that there is no caller ends the walk. */
+static enum walk_result find_caller(struct sl_walk_state *s, struct walk_frame *caller)
+{
+    static const enum walk_method usual[METHODS] = {METHOD_CFI, METHOD_RETURN, METHOD_FRAME_POINTER, METHOD_SCAN};
+    static const enum walk_method pointer_first[METHODS] = {METHOD_RETURN, METHOD_FRAME_POINTER, METHOD_CFI,
+                                                            METHOD_SCAN};
+    /* functions of Windows hardly have frame pointers: the register is that of a frame farther out */
+    static const enum walk_method scan_first[METHODS] = {METHOD_CFI, METHOD_RETURN, METHOD_SCAN, METHOD_FRAME_POINTER};
+    bool is_foreign = s->frame.is_return && s->target.is_windows && s->cpu->family == SL_CPU_X86_64;
+    const enum walk_method *order = s->target.frame_pointer_first ? pointer_first : is_foreign ? scan_first : usual;
+    for (unsigned i = 0; i < METHODS; i++) {
+        enum walk_result result = find_by(s, order[i], caller);
+        if (result == WALK_CALLER && ends(s, caller))
+            result = s->target.compat ? WALK_END : WALK_NOTHING;
+        if (result != WALK_NOTHING)
+            return result;
+    }
+    return WALK_NOTHING;
 }
 
 /* False when out of memory. */
@@ -176,14 +204,15 @@ static bool walk_step(struct sl_walk_state *s)
     const struct sl_cfi *cfi;
     if (s->frame.module != SL_WALK_NO_MODULE && walk_cfi(s, s->frame.module, &cfi) == WALK_WAIT)
         return false;
-    if (!s->cpu || !s->stack.bytes.size || s->walk.frame_count == SL_WALK_MAX_FRAMES) {
+    size_t most = s->target.compat ? SL_WALK_COMPAT_FRAMES : SL_WALK_MAX_FRAMES;
+    if (!s->cpu || !s->stack.bytes.size || s->walk.frame_count == most) {
         s->over = true;
         return false;
     }
     enum walk_result result = find_caller(s, &caller);
     if (result == WALK_WAIT)
         return false;
-    if (result != WALK_CALLER || ends(s, &caller)) {
+    if (result != WALK_CALLER) {
         s->over = true;
         return false;
     }

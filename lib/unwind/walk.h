@@ -1,8 +1,9 @@
 /* Walking a stack: from the registers of a thread and the bytes of its stack to the addresses that called each other.
  *
- * Pure: a walk reads what it is given and asks for the rest by returning. Each frame's caller is found by the first of three
- * methods that finds one: call frame information of the frame's module, the chain of frame pointers, and scanning the stack
- * for what looks like an address to return to. What the walk needs to know of a module is fetched by whoever runs it:
+ * Pure: a walk reads what it is given and asks for the rest by returning. Each frame's caller is found by the first of four
+ * methods that finds one: call frame information of the frame's module, for the innermost frame a simulated return (to the
+ * link register, or on x86 to the word at the stack pointer), the chain of frame pointers, and scanning the stack for what
+ * looks like an address to return to. What the walk needs to know of a module is fetched by whoever runs it:
  *
  *     walk = sl_walk_new(arena, &target, modules, count, &registers, &stack);
  *     while ((need = sl_walk_run(walk, &module)) != SL_WALK_DONE)      on the pool
@@ -23,7 +24,8 @@
 
 enum {
     SL_WALK_REGISTERS = 64,
-    SL_WALK_MAX_FRAMES = 1024, /* walking stops there */
+    SL_WALK_COMPAT_FRAMES = 1024, /* walking stops there when it is to be compatible */
+    SL_WALK_MAX_FRAMES = 1 << 20, /* and there else */
 };
 
 struct sl_registers {
@@ -59,8 +61,9 @@ enum sl_trust {
 };
 const char *sl_trust_name(enum sl_trust trust); /* "none", "scan", "cfiscan", "fp", "cfi", "prewalked", "context" */
 
-struct sl_walk_symbols { /* whether a module's debug information has anything at an address, relative to the module */
+struct sl_walk_symbols { /* what a module's debug information has at addresses, which are relative to the module */
     bool (*covers)(const struct sl_walk_symbols *symbols, uint64_t address);
+    bool (*same_function)(const struct sl_walk_symbols *symbols, uint64_t a, uint64_t b);
 };
 
 /* What is known of a module: NULL as long as nobody asked, SL_WALK_NO_CFI or SL_WALK_NO_SYMBOLS when there is none. Set by
@@ -82,6 +85,9 @@ struct sl_walk_target {
     bool big_endian;          /* the order of the bytes in memory */
     bool frame_pointer_first; /* before call frame information */
     bool keeps_registers;     /* those of every frame are told */
+    /* As Symbolicator walks: no return is simulated, a caller whose address or stack pointer is impossible ends the walk
+     * whichever method found it, and there are at most SL_WALK_COMPAT_FRAMES frames. */
+    bool compat;
     uint64_t
         address_mask; /* arm64: bits of pointers that are address; 0 = as the modules' addresses let one conclude */
 };

@@ -2,6 +2,7 @@
  *
  *     walk.c        the loop, modules, memory, plausibility of scanned addresses
  *     walk_*.c      the processors: frame pointers, scanning, where a stack ends
+ *     return.c      simulated returns from the innermost frame
  *     evaluate.c    call frame information applied to a frame ─▶ postfix.c, windows.c, dwarf_stack.c */
 #pragma once
 
@@ -12,6 +13,7 @@ struct walk_frame { /* as far as callers are found with it */
     uint64_t resume, instruction;
     uint32_t module;
     enum sl_trust trust;
+    bool is_return; /* found by simulating a return: all that the callee preserves is known */
 };
 
 enum walk_result {
@@ -24,6 +26,7 @@ enum walk_result {
 struct walk_cpu {
     enum sl_cpu_family family;
     uint8_t pc, sp, fp; /* DWARF numbers */
+    uint8_t link;       /* that of the register with the address to return to; 0: calls push it on the stack */
     uint8_t word;       /* bytes of a register */
     uint8_t call;       /* an address to return to, less this, is in the calling instruction */
     uint64_t preserved; /* bit N: callees preserve register N */
@@ -79,12 +82,21 @@ enum walk_result walk_plausible(struct sl_walk_state *s, uint64_t address);
 /* The module's CFI; WALK_CALLER with NULL in it when there is none, or WALK_WAIT. */
 enum walk_result walk_cfi(struct sl_walk_state *s, uint32_t module, const struct sl_cfi **cfi);
 
+/* The module's symbols; WALK_CALLER with NULL in it when there are none, or WALK_WAIT. */
+enum walk_result walk_symbols(struct sl_walk_state *s, uint32_t module, const struct sl_walk_symbols **symbols);
+
 /* Words of a stack that are looked at: more behind frames whose size is known. */
 unsigned walk_scan_words(const struct walk_frame *callee);
 
 /* ---- evaluate.c ---- */
 
 enum walk_result walk_by_cfi(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
+
+/* Whether call frame information has something of the frame's instruction: WALK_CALLER if so, WALK_NOTHING or WALK_WAIT. */
+enum walk_result walk_has_cfi(struct sl_walk_state *s, const struct walk_frame *frame);
+
+/* What callees preserve, as far as it is known. */
+void walk_keep_preserved(const struct walk_cpu *cpu, const struct sl_registers *callee, struct sl_registers *caller);
 
 /* Bytes of the frame's parameters, if a STACK WIN record says so; else 0. */
 uint32_t walk_params(const struct sl_walk_state *s, const struct walk_frame *frame);
@@ -100,6 +112,12 @@ struct walk_scope {
 /* DWARF number of a register as symbol files name it, with or without `$`, under any of its names; SL_WALK_REGISTERS if there
  * is none. */
 unsigned walk_register(enum sl_cpu_family family, struct sl_str name);
+
+/* ---- return.c ---- */
+
+/* The caller of the innermost frame as if that returned at once: when it is in no module (a call went to a bad address), and
+ * where there is a link register also when nothing is known of its function, which may be a leaf. */
+enum walk_result walk_by_return(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
 
 /* ---- postfix.c, dwarf_stack.c, windows.c ---- */
 

@@ -1,7 +1,7 @@
 /* MIPS of 32 and 64 bits, which has no frame pointer by convention. */
 #include "unwind/walk_impl.h"
 
-enum { MIPS_S0 = 16, MIPS_S7 = 23, MIPS_GP = 28, MIPS_SP, MIPS_FP, MIPS_PC = 34, FIRST_CODE = 0x1000 };
+enum { MIPS_S0 = 16, MIPS_S7 = 23, MIPS_GP = 28, MIPS_SP, MIPS_FP, MIPS_RA, MIPS_PC = 34, FIRST_CODE = 0x1000 };
 
 #define PRESERVED                                                                                                      \
     ((UINT64_C(2) << MIPS_S7) - (UINT64_C(1) << MIPS_S0) + (UINT64_C(1) << MIPS_GP) + (UINT64_C(1) << MIPS_SP) +       \
@@ -42,6 +42,7 @@ const struct walk_cpu walk_mips = {
     .pc = MIPS_PC,
     .sp = MIPS_SP,
     .fp = MIPS_FP,
+    .link = MIPS_RA,
     .word = 4,
     .call = 8,
     .preserved = PRESERVED,
@@ -54,6 +55,7 @@ const struct walk_cpu walk_mips64 = {
     .pc = MIPS_PC,
     .sp = MIPS_SP,
     .fp = MIPS_FP,
+    .link = MIPS_RA,
     .word = 8,
     .call = 8,
     .preserved = PRESERVED,

@@ -174,6 +174,7 @@ struct config {
     bool keep_failed_dumps;               /* minidumps that could not be answered are kept as `diagnostics` */
     bool apple_names_from_report; /* frames of text reports that are not found keep what the report says of them */
     bool apple_split_os_version;  /* systems of text reports are split into name, version and build */
+    int minidump_compat;          /* whose stacks answers have: symbolicator, none */
     int unwind_strategy;          /* what is tried first: cfi_first, fp_first */
     bool srcsrv_links;            /* what native PDBs say of that is used as a source link */
     bool jvm_chain_mappings;      /* what a mapping made of a frame is looked up in those behind it */

@@ -24,6 +24,7 @@ static const char *const format_words[] = {"auto", "pretty", "simplified", "json
 static const char *const access_format_words[] = {"fields", "combined", NULL};
 static const char *const access_words[] = {"all", "errors", "off", NULL};
 static const char *const strategy_words[] = {"cfi_first", "fp_first", NULL};
+static const char *const walk_compat_words[] = {"symbolicator", "none", NULL};
 static const char *const prefer_words[] = {"auto", "symbfile", "sources", NULL};
 static const char *const route_words[] = {"both", "redis", "bucket", NULL};
 static const char *const results_words[] = {"off", "redis", NULL};
@@ -222,6 +223,7 @@ const struct key config_keys[] = {
     {"max_unwind_chain_len", KEY_COUNT, AT(max_unwind_chain), .value = 128, .min = 1, .none = "null"},
     {"srcsrv_frames", KEY_BOOL, AT(srcsrv_frames)},
     {"srcsrv_links", KEY_BOOL, AT(srcsrv_links)},
+    {"minidump.compat", KEY_ENUM, AT(minidump_compat), .words = walk_compat_words},
     {"minidump.details", KEY_BOOL, AT(minidump_details)},
     {"apple.details", KEY_BOOL, AT(apple_details)},
     {"apple.names_from_report", KEY_BOOL, AT(apple_names_from_report)},

@@ -195,6 +195,7 @@ static enum sl_code read_and_walk(void *arg, struct sl_error *error)
     work->walk.needs.where = native_where(work->request);
     work->walk.arena = work->request->arena;
     work->walk.frame_pointer_first = job->config->unwind_strategy == 1;
+    work->walk.compat = !work->local && job->config->minidump_compat == 0;
     work->walk.keeps_registers = work->local && work->local->walked && work->local->wants_registers;
     work->walk.wants_variables = work->request->options.extract_variables == BOOL_TRUE;
     work->walk.finds_symbols = !work->rules->count && !work->client.count; /* else names or frames change behind it */

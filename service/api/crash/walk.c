@@ -4,7 +4,7 @@
 
 /* Threads are walked in batches, so that the pool is not asked for each: a few at once for many threads, since what they wait for
  * is looked up side by side. */
-enum { LEAST_AT_ONCE = 16, MOST_AT_ONCE = 64, BATCH = 8, KEPT_FRAMES = 256 };
+enum { LEAST_AT_ONCE = 16, MOST_AT_ONCE = 64, BATCH = 8, COMPAT_FRAMES = 256 };
 
 /* ---- modules ---- */
 
@@ -13,6 +13,24 @@ static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
     const struct covered *covered = (const struct covered *)symbols;
     struct sl_location location;
     return sl_symcache_lookup(covered->table, address + covered->ahead, &location, 1) > 0;
+}
+
+/* The real function around the address; false when there is none. */
+static bool function_at(const struct sl_walk_symbols *symbols, uint64_t address, uint32_t *function)
+{
+    const struct covered *covered = (const struct covered *)symbols;
+    struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
+    size_t count = sl_symcache_lookup(covered->table, address + covered->ahead, chain, SL_SYMCACHE_MAX_CHAIN);
+    if (!count || count > SL_SYMCACHE_MAX_CHAIN)
+        return false;
+    *function = chain[count - 1].function;
+    return true;
+}
+
+static bool is_same_function(const struct sl_walk_symbols *symbols, uint64_t a, uint64_t b)
+{
+    uint32_t one, other;
+    return function_at(symbols, a, &one) && function_at(symbols, b, &other) && one == other;
 }
 
 /* What is made of the module; NULL when the whole walk ends: for want of room or time, which says nothing of a module. */
@@ -87,7 +105,7 @@ static bool find_covered(struct dump_walk *w, size_t index)
     const struct kinds_found *found = walk_find(w, index, symbols_of(w, index));
     struct covered *covered = &w->modules[index].covered;
     if (found && !w->targets[index].symbols) {
-        *covered = (struct covered){{is_covered}, found->symcache, ahead_of_table(w, index, found)};
+        *covered = (struct covered){{is_covered, is_same_function}, found->symcache, ahead_of_table(w, index, found)};
         sl_walk_set_symbols(&w->targets[index], found->symcache ? &covered->base : NULL);
     }
     return found;
@@ -119,6 +137,7 @@ static void walk_on(struct thread_walk *t)
     struct sl_walk_stack stack;
     target.frame_pointer_first = t->w->frame_pointer_first;
     target.keeps_registers = t->w->keeps_registers;
+    target.compat = t->w->compat;
     if (!t->walk) {
         sl_minidump_start(dump, t->thread, &registers, &stack);
         if (t->context_only)
@@ -173,7 +192,8 @@ static bool take_frames(struct thread_walk *t)
     struct sl_crash_thread *thread = &w->dump->crash.threads[t->thread];
     if (!t->walk || t->walk->out_of_memory)
         return false;
-    size_t count = t->walk->frame_count < KEPT_FRAMES ? t->walk->frame_count : KEPT_FRAMES;
+    size_t most = w->compat ? COMPAT_FRAMES : t->walk->frame_count;
+    size_t count = t->walk->frame_count < most ? t->walk->frame_count : most;
     thread->frames = SL_ARENA_ARRAY(w->arena, struct sl_crash_frame, count);
     if (!thread->frames)
         return false;

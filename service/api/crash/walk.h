@@ -24,6 +24,7 @@ struct dump_walk {
     struct walked_module *modules; /* those of the crash, in their order */
     struct sl_arena *arena;
     bool frame_pointer_first, keeps_registers;
+    bool compat;          /* as Symbolicator walks (unwind/walk.h), and of each stack the innermost 256 frames alone */
     bool finds_symbols;   /* of modules that frames lie in, while the walk goes on: they are asked for behind it */
     bool wants_variables; /* of their functions, too */
     size_t max_frames;    /* of all threads together; the rest get none but their first */

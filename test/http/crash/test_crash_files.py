@@ -476,3 +476,21 @@ def test_frame_pointers_first(work, objects):
             ours = [f for f in answer["stacktraces"][0]["frames"] if f.get("package") == program and f["function"] != "_start"]
             equal([f["function"] for f in ours][-3:], WANTED["pointer"][0][-3:]) # a pointer knows no caller of a leaf
             equal({f["trust"] for f in ours[1:] if f["original_index"]}, {trust})
+
+
+def test_stacks_are_walked_as_symbolicator_does(work, objects):
+    """Unless the configuration says otherwise: then the caller of a call to a bad address is there, and there is no limit of 256."""
+    base, stack = 0x100000000, 0x7FFE0000000
+    registers = {"rip": 0, "rsp": stack, "rbp": stack + 16}
+    words = [base + 0x105, 0] + [word for i in range(1, 400) for word in (stack + 16 + 16 * i, base + 0x500)]
+    dump = dumps.Dump().crash(1, 11, 1, registers=registers)
+    dump.threads.append((1, registers, stack, struct.pack(f"<{len(words)}Q", *words)))
+    dump.modules.append((base, 0x10000, "/app", dumps.elf("01" * 20), 0))
+    dump = dump.done()
+    for settings, count, first in (({}, 256, "0x100000500"), ({"minidump": {"compat": "symbolicator"}}, 256, "0x100000500"),
+                                   ({"minidump": {"compat": "none"}}, 400, "0x100000105")):
+        with Service(work, settings) as s:
+            _, answer = send(s, "/minidump", form(upload_file_minidump=dump))
+            frames = answer["stacktraces"][0]["frames"]
+            equal((len(frames) >= count and (count > 256 or len(frames) == count), frames[1]["instruction_addr"], frames[1]["trust"]),
+                  (True, first, "fp"), settings)

@@ -576,13 +576,27 @@ static void where_walks_end(void **state)
     expect_frames("0x40001000 context");
     end();
 
-    begin(SL_CPU_X86_64); /* a stack that does not grow */
-    put(0x40002000);
-    set(RSP, STACK);
-    set(RIP, 0x40001000);
-    module_at(0x40000000, 0x10000, "STACK CFI INIT 1000 10 .cfa: $rsp .ra: .cfa ^\n", 0);
-    expect_frames("0x40001000 context");
-    end();
+    for (int compat = 0; compat < 2; compat++) { /* a stack that does not grow */
+        begin(SL_CPU_X86_64);
+        scene.target.compat = compat;
+        put(0x40002000);
+        set(RSP, STACK);
+        set(RIP, 0x40001000);
+        module_at(0x40000000, 0x10000, "STACK CFI INIT 1000 10 .cfa: $rsp .ra: .cfa ^\n", 0);
+        expect_frames(compat ? "0x40001000 context" : "0x40001000 context, 0x40002000 scan");
+        end();
+    }
+
+    for (int compat = 0; compat < 2; compat++) { /* a call to nowhere */
+        begin(SL_CPU_X86_64);
+        scene.target.compat = compat;
+        put(0x40002000);
+        set(RSP, STACK);
+        set(RIP, 0);
+        module_at(0x40000000, 0x10000, NULL, 0);
+        expect_frames(compat ? "0x0 context, 0x40002000 scan" : "0x0 context, 0x40002000 fp");
+        end();
+    }
 
     begin(SL_CPU_ARM); /* only behind the context may it stay where it is */
     set(ARM_SP, STACK);

@@ -1,0 +1,82 @@
+/* The caller of the innermost frame, as if that returned at once.
+ *
+ * A call to a bad address has put its return address where calls do, into the link register or on the stack, and has done
+ * nothing else. The same holds for leaf functions of processors with a link register, which is out of date, though, in
+ * functions that have called others. */
+#include "unwind/walk_impl.h"
+
+enum { FIRST_CODE = 4096 };
+
+/* `ff /2` with all lengths that its operand has, and `e8` (Intel 64 and IA-32 Architectures Software Developer's Manual, CALL). */
+static bool is_call(const uint8_t *end)
+{
+    static const uint8_t lengths[] = {2, 3, 4, 6, 7};
+    for (size_t i = 0; i < sizeof lengths; i++)
+        if (end[-lengths[i]] == 0xFF && (end[1 - lengths[i]] >> 3 & 7) == 2)
+            return true;
+    return end[-5] == 0xE8;
+}
+
+/* Whether a call may be in front of the address; it may where the dump does not have the code. */
+static bool may_follow_call(const struct sl_walk_state *s, uint64_t address)
+{
+    uint8_t code[8];
+    uint64_t byte;
+    for (size_t i = 0; i < sizeof code; i++) {
+        if (!s->stack.read || !s->stack.read(s->stack.arg, address - sizeof code + i, 1, &byte))
+            return true;
+        code[i] = (uint8_t)byte;
+    }
+    return is_call(code + sizeof code);
+}
+
+/* Where the innermost frame returns to; false when the dump does not have it. */
+static bool return_address(const struct sl_walk_state *s, const struct walk_frame *callee, uint64_t *address)
+{
+    const struct walk_cpu *cpu = s->cpu;
+    const struct sl_registers *from = &callee->registers;
+    if (!cpu->link)
+        return walk_read(s, from->value[cpu->sp], address) && may_follow_call(s, *address);
+    *address = from->value[cpu->link] & (cpu->family == SL_CPU_ARM64 ? s->address_mask : UINT64_MAX);
+    return walk_known(from, cpu->link);
+}
+
+/* Whether the link register may still have what it had when the function was entered. The innermost frame record has that,
+ * too, behind a prologue; a function that has called others finds an address in itself. */
+static enum walk_result may_be_leaf(struct sl_walk_state *s, const struct walk_frame *callee, uint64_t address)
+{
+    const struct sl_walk_symbols *symbols = NULL;
+    uint64_t saved, base = s->modules[callee->module].base;
+    enum walk_result result = s->cpu->link ? walk_has_cfi(s, callee) : WALK_CALLER;
+    if (result != WALK_NOTHING)
+        return result == WALK_WAIT ? WALK_WAIT : WALK_NOTHING;
+    bool has_record = s->cpu->family == SL_CPU_ARM64 && walk_known(&callee->registers, s->cpu->fp) &&
+                      walk_read(s, callee->registers.value[s->cpu->fp] + s->cpu->word, &saved);
+    if (has_record && (saved & s->address_mask) == address)
+        return WALK_NOTHING;
+    if (walk_module_at(s, address - s->cpu->call) != callee->module)
+        return WALK_CALLER;
+    if (walk_symbols(s, callee->module, &symbols) == WALK_WAIT)
+        return WALK_WAIT;
+    bool is_own = symbols && symbols->same_function(symbols, callee->instruction - base, address - s->cpu->call - base);
+    return is_own ? WALK_NOTHING : WALK_CALLER;
+}
+
+enum walk_result walk_by_return(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
+{
+    const struct walk_cpu *cpu = s->cpu;
+    uint64_t address;
+    if (callee->trust != SL_TRUST_CONTEXT || !walk_known(&callee->registers, cpu->sp) ||
+        !return_address(s, callee, &address) || address < FIRST_CODE)
+        return WALK_NOTHING;
+    enum walk_result result = callee->module == SL_WALK_NO_MODULE ? WALK_CALLER : may_be_leaf(s, callee, address);
+    if (result == WALK_CALLER)
+        result = walk_plausible(s, address);
+    if (result != WALK_CALLER)
+        return result;
+    walk_keep_preserved(cpu, &callee->registers, &caller->registers);
+    uint64_t sp = callee->registers.value[cpu->sp] + (cpu->link ? 0 : cpu->word);
+    sl_registers_set(&caller->registers, cpu->sp, walk_truncate(cpu, sp));
+    sl_registers_set(&caller->registers, cpu->pc, address);
+    return WALK_CALLER;
+}
