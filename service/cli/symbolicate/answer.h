@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/bytes.h"
 
 struct answer_number {
@@ -59,6 +60,10 @@ struct answer {
     struct answer_exception *exceptions;
     size_t thread_count, module_count, error_count, exception_count;
 };
+
+/* The number of frames from `index` on that only repeat a cycle of calls in front of it, and a line that says so; 0: none, and no
+ * line, also when there are too few to leave out. Asked for each frame that is printed, it takes time in proportion to them. */
+size_t answer_fold_cycle(const struct answer_thread *thread, size_t index, struct sl_buf *line);
 
 /* False when it is no such answer, or out of memory. */
 bool answer_read(struct sl_str text, struct sl_arena *arena, struct answer *answer);

@@ -352,7 +352,9 @@ static void put_stack(const struct texts *t, size_t thread, size_t number)
     }
     if (!trace->frame_count)
         sl_buf_cstr(t->out, " <no frames>\n");
-    for (size_t i = 0; i < trace->frame_count; i++) {
+    for (size_t i = 0, folded; i < trace->frame_count; i += folded ? folded : 1) {
+        if ((folded = answer_fold_cycle(trace, i, t->out)))
+            continue;
         struct text_frame f = text_frame(t, thread, i);
         put_frame_title(t, &f, i);
         if (t->style->brief)

@@ -32,8 +32,8 @@ static const struct answer_module *print_module_of(const struct answer *answer, 
 static const char *print_trust(const struct answer_thread *thread, size_t index, struct sl_buf *buf)
 {
     const struct answer_frame *frame = &thread->frames[index];
-    bool is_inline = index + 1 < thread->frame_count && frame->address.set && frame[1].address.set &&
-                     frame->address.value == frame[1].address.value;
+    bool is_inline = index + 1 < thread->frame_count && frame->index.set && frame[1].index.set &&
+                     frame->index.value == frame[1].index.value;
     if (!is_inline && frame->trust.data)
         output_put_safe(buf, frame->trust);
     return is_inline ? "inline" : frame->trust.data ? "" : "none";
@@ -107,6 +107,24 @@ static size_t shown_thread(const struct answer_style *style, size_t place)
     return place ? place - 1 : (size_t)style->exception;
 }
 
+/* Frames that repeat others are a line below the row before them; the number of them. */
+static size_t fold_below(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    struct sl_buf line = {0};
+    size_t count = p->table.count ? answer_fold_cycle(thread, index, &line) : 0;
+    if (count) {
+        struct row *row = &p->table.rows[p->table.count - 1];
+        sl_buf_str(&p->buf, row->below);
+        sl_buf_u8(&p->buf, ' ');
+        sl_buf_str(&p->buf, sl_buf_view(&line));
+        struct sl_str kept = sl_buf_keep(&p->buf, &p->table.arena);
+        p->table.failed |= !kept.data || line.failed;
+        row->below = kept.data ? kept : row->below;
+    }
+    sl_buf_free(&line);
+    return count;
+}
+
 /* Only this one has a title where the others have none. */
 static void put_exception_title(const struct answer_style *style, size_t thread, struct sl_buf *out)
 {
@@ -123,7 +141,9 @@ bool answer_print_compact(const struct answer *answer, const struct answer_style
         if (!is_shown(style, t))
             continue;
         p.table.count = 0;
-        for (size_t i = 0; i < answer->threads[t].frame_count; i++) {
+        for (size_t i = 0, folded; i < answer->threads[t].frame_count; i += folded ? folded : 1) {
+            if ((folded = fold_below(&p, &answer->threads[t], i)))
+                continue;
             struct row *row = table_add(&p.table);
             if (row)
                 fill_cells(&p, &answer->threads[t], i, false, row->cells);
@@ -154,8 +174,12 @@ bool answer_print_pretty(const struct answer *answer, const struct answer_style 
     for (size_t place = 0; place < answer->thread_count; place++) {
         size_t t = shown_thread(style, place);
         put_exception_title(style, t, out);
-        for (size_t i = 0; is_shown(style, t) && i < answer->threads[t].frame_count; i++) {
+        for (size_t i = 0, folded; is_shown(style, t) && i < answer->threads[t].frame_count; i += folded ? folded : 1) {
             struct sl_str cells[CELLS];
+            if ((folded = answer_fold_cycle(&answer->threads[t], i, out))) {
+                sl_buf_u8(out, '\n');
+                continue;
+            }
             fill_cells(&p, &answer->threads[t], i, false, cells);
             sl_buf_printf(out, "%sFrame #%zu%s\n", style->colour ? "\x1b[1m" : "", i, style->colour ? "\x1b[0m" : "");
             put_property(out, "Trust:", cells[CELL_TRUST], none);
@@ -251,7 +275,9 @@ static void put_thread(struct printing *p, const struct answer_thread *thread, s
         {"Function", false}, {"", true},       {"File", false},       {NULL, false},
     };
     p->table = (struct table){.columns = columns, .arena = p->table.arena, .failed = p->table.failed};
-    for (size_t i = 0; i < thread->frame_count; i++) {
+    for (size_t i = 0, folded; i < thread->frame_count; i += folded ? folded : 1) {
+        if ((folded = fold_below(p, thread, i)))
+            continue;
         struct row *row = table_add(&p->table);
         if (!row)
             return;

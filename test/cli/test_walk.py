@@ -1,0 +1,190 @@
+"""`symloom symbolicate` of minidumps that were written for it: whose symbols a module gets, and how stacks are walked."""
+import json, os, re, struct
+import dumps, harness
+from harness import contains, equal, ok, symloom
+from test_crash import home, rows
+
+BASE, STACK = 0x100000000, 0x7FFE0000000
+SYM = """MODULE {os} {arch} {id} other.so
+{code_id}FILE 0 other.c
+FUNC 1000 800 0 function_of_another_library
+1000 800 7 0
+STACK CFI INIT 1000 800 .cfa: $rsp 8 + .ra: .cfa 8 - ^
+"""
+UUID = "11111111222233334444555555555555"
+
+
+def write(path, data):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as f:
+        f.write(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def one_module(work, codeview, platform=dumps.LINUX, name="/usr/lib/libfoo.so", timestamp=0):
+    registers = {"rip": BASE + 0x1234, "rsp": STACK}
+    dump = dumps.Dump(platform=platform).crash(1, 11, 1, registers=registers)
+    dump.threads.append((1, registers, STACK, bytes(512)))
+    dump.modules.append((BASE, 0x10000, name, codeview, timestamp))
+    return write(os.path.join(work, "one.dmp"), dump.done())
+
+
+def function_at(work, dump):
+    """Of the frame that crashed; empty when it has none."""
+    row = rows(ok("symbolicate", "--offline", "--cache-dir", "", "-f", "compact", "--symbols", "syms", dump, env=home(work), cwd=work))[1]
+    return row[4] if len(row) > 4 else ""
+
+
+def test_a_module_without_id_gets_no_symbols(work, files):
+    """Not those of a file that has no id of the same kind either, whatever the file is and says."""
+    zeros = "00000000-0000-0000-0000-000000000000"
+    names = {"linux": (dumps.LINUX, "/usr/lib/libfoo.so"), "macos": (dumps.MACOS, "/usr/lib/libfoo.dylib"), "windows": (dumps.WINDOWS, "C:\\foo.dll")}
+    for name, os_name, arch, id, code_id in (
+            ("breakpad", "Linux", "x86_64", UUID + "A", ""), ("with a code id", "Linux", "x86_64", UUID + "0", "INFO CODE_ID ABCD1234\n"),
+            ("of zeros", "Linux", "x86_64", "0" * 33, ""), ("of zeros with an age", "windows", "x86_64", "0" * 32 + "1", "INFO CODE_ID 00000000\n"),
+            ("of macOS", "mac", "x86_64", UUID + "0", f"INFO CODE_ID {UUID}\n")):
+        write(os.path.join(work, "syms/other.sym"), SYM.format(os=os_name, arch=arch, id=id, code_id=code_id))
+        for platform, file in names.values():
+            for codeview in (b"", dumps.elf(""), dumps.elf("00" * 20), dumps.pdb70(zeros, 1, "libfoo.so")):
+                dump = one_module(work, codeview, platform, file)
+                equal(function_at(work, dump), "", (name, file, codeview))
+
+
+def test_ids_of_another_system_or_processor(work, files):
+    """They are equal by chance, and name something else."""
+    build_id = "5ab380779000"
+    write(os.path.join(work, "syms/other.sym"), SYM.format(os="Linux", arch="x86_64", id="0" * 33, code_id=f"INFO CODE_ID {build_id}\n"))
+    dump = one_module(work, b"", dumps.WINDOWS, "C:\\foo.dll", 0x5AB38077)
+    equal(function_at(work, dump), "", "a time stamp and a size are no build id")
+    codeview = dumps.elf("11" * 4 + "22" * 4 + "33" * 4 + "44" * 4)
+    guid = "11111111222222223333333344444444"
+    for arch, expected in (("x86_64", "function_of_another_library"), ("mips", ""), ("arm64", "")):
+        write(os.path.join(work, "syms/other.sym"), SYM.format(os="Linux", arch=arch, id=guid + "0", code_id=""))
+        equal(function_at(work, one_module(work, codeview)), expected, arch)
+
+
+def test_ids_of_zeros_name_no_place(work, files):
+    """Neither in a layout by names, where an id of zeros has a place of its own."""
+    zeros = "0" * 33
+    write(os.path.join(work, f"syms/libfoo.so/{zeros}/libfoo.so.sym"), SYM.format(os="Linux", arch="x86_64", id=zeros, code_id=""))
+    event = {"modules": [{"type": "elf", "debug_id": "00000000-0000-0000-0000-000000000000", "debug_file": "libfoo.so", "code_file": "libfoo.so",
+                          "image_addr": hex(BASE), "image_size": 0x10000}],
+             "stacktraces": [{"frames": [{"instruction_addr": hex(BASE + 0x1234)}]}]}
+    path = write(os.path.join(work, "request.json"), json.dumps(event))
+    answer = json.loads(ok("symbolicate", "--offline", "--cache-dir", "", "--symbols", "syms", path, env=home(work), cwd=work))
+    equal(answer["stacktraces"][0]["frames"][0].get("function"), None)
+
+
+# ---- stacks ----
+
+def frames(work, dump, *symbols):
+    """Module, and offset of the instruction, of each frame; 'unknown' outside of modules."""
+    path = write(os.path.join(work, "walk.dmp"), dump.done())
+    answer = json.loads(ok("symbolicate", "--offline", "--cache-dir", "", *symbols, path, env=home(work), cwd=work))
+    found = []
+    for frame in answer["stacktraces"][0]["frames"]:
+        package = frame.get("package")
+        found.append((os.path.basename(package) if package else None, int(frame["instruction_addr"], 16) - (BASE if package else 0), frame.get("trust")))
+    return found
+
+
+def dump_of(cpu, registers, words, modules=((0, 0x10000, "app"),), width=8, platform=dumps.LINUX):
+    dump = dumps.Dump(cpu=cpu, platform=platform).crash(1, 11, 1, registers=registers)
+    stack = bytearray(2048)
+    for at, value in words.items():
+        struct.pack_into("<Q" if width == 8 else "<I", stack, at, value)
+    base = BASE if width == 8 else BASE32
+    dump.threads.append((1, registers, STACK if width == 8 else STACK32, bytes(stack)))
+    dump.modules += [(base + at, size, name, dumps.elf(f"{i + 1:02x}" * 20), 0) for i, (at, size, name) in enumerate(modules)]
+    return dump
+
+
+BASE32, STACK32 = 0x400000, 0x7E000000
+
+
+def test_a_call_to_a_bad_address_has_a_caller(work, files):
+    """The link register's, or the one on the stack; the frame pointer's comes behind it."""
+    record = {0x40: STACK + 0x60, 0x48: BASE + 0x500, 0x60: 0, 0x68: BASE + 0x600}
+    for pc in (0, 0x4141414141414141 & ((1 << 47) - 1)):
+        registers = {"pc": pc, "x30": BASE + 0x104, "x29": STACK + 0x40, "sp": STACK}
+        equal(frames(work, dump_of(dumps.ARM64, registers, record))[:3],
+              [(None, pc, "context"), ("app", 0x104, "fp"), ("app", 0x500, "fp")])
+        registers = {"rip": pc, "rbp": STACK + 0x40, "rsp": STACK}
+        equal(frames(work, dump_of(dumps.AMD64, registers, {0: BASE + 0x105, **record}))[:3],
+              [(None, pc, "context"), ("app", 0x105, "fp"), ("app", 0x500, "fp")])
+    for cpu, link, sp, pc in ((dumps.ARM, "r14", "r13", "r15"), (dumps.MIPS, "r31", "r29", "pc")):
+        dump = dump_of(cpu, {pc: 0, link: BASE32 + 0x104, sp: STACK32}, {0x20: BASE32 + 0x500}, width=4)
+        found = frames(work, dump)
+        equal([f[2] for f in found[:2]], ["context", "fp"], cpu)
+        equal(found[1][1] + BASE - BASE32, 0x104, cpu)
+
+
+def test_a_leaf_without_cfi_has_a_caller(work, files):
+    """The link register's, but not where the innermost frame record has the same."""
+    record = {0x40: STACK + 0x60, 0x48: BASE + 0x500, 0x60: 0, 0x68: BASE + 0x600}
+    registers = {"pc": BASE + 0x204, "x30": BASE + 0x104, "x29": STACK + 0x40, "sp": STACK}
+    equal([f[1] for f in frames(work, dump_of(dumps.ARM64, registers, record))[:3]], [0x204, 0x104, 0x500])
+    registers["x30"] = BASE + 0x500
+    equal([f[1] for f in frames(work, dump_of(dumps.ARM64, registers, record))[:3]], [0x204, 0x500, 0x600])
+    registers["x30"] = BASE + 0x1C0  # left by a call that the function itself has made
+    write(os.path.join(work, "syms/app.sym"), "MODULE Linux arm64 " + "01" * 16 + "0 app\nFUNC 180 100 0 inner\nFUNC 480 300 0 outer\n")
+    equal([f[1] for f in frames(work, dump_of(dumps.ARM64, registers, record), "--symbols", "syms")[:3]], [0x204, 0x500 - 4, 0x600 - 4])
+
+
+def test_what_lies_on_the_stack_is_a_call(work, files):
+    """A word that points behind something else than a call is no caller of a bad address."""
+    registers = {"rip": 0, "rbp": STACK + 0x40, "rsp": STACK}
+    words = {0: BASE + 0x110, 0x40: STACK + 0x60, 0x48: BASE + 0x500, 0x60: STACK + 0x80, 0x68: BASE + 0x600}
+    for code, expected in ((b"\x90" * 16, 0x500), (b"\x90" * 11 + b"\xe8\0\0\0\0", 0x110), (b"\x90" * 14 + b"\xff\xd0", 0x110),
+                           (b"\x90" * 13 + b"\xff\x50\x08", 0x110), (b"\x90" * 14 + b"\xff\xe0", 0x500)):
+        dump = dump_of(dumps.AMD64, registers, words)
+        dump.memory.append((BASE + 0x100, code))
+        equal(frames(work, dump)[1][1], expected, code)
+
+
+def test_an_impossible_return_address_ends_a_method(work, files):
+    """The next one is tried: the frame pointer where unwind tables are wrong, scanning where that is none."""
+    write(os.path.join(work, "syms/app.sym"), "MODULE Linux x86_64 " + "01" * 16 + "0 app\nFUNC 100 100 0 crashed\nFUNC 480 400 0 other\n"
+          "STACK CFI INIT 100 100 .cfa: $rsp 16 + .ra: .cfa 8 - ^\nSTACK CFI INIT 800 80 .cfa: $rsp 16 + .ra: .undef\n")
+    registers = {"rip": BASE + 0x120, "rbp": STACK + 0x40, "rsp": STACK}
+    record = {0x40: STACK + 0x60, 0x48: BASE + 0x500, 0x60: 0, 0x68: 0}
+    for null in (0, 8):
+        found = frames(work, dump_of(dumps.AMD64, registers, {8: null, **record}), "--symbols", "syms")
+        equal(found[:2], [("app", 0x120, "context"), ("app", 0x500 - 1, "fp")], null)
+    found = frames(work, dump_of(dumps.AMD64, {**registers, "rbp": 0}, {8: 0, 0x78: BASE + 0x520}), "--symbols", "syms")
+    equal(found[:2], [("app", 0x120, "context"), ("app", 0x520 - 1, "scan")])
+    registers = {"eip": BASE32 + 0x120, "ebp": STACK32 + 0x40, "esp": STACK32}
+    found = frames(work, dump_of(dumps.X86, registers, {0x40: STACK32 + 0x60, 0x44: 0, 0x58: BASE32 + 0x520}, width=4))
+    equal([f[2] for f in found[:2]], ["context", "scan"])
+
+
+# ---- long stacks ----
+
+def recursion(work, depth):
+    """Of two functions that call each other, without symbols for what is around them."""
+    size = 16 * depth + 4096
+    stack = bytearray(size)
+    for i in range(depth):
+        struct.pack_into("<QQ", stack, 16 * i, STACK + 16 * (i + 1), BASE + (0x120 if i % 2 else 0x220))
+    registers = {"rip": BASE + 0x110, "rbp": STACK, "rsp": STACK - 8}
+    dump = dumps.Dump().crash(1, 11, 1, registers=registers)
+    dump.threads.append((1, registers, STACK - 8, bytes(8) + bytes(stack)))
+    dump.modules.append((BASE, 0x10000, "/app", dumps.elf("01" * 20), 0))
+    write(os.path.join(work, "syms/app.sym"), "MODULE Linux x86_64 " + "01" * 16 + "0 app\nFUNC 100 100 0 f\n100 100 7 0\nFUNC 200 100 0 g\n200 100 8 0\nFILE 0 a.c\n")
+    return write(os.path.join(work, "long.dmp"), dump.done())
+
+
+def test_all_frames_of_a_recursion(work, files):
+    """Formats for programs have them all, those for people tell of the repeated ones in one line. None of them is inline."""
+    path = recursion(work, 3000)
+    def run(*args):
+        return ok("symbolicate", "--offline", "--cache-dir", "", "--symbols", "syms", *args, path, env=home(work), cwd=work)
+    count = len(json.loads(run("-f", "json"))["stacktraces"][0]["frames"])
+    assert count > 3000, count
+    equal(len([line for line in run("-f", "machine").splitlines() if line.startswith("0|")]), count)
+    for form in ("compact", "pretty", "full", "stackwalk"):
+        text = run("-f", form)
+        folded = re.findall(r"^ ?\.\.\. ([\d,]+) frames of (.*) repeat \(([\d,]+) in all\) \.\.\.$", text, re.M)
+        equal([(f[1], f[2]) for f in folded], [("f -> g", f"{count:,}")], (form, text[:2000]))
+        left = count - int(folded[0][0].replace(",", ""))
+        assert left < 8 and "inline" not in text, (form, text)
