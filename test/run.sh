@@ -90,7 +90,7 @@ done
 machines=$work/machines
 mkdir "$machines"
 check "objects of other machines" sh test/differential/machines.sh "$machines"
-check "agrees on objects of other machines" test/differential/compare.py --symloom $symloom --count 300 --least 100 "$machines"/*.o
+check "agrees on objects of other machines" test/differential/compare.py --symloom $symloom --every --least 100 "$machines"/*.o
 formats=$work/formats
 mkdir "$formats"
 check "fixtures of other formats" sh test/differential/formats.sh "$formats" $symloom

@@ -306,6 +306,10 @@ static void apply_one(struct relocator *rel, struct relocation relocation, uint6
     }
     if (offset > rel->size || relocation.width > rel->size - offset)
         return;
+    if (relocation.kind == RELOCATION_SET && addend) { /* nearly all */
+        store(rel, offset, relocation.width, symbol_value(rel, symbol) + *addend);
+        return;
+    }
     struct sl_reader at =
         sl_reader((struct sl_bytes){rel->out + offset, relocation.width}, rel->object->info.big_endian);
     uint64_t there = sl_read_uint(&at, relocation.width);
