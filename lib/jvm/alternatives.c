@@ -71,7 +71,14 @@ static bool was_before(const struct chain *chains, size_t chain, size_t depth)
 void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put, void *arg, struct sl_str end,
                              struct sl_buf *out)
 {
-    size_t count;
+    size_t count = frames->count;
+    if (!count || frames->items[0].alternative == frames->items[count - 1].alternative) {
+        for (size_t i = 0; i < count; i++) {
+            put(arg, &frames->items[i], out);
+            sl_buf_str(out, end);
+        }
+        return;
+    }
     const struct chain *chains = find_chains(frames, &count);
     bool any = count > 0;
     for (size_t depth = 0; any; depth++) {
@@ -95,9 +102,9 @@ void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put
 /* ---- what lines may become ---- */
 
 enum {
-    GRANTED = 16 * 1024 * 1024, /* to begin with */
-    GRANTED_PER_BYTE = 64,      /* of what is read */
-    PER_STEP = 8,
+    GRANTED = 4 * 1024 * 1024, /* to begin with */
+    GRANTED_PER_BYTE = 128,    /* of what is read */
+    PER_STEP = 16,
     MOST_BYTES = 1024 * 1024, /* of one line */
 };
 

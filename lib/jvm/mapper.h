@@ -76,7 +76,7 @@ struct sl_jvm_frames {
     size_t limit;   /* 0 = none */
     bool limited;   /* frames were left out for it */
     bool busy;      /* frames were left out for want of memory */
-    uint64_t steps; /* retrace: members and frames that were looked at */
+    uint64_t steps; /* retrace: what looking them up took, about as much each as making a frame */
 };
 
 /* Appends a frame; false, with the reason in `frames`, when it cannot. */

@@ -17,7 +17,7 @@
 #include "jvm/names.h"
 #include "jvm/signatures.h"
 
-enum { NO_LINE = -1, MOST_ALTERNATIVES = 256 };
+enum { NO_LINE = -1, MOST_ALTERNATIVES = 128, MEMBERS_PER_STEP = 8 };
 
 /* Members that were picked of one part. */
 struct picked {
@@ -36,6 +36,8 @@ struct retrace {
     uint32_t outline_line;      /* with `has_callsite`: of the outline that the frame called */
     struct jvm_member *members; /* all of them, once they are read */
     size_t member_count;
+    struct jvm_member few_members[8]; /* what most frames have no more of */
+    struct picked few_picked[1];
     struct picked *picked;
     size_t picked_count, picked_capacity;
     bool ambiguous;
@@ -95,12 +97,12 @@ static void read_members(struct retrace *r)
 {
     struct jvm_members all = r->all;
     struct jvm_member m;
-    size_t capacity = 0;
-    r->members = NULL;
+    size_t capacity = sizeof r->few_members / sizeof *r->few_members;
+    r->members = r->few_members;
     r->member_count = 0;
     while (jvm_next_member(&all, &m) && add_member(r, &capacity, &m)) {
     }
-    r->out->steps += all.read;
+    r->out->steps += all.read / MEMBERS_PER_STEP;
 }
 
 static size_t group_end(const struct retrace *r, size_t at, size_t end)
@@ -186,10 +188,10 @@ static bool pick_only_group(struct retrace *r)
 {
     struct jvm_members at_line = r->all;
     struct jvm_member m;
-    size_t capacity = 0, groups = 0;
+    size_t capacity = sizeof r->few_members / sizeof *r->few_members, groups = 0;
     uint32_t last = 0;
     at_line.line = (uint32_t)r->line;
-    r->members = NULL;
+    r->members = r->few_members;
     r->member_count = r->picked_count = 0;
     while (groups <= 1 && jvm_next_member(&at_line, &m)) {
         if (!range_holds(&m, r->line))
@@ -200,7 +202,7 @@ static bool pick_only_group(struct retrace *r)
         if (!add_member(r, &capacity, &m))
             return true;
     }
-    r->out->steps += at_line.read;
+    r->out->steps += at_line.read / MEMBERS_PER_STEP;
     if (groups == 1)
         add_picked(r, 0, r->member_count, false);
     return groups == 1;
@@ -485,7 +487,15 @@ static enum sl_jvm_answer retrace_method(struct retrace *r, struct sl_jvm_outlin
 enum sl_jvm_answer sl_jvm_mapper_retrace(const struct sl_jvm_mapper *mapper, const struct sl_jvm_query *query,
                                          struct sl_jvm_outline *outline, struct sl_jvm_frames *frames)
 {
-    struct retrace r = {.mapper = mapper, .query = query, .out = frames, .first = frames->count};
+    struct retrace r;
+    memset(&r, 0, offsetof(struct retrace, few_members)); /* not these, which would take longer than all else */
+    memset(&r.picked, 0, sizeof r - offsetof(struct retrace, picked));
+    r.mapper = mapper;
+    r.query = query;
+    r.out = frames;
+    r.first = frames->count;
+    r.picked = r.few_picked;
+    r.picked_capacity = 1;
     struct jvm_names names = jvm_names(mapper, query->class, query->method);
     uint32_t class, receiver;
     if (!jvm_find_class(mapper, &names, &class, &receiver)) {

@@ -73,8 +73,10 @@ static void split_place(struct sl_str place, struct frame_line *f)
 /* The bracket that closes the first one; when none does, the last. */
 static const char *find_close(const char *open, const char *end)
 {
+    const char *last = memchr(open, ')', (size_t)(end - open));
     unsigned depth = 0;
-    const char *last = NULL;
+    if (!last || !memchr(open + 1, '(', (size_t)(last - open - 1)))
+        return last;
     for (const char *c = open; c < end; c++) {
         if (*c == ')')
             last = c;
@@ -113,9 +115,11 @@ static bool read_frame(struct sl_str text, const char *open, struct frame_line *
     while (name_end > text.data && sl_is_blank(name_end[-1]))
         name_end--;
     const char *name = find_name(text.data, name_end), *slash, *dot, *close;
-    if (name == name_end || !is_behind_at(text.data, name) || !(close = find_close(open, end)))
+    if (name == name_end || !is_behind_at(text.data, name))
         return false;
-    if (!(dot = memrchr(name, '.', (size_t)(name_end - name))))
+    for (dot = name_end - 1; dot > name && *dot != '.';)
+        dot--;
+    if (*dot != '.' || dot == name || dot + 1 == name_end || !(close = find_close(open, end)))
         return false;
     if ((slash = memrchr(name, '/', (size_t)(dot - name))))
         name = slash + 1;
@@ -130,10 +134,14 @@ static bool read_frame(struct sl_str text, const char *open, struct frame_line *
 
 static bool is_frame(struct sl_str text, struct frame_line *f)
 {
-    const char *end = text.data + text.size, *at = text.data;
-    for (const char *open; at < end && (open = memchr(at, '(', (size_t)(end - at))); at = open + 1)
-        if (read_frame(text, open, f))
+    const char *close = text.size ? memrchr(text.data, ')', text.size) : NULL, *at = text.data;
+    struct sl_str whole = text;
+    text.size = close ? (size_t)(close + 1 - text.data) : 0;
+    for (const char *open; at < close && (open = memchr(at, '(', (size_t)(close - at))); at = open + 1)
+        if (read_frame(text, open, f)) {
+            f->rest.size += whole.size - text.size;
             return true;
+        }
     return false;
 }
 
@@ -178,8 +186,11 @@ static void map_frame(struct sl_jvm_trace *t, const struct line *line, struct fr
         put_as_it_is(line, out);
         return;
     }
-    sl_arena_reset(&t->arena);
-    t->frames = (struct sl_jvm_frames){.arena = &t->arena, .limit = MOST_FRAMES};
+    if (t->frames.items != t->few_frames || t->arena.at != t->arena_at)
+        sl_arena_reset(&t->arena);
+    t->arena_at = t->arena.at;
+    t->frames = (struct sl_jvm_frames){.arena = &t->arena, .limit = MOST_FRAMES, .items = t->few_frames};
+    t->frames.capacity = sizeof t->few_frames / sizeof *t->few_frames;
     t->frame_count++;
     if (sl_jvm_stack_retrace(&t->stack, &query, &t->frames) == SL_JVM_UNKNOWN) {
         put_as_it_is(line, out);

@@ -28,7 +28,9 @@ struct sl_jvm_trace {
     struct sl_jvm_mappers mappers;     /* what follows is private */
     struct sl_jvm_stack stack;
     struct sl_arena arena, thrown_arena;
+    const uint8_t *arena_at; /* where the arena was before the last frame */
     struct sl_jvm_frames frames;
+    struct sl_jvm_frame few_frames[16]; /* what most lines become no more than */
 };
 
 /* False when out of memory. To be ended in either case. */
