@@ -623,3 +623,10 @@ static inline int64_t dwarf_sleb(struct sl_reader *r)
         return sl_read_sleb(r);
     return (int64_t)((*r->at++ ^ 0x40u) & 0x7Fu) - 0x40;
 }
+
+/* ---- debug_map.c ---- */
+
+/* As sl_dwarf_read, of the object files that the object's debug map names. SL_NOT_FOUND when it has none. */
+enum sl_code dwarf_read_debug_map(struct sl_object *object, const struct sl_companions *companions,
+                                  const struct sl_parallel *parallel, struct sl_function_sink *sink,
+                                  struct sl_error *error);

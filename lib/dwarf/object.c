@@ -1,5 +1,5 @@
 /* Which reader an object's functions come from. */
-#include "dwarf/dwarf.h"
+#include "dwarf/impl.h"
 #include "go/go.h"
 
 /* DWARF says more than the table of a Go program, which is read where there is none. */
@@ -9,6 +9,8 @@ static enum sl_code read_any(struct sl_object *object, const struct sl_companion
     if (sl_object_reads_own_functions(object))
         return sl_object_read_own_functions(object, parallel, sink, error);
     enum sl_code code = sl_dwarf_read(object, companions, parallel, sink, error);
+    if (code == SL_NOT_FOUND && companions && companions->open_object)
+        code = dwarf_read_debug_map(object, companions, parallel, sink, error);
     return code == SL_NOT_FOUND ? sl_go_read(object, sink, error) : code;
 }
 

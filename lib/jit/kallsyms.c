@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* Functions, of the kernel and of modules, also weak ones (nm(1)). */
-static bool is_code(char type)
+static bool is_function_type(char type)
 {
     return type == 't' || type == 'T' || type == 'w' || type == 'W';
 }
@@ -40,7 +40,7 @@ enum sl_code sl_jit_read_kallsyms(struct sl_bytes file, struct sl_jit_code *code
         uint64_t address;
         if (!sl_budget_spend(budget, 1))
             return sl_budget_fail(budget, error);
-        if (!jit_read_hex(&line, &address) || !address || line.size < 3 || !is_code(line.data[0]) ||
+        if (!jit_read_hex(&line, &address) || !address || line.size < 3 || !is_function_type(line.data[0]) ||
             line.data[1] != ' ')
             continue;
         if (!jit_add(code, address, 1, (struct sl_str){line.data + 2, line.size - 2}))

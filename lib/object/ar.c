@@ -75,6 +75,8 @@ bool sl_ar_next(struct sl_ar *ar, struct sl_ar_member *m)
         struct sl_bytes rest = sl_bytes_from(ar->bytes, ar->at + HEADER);
         if (is_own && size > rest.size)
             return false;
+        if (!read_decimal((struct sl_str){header + 16, 12}, &m->changed))
+            m->changed = 0;
         m->bytes = is_own ? sl_bytes_part(rest, 0, size) : (struct sl_bytes){NULL, 0};
         ar->at += HEADER + (is_own ? (size_t)size + (size & 1) : 0);
         if (is_table) {

@@ -17,6 +17,7 @@ struct sl_ar {
 struct sl_ar_member {
     struct sl_str name;
     struct sl_bytes bytes; /* of a thin archive: none, the name is a path relative to it */
+    uint64_t changed;      /* seconds since 1970; 0 where archives are to be the same each time */
 };
 
 bool sl_ar_detect(struct sl_bytes bytes);

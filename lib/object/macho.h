@@ -49,6 +49,9 @@ struct macho_symtab {
 struct macho_symtab macho_symtab(const struct sl_object *object);
 struct macho_symbol macho_symbol_at(const struct macho_symtab *table, size_t index);
 
+/* C names have one underscore in front; names still hidden have none to take. */
+struct sl_str macho_undecorated(struct sl_str name);
+
 /* The section's bytes as they are in the file; false when it has none or they are outside. */
 bool macho_raw(const struct sl_object *object, const struct macho_section *section, struct sl_bytes *bytes);
 

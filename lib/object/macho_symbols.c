@@ -59,8 +59,7 @@ static bool is_label(const struct sl_object *object, struct sl_str name)
     return object->info.kind == SL_KIND_REL && name.size && (name.data[0] | 0x20) == 'l';
 }
 
-/* C names have one underscore in front; names still hidden have none to take. */
-static struct sl_str undecorated(struct sl_str name)
+struct sl_str macho_undecorated(struct sl_str name)
 {
     if (name.size && name.data[0] == '_' && !sl_str_starts(name, SL_STR("__hidden#")))
         return (struct sl_str){name.data + 1, name.size - 1};
@@ -92,7 +91,7 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
             (*symbols)[(*count)++] = (struct sl_symbol){
                 .address = symbol.value - object->info.load_address,
                 .size = s->address + s->size - symbol.value,
-                .name = undecorated(map ? sl_bcsymbolmap_resolve(map, name) : name),
+                .name = macho_undecorated(map ? sl_bcsymbolmap_resolve(map, name) : name),
             };
     }
     return object_end_at_next(*symbols, 0, *count) ? SL_OK : sl_budget_fail(object->budget, error);
@@ -114,7 +113,7 @@ enum sl_code macho_data_symbols(struct sl_object *object, struct sl_arena *arena
             (*symbols)[(*count)++] = (struct sl_symbol){
                 .address = symbol.value - object->info.load_address,
                 .size = s->address + s->size - symbol.value,
-                .name = undecorated(name),
+                .name = macho_undecorated(name),
             };
     }
     return *symbols && object_end_at_next(*symbols, 0, *count) ? SL_OK : sl_budget_fail(object->budget, error);

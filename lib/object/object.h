@@ -271,6 +271,10 @@ struct sl_companions {
     /* Opens the .dwo file of a split unit that is in no package; may be NULL (the service never follows paths). The
      * object belongs to the callback, which keeps it until reading is over. May be called from several threads. */
     struct sl_object *(*open_dwo)(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id);
+    /* Opens an object file that a debug map names (debug_map.h), `path` or `archive(member)`, which was changed at `stamp`; may be
+     * NULL (the service never follows paths). The object belongs to the callback, which keeps it until the next one is opened. NULL:
+     * it is not there, or another one. */
+    struct sl_object *(*open_object)(void *arg, struct sl_str path, uint64_t stamp);
     void *arg;
 };
 

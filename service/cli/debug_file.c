@@ -11,6 +11,7 @@
 #include <zlib.h>
 
 #include "fetch/fetch.h"
+#include "object/debug_map.h"
 #include "symbfile/symbfile.h"
 
 #define MAX_UNPACKED (UINT64_C(15) << 30) /* as downloads */
@@ -284,7 +285,7 @@ static void note_unfound(struct finder *f, const char *path, const char *const *
 {
     const struct sl_object_info *info = sl_object_info(f->object);
     struct sl_buf where = {0}, name = {0};
-    if (!f->input || f->refused)
+    if (!f->input || f->refused || sl_object_has_debug_map(f->object)) /* what that lacks is told when it is read */
         return;
     for (const char *const *d = directories; *d && info->format != SL_FORMAT_MACHO; d++)
         sl_buf_printf(&where, "%s%s", d == directories ? "" : ", ", *d);

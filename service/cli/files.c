@@ -152,7 +152,7 @@ static enum sl_code open_file(const char *path, struct input *input, struct sl_e
     if (!input->path)
         return sl_fail(error, SL_INTERNAL, "%s is a directory", path);
     enum sl_code code =
-        member_is_named(path) ? member_map(path, &input->mapping, error) : cli_files_read_file(input, error);
+        member_is_named(path) ? member_map(path, &input->mapping, NULL, error) : cli_files_read_file(input, error);
     return code == SL_OK ? look_at(input, error) : code;
 }
 

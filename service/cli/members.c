@@ -89,6 +89,7 @@ static enum sl_code map_entry(const struct sl_zip *zip, const struct sl_zip_entr
 struct names { /* of members, for a sentence */
     struct sl_buf text;
     size_t count;
+    uint64_t changed; /* when the member was that is taken */
 };
 
 static void add_name(struct names *names, struct sl_str name)
@@ -155,6 +156,7 @@ static enum sl_code take_from_ar(const char *path, struct sl_bytes bytes, const 
     if (!found.name.data || (!wanted && names->count > 1))
         return SL_NOT_FOUND;
     *name = found.name;
+    names->changed = found.changed;
     return map_member(path, &ar, &found, mapping, error);
 }
 
@@ -181,7 +183,7 @@ static enum sl_code take_from_zip(struct sl_bytes bytes, const struct sl_str *wa
 }
 
 static enum sl_code take(const char *path, struct sl_bytes bytes, const struct sl_str *wanted,
-                         struct sl_mapping *mapping, char **name, struct sl_error *error)
+                         struct sl_mapping *mapping, char **name, uint64_t *changed, struct sl_error *error)
 {
     struct names names = {.count = 0};
     struct sl_arena arena = {0};
@@ -202,12 +204,14 @@ static enum sl_code take(const char *path, struct sl_bytes bytes, const struct s
         code = sl_fail(error, SL_UNSUPPORTED, "an archive without any debug file");
     if (code == SL_OK && name && asprintf(name, "%s%s" SL_STR_FMT "%s", path, open, SL_STR_ARG(found), close) < 0)
         *name = NULL;
+    if (changed)
+        *changed = names.changed;
     sl_buf_free(&names.text);
     sl_arena_free(&arena);
     return code;
 }
 
-enum sl_code member_map(const char *path, struct sl_mapping *mapping, struct sl_error *error)
+enum sl_code member_map(const char *path, struct sl_mapping *mapping, uint64_t *changed, struct sl_error *error)
 {
     char file[PATH_MAX];
     struct sl_str member;
@@ -218,7 +222,7 @@ enum sl_code member_map(const char *path, struct sl_mapping *mapping, struct sl_
     enum sl_code code = sl_map_file(file, &archive, error);
     if (code != SL_OK)
         return code;
-    code = take(file, archive.bytes, &member, mapping, NULL, error);
+    code = take(file, archive.bytes, &member, mapping, NULL, changed, error);
     sl_unmap(&archive);
     return code;
 }
@@ -238,7 +242,7 @@ enum sl_code member_take_only(const char *path, struct sl_mapping *mapping, char
     *name = NULL;
     if (!is_archive(mapping->bytes))
         return SL_OK;
-    enum sl_code code = take(path, mapping->bytes, NULL, &taken, name, error);
+    enum sl_code code = take(path, mapping->bytes, NULL, &taken, name, NULL, error);
     if (code != SL_OK)
         return code;
     sl_unmap(mapping);

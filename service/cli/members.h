@@ -5,8 +5,9 @@
 
 /* Whether a path names a member of a file that is there. */
 bool member_is_named(const char *path);
-/* Maps the member that the path names. SL_NOT_FOUND when the file has none of that name; the sentence lists some that it has. */
-enum sl_code member_map(const char *path, struct sl_mapping *mapping, struct sl_error *error);
+/* Maps the member that the path names; `changed` (may be NULL): when it was, in seconds since 1970, 0 where that is not known.
+ * SL_NOT_FOUND when the file has none of that name; the sentence lists some that it has. */
+enum sl_code member_map(const char *path, struct sl_mapping *mapping, uint64_t *changed, struct sl_error *error);
 
 /* Puts the only debug file of an archive of object files, or of a ZIP archive with several members, in the archive's place, and
  * what it is called, `lib.a(io.o)`, into `name` (to be freed; NULL when it is no archive). SL_UNSUPPORTED when there are several,

@@ -1,8 +1,10 @@
 /* Split debug information of inputs. */
+#include "cli/members.h"
 #include "cli/split_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/grow.h"
 #include "dwarf/dwarf.h"
@@ -139,6 +141,53 @@ static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_s
     return try_dwo(files, beside, none, path_file_name(name));
 }
 
+/* ---- object files of debug maps ---- */
+
+static void close_part(struct split_files *files)
+{
+    sl_object_close(files->part.object);
+    sl_unmap(&files->part.mapping);
+    files->part = (struct split_file){.object = NULL};
+}
+
+static struct sl_object *lose_part(struct split_files *files, const char *path, const char *why)
+{
+    close_part(files);
+    if (!files->lost_parts++)
+        snprintf(files->lost, sizeof files->lost, "%s %s", path, why);
+    return NULL;
+}
+
+static struct sl_object *open_part(void *arg, struct sl_str name, uint64_t stamp)
+{
+    struct split_files *files = arg;
+    char path[PATH_MAX];
+    struct stat st;
+    uint64_t changed = 0;
+    const struct sl_object_info *info = sl_object_info(files->input->object);
+    struct sl_archive archive;
+    close_part(files);
+    files->asked = true;
+    if (snprintf(path, sizeof path, SL_STR_FMT, SL_STR_ARG(name)) >= (int)sizeof path)
+        return NULL;
+    if (member_is_named(path) ? member_map(path, &files->part.mapping, &changed, NULL) != SL_OK
+                              : sl_map_file(path, &files->part.mapping, NULL) != SL_OK)
+        return lose_part(files, path, "was not found");
+    if (stat(path, &st) == 0)
+        changed = (uint64_t)st.st_mtim.tv_sec;
+    if (stamp && changed && stamp != changed) /* its code is not that of the program any more */
+        return lose_part(files, path, "was changed since the program was linked");
+    if (sl_archive_open(files->part.mapping.bytes, &archive, NULL) == SL_OK)
+        for (size_t i = 0; i < archive.count; i++) {
+            if (sl_archive_object(&archive, i, NULL, &files->part.object, NULL) == SL_OK &&
+                sl_object_info(files->part.object)->arch == info->arch)
+                return files->part.object;
+            sl_object_close(files->part.object);
+            files->part.object = NULL;
+        }
+    return lose_part(files, path, "cannot be read");
+}
+
 /* ---- packages ---- */
 
 bool split_package_path(const struct input *input, size_t index, char path[PATH_MAX])
@@ -180,8 +229,11 @@ static struct sl_object *find_package(struct input *input)
 void split_files_open(struct input *input, struct split_files *files)
 {
     *files = (struct split_files){.input = input, .lock = PTHREAD_MUTEX_INITIALIZER};
-    files->companions =
-        (struct sl_companions){.dwp = find_package(input), .dwz = open_dwz(input), .open_dwo = open_dwo, .arg = files};
+    files->companions = (struct sl_companions){.dwp = find_package(input),
+                                               .dwz = open_dwz(input),
+                                               .open_dwo = open_dwo,
+                                               .open_object = open_part,
+                                               .arg = files};
 }
 
 static void note_missing(struct split_files *files, size_t count, const char *name)
@@ -233,6 +285,10 @@ void split_files_close(struct split_files *files, size_t missing_units, const ch
 {
     if (missing_units)
         note_missing(files, missing_units, first_missing);
+    if (files->lost_parts)
+        input_note(files->input, "lines are missing: %s, which has the debug information%s; there is no %s.dSYM",
+                   files->lost, files->lost_parts > 1 ? ", and others" : "", files->input->path);
+    close_part(files);
     for (size_t i = 0; i < files->count; i++) {
         sl_object_close(files->items[i].object);
         sl_unmap(&files->items[i].mapping);

@@ -2,7 +2,8 @@
  * file of dwz(1). They live while functions are read.
  *
  *     app, app.debug    the skeletons: addresses, lines                 a package:  app.dwp, app.debug.dwp
- *     io.dwo            functions and inlined calls of one unit         where its unit was compiled, or beside the program */
+ *     io.dwo            functions and inlined calls of one unit         where its unit was compiled, or beside the program
+ *     io.o, l.a(io.o)   everything but where it is, of a Mach-O file    where its debug map says */
 #pragma once
 
 #include <limits.h>
@@ -21,6 +22,9 @@ struct split_files {
         struct sl_object *object;
     } * items; /* .dwo files that are open */
     size_t count, capacity;
+    struct split_file part; /* the object file of a debug map that is read */
+    size_t lost_parts;      /* how many were not there, or were changed */
+    char lost[4300];        /* the first of them, and what is wrong */
 };
 
 /* Where a package may be: beside the input, its debug file, and what the input's path leads to, also without `.debug`; or the one

@@ -171,3 +171,42 @@ def test_members_of_archives(work, files):
     several = symloom("lookup", "-e", f"{work}/base.apk", start)
     equal(several.status, 3)
     contains(several.err, "an archive of 2 debug files: name one as ", "base.apk!MEMBER, of lib/x86_64/libt.so, lib/arm64-v8a/libt.so")
+
+
+def test_debug_maps(work, files):
+    """A Mach-O file without a bundle: its debug information is in the object files it was linked of, also in libraries."""
+    with open(f"{work}/io.c", "w") as f:
+        f.write("volatile int seed;\nvoid unused(int x)\n{\n    seed = x;\n}\n" + INLINE)
+    with open(f"{work}/lib.c", "w") as f:
+        f.write("extern volatile int seed;\nstatic __attribute__((noinline)) int twice(int x)\n{\n    return x * 2 + seed;\n}\nint member(int x)\n{\n    return twice(x) + 1;\n}\n")
+    for arch in ("x86_64", "arm64"):
+        cc = f"clang-14 --target={arch}-apple-macos11 -g -gdwarf-4 -O1 -c"
+        files.run(f"cd {work} && rm -f *.a *.dylib && {cc} io.c -o io.o && {cc} lib.c -o lib.o && {cc} lib.c -o other.o && llvm-ar-14 --format=darwin rcU l.a lib.o && rm lib.o && "
+                  f"ld64.lld-14 -platform_version macos 11 11 -arch {arch} -dylib -undefined dynamic_lookup -dead_strip -exported_symbol _f -exported_symbol _member "
+                  f"-o l.dylib {work}/io.o -force_load {work}/l.a")
+        plain, bundle = f"{work}/l.dylib", f"{work}/l.dylib.dSYM"
+        assert "OSO" in files.run(f"llvm-nm-14 -ap {plain}"), files.run(f"llvm-nm-14 -ap {plain}")
+        addresses = [f"0x{int(words[0], 16) + at:x}" for words in map(str.split, files.run(f"llvm-nm-14 {plain}").splitlines())
+                     if words[-1] in ("_f", "_member", "_twice") for at in (0, 4, 8)]
+        equal(len(addresses), 9)
+        found, dumped = symloom("lookup", "-e", plain, *addresses), symloom("dump-syms", "--inlines", plain)
+        bytes_of = [f"0x{int(addresses[0], 16) + at:x}" for at in range(0, 80)]
+        whole = ok("lookup", "-e", plain, *bytes_of)
+        files.run(f"cd {work} && dsymutil-14 l.dylib")
+        wanted = ok("lookup", "-e", plain, *addresses)
+        contains(wanted, "/io.c:", "/lib.c:", "in\n")
+        equal((found.out, found.err), (wanted, ""))
+        equal(whole, ok("lookup", "-e", plain, *bytes_of))
+        records = ok("dump-syms", "--inlines", plain)
+        equal((dumped.out, dumped.err), (records, ""))
+        shutil.rmtree(bundle)
+        os.rename(f"{work}/io.o", f"{work}/io.o.away")
+        lost = symloom("lookup", "-e", plain, *addresses)
+        contains(lost.err, f"lines are missing: {work}/io.o was not found", "there is no ", "l.dylib.dSYM")
+        contains(lost.out, "f\n??:0:0\n", "/lib.c:")
+        contains(symloom("dump-syms", plain).err, "lines are missing: ")
+        shutil.copy(f"{work}/io.o.away", f"{work}/io.o")
+        os.utime(f"{work}/io.o", (1, 1))
+        changed = symloom("lookup", "-e", plain, *addresses)
+        equal(changed.out, lost.out)
+        contains(changed.err, "io.o was changed since the program was linked")

@@ -4,6 +4,7 @@
 #include "cli/server.h"
 
 #include "breakpad/breakpad.h"
+#include "object/debug_map.h"
 #include "object/symbols.h"
 
 #include <errno.h>
@@ -229,7 +230,8 @@ static bool has_functions(const struct dump_module *m)
 {
     struct sl_bytes table;
     uint64_t address;
-    return sl_object_info(m->debug)->features.has_debug_info || sl_object_go_table(m->debug, &table, &address);
+    return sl_object_info(m->debug)->features.has_debug_info || sl_object_has_debug_map(m->debug) ||
+           sl_object_go_table(m->debug, &table, &address);
 }
 
 /* A stripped program lacks nothing that its debug file, given beside it, has. */

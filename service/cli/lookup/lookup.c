@@ -1,6 +1,8 @@
 /* `symloom lookup`: addresses to functions and lines, in the output styles of the usual tools. */
 #include "cli/lookup/lookup.h"
 
+#include "object/debug_map.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -79,7 +81,8 @@ static bool input_waits(void)
 static void report_notes(const struct lookup *l, const struct lookup_module *m)
 {
     struct sl_str rest = sl_buf_view(&m->input.notes), note;
-    bool has_debug = m->input.object && sl_object_info(input_debug(&m->input))->features.has_debug_info;
+    bool has_debug = m->input.object && (sl_object_info(input_debug(&m->input))->features.has_debug_info ||
+                                         sl_object_has_debug_map(input_debug(&m->input)));
     if (l->persona != PERSONA_LOOKUP || !(m->error.code != SL_OK || m->lacks_lines || has_debug))
         return;
     while (input_next_note(&rest, &note))

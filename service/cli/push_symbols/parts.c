@@ -286,7 +286,7 @@ static int push_parts_open_file(struct file *f, const char *path)
     *f = (struct file){.path = path};
     char *member = NULL;
     bool named = member_is_named(path);
-    enum sl_code code = named ? member_map(path, &f->mapping, &error) : sl_map_file(path, &f->mapping, &error);
+    enum sl_code code = named ? member_map(path, &f->mapping, NULL, &error) : sl_map_file(path, &f->mapping, &error);
     if (code == SL_OK && !named)
         code = member_take_only(path, &f->mapping, &member, &error);
     if (code == SL_OK && !named && !member)

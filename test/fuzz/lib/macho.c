@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "object/archive.h"
+#include "object/debug_map.h"
 #include "symcache/symcache.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -16,6 +17,12 @@ static void read_object(struct sl_object *object)
     struct sl_bytes bytes;
     struct sl_buf out = {0};
     struct sl_symcache cache;
+    struct sl_arena arena = {.budget = sl_object_budget(object)};
+    struct sl_debug_map map;
+    bool has_map = sl_object_has_debug_map(object);
+    if (sl_object_debug_map(object, &arena, &map, NULL) == SL_OK && has_map != (map.file_count > 0))
+        abort();
+    sl_arena_free(&arena);
     for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
         sl_object_section(object, sections[i], &bytes, NULL);
     for (size_t i = 0; sl_object_section_info(object, i, &section); i++)

@@ -1,0 +1,218 @@
+/* Debug information that was left in object files: read there, and moved to where the linker put the code.
+ *
+ *     io.o:  f at 0, its lines  ──▶  image: f at 0x3f50        what the map does not name was left out by the linker
+ *            g at 0x20 */
+#include "dwarf/impl.h"
+#include "object/debug_map.h"
+#include "object/symbols.h"
+
+#include <stdlib.h>
+
+/* Code of an object file and where it is in the image. */
+struct moved {
+    uint64_t from, size, to;
+};
+
+struct map_sink {
+    struct sl_function_sink sink; /* what the reader of the object file gives to */
+    struct sl_function_sink *inner;
+    const struct moved *moved; /* by `from` */
+    size_t count;
+};
+
+/* The functions of a map file by their names; of several of one name none is known. */
+static bool index_names(const struct sl_debug_map *map, const struct sl_debug_map_file *file, struct sl_map *names)
+{
+    for (size_t i = 0; i < file->count; i++) {
+        const struct sl_debug_map_function *f = &map->functions[file->first + i];
+        bool made;
+        void **slot = sl_map_slot(names, f->name, &made);
+        if (!slot)
+            return false;
+        *slot = made ? (void *)f : NULL;
+    }
+    return true;
+}
+
+static int moved_by_address(const void *left, const void *right)
+{
+    const struct moved *a = left, *b = right;
+    return (a->from > b->from) - (a->from < b->from);
+}
+
+static struct moved *find_moved(struct sl_object *part, struct sl_map *names, size_t *count, struct sl_error *error)
+{
+    const struct sl_symbol *symbols;
+    size_t symbol_count;
+    *count = 0;
+    if (sl_object_kept_symbols(part, &symbols, &symbol_count, error) != SL_OK)
+        return NULL;
+    struct moved *moved = calloc(symbol_count + 1, sizeof *moved);
+    for (size_t i = 0; moved && i < symbol_count; i++) {
+        const struct sl_debug_map_function *f = sl_map_remove(names, symbols[i].name);
+        if (f)
+            moved[(*count)++] = (struct moved){symbols[i].address, f->size, f->address};
+    }
+    if (moved)
+        qsort(moved, *count, sizeof *moved, moved_by_address);
+    else
+        sl_fail(error, SL_BUSY, "out of memory");
+    return moved;
+}
+
+static const struct moved *moved_at(const struct map_sink *m, uint64_t address)
+{
+    size_t low = 0, high = m->count;
+    while (low < high) { /* the first one behind the address */
+        size_t middle = low + (high - low) / 2;
+        if (m->moved[middle].from <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct moved *found = low ? &m->moved[low - 1] : NULL;
+    return found && address - found->from < found->size ? found : NULL;
+}
+
+/* The structures are the reading thread's own until the batch is consumed. */
+static void shift(struct sl_function *f, uint64_t by)
+{
+    f->address += by;
+    for (uint32_t i = 0; i < f->line_count; i++)
+        ((struct sl_line *)f->lines)[i].address += by;
+    for (uint32_t i = 0; i < f->inlinee_count; i++)
+        shift((struct sl_function *)&f->inlinees[i], by);
+}
+
+static int start_by_value(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Where functions of the batch begin, ascending; NULL when out of memory. */
+static const uint64_t *starts_of(const struct sl_function_batch *batch, struct sl_arena *arena)
+{
+    uint64_t *starts = SL_ARENA_ARRAY(arena, uint64_t, batch->function_count + 1);
+    for (size_t i = 0; starts && i < batch->function_count; i++)
+        starts[i] = batch->functions[i].address;
+    if (starts)
+        qsort(starts, batch->function_count, sizeof *starts, start_by_value);
+    return starts;
+}
+
+/* Lines of what lies between functions count to the one in front of them in an object file. In the image they are padding. */
+static bool is_padding(const struct sl_function *f, const struct moved *moved, const uint64_t *starts, size_t count)
+{
+    return f->address != moved->from && starts &&
+           bsearch(&moved->from, starts, count, sizeof *starts, start_by_value) != NULL;
+}
+
+static void debug_map_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
+                              unsigned worker)
+{
+    struct map_sink *m = (struct map_sink *)sink;
+    struct sl_function *functions = (struct sl_function *)batch->functions;
+    size_t kept = 0;
+    const uint64_t *starts = starts_of(batch, arena);
+    for (size_t i = 0; i < batch->function_count; i++) {
+        const struct moved *moved = moved_at(m, functions[i].address);
+        if (!moved || is_padding(&functions[i], moved, starts, batch->function_count))
+            continue;
+        functions[kept] = functions[i];
+        shift(&functions[kept++], moved->to - moved->from);
+    }
+    batch->function_count = kept;
+    if (m->inner->prepare)
+        m->inner->prepare(m->inner, batch, arena, worker);
+}
+
+static enum sl_code debug_map_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
+                                      struct sl_error *error)
+{
+    struct map_sink *m = (struct map_sink *)sink;
+    return m->inner->consume(m->inner, batch, error);
+}
+
+/* Whether any of the addresses that the sink wants is in the file's functions. */
+static bool has_wanted_function(const struct sl_debug_map *map, const struct sl_debug_map_file *file,
+                      const struct sl_function_sink *sink)
+{
+    for (size_t i = 0; i < file->count && sink->wanted_count; i++) {
+        const struct sl_debug_map_function *f = &map->functions[file->first + i];
+        size_t low = 0, high = sink->wanted_count;
+        while (low < high) { /* the first address not before the function */
+            size_t middle = low + (high - low) / 2;
+            if (sink->wanted[middle] < f->address)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (low < sink->wanted_count && sink->wanted[low] - f->address < f->size)
+            return true;
+    }
+    return !sink->wanted_count;
+}
+
+static void add_counts(struct sl_function_sink *into, const struct sl_function_sink *from)
+{
+    if (from->skipped_units && !into->skipped_units)
+        into->first_skipped = from->first_skipped;
+    into->skipped_units += from->skipped_units;
+    if (from->missing_units && !into->missing_units)
+        memcpy(into->first_missing, from->first_missing, sizeof into->first_missing);
+    into->missing_units += from->missing_units;
+}
+
+static enum sl_code read_part(const struct sl_debug_map *map, const struct sl_debug_map_file *file,
+                              struct sl_object *part, const struct sl_companions *companions,
+                              const struct sl_parallel *parallel, struct sl_function_sink *sink, struct sl_error *error)
+{
+    struct sl_map names = {0};
+    struct map_sink m = {.sink = *sink, .inner = sink};
+    m.sink.prepare = debug_map_prepare;
+    m.sink.consume = debug_map_consume;
+    m.sink.wanted = NULL;
+    m.sink.wanted_count = 0;
+    m.sink.skipped_units = m.sink.missing_units = 0;
+    struct moved *moved = index_names(map, file, &names) ? find_moved(part, &names, &m.count, error) : NULL;
+    enum sl_code code = moved ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    m.moved = moved;
+    const struct sl_companions split = {.open_dwo = companions->open_dwo, .arg = companions->arg};
+    if (code == SL_OK)
+        code = sl_dwarf_read(part, &split, parallel, &m.sink, error);
+    add_counts(sink, &m.sink);
+    sl_map_free(&names);
+    free(moved);
+    return code;
+}
+
+enum sl_code dwarf_read_debug_map(struct sl_object *object, const struct sl_companions *companions,
+                                  const struct sl_parallel *parallel, struct sl_function_sink *sink,
+                                  struct sl_error *error)
+{
+    struct sl_debug_map map;
+    struct sl_map known = {.budget = sl_object_budget(object)}; /* a file counts once */
+    struct sl_arena arena = {.budget = sl_object_budget(object)};
+    struct sl_error reason = {0};
+    bool any = false;
+    enum sl_code code = sl_object_debug_map(object, &arena, &map, error);
+    for (size_t i = 0; code == SL_OK && i < map.file_count; i++) {
+        const struct sl_debug_map_file *file = &map.files[i];
+        bool made = false;
+        if (!file->count || !has_wanted_function(&map, file, sink))
+            continue;
+        any = true;
+        struct sl_object *part = sl_map_slot(&known, file->path, &made) && made
+                                     ? companions->open_object(companions->arg, file->path, file->stamp)
+                                     : NULL;
+        enum sl_code read = part ? read_part(&map, file, part, companions, parallel, sink, &reason) : SL_NOT_FOUND;
+        if (read == SL_MALFORMED && !sink->skipped_units++)
+            sink->first_skipped = reason;
+        else if (read != SL_OK && read != SL_NOT_FOUND && read != SL_MALFORMED)
+            code = sl_fail(error, read, "%s", reason.message);
+    }
+    sl_map_free(&known);
+    sl_arena_free(&arena);
+    return code == SL_OK && !any ? sl_fail(error, SL_NOT_FOUND, "no debug information") : code;
+}
