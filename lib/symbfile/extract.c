@@ -2,7 +2,9 @@
  * first of them. */
 #include "base/grow.h"
 #include "dwarf/dwarf.h"
+#include "function/order.h"
 #include "go/go.h"
+#include "object/nesting.h"
 #include "symbfile/coverage.h"
 #include "symbfile/extract.h"
 #include "symbfile/tree.h"
@@ -151,6 +153,76 @@ static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_sy
     return code;
 }
 
+/* What is left up to `limit` of the symbols that are open, the innermost first. */
+static enum sl_code add_open(struct extractor *e, const struct sl_symbol *symbols, struct sl_nesting *nesting,
+                             uint64_t *at, uint64_t limit, struct sl_error *error)
+{
+    const struct sl_nested *inner;
+    enum sl_code code = SL_OK;
+    while (code == SL_OK && *at < limit && (inner = sl_nesting_at(nesting, *at))) {
+        struct sl_symbol piece = symbols[inner->tag];
+        uint64_t end = inner->end < limit ? inner->end : limit;
+        piece.address = *at;
+        code = add_symbol(e, &piece, end - *at, error);
+        *at = end;
+    }
+    *at = *at < limit ? limit : *at;
+    return code;
+}
+
+/* Symbols by address, each with the code that it is the innermost of (object/nesting.h). */
+static enum sl_code add_nested(struct extractor *e, const struct sl_symbol *symbols, const struct sl_ordered *order,
+                               size_t count, struct sl_error *error)
+{
+    struct sl_nesting nesting = {.holding.budget = e->budget};
+    enum sl_code code = SL_OK;
+    uint64_t at = 0;
+    for (size_t i = 0, next; i < count && code == SL_OK; i = next) {
+        for (next = i; next < count && order[next].key == order[i].key;)
+            next++;
+        code = add_open(e, symbols, &nesting, &at, order[i].key, error);
+        const struct sl_nested *around = sl_nesting_at(&nesting, at);
+        uint64_t label_end = around ? around->end : at;
+        label_end = next < count && order[next].key < label_end ? order[next].key : label_end;
+        for (size_t j = next; j-- > i && code == SL_OK;) {
+            const struct sl_symbol *s = &symbols[order[j].index];
+            uint64_t end = s->is_label && !s->size ? label_end : s->address + s->size;
+            if (end > at && !sl_nesting_open(&nesting, end, order[j].index))
+                code = sl_budget_fail(e->budget, error);
+        }
+    }
+    if (code == SL_OK)
+        code = add_open(e, symbols, &nesting, &at, UINT64_MAX, error);
+    sl_nesting_free(&nesting);
+    return code;
+}
+
+static enum sl_code add_sized_symbols(struct extractor *e, const struct sl_symbol *symbols, size_t count,
+                                      struct sl_error *error)
+{
+    struct sl_ordered *order = sl_alloc_held(&e->holding, count + 1, sizeof *order);
+    struct sl_ordered *scratch = sl_alloc_held(&e->holding, count + 1, sizeof *scratch);
+    enum sl_code code = order && scratch && count < UINT32_MAX ? SL_OK : sl_budget_fail(e->budget, error);
+    uint64_t end = 0;
+    bool nested = false;
+    for (size_t i = 0; code == SL_OK && i < count; i++)
+        order[i] = (struct sl_ordered){symbols[i].address, 0, (uint32_t)i};
+    if (code == SL_OK && count)
+        sl_order(order, scratch, count);
+    for (size_t i = 0; code == SL_OK && i < count && !nested; i++) {
+        const struct sl_symbol *s = &symbols[order[i].index];
+        nested = s->address < end && order[i - 1].key != s->address;
+        end = s->address + s->size > end ? s->address + s->size : end;
+    }
+    if (code == SL_OK && nested)
+        code = add_nested(e, symbols, order, count, error);
+    for (size_t i = 0; i < count && code == SL_OK && !nested; i++)
+        code = add_symbol(e, &symbols[i], symbols[i].size, error);
+    sl_free_held(&e->holding, order, count + 1, sizeof *order);
+    sl_free_held(&e->holding, scratch, count + 1, sizeof *scratch);
+    return code;
+}
+
 static enum sl_code read_symbols(struct extractor *e, struct sl_object *object, const struct sl_symbfile_image *image,
                                  struct sl_error *error)
 {
@@ -160,8 +232,8 @@ static enum sl_code read_symbols(struct extractor *e, struct sl_object *object, 
     enum sl_code code = sl_object_symbols(object, &arena, &symbols, &count, error);
     if (code == SL_OK && !count)
         code = SL_NOT_FOUND;
-    for (size_t i = 0; i < count && code == SL_OK; i++)
-        code = add_symbol(e, &symbols[i], symbols[i].size, error);
+    if (code == SL_OK)
+        code = add_sized_symbols(e, symbols, count, error);
     if (code == SL_OK)
         code = add_sizeless_symbols(e, image, symbols, count, error);
     sl_arena_free(&arena);

@@ -88,3 +88,11 @@ def test_a_symbol_that_is_longer_than_its_function(work, files):
     order = files.run(f"nm -p {path} | awk '$3 == \"_start\" || $3 == \"short\" {{print $3}}'").split()
     got = [name for name, _ in names_and_lines(path, start, 17)]
     equal(got, [order[0]] * 2 + ["_start"] * 2 + ["over"] * 8 + ["end"] * 4 + ["??"])
+
+
+def test_symbols_that_are_pushed(work, files):
+    path, start = built(work, files, "pushed", "gcc")
+    out = os.path.join(work, "out")
+    ok("push-symbols", "executable", "--dry-run", "--output", out, path)
+    symbfile = [os.path.join(out, name) for name in os.listdir(out) if name.endswith(".ranges.symbfile")]
+    equal([name for name, _ in names_and_lines(symbfile[0], start, len(BARE))], BARE)
