@@ -1,7 +1,7 @@
 /* Stacks of every processor, walked with tables that say anything. Of the input:
  *
  *     byte      the processor, and the lowest bit of it what the rest is: a CFI cache, or records of a symbol file
- *     byte      bits: Windows, iOS, big-endian memory, frame pointers first, no rules, no symbols
+ *     byte      bits: Windows, iOS, big-endian memory, frame pointers first, no rules, no symbols, as Symbolicator
  *     16 bytes  of registers: the stack's address and a word, or in the upper half an address in the module
  *     u16       bytes of the stack, and these
  *     the rest  what the rules are made of
@@ -27,6 +27,12 @@ static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
 {
     (void)symbols;
     return address & 0x100;
+}
+
+static bool is_same_function(const struct sl_walk_symbols *symbols, uint64_t a, uint64_t b)
+{
+    (void)symbols;
+    return a >> 8 == b >> 8;
 }
 
 /* The rules behind a header that is right, so that what follows is reached. */
@@ -102,7 +108,7 @@ static void run(struct sl_walk *walk, struct sl_walk_module *module, const struc
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct sl_walk_symbols symbols = {is_covered};
+    static const struct sl_walk_symbols symbols = {is_covered, is_same_function};
     struct sl_reader r = sl_reader((struct sl_bytes){data, size}, false);
     unsigned kind = sl_read_u8(&r), bits = sl_read_u8(&r);
     const struct processor *processor = &processors[(kind >> 1) % (sizeof processors / sizeof *processors)];
@@ -110,7 +116,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                     .is_windows = bits & 1,
                                     .is_ios = bits & 2,
                                     .big_endian = bits & 4,
-                                    .frame_pointer_first = bits & 8};
+                                    .frame_pointer_first = bits & 8,
+                                    .compat = bits & 64};
     struct sl_walk_module module = {.base = MODULE, .size = MODULE_SIZE};
     struct sl_registers registers = take_registers(&r, processor);
     struct sl_walk_stack stack = {.address = STACK, .bytes = sl_read_bytes(&r, sl_read_u16(&r))};
