@@ -155,7 +155,8 @@ struct config {
     uint64_t max_concurrent_requests; /* UINT64_MAX = no limit */
     uint64_t max_job_duration_ns, result_ttl_ns, result_bytes;
     uint64_t symbolicate_body_max_bytes, crash_file_body_max_bytes;
-    uint64_t max_request_frames, max_request_modules, max_response_frames, max_fibers, pool_max_queued;
+    uint64_t max_request_frames, max_request_modules, max_response_frames, max_response_bytes, max_fibers,
+        pool_max_queued;
 
     uint64_t connect_timeout_ns, head_timeout_ns, max_download_timeout_ns, download_stall_timeout_ns;
     uint64_t max_download_size, max_source_file_size; /* UINT64_MAX = no limit */

@@ -194,6 +194,7 @@ const struct key config_keys[] = {
     {"max_request_frames", KEY_COUNT, AT(max_request_frames), .value = 1000000},
     {"max_request_modules", KEY_COUNT, AT(max_request_modules), .value = 50000},
     {"max_response_frames", KEY_COUNT, AT(max_response_frames), .value = 4000000},
+    {"max_response_bytes", KEY_SIZE, AT(max_response_bytes), .value = 64 * MIB},
     {"max_fibers", KEY_COUNT, AT(max_fibers), .value = 20000, .min = 1},
     {"pool.max_queued", KEY_COUNT, AT(pool_max_queued), .value = 10000, .min = 1},
 

@@ -205,11 +205,17 @@ static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, s
 void js_resolve(struct js_request *r)
 {
     struct js_resolving s = {.request = r};
+    answer_limit_begin(r->limit, r->arena, r->config->max_response_bytes);
     for (size_t t = 0; t < r->trace_count && !r->out_of_memory; t++) {
         size_t count = r->raw[t].count;
         s.caller = (struct sl_str){NULL, 0};
         for (size_t n = 0; n < count && !r->out_of_memory; n++) {
             size_t i = r->callee_first ? count - 1 - n : n;
+            if (!answer_limit_has_memory(r->limit)) {
+                r->results[t].frames[i] = r->raw[t].frames[i];
+                r->limit->omitted++;
+                continue;
+            }
             if (!resolve_frame(&s, &r->raw[t].frames[i], &r->results[t].frames[i]))
                 s.caller = (struct sl_str){NULL, 0};
         }
@@ -220,7 +226,7 @@ void js_resolve(struct js_request *r)
 void js_add_sources(struct js_request *r)
 {
     struct js_resolving s = {.request = r};
-    for (size_t i = 0; i < r->want_count && !r->out_of_memory; i++) {
+    for (size_t i = 0; i < r->want_count && !r->out_of_memory && answer_limit_has_memory(r->limit); i++) {
         const struct js_want *want = &r->wants[i];
         if (want->file->code == SL_OK)
             js_give_lines(&s, want->frame, js_file_cursor(want->file));

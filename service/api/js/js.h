@@ -3,6 +3,7 @@
  * views of the body, of cache entries that are held until the end, or in the arena. */
 #pragma once
 
+#include "api/answer_limit.h"
 #include "api/jobs/jobs.h"
 #include "api/lines.h"
 #include "api/local_families.h"
@@ -167,6 +168,7 @@ struct js_request {
     struct js_error *errors;
     struct js_want *wants;
     size_t error_count, error_capacity, want_count, want_capacity;
+    struct answer_limit *limit; /* begun by js_resolve; the writer counts in it too */
     bool out_of_memory;
     const struct local_request *local; /* of a command; NULL: the request came over HTTP */
 };

@@ -138,9 +138,10 @@ static struct js_request *js_request_new(struct job *job, struct sl_str scope)
 {
     struct js_request *r = SL_ARENA_NEW(&job->arena, struct js_request);
     const char *kept = sl_arena_strndup(&job->arena, scope.data, scope.size);
-    if (!r || !kept)
+    struct answer_limit *limit = SL_ARENA_NEW(&job->arena, struct answer_limit);
+    if (!r || !kept || !limit)
         return NULL;
-    *r = (struct js_request){.arena = &job->arena, .config = job->config, .scope = {kept, scope.size}};
+    *r = (struct js_request){.arena = &job->arena, .config = job->config, .scope = {kept, scope.size}, .limit = limit};
     return r;
 }
 

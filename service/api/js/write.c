@@ -62,7 +62,9 @@ static void js_write_frame(struct json_writer *w, const struct js_entry *entry)
     json_object_end(w);
 }
 
-static void js_write_traces(struct json_writer *w, const char *key, const struct js_trace *traces, size_t count)
+/* `behind`: bytes to keep for what follows. */
+static void js_write_traces(struct json_writer *w, const char *key, const struct js_trace *traces, size_t count,
+                            struct answer_limit *limit, uint64_t behind)
 {
     json_key(w, key);
     json_array_begin(w);
@@ -70,8 +72,13 @@ static void js_write_traces(struct json_writer *w, const char *key, const struct
         json_object_begin(w);
         json_key(w, "frames");
         json_array_begin(w);
-        for (size_t i = 0; i < traces[t].count; i++)
+        for (size_t i = 0; i < traces[t].count; i++) {
+            if (!answer_limit_fits(limit, w->out, behind)) {
+                limit->omitted += traces[t].count - i;
+                break;
+            }
             js_write_frame(w, &traces[t].frames[i]);
+        }
         json_array_end(w);
         json_object_end(w);
     }
@@ -119,14 +126,15 @@ static void js_write_error(struct json_writer *w, const struct js_error *error)
     json_object_end(w);
 }
 
-static void js_write_errors(struct json_writer *w, struct js_error *errors, size_t count)
+static void js_write_errors(struct json_writer *w, struct js_error *errors, size_t count,
+                            const struct answer_limit *limit)
 {
     if (!count)
         return;
     qsort(errors, count, sizeof *errors, error_order);
     json_key(w, "errors");
     json_array_begin(w);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && answer_limit_fits(limit, w->out, 0); i++)
         if (i == 0 || error_order(&errors[i - 1], &errors[i]) != 0)
             js_write_error(w, &errors[i]);
     json_array_end(w);
@@ -238,11 +246,12 @@ void js_write(const struct js_request *r, struct sl_buf *out)
     struct json_writer writer = json_writer(out), *w = &writer;
     json_object_begin(w);
     js_text(w, "status", SL_STR("completed"));
-    js_write_traces(w, "stacktraces", r->results, r->trace_count);
-    js_write_traces(w, "raw_stacktraces", r->raw, r->trace_count);
-    js_write_errors(w, r->errors, r->error_count);
+    js_write_traces(w, "stacktraces", r->results, r->trace_count, r->limit, r->limit->max / 2);
+    js_write_traces(w, "raw_stacktraces", r->raw, r->trace_count, r->limit, 0);
+    js_write_errors(w, r->errors, r->error_count, r->limit);
     if (r->config->js.used_artifact_bundles)
         write_used_bundles(w, r);
     write_attempts(w, r);
+    answer_limit_write(r->limit, w);
     json_object_end(w);
 }

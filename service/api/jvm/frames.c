@@ -41,6 +41,14 @@ static struct sl_str map_exception(struct jvm_request *r, struct jvm_exception *
     return original;
 }
 
+/* What the frame takes in the answer at least. */
+static uint64_t frame_size(const struct jvm_frame *frame)
+{
+    enum { KEYS = 64 };
+    return KEYS + frame->function.size + frame->filename.size + frame->module.size + frame->abs_path.size +
+           frame->signature.size;
+}
+
 static void add_result(struct mapping_run *run, struct jvm_frame frame)
 {
     struct jvm_request *r = run->request;
@@ -49,6 +57,8 @@ static void add_result(struct mapping_run *run, struct jvm_frame frame)
         r->limited = true;
     } else if (!sl_grow_in_arena(r->arena, &t->frames, &t->capacity, t->count + 1, sizeof *t->frames)) {
         r->out_of_memory = true;
+    } else if (!answer_limit_take(r->limit, frame_size(&frame))) {
+        r->limit->omitted++;
     } else {
         t->frames[t->count++] = frame;
         r->result_count++;
@@ -127,8 +137,13 @@ static void map_trace(struct jvm_request *r, const struct jvm_trace *sent, struc
         thrown = map_exception(r, &result->exception);
     run.frames = (struct sl_jvm_frames){.arena = r->arena, .limit = r->config->max_response_frames};
     r->out_of_memory |= !sl_jvm_stack_begin(&run.stack, &r->mappers, thrown, r->arena);
-    for (size_t i = 0; i < sent->count && !r->out_of_memory; i++)
+    for (size_t i = 0; i < sent->count && !r->out_of_memory; i++) {
+        if (!answer_limit_take(r->limit, 0)) {
+            r->limit->omitted += sent->count - i;
+            break;
+        }
         map_one(&run, &sent->frames[r->callee_first ? i : sent->count - 1 - i]);
+    }
     if (!r->callee_first)
         jvm_reverse(result);
     sl_buf_free(&run.readable);
@@ -137,6 +152,7 @@ static void map_trace(struct jvm_request *r, const struct jvm_trace *sent, struc
 
 void jvm_map(struct jvm_request *r)
 {
+    answer_limit_begin(r->limit, r->arena, r->config->max_response_bytes);
     r->results = SL_ARENA_ARRAY(r->arena, struct jvm_trace, r->trace_count + 1);
     r->mapped = SL_ARENA_ARRAY(r->arena, struct jvm_exception, r->exception_count + 1);
     r->out_of_memory |= !r->results || !r->mapped;

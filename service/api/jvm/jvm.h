@@ -4,6 +4,7 @@
  * texts are views of the body, of mappings, or in the arena. */
 #pragma once
 
+#include "api/answer_limit.h"
 #include "api/jobs/jobs.h"
 #include "api/lines.h"
 #include "api/local_families.h"
@@ -58,6 +59,7 @@ struct jvm_request {
     struct jvm_own own[OWN_FILES_MAX]; /* of `files` */
     struct sl_jvm_mappers mappers;     /* those that came along, and those that were found */
     const struct local_request *local; /* of a command; NULL: the request came over HTTP */
+    struct answer_limit *limit;        /* begun by jvm_map; the writer counts in it too */
     bool out_of_memory, limited;
 };
 

@@ -195,9 +195,10 @@ static struct jvm_request *jvm_request_new(struct job *job, struct sl_str scope)
 {
     struct jvm_request *r = SL_ARENA_NEW(&job->arena, struct jvm_request);
     const char *kept = sl_arena_strndup(&job->arena, scope.data, scope.size);
-    if (!r || !kept)
+    struct answer_limit *limit = SL_ARENA_NEW(&job->arena, struct answer_limit);
+    if (!r || !kept || !limit)
         return NULL;
-    *r = (struct jvm_request){.arena = &job->arena, .config = job->config, .scope = {kept, scope.size}};
+    *r = (struct jvm_request){.arena = &job->arena, .config = job->config, .scope = {kept, scope.size}, .limit = limit};
     return r;
 }
 

@@ -50,7 +50,7 @@ static void jvm_write_frame(struct json_writer *w, const struct jvm_frame *frame
     json_object_end(w);
 }
 
-static void write_trace(struct json_writer *w, const struct jvm_trace *trace)
+static void write_trace(struct json_writer *w, const struct jvm_trace *trace, struct answer_limit *limit)
 {
     json_object_begin(w);
     json_key(w, "exception");
@@ -60,8 +60,13 @@ static void write_trace(struct json_writer *w, const struct jvm_trace *trace)
         json_null(w);
     json_key(w, "frames");
     json_array_begin(w);
-    for (size_t i = 0; i < trace->count; i++)
+    for (size_t i = 0; i < trace->count; i++) {
+        if (!answer_limit_fits(limit, w->out, 0)) {
+            limit->omitted += trace->count - i;
+            break;
+        }
         jvm_write_frame(w, &trace->frames[i]);
+    }
     json_array_end(w);
     json_object_end(w);
 }
@@ -72,7 +77,7 @@ static void write_classes(const struct jvm_request *r, struct json_writer *w)
     struct sl_map seen = {0};
     json_key(w, "classes");
     json_object_begin(w);
-    for (size_t i = 0; i < r->class_count; i++) {
+    for (size_t i = 0; i < r->class_count && answer_limit_fits(r->limit, w->out, 0); i++) {
         bool made = false;
         if (!r->classes[i].original.data)
             continue;
@@ -132,15 +137,16 @@ void jvm_write(const struct jvm_request *r, struct sl_buf *out)
     jvm_text(w, "status", SL_STR("completed"));
     json_key(w, "exceptions");
     json_array_begin(w);
-    for (size_t i = 0; i < r->exception_count; i++)
+    for (size_t i = 0; i < r->exception_count && answer_limit_fits(r->limit, w->out, 0); i++)
         write_exception(w, &r->mapped[i]);
     json_array_end(w);
     json_key(w, "stacktraces");
     json_array_begin(w);
     for (size_t i = 0; i < r->trace_count; i++)
-        write_trace(w, &r->results[i]);
+        write_trace(w, &r->results[i], r->limit);
     json_array_end(w);
     write_classes(r, w);
     write_errors(r, w);
+    answer_limit_write(r->limit, w);
     json_object_end(w);
 }

@@ -79,6 +79,15 @@ static struct sl_str function_of(const struct native_result_frame *frame)
     return names->function.data ? names->function : names->symbol;
 }
 
+/* False, and so many frames are counted as left out, when the answer is as long as it may be. */
+static bool has_room(const struct moz_writer *w, size_t frames_left)
+{
+    struct answer_limit *limit = w->request->native->limit;
+    bool fits = answer_limit_fits(limit, w->json.out, 0);
+    limit->omitted += fits ? 0 : frames_left;
+    return fits;
+}
+
 /* ---- version 5 ---- */
 
 struct moz_size {    /* of a function */
@@ -138,7 +147,7 @@ static void write_inlines(struct moz_writer *w, const struct native_result_frame
 {
     json_key(&w->json, "inlines");
     json_array_begin(&w->json);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && has_room(w, 0); i++) {
         json_object_begin(&w->json);
         write_level(w, &frames[i]);
         json_object_end(&w->json);
@@ -187,7 +196,7 @@ static void write_found_modules(struct moz_writer *w)
     struct sl_map seen = {0};
     json_key(&w->json, "found_modules");
     json_object_begin(&w->json);
-    for (size_t i = 0; i < w->job->module_count; i++) {
+    for (size_t i = 0; i < w->job->module_count && has_room(w, 0); i++) {
         const struct mozilla_module *module = &w->job->modules[i];
         struct sl_str kept = mozilla_module_name(w->request->arena, module);
         bool made = false;
@@ -244,7 +253,7 @@ static void write_module_errors(struct moz_writer *w)
     struct sl_map seen = {0};
     const char *message = NULL;
     bool made = false, any = false;
-    for (size_t i = 0; i < w->job->module_count; i++) {
+    for (size_t i = 0; i < w->job->module_count && has_room(w, 0); i++) {
         const char *name = module_error(w, &w->job->modules[i], &message);
         struct sl_str kept = name ? mozilla_module_name(w->request->arena, &w->job->modules[i]) : SL_STR("");
         if (!name)
@@ -274,7 +283,7 @@ static void write_result(struct moz_writer *w)
     for (size_t s = 0; s < w->job->stack_count; s++) {
         const struct mozilla_stack *stack = &w->job->stacks[s];
         json_array_begin(&w->json);
-        for (size_t i = 0; i < stack->count; i++)
+        for (size_t i = 0; i < stack->count && has_room(w, stack->count - i); i++)
             moz_write_frame(w, &w->job->frames[stack->first + i], i);
         json_array_end(&w->json);
     }
@@ -324,7 +333,7 @@ static void write_v4(struct moz_writer *w)
     json_array_begin(&w->json);
     for (size_t s = 0; s < w->job->stack_count; s++) {
         json_array_begin(&w->json);
-        for (size_t i = 0; i < w->job->stacks[s].count; i++)
+        for (size_t i = 0; i < w->job->stacks[s].count && has_room(w, w->job->stacks[s].count - i); i++)
             write_short_frame(w, &w->job->frames[w->job->stacks[s].first + i]);
         json_array_end(&w->json);
     }
@@ -344,6 +353,7 @@ void mozilla_write(const struct mozilla_request *r, struct sl_buf *out)
         write_v4(&w);
     else
         write_v5(&w);
+    answer_limit_write(r->native->limit, &w.json);
     if (r->wants_debug)
         mozilla_write_debug(r, &w.json);
     json_object_end(&w.json);

@@ -249,17 +249,44 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
         add_failed(walk, frame, FRAME_MISSING_SYMBOL);
 }
 
+/* What the frames from `before` on take in an answer at least: their keys, and the name of the module's file in each. */
+static void count_least(struct trace_walk *walk, size_t before)
+{
+    enum { KEYS = 96 };
+    for (size_t i = before; i < walk->count; i++) {
+        uint32_t module = walk->frames[i].module;
+        size_t package = module == NATIVE_NO_MODULE ? 0 : walk->request->modules[module].id->code_file.size;
+        answer_limit_take(walk->request->limit, KEYS + package);
+    }
+}
+
+void native_omit(struct native_request *request, size_t trace, size_t frame)
+{
+    for (; trace < request->trace_count; trace++, frame = 0) {
+        struct native_result_trace *result = &request->results[trace];
+        request->limit->omitted += result->count - frame;
+        request->result_count -= result->count - frame;
+        result->count = frame;
+    }
+}
+
 static void symbolicate_trace(struct native_request *request, size_t index, uint64_t max_frames)
 {
     struct trace_walk walk = {.request = request, .trace = &request->traces[index]};
     for (size_t i = 0; i < walk.trace->frame_count; i++)
         walk.any_adjusts = walk.any_adjusts || walk.trace->frames[i].adjust != BOOL_ABSENT;
     for (size_t i = 0; i < walk.trace->frame_count && !request->out_of_memory; i++) {
+        size_t before = walk.count;
         if (request->result_count + walk.count >= max_frames) {
             log_warn("symbolicate", "answer cut", LOG_U64("frames", max_frames));
             break;
         }
+        if (!answer_limit_take(request->limit, 0)) {
+            request->limit->omitted += walk.trace->frame_count - i;
+            break;
+        }
         symbolicate_frame(&walk, i);
+        count_least(&walk, before);
     }
     request->results[index] = (struct native_result_trace){walk.frames, walk.count};
     request->result_count += walk.count;

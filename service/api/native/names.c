@@ -117,9 +117,14 @@ static void name_all(void *arg)
 {
     struct naming *n = arg;
     struct native_request *request = n->request;
+    answer_limit_step(request->limit);
     for (size_t t = 0; t < request->trace_count; t++)
         for (size_t i = 0; i < request->results[t].count && !request->out_of_memory; i++) {
             struct native_result_frame *frame = &request->results[t].frames[i];
+            if (!answer_limit_has_memory(request->limit)) {
+                native_omit(request, t, i);
+                return;
+            }
             if (frame->is_dotnet)
                 continue; /* the table has no names */
             if (frame->status == FRAME_SYMBOLICATED)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "api/jobs/jobs.h"
+#include "api/answer_limit.h"
 #include "api/name_memo.h"
 #include "api/scraping.h"
 #include "base/map.h"
@@ -213,7 +214,8 @@ struct native_request {
     struct native_result_trace *results; /* one per trace */
     size_t result_count;                 /* frames of all of them */
     struct native_counts counts;
-    struct native_link *links; /* sources that are to be downloaded */
+    struct native_link *links;  /* sources that are to be downloaded */
+    struct answer_limit *limit; /* begun by native_symbolicate; writers count in it too */
     bool out_of_memory;
     const struct native_unwind **unwind; /* by module; NULL: no stacks were walked */
 };
@@ -327,6 +329,9 @@ const struct kinds_found *module_need(struct module_needs *needs, size_t module,
 void module_needs_release(struct module_needs *needs);
 
 /* ---- frames.c ---- */
+
+/* The frames from this one on are left out, those of later traces too. */
+void native_omit(struct native_request *request, size_t trace, size_t frame);
 
 /* Frames to resulting frames, without names. Pure: loop or pool. */
 void native_symbolicate(struct native_request *request, uint64_t max_frames);

@@ -9,8 +9,11 @@ struct native_request *native_request_new(struct sl_arena *arena, struct sl_str 
 {
     struct native_request *request = SL_ARENA_NEW(arena, struct native_request);
     const char *kept = sl_arena_strndup(arena, scope.data, scope.size);
-    if (!request || !kept)
+    struct answer_limit *limit = SL_ARENA_NEW(arena, struct answer_limit);
+    if (!request || !kept || !limit)
         return NULL;
+    answer_limit_begin(limit, arena, UINT64_MAX);
+    request->limit = limit;
     request->arena = arena;
     request->origin = "symbolicate";
     request->scope = (struct sl_str){kept, scope.size};
@@ -108,6 +111,7 @@ struct run {
 static void symbolicate(void *arg)
 {
     const struct run *run = arg;
+    answer_limit_begin(run->request->limit, run->request->arena, run->means->config->max_response_bytes);
     native_symbolicate(run->request, run->means->config->max_response_frames);
 }
 
@@ -216,12 +220,13 @@ static size_t expected_size(const struct answer *answer)
 static void write_answer(void *arg)
 {
     struct answer *answer = arg;
-    sl_buf_reserve(answer->text, expected_size(answer));
+    sl_buf_reserve(answer->text, answer_limit_reserve(answer->request->limit, expected_size(answer)));
     struct json_writer w = json_writer(answer->text);
     json_object_begin(&w);
     json_key(&w, "status");
     json_str(&w, SL_STR("completed"));
     answer->write(answer->request, &w, answer->arg);
+    answer_limit_write(answer->request->limit, &w);
     json_object_end(&w);
 }
 
@@ -242,7 +247,8 @@ static enum sl_code run_and_write(void *arg, struct sl_error *error)
     if (code != SL_OK)
         return code;
     answer->variables = native_count_variables(request);
-    if ((code = ask_for(request, &job->memory, expected_size(answer), error)) != SL_OK)
+    size_t size = answer_limit_reserve(request->limit, expected_size(answer));
+    if ((code = ask_for(request, &job->memory, size, error)) != SL_OK)
         return code;
     code = native_step(request, request->result_count + answer->variables, write_answer, answer, error);
     memory_set(&job->memory, job->arena.used + job->answer.capacity);

@@ -115,6 +115,7 @@ static int by_source_and_line(const void *left, const void *right)
 static bool gather(struct sourcing *s)
 {
     struct native_request *request = s->request;
+    answer_limit_step(request->limit);
     s->places = SL_ARENA_ARRAY(request->arena, struct place, request->result_count + 1);
     if (!s->places)
         return false;
@@ -161,7 +162,7 @@ static void native_sources_give(struct sourcing *s, struct place *places, size_t
 {
     struct sl_context_cursor cursor = sl_context_cursor(text ? *text : SL_STR(""));
     struct native_source *source = NULL;
-    for (size_t i = 0; i < count && !s->request->out_of_memory; i++) {
+    for (size_t i = 0; i < count && !s->request->out_of_memory && answer_limit_has_memory(s->request->limit); i++) {
         struct sl_context context;
         if (!source || places[i].line != places[i - 1].line) {
             source = SL_ARENA_NEW(s->request->arena, struct native_source);

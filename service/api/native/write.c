@@ -10,6 +10,7 @@ struct answer {
     const struct native_request *request;
     struct json_writer *w;
     struct sl_buf path;
+    uint64_t modules_size; /* bytes to keep for the modules behind the frames */
 };
 
 static void text_member(struct json_writer *w, const char *key, struct sl_str text)
@@ -285,8 +286,14 @@ static void trace(struct answer *a, size_t index)
     }
     json_key(w, "frames");
     json_array_begin(w);
-    for (size_t i = 0; i < result->count; i++)
+    struct answer_limit *limit = a->request->limit;
+    for (size_t i = 0; i < result->count; i++) {
+        if (!answer_limit_fits(limit, w->out, a->modules_size)) {
+            limit->omitted += result->count - i;
+            break;
+        }
         frame(a, &result->frames[a->request->options.caller_first ? result->count - 1 - i : i]);
+    }
     json_array_end(w);
     json_object_end(w);
 }
@@ -428,10 +435,22 @@ static void module(struct answer *a, size_t index)
     json_object_end(w);
 }
 
+/* What the modules take, about; never more than half of the answer, so that some frames are in it. */
+static uint64_t size_of_modules(const struct native_request *request)
+{
+    enum { KEYS = 384 };
+    uint64_t size = 0, most = request->limit->max / 2;
+    for (size_t i = 0; i < request->module_count; i++) {
+        const struct object_id *id = request->modules[i].id;
+        size += KEYS + id->code_id.size + id->code_file.size + id->debug_file.size + id->debug_checksum.size;
+    }
+    return size < most ? size : most;
+}
+
 void native_write(const struct native_request *request, struct json_writer *w, void *unused)
 {
     (void)unused;
-    struct answer a = {.request = request, .w = w};
+    struct answer a = {.request = request, .w = w, .modules_size = size_of_modules(request)};
     number_member(w, "signal", request->signal);
     json_key(w, "stacktraces");
     json_array_begin(w);
@@ -440,7 +459,7 @@ void native_write(const struct native_request *request, struct json_writer *w, v
     json_array_end(w);
     json_key(w, "modules");
     json_array_begin(w);
-    for (size_t i = 0; i < request->module_count; i++)
+    for (size_t i = 0; i < request->module_count && answer_limit_fits(request->limit, w->out, 0); i++)
         module(&a, i);
     json_array_end(w);
     sl_buf_free(&a.path);

@@ -250,6 +250,7 @@ static void choose_cache(const struct options *o, struct config *layers[2])
 static void adapt(struct config *config)
 {
     config->connect_to_reserved_ips = true;
+    config->max_response_bytes = UINT64_MAX; /* who asks himself may have long answers */
     config->downloaded.retry_misses_after = config->downloaded.retry_misses_after_public = 0;
     config->derived.retry_misses_after = config->derived.retry_misses_after_public = 0;
     config->log_level = sl_arena_strndup(&config->arena, "warn", 4);

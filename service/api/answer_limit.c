@@ -1,0 +1,25 @@
+#include "api/answer_limit.h"
+
+#include "core/log.h"
+
+void answer_limit_begin(struct answer_limit *limit, const struct sl_arena *arena, uint64_t max)
+{
+    *limit = (struct answer_limit){.arena = arena, .arena_start = arena->used, .max = max};
+}
+
+uint64_t answer_limit_reserve(const struct answer_limit *limit, uint64_t expected)
+{
+    enum { BEHIND_LAST_FRAME = 64 * 1024 };
+    uint64_t most = limit->max < UINT64_MAX - BEHIND_LAST_FRAME ? limit->max + BEHIND_LAST_FRAME : UINT64_MAX;
+    return expected < most ? expected : most;
+}
+
+void answer_limit_write(const struct answer_limit *limit, struct json_writer *w)
+{
+    if (!limit->omitted)
+        return;
+    json_key(w, "omitted_frames");
+    json_u64(w, limit->omitted);
+    log_warn("api", "an answer is as long as it may be, frames were left out", LOG_U64("frames", limit->omitted),
+             LOG_U64("max_response_bytes", limit->max));
+}
