@@ -17,7 +17,7 @@ struct apple_room {
 };
 
 /* What one takes in the end, together with what callers make of it, in bytes; of a frame what is beyond the 96 that each may. */
-enum { ROOM_OF_IMAGE = 448, ROOM_OF_THREAD = 176, ROOM_OF_FRAME = 80, ROOM_OF_REGISTER = 96, ROOM_OF_LABEL = 48 };
+enum { ROOM_OF_IMAGE = 448, ROOM_OF_THREAD = 176, ROOM_OF_FRAME = 72, ROOM_OF_REGISTER = 96, ROOM_OF_LABEL = 48 };
 
 /* Another item, zeroed; NULL when there is no room for it, or no memory. */
 void *apple_add(struct sl_arena_array *items, struct apple_room *room, size_t cost);

@@ -195,14 +195,14 @@ static bool read_ips_frame(const struct ips_reader *r, struct sl_json *j, struct
         else
             sl_json_skip(j);
     frame->address = offset;
-    frame->line = line <= UINT32_MAX ? (uint32_t)line : 0;
+    frame->line = line <= SL_CRASH_MAX_LINE ? (uint32_t)line : 0;
     if (index < r->image_count) {
         if (__builtin_add_overflow(r->images[index].base, offset, &frame->address))
             frame->address = offset;
         frame->package = image_file(&r->images[index]);
     }
-    if (has_into && frame->function.size && into <= frame->address)
-        frame->symbol_address = frame->address - into;
+    if (has_into && frame->function.size && r->options->names_from_report)
+        sl_crash_set_symbol(frame, into);
     return has_offset && !is_inlined;
 }
 

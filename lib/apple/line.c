@@ -188,8 +188,8 @@ static void cut_offset(struct sl_str *symbol, struct sl_crash_frame *frame)
         return;
     struct sl_str digits = behind(*symbol, size);
     symbol->size = size - 3;
-    if (apple_take_number(&digits, &offset) == APPLE_NUMBER && offset <= frame->address)
-        frame->symbol_address = frame->address - offset;
+    if (apple_take_number(&digits, &offset) == APPLE_NUMBER)
+        sl_crash_set_symbol(frame, offset);
 }
 
 /* Console marks calls that were inlined. */
@@ -219,7 +219,7 @@ static void cut_position(struct sl_str *symbol, struct sl_crash_frame *frame)
     struct sl_str name = {inside.data, (size_t)(colon - inside.data)};
     if (!sl_str_equal(name, SL_STR("<compiler-generated>")))
         frame->filename = name;
-    frame->line = number == APPLE_NUMBER && line <= UINT32_MAX ? (uint32_t)line : 0;
+    frame->line = number == APPLE_NUMBER && line <= SL_CRASH_MAX_LINE ? (uint32_t)line : 0;
     symbol->size = (size_t)(open - symbol->data) - 1;
 }
 
@@ -244,7 +244,7 @@ bool apple_frame_line(struct sl_str line, struct apple_frame_line *frame)
     if (line.size && !is_hex_number(line) && !sl_str_equal(line, SL_STR("???")))
         frame->frame.function = line;
     else
-        frame->frame.symbol_address = 0; /* that of the image */
+        frame->frame.symbol_offset = 0; /* that of the image */
     return true;
 }
 

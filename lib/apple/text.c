@@ -122,7 +122,8 @@ static void add_text_frame(struct text_reader *t, const struct sl_crash_frame *f
     *frame = *from;
     if (!t->options->names_from_report) {
         frame->function = frame->filename = (struct sl_str){NULL, 0};
-        frame->symbol_address = frame->line = 0;
+        frame->symbol_offset = 0;
+        frame->line = 0;
     }
 }
 

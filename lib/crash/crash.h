@@ -11,11 +11,25 @@ struct sl_crash_frame {
     struct sl_str package; /* the image's name as the report has it */
     /* What the report itself says of the place, for frames whose look-up fails. */
     struct sl_str function, filename;
-    uint64_t symbol_address; /* where the function begins; 0 = not known */
-    uint32_t line;           /* 0 = not known */
-    uint8_t trust; /* how it was found: enum sl_trust of unwind/walk.h; 0 = not said */
-    bool is_exact; /* a signal interrupted it: the address is no return address */
+    uint32_t symbol_offset; /* 1 + how far the address is behind the function's beginning; 0 = not known */
+    uint32_t line : 28;     /* 0 = not known */
+    uint32_t trust : 3;     /* how it was found: enum sl_trust of unwind/walk.h; 0 = not said */
+    uint32_t is_exact : 1;  /* a signal interrupted it: the address is no return address */
 };
+enum { SL_CRASH_MAX_LINE = (1 << 28) - 1 };
+
+/* The function begins `offset` bytes before the frame's address. Farther than 4 GiB is no function. */
+static inline void sl_crash_set_symbol(struct sl_crash_frame *frame, uint64_t offset)
+{
+    if (offset <= frame->address && offset < UINT32_MAX)
+        frame->symbol_offset = (uint32_t)offset + 1;
+}
+
+/* Where the frame's function begins; 0 = not known. */
+static inline uint64_t sl_crash_symbol_address(const struct sl_crash_frame *frame)
+{
+    return frame->symbol_offset ? frame->address - (frame->symbol_offset - 1) : 0;
+}
 
 struct sl_crash_register {
     struct sl_str name;

@@ -136,7 +136,7 @@ static enum sl_code debug_map_consume(struct sl_function_sink *sink, const struc
 
 /* Whether any of the addresses that the sink wants is in the file's functions. */
 static bool has_wanted_function(const struct sl_debug_map *map, const struct sl_debug_map_file *file,
-                      const struct sl_function_sink *sink)
+                                const struct sl_function_sink *sink)
 {
     for (size_t i = 0; i < file->count && sink->wanted_count; i++) {
         const struct sl_debug_map_function *f = &map->functions[file->first + i];

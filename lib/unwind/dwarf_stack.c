@@ -169,7 +169,7 @@ bool dwarf_stack_evaluate(const struct walk_scope *scope, struct sl_str expressi
     if (pushes_cfa)
         machine_push(&m, scope->cfa);
     unsigned steps = 0;
-    while (!m.failed && !m.r.failed && sl_reader_left(&m.r) && steps++ < MAX_STEPS)
+    while (!m.failed && !m.r.failed && sl_reader_left(&m.r) && steps++ < MAX_STEPS && walk_spend(scope->s, 1))
         machine_step(&m);
     *value = machine_pop(&m);
     return !m.failed && !m.r.failed && !sl_reader_left(&m.r);

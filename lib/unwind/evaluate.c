@@ -49,6 +49,8 @@ static bool rule_value(const struct walk_scope *scope, const struct sl_cfi *cfi,
                        unsigned number, uint64_t *value)
 {
     bool ok = false;
+    if (!walk_spend(scope->s, 1))
+        return false;
     switch ((enum sl_unwind_kind)rule->kind) {
     case SL_UNWIND_UNDEFINED: break;
     case SL_UNWIND_SAME: ok = base_value(scope, number, value); break;
@@ -86,6 +88,8 @@ static void apply_rule(const struct walk_scope *scope, const struct sl_cfi *cfi,
 {
     uint64_t value;
     enum sl_cpu_family family = scope->s->cpu->family;
+    if (rule->reg == SL_UNWIND_NAMED && !walk_spend(scope->s, WALK_COST_NAME))
+        return;
     unsigned number = rule->reg == SL_UNWIND_NAMED ? walk_register(family, rule->name) : rule->reg;
     if (number >= SL_WALK_REGISTERS)
         return;

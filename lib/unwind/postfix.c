@@ -70,6 +70,8 @@ bool postfix_evaluate(const struct walk_scope *scope, struct sl_str program, uin
     size_t depth = 0;
     struct sl_str token;
     while ((token = next_field(&program)).size) {
+        if (!walk_spend(scope->s, WALK_COST_NAME + (uint32_t)token.size / 16))
+            return false;
         if (is_operator(token)) {
             if (depth < 2 || !postfix_operate(token, stack[depth - 2], stack[depth - 1], &stack[depth - 2]))
                 return false;

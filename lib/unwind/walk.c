@@ -113,6 +113,8 @@ enum walk_result walk_plausible(struct sl_walk_state *s, uint64_t address)
     const struct sl_cfi *cfi;
     struct sl_cfi_row row;
     uint64_t within = address - (address > 0);
+    if (!walk_spend(s, WALK_COST_WORD))
+        return WALK_NOTHING;
     uint32_t module = within ? walk_module_at(s, within) : SL_WALK_NO_MODULE;
     if (module == SL_WALK_NO_MODULE)
         return WALK_NOTHING;
@@ -156,6 +158,16 @@ static bool ends(const struct sl_walk_state *s, const struct walk_frame *caller)
            caller->registers.value[cpu->pc] < FIRST_CODE || !cpu->goes_on(s, &s->frame, caller);
 }
 
+/* The outermost frame of a thread, which returns nowhere and whose frame pointer leads nowhere: what lies behind it on the stack
+ * is no call. Of the innermost frame it may as well be that the method was misled. */
+static bool is_outermost(const struct sl_walk_state *s, const struct walk_frame *caller)
+{
+    const struct walk_cpu *cpu = s->cpu;
+    return s->frame.trust != SL_TRUST_CONTEXT && walk_known(&caller->registers, cpu->pc) &&
+           caller->registers.value[cpu->pc] == 0 &&
+           (!walk_known(&caller->registers, cpu->fp) || caller->registers.value[cpu->fp] == 0);
+}
+
 /* A method that finds a caller which cannot be one was misled: by wrong call frame information, or a frame pointer that is
  * none. The next one may do better. Only call frame information that says that there is no caller ends the walk. */
 static enum walk_result find_caller(struct sl_walk_state *s, struct walk_frame *caller)
@@ -170,7 +182,7 @@ static enum walk_result find_caller(struct sl_walk_state *s, struct walk_frame *
     for (unsigned i = 0; i < METHODS; i++) {
         enum walk_result result = find_by(s, order[i], caller);
         if (result == WALK_CALLER && ends(s, caller))
-            result = s->target.compat ? WALK_END : WALK_NOTHING;
+            result = s->target.compat || is_outermost(s, caller) ? WALK_END : WALK_NOTHING;
         if (result != WALK_NOTHING)
             return result;
     }
@@ -210,6 +222,10 @@ static bool walk_step(struct sl_walk_state *s)
         return false;
     }
     enum walk_result result = find_caller(s, &caller);
+    if (!walk_spend(s, WALK_COST_FRAME)) {
+        s->walk.out_of_work = s->over = true; /* what was found may lack something */
+        return false;
+    }
     if (result == WALK_WAIT)
         return false;
     if (result != WALK_CALLER) {
@@ -254,9 +270,12 @@ struct sl_walk *sl_walk_new(struct sl_arena *arena, const struct sl_walk_target 
                             const struct sl_walk_stack *stack)
 {
     struct sl_walk_state *s = SL_ARENA_NEW(arena, struct sl_walk_state);
+    struct sl_purse *work = SL_ARENA_NEW(arena, struct sl_purse);
     struct sl_walk_numbers numbers;
-    if (!s)
+    if (!s || !work)
         return NULL;
+    work->budget = target->work;
+    s->work = target->work ? work : NULL;
     s->walk.state = s;
     s->arena = arena;
     s->cpu = find_cpu(target->family);

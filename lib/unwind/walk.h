@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "unwind/cfi.h"
 
 enum {
@@ -88,6 +89,9 @@ struct sl_walk_target {
     /* As Symbolicator walks: no return is simulated, a caller whose address or stack pointer is impossible ends the walk
      * whichever method found it, and there are at most SL_WALK_COMPAT_FRAMES frames. */
     bool compat;
+    /* Shared by the walks of one dump, from any thread: rules, expressions and words of stacks that are looked at spend it, and when it
+     * is used up the walks end where they are. NULL = without end. */
+    struct sl_budget *work;
     uint64_t
         address_mask; /* arm64: bits of pointers that are address; 0 = as the modules' addresses let one conclude */
 };
@@ -116,6 +120,7 @@ struct sl_walk {
     struct sl_registers *registers; /* of each frame, if the target keeps them */
     size_t frame_count;
     bool out_of_memory; /* the walk ended for it */
+    bool out_of_work;   /* the walk ended as the target's `work` was used up */
     /* what follows is private */
     struct sl_walk_state *state;
 };

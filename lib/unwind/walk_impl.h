@@ -53,7 +53,21 @@ struct sl_walk_state {
     size_t needs; /* which module's */
     bool over;
     size_t capacity;
+    struct sl_purse *work; /* of the target's */
 };
+
+/* What looking at things costs, in steps of the budget. */
+enum {
+    WALK_COST_FRAME = 8,
+    WALK_COST_NAME = 16, /* of a register: there are many names */
+    WALK_COST_WORD = 4,  /* of a stack that is scanned: is it an address of code? */
+};
+
+/* False when no work is left: whatever is being looked at counts as not there, and the walk ends. */
+static inline bool walk_spend(const struct sl_walk_state *s, uint32_t steps)
+{
+    return !s->work || sl_purse_spend(s->work, steps);
+}
 
 static inline bool walk_known(const struct sl_registers *registers, unsigned number)
 {

@@ -118,6 +118,8 @@ static bool run_win_program(struct win_program *p, struct sl_str program)
 {
     struct sl_str token;
     while ((token = next_field(&program)).size) {
+        if (!walk_spend(p->s, WALK_COST_NAME + (uint32_t)token.size / 16))
+            return false;
         if (token.size > 1 && token.data[0] == '=') {
             if (!assign(p))
                 return false;

@@ -61,8 +61,8 @@ const struct key_about key_abouts[] = {
     {"max_request_frames", "Frames in a request; more: 413."},
     {"max_request_modules", "Modules in a request; more: 413."},
     {"max_response_frames", "Frames in an answer, with the inlined ones; the rest is cut."},
-    {"max_response_bytes",
-     "How long an answer may become; frames that do not fit are left out or stay as they were sent, and `omitted_frames` says how many."},
+    {"max_response_bytes", "How long an answer may become; frames that do not fit are left out or stay as they were "
+                           "sent, and `omitted_frames` says how many."},
     {"max_fibers", "Flows of control at once: every request, download and computation is one."},
     {"pool.max_queued", "Pieces of work that wait for a thread; then new jobs are answered 503."},
 

@@ -38,8 +38,8 @@ static bool fill_frame(struct native_request *request, const struct sl_crash_fra
         .module = NATIVE_NO_MODULE,
         .trust = from->trust,
         .is_exact = from->is_exact,
-        .symbol_address = from->symbol_address,
-        .has_symbol_address = from->symbol_address != 0,
+        .symbol_address = sl_crash_symbol_address(from),
+        .has_symbol_address = from->symbol_offset != 0,
         .line = from->line,
         .has_line = from->line != 0,
     };

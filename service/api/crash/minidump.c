@@ -6,6 +6,8 @@
 #include "minidump/facts.h"
 #include "core/metrics.h"
 
+enum { LEAST_SIZE = 1 << 20 }; /* what a dump's walks may cost is that of one of so many bytes at least */
+
 struct dump_work {
     struct job *job;
     struct native_request *request;
@@ -31,10 +33,11 @@ static bool same_debug_id(const struct object_id *a, const struct object_id *b)
 static void rewrite_first(struct dump_work *work, struct object_id *ids, size_t count)
 {
     const struct object_id first = count ? ids[0] : (struct object_id){.type = OBJECT_UNKNOWN};
+    int64_t steps = REWRITE_STEPS;
     bool failed = false;
     for (size_t i = 0; i < count && work->rules->count; i++)
         if (same_debug_id(&first, &ids[i]))
-            ids[i].debug_file = rewrite_name(work->rules, ids[i].debug_file, work->request->arena, &failed);
+            ids[i].debug_file = rewrite_name(work->rules, ids[i].debug_file, &steps, work->request->arena, &failed);
     if (failed)
         work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
 }
@@ -129,10 +132,11 @@ static void rename_first(struct dump_work *work)
 {
     struct native_module *first = work->request->modules;
     struct object_id *id = SL_ARENA_NEW(work->request->arena, struct object_id);
+    int64_t steps = REWRITE_STEPS;
     bool failed = !id;
     if (id && work->request->module_count) {
         *id = *first->id;
-        id->debug_file = rewrite_name(work->rules, id->debug_file, work->request->arena, &failed);
+        id->debug_file = rewrite_name(work->rules, id->debug_file, &steps, work->request->arena, &failed);
         work->walk.modules[0].unwind.debug_file = first->id->debug_file;
         first->id = id;
     }
@@ -200,8 +204,12 @@ static enum sl_code read_and_walk(void *arg, struct sl_error *error)
     work->walk.wants_variables = work->request->options.extract_variables == BOOL_TRUE;
     work->walk.finds_symbols = !work->rules->count && !work->client.count; /* else names or frames change behind it */
     work->walk.max_frames = job->config->max_request_frames;
+    sl_budget_init(&work->walk.work, work->file.size + LEAST_SIZE);
     uint64_t begin = clock_mono_ns();
     code = dump_walk(&work->walk, error);
+    if (sl_budget_used_up(&work->walk.work))
+        log_warn("crash", "the stacks of a minidump are cut: to walk them takes more work than its size allows",
+                 LOG_U64("bytes", work->file.size));
     metric_observe(METRIC_MINIDUMP_WALK, (double)(clock_mono_ns() - begin) / 1e9, NULL, NULL, NULL);
     return code;
 }

@@ -6,8 +6,15 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "core/log.h"
 
-enum { MAX_RULES = 100, MATCH_LIMIT = 100000 };
+enum {
+    MAX_RULES = 100,
+    MAX_PATTERN = 4096,   /* bytes */
+    MATCH_LIMIT = 100000, /* of PCRE2: how often it may go back */
+    DEPTH_LIMIT = 1000,   /* and how deep */
+    HEAP_LIMIT = 1024,    /* KiB of its heap */
+};
 
 struct rewrite_rule {
     struct sl_str from, to;
@@ -55,11 +62,14 @@ static size_t find_refused(struct sl_str pattern)
     return pattern.size;
 }
 
-/* NULL: `*number` is the error, at `*where`. */
+/* NULL: `*number` is the error, at `*where`. Every item of the pattern is a callout, so that matching can be counted: PCRE2's own
+ * limits count neither where a match may begin nor loops that cannot go back. */
 static pcre2_code *rewrite_compile(const struct rewrite_rule *rule, int *number, PCRE2_SIZE *where)
 {
     return pcre2_compile((PCRE2_SPTR)rule->from.data, rule->from.size,
-                         PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C, number, where, NULL);
+                         PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C | PCRE2_AUTO_CALLOUT |
+                             PCRE2_NO_START_OPTIMIZE,
+                         number, where, NULL);
 }
 
 static bool rewrite_check(struct schema *s, const struct schema_place *at, const struct rewrite_rule *rule)
@@ -67,6 +77,8 @@ static bool rewrite_check(struct schema *s, const struct schema_place *at, const
     int number;
     PCRE2_SIZE where;
     PCRE2_UCHAR text[120] = "";
+    if (rule->from.size > MAX_PATTERN)
+        return schema_fail(s, at, s->json->at, "a pattern of more than %d bytes", MAX_PATTERN);
     size_t refused = find_refused(rule->from);
     if (refused < rule->from.size)
         return schema_fail(s, at, s->json->at, "regex parse error at %zu: it is not supported", refused);
@@ -214,20 +226,45 @@ static bool rewrite_by(struct rewrite_match *m, pcre2_match_context *limits, str
     return done;
 }
 
-struct sl_str rewrite_name(const struct rewrite_rules *rules, struct sl_str name, struct sl_arena *arena, bool *failed)
+struct match_work {
+    int64_t steps; /* left */
+    PCRE2_SIZE at; /* in the name, where the step before was */
+};
+
+/* Before an item of the pattern is tried: the one before it may have run over the name between here and there. */
+static int count_step(pcre2_callout_block *block, void *arg)
+{
+    struct match_work *work = arg;
+    PCRE2_SIZE at = block->current_position;
+    work->steps -= 1 + (int64_t)(at > work->at ? at - work->at : work->at - at);
+    work->at = at;
+    return work->steps < 0 ? PCRE2_ERROR_MATCHLIMIT : 0;
+}
+
+struct sl_str rewrite_name(const struct rewrite_rules *rules, struct sl_str name, int64_t *steps,
+                           struct sl_arena *arena, bool *failed)
 {
     struct sl_str result = name;
     bool done = false;
-    if (!rules->count || !name.size)
+    if (!rules->count || !name.size || *steps < 0)
         return name;
+    struct match_work work = {.steps = *steps};
     pcre2_match_context *limits = pcre2_match_context_create(NULL);
     *failed |= !limits;
-    if (limits)
+    if (limits) {
         pcre2_set_match_limit(limits, MATCH_LIMIT);
+        pcre2_set_depth_limit(limits, DEPTH_LIMIT);
+        pcre2_set_heap_limit(limits, HEAP_LIMIT);
+        pcre2_set_callout(limits, count_step, &work);
+    }
     for (size_t i = 0; i < rules->count && !done && !*failed; i++) {
         struct rewrite_match m = {&rules->rules[i], name, NULL, NULL};
         done = rewrite_by(&m, limits, arena, &result, failed);
     }
+    if (work.steps < 0)
+        log_warn("crash", "matching the patterns of rewrite_first_module took too much work: the name stays",
+                 LOG_U64("bytes", name.size));
+    *steps = work.steps;
     pcre2_match_context_free(limits);
     return result;
 }

@@ -14,5 +14,10 @@ struct rewrite_rules {
 /* An array of {"from": pattern, "to": replacement}, into struct rewrite_rules. A schema_read. */
 bool rewrite_read(struct schema *s, const struct schema_place *at, void *out);
 
-/* The other name, in the arena; the name itself when no rule matches. `*failed` is set when memory was short. Pure: pool. */
-struct sl_str rewrite_name(const struct rewrite_rules *rules, struct sl_str name, struct sl_arena *arena, bool *failed);
+/* What matching may cost for one dump: items of patterns that are tried and bytes of names that are passed over. */
+enum { REWRITE_STEPS = 1 << 22 };
+
+/* The other name, in the arena; the name itself when no rule matches, or `*steps` (REWRITE_STEPS at first) are used up, which is
+ * logged. `*failed` is set when memory was short. Pure: pool. */
+struct sl_str rewrite_name(const struct rewrite_rules *rules, struct sl_str name, int64_t *steps,
+                           struct sl_arena *arena, bool *failed);

@@ -138,6 +138,7 @@ static void walk_on(struct thread_walk *t)
     target.frame_pointer_first = t->w->frame_pointer_first;
     target.keeps_registers = t->w->keeps_registers;
     target.compat = t->w->compat;
+    target.work = &t->w->work;
     if (!t->walk) {
         sl_minidump_start(dump, t->thread, &registers, &stack);
         if (t->context_only)

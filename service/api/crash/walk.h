@@ -24,10 +24,11 @@ struct dump_walk {
     struct walked_module *modules; /* those of the crash, in their order */
     struct sl_arena *arena;
     bool frame_pointer_first, keeps_registers;
-    bool compat;          /* as Symbolicator walks (unwind/walk.h), and of each stack the innermost 256 frames alone */
-    bool finds_symbols;   /* of modules that frames lie in, while the walk goes on: they are asked for behind it */
-    bool wants_variables; /* of their functions, too */
-    size_t max_frames;    /* of all threads together; the rest get none but their first */
+    bool compat;           /* as Symbolicator walks (unwind/walk.h), and of each stack the innermost 256 frames alone */
+    bool finds_symbols;    /* of modules that frames lie in, while the walk goes on: they are asked for behind it */
+    bool wants_variables;  /* of their functions, too */
+    size_t max_frames;     /* of all threads together; the rest get none but their first */
+    struct sl_budget work; /* of all threads together; what is found when it is used up is all there is */
     /* private */
     struct sl_walk_module *targets;
     size_t next, batch;

@@ -77,10 +77,10 @@ void log_encoding_free(struct log_encoding *encoding);
  * its frames and exceptions as they were before `mappings`, all other lines as they are. Whatever its size, it passes
  * through; answers to lines that have come are not held back. Returns the status. */
 struct trace_words {
-    const char *output; /* NULL: standard output */
-    const char *regex;  /* what lines are (trace_pattern.h); NULL: stack traces as the JVM prints them */
-    bool verbose;       /* methods with their types */
-    bool all_classes;   /* names of classes wherever they stand */
+    const char *output;             /* NULL: standard output */
+    const char *regex;              /* what lines are (trace_pattern.h); NULL: stack traces as the JVM prints them */
+    bool verbose;                   /* methods with their types */
+    bool all_classes;               /* names of classes wherever they stand */
     struct missing_report *missing; /* is told of frames whose class is in no mapping, but those of the platform */
 };
 extern const struct missing_words missing_mappings;

@@ -3,6 +3,7 @@ import gzip, json, os, struct, subprocess, threading, time
 
 import dumps
 import harness
+import test_loop as loop
 from harness import Service, Upstream, equal
 
 BOUNDARY = "tests-boundary"
@@ -404,6 +405,15 @@ def test_the_first_module_by_another_name(work, objects):
         equal([m["debug_file"] for m in answer["modules"]], ["C:\\out\\my.exe.pdb", "C:\\other.exe.pdb"])
         asked = {c["location"].split("/")[-1] for c in answer["modules"][0]["candidates"]}
         assert "electron.exe.pdb$" in asked and "my.exe.pdb" not in asked, asked
+        started = sum(loop.cpu(s))
+        for pattern in (r"\w*?\w*![0-9]", r"(\w+)+$", "(a|b|ab)*c", ".*.*.*=.*"):  # each takes hours over some name, or minutes
+            dump.modules[0] = (*dump.modules[0][:3], dumps.pdb70(guid, 1, "w" * 30000 + "!x"), 1)
+            body = form(upload_file_minidump=dump.done(), rewrite_first_module=[{"from": pattern, "to": "a"}] * 20)
+            status, answer = send(s, "/minidump", body)
+            equal((status, answer["modules"][0]["debug_file"]), (200, "w" * 30000 + "!x"))
+        equal((sum(loop.cpu(s)) - started) / 1e9 < 20, True)  # with sanitizers; 0.1 s each without
+        status, answer = send(s, "/minidump", form(upload_file_minidump=dump.done(), rewrite_first_module=[{"from": "a" * 5000, "to": ""}]))
+        equal((status, "a pattern of more than 4096 bytes" in answer["detail"]), (400, True), answer)
         for bad in ("(", "a(?=b)", r"(a)\1", "(?>a)", "a++", "(?R)"):
             status, answer = send(s, "/minidump", form(upload_file_minidump=dump.done(), rewrite_first_module=[{"from": bad, "to": ""}]))
             equal((status, list(answer)), (400, ["detail"]), bad)

@@ -9,7 +9,7 @@ from servers import free_port
 
 def module(number, functions=40):
     """(debug file, debug id, text)"""
-    debug_id = f"{number:032X}0"
+    debug_id = f"{number + 1:032X}0"
     lines = [f"MODULE Linux x86_64 {debug_id} lib{number}.so", f"FILE 0 /src/{number}.c"]
     for i in range(functions):
         lines += [f"FUNC {i * 64:x} 40 0 function_{number}_{i}", f"{i * 64:x} 40 {i + 1} 0"]
@@ -34,7 +34,7 @@ def ask(s, modules, status=200):
     result = json.loads(text)["results"][0]
     found = [result["found_modules"]["/".join(m[:2])] for m in modules]
     for m, frame, was in zip(modules, result["stacks"][0], found):
-        equal(frame.get("function"), f"function_{int(m[1][:-1], 16)}_1" if was else None)
+        equal(frame.get("function"), f"function_{int(m[1][:-1], 16) - 1}_1" if was else None)
     return found
 
 

@@ -378,10 +378,10 @@ static void where_functions_begin(void **state)
     const uint64_t wanted[] = {0x1000, 0, 0, 0};
     assert_int_equal(crash.threads[0].frame_count, 4);
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(crash.threads[0].frames[i].symbol_address, wanted[i]);
+        assert_int_equal(sl_crash_symbol_address(&crash.threads[0].frames[i]), wanted[i]);
     options.names_from_report = false;
     expect_read("Thread 0:\n0 App 0x1010 f + 16\n");
-    assert_int_equal(crash.threads[0].frames[0].symbol_address, 0);
+    assert_int_equal(sl_crash_symbol_address(&crash.threads[0].frames[0]), 0);
 }
 
 static void all_causes(void **state)

@@ -598,6 +598,21 @@ static void where_walks_end(void **state)
         end();
     }
 
+    begin(SL_CPU_X86); /* the outermost frame of a thread: what is behind it is no call */
+    for (unsigned i = 0; i < 2; i++) {
+        put(STACK + 16);
+        put(0x40002000);
+    }
+    put_zeros(2);
+    for (unsigned i = 0; i < 8; i++)
+        put(0x40003000);
+    set(X86_ESP, STACK);
+    set(X86_EBP, STACK);
+    set(X86_EIP, 0x40001000);
+    module_at(0x40000000, 0x10000, NULL, 0);
+    expect_frames("0x40001000 context, 0x40002000 fp");
+    end();
+
     begin(SL_CPU_ARM); /* only behind the context may it stay where it is */
     set(ARM_SP, STACK);
     set(ARM_LR, 0x40001009);
@@ -629,6 +644,37 @@ static void walks_are_bounded(void **state)
     run();
     assert_int_equal(scene.walk->frame_count, SL_WALK_MAX_FRAMES);
     end();
+}
+
+/* All walks of a dump spend one budget: expressions, rules by name and words that are looked at. What was found stays. */
+static void work_is_bounded(void **state)
+{
+    (void)state;
+    static const char *const rules[] = {
+        "STACK CFI INIT 1000 10 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n",
+        "STACK CFI INIT 1000 10 .cfa: $rsp 8 + .ra: .cfa -8 + ^ $rbx: 1 1 + 1 + 1 + 1 + 1 + 1 + 1 + $rbp: 1 1 + 1 +\n",
+        NULL, /* scanned */
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        struct sl_budget budget;
+        sl_budget_init(&budget, 0);
+        size_t before = 0;
+        for (int turn = 0; turn < 2; turn++) {
+            begin(SL_CPU_X86_64);
+            scene.target.work = &budget;
+            for (unsigned n = 0; n < SL_WALK_MAX_FRAMES; n++)
+                put(0x40001005);
+            set(RSP, STACK);
+            set(RIP, 0x40001000);
+            module_at(0x40000000, 0x10000, rules[i], 0);
+            run();
+            assert_true(scene.walk->out_of_work);
+            assert_true(turn ? scene.walk->frame_count <= 2 : scene.walk->frame_count > 1000);
+            before = turn ? before : scene.walk->frame_count;
+            end();
+        }
+        assert_true(before < (1 << 20) / 8); /* steps of the budget, and what a frame takes at least */
+    }
 }
 
 static void processors_without_walker(void **state)
@@ -698,6 +744,7 @@ int main(void)
         cmocka_unit_test(mips_has_room_for_arguments),
         cmocka_unit_test(where_walks_end),
         cmocka_unit_test(walks_are_bounded),
+        cmocka_unit_test(work_is_bounded),
         cmocka_unit_test(processors_without_walker),
         cmocka_unit_test(frame_pointers_may_come_first),
         cmocka_unit_test(leaves_of_windows),
