@@ -239,11 +239,6 @@ void access_authorize(struct http_exchange *x)
         http_reply_error(x, 404, NULL);
         return;
     }
-    if (access_is_blocked(x->client)) {
-        http_reply_error(x, 429, "too many wrong keys");
-        http_set_header(x, "Retry-After", SL_STR("60"));
-        return;
-    }
     switch (access_check(config, http_header(x, "authorization"), http_header(x, "x-api-key"), route->rights, &key)) {
     case ACCESS_GRANTED:
         if ((x->key_id.data = sl_arena_strndup(&x->arena, key->id.data, key->id.size)))
@@ -255,6 +250,11 @@ void access_authorize(struct http_exchange *x)
     case ACCESS_DENIED: http_reply_error(x, 403, "not allowed"); return;
     case ACCESS_MALFORMED:
     case ACCESS_UNKNOWN:
+        if (access_is_blocked(x->client)) {
+            http_reply_error(x, 429, "too many wrong keys");
+            http_set_header(x, "Retry-After", SL_STR("60"));
+            return;
+        }
         access_note_wrong_key(x->client);
         reply_unauthorized(x);
         return;

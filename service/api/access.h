@@ -18,8 +18,9 @@ void access_authorize(struct http_exchange *x);
  * who is held to scopes writes to no others. False: 403 is the answer. */
 bool access_may_bring(struct http_exchange *x, const struct source *sources, size_t count);
 
-/* A brake on guessing: 20 wrong keys from one address within a minute block it for a minute. An IPv6 network of 64 bits
- * counts as one address. */
+/* A brake on guessing: behind 20 wrong keys from one address within a minute all wrong ones of it are answered 429 for a minute,
+ * and not counted. Right keys pass: many clients may share the address of a proxy. An IPv6 network of 64 bits counts as one
+ * address. */
 bool access_is_blocked(struct sl_str client);
 void access_note_wrong_key(struct sl_str client);
 

@@ -10,7 +10,7 @@
 #include "core/pool.h"
 #include "redis/wire.h"
 
-enum { MAX_WORDS = 8 };
+enum { MAX_WORDS = 8, MAX_ANSWER = 1 << 30 /* bytes of an answer that is not whole yet */ };
 
 enum redis_state { REDIS_DOWN, REDIS_RESOLVING, REDIS_CONNECTING, REDIS_READY };
 
@@ -191,18 +191,49 @@ static void on_received(void *arg, struct sl_bytes bytes)
 {
     struct redis *redis = arg;
     const struct link *link = redis->link;
+    if (link->reader->len - link->reader->pos > MAX_ANSWER) {
+        redis_fail(redis, "an answer is too large");
+        return;
+    }
     int code = redisReaderFeed(link->reader, (const char *)bytes.data, bytes.size);
     while (redis->link == link) {
         void *reply = NULL;
         if (code == REDIS_OK)
             code = redisReaderGetReply(link->reader, &reply);
         if (code != REDIS_OK)
-            redis_fail(redis, link->reader->errstr);
+            redis_fail(redis, link->reader->err == REDIS_ERR_OOM ? "an answer is too large" : link->reader->errstr);
         if (!reply)
             return;
         link_reply(redis, reply);
         freeReplyObject(reply);
     }
+}
+
+/* ---- what a server may send ----
+ * The reader makes room for an array when it reads its header: 13 bytes would be 8 GB. No answer that is asked for has more
+ * elements than this, nor is longer than the values that are stored and what is around them. */
+enum { MAX_ELEMENTS = 64 };
+
+static void *(*make_array)(const redisReadTask *task, int elements);
+
+static void *make_bounded_array(const redisReadTask *task, int elements)
+{
+    return elements > MAX_ELEMENTS ? NULL : make_array(task, elements);
+}
+
+static redisReader *new_reader(void)
+{
+    static redisReplyObjectFunctions functions;
+    redisReader *reader = redisReaderCreate();
+    if (!reader)
+        return NULL;
+    if (!make_array) {
+        functions = *reader->fn;
+        make_array = functions.createArray;
+        functions.createArray = make_bounded_array;
+    }
+    reader->fn = &functions;
+    return reader;
 }
 
 /* ---- connecting ---- */
@@ -288,7 +319,7 @@ static struct link *link_open(struct redis *redis, const struct preparation *p)
                                  .tls = p->tls,
                                  .host = o->host};
     struct link *link = calloc(1, sizeof *link);
-    if (link && (link->reader = redisReaderCreate()) && (link->wire = wire_open(&target, &events, redis))) {
+    if (link && (link->reader = new_reader()) && (link->wire = wire_open(&target, &events, redis))) {
         link->last = &link->first;
         return link;
     }

@@ -1,9 +1,9 @@
 """Redis as companies have it: with TLS, users and certificates, and behind a name that moves to another server."""
-import os, re, socket, threading
+import contextlib, os, re, socket, threading, time
 
 import harness
 from faults import Redis, World, metric
-from harness import Service, equal, wait_until
+from harness import Service, Upstream, equal, wait_until
 from test_shared import compare_machines
 from test_tls import Authority
 
@@ -148,3 +148,48 @@ def test_the_end_comes_in_the_middle_of_a_command(work, objects):
         assert name.held.wait(harness.DEADLINE)
         equal(s.stop(), 0)
         name.close()
+
+
+def resident(service):
+    with open(f"/proc/{service.process.pid}/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class Liar(threading.Thread):
+    """Speaks like a Redis until it is asked for an entry; then says what `answer` is, on each connection."""
+
+    def __init__(self, answer):
+        super().__init__(daemon=True)
+        self.answer, self.asked = answer, 0
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+
+    def run(self):
+        while True:
+            try:
+                client = self.socket.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        with client:
+            while data := client.recv(65536):
+                lies = b"GET" in data.upper()
+                self.asked += lies
+                client.sendall(self.answer if lies else b"+PONG\r\n" * data.count(b"PING"))
+
+
+def test_a_server_that_lies_about_sizes(work, objects):
+    """A few bytes that promise gigabytes are no answer: nothing is allocated for them, and the file is had from its source."""
+    for answer in (b"*1073741823\r\n", b"*2147483647\r\n", b"*-2\r\n", b"*64\r\n" * 7, b"$17179869184\r\n", b"%99999999\r\n", b"*65\r\n"):
+        liar = Liar(answer)
+        liar.start()
+        with contextlib.closing(liar.socket), Upstream(objects.layout()) as up:
+            config = {"shared_cache": {"redis": {"url": f"redis://127.0.0.1:{liar.port}"}}}
+            with Service(work, config) as s:
+                before = resident(s)
+                start = time.monotonic()
+                body = harness.request(objects.module(), [objects.line_addresses(3)[0]], sources=[harness.http_source(up.url)])
+                equal(harness.frames(s.symbolicate(body))[0]["status"], "symbolicated", answer)
+                equal((liar.asked > 0, time.monotonic() - start < 20, resident(s) - before < 100 << 20), (True, True, True), answer)

@@ -216,10 +216,13 @@ static void write_history(struct json_writer *w, const struct history *history)
 static bool may_see_all(const struct http_exchange *x)
 {
     const struct config *config = ((const struct service *)x->service)->config;
-    return !access_required(config, "status") ||
-           (!access_is_blocked(x->client) &&
-            access_check(config, http_header(x, "authorization"), http_header(x, "x-api-key"), status_rights, NULL) ==
-                ACCESS_GRANTED);
+    if (!access_required(config, "status"))
+        return true;
+    enum access access =
+        access_check(config, http_header(x, "authorization"), http_header(x, "x-api-key"), status_rights, NULL);
+    if ((access == ACCESS_MALFORMED || access == ACCESS_UNKNOWN) && !access_is_blocked(x->client))
+        access_note_wrong_key(x->client);
+    return access == ACCESS_GRANTED;
 }
 
 /* The processes of the service, those that answer, in the order of their nodes: "[{..},..]"; empty where there is but this one. */

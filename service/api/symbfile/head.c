@@ -92,11 +92,12 @@ bool upload_authorize(const struct http_exchange *x, const char *const *rights, 
     *key_id = (struct sl_str){"", 0};
     if (!access_required(config, x->route->family->group))
         return true;
-    if (access_is_blocked(x->client)) {
+    enum access access = access_check_api_key(config, http_header(x, "Authorization"), rights, &key);
+    if ((access == ACCESS_MALFORMED || access == ACCESS_UNKNOWN) && access_is_blocked(x->client)) {
         symbfile_fail(failure, 429, "1000", "Too many wrong API keys.");
         return false;
     }
-    switch (access_check_api_key(config, http_header(x, "Authorization"), rights, &key)) {
+    switch (access) {
     case ACCESS_GRANTED: *key_id = key->id; return true;
     case ACCESS_MISSING: symbfile_fail(failure, 401, "1001", "API key is missing."); break;
     case ACCESS_MALFORMED:

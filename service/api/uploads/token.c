@@ -85,9 +85,9 @@ bool uploads_token(struct http_exchange *x, const struct mozilla_token **token)
     *token = NULL;
     if (!sent.data)
         return true;
-    if (access_is_blocked(x->client))
-        return refuse_token(x, 429, SL_STR("Too many wrong tokens"));
     *token = token_find(config, sent);
+    if (!*token && access_is_blocked(x->client))
+        return refuse_token(x, 429, SL_STR("Too many wrong tokens"));
     if (!*token) {
         access_note_wrong_key(x->client);
         return refuse_token(x, 403, SL_STR("API Token not matched"));
