@@ -135,6 +135,8 @@ static bool from_shared(struct flight *flight, struct cache_tmp *tmp, bool is_re
 static void to_shared(const struct flight *flight, const struct shared_finding *finding, const struct outcome *outcome)
 {
     const struct cache_lifetimes *lifetimes = &flight->state->lifetimes;
+    if (!shared_is_fact(outcome->code))
+        return;
     if (outcome->code == SL_OK)
         shared_offer(flight->state->kind, flight->key, outcome->item, SHARED_NEW, finding->stale || flight->renews);
     else

@@ -220,6 +220,10 @@ static bool shared_ask(struct shared_backend *backend, const struct shared_quest
         finding->stale = true;
         hit = false;
     }
+    if (hit && !shared_is_fact(finding->value.code)) { /* a machine with an older version has told it */
+        finding->stale = true;
+        hit = false;
+    }
     if (hit && finding->value.code != SL_OK && !counts(q, &finding->value, &finding->left_ns)) {
         finding->stale = true;
         hit = false;

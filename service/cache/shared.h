@@ -127,6 +127,13 @@ void shared_offer(const struct cache_kind *kind, struct sl_str key, struct cache
 /* What the second back end had, the first one gets. */
 void shared_pass_on(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
                     const struct shared_finding *finding);
+/* Whether an error is what a source said of a file, and so true on every machine: that it is not there, or what it is. That a
+ * source could not be reached, refused or was too slow may be this machine's own fault. */
+static inline bool shared_is_fact(enum sl_code code)
+{
+    return code == SL_OK || code == SL_NOT_FOUND || code == SL_MALFORMED;
+}
+
 /* Queues an error that lives for `ttl_ns` from now on. */
 void shared_offer_error(const struct cache_kind *kind, struct sl_str key, const struct sl_error *error,
                         uint64_t ttl_ns);

@@ -1,13 +1,16 @@
 /* Sources that are directories of this machine. A location never leads out of the root, whatever links it meets. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "core/pool.h"
+#include "origin/health.h"
 #include "origin/impl.h"
 
 struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source, struct sl_str location)
@@ -62,8 +65,29 @@ int filesystem_open(const char *root, const char *location)
     return fd;
 }
 
-static enum sl_code open_error(int number, struct sl_error *error)
+/* A directory that is not there, or empty, is one that is not mounted: nothing is known of its files. */
+static enum sl_code check_root(const char *root, struct sl_error *error)
 {
+    DIR *directory = opendir(root);
+    const struct dirent *entry;
+    bool empty = true;
+    if (!directory && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+        return sl_fail_errno(error, errno, "cannot open the source's directory");
+    if (!directory)
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "the source's directory cannot be read: %s", strerror(errno));
+    while (empty && (entry = readdir(directory)))
+        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    closedir(directory);
+    return empty ? sl_fail(error, SL_DOWNLOAD_ERROR, "the source's directory is empty: is it mounted?") : SL_OK;
+}
+
+static enum sl_code open_error(const char *root, int number, struct sl_error *error)
+{
+    /* A command has places of its own that need not be there, and says of others what is wrong with them. */
+    bool may_lack_root = (number == ENOENT || number == ENOTDIR) && origin_health_is_watched();
+    enum sl_code code = may_lack_root ? check_root(root, error) : SL_OK;
+    if (code != SL_OK)
+        return code;
     if (number == ENOENT || number == ENOTDIR || number == ELOOP || number == EXDEV || number == ENAMETOOLONG)
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
     if (number == EACCES || number == EPERM)
@@ -103,7 +127,7 @@ static void copy_work(void *arg)
     struct copy *c = arg;
     struct stat st;
     if (c->from < 0 && (c->from = filesystem_open(c->root, c->location)) < 0) {
-        c->code = open_error(errno, c->error);
+        c->code = open_error(c->root, errno, c->error);
         return;
     }
     c->waits = !c->heavy && fstat(c->from, &st) == 0 && pool_is_heavy((uint64_t)st.st_size);

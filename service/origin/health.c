@@ -92,6 +92,11 @@ void origin_health(const struct source *source, struct origin_health *health)
             health->last_hour[outcome] += record->minutes[i][outcome];
 }
 
+bool origin_health_is_watched(void)
+{
+    return watched;
+}
+
 void origin_health_watch(void)
 {
     watched = true;

@@ -19,6 +19,7 @@ void origin_health(const struct source *source, struct origin_health *health);
 
 /* Begins to tell the log; a command's user is told otherwise. */
 void origin_health_watch(void);
+bool origin_health_is_watched(void); /* it is a service that asks, not a command */
 
 /* Once a minute: the last hour moves on. */
 void origin_health_minute(void);

@@ -673,7 +673,8 @@ def test_sources_are_asked_for_a_stripped_file(work, files):
     plain = ["lookup", "-e", t, "--output-style", "llvm", "--no-inlines", "--cache-dir", "", f"{start:x}"]
     equal(symloom(*plain).status, 3)
     equal(ok(*plain, "--symbols", os.path.join(work, "symbols")), "outer\n/src/t.c:5:51\n\n")
-    equal(symloom(*plain, "--symbols", files.dir + "/app.dSYM").status, 3)
+    os.mkdir(os.path.join(work, "others"))
+    equal(symloom(*plain, "--symbols", os.path.join(work, "others")).status, 3)
 
 
 def test_symbfiles(work, files):

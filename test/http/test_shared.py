@@ -322,3 +322,28 @@ def test_configurations_that_cannot_be(work, objects):
             equal(expected in str(e), True, f"{expected!r} in {e}")
         else:
             raise AssertionError(f"{shared} was accepted")
+
+
+def test_failures_stay_on_their_machine(work, objects):
+    """What one machine could not reach is no answer about the file: another one, with the same Redis, has it."""
+    mount = os.path.join(work, "mount")
+    source = {"id": "local", "type": "filesystem", "path": mount, "layout": {"type": "debuginfod"}}
+    with Redis(work) as redis, World(objects, 2) as world:
+        config = {"shared_cache": {"redis": {"url": redis.url}}, "sources": [source]}
+        body = world.body(world.modules)
+        del body["sources"]
+        for why in ("cannot be read: No such file or directory", "is empty: is it mounted?"):
+            with Service(work, config) as first:
+                answer = first.symbolicate({**body, "options": {"dif_candidates": True}})
+                equal(answer["modules"][0]["debug_status"], "fetching_failed")
+                assert any(why in c["download"].get("details", "") for c in answer["modules"][0]["candidates"]), answer["modules"]
+                status = json.loads(first.request("GET", "/status")[2])
+                assert why in status["sources"][0]["last_error"], status["sources"]
+            os.makedirs(mount, exist_ok=True)
+        for path, data in world.up.routes.items():
+            place = mount + path
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            with open(place, "wb") as f:
+                f.write(data)
+        with Service(work, config) as second:
+            equal([m["debug_status"] for m in second.symbolicate(body)["modules"]], ["found", "found"])

@@ -268,17 +268,18 @@ static void redis_body(void *arg)
     struct cache_key key = {SL_STR("b"), SL_STR("scope1")};
     struct cache_item *item;
     assert_int_equal(cache_get(&derived, &key, &missing, &item, NULL), SL_NOT_FOUND);
-    get_error(&derived, "c", &denied, SL_PERMISSION_DENIED);
     assert_int_equal(runs, 5);
-    get_error(&derived, "d", &internal, SL_INTERNAL);
+    get_error(&derived, "c", &denied, SL_PERMISSION_DENIED); /* may be that machine's own fault */
     assert_int_equal(runs, 6);
+    get_error(&derived, "d", &internal, SL_INTERNAL);
+    assert_int_equal(runs, 7);
     char command[300];
     snprintf(command, sizeof command, "TTL test:%s", name_of(&derived, "a"));
     assert_non_null(strstr(redis_ask(&server, command), ":-1\r\n"));
     snprintf(command, sizeof command, "TTL test:%s", name_of(&derived, "b"));
     int ttl = atoi(redis_ask(&server, command) + 1);
     assert_true(ttl > 3500 && ttl <= 3600);
-    assert_non_null(strstr(redis_ask(&server, "DBSIZE"), ":4\r\n"));
+    assert_non_null(strstr(redis_ask(&server, "DBSIZE"), ":3\r\n"));
     cache_drain();
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/loop.h"
 #include "core/pool.h"
+#include "origin/health.h"
 #include "origin/impl.h"
 
 static char dir[] = "/tmp/symloom-test-XXXXXX";
@@ -103,6 +104,9 @@ static void files_below_the_root(void *arg)
         expect_error(fetch(&source, "secret", NULL), SL_PERMISSION_DENIED, "Permission denied");
     const struct source nowhere = {.type = SOURCE_FILESYSTEM, .path = SL_STR("/nonexistent/root")};
     expect_error(fetch(&nowhere, "file", NULL), SL_NOT_FOUND, "");
+    origin_health_watch(); /* a service: nothing is known of its files */
+    expect_error(fetch(&nowhere, "file", NULL), SL_DOWNLOAD_ERROR,
+                 "the source's directory cannot be read: No such file or directory");
     free((char *)root.data);
 }
 
