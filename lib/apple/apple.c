@@ -133,6 +133,13 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
     *crash = (struct sl_crash){.crashed = true, .format = SL_FORMAT_MACHO};
     if (!mended(bytes, arena, &text))
         return sl_budget_fail(arena->budget, error);
+    if (sl_apple_is_metrickit(text)) {
+        size_t problem;
+        if (apple_read_metrickit(text, arena, &room, crash, &problem))
+            return SL_OK;
+        return problem ? sl_fail(error, SL_MALFORMED, "malformed diagnostic at offset %zu", problem - 1)
+                       : fail_for_memory(arena, &room, error);
+    }
     rest = begins_object(text) ? text : full_report(text);
     if (!take_object(&rest, arena, &first))
         return read_text(text, &header, options, arena, &room, crash, error);

@@ -20,6 +20,8 @@ struct sl_apple_options {
 
 /* Whether a text looks like a report: a list of images, or a thread and its first frame. */
 bool sl_apple_is_text(struct sl_str text);
+/* Whether a text, which begins with `{`, looks like diagnostics of MetricKit. */
+bool sl_apple_is_metrickit(struct sl_str text);
 
 /* Reads a report; `bytes` must outlive `crash`, which is filled. SL_MALFORMED with what is wrong when it is no crash report,
  * SL_UNSUPPORTED "unsupported apple report type <bug_type>" when it is a report of something else, SL_BUSY. Pure. */

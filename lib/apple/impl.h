@@ -33,6 +33,12 @@ bool apple_read_text(struct sl_str text, const struct apple_header *header, cons
 bool apple_read_ips(struct sl_str body, const struct apple_header *header, const struct sl_apple_options *options,
                     struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash, struct sl_json *failed);
 
+/* ---- metrickit.c ---- */
+
+/* False when it is malformed, at `*problem_at` counted from 1, or (0) out of memory or room. */
+bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash,
+                          size_t *problem_at);
+
 /* ---- cause.c: why the process ended ---- */
 
 /* Whether exception codes are numbers alone: "0x1, 0x10", and not "KERN_INVALID_ADDRESS at 0x10". */

@@ -103,7 +103,7 @@ enum input_kind input_kind_of(struct sl_bytes bytes)
             return INPUT_APPLE;
     struct sl_str text = {(const char *)rest.data, rest.size};
     if (begins(rest, "{"))
-        return kind_of_object(text);
+        return sl_apple_is_metrickit(text) ? INPUT_APPLE : kind_of_object(text);
     if (sl_apple_is_text(text))
         return INPUT_APPLE;
     return has_script_frames(text) ? INPUT_JSSTACK : INPUT_UNKNOWN;

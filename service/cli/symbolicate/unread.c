@@ -24,15 +24,6 @@ static bool has_line(struct sl_str text, const char *begin)
     return false;
 }
 
-static bool is_metrickit(struct sl_str text)
-{
-    size_t at = 0;
-    while (at < text.size && sl_is_blank(text.data[at]))
-        at++;
-    return at < text.size && text.data[at] == '{' && !head_has(text, HEAD, "\"stacktraces\"") &&
-           (head_has(text, HEAD, "\"callStackTree\"") || head_has(text, HEAD, "\"callStackRootFrames\""));
-}
-
 /* By the bytes that they begin with. */
 static const struct {
     const char *magic;
@@ -68,8 +59,6 @@ const char *input_unread_kind(struct sl_bytes bytes)
             return magics[i].what;
     if (head_has(text, LOG_HEAD, "-----BEGIN BREAKPAD MICRODUMP-----"))
         return "a microdump of Breakpad";
-    if (is_metrickit(text))
-        return "a diagnostic of Apple's MetricKit";
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         if (has_line(text, heads[i].line))
             return heads[i].what;

@@ -1,0 +1,378 @@
+/* Diagnostics of MetricKit as JSON (developer.apple.com, "MXDiagnosticPayload", "MXCallStackTree"): a payload of several, one of them,
+ * or its tree of call stacks alone.
+ *
+ *     {"crashDiagnostics": [{"callStackTree": {"callStacks": [
+ *         {"threadAttributed": true, "callStackRootFrames": [
+ *             {"binaryUUID": "..", "offsetIntoBinaryTextSegment": 5, "address": 4101, "binaryName": "app", "subFrames": [
+ *                 {..its caller..}]}]}]}, "diagnosticMetaData": {"osVersion": "iPhone OS 17.0 (21A329)", ..}}]}
+ *
+ * A tree is as deep as a stack, deeper than other JSON may be, so that it is read bracket by bracket, with the open ones in an
+ * array. Each path from a root, where the thread is, to a frame without callers becomes a thread. */
+#include "apple/impl.h"
+
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "base/map.h"
+
+enum open_kind { OPEN_OTHER, OPEN_STACKS, OPEN_STACK, OPEN_FRAMES, OPEN_FRAME };
+
+struct open_bracket {
+    enum open_kind kind;
+    size_t frame; /* of OPEN_FRAME: its index, counted from 1 */
+    bool is_object;
+};
+
+struct tree_frame {
+    uint64_t address, offset;
+    size_t caller_of; /* the frame that this one called, counted from 1; 0: the root */
+    struct sl_str name, uuid;
+    bool has_address, has_callers;
+};
+
+enum metrickit_text {
+    TEXT_OS,
+    TEXT_DEVICE,
+    TEXT_ARCH,
+    TEXT_TERMINATION,
+    TEXT_MESSAGE,
+    TEXT_EXCEPTION,
+    TEXT_HANG,
+    TEXT_TIME,
+    TEXTS
+};
+
+struct metrickit {
+    struct sl_str text;
+    size_t at;
+    struct sl_arena *arena;
+    struct apple_room *room;
+    struct sl_crash *crash;
+    bool no_memory;
+    struct sl_arena_array threads, modules;
+    struct open_bracket *brackets; /* malloc */
+    size_t depth, capacity;
+    struct tree_frame *frames; /* malloc: of the open stack */
+    size_t frame_count, frame_capacity;
+    struct sl_str key;
+    struct sl_map known; /* modules, by id and address */
+    struct sl_str texts[TEXTS];
+    uint64_t exception, signal;
+    bool attributed, any_attributed;
+};
+
+bool sl_apple_is_metrickit(struct sl_str text)
+{
+    return text.size && text.data[0] == '{' && memmem(text.data, text.size, "\"callStackRootFrames\"", 21) &&
+           !memmem(text.data, text.size, "\"usedImages\"", 12);
+}
+
+/* Whether so much may still be made. */
+static bool has_room(struct metrickit *m, uint64_t cost)
+{
+    m->room->used_up |= cost > m->room->left;
+    return cost <= m->room->left;
+}
+
+/* ---- threads ---- */
+
+static void add_image(struct metrickit *m, const struct tree_frame *frame)
+{
+    struct sl_crash_module module = {0}, *added;
+    struct sl_buf key = {.budget = m->arena->budget};
+    bool made = false;
+    if (!frame->has_address || frame->offset > frame->address || !apple_module_id(frame->uuid, m->arena, &module))
+        return;
+    module.address = frame->address - frame->offset;
+    module.code_file = module.debug_file = frame->name;
+    sl_buf_printf(&key, "%llx " SL_STR_FMT, (unsigned long long)module.address, SL_STR_ARG(frame->uuid));
+    struct sl_str kept = sl_buf_keep(&key, m->arena);
+    void **slot = kept.data ? sl_map_slot(&m->known, kept, &made) : NULL;
+    m->no_memory |= !slot;
+    if (!slot || !made)
+        return;
+    *slot = m;
+    if ((added = apple_add(&m->modules, m->room, ROOM_OF_IMAGE)))
+        *added = module;
+    m->no_memory |= !added || !module.code_id.data;
+}
+
+/* The path from the root to this frame. */
+static void add_path(struct metrickit *m, size_t last)
+{
+    size_t count = 0;
+    for (size_t at = last; at; at = m->frames[at - 1].caller_of)
+        count++;
+    struct sl_crash_thread *thread = apple_add(&m->threads, m->room, ROOM_OF_THREAD);
+    uint64_t cost = count * (uint64_t)(ROOM_OF_FRAME + sizeof(struct sl_crash_frame));
+    struct sl_crash_frame *frames =
+        thread && has_room(m, cost) ? SL_ARENA_ARRAY(m->arena, struct sl_crash_frame, count + 1) : NULL;
+    if (!frames) {
+        m->no_memory = true;
+        return;
+    }
+    m->room->left -= cost;
+    *thread = (struct sl_crash_thread){.id = m->threads.count - 1,
+                                       .has_id = true,
+                                       .frames = frames,
+                                       .frame_count = count,
+                                       .requesting =
+                                           m->attributed && !m->any_attributed ? SL_REQUESTING_YES : SL_REQUESTING_NO};
+    m->any_attributed |= m->attributed;
+    for (size_t at = last; at; at = m->frames[at - 1].caller_of) {
+        const struct tree_frame *from = &m->frames[at - 1];
+        frames[--count] =
+            (struct sl_crash_frame){.address = from->has_address ? from->address : from->offset, .package = from->name};
+    }
+}
+
+static void close_stack(struct metrickit *m)
+{
+    for (size_t i = 0; i < m->frame_count && !m->no_memory; i++) {
+        add_image(m, &m->frames[i]);
+        if (!m->frames[i].has_callers)
+            add_path(m, i + 1);
+    }
+    m->frame_count = 0;
+    m->attributed = false;
+}
+
+/* ---- brackets ---- */
+
+static struct open_bracket *top(struct metrickit *m)
+{
+    return m->depth ? &m->brackets[m->depth - 1] : NULL;
+}
+
+static void open_frame(struct metrickit *m, struct open_bracket *bracket)
+{
+    size_t called = 0;
+    for (size_t i = m->depth; i-- > 0 && !called && m->brackets[i].kind != OPEN_STACK;)
+        called = m->brackets[i].kind == OPEN_FRAME ? m->brackets[i].frame : 0;
+    if (!has_room(m, sizeof *m->frames) ||
+        !sl_grow_zeroed(&m->frames, &m->frame_capacity, m->frame_count + 1, sizeof *m->frames)) {
+        m->no_memory = true;
+        return;
+    }
+    m->room->left -= sizeof *m->frames;
+    m->frames[m->frame_count++] = (struct tree_frame){.caller_of = called};
+    if (called)
+        m->frames[called - 1].has_callers = true;
+    bracket->frame = m->frame_count;
+}
+
+static void open_bracket(struct metrickit *m, bool is_object)
+{
+    const struct open_bracket *outer = top(m);
+    enum open_kind in = outer ? outer->kind : OPEN_OTHER;
+    struct open_bracket bracket = {.kind = OPEN_OTHER, .is_object = is_object};
+    if (is_object)
+        bracket.kind = in == OPEN_STACKS ? OPEN_STACK : in == OPEN_FRAMES ? OPEN_FRAME : OPEN_OTHER;
+    else if (sl_str_equal(m->key, SL_STR("callStacks")))
+        bracket.kind = OPEN_STACKS;
+    else if ((in == OPEN_STACK && sl_str_equal(m->key, SL_STR("callStackRootFrames"))) ||
+             (in == OPEN_FRAME && sl_str_equal(m->key, SL_STR("subFrames"))))
+        bracket.kind = OPEN_FRAMES;
+    if (bracket.kind == OPEN_FRAME)
+        open_frame(m, &bracket);
+    if (!has_room(m, m->depth * sizeof *m->brackets) ||
+        !sl_grow(&m->brackets, &m->capacity, m->depth + 1, sizeof *m->brackets)) {
+        m->no_memory = true;
+        return;
+    }
+    m->brackets[m->depth++] = bracket;
+    m->key = (struct sl_str){NULL, 0};
+}
+
+/* False when it closes none of its kind. */
+static bool close_bracket(struct metrickit *m, bool is_object)
+{
+    if (!m->depth || top(m)->is_object != is_object)
+        return false;
+    if (top(m)->kind == OPEN_STACK)
+        close_stack(m);
+    m->depth--;
+    m->key = (struct sl_str){NULL, 0};
+    return true;
+}
+
+/* ---- values ---- */
+
+static void take_frame_value(struct metrickit *m, struct sl_json *j, struct tree_frame *frame)
+{
+    if (sl_str_equal(m->key, SL_STR("address")))
+        frame->has_address = sl_json_u64(j, &frame->address);
+    else if (sl_str_equal(m->key, SL_STR("offsetIntoBinaryTextSegment")))
+        sl_json_u64(j, &frame->offset);
+    else if (sl_str_equal(m->key, SL_STR("binaryName")))
+        sl_json_text(j, &frame->name);
+    else if (sl_str_equal(m->key, SL_STR("binaryUUID")))
+        sl_json_text(j, &frame->uuid);
+}
+
+static void take_other_value(struct metrickit *m, struct sl_json *j)
+{
+    static const struct sl_str names[TEXTS] = {
+        [TEXT_OS] = SL_STR("osVersion"),
+        [TEXT_DEVICE] = SL_STR("deviceType"),
+        [TEXT_ARCH] = SL_STR("platformArchitecture"),
+        [TEXT_TERMINATION] = SL_STR("terminationReason"),
+        [TEXT_MESSAGE] = SL_STR("composedMessage"),
+        [TEXT_EXCEPTION] = SL_STR("exceptionName"),
+        [TEXT_HANG] = SL_STR("hangDuration"),
+        [TEXT_TIME] = SL_STR("timeStampEnd"),
+    };
+    for (size_t i = 0; i < TEXTS; i++)
+        if (sl_str_equal(m->key, names[i]) && !m->texts[i].size)
+            sl_json_text(j, &m->texts[i]);
+    if (sl_str_equal(m->key, SL_STR("exceptionType")) && !m->exception)
+        sl_json_u64(j, &m->exception);
+    else if (sl_str_equal(m->key, SL_STR("signal")) && !m->signal)
+        sl_json_u64(j, &m->signal);
+    else if (sl_str_equal(m->key, SL_STR("threadAttributed")))
+        sl_json_bool(j, &m->attributed);
+}
+
+/* A text, number or word, which ends at `end`. */
+static void take_value(struct metrickit *m, size_t end)
+{
+    struct sl_json j = sl_json((struct sl_str){m->text.data + m->at, end - m->at}, m->arena, false);
+    const struct open_bracket *bracket = top(m);
+    if (bracket && m->key.data && bracket->kind == OPEN_FRAME)
+        take_frame_value(m, &j, &m->frames[bracket->frame - 1]);
+    else if (bracket && m->key.data)
+        take_other_value(m, &j);
+    m->no_memory |= j.busy;
+    m->key = (struct sl_str){NULL, 0};
+    m->at = end;
+}
+
+/* Behind the quote that ends the text at `at`; 0 when there is none. */
+static size_t end_of_text(struct sl_str text, size_t at)
+{
+    for (at++; at < text.size && text.data[at] != '"'; at++)
+        at += text.data[at] == '\\';
+    return at < text.size ? at + 1 : 0;
+}
+
+static bool take_text(struct metrickit *m)
+{
+    size_t end = end_of_text(m->text, m->at), next = end;
+    while (next && next < m->text.size && sl_is_blank(m->text.data[next]))
+        next++;
+    if (!end)
+        return false;
+    if (next < m->text.size && m->text.data[next] == ':') {
+        m->key = (struct sl_str){m->text.data + m->at + 1, end - m->at - 2};
+        m->at = next + 1;
+    } else {
+        take_value(m, end);
+    }
+    return true;
+}
+
+/* False when it is no JSON. */
+static bool take_token(struct metrickit *m)
+{
+    char c = m->text.data[m->at];
+    size_t end = m->at;
+    if (c == '"')
+        return take_text(m);
+    if (c == '{' || c == '[') {
+        open_bracket(m, c == '{');
+        m->at++;
+        return true;
+    }
+    if (c == '}' || c == ']') {
+        m->at++;
+        return close_bracket(m, c == '}');
+    }
+    if (c == ',' || sl_is_blank(c)) {
+        m->at++;
+        return true;
+    }
+    while (end < m->text.size && !sl_is_blank(m->text.data[end]) && !memchr(",]}", m->text.data[end], 3))
+        end++;
+    take_value(m, end);
+    return true;
+}
+
+/* ---- the crash ---- */
+
+/* osfmk/mach/exception_types.h and sys/signal.h of XNU. */
+static const char *exception_name(uint64_t number)
+{
+    static const char *const names[] = {NULL,
+                                        "EXC_BAD_ACCESS",
+                                        "EXC_BAD_INSTRUCTION",
+                                        "EXC_ARITHMETIC",
+                                        "EXC_EMULATION",
+                                        "EXC_SOFTWARE",
+                                        "EXC_BREAKPOINT",
+                                        "EXC_SYSCALL",
+                                        "EXC_MACH_SYSCALL",
+                                        "EXC_RPC_ALERT",
+                                        "EXC_CRASH",
+                                        "EXC_RESOURCE",
+                                        "EXC_GUARD"};
+    return number < sizeof names / sizeof *names ? names[number] : NULL;
+}
+
+static const char *signal_name(uint64_t number)
+{
+    static const char *const names[] = {
+        [3] = "SIGQUIT", [4] = "SIGILL",   [5] = "SIGTRAP", [6] = "SIGABRT",  [8] = "SIGFPE",  [9] = "SIGKILL",
+        [10] = "SIGBUS", [11] = "SIGSEGV", [12] = "SIGSYS", [13] = "SIGPIPE", [15] = "SIGTERM"};
+    return number < sizeof names / sizeof *names ? names[number] : NULL;
+}
+
+static void finish_metrickit(struct metrickit *m)
+{
+    struct sl_crash *crash = m->crash;
+    const char *exception = exception_name(m->exception), *signal = signal_name(m->signal);
+    struct sl_buf reason = {.budget = m->arena->budget}, details = {.budget = m->arena->budget};
+    const struct apple_causes causes = {.exception = m->texts[TEXT_EXCEPTION],
+                                        .reason = m->texts[TEXT_MESSAGE],
+                                        .termination = apple_termination_parse(m->texts[TEXT_TERMINATION])};
+    if (exception || signal)
+        sl_buf_printf(&reason, "%s%s%s%s", exception ? exception : "", exception && signal ? " (" : "",
+                      signal ? signal : "", exception && signal ? ")" : "");
+    else if (m->texts[TEXT_HANG].size)
+        sl_buf_printf(&reason, "Hang of " SL_STR_FMT, SL_STR_ARG(m->texts[TEXT_HANG]));
+    apple_put_causes(&causes, &details);
+    bool has_reason = reason.size, has_details = details.size;
+    struct sl_str texts[2] = {sl_buf_keep(&reason, m->arena), sl_buf_keep(&details, m->arena)};
+    m->no_memory |= !texts[0].data || !texts[1].data;
+    crash->reason = has_reason ? texts[0] : (struct sl_str){NULL, 0};
+    crash->details = has_details ? texts[1] : (struct sl_str){NULL, 0};
+    crash->has_timestamp = apple_time(m->texts[TEXT_TIME], &crash->timestamp);
+    apple_os(m->texts[TEXT_OS], true, &crash->system);
+    crash->system.device_model = m->texts[TEXT_DEVICE];
+    crash->system.arch = apple_arch(m->texts[TEXT_ARCH]);
+    crash->thread_count = m->threads.count;
+    crash->module_count = m->modules.count;
+}
+
+bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash,
+                          size_t *problem_at)
+{
+    struct metrickit m = {.text = text,
+                          .arena = arena,
+                          .room = room,
+                          .crash = crash,
+                          .threads = {.arena = arena, .item = sizeof(struct sl_crash_thread)},
+                          .modules = {.arena = arena, .item = sizeof(struct sl_crash_module)}};
+    bool good = true;
+    while (good && !m.no_memory && m.at < text.size)
+        good = take_token(&m);
+    *problem_at = !good || m.depth ? m.at + 1 : 0;
+    if (good && !m.depth && !m.no_memory)
+        finish_metrickit(&m);
+    crash->threads = sl_arena_array_keep(&m.threads);
+    crash->modules = sl_arena_array_keep(&m.modules);
+    m.no_memory |= !crash->threads || !crash->modules;
+    sl_map_free(&m.known);
+    free(m.brackets);
+    free(m.frames);
+    return !m.no_memory && !*problem_at;
+}
