@@ -319,14 +319,19 @@ static void forget_damaged(const void *address)
     }
 }
 
+void engine_tell_fault(const void *address)
+{
+    if (fault_listener)
+        fault_listener(address);
+}
+
 bool cache_mend(void)
 {
     const void *address;
     bool any = false;
     while (guard_next_fault(&address)) {
         forget_damaged(address);
-        if (fault_listener)
-            fault_listener(address);
+        engine_tell_fault(address);
         any = true;
     }
     return any;

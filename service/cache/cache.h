@@ -154,6 +154,13 @@ enum sl_code cache_run_reader(const struct cache_reader *reader, void *arg, stru
 void cache_on_fault(void (*hear)(const void *address));
 bool cache_item_holds(const struct cache_item *item, const void *address);
 
+/* Lets go of mappings of files that are no longer in the directory, whoever removed them, so that the disk has the room. After a
+ * cleaning. */
+void cache_drop_deleted(void) SL_SUSPENDS;
+/* A fiber that does so every few seconds, and lets go of mappings that nobody asked for in `caches.memory_idle`, until it is cancelled.
+ * `unused` is NULL. */
+void cache_unmap_repeatedly(void *unused) SL_SUSPENDS;
+
 /* Logs what is being looked up and computed, the oldest of each kind, for people who ask. */
 void cache_log_state(void);
 

@@ -112,6 +112,7 @@ void engine_remember(struct kind_state *state, struct sl_str key, enum sl_code c
                      const struct sl_error *error, int64_t created_s, int64_t generation, uint64_t for_ns);
 void engine_count(const struct kind_state *state, const char *layer, enum sl_code code);
 void engine_saw(int64_t generation);
+void engine_tell_fault(const void *address);      /* to whoever keeps items beside the memory layer */
 void engine_shed(void);                           /* gives back some mapped files: something ran out */
 int64_t engine_renew_before_ns(void);             /* misses made before this are to be asked for again by a renewal */
 void engine_log_io(const char *what, int number); /* once a minute */

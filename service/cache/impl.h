@@ -202,6 +202,7 @@ struct cache_memory_entry {
     struct sl_error *error;  /* owned */
     uint64_t deadline_ms;    /* of loop_now_ms; UINT64_MAX = none */
     uint64_t weight;
+    uint64_t used_ms;  /* of loop_now_ms: when it was asked for last */
     int64_t created_s; /* of an error: seconds since the epoch */
     int64_t generation;
     struct sl_str key; /* owned, behind the struct */
@@ -228,6 +229,10 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
 void cache_memory_forget(struct cache_memory *memory, struct sl_str key);
 /* The entry of this place and serial, as cache_memory_find. */
 struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t place, uint64_t serial, uint64_t now_ms);
+/* Drops the entries that hold an mmap, were asked for last before `used_before_ms` and that `matches` says yes to. */
+void cache_memory_drop_mapped(struct cache_memory *memory,
+                              bool (*matches)(const struct cache_item *item, const void *arg), const void *arg,
+                              uint64_t used_before_ms);
 bool cache_memory_evict_mapped(struct cache_memory *memory); /* the oldest mapped entry; false when there is none */
 void cache_memory_free(struct cache_memory *memory);
 /* How many files may be mapped: as configured, or half of what the kernel allows a process, less when fibers

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
+#include "core/loop.h"
 #include "core/metrics.h"
 
 enum { RESERVED_MAPS = 4096, LEAST_MAPPED = 256 }; /* for libraries, the heap and files in use; a number to work with */
@@ -77,6 +78,7 @@ static struct cache_memory_entry *cache_memory_use(struct cache_memory *memory, 
         publish_size(memory);
         return NULL;
     }
+    entry->used_ms = now_ms;
     if (entry != memory->newest) {
         unlink_entry(memory, entry);
         link_newest(memory, entry);
@@ -141,6 +143,7 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
     }
     *slot = entry;
     entry->deadline_ms = deadline_ms;
+    entry->used_ms = loop_now_ms();
     entry->created_s = created_s;
     entry->generation = generation;
     entry->weight = weigh(item);
@@ -157,6 +160,20 @@ void cache_memory_forget(struct cache_memory *memory, struct sl_str key)
     struct cache_memory_entry *entry = sl_map_get(&memory->map, key);
     if (entry)
         cache_memory_drop(memory, entry);
+    publish_size(memory);
+}
+
+void cache_memory_drop_mapped(struct cache_memory *memory,
+                              bool (*matches)(const struct cache_item *item, const void *arg), const void *arg,
+                              uint64_t used_before_ms)
+{
+    for (struct cache_memory_entry *entry = memory->oldest, *newer; entry; entry = newer) {
+        newer = entry->newer;
+        if (entry->used_ms >= used_before_ms)
+            return; /* they are in the order of their use */
+        if (entry->item && entry->item->mapping.mapped && matches(entry->item, arg))
+            cache_memory_drop(memory, entry);
+    }
     publish_size(memory);
 }
 

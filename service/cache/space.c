@@ -60,6 +60,7 @@ static void clean_fiber(void *arg)
         log_warn("cache", "the disk was full", LOG_U64("removed", c.totals.removed_files),
                  LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
     config_release(c.config);
+    cache_drop_deleted();
 }
 
 void space_make(int number)

@@ -142,6 +142,7 @@ const struct key_about key_abouts[] = {
     {"caches.restart_retries_malformed", "A start forgets which files could not be read."},
     {"caches.upgrade_fallback_after",
      "After an upgrade the tables of the version before answer, and are made anew so late."},
+    {"caches.memory_idle", "Files that nobody asked for in this time are mapped no longer."},
     {"caches.max_size", "What the disk cache may take; the longest unused goes first."},
     {"caches.min_free_space", "What it has to leave free."},
 

@@ -281,6 +281,7 @@ const struct key config_keys[] = {
      .none = "null"},
     {"caches.restart_retries_malformed", KEY_BOOL, AT(restart_retries_malformed), .value = true},
     {"caches.upgrade_fallback_after", KEY_DURATION, AT(upgrade_fallback_after_ns), .value = HOUR, .none = "null"},
+    {"caches.memory_idle", KEY_DURATION, AT(memory_idle_ns), .value = 10 * MINUTE, .none = "null"},
     {"caches.max_size", KEY_SIZE, AT(cache_max_size), .value = UINT64_MAX, .none = "null"},
     {"caches.min_free_space", KEY_SIZE, AT(cache_min_free_space), .value = UINT64_MAX, .none = "null"},
 

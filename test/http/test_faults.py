@@ -463,3 +463,27 @@ def test_local_files_without_descriptors(work, objects):
             with open(os.path.join(root, m.build_id, "debuginfo"), "wb") as f:
                 f.write(m.bytes)
         without_descriptors(world, s, lambda some: {k: v for k, v in world.body(some).items() if k != "sources"})
+
+
+def deleted_mappings(service):
+    with open(f"/proc/{service.process.pid}/maps") as f:
+        return sum(line.endswith(" (deleted)\n") and service.cache in line for line in f)
+
+
+def test_removed_files_give_their_room_back(work, objects):
+    """Whoever removes files of the cache: this service, or a command beside it. And what nobody asks for is not mapped."""
+    with World(objects, 12, padding=1 << 20) as world:
+        for caches in ({"max_size": "1MB"}, {"memory_idle": "1s"}):
+            with Service(work, {"caches": caches}) as s:
+                world.ask(s, world.modules)
+                with open(f"/proc/{s.process.pid}/maps") as f:
+                    assert sum(s.cache in line for line in f) > 6
+                if "max_size" in caches:
+                    for path in cached_files(s.cache):
+                        os.utime(path, (time.time() - 1200,) * 2)  # what was used just now stays
+                    subprocess.run([harness.SYMLOOM, "cleanup", "-c", os.path.join(s.work, "config.yml")], check=True,
+                                   capture_output=True)
+                    assert deleted_mappings(s) > 3
+                wait_until("mappings to go", lambda: (deleted_mappings(s) == 0 and "max_size" in caches) or not any(
+                    s.cache in line for line in open(f"/proc/{s.process.pid}/maps")))
+                world.ask(s, world.modules)

@@ -309,6 +309,7 @@ static void clean_now(const struct config *config)
         log_info("cleanup", "cache cleaned", LOG_U64("removed", c.totals.removed_files),
                  LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
     config_release(c.config);
+    cache_drop_deleted();
 }
 
 static bool wants_cleaning(const struct config *config)
@@ -432,6 +433,7 @@ static void serve(void *arg)
         fiber_start(&run->cleaning, store_sweep_repeatedly, NULL);
     }
     fiber_start(&run->cleaning, memory_trim_repeatedly, NULL);
+    fiber_start(&run->cleaning, cache_unmap_repeatedly, NULL);
     fiber_start(&run->cleaning, service_watch, run->service);
     fiber_start(&run->cleaning, watch_certificate, run);
     fiber_group_init(&run->pushing, NULL);

@@ -1,0 +1,100 @@
+/* Letting go of mappings: of files that are gone, whose blocks the disk gets back only then, and of those nobody has asked for in a
+ * while. Files go by the cleaning of this process, of another one, or by hand; the kernel marks what is still mapped of them in
+ * /proc/self/maps (proc_pid_maps(5)). */
+#include "cache/impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/grow.h"
+#include "cache/engine.h"
+#include "core/duration.h"
+#include "core/loop.h"
+#include "core/pool.h"
+
+enum { SWEEP_EVERY_MS = 10000, MAX_LINE = 8192 };
+
+struct deleted_mappings {
+    const char *dir;   /* where the files were */
+    uintptr_t *starts; /* ascending, as the kernel lists them */
+    size_t count, capacity;
+};
+
+static bool is_deleted_below(const char *line, const char *dir)
+{
+    static const char mark[] = " (deleted)\n";
+    const char *path = strchr(line, '/');
+    size_t length = strlen(line), size = strlen(dir);
+    return path && length > sizeof mark && strcmp(line + length - (sizeof mark - 1), mark) == 0 &&
+           strncmp(path, dir, size) == 0 && path[size] == '/';
+}
+
+/* Pool: the list may be long. Without memory it is shorter, and the rest goes the next time. */
+static void list_deleted(void *arg)
+{
+    struct deleted_mappings *d = arg;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char *line = maps ? malloc(MAX_LINE) : NULL;
+    while (line && fgets(line, MAX_LINE, maps)) {
+        if (!is_deleted_below(line, d->dir))
+            continue;
+        if (!sl_grow(&d->starts, &d->capacity, d->count + 1, sizeof *d->starts))
+            break;
+        d->starts[d->count++] = (uintptr_t)strtoull(line, NULL, 16);
+    }
+    free(line);
+    if (maps)
+        fclose(maps);
+}
+
+static int by_start(const void *left, const void *right)
+{
+    const uintptr_t *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+static bool is_deleted(const struct cache_item *item, const void *arg)
+{
+    const struct deleted_mappings *d = arg;
+    uintptr_t start = (uintptr_t)item->mapping.bytes.data;
+    return bsearch(&start, d->starts, d->count, sizeof *d->starts, by_start) != NULL;
+}
+
+void cache_drop_deleted(void)
+{
+    char *dir = cache_engine.dir ? realpath(cache_engine.dir, NULL) : NULL; /* as the kernel calls it */
+    struct deleted_mappings deleted = {.dir = dir};
+    if (dir && pool_run(POOL_IO, list_deleted, &deleted, NULL) == SL_OK && deleted.count) {
+        for (size_t i = 0; i < cache_engine.count; i++)
+            cache_memory_drop_mapped(&cache_engine.kinds[i].memory, is_deleted, &deleted, UINT64_MAX);
+        for (size_t i = 0; i < deleted.count; i++)
+            engine_tell_fault((const void *)deleted.starts[i]);
+    }
+    free(deleted.starts);
+    free(dir);
+}
+
+static bool is_any(const struct cache_item *item, const void *arg)
+{
+    (void)item, (void)arg;
+    return true;
+}
+
+static void drop_idle(void)
+{
+    uint64_t idle_ms = DURATION_MS(cache_engine.config->memory_idle_ns), now = loop_now_ms();
+    if (cache_engine.config->memory_idle_ns == DURATION_NEVER || now < idle_ms)
+        return;
+    for (size_t i = 0; i < cache_engine.count; i++)
+        cache_memory_drop_mapped(&cache_engine.kinds[i].memory, is_any, NULL, now - idle_ms);
+}
+
+void cache_unmap_repeatedly(void *unused)
+{
+    (void)unused;
+    while (fiber_sleep(SWEEP_EVERY_MS)) {
+        drop_idle();
+        cache_drop_deleted();
+    }
+}
