@@ -68,7 +68,7 @@ bool sl_apple_is_metrickit(struct sl_str text)
 }
 
 /* Whether so much may still be made. */
-static bool has_room(struct metrickit *m, uint64_t cost)
+static bool may_make(struct metrickit *m, uint64_t cost)
 {
     m->room->used_up |= cost > m->room->left;
     return cost <= m->room->left;
@@ -106,7 +106,7 @@ static void add_path(struct metrickit *m, size_t last)
     struct sl_crash_thread *thread = apple_add(&m->threads, m->room, ROOM_OF_THREAD);
     uint64_t cost = count * (uint64_t)(ROOM_OF_FRAME + sizeof(struct sl_crash_frame));
     struct sl_crash_frame *frames =
-        thread && has_room(m, cost) ? SL_ARENA_ARRAY(m->arena, struct sl_crash_frame, count + 1) : NULL;
+        thread && may_make(m, cost) ? SL_ARENA_ARRAY(m->arena, struct sl_crash_frame, count + 1) : NULL;
     if (!frames) {
         m->no_memory = true;
         return;
@@ -149,7 +149,7 @@ static void open_frame(struct metrickit *m, struct open_bracket *bracket)
     size_t called = 0;
     for (size_t i = m->depth; i-- > 0 && !called && m->brackets[i].kind != OPEN_STACK;)
         called = m->brackets[i].kind == OPEN_FRAME ? m->brackets[i].frame : 0;
-    if (!has_room(m, sizeof *m->frames) ||
+    if (!may_make(m, sizeof *m->frames) ||
         !sl_grow_zeroed(&m->frames, &m->frame_capacity, m->frame_count + 1, sizeof *m->frames)) {
         m->no_memory = true;
         return;
@@ -175,7 +175,7 @@ static void open_bracket(struct metrickit *m, bool is_object)
         bracket.kind = OPEN_FRAMES;
     if (bracket.kind == OPEN_FRAME)
         open_frame(m, &bracket);
-    if (!has_room(m, m->depth * sizeof *m->brackets) ||
+    if (!may_make(m, m->depth * sizeof *m->brackets) ||
         !sl_grow(&m->brackets, &m->capacity, m->depth + 1, sizeof *m->brackets)) {
         m->no_memory = true;
         return;
@@ -255,7 +255,7 @@ static size_t end_of_text(struct sl_str text, size_t at)
     return at < text.size ? at + 1 : 0;
 }
 
-static bool take_text(struct metrickit *m)
+static bool take_quoted(struct metrickit *m)
 {
     size_t end = end_of_text(m->text, m->at), next = end;
     while (next && next < m->text.size && sl_is_blank(m->text.data[next]))
@@ -277,7 +277,7 @@ static bool take_token(struct metrickit *m)
     char c = m->text.data[m->at];
     size_t end = m->at;
     if (c == '"')
-        return take_text(m);
+        return take_quoted(m);
     if (c == '{' || c == '[') {
         open_bracket(m, c == '{');
         m->at++;

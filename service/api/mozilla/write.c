@@ -80,7 +80,7 @@ static struct sl_str function_of(const struct native_result_frame *frame)
 }
 
 /* False, and so many frames are counted as left out, when the answer is as long as it may be. */
-static bool has_room(const struct moz_writer *w, size_t frames_left)
+static bool moz_has_room(const struct moz_writer *w, size_t frames_left)
 {
     struct answer_limit *limit = w->request->native->limit;
     bool fits = answer_limit_fits(limit, w->json.out, 0);
@@ -147,7 +147,7 @@ static void write_inlines(struct moz_writer *w, const struct native_result_frame
 {
     json_key(&w->json, "inlines");
     json_array_begin(&w->json);
-    for (size_t i = 0; i < count && has_room(w, 0); i++) {
+    for (size_t i = 0; i < count && moz_has_room(w, 0); i++) {
         json_object_begin(&w->json);
         write_level(w, &frames[i]);
         json_object_end(&w->json);
@@ -196,7 +196,7 @@ static void write_found_modules(struct moz_writer *w)
     struct sl_map seen = {0};
     json_key(&w->json, "found_modules");
     json_object_begin(&w->json);
-    for (size_t i = 0; i < w->job->module_count && has_room(w, 0); i++) {
+    for (size_t i = 0; i < w->job->module_count && moz_has_room(w, 0); i++) {
         const struct mozilla_module *module = &w->job->modules[i];
         struct sl_str kept = mozilla_module_name(w->request->arena, module);
         bool made = false;
@@ -253,7 +253,7 @@ static void write_module_errors(struct moz_writer *w)
     struct sl_map seen = {0};
     const char *message = NULL;
     bool made = false, any = false;
-    for (size_t i = 0; i < w->job->module_count && has_room(w, 0); i++) {
+    for (size_t i = 0; i < w->job->module_count && moz_has_room(w, 0); i++) {
         const char *name = module_error(w, &w->job->modules[i], &message);
         struct sl_str kept = name ? mozilla_module_name(w->request->arena, &w->job->modules[i]) : SL_STR("");
         if (!name)
@@ -283,7 +283,7 @@ static void write_result(struct moz_writer *w)
     for (size_t s = 0; s < w->job->stack_count; s++) {
         const struct mozilla_stack *stack = &w->job->stacks[s];
         json_array_begin(&w->json);
-        for (size_t i = 0; i < stack->count && has_room(w, stack->count - i); i++)
+        for (size_t i = 0; i < stack->count && moz_has_room(w, stack->count - i); i++)
             moz_write_frame(w, &w->job->frames[stack->first + i], i);
         json_array_end(&w->json);
     }
@@ -333,7 +333,7 @@ static void write_v4(struct moz_writer *w)
     json_array_begin(&w->json);
     for (size_t s = 0; s < w->job->stack_count; s++) {
         json_array_begin(&w->json);
-        for (size_t i = 0; i < w->job->stacks[s].count && has_room(w, w->job->stacks[s].count - i); i++)
+        for (size_t i = 0; i < w->job->stacks[s].count && moz_has_room(w, w->job->stacks[s].count - i); i++)
             write_short_frame(w, &w->job->frames[w->job->stacks[s].first + i]);
         json_array_end(&w->json);
     }
