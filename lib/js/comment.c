@@ -20,7 +20,172 @@ static struct sl_str first_word(struct sl_str text)
     return (struct sl_str){text.data + begin, end - begin};
 }
 
-/* The word behind the last marker that follows `//# ` (or `//@ `, if `old`). */
+/* Whether the text from `comment` on begins with `//# ` (or `//@ `, if `old`) and the marker; its word then is `*value`. */
+static bool is_marked(const char *comment, const char *end, const struct marker *marker, bool old, struct sl_str *value)
+{
+    const char *text = comment + 4;
+    if ((size_t)(end - comment) < 4 + marker->text.size || comment[0] != '/' || comment[1] != '/' ||
+        (comment[2] != '#' && !(old && comment[2] == '@')) || comment[3] != ' ' ||
+        memcmp(text, marker->text.data, marker->text.size) != 0)
+        return false;
+    text += marker->text.size;
+    *value = first_word((struct sl_str){text, (size_t)(end - text)});
+    return true;
+}
+
+/* ---- scripts, as far as it takes to tell comments from texts ---- */
+
+enum { MAX_TEMPLATES = 64 }; /* templates within templates; deeper ones are read as one */
+
+struct js_reader {
+    const char *at, *end;
+    char last;          /* what was read before: a punctuator, 'a' a word or value, 0 nothing */
+    bool before_regexp; /* of a word: a regular expression may follow it */
+    size_t braces;      /* that are open in the innermost template's expression */
+    size_t outer[MAX_TEMPLATES], depth;
+};
+
+static bool is_word_byte(char c)
+{
+    return sl_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' ||
+           (unsigned char)c >= 0x80;
+}
+
+static void skip_line(struct js_reader *r)
+{
+    while (r->at < r->end && *r->at != '\n' && *r->at != '\r')
+        r->at++;
+}
+
+static void skip_word(struct js_reader *r)
+{
+    static const char *const words[] = {"return", "typeof", "case", "in",         "of",    "delete", "void",
+                                        "throw",  "new",    "else", "instanceof", "yield", "await",  "do"};
+    const char *begin = r->at;
+    while (r->at < r->end && is_word_byte(*r->at))
+        r->at++;
+    struct sl_str word = {begin, (size_t)(r->at - begin)};
+    r->last = 'a';
+    r->before_regexp = false;
+    for (size_t i = 0; i < sizeof words / sizeof *words && !r->before_regexp; i++)
+        r->before_regexp = sl_str_equal(word, sl_str(words[i]));
+}
+
+/* A text, which ends with its line at the latest. */
+static void skip_text(struct js_reader *r)
+{
+    char quote = *r->at++;
+    while (r->at < r->end && *r->at != quote && *r->at != '\n')
+        r->at += *r->at == '\\' && r->at + 1 < r->end ? 2 : 1;
+    r->at += r->at < r->end;
+    r->last = 'a';
+    r->before_regexp = false;
+}
+
+/* Inside of a template, to its end or the next expression in it. */
+static void skip_template(struct js_reader *r)
+{
+    for (; r->at < r->end && *r->at != '`'; r->at++) {
+        if (*r->at == '\\' && r->at + 1 < r->end) {
+            r->at++;
+        } else if (*r->at == '$' && r->at + 1 < r->end && r->at[1] == '{' && r->depth < MAX_TEMPLATES) {
+            r->outer[r->depth++] = r->braces;
+            r->braces = 0;
+            r->at += 2;
+            r->last = 0;
+            return;
+        }
+    }
+    r->at += r->at < r->end;
+    r->last = 'a';
+    r->before_regexp = false;
+}
+
+static void skip_brace(struct js_reader *r)
+{
+    bool opens = *r->at++ == '{';
+    r->last = opens ? '{' : '}';
+    if (!opens && !r->braces && r->depth) {
+        r->braces = r->outer[--r->depth];
+        skip_template(r);
+    } else if (opens) {
+        r->braces++;
+    } else {
+        r->braces -= r->braces > 0;
+    }
+}
+
+/* A division, or a regular expression, which ends in its line. */
+static void skip_slash(struct js_reader *r)
+{
+    bool may_be = r->last == 'a' ? r->before_regexp : r->last != ')' && r->last != ']' && r->last != '}';
+    const char *at = ++r->at;
+    r->last = '/';
+    if (!may_be)
+        return;
+    for (bool in_class = false; at < r->end && *at != '\n' && (in_class || *at != '/'); at++) {
+        if (*at == '\\' && at + 1 < r->end)
+            at++;
+        else if (*at == '[' || *at == ']')
+            in_class = *at == '[';
+    }
+    if (at == r->end || *at != '/')
+        return;
+    r->at = at + 1;
+    r->last = 'a';
+    r->before_regexp = false;
+}
+
+static void skip_block(struct js_reader *r)
+{
+    const char *end = r->end - r->at > 2 ? memmem(r->at + 2, (size_t)(r->end - r->at - 2), "*/", 2) : NULL;
+    r->at = end ? end + 2 : r->end;
+}
+
+/* The last marked comment of a script that is read from its beginning. */
+static bool last_read(struct sl_str script, const struct marker *marker, bool old, struct sl_str *value)
+{
+    struct js_reader r = {.at = script.data, .end = script.data + script.size};
+    bool found = false;
+    while (r.at < r.end) {
+        char c = *r.at, next = r.at + 1 < r.end ? r.at[1] : 0;
+        if (c == '/' && next == '/') {
+            found = is_marked(r.at, r.end, marker, old, value) || found;
+            skip_line(&r);
+        } else if (c == '/' && next == '*') {
+            skip_block(&r);
+        } else if (c == '/') {
+            skip_slash(&r);
+        } else if (c == '"' || c == '\'') {
+            skip_text(&r);
+        } else if (c == '`') {
+            r.at++;
+            skip_template(&r);
+        } else if (c == '{' || c == '}') {
+            skip_brace(&r);
+        } else if (is_word_byte(c)) {
+            skip_word(&r);
+        } else {
+            r.last = sl_is_blank(c) || c == '\n' || c == '\r' ? r.last : c;
+            r.at++;
+        }
+    }
+    return found;
+}
+
+/* ---- the last comment ---- */
+
+/* Whether what stands there cannot be part of a text: no quote follows that could end one. */
+static bool is_outside_of_texts(const char *comment, const char *end)
+{
+    const char *newline = memchr(comment, '\n', (size_t)(end - comment));
+    size_t line = (size_t)((newline ? newline : end) - comment);
+    return !memchr(comment, '`', (size_t)(end - comment)) && !memchr(comment, '"', line) &&
+           !memchr(comment, '\'', line);
+}
+
+/* The word behind the last marker of a comment `//# ` (or `//@ `, if `old`). It is looked for from the end; only where it could be
+ * part of a text is the script read, once. */
 static bool last_comment(struct sl_str script, const struct marker *marker, bool old, struct sl_str *value)
 {
     size_t head = 4 + marker->pivot, tail = marker->text.size - marker->pivot;
@@ -28,14 +193,9 @@ static bool last_comment(struct sl_str script, const struct marker *marker, bool
     while (begin && (at = memrchr(begin, marker->text.data[marker->pivot], (size_t)(at - begin)))) {
         if ((size_t)(at - begin) < head || (size_t)(end - at) < tail)
             continue;
-        const char *comment = at - head, *text = comment + 4;
-        bool is = memcmp(text, marker->text.data, marker->text.size) == 0 && comment[0] == '/' && comment[1] == '/' &&
-                  (comment[2] == '#' || (old && comment[2] == '@')) && comment[3] == ' ';
-        if (!is)
+        if (!is_marked(at - head, end, marker, old, value))
             continue;
-        text += marker->text.size;
-        *value = first_word((struct sl_str){text, (size_t)(end - text)});
-        return true;
+        return is_outside_of_texts(at - head, end) || last_read(script, marker, old, value);
     }
     return false;
 }

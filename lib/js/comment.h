@@ -10,7 +10,8 @@
 #include "base/buf.h"
 #include "id/id.h"
 
-/* The last `//# sourceMappingURL=` or `//@ sourceMappingURL=` of a script: a view of its value, without query and fragment
+/* The last comment `//# sourceMappingURL=` or `//@ sourceMappingURL=` of a script (ECMA-426, 11.1.2.1), which is none inside of
+ * strings, templates, regular expressions and other comments: a view of its value, without query and fragment
  * unless it is a data URL. False when there is none. */
 bool sl_js_map_comment(struct sl_str script, struct sl_str *reference);
 

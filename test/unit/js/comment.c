@@ -25,6 +25,14 @@ static void map_comments(void **state)
         {"//# sourceMappingURL=a#b?c", "a"},
         {"//# sourceMappingURL=data:,a?b", "data:,a?b"},
         {"//# sourceMappingURL=", ""},
+        {"//# sourceMappingURL=a\nvar s = \"//# sourceMappingURL=b\";", "a"},
+        {"//# sourceMappingURL=a\nvar s = '\\'//# sourceMappingURL=b';", "a"},
+        {"//# sourceMappingURL=a\nvar s = `\n//# sourceMappingURL=b\n${x + `//# sourceMappingURL=c\n`}\n`", "a"},
+        {"x = /'/; y = \"'\" //# sourceMappingURL=a 'quoted'", "a"},
+        {"return/[/'\"]/ //# sourceMappingURL=a `", "a"},
+        {"a = b / c //# sourceMappingURL=a \" /", "a"},
+        {"f(`${{a: '}'}.a}`) //# sourceMappingURL=a `", "a"},
+        {"/* ' */ //# sourceMappingURL=a '", "a"},
     };
     static const char *const none[] = {"",
                                        "sourceMappingURL=x",
@@ -32,7 +40,13 @@ static void map_comments(void **state)
                                        "//#  sourceMappingURL=x",
                                        "/*# sourceMappingURL=x */",
                                        "//# sourceMappingURL",
-                                       "//# sourcemappingurl=x"};
+                                       "//# sourcemappingurl=x",
+                                       "s = \"//# sourceMappingURL=x\"",
+                                       "s = '//# sourceMappingURL=x'",
+                                       "s = `\n//# sourceMappingURL=x\n`",
+                                       "s = `${'//# sourceMappingURL=x'}`",
+                                       "/* ` //# sourceMappingURL=x ` */",
+                                       "s = \"//# sourceMappingURL=x\\\"\"; t()"};
     struct sl_str reference;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_true(sl_js_map_comment(sl_str(rows[i].script), &reference));
