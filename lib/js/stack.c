@@ -1,113 +1,336 @@
 #include "js/stack.h"
 
-/* ":12" at the end of the text, which is cut off; false when there is none. */
-static bool cut_number(struct sl_str *text, uint32_t *number)
-{
-    size_t at = text->size;
-    uint64_t value = 0, place = 1;
-    while (at > 0 && sl_is_digit(text->data[at - 1]) && place <= 1000000000) {
-        value += place * (uint64_t)(text->data[--at] - '0');
-        place *= 10;
-    }
-    if (at == text->size || at == 0 || text->data[at - 1] != ':' || value > INT32_MAX)
-        return false;
-    *number = (uint32_t)value;
-    text->size = at - 1;
-    return true;
-}
+enum { MOST_TRIES = 16 }; /* places in a line where a frame may begin */
 
-/* URL:LINE:COLUMN */
-static bool location(struct sl_str text, struct sl_js_stack_frame *frame)
+static struct sl_str from(struct sl_str text, size_t at)
 {
-    const struct sl_str address = SL_STR("address at ");
-    bool hermes = sl_str_starts(text, address);
-    while (sl_str_starts(text, address))
-        text = (struct sl_str){text.data + address.size, text.size - address.size};
-    if (!cut_number(&text, &frame->column) || !cut_number(&text, &frame->line) || !text.size || !frame->line)
-        return false;
-    for (size_t i = 0; i < text.size; i++)
-        if (text.data[i] == '(' || text.data[i] == ')' || text.data[i] == '\t')
-            return false;
-    frame->column += hermes; /* an offset, from 0 */
-    frame->url = text;
-    return true;
+    return (struct sl_str){text.data + at, text.size - at};
 }
 
 static bool skip_word(struct sl_str *text, struct sl_str word)
 {
     if (!sl_str_starts(*text, word))
         return false;
-    *text = (struct sl_str){text->data + word.size, text->size - word.size};
+    *text = from(*text, word.size);
     return true;
 }
 
-/* What stands behind "at ". */
-static bool v8_frame(struct sl_str text, struct sl_js_stack_frame *frame)
+/* ---- places ---- */
+
+/* "12" at `*at`, which is moved behind it. */
+static bool read_digits(struct sl_str text, size_t *at, uint32_t *number)
 {
-    frame->v8 = true;
-    frame->async = skip_word(&text, SL_STR("async "));
-    frame->constructor = skip_word(&text, SL_STR("new "));
-    if (!text.size || text.data[text.size - 1] != ')')
-        return location(text, frame);
-    size_t at = text.size - 1;
-    while (at > 0 && text.data[at] != '(')
-        at--;
-    bool nameless = text.data[0] == '(' && at == 0 && (frame->async || frame->constructor);
-    if (!nameless && (at < 2 || text.data[at - 1] != ' '))
+    uint64_t value = 0;
+    size_t i = *at;
+    for (; i < text.size && sl_is_digit(text.data[i]) && value <= INT32_MAX; i++)
+        value = value * 10 + (uint64_t)(text.data[i] - '0');
+    if (i == *at || value > INT32_MAX)
         return false;
-    frame->function = sl_str_trimmed((struct sl_str){text.data, nameless ? 0 : at - 1});
-    return location((struct sl_str){text.data + at + 1, text.size - at - 2}, frame);
+    *at = i;
+    *number = (uint32_t)value;
+    return true;
+}
+
+/* ":12", likewise. */
+static bool read_colon_number(struct sl_str text, size_t *at, uint32_t *number)
+{
+    size_t i = *at + 1;
+    if (*at >= text.size || text.data[*at] != ':' || !read_digits(text, &i, number))
+        return false;
+    *at = i;
+    return true;
+}
+
+/* Whether a frame may end here. In parentheses it tells so itself: what follows a blank is the log's. */
+static bool is_end(struct sl_str rest, bool in_parentheses)
+{
+    static const char ends[] = ",;\"'`\\\033]}<|";
+    size_t blanks = 0;
+    while (blanks < rest.size && sl_is_blank(rest.data[blanks]))
+        blanks++;
+    if (blanks == rest.size)
+        return true;
+    if (blanks)
+        return in_parentheses || rest.data[blanks] == '{';
+    return memchr(ends, rest.data[0], sizeof ends - 1) != NULL;
+}
+
+/* URL:LINE:COLUMN at the beginning, in parentheses up to the one that closes; what is behind it becomes `behind`. The URL may be
+ * empty. */
+static bool find_place(struct sl_str text, bool in_parentheses, struct sl_js_stack_frame *frame)
+{
+    for (size_t i = 0; i < text.size && text.data[i] != '\t' && text.data[i] != '\n'; i++) {
+        size_t end = i;
+        if (text.data[i] != ':' || !read_colon_number(text, &end, &frame->line) ||
+            !read_colon_number(text, &end, &frame->column))
+            continue;
+        if (in_parentheses && (end == text.size || text.data[end++] != ')'))
+            continue;
+        if (!is_end(from(text, end), in_parentheses))
+            continue;
+        frame->url = (struct sl_str){text.data, i};
+        frame->behind = from(text, end);
+        return frame->line != 0;
+    }
+    return false;
+}
+
+/* LINE:COLUMN alone. */
+static bool numbers_alone(struct sl_str text, struct sl_js_stack_frame *frame)
+{
+    size_t end = 0;
+    if (!read_digits(text, &end, &frame->line) || !read_colon_number(text, &end, &frame->column) || !frame->line ||
+        !is_end(from(text, end), false))
+        return false;
+    frame->url = (struct sl_str){text.data, 0};
+    frame->behind = from(text, end);
+    return true;
+}
+
+/* URL:LINE:COLUMN of a file that has a name. */
+static bool location(struct sl_str text, bool in_parentheses, struct sl_js_stack_frame *frame)
+{
+    const struct sl_str address = SL_STR("address at ");
+    bool hermes = frame->v8 && sl_str_starts(text, address);
+    while (frame->v8 && skip_word(&text, address))
+        ;
+    if (!find_place(text, in_parentheses, frame) || !frame->url.size ||
+        sl_str_starts(frame->url, SL_STR("<anonymous>")))
+        return false;
+    frame->column += hermes; /* an offset, from 0 */
+    return true;
+}
+
+/* ---- frames ---- */
+
+/* Where the parenthesis is opened that is closed by the last character; its size when there is none. */
+static size_t opening(struct sl_str text)
+{
+    size_t depth = 0;
+    for (size_t i = text.size; i-- > 0;) {
+        depth += text.data[i] == ')';
+        if (text.data[i] == '(' && --depth == 0)
+            return i;
+    }
+    return text.size;
+}
+
+static bool is_opening(struct sl_str text, size_t at, bool nameless)
+{
+    return at < text.size && text.data[at] == '(' && (at ? text.data[at - 1] == ' ' && at > 1 : nameless);
+}
+
+/* FUNCTION (URL:LINE:COLUMN): the parenthesis is the one that the last closes; in paths with one of a pair, the first. */
+static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack_frame *frame)
+{
+    size_t first = 0;
+    while (first < text.size && !is_opening(text, first, nameless))
+        first++;
+    if (first == text.size || !location(from(text, first + 1), true, frame))
+        return false;
+    struct sl_str whole = {text.data, (size_t)(frame->behind.data - text.data)};
+    size_t at = opening(whole);
+    if (at != first && is_opening(text, at, nameless) && !location(from(text, at + 1), true, frame))
+        return false;
+    if (at == whole.size || !is_opening(text, at, nameless))
+        at = first;
+    frame->function = sl_str_trimmed((struct sl_str){text.data, at ? at - 1 : 0});
+    return nameless || frame->function.size;
+}
+
+/* What stands behind "at ". `alone`: nothing is in front of it. */
+static bool v8_frame(struct sl_str text, bool alone, struct sl_js_stack_frame *frame)
+{
+    static const struct sl_str eval = SL_STR("(eval at ");
+    const char *data = text.data;
+    bool async = skip_word(&text, SL_STR("async "));
+    for (const char *found; (found = memmem(text.data, text.size, eval.data, eval.size)); frame->of_eval = true)
+        text = from(text, (size_t)(found - text.data) + eval.size);
+    frame->v8 = true;
+    frame->before.size += (size_t)(text.data - data);
+    frame->constructor = skip_word(&text, SL_STR("new "));
+    if (in_parentheses(text, (async || frame->constructor) && !frame->of_eval, frame))
+        return true;
+    frame->function = (struct sl_str){NULL, 0};
+    if (frame->of_eval || frame->constructor || !location(text, false, frame))
+        return false;
+    return alone || (!memchr(frame->url.data, ' ', frame->url.size) &&
+                     (memchr(frame->url.data, '/', frame->url.size) || memchr(frame->url.data, '\\', frame->url.size)));
+}
+
+static bool is_quote(char c)
+{
+    return c == '"' || c == '\'' || c == '`';
+}
+
+/* Whether a code for the colours of a terminal ends here: "[90m". */
+static bool is_behind_code(struct sl_str text, size_t at)
+{
+    if (at == 0 || text.data[--at] != 'm')
+        return false;
+    while (at > 0 && (sl_is_digit(text.data[at - 1]) || text.data[at - 1] == ';'))
+        at--;
+    return at > 0 && text.data[at - 1] == '[';
+}
+
+/* Whether a frame may begin here: what a log puts in front of it ends with a blank, a bar, a quote or a colour. */
+static bool may_begin(struct sl_str line, size_t at)
+{
+    return at == 0 || sl_is_blank(line.data[at - 1]) || line.data[at - 1] == '|' || is_quote(line.data[at - 1]) ||
+           is_behind_code(line, at);
+}
+
+/* The "at " of the line that a frame is behind. Of several in front of a function the last is the frame's, the others the log's. */
+static bool find_v8(struct sl_str line, size_t begin, struct sl_js_stack_frame *frame)
+{
+    static const struct sl_str at = SL_STR("at ");
+    size_t next = begin, end = line.size;
+    bool is = false;
+    for (unsigned tries = 0; tries < MOST_TRIES && next < end; next++) {
+        const char *found = memmem(line.data + next, end - next, at.data, at.size);
+        if (!found)
+            break;
+        next = (size_t)(found - line.data);
+        if (!may_begin(line, next))
+            continue;
+        tries++;
+        struct sl_js_stack_frame it = {.before = {line.data, next + at.size}};
+        if (!v8_frame(from(line, next + at.size), next == begin, &it))
+            continue;
+        is = true;
+        *frame = it;
+        end = it.function.size ? (size_t)(it.function.data + it.function.size - line.data) : 0;
+    }
+    return is;
+}
+
+/* Where the function's name begins in what stands in front of an @: all of it, or behind what a log wrote. */
+static size_t function_begin(struct sl_str text)
+{
+    static const struct sl_str codes[] = {SL_STR("global code"), SL_STR("module code"), SL_STR("eval code")};
+    bool logged = false;
+    for (size_t i = 0; i < text.size; i++)
+        logged |= memchr(":|]\"'`\033", text.data[i], 7) != NULL;
+    for (size_t i = 0; i < 3 && logged; i++)
+        if (sl_str_ends(text, codes[i]))
+            return text.size - codes[i].size;
+    size_t at = logged ? text.size : 0;
+    while (at > 0 && !may_begin(text, at))
+        at--;
+    return at;
 }
 
 /* FUNCTION@URL:LINE:COLUMN, of which only functions have no colon and slash. */
-static bool other_frame(struct sl_str text, struct sl_js_stack_frame *frame)
+static bool other_frame(struct sl_str line, size_t begin, struct sl_js_stack_frame *frame)
 {
+    struct sl_str text = from(line, begin);
     const char *at = memchr(text.data, '@', text.size);
-    size_t size = at ? (size_t)(at - text.data) : 0;
-    bool named = at && !memchr(text.data, ':', size);
+    size_t size = at ? (size_t)(at - text.data) : 0,
+           skipped = at ? function_begin((struct sl_str){text.data, size}) : 0;
+    bool named = at && !memchr(text.data + skipped, ':', size - skipped);
+    *frame = (struct sl_js_stack_frame){.before = {line.data, begin + (named ? skipped : 0)}};
     if (named) {
-        frame->function = (struct sl_str){text.data, size};
-        text = (struct sl_str){at + 1, text.size - size - 1};
+        frame->function = (struct sl_str){text.data + skipped, size - skipped};
+        text = from(text, size + 1);
+        if (frame->function.size && numbers_alone(text, frame))
+            return true;
     }
-    if (!location(text, frame) || memchr(frame->url.data, ' ', frame->url.size))
+    if (!location(text, false, frame) || memchr(frame->url.data, ' ', frame->url.size))
         return false;
-    return named || memchr(frame->url.data, '/', frame->url.size);
+    bool has_folder = memchr(frame->url.data, '/', frame->url.size) != NULL;
+    return has_folder || (named && (!skipped || memchr(frame->url.data, '\\', frame->url.size)));
 }
+
+/* ---- parts of lines ---- */
+
+static size_t backslashes(struct sl_str text)
+{
+    size_t count = 0;
+    while (count < text.size && text.data[count] == '\\')
+        count++;
+    return count;
+}
+
+/* Whether the `\n` here, of so many backslashes, is in front of a frame of a stack in JSON, and not in a path of Windows. */
+static bool is_newline(struct sl_str text, size_t count, bool quoted)
+{
+    if (count >= text.size || text.data[count] != 'n')
+        return false;
+    struct sl_str rest = from(text, count + 1);
+    size_t blanks = 0;
+    while (blanks < rest.size && rest.data[blanks] == ' ')
+        blanks++;
+    return (quoted && count == 1) || (blanks && sl_str_starts(from(rest, blanks), SL_STR("at ")));
+}
+
+bool sl_js_stack_part(struct sl_str *rest, struct sl_str *part)
+{
+    struct sl_str text = *rest;
+    size_t at = backslashes(text);
+    bool quoted = at > 0; /* the part before was */
+    while (at < text.size) {
+        const char *next = memchr(text.data + at, '\\', text.size - at);
+        if (!next)
+            break;
+        size_t to = (size_t)(next - text.data), count = backslashes(from(text, to));
+        quoted = quoted || memchr(text.data + at, '"', to - at);
+        if (is_newline(from(text, to), count, quoted)) {
+            *part = (struct sl_str){text.data, to};
+            *rest = from(text, to);
+            return true;
+        }
+        at = to + count;
+    }
+    *part = text;
+    *rest = from(text, text.size);
+    return text.size > 0;
+}
+
+/* ---- lines ---- */
 
 bool sl_js_stack_frame(struct sl_str line, struct sl_js_stack_frame *frame)
 {
-    size_t end = line.size;
-    while (end > 0 && sl_is_blank(line.data[end - 1]))
-        end--;
-    size_t begin = 0;
+    size_t begin = 0, count = backslashes(line), end = line.size;
+    unsigned escapes = 0;
+    if (count && count < line.size && line.data[count] == 'n') {
+        begin = count + 1;
+        for (size_t n = count; n; n /= 2)
+            escapes++;
+    }
     while (begin < end && sl_is_blank(line.data[begin]))
         begin++;
-    struct sl_str text = {line.data + begin, end - begin};
-    *frame = (struct sl_js_stack_frame){.before = {line.data, begin}, .behind = {line.data + end, line.size - end}};
-    if (!text.size)
+    if (begin == end)
         return false;
-    if (skip_word(&text, SL_STR("at ")))
-        return v8_frame(text, frame);
-    return other_frame(text, frame);
+    bool is = find_v8(line, begin, frame) || other_frame(line, begin, frame);
+    frame->escapes = escapes;
+    return is;
+}
+
+void sl_js_stack_escape(const struct sl_js_stack_frame *frame, struct sl_str text, struct sl_buf *out)
+{
+    unsigned times = frame->escapes < 4 ? frame->escapes : 4;
+    for (size_t i = 0; i < text.size; i++) {
+        char c = text.data[i];
+        if (c != '"' && c != '\\') {
+            sl_buf_u8(out, (uint8_t)c);
+            continue;
+        }
+        for (size_t n = ((size_t)1 << times) - 1; n > 0; n--)
+            sl_buf_u8(out, '\\');
+        sl_buf_u8(out, (uint8_t)c);
+    }
 }
 
 void sl_js_stack_write(const struct sl_js_stack_frame *frame, struct sl_buf *out)
 {
-    bool braces = frame->v8 && frame->function.size;
+    bool braces = frame->v8 && (frame->function.size || frame->constructor);
     sl_buf_str(out, frame->before);
-    if (frame->v8)
-        sl_buf_cstr(out, "at ");
-    if (frame->async)
-        sl_buf_cstr(out, "async ");
     if (frame->constructor && !sl_str_starts(frame->function, SL_STR("new ")))
         sl_buf_cstr(out, "new ");
     sl_buf_str(out, frame->function);
-    if (frame->v8)
-        sl_buf_cstr(out, braces ? " (" : "");
-    else
-        sl_buf_u8(out, '@');
+    sl_buf_cstr(out, !frame->v8 ? "@" : !braces ? "" : frame->function.size ? " (" : "(");
     sl_buf_str(out, frame->url);
-    sl_buf_printf(out, ":%u:%u", frame->line, frame->column);
+    sl_buf_printf(out, frame->url.size ? ":%u:%u" : "%u:%u", frame->line, frame->column);
     if (braces)
         sl_buf_u8(out, ')');
     sl_buf_str(out, frame->behind);

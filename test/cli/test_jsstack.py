@@ -96,3 +96,34 @@ def test_a_stack_is_answered_while_more_of_it_may_come(work, files):
         equal((process.returncode, out), (0, wanted * 4000))
     nobody = symloom("symbolicate", "--type", "jsstack", os.path.join(work, "nobody"), root)
     equal((nobody.status, nobody.out), (1, ""))
+
+
+def test_frames_as_logs_and_frameworks_write_them(work, files):
+    """What is around a frame stays, byte for byte; so does a frame that nobody can tell more of."""
+    root = artifacts(work, name="a/test.min.js")
+    at, was = "at onFailure (%s/test.js:5:11)", "at e (%s/test.min.js:1:64)"
+    for folder in ("/app/(main)/[id]/a", "/srv/my app (x86)/a", "https://x.y/_next/app/(main)/%5Bid%5D/a", "https://x.y/Program Files (x86)/a"):
+        for line in ("    %s\n", "    %s {\n  code: 1\n}\n", "\x1b[90m    %s\x1b[39m\n", "web-1  |     %s\n", "[0]     %s,\n",
+                     "Nov 28 03:00:00 host node[12]:     %s\n", "2026-11-28T03:00:00.000Z     %s;\n",
+                     '{"level":"error","stack":"Error: x\\n    %s\\n    at Array.map (<anonymous>)"}\n'):
+            equal(ok("symbolicate", "-q", "--type", "jsstack", "--symbols", root, input=line % was % folder), line % at % folder)
+    equal(ok("symbolicate", "-q", "--type", "jsstack", "--symbols", root, input="    at e (C:\\a\\test.min.js:1:64)\n"),
+          "    at onFailure (C:/a/test.js:5:11)\n")
+    equal(ok("symbolicate", "-q", "--type", "jsstack", "--symbols", root, input="at eval (eval at e (/a/test.min.js:1:64), <anonymous>:1:1)\n"),
+          "at eval (eval at onFailure (/a/test.js:5:11), <anonymous>:1:1)\n")
+    equal(ok("symbolicate", "-q", "--type", "jsstack", "--symbols", os.path.join(root, "a"), input="e@1:64\n"), "onFailure@test.js:5:11\n")
+    others = ("at  f  (address at x.bundle:1:2)\n  f@1:2\nhttps://x.y/z.js:1:2\n\tat new new  (z.js:1:2)\n    at new Promise (<anonymous>)\n"
+              "    at <anonymous>:1:508\n    at async Promise.all (index 0)\n    at eval (eval at <anonymous>, <anonymous>:1:1)\n")
+    equal(ok("symbolicate", "-q", "--type", "jsstack", "--symbols", root, input=others), others)
+
+
+def test_routes_whose_scripts_have_one_name(work, files):
+    """The path decides, with what a URL writes by percent signs."""
+    root = artifacts(work)
+    for folder, source in (("[id]", "right.js"), ("[ib]", "wrong.js")):
+        os.makedirs(os.path.join(root, "app", folder))
+        for name, text in (("page.js", SCRIPT), ("page.js.map", json.dumps(dict(MAP, sources=[source])))):
+            with open(os.path.join(root, "app", folder, name), "w") as f:
+                f.write(text)
+    for folder in ("[id]", "%5Bid%5D", "%5bid%5d"):
+        contains(ok("symbolicate", "-q", "--type", "jsstack", "--symbols", root, input=f"at e (https://x.y/app/{folder}/page.js:1:64)\n"), "/right.js:5:11)")

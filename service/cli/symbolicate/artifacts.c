@@ -181,6 +181,22 @@ static void look_at_script(struct local_artifacts *a, struct local_artifact *ite
         item->map_beside = kept_text(a, path_file_name(sl_str(beside)));
 }
 
+static int percent_digit(char c)
+{
+    return sl_is_digit(c) ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+}
+
+void put_url_path(struct sl_str url, struct sl_buf *out)
+{
+    struct sl_str path = sl_js_strip_hostname(url);
+    for (size_t i = 0; i < path.size && path.data[i] != '?' && path.data[i] != '#'; i++) {
+        int high = path.data[i] == '%' && i + 2 < path.size ? percent_digit(path.data[i + 1]) : -1;
+        int low = high >= 0 ? percent_digit(path.data[i + 2]) : -1;
+        sl_buf_u8(out, (uint8_t)(low >= 0 ? high * 16 + low : path.data[i]));
+        i += low >= 0 ? 2 : 0;
+    }
+}
+
 size_t path_common_parts(struct sl_str a, struct sl_str b)
 {
     size_t parts = 0, same = 0;
@@ -223,7 +239,9 @@ static bool has_id(struct local_artifacts *a, const struct local_artifact *item,
 static struct local_artifact *find_plain(struct local_artifacts *a, const struct local_file_query *query,
                                          enum artifact_match *match)
 {
-    struct sl_str path = artifact_until(artifact_until(sl_js_strip_hostname(query->path), '#'), '?');
+    struct sl_buf buf = {0};
+    put_url_path(query->path, &buf);
+    struct sl_str path = sl_buf_view(&buf);
     struct local_artifact *best = NULL;
     size_t most = 0;
     *match = MATCH_URL;
@@ -239,6 +257,7 @@ static struct local_artifact *find_plain(struct local_artifacts *a, const struct
             *match = by_id ? MATCH_DEBUG_ID : MATCH_URL;
         }
     }
+    sl_buf_free(&buf);
     if (best && !best->looked_at && best->kind == ARTIFACT_SCRIPT)
         look_at_script(a, best);
     return best;

@@ -19,6 +19,9 @@ void local_artifacts_free(struct local_artifacts *artifacts); /* may be NULL */
 bool local_artifacts_look_up(void *arg, const struct local_file_query *query, struct sl_arena *arena,
                              struct artifact **items, size_t *count);
 
+/* Appends the path of a URL as files have it: without host and query, and with what percent signs stand for. */
+void put_url_path(struct sl_str url, struct sl_buf *out);
+
 /* How many parts of two paths are equal at their ends. */
 size_t path_common_parts(struct sl_str a, struct sl_str b);
 

@@ -80,7 +80,7 @@ static bool has_script_frames(struct sl_str text)
     for (unsigned i = 0; i < LINES && at < text.size; i++) {
         const char *newline = memchr(text.data + at, '\n', text.size - at);
         size_t size = newline ? (size_t)(newline + 1 - text.data) - at : text.size - at;
-        if (sl_js_stack_frame((struct sl_str){text.data + at, size}, &frame))
+        if (sl_js_stack_frame((struct sl_str){text.data + at, size}, &frame) && frame.url.size)
             return true;
         at += size;
     }

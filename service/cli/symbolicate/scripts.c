@@ -23,9 +23,9 @@ struct script { /* a URL of the stack */
     struct sl_smcache cache;
 };
 
-struct stack_line {
+struct stack_line { /* or a part of one */
     struct sl_str text;
-    bool is_frame;
+    bool is_frame, is_mapped;
     struct sl_js_stack_frame frame;
 };
 
@@ -64,12 +64,11 @@ static bool find_scripts(struct scripts *s, const char *place)
 /* The script on disk whose path ends most like the URL's, NULL when not even the name is the same. */
 static const char *file_of(const struct scripts *s, struct sl_str url)
 {
-    struct sl_str path = sl_js_strip_hostname(url);
+    struct sl_buf buf = {0};
     const char *best = NULL;
     size_t most = 0;
-    for (size_t i = 0; i < path.size; i++)
-        if (path.data[i] == '?' || path.data[i] == '#')
-            path.size = i;
+    put_url_path(url, &buf);
+    struct sl_str path = sl_buf_view(&buf);
     for (size_t i = 0; i < s->file_count; i++) {
         size_t parts = path_common_parts(path, sl_str(s->files[i]));
         if (parts > most) {
@@ -77,6 +76,7 @@ static const char *file_of(const struct scripts *s, struct sl_str url)
             best = s->files[i];
         }
     }
+    sl_buf_free(&buf);
     return best;
 }
 
@@ -147,8 +147,8 @@ static void read_script(struct scripts *s, struct script *script)
 {
     struct sl_mapping mapping = {0};
     struct sl_error error = {0};
-    const char *path = file_of(s, script->url);
     script->base = script->url;
+    const char *path = script->url.size ? file_of(s, script->url) : s->file_count == 1 ? s->files[0] : NULL;
     if (!path)
         return;
     enum sl_code code = map_file(path, &mapping, &error);
@@ -181,23 +181,59 @@ static const struct script *script_of(struct scripts *s, struct sl_str url)
 
 static bool split_lines(struct scripts *s, struct sl_str text)
 {
-    for (size_t at = 0; at < text.size;) {
+    for (size_t at = 0, size; at < text.size; at += size) {
         const char *newline = memchr(text.data + at, '\n', text.size - at);
-        size_t size = newline ? (size_t)(newline + 1 - text.data) - at : text.size - at;
-        if (!sl_grow_zeroed(&s->lines, &s->line_capacity, s->line_count + 1, sizeof *s->lines))
-            return false;
-        struct stack_line *line = &s->lines[s->line_count++];
-        line->text = (struct sl_str){text.data + at, size};
-        line->is_frame = sl_js_stack_frame(line->text, &line->frame);
-        at += size;
+        size = newline ? (size_t)(newline + 1 - text.data) - at : text.size - at;
+        struct sl_str rest = {text.data + at, size}, part;
+        while (sl_js_stack_part(&rest, &part)) {
+            if (!sl_grow_zeroed(&s->lines, &s->line_capacity, s->line_count + 1, sizeof *s->lines))
+                return false;
+            struct stack_line *line = &s->lines[s->line_count++];
+            line->text = part;
+            line->is_mapped = false;
+            line->is_frame = sl_js_stack_frame(part, &line->frame);
+        }
     }
     return true;
 }
 
-/* Puts the original in the frame's place; *caller is the name of the token in the one that called it, then this one's. */
-static bool map_frame(struct scripts *s, struct sl_js_stack_frame *frame, struct sl_str *caller)
+/* The URL that the text of a frame means: without the codes of colours and the backslashes of JSON and Windows. */
+static struct sl_str plain_url(struct scripts *s, struct sl_str url)
 {
-    const struct script *script = script_of(s, frame->url);
+    if (!url.size || (!memchr(url.data, '\\', url.size) && !memchr(url.data, '\033', url.size)))
+        return url;
+    struct sl_buf out = {0};
+    for (size_t i = 0; i < url.size; i++) {
+        bool more = i && url.data[i - 1] == '\\';
+        if (url.data[i] == '\\' && (i < 2 || !more))
+            sl_buf_u8(&out, '/');
+        else if (url.data[i] == '\033')
+            while (i + 1 < url.size && url.data[i] != 'm')
+                i++;
+        else if (url.data[i] != '\\')
+            sl_buf_u8(&out, (uint8_t)url.data[i]);
+    }
+    return sl_buf_keep(&out, &s->texts);
+}
+
+/* As the line has it, without its first `skipped` characters; `text` is freed. */
+static struct sl_str escaped(struct scripts *s, const struct sl_js_stack_frame *frame, struct sl_buf *text,
+                             size_t skipped)
+{
+    struct sl_buf out = {0};
+    struct sl_str view = sl_buf_view(text);
+    if (view.size > skipped)
+        sl_js_stack_escape(frame, (struct sl_str){view.data + skipped, view.size - skipped}, &out);
+    sl_buf_free(text);
+    return sl_buf_keep(&out, &s->texts);
+}
+
+/* Puts the original in the frame's place; *caller is the name of the token in the one that called it, then this one's. */
+static bool map_frame(struct scripts *s, struct stack_line *line, struct sl_str *caller)
+{
+    struct sl_js_stack_frame *frame = &line->frame;
+    struct sl_str url = plain_url(s, frame->url);
+    const struct script *script = url.data ? script_of(s, url) : NULL;
     struct sl_smcache_place place;
     struct sl_buf function = {0}, path = {0};
     struct sl_str before = *caller;
@@ -216,16 +252,18 @@ static bool map_frame(struct scripts *s, struct sl_js_stack_frame *frame, struct
     };
     sl_js_function_name(&clues, &function);
     struct sl_str source = sl_smcache_source(&script->cache, place.source);
-    if (source.size)
+    if (source.size && url.size)
         sl_js_join(script->base, source, &path);
     else
-        sl_buf_str(&path, frame->url);
+        sl_buf_str(&path, url.size ? url : source);
     if (frame->function.size || place.kind != SL_JS_FUNCTION_UNKNOWN)
-        frame->function = sl_buf_keep(&function, &s->texts);
-    frame->url = sl_buf_keep(&path, &s->texts);
+        frame->function = escaped(s, frame, &function, 0);
+    bool has_drive = url.size > 1 && url.data[1] == ':' && path.size > 2 && path.data[0] == '/' && path.data[2] == ':';
+    frame->url = escaped(s, frame, &path, has_drive); /* "/C:/a" */
+    line->is_mapped = true;
     frame->line = place.line + 1;
     frame->column = place.column + 1;
-    *caller = place.name;
+    *caller = frame->of_eval ? (struct sl_str){NULL, 0} : place.name;
     sl_buf_free(&function);
     return frame->url.data != NULL;
 }
@@ -237,7 +275,7 @@ static bool map_lines(struct scripts *s)
     for (size_t i = s->line_count; i-- > 0;) {
         if (!s->lines[i].is_frame)
             caller = (struct sl_str){NULL, 0};
-        else if (!map_frame(s, &s->lines[i].frame, &caller))
+        else if (!map_frame(s, &s->lines[i], &caller))
             return false;
     }
     return true;
@@ -250,7 +288,7 @@ static bool pass_lines(struct scripts *s, struct sl_str lines)
     s->line_count = 0;
     bool good = split_lines(s, lines) && map_lines(s);
     for (size_t i = 0; i < s->line_count && good; i++) {
-        if (s->lines[i].is_frame)
+        if (s->lines[i].is_mapped)
             sl_js_stack_write(&s->lines[i].frame, &out);
         else
             sl_buf_str(&out, s->lines[i].text);

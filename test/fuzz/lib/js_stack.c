@@ -15,7 +15,7 @@ static void check_line(struct sl_str line)
     struct sl_buf out = {0};
     if (!sl_js_stack_frame(line, &frame))
         return;
-    must(frame.url.size && frame.line && frame.before.size + frame.url.size + frame.behind.size < line.size);
+    must(frame.line && frame.before.size + frame.url.size + frame.behind.size < line.size);
     sl_js_stack_write(&frame, &out);
     must(sl_js_stack_frame(sl_buf_view(&out), &again));
     must(again.line == frame.line && sl_str_ends(frame.url, again.url));
@@ -28,7 +28,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t at = 0; at < size;) {
         const char *newline = memchr(text.data + at, '\n', size - at);
         size_t length = newline ? (size_t)(newline + 1 - text.data) - at : size - at;
-        check_line((struct sl_str){text.data + at, length});
+        struct sl_str rest = {text.data + at, length}, part;
+        size_t left = length;
+        while (sl_js_stack_part(&rest, &part)) {
+            must(part.size && part.size + rest.size == left);
+            left = rest.size;
+            check_line(part);
+        }
+        must(left == 0);
         at += length;
     }
     return 0;

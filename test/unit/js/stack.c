@@ -12,6 +12,26 @@ static void frames(void **state)
         const char *written; /* NULL: as it was */
     } rows[] = {
         {"    at f (https://a.b/c.js:1:23)\n", "f", "https://a.b/c.js", 1, 23, NULL},
+        {"    at f (https://a.b/app/(main)/%5Bid%5D/c.js:1:23)", "f", "https://a.b/app/(main)/%5Bid%5D/c.js", 1, 23,
+         NULL},
+        {"    at async f (/s/(a b)/(c)/[d]/e.js:1:23) {\n", "f", "/s/(a b)/(c)/[d]/e.js", 1, 23, NULL},
+        {"at f (C:\\Program Files (x86)\\a\\c.js:1:2)", "f", "C:\\Program Files (x86)\\a\\c.js", 1, 2, NULL},
+        {"at f (/s/(a/c.js:1:2)", "f", "/s/(a/c.js", 1, 2, NULL},
+        {"at A.my f (x) (/s/c.js:1:2)", "A.my f (x)", "/s/c.js", 1, 2, NULL},
+        {"at \\\\host\\share\\c.js:1:2", "", "\\\\host\\share\\c.js", 1, 2, NULL},
+        {"at https://a.b/(c)/[d]/e.js:1:2,", "", "https://a.b/(c)/[d]/e.js", 1, 2, NULL},
+        {"at f (a.js:1:2);\r\n", "f", "a.js", 1, 2, NULL},
+        {"at eval (eval at f (https://a.b/c.js:1:2), <anonymous>:1:1)", "f", "https://a.b/c.js", 1, 2, NULL},
+        {"at eval (eval at g (eval at f (c.js:1:2), <anonymous>:3:4), <anonymous>:1:1)", "f", "c.js", 1, 2, NULL},
+        {"web-1  |     at f (/s/c.js:1:2)", "f", "/s/c.js", 1, 2, NULL},
+        {"Nov 28 03:00:00 at node[12]:     at f (/s/c.js:1:2)", "f", "/s/c.js", 1, 2, NULL},
+        {"2026-11-28T03:00:00.000Z     at /s/c.js:1:2", "", "/s/c.js", 1, 2, NULL},
+        {"web | 12:00:00 global code@https://a.b/c.js:1:2", "global code", "https://a.b/c.js", 1, 2, NULL},
+        {"web | f@https://a.b/(c)/[d].js:1:2", "f", "https://a.b/(c)/[d].js", 1, 2, NULL},
+        {"\033[90m    at f (/s/c.js:1:2)\033[39m", "f", "/s/c.js", 1, 2, NULL},
+        {"\033[90mat f (/s/c.js:1:2)\033[39m", "f", "/s/c.js", 1, 2, NULL},
+        {"\\n    at f (/s/c.js:1:2)\"}", "f", "/s/c.js", 1, 2, NULL},
+        {"f@1:508", "f", "", 1, 508, NULL},
         {"    at async Object.f [as g] (https://a.b/c.js:1:23)", "Object.f [as g]", "https://a.b/c.js", 1, 23, NULL},
         {"\tat new F (file:///c.js:1:2)\r\n", "F", "file:///c.js", 1, 2, NULL},
         {"at new new  (c.js:1:2)", "new", "c.js", 1, 2, "at new new (c.js:1:2)"},
@@ -56,7 +76,13 @@ static void others(void **state)
         "TypeError: a@b",
         "    at f (native)",
         "    at Array.map (<anonymous>)",
-        "    at eval (eval at f (https://a.b/c.js:1:2), <anonymous>:1:1)",
+        "    at eval (eval at f (<anonymous>), <anonymous>:1:1)",
+        "    at <anonymous>:1:23",
+        "    at new Promise (<anonymous>)",
+        "    at f (<anonymous>:1:23)",
+        "    at async Promise.all (index 0)",
+        "format f: look at c:1:2",
+        "@1:2",
         "at f (c.js:0:1)",
         "at f (c.js:1)",
         "at f (:1:2)",
@@ -81,8 +107,35 @@ static void others(void **state)
     }
 }
 
+static void parts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *wanted; /* cut at each ~ */
+    } rows[] = {
+        {"    at f (C:\\new\\c.js:1:2)\n", "    at f (C:\\new\\c.js:1:2)\n"},
+        {"{\"s\":\"E\\n    at f (c.js:1:2)\\n    at g (c.js:1:2)\"}\n",
+         "{\"s\":\"E~\\n    at f (c.js:1:2)~\\n    at g (c.js:1:2)\"}\n"},
+        {"{\"s\":\"f@c.js:1:2\\ng@c.js:1:2\"}", "{\"s\":\"f@c.js:1:2~\\ng@c.js:1:2\"}"},
+        {"\"{\\\"s\\\":\\\"E\\\\n    at f (C:\\\\\\\\new.js:1:2)",
+         "\"{\\\"s\\\":\\\"E~\\\\n    at f (C:\\\\\\\\new.js:1:2)"},
+        {"\\", "\\"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct sl_str rest = sl_str(rows[i].line), part;
+        struct sl_buf out = {0};
+        while (sl_js_stack_part(&rest, &part)) {
+            sl_buf_cstr(&out, out.size ? "~" : "");
+            sl_buf_str(&out, part);
+        }
+        sl_buf_u8(&out, 0);
+        assert_string_equal((char *)out.data, rows[i].wanted);
+        sl_buf_free(&out);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(frames), cmocka_unit_test(others)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(frames), cmocka_unit_test(others), cmocka_unit_test(parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
