@@ -317,7 +317,7 @@ static void read_64(const struct arm_text *t)
 /* ---- ARM ---- */
 
 /* The name without what says how wide its encoding is, or when it is done. */
-static bool is_named(struct sl_str name, const char *wanted)
+static bool is_mnemonic(struct sl_str name, const char *wanted)
 {
     static const char *const conditions = "eq ne hs cs lo cc mi pl vs vc hi ls ge lt gt le al ";
     if (ends_with(name, ".w") || ends_with(name, ".n"))
@@ -430,10 +430,10 @@ static void read_single(const struct arm_text *t, const struct arm_single *singl
     struct sl_str rest = t->operands, data = take_operand(&rest);
     size_t before = t->r->out->access_count;
     add_access(t, memory, single->size ? single->size : register_width(data), single->direction);
-    bool is_branch = is_named(t->name, "tbb") || is_named(t->name, "tbh");
+    bool is_branch = is_mnemonic(t->name, "tbb") || is_mnemonic(t->name, "tbh");
     if (is_branch)
         t->r->out->flow = SL_DISASM_ELSE;
-    if (is_named(t->name, "ldr") && sl_str_equal(data, SL_STR("pc"))) {
+    if (is_mnemonic(t->name, "ldr") && sl_str_equal(data, SL_STR("pc"))) {
         t->r->out->flow = t->r->out->access_count > before ? SL_DISASM_LOADED : SL_DISASM_ELSE;
         t->r->out->target = t->r->out->access_count > before ? t->r->out->accesses[before].address : 0;
     }
@@ -444,11 +444,11 @@ static void read_branch_32(const struct arm_text *t)
     static const char *const branches[] = {"b", "bl", "blx", "bx", "bxj", "cbz", "cbnz"};
     struct sl_str rest = t->operands, first = take_operand(&rest);
     for (size_t i = 0; i < sizeof branches / sizeof *branches; i++)
-        if (is_named(t->name, branches[i]))
+        if (is_mnemonic(t->name, branches[i]))
             t->r->out->flow = SL_DISASM_ELSE;
-    if (is_named(t->name, "bx") || is_named(t->name, "blx"))
+    if (is_mnemonic(t->name, "bx") || is_mnemonic(t->name, "blx"))
         go_to_register(t, first);
-    else if (is_named(t->name, "mov") && sl_str_equal(first, SL_STR("pc")))
+    else if (is_mnemonic(t->name, "mov") && sl_str_equal(first, SL_STR("pc")))
         go_to_register(t, take_operand(&rest));
 }
 
@@ -457,14 +457,14 @@ static void read_32(const struct arm_text *t)
     struct sl_str memory = find_memory(t);
     read_branch_32(t);
     for (size_t i = 0; i < sizeof multiples / sizeof *multiples; i++)
-        if (is_named(t->name, multiples[i].name)) {
+        if (is_mnemonic(t->name, multiples[i].name)) {
             read_multiple(t, &multiples[i]);
             return;
         }
     if (!memory.data || begins_with(t->name, "pld") || begins_with(t->name, "pli"))
         return; /* those do not fault */
     for (size_t i = 0; i < sizeof singles / sizeof *singles; i++)
-        if (is_named(t->name, singles[i].name)) {
+        if (is_mnemonic(t->name, singles[i].name)) {
             read_single(t, &singles[i], memory);
             return;
         }

@@ -81,7 +81,7 @@ static void put_prefix(const struct decoded *d, char *text)
                                                        : "rep ");
 }
 
-static void put_text(const struct decoded *d, char *text)
+static void put_instruction(const struct decoded *d, char *text)
 {
     ZydisFormatter formatter;
     ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_INTEL);
@@ -294,7 +294,7 @@ bool effects_x86(struct effects_reading *r, bool is_64bit, struct sl_bytes bytes
                      is_64bit ? ZYDIS_STACK_WIDTH_64 : ZYDIS_STACK_WIDTH_32);
     if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes.data, bytes.size, &d.instruction, d.operands)))
         return false;
-    put_text(&d, r->out->text);
+    put_instruction(&d, r->out->text);
     r->out->size = d.instruction.length;
     read_accesses(r, &d);
     read_flow(r, &d);

@@ -94,7 +94,8 @@ const struct key_about key_abouts[] = {
     {"minidump.compat", "`symbolicator`: stacks are walked as Symbolicator does. `none`: as the command does, which "
                         "finds callers of jumps to bad addresses, goes on behind impossible return addresses, knows "
                         "overlapping modules and keeps all frames."},
-    {"minidump.details", "Answers to minidumps tell more of what is in them."},
+    {"minidump.details",
+     "Answers to minidumps tell more of what is in them, and what the instruction did that crashed."},
     {"apple.details",
      "The same for crash reports of Apple's, and `crash_details` has a line for each cause that is named."},
     {"apple.names_from_report", "Frames of text reports that are not found keep the names in the report."},

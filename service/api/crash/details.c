@@ -1,5 +1,7 @@
 /* What more a minidump holds than all crashes have: `minidump.details` of the configuration. */
 #include "api/crash/crash.h"
+#include "api/crash_analysis.h"
+#include "minidump/facts.h"
 
 static void text_detail(struct json_writer *w, const char *key, struct sl_str text)
 {
@@ -56,6 +58,27 @@ static void write_create_time(struct json_writer *w, const struct sl_minidump *d
     json_u64(w, dump->create_time);
 }
 
+/* JSON of the arena, empty when nothing came out; data NULL: out of memory. */
+static struct sl_str analysis_json(const struct sl_minidump *dump, struct sl_arena *arena)
+{
+    struct sl_minidump_facts facts;
+    struct sl_minidump_analysis analysis;
+    struct sl_error ignored;
+    struct sl_buf text = {.budget = arena->budget};
+    struct json_writer w = json_writer(&text);
+    if (sl_minidump_read_facts(dump, arena, &facts, &ignored) != SL_OK ||
+        sl_minidump_analyse(dump, &facts, arena, &analysis, &ignored) != SL_OK)
+        return (struct sl_str){NULL, 0};
+    if (!analysis.has_instruction && !analysis.flip_count && !analysis.is_stack_overflow)
+        return SL_STR("");
+    json_object_begin(&w);
+    crash_analysis_write(&w, &analysis, 0);
+    json_key(&w, "is_likely_stack_overflow");
+    json_boolean(&w, analysis.is_stack_overflow);
+    json_object_end(&w);
+    return sl_buf_keep(&text, arena);
+}
+
 bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
 {
     const struct {
@@ -70,7 +93,7 @@ bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
         {dump->unloaded_count, "unloaded_modules", write_unloaded},
     };
     struct sl_crash *crash = &dump->crash;
-    crash->extras = SL_ARENA_ARRAY(arena, struct sl_crash_extra, sizeof rows / sizeof *rows);
+    crash->extras = SL_ARENA_ARRAY(arena, struct sl_crash_extra, sizeof rows / sizeof *rows + 1);
     if (!crash->extras)
         return false;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -84,5 +107,8 @@ bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
             return false;
         crash->extras[crash->extra_count++] = (struct sl_crash_extra){sl_str(rows[i].name), json};
     }
-    return true;
+    struct sl_str analysis = dump->has_exception ? analysis_json(dump, arena) : SL_STR("");
+    if (analysis.size)
+        crash->extras[crash->extra_count++] = (struct sl_crash_extra){SL_STR("crash_analysis"), analysis};
+    return analysis.data != NULL;
 }

@@ -244,6 +244,76 @@ static bool answer_read_exceptions(struct sl_json *j, void *out)
     return take_objects(j, members, sizeof *answer->exceptions, &answer->exceptions, &answer->exception_count);
 }
 
+/* ---- what the crash was taken apart into ---- */
+
+static bool answer_read_adjusted(struct sl_json *j, void *out)
+{
+    static const struct member members[] = {MEMBER(HEX, answer_analysis, adjusted, "address"),
+                                            MEMBER(HEX, answer_analysis, offset, "offset"), END};
+    return take_object(j, members, out);
+}
+
+static bool answer_read_next(struct sl_json *j, void *out)
+{
+    static const struct member members[] = {MEMBER(HEX, answer_analysis, next, "address"), END};
+    return take_object(j, members, out);
+}
+
+static bool answer_read_accesses(struct sl_json *j, void *out)
+{
+    static const struct member members[] = {MEMBER(HEX, answer_access, address, "address"),
+                                            MEMBER(NUMBER, answer_access, size, "size"),
+                                            MEMBER(TEXT, answer_access, type, "access_type"),
+                                            MEMBER(BOOL, answer_access, is_guard, "is_likely_guard_page"), END};
+    struct answer_analysis *analysis = out;
+    return take_objects(j, members, sizeof *analysis->accesses, &analysis->accesses, &analysis->access_count);
+}
+
+static bool answer_read_confidence(struct sl_json *j, void *out)
+{
+    struct answer_flip *flip = out;
+    return sl_json_value(j, &flip->confidence);
+}
+
+static bool answer_read_flips(struct sl_json *j, void *out)
+{
+    static const struct member members[] = {MEMBER(HEX, answer_flip, address, "address"),
+                                            MEMBER(TEXT, answer_flip, source, "source_register"),
+                                            READ(answer_flip, confidence, "confidence", answer_read_confidence), END};
+    struct answer_analysis *analysis = out;
+    return take_objects(j, members, sizeof *analysis->flips, &analysis->flips, &analysis->flip_count);
+}
+
+static bool answer_read_inconsistencies(struct sl_json *j, void *out)
+{
+    struct answer_analysis *analysis = out;
+    return take_texts(j, &analysis->inconsistencies, &analysis->inconsistency_count);
+}
+
+static bool answer_read_analysis(struct sl_json *j, void *out)
+{
+    static const struct member members[] = {
+        MEMBER(TEXT, answer_analysis, instruction, "instruction"),
+        MEMBER(BOOL, answer_analysis, is_stack_overflow, "is_likely_stack_overflow"),
+        READ(answer_analysis, adjusted, "adjusted_address", answer_read_adjusted),
+        READ(answer_analysis, next, "instruction_pointer_update", answer_read_next),
+        READ(answer_analysis, accesses, "memory_accesses", answer_read_accesses),
+        READ(answer_analysis, flips, "possible_bit_flips", answer_read_flips),
+        READ(answer_analysis, inconsistencies, "crash_inconsistencies", answer_read_inconsistencies),
+        END,
+    };
+    struct answer *answer = out;
+    return take_object(j, members, &answer->analysis);
+}
+
+static bool answer_read_details(struct sl_json *j, void *out)
+{
+    static const struct member members[] = {READ(answer, analysis, "crash_analysis", answer_read_analysis), END};
+    return take_object(j, members, out);
+}
+
+/* ---- the whole ---- */
+
 static const struct member answer_members[] = {
     MEMBER(TEXT, answer, status, "status"),
     MEMBER(TEXT, answer, message, "message"),
@@ -254,6 +324,7 @@ static const struct member answer_members[] = {
     MEMBER(TEXT, answer, details, "crash_details"),
     MEMBER(TEXT, answer, assertion, "assertion"),
     READ(answer, os_name, "system_info", answer_read_system),
+    READ(answer, analysis, "details", answer_read_details),
     READ(answer, threads, "stacktraces", answer_read_threads),
     READ(answer, modules, "modules", answer_read_modules),
     READ(answer, errors, "errors", answer_read_errors),

@@ -50,10 +50,32 @@ struct answer_exception {
     struct sl_str module, type;
 };
 
+struct answer_access {
+    struct answer_number address, size;
+    struct sl_str type;
+    bool is_guard;
+};
+
+struct answer_flip {
+    struct answer_number address;
+    struct sl_str source, confidence; /* a number as it is written */
+};
+
+struct answer_analysis { /* of the instruction that crashed */
+    struct sl_str instruction;
+    struct answer_number adjusted, offset, next;
+    bool is_stack_overflow;
+    struct answer_access *accesses;
+    struct answer_flip *flips;
+    struct sl_str *inconsistencies;
+    size_t access_count, flip_count, inconsistency_count;
+};
+
 struct answer {
     struct sl_str status, message, detail;
     struct sl_str reason, details, assertion, os_name, os_version, os_build, cpu_arch, device;
     struct answer_number timestamp, signal;
+    struct answer_analysis analysis;
     struct answer_thread *threads;
     struct answer_module *modules;
     struct answer_error *errors;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "api/crash_analysis.h"
 #include "id/id.h"
 
 static void put_optional_number(struct json_writer *w, const char *key, bool known, uint64_t value)
@@ -168,6 +169,14 @@ static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
     json_object_end(d->w);
 }
 
+/* The format has it of x86-64 alone. */
+static void put_analysis(const struct dump_json *d)
+{
+    static const struct sl_minidump_analysis nothing;
+    bool is_known = d->walked->dump.family == SL_CPU_X86_64;
+    crash_analysis_write(d->w, is_known ? &d->walked->analysis : &nothing, 16);
+}
+
 static void put_crash_info(const struct dump_json *d, int64_t crashed)
 {
     const struct sl_minidump *dump = &d->walked->dump;
@@ -175,6 +184,8 @@ static void put_crash_info(const struct dump_json *d, int64_t crashed)
     json_object_begin(d->w);
     dump_json_text(d->w, "type", dump->has_exception ? dump_reason(d->answer) : (struct sl_str){NULL, 0});
     dump_json_address(d, "address", dump->has_exception, dump->crash_address);
+    if (dump->has_exception)
+        put_analysis(d);
     dump_json_text(d->w, "assertion", d->answer->assertion);
     put_optional_number(d->w, "crashing_thread", crashed >= 0, (uint64_t)crashed);
     json_object_end(d->w);

@@ -4,7 +4,7 @@
 
 #include "cli/symbolicate/symbolicate.h"
 #include "config/config.h"
-#include "minidump/facts.h"
+#include "minidump/analysis.h"
 
 /* A word of a stack, and the function that it points into; the file may be empty. */
 struct stack_name {
@@ -15,9 +15,10 @@ struct stack_name {
 /* A dump as it was walked: what answers do not tell of it. */
 struct walked_dump {
     struct sl_arena arena;
-    struct sl_minidump dump;         /* read anew: its threads have no frames */
-    struct sl_minidump_facts facts;  /* when they are wanted */
-    bool wants_facts, was_searched;  /* symbols were looked for anywhere */
+    struct sl_minidump dump;              /* read anew: its threads have no frames */
+    struct sl_minidump_facts facts;       /* when they are wanted */
+    struct sl_minidump_analysis analysis; /* the same */
+    bool wants_facts, was_searched;       /* symbols were looked for anywhere */
     uint64_t **resume;               /* of each thread the frames', by their original_index; NULL: it was not walked */
     uint64_t **instruction;          /* the same: the instruction that the frame is at, which called the next one */
     struct sl_registers **registers; /* the same; NULL also when they are not wanted */

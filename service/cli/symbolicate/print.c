@@ -1,4 +1,5 @@
 /* Crashes for people. */
+#include "cli/symbolicate/print_analysis.h"
 #include "cli/symbolicate/symbolicate.h"
 #include "cli/symbolicate/table.h"
 
@@ -241,6 +242,7 @@ static void put_crash(const struct answer *answer, struct sl_buf *out)
         put_known(out, "Time:", sl_str(text));
     put_known(out, "Crash:", answer->reason.size ? answer->reason : SL_STR("none"));
     put_details(out, answer->details);
+    answer_put_analysis(&answer->analysis, out);
     put_known(out, "Assertion:", answer->assertion);
     if (answer->signal.set)
         sl_buf_printf(out, "Signal:     %llu\n", (unsigned long long)answer->signal.value);

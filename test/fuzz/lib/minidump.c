@@ -1,5 +1,6 @@
-/* Minidumps: read, every thread's beginning taken, its stack walked without any files, and the client's stacks. */
-#include "minidump/minidump.h"
+/* Minidumps: read, every thread's beginning taken, its stack walked without any files, the client's stacks, what few
+ * ask for, and what the instruction did that crashed. */
+#include "minidump/analysis.h"
 
 #include <stdint.h>
 
@@ -69,6 +70,25 @@ static void look_at_threads(const struct sl_minidump *dump, struct sl_arena *are
     }
 }
 
+static void look_at_crash(const struct sl_minidump *dump, struct sl_arena *arena)
+{
+    struct sl_minidump_facts facts;
+    struct sl_minidump_analysis analysis;
+    if (sl_minidump_read_facts(dump, arena, &facts, NULL) != SL_OK ||
+        sl_minidump_analyse(dump, &facts, arena, &analysis, NULL) != SL_OK)
+        __builtin_trap();
+    look_at(facts.lsb_id);
+    for (size_t i = 0; i < facts.region_count; i++)
+        if (facts.regions[i].last < facts.regions[i].first ||
+            (i && facts.regions[i].first <= facts.regions[i - 1].last))
+            __builtin_trap();
+    if (!sl_str_is_utf8(sl_str(analysis.effects.text)) || analysis.effects.access_count > SL_DISASM_ACCESSES)
+        __builtin_trap();
+    for (size_t i = 0; i < analysis.flip_count; i++)
+        if (!(analysis.flips[i].confidence > 0 && analysis.flips[i].confidence < 1))
+            __builtin_trap();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sl_arena arena, more = {0};
@@ -83,6 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         look_at(dump.crash.system.os_version);
         look_at_modules(&dump);
         look_at_threads(&dump, &more);
+        look_at_crash(&dump, &more);
     }
     sl_arena_free(&arena);
     sl_arena_free(&more);

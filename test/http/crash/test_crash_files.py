@@ -110,6 +110,22 @@ def test_what_else_a_dump_holds(work, objects):
             equal((answer["status"], answer.get("details")), ("completed", None))
 
 
+def test_what_the_instruction_did(work, objects):
+    dump = dumps.Dump()
+    dump.threads.append((7, {"rsp": 0x7000, "rip": 0x10010}, 0x7000, bytes(64)))
+    dump.memory.append((0x10010, b"\x8b\x40\x08" + bytes(16)))
+    dump = dump.crash(7, 11, 1, 8).done()
+    for details in (False, True):
+        with Service(work, {"minidump": {"details": details}}) as s:
+            _, answer = send(s, "/minidump", form(upload_file_minidump=dump, sources=[]))
+            equal("details" in answer, details)
+            if details:
+                equal(answer["details"]["crash_analysis"], {
+                    "adjusted_address": {"kind": "null-pointer", "offset": "0x8"}, "instruction": "mov eax, dword [rax + 0x8]",
+                    "memory_accesses": [{"address": "0x8", "size": 4, "access_type": "read"}], "instruction_pointer_update": None,
+                    "possible_bit_flips": None, "crash_inconsistencies": [], "is_likely_stack_overflow": False})
+
+
 def test_what_else_a_report_holds(work, objects):
     more = {"procName": "app", "uptime": 17, "bundleInfo": {"CFBundleVersion": "1"}, "unknown": 5}
     report = json.dumps({"threads": [{"frames": []}], "usedImages": [], **more}).encode()

@@ -1,0 +1,443 @@
+/* The instruction that crashed, and what may have been meant. */
+#include "minidump/analysis.h"
+
+#include "base/search.h"
+#include "minidump/impl.h"
+
+enum {
+    LOW = 0x2000,
+    NEARBY = 0x1000,
+    MAX_GUARD = 32 << 10,
+    MAX_STACK_GAP = 64 << 10,
+    MAX_FLIPS = 64 * (SL_DISASM_BASES + 1)
+};
+enum { STACK_OVERFLOW = 0xC00000FD, ACCESS_VIOLATION = 0xC0000005 };
+enum operation { ANY, READ, WRITE, EXECUTE };
+
+static const uint64_t non_canonical_first = UINT64_C(0x0000800000000000),
+                      non_canonical_last = UINT64_C(0xFFFF7FFFFFFFFFFF);
+
+struct reading {
+    const struct sl_minidump *dump;
+    const struct sl_minidump_facts *facts;
+    struct sl_minidump_analysis *out;
+    struct dump_exception exception;
+    const struct sl_minidump_thread *thread; /* NULL: not known */
+    struct sl_registers registers;
+    struct sl_walk_numbers numbers;
+    enum operation operation;
+};
+
+static bool is_apple(const struct sl_minidump *dump)
+{
+    return dump->os == SL_MINIDUMP_MACOS || dump->os == SL_MINIDUMP_IOS;
+}
+
+static bool is_linux(const struct sl_minidump *dump)
+{
+    return dump->os == SL_MINIDUMP_LINUX || dump->os == SL_MINIDUMP_ANDROID;
+}
+
+static bool is_x86(const struct sl_minidump *dump)
+{
+    return dump->family == SL_CPU_X86 || dump->family == SL_CPU_X86_64;
+}
+
+/* ---- the instruction ---- */
+
+static bool get_register(const void *arg, unsigned number, uint64_t *value)
+{
+    const struct sl_registers *registers = arg;
+    *value = number < SL_WALK_REGISTERS ? registers->value[number] : 0;
+    return number < SL_WALK_REGISTERS && (registers->valid >> number & 1);
+}
+
+static enum sl_arch arch_of(const struct sl_minidump *dump)
+{
+    switch (dump->family) {
+    case SL_CPU_X86: return SL_ARCH_X86;
+    case SL_CPU_X86_64: return SL_ARCH_X86_64;
+    case SL_CPU_ARM64: return SL_ARCH_ARM64;
+    default: return SL_ARCH_UNKNOWN;
+    }
+}
+
+/* Also of the thread's stack, which lists of memory may leave out. */
+static bool memory_word(const struct reading *r, uint64_t address, uint64_t *value)
+{
+    const struct sl_minidump_memory *stack = &r->thread->stack;
+    unsigned size = sl_cpu_pointer_size(r->dump->family);
+    if (dump_memory_read(r->dump, address, size, value))
+        return true;
+    if (address < stack->address || address - stack->address >= stack->bytes.size)
+        return false;
+    struct sl_reader words = dump_reader_of(r->dump, stack->bytes);
+    sl_reader_seek(&words, address - stack->address);
+    *value = sl_read_uint(&words, size);
+    return !words.failed;
+}
+
+static enum sl_code read_instruction(struct reading *r, struct sl_error *error)
+{
+    enum { LONGEST = 16 };
+    struct sl_minidump_analysis *out = r->out;
+    uint64_t pc;
+    const struct sl_minidump_memory *memory =
+        r->thread && get_register(&r->registers, r->numbers.pc, &pc) ? dump_memory_at(r->dump, pc) : NULL;
+    if (!memory || arch_of(r->dump) == SL_ARCH_UNKNOWN)
+        return SL_OK;
+    size_t at = (size_t)(pc - memory->address), left = memory->bytes.size - at;
+    const struct sl_disasm_code code = {.arch = arch_of(r->dump),
+                                        .bytes = {memory->bytes.data + at, left < LONGEST ? left : LONGEST},
+                                        .address = pc,
+                                        .size = 1};
+    bool has_segment = r->dump->os == SL_MINIDUMP_WINDOWS && r->thread->environment;
+    const struct sl_disasm_registers registers = {get_register, &r->registers, has_segment, r->thread->environment};
+    enum sl_code result = sl_disasm_effects(&code, &registers, &out->effects, error);
+    out->has_instruction = result == SL_OK;
+    if (out->has_instruction && out->effects.flow == SL_DISASM_TO) {
+        out->has_next = true;
+        out->next = out->effects.target;
+    } else if (out->has_instruction && out->effects.flow == SL_DISASM_LOADED) {
+        out->has_next = memory_word(r, out->effects.target, &out->next);
+    }
+    return result == SL_BUSY ? result : SL_OK;
+}
+
+/* ---- the address ---- */
+
+static bool is_non_canonical(uint64_t address)
+{
+    return address >= non_canonical_first && address <= non_canonical_last;
+}
+
+/* Of x86-64: what systems make of it does not tell the address. */
+static bool is_general_protection_fault(const struct reading *r)
+{
+    const struct dump_exception *e = &r->exception;
+    uint64_t address = r->dump->crash_address;
+    if (r->dump->family != SL_CPU_X86_64)
+        return false;
+    if (r->dump->os == SL_MINIDUMP_WINDOWS)
+        return r->operation == READ && address == UINT64_MAX;
+    if (is_apple(r->dump))
+        return e->code == 1 && e->flags == 13 && !address; /* EXC_BAD_ACCESS, EXC_I386_GPFLT */
+    return is_linux(r->dump) && (e->code == 11 || e->code == 7) && e->flags == 0x80 && !address; /* SI_KERNEL */
+}
+
+static bool adjust(struct reading *r, enum sl_minidump_adjustment adjustment, uint64_t address)
+{
+    r->out->adjustment = adjustment;
+    r->out->adjusted = address;
+    return true;
+}
+
+static void adjust_address(struct reading *r)
+{
+    const struct sl_disasm_effects *effects = &r->out->effects;
+    if (!r->out->has_instruction || !effects->has_accesses)
+        return;
+    for (size_t i = 0; i < effects->access_count; i++)
+        if (effects->accesses[i].base_is_null) {
+            adjust(r, SL_MINIDUMP_NULL_POINTER, effects->accesses[i].address);
+            return;
+        }
+    if (r->out->has_next && !r->out->next) {
+        adjust(r, SL_MINIDUMP_NULL_POINTER, 0);
+        return;
+    }
+    if (!is_general_protection_fault(r))
+        return;
+    for (size_t i = 0; i < effects->access_count; i++)
+        if (is_non_canonical(effects->accesses[i].address)) {
+            adjust(r, SL_MINIDUMP_NON_CANONICAL, effects->accesses[i].address);
+            return;
+        }
+    if (r->out->has_next && is_non_canonical(r->out->next))
+        adjust(r, SL_MINIDUMP_NON_CANONICAL, r->out->next);
+}
+
+/* ---- regions ---- */
+
+static bool is_accessible(const struct sl_minidump_region *region)
+{
+    return !region->is_guard && (region->readable || region->writable || region->executable);
+}
+
+static bool is_allowed(const struct sl_minidump_region *region, enum operation operation)
+{
+    switch (operation) {
+    case READ: return region->readable;
+    case WRITE: return region->writable;
+    case EXECUTE: return region->executable;
+    default: return true;
+    }
+}
+
+/* Mapped without access, small, next to what has access; or said to be one. */
+static bool is_guard_page(const struct sl_minidump_facts *facts, uint64_t address)
+{
+    const struct sl_minidump_region *region = sl_minidump_region_at(facts, address);
+    if (!region || is_accessible(region) || region->last - region->first >= MAX_GUARD)
+        return false;
+    size_t index = (size_t)(region - facts->regions);
+    bool is_behind = index && region[-1].last + 1 == region->first && is_accessible(&region[-1]);
+    bool is_before =
+        index + 1 < facts->region_count && region->last + 1 == region[1].first && is_accessible(&region[1]);
+    return region->is_guard || is_behind || is_before;
+}
+
+static bool is_near(uint64_t a, uint64_t b, uint64_t distance)
+{
+    return (a > b ? a - b : b - a) <= distance;
+}
+
+/* What was accessed is near the stack pointer, no memory, and the stack is above it. */
+static bool is_stack_overflow(const struct reading *r)
+{
+    const struct sl_minidump_facts *facts = r->facts;
+    uint64_t address = r->dump->crash_address, sp;
+    if (r->dump->os == SL_MINIDUMP_WINDOWS && r->exception.code == STACK_OVERFLOW)
+        return true;
+    if (!r->thread || !get_register(&r->registers, r->numbers.sp, &sp) || !is_near(address, sp, MAX_STACK_GAP))
+        return false;
+    const struct sl_minidump_region *at = sl_minidump_region_at(facts, address);
+    if (at && is_accessible(at))
+        return false;
+    for (size_t i = SL_COUNT_UP_TO(facts->regions, facts->region_count, first, address); i < facts->region_count; i++)
+        if (is_accessible(&facts->regions[i]))
+            return facts->regions[i].readable && facts->regions[i].writable &&
+                   facts->regions[i].first - address <= MAX_STACK_GAP;
+    return false;
+}
+
+/* ---- bits that flipped ---- */
+
+static bool is_poison(uint64_t value)
+{
+    static const uint8_t fillers[] = {0x2B, 0x2D, 0x2F, 0x49, 0x4B, 0x4D, 0x4F, 0x6B, 0x8B,
+                                      0x9B, 0x9F, 0xA5, 0xBB, 0xCC, 0xCD, 0xCE, 0xDB, 0xE5};
+    return value == (value & 0xFF) * UINT64_C(0x0101010101010101) &&
+           memchr(fillers, (int)(value & 0xFF), sizeof fillers);
+}
+
+static double confidence_of(const struct sl_minidump_flip *flip)
+{
+    static const double of_nearby[] = {1, 0.5, 0.45, 0.4, 0.35};
+    double doubt = 0.75;
+    doubt *= flip->was_non_canonical ? 0.1 : 1;
+    doubt *= !flip->is_null ? 1 : flip->was_low ? 0.75 : 0.5;
+    doubt *= of_nearby[flip->nearby < 4 ? flip->nearby : 4];
+    return (1 - doubt) * (flip->has_poison ? 0.5 : 1);
+}
+
+static void add_flip(const struct reading *r, uint64_t original, uint64_t address, const char *source)
+{
+    struct sl_minidump_flip *flip = &r->out->flips[r->out->flip_count++];
+    *flip = (struct sl_minidump_flip){
+        .address = address,
+        .source = source,
+        .was_non_canonical = r->out->adjustment == SL_MINIDUMP_NON_CANONICAL,
+        .is_null = !address,
+        .was_low = !address && original <= LOW,
+    };
+    for (unsigned i = 0; i < SL_WALK_REGISTERS; i++) {
+        uint64_t value;
+        if (!get_register(&r->registers, i, &value))
+            continue;
+        flip->nearby += address > LOW && is_near(address, value, NEARBY);
+        flip->has_poison |= is_poison(value);
+    }
+    flip->confidence = confidence_of(flip);
+}
+
+/* The distance to memory that may be accessed so; UINT64_MAX when there is none. */
+static uint64_t distance_to_memory(const struct reading *r, uint64_t address)
+{
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < r->facts->region_count; i++) {
+        const struct sl_minidump_region *region = &r->facts->regions[i];
+        uint64_t distance = address < region->first  ? region->first - address
+                            : address > region->last ? address - region->last
+                                                     : 0;
+        if (is_allowed(region, r->operation) && distance < least)
+            least = distance;
+    }
+    return least;
+}
+
+static void flip_bits(const struct reading *r, uint64_t address, const char *source, uint32_t access_size)
+{
+    bool high = r->out->adjustment == SL_MINIDUMP_NON_CANONICAL;
+    unsigned end = high || r->dump->family != SL_CPU_X86_64 ? 64 : 48;
+    const struct sl_minidump_region *region = sl_minidump_region_at(r->facts, address);
+    if ((region && is_allowed(region, r->operation)) || distance_to_memory(r, address) < access_size)
+        return;
+    for (unsigned bit = high ? 48 : 0; bit < end; bit++) {
+        uint64_t other = address ^ UINT64_C(1) << bit;
+        region = sl_minidump_region_at(r->facts, other);
+        if (!other || (region && is_allowed(region, r->operation)))
+            add_flip(r, address, other, source);
+    }
+}
+
+static const struct sl_disasm_access *access_at(const struct sl_disasm_effects *effects, uint64_t address,
+                                                unsigned direction)
+{
+    for (size_t i = 0; i < effects->access_count; i++) {
+        const struct sl_disasm_access *access = &effects->accesses[i];
+        if (address - access->address < access->size &&
+            (!direction || access->direction == direction || access->direction == (SL_DISASM_READS | SL_DISASM_WRITES)))
+            return access;
+    }
+    return NULL;
+}
+
+/* The registers that the instruction names, by name. */
+static void flip_registers(const struct reading *r, uint32_t access_size)
+{
+    const struct sl_disasm_effects *effects = &r->out->effects;
+    const struct sl_disasm_base *last = NULL;
+    for (size_t n = 0; n < effects->base_count; n++) {
+        const struct sl_disasm_base *next = NULL;
+        for (size_t i = 0; i < effects->base_count; i++) {
+            const struct sl_disasm_base *base = &effects->bases[i];
+            if ((!last || strcmp(base->name, last->name) > 0) && (!next || strcmp(base->name, next->name) < 0))
+                next = base;
+        }
+        if (!next)
+            return;
+        flip_bits(r, next->value, next->name, access_size);
+        last = next;
+    }
+}
+
+static bool find_flips(struct reading *r, struct sl_arena *arena)
+{
+    const struct sl_minidump_analysis *out = r->out;
+    const struct sl_disasm_effects *effects = &out->effects;
+    bool is_known = r->dump->family == SL_CPU_X86_64 || (r->dump->family == SL_CPU_ARM64 && effects->has_accesses);
+    if (!is_known || out->adjustment == SL_MINIDUMP_NULL_POINTER)
+        return true;
+    if (!(r->out->flips = SL_ARENA_ARRAY(arena, struct sl_minidump_flip, MAX_FLIPS)))
+        return false;
+    uint64_t address = out->adjustment == SL_MINIDUMP_NON_CANONICAL ? out->adjusted : r->dump->crash_address;
+    const struct sl_disasm_access *access =
+        effects->has_accesses ? access_at(effects, r->dump->crash_address, 0) : NULL;
+    flip_bits(r, access ? access->address : address, NULL, access ? access->size : 0);
+    if (out->has_instruction)
+        flip_registers(r, access ? access->size : 0);
+    return true;
+}
+
+/* ---- what does not fit together; of x86, whose instructions are known best ---- */
+
+static bool is_division_by_zero(const struct reading *r)
+{
+    const struct dump_exception *e = &r->exception;
+    if (r->dump->os == SL_MINIDUMP_WINDOWS)
+        return e->code == 0xC0000094;
+    if (is_apple(r->dump))
+        return e->code == 3 && e->flags == 1; /* EXC_ARITHMETIC, EXC_I386_DIV */
+    return is_linux(r->dump) && e->code == 8 && e->flags == 1;
+}
+
+static bool is_not_accessed(const struct reading *r, bool is_overflow)
+{
+    const struct sl_disasm_effects *effects = &r->out->effects;
+    uint64_t address = r->dump->crash_address;
+    if (!effects->has_accesses)
+        return false;
+    if (is_overflow)
+        return !effects->access_count;
+    if (r->operation == EXECUTE)
+        return r->registers.value[r->numbers.pc] != address;
+    for (size_t i = 0; i < effects->access_count; i++)
+        if (!effects->accesses[i].size) /* how far it goes is not known */
+            return false;
+    return !access_at(effects, address, r->operation == READ ? SL_DISASM_READS : SL_DISASM_WRITES);
+}
+
+/* None of what it accesses can have been the fault. */
+static bool is_canonical(const struct reading *r)
+{
+    const struct sl_disasm_effects *effects = &r->out->effects;
+    bool is_next_known = effects->flow == SL_DISASM_NEXT || r->out->has_next;
+    if (!effects->has_accesses || !is_next_known || (r->out->has_next && is_non_canonical(r->out->next)))
+        return false;
+    for (size_t i = 0; i < effects->access_count; i++)
+        if (is_non_canonical(effects->accesses[i].address))
+            return false;
+    return true;
+}
+
+static void find_inconsistencies(struct reading *r)
+{
+    const struct sl_disasm_effects *effects = &r->out->effects;
+    const struct sl_minidump_region *region = sl_minidump_region_at(r->facts, r->dump->crash_address);
+    bool is_windows = r->dump->os == SL_MINIDUMP_WINDOWS;
+    bool is_overflow = is_windows && r->exception.code == STACK_OVERFLOW;
+    unsigned *found = &r->out->inconsistencies;
+    if (!r->out->has_instruction || !is_x86(r->dump))
+        return;
+    if (is_division_by_zero(r) && !effects->is_division)
+        *found |= SL_MINIDUMP_NO_DIVISION;
+    if (is_windows && r->exception.code == 0xC0000096 && !effects->is_privileged)
+        *found |= SL_MINIDUMP_NOT_PRIVILEGED;
+    if (r->operation == ANY && !is_overflow)
+        return;
+    bool is_elsewhere = is_not_accessed(r, is_overflow);
+    if (is_elsewhere && is_general_protection_fault(r)) {
+        *found |= effects->faults_only_non_canonical && is_canonical(r) ? SL_MINIDUMP_IS_CANONICAL : 0;
+        return;
+    }
+    *found |= is_elsewhere ? SL_MINIDUMP_NOT_ACCESSED : 0;
+    if (r->operation != ANY && region && !region->is_guard && is_allowed(region, r->operation))
+        *found |= SL_MINIDUMP_ACCESS_ALLOWED;
+}
+
+/* ---- all ---- */
+
+static enum operation operation_of(const struct reading *r)
+{
+    const struct dump_exception *e = &r->exception;
+    if (r->dump->os != SL_MINIDUMP_WINDOWS || e->code != ACCESS_VIOLATION || e->parameter_count < 2)
+        return ANY;
+    switch (e->parameters[0]) {
+    case 0: return READ;
+    case 1: return WRITE;
+    case 8: return EXECUTE;
+    default: return ANY;
+    }
+}
+
+static void read_thread(struct reading *r)
+{
+    for (size_t i = 0; i < r->dump->crash.thread_count && !r->thread; i++)
+        if (r->dump->crash.threads[i].requesting == SL_REQUESTING_YES && r->dump->threads[i].is_walked)
+            r->thread = &r->dump->threads[i];
+    if (r->thread)
+        dump_context_read(r->dump, r->thread->context, &r->registers);
+    if (!sl_walk_numbers(r->dump->family, &r->numbers))
+        r->thread = NULL;
+}
+
+enum sl_code sl_minidump_analyse(const struct sl_minidump *dump, const struct sl_minidump_facts *facts,
+                                 struct sl_arena *arena, struct sl_minidump_analysis *analysis, struct sl_error *error)
+{
+    struct reading r = {.dump = dump, .facts = facts, .out = analysis};
+    *analysis = (struct sl_minidump_analysis){.has_instruction = false};
+    if (!dump_read_exception(dump, &r.exception))
+        return SL_OK;
+    r.operation = operation_of(&r);
+    read_thread(&r);
+    enum sl_code code = read_instruction(&r, error);
+    if (code != SL_OK)
+        return code;
+    for (size_t i = 0; i < analysis->effects.access_count; i++)
+        analysis->is_guard[i] = is_guard_page(facts, analysis->effects.accesses[i].address);
+    adjust_address(&r);
+    analysis->is_stack_overflow = is_stack_overflow(&r);
+    find_inconsistencies(&r);
+    return find_flips(&r, arena) ? SL_OK : sl_budget_fail(arena->budget, error);
+}
