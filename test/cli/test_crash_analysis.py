@@ -51,6 +51,26 @@ def test_null_pointer_with_offset(work, files):
     equal(analysis(work, crashed(CALL, {"rax": 0}))["adjusted_address"], {"kind": "null-pointer", "offset": "0x0"})
 
 
+def test_where_it_goes_on(work, files):
+    """To what a register holds, or memory does; what is not known is not told."""
+    dump = crashed(CALL, {"rax": 0x1234}, address=0x1234)
+    equal([crash_info(work, dump)[key] for key in ("instruction_pointer_update", "memory_accesses")],
+          [{"address": "0x0000000000001234"}, [{"address": "0x0000000000600ff8", "size": 8, "access_type": "write"}]])
+    contains(symbolicate(work, dump, "-f", "full"), "\nCode:       call rax\n", "\nGoes on at: 0x1234\n")
+    for pointer, wanted in ((0x601010, {"address": "0x55667788"}), (0x700000, None)):
+        dump = crashed(b"\xff\x20", {"rax": pointer}, address=pointer)  # jmp [rax]
+        dump.threads[0] = (*dump.threads[0][:3], bytes(16) + struct.pack("<6Q", 0x55667788, *[0] * 5))
+        equal(analysis(work, dump)["instruction_pointer_update"], wanted)
+
+
+def test_nothing_without_a_crash(work, files):
+    dump = crashed(STORE, {"rax": 8})
+    dump.exception = None
+    equal("crash_analysis" in json.loads(symbolicate(work, dump, "-f", "json")).get("details", {}), False)
+    answer = crash_info(work, dump)
+    equal([answer[key] for key in ("instruction", "memory_accesses", "adjusted_address", "possible_bit_flips", "crash_inconsistencies")], [None] * 4 + [[]])
+
+
 def test_addresses_that_are_not_canonical(work, files):
     bad = HEAP + 0x1000 | 1 << 48
     answer = analysis(work, crashed(LOAD, {"rax": bad}, flags=0x80))

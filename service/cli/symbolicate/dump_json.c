@@ -173,7 +173,7 @@ static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
 static void put_analysis(const struct dump_json *d)
 {
     static const struct sl_minidump_analysis nothing;
-    bool is_known = d->walked->dump.family == SL_CPU_X86_64;
+    bool is_known = d->walked->dump.family == SL_CPU_X86_64 && d->walked->dump.has_exception;
     crash_analysis_write(d->w, is_known ? &d->walked->analysis : &nothing, 16);
 }
 
@@ -184,8 +184,7 @@ static void put_crash_info(const struct dump_json *d, int64_t crashed)
     json_object_begin(d->w);
     dump_json_text(d->w, "type", dump->has_exception ? dump_reason(d->answer) : (struct sl_str){NULL, 0});
     dump_json_address(d, "address", dump->has_exception, dump->crash_address);
-    if (dump->has_exception)
-        put_analysis(d);
+    put_analysis(d);
     dump_json_text(d->w, "assertion", d->answer->assertion);
     put_optional_number(d->w, "crashing_thread", crashed >= 0, (uint64_t)crashed);
     json_object_end(d->w);
