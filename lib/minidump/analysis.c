@@ -429,6 +429,7 @@ enum sl_code sl_minidump_analyse(const struct sl_minidump *dump, const struct sl
     *analysis = (struct sl_minidump_analysis){.has_instruction = false};
     if (!dump_read_exception(dump, &r.exception))
         return SL_OK;
+    analysis->is_of_crash = true;
     r.operation = operation_of(&r);
     read_thread(&r);
     enum sl_code code = read_instruction(&r, error);

@@ -31,6 +31,7 @@ enum sl_minidump_inconsistency {
 };
 
 struct sl_minidump_analysis {
+    bool is_of_crash;     /* else the dump has no exception, and nothing is known */
     bool has_instruction; /* else the dump does not hold it, or it is none; nothing is known of what it does */
     struct sl_disasm_effects effects;  /* its registers' names are those of flips */
     bool is_guard[SL_DISASM_ACCESSES]; /* of each access: it is in what is likely a guard page */

@@ -68,7 +68,7 @@ def test_nothing_without_a_crash(work, files):
     dump.exception = None
     equal("crash_analysis" in json.loads(symbolicate(work, dump, "-f", "json")).get("details", {}), False)
     answer = crash_info(work, dump)
-    equal([answer[key] for key in ("instruction", "memory_accesses", "adjusted_address", "possible_bit_flips", "crash_inconsistencies")], [None] * 4 + [[]])
+    equal([answer[key] for key in ("instruction", "memory_accesses", "adjusted_address", "possible_bit_flips", "crash_inconsistencies")], [None] * 5)
 
 
 def test_addresses_that_are_not_canonical(work, files):

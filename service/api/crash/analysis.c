@@ -134,6 +134,10 @@ static void put_inconsistencies(const struct writing *p, const struct sl_minidum
         {SL_MINIDUMP_ACCESS_ALLOWED, "access_violation_when_access_allowed"},
     };
     json_key(p->w, "crash_inconsistencies");
+    if (!analysis->is_of_crash) {
+        json_null(p->w);
+        return;
+    }
     json_array_begin(p->w);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (analysis->inconsistencies & rows[i].bit)

@@ -172,9 +172,9 @@ static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
 /* The format has it of x86-64 alone. */
 static void put_analysis(const struct dump_json *d)
 {
-    static const struct sl_minidump_analysis nothing;
-    bool is_known = d->walked->dump.family == SL_CPU_X86_64 && d->walked->dump.has_exception;
-    crash_analysis_write(d->w, is_known ? &d->walked->analysis : &nothing, 16);
+    const struct walked_dump *walked = d->walked;
+    const struct sl_minidump_analysis nothing = {.is_of_crash = walked->dump.has_exception};
+    crash_analysis_write(d->w, walked->dump.family == SL_CPU_X86_64 ? &walked->analysis : &nothing, 16);
 }
 
 static void put_crash_info(const struct dump_json *d, int64_t crashed)
