@@ -284,6 +284,24 @@ def test_a_request_of_javascript(work, files):
     equal([e["type"] for e in answer["errors"]], ["missing_source_content", "scraping_disabled"])
 
 
+def test_one_script_under_several_urls(work, files):
+    root = artifacts(work)
+    urls = ["http://a.example/a/test.min.js", "http://a.example/a/test.min.js?v=1", "http://b.example/a/test.min.js",
+            "file:///srv/a/test.min.js", "/srv/a/test.min.js"]
+    request = {"source": {"id": "s", "url": "http://127.0.0.1:9/", "token": ""}, "platform": "javascript",
+               "stacktraces": [{"frames": [{"abs_path": url, "lineno": 1, "colno": 64} for url in urls]}]}
+    answer = json.loads(symbolicated(work, request, "--symbols", root))
+    equal([(f["data"]["symbolicated"], f["lineno"], f["colno"]) for f in answer["stacktraces"][0]["frames"]], [(True, 5, 11)] * len(urls))
+    equal({e["type"] for e in answer["errors"]}, {"missing_source_content"})
+
+
+def test_a_map_without_its_script(work, files):
+    root = artifacts(work, name="a/unused.js", map_name="a/test.min.js.map")
+    answer = json.loads(symbolicated(work, js_event(), "--symbols", os.path.join(root, "a")))
+    frame = answer["stacktraces"][0]["frames"][0]
+    equal((frame["data"]["symbolicated"], frame["lineno"], frame["colno"]), (True, 5, 11))
+
+
 def test_what_cannot_be_symbolicated(work, files):
     def refused(document, *arguments):
         result = symloom("symbolicate", "-", "--no-network", *arguments, input=json.dumps(document))

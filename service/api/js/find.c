@@ -282,7 +282,7 @@ static bool add_bundle(struct js_request *r, const struct artifact *artifact)
     return true;
 }
 
-/* `*news`: it was not known before. */
+/* `*news`: it was not known before, or not by this path: a file may be what several URLs mean. */
 static bool add_artifact(struct js_request *r, const struct artifact *artifact, bool *news)
 {
     struct js_finder *f = &r->finder;
@@ -290,15 +290,17 @@ static bool add_artifact(struct js_request *r, const struct artifact *artifact, 
     void **slot = sl_map_slot(&f->known, artifact->file.uri, &made);
     if (!slot)
         return finder_stop(r, SL_BUSY);
-    if (!made)
-        return true;
-    *slot = (void *)(uintptr_t)artifact;
-    *news = true;
-    if (artifact->is_bundle)
-        return add_bundle(r, artifact);
-    slot = sl_map_slot(&f->by_path, artifact->abs_path, &made);
-    if (slot && made)
+    if (made) {
         *slot = (void *)(uintptr_t)artifact;
+        *news = true;
+    }
+    if (artifact->is_bundle)
+        return !made || add_bundle(r, artifact);
+    slot = sl_map_slot(&f->by_path, artifact->abs_path, &made);
+    if (slot && made) {
+        *slot = (void *)(uintptr_t)artifact;
+        *news = true;
+    }
     return slot || finder_stop(r, SL_BUSY);
 }
 
