@@ -127,3 +127,31 @@ def test_routes_whose_scripts_have_one_name(work, files):
                 f.write(text)
     for folder in ("[id]", "%5Bid%5D", "%5bid%5d"):
         contains(ok("symbolicate", "-q", "--type", "jsstack", "--symbols", root, input=f"at e (https://x.y/app/{folder}/page.js:1:64)\n"), "/right.js:5:11)")
+
+
+def test_scripts_of_other_names_and_lone_maps(work, files):
+    for i, name in enumerate(("main.jsbundle", "index-0a.hbc", "app.jsx", "app.ts", "index.android.bundle")):
+        for k, has_script in enumerate((True, False)):
+            root = os.path.join(work, f"{i}{k}")
+            os.mkdir(root)
+            with open(os.path.join(root, name + ".map"), "w") as f:
+                json.dump(MAP, f)
+            if has_script:
+                with open(os.path.join(root, name), "wb") as f:
+                    f.write(b"\xC6\x1F\xBC\x03\xC1\x03\x19\x1F\0\0" if name.endswith("hbc") else SCRIPT.encode())
+            done = symloom("symbolicate", "--symbols", root, "-", "--type", "jsstack", input=f"    at e ({name}:1:64)\n    at r (address at {name}:1:135)\n")
+            equal((done.status, done.err), (0, ""))
+            equal([line.split("(")[1] for line in done.out.splitlines()], ["/test.js:5:11)", "/test.js:15:5)"])
+
+
+def test_what_stayed_as_it_was_is_told(work, files):
+    stack = V8 + "    at Module._compile (node:internal/modules/cjs/loader:1:2)\n"
+    root = artifacts(work)
+    done = symloom("symbolicate", "--type", "jsstack", "--symbols", root, input=stack)
+    equal(done.status, 0)
+    equal(done.err, f"warning: 3 of 4 frames resolved; no source map for other.js; searched {root}; "
+                    "pass --symbols with the scripts and source maps of the same build\n")
+    missing = symloom("symbolicate", "-q", "--type", "jsstack", "--symbols", root, "--fail-on-missing", input=stack)
+    equal((missing.status, missing.out, missing.err), (3, done.out, ""))
+    whole = symloom("symbolicate", "--type", "jsstack", "--symbols", root, "--fail-on-missing", input="".join(V8.splitlines(True)[:4]))
+    equal((whole.status, whole.err), (0, ""))

@@ -45,7 +45,16 @@ static bool ends(const char *path, const char *end)
 
 bool path_is_script(const char *path)
 {
-    return ends(path, ".js") || ends(path, ".mjs") || ends(path, ".cjs") || ends(path, ".bundle");
+    static const char *const names[] = {".js", ".mjs", ".cjs", ".jsx", ".ts", ".bundle", ".jsbundle", ".hbc"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (ends(path, names[i]))
+            return true;
+    return false;
+}
+
+bool path_is_map(const char *path)
+{
+    return ends(path, ".map");
 }
 
 static struct sl_str kept_text(struct local_artifacts *a, struct sl_str text)
@@ -263,6 +272,26 @@ static struct local_artifact *find_plain(struct local_artifacts *a, const struct
     return best;
 }
 
+/* The map for a script that is not there itself: X.map, whose path ends most like X. */
+static struct local_artifact *find_lone_map(struct local_artifacts *a, const struct local_file_query *query)
+{
+    struct sl_buf path = {0};
+    struct local_artifact *best = NULL;
+    size_t most = 0;
+    put_url_path(query->path, &path);
+    sl_buf_cstr(&path, ".map");
+    for (size_t i = 0; i < a->count; i++) {
+        size_t parts =
+            a->items[i].kind == ARTIFACT_MAP ? path_common_parts(sl_buf_view(&path), sl_str(a->items[i].path)) : 0;
+        if (parts > most) {
+            most = parts;
+            best = &a->items[i];
+        }
+    }
+    sl_buf_free(&path);
+    return best;
+}
+
 /* ---- bundles ---- */
 
 /* Whether the bundle has something for the query: of its debug id, or a script of its release. */
@@ -299,6 +328,22 @@ static bool put_artifact(struct sl_arena_array *list, const struct local_artifac
     return true;
 }
 
+/* A script that is not there, of which only the name of its map is known. */
+static bool put_mapped(struct sl_arena_array *list, const struct local_artifact *map, struct sl_str path)
+{
+    const size_t end = SL_STR(".map").size;
+    struct artifact *artifact = sl_arena_array_add(list);
+    if (!artifact)
+        return false;
+    *artifact = (struct artifact){.file = map->file, .match = MATCH_URL, .has_headers = true};
+    artifact->file.path.size -= end;
+    artifact->file.location = artifact->file.path;
+    artifact->file.uri = artifact->file.path;
+    artifact->abs_path = artifact_until(path, '#');
+    artifact->sourcemap = path_file_name(sl_str(map->path));
+    return true;
+}
+
 bool local_artifacts_look_up(void *arg, const struct local_file_query *query, struct sl_arena *arena,
                              struct artifact **items, size_t *count)
 {
@@ -316,6 +361,10 @@ bool local_artifacts_look_up(void *arg, const struct local_file_query *query, st
     const struct local_artifact *plain = query->path.data ? find_plain(a, query, &match) : NULL;
     if (good && plain)
         good = put_artifact(&list, plain, match, query->path);
+    const struct local_artifact *lone =
+        query->path.data && !plain && !query->is_map && !list.count ? find_lone_map(a, query) : NULL;
+    if (good && lone)
+        good = put_mapped(&list, lone, query->path);
     *count = list.count;
     *items = sl_arena_array_keep(&list);
     return good && *items;

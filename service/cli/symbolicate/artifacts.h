@@ -1,8 +1,8 @@
 /* Scripts, source maps and artifact bundles below directories: what serves a request for frames of JavaScript without Sentry.
  *
  *     *.zip                        artifact bundles: by debug id, and by release, dist and the stem of their files' URLs
- *     X.js (.mjs, .cjs, .bundle)   by the debug id in its comment, else by the path that ends most like the one asked for
- *     *.map                        by path; of a script that names none the one called X.js.map beside it
+ *     X.js (.mjs, .jsx, .ts, ..)   by the debug id in its comment, else by the path that ends most like the one asked for
+ *     *.map                        by path; of a script that names none the one called X.js.map beside it, and of one that is not there
  *
  * Private to this folder. */
 #pragma once
@@ -25,5 +25,6 @@ void put_url_path(struct sl_str url, struct sl_buf *out);
 /* How many parts of two paths are equal at their ends. */
 size_t path_common_parts(struct sl_str a, struct sl_str b);
 
-/* Whether the file is called like a script. */
+/* Whether the file is called like a script, like a source map. */
 bool path_is_script(const char *path);
+bool path_is_map(const char *path);

@@ -31,8 +31,9 @@ struct stack_line { /* or a part of one */
 
 struct scripts {
     struct sl_arena arena;
-    const char **files; /* scripts on disk, in the order of their paths */
-    size_t file_count, file_capacity;
+    const char **files; /* scripts and maps on disk, in the order of their paths */
+    size_t file_count, file_capacity, script_count;
+    struct missing_report *missing;
     struct sl_map by_url;  /* struct script */
     struct sl_arena texts; /* of the lines */
     struct stack_line *lines;
@@ -50,8 +51,10 @@ static bool find_scripts(struct scripts *s, const char *place)
     file_walk_open(&walk, place);
     bool good = walk.fts != NULL;
     for (const FTSENT *entry; good && s->file_count < MAX_FILES && (entry = file_walk_next(&walk));) {
-        if (entry->fts_level != 0 && !path_is_script(entry->fts_path))
+        bool is_map = path_is_map(entry->fts_path);
+        if (entry->fts_level != 0 && !path_is_script(entry->fts_path) && !is_map)
             continue;
+        s->script_count += !is_map;
         char *path = sl_arena_strndup(&s->arena, entry->fts_path, strlen(entry->fts_path));
         good = path && sl_grow(&s->files, &s->file_capacity, s->file_count + 1, sizeof *s->files);
         if (good)
@@ -61,15 +64,20 @@ static bool find_scripts(struct scripts *s, const char *place)
     return good;
 }
 
-/* The script on disk whose path ends most like the URL's, NULL when not even the name is the same. */
-static const char *file_of(const struct scripts *s, struct sl_str url)
+/* The script on disk whose path with `end` ends most like the URL's, NULL when not even the name is the same. A script that has no
+ * name is the only one. */
+static const char *file_of(const struct scripts *s, struct sl_str url, const char *end)
 {
     struct sl_buf buf = {0};
     const char *best = NULL;
     size_t most = 0;
     put_url_path(url, &buf);
+    sl_buf_cstr(&buf, end);
     struct sl_str path = sl_buf_view(&buf);
-    for (size_t i = 0; i < s->file_count; i++) {
+    for (size_t i = 0; i < s->file_count && !url.size; i++)
+        if (path_is_map(s->files[i]) == (*end != 0) && (s->script_count ? s->script_count : s->file_count) == 1)
+            best = s->files[i];
+    for (size_t i = 0; i < s->file_count && url.size; i++) {
         size_t parts = path_common_parts(path, sl_str(s->files[i]));
         if (parts > most) {
             most = parts;
@@ -148,17 +156,19 @@ static void read_script(struct scripts *s, struct script *script)
     struct sl_mapping mapping = {0};
     struct sl_error error = {0};
     script->base = script->url;
-    const char *path = script->url.size ? file_of(s, script->url) : s->file_count == 1 ? s->files[0] : NULL;
-    if (!path)
+    const char *path = file_of(s, script->url, ""), *map = path ? NULL : file_of(s, script->url, ".map");
+    if (!path && !map)
         return;
-    enum sl_code code = map_file(path, &mapping, &error);
-    if (code == SL_OK) {
-        code = read_map(s, script, path, (struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size}, &error);
-        sl_unmap(&mapping);
-    }
+    enum sl_code code = map_file(path ? path : map, &mapping, &error);
+    struct sl_str text = {(const char *)mapping.bytes.data, mapping.bytes.size};
+    if (code == SL_OK && map)
+        code = make_table(script, SL_STR(""), text, &error);
+    else if (code == SL_OK) /* of the bytecode of Hermes only the name counts */
+        code = read_map(s, script, path, sl_str_starts(text, SL_STR("\xC6\x1F\xBC\x03")) ? SL_STR("") : text, &error);
+    sl_unmap(&mapping);
     script->mapped = code == SL_OK;
     if (code != SL_OK)
-        report_file(path, code, &error);
+        report_file(path ? path : map, code, &error);
 }
 
 static const struct script *script_of(struct scripts *s, struct sl_str url)
@@ -268,6 +278,34 @@ static bool map_frame(struct scripts *s, struct stack_line *line, struct sl_str 
     return frame->url.data != NULL;
 }
 
+/* Whether the engine brought the script along, of which nobody has a map. */
+static bool is_of_engine(struct sl_str url)
+{
+    return sl_str_starts(url, SL_STR("node:")) || sl_str_starts(url, SL_STR("internal/")) ||
+           sl_str_starts(url, SL_STR("deno:")) || sl_str_starts(url, SL_STR("ext:")) ||
+           sl_str_starts(url, SL_STR("bun:"));
+}
+
+static void count_frame(struct scripts *s, const struct stack_line *line)
+{
+    enum { MOST_NAMED = 1000 };
+    struct sl_str url = plain_url(s, line->frame.url);
+    if (!line->is_mapped && is_of_engine(url))
+        return;
+    missing_count(s->missing, !line->is_mapped, 1);
+    const struct script *script = line->is_mapped ? NULL : script_of(s, url);
+    if (!script)
+        return;
+    struct sl_buf path = {0};
+    put_url_path(url, &path);
+    struct sl_str name = path_file_name(sl_buf_view(&path));
+    if (script->mapped)
+        missing_failure(s->missing, name, SL_STR("its source map has nothing for some places"));
+    else if (s->missing->things.count < MOST_NAMED)
+        missing_thing(s->missing, name, (struct sl_str){NULL, 0});
+    sl_buf_free(&path);
+}
+
 /* Callers come behind what they call, and what they say of its name is needed first. */
 static bool map_lines(struct scripts *s)
 {
@@ -288,6 +326,8 @@ static bool pass_lines(struct scripts *s, struct sl_str lines)
     s->line_count = 0;
     bool good = split_lines(s, lines) && map_lines(s);
     for (size_t i = 0; i < s->line_count && good; i++) {
+        if (s->lines[i].is_frame)
+            count_frame(s, &s->lines[i]);
         if (s->lines[i].is_mapped)
             sl_js_stack_write(&s->lines[i].frame, &out);
         else
@@ -361,15 +401,24 @@ static int pass_file(struct scripts *s, const char *path)
     return problem ? report(1, path, problem) : 0;
 }
 
+const struct missing_words missing_maps = {
+    .wanted = "source map",
+    .unit = "frames",
+    .counts_found = true,
+    .advice = "pass --symbols with the scripts and source maps of the same build",
+};
+
 int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *places, size_t place_count,
-                        const char *output)
+                        const char *output, struct missing_report *missing)
 {
-    struct scripts s = {0};
+    struct scripts s = {.missing = missing};
     struct output_file file;
     struct sl_error error = {0};
     bool good = true;
     for (size_t i = 0; i < place_count; i++)
         good = good && find_scripts(&s, places[i]);
+    for (size_t i = 0; i < place_count; i++)
+        missing_place(missing, sl_str(places[i]));
     int status = good ? 0 : report(1, "out of memory", NULL);
     if (!status && output && output_file_open(&file, output, &error) == SL_OK)
         s.file = &file;

@@ -37,7 +37,8 @@ static const struct option_spec specs[] = {
     {"extract-variables", 0, OPTION_FLAG, false, NULL,
      "JSON: frames of programs have `vars`, the variables of their functions and the types of these, as DWARF knows "
      "them"},
-    {"fail-on-missing", 0, OPTION_FLAG, false, NULL, "status 3 when a module's debug information was not found"},
+    {"fail-on-missing", 0, OPTION_FLAG, false, NULL,
+     "status 3 when a module's debug information, mapping or source map was not found"},
     {"server", 's', OPTION_VALUE, false, "URL", "have a running service do it"},
     {"scope", 0, OPTION_VALUE, false, "NAME",
      "whose files of the cache count (default: the project of Sentry, else global)"},
@@ -105,7 +106,13 @@ static int run_scripts(const struct options *o, const struct sl_str *stack)
         places[count++] = source_place(symbols[i]);
     for (size_t i = 1; i <= more; i++)
         places[count++] = source_place(o->arguments[i]);
-    int status = symbolicate_scripts(path, stack, places, count, option_value(o, "output", NULL));
+    struct missing_report missing;
+    missing_init(&missing, &missing_maps);
+    int status = symbolicate_scripts(path, stack, places, count, option_value(o, "output", NULL), &missing);
+    if (!status)
+        missing_tell(&missing, o);
+    status = missing_status(&missing, o, status);
+    missing_free(&missing);
     free(places);
     return status;
 }

@@ -90,10 +90,13 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
 /* ---- scripts.c ---- */
 
 /* A stack of JavaScript, or a log with such in it, to standard output or `output` (may be NULL): that of `stack`, or when it is
- * NULL of the file `path` (`-` is standard input), which passes through; what has come is not held back. Each frame as the source map of its script says. The script is the one below `places` (directories, or files themselves) whose path
- * ends most like the frame's; its map is where it says, or beside it. All other lines stay as they are. Returns the status. */
+ * NULL of the file `path` (`-` is standard input), which passes through; what has come is not held back. Each frame as the source map
+ * of its script says. The script is the one below `places` (directories, or files themselves) whose path ends most like the
+ * frame's; its map is where it says, or beside it, or alone there. All else stays as it is; `missing` is told of the frames that do,
+ * but those of the engine. Returns the status. */
 int symbolicate_scripts(const char *path, const struct sl_str *stack, const char *const *places, size_t place_count,
-                        const char *output);
+                        const char *output, struct missing_report *missing);
+extern const struct missing_words missing_maps;
 
 /* ---- crash.c ---- */
 
