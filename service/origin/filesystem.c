@@ -28,7 +28,8 @@ enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20 }; /* as downloads: a network file syst
 
 struct copy {
     const char *root, *location;
-    int from; /* -1 = not open */
+    int from;            /* -1 = not open */
+    bool must_have_root; /* a directory that is not there or empty is an error */
     int fd;
     bool heavy; /* it may be large */
     bool waits; /* out: it is, and has to be heavy */
@@ -81,13 +82,10 @@ static enum sl_code check_root(const char *root, struct sl_error *error)
     return empty ? sl_fail(error, SL_DOWNLOAD_ERROR, "the source's directory is empty: is it mounted?") : SL_OK;
 }
 
-static enum sl_code open_error(const char *root, int number, struct sl_error *error)
+static enum sl_code open_error(const struct copy *c, int number, struct sl_error *error)
 {
-    /* A command has places of its own that need not be there, and says of others what is wrong with them. */
-    bool may_lack_root = (number == ENOENT || number == ENOTDIR) && origin_health_is_watched();
-    enum sl_code code = may_lack_root ? check_root(root, error) : SL_OK;
-    if (code != SL_OK)
-        return code;
+    if (c->must_have_root && (number == ENOENT || number == ENOTDIR) && check_root(c->root, error) != SL_OK)
+        return error->code;
     if (number == ENOENT || number == ENOTDIR || number == ELOOP || number == EXDEV || number == ENAMETOOLONG)
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
     if (number == EACCES || number == EPERM)
@@ -127,7 +125,7 @@ static void copy_work(void *arg)
     struct copy *c = arg;
     struct stat st;
     if (c->from < 0 && (c->from = filesystem_open(c->root, c->location)) < 0) {
-        c->code = open_error(c->root, errno, c->error);
+        c->code = open_error(c, errno, c->error);
         return;
     }
     c->waits = !c->heavy && fstat(c->from, &st) == 0 && pool_is_heavy((uint64_t)st.st_size);
@@ -156,11 +154,14 @@ static enum sl_code copy_once(struct copy *c, struct sl_error *error) SL_SUSPEND
 enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error)
 {
     struct sl_arena arena = {0};
-    struct copy c = {.root = sl_arena_strndup(&arena, file->source->path.data, file->source->path.size),
-                     .location = sl_arena_strndup(&arena, file->location.data, file->location.size),
-                     .fd = fd,
-                     .max_size = file->max_size ? file->max_size : fetch_max_size(),
-                     .error = error};
+    struct copy c = {
+        .root = sl_arena_strndup(&arena, file->source->path.data, file->source->path.size),
+        .location = sl_arena_strndup(&arena, file->location.data, file->location.size),
+        .fd = fd,
+        /* A command has places that need not be there, and says of others what is wrong with them; uploads make theirs. */
+        .must_have_root = origin_health_is_watched() && !file->source->internal,
+        .max_size = file->max_size ? file->max_size : fetch_max_size(),
+        .error = error};
     enum sl_code code = c.root && c.location ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     for (int i = 1; code == SL_OK; i++) {
         code = copy_once(&c, error);
