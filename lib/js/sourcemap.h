@@ -94,10 +94,14 @@ struct sl_sourcemap_tokens { /* private */
     uint32_t line, column, source, source_line, source_column, name;
     unsigned range_bit;
     bool has_ranges;
+    bool has_source;               /* some token has one */
+    bool bad;                      /* a segment had an error */
+    uint32_t bad_line, bad_column; /* where the first of these is, about */
 };
 
 void sl_sourcemap_tokens(const struct sl_sourcemap *map, struct sl_sourcemap_tokens *tokens);
 
-/* The next tokens, as they are written: not always in order. None behind the last one. SL_MALFORMED, or SL_BUSY. */
+/* The next tokens, as they are written: not always in order. None behind the last one. Segments with an error cost themselves;
+ * SL_MALFORMED when no token has a source, and there were some. Or SL_BUSY. */
 enum sl_code sl_sourcemap_batch(struct sl_sourcemap_tokens *tokens, struct sl_sourcemap_batch *batch,
                                 struct sl_error *error);

@@ -82,24 +82,55 @@ static inline bool read_source(struct sl_sourcemap_tokens *t, const uint8_t **at
 
 static inline bool read_name(struct sl_sourcemap_tokens *t, const uint8_t **at)
 {
-    return vlq_add(at, &t->name) && t->name < t->name_count && !vlq_is_digit(js_vlq_kinds[**at]);
+    return vlq_add(at, &t->name) && t->name < t->name_count;
 }
 
-static inline bool read_segment(struct sl_sourcemap_tokens *t, const uint8_t **at, struct sl_sourcemap_batch *batch,
+/* To the end of the segment. It is given no tokens, which then stay in registers. */
+static __attribute__((noinline)) const uint8_t *segment_end(const uint8_t *at, const uint8_t *end)
+{
+    while (at < end && *at != ',' && *at != ';')
+        at++;
+    return at;
+}
+
+/* A segment with an error costs itself (ECMA-426, "DecodeMapping"): without a column it is passed over, and with one it says that what
+ * begins there is of no source. */
+static inline const uint8_t *pass_segment(struct sl_sourcemap_tokens *t, const uint8_t *at)
+{
+    if (!t->bad) {
+        t->bad_line = t->line;
+        t->bad_column = t->column;
+    }
+    t->bad = true;
+    return segment_end(at, t->end);
+}
+
+static inline void read_segment(struct sl_sourcemap_tokens *t, const uint8_t **at, struct sl_sourcemap_batch *batch,
                                 bool has_ranges)
 {
     uint32_t n = batch->count, source = NONE, name = NONE;
-    if (!vlq_add(at, &t->column))
-        return false;
+    if (!vlq_add(at, &t->column)) {
+        *at = pass_segment(t, *at);
+        return;
+    }
+    uint32_t seen = t->column; /* positions have 31 bits: with the one above they are negative, or too large */
     if (vlq_is_digit(js_vlq_kinds[**at])) {
-        if (!read_source(t, at))
-            return false;
-        source = t->first_source + t->source;
-        if (vlq_is_digit(js_vlq_kinds[**at])) {
-            if (!read_name(t, at))
-                return false;
-            name = t->first_name + t->name;
+        bool good = read_source(t, at);
+        source = good ? t->first_source + t->source : NONE;
+        seen |= t->source_line | t->source_column;
+        if (good && vlq_is_digit(js_vlq_kinds[**at])) {
+            good = read_name(t, at);
+            name = good ? t->first_name + t->name : NONE;
+            good = good && !vlq_is_digit(js_vlq_kinds[**at]);
         }
+        if (!good)
+            *at = pass_segment(t, *at);
+    }
+    if (seen >> 31) {
+        *at = pass_segment(t, *at);
+        source = name = NONE;
+        if (t->column >> 31)
+            return;
     }
     batch->line[n] = t->line;
     batch->column[n] = t->column;
@@ -109,7 +140,6 @@ static inline bool read_segment(struct sl_sourcemap_tokens *t, const uint8_t **a
     batch->name[n] = name;
     batch->range[n] = has_ranges && is_range(t);
     batch->count++;
-    return true;
 }
 
 static inline bool begin_line(struct sl_sourcemap_tokens *t, bool has_ranges)
@@ -131,14 +161,16 @@ static inline __attribute__((always_inline)) bool read_part(struct sl_sourcemap_
     while (good && at < t.end && batch->count < SL_SOURCEMAP_BATCH) {
         uint8_t kind = js_vlq_kinds[*at];
         if (vlq_is_digit(kind)) {
-            good = read_segment(&t, &at, batch, has_ranges);
+            read_segment(&t, &at, batch, has_ranges);
         } else if (kind == VLQ_COMMA) {
             at++;
             if (has_ranges)
                 next_segment_of_ranges(&t);
-        } else {
-            good = kind == VLQ_SEMICOLON && begin_line(&t, has_ranges);
+        } else if (kind == VLQ_SEMICOLON) {
+            good = begin_line(&t, has_ranges);
             at++;
+        } else { /* it is no digit, or stands behind the fields of a segment */
+            at = pass_segment(&t, at);
         }
     }
     t.at = at;
@@ -159,6 +191,10 @@ static enum sl_code open_part(struct sl_sourcemap_tokens *t, struct sl_error *er
                                       .ranges_end = (const uint8_t *)ranges.data + ranges.size,
                                       .has_ranges = ranges.size > 0,
                                       .next_part = t->next_part,
+                                      .bad = t->bad,
+                                      .bad_line = t->bad_line,
+                                      .bad_column = t->bad_column,
+                                      .has_source = t->has_source,
                                       .first_source = t->next_source,
                                       .first_name = t->next_name,
                                       .source_count = part->counts[SL_SOURCEMAP_SOURCES],
@@ -170,18 +206,31 @@ static enum sl_code open_part(struct sl_sourcemap_tokens *t, struct sl_error *er
     return check_ranges(t) ? SL_OK : sl_fail(error, SL_MALFORMED, "rangeMappings: a character that is no digit");
 }
 
+static bool has_source(const struct sl_sourcemap_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->count; i++)
+        if (batch->source[i] != NONE)
+            return true;
+    return false;
+}
+
 enum sl_code sl_sourcemap_batch(struct sl_sourcemap_tokens *t, struct sl_sourcemap_batch *batch, struct sl_error *error)
 {
     enum sl_code code = SL_OK;
     batch->count = 0;
     while (code == SL_OK && batch->count < SL_SOURCEMAP_BATCH) {
-        if (t->at == t->end && t->next_part == t->map->part_count)
+        if (t->at == t->end && t->next_part == t->map->part_count) {
+            if (t->bad && !t->has_source && !batch->count)
+                code = sl_fail(error, SL_MALFORMED,
+                               "mappings: no good segment; a bad one is behind line %" PRIu32 ", column %" PRIu32,
+                               t->bad_line, t->bad_column);
             break;
+        }
         if (t->at == t->end)
             code = open_part(t, error);
         else if (!(t->has_ranges ? read_part(t, batch, true) : read_part(t, batch, false)))
-            code = sl_fail(error, SL_MALFORMED, "mappings: a bad segment behind line %" PRIu32 ", column %" PRIu32,
-                           t->line, t->column);
+            code = sl_fail(error, SL_MALFORMED, "mappings: more lines than can be counted");
     }
+    t->has_source = t->has_source || has_source(batch);
     return code;
 }

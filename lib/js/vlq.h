@@ -23,18 +23,20 @@ struct vlq_number {
     uint32_t number;
 };
 
-/* The number at `*at`, modulo 2^32. False when there is none, it has no end, or more digits than 64 bits are worth. A byte that is
- * no digit can be read behind all digits. */
+/* The number at `*at`. False when there is none, it has no end, or its magnitude has more than 31 bits; digits of zeros behind it may
+ * be as many as there are. A byte that is no digit can be read behind all digits. */
 static __attribute__((noinline)) struct vlq_number vlq_read(const uint8_t *next)
 {
     uint8_t digit = js_vlq_kinds[*next++];
     uint64_t value = digit & 31;
     for (unsigned shift = 5; digit & 32; shift += 5) {
         digit = js_vlq_kinds[*next++];
-        if (!vlq_is_digit(digit) || shift > 60)
+        if (!vlq_is_digit(digit) || (shift > 30 && digit & 31))
             return (struct vlq_number){NULL, 0};
-        value |= (uint64_t)(digit & 31) << shift;
+        value |= shift > 30 ? 0 : (uint64_t)(digit & 31) << shift;
     }
+    if (value >> 32)
+        return (struct vlq_number){NULL, 0};
     uint32_t magnitude = (uint32_t)(value >> 1);
     return (struct vlq_number){next, value & 1 ? 0 - magnitude : magnitude};
 }
@@ -59,7 +61,7 @@ static inline bool vlq_add(const uint8_t **at, uint32_t *sum)
         return true;
     }
     struct vlq_number read = vlq_read(*at);
-    *at = read.behind;
+    *at = read.behind ? read.behind : *at;
     *sum += read.number;
     return read.behind != NULL;
 }

@@ -57,9 +57,10 @@ static void answer(struct js_request *r)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct config config = {.max_request_frames = 2000, .max_request_modules = 500};
+    static const struct config config = {.max_request_frames = 2000, .max_request_modules = 500, .max_response_bytes = 20000};
     struct sl_arena arena = {0};
-    struct js_request request = {.arena = &arena, .config = &config, .scope = SL_STR("global")};
+    struct answer_limit limit;
+    struct js_request request = {.arena = &arena, .config = &config, .scope = SL_STR("global"), .limit = &limit};
     struct schema_failure failure = {0};
     if (!file.size)
         make_table();

@@ -54,15 +54,21 @@ static void answer(struct jvm_request *r)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct config configs[] = {
-        {.max_request_frames = 500, .max_request_modules = 100, .max_response_frames = 1000},
         {.max_request_frames = 500,
          .max_request_modules = 100,
          .max_response_frames = 1000,
+         .max_response_bytes = 20000},
+        {.max_request_frames = 500,
+         .max_request_modules = 100,
+         .max_response_frames = 1000,
+         .max_response_bytes = UINT64_MAX,
          .jvm_chain_mappings = true,
          .jvm_error_details = true},
     };
     struct sl_arena arena = {0};
-    struct jvm_request request = {.arena = &arena, .config = &configs[size % 2], .scope = SL_STR("global")};
+    struct answer_limit limit;
+    struct jvm_request request = {
+        .arena = &arena, .config = &configs[size % 2], .scope = SL_STR("global"), .limit = &limit};
     struct schema_failure failure = {0};
     if (!table.size && !make_mapper())
         abort();

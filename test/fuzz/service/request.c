@@ -68,7 +68,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct config config = {.max_request_frames = 2000, .max_request_modules = 500};
     struct sl_arena arena = {0};
-    struct native_request request = {.arena = &arena, .scope = SL_STR("global")};
+    struct answer_limit limit;
+    struct native_request request = {.arena = &arena, .scope = SL_STR("global"), .limit = &limit};
+    answer_limit_begin(&limit, &arena, size % 2 ? 2000 : UINT64_MAX);
     struct schema_failure failure = {0};
     if (!file.size && !make_symcache())
         abort();
