@@ -191,8 +191,8 @@ struct config {
         default_capacity;                                                   /* bytes of the memory layer */
     uint64_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* entries */
     uint64_t sentry_index_ttl_ns;
-    uint64_t max_mapped_files;                     /* UINT64_MAX = half of what the kernel allows */
-    uint64_t upgrade_fallback_after_ns;            /* DURATION_NEVER = off */
+    uint64_t max_mapped_files;          /* UINT64_MAX = half of what the kernel allows */
+    uint64_t upgrade_fallback_after_ns; /* DURATION_NEVER = off */
     uint64_t memory_idle_ns;
     uint64_t cache_max_size, cache_min_free_space; /* bytes; UINT64_MAX = no budget */
     struct config_shared shared;

@@ -57,7 +57,8 @@ static void answer(struct js_request *r)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct config config = {.max_request_frames = 2000, .max_request_modules = 500, .max_response_bytes = 20000};
+    static const struct config config = {
+        .max_request_frames = 2000, .max_request_modules = 500, .max_response_bytes = 20000};
     struct sl_arena arena = {0};
     struct answer_limit limit;
     struct js_request request = {.arena = &arena, .config = &config, .scope = SL_STR("global"), .limit = &limit};
