@@ -48,7 +48,8 @@ static bool is_end(struct sl_str rest, bool in_parentheses)
     size_t blanks = 0;
     while (blanks < rest.size && sl_is_blank(rest.data[blanks]))
         blanks++;
-    if (blanks == rest.size)
+    bool sentence = in_parentheses && rest.size && rest.data[0] == '.';
+    if (blanks == rest.size || (sentence && (rest.size == 1 || sl_is_blank(rest.data[1]))))
         return true;
     if (blanks)
         return in_parentheses || rest.data[blanks] == '{';
@@ -204,20 +205,24 @@ static bool find_v8(struct sl_str line, size_t begin, struct sl_js_stack_frame *
     return is;
 }
 
-/* Where the function's name begins in what stands in front of an @: all of it, or behind what a log wrote. */
-static size_t function_begin(struct sl_str text)
+static size_t word_begin(struct sl_str text, size_t at)
 {
-    static const struct sl_str codes[] = {SL_STR("global code"), SL_STR("module code"), SL_STR("eval code")};
-    bool logged = false;
-    for (size_t i = 0; i < text.size; i++)
-        logged |= memchr(":|]\"'`\033", text.data[i], 7) != NULL;
-    for (size_t i = 0; i < 3 && logged; i++)
-        if (sl_str_ends(text, codes[i]))
-            return text.size - codes[i].size;
-    size_t at = logged ? text.size : 0;
     while (at > 0 && !may_begin(text, at))
         at--;
     return at;
+}
+
+/* Where the function's name begins in what stands in front of an @: behind what a log wrote. Names are one word but for
+ * Safari's `global code` and what Firefox says of callbacks, `promise callback*f`. */
+static size_t function_begin(struct sl_str text)
+{
+    static const struct sl_str codes[] = {SL_STR("global code"), SL_STR("module code"), SL_STR("eval code")};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        if (sl_str_ends(text, codes[i]))
+            return text.size - codes[i].size;
+    size_t at = word_begin(text, text.size);
+    bool two = sl_str_starts(from(text, at), SL_STR("callback*")) || sl_str_starts(from(text, at), SL_STR("handler*"));
+    return two && at > 0 ? word_begin(text, at - 1) : at;
 }
 
 /* FUNCTION@URL:LINE:COLUMN, of which only functions have no colon and slash. */
