@@ -102,6 +102,21 @@ static bool location(struct sl_str text, bool in_parentheses, struct sl_js_stack
     return true;
 }
 
+/* Whether there may be a place in the line at all: most lines of logs have none. */
+static bool has_place(struct sl_str line)
+{
+    uint32_t number;
+    const char *colon;
+    for (size_t at = 0; at < line.size && (colon = memchr(line.data + at, ':', line.size - at)); at++) {
+        at = (size_t)(colon - line.data);
+        size_t end = at;
+        if (read_colon_number(line, &end, &number) && read_colon_number(line, &end, &number) &&
+            ((end < line.size && line.data[end] == ')') || is_end(from(line, end), false)))
+            return true;
+    }
+    return false;
+}
+
 /* ---- frames ---- */
 
 /* Where the parenthesis is opened that is closed by the last character; its size when there is none. */
@@ -145,8 +160,12 @@ static bool v8_frame(struct sl_str text, bool alone, struct sl_js_stack_frame *f
     static const struct sl_str eval = SL_STR("(eval at ");
     const char *data = text.data;
     bool async = skip_word(&text, SL_STR("async "));
-    for (const char *found; (found = memmem(text.data, text.size, eval.data, eval.size)); frame->of_eval = true)
-        text = from(text, (size_t)(found - text.data) + eval.size);
+    for (const char *open; (open = memchr(text.data, '(', text.size)); frame->of_eval = true) {
+        struct sl_str inner = from(text, (size_t)(open - text.data));
+        if (!skip_word(&inner, eval))
+            break;
+        text = inner;
+    }
     frame->v8 = true;
     frame->before.size += (size_t)(text.data - data);
     frame->constructor = skip_word(&text, SL_STR("new "));
@@ -304,9 +323,10 @@ bool sl_js_stack_frame(struct sl_str line, struct sl_js_stack_frame *frame)
     }
     while (begin < end && sl_is_blank(line.data[begin]))
         begin++;
-    if (begin == end)
+    bool placed = has_place(from(line, begin));
+    if (begin == end || (!placed && !memchr(line.data, '@', line.size))) /* f@1:23 has none */
         return false;
-    bool is = find_v8(line, begin, frame) || other_frame(line, begin, frame);
+    bool is = (placed && find_v8(line, begin, frame)) || other_frame(line, begin, frame);
     frame->escapes = escapes;
     return is;
 }
@@ -314,6 +334,10 @@ bool sl_js_stack_frame(struct sl_str line, struct sl_js_stack_frame *frame)
 void sl_js_stack_escape(const struct sl_js_stack_frame *frame, struct sl_str text, struct sl_buf *out)
 {
     unsigned times = frame->escapes < 4 ? frame->escapes : 4;
+    if (!times) {
+        sl_buf_str(out, text);
+        return;
+    }
     for (size_t i = 0; i < text.size; i++) {
         char c = text.data[i];
         if (c != '"' && c != '\\') {
