@@ -232,7 +232,13 @@ def test_a_dump_by_command():
     for module in recorded["modules"]:
         module.pop("candidates", None)
     recorded.pop("status", None)
-    answer.pop("details")  # a command tells more than the recorded answers of the service
+    # A command tells more than the recorded answers of the service, and finds a caller of the last thread's wait by scanning.
+    answer.pop("details")
+    equal([(f["package"].split("\\")[-1], f["trust"]) for f in answer["stacktraces"][3]["frames"][1:]], [("KERNELBASE.dll", "scan")])
+    del answer["stacktraces"][3]["frames"][1:]
+    caller = next(i for i, m in enumerate(answer["modules"]) if m["code_file"].endswith("\\KERNELBASE.dll"))
+    equal([answer["modules"][caller].pop(key) for key in ("debug_status", "unwind_status")], ["missing"] * 2)
+    equal([recorded["modules"][caller].pop(key) for key in ("debug_status", "unwind_status")], ["unused"] * 2)
     equal(answer, recorded)
 
 
@@ -293,7 +299,8 @@ def test_a_dump_as_breakpads_tool_tells_it():
         assert "kernel32.dll  6.2.14393.1198  (WARNING: No symbols, wkernel32.pdb, D347455996F747D6BF43C176B2171E681)\n" in loaded
         told = json.loads(walked("--json"))
         equal((told["status"], told["process_uptime"], told["thread_count"], told["main_module"]), ("OK", 1, 4, 0))
-        equal(told["crash_info"], {"type": "EXCEPTION_ACCESS_VIOLATION_WRITE", "address": "0x00000045", "assertion": None, "crashing_thread": 0})
+        crash = {"type": "EXCEPTION_ACCESS_VIOLATION_WRITE", "address": "0x00000045", "assertion": None, "crashing_thread": 0}
+        equal({key: told["crash_info"][key] for key in crash}, crash)
         frame = told["crashing_thread"]["frames"][0]
         equal((frame["function"], frame["line"], frame["module_offset"], [i["line"] for i in frame["inlines"]]),
               ("main(int, char**)", 35, "0x00002a3d", [24, 28]))
