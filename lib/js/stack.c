@@ -207,7 +207,10 @@ static bool find_v8(struct sl_str line, size_t begin, struct sl_js_stack_frame *
     size_t next = begin, end = line.size;
     bool is = false;
     for (unsigned tries = 0; tries < MOST_TRIES && next < end; next++) {
-        const char *found = memmem(line.data + next, end - next, at.data, at.size);
+        struct sl_str rest = {line.data + next, end - next};
+        const char *found = rest.size < at.size       ? NULL
+                            : sl_str_starts(rest, at) ? rest.data
+                                                      : memmem(rest.data, rest.size, at.data, at.size);
         if (!found)
             break;
         next = (size_t)(found - line.data);
@@ -324,7 +327,9 @@ bool sl_js_stack_frame(struct sl_str line, struct sl_js_stack_frame *frame)
     while (begin < end && sl_is_blank(line.data[begin]))
         begin++;
     bool placed = has_place(from(line, begin));
-    if (begin == end || (!placed && !memchr(line.data, '@', line.size))) /* f@1:23 has none */
+    const char *sign = placed || begin == end ? NULL : memchr(line.data + begin, '@', end - begin);
+    bool alone = sign && sign + 1 < line.data + end && sl_is_digit(sign[1]); /* f@1:23 */
+    if (!placed && !alone)
         return false;
     bool is = (placed && find_v8(line, begin, frame)) || other_frame(line, begin, frame);
     frame->escapes = escapes;
