@@ -7,15 +7,16 @@ deny() { # FOLDER PATTERN
     [ -z "$found" ] || { printf '%s\n' "$found"; bad=1; }
 }
 deny lib '(uv\.h|curl/|llhttp|hiredis|pthread|sys/socket|json-c|core/|config/|http/|fetch/|origin/|cache/|kinds/|api/|cli/)'
-for folder in table id function demangle pdb ppdb source symbfile object go dwarf symcache unwind crash apple minidump jvm js; do deny lib/base "$folder/"; done
+for folder in table id function demangle pdb ppdb source symbfile object go btf dwarf symcache unwind crash apple minidump jvm js; do deny lib/base "$folder/"; done
 deny lib/table '(id|object|function|pdb|ppdb|source|dwarf|symcache|breakpad|symbfile|unwind|demangle)/'
 deny lib/id '(object|function|dwarf|symcache|demangle)/'
 deny lib/function '(object|dwarf|symcache|demangle)/'
 deny lib/source '(object|pdb|dwarf|symcache|demangle)/'
 deny lib/ppdb '(object|pdb|dwarf|symcache|demangle)/'
 deny lib/pdb '(object|dwarf|symcache|demangle)/'
-deny lib/object '(go|dwarf|symcache|demangle|unwind)/'
+deny lib/object '(go|btf|dwarf|symcache|demangle|unwind)/'
 deny lib/go '(dwarf|symcache|demangle|unwind|symbfile|breakpad|pdb|ppdb)/'
+deny lib/btf '(go|dwarf|symcache|demangle|unwind|symbfile|breakpad|pdb|ppdb)/'
 deny lib/dwarf 'symcache/'
 deny lib/unwind '(function|dwarf|symcache|breakpad|demangle)/'
 deny lib/crash '(apple|minidump|dwarf|symcache|breakpad|demangle|unwind|pdb|ppdb)/'
@@ -38,7 +39,7 @@ deny service/kinds 'store/'
 deny service/api 'cli/'
 # A folder's private header is its own.
 for header in object/impl.h object/elf.h object/macho.h object/pe.h object/breakpad.h object/breakpad_reader.h \
-    object/breakpad_scan.h breakpad/impl.h jit/impl.h pdb/impl.h pdb/srcsrv.h ppdb/impl.h ppdb/format.h dwarf/impl.h dwarf/constants.h go/impl.h symcache/build.h symcache/format.h demangle/llvm.h demangle/microsoft.h demangle/microsoft_tree.h unwind/impl.h unwind/dwarf.h unwind/pe.h unwind/cfi_format.h unwind/walk_impl.h apple/impl.h disasm/impl.h disasm/effects_impl.h minidump/impl.h minidump/facts_impl.h js/read.h js/scope_impl.h js/smformat.h js/smwrite.h js/vlq.h jvm/format.h jvm/members.h jvm/numbers.h \
+    object/breakpad_scan.h breakpad/impl.h jit/impl.h pdb/impl.h pdb/srcsrv.h ppdb/impl.h ppdb/format.h dwarf/impl.h dwarf/constants.h go/impl.h btf/impl.h symcache/build.h symcache/format.h demangle/llvm.h demangle/microsoft.h demangle/microsoft_tree.h unwind/impl.h unwind/dwarf.h unwind/pe.h unwind/cfi_format.h unwind/walk_impl.h apple/impl.h disasm/impl.h disasm/effects_impl.h minidump/impl.h minidump/facts_impl.h js/read.h js/scope_impl.h js/smformat.h js/smwrite.h js/vlq.h jvm/format.h jvm/members.h jvm/numbers.h \
     config/impl.h http/impl.h fetch/impl.h origin/impl.h cache/impl.h kinds/impl.h kinds/auxiliary.h store/impl.h store/bucket.h api/impl.h api/uploads/uploads.h api/symbfile/symbfile.h api/jvm/jvm.h api/js/js.h \
     cli/bundle/bundle.h cli/dump_syms/dump_syms.h cli/inspect/inspect.h cli/inspect/minidump.h cli/lookup/lookup.h cli/push_symbols/push.h cli/sort/sort.h cli/stress/stress.h cli/symbolicate/answer.h cli/symbolicate/artifacts.h cli/symbolicate/dump_json.h cli/symbolicate/dump_print.h cli/symbolicate/print_analysis.h cli/symbolicate/remote.h cli/symbolicate/request.h cli/symbolicate/sentry.h cli/symbolicate/symbolicate.h cli/symbolicate/table.h; do
     found=$(grep -rn "include \"$header\"" lib service --include='*.[ch]' --include='*.cc' | grep -v "^[a-z]*/${header%/*}/")

@@ -1,6 +1,22 @@
 /* Which reader an object's functions come from. */
+#include "btf/btf.h"
 #include "dwarf/impl.h"
 #include "go/go.h"
+
+/* BTF says less than DWARF, and answers where that is not there, or none of it can be read. */
+static enum sl_code read_btf(enum sl_code dwarf, struct sl_object *object, struct sl_function_sink *sink,
+                             struct sl_error *error)
+{
+    struct sl_error other;
+    if (dwarf != SL_NOT_FOUND && dwarf != SL_MALFORMED)
+        return dwarf;
+    enum sl_code code = sl_btf_read(object, sink, &other);
+    if (code == SL_NOT_FOUND)
+        return dwarf;
+    if (code != SL_OK && error)
+        *error = other;
+    return code;
+}
 
 /* DWARF says more than the table of a Go program, which is read where there is none. */
 static enum sl_code read_any(struct sl_object *object, const struct sl_companions *companions,
@@ -11,6 +27,7 @@ static enum sl_code read_any(struct sl_object *object, const struct sl_companion
     enum sl_code code = sl_dwarf_read(object, companions, parallel, sink, error);
     if (code == SL_NOT_FOUND && companions && companions->open_object)
         code = dwarf_read_debug_map(object, companions, parallel, sink, error);
+    code = read_btf(code, object, sink, error);
     return code == SL_NOT_FOUND ? sl_go_read(object, sink, error) : code;
 }
 

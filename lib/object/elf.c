@@ -331,7 +331,8 @@ static void set_features(struct sl_object *object, struct elf *elf)
     f->has_debug_info = false;
     for (size_t i = 0; i < elf->section_count; i++) {
         struct elf_section *s = &elf->sections[i];
-        bool debug = sl_str_equal(s->name, SL_STR(".debug_info")) || sl_str_equal(s->name, SL_STR(".zdebug_info"));
+        bool debug = sl_str_equal(s->name, SL_STR(".debug_info")) || sl_str_equal(s->name, SL_STR(".zdebug_info")) ||
+                     sl_str_equal(s->name, SL_STR(".BTF.ext"));
         if (debug && s->type != SHT_NOBITS && s->offset && s->offset <= object->bytes.size &&
             s->size <= object->bytes.size - s->offset)
             f->has_debug_info = true;

@@ -1,0 +1,234 @@
+/* Records of functions and lines, both sorted by address, as one batch of the stream. */
+#include "btf/impl.h"
+
+#include "function/assemble.h"
+#include "object/symbols.h"
+
+#include <stdlib.h>
+
+enum { STEPS_PER_RECORD = 4 };
+
+struct sorted {
+    struct sl_ordered *items;
+    size_t count;
+};
+
+struct btf_reader {
+    struct btf_tables tables;
+    struct sl_holding holding; /* of the arrays */
+    struct sorted functions, lines, symbols;
+    const struct sl_symbol *all_symbols;
+    size_t next_line, next_symbol; /* the first that may belong to the next function */
+    struct sl_line *rows;          /* of the function at hand */
+    size_t row_count, row_capacity;
+    struct sl_assembler assembler;
+    struct sl_arena arena;
+    struct sl_function *batch;
+    size_t function_count;
+    struct sl_file *files;
+    size_t file_count, file_capacity;
+    uint32_t *file_at; /* by offset of its path: index in `files` + 1 */
+    bool failed;       /* out of memory or budget */
+};
+
+static bool allocate(struct btf_reader *b, struct sorted *list, size_t count)
+{
+    list->items = sl_alloc_held(&b->holding, count + 1, sizeof *list->items);
+    b->failed = b->failed || !list->items || count > UINT32_MAX ||
+                !sl_budget_spend(b->tables.purse.budget, count * STEPS_PER_RECORD);
+    return !b->failed;
+}
+
+static void sort(struct btf_reader *b, struct sorted *list)
+{
+    struct sl_ordered *scratch = sl_alloc_held(&b->holding, list->count + 1, sizeof *scratch);
+    if (scratch)
+        sl_order(list->items, scratch, list->count);
+    else
+        b->failed = true;
+    sl_free_held(&b->holding, scratch, list->count + 1, sizeof *scratch);
+}
+
+static void sort_records(struct btf_reader *b, const struct btf_records *records, struct sorted *list)
+{
+    if (!allocate(b, list, records->count))
+        return;
+    for (; list->count < records->count; list->count++)
+        list->items[list->count] =
+            (struct sl_ordered){.key = records->items[list->count].address, .index = (uint32_t)list->count};
+    sort(b, list);
+}
+
+static enum sl_code sort_symbols(struct btf_reader *b, struct sl_error *error)
+{
+    size_t count;
+    enum sl_code code = sl_object_kept_symbols(b->tables.object, &b->all_symbols, &count, error);
+    if (code != SL_OK || !allocate(b, &b->symbols, count))
+        return code;
+    for (size_t i = 0; i < count; i++)
+        if (!b->all_symbols[i].is_label && b->all_symbols[i].name.size)
+            b->symbols.items[b->symbols.count++] =
+                (struct sl_ordered){.key = b->all_symbols[i].address, .index = (uint32_t)i};
+    sort(b, &b->symbols);
+    return code;
+}
+
+static uint32_t intern_file(struct btf_reader *b, uint32_t path)
+{
+    if (!path || path >= b->tables.strings.size)
+        return SL_NO_FILE;
+    if (b->file_at[path])
+        return b->file_at[path] - 1;
+    struct sl_str name = sl_purse_name(&b->tables.purse, b->tables.strings, path);
+    b->failed =
+        b->failed || !sl_grow_held(&b->holding, &b->files, &b->file_capacity, b->file_count + 1, sizeof *b->files);
+    if (!name.size || b->failed)
+        return SL_NO_FILE;
+    b->files[b->file_count] = (struct sl_file){.name = name};
+    b->file_at[path] = (uint32_t)++b->file_count;
+    return b->file_at[path] - 1;
+}
+
+/* The lines of the code up to `end`. Those of code before it are nobody's; of two at one address the last counts. */
+static void collect_rows(struct btf_reader *b, uint64_t address, uint64_t end)
+{
+    const struct sorted *lines = &b->lines;
+    b->row_count = 0;
+    while (b->next_line < lines->count && lines->items[b->next_line].key < address)
+        b->next_line++;
+    for (; b->next_line < lines->count && lines->items[b->next_line].key < end && !b->failed; b->next_line++) {
+        const struct sl_ordered *at = &lines->items[b->next_line];
+        uint64_t stop = b->next_line + 1 < lines->count && at[1].key < end ? at[1].key : end;
+        const struct btf_record *record = &b->tables.lines.items[at->index];
+        if (stop == at->key || !record->line)
+            continue;
+        struct sl_line row = {at->key, stop - at->key, intern_file(b, record->text), record->line};
+        struct sl_line *last = b->row_count ? &b->rows[b->row_count - 1] : NULL;
+        if (last && last->address + last->size == row.address && last->file == row.file && last->line == row.line) {
+            last->size += row.size;
+            continue;
+        }
+        b->failed = b->failed || !sl_grow_held(&b->holding, &b->rows, &b->row_capacity, b->row_count + 1, sizeof row);
+        if (!b->failed)
+            b->rows[b->row_count++] = row;
+    }
+}
+
+/* The symbol of the function `name` at the address: one that is called so, else the first; NULL when there is none. `*next` is the
+ * address of the first symbol behind. */
+static const struct sl_symbol *find_symbol(struct btf_reader *b, uint64_t address, struct sl_str name, uint64_t *next)
+{
+    const struct sl_symbol *found = NULL;
+    const struct sorted *symbols = &b->symbols;
+    size_t *i = &b->next_symbol;
+    while (*i < symbols->count && symbols->items[*i].key < address)
+        ++*i;
+    for (; *i < symbols->count && symbols->items[*i].key == address; ++*i) {
+        const struct sl_symbol *symbol = &b->all_symbols[symbols->items[*i].index];
+        if (!found || (sl_str_equal(symbol->name, name) && !sl_str_equal(found->name, name)))
+            found = symbol;
+    }
+    *next = *i < symbols->count ? symbols->items[*i].key : UINT64_MAX;
+    return found;
+}
+
+/* The function of the record, of which another begins at `next`. */
+static void read_function(struct btf_reader *b, const struct btf_record *record, uint64_t next)
+{
+    struct sl_str name = {NULL, 0};
+    uint64_t end = next < record->section_end ? next : record->section_end, next_symbol;
+    if (record->text)
+        name = sl_purse_name(&b->tables.purse, b->tables.strings, record->text);
+    const struct sl_symbol *symbol = find_symbol(b, record->address, name, &next_symbol);
+    if (symbol && symbol->size && symbol->size < end - record->address)
+        end = record->address + symbol->size;
+    if (!symbol && next_symbol < end)
+        end = next_symbol;
+    name = symbol ? symbol->name : name;
+    collect_rows(b, record->address, end);
+    if (!name.size || b->failed)
+        return;
+    struct sl_function *function = &b->batch[b->function_count++];
+    *function = (struct sl_function){.address = record->address, .size = end - record->address, .name = name};
+    b->failed = !sl_assemble(&b->assembler, &b->arena, function, NULL, 0, b->rows, b->row_count);
+}
+
+static void read_functions(struct btf_reader *b)
+{
+    size_t strings = b->tables.strings.size;
+    b->batch = sl_alloc_held(&b->holding, b->functions.count + 1, sizeof *b->batch);
+    b->file_at = sl_alloc_held(&b->holding, strings + 1, sizeof *b->file_at);
+    b->failed = b->failed || !b->batch || !b->file_at;
+    if (b->failed)
+        return;
+    memset(b->file_at, 0, (strings + 1) * sizeof *b->file_at);
+    for (size_t i = 0; i < b->functions.count && !b->failed; i++) {
+        const struct sl_ordered *at = &b->functions.items[i];
+        if (i && at[-1].key == at->key) /* the first one counts */
+            continue;
+        size_t next = i + 1;
+        while (next < b->functions.count && b->functions.items[next].key == at->key)
+            next++;
+        read_function(b, &b->tables.functions.items[at->index],
+                      next < b->functions.count ? b->functions.items[next].key : UINT64_MAX);
+        i = next - 1;
+    }
+}
+
+static enum sl_code deliver(struct btf_reader *b, struct sl_function_sink *sink, struct sl_error *error)
+{
+    struct sl_function_batch batch = {
+        .files = b->files,
+        .file_count = b->file_count,
+        .functions = b->batch,
+        .function_count = b->function_count,
+        .lasting = true,
+    };
+    if (!batch.function_count)
+        return sl_fail(error, SL_NOT_FOUND, "no function in BTF");
+    if (sink->prepare)
+        sink->prepare(sink, &batch, &b->arena, 0);
+    return sink->consume(sink, &batch, error);
+}
+
+static enum sl_code read_all(struct btf_reader *b, struct sl_object *object, struct sl_function_sink *sink,
+                             struct sl_error *error)
+{
+    enum sl_code code = btf_tables_open(&b->tables, object, error);
+    if (code != SL_OK)
+        return code;
+    sort_records(b, &b->tables.functions, &b->functions);
+    sort_records(b, &b->tables.lines, &b->lines);
+    code = sort_symbols(b, error);
+    if (code == SL_OK && !b->failed)
+        read_functions(b);
+    if (b->failed || sl_budget_used_up(b->tables.purse.budget))
+        return code != SL_OK ? code : sl_budget_fail(b->tables.purse.budget, error);
+    if (b->tables.skipped && !sink->skipped_units)
+        sink->first_skipped = b->tables.first_skipped;
+    sink->skipped_units += b->tables.skipped;
+    return code == SL_OK ? deliver(b, sink, error) : code;
+}
+
+enum sl_code sl_btf_read(struct sl_object *object, struct sl_function_sink *sink, struct sl_error *error)
+{
+    struct btf_reader *b = calloc(1, sizeof *b);
+    if (!b)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    b->holding.budget = b->arena.budget = b->assembler.holding.budget = sl_object_budget(object);
+    b->assembler.purse = &b->tables.purse;
+    enum sl_code code = read_all(b, object, sink, error);
+    sl_assembler_free(&b->assembler);
+    sl_arena_free(&b->arena);
+    free(b->functions.items);
+    free(b->lines.items);
+    free(b->symbols.items);
+    free(b->rows);
+    free(b->batch);
+    free(b->files);
+    free(b->file_at);
+    sl_holding_release(&b->holding);
+    btf_tables_close(&b->tables);
+    free(b);
+    return code;
+}

@@ -1,0 +1,192 @@
+/* The headers of .BTF and .BTF.ext, the types, and the records of functions and lines. Either byte order; each section says in its
+ * magic which it has. */
+#include "btf/impl.h"
+
+#include <stdlib.h>
+
+enum {
+    MAGIC = 0xEB9F,
+    MAGIC_SWAPPED = 0x9FEB,
+    VERSION = 1,
+    HEADER = 24, /* bytes of both headers that are read here */
+    KIND_FUNC = 12,
+    FUNCTION_RECORD = 8,
+    LINE_RECORD = 16,
+    LINE_SHIFT = 10, /* the column is below */
+};
+
+/* Bytes behind a type's 12, and behind those for each of its members; by kind. */
+static const struct {
+    uint8_t fixed, each;
+} kinds[] = {
+    [1] = {4, 0},  [3] = {12, 0}, [4] = {0, 12},  [5] = {0, 12}, [6] = {0, 8},
+    [13] = {0, 8}, [14] = {4, 0}, [15] = {0, 12}, [17] = {4, 0}, [19] = {0, 12},
+};
+
+#define SKIP(tables, ...)                                                                                              \
+    do {                                                                                                               \
+        if (!(tables)->skipped++)                                                                                      \
+            sl_fail(&(tables)->first_skipped, SL_MALFORMED, __VA_ARGS__);                                              \
+    } while (0)
+
+/* The bytes behind the header, and a reader of the header's rest: offsets in them and sizes. */
+static bool open_section(struct btf_tables *t, const char *name, struct sl_bytes section, struct sl_bytes *parts,
+                         struct sl_reader *r)
+{
+    *r = sl_reader(section, sl_object_info(t->object)->big_endian);
+    uint16_t magic = sl_read_u16(r);
+    if (magic == MAGIC_SWAPPED)
+        r->big_endian = !r->big_endian;
+    uint8_t version = sl_read_u8(r);
+    sl_read_u8(r); /* flags */
+    uint32_t header = sl_read_u32(r);
+    if (r->failed || (magic != MAGIC && magic != MAGIC_SWAPPED) || header < HEADER || header > section.size) {
+        SKIP(t, "bad header of section .%s", name);
+        return false;
+    }
+    if (version != VERSION) {
+        SKIP(t, "cannot read version %u of section .%s", version, name);
+        return false;
+    }
+    *parts = sl_bytes_from(section, header);
+    return true;
+}
+
+static struct sl_bytes read_part(struct btf_tables *t, struct sl_bytes parts, struct sl_reader *r, const char *what)
+{
+    bool inside;
+    uint32_t offset = sl_read_u32(r), size = sl_read_u32(r);
+    struct sl_bytes part = sl_bytes_slice(parts, offset, size, &inside);
+    if (!inside)
+        SKIP(t, "%s are outside of their section", what);
+    return part;
+}
+
+static void read_types(struct btf_tables *t, struct sl_bytes types, bool big_endian)
+{
+    struct sl_reader r = sl_reader(types, big_endian);
+    uint32_t name = 0; /* type 0 is void */
+    for (;;) {
+        t->failed =
+            t->failed || !sl_grow_held(&t->holding, &t->names, &t->type_capacity, t->type_count + 1, sizeof *t->names);
+        if (t->failed)
+            return;
+        t->names[t->type_count++] = name;
+        if (!sl_reader_left(&r))
+            return;
+        name = sl_read_u32(&r);
+        uint32_t info = sl_read_u32(&r), kind = info >> 24 & 0x1F, members = info & 0xFFFF;
+        sl_read_u32(&r); /* size or type */
+        if (!r.failed && kind >= sizeof kinds / sizeof *kinds) {
+            SKIP(t, "type %zu of section .BTF is of unknown kind %u", t->type_count, kind);
+            return;
+        }
+        if (!r.failed)
+            sl_reader_skip(&r, kinds[kind].fixed + (uint64_t)kinds[kind].each * members);
+        if (r.failed) {
+            SKIP(t, "type %zu of section .BTF is outside of it", t->type_count);
+            return;
+        }
+        name = kind == KIND_FUNC ? name : 0;
+    }
+}
+
+/* The section of code with that name; two would be one too many, records say no more of theirs. */
+static bool find_section(struct btf_tables *t, uint32_t offset, struct sl_section_info *found)
+{
+    struct sl_section_info section;
+    struct sl_str name = sl_purse_name(&t->purse, t->strings, offset);
+    size_t same = 0, i = 0;
+    for (; name.size && sl_object_section_info(t->object, i, &section); i++)
+        if (sl_str_equal(section.name, name)) {
+            *found = section;
+            same++;
+        }
+    t->failed = t->failed || !sl_purse_spend(&t->purse, (uint32_t)i);
+    if (same != 1)
+        SKIP(t, "section .BTF.ext names a section \"" SL_STR_FMT "\" that %s", SL_STR_ARG(name),
+             same ? "is there more than once" : "is not there");
+    return same == 1;
+}
+
+/* The records of one section. */
+static void read_records(struct btf_tables *t, struct sl_reader *r, uint32_t count, uint32_t size,
+                         const struct sl_section_info *section, bool are_lines)
+{
+    struct btf_records *list = are_lines ? &t->lines : &t->functions;
+    uint64_t begin = section->address - sl_object_info(t->object)->load_address;
+    bool good = begin <= UINT64_MAX - section->size;
+    t->failed = t->failed ||
+                !sl_grow_held(&t->holding, &list->items, &list->capacity, list->count + count, sizeof *list->items);
+    for (uint32_t i = 0; i < count && good && !t->failed; i++) {
+        struct sl_reader record = sl_reader(sl_read_bytes(r, size), r->big_endian);
+        uint32_t offset = sl_read_u32(&record), value = sl_read_u32(&record), line = 0;
+        if (are_lines) {
+            sl_read_u32(&record); /* the text of the line */
+            line = sl_read_u32(&record) >> LINE_SHIFT;
+        } else {
+            value = value < t->type_count ? t->names[value] : 0;
+        }
+        good = offset < section->size;
+        if (good)
+            list->items[list->count++] =
+                (struct btf_record){begin + offset, begin + section->size, line || !are_lines ? value : 0, line};
+    }
+    if (!good)
+        SKIP(t, "section .BTF.ext has %s behind the end of section \"" SL_STR_FMT "\"",
+             are_lines ? "lines" : "functions", SL_STR_ARG(section->name));
+}
+
+static void read_infos(struct btf_tables *t, struct sl_bytes part, bool big_endian, bool are_lines)
+{
+    struct sl_reader r = sl_reader(part, big_endian);
+    if (!part.size)
+        return;
+    uint32_t size = sl_read_u32(&r);
+    if (r.failed || size < (are_lines ? LINE_RECORD : FUNCTION_RECORD)) {
+        SKIP(t, "records of section .BTF.ext are too small");
+        return;
+    }
+    while (sl_reader_left(&r) && !t->failed) {
+        struct sl_section_info section = {0};
+        uint32_t name = sl_read_u32(&r), count = sl_read_u32(&r);
+        if (r.failed || count > sl_reader_left(&r) / size) {
+            SKIP(t, "%s are outside of section .BTF.ext", are_lines ? "lines" : "functions");
+            return;
+        }
+        struct sl_reader group = r;
+        sl_reader_skip(&r, (uint64_t)count * size);
+        if (find_section(t, name, &section))
+            read_records(t, &group, count, size, &section, are_lines);
+    }
+}
+
+enum sl_code btf_tables_open(struct btf_tables *t, struct sl_object *object, struct sl_error *error)
+{
+    struct sl_bytes btf, ext, parts;
+    struct sl_reader r;
+    struct sl_budget *budget = sl_object_budget(object);
+    *t = (struct btf_tables){.object = object, .purse.budget = budget, .holding.budget = budget};
+    if (!sl_object_section(object, "BTF.ext", &ext, NULL) || !sl_object_section(object, "BTF", &btf, NULL))
+        return sl_fail(error, SL_NOT_FOUND, "no BTF");
+    if (open_section(t, "BTF", btf, &parts, &r)) {
+        struct sl_bytes types = read_part(t, parts, &r, "types");
+        t->strings = read_part(t, parts, &r, "strings");
+        read_types(t, types, r.big_endian);
+    }
+    if (t->strings.size && open_section(t, "BTF.ext", ext, &parts, &r)) {
+        struct sl_bytes functions = read_part(t, parts, &r, "functions");
+        struct sl_bytes lines = read_part(t, parts, &r, "lines");
+        read_infos(t, functions, r.big_endian, false);
+        read_infos(t, lines, r.big_endian, true);
+    }
+    return t->failed ? sl_budget_fail(budget, error) : SL_OK;
+}
+
+void btf_tables_close(struct btf_tables *t)
+{
+    free(t->names);
+    free(t->functions.items);
+    free(t->lines.items);
+    sl_holding_release(&t->holding);
+}
