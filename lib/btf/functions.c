@@ -79,9 +79,9 @@ static uint32_t intern_file(struct btf_reader *b, uint32_t path)
         return SL_NO_FILE;
     if (b->file_at[path])
         return b->file_at[path] - 1;
-    struct sl_str name = sl_purse_name(&b->tables.purse, b->tables.strings, path);
-    b->failed =
-        b->failed || !sl_grow_held(&b->holding, &b->files, &b->file_capacity, b->file_count + 1, sizeof *b->files);
+    struct sl_str name = btf_text(&b->tables, path);
+    b->failed = b->failed || b->tables.failed ||
+                !sl_grow_held(&b->holding, &b->files, &b->file_capacity, b->file_count + 1, sizeof *b->files);
     if (!name.size || b->failed)
         return SL_NO_FILE;
     b->files[b->file_count] = (struct sl_file){.name = name};
@@ -138,13 +138,14 @@ static void read_function(struct btf_reader *b, const struct btf_record *record,
     struct sl_str name = {NULL, 0};
     uint64_t end = next < record->section_end ? next : record->section_end, next_symbol;
     if (record->text)
-        name = sl_purse_name(&b->tables.purse, b->tables.strings, record->text);
+        name = btf_text(&b->tables, record->text);
     const struct sl_symbol *symbol = find_symbol(b, record->address, name, &next_symbol);
     if (symbol && symbol->size && symbol->size < end - record->address)
         end = record->address + symbol->size;
     if (!symbol && next_symbol < end)
         end = next_symbol;
     name = symbol ? symbol->name : name;
+    b->failed = b->failed || b->tables.failed;
     collect_rows(b, record->address, end);
     if (!name.size || b->failed)
         return;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/grow.h"
+#include "base/map.h"
 #include "btf/btf.h"
 
 /* What a record says of the code from `address` on. */
@@ -16,12 +17,21 @@ struct btf_records {
     size_t count, capacity;
 };
 
+struct btf_section {
+    struct sl_section_info info;
+    bool is_double; /* another one is called so: records do not say which they mean */
+};
+
 struct btf_tables {
     struct sl_object *object;
     struct sl_purse purse;
     struct sl_holding holding; /* of the arrays */
     struct sl_bytes strings;
-    uint32_t *names; /* by type: of functions the offset of the name, else 0 */
+    uint64_t text_size; /* bytes of all texts that were read */
+    struct btf_section *sections;
+    size_t section_count, section_capacity;
+    struct sl_map by_name; /* index in `sections` + 1 */
+    uint32_t *names;       /* by type: of functions the offset of the name, else 0 */
     size_t type_count, type_capacity;
     struct btf_records functions, lines; /* in file order */
     size_t skipped;
@@ -33,3 +43,6 @@ struct btf_tables {
  * object has not both; SL_BUSY, SL_MALFORMED or SL_UNSUPPORTED when memory or the budget is used up. */
 enum sl_code btf_tables_open(struct btf_tables *tables, struct sl_object *object, struct sl_error *error);
 void btf_tables_close(struct btf_tables *tables);
+
+/* The text at that offset of the strings; empty when there is none, or the budget is used up. */
+struct sl_str btf_text(struct btf_tables *tables, uint32_t offset);

@@ -13,6 +13,8 @@ enum {
     FUNCTION_RECORD = 8,
     LINE_RECORD = 16,
     LINE_SHIFT = 10, /* the column is below */
+    STEPS_PER_SECTION = 2,
+    STEPS_PER_OVERLAP = 16, /* of a byte of texts that must overlap others */
 };
 
 /* Bytes behind a type's 12, and behind those for each of its members; by kind. */
@@ -91,22 +93,45 @@ static void read_types(struct btf_tables *t, struct sl_bytes types, bool big_end
     }
 }
 
-/* The section of code with that name; two would be one too many, records say no more of theirs. */
-static bool find_section(struct btf_tables *t, uint32_t offset, struct sl_section_info *found)
+struct sl_str btf_text(struct btf_tables *t, uint32_t offset)
 {
-    struct sl_section_info section;
-    struct sl_str name = sl_purse_name(&t->purse, t->strings, offset);
-    size_t same = 0, i = 0;
-    for (; name.size && sl_object_section_info(t->object, i, &section); i++)
-        if (sl_str_equal(section.name, name)) {
-            *found = section;
-            same++;
+    struct sl_str text = sl_purse_name(&t->purse, t->strings, offset);
+    t->text_size += text.size;
+    if (t->text_size > t->strings.size && !sl_purse_spend(&t->purse, (uint32_t)text.size * STEPS_PER_OVERLAP))
+        text.size = 0;
+    t->failed = t->failed || (!text.size && sl_budget_used_up(t->purse.budget));
+    return text;
+}
+
+static void index_sections(struct btf_tables *t)
+{
+    struct sl_section_info info;
+    t->by_name.budget = t->purse.budget;
+    for (size_t i = 0; !t->failed && sl_object_section_info(t->object, i, &info); i++) {
+        bool is_new;
+        void **slot = sl_map_slot(&t->by_name, info.name, &is_new);
+        t->failed =
+            !slot || !sl_purse_spend(&t->purse, STEPS_PER_SECTION + (uint32_t)(info.name.size / 8)) ||
+            !sl_grow_held(&t->holding, &t->sections, &t->section_capacity, t->section_count + 1, sizeof *t->sections);
+        if (!t->failed && is_new) {
+            t->sections[t->section_count++] = (struct btf_section){info, false};
+            *slot = (void *)(uintptr_t)t->section_count;
+        } else if (!t->failed) {
+            t->sections[(uintptr_t)*slot - 1].is_double = true;
         }
-    t->failed = t->failed || !sl_purse_spend(&t->purse, (uint32_t)i);
-    if (same != 1)
-        SKIP(t, "section .BTF.ext names a section \"" SL_STR_FMT "\" that %s", SL_STR_ARG(name),
-             same ? "is there more than once" : "is not there");
-    return same == 1;
+    }
+}
+
+/* NULL when no section is called so, or more than one is. */
+static const struct sl_section_info *find_section(struct btf_tables *t, uint32_t offset)
+{
+    struct sl_str name = btf_text(t, offset);
+    uintptr_t index = name.size ? (uintptr_t)sl_map_get(&t->by_name, name) : 0;
+    if (index && !t->sections[index - 1].is_double)
+        return &t->sections[index - 1].info;
+    SKIP(t, "section .BTF.ext names a section \"" SL_STR_FMT "\" that is %s", SL_STR_ARG(name),
+         index ? "there more than once" : "not there");
+    return NULL;
 }
 
 /* The records of one section. */
@@ -148,7 +173,6 @@ static void read_infos(struct btf_tables *t, struct sl_bytes part, bool big_endi
         return;
     }
     while (sl_reader_left(&r) && !t->failed) {
-        struct sl_section_info section = {0};
         uint32_t name = sl_read_u32(&r), count = sl_read_u32(&r);
         if (r.failed || count > sl_reader_left(&r) / size) {
             SKIP(t, "%s are outside of section .BTF.ext", are_lines ? "lines" : "functions");
@@ -156,8 +180,9 @@ static void read_infos(struct btf_tables *t, struct sl_bytes part, bool big_endi
         }
         struct sl_reader group = r;
         sl_reader_skip(&r, (uint64_t)count * size);
-        if (find_section(t, name, &section))
-            read_records(t, &group, count, size, &section, are_lines);
+        const struct sl_section_info *section = find_section(t, name);
+        if (section)
+            read_records(t, &group, count, size, section, are_lines);
     }
 }
 
@@ -177,6 +202,7 @@ enum sl_code btf_tables_open(struct btf_tables *t, struct sl_object *object, str
     if (t->strings.size && open_section(t, "BTF.ext", ext, &parts, &r)) {
         struct sl_bytes functions = read_part(t, parts, &r, "functions");
         struct sl_bytes lines = read_part(t, parts, &r, "lines");
+        index_sections(t);
         read_infos(t, functions, r.big_endian, false);
         read_infos(t, lines, r.big_endian, true);
     }
@@ -186,6 +212,8 @@ enum sl_code btf_tables_open(struct btf_tables *t, struct sl_object *object, str
 void btf_tables_close(struct btf_tables *t)
 {
     free(t->names);
+    free(t->sections);
+    sl_map_free(&t->by_name);
     free(t->functions.items);
     free(t->lines.items);
     sl_holding_release(&t->holding);
