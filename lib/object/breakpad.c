@@ -236,8 +236,9 @@ static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *err
     if (!object->identity && !find_records(object, b))
         return sl_fail(error, SL_BUSY, "out of memory");
     breakpad_line(begin, end, &next);
-    if (next < begin + b->records)
-        read_code_id(object, next, begin + b->records);
+    const char *records = (const char *)object->bytes.data + b->records; /* not from `begin`, behind blank lines */
+    if (next < records)
+        read_code_id(object, next, records);
     object->info.kind = SL_KIND_DBG;
     if (object->identity)
         object->info.features =
