@@ -43,6 +43,7 @@ struct js_reader {
     bool before_regexp; /* of a word: a regular expression may follow it */
     size_t braces;      /* that are open in the innermost template's expression */
     size_t outer[MAX_TEMPLATES], depth;
+    size_t spare; /* bytes that may still be read in vain for the end of regular expressions */
 };
 
 static bool is_word_byte(char c)
@@ -75,8 +76,12 @@ static void skip_word(struct js_reader *r)
 static void skip_text(struct js_reader *r)
 {
     char quote = *r->at++;
-    while (r->at < r->end && *r->at != quote && *r->at != '\n')
-        r->at += *r->at == '\\' && r->at + 1 < r->end ? 2 : 1;
+    for (; r->at < r->end && *r->at != quote && *r->at != '\n'; r->at++) {
+        if (*r->at != '\\' || r->at + 1 == r->end)
+            continue;
+        r->at++;
+        r->at += *r->at == '\r' && r->at + 1 < r->end && r->at[1] == '\n';
+    }
     r->at += r->at < r->end;
     r->last = 'a';
     r->before_regexp = false;
@@ -115,13 +120,14 @@ static void skip_brace(struct js_reader *r)
     }
 }
 
-/* A division, or a regular expression, which ends in its line. */
+/* A division, or a regular expression, which ends in its line. Slashes whose line has no end for them are divisions, and so are all
+ * others once the lines read for these come to more than the script. */
 static void skip_slash(struct js_reader *r)
 {
     bool may_be = r->last == 'a' ? r->before_regexp : r->last != ')' && r->last != ']' && r->last != '}';
     const char *at = ++r->at;
     r->last = '/';
-    if (!may_be)
+    if (!may_be || !r->spare)
         return;
     for (bool in_class = false; at < r->end && *at != '\n' && (in_class || *at != '/'); at++) {
         if (*at == '\\' && at + 1 < r->end)
@@ -129,10 +135,24 @@ static void skip_slash(struct js_reader *r)
         else if (*at == '[' || *at == ']')
             in_class = *at == '[';
     }
-    if (at == r->end || *at != '/')
+    if (at >= r->end || *at != '/') {
+        size_t read = (size_t)(at - r->at);
+        r->spare -= read < r->spare ? read : r->spare;
         return;
+    }
     r->at = at + 1;
     r->last = 'a';
+    r->before_regexp = false;
+}
+
+/* What ends with `++` or `--` is a value, which no regular expression follows. */
+static void skip_punctuator(struct js_reader *r)
+{
+    char c = *r->at++;
+    if (sl_is_blank(c) || c == '\n' || c == '\r')
+        return;
+    bool is_step = (c == '+' || c == '-') && r->last == c && r->at[-2] == c;
+    r->last = is_step ? 'a' : c;
     r->before_regexp = false;
 }
 
@@ -145,7 +165,7 @@ static void skip_block(struct js_reader *r)
 /* The last marked comment of a script that is read from its beginning. */
 static bool last_read(struct sl_str script, const struct marker *marker, bool old, struct sl_str *value)
 {
-    struct js_reader r = {.at = script.data, .end = script.data + script.size};
+    struct js_reader r = {.at = script.data, .end = script.data + script.size, .spare = script.size};
     bool found = false;
     while (r.at < r.end) {
         char c = *r.at, next = r.at + 1 < r.end ? r.at[1] : 0;
@@ -166,8 +186,7 @@ static bool last_read(struct sl_str script, const struct marker *marker, bool ol
         } else if (is_word_byte(c)) {
             skip_word(&r);
         } else {
-            r.last = sl_is_blank(c) || c == '\n' || c == '\r' ? r.last : c;
-            r.at++;
+            skip_punctuator(&r);
         }
     }
     return found;
@@ -175,13 +194,14 @@ static bool last_read(struct sl_str script, const struct marker *marker, bool ol
 
 /* ---- the last comment ---- */
 
-/* Whether what stands there cannot be part of a text: no quote follows that could end one. */
-static bool is_outside_of_texts(const char *comment, const char *end)
+/* Whether what stands there cannot be part of a text or of another comment: nothing follows that could end one, and the line does not
+ * go on in the next one. */
+static bool stands_alone(const char *comment, const char *end)
 {
     const char *newline = memchr(comment, '\n', (size_t)(end - comment));
-    size_t line = (size_t)((newline ? newline : end) - comment);
-    return !memchr(comment, '`', (size_t)(end - comment)) && !memchr(comment, '"', line) &&
-           !memchr(comment, '\'', line);
+    size_t rest = (size_t)(end - comment), line = newline ? (size_t)(newline - comment) : rest;
+    return !memchr(comment, '`', rest) && !memmem(comment, rest, "*/", 2) && !memchr(comment, '"', line) &&
+           !memchr(comment, '\'', line) && !memchr(comment, '\\', line);
 }
 
 /* The word behind the last marker of a comment `//# ` (or `//@ `, if `old`). It is looked for from the end; only where it could be
@@ -195,7 +215,7 @@ static bool last_comment(struct sl_str script, const struct marker *marker, bool
             continue;
         if (!is_marked(at - head, end, marker, old, value))
             continue;
-        return is_outside_of_texts(at - head, end) || last_read(script, marker, old, value);
+        return stands_alone(at - head, end) || last_read(script, marker, old, value);
     }
     return false;
 }
@@ -209,11 +229,11 @@ static struct sl_str cut_at(struct sl_str text, char c)
 bool sl_js_map_comment(struct sl_str script, struct sl_str *reference)
 {
     static const struct marker marker = {SL_STR("sourceMappingURL="), 13};
+    struct sl_str value;
     *reference = (struct sl_str){NULL, 0};
-    if (!last_comment(script, &marker, true, reference))
+    if (!last_comment(script, &marker, true, &value))
         return false;
-    if (!sl_js_is_data_url(*reference))
-        *reference = cut_at(cut_at(*reference, '?'), '#');
+    *reference = sl_js_is_data_url(value) ? value : cut_at(cut_at(value, '?'), '#');
     return true;
 }
 

@@ -12,7 +12,7 @@
 
 /* The last comment `//# sourceMappingURL=` or `//@ sourceMappingURL=` of a script (ECMA-426, 11.1.2.1), which is none inside of
  * strings, templates, regular expressions and other comments: a view of its value, without query and fragment
- * unless it is a data URL. False when there is none. */
+ * unless it is a data URL. False, and no text, when there is none. */
 bool sl_js_map_comment(struct sl_str script, struct sl_str *reference);
 
 /* The last `//# debugId=` of a script that is one. False when there is none, or its value is no debug id. */

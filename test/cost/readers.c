@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "jit/jit.h"
+#include "js/comment.h"
 #include "js/smcache.h"
 #include "js/scope.h"
 #include "ppdb/table.h"
@@ -89,6 +90,18 @@ static enum sl_code read_scopes(struct sl_bytes file, struct sl_budget *budget, 
     return code;
 }
 
+/* A script, for what its last comments say. */
+static enum sl_code read_comments(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    struct sl_str script = {(const char *)file.data, file.size}, reference;
+    struct sl_debug_id id;
+    (void)budget; /* it takes no memory */
+    (void)error;
+    sl_js_map_comment(script, &reference);
+    sl_js_debug_id_comment(script, &id);
+    return SL_OK;
+}
+
 /* A source map, and behind a NUL its script. */
 static enum sl_code read_smcache(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
 {
@@ -149,8 +162,9 @@ static const struct {
     const char *name;
     enum sl_code (*read)(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error);
 } kinds[] = {
-    {"ppdb", read_ppdb},     {"il2cpp", read_il2cpp},   {"symbfile", read_symbfile},   {"bundle", read_bundle},
-    {"scopes", read_scopes}, {"smcache", read_smcache}, {"variables", read_variables}, {"jit", read_jit},
+    {"ppdb", read_ppdb},           {"il2cpp", read_il2cpp}, {"symbfile", read_symbfile},
+    {"bundle", read_bundle},       {"scopes", read_scopes}, {"smcache", read_smcache},
+    {"variables", read_variables}, {"jit", read_jit},       {"comments", read_comments},
 };
 
 int main(int argc, char **argv)

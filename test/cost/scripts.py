@@ -1,6 +1,7 @@
 """Scripts that nest, and of which only the end shows what the beginning was."""
 
 SCOPES = ["readers", "scopes", "{file}"]
+COMMENTS = ["readers", "comments", "{file}"]
 
 
 def repeated(piece):
@@ -33,6 +34,11 @@ def long_names(size):
     return b"a={" + b"b:{" * depth + b"c(){}," * ((size - 4 * depth) // 6) + b"}" * depth + b"}"
 
 
+def before_comments(piece):
+    """Only who reads what is before these comments knows whether they are some."""
+    return lambda size: repeated(piece)(size) + b"\n//# sourceMappingURL=a \"\n//# debugId=a \""
+
+
 GENERATORS = {
     "parentheses": (nested(b"(", b"a", b")"), SCOPES),
     "nests of parentheses": (many_nested(b"(", b"()=>1", b")", 500), SCOPES),
@@ -63,5 +69,10 @@ GENERATORS = {
     "comments": (repeated(b"/**/a//\n;"), SCOPES),
     "escapes in names": (repeated(b"\\u{61}"), SCOPES),
     "words that may be declarations": (repeated(b"let\n"), SCOPES),
+    "comments behind unclosed regular expressions": (before_comments(b"(/["), COMMENTS),
+    "comments behind regular expressions that end early": (before_comments(b"(\\/"), COMMENTS),
+    "comments behind unclosed templates": (before_comments(b"`${"), COMMENTS),
+    "comments behind unclosed comments": (before_comments(b"/*"), COMMENTS),
+    "many comments in texts": (repeated(b"'//# sourceMappingURL=a';"), COMMENTS),
     "in behind assignments": (lambda size: b"for(a=" + b"b=" * (size // 8) + b"c in d" * (size // 8), SCOPES),
 }

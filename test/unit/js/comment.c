@@ -33,6 +33,11 @@ static void map_comments(void **state)
         {"a = b / c //# sourceMappingURL=a \" /", "a"},
         {"f(`${{a: '}'}.a}`) //# sourceMappingURL=a `", "a"},
         {"/* ' */ //# sourceMappingURL=a '", "a"},
+        {"//# sourceMappingURL=a\n/* old:\n//# sourceMappingURL=b\n*/", "a"},
+        {"//# sourceMappingURL=a /* b */", "a"},
+        {"//# sourceMappingURL=a\\b", "a\\b"},
+        {"i++/2;s='a/`' //# sourceMappingURL=a '", "a"},
+        {"f(+/[`]/) //# sourceMappingURL=a '", "a"},
     };
     static const char *const none[] = {"",
                                        "sourceMappingURL=x",
@@ -46,14 +51,19 @@ static void map_comments(void **state)
                                        "s = `\n//# sourceMappingURL=x\n`",
                                        "s = `${'//# sourceMappingURL=x'}`",
                                        "/* ` //# sourceMappingURL=x ` */",
+                                       "/*\n//# sourceMappingURL=x\n*/",
+                                       "s = '\\\n//# sourceMappingURL=x\\\n'",
+                                       "s = '\\\r\n//# sourceMappingURL=x\\\r\n'",
                                        "s = \"//# sourceMappingURL=x\\\"\"; t()"};
     struct sl_str reference;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_true(sl_js_map_comment(sl_str(rows[i].script), &reference));
         expect(reference, rows[i].reference);
     }
-    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         assert_false(sl_js_map_comment(sl_str(none[i]), &reference));
+        assert_null(reference.data);
+    }
     assert_false(sl_js_map_comment((struct sl_str){NULL, 0}, &reference));
 }
 
