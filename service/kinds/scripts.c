@@ -3,6 +3,7 @@
 
 #include <openssl/evp.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/guard.h"
 #include "js/comment.h"
@@ -46,7 +47,9 @@ static bool keep_reference(struct script_look *look)
     facts->has_map = facts->embeds_map || map.size <= MAX_REFERENCE;
     if (facts->embeds_map || !facts->has_map)
         return true;
-    look->map = strndup(map.data, map.size);
+    look->map = malloc(map.size + 1);
+    if (look->map)
+        memcpy(look->map, map.data, map.size);
     facts->map = (struct sl_str){look->map, map.size};
     return look->map;
 }

@@ -197,6 +197,15 @@ def test_a_map_of_half_a_gigabyte_meets_the_limit_of_conversions(work, objects):
               ([{"abs_path": "http://e.x/huge.js", "type": "malformed_sourcemap", "url": "http://e.x/huge.map"}], ON_FAILURE))
 
 
+def test_a_reference_with_zero_bytes_in_it(work, objects):
+    """Zeros end no text: the whole word is the reference, of which no server has a file."""
+    files = {"/zeros.js": b"f()\n//# sourceMappingURL=zeros.map" + bytes(9000) + b"x", "/zeros.map": MAP.encode()}
+    with Sentry() as up, Upstream(files) as web, Service(work) as s:
+        answer = symbolicate(s, scraping(up, [frame(f"{web.url}zeros.js")]))
+        equal([e["type"] for e in answer["errors"]], ["missing_sourcemap"])
+        assert "/zeros.map" not in web.hits, web.hits
+
+
 def test_files_that_lead_back_to_themselves(work, objects):
     """A map whose source is the map, one whose source is the script, and a script that redirects to itself."""
     texts = {"map": "map.map", "script": "script.js"}
