@@ -171,17 +171,19 @@ static enum shared_result probe(void)
     return result;
 }
 
-enum sl_code cache_redis_options(const struct config *config, struct redis_options *options, struct sl_error *error)
+enum sl_code cache_redis_options(const struct config *config, struct redis_options *options, const char **key,
+                                 struct sl_error *error)
 {
     enum { TIMEOUT_MS = 2000 };
     const struct config_shared *shared = &config->shared;
     const char *url = shared->redis_url ? shared->redis_url : config->mozilla.redis_url;
+    *key = shared->redis_url ? "shared_cache.redis.url" : "mozilla.redis.url";
     if (redis_url_parse(url, options, NULL) != SL_OK)
-        return sl_fail(error, SL_MALFORMED, "%s.redis.url is not the URL of a Redis",
-                       shared->redis_url ? "shared_cache" : "mozilla");
+        return sl_fail(error, SL_MALFORMED, "the value is not the URL of a Redis (example: redis://10.0.0.5:6379)");
     struct sl_str password = secret_open(shared->redis_password);
+    *key = "shared_cache.redis.password";
     if (password.size >= sizeof options->password)
-        return sl_fail(error, SL_MALFORMED, "shared_cache.redis.password is too long");
+        return sl_fail(error, SL_MALFORMED, "the value is too long, at most %zu bytes", sizeof options->password - 1);
     if (password.size)
         memcpy(options->password, password.data, password.size + 1);
     options->files = (struct tls_files){shared->redis_certificate_path, shared->redis_key_path, shared->redis_ca_path};
@@ -189,11 +191,10 @@ enum sl_code cache_redis_options(const struct config *config, struct redis_optio
     return SL_OK;
 }
 
-enum sl_code shared_check_redis(const struct config *config, const char **key, struct sl_error *error)
+static enum sl_code read_redis(const struct config *config, struct redis_options *options, const char **key,
+                               struct sl_error *error)
 {
-    struct redis_options options;
-    *key = config->shared.redis_url ? "shared_cache.redis.url" : "mozilla.redis.url";
-    if (cache_redis_options(config, &options, error) != SL_OK)
+    if (cache_redis_options(config, options, key, error) != SL_OK)
         return error->code;
     *key = "shared_cache.redis.namespace";
     if (strlen(config->shared.redis_namespace) >= sizeof space)
@@ -201,12 +202,18 @@ enum sl_code shared_check_redis(const struct config *config, const char **key, s
     return SL_OK;
 }
 
-struct shared_backend *shared_redis(const struct config *config, struct fiber_group *group, struct sl_error *error)
+enum sl_code shared_check_redis(const struct config *config, const char **key, struct sl_error *error)
+{
+    struct redis_options options;
+    return read_redis(config, &options, key, error);
+}
+
+struct shared_backend *shared_redis(const struct config *config, struct fiber_group *group, const char **key,
+                                    struct sl_error *error)
 {
     struct redis_options options;
     const struct config_shared *shared = &config->shared;
-    const char *key;
-    if (shared_check_redis(config, &key, error) != SL_OK || cache_redis_options(config, &options, error) != SL_OK)
+    if (read_redis(config, &options, key, error) != SL_OK)
         return NULL;
     snprintf(space, sizeof space, "%s", shared->redis_namespace);
     max_inflate_ratio = config->max_inflate_ratio;

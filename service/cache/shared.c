@@ -83,7 +83,7 @@ enum sl_code shared_init(const struct config *config, struct sl_error *error)
     if (open_bucket(config, &layer.arena, &layer.group, &layer.bucket, &key, error) != SL_OK)
         return error->code;
     layer.redis_kind = is_for_mozilla(config) ? "mozilla_syms" : NULL;
-    if (wants_redis(config) && !(layer.redis = shared_redis(config, &layer.group, error)))
+    if (wants_redis(config) && !(layer.redis = shared_redis(config, &layer.group, &key, error)))
         return error->code;
     if (layer.bucket)
         layer.bucket->group = &layer.group;

@@ -74,7 +74,8 @@ struct shared_backend {
 };
 
 /* The back end of the configuration; NULL with an error when it cannot be: `*key` is then the key at fault. */
-struct shared_backend *shared_redis(const struct config *config, struct fiber_group *group, struct sl_error *error);
+struct shared_backend *shared_redis(const struct config *config, struct fiber_group *group, const char **key,
+                                    struct sl_error *error);
 /* `arena`: for what the back end keeps. */
 struct shared_backend *shared_s3(const struct config *config, struct sl_arena *arena, const char **key,
                                  struct sl_error *error);

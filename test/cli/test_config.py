@@ -173,6 +173,8 @@ def test_check_and_run_refuse_the_same(work, files):
              "the value is not the name of a region (example: eu-central-1)"),
             (f"shared_cache: {{gcs: {{bucket: b, service_account_path: {missing}}}}}", "shared_cache.gcs.service_account_path",
              f"cannot read the service account {missing}: No such file or directory"),
+            (f"shared_cache: {{redis: {{url: redis://a, password: {'p' * 3000}}}}}", "shared_cache.redis.password",
+             "the value is too long, at most"),
             (f"shared_cache: {{redis: {{url: redis://a, namespace: {'n' * 300}}}}}", "shared_cache.redis.namespace",
              "the value is too long, at most"),
             ("mozilla: {store: {s3: {bucket: b}}}", "mozilla.store.s3", no_keys),

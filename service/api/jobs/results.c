@@ -337,10 +337,11 @@ struct results *results_open(struct service *service)
     const struct config_shared *shared = &service->config->shared;
     struct redis_options options;
     struct sl_error error = {0};
+    const char *key;
     if (service->config->cluster.results != CLUSTER_REDIS || !shared->redis_url)
         return NULL;
     struct results *results = calloc(1, sizeof *results);
-    if (!results || cache_redis_options(service->config, &options, &error) != SL_OK) {
+    if (!results || cache_redis_options(service->config, &options, &key, &error) != SL_OK) {
         free(results);
         return NULL;
     }

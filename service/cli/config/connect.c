@@ -140,7 +140,8 @@ static void ask_redis(struct question *q)
     struct redis_answer answer = {0};
     struct fiber_group group;
     struct sl_str words[] = {SL_STR("PING")};
-    q->code = cache_redis_options(q->target->config, &options, &q->error);
+    const char *key;
+    q->code = cache_redis_options(q->target->config, &options, &key, &q->error);
     if (q->code != SL_OK)
         return;
     fiber_group_init(&group, fiber_group_current());
