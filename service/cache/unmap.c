@@ -16,7 +16,6 @@
 enum { SWEEP_EVERY_MS = 10000, MAX_LINE = 8192 };
 
 struct deleted_mappings {
-    const char *dir;   /* where the files were */
     uintptr_t *starts; /* ascending, as the kernel lists them */
     size_t count, capacity;
 };
@@ -30,14 +29,15 @@ static bool is_deleted_below(const char *line, const char *dir)
            strncmp(path, dir, size) == 0 && path[size] == '/';
 }
 
-/* Pool: the list may be long. Without memory it is shorter, and the rest goes the next time. */
+/* Pool: the list may be long, and the directory on a disk that is slow. Without memory it is shorter, and the rest goes the next time. */
 static void list_deleted(void *arg)
 {
     struct deleted_mappings *d = arg;
-    FILE *maps = fopen("/proc/self/maps", "re");
+    char *dir = realpath(cache_engine.dir, NULL); /* as the kernel calls it */
+    FILE *maps = dir ? fopen("/proc/self/maps", "re") : NULL;
     char *line = maps ? malloc(MAX_LINE) : NULL;
     while (line && fgets(line, MAX_LINE, maps)) {
-        if (!is_deleted_below(line, d->dir))
+        if (!is_deleted_below(line, dir))
             continue;
         if (!sl_grow(&d->starts, &d->capacity, d->count + 1, sizeof *d->starts))
             break;
@@ -46,6 +46,7 @@ static void list_deleted(void *arg)
     free(line);
     if (maps)
         fclose(maps);
+    free(dir);
 }
 
 static int by_start(const void *left, const void *right)
@@ -63,16 +64,14 @@ static bool is_deleted(const struct cache_item *item, const void *arg)
 
 void cache_drop_deleted(void)
 {
-    char *dir = cache_engine.dir ? realpath(cache_engine.dir, NULL) : NULL; /* as the kernel calls it */
-    struct deleted_mappings deleted = {.dir = dir};
-    if (dir && pool_run(POOL_IO, list_deleted, &deleted, NULL) == SL_OK && deleted.count) {
+    struct deleted_mappings deleted = {0};
+    if (cache_engine.dir && pool_run(POOL_IO, list_deleted, &deleted, NULL) == SL_OK && deleted.count) {
         for (size_t i = 0; i < cache_engine.count; i++)
             cache_memory_drop_mapped(&cache_engine.kinds[i].memory, is_deleted, &deleted, UINT64_MAX);
         for (size_t i = 0; i < deleted.count; i++)
             engine_tell_fault((const void *)deleted.starts[i]);
     }
     free(deleted.starts);
-    free(dir);
 }
 
 static bool is_any(const struct cache_item *item, const void *arg)
