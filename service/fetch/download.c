@@ -545,7 +545,8 @@ static void tell_failure(const struct download *d, const struct sl_error *error)
     if (d->os_error)
         what = strerror((int)d->os_error);
     snprintf(why, sizeof why, "%s%s", error->code == SL_TIMEOUT ? "timed out after " : "", what);
-    why[0] = (char)tolower((unsigned char)why[0]);
+    if (islower((unsigned char)why[1])) /* not of SSL */
+        why[0] = (char)tolower((unsigned char)why[0]);
     fetch_state.failure_listener(fetch_state.failure_arg, server, why);
 }
 
