@@ -172,8 +172,8 @@ struct input {
     bool has_root; /* chains of the cache end with an element that stands for nothing */
     bool has_dwo;  /* a unit of what was converted is in a file of its own, or should be */
     bool alone;    /* nothing lies beside it: it was fetched */
-    struct sl_buf
-        notes; /* what of its debug information is missing, and where it was looked for: lines (input_next_note) */
+    /* What of its debug information is missing, and where it was looked for: lines (input_next_note). */
+    struct sl_buf notes;
     const struct input_options *options;
 };
 

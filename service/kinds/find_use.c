@@ -3,10 +3,9 @@
 
 uint64_t kinds_table_base(const struct fixed_place *place, uint64_t image_address)
 {
-    static const uint64_t most = UINT64_C(1)
-                                 << 20; /* what is put in front is small; whatever else is told is another address */
+    enum { MOST = 1 << 20 }; /* what is put in front is small; whatever else is told is another address */
     uint64_t above = place->address - image_address, below = image_address - place->address;
-    bool near = above <= most || below <= most;
+    bool near = above <= MOST || below <= MOST;
     return place->is_fixed && image_address && near ? place->address : image_address;
 }
 

@@ -186,8 +186,7 @@ static uint64_t capacity(const struct config *config)
     return config->object_meta_capacity;
 }
 
-/* They serve while a new one is made. 2 did not know the names that Go programs carry, 3 no fixed
- * addresses. */
+/* They serve while a new one is made. 2 did not know the names that Go programs carry, 3 no fixed addresses. */
 static const unsigned older[] = {3, 2, 1, 0};
 
 const struct cache_kind kind_object_meta = {

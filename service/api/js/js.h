@@ -66,8 +66,8 @@ struct js_finder {                        /* of one request */
     struct js_bundle **bundles;           /* the greatest URI first */
     size_t file_count, bundle_count, bundle_capacity;
     int64_t now_s;
-    enum sl_code
-        stopped; /* SL_OK, or why the request cannot go on: SL_CANCELLED, SL_BUSY, SL_INTERNAL (a damaged file) */
+    /* SL_OK, or why the request cannot go on: SL_CANCELLED, SL_BUSY, SL_INTERNAL (a damaged file). */
+    enum sl_code stopped;
 };
 
 /* ---- the request ---- */

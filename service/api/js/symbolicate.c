@@ -9,7 +9,6 @@
 struct js_work {
     struct job *job;
     struct js_request *request;
-    struct sl_buf *answer;
 };
 
 /* Sources that no map holds are looked for first. */
@@ -18,7 +17,7 @@ static void js_first_work(void *arg)
     struct js_work *work = arg;
     js_resolve(work->request);
     if (!work->request->out_of_memory && !work->request->want_count)
-        js_write(work->request, work->answer);
+        js_write(work->request, &work->job->answer);
 }
 
 static void js_last_work(void *arg)
@@ -26,7 +25,7 @@ static void js_last_work(void *arg)
     struct js_work *work = arg;
     js_add_sources(work->request);
     if (!work->request->out_of_memory)
-        js_write(work->request, work->answer);
+        js_write(work->request, &work->job->answer);
 }
 
 static bool find_sources(struct js_request *r)
@@ -109,7 +108,7 @@ static void js_reset(void *arg)
     struct js_work *work = arg;
     struct js_request *r = work->request;
     js_end(r);
-    sl_buf_clear(work->answer);
+    sl_buf_clear(&work->job->answer);
     r->errors = NULL;
     r->wants = NULL;
     r->error_count = r->error_capacity = r->want_count = r->want_capacity = 0;
@@ -119,7 +118,7 @@ static void js_reset(void *arg)
 static enum sl_code js_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct js_request *r = arg;
-    struct js_work work = {job, r, &job->answer};
+    struct js_work work = {job, r};
     enum sl_code code = cache_run_reader(&(struct cache_reader){js_steps, js_reset}, &work, error);
     if (code == SL_OK)
         js_count(r);

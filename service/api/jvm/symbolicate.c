@@ -127,7 +127,6 @@ static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
 struct jvm_work {
     struct job *job;
     struct jvm_request *request;
-    struct sl_buf *answer;
 };
 
 static void jvm_work(void *arg)
@@ -137,7 +136,7 @@ static void jvm_work(void *arg)
     if (!work->request->out_of_memory && work->request->apply_source_context != BOOL_FALSE)
         jvm_add_context(work->request);
     if (!work->request->out_of_memory)
-        jvm_write(work->request, work->answer);
+        jvm_write(work->request, &work->job->answer);
 }
 
 static enum sl_code jvm_steps(void *arg, struct sl_error *error)
@@ -167,7 +166,7 @@ static void jvm_reset(void *arg)
     struct jvm_request *r = work->request;
     kinds_release_jvm(r->modules, r->module_count);
     release_own(r);
-    sl_buf_clear(work->answer);
+    sl_buf_clear(&work->job->answer);
     r->result_count = 0;
     r->limited = false;
 }
@@ -175,7 +174,7 @@ static void jvm_reset(void *arg)
 static enum sl_code jvm_run(struct job *job, void *arg, struct sl_error *error)
 {
     struct jvm_request *r = arg;
-    struct jvm_work work = {job, r, &job->answer};
+    struct jvm_work work = {job, r};
     enum sl_code code = cache_run_reader(&(struct cache_reader){jvm_steps, jvm_reset}, &work, error);
     if (code == SL_OK)
         jvm_count(r, job->task);

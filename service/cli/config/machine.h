@@ -4,6 +4,6 @@
 
 #include "config/config.h"
 
-/* Adds to `problems`: errors for what `run`, which calls this too, does not start with, warnings for what it would not find. Nothing stays
- * changed: a directory that is to be written gets a file for a moment. */
+/* Adds to `problems`: errors for what `run`, which calls this too, does not start with, warnings for what it would not find.
+ * Nothing stays changed: a directory that is to be written gets a file for a moment. */
 void config_check_machine(const struct config *config, struct value_problems *problems);
