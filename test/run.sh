@@ -42,6 +42,9 @@ echo "==> building with sanitizers in $build"
 [ -f $build/build.ninja ] ||
     meson setup $build -Dbuildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false -Dwerror=$werror \
         || { failed=1; finish; }
+# Two runs would write into the same files, and count each other's results.
+exec 9>$build/running
+flock --nonblock 9 || { echo "another run of the tests uses $build" >&2; failed=1; finish; }
 check "build" ninja -C $build --quiet
 [ "$failed" = 0 ] || finish
 
