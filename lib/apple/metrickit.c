@@ -19,7 +19,7 @@ enum open_kind { OPEN_OTHER, OPEN_STACKS, OPEN_STACK, OPEN_FRAMES, OPEN_FRAME };
 
 struct open_bracket {
     enum open_kind kind;
-    size_t frame; /* of OPEN_FRAME: its index, counted from 1 */
+    size_t frame; /* of OPEN_FRAME: its index, counted from 1; else 0 */
     bool is_object;
 };
 
@@ -59,6 +59,7 @@ struct metrickit {
     struct sl_str texts[TEXTS];
     uint64_t exception, signal;
     bool attributed, any_attributed;
+    bool in_stacks; /* OPEN_STACKS is open; there is none in another */
 };
 
 bool sl_apple_is_metrickit(struct sl_str text)
@@ -146,9 +147,7 @@ static struct open_bracket *top(struct metrickit *m)
 
 static void open_frame(struct metrickit *m, struct open_bracket *bracket)
 {
-    size_t called = 0;
-    for (size_t i = m->depth; i-- > 0 && !called && m->brackets[i].kind != OPEN_STACK;)
-        called = m->brackets[i].kind == OPEN_FRAME ? m->brackets[i].frame : 0;
+    size_t called = m->brackets[m->depth - 2].frame; /* around the open OPEN_FRAMES; 0: that is the stack */
     if (!may_make(m, sizeof *m->frames) ||
         !sl_grow_zeroed(&m->frames, &m->frame_capacity, m->frame_count + 1, sizeof *m->frames)) {
         m->no_memory = true;
@@ -168,7 +167,7 @@ static void open_bracket(struct metrickit *m, bool is_object)
     struct open_bracket bracket = {.kind = OPEN_OTHER, .is_object = is_object};
     if (is_object)
         bracket.kind = in == OPEN_STACKS ? OPEN_STACK : in == OPEN_FRAMES ? OPEN_FRAME : OPEN_OTHER;
-    else if (sl_str_equal(m->key, SL_STR("callStacks")))
+    else if (sl_str_equal(m->key, SL_STR("callStacks")) && !m->in_stacks)
         bracket.kind = OPEN_STACKS;
     else if ((in == OPEN_STACK && sl_str_equal(m->key, SL_STR("callStackRootFrames"))) ||
              (in == OPEN_FRAME && sl_str_equal(m->key, SL_STR("subFrames"))))
@@ -180,6 +179,7 @@ static void open_bracket(struct metrickit *m, bool is_object)
         m->no_memory = true;
         return;
     }
+    m->in_stacks |= bracket.kind == OPEN_STACKS;
     m->brackets[m->depth++] = bracket;
     m->key = (struct sl_str){NULL, 0};
 }
@@ -191,6 +191,7 @@ static bool close_bracket(struct metrickit *m, bool is_object)
         return false;
     if (top(m)->kind == OPEN_STACK)
         close_stack(m);
+    m->in_stacks &= top(m)->kind != OPEN_STACKS;
     m->depth--;
     m->key = (struct sl_str){NULL, 0};
     return true;

@@ -104,6 +104,18 @@ static void what_is_malformed(void **state)
     assert_false(sl_apple_is_metrickit(SL_STR("")));
 }
 
+/* A tree in a frame of another one is none: its frames would take the place of those that are open. */
+static void a_tree_in_a_tree(void **state)
+{
+    (void)state;
+    expect_read("{\"callStacks\":[{\"callStackRootFrames\":[{\"address\":4096,\"subFrames\":[{\"address\":4097,"
+                "\"callStacks\":[{\"callStackRootFrames\":[{\"address\":1}]}],"
+                "\"subFrames\":[{\"address\":4098},{\"address\":4099}]}]}]}]}");
+    assert_int_equal(crash.thread_count, 2);
+    expect_addresses(&crash.threads[0], "1000 1001 1002");
+    expect_addresses(&crash.threads[1], "1000 1001 1003");
+}
+
 /* Many branches at the end of a long stem would make far more than the text says. */
 static void wide_trees(void **state)
 {
@@ -129,6 +141,7 @@ int main(void)
         cmocka_unit_test_teardown(a_payload, forget),
         cmocka_unit_test_teardown(each_branch_is_a_thread, forget),
         cmocka_unit_test_teardown(deep_stacks, forget),
+        cmocka_unit_test_teardown(a_tree_in_a_tree, forget),
         cmocka_unit_test_teardown(what_is_malformed, forget),
         cmocka_unit_test_teardown(wide_trees, forget),
     };
