@@ -197,6 +197,13 @@ static bool by_windows(struct sl_walk_state *s, const struct sl_cfi *cfi, uint64
     return false;
 }
 
+/* The frame's instruction as the call frame information of its module has it. */
+static uint64_t address_in_cfi(const struct sl_walk_state *s, const struct walk_frame *frame)
+{
+    const struct sl_walk_module *module = &s->modules[frame->module];
+    return frame->instruction - module->base + module->ahead_of_cfi;
+}
+
 enum walk_result walk_by_cfi(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
 {
     const struct sl_cfi *cfi;
@@ -207,8 +214,7 @@ enum walk_result walk_by_cfi(struct sl_walk_state *s, const struct walk_frame *c
         return WALK_WAIT;
     if (!cfi)
         return WALK_NOTHING;
-    const struct sl_walk_module *module = &s->modules[callee->module];
-    uint64_t address = callee->instruction - module->base + module->ahead_of_cfi;
+    uint64_t address = address_in_cfi(s, callee);
     if (s->cpu->family == SL_CPU_X86 && by_windows(s, cfi, address, callee, caller))
         return WALK_CALLER;
     if (sl_cfi_find(cfi, address, &row))
@@ -227,7 +233,7 @@ enum walk_result walk_has_cfi(struct sl_walk_state *s, const struct walk_frame *
         return WALK_NOTHING;
     if (walk_cfi(s, frame->module, &cfi) == WALK_WAIT)
         return WALK_WAIT;
-    uint64_t address = frame->instruction - s->modules[frame->module].base;
+    uint64_t address = address_in_cfi(s, frame);
     bool found = cfi && (sl_cfi_find(cfi, address, &row) || sl_cfi_find_win(cfi, 4, address, &win) ||
                          sl_cfi_find_win(cfi, 0, address, &win));
     return found ? WALK_CALLER : WALK_NOTHING;
@@ -238,9 +244,8 @@ uint32_t walk_params(const struct sl_walk_state *s, const struct walk_frame *fra
     struct sl_unwind_win win;
     if (s->cpu->family != SL_CPU_X86 || frame->module == SL_WALK_NO_MODULE)
         return 0;
-    const struct sl_walk_module *module = &s->modules[frame->module];
-    const struct sl_cfi *cfi = atomic_load_explicit(&module->cfi, memory_order_acquire);
-    uint64_t address = frame->instruction - module->base + module->ahead_of_cfi;
+    const struct sl_cfi *cfi = atomic_load_explicit(&s->modules[frame->module].cfi, memory_order_acquire);
+    uint64_t address = address_in_cfi(s, frame);
     bool found = cfi && (sl_cfi_find_win(cfi, 4, address, &win) || sl_cfi_find_win(cfi, 0, address, &win));
     return found ? win.params : 0;
 }

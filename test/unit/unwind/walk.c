@@ -707,6 +707,29 @@ static void frame_pointers_may_come_first(void **state)
     }
 }
 
+/* Addresses of call frame information may be relative to something in front of the module. A function that it knows is no leaf that
+ * returns to where the link register points. */
+static void tables_ahead_of_modules(void **state)
+{
+    (void)state;
+    static const char *const rules[] = {"STACK CFI INIT 3000 10 .cfa: sp 16 + .ra: .cfa -8 + ^\n",
+                                        "STACK CFI INIT 3000 10 .cfa: sp 16 + .ra: 1\n"};
+    static const char *const frames[] = {"0x40001000 context, 0x40004004 cfi", "0x40001000 context, 0x40004004 scan"};
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        begin(SL_CPU_ARM64);
+        put_zeros(1);
+        put(0x40004004);
+        put_zeros(2);
+        set(ARM64_SP, STACK);
+        set(ARM64_X30, 0x40005004);
+        set(ARM64_PC, 0x40001000);
+        module_at(0x40000000, 0x10000, rules[i], 0);
+        scene.modules[0].ahead_of_cfi = 0x2000;
+        expect_frames(frames[i]);
+        end();
+    }
+}
+
 /* On Windows a function in no table is a leaf. */
 static void leaves_of_windows(void **state)
 {
@@ -747,6 +770,7 @@ int main(void)
         cmocka_unit_test(work_is_bounded),
         cmocka_unit_test(processors_without_walker),
         cmocka_unit_test(frame_pointers_may_come_first),
+        cmocka_unit_test(tables_ahead_of_modules),
         cmocka_unit_test(leaves_of_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
