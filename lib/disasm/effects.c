@@ -28,22 +28,21 @@ void effects_access(struct effects_reading *r, const struct sl_disasm_access *ac
         r->is_complete = false;
 }
 
-static bool read_arm(struct effects_reading *r, const struct sl_disasm_code *code, bool *out_of_memory)
+static bool read_arm64(struct effects_reading *r, const struct sl_disasm_code *code, bool *out_of_memory)
 {
     struct disasm_engine engine;
     struct disasm_line line = {.why = NULL};
-    enum sl_code_form form = sl_disasm_form(code->marks, code->mark_count, code->address);
-    if (!disasm_llvm_open(sl_arch_family(code->arch) != SL_CPU_ARM, &engine)) {
+    if (!disasm_llvm_open(true, &engine)) {
         *out_of_memory = true;
         return false;
     }
-    r->out->size = engine.read(engine.state, form, code->bytes, code->address, &line);
+    r->out->size = engine.read(engine.state, SL_FORM_USUAL, code->bytes, code->address, &line);
     engine.close(engine.state);
     *out_of_memory = line.text.failed;
     struct sl_str text = sl_buf_view(&line.text);
     snprintf(r->out->text, sizeof r->out->text, SL_STR_FMT, SL_STR_ARG(text));
     if (r->out->size && !line.text.failed)
-        effects_arm(r, code->arch, form, text, code->address);
+        effects_arm64(r, text, code->address);
     sl_buf_free(&line.text);
     return r->out->size && !*out_of_memory;
 }
@@ -55,10 +54,10 @@ enum sl_code sl_disasm_effects(const struct sl_disasm_code *code, const struct s
     struct effects_reading r = {registers, effects, true, false};
     bool is_x86 = family == SL_CPU_X86 || family == SL_CPU_X86_64, out_of_memory = false;
     *effects = (struct sl_disasm_effects){.flow = SL_DISASM_NEXT};
-    if (!sl_disasm_arch(code->arch))
-        return sl_fail(error, SL_UNSUPPORTED, "no disassembler for %s", sl_arch_name(code->arch));
+    if (!is_x86 && family != SL_CPU_ARM64)
+        return sl_fail(error, SL_UNSUPPORTED, "what instructions of %s do is not known", sl_arch_name(code->arch));
     bool good = is_x86 ? effects_x86(&r, family == SL_CPU_X86_64, code->bytes, code->address)
-                       : read_arm(&r, code, &out_of_memory);
+                       : read_arm64(&r, code, &out_of_memory);
     if (out_of_memory)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (!good)

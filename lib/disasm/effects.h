@@ -1,5 +1,5 @@
 /* What one instruction does with the registers as they are: the memory it reads and writes, and where it goes on. Of x86 as Zydis
- * decodes it; of ARM and AArch64 by the text that LLVM's MC gives. It tells nothing of what it cannot know: no address is made of a
+ * decodes it; of AArch64 by the text that LLVM's MC gives. It tells nothing of what it cannot know: no address is made of a
  * register or a segment that is not known. */
 #pragma once
 
@@ -47,7 +47,7 @@ struct sl_disasm_effects {
     bool faults_only_non_canonical;  /* x86: a general protection fault means nothing else */
 };
 
-/* `code->bytes` begin with the instruction, which `code->marks` says the form of. SL_UNSUPPORTED: no disassembler; SL_MALFORMED: it is
- * no instruction; SL_BUSY. */
+/* `code->bytes` begin with the instruction. SL_UNSUPPORTED: its processor is another one; SL_MALFORMED: it is no instruction;
+ * SL_BUSY. */
 enum sl_code sl_disasm_effects(const struct sl_disasm_code *code, const struct sl_disasm_registers *registers,
                                struct sl_disasm_effects *effects, struct sl_error *error);

@@ -1,4 +1,4 @@
-/* What effects.c, effects_x86.c and effects_arm.c share. Private to them. */
+/* What effects.c, effects_x86.c and effects_arm64.c share. Private to them. */
 #pragma once
 
 #include "disasm/effects.h"
@@ -17,6 +17,5 @@ void effects_access(struct effects_reading *r, const struct sl_disasm_access *ac
 
 /* Each fills all but `has_accesses`; false: it is no instruction. */
 bool effects_x86(struct effects_reading *r, bool is_64bit, struct sl_bytes bytes, uint64_t address);
-/* ARM and AArch64: `text` is the instruction's. */
-void effects_arm(struct effects_reading *r, enum sl_arch arch, enum sl_code_form form, struct sl_str text,
-                 uint64_t address);
+/* `text` is the instruction's. */
+void effects_arm64(struct effects_reading *r, struct sl_str text, uint64_t address);

@@ -1,0 +1,285 @@
+/* What instructions of AArch64 do, read off their text: "ldr x0, [x1, #8]", "ldp x29, x30, [sp], #0x20", "blr x8". LLVM's C interface
+ * has no other form of an instruction that was decoded. */
+#include "disasm/effects_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct arm64_text {
+    struct effects_reading *r;
+    uint64_t address;
+    struct sl_str name, operands;
+};
+
+/* ---- text ---- */
+
+static struct sl_str rest_from(struct sl_str text, size_t at)
+{
+    return (struct sl_str){text.data + at, text.size - at};
+}
+
+static bool ends_with(struct sl_str text, const char *end)
+{
+    return sl_str_ends(text, sl_str(end));
+}
+
+static bool begins_with(struct sl_str text, const char *begin)
+{
+    return sl_str_starts(text, sl_str(begin));
+}
+
+/* The operand at the front, which it is taken from: what is in brackets or braces is one. */
+static struct sl_str take_operand(struct sl_str *rest)
+{
+    size_t at = 0;
+    int depth = 0;
+    for (; at < rest->size && (depth || rest->data[at] != ','); at++)
+        depth += rest->data[at] == '[' || rest->data[at] == '{'   ? 1
+                 : rest->data[at] == ']' || rest->data[at] == '}' ? -1
+                                                                  : 0;
+    struct sl_str operand = sl_str_trimmed((struct sl_str){rest->data, at});
+    *rest = sl_str_trimmed(rest_from(*rest, at < rest->size ? at + 1 : at));
+    return operand;
+}
+
+/* "#-0x10", "#8" */
+static bool parse_immediate(struct sl_str text, int64_t *value)
+{
+    char copy[32], *end;
+    if (text.size < 2 || text.data[0] != '#' || text.size >= sizeof copy)
+        return false;
+    snprintf(copy, sizeof copy, "%.*s", (int)text.size - 1, text.data + 1);
+    *value = (int64_t)strtoull(copy, &end, 0);
+    return end != copy && !*end;
+}
+
+/* ---- registers ---- */
+
+/* By DWARF's numbers; false for what is no general register. */
+static bool parse_register(struct sl_str text, unsigned *number, bool *is_narrow)
+{
+    *is_narrow = text.size && text.data[0] == 'w';
+    *number = 31;
+    if (sl_str_equal(text, SL_STR("sp")) || sl_str_equal(text, SL_STR("wsp")))
+        return true;
+    if (text.size < 2 || text.size > 3 || !(text.data[0] == 'x' || *is_narrow))
+        return false;
+    *number = 0;
+    for (size_t i = 1; i < text.size; i++) {
+        if (!sl_is_digit(text.data[i]))
+            return false;
+        *number = *number * 10 + (unsigned)(text.data[i] - '0');
+    }
+    return *number < 31;
+}
+
+/* A register of an address. */
+static bool base_value(const struct arm64_text *t, struct sl_str text, uint64_t *value)
+{
+    unsigned number;
+    bool is_narrow;
+    char name[8];
+    *value = 0;
+    if (sl_str_equal(text, SL_STR("xzr")) || sl_str_equal(text, SL_STR("wzr")))
+        return true;
+    if (!parse_register(text, &number, &is_narrow)) {
+        t->r->is_complete = false;
+        return false;
+    }
+    snprintf(name, sizeof name, is_narrow ? "x%.*s" : "%.*s", (int)(text.size - is_narrow), text.data + is_narrow);
+    if (!effects_base(t->r, number, name, value))
+        return false;
+    *value = is_narrow ? (uint32_t)*value : *value;
+    return true;
+}
+
+/* ---- addresses ---- */
+
+/* "sxtw #2", "lsl #3" of an index. False for what is not known. */
+static bool shift_index(struct sl_str how, uint64_t *index)
+{
+    static const struct {
+        const char *name;
+        bool is_signed;
+        uint8_t bits;
+    } kinds[] = {{"lsl", false, 64}, {"uxtw", false, 32}, {"sxtw", true, 32}, {"sxtx", true, 64}, {"uxtx", false, 64}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        int64_t amount = 0;
+        size_t size = strlen(kinds[i].name);
+        if (!begins_with(how, kinds[i].name))
+            continue;
+        struct sl_str rest = sl_str_trimmed(rest_from(how, size));
+        if (rest.size && (!parse_immediate(rest, &amount) || amount < 0 || amount > 31))
+            return false;
+        if (kinds[i].bits == 32)
+            *index = kinds[i].is_signed ? (uint64_t)(int64_t)(int32_t)*index : (uint32_t)*index;
+        *index <<= amount;
+        return true;
+    }
+    return false;
+}
+
+/* What is in brackets: "[x1, w2, sxtw #2]", and "!" behind. Written back before the access with "!" or after it, the register has the
+ * same value while it is made. */
+static bool memory_address(const struct arm64_text *t, struct sl_str operand, uint64_t *address, bool *base_is_null)
+{
+    size_t end = operand.size;
+    uint64_t base, index = 0;
+    int64_t offset = 0;
+    while (end && operand.data[end - 1] != ']')
+        end--;
+    if (end < 2 || operand.data[0] != '[') {
+        t->r->is_complete = false;
+        return false;
+    }
+    struct sl_str rest = {operand.data + 1, end - 2}, first = take_operand(&rest), second = take_operand(&rest);
+    if (!base_value(t, first, &base))
+        return false;
+    bool is_offset = !second.size || parse_immediate(second, &offset);
+    if (!is_offset && !base_value(t, second, &index))
+        return false;
+    if (rest.size && !is_offset && !shift_index(rest, &index)) {
+        t->r->is_complete = false;
+        return false;
+    }
+    *address = base + index + (uint64_t)offset;
+    *base_is_null = !base;
+    return true;
+}
+
+static void add_access(const struct arm64_text *t, struct sl_str operand, uint32_t size, uint8_t direction)
+{
+    struct sl_disasm_access access = {.size = size, .direction = direction};
+    if (memory_address(t, operand, &access.address, &access.base_is_null))
+        effects_access(t->r, &access);
+}
+
+/* The operand in brackets; data NULL when there is none. */
+static struct sl_str find_memory(const struct arm64_text *t)
+{
+    struct sl_str rest = t->operands;
+    while (rest.size) {
+        struct sl_str operand = take_operand(&rest);
+        if (operand.size && operand.data[0] == '[')
+            return operand;
+    }
+    return (struct sl_str){NULL, 0};
+}
+
+/* ---- where it goes on ---- */
+
+static void go_to_register(const struct arm64_text *t, struct sl_str text)
+{
+    unsigned number;
+    bool is_narrow;
+    struct sl_disasm_effects *out = t->r->out;
+    out->flow = SL_DISASM_ELSE;
+    if (parse_register(text, &number, &is_narrow) && t->r->registers->get(t->r->registers->arg, number, &out->target))
+        out->flow = SL_DISASM_TO;
+}
+
+static void read_branch(const struct arm64_text *t)
+{
+    static const char *const others[] = {"b", "bl", "cbz", "cbnz", "tbz", "tbnz"};
+    struct sl_str rest = t->operands, first = take_operand(&rest);
+    if (sl_str_equal(t->name, SL_STR("br")) || sl_str_equal(t->name, SL_STR("blr")))
+        go_to_register(t, first);
+    else if (sl_str_equal(t->name, SL_STR("ret")))
+        go_to_register(t, first.size ? first : SL_STR("x30"));
+    else if (begins_with(t->name, "b.") || begins_with(t->name, "bra") || begins_with(t->name, "blra") ||
+             begins_with(t->name, "reta"))
+        t->r->out->flow = SL_DISASM_ELSE; /* conditional, or with signed pointers */
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (sl_str_equal(t->name, sl_str(others[i])))
+            t->r->out->flow = SL_DISASM_ELSE;
+}
+
+/* ---- what it accesses ---- */
+
+/* Of a register that is loaded or stored, by its letter; of vectors by their arrangement. */
+static uint32_t register_width(struct sl_str text)
+{
+    static const char letters[] = "bhswdxq";
+    static const uint8_t widths[] = {1, 2, 4, 4, 8, 8, 16};
+    const char *at = text.size ? strchr(letters, text.data[0]) : NULL;
+    return at && *at ? widths[at - letters] : 0;
+}
+
+/* "{ v0.16b, v1.16b }": all of them; 0 when it is not known, as of single lanes. */
+static uint32_t vectors_width(struct sl_str list)
+{
+    uint32_t count = 1;
+    for (size_t i = 0; i < list.size; i++)
+        count += list.data[i] == ',';
+    bool is_whole = memmem(list.data, list.size, ".16b", 4) || memmem(list.data, list.size, ".8h", 3) ||
+                    memmem(list.data, list.size, ".4s", 3) || memmem(list.data, list.size, ".2d", 3);
+    bool is_half = memmem(list.data, list.size, ".8b", 3) || memmem(list.data, list.size, ".4h", 3) ||
+                   memmem(list.data, list.size, ".2s", 3) || memmem(list.data, list.size, ".1d", 3);
+    bool is_lane = list.size && list.data[list.size - 1] != '}';
+    return is_lane ? 0 : is_whole ? 16 * count : is_half ? 8 * count : 0;
+}
+
+static uint32_t access_width(const struct arm64_text *t, bool is_pair)
+{
+    struct sl_str rest = t->operands, data = take_operand(&rest);
+    if (begins_with(t->name, "stx") || begins_with(t->name, "stlx"))
+        data = take_operand(&rest); /* behind the one that tells whether it was done */
+    uint32_t width = ends_with(t->name, "b") ? 1 : ends_with(t->name, "h") ? 2 : ends_with(t->name, "sw") ? 4 : 0;
+    if (data.size && data.data[0] == '{')
+        return vectors_width(data);
+    width = width ? width : register_width(data);
+    return is_pair ? 2 * width : width;
+}
+
+static bool is_any_of(struct sl_str name, const char *const *prefixes)
+{
+    for (; *prefixes; prefixes++)
+        if (begins_with(name, *prefixes))
+            return true;
+    return false;
+}
+
+static void read_instruction(const struct arm64_text *t)
+{
+    static const char *const atomics[] = {"swp",    "cas",    "ldadd",  "ldclr",  "ldeor", "ldset", "ldsmax",
+                                          "ldsmin", "ldumax", "ldumin", "stadd",  "stclr", "steor", "stset",
+                                          "stsmax", "stsmin", "stumax", "stumin", NULL};
+    static const char *const pairs[] = {"ldp", "stp", "ldnp", "stnp", "ldxp", "stxp", "ldaxp", "stlxp", "casp", NULL};
+    static const char *const other[] = {"ldraa", "ldrab", "ldg", "stg", "st2g", "stz", "ld64", "st64", NULL};
+    struct sl_str memory = find_memory(t), rest = t->operands;
+    uint32_t width = access_width(t, is_any_of(t->name, pairs));
+    uint8_t direction = is_any_of(t->name, other)     ? 0
+                        : is_any_of(t->name, atomics) ? SL_DISASM_READS | SL_DISASM_WRITES
+                        : begins_with(t->name, "ld")  ? SL_DISASM_READS
+                        : begins_with(t->name, "st")  ? SL_DISASM_WRITES
+                                                      : 0;
+    read_branch(t);
+    if (begins_with(t->name, "prfm") || begins_with(t->name, "prfum"))
+        return; /* these do not fault */
+    if (memory.data && direction)
+        add_access(t, memory, width, direction);
+    else if (sl_str_equal(t->name, SL_STR("ldr")) || sl_str_equal(t->name, SL_STR("ldrsw"))) { /* "ldr x0, #16" */
+        int64_t offset;
+        take_operand(&rest);
+        if (parse_immediate(take_operand(&rest), &offset))
+            effects_access(t->r,
+                           &(struct sl_disasm_access){t->address + (uint64_t)offset, width, SL_DISASM_READS, false});
+        else
+            t->r->is_complete = false;
+    } else {
+        t->r->is_complete = t->r->is_complete && !memory.data && !sl_str_equal(t->name, SL_STR("dc"));
+    }
+}
+
+void effects_arm64(struct effects_reading *r, struct sl_str text, uint64_t address)
+{
+    const char *blank = text.size ? memchr(text.data, ' ', text.size) : NULL;
+    size_t size = blank ? (size_t)(blank - text.data) : text.size;
+    const struct arm64_text t = {
+        .r = r,
+        .address = address,
+        .name = {text.data, size},
+        .operands = sl_str_trimmed(rest_from(text, size)),
+    };
+    read_instruction(&t);
+}
