@@ -138,7 +138,7 @@ static bool memory_address(const struct arm64_text *t, struct sl_str operand, ui
     bool is_offset = !second.size || parse_immediate(second, &offset);
     if (!is_offset && !base_value(t, second, &index))
         return false;
-    if (rest.size && !is_offset && !shift_index(rest, &index)) {
+    if (rest.size && (is_offset || !shift_index(rest, &index))) { /* "mul vl": by the length of vectors */
         t->r->is_complete = false;
         return false;
     }

@@ -179,6 +179,7 @@ static void test_arm64(void **state)
         {"600080f9", "prfm pldl1keep, [x3]", {{0, 0, 0}}, SL_DISASM_NEXT, 0, NULL, false},
         {"200420f8", "ldraa x0, [x1]", {{0, 0, 0}}, SL_DISASM_NEXT, 0, NULL, true},
         {"23740bd5", "dc zva, x3", {{0, 0, 0}}, SL_DISASM_NEXT, 0, NULL, true},
+        {"00448085", "ldr z0, [x0, #0x1, mul vl]", {{0, 0, 0}}, SL_DISASM_NEXT, 0, NULL, true},
         {"4390000d", "st1 { v3.s }[1], [x2]", {{REG(2), 0, W}}, SL_DISASM_NEXT, 0, NULL, false},
     };
     check_samples(SL_ARCH_ARM64, samples, sizeof samples / sizeof *samples);
