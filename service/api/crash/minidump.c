@@ -243,7 +243,8 @@ static enum sl_code dump_symbolicate(struct job *job, struct crash_work *crash, 
     work->file = file;
     work->rules = &crash->rules;
     work->local = crash->local;
-    work->details = job->config->minidump_details || work->local; /* commands tell all */
+    bool is_shown = work->local && !work->local->walked; /* commands tell all, unless they tell of the dump themselves */
+    work->details = job->config->minidump_details || is_shown;
     enum sl_code code = dump_work_through(job, work, error);
     dump_walk_release(&work->walk);
     return code;
