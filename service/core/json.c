@@ -166,10 +166,10 @@ void json_null(struct json_writer *w)
     sl_buf_add(w->out, "null", 4);
 }
 
-void json_hex(struct json_writer *w, uint64_t v)
+void json_hex_padded(struct json_writer *w, uint64_t v, unsigned least)
 {
     static const char digits[] = "0123456789abcdef";
-    size_t count = v ? (size_t)(67 - __builtin_clzll(v)) / 4 : 1;
+    size_t needed = v ? (size_t)(67 - __builtin_clzll(v)) / 4 : 1, count = needed < least ? least : needed;
     comma(w);
     if (!sl_buf_reserve(w->out, count + 4))
         return;
@@ -179,6 +179,11 @@ void json_hex(struct json_writer *w, uint64_t v)
     for (size_t i = count; i-- > 0; v >>= 4)
         at[3 + i] = (uint8_t)digits[v & 15];
     w->out->size += count + 4;
+}
+
+void json_hex(struct json_writer *w, uint64_t v)
+{
+    json_hex_padded(w, v, 1);
 }
 
 void json_raw(struct json_writer *w, struct sl_str json)

@@ -44,8 +44,9 @@ void json_i64(struct json_writer *w, int64_t v);
 void json_double(struct json_writer *w, double v);
 void json_boolean(struct json_writer *w, bool v);
 void json_null(struct json_writer *w);
-void json_hex(struct json_writer *w, uint64_t v);         /* "0x..." */
-void json_raw(struct json_writer *w, struct sl_str json); /* a complete value */
+void json_hex(struct json_writer *w, uint64_t v);                        /* "0x..." */
+void json_hex_padded(struct json_writer *w, uint64_t v, unsigned least); /* with so many digits at least */
+void json_raw(struct json_writer *w, struct sl_str json);                /* a complete value */
 
 /* Writes the value that comes next in `j` as it came in: numbers keep their text, members their order. False: the reader has
  * failed, and the value is not complete. */

@@ -1,8 +1,6 @@
 /* The parts of a crash as JSON; the names are those of rust-minidump's schema. */
 #include "api/crash_analysis.h"
 
-#include <stdio.h>
-
 struct writing {
     struct json_writer *w;
     unsigned digits;
@@ -10,10 +8,8 @@ struct writing {
 
 static void put_address(const struct writing *p, const char *key, uint64_t address)
 {
-    char text[24];
-    int size = snprintf(text, sizeof text, "0x%0*llx", (int)p->digits, (unsigned long long)address);
     json_key(p->w, key);
-    json_str(p->w, (struct sl_str){text, (size_t)size});
+    json_hex_padded(p->w, address, p->digits);
 }
 
 static void put_name(const struct writing *p, const char *key, const char *text)

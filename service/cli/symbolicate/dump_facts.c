@@ -17,21 +17,20 @@ void dump_json_text(struct json_writer *w, const char *key, struct sl_str text)
     dump_json_known(w, key, text.size ? text : (struct sl_str){NULL, 0});
 }
 
-void dump_json_put_address(const struct dump_json *d, uint64_t value, struct sl_buf *out)
+void dump_json_put_address(const struct dump_json *d, uint64_t value)
 {
     enum sl_cpu_family family = d->walked->dump.family;
     bool is_narrow = family != SL_CPU_UNKNOWN && sl_cpu_pointer_size(family) == 4;
-    sl_buf_printf(out, "0x%0*llx", is_narrow ? 8 : 16, (unsigned long long)value);
+    json_hex_padded(d->w, value, is_narrow ? 8 : 16);
 }
 
 void dump_json_address(const struct dump_json *d, const char *key, bool known, uint64_t value)
 {
-    struct sl_buf text = {0};
+    json_key(d->w, key);
     if (known)
-        dump_json_put_address(d, value, &text);
-    dump_json_text(d->w, key, sl_buf_view(&text));
-    d->w->out->failed |= text.failed;
-    sl_buf_free(&text);
+        dump_json_put_address(d, value);
+    else
+        json_null(d->w);
 }
 
 /* ---- the processor, handles ---- */

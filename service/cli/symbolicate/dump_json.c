@@ -59,45 +59,36 @@ static void put_frame_registers(const struct dump_json *d, size_t thread)
     json_key(w, "registers");
     json_object_begin(w);
     for (size_t i = 0; i < known->register_count; i++) {
-        struct sl_buf text = {0};
-        dump_json_put_address(d, known->registers[i].value, &text);
         json_key_str(w, known->registers[i].name);
-        json_str(w, sl_buf_view(&text));
-        w->out->failed |= text.failed;
-        sl_buf_free(&text);
+        dump_json_put_address(d, known->registers[i].value);
     }
     json_object_end(w);
 }
 
+/* Modules that were at the address and were unloaded; null: none. */
 static void put_unloaded_at(const struct dump_json *d, uint64_t address)
 {
     struct sl_minidump_unloaded_at found[SL_MINIDUMP_UNLOADED_AT];
     size_t count = sl_minidump_unloaded_at(&d->walked->dump, address, found);
+    if (!count) {
+        json_null(d->w);
+        return;
+    }
     json_array_begin(d->w);
     for (size_t i = 0; i < count; i++) {
-        struct sl_buf text = {0};
         if (!i || !sl_str_equal(found[i].name, found[i - 1].name)) {
             json_object_begin(d->w);
             dump_json_text(d->w, "module", found[i].name);
             json_key(d->w, "offsets");
             json_array_begin(d->w);
         }
-        dump_json_put_address(d, found[i].offset, &text);
-        json_str(d->w, sl_buf_view(&text));
-        d->w->out->failed |= text.failed;
-        sl_buf_free(&text);
+        dump_json_put_address(d, found[i].offset);
         if (i + 1 == count || !sl_str_equal(found[i].name, found[i + 1].name)) {
             json_array_end(d->w);
             json_object_end(d->w);
         }
     }
     json_array_end(d->w);
-}
-
-static bool is_in_unloaded(const struct dump_json *d, uint64_t address)
-{
-    struct sl_minidump_unloaded_at found[SL_MINIDUMP_UNLOADED_AT];
-    return sl_minidump_unloaded_at(&d->walked->dump, address, found) != 0;
 }
 
 /* The frame at `first` with `inlined` ones in front of it. */
@@ -115,10 +106,10 @@ static void put_frame(const struct dump_json *d, size_t thread, size_t number, c
     dump_json_text(d->w, "module", module ? path_file_name(module->code_file) : (struct sl_str){NULL, 0});
     dump_json_address(d, "module_offset", module != NULL, at - (module ? module->address : 0));
     json_key(d->w, "unloaded_modules");
-    if (!module && is_in_unloaded(d, at))
-        put_unloaded_at(d, at);
-    else
+    if (module)
         json_null(d->w);
+    else
+        put_unloaded_at(d, at);
     dump_json_text(d->w, "function", frame_name(frame));
     dump_json_address(d, "function_offset", frame->symbol_address.set, at - frame->symbol_address.value);
     put_line_of(d, frame);

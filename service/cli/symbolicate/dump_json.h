@@ -17,7 +17,8 @@ void dump_json_text(struct json_writer *w, const char *key, struct sl_str text);
 void dump_json_known(struct json_writer *w, const char *key, struct sl_str text);
 /* A member: "0x0000000000000045", as wide as a pointer; null when it is not known. */
 void dump_json_address(const struct dump_json *d, const char *key, bool known, uint64_t value);
-void dump_json_put_address(const struct dump_json *d, uint64_t value, struct sl_buf *out);
+/* Such a value alone. */
+void dump_json_put_address(const struct dump_json *d, uint64_t value);
 
 /* A member of `system_info`. */
 void dump_json_microcode(const struct dump_json *d);

@@ -27,6 +27,8 @@ static void the_writer_puts_commas_and_escapes(void **state)
     json_i64(&w, INT64_MIN);
     json_hex(&w, 0);
     json_hex(&w, 0xdeadbeef);
+    json_hex_padded(&w, 0xab, 4);
+    json_hex_padded(&w, 0x12345, 4);
     json_null(&w);
     json_boolean(&w, true);
     json_array_end(&w);
@@ -38,9 +40,10 @@ static void the_writer_puts_commas_and_escapes(void **state)
     json_key(&w, "r");
     json_raw(&w, SL_STR("[1]"));
     json_object_end(&w);
-    assert_string_equal(text_of(&out),
-                        "{\"a\":[18446744073709551615,-9223372036854775808,\"0x0\",\"0xdeadbeef\",null,true],"
-                        "\"k\\\"\\n\":\"a\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\x7f\",\"e\":{},\"r\":[1]}");
+    assert_string_equal(
+        text_of(&out),
+        "{\"a\":[18446744073709551615,-9223372036854775808,\"0x0\",\"0xdeadbeef\",\"0x00ab\",\"0x12345\",null,true],"
+        "\"k\\\"\\n\":\"a\\\"\\\\/\\b\\f\\n\\r\\t\\u0001\\u001f\x7f\",\"e\":{},\"r\":[1]}");
     sl_buf_free(&out);
 }
 
