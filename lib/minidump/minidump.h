@@ -103,6 +103,9 @@ enum sl_code sl_minidump_read(struct sl_bytes bytes, struct sl_arena *arena, str
 /* "ThreadListStream"; NULL when the type is not known. */
 const char *sl_minidump_stream_name(uint32_t type);
 
+/* The module that holds the address; NULL: none. */
+const struct sl_crash_module *sl_minidump_module_at(const struct sl_minidump *dump, uint64_t address);
+
 /* Where walking the thread begins; only for threads that are walked. The stack's `read` finds words in all of the dump's
  * memory, so `dump` must outlive the walk. */
 void sl_minidump_start(const struct sl_minidump *dump, size_t thread, struct sl_registers *registers,

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/search.h"
+
 enum {
     UNLOADED_SIZE = 24,
     CODEVIEW_PDB70 = 0x53445352, /* "RSDS" */
@@ -209,4 +211,12 @@ void dump_read_modules(struct dump_reader *d)
         if (crash->modules[i].address == main_address)
             d->dump->main_module = &crash->modules[i];
     read_unloaded(d);
+}
+
+const struct sl_crash_module *sl_minidump_module_at(const struct sl_minidump *dump, uint64_t address)
+{
+    const struct sl_crash *crash = &dump->crash;
+    size_t beyond = SL_COUNT_UP_TO(crash->modules, crash->module_count, address, address);
+    const struct sl_crash_module *module = beyond ? &crash->modules[beyond - 1] : NULL;
+    return module && address - module->address < module->size ? module : NULL;
 }

@@ -1,10 +1,9 @@
 /* POST /minidump: a minidump becomes a job: read, its stacks walked, and symbolicated. */
 #include "api/crash/crash.h"
 #include "api/crash/walk.h"
-#include "base/search.h"
 #include "core/loop.h"
-#include "minidump/facts.h"
 #include "core/metrics.h"
+#include "minidump/facts.h"
 
 enum { LEAST_SIZE = 1 << 20 }; /* what a dump's walks may cost is that of one of so many bytes at least */
 
@@ -86,13 +85,6 @@ static bool take_client_stack(struct dump_work *work, struct sl_crash_thread *th
     return true;
 }
 
-static bool is_in_module(const struct sl_crash *crash, uint64_t address)
-{
-    size_t beyond = SL_COUNT_UP_TO(crash->modules, crash->module_count, address, address);
-    const struct sl_crash_module *module = beyond ? &crash->modules[beyond - 1] : NULL;
-    return module && address - module->address < module->size;
-}
-
 /* A frame in a module that was unloaded names it as its package: "(unloaded gone.dll@0x1234)". */
 static bool name_unloaded(struct dump_work *work, const struct sl_crash_thread *thread)
 {
@@ -103,7 +95,7 @@ static bool name_unloaded(struct dump_work *work, const struct sl_crash_thread *
         bool is_exact = !i || frame->is_exact || frame->trust == SL_TRUST_PREWALKED;
         uint64_t instruction = frame->address - (is_exact ? 0 : numbers.call);
         struct sl_buf text = {.budget = work->request->arena->budget};
-        if (is_in_module(&work->dump.crash, instruction))
+        if (sl_minidump_module_at(&work->dump, instruction))
             continue;
         sl_minidump_put_unloaded(&work->dump, instruction, &text);
         if (text.size && !(frame->package = sl_buf_keep(&text, work->request->arena)).data)
@@ -243,7 +235,8 @@ static enum sl_code dump_symbolicate(struct job *job, struct crash_work *crash, 
     work->file = file;
     work->rules = &crash->rules;
     work->local = crash->local;
-    bool is_shown = work->local && !work->local->walked; /* commands tell all, unless they tell of the dump themselves */
+    bool is_shown =
+        work->local && !work->local->walked; /* commands tell all, unless they tell of the dump themselves */
     work->details = job->config->minidump_details || is_shown;
     enum sl_code code = dump_work_through(job, work, error);
     dump_walk_release(&work->walk);

@@ -97,7 +97,7 @@ static void put_frame(const struct dump_json *d, size_t thread, size_t number, c
 {
     const struct answer_frame *frame = first + inlined;
     uint64_t at = frame_instruction(d->walked, thread, frame);
-    const struct sl_crash_module *module = dump_module_of(&d->walked->dump, at);
+    const struct sl_crash_module *module = sl_minidump_module_at(&d->walked->dump, at);
     json_object_begin(d->w);
     json_key(d->w, "frame");
     json_u64(d->w, number);

@@ -42,7 +42,7 @@ static bool collect_words(struct walked_dump *w)
         const struct sl_minidump_memory *stack = &w->dump.threads[t].stack;
         uint64_t at = stack->address, word;
         for (; good && word_at(w, stack, at, &word); at += word_size(w)) {
-            if (!dump_module_of(&w->dump, word))
+            if (!sl_minidump_module_at(&w->dump, word))
                 continue;
             struct stack_name *name = sl_arena_array_add(&array);
             if ((good = name != NULL))

@@ -38,7 +38,7 @@ static struct text_frame text_frame(const struct texts *t, size_t thread, size_t
     const struct answer_frame *frame = &trace->frames[index];
     bool is_inline = frame_is_inline(trace, index);
     uint64_t instruction = is_inline ? frame->address.value : frame_instruction(t->walked, thread, frame);
-    const struct sl_crash_module *module = dump_module_of(&t->walked->dump, instruction);
+    const struct sl_crash_module *module = sl_minidump_module_at(&t->walked->dump, instruction);
     return (struct text_frame){
         .frame = frame,
         .thread = thread,

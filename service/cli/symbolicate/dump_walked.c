@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/search.h"
+
 /* ---- what was walked ---- */
 
 static unsigned call_size(enum sl_cpu_family family)
@@ -178,18 +180,7 @@ bool dump_uptime(const struct sl_minidump *dump, uint64_t *seconds)
 
 const struct answer_module *dump_module_answer(const struct answer *answer, uint64_t address)
 {
-    for (size_t i = 0; i < answer->module_count; i++)
-        if (answer->modules[i].address.set && answer->modules[i].address.value == address)
-            return &answer->modules[i];
-    return NULL;
-}
-
-const struct sl_crash_module *dump_module_of(const struct sl_minidump *dump, uint64_t address)
-{
-    for (size_t i = 0; i < dump->crash.module_count; i++) {
-        const struct sl_crash_module *module = &dump->crash.modules[i];
-        if (address >= module->address && address - module->address < module->size)
-            return module;
-    }
-    return NULL;
+    size_t beyond = SL_COUNT_UP_TO(answer->modules, answer->module_count, address.value, address);
+    const struct answer_module *module = beyond ? &answer->modules[beyond - 1] : NULL;
+    return module && module->address.set && module->address.value == address ? module : NULL;
 }
