@@ -1,5 +1,5 @@
 """What commands say on stderr when symbols are missing: what, where they looked, what failed, and what to do."""
-import json, os, re, subprocess, time
+import json, os, re, struct, subprocess, time
 import dumps
 from harness import contains, equal, ok, symloom
 from servers import free_port
@@ -89,6 +89,19 @@ def test_files_that_are_not_read(work, files):
         equal((result.status, result.out), (3, ""), result.err)
         contains(result.err, "error: this looks like ", kind, ", which is not read\n  caused by: read are minidumps, ")
     contains(symloom("symbolicate", files.get("t"), env=home(work)).err, "this looks like an ELF file")
+    for content, kind in ((b"\xFE\xED\xFA\xCE" + bytes(28), "a Mach-O file"), (b"\xCA\xFE\xBA\xBE" + struct.pack(">II", 2, 7) + bytes(20), "a Mach-O file"),
+                          (b"\xCA\xFE\xBA\xBE" + struct.pack(">HH", 0, 61) + bytes(20), "a class of Java"), (b"MZ" + bytes(62), "a Windows program"),
+                          (b"PAGEDU64" + bytes(24), "a dump of the Windows kernel"), (b"BSJB" + bytes(28), "a Portable PDB")):
+        path = os.path.join(work, "binary")
+        with open(path, "wb") as f:
+            f.write(content)
+        contains(symloom("symbolicate", path, env=home(work)).err, "this looks like " + kind)
+
+
+def test_a_stack_that_begins_like_a_program(work, files):
+    text = "MZError: too far\n    at far (https://a.test/app.js:1:2)\n"
+    result = symloom("symbolicate", "-", "--symbols", work, input=text, env=home(work))
+    equal((result.status, result.out), (0, text), result.err)
 
 
 def test_a_processor_that_is_not_read(work, files):

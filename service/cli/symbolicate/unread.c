@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "object/object.h"
+
 enum { HEAD = 1 << 16, LOG_HEAD = 1 << 20 };
 
 static bool head_has(struct sl_str text, size_t head, const char *word)
@@ -11,36 +13,49 @@ static bool head_has(struct sl_str text, size_t head, const char *word)
     return size && memmem(text.data, size, word, strlen(word));
 }
 
-/* A line of the head begins with this. */
+/* A line that begins in the head begins with this. */
 static bool has_line(struct sl_str text, const char *begin)
 {
-    size_t size = strlen(begin);
     for (size_t at = 0; at < text.size && at < HEAD;) {
-        const char *newline = memchr(text.data + at, '\n', text.size - at);
-        if (text.size - at >= size && memcmp(text.data + at, begin, size) == 0)
+        struct sl_str rest = {text.data + at, text.size - at};
+        const char *newline = memchr(rest.data, '\n', rest.size);
+        if (sl_str_starts(rest, sl_str(begin)))
             return true;
         at = newline ? (size_t)(newline + 1 - text.data) : text.size;
     }
     return false;
 }
 
-/* By the bytes that they begin with. */
+/* What lookup and dump-syms read; those that are no text have a NUL early, which texts that begin with "MZ" do not. */
+static const char *object_kind(struct sl_bytes bytes)
+{
+    static const char *const kinds[] = {
+        [SL_FORMAT_ELF] = "an ELF file: a program, library or core dump",
+        [SL_FORMAT_PE] = "a Windows program or library",
+        [SL_FORMAT_PDB] = "a PDB with debug information",
+        [SL_FORMAT_SOURCEBUNDLE] = "a ZIP archive or source bundle",
+        [SL_FORMAT_BREAKPAD] = "a symbol file of Breakpad",
+        [SL_FORMAT_WASM] = "a WebAssembly module",
+        [SL_FORMAT_PORTABLEPDB] = "a Portable PDB",
+        [SL_FORMAT_MACHO] = "a Mach-O file: a program, library or dSYM",
+    };
+    enum { EARLY = 64 };
+    enum sl_format format = sl_format_detect(bytes);
+    if (format == SL_FORMAT_UNKNOWN)
+        return NULL;
+    bool is_text = !memchr(bytes.data, 0, bytes.size < EARLY ? bytes.size : EARLY);
+    return is_text == (format == SL_FORMAT_BREAKPAD) ? kinds[format] : NULL;
+}
+
+/* Others, by the bytes that they begin with. */
 static const struct {
-    const char *magic;
-    size_t size;
+    struct sl_str magic;
     const char *what;
 } magics[] = {
-    {"\177ELF", 4, "an ELF file: a program, library or core dump"},
-    {"MZ", 2, "a Windows program or library"},
-    {"Microsoft C/C++ MSF", 19, "a PDB with debug information"},
-    {"\xCF\xFA\xED\xFE", 4, "a Mach-O file: a program, library or dSYM"},
-    {"\xCE\xFA\xED\xFE", 4, "a Mach-O file: a program, library or dSYM"},
-    {"\xCA\xFE\xBA\xBE", 4, "a Mach-O file of several architectures, or a class of Java"},
-    {"\0asm", 4, "a WebAssembly module"},
-    {"PAGEDU64", 8, "a dump of the Windows kernel"},
-    {"PAGEDUMP", 8, "a dump of the Windows kernel"},
-    {"MODULE ", 7, "a symbol file of Breakpad"},
-    {"bplist00", 8, "a binary property list of Apple's"},
+    {SL_STR("\xCA\xFE\xBA\xBE"), "a class of Java"},
+    {SL_STR("PAGEDU64"), "a dump of the Windows kernel"},
+    {SL_STR("PAGEDUMP"), "a dump of the Windows kernel"},
+    {SL_STR("bplist00"), "a binary property list of Apple's"},
 };
 
 static const struct {
@@ -54,9 +69,11 @@ static const struct {
 const char *input_unread_kind(struct sl_bytes bytes)
 {
     struct sl_str text = {(const char *)bytes.data, bytes.size};
-    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
-        if (text.size >= magics[i].size && memcmp(text.data, magics[i].magic, magics[i].size) == 0)
-            return magics[i].what;
+    const char *kind = object_kind(bytes);
+    for (size_t i = 0; i < sizeof magics / sizeof *magics && !kind; i++)
+        kind = sl_str_starts(text, magics[i].magic) ? magics[i].what : NULL;
+    if (kind)
+        return kind;
     if (head_has(text, LOG_HEAD, "-----BEGIN BREAKPAD MICRODUMP-----"))
         return "a microdump of Breakpad";
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
