@@ -366,8 +366,8 @@ bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct app
     bool good = true;
     while (good && !m.no_memory && m.at < text.size)
         good = take_token(&m);
-    *problem_at = !good || m.depth ? m.at + 1 : 0;
-    if (good && !m.depth && !m.no_memory)
+    *problem_at = !m.no_memory && (!good || m.depth) ? m.at + 1 : 0;
+    if (!*problem_at && !m.no_memory)
         finish_metrickit(&m);
     crash->threads = sl_arena_array_keep(&m.threads);
     crash->modules = sl_arena_array_keep(&m.modules);

@@ -132,6 +132,27 @@ static void wide_trees(void **state)
         size += (size_t)snprintf(text + size, ROOM - size, "]}");
     size += (size_t)snprintf(text + size, ROOM - size, "]}]}");
     assert_int_equal(read_report(text, size, &error), SL_MALFORMED);
+    assert_string_equal(error.message, "far more threads, images or registers than a report of its size has");
+}
+
+static void memory_that_is_short(void **state)
+{
+    (void)state;
+    enum { COUNT = 500 };
+    char text[64 + 3 * COUNT] = "{\"callStacks\":[{\"callStackRootFrames\":[{}";
+    struct sl_arena small;
+    struct sl_budget budget;
+    struct sl_error error = {0};
+    for (int i = 0; i < COUNT; i++)
+        strcat(text, ",{}");
+    strcat(text, "]}]}");
+    sl_budget_init(&budget, 0);
+    sl_budget_limit(&budget, 1, NULL, NULL);
+    small = (struct sl_arena){.budget = &budget};
+    assert_int_equal(
+        sl_apple_read((struct sl_bytes){(const uint8_t *)text, strlen(text)}, &options, &small, &crash, &error),
+        SL_UNSUPPORTED);
+    sl_arena_free(&small);
 }
 
 int main(void)
@@ -144,6 +165,7 @@ int main(void)
         cmocka_unit_test_teardown(a_tree_in_a_tree, forget),
         cmocka_unit_test_teardown(what_is_malformed, forget),
         cmocka_unit_test_teardown(wide_trees, forget),
+        cmocka_unit_test_teardown(memory_that_is_short, forget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
