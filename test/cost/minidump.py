@@ -73,7 +73,65 @@ def annotations(size):
     return finished([SYSTEM, NO_THREADS, (0x43500001, pad)], text + dictionary + info + modules)
 
 
+# ---- what is read beside the crash ----
+
+def crashed(platform, *streams):
+    """A dump whose first thread crashed at `mov [rax + rcx], edx` with addresses that are nowhere."""
+    dump = dumps.Dump(platform=platform)
+    dump.threads.append((1, {"rip": 0x1000, "rax": 0x7000_0000_0000, "rcx": 8, "rsp": 0x5000}, 0x5000, b"s" * 64))
+    dump.memory.append((0x1000, bytes.fromhex("891408")))
+    dump.crash(1, 0xC0000005 if platform == dumps.WINDOWS else 11, 0, 0x7000_0000_0008, (1, 0x7000_0000_0008))
+    for kind, content in streams:
+        dump.stream(kind, content(dump) if callable(content) else content)
+    return dump.done()
+
+
+def regions(size):
+    """Regions of memory inside of one another, in descending order; none may be written to."""
+    count = size // 48
+    entries = b"".join(struct.pack("<QQIIQIIII", 0x10000 + count - i, 0, 0, 0, 1 << 46, 0x1000, 2, 0, 0) for i in range(count))
+    return crashed(dumps.WINDOWS, (16, struct.pack("<IIQ", 16, 48, count) + entries))
+
+
+def mappings(size):
+    """Lines of /proc/self/maps, each with a gap behind it."""
+    lines = b"".join(b"%x-%x r--p 0 0 0\n" % (i << 13, (i << 13) + 1) for i in range(1, size // 24))
+    return crashed(dumps.LINUX, (0x47670009, lines))
+
+
+def handles(size):
+    """Open handles that all have the same long names."""
+    def entries(dump):
+        name = dump.string("n" * (size // 4))
+        return struct.pack("<IIII", 16, 32, size // 2 // 32, 0) + struct.pack("<QII16x", 1, name, name) * (size // 2 // 32)
+    return crashed(dumps.WINDOWS, (12, entries))
+
+
+def linux_files(size):
+    """Short lines of the files that Linux has."""
+    quarter = size // 4
+    return crashed(dumps.LINUX, (0x47670003, b"a:b\n" * (quarter // 4)), (0x47670004, b":\n" * (quarter // 2)),
+                   (0x47670005, b"ID=x\n" * (quarter // 5)), (0x4D7A0003, b"limit\n" + b"a  1  2  b\n" * (quarter // 11)))
+
+
+def mac_records(size):
+    """Records of macOS that have the same texts."""
+    def records(dump):
+        at = dump.put(struct.pack("<QQQQQ", 0, 5, 1, 2, 3) + b"text\0" * 4 + b"m" * (size // 2) + b"\0")
+        return struct.pack("<III", 0, 20, 40) + struct.pack("<II", 40 + 21 + size // 2, at) * (size // 2 // 8)
+    return crashed(dumps.MACOS, (0x4D7A0001, records))
+
+
+def soft_errors(size):
+    """JSON of brackets, as deep as it may be and again."""
+    return crashed(dumps.LINUX, (0x4D7A0004, b"[" + b",".join([b"[" * 60 + b"]" * 60] * (size // 121)) + b"]"))
+
+
 READ = ["inspect", "--check", "{file}"]
+FACTS = ["readers", "facts", "{file}"]
 GENERATORS = {name: (make, READ) for name, make in (
     ("dump_shared_name", shared_name), ("dump_shared_identifier", shared_identifier), ("dump_shared_context", shared_context),
     ("dump_overlapping_memory", overlapping_memory), ("dump_many_streams", many_streams), ("dump_annotations", annotations))}
+GENERATORS |= {name: (make, FACTS) for name, make in (
+    ("dump_regions", regions), ("dump_mappings", mappings), ("dump_handles", handles), ("dump_linux_files", linux_files),
+    ("dump_mac_records", mac_records), ("dump_soft_errors", soft_errors))}

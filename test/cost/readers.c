@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "apple/apple.h"
 #include "base/file.h"
 #include "jit/jit.h"
 #include "js/comment.h"
 #include "js/smcache.h"
 #include "js/scope.h"
+#include "minidump/analysis.h"
 #include "ppdb/table.h"
 #include "source/bundle.h"
 #include "source/il2cpp.h"
@@ -158,13 +160,42 @@ static enum sl_code read_jit(struct sl_bytes file, struct sl_budget *budget, str
     return result;
 }
 
+/* A minidump with all that it tells beside the crash, and what is made of its crash. */
+static enum sl_code read_facts(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    struct sl_arena arena = {.budget = budget};
+    struct sl_minidump dump;
+    struct sl_minidump_facts facts;
+    struct sl_minidump_analysis analysis;
+    enum sl_code code = sl_minidump_read(file, &arena, &dump, error);
+    if (code == SL_OK)
+        code = sl_minidump_read_facts(&dump, &arena, &facts, error);
+    if (code == SL_OK)
+        code = sl_minidump_analyse(&dump, &facts, &arena, &analysis, error);
+    for (size_t i = 0; code == SL_OK && i < dump.crash.thread_count; i++)
+        sl_minidump_last_error(&dump, i, &arena);
+    sl_arena_free(&arena);
+    return code;
+}
+
+/* A report of Apple's systems. */
+static enum sl_code read_report(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    const struct sl_apple_options options = {.names_from_report = true, .split_os_version = true, .all_causes = true};
+    struct sl_arena arena = {.budget = budget};
+    struct sl_crash crash;
+    enum sl_code code = sl_apple_read(file, &options, &arena, &crash, error);
+    sl_arena_free(&arena);
+    return code;
+}
+
 static const struct {
     const char *name;
     enum sl_code (*read)(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error);
 } kinds[] = {
-    {"ppdb", read_ppdb},           {"il2cpp", read_il2cpp}, {"symbfile", read_symbfile},
-    {"bundle", read_bundle},       {"scopes", read_scopes}, {"smcache", read_smcache},
-    {"variables", read_variables}, {"jit", read_jit},       {"comments", read_comments},
+    {"ppdb", read_ppdb},         {"il2cpp", read_il2cpp},   {"symbfile", read_symbfile},   {"bundle", read_bundle},
+    {"scopes", read_scopes},     {"smcache", read_smcache}, {"variables", read_variables}, {"jit", read_jit},
+    {"comments", read_comments}, {"facts", read_facts},     {"report", read_report},
 };
 
 int main(int argc, char **argv)
