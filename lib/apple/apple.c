@@ -66,15 +66,12 @@ static void read_header(struct sl_str object, struct sl_arena *arena, struct app
 /* What follows the line "Full Report" of a text that Console made; as it is when there is none. */
 static struct sl_str full_report(struct sl_str text)
 {
+    struct sl_str rest = text, line;
     bool found = false;
-    for (size_t at = 0; at < text.size;) {
-        const char *newline = memchr(text.data + at, '\n', text.size - at);
-        size_t end = newline ? (size_t)(newline - text.data) : text.size;
-        struct sl_str line = sl_str_trimmed((struct sl_str){text.data + at, end - at});
-        if (found && begins_object(line))
-            return rest_at(text, at);
-        found = found || sl_str_equal(line, SL_STR("Full Report"));
-        at = end + 1;
+    while (sl_str_next_line(&rest, &line)) {
+        if (found && begins_object(sl_str_trimmed(line)))
+            return rest_at(text, (size_t)(line.data - text.data));
+        found = found || sl_str_equal(sl_str_trimmed(line), SL_STR("Full Report"));
     }
     return text;
 }
@@ -163,18 +160,15 @@ bool sl_apple_is_text(struct sl_str text)
     enum { LINES = 20000 };
     struct apple_thread_line thread;
     struct apple_frame_line frame;
+    struct sl_str line;
     bool after_thread = false;
-    for (size_t at = 0, i = 0; at < text.size && i < LINES; i++) {
-        const char *newline = memchr(text.data + at, '\n', text.size - at);
-        size_t end = newline ? (size_t)(newline - text.data) : text.size;
-        struct sl_str line = {text.data + at, end - at};
+    for (size_t i = 0; i < LINES && sl_str_next_line(&text, &line); i++) {
         while (line.size && sl_is_blank(line.data[line.size - 1]))
             line.size--;
         if ((after_thread && apple_frame_line(line, &frame)) || sl_str_starts(line, SL_STR("Binary Images:")) ||
             sl_str_equal(line, SL_STR("Binary Images")))
             return true;
         after_thread = apple_thread_header(line, &thread) || (after_thread && !line.size);
-        at = end + 1;
     }
     return false;
 }

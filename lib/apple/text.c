@@ -434,12 +434,9 @@ bool apple_read_text(struct sl_str text, const struct apple_header *header, cons
                             .registers = {.arena = arena, .item = sizeof(struct sl_crash_register)},
                             .frames = {.arena = arena, .item = sizeof(struct sl_crash_frame)},
                             .information = {.budget = arena->budget}};
-    for (size_t at = 0; at < text.size && !t.no_memory;) {
-        const char *newline = memchr(text.data + at, '\n', text.size - at);
-        size_t end = newline ? (size_t)(newline - text.data) : text.size;
-        read_line(&t, (struct sl_str){text.data + at, end - at});
-        at = end + 1;
-    }
+    struct sl_str line;
+    while (!t.no_memory && sl_str_next_line(&text, &line))
+        read_line(&t, line);
     finish_threads(&t);
     finish_head(&t, header);
     crash->module_count = t.modules.count;

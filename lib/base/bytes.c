@@ -33,6 +33,17 @@ struct sl_str sl_str_trimmed(struct sl_str text)
     return text;
 }
 
+bool sl_str_next_line(struct sl_str *rest, struct sl_str *line)
+{
+    if (!rest->size)
+        return false;
+    const char *newline = memchr(rest->data, '\n', rest->size);
+    size_t size = newline ? (size_t)(newline - rest->data) : rest->size, taken = size + (newline != NULL);
+    *line = (struct sl_str){rest->data, size - (size && rest->data[size - 1] == '\r')};
+    *rest = (struct sl_str){rest->data + taken, rest->size - taken};
+    return true;
+}
+
 bool sl_str_starts(struct sl_str text, struct sl_str prefix)
 {
     return text.size >= prefix.size && (prefix.size == 0 || memcmp(text.data, prefix.data, prefix.size) == 0);

@@ -64,6 +64,9 @@ static inline bool sl_is_blank(char c)
 /* Without white space at its ends. */
 struct sl_str sl_str_trimmed(struct sl_str text);
 
+/* Takes the next line off `rest`, without the LF or CRLF that ends it; false at the end. */
+bool sl_str_next_line(struct sl_str *rest, struct sl_str *line);
+
 /* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool sl_str_is_utf8(struct sl_str text);
 

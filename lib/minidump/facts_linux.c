@@ -1,18 +1,6 @@
 /* What the copies of Linux' files in a dump say. */
 #include "minidump/facts_impl.h"
 
-/* Takes the next line, without what ends it; false at the end. */
-static bool take_line(struct sl_str *rest, struct sl_str *line)
-{
-    if (!rest->size)
-        return false;
-    const char *newline = memchr(rest->data, '\n', rest->size);
-    size_t size = newline ? (size_t)(newline - rest->data) : rest->size, taken = size + (newline != NULL);
-    *line = (struct sl_str){rest->data, size};
-    *rest = (struct sl_str){rest->data + taken, rest->size - taken};
-    return true;
-}
-
 static struct sl_str stream_text(const struct sl_minidump *dump, uint32_t type)
 {
     struct sl_bytes bytes = dump_stream(dump, type);
@@ -48,7 +36,7 @@ static struct sl_str keep_text(struct dump_reader *d, struct sl_str text)
 static struct sl_str value_of(struct sl_str text, char separator, struct sl_str wanted)
 {
     struct sl_str line, key, value;
-    while (take_line(&text, &line))
+    while (sl_str_next_line(&text, &line))
         if (split_line(line, separator, &key, &value) && sl_str_equal(key, wanted))
             return value;
     return (struct sl_str){NULL, 0};
@@ -106,7 +94,7 @@ static void read_release(struct dump_reader *d, struct sl_minidump_facts *facts)
     struct sl_str text = stream_text(d->dump, STREAM_LINUX_RELEASE), line, key, value;
     facts->has_lsb = text.data != NULL;
     facts->lsb_id = facts->lsb_release = facts->lsb_codename = facts->lsb_description = SL_STR("");
-    while (take_line(&text, &line))
+    while (sl_str_next_line(&text, &line))
         for (size_t i = 0; split_line(line, '=', &key, &value) && i < sizeof keys / sizeof *keys; i++)
             if (sl_str_equal(key, keys[i].key))
                 *keys[i].value = value;
@@ -142,7 +130,7 @@ static void read_limits(struct dump_reader *d, struct sl_minidump_facts *facts)
     struct sl_arena_array array = {.arena = d->arena, .item = sizeof *facts->limits};
     bool is_heading = true;
     facts->has_limits = text.data != NULL;
-    while (take_line(&text, &line)) {
+    while (sl_str_next_line(&text, &line)) {
         struct sl_minidump_limit *limit;
         if (!sl_str_trimmed(line).size)
             continue;

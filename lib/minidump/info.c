@@ -223,19 +223,15 @@ static bool is_mapping(struct sl_str line, struct sl_minidump_mapping *mapping)
 static void read_mappings(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;
-    struct sl_str text = dump_text(d, dump_stream(dump, STREAM_LINUX_MAPS));
+    struct sl_str text = dump_text(d, dump_stream(dump, STREAM_LINUX_MAPS)), line;
     struct sl_arena_array array = {.arena = d->arena, .item = sizeof *dump->mappings};
-    for (size_t at = 0; at < text.size;) {
-        const char *newline = memchr(text.data + at, '\n', text.size - at);
-        size_t end = newline ? (size_t)(newline - text.data) : text.size;
-        struct sl_minidump_mapping mapping, *kept;
-        if (is_mapping((struct sl_str){text.data + at, end - at}, &mapping)) {
+    struct sl_minidump_mapping mapping, *kept;
+    while (sl_str_next_line(&text, &line))
+        if (is_mapping(line, &mapping)) {
             if ((kept = sl_arena_array_add(&array)))
                 *kept = mapping;
             d->out_of_memory |= !kept;
         }
-        at = end + 1;
-    }
     dump->mapping_count = array.count;
     dump->mappings = sl_arena_array_keep(&array);
     d->out_of_memory |= !dump->mappings;

@@ -76,14 +76,10 @@ static bool has_script_frames(struct sl_str text)
 {
     enum { LINES = 10000 };
     struct sl_js_stack_frame frame;
-    size_t at = 0;
-    for (unsigned i = 0; i < LINES && at < text.size; i++) {
-        const char *newline = memchr(text.data + at, '\n', text.size - at);
-        size_t size = newline ? (size_t)(newline + 1 - text.data) - at : text.size - at;
-        if (sl_js_stack_frame((struct sl_str){text.data + at, size}, &frame) && frame.url.size)
+    struct sl_str line;
+    for (unsigned i = 0; i < LINES && sl_str_next_line(&text, &line); i++)
+        if (sl_js_stack_frame(line, &frame) && frame.url.size)
             return true;
-        at += size;
-    }
     return false;
 }
 

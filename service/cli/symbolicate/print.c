@@ -210,12 +210,9 @@ static void put_known(struct sl_buf *out, const char *label, struct sl_str value
 /* A line for each of them. */
 static void put_details(struct sl_buf *out, struct sl_str details)
 {
-    while (details.size) {
-        const char *newline = memchr(details.data, '\n', details.size);
-        size_t size = newline ? (size_t)(newline - details.data) : details.size, whole = size + (newline != NULL);
-        put_known(out, "Details:", (struct sl_str){details.data, size});
-        details = (struct sl_str){details.data + whole, details.size - whole};
-    }
+    struct sl_str line;
+    while (sl_str_next_line(&details, &line))
+        put_known(out, "Details:", line);
 }
 
 static void put_system_line(const struct answer *answer, struct sl_buf *out)

@@ -16,13 +16,10 @@ static bool head_has(struct sl_str text, size_t head, const char *word)
 /* A line that begins in the head begins with this. */
 static bool has_line(struct sl_str text, const char *begin)
 {
-    for (size_t at = 0; at < text.size && at < HEAD;) {
-        struct sl_str rest = {text.data + at, text.size - at};
-        const char *newline = memchr(rest.data, '\n', rest.size);
-        if (sl_str_starts(rest, sl_str(begin)))
+    struct sl_str rest = text, line;
+    while (text.size - rest.size < HEAD && sl_str_next_line(&rest, &line))
+        if (sl_str_starts(line, sl_str(begin)))
             return true;
-        at = newline ? (size_t)(newline + 1 - text.data) : text.size;
-    }
     return false;
 }
 
