@@ -1,8 +1,8 @@
 /* Bytes as machine code: the first says of which processor, and whether the next are marks of its forms. Every instruction is text,
- * they follow each other without a gap, and what is no instruction does not end it. */
+ * they follow each other without a gap, and what is no instruction does not end it. What the first one does is told, too. */
 #include <stdlib.h>
 
-#include "disasm/disasm.h"
+#include "disasm/effects.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,6 +26,28 @@ static void name(void *arg, uint64_t address, struct sl_buf *out)
     (void)arg;
     if (address & 1)
         sl_buf_printf(out, "f%llx", (unsigned long long)address);
+}
+
+static bool get_register(const void *arg, unsigned number, uint64_t *value)
+{
+    (void)arg;
+    *value = UINT64_MAX / 7 * number;
+    return number % 5 != 4;
+}
+
+static void look_at_effects(const struct sl_disasm_code *code)
+{
+    const struct sl_disasm_registers registers = {.get = get_register, .has_segment = true, .segment = UINT64_MAX};
+    struct sl_disasm_effects effects;
+    struct sl_error error;
+    enum sl_code result = sl_disasm_effects(code, &registers, &effects, &error);
+    if (result != SL_OK && result != SL_MALFORMED && (result != SL_UNSUPPORTED || code->arch != SL_ARCH_ARMV7))
+        abort();
+    if (result == SL_OK && (!effects.size || effects.size > code->bytes.size || !effects.text[0]))
+        abort();
+    if (effects.access_count > SL_DISASM_ACCESSES || effects.base_count > SL_DISASM_BASES ||
+        !sl_str_is_utf8(sl_str(effects.text)))
+        abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -55,5 +77,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (sl_disasm(&code, &reader, &decoded, &error) != SL_OK || decoded > code.bytes.size || seen.next > decoded)
         abort();
+    look_at_effects(&code);
     return 0;
 }
