@@ -2,7 +2,7 @@
 #include "minidump/analysis.h"
 
 #include "base/search.h"
-#include "minidump/impl.h"
+#include "minidump/regions.h"
 
 enum {
     LOW = 0x2000,
@@ -19,7 +19,7 @@ static const uint64_t non_canonical_first = UINT64_C(0x0000800000000000),
 
 struct reading {
     const struct sl_minidump *dump;
-    const struct sl_minidump_facts *facts;
+    struct dump_regions regions;
     struct sl_minidump_analysis *out;
     struct dump_exception exception;
     const struct sl_minidump_thread *thread; /* NULL: not known */
@@ -159,12 +159,12 @@ static void adjust_address(struct reading *r)
 
 /* ---- regions ---- */
 
-static bool is_accessible(const struct sl_minidump_region *region)
+static bool is_accessible(const struct dump_region *region)
 {
     return !region->is_guard && (region->readable || region->writable || region->executable);
 }
 
-static bool is_allowed(const struct sl_minidump_region *region, enum operation operation)
+static bool is_allowed(const struct dump_region *region, enum operation operation)
 {
     switch (operation) {
     case READ: return region->readable;
@@ -175,15 +175,14 @@ static bool is_allowed(const struct sl_minidump_region *region, enum operation o
 }
 
 /* Mapped without access, small, next to what has access; or said to be one. */
-static bool is_guard_page(const struct sl_minidump_facts *facts, uint64_t address)
+static bool is_guard_page(const struct dump_regions *regions, uint64_t address)
 {
-    const struct sl_minidump_region *region = sl_minidump_region_at(facts, address);
+    const struct dump_region *region = dump_region_at(regions, address);
     if (!region || is_accessible(region) || region->last - region->first >= MAX_GUARD)
         return false;
-    size_t index = (size_t)(region - facts->regions);
+    size_t index = (size_t)(region - regions->items);
     bool is_behind = index && region[-1].last + 1 == region->first && is_accessible(&region[-1]);
-    bool is_before =
-        index + 1 < facts->region_count && region->last + 1 == region[1].first && is_accessible(&region[1]);
+    bool is_before = index + 1 < regions->count && region->last + 1 == region[1].first && is_accessible(&region[1]);
     return region->is_guard || is_behind || is_before;
 }
 
@@ -195,19 +194,19 @@ static bool is_near(uint64_t a, uint64_t b, uint64_t distance)
 /* What was accessed is near the stack pointer, no memory, and the stack is above it. */
 static bool is_stack_overflow(const struct reading *r)
 {
-    const struct sl_minidump_facts *facts = r->facts;
+    const struct dump_regions *regions = &r->regions;
     uint64_t address = r->dump->crash_address, sp;
     if (r->dump->os == SL_MINIDUMP_WINDOWS && r->exception.code == STACK_OVERFLOW)
         return true;
     if (!r->thread || !get_register(&r->registers, r->numbers.sp, &sp) || !is_near(address, sp, MAX_STACK_GAP))
         return false;
-    const struct sl_minidump_region *at = sl_minidump_region_at(facts, address);
+    const struct dump_region *at = dump_region_at(regions, address);
     if (at && is_accessible(at))
         return false;
-    for (size_t i = SL_COUNT_UP_TO(facts->regions, facts->region_count, first, address); i < facts->region_count; i++)
-        if (is_accessible(&facts->regions[i]))
-            return facts->regions[i].readable && facts->regions[i].writable &&
-                   facts->regions[i].first - address <= MAX_STACK_GAP;
+    for (size_t i = SL_COUNT_UP_TO(regions->items, regions->count, first, address); i < regions->count; i++)
+        if (is_accessible(&regions->items[i]))
+            return regions->items[i].readable && regions->items[i].writable &&
+                   regions->items[i].first - address <= MAX_STACK_GAP;
     return false;
 }
 
@@ -255,8 +254,8 @@ static void add_flip(const struct reading *r, uint64_t original, uint64_t addres
 static uint64_t distance_to_memory(const struct reading *r, uint64_t address)
 {
     uint64_t least = UINT64_MAX;
-    for (size_t i = 0; i < r->facts->region_count; i++) {
-        const struct sl_minidump_region *region = &r->facts->regions[i];
+    for (size_t i = 0; i < r->regions.count; i++) {
+        const struct dump_region *region = &r->regions.items[i];
         uint64_t distance = address < region->first  ? region->first - address
                             : address > region->last ? address - region->last
                                                      : 0;
@@ -270,12 +269,12 @@ static void flip_bits(const struct reading *r, uint64_t address, const char *sou
 {
     bool high = r->out->adjustment == SL_MINIDUMP_NON_CANONICAL;
     unsigned end = high || r->dump->family != SL_CPU_X86_64 ? 64 : 48;
-    const struct sl_minidump_region *region = sl_minidump_region_at(r->facts, address);
+    const struct dump_region *region = dump_region_at(&r->regions, address);
     if ((region && is_allowed(region, r->operation)) || distance_to_memory(r, address) < access_size)
         return;
     for (unsigned bit = high ? 48 : 0; bit < end; bit++) {
         uint64_t other = address ^ UINT64_C(1) << bit;
-        region = sl_minidump_region_at(r->facts, other);
+        region = dump_region_at(&r->regions, other);
         if (!other || (region && is_allowed(region, r->operation)))
             add_flip(r, address, other, source);
     }
@@ -374,7 +373,7 @@ static bool is_canonical(const struct reading *r)
 static void find_inconsistencies(struct reading *r)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
-    const struct sl_minidump_region *region = sl_minidump_region_at(r->facts, r->dump->crash_address);
+    const struct dump_region *region = dump_region_at(&r->regions, r->dump->crash_address);
     bool is_windows = r->dump->os == SL_MINIDUMP_WINDOWS;
     bool is_overflow = is_windows && r->exception.code == STACK_OVERFLOW;
     unsigned *found = &r->out->inconsistencies;
@@ -422,13 +421,15 @@ static void read_thread(struct reading *r)
         r->thread = NULL;
 }
 
-enum sl_code sl_minidump_analyse(const struct sl_minidump *dump, const struct sl_minidump_facts *facts,
-                                 struct sl_arena *arena, struct sl_minidump_analysis *analysis, struct sl_error *error)
+enum sl_code sl_minidump_analyse(const struct sl_minidump *dump, struct sl_arena *arena,
+                                 struct sl_minidump_analysis *analysis, struct sl_error *error)
 {
-    struct reading r = {.dump = dump, .facts = facts, .out = analysis};
+    struct reading r = {.dump = dump, .out = analysis};
     *analysis = (struct sl_minidump_analysis){.has_instruction = false};
     if (!dump_read_exception(dump, &r.exception))
         return SL_OK;
+    if (!dump_read_regions(dump, arena, &r.regions))
+        return sl_budget_fail(arena->budget, error);
     analysis->is_of_crash = true;
     r.operation = operation_of(&r);
     read_thread(&r);
@@ -436,7 +437,7 @@ enum sl_code sl_minidump_analyse(const struct sl_minidump *dump, const struct sl
     if (code != SL_OK)
         return code;
     for (size_t i = 0; i < analysis->effects.access_count; i++)
-        analysis->is_guard[i] = is_guard_page(facts, analysis->effects.accesses[i].address);
+        analysis->is_guard[i] = is_guard_page(&r.regions, analysis->effects.accesses[i].address);
     adjust_address(&r);
     analysis->is_stack_overflow = is_stack_overflow(&r);
     find_inconsistencies(&r);

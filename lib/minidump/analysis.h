@@ -4,7 +4,7 @@
 #pragma once
 
 #include "disasm/effects.h"
-#include "minidump/facts.h"
+#include "minidump/minidump.h"
 
 enum sl_minidump_adjustment {
     SL_MINIDUMP_AS_TOLD,
@@ -45,7 +45,6 @@ struct sl_minidump_analysis {
     unsigned inconsistencies; /* of enum sl_minidump_inconsistency */
 };
 
-/* Of a dump with an exception; `facts` are its own. The flips lie in the arena, the analysis must outlive them. SL_BUSY when out of
- * memory. Pure. */
-enum sl_code sl_minidump_analyse(const struct sl_minidump *dump, const struct sl_minidump_facts *facts,
-                                 struct sl_arena *arena, struct sl_minidump_analysis *analysis, struct sl_error *error);
+/* Of a dump with an exception. The flips lie in the arena, the analysis must outlive them. SL_BUSY when out of memory. Pure. */
+enum sl_code sl_minidump_analyse(const struct sl_minidump *dump, struct sl_arena *arena,
+                                 struct sl_minidump_analysis *analysis, struct sl_error *error);

@@ -1,13 +1,9 @@
-/* What few ask for: handles, regions of the address space, macOS' records, the last error of a thread. facts_linux.c has what
- * Linux' files say. */
+/* What few ask for: handles, macOS' records, the last error of a thread. facts_linux.c has what Linux' files say. */
 #include "minidump/facts_impl.h"
 
-#include <stdlib.h>
-
 #include "base/json.h"
-#include "base/search.h"
 
-enum { MAX_MAC_RECORDS = 20, HANDLE_SIZE = 32, REGION_SIZE = 48, MEM_FREE = 0x10000 };
+enum { MAX_MAC_RECORDS = 20, HANDLE_SIZE = 32 };
 
 /* ---- handles ---- */
 
@@ -31,86 +27,6 @@ static void read_handles(struct dump_reader *d, struct sl_minidump_facts *facts)
         sl_reader_skip(&r, entry);
         facts->handle_count++;
     }
-}
-
-/* ---- regions of the address space ---- */
-
-static int region_by_address(const void *left, const void *right)
-{
-    const struct sl_minidump_region *a = left, *b = right;
-    return a->first != b->first ? (a->first > b->first) - (a->first < b->first)
-                                : (a->last > b->last) - (a->last < b->last);
-}
-
-/* MINIDUMP_MEMORY_INFO; false for what is no memory. */
-static bool read_region(struct sl_reader *r, struct sl_minidump_region *region)
-{
-    enum {
-        READABLE = 0x02 | 0x04 | 0x08 | 0x20 | 0x40 | 0x80, /* PAGE_READONLY, PAGE_READWRITE, PAGE_WRITECOPY, ... */
-        WRITABLE = 0x04 | 0x08 | 0x40 | 0x80,
-        EXECUTABLE = 0x10 | 0x20 | 0x40 | 0x80,
-        GUARD = 0x100,
-    };
-    region->first = sl_read_u64(r);
-    sl_reader_skip(r, 16); /* where and as what it was allocated */
-    uint64_t size = sl_read_u64(r);
-    uint32_t state = sl_read_u32(r), protection = sl_read_u32(r);
-    region->last = region->first + size - 1;
-    region->readable = protection & READABLE;
-    region->writable = protection & WRITABLE;
-    region->executable = protection & EXECUTABLE;
-    region->is_guard = protection & GUARD;
-    return size && region->last >= region->first && state != MEM_FREE;
-}
-
-static bool has_access(const struct sl_minidump_mapping *mapping, char c)
-{
-    return mapping->access.size && memchr(mapping->access.data, c, mapping->access.size);
-}
-
-static void take_mappings(struct dump_reader *d, struct sl_minidump_facts *facts)
-{
-    const struct sl_minidump *dump = d->dump;
-    facts->regions = dump_items(d, dump->mapping_count, sizeof *facts->regions);
-    for (size_t i = 0; facts->regions && i < dump->mapping_count; i++) {
-        const struct sl_minidump_mapping *mapping = &dump->mappings[i];
-        facts->regions[facts->region_count++] = (struct sl_minidump_region){
-            .first = mapping->begin,
-            .last = mapping->end - 1,
-            .readable = has_access(mapping, 'r'),
-            .writable = has_access(mapping, 'w'),
-            .executable = has_access(mapping, 'x'),
-        };
-    }
-}
-
-static void read_regions(struct dump_reader *d, struct sl_minidump_facts *facts)
-{
-    struct sl_reader r;
-    size_t kept = 0, entry, count = dump_extended_list(d->dump, STREAM_MEMORY_INFO, REGION_SIZE, true, &r, &entry);
-    facts->has_mappings = dump_stream(d->dump, STREAM_LINUX_MAPS).data != NULL;
-    if (count)
-        facts->regions = dump_items(d, count, sizeof *facts->regions);
-    else
-        take_mappings(d, facts);
-    for (size_t i = 0; facts->regions && i < count; i++) {
-        struct sl_reader one = r;
-        facts->region_count += read_region(&one, &facts->regions[facts->region_count]);
-        sl_reader_skip(&r, entry);
-    }
-    if (facts->region_count)
-        qsort(facts->regions, facts->region_count, sizeof *facts->regions, region_by_address);
-    for (size_t i = 0; i < facts->region_count; i++)
-        if (!kept || facts->regions[i].first > facts->regions[kept - 1].last)
-            facts->regions[kept++] = facts->regions[i];
-    facts->region_count = kept;
-}
-
-const struct sl_minidump_region *sl_minidump_region_at(const struct sl_minidump_facts *facts, uint64_t address)
-{
-    size_t beyond = SL_COUNT_UP_TO(facts->regions, facts->region_count, first, address);
-    const struct sl_minidump_region *region = beyond ? &facts->regions[beyond - 1] : NULL;
-    return region && address <= region->last ? region : NULL;
 }
 
 /* ---- macOS ---- */
@@ -182,7 +98,7 @@ enum sl_code sl_minidump_read_facts(const struct sl_minidump *dump, struct sl_ar
     sl_budget_init(&d.budget, dump->bytes.size);
     sl_budget_limit(&d.budget, dump->bytes.size, NULL, NULL);
     read_handles(&d, facts);
-    read_regions(&d, facts);
+    facts->has_mappings = dump_stream(dump, STREAM_LINUX_MAPS).data != NULL;
     read_mac_records(&d, facts);
     read_boot_args(&d, facts);
     read_soft_errors(&d, facts);

@@ -1,4 +1,4 @@
-/* What a minidump tells beside the crash, which few ask for: open handles, memory regions, the distribution, limits, macOS' records.
+/* What a minidump tells beside the crash, which few ask for: open handles, the distribution, limits, macOS' records.
  * It is read when it is wanted, from a dump that was read before. */
 #pragma once
 
@@ -7,12 +7,6 @@
 struct sl_minidump_handle { /* of Windows; a file descriptor of Linux */
     uint64_t handle;
     struct sl_str type, object; /* data NULL: not known */
-};
-
-struct sl_minidump_region { /* of the address space */
-    uint64_t first, last;   /* inclusive */
-    bool readable, writable, executable;
-    bool is_guard; /* Windows: PAGE_GUARD */
 };
 
 struct sl_minidump_limit { /* a line of /proc/self/limits */
@@ -28,11 +22,9 @@ struct sl_minidump_mac_record { /* a `__crash_info` section; texts and numbers t
 struct sl_minidump_facts {
     bool has_handles, has_lsb, has_limits, has_mac_records, has_process_id, has_mappings, has_microcode;
     struct sl_minidump_handle *handles;
-    struct sl_minidump_region
-        *regions; /* ascending, no two overlapping; of the list of regions, else of Linux' mappings */
     struct sl_minidump_limit *limits;
     struct sl_minidump_mac_record *mac_records;
-    size_t handle_count, region_count, limit_count, mac_record_count;
+    size_t handle_count, limit_count, mac_record_count;
     struct sl_str lsb_id, lsb_release, lsb_codename, lsb_description; /* of /etc/lsb-release or /etc/os-release */
     struct sl_str boot_args;
     struct sl_str soft_errors; /* JSON, of whoever wrote the dump; data NULL: none, or it is no JSON */
@@ -43,9 +35,6 @@ struct sl_minidump_facts {
 /* All lies in the arena or in the dump's file, and is in proportion to the file. SL_BUSY when out of memory. Pure. */
 enum sl_code sl_minidump_read_facts(const struct sl_minidump *dump, struct sl_arena *arena,
                                     struct sl_minidump_facts *facts, struct sl_error *error);
-
-/* The region that holds the address; NULL: none, or nothing is known of it. */
-const struct sl_minidump_region *sl_minidump_region_at(const struct sl_minidump_facts *facts, uint64_t address);
 
 /* The thread's GetLastError() in words, of Windows; data NULL when the dump does not hold it or memory is short. */
 struct sl_str sl_minidump_last_error(const struct sl_minidump *dump, size_t thread, struct sl_arena *arena);

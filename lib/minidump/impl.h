@@ -5,7 +5,7 @@
  *     module.c     modules and their ids                         thread.c   threads, the exception
  *     system.c     system and processor                          reason*.c  the crash in words
  *     info.c       what is beside             facts*.c   what few ask for, read when they do
- *     analysis.c   the instruction that crashed, and what may have been meant */
+ *     analysis.c   the instruction that crashed, and what may have been meant; regions.c what the address space was made of */
 #pragma once
 
 #include "minidump/minidump.h"

@@ -11,6 +11,7 @@
 #include "js/smcache.h"
 #include "js/scope.h"
 #include "minidump/analysis.h"
+#include "minidump/facts.h"
 #include "ppdb/table.h"
 #include "source/bundle.h"
 #include "source/il2cpp.h"
@@ -171,7 +172,7 @@ static enum sl_code read_facts(struct sl_bytes file, struct sl_budget *budget, s
     if (code == SL_OK)
         code = sl_minidump_read_facts(&dump, &arena, &facts, error);
     if (code == SL_OK)
-        code = sl_minidump_analyse(&dump, &facts, &arena, &analysis, error);
+        code = sl_minidump_analyse(&dump, &arena, &analysis, error);
     for (size_t i = 0; code == SL_OK && i < dump.crash.thread_count; i++)
         sl_minidump_last_error(&dump, i, &arena);
     sl_arena_free(&arena);

@@ -1,7 +1,6 @@
 /* What more a minidump holds than all crashes have: `minidump.details` of the configuration. */
 #include "api/crash/crash.h"
 #include "api/crash_analysis.h"
-#include "minidump/facts.h"
 
 static void text_detail(struct json_writer *w, const char *key, struct sl_str text)
 {
@@ -61,13 +60,11 @@ static void write_create_time(struct json_writer *w, const struct sl_minidump *d
 /* JSON of the arena, empty when nothing came out; data NULL: out of memory. */
 static struct sl_str analysis_json(const struct sl_minidump *dump, struct sl_arena *arena)
 {
-    struct sl_minidump_facts facts;
     struct sl_minidump_analysis analysis;
     struct sl_error ignored;
     struct sl_buf text = {.budget = arena->budget};
     struct json_writer w = json_writer(&text);
-    if (sl_minidump_read_facts(dump, arena, &facts, &ignored) != SL_OK ||
-        sl_minidump_analyse(dump, &facts, arena, &analysis, &ignored) != SL_OK)
+    if (sl_minidump_analyse(dump, arena, &analysis, &ignored) != SL_OK)
         return (struct sl_str){NULL, 0};
     if (!analysis.has_instruction && !analysis.flip_count && !analysis.is_stack_overflow)
         return SL_STR("");

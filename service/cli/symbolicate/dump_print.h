@@ -5,6 +5,7 @@
 #include "cli/symbolicate/symbolicate.h"
 #include "config/config.h"
 #include "minidump/analysis.h"
+#include "minidump/facts.h"
 
 /* A word of a stack, and the function that it points into; the file may be empty. */
 struct stack_name {

@@ -56,7 +56,7 @@ enum sl_code walked_dump_read(struct walked_dump *w, struct sl_bytes bytes, stru
     if (code == SL_OK && w->wants_facts)
         code = sl_minidump_read_facts(&w->dump, &w->arena, &w->facts, error);
     if (code == SL_OK && w->wants_facts)
-        code = sl_minidump_analyse(&w->dump, &w->facts, &w->arena, &w->analysis, error);
+        code = sl_minidump_analyse(&w->dump, &w->arena, &w->analysis, error);
     return code;
 }
 

@@ -1,6 +1,8 @@
 /* Minidumps: read, every thread's beginning taken, its stack walked without any files, the client's stacks, what few
  * ask for, and what the instruction did that crashed. */
 #include "minidump/analysis.h"
+#include "minidump/facts.h"
+#include "minidump/regions.h"
 
 #include <stdint.h>
 
@@ -73,14 +75,15 @@ static void look_at_threads(const struct sl_minidump *dump, struct sl_arena *are
 static void look_at_crash(const struct sl_minidump *dump, struct sl_arena *arena)
 {
     struct sl_minidump_facts facts;
+    struct dump_regions regions;
     struct sl_minidump_analysis analysis;
     if (sl_minidump_read_facts(dump, arena, &facts, NULL) != SL_OK ||
-        sl_minidump_analyse(dump, &facts, arena, &analysis, NULL) != SL_OK)
+        sl_minidump_analyse(dump, arena, &analysis, NULL) != SL_OK || !dump_read_regions(dump, arena, &regions))
         __builtin_trap();
     look_at(facts.lsb_id);
-    for (size_t i = 0; i < facts.region_count; i++)
-        if (facts.regions[i].last < facts.regions[i].first ||
-            (i && facts.regions[i].first <= facts.regions[i - 1].last))
+    for (size_t i = 0; i < regions.count; i++)
+        if (regions.items[i].last < regions.items[i].first ||
+            (i && regions.items[i].first <= regions.items[i - 1].last))
             __builtin_trap();
     if (!sl_str_is_utf8(sl_str(analysis.effects.text)) || analysis.effects.access_count > SL_DISASM_ACCESSES)
         __builtin_trap();

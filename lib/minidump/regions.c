@@ -1,0 +1,102 @@
+/* Regions of the address space: the list of Windows' dumps, else the mappings of Linux. */
+#include "minidump/regions.h"
+
+#include <stdlib.h>
+
+#include "base/search.h"
+
+enum { REGION_SIZE = 48, MEM_FREE = 0x10000 };
+
+static int region_by_address(const void *left, const void *right)
+{
+    const struct dump_region *a = left, *b = right;
+    return a->first != b->first ? (a->first > b->first) - (a->first < b->first)
+                                : (a->last > b->last) - (a->last < b->last);
+}
+
+/* MINIDUMP_MEMORY_INFO; false for what is no memory. */
+static bool read_region(struct sl_reader *r, struct dump_region *region)
+{
+    enum {
+        READABLE = 0x02 | 0x04 | 0x08 | 0x20 | 0x40 | 0x80, /* PAGE_READONLY, PAGE_READWRITE, PAGE_WRITECOPY, ... */
+        WRITABLE = 0x04 | 0x08 | 0x40 | 0x80,
+        EXECUTABLE = 0x10 | 0x20 | 0x40 | 0x80,
+        GUARD = 0x100,
+    };
+    region->first = sl_read_u64(r);
+    sl_reader_skip(r, 16); /* where and as what it was allocated */
+    uint64_t size = sl_read_u64(r);
+    uint32_t state = sl_read_u32(r), protection = sl_read_u32(r);
+    region->last = region->first + size - 1;
+    region->readable = protection & READABLE;
+    region->writable = protection & WRITABLE;
+    region->executable = protection & EXECUTABLE;
+    region->is_guard = protection & GUARD;
+    return size && region->last >= region->first && state != MEM_FREE;
+}
+
+static bool has_access(const struct sl_minidump_mapping *mapping, char c)
+{
+    return mapping->access.size && memchr(mapping->access.data, c, mapping->access.size);
+}
+
+static void take_mappings(struct dump_reader *d, struct dump_regions *regions)
+{
+    const struct sl_minidump *dump = d->dump;
+    regions->items = dump_items(d, dump->mapping_count, sizeof *regions->items);
+    for (size_t i = 0; regions->items && i < dump->mapping_count; i++) {
+        const struct sl_minidump_mapping *mapping = &dump->mappings[i];
+        regions->items[regions->count++] = (struct dump_region){
+            .first = mapping->begin,
+            .last = mapping->end - 1,
+            .readable = has_access(mapping, 'r'),
+            .writable = has_access(mapping, 'w'),
+            .executable = has_access(mapping, 'x'),
+        };
+    }
+}
+
+static void take_list(struct dump_reader *d, struct sl_reader *r, size_t count, size_t entry,
+                      struct dump_regions *regions)
+{
+    regions->items = dump_items(d, count, sizeof *regions->items);
+    for (size_t i = 0; regions->items && i < count; i++) {
+        struct sl_reader one = *r;
+        regions->count += read_region(&one, &regions->items[regions->count]);
+        sl_reader_skip(r, entry);
+    }
+}
+
+/* Sorts them; of those that overlap the first counts. */
+static void sort_regions(struct dump_regions *regions)
+{
+    size_t kept = 0;
+    if (regions->count)
+        qsort(regions->items, regions->count, sizeof *regions->items, region_by_address);
+    for (size_t i = 0; i < regions->count; i++)
+        if (!kept || regions->items[i].first > regions->items[kept - 1].last)
+            regions->items[kept++] = regions->items[i];
+    regions->count = kept;
+}
+
+bool dump_read_regions(const struct sl_minidump *dump, struct sl_arena *arena, struct dump_regions *regions)
+{
+    struct sl_minidump copy = *dump;
+    struct dump_reader d = {.dump = &copy, .arena = arena};
+    struct sl_reader r;
+    size_t entry, count = dump_extended_list(dump, STREAM_MEMORY_INFO, REGION_SIZE, true, &r, &entry);
+    *regions = (struct dump_regions){NULL, 0};
+    if (count)
+        take_list(&d, &r, count, entry, regions);
+    else
+        take_mappings(&d, regions);
+    sort_regions(regions);
+    return !d.out_of_memory;
+}
+
+const struct dump_region *dump_region_at(const struct dump_regions *regions, uint64_t address)
+{
+    size_t beyond = SL_COUNT_UP_TO(regions->items, regions->count, first, address);
+    const struct dump_region *region = beyond ? &regions->items[beyond - 1] : NULL;
+    return region && address <= region->last ? region : NULL;
+}
