@@ -62,16 +62,16 @@ static bool add_start(struct smcache_writer *w, uint64_t key, uint32_t name)
     return true;
 }
 
-/* A segment's numbers: added to what the last one had. */
-static bool read_start(const uint8_t **at, uint32_t *column, uint32_t *name, uint32_t *line)
+/* A segment's numbers: added to what the last one had. False when they are none, or no place has them. */
+static bool read_start(const uint8_t **at, int64_t *column, int64_t *name, int64_t *line)
 {
-    uint32_t *const numbers[] = {column, name, line}, ignored = 0;
+    int64_t *const numbers[] = {column, name, line};
     for (size_t i = 0; vlq_is_digit(js_vlq_kinds[**at]); i++) {
-        uint32_t further = ignored;
-        if (!vlq_add(at, i < 3 ? numbers[i] : &further))
+        int64_t ignored = 0;
+        if (!vlq_add(at, i < 3 ? numbers[i] : &ignored))
             return false;
     }
-    return true;
+    return (uint64_t)(*column | *line) >> 32 == 0;
 }
 
 /* False when out of memory. What is malformed has no starts. */
@@ -80,7 +80,7 @@ static bool add_starts(struct smcache_writer *w, const struct function_mapping *
     struct sl_str mappings = m->mappings.size ? m->mappings : SL_STR("");
     const uint8_t *at = (const uint8_t *)mappings.data, *end = at + mappings.size;
     size_t first = w->function_map.start_count;
-    uint32_t column = 0, name = 0, line = 1;
+    int64_t column = 0, name = 0, line = 1;
     while (at < end) {
         uint8_t kind = js_vlq_kinds[*at];
         if (vlq_is_digit(kind)) {
@@ -88,7 +88,8 @@ static bool add_starts(struct smcache_writer *w, const struct function_mapping *
                 w->function_map.start_count = first;
                 return true;
             }
-            if (!add_start(w, (uint64_t)line << 32 | column, name < m->name_count ? m->first_name + name + 1 : 0))
+            bool named = (uint64_t)name < m->name_count;
+            if (!add_start(w, (uint64_t)line << 32 | (uint64_t)column, named ? m->first_name + (uint32_t)name + 1 : 0))
                 return false;
         } else if (kind == VLQ_COMMA || kind == VLQ_SEMICOLON) {
             column = kind == VLQ_SEMICOLON ? 0 : column;

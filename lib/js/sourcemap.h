@@ -91,12 +91,14 @@ struct sl_sourcemap_tokens { /* private */
     size_t next_part;
     uint32_t first_source, first_name; /* of the part; those of all parts are numbered through */
     uint32_t source_count, name_count, next_source, next_name;
-    uint32_t line, column, source, source_line, source_column, name;
+    uint32_t line;
+    int64_t column, source, source_line, source_column, name; /* sums, which may be no positions */
     unsigned range_bit;
     bool has_ranges;
-    bool has_source;               /* some token has one */
-    bool bad;                      /* a segment had an error */
-    uint32_t bad_line, bad_column; /* where the first of these is, about */
+    bool has_source;   /* some token has one */
+    bool bad;          /* a segment had an error */
+    uint32_t bad_line; /* where the first of these is, about */
+    int64_t bad_column;
 };
 
 void sl_sourcemap_tokens(const struct sl_sourcemap *map, struct sl_sourcemap_tokens *tokens);

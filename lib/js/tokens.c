@@ -77,12 +77,12 @@ static bool is_range(const struct sl_sourcemap_tokens *t)
 static inline bool read_source(struct sl_sourcemap_tokens *t, const uint8_t **at)
 {
     return vlq_add(at, &t->source) && vlq_add(at, &t->source_line) && vlq_add(at, &t->source_column) &&
-           t->source < t->source_count;
+           (uint64_t)t->source < t->source_count;
 }
 
 static inline bool read_name(struct sl_sourcemap_tokens *t, const uint8_t **at)
 {
-    return vlq_add(at, &t->name) && t->name < t->name_count;
+    return vlq_add(at, &t->name) && (uint64_t)t->name < t->name_count;
 }
 
 /* To the end of the segment. It is given no tokens, which then stay in registers. */
@@ -113,14 +113,14 @@ static inline void read_segment(struct sl_sourcemap_tokens *t, const uint8_t **a
         *at = pass_segment(t, *at);
         return;
     }
-    uint32_t seen = t->column; /* positions have 31 bits: with the one above they are negative, or too large */
+    uint64_t seen = (uint64_t)t->column; /* positions have 31 bits: with any above they are negative, or too large */
     if (vlq_is_digit(js_vlq_kinds[**at])) {
         bool good = read_source(t, at);
-        source = good ? t->first_source + t->source : NONE;
-        seen |= t->source_line | t->source_column;
+        source = good ? t->first_source + (uint32_t)t->source : NONE;
+        seen |= (uint64_t)(t->source_line | t->source_column);
         if (good && vlq_is_digit(js_vlq_kinds[**at])) {
             good = read_name(t, at);
-            name = good ? t->first_name + t->name : NONE;
+            name = good ? t->first_name + (uint32_t)t->name : NONE;
             good = good && !vlq_is_digit(js_vlq_kinds[**at]);
         }
         if (!good)
@@ -129,14 +129,14 @@ static inline void read_segment(struct sl_sourcemap_tokens *t, const uint8_t **a
     if (seen >> 31) {
         *at = pass_segment(t, *at);
         source = name = NONE;
-        if (t->column >> 31)
+        if ((uint64_t)t->column >> 31)
             return;
     }
     batch->line[n] = t->line;
-    batch->column[n] = t->column;
+    batch->column[n] = (uint32_t)t->column;
     batch->source[n] = source;
-    batch->source_line[n] = t->source_line;
-    batch->source_column[n] = t->source_column;
+    batch->source_line[n] = (uint32_t)t->source_line;
+    batch->source_column[n] = (uint32_t)t->source_column;
     batch->name[n] = name;
     batch->range[n] = has_ranges && is_range(t);
     batch->count++;
@@ -222,7 +222,7 @@ enum sl_code sl_sourcemap_batch(struct sl_sourcemap_tokens *t, struct sl_sourcem
         if (t->at == t->end && t->next_part == t->map->part_count) {
             if (t->bad && !t->has_source && !batch->count)
                 code = sl_fail(error, SL_MALFORMED,
-                               "mappings: no good segment; a bad one is behind line %" PRIu32 ", column %" PRIu32,
+                               "mappings: no good segment; a bad one is behind line %" PRIu32 ", column %" PRId64,
                                t->bad_line, t->bad_column);
             break;
         }

@@ -20,7 +20,7 @@ static inline bool vlq_is_digit(uint8_t kind)
 
 struct vlq_number {
     const uint8_t *behind;
-    uint32_t number;
+    int64_t number;
 };
 
 /* The number at `*at`. False when there is none, it has no end, or its magnitude has more than 31 bits; digits of zeros behind it may
@@ -37,17 +37,18 @@ static __attribute__((noinline)) struct vlq_number vlq_read(const uint8_t *next)
     }
     if (value >> 32)
         return (struct vlq_number){NULL, 0};
-    uint32_t magnitude = (uint32_t)(value >> 1);
-    return (struct vlq_number){next, value & 1 ? 0 - magnitude : magnitude};
+    int64_t magnitude = (int64_t)(value >> 1);
+    return (struct vlq_number){next, value & 1 ? -magnitude : magnitude};
 }
 
-/* The same, added. Most numbers have one digit. */
-static inline bool vlq_add(const uint8_t **at, uint32_t *sum)
+/* The same, added. Most numbers have one digit. A map, which has at most 4 GiB, has too few for their sum to
+ * wrap. */
+static inline bool vlq_add(const uint8_t **at, int64_t *sum)
 {
     int8_t number = js_vlq_single[**at];
     if (number != VLQ_NOT_SINGLE) {
         ++*at;
-        *sum += (uint32_t)number;
+        *sum += number;
         return true;
     }
     uint32_t low = js_vlq_kinds[(*at)[0]];
@@ -55,9 +56,9 @@ static inline bool vlq_add(const uint8_t **at, uint32_t *sum)
         return false;
     uint32_t high = js_vlq_kinds[(*at)[1]];
     if (high < 32) {
-        uint32_t magnitude = high << 4 | (low & 31) >> 1, sign = low & 1;
+        int64_t magnitude = high << 4 | (low & 31) >> 1, sign = low & 1;
         *at += 2;
-        *sum += (magnitude ^ (0 - sign)) + sign;
+        *sum += (magnitude ^ -sign) + sign;
         return true;
     }
     struct vlq_number read = vlq_read(*at);

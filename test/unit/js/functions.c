@@ -122,11 +122,31 @@ static void function_maps(void **state)
     sl_buf_free(&m.file);
 }
 
+/* Sums of "+/////D", which is 2^31 - 1: those with 32 bits are the first place or name again. */
+static void function_maps_do_not_wrap(void **state)
+{
+    (void)state;
+    struct made m;
+    make("",
+         "{\"sources\":[\"a\",\"b\",\"c\",\"d\"],\"mappings\":\"AAAA,CCAA,CCAA,CCAA\",\"x_facebook_sources\":["
+         "[{\"names\":[\"f\",\"wrong\"],\"mappings\":\"AAA,+/////DAA,+/////DAA,ECA\"}],"
+         "[{\"names\":[\"wrong\"],\"mappings\":\"A+/////DA,A+/////DA,AEA\"}],"
+         "[{\"names\":[\"f\",\"wrong\"],\"mappings\":\"AAA,AA+/////D,AA+/////D,ACE\"}],"
+         "[{\"names\":[\"f\",\"g\"],\"mappings\":\"AAA,+/////DAA,//////DCA\"}]]}",
+         &m);
+    expect_function(&m, 0, 0, "0:0 ?");
+    expect_function(&m, 0, 1, "0:0 ?");
+    expect_function(&m, 0, 2, "0:0 ?");
+    expect_function(&m, 0, 3, "0:0 g"); /* and back */
+    sl_buf_free(&m.file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_map_that_is_off_by_one), cmocka_unit_test(names_on_the_keyword),
         cmocka_unit_test(scopes_of_lines),          cmocka_unit_test(names_behind_the_end),
-        cmocka_unit_test(no_script_no_functions),   cmocka_unit_test(function_maps)};
+        cmocka_unit_test(no_script_no_functions),   cmocka_unit_test(function_maps),
+        cmocka_unit_test(function_maps_do_not_wrap)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,6 +81,19 @@ static void bad_segments_cost_themselves(void **state)
         expect_tokens(good[i], "", i < 2 ? "0:0>0:0:0,0" : "0:0>0:0:0");
 }
 
+/* "+/////D" is 2^31 - 1. Of sums with 32 bits, the last ones here are numbers of some place again. */
+static void sums_do_not_wrap(void **state)
+{
+    (void)state;
+    expect_tokens("AAAA,+/////DAAA,+/////DAAA,GAAU", "", "0:0>0:0:0 0:2147483647>0:0:0");
+    expect_tokens("AAAA,A+/////DAA,A+/////DAA,AEAA", "", "0:0>0:0:0 0:0 0:0 0:0");
+    expect_tokens("AAAA,AA+/////DA,AA+/////DA,AAEA", "", "0:0>0:0:0 0:0>0:2147483647:0 0:0 0:0");
+    expect_tokens("AAAA,AAA+/////D,AAA+/////D,AAAE", "", "0:0>0:0:0 0:0>0:0:2147483647 0:0 0:0");
+    expect_tokens("AAAAA,AAAA+/////D,AAAA+/////D,AAAAE", "", "0:0>0:0:0,0 0:0>0:0:0 0:0>0:0:0 0:0>0:0:0");
+    expect_tokens("AAAA,+/////DAAA,CAAA,DAAA", "", "0:0>0:0:0 0:2147483647>0:0:0 0:2147483647>0:0:0"); /* and back */
+    expect_tokens("AAAA,DDDD,DAAA,EEEE", "", "0:0>0:0:0 0:0>1:1:1");
+}
+
 static void ranges(void **state)
 {
     (void)state;
@@ -246,13 +259,11 @@ static void identity(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(mappings),
-                                       cmocka_unit_test(bad_segments_cost_themselves),
-                                       cmocka_unit_test(ranges),
-                                       cmocka_unit_test(documents),
-                                       cmocka_unit_test(lists),
-                                       cmocka_unit_test(sections),
-                                       cmocka_unit_test(sections_too_deep),
-                                       cmocka_unit_test(identity)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mappings),         cmocka_unit_test(bad_segments_cost_themselves),
+        cmocka_unit_test(sums_do_not_wrap), cmocka_unit_test(ranges),
+        cmocka_unit_test(documents),        cmocka_unit_test(lists),
+        cmocka_unit_test(sections),         cmocka_unit_test(sections_too_deep),
+        cmocka_unit_test(identity)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
