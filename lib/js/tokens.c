@@ -73,16 +73,19 @@ static bool is_range(const struct sl_sourcemap_tokens *t)
 
 /* ---- mappings ---- */
 
-/* At the fields behind the first. */
-static inline bool read_source(struct sl_sourcemap_tokens *t, const uint8_t **at)
+/* The fields behind the first. False when one is no number or of nothing in its list, or there are too many. Those behind a source that
+ * there is not count for the segments that follow. */
+static inline bool read_fields(struct sl_sourcemap_tokens *t, const uint8_t **at, uint32_t *source, uint32_t *name)
 {
-    return vlq_add(at, &t->source) && vlq_add(at, &t->source_line) && vlq_add(at, &t->source_column) &&
-           (uint64_t)t->source < t->source_count;
-}
-
-static inline bool read_name(struct sl_sourcemap_tokens *t, const uint8_t **at)
-{
-    return vlq_add(at, &t->name) && (uint64_t)t->name < t->name_count;
+    if (!vlq_add(at, &t->source) || !vlq_add(at, &t->source_line) || !vlq_add(at, &t->source_column))
+        return false;
+    bool good = (uint64_t)t->source < t->source_count;
+    *source = good ? t->first_source + (uint32_t)t->source : NONE;
+    if (!vlq_is_digit(js_vlq_kinds[**at]))
+        return good;
+    good = vlq_add(at, &t->name) && good && (uint64_t)t->name < t->name_count;
+    *name = good ? t->first_name + (uint32_t)t->name : NONE;
+    return good && !vlq_is_digit(js_vlq_kinds[**at]);
 }
 
 /* To the end of the segment. It is given no tokens, which then stay in registers. */
@@ -115,14 +118,8 @@ static inline void read_segment(struct sl_sourcemap_tokens *t, const uint8_t **a
     }
     uint64_t seen = (uint64_t)t->column; /* positions have 31 bits: with any above they are negative, or too large */
     if (vlq_is_digit(js_vlq_kinds[**at])) {
-        bool good = read_source(t, at);
-        source = good ? t->first_source + (uint32_t)t->source : NONE;
+        bool good = read_fields(t, at, &source, &name);
         seen |= (uint64_t)(t->source_line | t->source_column);
-        if (good && vlq_is_digit(js_vlq_kinds[**at])) {
-            good = read_name(t, at);
-            name = good ? t->first_name + (uint32_t)t->name : NONE;
-            good = good && !vlq_is_digit(js_vlq_kinds[**at]);
-        }
         if (!good)
             *at = pass_segment(t, *at);
     }

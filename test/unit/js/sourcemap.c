@@ -68,6 +68,7 @@ static void bad_segments_cost_themselves(void **state)
     expect_tokens("AAAA,CADA,EACA", "", "0:0>0:0:0 0:1 0:3>0:0:0");
     expect_tokens("AAAA,D,EAAC", "", "0:0>0:0:0 0:1>0:0:1"); /* a column below 0 */
     expect_tokens("AAAA,CGAA,CDAA", "", "0:0>0:0:0 0:1 0:2>2:0:0");
+    expect_tokens("AAAAA,CGAAC,CDAAC", "", "0:0>0:0:0,0 0:1 0:2>2:0:0,2"); /* its name counts for those behind it */
     expect_tokens("AAAA,CAAAK,CAAAL", "", "0:0>0:0:0 0:1>0:0:0 0:2>0:0:0,0");
     expect_tokens("AAAA,CAA,C!A,CAAC;AAAA", "", "0:0>0:0:0 0:1 0:2 0:3>0:0:1 1:0>0:0:1");
     expect_tokens("AAAA,gggggggggggggE,gggggggggggggA,CAAA", "", "0:0>0:0:0 0:0 0:1>0:0:0");
@@ -92,6 +93,7 @@ static void sums_do_not_wrap(void **state)
     expect_tokens("AAAAA,AAAA+/////D,AAAA+/////D,AAAAE", "", "0:0>0:0:0,0 0:0>0:0:0 0:0>0:0:0 0:0>0:0:0");
     expect_tokens("AAAA,+/////DAAA,CAAA,DAAA", "", "0:0>0:0:0 0:2147483647>0:0:0 0:2147483647>0:0:0"); /* and back */
     expect_tokens("AAAA,DDDD,DAAA,EEEE", "", "0:0>0:0:0 0:0>1:1:1");
+    expect_tokens("AAAAA,DDDDC,DAAAA,EEEEC", "", "0:0>0:0:0,0 0:0>1:1:1,2"); /* names, too */
 }
 
 static void ranges(void **state)
