@@ -39,9 +39,10 @@ static enum sl_code convert_sourcemap(struct conversion *conversion, void *arg, 
     struct sl_str map = item_text(texts->map), embedded = texts->embedded;
     struct sl_buf decoded = {.budget = &conversion->budget}, out = {0};
     enum sl_code code = SL_OK;
-    if (!texts->map && !embedded.data)
-        sl_js_map_comment(item_text(texts->script), &embedded);
-    if (!texts->map && !sl_js_data_url(embedded, &decoded))
+    bool there = texts->map || embedded.data || sl_js_map_comment(item_text(texts->script), &embedded);
+    if (!there)
+        code = sl_fail(error, SL_MALFORMED, "the script has no source map in it");
+    else if (!texts->map && !sl_js_data_url(embedded, &decoded))
         code = decoded.failed ? sl_budget_fail(&conversion->budget, error)
                               : sl_fail(error, SL_MALFORMED, "the data URL cannot be decoded");
     else if (!texts->map)

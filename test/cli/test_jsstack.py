@@ -66,6 +66,12 @@ def test_where_the_map_is(work, files):
         contains(out, "/test.js:5:11)\n")
         if i in (0, 3):
             equal(out, readable)
+    text = "`\\n//# sourceMappingURL=../b/wrong.map\\n`"  # no comment, so the map is the one beside it
+    os.makedirs(os.path.join(work, "text"))
+    root = artifacts(os.path.join(work, "text"), text)
+    with open(os.path.join(root, "b/wrong.map"), "w") as f:
+        json.dump(dict(MAP, sources=["wrong.js"]), f)
+    equal(ok("symbolicate", "--type", "jsstack", "--symbols", root, input=frame), readable)
 
 
 def test_without_a_map_frames_stay(work, files):

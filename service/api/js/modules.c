@@ -171,9 +171,8 @@ static void js_check_data_url(void *arg)
 {
     struct js_data_url *check = arg;
     struct sl_buf decoded = {0};
-    if (!check->url.data)
-        sl_js_map_comment(check->script, &check->url);
-    check->is_valid = sl_js_data_url(check->url, &decoded) || decoded.failed;
+    bool there = check->url.data || sl_js_map_comment(check->script, &check->url);
+    check->is_valid = there && (sl_js_data_url(check->url, &decoded) || decoded.failed);
     sl_buf_free(&decoded);
 }
 
