@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/grow.h"
+#include "base/map.h"
 #include "cli/cli.h"
 #include "cli/file_walk.h"
 #include "js/comment.h"
@@ -23,7 +24,8 @@ struct local_artifact {
     struct remote_file file; /* the same, as sources have it */
     bool looked_at;          /* a script: what its comments say is known */
     bool has_map_comment;
-    struct sl_debug_id id;    /* nil: none */
+    struct sl_debug_id id; /* nil: none */
+    struct local_artifact *next_of_id;
     struct sl_str map_beside; /* the name of the map of a script that names none; empty: there is none */
     struct sl_mapping mapping;
     struct sl_bundle *bundle;
@@ -34,6 +36,7 @@ struct local_artifacts {
     struct source *sources; /* of the places */
     struct local_artifact *items;
     size_t count, capacity;
+    struct sl_map paths; /* of the items */
 };
 
 /* ---- files ---- */
@@ -104,7 +107,10 @@ static bool add_file(struct local_artifacts *a, size_t place, const char *path, 
         return true;
     }
     a->items[a->count++] = item;
-    return true;
+    void **slot = sl_map_slot(&a->paths, sl_str(item.path), NULL);
+    if (slot)
+        *slot = (void *)item.path;
+    return slot;
 }
 
 /* What is below a directory, or the file itself, whose directory is its source's then. */
@@ -156,6 +162,7 @@ void local_artifacts_free(struct local_artifacts *a)
         sl_bundle_close(a->items[i].bundle);
         sl_unmap(&a->items[i].mapping);
     }
+    sl_map_free(&a->paths);
     free(a->items);
     free(a->sources);
     sl_arena_free(&a->arena);
@@ -163,14 +170,6 @@ void local_artifacts_free(struct local_artifacts *a)
 }
 
 /* ---- scripts ---- */
-
-static bool has_file(const struct local_artifacts *a, const char *path)
-{
-    for (size_t i = 0; i < a->count; i++)
-        if (strcmp(a->items[i].path, path) == 0)
-            return true;
-    return false;
-}
 
 static void look_at_script(struct local_artifacts *a, struct local_artifact *item)
 {
@@ -186,7 +185,7 @@ static void look_at_script(struct local_artifacts *a, struct local_artifact *ite
         sl_unmap(&mapping);
     }
     if (!item->has_map_comment && snprintf(beside, sizeof beside, "%s.map", item->path) < (int)sizeof beside &&
-        has_file(a, beside))
+        sl_map_get(&a->paths, sl_str(beside)))
         item->map_beside = kept_text(a, path_file_name(sl_str(beside)));
 }
 
@@ -228,19 +227,31 @@ static struct sl_str directory_of(const char *path)
     return (struct sl_str){path, whole.size - path_file_name(whole).size};
 }
 
-/* Whether the file is the script of this id, or a map beside that. */
-static bool has_id(struct local_artifacts *a, const struct local_artifact *item, const struct sl_debug_id *id)
+/* The first of the scripts that have this id, which lead to each other; NULL: there is none. */
+static struct local_artifact *scripts_of_id(struct local_artifacts *a, const struct sl_debug_id *id)
 {
+    struct local_artifact *first = NULL;
     for (size_t i = 0; id && i < a->count; i++) {
         struct local_artifact *script = &a->items[i];
-        if (script->kind != ARTIFACT_SCRIPT || !sl_str_equal(directory_of(script->path), directory_of(item->path)))
+        if (script->kind != ARTIFACT_SCRIPT)
             continue;
         if (!script->looked_at)
             look_at_script(a, script);
-        if (!sl_debug_id_is_nil(&script->id) && sl_debug_id_equal(&script->id, id) &&
-            (item->kind == ARTIFACT_MAP || item == script))
-            return true;
+        if (sl_debug_id_is_nil(&script->id) || !sl_debug_id_equal(&script->id, id))
+            continue;
+        script->next_of_id = first;
+        first = script;
     }
+    return first;
+}
+
+/* Whether the file is one of these scripts, or a map beside one. */
+static bool has_id(const struct local_artifact *item, const struct local_artifact *scripts)
+{
+    for (; scripts; scripts = scripts->next_of_id)
+        if (item == scripts ||
+            (item->kind == ARTIFACT_MAP && sl_str_equal(directory_of(scripts->path), directory_of(item->path))))
+            return true;
     return false;
 }
 
@@ -251,7 +262,7 @@ static struct local_artifact *find_plain(struct local_artifacts *a, const struct
     struct sl_buf buf = {0};
     put_url_path(query->path, &buf);
     struct sl_str path = sl_buf_view(&buf);
-    struct local_artifact *best = NULL;
+    struct local_artifact *best = NULL, *scripts = scripts_of_id(a, query->id);
     size_t most = 0;
     *match = MATCH_URL;
     for (size_t i = 0; i < a->count; i++) {
@@ -259,7 +270,7 @@ static struct local_artifact *find_plain(struct local_artifacts *a, const struct
         if (item->kind != (query->is_map ? ARTIFACT_MAP : ARTIFACT_SCRIPT))
             continue;
         size_t parts = path_common_parts(path, sl_str(item->path));
-        bool by_id = (parts || !query->is_map) && has_id(a, item, query->id), was_by_id = *match == MATCH_DEBUG_ID;
+        bool by_id = (parts || !query->is_map) && has_id(item, scripts), was_by_id = *match == MATCH_DEBUG_ID;
         if (by_id > was_by_id || (by_id == was_by_id && parts > most)) {
             most = parts;
             best = item;
