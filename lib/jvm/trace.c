@@ -114,22 +114,22 @@ static bool read_frame(struct sl_str text, const char *open, struct frame_line *
     const char *end = text.data + text.size, *name_end = open;
     while (name_end > text.data && sl_is_blank(name_end[-1]))
         name_end--;
-    const char *name = find_name(text.data, name_end), *slash, *dot, *close;
+    const char *name = find_name(text.data, name_end), *class, *slash, *dot, *close;
     if (name == name_end || !is_behind_at(text.data, name))
         return false;
     for (dot = name_end - 1; dot > name && *dot != '.';)
         dot--;
-    if (*dot != '.' || dot == name || dot + 1 == name_end || !(close = find_close(open, end)))
+    slash = memrchr(name, '/', (size_t)(dot - name));
+    class = slash ? slash + 1 : name;
+    if (*dot != '.' || dot == class || dot + 1 == name_end || !(close = find_close(open, end)))
         return false;
-    if ((slash = memrchr(name, '/', (size_t)(dot - name))))
-        name = slash + 1;
-    f->head = between(text.data, name);
-    f->class = between(name, dot);
+    f->head = between(text.data, class);
+    f->class = between(class, dot);
     f->method = between(dot + 1, name_end);
     f->gap = between(name_end, open);
     f->rest = between(close, end);
     split_place(between(open + 1, close), f);
-    return f->class.size && f->method.size;
+    return true;
 }
 
 static bool is_frame(struct sl_str text, struct frame_line *f)

@@ -85,6 +85,7 @@ TRACES = {
     "overlapping ranges in traces": traced(lambda size: filled(size, lambda i: b"    1:65535:void x%d():1:65535 -> b\n" % i), b"\tat a.b(S:77)\n"),
     "long names in traces": traced(lambda size: b"A" * (size - 40) + b" -> a:\n    1:1:void x():1 -> b\n", b"\tat a.b(S:1)\n"),
     "brackets in traces": traced(lambda size: HEAD, lambda i: b"\tat a.b" + b"(" * 2000 + b"\n"),
+    "frames of no class in traces": traced(lambda size: HEAD, b"at a/.b("),
     "words before brackets in traces": traced(lambda size: HEAD, b"at at (at a.b ("),
     "exceptions in traces": traced(lambda size: HEAD, b"a: "),
     "classes in traces": traced(lambda size: filled(size, lambda i: b"A%d -> a%d:\n    int f -> f\n" % (i, i)), lambda i: b"x: a%d: m\n" % i),

@@ -92,6 +92,8 @@ static void forms_of_frames(void **state)
         {"at a.e.<init>(S:4)", "at com.x.Oops.<init>(Oops.java:4)"},
         {"(1) [x]at a.b.d(S:2", "(1) [x]at a.b.d(S:2"},
         {"that a.b.d(S:2)", "that a.b.d(S:2)"},
+        {"at l/.d(S:2)", "at l/.d(S:2)"},
+        {"at l/.d(at a.b.d(S:2))", "at l/.d(at com.x.Main.gone(Main.java:1))"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char in[100], out[100];
