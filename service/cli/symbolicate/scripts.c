@@ -226,11 +226,11 @@ static struct sl_str plain_url(struct scripts *s, struct sl_str url)
     return sl_buf_keep(&out, &s->texts);
 }
 
-/* As the line has it, without its first `skipped` characters; `text` is freed. */
+/* As the line has it, without its first `skipped` characters; `text` is freed. Data NULL when out of memory. */
 static struct sl_str escaped(struct scripts *s, const struct sl_js_stack_frame *frame, struct sl_buf *text,
                              size_t skipped)
 {
-    struct sl_buf out = {0};
+    struct sl_buf out = {.failed = text->failed};
     struct sl_str view = sl_buf_view(text);
     if (view.size > skipped)
         sl_js_stack_escape(frame, (struct sl_str){view.data + skipped, view.size - skipped}, &out);
@@ -266,7 +266,8 @@ static bool map_frame(struct scripts *s, struct stack_line *line, struct sl_str 
         sl_js_join(script->base, source, &path);
     else
         sl_buf_str(&path, url.size ? url : source);
-    if (frame->function.size || place.kind != SL_JS_FUNCTION_UNKNOWN)
+    bool is_named = frame->function.size || place.kind != SL_JS_FUNCTION_UNKNOWN;
+    if (is_named)
         frame->function = escaped(s, frame, &function, 0);
     bool has_drive = url.size > 1 && url.data[1] == ':' && path.size > 2 && path.data[0] == '/' && path.data[2] == ':';
     frame->url = escaped(s, frame, &path, has_drive); /* "/C:/a" */
@@ -275,7 +276,7 @@ static bool map_frame(struct scripts *s, struct stack_line *line, struct sl_str 
     frame->column = place.column + 1;
     *caller = frame->of_eval ? (struct sl_str){NULL, 0} : place.name;
     sl_buf_free(&function);
-    return frame->url.data != NULL;
+    return frame->url.data && (!is_named || frame->function.data);
 }
 
 /* Whether the engine brought the script along, of which nobody has a map. */
