@@ -4,6 +4,18 @@
 
 /* ---- lines ---- */
 
+struct sl_jvm_line sl_jvm_line(struct sl_str whole)
+{
+    struct sl_jvm_line line = {whole, SL_STR("\n")};
+    if (line.text.size && line.text.data[line.text.size - 1] == '\n')
+        line.text.size--;
+    if (line.text.size && line.text.size < whole.size && line.text.data[line.text.size - 1] == '\r') {
+        line.text.size--;
+        line.end = SL_STR("\r\n");
+    }
+    return line;
+}
+
 /* Puts the mark in front of the line's "at ", or when it has none of its first word. */
 static void mark_line(struct sl_buf *out, size_t begin)
 {

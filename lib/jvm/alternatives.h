@@ -8,6 +8,12 @@
 #include "base/buf.h"
 #include "jvm/mapper.h"
 
+/* A line without what ends it, and that: LF or CR LF; LF when nothing does. */
+struct sl_jvm_line {
+    struct sl_str text, end;
+};
+struct sl_jvm_line sl_jvm_line(struct sl_str whole);
+
 /* Appends the text of a frame, without an end of line. */
 typedef void sl_jvm_put_frame(void *arg, const struct sl_jvm_frame *frame, struct sl_buf *out);
 

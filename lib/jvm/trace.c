@@ -4,22 +4,6 @@ enum { MOST_FRAMES = 4096 }; /* of one line */
 
 /* ---- lines ---- */
 
-struct line {
-    struct sl_str text, end; /* without and with only what ends it */
-};
-
-static struct line line_of(struct sl_str whole)
-{
-    struct line line = {whole, SL_STR("\n")};
-    if (line.text.size && line.text.data[line.text.size - 1] == '\n')
-        line.text.size--;
-    if (line.text.size && line.text.size < whole.size && line.text.data[line.text.size - 1] == '\r') {
-        line.text.size--;
-        line.end = SL_STR("\r\n");
-    }
-    return line;
-}
-
 static struct sl_str between(const char *begin, const char *end)
 {
     return (struct sl_str){begin, (size_t)(end - begin)};
@@ -166,13 +150,13 @@ static void put_frame(void *arg, const struct sl_jvm_frame *frame, struct sl_buf
         sl_buf_str(out, line->rest);
 }
 
-static void put_as_it_is(const struct line *line, struct sl_buf *out)
+static void put_as_it_is(const struct sl_jvm_line *line, struct sl_buf *out)
 {
     sl_buf_str(out, line->text);
     sl_buf_str(out, line->end);
 }
 
-static void map_frame(struct sl_jvm_trace *t, const struct line *line, struct frame_line *f, struct sl_buf *out)
+static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, struct frame_line *f, struct sl_buf *out)
 {
     struct sl_jvm_query query = {.class = f->class,
                                  .method = f->method,
@@ -299,7 +283,7 @@ static bool begin_stack(struct sl_jvm_trace *t, struct sl_str first, struct sl_s
     return true;
 }
 
-static bool map_throwable(struct sl_jvm_trace *t, const struct line *line, struct sl_buf *out)
+static bool map_throwable(struct sl_jvm_trace *t, const struct sl_jvm_line *line, struct sl_buf *out)
 {
     struct sl_str text = sl_str_trimmed(line->text);
     const char *end = text.data + text.size, *line_end = line->text.data + line->text.size;
@@ -326,7 +310,7 @@ bool sl_jvm_trace_begin(struct sl_jvm_trace *t, const struct sl_jvm_mappers *map
 
 bool sl_jvm_trace_line(struct sl_jvm_trace *t, struct sl_str whole, struct sl_buf *out)
 {
-    struct line line = line_of(whole);
+    struct sl_jvm_line line = sl_jvm_line(whole);
     struct frame_line frame;
     if (is_frame(line.text, &frame)) {
         map_frame(t, &line, &frame, out);

@@ -204,6 +204,8 @@ def test_expressions_of_retrace(work, files):
             equal(ok(option, regex, mapping, input=lines, program=retrace), lines.replace(before, after) if before else lines, regex)
     equal(ok("-verbose", "-regex", ".E. %c#%m line %l.*", mapping, input=lines.split("\n")[0], program=retrace),
           "[E] com.example.Util#void check(int) line 7 x\n[E] com.example.Main#void run() line 20 x\n")
+    ends = subprocess.run([retrace, "-regex", ".E. %c#%m line %l.*", mapping], input=b"[E] a.b#c line 1 x\r\n[T] a.b\r\n[T] a.b\n", capture_output=True)
+    equal(ends.stdout, b"[E] com.example.Util#check line 7 x\r\n[E] com.example.Main#run line 20 x\r\n[T] a.b\r\n[T] a.b\n")
     slow = "a" * 2000 + "!\n"  # an expression that would never end matches nothing
     equal(ok("-regex", "(a+)+%c?", mapping, input=slow, program=retrace), slow)
     for wrong in ("(", "%c" * 65):

@@ -281,7 +281,7 @@ static void put_meaning(const struct trace_pattern *p, const struct place *place
 /* A line, as places were found in it. */
 struct placed_line {
     const struct trace_pattern *pattern;
-    struct sl_str text;
+    struct sl_str text, end;
 };
 
 static void put_frame_in_line(void *arg, const struct sl_jvm_frame *frame, struct sl_buf *out)
@@ -339,22 +339,22 @@ static bool put_calls(struct trace_pattern *p, struct placed_line *placed, struc
 {
     size_t begin = out->size;
     if (!p->frames.limited)
-        sl_jvm_alternatives_put(&p->frames, put_frame_in_line, placed, SL_STR("\n"), out);
+        sl_jvm_alternatives_put(&p->frames, put_frame_in_line, placed, placed->end, out);
     bool good = sl_jvm_allowance_end(p->allowance, &p->frames, out->size - begin);
     out->size = good ? out->size : begin;
     return good;
 }
 
 /* False: the line stays as it is. */
-static bool map_places(struct trace_pattern *p, struct sl_str line, struct sl_buf *out)
+static bool map_places(struct trace_pattern *p, const struct sl_jvm_line *line, struct sl_buf *out)
 {
     struct sl_str class = class_of_line(p), method = place_text(p, PLACE_METHOD), original = {NULL, 0};
     bool known = class.data && sl_jvm_stack_class(p->mappers, class, &original);
     if (class.data && !known)
         return false;
-    struct placed_line placed = {p, line};
+    struct placed_line placed = {p, line->text, line->end};
     if (known && method.data)
-        return sl_jvm_allowance_begin(p->allowance, line.size) && find_calls(p, class, method) &&
+        return sl_jvm_allowance_begin(p->allowance, line->text.size) && find_calls(p, class, method) &&
                put_calls(p, &placed, out);
     struct sl_str type = place_text(p, PLACE_TYPE);
     if (place_text(p, PLACE_FIELD).data && type.data)
@@ -362,24 +362,22 @@ static bool map_places(struct trace_pattern *p, struct sl_str line, struct sl_bu
     else if (known && !place_text(p, PLACE_FIELD).data && !pattern_begin_stack(p, original))
         p->frames.busy = true;
     put_frame_in_line(&placed, &(struct sl_jvm_frame){.class = original}, out);
-    sl_buf_u8(out, '\n');
+    sl_buf_str(out, line->end);
     return true;
 }
 
 bool trace_pattern_line(struct trace_pattern *p, struct sl_str whole, struct sl_buf *out)
 {
-    struct sl_str line = whole;
-    line.size -= line.size && line.data[line.size - 1] == '\n';
-    line.size -= line.size && line.size < whole.size && line.data[line.size - 1] == '\r';
+    struct sl_jvm_line line = sl_jvm_line(whole);
     sl_arena_reset(&p->arena);
     sl_buf_clear(&p->types);
     p->frames = (struct sl_jvm_frames){.arena = &p->arena, .limit = MOST_LINE_FRAMES};
-    bool found = find_places(p, line);
+    bool found = find_places(p, line.text);
     if (!found)
         p->stack.thrown.data = NULL;
-    if (!found || !map_places(p, line, out)) {
-        sl_buf_str(out, line);
-        sl_buf_u8(out, '\n');
+    if (!found || !map_places(p, &line, out)) {
+        sl_buf_str(out, line.text);
+        sl_buf_str(out, line.end);
     }
     return !p->frames.busy && !p->types.failed && !out->failed;
 }
