@@ -8,8 +8,8 @@
  * (with others within) every map in it. What is in them is read from the text where it is wanted: lists of texts one by one, the
  * mappings in batches of tokens. So a map costs no more memory than a few words for each of its parts. All is pure and linear.
  *
- * A map is believed or it is not: one wrong mapping makes what is behind it wrong, so the map is SL_MALFORMED. What is not used
- * (`version`, `file` ...) may be anything. Lines and columns are 0-based, columns in UTF-16 code units. */
+ * A document that is not as it should be is SL_MALFORMED; segments of its mappings that have an error cost themselves (ECMA-426). What is
+ * not used (`version`, `file` ...) may be anything. Lines and columns are 0-based, columns in UTF-16 code units. */
 #pragma once
 
 #include "base/buf.h"
