@@ -292,9 +292,10 @@ static bool shows_lines(const struct retrace *r)
     return r->line != NO_LINE || !r->ambiguous || r->query->signatures;
 }
 
+/* Lines that are counted on from one of the mapping's may be none. */
 static void set_line(const struct retrace *r, int64_t line, struct sl_jvm_frame *frame)
 {
-    frame->has_line = shows_lines(r) && line > 0;
+    frame->has_line = shows_lines(r) && line > 0 && line <= UINT32_MAX;
     frame->line = frame->has_line ? (uint32_t)line : 0;
 }
 

@@ -127,6 +127,9 @@ static void alternatives(void **state)
         {"p.R -> a:\n    1:1:void q.A.in():1:1 -> a\n    1:1:void f():2 -> a\n    2:2:void f(int):3:3 -> a\n",
          "at a.a(S)\n", "at p.R.f(R.java)\n"},
         {"p.R -> a:\n    0:65535:void f():9:9 -> a\n", "at a.a(S)\n", "at p.R.f(R.java:9)\n"},
+        /* lines that are counted on beyond the last there can be */
+        {"p.R -> a:\n    1:9:void q.A.in():5:6 -> a\n    1:9:void f():4294967290:4294967291 -> a\n", "at a.a(S:8)\n",
+         "at q.A.in(A.java:5)\n<OR> at q.A.in(A.java:6)\nat p.R.f(R.java)\n"},
         /* a line that no range has */
         {"p.R -> a:\n    1:2:void f():9:10 -> a\n", "at a.a(S:7)\n", "at p.R.a(R.java:7)\n"},
         {"p.R -> a:\n    1:2:void f():9:10 -> a\n    void g() -> a\n", "at a.a(S:7)\n", "at p.R.g(R.java:7)\n"},
