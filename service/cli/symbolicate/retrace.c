@@ -102,8 +102,8 @@ static int retrace_run(const struct options *o)
 /* Other retraces take one dash for two. */
 static char *with_two_dashes(char *word)
 {
-    static char names[8][32];
     static const char *const others[] = {"help", "version"};
+    static char names[sizeof retrace_specs / sizeof *retrace_specs + 2][32];
     if (word[0] != '-' || word[1] == '-' || !word[1])
         return word;
     size_t count = 0;
