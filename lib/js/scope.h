@@ -46,7 +46,7 @@ enum sl_js_part_kind {
     SL_JS_INDEX_LITERAL,  /* `[1]` or `["x"]` */
     SL_JS_KEY_LITERAL,    /* <1.7> or <"x"> */
     SL_JS_THIS,           /* as it is written */
-    SL_JS_PRIVATE,        /* #x, as it is written */
+    SL_JS_PRIVATE,        /* #x, to be mapped */
     SL_JS_INDEX_COMPUTED, /* [<computed>] */
     SL_JS_KEY_COMPUTED,   /* <computed> */
     SL_JS_OBJECT,         /* nothing: an object literal lies here, which is "<object>" where a name would begin */
@@ -59,7 +59,8 @@ struct sl_js_part {
     uint32_t at;                      /* offset of its text */
     uint32_t outer;                   /* the component to the left of it, or SL_JS_NONE or SL_JS_ENOUGH */
     uint32_t size : 24;               /* bytes of text */
-    uint32_t kind : 5;                /* enum sl_js_part_kind */
+    uint32_t kind : 4;                /* enum sl_js_part_kind */
+    uint32_t field : 1;               /* key of a field of a class; compatible names leave it out */
     uint32_t pattern : 1, direct : 1; /* private */
 };
 

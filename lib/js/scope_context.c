@@ -102,6 +102,11 @@ static uint32_t continued(struct js_parser *p, const struct js_level *level, uin
         if (part != UNKNOWN)
             p->scopes->parts[part].direct = 1;
         return part;
+    case L_FIELD:
+        part = js_part(p, (enum sl_js_part_kind)level->what, level->at, level->size, outer);
+        if (part != UNKNOWN)
+            p->scopes->parts[part].field = 1;
+        return part;
     case L_VARIABLE: return js_part(p, SL_JS_IDENTIFIER, level->at, level->size, SL_JS_ENOUGH);
     case L_OBJECT: return bracket(p, level, SL_JS_OBJECT, outer);
     case L_CALL: return level->at == UNKNOWN ? outer : bracket(p, level, SL_JS_COVER, outer);

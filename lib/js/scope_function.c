@@ -179,6 +179,16 @@ static enum js_state property(struct js_parser *p, const struct member *member)
     return OPERAND;
 }
 
+static bool push_field(struct js_parser *p, const struct member *member)
+{
+    if (!js_push(p, L_FIELD, 0))
+        return false;
+    js_top(p)->at = member->at;
+    js_top(p)->size = member->size;
+    js_top(p)->what = (uint8_t)member->kind;
+    return true;
+}
+
 static enum js_state behind_key(struct js_parser *p, const struct member *member)
 {
     bool in_class = js_top(p)->kind == L_CLASS;
@@ -191,7 +201,7 @@ static enum js_state behind_key(struct js_parser *p, const struct member *member
     case ':': return in_class ? js_fail(p, "a colon in a class") : property(p, member);
     case ',': return in_class || member->kind != SL_JS_IDENTIFIER ? js_fail(p, "a comma here") : js_member_end(p);
     case '=':
-        if (in_class && !js_push(p, L_FIELD, 0))
+        if (in_class && !push_field(p, member))
             return FAILED;
         js_advance(p, 1); /* in an object: the default value in a pattern */
         return OPERAND;

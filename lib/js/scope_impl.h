@@ -49,7 +49,7 @@ enum js_level_kind {
     L_CONDITION,
     L_CASE,
     L_VARIABLES,
-    L_FIELD,
+    L_FIELD, /* key: at, size, what (enum sl_js_part_kind) */
     L_HERITAGE,
     L_DECORATOR,
     /* parts of statements */
@@ -83,7 +83,7 @@ enum js_head { HEAD_IF, HEAD_WHILE, HEAD_SWITCH, HEAD_DO };
 enum js_for { FOR_INIT, FOR_TEST, FOR_UPDATE, FOR_EACH };
 
 struct js_level {
-    uint8_t kind, flags, what; /* js_after, js_head, js_for; TRY: the clauses there were */
+    uint8_t kind, flags, what; /* js_after, js_head, js_for; TRY: the clauses there were; FIELD: its key's kind */
     uint32_t at, size;
     uint32_t scope; /* function, arrow, class: what js_open() said */
     uint32_t node;  /* the component that names inside continue from; UNKNOWN until one asks */

@@ -12,6 +12,11 @@ struct name {
     const struct sl_js_part *replaced; /* the component that the function's own name stands for */
 };
 
+static bool is_compat(const struct name *name)
+{
+    return name->naming && name->naming->compat;
+}
+
 static void gather_parts(struct name *name, const struct sl_js_scope *scope)
 {
     const struct sl_js_scopes *s = name->scopes;
@@ -21,7 +26,7 @@ static void gather_parts(struct name *name, const struct sl_js_scope *scope)
         const struct sl_js_part *p = &s->parts[part];
         if (p->kind == SL_JS_OBJECT) {
             crossed = true;
-        } else if (p->kind != SL_JS_COVER) { /* a name too long to be one */
+        } else if (p->kind != SL_JS_COVER && !(p->field && is_compat(name))) { /* COVER: a name too long to be one */
             bool last = part == scope->name;
             bool key = last && (scope->kind == SL_JS_OBJECT_GETTER || scope->kind == SL_JS_OBJECT_SETTER);
             if (p->kind != SL_JS_OWN && !key)
@@ -64,8 +69,11 @@ static void add_unescaped(struct sl_buf *out, struct sl_str text)
 static void add_identifier(struct name *name, const struct sl_js_part *part, struct sl_buf *out)
 {
     struct sl_str text = {name->scopes->text.data + part->at, part->size};
-    if (name->naming && name->naming->original)
+    bool is_private = part->kind == SL_JS_PRIVATE;
+    if (name->naming && name->naming->original && !(is_private && is_compat(name)))
         text = name->naming->original(name->naming->arg, part->at, text);
+    if (is_private && !sl_str_starts(text, SL_STR("#"))) /* some maps leave it out */
+        sl_buf_u8(out, '#');
     if (text.size && memchr(text.data, '\\', text.size))
         add_unescaped(out, text);
     else
@@ -107,11 +115,11 @@ static void add_part(struct name *name, const struct sl_js_part *part, struct sl
     case SL_JS_IDENTIFIER:
     case SL_JS_OWN:
     case SL_JS_MEMBER:
-    case SL_JS_INDEX_NAME: add_identifier(name, part, out); break;
+    case SL_JS_INDEX_NAME:
+    case SL_JS_PRIVATE: add_identifier(name, part, out); break;
     case SL_JS_INDEX_LITERAL:
     case SL_JS_KEY_LITERAL: add_literal(name, part, out); break;
-    case SL_JS_THIS:
-    case SL_JS_PRIVATE: sl_buf_add(out, name->scopes->text.data + part->at, part->size); break;
+    case SL_JS_THIS: sl_buf_add(out, name->scopes->text.data + part->at, part->size); break;
     default: break;
     }
     sl_buf_str(out, around[part->kind].behind);
@@ -128,13 +136,13 @@ static bool separated(const struct name *name, const struct sl_js_part *before, 
     bool chained = before->kind == SL_JS_MEMBER || is_index(before);
     if (is_index(part))
         return false;
-    return !(name->naming && name->naming->compat && chained && part->kind != SL_JS_MEMBER);
+    return !(is_compat(name) && chained && part->kind != SL_JS_MEMBER);
 }
 
 /* The function's own name, where it stands for the last step of an assigned chain. */
 static void add_replaced(struct name *name, const struct sl_js_part *before, struct sl_buf *out)
 {
-    bool compat = name->naming && name->naming->compat && is_index(name->replaced);
+    bool compat = is_compat(name) && is_index(name->replaced);
     if (compat && name->replaced->kind == SL_JS_INDEX_NAME) { /* all of it but the bracket at its end */
         sl_buf_u8(out, '[');
         add_identifier(name, name->replaced, out);

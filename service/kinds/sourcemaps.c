@@ -127,7 +127,7 @@ static enum sl_code sourcemaps_load(struct sl_bytes bytes, void **loaded, uint64
 const struct cache_kind kind_sourcemap_caches = {
     .name = "sourcemap_caches",
     .section = CACHE_DERIVED,
-    .version = 1002,
+    .version = 1003,
     .random_access = true,
     .compute = sourcemaps_compute,
     .retain = sourcemaps_retain,

@@ -161,3 +161,37 @@ def test_what_stayed_as_it_was_is_told(work, files):
     equal((missing.status, missing.out, missing.err), (3, done.out, ""))
     whole = symloom("symbolicate", "--type", "jsstack", "--symbols", root, "--fail-on-missing", input="".join(V8.splitlines(True)[:4]))
     equal((whole.status, whole.err), (0, ""))
+
+
+def vlq(number):
+    value, digits = abs(number) << 1 | (number < 0), ""
+    while True:
+        value, digit = value >> 5, value & 31
+        digits += "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"[digit | (32 if value else 0)]
+        if not value:
+            return digits
+
+
+def identity(script, names):
+    """The map of a script of one line whose original is the same, with a token for each column; the names of some."""
+    segments, last = [], 0
+    for column in range(len(script)):
+        number = list(names).index(column) if column in names else None
+        segments.append(vlq(column and 1) + "AA" + vlq(column and 1) + ("" if number is None else vlq(number - last)))
+        last = last if number is None else number
+    return {"version": 3, "sources": ["test.js"], "names": list(names.values()), "mappings": ",".join(segments)}
+
+
+def test_fields_and_private_methods_of_classes(work, files):
+    """Functions of fields are called as JavaScript calls them; private names are those that the map has."""
+    script = "class App{h=n=>{this.#t(n)};static m=function(){f()};#t(n){throw n}}"
+    root = os.path.join(work, "artifacts")
+    os.mkdir(root)
+    with open(os.path.join(root, "a.js"), "w") as f:
+        f.write(script + "\n//# sourceMappingURL=a.js.map")
+    with open(os.path.join(root, "a.js.map"), "w") as f:
+        json.dump(identity(script, {script.index("h="): "handleClick", script.index("#t(n){"): "#secret"}), f)
+    stack = "".join(f"    at {name} (/srv/a.js:1:{script.index(text) + 1})\n"
+                    for name, text in (("#t", "throw n"), ("App.h", "this.#t"), ("App.m", "f()")))
+    functions = [line.split()[1] for line in ok("symbolicate", "--type", "jsstack", "--symbols", root, input=stack).splitlines()]
+    equal(functions, ["App.#secret", "App.handleClick", "App.m"])

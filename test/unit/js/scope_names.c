@@ -38,7 +38,7 @@ static void names(void **state)
         {"K.prototype['\\'\"']=()=>{}", "K.prototype[\"'\\\"\"]"},
         {"K.prototype[m]=()=>{}", "K.prototype[m]"},
         {"K.prototype[1+1]=()=>{}", "K.prototype[<computed>]"},
-        {"class A{static async m(){} p=()=>{}; constructor(){(()=>1)()}}", "new A | A.m | A | -"},
+        {"class A{static async m(){} p=()=>{}; constructor(){(()=>1)()}}", "new A | A.m | A.p | -"},
         {"var o={get b(){return function(){}},'c':function(){}}", "get o.b | o | o"},
         {"var {q}={r(){}}", "<object>.r"},
         {"export default class{m(){}}", "- | m"},
@@ -71,6 +71,12 @@ static void names(void **state)
         {"export const f = async function*(){}, g = function h(){}", "f | h"},
         {"\\u0061b = () => 1; \\u{63} = () => 2", "ab | c"},
         {"new class A{m(){}}", "new A | A.m"},
+        {"class A{a=()=>1;static b=async function(){};c=function n(){};#d=e=>e;'f g'=()=>1;1=()=>1}",
+         "new A | A.a | A.b | A.n | A.#d | A.<\"f g\"> | A.<1>"},
+        {"class A{a={b(){},c:()=>1};d=e(()=>1);f=class{g=()=>1};h=()=>()=>1}",
+         "new A | A.a.b | A.a.c | A.d | new A.f | A.f.g | A.h | -"},
+        {"x=class{a=()=>1\nb=c=()=>1;accessor d=()=>1}; export default class{e=()=>1}",
+         "new x | x.a | c | x.d | - | e"},
     };
     CHECK(rows, false, NULL);
 }
@@ -105,7 +111,8 @@ static void patterns(void **state)
         {"x[y(() => 1)].z(2)", "-"},
         {"a={[b(() => 1)](){}, get [b(() => 2)](){}, [b(() => 3)]: () => 4}",
          "a.<computed> | a.<computed> | get a.<computed> | a | a | a"},
-        {"class A{[(() => 1)()](){} [(() => 2)()] = () => 3}", "new A | A.<computed> | A.<computed> | A | A"},
+        {"class A{[(() => 1)()](){} [(() => 2)()] = () => 3}",
+         "new A | A.<computed> | A.<computed> | A | A.<computed>"},
         {"f((a, b = (c = () => 1) => c) => a)", "- | - | -"},
         {"((a)) ; x = ((a) => a)", "x"},
         {"for (var f = (a in b); ; ) g = () => 1", "g"},
@@ -134,7 +141,7 @@ static struct sl_str in_capitals(void *arg, uint32_t at, struct sl_str text)
     static char upper[16];
     (void)arg;
     for (size_t i = 0; i < text.size && i < sizeof upper; i++)
-        upper[i] = (char)(text.data[i] - 32);
+        upper[i] = (char)(text.data[i] - (text.data[i] >= 'a' ? 32 : 0));
     assert_in_range(at, 0, 40);
     return (struct sl_str){upper, text.size};
 }
@@ -144,8 +151,9 @@ static void mapped(void **state)
     (void)state;
     static const struct row rows[] = {
         {"a.b[c].d={e:function f(){}}", "A.B[C].D.F"},
-        {"class a{get b(){} #c(){}}", "new A | get A.B | A.#c"},
+        {"class a{get b(){} #c(){}}", "new A | get A.B | A.#C"},
         {"this.a={'b'(){}}", "this.A.<\"b\">"},
+        {"class a{#b=()=>1;c=()=>2}", "new A | A.#B | A.C"},
     };
     CHECK(rows, false, (&(struct sl_js_naming){.original = in_capitals}));
 }
@@ -154,8 +162,9 @@ static void compatible(void **state)
 {
     (void)state;
     static const struct row rows[] = {
-        {"deep.obj={foo(){}}", "deep.objfoo"}, {"a['x']={foo(){}}", "a[\"x\"]foo"},    {"k[m]=function n(){}", "k[mn"},
-        {"k.m=function n(){}", "k.n"},         {"k={m(){},p:{q(){}}}", "k.m | k.p.q"},
+        {"deep.obj={foo(){}}", "deep.objfoo"},  {"a['x']={foo(){}}", "a[\"x\"]foo"},
+        {"k[m]=function n(){}", "k[mn"},        {"k.m=function n(){}", "k.n"},
+        {"k={m(){},p:{q(){}}}", "k.m | k.p.q"}, {"class A{p=()=>{};q={r(){}};#s(){}}", "new A | A | A.r | A.#s"},
     };
     CHECK(rows, false, (&(struct sl_js_naming){.compat = true}));
 }
