@@ -203,8 +203,8 @@ struct found {
     unsigned index;
 };
 
-/* The first token at the key, or else the last before it on its line. */
-static bool find_token(const struct sl_smcache *c, uint64_t key, struct found *token)
+/* The first token at the key, or else the last before it. */
+static bool find_before(const struct sl_smcache *c, uint64_t key, struct found *token)
 {
     uint32_t blocks = blocks_before(c, key);
     struct block *b = &token->block;
@@ -219,10 +219,16 @@ static bool find_token(const struct sl_smcache *c, uint64_t key, struct found *t
         }
         if (before < b->count || blocks == c->block_count || block_key(c, blocks) != key) {
             token->index = before ? before - 1 : 0;
-            return before > 0 && line_of(b, token->index) == key >> 32;
+            return before > 0;
         }
     }
     return blocks < c->block_count && block_key(c, blocks) == key && open_block(c, blocks, b);
+}
+
+/* The same, on the line of the key. */
+static bool find_token(const struct sl_smcache *c, uint64_t key, struct found *token)
+{
+    return find_before(c, key, token) && line_of(&token->block, token->index) == key >> 32;
 }
 
 static struct sl_str name_at(const struct sl_table_units *units, uint32_t count, uint64_t number)
@@ -263,18 +269,19 @@ bool sl_smcache_look_up(const struct sl_smcache *c, uint32_t line, uint32_t colu
 {
     struct found t;
     *place = (struct sl_smcache_place){.source = 0};
-    if (!find_token(c, (uint64_t)line << 32 | column, &t))
+    if (!find_before(c, (uint64_t)line << 32 | column, &t))
         return false;
     uint64_t source = value_of(&t.block, COLUMN_SOURCE, t.index);
+    uint32_t token_line = line_of(&t.block, t.index);
     bool range = c->ranges && source & 1;
     source >>= c->ranges;
-    if (source == 0 || source > c->source_count)
+    if (source == 0 || source > c->source_count || (token_line != line && !range))
         return false;
     place->source = (uint32_t)(source - 1);
     place->line = (uint32_t)value_of(&t.block, COLUMN_LINE, t.index);
     place->column = (uint32_t)value_of(&t.block, COLUMN_COLUMN, t.index);
-    if (range)
-        place->column += column - column_of(&t.block, t.index);
+    if (range && !js_move_range(token_line, column_of(&t.block, t.index), line, column, &place->line, &place->column))
+        return false;
     place->name = name_at(&c->names, c->name_count, value_of(&t.block, COLUMN_NAME, t.index));
     set_function(c, value_of(&t.block, COLUMN_SCOPE, t.index), place);
     return true;

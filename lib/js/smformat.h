@@ -74,6 +74,18 @@ static const struct sl_table_format smcache_format = {
     .sections = SECTION_ID_END - 1,
 };
 
+/* Moves the original position of a range's token to that of a place in the range, which is told character by character. False where there
+ * are no such positions. */
+static inline bool js_move_range(uint32_t token_line, uint32_t token_column, uint32_t line, uint32_t column,
+                                 uint32_t *source_line, uint32_t *source_column)
+{
+    uint64_t moved_line = (uint64_t)*source_line + line - token_line;
+    uint64_t moved_column = line == token_line ? (uint64_t)*source_column + column - token_column : column;
+    *source_line = (uint32_t)moved_line;
+    *source_column = (uint32_t)moved_column;
+    return !(moved_line >> 31) && !(moved_column >> 31);
+}
+
 /* A token, as names are looked for by it. */
 struct smcache_token {
     uint32_t line, column;

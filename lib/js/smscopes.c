@@ -10,44 +10,54 @@ static uint64_t place_key(const struct script_scopes *s, uint32_t offset)
 }
 
 /* Where the scope that begins next begins or the current one ends, whichever comes first. */
-static void set_boundary(struct script_scopes *s)
+static void set_boundary(const struct script_scopes *s, struct scope_walk *walk)
 {
     const struct sl_js_scope *items = s->scopes.items;
-    uint32_t begin = s->next < s->scopes.count ? items[s->next].start : UINT32_MAX;
-    uint32_t end = s->current != SL_JS_NONE ? items[s->current].end : UINT32_MAX;
+    uint32_t begin = walk->next < s->scopes.count ? items[walk->next].start : UINT32_MAX;
+    uint32_t end = walk->current != SL_JS_NONE ? items[walk->current].end : UINT32_MAX;
     bool last = begin == UINT32_MAX && end == UINT32_MAX;
-    s->boundary = last ? UINT64_MAX : place_key(s, begin < end ? begin : end);
+    walk->boundary = last ? UINT64_MAX : place_key(s, begin < end ? begin : end);
 }
 
 /* Where two meet, one ends before the other begins. */
-static void cross_boundary(struct script_scopes *s)
+static void cross_boundary(const struct script_scopes *s, struct scope_walk *walk)
 {
     const struct sl_js_scope *items = s->scopes.items;
-    bool ends =
-        s->current != SL_JS_NONE && (s->next == s->scopes.count || items[s->current].end <= items[s->next].start);
-    s->current = ends ? items[s->current].outer : s->next++;
-    set_boundary(s);
+    bool ends = walk->current != SL_JS_NONE &&
+                (walk->next == s->scopes.count || items[walk->current].end <= items[walk->next].start);
+    walk->current = ends ? items[walk->current].outer : walk->next++;
+    set_boundary(s, walk);
+}
+
+static void walk_to(const struct script_scopes *s, struct scope_walk *walk, uint64_t key)
+{
+    while (walk->boundary <= key && walk->boundary != UINT64_MAX)
+        cross_boundary(s, walk);
 }
 
 void smcache_rewind_scopes(struct smcache_writer *w)
 {
     struct script_scopes *s = &w->script_scopes;
-    s->current = SL_JS_NONE;
-    s->next = 0;
-    s->boundary = UINT64_MAX;
+    s->tokens = (struct scope_walk){SL_JS_NONE, 0, UINT64_MAX};
     if (s->there)
-        set_boundary(s);
+        set_boundary(s, &s->tokens);
+    s->ranges = s->tokens;
 }
 
 void smcache_walk_scopes(struct smcache_writer *w, const struct sl_sourcemap_batch *b, uint32_t *scopes)
 {
     struct script_scopes *s = &w->script_scopes;
     for (uint32_t i = 0; i < b->count; i++) {
-        uint64_t key = (uint64_t)b->line[i] << 32 | b->column[i];
-        while (s->boundary <= key && s->boundary != UINT64_MAX)
-            cross_boundary(s);
-        scopes[i] = s->current == SL_JS_NONE ? 0 : s->current + 1;
+        walk_to(s, &s->tokens, (uint64_t)b->line[i] << 32 | b->column[i]);
+        scopes[i] = s->tokens.current == SL_JS_NONE ? 0 : s->tokens.current + 1;
     }
+}
+
+uint64_t smcache_next_boundary(struct smcache_writer *w, uint64_t key)
+{
+    struct script_scopes *s = &w->script_scopes;
+    walk_to(s, &s->ranges, key);
+    return s->ranges.boundary;
 }
 
 enum sl_code smcache_read_scopes(struct smcache_writer *w, struct sl_error *error)

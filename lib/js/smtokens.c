@@ -132,21 +132,98 @@ static void put_tokens(struct smcache_writer *w, const struct sl_sourcemap_batch
     put_block(w, &v, count);
 }
 
-static bool put_batch(struct smcache_writer *w, const struct sl_sourcemap_batch *b)
+static bool write_batch(struct smcache_writer *w, const struct sl_sourcemap_batch *b)
 {
     struct sums sums;
+    if (!b->count)
+        return true;
     sum_up(w, b, &sums);
     put_tokens(w, b, &sums, 0, b->count);
     w->token_count += b->count;
     return sl_purse_spend(&w->purse, b->count) && !w->table.file.failed && !w->keys.failed && !w->places.failed;
 }
 
-/* ---- order ---- */
-
 static uint64_t key_at(const struct sl_sourcemap_batch *b, uint32_t i)
 {
     return (uint64_t)b->line[i] << 32 | b->column[i];
 }
+
+/* ---- ranges ---- */
+
+/* Writes the batch that goes out when it has no room for a token more. */
+static bool flush_full(struct smcache_writer *w)
+{
+    struct sl_sourcemap_batch *out = &w->splitter.out;
+    if (out->count < SL_SOURCEMAP_BATCH)
+        return true;
+    bool good = write_batch(w, out);
+    out->count = 0;
+    return good;
+}
+
+/* Repeats the open range at each boundary of functions behind it and in front of `end`. */
+static bool repeat_range(struct smcache_writer *w, uint64_t end)
+{
+    struct range_splitter *s = &w->splitter;
+    struct sl_sourcemap_batch *out = &s->out;
+    if (!s->is_open)
+        return true;
+    uint64_t key = (uint64_t)s->line << 32 | s->column;
+    while ((key = smcache_next_boundary(w, key)) < end) {
+        if (!flush_full(w))
+            return false;
+        uint32_t n = out->count, line = (uint32_t)(key >> 32), column = (uint32_t)key;
+        out->source_line[n] = s->source_line;
+        out->source_column[n] = s->source_column;
+        if (!js_move_range(s->line, s->column, line, column, &out->source_line[n], &out->source_column[n]))
+            return true;
+        out->line[n] = line;
+        out->column[n] = column;
+        out->source[n] = s->source;
+        out->name[n] = UINT32_MAX;
+        out->range[n] = true;
+        out->count++;
+    }
+    return true;
+}
+
+static bool split_ranges(struct smcache_writer *w, const struct sl_sourcemap_batch *b)
+{
+    struct range_splitter *s = &w->splitter;
+    struct sl_sourcemap_batch *out = &s->out;
+    for (uint32_t i = 0; i < b->count; i++) {
+        if (!repeat_range(w, key_at(b, i)) || !flush_full(w))
+            return false;
+        uint32_t n = out->count++;
+        s->line = out->line[n] = b->line[i];
+        s->column = out->column[n] = b->column[i];
+        s->source = out->source[n] = b->source[i];
+        s->source_line = out->source_line[n] = b->source_line[i];
+        s->source_column = out->source_column[n] = b->source_column[i];
+        out->name[n] = b->name[i];
+        out->range[n] = b->range[i];
+        s->is_open = b->range[i] && b->source[i] != UINT32_MAX;
+    }
+    return true;
+}
+
+static bool splits_ranges(const struct smcache_writer *w)
+{
+    return w->ranges && w->script_scopes.there;
+}
+
+static bool put_batch(struct smcache_writer *w, const struct sl_sourcemap_batch *b)
+{
+    return splits_ranges(w) ? split_ranges(w, b) : write_batch(w, b);
+}
+
+/* Behind the last batch. */
+static bool put_last_range(struct smcache_writer *w)
+{
+    return !splits_ranges(w) || (repeat_range(w, UINT64_MAX) && write_batch(w, &w->splitter.out));
+}
+
+/* ---- order ---- */
 
 /* Whether the batch is in order, and behind `*last`, which moves on. */
 static bool is_ordered(const struct sl_sourcemap_batch *b, uint64_t *last)
@@ -262,11 +339,14 @@ enum sl_code smcache_put_tokens(struct smcache_writer *w, struct sl_error *error
         sl_buf_clear(&w->places);
         w->block_count = 0;
         w->token_count = 0;
+        w->splitter = (struct range_splitter){.is_open = false};
         smcache_rewind_scopes(w);
         code = sort_tokens(w, &sorting, error);
         sl_free_held(&w->held, sorting.order, sorting.order_capacity, sizeof *sorting.order);
         sl_free_held(&w->held, sorting.tokens, sorting.token_capacity, sizeof *sorting.tokens);
     }
+    if (code == SL_OK && !put_last_range(w))
+        code = smcache_writer_fail(w, error);
     sl_buf_fill(&t->file, 0, 8);
     sl_table_section(t, SECTION_KEYS);
     sl_buf_str(&t->file, sl_buf_view(&w->keys));

@@ -28,13 +28,24 @@ struct function_map {
     size_t start_count, start_capacity;
 };
 
+/* Where a walk through the script is: in `current`, up to the key `boundary`; `next` is the next scope to begin. */
+struct scope_walk {
+    uint32_t current, next;
+    uint64_t boundary;
+};
+
 struct script_scopes {
     bool there;
     struct sl_js_scopes scopes;
     struct sl_js_places places;
-    /* Where the walk from token to token is: in `current`, up to the key `boundary`; `next` is the next scope to begin. */
-    uint32_t current, next;
-    uint64_t boundary;
+    struct scope_walk tokens, ranges; /* from token to token; ahead of it, through ranges */
+};
+
+/* Tokens that are ranges are repeated where a function begins or ends in them, so that each place has its function. */
+struct range_splitter {
+    bool is_open; /* the last token that came is a range */
+    uint32_t line, column, source, source_line, source_column;
+    struct sl_sourcemap_batch out;
 };
 
 struct smcache_writer {
@@ -54,6 +65,7 @@ struct smcache_writer {
     struct sl_buf lines, keys, places;
     struct sl_buf functions, function_offsets, scopes; /* the sections */
     struct script_scopes script_scopes;
+    struct range_splitter splitter;
     struct function_map function_map;
     struct sl_purse purse;
 };
@@ -78,6 +90,9 @@ enum sl_code smcache_put_tokens(struct smcache_writer *w, struct sl_error *error
 /* Reads the script's scopes; there are none if it is no script. */
 enum sl_code smcache_read_scopes(struct smcache_writer *w, struct sl_error *error);
 void smcache_rewind_scopes(struct smcache_writer *w);
+
+/* The first place behind this one where a scope begins or ends, UINT64_MAX = none; places are line << 32 | column, and go up. */
+uint64_t smcache_next_boundary(struct smcache_writer *w, uint64_t key);
 
 /* 1 + the scope that each token of the batch begins in, or 0. Batches come in order. */
 void smcache_walk_scopes(struct smcache_writer *w, const struct sl_sourcemap_batch *batch, uint32_t *scopes);

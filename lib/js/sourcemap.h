@@ -8,8 +8,9 @@
  * (with others within) every map in it. What is in them is read from the text where it is wanted: lists of texts one by one, the
  * mappings in batches of tokens. So a map costs no more memory than a few words for each of its parts. All is pure and linear.
  *
- * A document that is not as it should be is SL_MALFORMED; segments of its mappings that have an error cost themselves (ECMA-426). What is
- * not used (`version`, `file` ...) may be anything. Lines and columns are 0-based, columns in UTF-16 code units. */
+ * A document that is not as it should be is SL_MALFORMED; segments of its mappings that have an error cost themselves (ECMA-426), and
+ * malformed `rangeMappings` the ranges. What is not used (`version`, `file` ...) may be anything. Lines and columns are 0-based, columns
+ * in UTF-16 code units. */
 #pragma once
 
 #include "base/buf.h"
@@ -82,7 +83,7 @@ struct sl_sourcemap_batch { /* column by column */
     uint32_t source[SL_SOURCEMAP_BATCH]; /* UINT32_MAX: of no source; the line and column mean nothing */
     uint32_t source_line[SL_SOURCEMAP_BATCH], source_column[SL_SOURCEMAP_BATCH];
     uint32_t name[SL_SOURCEMAP_BATCH]; /* UINT32_MAX: none */
-    bool range[SL_SOURCEMAP_BATCH];    /* what follows on the line goes on column by column */
+    bool range[SL_SOURCEMAP_BATCH]; /* what follows goes on line by line and column by column, up to the next token */
 };
 
 struct sl_sourcemap_tokens { /* private */
@@ -93,7 +94,8 @@ struct sl_sourcemap_tokens { /* private */
     uint32_t source_count, name_count, next_source, next_name;
     uint32_t line;
     int64_t column, source, source_line, source_column, name; /* sums, which may be no positions */
-    unsigned range_bit;
+    uint32_t line_tokens;                                     /* of the line so far */
+    uint32_t range; /* the number of the next of them that is a range; UINT32_MAX = none */
     bool has_ranges;
     bool has_source;   /* some token has one */
     bool bad;          /* a segment had an error */

@@ -37,38 +37,43 @@ void sl_sourcemap_tokens(const struct sl_sourcemap *map, struct sl_sourcemap_tok
     *tokens = (struct sl_sourcemap_tokens){.map = map};
 }
 
-/* ---- ranges: a bit for each segment of a line, six to a digit ---- */
+/* ---- ranges (TC39's proposal of 2026): for each line the numbers of its tokens that are, the first counted from 0, each other from the
+ * one before it ---- */
 
-static bool check_ranges(const struct sl_sourcemap_tokens *t)
+static bool has_only_numbers(const uint8_t *at, const uint8_t *end)
 {
-    for (const uint8_t *at = t->ranges_at; at < t->ranges_end; at++)
+    for (; at < end; at++)
         if (!vlq_is_digit(js_vlq_kinds[*at]) && *at != ';')
             return false;
     return true;
 }
 
-static void next_segment_of_ranges(struct sl_sourcemap_tokens *t)
+/* Finds the next token of the line that is a range. */
+static void next_range(struct sl_sourcemap_tokens *t, uint32_t from)
 {
-    bool more = t->ranges_at < t->ranges_end && *t->ranges_at != ';';
-    t->range_bit++;
-    if (t->range_bit == 6) {
-        t->range_bit = 0;
-        t->ranges_at += more;
-    }
+    uint32_t number = from;
+    bool there = t->ranges_at < t->ranges_end && vlq_add_unsigned(&t->ranges_at, &number) && number >= from;
+    t->range = there ? number : NONE;
 }
 
-static void next_line_of_ranges(struct sl_sourcemap_tokens *t)
+static void begin_line_of_ranges(struct sl_sourcemap_tokens *t)
 {
     while (t->ranges_at < t->ranges_end && *t->ranges_at != ';')
         t->ranges_at++;
     t->ranges_at += t->ranges_at < t->ranges_end;
-    t->range_bit = 0;
+    t->line_tokens = 0;
+    next_range(t, 0);
 }
 
-static bool is_range(const struct sl_sourcemap_tokens *t)
+static bool is_range(struct sl_sourcemap_tokens *t)
 {
-    bool there = t->ranges_at < t->ranges_end && *t->ranges_at != ';';
-    return there && js_vlq_kinds[*t->ranges_at] >> t->range_bit & 1;
+    uint32_t number = t->line_tokens++;
+    if (number != t->range)
+        return false;
+    do
+        next_range(t, number);
+    while (t->range == number); /* told twice */
+    return true;
 }
 
 /* ---- mappings ---- */
@@ -143,7 +148,7 @@ static inline bool begin_line(struct sl_sourcemap_tokens *t, bool has_ranges)
 {
     t->column = 0;
     if (has_ranges)
-        next_line_of_ranges(t);
+        begin_line_of_ranges(t);
     return ++t->line != 0;
 }
 
@@ -161,8 +166,6 @@ static inline __attribute__((always_inline)) bool read_part(struct sl_sourcemap_
             read_segment(&t, &at, batch, has_ranges);
         } else if (kind == VLQ_COMMA) {
             at++;
-            if (has_ranges)
-                next_segment_of_ranges(&t);
         } else if (kind == VLQ_SEMICOLON) {
             good = begin_line(&t, has_ranges);
             at++;
@@ -181,26 +184,30 @@ static enum sl_code open_part(struct sl_sourcemap_tokens *t, struct sl_error *er
     struct sl_str mappings, ranges;
     if (!js_read_text(t->map, part->mappings, &mappings) || !js_read_text(t->map, part->ranges, &ranges))
         return sl_fail(error, SL_BUSY, "out of memory");
-    *t = (struct sl_sourcemap_tokens){.map = t->map,
-                                      .at = (const uint8_t *)mappings.data,
-                                      .end = (const uint8_t *)mappings.data + mappings.size,
-                                      .ranges_at = (const uint8_t *)ranges.data,
-                                      .ranges_end = (const uint8_t *)ranges.data + ranges.size,
-                                      .has_ranges = ranges.size > 0,
-                                      .next_part = t->next_part,
-                                      .bad = t->bad,
-                                      .bad_line = t->bad_line,
-                                      .bad_column = t->bad_column,
-                                      .has_source = t->has_source,
-                                      .first_source = t->next_source,
-                                      .first_name = t->next_name,
-                                      .source_count = part->counts[SL_SOURCEMAP_SOURCES],
-                                      .name_count = part->counts[SL_SOURCEMAP_NAMES],
-                                      .next_source = t->next_source + part->counts[SL_SOURCEMAP_SOURCES],
-                                      .next_name = t->next_name + part->counts[SL_SOURCEMAP_NAMES],
-                                      .line = part->line,
-                                      .column = part->column};
-    return check_ranges(t) ? SL_OK : sl_fail(error, SL_MALFORMED, "rangeMappings: a character that is no digit");
+    *t = (struct sl_sourcemap_tokens){
+        .map = t->map,
+        .at = (const uint8_t *)mappings.data,
+        .end = (const uint8_t *)mappings.data + mappings.size,
+        .ranges_at = (const uint8_t *)ranges.data,
+        .ranges_end = (const uint8_t *)ranges.data + ranges.size,
+        .has_ranges =
+            ranges.size && has_only_numbers((const uint8_t *)ranges.data, (const uint8_t *)ranges.data + ranges.size),
+        .next_part = t->next_part,
+        .bad = t->bad,
+        .bad_line = t->bad_line,
+        .bad_column = t->bad_column,
+        .has_source = t->has_source,
+        .first_source = t->next_source,
+        .first_name = t->next_name,
+        .source_count = part->counts[SL_SOURCEMAP_SOURCES],
+        .name_count = part->counts[SL_SOURCEMAP_NAMES],
+        .next_source = t->next_source + part->counts[SL_SOURCEMAP_SOURCES],
+        .next_name = t->next_name + part->counts[SL_SOURCEMAP_NAMES],
+        .line = part->line,
+        .column = part->column};
+    if (t->has_ranges)
+        next_range(t, 0);
+    return SL_OK;
 }
 
 static bool has_source(const struct sl_sourcemap_batch *batch)

@@ -20,12 +20,12 @@ static inline bool vlq_is_digit(uint8_t kind)
 
 struct vlq_number {
     const uint8_t *behind;
-    int64_t number;
+    uint32_t number;
 };
 
-/* The number at `*at`. False when there is none, it has no end, or its magnitude has more than 31 bits; digits of zeros behind it may
- * be as many as there are. A byte that is no digit can be read behind all digits. */
-static __attribute__((noinline)) struct vlq_number vlq_read(const uint8_t *next)
+/* All bits of the number whose first digit is at `next`. `behind` is NULL when it has no end, or more than 32 bits; digits of zeros
+ * behind it may be as many as there are. A byte that is no digit can be read behind all digits. */
+static __attribute__((noinline)) struct vlq_number vlq_read_bits(const uint8_t *next)
 {
     uint8_t digit = js_vlq_kinds[*next++];
     uint64_t value = digit & 31;
@@ -35,14 +35,11 @@ static __attribute__((noinline)) struct vlq_number vlq_read(const uint8_t *next)
             return (struct vlq_number){NULL, 0};
         value |= shift > 30 ? 0 : (uint64_t)(digit & 31) << shift;
     }
-    if (value >> 32)
-        return (struct vlq_number){NULL, 0};
-    int64_t magnitude = (int64_t)(value >> 1);
-    return (struct vlq_number){next, value & 1 ? -magnitude : magnitude};
+    return (struct vlq_number){value >> 32 ? NULL : next, (uint32_t)value};
 }
 
-/* The same, added. Most numbers have one digit. A map, which has at most 4 GiB, has too few for their sum to
- * wrap. */
+/* Adds the signed number at `*at`, and goes behind it. False, with `*at` as it was, when there is none or it is malformed. Most numbers
+ * have one digit. A map, which has at most 4 GiB, has too few for their sum to wrap. */
 static inline bool vlq_add(const uint8_t **at, int64_t *sum)
 {
     int8_t number = js_vlq_single[**at];
@@ -61,8 +58,24 @@ static inline bool vlq_add(const uint8_t **at, int64_t *sum)
         *sum += (magnitude ^ -sign) + sign;
         return true;
     }
-    struct vlq_number read = vlq_read(*at);
-    *at = read.behind ? read.behind : *at;
+    struct vlq_number read = vlq_read_bits(*at);
+    if (!read.behind)
+        return false;
+    int64_t magnitude = read.number >> 1, sign = read.number & 1;
+    *at = read.behind;
+    *sum += (magnitude ^ -sign) + sign;
+    return true;
+}
+
+/* The same of a number without a sign, of at most 31 bits. */
+static inline bool vlq_add_unsigned(const uint8_t **at, uint32_t *sum)
+{
+    if (!vlq_is_digit(js_vlq_kinds[**at]))
+        return false;
+    struct vlq_number read = vlq_read_bits(*at);
+    if (!read.behind || read.number >> 31)
+        return false;
+    *at = read.behind;
     *sum += read.number;
-    return read.behind != NULL;
+    return true;
 }

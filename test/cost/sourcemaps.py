@@ -37,7 +37,15 @@ def tokens_at_one_place(size):
 
 
 def a_range_for_each(size):
-    return filled(size // 2, b"C,", MAPPINGS, b'",') + filled(size // 2, b"/", b'"rangeMappings":"', b'"}')
+    return filled(size // 2, b"C,", MAPPINGS, b'",') + filled(size // 2, b"B", b'"rangeMappings":"', b'"}')
+
+
+def functions_in_one_range(size):
+    return b'{"sources":["a"],"mappings":"AAAA","rangeMappings":"A"}' + b"\0" + filled(size, b"f=()=>{};")
+
+
+def numbers_of_ranges_told_twice(size):
+    return MAPPINGS + b'A","rangeMappings":"' + filled(size, b"A") + b'"}'
 
 
 def many_sources(size):
@@ -94,6 +102,7 @@ def classes_in_each_other(size):
 
 GENERATORS = {f.__name__.replace("_", " "): (f, WRITE) for f in (
     mappings_without_end, lines_without_end, columns_that_go_back, lines_and_columns_far_apart, tokens_at_one_place, a_range_for_each,
+    functions_in_one_range, numbers_of_ranges_told_twice,
     many_sources, sources_behind_a_long_root, the_same_names, contents_of_escapes, sections, sections_from_behind,
     sections_in_each_other, function_maps_from_behind, tokens_in_one_function_map, functions_named_by_their_ends,
     classes_in_each_other)}

@@ -58,6 +58,29 @@ static void names_on_the_keyword(void **state)
     sl_buf_free(&m.file);
 }
 
+/* A range may be all of a script: it has a token where a function begins or ends. */
+static void functions_in_ranges(void **state)
+{
+    (void)state;
+    struct made m;
+    make("a();\nfunction f(){b()}\nc=()=>1;d()", "{\"sources\":[\"a\"],\"mappings\":\"AACE\",\"rangeMappings\":\"A\"}",
+         &m);
+    expect_function(&m, 0, 1, "1:3 ?");
+    expect_function(&m, 1, 0, "2:0 f");
+    expect_function(&m, 1, 13, "2:13 f");
+    expect_function(&m, 1, 17, "2:17 ?");
+    expect_function(&m, 2, 6, "3:6 c");
+    expect_function(&m, 2, 8, "3:8 ?");
+    expect_function(&m, 9, 8, "10:8 ?");
+    sl_buf_free(&m.file);
+    make("f=()=>{};g=()=>{};h=()=>{}", "{\"sources\":[\"a\"],\"mappings\":\"QAAQ,QAAA,TAAA\",\"rangeMappings\":\"A\"}",
+         &m);
+    expect_function(&m, 0, 7, "0:8 f");
+    expect_function(&m, 0, 14, "0:14 g");
+    expect_function(&m, 0, 20, "0:8 g");
+    sl_buf_free(&m.file);
+}
+
 static void scopes_of_lines(void **state)
 {
     (void)state;
@@ -143,10 +166,13 @@ static void function_maps_do_not_wrap(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_map_that_is_off_by_one), cmocka_unit_test(names_on_the_keyword),
-        cmocka_unit_test(scopes_of_lines),          cmocka_unit_test(names_behind_the_end),
-        cmocka_unit_test(no_script_no_functions),   cmocka_unit_test(function_maps),
-        cmocka_unit_test(function_maps_do_not_wrap)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_map_that_is_off_by_one),
+                                       cmocka_unit_test(names_on_the_keyword),
+                                       cmocka_unit_test(functions_in_ranges),
+                                       cmocka_unit_test(scopes_of_lines),
+                                       cmocka_unit_test(names_behind_the_end),
+                                       cmocka_unit_test(no_script_no_functions),
+                                       cmocka_unit_test(function_maps),
+                                       cmocka_unit_test(function_maps_do_not_wrap)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,10 +80,28 @@ static void ranges_go_on(void **state)
 {
     (void)state;
     struct made m;
-    make("", "{\"sources\":[\"a\"],\"mappings\":\"EAAE,GAAG\",\"rangeMappings\":\"B\"}", &m);
+    make("", "{\"sources\":[\"a\"],\"mappings\":\"EAAE,GAAG\",\"rangeMappings\":\"A\"}", &m);
+    expect_place(&m, 0, 1, "-");
     expect_place(&m, 0, 2, "a:0:2");
     expect_place(&m, 0, 4, "a:0:4");
     expect_place(&m, 0, 9, "a:0:5");
+    expect_place(&m, 1, 0, "-");
+    sl_buf_free(&m.file);
+    /* Over the ends of lines, up to the next token. */
+    make("", "{\"sources\":[\"a\"],\"mappings\":\"CAAE;;IAGA;;C\",\"rangeMappings\":\"A;;A;;A\"}", &m);
+    expect_place(&m, 0, 0, "-");
+    expect_place(&m, 0, 3, "a:0:4");
+    expect_place(&m, 1, 7, "a:1:7");
+    expect_place(&m, 2, 3, "a:2:3");
+    expect_place(&m, 2, 4, "a:3:2");
+    expect_place(&m, 3, 9, "a:4:9");
+    expect_place(&m, 4, 0, "a:5:0");
+    expect_place(&m, 4, 1, "-");
+    expect_place(&m, 5, 0, "-");
+    sl_buf_free(&m.file);
+    make("", "{\"sources\":[\"a\"],\"mappings\":\"AA+/////DA\",\"rangeMappings\":\"A\"}", &m);
+    expect_place(&m, 0, 9, "a:2147483647:9");
+    expect_place(&m, 1, 0, "-");
     sl_buf_free(&m.file);
 }
 

@@ -99,11 +99,14 @@ static void sums_do_not_wrap(void **state)
 static void ranges(void **state)
 {
     (void)state;
-    expect_tokens("AAAA,CAAA,CAAA;AAAA", "E;B", "0:0>0:0:0 0:1>0:0:0 0:2>0:0:0+ 1:0>0:0:0+");
-    expect_tokens(";;AAAA;AAAA", ";;B", "2:0>0:0:0+ 3:0>0:0:0");
-    expect_tokens("A,A,A,A,A,A,A,A", "gC", "0:0 0:0 0:0 0:0 0:0 0:0+ 0:0 0:0+");
-    expect_tokens("A,,A", "E", "0:0 0:0+"); /* an empty segment has its bit */
-    expect_tokens("A", "!", NULL);
+    expect_tokens("AAAA,CAAA,CAAA;AAAA", "C;A", "0:0>0:0:0 0:1>0:0:0 0:2>0:0:0+ 1:0>0:0:0+");
+    expect_tokens(";;AAAA;AAAA", ";;A", "2:0>0:0:0+ 3:0>0:0:0");
+    expect_tokens("A,A,A,A,A,A,A", "ABCgB", "0:0+ 0:0+ 0:0 0:0+ 0:0 0:0 0:0");
+    expect_tokens("A,A,A;A,A", "AAAC;hAA;B", "0:0+ 0:0 0:0+ 1:0 1:0+");
+    expect_tokens("A,,A", "B", "0:0 0:0+");               /* tokens are counted, not commas */
+    expect_tokens("A,A;A", "//////DA;A", "0:0 0:0 1:0+"); /* a number that is too large costs its line */
+    expect_tokens("A,A", "A/", "0:0+ 0:0");
+    expect_tokens("A", "A;!", "0:0"); /* what is no list of numbers says nothing */
 }
 
 static void documents(void **state)
