@@ -356,42 +356,31 @@ static void set_debug_link(struct sl_object *object)
         object_set_debug_link(object, bytes);
 }
 
-/* Linux links the variables of each processor at 0: they are no part of a kernel's image, which lies in the upper half. */
-static bool is_per_processor(const struct elf *elf, const struct elf_segment *s, bool is_64bit)
+/* Whether all code lies in the upper half, as a kernel's does. */
+static bool is_kernel(const struct elf *elf, bool is_64bit)
 {
     bool has_code = false;
-    if (!is_64bit || s->address || s->flags & PF_X)
-        return false;
-    for (size_t i = 0; i < elf->segment_count; i++) {
-        const struct elf_segment *other = &elf->segments[i];
-        if (other->type != PT_LOAD || !(other->flags & PF_X))
+    for (size_t i = 0; i < elf->segment_count && is_64bit; i++) {
+        const struct elf_segment *s = &elf->segments[i];
+        if (s->type != PT_LOAD || !(s->flags & PF_X))
             continue;
-        if (!(other->address >> 63))
+        if (!(s->address >> 63))
             return false;
         has_code = true;
     }
     return has_code;
 }
 
-/* The address of the lowest segment that is loaded: firmware need not have them in order. 0 when there is none. */
+/* The address of the lowest segment that is loaded: firmware need not have them in order. 0 when there is none. Linux links the
+ * variables of each processor at 0: they are no part of a kernel's image. */
 static uint64_t lowest_loaded(const struct elf *elf, bool is_64bit)
 {
     const struct elf_segment *lowest = NULL;
-    bool in_order = true;
-    for (size_t i = 0; i < elf->segment_count && in_order; i++) {
-        const struct elf_segment *s = &elf->segments[i];
-        if (s->type != PT_LOAD)
-            continue;
-        in_order = !lowest || s->address >= lowest->address;
-        lowest = in_order && lowest ? lowest : s;
-    }
-    if (in_order)
-        return lowest ? lowest->address : 0;
-    lowest = NULL;
+    bool kernel = is_kernel(elf, is_64bit);
     for (size_t i = 0; i < elf->segment_count; i++) {
         const struct elf_segment *s = &elf->segments[i];
-        if (s->type == PT_LOAD && s->memory_size && !is_per_processor(elf, s, is_64bit) &&
-            (!lowest || s->address < lowest->address))
+        bool per_processor = kernel && !s->address && !(s->flags & PF_X);
+        if (s->type == PT_LOAD && (!lowest || (s->address < lowest->address && s->memory_size && !per_processor)))
             lowest = s;
     }
     return lowest ? lowest->address : 0;
@@ -549,9 +538,10 @@ static bool elf_holds_code(const struct sl_object *object, uint64_t address)
     bool has_any = false;
     for (size_t i = 0; i < elf->section_count; i++) {
         const struct elf_section *s = &elf->sections[i];
-        bool code = (s->flags & SHF_EXECINSTR) && (s->flags & SHF_ALLOC) && s->size;
-        has_any = has_any || code;
-        if (code && address - s->address < s->size)
+        if (!is_code(s))
+            continue;
+        has_any = true;
+        if (address - s->address < s->size)
             return true;
     }
     for (size_t i = 0; i < elf->segment_count && !has_any; i++) {

@@ -11,6 +11,7 @@ import zlib
 # ---- ELF ----
 
 PT_LOAD, PT_NOTE = 1, 4
+PF_X, PF_W, PF_R = 1, 2, 4
 ET_REL, ET_EXEC = 1, 2
 EM_ARM, EM_X86_64 = 40, 62
 SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_RELA = 1, 2, 3, 4
@@ -41,8 +42,8 @@ class Elf:
     def file(self):
         names = self.add(self.names)
         self.section(".shstrtab", SHT_STRTAB, names, len(self.names))
-        phoff = self.add(b"".join(struct.pack("<IIQQQQQQ", kind, 5, at, address, address, size, size, 1)
-                                  for kind, at, address, size in self.segments))
+        phoff = self.add(b"".join(struct.pack("<IIQQQQQQ", kind, *(flags or [PF_R | PF_X]), at, address, address, size, size, 1)
+                                  for kind, at, address, size, *flags in self.segments))
         many = len(self.segments) >= 0xFFFF
         count = len(self.sections) + 1
         head = struct.pack("<IIQQQQIIQQ", 0, 0, 0, 0, 0, count, count - 1, len(self.segments) if many else 0, 0, 0)
@@ -68,6 +69,14 @@ def elf_notes(size):
     notes = struct.pack("<III", 0, 0, 1) * (size // 2 // 12)
     at = elf.add(notes)
     elf.segments += [(PT_NOTE, at, 0, len(notes))] * (size // 2 // 56)
+    return elf.file()
+
+
+def elf_segments(size):
+    """Code in the upper half, and segments at 0 that have none."""
+    elf = Elf()
+    elf.segments += [(PT_LOAD, elf.add(b"\x90" * 16), 0xFFFF << 48, 16)]
+    elf.segments += [(PT_LOAD, 0, 0, 16, PF_W)] * (size // 56)
     return elf.file()
 
 
@@ -471,6 +480,7 @@ def members_of_one_name(size):
 READ_BY = {
     members_of_one_name: [INSPECT, LOOKUP],
     elf_notes: [LOOKUP, INSPECT],
+    elf_segments: [LOOKUP, INSPECT],
     elf_section_names: [LOOKUP, INSPECT],
     elf_symbol_names: [LOOKUP, INSPECT, DUMP],
     elf_untyped_symbols: [LOOKUP, INSPECT, DUMP],
