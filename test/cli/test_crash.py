@@ -289,6 +289,17 @@ Binary Images:
 """
 
 
+def test_files_of_another_processor(work, files):
+    """An id decides only among files whose code may be in the process."""
+    uuid = "5C32DF84-31A0-43E7-87D0-239F7F594940"
+    os.mkdir(os.path.join(work, "files"))
+    for arch, found in (("x86_64", True), ("arm64", True), ("riscv64", False), ("loongarch64", False), ("ppc", False)):
+        with open(os.path.join(work, "files/app.sym"), "w") as f:
+            f.write(f"MODULE mac {arch} {uuid.replace('-', '')}0 app\nPUBLIC 0 0 start\n")
+        text = symbolicate(work, "-f", "compact", "-", input=TEXT % (0x108000010, uuid))
+        equal("  start " in text, found, arch)
+
+
 def ips(uuid, offset):
     return json.dumps({"app_name": "app", "bug_type": "309", "os_version": "macOS 12.0.1 (21A559)"}) + "\n" + json.dumps({
         "captureTime": "2021-11-15 10:00:00.00 +0100", "cpuType": "X86-64", "modelCode": "Mac1,1",

@@ -160,16 +160,26 @@ static bool same_format(const struct indexed *object, enum object_type type)
     return object->format == SL_FORMAT_UNKNOWN || formats[type] == SL_FORMAT_UNKNOWN || object->format == formats[type];
 }
 
-/* Whether code of the two runs in one process. Windows and macOS run programs of one processor on another, and a process
- * has libraries of both then. */
+/* Whether Windows or macOS run programs of the processor on another one. */
+static bool is_translated(enum sl_cpu_family family)
+{
+    switch (family) {
+    case SL_CPU_X86:
+    case SL_CPU_X86_64:
+    case SL_CPU_ARM:
+    case SL_CPU_ARM64:
+    case SL_CPU_ARM64_32: return true;
+    default: return false;
+    }
+}
+
+/* Whether code of the two runs in one process: one that is translated has libraries of both processors. */
 static bool may_run_together(enum sl_arch a, enum sl_arch b, enum object_type type)
 {
-    static const bool translated[] = {[SL_CPU_X86] = true,   [SL_CPU_X86_64] = true,   [SL_CPU_ARM] = true,
-                                      [SL_CPU_ARM64] = true, [SL_CPU_ARM64_32] = true, [SL_CPU_WASM32] = false};
     enum sl_cpu_family one = sl_arch_family(a), other = sl_arch_family(b);
     if (one == other || one == SL_CPU_UNKNOWN || other == SL_CPU_UNKNOWN)
         return true;
-    return (type == OBJECT_PE || type == OBJECT_MACHO) && translated[one] && translated[other];
+    return (type == OBJECT_PE || type == OBJECT_MACHO) && is_translated(one) && is_translated(other);
 }
 
 static bool is_meant(const struct indexed *object, const struct object_id *id)
