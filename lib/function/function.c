@@ -17,3 +17,13 @@ bool sl_language_parse(struct sl_str name, enum sl_language *language)
         }
     return false;
 }
+
+void sl_function_sink_add_gaps(struct sl_function_sink *into, const struct sl_function_sink *from)
+{
+    if (from->skipped_units && !into->skipped_units)
+        into->first_skipped = from->first_skipped;
+    into->skipped_units += from->skipped_units;
+    if (from->missing_units && !into->missing_units)
+        memcpy(into->first_missing, from->first_missing, sizeof into->first_missing);
+    into->missing_units += from->missing_units;
+}

@@ -128,3 +128,6 @@ struct sl_function_sink {
     size_t missing_units;
     char first_missing[SL_MISSING_NAME]; /* the .dwo file of the first of them, as its unit names it */
 };
+
+/* Adds what the reader could not read for `from`, a sink that hands on to `into`. */
+void sl_function_sink_add_gaps(struct sl_function_sink *into, const struct sl_function_sink *from);

@@ -92,10 +92,7 @@ enum sl_code sl_symcache_convert_around(struct sl_object *object, const struct s
         around.sink.wanted = addresses;
         around.sink.wanted_count = count;
         code = sl_object_read_functions(object, companions, parallel, &around.sink, error);
-        around.inner->skipped_units = around.sink.skipped_units;
-        around.inner->first_skipped = around.sink.first_skipped;
-        around.inner->missing_units = around.sink.missing_units;
-        memcpy(around.inner->first_missing, around.sink.first_missing, sizeof around.sink.first_missing);
+        sl_function_sink_add_gaps(around.inner, &around.sink);
     }
     if (code == SL_OK)
         code = add_symbols(&around, writer, object, error);
