@@ -3,6 +3,8 @@
  *     io.o:  f at 0, its lines  ──▶  image: f at 0x3f50        what the map does not name was left out by the linker
  *            g at 0x20 */
 #include "dwarf/impl.h"
+
+#include "base/search.h"
 #include "object/debug_map.h"
 #include "object/symbols.h"
 
@@ -40,37 +42,31 @@ static int moved_by_address(const void *left, const void *right)
     return (a->from > b->from) - (a->from < b->from);
 }
 
-static struct moved *find_moved(struct sl_object *part, struct sl_map *names, size_t *count, struct sl_error *error)
+/* Where the functions of an object file went, by `from`; to be freed. */
+static enum sl_code find_moved(struct sl_object *part, struct sl_map *names, struct moved **moved, size_t *count,
+                               struct sl_error *error)
 {
     const struct sl_symbol *symbols;
     size_t symbol_count;
-    *count = 0;
-    if (sl_object_kept_symbols(part, &symbols, &symbol_count, error) != SL_OK)
-        return NULL;
-    struct moved *moved = calloc(symbol_count + 1, sizeof *moved);
-    for (size_t i = 0; moved && i < symbol_count; i++) {
+    enum sl_code code = sl_object_kept_symbols(part, &symbols, &symbol_count, error);
+    if (code != SL_OK)
+        return code;
+    *moved = calloc(symbol_count + 1, sizeof **moved);
+    if (!*moved)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    for (size_t i = 0; i < symbol_count; i++) {
         const struct sl_debug_map_function *f = sl_map_remove(names, symbols[i].name);
         if (f)
-            moved[(*count)++] = (struct moved){symbols[i].address, f->size, f->address};
+            (*moved)[(*count)++] = (struct moved){symbols[i].address, f->size, f->address};
     }
-    if (moved)
-        qsort(moved, *count, sizeof *moved, moved_by_address);
-    else
-        sl_fail(error, SL_BUSY, "out of memory");
-    return moved;
+    qsort(*moved, *count, sizeof **moved, moved_by_address);
+    return SL_OK;
 }
 
 static const struct moved *moved_at(const struct map_sink *m, uint64_t address)
 {
-    size_t low = 0, high = m->count;
-    while (low < high) { /* the first one behind the address */
-        size_t middle = low + (high - low) / 2;
-        if (m->moved[middle].from <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const struct moved *found = low ? &m->moved[low - 1] : NULL;
+    size_t below = SL_COUNT_UP_TO(m->moved, m->count, from, address);
+    const struct moved *found = below ? &m->moved[below - 1] : NULL;
     return found && address - found->from < found->size ? found : NULL;
 }
 
@@ -140,28 +136,10 @@ static bool has_wanted_function(const struct sl_debug_map *map, const struct sl_
 {
     for (size_t i = 0; i < file->count && sink->wanted_count; i++) {
         const struct sl_debug_map_function *f = &map->functions[file->first + i];
-        size_t low = 0, high = sink->wanted_count;
-        while (low < high) { /* the first address not before the function */
-            size_t middle = low + (high - low) / 2;
-            if (sink->wanted[middle] < f->address)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        if (low < sink->wanted_count && sink->wanted[low] - f->address < f->size)
+        if (dwarf_is_wanted(sink, 0, f->address, f->address + f->size))
             return true;
     }
     return !sink->wanted_count;
-}
-
-static void add_counts(struct sl_function_sink *into, const struct sl_function_sink *from)
-{
-    if (from->skipped_units && !into->skipped_units)
-        into->first_skipped = from->first_skipped;
-    into->skipped_units += from->skipped_units;
-    if (from->missing_units && !into->missing_units)
-        memcpy(into->first_missing, from->first_missing, sizeof into->first_missing);
-    into->missing_units += from->missing_units;
 }
 
 static enum sl_code read_part(const struct sl_debug_map *map, const struct sl_debug_map_file *file,
@@ -175,16 +153,18 @@ static enum sl_code read_part(const struct sl_debug_map *map, const struct sl_de
     m.sink.wanted = NULL;
     m.sink.wanted_count = 0;
     m.sink.skipped_units = m.sink.missing_units = 0;
-    struct moved *moved = index_names(map, file, &names) ? find_moved(part, &names, &m.count, error) : NULL;
-    enum sl_code code = moved ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
-    m.moved = moved;
+    struct moved *moved = NULL;
+    enum sl_code code = index_names(map, file, &names) ? find_moved(part, &names, &moved, &m.count, error)
+                                                       : sl_fail(error, SL_BUSY, "out of memory");
     const struct sl_companions split = {.open_dwo = companions->open_dwo, .arg = companions->arg};
+    m.moved = moved;
     if (code == SL_OK)
         code = sl_dwarf_read(part, &split, parallel, &m.sink, error);
-    add_counts(sink, &m.sink);
+    enum sl_code lack = sl_object_complete(part, error);
+    sl_function_sink_add_gaps(sink, &m.sink);
     sl_map_free(&names);
     free(moved);
-    return code;
+    return lack == SL_OK ? code : lack;
 }
 
 enum sl_code dwarf_read_debug_map(struct sl_object *object, const struct sl_companions *companions,

@@ -443,19 +443,6 @@ void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit);
 /* Whether the unit's line program has anything in it: decides by its header. */
 bool dwarf_has_rows(const struct dwarf_unit *unit);
 
-/* ---- zero.c ---- */
-
-/* Gathers the symbols at 0 of a file that has code there. */
-enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *arena, struct sl_error *error);
-
-/* Whether the subprogram of that name, which says that it is at 0, is the one there, and not one that the linker has dropped. */
-bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w, struct entry_name name);
-
-/* Of the sequences at 0 in worker->lines keeps that of the code there, if it is of this unit. `walked`: the unit with the entries.
- * False when the entries cannot be read. */
-bool dwarf_keep_zero_lines(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
-                           const struct dwarf_unit *walked, struct sl_arena *arena);
-
 /* What the entries of a line table's lists of directories and files consist of (DWARF 5, 6.2.4.1); their number, 0 when
  * they cannot be read. */
 enum { MAX_FORMATS = 255 };
@@ -623,6 +610,24 @@ static inline int64_t dwarf_sleb(struct sl_reader *r)
         return sl_read_sleb(r);
     return (int64_t)((*r->at++ ^ 0x40u) & 0x7Fu) - 0x40;
 }
+
+/* ---- zero.c ---- */
+
+/* Gathers the symbols at 0 of a file that has code there. */
+enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *arena, struct sl_error *error);
+
+/* Whether the subprogram of that name, which says that it is at 0, is the one there, and not one that the linker has dropped. */
+bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w, struct entry_name name);
+
+/* Of the sequences at 0 in worker->lines keeps that of the code there, if it is of this unit. `walked`: the unit with the entries.
+ * False when the entries cannot be read. */
+bool dwarf_keep_zero_lines(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
+                           const struct dwarf_unit *walked, struct sl_arena *arena);
+
+/* ---- read.c ---- */
+
+/* Whether one of the addresses that the sink wants, plus the bias, is in [begin, end). */
+bool dwarf_is_wanted(const struct sl_function_sink *sink, uint64_t bias, uint64_t begin, uint64_t end);
 
 /* ---- debug_map.c ---- */
 

@@ -159,6 +159,19 @@ static void read_code(struct dwarf_reader *reader, struct slot *slot, struct dwa
         dwarf_forget_file(w, &split_file);
 }
 
+bool dwarf_is_wanted(const struct sl_function_sink *sink, uint64_t bias, uint64_t begin, uint64_t end)
+{
+    size_t low = 0, high = sink->wanted_count;
+    while (low < high) { /* the first one at or behind the begin */
+        size_t middle = low + (high - low) / 2;
+        if (sink->wanted[middle] + bias < begin)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < sink->wanted_count && sink->wanted[low] + bias < end;
+}
+
 /* Whether the unit certainly has no code at the addresses that the sink wants. */
 static bool is_elsewhere(const struct dwarf_reader *reader, struct dwarf_worker *w,
                          const struct dwarf_unit_header *header, const struct sl_function_sink *sink)
@@ -166,19 +179,9 @@ static bool is_elsewhere(const struct dwarf_reader *reader, struct dwarf_worker 
     struct dwarf_unit unit;
     size_t count = dwarf_unit_peek(w, &reader->main, header, &unit) ? dwarf_unit_ranges(w, &unit) : 0;
     uint64_t bias = reader->load_address - sl_object_info(reader->object)->dwarf_bias;
-    for (size_t i = 0; i < count; i++) {
-        const struct range *range = &w->ranges[i];
-        size_t low = 0, high = sink->wanted_count;
-        while (low < high) { /* the first one at or behind the begin */
-            size_t middle = low + (high - low) / 2;
-            if (sink->wanted[middle] + bias < range->begin)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        if (low < sink->wanted_count && sink->wanted[low] + bias < range->end)
+    for (size_t i = 0; i < count; i++)
+        if (dwarf_is_wanted(sink, bias, w->ranges[i].begin, w->ranges[i].end))
             return false;
-    }
     return count > 0 && !w->exhausted;
 }
 

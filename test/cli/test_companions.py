@@ -1,6 +1,7 @@
 """Files that hold the rest of a file's debug information: how they are found, and what is said when they are not."""
 import json, os, shutil, zipfile
 
+from cost.objects import macho_symbol_names
 from harness import contains, equal, ok, symloom
 
 INLINE = """static inline __attribute__((always_inline)) int in(int x) { return x * seed + 3; }
@@ -210,3 +211,10 @@ def test_debug_maps(work, files):
         changed = symloom("lookup", "-e", plain, *addresses)
         equal(changed.out, lost.out)
         contains(changed.err, "io.o was changed since the program was linked")
+        if arch == "x86_64":
+            with open(f"{work}/io.o", "wb") as f:
+                f.write(macho_symbol_names(1 << 20))
+            shutil.copystat(f"{work}/io.o.away", f"{work}/io.o")
+            damaged = symloom("lookup", "-e", plain, *addresses)
+            equal(damaged.out, lost.out)
+            contains(damaged.err, "takes more work than a file of ")
