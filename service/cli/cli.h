@@ -82,6 +82,8 @@ struct output_file {
     int failed; /* errno of the first write that failed */
 };
 enum sl_code output_file_open(struct output_file *file, const char *path, struct sl_error *error);
+/* A file with a name that nobody can have guessed, `file->temporary`, in $TMPDIR, else /tmp: to be read by that name and removed. */
+enum sl_code output_file_temporary(struct output_file *file, struct sl_error *error);
 bool output_file_write(struct output_file *file, struct sl_str text);
 /* Publishes the file, or (`keep` false) removes it. A file to keep of which a write failed is removed, and that is the
  * error. */
@@ -105,6 +107,12 @@ int report_file(const char *path, enum sl_code code, const struct sl_error *erro
 
 /* An unlinked file in $TMPDIR, else /tmp; -1: errno tells. */
 int temporary_file(void);
+
+/* Appends what comes of a pipe, standard input or a file of the kernel, to its end; `path` is for the error. */
+enum sl_code read_stream(int fd, const char *path, struct sl_buf *out, struct sl_error *error);
+
+/* The processor of this machine; SL_ARCH_UNKNOWN when it has no name here. */
+enum sl_arch machine_arch(void);
 
 /* A ZIP archive is a source bundle, or a file that is packed: whether it is one of these. */
 bool is_packed_zip(struct sl_bytes bytes);

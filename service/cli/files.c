@@ -62,7 +62,7 @@ static enum sl_code open_arch(struct input *input, enum sl_arch wanted, struct s
     return code;
 }
 
-static enum sl_arch host_arch(void)
+enum sl_arch machine_arch(void)
 {
     struct utsname name;
     if (uname(&name) != 0)
@@ -84,28 +84,25 @@ static enum sl_code open_object(struct input *input, struct sl_error *error)
     if (input->archive.count == 1)
         return sl_archive_object(&input->archive, 0, &(struct sl_object_limits){.mapping = input->mapping},
                                  &input->object, error);
-    return open_arch(input, host_arch(), error);
+    return open_arch(input, machine_arch(), error);
 }
 
 /* ---- opening ---- */
 
-/* Pipes and standard input are read to their end. */
-static enum sl_code read_stream(struct input *input, int fd, struct sl_error *error)
+enum sl_code read_stream(int fd, const char *path, struct sl_buf *out, struct sl_error *error)
 {
     for (;;) {
-        if (!sl_buf_reserve(&input->read, 1 << 20))
+        if (!sl_buf_reserve(out, 1 << 20))
             return sl_fail(error, SL_BUSY, "out of memory");
-        ssize_t n = read(fd, input->read.data + input->read.size, 1 << 20);
+        ssize_t n = read(fd, out->data + out->size, 1 << 20);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return sl_fail(error, SL_INTERNAL, "cannot read %s: %s", input->path, strerror(errno));
+            return sl_fail(error, SL_INTERNAL, "cannot read %s: %s", path, strerror(errno));
         if (n == 0)
-            break;
-        input->read.size += (size_t)n;
+            return SL_OK;
+        out->size += (size_t)n;
     }
-    input->mapping.bytes = sl_buf_bytes(&input->read);
-    return SL_OK;
 }
 
 static enum sl_code cli_files_read_file(struct input *input, struct sl_error *error)
@@ -118,7 +115,8 @@ static enum sl_code cli_files_read_file(struct input *input, struct sl_error *er
     int fd = standard ? STDIN_FILENO : open(input->path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return sl_fail(error, SL_INTERNAL, "cannot open %s: %s", input->path, strerror(errno));
-    enum sl_code code = read_stream(input, fd, error);
+    enum sl_code code = read_stream(fd, input->path, &input->read, error);
+    input->mapping.bytes = sl_buf_bytes(&input->read);
     if (!standard)
         close(fd);
     return code;

@@ -254,6 +254,22 @@ enum sl_code output_file_open(struct output_file *file, const char *path, struct
     return SL_OK;
 }
 
+enum sl_code output_file_temporary(struct output_file *file, struct sl_error *error)
+{
+    const char *directory = getenv("TMPDIR");
+    *file = (struct output_file){.fd = -1};
+    if (!directory || !*directory)
+        directory = "/tmp";
+    if (snprintf(file->temporary, sizeof file->temporary, "%s/symloom-XXXXXX", directory) >=
+        (int)sizeof file->temporary)
+        return sl_fail(error, SL_INTERNAL, "path too long: %s", directory);
+    file->fd = mkostemp(file->temporary, O_CLOEXEC);
+    if (file->fd < 0)
+        return fail_path(error, directory);
+    guard(file->temporary);
+    return SL_OK;
+}
+
 static bool write_out(struct output_file *file)
 {
     errno = EIO;

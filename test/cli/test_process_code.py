@@ -45,8 +45,8 @@ class Process:
         for path in self.paths:
             os.unlink(path)
 
-    def ask(self, *offsets, arguments=()):
-        answer = json.loads(ok("symbolicate", "--pid", str(self.run.pid), *(hex(self.code + o) for o in offsets), "-f", "json", *arguments))
+    def ask(self, *offsets, env=None):
+        answer = json.loads(ok("symbolicate", "--pid", str(self.run.pid), *(hex(self.code + o) for o in offsets), "-f", "json", env=env))
         return [f.get("function") for f in answer["stacktraces"][0]["frames"]]
 
 
@@ -59,7 +59,11 @@ def test_a_map_of_perf(work, files):
         equal(p.ask(0x208, 0x210), [None, "new"])  # what was written over is gone
         text = ok("symbolicate", "--pid", str(p.run.pid), hex(p.code + 0x10), "-f", "compact")
         contains(text, f"perf-{p.run.pid}.map", "LazyCompile:*foo /app/x.js:10:3  +0x10")
-        equal([name for name in os.listdir("/tmp") if name.startswith(f"symloom-perf-{p.run.pid}")], [])
+        made = os.path.join(work, "temporary")
+        os.mkdir(made)
+        os.symlink("/dev/null", os.path.join(made, f"symloom-perf-{p.run.pid}.map"))  # nothing of others is written to
+        equal(p.ask(0x10, env={"TMPDIR": made}), ["LazyCompile:*foo /app/x.js:10:3"])
+        equal(os.listdir(made), [f"symloom-perf-{p.run.pid}.map"])
         os.unlink(p.paths[0])
         os.symlink("/dev/zero", p.paths[0])
         equal(p.ask(0x10), [None])

@@ -122,12 +122,23 @@ static void make_id(uint64_t hash, uint64_t base, struct sl_debug_id *id)
     memcpy(id->uuid, words, sizeof words);
 }
 
+static enum sl_code keep_file(struct process_code *process, struct sl_bytes text, struct sl_error *error)
+{
+    struct output_file *file = &process->files[process->file_count];
+    enum sl_code code = output_file_temporary(file, error);
+    if (code != SL_OK)
+        return code;
+    process->file_count++;
+    return sl_write_all(file->fd, text)
+               ? SL_OK
+               : sl_fail(error, SL_INTERNAL, "cannot write %s: %s", file->temporary, strerror(errno));
+}
+
 /* `hash`: of what the code was read from. */
 static bool write_symbols(struct process_code *process, const struct sl_jit_code *code, uint64_t hash, uint64_t begin,
                           uint64_t end, const char *name, struct process_module *module)
 {
-    char breakpad[SL_DEBUG_ID_TEXT], path[4096];
-    const char *directory = getenv("TMPDIR");
+    char breakpad[SL_DEBUG_ID_TEXT];
     struct sl_debug_id id;
     struct sl_buf text = {0};
     struct sl_error error = {0};
@@ -137,28 +148,22 @@ static bool write_symbols(struct process_code *process, const struct sl_jit_code
                (unsigned long long)begin);
         return false;
     }
-    struct output_file *file = &process->files[process->file_count];
+    *module = (struct process_module){
+        .base = begin, .size = end - begin, .path = process->files[process->file_count].temporary};
     make_id(hash, begin, &id);
     sl_debug_id_format_breakpad(&id, breakpad);
     sl_debug_id_format(&id, module->id);
-    struct sl_breakpad_options options = {
-        .os = SL_STR("Linux"), .arch = SL_STR("x86_64"), .id = sl_str(breakpad), .name = sl_str(name)};
-    snprintf(path, sizeof path, "%s/symloom-%s", directory && *directory ? directory : "/tmp", name);
+    snprintf(module->name, sizeof module->name, "%s", name);
+    struct sl_breakpad_options options = {.os = SL_STR("Linux"),
+                                          .arch = sl_str(sl_arch_name(machine_arch())),
+                                          .id = sl_str(breakpad),
+                                          .name = sl_str(name)};
     enum sl_code result = sl_jit_write(code, begin, end, &options, &text, &count, &error);
     if (result == SL_OK && count)
-        result = output_file_open(file, path, &error);
-    if (result == SL_OK && count) {
-        process->file_count++;
-        if (!sl_write_all(file->fd, sl_buf_bytes(&text)))
-            result = sl_fail(&error, SL_INTERNAL, "%s: %s", path, strerror(errno));
-    }
+        result = keep_file(process, sl_buf_bytes(&text), &error);
     sl_buf_free(&text);
     if (result != SL_OK)
         remark("warning: no symbols of %s: %s\n", name, error.message);
-    module->base = begin;
-    module->size = end - begin;
-    module->path = file->temporary;
-    snprintf(module->name, sizeof module->name, "%s", name);
     return result == SL_OK && count;
 }
 
@@ -178,14 +183,10 @@ bool process_code_kernel(struct process_code *process, struct process_module *mo
     struct sl_error error = {0};
     bool good = false;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    for (ssize_t n = 1; fd >= 0 && n > 0 && sl_buf_reserve(&text, 1 << 20);) {
-        n = read(fd, text.data + text.size, 1 << 20);
-        text.size += n > 0 ? (size_t)n : 0;
-    }
+    enum sl_code result = fd < 0 ? sl_fail(&error, SL_INTERNAL, "cannot open %s: %s", path, strerror(errno))
+                                 : read_stream(fd, path, &text, &error);
     sl_budget_init(&budget, text.size);
-    if (fd < 0)
-        remark("warning: no symbols of the kernel: %s: %s\n", path, strerror(errno));
-    else if (sl_jit_read_kallsyms(sl_buf_bytes(&text), &code, &budget, &error) != SL_OK)
+    if (result != SL_OK || sl_jit_read_kallsyms(sl_buf_bytes(&text), &code, &budget, &error) != SL_OK)
         remark("warning: no symbols of the kernel: %s\n", error.message);
     else if (!code.count)
         remark("warning: no symbols of the kernel: it hides its addresses (kernel.kptr_restrict); run as root\n");

@@ -16,8 +16,8 @@ struct process_code {
     char name[64];
 };
 
-/* A symbol file that was made: where its code begins, how long that is, its path, its id
- * and what it is called. */
+/* A symbol file that was made: where its code begins, how long that is, its path as long as `process` is open, its id and what it
+ * is called. */
 struct process_module {
     uint64_t base, size;
     const char *path;
