@@ -169,7 +169,7 @@ static struct sl_object *open_part(void *arg, struct sl_str name, uint64_t stamp
     close_part(files);
     files->asked = true;
     if (snprintf(path, sizeof path, SL_STR_FMT, SL_STR_ARG(name)) >= (int)sizeof path)
-        return NULL;
+        return lose_part(files, path, "has too long a path");
     if (member_is_named(path) ? member_map(path, &files->part.mapping, &changed, NULL) != SL_OK
                               : sl_map_file(path, &files->part.mapping, NULL) != SL_OK)
         return lose_part(files, path, "was not found");
