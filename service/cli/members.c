@@ -144,16 +144,21 @@ static enum sl_code take_from_ar(const char *path, struct sl_bytes bytes, const 
                                  struct sl_error *error)
 {
     struct sl_ar ar;
-    struct sl_ar_member m, found = {0};
+    struct sl_ar_member m, found = {0}, last = {0};
     sl_ar_open(bytes, &ar);
-    while (sl_ar_next(&ar, &m)) {
-        if (!is_object(&ar, &m))
-            continue;
-        add_name(names, m.name);
-        if (!found.name.data && (!wanted || has_name(m.name, *wanted)))
+    while (wanted && !found.name.data && sl_ar_next(&ar, &m))
+        if (has_name(m.name, *wanted) && is_object(&ar, &m))
             found = m;
-    }
-    if (!found.name.data || (!wanted && names->count > 1))
+    if (!found.name.data)
+        sl_ar_open(bytes, &ar);
+    while (!found.name.data && sl_ar_next(&ar, &m))
+        if (is_object(&ar, &m)) {
+            last = m;
+            add_name(names, m.name);
+        }
+    if (!wanted && names->count == 1)
+        found = last;
+    if (!found.name.data)
         return SL_NOT_FOUND;
     *name = found.name;
     names->changed = found.changed;
@@ -165,19 +170,19 @@ static enum sl_code take_from_zip(struct sl_bytes bytes, const struct sl_str *wa
                                   struct sl_error *error)
 {
     struct sl_zip zip;
-    const struct sl_zip_entry *found = NULL;
+    const struct sl_zip_entry *found = NULL, *last = NULL;
     enum sl_code code = sl_zip_open(bytes, 0, arena, &zip, error);
-    for (size_t i = 0; code == SL_OK && i < zip.count && !(wanted && found); i++)
-        if (wanted && sl_str_equal(zip.entries[i].name, *wanted))
-            found = &zip.entries[i];
-    for (size_t i = 0; code == SL_OK && !found && i < zip.count && i < MOST_LOOKED_INTO; i++)
-        if (is_debug_file(&zip, &zip.entries[i]))
-            add_name(names, zip.entries[i].name);
-    for (size_t i = 0; code == SL_OK && !wanted && names->count == 1 && !found; i++)
-        if (is_debug_file(&zip, &zip.entries[i]))
-            found = &zip.entries[i];
     if (code != SL_OK)
         return code;
+    for (size_t i = 0; wanted && !found && i < zip.count; i++)
+        found = sl_str_equal(zip.entries[i].name, *wanted) ? &zip.entries[i] : NULL;
+    for (size_t i = 0; !found && i < zip.count && i < MOST_LOOKED_INTO; i++)
+        if (is_debug_file(&zip, &zip.entries[i])) {
+            last = &zip.entries[i];
+            add_name(names, last->name);
+        }
+    if (!wanted && names->count == 1)
+        found = last;
     *name = found ? found->name : (struct sl_str){NULL, 0};
     return found ? map_entry(&zip, found, mapping, error) : SL_NOT_FOUND;
 }
