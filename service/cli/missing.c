@@ -20,15 +20,13 @@ void missing_free(struct missing_report *report)
     sl_arena_free(&report->arena);
 }
 
-/* Adds `text`, which is freed, unless the list has one by this key. False when it has, or when out of memory. */
-static bool list_add(struct missing_report *report, struct missing_list *list, struct sl_str key, struct sl_buf *text)
+/* Adds copies of both, unless the list has one by this key. False when it has, or when out of memory. */
+static bool list_add(struct missing_report *report, struct missing_list *list, struct sl_str key, struct sl_str text)
 {
-    struct missing_item item = {{NULL, key.size}, {NULL, 0}};
-    if (!sl_map_get(&list->known, key)) {
-        item.key.data = sl_arena_strndup(&report->arena, key.data, key.size);
-        item.text = sl_buf_keep(text, &report->arena);
-    }
-    sl_buf_free(text);
+    if (sl_map_get(&list->known, key))
+        return false;
+    struct missing_item item = {{sl_arena_strndup(&report->arena, key.data, key.size), key.size},
+                                {sl_arena_strndup(&report->arena, text.data, text.size), text.size}};
     if (!item.key.data || !item.text.data ||
         !sl_grow_in_arena(&report->arena, &list->items, &list->capacity, list->count + 1, sizeof *list->items))
         return false;
@@ -42,13 +40,12 @@ static bool list_add(struct missing_report *report, struct missing_list *list, s
 
 static bool add_thing(struct missing_report *report, struct missing_list *list, struct sl_str name, struct sl_str id)
 {
-    struct sl_buf text = {0}, key = {0};
+    struct sl_buf text = {0};
     sl_buf_str(&text, name.size ? name : SL_STR("(no name)"));
     if (id.size)
         sl_buf_printf(&text, " (" SL_STR_FMT ")", SL_STR_ARG(id));
-    sl_buf_str(&key, sl_buf_view(&text));
-    bool is_new = !key.failed && list_add(report, list, sl_buf_view(&key), &text);
-    sl_buf_free(&key);
+    bool is_new = !text.failed && list_add(report, list, sl_buf_view(&text), sl_buf_view(&text));
+    sl_buf_free(&text);
     return is_new;
 }
 
@@ -70,9 +67,7 @@ void missing_count(struct missing_report *report, size_t missing, size_t total)
 
 void missing_place(struct missing_report *report, struct sl_str place)
 {
-    struct sl_buf text = {0};
-    sl_buf_str(&text, place);
-    list_add(report, &report->places, place, &text);
+    list_add(report, &report->places, place, place);
 }
 
 bool missing_failure(struct missing_report *report, struct sl_str place, struct sl_str why)
@@ -81,16 +76,15 @@ bool missing_failure(struct missing_report *report, struct sl_str place, struct 
     sl_buf_str(&text, place);
     sl_buf_cstr(&text, ": ");
     sl_buf_str(&text, why);
-    return list_add(report, &report->failures, place, &text);
+    bool is_new = !text.failed && list_add(report, &report->failures, place, sl_buf_view(&text));
+    sl_buf_free(&text);
+    return is_new;
 }
 
 void missing_take_failures(struct missing_report *report, const struct missing_report *from)
 {
-    for (size_t i = 0; i < from->failures.count; i++) {
-        struct sl_buf text = {0};
-        sl_buf_str(&text, from->failures.items[i].text);
-        list_add(report, &report->failures, from->failures.items[i].key, &text);
-    }
+    for (size_t i = 0; i < from->failures.count; i++)
+        list_add(report, &report->failures, from->failures.items[i].key, from->failures.items[i].text);
 }
 
 bool missing_is_any(const struct missing_report *report)
