@@ -21,19 +21,6 @@ void sl_jit_free(struct sl_jit_code *code)
     *code = (struct sl_jit_code){0};
 }
 
-/* ---- lines ---- */
-
-bool jit_next_line(struct sl_str *rest, struct sl_str *line)
-{
-    if (!rest->size)
-        return false;
-    const char *newline = memchr(rest->data, '\n', rest->size);
-    size_t size = newline ? (size_t)(newline - rest->data) : rest->size, whole = size + (newline != NULL);
-    *line = (struct sl_str){rest->data, size - (size && rest->data[size - 1] == '\r')};
-    *rest = (struct sl_str){rest->data + whole, rest->size - whole};
-    return true;
-}
-
 static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')

@@ -6,8 +6,5 @@
 /* False when out of memory. Code of no size, without a name or past the end of the address space is left out. */
 bool jit_add(struct sl_jit_code *code, uint64_t address, uint64_t size, struct sl_str name);
 
-/* The next line of the rest, without its line end; false at the end. */
-bool jit_next_line(struct sl_str *rest, struct sl_str *line);
-
 /* A hexadecimal number at the beginning of the text, which goes behind it and the blanks after it. False when there is none. */
 bool jit_read_hex(struct sl_str *text, uint64_t *value);

@@ -5,7 +5,7 @@ enum sl_code sl_jit_read_perf_map(struct sl_bytes file, struct sl_jit_code *code
                                   struct sl_error *error)
 {
     struct sl_str rest = {(const char *)file.data, file.size}, line;
-    while (jit_next_line(&rest, &line)) {
+    while (sl_str_next_line(&rest, &line)) {
         uint64_t address, size;
         if (!sl_budget_spend(budget, 1))
             return sl_budget_fail(budget, error);

@@ -42,18 +42,6 @@ struct srcsrv {
     uint64_t work_left; /* steps that evaluating may still take: hostile templates grow with every level */
 };
 
-static bool srcsrv_next_line(struct sl_str *text, struct sl_str *line)
-{
-    if (!text->size)
-        return false;
-    const char *newline = memchr(text->data, '\n', text->size);
-    size_t size = newline ? (size_t)(newline - text->data) : text->size;
-    *line = (struct sl_str){text->data, size && text->data[size - 1] == '\r' ? size - 1 : size};
-    size += newline != NULL;
-    *text = (struct sl_str){text->data + size, text->size - size};
-    return true;
-}
-
 static size_t count_lines(struct sl_str text)
 {
     size_t lines = 1;
@@ -132,10 +120,10 @@ struct head {
 static bool read_head(struct srcsrv *s, struct head *h)
 {
     struct sl_str line, name, value;
-    if (!srcsrv_next_line(&h->text, &line) || part_of(line) != PART_INI)
+    if (!sl_str_next_line(&h->text, &line) || part_of(line) != PART_INI)
         return false;
     enum part part = PART_INI;
-    while (part < PART_FILES && srcsrv_next_line(&h->text, &line)) {
+    while (part < PART_FILES && sl_str_next_line(&h->text, &line)) {
         enum part begun = part_of(line);
         if (begun != PART_NONE) {
             if (begun != part + 1)
@@ -160,7 +148,7 @@ static size_t head_lines(struct sl_str text)
 {
     struct sl_str line;
     size_t lines = 0;
-    while (srcsrv_next_line(&text, &line) && part_of(line) != PART_FILES)
+    while (sl_str_next_line(&text, &line) && part_of(line) != PART_FILES)
         lines++;
     return lines;
 }
@@ -225,7 +213,7 @@ static void srcsrv_read_files(struct srcsrv *s)
     s->indexed = true;
     s->entries = SL_ARENA_ARRAY(s->arena, struct entry, count_lines(text));
     *s->no_memory = *s->no_memory || !s->entries;
-    while (s->entries && srcsrv_next_line(&text, &line) && part_of(line) == PART_NONE) {
+    while (s->entries && sl_str_next_line(&text, &line) && part_of(line) == PART_NONE) {
         srcsrv_split(line, fields);
         char *key = sl_arena_strndup(s->arena, fields[0].data, fields[0].size);
         for (size_t i = 0; key && i < fields[0].size; i++)

@@ -177,11 +177,10 @@ struct input {
     struct sl_buf converted;
     struct sl_symcache cache;
     bool has_cache, is_symbfile;
-    bool has_root; /* chains of the cache end with an element that stands for nothing */
-    bool has_dwo;  /* a unit of what was converted is in a file of its own, or should be */
-    bool alone;    /* nothing lies beside it: it was fetched */
-    /* What of its debug information is missing, and where it was looked for: lines (input_next_note). */
-    struct sl_buf notes;
+    bool has_root;       /* chains of the cache end with an element that stands for nothing */
+    bool has_dwo;        /* a unit of what was converted is in a file of its own, or should be */
+    bool alone;          /* nothing lies beside it: it was fetched */
+    struct sl_buf notes; /* what of its debug information is missing, and where it was looked for: lines */
     const struct input_options *options;
 };
 
@@ -222,8 +221,6 @@ enum sl_code input_read_functions(struct input *input, const struct sl_parallel 
 void input_note(struct input *input, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Adds a note of split units whose package or .dwo file is not there, of the first `most` units. */
 void input_note_split_units(struct input *input, size_t most);
-/* The first line of what is left of the notes, `*rest`; false when there is none. */
-bool input_next_note(struct sl_str *rest, struct sl_str *note);
 
 /* Makes `cache` usable, converting with `jobs` threads (0 = all cores) and the same companions. */
 enum sl_code input_convert(struct input *input, unsigned jobs, struct sl_error *error);

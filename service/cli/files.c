@@ -209,16 +209,6 @@ void input_note(struct input *input, const char *format, ...)
         sl_buf_add(&input->notes, text, size);
 }
 
-bool input_next_note(struct sl_str *rest, struct sl_str *note)
-{
-    const char *end = rest->size ? memchr(rest->data, '\n', rest->size) : NULL;
-    if (!end)
-        return false;
-    *note = (struct sl_str){rest->data, (size_t)(end - rest->data)};
-    *rest = (struct sl_str){end + 1, rest->size - note->size - 1};
-    return true;
-}
-
 /* Adds a note of debug information that is there and was not used. */
 static void note_unread(struct input *input, size_t units, const struct sl_error *first)
 {

@@ -250,7 +250,7 @@ static void warn_missing(const struct dump_module *m)
     bool told = false;
     for (size_t i = 0; i < 2; i++) {
         struct sl_str rest = sl_buf_view(&inputs[i]->notes), note;
-        while (input_next_note(&rest, &note)) {
+        while (sl_str_next_line(&rest, &note)) {
             remark("warning: %s: " SL_STR_FMT "\n", inputs[i]->path, SL_STR_ARG(note));
             told = true;
         }

@@ -159,27 +159,14 @@ static bool add_info(struct dump_header *h, struct sl_arena *arena, struct sl_st
     return true;
 }
 
-/* The next line of a symbol file, trimmed; false at its end. */
-static bool dump_module_next_line(struct sl_str *rest, struct sl_str *line)
-{
-    if (!rest->size)
-        return false;
-    const char *newline = memchr(rest->data, '\n', rest->size);
-    size_t size = newline ? (size_t)(newline - rest->data) : rest->size, whole = size + (newline != NULL);
-    *line = (struct sl_str){rest->data, size};
-    while (line->size && (uint8_t)line->data[line->size - 1] <= ' ')
-        line->size--;
-    *rest = (struct sl_str){rest->data + whole, rest->size - whole};
-    return true;
-}
-
 /* A symbol file keeps what its header says, but for who made it. */
 static bool copy_infos(const struct sl_object *object, struct sl_arena *arena, struct dump_header *h)
 {
     struct sl_bytes bytes = sl_object_file(object);
     struct sl_str rest = {(const char *)bytes.data, bytes.size}, line;
     const struct sl_str info = SL_STR("INFO ");
-    while (dump_module_next_line(&rest, &line) && h->info_count < 64) {
+    while (sl_str_next_line(&rest, &line) && h->info_count < 64) {
+        line = sl_str_trimmed(line);
         if (sl_str_starts(line, info)) {
             struct sl_str text = {line.data + info.size, line.size - info.size};
             if (!sl_str_starts(text, SL_STR("GENERATOR")) && text.size && !add_info(h, arena, text))

@@ -366,7 +366,7 @@ void findings_make(struct findings *f)
             inspect_read_read_all(f);
     }
     struct sl_str rest = sl_buf_view(&f->input->notes), note;
-    while (input_next_note(&rest, &note))
+    while (sl_str_next_line(&rest, &note))
         hint(f, SL_STR_FMT, SL_STR_ARG(note));
     sl_buf_clear(&f->input->notes);
 }

@@ -85,7 +85,7 @@ static void report_notes(const struct lookup *l, const struct lookup_module *m)
                                          sl_object_has_debug_map(input_debug(&m->input)));
     if (l->persona != PERSONA_LOOKUP || !(m->error.code != SL_OK || m->lacks_lines || has_debug))
         return;
-    while (input_next_note(&rest, &note))
+    while (sl_str_next_line(&rest, &note))
         remark("warning: %s: " SL_STR_FMT "\n", m->name, SL_STR_ARG(note));
 }
 

@@ -80,7 +80,7 @@ void lookup_tables_free(struct lookup_module *m)
 static enum sl_code fail_empty(struct lookup_module *m)
 {
     struct sl_str rest = sl_buf_view(&m->input.notes), note = SL_STR("it has no symbols");
-    input_next_note(&rest, &note);
+    sl_str_next_line(&rest, &note);
     return sl_fail(&m->error, SL_UNSUPPORTED, SL_STR_FMT, SL_STR_ARG(note));
 }
 

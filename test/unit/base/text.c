@@ -46,6 +46,19 @@ static void mending_always_progresses(void **state)
     }
 }
 
+static void lines_end_with_or_without_a_return(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {"a", "", "b\r", "c", "\r", "d"};
+    struct sl_str rest = SL_STR("a\n\r\nb\r\r\nc\n\r\r\nd\r"), line;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        assert_true(sl_str_next_line(&rest, &line));
+        assert_true(sl_str_equal(line, sl_str(expected[i])));
+    }
+    assert_false(sl_str_next_line(&rest, &line));
+    assert_false(sl_str_next_line(&(struct sl_str){NULL, 0}, &line));
+}
+
 static void expect_base64(const char *bytes, const char *text)
 {
     char encoded[16];
@@ -93,6 +106,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_utf8_is_replaced),
         cmocka_unit_test(mending_always_progresses),
+        cmocka_unit_test(lines_end_with_or_without_a_return),
         cmocka_unit_test(base64_is_written_and_read),
         cmocka_unit_test(base64_is_read_strictly),
     };
