@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
+#include "base/search.h"
 
 bool jit_add(struct sl_jit_code *code, uint64_t address, uint64_t size, struct sl_str name)
 {
@@ -57,17 +58,10 @@ static int code_by_address(const void *left, const void *right)
                          &((const struct sl_jit_function *)right)->address);
 }
 
+/* Which of the bounds the value is. */
 static size_t bound_of(const uint64_t *bounds, size_t count, uint64_t value)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (bounds[middle] < value)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return sl_count_up_to(bounds, count, sizeof *bounds, 0, value) - 1;
 }
 
 /* The first cell from `cell` on that nothing was written to; the way there gets shorter each time. */
@@ -150,17 +144,15 @@ enum sl_code sl_jit_write(const struct sl_jit_code *code, uint64_t begin, uint64
     }
     struct sl_breakpad_output output = {write_out, out};
     struct sl_function_sink *sink = writer ? sl_breakpad_writer_sink(writer) : NULL;
+    struct sl_arena arena = {0};
     enum sl_code result = writer && functions ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
-    if (result == SL_OK && sink->prepare) {
-        struct sl_arena arena = {0};
+    if (result == SL_OK && sink->prepare)
         sink->prepare(sink, &batch, &arena, 0);
+    if (result == SL_OK)
         result = sink->consume(sink, &batch, error);
-        sl_arena_free(&arena);
-    } else if (result == SL_OK) {
-        result = sink->consume(sink, &batch, error);
-    }
     if (result == SL_OK)
         result = sl_breakpad_writer_finish(writer, &output, error);
+    sl_arena_free(&arena);
     *count = batch.function_count;
     sl_breakpad_writer_free(writer);
     free(functions);

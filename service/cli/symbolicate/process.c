@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/map.h"
+#include "base/search.h"
 
 static enum sl_code read_dump_or_map(struct process_code *process, struct sl_bytes bytes, struct sl_error *error)
 {
@@ -93,15 +94,10 @@ void process_code_close(struct process_code *process)
 
 static bool has_code(const struct sl_jit_code *code, uint64_t begin, uint64_t end)
 {
-    size_t low = 0, high = code->count;
-    while (low < high) { /* the first function that ends behind `begin` */
-        size_t middle = low + (high - low) / 2;
-        if (code->functions[middle].address + code->functions[middle].size <= begin)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < code->count && code->functions[low].address < end;
+    size_t at = SL_COUNT_UP_TO(code->functions, code->count, address, begin);
+    if (at && begin - code->functions[at - 1].address < code->functions[at - 1].size)
+        return true;
+    return at < code->count && code->functions[at].address < end;
 }
 
 bool process_code_add(struct process_code *process, uint64_t begin, uint64_t end)
