@@ -174,6 +174,21 @@ def test_members_of_archives(work, files):
     contains(several.err, "an archive of 2 debug files: name one as ", "base.apk!MEMBER, of lib/x86_64/libt.so, lib/arm64-v8a/libt.so")
 
 
+def test_what_is_kept_without_its_supplementary_file(work, files):
+    """Is made anew when that is there."""
+    with open(f"{work}/t.c", "w") as f:
+        f.write("int seed;\n" + INLINE)
+    files.run(f"cd {work} && gcc -g -O1 t.c -o t && cp t u && dwz -m common t u && mv common away")
+    start = files.run(f"nm {work}/t | awk '$3 == \"f\" {{print $1}}'").strip()
+    args = ["lookup", "-i", "-f", "--cache", "--cache-dir", f"{work}/cache", "-e", f"{work}/t", f"0x{start}"]
+    without = symloom(*args)
+    contains(without.err, "names and types are missing: the supplementary file ")
+    os.rename(f"{work}/away", f"{work}/common")
+    whole = symloom(*args)
+    equal((whole.out, whole.err), (ok("lookup", "-i", "-f", "-e", f"{work}/t", f"0x{start}"), ""))
+    assert whole.out != without.out, whole.out
+
+
 def test_debug_maps(work, files):
     """A Mach-O file without a bundle: its debug information is in the object files it was linked of, also in libraries."""
     with open(f"{work}/io.c", "w") as f:

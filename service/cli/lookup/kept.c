@@ -44,16 +44,19 @@ static bool make_key(const struct lookup *l, const struct lookup_module *m, stru
 {
     const struct sl_object_info *info = sl_object_info(m->input.object);
     struct file_stamp now;
-    char id[SL_DEBUG_ID_TEXT], package[PATH_MAX];
+    char id[SL_DEBUG_ID_TEXT], path[PATH_MAX];
     if (!lookup_stamp(m->input.path, &now) || memcmp(&now, &m->stamp, sizeof now) != 0)
         return false;
     sl_debug_id_format(&info->debug_id, id);
     sl_buf_printf(key, "scope: global\n\nobject: %s %s\npositions: %d\nrelative: %d\n", sl_arch_name(info->arch), id,
                   input_has_positions(&m->input), l->open.relative_names);
     bool good = put_stamp(key, "file", m->input.path, &m->stamp) && put_companion(key, "debug", m->input.debug.path);
-    for (size_t i = 0; good && split_package_path(&m->input, i, package); i++)
-        good = put_companion(key, "dwp", package);
-    return good && put_companion(key, "supplementary", l->open.supplementary) && !key->failed;
+    for (size_t i = 0; good && split_package_path(&m->input, i, path); i++)
+        good = put_companion(key, "dwp", path);
+    const char *supplementary = l->open.supplementary;
+    if (!supplementary && input_supplementary_path(&m->input, path))
+        supplementary = path;
+    return good && put_companion(key, "supplementary", supplementary) && !key->failed;
 }
 
 /* Whether its symcache is kept: --cache asks for it, or it takes long to make. --symcache-out is to make one. */
