@@ -3,25 +3,8 @@ import os
 from harness import equal, ok
 
 # _start [0, 9) holds inner [3, 5) and label, which answers from 7 to the end of _start; next [9, 10)
-ASSEMBLY = """.globl _start
-.type _start,@function
-_start: nop
-nop
-nop
-.type inner,@function
-inner: nop
-nop
-.size inner,.-inner
-nop
-nop
-label: nop
-nop
-.size _start,.-_start
-.type next,@function
-next: nop
-.size next,1
-.text
-"""
+with open(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "differential", "nest.s")) as f:
+    ASSEMBLY = f.read()
 BARE = ["_start"] * 3 + ["inner"] * 2 + ["_start"] * 2 + ["label"] * 2 + ["next", "??"]
 WITH_LINES = [(n, l) for n, l in zip(BARE, [3, 4, 5, 7, 8, 10, 11, 12, 13, 16])]
 

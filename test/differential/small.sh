@@ -3,27 +3,14 @@
 # segment is not the lowest, code in sections of its own, machines and formats of all kinds.
 # usage: small.sh DIRECTORY
 set -eu
+here=$(cd "$(dirname "$0")" && pwd)
 cd "$1"
 
-cat >nest.s <<'S'
-.globl _start
-.type _start,@function
-_start: nop
-nop
-nop
-.type inner,@function
-inner: nop
-nop
-.size inner,.-inner
-nop
-nop
-label: nop
-nop
-.size _start,.-_start
+cat "$here/nest.s" - >nest.s <<'S'
 .fill 7,1,0x90
-.type next,@function
-next: nop
-.size next,1
+.type after,@function
+after: nop
+.size after,1
 untyped: nop
 nop
 .section .text.last,"ax"
