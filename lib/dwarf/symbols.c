@@ -26,29 +26,11 @@ static const struct sl_symbol *symbol(const struct symbol_index *index, size_t p
     return &index->symbols[index->order[place].index];
 }
 
-static uint64_t end_of(const struct sl_symbol *s)
-{
-    return s->size < UINT64_MAX - s->address ? s->address + s->size : UINT64_MAX;
-}
-
-/* Whether some symbol begins within another one. */
-static bool are_nested(const struct symbol_index *index)
-{
-    uint64_t end = 0;
-    for (size_t i = 0; i < index->count; i++) {
-        const struct sl_symbol *s = symbol(index, i);
-        if (s->address < end && i && index->order[i - 1].key != s->address)
-            return true;
-        end = end_of(s) > end ? end_of(s) : end;
-    }
-    return false;
-}
-
 /* Finds what symbols are within, where some are. False when out of memory. */
 static bool find_around(struct symbol_index *index, struct sl_budget *budget, struct sl_arena *arena)
 {
     struct sl_nesting nesting = {.holding.budget = budget};
-    bool nested = are_nested(index), ok = true;
+    bool nested = sl_symbols_are_nested(index->symbols, index->order, index->count), ok = true;
     uint32_t *around = nested ? SL_ARENA_ARRAY(arena, uint32_t, index->count) : NULL;
     for (size_t i = 0, next; around && ok && i < index->count; i = next) {
         const struct sl_nested *outer = sl_nesting_at(&nesting, index->order[i].key);
@@ -56,7 +38,7 @@ static bool find_around(struct symbol_index *index, struct sl_budget *budget, st
         for (next = i; next < index->count && index->order[next].key == index->order[i].key; next++)
             around[next] = place;
         for (size_t j = next; ok && j-- > i;)
-            ok = !symbol(index, j)->size || sl_nesting_open(&nesting, end_of(symbol(index, j)), (uint32_t)j);
+            ok = !symbol(index, j)->size || sl_nesting_open(&nesting, sl_symbol_end(symbol(index, j)), (uint32_t)j);
     }
     sl_nesting_free(&nesting);
     index->around = around;
@@ -158,7 +140,7 @@ struct symbol_span dwarf_symbol_over(struct dwarf_worker *w, const struct symbol
     }
     uint32_t outer = !span.symbol && index->around && next ? index->around[next - 1] : NO_PLACE;
     for (; outer != NO_PLACE && !span.symbol && dwarf_spend(w, 1); outer = index->around[outer]) {
-        uint64_t end = end_of(symbol(index, outer));
+        uint64_t end = sl_symbol_end(symbol(index, outer));
         if (end > address)
             span = (struct symbol_span){symbol(index, outer), end < next_start ? end : next_start};
     }

@@ -9,6 +9,27 @@
 #pragma once
 
 #include "base/grow.h"
+#include "function/order.h"
+#include "object/object.h"
+
+/* Where the symbol ends; at most the end of the address space. */
+static inline uint64_t sl_symbol_end(const struct sl_symbol *s)
+{
+    return s->size < UINT64_MAX - s->address ? s->address + s->size : UINT64_MAX;
+}
+
+/* Whether one of the symbols, which `order` has by address, begins within another one. Where none does, nobody need look. */
+static inline bool sl_symbols_are_nested(const struct sl_symbol *symbols, const struct sl_ordered *order, size_t count)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct sl_symbol *s = &symbols[order[i].index];
+        if (s->address < end && order[i - 1].key != s->address)
+            return true;
+        end = sl_symbol_end(s) > end ? sl_symbol_end(s) : end;
+    }
+    return false;
+}
 
 struct sl_nesting {
     struct sl_nested {

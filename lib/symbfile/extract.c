@@ -186,7 +186,7 @@ static enum sl_code add_nested(struct extractor *e, const struct sl_symbol *symb
         label_end = next < count && order[next].key < label_end ? order[next].key : label_end;
         for (size_t j = next; j-- > i && code == SL_OK;) {
             const struct sl_symbol *s = &symbols[order[j].index];
-            uint64_t end = s->is_label && !s->size ? label_end : s->address + s->size;
+            uint64_t end = s->is_label && !s->size ? label_end : sl_symbol_end(s);
             if (end > at && !sl_nesting_open(&nesting, end, order[j].index))
                 code = sl_budget_fail(e->budget, error);
         }
@@ -203,21 +203,15 @@ static enum sl_code add_sized_symbols(struct extractor *e, const struct sl_symbo
     struct sl_ordered *order = sl_alloc_held(&e->holding, count + 1, sizeof *order);
     struct sl_ordered *scratch = sl_alloc_held(&e->holding, count + 1, sizeof *scratch);
     enum sl_code code = order && scratch && count < UINT32_MAX ? SL_OK : sl_budget_fail(e->budget, error);
-    uint64_t end = 0;
-    bool nested = false;
     for (size_t i = 0; code == SL_OK && i < count; i++)
         order[i] = (struct sl_ordered){symbols[i].address, 0, (uint32_t)i};
     if (code == SL_OK && count)
         sl_order(order, scratch, count);
-    for (size_t i = 0; code == SL_OK && i < count && !nested; i++) {
-        const struct sl_symbol *s = &symbols[order[i].index];
-        nested = s->address < end && order[i - 1].key != s->address;
-        end = s->address + s->size > end ? s->address + s->size : end;
-    }
-    if (code == SL_OK && nested)
+    if (code == SL_OK && sl_symbols_are_nested(symbols, order, count))
         code = add_nested(e, symbols, order, count, error);
-    for (size_t i = 0; i < count && code == SL_OK && !nested; i++)
-        code = add_symbol(e, &symbols[i], symbols[i].size, error);
+    else
+        for (size_t i = 0; i < count && code == SL_OK; i++)
+            code = add_symbol(e, &symbols[i], symbols[i].size, error);
     sl_free_held(&e->holding, order, count + 1, sizeof *order);
     sl_free_held(&e->holding, scratch, count + 1, sizeof *scratch);
     return code;
