@@ -38,8 +38,8 @@ struct sl_object_wanted {
 bool sl_object_matches(const struct sl_object_info *info, const struct sl_object_wanted *wanted);
 
 /* The object for a request. The only object of a file that is not fat is the answer whatever its ids are. Else the first
- * slice that matches, or the first one when no id is wanted; unreadable ones passed over; `*index` (may be NULL) tells which. None: SL_MALFORMED with the first
- * slice's error if one could not be read, else SL_NOT_FOUND. */
+ * slice that matches, or the first one when no id is wanted; unreadable ones passed over; `*index` (may be NULL) tells
+ * which. None: SL_MALFORMED with the first slice's error if one could not be read, else SL_NOT_FOUND. */
 enum sl_code sl_archive_find(const struct sl_archive *archive, const struct sl_object_wanted *wanted,
                              const struct sl_object_limits *limits, struct sl_object **object, size_t *index,
                              struct sl_error *error);

@@ -13,8 +13,8 @@ struct object_format {
     bool (*section)(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
     bool (*section_info)(struct sl_object *object, size_t index, struct sl_section_info *info);
     bool (*segment)(const struct sl_object *object, size_t index, struct sl_segment *segment);
-    bool (*holds_code)(const struct sl_object *object,
-                       uint64_t address); /* NULL: it has none at the ends of the address space */
+    /* NULL: it has none at the ends of the address space. */
+    bool (*holds_code)(const struct sl_object *object, uint64_t address);
     struct sl_bytes (*at)(const struct sl_object *object, uint64_t address); /* NULL: the segments are searched */
     enum sl_code (*symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                             struct sl_error *error);

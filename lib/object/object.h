@@ -115,8 +115,8 @@ struct sl_object_info {
     struct sl_str code_id;     /* lower-case hex, empty when there is none */
     struct sl_str raw_code_id; /* WASM: the code id with its length before it, where the file has it so; else empty */
     struct sl_str debug_file;  /* name of the debug file the object itself states; may be empty */
-    enum sl_format
-        program_format;       /* Breakpad: of the programs of the system in MODULE; UNKNOWN: of any, or as `format` */
+    /* Breakpad: that of programs of the system in MODULE. UNKNOWN: of any, or as `format`. */
+    enum sl_format program_format;
     struct sl_str code_file;  /* Breakpad: name of the executable, as INFO CODE_ID has it; may be empty */
     struct sl_str debug_link; /* .gnu_debuglink's file name, WASM external_debug_info's URL; may be empty */
     uint32_t debug_link_crc;
