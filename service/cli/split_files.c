@@ -83,16 +83,23 @@ static bool has_split_units(struct sl_object *object)
     return sl_object_section(object, "debug_info.dwo", &info, NULL);
 }
 
-static struct sl_object *keep_dwo(struct split_files *files, struct sl_mapping mapping)
+/* The first of several paths is told. */
+static void remember_path(struct split_files *files, char first[PATH_MAX], const char *path)
 {
-    struct sl_object *object;
-    if (sl_object_open(mapping.bytes, NULL, &object, NULL) != SL_OK) {
-        sl_unmap(&mapping);
-        return NULL;
-    }
     pthread_mutex_lock(&files->lock);
-    bool kept =
-        has_split_units(object) && sl_grow(&files->items, &files->capacity, files->count + 1, sizeof *files->items);
+    if (!first[0])
+        snprintf(first, PATH_MAX, "%s", path);
+    pthread_mutex_unlock(&files->lock);
+}
+
+static struct sl_object *keep_dwo(struct split_files *files, struct sl_mapping mapping, const char *path)
+{
+    struct sl_object *object = NULL;
+    bool kept = sl_object_open(mapping.bytes, NULL, &object, NULL) == SL_OK && has_split_units(object);
+    if (!kept)
+        remember_path(files, files->unread, path);
+    pthread_mutex_lock(&files->lock);
+    kept = kept && sl_grow(&files->items, &files->capacity, files->count + 1, sizeof *files->items);
     if (kept)
         files->items[files->count++] = (struct split_file){mapping, object};
     pthread_mutex_unlock(&files->lock);
@@ -113,11 +120,8 @@ static struct sl_object *try_dwo(struct split_files *files, int root, struct sl_
     if (!name.size || length >= (int)sizeof path)
         return NULL;
     if (sl_map_file(path, &mapping, NULL) == SL_OK)
-        return keep_dwo(files, mapping);
-    pthread_mutex_lock(&files->lock);
-    if (!files->unfound[0])
-        snprintf(files->unfound, sizeof files->unfound, "%s", path);
-    pthread_mutex_unlock(&files->lock);
+        return keep_dwo(files, mapping, path);
+    remember_path(files, files->unfound, path);
     return NULL;
 }
 
@@ -244,6 +248,8 @@ static void note_missing(struct split_files *files, size_t count, const char *na
         snprintf(more, sizeof more, " (and the files of %zu more units)", count - 1);
     if (files->companions.dwp && !files->asked)
         input_note(input, "inlined calls are missing: the package has no unit %s%s", name, more);
+    else if (files->unread[0])
+        input_note(input, "inlined calls are missing: %s cannot be read%s", files->unread, more);
     else if (files->unfound[0])
         input_note(
             input,

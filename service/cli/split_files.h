@@ -15,8 +15,9 @@ struct split_files {
     struct input *input;
     struct sl_companions companions; /* for the reader */
     pthread_mutex_t lock;
-    bool asked;         /* for a .dwo file */
-    char unfound[4096]; /* the first place where one was looked for in vain; empty: all were found */
+    bool asked;             /* for a .dwo file */
+    char unfound[PATH_MAX]; /* the first place where one was looked for in vain; empty: all were found */
+    char unread[PATH_MAX];  /* the first file in the place of one that has no split units, or is damaged */
     struct split_file {
         struct sl_mapping mapping;
         struct sl_object *object;

@@ -53,6 +53,12 @@ def test_split_units(work, files):
         stale = symloom("lookup", "-e", app, at)
         contains(stale.err, "inlined calls are missing: io.dwo is that of another build")
         equal(names(stale.out)[:1], ["f"])
+        for junk in (b"", b"junk" * 99, open(f"{work}/other.o", "rb").read()):
+            with open(dwo, "wb") as f:
+                f.write(junk)
+            damaged = symloom("lookup", "-e", app, at)
+            contains(damaged.err, f"inlined calls are missing: {dwo} cannot be read")
+            equal(damaged.out, stale.out)
         os.unlink(dwo)
         os.rename(dwo + ".away", dwo)
         # packages
