@@ -234,15 +234,6 @@ static bool has_functions(const struct dump_module *m)
            sl_object_go_table(m->debug, &table, &address);
 }
 
-/* A stripped program lacks nothing that its debug file, given beside it, has. */
-static bool others_have_functions(const struct dump *d, const struct dump_module *first, const struct dump_module *m)
-{
-    bool found = false;
-    for (const struct dump_module *o = first; o < d->modules + d->count && !found; o++)
-        found = o != m && is_of_group(o, first) && has_functions(o);
-    return found && !has_functions(m);
-}
-
 /* What the records lack, whoever reads them will not know. */
 static void warn_missing(const struct dump_module *m)
 {
@@ -278,10 +269,23 @@ static void relate_group(struct dump *d, const struct dump_module *first)
         if (is_of_group(m, first) && sl_object_section(m->code, "text", &code, NULL))
             program = m->code;
     for (struct dump_module *m = d->modules; m < d->modules + d->count && program; m++) {
-        struct sl_object *objects[] = {m->code, m->debug, m->main.object};
-        for (size_t i = 0; i < 3 && is_of_group(m, first); i++)
-            sl_object_relate(objects[i], program);
+        if (!is_of_group(m, first))
+            continue;
+        sl_object_relate(m->code, program);
+        sl_object_relate(m->debug, program);
+        sl_object_relate(m->main.object, program);
     }
+}
+
+/* A stripped program lacks nothing that its debug file, given beside it, has. */
+static void warn_group(const struct dump *d, const struct dump_module *first)
+{
+    bool any_has_functions = false;
+    for (const struct dump_module *m = first; m < d->modules + d->count && !any_has_functions; m++)
+        any_has_functions = is_of_group(m, first) && has_functions(m);
+    for (const struct dump_module *m = first; m < d->modules + d->count; m++)
+        if (is_of_group(m, first) && (has_functions(m) || !any_has_functions))
+            warn_missing(m);
 }
 
 /* Modules of one id make one symbol file. */
@@ -295,9 +299,8 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
     for (struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !header_only; m++)
         if (is_of_group(m, first))
             code = add_module(w, m, d->o, d->jobs, arena, &error);
-    for (struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !header_only; m++)
-        if (is_of_group(m, first) && !others_have_functions(d, first, m))
-            warn_missing(m);
+    if (code == SL_OK && !header_only)
+        warn_group(d, first);
     int status = code == SL_OK ? open_store(d, name, id) : 0;
     if (code == SL_OK && status == 0) {
         struct sl_breakpad_output output = {write_text, d};
