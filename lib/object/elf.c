@@ -371,19 +371,25 @@ static bool is_kernel(const struct elf *elf, bool is_64bit)
     return has_code;
 }
 
-/* The address of the lowest segment that is loaded: firmware need not have them in order. 0 when there is none. Linux links the
- * variables of each processor at 0: they are no part of a kernel's image. */
+/* The address of the first segment that is loaded, where they ascend; of the lowest else, as of firmware. Then those without memory do
+ * not count, and what Linux links at 0 for each processor, which is no part of a kernel's image. 0 when there is none. */
 static uint64_t lowest_loaded(const struct elf *elf, bool is_64bit)
 {
-    const struct elf_segment *lowest = NULL;
-    bool kernel = is_kernel(elf, is_64bit);
+    const struct elf_segment *first = NULL, *before = NULL, *lowest = NULL;
+    bool kernel = is_kernel(elf, is_64bit), ascends = true;
     for (size_t i = 0; i < elf->segment_count; i++) {
         const struct elf_segment *s = &elf->segments[i];
         bool per_processor = kernel && !s->address && !(s->flags & PF_X);
-        if (s->type == PT_LOAD && (!lowest || (s->address < lowest->address && s->memory_size && !per_processor)))
+        if (s->type != PT_LOAD)
+            continue;
+        first = first ? first : s;
+        ascends = ascends && (!before || s->address >= before->address);
+        before = s;
+        if (s->memory_size && !per_processor && (!lowest || s->address < lowest->address))
             lowest = s;
     }
-    return lowest ? lowest->address : 0;
+    const struct elf_segment *found = ascends ? first : lowest;
+    return found ? found->address : 0;
 }
 
 /* Makes addresses relative to `load`. */
