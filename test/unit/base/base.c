@@ -242,21 +242,6 @@ static void buffer_writes_little_endian_and_hex(void **state)
     sl_buf_free(&buf);
 }
 
-static void lines_one_by_one(void **state)
-{
-    (void)state;
-    static const char *const lines[] = {"a", "", "b"};
-    for (int ended = 0; ended < 2; ended++) {
-        struct sl_str rest = ended ? SL_STR("a\r\n\nb\n") : SL_STR("a\r\n\nb"), line;
-        for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-            assert_true(sl_str_next_line(&rest, &line));
-            assert_true(sl_str_equal(line, sl_str(lines[i])));
-        }
-        assert_false(sl_str_next_line(&rest, &line));
-    }
-    assert_false(sl_str_next_line(&(struct sl_str){NULL, 0}, &(struct sl_str){NULL, 0}));
-}
-
 static void white_space_is_trimmed(void **state)
 {
     (void)state;
@@ -480,7 +465,6 @@ int main(void)
         cmocka_unit_test(arrays_move_to_files_when_they_are_large),
         cmocka_unit_test(all_is_written_where_it_belongs),
         cmocka_unit_test(buffer_writes_little_endian_and_hex),
-        cmocka_unit_test(lines_one_by_one),
         cmocka_unit_test(white_space_is_trimmed),
         cmocka_unit_test(arrays_grow_and_keep_what_they_have),
         cmocka_unit_test(arrays_grow_by_zeros_and_in_arenas),
