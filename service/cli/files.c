@@ -126,11 +126,8 @@ static enum sl_code look_at(struct input *input, struct sl_error *error)
 {
     char *member = NULL;
     enum sl_code code = SL_OK;
-    if (!input->alone) {
-        code = member_take_only(input->path, &input->mapping, &member, error);
-        if (code == SL_OK && !member)
-            code = map_unpacked(&input->mapping, error);
-    }
+    if (!input->alone)
+        code = member_unpack(input->path, &input->mapping, &member, error);
     if (member) {
         free(input->path);
         input->path = member;

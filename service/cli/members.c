@@ -241,12 +241,12 @@ static bool is_archive(struct sl_bytes bytes)
     return several || sl_ar_detect(bytes);
 }
 
-enum sl_code member_take_only(const char *path, struct sl_mapping *mapping, char **name, struct sl_error *error)
+enum sl_code member_unpack(const char *path, struct sl_mapping *mapping, char **name, struct sl_error *error)
 {
     struct sl_mapping taken = {{NULL, 0}, 0};
     *name = NULL;
     if (!is_archive(mapping->bytes))
-        return SL_OK;
+        return map_unpacked(mapping, error);
     enum sl_code code = take(path, mapping->bytes, NULL, &taken, name, NULL, error);
     if (code != SL_OK)
         return code;

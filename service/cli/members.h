@@ -9,7 +9,8 @@ bool member_is_named(const char *path);
  * SL_NOT_FOUND when the file has none of that name; the sentence lists some that it has. */
 enum sl_code member_map(const char *path, struct sl_mapping *mapping, uint64_t *changed, struct sl_error *error);
 
-/* Puts the only debug file of an archive of object files, or of a ZIP archive with several members, in the archive's place, and
- * what it is called, `lib.a(io.o)`, into `name` (to be freed; NULL when it is no archive). SL_UNSUPPORTED when there are several,
- * or none: the sentence says how to name one. The mapping stays as it is on an error. */
-enum sl_code member_take_only(const char *path, struct sl_mapping *mapping, char **name, struct sl_error *error);
+/* Puts what is in a file that was mapped in its place: the only debug file of an archive of object files or of a ZIP archive with
+ * several members, and what that is called, `lib.a(io.o)`, into `*name` (to be freed; NULL when it is no archive); else what is packed
+ * (map_unpacked). SL_UNSUPPORTED when an archive has several, or none: the sentence says how to name one. The mapping stays as it is on
+ * an error. */
+enum sl_code member_unpack(const char *path, struct sl_mapping *mapping, char **name, struct sl_error *error);

@@ -285,12 +285,10 @@ static int push_parts_open_file(struct file *f, const char *path)
     struct sl_error error = {0};
     *f = (struct file){.path = path};
     char *member = NULL;
-    bool named = member_is_named(path);
-    enum sl_code code = named ? member_map(path, &f->mapping, NULL, &error) : sl_map_file(path, &f->mapping, &error);
-    if (code == SL_OK && !named)
-        code = member_take_only(path, &f->mapping, &member, &error);
-    if (code == SL_OK && !named && !member)
-        code = map_unpacked(&f->mapping, &error);
+    enum sl_code code = member_is_named(path) ? member_map(path, &f->mapping, NULL, &error)
+                                              : sl_map_file(path, &f->mapping, &error);
+    if (code == SL_OK)
+        code = member_unpack(path, &f->mapping, &member, &error);
     free(member);
     if (code != SL_OK)
         return push_parts_fail(PUSH_NOTHING, path, error.message[0] ? error.message : sl_code_name(code));
