@@ -9,8 +9,7 @@ suite() { # NAME COMMAND.. - a runner whose last line is "N passed, N failed"; i
     name=$1
     shift
     echo "==> $name"
-    "$@" >$build/suite.log 2>&1
-    cat $build/suite.log
+    "$@" 2>&1 | tee $build/suite.log
     ok=$(sed -n '$s/^\([0-9]*\) passed, [0-9]* failed$/\1/p' $build/suite.log)
     bad=$(sed -n '$s/^[0-9]* passed, \([0-9]*\) failed$/\1/p' $build/suite.log)
     passed=$((passed + ${ok:-0}))

@@ -1,8 +1,16 @@
 """Runs every function test_* of the files test_*.py of one folder and those in it, for the run.py of that folder.
 
 With --jobs several run at once, each in a process of its own with what the tests share. Those of a file that says ALONE = True run
-after all others, one by one: they measure times or memory, or make something scarce."""
-import argparse, concurrent.futures, fnmatch, glob, importlib, multiprocessing, os, shutil, signal, sys, tempfile, time, traceback
+after all others, one by one: they measure times or memory, or make something scarce.
+
+A test that takes longer than LONGEST has failed, and the log says where it and the programs it started were. After MOST_FAILURES
+the rest is not run: something is wrong that they all need, and each would wait for it."""
+import argparse, concurrent.futures, contextlib, faulthandler, fnmatch, glob, importlib, multiprocessing, os, shutil, signal, subprocess
+import sys, tempfile, time, traceback
+
+LONGEST = 300  # seconds
+AGAIN = 30     # seconds that the end of such a test may take, before what it started is killed and it is interrupted again
+MOST_FAILURES = 20
 
 
 def collect(folder, patterns, wanted):
@@ -26,10 +34,52 @@ def arguments():
     return parser
 
 
+def children(pid):
+    """The processes that one started, and theirs."""
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as f:
+                for child in map(int, f.read().split()):
+                    yield child
+                    yield from children(child)
+
+
+class Watch:
+    """Ends a test that takes too long."""
+
+    def __init__(self):
+        self.told = False
+        signal.signal(signal.SIGALRM, self.interrupt)
+
+    def interrupt(self, *_):
+        started = list(children(os.getpid()))
+        if not self.told:
+            self.tell(started)
+        for pid in started if self.told else ():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        self.told = True
+        raise TimeoutError(f"it takes longer than {LONGEST} s")
+
+    def tell(self, started):
+        sys.stdout.flush()
+        faulthandler.dump_traceback(sys.stdout)
+        for pid in started:
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                with open(f"/proc/{pid}/cmdline") as f:
+                    print(f"process {pid}: {f.read().replace(chr(0), ' ')}", flush=True)
+                subprocess.run(["eu-stack", "-p", str(pid)], stderr=subprocess.STDOUT, timeout=AGAIN)
+
+
 def run_test(title, test, work, shared):
     start = time.monotonic()
+    Watch()
     try:
-        test(tempfile.mkdtemp(dir=work), shared)
+        signal.setitimer(signal.ITIMER_REAL, LONGEST, AGAIN)
+        try:
+            test(tempfile.mkdtemp(dir=work), shared)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
     except Exception:
         print(f"FAILED  {title}")
         traceback.print_exc(file=sys.stdout)
@@ -69,11 +119,15 @@ def worker_run(number):
 
 def run_together(jobs, tests, work, share):
     """Yields for each test whether it passed."""
+    failures = 0
     with concurrent.futures.ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"), worker_begin, (tests, work, share)) as pool:
         for done in concurrent.futures.as_completed([pool.submit(worker_run, number) for number in range(len(tests))]):
             good, text = done.result()
             print(text, end="", flush=True)
+            failures += not good
             yield good
+            if failures == MOST_FAILURES:
+                return pool.shutdown(cancel_futures=True)
 
 
 def run_in_turn(tests, work, share):
@@ -92,9 +146,9 @@ def run(folder, args, share, wanted=lambda test: True):
     try:
         if together:
             results += run_together(args.jobs, together, work, share)
-        if alone:
+        if alone and results.count(False) < MOST_FAILURES:
             results += run_in_turn(alone, work, share)
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+    print(f"{sum(results)} passed, {len(tests) - sum(results)} failed")
     return not results or not all(results)
