@@ -285,8 +285,8 @@ static int push_parts_open_file(struct file *f, const char *path)
     struct sl_error error = {0};
     *f = (struct file){.path = path};
     char *member = NULL;
-    enum sl_code code = member_is_named(path) ? member_map(path, &f->mapping, NULL, &error)
-                                              : sl_map_file(path, &f->mapping, &error);
+    enum sl_code code =
+        member_is_named(path) ? member_map(path, &f->mapping, NULL, &error) : sl_map_file(path, &f->mapping, &error);
     if (code == SL_OK)
         code = member_unpack(path, &f->mapping, &member, &error);
     free(member);
