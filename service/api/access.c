@@ -2,6 +2,7 @@
 
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
+#include <xxhash.h>
 
 #include "api/impl.h"
 #include "base/base64.h"
@@ -71,130 +72,160 @@ static bool has_holder(const struct config *config, const char *const *rights)
     return false;
 }
 
-/* An empty id: the key alone tells. All keys are compared whether one fits or not. */
-static enum access api_access_check(const struct config *config, struct sl_str id, struct sl_str secret,
-                                    const char *const *rights, const struct access_key **granted)
-{
-    static const struct access_key nobody;
-    const struct access_key *key = &nobody;
-    uint8_t digest[SHA256_DIGEST_LENGTH];
-    SHA256((const uint8_t *)secret.data, secret.size, digest);
-    for (size_t i = 0; i < config->auth.key_count; i++) {
-        const struct access_key *one = &config->auth.keys[i];
-        bool same = CRYPTO_memcmp(digest, one->sha256, sizeof digest) == 0;
-        if (same && (!id.size || sl_str_equal(one->id, id)))
-            key = one;
-    }
-    if (key == &nobody || clock_wall_s() >= key->expires_s)
-        return ACCESS_UNKNOWN;
-    if (granted)
-        *granted = key;
-    return has_right(key, rights) ? ACCESS_GRANTED : ACCESS_DENIED;
-}
-
-enum access access_check_api_key(const struct config *config, struct sl_str header, const char *const *rights,
-                                 const struct access_key **granted)
-{
-    char decoded[MAX_DECODED];
-    struct sl_str id, secret;
-    if (!header.data)
-        return ACCESS_MISSING;
-    enum access access = strip_scheme(&header, "APIKey") && split_base64(header, decoded, &id, &secret)
-                             ? api_access_check(config, id, secret, rights, granted)
-                             : ACCESS_MALFORMED;
-    OPENSSL_cleanse(decoded, sizeof decoded);
-    return access;
-}
-
-enum access access_check(const struct config *config, struct sl_str header, struct sl_str x_api_key,
-                         const char *const *rights, const struct access_key **granted)
-{
-    char decoded[MAX_DECODED];
-    struct sl_str id = {NULL, 0}, secret = sl_str_trimmed(x_api_key);
-    bool ok = is_printable(secret);
-    if (!header.data && !x_api_key.data)
-        return ACCESS_MISSING;
-    if (header.data && strip_scheme(&header, "Bearer")) {
-        secret = header;
-        ok = split_pair(header, &id, &secret) || is_printable(secret);
-    } else if (header.data) {
-        ok = (strip_scheme(&header, "Basic") || strip_scheme(&header, "APIKey")) &&
-             split_base64(header, decoded, &id, &secret);
-    }
-    enum access access = ok ? api_access_check(config, id, secret, rights, granted) : ACCESS_MALFORMED;
-    OPENSSL_cleanse(decoded, sizeof decoded);
-    return access;
-}
-
 /* ---- the brake ----
  * A table of fixed size: an address has a few places where it may be, and takes that of who has been quiet longest. */
 enum { GUESSERS = 4096, PLACES = 4, GUESSES = 20, WINDOW_MS = 60000, BLOCKED_MS = 60000 };
 
 static struct guesser {
     uint8_t address[16];
+    uint32_t key_id;                     /* hash of the id of a key that is known; 0: none */
     unsigned failures;                   /* since `began_ms` */
     uint64_t began_ms, blocked_until_ms; /* 0: not blocked */
     uint64_t last_ms;                    /* 0: free */
 } guessers[GUESSERS];
 
-static void guesser_key(struct sl_str client, uint8_t key[16])
+static struct guesser guesser_new(struct sl_str client, struct sl_str key_id, uint64_t now)
 {
-    memset(key, 0, 16);
-    if (!network_address(client, key)) /* all clients of unix sockets are one */
-        key[0] = 1;
-    else if (!network_is_v4(key))
-        memset(key + 8, 0, 8);
-}
-
-static struct guesser *places(const uint8_t key[16])
-{
-    uint64_t hash = 14695981039346656037u; /* FNV-1a */
-    for (size_t i = 0; i < 16; i++)
-        hash = (hash ^ key[i]) * 1099511628211u;
-    return &guessers[(hash >> 20) % (GUESSERS / PLACES) * PLACES];
-}
-
-static struct guesser *guesser_find(const uint8_t key[16])
-{
-    struct guesser *place = places(key);
-    for (size_t i = 0; i < PLACES; i++)
-        if (place[i].last_ms && memcmp(place[i].address, key, 16) == 0)
-            return &place[i];
-    return NULL;
-}
-
-bool access_is_blocked(struct sl_str client)
-{
-    uint8_t key[16];
-    guesser_key(client, key);
-    const struct guesser *guesser = guesser_find(key);
-    return guesser && loop_now_ms() < guesser->blocked_until_ms;
-}
-
-void access_note_wrong_key(struct sl_str client)
-{
-    uint8_t key[16];
-    uint64_t now = loop_now_ms();
-    guesser_key(client, key);
-    struct guesser *guesser = guesser_find(key), *place = places(key);
-    if (!guesser) {
-        guesser = place;
-        for (size_t i = 1; i < PLACES; i++)
-            if (place[i].last_ms < guesser->last_ms)
-                guesser = &place[i];
-        *guesser = (struct guesser){.began_ms = now};
-        memcpy(guesser->address, key, sizeof guesser->address);
+    struct guesser guesser = {.key_id = key_id.size ? (uint32_t)XXH3_64bits(key_id.data, key_id.size) | 1 : 0,
+                              .began_ms = now};
+    if (!network_address(client, guesser.address)) { /* all clients of unix sockets are one */
+        memset(guesser.address, 0, sizeof guesser.address);
+        guesser.address[0] = 1;
+    } else if (!network_is_v4(guesser.address)) {
+        memset(guesser.address + 8, 0, 8);
     }
+    return guesser;
+}
+
+static struct guesser *guesser_places(const struct guesser *wanted)
+{
+    uint64_t hash = XXH3_64bits_withSeed(wanted->address, sizeof wanted->address, wanted->key_id);
+    return &guessers[hash % (GUESSERS / PLACES) * PLACES];
+}
+
+/* The place of the one that is wanted; a new one takes that of who has been quiet longest. */
+static struct guesser *guesser_place(const struct guesser *wanted)
+{
+    struct guesser *place = guesser_places(wanted), *quiet = place;
+    for (size_t i = 0; i < PLACES; i++) {
+        if (place[i].last_ms && place[i].key_id == wanted->key_id &&
+            memcmp(place[i].address, wanted->address, sizeof wanted->address) == 0)
+            return &place[i];
+        if (place[i].last_ms < quiet->last_ms)
+            quiet = &place[i];
+    }
+    *quiet = *wanted;
+    return quiet;
+}
+
+bool access_note_wrong_key(const struct http_exchange *x, struct sl_str key_id)
+{
+    uint64_t now = loop_now_ms();
+    struct guesser wanted = guesser_new(x->client, key_id, now), *guesser = guesser_place(&wanted);
+    guesser->last_ms = now ? now : 1;
+    if (now < guesser->blocked_until_ms)
+        return false;
     if (now - guesser->began_ms >= WINDOW_MS) {
         guesser->began_ms = now;
         guesser->failures = 0;
     }
-    guesser->last_ms = now ? now : 1;
-    if (++guesser->failures < GUESSES)
-        return;
-    guesser->blocked_until_ms = now + BLOCKED_MS;
-    guesser->began_ms = now;
-    guesser->failures = 0;
+    if (++guesser->failures >= GUESSES) {
+        guesser->blocked_until_ms = now + BLOCKED_MS;
+        guesser->began_ms = now;
+        guesser->failures = 0;
+    }
+    return true;
+}
+
+/* ---- keys ---- */
+
+struct shown { /* by a request */
+    struct sl_str id, secret;
+    bool any, is_key;
+    char decoded[MAX_DECODED];
+};
+
+static void read_any_form(const struct http_exchange *x, struct shown *shown)
+{
+    struct sl_str header = http_header(x, "authorization"), other = http_header(x, "x-api-key");
+    shown->any = header.data || other.data;
+    if (header.data && strip_scheme(&header, "Bearer")) {
+        shown->secret = header;
+        shown->is_key = split_pair(header, &shown->id, &shown->secret) || is_printable(header);
+    } else if (header.data) {
+        shown->is_key = (strip_scheme(&header, "Basic") || strip_scheme(&header, "APIKey")) &&
+                        split_base64(header, shown->decoded, &shown->id, &shown->secret);
+    } else {
+        shown->secret = sl_str_trimmed(other);
+        shown->is_key = is_printable(shown->secret);
+    }
+}
+
+static void read_api_key(const struct http_exchange *x, struct shown *shown)
+{
+    struct sl_str header = http_header(x, "authorization");
+    shown->any = header.data != NULL;
+    shown->is_key = strip_scheme(&header, "APIKey") && split_base64(header, shown->decoded, &shown->id, &shown->secret);
+}
+
+/* An empty id: the key alone tells. All keys are compared whether one fits or not. NULL: none fits. */
+static const struct access_key *find_key(const struct config *config, const struct shown *shown)
+{
+    const struct access_key *found = NULL;
+    uint8_t digest[SHA256_DIGEST_LENGTH];
+    SHA256((const uint8_t *)shown->secret.data, shown->secret.size, digest);
+    for (size_t i = 0; i < config->auth.key_count; i++) {
+        const struct access_key *one = &config->auth.keys[i];
+        bool same = CRYPTO_memcmp(digest, one->sha256, sizeof digest) == 0;
+        if (same && (!shown->id.size || sl_str_equal(one->id, shown->id)))
+            found = one;
+    }
+    return found;
+}
+
+static struct sl_str known_id(const struct config *config, struct sl_str id)
+{
+    for (size_t i = 0; i < config->auth.key_count; i++)
+        if (sl_str_equal(config->auth.keys[i].id, id))
+            return config->auth.keys[i].id;
+    return (struct sl_str){NULL, 0};
+}
+
+enum access access_check(struct http_exchange *x, enum access_form form, const char *const *rights,
+                         const struct access_key **granted)
+{
+    static const char *const reasons[] = {
+        [ACCESS_GRANTED] = NULL,
+        [ACCESS_MISSING] = "no key",
+        [ACCESS_MALFORMED] = "malformed key",
+        [ACCESS_UNKNOWN] = "wrong key",
+        [ACCESS_BLOCKED] = "wrong key, as many others of this address",
+        [ACCESS_EXPIRED] = "expired key",
+        [ACCESS_DENIED] = "the key lacks the right",
+    };
+    const struct config *config = ((const struct service *)x->service)->config;
+    struct shown shown = {.is_key = false};
+    if (form == ACCESS_API_KEY)
+        read_api_key(x, &shown);
+    else
+        read_any_form(x, &shown);
+    const struct access_key *key = shown.is_key ? find_key(config, &shown) : NULL;
+    struct sl_str id = key ? key->id : shown.is_key ? known_id(config, shown.id) : (struct sl_str){NULL, 0};
+    OPENSSL_cleanse(shown.decoded, sizeof shown.decoded);
+    enum access access = !shown.any                         ? ACCESS_MISSING
+                         : !shown.is_key                    ? ACCESS_MALFORMED
+                         : !key                             ? ACCESS_UNKNOWN
+                         : clock_wall_s() >= key->expires_s ? ACCESS_EXPIRED
+                         : has_right(key, rights)           ? ACCESS_GRANTED
+                                                            : ACCESS_DENIED;
+    if ((access == ACCESS_MALFORMED || access == ACCESS_UNKNOWN) && !access_note_wrong_key(x, id))
+        access = ACCESS_BLOCKED;
+    if ((x->key_id.data = sl_arena_strndup(&x->arena, id.size ? id.data : "", id.size)))
+        x->key_id.size = id.size;
+    x->refused = reasons[access];
+    if (granted && access == ACCESS_GRANTED)
+        *granted = key;
+    return access;
 }
 
 /* ---- routes ---- */
@@ -239,25 +270,22 @@ void access_authorize(struct http_exchange *x)
         http_reply_error(x, 404, NULL);
         return;
     }
-    switch (access_check(config, http_header(x, "authorization"), http_header(x, "x-api-key"), route->rights, &key)) {
+    switch (access_check(x, ACCESS_ANY_FORM, route->rights, &key)) {
     case ACCESS_GRANTED:
-        if ((x->key_id.data = sl_arena_strndup(&x->arena, key->id.data, key->id.size)))
-            x->key_id.size = key->id.size;
         x->key_has_scopes = key->scopes != NULL;
-        if (!may_name_scope(x, key))
+        if (!may_name_scope(x, key)) {
+            x->refused = "the scope is not the key's";
             http_reply_error(x, 403, "not allowed");
+        }
         return;
     case ACCESS_DENIED: http_reply_error(x, 403, "not allowed"); return;
+    case ACCESS_BLOCKED:
+        http_reply_error(x, 429, "too many wrong keys");
+        http_set_header(x, "Retry-After", SL_STR("60"));
+        return;
     case ACCESS_MALFORMED:
     case ACCESS_UNKNOWN:
-        if (access_is_blocked(x->client)) {
-            http_reply_error(x, 429, "too many wrong keys");
-            http_set_header(x, "Retry-After", SL_STR("60"));
-            return;
-        }
-        access_note_wrong_key(x->client);
-        reply_unauthorized(x);
-        return;
+    case ACCESS_EXPIRED:
     case ACCESS_MISSING: reply_unauthorized(x); return;
     }
 }

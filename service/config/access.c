@@ -87,7 +87,7 @@ static void read_scopes(const struct reading *r, const struct value *list, struc
     key->scopes = texts;
 }
 
-bool config_read_date(struct sl_str text, int64_t *seconds)
+static bool read_date(struct sl_str text, int64_t *seconds)
 {
     char copy[16];
     struct tm tm = {0};
@@ -100,6 +100,28 @@ bool config_read_date(struct sl_str text, int64_t *seconds)
         return false;
     *seconds = (int64_t)timegm(&tm) + 24 * 3600;
     return true;
+}
+
+bool config_read_expiry(struct sl_str text, const struct value *at, const char *path, int64_t *seconds,
+                        struct value_problems *problems)
+{
+    enum { DAY_S = 24 * 60 * 60, SOON_DAYS = 14 };
+    if (!read_date(text, seconds))
+        return false;
+    int64_t left = *seconds - (int64_t)time(NULL);
+    if (left <= 0)
+        value_problem(problems, at, true, path, "it has expired: the key opens nothing");
+    else if (left < SOON_DAYS * DAY_S)
+        value_problem(problems, at, true, path, "it expires in %lld hours", (long long)(left / 3600));
+    return true;
+}
+
+static void read_expiry(const struct reading *r, const struct value *date, struct access_key *key)
+{
+    char path[64];
+    snprintf(path, sizeof path, "auth.keys[%zu].expires", r->index);
+    if (!config_read_expiry(date->string, date, path, &key->expires_s, r->problems))
+        complain(r, date, "expires", "is not a date (example: 2027-01-31)");
 }
 
 static void read_key(const struct reading *r, const struct value *map, struct access_key *key)
@@ -117,8 +139,8 @@ static void read_key(const struct reading *r, const struct value *map, struct ac
     read_rights(r, value_get(map, "rights"), key);
     if (scopes && scopes->type != VALUE_NULL)
         read_scopes(r, scopes, key);
-    if (expires && expires->type != VALUE_NULL && !config_read_date(expires->string, &key->expires_s))
-        complain(r, expires, "expires", "is not a date (example: 2027-01-31)");
+    if (expires && expires->type != VALUE_NULL)
+        read_expiry(r, expires, key);
 }
 
 void config_read_access_keys(struct config *config, const struct value *root, struct value_problems *problems)

@@ -79,7 +79,6 @@ static void walk_map(struct walk *w, const struct value *map)
             break;
         case KEY_FREE:
         case KEY_FREE_BOOL:
-        case KEY_URL:
         case KEY_SECRET: break;
         }
         path_up(&w->path, up);

@@ -87,6 +87,17 @@ static void number_value(struct dump *d, const struct key *key)
         sl_buf_printf(d->out, "%llu", (unsigned long long)number);
 }
 
+/* A text that may be a URL: without its user info and query. Whatever key it belongs to: one that somebody adds shows no password. */
+static void public_text(struct dump *d, struct sl_str text)
+{
+    struct sl_str scheme, rest;
+    text_hide_user(text, &scheme, &rest);
+    sl_buf_u8(d->out, '"');
+    text_escape(d->out, scheme, true);
+    text_escape(d->out, rest, true);
+    sl_buf_u8(d->out, '"');
+}
+
 static void list_value(struct dump *d, const struct key *key)
 {
     const void *list = field_at(d->config, key->offset);
@@ -94,8 +105,8 @@ static void list_value(struct dump *d, const struct key *key)
     sl_buf_u8(d->out, '[');
     for (size_t i = 0; i < count; i++) {
         sl_buf_cstr(d->out, i ? ", " : "");
-        quoted(d,
-               key->type == KEY_TEXTS ? (*(struct sl_str *const *)list)[i] : sl_str((*(const char **const *)list)[i]));
+        public_text(d, key->type == KEY_TEXTS ? (*(struct sl_str *const *)list)[i]
+                                              : sl_str((*(const char **const *)list)[i]));
     }
     sl_buf_u8(d->out, ']');
 }
@@ -109,27 +120,15 @@ static void pairs_value(struct dump *d, const struct key *key)
         sl_buf_cstr(d->out, i ? ", " : "");
         quoted(d, pairs[i].key);
         sl_buf_cstr(d->out, ": ");
-        quoted(d, pairs[i].value);
+        public_text(d, pairs[i].value);
     }
     sl_buf_u8(d->out, '}');
 }
 
-static void public_url(struct dump *d, struct sl_str text)
+static void string_value(struct dump *d, const char *text)
 {
-    struct sl_str scheme, rest;
-    text_hide_user(text, &scheme, &rest);
-    sl_buf_u8(d->out, '"');
-    text_escape(d->out, scheme, true);
-    text_escape(d->out, rest, true);
-    sl_buf_u8(d->out, '"');
-}
-
-static void string_value(struct dump *d, const char *text, bool url)
-{
-    if (text && url)
-        public_url(d, sl_str(text));
-    else if (text)
-        quoted(d, sl_str(text));
+    if (text)
+        public_text(d, sl_str(text));
     else
         sl_buf_cstr(d->out, "null");
 }
@@ -146,7 +145,7 @@ static void row_value(struct dump *d, const struct key *key)
     case KEY_BOOL: sl_buf_cstr(d->out, number_of(d->config, key) ? "true" : "false"); break;
     case KEY_ENUM: sl_buf_cstr(d->out, key->words[number_of(d->config, key)]); break;
     case KEY_WORD:
-    case KEY_STRING: string_value(d, *(const char *const *)field_at(d->config, key->offset), key->url); break;
+    case KEY_STRING: string_value(d, *(const char *const *)field_at(d->config, key->offset)); break;
     case KEY_TEXTS:
     case KEY_STRINGS: list_value(d, key); break;
     case KEY_UNSIGNED:
@@ -167,10 +166,8 @@ static void scalar_value(struct dump *d, const struct value *value)
         sl_buf_cstr(d->out, "\"[redacted]\"");
     else if (value->type == VALUE_NULL)
         sl_buf_cstr(d->out, "null");
-    else if (value->type == VALUE_STRING && key_within(path_pattern(&d->path), KEY_URL))
-        public_url(d, value->string);
     else if (value->type == VALUE_STRING)
-        quoted(d, value->string);
+        public_text(d, value->string);
     else
         sl_buf_str(d->out, value->string);
 }

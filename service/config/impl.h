@@ -80,7 +80,6 @@ struct key {
     const char *none;            /* the word for "no limit" (UINT64_MAX) or "none" (NULL): null, off; NULL = no such */
     bool raise;                  /* a number below `min` acts as `min` */
     bool one;                    /* a list may be written as its only element */
-    bool url;                    /* shown without user info and query */
     const char *no_effect;       /* what a warning says of a key that nothing reads; NULL = it is read */
     const char *const *words;    /* NULL terminated, in the order of the enum; of texts: the only ones */
     const char *(*check)(struct sl_str text); /* what is wrong with a text; NULL = nothing */
@@ -102,7 +101,6 @@ enum key_class {
     KEY_GROUP, /* holds further keys */
     KEY_FREE,  /* belongs to the configuration, with all below it, and has no row: others read it, or nothing does */
     KEY_FREE_BOOL,
-    KEY_URL,    /* as KEY_FREE, shown without user info and query */
     KEY_SECRET, /* never to be shown; has a row, or is as KEY_FREE */
 };
 
@@ -184,8 +182,10 @@ extern const char *const access_route_groups[];
 /* `auth.keys`: a list of maps. */
 void config_read_access_keys(struct config *config, const struct value *root, struct value_problems *problems);
 
-/* The end of the day "2027-01-31", UTC. */
-bool config_read_date(struct sl_str text, int64_t *seconds);
+/* The end of the day "2027-01-31", UTC, until which a key is good; false when the text is no date. Warns, at `path`, of a day
+ * that is over or less than 14 days away. */
+bool config_read_expiry(struct sl_str text, const struct value *at, const char *path, int64_t *seconds,
+                        struct value_problems *problems);
 
 /* ---- transcoders.c ---- */
 

@@ -55,6 +55,14 @@ static void read_digest(const struct token_reading *r, const struct value *map, 
         token_complain(r, digest ? digest : map, "sha256", "is not a SHA-256 in hex");
 }
 
+static void read_expiry(const struct token_reading *r, const struct value *date, struct mozilla_token *token)
+{
+    char path[64];
+    snprintf(path, sizeof path, "mozilla.tokens[%zu].expires_at", r->index);
+    if (!config_read_expiry(date->string, date, path, &token->expires_s, r->problems))
+        token_complain(r, date, "expires_at", "is not a date (example: 2027-01-31)");
+}
+
 static void read_token(const struct token_reading *r, const struct value *map, struct mozilla_token *token)
 {
     const struct value *email = value_get(map, "email"), *user = value_get(map, "user_id");
@@ -71,8 +79,8 @@ static void read_token(const struct token_reading *r, const struct value *map, s
         token_complain(r, user, "user_id", "is not an integer");
     else if (user)
         token->user_id = user->integer;
-    if (expires && expires->type != VALUE_NULL && !config_read_date(expires->string, &token->expires_s))
-        token_complain(r, expires, "expires_at", "is not a date (example: 2027-01-31)");
+    if (expires && expires->type != VALUE_NULL)
+        read_expiry(r, expires, token);
     if (active && active->type != VALUE_BOOL)
         token_complain(r, active, "active", "is neither true nor false");
     else if (active)

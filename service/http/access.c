@@ -67,7 +67,7 @@ static size_t add_if_any(struct log_field *fields, size_t count, const char *key
 static void write_line(const struct request *r, enum log_level level, double duration_ms)
 {
     const struct http_exchange *x = &r->x;
-    struct log_field fields[19];
+    struct log_field fields[20];
     size_t count = 0;
     fields[count++] = (struct log_field)LOG_SLSTR("req", x->request_id);
     fields[count++] = (struct log_field)LOG_DOUBLE("duration_ms", duration_ms);
@@ -84,6 +84,7 @@ static void write_line(const struct request *r, enum log_level level, double dur
         count = add_if_any(fields, count, "scope", http_query(x, "scope"));
     count = add_if_any(fields, count, "job", sl_str(x->job_id));
     count = add_if_any(fields, count, "key_id", x->key_id);
+    count = add_if_any(fields, count, "refused", sl_str(x->refused));
     count = add_if_any(fields, count, "user_agent", cut(http_header(x, "user-agent"), AGENT_MAX_LOGGED));
     count = add_if_any(fields, count, "traceparent", cut(http_header(x, "traceparent"), AGENT_MAX_LOGGED));
     if (r->connection->tls)

@@ -42,6 +42,7 @@ struct http_exchange {
     struct sl_str client; /* address after trusted proxies */
     struct sl_str request_id;
     struct sl_str key_id; /* of the access key it showed; empty = none */
+    const char *refused;  /* why that does not open this route, for the log; NULL = it does, or none is needed */
     uint64_t waited_ns;   /* in queues, so far: for memory, for the pool; what works for it elsewhere adds to it */
     bool key_has_scopes;  /* the only ones that it may name */
     char job_id[37];      /* of the job whose answer this is, or empty: for the log */

@@ -210,3 +210,14 @@ def test_files_without_contents(work, files):
             result = symloom(*words)
             equal(result.status, 1, result.err)
             contains(result.out + result.err, what)
+
+
+def test_no_url_shows_a_password(work, files):
+    """Whatever key it belongs to, alone, in a list or in a map."""
+    path = os.path.join(work, "config.yml")
+    url = "https://user:word@host.example/a?sig=word"
+    with open(path, "w") as f:
+        f.write(f"mozilla: {{sources: ['{url}'], store: {{extra: ['{url}'], public_url: '{url}'}}}}\ncluster: {{peers: {{2: '{url}'}}}}\n"
+                f"sources:\n  - {{id: a, type: http, url: '{url}'}}\n  - {{id: b, type: s3, bucket: c, region: [x, '{url}']}}\n")
+    shown = ok("config", "show", "-c", path)
+    equal((shown.count("https://host.example/a"), "word" in shown.replace("password", "")), (6, False), shown)

@@ -1,5 +1,5 @@
 """Who may ask for what: groups of routes, rights, scopes, and the brake on guessing."""
-import base64, hashlib, json
+import base64, datetime, hashlib, json
 
 import faults
 from harness import Service, Upstream, equal, frames, http_source, request
@@ -200,3 +200,36 @@ def test_guessing_has_a_brake(work, objects):
         equal(service.request("POST", "/api/symbols-ranges", b"x", upload)[0], 429)
         right = {**upload, "Authorization": "APIKey " + base64.b64encode(b"a:" + KEY.encode() + b"a").decode()}
         equal(service.request("POST", "/api/symbols-ranges", b"x", right)[0], 403)  # known, without the right to upload
+
+
+def test_an_id_that_is_known_has_a_brake_of_its_own(work, objects):
+    """A client with an old secret hides not what is wrong with others at its address."""
+    config = {"auth": {"require": ["symbolicate"], "keys": [key("a", "symbolicate"), key("b", "symbolicate")]}}
+    with Service(work, config) as service:
+        def wrong(name):
+            return ask(service, "POST", "/symbolicate", {"Authorization": f"Bearer {name}:old"})[0]
+        equal([wrong("a") for _ in range(21)], [401] * 20 + [429])
+        equal((wrong("b"), wrong("nobody")), (401, 401))
+        equal([wrong(f"nobody{n}") for n in range(20)], [401] * 19 + [429])  # ids that are not known are one
+
+
+def test_the_log_says_whose_key_was_refused_and_why(work, objects):
+    past, soon = (str(datetime.datetime.now(datetime.timezone.utc).date() + datetime.timedelta(days=n)) for n in (-2, 3))
+    keys = [key("old", "metrics", expires=past), key("soon", "metrics", expires=soon), key("far", "proxy", expires="2999-01-01")]
+    tokens = [{"key": "t0ken", "email": "a@b", "permissions": ["upload_symbols"], "expires_at": past}]
+    with Service(work, {"auth": {"require": ["metrics"], "keys": keys}, "mozilla": {"tokens": tokens}}) as s:
+        statuses = [ask(s, "GET", "/metrics", headers)[0] for headers in
+                    (bearer("old"), bearer("soon"), bearer("far"), bearer("x"), {"Authorization": "Bearer old:x"}, {"Authorization": "x"}, {})]
+        equal(statuses, [401, 200, 403, 401, 401, 401, 401])
+        s.stop()
+        log = s.logged()
+        said = [line for line in log.splitlines() if "path=/metrics" in line]
+        for line, parts in zip(said, ([" key_id=old", 'refused="expired key"'], [" key_id=soon"],
+                                      [" key_id=far", 'refused="the key lacks the right"'], ['refused="wrong key"'],
+                                      [" key_id=old", 'refused="wrong key"'], ['refused="malformed key"'], ['refused="no key"'])):
+            assert all(part in line for part in parts), (parts, line)
+            equal(("key_id" in line, "refused" in line), (any("key_id" in p for p in parts), any("refused" in p for p in parts)))
+        assert "auth.keys[0].expires: it has expired: the key opens nothing" in log, log
+        assert "auth.keys[1].expires: it expires in " in log and "auth.keys[2].expires" not in log, log
+        assert "mozilla.tokens[0].expires_at: it has expired" in log, log
+        assert KEY not in log and "t0ken" not in log, log

@@ -116,12 +116,17 @@ def test_no_secret_of_any_source_shows(work, objects):
                                           "secret_key": secret},
                                    "redis": {"url": f"redis://:{secret}@127.0.0.1:{port}", "password": secret}}}
         fast = {"connect_timeout": "1s", "max_download_timeout": "2s"}
-        for config, named in (({**fast, **shared}, sources), ({**fast, "sources": sources}, None)):
+        mozilla = {"mozilla": {"sources": [at + f"?sig={secret}"], "store": {"filesystem_path": work, "extra": [at]}},
+                   "cluster": {"node_id": 1, "peers": {2: at}}}
+        for config, named in (({**fast, **shared}, sources), ({**fast, **mozilla, "sources": sources}, None)):
             with Service(work, config, args=["--log-level", "trace"]) as s:
                 body = request(objects.module(), [0], options={"dif_candidates": True})
                 if named:
                     body["sources"] = named
                 answers = [s.post("/symbolicate", body)[2].decode(), s.request("GET", "/metrics")[2].decode()]
+                v5 = {"memoryMap": [["a.pdb", "0123456789ABCDEF0123456789ABCDEF1"]], "stacks": [[[0, 16]]]}
+                answers += [s.post("/symbolicate/v5", v5)[2].decode(), s.request("GET", "/status")[2].decode()]
+                answers.append(s.request("GET", "/requests/00000000-0000-4002-8000-000000000000")[2].decode())
                 broken = [{**one, "type": "nonsense"} for one in sources]
                 answers.append(s.post("/symbolicate", {**body, "sources": broken})[2].decode())
                 for text in answers:

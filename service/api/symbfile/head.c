@@ -84,7 +84,7 @@ void upload_reply_error(struct http_exchange *x, int status, const char *detail)
 }
 
 /* ---- authorization ---- */
-bool upload_authorize(const struct http_exchange *x, const char *const *rights, struct sl_str *key_id,
+bool upload_authorize(struct http_exchange *x, const char *const *rights, struct sl_str *key_id,
                       struct symbfile_failure *failure)
 {
     const struct config *config = symbfiles_config();
@@ -92,22 +92,13 @@ bool upload_authorize(const struct http_exchange *x, const char *const *rights, 
     *key_id = (struct sl_str){"", 0};
     if (!access_required(config, x->route->family->group))
         return true;
-    enum access access = access_check_api_key(config, http_header(x, "Authorization"), rights, &key);
-    if ((access == ACCESS_MALFORMED || access == ACCESS_UNKNOWN) && access_is_blocked(x->client)) {
-        symbfile_fail(failure, 429, "1000", "Too many wrong API keys.");
-        return false;
-    }
-    switch (access) {
+    switch (access_check(x, ACCESS_API_KEY, rights, &key)) {
     case ACCESS_GRANTED: *key_id = key->id; return true;
     case ACCESS_MISSING: symbfile_fail(failure, 401, "1001", "API key is missing."); break;
-    case ACCESS_MALFORMED:
-        access_note_wrong_key(x->client);
-        symbfile_fail(failure, 401, "1002", "API key is malformed.");
-        break;
+    case ACCESS_MALFORMED: symbfile_fail(failure, 401, "1002", "API key is malformed."); break;
     case ACCESS_UNKNOWN:
-        access_note_wrong_key(x->client);
-        symbfile_fail(failure, 401, "1003", "API key is not valid.");
-        break;
+    case ACCESS_EXPIRED: symbfile_fail(failure, 401, "1003", "API key is not valid."); break;
+    case ACCESS_BLOCKED: symbfile_fail(failure, 429, "1000", "Too many wrong API keys."); break;
     case ACCESS_DENIED: symbfile_fail(failure, 403, "1004", "API key is not allowed to upload symbols."); break;
     }
     return false;

@@ -32,7 +32,7 @@ static bool has_store(struct symbfile_failure *failure)
     return false;
 }
 
-static bool read_head(const struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure)
+static bool read_head(struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure)
 {
     *head = (struct upload_head){0};
     head->kind = sl_str_ends(x->path, SL_STR("returnpads")) ? SYMBFILE_RETURNPADS : SYMBFILE_RANGES;
@@ -374,7 +374,7 @@ static void reply_status(struct http_exchange *x, const struct question *q)
 }
 
 /* What GET and DELETE begin with. */
-static bool read_question(const struct http_exchange *x, const char *const *rights, struct question *q,
+static bool read_question(struct http_exchange *x, const char *const *rights, struct question *q,
                           struct symbfile_failure *failure)
 {
     struct sl_str key_id;

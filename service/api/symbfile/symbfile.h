@@ -14,7 +14,7 @@ struct upload_head { /* of a request to store a part */
 };
 
 /* ---- head.c: pure checks of the request's head; false: `failure` ---- */
-bool upload_authorize(const struct http_exchange *x, const char *const *rights, struct sl_str *key_id,
+bool upload_authorize(struct http_exchange *x, const char *const *rights, struct sl_str *key_id,
                       struct symbfile_failure *failure);
 bool upload_read_head(const struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure);
 

@@ -86,12 +86,10 @@ bool uploads_token(struct http_exchange *x, const struct mozilla_token **token)
     if (!sent.data)
         return true;
     *token = token_find(config, sent);
-    if (!*token && access_is_blocked(x->client))
-        return refuse_token(x, 429, SL_STR("Too many wrong tokens"));
-    if (!*token) {
-        access_note_wrong_key(x->client);
-        return refuse_token(x, 403, SL_STR("API Token not matched"));
-    }
+    if (!*token)
+        return access_note_wrong_key(x, (struct sl_str){NULL, 0})
+                   ? refuse_token(x, 403, SL_STR("API Token not matched"))
+                   : refuse_token(x, 429, SL_STR("Too many wrong tokens"));
     if (clock_wall_s() >= (*token)->expires_s)
         return refuse_token(x, 403, SL_STR("API Token found but expired"));
     if (!(*token)->active)
