@@ -206,8 +206,8 @@ struct cache_file {
 };
 /* The files have changed: entries of any kind and scope that come from them are absent from now on, in memory, on disk and
  * in the shared layer; of those made of them right now, callers get the result, and nobody else. Other processes learn of
- * it through the directory within a second, other machines through Redis. SL_INTERNAL when the directory could not be
- * told (this process has forgotten them all the same); SL_CANCELLED. */
+ * it through the directory within a second, other machines through Redis. SL_INTERNAL when the directory or Redis could
+ * not be told (this process has forgotten them all the same); SL_CANCELLED. */
 enum sl_code cache_invalidate(const struct cache_file *files, size_t count, struct sl_error *error) SL_SUSPENDS;
 
 /* For who keeps items by himself, beside the memory layer: `hear` is called for every invalidation that this process makes or

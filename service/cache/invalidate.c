@@ -164,9 +164,11 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
     invalidate_forget(files, count, add_name, &names); /* after the stamp: what begins now is made of the new file */
     for (size_t i = 0; i < names.count; i++)
         shared_forget(names.items[i].kind, &names.items[i].name);
-    shared_tell(files, count, s.at_ns);
+    bool told = shared_tell(files, count, s.at_ns);
     free(names.items);
-    return code;
+    return code == SL_OK && !told
+               ? sl_fail(error, SL_INTERNAL, "Redis could not be told: other machines answer with what they have")
+               : code;
 }
 
 static void tell_nobody(void *arg, const struct cache_kind *kind, struct sl_str key)

@@ -25,25 +25,26 @@ static struct {
 } told;
 
 /* ---- writing ---- */
-static void append(struct sl_str record)
+static bool append(struct sl_str record)
 {
     struct redis_answer answer;
     struct sl_str words[] = {SL_STR("APPEND"), sl_str(told.key), record};
-    bool full =
-        shared_command(words, 3, &answer) == SHARED_HIT && answer.type == REDIS_NUMBER && answer.number > LOG_MAX;
+    bool appended = shared_command(words, 3, &answer) == SHARED_HIT && answer.type == REDIS_NUMBER;
+    bool full = appended && answer.number > LOG_MAX;
     sl_buf_free(&answer.text);
     if (!full)
-        return;
+        return appended;
     words[0] = SL_STR("DEL");
     shared_command(words, 2, &answer);
     sl_buf_free(&answer.text);
+    return true;
 }
 
-void redis_log_tell(const struct cache_file *files, size_t count, int64_t at_ns)
+bool redis_log_tell(const struct cache_file *files, size_t count, int64_t at_ns)
 {
     struct sl_buf text = {0}, record = {0};
     if (!told.redis || !breaker_allows(told.redis))
-        return;
+        return false;
     for (size_t i = 0; i < count; i++)
         if (files[i].location.size)
             sl_buf_printf(&text, "source: " SL_STR_FMT "\nlocation: " SL_STR_FMT "\n", SL_STR_ARG(files[i].source),
@@ -53,10 +54,10 @@ void redis_log_tell(const struct cache_file *files, size_t count, int64_t at_ns)
     sl_buf_printf(&record, "%s %" PRId64 " %zu\n", told.writer, at_ns, text.size);
     sl_buf_str(&record, sl_buf_view(&text));
     sl_buf_u8(&record, '\n');
-    if (!text.failed && !record.failed)
-        append(sl_buf_view(&record));
+    bool appended = !text.failed && !record.failed && append(sl_buf_view(&record));
     sl_buf_free(&text);
     sl_buf_free(&record);
+    return appended;
 }
 
 /* ---- reading ---- */

@@ -267,10 +267,9 @@ void shared_forget(const struct cache_kind *kind, const struct shared_name *name
     }
 }
 
-void shared_tell(const struct cache_file *files, size_t count, int64_t at_ns)
+bool shared_tell(const struct cache_file *files, size_t count, int64_t at_ns)
 {
-    if (layer.redis)
-        redis_log_tell(files, count, at_ns);
+    return !layer.redis || redis_log_tell(files, count, at_ns);
 }
 
 /* ---- storing ---- */

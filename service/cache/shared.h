@@ -143,7 +143,7 @@ void shared_offer_error(const struct cache_kind *kind, struct sl_str key, const 
 void shared_forget(const struct cache_kind *kind, const struct shared_name *name) SL_SUSPENDS;
 
 /* Lets other machines know that the files changed at a time (nanoseconds since the epoch). */
-void shared_tell(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
+bool shared_tell(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
 
 /* ---- redis.c ---- */
 struct redis_answer; /* redis/redis.h */
@@ -152,7 +152,7 @@ enum shared_result shared_command(const struct sl_str *words, size_t count, stru
 
 /* ---- redis_log.c ---- */
 void redis_log_init(const char *name, struct shared_backend *redis, struct fiber_group *group);
-void redis_log_tell(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
+bool redis_log_tell(const struct cache_file *files, size_t count, int64_t at_ns) SL_SUSPENDS;
 void redis_log_close(void);
 
 /* ---- redis_policy.c: whether the Redis evicts ---- */

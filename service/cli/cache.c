@@ -3,9 +3,11 @@
 #include "cli/cli.h"
 #include "cli/server.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cache/cache.h"
 #include "core/log.h"
@@ -36,8 +38,19 @@ static void invalidate(void *arg)
     cache_drain();
 }
 
+static void warn_of_unknown_source(struct sl_str id, const struct config *config)
+{
+    for (size_t i = 0; i < config->source_count; i++)
+        if (sl_str_equal(config->sources[i].id, id))
+            return;
+    fprintf(stderr,
+            "warning: the configuration has no source '" SL_STR_FMT "': only what requests named so is forgotten\n",
+            SL_STR_ARG(id));
+}
+
 static int cache_run(struct invalidating *i, const struct config *config)
 {
+    warn_of_unknown_source(i->what.source, config);
     loop_init(0);
     log_start();
     i->code = cache_init(config, kinds_all, kinds_all_count, &i->error);
@@ -69,8 +82,6 @@ static void show_suspect(void *arg, const struct cache_suspect *suspect)
 
 static int quarantine(const struct options *o, const struct config *config)
 {
-    if (!config->cache_dir)
-        return server_failed("quarantine", "there is no cache_dir");
     if (option_given(o, "clear"))
         printf("%zu released\n", cache_quarantine_clear(config->cache_dir));
     else
@@ -79,6 +90,20 @@ static int quarantine(const struct options *o, const struct config *config)
 }
 
 /* ---- both ---- */
+
+/* A mistyped directory would be made, and nobody would hear of anything. */
+static int check_reach(const struct config *config, bool directory_only)
+{
+    if (!config->cache_dir)
+        return config->shared.redis_url && !directory_only
+                   ? 0
+                   : server_failed(directory_only ? "there is no cache_dir"
+                                                  : "there is neither a cache_dir nor a shared_cache.redis: no service "
+                                                    "would hear of it",
+                                   NULL);
+    return access(config->cache_dir, F_OK) == 0 ? 0 : server_failed(config->cache_dir, strerror(errno));
+}
+
 static int load_and_run(const struct options *o)
 {
     struct config *config = NULL;
@@ -93,6 +118,10 @@ static int load_and_run(const struct options *o)
     int status = server_load(o, &config);
     if (status == 0)
         status = server_log(o, config, server_verbosity(o));
+    if (status == 0)
+        status = check_reach(config, quarantines);
+    if (status == 0)
+        status = server_become_owner(config);
     if (status == 0)
         status = quarantines ? quarantine(o, config) : cache_run(&i, config);
     config_release(config);

@@ -196,7 +196,9 @@ static int cleanup_run(const struct options *o)
         status = server_log(o, config, server_verbosity(o));
     if (status == 0 && !config->cache_dir)
         status = server_failed("no cache_dir is configured", NULL);
-    else if (status == 0 && option_given(o, "repeat"))
+    else if (status == 0)
+        status = server_become_owner(config);
+    if (status == 0 && option_given(o, "repeat"))
         repeat(o, config, ns ? ns : config->cache_cleanup_interval_ns);
     else if (status == 0)
         status = clean(o, config);

@@ -3,8 +3,14 @@
 #include "cli/cli.h"
 #include "cli/run/errors.h"
 
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cache/cache.h"
 #include "core/log.h"
@@ -177,6 +183,17 @@ int server_log(const struct options *o, const struct config *config, const char 
     if (log_set_access_file(config->access_file, &error) != true)
         return server_failed("failed to open the file of the access log", error.message);
     return 0;
+}
+
+int server_become_owner(const struct config *config)
+{
+    struct stat st;
+    if (geteuid() != 0 || !config->cache_dir || stat(config->cache_dir, &st) != 0 || st.st_uid == 0)
+        return 0;
+    const struct passwd *user = getpwuid(st.st_uid);
+    bool ok = user ? initgroups(user->pw_name, user->pw_gid) == 0 && setgid(user->pw_gid) == 0
+                   : setgroups(1, &st.st_gid) == 0 && setgid(st.st_gid) == 0;
+    return ok && setuid(st.st_uid) == 0 ? 0 : server_failed("cannot become the owner of cache_dir", strerror(errno));
 }
 
 static struct fetch_options *fetch_options_of(const struct config *config)

@@ -45,6 +45,10 @@ int server_log(const struct options *o, const struct config *config, const char 
  * given, or its value is no level. */
 const char *server_verbosity(const struct options *o);
 
+/* Of a command that writes below cache_dir, when root runs it: becomes the owner of that directory, for the service would not be
+ * allowed to remove or replace what root leaves there. 0, or the exit status after a report on stderr. */
+int server_become_owner(const struct config *config);
+
 /* Downloads as the configuration has them; after cache_init. */
 void server_init_fetch(const struct config *config);
 void server_configure_fetch(const struct config *config);

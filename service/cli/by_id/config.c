@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/by_id/plain_config.h"
@@ -228,6 +230,22 @@ static enum sl_code find_layers(struct config *layers[2], struct sl_error *error
     return code;
 }
 
+/* Root would leave files that a user cannot remove or replace: in a directory of his, or in one that is made in such a one. */
+static bool is_root_elsewhere(const char *directory)
+{
+    char path[4096];
+    struct stat st;
+    if (geteuid() != 0 || snprintf(path, sizeof path, "%s", directory) >= (int)sizeof path)
+        return false;
+    while (stat(path, &st) != 0) {
+        char *slash = strrchr(path, '/');
+        if (!slash || slash == path)
+            return false;
+        *slash = '\0';
+    }
+    return st.st_uid != 0;
+}
+
 /* Where entries are kept: as the layers say, nearest first, else with the user's other caches. */
 static void choose_cache(const struct options *o, struct config *layers[2])
 {
@@ -242,6 +260,12 @@ static void choose_cache(const struct options *o, struct config *layers[2])
         chosen = *given ? given : NULL;
     else if (!chosen && user_path("XDG_CACHE_HOME", ".cache", "symloom", path))
         chosen = path;
+    if (chosen && is_root_elsewhere(chosen)) {
+        if (!option_given(o, "quiet"))
+            remark("warning: %s is another user's: nothing is kept there for root (--cache-dir: another directory)\n",
+                   chosen);
+        chosen = NULL;
+    }
     config->cache_dir = chosen ? sl_arena_strndup(&config->arena, chosen, strlen(chosen)) : NULL;
     config_release(fresh);
 }

@@ -85,6 +85,9 @@ static void look_at_cache(const struct config *config)
     struct stat st;
     if (config->cache_dir && stat(config->cache_dir, &st) == 0 && st.st_mode & S_IWOTH)
         log_warn("cache", "everybody may write to the cache directory", LOG_STR("cache_dir", config->cache_dir));
+    if (config->cache_dir && geteuid() == 0 && stat(config->cache_dir, &st) == 0 && st.st_uid != 0)
+        log_warn("cache", "the cache directory belongs to another user, who cannot remove what root leaves there",
+                 LOG_STR("cache_dir", config->cache_dir), LOG_U64("owner", st.st_uid));
 }
 
 static void fill_http_options(const struct run *run, struct http_options *o);

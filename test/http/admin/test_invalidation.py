@@ -169,3 +169,43 @@ def test_other_machines_hear_of_it(work, objects):
             redis.ask("DEL symloom:invalidate")
             invalidate(a, "?source=store")
             wait_until("it in both again", lambda: [status(n, objects) for n in (a, b)] == ["found", "found"])
+
+
+def test_commands_of_root_leave_nothing_of_roots(work, objects):
+    """Whoever runs them, what lies below cache_dir is its owner's."""
+    owner, cache = 65534, os.path.join(work, "cache")
+    for path in work, os.path.dirname(work):
+        os.chmod(path, 0o755)
+    if os.geteuid() != 0:
+        owner = os.geteuid()
+    os.mkdir(cache, 0o700)
+    os.chown(cache, owner, owner)
+    with open(os.path.join(work, "config.yml"), "w") as f:
+        json.dump({"cache_dir": cache, "sources": [http_source("http://127.0.0.1:9/", id="store")]}, f)
+    for words in (["cache", "invalidate", "--source", "store"], ["cache", "quarantine", "--clear"], ["cleanup"]):
+        done = subprocess.run([harness.SYMLOOM, *words, "-c", os.path.join(work, "config.yml")], capture_output=True, text=True, timeout=60)
+        equal(done.returncode, 0, done.stderr)
+    found = [os.path.join(top, name) for top, folders, files in os.walk(cache) for name in folders + files]
+    assert found and {os.lstat(path).st_uid for path in found} == {owner}, found
+
+
+def test_commands_without_effect_fail(work, objects):
+    """Where no service could hear of it."""
+    def tell(config, *words):
+        with open(os.path.join(work, "config.yml"), "w") as f:
+            json.dump(config, f)
+        done = subprocess.run([harness.SYMLOOM, "cache", *words, "-c", os.path.join(work, "config.yml")], capture_output=True, text=True,
+                              timeout=60, env={**os.environ, "SYMLOOM_CACHE_DIR": ""} if "cache_dir" not in config else None)
+        return done.returncode, done.stderr
+    status, said = tell({}, "invalidate", "--source", "a")
+    assert status == 1 and "neither a cache_dir nor a shared_cache.redis" in said, said
+    equal(tell({}, "quarantine")[0], 1)
+    nowhere = os.path.join(work, "nowhere")
+    status, said = tell({"cache_dir": nowhere}, "invalidate", "--source", "a")
+    assert status == 1 and nowhere in said and not os.path.exists(nowhere), said
+    os.mkdir(nowhere)
+    redis = {"shared_cache": {"redis": {"url": "redis://127.0.0.1:9"}}}
+    status, said = tell({"cache_dir": nowhere, **redis}, "invalidate", "--source", "a")
+    assert status == 1 and "Redis could not be told" in said, said
+    status, said = tell({"cache_dir": nowhere}, "invalidate", "--source", "mistyped")
+    assert status == 0 and "the configuration has no source 'mistyped'" in said, said
