@@ -150,7 +150,8 @@ const struct key_about key_abouts[] = {
     {"cluster.node_id", "The number of this node, which the ids of its jobs begin with.",
      .usual = "made of the host's name", .title = "Several nodes"},
     {"cluster.results", "Whether any node answers polls for any job, by way of the shared Redis."},
-    {"cluster.peers", "Where other nodes are: a map of their numbers to URLs."},
+    {"cluster.peers", "Where other nodes are: a map of their numbers to URLs. A node with several processes is there "
+                      "once, by its first number."},
 
     {"shared_cache.max_concurrent_uploads", "Entries that are stored at once.",
      .title = "Shared cache: a bucket or a directory, a Redis, or both"},

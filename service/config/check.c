@@ -174,25 +174,60 @@ static void check_redis(const struct config *config, const struct value *root, s
                       "needs shared_cache.redis");
 }
 
+bool config_peer_number(struct sl_str text, uint16_t *number)
+{
+    unsigned value = 0;
+    if (!text.size || text.size > 5 || (text.data[0] == '0' && text.size > 1))
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+        value = value * 10 + (unsigned)(text.data[i] - '0');
+    }
+    *number = (uint16_t)value;
+    return value <= UINT16_MAX;
+}
+
+/* Each node has as many numbers as it has processes: those of two nodes must not meet. */
+static void check_node_numbers(const struct config *config, const struct value *at, const char *path, uint16_t number,
+                               struct value_problems *problems)
+{
+    uint64_t own = config->cluster.node_id, processes = config->http.processes;
+    if (number + processes - 1 > UINT16_MAX)
+        value_problem(problems, at, false, path, "the last of %llu processes would have a number above 65535",
+                      (unsigned long long)processes);
+    for (size_t i = 0; i <= config->cluster.peer_count; i++) {
+        uint16_t other = (uint16_t)own;
+        bool known = i < config->cluster.peer_count ? config_peer_number(config->cluster.peers[i].key, &other)
+                                                    : own != UINT64_MAX;
+        if (known && other > number && other - number < (int64_t)processes)
+            value_problem(
+                problems, at, false, path,
+                "its %llu processes have the numbers %u to %llu, and %u is another node (numbers of nodes lie "
+                "http.processes apart)",
+                (unsigned long long)processes, number, (unsigned long long)(number + processes - 1), other);
+    }
+}
+
 /* Numbers of nodes, and URLs. */
-static void check_peers(const struct value *root, struct value_problems *problems)
+static void check_peers(const struct config *config, const struct value *root, struct value_problems *problems)
 {
     const struct value *peers = config_find(root, "cluster.peers");
-    for (size_t i = 0; peers && peers->type == VALUE_MAP && i < peers->count; i++) {
+    if (config->cluster.node_id != UINT64_MAX)
+        check_node_numbers(config, config_find(root, "cluster.node_id"), "cluster.node_id",
+                           (uint16_t)config->cluster.node_id, problems);
+    for (size_t i = 0; peers && peers->type == VALUE_MAP && i < peers->count && !config_enough(problems); i++) {
         struct sl_str node = peers->keys[i], url = peers->items[i].string;
         char path[64];
-        unsigned number = 0;
-        bool good = node.size > 0 && node.size < 6 && (node.data[0] != '0' || node.size == 1);
-        for (size_t k = 0; k < node.size; k++) {
-            good = good && node.data[k] >= '0' && node.data[k] <= '9';
-            number = good ? number * 10 + (unsigned)(node.data[k] - '0') : 0;
-        }
+        uint16_t number;
         snprintf(path, sizeof path, "cluster.peers.%.*s", (int)(node.size < 32 ? node.size : 32), node.data);
-        if (!good || number > UINT16_MAX)
+        if (!config_peer_number(node, &number))
             value_problem(problems, &peers->items[i], false, path, "is not the number of a node, 0 to 65535");
         else if (peers->items[i].type == VALUE_STRING && !sl_str_starts(url, SL_STR("http://")) &&
                  !sl_str_starts(url, SL_STR("https://")))
             value_problem(problems, &peers->items[i], false, path, "is not a URL of http or https");
+        else if (number != config->cluster.node_id)
+            check_node_numbers(config, &peers->items[i], path, number, problems);
     }
 }
 
@@ -223,7 +258,7 @@ void config_check_rules(const struct config *config, const struct value *root, s
     check_shared_cache(config, root, problems);
     check_processes(config, root, problems);
     check_redis(config, root, problems);
-    check_peers(root, problems);
+    check_peers(config, root, problems);
     check_https(config, root, problems);
     check_store(config, root, problems);
     for (size_t i = 0; sources && sources->type == VALUE_LIST && i < sources->count && !config_enough(problems); i++) {

@@ -356,6 +356,9 @@ void config_dump(const struct config *config, struct sl_buf *out);
 size_t config_differences(const struct config *a, const struct config *b, const char *path, const char **keys,
                           size_t max);
 
+/* The number of a node, as a key of cluster.peers: the node's processes have it and those that follow. */
+bool config_peer_number(struct sl_str text, uint16_t *number);
+
 /* Two ways to know a container, which has other defaults: SYMLOOM_CONTAINER=1; and, counted only without a configuration
  * file, /.dockerenv or "/docker" in /proc/self/cgroup. */
 bool config_container_told(void);

@@ -47,6 +47,25 @@ def test_polls_find_the_process(work, objects):
         equal(poll(s, "00000000-0000-4000-8000-000000000000")[0], 404)
 
 
+def test_polls_find_the_process_of_another_node(work, objects):
+    """By one line of `cluster.peers` for each node."""
+    gate, ports = Gate(objects), [harness.free_port() for _ in range(2)]
+    peers = {str(0x20 + 16 * i): f"http://127.0.0.1:{port}" for i, port in enumerate(ports)}
+    config = [{"bind": f"127.0.0.1:{port}", "cluster": {"node_id": 0x20 + 16 * i, "peers": peers}} for i, port in enumerate(ports)]
+    with Upstream(gate.routes) as upstream, several(work, 3, **config[0]) as a, several(work, 3, **config[1]) as b:
+        for s, first in (a, 0x20), (b, 0x30):
+            s.port = ports[first // 16 - 2]
+            all_up(s, 3)
+        for asked, other, first in (a, b, 0x20), (b, a, 0x30):
+            jobs = of_each(asked, objects, upstream, 3)
+            equal([int(job[:4], 16) for job in jobs[:3]], [first, first + 1, first + 2])
+            for _ in range(6):
+                equal([poll(other, job, "?timeout=0")[0] for job in jobs], [200] * len(jobs))
+            unknown = "ffff0000-0000-4000-8000-000000000000"
+            equal([poll(other, id)[0] for id in (unknown, jobs[0][:4] + unknown[4:], f"{first + 3:04x}" + unknown[4:])], [404] * 3)
+        gate.open.set()
+
+
 def test_metrics_are_those_of_all(work, objects):
     with Upstream(objects.layout()) as upstream, several(work, 3) as s:
         all_up(s, 3)

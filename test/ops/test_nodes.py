@@ -105,7 +105,7 @@ def test_restarts_are_not_noticed(work, shared):
     harness.SYMLOOM = ops.SYMLOOM
     objects = harness.Objects(work)
     front, ports = harness.free_port(), [harness.free_port() for _ in range(2)]
-    numbers, caches = (0x0001, 0x0011), [tempfile.mkdtemp(dir=work) for _ in range(2)]
+    numbers, caches = (0x0100, 0x0200), [tempfile.mkdtemp(dir=work) for _ in range(2)]
     redis, s3 = cluster.RedisPair(work), soak.S3(work)
     with contextlib.closing(redis), harness.Upstream(objects.layout()) as upstream:
         body = json.dumps(harness.request(objects.module(), [objects.address("plain")], sources=[

@@ -135,7 +135,7 @@ class Cluster(soak.Soak):
         for i, port in enumerate(ports):
             text = text.replace(f"10.0.0.{i + 1}:3021", f"127.0.0.1:{port}")
             config = {**self.shared(), "bind": f"127.0.0.1:{port}", "http": {"processes": 2}, "shutdown": {"delay": "3s"},
-                      "cluster": {"node_id": 16 * i + 1, "results": "redis"}}
+                      "cluster": {"node_id": 256 * (i + 1), "results": "redis"}}
             nodes.append(Family(self.work, config, os.path.join(self.work, f"own-{i + 1}")))
         self.balancer = haproxy(self.work, "haproxy.cfg", text)
         self.stack.callback(lambda: (self.balancer.kill(), self.balancer.wait()))

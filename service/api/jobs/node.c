@@ -42,14 +42,15 @@ bool node_is_forwarded(const struct http_exchange *x)
     return http_header(x, "x-symloom-forwarded").data != NULL;
 }
 
-/* The owner's URL, without a slash at its end; NULL = not known. */
+/* The owner's URL, without a slash at its end; NULL = not known. A peer has as many processes as this node, and any of them asks
+ * the one whose job it is. */
 static const char *peer_url(const struct config *config, struct sl_arena *arena, unsigned node)
 {
-    char number[8];
-    int size = snprintf(number, sizeof number, "%u", node);
     for (size_t i = 0; i < config->cluster.peer_count; i++) {
         struct sl_str url = config->cluster.peers[i].value;
-        if (!sl_str_equal(config->cluster.peers[i].key, (struct sl_str){number, (size_t)size}))
+        uint16_t first;
+        if (!config_peer_number(config->cluster.peers[i].key, &first) || node < first ||
+            node - first >= config->http.processes)
             continue;
         while (url.size && url.data[url.size - 1] == '/')
             url.size--;
@@ -103,10 +104,12 @@ const char *node_base(struct http_exchange *x, unsigned node, const char **socke
 {
     const struct config *config = ((const struct service *)x->service)->config;
     *socket = NULL;
-    if (node == ((const struct service *)x->service)->node || node_is_forwarded(x))
+    if (node == ((const struct service *)x->service)->node)
         return NULL;
     *socket = node_socket(config, &x->arena, (uint16_t)(node - node_first(config)));
-    return *socket ? "http://localhost" : peer_url(config, &x->arena, node);
+    if (*socket)
+        return "http://localhost";
+    return node_is_forwarded(x) ? NULL : peer_url(config, &x->arena, node);
 }
 
 bool node_relay(struct http_exchange *x, const uint8_t id[16], const struct api_query *query)
