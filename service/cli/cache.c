@@ -21,12 +21,15 @@ static const struct option_spec specs[] = {
     {"location", 0, OPTION_VALUE, false, "URI", "one file, as candidates show it"},
     {"debug-file", 0, OPTION_VALUE, false, "NAME", "the files of a module, with --debug-id"},
     {"debug-id", 0, OPTION_VALUE, false, "ID", "the module's debug id"},
+    {"hosts", 0, OPTION_FLAG, false, NULL,
+     "with invalidate: ask hosts again that are left alone because they kept failing"},
     {"clear", 0, OPTION_FLAG, false, NULL, "with quarantine: forget all of it"},
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
 struct invalidating {
     struct invalidation what;
+    bool hosts;
     enum sl_code code;
     struct sl_error error;
 };
@@ -34,7 +37,7 @@ struct invalidating {
 static void invalidate(void *arg)
 {
     struct invalidating *i = arg;
-    i->code = kinds_invalidate(&i->what, &i->error);
+    i->code = i->hosts ? kinds_release_hosts(&i->error) : kinds_invalidate(&i->what, &i->error);
     cache_drain();
 }
 
@@ -50,7 +53,8 @@ static void warn_of_unknown_source(struct sl_str id, const struct config *config
 
 static int cache_run(struct invalidating *i, const struct config *config)
 {
-    warn_of_unknown_source(i->what.source, config);
+    if (!i->hosts)
+        warn_of_unknown_source(i->what.source, config);
     loop_init(0);
     log_start();
     i->code = cache_init(config, kinds_all, kinds_all_count, &i->error);
@@ -104,6 +108,11 @@ static int check_reach(const struct config *config, bool directory_only)
     return access(config->cache_dir, F_OK) == 0 ? 0 : server_failed(config->cache_dir, strerror(errno));
 }
 
+static bool names_files(const struct invalidation *what)
+{
+    return what->source.size || what->location.size || what->debug_file.size || what->debug_id.size;
+}
+
 static int load_and_run(const struct options *o)
 {
     struct config *config = NULL;
@@ -112,9 +121,11 @@ static int load_and_run(const struct options *o)
                                       sl_str(option_value(o, "debug-id", ""))}};
     const char *what = o->argument_count == 1 ? o->arguments[0] : "";
     bool quarantines = strcmp(what, "quarantine") == 0, invalidates = strcmp(what, "invalidate") == 0;
-    if (!quarantines && !(invalidates && invalidation_sound(&i.what)))
-        return options_wrong("cache", "say 'cache invalidate --source ID', and --location, or --debug-file with "
-                                      "--debug-id, or neither; or 'cache quarantine [--clear]'");
+    i.hosts = option_given(o, "hosts");
+    if (!quarantines && !(invalidates && (i.hosts ? !names_files(&i.what) : invalidation_sound(&i.what))))
+        return options_wrong("cache",
+                             "say 'cache invalidate --source ID', and --location, or --debug-file with "
+                             "--debug-id, or neither; 'cache invalidate --hosts'; or 'cache quarantine [--clear]'");
     int status = server_load(o, &config);
     if (status == 0)
         status = server_log(o, config, server_verbosity(o));
@@ -131,7 +142,7 @@ static int load_and_run(const struct options *o)
 int command_cache(int argc, char **argv)
 {
     return options_command(
-        specs, "cache invalidate --source ID [OPTION..] | cache quarantine [--clear]",
+        specs, "cache invalidate --source ID [OPTION..] | cache invalidate --hosts | cache quarantine [--clear]",
         "Makes cached files of a source absent, also while a service uses them. Lists, or releases, the "
         "files that services died of and do not work on for a day.",
         load_and_run, argc, argv);

@@ -15,6 +15,7 @@
 #include "cache/cache.h"
 #include "core/log.h"
 #include "fetch/fetch.h"
+#include "kinds/kinds.h"
 
 int server_failed(const char *message, const char *cause)
 {
@@ -218,6 +219,7 @@ static struct fetch_options *fetch_options_of(const struct config *config)
         .deny_threshold = config->deny_list_threshold,
         .deny_never_block = config->deny_list_never_block_hosts,
         .deny_never_block_count = config->deny_list_never_block_host_count,
+        .released = kinds_hosts_released,
         .tmp_dir = cache_tmp_dir(),
     };
     return &options;

@@ -1,5 +1,5 @@
-/* Hosts whose downloads keep failing are left alone for a while: failures are counted in buckets of time, and a host
- * that had too many within the window is blocked. */
+/* Hosts that are left alone for a while. Those whose downloads keep failing: failures are counted in buckets of time, and a host that
+ * had too many within the window is blocked. And those that ask for it (Retry-After): that is no failure. */
 #include "fetch/impl.h"
 
 #include <stdlib.h>
@@ -16,13 +16,17 @@ struct bucket {
 
 struct deny_host {
     struct sl_str name; /* follows the buckets */
-    uint64_t blocked_until_ms;
+    uint64_t blocked_until_ms, paused_until_ms;
+    int64_t blocked_at_s; /* seconds since the epoch: other processes say when they released all hosts */
     char trigger[320];
     size_t count, capacity; /* buckets, oldest first */
     struct bucket buckets[];
 };
 
-enum { SWEEP_AT = 1024 };
+enum {
+    SWEEP_AT = 1024,
+    REMEMBERED_MS = 60000 /* how long a look-up at most relies on it that a host is blocked: it may be released */
+};
 static struct sl_map hosts;
 static size_t sweep_at = SWEEP_AT;
 
@@ -40,7 +44,7 @@ static uint64_t bucket_ms(void)
 static bool forgotten(const struct deny_host *host, uint64_t now)
 {
     bool recent = host->count && host->buckets[host->count - 1].start_ms + bucket_ms() + window_ms() > now;
-    return !recent && host->blocked_until_ms <= now;
+    return !recent && host->blocked_until_ms <= now && host->paused_until_ms <= now;
 }
 
 static void sweep(uint64_t now)
@@ -118,6 +122,7 @@ void deny_register(struct sl_str name, const struct sl_error *why)
     if (count_failure(host, now) < fetch_state.options.deny_threshold || never_blocked(name))
         return;
     host->blocked_until_ms = now + DURATION_MS(fetch_state.options.deny_block_ns);
+    host->blocked_at_s = clock_wall_s();
     const char *prefix = why->code == SL_TIMEOUT ? "download timed out after " : "download failed: ";
     struct sl_buf text = {0};
     sl_buf_cstr(&text, prefix);
@@ -143,13 +148,60 @@ uint64_t fetch_blocked_ms(const char *name)
 {
     const struct deny_host *host = sl_map_get(&hosts, sl_str(name));
     uint64_t now = loop_now_ms();
-    return host && host->blocked_until_ms > now ? host->blocked_until_ms - now : 0;
+    uint64_t until = !host                                            ? 0
+                     : host->blocked_until_ms > host->paused_until_ms ? host->blocked_until_ms
+                                                                      : host->paused_until_ms;
+    return until > now ? until - now : 0;
+}
+
+/* ---- hosts that ask to be left alone ---- */
+
+void deny_pause(struct sl_str name, int64_t seconds)
+{
+    uint64_t now = loop_now_ms(), most = DURATION_MS(fetch_state.options.deny_block_ns);
+    uint64_t ms = seconds < INT32_MAX ? (uint64_t)seconds * 1000 : most;
+    sweep(now);
+    struct deny_host *host = name.size ? host_of(name) : NULL;
+    if (host && now + (ms < most ? ms : most) > host->paused_until_ms)
+        host->paused_until_ms = now + (ms < most ? ms : most);
+}
+
+uint64_t deny_pause_ms(struct sl_str name)
+{
+    const struct deny_host *host = sl_map_get(&hosts, name);
+    uint64_t now = loop_now_ms();
+    return host && host->paused_until_ms > now ? host->paused_until_ms - now : 0;
+}
+
+/* ---- */
+
+static void host_release(struct deny_host *host)
+{
+    host->blocked_until_ms = host->paused_until_ms = 0;
+    host->count = 0;
+}
+
+void fetch_release_hosts(void)
+{
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&hosts, e));)
+        host_release(e->value);
+}
+
+static bool was_released(struct sl_str name, int64_t since_s)
+{
+    return never_blocked(name) || (fetch_state.options.released && fetch_state.options.released(since_s));
 }
 
 enum sl_code deny_check(struct sl_str name, struct sl_error *error)
 {
     struct deny_host *host = fetch_state.options.deny_list_enabled ? sl_map_get(&hosts, name) : NULL;
     uint64_t now = loop_now_ms();
+    if (!host || host->blocked_until_ms <= now)
+        return SL_OK;
+    bool released = was_released(name, host->blocked_at_s); /* suspends: the host may have been forgotten meanwhile */
+    host = sl_map_get(&hosts, name);
+    if (host && released)
+        host_release(host);
     if (!host || host->blocked_until_ms <= now)
         return SL_OK;
     struct sl_buf time = {0};
@@ -159,8 +211,9 @@ enum sl_code deny_check(struct sl_str name, struct sl_error *error)
                                 "failures. It will remain blocked for a maximum of " SL_STR_FMT
                                 ". The error that triggered the block was: `%s`.",
                                 SL_STR_ARG(name), SL_STR_ARG(sl_buf_view(&time)), host->trigger);
+    uint64_t rest_ms = host->blocked_until_ms - now;
     if (error)
-        error->duration_ns = (host->blocked_until_ms - now) * 1000000u;
+        error->duration_ns = (rest_ms < REMEMBERED_MS ? rest_ms : REMEMBERED_MS) * UINT64_C(1000000);
     sl_buf_free(&time);
     return code;
 }

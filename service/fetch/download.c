@@ -15,7 +15,15 @@
 #include "core/status.h"
 #include "fetch/impl.h"
 
-enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20, MAX_RETRY_AFTER_S = 10, MAX_REDIRECTS = 10 };
+enum {
+    ATTEMPTS = 3,
+    RETRY_PAUSE_MS = 20,
+    MAX_REDIRECTS = 10,
+    MAX_PAUSE_MS = 10000, /* that a host asks for (Retry-After), and downloads wait for */
+    MAX_PAUSES = 3,
+    PAUSE_SPREAD_MS = 250, /* those that waited do not all come at once */
+    TOO_MANY_MS = 60000    /* 429 without a time */
+};
 #define MS_NS      1000000ull
 #define DISCARD_NS 1000000000ull /* longest wait for the rest of a body that nobody wants */
 
@@ -225,6 +233,7 @@ enum sl_code exchange_status(const struct exchange *e, struct sl_error *error)
 {
     const struct fetch_request *request = e->download->request;
     long status = e->transfer.status;
+    e->download->too_many = status == 429;
     if (status == 429 || status == 503)
         e->download->retry_after_s = e->transfer.retry_after_s;
     if (request->refused)
@@ -410,6 +419,7 @@ static enum sl_code attempt(struct download *d, struct sl_error *error)
     d->coding = CODING_IDENTITY;
     d->os_error = 0;
     d->retry_after_s = -1;
+    d->too_many = false;
     if (request->sign) {
         const char *url = request->sign(request->arg, d->arena);
         if (!url)
@@ -433,25 +443,42 @@ static bool final(enum sl_code code)
     return code == SL_OK || code == SL_NOT_FOUND || code == SL_PERMISSION_DENIED || code == SL_CANCELLED;
 }
 
+static uint32_t chance(uint32_t below)
+{
+    uint32_t number;
+    return getrandom(&number, sizeof number, GRND_NONBLOCK) == sizeof number ? number % below : 0;
+}
+
 /* Before the attempt behind the `i`th. Many clients that a server failed at the same time come back at different ones. */
 static uint64_t retry_pause_ms(const struct download *d, unsigned i)
 {
-    uint32_t chance = 0;
-    if (!d->request->attempts || getrandom(&chance, sizeof chance, GRND_NONBLOCK) != sizeof chance)
-        return RETRY_PAUSE_MS;
-    return chance % ((UINT64_C(1000) << (i < 4 ? i - 1 : 3)) + 1);
+    return d->request->attempts ? chance((1000u << (i < 4 ? i - 1 : 3)) + 1) : RETRY_PAUSE_MS;
 }
 
-static enum sl_code attempts(struct download *d, struct sl_error *error)
+/* Of a failure that says nothing about the file, only about now: how long it is worth to be remembered. */
+static enum sl_code remember_for(uint64_t ms, enum sl_code code, struct sl_error *error)
+{
+    if (code == SL_DOWNLOAD_ERROR)
+        error->duration_ns = ms * MS_NS;
+    return code;
+}
+
+static enum sl_code attempts(struct download *d, struct sl_str host, struct sl_error *error)
 {
     unsigned most = d->request->attempts ? d->request->attempts : ATTEMPTS;
     for (unsigned i = 1;; i++) {
         enum sl_code code = attempt(d, error);
-        if (final(code) || i == most || d->retry_after_s > MAX_RETRY_AFTER_S)
-            return code;
-        uint64_t now = loop_now_ms(), pause = retry_pause_ms(d, i);
         if (d->retry_after_s > 0)
-            pause = (uint64_t)d->retry_after_s * 1000;
+            deny_pause(host, d->retry_after_s);
+        if (final(code))
+            return code;
+        uint64_t now = loop_now_ms(), pause = retry_pause_ms(d, i), asked = deny_pause_ms(host);
+        if (asked > pause)
+            pause = asked;
+        if (i == most || asked > MAX_PAUSE_MS)
+            return asked         ? remember_for(asked, code, error)
+                   : d->too_many ? remember_for(TOO_MANY_MS, code, error)
+                                 : code;
         if (now >= d->limit.until_ms || pause >= d->limit.until_ms - now)
             return code; /* the limit would pass while waiting */
         log_debug("fetch", "attempt failed", LOG_URL("url", d->first.url), LOG_ERR(error));
@@ -498,10 +525,29 @@ static enum sl_code check_host(struct download *d, struct sl_str host, struct sl
     return code;
 }
 
+/* A place among downloads of a host that does not ask to be left alone; waits for the end of short pauses. */
+static enum sl_code take_slot(struct sl_str host, struct slot *slot, struct sl_error *error)
+{
+    for (unsigned i = 0;; i++) {
+        uint64_t ms = deny_pause_ms(host);
+        if (ms > MAX_PAUSE_MS || (ms && i == MAX_PAUSES))
+            return remember_for(ms,
+                                sl_fail(error, SL_DOWNLOAD_ERROR, SL_STR_FMT " asks for no requests for another %llus",
+                                        SL_STR_ARG(host), (unsigned long long)(ms + 999) / 1000),
+                                error);
+        if (ms && !fiber_sleep(ms + chance(PAUSE_SPREAD_MS)))
+            return sl_fail(error, SL_CANCELLED, "cancelled");
+        enum sl_code code = slot_take(host, slot, error);
+        if (code != SL_OK || !deny_pause_ms(host))
+            return code;
+        slot_give(slot);
+    }
+}
+
 static enum sl_code with_slot(struct download *d, struct sl_str host, struct sl_error *error)
 {
     struct slot slot;
-    enum sl_code code = slot_take(host, &slot, error);
+    enum sl_code code = take_slot(host, &slot, error);
     if (code != SL_OK)
         return code;
     uint64_t start = clock_mono_ns();
@@ -509,8 +555,9 @@ static enum sl_code with_slot(struct download *d, struct sl_str host, struct sl_
         time_limit(d->request->timeout_ns ? d->request->timeout_ns : fetch_state.options.max_download_timeout_ns);
     code = check_host(d, host, error);
     if (code == SL_OK) {
-        code = attempts(d, error);
-        if (d->request->deny_list && (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT))
+        code = attempts(d, host, error);
+        bool asks_for_time = d->too_many || d->retry_after_s >= 0;
+        if (d->request->deny_list && !asks_for_time && (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT))
             deny_register(host, error);
     }
     slot_give(&slot);

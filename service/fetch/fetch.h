@@ -29,8 +29,11 @@ struct fetch_options { /* of the process; what it points to must outlive fetch_c
     unsigned deny_threshold;
     const struct sl_str *deny_never_block;
     size_t deny_never_block_count;
-    const char *tmp_dir; /* for files being decompressed; NULL = the system's */
-    uint64_t split_size; /* bytes of one range request; 0 = 128 MiB */
+    bool (*released)(
+        int64_t since_s); /* whether another process released all hosts since then (seconds since the epoch); may
+                                        * suspend; NULL: there is none */
+    const char *tmp_dir;  /* for files being decompressed; NULL = the system's */
+    uint64_t split_size;  /* bytes of one range request; 0 = 128 MiB */
 };
 
 /* After loop_init. */
@@ -79,7 +82,8 @@ struct fetch_request {
 };
 
 /* Downloads into `fd` (an empty file opened read-write; truncated between attempts). On success the file holds the
- * decoded, unwrapped contents. A SL_DOWNLOAD_ERROR by the deny list has `duration_ns`, the rest of the block. */
+ * decoded, unwrapped contents. A SL_DOWNLOAD_ERROR because the host is left alone (it failed too often, or asked for it) has
+ * `duration_ns`: how long that is worth to be remembered. */
 enum sl_code fetch_get(const struct fetch_request *request, int fd, struct sl_error *error) SL_SUSPENDS;
 
 /* The transfer that has got most so far, of those that run: false when there is none. For people who wait. */
@@ -136,8 +140,11 @@ void fetch_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes);
 void fetch_collect_metrics(void);
 void fetch_log_state(void); /* each running transfer, for people who ask */
 
-/* For how long the host is still blocked because its downloads kept failing; 0 = it is not. */
+/* For how long the host is still left alone, because its downloads kept failing or it asked for that; 0 = it is not. */
 uint64_t fetch_blocked_ms(const char *host);
+
+/* All hosts may be asked again. */
+void fetch_release_hosts(void);
 
 uint64_t fetch_max_size(void); /* max_download_size */
 /* SL_MALFORMED of a file that is over its limit of size, wherever it comes from. */

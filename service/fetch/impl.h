@@ -166,6 +166,7 @@ struct download {
     enum coding coding;
     long os_error;         /* as of a transfer */
     int64_t retry_after_s; /* of a 429 or 503; else -1 */
+    bool too_many;         /* 429 */
 };
 
 /* What the head of an answer tells to do. */
@@ -200,7 +201,9 @@ bool address_metadata(const uint8_t bytes[16]);
 
 /* ---- deny.c ---- */
 /* SL_DOWNLOAD_ERROR while the host is blocked. */
-enum sl_code deny_check(struct sl_str host, struct sl_error *error);
+enum sl_code deny_check(struct sl_str host, struct sl_error *error) SL_SUSPENDS;
+void deny_pause(struct sl_str host, int64_t seconds); /* it asked for that; at most as long as hosts are blocked */
+uint64_t deny_pause_ms(struct sl_str host);           /* the rest of it; 0: none */
 void deny_register(struct sl_str host, const struct sl_error *why);
 size_t deny_blocked(void); /* hosts that are blocked now */
 void deny_close(void);

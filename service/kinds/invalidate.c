@@ -71,6 +71,20 @@ static enum sl_code invalidate_module(const struct invalidation *what, struct sl
     return code;
 }
 
+/* No source has this id; its stamp is the time when hosts were released. */
+static const struct cache_file blocked_hosts = {{":hosts", 6}, {NULL, 0}};
+
+enum sl_code kinds_release_hosts(struct sl_error *error)
+{
+    fetch_release_hosts();
+    return cache_invalidate(&blocked_hosts, 1, error);
+}
+
+bool kinds_hosts_released(int64_t since_s)
+{
+    return cache_replaced(SL_STR("source_id: :hosts\n"), since_s);
+}
+
 bool invalidation_sound(const struct invalidation *what)
 {
     bool module = what->debug_file.size || what->debug_id.size;

@@ -347,6 +347,13 @@ bool invalidation_sound(const struct invalidation *what);
  * files of a module are to be found and the source is not configured; SL_MALFORMED for a debug id that is none. */
 enum sl_code kinds_invalidate(const struct invalidation *what, struct sl_error *error) SL_SUSPENDS;
 
+/* Hosts that downloads leave alone, because they kept failing, are asked again: by this process, by others of the cache directory and,
+ * through Redis, by other machines. As cache_invalidate. */
+enum sl_code kinds_release_hosts(struct sl_error *error) SL_SUSPENDS;
+
+/* Whether that was done since then (seconds since the epoch), by whomever. */
+bool kinds_hosts_released(int64_t since_s) SL_SUSPENDS;
+
 /* At start, and when another configuration is to count from now on. The last one must outlive everything. */
 void kinds_init(const struct config *config);
 void kinds_cut(void);   /* whatever is made of files now is given up: the process ends */

@@ -65,7 +65,7 @@ def test_no_route_of_a_group_is_left_open(work, objects):
         "symbols": ["POST /api/symbols-ranges", "POST /api/symbols-returnpads", "GET /api/symbols/0", "DELETE /api/symbols/0"],
         "metrics": ["GET /metrics"],
         "page": ["GET /", "GET /page/about.json", "GET /page/example.json", "GET /page/status.js"],
-        "admin": ["POST /admin/reload", "DELETE /admin/cache"],
+        "admin": ["POST /admin/reload", "DELETE /admin/cache", "DELETE /admin/blocked-hosts"],
         "downloads": ["GET /a.pdb/A7D6F1BB18CD4CB48A7D6F1BB18CD4CB4/a.sym", "GET /try/a.pdb/A7D6F1BB18CD4CB48A7D6F1BB18CD4CB4/a.sym",
                       "GET /api/syminfo/a.pdb/A7D6F1BB18CD4CB48A7D6F1BB18CD4CB4"],
     }

@@ -45,6 +45,18 @@ static void forget_files(struct http_exchange *x)
     }
 }
 
+static void release_hosts(struct http_exchange *x)
+{
+    struct sl_error error = {0};
+    if (kinds_release_hosts(&error) == SL_OK) {
+        log_info("fetch", "blocked hosts released");
+        http_reply_empty(x, 204);
+    } else {
+        log_error("fetch", "blocked hosts are released here alone", LOG_ERR(&error));
+        http_reply_detail(x, 500, "internal error", NULL);
+    }
+}
+
 /* The errors as a list: each line is one. */
 static void write_problems(struct http_exchange *x, struct sl_str problems)
 {
@@ -83,6 +95,11 @@ static const struct http_route routes[] = {
     {.method = "DELETE",
      .pattern = "/admin/cache",
      .handler = forget_files,
+     .operators = true,
+     .rights = API_RIGHT("admin")},
+    {.method = "DELETE",
+     .pattern = "/admin/blocked-hosts",
+     .handler = release_hosts,
      .operators = true,
      .rights = API_RIGHT("admin")},
     {.method = NULL},

@@ -242,20 +242,28 @@ static void no_time_at_all(void *arg)
 /* ---- asked to wait ---- */
 static void retry_after(void *arg)
 {
+    fetch_release_hosts();
     expect_error(get(server, "/retry/429/0"), SL_DOWNLOAD_ERROR, "429 Too Many Requests");
     expect_hits(3);
+    fetch_release_hosts();
     expect_error(get(server, "/retry/429/11"), SL_DOWNLOAD_ERROR, "429 Too Many Requests");
     expect_hits(1);
+    fetch_release_hosts();
     expect_error(get(server, "/retry/503/3600"), SL_DOWNLOAD_ERROR, "503 Service Unavailable");
     expect_hits(1);
+    fetch_release_hosts();
     expect_error(get(server, "/date"), SL_DOWNLOAD_ERROR, "429 Too Many Requests");
     expect_hits(1);
+    fetch_release_hosts();
     expect_error(get(server, "/retry/500/3600"), SL_DOWNLOAD_ERROR, "500 Internal Server Error");
     expect_hits(3); /* only 429 and 503 are asked when */
+    fetch_release_hosts();
     expect_error(get(server, "/retry/503/99999999999999999999"), SL_DOWNLOAD_ERROR, "503 Service Unavailable");
     expect_hits(1);
+    fetch_release_hosts();
     expect_error(get(server, "/retry/503/nonsense"), SL_DOWNLOAD_ERROR, "503 Service Unavailable");
     expect_hits(3);
+    fetch_release_hosts();
     uint64_t start = clock_mono_ns();
     expect_body(get(server, "/later"), "late", 4);
     assert_true(clock_mono_ns() - start >= 2 * S_NS);
@@ -265,6 +273,7 @@ static void retry_after(void *arg)
 static void a_wait_beyond_the_limit_is_not_begun(void *arg)
 {
     uint64_t start = clock_mono_ns();
+    fetch_release_hosts();
     expect_error(get(server, "/retry/503/9"), SL_DOWNLOAD_ERROR, "503 Service Unavailable");
     assert_true(clock_mono_ns() - start < 4 * S_NS);
     expect_hits(1);
