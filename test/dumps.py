@@ -82,6 +82,26 @@ class Dump:
         return bytes(self.data)
 
 
+def microdump(cpu, registers, stack_address, stack, modules, context_size=None, os="A", text="brand/product/device:7.1.1/N/1:user/keys",
+              reason="0000000B SIGSEGV", address=0, gpu="UNKNOWN", tag="W/google-breakpad( 3745): "):
+    """The lines of a microdump of Breakpad. `modules`: (address, size, debug id as Breakpad writes it, name). `reason`: may be None."""
+    names = {X86: "x86", AMD64: "x86_64", ARM: "arm", ARM64: "arm64", MIPS: "mips", MIPS64: "mips64"}
+    size, flags_at, flags, width, offsets = CONTEXTS[cpu]
+    context = bytearray(context_size or size)
+    struct.pack_into("<I", context, flags_at, flags if not context_size else 0x80000006)
+    for name, value in registers.items():
+        struct.pack_into("<Q" if width == 8 else "<I", context, offsets[name], value)
+    digits = 16 if cpu in (AMD64, ARM64, MIPS64) else 8
+    number = lambda value: f"{value:0{digits}X}"
+    lines = ["-----BEGIN BREAKPAD MICRODUMP-----", "V App:1.2.3", f"O {os} {names[cpu]} 04 machine {text}", "P webview"]
+    lines += [f"R {reason} {number(address)}"] if reason else []
+    lines += [f"G {gpu}", f"S 0 {number(stack_address)} {number(stack_address)} {number(len(stack))}"]
+    lines += [f"S {number(stack_address + at)} {stack[at:at + 384].hex().upper()}" for at in range(0, len(stack), 384)]
+    lines += [f"C {context.hex().upper()}"]
+    lines += [f"M {number(begin)} {number(0)} {number(module)} {id} {name}" for begin, module, id, name in modules]
+    return [tag + line for line in lines + ["-----END BREAKPAD MICRODUMP-----"]]
+
+
 def pdb70(guid, age, name):
     a, b, c, d, e = guid.split("-")
     return struct.pack("<4sIHH", b"RSDS", int(a, 16), int(b, 16), int(c, 16)) + bytes.fromhex(d + e) + struct.pack("<I", age) + name.encode() + b"\0"

@@ -4,6 +4,7 @@
  *     text.c       strings of the file                           context.c  registers, by processor
  *     module.c     modules and their ids                         thread.c   threads, the exception
  *     system.c     system and processor                          reason*.c  the crash in words
+ *     microdump.c  microdumps of Breakpad, which become minidumps
  *     info.c       what is beside             facts*.c   what few ask for, read when they do
  *     analysis.c   the instruction that crashed, and what may have been meant; regions.c what the address space was made of */
 #pragma once
@@ -37,6 +38,7 @@ enum {
     STREAM_CLIENT_STACKS = 0x53790001,
 };
 
+enum { DUMP_SIGNATURE = 0x504D444D /* "MDMP" */, DUMP_VERSION = 0xA793 };
 enum { DUMP_MODULE_SIZE = 108 }; /* an entry of the list of modules */
 
 struct dump_reader {
@@ -48,6 +50,9 @@ struct dump_reader {
 };
 
 /* ---- minidump.c ---- */
+
+/* Reads a minidump as sl_minidump_read() does. */
+enum sl_code dump_read(struct sl_bytes bytes, struct sl_arena *arena, struct sl_minidump *dump, struct sl_error *error);
 
 /* The last stream of the type; data NULL when it is not there or not in the file. */
 struct sl_bytes dump_stream(const struct sl_minidump *dump, uint32_t type);
@@ -129,6 +134,12 @@ struct dump_name {
     const char *name;
 };
 const char *dump_name_of(const struct dump_name *names, uint64_t number);
+
+/* ---- microdump.c ---- */
+
+/* The first microdump of the log that is whole, else the first. What is read lies in the arena. */
+enum sl_code dump_read_microdump(struct sl_bytes log, struct sl_arena *arena, struct sl_minidump *dump,
+                                 struct sl_error *error);
 
 /* ---- context.c ---- */
 

@@ -1,15 +1,11 @@
 /* Header, directory, lists. */
 #include "minidump/impl.h"
+#include "minidump/microdump.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-enum {
-    SIGNATURE = 0x504D444D, /* "MDMP" */
-    VERSION = 0xA793,
-    HEADER_SIZE = 32,
-    ENTRY_SIZE = 12,
-};
+enum { HEADER_SIZE = 32, ENTRY_SIZE = 12 };
 
 /* ---- streams ---- */
 
@@ -179,20 +175,19 @@ static enum sl_code read_header(struct dump_reader *d, struct sl_error *error)
     uint32_t signature = sl_read_u32(&r);
     if (dump->bytes.size < HEADER_SIZE)
         return sl_fail(error, SL_MALFORMED, "Missing minidump header (empty minidump?)");
-    if (signature != SIGNATURE && __builtin_bswap32(signature) != SIGNATURE)
+    if (signature != DUMP_SIGNATURE && __builtin_bswap32(signature) != DUMP_SIGNATURE)
         return sl_fail(error, SL_MALFORMED, "Header mismatch");
-    r.big_endian = dump->big_endian = signature != SIGNATURE;
+    r.big_endian = dump->big_endian = signature != DUMP_SIGNATURE;
     uint32_t version = sl_read_u32(&r), count = sl_read_u32(&r), directory = sl_read_u32(&r);
     sl_reader_skip(&r, 4); /* checksum */
     dump->crash.timestamp = sl_read_u32(&r);
     dump->crash.has_timestamp = true;
-    if ((version & 0xFFFF) != VERSION)
+    if ((version & 0xFFFF) != DUMP_VERSION)
         return sl_fail(error, SL_MALFORMED, "Minidump version mismatch");
     return read_directory(d, count, directory, error);
 }
 
-enum sl_code sl_minidump_read(struct sl_bytes bytes, struct sl_arena *arena, struct sl_minidump *dump,
-                              struct sl_error *error)
+enum sl_code dump_read(struct sl_bytes bytes, struct sl_arena *arena, struct sl_minidump *dump, struct sl_error *error)
 {
     struct dump_reader d = {.dump = dump, .arena = arena};
     *dump = (struct sl_minidump){.bytes = bytes};
@@ -212,4 +207,11 @@ enum sl_code sl_minidump_read(struct sl_bytes bytes, struct sl_arena *arena, str
     if (!d.out_of_memory)
         dump_read_info(&d);
     return d.out_of_memory ? sl_budget_fail(arena->budget, error) : SL_OK;
+}
+
+enum sl_code sl_minidump_read(struct sl_bytes bytes, struct sl_arena *arena, struct sl_minidump *dump,
+                              struct sl_error *error)
+{
+    return sl_microdump_is_in(bytes) ? dump_read_microdump(bytes, arena, dump, error)
+                                     : dump_read(bytes, arena, dump, error);
 }

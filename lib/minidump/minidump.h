@@ -72,6 +72,7 @@ struct sl_minidump {
     struct sl_crash crash; /* threads without frames; modules ascending, no two overlapping */
     struct sl_bytes bytes;
     bool big_endian;
+    bool is_microdump; /* `bytes` is what was made of it */
     enum sl_minidump_os os;
     const char *unread_processor; /* the name of one whose registers and stacks are not read; NULL: they are */
     uint16_t cpu;                 /* PROCESSOR_ARCHITECTURE_*, and Breakpad's from 0x8001 */
@@ -96,7 +97,7 @@ struct sl_minidump {
     struct sl_minidump_count handles, memory_info, thread_info;
 };
 
-/* Reads a dump; `bytes` must outlive it. SL_MALFORMED with a sentence that answers quote, SL_BUSY. Pure. */
+/* Reads a dump, or the first microdump of a log (microdump.h); `bytes` must outlive it. SL_MALFORMED with a sentence that answers quote, SL_BUSY. Pure. */
 enum sl_code sl_minidump_read(struct sl_bytes bytes, struct sl_arena *arena, struct sl_minidump *dump,
                               struct sl_error *error);
 

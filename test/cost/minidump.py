@@ -127,11 +127,38 @@ def soft_errors(size):
     return crashed(dumps.LINUX, (0x4D7A0004, b"[" + b",".join([b"[" * 60 + b"]" * 60] * (size // 121)) + b"]"))
 
 
+MARK = "google-breakpad(1): -----BEGIN BREAKPAD MICRODUMP-----\n"
+
+
+def microdump(lines, size):
+    """These lines as often as there is room for them."""
+    registers = bytearray(368)
+    struct.pack_into("<I", registers, 0, 0x40000006)
+    head = [MARK, "google-breakpad(1): O A arm 04 armv7l x\n", f"google-breakpad(1): C {registers.hex()}\n"]
+    return ("".join(head) + lines(size)).encode()
+
+
+def microdump_modules(size):
+    """Modules at the same address, or inside of one another."""
+    return microdump(lambda size: "".join(f"google-breakpad(1): M {i % 7 * 0x1000:08X} 00000000 00009000 {'1' * 33} n\n" for i in range(size // 90)), size)
+
+
+def microdump_pieces(size):
+    """Pieces of a stack, each elsewhere."""
+    return microdump(lambda size: "".join(f"google-breakpad(1): S {0x10000 * (size - i) & 0xFFFFFFFF:08X} 00\n" for i in range(size // 34)), size)
+
+
+def microdump_beginnings(size):
+    """Microdumps of many processes, none of which ends."""
+    return "".join(MARK.replace("1", str(i)) for i in range(size // 58)).encode()
+
+
 READ = ["inspect", "--check", "{file}"]
 FACTS = ["readers", "facts", "{file}"]
 GENERATORS = {name: (make, READ) for name, make in (
     ("dump_shared_name", shared_name), ("dump_shared_identifier", shared_identifier), ("dump_shared_context", shared_context),
-    ("dump_overlapping_memory", overlapping_memory), ("dump_many_streams", many_streams), ("dump_annotations", annotations))}
+    ("dump_overlapping_memory", overlapping_memory), ("dump_many_streams", many_streams), ("dump_annotations", annotations),
+    ("dump_microdump_modules", microdump_modules), ("dump_microdump_pieces", microdump_pieces), ("dump_microdump_beginnings", microdump_beginnings))}
 GENERATORS |= {name: (make, FACTS) for name, make in (
     ("dump_regions", regions), ("dump_mappings", mappings), ("dump_handles", handles), ("dump_linux_files", linux_files),
     ("dump_mac_records", mac_records), ("dump_soft_errors", soft_errors))}

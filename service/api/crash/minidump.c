@@ -4,6 +4,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "minidump/facts.h"
+#include "minidump/microdump.h"
 
 enum { LEAST_SIZE = 1 << 20 }; /* what a dump's walks may cost is that of one of so many bytes at least */
 
@@ -248,7 +249,8 @@ static enum sl_code dump_symbolicate(struct job *job, struct crash_work *crash, 
 /* Some clients put a form into the form. */
 static const char *dump_refuse(struct sl_bytes file)
 {
-    bool is_form = file.size >= 2 && memcmp(file.data, "--", 2) == 0;
+    /* Logs of Android begin with "--------- beginning of main". */
+    bool is_form = file.size >= 2 && memcmp(file.data, "--", 2) == 0 && !sl_microdump_is_in(file);
     if (is_form)
         metric_add(METRIC_MINIDUMP_MULTIPART, 1, NULL, NULL, NULL);
     return is_form ? "minidump contains multipart form data" : NULL;

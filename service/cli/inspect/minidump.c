@@ -3,8 +3,11 @@
 
 #include <time.h>
 
+#include "minidump/microdump.h"
+
 struct dump_view {
     const char *path;
+    size_t size; /* of the file */
     struct sl_minidump dump;
     const char *problem;  /* why it cannot be read; NULL: it can */
     const char *unusable; /* why nothing comes of it, this or another reason; NULL: usable */
@@ -32,9 +35,15 @@ static void put_system(const struct sl_minidump *dump, struct sl_buf *out)
 {
     const struct sl_crash_system *system = &dump->crash.system;
     sl_buf_printf(out, "  %-12s " SL_STR_FMT "%s" SL_STR_FMT "%s" SL_STR_FMT ", %s\n", "System",
-                  SL_STR_ARG(system->os_name), system->os_name.size ? " " : "", SL_STR_ARG(system->os_version),
-                  system->os_build.size ? " " : "", SL_STR_ARG(system->os_build),
+                  SL_STR_ARG(system->os_name), system->os_name.size && system->os_version.size ? " " : "",
+                  SL_STR_ARG(system->os_version), system->os_build.size ? " " : "", SL_STR_ARG(system->os_build),
                   dump->unread_processor ? dump->unread_processor : sl_arch_name(system->arch));
+}
+
+/* A microdump has none, but what it was made has. */
+static size_t streams_of(const struct sl_minidump *dump)
+{
+    return dump->is_microdump ? 0 : dump->stream_count;
 }
 
 static void put_counts(const struct sl_minidump *dump, struct sl_buf *out)
@@ -45,7 +54,7 @@ static void put_counts(const struct sl_minidump *dump, struct sl_buf *out)
     sl_buf_printf(out, "  %-12s %zu threads, %zu modules, %zu unloaded modules, %zu regions of memory (", "Counts",
                   dump->crash.thread_count, dump->crash.module_count, dump->unloaded_count, dump->memory_count);
     inspect_put_size(out, bytes);
-    sl_buf_printf(out, "), %zu streams", dump->stream_count);
+    sl_buf_printf(out, "), %zu streams", streams_of(dump));
     if (dump->handles.known)
         sl_buf_printf(out, ", %llu handles", (unsigned long long)dump->handles.count);
     if (dump->mapping_count)
@@ -86,12 +95,14 @@ static void put_stream(const struct sl_minidump_stream *stream, struct sl_buf *o
 static void put_dump(const struct dump_view *view, struct sl_buf *out)
 {
     const struct sl_minidump *dump = &view->dump;
-    sl_buf_printf(out, "%s\n  Format       minidump%s, ", view->path, dump->big_endian ? " (big-endian)" : "");
-    inspect_put_size(out, dump->bytes.size);
+    sl_buf_printf(out, "%s\n  Format       %s%s, ", view->path, dump->is_microdump ? "microdump" : "minidump",
+                  dump->big_endian ? " (big-endian)" : "");
+    inspect_put_size(out, view->size);
     sl_buf_u8(out, '\n');
     if (!view->problem) {
         put_system(dump, out);
-        put_time(out, "Time", dump->crash.timestamp);
+        if (dump->crash.has_timestamp)
+            put_time(out, "Time", dump->crash.timestamp);
         dump_line(out, "Reason", dump->crash.reason);
         dump_line(out, "Assertion", dump->crash.assertion);
         if (dump->has_process_id)
@@ -107,7 +118,7 @@ static void put_dump(const struct dump_view *view, struct sl_buf *out)
         put_threads(dump, out);
         put_modules(dump, out);
     }
-    for (size_t i = 0; i < dump->stream_count && option_given(view->options, "raw"); i++)
+    for (size_t i = 0; i < streams_of(dump) && option_given(view->options, "raw"); i++)
         put_stream(&dump->streams[i], out);
     sl_buf_printf(out, "  Usable       %s%s%s\n", view->unusable ? "no (" : "yes", view->unusable ? view->unusable : "",
                   view->unusable ? ")" : "");
@@ -174,7 +185,8 @@ static void write_contents(struct json_writer *w, const struct sl_minidump *dump
     dump_member(w, "os_version", crash->system.os_version);
     dump_member(w, "os_build", crash->system.os_build);
     dump_member(w, "arch", sl_str(sl_arch_name(crash->system.arch)));
-    dump_number(w, "timestamp", (uint64_t)crash->timestamp);
+    if (crash->has_timestamp)
+        dump_number(w, "timestamp", (uint64_t)crash->timestamp);
     dump_member(w, "crash_reason", crash->reason);
     dump_member(w, "assertion", crash->assertion);
     json_key(w, "threads");
@@ -194,13 +206,13 @@ static void write_dump(const struct dump_view *view, struct json_writer *w)
     const struct sl_minidump *dump = &view->dump;
     json_object_begin(w);
     dump_member(w, "path", sl_str(view->path));
-    dump_number(w, "size", dump->bytes.size);
-    dump_member(w, "type", SL_STR("minidump"));
+    dump_number(w, "size", view->size);
+    dump_member(w, "type", dump->is_microdump ? SL_STR("microdump") : SL_STR("minidump"));
     if (!view->problem)
         write_contents(w, dump);
     json_key(w, "streams");
     json_array_begin(w);
-    for (size_t i = 0; i < dump->stream_count; i++)
+    for (size_t i = 0; i < streams_of(dump); i++)
         write_stream(w, &dump->streams[i]);
     json_array_end(w);
     json_key(w, "is_usable");
@@ -213,7 +225,8 @@ static void write_dump(const struct dump_view *view, struct json_writer *w)
 
 static bool is_minidump(struct sl_bytes bytes)
 {
-    return bytes.size >= 4 && (memcmp(bytes.data, "MDMP", 4) == 0 || memcmp(bytes.data, "PMDM", 4) == 0);
+    return (bytes.size >= 4 && (memcmp(bytes.data, "MDMP", 4) == 0 || memcmp(bytes.data, "PMDM", 4) == 0)) ||
+           sl_microdump_is_in(bytes);
 }
 
 bool inspect_minidump(const char *path, const struct options *options, struct json_writer *w, struct sl_buf *out,
@@ -226,6 +239,7 @@ bool inspect_minidump(const char *path, const struct options *options, struct js
     if (sl_map_file(path, &mapping, NULL) != SL_OK)
         return false;
     bool is_dump = is_minidump(mapping.bytes);
+    view.size = mapping.bytes.size;
     if (is_dump) {
         if (sl_minidump_read(mapping.bytes, &arena, &view.dump, &error) != SL_OK)
             view.problem = error.message;

@@ -86,6 +86,25 @@ static bool is_main(const struct sl_minidump *dump, const struct sl_crash_module
     return module == dump->main_module;
 }
 
+/* "version|vendor|renderer" of the graphics processor, which microdumps tell; empty when it is not known. */
+static struct sl_str graphics_of(const struct sl_minidump *dump)
+{
+    for (size_t i = 0; i < dump->annotation_count && dump->is_microdump; i++)
+        if (sl_str_equal(dump->annotations[i].name, SL_STR("gpu")))
+            return dump->annotations[i].value;
+    return SL_STR("");
+}
+
+/* What stands before the next bar of `rest`, which then is behind it. */
+static struct sl_str take_part(struct sl_str *rest)
+{
+    const char *bar = rest->size ? memchr(rest->data, '|', rest->size) : NULL;
+    struct sl_str part = {rest->data, bar ? (size_t)(bar - rest->data) : rest->size};
+    size_t taken = part.size + (bar != NULL);
+    *rest = (struct sl_str){rest->data + taken, rest->size - taken};
+    return part;
+}
+
 /* ---- machine ---- */
 
 static bool has_char(struct sl_str text, char c)
@@ -113,8 +132,13 @@ static void machine_head(const struct texts *t, int64_t crashed)
     field(out, dump->os_text, '\n');
     sl_buf_printf(out, "CPU|%s|", dump_cpu_name(dump));
     field(out, dump->cpu_text, '|');
-    sl_buf_printf(out, "%u\nGPU|||\nCrash|", dump->cpu_count);
-    if (dump->has_exception) {
+    struct sl_str graphics = graphics_of(dump);
+    sl_buf_printf(out, "%u\nGPU|", dump->cpu_count);
+    field(out, take_part(&graphics), '|');
+    field(out, take_part(&graphics), '|');
+    field(out, graphics, '\n');
+    sl_buf_cstr(out, "Crash|");
+    if (dump->crash.crashed) {
         field(out, dump_reason(t->answer), '|');
         sl_buf_printf(out, "0x%llx|", (unsigned long long)dump->crash_address);
     } else {
@@ -205,6 +229,18 @@ bool answer_print_machine(const struct answer *answer, const struct answer_style
 
 /* ---- stackwalk ---- */
 
+static void put_graphics(struct sl_str graphics, struct sl_buf *out)
+{
+    if (!graphics.size)
+        sl_buf_cstr(out, "UNKNOWN\n");
+    for (bool is_first = true; graphics.size; is_first = false) {
+        sl_buf_cstr(out, is_first ? "" : "     ");
+        output_put_safe(out, take_part(&graphics));
+        sl_buf_u8(out, '\n');
+    }
+    sl_buf_u8(out, '\n');
+}
+
 static void put_head(const struct texts *t)
 {
     const struct sl_minidump *dump = &t->walked->dump;
@@ -216,8 +252,9 @@ static void put_head(const struct texts *t)
     sl_buf_printf(out, "CPU: %s\n", dump_cpu_name(dump));
     if (dump->cpu_text.size)
         sl_buf_printf(out, "     " SL_STR_FMT "\n", SL_STR_ARG(dump->cpu_text));
-    sl_buf_printf(out, "     %u CPU%s\n\nGPU: UNKNOWN\n\n", dump->cpu_count, dump->cpu_count == 1 ? "" : "s");
-    if (dump->has_exception)
+    sl_buf_printf(out, "     %u CPU%s\n\nGPU: ", dump->cpu_count, dump->cpu_count == 1 ? "" : "s");
+    put_graphics(graphics_of(dump), out);
+    if (dump->crash.crashed)
         sl_buf_printf(out, "Crash reason:  " SL_STR_FMT "\nCrash address: 0x%llx\n", SL_STR_ARG(dump_reason(t->answer)),
                       (unsigned long long)dump->crash_address);
     else
@@ -343,7 +380,7 @@ static void put_stack(const struct texts *t, size_t thread, size_t number)
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
     const char *what = !trace->requesting              ? ""
-                       : t->walked->dump.has_exception ? " (crashed)"
+                       : t->walked->dump.crash.crashed ? " (crashed)"
                                                        : " (requested dump, did not crash)";
     sl_buf_printf(t->out, "%sThread %zu%s\n", t->style->brief ? "" : "\n", number, what);
     if (t->style->stack_pointers) {

@@ -4,6 +4,7 @@
 #include "apple/apple.h"
 #include "base/json.h"
 #include "js/stack.h"
+#include "minidump/microdump.h"
 
 static const struct {
     const char *name;
@@ -94,12 +95,14 @@ enum input_kind input_kind_of(struct sl_bytes bytes)
     while (at < bytes.size && sl_is_blank((char)bytes.data[at]))
         at++;
     struct sl_bytes rest = sl_bytes_from(bytes, at);
-    for (size_t i = 0; i < sizeof reports / sizeof *reports; i++)
-        if (begins(rest, reports[i]))
-            return INPUT_APPLE;
     struct sl_str text = {(const char *)rest.data, rest.size};
     if (begins(rest, "{"))
         return sl_apple_is_metrickit(text) ? INPUT_APPLE : kind_of_object(text);
+    if (sl_microdump_is_in(rest)) /* before reports: logs of Android begin with dashes, too */
+        return INPUT_MINIDUMP;
+    for (size_t i = 0; i < sizeof reports / sizeof *reports; i++)
+        if (begins(rest, reports[i]))
+            return INPUT_APPLE;
     if (sl_apple_is_text(text))
         return INPUT_APPLE;
     return has_script_frames(text) ? INPUT_JSSTACK : INPUT_UNKNOWN;

@@ -29,6 +29,8 @@ static const struct option_spec specs[] = {
     {"all-threads", 0, OPTION_FLAG, false, NULL, "all threads (default of full)"},
     {"thread", 0, OPTION_VALUE, false, "ID", "the thread with this id"},
     {"thread-index", 0, OPTION_VALUE, false, "N", "the thread at this place, counted from 0"},
+    {"microdump", 0, OPTION_VALUE, false, "N",
+     "of a log with several microdumps: this one, counted from 1 (default: the first that is whole)"},
     {"context", 0, OPTION_VALUE, false, "N", "full: lines of source above and below (default: none)"},
     {"brief", 0, OPTION_FLAG, false, NULL, "stackwalk: only the frames of the thread that crashed"},
     {"stack-contents", 0, OPTION_FLAG, false, NULL, "stackwalk: also what lies on the stack of each frame"},
@@ -152,9 +154,10 @@ static int run_request(const struct options *o, const struct sentry_project *pro
 static int unknown_input(struct sl_bytes bytes)
 {
     static const char read[] =
-        "read are minidumps, crash reports of Apple's systems (text and .ips), events of Sentry, "
-        "requests to the service, profiles of the Firefox Profiler and stacks of JavaScript; with "
-        "--mapping traces of a JVM";
+        "read are minidumps, microdumps of Breakpad, crash reports of Apple's systems (text and .ips), diagnostics of "
+        "MetricKit, events of Sentry, requests to the service, profiles of "
+        "the "
+        "Firefox Profiler and stacks of JavaScript; with --mapping traces of a JVM";
     const char *kind = input_unread_kind(bytes);
     struct sl_error error;
     if (!kind)
@@ -171,7 +174,7 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
 {
     struct sl_str text = {(const char *)bytes.data, bytes.size};
     switch (kind) {
-    case INPUT_MINIDUMP: return symbolicate_crash(o, project, CRASH_FILE_MINIDUMP, bytes);
+    case INPUT_MINIDUMP: return symbolicate_minidump(o, project, bytes);
     case INPUT_APPLE: return symbolicate_crash(o, project, CRASH_FILE_APPLE, bytes);
     case INPUT_JSSTACK: return run_scripts(o, &text);
     case INPUT_REQUEST:
@@ -283,15 +286,16 @@ int command_symbolicate(int argc, char **argv)
 {
     return options_command(
         specs, "symbolicate [OPTION..] FILE [SYMBOLS..]",
-        "The stacks of a minidump or of a crash report of an Apple system, with the functions and "
-        "lines that the debug\n"
-        "files of --symbols, of SYMBOLS and the configuration know. Likewise those of an event of "
-        "Sentry, or of the body of a\n"
-        "request to the service or to Mozilla's, of programs, JavaScript and the JVM: with artifact "
-        "bundles, scripts and\n"
-        "source maps, and mappings, of these places. A profile of the Firefox Profiler, as it saves them and samply "
-        "writes them, comes\n"
-        "back with names.\n"
+        "The stacks of a minidump, of a microdump of Breakpad (in a log of Android, or alone), or of a crash report of "
+        "an Apple\n"
+        "system (text, .ips, diagnostics of MetricKit), with the functions and lines that the debug files of "
+        "--symbols, of\n"
+        "SYMBOLS and the configuration know.\n"
+        "Likewise the stacks of an event of Sentry, or of the body of a request to the service or to Mozilla's, of "
+        "programs,\n"
+        "JavaScript and the JVM: with artifact bundles, scripts and source maps, and mappings, of these places. A "
+        "profile of\n"
+        "the Firefox Profiler, as it saves them and samply writes them, comes back with names.\n"
         "With --module, --maps or --pid: addresses in these files, which the arguments are or standard input has.\n"
         "With --mapping: stack traces of obfuscated JVM programs, or logs with such in them, with "
         "the names and lines of the\n"

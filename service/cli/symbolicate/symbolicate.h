@@ -3,7 +3,7 @@
  *     log_encoding.c ──▶ log_input.c ──▶ trace.c                   stack traces of a JVM, line by line; trace_pattern.c: as an expression has them
  *     retrace.c ─────▶ trace.c                   the same under the name of retrace
  *     scripts.c                                 stacks of JavaScript
- *     crash.c ─────────────────┐                minidumps and Apple's reports
+ *     microdump.c ──▶ crash.c ─┐                minidumps and Apple's reports; which microdump of a log
  *     event.c ──▶ request.c ───┤                events and requests, with scripts and source maps of directories (artifacts.c)
  *                              └──▶ tell.c      the service's answer as it is, or for people:
  *                                   answer.c, print.c    stacks of programs
@@ -103,6 +103,11 @@ extern const struct missing_words missing_maps;
 /* A minidump or a report of Apple's, as the options say. Returns the status. */
 int symbolicate_crash(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
                       struct sl_bytes bytes);
+
+/* ---- microdump.c ---- */
+
+/* A minidump, or of a log with microdumps the one that --microdump says. Returns the status. */
+int symbolicate_minidump(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
 
 /* ---- kind.c ---- */
 

@@ -5,13 +5,7 @@
 
 #include "object/object.h"
 
-enum { HEAD = 1 << 16, LOG_HEAD = 1 << 20 };
-
-static bool head_has(struct sl_str text, size_t head, const char *word)
-{
-    size_t size = text.size < head ? text.size : head;
-    return size && memmem(text.data, size, word, strlen(word));
-}
+enum { HEAD = 1 << 16 };
 
 /* A line that begins in the head begins with this. */
 static bool has_line(struct sl_str text, const char *begin)
@@ -71,8 +65,6 @@ const char *input_unread_kind(struct sl_bytes bytes)
         kind = sl_str_starts(text, magics[i].magic) ? magics[i].what : NULL;
     if (kind)
         return kind;
-    if (head_has(text, LOG_HEAD, "-----BEGIN BREAKPAD MICRODUMP-----"))
-        return "a microdump of Breakpad";
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         if (has_line(text, heads[i].line))
             return heads[i].what;

@@ -68,6 +68,22 @@ def test_dumps_that_cannot_be_read(work, objects):
             equal(send(s, "/minidump", form(upload_file_minidump=dump)), (200, {"status": "failed", "message": message}))
 
 
+def test_a_microdump(work, objects):
+    """A log of Android with the crash of one thread is what a minidump is, though it begins as a form does."""
+    module = "1" * 32 + "0"
+    lines = dumps.microdump(dumps.ARM64, {"sp": 0x7000, "pc": 0x10010}, 0x7000, bytes(8) + (0x10200).to_bytes(8, "little") + bytes(48),
+                            [(0x10000, 0x1000, module, "libapp.so")], context_size=796)
+    log = "--------- beginning of crash\r\n" + "\r\n".join(lines) + "\r\n"
+    with Service(work) as s:
+        status, answer = send(s, "/minidump", form(upload_file_minidump=log.encode(), sources=[]))
+        equal((status, answer["status"], answer.get("crash_reason")), (200, "completed", "SIGSEGV / 0x0"), answer)
+        equal([f["instruction_addr"] for f in answer["stacktraces"][0]["frames"]], ["0x10010", "0x10200"])
+        equal([(m["debug_id"], m["code_file"], m["type"]) for m in answer["modules"]], [("11111111-1111-1111-1111-111111111111", "libapp.so", "elf")])
+        cut = log[:log.index(": C ")].encode()
+        equal(send(s, "/minidump", form(upload_file_minidump=cut)),
+              (200, {"status": "failed", "message": "The registers of the microdump (line C) were not found"}))
+
+
 def kept_dumps(s):
     return sorted(os.path.join(folder, name) for folder, _, names in os.walk(os.path.join(s.cache, "diagnostics")) for name in names)
 

@@ -1,0 +1,626 @@
+/* Microdumps of Breakpad, made minidumps. */
+#include "minidump/microdump.h"
+
+#include "id/id.h"
+#include "minidump/impl.h"
+
+static const struct sl_str begin_mark = SL_STR("-----BEGIN BREAKPAD MICRODUMP-----");
+static const struct sl_str end_mark = SL_STR("-----END BREAKPAD MICRODUMP-----");
+static const struct sl_str log_tag = SL_STR("google-breakpad");
+
+static struct sl_str text_from(struct sl_str text, size_t at)
+{
+    return (struct sl_str){text.data + at, text.size - at};
+}
+
+/* Where `part` begins in the text; its size when it does not. */
+static size_t find_text(struct sl_str text, struct sl_str part)
+{
+    const char *found = text.size ? memmem(text.data, text.size, part.data, part.size) : NULL;
+    return found ? (size_t)(found - text.data) : text.size;
+}
+
+static bool take_log_word(struct sl_str *rest, struct sl_str *word)
+{
+    size_t size = 0;
+    *rest = sl_str_trimmed(*rest);
+    while (size < rest->size && !sl_is_blank(rest->data[size]))
+        size++;
+    *word = (struct sl_str){rest->data, size};
+    *rest = text_from(*rest, size);
+    return size != 0;
+}
+
+/* ---- lines of a log ---- */
+
+/* Who wrote a line. */
+struct log_sender {
+    bool is_tagged;   /* its lines have the tag of Breakpad */
+    size_t column;    /* else: where what they say begins */
+    uint64_t process; /* 0: the lines do not tell */
+};
+
+static uint64_t decimal(struct sl_str digits)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < digits.size; i++) {
+        if (!sl_is_digit(digits.data[i]) || i > 18)
+            return 0;
+        value = value * 10 + (uint64_t)(digits.data[i] - '0');
+    }
+    return value;
+}
+
+/* "W/google-breakpad( 3745): " has the process behind the tag, "02-23 15:49:14.700  1740  1739 F google-breakpad: " before it.
+ * `tag` is where the tag begins, `end` where the prefix ends. */
+static uint64_t process_of(struct sl_str line, size_t tag, size_t end)
+{
+    struct sl_str before = {line.data, tag}, word;
+    size_t at = tag + log_tag.size;
+    if (at < end && line.data[at] == '(') {
+        size_t size = find_text((struct sl_str){line.data + at, end - at}, SL_STR(")"));
+        return decimal(sl_str_trimmed((struct sl_str){line.data + at + 1, size - 1}));
+    }
+    while (take_log_word(&before, &word))
+        if (decimal(word))
+            return decimal(word);
+    return 0;
+}
+
+/* The sender of a line that begins or ends a microdump, whose mark is at `mark`. */
+static struct log_sender sender_of(struct sl_str line, size_t mark)
+{
+    size_t tag = find_text((struct sl_str){line.data, mark}, log_tag);
+    bool is_tagged = tag < mark;
+    return (struct log_sender){is_tagged, mark, is_tagged ? process_of(line, tag, mark) : 0};
+}
+
+static bool same_sender(struct log_sender a, struct log_sender b)
+{
+    return a.is_tagged == b.is_tagged && a.process == b.process;
+}
+
+/* What a line of the sender says; false when it is another's. */
+static bool message_of(struct sl_str line, struct log_sender sender, struct sl_str *message)
+{
+    size_t tag = sender.is_tagged ? find_text(line, log_tag) : 0, end = sender.column;
+    if (sender.is_tagged) {
+        struct sl_str behind = text_from(line, tag);
+        end = tag + find_text(behind, SL_STR(": "));
+        if (end >= line.size || process_of(line, tag, end) != sender.process)
+            return false;
+        end += 2;
+    }
+    if (end > line.size)
+        return false;
+    *message = sl_str_trimmed(text_from(line, end));
+    return true;
+}
+
+/* ---- where they are ---- */
+
+bool sl_microdump_is_in(struct sl_bytes bytes)
+{
+    struct sl_str text = {(const char *)bytes.data, bytes.size};
+    enum { EARLY = 64 }; /* programs may hold the mark, and are no text */
+    if (sl_str_starts(text, SL_STR("MDMP")) || sl_str_starts(text, SL_STR("PMDM")) ||
+        (text.size && memchr(text.data, 0, text.size < EARLY ? text.size : EARLY)))
+        return false;
+    size_t mark = find_text(text, begin_mark);
+    return mark < text.size && !memchr(text.data, 0, mark);
+}
+
+/* The lines behind its first one, up to its end. Another process may crash meanwhile, but no third: no line is read often. Of one
+ * that is cut those before that. */
+static void find_end(struct sl_str rest, struct log_sender sender, struct sl_microdump *found)
+{
+    struct sl_str line;
+    const char *end = rest.data, *other = NULL;
+    while (sl_str_next_line(&rest, &line)) {
+        size_t begins = find_text(line, begin_mark), ends = find_text(line, end_mark);
+        if (begins < line.size && (other || same_sender(sender, sender_of(line, begins))))
+            break;
+        if (begins < line.size)
+            other = line.data;
+        end = rest.data;
+        if (ends < line.size && same_sender(sender, sender_of(line, ends))) {
+            found->is_whole = true;
+            break;
+        }
+    }
+    found->text.size = (size_t)((found->is_whole || !other ? end : other) - found->text.data);
+}
+
+bool sl_microdump_next(struct sl_microdump_search *search, struct sl_microdump *microdump)
+{
+    struct sl_str line;
+    while (sl_str_next_line(&search->rest, &line)) {
+        size_t mark = find_text(line, begin_mark);
+        search->line++;
+        if (mark == line.size)
+            continue;
+        *microdump = (struct sl_microdump){.text = {line.data, 0}, .line = search->line};
+        find_end(search->rest, sender_of(line, mark), microdump);
+        return true;
+    }
+    return false;
+}
+
+/* ---- reading ---- */
+
+struct stack_piece {
+    uint64_t address;
+    size_t at, size; /* in `stack` */
+};
+
+struct microdump_module {
+    uint64_t address, size;
+    struct sl_debug_id id;
+    struct sl_str name;
+    size_t name_at, record_at, record_size; /* in the minidump */
+};
+
+struct microdump {
+    struct sl_arena *arena;
+    bool out_of_memory;
+    bool has_system; /* and its processor is known */
+    bool has_reason, has_stack_pointer;
+    uint16_t cpu;
+    uint32_t platform;
+    uint64_t cpu_count, signal, address, stack_pointer;
+    struct sl_str machine, os_text; /* "armv7l", and what follows it */
+    struct sl_str product, process_type, graphics;
+    struct sl_buf context, stack;
+    struct stack_piece open; /* size 0: none */
+    struct sl_arena_array pieces, modules;
+};
+
+/* A number as the writer has it: all digits of its bytes. */
+static bool hex_number(struct sl_str word, uint64_t *value)
+{
+    uint8_t bytes[8];
+    size_t size;
+    if (!word.size || !sl_hex_decode(word, bytes, sizeof bytes, &size))
+        return false;
+    *value = 0;
+    for (size_t i = 0; i < size; i++)
+        *value = *value << 8 | bytes[i];
+    return true;
+}
+
+static bool take_hex_number(struct sl_str *rest, uint64_t *value)
+{
+    struct sl_str word;
+    return take_log_word(rest, &word) && hex_number(word, value);
+}
+
+/* The bytes of the digits that the text begins with; what is cut within a byte is not counted. Returns how many. */
+static size_t add_bytes(struct sl_buf *buf, struct sl_str digits)
+{
+    size_t size = 0;
+    while (size + 2 <= digits.size && sl_hex_decode((struct sl_str){digits.data + size, 2}, (uint8_t[1]){0}, 1, NULL))
+        size += 2;
+    if (!sl_buf_reserve(buf, size / 2))
+        return 0;
+    sl_hex_decode((struct sl_str){digits.data, size}, buf->data + buf->size, size / 2, NULL);
+    buf->size += size / 2;
+    return size / 2;
+}
+
+static void read_system(struct microdump *m, struct sl_str rest)
+{
+    static const struct {
+        struct sl_str name;
+        uint16_t cpu;
+    } processors[] = {
+        {SL_STR("arm"), 5},  {SL_STR("arm64"), 0x8003},  {SL_STR("x86"), 0},          {SL_STR("x86_64"), 9},
+        {SL_STR("mips"), 1}, {SL_STR("mips64"), 0x8004}, {SL_STR("riscv32"), 0x8005}, {SL_STR("riscv64"), 0x8006},
+    };
+    struct sl_str os, processor;
+    if (!take_log_word(&rest, &os) || !take_log_word(&rest, &processor))
+        return;
+    for (size_t i = 0; i < sizeof processors / sizeof *processors; i++)
+        if (sl_str_equal(processor, processors[i].name)) {
+            m->cpu = processors[i].cpu;
+            m->has_system = true;
+        }
+    m->platform = sl_str_equal(os, SL_STR("A")) ? 0x8203 : 0x8201;
+    if (!take_hex_number(&rest, &m->cpu_count))
+        m->cpu_count = 0;
+    take_log_word(&rest, &m->machine);
+    m->os_text = sl_str_trimmed(rest);
+}
+
+static void read_reason(struct microdump *m, struct sl_str rest)
+{
+    struct sl_str name;
+    m->has_reason =
+        take_hex_number(&rest, &m->signal) && take_log_word(&rest, &name) && take_hex_number(&rest, &m->address);
+}
+
+static void close_piece(struct microdump *m)
+{
+    struct stack_piece *piece = m->open.size ? sl_arena_array_add(&m->pieces) : NULL;
+    if (piece)
+        *piece = m->open;
+    m->out_of_memory |= m->open.size && !piece;
+    m->open.size = 0;
+}
+
+/* Pieces that follow each other are one. */
+static void read_stack(struct microdump *m, struct sl_str rest)
+{
+    struct sl_str word;
+    uint64_t address;
+    if (!take_log_word(&rest, &word))
+        return;
+    if (sl_str_equal(word, SL_STR("0"))) {
+        m->has_stack_pointer = take_hex_number(&rest, &m->stack_pointer);
+        return;
+    }
+    if (!hex_number(word, &address))
+        return;
+    size_t at = m->stack.size, size = add_bytes(&m->stack, sl_str_trimmed(rest));
+    if (m->open.size && m->open.address + m->open.size == address) {
+        m->open.size += size;
+        return;
+    }
+    close_piece(m);
+    m->open = (struct stack_piece){address, at, size};
+}
+
+static void read_module_line(struct microdump *m, struct sl_str rest)
+{
+    struct microdump_module module = {.address = 0}, *added;
+    uint64_t offset;
+    struct sl_str id;
+    if (!take_hex_number(&rest, &module.address) || !take_hex_number(&rest, &offset) ||
+        !take_hex_number(&rest, &module.size) || !take_log_word(&rest, &id) ||
+        !sl_debug_id_parse_breakpad(id, &module.id) || !module.size)
+        return;
+    module.name = sl_str_trimmed(rest);
+    if ((added = sl_arena_array_add(&m->modules)))
+        *added = module;
+    m->out_of_memory |= !added;
+}
+
+static void read_message(struct microdump *m, struct sl_str message)
+{
+    struct sl_str rest = message.size > 1 ? sl_str_trimmed(text_from(message, 1)) : SL_STR("");
+    if (message.size < 2 || message.data[1] != ' ')
+        return;
+    switch (message.data[0]) {
+    case 'O': read_system(m, rest); break;
+    case 'V': m->product = rest; break;
+    case 'P': m->process_type = rest; break;
+    case 'R': read_reason(m, rest); break;
+    case 'G': m->graphics = rest; break;
+    case 'S': read_stack(m, rest); break;
+    case 'C':
+        sl_buf_clear(&m->context);
+        add_bytes(&m->context, rest);
+        break;
+    case 'M': read_module_line(m, rest); break;
+    }
+}
+
+static void read_lines(struct microdump *m, struct sl_str text)
+{
+    struct sl_str line, message;
+    sl_str_next_line(&text, &line);
+    const struct log_sender sender = sender_of(line, find_text(line, begin_mark));
+    while (sl_str_next_line(&text, &line))
+        if (message_of(line, sender, &message))
+            read_message(m, message);
+    close_piece(m);
+}
+
+/* ---- the minidump ---- */
+
+enum { HEADER = 32, ENTRY = 12, MOST_STREAMS = 6 };
+
+struct written_stream {
+    uint32_t type;
+    size_t at, size;
+};
+
+struct dump_writer {
+    struct sl_buf out;
+    struct written_stream streams[MOST_STREAMS];
+    size_t stream_count;
+};
+
+static void begin_stream(struct dump_writer *w, uint32_t type)
+{
+    w->streams[w->stream_count++] = (struct written_stream){.type = type, .at = w->out.size};
+}
+
+static void end_stream(struct dump_writer *w)
+{
+    struct written_stream *stream = &w->streams[w->stream_count - 1];
+    stream->size = w->out.size - stream->at;
+}
+
+/* `u32 bytes` and UTF-16. Returns where. */
+static size_t put_string(struct dump_writer *w, struct sl_str text)
+{
+    size_t begin = w->out.size, at = 0;
+    sl_buf_u32(&w->out, 0);
+    while (at < text.size) {
+        uint32_t code = sl_utf8_next(text, &at);
+        if (code > 0xFFFF) {
+            sl_buf_u16(&w->out, (uint16_t)(0xD800 + ((code - 0x10000) >> 10)));
+            sl_buf_u16(&w->out, (uint16_t)(0xDC00 + ((code - 0x10000) & 0x3FF)));
+        } else {
+            sl_buf_u16(&w->out, (uint16_t)code);
+        }
+    }
+    uint32_t size = (uint32_t)(w->out.size - begin - 4);
+    if (!w->out.failed)
+        memcpy(w->out.data + begin, &size, 4);
+    return begin;
+}
+
+static void put_location(struct dump_writer *w, size_t size, size_t at)
+{
+    sl_buf_u32(&w->out, (uint32_t)size);
+    sl_buf_u32(&w->out, (uint32_t)at);
+}
+
+/* "brand/product/device:7.1.1/id/..": the version of Android, as android.os.Build.FINGERPRINT has it. */
+static void read_fingerprint(struct sl_str fingerprint, uint32_t version[3])
+{
+    size_t colon = find_text(fingerprint, SL_STR(":")), count = 0;
+    struct sl_str rest = colon < fingerprint.size ? text_from(fingerprint, colon + 1) : SL_STR("");
+    size_t slash = find_text(rest, SL_STR("/"));
+    if (slash == rest.size || find_text(fingerprint, SL_STR("/")) > colon)
+        return;
+    for (size_t i = 0; i < slash && count < 3; i++) {
+        if (sl_is_digit(rest.data[i]) && version[count] < 100000)
+            version[count] = version[count] * 10 + (uint32_t)(rest.data[i] - '0');
+        else if (rest.data[i] != '.' || ++count == 3)
+            return;
+    }
+}
+
+static void put_system(struct dump_writer *w, const struct microdump *m)
+{
+    bool is_android = m->platform == 0x8203;
+    uint32_t version[3] = {0, 0, 0};
+    struct sl_buf text = {.budget = m->arena->budget};
+    if (is_android)
+        read_fingerprint(m->os_text, version);
+    else
+        sl_buf_cstr(&text, "Linux ");
+    sl_buf_str(&text, m->os_text);
+    if (!is_android) { /* as uname(1) says it, which other dumps have there */
+        sl_buf_u8(&text, ' ');
+        sl_buf_str(&text, m->machine);
+    }
+    size_t at = put_string(w, sl_buf_view(&text));
+    w->out.failed |= text.failed;
+    sl_buf_free(&text);
+    begin_stream(w, STREAM_SYSTEM_INFO);
+    sl_buf_u16(&w->out,
+               m->cpu == 0x8003 && m->context.size >= 912 ? 12 : m->cpu); /* Breakpad's old record, or the SDK's */
+    sl_buf_fill(&w->out, 0, 4);
+    sl_buf_u8(&w->out, (uint8_t)m->cpu_count);
+    sl_buf_u8(&w->out, 0);
+    for (int i = 0; i < 3; i++)
+        sl_buf_u32(&w->out, version[i]);
+    sl_buf_u32(&w->out, m->platform);
+    sl_buf_u32(&w->out, (uint32_t)at);
+    sl_buf_fill(&w->out, 0, 28);
+    end_stream(w);
+}
+
+/* The piece that the stack pointer is in, else the first. */
+static const struct stack_piece *current_stack(const struct microdump *m, const struct stack_piece *pieces,
+                                               size_t count)
+{
+    for (size_t i = 0; i < count && m->has_stack_pointer; i++)
+        if (m->stack_pointer - pieces[i].address < pieces[i].size)
+            return &pieces[i];
+    return count ? pieces : NULL;
+}
+
+static void put_thread(struct dump_writer *w, const struct microdump *m, const struct stack_piece *stack,
+                       size_t memory_at, size_t context_at)
+{
+    begin_stream(w, STREAM_THREAD_LIST);
+    sl_buf_u32(&w->out, 1);
+    sl_buf_fill(&w->out, 0, 24);
+    sl_buf_u64(&w->out, stack ? stack->address : 0);
+    put_location(w, stack ? stack->size : 0, stack ? memory_at + stack->at : 0);
+    put_location(w, m->context.size, context_at);
+    end_stream(w);
+}
+
+static void put_memory(struct dump_writer *w, const struct stack_piece *pieces, size_t count, size_t memory_at)
+{
+    begin_stream(w, STREAM_MEMORY_LIST);
+    sl_buf_u32(&w->out, (uint32_t)count);
+    for (size_t i = 0; i < count; i++) {
+        sl_buf_u64(&w->out, pieces[i].address);
+        put_location(w, pieces[i].size, memory_at + pieces[i].at);
+    }
+    end_stream(w);
+}
+
+/* Without a reason it is still the thread that asked for the dump. */
+static void put_crash(struct dump_writer *w, const struct microdump *m, size_t context_at)
+{
+    enum { REQUESTING_THREAD_VALID = 2 };
+    if (!m->has_reason) {
+        begin_stream(w, STREAM_BREAKPAD_INFO);
+        sl_buf_u32(&w->out, REQUESTING_THREAD_VALID);
+        sl_buf_fill(&w->out, 0, 8);
+        end_stream(w);
+        return;
+    }
+    begin_stream(w, STREAM_EXCEPTION);
+    sl_buf_fill(&w->out, 0, 8);
+    sl_buf_u32(&w->out, (uint32_t)m->signal);
+    sl_buf_fill(&w->out, 0, 12);
+    sl_buf_u64(&w->out, m->address);
+    sl_buf_fill(&w->out, 0, 8 + 15 * 8);
+    put_location(w, m->context.size, context_at);
+    end_stream(w);
+}
+
+/* The record of a debug id: a GUID, its age and a name. */
+static void put_codeview(struct dump_writer *w, struct microdump_module *module)
+{
+    const uint8_t *u = module->id.uuid;
+    module->record_at = w->out.size;
+    sl_buf_cstr(&w->out, "RSDS");
+    sl_buf_add(&w->out, (uint8_t[8]){u[3], u[2], u[1], u[0], u[5], u[4], u[7], u[6]}, 8);
+    sl_buf_add(&w->out, u + 8, 8);
+    sl_buf_u32(&w->out, module->id.age);
+    sl_buf_str(&w->out, module->name);
+    sl_buf_u8(&w->out, 0);
+    module->record_size = w->out.size - module->record_at;
+}
+
+static void put_module_list(struct dump_writer *w, struct microdump_module *modules, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        modules[i].name_at = put_string(w, modules[i].name);
+        put_codeview(w, &modules[i]);
+    }
+    begin_stream(w, STREAM_MODULE_LIST);
+    sl_buf_u32(&w->out, (uint32_t)count);
+    for (size_t i = 0; i < count; i++) {
+        sl_buf_u64(&w->out, modules[i].address);
+        sl_buf_u32(&w->out, modules[i].size > UINT32_MAX ? UINT32_MAX : (uint32_t)modules[i].size);
+        sl_buf_fill(&w->out, 0, 8);
+        sl_buf_u32(&w->out, (uint32_t)modules[i].name_at);
+        sl_buf_fill(&w->out, 0, 52);
+        put_location(w, modules[i].record_size, modules[i].record_at);
+        sl_buf_fill(&w->out, 0, 24);
+    }
+    end_stream(w);
+}
+
+static void put_directory(struct dump_writer *w)
+{
+    size_t at = w->out.size;
+    for (size_t i = 0; i < w->stream_count; i++) {
+        sl_buf_u32(&w->out, w->streams[i].type);
+        put_location(w, w->streams[i].size, w->streams[i].at);
+    }
+    const uint32_t header[] = {DUMP_SIGNATURE, DUMP_VERSION, (uint32_t)w->stream_count, (uint32_t)at};
+    if (!w->out.failed)
+        memcpy(w->out.data, header, sizeof header);
+}
+
+/* All of it; data NULL when out of memory. */
+static struct sl_str write_minidump(struct microdump *m)
+{
+    struct dump_writer w = {.out = {.budget = m->arena->budget}};
+    size_t piece_count = m->pieces.count, module_count = m->modules.count;
+    struct stack_piece *pieces = sl_arena_array_keep(&m->pieces);
+    struct microdump_module *modules = sl_arena_array_keep(&m->modules);
+    if (!pieces || !modules || m->context.failed || m->stack.failed)
+        return (struct sl_str){NULL, 0};
+    sl_buf_fill(&w.out, 0, HEADER);
+    size_t context_at = w.out.size;
+    sl_buf_add(&w.out, m->context.data, m->context.size);
+    size_t memory_at = w.out.size;
+    sl_buf_add(&w.out, m->stack.data, m->stack.size);
+    put_system(&w, m);
+    put_thread(&w, m, current_stack(m, pieces, piece_count), memory_at, context_at);
+    put_memory(&w, pieces, piece_count, memory_at);
+    put_crash(&w, m, context_at);
+    put_module_list(&w, modules, module_count);
+    put_directory(&w);
+    return sl_buf_keep(&w.out, m->arena);
+}
+
+/* ---- what a minidump cannot say ---- */
+
+/* What the writer says of the program, named as Chromium's and WebView's reports name it. */
+static bool add_annotations(struct sl_minidump *dump, const struct microdump *m)
+{
+    const struct {
+        struct sl_str name, value;
+    } known[] = {
+        {SL_STR("product"), m->product}, {SL_STR("process_type"), m->process_type}, {SL_STR("gpu"), m->graphics}};
+    enum { KNOWN = sizeof known / sizeof *known };
+    struct sl_minidump_annotation *annotations = SL_ARENA_ARRAY(m->arena, struct sl_minidump_annotation, KNOWN);
+    for (size_t i = 0; annotations && i < KNOWN; i++) {
+        struct sl_buf text = {.budget = m->arena->budget};
+        if (!known[i].value.size || sl_str_equal(known[i].value, SL_STR("UNKNOWN")))
+            continue;
+        sl_buf_utf8(&text, known[i].value);
+        struct sl_str value = sl_buf_keep(&text, m->arena);
+        if (!value.data)
+            return false;
+        annotations[dump->annotation_count++] = (struct sl_minidump_annotation){.name = known[i].name, .value = value};
+    }
+    dump->annotations = annotations;
+    return annotations;
+}
+
+static enum sl_code finish_microdump(const struct microdump *m, struct sl_minidump *dump, struct sl_error *error)
+{
+    if (!dump->unread_processor && !dump->threads[0].is_walked)
+        return sl_fail(error, SL_MALFORMED,
+                       m->context.size ? "The registers of the microdump (line C) are cut: they have %zu bytes"
+                                       : "The registers of the microdump (line C) were not found",
+                       m->context.size);
+    static const struct sl_str no_version = SL_STR("0.0.0 ");
+    dump->is_microdump = true;
+    dump->cpu_text = SL_STR("");
+    if (sl_str_starts(dump->os_text, no_version)) {
+        dump->os_text = text_from(dump->os_text, no_version.size);
+        if (dump->os == SL_MINIDUMP_ANDROID) /* what is behind it is no version of it */
+            dump->crash.system.os_version = SL_STR("");
+    }
+    dump->crash.has_timestamp = false;
+    dump->crash.crashed = true;
+    dump->crash.threads[0].has_id = false;
+    if (!m->has_reason)
+        dump->crash.reason = SL_STR("unknown");
+    return add_annotations(dump, m) ? SL_OK : sl_budget_fail(m->arena->budget, error);
+}
+
+static enum sl_code read_microdump(struct microdump *m, struct sl_str text, struct sl_minidump *dump,
+                                   struct sl_error *error)
+{
+    read_lines(m, text);
+    if (m->out_of_memory)
+        return sl_budget_fail(m->arena->budget, error);
+    if (!m->has_system)
+        return sl_fail(error, SL_MALFORMED,
+                       "The system of the microdump (line O) was not found, or its processor is not known");
+    struct sl_str made = write_minidump(m);
+    if (!made.data)
+        return sl_budget_fail(m->arena->budget, error);
+    if (made.size > UINT32_MAX)
+        return sl_fail(error, SL_MALFORMED, "The microdump is larger than 4 GiB");
+    enum sl_code code = dump_read((struct sl_bytes){(const uint8_t *)made.data, made.size}, m->arena, dump, error);
+    return code == SL_OK ? finish_microdump(m, dump, error) : code;
+}
+
+enum sl_code dump_read_microdump(struct sl_bytes log, struct sl_arena *arena, struct sl_minidump *dump,
+                                 struct sl_error *error)
+{
+    struct sl_microdump_search search = {.rest = {(const char *)log.data, log.size}};
+    struct sl_microdump first, next;
+    if (!sl_microdump_next(&search, &first))
+        return sl_fail(error, SL_MALFORMED, "Header mismatch");
+    for (next = first; !first.is_whole && sl_microdump_next(&search, &next);)
+        first = next.is_whole ? next : first;
+    struct microdump m = {.arena = arena,
+                          .context = {.budget = arena->budget},
+                          .stack = {.budget = arena->budget},
+                          .pieces = {.arena = arena, .item = sizeof(struct stack_piece)},
+                          .modules = {.arena = arena, .item = sizeof(struct microdump_module)}};
+    enum sl_code code = read_microdump(&m, first.text, dump, error);
+    sl_arena_array_drop(&m.pieces);
+    sl_arena_array_drop(&m.modules);
+    sl_buf_free(&m.context);
+    sl_buf_free(&m.stack);
+    return code;
+}
