@@ -1,10 +1,13 @@
 /* Which format a report has. */
 #include "apple/impl.h"
+#include "apple/samples.h"
 
 #include "base/buf.h"
 
 /* What a report may make: an honest one makes less than half of it. */
 enum { ROOM_PER_BYTE = 4, ROOM_AT_LEAST = 512 << 10 };
+/* Of samples, whose rows share the calls above them: a call takes 250 bytes in each path, which has two columns for it in its row. */
+enum { SAMPLES_ROOM_PER_BYTE = 48 };
 
 void *apple_add(struct sl_arena_array *items, struct apple_room *room, size_t cost)
 {
@@ -114,6 +117,11 @@ static enum sl_code read_text(struct sl_str text, const struct apple_header *hea
                               const struct sl_apple_options *options, struct sl_arena *arena, struct apple_room *room,
                               struct sl_crash *crash, struct sl_error *error)
 {
+    if (sl_samples_is(text)) {
+        room->left = SAMPLES_ROOM_PER_BYTE * (uint64_t)text.size + ROOM_AT_LEAST;
+        enum sl_code code = apple_read_samples(text, header, options, arena, room, crash, error);
+        return code == SL_BUSY ? fail_for_memory(arena, room, error) : code;
+    }
     if (!apple_read_text(text, header, options, arena, room, crash))
         return fail_for_memory(arena, room, error);
     if (!crash->thread_count && !crash->module_count)

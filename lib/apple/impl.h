@@ -39,6 +39,13 @@ bool apple_read_ips(struct sl_str body, const struct apple_header *header, const
 bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash,
                           size_t *problem_at);
 
+/* ---- samples_crash.c ---- */
+
+/* The stacks of the process that a report of samples is about. SL_MALFORMED, SL_BUSY; `room->used_up` of the latter. */
+enum sl_code apple_read_samples(struct sl_str text, const struct apple_header *header,
+                                const struct sl_apple_options *options, struct sl_arena *arena, struct apple_room *room,
+                                struct sl_crash *crash, struct sl_error *error);
+
 /* ---- cause.c: why the process ended ---- */
 
 /* Whether exception codes are numbers alone: "0x1, 0x10", and not "KERN_INVALID_ADDRESS at 0x10". */
@@ -79,6 +86,11 @@ bool apple_module_id(struct sl_str uuid, struct sl_arena *arena, struct sl_crash
 
 /* ---- line.c: the grammar of lines; each says whether the line is one ---- */
 
+static inline struct sl_str apple_behind(struct sl_str text, size_t size)
+{
+    return (struct sl_str){text.data + size, text.size - size};
+}
+
 enum apple_number { APPLE_NONE, APPLE_NUMBER, APPLE_TOO_LARGE };
 
 /* Takes the decimal digits that `rest` begins with. */
@@ -108,7 +120,7 @@ struct apple_frame_line {
 bool apple_frame_line(struct sl_str line, struct apple_frame_line *frame);
 
 struct apple_image_line {
-    uint64_t begin, end; /* the last byte */
+    uint64_t begin, end; /* the last byte; `begin` when it is not known */
     bool fits;           /* else an address is too large */
     struct sl_str name, uuid, path;
 };

@@ -1,16 +1,11 @@
 /* The grammar of lines. They come without white space at their ends. */
 #include "apple/impl.h"
 
-static struct sl_str behind(struct sl_str text, size_t size)
-{
-    return (struct sl_str){text.data + size, text.size - size};
-}
-
 static bool take_word(struct sl_str *rest, const char *word)
 {
     if (!sl_str_starts(*rest, sl_str(word)))
         return false;
-    *rest = behind(*rest, strlen(word));
+    *rest = apple_behind(*rest, strlen(word));
     return true;
 }
 
@@ -20,7 +15,7 @@ static bool take_blanks(struct sl_str *rest)
     size_t size = 0;
     while (size < rest->size && sl_is_blank(rest->data[size]))
         size++;
-    *rest = behind(*rest, size);
+    *rest = apple_behind(*rest, size);
     return size > 0;
 }
 
@@ -32,7 +27,7 @@ enum apple_number apple_take_number(struct sl_str *rest, uint64_t *value)
     for (; size < rest->size && sl_is_digit(rest->data[size]); size++)
         over |= __builtin_mul_overflow(*value, UINT64_C(10), value) ||
                 __builtin_add_overflow(*value, (uint64_t)(rest->data[size] - '0'), value);
-    *rest = behind(*rest, size);
+    *rest = apple_behind(*rest, size);
     return !size ? APPLE_NONE : over ? APPLE_TOO_LARGE : APPLE_NUMBER;
 }
 
@@ -54,7 +49,7 @@ static enum apple_number take_hex(struct sl_str *rest, uint64_t *value)
         over |= *value >> 60 != 0;
         *value = *value << 4 | (uint64_t)hex_digit(rest->data[size]);
     }
-    *rest = behind(*rest, size);
+    *rest = apple_behind(*rest, size);
     return over ? APPLE_TOO_LARGE : APPLE_NUMBER;
 }
 
@@ -77,9 +72,9 @@ static struct sl_str name_or_queue(struct sl_str text)
     text = sl_str_trimmed(text);
     const char *queue = text.size ? memmem(text.data, text.size, label, sizeof label - 1) : NULL;
     if (queue == text.data)
-        return queue ? sl_str_trimmed(behind(text, sizeof label - 1)) : text;
+        return queue ? sl_str_trimmed(apple_behind(text, sizeof label - 1)) : text;
     while (queue && !sl_is_blank(queue[-1])) {
-        struct sl_str rest = behind(text, (size_t)(queue - text.data) + 1);
+        struct sl_str rest = apple_behind(text, (size_t)(queue - text.data) + 1);
         queue = memmem(rest.data, rest.size, label, sizeof label - 1);
     }
     return queue ? sl_str_trimmed((struct sl_str){text.data, (size_t)(queue - text.data)}) : text;
@@ -133,7 +128,7 @@ bool apple_next_register(struct sl_str *rest, struct sl_crash_register *reg)
         while (begin > rest->data && in_register_name(begin[-1]))
             begin--;
         reg->name = (struct sl_str){begin, (size_t)(colon - begin)};
-        *rest = behind(*rest, (size_t)(colon - rest->data) + 1);
+        *rest = apple_behind(*rest, (size_t)(colon - rest->data) + 1);
         if (reg->name.size && take_blanks(rest) && take_hex(rest, &reg->value) == APPLE_NUMBER)
             return true;
     }
@@ -144,7 +139,7 @@ bool apple_next_address(struct sl_str *rest, uint64_t *address)
 {
     for (;;) {
         while (rest->size && (sl_is_blank(rest->data[0]) || rest->data[0] == '(' || rest->data[0] == ')'))
-            *rest = behind(*rest, 1);
+            *rest = apple_behind(*rest, 1);
         enum apple_number number = take_hex(rest, address);
         if (number != APPLE_TOO_LARGE)
             return number == APPLE_NUMBER;
@@ -161,7 +156,7 @@ static bool take_image_and_address(struct sl_str *rest, struct apple_frame_line 
         size_t word = 0;
         while (word < left.size && !sl_is_blank(left.data[word]))
             word++;
-        left = behind(left, word);
+        left = apple_behind(left, word);
         const char *end = left.data;
         if (!take_blanks(&left))
             return false;
@@ -186,7 +181,7 @@ static void cut_offset(struct sl_str *symbol, struct sl_crash_frame *frame)
         size--;
     if (size == symbol->size || size < 3 || memcmp(symbol->data + size - 3, " + ", 3) != 0)
         return;
-    struct sl_str digits = behind(*symbol, size);
+    struct sl_str digits = apple_behind(*symbol, size);
     symbol->size = size - 3;
     if (apple_take_number(&digits, &offset) == APPLE_NUMBER)
         sl_crash_set_symbol(frame, offset);
@@ -212,7 +207,7 @@ static void cut_position(struct sl_str *symbol, struct sl_crash_frame *frame)
     if (!colon)
         return;
     uint64_t line;
-    struct sl_str digits = behind(inside, (size_t)(colon - inside.data) + 1);
+    struct sl_str digits = apple_behind(inside, (size_t)(colon - inside.data) + 1);
     enum apple_number number = apple_take_number(&digits, &line);
     if (number == APPLE_NONE || digits.size)
         return;
@@ -278,9 +273,9 @@ static struct sl_str image_name(struct sl_str text)
     if (open)
         text = sl_str_trimmed((struct sl_str){text.data, (size_t)(open - text.data)});
     if (text.size && (text.data[0] == '+' || text.data[0] == '*'))
-        text = behind(text, 1);
+        text = apple_behind(text, 1);
     const char *blank = text.size ? memrchr(text.data, ' ', text.size) : NULL;
-    if (blank && sl_arch_parse(behind(text, (size_t)(blank - text.data) + 1)) != SL_ARCH_UNKNOWN)
+    if (blank && sl_arch_parse(apple_behind(text, (size_t)(blank - text.data) + 1)) != SL_ARCH_UNKNOWN)
         text.size = (size_t)(blank - text.data);
     return sl_str_trimmed(text);
 }
@@ -294,6 +289,10 @@ bool apple_image_line(struct sl_str line, struct apple_image_line *image)
     bool dash = take_word(&line, "-");
     take_blanks(&line);
     enum apple_number end = take_hex(&line, &image->end);
+    if (end == APPLE_NONE && take_word(&line, "???")) { /* spindump, of programs */
+        image->end = image->begin;
+        end = begin;
+    }
     if (begin == APPLE_NONE || !dash || end == APPLE_NONE || !take_blanks(&line) ||
         !cut_uuid(&line, &image->uuid, &image->path))
         return false;

@@ -80,9 +80,7 @@ def crashing(work):
 
 def test_files_that_are_not_read(work, files):
     """An error says what they look like, and what is read."""
-    for text, kind in (("Analysis of sampling app (pid 1) every 1 millisecond\nCall graph:\n", "Apple's `sample`"),
-                       ("Date/Time: x\nHeaviest stack for the target process:\n  1 ??? (app + 1) [0x1]\nBinary Images:\n", "Apple's `spindump`"),
-                       ("*** *** *** *** *** *** ***\nBuild fingerprint: 'x'\n", "a tombstone of Android"), ("MODULE Linux x86_64 0 a\n", "a symbol file of Breakpad"),
+    for text, kind in (("*** *** *** *** *** *** ***\nBuild fingerprint: 'x'\n", "a tombstone of Android"), ("MODULE Linux x86_64 0 a\n", "a symbol file of Breakpad"),
                        ("", "an empty file")):
         result = symloom("symbolicate", "-", input=text, env=home(work))
         equal((result.status, result.out), (3, ""), result.err)

@@ -2,6 +2,7 @@
 #include "cli/symbolicate/symbolicate.h"
 
 #include "apple/apple.h"
+#include "apple/samples.h"
 #include "base/json.h"
 #include "js/stack.h"
 #include "minidump/microdump.h"
@@ -103,7 +104,7 @@ enum input_kind input_kind_of(struct sl_bytes bytes)
     for (size_t i = 0; i < sizeof reports / sizeof *reports; i++)
         if (begins(rest, reports[i]))
             return INPUT_APPLE;
-    if (sl_apple_is_text(text))
+    if (sl_apple_is_text(text) || sl_samples_is(text))
         return INPUT_APPLE;
     return has_script_frames(text) ? INPUT_JSSTACK : INPUT_UNKNOWN;
 }

@@ -155,7 +155,7 @@ static int unknown_input(struct sl_bytes bytes)
 {
     static const char read[] =
         "read are minidumps, microdumps of Breakpad, crash reports of Apple's systems (text and .ips), diagnostics of "
-        "MetricKit, events of Sentry, requests to the service, profiles of "
+        "MetricKit, reports of `sample`, spindump and hangs, events of Sentry, requests to the service, profiles of "
         "the "
         "Firefox Profiler and stacks of JavaScript; with --mapping traces of a JVM";
     const char *kind = input_unread_kind(bytes);
@@ -175,7 +175,7 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     struct sl_str text = {(const char *)bytes.data, bytes.size};
     switch (kind) {
     case INPUT_MINIDUMP: return symbolicate_minidump(o, project, bytes);
-    case INPUT_APPLE: return symbolicate_crash(o, project, CRASH_FILE_APPLE, bytes);
+    case INPUT_APPLE: return symbolicate_report(o, project, bytes);
     case INPUT_JSSTACK: return run_scripts(o, &text);
     case INPUT_REQUEST:
     case INPUT_EVENT:
@@ -290,7 +290,8 @@ int command_symbolicate(int argc, char **argv)
         "an Apple\n"
         "system (text, .ips, diagnostics of MetricKit), with the functions and lines that the debug files of "
         "--symbols, of\n"
-        "SYMBOLS and the configuration know.\n"
+        "SYMBOLS and the configuration know. A report of samples (`sample`, spindump, hangs) comes back with these "
+        "names.\n"
         "Likewise the stacks of an event of Sentry, or of the body of a request to the service or to Mozilla's, of "
         "programs,\n"
         "JavaScript and the JVM: with artifact bundles, scripts and source maps, and mappings, of these places. A "

@@ -10,6 +10,7 @@
  *                                   dump_*.c             minidumps as other tools tell of them
  *                                   request_print.c      those of JavaScript and of the JVM
  *     addresses.c ──▶ request.c                 addresses in modules of this machine
+ *     samples.c ──▶ crash.c                     reports of `sample` and spindump, written back with names
  *     profile.c                                 profiles of the Firefox Profiler, written back with names
  *     sentry.c                                  events and files of a project of Sentry
  *     kind.c, common.c                          what the input is; what these share */
@@ -108,6 +109,11 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
 
 /* A minidump, or of a log with microdumps the one that --microdump says. Returns the status. */
 int symbolicate_minidump(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
+
+/* ---- samples.c ---- */
+
+/* A report of Apple's. One of samples is written back with names, unless another format is asked for. Returns the status. */
+int symbolicate_report(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
 
 /* ---- kind.c ---- */
 

@@ -52,8 +52,6 @@ static const struct {
 static const struct {
     const char *line, *what;
 } heads[] = {
-    {"Analysis of sampling ", "a report of Apple's `sample`"},
-    {"Heaviest stack for the ", "a report of Apple's `spindump`"},
     {"*** *** *** *** *** ***", "a tombstone of Android"},
 };
 

@@ -3,7 +3,7 @@ import json, os, subprocess
 
 import harness
 from harness import Service, Upstream, equal, frames, http_source
-from test_crash_files import form, send, small_dump
+from test_crash_files import SAMPLES, form, send, small_dump
 from test_examples import REPORT
 
 
@@ -26,6 +26,9 @@ def test_a_service_answers_the_command(work, objects):
         for part, path, data in (("upload_file_minidump", "/minidump", dump), ("apple_crash_report", "/applecrashreport", REPORT.encode())):
             _, answer = send(s, path, form(**{part: data}, options={"dif_candidates": True, "apply_source_context": True}))
             equal(json.loads(run(work, s, "-d", "-", input=data)), without_status(answer))
+        _, answer = send(s, "/applecrashreport", form(apple_crash_report=SAMPLES.encode(), options={"apply_source_context": True}))
+        equal(json.loads(run(work, s, "-f", "json", "-", input=SAMPLES.encode())), without_status(answer))
+        equal(run(work, s, "-", input=SAMPLES.encode()), SAMPLES)  # written back: no name was found
         assert run(work, s, "-f", "full", "-", input=dump).startswith("System:  "), "a text of the answer"
         _, answer = send(s, "/symbolicate", json.dumps(native), {"Content-Type": "application/json"})
         equal(json.loads(run(work, s, "--scope", "a b&c", "-", input=json.dumps(native).encode())), without_status(answer))

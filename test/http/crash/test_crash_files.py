@@ -212,6 +212,33 @@ def test_a_report_of_apple(work, objects):
             assert key not in answer, answer
 
 
+SAMPLES = """Analysis of sampling app (pid 3) every 1 millisecond
+Process:         app [3]
+OS Version:      macOS 12.6 (21G115)
+Call graph:
+    9 Thread_955462   DispatchQueue_1: com.apple.main-thread  (serial)
+    + 9 start  (in dyld) + 596  [0x180000254]
+    +   2 ???  (in app)  load address 0x108000000 + 0x5  [0x108000005]
+
+Binary Images:
+       0x108000000 -        0x108ffffff +app (0) <2d903291-397d-3d14-bfca-52c7fb8c5e00> /Apps/app
+"""
+
+
+def test_a_report_of_samples(work, objects):
+    """Each path of a thread is a stack, the one with the most samples first."""
+    with Service(work) as s:
+        status, answer = send(s, "/applecrashreport", form(apple_crash_report=SAMPLES.encode(), sources=[]))
+        equal((status, answer["status"], answer["crashed"], answer["crash_reason"]),
+              (200, "completed", False, "sampling app (pid 3) every 1 millisecond"))
+        equal([(t["thread_name"], [(f["instruction_addr"], f["package"]) for f in t["frames"]]) for t in answer["stacktraces"]],
+              [("com.apple.main-thread (7 of 9 samples)", [("0x180000254", "dyld")]),
+               ("com.apple.main-thread (2 of 9 samples)", [("0x108000005", "/Apps/app"), ("0x180000254", "dyld")])])
+        equal([m["code_file"] for m in answer["modules"]], ["/Apps/app"])
+        equal(send(s, "/applecrashreport", form(apple_crash_report=b"Call graph:\n  1 Thread_1\n")),
+              (200, {"status": "failed", "message": "failed to parse apple crash report", "detail": "the report of samples has no rows"}))
+
+
 def test_what_is_no_report(work, objects):
     with Service(work) as s:
         status, answer = send(s, "/applecrashreport", form(apple_crash_report=b"nothing"))

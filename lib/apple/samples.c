@@ -1,0 +1,416 @@
+/* Reports of samples: sections, threads, processes and their images. */
+#include "apple/samples_impl.h"
+
+#include <stdlib.h>
+
+#include "base/search.h"
+
+enum samples_section {
+    IN_HEAD,
+    IN_TREE,
+    IN_HEAVIEST, /* one stack, whose rows are not indented */
+    IN_TOTALS,   /* functions, of wherever they were called */
+    IN_TOPS,     /* functions that were at the top, with their number behind them */
+    IN_IMAGES,
+};
+
+struct samples_reader {
+    struct sl_samples *samples;
+    struct sl_arena *arena;
+    enum samples_section section;
+    struct sl_arena_array rows, threads, processes, images;
+    struct sl_samples_process process; /* the open one */
+    bool has_process, has_target_pid, no_memory;
+    uint64_t target_pid;
+    uint32_t thread;   /* the open one */
+    uint32_t heaviest; /* the row before, in that section */
+};
+
+/* ---- what begins a section ---- */
+
+static bool takes(struct sl_str *rest, const char *word)
+{
+    if (!sl_str_starts(*rest, sl_str(word)))
+        return false;
+    *rest = sl_str_trimmed(apple_behind(*rest, strlen(word)));
+    return true;
+}
+
+static void close_process(struct samples_reader *s)
+{
+    struct sl_samples_process *added = s->has_process ? sl_arena_array_add(&s->processes) : NULL;
+    if (added)
+        *added = s->process;
+    s->no_memory |= s->has_process && !added;
+    s->has_process = false;
+}
+
+/* "app [123] (suspended)" */
+static void open_process(struct samples_reader *s, struct sl_str name)
+{
+    close_process(s);
+    const char *open = name.size ? memrchr(name.data, '[', name.size) : NULL;
+    s->process = (struct sl_samples_process){.name = name, .first_image = s->images.count};
+    struct sl_str digits = open ? apple_behind(name, (size_t)(open - name.data) + 1) : SL_STR("");
+    s->process.has_pid = apple_take_number(&digits, &s->process.pid) == APPLE_NUMBER;
+    s->has_process = true;
+    s->thread = SL_SAMPLES_NONE;
+    s->section = IN_TREE;
+}
+
+static void add_thread(struct samples_reader *s, struct sl_samples_thread thread)
+{
+    struct sl_samples_thread *added = sl_arena_array_add(&s->threads);
+    if (added) {
+        *added = thread;
+        added->process = s->has_process ? (uint32_t)s->processes.count : SL_SAMPLES_NONE;
+    }
+    s->no_memory |= !added;
+    s->thread = (uint32_t)s->threads.count - 1;
+}
+
+/* What stands in quotes behind the label. */
+static bool quoted(struct sl_str line, const char *label, struct sl_str *value)
+{
+    const char *found = memmem(line.data, line.size, label, strlen(label));
+    if (!found)
+        return false;
+    struct sl_str rest = apple_behind(line, (size_t)(found - line.data) + strlen(label));
+    const char *end = rest.size ? memchr(rest.data, '"', rest.size) : NULL;
+    *value = (struct sl_str){rest.data, end ? (size_t)(end - rest.data) : rest.size};
+    return end;
+}
+
+/* "  Thread 0x2ca9e    DispatchQueue \"com.apple.main-thread\"(1)    Thread name \"x\"    49 samples (1-49)" */
+static bool read_thread_head(struct samples_reader *s, struct sl_str line)
+{
+    struct sl_samples_thread thread = {.name = {NULL, 0}};
+    struct sl_str rest = sl_str_trimmed(line);
+    if (!sl_str_starts(rest, SL_STR("Thread 0x")))
+        return false;
+    rest = apple_behind(rest, 7);
+    thread.has_id = apple_next_address(&rest, &thread.id);
+    if (!quoted(line, "Thread name \"", &thread.name) && !quoted(line, "DispatchQueue \"", &thread.name))
+        thread.name = (struct sl_str){NULL, 0};
+    add_thread(s, thread);
+    s->section = IN_TREE;
+    return true;
+}
+
+static bool is_thread_row(struct sl_str line)
+{
+    struct sl_str rest = sl_str_trimmed(line);
+    uint64_t count;
+    return apple_take_number(&rest, &count) == APPLE_NUMBER && sl_str_starts(rest, SL_STR(" Thread_"));
+}
+
+/* "    8676 Thread_955462   DispatchQueue_1: com.apple.main-thread  (serial)", "    2569 Thread_1330655: JavaScriptCore::Marking" */
+static bool read_thread_row(struct samples_reader *s, struct sl_str line)
+{
+    struct sl_samples_thread thread = {.name = {NULL, 0}};
+    struct sl_str rest = sl_str_trimmed(line);
+    uint64_t count;
+    if (apple_take_number(&rest, &count) != APPLE_NUMBER || !takes(&rest, " Thread_"))
+        return false;
+    thread.has_id = apple_take_number(&rest, &thread.id) == APPLE_NUMBER;
+    const char *queue = rest.size ? memmem(rest.data, rest.size, "DispatchQueue_", 14) : NULL;
+    if (takes(&rest, ":"))
+        thread.name = sl_str_trimmed((struct sl_str){rest.data, queue ? (size_t)(queue - rest.data) : rest.size});
+    else if (queue) {
+        rest = apple_behind(rest, (size_t)(queue - rest.data));
+        const char *colon = memchr(rest.data, ':', rest.size);
+        rest = sl_str_trimmed(apple_behind(rest, colon ? (size_t)(colon - rest.data) + 1 : rest.size));
+        const char *end = rest.size ? memmem(rest.data, rest.size, "  (", 3) : NULL;
+        thread.name = (struct sl_str){rest.data, end ? (size_t)(end - rest.data) : rest.size};
+    }
+    add_thread(s, thread);
+    return true;
+}
+
+/* ---- the head ---- */
+
+static bool read_samples_head(struct samples_reader *s, struct sl_str line)
+{
+    struct sl_samples *samples = s->samples;
+    struct sl_str digits;
+    const struct {
+        const char *key;
+        struct sl_str *value;
+    } keys[] = {
+        {"Analysis of ", &samples->title},
+        {"Date/Time:", &samples->time},
+        {"OS Version:", &samples->os},
+        {"Architecture:", &samples->architecture},
+        {"Code Type:", &samples->architecture},
+        {"Hardware model:", &samples->hardware},
+        {"Event:", &samples->event},
+        {"Duration:", &samples->duration},
+        {"PID:", &digits},
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        struct sl_str rest = line;
+        if (!takes(&rest, keys[i].key))
+            continue;
+        if (keys[i].value == &digits)
+            s->has_target_pid |= apple_take_number(&rest, &s->target_pid) == APPLE_NUMBER;
+        else if (!keys[i].value->size)
+            *keys[i].value = rest;
+        return true;
+    }
+    return false;
+}
+
+static bool read_samples_section(struct samples_reader *s, struct sl_str line)
+{
+    static const struct {
+        const char *begin;
+        enum samples_section section;
+    } sections[] = {
+        {"Call graph:", IN_TREE},
+        {"Heaviest stack for the ", IN_HEAVIEST},
+        {"Total number in stack", IN_TOTALS},
+        {"Sort by top of stack", IN_TOPS},
+    };
+    struct sl_str rest = line;
+    if (takes(&rest, "Process:") || takes(&rest, "Powerstats for:")) {
+        open_process(s, rest);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        if (sl_str_starts(line, sl_str(sections[i].begin))) {
+            s->section = sections[i].section;
+            s->thread = s->heaviest = SL_SAMPLES_NONE;
+            return true;
+        }
+    if (sl_str_equal(sl_str_trimmed(line), SL_STR("Binary Images:"))) {
+        s->section = IN_IMAGES;
+        return true;
+    }
+    return read_thread_head(s, line);
+}
+
+/* ---- rows and images ---- */
+
+static void add_samples_row(struct samples_reader *s, struct sl_str line)
+{
+    struct sl_samples_row row, *added;
+    bool in_tree = s->section == IN_TREE, in_heaviest = s->section == IN_HEAVIEST;
+    size_t at = (size_t)(line.data - s->samples->text.data);
+    if (in_tree && !s->has_process) /* the head was cut off */
+        open_process(s, SL_STR(""));
+    if ((in_tree && read_thread_row(s, line)) || !samples_row(line, s->section != IN_TOPS, &row))
+        return;
+    if (in_tree && s->thread == SL_SAMPLES_NONE) /* "Powerstats for:" has a tree, but no threads */
+        add_thread(s, (struct sl_samples_thread){.has_id = false});
+    row.line = at;
+    row.line_size = line.size;
+    row.thread = in_tree ? s->thread : SL_SAMPLES_NONE;
+    row.process = s->has_process ? (uint32_t)s->processes.count : SL_SAMPLES_NONE;
+    row.caller = in_heaviest ? s->heaviest : SL_SAMPLES_NONE;
+    row.is_exact = s->section != IN_TOTALS;
+    if ((added = sl_arena_array_add(&s->rows)))
+        *added = row;
+    s->no_memory |= !added;
+    s->heaviest = (uint32_t)s->rows.count - 1;
+}
+
+/* False behind the last one. */
+static bool read_image(struct samples_reader *s, struct sl_str line)
+{
+    struct apple_image_line image;
+    struct sl_samples_image *added;
+    struct sl_crash_module module = {0};
+    struct sl_str rest = sl_str_trimmed(line);
+    if (!rest.size)
+        return true;
+    if (rest.data[0] == '*')
+        rest = apple_behind(rest, 1);
+    if (!apple_image_line(rest, &image))
+        return false;
+    if (!image.fits || image.end < image.begin || !apple_module_id(image.uuid, s->arena, &module) || !s->has_process)
+        return true;
+    module.address = image.begin;
+    module.size = image.end > image.begin ? image.end - image.begin + 1 : 0;
+    module.code_file = module.debug_file = image.path.size ? image.path : image.name;
+    if ((added = sl_arena_array_add(&s->images)))
+        *added = (struct sl_samples_image){image.begin, image.end, module};
+    s->no_memory |= !added || !module.code_id.data;
+    s->process.image_count = s->images.count - s->process.first_image;
+    return true;
+}
+
+static void read_samples_line(struct samples_reader *s, struct sl_str line)
+{
+    while (line.size && sl_is_blank(line.data[line.size - 1]))
+        line.size--;
+    if (!line.size || read_samples_section(s, line))
+        return;
+    if (s->section == IN_IMAGES && read_image(s, line))
+        return;
+    if (s->section == IN_IMAGES || s->section == IN_HEAD || (line.data[0] != ' ' && line.data[0] != '*'))
+        read_samples_head(s, line);
+    else
+        add_samples_row(s, line);
+}
+
+/* ---- what belongs together ---- */
+
+static int image_by_address(const void *left, const void *right)
+{
+    const struct sl_samples_image *a = left, *b = right;
+    return a->begin != b->begin ? (a->begin > b->begin) - (a->begin < b->begin) : (a->end > b->end) - (a->end < b->end);
+}
+
+/* Of an image whose end is not known: whether the row says that it is so far behind its beginning. */
+static bool is_that_far(const struct sl_samples_row *row, uint64_t begin)
+{
+    struct sl_str digits = apple_behind(row->place, row->image_name.size);
+    uint64_t offset;
+    return digits.size > 3 && (digits = apple_behind(digits, 3), apple_take_number(&digits, &offset) == APPLE_NUMBER) &&
+           offset == row->address - begin;
+}
+
+static void find_image(const struct sl_samples *samples, struct sl_samples_row *row)
+{
+    if (!row->has_address || row->process == SL_SAMPLES_NONE)
+        return;
+    const struct sl_samples_process *process = &samples->processes[row->process];
+    const struct sl_samples_image *images = samples->images + process->first_image;
+    size_t beyond = SL_COUNT_UP_TO(images, process->image_count, begin, row->address);
+    const struct sl_samples_image *image = beyond ? &images[beyond - 1] : NULL;
+    if (image && (row->address <= image->end || (image->begin == image->end && is_that_far(row, image->begin))))
+        row->image = (uint32_t)(image - samples->images);
+}
+
+/* A row's caller is the last one before it whose number stands farther to the left. */
+static void find_callers(const struct sl_samples *samples)
+{
+    for (size_t i = 0; i < samples->row_count; i++) {
+        struct sl_samples_row *row = &samples->rows[i];
+        const struct sl_samples_row *before = i ? row - 1 : NULL;
+        uint32_t caller = before && before->thread == row->thread ? (uint32_t)i - 1 : SL_SAMPLES_NONE;
+        while (row->thread != SL_SAMPLES_NONE && caller != SL_SAMPLES_NONE &&
+               samples->rows[caller].column >= row->column)
+            caller = samples->rows[caller].caller;
+        if (row->thread != SL_SAMPLES_NONE)
+            row->caller = caller;
+        if (row->caller == SL_SAMPLES_NONE && row->thread != SL_SAMPLES_NONE)
+            samples->threads[row->thread].count += row->count;
+        if (row->caller == SL_SAMPLES_NONE)
+            continue;
+        /* The system was entered from it at this very instruction; else it has called, and goes on behind that. */
+        struct sl_samples_row *from = &samples->rows[row->caller];
+        from->is_exact &= row->is_kernel && !from->is_kernel;
+        from->children = from->children + row->count < row->count ? UINT64_MAX : from->children + row->count;
+    }
+}
+
+static int exact_by_address(const void *left, const void *right)
+{
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* Functions in totals are those of trees: their addresses are exact where they are so there. Where a function begins nothing returns
+ * to. False when out of memory. */
+static bool find_exact_totals(struct samples_reader *s)
+{
+    struct sl_samples *samples = s->samples;
+    uint64_t *exact = SL_ARENA_ARRAY(s->arena, uint64_t, samples->row_count);
+    size_t count = 0;
+    for (size_t i = 0; exact && i < samples->row_count; i++) {
+        struct sl_samples_row *row = &samples->rows[i];
+        row->is_exact |= sl_str_equal(row->offset, SL_STR("0"));
+        if (row->is_exact && row->has_address && row->thread != SL_SAMPLES_NONE)
+            exact[count++] = row->address;
+    }
+    if (exact && count)
+        qsort(exact, count, sizeof *exact, exact_by_address);
+    for (size_t i = 0; exact && i < samples->row_count; i++) {
+        struct sl_samples_row *row = &samples->rows[i];
+        size_t beyond = row->is_exact ? 0 : sl_count_up_to(exact, count, sizeof *exact, 0, row->address);
+        row->is_exact |= row->thread == SL_SAMPLES_NONE && beyond && exact[beyond - 1] == row->address;
+    }
+    return exact;
+}
+
+static void find_target(struct samples_reader *s)
+{
+    struct sl_samples *samples = s->samples;
+    samples->target = samples->process_count == 1 ? 0 : SL_SAMPLES_NONE;
+    for (size_t i = 0; i < samples->process_count && s->has_target_pid; i++)
+        if (samples->processes[i].has_pid && samples->processes[i].pid == s->target_pid)
+            samples->target = (uint32_t)i;
+    for (size_t i = 0; i < samples->row_count; i++) /* its heaviest stack stands before all processes */
+        if (samples->rows[i].process == SL_SAMPLES_NONE)
+            samples->rows[i].process = samples->target;
+}
+
+static enum sl_code finish(struct samples_reader *s, struct sl_error *error)
+{
+    struct sl_samples *samples = s->samples;
+    close_process(s);
+    samples->row_count = s->rows.count;
+    samples->thread_count = s->threads.count;
+    samples->process_count = s->processes.count;
+    samples->image_count = s->images.count;
+    samples->rows = sl_arena_array_keep(&s->rows);
+    samples->threads = sl_arena_array_keep(&s->threads);
+    samples->processes = sl_arena_array_keep(&s->processes);
+    samples->images = sl_arena_array_keep(&s->images);
+    if (s->no_memory || !samples->rows || !samples->threads || !samples->processes || !samples->images)
+        return sl_budget_fail(s->arena->budget, error);
+    if (!samples->row_count)
+        return sl_fail(error, SL_MALFORMED, "the report of samples has no rows");
+    for (size_t i = 0; i < samples->process_count; i++)
+        if (samples->processes[i].image_count)
+            qsort(samples->images + samples->processes[i].first_image, samples->processes[i].image_count,
+                  sizeof *samples->images, image_by_address);
+    find_target(s);
+    find_callers(samples);
+    if (!find_exact_totals(s))
+        return sl_budget_fail(s->arena->budget, error);
+    for (size_t i = 0; i < samples->row_count; i++)
+        find_image(samples, &samples->rows[i]);
+    return SL_OK;
+}
+
+enum sl_code sl_samples_read(struct sl_str text, struct sl_arena *arena, struct sl_samples *samples,
+                             struct sl_error *error)
+{
+    struct samples_reader s = {.samples = samples,
+                               .arena = arena,
+                               .thread = SL_SAMPLES_NONE,
+                               .heaviest = SL_SAMPLES_NONE,
+                               .rows = {.arena = arena, .item = sizeof(struct sl_samples_row)},
+                               .threads = {.arena = arena, .item = sizeof(struct sl_samples_thread)},
+                               .processes = {.arena = arena, .item = sizeof(struct sl_samples_process)},
+                               .images = {.arena = arena, .item = sizeof(struct sl_samples_image)}};
+    struct sl_str line;
+    *samples = (struct sl_samples){.text = text, .target = SL_SAMPLES_NONE};
+    while (!s.no_memory && sl_str_next_line(&text, &line))
+        read_samples_line(&s, line);
+    enum sl_code code = finish(&s, error);
+    sl_arena_array_drop(&s.rows);
+    sl_arena_array_drop(&s.threads);
+    sl_arena_array_drop(&s.processes);
+    sl_arena_array_drop(&s.images);
+    return code;
+}
+
+bool sl_samples_is(struct sl_str text)
+{
+    enum { LINES = 2000 };
+    struct sl_str line;
+    bool has_steps = false, after_graph = false;
+    for (size_t i = 0; i < LINES && sl_str_next_line(&text, &line); i++) {
+        if (sl_str_starts(line, SL_STR("Analysis of sampling ")) ||
+            sl_str_starts(line, SL_STR("Heaviest stack for the ")) || (after_graph && is_thread_row(line)))
+            return true;
+        after_graph = sl_str_starts(line, SL_STR("Call graph:"));
+        has_steps |= sl_str_starts(line, SL_STR("Steps:")) || sl_str_starts(line, SL_STR("Num samples:"));
+        if (has_steps && sl_str_starts(sl_str_trimmed(line), SL_STR("Thread 0x")))
+            return true;
+    }
+    return false;
+}

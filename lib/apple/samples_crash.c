@@ -1,0 +1,197 @@
+/* The stacks of a report of samples as those of a crash: each path from a thread's first call to where samples ended becomes a thread. */
+#include "apple/samples_impl.h"
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+
+struct sampled_path {
+    uint32_t row, thread;
+    uint64_t count; /* of samples that ended here */
+};
+
+struct samples_filler {
+    const struct sl_samples *samples;
+    const struct sl_apple_options *options;
+    struct sl_arena *arena;
+    struct apple_room *room;
+    struct sl_crash *crash;
+    struct sl_arena_array paths, threads, modules;
+    uint32_t process;
+    bool no_memory; /* or no room */
+};
+
+static bool fill_may_make(struct samples_filler *f, uint64_t cost)
+{
+    f->room->used_up |= cost > f->room->left;
+    f->no_memory |= cost > f->room->left;
+    f->room->left -= f->no_memory ? 0 : cost;
+    return !f->no_memory;
+}
+
+/* In their threads' order, those with the most samples first. */
+static int path_by_count(const void *left, const void *right)
+{
+    const struct sampled_path *a = left, *b = right;
+    if (a->thread != b->thread)
+        return a->thread < b->thread ? -1 : 1;
+    if (a->count != b->count)
+        return a->count > b->count ? -1 : 1;
+    return (a->row > b->row) - (a->row < b->row);
+}
+
+static void find_paths(struct samples_filler *f)
+{
+    const struct sl_samples *samples = f->samples;
+    for (size_t i = 0; i < samples->row_count && !f->no_memory; i++) {
+        const struct sl_samples_row *row = &samples->rows[i];
+        if (row->thread == SL_SAMPLES_NONE || samples->threads[row->thread].process != f->process ||
+            row->children >= row->count)
+            continue;
+        struct sampled_path *path = apple_add(&f->paths, f->room, ROOM_OF_LABEL);
+        if (path)
+            *path = (struct sampled_path){(uint32_t)i, row->thread, row->count - row->children};
+        f->no_memory |= !path;
+    }
+}
+
+static void fill_frame(const struct samples_filler *f, const struct sl_samples_row *row, bool is_last,
+                       struct sl_crash_frame *frame)
+{
+    uint64_t offset = 0;
+    struct sl_str digits = row->offset;
+    *frame = (struct sl_crash_frame){.address = row->address, .package = row->image_name};
+    frame->is_exact = is_last || row->is_exact;
+    if (!f->options->names_from_report)
+        return;
+    frame->function = row->function;
+    frame->filename = row->filename;
+    frame->line = row->source_line;
+    if (row->function.data && apple_take_number(&digits, &offset) == APPLE_NUMBER)
+        sl_crash_set_symbol(frame, offset);
+}
+
+/* "com.apple.main-thread (12 of 49 samples)" */
+static struct sl_str path_name(struct samples_filler *f, const struct sampled_path *path)
+{
+    struct sl_buf text = {.budget = f->arena->budget};
+    const struct sl_samples_thread *thread = &f->samples->threads[path->thread];
+    if (thread->name.size)
+        sl_buf_printf(&text, SL_STR_FMT " (", SL_STR_ARG(thread->name));
+    sl_buf_printf(&text, "%llu of %llu samples%s", (unsigned long long)path->count, (unsigned long long)thread->count,
+                  thread->name.size ? ")" : "");
+    struct sl_str name = sl_buf_keep(&text, f->arena);
+    f->no_memory |= !name.data;
+    return name;
+}
+
+static void add_sampled_path(struct samples_filler *f, const struct sampled_path *path)
+{
+    const struct sl_samples *samples = f->samples;
+    const struct sl_samples_thread *thread = &samples->threads[path->thread];
+    uint64_t count = 0;
+    for (uint32_t at = path->row; at != SL_SAMPLES_NONE; at = samples->rows[at].caller)
+        count += samples->rows[at].has_address;
+    if (!fill_may_make(f, count * (ROOM_OF_FRAME + sizeof(struct sl_crash_frame)) + thread->name.size))
+        return;
+    struct sl_crash_thread *added = apple_add(&f->threads, f->room, ROOM_OF_THREAD);
+    struct sl_crash_frame *frames = SL_ARENA_ARRAY(f->arena, struct sl_crash_frame, count + 1);
+    if (!added || !frames) {
+        f->no_memory = true;
+        return;
+    }
+    *added = (struct sl_crash_thread){.id = thread->id,
+                                      .has_id = thread->has_id,
+                                      .requesting = SL_REQUESTING_NO,
+                                      .name = path_name(f, path),
+                                      .frames = frames};
+    for (uint32_t at = path->row; at != SL_SAMPLES_NONE; at = samples->rows[at].caller)
+        if (samples->rows[at].has_address)
+            fill_frame(f, &samples->rows[at], at == path->row, &frames[added->frame_count++]);
+}
+
+static void add_modules(struct samples_filler *f)
+{
+    const struct sl_samples_process *process = &f->samples->processes[f->process];
+    for (size_t i = 0; i < process->image_count && !f->no_memory; i++) {
+        struct sl_crash_module *added = apple_add(&f->modules, f->room, ROOM_OF_IMAGE);
+        if (added)
+            *added = f->samples->images[process->first_image + i].module;
+        f->no_memory |= !added;
+    }
+}
+
+static void fill_head(struct samples_filler *f, const struct apple_header *header)
+{
+    const struct sl_samples *samples = f->samples;
+    struct sl_crash *crash = f->crash;
+    struct sl_buf reason = {.budget = f->arena->budget}, details = {.budget = f->arena->budget};
+    sl_buf_str(&reason, samples->event.size   ? samples->event
+                        : samples->title.size ? samples->title
+                                              : SL_STR("samples"));
+    if (samples->event.size && samples->duration.size)
+        sl_buf_printf(&reason, ", " SL_STR_FMT, SL_STR_ARG(samples->duration));
+    crash->reason = sl_buf_keep(&reason, f->arena);
+    f->no_memory |= !crash->reason.data;
+    if (samples->process_count > 1) {
+        sl_buf_printf(&details, "The stacks are those of " SL_STR_FMT ", one of %zu processes of the report.",
+                      SL_STR_ARG(samples->processes[f->process].name), samples->process_count);
+        crash->details = sl_buf_keep(&details, f->arena);
+        f->no_memory |= !crash->details.data;
+    }
+    crash->has_timestamp =
+        apple_time(samples->time, &crash->timestamp) || apple_time(header->timestamp, &crash->timestamp);
+    crash->system.device_model = samples->hardware;
+    crash->system.arch = apple_arch(samples->architecture);
+    apple_os(samples->os, true, &crash->system);
+    const struct sl_str build = crash->system.os_build, word = SL_STR("Build ");
+    if (sl_str_starts(build, word))
+        crash->system.os_build = apple_behind(build, word.size);
+}
+
+/* The process that the report is about, else the first one that has stacks. */
+static uint32_t wanted_process(const struct sl_samples *samples)
+{
+    for (size_t i = 0; i < samples->thread_count && samples->target == SL_SAMPLES_NONE; i++)
+        if (samples->threads[i].process != SL_SAMPLES_NONE)
+            return samples->threads[i].process;
+    return samples->target;
+}
+
+enum sl_code apple_read_samples(struct sl_str text, const struct apple_header *header,
+                                const struct sl_apple_options *options, struct sl_arena *arena, struct apple_room *room,
+                                struct sl_crash *crash, struct sl_error *error)
+{
+    struct sl_samples samples;
+    struct samples_filler f = {.samples = &samples,
+                               .options = options,
+                               .arena = arena,
+                               .room = room,
+                               .crash = crash,
+                               .paths = {.arena = arena, .item = sizeof(struct sampled_path)},
+                               .threads = {.arena = arena, .item = sizeof(struct sl_crash_thread)},
+                               .modules = {.arena = arena, .item = sizeof(struct sl_crash_module)}};
+    enum sl_code code = sl_samples_read(text, arena, &samples, error);
+    if (code != SL_OK)
+        return code;
+    f.process = wanted_process(&samples);
+    if (f.process == SL_SAMPLES_NONE)
+        return sl_fail(error, SL_MALFORMED, "the report of samples has no process with threads");
+    find_paths(&f);
+    size_t count = f.paths.count;
+    struct sampled_path *paths = sl_arena_array_keep(&f.paths);
+    f.no_memory |= !paths;
+    if (paths && count)
+        qsort(paths, count, sizeof *paths, path_by_count);
+    for (size_t i = 0; i < count && !f.no_memory; i++)
+        add_sampled_path(&f, &paths[i]);
+    add_modules(&f);
+    fill_head(&f, header);
+    crash->crashed = false;
+    crash->thread_count = f.threads.count;
+    crash->module_count = f.modules.count;
+    crash->threads = sl_arena_array_keep(&f.threads);
+    crash->modules = sl_arena_array_keep(&f.modules);
+    sl_arena_array_drop(&f.paths);
+    return f.no_memory || !crash->threads || !crash->modules ? SL_BUSY : SL_OK;
+}
