@@ -6,7 +6,8 @@
 
 /* What a report may make: an honest one makes less than half of it. */
 enum { ROOM_PER_BYTE = 4, ROOM_AT_LEAST = 512 << 10 };
-/* Of samples, whose rows share the calls above them: a call takes 250 bytes in each path, which has two columns for it in its row. */
+/* Of samples, whose rows share the calls above them: a call takes 250 bytes in each path, which has two columns for it in its row.
+ * Calls of stackshots are two numbers. */
 enum { SAMPLES_ROOM_PER_BYTE = 48 };
 
 void *apple_add(struct sl_arena_array *items, struct apple_room *room, size_t cost)
@@ -101,16 +102,29 @@ static enum sl_code fail_for_memory(const struct sl_arena *arena, const struct a
                : sl_budget_fail(arena->budget, error);
 }
 
+static enum sl_code fail_for_json(const struct sl_json *j, const struct sl_arena *arena, const struct apple_room *room,
+                                  struct sl_error *error)
+{
+    return sl_json_code(j) == SL_BUSY ? fail_for_memory(arena, room, error)
+                                      : sl_fail(error, SL_MALFORMED, "%s at offset %zu", j->problem, j->at);
+}
+
 static enum sl_code read_ips(struct sl_str body, const struct apple_header *header,
                              const struct sl_apple_options *options, struct sl_arena *arena, struct apple_room *room,
                              struct sl_crash *crash, struct sl_error *error)
 {
     struct sl_json j;
-    if (apple_read_ips(body, header, options, arena, room, crash, &j))
-        return SL_OK;
-    if (sl_json_code(&j) == SL_BUSY)
-        return fail_for_memory(arena, room, error);
-    return sl_fail(error, SL_MALFORMED, "%s at offset %zu", j.problem, j.at);
+    bool read = apple_read_ips(body, header, options, arena, room, crash, &j);
+    return read ? SL_OK : fail_for_json(&j, arena, room, error);
+}
+
+static enum sl_code read_stackshot(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
+                                   struct apple_room *room, struct sl_crash *crash, struct sl_error *error)
+{
+    struct sl_json j;
+    room->left = SAMPLES_ROOM_PER_BYTE * (uint64_t)body.size + ROOM_AT_LEAST;
+    bool read = apple_read_stackshot(body, header, arena, room, crash, &j);
+    return read ? SL_OK : fail_for_json(&j, arena, room, error);
 }
 
 static enum sl_code read_text(struct sl_str text, const struct apple_header *header,
@@ -150,12 +164,16 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
         return read_text(text, &header, options, arena, &room, crash, error);
     if (is_body(first, arena))
         return read_ips(first, &header, options, arena, &room, crash, error);
+    if (apple_is_stackshot(first, arena))
+        return read_stackshot(first, &header, arena, &room, crash, error);
     read_header(first, arena, &header);
     if (!begins_object(rest))
         return read_text(begins_object(text) ? rest : text, &header, options, arena, &room, crash, error);
     body = rest;
     if (take_object(&rest, arena, &first)) {
         body = first;
+        if (apple_is_stackshot(body, arena))
+            return read_stackshot(body, &header, arena, &room, crash, error);
         if (!is_body(body, arena))
             return sl_fail(error, SL_UNSUPPORTED, "unsupported apple report type " SL_STR_FMT,
                            SL_STR_ARG(header.bug_type.size ? header.bug_type : SL_STR("unknown")));

@@ -1,6 +1,6 @@
 /* Crash reports of Apple's systems: the text of ReportCrash and PLCrashReporter, and the JSON of `.ips` files since macOS 12
- * and iOS 15 ("Interpreting the JSON format of a crash report", developer.apple.com). Also diagnostics of MetricKit, and reports of
- * samples (samples.h), whose process then has not crashed.
+ * and iOS 15 ("Interpreting the JSON format of a crash report", developer.apple.com). Also diagnostics of MetricKit, reports of
+ * samples (samples.h) and stackshots, whose processes have not crashed.
  *
  * Which of them a file is, is found out. A field, frame or image that makes no sense is passed over and the rest is read;
  * bytes that are no UTF-8 become U+FFFD. All that is taken of the arena is in proportion to the file. */

@@ -39,6 +39,15 @@ bool apple_read_ips(struct sl_str body, const struct apple_header *header, const
 bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash,
                           size_t *problem_at);
 
+/* ---- stackshot.c ---- */
+
+/* Whether the object has what a stackshot has. */
+bool apple_is_stackshot(struct sl_str object, struct sl_arena *arena);
+
+/* The threads of the process that was in front. As apple_read_ips(). */
+bool apple_read_stackshot(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
+                          struct apple_room *room, struct sl_crash *crash, struct sl_json *failed);
+
 /* ---- samples_crash.c ---- */
 
 /* The stacks of the process that a report of samples is about. SL_MALFORMED, SL_BUSY; `room->used_up` of the latter. */

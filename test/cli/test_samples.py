@@ -199,3 +199,26 @@ def test_powerstats_have_no_threads(work, files):
     text = "\n".join(line for line in text.splitlines() if not line.startswith("  Thread 0x") and "[0x77]" not in line)
     answer = json.loads(symbolicate(work, "-f", "json", "-", input=text))
     equal([(t.get("thread_id"), t["thread_name"]) for t in answer["stacktraces"]], [(None, "5 of 8 samples"), (None, "3 of 8 samples")])
+
+
+def test_a_stackshot(work, files):
+    """Its images have no names, only ids."""
+    uuid, address = dsym(work, files)
+    process = lambda pid, name, frames: {"pid": pid, "procname": name, "threadById": {"8": {"id": 8, "dispatch_queue_label": "main", "kernelFrames": [[1, 8]], "userFrames": frames}}}
+    body = {"build": "iPhone OS 15.0 (19A341)", "product": "iPhone12,1", "frontmostPids": [7], "reason": "hang",
+            "processByPid": {"5": process(5, "other", [[0, 1]]), "7": process(7, "app", [[0, address + 1], [2, 77]])},
+            "binaryImages": [[uuid, BASE, "P"], [SHARED, 0xffffff8000210000, "T"], ["0", 0, "A"]]}
+    text = '{"bug_type":"288","timestamp":"2021-07-01 10:00:00.00 +0000"}\n' + json.dumps(body)
+    answer = json.loads(symbolicate(work, "-f", "json", "-", input=text))
+    equal((answer["crash_reason"], answer["crash_details"]), ("hang", "The stacks are those of app [7], one of 2 processes of the report."))
+    (thread,) = answer["stacktraces"]
+    equal((thread["thread_name"], [f.get("function") for f in thread["frames"]]), ("main", [None, "outer", None]))
+    equal(json.loads(symbolicate(work, "-f", "json", "-", input=json.dumps(body)))["stacktraces"], answer["stacktraces"])
+
+
+def test_other_reports_of_apple(work, files):
+    """An error says what they are."""
+    for kind, what in ((298, "jetsam"), (210, "a panic of the kernel"), (288, "a stackshot without processes")):
+        result = symloom("symbolicate", "-", input=f'{{"bug_type":"{kind}"}}\n{{"largestProcess":"x"}}', env=home(work))
+        equal(result.status, 3)
+        contains(result.err, f"unsupported apple report type {kind}", "this looks like ", what, "read are crash reports")

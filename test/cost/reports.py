@@ -79,8 +79,25 @@ def samples_marks(size):
     return HEAD + b"".join((b"    1 f (((( (in ( + + [0x  (in \n", b"    + ! : |  (in in in [0x1,0x1\n", b"    1 Thread_\n")[i % 3] for i in range(size // 30))
 
 
+def stackshot(processes, images):
+    return (b'{"bug_type":"288"}\n{"processByPid":{' + processes + b'},"binaryImages":[' + images + b"]}")
+
+
+def stackshot_frames(size):
+    """Threads of many frames in one image."""
+    thread = b'"1":{"id":1,"userFrames":[' + b",".join([b"[0,1]"] * 100) + b"]}"
+    threads = b",".join([thread] * (size // len(thread)))
+    return stackshot(b'"7":{"pid":7,"threadById":{' + threads + b"}}", b'["2d903291-397d-3d14-bfca-52c7fb8c5e00",4096,"P"]')
+
+
+def stackshot_processes(size):
+    """Processes without frames, and as many images."""
+    process, image = b'"7":{"pid":7,"threadById":{"1":{}}}', b'["2d903291-397d-3d14-bfca-52c7fb8c5e00",4096,"P"]'
+    return stackshot(b",".join([process] * (size // 2 // len(process))), b",".join([image] * (size // 2 // len(image))))
+
+
 GENERATORS = {"report_" + make.__name__: (make, READ) for make in (
     deep_tree, wide_tree, broom, trees_in_trees, many_images, many_threads, many_causes, samples_deep, samples_broom, samples_processes,
-    samples_marks)}
+    samples_marks, stackshot_frames, stackshot_processes)}
 GENERATORS |= {"symbolicate_" + make.__name__: (make, ["symbolicate", "--offline", "--cache-dir", "", "-f", "text", "{file}"])
                for make in (samples_broom, samples_marks)}

@@ -108,6 +108,13 @@ static int crash_tell_failure(const struct crash_run *run)
         message = sl_arena_strndup(&arena, answer.message.data, answer.message.size);
         detail = answer.detail.size ? sl_arena_strndup(&arena, answer.detail.data, answer.detail.size) : NULL;
     }
+    const char *kind = run->code == SL_UNSUPPORTED && is_answer ? input_unread_report(answer.message) : NULL;
+    struct sl_error looks;
+    if (kind && !detail) {
+        sl_fail(&looks, SL_UNSUPPORTED, "this looks like %s; read are crash reports, reports of samples and stackshots",
+                kind);
+        detail = looks.message;
+    }
     report(status, message ? message : "out of memory", detail);
     sl_arena_free(&arena);
     return status;

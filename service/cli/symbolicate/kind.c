@@ -50,7 +50,7 @@ static enum input_kind kind_of_object(struct sl_str text)
     struct sl_json j = sl_json(text, &arena, false);
     struct sl_str key;
     bool has_stacks = false, has_jobs = false, has_images = false;
-    bool has_meta = false, has_tables = false;
+    bool has_meta = false, has_tables = false, has_processes = false;
     if (sl_json_object(&j))
         while (sl_json_next(&j, &key)) {
             has_jobs |= sl_str_equal(key, SL_STR("jobs")) || sl_str_equal(key, SL_STR("memoryMap"));
@@ -59,6 +59,7 @@ static enum input_kind kind_of_object(struct sl_str text)
             has_meta |= sl_str_equal(key, SL_STR("meta")) && sl_json_peek(&j) == SL_JSON_OBJECT;
             has_tables |= (sl_str_equal(key, SL_STR("threads")) || sl_str_equal(key, SL_STR("libs"))) &&
                           sl_json_peek(&j) == SL_JSON_ARRAY;
+            has_processes |= sl_str_equal(key, SL_STR("processByPid"));
             sl_json_skip(&j);
         }
     bool is_document = sl_json_end(&j);
@@ -69,7 +70,7 @@ static enum input_kind kind_of_object(struct sl_str text)
         return INPUT_MOZILLA;
     if (has_meta && has_tables && !has_stacks)
         return INPUT_PROFILE;
-    if (has_images && has_tables)
+    if ((has_images && has_tables) || has_processes)
         return INPUT_APPLE;
     return has_stacks ? INPUT_REQUEST : INPUT_EVENT;
 }

@@ -155,7 +155,8 @@ static int unknown_input(struct sl_bytes bytes)
 {
     static const char read[] =
         "read are minidumps, microdumps of Breakpad, crash reports of Apple's systems (text and .ips), diagnostics of "
-        "MetricKit, reports of `sample`, spindump and hangs, events of Sentry, requests to the service, profiles of "
+        "MetricKit, reports of `sample`, spindump and hangs, stackshots, events of Sentry, requests to the service, "
+        "profiles of "
         "the "
         "Firefox Profiler and stacks of JavaScript; with --mapping traces of a JVM";
     const char *kind = input_unread_kind(bytes);
@@ -288,7 +289,7 @@ int command_symbolicate(int argc, char **argv)
         specs, "symbolicate [OPTION..] FILE [SYMBOLS..]",
         "The stacks of a minidump, of a microdump of Breakpad (in a log of Android, or alone), or of a crash report of "
         "an Apple\n"
-        "system (text, .ips, diagnostics of MetricKit), with the functions and lines that the debug files of "
+        "system (text, .ips, MetricKit, stackshots), with the functions and lines that the debug files of "
         "--symbols, of\n"
         "SYMBOLS and the configuration know. A report of samples (`sample`, spindump, hangs) comes back with these "
         "names.\n"

@@ -137,8 +137,10 @@ enum input_kind input_kind_of(struct sl_bytes bytes);
 
 /* ---- unread.c ---- */
 
-/* What a file looks like that is of a known kind and not read: "a microdump of Breakpad"; NULL: it is none of these. */
+/* What a file looks like that is of a known kind and not read: "a tombstone of Android"; NULL: it is none of these. */
 const char *input_unread_kind(struct sl_bytes bytes);
+/* Likewise a report of Apple's, by the message about it, which ends with the number of its type. */
+const char *input_unread_report(struct sl_str message);
 
 /* ---- request.c ---- */
 

@@ -55,6 +55,25 @@ static const struct {
     {"*** *** *** *** *** ***", "a tombstone of Android"},
 };
 
+/* Numbers of Apple's reports that have no stacks, or none that are read. */
+static const struct {
+    const char *type, *what;
+} apple_types[] = {
+    {"210", "a panic of the kernel"},
+    {"288", "a stackshot without processes"},
+    {"298", "a report of the memory that processes had when one was ended (jetsam)"},
+};
+
+const char *input_unread_report(struct sl_str message)
+{
+    for (size_t i = 0; i < sizeof apple_types / sizeof *apple_types; i++) {
+        const struct sl_str type = sl_str(apple_types[i].type);
+        if (sl_str_ends(message, type))
+            return apple_types[i].what;
+    }
+    return NULL;
+}
+
 const char *input_unread_kind(struct sl_bytes bytes)
 {
     struct sl_str text = {(const char *)bytes.data, bytes.size};

@@ -1,0 +1,290 @@
+/* Stackshots: the stacks of all processes at one moment, as JSON. Frames are offsets into images, which have no names.
+ *
+ *     {"build": "iPhone OS 15.0 (19A341)", "product": "iPhone12,1", "frontmostPids": [7],
+ *      "binaryImages": [["2d903291-..", 4301258752, "P"], ..],
+ *      "processByPid": {"7": {"pid": 7, "procname": "app", "threadById": {
+ *          "512": {"id": 512, "dispatch_queue_label": "q", "kernelFrames": [[3, 100]], "userFrames": [[0, 4660], ..]}}}}} */
+#include "apple/impl.h"
+
+#include "base/buf.h"
+
+struct shot_image {
+    uint64_t base;
+    uint64_t reach; /* behind the farthest frame in it; 0: there is none */
+    struct sl_crash_module module;
+};
+
+struct shot_process {
+    uint64_t pid;
+    struct sl_str name, threads; /* as written */
+};
+
+enum shot_member {
+    SHOT_PROCESSES,
+    SHOT_IMAGES,
+    SHOT_FRONTMOST,
+    SHOT_BUILD,
+    SHOT_PRODUCT,
+    SHOT_DATE,
+    SHOT_REASON,
+    SHOT_MEMBERS
+};
+
+static const struct sl_str shot_names[SHOT_MEMBERS] = {
+    [SHOT_PROCESSES] = SL_STR("processByPid"),  [SHOT_IMAGES] = SL_STR("binaryImages"),
+    [SHOT_FRONTMOST] = SL_STR("frontmostPids"), [SHOT_BUILD] = SL_STR("build"),
+    [SHOT_PRODUCT] = SL_STR("product"),         [SHOT_DATE] = SL_STR("date"),
+    [SHOT_REASON] = SL_STR("reason"),
+};
+
+struct shot_reader {
+    struct sl_arena *arena;
+    struct apple_room *room;
+    struct sl_crash *crash;
+    bool no_memory;                      /* or no room */
+    struct sl_str members[SHOT_MEMBERS]; /* as written; data NULL = absent */
+    struct shot_image *images;
+    size_t image_count;
+    struct sl_arena_array threads;
+};
+
+bool apple_is_stackshot(struct sl_str object, struct sl_arena *arena)
+{
+    struct sl_json j = sl_json(object, arena, false);
+    struct sl_str key;
+    bool processes = false, images = false, is_panic = false;
+    if (sl_json_object(&j))
+        while (sl_json_next(&j, &key)) {
+            processes |= sl_json_peek(&j) == SL_JSON_OBJECT && sl_str_equal(key, shot_names[SHOT_PROCESSES]);
+            images |= sl_json_peek(&j) == SL_JSON_ARRAY && sl_str_equal(key, shot_names[SHOT_IMAGES]);
+            is_panic |= sl_str_equal(key, SL_STR("panicString"));
+            sl_json_skip(&j);
+        }
+    return processes && images && !is_panic;
+}
+
+/* Of a part of the body, which is known to be well-formed. */
+static struct sl_json shot_json(const struct shot_reader *r, struct sl_str part)
+{
+    return sl_json(part.data ? part : SL_STR("null"), r->arena, false);
+}
+
+static struct sl_str shot_text(struct shot_reader *r, enum shot_member member)
+{
+    struct sl_json j = shot_json(r, r->members[member]);
+    struct sl_str text = {NULL, 0};
+    sl_json_text(&j, &text);
+    r->no_memory |= j.busy;
+    return text;
+}
+
+/* ---- images ---- */
+
+/* ["2d903291-..", 4301258752, "P"] */
+static void read_shot_image(struct shot_reader *r, struct sl_json *j, struct shot_image *image)
+{
+    struct sl_str uuid = {NULL, 0};
+    if (!sl_json_array(j))
+        return;
+    for (int i = 0; sl_json_next(j, &(struct sl_str){NULL, 0}); i++)
+        if (i == 0)
+            sl_json_text(j, &uuid);
+        else if (i == 1)
+            sl_json_u64(j, &image->base);
+        else
+            sl_json_skip(j);
+    if (apple_module_id(uuid, r->arena, &image->module))
+        r->no_memory |= !image->module.code_id.data;
+    image->module.address = image->base;
+}
+
+static void read_shot_images(struct shot_reader *r)
+{
+    struct sl_json j = shot_json(r, r->members[SHOT_IMAGES]);
+    struct sl_arena_array images = {.arena = r->arena, .item = sizeof(struct shot_image)};
+    if (sl_json_array(&j))
+        while (sl_json_next(&j, &(struct sl_str){NULL, 0}) && !r->no_memory) {
+            struct shot_image *image = apple_add(&images, r->room, ROOM_OF_IMAGE), one = {0};
+            read_shot_image(r, &j, &one);
+            if (image)
+                *image = one;
+            r->no_memory |= !image;
+        }
+    r->no_memory |= j.busy;
+    r->image_count = images.count;
+    r->images = sl_arena_array_keep(&images);
+    r->no_memory |= !r->images;
+}
+
+/* They have no sizes: an image is taken for as large as the frames in it show, so that it holds no other's. */
+static void add_shot_modules(struct shot_reader *r)
+{
+    struct sl_arena_array modules = {.arena = r->arena, .item = sizeof(struct sl_crash_module)};
+    for (size_t i = 0; i < r->image_count && !r->no_memory; i++) {
+        const struct shot_image *image = &r->images[i];
+        if (!image->reach || !image->module.has_debug_id || sl_debug_id_is_nil(&image->module.debug_id))
+            continue;
+        struct sl_crash_module *added = apple_add(&modules, r->room, ROOM_OF_IMAGE);
+        if (added) {
+            *added = image->module;
+            added->size = image->reach;
+        }
+        r->no_memory |= !added;
+    }
+    r->crash->module_count = modules.count;
+    r->crash->modules = sl_arena_array_keep(&modules);
+    r->no_memory |= !r->crash->modules;
+}
+
+/* ---- threads ---- */
+
+/* [[image, offset], ..], the innermost first. */
+static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool is_entered, struct sl_arena_array *frames)
+{
+    bool is_first = true;
+    if (!sl_json_array(j))
+        return;
+    while (sl_json_next(j, &(struct sl_str){NULL, 0}) && !r->no_memory) {
+        uint64_t numbers[2] = {UINT64_MAX, 0};
+        if (!sl_json_array(j))
+            continue;
+        for (size_t i = 0; sl_json_next(j, &(struct sl_str){NULL, 0}); i++)
+            if (i < 2)
+                sl_json_u64(j, &numbers[i]);
+            else
+                sl_json_skip(j);
+        struct shot_image *image = numbers[0] < r->image_count ? &r->images[numbers[0]] : NULL;
+        struct sl_crash_frame *frame = apple_add(frames, r->room, ROOM_OF_FRAME + sizeof *frame);
+        if (frame)
+            *frame = (struct sl_crash_frame){.address = (image ? image->base : 0) + numbers[1],
+                                             .is_exact = is_first && is_entered};
+        if (image && numbers[1] >= image->reach && numbers[1] < UINT32_MAX)
+            image->reach = numbers[1] + 1;
+        r->no_memory |= !frame;
+        is_first = false;
+    }
+}
+
+static void read_shot_thread(struct shot_reader *r, struct sl_json *j)
+{
+    struct sl_str key, name = {NULL, 0}, queue = {NULL, 0}, kernel = {NULL, 0}, user = {NULL, 0};
+    struct sl_crash_thread thread = {.requesting = SL_REQUESTING_NO}, *added;
+    struct sl_arena_array frames = {.arena = r->arena, .item = sizeof(struct sl_crash_frame)};
+    if (!sl_json_object(j))
+        return;
+    while (sl_json_next(j, &key))
+        if (sl_str_equal(key, SL_STR("id")))
+            thread.has_id = sl_json_u64(j, &thread.id);
+        else if (sl_str_equal(key, SL_STR("name")))
+            sl_json_text(j, &name);
+        else if (sl_str_equal(key, SL_STR("dispatch_queue_label")))
+            sl_json_text(j, &queue);
+        else if (sl_str_equal(key, SL_STR("kernelFrames")))
+            sl_json_value(j, &kernel);
+        else if (sl_str_equal(key, SL_STR("userFrames")))
+            sl_json_value(j, &user);
+        else
+            sl_json_skip(j);
+    struct sl_json part = shot_json(r, kernel);
+    read_shot_frames(r, &part, false, &frames);
+    r->no_memory |= part.busy;
+    part = shot_json(r, user);
+    read_shot_frames(r, &part, frames.count, &frames); /* the system was entered at that very instruction */
+    r->no_memory |= part.busy;
+    thread.name = name.size ? name : queue.size ? queue : (struct sl_str){NULL, 0};
+    thread.frame_count = frames.count;
+    thread.frames = sl_arena_array_keep(&frames);
+    if ((added = apple_add(&r->threads, r->room, ROOM_OF_THREAD)))
+        *added = thread;
+    r->no_memory |= !added || !thread.frames;
+}
+
+/* ---- processes ---- */
+
+static struct shot_process read_shot_process(struct sl_json *j)
+{
+    struct shot_process process = {.pid = 0};
+    struct sl_str key;
+    if (!sl_json_object(j))
+        return process;
+    while (sl_json_next(j, &key))
+        if (sl_str_equal(key, SL_STR("pid")))
+            sl_json_u64(j, &process.pid);
+        else if (sl_str_equal(key, SL_STR("procname")))
+            sl_json_text(j, &process.name);
+        else if (sl_str_equal(key, SL_STR("threadById")))
+            sl_json_value(j, &process.threads);
+        else
+            sl_json_skip(j);
+    return process;
+}
+
+/* The one that was in front, else the first that is not the system's kernel. */
+static struct shot_process choose_process(struct shot_reader *r, size_t *count)
+{
+    struct shot_process chosen = {.pid = 0}, process;
+    struct sl_json front = shot_json(r, r->members[SHOT_FRONTMOST]), j = shot_json(r, r->members[SHOT_PROCESSES]);
+    uint64_t wanted = 0;
+    bool is_known =
+        sl_json_array(&front) && sl_json_next(&front, &(struct sl_str){NULL, 0}) && sl_json_u64(&front, &wanted);
+    *count = 0;
+    if (sl_json_object(&j))
+        while (sl_json_next(&j, &(struct sl_str){NULL, 0})) {
+            process = read_shot_process(&j);
+            ++*count;
+            if (process.pid && process.threads.data && (!chosen.threads.data || (is_known && process.pid == wanted)))
+                chosen = process;
+        }
+    r->no_memory |= j.busy;
+    return chosen;
+}
+
+static void put_shot_head(struct shot_reader *r, const struct shot_process *process, size_t count,
+                          const struct apple_header *header)
+{
+    struct sl_crash *crash = r->crash;
+    struct sl_str reason = shot_text(r, SHOT_REASON), build = shot_text(r, SHOT_BUILD);
+    struct sl_buf details = {.budget = r->arena->budget};
+    crash->crashed = false;
+    crash->reason = reason.size ? reason : SL_STR("stackshot");
+    sl_buf_printf(&details, "The stacks are those of " SL_STR_FMT " [%llu], one of %zu processes of the report.",
+                  SL_STR_ARG(process->name), (unsigned long long)process->pid, count);
+    crash->details = sl_buf_keep(&details, r->arena);
+    r->no_memory |= !crash->details.data;
+    crash->has_timestamp =
+        apple_time(shot_text(r, SHOT_DATE), &crash->timestamp) || apple_time(header->timestamp, &crash->timestamp);
+    crash->system.device_model = shot_text(r, SHOT_PRODUCT);
+    apple_os(build.size ? build : header->os_version, true, &crash->system);
+}
+
+bool apple_read_stackshot(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
+                          struct apple_room *room, struct sl_crash *crash, struct sl_json *failed)
+{
+    struct shot_reader r = {.arena = arena,
+                            .room = room,
+                            .crash = crash,
+                            .threads = {.arena = arena, .item = sizeof(struct sl_crash_thread)}};
+    struct sl_str key, value;
+    size_t count;
+    *failed = sl_json(body, arena, false);
+    sl_json_enter(failed);
+    while (sl_json_next(failed, &key) && sl_json_value(failed, &value))
+        for (size_t i = 0; i < SHOT_MEMBERS; i++)
+            if (sl_str_equal(key, shot_names[i]))
+                r.members[i] = value;
+    if (!sl_json_end(failed))
+        return false;
+    read_shot_images(&r);
+    const struct shot_process process = choose_process(&r, &count);
+    struct sl_json j = shot_json(&r, process.threads);
+    if (!r.no_memory && sl_json_object(&j))
+        while (!r.no_memory && sl_json_next(&j, &(struct sl_str){NULL, 0}))
+            read_shot_thread(&r, &j);
+    r.no_memory |= j.busy;
+    if (!r.no_memory)
+        put_shot_head(&r, &process, count, header);
+    crash->thread_count = r.threads.count;
+    crash->threads = sl_arena_array_keep(&r.threads);
+    add_shot_modules(&r);
+    return !r.no_memory && crash->threads ? true : sl_json_no_memory(failed);
+}
