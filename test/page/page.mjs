@@ -177,7 +177,8 @@ const tests = {
   async every_kind_is_recognised(page) {
     const kinds = [[JS_STACK, "js"], [FIREFOX_STACK, "js"], [JVM_STACK, "jvm"], [IPS, "apple"], [JS_EVENT, "js"], [JVM_EVENT, "jvm"], [NATIVE_EVENT, "native"], [ADDRESSES, "native"], [MOZILLA, "mozilla"],
       [NATIVE, "native"], [{ stacktraces: [{ frames: [{ abs_path: "a.js", lineno: 1 }] }] }, "js"], [{ stacktraces: [{ frames: [{ module: "a", function: "b", index: 0 }] }] }, "jvm"],
-      ["Incident Identifier: 1\nProcess: shop [1]\n", "apple"], ["hello", ""], ["", ""], ["{", ""], ["[1,2]", ""], ["null", ""]];
+      ["Incident Identifier: 1\nProcess: shop [1]\n", "apple"], ["Analysis of sampling shop (pid 1) every 1 millisecond\n", "apple"],
+      ["W/google-breakpad( 1): -----BEGIN BREAKPAD MICRODUMP-----\n", "minidump"], ["hello", ""], ["", ""], ["{", ""], ["[1,2]", ""], ["null", ""]];
     for (const [given, kind] of kinds) {
       const text = typeof given === "string" ? given : JSON.stringify(given);
       await paste(page, text);

@@ -166,7 +166,8 @@ export function kindOfText(text) {
   const json = parse(text);
   if (json) return kindOfJson(json);
   if (/^\s*\{/.test(text) && isIps(text)) return "apple";
-  if (/^(Incident Identifier:|Process: +\S.*\[\d+\]|Binary Images:)/m.test(text)) return "apple";
+  if (text.includes("-----BEGIN BREAKPAD MICRODUMP-----")) return "minidump";
+  if (/^(Incident Identifier:|Process: +\S.*\[\d+\]|Binary Images:|Analysis of sampling |Heaviest stack for the )/m.test(text)) return "apple";
   const lines = text.split(/\r?\n/, 2000);
   const js = lines.filter((line) => jsFrame(line)).length;
   const jvm = lines.filter((line) => jvmFrame(line)).length;
