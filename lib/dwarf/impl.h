@@ -305,9 +305,11 @@ struct dwarf_reader {
     struct sl_str *zero_symbols; /* names of the code at 0, where the file has some */
     size_t zero_symbol_count;
     uint64_t zero_size;      /* of the largest of them */
+    uint64_t next_code;      /* the lowest one above 0 at which a unit has code; UINT64_MAX: none says so */
     struct range_set ranges; /* of the functions emitted so far */
     bool has_dwp;
-    bool nameless; /* lines that no symbol covers are kept */
+    bool has_symbols; /* of code; told apart only where code is at 0 */
+    bool nameless;    /* lines that no symbol covers are kept */
 };
 
 /* What is read of a companion is charged to the object, whose budget grows by it. */

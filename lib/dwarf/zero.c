@@ -3,24 +3,52 @@
  *
  *     entries   the subprogram that is called as a symbol there
  *     lines     of the unit that has it the sequence that ends with it or behind it; of a unit without subprograms at 0 the one that
- *               ends with the symbol, if its root entry does not say that its code is elsewhere */
+ *               ends with the symbol, if its root entry does not say that its code is elsewhere
+ *
+ * A file that has symbols, but none at 0, has a table of vectors there, and no code. */
 #include "dwarf/impl.h"
 
 #include "object/symbols.h"
 
+#include <stdlib.h>
+
 enum { BYTES_PER_STEP = 4 };
 enum { MOST_SYMBOLS = 64 }; /* there are one or two, and labels of linker scripts */
+
+/* The lowest address above 0 at which a root entry says that code begins. */
+static enum sl_code find_next_code(struct dwarf_reader *reader, struct sl_error *error)
+{
+    struct dwarf_worker *w = calloc(1, sizeof *w);
+    struct dwarf_unit unit;
+    if (!w)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    w->purse.budget = w->holding.budget = reader->budget;
+    for (size_t i = 0; i < reader->main.unit_count && !w->exhausted; i++) {
+        size_t count =
+            dwarf_unit_peek(w, &reader->main, &reader->main.units[i], &unit) ? dwarf_unit_ranges(w, &unit) : 0;
+        for (size_t j = 0; j < count; j++) {
+            uint64_t begin = w->ranges[j].begin;
+            if (begin && begin < reader->next_code && sl_object_holds_code(reader->object, begin))
+                reader->next_code = begin;
+        }
+    }
+    dwarf_worker_free(w);
+    free(w);
+    return SL_OK;
+}
 
 enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *arena, struct sl_error *error)
 {
     const struct sl_symbol *symbols;
     size_t count = 0, capacity = 0;
+    reader->next_code = UINT64_MAX;
     if (!reader->main.code_at_zero)
         return SL_OK;
     enum sl_code code = sl_object_kept_symbols(reader->object, &symbols, &count, error);
     if (code == SL_BUSY || sl_budget_used_up(reader->budget))
         return code;
     for (size_t i = 0; code == SL_OK && i < count && reader->zero_symbol_count < MOST_SYMBOLS; i++) {
+        reader->has_symbols = reader->has_symbols || symbols[i].name.size;
         if (symbols[i].address + reader->load_address != 0 || !symbols[i].name.size)
             continue;
         if (!sl_grow_in_arena(arena, &reader->zero_symbols, &capacity, reader->zero_symbol_count + 1,
@@ -29,7 +57,12 @@ enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *aren
         reader->zero_symbols[reader->zero_symbol_count++] = symbols[i].name;
         reader->zero_size = symbols[i].size > reader->zero_size ? symbols[i].size : reader->zero_size;
     }
-    return SL_OK;
+    return find_next_code(reader, error);
+}
+
+static bool may_have_code_at_zero(const struct dwarf_reader *reader)
+{
+    return reader->zero_symbol_count || !reader->has_symbols;
 }
 
 bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w, struct entry_name name)
@@ -41,7 +74,7 @@ bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w,
             (!name.linkage && dwarf_mangles(symbol, name.text)))
             return true;
     }
-    return !reader->zero_symbol_count || !name.text.size;
+    return !reader->has_symbols || !name.text.size;
 }
 
 /* Whether the root entry has nothing against it. */
@@ -73,6 +106,8 @@ bool dwarf_keep_zero_lines(struct dwarf_reader *reader, struct dwarf_worker *w, 
         if (covers ? !best_covers || s[i].end < s[kept].end : !best_covers && s[i].end > s[kept].end)
             kept = i;
     }
+    if (!claims.count)
+        own = own && s[kept].end <= reader->next_code && may_have_code_at_zero(reader);
     size_t dropped = count - own;
     if (own)
         s[dropped] = s[kept];

@@ -171,6 +171,35 @@ def test_code_at_zero(work, files):
     check_firmware(os.path.join(work, "whole.elf"), "all in one section", ("dead_a", "dead_b", "work", "reset"))
 
 
+VECTORS = """.section .vectors,"ax",@progbits
+.long 0x20001000, reset, 0, 0
+.section .text.unused,"ax",@progbits
+.type unused,@function
+unused: nop
+nop
+ret
+.size unused,.-unused
+"""
+
+
+def test_a_table_of_vectors_at_zero(work, files):
+    """No symbol is there: it has no name and no line, though all that the linker has dropped says that it is there."""
+    write(work, "fw.c", FIRMWARE)
+    write(work, "vectors.s", VECTORS)
+    write(work, "fw.ld", SCRIPT.replace("KEEP(", "KEEP(*(.vectors)) KEEP("))
+    for version in (3, 5):
+        files.run(f"cd {work} && gcc -m32 -gdwarf-{version} -c vectors.s && gcc -m32 -gdwarf-{version} -O1 -ffreestanding -nostdlib -static "
+                  "-fno-pie -no-pie -fcf-protection=none -ffunction-sections -Wl,--build-id=none,--gc-sections,-T,fw.ld fw.c vectors.o -o fw.elf")
+        path = os.path.join(work, "fw.elf")
+        begin = symbols(path)["reset"][0]
+        equal(begin, 16)
+        for many in (1, 20):  # from parts of the file, and from all of it
+            equal(chains(path, list(range(begin)) * many), [[("", "", 0)]] * begin * many)
+        check_chains(path, ("reset", "work"), {name: ("fw.c", lines) for name, lines in KNOWN.items()})
+        dump = ok("dump-syms", path)
+        equal(sorted(line.split(" ", 4)[4] for line in dump.splitlines() if line.startswith("FUNC ")), ["reset", "work"])
+
+
 def test_code_at_the_end_of_the_address_space(work, files):
     """The last two addresses are those of code that was dropped, but where code lies there."""
     write(work, "end.s", '.section .reset,"ax",@progbits\n.globl reset\n.type reset,@function\nreset: jmp reset\n.size reset,.-reset\n')
