@@ -43,7 +43,8 @@ struct dwarf_file {
     bool big_endian, relocatable, split; /* split: a package or .dwo file */
     bool code_at_zero;                   /* a linked file: 0 need not be the address of what the linker has dropped */
     uint64_t dead[MAX_ADDRESS_SIZE + 1]; /* by the size of addresses: from there on they are of what was dropped */
-    bool decorates;                      /* linkage names have C decoration */
+    uint64_t mode_bit; /* 1: of Thumb and microMIPS functions assemblers write it into the begin; else 0 */
+    bool decorates;    /* linkage names have C decoration */
     struct dwarf_unit_header *units;
     size_t unit_count;
     const struct dwarf_file *sup;

@@ -128,6 +128,7 @@ size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const
     if (ranges->form)
         from_list(&c, unit, ranges);
     if (c.count == 0 && low_pc->form && high_pc->form && dwarf_address(unit, low_pc, &begin)) {
+        begin &= ~unit->address_file->mode_bit;
         if (!dwarf_address(unit, high_pc, &end))
             end = high_pc->value > UINT64_MAX - begin ? begin : begin + high_pc->value;
         dwarf_ranges_add(&c, begin, end);

@@ -38,6 +38,8 @@ void dwarf_file_open(struct dwarf_file *f, struct sl_object *object, bool split)
     f->code_at_zero = !f->relocatable && !split && sl_object_holds_code(object, 0);
     for (unsigned size = 1; size <= MAX_ADDRESS_SIZE; size++)
         f->dead[size] = first_dead(f, size);
+    enum sl_cpu_family cpu = sl_arch_family(sl_object_info(object)->arch);
+    f->mode_bit = cpu == SL_CPU_ARM || cpu == SL_CPU_MIPS;
     f->decorates = sl_object_info(object)->decorates;
 }
 

@@ -200,6 +200,38 @@ def test_a_table_of_vectors_at_zero(work, files):
         equal(sorted(line.split(" ", 4)[4] for line in dump.splitlines() if line.startswith("FUNC ")), ["reset", "work"])
 
 
+THUMB = """.syntax unified
+.thumb
+.type first,%function
+.thumb_func
+first: nop
+nop
+.size first,.-first
+.type second,%function
+.thumb_func
+second: nop
+.size second,.-second
+.type third,%function
+.thumb_func
+third: nop
+bx lr
+.size third,.-third
+"""
+
+
+def test_thumb_functions_of_an_assembler(work, files):
+    """It gives the entries of functions the bit of the mode, and so an end behind the function."""
+    write(work, "thumb.s", THUMB)
+    files.run(f"cd {work} && arm-linux-gnueabihf-gcc -g -c thumb.s && arm-linux-gnueabihf-ld -e first -o thumb.elf thumb.o && "
+              "llvm-dwarfdump-19 thumb.elf | grep -q 'DW_AT_low_pc.*[13579bdf])'")
+    path = os.path.join(work, "thumb.elf")
+    begin = symbols(path)["first"][0] & ~1
+    known = [("first", 5)] * 2 + [("first", 6)] * 2 + [("second", 10)] * 2 + [("third", 14)] * 2 + [("third", 15)] * 2
+    for many in (1, 20):
+        answers = chains(path, list(range(begin, begin + len(known))) * many)
+        equal([(name, line) for (name, _, line), in answers], known * many)
+
+
 def test_code_at_the_end_of_the_address_space(work, files):
     """The last two addresses are those of code that was dropped, but where code lies there."""
     write(work, "end.s", '.section .reset,"ax",@progbits\n.globl reset\n.type reset,@function\nreset: jmp reset\n.size reset,.-reset\n')
