@@ -118,6 +118,8 @@ enum {
     DW_FORM_GNU_strp_alt = 0x1f21,
 };
 
+enum { DW_LANG_Assembly = 0x31, DW_LANG_Mips_Assembler = 0x8001 };
+
 enum {
     DW_UT_compile = 1,
     DW_UT_type = 2,

@@ -150,6 +150,8 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
     const struct attribute *a = e->attributes;
     bool declaration = a[SLOT_DECLARATION].form && a[SLOT_DECLARATION].value;
     size_t count = declaration ? 0 : dwarf_ranges(w, walk->unit, &a[SLOT_RANGES], &a[SLOT_LOW_PC], &a[SLOT_HIGH_PC]);
+    if (walk->unit->is_assembler)
+        count = dwarf_ranges_with_lines(w, count);
     if (walk->reader->main.code_at_zero)
         count = leave_out_dropped(walk, e, count);
     if (walk->claims)

@@ -183,6 +183,7 @@ struct dwarf_unit {
     uint16_t ranges_form, high_pc_form;
     uint16_t tag; /* of the root entry */
     bool has_low_pc, has_ranges, has_stmt_list, has_language, is_dart;
+    bool is_assembler;
     bool counts_from_one; /* indices of arrays, where nothing else is said */
     enum sl_language language;
     struct sl_str name, comp_dir, dwo_name, producer;
@@ -439,6 +440,10 @@ static inline bool dwarf_keeps_zero(const struct dwarf_file *file)
 {
     return file->relocatable || file->code_at_zero;
 }
+
+/* Of the ranges in worker->ranges, of an assembler's subprogram, leaves out those that begin where worker->lines have no row: GNU as
+ * has an entry for every function that a file refers to, also for those of other files. Returns how many are left. */
+size_t dwarf_ranges_with_lines(struct dwarf_worker *w, size_t count);
 
 /* Decodes the unit's line program into worker->lines. */
 void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit);

@@ -136,6 +136,25 @@ size_t dwarf_ranges(struct dwarf_worker *w, const struct dwarf_unit *unit, const
     return c.count;
 }
 
+size_t dwarf_ranges_with_lines(struct dwarf_worker *w, size_t count)
+{
+    const struct line_table *t = &w->lines;
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t low = 0, high = t->sequence_count;
+        while (low < high) { /* the first sequence that begins behind it */
+            size_t middle = low + (high - low) / 2;
+            if (t->sequences[middle].start <= w->ranges[i].begin)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        if (!t->sequence_count || (low && w->ranges[i].begin < t->sequences[low - 1].end))
+            w->ranges[kept++] = w->ranges[i];
+    }
+    return kept;
+}
+
 static void read_aranges(struct collector *c, const struct dwarf_file *file, const struct aranges_set *set)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){file->aranges.data, (size_t)set->end}, file->big_endian);

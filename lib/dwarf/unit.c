@@ -227,6 +227,7 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum
         case DW_AT_language:
             unit->language = dwarf_language(a.value);
             unit->counts_from_one = counts_from_one(a.value);
+            unit->is_assembler = a.value == DW_LANG_Mips_Assembler || a.value == DW_LANG_Assembly;
             unit->has_language = true;
             break;
         case DW_AT_language_name:

@@ -232,6 +232,47 @@ def test_thumb_functions_of_an_assembler(work, files):
         equal([(name, line) for (name, _, line), in answers], known * many)
 
 
+def unit_of_an_assembler(file, code, functions):
+    """As GNU as 2.39 writes it: with an entry for every function that the file refers to."""
+    entries = "".join(f'.uleb128 2\n.asciz "{name}"\n.quad {name}, {size}\n' for name, size in functions)
+    return f""".text
+.file 1 "{file}"
+begin: {code}
+end:
+.section .debug_abbrev,"",@progbits
+.uleb128 1,0x11,1,0x13,5,0x10,0x17,0x11,1,0x12,1,0,0
+.uleb128 2,0x2e,0,3,8,0x11,1,0x12,7,0,0
+.byte 0
+.section .debug_info,"",@progbits
+.long 2f-1f
+1: .value 4
+.long .debug_abbrev
+.byte 8
+.uleb128 1
+.value 0x8001
+.long .debug_line
+.quad begin,end
+{entries}.byte 0
+2:
+.section .debug_line,"",@progbits
+"""
+
+
+def test_functions_that_an_assembler_only_refers_to(work, files):
+    """The unit that has them has their lines."""
+    write(work, "a.s", unit_of_an_assembler("a.s", ".globl first\n.type first,@function\nfirst: .loc 1 3\nnop\nret\n.size first,2",
+                                            [("second", 3), ("first", 2)]))
+    write(work, "b.s", unit_of_an_assembler("b.s", ".globl second\n.type second,@function\nsecond: .loc 1 7\nnop\n.loc 1 8\nnop\nret\n.size second,3",
+                                            [("second", 3)]))
+    files.run(f"cd {work} && as a.s -o a.o && as b.s -o b.o && ld -e first -o ab a.o b.o")
+    path = os.path.join(work, "ab")
+    begin = symbols(path)["first"][0]
+    known = [("first", "a.s", 3)] * 2 + [("second", "b.s", 7)] + [("second", "b.s", 8)] * 2
+    for many in (1, 20):
+        answers = chains(path, list(range(begin, begin + 5)) * many)
+        equal([(name, os.path.basename(file), line) for (name, file, line), in answers], known * many)
+
+
 def test_code_at_the_end_of_the_address_space(work, files):
     """The last two addresses are those of code that was dropped, but where code lies there."""
     write(work, "end.s", '.section .reset,"ax",@progbits\n.globl reset\n.type reset,@function\nreset: jmp reset\n.size reset,.-reset\n')
