@@ -63,10 +63,12 @@ static bool of_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
     return true;
 }
 
-/* Whether the linker has put code there; of code that it dropped the lines may point anywhere. */
+/* Whether the linker has put code there; of code that it dropped the lines may point anywhere. Objects have all of their code. */
 static bool lies_in_code(const struct uncovered *u, uint64_t address)
 {
     struct sl_segment segment;
+    if (u->reader->main.relocatable)
+        return true;
     for (size_t i = 0; sl_object_segment(u->reader->object, i, &segment) && dwarf_spend(u->w, 1); i++)
         if (segment.executable && address - segment.address < segment.memory_size)
             return true;

@@ -273,6 +273,16 @@ def test_functions_that_an_assembler_only_refers_to(work, files):
         equal([(name, os.path.basename(file), line) for (name, file, line), in answers], known * many)
 
 
+def test_padding_in_objects(work, files):
+    """It has the line of the code before, as in linked programs."""
+    write(work, "pad.c", "int f(int x)\n{\n    return x * 3;\n}\n__attribute__((aligned(64))) int g(int x)\n{\n    return x + 1;\n}\n")
+    files.run(f"cd {work} && gcc -g -O1 -fcf-protection=none -c pad.c")
+    path = os.path.join(work, "pad.o")
+    table = symbols(path)
+    lines = ok("lookup", "-f", "-s", "-e", path, "-j", ".text", hex(table["f"][1]), hex(table["g"][0] - 1), "--output-style", "gnu").splitlines()
+    equal(lines, ["??", "pad.c:4"] * 2)
+
+
 def test_code_at_the_end_of_the_address_space(work, files):
     """The last two addresses are those of code that was dropped, but where code lies there."""
     write(work, "end.s", '.section .reset,"ax",@progbits\n.globl reset\n.type reset,@function\nreset: jmp reset\n.size reset,.-reset\n')
