@@ -165,7 +165,8 @@ struct elf_loose {
     uint64_t section_end, next; /* next: the begin of the function behind it */
     size_t index, place;        /* of a function among the symbols; in the list, before it is sorted */
     int64_t around;
-    bool untyped, at_function, dropped; /* at_function: one begins at the same address */
+    bool untyped, dropped;
+    bool at_function, at_sized; /* a function begins at the same address; a symbol with a size */
 };
 
 struct elf_loose_list {

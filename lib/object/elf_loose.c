@@ -62,13 +62,27 @@ static void compare_with(struct elf_loose_list *list, const struct sl_symbol *fu
             list->items[first - 1].next = begin;
         if (first < list->count && list->items[first].symbol.address < end)
             behind = first_from(list, end);
-        if (first < list->count && list->items[first].symbol.address == begin)
+        if (first < list->count && list->items[first].symbol.address == begin) {
             list->items[first].at_function = true;
+            list->items[first].at_sized |= functions[i].size > 0;
+        }
         if (behind > first) {
             list->items[first].around++;
             if (behind < list->count)
                 list->items[behind].around--;
         }
+    }
+}
+
+/* Those without size where a symbol with a size begins: further names of that one. */
+static void find_names_of_sized(struct elf_loose_list *list)
+{
+    for (size_t i = 0, next; i < list->count; i = next) {
+        bool sized = false;
+        for (next = i; next < list->count && list->items[next].symbol.address == list->items[i].symbol.address; next++)
+            sized = sized || list->items[next].symbol.size || list->items[next].at_sized;
+        for (size_t j = i; j < next; j++)
+            list->items[j].at_sized = sized && !list->items[j].symbol.size;
     }
 }
 
@@ -82,7 +96,7 @@ static void find_ends(struct elf_loose_list *list)
         around += loose->around;
         loose->at_function |= before->at_function && before->symbol.address == loose->symbol.address;
         loose->symbol.is_label = loose->untyped && around > 0;
-        loose->dropped = loose->symbol.is_label && (loose->at_function || !list->keeps_labels);
+        loose->dropped = loose->at_sized || (loose->symbol.is_label && (loose->at_function || !list->keeps_labels));
     }
     for (size_t i = list->count; i--;) {
         struct elf_loose *loose = &list->items[i];
@@ -92,7 +106,7 @@ static void find_ends(struct elf_loose_list *list)
         if (loose->next < next)
             next = loose->next;
         uint64_t end = next < loose->section_end ? next : loose->section_end;
-        if (loose->symbol.is_label)
+        if (loose->symbol.is_label || loose->dropped)
             continue;
         if (!loose->symbol.size)
             loose->symbol.size = end > address ? end - address : 0;
@@ -107,6 +121,7 @@ size_t elf_loose_settle(struct elf_loose_list *list, struct sl_symbol *symbols, 
     if (list->count)
         qsort(list->items, list->count, sizeof *list->items, elf_loose_by_address);
     compare_with(list, symbols, count);
+    find_names_of_sized(list);
     find_ends(list);
     for (size_t i = 0; i < list->count; i++) {
         const struct elf_loose *loose = &list->items[i];

@@ -52,6 +52,26 @@ def test_without_section_headers(work, files):
           [f"PUBLIC {names[n]:x} 0 {n}" for n in sorted(("fold", "outer"), key=names.get)])
 
 
+def test_names_without_size_of_symbols_with_one(work, files):
+    """They begin together, and end together: nothing behind is called so."""
+    write(work, "names.s", """.globl _start
+image: .type typed,@function
+typed: .type _start,@function
+_start: nop
+nop
+.size _start,2
+nop
+nop
+begin: sized: nop
+.size sized,1
+nop
+""")
+    files.run(f"cd {work} && as names.s -o names.o && ld names.o -o names && strip -g names")
+    path = os.path.join(work, "names")
+    begin = addresses(files, path)["_start"]
+    equal([first_line(path, begin + i) for i in range(6)], ["_start", "_start", "??", "??", "sized", "??"])
+
+
 def test_code_sections_of_mach_o(work, files):
     """Code is in sections of many names; symbols of those answer as those of __text do, also below it."""
     write(work, "m.c", 'int cold(int x) { return x + 1; }\n__attribute__((section("__TEXT,__hot_text,regular,pure_instructions")))\n'
