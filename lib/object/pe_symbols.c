@@ -66,16 +66,19 @@ static bool export_at(const struct sl_object *object, const struct exports *e, s
     return symbol->size && symbol->name.size;
 }
 
-enum coff_sort { FUNCTIONS, UNTYPED_CODE, DATA };
+enum coff_sort { FUNCTIONS, UNTYPED_CODE, LOCAL_CODE, DATA };
 
 /* What a symbol names, by its type, its storage class and whether its section has code. Code that no compiler wrote has no type:
- * assemblers', and the jumps that linkers make to other libraries. */
+ * assemblers', and the jumps that linkers make to other libraries. Images that objcopy made of ELF files (EFI programs) have no types
+ * at all: there local symbols are functions, too. */
 static bool is_of_sort(enum coff_sort sort, uint16_t type, uint8_t class, bool executable)
 {
     bool function = type >> 4 == TYPE_FUNCTION, external = class == CLASS_EXTERNAL;
     if ((!external && class != CLASS_STATIC) || executable != (sort != DATA))
         return false;
-    return sort == UNTYPED_CODE ? external && !function : function == (sort == FUNCTIONS);
+    if (sort == UNTYPED_CODE || sort == LOCAL_CODE)
+        return !function && external == (sort == UNTYPED_CODE);
+    return function == (sort == FUNCTIONS);
 }
 
 /* Reads the symbol at `*at` and moves behind it and what belongs to it. False when it is no such one of this image. */
@@ -111,7 +114,7 @@ bool pe_has_symbols(const struct sl_object *object)
     struct sl_purse purse = {.budget = object->budget};
     if (e.addresses.size)
         return true;
-    for (enum coff_sort sort = FUNCTIONS; sort <= UNTYPED_CODE; sort++)
+    for (enum coff_sort sort = FUNCTIONS; sort <= LOCAL_CODE; sort++)
         for (size_t at = 0; at < pe->symbols.size;)
             if (coff_at(object, &at, sort, &symbol, &purse))
                 return true;
@@ -124,16 +127,20 @@ static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_ar
     const struct pe *pe = object->impl;
     struct exports e = read_exports(object);
     struct sl_purse purse = {.budget = object->budget};
-    enum coff_sort first = code ? FUNCTIONS : DATA, last = code ? UNTYPED_CODE : DATA;
+    enum coff_sort first = code ? FUNCTIONS : DATA, last = code ? LOCAL_CODE : DATA;
     size_t capacity = e.count + pe->symbols.size / SYMBOL_SIZE;
     struct sl_symbol *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, capacity + 1);
     if (!symbols)
         return sl_budget_fail(object->budget, error);
     for (size_t i = 0; i < e.count; i++)
         *count += export_at(object, &e, i, code, &symbols[*count], &purse);
-    for (enum coff_sort sort = first; sort <= last; sort++) /* of several at one place the first counts */
+    size_t exported = *count;
+    for (enum coff_sort sort = first; sort <= last; sort++) { /* of several at one place the first counts */
         for (size_t at = 0; at < pe->symbols.size;)
             *count += coff_at(object, &at, sort, &symbols[*count], &purse);
+        if (sort == FUNCTIONS && *count > exported) /* local symbols without type are labels then */
+            last = UNTYPED_CODE;
+    }
     if (!object_end_at_next(symbols, 0, *count))
         return sl_budget_fail(object->budget, error);
     *out = symbols;

@@ -72,6 +72,22 @@ nop
     equal([first_line(path, begin + i) for i in range(6)], ["_start", "_start", "??", "??", "sized", "??"])
 
 
+def test_symbols_without_types_in_efi_programs(work, files):
+    """objcopy makes them of ELF files: local symbols are functions there."""
+    write(work, "efi.c", "static volatile int n;\n__attribute__((noinline)) static int local(int x) { return x * n; }\n"
+          "__attribute__((visibility(\"hidden\"))) int hidden(int x) { return local(x) + 1; }\nint _start(int x) { return hidden(x) + local(3); }\n")
+    files.run(f"cd {work} && gcc -g -O1 -fpic -ffreestanding -shared -nostdlib -Wl,-Bsymbolic efi.c -o efi.so && "
+              "objcopy -j .text -j .data --target efi-app-x86_64 --subsystem=10 efi.so efi.efi")
+    image = os.path.join(work, "efi.efi")
+    sizes = {row.split()[7]: (int(row.split()[1], 16), int(row.split()[2])) for row in files.run(f"readelf -sW {work}/efi.so").splitlines()
+             if " FUNC " in row}
+    equal(sorted(sizes), ["_start", "hidden", "local"])
+    for name, (begin, size) in sizes.items():
+        for address in (begin, begin + size - 1):
+            equal(first_line(image, address), name)
+    contains(ok("dump-syms", image), *[f"PUBLIC {begin:x} 0 {name}" for name, (begin, _) in sizes.items()])
+
+
 def test_code_sections_of_mach_o(work, files):
     """Code is in sections of many names; symbols of those answer as those of __text do, also below it."""
     write(work, "m.c", 'int cold(int x) { return x + 1; }\n__attribute__((section("__TEXT,__hot_text,regular,pure_instructions")))\n'
