@@ -17,7 +17,8 @@ static int kallsyms_by_address(const void *left, const void *right)
     return (a->name.data > b->name.data) - (a->name.data < b->name.data); /* as the file has them */
 }
 
-/* Sizes were 1: each function reaches to the next one, the last to the end of its page. Of several at one place the first stays. */
+/* Sizes were 1: each function reaches to the next one, the last to the end of its page; no end is behind the last address. Of several
+ * at one place the first stays. */
 static void end_at_next(struct sl_jit_code *code, size_t first)
 {
     size_t kept = first;
@@ -27,7 +28,8 @@ static void end_at_next(struct sl_jit_code *code, size_t first)
     code->count = kept;
     for (size_t i = first; i < kept; i++) {
         struct sl_jit_function *f = &code->functions[i];
-        f->size = i + 1 < kept ? code->functions[i + 1].address - f->address : 0x1000 - (f->address & 0xFFF);
+        uint64_t page = 0x1000 - (f->address & 0xFFF), space = UINT64_MAX - f->address;
+        f->size = i + 1 < kept ? code->functions[i + 1].address - f->address : page < space ? page : space;
     }
 }
 
