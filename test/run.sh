@@ -82,13 +82,10 @@ done
 small=$work/small
 mkdir "$small"
 check "small programs" sh test/differential/small.sh "$small"
-for file in "$small"/*.elf "$small"/*.exe "$small"/*.dwarf "$small"/*.wasm; do
-    peer=19 least=100
-    case $file in *.exe | *.dwarf | *.wasm) peer=14 ;; esac
-    [ "${file##*.}" != wasm ] || least=96 # it reads no names of WASM functions
-    check "agrees on every byte of ${file##*/}" test/differential/compare.py --symloom $symloom \
-        --llvm-symbolizer llvm-symbolizer-$peer --every --least $least "$file"
-done
+check "agrees on every byte of small ELF files" test/differential/compare.py --symloom $symloom --every --least 100 "$small"/*.elf
+check "agrees on every byte of small files of other formats" test/differential/compare.py --symloom $symloom \
+    --llvm-symbolizer llvm-symbolizer-14 --every --least 100 "$small"/*.exe "$small"/*.dwarf "$small"/*.wasm "$small"/pdb/*.pdb
+check "agrees on every byte of Go's functions" test/differential/compare.py --symloom $symloom --every --of 'main[.]' --least 100 "$small"/go/*.elf
 machines=$work/machines
 mkdir "$machines"
 check "objects of other machines" sh test/differential/machines.sh "$machines"

@@ -51,7 +51,7 @@ def image_base(path):
 
 
 def macho(data):
-    """`__text` of 64-bit images."""
+    """Sections with instructions of 64-bit images."""
     count, = unpack("<I", data, 16)
     at = 32
     for _ in range(count):
@@ -60,7 +60,7 @@ def macho(data):
             sections, = unpack("<I", data, at + 64)
             for i in range(sections):
                 place = at + 72 + 80 * i
-                if data[place:place + 16].rstrip(b"\0") == b"__text":
+                if unpack("<I", data, place + 64)[0] & 0x80000400:
                     yield unpack("<QQ", data, place + 32)
         at += size
 
@@ -82,6 +82,38 @@ def wasm(data):
         if data[at] == 10:
             yield begin, size
         at = begin + size
+
+
+def wasm_functions(path):
+    """(begin, end, name) of the functions, by the name section; ends are where the next one begins."""
+    with open(path, "rb") as f:
+        data = f.read()
+    begins, names, imported, at, end = [], {}, 0, 8, 0
+    while at < len(data):
+        kind, (size, place) = data[at], leb(data, at + 1)
+        at = place + size
+        if kind == 2:
+            imported, _ = leb(data, place)  # all of them functions, in what is asked here
+        elif kind == 10:
+            count, place = leb(data, place)
+            for _ in range(count):
+                size, place = leb(data, place)
+                begins.append(place)
+                place = end = place + size
+        elif kind == 0:
+            size, place = leb(data, place)
+            section, place = data[place:place + size], place + size
+            while section == b"name" and place < at:
+                part, (size, place) = data[place], leb(data, place + 1)
+                behind = place + size
+                count, place = leb(data, place) if part == 1 else (0, place)
+                for _ in range(count):
+                    index, place = leb(data, place)
+                    size, place = leb(data, place)
+                    names[index] = data[place:place + size].decode()
+                    place += size
+                place = behind
+    return [(begin, behind, names.get(imported + i, "")) for i, (begin, behind) in enumerate(zip(begins, begins[1:] + [end]))]
 
 
 def breakpad(data):

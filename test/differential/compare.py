@@ -2,9 +2,11 @@
 """Compares symloom with llvm-symbolizer, or eu-addr2line, over random text addresses of an ELF, Mach-O, PE, PDB or WASM file;
 with a plain reader of the text where it is a Breakpad file.
 
-usage: compare.py --symloom PATH [--peer llvm|elfutils] [--count N | --every] [--seed N] [--show N] [--least PERCENT] FILE ...
+usage: compare.py --symloom PATH [--peer llvm|elfutils] [--count N | --every [--of REGEX]] [--seed N] [--show N] [--least PERCENT]
+           FILE ...
 
---every asks every byte of the code, and some before and behind each of its sections: for small programs.
+--every asks every byte of the code, and some before and behind each of its sections: for small programs. --of asks those of the
+functions whose symbols begin with a match, and some around them: for programs with a large runtime.
 
 Both tools are asked for the inline chain of the same addresses (linkage names, no demangling). Every element's function,
 file and line must be equal. A difference is put into the first class that explains it; the classes say who is right:
@@ -17,6 +19,7 @@ file and line must be equal. A difference is put into the first class that expla
   padding      between functions: neither the DWARF nor a symbol covers it. llvm-symbolizer lets what is before reach there,
                symloom shows a line where one is known, without a name
   nameless     the same, over more than functions are aligned to, where llvm-symbolizer alone knows a line
+  behind       in no section with code: llvm-symbolizer goes on with the last symbol
   outer        behind a symbol that is within another one: llvm-symbolizer knows nothing, symloom shows the outer one
   no-line      same function and file, one side knows no line (0)
   symbol-only  code without debug information: llvm-symbolizer names the nearest symbol below even outside of its size
@@ -27,6 +30,8 @@ file and line must be equal. A difference is put into the first class that expla
 
 With eu-addr2line only the innermost position (file and line) is compared, where both know one: it does not follow imported
 units (LTO), and names functions by their DWARF name where the linkage name is in the symbol table alone.
+
+Of WASM llvm-symbolizer reads no names: where it knows nothing, those of the name section are its answer.
 
 Where FILE.reference exists, llvm-symbolizer is asked about that file: the same code with debug information in a form that
 it reads (it does not follow supplementary files).
@@ -41,7 +46,7 @@ Exit status 1 when fewer than PERCENT (default 99.5) of the addresses agree; ali
 """
 import argparse, bisect, collections, json, os, posixpath, random, re, subprocess, sys
 
-from binary import code_ranges, elf_sections, image_base, machine, unpack
+from binary import code_ranges, elf_sections, image_base, machine, unpack, wasm_functions
 from text import Text
 
 
@@ -225,6 +230,8 @@ def plain(name):
 def without_arguments(name):
     """`a::f` of `a::f(int (*)(int)) const`."""
     depth, name = 0, name.removesuffix(" const")
+    if not name.endswith(")"):
+        return name
     for at in range(len(name) - 1, -1, -1):
         depth += {")": 1, "(": -1}.get(name[at], 0)
         if not depth:
@@ -270,24 +277,35 @@ class Asked:
             self.options = ["--relative-address"]
         if kind == ".wasm":
             self.bias = self.ranges[0][0]
+        self.named = wasm_functions(path) if kind == ".wasm" else []
         if not self.dwarf and os.path.exists(path + ".reference"):
             self.file = path + ".reference"
         self.base = image_base(self.image) - self.bias
-        self.covered, self.where = None, symbols(path)
+        self.covered, self.where = None, symbols(self.file)
         self.symbols = Symbols(self.file)
 
-    def every_byte(self):
+    def every_byte(self, of):
         around = 3
-        return sorted({a for start, size in self.ranges for a in range(max(start - around, 0), start + size + around)})
+        ranges = self.ranges if not of else [(low, high - low) for name, places in self.where.items() if re.match(of, name)
+                                             for low, high in self.symbols.typed if low in places]
+        return sorted({a for start, size in ranges for a in range(max(start - around, 0), start + size + around)})
 
     def addresses(self, count, seed):
         rng = random.Random(seed)
         picks = rng.choices(self.ranges, [size for _, size in self.ranges], k=count)
         return [start + rng.randrange(size) for start, size in picks]
 
-    def symbolizer(self, file, addresses):
-        return ask([self.llvm, "--obj=" + file, "--output-style=JSON", "--no-demangle", "--functions=" + self.functions,
+    def symbolizer(self, file, addresses, functions=None):
+        return ask([self.llvm, "--obj=" + file, "--output-style=JSON", "--no-demangle", "--functions=" + (functions or self.functions),
                     "--inlines", *self.options], [address - self.bias for address in addresses])
+
+    def reference(self, addresses):
+        """Of a PDB's DWARF, and of the symbols where it knows nothing: only linkage names are asked of them."""
+        answers = self.symbolizer(self.dwarf, addresses)
+        unknown = [i for i, answer in enumerate(answers) if not trim(answer)]
+        for i, answer in zip(unknown, self.symbolizer(self.dwarf, [addresses[i] for i in unknown], "linkage") if unknown else ()):
+            answers[i] = answer
+        return answers
 
     def answers(self, addresses):
         """Of the peer, and of the peer about the DWARF of the same code where the file is a PDB."""
@@ -297,7 +315,9 @@ class Asked:
             theirs = ask_elfutils(self.file, addresses)
         else:
             theirs = self.symbolizer(self.file, addresses)
-        return theirs, self.symbolizer(self.dwarf, addresses) if self.dwarf else theirs
+        for begin, end, name in self.named:
+            theirs = [[(name, "", 0)] if begin <= a < end and not any(f[0] for f in t) else t for a, t in zip(addresses, theirs)]
+        return theirs, self.reference(addresses) if self.dwarf else theirs
 
     def aliases(self, a, b):
         a, b = (name.split("@")[0].split(".cold")[0] for name in (a, b))
@@ -332,6 +352,8 @@ class Asked:
             return classify(ours, theirs, self.aliases) or ("padding", True)
         if not ours and theirs and (gap := self.gap(address)):
             return ("padding", True) if named or gap < MAX_PADDING else ("nameless", False)
+        if not ours and theirs and not any(start <= address < start + size for start, size in self.ranges):
+            return "behind", True
         verdict = classify(ours, theirs, self.aliases)
         if verdict and not verdict[1] and self.dwarf and explained_by_both(ours, theirs, dwarf):
             return "either", True
@@ -342,9 +364,9 @@ class Asked:
         return verdict
 
 
-def compare(symloom, peer, llvm, path, count, seed, show, every):
+def compare(symloom, peer, llvm, path, count, seed, show, every, of):
     asked = Asked(path, peer, llvm)
-    addresses = asked.every_byte() if every else asked.addresses(count, seed)
+    addresses = asked.every_byte(of) if every else asked.addresses(count, seed)
     count = len(addresses)
     ours = ask([symloom, "lookup", "--cache-dir", "", "-e", path, "--output-style", "json", "--no-demangle", "-f", "-i", *asked.options], addresses)
     classes, agree, shown, known = collections.Counter(), 0, collections.Counter(), 0
@@ -376,12 +398,13 @@ def main():
     parser.add_argument("--llvm-symbolizer", default="llvm-symbolizer-19")
     parser.add_argument("--count", type=int, default=10000)
     parser.add_argument("--every", action="store_true")
+    parser.add_argument("--of")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=0)
     parser.add_argument("--least", type=float, default=99.5)
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
-    results = [compare(args.symloom, args.peer, args.llvm_symbolizer, f, args.count, args.seed, args.show, args.every) for f in args.files]
+    results = [compare(args.symloom, args.peer, args.llvm_symbolizer, f, args.count, args.seed, args.show, args.every, args.of) for f in args.files]
     sys.exit(0 if min(results) >= args.least else 1)
 
 
