@@ -9,6 +9,8 @@ enum {
     MAGIC_PE32 = 0x10B,
     MAGIC_PE32_PLUS = 0x20B,
     SECTION_CODE = 0x20,
+    SECTION_MORE_RELOCS = 0x01000000,
+    SECTION_DISCARDABLE = 0x02000000,
     SECTION_EXECUTE = 0x20000000,
     SYMBOL_SIZE = 18,
     PORTABLE_PDB_MINOR = 0x504D,
@@ -85,21 +87,22 @@ static bool read_optional_header(struct sl_object *object, struct pe *pe, struct
     return true;
 }
 
-/* The string table follows the symbols; its first word is its length, that word included. */
-static void find_symbol_table(const struct sl_object *object, struct pe *pe, const struct headers *h)
+void pe_find_symbols(const struct sl_object *object, struct pe *pe, uint32_t offset, uint32_t count,
+                     uint32_t symbol_size)
 {
     bool inside;
-    uint64_t size = (uint64_t)h->symbol_count * SYMBOL_SIZE;
-    if (!h->symbol_offset)
+    uint64_t size = (uint64_t)count * symbol_size;
+    pe->symbol_size = symbol_size;
+    if (!offset)
         return;
-    struct sl_bytes symbols = sl_bytes_slice(object->bytes, h->symbol_offset, size, &inside);
+    struct sl_bytes symbols = sl_bytes_slice(object->bytes, offset, size, &inside);
     if (!inside)
         return;
     pe->symbols = symbols;
     struct sl_reader r = sl_reader(object->bytes, false);
-    sl_reader_seek(&r, h->symbol_offset + size);
+    sl_reader_seek(&r, offset + size);
     uint32_t length = sl_read_u32(&r);
-    pe->strings = sl_bytes_slice(object->bytes, h->symbol_offset + size, length, NULL);
+    pe->strings = sl_bytes_slice(object->bytes, offset + size, length, NULL);
 }
 
 struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_purse *purse)
@@ -127,29 +130,36 @@ static struct sl_str section_name(const struct pe *pe, struct sl_bytes raw, stru
     return text.size ? text : name;
 }
 
-static bool pe_read_sections(struct sl_object *object, struct pe *pe, const struct headers *h)
+bool pe_read_sections(struct sl_object *object, struct pe *pe, uint64_t offset, size_t count)
 {
     struct sl_reader r = sl_reader(object->bytes, false);
-    sl_reader_seek(&r, h->optional_offset + h->optional_size);
-    if (r.failed || h->section_count > sl_reader_left(&r) / 40)
+    sl_reader_seek(&r, offset);
+    if (r.failed || count > sl_reader_left(&r) / 40)
         return false;
     struct sl_purse purse = {.budget = object->budget};
-    pe->sections = SL_ARENA_ARRAY(&object->arena, struct pe_section, h->section_count + 1u);
+    pe->sections = SL_ARENA_ARRAY(&object->arena, struct pe_section, count + 1);
     if (!pe->sections)
         return object_no_memory(object), false;
-    for (size_t i = 0; i < h->section_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         struct pe_section *s = &pe->sections[i];
         struct sl_bytes name = sl_read_bytes(&r, 8);
         s->virtual_size = sl_read_u32(&r);
         s->address = sl_read_u32(&r);
         s->raw_size = sl_read_u32(&r);
         s->offset = sl_read_u32(&r);
-        sl_reader_skip(&r, 12);
-        s->executable = sl_read_u32(&r) & (SECTION_CODE | SECTION_EXECUTE);
+        s->reloc_offset = sl_read_u32(&r);
+        sl_read_u32(&r);
+        s->reloc_count = sl_read_u16(&r);
+        sl_read_u16(&r);
+        uint32_t characteristics = sl_read_u32(&r), alignment = characteristics >> 20 & 15;
+        s->alignment = alignment ? 1u << (alignment - 1) : 1;
+        s->more_relocs = characteristics & SECTION_MORE_RELOCS;
+        s->executable = characteristics & (SECTION_CODE | SECTION_EXECUTE);
+        s->discardable = characteristics & SECTION_DISCARDABLE;
         s->name = section_name(pe, name, &purse);
         s->cut_name = s->name.size == 8 && (const uint8_t *)s->name.data == name.data;
     }
-    pe->section_count = h->section_count;
+    pe->section_count = count;
     return true;
 }
 
@@ -268,8 +278,9 @@ static enum sl_code pe_open(struct sl_object *object, struct sl_error *error)
         return pe_invalid(error, "bad file header", h.offset);
     if (!read_optional_header(object, pe, &h))
         return pe_invalid(error, "bad optional header", h.optional_offset);
-    find_symbol_table(object, pe, &h);
-    if (!pe_read_sections(object, pe, &h) || !pe_index_sections(object))
+    pe_find_symbols(object, pe, h.symbol_offset, h.symbol_count, SYMBOL_SIZE);
+    if (!pe_read_sections(object, pe, h.optional_offset + h.optional_size, h.section_count) ||
+        !pe_index_sections(object))
         return pe_invalid(error, "section headers outside of the file", h.optional_offset + h.optional_size);
     bool stub = is_stub(pe);
     struct sl_object_info *info = &object->info;

@@ -12,9 +12,12 @@ struct pe_directory {
 struct pe_section {
     struct sl_str name; /* a long one from the string table */
     uint32_t address, virtual_size, offset, raw_size;
-    bool executable, cut_name; /* cut_name: it fills all eight bytes, so more may have stood there */
-    bool tried;                /* inflated: the result is in `inflated`, possibly empty */
+    bool executable, discardable, cut_name; /* cut_name: it fills all eight bytes, so more may have stood there */
+    bool tried;                             /* inflated, or relocated: the result is in `inflated`, possibly empty */
     struct sl_bytes inflated;
+    uint32_t alignment, reloc_offset; /* of object files; alignment is a power of two */
+    uint16_t reloc_count;
+    bool more_relocs; /* than that can count */
 };
 
 struct pe {
@@ -23,7 +26,8 @@ struct pe {
     const struct pe_section **by_address; /* those that take memory */
     size_t mapped_count;
     struct pe_directory directories[PE_DIRECTORIES];
-    struct sl_bytes symbols; /* COFF symbol table, 18 bytes per symbol */
+    struct sl_bytes symbols; /* COFF symbol table */
+    uint32_t symbol_size;    /* bytes per symbol: 18, of object files with many sections 20 */
     struct sl_bytes strings; /* its names; offsets count from its 4-byte length */
 };
 
@@ -37,6 +41,16 @@ bool pe_debug_entry(const struct sl_object *object, size_t index, struct pe_debu
 
 /* The name at an offset of the string table. */
 struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_purse *purse);
+
+/* The string table follows the symbols; its first word is its length, that word included. */
+void pe_find_symbols(const struct sl_object *object, struct pe *pe, uint32_t offset, uint32_t count,
+                     uint32_t symbol_size);
+
+/* Reads `count` section headers. False when they are outside of the file. */
+bool pe_read_sections(struct sl_object *object, struct pe *pe, uint64_t offset, size_t count);
+
+/* What the file has of a section. */
+struct sl_bytes pe_raw(const struct sl_object *object, const struct pe_section *section);
 
 bool pe_index_sections(struct sl_object *object); /* for the next two */
 

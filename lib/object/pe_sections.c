@@ -7,7 +7,7 @@
 #include <zlib.h>
 
 /* An image is padded with zeros to whole pages: the virtual size is the true one, unless nothing set it. */
-static struct sl_bytes raw(const struct sl_object *object, const struct pe_section *s)
+struct sl_bytes pe_raw(const struct sl_object *object, const struct pe_section *s)
 {
     uint32_t size = s->virtual_size && s->virtual_size < s->raw_size ? s->virtual_size : s->raw_size;
     if (!s->offset || s->offset > object->bytes.size)
@@ -59,7 +59,7 @@ const struct pe_section *pe_section_at(const struct pe *pe, uint32_t address)
 struct sl_bytes pe_at(const struct sl_object *object, uint64_t address)
 {
     const struct pe_section *s = address <= UINT32_MAX ? pe_section_at(object->impl, (uint32_t)address) : NULL;
-    return s ? sl_bytes_from(raw(object, s), address - s->address) : (struct sl_bytes){NULL, 0};
+    return s ? sl_bytes_from(pe_raw(object, s), address - s->address) : (struct sl_bytes){NULL, 0};
 }
 
 bool pe_segment(const struct sl_object *object, size_t index, struct sl_segment *segment)
@@ -77,7 +77,7 @@ static struct sl_bytes inflate_section(struct sl_object *object, struct pe_secti
 {
     if (s->tried)
         return s->inflated;
-    struct sl_reader r = sl_reader(raw(object, s), true);
+    struct sl_reader r = sl_reader(pe_raw(object, s), true);
     uint32_t magic = sl_read_u32(&r);
     uint64_t size = sl_read_u64(&r);
     bool ended = false;
@@ -116,7 +116,7 @@ bool pe_section_bytes(struct sl_object *object, const char *name, struct sl_byte
         bool compressed;
         if (!has_name(s, sl_str(name), &compressed))
             continue;
-        *bytes = compressed ? inflate_section(object, s) : raw(object, s);
+        *bytes = compressed ? inflate_section(object, s) : pe_raw(object, s);
         if (!bytes->size && compressed) /* others of its name could cost as much, again and again */
             break;
         if (!bytes->size)
@@ -139,7 +139,7 @@ bool pe_section_info(struct sl_object *object, size_t index, struct sl_section_i
         .name = s->name,
         .address = object->info.load_address + s->address,
         .offset = s->offset,
-        .size = raw(object, s).size,
+        .size = pe_raw(object, s).size,
         .compression = sl_str_starts(s->name, SL_STR(".zdebug_")) ? "zlib" : NULL,
     };
     return true;

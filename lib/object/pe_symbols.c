@@ -2,7 +2,7 @@
  * Neither says how long something is: to the next symbol, or the end of the section. */
 #include "object/pe.h"
 
-enum { SYMBOL_SIZE = 18, CLASS_EXTERNAL = 2, CLASS_STATIC = 3, TYPE_FUNCTION = 2 };
+enum { SHORT_SYMBOL = 18, CLASS_EXTERNAL = 2, CLASS_STATIC = 3, TYPE_FUNCTION = 2 };
 
 struct exports {
     struct sl_bytes addresses, names, ordinals;
@@ -90,9 +90,10 @@ static bool coff_at(const struct sl_object *object, size_t *at, enum coff_sort s
     sl_reader_seek(&r, *at);
     struct sl_bytes raw = sl_read_bytes(&r, 8);
     uint32_t value = sl_read_u32(&r);
-    uint16_t section = sl_read_u16(&r), type = sl_read_u16(&r);
+    uint32_t section = pe->symbol_size == SHORT_SYMBOL ? sl_read_u16(&r) : sl_read_u32(&r);
+    uint16_t type = sl_read_u16(&r);
     uint8_t class = sl_read_u8(&r), auxiliary = sl_read_u8(&r);
-    *at += SYMBOL_SIZE * (1 + (size_t)auxiliary);
+    *at += pe->symbol_size * (1 + (size_t)auxiliary);
     bool section_itself = sort != FUNCTIONS && auxiliary;
     if (r.failed || section_itself || section == 0 || section > pe->section_count ||
         !is_of_sort(sort, type, class, pe->sections[section - 1].executable))
@@ -128,7 +129,7 @@ static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_ar
     struct exports e = read_exports(object);
     struct sl_purse purse = {.budget = object->budget};
     enum coff_sort first = code ? FUNCTIONS : DATA, last = code ? LOCAL_CODE : DATA;
-    size_t capacity = e.count + pe->symbols.size / SYMBOL_SIZE;
+    size_t capacity = e.count + pe->symbols.size / pe->symbol_size;
     struct sl_symbol *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, capacity + 1);
     if (!symbols)
         return sl_budget_fail(object->budget, error);
