@@ -16,6 +16,9 @@ struct object_format {
     /* NULL: it has none at the ends of the address space. */
     bool (*holds_code)(const struct sl_object *object, uint64_t address);
     struct sl_bytes (*at)(const struct sl_object *object, uint64_t address); /* NULL: the segments are searched */
+    /* The pieces of the file by which a program without id is told from others, in file order; some may be empty. False past the
+     * last one. */
+    bool (*contents)(const struct sl_object *object, size_t index, struct sl_bytes *piece);
     enum sl_code (*symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                             struct sl_error *error);
     enum sl_code (*data_symbols)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,

@@ -298,6 +298,17 @@ static bool macho_holds_code(const struct sl_object *object, uint64_t address)
     return false;
 }
 
+/* All sections that have contents, as Breakpad takes them. */
+static bool macho_contents(const struct sl_object *object, size_t index, struct sl_bytes *piece)
+{
+    const struct macho *macho = object->impl;
+    if (index >= macho->section_count)
+        return false;
+    if (!macho_raw(object, &macho->sections[index], piece))
+        *piece = (struct sl_bytes){NULL, 0};
+    return true;
+}
+
 const struct object_format sl_object_macho = {
     .format = SL_FORMAT_MACHO,
     .open = macho_open,
@@ -305,6 +316,7 @@ const struct object_format sl_object_macho = {
     .section_info = macho_section_info,
     .segment = macho_segment,
     .holds_code = macho_holds_code,
+    .contents = macho_contents,
     .symbols = macho_symbols,
     .data_symbols = macho_data_symbols,
 };

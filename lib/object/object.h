@@ -187,6 +187,11 @@ void sl_object_passed(const struct sl_object *object, struct sl_bytes part);
 const struct sl_object_info *sl_object_info(const struct sl_object *object);
 struct sl_bytes sl_object_file(const struct sl_object *object); /* the bytes it was opened on */
 
+/* The object's debug id, or where it has none one made of its contents: the MD5 of what is loaded of it (WASM: of all sections that
+ * are not custom), which debug information and symbols are no part of, in file order. For Mach-O that is what Breakpad's tools
+ * and clients make; what it makes of ELF's code is the debug id itself. False when the object has neither: a debug companion. */
+bool sl_object_make_id(struct sl_object *object, struct sl_debug_id *id);
+
 /* What everything that is read of, or made from, the object is to cost together. */
 struct sl_budget *sl_object_budget(struct sl_object *object);
 

@@ -316,6 +316,7 @@ const struct object_format sl_object_pe = {
     .section_info = pe_section_info,
     .segment = pe_segment,
     .at = pe_at,
+    .contents = pe_contents,
     .symbols = pe_symbols,
     .data_symbols = pe_data_symbols,
 };

@@ -62,6 +62,7 @@ struct sl_bytes pe_at(const struct sl_object *object, uint64_t address);
 
 bool pe_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
 bool pe_segment(const struct sl_object *object, size_t index, struct sl_segment *segment);
+bool pe_contents(const struct sl_object *object, size_t index, struct sl_bytes *piece);
 bool pe_section_info(struct sl_object *object, size_t index, struct sl_section_info *info);
 enum sl_code pe_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                         struct sl_error *error);

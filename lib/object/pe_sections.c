@@ -68,7 +68,16 @@ bool pe_segment(const struct sl_object *object, size_t index, struct sl_segment 
     if (index >= pe->section_count)
         return false;
     const struct pe_section *s = &pe->sections[index];
-    *segment = (struct sl_segment){s->address, pe_sections_size_of(s), raw(object, s), s->executable};
+    *segment = (struct sl_segment){s->address, pe_sections_size_of(s), pe_raw(object, s), s->executable};
+    return true;
+}
+
+bool pe_contents(const struct sl_object *object, size_t index, struct sl_bytes *piece)
+{
+    const struct pe *pe = object->impl;
+    if (index >= pe->section_count)
+        return false;
+    *piece = pe->sections[index].discardable ? (struct sl_bytes){NULL, 0} : pe_raw(object, &pe->sections[index]);
     return true;
 }
 

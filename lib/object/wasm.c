@@ -302,10 +302,20 @@ static enum sl_code wasm_symbols(struct sl_object *object, struct sl_arena *aren
     return SL_OK;
 }
 
+static bool wasm_contents(const struct sl_object *object, size_t index, struct sl_bytes *piece)
+{
+    const struct wasm *wasm = object->impl;
+    if (index >= wasm->section_count)
+        return false;
+    *piece = wasm->sections[index].id == SECTION_CUSTOM ? (struct sl_bytes){NULL, 0} : wasm->sections[index].contents;
+    return true;
+}
+
 const struct object_format sl_object_wasm = {
     .format = SL_FORMAT_WASM,
     .open = wasm_open,
     .section = wasm_section,
     .section_info = wasm_section_info,
+    .contents = wasm_contents,
     .symbols = wasm_symbols,
 };

@@ -295,6 +295,10 @@ static int write_group(struct dump *d, struct sl_breakpad_writer *w, struct dump
     struct sl_error error = {0};
     enum sl_code code = SL_OK;
     bool header_only = option_given(d->o, "header-only");
+    if (sl_debug_id_is_nil(&first->id) && !option_given(d->o, "id"))
+        remark(
+            "warning: %s: it has no id, and no code to make one of: nobody can find its symbols; give one with --id\n",
+            first->main.path);
     relate_group(d, first);
     for (struct dump_module *m = first; m < d->modules + d->count && code == SL_OK && !header_only; m++)
         if (is_of_group(m, first))

@@ -29,7 +29,7 @@ struct dump_module {
     struct sl_object *debug, *code; /* which of them has the functions, and which is the executable; may be equal */
     const char *debug_path, *code_path;
     bool has_partner;
-    struct sl_debug_id id;
+    struct sl_debug_id id; /* the file's, or made of its contents */
 };
 
 /* Opens the file, and its partner: given by --debug-file or --code-file, in the directories (ends with NULL), or beside it. 0, or

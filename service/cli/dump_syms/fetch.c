@@ -103,7 +103,10 @@ static enum sl_code get_module(struct dump_module *m, struct by_id *by_id, struc
         return code;
     m->debug = m->code = m->main.object;
     m->debug_path = m->code_path = m->main.path;
-    m->id = sl_object_info(m->main.object)->debug_id;
+    if (!sl_debug_id_is_nil(&sl_object_info(m->main.object)->debug_id) || !id->has_debug_id)
+        sl_object_make_id(m->main.object, &m->id);
+    else
+        m->id = id->debug_id; /* that it was asked for by */
     get_partner(m, by_id, id);
     return SL_OK;
 }

@@ -135,7 +135,7 @@ int dump_module_open(struct dump_module *m, const char *path, const char *const 
     if (code != SL_OK)
         return report_file(path, code, &error);
     int status = find_partner(m, o);
-    m->id = sl_object_info(m->main.object)->debug_id;
+    sl_object_make_id(m->main.object, &m->id);
     return status;
 }
 

@@ -294,7 +294,10 @@ static const char *problem_of(struct sl_object *object)
     /* an id made of the code alone names nothing when the rest is gone */
     bool made_up =
         info->format == SL_FORMAT_ELF && !info->code_id.size && !f->has_debug_info && !has_section(object, ".symtab");
-    if ((sl_debug_id_is_nil(&info->debug_id) && !f->has_debug_info) || made_up)
+    bool has_names = info->format == SL_FORMAT_WASM ? has_section(object, "name") : f->has_symbols;
+    struct sl_debug_id id;
+    bool nameless = sl_debug_id_is_nil(&info->debug_id) && !(has_names && sl_object_make_id(object, &id));
+    if ((nameless && !f->has_debug_info) || made_up)
         return "missing debug identifier, likely stripped";
     if (!f->has_debug_info && !f->has_symbols && !f->has_unwind_info && !f->has_sources)
         return "missing debug or unwind information";
@@ -322,6 +325,18 @@ static bool has_go_table(struct sl_object *object)
     return sl_object_go_table(object, &table, &address);
 }
 
+static void hint_made_id(struct findings *f)
+{
+    struct sl_debug_id id;
+    char text[SL_DEBUG_ID_TEXT];
+    if (!sl_object_make_id(f->input->object, &id)) {
+        hint(f, "it has no id: usable by its path, but no store or report can name it");
+        return;
+    }
+    sl_debug_id_format(&id, text);
+    hint(f, "it has no id: usable by its path; dump-syms and sort name it by one made of its contents: %s", text);
+}
+
 /* So many units are looked at for a hint: headers of large files are not all read for it. */
 enum { MOST_HEADERS = 4096 };
 
@@ -334,7 +349,7 @@ static void make_hints(struct findings *f)
     debug_file_close(&debug);
     input_note_split_units(f->input, MOST_HEADERS);
     if (sl_debug_id_is_nil(&info->debug_id) && !f->problem && info->format != SL_FORMAT_SOURCEBUNDLE)
-        hint(f, "it has no id: usable by its path, but no store or report can name it");
+        hint_made_id(f);
     if (info->kind == SL_KIND_EXE || info->kind == SL_KIND_LIB)
         if (!info->features.has_debug_info && info->features.has_symbols && !info->debug_link.size &&
             info->format == SL_FORMAT_ELF && !has_go_table(f->input->object))

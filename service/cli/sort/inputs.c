@@ -76,10 +76,11 @@ static const char *target_of(struct sort_file *file, const char *id, const char 
     return sl_buf_keep(&text, &file->arena).data;
 }
 
-/* spec of the layout: a PE file and what has no code id are filed by debug id, everything else by code id; WASM files by the
- * code id as it is in the file, with its length, and without. */
-static bool file_piece(struct sort_file *file, struct sort_piece *piece, const struct sl_object_info *info)
+/* spec of the layout: a PE file and what has no code id are filed by debug id, or by one made of the contents, everything else by code
+ * id; WASM files by the code id as it is in the file, with its length, and without. */
+static bool file_piece(struct sort_file *file, struct sort_piece *piece, struct sl_object *object)
 {
+    const struct sl_object_info *info = sl_object_info(object);
     static const struct {
         const char *kind, *suffix;
     } rows[] = {
@@ -103,12 +104,12 @@ static bool file_piece(struct sort_file *file, struct sort_piece *piece, const s
     char id[SL_DEBUG_ID_TEXT];
     struct sl_str code = info->raw_code_id.size ? info->raw_code_id : info->code_id;
     bool by_debug_id = info->format == SL_FORMAT_PE || code.size == 0;
-    if (sl_debug_id_is_nil(&info->debug_id) && by_debug_id) {
+    if (by_debug_id && !sl_object_make_id(object, &piece->debug_id)) {
         piece->action = SORT_ERROR;
         piece->reason = "failed to generate debug identifier";
         return true;
     }
-    sl_debug_id_format_breakpad(&info->debug_id, id);
+    sl_debug_id_format_breakpad(&piece->debug_id, id);
     for (char *at = id; *at; at++)
         *at = *at >= 'A' && *at <= 'Z' ? (char)(*at - 'A' + 'a') : *at;
     piece->id = keep_text(file, by_debug_id ? sl_str(id) : code);
@@ -140,7 +141,7 @@ static void look_at_slice(struct sort_file *file, const char *name, const struct
     if (piece) {
         piece->member = member;
         piece->slice = slice;
-        file_piece(file, piece, sl_object_info(object));
+        file_piece(file, piece, object);
     }
     sl_object_close(object);
 }

@@ -1,0 +1,97 @@
+"""Files without an id: one is made of their contents."""
+import hashlib, json, os, struct
+
+from harness import contains, equal, ok, symloom
+
+NIL = "0" * 33
+
+
+def module_id(*arguments):
+    result = symloom("dump-syms", *arguments)
+    equal(result.status, 0, result.err)
+    return result.out.split()[3], result.err
+
+
+def macho(work, files, name, source, arch="x86_64"):
+    """An executable without LC_UUID, which the linker always writes: the command becomes one that says nothing."""
+    with open(f"{work}/{name}.c", "w") as f:
+        f.write(source)
+    files.run(f"cd {work} && clang-14 --target={arch}-apple-macos11 -O1 -c {name}.c -o {name}.o && "
+              f"ld64.lld-14 -platform_version macos 11 11 -arch {arch} -dylib -undefined dynamic_lookup -o {name} {name}.o")
+    path = f"{work}/{name}"
+    with open(path, "rb") as f:
+        data = bytearray(f.read())
+    at, count = 32, struct.unpack_from("<I", data, 16)[0]
+    for _ in range(count):
+        command, size = struct.unpack_from("<II", data, at)
+        if command == 0x1B:
+            struct.pack_into("<I", data, at, 0x7F)
+        at += size
+    with open(path, "wb") as f:
+        f.write(data)
+    return path, bytes(data)
+
+
+def md5_of_sections(data):
+    """As Breakpad makes the id of such a file: of what sections have in the file, in the order of the load commands."""
+    digest, at = hashlib.md5(), 32
+    for _ in range(struct.unpack_from("<I", data, 16)[0]):
+        command, size = struct.unpack_from("<II", data, at)
+        sections = struct.unpack_from("<I", data, at + 64)[0] if command == 0x19 else 0
+        for i in range(sections):
+            _, length, offset, _, _, _, flags = struct.unpack_from("<QQIIIII", data, at + 72 + 80 * i + 32)
+            if flags & 0xFF != 1 and offset:
+                digest.update(data[offset:offset + length])
+        at += size
+    return digest.hexdigest().upper() + "0"
+
+
+SOURCE = "int puts(const char *);\nint f(int x) { return x * %d; }\nint g(void) { return puts(\"a\"); }\n"
+
+
+def told(path):
+    """The id that inspect tells."""
+    hints = json.loads(ok("inspect", "--json", path))[0]["hints"]
+    return next(h for h in hints if "it has no id" in h).split(": ")[-1].replace("-", "").upper() + "0"
+
+
+def test_mach_o_without_uuid(work, files):
+    one, data = macho(work, files, "one", SOURCE % 3)
+    two, _ = macho(work, files, "two", SOURCE % 5)
+    found, said = module_id(one)
+    equal(found, md5_of_sections(data))
+    equal(said.replace(symloom("dump-syms", "--id", "A" * 33, one).err, ""), "")
+    equal(told(one), found)
+    assert module_id(two)[0] not in (found, NIL)
+    contains(ok("inspect", "--check", one), "Usable: yes")
+    ok("sort", "-q", "-o", f"{work}/sorted", one)
+    assert os.path.exists(f"{work}/sorted/{found[:2].lower()}/{found[2:].lower()}/executable")
+    equal(module_id("--id", "A" * 33, one)[0], "A" * 33)
+
+
+def test_programs_of_windows_and_wasm(work, files):
+    """Stripping changes nothing of the id; other code does."""
+    files.get("t")
+    for number in (3, 5):
+        with open(f"{work}/w{number}.c", "w") as f:
+            f.write("int f(int x) { return x * %d; }\nint main(void) { return f(1); }\n" % number)
+        files.run(f"cd {work} && x86_64-w64-mingw32-gcc -O1 -g w{number}.c -o w{number}.exe && clang-14 --target=wasm32 -O1 -g -c w{number}.c -o w.o && "
+                  f"wasm-ld-14 --no-entry --export-all -o w{number}.wasm w.o")
+    files.run(f"cd {work} && x86_64-w64-mingw32-strip -o stripped.exe w3.exe && wasm-ld-14 --no-entry --export-all --strip-debug -o stripped.wasm "
+              f"w.o && clang-14 --target=wasm32 -O1 -g -c w3.c -o w.o && wasm-ld-14 --no-entry --export-all --strip-debug -o stripped.wasm w.o")
+    for kind in ("exe", "wasm"):
+        found = module_id(f"{work}/w3.{kind}")[0]
+        assert found != NIL and found != module_id(f"{work}/w5.{kind}")[0]
+        equal(module_id(f"{work}/stripped.{kind}")[0], found)
+        equal(told(f"{work}/w3.{kind}"), found)
+        ok("sort", "-q", "-o", f"{work}/sorted", f"{work}/w3.{kind}")
+        assert os.path.exists(f"{work}/sorted/{found[:2].lower()}/{found[2:].lower()}/executable")
+    files.run(f"cd {work} && objcopy --only-keep-debug -R .text -R .data -R .rdata -R .pdata -R .xdata -R .idata -R .CRT -R .tls w3.exe only.exe")
+    result = symloom("dump-syms", f"{work}/only.exe")
+    contains(result.out, f" {NIL} only.exe")
+    contains(result.err, "it has no id, and no code to make one of: nobody can find its symbols; give one with --id")
+
+
+def test_objects_with_an_id_say_nothing(work, files):
+    found, said = module_id(files.get("t"))
+    assert "no id" not in said and found != NIL, said
