@@ -150,6 +150,11 @@ static bool demangle_checked(struct sl_str name, enum sl_language language, bool
         sl_buf_str(out, name);
         return true;
     }
+    const struct sl_str stub = SL_STR("DYLD-STUB$$"); /* of Mach-O: a jump to the function that follows */
+    if (sl_str_starts(name, stub)) {
+        sl_buf_str(out, stub);
+        name = (struct sl_str){name.data + stub.size, name.size - stub.size};
+    }
     if (!demangle(name, language, full, out)) {
         out->size = start;
         return false;

@@ -8,6 +8,7 @@
 enum {
     LC_SEGMENT = 0x1,
     LC_SYMTAB = 0x2,
+    LC_DYSYMTAB = 0xB,
     LC_ID_DYLIB = 0xD,
     LC_SEGMENT_64 = 0x19,
     LC_UUID = 0x1B,
@@ -57,7 +58,9 @@ static bool read_section(struct sl_reader *r, struct macho_section *s, bool wide
     uint32_t flags = sl_read_u32(r);
     s->type = flags & 0xFF;
     s->has_code = flags & (S_ATTR_PURE_INSTRUCTIONS | S_ATTR_SOME_INSTRUCTIONS);
-    sl_reader_skip(r, wide ? 12 : 8);
+    s->first_indirect = sl_read_u32(r);
+    s->stub_size = sl_read_u32(r);
+    sl_reader_skip(r, wide ? 4 : 0);
     return !r->failed;
 }
 
@@ -117,6 +120,11 @@ static bool read_command(struct sl_object *object, struct macho *macho, uint32_t
     case LC_UUID:
         if (!object->info.code_id.size)
             set_uuid(object, &r);
+        return true;
+    case LC_DYSYMTAB:
+        sl_reader_seek(&r, 56);
+        macho->indirect_offset = sl_read_u32(&r);
+        macho->indirect_count = sl_read_u32(&r);
         return true;
     case LC_ID_DYLIB: object->info.debug_file = sl_cstr_at(command, sl_read_u32(&r)); return true;
     case LC_SYMTAB:

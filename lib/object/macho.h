@@ -10,6 +10,7 @@ struct macho_section {
     uint32_t type;                    /* low 8 bits of the flags */
     bool has_code;                    /* by the flags */
     uint32_t reloc_offset, reloc_count;
+    uint32_t first_indirect, stub_size; /* reserved1 and reserved2, of stubs */
     uint32_t segment;
     struct sl_bytes made; /* once asked for: decompressed, or relocated in relocatable files */
     bool tried;
@@ -29,6 +30,7 @@ struct macho {
     size_t segment_count, segment_capacity;
     bool has_symtab;
     uint32_t symbol_offset, symbol_count, string_offset, string_size;
+    uint32_t indirect_offset, indirect_count;  /* of LC_DYSYMTAB: numbers of symbols */
     const struct sl_bcsymbolmap *hidden_names; /* may be NULL */
 };
 
@@ -63,6 +65,11 @@ bool macho_section_bytes(struct sl_object *object, const char *name, struct sl_b
 
 /* Applies the pointer relocations of a relocatable file to a copy of a debug section, in the object's arena. */
 struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_section *section, struct sl_bytes contents);
+
+/* How many stubs there can be, and their names and places behind the `*count` symbols that are there. False when out of memory. */
+uint64_t macho_stub_count(const struct sl_object *object);
+bool macho_add_stubs(const struct sl_object *object, struct sl_arena *arena, struct sl_symbol *symbols, size_t capacity,
+                     size_t *count);
 
 enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                            struct sl_error *error);

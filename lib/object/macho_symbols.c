@@ -78,7 +78,8 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
     const struct sl_bcsymbolmap *map = ((struct macho *)object->impl)->hidden_names;
     struct macho_symtab table = macho_symtab(object);
     struct sl_purse purse = {.budget = object->budget};
-    *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, table.count ? table.count : 1);
+    size_t capacity = table.count + (size_t)macho_stub_count(object);
+    *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, capacity + 1);
     if (!*symbols)
         return sl_budget_fail(object->budget, error);
     for (size_t i = 0; i < table.count; i++) {
@@ -94,7 +95,8 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
                 .name = macho_undecorated(map ? sl_bcsymbolmap_resolve(map, name) : name),
             };
     }
-    return object_end_at_next(*symbols, 0, *count) ? SL_OK : sl_budget_fail(object->budget, error);
+    bool ok = object_end_at_next(*symbols, 0, *count) && macho_add_stubs(object, arena, *symbols, capacity, count);
+    return ok ? SL_OK : sl_budget_fail(object->budget, error);
 }
 
 enum sl_code macho_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,

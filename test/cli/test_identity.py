@@ -1,5 +1,5 @@
-"""Files without an id: one is made of their contents."""
-import hashlib, json, os, struct
+"""Files without an id: one is made of their contents. And names as files have them."""
+import hashlib, json, os, re, struct
 
 from harness import contains, equal, ok, symloom
 
@@ -95,3 +95,23 @@ def test_programs_of_windows_and_wasm(work, files):
 def test_objects_with_an_id_say_nothing(work, files):
     found, said = module_id(files.get("t"))
     assert "no id" not in said and found != NIL, said
+
+
+def test_stubs_of_mach_o(work, files):
+    """Jumps to other libraries are named as Apple's tools do it."""
+    for arch in ("x86_64", "arm64"):
+        path, _ = macho(work, files, f"stubs.{arch}", "int puts(const char *), _Z3fooi(int);\nint f(int x) { return puts(\"a\") + _Z3fooi(x); }\n", arch)
+        section = re.search(r"sectname __stubs\n.*?addr 0x(\w+)\n\s+size 0x(\w+)\n.*?reserved2 (\d+)", files.run(f"llvm-otool-14 -l {path}"), re.S)
+        if not section:
+            section = re.search(r"sectname __stubs\n.*?addr 0x(\w+)\n\s+size 0x(\w+)\n.*?reserved2 (\d+)", files.run(f"llvm-objdump-14 --macho --private-headers {path}"), re.S)
+        begin, size, step = int(section[1], 16), int(section[2], 16), int(section[3])
+        equal(size, 2 * step)
+        listing = files.run(f"llvm-objdump-14 --macho --indirect-symbols {path}")
+        order = [re.search(rf"0x0*{begin + i * step:x}\s+\d+ (\w+)", listing)[1] for i in range(2)]
+        equal(sorted(order), ["__Z3fooi", "_puts"])
+        readable = {"_puts": "DYLD-STUB$$puts", "__Z3fooi": "DYLD-STUB$$foo(int)"}
+        for at in range(size):
+            equal(ok("lookup", "-e", path, f"0x{begin + at:x}").split("\n")[0], readable[order[at // step]])
+        contains(ok("lookup", "--no-demangle", "-e", path, *[f"0x{begin + at:x}" for at in range(size)]), "DYLD-STUB$$_Z3fooi\n")
+        contains(ok("dump-syms", path), *[f"PUBLIC {begin + i * step:x} 0 {readable[name]}\n" for i, name in enumerate(order)])
+        contains(ok("inspect", "--symbols", path), "DYLD-STUB$$puts")
