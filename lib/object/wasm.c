@@ -22,6 +22,7 @@ struct wasm {
     struct wasm_section *sections;
     size_t section_count, section_capacity;
     uint32_t imported_functions;
+    uint64_t shift; /* what addresses of the code lack: it is at another offset in the program that this describes */
 };
 
 static enum sl_code wasm_invalid(struct sl_error *error, const char *what, uint64_t offset)
@@ -253,7 +254,8 @@ static size_t read_bodies(const struct sl_object *object, const struct wasm_sect
         struct sl_bytes body = sl_read_bytes(&r, read_u32(&r));
         if (r.failed)
             break;
-        uint64_t address = (uint64_t)(r.at - body.size - object->bytes.data);
+        uint64_t address =
+            (uint64_t)(r.at - body.size - object->bytes.data) + ((const struct wasm *)object->impl)->shift;
         if (found)
             symbols[found - 1].size = address - symbols[found - 1].address;
         end = address + body.size;
@@ -302,6 +304,18 @@ static enum sl_code wasm_symbols(struct sl_object *object, struct sl_arena *aren
     return SL_OK;
 }
 
+/* Addresses are offsets in the file of the program: in its companion, other sections may be in front of the code. */
+static void wasm_relate(struct sl_object *debug, const struct sl_object *program)
+{
+    struct wasm *wasm = debug->impl;
+    uint64_t bias = program->info.dwarf_bias;
+    if (!bias)
+        return;
+    wasm->shift += debug->info.dwarf_bias ? bias - debug->info.dwarf_bias : 0;
+    debug->info.dwarf_bias = bias;
+    debug->info.image_size = program->info.image_size;
+}
+
 static bool wasm_contents(const struct sl_object *object, size_t index, struct sl_bytes *piece)
 {
     const struct wasm *wasm = object->impl;
@@ -317,5 +331,6 @@ const struct object_format sl_object_wasm = {
     .section = wasm_section,
     .section_info = wasm_section_info,
     .contents = wasm_contents,
+    .relate = wasm_relate,
     .symbols = wasm_symbols,
 };

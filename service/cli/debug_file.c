@@ -129,6 +129,25 @@ static bool same_id(const struct sl_object_info *a, const struct sl_object_info 
     return !sl_debug_id_is_nil(&a->debug_id) && sl_debug_id_equal(&a->debug_id, &b->debug_id);
 }
 
+static struct sl_bytes wasm_code(struct sl_object *object)
+{
+    struct sl_section_info s;
+    for (size_t i = 0; sl_object_section_info(object, i, &s); i++)
+        if (sl_str_equal(s.name, SL_STR("code")))
+            return sl_bytes_slice(sl_object_file(object), s.offset, s.size, NULL);
+    return (struct sl_bytes){NULL, 0};
+}
+
+/* The companion of a WASM module has its code, too: where there are no ids that tells the two belong together. */
+static bool has_same_code(const struct sl_object *object, struct sl_object *other)
+{
+    if (sl_object_info(object)->format != SL_FORMAT_WASM || sl_object_info(other)->format != SL_FORMAT_WASM ||
+        sl_object_info(object)->code_id.size || sl_object_info(other)->code_id.size)
+        return false;
+    struct sl_bytes own = wasm_code((struct sl_object *)object), theirs = wasm_code(other);
+    return own.size && own.size == theirs.size && memcmp(own.data, theirs.data, own.size) == 0;
+}
+
 bool debug_file_take(const struct sl_object *object, struct sl_bytes bytes, struct sl_object **debug)
 {
     const struct sl_object_info *info = sl_object_info(object);
@@ -145,7 +164,7 @@ bool debug_file_take(const struct sl_object *object, struct sl_bytes bytes, stru
             checked = true;
             right = has_checksum(info, bytes);
         }
-        if (usable && (same_id(info, other) || right)) {
+        if (usable && (same_id(info, other) || right || has_same_code(object, *debug))) {
             sl_object_relate(*debug, object);
             return true;
         }
@@ -183,6 +202,8 @@ static void note_refused(struct finder *f, const char *path, struct sl_bytes byt
     sl_debug_id_format(&other->debug_id, other_id);
     if (same_id(info, other))
         input_note(f->input, "%s has no debug information", path);
+    else if (info->format == SL_FORMAT_WASM && !info->code_id.size && !other->code_id.size)
+        input_note(f->input, "%s is not its debug file: neither has an id, and the code of the two differs", path);
     else if (sl_debug_id_is_nil(&info->debug_id) || sl_debug_id_is_nil(&other->debug_id))
         input_note(f->input, "%s is not known to be its debug file: %s", path,
                    sl_debug_id_is_nil(&info->debug_id) && info->debug_link.size
@@ -280,6 +301,29 @@ static bool find_pdb(struct finder *f, const char *path)
            try_format(f, SL_STR_FMT "%.*s_", SL_STR_ARG(directory), (int)name.size - 1, name.data);
 }
 
+/* The path of the URL that a WASM module names. */
+static struct sl_str external_path(const struct sl_object_info *info)
+{
+    struct sl_str url = info->debug_link;
+    size_t size = 0;
+    while (size < url.size && url.data[size] && url.data[size] != '?' && url.data[size] != '#')
+        size++;
+    return (struct sl_str){url.data, size};
+}
+
+/* By that URL (tool conventions, "ExternalDWARF"): nothing is fetched, a path is followed from the module, and its file is looked for
+ * beside it. */
+static bool find_external(struct finder *f, const char *path)
+{
+    struct sl_str url = external_path(sl_object_info(f->object)), name = path_file_name(url);
+    struct sl_str directory = directory_of(path);
+    bool is_path = url.size && url.data[0] != '/' && !memmem(url.data, url.size, "://", 3);
+    if (is_path && name.size && name.size < url.size &&
+        try_format(f, SL_STR_FMT SL_STR_FMT, SL_STR_ARG(directory), SL_STR_ARG(url)))
+        return true;
+    return name.size && try_format(f, SL_STR_FMT SL_STR_FMT, SL_STR_ARG(directory), SL_STR_ARG(name));
+}
+
 /* What was looked for in vain. */
 static void note_unfound(struct finder *f, const char *path, const char *const *directories)
 {
@@ -294,6 +338,9 @@ static void note_unfound(struct finder *f, const char *path, const char *const *
         sl_buf_printf(&name, "%s.dSYM was not found", path);
     else if (info->format == SL_FORMAT_PE && path_file_name(info->debug_file).size)
         sl_buf_printf(&name, SL_STR_FMT " was not found beside it", SL_STR_ARG(path_file_name(info->debug_file)));
+    else if (info->format == SL_FORMAT_WASM && info->debug_link.size)
+        sl_buf_printf(&name, SL_STR_FMT " was not found beside it (it names " SL_STR_FMT ")",
+                      SL_STR_ARG(path_file_name(external_path(info))), SL_STR_ARG(info->debug_link));
     else if (info->debug_link.size)
         sl_buf_printf(&name, SL_STR_FMT " was not found beside it, in .debug there and below %s",
                       SL_STR_ARG(info->debug_link), (const char *)where.data);
@@ -316,6 +363,7 @@ bool debug_file_find(const struct sl_object *object, const char *path, const cha
     case SL_FORMAT_MACHO: found = find_dsym(&f, path, dsym_hints); break;
     case SL_FORMAT_ELF: found = find_elf(&f, path, places); break;
     case SL_FORMAT_PE: found = find_pdb(&f, path) || find_link(&f, path, places); break;
+    case SL_FORMAT_WASM: found = find_external(&f, path); break;
     default: return false;
     }
     if (!found)

@@ -239,3 +239,52 @@ def test_debug_maps(work, files):
             damaged = symloom("lookup", "-e", plain, *addresses)
             equal(damaged.out, lost.out)
             contains(damaged.err, "takes more work than a file of ")
+
+
+def with_link(module, url, front=b""):
+    """The module with a section that names its companion, and others in front of the code."""
+    section = b"\x13external_debug_info" + bytes([len(url)]) + url.encode()
+    return module[:8] + front + module[8:] + bytes([0, len(section)]) + section
+
+
+def test_companions_of_wasm(work, files):
+    """What external_debug_info names is beside the module; ids, or the code, say that it is the module's."""
+    with open(f"{work}/io.c", "w") as f:
+        f.write("volatile int seed;\n" + INLINE)
+    files.run(f"cd {work} && clang-14 --target=wasm32 -g -O1 -c io.c -o io.o && mkdir -p out/debug && wasm-ld-14 --no-entry --export-all -o out/app.debug.wasm io.o && "
+              "wasm-ld-14 --no-entry --export-all --strip-debug -o stripped.wasm io.o && sed -i 's/+ 3/+ 4/' io.c && "
+              "clang-14 --target=wasm32 -g -O1 -c io.c -o io.o && wasm-ld-14 --no-entry --export-all -o other.wasm io.o")
+    debug, module, other = f"{work}/out/app.debug.wasm", f"{work}/out/app.wasm", f"{work}/other.wasm"
+    symbols = json.loads(ok("inspect", "--json", "--symbols", debug))[0]["symbols"]
+    begin = next(int(s["address"], 16) for s in symbols if s["name"] == "f")
+    wanted = ok("lookup", "-e", debug, *[hex(begin + at) for at in range(30)])
+    contains(wanted, "in\n", "io.c:")
+    stripped = open(f"{work}/stripped.wasm", "rb").read()
+    front = b"\0\x05\x04abcd"  # a section in front: the code is elsewhere in the file
+    for shift in (b"", front):
+        addresses = [hex(begin + len(shift) + at) for at in range(30)]
+        for url, place in (("app.debug.wasm", "app.debug.wasm"), ("debug/app.debug.wasm", "debug/app.debug.wasm"),
+                           ("https://example.com/a/app.debug.wasm?v=1", "app.debug.wasm"), ("debug/app.debug.wasm", "app.debug.wasm")):
+            with open(module, "wb") as f:
+                f.write(with_link(stripped, url, shift))
+            os.rename(debug, f"{work}/away")
+            lost = symloom("lookup", "-e", module, *addresses)
+            contains(lost.err, "it has no debug information: app.debug.wasm was not found beside it (it names ", url)
+            assert "io.c" not in lost.out
+            contains(ok("inspect", module), "app.debug.wasm was not found beside it")
+            contains(symloom("dump-syms", module).err, "app.debug.wasm was not found beside it")
+            shutil.copy(f"{work}/away", f"{work}/out/{place}")
+            found = symloom("lookup", "-e", module, *addresses)
+            equal((found.out, found.err), (wanted, ""), url)
+            records = ok("dump-syms", "--inlines", module)
+            contains(records, f"FUNC {begin + len(shift):x} ", "INLINE_ORIGIN 0 in\n")
+            shutil.copy(other, f"{work}/out/{place}")
+            contains(symloom("lookup", "-e", module, *addresses).err, "is not its debug file: neither has an id, and the code of the two differs")
+            os.unlink(f"{work}/out/{place}")
+            os.rename(f"{work}/away", debug)
+    # ids
+    os.unlink(debug)
+    ok("wasm-split", "-q", other, "-o", module, "-d", debug, "--strip", "--external-dwarf-url", "app.debug.wasm")
+    contains(ok("lookup", "-e", module, hex(begin)), "io.c:")
+    ok("wasm-split", "-q", other, "-o", f"{work}/another.wasm", "-d", debug, "--strip")
+    contains(symloom("lookup", "-e", module, hex(begin)).err, "app.debug.wasm beside it has another id: ")
