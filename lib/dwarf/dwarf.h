@@ -31,9 +31,13 @@ struct sl_dwarf_wants {
 void sl_dwarf_wants(struct sl_object *object, struct sl_dwarf_wants *wants);
 
 /* Calls `found` for the split units that skeletons among the first `most` units of the object stand for, until it returns false:
- * the directory of compilation and the name of the .dwo file, which are views of the object. */
+ * the directory of compilation and the name of the .dwo file, which are views of the object, and the unit's id. */
 void sl_dwarf_split_units(struct sl_object *object, size_t most,
-                          bool (*found)(void *arg, struct sl_str comp_dir, struct sl_str name), void *arg);
+                          bool (*found)(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id),
+                          void *arg);
+
+/* Whether a .dwo file has the unit that skeletons know by the id (0: they tell of none): else it is that of another build. */
+bool sl_dwarf_has_split_unit(struct sl_object *dwo, uint64_t dwo_id);
 
 /* The texts of source files that line tables of version 5 hold (content type 0x2001 of LLVM, as `clang -gembed-source`
  * writes it): calls `found` for each, in the order of .debug_line, until it returns false. A header comes again with every

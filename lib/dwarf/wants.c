@@ -32,7 +32,8 @@ void sl_dwarf_wants(struct sl_object *object, struct sl_dwarf_wants *wants)
 }
 
 void sl_dwarf_split_units(struct sl_object *object, size_t most,
-                          bool (*found)(void *arg, struct sl_str comp_dir, struct sl_str name), void *arg)
+                          bool (*found)(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id),
+                          void *arg)
 {
     struct dwarf_file file = {0};
     struct sl_arena arena = {.budget = sl_object_budget(object)};
@@ -48,9 +49,35 @@ void sl_dwarf_split_units(struct sl_object *object, size_t most,
     for (size_t i = 0; i < file.unit_count && more; i++)
         if (dwarf_unit_open(worker, &file, &file.units[i], &unit) && unit.dwo_name.size &&
             (unit.has_ranges || unit.has_low_pc))
-            more = found(arg, unit.comp_dir, unit.dwo_name);
+            more = found(arg, unit.comp_dir, unit.dwo_name, unit.dwo_id);
     if (worker)
         dwarf_worker_free(worker);
     free(worker);
     sl_arena_free(&arena);
+}
+
+bool sl_dwarf_has_split_unit(struct sl_object *dwo, uint64_t dwo_id)
+{
+    struct dwarf_file file = {0};
+    struct sl_arena arena = {.budget = sl_object_budget(dwo)};
+    struct dwarf_worker *worker = calloc(1, sizeof *worker);
+    struct dwarf_unit unit;
+    size_t skipped = 0;
+    bool found = false;
+    dwarf_file_open(&file, dwo, true);
+    if (worker)
+        worker->purse.budget = worker->holding.budget = sl_object_budget(dwo);
+    if (worker && dwarf_index_units(&file, SIZE_MAX, &arena, &skipped))
+        for (size_t i = 0; i < file.unit_count && !found; i++) {
+            const struct dwarf_unit_header *h = &file.units[i];
+            if (h->version >= 5)
+                found = h->type == DW_UT_split_compile && h->dwo_id == dwo_id;
+            else /* its root tells the id */
+                found = dwarf_unit_open(worker, &file, h, &unit) && (!unit.dwo_id || !dwo_id || unit.dwo_id == dwo_id);
+        }
+    if (worker)
+        dwarf_worker_free(worker);
+    free(worker);
+    sl_arena_free(&arena);
+    return found;
 }

@@ -92,12 +92,14 @@ static void remember_path(struct split_files *files, char first[PATH_MAX], const
     pthread_mutex_unlock(&files->lock);
 }
 
-static struct sl_object *keep_dwo(struct split_files *files, struct sl_mapping mapping, const char *path)
+static struct sl_object *keep_dwo(struct split_files *files, struct sl_mapping mapping, const char *path,
+                                  uint64_t dwo_id)
 {
     struct sl_object *object = NULL;
-    bool kept = sl_object_open(mapping.bytes, NULL, &object, NULL) == SL_OK && has_split_units(object);
+    bool is_read = sl_object_open(mapping.bytes, NULL, &object, NULL) == SL_OK && has_split_units(object);
+    bool kept = is_read && sl_dwarf_has_split_unit(object, dwo_id);
     if (!kept)
-        remember_path(files, files->unread, path);
+        remember_path(files, is_read ? files->stale : files->unread, path);
     pthread_mutex_lock(&files->lock);
     kept = kept && sl_grow(&files->items, &files->capacity, files->count + 1, sizeof *files->items);
     if (kept)
@@ -110,39 +112,40 @@ static struct sl_object *keep_dwo(struct split_files *files, struct sl_mapping m
     return NULL;
 }
 
-/* A relative directory of compilation is one below the program's own: builds that hide their place have it so. */
-static struct sl_object *try_dwo(struct split_files *files, int root, struct sl_str directory, struct sl_str name)
+bool split_dwo_path(const char *program, struct sl_str comp_dir, struct sl_str name, size_t index, char path[PATH_MAX])
 {
-    char path[PATH_MAX];
-    struct sl_mapping mapping;
-    int length = snprintf(path, sizeof path, "%.*s" SL_STR_FMT "%s" SL_STR_FMT, root, path_of_debug(files->input),
-                          SL_STR_ARG(directory), directory.size ? "/" : "", SL_STR_ARG(name));
-    if (!name.size || length >= (int)sizeof path)
-        return NULL;
-    if (sl_map_file(path, &mapping, NULL) == SL_OK)
-        return keep_dwo(files, mapping, path);
-    remember_path(files, files->unfound, path);
-    return NULL;
+    bool is_absolute = name.size && name.data[0] == '/', is_in = comp_dir.size && !is_absolute;
+    int beside = index && program ? directory_size(program) : 0;
+    path[0] = '\0';
+    if (index == 2)
+        name = path_file_name(name);
+    bool is_place = name.size && (index == 0 || (program && (index == 2 || (is_in && comp_dir.data[0] != '/'))));
+    if (index == 2 || !is_in)
+        comp_dir.size = 0;
+    if (is_place && snprintf(path, PATH_MAX, "%.*s" SL_STR_FMT "%s" SL_STR_FMT, beside, program ? program : "",
+                             SL_STR_ARG(comp_dir), comp_dir.size ? "/" : "", SL_STR_ARG(name)) >= PATH_MAX)
+        path[0] = '\0';
+    return index < 3;
 }
 
-/* Where the unit was compiled; else beside the program, where builds that are moved keep them. Both as debuggers do. */
+/* Of several files that are there the one with the unit is right: what was compiled anew since hides no other. */
 static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id)
 {
-    (void)dwo_id;
     struct split_files *files = arg;
-    const struct sl_str none = {NULL, 0};
-    int beside = files->input->alone ? 0 : directory_size(path_of_debug(files->input));
+    const char *program = files->input->alone ? NULL : path_of_debug(files->input);
+    struct sl_object *object = NULL;
+    struct sl_mapping mapping;
+    char path[PATH_MAX];
     pthread_mutex_lock(&files->lock);
     files->asked = true;
     pthread_mutex_unlock(&files->lock);
-    if (name.size && name.data[0] == '/')
-        comp_dir = none;
-    struct sl_object *object = try_dwo(files, 0, comp_dir, name);
-    if (object || files->input->alone)
-        return object;
-    if (comp_dir.size && comp_dir.data[0] != '/' && (object = try_dwo(files, beside, comp_dir, name)))
-        return object;
-    return try_dwo(files, beside, none, path_file_name(name));
+    for (size_t i = 0; !object && split_dwo_path(program, comp_dir, name, i, path); i++) {
+        if (path[0] && sl_map_file(path, &mapping, NULL) == SL_OK)
+            object = keep_dwo(files, mapping, path, dwo_id);
+        else if (path[0])
+            remember_path(files, files->unfound, path);
+    }
+    return object;
 }
 
 /* ---- object files of debug maps ---- */
@@ -250,6 +253,8 @@ static void note_missing(struct split_files *files, size_t count, const char *na
         input_note(input, "inlined calls are missing: the package has no unit %s%s", name, more);
     else if (files->unread[0])
         input_note(input, "inlined calls are missing: %s cannot be read%s", files->unread, more);
+    else if (files->stale[0])
+        input_note(input, "inlined calls are missing: %s is that of another build%s", name, more);
     else if (files->unfound[0])
         input_note(
             input,
@@ -265,10 +270,10 @@ struct split_search {
     char first[SL_MISSING_NAME];
 };
 
-static bool look_for_split_unit(void *arg, struct sl_str comp_dir, struct sl_str name)
+static bool look_for_split_unit(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id)
 {
     struct split_search *search = arg;
-    if (!open_dwo(&search->files, comp_dir, name, 0) && !search->missing++)
+    if (!open_dwo(&search->files, comp_dir, name, dwo_id) && !search->missing++)
         snprintf(search->first, sizeof search->first, SL_STR_FMT, SL_STR_ARG(name));
     return true;
 }

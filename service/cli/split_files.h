@@ -17,6 +17,7 @@ struct split_files {
     pthread_mutex_t lock;
     bool asked;             /* for a .dwo file */
     char unfound[PATH_MAX]; /* the first place where one was looked for in vain; empty: all were found */
+    char stale[PATH_MAX];   /* the first file that is there, but of another build */
     char unread[PATH_MAX];  /* the first file in the place of one that has no split units, or is damaged */
     struct split_file {
         struct sl_mapping mapping;
@@ -31,6 +32,10 @@ struct split_files {
 /* Where a package may be: beside the input, its debug file, and what the input's path leads to, also without `.debug`; or the one
  * that the options give. The place of number `index`, empty where there is none; false past the last one. */
 bool split_package_path(const struct input *input, size_t index, char path[PATH_MAX]);
+/* Where a .dwo file may be, as debuggers look for it: where the unit was compiled (a relative directory also below the program's own:
+ * builds that hide their place have it so), else beside the program, where builds that are moved keep them. `program` NULL: it lies
+ * nowhere. The place of number `index`, empty where there is none; false past the last one. */
+bool split_dwo_path(const char *program, struct sl_str comp_dir, struct sl_str name, size_t index, char path[PATH_MAX]);
 /* Opens what the whole input shares. To be closed with split_files_close. */
 void split_files_open(struct input *input, struct split_files *files);
 /* `missing_units`, `first_missing`: as the reader counted them (sl_function_sink); the input's notes tell of them. */

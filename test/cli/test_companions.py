@@ -288,3 +288,28 @@ def test_companions_of_wasm(work, files):
     contains(ok("lookup", "-e", module, hex(begin)), "io.c:")
     ok("wasm-split", "-q", other, "-o", f"{work}/another.wasm", "-d", debug, "--strip")
     contains(symloom("lookup", "-e", module, hex(begin)).err, "app.debug.wasm beside it has another id: ")
+
+
+def test_stale_split_units(work, files):
+    """A .dwo file of another build hides none that is right."""
+    for version in ("4", "5"):
+        at = compiled(work, files, f"-gdwarf-{version} -gsplit-dwarf")
+        wanted = ok("lookup", "-e", f"{work}/app", at)
+        moved = f"{work}/moved{version}"
+        os.mkdir(moved)
+        shutil.copy(f"{work}/app", moved)
+        os.rename(f"{work}/io.dwo", f"{moved}/io.dwo")
+        files.run(f"cd {work} && sed -i 's/+ 3/+ 4/' io.c && clang-14 -g -O1 -no-pie -gdwarf-{version} -gsplit-dwarf -c io.c -o other.o && mv other.dwo io.dwo")
+        found = symloom("lookup", "-e", f"{moved}/app", at)
+        equal((found.out, found.err), (wanted, ""))
+        contains(ok("dump-syms", "--inlines", f"{moved}/app"), "INLINE ")
+        assert "io.dwo" not in ok("inspect", f"{moved}/app")
+        push = lambda: ok("push-symbols", "executable", "-e", f"{moved}/app", "--dry-run", "--output", f"{work}/pushed")
+        with_all = push()
+        os.unlink(f"{work}/io.dwo")
+        equal(push(), with_all)
+        files.run(f"cd {work} && clang-14 -g -O1 -no-pie -gdwarf-{version} -gsplit-dwarf -c io.c -o other.o && mv other.dwo io.dwo")
+        os.unlink(f"{moved}/io.dwo")
+        stale = symloom("lookup", "-e", f"{moved}/app", at)
+        contains(stale.err, "inlined calls are missing: io.dwo is that of another build")
+        contains(ok("inspect", f"{moved}/app"), "inlined calls are missing: io.dwo is that of another build")

@@ -1,6 +1,7 @@
 /* Executables to symbfile parts, in unlinked temporary files: how many there are must be known before the first is sent. */
 #include "cli/members.h"
 #include "cli/push_symbols/push.h"
+#include "cli/split_files.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -12,6 +13,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "dwarf/dwarf.h"
 
 const char *const push_kind_names[PUSH_KINDS] = {"ranges", "returnpads"};
 
@@ -177,34 +180,37 @@ static void close_companion(struct companion *c)
     sl_unmap(&c->mapping);
 }
 
-struct split_files { /* the .dwo files opened so far */
+struct dwo_files { /* those opened so far */
+    const char *program;
     pthread_mutex_t lock;
     struct companion *items;
     size_t count;
 };
 
-static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id)
+static bool keep_dwo(struct dwo_files *files, const struct companion *file)
 {
-    (void)dwo_id;
-    struct split_files *files = arg;
-    struct companion file = {0};
-    char path[4096];
-    bool absolute = name.size && name.data[0] == '/';
-    int size = absolute
-                   ? snprintf(path, sizeof path, SL_STR_FMT, SL_STR_ARG(name))
-                   : snprintf(path, sizeof path, SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(comp_dir), SL_STR_ARG(name));
-    if (!name.size || size >= (int)sizeof path || !open_companion(&file, path))
-        return NULL;
     pthread_mutex_lock(&files->lock);
     struct companion *grown = realloc(files->items, (files->count + 1) * sizeof *grown);
     if (grown) {
         files->items = grown;
-        grown[files->count++] = file;
+        grown[files->count++] = *file;
     }
     pthread_mutex_unlock(&files->lock);
-    if (grown)
-        return file.object;
-    close_companion(&file);
+    return grown;
+}
+
+static struct sl_object *open_dwo(void *arg, struct sl_str comp_dir, struct sl_str name, uint64_t dwo_id)
+{
+    struct dwo_files *files = arg;
+    char path[PATH_MAX];
+    for (size_t i = 0; split_dwo_path(files->program, comp_dir, name, i, path); i++) {
+        struct companion file = {0};
+        if (!path[0] || !open_companion(&file, path))
+            continue;
+        if (sl_dwarf_has_split_unit(file.object, dwo_id) && keep_dwo(files, &file))
+            return file.object;
+        close_companion(&file);
+    }
     return NULL;
 }
 
@@ -248,13 +254,13 @@ static struct sl_object *open_alt(struct companion *c, struct sl_object *object,
 struct companions {
     struct sl_companions given;
     struct companion package, alt;
-    struct split_files split;
+    struct dwo_files split;
 };
 
 static void open_companions(struct companions *c, struct sl_object *object, const char *path, bool follow_alt_link)
 {
     char package[4096];
-    *c = (struct companions){.split = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+    *c = (struct companions){.split = {.program = path, .lock = PTHREAD_MUTEX_INITIALIZER}};
     c->given = (struct sl_companions){.open_dwo = open_dwo, .arg = &c->split};
     if (snprintf(package, sizeof package, "%s.dwp", path) < (int)sizeof package)
         c->given.dwp = open_companion(&c->package, package);
