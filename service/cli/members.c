@@ -232,6 +232,70 @@ enum sl_code member_map(const char *path, struct sl_mapping *mapping, uint64_t *
     return code;
 }
 
+/* ---- one after the other ---- */
+
+/* Of several that a name may mean the first is taken, as by take_from_ar. */
+static bool index_name(struct member_archive *a, struct sl_str name, struct sl_ar_member *m)
+{
+    bool made;
+    void **slot = sl_map_slot(&a->names, name, &made);
+    if (slot && made)
+        *slot = m;
+    return slot;
+}
+
+static enum sl_code open_archive(struct member_archive *a, const char *file, struct sl_error *error)
+{
+    struct sl_ar_member m;
+    member_archive_close(a);
+    enum sl_code code = sl_map_file(file, &a->mapping, error);
+    if (code != SL_OK)
+        return code;
+    bool ok = (a->path = strdup(file)) != NULL;
+    if (sl_ar_detect(a->mapping.bytes)) {
+        sl_ar_open(a->mapping.bytes, &a->ar);
+        while (ok && sl_ar_next(&a->ar, &m)) {
+            struct sl_ar_member *copy = is_object(&a->ar, &m) ? SL_ARENA_NEW(&a->arena, struct sl_ar_member) : NULL;
+            ok = copy || !is_object(&a->ar, &m);
+            if (copy) {
+                *copy = m;
+                ok = index_name(a, m.name, copy) && index_name(a, path_file_name(m.name), copy);
+            }
+        }
+    }
+    return ok ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+enum sl_code member_map_of(struct member_archive *a, const char *path, struct sl_mapping *mapping, uint64_t *changed,
+                           struct sl_error *error)
+{
+    char file[PATH_MAX];
+    struct sl_str member;
+    enum sl_code code = SL_OK;
+    if (!split_path(path, file, &member))
+        return member_map(path, mapping, changed, error);
+    if (!a->path || strcmp(a->path, file) != 0)
+        code = open_archive(a, file, error);
+    if (code != SL_OK)
+        return code;
+    if (!sl_ar_detect(a->mapping.bytes))
+        return member_map(path, mapping, changed, error);
+    const struct sl_ar_member *m = sl_map_get(&a->names, member);
+    if (!m)
+        return sl_fail(error, SL_NOT_FOUND, "no member " SL_STR_FMT " in %s", SL_STR_ARG(member), file);
+    *changed = m->changed;
+    return map_member(file, &a->ar, m, mapping, error);
+}
+
+void member_archive_close(struct member_archive *a)
+{
+    sl_map_free(&a->names);
+    sl_arena_free(&a->arena);
+    sl_unmap(&a->mapping);
+    free(a->path);
+    *a = (struct member_archive){.path = NULL};
+}
+
 static bool is_archive(struct sl_bytes bytes)
 {
     struct sl_arena arena = {0};

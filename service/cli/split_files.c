@@ -177,7 +177,7 @@ static struct sl_object *open_part(void *arg, struct sl_str name, uint64_t stamp
     files->asked = true;
     if (snprintf(path, sizeof path, SL_STR_FMT, SL_STR_ARG(name)) >= (int)sizeof path)
         return lose_part(files, path, "has too long a path");
-    if (member_is_named(path) ? member_map(path, &files->part.mapping, &changed, NULL) != SL_OK
+    if (member_is_named(path) ? member_map_of(&files->archive, path, &files->part.mapping, &changed, NULL) != SL_OK
                               : sl_map_file(path, &files->part.mapping, NULL) != SL_OK)
         return lose_part(files, path, "was not found");
     if (stat(path, &st) == 0)
@@ -300,6 +300,7 @@ void split_files_close(struct split_files *files, size_t missing_units, const ch
         input_note(files->input, "lines are missing: %s, which has the debug information%s; there is no %s.dSYM",
                    files->lost, files->lost_parts > 1 ? ", and others" : "", files->input->path);
     close_part(files);
+    member_archive_close(&files->archive);
     for (size_t i = 0; i < files->count; i++) {
         sl_object_close(files->items[i].object);
         sl_unmap(&files->items[i].mapping);

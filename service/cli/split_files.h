@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "cli/cli.h"
+#include "cli/members.h"
 
 struct split_files {
     struct input *input;
@@ -24,9 +25,10 @@ struct split_files {
         struct sl_object *object;
     } * items; /* .dwo files that are open */
     size_t count, capacity;
-    struct split_file part; /* the object file of a debug map that is read */
-    size_t lost_parts;      /* how many were not there, or were changed */
-    char lost[4300];        /* the first of them, and what is wrong */
+    struct member_archive archive; /* that the last one was in */
+    struct split_file part;        /* the object file of a debug map that is read */
+    size_t lost_parts;             /* how many were not there, or were changed */
+    char lost[4300];               /* the first of them, and what is wrong */
 };
 
 /* Where a package may be: beside the input, its debug file, and what the input's path leads to, also without `.debug`; or the one

@@ -313,3 +313,21 @@ def test_stale_split_units(work, files):
         stale = symloom("lookup", "-e", f"{moved}/app", at)
         contains(stale.err, "inlined calls are missing: io.dwo is that of another build")
         contains(ok("inspect", f"{moved}/app"), "inlined calls are missing: io.dwo is that of another build")
+
+
+def test_many_members_of_a_debug_map(work, files):
+    """Members are found by name in any order, the first of several."""
+    count, arch = 12, "arm64"
+    for i in range(count):
+        with open(f"{work}/m{i}.c", "w") as f:
+            f.write("\n" * i + f"int m{i}(int x) {{ return x * {i + 2}; }}\n")
+    with open(f"{work}/main.c", "w") as f:
+        f.write("".join(f"int m{i}(int);\n" for i in range(count)) + "int all(int x) { return " + " + ".join(f"m{i}(x)" for i in range(count)) + "; }\n")
+    cc = f"clang-14 --target={arch}-apple-macos11 -g -gdwarf-4 -O1 -c"
+    order = " ".join(f"m{i}.o" for i in reversed(range(count)))
+    files.run(f"cd {work} && for i in $(seq 0 {count - 1}); do {cc} m$i.c -o m$i.o || exit; done; {cc} main.c -o main.o && llvm-ar-14 --format=darwin rcU l.a {order} && "
+              f"rm m*[0-9].o && ld64.lld-14 -platform_version macos 11 11 -arch {arch} -dylib -undefined dynamic_lookup -o l.dylib {work}/main.o -force_load {work}/l.a")
+    symbols = {words[-1]: words[0] for words in map(str.split, files.run(f"llvm-nm-14 {work}/l.dylib").splitlines())}
+    found = symloom("lookup", "-e", f"{work}/l.dylib", *[f"0x{symbols[f'_m{i}']}" for i in range(count)])
+    equal([line.split(":")[-2] for line in found.out.split("\n") if ".c:" in line], [str(i + 1) for i in range(count)])
+    equal(found.err, "")
