@@ -568,6 +568,7 @@ const struct object_format sl_object_elf = {
     .holds_code = elf_holds_code,
     .symbols = elf_symbols,
     .data_symbols = elf_data_symbols,
+    .symbol_files = elf_symbol_files,
     .code_marks = elf_code_marks,
     .relate = elf_relate,
 };

@@ -67,6 +67,7 @@ enum {
     STT_NOTYPE = 0,
     STT_OBJECT = 1,
     STT_FUNC = 2,
+    STT_FILE = 4,
     STT_TLS = 6,
     STT_GNU_IFUNC = 10,
     DF_1_PIE = 0x08000000,
@@ -129,6 +130,8 @@ bool elf_section_bytes(struct sl_object *object, const char *name, struct sl_byt
 const char *elf_compression(const struct sl_object *object, const struct elf_section *section);
 enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols, size_t *count,
                          struct sl_error *error);
+enum sl_code elf_symbol_files(struct sl_object *object, struct sl_arena *arena, struct sl_symbol_file **files,
+                              size_t *count, struct sl_error *error);
 enum sl_code elf_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                               size_t *count, struct sl_error *error);
 bool elf_has_symbols(struct sl_object *object);
@@ -147,7 +150,7 @@ size_t elf_entry_size(const struct sl_object *object); /* of these tables */
 /* One entry of a symbol table. */
 struct elf_raw_symbol {
     uint32_t name;
-    uint8_t type;
+    uint8_t type, binding; /* binding: 0 is STB_LOCAL */
     uint16_t section;
     uint64_t value, size;
 };

@@ -146,7 +146,9 @@ struct elf_raw_symbol elf_read_symbol(struct sl_reader *r, bool wide)
         s.value = sl_read_u32(r);
         s.size = sl_read_u32(r);
     }
-    s.type = sl_read_u8(r) & 15;
+    uint8_t info = sl_read_u8(r);
+    s.type = info & 15;
+    s.binding = info >> 4;
     sl_read_u8(r);
     s.section = sl_read_u16(r);
     if (wide) {
@@ -289,6 +291,12 @@ static bool collect_one(struct collector *c, const struct elf_table *table, cons
                          (struct elf_loose){symbol, .section_end = end, .index = c->count - typed, .untyped = untyped});
 }
 
+/* Thumb and microMIPS functions carry their mode in bit 0. */
+static bool has_mode_bit(const struct elf *elf)
+{
+    return elf->machine == EM_ARM || elf->machine == EM_MIPS || elf->machine == EM_MIPS_RS3_LE;
+}
+
 static enum sl_code collect(struct collector *c, const struct elf_table *table, struct sl_error *error)
 {
     const struct sl_object *object = c->object;
@@ -297,8 +305,7 @@ static enum sl_code collect(struct collector *c, const struct elf_table *table, 
     struct sl_reader r = sl_reader(table->symbols, object->info.big_endian);
     if (!elf_symbols_reserve(c, count))
         return sl_budget_fail(object->budget, error);
-    /* Thumb and microMIPS functions carry their mode in bit 0. */
-    bool mode_bit = elf->machine == EM_ARM || elf->machine == EM_MIPS || elf->machine == EM_MIPS_RS3_LE;
+    bool mode_bit = has_mode_bit(elf);
     for (size_t i = 0; i < count; i++) {
         struct elf_raw_symbol s = elf_read_symbol(&r, object->info.is_64bit);
         if (mode_bit)
@@ -354,6 +361,53 @@ enum sl_code elf_data_symbols(struct sl_object *object, struct sl_arena *arena, 
                               size_t *count, struct sl_error *error)
 {
     return elf_collect(object, true, arena, symbols, count, error);
+}
+
+/* Adds symbol `index` if a FILE symbol before it can be that of its source. `first`: by section, one more than how many FILE symbols
+ * stand before the first function of it. */
+static void add_symbol_file(struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s,
+                            size_t index, uint32_t *first, uint32_t passed, struct sl_symbol_file *files, size_t *count)
+{
+    bool function = s->type == STT_FUNC || s->type == STT_GNU_IFUNC || s->type == STT_NOTYPE;
+    struct symbol_place place;
+    if (!function || !find_place(c, table, s, index, &place) || place.address < c->load_address)
+        return;
+    uint32_t *section = &first[elf_symbol_section(c->object, table->indexes, s, index)];
+    if (!*section)
+        *section = passed + 1;
+    files[*count].address = place.address - c->load_address;
+    files[*count].name = name_of(c, table, s);
+    files[*count].is_local = !s->binding;
+    *count += files[*count].file.size && (files[*count].is_local || *section == passed + 1);
+}
+
+enum sl_code elf_symbol_files(struct sl_object *object, struct sl_arena *arena, struct sl_symbol_file **out,
+                              size_t *count, struct sl_error *error)
+{
+    const struct elf *elf = object->impl;
+    struct collector c = {.object = object, .load_address = object->info.load_address, .purse.budget = object->budget};
+    struct elf_table table = {0};
+    if (!elf->section_count || !elf_section_table(object, SHT_SYMTAB, &table))
+        return SL_OK;
+    size_t symbols = table.symbols.size / elf_entry_size(object);
+    struct sl_symbol_file *files = SL_ARENA_ARRAY(arena, struct sl_symbol_file, symbols + 1);
+    uint32_t *first = SL_ARENA_ARRAY(arena, uint32_t, elf->section_count), passed = 0;
+    if (!files || !first)
+        return sl_budget_fail(object->budget, error);
+    struct sl_reader r = sl_reader(table.symbols, object->info.big_endian);
+    struct sl_str file = {NULL, 0};
+    sl_object_section(object, "opd", &c.descriptors, NULL);
+    for (size_t i = 0; i < symbols; i++) {
+        struct elf_raw_symbol s = elf_read_symbol(&r, object->info.is_64bit);
+        s.value &= has_mode_bit(elf) ? ~UINT64_C(1) : UINT64_MAX;
+        passed += s.type == STT_FILE;
+        if (s.type == STT_FILE)
+            file = sl_purse_name(&c.purse, table.strings, s.name);
+        files[*count].file = file;
+        add_symbol_file(&c, &table, &s, i, first, passed, files, count);
+    }
+    *out = files;
+    return SL_OK;
 }
 
 bool elf_has_symbols(struct sl_object *object)

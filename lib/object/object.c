@@ -299,6 +299,14 @@ enum sl_code sl_object_data_symbols(struct sl_object *object, struct sl_arena *a
     return symbols_with(object->format->data_symbols, object, arena, symbols, count, error);
 }
 
+enum sl_code sl_object_symbol_files(struct sl_object *object, struct sl_arena *arena, struct sl_symbol_file **files,
+                                    size_t *count, struct sl_error *error)
+{
+    *files = NULL;
+    *count = 0;
+    return object->format->symbol_files ? object->format->symbol_files(object, arena, files, count, error) : SL_OK;
+}
+
 enum sl_code sl_object_code_marks(struct sl_object *object, struct sl_arena *arena, struct sl_code_mark **marks,
                                   size_t *count, struct sl_error *error)
 {

@@ -264,6 +264,18 @@ enum sl_code sl_object_symbols(struct sl_object *object, struct sl_arena *arena,
 enum sl_code sl_object_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                     size_t *count, struct sl_error *error);
 
+/* The name of the source file that a symbol of code comes from, as STT_FILE symbols of ELF say it: a file's own symbols follow
+ * that of the file. Of those that are global this is so only in an object file: linkers put them behind all files. */
+struct sl_symbol_file {
+    uint64_t address; /* relative to the load address */
+    struct sl_str name, file;
+    bool is_local;
+};
+
+/* In file order, those for which a file can be told; none for other formats. */
+enum sl_code sl_object_symbol_files(struct sl_object *object, struct sl_arena *arena, struct sl_symbol_file **files,
+                                    size_t *count, struct sl_error *error);
+
 /* The marks of an ELF file of ARM or AArch64, by address; none for other formats. SL_BUSY when out of memory. */
 enum sl_code sl_object_code_marks(struct sl_object *object, struct sl_arena *arena, struct sl_code_mark **marks,
                                   size_t *count, struct sl_error *error);

@@ -1,7 +1,7 @@
 """Files without an id: one is made of their contents. And names as files have them."""
 import hashlib, json, os, re, struct
 
-from harness import contains, equal, ok, symloom
+from harness import contains, equal, linked, ok, symloom
 
 NIL = "0" * 33
 
@@ -95,6 +95,35 @@ def test_programs_of_windows_and_wasm(work, files):
 def test_objects_with_an_id_say_nothing(work, files):
     found, said = module_id(files.get("t"))
     assert "no id" not in said and found != NIL, said
+
+
+def test_files_of_the_symbol_table(work, files):
+    """The tools whose names it takes tell the file of a symbol by the symbol table where nothing else does."""
+    for name in "ab":
+        with open(f"{work}/{name}.c", "w") as f:
+            f.write(f"static __attribute__((noinline)) int own_{name}(int x) {{ return x * 3; }}\nint all_{name}(int x) {{ return own_{name}(x) + 1; }}\n")
+    with open(f"{work}/m.c", "w") as f:
+        f.write("int all_a(int), all_b(int); int main(int n, char **v) { return all_a(n) + all_b(n); }\n")
+    files.run(f"cd {work} && gcc -O1 -c a.c && gcc -O1 -c b.c && gcc -O1 -g m.c a.o b.o -o app && ld -r a.o b.o -o r.o && gcc -O1 -ffunction-sections -c a.c -o s.o")
+    programs = {name: linked(work, name) for name in ("addr2line", "llvm-symbolizer", "llvm-addr2line")}
+    for name in ("app", "a.o", "r.o", "s.o"):
+        path = f"{work}/{name}"
+        symbols = [line.split() for line in files.run(f"nm {path}").splitlines()]
+        addresses = [f"0x{int(words[0], 16) + at:x}" for words in symbols if len(words) == 3 and words[1] in "tT" for at in (0, 1)]
+        if name == "s.o":  # sections lie one after the other here, and all at 0 there
+            addresses = ["0x0", "0x1"]
+        commands = {"addr2line": ("addr2line", "-f -e"), "llvm-symbolizer": ("llvm-symbolizer-19", "-e"), "llvm-addr2line": ("llvm-addr2line-19", "-f -e")}
+        for own, (theirs, options) in commands.items():
+            if name == "s.o" and own != "addr2line":
+                continue
+            wanted = files.run(f"{theirs} {options} {path} {' '.join(addresses)}")
+            equal(ok(*options.split(), path, *addresses, program=programs[own]), wanted, f"{own} {name}")
+        assert "a.c" not in ok("lookup", "-e", path, *addresses)
+    own = f"0x{int(next(line.split()[0] for line in files.run(f'nm {work}/app').splitlines() if line.endswith(' own_a')), 16):x}"
+    for options in ("-f=none", "-f=short", "-s", "--output-style=JSON", "--verbose"):
+        equal(ok(options, "-e", f"{work}/app", own, program=programs["llvm-symbolizer"]).replace("??", "own_a" if "short" in options else "??"),
+              files.run(f"llvm-symbolizer-19 {options} -e {work}/app {own}").replace("??", "own_a" if "short" in options else "??"))
+    equal(ok("-e", f"{work}/app", own, program=programs["addr2line"]), files.run(f"addr2line -e {work}/app {own}"))
 
 
 def test_stubs_of_mach_o(work, files):

@@ -62,6 +62,8 @@ struct lookup_module {
     unsigned part_count;
     struct sl_arena arena;
     struct lookup_symbols code, data;
+    const struct sl_symbol_file **files; /* of symbols, sorted by address; NULL: they were not asked for */
+    size_t file_count;
     struct lookup_module *next;
 };
 
@@ -124,6 +126,9 @@ void lookup_modules_free(struct lookup *l);
 
 /* The symbol of code with the greatest address not above `address` (relative to the load address); NULL when there is none. */
 const struct sl_symbol *lookup_symbol_at(struct lookup_module *m, uint64_t address);
+/* The source file that the symbol table tells of the symbol at the address (relative), as GNU's addr2line or LLVM's tools see it;
+ * empty when it tells of none. */
+struct sl_str lookup_symbol_file(struct lookup_module *m, uint64_t address, struct sl_str name, bool as_llvm);
 /* The symbol of data, else of code, that the address (relative) is in; NULL when it is in none. */
 const struct sl_symbol *lookup_data_at(struct lookup_module *m, uint64_t address);
 /* The address (as in the file's headers) of a function or symbol. False when there is none of that name. */

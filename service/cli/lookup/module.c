@@ -130,6 +130,7 @@ void lookup_modules_free(struct lookup *l)
         lookup_tables_free(m);
         free(m->code.order);
         free(m->data.order);
+        free(m->files);
         free(m->name);
         input_close(&m->input);
         sl_arena_free(&m->arena);
@@ -198,6 +199,47 @@ const struct sl_symbol *lookup_symbol_at(struct lookup_module *m, uint64_t addre
     const struct lookup_symbols *list = code_symbols(m);
     size_t place = place_of(list, address);
     return place == SIZE_MAX ? NULL : &list->symbols[list->order[place].index];
+}
+
+static int lookup_module_by_address(const void *left, const void *right)
+{
+    const struct sl_symbol_file *a = *(const struct sl_symbol_file *const *)left,
+                                *b = *(const struct sl_symbol_file *const *)right;
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return (a > b) - (a < b);
+}
+
+static void read_symbol_files(struct lookup_module *m)
+{
+    struct sl_symbol_file *files = NULL;
+    size_t count = 0;
+    if (m->input.object && sl_object_symbol_files(input_debug(&m->input), &m->arena, &files, &count, NULL) != SL_OK)
+        count = 0;
+    m->files = calloc(count + 1, sizeof(void *));
+    m->file_count = m->files ? count : 0;
+    for (size_t i = 0; i < m->file_count; i++)
+        m->files[i] = &files[i];
+    if (m->file_count)
+        qsort(m->files, m->file_count, sizeof(void *), lookup_module_by_address);
+}
+
+struct sl_str lookup_symbol_file(struct lookup_module *m, uint64_t address, struct sl_str name, bool as_llvm)
+{
+    if (!m->files)
+        read_symbol_files(m);
+    size_t low = 0, high = m->file_count;
+    while (low < high) { /* the first one at or behind the address */
+        size_t middle = low + (high - low) / 2;
+        if (m->files[middle]->address < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < m->file_count && m->files[low]->address == address; low++)
+        if (sl_str_equal(m->files[low]->name, name) && (m->files[low]->is_local || !as_llvm))
+            return m->files[low]->file;
+    return (struct sl_str){NULL, 0};
 }
 
 /* Of those with the greatest address not above `address` the one that is largest; NULL when it does not reach it. */

@@ -264,6 +264,21 @@ static struct sl_str file_name(struct lookup *l, struct lookup_table *table, uin
     return name;
 }
 
+/* The tools that give a symbol's file from the symbol table: LLVM's with its name alone. */
+static struct sl_str file_of_symbol(struct lookup *l, struct lookup_module *m, const struct lookup_table *table,
+                                    const struct sl_symcache_function *function)
+{
+    struct sl_buf stored = {0};
+    struct sl_str file = {NULL, 0};
+    bool as_llvm = lookup_is_llvm(l);
+    if (l->persona == PERSONA_LOOKUP || function->entry == UINT64_MAX || (as_llvm && (!l->functions || l->short_names)))
+        return file;
+    sl_symcache_string(&table->cache, function->name, &stored);
+    file = lookup_symbol_file(m, function->entry, sl_buf_view(&stored), as_llvm);
+    sl_buf_free(&stored);
+    return l->basenames && !as_llvm ? path_file_name(file) : file;
+}
+
 void lookup_element(struct lookup *l, struct lookup_module *m, const struct chain *chain, size_t index,
                     struct element *e)
 {
@@ -275,11 +290,14 @@ void lookup_element(struct lookup *l, struct lookup_module *m, const struct chai
         e->line = sl_position_line(link->line);
         e->column = sl_position_column(link->line);
     }
-    if (sl_symcache_function(&table->cache, link->function, &function)) {
+    bool is_known = sl_symcache_function(&table->cache, link->function, &function);
+    if (is_known) {
         e->name = readable_name(l, m, table, link->function, &function);
         e->has_entry = function.entry != UINT64_MAX;
         e->entry = function.entry + m->load;
     }
     if (link->file != SL_SYMCACHE_NONE)
         e->file = file_name(l, table, link->file);
+    else if (is_known)
+        e->file = file_of_symbol(l, m, table, &function);
 }
