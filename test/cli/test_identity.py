@@ -97,6 +97,37 @@ def test_objects_with_an_id_say_nothing(work, files):
     assert "no id" not in said and found != NIL, said
 
 
+def test_stored_names_of_a_pdb(work, files):
+    """Mangled, as LLVM's tool has them; of what has no such name, the one of the debug information."""
+    with open(f"{work}/p.cc", "w") as f:
+        f.write("""namespace n {
+static inline __attribute__((always_inline)) int in(int x) { return x * sink; }
+struct S { int v; __attribute__((noinline)) int get(int x) const { return in(x) + v; } };
+static __attribute__((noinline)) int own(int x) { return x - sink; }
+template <class T> __attribute__((noinline)) T larger(T a, T b) { return a > b ? a : b; }
+}
+extern "C" int entry(int x) { n::S s{x}; return s.get(x) + n::own(x) + n::larger(x, 4); }
+""")
+    files.get("t.exe")
+    for target in ("x86_64", "i686"):
+        files.run(f"cd {work} && printf 'extern volatile int sink;\\n' > sink.h && printf 'volatile int sink;\\n' > sink.cc && "
+                  f"for f in p.cc sink.cc; do clang-14 --target={target}-pc-windows-msvc -fno-exceptions -ffreestanding -g -gcodeview -O1 -include sink.h -c -o $f.obj $f || exit; done && "
+                  f"lld-link-14 /nodefaultlib /entry:entry /subsystem:console /safeseh:no /debug /out:p.exe p.cc.obj sink.cc.obj")
+        load = 0x140000000 if target == "x86_64" else 0x400000
+        size = int(re.search(r"length = (\d+), alignment = \d+, rva = 4096", files.run(f"llvm-pdbutil-14 dump --symbols {work}/p.pdb"))[1])
+        addresses = [f"0x{load + 0x1000 + at:x}" for at in range(size)]
+        got = ok("lookup", "--no-demangle", "--no-inlines", "-e", f"{work}/p.exe", *addresses).split("\n\n")
+        wanted = files.run(f"llvm-symbolizer-19 --no-demangle --no-inlines --obj={work}/p.exe {' '.join(addresses)}").split("\n\n")
+        names = lambda blocks: [block.split("\n")[0] for block in blocks if block.strip()]
+        pairs = [(a, b) for a, b in zip(names(got), names(wanted)) if a != "??"]
+        assert len(pairs) > 40
+        equal([a for a, _ in pairs], [b for _, b in pairs], target)
+        decorated = "_entry" if target == "i686" else "entry"
+        assert decorated in names(got) and any(n.startswith("?get@S@n@@") for n in names(got)), set(names(got))
+        at = addresses[next(i for i, block in enumerate(ok("lookup", "-e", f"{work}/p.exe", *addresses).split("\n\n")) if block.startswith("n::in(int)"))]
+        equal(ok("lookup", "--no-demangle", "-e", f"{work}/p.exe", at).split("\n")[0], "n::in")
+
+
 def test_files_of_the_symbol_table(work, files):
     """The tools whose names it takes tell the file of a symbol by the symbol table where nothing else does."""
     for name in "ab":

@@ -126,6 +126,8 @@ void lookup_modules_free(struct lookup *l);
 
 /* The symbol of code with the greatest address not above `address` (relative to the load address); NULL when there is none. */
 const struct sl_symbol *lookup_symbol_at(struct lookup_module *m, uint64_t address);
+/* The name of the symbol that is at the address (relative), as the file has it; empty when there is none. */
+struct sl_str lookup_stored_name(struct lookup_module *m, uint64_t address);
 /* The source file that the symbol table tells of the symbol at the address (relative), as GNU's addr2line or LLVM's tools see it;
  * empty when it tells of none. */
 struct sl_str lookup_symbol_file(struct lookup_module *m, uint64_t address, struct sl_str name, bool as_llvm);

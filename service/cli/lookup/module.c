@@ -242,6 +242,21 @@ struct sl_str lookup_symbol_file(struct lookup_module *m, uint64_t address, stru
     return (struct sl_str){NULL, 0};
 }
 
+/* Of several symbols of one address LLVM takes the last by name, as the tables of PDB files are ordered. */
+struct sl_str lookup_stored_name(struct lookup_module *m, uint64_t address)
+{
+    const struct lookup_symbols *list = code_symbols(m);
+    struct sl_str found = {NULL, 0};
+    for (size_t i = place_of(list, address); i < list->count && list->order[i].key == address; i++) {
+        struct sl_str name = list->symbols[list->order[i].index].name;
+        size_t shorter = name.size < found.size ? name.size : found.size;
+        int order = shorter ? memcmp(name.data, found.data, shorter) : 0;
+        if (order > 0 || (order == 0 && name.size > found.size))
+            found = name;
+    }
+    return found;
+}
+
 /* Of those with the greatest address not above `address` the one that is largest; NULL when it does not reach it. */
 static const struct sl_symbol *symbol_over(const struct lookup_symbols *list, uint64_t address)
 {

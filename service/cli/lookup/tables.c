@@ -7,6 +7,7 @@
 #include "base/grow.h"
 #include "demangle/demangle.h"
 #include "function/position.h"
+#include "function/undecorate.h"
 
 /* ---- texts ---- */
 
@@ -232,6 +233,39 @@ static struct sl_str name_of_piece(struct lookup_module *m, const struct sl_symc
     return longer ? symbol->name : name;
 }
 
+/* CodeView describes functions by readable names, to which the reader has added the parameters. */
+static struct sl_str without_parameters(struct sl_str name)
+{
+    const struct sl_str suffix = SL_STR(" const"), call = SL_STR("operator");
+    size_t end = name.size - (sl_str_ends(name, suffix) ? suffix.size : 0), at = end, depth = 0;
+    if (!end || name.data[end - 1] != ')')
+        return name;
+    do {
+        at--;
+        depth += (size_t)(name.data[at] == ')') - (size_t)(name.data[at] == '(');
+    } while (at && depth);
+    struct sl_str bare = {name.data, at};
+    return at && !sl_str_ends(bare, call) ? bare : name;
+}
+
+/* Mangled or decorated names are stored in symbols alone. */
+static struct sl_str stored_name(struct lookup_module *m, const struct sl_symcache_function *function,
+                                 struct sl_str name)
+{
+    const struct sl_object_info *info = m->input.object ? sl_object_info(input_debug(&m->input)) : NULL;
+    if (!info || (info->format != SL_FORMAT_PDB && !info->decorates))
+        return name;
+    struct sl_str symbol = {NULL, 0};
+    if (function->entry != UINT64_MAX)
+        symbol = lookup_stored_name(m, function->entry);
+    if (symbol.size)
+        return symbol;
+    const struct sl_symbol *around = function->entry != UINT64_MAX ? lookup_symbol_at(m, function->entry) : NULL;
+    if (around && info->decorates && sl_str_equal(sl_undecorate(around->name, NULL), name)) /* its padding */
+        return around->name;
+    return info->format == SL_FORMAT_PDB ? without_parameters(name) : name;
+}
+
 static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, struct lookup_table *table, uint32_t id,
                                    const struct sl_symcache_function *function)
 {
@@ -243,6 +277,8 @@ static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, st
     struct sl_str name = name_of_piece(m, function, sl_buf_view(&stored));
     if ((l->demangle || l->short_names) && sl_demangle(name, function->language, &readable))
         name = sl_buf_view(&readable);
+    else if (!l->demangle && !l->short_names)
+        name = stored_name(m, function, name);
     if (l->short_names)
         name = short_name(name);
     name = texts_put(&table->names, id, name);
