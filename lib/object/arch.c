@@ -105,8 +105,8 @@ const char *sl_cpu_ip_register(enum sl_cpu_family family)
 
 const char *sl_format_name(enum sl_format format)
 {
-    static const char *const names[] = {"unknown",  "elf",  "pe",          "pdb",  "sourcebundle",
-                                        "breakpad", "wasm", "portablepdb", "macho"};
+    static const char *const names[] = {"unknown",  "elf",  "pe",          "pdb",   "sourcebundle",
+                                        "breakpad", "wasm", "portablepdb", "macho", "coff"};
     return names[format];
 }
 

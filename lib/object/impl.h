@@ -66,6 +66,8 @@ extern const struct object_format sl_object_macho;
 extern const struct object_format sl_object_breakpad;
 extern const struct object_format sl_object_wasm;
 extern const struct object_format sl_object_pe;
+extern const struct object_format sl_object_coff;     /* opens both of them */
+extern const struct object_format sl_object_codeview; /* COFF that CodeView describes, not DWARF */
 extern const struct object_format sl_object_pdb;
 extern const struct object_format sl_object_ppdb;
 extern const struct object_format sl_object_bundle;

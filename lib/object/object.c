@@ -1,5 +1,5 @@
 /* Detection, and dispatch to the formats. */
-#include "object/impl.h"
+#include "object/coff.h"
 
 #include "base/buf.h"
 #include "object/symbols.h"
@@ -9,9 +9,9 @@
 enum { MIN_FILE = 16 };
 static const uint64_t default_max_section = UINT64_C(4) << 30, default_max_unwind_chain = 128;
 
-static const struct object_format *const formats[] = {&sl_object_elf,  &sl_object_macho, &sl_object_breakpad,
-                                                      &sl_object_wasm, &sl_object_pe,    &sl_object_pdb,
-                                                      &sl_object_ppdb, &sl_object_bundle};
+static const struct object_format *const formats[] = {&sl_object_elf,  &sl_object_macho,  &sl_object_breakpad,
+                                                      &sl_object_wasm, &sl_object_pe,     &sl_object_pdb,
+                                                      &sl_object_ppdb, &sl_object_bundle, &sl_object_coff};
 
 static bool starts(struct sl_bytes bytes, const void *magic, size_t size)
 {
@@ -57,7 +57,8 @@ enum sl_format sl_format_detect(struct sl_bytes bytes)
             return magics[i].format;
     if (starts(sl_bytes_from(bytes, object_blank_lines(bytes)), "MODULE ", 7))
         return SL_FORMAT_BREAKPAD;
-    return is_macho(bytes) ? SL_FORMAT_MACHO : SL_FORMAT_UNKNOWN;
+    enum coff_anonymous anonymous;
+    return is_macho(bytes) ? SL_FORMAT_MACHO : coff_detect(bytes, &anonymous) ? SL_FORMAT_COFF : SL_FORMAT_UNKNOWN;
 }
 
 /* A file has some work for free, however small it is: of `objects` in one file each has its share of that. */

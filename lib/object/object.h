@@ -25,6 +25,7 @@ enum sl_format {
     SL_FORMAT_WASM,
     SL_FORMAT_PORTABLEPDB,
     SL_FORMAT_MACHO,
+    SL_FORMAT_COFF, /* object files of compilers for Windows */
 };
 
 enum sl_object_kind {
@@ -165,7 +166,11 @@ struct sl_object;
 struct sl_function_sink; /* function/function.h */
 struct sl_file_origin;   /* function/function.h */
 
-/* What the first bytes say (at least 16 are needed). */
+/* Whether it is a member of a Windows import library, which has no code, and of which library that is (a view; empty: it is a table
+ * for the other members). */
+bool sl_coff_import(struct sl_bytes bytes, struct sl_str *library);
+
+/* What the first bytes say (at least 16 are needed). Object files of COFF have no magic: all of the file is needed. */
 enum sl_format sl_format_detect(struct sl_bytes bytes);
 
 /* Opens a file with one object in it (for fat Mach-O see archive.h). `limits` may be NULL. `*object` is owned by the

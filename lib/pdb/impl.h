@@ -63,6 +63,10 @@ struct type_record {
 /* Walks the whole stream once. An absent or malformed stream gives an empty table. */
 bool type_table_open(const struct msf *msf, uint32_t stream, struct sl_arena *arena, struct type_table *table);
 
+/* The same of records that lie together; their first index is `begin`. False when out of memory. */
+bool type_table_of(const struct msf *msf, struct sl_bytes records, uint32_t begin, struct sl_arena *arena,
+                   struct type_table *table);
+
 /* False when there is no such record. What lies across pages is copied into `arena`. */
 bool type_table_get(const struct type_table *table, uint32_t index, struct sl_arena *arena, struct type_record *record);
 
@@ -77,6 +81,12 @@ struct pdb_module {
     struct sl_str name;
     uint16_t stream;
     uint32_t symbol_size, c11_size, c13_size;
+};
+
+/* Bytes of one module's stream. */
+struct module_bytes {
+    struct sl_bytes symbols; /* after the signature */
+    struct sl_bytes c13;
 };
 
 struct srcsrv; /* srcsrv.c */
@@ -109,6 +119,7 @@ struct sl_pdb {
     uint16_t symbol_stream, fpo_stream, frame_stream;
     struct pdb_module *modules;
     size_t module_count;
+    struct module_bytes object; /* of an object file: those of its only module, which has no stream */
     struct type_table types, ids;
     bool types_tried;
     struct sl_bytes info;  /* the info stream, for the named streams */
@@ -152,11 +163,6 @@ bool omap_only_put_in(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, st
 /* A text of the /names stream: empty when there is none, or none of a sensible length. */
 struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, struct sl_purse *purse);
 
-/* Bytes of one module's stream. */
-struct module_bytes {
-    struct sl_bytes symbols; /* after the signature */
-    struct sl_bytes c13;
-};
 /* False when the module's stream is damaged; a module without a stream gives empty bytes. */
 bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module, struct sl_arena *arena,
                       struct module_bytes *bytes);

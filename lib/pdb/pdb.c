@@ -250,7 +250,7 @@ bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module,
 {
     struct msf_stream stream;
     struct sl_bytes symbols;
-    *out = (struct module_bytes){0};
+    *out = pdb->object;
     if (module->stream == NO_STREAM)
         return true;
     uint64_t lines = (uint64_t)module->symbol_size + module->c11_size;

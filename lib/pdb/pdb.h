@@ -35,6 +35,20 @@ struct sl_pdb_info {
 enum sl_code sl_pdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct sl_budget *budget, struct sl_pdb **pdb,
                          struct sl_pdb_info *info, struct sl_error *error);
 
+/* The CodeView of an object file, relocated as if all its code were in one section, number 1, at address 0: section:offset pairs say
+ * where a function or line is in that. */
+struct sl_codeview {
+    const struct sl_bytes *sections; /* contents of `.debug$S`, in file order */
+    size_t section_count;
+    struct sl_bytes types; /* contents of `.debug$T`; may be empty */
+    uint32_t code_size;    /* of that one section */
+};
+
+/* Makes a PDB of it whose functions can be read, and nothing else. All must outlive `*pdb`, which lives in the arena. `*elsewhere`:
+ * the file that has its types, without which names have no parameters and inlined calls no names; empty when it has them. */
+enum sl_code sl_pdb_open_codeview(const struct sl_codeview *parts, struct sl_arena *arena, struct sl_budget *budget,
+                                  struct sl_pdb **pdb, struct sl_str *elsewhere, struct sl_error *error);
+
 /* Calls `add` for every public symbol (S_PUB32) of an executable section, in file order, with its relative address,
  * what of the section is behind it (never 0) and its name as stored (in the file or in `arena`). `add` returns false to stop:
  * SL_BUSY. */

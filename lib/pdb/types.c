@@ -24,6 +24,24 @@ static inline uint16_t record_size(const struct msf_stream *s, const uint8_t *fl
     return size < 2 || size > left - 2 ? 0 : size;
 }
 
+/* Finds where the records are, `most` at most. */
+static bool index_records(struct type_table *t, size_t most, struct sl_arena *arena)
+{
+    size_t room = (t->stream.size - t->records) / 4, count = most < room ? most : room;
+    t->anchors = SL_ARENA_ARRAY(arena, uint32_t, count / ANCHOR_STEP + 1);
+    if (!t->anchors)
+        return false;
+    uint64_t at = t->records;
+    uint16_t size;
+    for (size_t i = 0; i < count && (size = record_size(&t->stream, t->stream.flat, at)); i++) {
+        if (i % ANCHOR_STEP == 0)
+            t->anchors[i / ANCHOR_STEP] = (uint32_t)at;
+        at += 2 + (uint64_t)size;
+        t->end++;
+    }
+    return true;
+}
+
 bool type_table_open(const struct msf *msf, uint32_t stream, struct sl_arena *arena, struct type_table *t)
 {
     struct sl_bytes bytes;
@@ -37,20 +55,17 @@ bool type_table_open(const struct msf *msf, uint32_t stream, struct sl_arena *ar
     uint32_t end = sl_read_u32(&r);
     if (t->records < MIN_HEADER || t->records > MAX_HEADER || t->records > t->stream.size || end < t->begin)
         return true;
-    size_t most = (t->stream.size - t->records) / 4;
-    size_t count = end - t->begin < most ? end - t->begin : most;
-    t->anchors = SL_ARENA_ARRAY(arena, uint32_t, count / ANCHOR_STEP + 1);
-    if (!t->anchors)
-        return false;
-    uint64_t at = t->records;
-    uint16_t size;
-    for (size_t i = 0; i < count && (size = record_size(&t->stream, t->stream.flat, at)); i++) {
-        if (i % ANCHOR_STEP == 0)
-            t->anchors[i / ANCHOR_STEP] = (uint32_t)at;
-        at += 2 + (uint64_t)size;
-        t->end++;
-    }
-    return true;
+    return index_records(t, end - t->begin, arena);
+}
+
+bool type_table_of(const struct msf *msf, struct sl_bytes records, uint32_t begin, struct sl_arena *arena,
+                   struct type_table *t)
+{
+    *t = (struct type_table){.begin = begin, .end = begin};
+    if (!records.size || records.size > UINT32_MAX)
+        return true;
+    t->stream = (struct msf_stream){.msf = msf, .size = (uint32_t)records.size, .flat = records.data};
+    return index_records(t, UINT32_MAX - begin, arena);
 }
 
 bool type_table_get(const struct type_table *t, uint32_t index, struct sl_arena *arena, struct type_record *record)

@@ -89,7 +89,10 @@ static enum sl_code map_entry(const struct sl_zip *zip, const struct sl_zip_entr
 struct names { /* of members, for a sentence */
     struct sl_buf text;
     size_t count;
-    uint64_t changed; /* when the member was that is taken */
+    uint64_t changed;     /* when the member was that is taken */
+    struct sl_buf import; /* the library that the first import is of */
+    size_t imports;       /* members that have no code but are imports */
+    bool has_more_imports;
 };
 
 static void add_name(struct names *names, struct sl_str name)
@@ -117,9 +120,24 @@ static enum sl_code map_member(const char *path, const struct sl_ar *ar, const s
     return sl_map_file(full, mapping, error);
 }
 
+/* Import libraries have members without code, one for each function. */
 static bool is_object(const struct sl_ar *ar, const struct sl_ar_member *m)
 {
-    return ar->thin || sl_format_detect(m->bytes) != SL_FORMAT_UNKNOWN;
+    struct sl_str library;
+    return ar->thin || (sl_format_detect(m->bytes) != SL_FORMAT_UNKNOWN && !sl_coff_import(m->bytes, &library));
+}
+
+/* Adds the library that a member is an import of, for a sentence. */
+static void add_import(struct names *names, const struct sl_ar_member *m)
+{
+    struct sl_str library;
+    if (!sl_coff_import(m->bytes, &library))
+        return;
+    if (!names->import.size)
+        sl_buf_str(&names->import, library);
+    names->has_more_imports =
+        names->has_more_imports || (library.size && !sl_str_equal(sl_buf_view(&names->import), library));
+    names->imports++;
 }
 
 static bool look_at_begin(void *arg, struct sl_bytes piece, uint64_t used)
@@ -155,6 +173,8 @@ static enum sl_code take_from_ar(const char *path, struct sl_bytes bytes, const 
         if (is_object(&ar, &m)) {
             last = m;
             add_name(names, m.name);
+        } else if (!wanted || has_name(m.name, *wanted)) {
+            add_import(names, &m);
         }
     if (!wanted && names->count == 1)
         found = last;
@@ -198,7 +218,12 @@ static enum sl_code take(const char *path, struct sl_bytes bytes, const struct s
                               : take_from_zip(bytes, wanted, &arena, mapping, &found, &names, error);
     const char *open = is_ar ? "(" : "!", *close = is_ar ? ")" : "";
     const char *more = names.count > MOST_NAMES ? ", ..." : "";
-    if (code == SL_NOT_FOUND && !found.data && wanted)
+    if (code == SL_NOT_FOUND && !found.data && names.imports && (wanted || !names.count))
+        code = sl_fail(error, SL_UNSUPPORTED, "%s%s" SL_STR_FMT "%s: there is no code in %s",
+                       wanted ? "an import" : "an import library", names.import.size ? " of " : "",
+                       SL_STR_ARG(sl_buf_view(&names.import)), names.has_more_imports ? " and other libraries" : "",
+                       wanted ? "it" : "its members");
+    else if (code == SL_NOT_FOUND && !found.data && wanted)
         sl_fail(error, code, "no member " SL_STR_FMT " in %s, whose debug files are: " SL_STR_FMT "%s",
                 SL_STR_ARG(*wanted), path, SL_STR_ARG(sl_buf_view(&names.text)), more);
     else if (code == SL_NOT_FOUND && !found.data && names.count)
@@ -212,6 +237,7 @@ static enum sl_code take(const char *path, struct sl_bytes bytes, const struct s
     if (changed)
         *changed = names.changed;
     sl_buf_free(&names.text);
+    sl_buf_free(&names.import);
     sl_arena_free(&arena);
     return code;
 }

@@ -202,6 +202,7 @@ static struct sl_str os_of(const struct sl_object *object)
     switch (sl_object_info(object)->format) {
     case SL_FORMAT_MACHO: return SL_STR("mac");
     case SL_FORMAT_PE:
+    case SL_FORMAT_COFF:
     case SL_FORMAT_PDB: return SL_STR("windows");
     case SL_FORMAT_WASM: return SL_STR("wasm");
     case SL_FORMAT_BREAKPAD:

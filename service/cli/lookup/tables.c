@@ -253,7 +253,7 @@ static struct sl_str stored_name(struct lookup_module *m, const struct sl_symcac
                                  struct sl_str name)
 {
     const struct sl_object_info *info = m->input.object ? sl_object_info(input_debug(&m->input)) : NULL;
-    if (!info || (info->format != SL_FORMAT_PDB && !info->decorates))
+    if (!info || (info->format != SL_FORMAT_PDB && info->format != SL_FORMAT_COFF && !info->decorates))
         return name;
     struct sl_str symbol = {NULL, 0};
     if (function->entry != UINT64_MAX)
@@ -263,7 +263,9 @@ static struct sl_str stored_name(struct lookup_module *m, const struct sl_symcac
     const struct sl_symbol *around = function->entry != UINT64_MAX ? lookup_symbol_at(m, function->entry) : NULL;
     if (around && info->decorates && sl_str_equal(sl_undecorate(around->name, NULL), name)) /* its padding */
         return around->name;
-    return info->format == SL_FORMAT_PDB ? without_parameters(name) : name;
+    bool is_codeview = info->format == SL_FORMAT_PDB ||
+                       (info->format == SL_FORMAT_COFF && sl_object_reads_own_functions(input_debug(&m->input)));
+    return is_codeview ? without_parameters(name) : name;
 }
 
 static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, struct lookup_table *table, uint32_t id,

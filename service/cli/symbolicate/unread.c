@@ -28,6 +28,7 @@ static const char *object_kind(struct sl_bytes bytes)
         [SL_FORMAT_BREAKPAD] = "a symbol file of Breakpad",
         [SL_FORMAT_WASM] = "a WebAssembly module",
         [SL_FORMAT_PORTABLEPDB] = "a Portable PDB",
+        [SL_FORMAT_COFF] = "an object file of a compiler for Windows",
         [SL_FORMAT_MACHO] = "a Mach-O file: a program, library or dSYM",
     };
     enum { EARLY = 64 };

@@ -1,0 +1,127 @@
+/* Relocations of COFF object files (Microsoft's "PE Format", "COFF Relocations"): those that debug sections have, applied to copies.
+ * An entry is the place u32, the symbol's number u32, the type u16; the addend is at the place.
+ *
+ * What is a pair of section and offset in an image is here one of section 1, which all code is laid out in, and the place there; of what
+ * is not code, of section 0. */
+#include "object/coff.h"
+
+enum { ENTRY = 10, CLASS_WEAK_EXTERNAL = 105, ABSOLUTE = -1 };
+enum kind { NOTHING, ADDRESS_64, ADDRESS_32, SECTION_NUMBER };
+
+static const struct machine {
+    uint16_t number, address_64, address_32, address_32_nb, section, section_offset;
+} machines[] = {
+    {0x8664, 1, 2, 3, 10, 11}, {0x014C, 0, 6, 7, 10, 11}, {0xAA64, 14, 1, 2, 13, 8},
+    {0xA641, 14, 1, 2, 13, 8}, {0x01C0, 0, 1, 2, 14, 15}, {0x01C4, 0, 1, 2, 14, 15},
+};
+
+static enum kind relocation_kind(uint16_t machine, uint16_t type)
+{
+    for (size_t i = 0; type && i < sizeof machines / sizeof *machines; i++) {
+        const struct machine *m = &machines[i];
+        if (m->number != machine)
+            continue;
+        if (type == m->address_64)
+            return ADDRESS_64;
+        if (type == m->address_32 || type == m->address_32_nb || type == m->section_offset)
+            return ADDRESS_32;
+        return type == m->section ? SECTION_NUMBER : NOTHING;
+    }
+    return NOTHING;
+}
+
+struct value {
+    uint64_t address;
+    bool known, code;
+};
+
+static void read_symbol(const struct pe *pe, uint64_t index, uint32_t *value, int32_t *section, uint8_t *class,
+                        uint32_t *tag)
+{
+    struct sl_reader r = sl_reader(pe->symbols, false);
+    sl_reader_seek(&r, index * pe->symbol_size);
+    sl_reader_skip(&r, 8);
+    *value = sl_read_u32(&r);
+    *section = pe->symbol_size > 18 ? (int32_t)sl_read_u32(&r) : (int16_t)sl_read_u16(&r);
+    sl_read_u16(&r);
+    *class = sl_read_u8(&r);
+    uint8_t auxiliary = sl_read_u8(&r);
+    *tag = auxiliary ? sl_read_u32(&r) : 0;
+    if (r.failed)
+        *section = 0;
+}
+
+/* A weak one that is defined nowhere else is another symbol. */
+static struct value symbol_value(const struct pe *pe, uint64_t index)
+{
+    uint32_t value, tag;
+    int32_t section;
+    uint8_t class;
+    read_symbol(pe, index, &value, &section, &class, &tag);
+    if (section == 0 && class == CLASS_WEAK_EXTERNAL)
+        read_symbol(pe, tag, &value, &section, &class, &tag);
+    if (section == ABSOLUTE)
+        return (struct value){value, true, false};
+    if (section <= 0 || (size_t)section > pe->section_count)
+        return (struct value){0, false, false};
+    const struct pe_section *s = &pe->sections[section - 1];
+    return (struct value){(uint64_t)s->address + value, true, s->executable};
+}
+
+static void apply(uint8_t *out, size_t size, uint64_t offset, enum kind kind, struct value value)
+{
+    size_t width = kind == ADDRESS_64 ? 8 : kind == ADDRESS_32 ? 4 : 2;
+    if (size < width || offset > size - width || (!value.known && kind != SECTION_NUMBER))
+        return;
+    struct sl_reader r = sl_reader((struct sl_bytes){out + offset, width}, false);
+    uint64_t there = sl_read_uint(&r, (unsigned)width),
+             result = kind == SECTION_NUMBER ? value.code : value.address + there;
+    for (size_t i = 0; i < width; i++)
+        out[offset + i] = (uint8_t)(result >> (8 * i));
+}
+
+/* The entries; with more than 16 bits count, the first one holds their number, itself included. */
+static struct sl_bytes entries_of(const struct sl_object *object, const struct pe_section *s)
+{
+    enum { OVERFLOWN = 0xFFFF };
+    uint64_t count = s->reloc_count, offset = s->reloc_offset;
+    if (s->more_relocs && count == OVERFLOWN) {
+        struct sl_reader r = sl_reader(sl_bytes_from(object->bytes, offset), false);
+        count = sl_read_u32(&r);
+        count -= count > 0;
+        offset += ENTRY;
+    }
+    return count ? sl_bytes_part(object->bytes, offset, count * ENTRY) : (struct sl_bytes){NULL, 0};
+}
+
+static struct sl_bytes relocate(struct sl_object *object, struct sl_bytes contents, struct sl_bytes entries)
+{
+    enum { STEPS_PER_ENTRY = 4, BYTES_PER_STEP = 32 };
+    const struct coff *coff = object->impl;
+    uint64_t steps = entries.size / ENTRY * STEPS_PER_ENTRY + contents.size / BYTES_PER_STEP;
+    uint8_t *copy = sl_budget_spend(object->budget, steps) ? sl_arena_alloc(&object->arena, contents.size, 8) : NULL;
+    if (!copy) {
+        object_no_memory(object);
+        return (struct sl_bytes){NULL, 0};
+    }
+    memcpy(copy, contents.data, contents.size);
+    struct sl_reader r = sl_reader(entries, false);
+    while (sl_reader_left(&r) >= ENTRY) {
+        uint32_t place = sl_read_u32(&r), symbol = sl_read_u32(&r);
+        enum kind kind = relocation_kind(coff->machine, sl_read_u16(&r));
+        if (kind != NOTHING)
+            apply(copy, contents.size, place, kind, symbol_value(&coff->pe, symbol));
+    }
+    return (struct sl_bytes){copy, contents.size};
+}
+
+struct sl_bytes coff_contents(struct sl_object *object, struct pe_section *s)
+{
+    struct sl_bytes raw = pe_raw(object, s), entries = entries_of(object, s);
+    if (s->executable || !raw.size || !entries.size)
+        return raw;
+    if (!s->tried)
+        s->inflated = relocate(object, raw, entries);
+    s->tried = true;
+    return s->inflated;
+}

@@ -1,0 +1,106 @@
+/* CodeView in object files, which compilers leave for the linker to make a PDB of: what a PDB has as one module, and its types.
+ *
+ *     .debug$S    u32 4, then subsections (kind u32, length u32, data, padding to 4); a section for each COMDAT function
+ *                   0xF1  symbol records, as in a module's stream
+ *                   0xF3  the names of source files: what /names is in a PDB
+ *                   0xF2, 0xF4, 0xF6 ..  lines, files, inlinees: as in a module's C13 part
+ *     .debug$T    u32 4, then type records from 0x1000 on: those of functions and ids, too, which a PDB has apart
+ *
+ * Parts of a kind are put together, so that the reader of modules has one of each. */
+#include "pdb/impl.h"
+
+#include "base/buf.h"
+
+enum { SIGNATURE = 4, C13_SYMBOLS = 0xF1, C13_STRINGS = 0xF3, FIRST_TYPE = 0x1000 };
+enum { LF_PRECOMP = 0x1509, LF_TYPESERVER2 = 0x1515 };
+
+struct gathered {
+    uint8_t *symbols, *c13; /* NULL: only the sizes are wanted */
+    size_t symbols_size, c13_size;
+    struct sl_bytes strings;
+};
+
+static void append(uint8_t *to, size_t *size, struct sl_bytes bytes, size_t padding)
+{
+    if (to && bytes.size)
+        memcpy(to + *size, bytes.data, bytes.size);
+    if (to)
+        memset(to + *size + bytes.size, 0, padding);
+    *size += bytes.size + padding;
+}
+
+static void gather(const struct sl_codeview *parts, struct gathered *g)
+{
+    uint32_t kind;
+    struct sl_bytes data;
+    for (size_t i = 0; i < parts->section_count; i++) {
+        struct sl_reader r = sl_reader(parts->sections[i], false);
+        if (sl_read_u32(&r) != SIGNATURE)
+            continue;
+        for (size_t begin = sl_reader_offset(&r); c13_next(&r, &kind, &data); begin = sl_reader_offset(&r)) {
+            if (kind == C13_SYMBOLS)
+                append(g->symbols, &g->symbols_size, data, 0);
+            else if (kind == C13_STRINGS)
+                g->strings = g->strings.data ? g->strings : data;
+            else
+                append(g->c13, &g->c13_size, sl_bytes_part(parts->sections[i], begin, sl_reader_offset(&r) - begin),
+                       -sl_reader_offset(&r) & 3); /* the last one may not be padded */
+        }
+    }
+}
+
+/* Types are elsewhere when the first record says so: in the PDB of a type server, or in the object of a precompiled header. */
+static struct sl_str types_elsewhere(struct sl_bytes records)
+{
+    struct sl_reader r = sl_reader(records, false);
+    sl_read_u16(&r);
+    uint16_t leaf = sl_read_u16(&r);
+    if (leaf == LF_TYPESERVER2)
+        sl_reader_skip(&r, 20); /* GUID, age */
+    else if (leaf == LF_PRECOMP)
+        sl_reader_skip(&r, 12); /* first type, their number, signature */
+    else
+        return (struct sl_str){NULL, 0};
+    struct sl_str name = sl_read_cstr(&r);
+    return r.failed || !name.size ? SL_STR("another file") : name;
+}
+
+enum sl_code sl_pdb_open_codeview(const struct sl_codeview *parts, struct sl_arena *arena, struct sl_budget *budget,
+                                  struct sl_pdb **out, struct sl_str *elsewhere, struct sl_error *error)
+{
+    enum { BYTES_PER_STEP = 32 };
+    struct gathered g = {.symbols = NULL};
+    struct sl_pdb *pdb = SL_ARENA_NEW(arena, struct sl_pdb);
+    struct sl_reader r = sl_reader(parts->types, false);
+    gather(parts, &g);
+    if (!pdb || !sl_budget_spend(budget, (g.symbols_size + g.c13_size) / BYTES_PER_STEP)) /* sections may overlap */
+        return sl_budget_fail(budget, error);
+    g.symbols = sl_arena_alloc(arena, g.symbols_size + 1, 4);
+    g.c13 = sl_arena_alloc(arena, g.c13_size + 1, 4);
+    pdb->sections = SL_ARENA_NEW(arena, struct pdb_section);
+    pdb->modules = SL_ARENA_NEW(arena, struct pdb_module);
+    pdb->msf.no_memory = SL_ARENA_NEW(arena, _Atomic bool);
+    if (!g.symbols || !g.c13 || !pdb->sections || !pdb->modules || !pdb->msf.no_memory)
+        return sl_budget_fail(budget, error);
+    g.symbols_size = g.c13_size = 0;
+    gather(parts, &g);
+    pdb->arena = arena;
+    pdb->budget = budget;
+    pdb->sections[0] = (struct pdb_section){.size = parts->code_size, .executable = true};
+    pdb->section_count = pdb->module_count = 1;
+    pdb->modules[0].stream = NO_STREAM;
+    pdb->object = (struct module_bytes){{g.symbols, g.symbols_size}, {g.c13, g.c13_size}};
+    pdb->names = g.strings;
+    pdb->symbol_stream = pdb->fpo_stream = pdb->frame_stream = NO_STREAM;
+    pdb->types_tried = true;
+    *elsewhere = (struct sl_str){NULL, 0};
+    if (sl_read_u32(&r) == SIGNATURE) {
+        struct sl_bytes records = sl_read_bytes(&r, sl_reader_left(&r));
+        *elsewhere = types_elsewhere(records);
+        if (!type_table_of(&pdb->msf, records, FIRST_TYPE, arena, &pdb->types))
+            return sl_budget_fail(budget, error);
+        pdb->ids = pdb->types;
+    }
+    *out = pdb;
+    return SL_OK;
+}
