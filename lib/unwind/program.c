@@ -179,11 +179,11 @@ static void set_cfa_expression(struct run *run, struct sl_bytes expression)
         run->now.cfa.kind != SL_UNWIND_PROGRAM || !sl_str_equal(run->now.cfa.program, SL_STR(".undef"));
 }
 
-/* Changes one half of register and offset, which must be there; but the assembler begins the tables of MIPS with a register alone. */
+/* Changes one half of register and offset, which must be there; but the assembler begins tables with a register alone, whose
+ * offset is 0, for MIPS, RISC-V and LoongArch. */
 static void change_cfa(struct run *run, bool change_register, uint64_t number, int64_t offset)
 {
-    bool is_mips = run->b->family == SL_CPU_MIPS || run->b->family == SL_CPU_MIPS64;
-    if (!run->has_cfa && is_mips && change_register && !run->now.cfa_known)
+    if (!run->has_cfa && change_register && !run->now.cfa_known)
         set_cfa(run, number, 0);
     else if (!run->has_cfa)
         run->bad = true;

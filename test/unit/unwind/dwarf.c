@@ -1,7 +1,7 @@
 /* .eh_frame and .debug_frame, byte by byte. Places of code begin at 0x1000. */
 #include "image.h"
 
-enum { EM_386 = 3, EM_MIPS = 8, EM_ARM = 40, EM_X86_64 = 62, EM_AARCH64 = 183 };
+enum { EM_386 = 3, EM_MIPS = 8, EM_ARM = 40, EM_X86_64 = 62, EM_AARCH64 = 183, EM_RISCV = 243 };
 
 #define BYTES(...) ((struct sl_bytes){(const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})})
 
@@ -362,6 +362,14 @@ static void architectures(void **state)
     expect(image(&s, EM_MIPS), "STACK CFI INIT 1000 20 .cfa: $sp 0 + .ra: $ra\n"
                                "STACK CFI 1004 .cfa: $sp 32 +\n"
                                "STACK CFI 1008 .ra: .cfa -4 + ^ $s0: .cfa -8 + ^\n");
+    /* riscv64: the same, of sp; return address at CFA-8 */
+    s.address_size = 8;
+    s.return_register = 1;
+    s.initial = BYTES(0x0D, 2);
+    add_cie(&s);
+    add_fde(&s, 0x1000, 0x20, BYTES(0x42, 0x0E, 32, 0x42, 0x81, 2));
+    expect(image(&s, EM_RISCV), "STACK CFI INIT 1000 20 .cfa: sp 0 + .ra: ra\n"
+                                "STACK CFI 1002 .cfa: sp 32 +\nSTACK CFI 1004 .ra: .cfa -8 + ^\n");
     /* x86 */
     s = x86_64_section();
     s.address_size = 4;
