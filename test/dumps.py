@@ -2,7 +2,9 @@
 import os, struct, subprocess
 
 WINDOWS, MACOS, LINUX = 2, 0x8101, 0x8201
-X86, MIPS, ARM, AMD64, ARM64, MIPS64 = 0, 1, 5, 9, 12, 0x8004
+X86, MIPS, ARM, AMD64, ARM64, MIPS64, RISCV32, RISCV64 = 0, 1, 5, 9, 12, 0x8004, 0x8005, 0x8006
+
+RISCV = "pc ra sp gp tp t0 t1 t2 s0 s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6".split()
 
 # Offset of each register in the processors' CONTEXT records, and what marks the record.
 CONTEXTS = {
@@ -12,6 +14,8 @@ CONTEXTS = {
     ARM64: (912, 0, 0x400000, 8, {f"x{i}": 8 + 8 * i for i in range(31)} | {"sp": 256, "pc": 264}),
     MIPS: (600, 0, 0x40000, 8, {f"r{i}": 8 + 8 * i for i in range(32)} | {"pc": 312}),
     MIPS64: (600, 0, 0x80000, 8, {f"r{i}": 8 + 8 * i for i in range(32)} | {"pc": 312}),
+    RISCV32: (268, 0, 0x800003, 4, {name: 8 + 4 * i for i, name in enumerate(RISCV)}),
+    RISCV64: (528, 0, 0x8000003, 8, {name: 8 + 8 * i for i, name in enumerate(RISCV)}),
     X86: (716, 0, 0x1000F, 4, dict(edi=156, esi=160, ebx=164, edx=168, ecx=172, eax=176, ebp=180, eip=184, eflags=192, esp=196)),
 }
 
@@ -172,6 +176,9 @@ enum { REGISTERS = 17, SP = 13 };
 #elif defined __mips__
 #define REGISTER(i) ((i) < 32 ? u->uc_mcontext.gregs[i] : u->uc_mcontext.pc)
 enum { REGISTERS = 33, SP = 29 };
+#elif defined __riscv
+#define REGISTER(i) u->uc_mcontext.__gregs[i] /* pc has the place of x0 */
+enum { REGISTERS = 32, SP = 2 };
 #else
 #define REGISTER(i) u->uc_mcontext.regs[i] /* sp and pc follow */
 enum { REGISTERS = 33, SP = 31 };
@@ -234,6 +241,7 @@ MACHINES = {
                           " ".join(f"r{i}" for i in range(32)) + " pc", ">"),
     "mips64": Machine(MIPS64, ["mips64el-linux-gnuabi64-gcc"], ["qemu-mips64el", "-L", "/usr/mips64el-linux-gnuabi64"],
                       " ".join(f"r{i}" for i in range(32)) + " pc"),
+    "riscv64": Machine(RISCV64, ["riscv64-linux-gnu-gcc"], ["qemu-riscv64", "-L", "/usr/riscv64-linux-gnu"], " ".join(RISCV)),
 }
 
 

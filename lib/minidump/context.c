@@ -16,6 +16,7 @@ enum { NOT_WALKED = 0xFF, MAX_RUNS = 11 };
     "r30 r31"
 #define X0_TO_LR                                                                                                       \
     "x0 x1 x2 x3 x4 x5 x6 x7 x8 x9 x10 x11 x12 x13 x14 x15 x16 x17 x18 x19 x20 x21 x22 x23 x24 x25 x26 x27 x28 fp lr"
+#define RA_TO_T6 "ra sp gp tp t0 t1 t2 s0 s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7 s8 s9 s10 s11 t3 t4 t5 t6"
 #define X86_RUNS                                                                                                       \
     {                                                                                                                  \
         {156, 4, 7, "edi"}, {160, 4, 6, "esi"}, {164, 4, 3, "ebx"}, {168, 4, 2, "edx"}, {172, 4, 1, "ecx"},            \
@@ -26,6 +27,7 @@ enum { NOT_WALKED = 0xFF, MAX_RUNS = 11 };
         {8, 8, 0, "- - - - - - - - - - - - - - - - s0 s1 s2 s3 s4 s5 s6 s7 - - - - gp sp fp ra"}, {312, 8, 34, "pc"},  \
     }
 
+/* Sizes are those of what all versions have: floating point registers follow in RISC-V's, of Breakpad's and Crashpad's width. */
 static const struct context_layout {
     uint16_t cpu, size;
     uint8_t flags_at, flags_size;
@@ -54,6 +56,8 @@ static const struct context_layout {
     {0x8003, 796, 0, 8, 0x80000000, {{8, 8, 0, X0_TO_LR}, {256, 8, 31, "sp pc"}}},
     {1, 600, 0, 4, 0x40000, MIPS_RUNS},
     {0x8004, 600, 0, 4, 0x80000, MIPS_RUNS},
+    {0x8005, 136, 0, 4, 0x800000, {{8, 4, SL_WALK_RISCV_PC, "pc"}, {12, 4, 1, RA_TO_T6}}},
+    {0x8006, 264, 0, 4, 0x8000000, {{8, 8, SL_WALK_RISCV_PC, "pc"}, {16, 8, 1, RA_TO_T6}}},
     {3,
      1004,
      0,

@@ -101,6 +101,9 @@ struct sl_minidump {
 enum sl_code sl_minidump_read(struct sl_bytes bytes, struct sl_arena *arena, struct sl_minidump *dump,
                               struct sl_error *error);
 
+/* Whether there are threads, and none has registers of the dump's processor: there are no stacks then. */
+bool sl_minidump_lacks_registers(const struct sl_minidump *dump);
+
 /* "ThreadListStream"; NULL when the type is not known. */
 const char *sl_minidump_stream_name(uint32_t type);
 

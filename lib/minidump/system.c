@@ -22,8 +22,9 @@ static const struct {
     uint16_t cpu;
     enum sl_arch arch;
 } processors[] = {
-    {0, SL_ARCH_X86}, {10, SL_ARCH_X86},   {9, SL_ARCH_X86_64},     {3, SL_ARCH_PPC},  {0x8002, SL_ARCH_PPC64},
-    {5, SL_ARCH_ARM}, {12, SL_ARCH_ARM64}, {0x8003, SL_ARCH_ARM64}, {1, SL_ARCH_MIPS}, {0x8004, SL_ARCH_MIPS64},
+    {0, SL_ARCH_X86},        {10, SL_ARCH_X86},        {9, SL_ARCH_X86_64},     {3, SL_ARCH_PPC},
+    {0x8002, SL_ARCH_PPC64}, {5, SL_ARCH_ARM},         {12, SL_ARCH_ARM64},     {0x8003, SL_ARCH_ARM64},
+    {1, SL_ARCH_MIPS},       {0x8004, SL_ARCH_MIPS64}, {0x8005, SL_ARCH_RISCV}, {0x8006, SL_ARCH_RISCV64},
 };
 
 enum { SPARC = 0x8001 };
@@ -41,7 +42,10 @@ static void name_system(struct sl_minidump *dump, uint32_t platform)
 
 /* Of Windows' and Breakpad's lists, those whose contexts are not read. */
 static const struct dump_name unread_processors[] = {
-    {2, "Alpha"}, {6, "Itanium"}, {7, "Alpha 64"}, {0x8005, "RISC-V 32"}, {0x8006, "RISC-V 64"}, {0, NULL},
+    {2, "Alpha"},
+    {6, "Itanium"},
+    {7, "Alpha 64"},
+    {0, NULL},
 };
 
 static void name_processor(struct sl_minidump *dump)

@@ -139,6 +139,14 @@ static void finish_thread(struct dump_reader *d, size_t index, const struct spec
         more->is_walked = dump_context_registers(d, more->context, thread);
 }
 
+bool sl_minidump_lacks_registers(const struct sl_minidump *dump)
+{
+    for (size_t i = 0; i < dump->crash.thread_count; i++)
+        if (dump->threads[i].is_walked || dump->threads[i].is_writer)
+            return false;
+    return dump->crash.thread_count > 0;
+}
+
 bool dump_read_threads(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;

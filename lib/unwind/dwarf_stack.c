@@ -42,10 +42,11 @@ static int64_t as_signed(const struct stack_machine *m, uint64_t value)
 
 static void machine_register(struct stack_machine *m, uint64_t number, int64_t offset)
 {
-    if (number >= SL_WALK_REGISTERS || !walk_known(m->scope->registers, (unsigned)number))
-        m->failed = true;
+    uint64_t value;
+    if (walk_callee_register(m->scope, number, &value))
+        machine_push(m, value + (uint64_t)offset);
     else
-        machine_push(m, m->scope->registers->value[number] + (uint64_t)offset);
+        m->failed = true;
 }
 
 static void machine_load(struct stack_machine *m, unsigned size)

@@ -33,16 +33,26 @@ unsigned walk_register(enum sl_cpu_family family, struct sl_str name)
 
 /* ---- rules ---- */
 
+static bool is_untracked(const struct walk_cpu *cpu, uint64_t number)
+{
+    return number >= SL_WALK_REGISTERS || (cpu->untracked >> number & 1);
+}
+
+bool walk_callee_register(const struct walk_scope *scope, uint64_t number, uint64_t *value)
+{
+    if (is_untracked(scope->s->cpu, number) || !walk_known(scope->registers, (unsigned)number))
+        return false;
+    *value = scope->registers->value[number];
+    return true;
+}
+
 static bool base_value(const struct walk_scope *scope, unsigned base, uint64_t *value)
 {
     if (base == SL_UNWIND_CFA) {
         *value = scope->cfa;
         return scope->has_cfa;
     }
-    if (!walk_known(scope->registers, base))
-        return false;
-    *value = scope->registers->value[base];
-    return true;
+    return walk_callee_register(scope, base, value);
 }
 
 static bool rule_value(const struct walk_scope *scope, const struct sl_cfi *cfi, const struct sl_unwind_rule *rule,
@@ -91,7 +101,7 @@ static void apply_rule(const struct walk_scope *scope, const struct sl_cfi *cfi,
     if (rule->reg == SL_UNWIND_NAMED && !walk_spend(scope->s, WALK_COST_NAME))
         return;
     unsigned number = rule->reg == SL_UNWIND_NAMED ? walk_register(family, rule->name) : rule->reg;
-    if (number >= SL_WALK_REGISTERS)
+    if (is_untracked(scope->s->cpu, number))
         return;
     if (rule_value(scope, cfi, rule, number, &value))
         sl_registers_set(caller, number, value);

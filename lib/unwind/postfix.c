@@ -48,11 +48,7 @@ static bool register_value(const struct walk_scope *scope, struct sl_str token, 
     const char *dollar = memchr(token.data, '$', token.size);
     if (dollar)
         token = (struct sl_str){dollar + 1, token.size - (size_t)(dollar + 1 - token.data)};
-    unsigned number = walk_register(scope->s->cpu->family, token);
-    if (!walk_known(scope->registers, number))
-        return false;
-    *value = scope->registers->value[number];
-    return true;
+    return walk_callee_register(scope, walk_register(scope->s->cpu->family, token), value);
 }
 
 static bool operand_value(const struct walk_scope *scope, struct sl_str token, uint64_t *value)

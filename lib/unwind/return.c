@@ -50,8 +50,8 @@ static enum walk_result may_be_leaf(struct sl_walk_state *s, const struct walk_f
     enum walk_result result = s->cpu->link ? walk_has_cfi(s, callee) : WALK_CALLER;
     if (result != WALK_NOTHING)
         return result == WALK_WAIT ? WALK_WAIT : WALK_NOTHING;
-    bool has_record = s->cpu->family == SL_CPU_ARM64 && walk_known(&callee->registers, s->cpu->fp) &&
-                      walk_read(s, callee->registers.value[s->cpu->fp] + s->cpu->word, &saved);
+    bool has_record = s->cpu->record && walk_known(&callee->registers, s->cpu->fp) &&
+                      walk_read(s, callee->registers.value[s->cpu->fp] + (uint64_t)s->cpu->record, &saved);
     if (has_record && (saved & s->address_mask) == address)
         return WALK_NOTHING;
     if (walk_module_at(s, address - s->cpu->call) != callee->module)

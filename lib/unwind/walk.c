@@ -6,7 +6,8 @@
 
 enum { FIRST_CODE = 4096 };
 
-static const struct walk_cpu *const cpus[] = {&walk_x86, &walk_amd64, &walk_arm, &walk_arm64, &walk_mips, &walk_mips64};
+static const struct walk_cpu *const cpus[] = {&walk_x86,  &walk_amd64,  &walk_arm,   &walk_arm64,
+                                              &walk_mips, &walk_mips64, &walk_riscv, &walk_riscv64};
 
 static const struct sl_cfi no_cfi;
 static const struct sl_walk_symbols no_symbols;
@@ -129,6 +130,37 @@ enum walk_result walk_plausible(struct sl_walk_state *s, uint64_t address)
 unsigned walk_scan_words(const struct walk_frame *callee)
 {
     return callee->trust == SL_TRUST_CONTEXT || callee->trust == SL_TRUST_CFI || callee->is_return ? 160 : 40;
+}
+
+/* ---- what processors with a link register share ---- */
+
+enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
+{
+    const struct walk_cpu *cpu = s->cpu;
+    uint64_t at = callee->registers.value[cpu->sp], last = walk_truncate(cpu, UINT64_MAX) - cpu->word, value;
+    if (!walk_known(&callee->registers, cpu->sp))
+        return WALK_NOTHING;
+    for (unsigned i = 0; i < walk_scan_words(callee); i++, at += cpu->word) {
+        if (at > last || !walk_read_stack(s, at, cpu->word, &value))
+            return WALK_NOTHING;
+        enum walk_result result = !cpu->is_code || cpu->is_code(value) ? walk_plausible(s, value) : WALK_NOTHING;
+        if (result == WALK_NOTHING)
+            continue;
+        sl_registers_set(&caller->registers, cpu->pc, value);
+        sl_registers_set(&caller->registers, cpu->sp, at + cpu->word);
+        return result;
+    }
+    return WALK_NOTHING;
+}
+
+bool walk_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller)
+{
+    const struct walk_cpu *cpu = s->cpu;
+    uint64_t of_callee = callee->registers.value[cpu->sp], of_caller = caller->registers.value[cpu->sp];
+    if (of_caller != of_callee)
+        return of_caller > of_callee;
+    return caller->registers.value[cpu->pc] != callee->resume &&
+           (callee->trust == SL_TRUST_CONTEXT || caller->trust == SL_TRUST_CFI);
 }
 
 /* ---- the loop ---- */

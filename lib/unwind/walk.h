@@ -14,7 +14,8 @@
  * module is asked for only when a frame or a scanned address lies in it.
  *
  * Registers have their DWARF numbers (psABI of each architecture), x86 esp 4, ebp 5, eip 8; amd64 rbp 6, rsp 7, rip 16; arm
- * r0 to r15; arm64 x0 to x30, sp 31, pc 32; MIPS r0 to r31, pc 34. */
+ * r0 to r15; arm64 x0 to x30, sp 31, pc 32; MIPS r0 to r31, pc 34; RISC-V x0 to
+ * x31, whose pc has no number and takes that of f0, which nobody preserves. */
 #pragma once
 
 #include <stdatomic.h>
@@ -44,7 +45,7 @@ static inline void sl_registers_set(struct sl_registers *registers, unsigned num
 
 /* DWARF numbers of the processor's registers. False, and all of them SL_WALK_ONLY_PC, when there is no walker for the family:
  * only the context's frame comes out then. */
-enum { SL_WALK_ONLY_PC = 63 };
+enum { SL_WALK_ONLY_PC = 63, SL_WALK_RISCV_PC = 32 };
 struct sl_walk_numbers {
     uint8_t pc, sp, fp;
     uint8_t call; /* an address to return to, less this, is in the calling instruction */

@@ -35,24 +35,6 @@ static enum walk_result arm_by_pointer(struct sl_walk_state *s, const struct wal
     return WALK_CALLER;
 }
 
-static enum walk_result arm_by_scan(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
-{
-    uint64_t at = callee->registers.value[ARM_SP], value;
-    if (!walk_known(&callee->registers, ARM_SP))
-        return WALK_NOTHING;
-    for (unsigned i = 0; i < walk_scan_words(callee); i++, at += 4) {
-        if (at > UINT32_MAX - 4 || !walk_read_stack(s, at, 4, &value))
-            return WALK_NOTHING;
-        enum walk_result result = walk_plausible(s, value);
-        if (result == WALK_NOTHING)
-            continue;
-        sl_registers_set(&caller->registers, ARM_PC, value);
-        sl_registers_set(&caller->registers, ARM_SP, at + 4);
-        return result;
-    }
-    return WALK_NOTHING;
-}
-
 /* A leaf may have put nothing on the stack. */
 static bool arm_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller)
 {
@@ -71,7 +53,7 @@ const struct walk_cpu walk_arm = {
     .call = 2,
     .preserved = BITS(ARM_R4, ARM_FP),
     .by_frame_pointer = arm_by_pointer,
-    .by_scan = arm_by_scan,
+    .by_scan = walk_by_scan,
     .goes_on = arm_goes_on,
 };
 
@@ -103,36 +85,6 @@ static enum walk_result arm64_by_pointer(struct sl_walk_state *s, const struct w
     return WALK_CALLER;
 }
 
-static enum walk_result arm64_by_scan(struct sl_walk_state *s, const struct walk_frame *callee,
-                                      struct walk_frame *caller)
-{
-    uint64_t at = callee->registers.value[ARM64_SP], value;
-    if (!walk_known(&callee->registers, ARM64_SP))
-        return WALK_NOTHING;
-    for (unsigned i = 0; i < walk_scan_words(callee); i++, at += 8) {
-        if (at > UINT64_MAX - 8 || !walk_read_stack(s, at, 8, &value))
-            return WALK_NOTHING;
-        enum walk_result result = is_arm64_code(value) ? walk_plausible(s, value) : WALK_NOTHING;
-        if (result == WALK_NOTHING)
-            continue;
-        sl_registers_set(&caller->registers, ARM64_PC, value);
-        sl_registers_set(&caller->registers, ARM64_SP, at + 8);
-        return result;
-    }
-    return WALK_NOTHING;
-}
-
-static bool arm64_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee,
-                          const struct walk_frame *caller)
-{
-    uint64_t of_callee = callee->registers.value[ARM64_SP], of_caller = caller->registers.value[ARM64_SP];
-    (void)s;
-    if (of_caller != of_callee)
-        return of_caller > of_callee;
-    return caller->registers.value[ARM64_PC] != callee->resume &&
-           (callee->trust == SL_TRUST_CONTEXT || caller->trust == SL_TRUST_CFI);
-}
-
 const struct walk_cpu walk_arm64 = {
     .family = SL_CPU_ARM64,
     .pc = ARM64_PC,
@@ -140,9 +92,11 @@ const struct walk_cpu walk_arm64 = {
     .fp = ARM64_FP,
     .link = ARM64_LR,
     .word = 8,
+    .record = 8,
     .call = 4,
     .preserved = BITS(ARM64_X19, ARM64_FP),
     .by_frame_pointer = arm64_by_pointer,
-    .by_scan = arm64_by_scan,
-    .goes_on = arm64_goes_on,
+    .is_code = is_arm64_code,
+    .by_scan = walk_by_scan,
+    .goes_on = walk_goes_on,
 };

@@ -28,15 +28,19 @@ struct walk_cpu {
     uint8_t pc, sp, fp; /* DWARF numbers */
     uint8_t link;       /* that of the register with the address to return to; 0: calls push it on the stack */
     uint8_t word;       /* bytes of a register */
+    int8_t record;      /* where the frame record that `fp` leads to has the address to return to; 0: there is none */
     uint8_t call;       /* an address to return to, less this, is in the calling instruction */
     uint64_t preserved; /* bit N: callees preserve register N */
+    uint64_t untracked; /* bit N: number N means another register in call frame information, whose rules are ignored */
+    bool (*is_code)(uint64_t address); /* whether a word may be an address of code; NULL: any may */
     enum walk_result (*by_frame_pointer)(struct sl_walk_state *s, const struct walk_frame *callee,
                                          struct walk_frame *caller); /* NULL: there is no such method */
     enum walk_result (*by_scan)(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
     bool (*goes_on)(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller);
 };
 
-extern const struct walk_cpu walk_x86, walk_amd64, walk_arm, walk_arm64, walk_mips, walk_mips64;
+extern const struct walk_cpu walk_x86, walk_amd64, walk_arm, walk_arm64, walk_mips, walk_mips64, walk_riscv,
+    walk_riscv64;
 
 struct sl_walk_state {
     struct sl_walk walk;
@@ -102,6 +106,11 @@ enum walk_result walk_symbols(struct sl_walk_state *s, uint32_t module, const st
 /* Words of a stack that are looked at: more behind frames whose size is known. */
 unsigned walk_scan_words(const struct walk_frame *callee);
 
+/* Methods of processors with a link register: a scanned word gives the program counter and the stack pointer alone; and a
+ * caller may have the stack pointer of a leaf, or what call frame information says, but is another address then. */
+enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
+bool walk_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller);
+
 /* ---- evaluate.c ---- */
 
 enum walk_result walk_by_cfi(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
@@ -122,6 +131,9 @@ struct walk_scope {
     bool has_cfa;
     uint64_t cfa;
 };
+
+/* The callee's register that a rule or an expression reads; false when it is not known. */
+bool walk_callee_register(const struct walk_scope *scope, uint64_t number, uint64_t *value);
 
 /* DWARF number of a register as symbol files name it, with or without `$`, under any of its names; SL_WALK_REGISTERS if there
  * is none. */

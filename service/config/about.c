@@ -92,8 +92,8 @@ const struct key_about key_abouts[] = {
     {"srcsrv_frames", "Frames say where version control has their file: `srcsrv_path`, `srcsrv_revision`."},
     {"srcsrv_links", "What a PDB says of version control is used as a link to the source."},
     {"minidump.compat", "`symbolicator`: stacks are walked as Symbolicator does. `none`: as the command does, which "
-                        "finds callers of jumps to bad addresses, goes on behind impossible return addresses "
-                        "and keeps all frames."},
+                        "finds callers of jumps to bad addresses, goes on behind impossible return "
+                        "addresses, walks RISC-V and keeps all frames."},
     {"minidump.details",
      "Answers to minidumps tell more of what is in them, and what the instruction did that crashed."},
     {"apple.details",

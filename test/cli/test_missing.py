@@ -103,14 +103,30 @@ def test_a_stack_that_begins_like_a_program(work, files):
 
 def test_a_processor_that_is_not_read(work, files):
     """The command and `inspect` agree that nothing comes of such a dump, and say why."""
-    d = dumps.Dump(cpu=0x8006)
-    path = os.path.join(work, "riscv.dmp")
+    d = dumps.Dump(cpu=6)
+    path = os.path.join(work, "itanium.dmp")
     with open(path, "wb") as f:
         f.write(d.done())
     result = symloom("symbolicate", path, "-f", "compact", env=home(work))
-    contains(result.err, "warning: no stacks: the dump is of a processor (RISC-V 64, 32774) whose registers and stacks are not read")
+    contains(result.err, "warning: no stacks: the dump is of a processor (Itanium, 6) whose registers and stacks are not read")
     shown = symloom("inspect", path, env=home(work))
-    contains(shown.out, ", RISC-V 64\n", "Usable       no (no stacks: registers of the processor (RISC-V 64, 32774) are not read)")
+    contains(shown.out, ", Itanium\n", "Usable       no (no stacks: registers of the processor (Itanium, 6) are not read)")
+
+
+def test_threads_without_registers(work, files):
+    """Records that are not the processor's, or of no processor at all, give no stacks: it is said, by both commands."""
+    names = {dumps.X86: "x86", dumps.AMD64: "x86_64", dumps.ARM: "arm", dumps.ARM64: "arm64", dumps.MIPS: "mips", dumps.MIPS64: "mips64",
+             dumps.RISCV32: "riscv", dumps.RISCV64: "riscv64"}
+    equal(names.keys(), dumps.CONTEXTS.keys())
+    for cpu, name in names.items():
+        d = dumps.Dump(cpu=cpu)
+        d.threads += [(i, {}, 0x7000, bytes(64)) for i in (1, 2)]
+        path, marks = os.path.join(work, "empty.dmp"), dumps.CONTEXTS[cpu]
+        with open(path, "wb") as f:
+            f.write(d.done().replace(struct.pack("<I", marks[2]), bytes(4)))
+        said = f"no stacks: none of the 2 threads has registers of the processor ({name})"
+        contains(symloom("symbolicate", path, "-f", "compact", env=home(work)).err, f"warning: {said}\n")
+        contains(symloom("inspect", path, env=home(work)).out, f"Usable       no ({said})")
 
 
 def test_a_place_that_is_not_there(work, files):

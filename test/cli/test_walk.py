@@ -131,6 +131,23 @@ def test_a_leaf_without_cfi_has_a_caller(work, files):
     equal([f[1] for f in frames(work, dump_of(dumps.ARM64, registers, record), "--symbols", "syms")[:3]], [0x204, 0x500 - 4, 0x600 - 4])
 
 
+def test_stacks_of_riscv(work, files):
+    """By the frame pointer, which is the caller's stack pointer; by rules; and registers have their names."""
+    registers = {"pc": BASE + 0x204, "ra": BASE + 0x104, "sp": STACK, "s0": STACK + 0x40, "a7": 93, "t6": 6}
+    dump = dump_of(dumps.RISCV64, registers, {0x38: BASE + 0x504, 0x30: STACK + 0x60, 0x58: BASE + 0x604})
+    equal(frames(work, dump), [("app", 0x204, "context"), ("app", 0x104, "fp"), ("app", 0x504, "fp"), ("app", 0x604, "fp")])
+    path = os.path.join(work, "walk.dmp")
+    answer = json.loads(ok("symbolicate", "--offline", "--cache-dir", "", path, env=home(work)))
+    equal(answer["system_info"]["cpu_arch"], "riscv64")
+    shown = {name: int(value, 16) for name, value in answer["stacktraces"][0]["registers"].items()}
+    equal(shown, {name: registers.get(name, 0) for name in dumps.CONTEXTS[dumps.RISCV64][4]})
+    text = ok("symbolicate", "--offline", "--cache-dir", "", "-f", "stackwalk", path, env=home(work))
+    contains(text, "CPU: riscv64", "a7 = 0x000000000000005d", "t6 = 0x0000000000000006")
+    write(os.path.join(work, "syms/app.sym"), "MODULE Linux riscv64 " + "01" * 16 + "0 app\nFUNC 200 100 0 inner\nFUNC 480 100 0 outer\nFUNC 600 100 0 main\n"
+          "STACK CFI INIT 200 100 .cfa: sp 64 + .ra: .cfa 8 - ^ s0: .cfa 16 - ^\nSTACK CFI INIT 480 100 .cfa: sp 32 + .ra: .cfa 8 - ^\n")
+    equal(frames(work, dump, "--symbols", "syms"), [("app", 0x204, "context"), ("app", 0x504 - 2, "cfi"), ("app", 0x604 - 2, "cfi")])
+
+
 def test_what_lies_on_the_stack_is_a_call(work, files):
     """A word that points behind something else than a call is no caller of a bad address."""
     registers = {"rip": 0, "rbp": STACK + 0x40, "rsp": STACK}

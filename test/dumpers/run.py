@@ -3,7 +3,7 @@
 
 usage: run.py --symloom PATH [PATTERN ...]
 
-They need Debian's wine64, chromium-headless-shell, compilers for MIPS with qemu-user, and npm. The last line is "N passed, N failed".
+They need Debian's wine64, chromium-headless-shell, compilers for MIPS and RISC-V with qemu-user, and npm. The last line is "N passed, N failed".
 """
 import os, sys
 

@@ -15,6 +15,7 @@ struct dump_work {
     const struct rewrite_rules *rules;
     const struct crash_file *local; /* may be NULL */
     bool details;
+    bool is_foreign; /* of a processor that Symbolicator does not know, and answers are to be like its */
     struct sl_minidump dump;
     struct sl_minidump_client client;
     struct dump_walk walk;
@@ -58,12 +59,29 @@ static void make_modules(struct dump_work *work)
     work->walk.needs.count = crash->module_count;
 }
 
+/* Symbolicator has no contexts of RISC-V: the processor is unknown, and threads have neither registers nor frames. */
+static void forget_registers(struct dump_work *work)
+{
+    struct sl_minidump *dump = &work->dump;
+    work->is_foreign = dump->family == SL_CPU_RISCV || dump->family == SL_CPU_RISCV64;
+    if (!work->is_foreign)
+        return;
+    dump->family = SL_CPU_UNKNOWN;
+    dump->crash.system.arch = SL_ARCH_UNKNOWN;
+    for (size_t i = 0; i < dump->crash.thread_count; i++) {
+        dump->threads[i].is_walked = false;
+        dump->crash.threads[i].register_count = 0;
+    }
+}
+
 static void read_dump(void *arg)
 {
     struct dump_work *work = arg;
     struct sl_arena *arena = work->request->arena;
     struct sl_error ignored;
     work->code = sl_minidump_read(work->file, arena, &work->dump, &work->error);
+    if (work->code == SL_OK && work->walk.compat)
+        forget_registers(work);
     if (work->code == SL_OK && sl_minidump_client_stacks(&work->dump, arena, &work->client, &ignored) == SL_BUSY)
         work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
     if (work->code == SL_OK && work->details && !crash_details(&work->dump, arena))
@@ -179,20 +197,27 @@ static enum sl_code dump_step(void (*step)(void *arg), struct dump_work *work, s
     return code;
 }
 
+static bool is_compat(const struct dump_work *work)
+{
+    return !work->local && work->job->config->minidump_compat == 0;
+}
+
 static enum sl_code read_and_walk(void *arg, struct sl_error *error)
 {
     struct dump_work *work = arg;
     struct job *job = work->job;
-    work->walk = (struct dump_walk){.dump = &work->dump};
+    work->walk = (struct dump_walk){.dump = &work->dump, .compat = is_compat(work)};
     enum sl_code code = dump_step(read_dump, work, error);
     if (code == SL_MALFORMED)
         crash_write_failure(&job->answer, error->message, NULL);
     if (code != SL_OK)
         return code;
+    if (work->is_foreign)
+        log_info("crash",
+                 "stacks of a RISC-V minidump are not walked, as Symbolicator does not; `minidump.compat: none` does");
     work->walk.needs.where = native_where(work->request);
     work->walk.arena = work->request->arena;
     work->walk.frame_pointer_first = job->config->unwind_strategy == 1;
-    work->walk.compat = !work->local && job->config->minidump_compat == 0;
     work->walk.keeps_registers = work->local && work->local->walked && work->local->wants_registers;
     work->walk.wants_variables = work->request->options.extract_variables == BOOL_TRUE;
     work->walk.finds_symbols = !work->rules->count && !work->client.count; /* else names or frames change behind it */

@@ -246,6 +246,9 @@ bool inspect_minidump(const char *path, const struct options *options, struct js
         else if (view.dump.unread_processor)
             sl_fail(&error, SL_UNSUPPORTED, "no stacks: registers of the processor (%s, %u) are not read",
                     view.dump.unread_processor, view.dump.cpu);
+        else if (sl_minidump_lacks_registers(&view.dump))
+            sl_fail(&error, SL_UNSUPPORTED, "no stacks: none of the %zu threads has registers of the processor (%s)",
+                    view.dump.crash.thread_count, sl_arch_name(view.dump.crash.system.arch));
         view.unusable = *error.message ? error.message : NULL;
         if (w)
             write_dump(&view, w);

@@ -120,19 +120,22 @@ static int crash_tell_failure(const struct crash_run *run)
     return status;
 }
 
-/* Says why a dump has no stacks. Its answer has an unknown processor then. */
-static void tell_unread_processor(const struct options *o, const struct crash_run *run)
+/* Says why a dump has no stacks. Its answer has no frames then. */
+static void tell_lack_of_stacks(const struct options *o, const struct crash_run *run)
 {
-    static const struct sl_str mark = SL_STR("\"cpu_arch\":\"unknown\"");
+    static const struct sl_str mark = SL_STR("\"instruction_addr\":");
     struct sl_arena arena = {0};
     struct sl_minidump dump;
-    bool is_unknown = run->file.kind == CRASH_FILE_MINIDUMP && run->text.size &&
-                      memmem(run->text.data, run->text.size, mark.data, mark.size);
-    if (is_unknown && !option_given(o, "quiet") && sl_minidump_read(run->file.bytes, &arena, &dump, NULL) == SL_OK &&
-        dump.unread_processor)
+    bool has_frames = run->text.size && memmem(run->text.data, run->text.size, mark.data, mark.size);
+    bool is_asked = run->file.kind == CRASH_FILE_MINIDUMP && !has_frames && !option_given(o, "quiet");
+    bool is_read = is_asked && sl_minidump_read(run->file.bytes, &arena, &dump, NULL) == SL_OK;
+    if (is_read && dump.unread_processor)
         remark("warning: no stacks: the dump is of a processor (%s, %u) whose registers and stacks are not read; x86, "
-               "x86-64, ARM, AArch64 and MIPS are\n",
+               "x86-64, ARM, AArch64, MIPS and RISC-V are\n",
                dump.unread_processor, dump.cpu);
+    else if (is_read && sl_minidump_lacks_registers(&dump))
+        remark("warning: no stacks: none of the %zu threads has registers of the processor (%s)\n",
+               dump.crash.thread_count, sl_arch_name(dump.crash.system.arch));
     sl_arena_free(&arena);
 }
 
@@ -141,7 +144,7 @@ static int crash_tell(const struct options *o, struct crash_run *run, const stru
 {
     if (run->code != SL_OK)
         return crash_tell_failure(run);
-    tell_unread_processor(o, run);
+    tell_lack_of_stacks(o, run);
     return answer_tell(o, format, sort, run->wants_walk ? run->walked : NULL, &run->missing, &run->text);
 }
 

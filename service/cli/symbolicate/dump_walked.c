@@ -127,6 +127,11 @@ static const struct shown_register arm64_shown[] = {
 static const struct shown_register mips_shown[] = {{"gp", 28}, {"sp", 29}, {"fp", 30}, {"ra", 31}, {"pc", 34},
                                                    {"s0", 16}, {"s1", 17}, {"s2", 18}, {"s3", 19}, {"s4", 20},
                                                    {"s5", 21}, {"s6", 22}, {"s7", 23}, {NULL, 0}};
+static const struct shown_register riscv_shown[] = {
+    {"pc", 32},  {"ra", 1},  {"sp", 2},  {"gp", 3},  {"tp", 4},  {"t0", 5},  {"t1", 6},  {"t2", 7},  {"s0", 8},
+    {"s1", 9},   {"a0", 10}, {"a1", 11}, {"a2", 12}, {"a3", 13}, {"a4", 14}, {"a5", 15}, {"a6", 16}, {"a7", 17},
+    {"s2", 18},  {"s3", 19}, {"s4", 20}, {"s5", 21}, {"s6", 22}, {"s7", 23}, {"s8", 24}, {"s9", 25}, {"s10", 26},
+    {"s11", 27}, {"t3", 28}, {"t4", 29}, {"t5", 30}, {"t6", 31}, {NULL, 0}};
 
 const struct shown_register *shown_registers(enum sl_cpu_family family)
 {
@@ -138,6 +143,8 @@ const struct shown_register *shown_registers(enum sl_cpu_family family)
     case SL_CPU_ARM64: return arm64_shown;
     case SL_CPU_MIPS:
     case SL_CPU_MIPS64: return mips_shown;
+    case SL_CPU_RISCV:
+    case SL_CPU_RISCV64: return riscv_shown;
     default: return none;
     }
 }

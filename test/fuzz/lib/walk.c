@@ -20,8 +20,9 @@ enum { STACK = 0x8000, MODULE = 0x1000, MODULE_SIZE = 0x4000, REGISTER_BYTES = 1
 static const struct processor {
     enum sl_cpu_family family;
     const char *name; /* in symbol files */
-} processors[] = {{SL_CPU_X86, "x86"},     {SL_CPU_X86_64, "x86_64"}, {SL_CPU_ARM, "arm"},
-                  {SL_CPU_ARM64, "arm64"}, {SL_CPU_MIPS, "mips"},     {SL_CPU_MIPS64, "mips64"}};
+} processors[] = {{SL_CPU_X86, "x86"},         {SL_CPU_X86_64, "x86_64"}, {SL_CPU_ARM, "arm"},
+                  {SL_CPU_ARM64, "arm64"},     {SL_CPU_MIPS, "mips"},     {SL_CPU_MIPS64, "mips64"},
+                  {SL_CPU_RISCV64, "riscv64"}, {SL_CPU_RISCV, "riscv"}};
 
 static bool is_covered(const struct sl_walk_symbols *symbols, uint64_t address)
 {

@@ -563,3 +563,26 @@ def test_stacks_are_walked_as_symbolicator_does(work, objects):
             frames = answer["stacktraces"][0]["frames"]
             equal((len(frames) >= count and (count > 256 or len(frames) == count), frames[1]["instruction_addr"], frames[1]["trust"]),
                   (True, first, "fp"), settings)
+
+
+def test_a_processor_that_symbolicator_does_not_know(work, objects):
+    """Its answers have the threads of RISC-V without registers and frames; `minidump.compat: none` walks them."""
+    base, stack = 0x100000000, 0x7FFE0000000
+    for cpu, name, word in ((dumps.RISCV64, "riscv64", "Q"), (dumps.RISCV32, "riscv", "I")):
+        base, stack = (base, stack) if word == "Q" else (0x10000000, 0x70000000)
+        registers = {"pc": base + 0x204, "sp": stack, "ra": base + 0x104, "s0": stack + 2 * struct.calcsize(word)}
+        dump = dumps.Dump(cpu=cpu).crash(1, 11, 1, 0x45, registers=registers)
+        dump.threads.append((1, registers, stack, struct.pack(f"<8{word}", 0, base + 0x504, *[0] * 6)))
+        dump.modules.append((base, 0x10000, "/app", dumps.elf("01" * 20), 0))
+        dump = dump.done()
+        with Service(work) as s:
+            _, answer = send(s, "/minidump", form(upload_file_minidump=dump))
+            equal((answer["system_info"]["cpu_arch"], answer["crash_reason"], answer["stacktraces"]),
+                  ("unknown", "SIGSEGV / SEGV_MAPERR / 0x45", [{"thread_id": 1, "is_requesting": True, "frames": []}]))
+        with Service(work, {"minidump": {"compat": "none"}}) as s:
+            _, answer = send(s, "/minidump", form(upload_file_minidump=dump))
+            equal(answer["system_info"]["cpu_arch"], name)
+            thread = answer["stacktraces"][0]
+            equal((len(thread["registers"]), thread["registers"]["s0"]), (32, hex(registers["s0"])))
+            equal([(f["instruction_addr"], f["trust"]) for f in thread["frames"]],
+                  [(hex(base + 0x204), "context"), (hex(base + 0x104), "fp"), (hex(base + 0x504), "fp")])

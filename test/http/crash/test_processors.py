@@ -86,20 +86,20 @@ def compiled(work, machine, flags):
     return program
 
 
-def expect_calls(frames, program, calls, about):
-    """The frames of the program are its calls, and callers were found by its tables."""
+def expect_calls(frames, program, calls, about, trust="cfi"):
+    """The frames of the program are its calls, and callers were found by its tables, or as `trust` has it."""
     about = f"{about}: {json.dumps(frames, indent=1)}"
     ours = [f for f in frames if f.get("package", "").endswith(program)][:len(calls)]
     equal([(f.get("function"), f.get("lineno")) for f in ours], calls, about)
     innermost = [f for f in ours if f["instruction_addr"] == ours[0]["instruction_addr"]] if ours[0] is frames[0] else []
-    equal({f["trust"] for f in ours[len(innermost):]}, {"cfi"}, about)
+    equal({f["trust"] for f in ours[len(innermost):]}, {trust}, about)
 
 
-def check_processor(work, name, *flags, kinds=CRASHES, reasons=CRASHES, change=None):
+def check_processor(work, name, *flags, kinds=CRASHES, reasons=CRASHES, change=None, settings=None, trust="cfi"):
     """Every frame of the program equals what it noted; `change` is done to the program's file before it is served."""
     machine = dumps.MACHINES[name]
     program = compiled(work, machine, flags)
-    with Upstream({}) as up, Service(work) as s:
+    with Upstream({}) as up, Service(work, settings) as s:
         sources = [{"id": "test", "type": "http", "url": up.url, "layout": {"type": "debuginfod"}}]
         crashes = {kind: dumps.Crash(program, work, kind, machine=machine) for kind in kinds}
         if change:
@@ -110,7 +110,7 @@ def check_processor(work, name, *flags, kinds=CRASHES, reasons=CRASHES, change=N
             equal(status, 200, answer)
             assert answer["crash_reason"].startswith(reasons[kind]), answer["crash_reason"]
             equal(answer["system_info"]["cpu_arch"], name.split()[0])
-            expect_calls(answer["stacktraces"][0]["frames"], program, crash.calls, f"{name} {kind} {flags}")
+            expect_calls(answer["stacktraces"][0]["frames"], program, crash.calls, f"{name} {kind} {flags}", trust)
 
 
 def test_x86_64(work, objects):
