@@ -9,7 +9,7 @@ RISCV = "pc ra sp gp tp t0 t1 t2 s0 s1 a0 a1 a2 a3 a4 a5 a6 a7 s2 s3 s4 s5 s6 s7
 # Offset of each register in the processors' CONTEXT records, and what marks the record.
 CONTEXTS = {
     AMD64: (1232, 48, 0x10000B, 8, {name: 120 + 8 * i for i, name in enumerate(
-        "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15 rip".split())}),
+        "rax rcx rdx rbx rsp rbp rsi rdi r8 r9 r10 r11 r12 r13 r14 r15 rip".split())} | {"cs": 56, "eflags": 68}),
     ARM: (368, 0, 0x40000000, 4, {f"r{i}": 4 + 4 * i for i in range(16)} | {"cpsr": 68}),
     ARM64: (912, 0, 0x400000, 8, {f"x{i}": 8 + 8 * i for i in range(31)} | {"sp": 256, "pc": 264}),
     MIPS: (600, 0, 0x40000, 8, {f"r{i}": 8 + 8 * i for i in range(32)} | {"pc": 312}),
@@ -20,14 +20,25 @@ CONTEXTS = {
 }
 
 
+def context(cpu, registers, order="<"):
+    size, flags_at, flags, width, offsets = CONTEXTS[cpu]
+    raw = bytearray(size)
+    struct.pack_into(order + "I", raw, flags_at, flags)
+    for name, value in registers.items():
+        size_of_one = "H" if name == "cs" else "I" if name == "eflags" else "Q" if width == 8 else "I"
+        struct.pack_into(order + size_of_one, raw, offsets[name], value)
+    return raw
+
+
 class Dump:
-    """`threads`: (id, registers, stack address, stack bytes); `modules`: (address, size, name, CodeView bytes, time stamp).
+    """`threads`: (id, registers, stack address, stack bytes); `modules`: (address, size, name, CodeView bytes, time stamp);
+    `environments`: addresses of Windows' thread environment blocks, by thread.
     `order`: of the bytes, as struct has it."""
 
     def __init__(self, cpu=AMD64, platform=LINUX, version=(6, 1, 0), text="", time=1521713273, order="<"):
         self.order, self.cpu, self.platform, self.version, self.text, self.time = order, cpu, platform, version, text, time
         self.data, self.streams = bytearray(32), []
-        self.threads, self.modules, self.names, self.memory = [], [], {}, []
+        self.threads, self.modules, self.names, self.memory, self.environments = [], [], {}, [], {}
         self.exception = None
 
     def pack(self, form, *values):
@@ -46,12 +57,8 @@ class Dump:
         self.streams.append((kind, len(data), self.put(data)))
 
     def context(self, registers):
-        size, flags_at, flags, width, offsets = CONTEXTS[self.cpu]
-        raw = bytearray(size)
-        struct.pack_into(self.order + "I", raw, flags_at, flags)
-        for name, value in registers.items():
-            struct.pack_into(self.order + ("Q" if width == 8 else "I"), raw, offsets[name], value)
-        return size, self.put(raw)
+        raw = context(self.cpu, registers, self.order)
+        return len(raw), self.put(raw)
 
     def crash(self, thread, code, flags=0, address=0, parameters=(), registers=None):
         self.exception = (thread, code, flags, address, list(parameters), registers)
@@ -63,7 +70,7 @@ class Dump:
         entries = b""
         for id, registers, address, stack in self.threads:
             context = self.context(registers)
-            entries += self.pack("6IQ4I", id, 0, 0, 0, 0, 0, address, len(stack), self.put(stack), *context)
+            entries += self.pack("4I2Q4I", id, 0, 0, 0, self.environments.get(id, 0), address, len(stack), self.put(stack), *context)
         self.stream(3, self.pack("I", len(self.threads)) + entries)
         entries = b""
         for address, size, name, codeview, timestamp in self.modules:
@@ -86,10 +93,21 @@ class Dump:
         return bytes(self.data)
 
 
+def wow64(dump, thread, registers, environment, saved=None):
+    """Puts into the dump's memory what 64-bit Windows has of a thread that runs 32-bit code with these registers; `saved` is where."""
+    block = bytearray(0x1490)
+    struct.pack_into("<Q", block, 0, environment + 0x2000)
+    struct.pack_into("<Q", block, 0x1488, saved or environment + 0x1490)
+    dump.environments[thread] = environment
+    dump.memory.append((environment, bytes(block)))
+    if registers is not None:
+        dump.memory.append((saved or environment + 0x1490, struct.pack("<HH", 0, 0x14C) + context(X86, registers)))
+
+
 def microdump(cpu, registers, stack_address, stack, modules, context_size=None, os="A", text="brand/product/device:7.1.1/N/1:user/keys",
               reason="0000000B SIGSEGV", address=0, gpu="UNKNOWN", tag="W/google-breakpad( 3745): "):
     """The lines of a microdump of Breakpad. `modules`: (address, size, debug id as Breakpad writes it, name). `reason`: may be None."""
-    names = {X86: "x86", AMD64: "x86_64", ARM: "arm", ARM64: "arm64", MIPS: "mips", MIPS64: "mips64"}
+    names = {X86: "x86", AMD64: "x86_64", ARM: "arm", ARM64: "arm64", MIPS: "mips", MIPS64: "mips64", RISCV64: "riscv64"}
     size, flags_at, flags, width, offsets = CONTEXTS[cpu]
     context = bytearray(context_size or size)
     struct.pack_into("<I", context, flags_at, flags if not context_size else 0x80000006)

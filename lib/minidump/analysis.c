@@ -23,6 +23,7 @@ struct reading {
     struct sl_minidump_analysis *out;
     struct dump_exception exception;
     const struct sl_minidump_thread *thread; /* NULL: not known */
+    enum sl_cpu_family family;
     struct sl_registers registers;
     struct sl_walk_numbers numbers;
     enum operation operation;
@@ -38,9 +39,9 @@ static bool is_linux(const struct sl_minidump *dump)
     return dump->os == SL_MINIDUMP_LINUX || dump->os == SL_MINIDUMP_ANDROID;
 }
 
-static bool is_x86(const struct sl_minidump *dump)
+static bool is_x86(const struct reading *r)
 {
-    return dump->family == SL_CPU_X86 || dump->family == SL_CPU_X86_64;
+    return r->family == SL_CPU_X86 || r->family == SL_CPU_X86_64;
 }
 
 /* ---- the instruction ---- */
@@ -52,9 +53,9 @@ static bool get_register(const void *arg, unsigned number, uint64_t *value)
     return number < SL_WALK_REGISTERS && (registers->valid >> number & 1);
 }
 
-static enum sl_arch arch_of(const struct sl_minidump *dump)
+static enum sl_arch arch_of(enum sl_cpu_family family)
 {
-    switch (dump->family) {
+    switch (family) {
     case SL_CPU_X86: return SL_ARCH_X86;
     case SL_CPU_X86_64: return SL_ARCH_X86_64;
     case SL_CPU_ARM64: return SL_ARCH_ARM64;
@@ -66,7 +67,7 @@ static enum sl_arch arch_of(const struct sl_minidump *dump)
 static bool memory_word(const struct reading *r, uint64_t address, uint64_t *value)
 {
     const struct sl_minidump_memory *stack = &r->thread->stack;
-    unsigned size = sl_cpu_pointer_size(r->dump->family);
+    unsigned size = sl_cpu_pointer_size(r->family);
     if (dump_memory_read(r->dump, address, size, value))
         return true;
     if (address < stack->address || address - stack->address >= stack->bytes.size)
@@ -84,10 +85,10 @@ static enum sl_code read_instruction(struct reading *r, struct sl_error *error)
     uint64_t pc;
     const struct sl_minidump_memory *memory =
         r->thread && get_register(&r->registers, r->numbers.pc, &pc) ? dump_memory_at(r->dump, pc) : NULL;
-    if (!memory || arch_of(r->dump) == SL_ARCH_UNKNOWN)
+    if (!memory || arch_of(r->family) == SL_ARCH_UNKNOWN)
         return SL_OK;
     size_t at = (size_t)(pc - memory->address), left = memory->bytes.size - at;
-    const struct sl_disasm_code code = {.arch = arch_of(r->dump),
+    const struct sl_disasm_code code = {.arch = arch_of(r->family),
                                         .bytes = {memory->bytes.data + at, left < LONGEST ? left : LONGEST},
                                         .address = pc,
                                         .size = 1};
@@ -116,7 +117,7 @@ static bool is_general_protection_fault(const struct reading *r)
 {
     const struct dump_exception *e = &r->exception;
     uint64_t address = r->dump->crash_address;
-    if (r->dump->family != SL_CPU_X86_64)
+    if (r->family != SL_CPU_X86_64)
         return false;
     if (r->dump->os == SL_MINIDUMP_WINDOWS)
         return r->operation == READ && address == UINT64_MAX;
@@ -268,7 +269,7 @@ static uint64_t distance_to_memory(const struct reading *r, uint64_t address)
 static void flip_bits(const struct reading *r, uint64_t address, const char *source, uint32_t access_size)
 {
     bool high = r->out->adjustment == SL_MINIDUMP_NON_CANONICAL;
-    unsigned end = high || r->dump->family != SL_CPU_X86_64 ? 64 : 48;
+    unsigned end = high || r->family != SL_CPU_X86_64 ? 64 : 48;
     const struct dump_region *region = dump_region_at(&r->regions, address);
     if ((region && is_allowed(region, r->operation)) || distance_to_memory(r, address) < access_size)
         return;
@@ -315,7 +316,7 @@ static bool find_flips(struct reading *r, struct sl_arena *arena)
 {
     const struct sl_minidump_analysis *out = r->out;
     const struct sl_disasm_effects *effects = &out->effects;
-    bool is_known = r->dump->family == SL_CPU_X86_64 || (r->dump->family == SL_CPU_ARM64 && effects->has_accesses);
+    bool is_known = r->family == SL_CPU_X86_64 || (r->family == SL_CPU_ARM64 && effects->has_accesses);
     if (!is_known || out->adjustment == SL_MINIDUMP_NULL_POINTER)
         return true;
     if (!(r->out->flips = SL_ARENA_ARRAY(arena, struct sl_minidump_flip, MAX_FLIPS)))
@@ -377,7 +378,7 @@ static void find_inconsistencies(struct reading *r)
     bool is_windows = r->dump->os == SL_MINIDUMP_WINDOWS;
     bool is_overflow = is_windows && r->exception.code == STACK_OVERFLOW;
     unsigned *found = &r->out->inconsistencies;
-    if (!r->out->has_instruction || !is_x86(r->dump))
+    if (!r->out->has_instruction || !is_x86(r))
         return;
     if (is_division_by_zero(r) && !effects->is_division)
         *found |= SL_MINIDUMP_NO_DIVISION;
@@ -416,8 +417,9 @@ static void read_thread(struct reading *r)
         if (r->dump->crash.threads[i].requesting == SL_REQUESTING_YES && r->dump->threads[i].is_walked)
             r->thread = &r->dump->threads[i];
     if (r->thread)
-        dump_context_read(r->dump, r->thread->context, &r->registers);
-    if (!sl_walk_numbers(r->dump->family, &r->numbers))
+        dump_context_read(r->dump, r->thread, &r->registers);
+    r->family = r->thread ? r->thread->family : r->dump->family;
+    if (!sl_walk_numbers(r->family, &r->numbers))
         r->thread = NULL;
 }
 

@@ -22,6 +22,11 @@ enum { NOT_WALKED = 0xFF, MAX_RUNS = 11 };
         {156, 4, 7, "edi"}, {160, 4, 6, "esi"}, {164, 4, 3, "ebx"}, {168, 4, 2, "edx"}, {172, 4, 1, "ecx"},            \
             {176, 4, 0, "eax"}, {180, 4, 5, "ebp"}, {184, 4, 8, "eip"}, {192, 4, 9, "eflags"}, {196, 4, 4, "esp"},     \
     }
+#define X86_ON_AMD64_RUNS                                                                                              \
+    {                                                                                                                  \
+        {120, 4, 0, "eax"}, {128, 4, 1, "ecx"}, {136, 4, 2, "edx"}, {144, 4, 3, "ebx"}, {152, 4, 4, "esp"},            \
+            {160, 4, 5, "ebp"}, {168, 4, 6, "esi"}, {176, 4, 7, "edi"}, {248, 4, 8, "eip"}, {68, 4, 9, "eflags"},      \
+    }
 #define MIPS_RUNS                                                                                                      \
     {                                                                                                                  \
         {8, 8, 0, "- - - - - - - - - - - - - - - - s0 s1 s2 s3 s4 s5 s6 s7 - - - - gp sp fp ra"}, {312, 8, 34, "pc"},  \
@@ -29,7 +34,8 @@ enum { NOT_WALKED = 0xFF, MAX_RUNS = 11 };
 
 /* Sizes are those of what all versions have: floating point registers follow in RISC-V's, of Breakpad's and Crashpad's width. */
 static const struct context_layout {
-    uint16_t cpu, size;
+    uint32_t cpu;
+    uint16_t size;
     uint8_t flags_at, flags_size;
     uint32_t bit;
     struct context_run runs[MAX_RUNS];
@@ -51,6 +57,7 @@ static const struct context_layout {
       {176, 8, 5, "rdi"},
       {184, 8, 8, "r8 r9 r10 r11 r12 r13 r14 r15"},
       {248, 8, 16, "rip"}}},
+    {DUMP_X86_ON_AMD64, 1232, 48, 4, 0x100000, X86_ON_AMD64_RUNS},
     {5, 368, 0, 4, 0x40000000, {{4, 4, 0, "r0 r1 r2 r3 r4 r5 r6 r7 r8 r9 r10 fp r12 sp lr pc"}}},
     {12, 912, 0, 4, 0x400000, {{8, 8, 0, X0_TO_LR}, {256, 8, 31, "sp pc"}}},
     {0x8003, 796, 0, 8, 0x80000000, {{8, 8, 0, X0_TO_LR}, {256, 8, 31, "sp pc"}}},
@@ -89,17 +96,17 @@ static const struct context_layout {
       {280, 8, NOT_WALKED, "npc y asi fprs"}}},
 };
 
-static const struct context_layout *layout_of(const struct sl_minidump *dump)
+static const struct context_layout *layout_of(uint32_t cpu)
 {
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
-        if (layouts[i].cpu == dump->cpu)
+        if (layouts[i].cpu == cpu)
             return &layouts[i];
     return NULL;
 }
 
-bool dump_is_context(const struct sl_minidump *dump, struct sl_bytes context)
+bool dump_is_context(const struct sl_minidump *dump, uint32_t cpu, struct sl_bytes context)
 {
-    const struct context_layout *layout = layout_of(dump);
+    const struct context_layout *layout = layout_of(cpu);
     struct sl_reader r = dump_reader_of(dump, context);
     if (!layout || !context.data || context.size < layout->size)
         return false;
@@ -122,9 +129,9 @@ struct context_value {
     uint64_t value;
 };
 
-static struct context_walk context_begin(const struct sl_minidump *dump, struct sl_bytes context)
+static struct context_walk context_begin(const struct sl_minidump *dump, uint32_t cpu, struct sl_bytes context)
 {
-    const struct context_layout *layout = layout_of(dump);
+    const struct context_layout *layout = layout_of(cpu);
     return (struct context_walk){dump_reader_of(dump, context), layout->runs, layout->runs + MAX_RUNS,
                                  layout->runs->names, 0};
 }
@@ -148,11 +155,12 @@ static bool context_next(struct context_walk *w, struct context_value *value)
     return true;
 }
 
-bool dump_context_registers(struct dump_reader *d, struct sl_bytes context, struct sl_crash_thread *thread)
+bool dump_context_registers(struct dump_reader *d, uint32_t cpu, struct sl_bytes context,
+                            struct sl_crash_thread *thread)
 {
     enum { MOST = 48 };
     struct sl_crash_register registers[MOST];
-    struct context_walk w = context_begin(d->dump, context);
+    struct context_walk w = context_begin(d->dump, cpu, context);
     struct context_value value;
     size_t count = 0;
     while (count < MOST && context_next(&w, &value))
@@ -163,11 +171,12 @@ bool dump_context_registers(struct dump_reader *d, struct sl_bytes context, stru
     return done;
 }
 
-void dump_context_read(const struct sl_minidump *dump, struct sl_bytes context, struct sl_registers *registers)
+void dump_context_read(const struct sl_minidump *dump, const struct sl_minidump_thread *thread,
+                       struct sl_registers *registers)
 {
-    struct context_walk w = context_begin(dump, context);
+    struct context_walk w = context_begin(dump, thread->cpu, thread->context);
     struct context_value value;
-    bool is_narrow = dump->family != SL_CPU_UNKNOWN && sl_cpu_pointer_size(dump->family) == 4;
+    bool is_narrow = thread->family != SL_CPU_UNKNOWN && sl_cpu_pointer_size(thread->family) == 4;
     *registers = (struct sl_registers){.valid = 0};
     while (context_next(&w, &value))
         if (value.number != NOT_WALKED)

@@ -114,7 +114,7 @@ struct sl_str sl_minidump_last_error(const struct sl_minidump *dump, size_t thre
     uint64_t block = dump->threads[thread].environment;
     if (!block || dump->os != SL_MINIDUMP_WINDOWS || dump->family == SL_CPU_UNKNOWN)
         return (struct sl_str){NULL, 0};
-    uint64_t at = block + LAST_ERROR * sl_cpu_pointer_size(dump->family), code;
+    uint64_t at = block + LAST_ERROR * sl_cpu_pointer_size(dump->threads[thread].family), code;
     return dump_memory_read(dump, at, 4, &code) ? dump_windows_error(&d, (uint32_t)code) : (struct sl_str){NULL, 0};
 }
 

@@ -5,6 +5,7 @@
  *     module.c     modules and their ids                         thread.c   threads, the exception
  *     system.c     system and processor                          reason*.c  the crash in words
  *     microdump.c  microdumps of Breakpad, which become minidumps
+ *     wow64.c      32-bit stacks of 64-bit dumps
  *     info.c       what is beside             facts*.c   what few ask for, read when they do
  *     analysis.c   the instruction that crashed, and what may have been meant; regions.c what the address space was made of */
 #pragma once
@@ -143,7 +144,12 @@ enum sl_code dump_read_microdump(struct sl_bytes log, struct sl_arena *arena, st
 
 /* ---- context.c ---- */
 
-/* Whether the bytes are registers of the dump's processor. */
-bool dump_is_context(const struct sl_minidump *dump, struct sl_bytes context);
-bool dump_context_registers(struct dump_reader *d, struct sl_bytes context, struct sl_crash_thread *thread);
-void dump_context_read(const struct sl_minidump *dump, struct sl_bytes context, struct sl_registers *registers);
+/* As the `cpu` of records: those of x86 in a CONTEXT of amd64, while 32-bit code ran. No dump has the number. */
+enum { DUMP_X86_ON_AMD64 = 1 << 16 };
+
+/* Whether the bytes are registers of the processor. */
+bool dump_is_context(const struct sl_minidump *dump, uint32_t cpu, struct sl_bytes context);
+bool dump_context_registers(struct dump_reader *d, uint32_t cpu, struct sl_bytes context,
+                            struct sl_crash_thread *thread);
+void dump_context_read(const struct sl_minidump *dump, const struct sl_minidump_thread *thread,
+                       struct sl_registers *registers);

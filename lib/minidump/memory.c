@@ -105,18 +105,18 @@ void sl_minidump_start(const struct sl_minidump *dump, size_t thread, struct sl_
 {
     const struct sl_minidump_memory *memory = &dump->threads[thread].stack, *other;
     struct sl_walk_numbers numbers;
-    dump_context_read(dump, dump->threads[thread].context, registers);
-    sl_walk_numbers(dump->family, &numbers);
+    dump_context_read(dump, &dump->threads[thread], registers);
+    sl_walk_numbers(dump->threads[thread].family, &numbers);
     uint64_t sp = registers->value[numbers.sp];
     if (!holds_word(memory, sp) && (other = dump_memory_at(dump, sp)))
         memory = other;
     *stack = (struct sl_walk_stack){memory->address, memory->bytes, read_anywhere, dump};
 }
 
-struct sl_walk_target sl_minidump_target(const struct sl_minidump *dump)
+struct sl_walk_target sl_minidump_target(const struct sl_minidump *dump, size_t thread)
 {
     return (struct sl_walk_target){
-        .family = dump->family,
+        .family = dump->threads[thread].family,
         .is_windows = dump->os == SL_MINIDUMP_WINDOWS,
         .is_ios = dump->os == SL_MINIDUMP_IOS,
         .big_endian = dump->big_endian,

@@ -39,7 +39,9 @@ struct sl_minidump_memory {
 
 struct sl_minidump_thread { /* beside that of sl_crash */
     struct sl_bytes context;
-    uint64_t environment;                 /* of Windows: the thread's environment block (TEB) */
+    uint32_t cpu;              /* whose record `context` is: the dump's, but as sl_minidump_enter_wow64() has it */
+    enum sl_cpu_family family; /* the same */
+    uint64_t environment;      /* of Windows: the thread's environment block (TEB) */
     struct sl_minidump_memory stack;      /* no bytes: none */
     bool is_writer;                       /* it wrote the dump */
     bool is_walked;                       /* else it has no frames: no registers, or it is the writer */
@@ -93,6 +95,8 @@ struct sl_minidump {
     bool has_exception, has_process_id, has_create_time;
     uint32_t process_id;
     uint32_t create_time;  /* seconds since 1970, UTC */
+    bool is_wow64;         /* a 32-bit program of Windows in a dump of 64 bits; as sl_minidump_enter_wow64() has it */
+    size_t wow64_missing;  /* of its threads: their 32-bit stacks, or registers, are not in the dump */
     uint64_t address_mask; /* arm64: bits of pointers that are address; 0 = not said */
     struct sl_minidump_count handles, memory_info, thread_info;
 };
@@ -110,13 +114,18 @@ const char *sl_minidump_stream_name(uint32_t type);
 /* The module that holds the address; NULL: none. */
 const struct sl_crash_module *sl_minidump_module_at(const struct sl_minidump *dump, uint64_t address);
 
+/* Of 32-bit programs of Windows in dumps of 64 bits: threads get the registers, the stack and the environment block of the
+ * 32-bit code, where the dump has them, instead of those of the emulation under it. Nothing changes in other dumps. False when
+ * out of memory. */
+bool sl_minidump_enter_wow64(struct sl_minidump *dump, struct sl_arena *arena);
+
 /* Where walking the thread begins; only for threads that are walked. The stack's `read` finds words in all of the dump's
  * memory, so `dump` must outlive the walk. */
 void sl_minidump_start(const struct sl_minidump *dump, size_t thread, struct sl_registers *registers,
                        struct sl_walk_stack *stack);
 
-/* The processor and system whose stacks are walked. */
-struct sl_walk_target sl_minidump_target(const struct sl_minidump *dump);
+/* The processor and system whose stack is walked. */
+struct sl_walk_target sl_minidump_target(const struct sl_minidump *dump, size_t thread);
 
 /* Stacks that the client walked itself (stream 0x53790001): the thread's frames if it has some. */
 struct sl_minidump_prewalked {

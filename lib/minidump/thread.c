@@ -99,7 +99,7 @@ static void read_thread(struct dump_reader *d, struct sl_reader *r, struct sl_cr
     uint32_t rva;
     *thread = (struct sl_crash_thread){.id = sl_read_u32(r), .has_id = true};
     sl_reader_skip(r, 12); /* suspensions, priorities */
-    *more = (struct sl_minidump_thread){.environment = sl_read_u64(r)};
+    *more = (struct sl_minidump_thread){.environment = sl_read_u64(r), .cpu = dump->cpu, .family = dump->family};
     more->stack.address = sl_read_u64(r);
     more->stack.bytes = dump_location(dump, r, &rva);
     more->context = dump_location(dump, r, NULL);
@@ -133,10 +133,10 @@ static void finish_thread(struct dump_reader *d, size_t index, const struct spec
         more->is_writer = true;
         return;
     }
-    if (index == requesting && exception->is_there && dump_is_context(dump, exception->context))
+    if (index == requesting && exception->is_there && dump_is_context(dump, dump->cpu, exception->context))
         more->context = exception->context;
-    if (dump_is_context(dump, more->context) && dump_share(d, more->context.size))
-        more->is_walked = dump_context_registers(d, more->context, thread);
+    if (dump_is_context(dump, dump->cpu, more->context) && dump_share(d, more->context.size))
+        more->is_walked = dump_context_registers(d, dump->cpu, more->context, thread);
 }
 
 bool sl_minidump_lacks_registers(const struct sl_minidump *dump)

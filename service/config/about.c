@@ -93,9 +93,11 @@ const struct key_about key_abouts[] = {
     {"srcsrv_links", "What a PDB says of version control is used as a link to the source."},
     {"minidump.compat", "`symbolicator`: stacks are walked as Symbolicator does. `none`: as the command does, which "
                         "finds callers of jumps to bad addresses, goes on behind impossible return "
-                        "addresses, walks RISC-V and keeps all frames."},
-    {"minidump.details",
-     "Answers to minidumps tell more of what is in them, and what the instruction did that crashed."},
+                        "addresses, walks RISC-V, shows 32-bit stacks of dumps that a 64-bit program wrote (WoW64) "
+                        "and keeps all frames."},
+    {"minidump.details", "Answers to minidumps tell more of what is in them, and what the instruction did that "
+                         "crashed; stacks are the 32-bit "
+                         "ones of WoW64."},
     {"apple.details",
      "The same for crash reports of Apple's, and `crash_details` has a line for each cause that is named."},
     {"apple.names_from_report", "Frames of text reports that are not found keep the names in the report."},

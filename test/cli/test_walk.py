@@ -205,3 +205,69 @@ def test_all_frames_of_a_recursion(work, files):
         equal([(f[1], f[2]) for f in folded], [("f -> g", f"{count:,}")], (form, text[:2000]))
         left = count - int(folded[0][0].replace(",", ""))
         assert left < 8 and "inline" not in text, (form, text)
+
+
+# ---- 32-bit programs on 64-bit Windows ----
+
+def wow64_dump(work, crash=None):
+    """Threads that wait for the system (1), run 32-bit code (2), and whose environment is not in the dump (3)."""
+    dump = dumps.Dump(platform=dumps.WINDOWS)
+    dump.modules += [(0x400000, 0x10000, "C:\\app.exe", dumps.pdb70("22222222-3333-4444-5555-666666666666", 1, "app.pdb"), 0),
+                     (0x75540000, 0x8000, "C:\\Windows\\System32\\wow64cpu.dll", b"", 1), (0x755B0000, 0x3F000, "C:\\Windows\\System32\\Wow64.dll", b"", 1)]
+    emulation = {"rip": 0x75542E09, "rsp": 0x20E518, "cs": 0x33}
+    stack = struct.pack("<8I", 0, 0x400204, 0x37F5D8, 0x400304, 0, 0, 0x37F5E8, 0x400404)
+    for i in (1, 3):
+        dump.threads.append((i, emulation, 0x20E518, struct.pack("<4Q", 0x755B0010, 0, 0, 0)))
+    dump.threads.insert(1, (2, {"rip": 0x400104, "rsp": 0x37F5C0, "rbp": 0x37F5C8, "rax": 0xFFFFFFFF00000007, "cs": 0x23}, 0x20E518, bytes(32)))
+    dump.environments[3] = 0x7EFE0000
+    dumps.wow64(dump, 1, {"eip": 0x400108, "esp": 0x37F5C0, "ebp": 0x37F5C8, "eax": 5}, 0x7EFDB000, 0x20FD20)
+    dump.memory += [(0x37F5C0, stack), (0x7EFDB000 + 0x2034, struct.pack("<I", 2))]  # the last error, in the 32-bit environment
+    if crash:
+        dump.crash(1, 0xC0000005, 0, 0x45, (0, 0x45), registers=crash)
+    return write(os.path.join(work, "wow64.dmp"), dump.done())
+
+
+def test_stacks_of_32_bit_programs_on_64_bit_windows(work, files):
+    """They are shown where the dump has them, with registers of x86; for others the command says what is missing, once."""
+    write(os.path.join(work, "syms/app.sym"), "MODULE windows x86 222222223333444455556666666666661 app.pdb\nFUNC 100 100 0 wait\nFUNC 200 100 0 work\n"
+          "FUNC 300 100 0 main\n")
+    path = wow64_dump(work)
+    arguments = ("--offline", "--cache-dir", "", "--symbols", "syms", path)
+    result = symloom("symbolicate", *arguments, env=home(work), cwd=work)
+    said = "this is a 32-bit program (WoW64), and the dump lacks the 32-bit stacks of 1 of its 3 threads"
+    equal(result.err.count(said), 1, result.err)
+    first, second, third = json.loads(result.out)["stacktraces"]
+    for thread, ip, eax in ((first, 0x400108, "0x5"), (second, 0x400104, "0x7")):
+        equal((sorted(thread["registers"]), thread["registers"]["eip"], thread["registers"]["eax"]),
+              (sorted("eax ebp ebx ecx edi edx eflags eip esi esp".split()), hex(ip), eax))
+        equal([(f.get("function"), f["trust"]) for f in thread["frames"]], [("wait", "context"), ("main", "fp"), (None, "fp")], thread)
+    equal((third["registers"]["rip"], third["frames"][0]["instruction_addr"], third["frames"][1]["trust"]), ("0x75542e09", "0x75542e09", "scan"))
+    text = ok("symbolicate", "-f", "stackwalk", *arguments, env=home(work), cwd=work)
+    contains(text, "eip = 0x00400108   esp = 0x0037f5c0   ebp = 0x0037f5c8", "rip = 0x0000000075542e09")
+    threads = json.loads(ok("symbolicate", "-f", "minidump-json", *arguments, env=home(work), cwd=work))["threads"]
+    equal([t["last_error_value"] for t in threads], ["ERROR_FILE_NOT_FOUND", None, None])
+    contains(ok("inspect", path, env=home(work)), ", x86_64, a 32-bit program (WoW64)\n", "Usable       yes")
+    contains(ok("symbolicate", "-f", "stackwalk", "--stack-pointers", *arguments, env=home(work), cwd=work), " *(0x0037f5c4) = 0x00400204 <work> ")
+
+
+def test_a_crash_of_a_32_bit_program_on_64_bit_windows(work, files):
+    """In its own code the exception has the registers; in that of the emulation, the thread crashed there."""
+    for segment, registers in ((0x23, ["eip", "0x400104"]), (0x33, ["rip", "0x400104"])):
+        path = wow64_dump(work, {"rip": 0x400104, "rsp": 0x37F5C0, "rbp": 0x37F5C8, "cs": segment})
+        answer = json.loads(ok("symbolicate", "--offline", "--cache-dir", "", path, env=home(work)))
+        thread = answer["stacktraces"][0]
+        equal((thread["is_requesting"], thread["registers"].get(registers[0])), (True, registers[1]), thread)
+
+
+def test_dumps_of_other_programs_have_no_second_stack(work, files):
+    """A 32-bit program that wrote its own dump, and a 64-bit one: nothing is looked for behind their threads."""
+    for cpu, name in ((dumps.AMD64, "C:\\app.dll"), (dumps.AMD64, "C:\\notwow64.dll"), (dumps.X86, "C:\\Windows\\System32\\wow64.dll")):
+        registers = {"rip": 0x400104, "rsp": 0x20E518, "cs": 0x33} if cpu == dumps.AMD64 else {"eip": 0x400104, "esp": 0x20E518}
+        dump = dumps.Dump(cpu=cpu, platform=dumps.WINDOWS)
+        dump.modules.append((0x400000, 0x10000, name, b"", 1))
+        dump.threads.append((1, registers, 0x20E518, bytes(64)))
+        dumps.wow64(dump, 1, {"eip": 0x400108, "esp": 0x37F5C0}, 0x7EFDB000)
+        path = write(os.path.join(work, "other.dmp"), dump.done())
+        result = symloom("symbolicate", "--offline", "--cache-dir", "", path, env=home(work))
+        equal(json.loads(result.out)["stacktraces"][0]["frames"][0]["instruction_addr"], "0x400104")
+        equal("WoW64" in result.err, False, result.err)

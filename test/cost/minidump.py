@@ -99,6 +99,25 @@ def mappings(size):
     return crashed(dumps.LINUX, (0x47670009, lines))
 
 
+def emulated_threads(size):
+    """Threads of a 32-bit program (WoW64) that all have the same environment, registers and stack."""
+    dump = dumps.Dump(platform=dumps.WINDOWS)
+    dumps.wow64(dump, 1, {"eip": 0x1000, "esp": 0x5000}, 0x7EFDB000)
+    dump.memory += [(0x5000, b"s" * 64), (0x9000, b"s" * 64)]
+    dump.modules.append((0x10000, 0x1000, "C:\\Windows\\System32\\wow64.dll", b"", 0))
+    count = size // 48
+    at = dump.context({"rip": 0x2000, "rsp": 0x9000, "cs": 0x33})
+    entries = b"".join(struct.pack("<4I2Q4I", i, 0, 0, 0, 0x7EFDB000, 0x9000, 0, 0, *at) for i in range(count))
+    threads = struct.pack("<I", count) + entries
+    done = dump.done()
+    streams, directory = struct.unpack_from("<II", done, 8)
+    rows = [struct.unpack_from("<III", done, directory + 12 * i) for i in range(streams)]
+    rows = [(3, len(threads), len(done)) if row[0] == 3 else row for row in rows]
+    data = bytearray(done + threads + b"".join(struct.pack("<III", *row) for row in rows))
+    struct.pack_into("<I", data, 12, len(done) + len(threads))
+    return bytes(data)
+
+
 def handles(size):
     """Open handles that all have the same long names."""
     def entries(dump):
@@ -160,5 +179,5 @@ GENERATORS = {name: (make, READ) for name, make in (
     ("dump_overlapping_memory", overlapping_memory), ("dump_many_streams", many_streams), ("dump_annotations", annotations),
     ("dump_microdump_modules", microdump_modules), ("dump_microdump_pieces", microdump_pieces), ("dump_microdump_beginnings", microdump_beginnings))}
 GENERATORS |= {name: (make, FACTS) for name, make in (
-    ("dump_regions", regions), ("dump_mappings", mappings), ("dump_handles", handles), ("dump_linux_files", linux_files),
+    ("dump_regions", regions), ("dump_emulated_threads", emulated_threads), ("dump_mappings", mappings), ("dump_handles", handles), ("dump_linux_files", linux_files),
     ("dump_mac_records", mac_records), ("dump_soft_errors", soft_errors))}

@@ -169,6 +169,8 @@ static enum sl_code read_facts(struct sl_bytes file, struct sl_budget *budget, s
     struct sl_minidump_facts facts;
     struct sl_minidump_analysis analysis;
     enum sl_code code = sl_minidump_read(file, &arena, &dump, error);
+    if (code == SL_OK && !sl_minidump_enter_wow64(&dump, &arena))
+        code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK)
         code = sl_minidump_read_facts(&dump, &arena, &facts, error);
     if (code == SL_OK)

@@ -57,6 +57,11 @@ static void write_create_time(struct json_writer *w, const struct sl_minidump *d
     json_u64(w, dump->create_time);
 }
 
+static void write_wow64_missing(struct json_writer *w, const struct sl_minidump *dump)
+{
+    json_u64(w, dump->wow64_missing);
+}
+
 /* JSON of the arena, empty when nothing came out; data NULL: out of memory. */
 static struct sl_str analysis_json(const struct sl_minidump *dump, struct sl_arena *arena)
 {
@@ -88,6 +93,7 @@ bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
         {dump->annotation_count, "annotations", write_annotations},
         {dump->crash_info_count, "crash_info", write_crash_info},
         {dump->unloaded_count, "unloaded_modules", write_unloaded},
+        {dump->is_wow64, "wow64_missing_stacks", write_wow64_missing},
     };
     struct sl_crash *crash = &dump->crash;
     crash->extras = SL_ARENA_ARRAY(arena, struct sl_crash_extra, sizeof rows / sizeof *rows + 1);

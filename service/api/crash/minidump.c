@@ -82,6 +82,9 @@ static void read_dump(void *arg)
     work->code = sl_minidump_read(work->file, arena, &work->dump, &work->error);
     if (work->code == SL_OK && work->walk.compat)
         forget_registers(work);
+    bool has_more = !work->walk.compat || work->details;
+    if (work->code == SL_OK && has_more && !sl_minidump_enter_wow64(&work->dump, arena))
+        work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
     if (work->code == SL_OK && sl_minidump_client_stacks(&work->dump, arena, &work->client, &ignored) == SL_BUSY)
         work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
     if (work->code == SL_OK && work->details && !crash_details(&work->dump, arena))
@@ -105,10 +108,11 @@ static bool take_client_stack(struct dump_work *work, struct sl_crash_thread *th
 }
 
 /* A frame in a module that was unloaded names it as its package: "(unloaded gone.dll@0x1234)". */
-static bool name_unloaded(struct dump_work *work, const struct sl_crash_thread *thread)
+static bool name_unloaded(struct dump_work *work, size_t index)
 {
+    const struct sl_crash_thread *thread = &work->dump.crash.threads[index];
     struct sl_walk_numbers numbers;
-    sl_walk_numbers(work->dump.family, &numbers);
+    sl_walk_numbers(work->dump.threads[index].family, &numbers);
     for (size_t i = 0; i < thread->frame_count && work->dump.unloaded_count; i++) {
         struct sl_crash_frame *frame = &thread->frames[i];
         bool is_exact = !i || frame->is_exact || frame->trust == SL_TRUST_PREWALKED;
@@ -175,7 +179,7 @@ static void fill_request(void *arg)
         if (work->dump.threads[i].is_walked && !take_client_stack(work, &crash->threads[i]))
             work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
     for (size_t i = 0; i < crash->thread_count && work->code == SL_OK && work->details; i++)
-        if (!name_unloaded(work, &crash->threads[i]))
+        if (!name_unloaded(work, i))
             work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
     if (work->code == SL_OK && !crash_fill(work->request, crash))
         work->code = sl_fail(&work->error, SL_BUSY, "out of memory");

@@ -132,7 +132,7 @@ struct batch {
 static void walk_on(struct thread_walk *t)
 {
     const struct sl_minidump *dump = t->w->dump;
-    struct sl_walk_target target = sl_minidump_target(dump);
+    struct sl_walk_target target = sl_minidump_target(dump, t->thread);
     struct sl_registers registers;
     struct sl_walk_stack stack;
     target.frame_pointer_first = t->w->frame_pointer_first;

@@ -34,10 +34,11 @@ static void put_time(struct sl_buf *out, const char *label, int64_t seconds)
 static void put_system(const struct sl_minidump *dump, struct sl_buf *out)
 {
     const struct sl_crash_system *system = &dump->crash.system;
-    sl_buf_printf(out, "  %-12s " SL_STR_FMT "%s" SL_STR_FMT "%s" SL_STR_FMT ", %s\n", "System",
+    sl_buf_printf(out, "  %-12s " SL_STR_FMT "%s" SL_STR_FMT "%s" SL_STR_FMT ", %s%s\n", "System",
                   SL_STR_ARG(system->os_name), system->os_name.size && system->os_version.size ? " " : "",
                   SL_STR_ARG(system->os_version), system->os_build.size ? " " : "", SL_STR_ARG(system->os_build),
-                  dump->unread_processor ? dump->unread_processor : sl_arch_name(system->arch));
+                  dump->unread_processor ? dump->unread_processor : sl_arch_name(system->arch),
+                  dump->is_wow64 ? ", a 32-bit program (WoW64)" : "");
 }
 
 /* A microdump has none, but what it was made has. */
@@ -243,6 +244,8 @@ bool inspect_minidump(const char *path, const struct options *options, struct js
     if (is_dump) {
         if (sl_minidump_read(mapping.bytes, &arena, &view.dump, &error) != SL_OK)
             view.problem = error.message;
+        else if (!sl_minidump_enter_wow64(&view.dump, &arena))
+            sl_fail(&error, SL_BUSY, "out of memory");
         else if (view.dump.unread_processor)
             sl_fail(&error, SL_UNSUPPORTED, "no stacks: registers of the processor (%s, %u) are not read",
                     view.dump.unread_processor, view.dump.cpu);

@@ -120,22 +120,46 @@ static int crash_tell_failure(const struct crash_run *run)
     return status;
 }
 
-/* Says why a dump has no stacks. Its answer has no frames then. */
+/* Says why a dump has no stacks; its answer has no frames then. */
+static void tell_no_stacks(const struct options *o, const struct sl_minidump *dump)
+{
+    if (dump->unread_processor)
+        remark("warning: no stacks: the dump is of a processor (%s, %u) whose registers and stacks are not read; x86, "
+               "x86-64, ARM, AArch64, MIPS and RISC-V are\n",
+               dump->unread_processor, dump->cpu);
+    else if (sl_minidump_lacks_registers(dump))
+        remark("warning: no stacks: none of the %zu threads has registers of the processor (%s)\n",
+               dump->crash.thread_count, sl_arch_name(dump->crash.system.arch));
+    else if (option_given(o, "server") && dump->crash.thread_count)
+        remark("warning: no stacks: the service answered none; with `minidump.compat: symbolicator`, which is the "
+               "default, it does not walk stacks of %s\n",
+               sl_arch_name(dump->crash.system.arch));
+}
+
+/* Says which stacks are those of the emulation of a 32-bit program. */
+static void tell_no_wow64_stacks(const struct options *o, struct sl_minidump *dump, struct sl_arena *arena)
+{
+    if (option_given(o, "server") || !sl_minidump_enter_wow64(dump, arena) || !dump->wow64_missing)
+        return;
+    remark(
+        "warning: this is a 32-bit program (WoW64), and the dump lacks the 32-bit stacks of %zu of its %zu threads; it "
+        "has them when written with full memory, or by a 32-bit program\n",
+        dump->wow64_missing, dump->crash.thread_count);
+}
+
+/* Says which stacks are not those that one expects, and why. */
 static void tell_lack_of_stacks(const struct options *o, const struct crash_run *run)
 {
     static const struct sl_str mark = SL_STR("\"instruction_addr\":");
     struct sl_arena arena = {0};
     struct sl_minidump dump;
     bool has_frames = run->text.size && memmem(run->text.data, run->text.size, mark.data, mark.size);
-    bool is_asked = run->file.kind == CRASH_FILE_MINIDUMP && !has_frames && !option_given(o, "quiet");
+    bool is_asked = run->file.kind == CRASH_FILE_MINIDUMP && !option_given(o, "quiet");
     bool is_read = is_asked && sl_minidump_read(run->file.bytes, &arena, &dump, NULL) == SL_OK;
-    if (is_read && dump.unread_processor)
-        remark("warning: no stacks: the dump is of a processor (%s, %u) whose registers and stacks are not read; x86, "
-               "x86-64, ARM, AArch64, MIPS and RISC-V are\n",
-               dump.unread_processor, dump.cpu);
-    else if (is_read && sl_minidump_lacks_registers(&dump))
-        remark("warning: no stacks: none of the %zu threads has registers of the processor (%s)\n",
-               dump.crash.thread_count, sl_arch_name(dump.crash.system.arch));
+    if (is_read && !has_frames)
+        tell_no_stacks(o, &dump);
+    else if (is_read)
+        tell_no_wow64_stacks(o, &dump, &arena);
     sl_arena_free(&arena);
 }
 

@@ -165,7 +165,8 @@ static void put_analysis(const struct dump_json *d)
 {
     const struct walked_dump *walked = d->walked;
     const struct sl_minidump_analysis nothing = {.is_of_crash = walked->dump.has_exception};
-    crash_analysis_write(d->w, walked->dump.family == SL_CPU_X86_64 ? &walked->analysis : &nothing, 16);
+    bool is_x86_64 = walked->dump.family == SL_CPU_X86_64 && !walked->dump.is_wow64;
+    crash_analysis_write(d->w, is_x86_64 ? &walked->analysis : &nothing, 16);
 }
 
 static void put_crash_info(const struct dump_json *d, int64_t crashed)

@@ -57,6 +57,9 @@ struct shown_register {
 };
 const struct shown_register *shown_registers(enum sl_cpu_family family);
 
+/* The processor whose registers the thread has. */
+enum sl_cpu_family thread_family(const struct walked_dump *walked, size_t thread);
+
 /* Of a frame of the answer; NULL when nothing is known of it. */
 const struct sl_registers *frame_registers(const struct walked_dump *walked, size_t thread,
                                            const struct answer_frame *frame);

@@ -8,16 +8,16 @@
 
 /* ---- words ---- */
 
-static unsigned word_size(const struct walked_dump *w)
+static unsigned word_size(const struct walked_dump *w, size_t thread)
 {
-    return sl_cpu_pointer_size(w->dump.family);
+    return sl_cpu_pointer_size(thread_family(w, thread));
 }
 
 /* The word at an address of the thread's stack; false when not all of it is there. */
-static bool word_at(const struct walked_dump *w, const struct sl_minidump_memory *stack, uint64_t address,
-                    uint64_t *word)
+static bool word_at(const struct walked_dump *w, size_t thread, uint64_t address, uint64_t *word)
 {
-    unsigned size = word_size(w);
+    const struct sl_minidump_memory *stack = &w->dump.threads[thread].stack;
+    unsigned size = word_size(w, thread);
     uint64_t at = address - stack->address;
     if (!size || address < stack->address || stack->bytes.size < size || at > stack->bytes.size - size)
         return false;
@@ -39,9 +39,8 @@ static bool collect_words(struct walked_dump *w)
     struct sl_arena_array array = {.arena = &w->arena, .item = sizeof *w->names};
     bool good = true;
     for (size_t t = 0; t < w->dump.crash.thread_count; t++) {
-        const struct sl_minidump_memory *stack = &w->dump.threads[t].stack;
-        uint64_t at = stack->address, word;
-        for (; good && word_at(w, stack, at, &word); at += word_size(w)) {
+        uint64_t at = w->dump.threads[t].stack.address, word;
+        for (; good && word_at(w, t, at, &word); at += word_size(w, t)) {
             if (!sl_minidump_module_at(&w->dump, word))
                 continue;
             struct stack_name *name = sl_arena_array_add(&array);
@@ -149,19 +148,19 @@ enum sl_code stack_words_name(struct walked_dump *w, struct sl_str answer, const
 
 /* ---- as texts ---- */
 
-static void put_hex(const struct walked_dump *w, struct sl_buf *out, uint64_t value)
+static void put_hex(unsigned word_size, struct sl_buf *out, uint64_t value)
 {
-    sl_buf_printf(out, "%0*llx", 2 * (int)word_size(w), (unsigned long long)value);
+    sl_buf_printf(out, "%0*llx", 2 * (int)word_size, (unsigned long long)value);
 }
 
 /* A word, and the function that it points into. */
-static void put_word(const struct walked_dump *w, struct sl_buf *out, const char *indent, uint64_t address,
-                     uint64_t word, const struct stack_name *name)
+static void put_word(unsigned word_size, struct sl_buf *out, const char *indent, uint64_t address, uint64_t word,
+                     const struct stack_name *name)
 {
     sl_buf_printf(out, "%s *(0x", indent);
-    put_hex(w, out, address);
+    put_hex(word_size, out, address);
     sl_buf_cstr(out, ") = 0x");
-    put_hex(w, out, word);
+    put_hex(word_size, out, word);
     if (name) {
         sl_buf_cstr(out, " <");
         output_put_safe(out, name->function);
@@ -174,11 +173,11 @@ static void put_word(const struct walked_dump *w, struct sl_buf *out, const char
 }
 
 /* 16 bytes; blanks for those behind the end. */
-static void put_row(const struct walked_dump *w, struct sl_buf *out, struct sl_bytes bytes, uint64_t address)
+static void put_row(unsigned word_size, struct sl_buf *out, struct sl_bytes bytes, uint64_t address)
 {
     enum { ROW = 16 };
     sl_buf_cstr(out, "     ");
-    put_hex(w, out, address);
+    put_hex(word_size, out, address);
     for (size_t i = 0; i < ROW; i++)
         if (i < bytes.size)
             sl_buf_printf(out, " %02x", bytes.data[i]);
@@ -193,6 +192,7 @@ static void put_row(const struct walked_dump *w, struct sl_buf *out, struct sl_b
 void stack_put_contents(const struct walked_dump *w, size_t thread, uint64_t begin, uint64_t end, struct sl_buf *out)
 {
     const struct sl_minidump_memory *stack = &w->dump.threads[thread].stack;
+    unsigned size_of_word = word_size(w, thread);
     uint64_t word, size = stack->bytes.size;
     if (!size || begin < stack->address || begin >= end || begin - stack->address >= size)
         return;
@@ -201,13 +201,13 @@ void stack_put_contents(const struct walked_dump *w, size_t thread, uint64_t beg
     sl_buf_cstr(out, "\n    Stack contents:\n");
     for (uint64_t at = begin; at < end; at += 16) {
         size_t left = end - at < 16 ? (size_t)(end - at) : 16;
-        put_row(w, out, (struct sl_bytes){stack->bytes.data + (at - stack->address), left}, at);
+        put_row(size_of_word, out, (struct sl_bytes){stack->bytes.data + (at - stack->address), left}, at);
     }
     sl_buf_cstr(out, "    Possible instruction pointers:\n");
-    for (uint64_t at = begin; at < end && word_at(w, stack, at, &word); at += word_size(w)) {
+    for (uint64_t at = begin; at < end && word_at(w, thread, at, &word); at += size_of_word) {
         const struct stack_name *name = stack_name_of(w, word);
         if (name)
-            put_word(w, out, "    ", at, word, name);
+            put_word(size_of_word, out, "    ", at, word, name);
     }
     sl_buf_u8(out, '\n');
 }
@@ -216,20 +216,21 @@ void stack_put_pointers(const struct walked_dump *w, size_t thread, bool has_poi
                         struct sl_buf *out)
 {
     const struct sl_minidump_memory *stack = &w->dump.threads[thread].stack;
+    unsigned size_of_word = word_size(w, thread);
     uint64_t word, at = stack->address;
     if (!stack->bytes.size) {
         sl_buf_cstr(out, " <no stack>\n");
         return;
     }
     sl_buf_cstr(out, " Stack begin:   0x");
-    put_hex(w, out, stack->address);
+    put_hex(size_of_word, out, stack->address);
     sl_buf_cstr(out, "\n Stack end:     0x");
-    put_hex(w, out, stack->address + stack->bytes.size);
+    put_hex(size_of_word, out, stack->address + stack->bytes.size);
     if (has_pointer) {
         sl_buf_cstr(out, "\n Stack pointer: 0x");
-        put_hex(w, out, pointer);
+        put_hex(size_of_word, out, pointer);
     }
     sl_buf_u8(out, '\n');
-    for (; word_at(w, stack, at, &word); at += word_size(w))
-        put_word(w, out, "", at, word, stack_name_of(w, word));
+    for (; word_at(w, thread, at, &word); at += size_of_word)
+        put_word(size_of_word, out, "", at, word, stack_name_of(w, word));
 }

@@ -27,7 +27,7 @@ struct text_frame {
 /* Breakpad tells the address to return to of x86 and amd64, and of other processors the instruction that calls. */
 static uint64_t text_place(const struct texts *t, size_t thread, const struct answer_frame *frame)
 {
-    enum sl_cpu_family family = t->walked->dump.family;
+    enum sl_cpu_family family = thread_family(t->walked, thread);
     return family == SL_CPU_X86 || family == SL_CPU_X86_64 ? frame_resume(t->walked, thread, frame)
                                                            : frame_instruction(t->walked, thread, frame);
 }
@@ -273,12 +273,12 @@ static void put_head(const struct texts *t)
 /* As many as fit into 80 columns, behind a blank. */
 static void put_registers(const struct texts *t, const struct text_frame *f)
 {
-    const struct sl_minidump *dump = &t->walked->dump;
     const struct sl_registers *registers = frame_registers(t->walked, f->thread, f->frame);
-    int digits = sl_cpu_pointer_size(dump->family) == 8 ? 16 : 8;
+    enum sl_cpu_family family = thread_family(t->walked, f->thread);
+    int digits = sl_cpu_pointer_size(family) == 8 ? 16 : 8;
     size_t width = 0, each = 11 + (size_t)digits;
     sl_buf_u8(t->out, ' ');
-    for (const struct shown_register *r = shown_registers(dump->family); registers && !f->is_inline && r->name; r++) {
+    for (const struct shown_register *r = shown_registers(family); registers && !f->is_inline && r->name; r++) {
         if (!((registers->valid & ~registers->assumed) >> r->number & 1))
             continue;
         if (width + each > 80) {
@@ -349,7 +349,8 @@ static bool stack_pointer(const struct texts *t, size_t thread, const struct ans
 {
     struct sl_walk_numbers numbers;
     const struct sl_registers *registers = frame_registers(t->walked, thread, frame);
-    if (!registers || !sl_walk_numbers(t->walked->dump.family, &numbers) || !(registers->valid >> numbers.sp & 1))
+    if (!registers || !sl_walk_numbers(thread_family(t->walked, thread), &numbers) ||
+        !(registers->valid >> numbers.sp & 1))
         return false;
     *pointer = registers->value[numbers.sp];
     return true;

@@ -18,7 +18,6 @@ bool walked_dump_keep(void *arg, const struct sl_minidump *dump)
 {
     struct walked_dump *w = arg;
     size_t count = dump->crash.thread_count;
-    unsigned call = call_size(dump->family);
     w->resume = SL_ARENA_ARRAY(&w->arena, uint64_t *, count + 1);
     w->instruction = SL_ARENA_ARRAY(&w->arena, uint64_t *, count + 1);
     w->registers = SL_ARENA_ARRAY(&w->arena, struct sl_registers *, count + 1);
@@ -29,6 +28,7 @@ bool walked_dump_keep(void *arg, const struct sl_minidump *dump)
     for (size_t i = 0; i < count; i++) {
         const struct sl_crash_thread *thread = &dump->crash.threads[i];
         size_t size = thread->frame_count * sizeof(struct sl_registers);
+        unsigned call = call_size(dump->threads[i].family);
         if (!dump->threads[i].is_walked || !thread->frame_count)
             continue;
         w->resume[i] = SL_ARENA_ARRAY(&w->arena, uint64_t, thread->frame_count);
@@ -53,6 +53,8 @@ bool walked_dump_keep(void *arg, const struct sl_minidump *dump)
 enum sl_code walked_dump_read(struct walked_dump *w, struct sl_bytes bytes, struct sl_error *error)
 {
     enum sl_code code = sl_minidump_read(bytes, &w->arena, &w->dump, error);
+    if (code == SL_OK && !sl_minidump_enter_wow64(&w->dump, &w->arena))
+        code = sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK && w->wants_facts)
         code = sl_minidump_read_facts(&w->dump, &w->arena, &w->facts, error);
     if (code == SL_OK && w->wants_facts)
@@ -63,6 +65,11 @@ enum sl_code walked_dump_read(struct walked_dump *w, struct sl_bytes bytes, stru
 void walked_dump_free(struct walked_dump *w)
 {
     sl_arena_free(&w->arena);
+}
+
+enum sl_cpu_family thread_family(const struct walked_dump *w, size_t thread)
+{
+    return thread < w->dump.crash.thread_count ? w->dump.threads[thread].family : w->dump.family;
 }
 
 const struct sl_registers *frame_registers(const struct walked_dump *w, size_t thread, const struct answer_frame *frame)

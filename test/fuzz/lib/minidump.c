@@ -37,7 +37,7 @@ static void walk(const struct sl_minidump *dump, size_t thread, struct sl_walk_m
 {
     struct sl_registers registers;
     struct sl_walk_stack stack;
-    const struct sl_walk_target target = sl_minidump_target(dump);
+    const struct sl_walk_target target = sl_minidump_target(dump, thread);
     size_t module;
     enum sl_walk_need need;
     sl_minidump_start(dump, thread, &registers, &stack);
@@ -107,6 +107,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         look_at_modules(&dump);
         look_at_threads(&dump, &more);
         look_at_crash(&dump, &more);
+        if (!sl_minidump_enter_wow64(&dump, &arena))
+            __builtin_trap();
+        if (dump.is_wow64) {
+            look_at_threads(&dump, &more);
+            look_at_crash(&dump, &more);
+        }
     }
     sl_arena_free(&arena);
     sl_arena_free(&more);

@@ -586,3 +586,21 @@ def test_a_processor_that_symbolicator_does_not_know(work, objects):
             equal((len(thread["registers"]), thread["registers"]["s0"]), (32, hex(registers["s0"])))
             equal([(f["instruction_addr"], f["trust"]) for f in thread["frames"]],
                   [(hex(base + 0x204), "context"), (hex(base + 0x104), "fp"), (hex(base + 0x504), "fp")])
+
+
+def test_stacks_of_32_bit_programs_on_64_bit_windows(work, objects):
+    """Symbolicator shows those of the emulation; the program's are there with `minidump.compat: none` or `minidump.details`."""
+    dump = dumps.Dump(platform=dumps.WINDOWS)
+    dump.modules += [(0x400000, 0x10000, "C:\\app.exe", b"", 1), (0x755B0000, 0x3F000, "C:\\Windows\\System32\\wow64.dll", b"", 1)]
+    dump.threads.append((1, {"rip": 0x755B2E09, "rsp": 0x20E518, "cs": 0x33}, 0x20E518, bytes(64)))
+    dumps.wow64(dump, 1, {"eip": 0x400108, "esp": 0x37F5C0, "ebp": 0x37F5C8}, 0x7EFDB000)
+    dump.memory.append((0x37F5C0, struct.pack("<6I", 0, 0, 0, 0x400204, 0, 0)))
+    dump = dump.done()
+    for settings, name, addresses in (({}, "rip", ["0x755b2e09"]), ({"minidump": {"compat": "none"}}, "eip", ["0x400108", "0x400204"]),
+                                      ({"minidump": {"details": True}}, "eip", ["0x400108", "0x400204"])):
+        with Service(work, settings) as s:
+            _, answer = send(s, "/minidump", form(upload_file_minidump=dump))
+            thread = answer["stacktraces"][0]
+            equal((thread["registers"][name], [f["instruction_addr"] for f in thread["frames"]], answer["system_info"]["cpu_arch"]),
+                  (addresses[0], addresses, "x86_64"), settings)
+            equal(answer.get("details", {}).get("wow64_missing_stacks"), 0 if settings.get("minidump", {}).get("details") else None)

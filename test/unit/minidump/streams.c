@@ -111,8 +111,8 @@ static void test_both_byte_orders_say_the_same(void **state)
         assert_int_equal(region.address, 0x5000);
         assert_int_equal(region.bytes.size, 8);
         assert_false(region.read(region.arg, 0x5000, 8, &word)); /* in no list of memory */
-        assert_int_equal(sl_minidump_target(&dump).big_endian, big);
-        assert_true(sl_minidump_target(&dump).is_windows);
+        assert_int_equal(sl_minidump_target(&dump, 0).big_endian, big);
+        assert_true(sl_minidump_target(&dump, 0).is_windows);
     }
 }
 
@@ -552,7 +552,7 @@ static void test_crashpad(void **state)
     stream_end(&writer);
     expect_read(&writer);
     assert_int_equal(dump.address_mask, 0x7FFFFFFFFFFF);
-    assert_int_equal(sl_minidump_target(&dump).address_mask, 0x7FFFFFFFFFFF);
+    assert_int_equal(sl_minidump_target(&dump, 0).address_mask, 0x7FFFFFFFFFFF);
     assert_int_equal(dump.annotation_count, 2);
     expect_text(dump.annotations[0].module, NULL);
     expect_text(dump.annotations[0].name, "channel");
