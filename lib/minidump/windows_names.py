@@ -3,14 +3,14 @@
 
     windows_names.py [ROOT]     ROOT: where packages were unpacked instead of being installed
 
-Of librust-winapi-dev, mingw-w64-common, libwine-dev and rust-src those that are there, in this order: the first that knows a
-number names it. All four are needed for the tables as they are checked in, of mingw-w64 14, Wine 10 and Rust 1.85, whose
-lists are those of newer Windows SDKs."""
+Of libwine-dev, librust-winapi-dev, mingw-w64-common and rust-src those that are there, in this order: the first that knows a
+number names it, and the first that knows a name says its number, as the later ones have some of previews of Windows. All four
+are needed for the tables as they are checked in, of Wine 10, mingw-w64 14 and Rust 1.85."""
 import os
 import re
 import sys
 
-FOLDERS = ['usr/share/cargo/registry/winapi-0.3.9/src/shared', 'usr/share/mingw-w64/include', 'usr/include/wine/wine/windows',
+FOLDERS = ['usr/include/wine/wine/windows', 'usr/share/cargo/registry/winapi-0.3.9/src/shared', 'usr/share/mingw-w64/include',
            'usr/lib/rustlib/src/rust/library/std/src/sys/pal/windows/c']
 DEFINITION = re.compile(r'^\s*(?:#\s*define\s+(\w+)\s+(.*)|pub const (\w+)\s*:\s*\w+\s*=\s*(.*?);)')
 WIN32 = re.compile(r'(?:ERROR_|RPC_[ESX]_)\w+')
@@ -30,21 +30,25 @@ def definitions(root, stem):
                         yield found.group(1) or found.group(3), re.split(r'\s*/[/*]', value)[0].strip()
 
 
-def win32(root):
-    names = {}
-    for name, value in definitions(root, 'winerror'):
-        number = DECIMAL.fullmatch(value)
-        if WIN32.fullmatch(name) and number and int(number.group(1)) < 1 << 32:
-            names.setdefault(int(number.group(1)), name)
-    return names
+def win32(name, value):
+    """The number of the error; None when it is none."""
+    number = DECIMAL.fullmatch(value)
+    return int(number.group(1)) if WIN32.fullmatch(name) and number and int(number.group(1)) < 1 << 32 else None
 
 
-def statuses(root):
-    names = {}
-    for name, value in definitions(root, 'ntstatus'):
-        number = STATUS.fullmatch(value)
-        if number and number.group(1)[2].lower() in '048c' and not name.endswith('_ERROR_CODE'):
-            names.setdefault(int(number.group(1), 16), name)
+def status(name, value):
+    number = STATUS.fullmatch(value)
+    is_status = (number and number.group(1)[2].lower() in '048c' and not name.endswith('_ERROR_CODE')
+                 and not name.startswith('STATUS_SEVERITY_'))
+    return int(number.group(1), 16) if is_status else None
+
+
+def table(root, stem, number_of):
+    names, numbers = {}, {}
+    for name, value in definitions(root, stem):
+        number = number_of(name, value)
+        if number is not None and numbers.setdefault(name, number) == number:
+            names.setdefault(number, name)
     return names
 
 
@@ -59,8 +63,8 @@ def write(path, names, form):
 def main():
     root = sys.argv[1] if len(sys.argv) > 1 else '/'
     here = os.path.dirname(os.path.abspath(__file__))
-    write(os.path.join(here, 'win32_names.inc'), win32(root), '%d')
-    write(os.path.join(here, 'ntstatus_names.inc'), statuses(root), '0x%08x')
+    write(os.path.join(here, 'win32_names.inc'), table(root, 'winerror', win32), '%d')
+    write(os.path.join(here, 'ntstatus_names.inc'), table(root, 'ntstatus', status), '0x%08x')
 
 
 main()

@@ -113,6 +113,13 @@ static void test_windows_exceptions(void **state)
     expect_reason(WINDOWS, AMD64, E(.code = 404), "ERROR_CLOUD_FILE_PROVIDER_TERMINATED / 0x0");
     expect_reason(WINDOWS, AMD64, E(.code = 0x40000037), "STATUS_PATCH_DEFERRED / 0x0");
     expect_reason(WINDOWS, AMD64, E(.code = 0xC0000374), "STATUS_HEAP_CORRUPTION / 0x0");
+    /* what older lists, some of previews, have by other names or elsewhere */
+    expect_reason(WINDOWS, AMD64, E(.code = 0xC0350071), "STATUS_HV_OPERATION_FAILED / 0x0");
+    expect_reason(WINDOWS, AMD64, E(.code = 0xC000CF00), "STATUS_CLOUD_FILE_SYNC_ROOT_METADATA_CORRUPT / 0x0");
+    expect_reason(WINDOWS, AMD64, E(.code = 0xC000042E), "unknown 0xc000042e / 0x0");
+    expect_reason(WINDOWS, AMD64, E(.code = 0x401E0117), "unknown 0x401e0117 / 0x0");
+    expect_reason(WINDOWS, AMD64, E(.code = 0xC0000006, .parameter_count = 3, .parameters = {0, 0x1000, 0}),
+                  "EXCEPTION_IN_PAGE_ERROR_READ / STATUS_SUCCESS / 0x1000");
     expect_reason(WINDOWS, AMD64, E(.code = 0xCAFEBABE, .flags = 5), "unknown 0xcafebabe / 0x0");
 }
 
