@@ -61,6 +61,7 @@ struct config_store { /* mozilla.store: what was uploaded; a back end is there w
     size_t extra_count;
 };
 
+enum { MOZILLA_DEFAULT, MOZILLA_DOCUMENTED, MOZILLA_ELIOT, MOZILLA_PROFILER };
 enum { MOZILLA_NEAREST, MOZILLA_EXACT };
 enum { MOZILLA_SKIP, MOZILLA_REJECT };
 enum { MOZILLA_UNAVAILABLE, MOZILLA_NOT_FOUND };
@@ -246,6 +247,7 @@ struct config {
         int module_name;
         struct sl_str *sources; /* as written: URLs, and ids of sources */
         size_t source_count;
+        bool are_sources_of_eliot;       /* named by ELIOT_SYMBOLS_URLS */
         struct sl_str *fallback_sources; /* as written: ids of sources, or only "all" */
         size_t fallback_count;
         bool fallback_all;

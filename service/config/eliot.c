@@ -1,4 +1,5 @@
-/* The environment of Eliot, Mozilla's service: what it says counts where the file is silent, and only for who wants its API. */
+/* The environment of Eliot, Mozilla's service: what it says counts where the file is silent, and only for who wants its API. An
+ * operator who says no more than that wants the service that Eliot is: its preset counts then too. */
 #include <stdlib.h>
 #include <strings.h>
 
@@ -42,6 +43,7 @@ static void take_urls(struct config *config, const char *list)
     }
     config->mozilla.sources = urls;
     config->mozilla.source_count = count;
+    config->mozilla.are_sources_of_eliot = true;
 }
 
 static void take_port(struct config *config, const char *port, struct value_problems *problems)
@@ -106,6 +108,10 @@ static void take_statsd(struct config *config, const char *host, const char *por
 void config_read_eliot(struct config *config, struct value_problems *problems)
 {
     const char *urls = eliot_value("ELIOT_SYMBOLS_URLS"), *value;
+    if (urls && !config->mozilla.on && is_silent(config, "mozilla.compat")) {
+        config->mozilla.compat = MOZILLA_ELIOT;
+        config_apply_compat(config);
+    }
     config->mozilla.on |= urls != NULL;
     if (!config->mozilla.on)
         return;

@@ -163,6 +163,9 @@ void config_defaults(struct config *config);
 /* Fills the struct from the tree; sources excepted. */
 void config_read(struct config *config, const struct value *root, struct value_problems *problems);
 
+/* Sets the keys of `mozilla` that `mozilla.compat` has a say in (keys.c). */
+void config_apply_compat(struct config *config);
+
 /* What Eliot's environment says of `mozilla` and others. Before config_read_mozilla. */
 void config_read_eliot(struct config *config, struct value_problems *problems);
 

@@ -94,17 +94,16 @@ static void extensions_follow(struct config *config)
     }
 }
 
-static void compat_apply(struct config *config)
+void config_apply_compat(struct config *config)
 {
-    enum { DOCUMENTED = 1, ELIOT, PROFILER };
     int compat = config->mozilla.compat;
-    if (compat == DOCUMENTED) {
+    if (compat == MOZILLA_DOCUMENTED) {
         config->mozilla.max_jobs = 0;
         config->mozilla.v4_require_version = true;
         config->mozilla.error_key = MOZILLA_BOTH;
         config->mozilla.module_name = MOZILLA_DEBUG_FILE;
         config->mozilla.cache = MOZILLA_REDIS;
-    } else if (compat == ELIOT) {
+    } else if (compat == MOZILLA_ELIOT) {
         config->mozilla.lookup = MOZILLA_EXACT;
         config->mozilla.non_integer_offsets = MOZILLA_REJECT;
         config->mozilla.transport_errors = MOZILLA_NOT_FOUND;
@@ -114,7 +113,7 @@ static void compat_apply(struct config *config)
         negative_follow(config);
         config->mozilla.fallback_count = 0;
         config->mozilla.fallback_all = false;
-    } else if (compat == PROFILER) {
+    } else if (compat == MOZILLA_PROFILER) {
         config->mozilla.lookup = MOZILLA_EXACT;
         config->mozilla.extra_name_chars = "[]:";
         config->mozilla.profiler_apis = true;
@@ -360,7 +359,7 @@ const struct key config_keys[] = {
     {"symbfile.max_uploads", KEY_UNSIGNED, AT(symbfile.max_uploads), .value = 64, .min = 1},
     {"symbfile.staging_ttl", KEY_DURATION, AT(symbfile.staging_ttl_ns), .value = 24 * HOUR, .min = SECOND},
     {"symbfile.body_timeout", KEY_DURATION, AT(symbfile.body_timeout_ns), .value = 5 * MINUTE, .min = MS},
-    {"mozilla.compat", KEY_ENUM, AT(mozilla.compat), .words = compat_words, .then = compat_apply},
+    {"mozilla.compat", KEY_ENUM, AT(mozilla.compat), .words = compat_words, .then = config_apply_compat},
     {"mozilla.path_prefix", KEY_STRING, AT(mozilla.path_prefix), .text = "", .check = text_is_path_prefix},
     {"mozilla.root_alias", KEY_BOOL, AT(mozilla.root_alias), .value = true},
     {"mozilla.max_jobs", KEY_COUNT, AT(mozilla.max_jobs), .value = 10},

@@ -41,6 +41,7 @@ static bool store_of_url(struct config *config, struct sl_str url, struct source
                              .filetypes = UINT32_C(1) << FILE_BREAKPAD,
                              .is_public = true,
                              .configured = true,
+                             .internal = config->mozilla.are_sources_of_eliot,
                              .url = url,
                              .attempts = TRIES};
     return shown != NULL;

@@ -1,7 +1,10 @@
 /* Which addresses a client's URL may lead to (RFC 6890; 2000::/3 is what IPv6 routes globally). */
 #include "fetch/impl.h"
 
+#include <netdb.h>
 #include <netinet/in.h>
+
+#include "core/pool.h"
 
 struct range {
     uint8_t bytes[4];
@@ -103,4 +106,42 @@ bool address_host_refused(const char *host, enum driver_pool pool)
     }
     uint8_t bytes[16];
     return network_address(name, bytes) && fetch_address_refused(bytes, pool);
+}
+
+/* ---- whether a host will be refused ---- */
+
+enum { MOST_ADDRESSES = 16 };
+
+struct resolution {
+    const char *host;
+    uint8_t addresses[MOST_ADDRESSES][16];
+    size_t count;
+};
+
+static void resolve_host(void *arg)
+{
+    struct resolution *r = arg;
+    struct addrinfo *found = NULL, hints = {.ai_socktype = SOCK_STREAM};
+    if (getaddrinfo(r->host, NULL, &hints, &found) != 0)
+        return;
+    for (const struct addrinfo *a = found; a && r->count < MOST_ADDRESSES; a = a->ai_next)
+        r->count += network_sockaddr(a->ai_addr, r->addresses[r->count]);
+    freeaddrinfo(found);
+}
+
+bool fetch_is_host_refused(const char *host)
+{
+    struct resolution r = {.host = host};
+    uint8_t bytes[16];
+    if (address_host_refused(host, DRIVER_RESTRICTED))
+        return true;
+    bool is_address = host[0] == '[' || network_address(sl_str(host), bytes);
+    if (is_address || fetch_state.proxy_count || fetch_state.options.connect_to_reserved_ips)
+        return false;
+    if (pool_run(POOL_IO, resolve_host, &r, NULL) != SL_OK)
+        return false;
+    size_t refused = 0;
+    for (size_t i = 0; i < r.count; i++)
+        refused += fetch_address_refused(r.addresses[i], DRIVER_RESTRICTED);
+    return r.count && refused == r.count;
 }

@@ -256,7 +256,8 @@ enum sl_code exchange_start(struct exchange *e, const char *referer, const char 
     t->url = e->hop->url;
     t->user = e->hop->user;
     t->password = e->hop->password;
-    t->pool = d->request->own ? DRIVER_OWN : d->request->trusted ? DRIVER_TRUSTED : DRIVER_RESTRICTED;
+    bool is_trusted = d->request->trusted || (d->request->trusted_host && strcmp(e->hop->host, d->first.host) == 0);
+    t->pool = d->request->own ? DRIVER_OWN : is_trusted ? DRIVER_TRUSTED : DRIVER_RESTRICTED;
     t->method = d->request->method;
     t->field = d->request->field;
     t->field_arg = d->request->arg;

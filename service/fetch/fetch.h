@@ -56,6 +56,7 @@ struct fetch_request {
     const struct fetch_header *headers;
     size_t header_count; /* not sent once redirected to another host; framing fields and ranges never */
     bool trusted;        /* may connect to reserved addresses */
+    bool trusted_host;   /* the same at the host of `url`, not at those it redirects to */
     bool accept_invalid_certs;
     bool deny_list;      /* the host's failures count, and it may be blocked */
     const char *source;  /* metric label */
@@ -139,6 +140,10 @@ void fetch_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes);
 /* Sets the gauges that change with time alone. */
 void fetch_collect_metrics(void);
 void fetch_log_state(void); /* each running transfer, for people who ask */
+
+/* Whether downloads from the host are refused because of its address: each that it has is reserved, and the options do not allow
+ * it. False when the name is not known, or when it is a proxy of the environment that connects. */
+bool fetch_is_host_refused(const char *host) SL_SUSPENDS;
 
 /* For how long the host is still left alone, because its downloads kept failing or it asked for that; 0 = it is not. */
 uint64_t fetch_blocked_ms(const char *host);

@@ -1,5 +1,6 @@
 #include "kinds/auxiliary.h"
 #include "kinds/conversion.h"
+#include "kinds/mozilla_health.h"
 #include "kinds/ms_symcaches.h"
 #include "kinds/search.h"
 #include "kinds/symbfiles.h"
@@ -79,6 +80,7 @@ void kinds_close(void)
     ms_symcaches_close();
     open_bundles_close();
     symbfile_answers_forget();
+    mozilla_health_forget();
     origin_close();
 }
 

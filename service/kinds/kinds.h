@@ -324,8 +324,9 @@ bool kinds_find_mozilla(const struct config *config, const struct mozilla_questi
 /* The error's message when a store had a file in the module's place, but of another id. */
 extern const char kinds_another_id[];
 
-/* How the last question to a store ended: SL_OK, SL_DOWNLOAD_ERROR, SL_TIMEOUT; SL_NOT_FOUND: its bucket is not there. */
-enum sl_code kinds_mozilla_reachable(void);
+/* Whether all stores of the configuration answer: SL_OK, SL_DOWNLOAD_ERROR, SL_TIMEOUT; SL_NOT_FOUND: a bucket is not there. Asks
+ * those of which nothing is known that is newer than a few seconds, which takes three seconds at most. */
+enum sl_code kinds_mozilla_reachable(const struct config *config) SL_SUSPENDS;
 
 /* What stores have of the module is another now: what is remembered of it is forgotten, misses included. */
 enum sl_code kinds_forget_mozilla(struct sl_str debug_file, struct sl_str debug_id, struct sl_error *error) SL_SUSPENDS;

@@ -3,6 +3,7 @@
  *
  *     scope: global\n\ntype: mozilla_syms\nsources: <hash>\nsource: mozilla\nlocation: <debug file>/<DEBUG ID>\n */
 #include "kinds/auxiliary.h"
+#include "kinds/mozilla_health.h"
 
 #include <stdlib.h>
 
@@ -146,13 +147,6 @@ static enum sl_code convert_download(const struct mozilla_request *request, cons
     return code;
 }
 
-static enum sl_code reachable = SL_OK;
-
-enum sl_code kinds_mozilla_reachable(void)
-{
-    return reachable;
-}
-
 static enum sl_code try_store(const struct mozilla_request *request, const struct source *store, int fd,
                               struct sl_arena *arena, struct mozilla_work *work, struct sl_error *error)
 {
@@ -165,8 +159,7 @@ static enum sl_code try_store(const struct mozilla_request *request, const struc
         return code;
     uint64_t begin = clock_mono_ns();
     code = origin_fetch(&file, text.fd, error);
-    bool no_bucket = code == SL_NOT_FOUND && strcmp(error->message, origin_no_bucket) == 0;
-    reachable = code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || no_bucket ? code : SL_OK;
+    mozilla_health_note(store, code, error);
     if (code != SL_CANCELLED)
         metric_observe_since(METRIC_ELIOT_DOWNLOAD, begin, code == SL_OK ? "success" : "fail");
     if (code == SL_OK) {

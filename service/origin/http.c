@@ -136,6 +136,7 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl
                                         .headers = headers,
                                         .header_count = count,
                                         .accept_invalid_certs = source->accept_invalid_certs,
+                                        .trusted_host = source->internal,
                                         .deny_list = !built_in,
                                         .source = label,
                                         .max_size = file->max_size,

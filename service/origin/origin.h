@@ -106,7 +106,7 @@ struct source {
     size_t path_pattern_count;
     bool requires_checksum, is_public, has_index, file_ptr;
     bool configured;   /* by the operator, not named by a request */
-    bool internal;     /* sentry, s3: may connect to reserved addresses */
+    bool internal;     /* may connect to reserved addresses; http: at its own host, not where that redirects to */
     unsigned attempts; /* as that of struct fetch_request */
     /* filesystem */
     struct sl_str path;

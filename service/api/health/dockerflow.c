@@ -136,7 +136,9 @@ static void write_checks(struct json_writer *w, const struct check *checks, size
 
 void dockerflow_heartbeat(struct http_exchange *x)
 {
-    enum sl_code stores = kinds_mozilla_reachable();
+    const struct config *config = config_retain(((const struct service *)x->service)->config);
+    enum sl_code stores = config->mozilla.on ? kinds_mozilla_reachable(config) : SL_OK;
+    config_release(config);
     struct check checks[] = {
         {"check_storage_urls", stores == SL_OK ? FINE : ERROR,
          stores == SL_NOT_FOUND ? "tecken.health.E001" : "tecken.health.E002",

@@ -1,4 +1,5 @@
-/* Mozilla's health checks (Dockerflow): what runs, how what it needs does, and whether it lives. Answered from what is known. */
+/* Mozilla's health checks (Dockerflow): what runs, how what it needs does, and whether it lives. Stores are asked whether they
+ * answer; the rest is known. */
 #pragma once
 
 #include "http/http.h"

@@ -4,6 +4,7 @@
 #include "cli/run/errors.h"
 #include "cli/run/notify.h"
 #include "cli/run/processes.h"
+#include "cli/run/refused.h"
 #include "cli/run/reload.h"
 #include "cli/server.h"
 
@@ -334,6 +335,21 @@ static void clean_repeatedly(void *arg)
     }
 }
 
+/* ---- sources that cannot be asked ---- */
+
+/* At the start, and of each configuration that comes later. */
+static void warn_repeatedly(void *arg)
+{
+    struct run *run = arg;
+    enum fiber_wait woken = FIBER_WOKEN;
+    while (woken != FIBER_CANCELLED) {
+        const struct config *config = config_retain(run->config);
+        warn_of_refused_sources(config);
+        config_release(config);
+        woken = fiber_wait_on(&run->configured, UINT64_MAX);
+    }
+}
+
 /* ---- the certificate ---- */
 static void watch_certificate(void *arg)
 {
@@ -434,6 +450,7 @@ static void serve(void *arg)
     if (run->config->process.index == 0) { /* one process cleans for all */
         fiber_start(&run->cleaning, kinds_sweep_symbfiles, NULL);
         fiber_start(&run->cleaning, store_sweep_repeatedly, NULL);
+        fiber_start(&run->cleaning, warn_repeatedly, run);
     }
     fiber_start(&run->cleaning, memory_trim_repeatedly, NULL);
     fiber_start(&run->cleaning, cache_unmap_repeatedly, NULL);
