@@ -145,6 +145,21 @@ static void add_proxy(const char *variable)
     curl_url_cleanup(parts);
 }
 
+/* In a CGI program HTTP_PROXY is a header field of the request (CVE-2016-5385), which is why curl never reads it. Everywhere else
+ * it is what people set. */
+static void take_http_proxy(void)
+{
+    const char *proxy = getenv("HTTP_PROXY");
+    if (!proxy || !*proxy || getenv("http_proxy"))
+        return;
+    if (getenv("REQUEST_METHOD") || getenv("GATEWAY_INTERFACE")) {
+        log_warn("fetch", "HTTP_PROXY is ignored, as a CGI environment has it from the client; set http_proxy");
+        return;
+    }
+    fetch_state.http_proxy = proxy;
+    add_proxy("HTTP_PROXY");
+}
+
 static void driver_init(void)
 {
     curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -164,6 +179,7 @@ static void driver_init(void)
     static const char *const variables[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         add_proxy(variables[i]);
+    take_http_proxy();
 }
 
 void driver_close(void)

@@ -26,6 +26,7 @@ struct fetch_state {
         uint16_t port;
     } proxies[8]; /* of the environment */
     size_t proxy_count;
+    const char *http_proxy; /* HTTP_PROXY, which curl does not read; NULL = nothing to add to what it does */
 };
 extern struct fetch_state fetch_state;
 

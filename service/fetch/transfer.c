@@ -1,6 +1,8 @@
 /* One HTTP exchange: a curl handle, what its head said, and the waiting for it. */
 #include "fetch/impl.h"
 
+#include <strings.h>
+
 #include <errno.h>
 #include <stdlib.h>
 #include <fcntl.h>
@@ -221,6 +223,8 @@ static void set_options(struct transfer *t)
         curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, t->socket);
     if (t->pool == DRIVER_OWN)
         curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
+    else if (fetch_state.http_proxy && strncasecmp(t->url, "http:", 5) == 0) /* NO_PROXY still counts */
+        curl_easy_setopt(c, CURLOPT_PROXY, fetch_state.http_proxy);
     if (fetch_state.ca_file)
         curl_easy_setopt(c, CURLOPT_CAINFO, fetch_state.ca_file);
     if (t->accept_invalid_certs) {
