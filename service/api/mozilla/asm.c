@@ -155,15 +155,36 @@ static struct sl_str asm_text(struct sl_str text)
     return text.data ? text : SL_STR("");
 }
 
+/* Where symbols are asked for, then Mozilla's stores, which have programs beside the symbols. */
+static bool program_sources(const struct profiler_request *r, struct kinds_search *where)
+{
+    size_t count = r->config->mozilla.fallbacks_count, store_count = r->config->mozilla.source_count;
+    struct source *sources = SL_ARENA_ARRAY(r->arena, struct source, count + store_count + 1);
+    for (size_t i = 0; sources && i < count; i++)
+        sources[i] = r->config->mozilla.fallbacks[i];
+    for (size_t i = 0; sources && i < store_count; i++) {
+        sources[count + i] = r->config->mozilla.stores[i];
+        sources[count + i].filetypes |= 1u << FILE_PE | 1u << FILE_ELF_CODE | 1u << FILE_MACH_CODE;
+    }
+    *where = (struct kinds_search){sources, sources ? count + store_count : 0, SL_STR("global"), r->arena, 0};
+    return sources;
+}
+
 static void find_program(const struct profiler_request *r, struct file_lookup *file)
 {
     static const enum file_type types[] = {FILE_ELF_CODE, FILE_MACH_CODE, FILE_PE, FILE_ELF_DEBUG};
-    struct kinds_search where = {r->config->mozilla.fallbacks, r->config->mozilla.fallbacks_count, SL_STR("global"),
-                                 r->arena, 0};
+    struct kinds_search where;
     struct object_id id = {.code_id = sl_code_id_normalise(r->arena, asm_text(r->code_id)),
                            .code_file = asm_text(r->name),
                            .debug_file = asm_text(r->debug_name)};
     id.has_debug_id = r->debug_id.data && sl_debug_id_parse(r->debug_id, &id.debug_id);
+    if (!program_sources(r, &where)) {
+        *file = (struct file_lookup){.code = SL_BUSY};
+        sl_fail(&file->error, SL_BUSY, "out of memory");
+        return;
+    }
+    if (!id.code_id.size)
+        native_complete_id(&where, &id);
     kinds_find_file(&where, &id, types, sizeof types / sizeof *types, file);
 }
 

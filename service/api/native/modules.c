@@ -224,26 +224,31 @@ static bool find_in_stores(struct native_request *request)
 }
 
 /* Mozilla's clients tell no code id, by which ELF files are found: a directory may know one that begins as the debug id does. */
+bool native_complete_id(const struct kinds_search *where, struct object_id *id)
+{
+    struct sl_str build_id;
+    for (size_t i = 0; id->has_debug_id && i < where->source_count; i++) {
+        if (!origin_build_id(&where->sources[i], id, where->arena, &build_id))
+            continue;
+        id->code_id = build_id;
+        id->code_file = id->code_file.size ? id->code_file : id->debug_file;
+        return true;
+    }
+    return false;
+}
+
 static void complete_id(struct native_request *request, const struct kinds_search *where, struct native_module *module)
 {
-    const struct object_id *id = module->id;
-    struct object_id *complete;
-    struct sl_str build_id;
-    if (!request->stores || id->type != OBJECT_ELF || id->code_id.size || !id->has_debug_id)
+    struct object_id complete = *module->id, *kept;
+    if (!request->stores || complete.type != OBJECT_ELF || complete.code_id.size ||
+        !native_complete_id(where, &complete))
         return;
-    for (size_t i = 0; i < where->source_count; i++) {
-        if (!origin_build_id(&where->sources[i], id, request->arena, &build_id))
-            continue;
-        complete = SL_ARENA_NEW(request->arena, struct object_id);
-        request->out_of_memory |= !complete;
-        if (!complete)
-            return;
-        *complete = *id;
-        complete->code_id = build_id;
-        complete->code_file = id->code_file.size ? id->code_file : id->debug_file;
-        module->id = complete;
+    kept = SL_ARENA_NEW(request->arena, struct object_id);
+    request->out_of_memory |= !kept;
+    if (!kept)
         return;
-    }
+    *kept = complete;
+    module->id = kept;
 }
 
 static bool find_tables(struct native_request *request)

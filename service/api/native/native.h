@@ -290,6 +290,9 @@ void native_match(struct native_request *request);
 /* Where the request's modules are looked for. */
 struct kinds_search native_where(struct native_request *request);
 
+/* Adds the build id of an ELF file of which only the debug id is known, and a code file, when a source knows it. */
+bool native_complete_id(const struct kinds_search *where, struct object_id *id) SL_SUSPENDS;
+
 /* Finds the symbol files of all modules that frames refer to. False when cancelled, or out of memory (`out_of_memory`). */
 bool native_find_symbols(struct native_request *request) SL_SUSPENDS;
 

@@ -55,6 +55,24 @@ def test_where_functions_end(work, objects):
                 equal(int(ask(start, 0xFFFFFFF0)["size"], 16) <= (1 << 20), True)  # a bounded answer
 
 
+def test_programs_of_which_only_the_debug_id_is_known(work, objects):
+    """A directory tells the build id, as it does for symbols; and Mozilla's stores have programs beside their symbols."""
+    root = os.path.join(work, "programs")
+    os.makedirs(os.path.join(root, objects.build_id))
+    with open(os.path.join(root, objects.build_id, "executable"), "wb") as f:
+        f.write(objects.full)
+    source = {"id": "d", "type": "filesystem", "path": root, "layout": {"type": "debuginfod"}}
+    short = objects.debug_id.replace("-", "").upper() + "0"
+    start, size = objects.symbols["plain"]
+    question = {"debugName": "shapes", "debugId": short, "name": "shapes", "startAddress": hex(start - objects.load), "size": hex(size)}
+    with Service(work, {"sources": [source], "mozilla": {"compat": "profiler", "sources": []}}) as s:
+        answers = [post(s, "/asm/v1", {**question, **more}) for more in ({"codeId": objects.build_id}, {"codeId": None}, {}, {"codeId": None, "name": None})]
+        equal((answers[0].get("arch"), answers[1:]), ("x86_64", [answers[0]] * 3))
+    with Upstream({f"/{objects.build_id[:2]}/{objects.build_id[2:]}": objects.full}) as up:
+        with Service(work, {"mozilla": {"compat": "profiler", "sources": [up.url]}}) as s:
+            equal(post(s, "/asm/v1", {**question, "codeId": objects.build_id}), answers[0])
+
+
 def bundle(files):
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
