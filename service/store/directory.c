@@ -188,7 +188,7 @@ static enum sl_code directory_run(struct directory_job *job, void (*run)(void *a
 
 /* ---- what expires ---- */
 
-enum { WORK_LIFE_S = 15 * 60, TREE_DEPTH = 3 };
+enum { WORK_LIFE_S = 15 * 60, RECORD_LIFE_S = 2 * 365 * 24 * 60 * 60, TREE_DEPTH = 3 };
 static uint64_t try_life_s;
 
 /* Removes files below that are older than `life_s`, and directories that are empty then. */
@@ -218,6 +218,7 @@ static void directory_sweep(void)
         return;
     sweep_tree(fd, "tmp", WORK_LIFE_S, 0);
     sweep_tree(fd, "try", try_life_s, TREE_DEPTH);
+    sweep_tree(fd, "uploads", RECORD_LIFE_S, 0);
     close(fd);
 }
 

@@ -3,6 +3,7 @@
  *     v1/<debug file>/<DEBUG ID>/<file>            symbols of releases
  *     try/v1/<debug file>/<DEBUG ID>/<file>        of tries, which expire
  *     [try/]codeinfo/<file>/<ID>                   what a symbol file says of itself, by its code and its debug ids
+ *     [try/]uploads/<number>                       what an upload did; kept for two years, of tries as long as these
  *
  * It is a directory or a bucket of S3 or GCS. Objects are gzip-compressed under their plain names when their extension says so;
  * what they were before is known of them (size and MD5), so that equal files are not stored twice: of buckets as metadata,

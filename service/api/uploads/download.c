@@ -38,10 +38,20 @@ static bool wants_debug(const struct http_exchange *x)
            sl_str_equal(debug, SL_STR("1"));
 }
 
+/* Pages of any origin may read what is here, as Mozilla's server lets them, whether or not the browser says where it comes from. */
+static void allow_scripts(struct http_exchange *x)
+{
+    http_set_header(x, "Access-Control-Allow-Origin", SL_STR("*"));
+    http_set_header(x, "Access-Control-Allow-Methods", SL_STR("GET"));
+    http_set_header(x, "Access-Control-Allow-Headers",
+                    SL_STR("accept,accept-encoding,authorization,content-type,dnt,origin,user-agent,x-csrftoken,"
+                           "x-requested-with"));
+}
+
 static void download_finish(struct wanted *w)
 {
     char text[40];
-    http_set_header(w->x, "Access-Control-Allow-Origin", SL_STR("*"));
+    allow_scripts(w->x);
     if (!wants_debug(w->x))
         return;
     snprintf(text, sizeof text, w->looked_ns ? "%.6f" : "0", (double)w->looked_ns / 1e9);
@@ -375,6 +385,7 @@ static void syminfo(struct http_exchange *x)
         http_reply(x, 404, "text/html; charset=utf-8", SL_STR("Code file / id Not Found"));
     else
         write_syminfo(x, &texts, is_try);
+    allow_scripts(x);
     sl_buf_free(&info);
 }
 

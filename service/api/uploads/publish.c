@@ -93,6 +93,7 @@ static enum sl_code publish_write(struct publishing *p, struct member_job *job)
     code = code == SL_OK ? job->code : code;
     if (code == SL_OK)
         code = publish_put(p, job, &arena);
+    job->member->stored_size = job->meta.size;
     if (job->work.fd >= 0)
         pool_run(POOL_IO, discard_work, job, NULL);
     if (code == SL_OK && !store_location(p->part, job->member->key, p->archive->arena, &job->member->location))

@@ -14,6 +14,9 @@
 
 enum { FORM_OVERHEAD = 1 << 20, FIELD_MAX = 64 << 10 };
 
+/* 9999-12-31, the last day that all clients can read: their tokens always end. */
+#define NEVER_EXPIRES_S INT64_C(253402214400)
+
 struct upload {
     struct http_exchange *x;
     const struct config *config; /* held */
@@ -244,43 +247,100 @@ uint64_t uploads_id(void)
     return last;
 }
 
+/* Of answers and records alike: in the first the user is an address, in the second an object. */
+static void write_upload(struct json_writer *w, const struct upload *u, uint64_t id, bool is_record)
+{
+    json_key(w, "id");
+    json_u64(w, id);
+    json_key(w, "size");
+    json_u64(w, u->from.url.size ? u->from.size : u->archive.bytes.size);
+    json_key(w, "filename");
+    json_str(w, u->archive.filename);
+    json_key(w, is_record ? "bucket_name" : "bucket");
+    json_str(w, sl_str(store_bucket()));
+    json_key(w, "download_url");
+    if (u->from.url.size)
+        json_str(w, u->from.url);
+    else
+        json_null(w);
+    json_key(w, "try_symbols");
+    json_boolean(w, u->part == STORE_TRY);
+    json_key(w, "redirect_urls");
+    json_array_begin(w);
+    for (size_t i = 0; i < u->from.redirect_count; i++)
+        json_str(w, u->from.redirects[i]);
+    json_array_end(w);
+    upload_time(w, "completed_at", clock_wall_us());
+    upload_time(w, "created_at", u->begun_us);
+    json_key(w, "user");
+    if (is_record)
+        uploads_write_user(w, u->token);
+    else
+        json_str(w, u->token->email);
+    json_key(w, "skipped_keys"); /* as the archive has them: clients take them away from the names that they sent */
+    json_array_begin(w);
+    for (size_t i = 0; i < u->archive.count; i++)
+        if (u->archive.members[i].skipped)
+            json_str(w, u->archive.members[i].entry->name);
+    json_array_end(w);
+}
+
+static void write_file_uploads(struct json_writer *w, const struct upload *u)
+{
+    json_key(w, "file_uploads");
+    json_array_begin(w);
+    for (size_t i = 0; i < u->archive.count; i++) {
+        const struct archive_member *member = &u->archive.members[i];
+        if (!member->location.data)
+            continue;
+        json_object_begin(w);
+        json_key(w, "id");
+        json_u64(w, uploads_id());
+        json_key(w, "bucket_name");
+        json_str(w, sl_str(store_bucket()));
+        json_key(w, "key");
+        json_str(w, member->key);
+        json_key(w, "compressed");
+        json_boolean(w, member->is_packed);
+        json_key(w, "size");
+        json_u64(w, member->stored_size);
+        upload_time(w, "completed_at", clock_wall_us());
+        upload_time(w, "created_at", u->begun_us);
+        json_object_end(w);
+    }
+    json_array_end(w);
+}
+
+static void upload_keep_record(const struct upload *u, uint64_t id)
+{
+    struct sl_buf record = {0};
+    struct json_writer w = json_writer(&record);
+    struct sl_error error = {0};
+    json_object_begin(&w);
+    json_key(&w, "upload");
+    json_object_begin(&w);
+    write_upload(&w, u, id, true);
+    write_file_uploads(&w, u);
+    json_key(&w, "related"); /* uploads of the same contents are not looked for */
+    json_array_begin(&w);
+    json_array_end(&w);
+    json_object_end(&w);
+    json_object_end(&w);
+    if (uploads_record_put(u->part, id, sl_buf_view(&record), &error) != SL_OK)
+        log_warn("uploads", "the record of an upload could not be kept", LOG_U64("id", id), LOG_ERR(&error));
+    sl_buf_free(&record);
+}
+
 static void upload_reply(struct upload *u)
 {
     struct sl_buf body = {0};
     struct json_writer w = json_writer(&body);
+    uint64_t id = uploads_id();
+    upload_keep_record(u, id);
     json_object_begin(&w);
     json_key(&w, "upload");
     json_object_begin(&w);
-    json_key(&w, "id");
-    json_u64(&w, uploads_id());
-    json_key(&w, "size");
-    json_u64(&w, u->from.url.size ? u->from.size : u->archive.bytes.size);
-    json_key(&w, "filename");
-    json_str(&w, u->archive.filename);
-    json_key(&w, "bucket");
-    json_str(&w, sl_str(store_bucket()));
-    json_key(&w, "download_url");
-    if (u->from.url.size)
-        json_str(&w, u->from.url);
-    else
-        json_null(&w);
-    json_key(&w, "try_symbols");
-    json_boolean(&w, u->part == STORE_TRY);
-    json_key(&w, "redirect_urls");
-    json_array_begin(&w);
-    for (size_t i = 0; i < u->from.redirect_count; i++)
-        json_str(&w, u->from.redirects[i]);
-    json_array_end(&w);
-    upload_time(&w, "completed_at", clock_wall_us());
-    upload_time(&w, "created_at", u->begun_us);
-    json_key(&w, "user");
-    json_str(&w, u->token->email);
-    json_key(&w, "skipped_keys");
-    json_array_begin(&w);
-    for (size_t i = 0; i < u->archive.count; i++)
-        if (u->archive.members[i].skipped)
-            json_str(&w, u->archive.members[i].key);
-    json_array_end(&w);
+    write_upload(&w, u, id, false);
     json_object_end(&w);
     json_object_end(&w);
     http_reply_json(u->x, 201, &body);
@@ -404,10 +464,7 @@ static void auth_info(struct http_exchange *x)
     json_key(&w, "try_symbols");
     json_boolean(&w, !token->upload);
     json_key(&w, "token_expires_at");
-    if (token->expires_s == INT64_MAX)
-        json_null(&w);
-    else
-        json_i64(&w, token->expires_s);
+    json_i64(&w, token->expires_s < NEVER_EXPIRES_S ? token->expires_s : NEVER_EXPIRES_S);
     json_key(&w, "upload_api_version");
     json_u64(&w, token->upload_api);
     json_object_end(&w);
@@ -434,6 +491,7 @@ static const struct http_route routes[] = {
     UPLOAD("/upload/"),
     UPLOAD("/upload"),
     {.method = "POST", .pattern = "/upload/auth_info/", .handler = auth_info, .there = uploads_there},
+    {.method = "GET", .pattern = "/api/uploads/upload/{id}", .handler = uploads_record_get, .there = uploads_there},
     UNKNOWN("GET"),
     UNKNOWN("POST"),
     UNKNOWN("PUT"),

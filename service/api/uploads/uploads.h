@@ -23,6 +23,14 @@ void uploads_error(struct http_exchange *x, int status, const char *detail); /* 
 void uploads_discard_body(struct http_exchange *x) SL_SUSPENDS;
 bool uploads_there(const struct http_exchange *x); /* http_route.there */
 
+/* ---- record.c: what an upload did, for those who ask later ---- */
+
+/* Keeps the JSON document of an upload, that tells its user as uploads_write_user does. */
+enum sl_code uploads_record_put(enum store_part part, uint64_t id, struct sl_str record,
+                                struct sl_error *error) SL_SUSPENDS;
+void uploads_write_user(struct json_writer *w, const struct mozilla_token *token);
+http_handler uploads_record_get; /* GET /api/uploads/upload/{id} */
+
 /* ---- key.c: pure ---- */
 
 /* `<debug file>/<hex>/<file>`: the key with its id in upper case, in the arena. False when the name is none, or no memory. */
@@ -49,6 +57,7 @@ struct archive_member {
     uint8_t md5[16];
     uint64_t used;          /* of the packed bytes in the archive */
     struct sl_str location; /* once it is stored: as cache entries name it; else data NULL */
+    uint64_t stored_size;   /* likewise; bytes of the object */
     bool skipped;
 };
 

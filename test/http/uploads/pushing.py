@@ -59,6 +59,12 @@ def get(s, path, headers=None, method="GET"):
     return s.request(method, "/" + path, headers=headers or {})
 
 
+def is_record(name):
+    """Of what an upload did, which only those look for who ask for it."""
+    return "uploads/" in name
+
+
 def stored(work):
     root = os.path.join(work, "store")
-    return sorted(os.path.relpath(os.path.join(d, f), root) for d, _, files in os.walk(root) for f in files)
+    names = [os.path.relpath(os.path.join(d, f), root) for d, _, files in os.walk(root) for f in files]
+    return sorted(n for n in names if not is_record(n))

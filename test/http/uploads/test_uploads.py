@@ -25,7 +25,7 @@ def test_an_archive_is_stored_once(work, objects):
             equal(gzip.decompress(f.read()), SYM)
         for method in zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED:
             _, answer = upload(s, SAMPLE, method=method)
-            equal(sorted(answer["upload"]["skipped_keys"]), ["flag/DEADBEEF/flag.jpeg", XPC])
+            equal(sorted(answer["upload"]["skipped_keys"]), ["flag/deadbeef/flag.jpeg", XPC])  # as they were sent
         changed = {**SAMPLE, XPC: SYM + b"PUBLIC 90 0 g\n", "flag/deadbeef/flag.jpeg": os.urandom(69183)}
         equal(upload(s, changed, method=zipfile.ZIP_STORED)[1]["upload"]["skipped_keys"], [])
         with open(os.path.join(work, "store/v1", XPC), "rb") as f:
@@ -34,6 +34,31 @@ def test_an_archive_is_stored_once(work, objects):
                    "a/ab/my-symbols.txt": b"x"}
         equal(upload(s, {**changed, **ignored})[0], 201)
         equal(len(stored(work)), 4)
+
+
+def test_what_an_upload_did(work, objects):
+    """Its user may ask, and who may see all; before and after a restart."""
+    lower = XPC.replace("A7D6", "a7d6")
+    members = {"flag/deadbeef/flag.jpeg": SAMPLE["flag/deadbeef/flag.jpeg"], lower: SYM}
+    with server(work) as s:
+        first, second, tried = (upload(s, members, headers)[1]["upload"] for headers in (TOKEN, TOKEN, TRY))
+        equal(sorted(second["skipped_keys"]), sorted(members))
+    with server(work) as s:
+        def ask(number, headers):
+            status, _, body = get(s, f"api/uploads/upload/{number}", headers)
+            return status, json.loads(body)
+        status, answer = ask(first["id"], TOKEN)
+        told = answer["upload"]
+        equal((status, told["user"], told["bucket_name"]), (200, {"id": 7, "email": "a@example.com"}, "store"))
+        equal({k: told[k] for k in first if k not in ("user", "bucket", "completed_at")},
+              {k: v for k, v in first.items() if k not in ("user", "bucket", "completed_at")})
+        equal(sorted((f["key"], f["compressed"]) for f in told["file_uploads"]), [("flag/DEADBEEF/flag.jpeg", False), (XPC, True)])
+        equal([f["size"] for f in told["file_uploads"]],
+              [os.path.getsize(os.path.join(work, "store/v1", f["key"])) for f in told["file_uploads"]])
+        told = ask(second["id"], TOKEN)[1]["upload"]
+        equal((sorted(told["skipped_keys"]), told["file_uploads"]), (sorted(members), []))
+        equal([ask(tried["id"], h)[0] for h in (TRY, VIEWER, TOKEN, {})], [200, 200, 403, 403])
+        equal([ask(n, TOKEN)[0] for n in (1, "x", "..", "9" * 30)], [404] * 4)
 
 
 def test_archives_that_are_refused(work, objects):
@@ -91,7 +116,8 @@ def test_tokens(work, objects):
         equal(send(s, b"", {"Auth-Token": "aa11-my label-2"}, "/upload/auth_info/"),
               (200, {"email": "a@example.com", "user_id": 7, "try_symbols": False, "token_expires_at": 1893542400,
                      "upload_api_version": 1}))
-        equal(send(s, b"", TRY, "/upload/auth_info/")[1]["upload_api_version"], 2)
+        answer = send(s, b"", TRY, "/upload/auth_info/")[1]  # clients read a number, also of a token that never ends
+        equal((answer["upload_api_version"], answer["token_expires_at"]), (2, 253402214400))
         for headers, fields, expected in ((TOKEN, (), False), (TRY, (), True), (TOKEN, [("try", "")], False),
                                           (TRY, [("try", "0")], True)):
             equal(upload(s, data, headers, fields=fields)[1]["upload"]["try_symbols"], expected)
@@ -105,6 +131,10 @@ def test_downloads(work, objects):
         path = XPC.replace("A7D6", "a7d6")
         status, headers, body = get(s, path)
         equal((status, body, headers["Content-Type"], headers["Access-Control-Allow-Origin"]), (200, SYM, "text/plain", "*"))
+        for script in (path, "a.pdb/AB/a.sym", "api/syminfo/a/b", "api/syminfo/xpcshell/80AE0509E7CE"):
+            _, headers, _ = get(s, script)
+            equal([headers["Access-Control-Allow-" + name] for name in ("Origin", "Methods", "Headers")],
+                  ["*", "GET", "accept,accept-encoding,authorization,content-type,dnt,origin,user-agent,x-csrftoken,x-requested-with"], script)
         status, headers, body = get(s, path, {"Accept-Encoding": "br, gzip"})
         equal((status, headers["Content-Encoding"], gzip.decompress(body)), (200, "gzip", SYM))
         equal(get(s, path, {"Accept-Encoding": "gzip", "If-None-Match": headers["ETag"]})[0], 304)

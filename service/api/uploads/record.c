@@ -1,0 +1,99 @@
+/* GET /api/uploads/upload/<id>: what an upload did, for its user and for those who may see all. The answer lies in the store as it
+ * is sent. */
+#include "api/uploads/uploads.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/json.h"
+
+static const char *const prefixes[STORE_PARTS] = {"uploads/", "try/uploads/"};
+
+void uploads_write_user(struct json_writer *w, const struct mozilla_token *token)
+{
+    json_object_begin(w);
+    json_key(w, "id");
+    json_u64(w, token->user_id);
+    json_key(w, "email");
+    json_str(w, token->email);
+    json_object_end(w);
+}
+
+enum sl_code uploads_record_put(enum store_part part, uint64_t id, struct sl_str record, struct sl_error *error)
+{
+    char name[64];
+    int size = snprintf(name, sizeof name, "%s%llu", prefixes[part], (unsigned long long)id);
+    return store_put_text(&(struct sl_str){name, (size_t)size}, 1, record, error);
+}
+
+/* ---- whose it is ---- */
+
+static bool enter_member(struct sl_json *j, struct sl_str wanted)
+{
+    struct sl_str key;
+    if (sl_json_peek(j) != SL_JSON_OBJECT)
+        return false;
+    sl_json_enter(j);
+    while (sl_json_next(j, &key)) {
+        if (sl_str_equal(key, wanted))
+            return true;
+        sl_json_skip(j);
+    }
+    return false;
+}
+
+static bool is_of_user(struct sl_bytes record, struct sl_arena *arena, const struct mozilla_token *token)
+{
+    struct sl_json j = sl_json((struct sl_str){(const char *)record.data, record.size}, arena, true);
+    struct sl_str email = {NULL, 0};
+    return enter_member(&j, SL_STR("upload")) && enter_member(&j, SL_STR("user")) &&
+           enter_member(&j, SL_STR("email")) && sl_json_peek(&j) == SL_JSON_STRING && sl_json_string(&j, &email) &&
+           sl_str_equal(email, token->email);
+}
+
+/* ---- the answer ---- */
+
+static bool is_number(struct sl_str text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (!sl_is_digit(text.data[i]))
+            return false;
+    return text.size && text.size <= 16;
+}
+
+static enum sl_code open_record(struct http_exchange *x, struct sl_mapping *record, struct sl_error *error)
+{
+    enum sl_code code = SL_NOT_FOUND;
+    struct store_meta meta;
+    for (int part = 0; part < STORE_PARTS && code == SL_NOT_FOUND && is_number(x->captures[0]); part++) {
+        struct sl_str name = uploads_name(&x->arena, prefixes[part], x->captures[0]);
+        code = name.data ? store_open(name, record, &meta, error) : sl_fail(error, SL_BUSY, "out of memory");
+    }
+    return code;
+}
+
+void uploads_record_get(struct http_exchange *x)
+{
+    const struct config *config = config_retain(((const struct service *)x->service)->config); /* the token's */
+    const struct mozilla_token *token;
+    struct sl_mapping record;
+    struct sl_error error = {0};
+    if (uploads_token(x, &token) && !token)
+        uploads_reply_error(x, 403, SL_STR("This requires an Auth-Token to authenticate the request"));
+    if (token && !x->status) {
+        enum sl_code code = open_record(x, &record, &error);
+        if (code == SL_OK && !token->view_all && !is_of_user(record.bytes, &x->arena, token)) {
+            uploads_reply_error(x, 403, SL_STR("Insufficient access to view this upload"));
+        } else if (code == SL_OK) {
+            struct sl_buf body = {0};
+            sl_buf_add(&body, record.bytes.data, record.bytes.size);
+            http_reply_json(x, 200, &body);
+            http_set_header(x, "Vary", SL_STR("Auth-Token"));
+        } else if (code != SL_CANCELLED) {
+            uploads_error(x, code == SL_NOT_FOUND ? 404 : code == SL_BUSY ? 503 : 500, NULL);
+        }
+        if (code == SL_OK)
+            sl_unmap(&record);
+    }
+    config_release(config);
+}
