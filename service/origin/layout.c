@@ -415,6 +415,16 @@ static bool ends_nocase(struct sl_str s, const char *suffix)
     return s.size >= size && sl_str_equal_nocase(layout_part(s, s.size - size, s.size), sl_str(suffix));
 }
 
+/* `crash.sym` or `crash.pdb.sym` of crash.pdb, `libc.so.6.sym` of libc.so.6. */
+static bool is_breakpad_name(struct sl_str module, struct sl_str name)
+{
+    if (!ends_nocase(name, ".sym"))
+        return false;
+    name.size -= 4;
+    struct sl_str stem = {module.data, module.size - (ends_nocase(module, ".pdb") ? 4 : 0)};
+    return sl_str_equal_nocase(name, module) || sl_str_equal_nocase(name, stem);
+}
+
 bool layout_reverse(struct sl_arena *arena, struct sl_str path, struct object_id *id, enum file_type *type)
 {
     static const struct {
@@ -437,6 +447,12 @@ bool layout_reverse(struct sl_arena *arena, struct sl_str path, struct object_id
         return false;
     struct sl_str signature = layout_part(rest, 0, (size_t)(two - rest.data));
     struct sl_str third = layout_part(rest, signature.size + 1, rest.size);
+    if (is_breakpad_name(first, third)) {
+        *type = FILE_BREAKPAD;
+        *id = (struct object_id){.debug_file = first};
+        id->has_debug_id = sl_debug_id_parse_breakpad(signature, &id->debug_id);
+        return id->has_debug_id;
+    }
     if (!sl_str_equal_nocase(first, third))
         return false;
     *id = (struct object_id){.type = OBJECT_PE, .code_file = first};

@@ -1,7 +1,9 @@
 """The symbol server proxy over the configured sources."""
-import gzip, re
+import gzip, os, re
 
 from harness import Service, Upstream, equal, http_source
+
+FOREIGN_ID = "D48F191186D67E69DF025AD71FB91E1F0"
 
 
 def paths(objects):
@@ -25,6 +27,22 @@ def test_files_of_the_sources(work, objects):
         equal((status, body, part["content-range"]), (206, objects.debug[4:12], f"bytes 4-11/{len(objects.debug)}"))
         equal(s.request("GET", debug, headers={"If-None-Match": headers["etag"]})[::2], (304, b""))
         equal(s.request("GET", debug, headers={"Range": "bytes=999999999-"})[0], 416)
+
+
+def test_symbol_files(work, objects):
+    """Breakpad's, under the name of a PDB and of any other module."""
+    directory = os.path.join(work, "symbols")
+    files = {f"{name}/{FOREIGN_ID}/{stem}.sym": f"MODULE a x86_64 {FOREIGN_ID} {name}\n".encode() for name, stem in (("crash.pdb", "crash"), ("libc.so.6", "libc.so.6"))}
+    for path, data in files.items():
+        os.makedirs(os.path.dirname(os.path.join(directory, path)))
+        with open(os.path.join(directory, path), "wb") as f:
+            f.write(data)
+    source = {"id": "d", "type": "filesystem", "path": directory, "layout": {"type": "native"}}
+    with Service(work, {"sources": [source]}) as s:
+        for path, data in files.items():
+            equal(s.request("GET", "/proxy/" + path)[::2], (200, data), path)
+        for path in (f"crash.pdb/{FOREIGN_ID}/other.sym", "crash.pdb/nonsense/crash.sym", f"none.pdb/{FOREIGN_ID}/none.sym"):
+            equal(s.request("GET", "/proxy/" + path)[::2], (404, b""), path)
 
 
 def test_parts_of_files(work, objects):
