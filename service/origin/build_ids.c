@@ -27,6 +27,7 @@ void build_ids_close(void)
 struct names {                             /* of one directory, on the pool */
     const char *root, *directory, *before; /* what stands in front of the digits */
     const char *digits;                    /* what they begin with, lower case */
+    bool any_case;                         /* of the directory */
     char found[LONGEST + 1];               /* empty: none */
 };
 
@@ -71,7 +72,8 @@ static void look_at_name(struct names *n, const char *name)
 static void look_at_names(void *arg)
 {
     struct names *n = arg;
-    DIR *directory = dir_of(filesystem_open(n->root, n->directory));
+    DIR *directory =
+        dir_of(n->any_case ? any_case_open(n->root, n->directory) : filesystem_open(n->root, n->directory));
     struct dirent *entry;
     for (size_t i = 0; i < MOST_NAMES && !n->found[0] && (entry = dir_next(directory, NULL)); i++)
         look_at_name(n, entry->d_name);
@@ -133,6 +135,7 @@ static enum sl_code ask_names(const void *context, struct sl_buf *text, uint64_t
     const char *root = sl_arena_strndup(&arena, q->source->path.data, q->source->path.size);
     for (unsigned try = 0; root && code == SL_OK && !text->size && names_of(q, try, &n, &arena); try++) {
         n.root = root;
+        n.any_case = q->source->casing == CASING_INSENSITIVE;
         code = pool_run(POOL_IO, look_at_names, &n, error);
         if (code == SL_OK && n.found[0])
             sl_buf_printf(text, "%.*s%s", (int)(n.digits - q->known), q->known, n.found);

@@ -28,7 +28,8 @@ enum { ATTEMPTS = 3, RETRY_PAUSE_MS = 20 }; /* as downloads: a network file syst
 
 struct copy {
     const char *root, *location;
-    int from;            /* -1 = not open */
+    int from; /* -1 = not open */
+    bool any_case;
     bool must_have_root; /* a directory that is not there or empty is an error */
     int fd;
     bool heavy; /* it may be large */
@@ -124,7 +125,9 @@ static void copy_work(void *arg)
 {
     struct copy *c = arg;
     struct stat st;
-    if (c->from < 0 && (c->from = filesystem_open(c->root, c->location)) < 0) {
+    if (c->from < 0)
+        c->from = c->any_case ? any_case_open(c->root, c->location) : filesystem_open(c->root, c->location);
+    if (c->from < 0) {
         c->code = open_error(c, errno, c->error);
         return;
     }
@@ -158,6 +161,7 @@ enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_
         .root = sl_arena_strndup(&arena, file->source->path.data, file->source->path.size),
         .location = sl_arena_strndup(&arena, file->location.data, file->location.size),
         .fd = fd,
+        .any_case = file->source->casing == CASING_INSENSITIVE,
         /* A command has places that need not be there, and says of others what is wrong with them; uploads make theirs. */
         .must_have_root = origin_health_is_watched() && !file->source->internal,
         .max_size = file->max_size ? file->max_size : fetch_max_size(),

@@ -54,6 +54,9 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl
 struct sl_str filesystem_uri(struct sl_arena *arena, const struct source *source, struct sl_str location);
 /* Opens a file or a directory below the root, for reading; -1 with errno. Pool work. */
 int filesystem_open(const char *root, const char *location);
+/* The same, with the names of the location in any case: as it is written if that is there (any_case.c). */
+int any_case_open(const char *root, const char *location);
+void any_case_forget(void);
 enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
 
 /* ---- s3.c ---- */

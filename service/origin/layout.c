@@ -393,7 +393,8 @@ size_t layout_paths(struct sl_arena *arena, enum layout_type layout, enum layout
         layout_add(&p, layout, type, &paths);
     }
     for (size_t i = 0; i < paths.count; i++) {
-        struct sl_str path = casing == CASING_DEFAULT ? base[i] : cased(&p, base[i], casing == CASING_UPPERCASE);
+        bool as_it_is = casing == CASING_DEFAULT || casing == CASING_INSENSITIVE;
+        struct sl_str path = as_it_is ? base[i] : cased(&p, base[i], casing == CASING_UPPERCASE);
         origin_layout_add(&result, path);
         if (type == FILE_PDB || type == FILE_PE) /* the compressed form of symbol stores */
             origin_layout_add(&result, text(&p, SL_STR_FMT "_", SL_STR_ARG(layout_part(path, 0, path.size - 1))));

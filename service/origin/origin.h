@@ -81,7 +81,8 @@ enum layout_type {
 };
 extern const char *const layout_type_words[]; /* "native" and so on, as configurations have it; NULL ends them */
 bool layout_type_parse(struct sl_str name, enum layout_type *type);
-enum layout_casing { CASING_DEFAULT, CASING_LOWERCASE, CASING_UPPERCASE };
+/* CASING_INSENSITIVE: the names of a directory count in whatever case they are written; of filesystem sources only. */
+enum layout_casing { CASING_DEFAULT, CASING_LOWERCASE, CASING_UPPERCASE, CASING_INSENSITIVE };
 
 enum { LAYOUT_MAX_PATHS = 12 }; /* of one file type */
 

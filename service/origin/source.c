@@ -170,7 +170,8 @@ static void read_filters(struct reader *outer, struct source *source)
 
 static void read_layout(struct reader *outer, struct source *source)
 {
-    static const char *const casings[] = {"default", "lowercase", "uppercase", NULL}; /* enum layout_casing */
+    static const char *const casings[] = {"default", "lowercase", "uppercase", "insensitive",
+                                          NULL}; /* enum layout_casing */
     const struct value *map = read_typed(outer, "layout", VALUE_MAP, "an object");
     if (!map)
         return;
@@ -182,6 +183,8 @@ static void read_layout(struct reader *outer, struct source *source)
         source->layout = (enum layout_type)choice;
     if (read_choice(&r, "casing", casings, &choice))
         source->casing = (enum layout_casing)choice;
+    if (source->casing == CASING_INSENSITIVE && source->type != SOURCE_FILESYSTEM)
+        BAD(&r, value_get(r.map, "casing"), "casing", "only directories (`filesystem`) can be searched in any case");
 }
 
 /* ---- the types ---- */
@@ -205,22 +208,39 @@ static int source_by_name(const void *a, const void *b)
     return sl_str_compare(((const struct fetch_header *)a)->name, ((const struct fetch_header *)b)->name);
 }
 
+/* As a header field like those of `headers`, which must not have another. */
+static void read_cookies(struct reader *r, struct source *source)
+{
+    struct sl_secret cookies;
+    if (!read_secret(r, "cookies", &cookies))
+        return;
+    for (size_t i = 0; i < source->header_count; i++)
+        if (sl_str_equal_nocase(source->headers[i].name, SL_STR("cookie"))) {
+            BAD(r, value_get(r->map, "cookies"), "cookies", "`headers` has a Cookie too");
+            return;
+        }
+    source->headers[source->header_count++] = (struct fetch_header){SL_STR("Cookie"), cookies};
+}
+
 static void read_http(struct reader *r, struct source *source)
 {
     read_url(r, &source->url);
     read_bool(r, "accept_invalid_certs", &source->accept_invalid_certs);
     const struct value *map = read_typed(r, "headers", VALUE_MAP, "an object");
-    if (!map || map->count == 0)
+    size_t count = map ? map->count : 0;
+    if (!count && !value_get(r->map, "cookies"))
         return;
-    source->headers = SL_ARENA_ARRAY(r->arena, struct fetch_header, map->count);
-    for (size_t i = 0; source->headers && i < map->count; i++) {
+    source->headers = SL_ARENA_ARRAY(r->arena, struct fetch_header, count + 1);
+    for (size_t i = 0; source->headers && i < count; i++) {
         if (map->items[i].type != VALUE_STRING)
             BAD(r, &map->items[i], "headers", "expected a string, found %s", type_word(&map->items[i]));
         else
             source->headers[source->header_count++] = (struct fetch_header){map->keys[i], {map->items[i].string}};
     }
-    if (source->headers)
-        qsort(source->headers, source->header_count, sizeof *source->headers, source_by_name);
+    if (!source->headers)
+        return;
+    read_cookies(r, source);
+    qsort(source->headers, source->header_count, sizeof *source->headers, source_by_name);
 }
 
 static void read_region(struct reader *r, struct source *source)

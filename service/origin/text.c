@@ -22,6 +22,7 @@ void origin_forget(void)
 void origin_close(void)
 {
     build_ids_close();
+    any_case_forget();
     aws_keys_init(0);
     gcs_init(0);
     sentry_init(0, 0);

@@ -78,7 +78,7 @@ def test_values_that_nothing_can_be_done_with(work, files):
              "sources[0].type: unknown source type `ftp`, expected one of filesystem, http, s3, gcs, sentry"),
             (http + "layout: {type: foo}}]", f"sources[0].layout.type: unknown value `foo`, expected one of {layouts}"),
             (http + "layout: {casing: foo}}]",
-             "sources[0].layout.casing: unknown value `foo`, expected one of default, lowercase, uppercase"),
+             "sources[0].layout.casing: unknown value `foo`, expected one of default, lowercase, uppercase, insensitive"),
             (http + "filters: {filetypes: [foo]}}]",
              f"sources[0].filters.filetypes: unknown file type `foo`, expected one of {types}"),
             ("sources: [{id: a, type: s3, bucket: b, region: r, aws_credentials_provider: foo}]",

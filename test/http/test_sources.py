@@ -66,6 +66,46 @@ def test_reserved_addresses_are_refused(work, objects):
         equal(up.hits, {})
 
 
+def test_names_in_any_case(work, objects):
+    """Of directories that were copied from a file system that does not tell cases apart; also what comes later."""
+    root = os.path.join(work, "store")
+    def put(*names):
+        path = os.path.join(root, *names)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as f:
+            f.write(objects.full)
+    source = {"id": "d", "type": "filesystem", "path": root, "layout": {"type": "symstore", "casing": "insensitive"}, "filters": {"filetypes": ["elf_code"]}}
+    wanted = f"shapes/elf-buildid-{objects.build_id}/shapes"
+    put("other", "x")
+    put("Shapes", "elf-buildid-00", "shapes")  # a directory of that name, where it is not
+    with Service(work, {"sources": [source]}) as s:
+        equal(s.request("GET", "/proxy/shapes/elf-buildid-11/shapes")[0], 404)
+        put("SHAPES", f"Elf-BuildId-{objects.build_id.upper()}", "shapes")
+        equal(s.request("GET", "/proxy/" + wanted)[::2], (200, objects.full))
+        os.symlink("/etc", os.path.join(root, "Escape"))
+        equal(s.request("GET", "/proxy/escape/elf-buildid-00/escape")[0], 404)
+        body = request(objects.module(), [0], sources=[http_source("http://localhost/", layout={"type": "native", "casing": "insensitive"})])
+        status, _, text = s.post("/symbolicate", body)
+        equal((400 <= status < 500, b"only directories" in text), (True, True), (status, text))
+
+
+def test_cookies(work, objects):
+    """Of a source, as its header fields: not for the host of a redirect."""
+    sent = []
+    def answer(handler, status, *more):
+        sent.append(handler.headers["Cookie"])
+        handler.reply(status, *more)
+    with Upstream({}) as other, Upstream({}) as up:
+        path = f"/{objects.build_id}/executable"
+        other.routes = {path: lambda h: answer(h, 200, objects.full)}
+        up.routes = {path: lambda h: answer(h, 302, b"", [("Location", other.url[:-1].replace("127.0.0.1", "localhost") + path)])}
+        source = {**only_executable(up.url), "cookies": "foo=bar; asd=123"}
+        with Service(work, {"sources": [source]}) as s:
+            equal(outcome(s, request(objects.module(), [objects.address("plain")]))[0], "symbolicated")
+            equal(sent, ["foo=bar; asd=123", None])
+        equal("foo=bar" in s.logged(), False)
+
+
 def lying(kind, data):
     def route(handler):
         if kind == "short":  # promises more than it sends

@@ -1,0 +1,207 @@
+/* Directories whose names count in whatever case they are written, as on file systems that ignore it. A directory is read once; its
+ * names are kept as long as its modification time stays. Pool. */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "core/directory.h"
+#include "core/loop.h"
+#include "origin/impl.h"
+
+/* A directory that changed less than SETTLED_S before it was read may have changed since at the same time stamp. */
+enum { MOST_NAMES = 1 << 20, MOST_DIRECTORIES = 4096, MOST_LOOKUPS = 64, SETTLED_S = 2 };
+
+struct listing {
+    struct timespec modified;
+    int64_t read_s;
+    dev_t device;
+    ino_t inode;
+    struct sl_arena arena; /* of the names */
+    const char **names;    /* by name without case */
+    size_t count;
+    size_t key_size;
+    char key[]; /* the root, a NUL, the directory */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sl_map listings;
+static size_t name_count; /* of all listings */
+
+static void listing_free(struct listing *listing)
+{
+    name_count -= listing->count;
+    free(listing->names);
+    sl_arena_free(&listing->arena);
+    free(listing);
+}
+
+static void forget_all(void)
+{
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&listings, e));)
+        listing_free(e->value);
+    sl_map_free(&listings);
+}
+
+void any_case_forget(void)
+{
+    pthread_mutex_lock(&lock);
+    forget_all();
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- reading a directory ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    int order = strcasecmp(x, y);
+    return order ? order : strcmp(x, y);
+}
+
+static void scan_names(struct listing *listing, DIR *directory)
+{
+    size_t room = 0;
+    const struct dirent *entry;
+    while (listing->count < MOST_NAMES && (entry = dir_next(directory, NULL))) {
+        if (listing->count == room) {
+            room = room ? 2 * room : 64;
+            const char **more = realloc(listing->names, room * sizeof *more);
+            if (!more)
+                break;
+            listing->names = more;
+        }
+        const char *name = sl_arena_strndup(&listing->arena, entry->d_name, strlen(entry->d_name));
+        if (!name)
+            break;
+        listing->names[listing->count++] = name;
+    }
+    if (listing->count)
+        qsort(listing->names, listing->count, sizeof *listing->names, compare_names);
+    name_count += listing->count;
+}
+
+static bool is_still_valid(const struct listing *listing, const struct stat *st)
+{
+    return listing->device == st->st_dev && listing->inode == st->st_ino &&
+           listing->modified.tv_sec == st->st_mtim.tv_sec && listing->modified.tv_nsec == st->st_mtim.tv_nsec &&
+           listing->read_s - listing->modified.tv_sec >= SETTLED_S;
+}
+
+static struct listing *listing_new(const char *key, size_t key_size, const struct stat *st)
+{
+    struct listing *listing = calloc(1, sizeof *listing + key_size);
+    if (!listing)
+        return NULL;
+    listing->modified = st->st_mtim;
+    listing->read_s = clock_wall_s();
+    listing->device = st->st_dev;
+    listing->inode = st->st_ino;
+    listing->key_size = key_size;
+    memcpy(listing->key, key, key_size);
+    return listing;
+}
+
+/* The names of the directory `at` below the root; NULL when it cannot be read. */
+static const struct listing *list_directory(const char *root, const char *at)
+{
+    char key[2 * PATH_MAX];
+    struct stat st;
+    int size = snprintf(key, sizeof key, "%s%c%s", root, '\0', at);
+    DIR *directory = size > 0 && (size_t)size < sizeof key ? dir_of(filesystem_open(root, *at ? at : ".")) : NULL;
+    if (!directory || fstat(dirfd(directory), &st) != 0) {
+        if (directory)
+            closedir(directory);
+        return NULL;
+    }
+    struct sl_str name = {key, (size_t)size};
+    struct listing *listing = sl_map_get(&listings, name);
+    if (listing && !is_still_valid(listing, &st)) {
+        sl_map_remove(&listings, name);
+        listing_free(listing);
+        listing = NULL;
+    }
+    if (!listing && (listings.count >= MOST_DIRECTORIES || name_count >= MOST_NAMES))
+        forget_all();
+    if (!listing && (listing = listing_new(key, name.size, &st))) {
+        scan_names(listing, directory);
+        void **slot = sl_map_slot(&listings, (struct sl_str){listing->key, listing->key_size}, NULL);
+        if (slot)
+            *slot = listing;
+        else
+            listing_free(listing), listing = NULL;
+    }
+    closedir(directory);
+    return listing;
+}
+
+/* ---- finding a path ---- */
+
+struct search {
+    const char *root;
+    char path[PATH_MAX];
+    size_t lookups;
+};
+
+static size_t first_of(const struct listing *listing, const char *name)
+{
+    size_t low = 0, high = listing->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcasecmp(listing->names[middle], name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Finds `rest` below the directory that the first `size` bytes of the path name. True: the path is whole. */
+static bool find_below(struct search *s, size_t size, const char *rest)
+{
+    char name[NAME_MAX + 1];
+    size_t length = strcspn(rest, "/");
+    const char *next = rest + length + strspn(rest + length, "/");
+    s->path[size] = '\0';
+    if (!length || length > NAME_MAX || s->lookups++ >= MOST_LOOKUPS)
+        return false;
+    memcpy(name, rest, length);
+    name[length] = '\0';
+    const struct listing *listing = list_directory(s->root, s->path);
+    size_t before = size + (size > 0);
+    for (size_t i = listing ? first_of(listing, name) : 0;
+         listing && i < listing->count && strcasecmp(listing->names[i], name) == 0; i++) {
+        if (before + length >= sizeof s->path)
+            return false;
+        if (size)
+            s->path[size] = '/';
+        memcpy(s->path + before, listing->names[i], length + 1);
+        if (!*next || find_below(s, before + length, next))
+            return true;
+        s->path[size] = '\0';
+        listing = list_directory(s->root, s->path); /* which others may have let go meanwhile */
+    }
+    return false;
+}
+
+int any_case_open(const char *root, const char *location)
+{
+    int fd = filesystem_open(root, location);
+    if (fd >= 0 || errno != ENOENT)
+        return fd;
+    struct search s = {.root = root};
+    pthread_mutex_lock(&lock);
+    bool found = find_below(&s, 0, location);
+    pthread_mutex_unlock(&lock);
+    if (found)
+        return filesystem_open(root, s.path);
+    errno = ENOENT;
+    return -1;
+}
