@@ -20,11 +20,13 @@ mkdir -p "$root/DEBIAN" "$root/etc/symloom" "$root/usr/bin" "$root/usr/lib/sysus
 
 strip --remove-section=.comment --remove-section=.note -o "$root/usr/bin/symloom" "$program"
 chmod 0755 "$root/usr/bin/symloom"
+ln -s symloom "$root/usr/bin/symbolicator" # deployments call it as /bin/symbolicator
 install -m 644 "$deploy/systemd/symloom.service" "$deploy/systemd/symloom.socket" "$root/lib/systemd/system/"
 install -m 644 "$deploy/systemd/sysusers.conf" "$root/usr/lib/sysusers.d/symloom.conf"
 install -m 644 "$deploy/systemd/config.yml" "$root/etc/symloom/config.yml"
 "$program" man --all "$root/usr/share/man/man1"
 gzip -9n "$root"/usr/share/man/man1/*.1
+ln -s symloom.1.gz "$root/usr/share/man/man1/symbolicator.1.gz"
 "$program" completion bash >"$root/usr/share/bash-completion/completions/symloom"
 "$program" completion zsh >"$root/usr/share/zsh/vendor-completions/_symloom"
 "$program" completion fish >"$root/usr/share/fish/vendor_completions.d/symloom.fish"

@@ -106,7 +106,8 @@ def test_image(work, shared):
     shutil.copy(os.path.join(ROOT, "doc/container.yml"), os.path.join(root, "etc/symloom/config.yml"))
     os.chmod(os.path.join(root, "etc/symloom/config.yml"), 0o644)
     assert "not found" not in run("chroot", root, "ldd", "/usr/bin/symloom")
-    run("chroot", "--userspec=65532:65532", root, "/usr/bin/symloom", "config", "check", "/etc/symloom/config.yml")
+    for name in ("/usr/bin/symloom", "/bin/symbolicator"):
+        run("chroot", "--userspec=65532:65532", root, name, "config", "check", "/etc/symloom/config.yml")
     for slim in ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/info", "usr/share/lintian", "var/cache/apt", "var/lib/apt/lists", "var/log"):
         shutil.rmtree(os.path.join(root, slim), ignore_errors=True)  # as the slim variant has it
     size = int(run("du", "-sxm", "--apparent-size", root).split()[0])

@@ -15,6 +15,8 @@ def test_what_is_in_it(work, shared):
                  "./usr/share/zsh/vendor-completions/_symloom", "./usr/share/fish/vendor_completions.d/symloom.fish",
                  "./usr/share/doc/symloom/copyright"):
         assert re.search(rf" {re.escape(path)}$", listing, re.M), f"{path} is not in\n{listing}"
+    for link in ("./usr/bin/symbolicator -> symloom", "./usr/share/man/man1/symbolicator.1.gz -> symloom.1.gz"):
+        assert re.search(rf" {re.escape(link)}$", listing, re.M), f"{link} is not in\n{listing}"
     equal(run("dpkg-deb", "-f", shared.package, "Package").strip(), "symloom")
     name = os.path.basename(shared.package)
     equal(name, f"symloom_{run('dpkg-deb', '-f', shared.package, 'Version').strip()}_{run('dpkg', '--print-architecture').strip()}.deb")
