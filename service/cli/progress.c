@@ -41,14 +41,14 @@ void progress_begin(struct progress *p, const struct options *o, const char *ver
 
 /* ---- the line ---- */
 
-static void format_bytes(uint64_t bytes, char out[32])
+static void format_bytes(uint64_t bytes, char out[24])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
     double size = (double)bytes;
     size_t unit = 0;
     for (; size >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
         size /= 1024;
-    snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", size, units[unit]);
+    snprintf(out, 24, unit ? "%.1f %s" : "%.0f %s", size, units[unit]);
 }
 
 static unsigned width(void)
@@ -57,20 +57,20 @@ static unsigned width(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
+/* Before it is known how many items there are, neither a bar nor their number says anything. */
 static void put_line(struct progress *p, const char *item, uint64_t bytes, bool drawn)
 {
-    char size[32], bar[BAR + 1], line[512];
-    size_t filled = p->total ? (size_t)(p->done * BAR / p->total) : 0;
-    format_bytes(bytes, size);
-    memset(bar, '-', BAR);
-    memset(bar, '#', filled > BAR ? BAR : filled);
-    bar[BAR] = '\0';
-    if (drawn)
-        snprintf(line, sizeof line, "%s [%s] %llu/%llu %s  %s", p->verb, bar, (unsigned long long)p->done,
-                 (unsigned long long)p->total, size, item);
-    else
-        snprintf(line, sizeof line, "%s %llu/%llu %s  %s", p->verb, (unsigned long long)p->done,
-                 (unsigned long long)p->total, size, item);
+    char size[32] = " ", bar[64] = "", count[48] = "", line[512];
+    if (p->total || bytes)
+        format_bytes(bytes, size + 1);
+    if (p->total) {
+        size_t filled = (size_t)(p->done * BAR / p->total);
+        snprintf(count, sizeof count, " %llu/%llu", (unsigned long long)p->done, (unsigned long long)p->total);
+        if (drawn)
+            snprintf(bar, sizeof bar, " [%.*s%.*s]", (int)(filled < BAR ? filled : BAR), "####################",
+                     (int)(filled < BAR ? BAR - filled : 0), "--------------------");
+    }
+    snprintf(line, sizeof line, "%s%s%s%s  %s", p->verb, bar, count, size[1] ? size : "", item);
     for (char *at = line; *at; at++) /* names come from outside */
         *at = (unsigned char)*at < ' ' || *at == 0x7F ? '?' : *at;
     p->drawn = drawn;

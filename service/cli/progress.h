@@ -1,6 +1,7 @@
-/* What a command that takes its time is doing, on stderr: on a terminal one line, at most ten times a second, erased at the
- * end; with --progress plain a line for each finished item and every five seconds; with --progress json the same as
- * objects. Nothing with --quiet and --progress none, and when stderr is no terminal unless asked for.
+/* What a command that takes its time is doing, on stderr: on a terminal one line, at most ten times a second, erased at the end,
+ * with a bar once it is known how many items there are; with --progress plain a line for each finished item and every five seconds;
+ * with --progress json the same as objects. Nothing with --quiet and --progress none, and when stderr is no terminal unless asked
+ * for.
  *
  * Who is called again and again while it works shows the line itself (progress_show). Work in one piece has a thread of its own
  * show what it is at (progress_file). Whatever else a command says goes around the line (progress_make_way). Any thread. */

@@ -4,7 +4,8 @@ import harness
 from harness import DEADLINE, contains, equal, symloom
 from test_by_id import home, terminal
 
-LINE = r"\r\x1b\[K%s \[[#-]{20}\] \d+/\d+ [0-9.]+ [KMG]?i?B  %s"
+LINE = r"\r\x1b\[K%s \[[#-]{20}\] \d+/[1-9]\d* [0-9.]+ [KMG]?i?B  %s"
+UNCOUNTED = r"\r\x1b\[K%s(?: [0-9.]+ [KMG]?i?B)?  %s"  # before it is known of how many
 ERASED = "\r\x1b[K"
 
 
@@ -73,7 +74,7 @@ def test_a_line_while_it_waits(work, files):
         with held(work, t) as (fifo, go):
             started = time.monotonic()
             run = Terminal(work, *words, fifo)
-            run.until(LINE % (verb, "t"))
+            run.until((UNCOUNTED if verb == "reading" else LINE) % (verb, "t"))
             assert time.monotonic() - started >= 0.5, run.text
             go.set()
             status, out = run.end()
@@ -182,7 +183,7 @@ def test_a_line_while_a_server_thinks(work, files):
             with open(config, "w") as f:
                 f.write(f"connect_to_reserved_ips: true\nsources: [{{id: a, type: http, url: 'http://{place}/'}}]\n")
             run = Terminal(work, *words, *([place] if words[-1] == "--addr" else []), env=home(work))
-            run.until(LINE % ("asking", ".+"))
+            run.until(UNCOUNTED % ("asking", r"[^\r]+"))
             go.set()
             status, out = run.end()
         equal(status, 0, out)
