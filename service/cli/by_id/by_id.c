@@ -70,6 +70,8 @@ static enum sl_code add_servers(struct by_id *b, const char *servers, struct sl_
         code = source_list_path(&b->own, servers, error);
     if (code == SL_OK && path)
         code = source_list_path(&b->own, path, error);
+    if (code == SL_OK && !urls && option_given(b->options, "debuginfod"))
+        return sl_fail(error, SL_MALFORMED, "--debuginfod: $DEBUGINFOD_URLS is not set");
     if (code == SL_OK && urls && option_given(b->options, "debuginfod"))
         code = source_list_debuginfod(&b->own, urls, error);
     return code;

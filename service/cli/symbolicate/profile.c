@@ -180,7 +180,7 @@ int symbolicate_profile(const struct options *o, const struct sentry_project *pr
     struct profile_run run = {.o = o};
     const char *format = symbolicate_format(o, "json");
     if (strcmp(format, "json") != 0)
-        return options_wrong("symbolicate", "--format: '%s' is none of: json, which profiles are", format);
+        return options_wrong("symbolicate", "--format %s is not available for profiles (only json)", format);
     missing_init(&run.missing, &missing_symbols);
     int status = profile_read(&run, text);
     if (!status)

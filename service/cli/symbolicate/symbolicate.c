@@ -151,21 +151,23 @@ static int run_request(const struct options *o, const struct sentry_project *pro
     return status;
 }
 
+static int no_file(void)
+{
+    return options_wrong("symbolicate", "no file given");
+}
+
 static int unknown_input(struct sl_bytes bytes)
 {
     static const char read[] =
         "read are minidumps, microdumps of Breakpad, crash reports of Apple's systems (text and .ips), diagnostics of "
         "MetricKit, reports of `sample`, spindump and hangs, stackshots, events of Sentry, requests to the service, "
-        "profiles of "
-        "the "
-        "Firefox Profiler and stacks of JavaScript; with --mapping traces of a JVM";
-    const char *kind = input_unread_kind(bytes);
+        "profiles of the Firefox Profiler and stacks of JavaScript; with --mapping traces of a JVM";
+    const char *kind = input_unread_kind(bytes), *advice = input_advice(bytes);
     struct sl_error error;
+    if (!kind && advice)
+        return report(STATUS_NOTHING, advice, NULL);
     if (!kind)
-        return report(STATUS_NOTHING, "failed to parse event json file",
-                      "neither a minidump nor a report of Apple's, an event, a request, a profile or a stack of "
-                      "JavaScript; a trace "
-                      "of a JVM needs its --mapping");
+        return report(STATUS_NOTHING, "unrecognized input", read);
     sl_fail(&error, SL_UNSUPPORTED, "this looks like %s, which is not read", kind);
     return report(STATUS_NOTHING, error.message, read);
 }
@@ -182,7 +184,7 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     case INPUT_EVENT:
     case INPUT_MOZILLA: return run_request(o, project, text, kind);
     case INPUT_PROFILE: return symbolicate_profile(o, project, text);
-    default: return unknown_input(bytes);
+    default: return bytes.size || o->argument_count ? unknown_input(bytes) : no_file();
     }
 }
 
@@ -246,6 +248,24 @@ static int run_addresses(const struct options *o, enum input_kind kind)
     return status;
 }
 
+/* What follows the first file are places of symbols. A second crash among them would be read as none, and nobody would notice. */
+static int refuse_second_input(const struct options *o)
+{
+    for (size_t i = 1; i < o->argument_count; i++) {
+        struct sl_mapping mapping;
+        struct stat st;
+        if (stat(o->arguments[i], &st) != 0 || !S_ISREG(st.st_mode) ||
+            sl_map_file(o->arguments[i], &mapping, NULL) != SL_OK)
+            continue;
+        const char *kind = input_crash_kind(mapping.bytes, o->arguments[i]);
+        sl_unmap(&mapping);
+        if (kind)
+            return options_wrong("symbolicate", "%s is %s too: give one at a time; what follows FILE are its SYMBOLS",
+                                 o->arguments[i], kind);
+    }
+    return 0;
+}
+
 static bool takes_mappings(enum input_kind kind)
 {
     return kind == INPUT_TRACE || kind == INPUT_REQUEST || kind == INPUT_EVENT;
@@ -270,6 +290,8 @@ static int symbolicate_run(const struct options *o)
         return status;
     if (symbolicate_takes_addresses(o))
         return run_addresses(o, kind);
+    if ((status = refuse_second_input(o)))
+        return status;
     if (!type && mapping_count && !is_no_log(path))
         kind = INPUT_TRACE;
     if (kind == INPUT_TRACE)
@@ -278,8 +300,8 @@ static int symbolicate_run(const struct options *o)
         return options_wrong("symbolicate", "--mapping is for traces, events and requests of a JVM");
     if (kind == INPUT_JSSTACK)
         return run_scripts(o, NULL);
-    if (!o->argument_count)
-        return options_wrong("symbolicate", "no file given");
+    if (!o->argument_count && isatty(STDIN_FILENO))
+        return no_file();
     return run_input(o, kind, path);
 }
 
@@ -304,6 +326,6 @@ int command_symbolicate(int argc, char **argv)
         "source; lines that are no part of a trace stay as they are. Of a stack of JavaScript, as "
         "engines print it, the same, with\n"
         "the scripts and source maps below --symbols.\n"
-        "- is standard input, which traces are also read from without FILE.",
+        "- is standard input, which is also read without FILE.",
         symbolicate_run, argc, argv);
 }

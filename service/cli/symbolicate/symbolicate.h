@@ -137,6 +137,11 @@ enum input_kind input_kind_of(struct sl_bytes bytes);
 
 /* ---- unread.c ---- */
 
+/* What to do with an input of a kind that is read in another way; NULL: nobody knows what it is. */
+const char *input_advice(struct sl_bytes bytes);
+/* "a minidump": what the file at the path is if it is itself a crash, and no symbols; else NULL. */
+const char *input_crash_kind(struct sl_bytes bytes, const char *path);
+
 /* What a file looks like that is of a known kind and not read: "a tombstone of Android"; NULL: it is none of these. */
 const char *input_unread_kind(struct sl_bytes bytes);
 /* Likewise a report of Apple's, by the message about it, which ends with the number of its type. */

@@ -5,7 +5,13 @@
 
 #include "object/object.h"
 
-enum { HEAD = 1 << 16 };
+enum { HEAD = 1 << 16, LOG_HEAD = 1 << 20 };
+
+static bool head_has(struct sl_str text, size_t head, const char *word)
+{
+    size_t size = text.size < head ? text.size : head;
+    return size && memmem(text.data, size, word, strlen(word));
+}
 
 /* A line that begins in the head begins with this. */
 static bool has_line(struct sl_str text, const char *begin)
@@ -73,6 +79,66 @@ const char *input_unread_report(struct sl_str message)
             return apple_types[i].what;
     }
     return NULL;
+}
+
+/* "at a.b.c(SourceFile:12)", behind whatever a log puts before it. Those of JavaScript have a blank before the parenthesis. */
+static bool is_jvm_frame(struct sl_str line)
+{
+    const char *at = line.size ? memmem(line.data, line.size, "at ", 3) : NULL;
+    const char *end = line.data + line.size;
+    if (!at || (at != line.data && at[-1] != '\t' && at[-1] != ' '))
+        return false;
+    const char *open = memchr(at + 3, '(', (size_t)(end - at - 3)),
+               *close = open ? memchr(open, ')', (size_t)(end - open)) : NULL;
+    const char *blank = memchr(at + 3, ' ', (size_t)(end - at - 3)), *dot = memchr(at + 3, '.', (size_t)(end - at - 3));
+    return close && dot && dot < open && (!blank || blank > open);
+}
+
+/* "#0 0x4a5f in f /src/a.c:12", as sanitizers print it. */
+static bool is_sanitizer_frame(struct sl_str line)
+{
+    line = sl_str_trimmed(line);
+    size_t digits = 1;
+    while (digits < line.size && sl_is_digit(line.data[digits]))
+        digits++;
+    return line.size > digits + 4 && line.data[0] == '#' && digits > 1 && memcmp(line.data + digits, " 0x", 3) == 0;
+}
+
+const char *input_advice(struct sl_bytes bytes)
+{
+    struct sl_str text = {(const char *)bytes.data, bytes.size}, rest = text, line;
+    while (text.size - rest.size < LOG_HEAD && sl_str_next_line(&rest, &line)) {
+        if (is_jvm_frame(line))
+            return "this looks like a Java stack trace: pass --mapping FILE, the mapping of ProGuard or R8";
+        if (is_sanitizer_frame(line))
+            return "this looks like a stack trace of a sanitizer: look its addresses up with 'symloom lookup -e FILE'";
+    }
+    return NULL;
+}
+
+static bool has_suffix(const char *path, const char *suffix)
+{
+    return sl_str_ends(sl_str(path), sl_str(suffix));
+}
+
+const char *input_crash_kind(struct sl_bytes bytes, const char *path)
+{
+    struct sl_str text = {(const char *)bytes.data, bytes.size};
+    if (has_suffix(path, ".map")) /* large, and read whole to be told */
+        return NULL;
+    switch (input_kind_of(bytes)) {
+    case INPUT_MINIDUMP: return "a minidump";
+    case INPUT_APPLE: return "a crash report";
+    case INPUT_REQUEST:
+    case INPUT_MOZILLA: return "a request";
+    case INPUT_PROFILE: return "a profile";
+    case INPUT_EVENT:
+        return head_has(text, LOG_HEAD, "\"event_id\"") ? "an event" : NULL; /* source maps are JSON too */
+    case INPUT_JSSTACK: /* scripts may have such lines in comments */
+        return has_suffix(path, ".txt") || has_suffix(path, ".log") || !strchr(path, '.') ? "a stack of JavaScript"
+                                                                                          : NULL;
+    default: return NULL;
+    }
 }
 
 const char *input_unread_kind(struct sl_bytes bytes)
