@@ -15,7 +15,7 @@
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
     {"dry-run", 0, OPTION_FLAG, false, NULL, "say what would be removed, and remove nothing"},
-    {"repeat", 0, OPTION_OPTIONAL, false, "INTERVAL", "again and again (default interval: cache_cleanup_interval)"},
+    {"repeat", 0, OPTION_NEXT, false, "INTERVAL", "again and again (default interval: cache_cleanup_interval)"},
     {"only", 0, OPTION_VALUE, false, "KIND,..", "these kinds of entries"},
     {"all", 0, OPTION_FLAG, false, NULL, "whatever its age"},
     {"json", 0, OPTION_FLAG, false, NULL, "totals as JSON"},

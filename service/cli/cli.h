@@ -61,6 +61,12 @@ int output_finish(int status);
  * --color ("auto", "always", "never"; may be NULL). */
 bool output_colour(const char *choice);
 
+/* The columns of the terminal that standard output is; 0: it is none, or nobody knows. */
+unsigned output_width(void);
+
+/* Text without its middle, so that it takes at most so many columns (characters); "..." stands for what is left out. */
+void output_put_trimmed(struct sl_buf *out, struct sl_str text, size_t columns);
+
 /* Whether there is a line of a progress on the terminal, which a signal that ends the program has to erase. */
 void output_line_drawn(bool drawn);
 

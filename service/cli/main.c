@@ -90,9 +90,7 @@ static void summary(FILE *out, bool all)
     fprintf(out, "\n'%s help COMMAND' explains a command.\n", options_program_name());
     if (!all)
         return;
-    puts("\nOptions of all commands:");
-    options_list(options_global);
-    printf("  %-34s %s\n", "-V, --version", "the version");
+    options_help_all();
 }
 
 static const struct command *main_find(const char *name)
@@ -142,7 +140,7 @@ static int command_help(int argc, char **argv)
 /* Options of all commands may stand before one. It may use their letters for something else, so it gets the long form. */
 static int first_word(int argc, char **argv)
 {
-    static char names[OPTION_GLOBAL_MAX][16];
+    static char names[OPTION_GLOBAL_MAX][16], verbose[] = "-v";
     int at = 1;
     for (; at < argc && argv[at][0] == '-'; at++) {
         if (is_word(argv[at], "--version", "-V") || is_word(argv[at], "--help", "-h"))
@@ -151,10 +149,13 @@ static int first_word(int argc, char **argv)
         for (size_t i = 0; options_global[i].name; i++) {
             const char letter[] = {'-', options_global[i].letter, '\0'};
             snprintf(names[i], sizeof names[i], "--%s", options_global[i].name);
-            if (letter[1] && strcmp(argv[at], letter) == 0)
+            if (letter[1] && letter[1] != 'v' && strcmp(argv[at], letter) == 0)
                 argv[at] = names[i];
             if (strcmp(argv[at], names[i]) == 0)
                 value = options_global[i].type == OPTION_VALUE;
+            if (strcmp(argv[at], "--verbose") ==
+                0) /* which lookup has for something else; the letter is this one's alone */
+                argv[at] = verbose;
         }
         at += value && at + 1 < argc;
     }

@@ -162,10 +162,12 @@ static bool parse_long(struct options *o, const char *command, int argc, char **
     const struct option_spec *spec = spec_at(o, i);
     if (spec->name && spec->type == OPTION_FLAG)
         return equals ? usage_error(command, "option takes no value: --", spec->name) : add_value(o, i, "", command);
-    if (spec->name && spec->type == OPTION_OPTIONAL && !equals && *at + 1 < argc &&
-        is_alternative(spec->value, argv[*at + 1]))
+    bool takes_next = spec->type == OPTION_NEXT ? *at + 1 < argc && argv[*at + 1][0] != '-'
+                                                : spec->type == OPTION_OPTIONAL && *at + 1 < argc &&
+                                                      is_alternative(spec->value, argv[*at + 1]);
+    if (spec->name && !equals && takes_next)
         return add_value(o, i, argv[++*at], command);
-    if (spec->name && (equals || spec->type == OPTION_OPTIONAL))
+    if (spec->name && (equals || spec->type != OPTION_VALUE))
         return add_value(o, i, equals ? equals + 1 : "", command);
     if (spec->name && *at + 1 >= argc)
         return usage_error(command, "option needs a value: --", spec->name);
@@ -238,9 +240,23 @@ void options_free(struct options *o)
     free(o->arguments);
 }
 
+static bool asked_globals[OPTION_GLOBAL_MAX]; /* those that the command that runs has a use for */
+
 static size_t options_find(const struct options *o, const char *name)
 {
-    return find_spec(o, name, strlen(name), 0);
+    size_t i = find_spec(o, name, strlen(name), 0);
+    if (i >= OPTION_MAX)
+        asked_globals[i - OPTION_MAX] = true;
+    return i;
+}
+
+void options_tell_unused(const struct options *o, const char *command)
+{
+    if (options_find(o, "quiet") >= OPTION_MAX && option_given(o, "quiet"))
+        return;
+    for (size_t i = 0; options_global[i].name; i++)
+        if (o->counts[OPTION_MAX + i] && !asked_globals[i])
+            remark("note: --%s has no effect on '%s'\n", options_global[i].name, command);
 }
 
 bool option_given(const struct options *o, const char *name)
@@ -258,6 +274,17 @@ const char *const *option_values(const struct options *o, const char *name, size
     size_t i = options_find(o, name);
     *count = o->counts[i];
     return o->values[i];
+}
+
+const char *const *option_values_of_all(const struct options *o, const char *name, size_t *count)
+{
+    size_t own = options_find(o, name), all = OPTION_MAX;
+    while (options_global[all - OPTION_MAX].name && strcmp(options_global[all - OPTION_MAX].name, name) != 0)
+        all++;
+    bool is_another = own < OPTION_MAX && spec_at(o, own)->letter != spec_at(o, all)->letter;
+    asked_globals[all - OPTION_MAX] = true;
+    *count = o->counts[is_another ? all : own];
+    return o->values[is_another ? all : own];
 }
 
 const char *option_value(const struct options *o, const char *name, const char *fallback)
@@ -292,20 +319,132 @@ void option_show(const struct option_spec *spec, char text[OPTION_SHOWN])
     if (spec->letter)
         snprintf(letter, sizeof letter, "-%c, ", spec->letter);
     const char *value = spec->value ? spec->value : "";
-    const char *glue = spec->type == OPTION_OPTIONAL ? "[=" : spec->type == OPTION_VALUE ? " " : "";
+    const char *glue = spec->type == OPTION_OPTIONAL ? "[="
+                       : spec->type == OPTION_NEXT   ? " ["
+                       : spec->type == OPTION_VALUE  ? " "
+                                                     : "";
     snprintf(text, OPTION_SHOWN, "%s--%s%s%s%s", letter, spec->name, glue, value,
-             spec->type == OPTION_OPTIONAL ? "]" : "");
+             spec->type == OPTION_OPTIONAL || spec->type == OPTION_NEXT ? "]" : "");
 }
 
-void options_list(const struct option_spec *specs)
+enum { HELP_WIDTH = 80, HELP_INDENT = 30 };
+
+/* Words up to the width, further lines at the indent. `at`: the column where the first begins. A line end behind a full stop stays
+ * one. */
+static void put_wrapped(const char *text, size_t at, size_t indent)
 {
-    for (const struct option_spec *spec = specs; spec->name; spec++) {
-        char text[OPTION_SHOWN];
-        if (!spec->help)
-            continue;
-        option_show(spec, text);
-        printf("  %s%-*s %s\n", spec->letter ? "" : "    ", spec->letter ? 34 : 30, text, spec->help);
+    bool starts_line = true;
+    while (*text) {
+        size_t size = strcspn(text, " \n");
+        bool ends_line = text[size] == '\n' && size && text[size - 1] == '.';
+        if (!starts_line && at + 1 + size > HELP_WIDTH) {
+            printf("\n%*s", (int)indent, "");
+            at = indent;
+            starts_line = true;
+        }
+        at += (size_t)printf("%s%.*s", starts_line ? "" : " ", (int)size, text);
+        starts_line = false;
+        text += size + (text[size] != '\0');
+        if (ends_line && *text) {
+            printf("\n%*s", (int)indent, "");
+            at = indent;
+            starts_line = true;
+        }
     }
+    putchar('\n');
+}
+
+/* Choices that do not fit a line go on below the first of them. */
+static int put_shown(const char *shown, bool has_letter)
+{
+    const char *value = shown + strcspn(shown, "|");
+    while (value > shown && value[-1] != ' ' && value[-1] != '=')
+        value--;
+    int at = printf("  %s", has_letter ? "" : "    "), indent = at + (int)(value - shown);
+    while (at + strlen(shown) > HELP_WIDTH) {
+        size_t size = (size_t)(HELP_WIDTH - at);
+        while (size && shown[size - 1] != '|')
+            size--;
+        if (!size)
+            break;
+        printf("%.*s\n%*s", (int)size, shown, indent, "");
+        shown += size;
+        at = indent;
+    }
+    bool is_cut = at == indent;
+    at += printf("%s", shown);
+    return is_cut ? HELP_WIDTH : at;
+}
+
+static void list_option(const char *shown, bool has_letter, const char *help)
+{
+    int used = put_shown(shown, has_letter);
+    if (used + 2 > HELP_INDENT)
+        printf("\n%*s", HELP_INDENT, "");
+    else
+        printf("%*s", HELP_INDENT - used, "");
+    put_wrapped(help, HELP_INDENT, HELP_INDENT);
+}
+
+static void list_spec(const struct option_spec *spec)
+{
+    char text[OPTION_SHOWN];
+    if (!spec->help)
+        return;
+    option_show(spec, text);
+    list_option(text, spec->letter, spec->help);
+}
+
+static void options_list(const struct option_spec *specs)
+{
+    for (const struct option_spec *spec = specs; spec->name; spec++)
+        list_spec(spec);
+}
+
+static bool is_of_command(const struct options_group *group, const char *usage)
+{
+    size_t size = strcspn(usage, " ");
+    return strlen(group->command) == size && memcmp(group->command, usage, size) == 0;
+}
+
+static bool is_in_a_group(const char *usage, const char *name)
+{
+    for (size_t i = 0; i < options_group_count; i++)
+        if (is_of_command(&options_groups[i], usage) && options_group_has(&options_groups[i], name))
+            return true;
+    return false;
+}
+
+/* In the order of its names. */
+static void list_group(const struct options_group *group, const struct option_spec *specs)
+{
+    for (const char *at = group->names; *at; at += strspn(at, " ")) {
+        size_t size = strcspn(at, " ");
+        for (const struct option_spec *spec = specs; spec->name; spec++)
+            if (strlen(spec->name) == size && memcmp(spec->name, at, size) == 0)
+                list_spec(spec);
+        at += size;
+    }
+}
+
+/* False when the command has no groups. `first_only`: the most used. */
+static bool list_groups(const struct options_about *about, bool first_only)
+{
+    bool any = false, others = false;
+    for (size_t i = 0; i < options_group_count && !(any && first_only); i++) {
+        if (!is_of_command(&options_groups[i], about->usage))
+            continue;
+        printf("\n%s:\n", options_groups[i].title);
+        list_group(&options_groups[i], about->specs);
+        any = true;
+    }
+    for (const struct option_spec *spec = about->specs; any && !first_only && spec->name; spec++)
+        if (spec->help && !is_in_a_group(about->usage, spec->name)) {
+            printf("%s", others ? "" : "\nOthers:\n");
+            others = true;
+            list_spec(spec);
+        }
+    return any;
 }
 
 /* Of the command that `usage` begins with. */
@@ -327,18 +466,30 @@ static void help_examples(const char *text)
     }
 }
 
+void options_help_all(void)
+{
+    list_groups(&(struct options_about){options_global, "", NULL}, false);
+    list_option("-V, --version", true, "the version");
+}
+
 void options_help(const struct options_about *about, bool brief)
 {
     const char *usage = about->usage, *examples = program_is_command ? NULL : examples_of(usage);
     if (program_is_command)
         usage = strchr(usage, ' ') ? strchr(usage, ' ') + 1 : "";
-    printf("usage: %s %s\n", program, usage);
-    if (!brief)
-        printf("\n%s\n", about->about);
+    int at = printf("usage: %s ", program);
+    put_wrapped(usage, (size_t)at, (size_t)at);
+    if (!brief) {
+        putchar('\n');
+        put_wrapped(about->about, 0, 0);
+    }
+    bool grouped = about->specs && list_groups(about, brief);
     if (about->specs) {
         putchar('\n');
-        options_list(about->specs);
-        printf("  %-34s %s\n", "-h, --help", "the options; all of this");
+        if (!grouped)
+            options_list(about->specs);
+        list_option("-h, --help", true,
+                    grouped ? "-h the most used options, --help all" : "the options; --help all of this");
     }
     if (!brief && examples)
         help_examples(examples);
@@ -390,6 +541,8 @@ int options_command(const struct option_spec *specs, const char *usage, const ch
             puts("symloom " SYMLOOM_VERSION);
         else
             status = take_jobs(&options, command) ? run(&options) : 2;
+        if (!options.help && !options.version && status == 0)
+            options_tell_unused(&options, command);
     }
     options_free(&options);
     return status;

@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 enum option_type {
-    OPTION_FLAG,     /* no value */
-    OPTION_VALUE,    /* a value is required */
+    OPTION_FLAG,  /* no value */
+    OPTION_VALUE, /* a value is required */
+    OPTION_NEXT,  /* a value with `=`, or the next word unless that is an option too; of commands without arguments */
     OPTION_OPTIONAL, /* a value only with `=`, behind the short form too; or the next word, if the spec lists it */
 };
 
@@ -30,7 +31,7 @@ struct options {
     size_t counts[OPTION_MAX + OPTION_GLOBAL_MAX];
     char **arguments;
     size_t argument_count;
-    bool help, brief, version; /* brief: -h, the usage and the options alone */
+    bool help, brief, version; /* brief: -h, the usage and the most used options */
 };
 
 /* What every command accepts, whether it has a use for it or not; a command's own option of the name or letter goes before. Ends as
@@ -51,6 +52,8 @@ int options_wrong(const char *command, const char *format, ...) __attribute__((f
  * false returned: the program then ends with status 2. */
 bool options_parse(struct options *options, const struct option_spec *specs, const char *command, int argc,
                    char **argv);
+/* Behind a command that succeeded: names on stderr the options of all commands that were given and that it had no use for. */
+void options_tell_unused(const struct options *options, const char *command);
 void options_free(struct options *options);
 
 bool option_given(const struct options *options, const char *name);
@@ -75,8 +78,21 @@ struct options_about {
     const char *usage, *about;       /* the first word of `usage` is the command's name */
 };
 
+/* -h (`brief`): the usage and the most used options. --help: all, in their groups. */
 void options_help(const struct options_about *about, bool brief);
-void options_list(const struct option_spec *specs); /* its options alone, on stdout */
+
+/* Options of a command that help shows together (help_groups.c); those that are in none come last. */
+struct options_group {
+    const char *command, *title;
+    const char *names; /* between blanks, most used first; at most ten */
+};
+extern const struct options_group options_groups[];
+extern const size_t options_group_count;
+bool options_group_has(const struct options_group *group, const char *name);
+
+/* The values of an option of all commands: not of one that a command has under the same name for something else. */
+const char *const *option_values_of_all(const struct options *options, const char *name, size_t *count);
+void options_help_all(void); /* the options of all commands, on stdout */
 
 /* "-o, --output FILE": an option as help and man pages show it. */
 enum { OPTION_SHOWN = 96 };

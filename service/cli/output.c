@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -329,4 +330,37 @@ int output_directory(const char *path)
     const char *why = strerror(errno == EEXIST ? ENOTDIR : errno);
     snprintf(text, sizeof text, "cannot make the directory %s", path);
     return report(1, text, why);
+}
+
+/* ---- widths ---- */
+
+unsigned output_width(void)
+{
+    struct winsize size;
+    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static bool continues_character(char c)
+{
+    return ((uint8_t)c & 0xC0) == 0x80;
+}
+
+void output_put_trimmed(struct sl_buf *out, struct sl_str text, size_t columns)
+{
+    static const struct sl_str gap = SL_STR("...");
+    size_t count = 0, at = 0, seen = 0;
+    for (size_t i = 0; i < text.size; i++)
+        count += !continues_character(text.data[i]);
+    if (count <= columns || columns <= gap.size) {
+        output_put_safe(out, text);
+        return;
+    }
+    size_t head = (columns - gap.size + 1) / 2, tail = columns - gap.size - head;
+    while (at < text.size && (seen < head || continues_character(text.data[at])))
+        seen += !continues_character(text.data[at++]);
+    output_put_safe(out, (struct sl_str){text.data, at});
+    sl_buf_str(out, gap);
+    for (at = text.size, seen = 0; at && seen < tail;)
+        seen += !continues_character(text.data[--at]);
+    output_put_safe(out, (struct sl_str){text.data + at, text.size - at});
 }

@@ -141,7 +141,7 @@ const char *server_verbosity(const struct options *o)
 {
     static const char *const by_count[] = {"info", "debug", "trace"};
     size_t count;
-    const char *const *values = option_values(o, "verbose", &count);
+    const char *const *values = option_values_of_all(o, "verbose", &count);
     for (size_t i = count; i-- > 0;)
         if (values[i][0])
             return strchr(values[i], ',') ? NULL : bare_level(values[i]);

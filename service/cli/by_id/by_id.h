@@ -17,9 +17,9 @@
     {"symbols",           0,                                                                                           \
      OPTION_VALUE,        true,                                                                                        \
      "[LAYOUT:]PATH|URL", "where files are by id: a directory, file or server; also @microsoft and the like"},         \
-        {"source", 0, OPTION_VALUE, true, "FILE", "the same: one source or a list of them, in YAML or JSON"},          \
-        {"nt-symbol-path", 0, OPTION_OPTIONAL, true, "PATH", "the same: srv*[DIR*]URL[;..] ($_NT_SYMBOL_PATH)"},       \
-        {"debuginfod", 0, OPTION_FLAG, true, NULL, "the same: the servers of $DEBUGINFOD_URLS"},                       \
+        {"source", 0, OPTION_VALUE, true, "FILE", "files by id: one source or a list of them, in YAML or JSON"},       \
+        {"nt-symbol-path", 0, OPTION_OPTIONAL, true, "PATH", "files by id: srv*[DIR*]URL[;..] ($_NT_SYMBOL_PATH)"},    \
+        {"debuginfod", 0, OPTION_FLAG, true, NULL, "files by id: the servers of $DEBUGINFOD_URLS"},                    \
     {                                                                                                                  \
         "cache-dir", 0, OPTION_VALUE, false, "DIR", "root of the disk cache; '' disables it"                           \
     }

@@ -25,7 +25,7 @@ static const struct option_spec specs[] = {
     {"symbols", 0, OPTION_FLAG, false, NULL, "list the function symbols"},
     {"functions", 0, OPTION_FLAG, false, NULL, "list the functions and what is inlined in them"},
     {"files", 0, OPTION_FLAG, false, NULL, "list the source files"},
-    {"sources", 0, OPTION_FLAG, false, NULL, "the same, and whether they are here"},
+    {"sources", 0, OPTION_FLAG, false, NULL, "list the source files, and whether they are here"},
     {"cfi", 0, OPTION_FLAG, false, NULL, "list the unwind information, as STACK records"},
     {"raw", 0, OPTION_FLAG, false, NULL, "list the streams of a minidump"},
     {"recursive", 'r', OPTION_FLAG, true, NULL, "debug files in directories"},

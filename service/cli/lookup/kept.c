@@ -1,6 +1,7 @@
 /* `symloom lookup`: symcaches that are kept in the user's cache, of files that lie on this machine. What they are of is told by names
  * and stamps of the files: nothing is read of these. Units in .dwo files have none, so that what has such is not kept. */
 #include "cli/lookup/lookup.h"
+#include "cli/server.h"
 #include "cli/split_files.h"
 
 #include <stdio.h>
@@ -94,7 +95,7 @@ bool lookup_kept(struct lookup *l, struct lookup_module *m, bool make, enum sl_c
     struct sl_bytes bytes;
     struct sl_error error = {0};
     bool wanted = is_kept(l, m) && make_key(l, m, &key);
-    *code = wanted && !l->by_id ? by_id_open(l->options, NULL, NULL, &l->by_id, &error) : SL_OK;
+    *code = wanted && !l->by_id ? by_id_open(l->options, NULL, server_verbosity(l->options), &l->by_id, &error) : SL_OK;
     if (wanted && *code == SL_OK && by_id_settings(l->by_id)->cache_dir)
         *code = by_id_symcache(l->by_id, sl_buf_view(&key), &own, &bytes, &error);
     else

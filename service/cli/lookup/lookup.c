@@ -12,14 +12,14 @@
 static const struct option_spec specs[] = {
     {"exe", 'e', OPTION_VALUE, false, "FILE",
      "debug file, symbfile, or symcache of one; FILE:ARCH for an object of several"},
-    {"obj", 0, OPTION_VALUE, false, "FILE", "the same"},
+    {"obj", 0, OPTION_VALUE, false, "FILE", "the same as --exe"},
     {"build-id", 0, OPTION_VALUE, false, "HEX",
      "the debug file with this build id: installed, or found by --symbols and the like"},
     {"config", 'c', OPTION_VALUE, false, "FILE", "configuration with further sources of files by id"},
     BY_ID_OPTIONS,
     {"functions", 'f', OPTION_OPTIONAL, true, "none|short|linkage", "names of functions (default: linkage)"},
     {"inlines", 'i', OPTION_FLAG, true, NULL, "inlined callers, innermost first (default)"},
-    {"inlining", 0, OPTION_OPTIONAL, true, "true|false", "the same, or not"},
+    {"inlining", 0, OPTION_OPTIONAL, true, "true|false", "inlined callers, or not"},
     {"no-inlines", 0, OPTION_FLAG, true, NULL,
      "only one element: the function that the code is in, with the innermost line"},
     {"demangle", 'C', OPTION_OPTIONAL, true, "BOOL", "readable names (default)"},
@@ -39,12 +39,13 @@ static const struct option_spec specs[] = {
     {"no-debuginfod", 0, OPTION_FLAG, true, NULL, NULL},
     {"verbose", 0, OPTION_FLAG, true, NULL, "llvm style: every detail on a line"},
     {"print-source-context-lines", 0, OPTION_VALUE, false, "N", "llvm style: source lines around the line"},
+    {"no-trim", 0, OPTION_FLAG, true, NULL, "table: whole names, wider than the terminal if they are"},
     {"all", 0, OPTION_FLAG, false, NULL, "every address where something begins, ascending"},
     {"names", 0, OPTION_FLAG, false, NULL, "arguments are names: their addresses and sizes"},
     {"default-arch", 0, OPTION_VALUE, false, "ARCH", "the object of a file with several (default: this machine's)"},
     {"dsym-hint", 0, OPTION_VALUE, true, "DIR", ".dSYM bundle with the debug information"},
     {"debug-file-directory", 0, OPTION_VALUE, true, "DIR", "where debug files are (default: /usr/lib/debug)"},
-    {"fallback-debug-path", 0, OPTION_VALUE, true, "DIR", "the same"},
+    {"fallback-debug-path", 0, OPTION_VALUE, true, "DIR", "the same as --debug-file-directory"},
     {"dwp", 0, OPTION_VALUE, false, "FILE", "package of split debug information (default: FILE.dwp)"},
     {"sup", 0, OPTION_VALUE, false, "FILE", "supplementary debug file (default: the one FILE names)"},
     {"symcache-out", 0, OPTION_VALUE, false, "FILE", "keep the symcache that was made"},
@@ -358,6 +359,7 @@ static bool read_options(struct lookup *l, const struct options *o)
     l->return_addresses = option_given(o, "return-addresses");
     l->verbose = option_given(o, "verbose");
     l->keep = option_given(o, "cache");
+    l->table_width = option_given(o, "no-trim") ? 0 : output_width();
     l->colour = output_colour(option_value(o, "color", NULL));
     l->context_lines = context > 10000 ? 10000 : (unsigned)context;
     l->jobs = jobs > 1024 ? 1024 : (unsigned)jobs;
@@ -530,6 +532,8 @@ static int lookup_as(enum persona persona, int argc, char **argv)
             lookup.open.debug_directories = directories;
             lookup.open.dsym_hints = hints;
             status = lookup_run(&lookup, &options);
+            if (persona == PERSONA_LOOKUP && !status)
+                options_tell_unused(&options, "lookup");
         }
     }
     lookup_modules_free(&lookup);

@@ -78,6 +78,7 @@ struct lookup {
         colour, told, keep; /* told: that the given file is of no use; keep: symcaches, whatever their size */
     uint64_t adjust;
     unsigned context_lines, jobs;
+    unsigned table_width; /* columns; 0: as wide as it gets */
     const char *section;
     const char *file;       /* -e; NULL: each line names its own */
     struct sl_str build_id; /* --build-id */

@@ -1,5 +1,6 @@
 /* `symloom lookup`: the files that addresses are looked up in. */
 #include "cli/lookup/lookup.h"
+#include "cli/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,8 @@ static void ask_for_debug(struct lookup *l, struct lookup_module *m)
         asked = asked || option_given(l->options, sources[i]);
     if (!asked || !object || m->input.debug.object || sl_object_info(object)->features.has_debug_info)
         return;
-    enum sl_code code = l->by_id ? SL_OK : by_id_open(l->options, NULL, NULL, &l->by_id, &error);
+    enum sl_code code =
+        l->by_id ? SL_OK : by_id_open(l->options, NULL, server_verbosity(l->options), &l->by_id, &error);
     if (code == SL_OK)
         code = by_id_complete(l->by_id, &m->input, &error);
     if (code != SL_OK && code != SL_NOT_FOUND)
@@ -76,7 +78,8 @@ static enum sl_code fetch_file(struct lookup *l, struct lookup_module *m, struct
     if (!id.code_id.size || id.code_id.size % 2)
         return sl_fail(&m->error, SL_NOT_FOUND, "no build id: " SL_STR_FMT, SL_STR_ARG(text));
     m->input.alone = true;
-    enum sl_code code = l->by_id ? SL_OK : by_id_open(l->options, NULL, NULL, &l->by_id, &m->error);
+    enum sl_code code =
+        l->by_id ? SL_OK : by_id_open(l->options, NULL, server_verbosity(l->options), &l->by_id, &m->error);
     if (code == SL_OK)
         code = by_id_open_input(l->by_id, &id, PURPOSE_DEBUG, m->name, &m->input, &m->error);
     m->input.options = &l->open;

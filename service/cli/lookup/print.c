@@ -279,6 +279,26 @@ static struct sl_str cell(const struct lookup *l, size_t row, size_t column)
     return (struct sl_str){(const char *)l->cells.data + start, end - start};
 }
 
+static int columns_of(struct sl_str text)
+{
+    int count = 0;
+    for (size_t i = 0; i < text.size; i++)
+        count += ((uint8_t)text.data[i] & 0xC0) != 0x80;
+    return count;
+}
+
+/* Makes the columns fit the terminal: names first, then places, each down to what still says something. */
+static void fit_table(const struct lookup *l, int width[4])
+{
+    enum { BLANKS = 1 + 3 * 2, SHORTEST = 24 };
+    static const int columns[] = {1, 3};
+    for (size_t i = 0; l->table_width && i < 2; i++) {
+        int over = width[0] + width[1] + width[2] + width[3] + BLANKS - (int)l->table_width, *w = &width[columns[i]];
+        if (over > 0 && *w > SHORTEST)
+            *w = *w - over > SHORTEST ? *w - over : SHORTEST;
+    }
+}
+
 void lookup_table_flush(struct lookup *l)
 {
     static const char *const titles[] = {"Address", "Function", "", "File:Line"};
@@ -288,20 +308,22 @@ void lookup_table_flush(struct lookup *l)
     for (size_t c = 0; c < 4; c++) {
         width[c] = (int)strlen(titles[c]);
         for (size_t i = 0; i < l->row_count; i++)
-            width[c] = (int)cell(l, i, c).size > width[c] ? (int)cell(l, i, c).size : width[c];
+            width[c] = columns_of(cell(l, i, c)) > width[c] ? columns_of(cell(l, i, c)) : width[c];
     }
+    fit_table(l, width);
     sl_buf_printf(&l->out, "%s %-*s  %-*s  %-*s  %s%s\n", l->colour ? "\033[1m" : "", width[0], titles[0], width[1],
                   titles[1], width[2], titles[2], titles[3], l->colour ? "\033[0m" : "");
     for (size_t i = 0; i < l->row_count; i++) {
         struct sl_str address = cell(l, i, 0), function = cell(l, i, 1), offset = cell(l, i, 2), place = cell(l, i, 3);
         bool dim = l->colour && !address.size;
         sl_buf_printf(&l->out, "%s %*.*s  ", dim ? "\033[2m" : "", width[0], SL_STR_ARG(address));
-        output_put_safe(&l->out, function);
+        output_put_trimmed(&l->out, function, (size_t)width[1]);
+        int pad = width[1] - columns_of(function);
         if (offset.size || place.size)
-            sl_buf_printf(&l->out, "%*s  %*.*s", width[1] - (int)function.size, "", width[2], SL_STR_ARG(offset));
+            sl_buf_printf(&l->out, "%*s  %*.*s", pad > 0 ? pad : 0, "", width[2], SL_STR_ARG(offset));
         if (place.size)
             sl_buf_cstr(&l->out, "  ");
-        output_put_safe(&l->out, place);
+        output_put_trimmed(&l->out, place, (size_t)width[3]);
         sl_buf_cstr(&l->out, dim ? "\033[0m\n" : "\n");
     }
     l->row_count = 0;

@@ -167,12 +167,13 @@ static void zsh_word(struct sl_buf *out, const struct option_spec *spec, char le
         sl_buf_printf(out, "--%s%s", spec->name,
                       spec->type == OPTION_VALUE      ? "="
                       : spec->type == OPTION_OPTIONAL ? "=-"
+                      : spec->type == OPTION_NEXT     ? "="
                                                       : "");
     sl_buf_u8(out, '[');
     zsh_text(out, spec->help);
     sl_buf_u8(out, ']');
     if (spec->type != OPTION_FLAG) {
-        sl_buf_cstr(out, spec->type == OPTION_OPTIONAL ? "::" : ":");
+        sl_buf_cstr(out, spec->type == OPTION_VALUE ? ":" : "::");
         sl_buf_cstr(out, is_choice(spec) ? "value:(" : "value:_files");
         if (is_choice(spec)) {
             completion_values(spec, out);

@@ -14,10 +14,10 @@
         {"url", 0,     OPTION_VALUE,                                                                                   \
          false, "URL", "Sentry: the server (default: $SENTRY_URL, `url` of the configuration, https://sentry.io/)"},   \
         {"auth-token", 0, OPTION_VALUE, false, "TOKEN", "Sentry: a token ($SENTRY_AUTH_TOKEN)"},                       \
-        {"auth-token-file", 0, OPTION_VALUE, false, "FILE", "Sentry: the same, the first line of a file"},             \
+        {"auth-token-file", 0, OPTION_VALUE, false, "FILE", "Sentry: a token, the first line of a file"},              \
         {"auth-cookies", 0, OPTION_VALUE, false, "COOKIES", "Sentry: cookies instead ($SENTRY_AUTH_COOKIES)"},         \
     {                                                                                                                  \
-        "auth-cookies-file", 0, OPTION_VALUE, false, "FILE", "Sentry: the same, the first line of a file"              \
+        "auth-cookies-file", 0, OPTION_VALUE, false, "FILE", "Sentry: cookies, the first line of a file"               \
     }
 
 struct sentry_project { /* texts in the arena */

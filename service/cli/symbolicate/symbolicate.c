@@ -10,6 +10,7 @@
 
 #include "cli/by_id/by_id.h"
 #include "cli/symbolicate/sentry.h"
+#include "cli/symbolicate/table.h"
 
 static const struct option_spec specs[] = {
     {"type", 0, OPTION_VALUE, false, "minidump|apple|trace|jsstack|request|event|mozilla|profile|addresses",
@@ -35,6 +36,7 @@ static const struct option_spec specs[] = {
     {"brief", 0, OPTION_FLAG, false, NULL, "stackwalk: only the frames of the thread that crashed"},
     {"stack-contents", 0, OPTION_FLAG, false, NULL, "stackwalk: also what lies on the stack of each frame"},
     {"stack-pointers", 0, OPTION_FLAG, false, NULL, "stackwalk: instead of frames each word of the stacks"},
+    {"no-trim", 0, OPTION_FLAG, false, NULL, "tables with whole names, wider than the terminal if they are"},
     {"no-source-context", 0, OPTION_FLAG, false, NULL, "no lines of source"},
     {"extract-variables", 0, OPTION_FLAG, false, NULL,
      "JSON: frames of programs have `vars`, the variables of their functions and the types of these, as DWARF knows "
@@ -55,8 +57,8 @@ static const struct option_spec specs[] = {
     {"mapping", 0, OPTION_VALUE, true, "FILE",
      "of a JVM: mapping of ProGuard or R8; of several the first that knows a class tells"},
     {"platform", 0, OPTION_VALUE, false, "NAME", "of events: the platform, instead of what they say"},
-    {"release", 0, OPTION_VALUE, false, "NAME", "of events: the release, likewise"},
-    {"dist", 0, OPTION_VALUE, false, "NAME", "of events: the distribution, likewise"},
+    {"release", 0, OPTION_VALUE, false, "NAME", "of events: the release, instead of theirs"},
+    {"dist", 0, OPTION_VALUE, false, "NAME", "of events: the distribution, instead of theirs"},
     {"no-scrape", 0, OPTION_FLAG, false, NULL, "of JavaScript: ask no web servers for scripts and source maps"},
     {"use-request-sources", 0, OPTION_FLAG, false, NULL, "of requests: look where they say, too"},
     {"verbose", 'v', OPTION_FLAG, true, NULL, "full: also modules that played no part; log more"},
@@ -280,6 +282,7 @@ static int symbolicate_run(const struct options *o)
     if (option_given(o, "json") && strcmp(option_value(o, "format", "json"), "json") != 0)
         return options_wrong("symbolicate", "only one of --json and --format");
     heap_for_one_job();
+    table_fit(option_given(o, "no-trim") || option_given(o, "output") ? 0 : output_width());
     if (type && !input_kind_parse(type, &kind))
         return options_wrong("symbolicate",
                              "--type: '%s' is none of: minidump, apple, trace, jsstack, request, event, mozilla, "

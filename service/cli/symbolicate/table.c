@@ -1,6 +1,7 @@
 #include "cli/symbolicate/table.h"
 
 #include "base/grow.h"
+#include "cli/cli.h"
 
 struct row *table_add(struct table *t)
 {
@@ -29,16 +30,44 @@ static int columns_of(struct sl_str text) /* on a terminal: characters */
     return count;
 }
 
+static unsigned most_columns;
+
+void table_fit(unsigned columns)
+{
+    most_columns = columns;
+}
+
+/* Takes what is too much from the widest columns of text, as long as these still say something. */
+static void fit_widths(const struct table *t, int *widths)
+{
+    enum { SHORTEST = 16 };
+    int total = -1, count = 0;
+    for (; t->columns[count].title; count++)
+        total += widths[count] + 2;
+    for (; most_columns && total > (int)most_columns; total--) {
+        int widest = -1;
+        for (int c = 0; c < count; c++)
+            if (!t->columns[c].right && widths[c] > SHORTEST && (widest < 0 || widths[c] > widths[widest]))
+                widest = c;
+        if (widest < 0)
+            return;
+        widths[widest]--;
+    }
+}
+
 static void put_row(const struct column *columns, const struct sl_str *cells, const int *widths, struct sl_buf *out)
 {
     size_t last = 0;
     for (size_t c = 0; columns[c].title; c++)
         last = cells[c].size ? c + 1 : last;
     for (size_t c = 0; c < last; c++) {
-        int pad = widths[c] - columns_of(cells[c]);
+        int pad = widths[c] > columns_of(cells[c]) ? widths[c] - columns_of(cells[c]) : 0;
         bool right = columns[c].right && cells[c].size;
         sl_buf_printf(out, "%s%*s", c ? "  " : " ", right ? pad : 0, "");
-        sl_buf_str(out, cells[c]);
+        if (most_columns && !columns[c].right)
+            output_put_trimmed(out, cells[c], (size_t)widths[c]);
+        else
+            sl_buf_str(out, cells[c]);
         sl_buf_fill(out, ' ', right || c + 1 == last ? 0 : (size_t)pad);
     }
     sl_buf_u8(out, '\n');
@@ -58,6 +87,7 @@ void table_put(const struct table *t, bool colour, struct sl_buf *out)
             widths[c] = width > widths[c] ? width : widths[c];
         }
     }
+    fit_widths(t, widths);
     sl_buf_cstr(out, colour ? "\x1b[1m" : "");
     put_row(left, titles, widths, out);
     sl_buf_cstr(out, colour ? "\x1b[0m" : "");

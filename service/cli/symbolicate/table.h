@@ -29,4 +29,7 @@ struct row *table_add(struct table *t); /* NULL when out of memory */
 /* What was written to the buffer as a cell's text, safe for terminals; the buffer is empty again. */
 struct sl_str table_text(struct table *t, struct sl_buf *buf);
 
+/* Tables fit into so many columns from now on: of long cells the middle is left out. 0, at first: they are as wide as they get. */
+void table_fit(unsigned columns);
+
 void table_put(const struct table *t, bool colour, struct sl_buf *out);
