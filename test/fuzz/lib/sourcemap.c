@@ -31,7 +31,7 @@ static void look_everything_up(struct sl_str text, const struct sl_smcache *cach
             }
         count += batch.count;
     }
-    must(count == cache->token_count);
+    must(cache->ranges ? count <= cache->token_count : count == cache->token_count); /* ranges are repeated */
     sl_arena_free(&arena);
 }
 
