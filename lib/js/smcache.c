@@ -25,11 +25,18 @@ enum sl_code sl_smcache_open(struct sl_bytes bytes, struct sl_smcache *c, struct
     c->source_count = sl_table_u32(h + AT_SOURCES);
     c->block_count = sl_table_u32(h + AT_BLOCKS);
     c->token_count = sl_table_u64(h + AT_TOKENS);
+    c->bad_scopes = sl_table_u32(h + AT_BAD_SCOPES);
+    c->start_count = (uint32_t)(s[SECTION_STARTS].size / STARTS_ROW);
+    c->boundary_count = (uint32_t)(s[SECTION_BOUNDARIES].size / STARTS_ROW);
+    c->node_count = (uint32_t)(s[SECTION_NODES].size / NODE_SIZE);
+    c->has_source_starts = c->start_count && s[SECTION_SOURCE_STARTS].size == (uint64_t)c->source_count * 8;
     bool good = open_units(&c->table, SECTION_NAMES, SECTION_NAME_OFFSETS, &c->names, &c->name_count) &&
                 open_units(&c->table, SECTION_FUNCTIONS, SECTION_FUNCTION_OFFSETS, &c->functions, &c->function_count) &&
                 s[SECTION_SOURCES].size == (uint64_t)c->source_count * SOURCE_SIZE &&
                 s[SECTION_KEYS].size == (uint64_t)c->block_count * 8 &&
-                s[SECTION_PLACES].size == (uint64_t)c->block_count * 4 && s[SECTION_BLOCKS].size >= 8;
+                s[SECTION_PLACES].size == (uint64_t)c->block_count * 4 && s[SECTION_BLOCKS].size >= 8 &&
+                (s[SECTION_STARTS].size | s[SECTION_BOUNDARIES].size) <= UINT32_MAX * (uint64_t)STARTS_ROW &&
+                s[SECTION_NODES].size <= UINT32_MAX * (uint64_t)NODE_SIZE;
     return good ? SL_OK : sl_fail(error, SL_MALFORMED, "%s: bad sections", smcache_format.name);
 }
 
@@ -243,11 +250,87 @@ static struct sl_str name_at(const struct sl_table_units *units, uint32_t count,
 static void set_function(const struct sl_smcache *c, uint64_t scope, struct sl_smcache_place *place)
 {
     struct sl_bytes scopes = c->table.sections[SECTION_SCOPES];
+    place->kind = SL_JS_FUNCTION_UNKNOWN;
     if (scope == 0 || scope > scopes.size / 4)
         return;
     uint32_t function = sl_table_u32(scopes.data + (scope - 1) * 4);
     place->function = name_at(&c->functions, c->function_count, function);
     place->kind = place->function.size ? SL_JS_FUNCTION_NAMED : SL_JS_FUNCTION_ANONYMOUS;
+}
+
+/* ---- scopes of the map ---- */
+
+/* What is beside the last key at or before this one in rows [begin, end) of STARTS or BOUNDARIES, of `count` rows; 0 without
+ * one. */
+static uint32_t value_before(struct sl_bytes rows, uint32_t count, uint32_t begin, uint32_t end, uint64_t key)
+{
+    uint32_t low = begin;
+    while (low < end) {
+        uint32_t middle = low + (end - low) / 2;
+        if (sl_table_u64(rows.data + (size_t)middle * 8) <= key)
+            low = middle + 1;
+        else
+            end = middle;
+    }
+    return low > begin ? sl_table_u32(rows.data + (size_t)count * 8 + (size_t)(low - 1) * 4) : 0;
+}
+
+/* The innermost function that the scopes of the source have at its place. */
+static uint32_t function_of_source(const struct sl_smcache *c, const struct sl_smcache_place *place)
+{
+    if (!c->has_source_starts || place->source >= c->source_count)
+        return ORIGINAL_UNKNOWN;
+    const uint8_t *row = c->table.sections[SECTION_SOURCE_STARTS].data + (size_t)place->source * 8;
+    uint32_t begin = sl_table_u32(row), end = sl_table_u32(row + 4);
+    if (begin > end || end > c->start_count)
+        return ORIGINAL_UNKNOWN;
+    return value_before(c->table.sections[SECTION_STARTS], c->start_count, begin, end,
+                        (uint64_t)place->line << 32 | place->column);
+}
+
+static uint32_t node_word(const struct sl_smcache *c, uint32_t node, unsigned word)
+{
+    return sl_table_u32(c->table.sections[SECTION_NODES].data + (size_t)(node - 1) * NODE_SIZE + word * 4);
+}
+
+/* Says what is known of the function around the place, whose innermost node is this (1 + its number, 0 = none): what the node says, or
+ * else the source's scopes, or else the script. */
+static void set_original_function(const struct sl_smcache *c, uint32_t node, struct sl_smcache_place *place)
+{
+    bool there = node > 0 && node <= c->node_count;
+    uint32_t function = there ? node_word(c, node, 0) : ORIGINAL_UNKNOWN;
+    place->inlined = there && node_word(c, node, 1) ? node : 0;
+    place->is_hidden = there && node_word(c, node, 5);
+    place->function = (struct sl_str){NULL, 0};
+    if (function == ORIGINAL_UNKNOWN)
+        function = function_of_source(c, place);
+    if (function == ORIGINAL_UNKNOWN) {
+        set_function(c, place->inlined ? 0 : place->script_scope, place);
+        return;
+    }
+    place->kind = SL_JS_FUNCTION_UNKNOWN;
+    if (function == ORIGINAL_TOP_LEVEL)
+        return;
+    place->function = name_at(&c->names, c->name_count, function);
+    place->kind = place->function.size ? SL_JS_FUNCTION_NAMED : SL_JS_FUNCTION_ANONYMOUS;
+}
+
+static uint32_t node_at(const struct sl_smcache *c, uint64_t key)
+{
+    return value_before(c->table.sections[SECTION_BOUNDARIES], c->boundary_count, 0, c->boundary_count, key);
+}
+
+bool sl_smcache_caller(const struct sl_smcache *c, struct sl_smcache_place *place)
+{
+    uint32_t call = place->inlined, source = call ? node_word(c, call, 1) : 0, outer = call ? node_word(c, call, 4) : 0;
+    if (!source || source > c->source_count || outer >= call) /* nodes within others come behind them */
+        return false;
+    place->source = source - 1;
+    place->line = node_word(c, call, 2);
+    place->column = node_word(c, call, 3);
+    place->name = (struct sl_str){NULL, 0};
+    set_original_function(c, outer, place);
+    return true;
 }
 
 bool smcache_find(const struct sl_smcache *c, uint32_t line, uint32_t column, struct smcache_token *token)
@@ -283,7 +366,11 @@ bool sl_smcache_look_up(const struct sl_smcache *c, uint32_t line, uint32_t colu
     if (range && !js_move_range(token_line, column_of(&t.block, t.index), line, column, &place->line, &place->column))
         return false;
     place->name = name_at(&c->names, c->name_count, value_of(&t.block, COLUMN_NAME, t.index));
-    set_function(c, value_of(&t.block, COLUMN_SCOPE, t.index), place);
+    place->script_scope = (uint32_t)value_of(&t.block, COLUMN_SCOPE, t.index);
+    if (c->start_count || c->boundary_count)
+        set_original_function(c, node_at(c, (uint64_t)line << 32 | column), place);
+    else
+        set_function(c, place->script_scope, place);
     return true;
 }
 
@@ -325,6 +412,41 @@ static bool verify_names(const struct sl_table_units *units, uint32_t count)
     return true;
 }
 
+/* Whether the rows of STARTS or BOUNDARIES [begin, end) ascend. */
+static bool verify_rows(struct sl_bytes rows, uint32_t begin, uint32_t end)
+{
+    for (uint32_t i = begin; i + 1 < end; i++)
+        if (sl_table_u64(rows.data + (size_t)i * 8) > sl_table_u64(rows.data + (size_t)(i + 1) * 8))
+            return false;
+    return true;
+}
+
+static bool is_function(const struct sl_smcache *c, uint32_t function)
+{
+    return function <= c->name_count || function >= ORIGINAL_TOP_LEVEL;
+}
+
+static bool verify_scopes(const struct sl_smcache *c)
+{
+    const struct sl_bytes *s = c->table.sections;
+    for (uint32_t i = 0; c->has_source_starts && i < c->source_count; i++) {
+        const uint8_t *row = s[SECTION_SOURCE_STARTS].data + (size_t)i * 8;
+        uint32_t begin = sl_table_u32(row), end = sl_table_u32(row + 4);
+        if (begin > end || end > c->start_count || !verify_rows(s[SECTION_STARTS], begin, end))
+            return false;
+    }
+    for (uint32_t i = 0; i < c->start_count; i++)
+        if (!is_function(c, sl_table_u32(s[SECTION_STARTS].data + (size_t)c->start_count * 8 + (size_t)i * 4)))
+            return false;
+    for (uint32_t i = 0; i < c->boundary_count; i++)
+        if (sl_table_u32(s[SECTION_BOUNDARIES].data + (size_t)c->boundary_count * 8 + (size_t)i * 4) > c->node_count)
+            return false;
+    for (uint32_t i = 1; i <= c->node_count; i++)
+        if (!is_function(c, node_word(c, i, 0)) || node_word(c, i, 1) > c->source_count || node_word(c, i, 4) >= i)
+            return false;
+    return (!c->start_count || c->has_source_starts) && verify_rows(s[SECTION_BOUNDARIES], 0, c->boundary_count);
+}
+
 enum sl_code sl_smcache_verify(const struct sl_smcache *c, struct sl_error *error)
 {
     uint64_t last = 0, tokens = 0;
@@ -337,5 +459,7 @@ enum sl_code sl_smcache_verify(const struct sl_smcache *c, struct sl_error *erro
     if (tokens != c->token_count || !verify_names(&c->names, c->name_count) ||
         !verify_names(&c->functions, c->function_count))
         return sl_fail(error, SL_MALFORMED, "source map cache: bad names");
+    if (!verify_scopes(c))
+        return sl_fail(error, SL_MALFORMED, "source map cache: bad scopes");
     return SL_OK;
 }

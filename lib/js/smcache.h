@@ -18,7 +18,8 @@ struct sl_smcache_options {
 };
 
 /* Appends the table of a script and its map to `out`; equal input gives equal bytes. A script that cannot be read has no functions, and
- * its map is of use without them; that of a Hermes map is not looked at. SL_MALFORMED for a map that is; SL_UNSUPPORTED for
+ * its map is of use without them; that of a Hermes map is not looked at. `scopes` of the map (ECMA-426) come before what the script
+ * says; an error in them costs only them, see sl_smcache.bad_scopes. SL_MALFORMED for a map that is; SL_UNSUPPORTED for
  * one that is too large; SL_BUSY when out of memory; what sl_budget_fail() says when the budget (may be NULL) is used up. */
 enum sl_code sl_smcache_write(struct sl_str script, struct sl_str map, const struct sl_smcache_options *options,
                               struct sl_budget *budget, struct sl_buf *out, struct sl_error *error);
@@ -28,9 +29,10 @@ enum sl_code sl_smcache_write(struct sl_str script, struct sl_str map, const str
 struct sl_smcache {
     uint64_t token_count;
     uint32_t source_count, name_count, function_count;
+    uint32_t bad_scopes; /* the item of the map's `scopes` that has an error, from 1; 0 = none */
     /* private */
-    uint32_t block_count;
-    bool ranges;
+    uint32_t block_count, boundary_count, start_count, node_count;
+    bool ranges, has_source_starts;
     struct sl_table table;
     struct sl_table_units names, functions;
 };
@@ -48,11 +50,18 @@ struct sl_smcache_place {
     struct sl_str name; /* of the token; empty = none */
     enum sl_js_function_kind kind;
     struct sl_str function; /* SL_JS_FUNCTION_NAMED */
+    bool is_hidden;         /* the map asks to leave frames of this function out of stacks */
+    uint32_t inlined;       /* not 0: the function was inlined here, see sl_smcache_caller */
+    uint32_t script_scope;  /* private */
 };
 
 /* Where this place of the script comes from: what the last token at or before it on its line says. (Of several at one place the
  * first when it is just this one, else the last.) False when there is none, or it is of no source. */
 bool sl_smcache_look_up(const struct sl_smcache *cache, uint32_t line, uint32_t column, struct sl_smcache_place *place);
+
+/* When the place is in a function that was inlined, makes it the place that calls it, in the function around, without name of a
+ * token. False when it is in none. At most 256 calls are around a place. */
+bool sl_smcache_caller(const struct sl_smcache *cache, struct sl_smcache_place *place);
 
 /* The name of a source, its root in front, as the map has it; may be empty. */
 struct sl_str sl_smcache_source(const struct sl_smcache *cache, uint32_t source);

@@ -11,6 +11,16 @@
  *     FUNCTIONS  units, FUNCTION_OFFSETS: names
  *     SCOPES     u32 a scope: 0 = anonymous, else 1 + its function
  *
+ * and these, when the map has scopes of its own (`scopes`); FUNC is 1 + a name, or one of ORIGINAL_*:
+ *
+ *     SOURCE_STARTS  8 bytes a source: u32 first row of STARTS, u32 the row behind its last
+ *     STARTS         u64 a row: line << 32 | column of the source where another function begins to be the innermost one; then
+ *                    u32 a row: FUNC
+ *     BOUNDARIES     u64 a row: line << 32 | column of the script where another node begins to be the innermost one; then
+ *                    u32 a row: 1 + the node, 0 = none
+ *     NODES          24 bytes a generated range: u32 FUNC; of an inlined call u32 1 + source, u32 line, u32 column of the call and
+ *                    u32 1 + the node around the call, which comes before, zeros of others; u32 1 if calls of it are hidden
+ *
  *     block  := u8 number of tokens, u8 width of each of six columns, u8 width of the generated column,
  *               u32 least value of each of six columns, the columns, each beginning at a byte
  *
@@ -26,6 +36,8 @@ enum {
     BLOCK_TOKENS = 64,
     BLOCK_HEAD = 32,
     SOURCE_SIZE = 20,
+    NODE_SIZE = 24,
+    STARTS_ROW = 12, /* also of BOUNDARIES */
     LINES_STEP = 4096,
     FLAG_RANGES = 1,
     KEY_WIDTH = 56, /* at most */
@@ -34,6 +46,11 @@ enum {
 enum block_column { COLUMN_KEY, COLUMN_SOURCE, COLUMN_LINE, COLUMN_COLUMN, COLUMN_NAME, COLUMN_SCOPE, BLOCK_COLUMNS };
 
 #define NO_CONTENT UINT32_MAX
+
+/* The function at a place, where it is no name. */
+#define ORIGINAL_UNKNOWN   UINT32_C(0)
+#define ORIGINAL_ANONYMOUS UINT32_MAX
+#define ORIGINAL_TOP_LEVEL (UINT32_MAX - 1) /* in no function */
 
 enum section_id {
     SECTION_TEXT = 1,
@@ -47,6 +64,10 @@ enum section_id {
     SECTION_FUNCTIONS,
     SECTION_FUNCTION_OFFSETS,
     SECTION_SCOPES,
+    SECTION_SOURCE_STARTS,
+    SECTION_STARTS,
+    SECTION_BOUNDARIES,
+    SECTION_NODES,
     SECTION_ID_END,
 };
 
@@ -59,8 +80,8 @@ enum {
     AT_SOURCES = 28,
     AT_NAMES = 32,
     AT_BLOCKS = 36,
-    AT_TOKENS = 40, /* u64 */
-    AT_FUNCTIONS = 48,
+    AT_TOKENS = 40,     /* u64 */
+    AT_BAD_SCOPES = 48, /* item of the map's scopes that has an error, from 1; 0 = none */
 };
 
 static const struct sl_table_format smcache_format = {

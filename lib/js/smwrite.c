@@ -215,6 +215,7 @@ static void put_header(struct smcache_writer *w)
     sl_table_put(t, AT_NAMES, w->name_count, 4);
     sl_table_put(t, AT_BLOCKS, w->block_count, 4);
     sl_table_put(t, AT_TOKENS, w->token_count, 8);
+    sl_table_put(t, AT_BAD_SCOPES, w->originals.bad_item, 4);
 }
 
 /* Reads the map; the contents go where they belong. */
@@ -239,6 +240,10 @@ static enum sl_code put_sections(struct smcache_writer *w, struct sl_buf *out, s
         code = smcache_put_tokens(w, error);
     if (code == SL_OK)
         code = put_functions(w, error);
+    if (code == SL_OK)
+        code = smcache_read_originals(w, error);
+    if (code == SL_OK && w->originals.there && !smcache_put_originals(w))
+        code = smcache_writer_fail(w, error);
     if (code != SL_OK || w->table.file.failed)
         return code != SL_OK ? code : smcache_writer_fail(w, error);
     put_header(w);
@@ -270,6 +275,7 @@ enum sl_code sl_smcache_write(struct sl_str script, struct sl_str text, const st
         sl_buf_free(bufs[i]);
     sl_buf_free(&w.table.file);
     smcache_free_scopes(&w);
+    smcache_free_originals(&w);
     free(w.function_map.firsts);
     free(w.function_map.starts);
     free(w.sources);

@@ -3,7 +3,8 @@
  *     smwrite.c      the sections; texts and names
  *     smtokens.c     tokens into blocks, with the functions they lie in
  *     smscopes.c     functions of the script: which one a token lies in, and what they are called
- *     smfunctions.c  functions of Metro's maps, which say that of the sources */
+ *     smfunctions.c  functions of Metro's maps, which say that of the sources
+ *     smoriginals.c  scopes of the sources and ranges of the script, of maps that have `scopes` */
 #pragma once
 
 #include "base/grow.h"
@@ -41,6 +42,37 @@ struct script_scopes {
     struct scope_walk tokens, ranges; /* from token to token; ahead of it, through ranges */
 };
 
+/* From this position of a source on the function (as smformat.h has it) is the innermost one. */
+struct original_start {
+    uint64_t key;
+    uint32_t function;
+};
+
+/* From this place of the script on the node (1 + its number, 0 = none) is the innermost one. */
+struct range_boundary {
+    uint64_t key;
+    uint32_t node;
+};
+
+struct range_node {
+    uint32_t function, call_source, call_line, call_column; /* call_source: 1 + its number, 0 = no inlined call */
+    uint32_t outer;                                         /* 1 + the node around it, 0 = none */
+    uint16_t calls;                                         /* inlined calls that it is in, its own included */
+    bool is_stack_frame, is_hidden;
+};
+
+/* What the map's `scopes` say. */
+struct original_scopes {
+    bool there;
+    uint32_t bad_item; /* the first item with an error, from 1; 0 = none */
+    uint32_t *firsts;  /* of each source, and one more: its first start */
+    size_t source_count;
+    struct original_start *starts;
+    struct range_boundary *boundaries;
+    struct range_node *nodes;
+    size_t start_count, start_capacity, boundary_count, boundary_capacity, node_count, node_capacity;
+};
+
 /* Tokens that are ranges are repeated where a function begins or ends in them, so that each place has its function. */
 struct range_splitter {
     bool is_open; /* the last token that came is a range */
@@ -67,6 +99,7 @@ struct smcache_writer {
     struct script_scopes script_scopes;
     struct range_splitter splitter;
     struct function_map function_map;
+    struct original_scopes originals;
     struct sl_purse purse;
 };
 
@@ -109,3 +142,12 @@ enum sl_code smcache_read_functions(struct smcache_writer *w, struct sl_error *e
 /* 1 + the function that each token's source has there, or 0. */
 void smcache_find_functions(const struct smcache_writer *w, const struct sl_sourcemap_batch *batch,
                             uint32_t *functions);
+
+/* ---- smoriginals.c ---- */
+
+/* Reads the `scopes` of the map's parts. An error in them costs those of its part, and is noted. */
+enum sl_code smcache_read_originals(struct smcache_writer *w, struct sl_error *error);
+
+/* Writes their sections. False when out of memory. */
+bool smcache_put_originals(struct smcache_writer *w);
+void smcache_free_originals(struct smcache_writer *w);

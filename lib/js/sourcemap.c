@@ -136,6 +136,15 @@ static void read_debug_id(struct reading *r, bool preferred)
         *id = read;
 }
 
+/* Whatever is wrong with scopes costs no more than them. */
+static void note_scopes(struct reading *r, struct sl_sourcemap_part *part)
+{
+    enum sl_json_type type = sl_json_peek(&r->j);
+    part->scopes = type == SL_JSON_STRING ? value_offset(&r->j) : 0;
+    part->has_bad_scopes = type != SL_JSON_STRING && type != SL_JSON_NULL;
+    sl_json_skip(&r->j);
+}
+
 static void note_ignored(struct reading *r)
 {
     if (sl_json_peek(&r->j) == SL_JSON_ARRAY)
@@ -172,6 +181,8 @@ static bool read_map_member(struct reading *r, struct sl_str key, struct object 
         read_debug_id(r, sl_str_equal(key, SL_STR("debug_id")));
     else if (sl_str_equal(key, SL_STR("ignoreList")) || sl_str_equal(key, SL_STR("x_google_ignoreList")))
         note_ignored(r);
+    else if (sl_str_equal(key, SL_STR("scopes")))
+        note_scopes(r, p);
     else
         sl_json_skip(&r->j);
     return !r->j.failed;

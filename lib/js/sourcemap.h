@@ -28,8 +28,9 @@ struct sl_sourcemap_part {
     uint32_t line, column;               /* where it begins in the generated script */
     uint32_t counts[SL_SOURCEMAP_LISTS]; /* entries of the lists */
     /* Offsets in the text; 0 = not there. */
-    uint32_t lists[SL_SOURCEMAP_LISTS], root, mappings, ranges, functions;
+    uint32_t lists[SL_SOURCEMAP_LISTS], root, mappings, ranges, scopes, functions;
     uint32_t first_content; /* the row of its first content, where they are collected */
+    bool has_bad_scopes;    /* `scopes` is no text */
 };
 
 /* Contents of the sources, which are most of a map, as they come by: so they are looked at but once. */

@@ -3,12 +3,14 @@
 
 #include <stdlib.h>
 
+#include "core/log.h"
 #include "core/loop.h"
 #include "js/comment.h"
 
 struct sourcemap_texts {
     struct cache_item *script, *map; /* references; NULL: none */
     struct sl_str embedded;          /* data NULL: in the script */
+    struct sl_str location;          /* for the log */
     struct sl_smcache_options options;
     struct sl_buf *out; /* gets the table; or NULL, and the file gets it */
     int fd;
@@ -26,11 +28,16 @@ static struct sl_str item_text(const struct cache_item *item)
 }
 
 /* The table is read as it will be used, before anybody does. */
-static enum sl_code check_table(const struct sl_buf *table, struct sl_error *error)
+static enum sl_code check_table(const struct sl_buf *table, struct sl_str location, struct sl_error *error)
 {
     struct sl_smcache cache;
     enum sl_code code = sl_smcache_open(sl_buf_bytes(table), &cache, error);
-    return code == SL_OK ? SL_OK : sl_fail(error, SL_INTERNAL, "a source map cache that was made cannot be read");
+    if (code != SL_OK)
+        return sl_fail(error, SL_INTERNAL, "a source map cache that was made cannot be read");
+    if (cache.bad_scopes)
+        log_info("kinds", "the scopes of a source map are malformed", LOG_SLSTR("location", location),
+                 LOG_U64("item", cache.bad_scopes));
+    return SL_OK;
 }
 
 static enum sl_code convert_sourcemap(struct conversion *conversion, void *arg, struct sl_error *error)
@@ -50,7 +57,7 @@ static enum sl_code convert_sourcemap(struct conversion *conversion, void *arg, 
     if (code == SL_OK)
         code = sl_smcache_write(item_text(texts->script), map, &texts->options, &conversion->budget, &out, error);
     if (code == SL_OK)
-        code = check_table(&out, error);
+        code = check_table(&out, texts->location, error);
     if (code == SL_OK && texts->out) {
         *texts->out = out;
         out = (struct sl_buf){0};
@@ -69,6 +76,7 @@ static enum sl_code convert_texts(struct sourcemap_texts *texts, struct sl_str l
         map = texts->embedded.data ? texts->embedded.size : script;
     uint64_t size = script + map;
     struct conversion_input input = {size, location, &kind_sourcemap_caches};
+    texts->location = location;
     return conversion_run(&input, convert_sourcemap, texts, error);
 }
 
@@ -127,7 +135,7 @@ static enum sl_code sourcemaps_load(struct sl_bytes bytes, void **loaded, uint64
 const struct cache_kind kind_sourcemap_caches = {
     .name = "sourcemap_caches",
     .section = CACHE_DERIVED,
-    .version = 1003,
+    .version = 1004,
     .random_access = true,
     .compute = sourcemaps_compute,
     .retain = sourcemaps_retain,
@@ -179,7 +187,8 @@ enum sl_code kinds_own_sourcemap(struct cache_item *script, struct cache_item *m
                                  struct cache_item **item, struct sl_error *error)
 {
     struct sl_buf table = {0};
-    struct sourcemap_texts texts = {script, map, embedded, options_now(), &table, -1};
+    struct sourcemap_texts texts = {
+        .script = script, .map = map, .embedded = embedded, .options = options_now(), .out = &table, .fd = -1};
     enum sl_code code = convert_texts(&texts, SL_STR("artifact"), error);
     *item = NULL;
     return code == SL_OK ? cache_item_own(&kind_sourcemap_caches, &table, item, error) : code;

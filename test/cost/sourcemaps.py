@@ -100,9 +100,42 @@ def classes_in_each_other(size):
     return filled(size // 2, b"CAAAA,", MAPPINGS, b'"}') + b"\0" + script + b"1" + b"}" * depth
 
 
+def scoped(pieces, tokens=b"AAAA"):
+    return b'{"sources":["a"],"names":["n"],"mappings":"' + tokens + b'","scopes":"' + pieces + b'"}'
+
+
+def scopes_in_each_other(size):
+    depth = size // 12
+    return scoped(b"BFAAA," * depth + b"CAA," * depth)
+
+
+def scopes_one_after_the_other(size):
+    return scoped(filled(size, b"BFAAA,CAB,", b"BAAA,", b"CAA"))
+
+
+def calls_inlined_in_each_other(size):
+    depth = size // 15
+    return scoped(b"BFAAA,CAA," + b"ECBA,IAAA," * depth + b"FB," * depth)
+
+
+def ranges_in_each_other_with_a_call(size):
+    depth = size // 8
+    return scoped(b"BFAAA,CAA,ECAA,IAAA," + b"EAB," * depth + b"FB," * depth + b"FA")
+
+
+def scopes_without_end(size):
+    return scoped(filled(size, b"BFAAA,"))
+
+
+def sections_with_scopes(size):
+    return filled(size, lambda i: b'{"offset":{"line":%d,"column":0},"map":{"sources":["a"],"names":["n"],"mappings":"AAAA",'
+                  b'"scopes":"BFAAA,CKA,EGAA,FgggBA"}},' % i, b'{"sections":[', b'{"offset":{"line":9999999,"column":0},"map":{}}]}')
+
+
 GENERATORS = {f.__name__.replace("_", " "): (f, WRITE) for f in (
     mappings_without_end, lines_without_end, columns_that_go_back, lines_and_columns_far_apart, tokens_at_one_place, a_range_for_each,
     functions_in_one_range, numbers_of_ranges_told_twice,
     many_sources, sources_behind_a_long_root, the_same_names, contents_of_escapes, sections, sections_from_behind,
     sections_in_each_other, function_maps_from_behind, tokens_in_one_function_map, functions_named_by_their_ends,
-    classes_in_each_other)}
+    classes_in_each_other, scopes_in_each_other, scopes_one_after_the_other, calls_inlined_in_each_other,
+    ranges_in_each_other_with_a_call, scopes_without_end, sections_with_scopes)}

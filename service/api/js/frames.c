@@ -84,6 +84,8 @@ static struct sl_str function_name(struct js_resolving *s, const struct js_frame
                                          .token = place->name,
                                          .caller = s->caller,
                                          .function = raw->function};
+    if (place->inlined) /* those are of the function around it */
+        clues.caller = clues.function = (struct sl_str){NULL, 0};
     struct sl_buf text = {0};
     sl_js_function_name(&clues, &text);
     return js_kept(s, &text);

@@ -9,7 +9,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const char script[] = "function a(){b();function c(){}}\nclass D{e(){}}\n";
 static const char map[] =
     "{\"sources\":[\"x\",\"y\"],\"sourcesContent\":[\"one\\ntwo\\n\",null],\"names\":[\"f\",\"g\"],"
-    "\"mappings\":\"AAAAA,SAASA,IAAI,CCAAC,CAAC,EAAA;AAAA,MAAAA,GAAG\",\"rangeMappings\":\"C\"}";
+    "\"mappings\":\"AAAAA,SAASA,IAAI,CCAAC,CAAC,EAAA;AAAA,MAAAA,GAAG\",\"rangeMappings\":\"C\",\"scopes\":\"BFAAA,"
+    "BFAEC,CBA,CCA,A,EGAA,EGEC,IAAB,FK,FgB\"}";
 
 static void ask(const struct sl_smcache *cache)
 {
@@ -23,6 +24,8 @@ static void ask(const struct sl_smcache *cache)
                                          sl_smcache_text(cache, place.source)};
                 struct sl_context_cursor cursor = sl_smcache_cursor(cache, place.source, place.line);
                 sl_context_at(&cursor, place.line, &context);
+                while (sl_smcache_caller(cache, &place))
+                    bytes += place.line;
                 for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
                     for (size_t k = 0; k < texts[i].size; k++)
                         bytes += (uint8_t)texts[i].data[k];

@@ -28,6 +28,9 @@ static void look_everything_up(struct sl_str text, const struct sl_smcache *cach
                 struct sl_context_cursor cursor = sl_smcache_cursor(cache, place.source, place.line);
                 must(place.source < cache->source_count && sl_smcache_source(cache, place.source).data);
                 sl_context_at(&cursor, place.line, &context);
+                uint32_t calls = 0;
+                while (sl_smcache_caller(cache, &place))
+                    must(place.source < cache->source_count && ++calls <= text.size);
             }
         count += batch.count;
     }

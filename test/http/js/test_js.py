@@ -329,6 +329,22 @@ def test_an_empty_script_whose_map_has_functions(work, objects):
         equal((result(answer)["context_line"], "context_line" in answer["raw_stacktraces"][0]["frames"][0]), ("  throw new Error()", False))
 
 
+def test_functions_of_scopes(work, objects):
+    """Those of the map come before those of the script, whose frame names the function around an inlined one; malformed ones cost themselves."""
+    names, mappings = ["outer", "inner"], "AAAA,UAEI,UAFF"
+    scopes = "BAAA,BFAAA,CCA,BFACC,CCA,CKA,A,ECAA,EGKC,ECKC,IADE,FK,FK,FK"
+    maps = {f"/{name}.map": source_map(sources=["foo.js", "bar.js"], names=names, mappings=mappings, sourcesContent=None, scopes=value)
+            for name, value in (("whole", scopes), ("cut", scopes[:-4]))}
+    scripts = {f"/{name}.js": f"function m(){{minified()}}\n//# sourceMappingURL={name}.map" for name in ("whole", "cut")}
+    files = {**maps, **scripts}
+    with Sentry([told(i, "~" + path) for i, path in enumerate(files)], files) as up, Service(work) as s:
+        for name, wanted in (("whole", ["outer", "inner"]), ("cut", ["m", "m"])):
+            frames = [frame(f"app:///{name}.js", 1, column, function="raw") for column in (13, 22)]
+            answer = symbolicate(s, asked(up, frames, options={"apply_source_context": False}))
+            equal([f["function"] for f in answer["stacktraces"][0]["frames"]], wanted)
+            equal([f["lineno"] for f in answer["stacktraces"][0]["frames"]], [3, 1])
+
+
 def test_maps_without_files_have_functions_and_places(work, objects):
     text = 'function add(n,r){"use strict";return n+r}\n//# sourceMappingURL=nofiles.map'
     with Sentry([told(1, "~/nofiles.js"), told(2, "~/nofiles.map")],
