@@ -203,6 +203,14 @@ def test_source_map(work, files):
     equal(items[0]["sources"][1], {"path": "b.js", "embedded": False, "ignored": True})
     equal((items[0]["is_usable"], items[0]["problem"], items[1]["counts"]["sections"], items[1]["is_usable"]), (True, None, 1, False))
     contains(items[1]["problem"], "mappings: no good segment; a bad one is behind line 0")
+    for scopes, item, words in (("BAAA,CBA", None, "with scopes"), ("BAAA,CB", 2, "with malformed scopes (item 2)")):
+        with open(damaged, "w") as f:
+            json.dump({**source_map, "scopes": scopes}, f)
+        contains(ok("inspect", damaged), f" bytes, {words}\n")
+        found = json.loads(ok("inspect", "--json", damaged))[0]
+        equal((found["has_scopes"], found["malformed_scopes_item"], found["is_usable"]), (item is None, item, True))
+    with open(damaged, "w") as f:
+        json.dump(dict(source_map, mappings="A!"), f)
     contains(symloom("inspect", "--check", path, damaged).out, f"Usable: yes  {path}\n", "Usable: no (mappings: ")
     contains(ok("inspect", "--id", "2f259f80-58b7-44cb-d7cd-de1505e7e718", path), "sourcemap")
     equal(symloom("inspect", "--id", "3f259f80-58b7-44cb-d7cd-de1505e7e718", path).status, 3)

@@ -195,3 +195,51 @@ def test_fields_and_private_methods_of_classes(work, files):
                     for name, text in (("#t", "throw n"), ("App.h", "this.#t"), ("App.m", "f()")))
     functions = [line.split()[1] for line in ok("symbolicate", "--type", "jsstack", "--symbols", root, input=stack).splitlines()]
     equal(functions, ["App.#secret", "App.handleClick", "App.m"])
+
+
+# a.js has `validate` from 1:0, `handleClick` from 5:2; the script calls the former within the latter, and in a function of its own, which is hidden
+SCOPED = {"version": 3, "sources": ["a.js", "b.js"], "mappings": "AAAA,YAMI,QAJE,eAIwB,2BAJtB,oBCCL,uBDIS,KAHX,UCJD",
+          "names": ["global", "validate", "function", "x", "block", "App", "class", "handleClick", "7"],
+          "scopes": "BCAAA,BHBACCE,DG,BCBCE,CAc,CBB,BDBAIE,BFBCE,CCD,BEAH,CAK,CBB,CBA,A,"
+                    "ECAA,EGKI,ECKH,GJ,IAGE,ECCC,FG,FC,Fe,EOAA,FU,EEA,FK,FK"}
+
+
+def scoped(work, **changes):
+    root = os.path.join(work, "artifacts")
+    os.makedirs(root, exist_ok=True)
+    for name, text in (("a.min.js", "function m(){minified()}\n//# sourceMappingURL=a.min.js.map"), ("a.min.js.map", json.dumps({**SCOPED, **changes}))):
+        with open(os.path.join(root, name), "w") as f:
+            f.write(text)
+    return lambda stack: symloom("symbolicate", "--no-network", "--type", "jsstack", "--symbols", root, input=stack)
+
+
+def test_scopes_of_a_map(work, files):
+    """They name functions and say where some were inlined, in the words of the line; what stands behind the frame stays there."""
+    mapped = scoped(work)
+    run = mapped("Error: x\n    at async m (https://x.y/a.min.js:1:23)\n    at new o (https://x.y/a.min.js:1:41) {\n")
+    equal((run.out, run.status), ("Error: x\n    at validate (https://x.y/a.js:3:7)\n    at async handleClick (https://x.y/a.js:7:5)\n"
+                                  "    at new handleClick (https://x.y/a.js:7:31) {\n", 0))
+    equal(mapped("10:00 E m@https://x.y/a.min.js:1:23\n").out, "10:00 E validate@https://x.y/a.js:3:7\n10:00 E handleClick@https://x.y/a.js:7:5\n")
+    equal(mapped(r'{"stack":"Error\n    at m (https://x.y/a.min.js:1:23)\n    at n (https://x.y/a.min.js:1:13)"}').out,
+          r'{"stack":"Error\n    at validate (https://x.y/a.js:3:7)\n    at handleClick (https://x.y/a.js:7:5)\n    at handleClick (https://x.y/a.js:7:5)"}')
+    equal(mapped("    at m (https://x.y/a.min.js:1:23)").out, "    at validate (https://x.y/a.js:3:7)\n    at handleClick (https://x.y/a.js:7:5)")
+
+
+def test_frames_that_scopes_hide(work, files):
+    """The frame goes when that of its caller follows, which gets its place if both are of one function. With more in its line it stays."""
+    mapped = scoped(work)
+    hidden, caller = "    at o (https://x.y/a.min.js:1:63)\n", "    at p (https://x.y/a.min.js:1:13)\n"
+    shown = ["    at validate (https://x.y/a.js:3:9)\n", "    at handleClick (https://x.y/a.js:7:5)\n"]
+    equal(mapped("E\n" + hidden + caller).out, "E\n" + shown[1])
+    equal(mapped("E\n" + hidden).out, "E\n" + shown[0])
+    equal(mapped("E at o (https://x.y/a.min.js:1:63)\n" + caller).out, "E at validate (https://x.y/a.js:3:9)\n" + shown[1])
+    inlined = "    at p (https://x.y/a.min.js:1:23)\n"
+    equal(mapped(hidden + inlined).out, shown[0] + shown[1])
+
+
+def test_malformed_scopes(work, files):
+    """They are told of; functions are those of the script, and places stay."""
+    for scopes, item in ((SCOPED["scopes"][:-1], 28), (7, 1), ("BFAA", 1)):
+        run = scoped(work, scopes=scopes)("    at m (https://x.y/a.min.js:1:13)\n")
+        equal((run.out, run.status), ("    at m (https://x.y/a.js:7:5)\n", 0))
+        contains(run.err, f"item {item} of the `scopes` in its source map is malformed")

@@ -1,6 +1,7 @@
 /* `symloom inspect` of source maps: their id, what they are made of, their sources. */
 #include "cli/inspect/sourcemap.h"
 
+#include "js/smcache.h"
 #include "js/sourcemap.h"
 
 struct summary {
@@ -8,8 +9,10 @@ struct summary {
     struct sl_error problem; /* code SL_OK: none */
     uint64_t sources, contents, names, tokens, lines;
     uint64_t ignored;
-    bool *ignores;  /* of each source, when some are */
-    bool functions; /* Metro's function maps */
+    bool *ignores;       /* of each source, when some are */
+    bool functions;      /* Metro's function maps */
+    bool scopes;         /* ECMA-426's */
+    uint32_t bad_scopes; /* the item of them that has an error, from 1; 0 = none */
 };
 
 /* Texts that are objects and speak of mappings. */
@@ -68,6 +71,21 @@ static void mark_ignored(struct summary *s, struct sl_arena *arena)
     }
 }
 
+/* Reads the scopes as look-ups do. */
+static void check_scopes(struct summary *s, struct sl_str text)
+{
+    const struct sl_smcache_options options = {0};
+    struct sl_budget budget;
+    struct sl_buf table = {0};
+    struct sl_smcache cache;
+    struct sl_error ignored;
+    sl_budget_init(&budget, text.size);
+    if (sl_smcache_write(SL_STR(""), text, &options, &budget, &table, &ignored) == SL_OK &&
+        sl_smcache_open(sl_buf_bytes(&table), &cache, &ignored) == SL_OK)
+        s->bad_scopes = cache.bad_scopes;
+    sl_buf_free(&table);
+}
+
 /* False when it is no map. */
 static bool summarise(struct sl_str text, struct sl_arena *arena, struct summary *s)
 {
@@ -82,9 +100,12 @@ static bool summarise(struct sl_str text, struct sl_arena *arena, struct summary
         s->contents += count_texts(s, part, SL_SOURCEMAP_CONTENTS);
         s->functions |= part->functions && !s->map.indexed;
         mapped |= part->mappings != 0;
+        s->scopes |= part->scopes || part->has_bad_scopes;
     }
     mark_ignored(s, arena);
     count_tokens(s);
+    if (s->scopes)
+        check_scopes(s, text);
     return mapped || s->map.indexed;
 }
 
@@ -172,6 +193,13 @@ static void sourcemap_json(const char *path, size_t size, const char *id, const 
     json_object_end(w);
     json_key(w, "has_functions");
     json_boolean(w, s->functions);
+    json_key(w, "has_scopes");
+    json_boolean(w, s->scopes && !s->bad_scopes);
+    json_key(w, "malformed_scopes_item");
+    if (s->bad_scopes)
+        json_u64(w, s->bad_scopes);
+    else
+        json_null(w);
     json_key(w, "is_usable");
     json_boolean(w, s->problem.code == SL_OK);
     sourcemap_text(w, "problem", s->problem.code == SL_OK ? NULL : s->problem.message);
@@ -200,6 +228,10 @@ static void sourcemap_print(const char *path, size_t size, const char *id, const
     }
     if (s->functions)
         sl_buf_cstr(out, ", with function maps");
+    if (s->scopes && !s->bad_scopes)
+        sl_buf_cstr(out, ", with scopes");
+    else if (s->scopes)
+        sl_buf_printf(out, ", with malformed scopes (item %u)", s->bad_scopes);
     sl_buf_printf(out, "\n  Debug ID     %s\n  Counts       ", id ? id : "none");
     put_count(out, s->sources, "source");
     sl_buf_printf(out, " (%llu embedded, %llu ignored), ", (unsigned long long)s->contents,

@@ -23,10 +23,16 @@ struct script { /* a URL of the stack */
     struct sl_smcache cache;
 };
 
+struct stack_frame {
+    struct sl_js_stack_frame text;
+    bool is_hidden;             /* its map asks to leave it out */
+    struct stack_frame *caller; /* of an inlined function: the frame that it was inlined in */
+};
+
 struct stack_line { /* or a part of one */
     struct sl_str text;
-    bool is_frame, is_mapped;
-    struct sl_js_stack_frame frame;
+    bool is_frame, is_mapped, is_last;
+    struct stack_frame frame;
 };
 
 struct scripts {
@@ -167,6 +173,10 @@ static void read_script(struct scripts *s, struct script *script)
         code = read_map(s, script, path, sl_str_starts(text, SL_STR("\xC6\x1F\xBC\x03")) ? SL_STR("") : text, &error);
     sl_unmap(&mapping);
     script->mapped = code == SL_OK;
+    if (code == SL_OK && script->cache.bad_scopes)
+        remark(
+            "warning: %s: item %u of the `scopes` in its source map is malformed: functions are named without them\n",
+            path ? path : map, script->cache.bad_scopes);
     if (code != SL_OK)
         report_file(path ? path : map, code, &error);
 }
@@ -200,10 +210,13 @@ static bool split_lines(struct scripts *s, struct sl_str text)
                 return false;
             struct stack_line *line = &s->lines[s->line_count++];
             line->text = part;
-            line->is_mapped = false;
-            line->is_frame = sl_js_stack_frame(part, &line->frame);
+            line->is_mapped = line->is_last = line->frame.is_hidden = false;
+            line->frame.caller = NULL;
+            line->is_frame = sl_js_stack_frame(part, &line->frame.text);
         }
     }
+    if (s->line_count)
+        s->lines[s->line_count - 1].is_last = true;
     return true;
 }
 
@@ -238,45 +251,97 @@ static struct sl_str escaped(struct scripts *s, const struct sl_js_stack_frame *
     return sl_buf_keep(&out, &s->texts);
 }
 
-/* Puts the original in the frame's place; *caller is the name of the token in the one that called it, then this one's. */
+/* Puts the original in the frame's place; `caller`: the name of the token in the frame that called it. False when out of memory. */
+static bool put_place(struct scripts *s, const struct script *script, const struct sl_smcache_place *place,
+                      struct sl_str caller, struct stack_frame *stack_frame)
+{
+    struct sl_js_stack_frame *frame = &stack_frame->text;
+    struct sl_str url = plain_url(s, frame->url);
+    struct sl_buf function = {0}, path = {0};
+    const struct sl_js_function_clues clues = {
+        .kind = place->kind,
+        .scope = place->function,
+        .token = place->name,
+        .caller = caller,
+        .function = {frame->function.size ? frame->function.data : NULL, frame->function.size},
+    };
+    sl_js_function_name(&clues, &function);
+    struct sl_str source = sl_smcache_source(&script->cache, place->source);
+    if (source.size && url.size)
+        sl_js_join(script->base, source, &path);
+    else
+        sl_buf_str(&path, url.size ? url : source);
+    bool is_named = frame->function.size || place->kind != SL_JS_FUNCTION_UNKNOWN || place->inlined;
+    if (is_named)
+        frame->function = escaped(s, frame, &function, 0);
+    bool has_drive = url.size > 1 && url.data[1] == ':' && path.size > 2 && path.data[0] == '/' && path.data[2] == ':';
+    frame->url = escaped(s, frame, &path, has_drive); /* "/C:/a" */
+    frame->line = place->line + 1;
+    frame->column = place->column + 1;
+    stack_frame->is_hidden = place->is_hidden;
+    sl_buf_free(&function);
+    return frame->url.data && (!is_named || frame->function.data);
+}
+
+static bool ends_line(struct sl_str text)
+{
+    return sl_str_ends(text, SL_STR("\n"));
+}
+
+/* Makes of a frame one of a function that was inlined there: it is what it is without `async`, `new` and what is behind it. */
+static void make_inlined(struct stack_frame *frame)
+{
+    static const struct sl_str async = SL_STR("async "), crlf = SL_STR("\r\n");
+    struct sl_js_stack_frame *text = &frame->text;
+    if (sl_str_ends(text->before, async))
+        text->before.size -= async.size;
+    text->constructor = false;
+    text->function = (struct sl_str){NULL, 0};
+    text->behind = text->escapes ? SL_STR("") : sl_str_ends(text->behind, crlf) ? crlf : SL_STR("\n");
+}
+
+/* Puts the place into the line's frame and, where functions were inlined there, those around it into frames that called it, if the line
+ * can be repeated. False when out of memory. */
+static bool put_places(struct scripts *s, const struct script *script, struct sl_smcache_place place,
+                       struct sl_str caller, struct stack_line *line)
+{
+    const struct stack_frame as_it_was = line->frame;
+    const struct sl_js_stack_frame *text = &as_it_was.text;
+    struct stack_frame *frame = &line->frame;
+    struct sl_str none = {NULL, 0};
+    bool repeats = !text->of_eval && (text->escapes || ends_line(text->behind) || line->is_last);
+    if (place.inlined && !repeats) { /* what the line says is of the function around it */
+        frame->text.function = none;
+        return put_place(s, script, &place, none, frame);
+    }
+    for (struct sl_smcache_place outer = place; sl_smcache_caller(&script->cache, &outer); place = outer) {
+        make_inlined(frame);
+        frame->caller = SL_ARENA_NEW(&s->texts, struct stack_frame);
+        if (!put_place(s, script, &place, none, frame) || !frame->caller)
+            return false;
+        frame = frame->caller;
+        *frame = as_it_was;
+    }
+    return put_place(s, script, &place, caller, frame);
+}
+
+/* Maps the line's frame; *caller is the name of the token in the one that called it, then this one's. False when out of memory. */
 static bool map_frame(struct scripts *s, struct stack_line *line, struct sl_str *caller)
 {
-    struct sl_js_stack_frame *frame = &line->frame;
-    struct sl_str url = plain_url(s, frame->url);
+    const struct sl_js_stack_frame *frame = &line->frame.text;
+    struct sl_str url = plain_url(s, frame->url), before = *caller;
     const struct script *script = url.data ? script_of(s, url) : NULL;
     struct sl_smcache_place place;
-    struct sl_buf function = {0}, path = {0};
-    struct sl_str before = *caller;
     *caller = (struct sl_str){NULL, 0};
     if (!script)
         return false;
     uint32_t column = frame->column ? frame->column - 1 : 0;
     if (!script->mapped || !sl_smcache_look_up(&script->cache, frame->line - 1, column, &place))
         return true;
-    const struct sl_js_function_clues clues = {
-        .kind = place.kind,
-        .scope = place.function,
-        .token = place.name,
-        .caller = before,
-        .function = {frame->function.size ? frame->function.data : NULL, frame->function.size},
-    };
-    sl_js_function_name(&clues, &function);
-    struct sl_str source = sl_smcache_source(&script->cache, place.source);
-    if (source.size && url.size)
-        sl_js_join(script->base, source, &path);
-    else
-        sl_buf_str(&path, url.size ? url : source);
-    bool is_named = frame->function.size || place.kind != SL_JS_FUNCTION_UNKNOWN;
-    if (is_named)
-        frame->function = escaped(s, frame, &function, 0);
-    bool has_drive = url.size > 1 && url.data[1] == ':' && path.size > 2 && path.data[0] == '/' && path.data[2] == ':';
-    frame->url = escaped(s, frame, &path, has_drive); /* "/C:/a" */
     line->is_mapped = true;
-    frame->line = place.line + 1;
-    frame->column = place.column + 1;
-    *caller = frame->of_eval ? (struct sl_str){NULL, 0} : place.name;
-    sl_buf_free(&function);
-    return frame->url.data && (!is_named || frame->function.data);
+    if (!frame->of_eval)
+        *caller = place.name;
+    return put_places(s, script, place, before, line);
 }
 
 /* Whether the engine brought the script along, of which nobody has a map. */
@@ -290,7 +355,7 @@ static bool is_of_engine(struct sl_str url)
 static void count_frame(struct scripts *s, const struct stack_line *line)
 {
     enum { MOST_NAMED = 1000 };
-    struct sl_str url = plain_url(s, line->frame.url);
+    struct sl_str url = plain_url(s, line->frame.text.url);
     if (!line->is_mapped && is_of_engine(url))
         return;
     missing_count(s->missing, !line->is_mapped, 1);
@@ -320,6 +385,44 @@ static bool map_lines(struct scripts *s)
     return true;
 }
 
+/* Whether the frame is all that its line says. */
+static bool is_alone(const struct sl_js_stack_frame *frame)
+{
+    struct sl_str before = frame->before;
+    if (frame->escapes && before.size) { /* behind `\n` */
+        const char *newline = memchr(before.data, 'n', before.size);
+        size_t skipped = newline ? (size_t)(newline + 1 - before.data) : 0;
+        before = (struct sl_str){before.data + skipped, before.size - skipped};
+    }
+    before = sl_str_trimmed(before);
+    return !sl_str_trimmed(frame->behind).size &&
+           (!before.size || sl_str_equal(before, SL_STR("at")) || sl_str_equal(before, SL_STR("at async")));
+}
+
+static bool is_same_function(const struct sl_js_stack_frame *a, const struct sl_js_stack_frame *b)
+{
+    return sl_str_equal(a->function, b->function) && sl_str_equal(a->url, b->url);
+}
+
+/* Writes the frames of a line. A hidden one is left out when that of its caller follows, which gets its place where both are of the same
+ * function: part of that was moved into a function of its own. */
+static void write_line(struct stack_line *line, struct stack_line *next, struct sl_buf *out)
+{
+    if (!line->is_mapped) {
+        sl_buf_str(out, line->text);
+        return;
+    }
+    for (struct stack_frame *frame = &line->frame; frame; frame = frame->caller) {
+        struct stack_frame *caller = frame->caller ? frame->caller : next && next->is_mapped ? &next->frame : NULL;
+        if (!frame->is_hidden || !caller || !is_alone(&frame->text)) {
+            sl_js_stack_write(&frame->text, out);
+        } else if (is_same_function(&frame->text, &caller->text)) {
+            caller->text.line = frame->text.line;
+            caller->text.column = frame->text.column;
+        }
+    }
+}
+
 /* All of these lines, with what they say. False when out of memory. */
 static bool pass_lines(struct scripts *s, struct sl_str lines)
 {
@@ -329,10 +432,7 @@ static bool pass_lines(struct scripts *s, struct sl_str lines)
     for (size_t i = 0; i < s->line_count && good; i++) {
         if (s->lines[i].is_frame)
             count_frame(s, &s->lines[i]);
-        if (s->lines[i].is_mapped)
-            sl_js_stack_write(&s->lines[i].frame, &out);
-        else
-            sl_buf_str(&out, s->lines[i].text);
+        write_line(&s->lines[i], i + 1 < s->line_count ? &s->lines[i + 1] : NULL, &out);
     }
     good = good && !out.failed;
     struct sl_str text = sl_buf_view(&out);
