@@ -81,6 +81,22 @@ bool request_sources_read_into(struct schema *s, const struct schema_place *at, 
     return true;
 }
 
+bool request_sources_add_configured(const struct config *config, struct sl_arena *arena, const struct source **items,
+                                    size_t *count)
+{
+    size_t configured = config->source_count;
+    struct source *all = SL_ARENA_ARRAY(arena, struct source, configured + *count + 1);
+    if (!all)
+        return false;
+    for (size_t i = 0; i < configured; i++)
+        all[i] = config->sources[i];
+    for (size_t i = 0; i < *count; i++)
+        all[configured + i] = (*items)[i];
+    *items = all;
+    *count += configured;
+    return true;
+}
+
 bool request_sentry_read(struct schema *s, const struct schema_place *at, const struct config *config,
                          struct source *source)
 {

@@ -19,6 +19,11 @@ bool request_sources_read(struct schema *s, const struct schema_place *at, void 
 bool request_sources_read_into(struct schema *s, const struct schema_place *at, const struct config *config,
                                const struct source **items, size_t *count, uint64_t *number);
 
+/* Puts the sources of the configuration in front of those of the request, as the option `configured_sources` asks; the arena has
+ * the list. False when out of memory. */
+bool request_sources_add_configured(const struct config *config, struct sl_arena *arena, const struct source **items,
+                                    size_t *count);
+
 /* The one source of Sentry that a request is about, at a key that is terminated. */
 bool request_sentry_read(struct schema *s, const struct schema_place *at, const struct config *config,
                          struct source *source);

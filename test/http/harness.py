@@ -253,6 +253,16 @@ def request(module, addresses, **keys):
     return {"stacktraces": [{"frames": frames}], "modules": [module], **keys}
 
 
+def multipart(parts, boundary="xyz"):
+    """(body, headers) of a form: a part for each of (name, contents) or (name, contents, file name); texts and bytes."""
+    body = b""
+    for name, data, *file in parts:
+        head = f'name="{name}"' + (f'; filename="{file[0]}"' if file else "")
+        body += f"--{boundary}\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode()
+        body += (data.encode() if isinstance(data, str) else data) + b"\r\n"
+    return body + f"--{boundary}--\r\n".encode(), {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+
+
 def http_source(url, **keys):
     return {"id": "test", "type": "http", "url": url, "layout": {"type": "debuginfod"}, **keys}
 

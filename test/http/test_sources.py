@@ -1,7 +1,8 @@
 """Sources that fail, lie or are slow, and what stays behind on disk."""
-import os, re, signal, socket, threading, time
+import json, os, re, signal, socket, threading, time
 
-from harness import Service, Upstream, equal, frames, http_source, request, wait_until
+import dumps
+from harness import Service, Upstream, equal, frames, http_source, multipart, request, wait_until
 
 
 def outcome(service, body, query=""):
@@ -276,3 +277,54 @@ def test_secrets_stay_secret(work, objects):
         equal(seen.get("X-Api-Key"), secret)
         assert secret.encode() not in answer, answer
         assert secret not in s.logged(), s.logged()
+
+
+def test_sources_besides_the_configured_ones(work, objects):
+    """With `configured_sources` the sources of a request do not take the place of those of the configuration: these come first."""
+    executable, debug = f"/{objects.build_id}/executable", f"/{objects.build_id}/debuginfo"
+    with Upstream({debug: objects.debug}) as ours, Upstream({executable: objects.full, debug: objects.debug}) as theirs:
+        config = {"sources": [{**http_source(ours.url), "id": "ours"}]}
+        with Service(work, config) as s:
+            def places(**keys):
+                options = {"dif_candidates": True, **keys.pop("options", {})}
+                answer = s.symbolicate(request(objects.module(), [objects.address("plain")], options=options, **keys))
+                return frames(answer)[0]["status"], {c["source"] for c in answer["modules"][0]["candidates"]}
+
+            both, sources = {"configured_sources": True}, [{**http_source(theirs.url), "id": "theirs"}]
+            equal(places(), ("symbolicated", {"ours"}))
+            equal(places(sources=sources), ("symbolicated", {"theirs"}))
+            equal(places(sources=sources, options=both), ("symbolicated", {"ours", "theirs"}))
+            equal(places(sources=[], options=both), ("symbolicated", {"ours"}))
+            equal(places(options=both), ("symbolicated", {"ours"}))
+            equal(places(sources=sources, options={"configured_sources": False})[1], {"theirs"})
+
+
+def test_mappings_of_configured_sources(work, objects):
+    uuid = "246fb328-fc4e-406a-87ff-fc35f6149d8f"
+    symbols = os.path.join(work, "symbols")
+    os.makedirs(f"{symbols}/24/6fb328fc4e406a87fffc35f6149d8f")
+    with open(f"{symbols}/24/6fb328fc4e406a87fffc35f6149d8f/proguard", "w") as f:
+        f.write("com.example.Shop -> a.b:\n    1:1:void com.example.Stock.check(int):7:7 -> c\n")
+    body = {"sources": [], "modules": [{"type": "proguard", "uuid": uuid}],
+            "stacktraces": [{"frames": [{"module": "a.b", "function": "c", "lineno": 1, "index": 0}]}]}
+    with Service(work, {"sources": [{"id": "ours", "type": "filesystem", "path": symbols, "layout": {"type": "unified"}}]}) as s:
+        for options, expected in (({}, "a.b"), ({"configured_sources": True}, "com.example.Stock")):
+            status, _, answer = s.post("/symbolicate-jvm", {**body, "options": options})
+            equal((status, frames(json.loads(answer))[0]["module"]), (200, expected), answer)
+
+
+def test_crash_files_ask_both(work, objects):
+    """The form of a crash file has the same option."""
+    dump = dumps.Dump(text="Linux 5.10.0 #1 SMP x86_64", version=(0, 0, 0))
+    dump.threads.append((7, {"rsp": 0x7000, "rip": 0x10000000 + objects.address("plain")}, 0x7000, bytes(64)))
+    dump.modules.append((0x10000000, 0x10000, "/usr/bin/shapes", dumps.elf(objects.build_id), 0))
+    data = dump.crash(7, 11, 0, 69).done()
+    with Upstream(objects.layout()) as ours, Upstream(objects.layout()) as theirs:
+        with Service(work, {"sources": [{**http_source(ours.url), "id": "ours"}]}) as s:
+            for options, expected in (({}, {"theirs"}), ({"configured_sources": True}, {"ours", "theirs"})):
+                parts = [("upload_file_minidump", data), ("sources", json.dumps([{**http_source(theirs.url), "id": "theirs"}])),
+                         ("options", json.dumps({"dif_candidates": True, **options}))]
+                status, _, body = s.request("POST", "/minidump", *multipart(parts))
+                answer = json.loads(body)
+                equal((status, frames(answer)[0]["function"]), (200, "plain"), answer)
+                equal({c["source"] for c in answer["modules"][0]["candidates"]}, expected)

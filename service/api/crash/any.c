@@ -136,7 +136,7 @@ static bool any_read(void *arg, struct sl_str text, struct schema_failure *failu
     request->sources_number = r->sources.number;
     request->options.apply_source_context = BOOL_TRUE;
     request->options.caller_first = false;
-    if (any_make_download(r))
+    if (native_add_configured(request, r->config) && any_make_download(r))
         return true;
     *failure = schema_no_memory;
     return false;

@@ -156,6 +156,10 @@ static bool form_read_json(struct form_reading *r)
         request->source_count = sources.count;
         request->sources_number = sources.number;
     }
+    if (!native_add_configured(request, r->config)) {
+        r->status = 503;
+        return false;
+    }
     request->options.apply_source_context = BOOL_TRUE;
     request->options.caller_first = false;
     return true;

@@ -53,7 +53,7 @@ struct jvm_request {
     struct jvm_question *modules; /* in the order of the request */
     struct jvm_class *classes;
     size_t exception_count, trace_count, module_count, class_count, frame_count, result_count;
-    enum opt_bool apply_source_context;
+    enum opt_bool apply_source_context, configured_sources;
     bool callee_first;
     struct own_files files;
     struct jvm_own own[OWN_FILES_MAX]; /* of `files` */

@@ -101,6 +101,7 @@ static bool read_class(struct schema *s, const struct schema_place *at, void *ou
 
 static const struct field option_fields[] = {
     SCHEMA_FIELD(BOOL, false, jvm_request, apply_source_context, "apply_source_context"),
+    SCHEMA_FIELD(BOOL, false, jvm_request, configured_sources, "configured_sources"),
     SCHEMA_CUSTOM(false, jvm_request, callee_first, "frame_order", schema_callee_first),
     SCHEMA_END,
 };

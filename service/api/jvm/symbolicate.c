@@ -2,6 +2,7 @@
 #include "api/access.h"
 #include "api/json_body.h"
 #include "api/jvm/jvm.h"
+#include "api/sources.h"
 
 #include "core/log.h"
 
@@ -187,7 +188,12 @@ static enum sl_code jvm_run(struct job *job, void *arg, struct sl_error *error)
 
 static bool jvm_read_request(void *arg, struct sl_str text, struct schema_failure *failure)
 {
-    return jvm_read(arg, text, failure);
+    struct jvm_request *r = arg;
+    if (!jvm_read(r, text, failure))
+        return false;
+    *failure = schema_no_memory;
+    return r->configured_sources != BOOL_TRUE ||
+           request_sources_add_configured(r->config, r->arena, &r->sources, &r->source_count);
 }
 
 static struct jvm_request *jvm_request_new(struct job *job, struct sl_str scope)

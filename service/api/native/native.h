@@ -125,6 +125,7 @@ struct native_module {
 struct native_options {
     enum opt_bool dif_candidates, apply_source_context, extract_variables;
     bool caller_first;
+    enum opt_bool configured_sources; /* the sources of the request are asked behind those of the configuration */
 };
 
 enum native_status {
@@ -231,6 +232,9 @@ bool native_read(struct native_request *request, struct sl_str body, const struc
                  struct schema_failure *failure);
 
 /* The member "options" of requests, into struct native_options. A schema_read. */
+/* Adds the sources of the configuration if the options say so. False when out of memory. */
+bool native_add_configured(struct native_request *request, const struct config *config);
+
 bool native_read_options(struct schema *s, const struct schema_place *at, void *out);
 
 /* ---- run.c ---- */

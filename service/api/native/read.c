@@ -393,6 +393,7 @@ bool native_read_options(struct schema *s, const struct schema_place *at, void *
 {
     return schema_object(s, at, option_fields, out);
 }
+    SCHEMA_FIELD(BOOL, false, native_options, configured_sources, "configured_sources"),
 
 /* ---- all ---- */
 static bool read_sources(struct schema *s, const struct schema_place *at, void *out)
@@ -474,6 +475,14 @@ bool native_read(struct native_request *request, struct sl_str body, const struc
     if (!schema_document(body, request->arena, read_body, &r, failure))
         return false;
     if (request->options.caller_first)
+bool native_add_configured(struct native_request *request, const struct config *config)
+{
+    if (request->options.configured_sources != BOOL_TRUE || request->sources == config->sources)
+        return true;
+    request->sources_number = 0;
+    return request_sources_add_configured(config, request->arena, &request->sources, &request->source_count);
+}
+
         reverse_frames(request);
     return true;
 }

@@ -12,7 +12,10 @@ struct reading {
 static bool read_request(void *arg, struct sl_str text, struct schema_failure *failure)
 {
     const struct reading *r = arg;
-    return native_read(r->request, text, r->config, failure) && native_prepare(r->request);
+    if (!native_read(r->request, text, r->config, failure))
+        return false;
+    *failure = schema_no_memory;
+    return native_add_configured(r->request, r->config) && native_prepare(r->request);
 }
 
 /* NULL: the answer is set. */
