@@ -65,7 +65,7 @@ static bool is_caller(const struct trace_walk *walk, size_t index, const struct 
                       const char *ip_register)
 {
     const struct native_frame *frame = &walk->trace->frames[index];
-    if (frame->is_exact)
+    if (frame->is_exact || frame->of_file)
         return false;
     if (frame->adjust != BOOL_ABSENT)
         return frame->adjust == BOOL_TRUE;
@@ -207,6 +207,15 @@ static void add_dotnet(struct trace_walk *walk, struct native_result_frame frame
         *out = frame;
 }
 
+/* The address of the frame inside of the module; false when the module has none such. Files that may lie anywhere are linked as if
+ * loaded at 0. */
+static bool relative_address(const struct native_frame *sent, const struct native_module *module, uint64_t *relative)
+{
+    const struct fixed_place *place = &module->found->lookup.place;
+    *relative = sent->relative;
+    return !sent->of_file || !place->is_fixed || !__builtin_sub_overflow(*relative, place->address, relative);
+}
+
 static void symbolicate_frame(struct trace_walk *walk, size_t index)
 {
     struct native_request *request = walk->request;
@@ -236,8 +245,9 @@ static void symbolicate_frame(struct trace_walk *walk, size_t index)
     uint64_t ahead = module->image_address - native_table_base(module);
     size_t count = 0;
     bool caller;
+    bool inside = relative_address(sent, module, &relative) && !sent->undefined;
     address = relative;
-    if (!sent->undefined && lookup_address(walk, index, module, relative, &address, &caller))
+    if (inside && lookup_address(walk, index, module, relative, &address, &caller))
         count = sl_symcache_lookup(module->found->lookup.symcache, address + ahead, chain, SL_SYMCACHE_MAX_CHAIN);
     count = count > SL_SYMCACHE_MAX_CHAIN ? SL_SYMCACHE_MAX_CHAIN : count;
     if (!count && request->nearest)

@@ -52,13 +52,14 @@ struct native_frame {
     uint64_t address;
     uint64_t symbol_address, function_id; /* when set */
     const struct sl_str *texts;           /* of those in `has_text`, in its order */
-    uint32_t module;                      /* of "rel:<N>"; NATIVE_NO_MODULE: the address is absolute */
+    uint32_t module;                      /* of "rel:<N>", "file:<N>"; NATIVE_NO_MODULE: the address is absolute */
     uint32_t line;                        /* when set */
     uint16_t has_text;                    /* a bit for each enum native_text */
     uint8_t trust : 3;                    /* enum native_trust */
     uint8_t adjust : 2, in_app : 2;       /* enum opt_bool */
     bool has_symbol_address : 1, has_function_id : 1, has_line : 1;
     bool undefined : 1; /* set by native_match: its module has no address, so none is inside of it */
+    bool of_file : 1;   /* "file:<N>": the address is one of the file itself, as its segments have them, and exact */
     bool is_exact : 1;  /* as `adjust` false, but not told again */
     /* set by native_match */
     uint32_t module_index; /* in the order of the request; NATIVE_NO_MODULE: none holds the address */
@@ -124,8 +125,8 @@ struct native_module {
 
 struct native_options {
     enum opt_bool dif_candidates, apply_source_context, extract_variables;
-    bool caller_first;
     enum opt_bool configured_sources; /* the sources of the request are asked behind those of the configuration */
+    bool caller_first;
 };
 
 enum native_status {
@@ -231,10 +232,10 @@ void native_configure(struct native_request *request, const struct config *confi
 bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
                  struct schema_failure *failure);
 
-/* The member "options" of requests, into struct native_options. A schema_read. */
 /* Adds the sources of the configuration if the options say so. False when out of memory. */
 bool native_add_configured(struct native_request *request, const struct config *config);
 
+/* The member "options" of requests, into struct native_options. A schema_read. */
 bool native_read_options(struct schema *s, const struct schema_place *at, void *out);
 
 /* ---- run.c ---- */

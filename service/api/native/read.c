@@ -21,9 +21,14 @@ static struct sl_str shortened(struct sl_str text)
 }
 
 /* ---- frames ---- */
+struct address_mode {
+    uint32_t module;
+    bool of_file;
+};
+
 struct frame { /* while it is read */
     struct opt_u64 address, symbol_address, function_id, line;
-    uint32_t module;
+    struct address_mode mode;
     enum opt_bool adjust, in_app;
     enum native_trust trust;
     struct sl_str texts[SENT_TEXTS];
@@ -32,23 +37,25 @@ struct frame { /* while it is read */
 static bool read_address_mode(struct schema *s, const struct schema_place *at, void *out)
 {
     struct sl_str text;
-    uint32_t *module = out;
+    struct address_mode *mode = out;
     size_t where = s->json->at;
     if (!schema_text(s, at, &text))
         return false;
     if (sl_str_equal(text, SL_STR("abs"))) {
-        *module = NATIVE_NO_MODULE;
+        *mode = (struct address_mode){.module = NATIVE_NO_MODULE};
         return true;
     }
     uint64_t index = 0;
-    bool good = text.size > 4 && text.size < 16 && memcmp(text.data, "rel:", 4) == 0;
-    for (size_t i = 4; good && i < text.size; i++) {
+    mode->of_file = sl_str_starts(text, SL_STR("file:"));
+    size_t begin = mode->of_file ? 5 : 4;
+    bool good = text.size > begin && text.size < 17 && (mode->of_file || sl_str_starts(text, SL_STR("rel:")));
+    for (size_t i = begin; good && i < text.size; i++) {
         good = text.data[i] >= '0' && text.data[i] <= '9';
         index = index * 10 + (uint64_t)(text.data[i] - '0');
     }
     if (!good)
         return schema_fail(s, at, where, "invalid address mode");
-    *module = index < NATIVE_NO_MODULE ? (uint32_t)index : NATIVE_NO_MODULE - 1; /* no request has as many */
+    mode->module = index < NATIVE_NO_MODULE ? (uint32_t)index : NATIVE_NO_MODULE - 1; /* no request has as many */
     return true;
 }
 
@@ -88,7 +95,7 @@ static bool read_vars(struct schema *s, const struct schema_place *at, void *out
 #define FRAME_TEXT(text, key) SCHEMA_FIELD(TEXT, false, frame, texts[text], key)
 static const struct field frame_fields[] = {
     {SL_STR("instruction_addr"), FIELD_HEX, true, offsetof(struct frame, address), NULL},
-    SCHEMA_CUSTOM(false, frame, module, "addr_mode", read_address_mode),
+    SCHEMA_CUSTOM(false, frame, mode, "addr_mode", read_address_mode),
     SCHEMA_CUSTOM(false, frame, trust, "trust", read_trust),
     FRAME_TEXT(SENT_PACKAGE, "package"),
     FRAME_TEXT(SENT_FUNCTION, "function"),
@@ -132,7 +139,7 @@ static bool keep_texts(struct schema *s, const struct frame *sent, struct native
 static bool read_frame(struct schema *s, const struct schema_place *at, void *out)
 {
     struct reading *r = s->context;
-    struct frame sent = {.module = NATIVE_NO_MODULE};
+    struct frame sent = {.mode = {.module = NATIVE_NO_MODULE}};
     struct native_frame *frame = out;
     if (!schema_admit(s, ++r->request->frame_count, r->config->max_request_frames, sizeof *frame, "too many frames") ||
         !schema_object(s, at, frame_fields, &sent))
@@ -145,7 +152,8 @@ static bool read_frame(struct schema *s, const struct schema_place *at, void *ou
         .has_function_id = sent.function_id.set,
         .line = (uint32_t)sent.line.value,
         .has_line = sent.line.set,
-        .module = sent.module,
+        .module = sent.mode.module,
+        .of_file = sent.mode.of_file,
         .adjust = sent.adjust,
         .in_app = sent.in_app,
         .trust = (uint8_t)sent.trust,
@@ -385,6 +393,7 @@ static const struct field option_fields[] = {
     SCHEMA_FIELD(BOOL, false, native_options, dif_candidates, "dif_candidates"),
     SCHEMA_FIELD(BOOL, false, native_options, apply_source_context, "apply_source_context"),
     SCHEMA_FIELD(BOOL, false, native_options, extract_variables, "extract_variables"),
+    SCHEMA_FIELD(BOOL, false, native_options, configured_sources, "configured_sources"),
     SCHEMA_CUSTOM(false, native_options, caller_first, "frame_order", read_frame_order),
     SCHEMA_END,
 };
@@ -393,7 +402,6 @@ bool native_read_options(struct schema *s, const struct schema_place *at, void *
 {
     return schema_object(s, at, option_fields, out);
 }
-    SCHEMA_FIELD(BOOL, false, native_options, configured_sources, "configured_sources"),
 
 /* ---- all ---- */
 static bool read_sources(struct schema *s, const struct schema_place *at, void *out)
@@ -467,14 +475,6 @@ void native_configure(struct native_request *request, const struct config *confi
     request->source_count = config->source_count;
 }
 
-bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
-                 struct schema_failure *failure)
-{
-    struct reading r = {.request = request, .config = config};
-    native_configure(request, config);
-    if (!schema_document(body, request->arena, read_body, &r, failure))
-        return false;
-    if (request->options.caller_first)
 bool native_add_configured(struct native_request *request, const struct config *config)
 {
     if (request->options.configured_sources != BOOL_TRUE || request->sources == config->sources)
@@ -483,6 +483,14 @@ bool native_add_configured(struct native_request *request, const struct config *
     return request_sources_add_configured(config, request->arena, &request->sources, &request->source_count);
 }
 
+bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
+                 struct schema_failure *failure)
+{
+    struct reading r = {.request = request, .config = config};
+    native_configure(request, config);
+    if (!schema_document(body, request->arena, read_body, &r, failure))
+        return false;
+    if (request->options.caller_first)
         reverse_frames(request);
     return true;
 }

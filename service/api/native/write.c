@@ -71,13 +71,13 @@ static bool is_native(const struct native_result_frame *frame)
 
 static void address_mode(struct answer *a, const struct native_result_frame *frame)
 {
-    char text[16];
+    char text[20];
     uint32_t module = frame->sent->module;
     if (is_native(frame))
         module = a->request->modules[frame->module].image_address ? NATIVE_NO_MODULE : frame->module;
     if (module == NATIVE_NO_MODULE)
         return;
-    snprintf(text, sizeof text, "rel:%u", module);
+    snprintf(text, sizeof text, "%s:%u", frame->sent->of_file && !is_native(frame) ? "file" : "rel", module);
     text_member(a->w, "addr_mode", sl_str(text));
 }
 

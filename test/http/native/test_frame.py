@@ -243,3 +243,17 @@ def test_clients_that_leave(work, objects):
         gate.set()
         wait_until("the job to end", lambda: b'symloom_jobs_running{task="symbolicate"} 0' in s.request("GET", "/metrics")[2])
         equal(s.symbolicate(EMPTY)["status"], "completed")
+
+
+def test_addresses_of_the_file(work, objects):
+    """What sanitizers and Android write counts from where the file's own addresses do, and is the call itself."""
+    address = objects.symbols["plain"][0]
+    with Upstream(objects.layout()) as up, Service(work, {"sources": [http_source(up.url)]}) as s:
+        for base in ("0x10000000", "0x0"):
+            sent = [{"instruction_addr": hex(a), "addr_mode": "file:0"} for a in (address, address, 0x10, objects.load + 0x7ffffff)]
+            found = frames(s.symbolicate(request(objects.module(image_addr=base), sent)))
+            equal([f.get("function") for f in found], ["plain", "plain", None, None], found)
+            equal([f["status"] for f in found[2:]], ["missing_symbol"] * 2)
+            equal(found[2]["addr_mode"], "file:0")
+        for wrong in ("file:", "file", "file:x", "fil:0"):
+            equal(s.post("/symbolicate", request(objects.module(), [{"instruction_addr": "0x1", "addr_mode": wrong}]))[0], 422)
