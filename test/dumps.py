@@ -107,13 +107,13 @@ def wow64(dump, thread, registers, environment, saved=None):
 def microdump(cpu, registers, stack_address, stack, modules, context_size=None, os="A", text="brand/product/device:7.1.1/N/1:user/keys",
               reason="0000000B SIGSEGV", address=0, gpu="UNKNOWN", tag="W/google-breakpad( 3745): "):
     """The lines of a microdump of Breakpad. `modules`: (address, size, debug id as Breakpad writes it, name). `reason`: may be None."""
-    names = {X86: "x86", AMD64: "x86_64", ARM: "arm", ARM64: "arm64", MIPS: "mips", MIPS64: "mips64", RISCV64: "riscv64"}
+    names = {X86: "x86", AMD64: "x86_64", ARM: "arm", ARM64: "arm64", MIPS: "mips", MIPS64: "mips64", RISCV32: "riscv32", RISCV64: "riscv64"}
     size, flags_at, flags, width, offsets = CONTEXTS[cpu]
     context = bytearray(context_size or size)
     struct.pack_into("<I", context, flags_at, flags if not context_size else 0x80000006)
     for name, value in registers.items():
         struct.pack_into("<Q" if width == 8 else "<I", context, offsets[name], value)
-    digits = 16 if cpu in (AMD64, ARM64, MIPS64) else 8
+    digits = 16 if cpu in (AMD64, ARM64, MIPS64, RISCV64) else 8
     number = lambda value: f"{value:0{digits}X}"
     lines = ["-----BEGIN BREAKPAD MICRODUMP-----", "V App:1.2.3", f"O {os} {names[cpu]} 04 machine {text}", "P webview"]
     lines += [f"R {reason} {number(address)}"] if reason else []

@@ -8,7 +8,8 @@ BASE, STACK, ID = 0x70000000, 0x7F000000, "11111111222233334444555555555555"
 # Of each processor: its stack pointer in CFI and in contexts, the program counter, and the bytes of a word.
 PROCESSORS = {dumps.X86: ("x86", "$esp", "esp", "eip", 4), dumps.AMD64: ("x86_64", "$rsp", "rsp", "rip", 8),
               dumps.ARM: ("arm", "sp", "r13", "r15", 4), dumps.ARM64: ("arm64", "sp", "sp", "pc", 8),
-              dumps.MIPS: ("mips", "$sp", "r29", "pc", 4), dumps.MIPS64: ("mips64", "$sp", "r29", "pc", 8)}
+              dumps.MIPS: ("mips", "$sp", "r29", "pc", 4), dumps.MIPS64: ("mips64", "$sp", "r29", "pc", 8),
+              dumps.RISCV32: ("riscv", "sp", "sp", "pc", 4), dumps.RISCV64: ("riscv64", "sp", "sp", "pc", 8)}
 
 
 def symbols(work, cpu):
