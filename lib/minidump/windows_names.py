@@ -1,17 +1,19 @@
 #!/usr/bin/python3
-"""Writes win32_names.inc and ntstatus_names.inc: what numbers of Windows are called, from the headers that Debian has.
+"""Writes win32_names.inc and ntstatus_names.inc: what numbers of Windows are called, from the headers that Debian has, and from
+those of Microsoft's SDK in the repository github.com/microsoft/win32metadata.
 
     windows_names.py [ROOT]     ROOT: where packages were unpacked instead of being installed
 
 Of libwine-dev, librust-winapi-dev, mingw-w64-common and rust-src those that are there, in this order: the first that knows a
 number names it, and the first that knows a name says its number, as the later ones have some of previews of Windows. All four
-are needed for the tables as they are checked in, of Wine 10, mingw-w64 14 and Rust 1.85."""
+are needed for the tables as they are checked in, of Wine 10, mingw-w64 14 and Rust 1.85; and the repository, below the same root, with
+the headers of SDK 10.0.26100, for what is new."""
 import os
 import re
 import sys
 
 FOLDERS = ['usr/include/wine/wine/windows', 'usr/share/cargo/registry/winapi-0.3.9/src/shared', 'usr/share/mingw-w64/include',
-           'usr/lib/rustlib/src/rust/library/std/src/sys/pal/windows/c']
+           'usr/lib/rustlib/src/rust/library/std/src/sys/pal/windows/c', 'generation/WinSDK/RecompiledIdlHeaders/shared']
 DEFINITION = re.compile(r'^\s*(?:#\s*define\s+(\w+)\s+(.*)|pub const (\w+)\s*:\s*\w+\s*=\s*(.*?);)')
 WIN32 = re.compile(r'(?:ERROR_|RPC_[ESX]_)\w+')
 DECIMAL = re.compile(r'(?:__MSABI_LONG\()?(\d+)(?:[Ll]|u32|i32)?\)?')
