@@ -31,12 +31,24 @@ static enum sl_code read_any(struct sl_object *object, const struct sl_companion
     return code == SL_NOT_FOUND ? sl_go_read(object, sink, error) : code;
 }
 
+/* Debug information of old compilers: AVR's of Debian writes it unless it is told not to. */
+static bool has_stabs(struct sl_object *object)
+{
+    struct sl_section_info section;
+    for (size_t i = 0; sl_object_section_info(object, i, &section); i++)
+        if (section.size && sl_str_equal(section.name, SL_STR(".stab")))
+            return true;
+    return false;
+}
+
 enum sl_code sl_object_read_functions(struct sl_object *object, const struct sl_companions *companions,
                                       const struct sl_parallel *parallel, struct sl_function_sink *sink,
                                       struct sl_error *error)
 {
     enum sl_code code = read_any(object, companions, parallel, sink, error);
     const char *unused = sl_object_unused(object);
+    if (!unused && has_stabs(object))
+        unused = "stabs (section .stab) are not read: compile with -gdwarf-4";
     if (unused && !sink->skipped_units++)
         sl_fail(&sink->first_skipped, SL_UNSUPPORTED, "%s", unused);
     enum sl_code lack =

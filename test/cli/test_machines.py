@@ -101,6 +101,20 @@ def test_relocations_of_an_unknown_machine(work, files):
     assert "relocations" not in symloom("dump-syms", plain).err
 
 
+def test_stabs(work, files):
+    """They are not read, and it is said that they are there."""
+    write(work, "old.s", '.stabs "old.c",100,0,0,f\n.stabs "f:F1",36,0,1,f\n.globl f\n.type f,@function\nf: ret\n.size f,.-f\n')
+    files.run(f"cd {work} && as old.s -o old.o && ld -shared old.o -o old.so && "
+              "sed '/type\\|size/d' old.s >pe.s && i686-w64-mingw32-gcc -nostdlib -Wl,-e,f pe.s -o old.exe")
+    for name in ("old.so", "old.exe"):
+        path = os.path.join(work, name)
+        begin = int(files.run(f"nm {path} | awk '$3 == \"f\" {{print $1}}'"), 16)
+        result = symloom("lookup", "-e", path, "-f", hex(begin))
+        equal(result.out.splitlines()[1], "??:0:0", name)
+        contains(result.err, "stabs (section .stab) are not read: compile with -gdwarf-4")
+        contains(symloom("dump-syms", path).err, "stabs (section .stab) are not read")
+
+
 def test_relocations_of_an_unknown_type(work, files):
     path = machine_object(work, files, "x86_64", 5)
     with open(path, "rb") as f:
