@@ -147,14 +147,31 @@ bool elf_section_table(const struct sl_object *object, uint32_t type, struct elf
 bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table);
 size_t elf_entry_size(const struct sl_object *object); /* of these tables */
 
-/* One entry of a symbol table. */
+/* One entry of a symbol table. A conversion reads all of them, so this is inline. */
 struct elf_raw_symbol {
     uint32_t name;
     uint8_t type, binding; /* binding: 0 is STB_LOCAL */
     uint16_t section;
     uint64_t value, size;
 };
-struct elf_raw_symbol elf_read_symbol(struct sl_reader *r, bool wide);
+static inline struct elf_raw_symbol elf_read_symbol(struct sl_reader *r, bool wide)
+{
+    struct elf_raw_symbol s = {.name = sl_read_u32(r)};
+    if (!wide) {
+        s.value = sl_read_u32(r);
+        s.size = sl_read_u32(r);
+    }
+    uint8_t info = sl_read_u8(r);
+    s.type = info & 15;
+    s.binding = info >> 4;
+    sl_read_u8(r);
+    s.section = sl_read_u16(r);
+    if (wide) {
+        s.value = sl_read_u64(r);
+        s.size = sl_read_u64(r);
+    }
+    return s;
+}
 
 /* The section of entry `index`, 0 when it is in none. `indexes`: of the table that section number `table` is, where there are
  * more sections than fit an entry (gABI, SHT_SYMTAB_SHNDX). */

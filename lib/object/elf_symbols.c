@@ -139,25 +139,6 @@ static bool elf_symbols_reserve(struct collector *c, size_t more)
     return true;
 }
 
-struct elf_raw_symbol elf_read_symbol(struct sl_reader *r, bool wide)
-{
-    struct elf_raw_symbol s = {.name = sl_read_u32(r)};
-    if (!wide) {
-        s.value = sl_read_u32(r);
-        s.size = sl_read_u32(r);
-    }
-    uint8_t info = sl_read_u8(r);
-    s.type = info & 15;
-    s.binding = info >> 4;
-    sl_read_u8(r);
-    s.section = sl_read_u16(r);
-    if (wide) {
-        s.value = sl_read_u64(r);
-        s.size = sl_read_u64(r);
-    }
-    return s;
-}
-
 uint32_t elf_symbol_section(const struct sl_object *object, struct sl_bytes indexes,
                             const struct elf_raw_symbol *symbol, uint64_t index)
 {
@@ -238,9 +219,10 @@ static bool find_in_segments(struct collector *c, const struct elf_raw_symbol *s
     return false;
 }
 
-/* Where the code, or the data, of a symbol is; false when it names none. */
-static bool find_place(struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s, size_t index,
-                       struct symbol_place *place)
+/* Where the code, or the data, of a symbol is; false when it names none. Inline for those who go through all symbols. */
+static inline __attribute__((always_inline)) bool find_place(struct collector *c, const struct elf_table *table,
+                                                             const struct elf_raw_symbol *s, size_t index,
+                                                             struct symbol_place *place)
 {
     const struct elf *elf = c->object->impl;
     if (!elf->section_count)
