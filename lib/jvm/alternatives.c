@@ -4,18 +4,6 @@
 
 /* ---- lines ---- */
 
-struct sl_jvm_line sl_jvm_line(struct sl_str whole)
-{
-    struct sl_jvm_line line = {whole, SL_STR("\n")};
-    if (line.text.size && line.text.data[line.text.size - 1] == '\n')
-        line.text.size--;
-    if (line.text.size && line.text.size < whole.size && line.text.data[line.text.size - 1] == '\r') {
-        line.text.size--;
-        line.end = SL_STR("\r\n");
-    }
-    return line;
-}
-
 /* Puts the mark in front of the line's "at ", or when it has none of its first word. */
 static void mark_line(struct sl_buf *out, size_t begin)
 {
@@ -114,19 +102,9 @@ void sl_jvm_alternatives_put(struct sl_jvm_frames *frames, sl_jvm_put_frame *put
 /* ---- what lines may become ---- */
 
 enum {
-    GRANTED = 4 * 1024 * 1024, /* to begin with */
-    GRANTED_PER_BYTE = 128,    /* of what is read */
     PER_STEP = 16,
     MOST_BYTES = 1024 * 1024, /* of one line */
 };
-
-bool sl_jvm_allowance_begin(struct sl_jvm_allowance *a, size_t line)
-{
-    a->read += line;
-    bool good = a->spent < GRANTED + a->read * GRANTED_PER_BYTE;
-    a->refused += !good;
-    return good;
-}
 
 bool sl_jvm_allowance_end(struct sl_jvm_allowance *a, const struct sl_jvm_frames *frames, size_t bytes)
 {

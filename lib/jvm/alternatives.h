@@ -11,8 +11,21 @@
 /* A line without what ends it, and that: LF or CR LF; LF when nothing does. */
 struct sl_jvm_line {
     struct sl_str text, end;
+    bool has_end; /* `end` is that of the line: it is behind the text */
 };
-struct sl_jvm_line sl_jvm_line(struct sl_str whole);
+static inline struct sl_jvm_line sl_jvm_line(struct sl_str whole)
+{
+    struct sl_jvm_line line = {whole, SL_STR("\n"), false};
+    if (!whole.size || whole.data[whole.size - 1] != '\n')
+        return line;
+    line.has_end = true;
+    line.text.size--;
+    if (line.text.size && line.text.data[line.text.size - 1] == '\r') {
+        line.text.size--;
+        line.end = SL_STR("\r\n");
+    }
+    return line;
+}
 
 /* Appends the text of a frame, without an end of line. */
 typedef void sl_jvm_put_frame(void *arg, const struct sl_jvm_frame *frame, struct sl_buf *out);
@@ -29,7 +42,14 @@ struct sl_jvm_allowance {
 };
 
 /* Whether a line of this size may be looked up. False: it is counted as refused. */
-bool sl_jvm_allowance_begin(struct sl_jvm_allowance *allowance, size_t line);
+static inline bool sl_jvm_allowance_begin(struct sl_jvm_allowance *a, size_t line)
+{
+    enum { GRANTED = 4 * 1024 * 1024 /* to begin with */, PER_BYTE = 128 /* of what is read */ };
+    a->read += line;
+    bool good = a->spent < GRANTED + a->read * PER_BYTE;
+    a->refused += !good;
+    return good;
+}
 
 /* Counts what became of it: the frames, and the bytes that were written. False when that is too much: to be taken back, and counted as
  * refused. */

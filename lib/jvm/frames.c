@@ -38,14 +38,14 @@ static bool range_holds(const struct jvm_member *m, uint32_t line)
 
 /* ---- answers ---- */
 
-bool sl_jvm_frames_add(struct sl_jvm_frames *out, struct sl_jvm_frame frame)
+bool sl_jvm_frames_add(struct sl_jvm_frames *out, const struct sl_jvm_frame *frame)
 {
     if (out->limit && out->count >= out->limit)
         out->limited = true;
     else if (!sl_grow_in_arena(out->arena, &out->items, &out->capacity, out->count + 1, sizeof *out->items))
         out->busy = true;
     else
-        out->items[out->count++] = frame;
+        out->items[out->count++] = *frame;
     return !out->limited && !out->busy;
 }
 
@@ -76,7 +76,8 @@ static struct sl_jvm_frame plain_frame(const struct search *s, const struct jvm_
 
 static void add_plain(struct search *s, const struct jvm_member *m, bool has_line, uint32_t line)
 {
-    sl_jvm_frames_add(s->out, plain_frame(s, m, has_line, line));
+    struct sl_jvm_frame frame = plain_frame(s, m, has_line, line);
+    sl_jvm_frames_add(s->out, &frame);
 }
 
 /* A frame whose line was looked up: the file is what the mapping says of the class, if it does. */
@@ -90,7 +91,7 @@ static void add_mapped(struct search *s, const struct jvm_member *m, bool has_li
         sl_jvm_file_name(frame.class, s->reference, &frame.file, &frame.suffix);
     else if (sl_str_equal(receiver.file, SL_STR("R8$$SyntheticClass")))
         frame.file = sl_jvm_outermost(frame.class);
-    sl_jvm_frames_add(s->out, frame);
+    sl_jvm_frames_add(s->out, &frame);
 }
 
 static void add_class_only(struct search *s)
@@ -98,7 +99,7 @@ static void add_class_only(struct search *s)
     struct sl_jvm_frame frame = {.class = s->own.name, .method = s->query.method, .has_line = true};
     frame.line = s->query.by == SL_JVM_BY_LINE ? s->query.line : 0;
     sl_jvm_file_name(frame.class, s->reference, &frame.file, &frame.suffix);
-    sl_jvm_frames_add(s->out, frame);
+    sl_jvm_frames_add(s->out, &frame);
 }
 
 /* ---- by line ---- */
@@ -274,7 +275,7 @@ static void add_outermost(struct search *s)
         more = jvm_next_member(&all, &m);
         struct sl_jvm_frame frame = plain_frame(s, &last, true, 0);
         if ((!more || !same_range(&last, &m)) && !is_there(s->out, first, &frame))
-            sl_jvm_frames_add(s->out, frame);
+            sl_jvm_frames_add(s->out, &frame);
         last = m;
     }
 }

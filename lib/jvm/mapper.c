@@ -8,18 +8,45 @@ enum sl_code sl_jvm_mapper_open(struct sl_bytes bytes, struct sl_jvm_mapper *m, 
     return sl_table_open(bytes, &jvm_format, &m->table, error);
 }
 
-struct sl_str jvm_text(const struct sl_jvm_mapper *m, uint32_t id)
+struct sl_str jvm_long_text(const struct sl_jvm_mapper *m, uint32_t id)
 {
     struct sl_reader r = sl_reader(sl_bytes_from(m->table.sections[JVM_STRINGS], id), false);
     struct sl_bytes text = sl_read_bytes(&r, sl_read_uleb(&r));
     return (struct sl_str){text.data ? (const char *)text.data : "", text.size};
 }
 
+/* A number of 32 bits, most of which are of one to three bytes. */
+static inline uint32_t read_number(struct sl_reader *r)
+{
+    const uint8_t *at = r->at;
+    if (__builtin_expect(r->end - at < 3 || at[0] & at[1] & at[2] & 0x80, 0))
+        return (uint32_t)sl_read_uleb(r);
+    uint32_t value = at[0] & 0x7F;
+    r->at = at + 1;
+    if (at[0] < 0x80)
+        return value;
+    value |= (uint32_t)(at[1] & 0x7F) << 7;
+    r->at = at + 2;
+    if (at[1] < 0x80)
+        return value;
+    r->at = at + 3;
+    return value | (uint32_t)at[2] << 14;
+}
+
+static inline struct sl_bytes read_bytes(struct sl_reader *r, uint32_t size)
+{
+    if (__builtin_expect(size > (size_t)(r->end - r->at), 0))
+        return sl_read_bytes(r, size); /* fails */
+    struct sl_bytes bytes = {r->at, size};
+    r->at += size;
+    return bytes;
+}
+
 struct jvm_receiver jvm_receiver(const struct sl_jvm_mapper *m, uint32_t id)
 {
     struct sl_reader r = sl_reader(sl_bytes_from(m->table.sections[JVM_RECEIVERS], id), false);
     uint64_t head = sl_read_uleb(&r), file = head >> 1;
-    struct sl_bytes name = sl_read_bytes(&r, sl_read_uleb(&r));
+    struct sl_bytes name = read_bytes(&r, read_number(&r));
     struct jvm_receiver receiver = {.name = {name.data ? (const char *)name.data : "", name.size},
                                     .synthesized = head & 1};
     if (file == JVM_FILE_KOTLIN || file == JVM_FILE_JAVA) {
@@ -76,13 +103,16 @@ static inline const uint8_t *next_row(struct rows *rows)
 
 struct jvm_names jvm_names(const struct sl_jvm_mapper *m, struct sl_str class, struct sl_str method)
 {
-    struct jvm_names names = {class, method, jvm_hash(class), 0};
-    names.method_hash = jvm_hash_in(names.class_hash, jvm_hash(method));
-    struct rows classes = class_rows(m, &names), methods = method_rows(m, &names);
-    jvm_fetch(m, JVM_METHODS, methods.at * JVM_METHOD_SIZE);
+    struct jvm_names names = {.class = class, .method = method, .class_hash = jvm_hash(class)};
+    struct rows classes = class_rows(m, &names);
     const uint8_t *row = next_row(&classes);
-    if (!row)
+    if (!row) { /* there is no such class: nobody asks for its methods */
+        names.is_absent = true;
         return names;
+    }
+    names.method_hash = jvm_hash_in(names.class_hash, jvm_hash(method));
+    struct rows methods = method_rows(m, &names);
+    jvm_fetch(m, JVM_METHODS, methods.at * JVM_METHOD_SIZE);
     jvm_fetch(m, JVM_STRINGS, sl_table_u32(row + 4));
     jvm_fetch(m, JVM_RECEIVERS, sl_table_u32(row + 8));
     if ((row = next_row(&methods)))
@@ -93,6 +123,8 @@ struct jvm_names jvm_names(const struct sl_jvm_mapper *m, struct sl_str class, s
 bool jvm_find_class(const struct sl_jvm_mapper *m, const struct jvm_names *names, uint32_t *class, uint32_t *receiver)
 {
     struct rows rows = class_rows(m, names);
+    if (names->is_absent)
+        return false;
     for (const uint8_t *row; (row = next_row(&rows));) {
         *class = sl_table_u32(row + 4);
         *receiver = sl_table_u32(row + 8);
@@ -108,35 +140,17 @@ bool jvm_find_method(const struct sl_jvm_mapper *m, const struct jvm_names *name
     struct rows rows = method_rows(m, names);
     for (const uint8_t *row; (row = next_row(&rows));) {
         struct sl_reader r = sl_reader(sl_bytes_from(m->table.sections[JVM_MEMBERS], sl_table_u32(row + 4)), false);
-        uint64_t of = sl_read_uleb(&r), name = sl_read_uleb(&r);
-        if (of != class || !sl_str_equal(jvm_text(m, (uint32_t)name), names->method))
+        uint32_t of = read_number(&r), name = read_number(&r);
+        if (of != class || !sl_str_equal(jvm_text(m, name), names->method))
             continue;
         *members = (struct jvm_members){.mapper = m, .traits = sl_read_u8(&r)};
-        members->bytes = sl_reader(sl_read_bytes(&r, sl_read_uleb(&r)), false);
+        members->bytes = sl_reader(read_bytes(&r, read_number(&r)), false);
         return true;
     }
     return false;
 }
 
 /* ---- members ---- */
-
-/* A number of 32 bits, most of which are of one to three bytes. */
-static inline uint32_t read_number(struct sl_reader *r)
-{
-    const uint8_t *at = r->at;
-    if (__builtin_expect(r->end - at < 3 || at[0] & at[1] & at[2] & 0x80, 0))
-        return (uint32_t)sl_read_uleb(r);
-    uint32_t value = at[0] & 0x7F;
-    r->at = at + 1;
-    if (at[0] < 0x80)
-        return value;
-    value |= (uint32_t)(at[1] & 0x7F) << 7;
-    r->at = at + 2;
-    if (at[1] < 0x80)
-        return value;
-    r->at = at + 3;
-    return value | (uint32_t)at[2] << 14;
-}
 
 /* Passes over pairs of numbers. */
 static void skip_pairs(struct sl_reader *r)
@@ -184,7 +198,7 @@ static inline bool mapper_read_member(struct jvm_members *members, struct jvm_me
     while (sl_reader_left(all)) {
         members->read++;
         member->flags = sl_read_u8(all);
-        struct sl_reader r = sl_reader(sl_read_bytes(all, read_number(all)), false);
+        struct sl_reader r = sl_reader(read_bytes(all, read_number(all)), false);
         read_range(&r, member);
         if (members->line && member->end && (members->line < member->start || members->line > member->end))
             continue;

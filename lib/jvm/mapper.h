@@ -80,7 +80,7 @@ struct sl_jvm_frames {
 };
 
 /* Appends a frame; false, with the reason in `frames`, when it cannot. */
-bool sl_jvm_frames_add(struct sl_jvm_frames *frames, struct sl_jvm_frame frame);
+bool sl_jvm_frames_add(struct sl_jvm_frames *frames, const struct sl_jvm_frame *frame);
 
 /* A line of an outline, code that several methods share: it says where the frame that called it is. */
 struct sl_jvm_outline {

@@ -29,8 +29,16 @@ struct jvm_members {
     bool by_descriptor;               /* the query's descriptor tells them, not its parameters */
 };
 
-/* Empty when the id is bad. */
-struct sl_str jvm_text(const struct sl_jvm_mapper *mapper, uint32_t id);
+struct sl_str jvm_long_text(const struct sl_jvm_mapper *mapper, uint32_t id);
+
+/* Empty when the id is bad. Nearly all texts have fewer than 128 bytes, and so one byte for their size in front. */
+static inline struct sl_str jvm_text(const struct sl_jvm_mapper *mapper, uint32_t id)
+{
+    struct sl_bytes texts = mapper->table.sections[JVM_STRINGS];
+    if (__builtin_expect(id < texts.size && texts.data[id] < 0x80 && texts.data[id] < texts.size - id, 1))
+        return (struct sl_str){(const char *)texts.data + id + 1, texts.data[id]};
+    return jvm_long_text(mapper, id);
+}
 
 /* Empty when the id is bad. */
 struct jvm_receiver jvm_receiver(const struct sl_jvm_mapper *mapper, uint32_t id);
@@ -46,6 +54,7 @@ static inline void jvm_fetch(const struct sl_jvm_mapper *mapper, enum jvm_sectio
 struct jvm_names { /* of the running program */
     struct sl_str class, method;
     uint32_t class_hash, method_hash;
+    bool is_absent; /* the class is known not to be there */
 };
 
 /* To be looked up; what there is of them is being fetched. */

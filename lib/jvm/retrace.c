@@ -316,20 +316,19 @@ static int64_t source_line(const struct retrace *r, const struct jvm_member *m, 
     return m->line + (r->line - m->start);
 }
 
-static struct sl_jvm_frame frame_of(const struct retrace *r, const struct jvm_member *m, int64_t line)
+static void set_frame(const struct retrace *r, const struct jvm_member *m, int64_t line, struct sl_jvm_frame *frame)
 {
     struct jvm_receiver receiver = m->flags & JVM_FOREIGN ? jvm_receiver(r->mapper, m->receiver) : r->own;
-    struct sl_jvm_frame frame = {.class = receiver.name,
-                                 .method = jvm_text(r->mapper, m->name),
-                                 .synthesized = m->flags & JVM_SYNTHESIZED,
-                                 .alternative = r->alternatives};
+    *frame = (struct sl_jvm_frame){.class = receiver.name,
+                                   .method = jvm_text(r->mapper, m->name),
+                                   .synthesized = m->flags & JVM_SYNTHESIZED,
+                                   .alternative = r->alternatives};
     if (r->query->signatures)
-        frame.parameters = jvm_text(r->mapper, m->arguments);
+        frame->parameters = jvm_text(r->mapper, m->arguments);
     if (r->query->types)
-        frame.type = sl_jvm_signatures_type(r->query->types, frame.class, frame.method, frame.parameters, m->line);
-    set_file(r, &receiver, &frame);
-    set_line(r, line, &frame);
-    return frame;
+        frame->type = sl_jvm_signatures_type(r->query->types, frame->class, frame->method, frame->parameters, m->line);
+    set_file(r, &receiver, frame);
+    set_line(r, line, frame);
 }
 
 static int compare_frames(const struct sl_jvm_frame *a, const struct sl_jvm_frame *b)
@@ -374,12 +373,13 @@ static void add_alternative(struct retrace *r, const struct picked *group, int64
     for (size_t i = removed; i < end; i++) {
         const struct jvm_member *m = &group->members[i];
         int64_t line = group->only_name ? r->line : source_line(r, m, i == 0 ? chosen : NO_LINE);
-        struct sl_jvm_frame frame = frame_of(r, m, line);
+        struct sl_jvm_frame frame;
+        set_frame(r, m, line, &frame);
         if (i == removed && is_begun(r, &frame))
             return;
         if (i == removed && r->alternatives == MOST_ALTERNATIVES)
             r->out->limited = true;
-        if (r->out->limited || !sl_jvm_frames_add(r->out, frame))
+        if (r->out->limited || !sl_jvm_frames_add(r->out, &frame))
             return;
     }
     r->out->steps += end;
@@ -419,7 +419,7 @@ static void add_class_only(struct retrace *r)
     struct sl_jvm_frame frame = {.class = r->own.name, .method = r->query->method};
     set_file(r, &r->own, &frame);
     set_line(r, r->line, &frame);
-    sl_jvm_frames_add(r->out, frame);
+    sl_jvm_frames_add(r->out, &frame);
 }
 
 /* ---- order ---- */
@@ -485,8 +485,12 @@ static enum sl_jvm_answer retrace_method(struct retrace *r, struct sl_jvm_outlin
     return r->is_outline ? SL_JVM_OUTLINE : SL_JVM_CLEARED;
 }
 
-enum sl_jvm_answer sl_jvm_mapper_retrace(const struct sl_jvm_mapper *mapper, const struct sl_jvm_query *query,
-                                         struct sl_jvm_outline *outline, struct sl_jvm_frames *frames)
+/* Apart from the look-up of the class: its memory is not needed for one that is not there. */
+static __attribute__((noinline)) enum sl_jvm_answer retrace_in_class(const struct sl_jvm_mapper *mapper,
+                                                                     const struct sl_jvm_query *query,
+                                                                     const struct jvm_names *names, uint32_t class,
+                                                                     uint32_t receiver, struct sl_jvm_outline *outline,
+                                                                     struct sl_jvm_frames *frames)
 {
     struct retrace r;
     memset(&r, 0, offsetof(struct retrace, few_members)); /* not these, which would take longer than all else */
@@ -497,17 +501,22 @@ enum sl_jvm_answer sl_jvm_mapper_retrace(const struct sl_jvm_mapper *mapper, con
     r.first = frames->count;
     r.picked = r.few_picked;
     r.picked_capacity = 1;
-    struct jvm_names names = jvm_names(mapper, query->class, query->method);
-    uint32_t class, receiver;
-    if (!jvm_find_class(mapper, &names, &class, &receiver)) {
-        outline->carried = false;
-        return SL_JVM_UNKNOWN;
-    }
     r.own = jvm_receiver(mapper, receiver);
     r.line = query->line || query->line_is_known ? (int64_t)query->line : NO_LINE;
-    if (jvm_find_method(mapper, &names, class, &r.all))
+    if (jvm_find_method(mapper, names, class, &r.all))
         return retrace_method(&r, outline);
     outline->carried = false;
     add_class_only(&r);
     return SL_JVM_FRAMES;
+}
+
+enum sl_jvm_answer sl_jvm_mapper_retrace(const struct sl_jvm_mapper *mapper, const struct sl_jvm_query *query,
+                                         struct sl_jvm_outline *outline, struct sl_jvm_frames *frames)
+{
+    struct jvm_names names = jvm_names(mapper, query->class, query->method);
+    uint32_t class, receiver;
+    if (jvm_find_class(mapper, &names, &class, &receiver))
+        return retrace_in_class(mapper, query, &names, class, receiver, outline, frames);
+    outline->carried = false;
+    return SL_JVM_UNKNOWN;
 }

@@ -29,14 +29,14 @@ static bool map_again(struct sl_jvm_stack *stack, size_t mapper, size_t first, s
             sl_jvm_mapper_frame(stack->mappers.items[mapper], &query, &stack->outlines[mapper], &mapped);
         if (answer != SL_JVM_UNKNOWN)
             continue;
-        if (!sl_jvm_frames_add(&mapped, *frame))
+        if (!sl_jvm_frames_add(&mapped, frame))
             break;
     }
     frames->limited |= mapped.limited;
     frames->busy |= mapped.busy;
     frames->count = first;
     for (size_t i = 0; i < mapped.count; i++)
-        sl_jvm_frames_add(frames, mapped.items[i]);
+        sl_jvm_frames_add(frames, &mapped.items[i]);
     return !frames->busy;
 }
 
@@ -65,16 +65,15 @@ enum sl_jvm_answer sl_jvm_stack_frame(struct sl_jvm_stack *stack, const struct s
     return answer;
 }
 
-enum sl_jvm_answer sl_jvm_stack_retrace(struct sl_jvm_stack *stack, const struct sl_jvm_query *query,
+enum sl_jvm_answer sl_jvm_stack_retrace(struct sl_jvm_stack *stack, struct sl_jvm_query *query,
                                         struct sl_jvm_frames *frames)
 {
-    struct sl_jvm_query asked = *query;
     enum sl_jvm_answer answer = SL_JVM_UNKNOWN;
     bool is_outline = false;
-    asked.thrown = stack->thrown;
-    asked.wrapped = stack->wrapped;
+    query->thrown = stack->thrown;
+    query->wrapped = stack->wrapped;
     for (size_t i = 0; i < stack->mappers.count && answer == SL_JVM_UNKNOWN; i++) {
-        answer = sl_jvm_mapper_retrace(stack->mappers.items[i], &asked, &stack->outlines[i], frames);
+        answer = sl_jvm_mapper_retrace(stack->mappers.items[i], query, &stack->outlines[i], frames);
         is_outline |= stack->outlines[i].carried;
     }
     if (!is_outline)

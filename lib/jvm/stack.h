@@ -27,8 +27,8 @@ bool sl_jvm_stack_begin(struct sl_jvm_stack *stack, const struct sl_jvm_mappers 
 enum sl_jvm_answer sl_jvm_stack_frame(struct sl_jvm_stack *stack, const struct sl_jvm_query *query,
                                       struct sl_jvm_frames *frames);
 
-/* The same as R8's retrace has it (sl_jvm_mapper_retrace); mappers are not chained. */
-enum sl_jvm_answer sl_jvm_stack_retrace(struct sl_jvm_stack *stack, const struct sl_jvm_query *query,
+/* The same as R8's retrace has it (sl_jvm_mapper_retrace); mappers are not chained. Sets `query->thrown` and `query->wrapped`. */
+enum sl_jvm_answer sl_jvm_stack_retrace(struct sl_jvm_stack *stack, struct sl_jvm_query *query,
                                         struct sl_jvm_frames *frames);
 
 /* The original name of a class: of the first mapper that knows it, and when they are chained of those behind it that know

@@ -9,14 +9,22 @@ static struct sl_str between(const char *begin, const char *end)
     return (struct sl_str){begin, (size_t)(end - begin)};
 }
 
-/* Whether a name may have the character: neither a blank nor one of []();:<> */
+/* What a character is in a name "module/package.Class.method": names have neither blanks nor one of []();:<>. */
+enum name_char { NAME_OTHER, NAME_DOT, NAME_SLASH, NAME_NONE };
+
+static inline enum name_char name_char(char c)
+{
+    enum { N = NAME_NONE };
+    static const uint8_t kinds[256] = {
+        [' '] = N, ['\t'] = N, ['\r'] = N, ['\f'] = N, ['\v'] = N, ['\n'] = N, ['['] = N,        [']'] = N,
+        ['('] = N, [')'] = N,  [';'] = N,  [':'] = N,  ['<'] = N,  ['>'] = N,  ['.'] = NAME_DOT, ['/'] = NAME_SLASH,
+    };
+    return kinds[(unsigned char)c];
+}
+
 static inline bool is_name_char(char c)
 {
-    static const bool not_in_names[256] = {
-        [' '] = true, ['\t'] = true, ['\r'] = true, ['\f'] = true, ['\v'] = true, ['\n'] = true, ['['] = true,
-        [']'] = true, ['('] = true,  [')'] = true,  [';'] = true,  [':'] = true,  ['<'] = true,  ['>'] = true,
-    };
-    return !not_in_names[(unsigned char)c];
+    return name_char(c) != NAME_NONE;
 }
 
 static bool is_word_char(char c)
@@ -54,34 +62,73 @@ static void split_place(struct sl_str place, struct frame_line *f)
     f->has_line = true;
 }
 
-/* The bracket that closes the first one; when none does, the last. */
+/* Whether one of eight bytes is a bracket: 0x28 or 0x29. */
+static bool has_bracket_in_eight(const char *at)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t bytes;
+    memcpy(&bytes, at, sizeof bytes);
+    bytes = (bytes | ones) ^ (ones * ')'); /* those bytes are zero now */
+    return ((bytes - ones) & ~bytes & (ones << 7)) != 0;
+}
+
+static bool has_bracket(const char *at, const char *end)
+{
+    if (end - at >= 8) {
+        for (; end - at > 8; at += 8)
+            if (has_bracket_in_eight(at))
+                return true;
+        return has_bracket_in_eight(end - 8);
+    }
+    while (at < end && (*at | 1) != ')')
+        at++;
+    return at < end;
+}
+
+/* The bracket that closes the first one; when none does, the last, which the text ends with. */
 static const char *find_close(const char *open, const char *end)
 {
-    const char *last = memchr(open, ')', (size_t)(end - open));
     unsigned depth = 0;
-    if (!last || !memchr(open + 1, '(', (size_t)(last - open - 1)))
-        return last;
+    if (!has_bracket(open + 1, end - 1))
+        return end - 1;
     for (const char *c = open; c < end; c++) {
-        if (*c == ')')
-            last = c;
         depth += *c == '(';
         if (*c == ')' && --depth == 0)
             return c;
     }
-    return last;
+    return end - 1;
 }
 
-/* The beginning of "class.method", which ends at `end`: a method may also be <init> or <clinit>. */
-static const char *find_name(const char *begin, const char *end)
+/* "[module/]class.method". */
+struct frame_name {
+    const char *begin, *slash, *dot; /* slash: the last in front of the dot, NULL = none; dot: the last, NULL = none */
+};
+
+/* The name that ends at `end`: a method may also be <init> or <clinit>. */
+static struct frame_name find_name(const char *begin, const char *end)
 {
     static const struct sl_str special[] = {{".<init>", 7}, {".<clinit>", 9}};
-    for (size_t i = 0; i < 2; i++)
+    struct frame_name name = {.begin = end};
+    for (size_t i = 0; i < 2 && end > begin && end[-1] == '>'; i++)
         if ((size_t)(end - begin) >= special[i].size &&
             memcmp(end - special[i].size, special[i].data, special[i].size) == 0)
-            end -= special[i].size;
-    while (end > begin && is_name_char(end[-1]))
+            name.dot = end -= special[i].size;
+    while (end > begin) {
+        enum name_char kind = name_char(end[-1]);
+        if (__builtin_expect(kind == NAME_OTHER, 1)) {
+            end--;
+            continue;
+        }
+        if (kind == NAME_NONE)
+            break;
         end--;
-    return end;
+        if (kind == NAME_DOT)
+            name.dot = name.dot ? name.dot : end;
+        else if (name.dot && !name.slash)
+            name.slash = end;
+    }
+    name.begin = end;
+    return name;
 }
 
 /* Whether the word "at" and blanks stand in front. */
@@ -93,23 +140,20 @@ static bool is_behind_at(const char *begin, const char *name)
     return at < name && at - begin >= 2 && memcmp(at - 2, "at", 2) == 0 && (at - begin == 2 || !is_word_char(at[-3]));
 }
 
+/* The text ends with a bracket that closes. */
 static bool read_frame(struct sl_str text, const char *open, struct frame_line *f)
 {
     const char *end = text.data + text.size, *name_end = open;
     while (name_end > text.data && sl_is_blank(name_end[-1]))
         name_end--;
-    const char *name = find_name(text.data, name_end), *class, *slash, *dot, *close;
-    if (name == name_end || !is_behind_at(text.data, name))
+    struct frame_name name = find_name(text.data, name_end);
+    const char *class = name.slash ? name.slash + 1 : name.begin;
+    if (!name.dot || !is_behind_at(text.data, name.begin) || name.dot == class || name.dot + 1 == name_end)
         return false;
-    for (dot = name_end - 1; dot > name && *dot != '.';)
-        dot--;
-    slash = memrchr(name, '/', (size_t)(dot - name));
-    class = slash ? slash + 1 : name;
-    if (*dot != '.' || dot == class || dot + 1 == name_end || !(close = find_close(open, end)))
-        return false;
+    const char *close = find_close(open, end);
     f->head = between(text.data, class);
-    f->class = between(class, dot);
-    f->method = between(dot + 1, name_end);
+    f->class = between(class, name.dot);
+    f->method = between(name.dot + 1, name_end);
     f->gap = between(name_end, open);
     f->rest = between(close, end);
     split_place(between(open + 1, close), f);
@@ -152,19 +196,24 @@ static void put_frame(void *arg, const struct sl_jvm_frame *frame, struct sl_buf
 
 static void put_as_it_is(const struct sl_jvm_line *line, struct sl_buf *out)
 {
+    if (line->has_end) { /* they are one text */
+        sl_buf_add(out, line->text.data, line->text.size + line->end.size);
+        return;
+    }
     sl_buf_str(out, line->text);
     sl_buf_str(out, line->end);
 }
 
 static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, struct frame_line *f, struct sl_buf *out)
 {
-    struct sl_jvm_query query = {.class = f->class,
-                                 .method = f->method,
-                                 .line = f->line,
-                                 .line_is_known = f->has_line,
-                                 .file = f->file,
-                                 .types = t->signatures,
-                                 .signatures = t->signatures != NULL};
+    struct sl_jvm_query *query = &t->query;
+    query->class = f->class;
+    query->method = f->method;
+    query->line = f->line;
+    query->line_is_known = f->has_line;
+    query->file = f->file;
+    query->types = t->signatures;
+    query->signatures = t->signatures != NULL;
     size_t begin = out->size;
     if (!sl_jvm_allowance_begin(&t->allowance, line->text.size)) {
         put_as_it_is(line, out);
@@ -176,7 +225,7 @@ static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, st
     t->frames = (struct sl_jvm_frames){.arena = &t->arena, .limit = MOST_FRAMES, .items = t->few_frames};
     t->frames.capacity = sizeof t->few_frames / sizeof *t->few_frames;
     t->frame_count++;
-    if (sl_jvm_stack_retrace(&t->stack, &query, &t->frames) == SL_JVM_UNKNOWN) {
+    if (sl_jvm_stack_retrace(&t->stack, query, &t->frames) == SL_JVM_UNKNOWN) {
         put_as_it_is(line, out);
         t->unknown_count++;
         if (t->on_unknown)

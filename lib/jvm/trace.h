@@ -27,6 +27,7 @@ struct sl_jvm_trace {
     struct sl_jvm_allowance allowance; /* `refused` may be read in the end */
     struct sl_jvm_mappers mappers;     /* what follows is private */
     struct sl_jvm_stack stack;
+    struct sl_jvm_query query; /* of a frame; what is set once stays */
     struct sl_arena arena, thrown_arena;
     const uint8_t *arena_at; /* where the arena was before the last frame */
     struct sl_jvm_frames frames;
