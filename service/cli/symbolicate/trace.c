@@ -44,15 +44,53 @@ static bool is_of_platform(struct sl_str class)
     return false;
 }
 
+/* Classes that were met lately, each at the place that its name has: so a log of many frames asks for few. */
+enum { MET_BITS = 12 };
+
+struct met_class {
+    uint64_t first, last; /* all of a name of up to 16 bytes; of others a hash, and the last 8 */
+    size_t size;          /* 0: none */
+    bool is_of_platform;
+};
+
+struct unknown_classes {
+    struct missing_report *missing;
+    uint64_t count; /* frames */
+    struct met_class met[1 << MET_BITS];
+};
+
+static struct met_class met_class_of(struct sl_str name)
+{
+    struct met_class met = {.size = name.size};
+    if (name.size >= 8) {
+        memcpy(&met.first, name.data, 8);
+        memcpy(&met.last, name.data + name.size - 8, 8);
+    } else if (name.size >= 4) {
+        memcpy(&met.first, name.data, 4);
+        memcpy(&met.last, name.data + name.size - 4, 4);
+    } else {
+        for (size_t i = 0; i < name.size; i++)
+            met.first = met.first << 8 | (unsigned char)name.data[i];
+    }
+    if (name.size > 16)
+        met.first = sl_hash(name.data, name.size);
+    return met;
+}
+
 static void on_unknown_class(void *arg, struct sl_str class)
 {
     enum { MOST_NAMED = 1000 };
-    struct missing_report *missing = arg;
-    if (is_of_platform(class))
-        return;
-    missing_count(missing, 1, 0);
-    if (missing->things.count < MOST_NAMED)
-        missing_thing(missing, class, (struct sl_str){NULL, 0});
+    struct unknown_classes *unknown = arg;
+    struct met_class it = met_class_of(class);
+    uint64_t place = ((it.first ^ it.last * 31) * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - MET_BITS);
+    struct met_class *met = &unknown->met[place];
+    if (__builtin_expect(met->first != it.first || met->last != it.last || met->size != it.size, 0)) {
+        *met = it;
+        met->is_of_platform = is_of_platform(class);
+        if (!met->is_of_platform && unknown->missing->things.count < MOST_NAMED)
+            missing_thing(unknown->missing, class, (struct sl_str){NULL, 0});
+    }
+    unknown->count += !met->is_of_platform;
 }
 
 /* ---- mappings ---- */
@@ -160,12 +198,15 @@ static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_si
 {
     struct tracing t = {.file = NULL};
     char problem[TRACE_PROBLEM];
-    int status = sl_jvm_trace_begin(&t.trace, mappers) ? 0 : report(1, "out of memory", NULL);
+    struct unknown_classes *unknown = calloc(1, sizeof *unknown);
+    int status = unknown && sl_jvm_trace_begin(&t.trace, mappers) ? 0 : report(1, "out of memory", NULL);
+    if (unknown)
+        unknown->missing = words->missing;
     if (words->verbose)
         t.trace.signatures = signatures;
     t.trace.all_classes = words->all_classes;
     t.trace.on_unknown = on_unknown_class;
-    t.trace.unknown_arg = words->missing;
+    t.trace.unknown_arg = unknown;
     if (!status && words->regex &&
         !(t.pattern =
               trace_pattern_new(words->regex, mappers, signatures, words->verbose, &t.trace.allowance, problem)))
@@ -173,6 +214,7 @@ static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_si
     if (!status)
         status = trace_to(&t, path, words->output);
     trace_pattern_free(t.pattern);
+    missing_count(words->missing, unknown ? unknown->count : 0, 0);
     missing_count(words->missing, 0, t.trace.frame_count - (t.trace.unknown_count - words->missing->missing));
     if (t.trace.allowance.refused)
         fprintf(stderr,
@@ -182,6 +224,7 @@ static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_si
                 path, t.trace.allowance.refused, t.trace.allowance.refused == 1 ? " was" : "s were");
     sl_jvm_trace_end(&t.trace);
     sl_buf_free(&t.out);
+    free(unknown);
     return status;
 }
 
