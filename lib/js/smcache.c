@@ -210,8 +210,9 @@ struct found {
     unsigned index;
 };
 
-/* The first token at the key, or else the last before it. */
-static bool find_before(const struct sl_smcache *c, uint64_t key, struct found *token)
+/* The first token at the key, or else the last before it. It is part of its two callers, as look-ups are mostly this. */
+static inline __attribute__((always_inline)) bool search_before(const struct sl_smcache *c, uint64_t key,
+                                                                struct found *token)
 {
     uint32_t blocks = blocks_before(c, key);
     struct block *b = &token->block;
@@ -232,10 +233,15 @@ static bool find_before(const struct sl_smcache *c, uint64_t key, struct found *
     return blocks < c->block_count && block_key(c, blocks) == key && open_block(c, blocks, b);
 }
 
+static bool find_before(const struct sl_smcache *c, uint64_t key, struct found *token)
+{
+    return search_before(c, key, token);
+}
+
 /* The same, on the line of the key. */
 static bool find_token(const struct sl_smcache *c, uint64_t key, struct found *token)
 {
-    return find_before(c, key, token) && line_of(&token->block, token->index) == key >> 32;
+    return search_before(c, key, token) && line_of(&token->block, token->index) == key >> 32;
 }
 
 static struct sl_str name_at(const struct sl_table_units *units, uint32_t count, uint64_t number)
@@ -348,27 +354,35 @@ bool smcache_find(const struct sl_smcache *c, uint32_t line, uint32_t column, st
     return true;
 }
 
+/* Moves the place from where the range of its token begins. */
+static __attribute__((noinline)) bool move_in_range(const struct found *t, uint32_t line, uint32_t column,
+                                                    struct sl_smcache_place *place)
+{
+    return js_move_range(line_of(&t->block, t->index), column_of(&t->block, t->index), line, column, &place->line,
+                         &place->column);
+}
+
 bool sl_smcache_look_up(const struct sl_smcache *c, uint32_t line, uint32_t column, struct sl_smcache_place *place)
 {
+    uint64_t key = (uint64_t)line << 32 | column;
     struct found t;
     *place = (struct sl_smcache_place){.source = 0};
-    if (!find_before(c, (uint64_t)line << 32 | column, &t))
+    if (c->ranges ? !find_before(c, key, &t) : !find_token(c, key, &t))
         return false;
     uint64_t source = value_of(&t.block, COLUMN_SOURCE, t.index);
-    uint32_t token_line = line_of(&t.block, t.index);
     bool range = c->ranges && source & 1;
     source >>= c->ranges;
-    if (source == 0 || source > c->source_count || (token_line != line && !range))
+    if (source == 0 || source > c->source_count || (c->ranges && !range && line_of(&t.block, t.index) != line))
         return false;
     place->source = (uint32_t)(source - 1);
     place->line = (uint32_t)value_of(&t.block, COLUMN_LINE, t.index);
     place->column = (uint32_t)value_of(&t.block, COLUMN_COLUMN, t.index);
-    if (range && !js_move_range(token_line, column_of(&t.block, t.index), line, column, &place->line, &place->column))
+    if (range && !move_in_range(&t, line, column, place))
         return false;
     place->name = name_at(&c->names, c->name_count, value_of(&t.block, COLUMN_NAME, t.index));
     place->script_scope = (uint32_t)value_of(&t.block, COLUMN_SCOPE, t.index);
-    if (c->start_count || c->boundary_count)
-        set_original_function(c, node_at(c, (uint64_t)line << 32 | column), place);
+    if (c->start_count | c->boundary_count)
+        set_original_function(c, node_at(c, key), place);
     else
         set_function(c, place->script_scope, place);
     return true;
