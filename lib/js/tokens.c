@@ -26,7 +26,7 @@ const uint8_t js_vlq_kinds[256] = {
 enum { M = VLQ_NOT_SINGLE };
 
 const int8_t js_vlq_single[256] = {
-    [0 ... '@'] = M, ['[' ... '`'] = M, ['g' ... 255] = M, ['A'] = 0,   ['B'] = 0,   ['C'] = 1,   ['D'] = -1,
+    [0 ... '@'] = M, ['[' ... '`'] = M, ['g' ... 255] = M, ['A'] = 0,   ['B'] = M,   ['C'] = 1,   ['D'] = -1,
     ['E'] = 2,       ['F'] = -2,        ['G'] = 3,         ['H'] = -3,  ['I'] = 4,   ['J'] = -4,  ['K'] = 5,
     ['L'] = -5,      ['M'] = 6,         ['N'] = -6,        ['O'] = 7,   ['P'] = -7,  ['Q'] = 8,   ['R'] = -8,
     ['S'] = 9,       ['T'] = -9,        ['U'] = 10,        ['V'] = -10, ['W'] = 11,  ['X'] = -11, ['Y'] = 12,
@@ -93,6 +93,18 @@ static inline bool read_fields(struct sl_sourcemap_tokens *t, const uint8_t **at
     return good && !vlq_is_digit(js_vlq_kinds[**at]);
 }
 
+/* Takes back what the fields behind a column added to the sums. */
+static __attribute__((noinline)) void forget_fields(struct sl_sourcemap_tokens *t, const uint8_t *at)
+{
+    int64_t *const sums[] = {&t->source, &t->source_line, &t->source_column, &t->name};
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        int64_t added = 0;
+        if (!vlq_add(&at, &added))
+            return;
+        *sums[i] -= added;
+    }
+}
+
 /* To the end of the segment. It is given no tokens, which then stay in registers. */
 static __attribute__((noinline)) const uint8_t *segment_end(const uint8_t *at, const uint8_t *end)
 {
@@ -121,6 +133,7 @@ static inline void read_segment(struct sl_sourcemap_tokens *t, const uint8_t **a
         *at = pass_segment(t, *at);
         return;
     }
+    const uint8_t *fields = *at;
     uint64_t seen = (uint64_t)t->column; /* positions have 31 bits: with any above they are negative, or too large */
     if (vlq_is_digit(js_vlq_kinds[**at])) {
         bool good = read_fields(t, at, &source, &name);
@@ -131,6 +144,8 @@ static inline void read_segment(struct sl_sourcemap_tokens *t, const uint8_t **a
     if (seen >> 31) {
         *at = pass_segment(t, *at);
         source = name = NONE;
+        if (t->column < 0)
+            forget_fields(t, fields);
         if ((uint64_t)t->column >> 31)
             return;
     }

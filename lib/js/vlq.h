@@ -1,5 +1,5 @@
 /* Base64 VLQ (ECMA-426, section 5): numbers of digits to base 32, the least one first, each but the last with a bit that says
- * there is more; the lowest bit of the number is its sign. */
+ * there is more; the lowest bit of the number is its sign. Minus zero is -2^31. */
 #pragma once
 
 #include <stdbool.h>
@@ -52,7 +52,7 @@ static inline bool vlq_add(const uint8_t **at, int64_t *sum)
     if (!vlq_is_digit(low))
         return false;
     uint32_t high = js_vlq_kinds[(*at)[1]];
-    if (high < 32) {
+    if (low >= 32 && high < 32 && high + low != 33) {
         int64_t magnitude = high << 4 | (low & 31) >> 1, sign = low & 1;
         *at += 2;
         *sum += (magnitude ^ -sign) + sign;
@@ -63,7 +63,7 @@ static inline bool vlq_add(const uint8_t **at, int64_t *sum)
         return false;
     int64_t magnitude = read.number >> 1, sign = read.number & 1;
     *at = read.behind;
-    *sum += (magnitude ^ -sign) + sign;
+    *sum += read.number == 1 ? INT32_MIN : (magnitude ^ -sign) + sign;
     return true;
 }
 

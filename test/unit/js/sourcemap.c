@@ -92,8 +92,14 @@ static void sums_do_not_wrap(void **state)
     expect_tokens("AAAA,AAA+/////D,AAA+/////D,AAAE", "", "0:0>0:0:0 0:0>0:0:2147483647 0:0 0:0");
     expect_tokens("AAAAA,AAAA+/////D,AAAA+/////D,AAAAE", "", "0:0>0:0:0,0 0:0>0:0:0 0:0>0:0:0 0:0>0:0:0");
     expect_tokens("AAAA,+/////DAAA,CAAA,DAAA", "", "0:0>0:0:0 0:2147483647>0:0:0 0:2147483647>0:0:0"); /* and back */
-    expect_tokens("AAAA,DDDD,DAAA,EEEE", "", "0:0>0:0:0 0:0>1:1:1");
-    expect_tokens("AAAAA,DDDDC,DAAAA,EEEEC", "", "0:0>0:0:0,0 0:0>1:1:1,2"); /* names, too */
+    expect_tokens("AAAA,DDDD,DAAA,ECCC", "", "0:0>0:0:0 0:0>1:1:1"); /* behind a column below 0 no field counts */
+    expect_tokens("AAAAA,DCCDC,DAAAA,ECCCC", "", "0:0>0:0:0,0 0:0>1:1:1,1");
+    expect_tokens("AAAA,DC+/////DAAAA,CCCC", "", "0:0>0:0:0 0:0>1:1:1"); /* nor one of too many */
+    expect_tokens("AAAA,CABA,CAAA;AAAA", "", "0:0>0:0:0 0:1 0:2 1:0");   /* minus zero is -2^31 */
+    expect_tokens("AAAA,CAhAA,CAAA;AAAA", "", "0:0>0:0:0 0:1 0:2 1:0");
+    expect_tokens("AAAA,CAhgAA,CAAA;AAAA", "", "0:0>0:0:0 0:1 0:2 1:0");
+    expect_tokens("AAAA,CAgBA,CAAA", "", "0:0>0:0:0 0:1>0:16:0 0:2>0:16:0");
+    expect_tokens("AAAA,BAAA,CAAA;AAAA", "", "0:0>0:0:0 1:0>0:0:0");
 }
 
 static void ranges(void **state)
