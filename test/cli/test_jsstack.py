@@ -182,6 +182,17 @@ def identity(script, names):
     return {"version": 3, "sources": ["test.js"], "names": list(names.values()), "mappings": ",".join(segments)}
 
 
+def test_scripts_among_others_of_their_name(work, files):
+    """Of files with one name the one whose path ends most like the frame's is it, of equal ones the first."""
+    root = os.path.join(work, "artifacts")
+    for i, folder in enumerate(("a/x", "b/x", "c/x", "x")):
+        os.makedirs(os.path.join(root, folder))
+        with open(os.path.join(root, folder, "page.js.map"), "w") as f:
+            json.dump({"version": 3, "sources": [f"/{i}.js"], "names": [], "mappings": "AAAA"}, f)
+    for path, number in (("/srv/b/x/page.js", 1), ("/srv/x/page.js", 0), ("/page.js", 0), ("/c/x/page.js", 2)):
+        equal(ok("symbolicate", "--type", "jsstack", "--symbols", root, input=f"    at f ({path}:1:1)\n"), f"    at f (/{number}.js:1:1)\n")
+
+
 def test_fields_and_private_methods_of_classes(work, files):
     """Functions of fields are called as JavaScript calls them; private names are those that the map has."""
     script = "class App{h=n=>{this.#t(n)};static m=function(){f()};#t(n){throw n}}"

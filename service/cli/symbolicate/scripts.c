@@ -37,7 +37,9 @@ struct stack_line { /* or a part of one */
 
 struct scripts {
     struct sl_arena arena;
-    const char **files; /* scripts and maps on disk, in the order of their paths */
+    const char **files;    /* scripts and maps on disk, in the order of their paths */
+    struct sl_map by_name; /* 1 + the first file of a name */
+    size_t *same_name;     /* of each file, 1 + the next of its name; 0 = none */
     size_t file_count, file_capacity, script_count;
     struct missing_report *missing;
     struct sl_map by_url;  /* struct script */
@@ -70,6 +72,20 @@ static bool find_scripts(struct scripts *s, const char *place)
     return good;
 }
 
+/* False when out of memory. */
+static bool index_files(struct scripts *s)
+{
+    s->same_name = calloc(s->file_count + 1, sizeof *s->same_name);
+    for (size_t i = s->file_count; s->same_name && i-- > 0;) {
+        void **first = sl_map_slot(&s->by_name, path_file_name(sl_str(s->files[i])), NULL);
+        if (!first)
+            return false;
+        s->same_name[i] = (uintptr_t)*first;
+        *first = (void *)(uintptr_t)(i + 1);
+    }
+    return s->same_name;
+}
+
 /* The script on disk whose path with `end` ends most like the URL's, NULL when not even the name is the same. A script that has no
  * name is the only one. */
 static const char *file_of(const struct scripts *s, struct sl_str url, const char *end)
@@ -83,11 +99,12 @@ static const char *file_of(const struct scripts *s, struct sl_str url, const cha
     for (size_t i = 0; i < s->file_count && !url.size; i++)
         if (path_is_map(s->files[i]) == (*end != 0) && (s->script_count ? s->script_count : s->file_count) == 1)
             best = s->files[i];
-    for (size_t i = 0; i < s->file_count && url.size; i++) {
-        size_t parts = path_common_parts(path, sl_str(s->files[i]));
+    size_t next = url.size ? (uintptr_t)sl_map_get(&s->by_name, path_file_name(path)) : 0;
+    for (; next; next = s->same_name[next - 1]) {
+        size_t parts = path_common_parts(path, sl_str(s->files[next - 1]));
         if (parts > most) {
             most = parts;
-            best = s->files[i];
+            best = s->files[next - 1];
         }
     }
     sl_buf_free(&buf);
@@ -518,6 +535,7 @@ int symbolicate_scripts(const char *path, const struct sl_str *stack, const char
     bool good = true;
     for (size_t i = 0; i < place_count; i++)
         good = good && find_scripts(&s, places[i]);
+    good = good && index_files(&s);
     for (size_t i = 0; i < place_count; i++)
         missing_place(missing, sl_str(places[i]));
     int status = good ? 0 : report(1, "out of memory", NULL);
@@ -535,6 +553,8 @@ int symbolicate_scripts(const char *path, const struct sl_str *stack, const char
         if (e->value)
             sl_buf_free(&((struct script *)e->value)->table);
     sl_map_free(&s.by_url);
+    sl_map_free(&s.by_name);
+    free(s.same_name);
     free(s.lines);
     free(s.files);
     sl_arena_free(&s.texts);
