@@ -182,6 +182,14 @@ def identity(script, names):
     return {"version": 3, "sources": ["test.js"], "names": list(names.values()), "mappings": ",".join(segments)}
 
 
+def test_scripts_of_react_native_in_development(work, files):
+    """Parameters of a bundle's URL begin with a question mark, or as newer versions write them."""
+    root = artifacts(work, name="index.bundle", map_name="index.bundle.map")
+    for parameters in ("?platform=ios&dev=true", "//&platform=ios&dev=true&app=a/b.c"):
+        stack = f"    at e (http://10.0.2.2:8081/index.bundle{parameters}:1:64)\n"
+        equal(ok("symbolicate", "--type", "jsstack", "--symbols", root, input=stack), "    at onFailure (http://10.0.2.2:8081/test.js:5:11)\n")
+
+
 def test_scripts_among_others_of_their_name(work, files):
     """Of files with one name the one whose path ends most like the frame's is it, of equal ones the first."""
     root = os.path.join(work, "artifacts")

@@ -194,9 +194,15 @@ static int percent_digit(char c)
     return sl_is_digit(c) ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
 }
 
+struct sl_str url_without_parameters(struct sl_str url)
+{
+    const char *parameters = url.size ? memmem(url.data, url.size, "//&", 3) : NULL;
+    return parameters ? (struct sl_str){url.data, (size_t)(parameters - url.data)} : url;
+}
+
 void put_url_path(struct sl_str url, struct sl_buf *out)
 {
-    struct sl_str path = sl_js_strip_hostname(url);
+    struct sl_str path = sl_js_strip_hostname(url_without_parameters(url));
     for (size_t i = 0; i < path.size && path.data[i] != '?' && path.data[i] != '#'; i++) {
         int high = path.data[i] == '%' && i + 2 < path.size ? percent_digit(path.data[i + 1]) : -1;
         int low = high >= 0 ? percent_digit(path.data[i + 2]) : -1;

@@ -19,6 +19,9 @@ void local_artifacts_free(struct local_artifacts *artifacts); /* may be NULL */
 bool local_artifacts_look_up(void *arg, const struct local_file_query *query, struct sl_arena *arena,
                              struct artifact **items, size_t *count);
 
+/* The URL without the parameters that React Native writes behind `//&`, which others write behind a question mark. */
+struct sl_str url_without_parameters(struct sl_str url);
+
 /* Appends the path of a URL as files have it: without host and query, and with what percent signs stand for. */
 void put_url_path(struct sl_str url, struct sl_buf *out);
 

@@ -162,9 +162,9 @@ static enum sl_code read_map(struct scripts *s, struct script *script, const cha
         return code;
     }
     if (there)
-        sl_js_join(script->url, reference, &base);
+        sl_js_join(script->base, reference, &base);
     else
-        sl_buf_str(&base, script->url);
+        sl_buf_str(&base, script->base);
     script->base = sl_buf_keep(&base, &s->arena);
     code = map_beside(path, reference, &mapping, error);
     if (code == SL_OK)
@@ -178,7 +178,7 @@ static void read_script(struct scripts *s, struct script *script)
 {
     struct sl_mapping mapping = {0};
     struct sl_error error = {0};
-    script->base = script->url;
+    script->base = url_without_parameters(script->url);
     const char *path = file_of(s, script->url, ""), *map = path ? NULL : file_of(s, script->url, ".map");
     if (!path && !map)
         return;
