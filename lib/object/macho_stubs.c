@@ -22,7 +22,8 @@ static uint64_t stubs_of(const struct macho *macho, const struct macho_section *
 uint64_t macho_stub_count(const struct sl_object *object)
 {
     const struct macho *macho = object->impl;
-    uint64_t entries = object->bytes.size / 4, total = 0;
+    uint64_t entries = macho->indirect_count < object->bytes.size / 4 ? macho->indirect_count : object->bytes.size / 4;
+    uint64_t total = 0;
     for (size_t i = 0; i < macho->section_count; i++) {
         uint64_t stubs = stubs_of(macho, &macho->sections[i]);
         total += stubs < entries ? stubs : entries;
@@ -48,12 +49,14 @@ bool macho_add_stubs(const struct sl_object *object, struct sl_arena *arena, str
     const struct macho *macho = object->impl;
     const struct macho_symtab table = macho_symtab(object);
     struct sl_purse purse = {.budget = object->budget};
+    size_t left = capacity - *count; /* sections that share entries are no program's */
     for (size_t i = 0; i < macho->section_count; i++) {
         const struct macho_section *s = &macho->sections[i];
         struct sl_reader r = sl_reader(object->bytes, object->info.big_endian);
         sl_reader_seek(&r, macho->indirect_offset + (uint64_t)s->first_indirect * 4);
         uint64_t stubs = s->address >= object->info.load_address ? stubs_of(macho, s) : 0;
-        for (uint64_t at = 0; at < stubs && sl_reader_left(&r) >= 4 && *count < capacity; at++) {
+        for (uint64_t at = 0; at < stubs && sl_reader_left(&r) >= 4 && left && !sl_budget_used_up(object->budget);
+             at++, left--) {
             uint32_t index = sl_read_u32(&r);
             if (index & (INDIRECT_SYMBOL_LOCAL | INDIRECT_SYMBOL_ABS) || index >= table.count)
                 continue;
@@ -61,9 +64,10 @@ bool macho_add_stubs(const struct sl_object *object, struct sl_arena *arena, str
             struct sl_symbol *symbol = &symbols[*count];
             *symbol = (struct sl_symbol){.address = s->address - object->info.load_address + at * s->stub_size,
                                          .size = s->stub_size};
-            if (name.size && !name_stub(arena, macho_undecorated(name), symbol))
+            bool is_paid = name.size && sl_purse_spend(&purse, (uint32_t)name.size); /* the name is copied */
+            if (is_paid && !name_stub(arena, macho_undecorated(name), symbol))
                 return false;
-            *count += name.size > 0;
+            *count += is_paid;
         }
     }
     return true;

@@ -231,6 +231,20 @@ def macho_symbol_names(size):
     return macho(MH_EXECUTE, [("__TEXT", "__text", 4096, 0)], symbols, strings, bytes(4096))
 
 
+def macho_stubs(size):
+    """Sections of stubs that all have the same entries, for one function with a long name."""
+    entries, count = size // 2 // 4, size // 4 // 80
+    name = b"\0_" + b"n" * (size // 4) + b"\0"
+    segment, symtab, dysymtab = 72 + 80 * count, 24, 80
+    at = 32 + segment + symtab + dysymtab
+    head = struct.pack("<IIIIIIII", 0xFEEDFACF, 0x01000007, 3, MH_EXECUTE, 3, segment + symtab + dysymtab, 0, 0)
+    head += struct.pack("<II16sQQQQIIII", LC_SEGMENT_64, segment, b"__TEXT", 0, 1 << 20, 0, at, 5, 5, count, 0)
+    head += struct.pack("<16s16sQQIIIIIIII", b"__stubs", b"__TEXT", 0, entries, at, 0, 0, 0, 0x80000408, 0, 1, 0) * count
+    head += struct.pack("<IIIIII", LC_SYMTAB, symtab, at + entries * 4, 1, at + entries * 4 + 16, len(name))
+    head += struct.pack("<II12xIIIIII6I", 11, dysymtab, *([0] * 12)).ljust(56, b"\0")[:56] + struct.pack("<II", at, entries) + bytes(16)
+    return head + bytes(entries * 4) + struct.pack("<IBBHQ", 1, 1, 0, 0, 0) + name
+
+
 def macho_relocations(size):
     """Relocations of debug sections that name one symbol with a long name."""
     entries = struct.pack("<II", 0, 1 << 27 | 3 << 25) * (size // 2 // 8)
@@ -491,6 +505,7 @@ READ_BY = {
     elf_shared_rules: [DUMP],
     elf_remembered: [DUMP],
     macho_symbol_names: [LOOKUP, DUMP],
+    macho_stubs: [LOOKUP, DUMP, INSPECT],
     macho_relocations: [LOOKUP],
     fat_same: [LOOKUP, INSPECT],
     pe_compressed: [LOOKUP, INSPECT],
