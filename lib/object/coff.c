@@ -172,10 +172,14 @@ static void set_features(struct sl_object *object, const struct coff *coff)
 {
     struct sl_features *f = &object->info.features;
     bool has_codeview = false;
+    uint64_t looked_at = 0; /* bytes: more than the file has where sections overlap */
     for (size_t i = 0; i < coff->pe.section_count; i++) {
         const struct pe_section *s = &coff->pe.sections[i];
         f->has_debug_info = f->has_debug_info || coff_has_name(s, ".debug_info");
-        has_codeview = has_codeview || (coff_has_name(s, ".debug$S") && has_lines(object, s));
+        if (has_codeview || looked_at > object->bytes.size || !coff_has_name(s, ".debug$S"))
+            continue;
+        looked_at += s->raw_size;
+        has_codeview = has_lines(object, s);
     }
     if (has_codeview && !f->has_debug_info)
         object->format = &sl_object_codeview;

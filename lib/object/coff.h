@@ -9,6 +9,7 @@ struct coff {
     struct pe pe; /* first: the functions of pe.h take it */
     uint16_t machine;
     uint32_t code_size; /* of the sections with code, laid out */
+    uint64_t read;      /* bytes of sections and of their relocations, so far */
 };
 
 /* A file that begins like one with more sections than 16 bits count, and is none. */

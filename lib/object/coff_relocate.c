@@ -118,10 +118,16 @@ static struct sl_bytes relocate(struct sl_object *object, struct sl_bytes conten
 struct sl_bytes coff_contents(struct sl_object *object, struct pe_section *s)
 {
     struct sl_bytes raw = pe_raw(object, s), entries = entries_of(object, s);
-    if (s->executable || !raw.size || !entries.size)
-        return raw;
-    if (!s->tried)
-        s->inflated = relocate(object, raw, entries);
+    struct coff *coff = object->impl;
+    if (s->executable || !raw.size || s->tried)
+        return s->tried ? s->inflated : raw;
     s->tried = true;
+    coff->read += raw.size + entries.size;
+    if (coff->read >
+        object->bytes
+            .size) /* sections of an object share no bytes: of many that do work would be made out of nothing */
+        sl_fail(object_unused(object), SL_UNSUPPORTED, "cannot read its debug information: sections overlap");
+    else
+        s->inflated = entries.size ? relocate(object, raw, entries) : raw;
     return s->inflated;
 }
