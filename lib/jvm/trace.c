@@ -34,15 +34,8 @@ static bool is_word_char(char c)
 
 /* ---- frames ---- */
 
-struct frame_line { /* head class "." method gap "(" file ":" line ")" rest */
-    struct sl_str head, class, method, gap, file;
-    uint32_t line;
-    bool has_line;
-    struct sl_str rest; /* from the bracket on */
-};
-
 /* The file and its line, of which there is none without digits behind the last colon. */
-static void split_place(struct sl_str place, struct frame_line *f)
+static void split_place(struct sl_str place, struct sl_jvm_trace_frame *f)
 {
     const char *end = place.data + place.size, *digits = end;
     uint64_t value = 0;
@@ -141,7 +134,7 @@ static bool is_behind_at(const char *begin, const char *name)
 }
 
 /* The text ends with a bracket that closes. */
-static bool read_frame(struct sl_str text, const char *open, struct frame_line *f)
+static bool read_frame(struct sl_str text, const char *open, struct sl_jvm_trace_frame *f)
 {
     const char *end = text.data + text.size, *name_end = open;
     while (name_end > text.data && sl_is_blank(name_end[-1]))
@@ -160,7 +153,7 @@ static bool read_frame(struct sl_str text, const char *open, struct frame_line *
     return true;
 }
 
-static bool is_frame(struct sl_str text, struct frame_line *f)
+bool sl_jvm_trace_frame(struct sl_str text, struct sl_jvm_trace_frame *f)
 {
     const char *close = text.size ? memrchr(text.data, ')', text.size) : NULL, *at = text.data;
     struct sl_str whole = text;
@@ -175,7 +168,7 @@ static bool is_frame(struct sl_str text, struct frame_line *f)
 
 static void put_frame(void *arg, const struct sl_jvm_frame *frame, struct sl_buf *out)
 {
-    const struct frame_line *line = arg;
+    const struct sl_jvm_trace_frame *line = arg;
     sl_buf_str(out, line->head);
     sl_buf_str(out, frame->class);
     sl_buf_u8(out, '.');
@@ -204,7 +197,8 @@ static void put_as_it_is(const struct sl_jvm_line *line, struct sl_buf *out)
     sl_buf_str(out, line->end);
 }
 
-static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, struct frame_line *f, struct sl_buf *out)
+static void map_frame(struct sl_jvm_trace *t, const struct sl_jvm_line *line, struct sl_jvm_trace_frame *f,
+                      struct sl_buf *out)
 {
     struct sl_jvm_query *query = &t->query;
     query->class = f->class;
@@ -275,22 +269,35 @@ static void put_class(struct sl_jvm_trace *t, struct sl_str class, struct thrown
         thrown->first = original;
 }
 
+/* Behind the next ": " or quotation mark and blank. */
+static const char *next_name(const char *at, const char *end)
+{
+    while (at < end && !((*at == ':' || *at == '"') && at + 1 < end && sl_is_blank(at[1])))
+        at++;
+    at += at < end;
+    while (at < end && sl_is_blank(*at))
+        at++;
+    return at;
+}
+
+bool sl_jvm_trace_class(struct sl_str *rest, struct sl_str *class)
+{
+    const char *at = rest->data, *end = at + rest->size;
+    bool found = false;
+    while (at < end && !found) {
+        found = read_named_class(at, end, class);
+        at = next_name(found ? class->data + class->size : at, end);
+    }
+    *rest = between(at, end);
+    return found;
+}
+
 /* Looks for classes where exceptions are named. */
-static void map_named_classes(struct sl_jvm_trace *t, const char *at, const char *end, struct thrown *thrown,
-                              struct sl_buf *out)
+static void map_named_classes(struct sl_jvm_trace *t, struct sl_str text, struct thrown *thrown, struct sl_buf *out)
 {
     struct sl_str class;
-    while (at < end) {
-        if (read_named_class(at, end, &class)) {
-            put_class(t, class, thrown, out);
-            at = class.data + class.size;
-        }
-        while (at < end && !((*at == ':' || *at == '"') && at + 1 < end && sl_is_blank(at[1])))
-            at++;
-        at += at < end;
-        while (at < end && sl_is_blank(*at))
-            at++;
-    }
+    while (sl_jvm_trace_class(&text, &class))
+        put_class(t, class, thrown, out);
 }
 
 /* Looks for classes at every word. */
@@ -340,7 +347,7 @@ static bool map_throwable(struct sl_jvm_trace *t, const struct sl_jvm_line *line
     if (t->all_classes)
         map_all_classes(t, text.data, end, &thrown, out);
     else
-        map_named_classes(t, text.data, end, &thrown, out);
+        map_named_classes(t, text, &thrown, out);
     sl_buf_str(out, between(thrown.written, line_end));
     sl_buf_str(out, line->end);
     if (thrown.first.data)
@@ -360,8 +367,8 @@ bool sl_jvm_trace_begin(struct sl_jvm_trace *t, const struct sl_jvm_mappers *map
 bool sl_jvm_trace_line(struct sl_jvm_trace *t, struct sl_str whole, struct sl_buf *out)
 {
     struct sl_jvm_line line = sl_jvm_line(whole);
-    struct frame_line frame;
-    if (is_frame(line.text, &frame)) {
+    struct sl_jvm_trace_frame frame;
+    if (sl_jvm_trace_frame(line.text, &frame)) {
         map_frame(t, &line, &frame, out);
         return !t->frames.busy && !out->failed;
     }

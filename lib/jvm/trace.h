@@ -16,6 +16,20 @@
 #include "jvm/signatures.h"
 #include "jvm/stack.h"
 
+struct sl_jvm_trace_frame { /* head class "." method gap "(" file ":" line ")" rest */
+    struct sl_str head, class, method, gap, file;
+    uint32_t line;
+    bool has_line;
+    struct sl_str rest; /* from the bracket on */
+};
+
+/* The frame that this line is, which has no end; its texts are views of it. False when it is none. Linear in the line. */
+bool sl_jvm_trace_frame(struct sl_str line, struct sl_jvm_trace_frame *frame);
+
+/* Takes what goes up to the next class that the text, a trimmed line that is no frame, may name off `*rest`. False when it names
+ * no further one. Linear in the text, for all calls together. */
+bool sl_jvm_trace_class(struct sl_str *rest, struct sl_str *class);
+
 struct sl_jvm_trace {
     const struct sl_jvm_signatures
         *signatures;  /* set once it began: methods are shown with their types; NULL: their names */

@@ -5,6 +5,7 @@ import { createRequire } from "node:module";
 import { mkdtempSync, readFileSync } from "node:fs";
 import path from "node:path";
 import assert from "node:assert/strict";
+import { compareInputs } from "./inputs.mjs";
 
 const options = JSON.parse(process.argv[2]);
 const require = createRequire(path.join(options.npm, "node_modules", "x.js"));
@@ -99,7 +100,7 @@ async function answerWith(page, answer) {
   await page.setRequestInterception(true);
   page.on("request", (r) => {
     if (r.isInterceptResolutionHandled()) return;
-    if (r.method() === "POST" || /\/status$/.test(r.url())) r.respond({ status: 200, contentType: "application/json", body: JSON.stringify(answer) });
+    if ((r.method() === "POST" && !r.url().includes("/page/read")) || /\/status$/.test(r.url())) r.respond({ status: 200, contentType: "application/json", body: JSON.stringify(answer) });
     else r.continue();
   });
 }
@@ -152,6 +153,29 @@ const NATIVE_EVENT = { platform: "native", exception: { values: [{ type: "SIGSEG
 const ADDRESSES = "shop 0123456789abcdef0123456789abcdef01234567 0x400000 0x500000\n0x401000\nshop+0x1234\nlibc.so.6+0x20\n";
 const MAPPING = "com.example.Shop -> a.b:\n    1:1:void com.example.Stock.check(int):7:7 -> c\n    1:1:void order(java.util.List):20 -> c\n";
 const MOZILLA = { jobs: [{ memoryMap: [["xul.pdb", "44E4EC8C2F41492B9369D6B9A059577C2"]], stacks: [[[0, 11723767]]] }] };
+
+/** What becomes of these files: {kind}, and of what was read {answer, text} or the {problem}. */
+async function take(page, files) {
+  await page.goto("about:blank");
+  await page.goto(options.url, { waitUntil: "load" });
+  await page.waitForSelector("html.on");
+  await page.$eval("#recognised", (e) => { e.textContent = "waiting"; });
+  await drop(page, ...files);
+  await page.waitForFunction(() => document.getElementById("recognised").textContent !== "waiting" && !/added/.test(document.getElementById("recognised").textContent), { timeout: 60000 });
+  const kind = await page.$eval("#kind", (e) => e.value);
+  if (!kind) return {};
+  let answer;
+  const hear = async (response) => { if (/\/(symbolicate|minidump|applecrashreport|requests)/.test(response.url())) answer = response.json().catch(() => null); };
+  page.on("response", hear);
+  await page.click("#send");
+  await page.waitForFunction(() => !document.getElementById("result").hidden || document.querySelector("#progress .bad"), { timeout: 60000 });
+  page.off("response", hear);
+  const problem = await page.evaluate(() => document.querySelector("#progress .bad")?.textContent);
+  if (problem !== undefined) return { kind, problem };
+  await page.evaluate(() => { navigator.clipboard.writeText = async (t) => { window.copied = t; }; });
+  await page.click("#result .head button");
+  return { kind, answer: await answer, text: await page.evaluate(() => window.copied) };
+}
 
 // ---- tests ----
 
@@ -213,6 +237,28 @@ const tests = {
     assert.deepEqual(await lines(MOZILLA), ["xul.pdb +0xb2e3f7"]);
   },
 
+  async inputs_are_read_as_by_the_command(page) {
+    const { seen, differ } = await compareInputs(page, options, { take });
+    assert.ok(!differ.length, differ.join("\n"));
+    console.log(`        ${seen} inputs`);
+  },
+
+  async text_is_kept_whole(page) {
+    const JAVA = "java.lang.RuntimeException: x\n\tat a.b.c(Unknown Source:3)\n\tat java.lang.reflect.Method.invoke(Native Method)\n\t... 5 more\nCaused by: a.e: y\n\tat a.e.a(SourceFile:3)\n";
+    const ASAN = "==4711==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000010\nREAD of size 4 at 0x602000000010 thread T0\n    #0 0x401106  (/srv/shapes+0x1106) (BuildId: " + "ab".repeat(20) + ")\n    #1 0x401112  (/srv/shapes+0x1112)\n\nfreed by thread T0 here:\n    #0 0x7f01  (libasan.so.8+0x20)\n";
+    const shownOf = async (text) => {
+      const found = await take(page, [["stack.txt", text]]);
+      return { ...found, titles: await page.$$eval("#result .thread:not(.modules) > summary > span:first-of-type", (all) => all.map((e) => e.textContent)), notes: await page.$$eval("#result .note", (all) => all.map((e) => e.textContent)) };
+    };
+    let found = await shownOf(JAVA);
+    assert.deepEqual([found.text, found.titles, found.notes], [JAVA, ["java.lang.RuntimeException: x", "Caused by: a.e: y"], ["... 5 more"]]);
+    found = await shownOf(JS_STACK);
+    assert.deepEqual([found.text, found.titles, found.notes], [JS_STACK, ["TypeError: Cannot read properties of undefined"], ["at async Promise.all (index 0)"]]);
+    found = await shownOf(ASAN);
+    assert.deepEqual([found.kind, found.text, found.titles.length, found.titles[0]], ["native", ASAN, 2, "==4711==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000010"]);
+    assert.deepEqual(found.answer.stacktraces.map((t) => t.frames.length), [2, 1]);
+  },
+
   async crash_files_through_drop_zone_and_text_area(page) {
     if (!options.corpus) return;
     for (const [name, kind, found, title] of [["windows.dmp", "minidump", "main", /EXCEPTION_ACCESS_VIOLATION/], ["macos.dmp", "minidump", null, /EXC_|Crash|SIG/],
@@ -236,7 +282,7 @@ const tests = {
 
   async presets_are_sent_as_sources(page) {
     const sent = [];
-    page.on("request", (r) => { if (r.method() === "POST") sent.push(JSON.parse(r.postData())); });
+    page.on("request", (r) => { if (r.method() === "POST" && !r.url().includes("/page/read")) sent.push(JSON.parse(r.postData())); });
     await answerWith(page, { status: "completed", stacktraces: [], modules: [] });
     await paste(page, JSON.stringify(NATIVE));
     await symbolicate(page);
@@ -244,7 +290,16 @@ const tests = {
     await symbolicate(page);
     assert.equal(sent[0].sources, undefined);
     assert.deepEqual(sent[1].sources.map((s) => [s.id, s.layout.type]), [["microsoft", "ssqp"], ["electron", "native"], ["ubuntu", "debuginfod"], ["mozilla", "native"]]);
-    assert.equal(sent[1].options.dif_candidates, true);
+    assert.deepEqual(sent.map((s) => s.options), [{ dif_candidates: true }, { dif_candidates: true, configured_sources: true }]);
+  },
+
+  async ticked_servers_are_asked_besides_the_configured_sources(page) {
+    const sent = [];
+    page.on("request", (r) => { if (r.url().includes("/symbolicate?")) sent.push(JSON.parse(r.postData())); });
+    await page.click("#presets input[value=microsoft]");
+    await example(page, "native");
+    assert.deepEqual([sent[0].sources.map((s) => s.id), sent[0].options.configured_sources], [["microsoft"], true]);
+    assert.ok((await names(page)).includes("loop_run"), "what our own source has");
   },
 
   async copied_downloaded_and_as_a_command(page) {
@@ -252,7 +307,7 @@ const tests = {
     await page.evaluate(() => { navigator.clipboard.writeText = async (t) => { window.copied = t; }; });
     const buttons = await page.$$("#result .head button");
     await buttons[0].click();
-    assert.match(await page.evaluate(() => window.copied), /com\.example\.Stock\.check {2}Stock\.java:7/);
+    assert.match(await page.evaluate(() => window.copied), /^java\.lang\.IllegalStateException: no stock\n {4}at com\.example\.Stock\.check\(Stock\.java:7\)\n[^]*\nCaused by: com\.example\.SoldOut: sold out\n/);
     await buttons[2].click();
     assert.match(await textOf(page, "#result .curl"), /^curl -s http:\S+\/symbolicate-jvm [^]*-F 'artifact=@mapping.txt'$/);
     assert.equal(await page.$eval("#result .head button[aria-expanded]", (e) => e.getAttribute("aria-expanded")), "true");

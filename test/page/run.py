@@ -16,6 +16,7 @@ import harness, runner
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CORPUS = os.path.join(os.path.dirname(ROOT), "shared", "conformance")
+CASES = os.path.join(os.path.dirname(ROOT), "shared", "cases")
 PACKAGES = "puppeteer-core@24", "axe-core@4"
 
 
@@ -56,7 +57,7 @@ def main():
             sources.append({"id": "corpus", "type": "filesystem", "path": symbols, "layout": {"type": "native"}})
         with harness.Service(work, {"sources": sources, "mozilla": {"sources": ["http://127.0.0.1:1/"], "transport_errors": "not_found"}}) as service:
             options = {"url": f"http://127.0.0.1:{service.port}", "npm": args.npm, "work": work, "root": ROOT,
-                       "patterns": args.patterns,
+                       "patterns": args.patterns, "symloom": args.symloom, "cases": CASES if os.path.isdir(CASES) else None,
                        "corpus": args.corpus and os.path.join(args.corpus, "fixtures"), "screenshot": args.screenshot}
             return subprocess.run(["node", os.path.join(HERE, "page.mjs"), json.dumps(options)]).returncode
     finally:

@@ -203,7 +203,7 @@ static enum sl_code dump_step(void (*step)(void *arg), struct dump_work *work, s
 
 static bool is_compat(const struct dump_work *work)
 {
-    return !work->local && work->job->config->minidump_compat == 0;
+    return !work->local && work->job->config->minidump_compat == 0 && work->request->options.all_frames != BOOL_TRUE;
 }
 
 static enum sl_code read_and_walk(void *arg, struct sl_error *error)

@@ -125,6 +125,7 @@ struct native_module {
 
 struct native_options {
     enum opt_bool dif_candidates, apply_source_context, extract_variables;
+    enum opt_bool all_frames; /* of minidumps: stacks are walked as the command does, whatever minidump.compat says */
     enum opt_bool configured_sources; /* the sources of the request are asked behind those of the configuration */
     bool caller_first;
 };

@@ -393,6 +393,7 @@ static const struct field option_fields[] = {
     SCHEMA_FIELD(BOOL, false, native_options, dif_candidates, "dif_candidates"),
     SCHEMA_FIELD(BOOL, false, native_options, apply_source_context, "apply_source_context"),
     SCHEMA_FIELD(BOOL, false, native_options, extract_variables, "extract_variables"),
+    SCHEMA_FIELD(BOOL, false, native_options, all_frames, "all_frames"),
     SCHEMA_FIELD(BOOL, false, native_options, configured_sources, "configured_sources"),
     SCHEMA_CUSTOM(false, native_options, caller_first, "frame_order", read_frame_order),
     SCHEMA_END,

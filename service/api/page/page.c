@@ -143,6 +143,12 @@ static const struct http_route asset_routes[] = {
     PAGE_ROUTE("/page/example.json", answer_example),
     PAGE_ROUTE("/page/about.json", answer_about),
     PAGE_ROUTE("/page/{asset}", answer_asset),
+    {.method = "POST",
+     .pattern = "/page/read",
+     .handler = page_read,
+     .body_limit = json_job_limit,
+     .body_weight = JSON_WEIGHT,
+     .rights = API_RIGHT("page")},
     {.method = NULL},
 };
 

@@ -12,6 +12,11 @@ struct page_file {
 };
 extern const struct page_file page_files[];
 
+/* ---- read.c ---- */
+
+/* The handler of POST /page/read. */
+void page_read(struct http_exchange *x) SL_SUSPENDS;
+
 /* ---- example.c ---- */
 
 /* A request for /symbolicate, as JSON: the stack of the thread that writes it, with the modules that it runs through. Where

@@ -13,10 +13,11 @@
  *     samples.c ──▶ crash.c                     reports of `sample` and spindump, written back with names
  *     profile.c                                 profiles of the Firefox Profiler, written back with names
  *     sentry.c                                  events and files of a project of Sentry
- *     kind.c, common.c                          what the input is; what these share */
+ *     common.c                                  what these share; what the input is: api/input_kind.h */
 #pragma once
 
 #include "api/crash_file.h"
+#include "api/input_kind.h"
 #include "cli/cli.h"
 #include "cli/missing.h"
 #include "cli/options.h"
@@ -114,38 +115,6 @@ int symbolicate_minidump(const struct options *o, const struct sentry_project *p
 
 /* A report of Apple's. One of samples is written back with names, unless another format is asked for. Returns the status. */
 int symbolicate_report(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
-
-/* ---- kind.c ---- */
-
-enum input_kind {
-    INPUT_UNKNOWN,
-    INPUT_MINIDUMP,
-    INPUT_APPLE,
-    INPUT_TRACE, /* of a JVM; never told by the looks of it */
-    INPUT_JSSTACK,
-    INPUT_REQUEST,
-    INPUT_EVENT,
-    INPUT_MOZILLA, /* a request of Firefox */
-    INPUT_PROFILE, /* of the Firefox Profiler */
-    INPUT_ADDRESSES,
-};
-
-/* The kind that --type names; false when it names none. */
-bool input_kind_parse(const char *name, enum input_kind *kind);
-
-enum input_kind input_kind_of(struct sl_bytes bytes);
-
-/* ---- unread.c ---- */
-
-/* What to do with an input of a kind that is read in another way; NULL: nobody knows what it is. */
-const char *input_advice(struct sl_bytes bytes);
-/* "a minidump": what the file at the path is if it is itself a crash, and no symbols; else NULL. */
-const char *input_crash_kind(struct sl_bytes bytes, const char *path);
-
-/* What a file looks like that is of a known kind and not read: "a tombstone of Android"; NULL: it is none of these. */
-const char *input_unread_kind(struct sl_bytes bytes);
-/* Likewise a report of Apple's, by the message about it, which ends with the number of its type. */
-const char *input_unread_report(struct sl_str message);
 
 /* ---- request.c ---- */
 

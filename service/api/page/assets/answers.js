@@ -1,4 +1,6 @@
-// Answers of the APIs as one model: threads of frames, innermost first, each with what is known and why something is not.
+// Answers of the APIs as one model: threads of frames, innermost first, each with what is known and why something is not. Of stacks
+// as text a thread also has the lines that are no frames, as {note}.
+import { jsLine, jvmLine, lineText, nativeLine, titleText, wholeText } from "./text.js";
 
 const STATUS = {
   missing: "no symbols", malformed: "unreadable symbols", missing_symbol: "no symbol there", unknown_image: "no module there",
@@ -60,11 +62,29 @@ function nativeThread(trace, at, find, crashed, titles) {
     frames, registers: trace.registers };
 }
 
+/** The lines of a stack as text: `frames(line)` are those that a frame is now, of which the text of the line is made. */
+function stackLines(stack, classes, frames) {
+  return stack.lines.flatMap((line) => (line.frame ? (line.sent === undefined ? [{ note: line.frame.text }] : frames(line)) : [{ note: lineText(line, classes) }]));
+}
+
+function nativeText(thread, stack) {
+  const title = titleText(stack.title);
+  let next = 0;
+  const frames = stackLines(stack, null, (line) => {
+    const calls = thread.frames.filter((f) => f.index === line.sent);
+    line.now = nativeLine(line.frame, calls, next);
+    next += Math.max(1, calls.length);
+    return calls;
+  });
+  return { ...thread, frames, title, exception: !!title };
+}
+
 function native(answer, request, kind) {
   const modules = answer.modules ?? [], find = moduleFinder(modules);
   const isCrash = kind !== "native";
   let threads = answer.stacktraces.map((t, i) => nativeThread(t, i, find, isCrash ? answer.crashed !== false : true, request.titles));
   if (request.body?.options?.frame_order === "caller_first") for (const t of threads) t.frames.reverse();
+  if (request.lines) threads = threads.map((t, i) => nativeText(t, request.lines.stacks[i]));
   const system = answer.system_info ?? {};
   const facts = [
     ["System", [system.os_name, system.os_version, system.os_build && `(${system.os_build})`].filter(Boolean).join(" ")],
@@ -72,8 +92,20 @@ function native(answer, request, kind) {
     ["Signal", answer.signal], ["Assertion", answer.assertion],
     ["Time", answer.timestamp ? new Date(answer.timestamp * 1000).toISOString().replace("T", " ").slice(0, 19) + " UTC" : ""],
   ];
-  const title = answer.crash_reason || (isCrash ? (answer.crashed ? "Crash" : "No crash") : threads.length > 1 ? "Stacks" : "Stack");
-  return { title, details: answer.crash_details, facts, threads, modules, notices: [] };
+  const title = answer.crash_reason || (request.lines && threads[0]?.title) || (isCrash ? (answer.crashed ? "Crash" : "No crash") : threads.length > 1 ? "Stacks" : "Stack");
+  return { title, details: answer.crash_details, facts, threads, modules, notices: [], text: request.lines && wholeText(request.lines) };
+}
+
+/** A profile: instead of stacks, where each thread's samples were taken, most often first. */
+function profile(answer, request) {
+  const model = native(answer, request, "native"), share = (part, all) => `${((100 * part) / all).toFixed(1)} %`;
+  model.threads.forEach((thread, i) => {
+    const { name, leaves, samples } = request.profile[i];
+    Object.assign(thread, { exception: true, title: `${name || "Thread"}: ${samples.toLocaleString("en")} samples`, crashed: i === 0 });
+    for (const f of thread.frames) f.share = share(leaves[f.index]?.samples ?? 0, samples);
+  });
+  const command = `symloom symbolicate PROFILE --server ${globalThis.location?.origin ?? "URL"} --output named.json`;
+  return { ...model, title: "Where the time was spent", notices: [`The functions in which samples were taken. For the whole profile with names: ${command}`] };
 }
 
 // ---- JavaScript ----
@@ -108,9 +140,16 @@ function js(answer, request) {
     });
     if (!order) frames.reverse();
     frames.forEach((f, i) => { f.index = i; });
-    return { id: at, name: "", title: request.titles?.[at], crashed: at === 0, frames, exception: true };
+    const stack = request.lines?.stacks[at];
+    const lines = stack && stackLines(stack, null, (line) => {
+      const now = frames[line.sent];
+      if (now?.ok) line.now = jsLine(line.frame, { function: now.fn, url: now.path ?? now.file, line: now.line, column: now.column });
+      return now ? [now] : [];
+    });
+    return { id: at, name: "", title: stack ? titleText(stack.title) : request.titles?.[at], crashed: at === 0, frames: lines ?? frames, exception: true };
   });
-  return { title: request.titles?.find(Boolean) || "JavaScript stack", facts: [], threads, modules: [], notices: [] };
+  const title = threads.find((t) => t.title)?.title || "JavaScript stack";
+  return { title, facts: [], threads, modules: [], notices: [], text: request.lines && wholeText(request.lines) };
 }
 
 // ---- JVM ----
@@ -123,20 +162,27 @@ function jvm(answer, request) {
     const frames = list.map((f, i) => {
       const was = sent.get(f.index), same = was && was.function === f.function && was.module === f.module && was.lineno === f.lineno;
       return {
-        ok: true, index: f.index, fn: `${f.module}.${f.function}`, file: f.filename ?? f.abs_path, path: f.abs_path ?? f.filename, line: f.lineno, module: "",
+        ok: true, index: f.index, call: { module: f.module, function: f.function, file: f.filename, line: f.lineno }, fn: `${f.module}.${f.function}`, file: f.filename ?? f.abs_path, path: f.abs_path ?? f.filename, line: f.lineno, module: "",
         inlined: list[i + 1]?.index === f.index, pre: f.pre_context, source: f.context_line, post: f.post_context, status: "",
         was: was && !same ? `${was.module}.${was.function}(${was.filename ?? ""}${was.lineno === undefined ? "" : ":" + was.lineno})` : "",
         signature: f.signature,
       };
     });
-    const e = trace.exception;
+    const e = trace.exception, stack = request.lines?.stacks[at];
     const name = e ? (e.module ? e.module + "." : "") + e.type : "";
-    return { id: at, name: "", title: [name, request.titles?.[at]].filter(Boolean).join(": "), crashed: at === 0, frames, exception: true };
+    const lines = stack && stackLines(stack, answer.classes, (line) => {
+      const now = frames.filter((f) => f.index === line.sent);
+      if (now.length !== 1 || now[0].was) line.now = now.map((f) => jvmLine(line.frame, f.call)).join("");
+      return now;
+    });
+    const title = stack ? titleText(stack.title, answer.classes) : [name, request.titles?.[at]].filter(Boolean).join(": ");
+    return { id: at, name: "", title, crashed: at === 0, frames: lines ?? frames, exception: true };
   });
   const notices = (answer.errors ?? []).map((e) => (e.artifact !== undefined ? `${e.artifact || "A file"} is no mapping.` : e.type === "missing" ? `The mapping ${e.uuid} was not found.` : `The mapping ${e.uuid} cannot be read.`) +
     (e.detail ? " " + e.detail : ""));
-  const names = Object.entries(answer.classes ?? {}).map(([from, to]) => [from, to]);
-  return { title: threads.find((t) => t.title)?.title || "Java stack", facts: names, threads, modules: [], notices };
+  const names = request.lines ? [] : Object.entries(answer.classes ?? {});
+  const title = threads.find((t) => t.title)?.title || "Java stack";
+  return { title, facts: names, threads, modules: [], notices, text: request.lines && wholeText(request.lines, answer.classes).replace(/[^\n]$/, "$&\n") };
 }
 
 // ---- Mozilla's ----
@@ -159,7 +205,7 @@ function mozilla(answer, request) {
 }
 
 export function readAnswer(kind, answer, request) {
-  const read = { js, jvm, mozilla }[kind] ?? native;
+  const read = { js, jvm, mozilla, profile }[kind] ?? native;
   const model = read(answer, request, kind);
   model.facts = model.facts.filter(([, value]) => value !== undefined && value !== null && value !== "");
   return model;
@@ -168,9 +214,10 @@ export function readAnswer(kind, answer, request) {
 // ---- as text ----
 
 function frameText(f) {
+  if (f.note !== undefined) return `      ${f.note.trim()}`;
   const at = f.file ? `  ${f.path ?? f.file}${f.line ? ":" + f.line : ""}${f.column ? ":" + f.column : ""}` : "";
   const where = f.module ? `  [${f.module}${f.offset ? " " + f.offset : ""}]` : f.address ? `  [${f.address}]` : "";
-  return `${String(f.index).padStart(4)}  ${f.inlined ? "  " : ""}${f.fn ?? `<${f.status}>`}${at}${where}${f.inlined ? "  (inlined)" : ""}`;
+  return `${(f.share ?? String(f.index)).padStart(f.share ? 7 : 4)}  ${f.inlined ? "  " : ""}${f.fn ?? `<${f.status}>`}${at}${where}${f.inlined ? "  (inlined)" : ""}`;
 }
 
 export function threadTitle(thread) {
@@ -178,7 +225,9 @@ export function threadTitle(thread) {
   return `Thread ${thread.id}${thread.name ? ` – ${thread.name}` : ""}`;
 }
 
+/** A stack that was given as text stays that text; of all else a list. */
 export function modelText(model) {
+  if (model.text !== undefined) return model.text;
   const head = [model.title, ...model.facts.map(([key, value]) => `${key}: ${value}`), ...model.notices];
   if (model.details) head.splice(1, 0, model.details);
   return head.join("\n") + "\n" + model.threads.map((t) => `\n${threadTitle(t)}${t.crashed && !t.exception ? " (crashed)" : ""}\n${t.frames.map(frameText).join("\n")}\n`).join("");

@@ -37,6 +37,14 @@ export async function getJson(path, signal) {
   return response.json();
 }
 
+/** What the service sees in a text or in a packed file; `as`: what it is to be read as. */
+export async function readGiven(body, { as, packing, signal } = {}) {
+  const headers = { ...keyHeaders(), ...(packing && { "Content-Encoding": packing }) };
+  const response = await fetch(`/page/read${as ? `?as=${as}` : ""}`, { method: "POST", body, headers, signal });
+  if (!response.ok) throw await problem(response);
+  return response.json();
+}
+
 function bodyOf(request) {
   if (request.file || request.artifacts) {
     const data = new FormData();

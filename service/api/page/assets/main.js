@@ -1,15 +1,18 @@
 // The page: its parts, what is given to it, and what is done with that.
 import { $, el, bytes, count } from "./dom.js";
-import { KINDS, kindOfText, kindOfBytes, makeRequest } from "./recognise.js";
-import { getJson, send, withProgress, curlOf, presetChips, chosenSources } from "./ask.js";
+import { KINDS, decode, isMinidump, kindOfText, makeRequest, packingOf, readAs } from "./recognise.js";
+import { Failure, getJson, readGiven, send, withProgress, curlOf, presetChips, chosenSources } from "./ask.js";
 // What is not needed at once comes when it is.
 const later = {
   answers: () => import("./answers.js"), stack: () => import("./stack.js"), module: () => import("./module.js"),
   status: () => import("./status.js"), examples: () => import("./examples.js"),
 };
 
+const FILE_MAX = 64 << 20; // larger files are not read here
 const TEXT_MAX = 4 << 20; // longer files are shown by their name alone
-let given = null;         // the file that was dropped or chosen: {file, kind, text}
+const PAUSE_MS = 120;     // in typing, before the service is asked what it is
+let given = null;         // the file that was dropped or chosen: {file, text}
+let recognition = Promise.resolve({}); // what the service reads in what was given
 let artifacts = [];
 
 // ---- parts ----
@@ -66,38 +69,82 @@ function tellKind(kind, how) {
   $("recognised").textContent = how ?? (kind ? `Recognised: ${KINDS[kind]}.` : $("text").value.trim() || given ? "Not recognised: choose the kind." : "");
 }
 
+/** Asks the service what this text is; what was asked before does not count any more. */
+let asked = 0, chosen = false; // chosen: somebody has said what kind it is
+function recognise(text, name, wait = 0) {
+  const mine = ++asked;
+  chosen = false;
+  const work = async () => {
+    if (!text.trim()) return {};
+    if (wait) await new Promise((done) => setTimeout(done, wait));
+    return mine === asked ? readGiven(text) : {};
+  };
+  recognition = work().catch((error) => ({ error }));
+  return recognition.then((read) => {
+    if (mine !== asked || chosen) return null;
+    const kind = read.error ? null : kindOfText(text, read);
+    if (read.error) tellKind(null, read.error instanceof Failure ? read.error.message : "The service cannot be reached.");
+    else if (!kind && read.unread) tellKind(null, `This looks like ${read.unread}, which is not read.`);
+    else tellKind(kind, !name || !text.trim() ? undefined : kind ? `${name}: recognised as ${KINDS[kind]}.` : `${name} was not recognised: choose the kind.`);
+    return kind;
+  });
+}
+
 function textChanged() {
-  tellKind(kindOfText($("text").value));
+  recognise($("text").value, null, PAUSE_MS);
+}
+
+function showFile(on) {
+  $("file").hidden = !on;
+  $("text").hidden = on;
+  $("drop").querySelector("label").hidden = on;
 }
 
 function forgetFile() {
   given = null;
-  $("file").hidden = true;
-  $("text").hidden = false;
-  $("drop").querySelector("label").hidden = false;
-  tellKind(kindOfText($("text").value));
+  showFile(false);
+  return recognise($("text").value);
+}
+
+function keepFile(file, text) {
+  given = { file, text };
+  $("file").replaceChildren(el("span", null, `${file.name} – ${bytes(file.size)}`), el("button", { type: "button", class: "small", onclick: () => { forgetFile(); $("choose").focus(); } }, "Remove"));
+  showFile(true);
+}
+
+/** A packed file: crash files stay as they are, texts are unpacked. */
+async function takePacked(file, packing) {
+  const mine = ++asked;
+  keepFile(file, null);
+  recognition = readGiven(file, { packing }).catch(() => ({ kind: "minidump" })); // too large for a text
+  const read = await recognition;
+  if (mine !== asked) return;
+  if (read.kind === "minidump" || read.kind === "apple") return tellKind(read.kind);
+  if (packing !== "gzip") return tellKind(null, `${file.name}: texts are read as they are and in gzip; unpack it first.`);
+  await takeText(file, decode(new Uint8Array(await new Response(file.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer())));
+}
+
+async function takeText(file, text) {
+  const short = text.length <= TEXT_MAX && !text.includes("\0");
+  if (short) {
+    given = null;
+    showFile(false);
+    $("text").value = text;
+  } else {
+    keepFile(file, text);
+  }
+  const kind = await recognise(text, file.name);
+  if (short && kind === "apple") keepFile(file, text); // its name is enough
 }
 
 async function takeFile(file) {
-  const head = new Uint8Array(await file.slice(0, 16).arrayBuffer());
-  let kind = kindOfBytes(head), text = null;
-  if (!kind && file.size <= 64 << 20) {
-    text = await file.text();
-    kind = kindOfText(text);
-  }
-  given = null;
-  if (text !== null && text.length <= TEXT_MAX && kind !== "apple" && !text.includes("\0")) {
-    forgetFile();
-    $("text").value = text;
-    tellKind(kind, kind ? `${file.name}: recognised as ${KINDS[kind]}.` : `${file.name} was not recognised: choose the kind.`);
-    return;
-  }
-  given = { file, text };
-  $("file").replaceChildren(el("span", null, `${file.name} – ${bytes(file.size)}`), el("button", { type: "button", class: "small", onclick: () => { forgetFile(); $("choose").focus(); } }, "Remove"));
-  $("file").hidden = false;
-  $("text").hidden = true;
-  $("drop").querySelector("label").hidden = true;
-  tellKind(kind, kind ? undefined : `${file.name} was not recognised: choose the kind.`);
+  const head = new Uint8Array(await file.slice(0, 16).arrayBuffer()), packing = packingOf(head);
+  if (packing) return takePacked(file, packing);
+  if (!isMinidump(head) && file.size <= FILE_MAX) return takeText(file, decode(new Uint8Array(await file.arrayBuffer())));
+  asked++;
+  recognition = Promise.resolve({});
+  keepFile(file, null);
+  tellKind(isMinidump(head) ? "minidump" : null);
 }
 
 function addArtifacts(files) {
@@ -130,7 +177,8 @@ async function takeExample() {
   const name = $("example").value;
   $("example").value = "";
   if (!name) return;
-  forgetFile();
+  given = null;
+  showFile(false);
   artifacts = [];
   addArtifacts([]);
   if (name === "native") {
@@ -142,7 +190,7 @@ async function takeExample() {
     $("text").value = EXAMPLES[name].text;
     addArtifacts(EXAMPLES[name].files.map(([file, text]) => new File([text], file)));
   }
-  textChanged();
+  await recognise($("text").value);
   if ($("text").value) symbolicate();
 }
 
@@ -150,6 +198,9 @@ async function takeExample() {
 
 let round = 0;
 async function symbolicate() {
+  const place = $("result"), mine = ++round;
+  place.hidden = true;
+  await recognition;
   const kind = kindNow(), text = $("text").value, input = given ?? { text };
   if (!given && !text.trim()) {
     $("recognised").textContent = "Paste a crash, drop one, or take the example.";
@@ -161,10 +212,11 @@ async function symbolicate() {
     $("kind").focus();
     return;
   }
-  const place = $("result"), mine = ++round;
-  place.hidden = true;
   await withProgress($("progress"), $("cancel"), async (tell, signal) => {
-    const request = makeRequest(kind, { ...input, text: input.text ?? (kind === "minidump" || kind === "apple" ? null : await input.file.text()) }, {
+    const whole = input.text ?? (kind === "minidump" || kind === "apple" ? null : await input.file.text());
+    const before = await recognition, as = readAs(kind, before);
+    const read = as && whole && !/^\s*[{[]/.test(whole) ? await readGiven(whole, { as, signal }) : before;
+    const request = makeRequest(kind, { ...input, text: whole, read }, {
       sources: chosenSources("presets"), artifacts, sentryUrl: $("sentry-url").value.trim(), sentryToken: $("sentry-token").value,
       release: $("release").value.trim(), debugIds: $("debug-ids").value,
     });
@@ -202,7 +254,7 @@ $("module").addEventListener("submit", (event) => event.preventDefault());
 setUpDropping();
 $("text").addEventListener("input", textChanged);
 $("text").addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) symbolicate(); });
-$("kind").addEventListener("change", () => tellKind(kindNow(), ""));
+$("kind").addEventListener("change", () => { chosen = true; tellKind(kindNow(), ""); });
 $("choose").addEventListener("click", () => $("input").click());
 $("input").addEventListener("change", () => { takeFiles($("input").files); $("input").value = ""; });
 $("add-artifact").addEventListener("click", () => $("artifact-input").click());

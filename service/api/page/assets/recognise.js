@@ -1,4 +1,6 @@
 // What was given, and the request that is made of it. Pure: texts and bytes in, requests out.
+import { profileBody } from "./profile.js";
+import { lineText, plainUrl, stacksOf } from "./text.js";
 
 export const KINDS = {
   minidump: "Minidump",
@@ -7,6 +9,7 @@ export const KINDS = {
   js: "JavaScript stack",
   jvm: "Java or Kotlin stack",
   mozilla: "Request to Mozilla's API",
+  profile: "Profile of the Firefox Profiler",
 };
 
 export const PRESETS = [
@@ -21,41 +24,6 @@ export const presetSource = (p) => ({
 });
 
 const list = (value) => (Array.isArray(value) ? value : []);
-
-// ---- lines of stacks as text ----
-
-const FILE_PLACE = /^(.*?):(\d+)(?::(\d+))?$/;
-const JS_AT = /^\s*at (?:(?:async )?(.*?) \()?((?:[a-z][\w+.-]*:\/\/|\/|[A-Za-z]:[\\/]|node:|[\w.-]+\.[cm]?[jt]sx?:)[^()]*?)\)?\s*$/;
-const JS_FIREFOX = /^\s*([^@\s]*)@([a-z][\w+.-]*:\/\/\S+?|\/\S+?):(\d+)(?::(\d+))?\s*$/;
-const JVM_AT = /^\s*at (?:[\w.$-]+\/)?(?:[\w.@-]+\/)?([\w$.<>]+)\.([\w$<>-]+)\(([^()]*)\)\s*(?:~?\[.*\])?$/;
-const JVM_HEAD = /^(?:.*?\bException in thread "[^"]*" |\s*Caused by: |\s*Suppressed: )?((?:[\w$]+\.)*[\w$]+)(?:: (.*))?$/;
-
-function jsFrame(line) {
-  const firefox = JS_FIREFOX.exec(line);
-  if (firefox) return place(firefox[1], `${firefox[2]}:${firefox[3]}${firefox[4] ? ":" + firefox[4] : ""}`);
-  const at = JS_AT.exec(line);
-  return at && place(at[1], at[2]);
-}
-
-function place(name, text) {
-  const found = FILE_PLACE.exec(text.replace(/\/?:(\d+:\d+)$/, ":$1"));
-  const parts = found && /^(.*):(\d+)$/.exec(found[1]) && !found[3] ? null : found;
-  if (!parts || !parts[1]) return null;
-  const frame = { abs_path: parts[1], lineno: +parts[2] };
-  if (name) frame.function = name;
-  if (parts[3]) frame.colno = +parts[3];
-  return frame;
-}
-
-function jvmFrame(line) {
-  const found = JVM_AT.exec(line);
-  if (!found) return null;
-  const frame = { module: found[1], function: found[2] };
-  const where = /^(.*?)(?::(\d+))?$/.exec(found[3]);
-  if (where[1] && where[1] !== "Native Method" && where[1] !== "Unknown Source") frame.filename = where[1];
-  if (where[2]) frame.lineno = +where[2];
-  return frame;
-}
 
 // ---- addresses and modules ----
 
@@ -98,31 +66,52 @@ export function buildIdToDebugId(id) {
   return text.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
 
-function fromAddresses(text) {
-  const modules = [], frames = [], byName = new Map();
-  const lines = text.split(/\r?\n/);
-  for (const line of lines) {
-    const module = moduleLine(line);
+const SANITIZER = /^(.*?)#\d+ (0x[0-9a-f]+) .*\((\/[^()]+|[\w.-]+)\+(0x[0-9a-f]+)\)(?:\s*\(BuildId: ([0-9a-f]+)\))?\s*$/i;
+const TOMBSTONE = /(?:^|\s)#\d+\s+pc\s+([0-9a-f]{4,16})\s+(\/\S+|\S+\.so)(?:.*\(BuildId: ([0-9a-f]+)\))?/i;
+
+/** The module of that name, which is added when it is new. */
+function moduleNamed(into, name, id) {
+  const key = id ?? name;
+  if (!into.byName.has(key)) {
+    into.byName.set(key, into.modules.length);
+    into.modules.push({ type: typeOf(name), code_file: name, debug_file: name.replace(/^.*[\\/]/, ""), ...(id && { code_id: id.toLowerCase(), debug_id: buildIdToDebugId(id) }) });
+  }
+  return into.byName.get(key);
+}
+
+/** What a line of a native stack asks for: sanitizers and Android write addresses of the file itself. */
+function nativeFrame(line, into) {
+  const sanitizer = SANITIZER.exec(line), tombstone = sanitizer ? null : TOMBSTONE.exec(line);
+  if (sanitizer) return { sanitizer: sanitizer[1], address: sanitizer[2], instruction_addr: sanitizer[4], addr_mode: `file:${moduleNamed(into, sanitizer[3], sanitizer[5])}` };
+  if (tombstone) return { instruction_addr: `0x${tombstone[1]}`, addr_mode: `file:${moduleNamed(into, tombstone[2], tombstone[3])}` };
+  const offset = OFFSET.exec(line), address = ADDRESS.exec(line);
+  if (offset && !NUMBER.test(offset[1])) return { instruction_addr: offset[2], addr_mode: `rel:${moduleNamed(into, offset[1].replace(/^.*[(\s]/, ""))}` };
+  return address && { instruction_addr: address[1] };
+}
+
+const isNative = (line) => SANITIZER.test(line) || TOMBSTONE.test(line) || OFFSET.test(line) || ADDRESS.test(line) || !!moduleLine(line);
+
+/** Lines of addresses, with their modules in lines of a table. */
+function fromAddresses(given) {
+  const lines = given.match(/[^\n]*\n|[^\n]+$/g) ?? [], into = { modules: [], byName: new Map() };
+  const tables = lines.map(moduleLine);
+  for (const module of tables) {
     if (!module) continue;
-    byName.set(module.code_file, modules.length);
-    byName.set(module.debug_file, modules.length);
-    modules.push(module);
+    into.byName.set(module.code_file, into.modules.length);
+    into.byName.set(module.debug_file, into.modules.length);
+    into.modules.push(module);
   }
-  for (const line of lines) {
-    if (moduleLine(line)) continue;
-    const offset = OFFSET.exec(line), address = ADDRESS.exec(line);
-    if (offset && !NUMBER.test(offset[1])) {
-      const name = offset[1].replace(/^.*[(\s]/, "");
-      if (!byName.has(name)) {
-        byName.set(name, modules.length);
-        modules.push({ type: typeOf(name), code_file: name, debug_file: name });
-      }
-      frames.push({ instruction_addr: offset[2], addr_mode: `rel:${byName.get(name)}` });
-    } else if (address) {
-      frames.push({ instruction_addr: address[1] });
-    }
-  }
-  return { stacktraces: [{ frames }], modules };
+  const text = stacksOf(lines.map((line, i) => {
+    const frame = tables[i] ? null : nativeFrame(line, into);
+    return frame ? { ...frame, text: line } : line;
+  }));
+  const stacktraces = text.stacks.map((stack) => {
+    const sent = stack.lines.filter((line) => line.frame);
+    sent.forEach((line, i) => { line.sent = i; });
+    if (stack.title && moduleLine(lineText(stack.title))) stack.lines.unshift(stack.title), stack.title = undefined;
+    return { frames: sent.map(({ frame }) => ({ instruction_addr: frame.instruction_addr, addr_mode: frame.addr_mode })) };
+  });
+  return { body: { stacktraces, modules: into.modules }, text };
 }
 
 // ---- recognising ----
@@ -131,11 +120,6 @@ function parse(text) {
   const start = /^\s*[{[]/.test(text);
   if (!start) return null;
   try { return JSON.parse(text); } catch { return null; }
-}
-
-function isIps(text) {
-  const first = parse(text.slice(0, text.indexOf("\n") + 1 || text.length));
-  return !!first && ("bug_type" in first || "incident_id" in first || "incident" in first);
 }
 
 function eventStacks(event) {
@@ -147,40 +131,47 @@ function eventStacks(event) {
 
 function kindOfJson(json) {
   if (!json || typeof json !== "object") return null;
-  if ("jobs" in json || "memoryMap" in json) return "mozilla";
-  if (json.bug_type || json.incident || json.procName) return "apple";
   const stacks = [json.stacktraces, json.threads].find(Array.isArray);
   const isEvent = !stacks;
   const frames = (stacks ?? eventStacks(json).map((v) => v.stacktrace)).flatMap((s) => list(s?.frames));
   const types = list(json.modules ?? json.debug_meta?.images).map((m) => m?.type);
-  const platform = frames.find((f) => f?.platform)?.platform ?? json.platform;
-  if (types.includes("proguard") || (isEvent && /^(java|android|kotlin)$/.test(platform))) return "jvm";
-  if (types.includes("sourcemap") || (isEvent && /^(javascript|node)$/.test(platform))) return "js";
+  const has = (...keys) => keys.some((key) => key in json), mappings = types.includes("proguard") || types.includes("source");
+  if (isEvent && /^(java|android)$/.test(json.platform)) return "jvm";
+  if (isEvent && /^(javascript|node|nodejs)$/.test(json.platform)) return "js";
+  if (isEvent && /^(objc|cocoa|swift|native|c|csharp)$/.test(json.platform)) return "native";
+  if (types.includes("sourcemap") || (has("source") && !mappings)) return "js";
+  if (mappings || has("exceptions", "classes", "release_package")) return "jvm";
   if (frames.some((f) => f && "instruction_addr" in f)) return "native";
   if (frames.some((f) => f && "abs_path" in f && "lineno" in f && !("index" in f))) return "js";
   if (frames.some((f) => f && "module" in f && "function" in f)) return "jvm";
   return stacks ? "native" : null;
 }
 
-export function kindOfText(text) {
-  const json = parse(text);
-  if (json) return kindOfJson(json);
-  if (/^\s*\{/.test(text) && isIps(text)) return "apple";
-  if (text.includes("-----BEGIN BREAKPAD MICRODUMP-----")) return "minidump";
-  if (/^(Incident Identifier:|Process: +\S.*\[\d+\]|Binary Images:|Analysis of sampling |Heaviest stack for the )/m.test(text)) return "apple";
-  const lines = text.split(/\r?\n/, 2000);
-  const js = lines.filter((line) => jsFrame(line)).length;
-  const jvm = lines.filter((line) => jvmFrame(line)).length;
-  if (jvm > js || (jvm && !lines.some((line) => jsFrame(line)?.colno))) return "jvm";
-  if (js) return "js";
-  return lines.some((line) => OFFSET.test(line) || moduleLine(line) || ADDRESS.test(line)) ? "native" : null;
+const WORDS = { minidump: "minidump", apple: "apple", jsstack: "js", trace: "jvm", mozilla: "mozilla", profile: "profile" };
+
+/** The kind of a text of which the service said `read`. */
+export function kindOfText(text, read) {
+  if (WORDS[read.kind]) return WORDS[read.kind];
+  if (read.kind) return kindOfJson(parse(text));
+  return text.split(/\r?\n/, 2000).some(isNative) ? "native" : null;
 }
 
-export function kindOfBytes(head) {
+/** What the service is to read a text as when somebody has chosen its kind; null: as it did. */
+export const readAs = (kind, read) => (kind === "js" && read.kind !== "jsstack" ? "jsstack" : kind === "jvm" && read.kind !== "trace" ? "trace" : null);
+
+/** How a file is packed, as Content-Encoding has it; undefined: it is not. */
+export function packingOf(head) {
   const four = String.fromCharCode(...head.subarray(0, 4));
-  if (four === "MDMP" || four === "PMDM") return "minidump";
-  if ((head[0] === 0x1f && head[1] === 0x8b) || four === "\x28\xb5\x2f\xfd") return "minidump"; // packed: crash files may be
-  return null;
+  return four.startsWith("\x1f\x8b") ? "gzip" : four === "\x28\xb5\x2f\xfd" ? "zstd" : undefined;
+}
+
+export const isMinidump = (head) => ["MDMP", "PMDM"].includes(String.fromCharCode(...head.subarray(0, 4)));
+
+/** Bytes as the text that they are. */
+export function decode(bytes) {
+  const two = String.fromCharCode(...bytes.subarray(0, 2));
+  const wide = two === "\xff\xfe" || (bytes[1] === 0 && bytes[0]) ? "utf-16le" : two === "\xfe\xff" || (bytes[0] === 0 && bytes[1]) ? "utf-16be" : "utf-8";
+  return new TextDecoder(wide).decode(bytes);
 }
 
 // ---- requests ----
@@ -207,14 +198,27 @@ function nativeBody(text) {
   };
 }
 
-function jsBody(text) {
+/** Frames that name no script are of the only one that there is. */
+function jsText(read, artifacts) {
+  const text = stacksOf(read.parts), scripts = artifacts.filter((file) => /\.[cm]?jsx?$|bundle$/.test(file.name));
+  const only = scripts.length === 1 ? scripts[0].name : artifacts.length === 1 ? artifacts[0].name.replace(/\.map$/, "") : "";
+  const stacktraces = text.stacks.map((stack) => {
+    const frames = [];
+    for (const line of stack.lines) {
+      const f = line.frame, url = f && (plainUrl(f.url) || only);
+      if (!url) continue;
+      line.sent = frames.length;
+      frames.push({ abs_path: url, lineno: f.line, colno: f.column, function: f.function || undefined });
+    }
+    return { frames };
+  });
+  return { body: { stacktraces, options: { frame_order: "callee_first" } }, text };
+}
+
+function jsBody({ text, read }, artifacts) {
   const json = parse(text);
   if (json?.stacktraces) return json;
-  if (!json) {
-    const frames = text.split(/\r?\n/).map(jsFrame).filter(Boolean);
-    const head = text.split(/\r?\n/).find((line) => line.trim() && !jsFrame(line));
-    return { body: { stacktraces: [{ frames }], options: { frame_order: "callee_first" } }, titles: [head?.trim()] };
-  }
+  if (!json) return jsText(read, artifacts);
   const stacks = eventStacks(json);
   const frame = (f) => ({ function: f.function, filename: f.filename, module: f.module, abs_path: f.abs_path ?? f.filename, lineno: f.lineno,
     colno: f.colno ?? undefined, platform: f.platform });
@@ -234,32 +238,25 @@ function splitException(text) {
   return { module: dot < 0 ? "" : text.slice(0, dot), type: text.slice(dot + 1) };
 }
 
-function jvmText(text) {
-  const stacktraces = [], titles = [];
-  let frames = null, exception = null, message, index = 0;
-  for (const line of text.split(/\r?\n/)) {
-    const frame = jvmFrame(line);
-    if (frame) {
-      if (!frames) {
-        frames = [];
-        stacktraces.push(exception ? { exception, frames } : { frames });
-        titles.push(message);
-      }
-      frames.push({ ...frame, index: index++ });
-    } else if (JVM_HEAD.test(line) && line.trim()) {
-      const head = JVM_HEAD.exec(line);
-      exception = splitException(head[1]);
-      message = head[2];
-      frames = null;
-    }
-  }
-  return { body: { stacktraces, exceptions: stacktraces.map((s) => s.exception).filter(Boolean), options: { frame_order: "callee_first" } }, titles };
+function jvmText(read) {
+  const text = stacksOf(read.parts), classes = new Set();
+  let index = 0;
+  for (const line of text.all) for (const piece of line.pieces ?? []) if (piece.class) classes.add(piece.class);
+  const stacktraces = text.stacks.map((stack) => {
+    const thrown = stack.title?.pieces.find((p) => p.class?.includes("."))?.class;
+    const frames = stack.lines.filter((line) => line.frame).map((line) => {
+      const f = line.frame, nowhere = f.file === "Native Method" || f.file === "Unknown Source";
+      return { module: f.class, function: f.method, filename: nowhere || !f.file ? undefined : f.file, lineno: f.line, index: line.sent = index++ };
+    });
+    return { exception: thrown && splitException(thrown), frames };
+  });
+  return { body: { stacktraces, exceptions: stacktraces.map((s) => s.exception).filter(Boolean), classes: [...classes], options: { frame_order: "callee_first" } }, text };
 }
 
-function jvmBody(text) {
+function jvmBody({ text, read }) {
   const json = parse(text);
   if (json?.stacktraces) return json;
-  if (!json) return jvmText(text);
+  if (!json) return jvmText(read);
   let index = 0;
   const stacks = eventStacks(json);
   const traces = stacks.map((v) => ({
@@ -276,14 +273,14 @@ function jvmBody(text) {
   };
 }
 
-const unwrap = (made) => (made.body ? made : { body: made, titles: [] });
+const unwrap = (made) => (made.body ? made : { body: made });
 
 /** The request for what was given. `where`: what the page's fields say: sources (or none), look-up, artifacts. */
 export function makeRequest(kind, input, where) {
-  const options = { dif_candidates: true };
-  const sources = where.sources;
+  // What is ticked is asked besides what the service is configured with.
+  const sources = where.sources, options = { dif_candidates: true, ...(sources && { configured_sources: true }) };
   if (kind === "minidump" || kind === "apple") {
-    const fields = { options: JSON.stringify(options) };
+    const fields = { options: JSON.stringify({ ...options, ...(kind === "minidump" && { all_frames: true }) }) };
     if (sources) fields.sources = JSON.stringify(sources);
     const file = input.file ?? new File([input.text], "crash.txt");
     return form(kind === "minidump" ? "/minidump" : "/applecrashreport", kind === "minidump" ? "upload_file_minidump" : "apple_crash_report", file, fields);
@@ -292,11 +289,11 @@ export function makeRequest(kind, input, where) {
     const json = parse(input.text);
     return { path: json?.version === 4 ? "/symbolicate/v4" : "/symbolicate/v5", text: input.text, body: json };
   }
-  const { body, titles } = unwrap(kind === "native" ? nativeBody(input.text) : kind === "js" ? jsBody(input.text) : jvmBody(input.text));
-  if (kind === "native") {
+  const { body, titles, text, profile } = unwrap(kind === "profile" ? profileBody(input.text) : kind === "native" ? nativeBody(input.text) : kind === "js" ? jsBody(input, where.artifacts) : jvmBody(input));
+  if (kind === "native" || kind === "profile") {
     body.options = { ...body.options, ...options };
     if (sources) body.sources = sources;
-    return { path: "/symbolicate", body, titles };
+    return { path: "/symbolicate", body, titles, lines: text, profile };
   }
   const path = kind === "js" ? "/symbolicate-js" : "/symbolicate-jvm";
   const ids = (where.debugIds || "").split(/\n/).map((line) => line.trim().split(/\s+/)).filter((words) => words[0]);
@@ -307,8 +304,11 @@ export function makeRequest(kind, input, where) {
   }
   if (where.sentryUrl && kind === "js") body.source = { id: "sentry", url: where.sentryUrl, token: where.sentryToken || "" };
   if (where.sentryUrl && kind === "jvm") body.sources = [{ id: "sentry", type: "sentry", url: where.sentryUrl, token: where.sentryToken || "" }];
-  if (kind === "jvm" && sources) body.sources = sources;
-  const request = { path, body, titles };
+  if (kind === "jvm") {
+    body.options = { ...body.options, configured_sources: true };
+    if (sources) body.sources = (body.sources ?? []).concat(sources);
+  }
+  const request = { path, body, titles, lines: text };
   // Without a source of its own a request is a form, where files may come with it and sources may be left out.
   if (where.artifacts?.length || !(body.source ?? body.sources)) request.artifacts = where.artifacts ?? [];
   return request;

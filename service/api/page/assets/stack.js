@@ -54,8 +54,9 @@ function details(f) {
   return parts;
 }
 
-/** One frame. Its details are made when they are opened. */
+/** One frame, or a line that is none. Its details are made when they are opened. */
 function frameRow(f, open) {
+  if (f.note !== undefined) return el("li", { class: "note" }, f.note.trim());
   const place = el("div", { class: "place" });
   if (f.file) place.append(el("span", { class: "at" }, f.file + (f.line ? ":" + f.line : "") + (f.column ? ":" + f.column : "")));
   if (f.module && !f.fn?.startsWith(f.module + " +")) place.append(el("span", null, f.module));
@@ -65,7 +66,7 @@ function frameRow(f, open) {
   const name = el("div", null, el("span", { class: "fn" }, f.fn ?? f.address ?? "?"));
   if (f.status) name.append(" ", el("span", { class: "tag warn" }, f.status));
   const more = (f.source !== undefined && f.source !== null) || f.why || f.was || f.path !== f.file || f.signature;
-  const li = el("li", { class: "frame" + (f.inlined ? " inlined" : "") + (f.ok ? "" : " failed") }, el("span", { class: "no" }, String(f.index)));
+  const li = el("li", { class: "frame" + (f.inlined ? " inlined" : "") + (f.ok ? "" : " failed") }, el("span", { class: "no" }, f.share ?? String(f.index)));
   if (!more) {
     li.append(el("div", null, name, place));
     return li;
@@ -108,11 +109,11 @@ function frameList(thread, openSource) {
 }
 
 function threadBox(thread, open) {
-  const failed = thread.frames.filter((f) => !f.ok).length;
+  const all = thread.frames.filter((f) => f.note === undefined), failed = all.filter((f) => !f.ok).length;
   const box = el("details", { class: "thread" + (thread.crashed ? " crashed" : "") },
     el("summary", null, el("span", null, threadTitle(thread)), thread.crashed && !thread.exception && el("span", { class: "tag bad" }, "crashed"),
       thread.requesting && !thread.crashed && el("span", { class: "tag calm" }, "asked for this"),
-      el("span", { class: "count" }, count(thread.frames.length, "frame") + (failed ? `, ${failed} without a name` : ""))));
+      el("span", { class: "count" }, count(all.length, "frame") + (failed ? `, ${failed} without a name` : ""))));
   let filled = false;
   const fill = () => {
     if (filled) return;
@@ -173,8 +174,8 @@ export function showResult(place, model, answer, curl) {
   const requesting = model.threads.findIndex((t) => t.requesting);
   const first = crashed >= 0 ? crashed : requesting >= 0 ? requesting : 0;
   const order = model.threads.map((t, i) => i).sort((a, b) => (a === first ? -1 : b === first ? 1 : a - b));
-  const failed = model.threads.reduce((sum, t) => sum + t.frames.filter((f) => !f.ok).length, 0);
-  const all = model.threads.reduce((sum, t) => sum + t.frames.length, 0);
+  const frames = model.threads.flatMap((t) => t.frames).filter((f) => f.note === undefined);
+  const all = frames.length, failed = frames.filter((f) => !f.ok).length;
   place.replaceChildren(
     el("div", { class: "head" }, el("div", null, el("h2", null, model.title), model.details && el("p", null, model.details)),
       el("div", { class: "bar" },

@@ -1,5 +1,6 @@
-/* What the input of `symloom symbolicate` is. */
-#include "cli/symbolicate/symbolicate.h"
+#include "api/input_kind.h"
+
+#include <string.h>
 
 #include "apple/apple.h"
 #include "apple/samples.h"
@@ -15,6 +16,14 @@ static const struct {
     {"jsstack", INPUT_JSSTACK},   {"request", INPUT_REQUEST}, {"event", INPUT_EVENT},
     {"mozilla", INPUT_MOZILLA},   {"profile", INPUT_PROFILE}, {"addresses", INPUT_ADDRESSES},
 };
+
+const char *input_kind_name(enum input_kind kind)
+{
+    for (size_t i = 0; i < sizeof kind_names / sizeof *kind_names; i++)
+        if (kind_names[i].kind == kind)
+            return kind_names[i].name;
+    return NULL;
+}
 
 bool input_kind_parse(const char *name, enum input_kind *kind)
 {

@@ -1,5 +1,5 @@
 /* Files that people have and that are not read: what they look like. */
-#include "cli/symbolicate/symbolicate.h"
+#include "api/input_kind.h"
 
 #include <string.h>
 

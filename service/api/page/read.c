@@ -1,0 +1,203 @@
+/* POST /page/read: what the page was given, as the program's own recognisers see it.
+ *
+ *     {"kind": "trace", "parts": ["Caused by: ", {"class": "a.e"}, ": y\n", {"text": "\tat a.e.a(F:3)\n", "head": "\tat ", ...}]}
+ *
+ * `kind` is a word of --type, or null; `unread` says what a file is that is not read. Of stacks as text `parts` is the whole text:
+ * frames, with their `text`, and names of classes as objects of what lib/js/stack.h and lib/jvm/trace.h find, all else as it is. `?as=trace`
+ * and `?as=jsstack` say what the text is to be read as, whatever it looks like. */
+#include "api/input_kind.h"
+#include "api/page/page.h"
+#include "core/pool.h"
+#include "js/stack.h"
+#include "jvm/trace.h"
+
+struct page_reading {
+    struct sl_bytes bytes;
+    struct sl_str as; /* of the query; may have data NULL */
+    struct sl_buf json;
+    struct json_writer w;
+    struct sl_str plain; /* text that is to be written as it is */
+};
+
+/* ---- parts ---- */
+
+static void put_plain(struct page_reading *r)
+{
+    if (r->plain.size)
+        json_str(&r->w, r->plain);
+    r->plain = (struct sl_str){NULL, 0};
+}
+
+/* More of it: texts that are added follow one another. */
+static void add_plain(struct page_reading *r, const char *begin, const char *end)
+{
+    if (!r->plain.size)
+        r->plain.data = begin;
+    r->plain.size += (size_t)(end - begin);
+}
+
+static void put_member(struct page_reading *r, const char *key, struct sl_str text)
+{
+    json_key(&r->w, key);
+    json_str(&r->w, text);
+}
+
+static void put_number_member(struct page_reading *r, const char *key, uint32_t number)
+{
+    json_key(&r->w, key);
+    json_u64(&r->w, number);
+}
+
+static void put_flag(struct page_reading *r, const char *key, bool flag)
+{
+    json_key(&r->w, key);
+    json_boolean(&r->w, flag);
+}
+
+/* ---- JavaScript ---- */
+
+static void put_js_frame(struct page_reading *r, struct sl_str text, const struct sl_js_stack_frame *frame)
+{
+    put_plain(r);
+    json_object_begin(&r->w);
+    put_member(r, "text", text);
+    put_member(r, "before", frame->before);
+    put_member(r, "function", frame->function);
+    put_member(r, "url", frame->url);
+    put_number_member(r, "line", frame->line);
+    put_number_member(r, "column", frame->column);
+    put_member(r, "behind", frame->behind);
+    put_flag(r, "v8", frame->v8);
+    put_flag(r, "constructor", frame->constructor);
+    put_number_member(r, "escapes", frame->escapes);
+    json_object_end(&r->w);
+}
+
+static void read_js_line(struct page_reading *r, struct sl_str line)
+{
+    struct sl_js_stack_frame frame;
+    struct sl_str part;
+    while (sl_js_stack_part(&line, &part)) {
+        if (sl_js_stack_frame(part, &frame))
+            put_js_frame(r, part, &frame);
+        else
+            add_plain(r, part.data, part.data + part.size);
+    }
+}
+
+/* ---- JVM ---- */
+
+static void put_jvm_frame(struct page_reading *r, struct sl_str text, const struct sl_jvm_trace_frame *frame)
+{
+    const char *end = frame->rest.data + frame->rest.size;
+    put_plain(r);
+    json_object_begin(&r->w);
+    put_member(r, "text", text);
+    put_member(r, "head", frame->head);
+    put_member(r, "class", frame->class);
+    put_member(r, "method", frame->method);
+    put_member(r, "gap", frame->gap);
+    put_member(r, "file", frame->file);
+    if (frame->has_line)
+        put_number_member(r, "line", frame->line);
+    put_member(r, "rest", frame->rest);
+    put_member(r, "end", (struct sl_str){end, (size_t)(text.data + text.size - end)});
+    json_object_end(&r->w);
+}
+
+static void read_jvm_line(struct page_reading *r, struct sl_str whole)
+{
+    struct sl_jvm_line line = sl_jvm_line(whole);
+    struct sl_jvm_trace_frame frame;
+    if (sl_jvm_trace_frame(line.text, &frame)) {
+        put_jvm_frame(r, whole, &frame);
+        return;
+    }
+    struct sl_str rest = sl_str_trimmed(line.text), class;
+    const char *at = whole.data;
+    while (sl_jvm_trace_class(&rest, &class)) {
+        add_plain(r, at, class.data);
+        put_plain(r);
+        json_object_begin(&r->w);
+        put_member(r, "class", class);
+        json_object_end(&r->w);
+        at = class.data + class.size;
+    }
+    add_plain(r, at, whole.data + whole.size);
+}
+
+/* ---- all ---- */
+
+static bool has_jvm_frames(struct sl_str text)
+{
+    struct sl_jvm_trace_frame frame;
+    struct sl_str line;
+    while (sl_str_next_line(&text, &line))
+        if (sl_jvm_trace_frame(line, &frame))
+            return true;
+    return false;
+}
+
+static enum input_kind kind_of_text(const struct page_reading *r, struct sl_str text)
+{
+    enum input_kind kind = input_kind_of(r->bytes);
+    if (sl_str_equal(r->as, SL_STR("trace")))
+        return INPUT_TRACE;
+    if (sl_str_equal(r->as, SL_STR("jsstack")))
+        return INPUT_JSSTACK;
+    return kind == INPUT_UNKNOWN && !input_unread_kind(r->bytes) && has_jvm_frames(text) ? INPUT_TRACE : kind;
+}
+
+static void put_parts(struct page_reading *r, enum input_kind kind, struct sl_str text)
+{
+    json_key(&r->w, "parts");
+    json_array_begin(&r->w);
+    for (size_t at = 0, size; at < text.size; at += size) {
+        const char *newline = memchr(text.data + at, '\n', text.size - at);
+        size = newline ? (size_t)(newline + 1 - text.data) - at : text.size - at;
+        struct sl_str line = {text.data + at, size};
+        if (kind == INPUT_JSSTACK)
+            read_js_line(r, line);
+        else
+            read_jvm_line(r, line);
+    }
+    put_plain(r);
+    json_array_end(&r->w);
+}
+
+static void read_given(void *arg)
+{
+    struct page_reading *r = arg;
+    struct sl_str text = {(const char *)r->bytes.data, r->bytes.size};
+    enum input_kind kind = kind_of_text(r, text);
+    const char *name = input_kind_name(kind), *unread = kind ? NULL : input_unread_kind(r->bytes);
+    json_object_begin(&r->w);
+    json_key(&r->w, "kind");
+    if (name)
+        json_str(&r->w, sl_str(name));
+    else
+        json_null(&r->w);
+    if (unread)
+        put_member(r, "unread", sl_str(unread));
+    if (kind == INPUT_JSSTACK || kind == INPUT_TRACE)
+        put_parts(r, kind, text);
+    json_object_end(&r->w);
+}
+
+void page_read(struct http_exchange *x)
+{
+    struct page_reading r = {.as = http_query(x, "as")};
+    struct sl_error error;
+    r.w = json_writer(&r.json);
+    if (http_body(x, &r.bytes) != SL_OK)
+        return;
+    if (pool_run(POOL_JSON, read_given, &r, &error) != SL_OK) {
+        sl_buf_free(&r.json);
+        http_reply_error(x, 503, error.message);
+    } else if (r.json.failed) {
+        sl_buf_free(&r.json);
+        http_reply_no_memory(x);
+    } else {
+        http_reply_json(x, 200, &r.json);
+    }
+}

@@ -1,0 +1,72 @@
+"""POST /page/read: what the page is given, as the program's own recognisers see it."""
+import gzip, json
+
+import dumps
+from harness import Service, equal
+
+JS = """TypeError: x
+    at a (https://e.x/a.js:1:5)
+    at Array.map (<anonymous>)
+    at new Promise (<anonymous>)
+    at async b (https://e.x/a.js:1:9)
+"""
+JAVA = """java.lang.RuntimeException: x
+\tat a.b.c(Unknown Source:3)
+\tat java.lang.reflect.Method.invoke(Native Method)
+\t... 5 more
+Caused by: a.e: y
+\tat a.e.a(SourceFile:3)"""
+
+
+def read(service, text, query="", **headers):
+    status, _, body = service.request("POST", "/page/read" + query, text if isinstance(text, bytes) else text.encode(), headers)
+    equal(status, 200, body)
+    return json.loads(body)
+
+
+def whole(parts):
+    return "".join(p if isinstance(p, str) else p.get("text", p.get("class")) for p in parts)
+
+
+def test_kinds_are_those_of_the_command(work, objects):
+    profile = {"meta": {"version": 29}, "libs": [], "threads": []}
+    kinds = [(JS, "jsstack"), (JAVA, "trace"), ("r@https://e.x/a.js:1:39\n", "jsstack"), ("    at f (address at index.android.bundle:1:22)\n", "jsstack"),
+             (profile, "profile"), ({"jobs": []}, "mozilla"), ({"memoryMap": []}, "mozilla"), ({"stacktraces": []}, "request"), ({"exception": {}}, "event"),
+             ("Incident Identifier: 1\nProcess: shop [1]\n", "apple"), (dumps.Dump().done(), "minidump"), ("hello", None), ("", None), (b"\x7fELF" + bytes(64), None)]
+    with Service(work) as s:
+        for given, kind in kinds:
+            data = given if isinstance(given, (str, bytes)) else json.dumps(given)
+            equal(read(s, data)["kind"], kind, given)
+        equal(read(s, gzip.compress(JS.encode()), **{"Content-Encoding": "gzip"})["kind"], "jsstack")
+        assert "ELF" in read(s, b"\x7fELF" + bytes(64))["unread"]
+
+
+def test_nothing_of_a_text_is_lost(work, objects):
+    with Service(work) as s:
+        for text, kind in ((JS, "jsstack"), (JAVA, "trace"), (JAVA.replace("\n", "\r\n"), "trace"), ("x" * 100000 + "\n" + JS, "jsstack"),
+                           ('web {"a":"b"} "Error: x\\n    at f (/a/b.js:1:2)\\n    at g (/a/b.js:3:4)"\n', "jsstack")):
+            answer = read(s, text)
+            equal(answer["kind"], kind)
+            equal(whole(answer["parts"]), text)
+        js = [p for p in read(s, JS)["parts"] if isinstance(p, dict)]
+        equal([(p["function"], p["url"], p["line"], p["column"]) for p in js], [("a", "https://e.x/a.js", 1, 5), ("b", "https://e.x/a.js", 1, 9)])
+        java = [p for p in read(s, JAVA)["parts"] if "head" in p]
+        equal([(p["class"], p["method"], p["file"], p.get("line")) for p in java],
+              [("a.b", "c", "Unknown Source", 3), ("java.lang.reflect.Method", "invoke", "Native Method", None), ("a.e", "a", "SourceFile", 3)])
+        assert {"class": "a.e"} in read(s, JAVA)["parts"]
+
+
+def test_what_somebody_says_it_is(work, objects):
+    both = "    at Object.foo (https://e.x/a.js:1:5)\n"
+    with Service(work) as s:
+        equal(read(s, both)["kind"], "jsstack")
+        equal(read(s, both, "?as=trace")["parts"][0]["method"], "foo")
+        equal(read(s, JAVA, "?as=jsstack")["parts"], [JAVA])
+
+
+def test_it_belongs_to_the_page(work, objects):
+    with Service(work, {"page": {"enabled": False}}) as s:
+        equal(s.request("POST", "/page/read", b"x")[0], 404)
+    with Service(work, {"symbolicate_body_max_bytes": 100}) as s:
+        equal(s.request("POST", "/page/read", b"x" * 101)[0], 413)
+        equal(s.request("GET", "/page/read")[0], 405)
