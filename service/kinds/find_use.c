@@ -198,7 +198,7 @@ bool kinds_find_all(const struct kinds_search *where, const struct kinds_questio
 {
     size_t rest = 0;
     for (size_t i = 0; i < count; i++)
-        if (!recalled(where, &questions[i])) {
+        if (!own_objects_answer(where, &questions[i]) && !recalled(where, &questions[i])) {
             *questions[i].found = (struct kinds_found){.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};
             rest++;
         }

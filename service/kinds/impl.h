@@ -159,3 +159,8 @@ uint64_t companions_size(const struct companion_items *items); /* bytes */
 enum sl_code companions_open(struct conversion *conversion, const struct companion_items *items,
                              struct sl_companions *companions, struct sl_error *error);
 void companions_close(struct sl_companions *companions);
+
+/* ---- own_objects.c ---- */
+
+/* Answers by a file of where->own; false: none is of use. */
+bool own_objects_answer(const struct kinds_search *where, const struct kinds_question *question) SL_SUSPENDS;

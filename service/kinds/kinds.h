@@ -62,12 +62,15 @@ struct candidate_list { /* sorted and unique by (source, location) once kinds_ca
 /* Adds `from` to `into` by the merge rules (download overwritten, debug/unwind only if set), keeping the order. */
 void candidates_merge(struct sl_arena *arena, struct candidate_list *into, const struct candidate_list *from);
 
+struct own_objects;
+
 struct kinds_search {             /* where to look */
     const struct source *sources; /* asked in their order */
     size_t source_count;
     struct sl_str scope;
     struct sl_arena *arena;
     uint64_t list; /* source_list_number of the sources; 0: not known, and nothing is remembered of the search */
+    struct own_objects *own; /* asked first, for symbols and unwinding; NULL: there are none */
 };
 
 /* Of an ELF file that can be loaded at one address alone: that address. */
@@ -101,6 +104,26 @@ struct kinds_use {
     size_t report;                   /* offsetof in struct candidate: what came of it is told there; 0 = nowhere */
     const struct kinds_steps *steps; /* search.h: further ones; NULL = none */
 };
+
+/* Debug files that came with a request, for it alone: nothing of them is kept. */
+struct own_object {
+    struct sl_str name;
+    struct sl_bytes bytes;
+    struct sl_debug_id debug_id;
+    struct sl_str code_id, raw_code_id;
+    struct sl_features features;
+    struct fixed_place place;
+};
+struct own_objects {
+    struct sl_arena *arena;
+    uint64_t room; /* bytes that may still be unpacked out of archives */
+    struct own_object *items;
+    size_t count, capacity;
+};
+
+/* Adds the objects of a file, or of the files of a ZIP archive, whose bytes stay the caller's; other files are passed over. False when
+ * out of memory. Pure: pool. */
+bool own_objects_add(struct own_objects *own, struct sl_str name, struct sl_bytes bytes);
 
 /* The table of functions and lines: a symcache, of .NET modules the table of their Portable PDB. `variables`: one that also has
  * the variables of functions, if it is a symcache made of DWARF. */

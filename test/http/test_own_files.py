@@ -1,7 +1,10 @@
-"""Files that come with a request for JavaScript or Java: they are its best source, for it alone, and kept nowhere."""
-import json, os
+"""Files that come with a request: they are its best source, for it alone, and kept nowhere."""
+import gzip, io, json, os, subprocess, zipfile
 
-from harness import Service, Upstream, equal, frames
+import dumps
+import harness
+
+from harness import Service, Upstream, equal, frames, multipart, request
 
 MAP = {"version": 3, "sources": ["app.js"], "names": ["checkStock", "item", "order", "items"],
        "sourcesContent": ["function checkStock(item) {\n  if (item.left < 1) throw new Error('sold out');\n}\n"],
@@ -89,3 +92,58 @@ def test_forms_that_are_wrong(work, objects):
             equal(s.request("POST", path, b"x", {"Content-Type": "multipart/form-data"})[0], 415)
             equal(s.request("POST", path + "?timeout=x", b"x", {"Content-Type": "multipart/form-data; boundary=xyz"})[0], 400)
             equal(s.post(path, {k: v for k, v in request.items()})[0], 422)  # JSON alone must name its source
+
+
+def packed(**files):
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as z:
+        for name, data in files.items():
+            z.writestr(name, data)
+    return archive.getvalue()
+
+
+def breakpad(objects):
+    return subprocess.run([harness.SYMLOOM, "dump-syms", os.path.join(objects.dir, "full")], check=True, capture_output=True).stdout
+
+
+def test_debug_files_that_come_along(work, objects):
+    """With stacks: of every format, in archives, the best of several; what belongs to another program is of no use."""
+    body = json.dumps(request(objects.module(), [objects.address("plain")], options={"dif_candidates": True}))
+    text = breakpad(objects)
+    with Service(work) as s:
+        def ask(*files):
+            parts = [("request", body)] + [("artifact", data, name) for name, data in files]
+            status, _, answer = s.request("POST", "/symbolicate", *multipart(parts))
+            equal(status, 200, answer)
+            return json.loads(answer)
+
+        zipped = packed(**{"shapes.dSYM/Contents/Info.plist": b"<plist/>", "shapes.dSYM/Contents/Resources/DWARF/shapes": objects.debug})
+        for files in ([("full.debug", objects.debug)], [("shapes.sym", text)], [("a.zip", zipped)], [("full.gz", gzip.compress(objects.full))], [("stripped", objects.stripped), ("full", objects.full)],
+                      [("notes.txt", b"hello"), ("cut.zip", zipped[:100]), ("cut.gz", gzip.compress(text)[:100]), ("full", objects.full)]):
+            answer = ask(*files)
+            frame, module = frames(answer)[0], answer["modules"][0]
+            equal((frame["status"], frame.get("function"), frame["filename"], module["debug_status"]), ("symbolicated", "plain", "shapes.cc", "found"), files)
+            equal([(c["source"], c["debug"]) for c in module["candidates"]], [("artifact", {"status": "ok"})])
+        equal(ask(("a.zip", zipped))["modules"][0]["candidates"][0]["location"], "shapes.dSYM/Contents/Resources/DWARF/shapes")
+        other = text.replace(text.split()[3], b"0" * 32 + b"1", 1)
+        for files in ([], [("other.sym", other)], [("full", objects.full[:4000])]):  # the next request knows nothing of them
+            equal(frames(ask(*files))[0]["status"], "missing", [name for name, _ in files])
+        equal(s.leftovers(), [])
+        kept = [name for name in os.listdir(s.cache) if name in ("objects", "symcaches", "cficaches")]
+        equal([os.path.join(at, f) for k in kept for at, _, files in os.walk(os.path.join(s.cache, k)) for f in files], [])
+
+
+def test_debug_files_beside_a_crash(work, objects):
+    """With crash files: for names, and for finding callers."""
+    dump = dumps.Dump(text="Linux 5.10.0 #1 SMP x86_64", version=(0, 0, 0))
+    stack = bytearray(4096)
+    dump.threads.append((7, {"rsp": 0x7000, "rip": 0x10000000 + objects.address("plain")}, 0x7000, bytes(stack)))
+    dump.modules.append((0x10000000, 0x10000, "/usr/bin/shapes", dumps.elf(objects.build_id), 0))
+    data = dump.crash(7, 11, 0, 69).done()
+    with Service(work) as s:
+        for files, status in (([("full", objects.full)], "symbolicated"), ([], "missing"), ([("shapes.sym", breakpad(objects))], "symbolicated")):
+            parts = [("artifact", contents, name) for name, contents in files]
+            answer = json.loads(s.request("POST", "/minidump", *multipart([*parts, ("upload_file_minidump", data)]))[2])
+            equal((frames(answer)[0]["status"], answer["modules"][0]["unwind_status"]), (status, "found" if files else "missing"), answer)
+        status, _, body = s.request("POST", "/minidump", *multipart([("artifact", b"x", "x")] * 33 + [("upload_file_minidump", data)]))
+        equal(status, 400, body)

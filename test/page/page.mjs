@@ -25,7 +25,7 @@ async function open(hash = "") {
   const context = await browser.createBrowserContext(), page = await context.newPage(), wrong = [];
   page.on("pageerror", (e) => wrong.push(`error: ${e.message}`));
   page.on("console", (m) => { if (m.type() === "error" && !/status of 4\d\d/.test(m.text())) wrong.push(`console: ${m.text()}`); });
-  page.on("request", (r) => { if (!r.url().startsWith(options.url) && !r.url().startsWith("blob:")) wrong.push(`request: ${r.url()}`); });
+  page.on("request", (r) => { if (!r.url().startsWith(options.url) && !r.url().startsWith(options.bare) && !r.url().startsWith("blob:")) wrong.push(`request: ${r.url()}`); });
   await page.evaluateOnNewDocument(() => {
     window.violations = [];
     document.addEventListener("securitypolicyviolation", (e) => window.violations.push(`${e.violatedDirective} ${e.blockedURI}`));
@@ -259,6 +259,21 @@ const tests = {
     assert.deepEqual(found.answer.stacktraces.map((t) => t.frames.length), [2, 1]);
   },
 
+  async symbols_beside_a_crash_and_a_second_crash(page) {
+    if (!options.corpus) return;
+    const bare = fixture("windows.dmp"), pdb = fixture("symbols/crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.pdb");
+    await page.goto(options.bare, { waitUntil: "load" });
+    await page.waitForSelector("html.on");
+    await drop(page, ["crash.pdb", pdb], ["windows.dmp", bare], ["again.dmp", bare]);
+    await recognised(page, "minidump");
+    await page.click("#send");
+    await page.waitForFunction(() => document.querySelectorAll("#earlier .earlier").length === 1 && !document.getElementById("result").hidden, { timeout: 60000 });
+    assert.ok((await names(page)).includes("main"), "by the PDB beside it");
+    assert.match(await textOf(page, "#earlier .earlier h2"), /EXCEPTION_ACCESS_VIOLATION/);
+    await page.click("#earlier button");
+    assert.equal(await page.$eval("#earlier", (e) => e.hidden), true);
+  },
+
   async crash_files_through_drop_zone_and_text_area(page) {
     if (!options.corpus) return;
     for (const [name, kind, found, title] of [["windows.dmp", "minidump", "main", /EXCEPTION_ACCESS_VIOLATION/], ["macos.dmp", "minidump", null, /EXC_|Crash|SIG/],
@@ -382,7 +397,7 @@ const tests = {
   async refusals_are_told(page) {
     await paste(page, "{");
     await page.click("#send");
-    assert.match(await textOf(page, "#recognised"), /Choose the kind/);
+    await page.waitForFunction(() => /Choose the kind/.test(document.getElementById("recognised").textContent));
     await page.select("#kind", "native");
     await paste(page, JSON.stringify({ stacktraces: 3 }));
     await page.select("#kind", "native");

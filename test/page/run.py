@@ -55,8 +55,9 @@ def main():
         if args.corpus:
             symbols = os.path.join(args.corpus, "fixtures", "symbols")
             sources.append({"id": "corpus", "type": "filesystem", "path": symbols, "layout": {"type": "native"}})
-        with harness.Service(work, {"sources": sources, "mozilla": {"sources": ["http://127.0.0.1:1/"], "transport_errors": "not_found"}}) as service:
-            options = {"url": f"http://127.0.0.1:{service.port}", "npm": args.npm, "work": work, "root": ROOT,
+        settings = {"sources": sources, "mozilla": {"sources": ["http://127.0.0.1:1/"], "transport_errors": "not_found"}}
+        with harness.Service(work, settings) as service, harness.Service(work) as bare:
+            options = {"url": f"http://127.0.0.1:{service.port}", "bare": f"http://127.0.0.1:{bare.port}", "npm": args.npm, "work": work, "root": ROOT,
                        "patterns": args.patterns, "symloom": args.symloom, "cases": CASES if os.path.isdir(CASES) else None,
                        "corpus": args.corpus and os.path.join(args.corpus, "fixtures"), "screenshot": args.screenshot}
             return subprocess.run(["node", os.path.join(HERE, "page.mjs"), json.dumps(options)]).returncode

@@ -7,6 +7,7 @@
 #include "api/crash_file.h"
 #include "api/impl.h"
 #include "api/native/native.h"
+#include "api/own_files.h"
 #include "base/file.h"
 #include "crash/crash.h"
 #include "minidump/minidump.h"
@@ -35,8 +36,10 @@ enum crash_part { PART_FILE, PART_SOURCES, PART_SCRAPING, PART_OPTIONS, PART_PLA
 /* multipart/form-data as one unlinked file. */
 struct crash_form {
     struct sl_mapping body;
-    struct sl_mapping unpacked;         /* of a crash file that was compressed */
-    struct sl_bytes parts[CRASH_PARTS]; /* views of the body; data NULL: not sent */
+    struct sl_mapping unpacked;               /* of a crash file that was compressed */
+    struct sl_bytes parts[CRASH_PARTS];       /* views of the body; data NULL: not sent */
+    struct own_file artifacts[OWN_FILES_MAX]; /* debug files that came along: names in the arena, views of the body */
+    size_t artifact_count;
 };
 
 struct crash_work { /* of one job; in its arena */

@@ -26,8 +26,10 @@ struct form_reading {
     const char *tmp_dir;
     int fd;
     struct sl_str boundary;
-    int part;   /* enum crash_part that is read; -1 = another one */
-    int status; /* 0: all went well */
+    struct multipart *multipart;
+    struct own_file *artifact; /* that is read; NULL = it is none */
+    int part;                  /* enum crash_part that is read; -1 = another one */
+    int status;                /* 0: all went well */
     struct sl_buf problem;
     const char *cause; /* of broken framing */
     struct sl_error error;
@@ -56,11 +58,26 @@ void crash_check(struct http_exchange *x)
 
 /* ---- parts ---- */
 
+static enum sl_code form_begin_artifact(struct form_reading *r, struct sl_error *error)
+{
+    struct sl_str called = multipart_file_name(r->multipart);
+    const char *kept = sl_arena_strndup(r->work->request->arena, called.data ? called.data : "", called.size);
+    if (r->form->artifact_count == OWN_FILES_MAX)
+        return sl_fail(error, SL_MALFORMED, "more than %d files", OWN_FILES_MAX);
+    if (!kept)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    r->artifact = &r->form->artifacts[r->form->artifact_count++];
+    *r->artifact = (struct own_file){.name = {kept, called.size}, .text = {"", 0}};
+    return SL_OK;
+}
+
 static enum sl_code form_begin(void *arg, struct sl_str name, struct sl_error *error)
 {
     struct form_reading *r = arg;
-    (void)error;
     r->part = -1;
+    r->artifact = NULL;
+    if (sl_str_equal(name, SL_STR("artifact")))
+        return form_begin_artifact(r, error);
     for (int i = 0; i < CRASH_PARTS; i++)
         if (sl_str_equal(name, i == PART_FILE ? sl_str(r->work->kind->part) : part_names[i]))
             r->part = i;
@@ -73,6 +90,11 @@ static enum sl_code form_begin(void *arg, struct sl_str name, struct sl_error *e
 static enum sl_code form_data(void *arg, struct sl_bytes data, struct sl_error *error)
 {
     struct form_reading *r = arg;
+    if (r->artifact) {
+        if (!r->artifact->text.size)
+            r->artifact->text.data = (const char *)data.data;
+        r->artifact->text.size += data.size;
+    }
     if (r->part < 0)
         return SL_OK;
     struct sl_bytes *part = &r->form->parts[r->part];
@@ -90,7 +112,7 @@ static enum sl_code form_data(void *arg, struct sl_bytes data, struct sl_error *
 static bool form_split(struct form_reading *r)
 {
     const struct multipart_callbacks callbacks = {.begin = form_begin, .data = form_data, .arg = r};
-    struct multipart *m = multipart_new(r->work->request->arena, r->boundary, &callbacks);
+    struct multipart *m = r->multipart = multipart_new(r->work->request->arena, r->boundary, &callbacks);
     if (!m) {
         r->status = 503;
         return false;
@@ -156,7 +178,13 @@ static bool form_read_json(struct form_reading *r)
         request->source_count = sources.count;
         request->sources_number = sources.number;
     }
-    if (!native_add_configured(request, r->config)) {
+    bool good = native_add_configured(request, r->config);
+    for (size_t i = 0; i < r->form->artifact_count && good; i++) {
+        const struct own_file *file = &r->form->artifacts[i];
+        struct sl_bytes bytes = {(const uint8_t *)file->text.data, file->text.size};
+        good = native_add_own(request, file->name, bytes);
+    }
+    if (!good) {
         r->status = 503;
         return false;
     }

@@ -120,11 +120,12 @@ struct kinds_search native_where(struct native_request *request)
     size_t count;
     const struct source *store = request->asks_store ? store_sources(&count) : store_native_sources(&count);
     if (!count || !sl_str_equal(request->scope, SL_STR("global")))
-        return (struct kinds_search){request->sources, request->source_count, request->scope, request->arena, number};
+        return (struct kinds_search){request->sources, request->source_count, request->scope, request->arena,
+                                     number,           request->own};
     add_store(request, store, count);
     number = number ? number | UINT64_C(1) << WITH_STORE_BIT : 0;
-    return (struct kinds_search){request->with_store, request->with_store_count, request->scope, request->arena,
-                                 number};
+    return (struct kinds_search){request->with_store, request->with_store_count, request->scope, request->arena, number,
+                                 request->own};
 }
 
 typedef bool is_wanted(const struct native_module *module);

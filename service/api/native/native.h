@@ -201,6 +201,7 @@ struct native_request {
     size_t with_store_count;
     size_t source_count;
     struct native_options options;
+    struct own_objects *own;                                 /* files that came with it; NULL: none */
     bool srcsrv_frames, srcsrv_links, inlines_without_lines; /* as configured */
     const struct config *stores; /* its Mozilla's symbol stores are asked before the sources; NULL = they are not */
     bool tells_work;             /* of them */
@@ -232,6 +233,9 @@ void native_configure(struct native_request *request, const struct config *confi
  * schema_document. The configuration counts as in native_configure. */
 bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
                  struct schema_failure *failure);
+
+/* Adds a file that came with the request; the bytes stay the caller's. False when out of memory. Pure. */
+bool native_add_own(struct native_request *request, struct sl_str name, struct sl_bytes bytes);
 
 /* Adds the sources of the configuration if the options say so. False when out of memory. */
 bool native_add_configured(struct native_request *request, const struct config *config);

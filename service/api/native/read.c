@@ -484,6 +484,14 @@ bool native_add_configured(struct native_request *request, const struct config *
     return request_sources_add_configured(config, request->arena, &request->sources, &request->source_count);
 }
 
+bool native_add_own(struct native_request *request, struct sl_str name, struct sl_bytes bytes)
+{
+    const uint64_t most_unpacked = UINT64_C(512) << 20;
+    if (!request->own && (request->own = SL_ARENA_NEW(request->arena, struct own_objects)))
+        *request->own = (struct own_objects){.arena = request->arena, .room = most_unpacked};
+    return request->own && own_objects_add(request->own, name, bytes);
+}
+
 bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
                  struct schema_failure *failure)
 {

@@ -3,10 +3,12 @@
 #include "api/json_body.h"
 #include "api/local_families.h"
 #include "api/native/native.h"
+#include "api/own_files.h"
 
 struct reading {
     struct native_request *request;
     const struct config *config;
+    struct own_files files;
 };
 
 static bool read_request(void *arg, struct sl_str text, struct schema_failure *failure)
@@ -15,17 +17,23 @@ static bool read_request(void *arg, struct sl_str text, struct schema_failure *f
     if (!native_read(r->request, text, r->config, failure))
         return false;
     *failure = schema_no_memory;
+    for (size_t i = 0; i < r->files.count; i++) {
+        const struct own_file *file = &r->files.items[i];
+        struct sl_bytes bytes = {(const uint8_t *)file->text.data, file->text.size};
+        if (!native_add_own(r->request, file->name, bytes))
+            return false;
+    }
     return native_add_configured(r->request, r->config) && native_prepare(r->request);
 }
 
 /* NULL: the answer is set. */
 static struct native_request *read_body(struct http_exchange *x, struct job *job, struct sl_str scope)
 {
-    struct reading r = {native_request_new(&job->arena, scope), job->config};
+    struct reading r = {.request = native_request_new(&job->arena, scope), .config = job->config};
     struct json_body body = {.arena = &job->arena, .read = read_request, .arg = &r};
     if (!r.request)
         http_reply_no_memory(x);
-    return r.request && json_body_read(x, &body) ? r.request : NULL;
+    return r.request && own_files_read(x, &body, &r.files) ? r.request : NULL;
 }
 
 static enum sl_code run(struct job *job, void *request, struct sl_error *error)
@@ -51,7 +59,7 @@ static const struct http_route routes[] = {
      .pattern = "/symbolicate",
      .handler = symbolicate,
      .takes_work = true,
-     .check = check_json_job,
+     .check = check_json_or_form,
      .body_limit = json_job_limit,
      .body_weight = JSON_WEIGHT,
      .rights = API_RIGHT("symbolicate"),

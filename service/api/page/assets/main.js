@@ -1,6 +1,6 @@
 // The page: its parts, what is given to it, and what is done with that.
 import { $, el, bytes, count } from "./dom.js";
-import { KINDS, decode, isMinidump, kindOfText, makeRequest, packingOf, readAs } from "./recognise.js";
+import { KINDS, decode, isArtifact, isMinidump, kindOfText, makeRequest, packingOf, readAs } from "./recognise.js";
 import { Failure, getJson, readGiven, send, withProgress, curlOf, presetChips, chosenSources } from "./ask.js";
 // What is not needed at once comes when it is.
 const later = {
@@ -13,6 +13,7 @@ const TEXT_MAX = 4 << 20; // longer files are shown by their name alone
 const PAUSE_MS = 120;     // in typing, before the service is asked what it is
 let given = null;         // the file that was dropped or chosen: {file, text}
 let recognition = Promise.resolve({}); // what the service reads in what was given
+let waiting = [];         // crashes that are to be read after it
 let artifacts = [];
 
 // ---- parts ----
@@ -64,7 +65,8 @@ function kindNow() {
 
 function tellKind(kind, how) {
   $("kind").value = kind ?? "";
-  $("artifacts").hidden = kind !== "js" && kind !== "jvm";
+  $("artifacts").hidden = kind === "mozilla" || !(kind || artifacts.length);
+  $("sentry").hidden = kind !== "js" && kind !== "jvm";
   $("where").hidden = kind === "js" || kind === "mozilla";
   $("recognised").textContent = how ?? (kind ? `Recognised: ${KINDS[kind]}.` : $("text").value.trim() || given ? "Not recognised: choose the kind." : "");
 }
@@ -138,7 +140,7 @@ async function takeText(file, text) {
 }
 
 async function takeFile(file) {
-  const head = new Uint8Array(await file.slice(0, 16).arrayBuffer()), packing = packingOf(head);
+  const head = await headOf(file), packing = packingOf(head);
   if (packing) return takePacked(file, packing);
   if (!isMinidump(head) && file.size <= FILE_MAX) return takeText(file, decode(new Uint8Array(await file.arrayBuffer())));
   asked++;
@@ -157,17 +159,20 @@ function addArtifacts(files) {
     } }, "Remove"))));
 }
 
-const isArtifact = (file) => /\.(map|[cm]?js)$|mapping.*\.txt$|proguard.*\.txt$/i.test(file.name);
+const headOf = async (file, size = 16) => new Uint8Array(await file.slice(0, size).arrayBuffer());
 
+/** Crashes, and files that help to read them. Of several crashes one is read after the other. */
 async function takeFiles(files) {
-  const list = [...files];
-  const crash = list.find((file) => !isArtifact(file));
-  addArtifacts(list.filter(isArtifact));
-  if (crash) await takeFile(crash);
-  else if (list.length) {
+  const crashes = [], others = [];
+  for (const file of files) (isArtifact(await headOf(file, 20), file.name) ? others : crashes).push(file);
+  addArtifacts(others);
+  waiting = crashes.slice(1);
+  if (crashes.length) await takeFile(crashes[0]);
+  else if (others.length) {
     $("artifacts").hidden = false;
-    $("recognised").textContent = `${count(list.length, "file")} added for scripts or mappings; now the stack.`;
+    $("recognised").textContent = `${count(others.length, "file")} added; now the crash.`;
   }
+  if (waiting.length) $("recognised").textContent += ` ${count(waiting.length, "more crash", "more crashes")} will be read after it.`;
   location.hash = "#symbolicate";
 }
 
@@ -199,7 +204,7 @@ async function takeExample() {
 let round = 0;
 async function symbolicate() {
   const place = $("result"), mine = ++round;
-  place.hidden = true;
+  keepResult(place);
   await recognition;
   const kind = kindNow(), text = $("text").value, input = given ?? { text };
   if (!given && !text.trim()) {
@@ -212,7 +217,7 @@ async function symbolicate() {
     $("kind").focus();
     return;
   }
-  await withProgress($("progress"), $("cancel"), async (tell, signal) => {
+  const good = await withProgress($("progress"), $("cancel"), async (tell, signal) => {
     const whole = input.text ?? (kind === "minidump" || kind === "apple" ? null : await input.file.text());
     const before = await recognition, as = readAs(kind, before);
     const read = as && whole && !/^\s*[{[]/.test(whole) ? await readGiven(whole, { as, signal }) : before;
@@ -227,6 +232,23 @@ async function symbolicate() {
     place.focus({ preventScroll: true });
     place.scrollIntoView({ block: "start" });
   });
+  if (!good || mine !== round || !waiting.length) return;
+  await takeFile(waiting.shift());
+  symbolicate();
+}
+
+const EARLIER_MAX = 20;
+
+/** What was shown goes, folded, below what comes. */
+function keepResult(place) {
+  const shown = !place.hidden && [...place.childNodes];
+  place.hidden = true;
+  if (!shown) return;
+  const title = place.querySelector("h2")?.textContent ?? "A crash", box = el("details", { class: "earlier" });
+  box.append(el("summary", null, el("span", null, title), el("button", { type: "button", class: "small", "aria-label": `Remove: ${title}`, onclick: () => { box.remove(); $("earlier").hidden = !$("earlier-list").childElementCount; } }, "Remove")), ...shown);
+  $("earlier-list").prepend(box);
+  while ($("earlier-list").childElementCount > EARLIER_MAX) $("earlier-list").lastElementChild.remove();
+  $("earlier").hidden = false;
 }
 
 // ---- the beginning ----

@@ -167,6 +167,14 @@ export function packingOf(head) {
 
 export const isMinidump = (head) => ["MDMP", "PMDM"].includes(String.fromCharCode(...head.subarray(0, 4)));
 
+const MAGICS = ["MSCF", "\x7fELF", "MZ", "Microsoft C/C++ MSF", "MODULE ", "\0asm", "PK\x03\x04", "\xcf\xfa\xed\xfe", "\xce\xfa\xed\xfe", "\xfe\xed\xfa", "\xca\xfe\xba\xbe"];
+
+/** Whether a file, by its first bytes and name, is one with symbols, a script, a source map or a mapping, and no crash. */
+export function isArtifact(head, name) {
+  const text = String.fromCharCode(...head);
+  return MAGICS.some((magic) => text.startsWith(magic)) || /\.(map|[cm]?js|jsbundle|hbc|bundle|sym|pdb)$|(mapping|proguard).*\.txt$/i.test(name);
+}
+
 /** Bytes as the text that they are. */
 export function decode(bytes) {
   const two = String.fromCharCode(...bytes.subarray(0, 2));
@@ -175,8 +183,6 @@ export function decode(bytes) {
 }
 
 // ---- requests ----
-
-const form = (path, part, file, fields) => ({ path, part, file, fields });
 
 function nativeBody(text) {
   const json = parse(text);
@@ -282,8 +288,8 @@ export function makeRequest(kind, input, where) {
   if (kind === "minidump" || kind === "apple") {
     const fields = { options: JSON.stringify({ ...options, ...(kind === "minidump" && { all_frames: true }) }) };
     if (sources) fields.sources = JSON.stringify(sources);
-    const file = input.file ?? new File([input.text], "crash.txt");
-    return form(kind === "minidump" ? "/minidump" : "/applecrashreport", kind === "minidump" ? "upload_file_minidump" : "apple_crash_report", file, fields);
+    const file = input.file ?? new File([input.text], "crash.txt"), dump = kind === "minidump";
+    return { path: dump ? "/minidump" : "/applecrashreport", part: dump ? "upload_file_minidump" : "apple_crash_report", file, fields, artifacts: where.artifacts };
   }
   if (kind === "mozilla") {
     const json = parse(input.text);
@@ -293,7 +299,7 @@ export function makeRequest(kind, input, where) {
   if (kind === "native" || kind === "profile") {
     body.options = { ...body.options, ...options };
     if (sources) body.sources = sources;
-    return { path: "/symbolicate", body, titles, lines: text, profile };
+    return { path: "/symbolicate", body, titles, lines: text, profile, artifacts: where.artifacts.length ? where.artifacts : undefined };
   }
   const path = kind === "js" ? "/symbolicate-js" : "/symbolicate-jvm";
   const ids = (where.debugIds || "").split(/\n/).map((line) => line.trim().split(/\s+/)).filter((words) => words[0]);
