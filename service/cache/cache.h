@@ -269,6 +269,9 @@ enum sl_code cache_check_shared(const struct config *config, const char **key, s
  * SL_NOT_FOUND when there is none; the error says what was wrong. */
 enum sl_code cache_ask_bucket(const struct config *config, struct sl_error *error) SL_SUSPENDS;
 
+/* Sets the metrics of what each kind has on disk, which runs of the cleanup set too. Blocks: pool work. */
+void cache_measure(const char *cache_dir, const struct cache_kind *const *kinds, size_t count);
+
 struct cleanup_options {
     bool dry_run, all;
     bool full; /* the disk is: something has to go even if there is no budget */

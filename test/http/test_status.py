@@ -97,3 +97,19 @@ def test_head_is_as_get(work, objects):
     with Service(work) as s:
         code, headers, body = s.request("HEAD", "/status")
         assert code == 200 and int(headers["content-length"]) > 100 and body == b"", (code, headers)
+
+
+def test_sizes_on_disk_without_a_cleanup(work, objects):
+    with Upstream(objects.layout()) as upstream, Service(work) as s:
+        equal(sum(c["disk_bytes"] for c in status(s)["caches"]), 0)
+        s.symbolicate(request(objects.module(), [4096], sources=[http_source(upstream.url)]))
+
+        def measured():
+            return {c["name"]: (c["disk_files"], c["disk_bytes"]) for c in status(s)["caches"] if c["disk_files"]}
+        wait_until("sizes", lambda: "symcaches" in measured())
+        on_disk = {}
+        for kind in ("objects", "symcaches", "object_meta"):
+            paths = [os.path.join(at, f) for at, _, files in os.walk(os.path.join(s.cache, kind)) for f in files if not f.endswith(".metadata")]
+            on_disk[kind] = len(paths), sum(map(os.path.getsize, paths))
+        equal({kind: measured()[kind] for kind in on_disk}, on_disk)
+        assert on_disk["objects"][1] > len(objects.debug)

@@ -270,7 +270,7 @@ const tests = {
     await page.waitForFunction(() => document.querySelectorAll("#earlier .earlier").length === 1 && !document.getElementById("result").hidden, { timeout: 60000 });
     assert.ok((await names(page)).includes("main"), "by the PDB beside it");
     assert.match(await textOf(page, "#earlier .earlier h2"), /EXCEPTION_ACCESS_VIOLATION/);
-    await page.click("#earlier button");
+    await page.click(".earlier > button");
     assert.equal(await page.$eval("#earlier", (e) => e.hidden), true);
   },
 
@@ -336,6 +336,10 @@ const tests = {
     await page.waitForSelector("#m-result:not([hidden])");
     assert.match(await textOf(page, "#m-result"), /No symbols to use.*not found.*Where it was looked for.*self/);
     await accessible(page, "one module");
+    await page.type("#m-debug", "xyz");
+    await page.click("#module .primary");
+    await page.waitForFunction(() => /^xyz is not a debug id/.test(document.getElementById("m-progress").textContent));
+    await page.$eval("#m-debug", (e) => { e.value = ""; });
     const example = await (await fetch(options.url + "/page/example.json")).json();
     await page.$eval("#m-code", (e) => { e.value = ""; });
     await page.type("#m-code", example.modules[0].code_id);
@@ -365,7 +369,7 @@ const tests = {
   },
 
   async status(page) {
-    const points = Array.from({ length: 120 }, (_, i) => ({ t: new Date(i * 60000).toISOString(), requests: 50 + i, errors: i % 9, lookups: 100, computed: 30, p50_ms: 3, p99_ms: 40 + (i % 30) }));
+    const points = Array.from({ length: 120 }, (_, i) => ({ t: new Date(i * 60000).toISOString(), requests: 50 + i, errors: i % 9, lookups: i > 60 && i < 80 ? 0 : 100, computed: i > 60 && i < 80 ? 0 : 30, p50_ms: i > 60 && i < 80 ? null : 3, p99_ms: 40 + (i % 30) }));
     await answerWith(page, { version: "1", commit: "abc", node: "1234", state: "ready", uptime_seconds: 4000, jobs: { running: 1, limit: 200, finished_1h: 9, failed_1h: 0 }, pool: { threads: 2, busy: 1, queued: 0 },
       memory: { resident: 1e8, budget_used: 1e6, budget: 1e9 }, disk: { free: 1e10, size: 1e11 }, caches: [{ name: "symcaches", memory_bytes: 1e6, disk_bytes: 1e7, disk_files: 12, lookups_1h: 100, computed_1h: 7 }],
       shared: [{ backend: "redis", up: false, last_error: HOSTILE }], sources: [{ id: HOSTILE, type: "http", layout: "native", last_success: null, last_error: HOSTILE, last_error_at: "2026-01-01T00:00:00Z", blocked_until: null, ok_1h: 1, not_found_1h: 2, failed_1h: 3 }],
@@ -373,6 +377,15 @@ const tests = {
     await page.goto(options.url + "/#status");
     await page.waitForSelector("#status-body svg polyline");
     assert.match(await textOf(page, "#status-body"), /symcaches.*93 %.*failing|failing.*symcaches.*93 %/);
+    const plots = await page.$$eval("#status-body .plot", (all) => all.map((p) => [p.querySelectorAll("polyline").length, p.querySelector(".highest").textContent, p.querySelector(".first").textContent]));
+    assert.deepEqual(plots.map(([lines]) => lines), [2, 3, 2], "with gaps where nothing was asked");
+    assert.deepEqual(plots.map(([, top]) => top), ["169", "69 ms", "100 %"]);
+    const cached = (await page.$$("#status-body .plot svg"))[2];
+    const box = await cached.boundingBox();
+    for (const [share, told] of [[0.5, /: from the cache 70 %$/], [70 / 119, /: from the cache –$/]]) {
+      await page.mouse.move(box.x + box.width * share, box.y + 5);
+      assert.match(await page.$$eval("#status-body .told", (all) => all[2].textContent), told);
+    }
     assert.equal(await page.evaluate(() => typeof window.hacked), "undefined");
     await accessible(page, "status");
     await page.setViewport({ width: 320, height: 700 });
@@ -465,6 +478,18 @@ const tests = {
         await accessible(page, `${scheme}, ${view}`);
       }
     }
+  },
+
+  async drops_leave_no_ring_and_tables_scroll(page) {
+    await page.goto(options.url + "/#status");
+    await page.waitForSelector("#status-body table");
+    await page.setViewport({ width: 320, height: 700 });
+    const scrolls = await page.$$eval("#status-body .scroll", (all) => all.map((e) => e.scrollWidth > e.clientWidth));
+    assert.ok(scrolls.length && scrolls.every(Boolean), "tables scroll, and their words stay whole");
+    await page.keyboard.press("Tab"); // from now on focus is shown
+    await drop(page, ["crash", JVM_STACK]);
+    await recognised(page, "jvm");
+    assert.equal(await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle), "none");
   },
 
   async narrow_and_zoomed(page) {

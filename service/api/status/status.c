@@ -121,6 +121,31 @@ static void write_disk(struct json_writer *w, const struct room *room)
     json_object_end(w);
 }
 
+enum { MEASURE_NS = 1000000000, MEASURE_SHARE = 50 };
+
+/* When the sizes on disk were measured; loop thread. */
+static struct {
+    uint64_t next_ns; /* not again before */
+    bool running;
+} measured;
+
+static void measure_caches(void *arg)
+{
+    cache_measure(arg, kinds_all, kinds_all_count);
+}
+
+/* Where nothing cleans the cache, nobody else measures it: no more than a fiftieth of the time. */
+static void measure_if_old(const struct config *config)
+{
+    uint64_t began = clock_mono_ns();
+    if (!config->cache_dir || config->enable_cache_cleanup || measured.running || began < measured.next_ns)
+        return;
+    measured.running = true;
+    pool_run(POOL_IO | POOL_HEAVY, measure_caches, (void *)config->cache_dir, NULL);
+    measured.running = false;
+    measured.next_ns = clock_mono_ns() + MEASURE_NS + MEASURE_SHARE * (clock_mono_ns() - began);
+}
+
 static void write_caches(struct json_writer *w, const struct history_counts *hour)
 {
     json_key(w, "caches");
@@ -254,6 +279,8 @@ static void write_all(struct http_exchange *x, struct json_writer *w, const stru
     struct sl_buf processes = {0};
     bool alone = node_is_forwarded(x);
     pool_run(POOL_IO, look_at_room, &room, NULL); /* zeros if that cannot be */
+    if (!alone)
+        measure_if_old(config);
     history_last_hour(service->history, &hour);
     ask_processes(x, config, &hour, &room, &processes);
     if (!alone) {

@@ -98,10 +98,10 @@ function native(answer, request, kind) {
 
 /** A profile: instead of stacks, where each thread's samples were taken, most often first. */
 function profile(answer, request) {
-  const model = native(answer, request, "native"), share = (part, all) => `${((100 * part) / all).toFixed(1)} %`;
+  const model = native(answer, request, "native"), share = (part, all) => `${((100 * part) / all).toFixed(part * 10 < all ? 1 : 0)} %`;
   model.threads.forEach((thread, i) => {
     const { name, leaves, samples } = request.profile[i];
-    Object.assign(thread, { exception: true, title: `${name || "Thread"}: ${samples.toLocaleString("en")} samples`, crashed: i === 0 });
+    Object.assign(thread, { exception: true, title: `${name || "Thread"}: ${samples.toLocaleString("en")} ${samples === 1 ? "sample" : "samples"}`, crashed: i === 0 });
     for (const f of thread.frames) f.share = share(leaves[f.index]?.samples ?? 0, samples);
   });
   const command = `symloom symbolicate PROFILE --server ${globalThis.location?.origin ?? "URL"} --output named.json`;

@@ -244,8 +244,9 @@ function keepResult(place) {
   const shown = !place.hidden && [...place.childNodes];
   place.hidden = true;
   if (!shown) return;
-  const title = place.querySelector("h2")?.textContent ?? "A crash", box = el("details", { class: "earlier" });
-  box.append(el("summary", null, el("span", null, title), el("button", { type: "button", class: "small", "aria-label": `Remove: ${title}`, onclick: () => { box.remove(); $("earlier").hidden = !$("earlier-list").childElementCount; } }, "Remove")), ...shown);
+  const title = place.querySelector("h2")?.textContent ?? "A crash";
+  const box = el("div", { class: "earlier" }, el("details", null, el("summary", null, title), ...shown),
+    el("button", { type: "button", class: "small", "aria-label": `Remove: ${title}`, onclick: () => { box.remove(); $("earlier").hidden = !$("earlier-list").childElementCount; } }, "Remove"));
   $("earlier-list").prepend(box);
   while ($("earlier-list").childElementCount > EARLIER_MAX) $("earlier-list").lastElementChild.remove();
   $("earlier").hidden = false;

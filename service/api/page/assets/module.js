@@ -5,6 +5,18 @@ import { candidateList, moduleFacts, statusTag } from "./stack.js";
 import { MODULE_STATUS } from "./answers.js";
 import { chosenSources, presetChips, send, withProgress } from "./ask.js";
 
+const DEBUG_ID = /^(?:[0-9a-f]{32}|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})(?:-?[0-9a-f]{1,8})?$|^[0-9a-f]{16,40}$/i;
+
+/** What is wrong with a field; undefined: nothing. */
+function wrongField() {
+  const checks = [["m-debug", DEBUG_ID, "a debug id: 32 hexadecimal digits, with or without hyphens and an age"], ["m-code", /^[0-9a-f]{6,128}$/i, "a code id: hexadecimal digits"], ["m-address", /^(?:0x)?[0-9a-f]{1,16}$/i, "an address: hexadecimal digits"]];
+  const wrong = checks.find(([id, form]) => $(id).value.trim() && !form.test($(id).value.trim()));
+  for (const [id] of checks) $(id).toggleAttribute("aria-invalid", id === wrong?.[0]);
+  if (!wrong) return undefined;
+  $(wrong[0]).focus();
+  return `${$(wrong[0]).value.trim()} is not ${wrong[2]}.`;
+}
+
 function request() {
   const value = (id) => $(id).value.trim() || undefined;
   const module = { type: $("m-type").value, debug_id: value("m-debug"), code_id: value("m-code"), debug_file: value("m-debug-file"), code_file: value("m-code-file") };
@@ -13,7 +25,10 @@ function request() {
   module.code_file ??= module.debug_file;
   const body = { stacktraces: [{ frames: [{ instruction_addr: value("m-address") ?? "0x0", addr_mode: "rel:0" }] }], modules: [module], options: { dif_candidates: true } };
   const sources = chosenSources("m-presets");
-  if (sources) body.sources = sources;
+  if (sources) {
+    body.sources = sources;
+    body.options.configured_sources = true;
+  }
   return { path: "/symbolicate", body };
 }
 
@@ -41,6 +56,11 @@ export function setUpModule() {
   $("module").addEventListener("submit", (event) => {
     event.preventDefault();
     $("m-result").hidden = true;
+    const wrong = wrongField();
+    if (wrong) {
+      $("m-progress").replaceChildren(el("p", { class: "notice bad" }, wrong));
+      return;
+    }
     withProgress($("m-progress"), null, async (tell, signal) => show(await send(request(), tell, signal), !!$("m-address").value.trim()));
   });
 }

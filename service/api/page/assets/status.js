@@ -5,20 +5,48 @@ import { Failure, getJson } from "./ask.js";
 const EVERY_MS = 5000;
 let timer = null, place = null;
 
-/** A small plot of one or two rows of numbers; the numbers are told beside it. */
-function plot(label, rows, format) {
-  const width = 240, height = 56, top = Math.max(1e-9, ...rows.flat());
-  const point = (row) => (v, i) => `${((i / Math.max(1, row.length - 1)) * width).toFixed(1)},${(height - (v / top) * (height - 4)).toFixed(1)}`;
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": `${label}, two hours; highest ${format(top > 1e-9 ? top : 0)}` });
-  picture.append(svg("line", { class: "base", x1: 0, y1: height, x2: width, y2: height }));
-  rows.forEach((row, nth) => {
-    if (!row.length) return;
-    const points = row.map(point(row)).join(" ");
-    if (!nth) picture.append(svg("polygon", { class: "area", points: `0,${height} ${points} ${width},${height}` }));
-    picture.append(svg("polyline", { class: nth ? "line second" : "line", points }));
+const WIDTH = 240, HEIGHT = 56;
+
+/** The pieces of a row without its gaps: where nothing was asked there is nothing to show. */
+function pieces(row) {
+  const found = [];
+  row.forEach((v, i) => {
+    if (v === null) return;
+    if (i && row[i - 1] !== null && found.length) found.at(-1).push(i);
+    else found.push([i]);
   });
-  return picture;
+  return found;
 }
+
+/** A small plot of one or two rows of numbers, with its axes, and what it has where somebody points. `names`: of the rows. */
+function plot(label, names, rows, times, format, top) {
+  const seen = rows.flat().filter((v) => v !== null), most = Math.max(top ?? 0, ...seen), high = most || 1, last = Math.max(1, times.length - 1);
+  const x = (i) => (i / last) * WIDTH, y = (v) => HEIGHT - (v / high) * (HEIGHT - 2);
+  const at = (row) => (i) => `${x(i).toFixed(1)},${y(row[i]).toFixed(1)}`;
+  const picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": `${label}, two hours; highest ${format(most)}` });
+  picture.append(svg("line", { class: "base", x1: 0, y1: HEIGHT, x2: WIDTH, y2: HEIGHT }), svg("line", { class: "base", x1: 0, y1: 0, x2: 0, y2: HEIGHT }));
+  rows.forEach((row, nth) => {
+    for (const piece of pieces(row)) {
+      const points = piece.length > 1 ? piece.map(at(row)) : [at(row)(piece[0]), `${(x(piece[0]) + 1).toFixed(1)},${y(row[piece[0]]).toFixed(1)}`];
+      if (!nth) picture.append(svg("polygon", { class: "area", points: `${x(piece[0]).toFixed(1)},${HEIGHT} ${points.join(" ")} ${x(piece.at(-1)).toFixed(1)},${HEIGHT}` }));
+      picture.append(svg("polyline", { class: nth ? "line second" : "line", points: points.join(" ") }));
+    }
+  });
+  const mark = svg("line", { class: "mark", x1: 0, y1: 0, x2: 0, y2: HEIGHT, visibility: "hidden" }), told = el("p", { class: "told hint" }, "");
+  picture.append(mark);
+  const point = (i) => {
+    mark.setAttribute("visibility", "visible");
+    mark.setAttribute("x1", x(i));
+    mark.setAttribute("x2", x(i));
+    told.textContent = `${clock(times[i])}: ${rows.map((row, nth) => `${names[nth]} ${row[i] === null ? "–" : format(row[i])}`).join(", ")}`;
+  };
+  picture.addEventListener("pointermove", (event) => point(Math.min(times.length - 1, Math.max(0, Math.round((event.offsetX / picture.clientWidth) * last)))));
+  picture.addEventListener("pointerleave", () => { mark.setAttribute("visibility", "hidden"); told.textContent = ""; });
+  return el("div", { class: "plot" }, el("span", { class: "axis highest" }, format(high)), picture, el("span", { class: "axis lowest" }, format(0)),
+    el("span", { class: "axis first" }, clock(times[0])), el("span", { class: "axis last" }, "now"), told);
+}
+
+const clock = (time) => (time ? new Date(time).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" }) : "");
 
 const tile = (title, big, hint, picture) => el("section", { class: "tile" }, el("h2", null, title), el("div", { class: "big" }, big), el("p", { class: "hint" }, hint ?? ""), picture);
 
@@ -34,12 +62,13 @@ function tiles(s) {
   const points = s.history?.points ?? [], step = s.history?.step_seconds ?? 60, of = (key) => points.map((p) => Number(p[key]) || 0);
   const last = points.at(-1) ?? {}, per = (n) => `${((Number(n) || 0) / step).toFixed(1)} /s`;
   const lookups = of("lookups").reduce((a, b) => a + b, 0), computed = of("computed").reduce((a, b) => a + b, 0);
-  const hits = points.map((p) => (p.lookups ? 1 - (Number(p.computed) || 0) / p.lookups : 0)), share = (v) => `${Math.round(v * 100)} %`;
+  const times = points.map((p) => p.t), asked = (key) => points.map((p) => (p[key] === null || p[key] === undefined ? null : Number(p[key])));
+  const hits = points.map((p) => (p.lookups ? Math.max(0, 1 - (Number(p.computed) || 0) / p.lookups) : null)), share = (v) => `${Math.round(v * 100)} %`;
   const out = [tile("State", s.state ?? "?", [s.uptime_seconds !== undefined && `for ${duration(s.uptime_seconds)}`, s.node && `node ${s.node}`].filter(Boolean).join(", "))];
   if (points.length) {
-    out.push(tile("Requests", per(last.requests), "and errors, dashed", plot("Requests and errors a minute", [of("requests"), of("errors")], (v) => `${Math.round(v)} a minute`)),
-      tile("Latency", ms(Number(last.p50_ms) || 0), `99 of 100 below ${ms(Number(last.p99_ms) || 0)}, dashed`, plot("Median and 99th percentile of latency", [of("p50_ms"), of("p99_ms")], ms)),
-      tile("Answered from the cache", lookups ? share(1 - computed / lookups) : "–", count(lookups, "look-up") + " in two hours", plot("Share of look-ups that the cache answered", [hits], share)));
+    out.push(tile("Requests", per(last.requests), "a minute, and errors, dashed", plot("Requests and errors a minute", ["requests", "errors"], [of("requests"), of("errors")], times, (v) => `${Math.round(v)}`, 10)),
+      tile("Latency", ms(Number(last.p50_ms) || 0), `99 of 100 below ${ms(Number(last.p99_ms) || 0)}, dashed`, plot("Median and 99th percentile of latency", ["median", "99 %"], [asked("p50_ms"), asked("p99_ms")], times, ms, 1)),
+      tile("Answered from the cache", lookups ? share(1 - computed / lookups) : "–", count(lookups, "look-up") + " in two hours", plot("Share of look-ups that the cache answered", ["from the cache"], [hits], times, share, 1)));
   }
   if (s.jobs) out.push(tile("Jobs", String(s.jobs.running), `${s.jobs.limit ? `of ${s.jobs.limit}; ` : ""}${s.jobs.finished_1h} ended in the last hour, ${s.jobs.failed_1h} failed`));
   if (s.pool) out.push(tile("Threads", `${s.pool.busy} / ${s.pool.threads}`, `busy; ${s.pool.queued} waiting`));
@@ -78,7 +107,8 @@ function show(s) {
 
 async function ask() {
   try {
-    show(await getJson("/status"));
+    const s = await getJson("/status");
+    if (!place.querySelector(".plot:hover")) show(s); // nobody reads a plot just now
   } catch (error) {
     place.replaceChildren(el("p", { class: "notice bad" }, error instanceof Failure ? error.message : "The service cannot be reached."));
   }
