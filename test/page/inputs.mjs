@@ -86,7 +86,7 @@ function command(symloom, file, places, mapping) {
     return { status, stdout: text(stdout), stderr: text(stderr) };
   };
   let { status, stdout, stderr } = run(file, "--symbols", places);
-  if (status === 3 && /neither a minidump/.test(stderr)) ({ status, stdout, stderr } = run(file, "--mapping", mapping));
+  if (status === 3 && /neither a minidump|looks like a Java/.test(stderr)) ({ status, stdout, stderr } = run(file, "--mapping", mapping));
   if (status !== 0) return { refused: stderr };
   return /^\{/.test(stdout) ? { answer: JSON.parse(stdout) } : { text: stdout };
 }

@@ -161,7 +161,7 @@ async function take(page, files) {
   await page.waitForSelector("html.on");
   await page.$eval("#recognised", (e) => { e.textContent = "waiting"; });
   await drop(page, ...files);
-  await page.waitForFunction(() => document.getElementById("recognised").textContent !== "waiting" && !/added/.test(document.getElementById("recognised").textContent), { timeout: 60000 });
+  await page.waitForFunction(() => document.getElementById("recognised").textContent !== "waiting", { timeout: 60000 });
   const kind = await page.$eval("#kind", (e) => e.value);
   if (!kind) return {};
   let answer;
@@ -211,7 +211,10 @@ const tests = {
       if (!text) continue;
       await drop(page, ["crash", text]);
       await recognised(page, kind);
-      if (kind === "apple") await page.click("#file button");
+      if (kind === "apple") {
+        await page.waitForSelector("#file:not([hidden]) button");
+        await page.click("#file button");
+      }
     }
     await drop(page, ["a.dmp", "MDMP\x93\xa7"]);
     await recognised(page, "minidump");

@@ -73,7 +73,7 @@ function tellKind(kind, how) {
 
 /** Asks the service what this text is; what was asked before does not count any more. */
 let asked = 0, chosen = false; // chosen: somebody has said what kind it is
-function recognise(text, name, wait = 0) {
+function recognise(text, { name, wait = 0, before } = {}) {
   const mine = ++asked;
   chosen = false;
   const work = async () => {
@@ -85,6 +85,7 @@ function recognise(text, name, wait = 0) {
   return recognition.then((read) => {
     if (mine !== asked || chosen) return null;
     const kind = read.error ? null : kindOfText(text, read);
+    before?.(kind);
     if (read.error) tellKind(null, read.error instanceof Failure ? read.error.message : "The service cannot be reached.");
     else if (!kind && read.unread) tellKind(null, `This looks like ${read.unread}, which is not read.`);
     else tellKind(kind, !name || !text.trim() ? undefined : kind ? `${name}: recognised as ${KINDS[kind]}.` : `${name} was not recognised: choose the kind.`);
@@ -93,7 +94,7 @@ function recognise(text, name, wait = 0) {
 }
 
 function textChanged() {
-  recognise($("text").value, null, PAUSE_MS);
+  recognise($("text").value, { wait: PAUSE_MS });
 }
 
 function showFile(on) {
@@ -135,8 +136,7 @@ async function takeText(file, text) {
   } else {
     keepFile(file, text);
   }
-  const kind = await recognise(text, file.name);
-  if (short && kind === "apple") keepFile(file, text); // its name is enough
+  await recognise(text, { name: file.name, before: (kind) => { if (short && kind === "apple") keepFile(file, text); } }); // its name is enough
 }
 
 async function takeFile(file) {
