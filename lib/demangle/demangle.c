@@ -75,7 +75,7 @@ static struct sl_str without_hash_suffix(struct sl_str name)
 }
 
 /* Exactly one underscore stands before the `Z`, except for the blocks of functions, which have two more. */
-static bool demangle_cpp(struct sl_str name, bool full, struct sl_buf *out)
+static bool demangle_cpp(struct sl_str name, enum sl_demangle_style style, struct sl_buf *out)
 {
     char readable[MAX_OUTPUT];
     size_t prefix = itanium_prefix(name);
@@ -83,9 +83,9 @@ static bool demangle_cpp(struct sl_str name, bool full, struct sl_buf *out)
         return false;
     name = without_hash_suffix(name);
     size_t skip = prefix - 2,
-           size = demangle_itanium(name.data + skip, name.size - skip, full, readable, sizeof readable);
+           size = demangle_itanium(name.data + skip, name.size - skip, style, readable, sizeof readable);
     if (!size && prefix > 3)
-        size = demangle_itanium(name.data, name.size, full, readable, sizeof readable);
+        size = demangle_itanium(name.data, name.size, style, readable, sizeof readable);
     sl_buf_add(out, readable, size);
     return size > 0;
 }
@@ -125,23 +125,27 @@ enum sl_language sl_demangle_detect(struct sl_str name)
     return is_swift(name) ? SL_LANG_SWIFT : SL_LANG_UNKNOWN;
 }
 
-static bool demangle(struct sl_str name, enum sl_language language, bool full, struct sl_buf *out)
+static bool demangle(struct sl_str name, enum sl_language language, enum sl_demangle_style style, struct sl_buf *out)
 {
+    bool full = style != SL_DEMANGLE_CRASH;
     switch (language == SL_LANG_UNKNOWN ? sl_demangle_detect(name) : language) {
     case SL_LANG_OBJC: sl_buf_str(out, name); return true;
     case SL_LANG_OBJCPP:
         if (!is_objc(name))
-            return demangle_cpp(name, full, out);
+            return demangle_cpp(name, style, out);
         sl_buf_str(out, name);
         return true;
-    case SL_LANG_CPP: return is_microsoft(name) ? demangle_msvc(name, full, out) : demangle_cpp(name, full, out);
-    case SL_LANG_RUST: return rust_v0(name, out, MAX_RUST_OUTPUT) || rust_legacy(name, out, MAX_RUST_OUTPUT);
+    case SL_LANG_CPP: return is_microsoft(name) ? demangle_msvc(name, full, out) : demangle_cpp(name, style, out);
+    case SL_LANG_RUST: /* LLVM's tools take the old mangling for C++, and show the hash */
+        return rust_v0(name, out, MAX_RUST_OUTPUT) ||
+               (style == SL_DEMANGLE_LLVM ? demangle_cpp(name, style, out) : rust_legacy(name, out, MAX_RUST_OUTPUT));
     case SL_LANG_SWIFT: return swift_demangle(name, full, out, MAX_OUTPUT - 1);
     default: return false;
     }
 }
 
-static bool demangle_checked(struct sl_str name, enum sl_language language, bool full, struct sl_buf *out)
+static bool demangle_checked(struct sl_str name, enum sl_language language, enum sl_demangle_style style,
+                             struct sl_buf *out)
 {
     size_t start = out->size;
     if (name.size == 0 || name.size > MAX_NAME)
@@ -155,7 +159,7 @@ static bool demangle_checked(struct sl_str name, enum sl_language language, bool
         sl_buf_str(out, stub);
         name = (struct sl_str){name.data + stub.size, name.size - stub.size};
     }
-    if (!demangle(name, language, full, out)) {
+    if (!demangle(name, language, style, out)) {
         out->size = start;
         return false;
     }
@@ -164,10 +168,15 @@ static bool demangle_checked(struct sl_str name, enum sl_language language, bool
 
 bool sl_demangle(struct sl_str name, enum sl_language language, struct sl_buf *out)
 {
-    return demangle_checked(name, language, false, out);
+    return demangle_checked(name, language, SL_DEMANGLE_CRASH, out);
 }
 
 bool sl_demangle_full(struct sl_str name, struct sl_buf *out)
 {
-    return demangle_checked(name, SL_LANG_UNKNOWN, true, out);
+    return demangle_checked(name, SL_LANG_UNKNOWN, SL_DEMANGLE_PROFILE, out);
+}
+
+bool sl_demangle_styled(struct sl_str name, enum sl_language language, enum sl_demangle_style style, struct sl_buf *out)
+{
+    return demangle_checked(name, language, style, out);
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "demangle/style.h"
 #include "function/function.h"
 
 /* The language a mangled name tells by itself; SL_LANG_UNKNOWN when none. */
@@ -16,6 +17,10 @@ enum sl_language sl_demangle_detect(struct sl_str name);
  * given language or over the limits (4096 bytes of output, 16 KiB for Rust; bounded recursion). SL_LANG_UNKNOWN detects
  * first. A known language is never second-guessed. Names of plain C, D, Go and .NET are never mangled. */
 bool sl_demangle(struct sl_str name, enum sl_language language, struct sl_buf *out);
+
+/* As sl_demangle, in the style of a tool. */
+bool sl_demangle_styled(struct sl_str name, enum sl_language language, enum sl_demangle_style style,
+                        struct sl_buf *out);
 
 /* As above for profilers, who drop the arguments of templates: style of the binutils, with return types where the
  * mangling has them, but `f<>` for `f<int>` in Itanium's C++. */

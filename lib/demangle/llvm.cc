@@ -282,7 +282,8 @@ class Arena
     }
 
   public:
-    bool full = false; // LLVM's style, with return types, without template arguments
+    sl_demangle_style style = SL_DEMANGLE_CRASH;
+    unsigned local_depth = 0; // functions that what is read is inside of; GNU's tools leave out their return types
 
     Arena() = default;
     Arena(const Arena &) = delete;
@@ -338,10 +339,16 @@ class Arena
 
     template <typename T, typename... Args> Node *makeNode(Args &&...args)
     {
+        if constexpr (!std::is_same_v<T, FunctionEncoding>)
+            if (style == SL_DEMANGLE_LLVM)
+                return place<T>(std::forward<Args>(args)...);
+        bool full = style == SL_DEMANGLE_PROFILE;
+        (void)full;
         if constexpr (std::is_same_v<T, DotSuffix>)
             return place<CloneSuffix>(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, IntegerLiteral>)
-            return full ? place<T>(std::forward<Args>(args)...) : place<TypedLiteral>(std::forward<Args>(args)...);
+            return style == SL_DEMANGLE_CRASH ? place<TypedLiteral>(std::forward<Args>(args)...)
+                                              : place<T>(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, ClosureTypeName>)
             return place<NumberedLambda>(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, UnnamedTypeName>)
@@ -370,14 +377,16 @@ class Arena
   private:
     Node *prefix(std::string_view op, Node *child, Node::Prec precedence)
     {
-        return !full && op == "&" ? place<AddressOf>(child) : place<PrefixExpr>(op, child, precedence);
+        return style != SL_DEMANGLE_PROFILE && op == "&" ? place<AddressOf>(child)
+                                                         : place<PrefixExpr>(op, child, precedence);
     }
 
     Node *function(const Node *result, const Node *name, NodeArray parameters, const Node *attributes,
                    const Node *constraint, Qualifiers cv, FunctionRefQual ref)
     {
         const Node *none = nullptr;
-        return place<FunctionEncoding>(full ? result : none, name, parameters, attributes, constraint, cv, ref);
+        bool has_result = style != SL_DEMANGLE_CRASH && !(style == SL_DEMANGLE_GNU && local_depth);
+        return place<FunctionEncoding>(has_result ? result : none, name, parameters, attributes, constraint, cv, ref);
     }
 
     // `objc_object objcproto9MTLDevice`: the qualifier as it is written, `objcproto` and a length before the name.
@@ -405,11 +414,18 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
     // The clones of transactional memory (Itanium C++ ABI, 5.1.4.4 "Virtual Tables and RTTI", GCC's addition).
     Node *parseSpecialName()
     {
-        if (consumeIf("GTt"))
+        if (!plain() && consumeIf("GTt"))
             return clone("transaction clone for ");
-        if (consumeIf("GTn"))
+        if (!plain() && consumeIf("GTn"))
             return clone("non-transaction clone for ");
         return Base::parseSpecialName();
+    }
+    Node *parseLocalName(NameState *state)
+    {
+        ASTAllocator.local_depth++;
+        Node *name = Base::parseLocalName(state);
+        ASTAllocator.local_depth--;
+        return name;
     }
     Node *parseType()
     {
@@ -426,6 +442,8 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
     // The type of a conversion operator is parsed without template arguments; those inside it have their own.
     Node *parseTemplateArg()
     {
+        if (plain())
+            return guarded([&] { return Base::parseTemplateArg(); });
         if (consumeIf('I'))
             return oldPack();
         bool outer = TryToParseTemplateArgs;
@@ -436,14 +454,14 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
     }
     Node *parseExprPrimary()
     {
-        if (consumeIf("LDn0E"))
+        if (!plain() && consumeIf("LDn0E"))
             return make<NameType>("nullptr");
         return Base::parseExprPrimary();
     }
     // LLVM takes `operator->*` for one that cannot be named, as `operator.*` is.
     Node *parseOperatorName(NameState *state)
     {
-        return consumeIf("pm") ? make<NameType>("operator->*") : Base::parseOperatorName(state);
+        return !plain() && consumeIf("pm") ? make<NameType>("operator->*") : Base::parseOperatorName(state);
     }
     Node *parseUnresolvedName(bool global)
     {
@@ -453,7 +471,7 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
     // template among the substitutions.
     Node *parseUnresolvedType()
     {
-        if (!consumeIf("St"))
+        if (plain() || !consumeIf("St"))
             return Base::parseUnresolvedType();
         Node *space = make<NameType>("std");
         NameState state(this);
@@ -476,6 +494,9 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
     bool asTypes = false;
 
   private:
+    // What LLVM cannot read is not read in its style either.
+    bool plain() const { return ASTAllocator.style == SL_DEMANGLE_LLVM; }
+
     Node *memberOfType()
     {
         Node *type = parseType();
@@ -534,10 +555,11 @@ struct Output {
 
 } // namespace
 
-static size_t read_and_print(const char *name, size_t size, bool full, bool as_types, char *out, size_t capacity)
+static size_t read_and_print(const char *name, size_t size, sl_demangle_style style, bool as_types, char *out,
+                             size_t capacity)
 {
     Parser parser(name, name + size);
-    parser.ASTAllocator.full = full;
+    parser.ASTAllocator.style = style;
     parser.asTypes = as_types;
     Node *node = parser.parse();
     if (!node || !parser.ASTAllocator.printable(node))
@@ -547,12 +569,13 @@ static size_t read_and_print(const char *name, size_t size, bool full, bool as_t
     return copy_out(output.buffer.getBuffer(), output.buffer.getCurrentPosition(), out, capacity);
 }
 
-size_t demangle_itanium(const char *name, size_t size, int full, char *out, size_t capacity)
+size_t demangle_itanium(const char *name, size_t size, enum sl_demangle_style style, char *out, size_t capacity)
 {
     try {
-        size_t length = read_and_print(name, size, full, false, out, capacity);
-        bool again = !length && std::string_view(name, size).find("sr") != std::string_view::npos;
-        return again ? read_and_print(name, size, full, true, out, capacity) : length;
+        size_t length = read_and_print(name, size, style, false, out, capacity);
+        bool again =
+            !length && style != SL_DEMANGLE_LLVM && std::string_view(name, size).find("sr") != std::string_view::npos;
+        return again ? read_and_print(name, size, style, true, out, capacity) : length;
     } catch (const TooLong &) {
         return 0;
     }

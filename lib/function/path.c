@@ -91,6 +91,15 @@ void sl_path_clean(struct sl_buf *out, struct sl_str path)
         return;
 }
 
+void sl_path_written(struct sl_buf *out, struct sl_str comp_dir, struct sl_str directory, struct sl_str name)
+{
+    struct sl_buf inner = {0};
+    sl_path_join(&inner, comp_dir, directory);
+    sl_path_join(out, sl_buf_view(&inner), name);
+    out->failed = out->failed || inner.failed;
+    sl_buf_free(&inner);
+}
+
 void sl_path_full(struct sl_buf *out, struct sl_str comp_dir, struct sl_str directory, struct sl_str name)
 {
     struct sl_buf inner = {0}, joined = {0};

@@ -12,5 +12,8 @@ void sl_path_clean(struct sl_buf *out, struct sl_str path);
 /* clean(join(join(comp_dir, directory), name)). */
 void sl_path_full(struct sl_buf *out, struct sl_str comp_dir, struct sl_str directory, struct sl_str name);
 
+/* The same without clean: as the debug information has it, with its `.` and `..`. */
+void sl_path_written(struct sl_buf *out, struct sl_str comp_dir, struct sl_str directory, struct sl_str name);
+
 /* Directory (may be empty) and last component; both are views of `path`. */
 void sl_path_split(struct sl_str path, struct sl_str *directory, struct sl_str *name);

@@ -126,7 +126,8 @@ static bool same_file(const void *items, uint32_t index, const void *key)
 static uint32_t intern_file(struct collector *c, const struct sl_file *file, const struct sl_file *from)
 {
     sl_buf_clear(&c->path);
-    sl_path_full(&c->path, file->comp_dir, file->directory, file->name);
+    (c->writer->options.written_paths ? sl_path_written : sl_path_full)(&c->path, file->comp_dir, file->directory,
+                                                                        file->name);
     c->failed = c->failed || c->path.failed;
     if (!c->path.size || c->failed || !table_room(c, &c->file_table))
         return SL_NO_FILE;

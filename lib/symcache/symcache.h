@@ -39,8 +39,9 @@ struct sl_symcache_options {
     struct sl_symcache_gaps *gaps;
     bool
         positions; /* lines are positions (function/position.h), where the object has columns: for who made the file alone */
-    bool variables; /* functions have their variables, where the object knows some: of DWARF */
-    bool nameless;  /* lines are kept also where neither an entry nor a symbol names the code */
+    bool variables;     /* functions have their variables, where the object knows some: of DWARF */
+    bool written_paths; /* paths are not cleaned (sl_path_written) */
+    bool nameless;      /* lines are kept also where neither an entry nor a symbol names the code */
 };
 
 /* What could not be read of the debug information: the file is made of the rest, and says so (sl_symcache_is_partial). */

@@ -167,6 +167,7 @@ struct input_options {
     bool find_debug;                       /* use the debug companion of a file without debug information */
     bool positions;                        /* what is converted has positions for lines, where there are columns */
     bool nameless_lines;                   /* what is converted has the lines of code that nothing names */
+    bool written_paths;                    /* what is converted has paths as they are written, with `..` */
     bool relative_names;                   /* what is converted names files without the compilation directory */
 };
 

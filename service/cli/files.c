@@ -287,6 +287,7 @@ static struct sl_symcache_options conversion_of(const struct input *input)
         .load_address = sl_object_info(input->object)->load_address,
         .positions = input_has_positions(input),
         .nameless = input->options && input->options->nameless_lines,
+        .written_paths = input->options && input->options->written_paths,
         .map_file = input->options && input->options->relative_names ? without_directory : directory_once,
     };
 }

@@ -49,8 +49,9 @@ static bool make_key(const struct lookup *l, const struct lookup_module *m, stru
     if (!lookup_stamp(m->input.path, &now) || memcmp(&now, &m->stamp, sizeof now) != 0)
         return false;
     sl_debug_id_format(&info->debug_id, id);
-    sl_buf_printf(key, "scope: global\n\nobject: %s %s\npositions: %d\nrelative: %d\n", sl_arch_name(info->arch), id,
-                  input_has_positions(&m->input), l->open.relative_names);
+    sl_buf_printf(key, "scope: global\n\nobject: %s %s\npositions: %d\nrelative: %d\nwritten: %d\n",
+                  sl_arch_name(info->arch), id, input_has_positions(&m->input), l->open.relative_names,
+                  l->open.written_paths);
     bool good = put_stamp(key, "file", m->input.path, &m->stamp) && put_companion(key, "debug", m->input.debug.path);
     for (size_t i = 0; good && split_package_path(&m->input, i, path); i++)
         good = put_companion(key, "dwp", path);

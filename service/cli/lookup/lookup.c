@@ -373,6 +373,7 @@ static bool read_options(struct lookup *l, const struct options *o)
         .find_debug = true,
         .nameless_lines = true,
         .relative_names = option_given(o, "relativenames"),
+        .written_paths = l->persona != PERSONA_LOOKUP,
     };
     if (!read_style(l, option_value(o, "output-style", default_style(l, o))))
         return false;

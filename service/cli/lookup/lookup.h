@@ -10,6 +10,7 @@
 
 #include "core/json.h"
 #include "function/order.h"
+#include "demangle/style.h"
 
 enum style { STYLE_GNU, STYLE_LLVM, STYLE_JSON, STYLE_TABLE };
 
@@ -91,6 +92,9 @@ struct lookup {
     size_t row_count, row_capacity;
     struct progress progress; /* of conversions, under its own name: others may have the terminal for themselves */
 };
+
+/* How the tool that it stands for writes names. */
+enum sl_demangle_style lookup_demangle_style(const struct lookup *l);
 
 /* Whether it answers as LLVM's tools do, also in GNU's style. */
 static inline bool lookup_is_llvm(const struct lookup *l)

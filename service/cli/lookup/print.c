@@ -132,7 +132,8 @@ static void data_symbol(struct lookup *l, const struct request *r, struct sl_sym
     if (!found)
         return;
     sl_buf_clear(&l->scratch);
-    bool readable = l->demangle && sl_demangle(found->name, SL_LANG_UNKNOWN, &l->scratch);
+    bool readable =
+        l->demangle && sl_demangle_styled(found->name, SL_LANG_UNKNOWN, lookup_demangle_style(l), &l->scratch);
     *symbol = (struct sl_symbol){found->address + r->module->load, found->size,
                                  readable ? sl_buf_view(&l->scratch) : found->name};
 }

@@ -224,10 +224,12 @@ static struct sl_str short_name(struct sl_str name)
 }
 
 /* A compiler's piece of a function has a symbol of its own: `f.cold`, `f.part.0`. Its name says more. */
-static struct sl_str name_of_piece(struct lookup_module *m, const struct sl_symcache_function *function,
-                                   struct sl_str name)
+static struct sl_str name_of_piece(const struct lookup *l, struct lookup_module *m,
+                                   const struct sl_symcache_function *function, struct sl_str name)
 {
     const struct sl_symbol *symbol = function->entry != UINT64_MAX ? lookup_symbol_at(m, function->entry) : NULL;
+    if (l->persona == PERSONA_ADDR2LINE) /* GNU's has the names of the debug information alone */
+        return name;
     bool longer = symbol && symbol->address == function->entry && symbol->name.size > name.size && name.size &&
                   symbol->name.data[name.size] == '.' && sl_str_starts(symbol->name, name);
     return longer ? symbol->name : name;
@@ -268,6 +270,11 @@ static struct sl_str stored_name(struct lookup_module *m, const struct sl_symcac
     return is_codeview ? without_parameters(name) : name;
 }
 
+enum sl_demangle_style lookup_demangle_style(const struct lookup *l)
+{
+    return lookup_is_llvm(l) ? SL_DEMANGLE_LLVM : l->persona == PERSONA_ADDR2LINE ? SL_DEMANGLE_GNU : SL_DEMANGLE_CRASH;
+}
+
 static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, struct lookup_table *table, uint32_t id,
                                    const struct sl_symcache_function *function)
 {
@@ -276,8 +283,9 @@ static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, st
         return *known;
     struct sl_buf stored = {0}, readable = {0};
     sl_symcache_string(&table->cache, function->name, &stored);
-    struct sl_str name = name_of_piece(m, function, sl_buf_view(&stored));
-    if ((l->demangle || l->short_names) && sl_demangle(name, function->language, &readable))
+    struct sl_str name = name_of_piece(l, m, function, sl_buf_view(&stored));
+    if ((l->demangle || l->short_names) &&
+        sl_demangle_styled(name, function->language, lookup_demangle_style(l), &readable))
         name = sl_buf_view(&readable);
     else if (!l->demangle && !l->short_names)
         name = stored_name(m, function, name);
