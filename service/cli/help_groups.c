@@ -14,7 +14,8 @@ const struct options_group options_groups[] = {
      "crashed-only thread thread-index no-trim no-source-context extract-variables indent verbose"},
     {"symbolicate", "Of --format stackwalk", "brief stack-contents stack-pointers"},
     {"symbolicate", "Addresses", "module maps pid return-addresses"},
-    {"symbolicate", "Events, requests and scripts", "platform release dist no-scrape rewrite-first-module"},
+    {"symbolicate", "Events, requests, scripts and logs",
+     "platform release dist no-scrape rewrite-first-module microdump"},
     {"symbolicate", "Sentry", "org project url auth-token auth-token-file auth-cookies auth-cookies-file"},
 
     {"lookup", "Most used", "exe build-id functions inlines no-inlines addresses pretty-print output-style json names"},
@@ -54,7 +55,7 @@ const struct options_group options_groups[] = {
     {"cleanup", "Most used", "config cache-dir dry-run repeat only all json"},
     {"cleanup", "Log", "log-level log-format verbose quiet"},
 
-    {"cache", "Most used", "config cache-dir source location debug-file debug-id clear"},
+    {"cache", "Most used", "config cache-dir source location debug-file debug-id hosts clear"},
     {"cache", "Log", "log-level log-format verbose quiet"},
 
     {"config", "Most used", "config cache-dir strict user connect json"},

@@ -11,7 +11,7 @@ def commands():
 
 def listed(text):
     """Letter and name of each option."""
-    return re.findall(r"^ +(?:-(.), )?--([a-z0-9-]+)", text, re.M)
+    return re.findall(r"^(?:  -(.), |      )--([a-z0-9-]+)", text, re.M)
 
 
 @functools.cache
