@@ -92,6 +92,17 @@ def test_programs_of_windows_and_wasm(work, files):
     contains(result.err, "it has no id, and no code to make one of: nobody can find its symbols; give one with --id")
 
 
+def test_addresses_in_files_without_an_id(work, files):
+    """Modules that are given by their path answer, of programs as of object files."""
+    with open(f"{work}/w.c", "w") as f:
+        f.write("int f(int x) { return x * 3; }\nint main(void) { return f(1); }\n")
+    files.run(f"cd {work} && x86_64-w64-mingw32-gcc -O1 -g w.c -o w.exe && clang-14 --target=x86_64-pc-windows-msvc -g -gcodeview -c w.c -o w.obj")
+    start = int(next(line.split()[0] for line in files.run(f"nm {work}/w.exe").splitlines() if line.endswith(" T f")), 16) - 0x140000000
+    for name, at in (("w.exe", start), ("w.obj", 0)):
+        found = ok("symbolicate", "--module", f"{work}/{name}@0x10000", f"0x{0x10000 + at + 1:x}", "-f", "compact")
+        contains(found, " w.c:1")
+
+
 def test_objects_with_an_id_say_nothing(work, files):
     found, said = module_id(files.get("t"))
     assert "no id" not in said and found != NIL, said

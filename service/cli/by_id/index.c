@@ -68,6 +68,7 @@ static bool type_of(const struct sl_object_info *info, enum file_type *type)
     } types[] = {
         {SL_FORMAT_ELF, FILE_ELF_CODE, FILE_ELF_DEBUG},
         {SL_FORMAT_PE, FILE_PE, FILE_PE},
+        {SL_FORMAT_COFF, FILE_PE, FILE_PE},
         {SL_FORMAT_PDB, FILE_PDB, FILE_PDB},
         {SL_FORMAT_SOURCEBUNDLE, FILE_SOURCEBUNDLE, FILE_SOURCEBUNDLE},
         {SL_FORMAT_BREAKPAD, FILE_BREAKPAD, FILE_BREAKPAD},
@@ -87,6 +88,7 @@ static enum sl_format format_of_program(const struct sl_object_info *info)
 {
     switch (info->format) {
     case SL_FORMAT_BREAKPAD: return info->program_format;
+    case SL_FORMAT_COFF:
     case SL_FORMAT_PDB:
     case SL_FORMAT_PORTABLEPDB: return SL_FORMAT_PE;
     case SL_FORMAT_SOURCEBUNDLE: return SL_FORMAT_UNKNOWN;
@@ -94,12 +96,16 @@ static enum sl_format format_of_program(const struct sl_object_info *info)
     }
 }
 
-static void add_object(struct file_index *index, const char *path, const struct sl_object_info *info)
+/* Files without an id have one that is made of their contents, as reports and symbol files of them may say it. */
+static void add_object(struct file_index *index, const char *path, struct sl_object *object)
 {
+    const struct sl_object_info *info = sl_object_info(object);
+    struct sl_debug_id id;
     enum file_type type;
     if (!type_of(info, &type))
         return;
-    if (!sl_debug_id_has_uuid(&info->debug_id) && !info->code_id.size)
+    sl_object_make_id(object, &id);
+    if (!sl_debug_id_has_uuid(&id) && !info->code_id.size)
         return;
     if (!sl_grow(&index->objects, &index->capacity, index->count + 1, sizeof *index->objects))
         return;
@@ -107,7 +113,7 @@ static void add_object(struct file_index *index, const char *path, const struct 
                                                       .type = type,
                                                       .code_id = kept(index, info->code_id),
                                                       .raw_code_id = kept(index, info->raw_code_id),
-                                                      .debug_id = info->debug_id,
+                                                      .debug_id = id,
                                                       .features = info->features,
                                                       .format = format_of_program(info),
                                                       .arch = info->arch};
@@ -127,7 +133,7 @@ static void by_id_index_add_file(struct file_index *index, const char *path)
             if (sl_archive_object(&archive, i, &limits, &object, NULL) != SL_OK)
                 continue;
             if (copy || (copy = sl_arena_strndup(&index->arena, path, strlen(path))))
-                add_object(index, copy, sl_object_info(object));
+                add_object(index, copy, object);
             sl_object_close(object);
         }
     sl_unmap(&mapping);

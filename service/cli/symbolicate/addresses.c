@@ -57,15 +57,17 @@ static void put_module_text(struct json_writer *w, const char *key, struct sl_st
 
 static const char *module_type(enum sl_format format)
 {
-    if (format == SL_FORMAT_PDB || format == SL_FORMAT_PORTABLEPDB)
+    if (format == SL_FORMAT_PDB || format == SL_FORMAT_COFF || format == SL_FORMAT_PORTABLEPDB)
         return "pe";
     return format == SL_FORMAT_BREAKPAD ? "elf" : sl_format_name(format);
 }
 
-/* `info` NULL: of a file that cannot be read. `size` 0: as the file says. */
-static void put_module(struct json_writer *w, struct sl_str name, const struct sl_object_info *info, uint64_t base,
+/* `object` NULL: of a file that cannot be read. `size` 0: as the file says. */
+static void put_module(struct json_writer *w, struct sl_str name, struct sl_object *object, uint64_t base,
                        uint64_t size)
 {
+    const struct sl_object_info *info = object ? sl_object_info(object) : NULL;
+    struct sl_debug_id debug_id;
     char id[SL_DEBUG_ID_TEXT];
     json_object_begin(w);
     json_key(w, "type");
@@ -74,7 +76,8 @@ static void put_module(struct json_writer *w, struct sl_str name, const struct s
     put_module_text(w, "debug_file", info && info->debug_file.size ? info->debug_file : name);
     if (info) {
         put_module_text(w, "code_id", info->code_id);
-        sl_debug_id_format(&info->debug_id, id);
+        sl_object_make_id(object, &debug_id);
+        sl_debug_id_format(&debug_id, id);
         json_key(w, "debug_id");
         json_str(w, sl_str(id));
     }
@@ -117,7 +120,7 @@ static int add_given_module(struct address_run *run, const char *text)
     if (code == SL_OK && !input.object)
         code = sl_fail(&error, SL_MALFORMED, "it is no debug file");
     if (code == SL_OK)
-        put_module(&run->w, sl_str(real ? real : path), sl_object_info(input.object), base, size);
+        put_module(&run->w, sl_str(real ? real : path), input.object, base, size);
     int status = code == SL_OK ? 0 : report_file(path, code, &error);
     if (!status && real && !local_files_add(&run->local, sl_str(real)))
         status = addresses_no_memory();
@@ -180,7 +183,7 @@ static int add_mapped(struct address_run *run, struct sl_str name, const char *p
     }
     uint64_t base = good ? image_start(input.object, mapped) : mapped->start - mapped->offset;
     if (!sl_str_equal(name, run->last_name) || base != run->last_base)
-        put_module(&run->w, name, good ? sl_object_info(input.object) : NULL, base, 0);
+        put_module(&run->w, name, good ? input.object : NULL, base, 0);
     input_close(&input);
     const char *kept = sl_arena_strndup(&run->arena, name.data, name.size);
     run->last_name = (struct sl_str){kept, kept ? name.size : 0};
