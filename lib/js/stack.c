@@ -145,7 +145,7 @@ static bool in_parentheses(struct sl_str text, bool nameless, struct sl_js_stack
     if (first == text.size || !location(from(text, first + 1), true, frame))
         return false;
     struct sl_str whole = {text.data, (size_t)(frame->behind.data - text.data)};
-    size_t at = opening(whole);
+    size_t at = memchr(text.data + first + 1, '(', whole.size - first - 1) ? opening(whole) : first;
     if (at != first && is_opening(text, at, nameless) && !location(from(text, at + 1), true, frame))
         return false;
     if (at == whole.size || !is_opening(text, at, nameless))
@@ -364,8 +364,10 @@ void sl_js_stack_write(const struct sl_js_stack_frame *frame, struct sl_buf *out
     sl_buf_str(out, frame->function);
     sl_buf_cstr(out, !frame->v8 ? "@" : !braces ? "" : frame->function.size ? " (" : "(");
     sl_buf_str(out, frame->url);
-    sl_buf_printf(out, frame->url.size ? ":%u:%u" : "%u:%u", frame->line, frame->column);
-    if (braces)
-        sl_buf_u8(out, ')');
+    if (frame->url.size)
+        sl_buf_u8(out, ':');
+    sl_buf_number(out, frame->line, ':');
+    sl_buf_number(out, frame->column, ')');
+    out->size -= !braces && !out->failed;
     sl_buf_str(out, frame->behind);
 }

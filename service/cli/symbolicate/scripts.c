@@ -372,11 +372,15 @@ static bool is_of_engine(struct sl_str url)
 static void count_frame(struct scripts *s, const struct stack_line *line)
 {
     enum { MOST_NAMED = 1000 };
-    struct sl_str url = plain_url(s, line->frame.text.url);
-    if (!line->is_mapped && is_of_engine(url))
+    if (line->is_mapped) {
+        missing_count(s->missing, 0, 1);
         return;
-    missing_count(s->missing, !line->is_mapped, 1);
-    const struct script *script = line->is_mapped ? NULL : script_of(s, url);
+    }
+    struct sl_str url = plain_url(s, line->frame.text.url);
+    if (is_of_engine(url))
+        return;
+    missing_count(s->missing, 1, 1);
+    const struct script *script = script_of(s, url);
     if (!script)
         return;
     struct sl_buf path = {0};
@@ -468,14 +472,15 @@ static bool pass_lines(struct scripts *s, struct sl_str lines)
 static size_t complete_size(struct sl_str text)
 {
     struct sl_js_stack_frame frame;
-    size_t complete = 0;
-    const char *newline;
-    for (size_t at = 0, size; (newline = memchr(text.data + at, '\n', text.size - at)); at += size) {
-        size = (size_t)(newline + 1 - text.data) - at;
-        if (!sl_js_stack_frame((struct sl_str){text.data + at, size}, &frame))
-            complete = at + size;
+    const char *newline = text.size ? memrchr(text.data, '\n', text.size) : NULL;
+    while (newline) {
+        size_t end = (size_t)(newline + 1 - text.data);
+        newline = memrchr(text.data, '\n', end - 1);
+        size_t begin = newline ? (size_t)(newline + 1 - text.data) : 0;
+        if (!sl_js_stack_frame((struct sl_str){text.data + begin, end - begin}, &frame))
+            return end;
     }
-    return complete;
+    return 0;
 }
 
 /* The held lines that can be told: in a pause, and when they are too many, the whole ones; at the end all. */
