@@ -297,7 +297,7 @@ static bool read_part(struct reader *r)
     return true;
 }
 
-static bool read_parts(struct reader *r)
+static bool read_scopes_of_parts(struct reader *r)
 {
     const struct sl_sourcemap *map = r->w->map;
     for (size_t i = 0; i < map->part_count; i++) {
@@ -349,7 +349,7 @@ enum sl_code smcache_read_originals(struct smcache_writer *w, struct sl_error *e
         return SL_OK;
     r.out->firsts = sl_alloc_held(&w->held, sources + 1, sizeof *r.out->firsts);
     r.out->source_count = sources;
-    bool good = r.out->firsts && read_parts(&r);
+    bool good = r.out->firsts && read_scopes_of_parts(&r);
     if (good)
         resolve_nodes(r.out);
     sl_free_held(&w->held, r.definitions, r.definition_capacity, sizeof *r.definitions);

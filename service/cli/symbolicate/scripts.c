@@ -269,8 +269,8 @@ static struct sl_str escaped(struct scripts *s, const struct sl_js_stack_frame *
 }
 
 /* Puts the original in the frame's place; `caller`: the name of the token in the frame that called it. False when out of memory. */
-static bool put_place(struct scripts *s, const struct script *script, const struct sl_smcache_place *place,
-                      struct sl_str caller, struct stack_frame *stack_frame)
+static bool put_original_place(struct scripts *s, const struct script *script, const struct sl_smcache_place *place,
+                               struct sl_str caller, struct stack_frame *stack_frame)
 {
     struct sl_js_stack_frame *frame = &stack_frame->text;
     struct sl_str url = plain_url(s, frame->url);
@@ -329,17 +329,17 @@ static bool put_places(struct scripts *s, const struct script *script, struct sl
     bool repeats = !text->of_eval && (text->escapes || ends_line(text->behind) || line->is_last);
     if (place.inlined && !repeats) { /* what the line says is of the function around it */
         frame->text.function = none;
-        return put_place(s, script, &place, none, frame);
+        return put_original_place(s, script, &place, none, frame);
     }
     for (struct sl_smcache_place outer = place; sl_smcache_caller(&script->cache, &outer); place = outer) {
         make_inlined(frame);
         frame->caller = SL_ARENA_NEW(&s->texts, struct stack_frame);
-        if (!put_place(s, script, &place, none, frame) || !frame->caller)
+        if (!put_original_place(s, script, &place, none, frame) || !frame->caller)
             return false;
         frame = frame->caller;
         *frame = as_it_was;
     }
-    return put_place(s, script, &place, caller, frame);
+    return put_original_place(s, script, &place, caller, frame);
 }
 
 /* Maps the line's frame; *caller is the name of the token in the one that called it, then this one's. False when out of memory. */
@@ -427,7 +427,7 @@ static bool is_same_function(const struct sl_js_stack_frame *a, const struct sl_
 
 /* Writes the frames of a line. A hidden one is left out when that of its caller follows, which gets its place where both are of the same
  * function: part of that was moved into a function of its own. */
-static void write_line(struct stack_line *line, struct stack_line *next, struct sl_buf *out)
+static void write_stack_line(struct stack_line *line, struct stack_line *next, struct sl_buf *out)
 {
     if (!line->is_mapped) {
         sl_buf_str(out, line->text);
@@ -453,7 +453,7 @@ static bool pass_lines(struct scripts *s, struct sl_str lines)
     for (size_t i = 0; i < s->line_count && good; i++) {
         if (s->lines[i].is_frame)
             count_frame(s, &s->lines[i]);
-        write_line(&s->lines[i], i + 1 < s->line_count ? &s->lines[i + 1] : NULL, &out);
+        write_stack_line(&s->lines[i], i + 1 < s->line_count ? &s->lines[i + 1] : NULL, &out);
     }
     good = good && !out.failed;
     struct sl_str text = sl_buf_view(&out);
