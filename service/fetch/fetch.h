@@ -29,11 +29,10 @@ struct fetch_options { /* of the process; what it points to must outlive fetch_c
     unsigned deny_threshold;
     const struct sl_str *deny_never_block;
     size_t deny_never_block_count;
-    bool (*released)(
-        int64_t since_s); /* whether another process released all hosts since then (seconds since the epoch); may
-                                        * suspend; NULL: there is none */
-    const char *tmp_dir;  /* for files being decompressed; NULL = the system's */
-    uint64_t split_size;  /* bytes of one range request; 0 = 128 MiB */
+    /* Whether another process released all hosts since then (seconds since the epoch); may suspend. NULL: there is none. */
+    bool (*released)(int64_t since_s);
+    const char *tmp_dir; /* for files being decompressed; NULL = the system's */
+    uint64_t split_size; /* bytes of one range request; 0 = 128 MiB */
 };
 
 /* After loop_init. */
