@@ -54,6 +54,9 @@ def doubled(programs, generator, starts):
         start = starts[tuple(arguments)]
         files = [make(SIZE), make(2 * SIZE)]
         small, large = [instructions(programs, arguments, data, work) - start for data in files]
+    if small <= 0:
+        raise RuntimeError(f"a file of {size_of(files[0])} bytes takes no more instructions than an empty one: "
+                           "it was not read, so this shows nothing")
     return large <= max(MOST * small, WELL_MADE * size_of(files[1])), f"{small / 1e6:.1f} to {large / 1e6:.1f} million, {large / small:.2f} times"
 
 
@@ -73,6 +76,14 @@ def limits(programs, generator):
     return good, f"{size_of(data) / 1e6:.2f} MB, {seconds:.2f} s and {memory:.0f} MB for each, ended with {process.returncode}"
 
 
+def check_programs(programs):
+    """Ends the run when one of them was not built."""
+    for name, path in programs.items():
+        if not os.access(path, os.X_OK):
+            target = "test/cost/readers" if name == "readers" else "service/cli/symloom"
+            sys.exit(f"cannot run {path}: build it first, with `ninja -C build {target}`")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--symloom", required=True, type=os.path.abspath)
@@ -89,6 +100,7 @@ def main():
                 generators |= {f"{module}/{name}": g for name, g in getattr(importlib.import_module(module), kind, {}).items()}
     names = [n for n in generators if not args.patterns or any(fnmatch.fnmatch(n, p) for p in args.patterns)]
     programs = {"symloom": args.symloom, "readers": args.readers}
+    check_programs(programs)
     passed, failed, starts = 0, 0, {}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         judge = lambda g: limits(programs, g) if args.limits else doubled(programs, g, starts)
