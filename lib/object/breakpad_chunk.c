@@ -166,19 +166,14 @@ static inline struct sl_flat_inlinee inlinee_of(const struct breakpad_reader *r,
     };
 }
 
-/* `INLINE depth call-line call-file origin (address size)+`, from the depth on. Returns what follows the newline, NULL
- * when malformed; then no range of the record is kept. */
-static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
-                                  struct breakpad_chunk *chunk, const uint8_t *at)
+/* `(address size)+`, each of which becomes an inlinee like this one. Returns what follows the newline, NULL when malformed; then no
+ * range of the record is kept. */
+static inline const uint8_t *scan_ranges(struct breakpad_chunk *chunk, const uint8_t *next,
+                                         struct sl_flat_inlinee inlinee)
 {
-    struct inline_head head;
-    const uint8_t *next = scan_usual_head(at, &head);
     size_t first = chunk->inlinee_count;
-    if (!next && !(next = scan_head(at, &head)))
-        return NULL;
-    struct sl_flat_inlinee inlinee = inlinee_of(r, w, chunk, &head);
     do {
-        at = next;
+        const uint8_t *at = next;
         if ((!(next = scan_usual_range(at, &inlinee)) && !(next = scan_range(at, &inlinee))) || !inlinee_room(chunk)) {
             chunk->inlinee_count = first;
             return NULL;
@@ -186,6 +181,41 @@ static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakp
         chunk->inlinees[chunk->inlinee_count++] = inlinee;
     } while (next[-1] != '\n');
     return next;
+}
+
+/* `INLINE depth call-line origin (address size)+`, as Breakpad wrote it at first: where the call is in no file. Its origins are
+ * `INLINE_ORIGIN number file name`, by which it is told from a record of today that is cut. */
+static const uint8_t *scan_first_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
+                                        struct breakpad_chunk *chunk, const uint8_t *at)
+{
+    struct sl_flat_inlinee inlinee = {.call_file = SL_NO_FILE};
+    uint64_t depth, call_line, origin, file;
+    if (!(at = scan_decimal(at, &depth)) || !(at = scan_blanks(at)) || !(at = scan_decimal(at, &call_line)) ||
+        !(at = scan_blanks(at)) || !(at = scan_decimal(at, &origin)) || !(at = scan_blanks(at)))
+        return NULL;
+    struct sl_str text = breakpad_names_get(&r->origins, origin, NULL);
+    struct breakpad_fields name = {text.data, text.data + text.size};
+    if (!sl_purse_spend(&w->purse, (uint32_t)text.size)) /* it has to be looked at again */
+        chunk->failed = true;
+    bool has_file = breakpad_word(&name, SL_STR("-1")) || breakpad_decimal(&name, &file);
+    if (!has_file || !(inlinee.name = breakpad_rest(&name)).size)
+        return NULL;
+    inlinee.depth = depth > UINT32_MAX ? UINT32_MAX : (uint32_t)depth;
+    inlinee.call_line = clamp_line(call_line);
+    return scan_ranges(chunk, at, inlinee);
+}
+
+/* `INLINE depth call-line call-file origin (address size)+`, from the depth on. Returns as scan_ranges. */
+static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
+                                  struct breakpad_chunk *chunk, const uint8_t *at)
+{
+    struct inline_head head;
+    const uint8_t *next = scan_usual_head(at, &head);
+    if (!next)
+        next = scan_head(at, &head);
+    if (next)
+        next = scan_ranges(chunk, next, inlinee_of(r, w, chunk, &head));
+    return next ? next : scan_first_inline(r, w, chunk, at);
 }
 
 /* The usual FUNC record, from the blank on: a name and single blanks. Returns what follows the newline. */

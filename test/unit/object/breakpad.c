@@ -251,6 +251,19 @@ static void inline_records(void **state)
                      "{far 1000+8 a.c:1@1000+8} {far 1010+8 a.c:1@1010+8} { 1020+8 a.c:1@1020+8}\n");
 }
 
+/* As Breakpad wrote them at first. A record of today that is cut in the middle of its last range is none of those. */
+static void the_first_inline_records(void **state)
+{
+    (void)state;
+    expect_functions("INLINE_ORIGIN 20 0 first()\nINLINE_ORIGIN 21 -1 operator new (unsigned)\nFUNC 1000 40 0 f\n"
+                     "INLINE 0 7 20 1010 10\nINLINE 1 8 21 1018 8 1030 8\n1000 10 1 0\n1010 10 2 1\n1020 20 3 0\n",
+                     0,
+                     "f 1000+40 a.c:1@1000+10 ?:7@1010+10 a.c:3@1020+20 {first() 1010+10 dir/b file.c:2@1010+8 "
+                     "?:8@1018+8 {operator new (unsigned) 1018+8 dir/b file.c:2@1018+8}}\n");
+    expect_functions("FUNC 1000 40 0 f\nINLINE 0 7 0 1010 10\nINLINE 0 7 0 0 1010 10 1020\n1000 10 1 0\n", 2,
+                     "f 1000+40 a.c:1@1000+10\n");
+}
+
 static void malformed_lines_are_skipped_and_counted(void **state)
 {
     (void)state;
@@ -557,6 +570,7 @@ int main(void)
         cmocka_unit_test(line_records),
         cmocka_unit_test(lines_belong_to_the_latest_function),
         cmocka_unit_test(inline_records),
+        cmocka_unit_test(the_first_inline_records),
         cmocka_unit_test(malformed_lines_are_skipped_and_counted),
         cmocka_unit_test(a_file_without_usable_records_is_malformed),
         cmocka_unit_test(inline_depth_is_limited),
