@@ -46,7 +46,7 @@ def test_statuses_of_sources(work, objects):
 
 
 def test_failures_survive_restarts(work, objects):
-    """The second process on the same directory asks nobody."""
+    """The second process on the same directory asks nobody; but a host that had too much to do, which says nothing of the file."""
     path = f"/{objects.build_id}/executable"
     cases = [(500, 3, "download failed: 500 Internal Server Error"), (404, 1, None), (403, 1, "403 Forbidden"),
              (429, 3, "download failed: 429 Too Many Requests")]
@@ -59,7 +59,7 @@ def test_failures_survive_restarts(work, objects):
                     answer = ask(s, objects.module(), source)
                     found = [c for c in answer["modules"][0]["candidates"] if c["location"] != PLACEHOLDER]
                     equal(found[0]["download"].get("details"), details, (status, turn))
-            equal(up.hits[path], hits, status)
+            equal(up.hits[path], hits * 2 if status == 429 else hits, status)
 
 
 def test_twenty_requests_and_one_file(work, objects):
