@@ -39,3 +39,8 @@ struct sl_str sl_crash_file_name(struct sl_str path)
         at--;
     return (struct sl_str){path.data + at, path.size - at};
 }
+
+bool sl_crash_has_id(const struct sl_crash_module *module)
+{
+    return sl_code_id_is_set(module->code_id) || (module->has_debug_id && sl_debug_id_has_uuid(&module->debug_id));
+}

@@ -62,6 +62,9 @@ struct sl_crash_module {
     size_t place; /* minidumps: in the file's list */
 };
 
+/* Whether the module has a code id or a debug id that names something. */
+bool sl_crash_has_id(const struct sl_crash_module *module);
+
 struct sl_crash_system { /* empty texts: not known */
     struct sl_str os_name, os_version, os_build, device_model;
     enum sl_arch arch;

@@ -215,3 +215,12 @@ struct sl_str sl_code_id_normalise(struct sl_arena *arena, struct sl_str text)
     out[size] = '\0';
     return (struct sl_str){out, size};
 }
+
+bool sl_code_id_is_set(struct sl_str code_id)
+{
+    enum { STAMP = 8, MOST_OF_PE = 16 }; /* digits of a time stamp, and of it with a size */
+    size_t zeros = 0;
+    while (zeros < code_id.size && code_id.data[zeros] == '0')
+        zeros++;
+    return zeros < code_id.size && (zeros < STAMP || code_id.size > MOST_OF_PE);
+}

@@ -44,6 +44,9 @@ struct sl_debug_id sl_debug_id_from_build_id(struct sl_bytes build_id, bool big_
 /* The code id in `text`: hex digits only, lower-cased, in the arena. Empty when there is none. */
 struct sl_str sl_code_id_normalise(struct sl_arena *arena, struct sl_str text);
 
+/* False when it is empty, all zeros, or a PE file's with a time stamp of 0: such an id names nothing. */
+bool sl_code_id_is_set(struct sl_str code_id);
+
 /* 128-bit id of a deployed executable as symbfile uploads name it: 32 hex digits. */
 struct sl_file_id {
     uint8_t bytes[16];

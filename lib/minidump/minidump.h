@@ -71,7 +71,7 @@ struct sl_minidump_count { /* a list of which only the length counts here */
 };
 
 struct sl_minidump {
-    struct sl_crash crash; /* threads without frames; modules ascending, no two overlapping */
+    struct sl_crash crash; /* threads without frames; modules ascending by address and end */
     struct sl_bytes bytes;
     bool big_endian;
     bool is_microdump; /* `bytes` is what was made of it */
@@ -84,6 +84,7 @@ struct sl_minidump {
     unsigned cpu_count;
     uint64_t crash_address;                    /* when has_exception */
     const struct sl_crash_module *main_module; /* the first that the file lists; NULL: none */
+    struct sl_range_map module_map;            /* of crash.modules, which may overlap */
     struct sl_minidump_stream *streams;
     struct sl_minidump_memory *memory;     /* ascending, no two overlapping */
     struct sl_minidump_thread *threads;    /* those of `crash` */
@@ -111,8 +112,15 @@ bool sl_minidump_lacks_registers(const struct sl_minidump *dump);
 /* "ThreadListStream"; NULL when the type is not known. */
 const char *sl_minidump_stream_name(uint32_t type);
 
-/* The module that holds the address; NULL: none. */
+/* The module that the address belongs to: of those that hold it the smallest that has an id, and where none has one the
+ * smallest. NULL: none holds it. */
 const struct sl_crash_module *sl_minidump_module_at(const struct sl_minidump *dump, uint64_t address);
+
+/* Makes `module_map` anew, after modules were taken out of the list. False when out of memory. */
+bool sl_minidump_map_modules(struct sl_minidump *dump, struct sl_arena *arena);
+
+/* As Symbolicator does: of modules that overlap the list keeps the first alone. False when out of memory. */
+bool sl_minidump_drop_overlaps(struct sl_minidump *dump, struct sl_arena *arena);
 
 /* Of 32-bit programs of Windows in dumps of 64 bits: threads get the registers, the stack and the environment block of the
  * 32-bit code, where the dump has them, instead of those of the emulation under it. Nothing changes in other dumps. False when

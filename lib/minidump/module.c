@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/search.h"
-
 enum {
     UNLOADED_SIZE = 24,
     CODEVIEW_PDB70 = 0x53445352, /* "RSDS" */
@@ -159,18 +157,17 @@ static int by_address(const void *left, const void *right)
 {
     const struct sl_crash_module *a = left, *b = right;
     uint64_t a_end = a->address + a->size, b_end = b->address + b->size;
-    return a->address != b->address ? (a->address > b->address) - (a->address < b->address)
-                                    : (a_end > b_end) - (a_end < b_end);
+    if (a->address != b->address)
+        return a->address < b->address ? -1 : 1;
+    return a_end != b_end ? (a_end < b_end ? -1 : 1) : (a->place > b->place) - (a->place < b->place);
 }
 
-/* Of modules that overlap the first counts. */
-static size_t without_overlaps(struct sl_crash_module *modules, size_t count)
+static void find_main(struct sl_minidump *dump, size_t place)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!kept || modules[i].address > modules[kept - 1].address + modules[kept - 1].size - 1)
-            modules[kept++] = modules[i];
-    return kept;
+    dump->main_module = NULL;
+    for (size_t i = 0; i < dump->crash.module_count; i++)
+        if (dump->crash.modules[i].place == place)
+            dump->main_module = &dump->crash.modules[i];
 }
 
 static void read_unloaded(struct dump_reader *d)
@@ -203,20 +200,42 @@ void dump_read_modules(struct dump_reader *d)
         crash->module_count += read_listed(d, &r, module);
         module->place = i;
     }
-    uint64_t main_address = crash->module_count ? crash->modules[0].address : 0;
+    size_t main_place = crash->module_count ? crash->modules[0].place : 0;
     if (crash->module_count)
         qsort(crash->modules, crash->module_count, sizeof *crash->modules, by_address);
-    crash->module_count = without_overlaps(crash->modules, crash->module_count);
-    for (size_t i = 0; i < crash->module_count; i++)
-        if (crash->modules[i].address == main_address)
-            d->dump->main_module = &crash->modules[i];
+    find_main(d->dump, main_place);
+    d->out_of_memory |= !sl_minidump_map_modules(d->dump, d->arena);
     read_unloaded(d);
+}
+
+bool sl_minidump_map_modules(struct sl_minidump *dump, struct sl_arena *arena)
+{
+    size_t count = dump->crash.module_count;
+    struct sl_range *ranges = SL_ARENA_ARRAY(arena, struct sl_range, count + 1);
+    for (size_t i = 0; ranges && i < count; i++) {
+        const struct sl_crash_module *module = &dump->crash.modules[i];
+        ranges[i] = (struct sl_range){module->address, module->address + module->size - 1, sl_crash_has_id(module)};
+    }
+    return ranges && sl_range_map_build(arena, ranges, count, &dump->module_map);
+}
+
+bool sl_minidump_drop_overlaps(struct sl_minidump *dump, struct sl_arena *arena)
+{
+    struct sl_crash_module *modules = dump->crash.modules;
+    size_t main_place = dump->main_module ? dump->main_module->place : SIZE_MAX;
+    size_t kept = 0;
+    for (size_t i = 0; i < dump->crash.module_count; i++)
+        if (!kept || modules[i].address > modules[kept - 1].address + modules[kept - 1].size - 1)
+            modules[kept++] = modules[i];
+    if (kept == dump->crash.module_count)
+        return true;
+    dump->crash.module_count = kept;
+    find_main(dump, main_place);
+    return sl_minidump_map_modules(dump, arena);
 }
 
 const struct sl_crash_module *sl_minidump_module_at(const struct sl_minidump *dump, uint64_t address)
 {
-    const struct sl_crash *crash = &dump->crash;
-    size_t beyond = SL_COUNT_UP_TO(crash->modules, crash->module_count, address, address);
-    const struct sl_crash_module *module = beyond ? &crash->modules[beyond - 1] : NULL;
-    return module && address - module->address < module->size ? module : NULL;
+    size_t module = sl_range_map_find(&dump->module_map, address);
+    return module == SL_NO_RANGE ? NULL : &dump->crash.modules[module];
 }

@@ -2,7 +2,6 @@
 #include "unwind/walk_impl.h"
 
 #include "base/grow.h"
-#include "base/search.h"
 
 enum { FIRST_CODE = 4096 };
 
@@ -70,9 +69,8 @@ bool walk_read(const struct sl_walk_state *s, uint64_t address, uint64_t *value)
 
 uint32_t walk_module_at(const struct sl_walk_state *s, uint64_t address)
 {
-    size_t beyond = SL_COUNT_UP_TO(s->modules, s->module_count, base, address);
-    bool inside = beyond && address - s->modules[beyond - 1].base < s->modules[beyond - 1].size;
-    return inside ? (uint32_t)(beyond - 1) : SL_WALK_NO_MODULE;
+    size_t module = sl_range_map_find(s->module_map, address);
+    return module == SL_NO_RANGE ? SL_WALK_NO_MODULE : (uint32_t)module;
 }
 
 static enum walk_result wait_for(struct sl_walk_state *s, enum sl_walk_need need, uint32_t module)
@@ -207,10 +205,10 @@ static enum walk_result find_caller(struct sl_walk_state *s, struct walk_frame *
     static const enum walk_method usual[METHODS] = {METHOD_CFI, METHOD_RETURN, METHOD_FRAME_POINTER, METHOD_SCAN};
     static const enum walk_method pointer_first[METHODS] = {METHOD_RETURN, METHOD_FRAME_POINTER, METHOD_CFI,
                                                             METHOD_SCAN};
-    /* functions of Windows hardly have frame pointers: the register is that of a frame farther out */
+    /* code of 64-bit Windows hardly has frame pointers: the register is that of a frame farther out */
     static const enum walk_method scan_first[METHODS] = {METHOD_CFI, METHOD_RETURN, METHOD_SCAN, METHOD_FRAME_POINTER};
-    bool is_foreign = s->frame.is_return && s->target.is_windows && s->cpu->family == SL_CPU_X86_64;
-    const enum walk_method *order = s->target.frame_pointer_first ? pointer_first : is_foreign ? scan_first : usual;
+    bool scans_first = s->target.is_windows && s->cpu->family == SL_CPU_X86_64 && !s->target.compat;
+    const enum walk_method *order = s->target.frame_pointer_first ? pointer_first : scans_first ? scan_first : usual;
     for (unsigned i = 0; i < METHODS; i++) {
         enum walk_result result = find_by(s, order[i], caller);
         if (result == WALK_CALLER && ends(s, caller))
@@ -287,9 +285,9 @@ static uint64_t address_mask_of(const struct sl_walk_state *s)
     uint64_t highest = (UINT64_C(1) << 47) - 1;
     if (s->target.address_mask)
         return s->target.address_mask;
-    if (s->module_count) {
-        const struct sl_walk_module *last = &s->modules[s->module_count - 1];
-        highest = last->base + last->size > highest ? last->base + last->size : highest;
+    if (s->module_map->count) {
+        uint64_t end = s->module_map->pieces[s->module_map->count - 1].last + 1;
+        highest = end > highest ? end : highest;
     }
     for (unsigned bits = 47; bits < 64; bits++)
         if (highest <= UINT64_C(1) << bits)
@@ -298,7 +296,7 @@ static uint64_t address_mask_of(const struct sl_walk_state *s)
 }
 
 struct sl_walk *sl_walk_new(struct sl_arena *arena, const struct sl_walk_target *target, struct sl_walk_module *modules,
-                            size_t module_count, const struct sl_registers *registers,
+                            const struct sl_range_map *map, const struct sl_registers *registers,
                             const struct sl_walk_stack *stack)
 {
     struct sl_walk_state *s = SL_ARENA_NEW(arena, struct sl_walk_state);
@@ -314,7 +312,7 @@ struct sl_walk *sl_walk_new(struct sl_arena *arena, const struct sl_walk_target 
     s->target = *target;
     s->stack = *stack;
     s->modules = modules;
-    s->module_count = module_count;
+    s->module_map = map;
     s->address_mask = address_mask_of(s);
     sl_walk_numbers(target->family, &numbers);
     struct walk_frame context = {.registers = *registers, .trust = SL_TRUST_CONTEXT};

@@ -5,7 +5,7 @@
  * link register, or on x86 to the word at the stack pointer), the chain of frame pointers, and scanning the stack for what
  * looks like an address to return to. What the walk needs to know of a module is fetched by whoever runs it:
  *
- *     walk = sl_walk_new(arena, &target, modules, count, &registers, &stack);
+ *     walk = sl_walk_new(arena, &target, modules, map, &registers, &stack);
  *     while ((need = sl_walk_run(walk, &module)) != SL_WALK_DONE)      on the pool
  *         fetch what is needed of modules[module], and                 in the fiber
  *         sl_walk_set_cfi(&modules[module], cfi)  or  sl_walk_set_symbols(&modules[module], symbols)
@@ -22,6 +22,7 @@
 
 #include "base/arena.h"
 #include "base/budget.h"
+#include "base/ranges.h"
 #include "unwind/cfi.h"
 
 enum {
@@ -126,10 +127,10 @@ struct sl_walk {
     struct sl_walk_state *state;
 };
 
-/* `modules` are in ascending order and do not overlap. All that is given must outlive the walk, which lives in the arena;
- * the registers are copied. NULL when out of memory. */
+/* `map` says which of the modules an address belongs to. All that is given must outlive the walk, which lives in the arena; the
+ * registers are copied. NULL when out of memory. */
 struct sl_walk *sl_walk_new(struct sl_arena *arena, const struct sl_walk_target *target, struct sl_walk_module *modules,
-                            size_t module_count, const struct sl_registers *registers,
+                            const struct sl_range_map *map, const struct sl_registers *registers,
                             const struct sl_walk_stack *stack);
 
 enum sl_walk_need { SL_WALK_DONE, SL_WALK_NEED_CFI, SL_WALK_NEED_SYMBOLS };

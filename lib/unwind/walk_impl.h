@@ -49,7 +49,7 @@ struct sl_walk_state {
     struct sl_walk_target target;
     struct sl_walk_stack stack;
     struct sl_walk_module *modules;
-    size_t module_count;
+    const struct sl_range_map *module_map;
     struct walk_frame frame; /* the last one found */
     uint32_t inner_params;   /* bytes that the frame within it was given, as STACK WIN has it */
     uint64_t address_mask;   /* arm64: the bits of code addresses and frame pointers */

@@ -91,13 +91,13 @@ const struct key_about key_abouts[] = {
     {"max_unwind_chain_len", "Most parts of a function that the unwind information of a PE file may chain."},
     {"srcsrv_frames", "Frames say where version control has their file: `srcsrv_path`, `srcsrv_revision`."},
     {"srcsrv_links", "What a PDB says of version control is used as a link to the source."},
-    {"minidump.compat", "`symbolicator`: stacks are walked as Symbolicator does. `none`: as the command does, which "
-                        "finds callers of jumps to bad addresses, goes on behind impossible return "
-                        "addresses, walks RISC-V, shows 32-bit stacks of dumps that a 64-bit program wrote (WoW64) "
-                        "and keeps all frames."},
+    {"minidump.compat",
+     "`symbolicator`: stacks are walked as Symbolicator does. `none`: as the command does, which "
+     "finds callers of jumps to bad addresses, goes on behind impossible return addresses, walks RISC-V, "
+     "shows 32-bit stacks of dumps that a 64-bit program wrote (WoW64) and keeps all frames, and all "
+     "modules, also those that overlap."},
     {"minidump.details", "Answers to minidumps tell more of what is in them, and what the instruction did that "
-                         "crashed; stacks are the 32-bit "
-                         "ones of WoW64."},
+                         "crashed; stacks are the 32-bit ones of WoW64."},
     {"apple.details",
      "The same for crash reports of Apple's, and `crash_details` has a line for each cause that is named."},
     {"apple.names_from_report", "Frames of text reports that are not found keep the names in the report."},

@@ -159,6 +159,15 @@ def test_what_lies_on_the_stack_is_a_call(work, files):
         equal(frames(work, dump)[1][1], expected, code)
 
 
+def test_code_of_64_bit_windows_has_no_frame_pointers(work, files):
+    """The register is that of a frame farther out: without unwind information what the stack has in front of that comes first."""
+    registers = {"rip": BASE + 0x1100, "rbp": STACK + 0x60, "rsp": STACK}
+    words = {0: BASE + 0x2200, 0x20: BASE + 0x3300, 0x38: STACK + 0x100, 0x60: STACK + 0x100, 0x68: BASE + 0x4400, 0x100: STACK + 0x200}
+    for platform, expected in ((dumps.WINDOWS, [0x2200, 0x3300, 0x4400]), (dumps.LINUX, [0x4400])):
+        found = frames(work, dump_of(dumps.AMD64, registers, words, platform=platform))
+        equal([f[1] for f in found], [0x1100] + expected, platform)
+
+
 def test_an_impossible_return_address_ends_a_method(work, files):
     """The next one is tried: the frame pointer where unwind tables are wrong, scanning where that is none."""
     write(os.path.join(work, "syms/app.sym"), "MODULE Linux x86_64 " + "01" * 16 + "0 app\nFUNC 100 100 0 crashed\nFUNC 480 400 0 other\n"

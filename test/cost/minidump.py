@@ -55,6 +55,22 @@ def overlapping_memory(size):
     return finished([SYSTEM, NO_THREADS, (5, struct.pack("<I", count) + regions)], b"\0" * 64)
 
 
+def nested_modules(size):
+    """Modules inside of one another, every other one with an id, which all begin below the middle and end above it."""
+    name, record = struct.pack("<I", 2) + b"n\0", b"LEpB" + b"i" * 20
+    count = size // 108
+    modules = b"".join(struct.pack("<Q4I52x2I24x", 0x100000 + i, 2 * (count - i), 0, 0, 32, len(record) if i % 2 else 0, 38)
+                       for i in range(count))
+    return finished([SYSTEM, NO_THREADS, (4, struct.pack("<I", count) + modules)], name + record)
+
+
+def overlapping_modules(size):
+    """Modules of one size that each begin one address behind the one before."""
+    name, count = struct.pack("<I", 2) + b"n\0", size // 108
+    modules = b"".join(struct.pack("<Q4I52x2I24x", 0x100000 + i, count, 0, 0, 32, 0, 0) for i in range(count))
+    return finished([SYSTEM, NO_THREADS, (4, struct.pack("<I", count) + modules)], name)
+
+
 def many_streams(size):
     """A directory and nothing else."""
     count = size // 12
@@ -176,7 +192,8 @@ READ = ["inspect", "--check", "{file}"]
 FACTS = ["readers", "facts", "{file}"]
 GENERATORS = {name: (make, READ) for name, make in (
     ("dump_shared_name", shared_name), ("dump_shared_identifier", shared_identifier), ("dump_shared_context", shared_context),
-    ("dump_overlapping_memory", overlapping_memory), ("dump_many_streams", many_streams), ("dump_annotations", annotations),
+    ("dump_overlapping_memory", overlapping_memory), ("dump_nested_modules", nested_modules),
+    ("dump_overlapping_modules", overlapping_modules), ("dump_many_streams", many_streams), ("dump_annotations", annotations),
     ("dump_microdump_modules", microdump_modules), ("dump_microdump_pieces", microdump_pieces), ("dump_microdump_beginnings", microdump_beginnings))}
 GENERATORS |= {name: (make, FACTS) for name, make in (
     ("dump_regions", regions), ("dump_emulated_threads", emulated_threads), ("dump_mappings", mappings), ("dump_handles", handles), ("dump_linux_files", linux_files),

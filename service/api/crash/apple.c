@@ -31,6 +31,7 @@ static enum sl_code apple_symbolicate(struct job *job, struct crash_work *crash,
     work->options = (struct sl_apple_options){.names_from_report = local || job->config->apple_names_from_report,
                                               .split_os_version = local || job->config->apple_split_os_version,
                                               .all_causes = local || job->config->apple_details};
+    work->request->nests_modules = local;
     enum sl_code code = pool_run(POOL_SYMBOLICATE, read_report, work, error);
     if (code != SL_OK)
         return code;

@@ -14,7 +14,7 @@ struct dump_work {
     struct sl_bytes file;
     const struct rewrite_rules *rules;
     const struct crash_file *local; /* may be NULL */
-    bool details;
+    bool details, compat;
     bool is_foreign; /* of a processor that Symbolicator does not know, and answers are to be like its */
     struct sl_minidump dump;
     struct sl_minidump_client client;
@@ -80,9 +80,11 @@ static void read_dump(void *arg)
     struct sl_arena *arena = work->request->arena;
     struct sl_error ignored;
     work->code = sl_minidump_read(work->file, arena, &work->dump, &work->error);
-    if (work->code == SL_OK && work->walk.compat)
+    if (work->code == SL_OK && work->compat)
         forget_registers(work);
-    bool has_more = !work->walk.compat || work->details;
+    if (work->code == SL_OK && work->compat && !sl_minidump_drop_overlaps(&work->dump, arena))
+        work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
+    bool has_more = !work->compat || work->details;
     if (work->code == SL_OK && has_more && !sl_minidump_enter_wow64(&work->dump, arena))
         work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
     if (work->code == SL_OK && sl_minidump_client_stacks(&work->dump, arena, &work->client, &ignored) == SL_BUSY)
@@ -127,8 +129,8 @@ static bool name_unloaded(struct dump_work *work, size_t index)
     return true;
 }
 
-/* Modules that played no part and cannot be named are not answered. */
-static void drop_unknown_modules(struct dump_work *work)
+/* Modules that played no part and cannot be named are not answered. False when out of memory. */
+static bool drop_unknown_modules(struct dump_work *work)
 {
     struct sl_crash *crash = &work->dump.crash;
     size_t kept = 0;
@@ -139,7 +141,9 @@ static void drop_unknown_modules(struct dump_work *work)
         work->walk.modules[kept] = work->walk.modules[i];
         crash->modules[kept++] = *module;
     }
+    bool is_shorter = kept < crash->module_count;
     crash->module_count = kept;
+    return !is_shorter || sl_minidump_map_modules(&work->dump, work->request->arena);
 }
 
 /* The answer tells the name that the dump has. */
@@ -210,7 +214,7 @@ static enum sl_code read_and_walk(void *arg, struct sl_error *error)
 {
     struct dump_work *work = arg;
     struct job *job = work->job;
-    work->walk = (struct dump_walk){.dump = &work->dump, .compat = is_compat(work)};
+    work->walk = (struct dump_walk){.dump = &work->dump, .compat = work->compat};
     enum sl_code code = dump_step(read_dump, work, error);
     if (code == SL_MALFORMED)
         crash_write_failure(&job->answer, error->message, NULL);
@@ -247,7 +251,8 @@ static enum sl_code dump_work_through(struct job *job, struct dump_work *work, s
     enum sl_code code = cache_run_reader(&(struct cache_reader){read_and_walk, release_walk}, work, error);
     if (code != SL_OK)
         return code;
-    drop_unknown_modules(work);
+    if (!drop_unknown_modules(work))
+        return sl_fail(error, SL_BUSY, "out of memory");
     if ((code = dump_step(fill_request, work, error)) != SL_OK)
         return code;
     return native_run_job(job, work->request, crash_write, &work->dump.crash, error);
@@ -268,6 +273,8 @@ static enum sl_code dump_symbolicate(struct job *job, struct crash_work *crash, 
     bool is_shown =
         work->local && !work->local->walked; /* commands tell all, unless they tell of the dump themselves */
     work->details = job->config->minidump_details || is_shown;
+    work->compat = is_compat(work);
+    work->request->nests_modules = !work->compat;
     enum sl_code code = dump_work_through(job, work, error);
     dump_walk_release(&work->walk);
     return code;

@@ -143,7 +143,7 @@ static void walk_on(struct thread_walk *t)
         sl_minidump_start(dump, t->thread, &registers, &stack);
         if (t->context_only)
             stack = (struct sl_walk_stack){0, {NULL, 0}, NULL, NULL};
-        t->walk = sl_walk_new(&t->arena, &target, t->w->targets, dump->crash.module_count, &registers, &stack);
+        t->walk = sl_walk_new(&t->arena, &target, t->w->targets, &dump->module_map, &registers, &stack);
     }
     t->need = t->walk ? sl_walk_run(t->walk, &t->module) : SL_WALK_DONE;
     t->is_over = t->need == SL_WALK_DONE;

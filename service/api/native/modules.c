@@ -34,6 +34,32 @@ static void fill_sizes(struct native_request *request)
     }
 }
 
+static bool has_id(const struct object_id *id)
+{
+    return sl_code_id_is_set(id->code_id) || (id->has_debug_id && sl_debug_id_has_uuid(&id->debug_id));
+}
+
+/* The last address of the module. One whose size is not known has no end, and one that would end behind the last address has none
+ * either: it holds its first address alone. */
+static uint64_t last_address(const struct native_module *module)
+{
+    uint64_t last;
+    if (!module->image_size)
+        return UINT64_MAX;
+    return __builtin_add_overflow(module->image_address, module->image_size - 1, &last) ? module->image_address : last;
+}
+
+static bool map_modules(struct native_request *request)
+{
+    size_t count = request->module_count;
+    struct sl_range *ranges = SL_ARENA_ARRAY(request->arena, struct sl_range, count + 1);
+    for (size_t i = 0; ranges && i < count; i++) {
+        const struct native_module *module = &request->modules[request->by_address[i]];
+        ranges[i] = (struct sl_range){module->image_address, last_address(module), has_id(module->id)};
+    }
+    return ranges && sl_range_map_build(request->arena, ranges, count, &request->module_map);
+}
+
 bool native_sort_modules(struct native_request *request)
 {
     size_t count = request->module_count;
@@ -48,11 +74,11 @@ bool native_sort_modules(struct native_request *request)
     for (size_t i = 0; i < count; i++)
         request->by_address[i] = order[i].index;
     fill_sizes(request);
-    return true;
+    return !request->nests_modules || map_modules(request);
 }
 
-/* The module of an absolute address: its place in `by_address` plus 1; 0 = none. */
-static size_t module_at(const struct native_request *request, uint64_t address)
+/* The module that begins closest below the address, if that holds it: its place in `by_address` plus 1; 0 = none. */
+static size_t closest_module(const struct native_request *request, uint64_t address)
 {
     size_t low = 0, high = request->module_count;
     while (low < high) {
@@ -72,13 +98,26 @@ static size_t module_at(const struct native_request *request, uint64_t address)
     return module->image_size && address > end ? 0 : low;
 }
 
-static void match(const struct native_request *request, struct native_frame *frame)
+/* As closest_module. The call of an address to return to lies in front of it, which may be in another module. */
+static size_t nested_module(const struct native_request *request, uint64_t address, bool is_return)
 {
+    size_t at = is_return ? SL_NO_RANGE : sl_range_map_find(&request->module_map, address);
+    if (at == SL_NO_RANGE && address)
+        at = sl_range_map_find(&request->module_map, address - 1);
+    if (at == SL_NO_RANGE && is_return)
+        at = sl_range_map_find(&request->module_map, address);
+    return at == SL_NO_RANGE ? 0 : at + 1;
+}
+
+static void match(const struct native_request *request, struct native_frame *frame, bool is_first)
+{
+    bool is_return = !frame->is_exact && (frame->adjust == BOOL_ABSENT ? !is_first : frame->adjust == BOOL_TRUE);
     frame->relative = frame->address;
     frame->module_index = frame->module < request->module_count ? frame->module : NATIVE_NO_MODULE;
     if (frame->module != NATIVE_NO_MODULE)
         return;
-    size_t place = module_at(request, frame->address);
+    size_t place = request->nests_modules ? nested_module(request, frame->address, is_return)
+                                          : closest_module(request, frame->address);
     if (place == 0)
         return;
     frame->module_index = request->by_address[place - 1];
@@ -92,7 +131,7 @@ void native_match(struct native_request *request)
     for (size_t t = 0; t < request->trace_count; t++)
         for (size_t i = 0; i < request->traces[t].frame_count; i++) {
             struct native_frame *frame = &request->traces[t].frames[i];
-            match(request, frame);
+            match(request, frame, i == 0);
             if (frame->module_index != NATIVE_NO_MODULE)
                 request->modules[frame->module_index].referenced = true;
         }

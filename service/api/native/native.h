@@ -9,6 +9,7 @@
 #include "api/name_memo.h"
 #include "api/scraping.h"
 #include "base/map.h"
+#include "base/ranges.h"
 #include "config/config.h"
 #include "kinds/kinds.h"
 #include "source/context.h"
@@ -206,14 +207,16 @@ struct native_request {
     const struct config *stores; /* its Mozilla's symbol stores are asked before the sources; NULL = they are not */
     bool tells_work;             /* of them */
     bool tells_line_starts;      /* frames say at which address their line begins */
-    bool maps_at_zero;           /* absolute addresses may be in a module whose address is 0: of commands */
-    bool nearest;                /* addresses without a symbol are those of the function in front of them */
+    bool nests_modules; /* modules may overlap: an address belongs to the smallest that holds it and has an id */
+    bool maps_at_zero;  /* absolute addresses may be in a module whose address is 0: of commands */
+    bool nearest;       /* addresses without a symbol are those of the function in front of them */
     struct scraping scraping;
     struct native_trace *traces;
     size_t trace_count, frame_count; /* frames of all of them */
     struct native_module *modules;   /* in the order of the request */
     size_t module_count;
-    uint32_t *by_address; /* their indices, by image address */
+    uint32_t *by_address;           /* their indices, by image address */
+    struct sl_range_map module_map; /* when nests_modules: owners are places in `by_address` */
     /* filled by the steps */
     struct native_result_trace *results; /* one per trace */
     size_t result_count;                 /* frames of all of them */

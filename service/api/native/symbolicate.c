@@ -82,7 +82,7 @@ static void *native_read_local(const struct local_request *local, struct job *jo
     if (local->no_source_context)
         request->options.apply_source_context = BOOL_FALSE;
     request->tells_line_starts = local->line_starts;
-    request->maps_at_zero = true;
+    request->maps_at_zero = request->nests_modules = true;
     if (local->candidates)
         request->options.dif_candidates = BOOL_TRUE;
     if (local->variables)

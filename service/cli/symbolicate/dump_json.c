@@ -215,9 +215,8 @@ static void put_system_info(const struct dump_json *d)
 }
 
 /* Of those that were looked for anywhere. */
-static void put_symbols(const struct dump_json *d, const struct sl_crash_module *module)
+static void put_symbols(const struct dump_json *d, const struct answer_module *known)
 {
-    const struct answer_module *known = dump_module_answer(d->answer, module->address);
     struct sl_str status = known && d->walked->was_searched ? known->debug_status : SL_STR("unused");
     const struct {
         const char *key;
@@ -235,7 +234,8 @@ static void put_symbols(const struct dump_json *d, const struct sl_crash_module 
     json_null(d->w);
 }
 
-static void put_module(const struct dump_json *d, const struct sl_crash_module *module)
+static void put_module(const struct dump_json *d, const struct sl_crash_module *module,
+                       const struct answer_module *known)
 {
     static const struct sl_debug_id no_id;
     char id[SL_DEBUG_ID_TEXT] = "";
@@ -250,26 +250,33 @@ static void put_module(const struct dump_json *d, const struct sl_crash_module *
     dump_json_text(d->w, "version", module->version);
     json_key(d->w, "cert_subject");
     json_null(d->w);
-    put_symbols(d, module);
+    put_symbols(d, known);
     json_object_end(d->w);
 }
 
+struct listed_module {
+    const struct sl_crash_module *module;
+    const struct answer_module *known; /* NULL: nobody asked for it */
+};
+
 static int by_place(const void *left, const void *right)
 {
-    const struct sl_crash_module *const *a = left, *const *b = right;
-    return ((*a)->place > (*b)->place) - ((*a)->place < (*b)->place);
+    const struct listed_module *a = left, *b = right;
+    return (a->module->place > b->module->place) - (a->module->place < b->module->place);
 }
 
 /* In the dump's order, whose first one is the program. */
 static bool put_modules(const struct dump_json *d)
 {
     const struct sl_minidump *dump = &d->walked->dump;
-    size_t count = dump->crash.module_count;
-    const struct sl_crash_module **modules = SL_ARENA_ARRAY(d->arena, const struct sl_crash_module *, count + 1);
+    size_t count = dump->crash.module_count, next = 0;
+    struct listed_module *modules = SL_ARENA_ARRAY(d->arena, struct listed_module, count + 1);
     if (!modules)
         return false;
-    for (size_t i = 0; i < count; i++)
-        modules[i] = &dump->crash.modules[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct sl_crash_module *module = &dump->crash.modules[i];
+        modules[i] = (struct listed_module){module, dump_next_answer(d->answer, module, &next)};
+    }
     if (count)
         qsort(modules, count, sizeof *modules, by_place);
     put_optional_number(d->w, "main_module", true, 0);
@@ -278,7 +285,7 @@ static bool put_modules(const struct dump_json *d)
     json_key(d->w, "modules");
     json_array_begin(d->w);
     for (size_t i = 0; i < count; i++)
-        put_module(d, modules[i]);
+        put_module(d, modules[i].module, modules[i].known);
     json_array_end(d->w);
     return true;
 }

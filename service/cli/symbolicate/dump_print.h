@@ -81,7 +81,9 @@ const char *dump_os_name(const struct sl_minidump *dump);
 struct sl_str dump_reason(const struct answer *answer);
 /* The seconds from the start of the process to the dump; false when they are not known. */
 bool dump_uptime(const struct sl_minidump *dump, uint64_t *seconds);
-/* The module's part in the answer, which has them in the dump's order: nobody asked for it (NULL), or what became of it. */
-const struct answer_module *dump_module_answer(const struct answer *answer, uint64_t address);
+/* The module's part in the answer: NULL: nobody asked for it, or what became of it. Both lists have the same order, in which it is
+ * asked for; `*next` is 0 at first. */
+const struct answer_module *dump_next_answer(const struct answer *answer, const struct sl_crash_module *module,
+                                             size_t *next);
 /* Whether the next frame is the same call: this one was inlined into it. */
 bool frame_is_inline(const struct answer_thread *thread, size_t index);

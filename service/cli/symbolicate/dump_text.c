@@ -404,9 +404,9 @@ static void put_stack(const struct texts *t, size_t thread, size_t number)
     }
 }
 
-static void put_loaded(const struct texts *t, const struct sl_crash_module *module)
+static void put_loaded(const struct texts *t, const struct sl_crash_module *module, size_t *next)
 {
-    const struct answer_module *known = dump_module_answer(t->answer, module->address);
+    const struct answer_module *known = dump_next_answer(t->answer, module, next);
     char id[SL_DEBUG_ID_TEXT];
     struct sl_str status = known ? known->debug_status : SL_STR("unused");
     breakpad_id(module, id);
@@ -434,7 +434,7 @@ bool answer_print_stackwalk(const struct answer *answer, const struct answer_sty
     if (style->brief)
         return !out->failed;
     sl_buf_cstr(out, "\nLoaded modules:\n");
-    for (size_t i = 0; i < t.walked->dump.crash.module_count; i++)
-        put_loaded(&t, &t.walked->dump.crash.modules[i]);
+    for (size_t i = 0, next = 0; i < t.walked->dump.crash.module_count; i++)
+        put_loaded(&t, &t.walked->dump.crash.modules[i], &next);
     return !out->failed;
 }

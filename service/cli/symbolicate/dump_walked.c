@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "base/search.h"
-
 /* ---- what was walked ---- */
 
 static unsigned call_size(enum sl_cpu_family family)
@@ -192,9 +190,21 @@ bool dump_uptime(const struct sl_minidump *dump, uint64_t *seconds)
     return dump->has_create_time && dump->crash.has_timestamp && now >= begin;
 }
 
-const struct answer_module *dump_module_answer(const struct answer *answer, uint64_t address)
+static bool is_before(const struct answer_module *known, const struct sl_crash_module *module)
 {
-    size_t beyond = SL_COUNT_UP_TO(answer->modules, answer->module_count, address.value, address);
-    const struct answer_module *module = beyond ? &answer->modules[beyond - 1] : NULL;
-    return module && module->address.set && module->address.value == address ? module : NULL;
+    return known->address.value != module->address ? known->address.value < module->address
+                                                   : known->size.value < module->size;
+}
+
+const struct answer_module *dump_next_answer(const struct answer *answer, const struct sl_crash_module *module,
+                                             size_t *next)
+{
+    while (*next < answer->module_count && is_before(&answer->modules[*next], module))
+        (*next)++;
+    const struct answer_module *known = *next < answer->module_count ? &answer->modules[*next] : NULL;
+    if (!known || !known->address.set || known->address.value != module->address || known->size.value != module->size ||
+        !sl_str_equal(known->code_file, module->code_file))
+        return NULL;
+    (*next)++;
+    return known;
 }

@@ -22,7 +22,10 @@ static void look_at_modules(const struct sl_minidump *dump)
         look_at(module->code_file);
         look_at(module->debug_file);
         look_at(module->code_id);
-        if (!module->size || (i && module->address <= module[-1].address + module[-1].size - 1))
+        if (!module->size || (i && module->address < module[-1].address))
+            __builtin_trap();
+        const struct sl_crash_module *at = sl_minidump_module_at(dump, module->address);
+        if (!at || module->address - at->address >= at->size || (at->size > module->size && !sl_crash_has_id(at)))
             __builtin_trap();
     }
     for (size_t i = 0; i < dump->unloaded_count; i++)
@@ -41,7 +44,7 @@ static void walk(const struct sl_minidump *dump, size_t thread, struct sl_walk_m
     size_t module;
     enum sl_walk_need need;
     sl_minidump_start(dump, thread, &registers, &stack);
-    struct sl_walk *w = sl_walk_new(arena, &target, modules, dump->crash.module_count, &registers, &stack);
+    struct sl_walk *w = sl_walk_new(arena, &target, modules, &dump->module_map, &registers, &stack);
     while (w && (need = sl_walk_run(w, &module)) != SL_WALK_DONE)
         if (need == SL_WALK_NEED_CFI)
             sl_walk_set_cfi(&modules[module], NULL);

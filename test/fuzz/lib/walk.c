@@ -120,6 +120,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                     .frame_pointer_first = bits & 8,
                                     .compat = bits & 64};
     struct sl_walk_module module = {.base = MODULE, .size = MODULE_SIZE};
+    struct sl_range_piece piece = {MODULE, MODULE + MODULE_SIZE - 1, 0};
+    const struct sl_range_map map = {&piece, 1};
     struct sl_registers registers = take_registers(&r, processor);
     struct sl_walk_stack stack = {.address = STACK, .bytes = sl_read_bytes(&r, sl_read_u16(&r))};
     if (r.failed)
@@ -129,7 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_arena arena = {0};
     struct sl_cfi cfi;
     bool has_rules = sl_cfi_open(sl_buf_bytes(&file), &cfi, NULL) == SL_OK && !(bits & 16);
-    run(sl_walk_new(&arena, &target, &module, 1, &registers, &stack), &module, has_rules ? &cfi : NULL,
+    run(sl_walk_new(&arena, &target, &module, &map, &registers, &stack), &module, has_rules ? &cfi : NULL,
         bits & 32 ? NULL : &symbols);
     sl_arena_free(&arena);
     sl_buf_free(&file);

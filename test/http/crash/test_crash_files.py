@@ -153,6 +153,26 @@ def test_what_else_a_report_holds(work, objects):
             equal((answer["status"], answer.get("details")), ("completed", None))
 
 
+def test_modules_that_overlap(work, objects):
+    """As Symbolicator does, the first alone is kept; else all are, and an address belongs to the smallest that has an id."""
+    dump = dumps.Dump()
+    stack = b"".join(at.to_bytes(8, "little") for at in (0x12800, 0x13800, 0x16800, 0x18800)) + bytes(64)
+    dump.threads.append((7, {"rsp": 0x7000, "rip": 0x14800}, 0x7000, stack))
+    inside = [(0x12000, 0x6000, "/data/libmid.so"), (0x14000, 0x1000, "/data/libinner.so"), (0x16000, 0x1000, "/data/guard")]
+    for number, (address, size, name) in enumerate([(0x10000, 0x10000, "/data/base.apk"), *inside]):
+        dump.modules.append((address, size, name, b"" if name == "/data/guard" else dumps.elf(f"{number + 1:02x}" * 20), 0))
+    dump = dump.crash(7, 11, 0, 69).done()
+    nested = ["/data/libinner.so", "/data/libmid.so", "/data/libmid.so", "/data/libmid.so", "/data/base.apk"]
+    for config, packages, modules in (({}, ["/data/base.apk"] * 5, ["/data/base.apk"]),
+                                      ({"minidump": {"compat": "symbolicator"}}, ["/data/base.apk"] * 5, ["/data/base.apk"]),
+                                      ({"minidump": {"compat": "none"}}, nested, ["/data/base.apk", "/data/libmid.so", "/data/libinner.so"])):
+        with Service(work, config) as s:
+            _, answer = send(s, "/minidump", form(upload_file_minidump=dump, sources=[]))
+            equal([f["package"] for f in answer["stacktraces"][0]["frames"]], packages, answer)
+            equal([m["code_file"] for m in answer["modules"]], modules)
+            equal([m["debug_status"] for m in answer["modules"]], ["missing"] * len(modules))
+
+
 def test_forms_that_are_refused(work, objects):
     dump = small_dump()
     with Service(work) as s:

@@ -79,6 +79,11 @@ static void code_ids_keep_hex_digits(void **state)
     (void)state;
     struct sl_arena arena = {0};
     assert_true(sl_str_equal(sl_code_id_normalise(&arena, SL_STR("5CCC38584b08000")), SL_STR("5ccc38584b08000")));
+    assert_true(sl_code_id_is_set(SL_STR("5ccc38584b08000")) && sl_code_id_is_set(SL_STR("00cc38584b08000")));
+    assert_true(sl_code_id_is_set(SL_STR("000000000102030405060708090a0b0c0d0e0f10")));
+    assert_false(sl_code_id_is_set(SL_STR("")) || sl_code_id_is_set(SL_STR("00")));
+    assert_false(sl_code_id_is_set(SL_STR("000000004b08000"))); /* a time stamp of 0 */
+    assert_false(sl_code_id_is_set(SL_STR("0000000000000000000000000000000000000000")));
     assert_true(sl_str_equal(sl_code_id_normalise(&arena, SL_STR("abcdefghijklmnopqrstuvwxyz1234567890abcd")),
                              SL_STR("abcdef1234567890abcd")));
     assert_int_equal(sl_code_id_normalise(&arena, SL_STR("xyz")).size, 0);

@@ -210,7 +210,7 @@ static void test_ids_of_modules(void **state)
     expect_module(WINDOWS, false, codeview_of("WHAT", counting, 16), NULL, "", NULL);
 }
 
-static void test_modules_are_in_order_and_do_not_overlap(void **state)
+static void test_modules_are_in_order(void **state)
 {
     begin(AMD64, WINDOWS, false);
     put_threads(&writer, NULL, 0);
@@ -230,10 +230,71 @@ static void test_modules_are_in_order_and_do_not_overlap(void **state)
     };
     put_modules(&writer, modules, 10);
     expect_read(&writer);
-    assert_int_equal(dump.crash.module_count, 4);
-    const uint64_t wanted[] = {0x10000, 0x11000, 0x30000, 0x90000};
-    for (size_t i = 0; i < 4; i++)
+    assert_int_equal(dump.crash.module_count, 5);
+    const uint64_t wanted[] = {0x10000, 0x10FFF, 0x11000, 0x30000, 0x90000};
+    for (size_t i = 0; i < 5; i++)
         assert_int_equal(dump.crash.modules[i].address, wanted[i]);
+    assert_int_equal(dump.main_module->address, 0x30000);
+    assert_true(sl_minidump_drop_overlaps(&dump, &arena));
+    assert_int_equal(dump.crash.module_count, 4);
+    assert_int_equal(dump.crash.modules[1].address, 0x11000);
+    assert_int_equal(dump.main_module->address, 0x30000);
+}
+
+static void expect_module_at(uint64_t address, size_t place)
+{
+    const struct sl_crash_module *module = sl_minidump_module_at(&dump, address);
+    assert_int_equal(module ? module->place : SIZE_MAX, place);
+}
+
+static void test_an_address_in_several_modules(void **state)
+{
+    enum { NONE = SIZE_MAX };
+    begin(AMD64, LINUX, false);
+    put_threads(&writer, NULL, 0);
+    uint32_t name = put_string(&writer, "a"), zeros = here(&writer);
+    sl_buf_str(&writer.b, SL_STR("LEpB"));
+    sl_buf_fill(&writer.b, 0, 20);
+    uint32_t id = here(&writer);
+    sl_buf_str(&writer.b, SL_STR("LEpBthe twenty bytes of."));
+    const struct wanted_module modules[] = {
+        {0x30000, 0x1000, 0, name},             /* 0: in the next two, without an id */
+        {0x20000, 0x20000, 0, name, 24, id},    /* 1 */
+        {0x10000, 0x50000, 0, name, 24, id},    /* 2 */
+        {0x28000, 0x1000, 0, name, 24, id},     /* 3: in 1 */
+        {0x28000, 0x1000, 0, name, 24, id},     /* 4: the same again */
+        {0x70000, 0x10000, 0, name, 24, zeros}, /* 5: has no id */
+        {0x78000, 0x1000, 0, name},             /* 6: neither, in 5 */
+        {0x7F000, 0x2000, 0, name, 24, id},     /* 7: over the end of 5 */
+    };
+    put_modules(&writer, modules, 8);
+    expect_read(&writer);
+    assert_int_equal(dump.crash.module_count, 8);
+    expect_module_at(0xFFFF, NONE);
+    expect_module_at(0x10000, 2);
+    expect_module_at(0x1FFFF, 2);
+    expect_module_at(0x20000, 1);
+    expect_module_at(0x27FFF, 1);
+    expect_module_at(0x28000, 3);
+    expect_module_at(0x28FFF, 3);
+    expect_module_at(0x29000, 1);
+    expect_module_at(0x30800, 1);
+    expect_module_at(0x3FFFF, 1);
+    expect_module_at(0x40000, 2);
+    expect_module_at(0x60000, NONE);
+    expect_module_at(0x77FFF, 5);
+    expect_module_at(0x78000, 6);
+    expect_module_at(0x79000, 5);
+    expect_module_at(0x7F000, 7);
+    expect_module_at(0x80FFF, 7);
+    expect_module_at(0x81000, NONE);
+    assert_int_equal(dump.main_module->place, 0);
+    assert_true(sl_minidump_drop_overlaps(&dump, &arena));
+    assert_int_equal(dump.crash.module_count, 2);
+    expect_module_at(0x28000, 2);
+    expect_module_at(0x78000, 5);
+    expect_module_at(0x80FFF, NONE);
+    assert_null(dump.main_module);
 }
 
 static void test_unloaded_modules(void **state)
@@ -698,7 +759,8 @@ int main(void)
         cmocka_unit_test_teardown(test_both_byte_orders_say_the_same, forget),
         cmocka_unit_test_teardown(test_systems, forget),
         cmocka_unit_test_teardown(test_ids_of_modules, forget),
-        cmocka_unit_test_teardown(test_modules_are_in_order_and_do_not_overlap, forget),
+        cmocka_unit_test_teardown(test_modules_are_in_order, forget),
+        cmocka_unit_test_teardown(test_an_address_in_several_modules, forget),
         cmocka_unit_test_teardown(test_unloaded_modules, forget),
         cmocka_unit_test_teardown(test_which_thread_crashed, forget),
         cmocka_unit_test_teardown(test_registers_have_their_names, forget),

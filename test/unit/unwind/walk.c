@@ -55,6 +55,7 @@ static struct scene {
     struct some_symbols symbols[MOST];
     bool has_cfi[MOST], has_symbols[MOST];
     size_t module_count, cfi_asked, symbols_asked;
+    struct sl_range_map map;
     struct sl_registers registers;
     struct sl_walk *walk;
 } scene;
@@ -115,7 +116,11 @@ static void put_zeros(size_t count)
 static void start(void)
 {
     struct sl_walk_stack stack = {.address = STACK, .bytes = sl_buf_bytes(&scene.stack)};
-    scene.walk = sl_walk_new(&scene.arena, &scene.target, scene.modules, scene.module_count, &scene.registers, &stack);
+    struct sl_range ranges[MOST];
+    for (size_t i = 0; i < scene.module_count; i++)
+        ranges[i] = (struct sl_range){scene.modules[i].base, scene.modules[i].base + scene.modules[i].size - 1, false};
+    assert_true(sl_range_map_build(&scene.arena, ranges, scene.module_count, &scene.map));
+    scene.walk = sl_walk_new(&scene.arena, &scene.target, scene.modules, &scene.map, &scene.registers, &stack);
     assert_non_null(scene.walk);
 }
 

@@ -1,0 +1,82 @@
+#include "base/ranges.h"
+
+/* A sweep over the addresses: a heap has the ranges that began, the one that counts most at its top. Those that ended leave it when
+ * they come to the top. */
+struct sweep {
+    const struct sl_range *ranges;
+    size_t *heap, heap_count;
+    struct sl_range_map *map;
+};
+
+static bool counts_more(const struct sl_range *ranges, size_t left, size_t right)
+{
+    const struct sl_range *a = &ranges[left], *b = &ranges[right];
+    uint64_t a_size = a->last - a->first, b_size = b->last - b->first;
+    if (a->is_preferred != b->is_preferred)
+        return a->is_preferred;
+    return a_size != b_size ? a_size < b_size : left < right;
+}
+
+static void heap_push(struct sweep *s, size_t range)
+{
+    size_t at = s->heap_count++;
+    for (; at && counts_more(s->ranges, range, s->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        s->heap[at] = s->heap[(at - 1) / 2];
+    s->heap[at] = range;
+}
+
+static void heap_pop(struct sweep *s)
+{
+    size_t moved = s->heap[--s->heap_count], at = 0;
+    for (size_t child = 1; child < s->heap_count; child = 2 * at + 1) {
+        if (child + 1 < s->heap_count && counts_more(s->ranges, s->heap[child + 1], s->heap[child]))
+            child++;
+        if (!counts_more(s->ranges, s->heap[child], moved))
+            break;
+        s->heap[at] = s->heap[child];
+        at = child;
+    }
+    s->heap[at] = moved;
+}
+
+static void add_piece(struct sl_range_map *map, uint64_t first, uint64_t last, size_t owner)
+{
+    struct sl_range_piece *before = map->count ? &map->pieces[map->count - 1] : NULL;
+    if (before && before->owner == owner && before->last + 1 == first)
+        before->last = last;
+    else
+        map->pieces[map->count++] = (struct sl_range_piece){first, last, owner};
+}
+
+static void sweep_ranges(struct sweep *s, size_t count)
+{
+    const struct sl_range *ranges = s->ranges;
+    size_t next = 0;
+    uint64_t at = 0, last = 0;
+    do {
+        while (s->heap_count && ranges[s->heap[0]].last < at)
+            heap_pop(s);
+        if (!s->heap_count && next == count)
+            return;
+        if (!s->heap_count)
+            at = ranges[next].first;
+        while (next < count && ranges[next].first == at)
+            heap_push(s, next++);
+        last = ranges[s->heap[0]].last;
+        if (next < count && ranges[next].first <= last)
+            last = ranges[next].first - 1;
+        add_piece(s->map, at, last, s->heap[0]);
+        at = last + 1;
+    } while (last < UINT64_MAX);
+}
+
+bool sl_range_map_build(struct sl_arena *arena, const struct sl_range *ranges, size_t count, struct sl_range_map *map)
+{
+    /* each piece ends where a range does, or in front of one that begins */
+    *map = (struct sl_range_map){SL_ARENA_ARRAY(arena, struct sl_range_piece, 2 * count + 1), 0};
+    struct sweep s = {.ranges = ranges, .heap = SL_ARENA_ARRAY(arena, size_t, count + 1), .map = map};
+    if (!map->pieces || !s.heap)
+        return false;
+    sweep_ranges(&s, count);
+    return true;
+}
