@@ -147,14 +147,19 @@ static void tell_no_wow64_stacks(const struct options *o, struct sl_minidump *du
         dump->wow64_missing, dump->crash.thread_count);
 }
 
-/* Says which stacks are not those that one expects, and why. */
+static bool answer_has(const struct crash_run *run, const char *key)
+{
+    return run->text.size && memmem(run->text.data, run->text.size, key, strlen(key));
+}
+
+/* Says which stacks are not those that one expects, and why. The dump is read again, where the answer shows that there is a reason. */
 static void tell_lack_of_stacks(const struct options *o, const struct crash_run *run)
 {
-    static const struct sl_str mark = SL_STR("\"instruction_addr\":");
     struct sl_arena arena = {0};
     struct sl_minidump dump;
-    bool has_frames = run->text.size && memmem(run->text.data, run->text.size, mark.data, mark.size);
-    bool is_asked = run->file.kind == CRASH_FILE_MINIDUMP && !option_given(o, "quiet");
+    bool has_frames = answer_has(run, "\"instruction_addr\":");
+    bool lacks = !has_frames || answer_has(run, "\"wow64_missing_stacks\":");
+    bool is_asked = lacks && run->file.kind == CRASH_FILE_MINIDUMP && !option_given(o, "quiet");
     bool is_read = is_asked && sl_minidump_read(run->file.bytes, &arena, &dump, NULL) == SL_OK;
     if (is_read && !has_frames)
         tell_no_stacks(o, &dump);
