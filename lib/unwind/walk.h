@@ -3,7 +3,8 @@
  * Pure: a walk reads what it is given and asks for the rest by returning. Each frame's caller is found by the first of four
  * methods that finds one: call frame information of the frame's module, for the innermost frame a simulated return (to the
  * link register, or on x86 to the word at the stack pointer), the chain of frame pointers, and scanning the stack for what
- * looks like an address to return to. What the walk needs to know of a module is fetched by whoever runs it:
+ * looks like an address to return to. On 64-bit Windows, whose code hardly has frame pointers, scanning comes before them unless
+ * the walk is to be compatible. What the walk needs to know of a module is fetched by whoever runs it:
  *
  *     walk = sl_walk_new(arena, &target, modules, map, &registers, &stack);
  *     while ((need = sl_walk_run(walk, &module)) != SL_WALK_DONE)      on the pool
