@@ -218,13 +218,15 @@ def classify(ours, theirs, aliases):
 
 
 def plain(name):
-    """`f` of `a::f<int>` and of `f<int>`: what names of a PDB and of DWARF have in common."""
+    """`f` of `a::f<int>`, of `f<int>` and of `?f@a@@YAHXZ`: what names of a PDB, its symbols and DWARF have in common."""
+    if name.startswith("?"):
+        return (re.match(r"\?(?:\?\$)?(\w+)@", name) or ["", "operator"])[1]
     start = depth = 0
     for at, sign in enumerate(name):
         depth += {"<": 1, ">": -1}.get(sign, 0)
         if name.startswith("::", at) and depth <= 0:
             start = at + 2
-    return name[start:].split("<")[0] or name[start:]
+    return "operator" if re.match(r"operator\W", name[start:]) else name[start:].split("<")[0] or name[start:]
 
 
 def without_arguments(name):
@@ -264,12 +266,11 @@ class Asked:
     def __init__(self, path, peer="llvm", llvm="llvm-symbolizer-14"):
         self.image = self.file = path
         self.peer, self.llvm = "text" if path.endswith(".sym") else peer, llvm
-        self.options, self.functions, self.bias = [], "linkage", 0
+        self.options, self.bias = [], 0
         stem, kind = os.path.splitext(path)
         self.dwarf = path + ".reference" if kind == ".pdb" else None
         if kind == ".pdb":
             self.image = self.file = stem + ".exe"
-            self.functions = "short"
         if kind == ".dwarf":
             self.image = stem + ".dylib"
         self.ranges = code_ranges(self.image)
@@ -295,15 +296,15 @@ class Asked:
         picks = rng.choices(self.ranges, [size for _, size in self.ranges], k=count)
         return [start + rng.randrange(size) for start, size in picks]
 
-    def symbolizer(self, file, addresses, functions=None):
-        return ask([self.llvm, "--obj=" + file, "--output-style=JSON", "--no-demangle", "--functions=" + (functions or self.functions),
+    def symbolizer(self, file, addresses, functions="linkage"):
+        return ask([self.llvm, "--obj=" + file, "--output-style=JSON", "--no-demangle", "--functions=" + functions,
                     "--inlines", *self.options], [address - self.bias for address in addresses])
 
     def reference(self, addresses):
         """Of a PDB's DWARF, and of the symbols where it knows nothing: only linkage names are asked of them."""
-        answers = self.symbolizer(self.dwarf, addresses)
+        answers = self.symbolizer(self.dwarf, addresses, "short")
         unknown = [i for i, answer in enumerate(answers) if not trim(answer)]
-        for i, answer in zip(unknown, self.symbolizer(self.dwarf, [addresses[i] for i in unknown], "linkage") if unknown else ()):
+        for i, answer in zip(unknown, self.symbolizer(self.dwarf, [addresses[i] for i in unknown]) if unknown else ()):
             answers[i] = answer
         return answers
 
