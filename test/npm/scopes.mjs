@@ -129,6 +129,7 @@ async function treeSitter() {
         return inside;
       }
       case "method_definition": return method(node, around);
+      case "field_definition": return link(around, named(key(node.childForFieldName("property"))));
       case "computed_property_name": return around.key ?? around; // of a method: not behind its boundary
       case "object": return object(around);
       case "pair": {
@@ -149,7 +150,7 @@ async function treeSitter() {
   }
 
   const looked = new Set(["function_declaration", "generator_function_declaration", "function_expression", "generator_function",
-    "arrow_function", "class_declaration", "class", "method_definition", "computed_property_name", "object", "pair", "variable_declarator",
+    "arrow_function", "class_declaration", "class", "method_definition", "field_definition", "computed_property_name", "object", "pair", "variable_declarator",
     "assignment_expression", "augmented_assignment_expression"]);
   const cursor = tree.walk();
   const stack = [];
@@ -248,6 +249,8 @@ function swc() {
       }
       case "ClassMethod":
       case "PrivateMethod": return method(node, around, true);
+      case "ClassProperty":
+      case "PrivateProperty": return link(around, named(key(node.key)));
       case "MethodProperty":
       case "GetterProperty":
       case "SetterProperty": return method(node, around, false);
