@@ -138,6 +138,8 @@ bool fetch_is_host_refused(const char *host)
     bool is_address = host[0] == '[' || network_address(sl_str(host), bytes);
     if (is_address || fetch_state.proxy_count || fetch_state.options.connect_to_reserved_ips)
         return false;
+    if (strcmp(host, "localhost") == 0)
+        r.host = "127.0.0.1"; /* libcurl knows it without asking (RFC 6761, 6.3) */
     if (pool_run(POOL_IO, resolve_host, &r, NULL) != SL_OK)
         return false;
     size_t refused = 0;
