@@ -1,5 +1,6 @@
 #include "cli/symbolicate/names.h"
 
+#include "cli/by_id/by_id.h"
 #include "cli/symbolicate/remote.h"
 #include "cli/symbolicate/symbolicate.h"
 
@@ -124,7 +125,7 @@ enum sl_code names_look_up(struct names_wanted *n, const struct source *sources,
     return code;
 }
 
-int names_ask_server(struct names_wanted *n)
+static int names_ask_server(struct names_wanted *n)
 {
     struct sl_buf body = {0}, answer = {0};
     int status = 0;
@@ -139,4 +140,38 @@ int names_ask_server(struct names_wanted *n)
     sl_buf_free(&body);
     sl_buf_free(&answer);
     return status;
+}
+
+struct names_here { /* asked by this process */
+    struct names_wanted *wanted;
+    const struct source *sources;
+    size_t source_count;
+    const struct config *config;
+    enum sl_code code;
+    struct sl_error error;
+};
+
+static void names_work(void *arg)
+{
+    struct names_here *here = arg;
+    here->code = names_look_up(here->wanted, here->sources, here->source_count, here->config, &here->error);
+}
+
+int names_symbolicate(struct names_wanted *n, const struct sentry_project *project, struct local_files *local)
+{
+    struct names_here here = {.wanted = n};
+    struct by_id *by_id;
+    struct sl_error error = {0};
+    if (option_given(n->o, "server"))
+        return names_ask_server(n);
+    if (symbolicate_by_id(n->o, project, local, &by_id, &error) != SL_OK)
+        return report(1, error.message, NULL);
+    n->scope = symbolicate_scope(n->o, project);
+    here.config = by_id_settings(by_id);
+    here.sources = by_id_sources(by_id, &here.source_count);
+    int status = symbolicate_in_time(n->o, by_id, names_work, &here);
+    if (n->missing)
+        by_id_describe(by_id, n->missing);
+    by_id_close(by_id);
+    return status || here.code == SL_OK ? status : report(1, here.error.message, NULL);
 }

@@ -6,7 +6,9 @@
 #include "cli/symbolicate/answer.h"
 #include "core/json.h"
 
+struct local_files;
 struct options;
+struct sentry_project;
 
 #define NAMES_ABSOLUTE UINT32_MAX
 
@@ -33,5 +35,6 @@ void names_put_text(struct json_writer *w, const char *key, struct sl_str text);
 enum sl_code names_look_up(struct names_wanted *wanted, const struct source *sources, size_t source_count,
                            const struct config *config, struct sl_error *error) SL_SUSPENDS;
 
-/* By the service at --server. Returns a status, after a report unless 0. */
-int names_ask_server(struct names_wanted *wanted);
+/* By the service at --server, else by this process, which also has the files of `local`, and looks where the options and the project
+ * (may be NULL) say. Returns a status, after a report unless 0. */
+int names_symbolicate(struct names_wanted *wanted, const struct sentry_project *project, struct local_files *local);

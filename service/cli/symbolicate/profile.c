@@ -14,9 +14,6 @@ struct profile_run {
     struct sl_profile_name *names; /* of each address */
     struct sl_map texts;           /* names and files, each once, in the arena */
     struct names_wanted wanted;
-    const struct source *sources;
-    size_t source_count;
-    const struct config *config;
     enum sl_code code;
     struct sl_error error;
 };
@@ -100,12 +97,6 @@ static bool profile_take(void *arg, size_t index, const struct answer_frame *fra
 
 /* ---- the work ---- */
 
-static void profile_work(void *arg)
-{
-    struct profile_run *run = arg;
-    run->code = names_look_up(&run->wanted, run->sources, run->source_count, run->config, &run->error);
-}
-
 static bool find_local_files(const struct profile_run *run, struct local_files *local)
 {
     for (size_t i = 0; i < run->profile.lib_count && option_given(run->o, "local-debug-info"); i++)
@@ -117,20 +108,8 @@ static bool find_local_files(const struct profile_run *run, struct local_files *
 
 static int profile_symbolicate(struct profile_run *run, const struct sentry_project *project)
 {
-    struct by_id *by_id;
-    struct sl_error error = {0};
     struct local_files local = {.arena = &run->arena};
-    if (!find_local_files(run, &local))
-        return profile_no_memory();
-    if (symbolicate_by_id(run->o, project, &local, &by_id, &error) != SL_OK)
-        return report(1, error.message, NULL);
-    run->wanted.scope = symbolicate_scope(run->o, project);
-    run->config = by_id_settings(by_id);
-    run->sources = by_id_sources(by_id, &run->source_count);
-    int status = symbolicate_in_time(run->o, by_id, profile_work, run);
-    by_id_describe(by_id, &run->missing);
-    by_id_close(by_id);
-    return status || run->code == SL_OK ? status : report(1, run->error.message, NULL);
+    return find_local_files(run, &local) ? names_symbolicate(&run->wanted, project, &local) : profile_no_memory();
 }
 
 /* ---- the command ---- */
@@ -184,7 +163,7 @@ int symbolicate_profile(const struct options *o, const struct sentry_project *pr
     missing_init(&run.missing, &missing_symbols);
     int status = profile_read(&run, text);
     if (!status)
-        status = option_given(o, "server") ? names_ask_server(&run.wanted) : profile_symbolicate(&run, project);
+        status = profile_symbolicate(&run, project);
     if (!status)
         status = profile_write(&run);
     if (!status)

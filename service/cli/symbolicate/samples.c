@@ -18,9 +18,6 @@ struct samples_run {
     const struct sl_crash_module **asked;
     uint32_t *rows; /* those whose names are asked for */
     struct names_wanted wanted;
-    const struct source *sources;
-    size_t source_count;
-    const struct config *config;
     enum sl_code code;
     struct sl_error error;
 };
@@ -128,12 +125,6 @@ static bool samples_take(void *arg, size_t index, const struct answer_frame *cal
 
 /* ---- the work ---- */
 
-static void samples_work(void *arg)
-{
-    struct samples_run *run = arg;
-    run->code = names_look_up(&run->wanted, run->sources, run->source_count, run->config, &run->error);
-}
-
 static bool samples_find_local_files(const struct samples_run *run, struct local_files *local)
 {
     for (size_t i = 0; i < run->wanted.module_count && option_given(run->o, "local-debug-info"); i++)
@@ -144,20 +135,9 @@ static bool samples_find_local_files(const struct samples_run *run, struct local
 
 static int samples_symbolicate(struct samples_run *run, const struct sentry_project *project)
 {
-    struct by_id *by_id;
-    struct sl_error error = {0};
     struct local_files local = {.arena = &run->arena};
-    if (!samples_find_local_files(run, &local))
-        return samples_no_memory();
-    if (symbolicate_by_id(run->o, project, &local, &by_id, &error) != SL_OK)
-        return report(1, error.message, NULL);
-    run->wanted.scope = symbolicate_scope(run->o, project);
-    run->config = by_id_settings(by_id);
-    run->sources = by_id_sources(by_id, &run->source_count);
-    int status = symbolicate_in_time(run->o, by_id, samples_work, run);
-    by_id_describe(by_id, &run->missing);
-    by_id_close(by_id);
-    return status || run->code == SL_OK ? status : report(1, run->error.message, NULL);
+    return samples_find_local_files(run, &local) ? names_symbolicate(&run->wanted, project, &local)
+                                                 : samples_no_memory();
 }
 
 static int samples_write(struct samples_run *run)
@@ -200,7 +180,7 @@ static int write_with_names(const struct options *o, const struct sentry_project
     missing_init(&run.missing, &missing_symbols);
     int status = samples_read(&run, bytes);
     if (!status)
-        status = option_given(o, "server") ? names_ask_server(&run.wanted) : samples_symbolicate(&run, project);
+        status = samples_symbolicate(&run, project);
     if (!status)
         status = samples_write(&run);
     if (!status)
