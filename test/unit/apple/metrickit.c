@@ -143,15 +143,15 @@ static void memory_that_is_short(void **state)
     struct sl_arena small;
     struct sl_budget budget;
     struct sl_error error = {0};
+    size_t size = strlen(text);
     for (int i = 0; i < COUNT; i++)
-        strcat(text, ",{}");
-    strcat(text, "]}]}");
+        size += (size_t)snprintf(text + size, sizeof text - size, ",{}");
+    size += (size_t)snprintf(text + size, sizeof text - size, "]}]}");
     sl_budget_init(&budget, 0);
     sl_budget_limit(&budget, 1, NULL, NULL);
     small = (struct sl_arena){.budget = &budget};
-    assert_int_equal(
-        sl_apple_read((struct sl_bytes){(const uint8_t *)text, strlen(text)}, &options, &small, &crash, &error),
-        SL_UNSUPPORTED);
+    assert_int_equal(sl_apple_read((struct sl_bytes){(const uint8_t *)text, size}, &options, &small, &crash, &error),
+                     SL_UNSUPPORTED);
     sl_arena_free(&small);
 }
 
