@@ -20,6 +20,7 @@
 enum { MOST_NAMES = 1 << 20, MOST_DIRECTORIES = 4096, MOST_LOOKUPS = 64, SETTLED_S = 2 };
 
 struct listing {
+    unsigned references; /* that of the table, and of those who look at it */
     struct timespec modified;
     int64_t read_s;
     dev_t device;
@@ -31,23 +32,34 @@ struct listing {
     char key[]; /* the root, a NUL, the directory */
 };
 
+/* Of what follows and of references. Nobody holds it while he reads a directory: one may be on a file system that does not answer. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_map listings;
-static size_t name_count; /* of all listings */
+static size_t name_count; /* of all listings in the table */
 
-static void listing_free(struct listing *listing)
+static void listing_unreference(struct listing *listing)
 {
-    name_count -= listing->count;
+    if (--listing->references)
+        return;
     free(listing->names);
     sl_arena_free(&listing->arena);
     free(listing);
 }
 
+static void listing_release(struct listing *listing)
+{
+    pthread_mutex_lock(&lock);
+    if (listing)
+        listing_unreference(listing);
+    pthread_mutex_unlock(&lock);
+}
+
 static void forget_all(void)
 {
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&listings, e));)
-        listing_free(e->value);
+        listing_unreference(e->value);
     sl_map_free(&listings);
+    name_count = 0;
 }
 
 void any_case_forget(void)
@@ -85,7 +97,6 @@ static void scan_names(struct listing *listing, DIR *directory)
     }
     if (listing->count)
         qsort(listing->names, listing->count, sizeof *listing->names, compare_names);
-    name_count += listing->count;
 }
 
 static bool is_still_valid(const struct listing *listing, const struct stat *st)
@@ -100,6 +111,7 @@ static struct listing *listing_new(const char *key, size_t key_size, const struc
     struct listing *listing = calloc(1, sizeof *listing + key_size);
     if (!listing)
         return NULL;
+    listing->references = 1;
     listing->modified = st->st_mtim;
     listing->read_s = clock_wall_s();
     listing->device = st->st_dev;
@@ -109,8 +121,43 @@ static struct listing *listing_new(const char *key, size_t key_size, const struc
     return listing;
 }
 
-/* The names of the directory `at` below the root; NULL when it cannot be read. */
-static const struct listing *list_directory(const char *root, const char *at)
+/* The listing of that directory, if it is known as it is now. */
+static struct listing *listing_known(struct sl_str key, const struct stat *st)
+{
+    pthread_mutex_lock(&lock);
+    struct listing *listing = sl_map_get(&listings, key);
+    if (listing && is_still_valid(listing, st))
+        listing->references++;
+    else
+        listing = NULL;
+    pthread_mutex_unlock(&lock);
+    return listing;
+}
+
+/* Puts it into the table, in place of what was known. */
+static void listing_keep(struct listing *listing)
+{
+    struct sl_str key = {listing->key, listing->key_size};
+    pthread_mutex_lock(&lock);
+    struct listing *old = sl_map_get(&listings, key);
+    if (old) {
+        sl_map_remove(&listings, key);
+        name_count -= old->count;
+        listing_unreference(old);
+    }
+    if (listings.count >= MOST_DIRECTORIES || name_count >= MOST_NAMES)
+        forget_all();
+    void **slot = sl_map_slot(&listings, key, NULL);
+    if (slot) {
+        *slot = listing;
+        listing->references++;
+        name_count += listing->count;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* The names of the directory `at` below the root, to be released; NULL when it cannot be read. */
+static struct listing *list_directory(const char *root, const char *at)
 {
     char key[2 * PATH_MAX];
     struct stat st;
@@ -121,22 +168,10 @@ static const struct listing *list_directory(const char *root, const char *at)
             closedir(directory);
         return NULL;
     }
-    struct sl_str name = {key, (size_t)size};
-    struct listing *listing = sl_map_get(&listings, name);
-    if (listing && !is_still_valid(listing, &st)) {
-        sl_map_remove(&listings, name);
-        listing_free(listing);
-        listing = NULL;
-    }
-    if (!listing && (listings.count >= MOST_DIRECTORIES || name_count >= MOST_NAMES))
-        forget_all();
-    if (!listing && (listing = listing_new(key, name.size, &st))) {
+    struct listing *listing = listing_known((struct sl_str){key, (size_t)size}, &st);
+    if (!listing && (listing = listing_new(key, (size_t)size, &st))) {
         scan_names(listing, directory);
-        void **slot = sl_map_slot(&listings, (struct sl_str){listing->key, listing->key_size}, NULL);
-        if (slot)
-            *slot = listing;
-        else
-            listing_free(listing), listing = NULL;
+        listing_keep(listing);
     }
     closedir(directory);
     return listing;
@@ -174,21 +209,20 @@ static bool find_below(struct search *s, size_t size, const char *rest)
         return false;
     memcpy(name, rest, length);
     name[length] = '\0';
-    const struct listing *listing = list_directory(s->root, s->path);
+    struct listing *listing = list_directory(s->root, s->path);
     size_t before = size + (size > 0);
+    bool found = false;
     for (size_t i = listing ? first_of(listing, name) : 0;
-         listing && i < listing->count && strcasecmp(listing->names[i], name) == 0; i++) {
+         listing && !found && i < listing->count && strcasecmp(listing->names[i], name) == 0; i++) {
         if (before + length >= sizeof s->path)
-            return false;
+            break;
         if (size)
             s->path[size] = '/';
         memcpy(s->path + before, listing->names[i], length + 1);
-        if (!*next || find_below(s, before + length, next))
-            return true;
-        s->path[size] = '\0';
-        listing = list_directory(s->root, s->path); /* which others may have let go meanwhile */
+        found = !*next || find_below(s, before + length, next);
     }
-    return false;
+    listing_release(listing);
+    return found;
 }
 
 int any_case_open(const char *root, const char *location)
@@ -197,10 +231,7 @@ int any_case_open(const char *root, const char *location)
     if (fd >= 0 || errno != ENOENT)
         return fd;
     struct search s = {.root = root};
-    pthread_mutex_lock(&lock);
-    bool found = find_below(&s, 0, location);
-    pthread_mutex_unlock(&lock);
-    if (found)
+    if (find_below(&s, 0, location))
         return filesystem_open(root, s.path);
     errno = ENOENT;
     return -1;
