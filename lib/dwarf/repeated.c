@@ -41,7 +41,8 @@ static size_t repeated_find(const struct range_set *set, const struct range_tabl
 bool dwarf_range_known(const struct range_set *set, uint64_t key)
 {
     const struct range_table *table = atomic_load_explicit(&set->table, memory_order_acquire);
-    return table && key_at(table, repeated_find(set, table, key));
+    /* where the place was free, somebody may have put another key there since */
+    return table && key_at(table, repeated_find(set, table, key)) == key;
 }
 
 static size_t table_size(size_t capacity)

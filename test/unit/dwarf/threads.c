@@ -63,14 +63,21 @@ static void same_symcache_from_any_number_of_threads(void **state)
 static struct range_set ranges;
 static atomic_size_t added;
 
-/* Counts the ranges that were added and are not known. */
+enum { ADDED = 200000 };
+
+struct looks {
+    size_t missing, unfounded; /* ranges that were added and are not known, and others that are */
+};
+
 static void *look(void *arg)
 {
-    size_t *missing = arg;
-    for (size_t done = 0; done < 20000;) {
+    struct looks *looks = arg;
+    for (size_t done = 0; done < ADDED;) {
         done = atomic_load(&added);
-        for (size_t i = 0; i < done; i += 1 + done / 100)
-            *missing += !dwarf_range_known(&ranges, dwarf_range_key(i, 16));
+        for (size_t i = 0; i < done; i += 1 + done / 10)
+            looks->missing += !dwarf_range_known(&ranges, dwarf_range_key(i, 16));
+        for (size_t i = done; i < done + 4; i++) /* has the place of one that is being added */
+            looks->unfounded += dwarf_range_known(&ranges, dwarf_range_key(i, 16) ^ UINT64_C(1) << 63);
     }
     return NULL;
 }
@@ -79,15 +86,17 @@ static void ranges_are_known_while_others_are_added(void **state)
 {
     (void)state;
     pthread_t thread;
-    size_t missing = 0, repeated = 0;
+    size_t repeated = 0;
+    struct looks looks = {0, 0};
     assert_false(dwarf_range_known(&ranges, dwarf_range_key(0, 16)));
-    assert_int_equal(pthread_create(&thread, NULL, look, &missing), 0);
-    for (size_t i = 0; i < 20000; i++) {
+    assert_int_equal(pthread_create(&thread, NULL, look, &looks), 0);
+    for (size_t i = 0; i < ADDED; i++) {
         repeated += !dwarf_range_add(&ranges, dwarf_range_key(i, 16));
         atomic_store(&added, i + 1);
     }
     pthread_join(thread, NULL);
-    assert_int_equal(missing, 0);
+    assert_int_equal(looks.missing, 0);
+    assert_int_equal(looks.unfounded, 0);
     assert_int_equal(repeated, 0);
     assert_false(dwarf_range_add(&ranges, dwarf_range_key(77, 16)));
     assert_true(dwarf_range_add(&ranges, dwarf_range_key(77, 17)));
