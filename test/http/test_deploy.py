@@ -75,6 +75,28 @@ def test_probes_ask_for_routes_that_are_there(work, objects):
             equal(service.request("GET", path)[0], 200, path)
 
 
+def test_what_operators_see_has_a_port_of_its_own(work, objects):
+    """In the image, compose and Kubernetes; and clients reach the other port alone."""
+    for path in ("../doc/container.yml", "compose-config.yml", "kubernetes/config.yml"):
+        assert re.search(r"^admin_bind: 0\.0\.0\.0:3022\b", read(path), re.M), path
+    equal(re.findall(r"ports: (.*)", read("compose.yml")), ['["3021:3021"]'])
+    equal(re.findall(r"port: (\w+), path: (\S+),", read("kubernetes/servicemonitor.yml")), [("admin", "/metrics")])
+    policy = read("kubernetes/symloom.yml").split("kind: NetworkPolicy")[1]
+    rules = re.split(r"^    - ", policy.split("  ingress:\n")[1], flags=re.M)[1:]
+    equal([re.findall(r"port: (\w+)", rule) for rule in rules], [["http"], ["admin"]])
+    for rule in rules:
+        assert rule.startswith("from:\n"), rule
+
+
+def test_images_are_pinned(work, objects):
+    with open(os.path.join(DEPLOY, "..", "Dockerfile")) as f:
+        images = re.findall(r"^FROM (?!scratch)(\S+)", f.read(), re.M)
+    images += [image for image in re.findall(r"image: (\S+)", read("compose.yml")) if image != "symloom"]
+    equal(len(images), 4)
+    for image in images:
+        assert re.fullmatch(r"[\w/.-]+:[\w.-]+@sha256:[0-9a-f]{64}", image), image
+
+
 def test_nodes_of_the_cluster_know_each_other(work, objects):
     """Of Kubernetes: each replica has a name, and its number is made of that."""
     manifest = read("kubernetes/symloom.yml")

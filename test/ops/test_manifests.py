@@ -85,7 +85,7 @@ def dockerfile():
 
 
 def final_stage():
-    return re.sub(r"\\\n\s*", "", dockerfile().split("FROM debian:12-slim")[1])
+    return re.sub(r"\\\n\s*", "", re.split(r"FROM debian:12-slim@\S+", dockerfile())[1])
 
 
 def test_image(work, shared):
