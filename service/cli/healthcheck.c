@@ -40,7 +40,8 @@ static void reachable(const char *address, char *out, size_t size)
         snprintf(out, size, "%s", address);
 }
 
-static int healthcheck_ask(const char *address, long seconds)
+/* `name`: what the service answers to; NULL = any. */
+static int healthcheck_ask(const char *address, const char *name, long seconds)
 {
     char url[512], text[768], where[400];
     bool local = strncmp(address, "unix:", 5) == 0;
@@ -59,7 +60,15 @@ static int healthcheck_ask(const char *address, long seconds)
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, discard);
     if (local)
         curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, address + 5);
+    struct curl_slist *headers = NULL;
+    if (name) {
+        char host[300];
+        snprintf(host, sizeof host, "Host: %s", name);
+        headers = curl_slist_append(NULL, host);
+        curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+    }
     CURLcode code = curl_easy_perform(curl);
+    curl_slist_free_all(headers);
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_cleanup(curl);
     if (code != CURLE_OK) {
@@ -90,7 +99,8 @@ static int healthcheck_check(const struct options *o)
         return status;
     progress_begin(&progress, o, "asking");
     progress_at(&progress, address ? address : config->bind[0], 0);
-    status = healthcheck_ask(address ? address : config->bind[0], seconds);
+    const char *name = config && config->http.allowed_host_count > 0 ? config->http.allowed_hosts[0] : NULL;
+    status = healthcheck_ask(address ? address : config->bind[0], name, seconds);
     progress_end(&progress);
     config_release(config);
     return status;

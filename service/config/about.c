@@ -210,7 +210,9 @@ const struct key_about key_abouts[] = {
      .usual = "half of the open files that the process may have, at most `10000`"},
     {"http.max_connections_per_ip", "Of one address; 0: any number."},
     {"http.keepalive_requests", "Requests of one connection."},
-    {"http.allowed_hosts", "The only values of `Host`; empty: any."},
+    {"http.allowed_hosts",
+     "The only values of `Host`; empty: any, but on a loopback address only those of loopback (`localhost`, "
+     "`127.0.0.1`, `[::1]`), unless there is `http.trusted_proxies`."},
     {"http.trusted_proxies", "Whose `X-Forwarded-For` and `X-Request-Id` count: addresses, CIDRs, `unix`."},
     {"http.reuseport", "Several processes of this machine may listen on the same ports."},
     {"http.processes", "So many processes serve, with one cache between them."},
@@ -219,7 +221,8 @@ const struct key_about key_abouts[] = {
 
     {"http.unix_group", "The group of Unix sockets, which the process has to be in."},
     {"http.file_max_age", "How long files of `/proxy` may be kept by clients."},
-    {"http.cors.origins", "Whose pages may ask in a browser."},
+    {"http.cors.origins",
+     "Whose pages may ask in a browser; forms that pages of other origins post are refused (403)."},
     {"http.cors.mozilla_origins", "The same for Mozilla's API."},
     {"page.enabled", "The page at `/`."},
 

@@ -597,6 +597,7 @@ void connection_accept(struct listener *listener, int fd)
     }
     c->reserve = server_is_full(server);
     c->operators = listener->admin || !server->has_admin;
+    c->loopback = listener->loopback;
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 1, c->reserve ? "over_limit" : "accepted", NULL, NULL);
     if (listener->tls && !(c->tls = tls_accept(server->tls))) {
         connection_abort(c, false);

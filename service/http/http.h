@@ -97,7 +97,9 @@ struct http_family {
     bool (*enabled)(const void *service);
     const char *group; /* what access is granted to as one; NULL = open */
     bool browsed;      /* people look at it: who has no key is asked for one in the way of browsers */
-    bool own_origins;  /* says itself which scripts of browsers may ask */
+    /* Which pages of browsers may ask, of a family that says so itself, and sets the headers itself: as http_origin_allowed.
+     * NULL = those of the server's `cors_origins`. */
+    bool (*origin_allowed)(const struct http_exchange *x, struct sl_str *origin);
     bool guarded;      /* only for holders of keys, whatever else is open */
     /* An error that the server meets, in the API's form: the status is set and the body empty. `detail` may be NULL; of 404
      * and 405 it is. NULL = the server's form: {"detail":...}, nothing for 404 and 405, a text for 413. */
@@ -126,8 +128,9 @@ struct http_options {
     uint64_t max_request_line, max_head_bytes, compress_min;
     unsigned max_header_fields, max_bodies_in_flight, max_connections, max_connections_per_ip, keepalive_requests;
     uint64_t header_timeout_ms, body_timeout_ms, idle_timeout_ms, write_timeout_ms, min_rate;
-    const char *const *allowed_hosts;
+    const char *const *allowed_hosts; /* values of Host; none = any, but see loopback_hosts */
     size_t allowed_host_count;
+    bool loopback_hosts; /* without allowed_hosts, listeners on loopback addresses take names of this machine only */
     const char *const *trusted_proxies;
     size_t trusted_proxy_count;
     bool server_header;

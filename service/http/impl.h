@@ -149,6 +149,7 @@ struct connection {
     struct tls *tls;       /* NULL: bytes go as they are */
     bool tls_begun;        /* the first bytes have come */
     bool operators;        /* may ask for what is for operators */
+    bool loopback;         /* of a listener that is */
     struct head_scan scan;
     size_t unsent, answer_size; /* for the progress of a write */
     uint64_t write_started_ms, write_progress_ms;
@@ -168,6 +169,7 @@ struct listener {
     bool unix_socket;
     bool paused; /* the server is full, or no descriptor is free */
     bool tls, admin;
+    bool loopback;     /* only this machine reaches it by TCP */
     bool bound;        /* a socket file to unlink */
     bool passed;       /* by the service manager, who goes on listening */
     char address[128]; /* as bound; of a unix socket its path, after "unix:" */
@@ -221,6 +223,15 @@ struct http_server {
     char read_buffer[READ_BUFFER];
     uint8_t opened[PLAIN_BUFFER], to_seal[PLAIN_BUFFER]; /* records: being parsed; being put together meanwhile */
 };
+
+/* ---- origin.c: which names and which pages of browsers may ask ---- */
+/* Whether the request's Host is one of this service's names; else the answer (421) is set. */
+bool origin_check_host(struct request *r);
+/* Whether a form may be posted from where the request comes from; else the answer (403) is set. */
+bool origin_check_form(struct request *r);
+/* Sets what lets scripts of listed origins read the answer, of routes that do not see to it themselves. True when the
+ * request only asked whether it may be made (a preflight), which is answered. */
+bool origin_allow(struct request *r, bool wrong_method);
 
 /* ---- listener.c ---- */
 enum { LISTENERS_MOST_PASSED = 64 };

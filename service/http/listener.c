@@ -52,6 +52,8 @@ static void note_bound(struct listener *listener)
     bool v6 = address.ss_family == AF_INET6;
     unsigned port =
         ntohs(v6 ? ((struct sockaddr_in6 *)&address)->sin6_port : ((struct sockaddr_in *)&address)->sin_port);
+    listener->loopback = v6 ? IN6_IS_ADDR_LOOPBACK(&((struct sockaddr_in6 *)&address)->sin6_addr)
+                            : ntohl(((struct sockaddr_in *)&address)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
     uv_ip_name((struct sockaddr *)&address, host, sizeof host);
     snprintf(listener->address, sizeof listener->address, v6 ? "[%s]:%u" : "%s:%u", host, port);
 }

@@ -194,26 +194,6 @@ static struct sl_str query_of(const struct http_exchange *x)
     return (struct sl_str){question + 1, x->target.size - (size_t)(question + 1 - x->target.data)};
 }
 
-static bool host_allowed(const struct request *r)
-{
-    const struct http_options *options = &r->server->options;
-    if (options->allowed_host_count == 0)
-        return true;
-    struct sl_str name = r->host;
-    for (size_t i = name.size; i > 0 && name.data[i - 1] != ']'; i--) { /* without the port */
-        if (name.data[i - 1] == ':') {
-            name.size = i - 1;
-            break;
-        }
-    }
-    for (size_t i = 0; i < options->allowed_host_count; i++) {
-        struct sl_str allowed = sl_str(options->allowed_hosts[i]);
-        if (sl_str_equal_nocase(r->host, allowed) || sl_str_equal_nocase(name, allowed))
-            return true;
-    }
-    return false;
-}
-
 /* What is wrong with the head although llhttp took it; 0 when nothing is. */
 static int check_head(struct request *r, const char **why)
 {
@@ -291,6 +271,8 @@ static void check_request(struct request *r)
         http_reply_error(x, 503, "too many connections");
         return;
     }
+    if (!origin_check_form(r))
+        return;
     if (server->options.authorize && route->rights) {
         server->options.authorize(x);
         if (x->status) {
@@ -335,32 +317,6 @@ static void check_request(struct request *r)
     }
 }
 
-/* Scripts of browsers from the listed origins, of routes that do not see to it themselves. True when the request only asked
- * whether it may be made, which is answered. */
-static bool allow_origin(struct request *r, bool wrong_method)
-{
-    struct http_exchange *x = &r->x;
-    const struct http_options *options = &r->server->options;
-    struct sl_str origin, allowed = {NULL, 0}, wanted = http_header(x, "access-control-request-headers");
-    if (x->route->family->own_origins ||
-        !http_origin_allowed(x, options->cors_origins, options->cors_origin_count, &origin))
-        return false;
-    http_set_header(x, "Access-Control-Allow-Origin", origin);
-    if (!sl_str_equal(origin, SL_STR("*")))
-        http_add_vary(x, SL_STR("Origin"));
-    bool preflight =
-        wrong_method && r->parser.method == HTTP_OPTIONS && http_header(x, "access-control-request-method").data;
-    if (!preflight)
-        return false;
-    if (header_is_set(x, "Allow", &allowed))
-        http_set_header(x, "Access-Control-Allow-Methods", allowed);
-    if (wanted.size)
-        http_set_header(x, "Access-Control-Allow-Headers", wanted);
-    http_set_header(x, "Access-Control-Max-Age", SL_STR("86400"));
-    http_reply_empty(x, 204);
-    return true;
-}
-
 static void route_request(struct request *r)
 {
     struct http_exchange *x = &r->x;
@@ -380,10 +336,8 @@ static void route_request(struct request *r)
         http_reply_error(x, 429, "too many connections from this address");
         return;
     }
-    if (!host_allowed(r)) {
-        http_reply_error(x, 421, "host not allowed");
+    if (!origin_check_host(r))
         return;
-    }
     if (sl_str_equal(x->path, SL_STR("*"))) {
         if (r->parser.method != HTTP_OPTIONS) {
             parse_refuse(r, 400, "malformed target");
@@ -398,7 +352,7 @@ static void route_request(struct request *r)
         x->route = NULL;
         status = 404;
     }
-    if (status != 404 && allow_origin(r, status == 405))
+    if (status != 404 && origin_allow(r, status == 405))
         return;
     if (status) {
         http_reply_error(x, status, status == 400 ? "malformed path" : NULL);

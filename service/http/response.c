@@ -94,19 +94,6 @@ void http_add_vary(struct http_exchange *x, struct sl_str name)
     http_set_header(x, "Vary", sl_buf_keep(&text, &x->arena));
 }
 
-bool http_origin_allowed(const struct http_exchange *x, const char *const *origins, size_t count, struct sl_str *origin)
-{
-    struct sl_str asked = http_header(x, "origin");
-    for (size_t i = 0; asked.size && i < count; i++) {
-        bool any = strcmp(origins[i], "*") == 0;
-        if (!any && !sl_str_equal(asked, sl_str(origins[i])))
-            continue;
-        *origin = any ? SL_STR("*") : asked;
-        return true;
-    }
-    return false;
-}
-
 /* ---- bodies ---- */
 void http_reply_empty(struct http_exchange *x, int status)
 {

@@ -119,7 +119,7 @@ def test_it_tells_what_it_does(work, objects):
 def test_lines_tell_who_was_cut_off(work, objects):
     gate = Gate(objects)
     with Upstream(gate.routes) as upstream, Service(work, {"http": {"body_timeout": "200ms"}}) as s:
-        head = b"POST /symbolicate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        head = b"POST /symbolicate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         with socket.create_connection(("127.0.0.1", s.port)) as client:
             client.sendall(head % 100 + b"{")
             assert client.recv(100).startswith(b"HTTP/1.1 408")

@@ -1,6 +1,7 @@
 """Where the service listens and to whom: listeners of operators, origins of scripts, hosts, and the lines that tell of requests."""
-import grp, hashlib, http.client, os, re, signal, socket, stat
+import grp, hashlib, http.client, os, re, signal, socket, stat, subprocess
 
+import harness
 from harness import DEADLINE, Service, equal, wait_until
 
 
@@ -55,6 +56,64 @@ def test_hosts_that_are_not_listed_are_refused(work, objects):
     with Service(work, {"http": {"allowed_hosts": ["symloom.example.com"]}}) as s:
         equal(ask(s.port, "GET", "/healthcheck")[0], 421)
         equal(ask(s.port, "GET", "/healthcheck", {"Host": "symloom.example.com"})[0], 200)
+        config = os.path.join(work, "health.yml")  # the command that asks for its health names a host that is
+        with open(config, "w") as f:
+            f.write(f"bind: 127.0.0.1:{s.port}\nhttp: {{allowed_hosts: [symloom.example.com]}}\n")
+        equal(subprocess.run([harness.SYMLOOM, "healthcheck", "-c", config], capture_output=True).stdout, b"OK\n")
+
+
+def test_on_loopback_only_names_of_loopback_are_taken(work, objects):
+    """A page whose name resolves to 127.0.0.1 all of a sudden has that name in Host."""
+    local = ("localhost", "LOCALHOST:80", "localhost.", "symbols.localhost", "127.0.0.1", "127.8.8.8:3021", "[::1]:3021")
+    others = ("rebound.example.com", "rebound.example.com:3021", "notlocalhost", "127.0.0.1.example.com", "127.0.0", "10.0.0.1", "[::2]", "[::1", "0")
+    with Service(work) as s:
+        for host in local:
+            equal(ask(s.port, "GET", "/healthcheck", {"Host": host})[0], 200, host)
+        for host in others:
+            status, _, body = ask(s.port, "GET", "/healthcheck", {"Host": host})
+            equal(status, 421, host)
+            assert b"http.allowed_hosts" in body and b"http.trusted_proxies" in body, body
+        with socket.create_connection(("127.0.0.1", s.port)) as plain:  # HTTP/1.0 needs none, and browsers do not speak it
+            plain.sendall(b"GET /healthcheck HTTP/1.0\r\n\r\n")
+            assert b" 200 " in plain.recv(4096).split(b"\r\n")[0], "HTTP/1.0"
+    elsewhere = {"Host": "rebound.example.com"}
+    for config in ({"trusted_proxies": ["127.0.0.1"]}, {"allowed_hosts": [elsewhere["Host"]]}):
+        with Service(work, {"http": config}) as s:
+            equal(ask(s.port, "GET", "/healthcheck", elsewhere)[0], 200, config)
+    with Service(work, {"bind": ["127.0.0.1:0", "0.0.0.0:0"]}) as s:
+        everywhere = int(wait_until("the port", lambda: re.search(r"Starting HTTP server on 0\.0\.0\.0:(\d+)", s.logged()))[1])
+        equal([ask(port, "GET", "/healthcheck", elsewhere)[0] for port in (s.port, everywhere)], [421, 200])
+
+
+def test_forms_of_other_pages_are_refused(work, objects):
+    """Of every family: browsers post these without asking, and only keep the answer from the script."""
+    form = "multipart/form-data; boundary=b"
+    routes = ("/symbolicate", "/minidump", "/applecrashreport", "/symbolicate-js", "/symbolicate-jvm", "/symbolicate-any", "/page/read",
+              "/upload/", "/admin/reload", "/api/symbols-ranges")
+    config = {"mozilla": {"compat": "default", "store": {"path": os.path.join(work, "store")}}, "symbfile": {"store_dir": work},
+              "http": {"cors": {"origins": ["https://crashes.example.com"]}}}
+    with Service(work, config) as s:
+        known = [path for path in routes if ask(s.port, "POST", path)[0] not in (404, 405)]
+        assert len(known) >= 8, known
+        own = f"http://127.0.0.1:{s.port}"
+        for path in known:
+            for kind in (form, "text/plain;charset=UTF-8", "application/x-www-form-urlencoded", "TEXT/PLAIN", None):
+                sent = {"Content-Type": kind} if kind else {}
+                usual = ask(s.port, "POST", path, sent)[0]
+                for origin in ("https://elsewhere.example.com", "null", "http://127.0.0.1", f"http://127.0.0.1:{s.port}0", ""):
+                    equal(ask(s.port, "POST", path, {**sent, "Origin": origin, "Sec-Fetch-Site": "cross-site"})[0], 403, (path, kind, origin))
+                for headers in ({"Origin": own}, {"Origin": own.replace("http:", "https:")}, {"Origin": "https://crashes.example.com"},
+                                {"Origin": "https://behind.example.com", "Sec-Fetch-Site": "same-origin"}):
+                    equal(ask(s.port, "POST", path, {**sent, **headers})[0], usual, (path, kind, headers))
+        text = ask(s.port, "POST", "/symbolicate", {"Origin": "null"})[2]
+        assert b"http.cors.origins" in text, text
+        asked = {"Origin": "https://elsewhere.example.com", "Content-Type": "application/json"}
+        equal(ask(s.port, "POST", "/symbolicate", asked)[0], ask(s.port, "POST", "/symbolicate", {"Content-Type": "application/json"})[0])
+        equal(ask(s.port, "POST", "/symbolicate/v5", {"Origin": "https://profiler.firefox.com", "Content-Type": "text/plain"})[0], 400)
+        assert 'symloom_http_refused_total{reason="origin"}' in s.request("GET", "/metrics")[2].decode()
+    with Service(work, {"mozilla": {"compat": "default"}, "http": {"cors": {"mozilla_origins": ["https://profiler.firefox.com"]}}}) as s:
+        for origin, status in (("https://profiler.firefox.com", 400), ("https://elsewhere.example.com", 403)):
+            equal(ask(s.port, "POST", "/symbolicate/v5", {"Origin": origin, "Content-Type": "text/plain"})[0], status)
 
 
 def test_a_socket_belongs_to_its_group(work, objects):
@@ -66,7 +125,7 @@ def test_a_socket_belongs_to_its_group(work, objects):
         equal((stat.S_IMODE(found.st_mode), found.st_gid), (0o660, group.gr_gid))
         with socket.socket(socket.AF_UNIX) as plain:
             plain.connect(path)
-            plain.sendall(b"GET /healthcheck HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            plain.sendall(b"GET /healthcheck HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             data = b""
             while piece := plain.recv(4096):
                 data += piece

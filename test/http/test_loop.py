@@ -163,7 +163,7 @@ def test_results_that_are_kept_are_not_copied(work, objects):
         size = len(s.request("GET", f"/requests/{job}?timeout=60")[2])
         assert size > 6 * MIB, size
         idle = anonymous(s)
-        waiting = [post_unread(s, b"", head=f"GET /requests/{job} HTTP/1.1\r\nHost: x\r\n".encode()) for _ in range(clients)]
+        waiting = [post_unread(s, b"", head=f"GET /requests/{job} HTTP/1.1\r\nHost: localhost\r\n".encode()) for _ in range(clients)]
         try:
             def polled():
                 return f'symloom_polls_total{{result="done"}} {clients + 1}' in s.request("GET", "/metrics")[2].decode()

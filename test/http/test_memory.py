@@ -9,7 +9,7 @@ ALONE = True
 MIB = 1 << 20
 # What a sanitizer would keep of freed memory hides what the service keeps.
 os.environ["ASAN_OPTIONS"] = "quarantine_size_mb=0:thread_local_quarantine_size_kb=0:" + os.environ.get("ASAN_OPTIONS", "")
-HEAD = b"POST /symbolicate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+HEAD = b"POST /symbolicate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
 def anonymous(service):

@@ -66,7 +66,7 @@ def exchange(connection, text):
     return answer
 
 
-GET = b"GET /healthcheck HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+GET = b"GET /healthcheck HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
 def health(service, context):
@@ -101,14 +101,14 @@ def test_requests_are_answered(work, objects):
 def test_many_requests_and_large_ones_on_one_connection(work, objects):
     authority = Authority(work)
     large = b'{"stacktraces": [], "modules": [], "x": "' + b"y" * 3_000_000 + b'"}'
-    head = b"POST /symbolicate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    head = b"POST /symbolicate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
     with Service(work, settings(*authority.issue("server"))) as s, connect(s, trusting(authority)) as connection:
         for body in (b"{}", large, b'{"stacktraces": []}'):
             for _ in range(3):
                 connection.sendall(head % len(body) + body)
                 answer = connection.recv(65536)
                 assert answer.startswith(b"HTTP/1.1 200 ") and b'"completed"' in answer, answer
-        pipelined = b"GET /live HTTP/1.1\r\nHost: x\r\n\r\n" * 5
+        pipelined = b"GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5
         assert exchange(connection, pipelined + GET).count(b"HTTP/1.1 200 OK") == 6
 
 
@@ -126,7 +126,7 @@ def test_a_long_answer_waits_for_its_reader(work, objects):
         status, _, whole = s.request("GET", path)
         equal(status, 200)
         with connect(s, trusting(authority)) as connection:
-            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
             answer = connection.recv(1000) + exchange(connection, b"")
         equal(answer.split(b"\r\n\r\n", 1)[1] == whole, True)
 

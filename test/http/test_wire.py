@@ -5,9 +5,9 @@ import harness
 from harness import DEADLINE, Service, equal, free_port, wait_until
 from test_memory import big_request, post_unread
 
-POST = b"POST /symbolicate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+POST = b"POST /symbolicate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
-HEALTH = b"GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n"
+HEALTH = b"GET /healthcheck HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def dial(service):
@@ -50,21 +50,21 @@ def test_framing(work, objects):
         (400, POST + b"X : a\r\n\r\n"),
         (400, POST + b": a\r\n\r\n"),
         (400, POST + b"X: a\x01b\r\n\r\n"),
-        (400, b"GET /healthcheck HTTP/1.1\r\n Host: x\r\n\r\n"),
+        (400, b"GET /healthcheck HTTP/1.1\r\n Host: localhost\r\n\r\n"),
         (501, POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n"),
         (400, POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"),
         (400, POST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
         (400, b"POST /symbolicate HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-        (505, b"GET / HTTP/2.0\r\nHost: x\r\n\r\n"),
+        (505, b"GET / HTTP/2.0\r\nHost: localhost\r\n\r\n"),
         (505, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
         (505, b"GET /\r\n\r\n"),
-        (505, b"GET /healthcheck HTTP/1.2\r\nHost: x\r\n\r\n"),
+        (505, b"GET /healthcheck HTTP/1.2\r\nHost: localhost\r\n\r\n"),
         (400, b"GET /healthcheck HTTP/1.1\r\n\r\n"),
-        (400, b"GET /healthcheck HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n"),
-        (400, b"GET /healthcheck#a HTTP/1.1\r\nHost: x\r\n\r\n"),
-        (405, b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n"),
+        (400, b"GET /healthcheck HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n"),
+        (400, b"GET /healthcheck#a HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        (405, b"CONNECT x:1 HTTP/1.1\r\nHost: localhost\r\n\r\n"),
         (400, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
-        (414, b"GET /" + b"a" * 9 * 1024 + b" HTTP/1.1\r\nHost: x\r\n\r\n"),
+        (414, b"GET /" + b"a" * 9 * 1024 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"),
         (431, POST + b"X: " + b"a" * 33 * 1024 + b"\r\n\r\n"),
         (431, POST + b"X: y\r\n" * 100 + b"\r\n"),
         *((400, CHUNKED + body + b"\r\n0\r\n\r\n") for body in
@@ -86,17 +86,17 @@ def test_pipelining(work, objects):
         ([200, 200], CHUNKED + b"2;a=b\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n"),
         ([200, 200], POST + b"Content-Length: 2\r\n\r\n{}"),
         ([200, 200], b"\r\n\r\n" + HEALTH),
-        ([404, 200], b"POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"),
-        ([404, 200], b"HEAD /nothing HTTP/1.1\r\nHost: x\r\n\r\n"),
+        ([404, 200], b"POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nabc"),
+        ([404, 200], b"HEAD /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"),
         ([415, 200], POST.replace(b"json", b"xml") + b"Content-Length: 2\r\n\r\n{}"),
         ([417, 200], POST + b"Expect: tea\r\nContent-Length: 2\r\n\r\n{}"),
-        ([204, 200], b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n"),
-        ([200, 200], b"GET http://other/healthcheck HTTP/1.1\r\nHost: x\r\n\r\n"),
-        ([200, 200], b"GET /healthcheck HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"),
+        ([204, 200], b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        ([200, 200], b"GET http://other/healthcheck HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        ([200, 200], b"GET /healthcheck HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"),
         ([200, 200], POST + b"Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\n{}"),
         ([200, 200], b"GET /healthcheck HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"),
         ([200], b"GET /healthcheck HTTP/1.0\r\n\r\n"),
-        ([200], b"GET /healthcheck HTTP/1.1\r\nHost: x\r\nConnection: x, close\r\n\r\n"),
+        ([200], b"GET /healthcheck HTTP/1.1\r\nHost: localhost\r\nConnection: x, close\r\n\r\n"),
         ([200] * 501, HEALTH * 500),
         ([400], CHUNKED + b"5\r\nab"),
     ]
@@ -141,7 +141,7 @@ def test_targets(work, objects):
     with Service(work, {"symstore_proxy": True}) as service:
         for target, status in ((b"/proxy/a%2Fb", 404), (b"/proxy/%zz", 400), (b"/proxy/%00", 400), (b"/symbolicate/", 404),
                                (b"//healthcheck", 404), (b"/HEALTHCHECK", 404), (b"/x/../healthcheck", 404)):
-            equal(statuses(service, b"GET " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n"), [status], target)
+            equal(statuses(service, b"GET " + target + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"), [status], target)
 
 
 def test_slow_clients(work, objects):
@@ -221,7 +221,7 @@ def test_a_log_pipe_that_nobody_reads(work, objects):
 
         for _ in range(300):
             with wait_until("the service", ready) as client:
-                client.sendall(b"GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                client.sendall(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                 equal(rest(client)[:12], b"HTTP/1.1 404")
         process.send_signal(signal.SIGTERM)
         equal(process.wait(DEADLINE), 0)

@@ -174,4 +174,4 @@ const struct http_family family_profiler = {.routes = routes,
                                             .group = "mozilla",
                                             .error = mozilla_error,
                                             .allow_separator = ", ",
-                                            .own_origins = true};
+                                            .origin_allowed = mozilla_origin_allowed};

@@ -18,11 +18,16 @@ static const struct config *moz_config(const struct http_exchange *x)
 
 /* ---- answers ---- */
 
-void mozilla_allow_origin(struct http_exchange *x)
+bool mozilla_origin_allowed(const struct http_exchange *x, struct sl_str *origin)
 {
     const struct config *config = moz_config(x);
+    return http_origin_allowed(x, config->http.mozilla_origins, config->http.mozilla_origin_count, origin);
+}
+
+void mozilla_allow_origin(struct http_exchange *x)
+{
     struct sl_str origin;
-    if (!http_origin_allowed(x, config->http.mozilla_origins, config->http.mozilla_origin_count, &origin))
+    if (!mozilla_origin_allowed(x, &origin))
         return;
     http_set_header(x, "Access-Control-Allow-Origin", origin);
     if (!sl_str_equal(origin, SL_STR("*")))
@@ -274,4 +279,4 @@ const struct http_family family_mozilla = {.routes = routes,
                                            .group = "mozilla",
                                            .error = mozilla_error,
                                            .allow_separator = ", ",
-                                           .own_origins = true};
+                                           .origin_allowed = mozilla_origin_allowed};

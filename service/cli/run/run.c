@@ -217,6 +217,7 @@ static void fill_http_options(const struct run *run, struct http_options *o)
     o->min_rate = config->http.min_rate;
     o->allowed_hosts = config->http.allowed_hosts;
     o->allowed_host_count = config->http.allowed_host_count;
+    o->loopback_hosts = config->http.trusted_proxy_count == 0; /* a proxy passes on the names that it is asked by */
     o->trusted_proxies = config->http.trusted_proxies;
     o->trusted_proxy_count = config->http.trusted_proxy_count;
     o->server_header = config->http.server_header;

@@ -260,7 +260,7 @@ def test_repeated_headers(work, objects):
     with service(work) as s:
         for second, expected in ((ID, b"200"), (ID64, b"400")):
             with socket.create_connection(("127.0.0.1", s.port)) as c:
-                c.sendall(f"POST /api/symbols-ranges HTTP/1.1\r\nHost: x\r\nAuthorization: {KEY}\r\nFileID: {ID}\r\n"
+                c.sendall(f"POST /api/symbols-ranges HTTP/1.1\r\nHost: localhost\r\nAuthorization: {KEY}\r\nFileID: {ID}\r\n"
                           f"FileID: {second}\r\nConnection: close\r\nContent-Length: {len(RANGES)}\r\n\r\n".encode() + RANGES)
                 answer = b"".join(iter(lambda: c.recv(65536), b""))
                 equal(answer.split(b" ", 2)[1], expected, answer)
@@ -303,7 +303,7 @@ def written(work, data):
 def test_a_body_that_stops_coming(work, objects):
     with service(work, symbfile={"body_timeout": "300ms"}) as s:
         with socket.create_connection(("127.0.0.1", s.port)) as c:
-            c.sendall(f"POST /api/symbols-ranges HTTP/1.1\r\nHost: x\r\nAuthorization: {KEY}\r\nFileID: {ID}\r\n"
+            c.sendall(f"POST /api/symbols-ranges HTTP/1.1\r\nHost: localhost\r\nAuthorization: {KEY}\r\nFileID: {ID}\r\n"
                       f"Content-Length: 297\r\n\r\n".encode() + RANGES[:100])
             c.settimeout(30)
             answer = b"".join(iter(lambda: c.recv(65536), b""))
@@ -315,7 +315,7 @@ def test_a_body_that_stops_coming(work, objects):
 
 
 def part_head(size, file_id=ID):
-    return (f"POST /api/symbols-ranges HTTP/1.1\r\nHost: x\r\nAuthorization: {KEY}\r\nFileID: {file_id}\r\n"
+    return (f"POST /api/symbols-ranges HTTP/1.1\r\nHost: localhost\r\nAuthorization: {KEY}\r\nFileID: {file_id}\r\n"
             f"Content-Length: {size}\r\n\r\n").encode()
 
 
@@ -392,7 +392,7 @@ def test_damage_is_told_before_the_body_ends(work, objects):
     with service(work) as s:
         with socket.create_connection(("127.0.0.1", s.port)) as c:
             c.settimeout(30)
-            c.sendall(f"POST /api/symbols-ranges HTTP/1.1\r\nHost: x\r\nAuthorization: {KEY}\r\nFileID: {ID}\r\n"
+            c.sendall(f"POST /api/symbols-ranges HTTP/1.1\r\nHost: localhost\r\nAuthorization: {KEY}\r\nFileID: {ID}\r\n"
                       f"Content-Length: 1000000\r\n\r\n".encode() + b"no symbfile")
             equal(c.recv(65536).split(b" ", 2)[1], b"400")
         wait_until("nothing is left", lambda: os.listdir(os.path.join(s.cache, "uploads", "tmp")) == [])
@@ -502,7 +502,7 @@ def test_kill_between_parts(work, objects):
     s = service(work)
     good(s, RANGES[:100], FilePart="0", FileParts="3")
     with socket.create_connection(("127.0.0.1", s.port)) as c:  # a part that is on its way when the service dies
-        c.sendall(f"POST /api/symbols-ranges HTTP/1.1\r\nHost: x\r\nAuthorization: {KEY}\r\nFileID: {ID}\r\n"
+        c.sendall(f"POST /api/symbols-ranges HTTP/1.1\r\nHost: localhost\r\nAuthorization: {KEY}\r\nFileID: {ID}\r\n"
                   f"FilePart: 1\r\nFileParts: 3\r\nContent-Length: 100\r\n\r\n".encode() + RANGES[100:150])
         wait_until("the part's file", lambda: glob.glob(os.path.join(s.cache, "uploads", "tmp", "*")))
         s.process.send_signal(signal.SIGKILL)
@@ -521,7 +521,7 @@ def test_kill_between_parts(work, objects):
 def test_a_part_cut_off_does_not_exist(work, objects):
     with service(work) as s:
         with socket.create_connection(("127.0.0.1", s.port)) as c:
-            c.sendall(f"POST /api/symbols-ranges HTTP/1.1\r\nHost: x\r\nAuthorization: {KEY}\r\nFileID: {ID}\r\n"
+            c.sendall(f"POST /api/symbols-ranges HTTP/1.1\r\nHost: localhost\r\nAuthorization: {KEY}\r\nFileID: {ID}\r\n"
                       f"Content-Length: 297\r\n\r\n".encode() + RANGES[:200])
             wait_until("the part's file", lambda: glob.glob(os.path.join(s.cache, "uploads", "tmp", "*")))
         wait_until("its end", lambda: not glob.glob(os.path.join(s.cache, "uploads", "tmp", "*")))

@@ -1,0 +1,167 @@
+/* Which names this service answers to, and which pages of browsers may ask it.
+ *
+ *   Host      a page whose name its owner lets resolve to this machine (DNS rebinding) would have the rights of the service's
+ *             own page; its requests name that host. Listed names are taken, on loopback listeners those of loopback.
+ *   Origin    scripts of other pages read no answer unless their origin is listed (Fetch Standard, "CORS protocol"). Forms
+ *             need no such leave: browsers post them and only hide the answer. So what looks like one is refused here. */
+#include <arpa/inet.h>
+
+#include "http/impl.h"
+
+/* ---- hosts ---- */
+static struct sl_str without_port(struct sl_str host)
+{
+    for (size_t i = host.size; i > 0 && host.data[i - 1] != ']'; i--) {
+        if (host.data[i - 1] == ':')
+            return (struct sl_str){host.data, i - 1};
+    }
+    return host;
+}
+
+static bool host_listed(const struct http_options *options, struct sl_str host)
+{
+    struct sl_str name = without_port(host);
+    for (size_t i = 0; i < options->allowed_host_count; i++) {
+        struct sl_str allowed = sl_str(options->allowed_hosts[i]);
+        if (sl_str_equal_nocase(host, allowed) || sl_str_equal_nocase(name, allowed))
+            return true;
+    }
+    return false;
+}
+
+/* localhost and the names below it (RFC 6761, 6.3), 127.0.0.0/8, ::1. */
+static bool is_loopback_name(struct sl_str host)
+{
+    static const struct sl_str local = {"localhost", 9};
+    struct sl_str name = without_port(host);
+    char text[ADDRESS_MAX];
+    struct in_addr v4;
+    struct in6_addr v6;
+    if (name.size > 0 && name.data[name.size - 1] == '.')
+        name.size--;
+    if (name.size >= local.size &&
+        sl_str_equal_nocase((struct sl_str){name.data + name.size - local.size, local.size}, local))
+        return name.size == local.size || name.data[name.size - local.size - 1] == '.';
+    bool bracketed = name.size > 2 && name.data[0] == '[' && name.data[name.size - 1] == ']';
+    if (bracketed)
+        name = (struct sl_str){name.data + 1, name.size - 2};
+    if (name.size >= sizeof text)
+        return false;
+    snprintf(text, sizeof text, "%.*s", (int)name.size, name.data);
+    if (bracketed)
+        return inet_pton(AF_INET6, text, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+    return inet_pton(AF_INET, text, &v4) == 1 && ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
+}
+
+bool origin_check_host(struct request *r)
+{
+    const struct http_options *options = &r->server->options;
+    if (options->allowed_host_count > 0) {
+        if (host_listed(options, r->host))
+            return true;
+        http_reply_error(&r->x, 421, "host not allowed");
+        return false;
+    }
+    if (!options->loopback_hosts || !r->connection->loopback || r->host_count == 0 || is_loopback_name(r->host))
+        return true;
+    http_reply_error(
+        &r->x, 421,
+        "host not allowed: on a loopback address only names such as localhost are answered to; set "
+        "http.allowed_hosts to the names of this service, or http.trusted_proxies to the proxy in front of it");
+    return false;
+}
+
+/* ---- origins ---- */
+bool http_origin_allowed(const struct http_exchange *x, const char *const *origins, size_t count, struct sl_str *origin)
+{
+    struct sl_str asked = http_header(x, "origin");
+    for (size_t i = 0; asked.size && i < count; i++) {
+        bool any = strcmp(origins[i], "*") == 0;
+        if (!any && !sl_str_equal(asked, sl_str(origins[i])))
+            continue;
+        *origin = any ? SL_STR("*") : asked;
+        return true;
+    }
+    return false;
+}
+
+static bool is_listed(const struct request *r, struct sl_str *origin)
+{
+    const struct http_options *options = &r->server->options;
+    const struct http_family *family = r->x.route->family;
+    return family->origin_allowed
+               ? family->origin_allowed(&r->x, origin)
+               : http_origin_allowed(&r->x, options->cors_origins, options->cors_origin_count, origin);
+}
+
+static struct sl_str without_suffix(struct sl_str text, struct sl_str suffix)
+{
+    return (struct sl_str){text.data, sl_str_ends(text, suffix) ? text.size - suffix.size : text.size};
+}
+
+/* Whether the page is this service's own: browsers say so (Fetch Metadata, "Sec-Fetch-Site"), or its origin is the host
+ * that is asked, whose scheme a proxy may have changed. */
+static bool is_own(const struct request *r, struct sl_str origin)
+{
+    static const struct sl_str http = {"http://", 7}, https = {"https://", 8};
+    if (sl_str_equal(http_header(&r->x, "sec-fetch-site"), SL_STR("same-origin")))
+        return true;
+    bool secure = sl_str_starts(origin, https);
+    if (!secure && !sl_str_starts(origin, http))
+        return false;
+    struct sl_str port = secure ? SL_STR(":443") : SL_STR(":80"), scheme = secure ? https : http;
+    origin = (struct sl_str){origin.data + scheme.size, origin.size - scheme.size};
+    return r->host.size > 0 && sl_str_equal_nocase(without_suffix(origin, port), without_suffix(r->host, port));
+}
+
+/* Content types that browsers send to other origins without asking first (Fetch Standard, "CORS-safelisted request-header");
+ * also none. */
+static bool is_of_form(struct sl_str type)
+{
+    static const struct sl_str forms[] = {
+        {"application/x-www-form-urlencoded", 33}, {"multipart/form-data", 19}, {"text/plain", 10}};
+    const char *parameters = memchr(type.data ? type.data : "", ';', type.size);
+    if (parameters)
+        type.size = (size_t)(parameters - type.data);
+    while (type.size > 0 && (type.data[type.size - 1] == ' ' || type.data[type.size - 1] == '\t'))
+        type.size--;
+    bool found = type.size == 0;
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
+        found |= sl_str_equal_nocase(type, forms[i]);
+    return found;
+}
+
+bool origin_check_form(struct request *r)
+{
+    struct http_exchange *x = &r->x;
+    struct sl_str origin = http_header(x, "origin"), listed;
+    if (!origin.data || r->parser.method != HTTP_POST || !is_of_form(http_header(x, "content-type")) ||
+        is_own(r, origin) || is_listed(r, &listed))
+        return true;
+    metric_add(METRIC_HTTP_REFUSED, 1, "origin", NULL, NULL);
+    http_reply_error(
+        x, 403, "forms of pages of another origin are not taken; http.cors.origins lists those that may post them");
+    return false;
+}
+
+bool origin_allow(struct request *r, bool wrong_method)
+{
+    struct http_exchange *x = &r->x;
+    struct sl_str origin, allowed = {NULL, 0}, wanted = http_header(x, "access-control-request-headers");
+    if (x->route->family->origin_allowed || !is_listed(r, &origin))
+        return false;
+    http_set_header(x, "Access-Control-Allow-Origin", origin);
+    if (!sl_str_equal(origin, SL_STR("*")))
+        http_add_vary(x, SL_STR("Origin"));
+    bool preflight =
+        wrong_method && r->parser.method == HTTP_OPTIONS && http_header(x, "access-control-request-method").data;
+    if (!preflight)
+        return false;
+    if (header_is_set(x, "Allow", &allowed))
+        http_set_header(x, "Access-Control-Allow-Methods", allowed);
+    if (wanted.size)
+        http_set_header(x, "Access-Control-Allow-Headers", wanted);
+    http_set_header(x, "Access-Control-Max-Age", SL_STR("86400"));
+    http_reply_empty(x, 204);
+    return true;
+}
