@@ -2,67 +2,57 @@
 
 #include <stdlib.h>
 
-#include "base/map.h"
+#include "core/lru.h"
 
-enum { MEMO_BYTES = 4 << 20 };
+enum { MEMO_BYTES = 8 << 20 };
 
-/* Two of them; what the older one holds lives on only if it is asked for. */
-struct generation {
-    struct sl_map names; /* language and mangled name to struct sl_str */
-    struct sl_arena arena;
+struct kept_name {
+    struct lru_entry lru;
+    struct sl_str readable;
+    char text[]; /* the key, and then what is readable */
 };
 
 struct name_memo {
-    struct generation young, old;
+    struct lru lru;
 };
+
+static void name_release(struct lru *lru, struct lru_entry *entry)
+{
+    (void)lru;
+    free(LRU_ITEM(entry, struct kept_name, lru));
+}
 
 struct name_memo *name_memo_new(void)
 {
-    return calloc(1, sizeof(struct name_memo));
-}
-
-static void generation_free(struct generation *generation)
-{
-    sl_map_free(&generation->names);
-    sl_arena_free(&generation->arena);
-    *generation = (struct generation){0};
+    struct name_memo *memo = calloc(1, sizeof *memo);
+    if (memo)
+        memo->lru = (struct lru){.max_size = MEMO_BYTES, .max_count = SIZE_MAX, .release = name_release};
+    return memo;
 }
 
 void name_memo_free(struct name_memo *memo)
 {
-    if (!memo)
-        return;
-    generation_free(&memo->young);
-    generation_free(&memo->old);
+    if (memo)
+        lru_clear(&memo->lru);
     free(memo);
 }
 
 void name_memo_put(struct name_memo *memo, struct sl_str key, struct sl_str readable)
 {
-    if (memo->young.arena.used > MEMO_BYTES) {
-        generation_free(&memo->old);
-        memo->old = memo->young;
-        memo->young = (struct generation){0};
-    }
-    struct sl_arena *arena = &memo->young.arena;
-    char *key_copy = sl_arena_strndup(arena, key.data, key.size);
-    struct sl_str *value = SL_ARENA_NEW(arena, struct sl_str);
-    char *copy = sl_arena_strndup(arena, readable.data, readable.size);
-    void **slot =
-        key_copy && value && copy ? sl_map_slot(&memo->young.names, (struct sl_str){key_copy, key.size}, NULL) : NULL;
-    if (!slot)
+    size_t size = sizeof(struct kept_name) + key.size + readable.size;
+    struct kept_name *name = malloc(size);
+    if (!name)
         return;
-    *value = (struct sl_str){copy, readable.size};
-    *slot = value;
+    memcpy(name->text, key.data, key.size);
+    memcpy(name->text + key.size, readable.data, readable.size);
+    name->lru = (struct lru_entry){.key = {name->text, key.size}, .size = size};
+    name->readable = (struct sl_str){name->text + key.size, readable.size};
+    if (!lru_put(&memo->lru, &name->lru))
+        free(name);
 }
 
 const struct sl_str *name_memo_get(struct name_memo *memo, struct sl_str key)
 {
-    const struct sl_str *found = sl_map_get(&memo->young.names, key);
-    if (found)
-        return found;
-    found = sl_map_get(&memo->old.names, key);
-    if (found)
-        name_memo_put(memo, key, *found);
-    return found ? sl_map_get(&memo->young.names, key) : NULL;
+    struct lru_entry *found = lru_get(&memo->lru, key, 0);
+    return found ? &LRU_ITEM(found, struct kept_name, lru)->readable : NULL;
 }

@@ -18,12 +18,13 @@ struct cache_engine cache_engine;
 static void kind_configure(struct kind_state *state, const struct config *config)
 {
     state->lifetimes = *cache_lifetimes_of(config, state->kind->section);
-    state->memory.capacity = state->kind->capacity ? state->kind->capacity(config) : config->default_capacity;
+    state->memory.lru.max_size = state->kind->capacity ? state->kind->capacity(config) : config->default_capacity;
 }
 
 static void kind_init(struct kind_state *state, const struct cache_kind *kind, const struct config *config)
 {
-    *state = (struct kind_state){.kind = kind, .memory.name = kind->name};
+    *state = (struct kind_state){.kind = kind};
+    cache_memory_init(&state->memory, kind->name);
     kind_configure(state, config);
     state->lazy = kind->section == CACHE_DIAGNOSTICS ? NULL
                   : kind->section == CACHE_DERIVED   ? &engine.recomputations
@@ -289,14 +290,7 @@ int64_t engine_renew_before_ns(void)
 }
 
 /* ---- damage ---- */
-static void (*fault_listener)(const void *address);
-
-void cache_on_fault(void (*hear)(const void *address))
-{
-    fault_listener = hear;
-}
-
-bool cache_item_holds(const struct cache_item *item, const void *address)
+static bool item_holds(const struct cache_item *item, const void *address)
 {
     const uint8_t *begin = item->mapping.bytes.data;
     return item->mapping.mapped && (uintptr_t)address - (uintptr_t)begin < item->mapping.mapped;
@@ -307,22 +301,17 @@ static void forget_damaged(const void *address)
 {
     for (size_t i = 0; i < engine.count; i++) {
         struct kind_state *state = &engine.kinds[i];
-        for (struct cache_memory_entry *entry = state->memory.oldest; entry; entry = entry->newer)
-            if (entry->item && cache_item_holds(entry->item, address)) {
+        for (struct cache_memory_entry *entry = CACHE_MEMORY_OLDEST(&state->memory); entry;
+             entry = LRU_NEWER(entry, lru))
+            if (entry->item && item_holds(entry->item, address)) {
                 char digits[CACHE_KEY_DIGITS + 1];
-                cache_key_digits(entry->key, digits);
+                cache_key_digits(entry->lru.key, digits);
                 log_warn("cache", "cache entry damaged", LOG_STR("cache", state->kind->name), LOG_STR("key", digits));
                 metric_add(METRIC_CACHE_CORRUPT, 1, state->kind->name, NULL, NULL);
-                cache_memory_forget(&state->memory, entry->key);
+                cache_memory_forget(&state->memory, entry->lru.key);
                 return;
             }
     }
-}
-
-void engine_tell_fault(const void *address)
-{
-    if (fault_listener)
-        fault_listener(address);
 }
 
 bool cache_mend(void)
@@ -331,7 +320,6 @@ bool cache_mend(void)
     bool any = false;
     while (guard_next_fault(&address)) {
         forget_damaged(address);
-        engine_tell_fault(address);
         any = true;
     }
     return any;
@@ -373,12 +361,12 @@ static void cache_cache_forget(struct kind_state *state, const struct cache_file
         flight->outdated = true; /* its waiters hold it; who asks from now on starts another one */
         sl_map_remove(&state->flights, flight->key);
     }
-    for (struct cache_memory_entry *entry = state->memory.oldest, *newer; entry; entry = newer) {
-        newer = entry->newer;
-        if (!names_any(entry->key, files, count))
+    for (struct cache_memory_entry *entry = CACHE_MEMORY_OLDEST(&state->memory), *newer; entry; entry = newer) {
+        newer = LRU_NEWER(entry, lru);
+        if (!names_any(entry->lru.key, files, count))
             continue;
-        tell(arg, state->kind, entry->key);
-        cache_memory_forget(&state->memory, entry->key);
+        tell(arg, state->kind, entry->lru.key);
+        cache_memory_forget(&state->memory, entry->lru.key);
     }
 }
 
@@ -452,10 +440,7 @@ bool engine_ask(struct cache_look *look, bool renews, struct flight *owner)
     }
     flight->references++;
     look->flight = flight;
-    look->next = NULL;
-    look->previous = flight->last;
-    *(flight->last ? &flight->last->next : &flight->first) = look;
-    flight->last = look;
+    sl_list_append(&flight->looks, &look->link);
     return false;
 }
 
@@ -469,8 +454,7 @@ void cache_withdraw(struct cache_look *look)
     struct flight *flight = look->flight;
     if (!flight)
         return;
-    *(look->previous ? &look->previous->next : &flight->first) = look->next;
-    *(look->next ? &look->next->previous : &flight->last) = look->previous;
+    sl_list_remove(&flight->looks, &look->link);
     look->flight = NULL;
     flight_release(flight);
 }

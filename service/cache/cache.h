@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/list.h"
 #include "config/config.h"
 #include "core/fiber.h"
 #include "core/ledger.h"
@@ -122,7 +123,7 @@ struct cache_look {
     struct cache_mark mark;  /* of what memory answered at once */
     /* private */
     struct flight *flight;
-    struct cache_look *next, *previous;
+    struct sl_link link;
     bool joined;
 };
 
@@ -148,11 +149,6 @@ struct cache_reader {
  * file. Returns what the last run returned. */
 enum { CACHE_MAX_RUNS = 8 };
 enum sl_code cache_run_reader(const struct cache_reader *reader, void *arg, struct sl_error *error) SL_SUSPENDS;
-
-/* Tells who keeps items beside the memory layer of such an address; cache_item_holds says whether it is in an item's mapping.
- * Once, at the start. */
-void cache_on_fault(void (*hear)(const void *address));
-bool cache_item_holds(const struct cache_item *item, const void *address);
 
 /* Lets go of mappings of files that are no longer in the directory, whoever removed them, so that the disk has the room. After a
  * cleaning. */
@@ -210,14 +206,9 @@ struct cache_file {
  * not be told (this process has forgotten them all the same); SL_CANCELLED. */
 enum sl_code cache_invalidate(const struct cache_file *files, size_t count, struct sl_error *error) SL_SUSPENDS;
 
-/* For who keeps items by himself, beside the memory layer: `hear` is called for every invalidation that this process makes or
- * hears of through Redis. Every invalidation, also those of other processes of the directory, changes
- * cache_generation_seen; cache_replaced tells whether one of the directory names the key. */
-bool cache_key_names(struct sl_str key, const struct cache_file *file);
-void cache_on_invalidation(void (*hear)(const struct cache_file *files, size_t count));
-int64_t cache_generation_seen(void); /* looks at most once a second, and when a process of this service rang */
 /* Processes that this one forks from now on, and it, learn of each other's invalidations at once. False: no memory, a second it is. */
 bool cache_share_bell(void);
+/* Whether an invalidation that the directory knows of was made since, and names the key. */
 bool cache_replaced(struct sl_str key, int64_t created_s) SL_SUSPENDS;
 
 /* ---- quarantine ----

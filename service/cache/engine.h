@@ -39,8 +39,8 @@ struct flight {
     struct sl_arena arena;
     struct sl_str key, scope, request_id;
     void *context;
-    struct flight *owner;            /* whose context this is a part of, held; NULL: its own */
-    struct cache_look *first, *last; /* that wait */
+    struct flight *owner; /* whose context this is a part of, held; NULL: its own */
+    struct sl_list looks; /* that wait: struct cache_look */
     uint32_t references;
     bool done;
     bool renews;       /* old misses are asked for again */
@@ -112,7 +112,6 @@ void engine_remember(struct kind_state *state, struct sl_str key, enum sl_code c
                      const struct sl_error *error, int64_t created_s, int64_t generation, uint64_t for_ns);
 void engine_count(const struct kind_state *state, const char *layer, enum sl_code code);
 void engine_saw(int64_t generation);
-void engine_tell_fault(const void *address);      /* to whoever keeps items beside the memory layer */
 void engine_shed(void);                           /* gives back some mapped files: something ran out */
 int64_t engine_renew_before_ns(void);             /* misses made before this are to be asked for again by a renewal */
 void engine_log_io(const char *what, int number); /* once a minute */
@@ -139,9 +138,9 @@ void compute_publish_error(struct flight *flight, struct outcome *outcome) SL_SU
 bool compute_publishable(enum sl_code code, const struct sl_error *error, bool is_refresh);
 uint64_t compute_fresh_for(const struct kind_state *state, enum sl_code code, const struct sl_error *error);
 
-/* ---- lru.c: in the fiber of a line ---- */
+/* ---- size_limit.c: in the fiber of a line ---- */
 /* An entry was published: others make room for it if the kind has a size of its own. */
-void lru_added(struct kind_state *state, struct sl_str key, uint64_t bytes);
+void size_limit_added(struct kind_state *state, struct sl_str key, uint64_t bytes);
 
 /* ---- refresh.c: a new version, or a complete one, of what is used meanwhile ---- */
 struct refresh *refresh_begin(struct flight *flight); /* NULL: not now */

@@ -97,9 +97,8 @@ void flight_land(struct flight *flight, int64_t created_s, int64_t generation, u
     if (flight->renewal)
         ++*flight->renewal;
     flight->renewal = NULL;
-    for (struct cache_look *look; (look = flight->first);) {
-        flight->first = look->next;
-        *(look->next ? &look->next->previous : &flight->last) = NULL;
+    for (struct cache_look *look; (look = SL_LIST_FIRST(&flight->looks, struct cache_look, link));) {
+        sl_list_remove(&flight->looks, &look->link);
         answer(flight, look);
     }
 }

@@ -4,7 +4,7 @@
  *     errors.c   errors as bytes, text    disk.c     the layer on disk: pool jobs
  *     meta.c     side files               cache.c    look-ups; engine.h: flights, lines, computing
  *     expiry.c   ages                     cleanup.c  walking the directory
- *     tmp.c      temporary files          evict.c    keeping to the budget, lru.c to that of one kind
+ *     tmp.c      temporary files          evict.c    keeping to the budget, size_limit.c to that of one kind
  *     stamp.c    what uploads replaced    invalidate.c  forgetting it
  *     space.c    a full disk              shared.h   the layer behind the disk
  *     quarantine.c  files that processes died of      pages.c  what of a mapping is in memory
@@ -14,6 +14,7 @@
 #pragma once
 
 #include "base/map.h"
+#include "core/lru.h"
 #include "cache/cache.h"
 
 enum {
@@ -45,6 +46,7 @@ bool cache_make_parents(char *path, size_t keep);
 /* ---- stamp.c: any thread; times are nanoseconds since the epoch, 0 = never ---- */
 /* The next file that the rest of a key names; false when there is none. */
 bool cache_key_next(struct sl_str *rest, struct cache_file *file);
+bool cache_key_names(struct sl_str key, const struct cache_file *file); /* whether it names this one */
 /* When the last stamp of any file was written: one that is new to a process changes it. `dir` may be NULL. */
 int64_t cache_generation(const char *dir);
 /* The newest stamp of the files that the key names. */
@@ -197,31 +199,29 @@ void cache_count_removed(const struct cache_kind *kind, const char *reason, uint
 
 /* ---- memory.c: one per kind; loop thread ---- */
 struct cache_memory_entry {
-    struct cache_memory_entry *newer, *older;
+    struct lru_entry lru;    /* its key lies behind the struct; expires_ms is of loop_now_ms */
     struct cache_item *item; /* one reference; NULL: an error */
     struct sl_error *error;  /* owned */
-    uint64_t deadline_ms;    /* of loop_now_ms; UINT64_MAX = none */
-    uint64_t weight;
-    uint64_t used_ms;  /* of loop_now_ms: when it was asked for last */
-    int64_t created_s; /* of an error: seconds since the epoch */
+    uint64_t used_ms;        /* of loop_now_ms: when it was asked for last */
+    int64_t created_s;       /* of an error: seconds since the epoch */
     int64_t generation;
-    struct sl_str key; /* owned, behind the struct */
-    size_t place;      /* its own, in `places` */
+    size_t place; /* its own, in `places` */
 };
 struct cache_place {
     struct cache_memory_entry *entry; /* NULL = free */
     uint64_t serial;                  /* of the entry: no other one ever has it. Of a free place: the next free one */
 };
 struct cache_memory {
-    struct sl_map map;
-    struct cache_memory_entry *newest, *oldest;
+    struct lru lru;
     struct cache_place *places;                     /* where marks find entries; those in use and free ones */
     size_t place_count, place_capacity, free_place; /* free_place: its number plus 1; 0 = none */
     uint64_t serial;                                /* the last one given */
-    uint64_t bytes, capacity;
-    uint64_t mapped; /* entries that hold an mmap */
+    uint64_t mapped;                                /* entries that hold an mmap */
     const char *name;
 };
+#define CACHE_MEMORY_OLDEST(memory) LRU_OLDEST(&(memory)->lru, struct cache_memory_entry, lru)
+#define CACHE_MEMORY_NEWEST(memory) LRU_NEWEST(&(memory)->lru, struct cache_memory_entry, lru)
+void cache_memory_init(struct cache_memory *memory, const char *name); /* it keeps nothing until lru.max_size is set */
 struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct sl_str key, uint64_t now_ms);
 /* Keeps a further reference of `item`, or a copy of `error`, until the deadline; replaces what was there. */
 void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,

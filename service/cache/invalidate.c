@@ -33,25 +33,7 @@ bool cache_watch_is_due(struct cache_watch *watch, uint64_t now_ms)
     return true;
 }
 
-/* ---- who keeps items by himself ---- */
-
-static void (*listener)(const struct cache_file *files, size_t count);
-static int64_t forgotten; /* how often this process has */
-
-void cache_on_invalidation(void (*hear)(const struct cache_file *files, size_t count))
-{
-    listener = hear;
-}
-
-int64_t cache_generation_seen(void)
-{
-    static int64_t generation; /* of the stamps */
-    static struct cache_watch watch;
-    if (cache_watch_is_due(&watch, loop_now_ms()))
-        generation = cache_generation(cache_dir_of_process());
-    return generation + forgotten; /* neither goes back */
-}
-
+/* ---- what was replaced ---- */
 struct comparison { /* pool work */
     const char *dir;
     struct sl_str key;
@@ -72,14 +54,6 @@ bool cache_replaced(struct sl_str key, int64_t created_s)
         return false;
     return pool_run(POOL_IO, invalidate_compare, &c, NULL) != SL_OK ||
            (c.stamp_ns && c.stamp_ns / CACHE_SECOND_NS >= created_s);
-}
-
-static void invalidate_forget(const struct cache_file *files, size_t count, cache_forgotten *tell, void *arg)
-{
-    forgotten++;
-    cache_forget(files, count, tell, arg);
-    if (listener)
-        listener(files, count);
 }
 
 /* ---- telling ---- */
@@ -161,7 +135,7 @@ enum sl_code cache_invalidate(const struct cache_file *files, size_t count, stru
     struct stamping s = {
         .dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = cache_now_ns(), .error = error};
     enum sl_code code = write_stamps(&s);
-    invalidate_forget(files, count, add_name, &names); /* after the stamp: what begins now is made of the new file */
+    cache_forget(files, count, add_name, &names); /* after the stamp: what begins now is made of the new file */
     for (size_t i = 0; i < names.count; i++)
         shared_forget(names.items[i].kind, &names.items[i].name);
     bool told = shared_tell(files, count, s.at_ns);
@@ -183,5 +157,5 @@ void cache_heard(const struct cache_file *files, size_t count, int64_t at_ns)
         .dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = at_ns, .error = &error};
     if (write_stamps(&s) != SL_OK)
         log_warn("cache", "an invalidation could not be noted", LOG_ERR(&error));
-    invalidate_forget(files, count, tell_nobody, NULL);
+    cache_forget(files, count, tell_nobody, NULL);
 }

@@ -10,20 +10,6 @@
 enum { RESERVED_MAPS = 4096, LEAST_MAPPED = 256 }; /* for libraries, the heap and files in use; a number to work with */
 enum { BOOKKEEPING = 80, ITEM_MIN = 32 };          /* weight of an entry is their sum at least */
 
-static void unlink_entry(struct cache_memory *memory, struct cache_memory_entry *entry)
-{
-    *(entry->newer ? &entry->newer->older : &memory->newest) = entry->older;
-    *(entry->older ? &entry->older->newer : &memory->oldest) = entry->newer;
-    entry->newer = entry->older = NULL;
-}
-
-static void link_newest(struct cache_memory *memory, struct cache_memory_entry *entry)
-{
-    entry->older = memory->newest;
-    *(memory->newest ? &memory->newest->newer : &memory->oldest) = entry;
-    memory->newest = entry;
-}
-
 /* ---- places ---- */
 static bool cache_memory_settle(struct cache_memory *memory, struct cache_memory_entry *entry)
 {
@@ -48,53 +34,59 @@ static void cache_memory_unsettle(struct cache_memory *memory, const struct cach
 
 static void publish_size(const struct cache_memory *memory)
 {
-    metric_set(METRIC_CACHE_MEMORY_BYTES, (double)memory->bytes, memory->name, NULL, NULL);
-    metric_set(METRIC_CACHE_MEMORY_ITEMS, (double)memory->map.count, memory->name, NULL, NULL);
+    metric_set(METRIC_CACHE_MEMORY_BYTES, (double)memory->lru.size, memory->name, NULL, NULL);
+    metric_set(METRIC_CACHE_MEMORY_ITEMS, (double)memory->lru.map.count, memory->name, NULL, NULL);
     metric_set(METRIC_CACHE_MAPPED_FILES, (double)memory->mapped, memory->name, NULL, NULL);
 }
 
-static void cache_memory_drop(struct cache_memory *memory, struct cache_memory_entry *entry)
+static void entry_discard(struct cache_memory_entry *entry)
 {
-    sl_map_remove(&memory->map, entry->key);
-    cache_memory_unsettle(memory, entry);
-    unlink_entry(memory, entry);
-    memory->bytes -= entry->weight;
-    if (entry->item) {
-        memory->mapped -= entry->item->mapping.mapped != 0;
+    if (entry && entry->item)
         cache_release(entry->item);
-    }
-    free(entry->error);
+    if (entry)
+        free(entry->error);
     free(entry);
 }
 
+static void entry_release(struct lru *lru, struct lru_entry *lru_entry)
+{
+    struct cache_memory *memory = (struct cache_memory *)((char *)lru - offsetof(struct cache_memory, lru));
+    struct cache_memory_entry *entry = LRU_ITEM(lru_entry, struct cache_memory_entry, lru);
+    cache_memory_unsettle(memory, entry);
+    memory->mapped -= entry->item && entry->item->mapping.mapped != 0;
+    entry_discard(entry);
+}
+
+void cache_memory_init(struct cache_memory *memory, const char *name)
+{
+    *memory = (struct cache_memory){.name = name, .lru = {.max_count = SIZE_MAX, .release = entry_release}};
+}
+
 /* The entry, if its time is not over; it is the newest then. */
-static struct cache_memory_entry *cache_memory_use(struct cache_memory *memory, struct cache_memory_entry *entry,
+static struct cache_memory_entry *cache_memory_use(struct cache_memory *memory, struct lru_entry *found,
                                                    uint64_t now_ms)
 {
-    if (!entry)
+    if (!found)
         return NULL;
-    if (entry->deadline_ms <= now_ms) {
-        cache_memory_drop(memory, entry);
+    if (!lru_use(&memory->lru, found, now_ms)) {
         publish_size(memory);
         return NULL;
     }
+    struct cache_memory_entry *entry = LRU_ITEM(found, struct cache_memory_entry, lru);
     entry->used_ms = now_ms;
-    if (entry != memory->newest) {
-        unlink_entry(memory, entry);
-        link_newest(memory, entry);
-    }
     return entry;
 }
 
 struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct sl_str key, uint64_t now_ms)
 {
-    return cache_memory_use(memory, sl_map_get(&memory->map, key), now_ms);
+    return cache_memory_use(memory, lru_find(&memory->lru, key), now_ms);
 }
 
 struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t place, uint64_t serial, uint64_t now_ms)
 {
-    bool is_there = place < memory->place_count && memory->places[place].serial == serial;
-    return cache_memory_use(memory, is_there ? memory->places[place].entry : NULL, now_ms);
+    bool is_there =
+        place < memory->place_count && memory->places[place].serial == serial && memory->places[place].entry;
+    return cache_memory_use(memory, is_there ? &memory->places[place].entry->lru : NULL, now_ms);
 }
 
 static struct cache_memory_entry *new_entry(struct sl_str key, struct cache_item *item, const struct sl_error *error)
@@ -111,7 +103,7 @@ static struct cache_memory_entry *new_entry(struct sl_str key, struct cache_item
         return NULL;
     }
     memcpy(entry + 1, key.data, key.size);
-    entry->key = (struct sl_str){(char *)(entry + 1), key.size};
+    entry->lru.key = (struct sl_str){(char *)(entry + 1), key.size};
     return entry;
 }
 
@@ -125,41 +117,28 @@ static uint64_t weigh(const struct cache_item *item)
 void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,
                       const struct sl_error *error, int64_t created_s, int64_t generation, uint64_t deadline_ms)
 {
-    struct cache_memory_entry *old = sl_map_get(&memory->map, key);
-    if (old)
-        cache_memory_drop(memory, old);
     struct cache_memory_entry *entry = new_entry(key, item, error);
-    bool is_placed = entry && cache_memory_settle(memory, entry);
-    void **slot = is_placed ? sl_map_slot(&memory->map, entry->key, NULL) : NULL;
-    if (!slot) { /* out of memory: the layer is allowed to forget */
-        if (is_placed)
-            cache_memory_unsettle(memory, entry);
-        if (entry && entry->item)
-            cache_release(entry->item);
-        if (entry)
-            free(entry->error);
-        free(entry);
+    cache_memory_forget(memory, key);
+    if (!entry || !cache_memory_settle(memory, entry)) { /* out of memory: the layer is allowed to forget */
+        entry_discard(entry);
         return;
     }
-    *slot = entry;
-    entry->deadline_ms = deadline_ms;
     entry->used_ms = loop_now_ms();
     entry->created_s = created_s;
     entry->generation = generation;
-    entry->weight = weigh(item);
-    memory->bytes += entry->weight;
+    entry->lru.expires_ms = deadline_ms;
+    entry->lru.size = weigh(item);
     memory->mapped += item && item->mapping.mapped;
-    link_newest(memory, entry);
-    while (memory->bytes > memory->capacity && memory->oldest)
-        cache_memory_drop(memory, memory->oldest);
+    if (!lru_put(&memory->lru, &entry->lru))
+        entry_release(&memory->lru, &entry->lru);
     publish_size(memory);
 }
 
 void cache_memory_forget(struct cache_memory *memory, struct sl_str key)
 {
-    struct cache_memory_entry *entry = sl_map_get(&memory->map, key);
+    struct lru_entry *entry = lru_find(&memory->lru, key);
     if (entry)
-        cache_memory_drop(memory, entry);
+        lru_drop(&memory->lru, entry);
     publish_size(memory);
 }
 
@@ -167,21 +146,21 @@ void cache_memory_drop_mapped(struct cache_memory *memory,
                               bool (*matches)(const struct cache_item *item, const void *arg), const void *arg,
                               uint64_t used_before_ms)
 {
-    for (struct cache_memory_entry *entry = memory->oldest, *newer; entry; entry = newer) {
-        newer = entry->newer;
+    for (struct cache_memory_entry *entry = CACHE_MEMORY_OLDEST(memory), *newer; entry; entry = newer) {
+        newer = LRU_NEWER(entry, lru);
         if (entry->used_ms >= used_before_ms)
             return; /* they are in the order of their use */
         if (entry->item && entry->item->mapping.mapped && matches(entry->item, arg))
-            cache_memory_drop(memory, entry);
+            lru_drop(&memory->lru, &entry->lru);
     }
     publish_size(memory);
 }
 
 bool cache_memory_evict_mapped(struct cache_memory *memory)
 {
-    for (struct cache_memory_entry *entry = memory->oldest; entry; entry = entry->newer)
+    for (struct cache_memory_entry *entry = CACHE_MEMORY_OLDEST(memory); entry; entry = LRU_NEWER(entry, lru))
         if (entry->item && entry->item->mapping.mapped) {
-            cache_memory_drop(memory, entry);
+            lru_drop(&memory->lru, &entry->lru);
             return true;
         }
     return false;
@@ -189,9 +168,7 @@ bool cache_memory_evict_mapped(struct cache_memory *memory)
 
 void cache_memory_free(struct cache_memory *memory)
 {
-    while (memory->oldest)
-        cache_memory_drop(memory, memory->oldest);
-    sl_map_free(&memory->map);
+    lru_clear(&memory->lru);
     free(memory->places);
     memory->places = NULL;
     memory->place_count = memory->place_capacity = memory->free_place = 0;

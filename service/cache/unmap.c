@@ -68,8 +68,6 @@ void cache_drop_deleted(void)
     if (cache_engine.dir && pool_run(POOL_IO, list_deleted, &deleted, NULL) == SL_OK && deleted.count) {
         for (size_t i = 0; i < cache_engine.count; i++)
             cache_memory_drop_mapped(&cache_engine.kinds[i].memory, is_deleted, &deleted, UINT64_MAX);
-        for (size_t i = 0; i < deleted.count; i++)
-            engine_tell_fault((const void *)deleted.starts[i]);
     }
     free(deleted.starts);
 }

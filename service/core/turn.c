@@ -11,7 +11,7 @@ static uv_check_t check;
 static uv_idle_t idle;
 static uint64_t slice_began_ns; /* 0: nobody has asked yet */
 static uint64_t last_over_ns;
-static struct turn_place *first, *last;
+static struct sl_list line;
 
 bool turn_is_over(void)
 {
@@ -40,32 +40,29 @@ void turn_wait(struct turn_place *place, void (*run)(struct turn_place *place))
     if (place->taken)
         return;
     place->run = run;
-    place->next = NULL;
-    place->previous = last;
     place->taken = true;
-    *(last ? &last->next : &first) = place;
-    last = place;
+    sl_list_append(&line, &place->link);
 }
 
 void turn_leave(struct turn_place *place)
 {
     if (!place->taken)
         return;
-    *(place->previous ? &place->previous->next : &first) = place->next;
-    *(place->next ? &place->next->previous : &last) = place->previous;
+    sl_list_remove(&line, &place->link);
     place->taken = false;
 }
 
 /* Each at most once, so that poll gets its turn. */
 static void run_line(void)
 {
-    struct turn_place *end = last;
-    bool go_on = first != NULL;
+    const struct sl_link *end = line.last;
+    bool go_on = line.first != NULL;
     while (go_on) {
-        struct turn_place *place = first;
+        struct turn_place *place = SL_LIST_FIRST(&line, struct turn_place, link);
+        bool is_last = &place->link == end;
         turn_leave(place);
         place->run(place);
-        go_on = first && place != end && !turn_is_over();
+        go_on = line.first && !is_last && !turn_is_over();
     }
 }
 
@@ -82,7 +79,7 @@ static void on_prepare(uv_prepare_t *handle)
     new_slice();
     run_line();
     new_slice();
-    if (more || first)
+    if (more || line.first)
         uv_idle_start(&idle, on_idle); /* keeps the poll from sleeping */
     else
         uv_idle_stop(&idle);

@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+#include "base/list.h"
+
 /* Whether the slice of what runs now is used up. */
 bool turn_is_over(void);
 
@@ -16,7 +18,7 @@ bool turns_are_calm(void);
 
 /* A place in the line, zero at first; part of what its owner waits with. */
 struct turn_place {
-    struct turn_place *next, *previous;
+    struct sl_link link;
     void (*run)(struct turn_place *place); /* it has left the line then, and may enter it again */
     bool taken;
 };

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/list.h"
 #include "base/map.h"
 #include "core/metrics.h"
 
@@ -14,14 +15,14 @@ struct slot_host {
 };
 
 struct waiter {
-    struct waiter *next, *previous;
+    struct sl_link link;
     struct slot_host *host;
     struct fiber *fiber;
     bool granted;
 };
 
 static struct sl_map hosts;
-static struct waiter *first, *last;
+static struct sl_list waiters;
 static size_t waiting;
 static unsigned active;
 
@@ -66,8 +67,7 @@ static void occupy(struct slot_host *host)
 
 static void slots_leave(struct waiter *w)
 {
-    *(w->previous ? &w->previous->next : &first) = w->next;
-    *(w->next ? &w->next->previous : &last) = w->previous;
+    sl_list_remove(&waiters, &w->link);
     waiting--;
     w->host->waiting--;
     metric_set(METRIC_DOWNLOADS_QUEUED, (double)waiting, NULL, NULL, NULL);
@@ -75,8 +75,9 @@ static void slots_leave(struct waiter *w)
 
 static void grant(void)
 {
-    for (struct waiter *w = first, *next; w && active < fetch_state.options.max_downloads; w = next) {
-        next = w->next;
+    for (struct waiter *w = SL_LIST_FIRST(&waiters, struct waiter, link), *next;
+         w && active < fetch_state.options.max_downloads; w = next) {
+        next = SL_LIST_NEXT(w, link);
         if (!has_room(w->host))
             continue;
         slots_leave(w);
@@ -96,9 +97,8 @@ enum sl_code slot_take(struct sl_str name, struct slot *slot, struct sl_error *e
         occupy(host);
         return SL_OK;
     }
-    struct waiter w = {.previous = last, .host = host, .fiber = fiber_self()};
-    *(last ? &last->next : &first) = &w;
-    last = &w;
+    struct waiter w = {.host = host, .fiber = fiber_self()};
+    sl_list_append(&waiters, &w.link);
     waiting++;
     host->waiting++;
     metric_set(METRIC_DOWNLOADS_QUEUED, (double)waiting, NULL, NULL, NULL);

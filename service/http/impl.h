@@ -14,6 +14,7 @@
 #include <netinet/in.h>
 #include <uv.h>
 
+#include "base/list.h"
 #include "base/map.h"
 #include "core/metrics.h"
 #include "core/network.h"
@@ -139,8 +140,7 @@ struct connection {
         uv_pipe_t pipe;
     } uv;
     struct http_server *server;
-    struct connection *next, *previous; /* all of the server */
-    struct connection *timer_next, *timer_previous;
+    struct sl_link link, timer; /* in the server's connections; in the queue of its timeout */
     enum timeout timeout;
     enum state state;
     uint64_t due_ms, linger_end_ms, state_since_ms, paused_ms;
@@ -186,7 +186,7 @@ struct route_series { /* of one route */
 };
 
 struct timer_queue {
-    struct connection *first, *last;
+    struct sl_list connections; /* in the order in which they are due */
     uint64_t ms;
 };
 
@@ -199,7 +199,7 @@ struct http_server {
     enum timeout *body_timeouts; /* of the routes */
     size_t route_count;
     struct route_series *series; /* route_count + 1: the last is for no route */
-    struct connection *connections;
+    struct sl_list connections;
     size_t connection_count, closing; /* all of them; those whose descriptors are gone */
     size_t active, bodies, counts[GAUGES];
     struct metric_series *gauges[GAUGES]; /* of `counts` */

@@ -44,10 +44,8 @@ void http_options_default(struct http_options *options)
 void server_timer(struct connection *c, enum timeout timeout)
 {
     struct timer_queue *queue = &c->server->queues[c->timeout];
-    if (c->timeout != TIMEOUT_NONE) {
-        *(c->timer_previous ? &c->timer_previous->timer_next : &queue->first) = c->timer_next;
-        *(c->timer_next ? &c->timer_next->timer_previous : &queue->last) = c->timer_previous;
-    }
+    if (c->timeout != TIMEOUT_NONE)
+        sl_list_remove(&queue->connections, &c->timer);
     if ((c->timeout == TIMEOUT_WRITE) != (timeout == TIMEOUT_WRITE)) {
         server_count(c, -1);
         c->timeout = timeout;
@@ -58,10 +56,12 @@ void server_timer(struct connection *c, enum timeout timeout)
         return;
     queue = &c->server->queues[timeout];
     c->due_ms = loop_now_ms() + queue->ms;
-    c->timer_next = NULL;
-    c->timer_previous = queue->last;
-    *(queue->last ? &queue->last->timer_next : &queue->first) = c;
-    queue->last = c;
+    sl_list_append(&queue->connections, &c->timer);
+}
+
+static struct connection *first_due(const struct http_server *server, size_t timeout)
+{
+    return SL_LIST_FIRST(&server->queues[timeout].connections, struct connection, timer);
 }
 
 static void resume_listeners(struct http_server *server);
@@ -74,8 +74,8 @@ static void on_tick(uv_timer_t *timer)
     if (server->connection_count == 0)
         uv_timer_stop(timer);
     for (size_t i = TIMEOUT_NONE + 1; i < server->queue_count; i++)
-        while (server->queues[i].first && server->queues[i].first->due_ms <= now)
-            connection_expired(server->queues[i].first);
+        for (struct connection *c; (c = first_due(server, i)) && c->due_ms <= now;)
+            connection_expired(c);
 }
 
 static uint64_t tick_period(const struct http_server *server)
@@ -136,10 +136,7 @@ void server_remember(struct connection *c)
 {
     struct http_server *server = c->server;
     start_tick(server);
-    c->next = server->connections;
-    if (c->next)
-        c->next->previous = c;
-    server->connections = c;
+    sl_list_prepend(&server->connections, &c->link);
     server->connection_count++;
     server_count(c, 1);
 }
@@ -147,9 +144,7 @@ void server_remember(struct connection *c)
 void server_forget(struct connection *c)
 {
     struct http_server *server = c->server;
-    *(c->previous ? &c->previous->next : &server->connections) = c->next;
-    if (c->next)
-        c->next->previous = c->previous;
+    sl_list_remove(&server->connections, &c->link);
     server->connection_count--;
     server->closing -= c->dead;
     server_count(c, -1);
@@ -171,7 +166,7 @@ bool server_is_full(const struct http_server *server)
 /* Ends the connection that has been idle longest, if for at least `ms`: its descriptor is free at once. */
 static bool evict_idle(struct http_server *server, uint64_t ms)
 {
-    struct connection *oldest = server->queues[TIMEOUT_IDLE].first;
+    struct connection *oldest = first_due(server, TIMEOUT_IDLE);
     if (!oldest || loop_now_ms() - oldest->state_since_ms < ms)
         return false;
     connection_abort(oldest, false);
@@ -181,7 +176,7 @@ static bool evict_idle(struct http_server *server, uint64_t ms)
 /* Whoever has been at its handshake longest makes room for another one. */
 void server_bound_handshakes(struct http_server *server)
 {
-    struct connection *oldest = server->queues[TIMEOUT_HANDSHAKE].first;
+    struct connection *oldest = first_due(server, TIMEOUT_HANDSHAKE);
     if (oldest && server->counts[GAUGE_HANDSHAKE] > HANDSHAKES_MOST)
         connection_abort(oldest, false);
 }
@@ -588,8 +583,8 @@ const char *http_server_protocol(struct http_server *server, size_t index)
 void http_server_drain(struct http_server *server)
 {
     server->draining = true;
-    for (struct connection *c = server->connections, *next; c; c = next) {
-        next = c->next;
+    for (struct connection *c = SL_LIST_FIRST(&server->connections, struct connection, link), *next; c; c = next) {
+        next = SL_LIST_NEXT(c, link);
         if (c->state == STATE_IDLE && c->pending.size == 0 && c->requests > 0)
             connection_abort(c, false);
     }
@@ -615,7 +610,8 @@ void http_server_stop(struct http_server *server)
 {
     server->stopping = true;
     close_handles(server);
-    for (struct connection *c = server->connections; c; c = c->next)
+    for (struct connection *c = SL_LIST_FIRST(&server->connections, struct connection, link); c;
+         c = SL_LIST_NEXT(c, link))
         connection_abort(c, false);
     server->stopper = fiber_self();
     while (server->connection_count > 0 || server->open_handles > 0)

@@ -1,4 +1,4 @@
-/* Source text out of objects. A bundle is opened once for as long as its file is in memory, and shared; where the sources
+/* Source text out of objects. A bundle is open for as long as the memory layer keeps it, and shared; where the sources
  * of a Portable PDB are says its look-up table. */
 #include "kinds/impl.h"
 
@@ -129,10 +129,7 @@ static enum sl_code open_table(const struct cache_key *key, const struct object_
 enum sl_code source_open(const struct cache_key *key, const struct object_request *request,
                          struct source_object *object)
 {
-    *object = (struct source_object){.item = open_bundles_get(key->text), .scope = request->scope};
-    int64_t generation = cache_generation_seen();
-    if (object->item)
-        return SL_OK;
+    *object = (struct source_object){.scope = request->scope};
     enum sl_code code = cache_get(&kind_objects, key, request, &object->item, NULL);
     if (code == SL_OK && !object->item->loaded && has_dwarf(object->item->mapping.bytes, request)) {
         cache_release(object->item);
@@ -141,8 +138,6 @@ enum sl_code source_open(const struct cache_key *key, const struct object_reques
     } else if (code == SL_OK && !object->item->loaded) {
         return open_table(key, request, object);
     }
-    if (code == SL_OK)
-        open_bundles_put(key->text, object->item, generation);
     if (code != SL_OK)
         kinds_source_release(object);
     return code;

@@ -73,10 +73,17 @@ static enum sl_code embedded_sources_compute(void *context, struct cache_tmp *tm
     return kinds_make(context, NULL, gather_texts, tmp->fd, arena, error);
 }
 
+static uint64_t embedded_sources_capacity(const struct config *config)
+{
+    (void)config;
+    return OPEN_BUNDLES_BYTES;
+}
+
 const struct cache_kind kind_embedded_sources = {
     .name = "embedded_sources",
     .section = CACHE_DERIVED,
     .version = 1,
+    .capacity = embedded_sources_capacity,
     .compute = embedded_sources_compute,
     .base = object_request_base,
     .place = object_request_place,

@@ -72,17 +72,12 @@ extern const struct cache_kind kind_embedded_sources; /* loaded: of source_load 
 /* What objects with source text are opened to; NULL for all others. Loading never fails. */
 enum sl_code source_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
 void source_unload(void *loaded);
+/* Bytes of memory for bundles that are open; their kinds keep them from one request to the next. */
+enum { OPEN_BUNDLES_BYTES = 64 << 20 };
 
 /* Appends the text of a bundle's file, unless that is too large for a source; `*work` grows by the bytes it took. Pool. */
 bool kinds_bundle_text(const struct sl_bundle *bundle, const struct sl_bundle_file *file, uint64_t *work,
                        struct sl_buf *text);
-
-/* ---- open_bundles.c: a bounded number of open bundles, by the keys of their objects. Loop thread ---- */
-void open_bundles_init(void);
-void open_bundles_close(void);
-struct cache_item *open_bundles_get(struct sl_str key) SL_SUSPENDS; /* a reference; NULL when it is not there */
-/* `generation`: cache_generation_seen before the item was got. */
-void open_bundles_put(struct sl_str key, struct cache_item *item, int64_t generation);
 
 extern const struct cache_kind kind_sourcemap_caches; /* loaded: struct sl_smcache */
 

@@ -50,7 +50,6 @@ void kinds_init(const struct config *config)
     remember_nothing();
     symbfiles_init(config);
     conversions_configure(config);
-    open_bundles_init();
     max_section_size = config->object_max_section_size;
     max_source_size = config->object_max_source_size;
     max_unwind_chain = config->max_unwind_chain;
@@ -78,7 +77,6 @@ void kinds_close(void)
 {
     remember_nothing();
     ms_symcaches_close();
-    open_bundles_close();
     symbfile_answers_forget();
     mozilla_health_forget();
     origin_close();

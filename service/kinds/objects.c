@@ -99,6 +99,12 @@ static bool shareable(const void *context)
     return source->type != SOURCE_GCS || !sl_str_starts(source->id, SL_STR("sentry:"));
 }
 
+/* Handles of files, as any kind, and the bundles among them, which are open. */
+static uint64_t objects_capacity(const struct config *config)
+{
+    return config->default_capacity + OPEN_BUNDLES_BYTES;
+}
+
 static const unsigned older[] = {1, 0};
 
 const struct cache_kind kind_objects = {
@@ -108,6 +114,7 @@ const struct cache_kind kind_objects = {
     .fallbacks = older,
     .previous = older,
     .format1_up_to = 1,
+    .capacity = objects_capacity,
     .compute = objects_compute,
     .place = object_request_place,
     .retain = object_request_retain,

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "base/map.h"
+#include "core/lru.h"
 
 enum { REMEMBERED_BYTES = 8 << 20, MAX_KEY = 2048, MAX_CONSULTED = 64 };
 
@@ -13,10 +13,8 @@ struct consulted { /* an entry that the search asked for */
 };
 
 struct remembered {
-    struct remembered *newer, *older;
+    struct lru_entry lru;
     uint32_t references; /* the table's, and one of each arena whose search it answered */
-    size_t bytes;
-    struct sl_str key;
     struct outcome outcome;
     struct consulted *consulted;
     size_t consulted_count;
@@ -24,14 +22,8 @@ struct remembered {
     struct sl_arena arena;   /* all of it */
 };
 
-static struct {
-    struct sl_map map;
-    struct remembered *newest, *oldest;
-    size_t bytes;
-} remembering;
-
 /* ---- the table ---- */
-static void remembered_release(void *arg)
+static void remembered_unref(void *arg)
 {
     struct remembered *r = arg;
     if (--r->references)
@@ -40,33 +32,17 @@ static void remembered_release(void *arg)
     sl_arena_free(&arena);
 }
 
-static void unlink_remembered(struct remembered *r)
+static void remembered_release(struct lru *lru, struct lru_entry *entry)
 {
-    *(r->newer ? &r->newer->older : &remembering.newest) = r->older;
-    *(r->older ? &r->older->newer : &remembering.oldest) = r->newer;
+    (void)lru;
+    remembered_unref(LRU_ITEM(entry, struct remembered, lru));
 }
 
-static void link_remembered(struct remembered *r)
-{
-    r->newer = NULL;
-    r->older = remembering.newest;
-    *(r->older ? &r->older->newer : &remembering.oldest) = r;
-    remembering.newest = r;
-}
-
-static void drop_remembered(struct remembered *r)
-{
-    sl_map_remove(&remembering.map, r->key);
-    unlink_remembered(r);
-    remembering.bytes -= r->bytes;
-    remembered_release(r);
-}
+static struct lru searches = {.max_size = REMEMBERED_BYTES, .max_count = SIZE_MAX, .release = remembered_release};
 
 void remember_nothing(void)
 {
-    while (remembering.oldest)
-        drop_remembered(remembering.oldest);
-    sl_map_free(&remembering.map);
+    lru_clear(&searches);
 }
 
 /* ---- keys ---- */
@@ -127,14 +103,15 @@ const struct outcome *recall(const struct kinds_search *where, const struct kind
 {
     struct key key;
     struct sl_str text = where->list ? make_key(&key, where->list, where->scope, use, id) : (struct sl_str){NULL, 0};
-    struct remembered *r = text.data ? sl_map_get(&remembering.map, text) : NULL;
-    if (!r)
+    struct lru_entry *found = text.data ? lru_get(&searches, text, 0) : NULL;
+    if (!found)
         return NULL;
+    struct remembered *r = LRU_ITEM(found, struct remembered, lru);
     if (!still_so(r) || (r->table.serial && !cache_peek_mark(&r->table, false, item))) {
-        drop_remembered(r);
+        lru_drop(&searches, found);
         return NULL;
     }
-    if (!sl_arena_at_end(where->arena, remembered_release, r)) {
+    if (!sl_arena_at_end(where->arena, remembered_unref, r)) {
         if (item)
             cache_release(*item);
         if (item)
@@ -142,10 +119,6 @@ const struct outcome *recall(const struct kinds_search *where, const struct kind
         return NULL;
     }
     r->references++;
-    if (r != remembering.newest) {
-        unlink_remembered(r);
-        link_remembered(r);
-    }
     return &r->outcome;
 }
 
@@ -198,7 +171,7 @@ static bool remember_all(struct remembered *r, const struct search *search, stru
                          const struct outcome *outcome)
 {
     bool good = true;
-    r->key = remember_text(&r->arena, key, &good);
+    r->lru.key = remember_text(&r->arena, key, &good);
     r->consulted = SL_ARENA_ARRAY(&r->arena, struct consulted, search->count + search->other_count);
     r->table = search->table.mark;
     return good && r->consulted && consult(r, search->probes, search->count) &&
@@ -226,18 +199,8 @@ void remember(const struct search *search, const struct kinds_use *use, const st
     struct remembered *r = text.data ? remembered_new() : NULL;
     if (!r)
         return;
-    struct remembered *old = sl_map_get(&remembering.map, text);
-    if (old)
-        drop_remembered(old);
-    void **slot = remember_all(r, search, text, outcome) ? sl_map_slot(&remembering.map, r->key, NULL) : NULL;
-    if (!slot) {
-        remembered_release(r);
-        return;
-    }
-    *slot = r;
-    r->bytes = r->arena.used;
-    remembering.bytes += r->bytes;
-    link_remembered(r);
-    while (remembering.bytes > REMEMBERED_BYTES && remembering.oldest)
-        drop_remembered(remembering.oldest);
+    bool good = remember_all(r, search, text, outcome);
+    r->lru.size = r->arena.used;
+    if (!good || !lru_put(&searches, &r->lru))
+        remembered_unref(r);
 }

@@ -10,7 +10,7 @@
 enum { KEY_BYTES = 32 };
 
 struct memo_entry {
-    struct memo_entry *newer, *older;
+    struct lru_entry lru;
     struct fiber_wait_list waiters;
     uint32_t users; /* fibers that ask or wait: the entry stays */
     bool asking, has_text;
@@ -21,11 +21,6 @@ struct memo_entry {
     uint64_t deadline_ms; /* of what is kept; 0 = nothing is */
     uint8_t key[KEY_BYTES];
 };
-
-static struct sl_str memo_key_of(const struct memo_entry *entry)
-{
-    return (struct sl_str){(const char *)entry->key, KEY_BYTES};
-}
 
 /* The parts with their lengths, so that no two lists of parts are one key. */
 static bool hash(const struct sl_str *parts, size_t count, uint8_t out[KEY_BYTES])
@@ -41,58 +36,48 @@ static bool hash(const struct sl_str *parts, size_t count, uint8_t out[KEY_BYTES
     return ok;
 }
 
-/* ---- the list by use ---- */
-static void unlink_entry(struct memo *memo, struct memo_entry *entry)
+/* ---- the table ---- */
+static struct memo_entry *entry_at(const struct lru_entry *entry)
 {
-    *(entry->newer ? &entry->newer->older : &memo->newest) = entry->older;
-    *(entry->older ? &entry->older->newer : &memo->oldest) = entry->newer;
+    return entry ? LRU_ITEM(entry, struct memo_entry, lru) : NULL;
 }
 
-static void link_newest(struct memo *memo, struct memo_entry *entry)
+static bool is_in_use(const struct lru_entry *entry)
 {
-    entry->newer = NULL;
-    entry->older = memo->newest;
-    *(memo->newest ? &memo->newest->newer : &memo->oldest) = entry;
-    memo->newest = entry;
+    return entry_at(entry)->users > 0;
 }
 
-static void memo_drop(struct memo *memo, struct memo_entry *entry)
+static void memo_release(struct lru *lru, struct lru_entry *lru_entry)
 {
-    unlink_entry(memo, entry);
-    sl_map_remove(&memo->map, memo_key_of(entry));
+    struct memo_entry *entry = entry_at(lru_entry);
+    (void)lru;
     sl_buf_wipe(&entry->text);
     free(entry);
 }
 
-static void shrink(struct memo *memo)
+/* The entry of the key, made if there is none, with one user more. NULL when out of memory. */
+static struct memo_entry *memo_use(struct memo *memo, const uint8_t key[KEY_BYTES])
 {
-    for (struct memo_entry *entry = memo->oldest, *newer; entry && memo->map.count > memo->capacity; entry = newer) {
-        newer = entry->newer;
-        if (entry->users == 0)
-            memo_drop(memo, entry);
-    }
-}
-
-static struct memo_entry *entry_of(struct memo *memo, const uint8_t key[KEY_BYTES])
-{
-    struct memo_entry *entry = sl_map_get(&memo->map, (struct sl_str){(const char *)key, KEY_BYTES});
+    struct lru *lru = &memo->lru;
+    struct memo_entry *entry = entry_at(lru_get(lru, (struct sl_str){(const char *)key, KEY_BYTES}, 0));
     if (entry) {
-        unlink_entry(memo, entry);
-        link_newest(memo, entry);
+        entry->users++;
         return entry;
     }
     entry = calloc(1, sizeof *entry);
     if (!entry)
         return NULL;
     memcpy(entry->key, key, KEY_BYTES);
-    void **slot = sl_map_slot(&memo->map, memo_key_of(entry), NULL);
-    if (!slot) {
-        free(entry);
-        return NULL;
-    }
-    *slot = entry;
-    link_newest(memo, entry);
-    return entry;
+    entry->lru.key = (struct sl_str){(const char *)entry->key, KEY_BYTES};
+    entry->users = 1;
+    lru->max_size = UINT64_MAX;
+    lru->max_count = memo->capacity;
+    lru->release = memo_release;
+    lru->in_use = is_in_use;
+    if (lru_put(lru, &entry->lru))
+        return entry;
+    free(entry);
+    return NULL;
 }
 
 /* ---- one answer ---- */
@@ -172,35 +157,33 @@ enum sl_code memo_get(struct memo *memo, const struct sl_str *key, size_t key_pa
                       struct sl_arena *arena, struct sl_str *text, struct sl_error *error)
 {
     uint8_t digest[KEY_BYTES];
-    struct memo_entry *entry = hash(key, key_parts, digest) ? entry_of(memo, digest) : NULL;
+    struct memo_entry *entry = hash(key, key_parts, digest) ? memo_use(memo, digest) : NULL;
     if (!entry)
         return sl_fail(error, SL_BUSY, "out of memory");
-    entry->users++;
     enum sl_code code = settle(memo, entry, ask, context, error);
     if (code == SL_OK)
         code = memo_take(entry, arena, text, error);
     entry->users--;
     if (entry->users == 0 && entry->deadline_ms == 0)
-        memo_drop(memo, entry);
-    shrink(memo);
+        lru_drop(&memo->lru, &entry->lru);
+    lru_shrink(&memo->lru);
     return code;
 }
 
 void memo_expire(struct memo *memo)
 {
-    for (struct memo_entry *entry = memo->oldest; entry; entry = entry->newer)
+    for (struct memo_entry *entry = LRU_OLDEST(&memo->lru, struct memo_entry, lru); entry;
+         entry = LRU_NEWER(entry, lru))
         entry->deadline_ms = 0;
 }
 
 void memo_resize(struct memo *memo, size_t capacity)
 {
-    memo->capacity = capacity;
-    shrink(memo);
+    memo->capacity = memo->lru.max_count = capacity;
+    lru_shrink(&memo->lru);
 }
 
 void memo_free(struct memo *memo)
 {
-    while (memo->oldest)
-        memo_drop(memo, memo->oldest);
-    sl_map_free(&memo->map);
+    lru_clear(&memo->lru);
 }

@@ -8,8 +8,8 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
-#include "base/map.h"
 #include "core/fiber.h"
+#include "core/lru.h"
 
 struct memo {
     size_t capacity;  /* 0 = nothing is kept */
@@ -17,8 +17,7 @@ struct memo {
     /* Nanoseconds. 0 = errors are not kept; otherwise they are, for that long, and a text whose renewal fails is kept for
      * `again_ns` more. */
     uint64_t error_ns, again_ns;
-    struct sl_map map;
-    struct memo_entry *newest, *oldest;
+    struct lru lru; /* private */
 };
 
 /* Appends the text of a key and sets for how long it is good (nanoseconds, 0 = do not keep it). */

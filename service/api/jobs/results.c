@@ -7,6 +7,7 @@
 
 #include "api/impl.h"
 #include "api/jobs/node.h"
+#include "base/list.h"
 #include "cache/redis.h"
 #include "core/duration.h"
 #include "core/log.h"
@@ -19,7 +20,7 @@ enum { RENEW_MS = 10000, REREAD_MS = 2000, REST_MS = 5000, KEY_MAX = 224, OWNER_
 
 /* Who waits for a job of another node. */
 struct listener {
-    struct listener *next, *previous;
+    struct sl_link link;
     uint8_t id[16];
     bool ended;
     struct fiber_wait_list waiting;
@@ -29,7 +30,7 @@ struct results {
     struct service *service;
     struct redis *redis, *channel; /* for commands; for listening */
     struct fiber_group group, publishing;
-    struct listener *listeners;
+    struct sl_list listeners;
     uint64_t rest_until_ms, next_log_ms; /* Redis is left alone until then */
     char channel_name[144];
     const char *space;
@@ -219,26 +220,11 @@ static void on_ended(void *arg, struct sl_str message)
     uint8_t id[16];
     if (!job_id_parse(message, id))
         return;
-    for (struct listener *l = results->listeners; l; l = l->next)
+    for (struct listener *l = SL_LIST_FIRST(&results->listeners, struct listener, link); l; l = SL_LIST_NEXT(l, link))
         if (memcmp(l->id, id, sizeof id) == 0) {
             l->ended = true;
             fiber_wake_all(&l->waiting);
         }
-}
-
-static void listener_join(struct results *results, struct listener *l)
-{
-    l->next = results->listeners;
-    if (l->next)
-        l->next->previous = l;
-    results->listeners = l;
-}
-
-static void listener_leave(struct results *results, struct listener *l)
-{
-    *(l->previous ? &l->previous->next : &results->listeners) = l->next;
-    if (l->next)
-        l->next->previous = l->previous;
 }
 
 struct unpacking {
@@ -317,13 +303,13 @@ bool results_poll(struct http_exchange *x, const uint8_t id[16], const struct ap
         end = UINT64_MAX;
     struct listener listener = {0};
     memcpy(listener.id, id, sizeof listener.id);
-    listener_join(results, &listener);
+    sl_list_prepend(&results->listeners, &listener.link);
     enum known known;
     do {
         listener.ended = false;
         known = results_look(results, x, id);
     } while (known == KNOWN_RUNNING && !service->stopping && await_end(&listener, end));
-    listener_leave(results, &listener);
+    sl_list_remove(&results->listeners, &listener.link);
     if (known == KNOWN_RUNNING) {
         metric_add(METRIC_POLLS, 1, "pending", NULL, NULL);
         job_reply_pending(x, id);
@@ -365,9 +351,9 @@ void results_close(struct results *results)
     if (!results)
         return;
     fiber_group_wait(&results->publishing);
-    for (struct listener *l = results->listeners; l; l = l->next)
+    for (struct listener *l = SL_LIST_FIRST(&results->listeners, struct listener, link); l; l = SL_LIST_NEXT(l, link))
         fiber_wake_all(&l->waiting);
-    while (results->listeners) /* the service is stopping: they answer */
+    while (results->listeners.first) /* the service is stopping: they answer */
         fiber_sleep(1);
     fiber_group_cancel(&results->group);
     fiber_group_wait(&results->group);

@@ -12,10 +12,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "base/map.h"
 #include "cache/cache.h"
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/lru.h"
 #include "core/pool.h"
 #include "id/id.h"
 
@@ -23,23 +23,19 @@ enum { MAX_SESSIONS = 100000, MAX_OPEN = 256, INFLATE_PIECE = 256 << 10, HEAD_MA
 #define LIFE_MS (UINT64_C(7) * 24 * 3600 * 1000)
 
 struct session {
-    struct session *newer, *older;
+    struct lru_entry lru; /* its key is the secret; in the order of their beginning */
     char secret[SESSION_SECRET];
     enum store_part part;
     uint64_t size; /* of the contents */
     uint8_t md5[16];
-    uint64_t begun_ms, received;
+    uint64_t received;
     int fd; /* of pieces; -1: none has come */
     bool busy, done;
     size_t key_size;
     char key[];
 };
 
-static struct {
-    struct sl_map map;
-    struct session *newest, *oldest;
-    size_t count, open;
-} sessions;
+static size_t open_files;
 
 static void session_close(struct session *s)
 {
@@ -47,52 +43,48 @@ static void session_close(struct session *s)
         return;
     close(s->fd);
     s->fd = -1;
-    sessions.open--;
+    open_files--;
 }
 
-static void session_end(struct session *s)
+static bool session_is_busy(const struct lru_entry *entry)
 {
-    sl_map_remove(&sessions.map, sl_str(s->secret));
-    *(s->newer ? &s->newer->older : &sessions.newest) = s->older;
-    *(s->older ? &s->older->newer : &sessions.oldest) = s->newer;
-    sessions.count--;
+    return LRU_ITEM(entry, struct session, lru)->busy;
+}
+
+static void session_release(struct lru *lru, struct lru_entry *entry)
+{
+    struct session *s = LRU_ITEM(entry, struct session, lru);
+    (void)lru;
     session_close(s);
     free(s);
 }
 
-static void sessions_expire(void)
-{
-    while (sessions.oldest && !sessions.oldest->busy &&
-           (sessions.count >= MAX_SESSIONS || loop_now_ms() - sessions.oldest->begun_ms > LIFE_MS))
-        session_end(sessions.oldest);
-}
+static struct lru sessions = {
+    .max_size = UINT64_MAX, .max_count = MAX_SESSIONS, .release = session_release, .in_use = session_is_busy};
 
 bool session_new(uint16_t node, enum store_part part, struct sl_str key, uint64_t size, const uint8_t md5[16],
                  char secret[SESSION_SECRET])
 {
     uint8_t random[(SESSION_SECRET - 1) / 2 - sizeof node];
     struct session *s = calloc(1, sizeof *s + key.size);
-    sessions_expire();
+    lru_expire(&sessions, loop_now_ms());
     if (!s || getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
         free(s);
         return false;
     }
-    *s = (struct session){.part = part, .size = size, .fd = -1, .begun_ms = loop_now_ms(), .key_size = key.size};
+    *s = (struct session){.part = part, .size = size, .fd = -1, .busy = true, .key_size = key.size};
     memcpy(s->key, key.data, key.size);
     memcpy(s->md5, md5, sizeof s->md5);
     snprintf(s->secret, sizeof s->secret, "%04x", node);
     sl_hex_encode(random, sizeof random, s->secret + 4);
     memcpy(secret, s->secret, SESSION_SECRET);
-    void **slot = sl_map_slot(&sessions.map, sl_str(s->secret), NULL);
-    if (!slot) {
+    s->lru.key = sl_str(s->secret);
+    s->lru.expires_ms = loop_now_ms() + LIFE_MS;
+    if (!lru_put(&sessions, &s->lru)) {
         free(s);
         return false;
     }
-    *slot = s;
-    s->older = sessions.newest;
-    *(s->older ? &s->older->newer : &sessions.oldest) = s;
-    sessions.newest = s;
-    sessions.count++;
+    s->busy = false;
     return true;
 }
 
@@ -339,10 +331,10 @@ static bool session_open(struct session *s)
     struct cache_tmp tmp;
     if (s->fd >= 0)
         return true;
-    if (sessions.open >= MAX_OPEN || cache_tmp_create(&tmp, true, NULL) != SL_OK)
+    if (open_files >= MAX_OPEN || cache_tmp_create(&tmp, true, NULL) != SL_OK)
         return false;
     s->fd = tmp.fd;
-    sessions.open++;
+    open_files++;
     return true;
 }
 
@@ -506,8 +498,9 @@ static bool session_pass_on(struct http_exchange *x)
 
 void session_put(struct http_exchange *x)
 {
-    sessions_expire();
-    struct session *s = sl_map_get(&sessions.map, x->captures[0]);
+    lru_expire(&sessions, loop_now_ms());
+    struct lru_entry *entry = lru_find(&sessions, x->captures[0]);
+    struct session *s = entry ? LRU_ITEM(entry, struct session, lru) : NULL;
     if (!s && session_pass_on(x))
         return;
     if (!s || s->busy) {

@@ -364,7 +364,9 @@ static void use_is_noted_hourly(void **state)
 static void places_are_used_again_but_not_for_what_they_were(void **state)
 {
     (void)state;
-    struct cache_memory memory = {.capacity = 1 << 20, .name = "objects"};
+    struct cache_memory memory;
+    cache_memory_init(&memory, "objects");
+    memory.lru.max_size = 1 << 20;
     struct sl_error error = {.code = SL_NOT_FOUND};
     cache_memory_put(&memory, SL_STR("a"), NULL, &error, 0, 0, 10);
     cache_memory_put(&memory, SL_STR("b"), NULL, &error, 0, 0, 20);
@@ -379,10 +381,10 @@ static void places_are_used_again_but_not_for_what_they_were(void **state)
     struct cache_memory_entry *b = cache_memory_find(&memory, SL_STR("b"), 1);
     place = b->place;
     serial = memory.places[place].serial;
-    assert_ptr_equal(memory.newest, b);
+    assert_ptr_equal(CACHE_MEMORY_NEWEST(&memory), b);
     assert_non_null(cache_memory_find(&memory, SL_STR("a"), 1));
     assert_ptr_equal(cache_memory_at(&memory, place, serial, 1), b); /* it counts as used */
-    assert_ptr_equal(memory.newest, b);
+    assert_ptr_equal(CACHE_MEMORY_NEWEST(&memory), b);
     assert_null(cache_memory_at(&memory, place, serial, 20)); /* its time is over */
     for (uint64_t i = 0; i < 8; i++)
         assert_null(cache_memory_at(&memory, place, i, 1)); /* the place is free */
@@ -395,7 +397,9 @@ static void places_are_used_again_but_not_for_what_they_were(void **state)
 static void memory_is_an_lru_by_bytes(void **state)
 {
     (void)state;
-    struct cache_memory memory = {.capacity = 112 * 3, .name = "objects"};
+    struct cache_memory memory;
+    cache_memory_init(&memory, "objects");
+    memory.lru.max_size = 112 * 3;
     struct sl_error error = {.code = SL_NOT_FOUND};
     cache_memory_put(&memory, SL_STR("a"), NULL, &error, 0, 0, 10);
     cache_memory_put(&memory, SL_STR("b"), NULL, &error, 0, 0, 10);
@@ -406,14 +410,14 @@ static void memory_is_an_lru_by_bytes(void **state)
     assert_non_null(cache_memory_find(&memory, SL_STR("a"), 5));
     assert_null(cache_memory_find(&memory, SL_STR("a"), 10)); /* the deadline itself is too late */
     assert_non_null(cache_memory_find(&memory, SL_STR("c"), UINT64_MAX - 1));
-    assert_int_equal(memory.bytes, 224);
+    assert_int_equal(memory.lru.size, 224);
     cache_memory_put(&memory, SL_STR("c"), NULL, &error, 0, 0, UINT64_MAX);
-    assert_int_equal(memory.bytes, 224);
+    assert_int_equal(memory.lru.size, 224);
     assert_false(cache_memory_evict_mapped(&memory));
     struct cache_item *item = calloc(1, sizeof *item);
     *item = (struct cache_item){.references = 1, .weight = 1000, .kind = &kind};
     cache_memory_put(&memory, SL_STR("large"), item, NULL, 0, 0, 10); /* alone too large: not kept, still usable */
-    assert_int_equal(memory.bytes, 0);
+    assert_int_equal(memory.lru.size, 0);
     assert_int_equal(item->references, 1);
     cache_release(item);
     cache_memory_free(&memory);

@@ -19,27 +19,27 @@
 
 enum { MAX_DEPTH = 4, PATH_BYTES = 128, MAX_WALKS = 8 };
 
-struct lru_used { /* by memory */
+struct size_limit_used { /* by memory */
     char path[PATH_BYTES];
     struct sl_str key; /* a copy */
     bool removed;
 };
 
-struct lru_entry {
+struct size_limit_entry {
     char path[PATH_BYTES];
     uint64_t bytes;
     int64_t used; /* when; larger = later */
-    struct lru_used *by;
+    struct size_limit_used *by;
 };
 
-struct lru_job {
+struct size_limit_job {
     const char *dir, *kind;
     uint64_t max_bytes, bytes;
     unsigned round;
-    struct lru_used *used; /* the one that was used last comes first */
+    struct size_limit_used *used; /* the one that was used last comes first */
     size_t used_count;
     struct sl_map by_path; /* of `used` */
-    struct lru_entry *entries;
+    struct size_limit_entry *entries;
     size_t count, capacity;
     uint64_t removed, removed_bytes;
 };
@@ -48,16 +48,16 @@ static struct {
     bool known, running;
     uint64_t bytes;     /* on disk, once it is known */
     uint64_t meanwhile; /* of what was added during a walk, which saw it or did not */
-} lru;
+} size_limit;
 
 /* ---- on the pool ---- */
 
-static void lru_see(struct lru_job *job, const char *path, const struct stat *st)
+static void size_limit_see(struct size_limit_job *job, const char *path, const struct stat *st)
 {
     if (!st->st_size || sl_str_ends(sl_str(path), SL_STR(".metadata")) || strlen(path) >= PATH_BYTES ||
         !sl_grow(&job->entries, &job->capacity, job->count + 1, sizeof *job->entries))
         return;
-    struct lru_entry *entry = &job->entries[job->count++];
+    struct size_limit_entry *entry = &job->entries[job->count++];
     snprintf(entry->path, sizeof entry->path, "%s", path);
     entry->bytes = (uint64_t)st->st_size;
     entry->by = sl_map_get(&job->by_path, sl_str(path));
@@ -66,7 +66,7 @@ static void lru_see(struct lru_job *job, const char *path, const struct stat *st
     job->bytes += entry->bytes;
 }
 
-static void lru_walk(struct lru_job *job, int at, const char *name, const char *path, unsigned depth)
+static void size_limit_walk(struct size_limit_job *job, int at, const char *name, const char *path, unsigned depth)
 {
     DIR *dir = dir_open(at, name);
     struct stat st;
@@ -76,9 +76,9 @@ static void lru_walk(struct lru_job *job, int at, const char *name, const char *
             snprintf(below, sizeof below, "%s%s%s", path, *path ? "/" : "", d->d_name) >= (int)sizeof below)
             continue;
         if (S_ISREG(st.st_mode))
-            lru_see(job, below, &st);
+            size_limit_see(job, below, &st);
         else if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH)
-            lru_walk(job, dirfd(dir), d->d_name, below, depth + 1);
+            size_limit_walk(job, dirfd(dir), d->d_name, below, depth + 1);
     }
     if (dir)
         closedir(dir);
@@ -86,11 +86,11 @@ static void lru_walk(struct lru_job *job, int at, const char *name, const char *
 
 static int by_use(const void *a, const void *b)
 {
-    const struct lru_entry *x = a, *y = b;
+    const struct size_limit_entry *x = a, *y = b;
     return x->used < y->used ? -1 : x->used > y->used;
 }
 
-static void lru_remove(struct lru_job *job, int at, struct lru_entry *entry)
+static void size_limit_remove(struct size_limit_job *job, int at, struct size_limit_entry *entry)
 {
     char side[2 * PATH_BYTES];
     if (unlinkat(at, entry->path, 0) != 0)
@@ -104,33 +104,33 @@ static void lru_remove(struct lru_job *job, int at, struct lru_entry *entry)
         entry->by->removed = true;
 }
 
-static void lru_run(void *arg)
+static void size_limit_run(void *arg)
 {
-    struct lru_job *job = arg;
+    struct size_limit_job *job = arg;
     char path[CACHE_PATH_BYTES];
     snprintf(path, sizeof path, "%s/%s", job->dir, job->kind);
     int at = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (at < 0)
         return;
-    lru_walk(job, at, ".", "", 0);
+    size_limit_walk(job, at, ".", "", 0);
     if (job->count)
         qsort(job->entries, job->count, sizeof *job->entries, by_use);
     for (size_t next = 0; job->bytes > job->max_bytes && next + 1 < job->count;)
         for (unsigned i = 0; i < job->round && next + 1 < job->count && job->bytes > job->max_bytes; i++)
-            lru_remove(job, at, &job->entries[next++]);
+            size_limit_remove(job, at, &job->entries[next++]);
     close(at);
 }
 
 /* ---- on the loop ---- */
 
-static bool lru_use(struct lru_job *job, const struct cache_kind *kind, struct sl_str key)
+static bool size_limit_use(struct size_limit_job *job, const struct cache_kind *kind, struct sl_str key)
 {
-    struct lru_used *used = &job->used[job->used_count];
+    struct size_limit_used *used = &job->used[job->used_count];
     char *copy = malloc(key.size + 1);
     if (!copy)
         return false;
     memcpy(copy, key.data, key.size);
-    *used = (struct lru_used){.key = {copy, key.size}};
+    *used = (struct size_limit_used){.key = {copy, key.size}};
     job->used_count++;
     cache_relative_path(key, kind->version, false, used->path);
     void **slot = sl_map_slot(&job->by_path, sl_str(used->path), NULL);
@@ -139,19 +139,19 @@ static bool lru_use(struct lru_job *job, const struct cache_kind *kind, struct s
     return slot != NULL;
 }
 
-static bool lru_uses(struct lru_job *job, const struct kind_state *state, struct sl_str added)
+static bool size_limit_uses(struct size_limit_job *job, const struct kind_state *state, struct sl_str added)
 {
     size_t count = 1;
-    for (const struct cache_memory_entry *e = state->memory.newest; e; e = e->older)
+    for (const struct cache_memory_entry *e = CACHE_MEMORY_NEWEST(&state->memory); e; e = LRU_OLDER(e, lru))
         count++;
     job->used = calloc(count, sizeof *job->used);
-    bool good = job->used && lru_use(job, state->kind, added);
-    for (const struct cache_memory_entry *e = state->memory.newest; good && e; e = e->older)
-        good = !e->item || lru_use(job, state->kind, e->key);
+    bool good = job->used && size_limit_use(job, state->kind, added);
+    for (const struct cache_memory_entry *e = CACHE_MEMORY_NEWEST(&state->memory); good && e; e = LRU_OLDER(e, lru))
+        good = !e->item || size_limit_use(job, state->kind, e->lru.key);
     return good;
 }
 
-static void lru_end(struct lru_job *job, struct kind_state *state)
+static void size_limit_end(struct size_limit_job *job, struct kind_state *state)
 {
     for (size_t i = 0; i < job->used_count; i++) {
         if (job->used[i].removed)
@@ -170,37 +170,38 @@ static void lru_end(struct lru_job *job, struct kind_state *state)
 }
 
 /* Counts what is on disk and makes room. False when it could not. */
-static bool lru_count(struct kind_state *state, struct sl_str key)
+static bool size_limit_count(struct kind_state *state, struct sl_str key)
 {
     const struct config *config = engine.config;
-    struct lru_job job = {.dir = engine.dir,
-                          .kind = state->kind->name,
-                          .max_bytes = config->mozilla.lru_max_size,
-                          .round = config->mozilla.lru_evict_count};
+    struct size_limit_job job = {.dir = engine.dir,
+                                 .kind = state->kind->name,
+                                 .max_bytes = config->mozilla.lru_max_size,
+                                 .round = config->mozilla.lru_evict_count};
     struct sl_error error;
-    lru.meanwhile = 0;
-    bool good = lru_uses(&job, state, key) && pool_run(POOL_IO, lru_run, &job, &error) == SL_OK;
+    size_limit.meanwhile = 0;
+    bool good = size_limit_uses(&job, state, key) && pool_run(POOL_IO, size_limit_run, &job, &error) == SL_OK;
     if (good) {
-        lru.known = true;
-        lru.bytes = job.bytes + lru.meanwhile;
+        size_limit.known = true;
+        size_limit.bytes = job.bytes + size_limit.meanwhile;
     }
-    lru_end(&job, state);
+    size_limit_end(&job, state);
     return good;
 }
 
-void lru_added(struct kind_state *state, struct sl_str key, uint64_t bytes)
+void size_limit_added(struct kind_state *state, struct sl_str key, uint64_t bytes)
 {
     if (state->kind->section != CACHE_MOZILLA || !engine.dir)
         return;
-    lru.bytes += bytes;
-    lru.meanwhile += bytes;
-    bool small = lru.known && lru.bytes <= engine.config->mozilla.lru_max_size;
-    if (!lru.running && !small) {
-        lru.running = true;
-        for (int walk = 0; walk < MAX_WALKS && lru_count(state, key) && lru.meanwhile; walk++)
+    size_limit.bytes += bytes;
+    size_limit.meanwhile += bytes;
+    bool small = size_limit.known && size_limit.bytes <= engine.config->mozilla.lru_max_size;
+    if (!size_limit.running && !small) {
+        size_limit.running = true;
+        for (int walk = 0; walk < MAX_WALKS && size_limit_count(state, key) && size_limit.meanwhile; walk++)
             ;
-        lru.known = lru.known && !lru.meanwhile; /* else it is counted too high, and again with the next */
-        lru.running = false;
+        size_limit.known =
+            size_limit.known && !size_limit.meanwhile; /* else it is counted too high, and again with the next */
+        size_limit.running = false;
     }
-    metric_set(METRIC_ELIOT_CACHE_USAGE, (double)lru.bytes, NULL, NULL, NULL);
+    metric_set(METRIC_ELIOT_CACHE_USAGE, (double)size_limit.bytes, NULL, NULL, NULL);
 }

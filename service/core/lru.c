@@ -1,0 +1,86 @@
+#include "core/lru.h"
+
+static struct lru_entry *entry_of(const struct sl_link *link)
+{
+    return SL_LIST_ITEM(link, struct lru_entry, use);
+}
+
+struct lru_entry *lru_find(const struct lru *lru, struct sl_str key)
+{
+    return sl_map_get(&lru->map, key);
+}
+
+struct lru_entry *lru_use(struct lru *lru, struct lru_entry *entry, uint64_t now_ms)
+{
+    if (entry->expires_ms && entry->expires_ms <= now_ms) {
+        lru_drop(lru, entry);
+        return NULL;
+    }
+    if (lru->entries.first != &entry->use) {
+        sl_list_remove(&lru->entries, &entry->use);
+        sl_list_prepend(&lru->entries, &entry->use);
+    }
+    return entry;
+}
+
+struct lru_entry *lru_get(struct lru *lru, struct sl_str key, uint64_t now_ms)
+{
+    struct lru_entry *entry = lru_find(lru, key);
+    return entry ? lru_use(lru, entry, now_ms) : NULL;
+}
+
+bool lru_put(struct lru *lru, struct lru_entry *entry)
+{
+    struct lru_entry *old = lru_find(lru, entry->key);
+    if (old) /* the map's key is a part of it */
+        lru_drop(lru, old);
+    void **slot = sl_map_slot(&lru->map, entry->key, NULL);
+    if (!slot)
+        return false;
+    *slot = entry;
+    sl_list_prepend(&lru->entries, &entry->use);
+    lru->size += entry->size;
+    lru_shrink(lru);
+    return true;
+}
+
+void lru_drop(struct lru *lru, struct lru_entry *entry)
+{
+    sl_map_remove(&lru->map, entry->key);
+    sl_list_remove(&lru->entries, &entry->use);
+    lru->size -= entry->size;
+    lru->release(lru, entry);
+}
+
+static bool is_too_large(const struct lru *lru)
+{
+    return lru->size > lru->max_size || lru->map.count > lru->max_count;
+}
+
+void lru_shrink(struct lru *lru)
+{
+    for (struct sl_link *link = lru->entries.last, *newer; link && is_too_large(lru); link = newer) {
+        newer = link->previous;
+        if (!lru->in_use || !lru->in_use(entry_of(link)))
+            lru_drop(lru, entry_of(link));
+    }
+}
+
+void lru_expire(struct lru *lru, uint64_t now_ms)
+{
+    for (struct sl_link *link = lru->entries.last, *newer; link; link = newer) {
+        struct lru_entry *entry = entry_of(link);
+        newer = link->previous;
+        if (!entry->expires_ms || entry->expires_ms > now_ms)
+            return;
+        if (!lru->in_use || !lru->in_use(entry))
+            lru_drop(lru, entry);
+    }
+}
+
+void lru_clear(struct lru *lru)
+{
+    while (lru->entries.last)
+        lru_drop(lru, entry_of(lru->entries.last));
+    sl_map_free(&lru->map);
+}
