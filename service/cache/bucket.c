@@ -51,6 +51,7 @@ static bool bucket_begin(struct bucket_request *request, enum shared_op op, cons
                                             .source = "shared_cache",
                                             .keep_wrapper = true,
                                             .whole = true,
+                                            .refuse_pages = op == SHARED_GET,
                                             .refused = bucket_refused,
                                             .modified_s = &request->modified_s,
                                             .arg = request};

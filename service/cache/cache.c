@@ -7,6 +7,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/guard.h"
+#include "origin/failures.h"
 
 enum { SHED_FILES = 64 };
 
@@ -182,6 +183,21 @@ static struct cache_memory_entry *cache_current(struct cache_memory_entry *entry
     return entry && entry->generation >= engine.foreign ? entry : NULL;
 }
 
+bool engine_doubts(struct sl_str key, enum sl_code code, int64_t created_ns)
+{
+    struct cache_file file;
+    bool doubted = false;
+    while (origin_is_failure(code) && cache_key_next(&key, &file))
+        doubted |= origin_is_doubted(file.source, file.location, code, created_ns);
+    return doubted;
+}
+
+/* Whether the entry is a failure that may be over: it is looked up as if it were not there. */
+static bool is_doubted(const struct cache_memory_entry *entry)
+{
+    return entry->error && engine_doubts(entry->lru.key, entry->error->code, entry->created_ns);
+}
+
 static struct cache_memory_entry *cache_find(struct kind_state *state, struct sl_str key)
 {
     uint64_t now = loop_now_ms();
@@ -205,7 +221,7 @@ static bool peek(struct kind_state *state, struct cache_look *look)
 {
     struct cache_memory_entry *entry = cache_find(state, look->key->text);
     look->mark = (struct cache_mark){0};
-    if (!entry)
+    if (!entry || is_doubted(entry))
         return false;
     look->code = cache_take(state, entry, &look->item);
     if (entry->error && look->error)
@@ -232,7 +248,7 @@ bool cache_peek(const struct cache_kind *kind, const struct cache_key *key, enum
 static bool is_old_miss(const struct cache_memory_entry *entry)
 {
     return entry->error && cache_class_of(entry->error->code) == CACHE_NEGATIVE && entry->error->code != SL_INTERNAL &&
-           entry->created_s * CACHE_SECOND_NS < engine_renew_before_ns();
+           entry->created_ns < engine_renew_before_ns();
 }
 
 bool cache_peek_mark(const struct cache_mark *mark, bool is_renewed, struct cache_item **item)
@@ -243,7 +259,7 @@ bool cache_peek_mark(const struct cache_mark *mark, bool is_renewed, struct cach
     struct kind_state *state = &engine.kinds[mark->kind];
     struct cache_memory_entry *entry =
         cache_current(cache_memory_at(&state->memory, mark->place, mark->serial, now), now);
-    if (!entry || (is_renewed && is_old_miss(entry)))
+    if (!entry || is_doubted(entry) || (is_renewed && is_old_miss(entry)))
         return false;
     cache_take(state, entry, item);
     return true;
@@ -263,13 +279,13 @@ static void bound_mapped_to(uint64_t most_mapped)
 }
 
 void engine_remember(struct kind_state *state, struct sl_str key, enum sl_code code, struct cache_item *item,
-                     const struct sl_error *error, int64_t created_s, int64_t generation, uint64_t for_ns)
+                     const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t for_ns)
 {
     uint64_t for_ms = DURATION_MS(for_ns), now = loop_now_ms();
     if (for_ms == 0)
         return;
     uint64_t deadline = for_ns == DURATION_NEVER || for_ms > UINT64_MAX - now ? UINT64_MAX : now + for_ms;
-    cache_memory_put(&state->memory, key, code == SL_OK ? item : NULL, error, created_s ? created_s : clock_wall_s(),
+    cache_memory_put(&state->memory, key, code == SL_OK ? item : NULL, error, created_ns ? created_ns : cache_now_ns(),
                      generation, deadline);
     bound_mapped_to(engine.max_mapped);
 }

@@ -245,7 +245,7 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
     struct cache_verdict verdict =
         cache_expiry(&l->lifetimes, &facts, cache_now_ns(), l->disk->start_ns, l->restart_retries_malformed);
     l->left_ns = verdict.left_ns;
-    l->created_s = facts.created_ns / CACHE_SECOND_NS;
+    l->created_ns = facts.exact_ns ? facts.exact_ns : facts.created_ns;
     l->touched = verdict.touch && l->code == SL_OK;
     if (meta && meta->incomplete && l->code == SL_OK)
         renew_incomplete(l, &facts);

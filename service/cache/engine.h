@@ -109,8 +109,10 @@ extern struct cache_engine cache_engine;
 /* cache_ask; for another flight that owns the context, or NULL. */
 bool engine_ask(struct cache_look *look, bool renews, struct flight *owner);
 void engine_remember(struct kind_state *state, struct sl_str key, enum sl_code code, struct cache_item *item,
-                     const struct sl_error *error, int64_t created_s, int64_t generation, uint64_t for_ns);
+                     const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t for_ns);
 void engine_count(const struct kind_state *state, const char *layer, enum sl_code code);
+/* Whether a failure that the entry of this key is, made at that time, is to be left aside: origin/failures.h. */
+bool engine_doubts(struct sl_str key, enum sl_code code, int64_t created_ns);
 void engine_saw(int64_t generation);
 void engine_shed(void);                           /* gives back some mapped files: something ran out */
 int64_t engine_renew_before_ns(void);             /* misses made before this are to be asked for again by a renewal */
@@ -128,7 +130,7 @@ struct flight *flight_start(struct kind_state *state, const struct cache_key *ke
                             struct flight *owner);
 void flight_release(struct flight *flight);
 /* Its looks are answered, and nobody joins it any more. */
-void flight_land(struct flight *flight, int64_t created_s, int64_t generation, uint64_t keep_ns);
+void flight_land(struct flight *flight, int64_t created_ns, int64_t generation, uint64_t keep_ns);
 
 /* ---- compute.c: in the fiber of a line ---- */
 /* Gets what neither memory nor disk has. */

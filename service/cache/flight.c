@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "core/metrics.h"
 #include "core/pool.h"
+#include "origin/failures.h"
 
 /* Bytes of a flight, mostly, without and with a context of its own: many wait at a time. */
 enum { BARE_CHUNK = 1280, FIRST_CHUNK = 2560 };
@@ -81,7 +82,7 @@ static void answer(struct flight *flight, struct cache_look *look)
 
 /* The result goes into memory and the flight out of the table in one go: nobody can start a second one in between. A
  * renewal that failed for reasons of its own leaves the old answer. */
-void flight_land(struct flight *flight, int64_t created_s, int64_t generation, uint64_t keep_ns)
+void flight_land(struct flight *flight, int64_t created_ns, int64_t generation, uint64_t keep_ns)
 {
     struct kind_state *state = flight->state;
     flight->done = true;
@@ -91,7 +92,8 @@ void flight_land(struct flight *flight, int64_t created_s, int64_t generation, u
         engine_shed();
     }
     if (!flight->outdated && (!flight->renews || compute_publishable(flight->code, &flight->error, false)))
-        engine_remember(state, flight->key, flight->code, flight->item, &flight->error, created_s, generation, keep_ns);
+        engine_remember(state, flight->key, flight->code, flight->item, &flight->error, created_ns, generation,
+                        keep_ns);
     if (sl_map_get(&state->flights, flight->key) == flight)
         sl_map_remove(&state->flights, flight->key);
     if (flight->renewal)
@@ -124,7 +126,7 @@ static void land_computed(struct flight *flight, struct outcome *outcome)
         log_warn("cache", "an entry could not be made", LOG_STR("cache", flight->state->kind->name),
                  LOG_STR("key", digits), LOG_ERR(&outcome->error));
     }
-    flight_land(flight, outcome->created_s, outcome->generation, outcome->keep_ns);
+    flight_land(flight, outcome->created_s * CACHE_SECOND_NS, outcome->generation, outcome->keep_ns);
     flight_release(flight);
 }
 
@@ -229,7 +231,7 @@ static void land_found(struct flight *flight, const struct cache_disk_lookup *lo
     engine_count(state, outdated ? "fallback" : "disk", flight->code);
     if (outdated)
         count_fallback(state->kind, lookup->version);
-    flight_land(flight, lookup->created_s, lookup->generation, lookup->left_ns);
+    flight_land(flight, lookup->created_ns, lookup->generation, lookup->left_ns);
     if (outdated || lookup->renewable) {
         refresh_later(flight, lookup->renewable);
         return;
@@ -257,6 +259,16 @@ static void report_lookup(const struct flight *flight, const struct cache_disk_l
         metric_observe(METRIC_CACHE_FILE_BYTES, (double)lookup->item->mapping.bytes.size, kind, "true", NULL);
 }
 
+/* What is newer than failures of its sources was got by another process. */
+static void hear_of_sources(const struct flight *flight, const struct cache_disk_lookup *lookup)
+{
+    struct sl_str key = flight->key;
+    struct cache_file file;
+    bool answered = lookup->code == SL_OK || lookup->code == SL_NOT_FOUND || lookup->code == SL_MALFORMED;
+    while (answered && cache_key_next(&key, &file))
+        origin_heard(file.source, file.location, lookup->created_ns);
+}
+
 static void look_on_disk(struct flight *flight)
 {
     struct kind_state *state = flight->state;
@@ -279,10 +291,14 @@ static void look_on_disk(struct flight *flight)
     report_lookup(flight, &lookup);
     flight->stamp_ns = lookup.stamp_ns;
     flight->generation = lookup.generation;
-    if (lookup.found)
-        land_found(flight, &lookup);
-    else
+    if (lookup.found && engine_doubts(flight->key, lookup.code, lookup.created_ns))
+        lookup.found = false;
+    if (!lookup.found) {
         begin_computing(flight);
+        return;
+    }
+    hear_of_sources(flight, &lookup);
+    land_found(flight, &lookup);
 }
 
 struct flight *flight_start(struct kind_state *state, const struct cache_key *key, const void *context, bool renews,

@@ -162,7 +162,7 @@ struct cache_disk_lookup {
     enum sl_code code;       /* when found: SL_OK = item */
     struct cache_item *item; /* one reference */
     struct sl_error error;
-    int64_t created_s;
+    int64_t created_ns;
     uint64_t left_ns;
     unsigned corrupt;                        /* entries removed since load refused them or their size was wrong */
     uint64_t replaced_files, replaced_bytes; /* entries removed since what they were made of was replaced */
@@ -203,7 +203,7 @@ struct cache_memory_entry {
     struct cache_item *item; /* one reference; NULL: an error */
     struct sl_error *error;  /* owned */
     uint64_t used_ms;        /* of loop_now_ms: when it was asked for last */
-    int64_t created_s;       /* of an error: seconds since the epoch */
+    int64_t created_ns;      /* of an error: since the epoch */
     int64_t generation;
     size_t place; /* its own, in `places` */
 };
@@ -225,7 +225,7 @@ void cache_memory_init(struct cache_memory *memory, const char *name); /* it kee
 struct cache_memory_entry *cache_memory_find(struct cache_memory *memory, struct sl_str key, uint64_t now_ms);
 /* Keeps a further reference of `item`, or a copy of `error`, until the deadline; replaces what was there. */
 void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,
-                      const struct sl_error *error, int64_t created_s, int64_t generation, uint64_t deadline_ms);
+                      const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t deadline_ms);
 void cache_memory_forget(struct cache_memory *memory, struct sl_str key);
 /* The entry of this place and serial, as cache_memory_find. */
 struct cache_memory_entry *cache_memory_at(struct cache_memory *memory, size_t place, uint64_t serial, uint64_t now_ms);

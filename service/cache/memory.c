@@ -115,7 +115,7 @@ static uint64_t weigh(const struct cache_item *item)
 }
 
 void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cache_item *item,
-                      const struct sl_error *error, int64_t created_s, int64_t generation, uint64_t deadline_ms)
+                      const struct sl_error *error, int64_t created_ns, int64_t generation, uint64_t deadline_ms)
 {
     struct cache_memory_entry *entry = new_entry(key, item, error);
     cache_memory_forget(memory, key);
@@ -124,7 +124,7 @@ void cache_memory_put(struct cache_memory *memory, struct sl_str key, struct cac
         return;
     }
     entry->used_ms = loop_now_ms();
-    entry->created_s = created_s;
+    entry->created_ns = created_ns;
     entry->generation = generation;
     entry->lru.expires_ms = deadline_ms;
     entry->lru.size = weigh(item);

@@ -38,6 +38,7 @@ static enum rule rule_of(struct sl_str series)
         {SL_STR("symloom_draining"), RULE_MOST},
         {SL_STR("symloom_config_last_reload"), RULE_LEAST},
         {SL_STR("symloom_shared_up"), RULE_LEAST},
+        {SL_STR("symloom_source_up"), RULE_LEAST},
         {SL_STR("symloom_cache_disk_"), RULE_MOST}, /* all see the same disk */
         {SL_STR("symloom_store_bytes"), RULE_MOST},
         {SL_STR("symloom_disk_free_bytes"), RULE_LEAST},

@@ -1,5 +1,6 @@
 /* Hosts that are left alone for a while. Those whose downloads keep failing: failures are counted in buckets of time, and a host that
- * had too many within the window is blocked. And those that ask for it (Retry-After): that is no failure. */
+ * had too many within the window is blocked, but for a download now and then that shows whether it answers again. And those that ask
+ * for it (Retry-After): that is no failure. */
 #include "fetch/impl.h"
 
 #include <stdlib.h>
@@ -17,7 +18,8 @@ struct bucket {
 struct deny_host {
     struct sl_str name; /* follows the buckets */
     uint64_t blocked_until_ms, paused_until_ms;
-    int64_t blocked_at_s; /* seconds since the epoch: other processes say when they released all hosts */
+    uint64_t probe_due_ms; /* of one that is blocked: when a download is let through */
+    int64_t blocked_at_s;  /* seconds since the epoch: other processes say when they released all hosts */
     char trigger[320];
     size_t count, capacity; /* buckets, oldest first */
     struct bucket buckets[];
@@ -25,6 +27,7 @@ struct deny_host {
 
 enum {
     SWEEP_AT = 1024,
+    PROBE_MS = 20000,     /* unless the options say otherwise */
     REMEMBERED_MS = 60000 /* how long a look-up at most relies on it that a host is blocked: it may be released */
 };
 static struct sl_map hosts;
@@ -39,6 +42,12 @@ static uint64_t bucket_ms(void)
 {
     uint64_t ms = DURATION_MS(fetch_state.options.deny_bucket_ns);
     return ms ? ms : 1;
+}
+
+static uint64_t probe_ms(void)
+{
+    uint64_t ms = DURATION_MS(fetch_state.options.deny_probe_ns);
+    return ms ? ms : PROBE_MS;
 }
 
 static bool forgotten(const struct deny_host *host, uint64_t now)
@@ -123,6 +132,7 @@ void deny_register(struct sl_str name, const struct sl_error *why)
         return;
     host->blocked_until_ms = now + DURATION_MS(fetch_state.options.deny_block_ns);
     host->blocked_at_s = clock_wall_s();
+    host->probe_due_ms = now + probe_ms();
     const char *prefix = why->code == SL_TIMEOUT ? "download timed out after " : "download failed: ";
     struct sl_buf text = {0};
     sl_buf_cstr(&text, prefix);
@@ -192,7 +202,18 @@ static bool was_released(struct sl_str name, int64_t since_s)
     return never_blocked(name) || (fetch_state.options.released && fetch_state.options.released(since_s));
 }
 
-enum sl_code deny_check(struct sl_str name, struct sl_error *error)
+void deny_answered(struct sl_str name)
+{
+    struct deny_host *host = sl_map_get(&hosts, name);
+    uint64_t now = loop_now_ms();
+    if (!host || host->blocked_until_ms <= now)
+        return;
+    host->blocked_until_ms = 0;
+    host->count = 0;
+    log_warn("fetch", "a blocked host answers again", LOG_SLSTR("host", name));
+}
+
+enum sl_code deny_check(struct sl_str name, bool *is_probe, struct sl_error *error)
 {
     struct deny_host *host = fetch_state.options.deny_list_enabled ? sl_map_get(&hosts, name) : NULL;
     uint64_t now = loop_now_ms();
@@ -204,6 +225,11 @@ enum sl_code deny_check(struct sl_str name, struct sl_error *error)
         host_release(host);
     if (!host || host->blocked_until_ms <= now)
         return SL_OK;
+    if (host->probe_due_ms <= now) {
+        host->probe_due_ms = now + probe_ms();
+        *is_probe = true;
+        return SL_OK;
+    }
     struct sl_buf time = {0};
     duration_format(fetch_state.options.deny_block_ns, &time);
     enum sl_code code = sl_fail(error, SL_DOWNLOAD_ERROR,

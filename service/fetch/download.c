@@ -220,6 +220,7 @@ static enum body_action decide(struct transfer *t)
     switch (e->verdict) {
     case COMPLETE:
     case PARTIAL:
+        e->download->is_html = t->is_html;
         if (e->download->request->modified_s && t->modified_s >= 0)
             *e->download->request->modified_s = t->modified_s;
         return BODY_STORE;
@@ -493,10 +494,44 @@ struct finish {
     int fd;
     enum coding coding;
     struct decode_limits limits;
-    bool keep_wrapper;
+    bool keep_wrapper, refuse_empty, refuse_pages, is_html;
     enum sl_code code;
     struct sl_error *error;
 };
+
+static bool has_word(struct sl_str text, struct sl_str word)
+{
+    for (size_t i = 0; i + word.size <= text.size; i++)
+        if (sl_str_equal_nocase((struct sl_str){text.data + i, word.size}, word))
+            return true;
+    return false;
+}
+
+/* A document of HTML, whatever it is called, and what is called so and begins like one. Other XML may be. */
+static bool is_page(struct sl_str head, bool is_html)
+{
+    static const struct sl_str mark = SL_STR("\xEF\xBB\xBF");
+    if (sl_str_starts(head, mark))
+        head = (struct sl_str){head.data + mark.size, head.size - mark.size};
+    head = sl_str_trimmed(head);
+    if (!sl_str_starts(head, SL_STR("<")))
+        return false;
+    return has_word(head, SL_STR("<!doctype html")) || has_word(head, SL_STR("<html")) ||
+           (is_html && !sl_str_starts(head, SL_STR("<?xml")));
+}
+
+/* What came without being asked for. */
+static enum sl_code check_contents(const struct finish *f)
+{
+    char head[1024];
+    ssize_t size = f->refuse_empty || f->refuse_pages ? pread(f->fd, head, sizeof head, 0) : -1;
+    if (size == 0 && f->refuse_empty)
+        return sl_fail(f->error, SL_DOWNLOAD_ERROR, "the server sent an empty file");
+    if (size > 0 && f->refuse_pages && is_page((struct sl_str){head, (size_t)size}, f->is_html))
+        return sl_fail(f->error, SL_DOWNLOAD_ERROR,
+                       "the server sent a web page instead of the file: does it want a log-in?");
+    return SL_OK;
+}
 
 static void finish_work(void *arg)
 {
@@ -504,13 +539,23 @@ static void finish_work(void *arg)
     f->code = f->coding == CODING_IDENTITY ? SL_OK : decode_file(f->fd, f->coding, &f->limits, f->error);
     if (f->code == SL_OK && !f->keep_wrapper)
         f->code = unwrap_file(f->fd, &f->limits, f->error);
+    if (f->code == SL_OK)
+        f->code = check_contents(f);
 }
 
 static enum sl_code download_finish(struct download *d, struct sl_error *error)
 {
-    if (d->coding == CODING_IDENTITY && d->request->keep_wrapper)
+    const struct fetch_request *request = d->request;
+    if (d->coding == CODING_IDENTITY && request->keep_wrapper && !request->refuse_empty && !request->refuse_pages)
         return SL_OK;
-    struct finish f = {d->fd, d->coding, {.max_size = d->max_size}, d->request->keep_wrapper, SL_OK, error};
+    struct finish f = {.fd = d->fd,
+                       .coding = d->coding,
+                       .limits = {.max_size = d->max_size},
+                       .keep_wrapper = request->keep_wrapper,
+                       .refuse_empty = request->refuse_empty,
+                       .refuse_pages = request->refuse_pages,
+                       .is_html = d->is_html,
+                       .error = error};
     f.limits.until_ns = d->limit.until_ms < UINT64_MAX / MS_NS ? d->limit.until_ms * MS_NS : UINT64_MAX;
     f.limits.timeout_ns = d->limit.ns;
     struct stat file;
@@ -521,7 +566,7 @@ static enum sl_code download_finish(struct download *d, struct sl_error *error)
 
 static enum sl_code check_host(struct download *d, struct sl_str host, struct sl_error *error)
 {
-    enum sl_code code = d->request->deny_list ? deny_check(host, error) : SL_OK;
+    enum sl_code code = d->request->deny_list && !d->is_probe ? deny_check(host, &d->is_probe, error) : SL_OK;
     d->blocked = code != SL_OK;
     return code;
 }
@@ -560,6 +605,8 @@ static enum sl_code with_slot(struct download *d, struct sl_str host, struct sl_
         bool asks_for_time = d->too_many || d->retry_after_s >= 0;
         if (d->request->deny_list && !asks_for_time && (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT))
             deny_register(host, error);
+        if (d->is_probe && (final(code) || code == SL_MALFORMED) && code != SL_CANCELLED)
+            deny_answered(host);
     }
     slot_give(&slot);
     metric_observe(METRIC_DOWNLOAD_SECONDS, (double)(clock_mono_ns() - start) / 1e9, d->request->source, "total", NULL);

@@ -27,6 +27,7 @@ struct fetch_options { /* of the process; what it points to must outlive fetch_c
     bool deny_list_enabled;
     uint64_t deny_window_ns, deny_bucket_ns, deny_block_ns;
     unsigned deny_threshold;
+    uint64_t deny_probe_ns; /* between downloads that are let through to a blocked host; 0 = 20 s */
     const struct sl_str *deny_never_block;
     size_t deny_never_block_count;
     /* Whether another process released all hosts since then (seconds since the epoch); may suspend. NULL: there is none. */
@@ -63,6 +64,8 @@ struct fetch_request {
     uint64_t timeout_ns; /* 0 = max_download_timeout */
     bool keep_wrapper;   /* do not look for a compressed wrapper */
     bool whole;          /* in one piece: no ranges are asked for */
+    bool refuse_empty;   /* an answer without contents is SL_DOWNLOAD_ERROR, */
+    bool refuse_pages;   /* and so is a web page: what servers and proxies send that want a log-in first */
     unsigned attempts;   /* 0 = three, soon after each other; else so many, with pauses by chance that grow */
     bool own;            /* to the machine's own credential service: metadata addresses too; no proxy, no redirects */
     /* NULL = GET. Others are sent with `body`, in one piece, and follow no redirect; HEAD without. */

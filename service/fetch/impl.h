@@ -94,6 +94,7 @@ struct transfer {
     uint64_t stored, last_progress_ms;
     char content_range[128], etag[256];
     bool has_content_range, endless; /* a length that no file has */
+    bool is_html;                    /* it says so */
     unsigned coding_count;
     char coding[32];
     int64_t content_length, retry_after_s, modified_s; /* -1 = absent */
@@ -162,12 +163,14 @@ struct download {
     struct fiber_wait_list events;
     struct hop first;
     bool blocked;              /* its host is on the deny list */
+    bool is_probe;             /* the same, and this shows whether it answers */
     struct sl_buf explanation; /* the body of an answer with an error status, if the request has a use for it */
     /* of the latest attempt */
     enum coding coding;
     long os_error;         /* as of a transfer */
     int64_t retry_after_s; /* of a 429 or 503; else -1 */
     bool too_many;         /* 429 */
+    bool is_html;          /* what came is, by its head */
 };
 
 /* What the head of an answer tells to do. */
@@ -202,7 +205,9 @@ bool address_metadata(const uint8_t bytes[16]);
 
 /* ---- deny.c ---- */
 /* SL_DOWNLOAD_ERROR while the host is blocked. */
-enum sl_code deny_check(struct sl_str host, struct sl_error *error) SL_SUSPENDS;
+/* `*is_probe` is set when the host is blocked, and this download is let through to see whether it answers. */
+enum sl_code deny_check(struct sl_str host, bool *is_probe, struct sl_error *error) SL_SUSPENDS;
+void deny_answered(struct sl_str host);               /* it is blocked no more */
 void deny_pause(struct sl_str host, int64_t seconds); /* it asked for that; at most as long as hosts are blocked */
 uint64_t deny_pause_ms(struct sl_str host);           /* the rest of it; 0: none */
 void deny_register(struct sl_str host, const struct sl_error *why);

@@ -94,6 +94,9 @@ static void read_field(struct transfer *t, struct sl_str name, struct sl_str val
     } else if (sl_str_equal_nocase(name, SL_STR("content-encoding"))) {
         t->coding_count++;
         transfer_keep(t->coding, sizeof t->coding, value);
+    } else if (sl_str_equal_nocase(name, SL_STR("content-type"))) {
+        static const struct sl_str html = SL_STR("text/html");
+        t->is_html = value.size >= html.size && sl_str_equal_nocase((struct sl_str){value.data, html.size}, html);
     } else if (sl_str_equal_nocase(name, SL_STR("content-length"))) {
         t->endless = beyond_int64(value);
     } else if (sl_str_equal_nocase(name, SL_STR("etag"))) {
@@ -115,7 +118,7 @@ static void forget_head(struct transfer *t)
 {
     free(t->location);
     t->location = NULL;
-    t->has_content_range = t->endless = false;
+    t->has_content_range = t->endless = t->is_html = false;
     t->coding_count = 0;
     t->etag[0] = t->coding[0] = t->content_range[0] = '\0';
     t->retry_after_s = t->modified_s = -1;

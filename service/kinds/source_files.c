@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "origin/failures.h"
 #include "source/bundle.h"
 #include "source/text.h"
 
@@ -83,6 +84,21 @@ static void note_map(void *arg, struct sl_str name, struct sl_str value)
     web->by_old_name = old;
 }
 
+/* Whether the path of the URL ends as those of scripts, source maps and source files do, and of no page. */
+static bool names_code(struct sl_str url)
+{
+    static const char *const endings[] = {"js", "mjs", "cjs", "map",   "bundle", "ts",   "c",  "h",
+                                          "cc", "cpp", "cxx", "hh",    "hpp",    "m",    "mm", "cs",
+                                          "vb", "fs",  "rs",  "swift", "go",     "java", "kt"};
+    size_t end = 0, dot = 0;
+    for (; end < url.size && url.data[end] != '?' && url.data[end] != '#'; end++)
+        dot = url.data[end] == '.' ? end + 1 : url.data[end] == '/' ? 0 : dot;
+    for (size_t i = 0; dot && i < sizeof endings / sizeof *endings; i++)
+        if (sl_str_equal_nocase((struct sl_str){url.data + dot, end - dot}, sl_str(endings[i])))
+            return true;
+    return false;
+}
+
 static enum sl_code fetch_web(const struct source_request *request, struct cache_tmp *tmp, struct sl_error *error)
 {
     struct web_file web = {request, tmp->note, false};
@@ -93,12 +109,15 @@ static enum sl_code fetch_web(const struct source_request *request, struct cache
         .accept_invalid_certs = request->accept_invalid_certs,
         .deny_list = true,
         .source = "web-scraping",
+        .refuse_pages = names_code(request->url),
         .max_size = kinds_config()->max_source_file_size == UINT64_MAX ? 0 : kinds_config()->max_source_file_size,
         .may_follow = request->origin_allowed ? may_follow : NULL,
         .field = note_map,
         .arg = &web,
     };
-    return fetch_get(&fetch, tmp->fd, error);
+    enum sl_code code = fetch_get(&fetch, tmp->fd, error);
+    origin_answered(SL_STR("web-scraping"), request->location.size ? request->location : request->url, code);
+    return code;
 }
 
 struct taking {

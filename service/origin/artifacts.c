@@ -142,6 +142,7 @@ static bool make_artifact(const struct source *source, const struct artifact_tex
     if (*no_memory || !fetch_url_valid(url))
         return false;
     artifact->file.url = (struct sl_str){url, texts->url.size};
+    artifact->file.may_be_empty = artifact->file.may_be_page = !artifact->is_bundle;
     artifact->match = match_of(texts->match);
     return true;
 }

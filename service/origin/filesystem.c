@@ -31,6 +31,7 @@ struct copy {
     int from; /* -1 = not open */
     bool any_case;
     bool must_have_root; /* a directory that is not there or empty is an error */
+    bool may_be_empty;
     int fd;
     bool heavy; /* it may be large */
     bool waits; /* out: it is, and has to be heavy */
@@ -85,7 +86,10 @@ static enum sl_code check_root(const char *root, struct sl_error *error)
 
 static enum sl_code open_error(const struct copy *c, int number, struct sl_error *error)
 {
-    if (c->must_have_root && (number == ENOENT || number == ENOTDIR) && check_root(c->root, error) != SL_OK)
+    /* A server of files that is gone has many errors; that of the root tells. */
+    bool is_about_file = number == EACCES || number == EPERM || number == ELOOP || number == EXDEV ||
+                         number == ENAMETOOLONG || sl_fail_errno(NULL, number, "") == SL_BUSY;
+    if (c->must_have_root && !is_about_file && check_root(c->root, error) != SL_OK)
         return error->code;
     if (number == ENOENT || number == ENOTDIR || number == ELOOP || number == EXDEV || number == ENAMETOOLONG)
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
@@ -137,6 +141,8 @@ static void copy_work(void *arg)
     c->code = copy_all(c->from, c->fd, c->max_size, c->error);
     if (c->code == SL_OK)
         c->code = fetch_unwrap(c->fd, c->max_size, c->error);
+    if (c->code == SL_OK && !c->may_be_empty && fstat(c->fd, &st) == 0 && st.st_size == 0)
+        c->code = sl_fail(c->error, SL_DOWNLOAD_ERROR, "the file is empty");
 }
 
 /* What is small does not wait for conversions, and what is large lets others pass. */
@@ -164,6 +170,7 @@ enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_
         .any_case = file->source->casing == CASING_INSENSITIVE,
         /* A command has places that need not be there, and says of others what is wrong with them; uploads make theirs. */
         .must_have_root = origin_health_is_watched() && !file->source->internal,
+        .may_be_empty = file->may_be_empty,
         .max_size = file->max_size ? file->max_size : fetch_max_size(),
         .error = error};
     enum sl_code code = c.root && c.location ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");

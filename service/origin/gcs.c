@@ -52,7 +52,9 @@ static enum sl_code fetch(struct sl_arena *arena, const struct remote_file *file
                                     .headers = &header,
                                     .header_count = 1,
                                     .source = asking.label,
-                                    .max_size = file->max_size};
+                                    .max_size = file->max_size,
+                                    .refuse_empty = !file->may_be_empty,
+                                    .refuse_pages = !file->may_be_page};
     if (!request.url || !request.source || !header.value.hidden.data)
         return sl_fail(error, SL_BUSY, "out of memory");
     return fetch_get(&request, fd, error);

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/metrics.h"
 #include "origin/impl.h"
 
 enum { MINUTES = 60 };
@@ -12,7 +13,7 @@ enum { MINUTES = 60 };
 struct record {
     struct origin_health seen;
     uint32_t minutes[MINUTES][ORIGIN_OUTCOMES]; /* a ring: the one that runs is `minute_now` */
-    bool failing, told_failing;
+    bool told_failing;
     uint64_t next_line_ms;
     size_t id_size;
     char id[];
@@ -41,15 +42,22 @@ static struct record *record_of(const struct source *source)
     return record;
 }
 
+static void set_failing(struct record *record, bool failing)
+{
+    record->seen.state = failing ? ORIGIN_DOWN : ORIGIN_UP;
+    metric_set(METRIC_SOURCE_UP, failing ? 0 : 1, record->id, NULL, NULL);
+}
+
 static void tell_change(struct record *record)
 {
-    if (!watched || record->failing == record->told_failing || loop_now_ms() < record->next_line_ms)
+    bool failing = record->seen.state == ORIGIN_DOWN;
+    if (!watched || failing == record->told_failing || loop_now_ms() < record->next_line_ms)
         return;
     char line[128];
-    snprintf(line, sizeof line, record->failing ? "source %.80s failing" : "source %.80s answers again", record->id);
-    record->told_failing = record->failing;
+    snprintf(line, sizeof line, failing ? "source %.80s failing" : "source %.80s answers again", record->id);
+    record->told_failing = failing;
     record->next_line_ms = loop_now_ms() + 60000;
-    if (record->failing)
+    if (failing)
         log_warn("fetch", line, LOG_STR("source", record->id), LOG_STR("error", record->seen.last_error));
     else
         log_warn("fetch", line, LOG_STR("source", record->id));
@@ -57,7 +65,7 @@ static void tell_change(struct record *record)
 
 void health_note(const struct source *source, enum sl_code code, const struct sl_error *error)
 {
-    if (!source->configured || code == SL_CANCELLED || code == SL_BUSY)
+    if (!source->configured || code == SL_CANCELLED || code == SL_BUSY || code == SL_INTERNAL)
         return;
     struct record *record = record_of(source);
     if (!record)
@@ -66,13 +74,23 @@ void health_note(const struct source *source, enum sl_code code, const struct sl
                   : code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_PERMISSION_DENIED ? ORIGIN_FAILED
                                                                                                     : ORIGIN_OK;
     record->minutes[minute_now][outcome]++;
-    record->failing = outcome == ORIGIN_FAILED;
-    if (!record->failing) {
+    set_failing(record, outcome == ORIGIN_FAILED);
+    if (outcome != ORIGIN_FAILED) {
         record->seen.last_success_s = clock_wall_s();
     } else {
         record->seen.last_error_s = clock_wall_s();
         snprintf(record->seen.last_error, sizeof record->seen.last_error, "%s", error ? error->message : "");
     }
+    tell_change(record);
+}
+
+void health_heard(struct sl_str id)
+{
+    struct record *record = sl_map_get(&records, id);
+    if (!record || record->seen.state != ORIGIN_DOWN)
+        return;
+    set_failing(record, false);
+    record->seen.last_success_s = clock_wall_s();
     tell_change(record);
 }
 

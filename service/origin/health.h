@@ -8,7 +8,10 @@
 
 enum { ORIGIN_OK, ORIGIN_NOT_FOUND, ORIGIN_FAILED, ORIGIN_OUTCOMES };
 
+enum origin_state { ORIGIN_UNKNOWN, ORIGIN_UP, ORIGIN_DOWN };
+
 struct origin_health {
+    enum origin_state state;                                /* by what was asked last; ORIGIN_UNKNOWN: nothing was */
     int64_t last_success_s, last_error_s;                   /* since the epoch; 0 = never */
     char last_error[sizeof((struct sl_error *)0)->message]; /* as clients see it: no secrets */
     uint64_t last_hour[ORIGIN_OUTCOMES];                    /* files asked for */

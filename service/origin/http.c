@@ -140,6 +140,8 @@ enum sl_code http_source_fetch(const struct remote_file *file, int fd, struct sl
                                         .deny_list = !built_in,
                                         .source = label,
                                         .max_size = file->max_size,
+                                        .refuse_empty = !file->may_be_empty,
+                                        .refuse_pages = !file->may_be_page,
                                         .attempts = source->attempts};
         code = fetch_get(&request, fd, error);
     }

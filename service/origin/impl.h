@@ -30,6 +30,8 @@ void build_ids_close(void);
 /* ---- health.c ---- */
 /* What became of a file that was asked of the source. */
 void health_note(const struct source *source, enum sl_code code, const struct sl_error *error);
+/* The source of this id answers, as another process has found out. */
+void health_heard(struct sl_str id);
 void health_forget(void);
 
 /* ---- location.c ---- */

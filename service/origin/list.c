@@ -1,4 +1,5 @@
 /* What a source may hold for an object id, and getting it. */
+#include "origin/failures.h"
 #include "origin/impl.h"
 
 /* ---- filters ---- */
@@ -118,6 +119,7 @@ enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_erro
 {
     enum sl_code code = fetch_by_type(file, fd, error);
     health_note(file->source, code, error);
+    origin_answered(file->source->id, file->uri, code);
     return code;
 }
 

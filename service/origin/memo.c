@@ -6,6 +6,7 @@
 #include "core/duration.h"
 #include "core/loop.h"
 #include "core/metrics.h"
+#include "origin/failures.h"
 
 enum { KEY_BYTES = 32 };
 
@@ -110,9 +111,10 @@ static void ask_now(struct memo *memo, struct memo_entry *entry, memo_ask *ask, 
         sl_buf_wipe(&text);
         bool keep = code != SL_CANCELLED && memo->error_ns;
         bool renew = keep && entry->has_text;
+        uint64_t keep_ns = memo->failure_ns && origin_is_failure(code) ? memo->failure_ns : memo->error_ns;
         entry->code = renew ? SL_OK : code;
         entry->error = error;
-        entry->deadline_ms = renew ? deadline(memo->again_ns) : keep && code != SL_BUSY ? deadline(memo->error_ns) : 0;
+        entry->deadline_ms = renew ? deadline(memo->again_ns) : keep && code != SL_BUSY ? deadline(keep_ns) : 0;
     }
     fiber_wake_all(&entry->waiters);
 }

@@ -17,6 +17,8 @@ struct memo {
     /* Nanoseconds. 0 = errors are not kept; otherwise they are, for that long, and a text whose renewal fails is kept for
      * `again_ns` more. */
     uint64_t error_ns, again_ns;
+    uint64_t
+        failure_ns; /* the same for errors that the source is to blame for (origin_is_failure); 0 = as `error_ns` */
     struct lru lru; /* private */
 };
 

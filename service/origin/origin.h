@@ -159,6 +159,8 @@ struct remote_file {
     struct sl_str checksum; /* sent to HTTP sources when not empty; of an index the version */
     uint64_t max_size;      /* 0 = max_download_size */
     bool pointer;           /* a `file.ptr`: of use when no other file of its directory is there */
+    bool may_be_empty;      /* no file of symbols is */
+    bool may_be_page;       /* of HTML: any text may be */
 };
 
 /* The relative paths of one file type in one layout, best first, post-processed (casing, `_` variants). At most

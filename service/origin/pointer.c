@@ -96,7 +96,9 @@ static enum sl_code fetch_url(struct sl_arena *arena, const struct remote_file *
         .url = memchr(url.data, '\0', url.size) ? NULL : sl_arena_strndup(arena, url.data, url.size),
         .deny_list = true,
         .source = origin_label(arena, file->source),
-        .max_size = file->max_size};
+        .max_size = file->max_size,
+        .refuse_empty = true,
+        .refuse_pages = true};
     if (!request.url || !request.source)
         return sl_fail(error, SL_NOT_FOUND, "%s", "");
     return fetch_get(&request, fd, error);
@@ -127,6 +129,7 @@ enum sl_code pointer_fetch(const struct remote_file *file, int fd, struct sl_err
         return sl_fail_errno(error, errno, "cannot make a file in memory");
     pointer.pointer = false;
     pointer.max_size = sizeof text;
+    pointer.may_be_empty = true;
     enum sl_code code = origin_fetch(&pointer, body, error);
     ssize_t size = code == SL_OK ? pread(body, text, sizeof text, 0) : 0;
     close(body);

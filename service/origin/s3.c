@@ -67,6 +67,8 @@ static enum sl_code fetch(struct sl_arena *arena, const struct remote_file *file
         return code;
     struct fetch_request request = {.source = origin_label(arena, source),
                                     .max_size = file->max_size,
+                                    .refuse_empty = !file->may_be_empty,
+                                    .refuse_pages = !file->may_be_page,
                                     .trusted = source->internal,
                                     .sign = sign,
                                     .refused = s3_refused,

@@ -287,7 +287,9 @@ enum sl_code sentry_fetch(const struct remote_file *file, int fd, struct sl_erro
                                     .header_count = own,
                                     .trusted = source->internal,
                                     .source = origin_label(&arena, source),
-                                    .max_size = file->max_size};
+                                    .max_size = file->max_size,
+                                    .refuse_empty = !file->may_be_empty,
+                                    .refuse_pages = !file->may_be_page};
     enum sl_code code = request.url && request.source && sentry_credentials(&arena, source, &header)
                             ? fetch_get(&request, fd, error)
                             : sl_fail(error, SL_BUSY, "out of memory");

@@ -13,7 +13,8 @@ enum { LAST_TEXT_MAX = 20, LAST_FILE_MAX = 4096, LAST_MAX = 10000, PATH_MAX_BYTE
 #define MINUTE_NS UINT64_C(60000000000)
 #define DAY_NS    (24 * 60 * MINUTE_NS)
 
-static struct memo lasts = {.capacity = 100, .error_ns = 10 * MINUTE_NS, .again_ns = DAY_NS};
+static struct memo lasts = {
+    .capacity = 100, .error_ns = 10 * MINUTE_NS, .failure_ns = MINUTE_NS / 2, .again_ns = DAY_NS};
 
 void index_init(size_t capacity)
 {
@@ -63,6 +64,7 @@ static enum sl_code fetch_last(const struct source *source, struct sl_arena *are
     if (fd < 0)
         return sl_fail_errno(error, errno, "cannot make a file in memory");
     file.max_size = sizeof contents;
+    file.may_be_empty = true; /* that is no number, and said so */
     enum sl_code code = origin_fetch(&file, fd, error);
     ssize_t size = code == SL_OK ? pread(fd, contents, sizeof contents, 0) : 0;
     close(fd);
@@ -104,7 +106,10 @@ bool origin_index_segment(const struct source *source, uint32_t n, struct sl_are
     char path[32];
     snprintf(path, sizeof path, "000Admin/%010u", n);
     const char *copy = sl_arena_strndup(arena, path, strlen(path));
-    return copy && locate(arena, source, FILE_PE, sl_str(copy), file);
+    if (!copy || !locate(arena, source, FILE_PE, sl_str(copy), file))
+        return false;
+    file->may_be_empty = true; /* a transaction that added nothing */
+    return true;
 }
 
 /* `"<name>\<id>","<anything>"` */

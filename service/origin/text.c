@@ -1,4 +1,5 @@
 /* Small things that several kinds of sources need. */
+#include "origin/failures.h"
 #include "origin/impl.h"
 
 const char *origin_label(struct sl_arena *arena, const struct source *source)
@@ -29,6 +30,7 @@ void origin_close(void)
     artifacts_init(0, 0);
     index_init(0);
     health_forget();
+    origin_failures_forget();
 }
 
 void origin_init(const struct origin_options *options)

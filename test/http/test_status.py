@@ -56,11 +56,11 @@ def test_sources_tell_of_their_health(work, objects):
         with Service(work, {"sources": sources}) as s:
             web, files = status(s)["sources"]
             equal(web, {"id": "web", "type": "http", "layout": web["layout"], "last_success": None, "last_error": None,
-                        "last_error_at": None, "blocked_until": None, "ok_1h": 0, "not_found_1h": 0, "failed_1h": 0})
+                        "last_error_at": None, "blocked_until": None, "ok_1h": 0, "not_found_1h": 0, "failed_1h": 0, "up": None})
             equal((files["type"], files["layout"]), ("filesystem", "symstore"))
             s.symbolicate({k: v for k, v in request(objects.module(), [4096]).items() if k != "sources"})
             web, files = status(s)["sources"]
-            assert web["last_success"] and web["not_found_1h"] > 0 and not web["failed_1h"], web
+            assert web["last_success"] and web["not_found_1h"] > 0 and not web["failed_1h"] and web["up"] is True, web
             assert files["last_success"] and files["not_found_1h"] > 0, files
 
 
@@ -72,7 +72,7 @@ def test_a_failing_source_is_told_of_and_its_secrets_are_not(work, objects):
         with Service(work, settings, args=["--log-level", "trace"]) as s:
             s.symbolicate({k: v for k, v in request(objects.module(), [4096]).items() if k != "sources"})
             web = status(s)["sources"][0]
-            assert web["failed_1h"] > 0 and web["last_error"] and web["last_error_at"] and web["blocked_until"], web
+            assert web["failed_1h"] > 0 and web["last_error"] and web["last_error_at"] and web["blocked_until"] and web["up"] is False, web
             wait_until("the warning", lambda: "source web failing" in s.logged())
             assert secret not in json.dumps(status(s)) and secret not in s.logged()
 

@@ -199,6 +199,11 @@ static void write_source(struct json_writer *w, const struct source *source)
     member_u64(w, "ok_1h", health.last_hour[ORIGIN_OK]);
     member_u64(w, "not_found_1h", health.last_hour[ORIGIN_NOT_FOUND]);
     member_u64(w, "failed_1h", health.last_hour[ORIGIN_FAILED]);
+    json_key(w, "up");
+    if (health.state == ORIGIN_UNKNOWN)
+        json_null(w);
+    else
+        json_boolean(w, health.state == ORIGIN_UP);
     json_object_end(w);
 }
 

@@ -98,6 +98,7 @@ static bool add_file(struct local_artifacts *a, size_t place, const char *path, 
     item.file =
         (struct remote_file){.source = &a->sources[place], .type = FILE_SOURCEBUNDLE, .path = kept_text(a, relative)};
     item.file.location = item.file.path;
+    item.file.may_be_empty = item.file.may_be_page = item.kind != ARTIFACT_BUNDLE;
     item.file.uri = uri_of(a, place, relative, st);
     if (!item.path || !item.file.path.data || !item.file.uri.data ||
         !sl_grow(&a->items, &a->capacity, a->count + 1, sizeof *a->items))

@@ -185,6 +185,26 @@ static void failures_are_forgotten_after_the_window(void *arg)
     expect_body(get_listed("/"), "contents", 8);
 }
 
+/* One that is blocked for an hour shows that it answers when a download is let through. */
+static void blocked_hosts_are_tried_now_and_then(void *arg)
+{
+    static const char blocked[] =
+        "Host localhost is temporarily blocked because there were too many download failures. "
+        "It will remain blocked for a maximum of 1h. The error that triggered the block was: "
+        "`download failed: 500 Internal Server Error`.";
+    for (int i = 0; i < 2; i++)
+        expect_error(get_listed("/status/500"), SL_DOWNLOAD_ERROR, "500 Internal Server Error");
+    size_t hits = hits_of(server);
+    expect_error(get_listed("/"), SL_DOWNLOAD_ERROR, blocked);
+    assert_int_equal(hits_of(server), hits);
+    assert_true(fiber_sleep(350));
+    expect_error(get_listed("/status/500"), SL_DOWNLOAD_ERROR, "500 Internal Server Error");
+    expect_error(get_listed("/"), SL_DOWNLOAD_ERROR, blocked); /* it did not answer */
+    assert_true(fiber_sleep(350));
+    expect_error(get_listed("/status/404"), SL_NOT_FOUND, "");
+    expect_body(get_listed("/"), "contents", 8);
+}
+
 static void some_hosts_are_never_blocked(void *arg)
 {
     for (int i = 0; i < 4; i++)
@@ -491,6 +511,14 @@ static void never_block(struct fetch_options *o)
     o->deny_never_block = &host;
     o->deny_never_block_count = 1;
 }
+static void try_soon(struct fetch_options *o)
+{
+    short_windows(o);
+    o->deny_window_ns = 60 * S_NS;
+    o->deny_bucket_ns = S_NS;
+    o->deny_block_ns = 3600 * S_NS;
+    o->deny_probe_ns = 300 * MS_NS;
+}
 static void deny_nothing(struct fetch_options *o)
 {
     short_windows(o);
@@ -528,6 +556,7 @@ static void two_per_host(struct fetch_options *o)
 TEST(failing_hosts_are_left_alone, short_times)
 TEST(failures_are_forgotten_after_the_window, short_windows)
 TEST(some_hosts_are_never_blocked, never_block)
+TEST(blocked_hosts_are_tried_now_and_then, try_soon)
 TEST(a_host_gets_so_many_at_once, NULL)
 TEST(all_hosts_get_so_many_at_once, twenty)
 TEST(reserved_addresses, restricted)
@@ -561,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_failing_hosts_are_left_alone),
         cmocka_unit_test(test_failures_are_forgotten_after_the_window),
         cmocka_unit_test(test_some_hosts_are_never_blocked),
+        cmocka_unit_test(test_blocked_hosts_are_tried_now_and_then),
         cmocka_unit_test(test_the_deny_list_can_be_off),
         cmocka_unit_test(test_a_host_gets_so_many_at_once),
         cmocka_unit_test(test_all_hosts_get_so_many_at_once),

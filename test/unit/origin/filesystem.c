@@ -83,7 +83,7 @@ static void files_below_the_root(void *arg)
     expect_body(fetch(&source, "sub/file", NULL), "deeper", 6);
     expect_body(fetch(&source, "sub/../file", NULL), "contents", 8);
     expect_body(fetch(&source, "in", NULL), "deeper", 6);
-    expect_body(fetch(&source, "empty", NULL), "", 0);
+    expect_error(fetch(&source, "empty", NULL), SL_DOWNLOAD_ERROR, "the file is empty");
     expect_body(fetch(&source, "packed.gz", NULL), "contents", 8);
     expect_error(fetch(&source, "broken", NULL), SL_MALFORMED, "unexpected end of file");
     static const char *const missing[] = {"missing",    "file/x",

@@ -89,7 +89,8 @@ const number = (key) => (row) => (row[key] ?? 0).toLocaleString("en");
 
 function health(source) {
   if (source.blocked_until) return el("span", { class: "tag bad" }, `blocked until ${when(source.blocked_until)}`);
-  if (source.failed_1h) return el("span", { class: "tag warn" }, "failing");
+  if (source.up === false) return el("span", { class: "tag bad" }, "down");
+  if (source.failed_1h) return el("span", { class: "tag warn" }, "failing at times");
   return el("span", { class: "tag " + (source.last_success ? "good" : "calm") }, source.last_success ? "works" : "not asked yet");
 }
 

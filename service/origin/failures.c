@@ -1,0 +1,209 @@
+#include "origin/failures.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "core/loop.h"
+#include "origin/impl.h"
+
+enum {
+    PROBE_MS = 30000,     /* between files that are asked for although they failed */
+    LONGEST_MS = 3600000, /* between times when a source is let off */
+    MANY = 8,             /* failures in a row: it is no single file that fails */
+    MOST_SOURCES = 4096,
+    NAME_BYTES = 512
+};
+#define MS_NS INT64_C(1000000)
+
+enum way { UNREACHABLE, REFUSED, WAYS };
+
+struct failing {
+    bool now;
+    unsigned in_a_row;
+    uint64_t since_ms;   /* the first of those in a row */
+    bool is_outage;      /* there were many, or for long */
+    int64_t last_ns;     /* of the wall clock, as are all ns */
+    int64_t mended_ns;   /* failures of before are not believed; 0 = never */
+    uint64_t mended_ms;  /* the same */
+    uint64_t pause_ms;   /* until it is let off again, when it is no outage */
+    uint64_t due_ms;     /* of the next probe */
+    int64_t probe_ns;    /* when the last one was let through, */
+    uint64_t probe_file; /* and for which file */
+};
+
+struct failing_source {
+    struct failing ways[WAYS];
+    size_t name_size;
+    char name[];
+};
+
+static struct {
+    struct sl_map map;
+    size_t failing; /* ways of sources */
+} known;
+
+static int64_t wall_ns(void)
+{
+    return (int64_t)clock_wall_us() * 1000;
+}
+
+/* ---- names ---- */
+static struct sl_str root_of(struct sl_str location)
+{
+    const char *scheme = memmem(location.data, location.size, "://", 3);
+    const char *authority = scheme ? scheme + 3 : NULL;
+    size_t rest = authority ? location.size - (size_t)(authority - location.data) : 0;
+    const char *end = rest ? memchr(authority, '/', rest) : NULL;
+    return (struct sl_str){location.data, !authority ? 0 : end ? (size_t)(end - location.data) : location.size};
+}
+
+/* "<id>\n<root>", cut where that is too long. */
+static struct sl_str source_name(struct sl_str source, struct sl_str location, char out[NAME_BYTES])
+{
+    struct sl_str root = location.size ? root_of(location) : (struct sl_str){"", 0};
+    int size = snprintf(out, NAME_BYTES, SL_STR_FMT "\n" SL_STR_FMT, SL_STR_ARG(source), SL_STR_ARG(root));
+    return (struct sl_str){out, size < 0 ? 0 : size < NAME_BYTES ? (size_t)size : NAME_BYTES - 1};
+}
+
+void origin_failures_forget(void)
+{
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&known.map, e));)
+        free(e->value);
+    sl_map_free(&known.map);
+    known.failing = 0;
+}
+
+static struct failing_source *add_source(struct sl_str name)
+{
+    if (known.map.count >= MOST_SOURCES) /* they come back when they fail */
+        origin_failures_forget();
+    struct failing_source *source = calloc(1, sizeof *source + name.size);
+    if (!source)
+        return NULL;
+    memcpy(source->name, name.data, name.size);
+    source->name_size = name.size;
+    void **slot = sl_map_slot(&known.map, (struct sl_str){source->name, name.size}, NULL);
+    if (!slot) {
+        free(source);
+        return NULL;
+    }
+    *slot = source;
+    return source;
+}
+
+/* ---- states ---- */
+static bool way_of(enum sl_code code, enum way *way)
+{
+    *way = code == SL_PERMISSION_DENIED ? REFUSED : UNREACHABLE;
+    return code == SL_PERMISSION_DENIED || code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT;
+}
+
+bool origin_is_failure(enum sl_code code)
+{
+    enum way way;
+    return way_of(code, &way);
+}
+
+static void begin_to_fail(struct failing *f, uint64_t due_ms)
+{
+    known.failing += !f->now;
+    f->due_ms = f->now ? f->due_ms : due_ms;
+    f->now = true;
+}
+
+static void count_failure(struct failing *f)
+{
+    uint64_t now = loop_now_ms();
+    begin_to_fail(f, now + PROBE_MS);
+    f->since_ms = f->in_a_row ? f->since_ms : now;
+    f->in_a_row++;
+    f->is_outage = f->is_outage || f->in_a_row >= MANY || (f->in_a_row > 1 && now - f->since_ms >= PROBE_MS);
+    f->last_ns = wall_ns();
+}
+
+/* It answers: what failed is asked for again, unless that was tried a moment ago, and files went on failing. */
+static void mend(struct failing *f)
+{
+    uint64_t now = loop_now_ms(), since = f->mended_ns ? now - f->mended_ms : UINT64_MAX;
+    f->in_a_row = 0;
+    if (!f->now || since < (f->is_outage || !f->pause_ms ? (uint64_t)PROBE_MS : f->pause_ms))
+        return;
+    bool is_again = !f->is_outage && f->pause_ms && since < 2 * f->pause_ms;
+    f->pause_ms = !is_again ? (uint64_t)PROBE_MS : f->pause_ms < LONGEST_MS / 2 ? 2 * f->pause_ms : LONGEST_MS;
+    f->now = f->is_outage = false;
+    f->mended_ms = now;
+    f->mended_ns = wall_ns();
+    known.failing--;
+}
+
+void origin_answered(struct sl_str source, struct sl_str location, enum sl_code code)
+{
+    char text[NAME_BYTES];
+    enum way way;
+    bool failed = way_of(code, &way), answered = code == SL_OK || code == SL_NOT_FOUND || code == SL_MALFORMED;
+    if (!failed && (!answered || !known.map.count))
+        return;
+    struct sl_str name = source_name(source, location, text);
+    struct failing_source *s = sl_map_get(&known.map, name);
+    if (!s && failed)
+        s = add_source(name);
+    if (!s)
+        return;
+    if (failed)
+        count_failure(&s->ways[way]);
+    if (answered || way == REFUSED) /* who refuses has answered */
+        mend(&s->ways[UNREACHABLE]);
+    if (answered)
+        mend(&s->ways[REFUSED]);
+}
+
+/* Failures that this process has not seen come from another one, or from before its start. */
+static struct failing *failing_of(struct sl_str source, struct sl_str location, enum way way, int64_t made_ns)
+{
+    char text[NAME_BYTES];
+    struct sl_str name = source_name(source, location, text);
+    struct failing_source *s = sl_map_get(&known.map, name);
+    if (!s && !(s = add_source(name)))
+        return NULL;
+    struct failing *f = &s->ways[way];
+    int64_t age_ms = (wall_ns() - made_ns) / MS_NS;
+    uint64_t left_ms = age_ms < 0 ? PROBE_MS : age_ms < PROBE_MS ? (uint64_t)(PROBE_MS - age_ms) : 0;
+    if (made_ns >= f->mended_ns) {
+        begin_to_fail(f, loop_now_ms() + left_ms);
+        f->last_ns = made_ns > f->last_ns ? made_ns : f->last_ns;
+    }
+    return f;
+}
+
+bool origin_is_doubted(struct sl_str source, struct sl_str location, enum sl_code code, int64_t made_ns)
+{
+    enum way way;
+    struct failing *f = way_of(code, &way) ? failing_of(source, location, way, made_ns) : NULL;
+    uint64_t now = loop_now_ms(), file = f && location.size ? sl_hash(location.data, location.size) : 0;
+    if (!f)
+        return false;
+    if (made_ns < f->mended_ns || (f->probe_file == file && made_ns < f->probe_ns))
+        return true;
+    if (now < f->due_ms)
+        return false;
+    f->due_ms = now + PROBE_MS;
+    f->probe_ns = wall_ns();
+    f->probe_file = file;
+    return true;
+}
+
+void origin_heard(struct sl_str source, struct sl_str location, int64_t made_ns)
+{
+    char text[NAME_BYTES];
+    struct failing_source *s = known.failing ? sl_map_get(&known.map, source_name(source, location, text)) : NULL;
+    bool any = false;
+    for (size_t i = 0; s && i < WAYS; i++)
+        if (s->ways[i].now && s->ways[i].last_ns < made_ns) {
+            mend(&s->ways[i]);
+            any = true;
+        }
+    if (any)
+        health_heard(source);
+}

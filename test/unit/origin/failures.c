@@ -1,0 +1,152 @@
+/* Which failures are believed, and for how long. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/loop.h"
+#include "origin/failures.h"
+
+#define SOURCE SL_STR("source")
+#define A      SL_STR("https://host/a")
+#define B      SL_STR("https://host/b")
+#define C      SL_STR("https://host/c")
+
+static int64_t ago(int64_t seconds)
+{
+    return ((int64_t)clock_wall_us() - seconds * 1000000) * 1000;
+}
+
+static bool is_doubted(struct sl_str location, enum sl_code code, int64_t seconds_ago)
+{
+    return origin_is_doubted(SOURCE, location, code, ago(seconds_ago));
+}
+
+static int setup(void **state)
+{
+    loop_init(1);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    origin_failures_forget();
+    loop_close();
+    return 0;
+}
+
+static int forget(void **state)
+{
+    origin_failures_forget();
+    return 0;
+}
+
+static void test_what_is_known_of_a_file_is_no_failure(void **state)
+{
+    static const enum sl_code facts[] = {SL_OK, SL_NOT_FOUND, SL_MALFORMED, SL_UNSUPPORTED, SL_INTERNAL, SL_BUSY};
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        assert_false(origin_is_failure(facts[i]));
+        assert_false(is_doubted(A, facts[i], 3600));
+    }
+    assert_true(origin_is_failure(SL_DOWNLOAD_ERROR) && origin_is_failure(SL_TIMEOUT));
+    assert_true(origin_is_failure(SL_PERMISSION_DENIED));
+}
+
+static void test_young_failures_are_believed(void **state)
+{
+    assert_false(is_doubted(A, SL_TIMEOUT, 0));
+    assert_false(is_doubted(A, SL_TIMEOUT, 29));
+    assert_false(is_doubted(A, SL_TIMEOUT, -3600)); /* of a clock that was ahead */
+}
+
+static void test_one_of_many_is_let_through(void **state)
+{
+    assert_true(is_doubted(A, SL_DOWNLOAD_ERROR, 31));
+    assert_false(is_doubted(B, SL_DOWNLOAD_ERROR, 31));
+    assert_true(is_doubted(A, SL_DOWNLOAD_ERROR, 31));  /* what else is made of the same file */
+    assert_false(is_doubted(A, SL_DOWNLOAD_ERROR, -1)); /* it has failed again */
+}
+
+static void test_all_are_doubted_once_the_source_answers(void **state)
+{
+    origin_answered(SOURCE, A, SL_DOWNLOAD_ERROR);
+    assert_false(is_doubted(A, SL_DOWNLOAD_ERROR, 5));
+    assert_false(is_doubted(B, SL_TIMEOUT, 5));
+    origin_answered(SOURCE, C, SL_NOT_FOUND);
+    assert_true(is_doubted(A, SL_DOWNLOAD_ERROR, 5));
+    assert_true(is_doubted(B, SL_TIMEOUT, 5));
+    assert_false(is_doubted(B, SL_TIMEOUT, -1)); /* since then */
+}
+
+static void test_a_source_that_goes_on_failing_is_let_off_rarely(void **state)
+{
+    for (int i = 0; i < 3; i++) {
+        origin_answered(SOURCE, A, SL_DOWNLOAD_ERROR);
+        origin_answered(SOURCE, B, SL_OK);
+    }
+    assert_false(is_doubted(A, SL_DOWNLOAD_ERROR, 0));
+}
+
+static void test_refusals_and_failures_are_apart(void **state)
+{
+    origin_answered(SOURCE, A, SL_TIMEOUT);
+    origin_answered(SOURCE, B, SL_PERMISSION_DENIED); /* it answers, though not with a file */
+    assert_true(is_doubted(A, SL_TIMEOUT, 5));
+    assert_false(is_doubted(B, SL_PERMISSION_DENIED, 5));
+    origin_answered(SOURCE, C, SL_OK);
+    assert_true(is_doubted(B, SL_PERMISSION_DENIED, 5));
+}
+
+static void test_sources_of_one_id_are_told_apart_by_their_roots(void **state)
+{
+    origin_answered(SOURCE, A, SL_TIMEOUT);
+    origin_answered(SOURCE, SL_STR("https://other/a"), SL_TIMEOUT);
+    origin_answered(SOURCE, SL_STR("https://other/b"), SL_OK);
+    assert_false(is_doubted(A, SL_TIMEOUT, 5));
+    assert_true(is_doubted(SL_STR("https://other/a"), SL_TIMEOUT, 5));
+}
+
+static void test_other_processes_are_heard(void **state)
+{
+    origin_answered(SOURCE, A, SL_TIMEOUT);
+    origin_heard(SOURCE, B, ago(5)); /* from before */
+    assert_false(is_doubted(A, SL_TIMEOUT, 5));
+    origin_heard(SOURCE, B, ago(-1));
+    assert_true(is_doubted(A, SL_TIMEOUT, 5));
+}
+
+static void test_any_number_of_sources(void **state)
+{
+    char id[32];
+    for (int i = 0; i < 10000; i++) {
+        int size = snprintf(id, sizeof id, "source %d", i);
+        origin_answered((struct sl_str){id, (size_t)size}, A, SL_TIMEOUT);
+    }
+    char text[2000] = "";
+    memset(text, 'x', sizeof text - 1);
+    origin_answered(sl_str(text), A, SL_TIMEOUT);
+    origin_answered(SOURCE, (struct sl_str){NULL, 0}, SL_TIMEOUT);
+    assert_false(origin_is_doubted(SOURCE, (struct sl_str){NULL, 0}, SL_TIMEOUT, ago(5)));
+}
+
+#define TEST(name) cmocka_unit_test_setup(name, forget)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_what_is_known_of_a_file_is_no_failure),
+        TEST(test_young_failures_are_believed),
+        TEST(test_one_of_many_is_let_through),
+        TEST(test_all_are_doubted_once_the_source_answers),
+        TEST(test_a_source_that_goes_on_failing_is_let_off_rarely),
+        TEST(test_refusals_and_failures_are_apart),
+        TEST(test_sources_of_one_id_are_told_apart_by_their_roots),
+        TEST(test_other_processes_are_heard),
+        TEST(test_any_number_of_sources),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
