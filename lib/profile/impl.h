@@ -80,7 +80,8 @@ struct naming {
     const struct sl_profile_name *names;
     const struct profile_set *set;
     struct pool *pool;
-    bool has_sources; /* functions refer to files by them */
+    struct sl_budget *budget; /* of new frames, by far the most that there may be; NULL: none */
+    bool has_sources;         /* functions refer to files by them */
     /* of each frame of the set */
     uint32_t *func, *symbol, *line; /* symbol PROFILE_NONE: it stays as it is */
     uint32_t *more;                 /* the first of its new frames; one more at the end */

@@ -25,7 +25,7 @@ enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_aren
     struct sl_str filename = {NULL, 0};
     const struct profile_member members[] = {{"filename", &filename}};
     bool good = true;
-    *pool = (struct pool){.scope = scope, .arena = arena};
+    *pool = (struct pool){.scope = scope, .arena = arena, .added = {.budget = arena->budget}};
     if (!sl_json_array(&j))
         return sl_fail(error, SL_MALFORMED, "the strings of the profile are no array");
     while (good && sl_json_next(&j, &key)) {
@@ -35,7 +35,7 @@ enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_aren
     }
     if (!good || j.failed || !profile_members(scope->sources, arena, members, 1) ||
         !profile_column_read(filename, arena, &filenames))
-        return sl_fail(error, SL_BUSY, "out of memory");
+        return sl_budget_fail(arena->budget, error);
     pool->source_count = (uint32_t)filenames.count;
     return SL_OK;
 }
@@ -143,22 +143,17 @@ static uint32_t symbol_of(struct naming *n, struct sl_arena *arena, uint32_t lib
 
 /* ---- frames ---- */
 
-static enum sl_code frames_no_memory(struct sl_error *error)
-{
-    return sl_fail(error, SL_BUSY, "out of memory");
-}
-
 static bool name_inlined(struct naming *n, struct sl_arena *arena, const struct sl_profile_name *name,
                          uint32_t resource)
 {
     for (size_t depth = 1; depth < name->count; depth++) {
         const struct sl_profile_call *call = &name->calls[name->count - 1 - depth];
         struct new_func func;
-        if (!make_func(n, call, resource, &func) ||
-            !sl_grow(&n->frames, &n->frame_capacity, n->frame_count + 1, sizeof *n->frames))
+        if (!make_func(n, call, resource, &func))
             return false;
         uint32_t index = func_of(n, arena, &func, PROFILE_NONE);
-        if (index == PROFILE_NONE)
+        if (index == PROFILE_NONE || !sl_grow(&n->frames, &n->frame_capacity, n->frame_count + 1, sizeof *n->frames) ||
+            !sl_budget_take(n->budget, sizeof *n->frames))
             return false;
         n->frames[n->frame_count++] = (struct new_frame){index, call->line, (uint32_t)depth};
     }
@@ -204,14 +199,14 @@ enum sl_code profile_name_frames(struct naming *n, struct sl_arena *arena, struc
     n->file = none(arena, set->func_count);
     n->taken = SL_ARENA_ARRAY(arena, bool, set->func_count + 1);
     if (!uses || !n->func || !n->symbol || !n->line || !n->more || !n->name || !n->file || !n->taken)
-        return frames_no_memory(error);
+        return sl_budget_fail(arena->budget, error);
     for (size_t i = 0; i < set->frame_count; i++)
         if (set->func[i] < set->func_count)
             uses[set->func[i]]++;
     for (size_t i = 0; i < set->frame_count; i++) {
         n->more[i] = (uint32_t)n->frame_count;
         if (set->lib[i] != PROFILE_NONE && !name_frame(n, arena, i, uses))
-            return frames_no_memory(error);
+            return sl_budget_fail(arena->budget, error);
         if (n->frame_count > profile_most_rows(set->frame_count))
             return sl_fail(error, SL_UNSUPPORTED, "the inlined calls are too many for the profile's frames");
     }
@@ -223,6 +218,7 @@ void profile_naming_free(struct naming *n)
 {
     free(n->funcs);
     free(n->symbols);
+    sl_budget_return(n->budget, n->frame_count * sizeof *n->frames);
     free(n->frames);
     sl_map_free(&n->func_by_key);
     sl_map_free(&n->symbol_by_key);

@@ -61,7 +61,8 @@ struct sl_profile_name {
     size_t count;                        /* 0: no name was found */
 };
 
-/* Appends the profile with a name for each of its addresses. SL_MALFORMED when columns that belong together differ in length,
- * SL_UNSUPPORTED when inlined calls would make it larger out of all proportion, SL_BUSY. */
+/* Appends the profile with a name for each of its addresses. The writer's own memory is taken from the budget of `out`, too, if that has
+ * one. SL_MALFORMED when columns that belong together differ in length, SL_UNSUPPORTED when inlined calls would make it larger out of all
+ * proportion, or than the budget allows; SL_BUSY. */
 enum sl_code sl_profile_write(const struct sl_profile *profile, const struct sl_profile_name *names, struct sl_buf *out,
                               struct sl_error *error);

@@ -277,7 +277,7 @@ static enum sl_code place_stacks(struct table_writer *t)
     if (!profile_members(n->set->scope->stacks, &w->arena, members, 2) ||
         !profile_column_read(frame, &w->arena, &t->frame) || !profile_column_read(prefix, &w->arena, &t->prefix) ||
         !(t->first = SL_ARENA_ARRAY(&w->arena, uint32_t, t->frame.count + 1)))
-        return sl_fail(w->error, SL_BUSY, "out of memory");
+        return sl_budget_fail(w->arena.budget, w->error);
     if (t->frame.count != t->prefix.count)
         return sl_fail(w->error, SL_MALFORMED, "columns of the profile's stacks differ in length");
     uint64_t row = 0;
@@ -416,7 +416,8 @@ static enum sl_code edit_sets(struct writer *w)
     for (size_t i = 0; code == SL_OK && i < p->set_count && !w->uneven; i++) {
         const struct profile_scope *scope = p->sets[i].scope->pool;
         struct pool *pool = &w->pools[scope - p->scopes];
-        struct naming naming = {.profile = p, .names = w->names, .set = &p->sets[i], .pool = pool};
+        struct naming naming = {
+            .profile = p, .names = w->names, .set = &p->sets[i], .pool = pool, .budget = w->new_text.budget};
         if (!pool->scope)
             code = profile_pool_open(scope, &w->pool_arena, pool, w->error);
         naming.has_sources = has_member(w, p->sets[i].scope->funcs, "source");
@@ -467,7 +468,7 @@ static enum sl_code apply(struct writer *w, struct sl_buf *out)
     if (w->uneven)
         return sl_fail(w->error, SL_MALFORMED, "columns of the profile's tables differ in length");
     if (w->new_text.failed)
-        return sl_fail(w->error, SL_BUSY, "out of memory");
+        return sl_budget_fail(w->new_text.budget, w->error);
     qsort(w->edits, w->edit_count, sizeof *w->edits, edits_in_order);
     for (size_t i = 0; i < w->edit_count; i++) {
         const struct edit *edit = &w->edits[i];
@@ -478,13 +479,14 @@ static enum sl_code apply(struct writer *w, struct sl_buf *out)
         at = edit->at + edit->size;
     }
     sl_buf_str(out, (struct sl_str){text.data + at, text.size - at});
-    return out->failed ? sl_fail(w->error, SL_BUSY, "out of memory") : SL_OK;
+    return out->failed ? sl_budget_fail(out->budget, w->error) : SL_OK;
 }
 
 enum sl_code sl_profile_write(const struct sl_profile *profile, const struct sl_profile_name *names, struct sl_buf *out,
                               struct sl_error *error)
 {
     struct writer w = {.profile = profile, .names = names, .error = error};
+    w.arena.budget = w.pool_arena.budget = w.new_text.budget = out->budget;
     w.pools = calloc(profile->scope_count + 1, sizeof *w.pools);
     enum sl_code code = w.pools ? edit_sets(&w) : sl_fail(error, SL_BUSY, "out of memory");
     if (code == SL_OK && w.edit_count)

@@ -10,8 +10,8 @@
  *                                   dump_*.c             minidumps as other tools tell of them
  *                                   request_print.c      those of JavaScript and of the JVM
  *     addresses.c ──▶ request.c                 addresses in modules of this machine
- *     samples.c ──▶ crash.c                     reports of `sample` and spindump, written back with names
- *     profile.c                                 profiles of the Firefox Profiler, written back with names
+ *     named.c ──▶ crash.c                       profiles of the Firefox Profiler and reports of `sample` and spindump, written
+ *                                               back with names (api/named_file.h)
  *     sentry.c                                  events and files of a project of Sentry
  *     common.c                                  what these share; what the input is: api/input_kind.h */
 #pragma once
@@ -111,10 +111,12 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
 /* A minidump, or of a log with microdumps the one that --microdump says. Returns the status. */
 int symbolicate_minidump(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
 
-/* ---- samples.c ---- */
+/* ---- named.c ---- */
 
 /* A report of Apple's. One of samples is written back with names, unless another format is asked for. Returns the status. */
 int symbolicate_report(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
+/* A profile: written back with names. Returns the status. */
+int symbolicate_profile(const struct options *o, const struct sentry_project *project, struct sl_str text);
 
 /* ---- request.c ---- */
 
@@ -127,11 +129,6 @@ int symbolicate_request(const struct options *o, const struct sentry_project *pr
 
 /* Addresses, which the arguments or standard input have, in the modules of the options. Returns the status. */
 int symbolicate_addresses(const struct options *o, const struct sentry_project *project);
-
-/* ---- profile.c ---- */
-
-/* A profile, as the options say: written back with names. Returns the status. */
-int symbolicate_profile(const struct options *o, const struct sentry_project *project, struct sl_str text);
 
 /* ---- tell.c ---- */
 

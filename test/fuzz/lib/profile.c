@@ -1,5 +1,6 @@
 /* Profiles: read, every address named in some way, and written; what is written is a profile that wants only the other names. The
- * first byte says how many calls there are at most at one address. */
+ * first byte says how many calls there are at most at one address, and with its highest bit that there is little memory, all of which
+ * is given back. */
 #include <stdlib.h>
 
 #include "base/json.h"
@@ -50,9 +51,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sl_arena arena = {0};
     struct sl_profile profile;
+    enum { LITTLE = 16384 };
+    struct sl_budget budget;
     struct sl_buf out = {0};
     if (!size)
         return 0;
+    sl_budget_init(&budget, size);
+    sl_budget_limit(&budget, LITTLE, NULL, NULL);
+    if (data[0] & 0x80)
+        out.budget = &budget;
     if (sl_profile_read((struct sl_str){(const char *)data + 1, size - 1}, &arena, &profile, NULL) == SL_OK) {
         struct sl_profile_name *names = SL_ARENA_ARRAY(&arena, struct sl_profile_name, profile.address_count + 1);
         must(names);
@@ -63,6 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             read_again(sl_buf_view(&out), count_unnamed(&profile, names));
     }
     sl_buf_free(&out);
+    must(!out.budget || atomic_load(&budget.memory) == LITTLE);
     sl_arena_free(&arena);
     return 0;
 }
