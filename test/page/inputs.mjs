@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import path from "node:path";
+import { gzipSync } from "node:zlib";
 import assert from "node:assert/strict";
 
 const SCRIPT = `(()=>{function r(o){if(o.left<1)throw new Error("sold out")}function t(o){o.forEach(r)}t([{left:0}]);})();
@@ -58,6 +59,19 @@ const PROFILE = { meta: { version: 29, preprocessedProfileVersion: 48, interval:
     funcTable: { length: 2, name: [0, 1], isJS: [false, false], relevantForJS: [false, false], resource: [0, 0], fileName: [null, null], lineNumber: [null, null], columnNumber: [null, null] },
     resourceTable: { length: 1, lib: [0], name: [2], host: [null], type: [1] }, nativeSymbols: { length: 0, libIndex: [], address: [], name: [], functionSize: [] }, markers: { length: 0 } }] };
 
+const SYMBOLS = { "shapes.sym": "MODULE Linux x86_64 771E29AE70984DE9808E784491B032790 shapes\nFILE 0 /src/shapes.cc\nFUNC 1100 8 0 area\n1100 8 7 0\nFUNC 1108 10 0 main\n1108 10 9 0\n" };
+const SAMPLES = `Analysis of sampling app (pid 3) every 1 millisecond
+Process:         app [3]
+Call graph:
+    9 Thread_955462   DispatchQueue_1: com.apple.main-thread  (serial)
+    + 9 start  (in dyld) + 596  [0x180000254]
+    +   2 ???  (in app)  load address 0x108000000 + 0x5  [0x108000005]
+
+Binary Images:
+       0x108000000 -        0x108ffffff +app (0) <2d903291-397d-3d14-bfca-52c7fb8c5e00> /Apps/app
+`;
+const SAMPLE_SYMBOLS = { "app.sym": "MODULE mac x86_64 2D903291397D3D14BFCA52C7FB8C5E000 app\nFILE 0 /src/app.m\nFUNC 0 20 0 -[App stop]\n0 20 7 0\n" };
+
 /** Our own: name, text, files that come with it. */
 const OWN = [
   ["uncaught", UNCAUGHT, SCRIPTS], ["firefox", "r@https://shop.example/app.min.js:1:39\nt@https://shop.example/app.min.js:1:77\n@https://shop.example/app.min.js:1:88\n", SCRIPTS],
@@ -69,7 +83,8 @@ const OWN = [
   ["UTF-16", Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(TRACE, "utf16le")]), MAPPINGS],
   ["nothing known", "hello\nworld\n", {}], ["an event", JSON.stringify({ platform: "native", exception: { values: [{ stacktrace: { frames: [{ instruction_addr: "0x401010" }, { instruction_addr: "0x401000" }] } }] },
     debug_meta: { images: [{ type: "elf", code_id: "00".repeat(20), image_addr: "0x400000", image_size: 16384 }] } }), {}],
-  ["a profile", JSON.stringify(PROFILE), {}], ["a request", JSON.stringify({ stacktraces: [{ frames: [{ instruction_addr: "0x1000" }] }], modules: [{ type: "elf", image_addr: "0x1000" }] }), {}],
+  ["a profile", JSON.stringify(PROFILE), SYMBOLS], ["a profile in lines", JSON.stringify(PROFILE, null, 2).replaceAll("\n", "\r\n"), SYMBOLS], ["a profile, packed", gzipSync(JSON.stringify(PROFILE)), SYMBOLS],
+  ["samples", SAMPLES, SAMPLE_SYMBOLS], ["a request", JSON.stringify({ stacktraces: [{ frames: [{ instruction_addr: "0x1000" }] }], modules: [{ type: "elf", image_addr: "0x1000" }] }), {}],
 ];
 
 function filesBelow(folder) {
@@ -88,12 +103,12 @@ function command(symloom, file, places, mapping) {
   let { status, stdout, stderr } = run(file, "--symbols", places);
   if (status === 3 && /neither a minidump|looks like a Java/.test(stderr)) ({ status, stdout, stderr } = run(file, "--mapping", mapping));
   if (status !== 0) return { refused: stderr };
-  return /^\{/.test(stdout) ? { answer: JSON.parse(stdout) } : { text: stdout };
+  return /^\{/.test(stdout) ? { answer: JSON.parse(stdout), text: stdout } : { text: stdout };
 }
 
 const counts = (answer) => (answer.stacktraces ?? answer.results?.flatMap((r) => r.stacks.map((frames) => ({ frames }))) ?? []).map((t) => t.frames.length);
 
-/** Every input, by `tools` of page.mjs, which drop files on a page and symbolicate. Returns what differs. */
+/** Every input, by `tools` of page.mjs, which drop files on a page and symbolicate. Returns what differs, and how many came back with names. */
 export async function compareInputs(page, options, tools) {
   const work = path.join(options.work, "inputs"), empty = path.join(work, "empty"), nothing = path.join(work, "nothing.txt");
   mkdirSync(empty, { recursive: true });
@@ -108,7 +123,7 @@ export async function compareInputs(page, options, tools) {
   });
   if (options.cases) for (const given of filesBelow(options.cases).filter((file) => !PROGRAMS.test(file))) inputs.push({ name: path.relative(options.cases, given), given, folder: empty, files: [], mapping: nothing });
   const differ = [];
-  let seen = 0;
+  let seen = 0, named = 0;
   for (const { name, given, folder, files, mapping } of inputs) {
     const expected = command(options.symloom, given, folder, mapping);
     const found = await tools.take(page, [["input", readFileSync(given)], ...files]);
@@ -116,8 +131,9 @@ export async function compareInputs(page, options, tools) {
     try {
       if (expected.refused !== undefined) { // the page also reads addresses with their modules
         assert.ok(!found.kind || found.kind === "native" || found.problem, `the page reads ${found.kind}, the command says: ${expected.refused}`);
-      } else if (expected.answer?.meta && expected.answer.threads) {
-        assert.deepEqual([found.kind, found.problem], ["profile", undefined]);
+      } else if ((expected.answer?.meta && expected.answer.threads) || found.named !== undefined) {
+        assert.deepEqual([found.problem, found.named], [undefined, expected.text], "the file with names");
+        named += Object.keys(files).length > 0 && found.named !== readFileSync(given, "utf8");
       } else if (expected.answer) {
         assert.equal(found.problem, undefined);
         assert.deepEqual(counts(found.answer), counts(expected.answer), "frames");
@@ -130,5 +146,5 @@ export async function compareInputs(page, options, tools) {
       differ.push(`${name}: ${error.message}`);
     }
   }
-  return { seen, differ };
+  return { seen, named, differ };
 }

@@ -174,7 +174,22 @@ async function take(page, files) {
   if (problem !== undefined) return { kind, problem };
   await page.evaluate(() => { navigator.clipboard.writeText = async (t) => { window.copied = t; }; });
   await page.click("#result .head button");
-  return { kind, answer: await answer, text: await page.evaluate(() => window.copied) };
+  return { kind, answer: await answer, text: await page.evaluate(() => window.copied), named: await savedWithNames(page) };
+}
+
+/** What the page offers to save as the file with names; undefined: it does not. */
+async function savedWithNames(page) {
+  const buttons = await page.$$("#result .head button");
+  const labels = await Promise.all(buttons.map((b) => b.evaluate((e) => e.textContent))), at = labels.findIndex((l) => l.startsWith("Download the named"));
+  if (at < 0) return undefined;
+  await page.evaluate(() => {
+    const make = URL.createObjectURL;
+    window.saved = undefined;
+    URL.createObjectURL = (blob) => { blob.text().then((t) => { window.saved = t; }); return make(blob); };
+  });
+  await buttons[at].click();
+  await page.waitForFunction(() => window.saved !== undefined || document.querySelector("#progress .bad"), { timeout: 60000 });
+  return page.evaluate(() => window.saved ?? document.querySelector("#progress .bad").textContent);
 }
 
 // ---- tests ----
@@ -241,9 +256,10 @@ const tests = {
   },
 
   async inputs_are_read_as_by_the_command(page) {
-    const { seen, differ } = await compareInputs(page, options, { take });
+    const { seen, named, differ } = await compareInputs(page, options, { take });
     assert.ok(!differ.length, differ.join("\n"));
-    console.log(`        ${seen} inputs`);
+    assert.ok(named >= 4, `${named} files came back with names`);
+    console.log(`        ${seen} inputs, ${named} came back with names`);
   },
 
   async text_is_kept_whole(page) {

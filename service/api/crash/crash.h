@@ -1,6 +1,6 @@
 /* Crash files as requests: the job (job.c), the form that they come in (form.c), or the address where they are (any.c), what was
  * read of them as a native request (fill.c), and the answer (write.c). apple.c has what is done with Apple's reports, minidump.c
- * what is done with minidumps. */
+ * what is done with minidumps, named.c what is done with files that are only written back with names. */
 #pragma once
 
 #include "api/crash/rewrite.h"

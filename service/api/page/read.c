@@ -2,11 +2,13 @@
  *
  *     {"kind": "trace", "parts": ["Caused by: ", {"class": "a.e"}, ": y\n", {"text": "\tat a.e.a(F:3)\n", "head": "\tat ", ...}]}
  *
- * `kind` is a word of --type, or null; `unread` says what a file is that is not read. Of stacks as text `parts` is the whole text:
+ * `kind` is a word of --type, or null; `unread` says what a file is that is not read, `named` whether POST /page/named writes it
+ * back with names. Of stacks as text `parts` is the whole text:
  * frames, with their `text`, and names of classes as objects of what lib/js/stack.h and lib/jvm/trace.h find, all else as it is. `?as=trace`
  * and `?as=jsstack` say what the text is to be read as, whatever it looks like. */
 #include "api/input_kind.h"
 #include "api/page/page.h"
+#include "apple/samples.h"
 #include "core/pool.h"
 #include "js/stack.h"
 #include "jvm/trace.h"
@@ -179,6 +181,8 @@ static void read_given(void *arg)
         json_null(&r->w);
     if (unread)
         put_member(r, "unread", sl_str(unread));
+    if (kind == INPUT_PROFILE || (kind == INPUT_APPLE && sl_samples_is(text)))
+        put_flag(r, "named", true);
     if (kind == INPUT_JSSTACK || kind == INPUT_TRACE)
         put_parts(r, kind, text);
     json_object_end(&r->w);

@@ -1,6 +1,6 @@
 // The page: its parts, what is given to it, and what is done with that.
-import { $, el, bytes, count } from "./dom.js";
-import { KINDS, decode, isArtifact, isMinidump, kindOfText, makeRequest, packingOf, readAs } from "./recognise.js";
+import { $, el, bytes, count, download } from "./dom.js";
+import { KINDS, decode, isArtifact, isMinidump, kindOfText, makeRequest, namedRequest, packingOf, readAs } from "./recognise.js";
 import { Failure, getJson, readGiven, send, withProgress, curlOf, presetChips, chosenSources } from "./ask.js";
 // What is not needed at once comes when it is.
 const later = {
@@ -85,7 +85,7 @@ function recognise(text, { name, wait = 0, before } = {}) {
   return recognition.then((read) => {
     if (mine !== asked || chosen) return null;
     const kind = read.error ? null : kindOfText(text, read);
-    before?.(kind);
+    before?.(kind, read);
     if (read.error) tellKind(null, read.error instanceof Failure ? read.error.message : "The service cannot be reached.");
     else if (!kind && read.unread) tellKind(null, `This looks like ${read.unread}, which is not read.`);
     else tellKind(kind, !name || !text.trim() ? undefined : kind ? `${name}: recognised as ${KINDS[kind]}.` : `${name} was not recognised: choose the kind.`);
@@ -136,7 +136,7 @@ async function takeText(file, text) {
   } else {
     keepFile(file, text);
   }
-  await recognise(text, { name: file.name, before: (kind) => { if (short && kind === "apple") keepFile(file, text); } }); // its name is enough
+  await recognise(text, { name: file.name, before: (kind, read) => { if (short && (kind === "apple" || read.named)) keepFile(file, text); } }); // its name is enough
 }
 
 async function takeFile(file) {
@@ -228,13 +228,23 @@ async function symbolicate() {
     const [answer, { readAnswer }, { showResult }] = await Promise.all([send(request, tell, signal), later.answers(), later.stack()]);
     if (mine !== round) return;
     tell("Reading the answer…");
-    showResult(place, readAnswer(kind, answer, request), answer, curlOf(request, given?.file.name ?? "crash.txt"));
+    showResult(place, readAnswer(kind, answer, request), answer, curlOf(request, given?.file.name ?? "crash.txt"), before.named && (kind === "profile" || kind === "apple") && namedButton(kind, { ...input, text: input.text ?? null }));
     place.focus({ preventScroll: true });
     place.scrollIntoView({ block: "start" });
   });
   if (!good || mine !== round || !waiting.length) return;
   await takeFile(waiting.shift());
   symbolicate();
+}
+
+/** A button that has the service write names into what was given, as the command does. */
+function namedButton(kind, input) {
+  const what = kind === "profile" ? "profile" : "report";
+  const [, stem, end] = /^(.*?)((?:\.\w+)?)$/.exec((input.file?.name ?? what).replace(/\.(gz|zst)$/, ""));
+  const where = { sources: chosenSources("presets"), artifacts };
+  return el("button", { type: "button", class: "small", onclick: () => withProgress($("progress"), $("cancel"), async (tell, signal) => {
+    download(`${stem}.named${end || (kind === "profile" ? ".json" : ".txt")}`, (await send(namedRequest(input, where), tell, signal)).named);
+  }) }, `Download the named ${what}`);
 }
 
 const EARLIER_MAX = 20;

@@ -279,6 +279,12 @@ function jvmBody({ text, read }) {
   };
 }
 
+/** The request for a file with names in it, of what comes back so. */
+export function namedRequest(input, where) {
+  const fields = where.sources ? { options: JSON.stringify({ configured_sources: true }), sources: JSON.stringify(where.sources) } : {};
+  return { path: "/page/named", part: "file", file: input.text === null ? input.file : new File([input.text], "given"), fields, artifacts: where.artifacts };
+}
+
 const unwrap = (made) => (made.body ? made : { body: made });
 
 /** The request for what was given. `where`: what the page's fields say: sources (or none), look-up, artifacts. */

@@ -162,8 +162,8 @@ function moduleBox(modules) {
   return box;
 }
 
-/** The whole result into `place`. `made`: the request, `curl`: its command, `answer`: as it came. */
-export function showResult(place, model, answer, curl) {
+/** The whole result into `place`. `made`: the request, `curl`: its command, `answer`: as it came, `more`: another button. */
+export function showResult(place, model, answer, curl, more) {
   const say = el("span", { role: "status", class: "hint" });
   const command = el("pre", { class: "curl", tabindex: "0", hidden: true, "aria-label": "The request as a command" }, curl);
   const show = el("button", { type: "button", class: "small", "aria-expanded": "false", onclick: () => {
@@ -180,7 +180,7 @@ export function showResult(place, model, answer, curl) {
     el("div", { class: "head" }, el("div", null, el("h2", null, model.title), model.details && el("p", null, model.details)),
       el("div", { class: "bar" },
         el("button", { type: "button", class: "small", onclick: () => copy(modelText(model)).then(() => { say.textContent = "Copied."; }) }, "Copy as text"),
-        el("button", { type: "button", class: "small", onclick: () => download("symloom.json", JSON.stringify(answer, null, 2)) }, "Download JSON"), show, say)),
+        el("button", { type: "button", class: "small", onclick: () => download("symloom.json", JSON.stringify(answer, null, 2)) }, "Download JSON"), more, show, say)),
     el("p", { class: "facts" }, model.facts.map(([key, value]) => el("span", null, key + " ", el("b", null, String(value)))),
       el("span", null, count(model.threads.length, model.threads[0]?.exception ? "stack" : "thread") + ", ", el("b", null, count(all, "frame")), failed ? ` – ${failed} without a name; open one to see why` : "")),
     command,
