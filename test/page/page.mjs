@@ -539,6 +539,16 @@ const tests = {
     await page.goto(options.url + "/");
   },
 
+  async the_form_is_there_before_its_script() {
+    const context = await browser.createBrowserContext(), one = await context.newPage();
+    await one.setRequestInterception(true);
+    one.on("request", (r) => (r.url().includes("/page/main.js") ? r.abort() : r.continue())); // it never comes
+    await one.goto(options.url + "/", { waitUntil: "load" });
+    const shown = await one.evaluate(() => [document.documentElement.className, ...["#crash", "nav", "#view-api"].map((s) => document.querySelector(s).offsetHeight > 0)]);
+    assert.deepEqual(shown, ["", true, true, false], "the form and the navigation, and not what is for pages without scripts");
+    await context.close();
+  },
+
   async ten_thousand_frames(page) {
     await answerWith(page, manyFrames(10000));
     await paste(page, JSON.stringify(NATIVE));

@@ -51,6 +51,8 @@ def test_files_of_the_page(work, objects):
             equal((status, body, again["etag"]), (304, b"", headers["etag"]))
             status, head, _ = s.request("HEAD", path, headers={"Accept-Encoding": "gzip"})
             equal((status, head["content-length"]), (200, headers["content-length"]))
+        main = next(text for path, (_, text, _) in files.items() if path.startswith("/page/main.js?"))
+        assert not re.search(r"^import\b", main, re.M), "a browser finds one script, and none in it that it must ask for then"
         text = "".join(text for _, text, _ in files.values())
         scheme = set(re.findall(r"""(?:src|href|import|from)\s*=?\s*["'](https?:)?//""", text))
         equal(scheme, set())  # nothing from anywhere else
