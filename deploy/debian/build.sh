@@ -1,6 +1,7 @@
 #!/bin/sh
-# The package of Debian: build.sh PROGRAM OUTPUT-DIRECTORY
-# Prints the path of symloom_<version>_<architecture>.deb. Everything in it is made of the program and of the files beside this one.
+# The packages of Debian: build.sh PROGRAM OUTPUT-DIRECTORY
+# Prints the paths of symloom-dbgsym_<version>_<architecture>.deb, the debug information of the program, and of
+# symloom_<version>_<architecture>.deb. Everything in them is made of the program and of the files beside this one.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 deploy=${here%/*}
@@ -10,10 +11,11 @@ out=$(cd "$2" && pwd)
 version=$("$program" version | sed 's/^symloom //')
 arch=$(dpkg --print-architecture)
 root=$out/root
+symbols=$out/symbols
 epoch=${SOURCE_DATE_EPOCH:-$(stat -c %Y "$program")}
 export SOURCE_DATE_EPOCH="$epoch"
 umask 022
-rm -rf "$root"
+rm -rf "$root" "$symbols"
 mkdir -p "$root/DEBIAN" "$root/etc/symloom" "$root/usr/bin" "$root/usr/lib/sysusers.d" "$root/lib/systemd/system" \
     "$root/usr/share/man/man1" "$root/usr/share/bash-completion/completions" "$root/usr/share/zsh/vendor-completions" \
     "$root/usr/share/fish/vendor_completions.d" "$root/usr/share/doc/symloom" "$root/usr/share/lintian/overrides"
@@ -45,8 +47,25 @@ depends=$(cd "$out/shlibs" && dpkg-shlibdeps -O "$root/usr/bin/symloom" 2>/dev/n
 depends="$depends, libcurl4 (>= 7.87)" # loaded when it is needed: service/fetch/libcurl.c
 size=$(du -sk --exclude=DEBIAN "$root" | cut -f1)
 sed -e "s/@VERSION@/$version/; s/@ARCH@/$arch/; s/@SIZE@/$size/; s/@DEPENDS@/$depends/" "$here/control" >"$root/DEBIAN/control"
-(cd "$root" && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
-find "$root" -newermt "@$epoch" -exec touch -hd "@$epoch" {} +
-deb=$out/symloom_${version}_$arch.deb
-dpkg-deb --root-owner-group -Zxz --build "$root" "$deb" >/dev/null
-echo "$deb"
+
+# Programs find it by the build id of the stripped one, as in the -dbgsym packages of Debian: dh_strip(1)
+build_id=$(readelf -n "$program" | sed -n 's/^ *Build ID: //p')
+[ -n "$build_id" ] || { echo "$program has no build id: link it with --build-id" >&2; exit 1; }
+rest=${build_id#??}
+debug=$symbols/usr/lib/debug/.build-id/${build_id%"$rest"}/$rest.debug
+mkdir -p "$symbols/DEBIAN" "${debug%/*}" "$symbols/usr/share/doc"
+objcopy --only-keep-debug --compress-debug-sections "$program" "$debug"
+chmod 0644 "$debug"
+ln -s symloom "$symbols/usr/share/doc/symloom-dbgsym"
+size=$(du -sk --exclude=DEBIAN "$symbols" | cut -f1)
+sed -e "s/@VERSION@/$version/; s/@ARCH@/$arch/; s/@SIZE@/$size/; s/@BUILD_ID@/$build_id/" "$here/control-dbgsym" \
+    >"$symbols/DEBIAN/control"
+
+pack() { # ROOT NAME: prints the path of the package
+    (cd "$1" && find . -type f ! -path './DEBIAN/*' -printf '%P\0' | sort -z | xargs -0 md5sum) >"$1/DEBIAN/md5sums"
+    find "$1" -newermt "@$epoch" -exec touch -hd "@$epoch" {} +
+    dpkg-deb --root-owner-group -Zxz --build "$1" "$out/$2_${version}_$arch.deb" >/dev/null
+    echo "$out/$2_${version}_$arch.deb"
+}
+pack "$symbols" symloom-dbgsym
+pack "$root" symloom

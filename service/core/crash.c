@@ -185,9 +185,12 @@ static _Unwind_Reason_Code write_frame(struct _Unwind_Context *context, void *ar
 {
     struct walk *walk = arg;
     struct crash_line line = {.size = 0};
-    uintptr_t address = _Unwind_GetIP(context);
+    int interrupted = 0; /* at this instruction, rather than within a call that returns to it */
+    uintptr_t address = _Unwind_GetIPInfo(context, &interrupted);
     if (!address || walk->count++ == FRAMES_MOST)
         return _URC_END_OF_STACK;
+    if (!interrupted)
+        address--; /* what follows a call may be another line, and behind one that never returns another function */
     struct module *module = module_at(address);
     crash_add(&line, "0x");
     crash_add_number(&line, address, 16, 16);

@@ -7,8 +7,9 @@
  *     module 0x000055d0c0800000 build-id 3f2a... /usr/bin/symloom
  *
  * to where the log goes, and standard error, by async-signal-safe calls alone; then the lines that the log still holds, and what
- * the signal does by itself. `symloom lookup -e /usr/bin/symloom 0x21b2c3` shows what an address means. What was in work is
- * noted for the process that starts next (ledger.h). */
+ * the signal does by itself. Addresses are those of the interrupted instruction and of calls (a return address less one), so that
+ * `symloom lookup -e /usr/bin/symloom 0x21b2c3` shows what each means. What was in work is noted for the process that starts next
+ * (ledger.h). */
 #pragma once
 
 #include <signal.h>

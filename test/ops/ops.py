@@ -14,13 +14,22 @@ def run(*command, status=0, **options):
     return done.stdout
 
 
+def build_packages(directory):
+    return run(os.path.join(ROOT, "deploy/debian/build.sh"), SYMLOOM, directory).splitlines()
+
+
 class Shared:
     def __init__(self, work):
         self.work = work
 
     @functools.cached_property
+    def packages(self):
+        """The debug information's, and the program's."""
+        return build_packages(os.path.join(self.work, "deb"))
+
+    @property
     def package(self):
-        return run(os.path.join(ROOT, "deploy/debian/build.sh"), SYMLOOM, os.path.join(self.work, "deb")).strip().split("\n")[-1]
+        return self.packages[1]
 
     @functools.cached_property
     def bare(self):

@@ -88,6 +88,18 @@ def final_stage():
     return re.sub(r"\\\n\s*", "", re.split(r"FROM debian:12-slim@\S+", dockerfile())[1])
 
 
+def check_debug_file(work):
+    """The file of the stage symloom-debug, made as there, names what the program names."""
+    from ops import SYMLOOM
+    debug = os.path.join(work, "symloom.debug")
+    command = re.search(r"&& (objcopy .*) build/symloom /symloom\.debug$", dockerfile(), re.M)[1]
+    assert "FROM scratch AS symloom-debug\nCOPY --from=build /symloom.debug /\n" in dockerfile()
+    run(*command.split(), SYMLOOM, debug)
+    address = re.search(r"^ *([0-9a-f]+) +\S+ +loop_run$", run(SYMLOOM, "inspect", "--symbols", SYMLOOM), re.M)[1]
+    named = run(SYMLOOM, "lookup", "-f", "-e", debug, "0x" + address)
+    assert re.match(r"loop_run\n\S+/service/core/loop\.c:\d+", named) and named == run(SYMLOOM, "lookup", "-f", "-e", SYMLOOM, "0x" + address), named
+
+
 def test_image(work, shared):
     """The steps of the image, without Docker: packages, files, the program as its user on a disk that is only read; its size."""
     from ops import SYMLOOM
@@ -101,6 +113,7 @@ def test_image(work, shared):
     assert told == {"source": "symloom", "version": run(SYMLOOM, "version").split()[1], "commit": "abc", "build": "7"}, told
     assert "COPY --from=build /symloom /version.json /usr/bin/\n" in stage
     run("strip", "-o", os.path.join(root, "usr/bin/symloom"), SYMLOOM)
+    check_debug_file(work)
     os.chmod(os.path.join(root, "usr/bin/symloom"), 0o755)
     os.makedirs(os.path.join(root, "etc/symloom"), exist_ok=True)
     shutil.copy(os.path.join(ROOT, "doc/container.yml"), os.path.join(root, "etc/symloom/config.yml"))

@@ -1,6 +1,6 @@
 """The Debian package: complete, clean, and able to be installed, started, removed and purged on a machine that has nothing else."""
-import grp, itertools, os, re, shutil, signal, socket, subprocess, tempfile
-from ops import DEADLINE, ROOT, inside, run
+import contextlib, grp, itertools, os, re, shutil, signal, socket, subprocess, tempfile
+from ops import DEADLINE, ROOT, build_packages, inside, run
 
 
 def equal(got, wanted):
@@ -18,18 +18,18 @@ def test_what_is_in_it(work, shared):
     for link in ("./usr/bin/symbolicator -> symloom", "./usr/share/man/man1/symbolicator.1.gz -> symloom.1.gz"):
         assert re.search(rf" {re.escape(link)}$", listing, re.M), f"{link} is not in\n{listing}"
     equal(run("dpkg-deb", "-f", shared.package, "Package").strip(), "symloom")
-    name = os.path.basename(shared.package)
-    equal(name, f"symloom_{run('dpkg-deb', '-f', shared.package, 'Version').strip()}_{run('dpkg', '--print-architecture').strip()}.deb")
+    version, architecture = run("dpkg-deb", "-f", shared.package, "Version").strip(), run("dpkg", "--print-architecture").strip()
+    equal([os.path.basename(path) for path in shared.packages],
+          [f"{name}_{version}_{architecture}.deb" for name in ("symloom-dbgsym", "symloom")])
 
 
 def test_lintian(work, shared):
-    run("lintian", "--allow-root", "--fail-on", "error,warning", shared.package)
+    run("lintian", "--allow-root", "--fail-on", "error,warning", *shared.packages)
 
 
 def test_it_is_the_same_each_time(work, shared):
-    from ops import SYMLOOM
-    again = run(os.path.join(ROOT, "deploy/debian/build.sh"), SYMLOOM, os.path.join(work, "deb")).strip().split("\n")[-1]
-    run("cmp", shared.package, again)
+    for first, again in zip(shared.packages, build_packages(os.path.join(work, "deb")), strict=True):
+        run("cmp", first, again)
 
 
 def test_units(work, shared):
@@ -114,6 +114,28 @@ def install(root, package):
     run("chroot", root, "apt-get", "install", "-y", "-qq", "--no-install-recommends", "/tmp/symloom.deb", env=env)
 
 
+@contextlib.contextmanager
+def started(root):
+    """The service in the root directory, as its user, and where it listens."""
+    owner = os.stat(root + "/etc/symloom/config.yml").st_gid
+    for name in ("cache", "lib"):  # systemd makes them
+        os.makedirs(f"{root}/var/{name}/symloom")
+        os.chown(f"{root}/var/{name}/symloom", owner, owner)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    service = subprocess.Popen(["chroot", "--userspec=symloom:symloom", root, "/usr/bin/symloom", "run", "-c", "/etc/symloom/config.yml",
+                                "--bind", address], stderr=subprocess.PIPE, text=True)
+    try:
+        for line in service.stderr:
+            if "symloom is up" in line:
+                break
+        yield service, address
+    finally:
+        service.kill()
+        service.wait()
+
+
 def test_installed_started_purged(work, shared):
     root = shared.root()
     install(root, shared.package)
@@ -123,26 +145,47 @@ def test_installed_started_purged(work, shared):
     assert user and int(user[1]) < 1000, "no system user"
     equal(os.stat(root + "/etc/symloom/config.yml").st_mode & 0o777, 0o640)
     equal(os.stat(root + "/etc/symloom/config.yml").st_gid, int(user[2]))
-    for name in ("cache", "lib"):  # systemd makes them
-        os.makedirs(f"{root}/var/{name}/symloom")
-        os.chown(f"{root}/var/{name}/symloom", int(user[1]), int(user[2]))
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    service = subprocess.Popen(["chroot", "--userspec=symloom:symloom", root, "/usr/bin/symloom", "run", "-c", "/etc/symloom/config.yml",
-                                "--bind", f"127.0.0.1:{port}"], stderr=subprocess.PIPE, text=True)
-    try:
-        for line in service.stderr:
-            if "Starting HTTP server" in line:
-                break
-        equal(run("chroot", root, "symloom", "healthcheck", "--addr", f"127.0.0.1:{port}"), "OK\n")
+    with started(root) as (service, address):
+        equal(run("chroot", root, "symloom", "healthcheck", "--addr", address), "OK\n")
         service.send_signal(signal.SIGTERM)
         service.communicate(timeout=DEADLINE)
         equal(service.returncode, 0)
-    finally:
-        service.kill()
-        service.wait()
     run("chroot", root, "apt-get", "purge", "-y", "-qq", "symloom")
     left = run("chroot", root, "find", "/", "-xdev", "-name", "*symloom*", "-not", "-path", "/proc/*", "-not", "-path", "/tmp/*",
                "-not", "-path", "/var/lib/systemd/*", "-not", "-path", "/var/cache/apt/*")
     equal(left, "")
+
+
+def test_it_names_its_own_crash(work, shared):
+    """With what README says, on a machine that has nothing but the packages: without the one of the debug information lookup says
+    what is missing, with it functions and the lines of their calls are named."""
+    root = shared.root()
+    install(root, shared.package)
+    with started(root) as (service, _):
+        service.send_signal(signal.SIGSEGV)
+        report = service.communicate(timeout=DEADLINE)[1]
+        equal(service.returncode, -signal.SIGSEGV)
+    with open(os.path.join(root, "report.txt"), "w") as f:
+        f.write(report)
+    with open(os.path.join(ROOT, "README.md")) as f:
+        name = re.search(r"^    (grep .* report\.txt .*symloom lookup .*)$", f.read(), re.M)[1]
+    refused = inside(root, "sh", "-c", f"cd / && {name} 2>&1", status=3)
+    assert "it has no debug information: no file for its build id below /usr/lib/debug" in refused, refused
+    run("dpkg", f"--root={root}", "--install", shared.packages[0])
+    named = inside(root, "sh", "-c", f"cd / && {name}")
+    check_named(named)
+    # and by the name of the file alone, as somebody has it who took it along
+    debug = run("find", os.path.join(root, "usr/lib/debug"), "-name", "*.debug").strip()[len(root):]
+    equal(inside(root, "sh", "-c", f"cd / && {name.replace('$(which symloom)', debug)}"), named)
+
+
+def check_named(text):
+    """The loop waits in the call that the source has in the line."""
+    for function, path, line in re.findall(r"^(\w+)\n(\S+):(\d+):\d+$", text, re.M):
+        if function == "loop_run":
+            with open(os.path.join(ROOT, "service/core/loop.c")) as f:
+                source = f.read().splitlines()[int(line) - 1]
+            assert path.endswith("service/core/loop.c") and "uv_run(" in source, (path, line, source)
+            break
+    else:
+        raise AssertionError(text)
