@@ -23,6 +23,7 @@
 #include "core/directory.h"
 #include "core/ledger.h"
 #include "core/loop.h"
+#include "core/temp_dir.h"
 
 enum { ATTEMPTS = 3, TREE_DEPTH = 8 };
 #define YOUNG_NS (60 * CACHE_SECOND_NS) /* a directory without lock: its owner may be about to make it */
@@ -46,15 +47,9 @@ static uint64_t random_u64(void)
     return (uint64_t)cache_now_ns() * 0x9E3779B97F4A7C15u + count++ + (uint64_t)getpid();
 }
 
-static const char *system_dir(void)
-{
-    const char *dir = getenv("TMPDIR");
-    return dir && dir[0] == '/' && strlen(dir) < sizeof own.root ? dir : "/tmp";
-}
-
 const char *cache_tmp_dir(void)
 {
-    return own.root[0] ? own.dir : system_dir();
+    return own.root[0] ? own.dir : temp_dir();
 }
 
 /* Makes the directory `own.dir` with its lock. */
@@ -115,7 +110,7 @@ enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error)
 /* While the directory takes no files, what is computed is used all the same, and not kept. */
 static enum sl_code elsewhere(struct cache_tmp *tmp, struct sl_error *error)
 {
-    snprintf(tmp->path, sizeof tmp->path, "%.200s/symloom-XXXXXX", system_dir());
+    snprintf(tmp->path, sizeof tmp->path, "%s/symloom-XXXXXX", temp_dir());
     tmp->fd = mkostemp(tmp->path, O_CLOEXEC);
     int number = errno;
     if (tmp->fd >= 0)

@@ -88,7 +88,7 @@ struct output_file {
     int failed; /* errno of the first write that failed */
 };
 enum sl_code output_file_open(struct output_file *file, const char *path, struct sl_error *error);
-/* A file with a name that nobody can have guessed, `file->temporary`, in $TMPDIR, else /tmp: to be read by that name and removed. */
+/* A file with a name that nobody can have guessed, `file->temporary`, in temp_dir(): to be read by that name and removed. */
 enum sl_code output_file_temporary(struct output_file *file, struct sl_error *error);
 bool output_file_write(struct output_file *file, struct sl_str text);
 /* Publishes the file, or (`keep` false) removes it. A file to keep of which a write failed is removed, and that is the
@@ -111,7 +111,7 @@ int report_file(const char *path, enum sl_code code, const struct sl_error *erro
 
 /* ---- debug_file.c ---- */
 
-/* An unlinked file in $TMPDIR, else /tmp; -1: errno tells. */
+/* An unlinked file in temp_dir(); -1: errno tells. */
 int temporary_file(void);
 
 /* Appends what comes of a pipe, standard input or a file of the kernel, to its end; `path` is for the error. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "core/temp_dir.h"
 #include "fetch/fetch.h"
 #include "object/debug_map.h"
 #include "symbfile/symbfile.h"
@@ -20,8 +21,7 @@
 
 int temporary_file(void)
 {
-    const char *directory = getenv("TMPDIR");
-    return sl_unlinked_file(directory && *directory ? directory : "/tmp");
+    return sl_unlinked_file(temp_dir());
 }
 
 bool is_packed_zip(struct sl_bytes bytes)

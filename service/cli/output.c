@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/temp_dir.h"
+
 static int stdout_errno; /* of the first write that failed */
 
 static bool output_check(bool ok)
@@ -257,10 +259,8 @@ enum sl_code output_file_open(struct output_file *file, const char *path, struct
 
 enum sl_code output_file_temporary(struct output_file *file, struct sl_error *error)
 {
-    const char *directory = getenv("TMPDIR");
+    const char *directory = temp_dir();
     *file = (struct output_file){.fd = -1};
-    if (!directory || !*directory)
-        directory = "/tmp";
     if (snprintf(file->temporary, sizeof file->temporary, "%s/symloom-XXXXXX", directory) >=
         (int)sizeof file->temporary)
         return sl_fail(error, SL_INTERNAL, "path too long: %s", directory);

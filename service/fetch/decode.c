@@ -2,7 +2,6 @@
  * all frames), xz. Whole input in memory (a mapping), output to a file under the limits of decompression. */
 #include <brotli/decode.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <lzma.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 
 #include "base/file.h"
 #include "core/loop.h"
+#include "core/temp_dir.h"
 #include "fetch/impl.h"
 
 enum { PIECE = 256 * 1024, COPY_PIECE = 64 << 20 };
@@ -181,16 +181,8 @@ enum sl_code decode_bytes(struct sl_bytes in, enum coding coding, struct decode_
 /* ---- in place ---- */
 static int temporary(void)
 {
-    const char *configured = fetch_state.tmp_dir, *dir = configured ? configured : "/tmp";
-    int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0)
-        return fd;
-    char path[512];
-    int size = snprintf(path, sizeof path, "%s/decode-XXXXXX", dir);
-    if (size < 0 || (size_t)size >= sizeof path || (fd = mkostemp(path, O_CLOEXEC)) < 0)
-        return -1;
-    unlink(path);
-    return fd;
+    const char *configured = fetch_state.tmp_dir;
+    return sl_unlinked_file(configured ? configured : temp_dir());
 }
 
 /* Another file system, or a kernel that will not copy. */

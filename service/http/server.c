@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/temp_dir.h"
 #include "core/turn.h"
 #include "http/impl.h"
 
@@ -515,7 +516,7 @@ enum sl_code http_server_start(const struct http_options *options, struct http_s
     gauges_init(server);
     server->options = *options;
     if (!server->options.tmp_dir)
-        server->options.tmp_dir = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+        server->options.tmp_dir = temp_dir();
     server->listeners = SL_ARENA_ARRAY(&server->arena, struct listener,
                                        options->bind_count + options->bind_https_count + options->admin_bind_count +
                                            LISTENERS_MOST_PASSED);

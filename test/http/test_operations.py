@@ -2,6 +2,7 @@
 import concurrent.futures, json, os, re, signal, socket, statistics, subprocess, tempfile, threading, time
 
 import harness
+from cloud import environment
 from harness import Service, Upstream, equal, http_source, nginx, request, wait_until
 
 
@@ -168,3 +169,12 @@ def test_addresses_below_their_module_are_counted(work, objects):
     with Upstream(objects.layout()) as upstream, Service(work) as s:
         s.symbolicate(request(objects.module(), [4096, 0], sources=[http_source(upstream.url)]))  # the call before 0
         equal(value(metrics(s)[1], "symloom_address_underflow_total"), 1)
+
+
+def test_forms_without_a_cache_and_with_a_wrong_temporary_directory(work, objects):
+    """They come into files, and the directory that the environment names takes none."""
+    part = b'--b\r\nContent-Disposition: form-data; name="upload_file_minidump"; filename="d"\r\n\r\nnothing\r\n--b--\r\n'
+    with environment(TMPDIR=os.path.join(work, "missing")), Service(work, {"cache_dir": ...}) as s:
+        status, _, body = s.request("POST", "/minidump", part, {"Content-Type": "multipart/form-data; boundary=b"})
+        equal((status, json.loads(body)["status"]), (200, "failed"))
+        assert "missing cannot hold temporary files (No such file or directory): /tmp is used" in s.logged(), s.logged()

@@ -3,6 +3,7 @@ import json, os, signal, socket, subprocess, tempfile
 
 import harness
 from harness import Service, Upstream, equal, http_source, request, wait_until
+from cloud import environment
 from test_access import bearer, key
 from test_cluster import Gate, begin, poll
 from test_operations import metrics, value
@@ -223,3 +224,18 @@ def test_listeners_of_several_processes_have_numbers(work, objects):
             raise RuntimeError(f"{name} was taken")
         except AssertionError as error:
             assert f"error: {name}: " in str(error), error
+
+
+def test_any_temporary_directory_will_do(work, objects):
+    """They ask each other by sockets below it, whose addresses have room for 107 bytes."""
+    places = [os.path.join(work, name) for name in ("with blanks", "x" * 120, os.path.join("y" * 100, "z" * 100))]
+    for place in places:
+        os.makedirs(place)
+    for place, used in *((place, True) for place in places), (os.path.join(work, "missing"), False), ("/proc", False):
+        with environment(TMPDIR=place), several(work) as s:
+            all_up(s, 2)
+            for _ in range(2):
+                equal(len(json.loads(s.request("GET", "/status")[2])["processes"]), 2)
+            equal([len(os.listdir(p)) for p in places], [used and p == place for p in places])
+        equal([os.listdir(p) for p in places], [[]] * len(places))
+        equal(f"TMPDIR: {place} cannot hold temporary files" in s.logged(), place not in places[:2])

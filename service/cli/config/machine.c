@@ -10,6 +10,7 @@
 
 #include "cache/cache.h"
 #include "core/loop.h"
+#include "core/temp_dir.h"
 #include "tls/tls.h"
 #include "origin/origin.h"
 #include "store/store.h"
@@ -85,6 +86,18 @@ static void check_directory(const struct config *config, const char *key, const 
         complain(config, key, path, try_directory(path), problems);
 }
 
+/* Only of the environment, so that there is no place in the file. */
+static void check_temp_dir(struct value_problems *problems)
+{
+    const char *configured = getenv("TMPDIR"), *reason = strerror(temp_dir_error());
+    if (temp_dir_error() && configured && *configured)
+        value_problem(problems, NULL, true, "TMPDIR", "%s cannot hold temporary files (%s): %s is used", configured,
+                      *configured == '/' ? reason : "the path is not absolute", temp_dir());
+    else if (temp_dir_error())
+        value_problem(problems, NULL, true, "TMPDIR", "%s cannot hold temporary files (%s): set TMPDIR", temp_dir(),
+                      reason);
+}
+
 static void check_certificate(const struct config *config, struct value_problems *problems)
 {
     static const char key[] = "server_config.https.certificate_path";
@@ -151,6 +164,7 @@ void config_check_machine(const struct config *config, struct value_problems *pr
     check_directory(config, "shared_cache.filesystem.path", config->shared.filesystem_path, problems);
     check_directory(config, "mozilla.store.filesystem.path", config->mozilla.store.filesystem_path, problems);
     check_buckets(config, problems);
+    check_temp_dir(problems);
     if (config->log_file)
         complain(config, "logging.file", config->log_file, try_file(config->log_file), problems);
     if (config->access_file)

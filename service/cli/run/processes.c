@@ -1,6 +1,8 @@
 #include "cli/run/processes.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,8 +23,9 @@
 #include "cli/server.h"
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/temp_dir.h"
 
-enum { YOUNG_MS = 5000, FAILURES_MOST = 5, AGAIN_MS = 200 };
+enum { YOUNG_MS = 5000, FAILURES_MOST = 5, AGAIN_MS = 200, SOCKETS_PATH_MOST = 80 };
 #define RELOADED "X_SYMLOOM_RELOADED=1"
 
 struct child {
@@ -40,6 +43,8 @@ static struct parent {
     size_t count;
     int signals, ear; /* signalfd(2); where children say what else they would tell the service manager */
     char manager[108], ear_path[108];
+    const char *sockets; /* path of the directory of the sockets by which the processes ask each other */
+    int sockets_fd;
     int status;
     bool stopping, ready;
 } parent;
@@ -303,29 +308,72 @@ static void watch_over(void)
 }
 
 /* ---- sockets of their own, by which the processes ask each other ---- */
-static bool make_sockets(struct config *config)
+/* Some file systems take files and no sockets. 0, or errno. */
+static int try_socket(const char *directory)
 {
-    const char *base = getenv("RUNTIME_DIRECTORY"), *tmp = getenv("TMPDIR");
-    struct sl_buf path = {0};
-    if (!base || *base != '/' || strchr(base, ':'))
-        base = tmp && *tmp ? tmp : "/tmp";
-    sl_buf_printf(&path, "%s/symloom-XXXXXX", base);
-    char *directory = path.failed ? NULL : sl_arena_strndup(&config->arena, (const char *)path.data, path.size);
-    bool made = directory && path.size <= 80 && mkdtemp(directory);
-    sl_buf_free(&path);
-    if (made)
-        config->process.directory = directory;
-    return made;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%.80s/probe", directory);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return errno;
+    int error = bind(fd, (struct sockaddr *)&address, sizeof address) == 0 ? 0 : errno;
+    close(fd);
+    unlink(address.sun_path);
+    return error;
 }
 
-static void remove_sockets(struct config *config)
+/* Makes a directory for them below `base`. What is longer than an address of a socket has room for is reached by a descriptor,
+ * which the children inherit. 0, or errno. */
+static int make_sockets_in(struct config *config, const char *base)
 {
-    char path[128];
-    for (unsigned i = 0; i < config->http.processes; i++) {
-        snprintf(path, sizeof path, "%s/%u", config->process.directory, i);
-        unlink(path);
+    char path[PATH_MAX], by_descriptor[32];
+    if (snprintf(path, sizeof path, "%s/symloom-XXXXXX", base) >= (int)sizeof path)
+        return ENAMETOOLONG;
+    if (!mkdtemp(path))
+        return errno;
+    parent.sockets_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    snprintf(by_descriptor, sizeof by_descriptor, "/proc/self/fd/%d", parent.sockets_fd);
+    const char *name = strlen(path) <= SOCKETS_PATH_MOST ? path : by_descriptor;
+    int error = parent.sockets_fd < 0 ? errno : try_socket(name);
+    if (!error) {
+        parent.sockets = sl_arena_strndup(&config->arena, path, strlen(path));
+        config->process.directory = sl_arena_strndup(&config->arena, name, strlen(name));
+        error = parent.sockets && config->process.directory ? 0 : ENOMEM;
     }
-    rmdir(config->process.directory);
+    if (error) {
+        config->process.directory = NULL;
+        if (parent.sockets_fd >= 0)
+            close(parent.sockets_fd);
+        rmdir(path);
+    }
+    return error;
+}
+
+/* In the first directory that takes them. False: `tried` tells which, and why not. */
+static bool make_sockets(struct config *config, struct sl_buf *tried)
+{
+    const char *places[] = {getenv("RUNTIME_DIRECTORY"), getenv("TMPDIR"), temp_dir(), "/dev/shm"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        bool is_list = i == 0 && places[i] && (*places[i] != '/' || strchr(places[i], ':')); /* of several units' */
+        if (!places[i] || !*places[i] || is_list)
+            continue;
+        int error = make_sockets_in(config, places[i]);
+        if (!error)
+            return true;
+        sl_buf_printf(tried, "%s%s: %s", tried->size ? "; " : "no directory for sockets: ", places[i], strerror(error));
+    }
+    return false;
+}
+
+static void remove_sockets(void)
+{
+    char name[24];
+    for (size_t i = 0; i < parent.count; i++) {
+        snprintf(name, sizeof name, "%zu", i);
+        unlinkat(parent.sockets_fd, name, 0);
+    }
+    rmdir(parent.sockets);
+    close(parent.sockets_fd);
 }
 
 int processes_run(struct config *config, const struct options *options,
@@ -336,13 +384,22 @@ int processes_run(struct config *config, const struct options *options,
     parent.serve = serve;
     parent.count = config->http.processes;
     parent.children = calloc(parent.count, sizeof *parent.children);
-    if (!parent.children || !block_signals() || !open_ear() || !make_sockets(config))
+    if (!parent.children || !block_signals() || !open_ear())
         return server_failed("failed to start the processes", strerror(errno));
+    struct sl_buf tried = {0};
+    if (!make_sockets(config, &tried)) {
+        sl_buf_u8(&tried, 0);
+        int status =
+            server_failed("failed to start the processes", tried.failed ? "out of memory" : (const char *)tried.data);
+        sl_buf_free(&tried);
+        return status;
+    }
+    sl_buf_free(&tried);
     if (!cache_share_bell())
         log_warn("run", "the processes learn of each other's uploads within a second, and not at once");
     log_info("run", "several processes serve", LOG_U64("processes", parent.count));
     watch_over();
-    remove_sockets(config);
+    remove_sockets();
     free(parent.children);
     return parent.status;
 }

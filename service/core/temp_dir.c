@@ -1,0 +1,66 @@
+#include "core/temp_dir.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+static struct {
+    pthread_once_t once;
+    char configured[TEMP_DIR_BYTES]; /* the environment may change */
+    const char *chosen;
+    int error;
+} temp = {.once = PTHREAD_ONCE_INIT};
+
+/* 0, or errno. */
+static int try_path(const char *path)
+{
+    if (*path != '/')
+        return EINVAL;
+    if (strlen(path) >= sizeof temp.configured)
+        return ENAMETOOLONG;
+    int fd = sl_unlinked_file(path);
+    if (fd < 0)
+        return errno;
+    close(fd);
+    return 0;
+}
+
+static void choose_temp_dir(void)
+{
+    static const char *const usual[] = {"/tmp", "/var/tmp", "/dev/shm"};
+    const char *configured = getenv("TMPDIR");
+    if (configured && *configured) {
+        temp.error = try_path(configured);
+        if (!temp.error) {
+            memcpy(temp.configured, configured, strlen(configured) + 1);
+            temp.chosen = temp.configured;
+            return;
+        }
+    }
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        int error = try_path(usual[i]);
+        if (!temp.error)
+            temp.error = error;
+        if (!error) {
+            temp.chosen = usual[i];
+            return;
+        }
+    }
+    temp.chosen = usual[0];
+}
+
+const char *temp_dir(void)
+{
+    pthread_once(&temp.once, choose_temp_dir);
+    return temp.chosen;
+}
+
+int temp_dir_error(void)
+{
+    pthread_once(&temp.once, choose_temp_dir);
+    return temp.error;
+}
