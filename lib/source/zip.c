@@ -118,7 +118,7 @@ static bool zip_read_entry(struct sl_reader *r, struct sl_zip_entry *entry)
     read_extra64(sl_reader(sl_read_bytes(r, extra), false), entry);
     sl_reader_skip(r, comment);
     if (flags & 1)
-        entry->method = UINT16_MAX;
+        entry->method = SL_ZIP_ENCRYPTED;
     return !r->failed;
 }
 

@@ -14,11 +14,11 @@ struct sl_zip_entry {
     uint64_t offset;    /* of the local header */
     uint64_t packed, size;
     uint32_t crc;
-    uint16_t method; /* UINT16_MAX: encrypted */
+    uint16_t method; /* SL_ZIP_ENCRYPTED when it is, however it was packed */
     bool is_link;    /* a symbolic link of a Unix system */
 };
 
-enum { SL_ZIP_STORED = 0, SL_ZIP_DEFLATED = 8 };
+enum { SL_ZIP_STORED = 0, SL_ZIP_DEFLATED = 8, SL_ZIP_ENCRYPTED = UINT16_MAX };
 
 struct sl_zip {
     struct sl_bytes bytes; /* what offsets count in */

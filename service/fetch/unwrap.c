@@ -5,67 +5,44 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <zip.h>
 
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "fetch/impl.h"
+#include "source/zip.h"
 
-enum { PIECE = 256 * 1024 };
 enum { CAB_FILE_COUNT = 28 }; /* CFHEADER.cFiles (MS-CAB, 2.1) */
 
-static enum sl_code read_member(zip_file_t *member, struct decode_sink *sink)
+static bool take_piece(void *arg, struct sl_bytes piece, uint64_t used)
 {
-    uint8_t *piece = malloc(PIECE);
-    if (!piece)
-        return sl_fail(sink->error, SL_BUSY, "out of memory");
-    enum sl_code code = SL_OK;
-    for (zip_int64_t n; code == SL_OK && (n = zip_fread(member, piece, PIECE)) != 0;) {
-        if (n < 0)
-            code = sl_fail(sink->error, SL_MALFORMED, "%s", zip_file_strerror(member));
-        else if (!decode_write(sink, piece, (size_t)n))
-            code = sink->error->code;
-    }
-    free(piece);
-    return code;
+    (void)used;
+    return decode_write(arg, piece.data, piece.size);
 }
 
-static enum sl_code open_member(zip_t *zip, struct decode_sink *sink)
+static enum sl_code read_only_entry(const struct sl_zip *zip, struct decode_sink *sink)
 {
-    zip_stat_t st;
-    if (zip_get_num_entries(zip, 0) != 1)
+    const struct sl_zip_sink pieces = {take_piece, sink};
+    const struct sl_zip_entry *entry = zip->entries;
+    if (zip->count != 1)
         return sl_fail(sink->error, SL_MALFORMED,
-                       zip_get_num_entries(zip, 0) ? "ZipArchive contains more than one symbol file"
-                                                   : "ZipArchive contains no symbol file");
-    if (zip_stat_index(zip, 0, 0, &st) != 0)
-        return sl_fail(sink->error, SL_MALFORMED, "%s", zip_strerror(zip));
-    if ((st.valid & ZIP_STAT_COMP_METHOD) && st.comp_method != ZIP_CM_STORE && st.comp_method != ZIP_CM_DEFLATE)
-        return sl_fail(sink->error, SL_MALFORMED, "Compression method not supported");
-    if ((st.valid & ZIP_STAT_ENCRYPTION_METHOD) && st.encryption_method != ZIP_EM_NONE)
+                       zip->count ? "ZipArchive contains more than one symbol file"
+                                  : "ZipArchive contains no symbol file");
+    if (entry->method == SL_ZIP_ENCRYPTED)
         return sl_fail(sink->error, SL_MALFORMED, "Password required to decrypt file");
-    zip_file_t *member = zip_fopen_index(zip, 0, 0);
-    if (!member)
-        return sl_fail(sink->error, SL_MALFORMED, "%s", zip_strerror(zip));
-    enum sl_code code = read_member(member, sink);
-    zip_fclose(member);
-    return code;
+    if (entry->method != SL_ZIP_STORED && entry->method != SL_ZIP_DEFLATED)
+        return sl_fail(sink->error, SL_MALFORMED, "Compression method not supported");
+    enum sl_code code = sl_zip_stream(zip, entry, &pieces, sink->error);
+    return code == SL_CANCELLED ? sink->error->code : code; /* the sink has said why */
 }
 
 static enum sl_code unwrap_zip(struct sl_bytes in, struct decode_sink *sink)
 {
-    zip_error_t why;
-    zip_error_init(&why);
-    zip_source_t *source = zip_source_buffer_create(in.data, in.size, 0, &why);
-    zip_t *zip = source ? zip_open_from_source(source, ZIP_RDONLY, &why) : NULL;
-    enum sl_code code;
-    if (zip) {
-        code = open_member(zip, sink);
-        zip_discard(zip);
-    } else {
-        code = sl_fail(sink->error, SL_MALFORMED, "%s", zip_error_strerror(&why));
-        zip_source_free(source);
-    }
-    zip_error_fini(&why);
+    struct sl_arena arena = {0};
+    struct sl_zip zip;
+    enum sl_code code = sl_zip_open(in, 0, &arena, &zip, sink->error);
+    if (code == SL_OK)
+        code = read_only_entry(&zip, sink);
+    sl_arena_free(&arena);
     return code;
 }
 
