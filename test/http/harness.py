@@ -273,4 +273,5 @@ def frames(answer, trace=0):
 
 def equal(actual, expected, what=""):
     if actual != expected:
-        raise AssertionError(f"{what}: expected {expected!r}, got {actual!r}")
+        cut = lambda value: text if len(text := repr(value)) <= 4000 else text[:4000] + f"... ({len(text)} characters)"
+        raise AssertionError(f"{what}: expected {cut(expected)}, got {cut(actual)}")
