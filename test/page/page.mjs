@@ -211,6 +211,7 @@ const tests = {
     await page.waitForFunction(() => document.querySelector("#result .fn")?.textContent === "com.example.Stock.check");
     assert.deepEqual(await names(page), ["com.example.Stock.check", "com.example.Shop.order", "com.example.Shop.main", "com.example.SoldOut.of"]);
     assert.match(await textOf(page, "#result .facts"), /2 stacks/);
+    assert.deepEqual(await page.$$eval("#result .frame > .no", (all) => all.map((e) => e.textContent)), ["0", "0", "1", "0"], "each stack is counted from its top");
   },
 
   async every_kind_is_recognised(page) {

@@ -62,16 +62,23 @@ function nativeThread(trace, at, find, crashed, titles) {
     frames, registers: trace.registers };
 }
 
+/** Frames by their index: those at one address, and those that one frame of a JVM is, have the same. */
+function byIndex(frames) {
+  const found = new Map();
+  for (const f of frames) found.get(f.index)?.push(f) ?? found.set(f.index, [f]);
+  return (index) => found.get(index) ?? [];
+}
+
 /** The lines of a stack as text: `frames(line)` are those that a frame is now, of which the text of the line is made. */
 function stackLines(stack, classes, frames) {
   return stack.lines.flatMap((line) => (line.frame ? (line.sent === undefined ? [{ note: line.frame.text }] : frames(line)) : [{ note: lineText(line, classes) }]));
 }
 
 function nativeText(thread, stack) {
-  const title = titleText(stack.title);
+  const title = titleText(stack.title), at = byIndex(thread.frames);
   let next = 0;
   const frames = stackLines(stack, null, (line) => {
-    const calls = thread.frames.filter((f) => f.index === line.sent);
+    const calls = at(line.sent);
     line.now = nativeLine(line.frame, calls, next);
     next += Math.max(1, calls.length);
     return calls;
@@ -105,7 +112,7 @@ function profile(answer, request) {
     for (const f of thread.frames) f.share = share(leaves[f.index]?.samples ?? 0, samples);
   });
   const command = `symloom symbolicate PROFILE --server ${globalThis.location?.origin ?? "URL"} --output named.json`;
-  return { ...model, title: "Where the time was spent", notices: [`The functions in which samples were taken. For the whole profile with names: ${command}`] };
+  return { ...model, title: "Where the time was spent", notices: [`The functions in which samples were taken. The button saves the whole profile with names, as does: ${command}`] };
 }
 
 // ---- JavaScript ----
@@ -170,11 +177,17 @@ function jvm(answer, request) {
     });
     const e = trace.exception, stack = request.lines?.stacks[at];
     const name = e ? (e.module ? e.module + "." : "") + e.type : "";
-    const lines = stack && stackLines(stack, answer.classes, (line) => {
-      const now = frames.filter((f) => f.index === line.sent);
+    const of = byIndex(frames), lines = stack && stackLines(stack, answer.classes, (line) => {
+      const now = of(line.sent);
       if (now.length !== 1 || now[0].was) line.now = now.map((f) => jvmLine(line.frame, f.call)).join("");
       return now;
     });
+    let last, number = -1;
+    for (const f of frames) { // indexes are of the whole request, and people count from the top of a stack
+      if (f.index !== last) number++;
+      last = f.index;
+      f.index = number;
+    }
     const title = stack ? titleText(stack.title, answer.classes) : [name, request.titles?.[at]].filter(Boolean).join(": ");
     return { id: at, name: "", title, crashed: at === 0, frames: lines ?? frames, exception: true };
   });
