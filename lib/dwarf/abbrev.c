@@ -98,14 +98,16 @@ static enum attribute_set set_of(uint16_t tag, bool variables)
     }
 }
 
-static bool wanted(enum attribute_set set, uint16_t attribute, bool positions)
+static bool wanted(enum attribute_set set, uint16_t attribute, const struct dwarf_worker *w)
 {
     if (set == SET_SIBLING)
         return attribute == DW_AT_sibling;
     if (set != SET_CODE)
         return set == SET_ALL || attribute == DW_AT_sibling || is_of_types(attribute);
+    if (attribute == DW_AT_decl_file || attribute == DW_AT_decl_line || attribute == DW_AT_GNU_discriminator)
+        return w->row_list;
     enum entry_slot slot = slot_of(attribute);
-    return slot != SLOT_OTHER && (slot != SLOT_CALL_COLUMN || positions);
+    return slot != SLOT_OTHER && (slot != SLOT_CALL_COLUMN || w->positions || w->row_list);
 }
 
 static enum abbrev_kind kind_with_variables(uint16_t tag)
@@ -217,7 +219,7 @@ static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, enum at
 {
     if (!add_skip(t, abbrev, form))
         return false;
-    if (wanted(set, attribute, t->w->positions))
+    if (wanted(set, attribute, t->w))
         return add_step(
             t, abbrev,
             (struct abbrev_step){STEP_READ, read_op_of(form, t), slot_of(attribute), attribute, form, constant});

@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "dwarf/constants.h"
 #include "dwarf/dwarf.h"
+#include "dwarf/listing.h"
 #include "function/assemble.h"
 #include "function/position.h"
 
@@ -181,7 +182,8 @@ struct dwarf_unit {
     uint64_t dwo_id;  /* of the header or, in version 4, of the root entry */
     uint64_t high_pc; /* of the form: an address, or how much is behind low_pc */
     uint16_t ranges_form, high_pc_form;
-    uint16_t tag; /* of the root entry */
+    uint16_t tag;           /* of the root entry */
+    uint16_t language_code; /* DW_AT_language; 0: none */
     bool has_low_pc, has_ranges, has_stmt_list, has_language, is_dart;
     bool is_assembler;
     bool counts_from_one; /* indices of arrays, where nothing else is said */
@@ -209,6 +211,14 @@ struct line_table {
     struct sequence *sequences;
     struct sl_file *files;
     size_t row_count, row_capacity, sequence_count, sequence_capacity, file_count, file_capacity;
+};
+
+/* Rows of a line program in its order, as they are written. */
+struct row_list {
+    struct sl_dwarf_row *rows;
+    size_t count, capacity;
+    struct sl_str directory; /* the first one; of versions up to 4 the compilation directory */
+    uint16_t version;
 };
 
 /* The name of a function; the text may be empty. */
@@ -247,6 +257,8 @@ struct dwarf_worker {
     bool exhausted;            /* the budget is used up or memory ran out: reading ends */
     bool positions;            /* lines are positions */
     bool variables;            /* functions and calls have theirs */
+    struct row_list
+        *row_list; /* not NULL: rows go there instead of into `lines`, and entries say where they are declared */
     struct variable_reader variable_reader;
     struct abbrev_table tables[ABBREV_TABLES];
     struct abbrev_table root; /* of a unit that is looked at: what its root entry needs */

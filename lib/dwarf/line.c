@@ -197,6 +197,10 @@ static bool dwarf_line_read_header(struct table_reader *t, struct program *p)
         read_tables_v5(t, &tables);
     else
         read_tables_v4(t, &tables);
+    if (t->w->row_list) {
+        t->w->row_list->version = p->version;
+        t->w->row_list->directory = t->directory_count ? t->w->directories[0] : (struct sl_str){NULL, 0};
+    }
     return true;
 }
 
@@ -206,17 +210,37 @@ struct machine {
     uint64_t address, dead;
     uint32_t file, line, op_index;
     uint64_t column;
-    size_t first;      /* row of the open sequence */
-    bool open, killed; /* killed: rows do not count until the next set_address */
+    uint64_t discriminator; /* of the next row */
+    size_t first;           /* row of the open sequence */
+    bool open, killed;      /* killed: rows do not count until the next set_address */
     bool keep_zero;
     bool positions; /* rows have positions, not lines */
 };
+
+static uint32_t as_u32(uint64_t value)
+{
+    return value < UINT32_MAX ? (uint32_t)value : 0;
+}
+
+/* A row as it is written, for a worker that lists them: to it every address is a dead one. */
+static bool list_row(struct machine *m, bool is_end)
+{
+    struct row_list *list = m->table->w->row_list;
+    if (!list)
+        return true;
+    if (!dwarf_room(m->table->w, &list->rows, &list->capacity, list->count + 1, sizeof *list->rows))
+        return false;
+    list->rows[list->count++] = (struct sl_dwarf_row){
+        m->address, m->file, m->line, as_u32(m->column), as_u32(m->discriminator), m->op_index, is_end};
+    m->discriminator = 0;
+    return true;
+}
 
 static bool dwarf_line_emit(struct machine *m)
 {
     struct line_table *t = m->lines;
     if (m->killed || m->address >= m->dead || (m->address == 0 && !m->keep_zero))
-        return true;
+        return list_row(m, false);
     uint32_t line = m->positions ? sl_position(m->line, m->column) : m->line;
     if (!m->open) {
         m->open = true;
@@ -261,6 +285,7 @@ static void reset(struct machine *m)
     m->file = 1;
     m->line = 1;
     m->column = 0;
+    m->discriminator = 0;
     m->op_index = 0;
     m->killed = false;
 }
@@ -286,7 +311,7 @@ static bool extended(struct machine *m, const struct program *p, struct sl_reade
     r->at += length;
     switch (sl_read_u8(&in)) {
     case DW_LNE_end_sequence:
-        if (!close_sequence(m, m->address))
+        if (!list_row(m, true) || !close_sequence(m, m->address))
             return false;
         reset(m);
         break;
@@ -303,6 +328,7 @@ static bool extended(struct machine *m, const struct program *p, struct sl_reade
         m->op_index = 0;
         break;
     }
+    case DW_LNE_set_discriminator: m->discriminator = sl_read_uleb(&in); break;
     case DW_LNE_define_file: {
         struct sl_str name = sl_read_cstr(&in);
         uint64_t directory = sl_read_uleb(&in);
@@ -388,7 +414,7 @@ void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)
     struct machine machine = {
         .lines = lines,
         .table = &table,
-        .dead = dwarf_dead(unit->address_file, program.address_size),
+        .dead = w->row_list ? 0 : dwarf_dead(unit->address_file, program.address_size),
         .keep_zero = dwarf_keeps_zero(unit->address_file),
         .positions = w->positions,
     };

@@ -226,6 +226,7 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum
         switch (step->attribute) {
         case DW_AT_language:
             unit->language = dwarf_language(a.value);
+            unit->language_code = a.value <= UINT16_MAX ? (uint16_t)a.value : 0;
             unit->counts_from_one = counts_from_one(a.value);
             unit->is_assembler = a.value == DW_LANG_Mips_Assembler || a.value == DW_LANG_Assembly;
             unit->has_language = true;

@@ -524,7 +524,13 @@ static bool elf_section_info(struct sl_object *object, size_t index, struct sl_s
     if (index >= elf->section_count)
         return false;
     const struct elf_section *s = &elf->sections[index];
-    *info = (struct sl_section_info){s->name, s->address, s->offset, s->size, elf_compression(object, s)};
+    *info = (struct sl_section_info){s->name,
+                                     s->address,
+                                     s->offset,
+                                     s->size,
+                                     elf_compression(object, s),
+                                     (s->flags & SHF_ALLOC) != 0,
+                                     (s->flags & SHF_EXECINSTR) != 0};
     return true;
 }
 
@@ -569,6 +575,7 @@ const struct object_format sl_object_elf = {
     .symbols = elf_symbols,
     .data_symbols = elf_data_symbols,
     .symbol_files = elf_symbol_files,
+    .symbol_table = elf_symbol_table,
     .code_marks = elf_code_marks,
     .relate = elf_relate,
 };

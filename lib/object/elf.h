@@ -67,9 +67,11 @@ enum {
     STT_NOTYPE = 0,
     STT_OBJECT = 1,
     STT_FUNC = 2,
+    STT_SECTION = 3,
     STT_FILE = 4,
     STT_TLS = 6,
     STT_GNU_IFUNC = 10,
+    STV_HIDDEN = 2,
     DF_1_PIE = 0x08000000,
     SHN_XINDEX = 0xFFFF,
     SHN_LORESERVE = 0xFF00,
@@ -132,6 +134,8 @@ enum sl_code elf_symbols(struct sl_object *object, struct sl_arena *arena, struc
                          struct sl_error *error);
 enum sl_code elf_symbol_files(struct sl_object *object, struct sl_arena *arena, struct sl_symbol_file **files,
                               size_t *count, struct sl_error *error);
+enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, struct sl_table_symbol **symbols,
+                              size_t *count, struct sl_error *error);
 enum sl_code elf_data_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                               size_t *count, struct sl_error *error);
 bool elf_has_symbols(struct sl_object *object);
@@ -150,7 +154,7 @@ size_t elf_entry_size(const struct sl_object *object); /* of these tables */
 /* One entry of a symbol table. A conversion reads all of them, so this is inline. */
 struct elf_raw_symbol {
     uint32_t name;
-    uint8_t type, binding; /* binding: 0 is STB_LOCAL */
+    uint8_t type, binding, visibility; /* binding: 0 is STB_LOCAL */
     uint16_t section;
     uint64_t value, size;
 };
@@ -164,7 +168,7 @@ static inline struct elf_raw_symbol elf_read_symbol(struct sl_reader *r, bool wi
     uint8_t info = sl_read_u8(r);
     s.type = info & 15;
     s.binding = info >> 4;
-    sl_read_u8(r);
+    s.visibility = sl_read_u8(r) & 3;
     s.section = sl_read_u16(r);
     if (wide) {
         s.value = sl_read_u64(r);

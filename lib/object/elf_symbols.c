@@ -392,6 +392,44 @@ enum sl_code elf_symbol_files(struct sl_object *object, struct sl_arena *arena, 
     return SL_OK;
 }
 
+enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, struct sl_table_symbol **out,
+                              size_t *count, struct sl_error *error)
+{
+    const struct elf *elf = object->impl;
+    struct sl_purse purse = {.budget = object->budget};
+    struct elf_table table = {0};
+    size_t entry = elf_entry_size(object);
+    if (!elf_section_table(object, SHT_SYMTAB, &table) || table.symbols.size / entry < 2) {
+        table = (struct elf_table){0};
+        if (!elf_dynamic_table(object, &table))
+            return SL_OK;
+    }
+    size_t symbols = table.symbols.size / entry;
+    struct sl_table_symbol *list = SL_ARENA_ARRAY(arena, struct sl_table_symbol, symbols);
+    if (!list)
+        return sl_budget_fail(object->budget, error);
+    struct sl_reader r = sl_reader(table.symbols, object->info.big_endian);
+    for (size_t i = 0; i < symbols; i++) {
+        struct elf_raw_symbol s = elf_read_symbol(&r, object->info.is_64bit);
+        uint32_t section = elf_symbol_section(object, table.indexes, &s, i);
+        if (i) /* the first one stands for none */
+            list[(*count)++] = (struct sl_table_symbol){
+                .address = has_mode_bit(elf) && s.type == STT_FUNC ? s.value & ~UINT64_C(1) : s.value,
+                .size = s.size,
+                .name = sl_purse_name(&purse, table.strings, s.name),
+                .section = section < elf->section_count ? section : 0,
+                .is_local = !s.binding,
+                .is_hidden = s.visibility == STV_HIDDEN,
+                .is_untyped = s.type == STT_NOTYPE,
+                .is_file = s.type == STT_FILE,
+                .is_section = s.type == STT_SECTION,
+                .is_data = s.type == STT_OBJECT || s.type == STT_TLS,
+            };
+    }
+    *out = list;
+    return SL_OK;
+}
+
 bool elf_has_symbols(struct sl_object *object)
 {
     struct elf_table table = {0};

@@ -25,6 +25,8 @@ struct object_format {
                                  size_t *count, struct sl_error *error);
     enum sl_code (*symbol_files)(struct sl_object *object, struct sl_arena *arena, struct sl_symbol_file **files,
                                  size_t *count, struct sl_error *error);
+    enum sl_code (*symbol_table)(struct sl_object *object, struct sl_arena *arena, struct sl_table_symbol **symbols,
+                                 size_t *count, struct sl_error *error);
     enum sl_code (*code_marks)(struct sl_object *object, struct sl_arena *arena, struct sl_code_mark **marks,
                                size_t *count, struct sl_error *error);
     /* Formats that describe code in a way of their own; NULL: it is DWARF in sections. As sl_object_read_functions. */

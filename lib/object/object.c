@@ -308,6 +308,14 @@ enum sl_code sl_object_symbol_files(struct sl_object *object, struct sl_arena *a
     return object->format->symbol_files ? object->format->symbol_files(object, arena, files, count, error) : SL_OK;
 }
 
+enum sl_code sl_object_symbol_table(struct sl_object *object, struct sl_arena *arena, struct sl_table_symbol **symbols,
+                                    size_t *count, struct sl_error *error)
+{
+    *symbols = NULL;
+    *count = 0;
+    return object->format->symbol_table ? object->format->symbol_table(object, arena, symbols, count, error) : SL_OK;
+}
+
 enum sl_code sl_object_code_marks(struct sl_object *object, struct sl_arena *arena, struct sl_code_mark **marks,
                                   size_t *count, struct sl_error *error)
 {

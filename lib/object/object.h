@@ -227,6 +227,7 @@ struct sl_section_info {
     struct sl_str name;
     uint64_t address, offset, size;
     const char *compression; /* "zlib", "zstd" or NULL */
+    bool is_loaded, is_code; /* ELF's flags; false for other formats */
 };
 bool sl_object_section_info(struct sl_object *object, size_t index, struct sl_section_info *info);
 
@@ -279,6 +280,19 @@ struct sl_symbol_file {
 
 /* In file order, those for which a file can be told; none for other formats. */
 enum sl_code sl_object_symbol_files(struct sl_object *object, struct sl_arena *arena, struct sl_symbol_file **files,
+                                    size_t *count, struct sl_error *error);
+
+/* One entry of a symbol table as the file has it, for tools that choose by a rule of their own. */
+struct sl_table_symbol {
+    uint64_t address, size; /* as in the file */
+    struct sl_str name;
+    uint32_t section; /* its index for sl_object_section_info; 0: in none */
+    bool is_local, is_hidden, is_untyped, is_file, is_section, is_data;
+};
+
+/* All entries of the symbol table of an ELF file, or where it has none of the dynamic one, in file order, into the arena; none for
+ * other formats. */
+enum sl_code sl_object_symbol_table(struct sl_object *object, struct sl_arena *arena, struct sl_table_symbol **symbols,
                                     size_t *count, struct sl_error *error);
 
 /* The marks of an ELF file of ARM or AArch64, by address; none for other formats. SL_BUSY when out of memory. */

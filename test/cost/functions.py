@@ -193,3 +193,6 @@ GENERATORS = {f.__name__.replace("_", " "): (f, CONVERT) for f in (
     overlapping_sequences, overlapping_functions, overlapping_abbreviations, sparse_abbreviations,
     gaps_of_abbreviations, attributes_without_bytes, file_table_without_bytes, chains_across_units,
     functions_at_zero, units_without_code)}
+
+GENERATORS |= {f.__name__.replace("_", " ") + " as written": (f, ["readers", "listing", "{file}"]) for f in (
+    function_of_many_ranges, chains_across_units, units_over_one_line_program)}

@@ -6,6 +6,7 @@
 
 #include "apple/apple.h"
 #include "base/file.h"
+#include "dwarf/listing.h"
 #include "jit/jit.h"
 #include "js/comment.h"
 #include "js/smcache.h"
@@ -192,13 +193,34 @@ static enum sl_code read_report(struct sl_bytes file, struct sl_budget *budget, 
     return code;
 }
 
+static enum sl_code read_listing(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    struct sl_object_limits limits = {.budget = budget};
+    struct sl_object *object;
+    enum sl_code code = sl_object_open(file, &limits, &object, error);
+    if (code != SL_OK)
+        return code;
+    struct sl_arena arena = {.budget = budget};
+    struct sl_dwarf_listing *listing = sl_dwarf_listing_new(object, NULL);
+    for (size_t i = 0; listing && i < sl_dwarf_listing_count(listing); i++) {
+        const struct sl_dwarf_range *ranges;
+        struct sl_dwarf_unit unit;
+        sl_dwarf_listing_ranges(listing, i, &ranges);
+        code = sl_dwarf_listing_read(listing, i, &arena, &unit, error);
+    }
+    sl_arena_free(&arena);
+    sl_dwarf_listing_free(listing);
+    sl_object_close(object);
+    return code;
+}
+
 static const struct {
     const char *name;
     enum sl_code (*read)(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error);
 } kinds[] = {
     {"ppdb", read_ppdb},         {"il2cpp", read_il2cpp},   {"symbfile", read_symbfile},   {"bundle", read_bundle},
     {"scopes", read_scopes},     {"smcache", read_smcache}, {"variables", read_variables}, {"jit", read_jit},
-    {"comments", read_comments}, {"facts", read_facts},     {"report", read_report},
+    {"comments", read_comments}, {"facts", read_facts},     {"report", read_report},       {"listing", read_listing},
 };
 
 int main(int argc, char **argv)

@@ -65,6 +65,7 @@ struct lookup_module {
     struct lookup_symbols code, data;
     const struct sl_symbol_file **files; /* of symbols, sorted by address; NULL: they were not asked for */
     size_t file_count;
+    struct gnu_tables *gnu; /* gnu.c */
     struct lookup_module *next;
 };
 
@@ -100,6 +101,12 @@ enum sl_demangle_style lookup_demangle_style(const struct lookup *l);
 static inline bool lookup_is_llvm(const struct lookup *l)
 {
     return l->persona == PERSONA_LLVM_ADDR2LINE || l->persona == PERSONA_LLVM_SYMBOLIZER;
+}
+
+/* Whether it answers by the rules of GNU's addr2line. */
+static inline bool lookup_is_gnu(const struct lookup *l)
+{
+    return l->persona == PERSONA_ADDR2LINE && l->style == STYLE_GNU && !l->open.relative_names;
 }
 
 struct element {              /* one link of an answer, innermost first */

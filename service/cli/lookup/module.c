@@ -1,4 +1,5 @@
 /* `symloom lookup`: the files that addresses are looked up in. */
+#include "cli/lookup/gnu.h"
 #include "cli/lookup/lookup.h"
 #include "cli/server.h"
 
@@ -134,6 +135,7 @@ void lookup_modules_free(struct lookup *l)
         free(m->code.order);
         free(m->data.order);
         free(m->files);
+        gnu_tables_free(m->gnu);
         free(m->name);
         input_close(&m->input);
         sl_arena_free(&m->arena);

@@ -1,4 +1,5 @@
 /* `symloom lookup`: answers in the styles of the usual tools. */
+#include "cli/lookup/gnu.h"
 #include "cli/lookup/lookup.h"
 
 #include <stdio.h>
@@ -53,6 +54,70 @@ static void print_gnu(struct lookup *l, const struct request *r, const struct el
     }
     gnu_place(l, e);
     sl_buf_u8(&l->out, '\n');
+}
+
+/* What stands before the name that is mangled, dots and dollars, and behind it, the version of a symbol, stays as it is. */
+static void gnu_name(struct lookup *l, struct sl_str name)
+{
+    size_t start = 0;
+    const char *version = name.size ? memchr(name.data, '@', name.size) : NULL;
+    size_t end = version ? (size_t)(version - name.data) : name.size;
+    while (start < end && (name.data[start] == '.' || name.data[start] == '$'))
+        start++;
+    struct sl_str mangled = {name.data + start, end - start};
+    enum sl_language language = l->demangle && name.size ? sl_demangle_detect(mangled) : SL_LANG_UNKNOWN;
+    sl_buf_clear(&l->scratch);
+    if ((language != SL_LANG_CPP && language != SL_LANG_RUST) ||
+        !sl_demangle_styled(mangled, language, SL_DEMANGLE_GNU, &l->scratch)) {
+        text_or(&l->out, name, "??");
+        return;
+    }
+    sl_buf_add(&l->out, name.data, start);
+    sl_buf_str(&l->out, sl_buf_view(&l->scratch));
+    sl_buf_add(&l->out, name.data + end, name.size - end);
+}
+
+static void gnu_element(struct lookup *l, const struct gnu_element *e, uint32_t discriminator)
+{
+    if (l->functions) {
+        gnu_name(l, e->name);
+        sl_buf_cstr(&l->out, l->pretty ? " at " : "\n");
+    }
+    struct sl_str file = e->file.data ? e->file : SL_STR("??");
+    const char *slash = l->basenames ? memrchr(file.data, '/', file.size) : NULL;
+    sl_buf_str(&l->out, slash ? (struct sl_str){slash + 1, file.size - (size_t)(slash + 1 - file.data)} : file);
+    sl_buf_u8(&l->out, ':');
+    if (e->line)
+        put_decimal(&l->out, e->line);
+    else
+        sl_buf_u8(&l->out, '?');
+    if (e->line && discriminator)
+        sl_buf_printf(&l->out, " (discriminator %u)", discriminator);
+    sl_buf_u8(&l->out, '\n');
+}
+
+/* False where GNU's rules have no answer: the file is none of those that they are known for. */
+static bool answer_gnu(struct lookup *l, const struct request *r)
+{
+    struct gnu_tables *tables = gnu_tables_of(r->module);
+    struct gnu_answer answer;
+    uint64_t at;
+    answer.count = 0;
+    bool is_inside = lookup_relative(l, r->module, r->address, &at);
+    at += sl_object_info(r->module->input.object)->load_address;
+    if (!tables || (is_inside && !gnu_look_up(tables, at, l->inlines, &answer)))
+        return false;
+    if (l->addresses)
+        sl_buf_printf(&l->out, l->pretty ? "0x%0*llx: " : "0x%0*llx\n", r->module->is_32bit ? 8 : 16,
+                      (unsigned long long)r->address);
+    if (!answer.count)
+        sl_buf_cstr(&l->out, !l->functions ? "??:0\n" : l->pretty ? "?? ??:0\n" : "??\n??:0\n");
+    for (size_t i = 0; i < answer.count; i++) {
+        if (i && l->pretty)
+            sl_buf_cstr(&l->out, " (inlined by) ");
+        gnu_element(l, &answer.elements[i], answer.discriminator);
+    }
+    return true;
 }
 
 /* ---- llvm ---- */
@@ -338,6 +403,8 @@ void lookup_answer(struct lookup *l, struct json_writer *w, const struct request
     struct chain chain;
     struct element e = {0};
     bool known = (r->kind == REQUEST_CODE) && r->module && r->module->error.code == SL_OK;
+    if (known && r->module->input.object && lookup_is_gnu(l) && answer_gnu(l, r))
+        return;
     size_t count = known ? lookup_chain(l, r->module, r->address, &chain) : 0;
     if (known && (!count || !chain.links[0].line))
         r->module->lacks_lines = true;

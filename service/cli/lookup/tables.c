@@ -1,5 +1,6 @@
 /* `symloom lookup`: what answers come from. A symcache is made of the whole file; while only a few addresses were asked, of what is
  * around these alone, which takes a part of the time where the file is large. */
+#include "cli/lookup/gnu.h"
 #include "cli/lookup/lookup.h"
 
 #include <stdlib.h>
@@ -151,7 +152,7 @@ void lookup_prepare(struct lookup *l, struct lookup_module *m, const struct requ
     enum { FEW_ADDRESSES = 64, FEW_PARTS = 4 };
     size_t asked = 0, wanted = 0;
     uint64_t at;
-    if (m->is_whole || m->error.code != SL_OK)
+    if (m->is_whole || m->error.code != SL_OK || (lookup_is_gnu(l) && gnu_tables_of(m)))
         return;
     uint64_t *addresses = calloc(count + 1, sizeof *addresses);
     for (size_t i = 0; addresses && i < count; i++)

@@ -1,8 +1,9 @@
-/* ELF and DWARF: opening, sections, symbols, embedded sources, and the whole conversion to a symcache, without variables and with
- * them, which must then verify. */
+/* ELF and DWARF: opening, sections, symbols, embedded sources, units as they are written, and the whole conversion to a symcache,
+ * without variables and with them, which must then verify. */
 #include <stdlib.h>
 
 #include "dwarf/dwarf.h"
+#include "dwarf/listing.h"
 #include "symcache/symcache.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -13,6 +14,35 @@ static bool look_at(void *arg, const struct sl_file *file, struct sl_bytes text)
     if (!file->name.size || !text.size || text.data[text.size - 1] == '\0')
         abort();
     return --*left;
+}
+
+/* What a unit refers to is in its own arrays. */
+static void check_unit(const struct sl_dwarf_unit *unit)
+{
+    for (size_t i = 0; i < unit->function_count; i++) {
+        const struct sl_dwarf_function *f = &unit->functions[i];
+        if (f->first_range + (uint64_t)f->range_count > unit->range_count ||
+            (f->parent != SL_DWARF_NONE && (f->parent >= i || !f->is_inlined)))
+            abort();
+    }
+}
+
+static void list(struct sl_object *object)
+{
+    struct sl_dwarf_listing *listing = sl_dwarf_listing_new(object, NULL);
+    struct sl_arena arena = {.budget = sl_object_budget(object)};
+    struct sl_table_symbol *symbols;
+    size_t count;
+    for (size_t i = 0; listing && i < sl_dwarf_listing_count(listing); i++) {
+        const struct sl_dwarf_range *ranges;
+        struct sl_dwarf_unit unit;
+        sl_dwarf_listing_ranges(listing, i, &ranges);
+        if (sl_dwarf_listing_read(listing, i, &arena, &unit, NULL) == SL_OK)
+            check_unit(&unit);
+    }
+    sl_object_symbol_table(object, &arena, &symbols, &count, NULL);
+    sl_arena_free(&arena);
+    sl_dwarf_listing_free(listing);
 }
 
 static void convert(struct sl_bytes file, bool variables)
@@ -30,6 +60,8 @@ static void convert(struct sl_bytes file, bool variables)
         abort();
     size_t texts = 1000;
     sl_dwarf_sources(object, look_at, &texts);
+    if (!variables)
+        list(object);
     sl_buf_free(&out);
     sl_object_close(object);
 }
