@@ -141,14 +141,18 @@ static bool archive_select(struct archive *archive)
     struct sl_map seen = {0};
     bool good = true;
     archive->members = SL_ARENA_ARRAY(archive->arena, struct archive_member, archive->zip.count + 1);
-    if (!archive->members)
+    archive->ignored = SL_ARENA_ARRAY(archive->arena, struct sl_str, archive->zip.count + 1);
+    if (!archive->members || !archive->ignored)
         return uploads_fail(archive, 503, "out of memory");
     for (size_t i = 0; good && i < archive->zip.count; i++) {
+        const struct sl_zip_entry *entry = &archive->zip.entries[i];
         struct sl_str key;
-        if (archive_wants(archive, &archive->zip.entries[i], &key))
-            good = archive_add(archive, &seen, &archive->zip.entries[i], key);
-        else
-            good = !archive->failure.status;
+        if (archive_wants(archive, entry, &key))
+            good = archive_add(archive, &seen, entry, key);
+        else if (archive->failure.status)
+            good = false;
+        else if (!sl_str_ends(entry->name, SL_STR("/")))
+            archive->ignored[archive->ignored_count++] = entry->name;
     }
     sl_map_free(&seen);
     return good;

@@ -21,35 +21,36 @@ struct publishing {
 /* ---- is it there? ---- */
 
 static enum sl_code find_same_in(const struct config_store *config, enum store_part part, struct sl_str key,
-                                 uint64_t size, const uint8_t md5[16], uint64_t packed_size, bool *same,
+                                 uint64_t size, const uint8_t md5[16], uint64_t packed_size, enum uploads_found *found,
                                  struct sl_error *error)
 {
     struct sl_arena arena = {0};
-    struct store_meta meta;
+    struct store_meta meta = {0};
     struct sl_str name = uploads_name(&arena, store_prefixes[part], key);
     bool is_packed = uploads_is_packed(config, key);
     uint64_t begin = clock_mono_ns();
     enum sl_code code = name.data ? store_look(name, false, &meta, error) : sl_fail(error, SL_BUSY, "out of memory");
-    *same = false;
     if (code == SL_OK && !is_packed && meta.size == size && !meta.has_original)
         code = store_look(name, true, &meta, error);
     metric_observe_since(METRIC_TECKEN_FILE_EXISTS, begin, NULL);
-    if (code == SL_OK && is_packed && !meta.has_original) /* by another service, long ago */
-        *same = packed_size && meta.size == packed_size;
-    else if (code == SL_OK)
-        *same = (is_packed ? meta.original_size : meta.size) == size &&
-                (!meta.has_original || memcmp(meta.md5, md5, 16) == 0);
+    bool same;
+    if (is_packed && !meta.has_original) /* by another service, long ago */
+        same = packed_size && meta.size == packed_size;
+    else
+        same = (is_packed ? meta.original_size : meta.size) == size &&
+               (!meta.has_original || memcmp(meta.md5, md5, 16) == 0);
+    *found = code != SL_OK ? UPLOADS_FOUND_NONE : same ? UPLOADS_FOUND_SAME : UPLOADS_FOUND_OTHER;
     sl_arena_free(&arena);
     return code == SL_NOT_FOUND ? SL_OK : code;
 }
 
 enum sl_code uploads_find_same(const struct config_store *config, enum store_part part, struct sl_str key,
-                               uint64_t size, const uint8_t md5[16], uint64_t packed_size, bool *same,
+                               uint64_t size, const uint8_t md5[16], uint64_t packed_size, enum uploads_found *found,
                                struct sl_error *error)
 {
-    enum sl_code code = find_same_in(config, STORE_REGULAR, key, size, md5, packed_size, same, error);
-    if (code == SL_OK && !*same && part == STORE_TRY)
-        code = find_same_in(config, STORE_TRY, key, size, md5, packed_size, same, error);
+    enum sl_code code = find_same_in(config, STORE_REGULAR, key, size, md5, packed_size, found, error);
+    if (code == SL_OK && *found != UPLOADS_FOUND_SAME && part == STORE_TRY)
+        code = find_same_in(config, STORE_TRY, key, size, md5, packed_size, found, error);
     return code;
 }
 
@@ -105,8 +106,11 @@ static enum sl_code publish_write(struct publishing *p, struct member_job *job)
 
 static enum sl_code publish_member(struct publishing *p, struct archive_member *member, struct sl_error *error)
 {
+    enum uploads_found found = UPLOADS_FOUND_NONE;
     enum sl_code code = uploads_find_same(p->archive->config, p->part, member->key, member->entry->size, member->md5,
-                                          member->used + STORE_HEAD + 8, &member->skipped, error);
+                                          member->used + STORE_HEAD + 8, &found, error);
+    member->skipped = found == UPLOADS_FOUND_SAME;
+    member->is_update = found == UPLOADS_FOUND_OTHER;
     if (code != SL_OK || member->skipped)
         return code;
     struct member_job *job = calloc(1, sizeof *job);

@@ -147,7 +147,7 @@ static bool answer_file(struct single_answer *a, const struct single_file *file,
     struct sl_str key;
     uint8_t md5[16];
     char secret[SESSION_SECRET];
-    bool same = false;
+    enum uploads_found found = UPLOADS_FOUND_NONE;
     if (!uploads_key(&a->x->arena, file->key, &key)) {
         answer_action(&a->w, "error", "invalid key");
         return true;
@@ -156,8 +156,8 @@ static bool answer_file(struct single_answer *a, const struct single_file *file,
         answer_action(&a->w, "error", "invalid MD5 hex digest");
         return true;
     }
-    enum sl_code code = uploads_find_same(a->config, a->part, key, file->size, md5, 0, &same, error);
-    if (code == SL_OK && same) {
+    enum sl_code code = uploads_find_same(a->config, a->part, key, file->size, md5, 0, &found, error);
+    if (code == SL_OK && found == UPLOADS_FOUND_SAME) {
         answer_action(&a->w, "skip", NULL);
         return true;
     }

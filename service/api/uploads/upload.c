@@ -300,6 +300,8 @@ static void write_file_uploads(struct json_writer *w, const struct upload *u)
         json_str(w, sl_str(store_bucket()));
         json_key(w, "key");
         json_str(w, member->key);
+        json_key(w, "update");
+        json_boolean(w, member->is_update);
         json_key(w, "compressed");
         json_boolean(w, member->is_packed);
         json_key(w, "size");
@@ -320,6 +322,11 @@ static void upload_keep_record(const struct upload *u, uint64_t id)
     json_key(&w, "upload");
     json_object_begin(&w);
     write_upload(&w, u, id, true);
+    json_key(&w, "ignored_keys");
+    json_array_begin(&w);
+    for (size_t i = 0; i < u->archive.ignored_count; i++)
+        json_str(&w, u->archive.ignored[i]);
+    json_array_end(&w);
     write_file_uploads(&w, u);
     json_key(&w, "related"); /* uploads of the same contents are not looked for */
     json_array_begin(&w);

@@ -55,10 +55,10 @@ struct archive_member {
     struct sl_str key;
     bool is_packed; /* in the store */
     uint8_t md5[16];
-    uint64_t used;          /* of the packed bytes in the archive */
-    struct sl_str location; /* once it is stored: as cache entries name it; else data NULL */
-    uint64_t stored_size;   /* likewise; bytes of the object */
-    bool skipped;
+    uint64_t used;           /* of the packed bytes in the archive */
+    struct sl_str location;  /* once it is stored: as cache entries name it; else data NULL */
+    uint64_t stored_size;    /* likewise; bytes of the object */
+    bool skipped, is_update; /* was in the store: the same, or other contents */
 };
 
 struct archive {
@@ -70,6 +70,8 @@ struct archive {
     struct sl_zip zip;
     struct archive_member *members; /* those that are stored, in the archive's order */
     size_t count;
+    struct sl_str *ignored; /* names of files that have no place in the store */
+    size_t ignored_count;
     struct uploads_failure failure;
 };
 
@@ -120,7 +122,9 @@ enum sl_code uploads_publish(struct archive *archive, enum store_part part, stru
 /* Publishes what was written for one member (its work file, meta, info and names) in the same way. */
 enum sl_code uploads_publish_one(struct archive *archive, enum store_part part, struct member_job *job,
                                  struct sl_error *error) SL_SUSPENDS;
-/* Whether the object of this key, size and MD5 is in the store already, where the upload would put it or before that. */
+enum uploads_found { UPLOADS_FOUND_NONE, UPLOADS_FOUND_OTHER, UPLOADS_FOUND_SAME };
+/* Whether the object of this key, size and MD5 is in the store already, where the upload would put it or before that; or another
+ * where it would be put. */
 enum sl_code uploads_find_same(const struct config_store *config, enum store_part part, struct sl_str key,
-                               uint64_t size, const uint8_t md5[16], uint64_t packed_size, bool *same,
+                               uint64_t size, const uint8_t md5[16], uint64_t packed_size, enum uploads_found *found,
                                struct sl_error *error) SL_SUSPENDS;

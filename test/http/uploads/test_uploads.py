@@ -56,7 +56,11 @@ def test_what_an_upload_did(work, objects):
         equal([f["size"] for f in told["file_uploads"]],
               [os.path.getsize(os.path.join(work, "store/v1", f["key"])) for f in told["file_uploads"]])
         told = ask(second["id"], TOKEN)[1]["upload"]
-        equal((sorted(told["skipped_keys"]), told["file_uploads"]), (sorted(members), []))
+        equal((sorted(told["skipped_keys"]), told["ignored_keys"], told["file_uploads"]), (sorted(members), [], []))
+        changed = {lower: SYM + b"PUBLIC 90 0 g\n", "build-symbols.txt": b"x", "flag/": b"", "flag/.DS_Store": b"x", "n/1/n.sym": b"x"}
+        told = ask(upload(s, changed)[1]["upload"]["id"], TOKEN)[1]["upload"]
+        equal(told["ignored_keys"], ["build-symbols.txt", "flag/.DS_Store"])
+        equal(sorted((f["key"], f["update"]) for f in told["file_uploads"]), [("n/1/n.sym", False), (XPC, True)])
         equal([ask(tried["id"], h)[0] for h in (TRY, VIEWER, TOKEN, {})], [200, 200, 403, 403])
         equal([ask(n, TOKEN)[0] for n in (1, "x", "..", "9" * 30)], [404] * 4)
 
