@@ -1,5 +1,7 @@
 #include "base/budget.h"
 
+#include "base/cancel.h"
+
 /* A conversion of well-made files takes 1 to 4 steps a byte. */
 enum { STEPS_PER_BYTE = 48, STEPS_AT_LEAST = 1 << 20, PURSE = 4096 };
 
@@ -50,11 +52,13 @@ static bool budget_end(struct sl_budget *budget, enum sl_budget_end what)
 
 bool sl_budget_used_up(const struct sl_budget *budget)
 {
-    return budget && atomic_load_explicit(&budget->end, memory_order_relaxed) != SL_BUDGET_LEFT;
+    return budget && (atomic_load_explicit(&budget->end, memory_order_relaxed) != SL_BUDGET_LEFT || sl_is_cancelled());
 }
 
 bool sl_budget_spend(struct sl_budget *budget, uint64_t steps)
 {
+    if (sl_is_cancelled())
+        return false;
     if (!budget)
         return true;
     if (sl_budget_used_up(budget))
@@ -77,6 +81,8 @@ static void note_lowest(struct sl_budget *budget, int64_t left)
 
 bool sl_budget_take(struct sl_budget *budget, uint64_t bytes)
 {
+    if (sl_is_cancelled())
+        return false;
     if (!budget)
         return true;
     if (bytes > INT64_MAX / 4)
@@ -111,7 +117,8 @@ enum sl_code sl_budget_fail(const struct sl_budget *budget, struct sl_error *err
         return sl_fail(error, SL_UNSUPPORTED, "needs more than %llu MiB of memory",
                        (unsigned long long)(budget->memory_limit >> 20));
     case SL_BUDGET_TIME: return sl_fail(error, SL_UNSUPPORTED, "needs more time than a conversion may take");
-    default: return sl_fail(error, SL_BUSY, "out of memory");
+    default:
+        return sl_is_cancelled() ? sl_fail(error, SL_CANCELLED, "cancelled") : sl_fail(error, SL_BUSY, "out of memory");
     }
 }
 

@@ -5,6 +5,8 @@
  * comes. Steps are small pieces of work: an entry looked at, a comparison while sorting, some 64 bytes copied. Code that
  * is linear by construction need not count; whatever can be led to look at the same bytes again does.
  *
+ * Nothing is left for a thread whose work is cancelled (base/cancel.h), which is no fact about the file: SL_CANCELLED.
+ *
  * A used-up budget is a fact about the file: SL_MALFORMED, or it costs the unit, the table or the name that wanted more,
  * where the reader can go on without. A limit of the caller's (memory, time of the processor) is SL_UNSUPPORTED. Any number
  * of threads may share one budget; each spends through a purse of its own where steps are frequent. NULL is a budget
@@ -57,8 +59,8 @@ uint64_t sl_budget_peak(const struct sl_budget *budget); /* the most bytes that 
 
 bool sl_budget_used_up(const struct sl_budget *budget);
 
-/* The error of a used-up budget: SL_MALFORMED or SL_UNSUPPORTED with a sentence; SL_BUSY "out of memory" when it is not
- * used up: for callers that only know that an allocation failed. */
+/* The error of a used-up budget: SL_MALFORMED or SL_UNSUPPORTED with a sentence; when it is not used up, SL_CANCELLED if the
+ * calling thread's work is cancelled, else SL_BUSY "out of memory": for callers that only know that an allocation failed. */
 enum sl_code sl_budget_fail(const struct sl_budget *budget, struct sl_error *error);
 
 /* A thread's share, so that frequent small steps cost a subtraction. Zeros with a budget are an empty purse; what is left in

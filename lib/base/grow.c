@@ -1,18 +1,19 @@
 #include "base/grow.h"
 
 #include "base/arena.h"
+#include "base/cancel.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { FIRST = 64 };
 
-/* What an array that is too small is to have; false beyond what memory holds. */
+/* What an array that is too small is to have; false beyond what memory holds, and for work that is cancelled. */
 static bool next_capacity(size_t capacity, size_t need, size_t item, size_t *count, size_t *size)
 {
     *count = capacity ? capacity + capacity / 2 : FIRST;
     *count = *count < need ? need : *count;
-    return !__builtin_mul_overflow(*count, item, size);
+    return !sl_is_cancelled() && !__builtin_mul_overflow(*count, item, size);
 }
 
 bool sl_grow_array(void *array, size_t *capacity, size_t need, size_t item)

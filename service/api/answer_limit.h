@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/cancel.h"
 #include "core/json.h"
 
 struct answer_limit {
@@ -32,11 +33,11 @@ static inline bool answer_limit_has_memory(const struct answer_limit *limit)
     return limit->arena->used - limit->arena_start <= limit->max;
 }
 
-/* Counts what another frame takes at least, in bytes. False when there is no room for it. */
+/* Counts what another frame takes at least, in bytes. False when there is no room for it, or nobody who wants it. */
 static inline bool answer_limit_take(struct answer_limit *limit, uint64_t bytes)
 {
     limit->least += bytes;
-    return limit->least <= limit->max && answer_limit_has_memory(limit);
+    return limit->least <= limit->max && answer_limit_has_memory(limit) && !sl_is_cancelled();
 }
 
 /* Whether the written text is still shorter than the answer may be, when `behind` bytes are to follow. */

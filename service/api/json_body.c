@@ -42,7 +42,7 @@ bool json_body_read(struct http_exchange *x, const struct json_body *body)
         return false;
     if (r.bytes.size <= SMALL_BODY) {
         read_copy(&r);
-    } else if (pool_run(POOL_JSON, read_copy, &r, &error) != SL_OK) {
+    } else if (http_pool_run(x, POOL_JSON, read_copy, &r, &error) != SL_OK) {
         http_reply_error(x, 503, error.message);
         return false;
     }

@@ -111,7 +111,7 @@ static bool own_form_read(struct http_exchange *x, struct own_reading *r)
     r->failure = schema_no_memory;
     if (http_body(x, &r->bytes) != SL_OK)
         return false;
-    if (pool_run(POOL_JSON, own_read, r, &error) != SL_OK) {
+    if (http_pool_run(x, POOL_JSON, own_read, r, &error) != SL_OK) {
         http_reply_error(x, 503, error.message);
         return false;
     }

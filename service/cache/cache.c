@@ -472,6 +472,7 @@ void cache_withdraw(struct cache_look *look)
         return;
     sl_list_remove(&flight->looks, &look->link);
     look->flight = NULL;
+    flight_left(flight);
     flight_release(flight);
 }
 

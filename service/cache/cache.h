@@ -99,7 +99,7 @@ void cache_drain(void) SL_SUSPENDS;
 void cache_close(void); /* removes the process's temporary directory; no fiber of the cache may run again */
 
 /* Contents: SL_OK and a reference (`*item`, give back with cache_release). Otherwise the entry's error, fresh or kept.
- * SL_CANCELLED when the caller's group was cancelled while waiting; the computation goes on. */
+ * SL_CANCELLED when the caller's group was cancelled while waiting: as cache_withdraw. */
 enum sl_code cache_get(const struct cache_kind *kind, const struct cache_key *key, const void *context,
                        struct cache_item **item, struct sl_error *error) SL_SUSPENDS;
 
@@ -131,7 +131,8 @@ struct cache_look {
  * thread, from a fiber or from a callback. */
 bool cache_ask(struct cache_look *look);
 
-/* Nobody waits for the answer any more; the computation goes on. Nothing happens to one that is answered. */
+/* Nobody waits for the answer any more; downloads go on, what is computed of them may end early. Nothing happens to one that is
+ * answered. */
 void cache_withdraw(struct cache_look *look);
 
 /* After something failed in guard_run or as SL_INTERNAL of pool_run: entries whose mappings could not be read are

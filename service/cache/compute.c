@@ -221,6 +221,8 @@ static void obtain(struct flight *flight, struct cache_tmp *tmp, bool is_refresh
     }
     uint64_t begin = clock_mono_ns();
     outcome->code = cache_compute(flight, tmp, &outcome->error);
+    if (flight->abandoned) /* what a computation can do without may have ended early too */
+        outcome->code = sl_fail(&outcome->error, SL_CANCELLED, "cancelled");
     outcome->error.code = outcome->code;
     metric_observe(METRIC_CACHE_COMPUTE_SECONDS, (double)(clock_mono_ns() - begin) / 1e9, kind->name, NULL, NULL);
     if (outcome->code == SL_INTERNAL && space_suspect())

@@ -43,9 +43,10 @@ struct flight {
     struct sl_list looks; /* that wait: struct cache_look */
     uint32_t references;
     bool done;
-    bool renews;       /* old misses are asked for again */
-    bool outdated;     /* what it computes has been replaced since it began: for its waiters alone */
-    unsigned *renewal; /* what its token goes back to, or NULL when there is none */
+    bool renews;           /* old misses are asked for again */
+    atomic_bool abandoned; /* nobody waits for it any more: what the pool does for it ends early */
+    bool outdated;         /* what it computes has been replaced since it began: for its waiters alone */
+    unsigned *renewal;     /* what its token goes back to, or NULL when there is none */
     struct cache_look base;
     struct cache_item *base_item; /* a reference, until it is computed */
     int64_t begun_ns, stamp_ns, generation;
@@ -129,6 +130,9 @@ void line_limits(const struct config *config);
 struct flight *flight_start(struct kind_state *state, const struct cache_key *key, const void *context, bool renews,
                             struct flight *owner);
 void flight_release(struct flight *flight);
+/* A look was withdrawn. When it was the last one, a computation of what is only derived from other entries ends early, but the
+ * second one of its key: clients that do not wait long enough get their answers at last. Downloads go on. */
+void flight_left(struct flight *flight);
 /* Its looks are answered, and nobody joins it any more. */
 void flight_land(struct flight *flight, int64_t created_ns, int64_t generation, uint64_t keep_ns);
 

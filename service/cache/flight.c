@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "base/map.h"
 #include "core/log.h"
 #include "core/metrics.h"
 #include "core/pool.h"
@@ -139,12 +140,54 @@ static void go_on(struct line *line, struct flight *flight, flight_step *step)
         land_as(flight, SL_BUSY, "out of memory");
 }
 
+/* ---- abandoned computations ----
+ * The hashes of the keys of the last ones: what is computed for these again is computed to its end. */
+enum { ABANDONED_KEPT = 256 };
+static struct {
+    uint64_t keys[ABANDONED_KEPT];
+    size_t count;
+} abandoned;
+
+static uint64_t abandoned_key(const struct flight *flight)
+{
+    return sl_hash(flight->key.data, flight->key.size) ^ (uint64_t)(flight->state - engine.kinds);
+}
+
+static bool was_abandoned(uint64_t key)
+{
+    for (size_t i = 0; i < ABANDONED_KEPT && i < abandoned.count; i++)
+        if (abandoned.keys[i] == key)
+            return true;
+    return false;
+}
+
+void flight_left(struct flight *flight)
+{
+    if (flight->first || flight->done || flight->renews || fiber_expired() ||
+        flight->state->kind->section != CACHE_DERIVED || was_abandoned(abandoned_key(flight)))
+        return;
+    atomic_store(&flight->abandoned, true);
+}
+
 /* ---- computing ---- */
 static void flight_compute(struct flight *flight)
 {
     struct outcome outcome;
+    fiber_set_cancel(&flight->abandoned);
     compute_entry(flight, false, &outcome);
-    land_computed(flight, &outcome);
+    fiber_set_cancel(NULL);
+    if (outcome.code != SL_CANCELLED || !flight->abandoned) {
+        land_computed(flight, &outcome);
+        return;
+    }
+    metric_add(METRIC_CACHE_ABANDONED, 1, flight->state->kind->name, NULL, NULL);
+    abandoned.keys[abandoned.count++ % ABANDONED_KEPT] = abandoned_key(flight);
+    if (!flight->first) {
+        land_computed(flight, &outcome);
+        return;
+    }
+    flight->abandoned = false; /* somebody has joined it meanwhile */
+    go_on(line_of(flight), flight, flight_compute);
 }
 
 static void publish_base_error(struct flight *flight)

@@ -34,7 +34,8 @@ struct fiber {
     bool parked, ready, cancellable, ended;
     void *fake_stack, *tsan; /* of the sanitizers */
     const struct ledger_work *work;
-    struct trace *trace; /* held; NULL = none */
+    const atomic_bool *cancel; /* of its work on the pool; NULL = none */
+    struct trace *trace;       /* held; NULL = none */
     uint64_t waited_ns;
     const char *expects; /* while it is parked; NULL = not told */
     uint8_t request_id_size;
@@ -241,6 +242,7 @@ static struct fiber *fiber_new(struct fiber_group *group, void (*run)(void *arg)
     fiber->cancellable = fiber->ended = false;
     fiber->fake_stack = NULL;
     fiber->work = NULL;
+    fiber->cancel = NULL;
     fiber->trace = trace_hold(current ? current->trace : NULL);
     fiber->waited_ns = 0;
     fiber->expects = NULL;
@@ -298,6 +300,14 @@ bool fiber_cancelled(void)
     return current && current->group->cancelled;
 }
 
+bool fiber_expired(void)
+{
+    const struct fiber_group *group = current ? current->group : NULL;
+    while (group && !group->expired)
+        group = group->parent;
+    return group;
+}
+
 void fiber_set_request_id(struct sl_str id)
 {
     if (!current)
@@ -321,6 +331,17 @@ void fiber_set_work(const struct ledger_work *work)
 const struct ledger_work *fiber_work(void)
 {
     return current ? current->work : NULL;
+}
+
+void fiber_set_cancel(const atomic_bool *flag)
+{
+    if (current)
+        current->cancel = flag;
+}
+
+const atomic_bool *fiber_cancel_flag(void)
+{
+    return current ? current->cancel : NULL;
 }
 
 void fiber_set_trace(struct sl_str trace, struct sl_str baggage)
@@ -533,38 +554,8 @@ bool fiber_help(struct fiber_group *group, void (*run)(void *arg), void *arg)
     if (live >= limit / 2 || !fiber_start(group, run, arg))
         return false;
     group->first->work = current->work;
+    group->first->cancel = current->cancel;
     return true;
-}
-
-bool fiber_crew(void (*run)(void *arg), void *arg, size_t helpers)
-{
-    struct fiber_group group;
-    fiber_group_init(&group, fiber_group_current());
-    while (helpers > 0 && fiber_help(&group, run, arg))
-        helpers--;
-    run(arg);
-    fiber_group_wait(&group);
-    return !fiber_cancelled();
-}
-
-struct crew_list {
-    void (*run)(void *item);
-    void **items;
-    size_t count, next;
-};
-
-static void take_items(void *arg)
-{
-    struct crew_list *list = arg;
-    while (list->next < list->count && !fiber_cancelled())
-        list->run(list->items[list->next++]);
-}
-
-bool fiber_for_each(void (*run)(void *item), void **items, size_t count, size_t at_once)
-{
-    struct crew_list list = {run, items, count, 0};
-    size_t fibers = count < at_once ? count : at_once;
-    return fiber_crew(take_items, &list, fibers ? fibers - 1 : 0);
 }
 
 void fiber_group_wait(struct fiber_group *group)

@@ -10,6 +10,7 @@
  * a parent cancels its children. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,8 +28,8 @@ struct fiber_group {
     struct fiber *waiter;              /* in fiber_group_wait */
     size_t count;                      /* live fibers of the group itself */
     void *timer;                       /* deadline, NULL when none */
-    bool cancelled;
-    bool expired; /* cancelled by its deadline */
+    atomic_bool cancelled;             /* written by the loop; work on the pool may look at it */
+    bool expired;                      /* cancelled by its deadline */
     void (*on_empty)(
         struct fiber_group *group); /* called by the loop when the last fiber has ended, or in fiber_run; may
                                                     be NULL, and may free or reuse the group's memory */
@@ -75,6 +76,7 @@ bool fiber_for_each(void (*run)(void *item), void **items, size_t count, size_t 
 
 struct fiber *fiber_self(void); /* NULL outside of fibers */
 bool fiber_cancelled(void);     /* of the running fiber's group */
+bool fiber_expired(void);       /* and by a deadline: its own or that of a group above it */
 
 /* The running fiber's group, as the parent of groups that are to end with it; NULL outside of fibers. */
 struct fiber_group *fiber_group_current(void);
@@ -133,6 +135,11 @@ struct sl_str fiber_baggage(void);
 struct ledger_work;
 void fiber_set_work(const struct ledger_work *work);
 const struct ledger_work *fiber_work(void); /* NULL outside of fibers */
+
+/* What this fiber, and its crew, has the pool do from now on ends early once the flag is raised (base/cancel.h, pool_run); NULL =
+ * it is done to its end. The flag lives until the next call, and until the work has ended. */
+void fiber_set_cancel(const atomic_bool *flag);
+const atomic_bool *fiber_cancel_flag(void); /* NULL outside of fibers */
 
 /* How long the running fiber has stood in queues, for memory or a thread of the pool: this much more; in all. */
 void fiber_note_wait(uint64_t ns);

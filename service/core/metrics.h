@@ -36,6 +36,7 @@ enum metric {
     METRIC_CACHE_LOOKUPS,         /* cache, layer, result */
     METRIC_CACHE_FALLBACKS,       /* cache, version */
     METRIC_CACHE_COMPUTE_SECONDS, /* cache */
+    METRIC_CACHE_ABANDONED,       /* cache */
     METRIC_CACHE_FILE_BYTES,      /* cache, hit */
     METRIC_CACHE_WRITES,          /* cache, status, is_refresh */
     METRIC_CACHE_MEMORY_BYTES,    /* cache */
@@ -92,6 +93,8 @@ enum metric {
     METRIC_POOL_QUEUED,
     METRIC_POOL_RUN_SECONDS,  /* job */
     METRIC_POOL_WAIT_SECONDS, /* job */
+    METRIC_POOL_CANCELLED,    /* job */
+    METRIC_POOL_STALLED,
     METRIC_LOOP_LAG_SECONDS,
     METRIC_FAULTS_RECOVERED, /* kind */
     METRIC_QUARANTINED,

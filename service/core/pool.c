@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/map.h"
 #include "core/crash.h"
 #include "core/guard.h"
@@ -20,8 +21,9 @@ enum lane { QUICK, HEAVY, LANES };
 
 static uv_loop_t *loop;
 static size_t max_queued = 10000;
-static size_t given[LANES];          /* to libuv and not ended; loop thread */
-static atomic_size_t running[LANES]; /* of them, on a thread */
+static size_t given[LANES];            /* to libuv and not ended; loop thread */
+static atomic_size_t running[LANES];   /* of them, on a thread */
+static _Atomic uint64_t heavy_done_ns; /* when a heavy job, or a piece of one, was done last */
 static const char *const job_names[POOL_JOBS] = {"convert", "walk", "symbolicate", "json", "io", "compress"};
 
 /* One thread is left to quick jobs; a single one serves both lanes in turn, as the next heavy job goes behind the quick
@@ -49,6 +51,7 @@ struct team {
     unsigned lent;                         /* loop thread: helpers submitted */
     struct sl_str request_id;              /* of the caller, who outlives every helper's work */
     const struct ledger_work *ledger_work; /* likewise */
+    const atomic_bool *cancel;             /* likewise */
     struct team *next_open;                /* of `incoming` or `open_teams` */
 };
 
@@ -73,8 +76,15 @@ static void enter_thread(void)
     if (done)
         return;
     setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
+    pthread_setname_np(pthread_self(), "pool");
     crash_thread();
     done = true;
+}
+
+static void note_done(enum lane lane, uint64_t now_ns)
+{
+    if (lane == HEAVY)
+        atomic_store_explicit(&heavy_done_ns, now_ns, memory_order_relaxed);
 }
 
 struct share {
@@ -86,8 +96,10 @@ static void work_share(void *arg)
 {
     struct share *share = arg;
     struct team *team = share->team;
-    for (size_t i; (i = atomic_fetch_add(&team->next, 1)) < team->count;)
+    for (size_t i; (i = atomic_fetch_add(&team->next, 1)) < team->count;) {
         team->work(team->arg, i, share->worker);
+        note_done(HEAVY, uv_hrtime());
+    }
 }
 
 static void helper_work(uv_work_t *work)
@@ -106,7 +118,9 @@ static void helper_work(uv_work_t *work)
     if (enter) {
         log_set_request_id(team->request_id);
         ledger_begin(team->ledger_work);
+        sl_cancel_watch(team->cancel);
         bool whole = guard_run(work_share, &share);
+        sl_cancel_watch(NULL);
         ledger_end();
         log_set_request_id((struct sl_str){NULL, 0});
         pthread_mutex_lock(&team->lock);
@@ -189,6 +203,7 @@ static struct team *team_open(const struct sl_parallel *self, size_t count,
     team->arg = arg;
     team->request_id = log_request_id();
     team->ledger_work = ledger_own();
+    team->cancel = sl_cancel_flag;
     team->workers = self->workers < count ? self->workers : (unsigned)count;
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->idle, NULL);
@@ -242,13 +257,14 @@ struct job {
     struct fiber *fiber;
     struct sl_str request_id;
     const struct ledger_work *ledger_work;
+    const atomic_bool *cancel; /* NULL = it is done to its end */
     void (*fn)(void *arg);
     void *arg;
     struct job *next, *previous; /* in its flow */
     unsigned flow;
     uint64_t queued_ns, started_ns, ended_ns;
     bool waits; /* in a flow */
-    bool refused, whole, done;
+    bool refused, whole, cancelled, done;
 };
 
 enum { FLOWS = 64 };
@@ -301,10 +317,14 @@ static void job_work(uv_work_t *work)
     job->started_ns = uv_hrtime();
     log_set_request_id(job->request_id);
     ledger_begin(job->ledger_work);
-    job->whole = guard_run(job->fn, job->arg);
+    sl_cancel_watch(job->cancel);
+    job->whole = sl_is_cancelled() || guard_run(job->fn, job->arg);
+    job->cancelled = sl_is_cancelled();
+    sl_cancel_watch(NULL);
     ledger_end();
     log_set_request_id((struct sl_str){NULL, 0});
     job->ended_ns = uv_hrtime();
+    note_done(job->lane, job->ended_ns);
     atomic_fetch_sub(&running[job->lane], 1);
 }
 
@@ -355,8 +375,10 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
 {
     const char *name = job_names[kind & ~POOL_HEAVY];
     bool heavy = kind & POOL_HEAVY || kind == POOL_CONVERT || kind == POOL_WALK;
+    bool lasts = (kind & ~POOL_HEAVY) == POOL_IO || (kind & ~POOL_HEAVY) == POOL_COMPRESS;
     struct job job = {.lane = heavy ? HEAVY : QUICK, .fiber = fiber_self(), .request_id = fiber_request_id()};
     job.ledger_work = (kind & ~POOL_HEAVY) == POOL_IO ? NULL : fiber_work();
+    job.cancel = lasts ? NULL : fiber_cancel_flag();
     job.fn = fn;
     job.arg = arg;
     job.queued_ns = uv_hrtime();
@@ -374,15 +396,21 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
     fiber_note_wait(job.started_ns - job.queued_ns);
     metric_observe(METRIC_POOL_WAIT_SECONDS, (double)(job.started_ns - job.queued_ns) / 1e9, name, NULL, NULL);
     metric_observe(METRIC_POOL_RUN_SECONDS, (double)(job.ended_ns - job.started_ns) / 1e9, name, NULL, NULL);
+    if (job.cancelled) {
+        metric_add(METRIC_POOL_CANCELLED, 1, name, NULL, NULL);
+        return sl_fail(error, SL_CANCELLED, "cancelled");
+    }
     if (!job.whole)
         return sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
     return SL_OK;
 }
 
 /* ---- state ---- */
+static uint64_t quick_vain_ms(void);
+
 void pool_end_if_stalled(uint64_t most_ms)
 {
-    if (!pool_stalled(most_ms))
+    if (quick_vain_ms() <= most_ms)
         return;
     log_error("pool", "no thread has become free for too long: the process ends itself");
     abort();
@@ -437,20 +465,43 @@ static void probe_done(uv_work_t *work, int status)
     probe.waits = false;
 }
 
-bool pool_stalled(uint64_t most_ms)
+static uint64_t quick_vain_ms(void)
 {
     uint64_t now = loop_now_ms();
     if (!probe.waits && uv_queue_work(loop, &probe.work, probe_work, probe_done) == 0) {
         probe.waits = true;
         probe.since_ms = now;
     }
-    return probe.waits && now - probe.since_ms > most_ms;
+    return probe.waits ? now - probe.since_ms : 0;
+}
+
+static uint64_t heavy_vain_ms(void)
+{
+    uint64_t now = uv_hrtime(), oldest = now, done = atomic_load(&heavy_done_ns);
+    for (unsigned i = 0; i < FLOWS; i++)
+        if (flows[i].first && flows[i].first->queued_ns < oldest)
+            oldest = flows[i].first->queued_ns;
+    oldest = done > oldest ? done : oldest;
+    return now > oldest ? (now - oldest) / 1000000 : 0;
+}
+
+/* How long jobs have waited while no thread has finished any. */
+static uint64_t vain_ms(void)
+{
+    uint64_t quick = quick_vain_ms(), heavy = heavy_vain_ms();
+    return quick > heavy ? quick : heavy;
+}
+
+bool pool_stalled(uint64_t most_ms)
+{
+    return vain_ms() > most_ms;
 }
 
 void pool_set_metrics(void)
 {
     metric_set(METRIC_POOL_BUSY, (double)pool_busy(), NULL, NULL, NULL);
     metric_set(METRIC_POOL_QUEUED, (double)pool_queued(), NULL, NULL, NULL);
+    metric_set(METRIC_POOL_STALLED, (double)vain_ms() / 1e3, NULL, NULL, NULL);
     metric_set(METRIC_WAITING, (double)lane_queued(QUICK), "pool_quick", NULL, NULL);
     metric_set(METRIC_WAITING, (double)lane_queued(HEAVY), "pool_heavy", NULL, NULL);
 }

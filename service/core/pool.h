@@ -31,7 +31,9 @@ static inline bool pool_is_heavy(uint64_t bytes)
     return bytes > 1 << 20;
 }
 
-/* SL_OK when fn ran; SL_CANCELLED when the fiber was cancelled while a heavy job waited for its turn (it never began);
+/* SL_OK when fn ran; SL_CANCELLED when the fiber was cancelled while a heavy job waited for its turn (it never began), or when
+ * the flag of fiber_set_cancel was raised before fn returned: then it was not run, or whatever it left is not to be used. That
+ * flag is not looked at for POOL_IO and POOL_COMPRESS, whose jobs own files and are short.
  * SL_INTERNAL when the job was ended by a SIGBUS: a mapped file has shrunk or cannot be read; SL_BUSY when libuv does not
  * take it. Log lines of the job carry the request id of the fiber. */
 enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, struct sl_error *error) SL_SUSPENDS;
@@ -45,8 +47,9 @@ const struct sl_parallel *pool_parallel(void);
 
 void pool_set_limit(size_t max_queued);
 size_t pool_queued(void);
-/* Whether a job that does nothing, begun by an earlier call of this, has waited longer than that for a thread. */
+/* Whether jobs have waited longer than that, and no thread that could take them has finished anything meanwhile: heavy jobs, by
+ * when one of them or a piece of one was done last; quick ones, by a job that does nothing and was begun by an earlier call. */
 bool pool_stalled(uint64_t most_ms);
-/* Ends the process when it is so: threads that ignore every limit do not come back. */
+/* Ends the process when quick jobs find no thread for so long: threads that ignore every limit do not come back. */
 void pool_end_if_stalled(uint64_t most_ms);
 size_t pool_busy(void);

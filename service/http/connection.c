@@ -355,6 +355,14 @@ static void on_data(struct connection *c, struct sl_bytes data)
     }
 }
 
+/* Half-closed while a request runs: it still gets its answer, unless the probes find nobody there. HTTP/1.0 knows no interim
+ * answers. */
+static void await_answer(struct connection *c)
+{
+    if (c->timeout == TIMEOUT_NONE && c->request && !c->request->http10)
+        server_timer(c, TIMEOUT_PROBE);
+}
+
 static void on_end(struct connection *c)
 {
     c->eof = true;
@@ -362,8 +370,34 @@ static void on_end(struct connection *c)
     uv_read_stop(&c->uv.stream);
     if (c->state == STATE_BODY)
         fail_body(c, 400, "connection closed before the end of the body", NULL);
-    else if (c->state != STATE_WORK) /* half-closed while a request runs: it still gets its answer */
+    else if (c->state == STATE_WORK)
+        await_answer(c);
+    else
         connection_abort(c, false);
+}
+
+static bool is_reset(const struct connection *c)
+{
+    uv_os_fd_t fd;
+    int error = 0;
+    socklen_t size = sizeof error;
+    return uv_fileno(&c->uv.handle, &fd) == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error;
+}
+
+/* Who has closed the connection and who only sends no more look the same, until they are sent something: the kernel of the
+ * former resets the connection then. So an interim answer goes out (RFC 9110, 15.2: clients pass over it), once. */
+static void probe_client(struct connection *c)
+{
+    static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    if (c->state != STATE_WORK || !c->request || c->request->x.status) /* writing the answer tells */
+        return;
+    if (is_reset(c) || (!c->probed && !connection_say(c, (struct sl_str){interim, sizeof interim - 1}))) {
+        c->request->aborted = "reset";
+        connection_abort(c, false);
+        return;
+    }
+    c->probed = true;
+    server_timer(c, TIMEOUT_PROBE);
 }
 
 /* ---- TLS ---- */
@@ -569,6 +603,7 @@ void connection_expired(struct connection *c)
     case TIMEOUT_BODY: fail_body(c, 408, "request body took too long", "body_timeout"); break;
     case TIMEOUT_DISCARD: fail_body(c, 408, NULL, NULL); break;
     case TIMEOUT_WRITE: expired_write(c); break;
+    case TIMEOUT_PROBE: probe_client(c); break;
     default: connection_abort(c, false);
     }
 }

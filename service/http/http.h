@@ -13,6 +13,7 @@
 #include "core/fiber.h"
 #include "core/json.h"
 #include "core/memory.h"
+#include "core/pool.h"
 
 struct http_header {
     struct sl_str name; /* lower case */
@@ -197,6 +198,9 @@ struct http_query *http_form(struct sl_arena *arena, struct sl_str text, size_t 
 
 /* True once the client has gone (reset). */
 bool http_client_gone(const struct http_exchange *x);
+/* pool_run for what only this client wants: it ends early, with SL_CANCELLED, when that is gone. */
+enum sl_code http_pool_run(struct http_exchange *x, enum pool_job kind, void (*fn)(void *arg), void *arg,
+                           struct sl_error *error) SL_SUSPENDS;
 
 /* ---- response ---- */
 /* Replaces a header of the same name. Names and values must live as long as the exchange (literals, or its arena). A value

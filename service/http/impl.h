@@ -56,6 +56,7 @@ enum timeout {
     TIMEOUT_IDLE,
     TIMEOUT_WRITE,
     TIMEOUT_LINGER,
+    TIMEOUT_PROBE,  /* of a client that sends no more, while its request is worked on: is it still there? */
     TIMEOUT_FAMILY, /* body timeout of the first family, if it has one of its own; those of the others follow */
 };
 
@@ -155,7 +156,7 @@ struct connection {
     uint64_t write_started_ms, write_progress_ms;
     struct turn_place turn; /* to read more of a body */
     unsigned requests;
-    bool unix_socket, reserve, reading, eof, processing;
+    bool unix_socket, reserve, reading, eof, probed, processing;
     bool dead; /* being closed; the memory stays until `closed` and the request's end */
     bool closed;
     struct ip_entry *ip;

@@ -36,6 +36,15 @@ bool http_client_gone(const struct http_exchange *x)
     return r->connection->dead;
 }
 
+enum sl_code http_pool_run(struct http_exchange *x, enum pool_job kind, void (*fn)(void *arg), void *arg,
+                           struct sl_error *error)
+{
+    fiber_set_cancel(&x->group.cancelled);
+    enum sl_code code = pool_run(kind, fn, arg, error);
+    fiber_set_cancel(NULL);
+    return code;
+}
+
 /* ---- headers of the answer ---- */
 enum { HEADER_STEP = 8 };
 

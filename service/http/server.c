@@ -16,6 +16,7 @@ enum {
     RESERVE_HEADER_MS = 2000,
     DISCARD_MS = 2000,
     LINGER_MS = 5000,
+    PROBE_MS = 400,
     ACCEPTS_PER_EVENT = 64
 };
 
@@ -476,6 +477,7 @@ static void set_timeouts(struct http_server *server)
     server->queues[TIMEOUT_IDLE].ms = options->idle_timeout_ms;
     server->queues[TIMEOUT_WRITE].ms = options->write_timeout_ms / 4; /* progress is looked for between */
     server->queues[TIMEOUT_LINGER].ms = LINGER_MS;
+    server->queues[TIMEOUT_PROBE].ms = PROBE_MS;
     for (size_t i = 0; options->families[i]; i++) {
         uint64_t (*own)(const void *service) = options->families[i]->body_timeout_ms;
         server->queues[TIMEOUT_FAMILY + i].ms = own ? own(options->service) : options->body_timeout_ms;

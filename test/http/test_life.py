@@ -7,6 +7,8 @@ from harness import DEADLINE, Service, Upstream, equal, frames, http_source, req
 from test_cluster import Gate, begin, poll
 from test_symbfile import EMPTY, ID, ask, good, service as uploads
 
+HEAD = b"POST /symbolicate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+
 
 def test_an_idle_service_ends_at_once(work, objects):
     quickest = DEADLINE
@@ -116,23 +118,46 @@ def test_it_tells_what_it_does(work, objects):
         equal(poll(s, job, "?timeout=30")[1]["status"], "completed")
 
 
+def reset(client):
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+
+
 def test_lines_tell_who_was_cut_off(work, objects):
     gate = Gate(objects)
     with Upstream(gate.routes) as upstream, Service(work, {"http": {"body_timeout": "200ms"}}) as s:
-        head = b"POST /symbolicate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
         with socket.create_connection(("127.0.0.1", s.port)) as client:
-            client.sendall(head % 100 + b"{")
+            client.sendall(HEAD % 100 + b"{")
             assert client.recv(100).startswith(b"HTTP/1.1 408")
         body = json.dumps(request(objects.module(), [objects.address("plain")], sources=[http_source(upstream.url)])).encode()
         with socket.create_connection(("127.0.0.1", s.port)) as client:
-            client.sendall(head % len(body) + body)
+            client.sendall(HEAD % len(body) + body)
             wait_until("the download", lambda: upstream.hits)
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # ends in a reset
+            reset(client)
         wait_until("both lines", lambda: re.search(r"access: .*status=408.* aborted=body_timeout", s.logged()) and
                    re.search(r"access: .* aborted=reset", s.logged()))
+        wait_until("the end of the job", lambda: metric(s, 'symloom_jobs_finished_total{task="symbolicate",outcome="cancelled"}') == 1)
         gate.open.set()
-        wait_until("the end of the job", lambda: b'symloom_jobs_finished_total{task="symbolicate",outcome="completed"} 1'
-                   in s.request("GET", "/metrics")[2])
+
+
+def test_work_for_clients_that_have_left_ends(work, objects):
+    """Once: the next one who wants the same, and does not wait for it either, does not keep others from getting it."""
+    body = json.dumps({"modules": [{"type": "elf", "image_addr": "0x0", "file_id": ID}], "stacktraces": [
+        {"frames": [{"instruction_addr": "0x644", "addr_mode": "rel:0"}]}]}).encode()
+    with uploads(work) as s:
+        good(s, slow_ranges())
+        for left in (1, 2):
+            with socket.create_connection(("127.0.0.1", s.port)) as client:
+                client.sendall(HEAD % len(body) + body)
+                wait_until("the conversion", lambda: s.leftovers())
+                reset(client)
+            wait_until("the end of the job", lambda: metric(s, 'symloom_jobs_finished_total{task="symbolicate",outcome="cancelled"}') == left)
+            if left == 1:
+                wait_until("the end of the conversion", lambda: metric(s, 'symloom_cache_abandoned_total{cache="symbfile_index"}') == 1)
+                equal((metric(s, 'symloom_pool_cancelled_total{job="convert"}'), s.leftovers()), (1, []))
+        equal(ask(s, [0x644])[0]["modules"][0]["debug_status"], "found")
+        equal(metric(s, 'symloom_cache_abandoned_total{cache="symbfile_index"}'), 1)
+        equal(len(re.findall(r"access: .* path=/symbolicate .* aborted=reset", s.logged())), 2)
 
 
 def test_lines_tell_how_long_requests_waited(work, objects):

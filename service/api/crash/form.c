@@ -263,7 +263,7 @@ static bool form_take(struct http_exchange *x, struct form_reading *r)
     struct sl_error error;
     if (http_body_take(x, &r->fd) != SL_OK)
         return false;
-    enum sl_code code = pool_run(POOL_JSON, form_read, r, &error);
+    enum sl_code code = http_pool_run(x, POOL_JSON, form_read, r, &error);
     close(r->fd);
     if (code != SL_OK) {
         http_reply_detail(x, 503, error.message, NULL);

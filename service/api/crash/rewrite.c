@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "base/cancel.h"
 #include "core/log.h"
 
 enum {
@@ -238,7 +239,7 @@ static int count_step(pcre2_callout_block *block, void *arg)
     PCRE2_SIZE at = block->current_position;
     work->steps -= 1 + (int64_t)(at > work->at ? at - work->at : work->at - at);
     work->at = at;
-    return work->steps < 0 ? PCRE2_ERROR_MATCHLIMIT : 0;
+    return work->steps < 0 || sl_is_cancelled() ? PCRE2_ERROR_MATCHLIMIT : 0;
 }
 
 struct sl_str rewrite_name(const struct rewrite_rules *rules, struct sl_str name, int64_t *steps,

@@ -22,7 +22,8 @@ enum { CROWD_CHUNK = 4096 }; /* first of the arena of a job beyond MAX_SPARE, wh
 /* Ended jobs whose arenas are used again, at most so many and so large: warm memory costs no page faults. */
 enum { MAX_SPARE = 64, MAX_SPARE_ARENA = 1 << 20, MAX_SPARE_BYTES = 4 << 20 };
 
-static const char *const outcome_names[] = {"running", "completed", "failed", "timeout", "internal_error", "busy"};
+static const char *const outcome_names[] = {"running",        "completed", "failed",   "timeout",
+                                            "internal_error", "busy",      "cancelled"};
 
 /* ---- the service ---- */
 size_t service_running(const struct service *service)
@@ -208,14 +209,22 @@ static void write_outcome(struct job *job, const char *status)
     json_object_end(&w);
 }
 
+/* Work that is cancelled fails in the way that came first. */
+static enum job_outcome outcome_of(const struct job *job, enum sl_code code)
+{
+    if (code == SL_MALFORMED || code == SL_UNSUPPORTED)
+        return JOB_FAILED;
+    if (code == SL_CANCELLED || (code != SL_OK && job->group.cancelled))
+        return job->group.expired ? JOB_TIMEOUT : job->is_left ? JOB_CANCELLED : JOB_INTERNAL_ERROR;
+    if (code == SL_BUSY || job->answer.failed)
+        return JOB_BUSY;
+    return code == SL_OK ? JOB_COMPLETED : JOB_INTERNAL_ERROR;
+}
+
 static void jobs_finish(struct job *job, enum sl_code code, const struct sl_error *error)
 {
     struct service *service = job->service;
-    enum job_outcome outcome = code == SL_BUSY || job->answer.failed            ? JOB_BUSY
-                               : code == SL_OK                                  ? JOB_COMPLETED
-                               : code == SL_MALFORMED || code == SL_UNSUPPORTED ? JOB_FAILED
-                               : code == SL_CANCELLED && job->group.expired     ? JOB_TIMEOUT
-                                                                                : JOB_INTERNAL_ERROR;
+    enum job_outcome outcome = outcome_of(job, code);
     if (outcome == JOB_BUSY) {
         metric_add(METRIC_BUSY, 1, "job", NULL, NULL);
         if (loop_minutely(&service->next_busy_log_ms))
@@ -248,6 +257,7 @@ static void job_fiber(void *arg)
     struct job *job = arg;
     struct sl_error error = {0};
     metric_observe(METRIC_JOB_START_DELAY, (double)(clock_mono_ns() - job->started_ns) / 1e9, NULL, NULL, NULL);
+    fiber_set_cancel(&job->group.cancelled);
     enum sl_code code = job->run(job, job->arg, &error);
     job->waited_ns = fiber_waited_ns();
     jobs_finish(job, code, &error);
@@ -337,6 +347,10 @@ bool job_begin(struct http_exchange *x, struct job *job, job_run *run, void *arg
 void job_leave(struct job *job)
 {
     job->waiting--;
+    if (job->outcome == JOB_RUNNING && !job->waiting && !job->revealed && fiber_cancelled()) {
+        job->is_left = true;
+        fiber_group_cancel(&job->group);
+    }
     drop_if_unknown(job);
 }
 

@@ -1,4 +1,4 @@
-/* Jobs: symbolications that outlive the request that started them. A job runs as a detached fiber; its client waits for it,
+/* Jobs: symbolications that may outlive the request that started them. A job runs as a detached fiber; its client waits for it,
  * or is told its id and asks again (GET /requests/{id}). Loop thread only. */
 #pragma once
 
@@ -7,7 +7,15 @@
 
 struct api_query;
 
-enum job_outcome { JOB_RUNNING, JOB_COMPLETED, JOB_FAILED, JOB_TIMEOUT, JOB_INTERNAL_ERROR, JOB_BUSY };
+enum job_outcome {
+    JOB_RUNNING,
+    JOB_COMPLETED,
+    JOB_FAILED,
+    JOB_TIMEOUT,
+    JOB_INTERNAL_ERROR,
+    JOB_BUSY,
+    JOB_CANCELLED /* its client has left, and nobody else can ask for it */
+};
 
 struct job {
     struct sl_arena arena;      /* for the work; empty once the job is done */
@@ -24,6 +32,7 @@ struct job {
     struct fiber_wait_list waiters;
     unsigned waiting; /* handlers that hold it */
     bool revealed;    /* somebody knows the id */
+    bool is_left;     /* cancelled, as nobody does and its client is gone */
     bool announced;   /* and other nodes know whose it is */
     bool fetched;     /* the result was answered at least once */
     uint8_t id[16];
@@ -52,6 +61,7 @@ void job_discard(struct job *job); /* of a job that was not begun */
 /* Begins `run(job, arg)`; `arg` lies in the job's arena. The job belongs to the service then, and the request's memory to
  * the job; the caller holds it until job_leave. False: there is no place, the answer is set and the job discarded. */
 bool job_begin(struct http_exchange *x, struct job *job, job_run *run, void *arg);
+/* A job whose last client leaves because it is gone, and whose id was told to nobody, is cancelled. */
 void job_leave(struct job *job);
 
 /* With or without hyphens, in any case. */

@@ -91,7 +91,7 @@ void job_answer(struct http_exchange *x, struct job *job, const struct api_query
         metric_add(METRIC_POLLS, 1, "done", NULL, NULL);
         reply_result(x, job);
     } else if (waited == FIBER_CANCELLED) {
-        /* the client is gone; the job goes on and nobody will ask for it */
+        /* the client is gone: the job ends early, unless others know its id */
     } else if (job->service->stopping && !query->has_timeout) {
         http_reply_detail(x, 503, "service is shutting down", NULL);
     } else {

@@ -118,6 +118,7 @@ static void moz_answer(struct http_exchange *x, struct job *job)
     case JOB_FAILED: http_reply_error(x, 503, unavailable); break;
     case JOB_INTERNAL_ERROR: http_reply_error(x, 500, NULL); break;
     case JOB_BUSY: http_reply_no_memory(x); break;
+    case JOB_CANCELLED: /* heard of by nobody */
     case JOB_TIMEOUT:
     case JOB_RUNNING: http_reply_error(x, 503, "the request takes too long"); break;
     }

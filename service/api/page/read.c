@@ -195,7 +195,7 @@ void page_read(struct http_exchange *x)
     r.w = json_writer(&r.json);
     if (http_body(x, &r.bytes) != SL_OK)
         return;
-    if (pool_run(POOL_JSON, read_given, &r, &error) != SL_OK) {
+    if (http_pool_run(x, POOL_JSON, read_given, &r, &error) != SL_OK) {
         sl_buf_free(&r.json);
         http_reply_error(x, 503, error.message);
     } else if (r.json.failed) {

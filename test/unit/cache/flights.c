@@ -1,6 +1,9 @@
 /* Look-ups at the same time: of one key, of several processes; and what they cost. */
 #include "plan.h"
 
+#include "base/cancel.h"
+#include "core/pool.h"
+
 /* ---- flights ---- */
 
 enum { CROWD = 500 };
@@ -92,6 +95,91 @@ static void the_end_cancels_computations(void **state)
 {
     (void)state;
     run(drain_body);
+}
+
+/* ---- computations that nobody waits for ---- */
+static struct {
+    atomic_bool open;
+    atomic_int inside;
+    unsigned runs;
+} spin;
+
+static void spin_work(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&spin.inside, 1);
+    while (!sl_is_cancelled() && !atomic_load(&spin.open))
+        usleep(100);
+}
+
+/* What is made without it would lack something. */
+static enum sl_code spin_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+{
+    (void)context, (void)arena;
+    spin.runs++;
+    (void)pool_run(POOL_CONVERT, spin_work, NULL, error);
+    assert_int_equal(write(tmp->fd, "spun", 4), 4);
+    return SL_OK;
+}
+
+static const struct cache_kind spinning = {
+    .name = "derived", .section = CACHE_DERIVED, .version = 1, .compute = spin_compute};
+
+static void spin_fiber(void *arg)
+{
+    struct cache_key key = key_of("spin");
+    struct cache_item *item;
+    *(enum sl_code *)arg = cache_get(&spinning, &key, NULL, &item, NULL);
+    cache_release(item);
+}
+
+/* A look-up that has a computation at work. */
+static void spin_begin(struct fiber_group *group, enum sl_code *code)
+{
+    int before = atomic_load(&spin.inside);
+    fiber_group_init(group, NULL);
+    assert_true(fiber_start(group, spin_fiber, code));
+    while (atomic_load(&spin.inside) == before)
+        assert_true(fiber_sleep(1));
+}
+
+static void spin_leave(struct fiber_group *group)
+{
+    fiber_group_cancel(group);
+    fiber_group_wait(group);
+}
+
+static void abandoned_body(void *arg)
+{
+    (void)arg;
+    const struct cache_kind *const all[] = {&spinning};
+    struct fiber_group group, other;
+    enum sl_code code = SL_OK, other_code = SL_INTERNAL;
+    cache_drain();
+    cache_close();
+    assert_int_equal(cache_init(&test_config, all, 1, NULL), SL_OK);
+    spin_begin(&group, &code);
+    spin_leave(&group);
+    assert_int_equal(code, SL_CANCELLED);
+    fiber_group_init(&other, NULL); /* joins what is about to end: it is computed again, and to its end */
+    assert_true(fiber_start(&other, spin_fiber, &other_code));
+    while (spin.runs < 2)
+        assert_true(fiber_sleep(1));
+    spin_leave(&other);
+    assert_int_equal(other_code, SL_CANCELLED);
+    atomic_store(&spin.open, true);
+    fiber_group_init(&group, NULL);
+    assert_true(fiber_start(&group, spin_fiber, &code));
+    fiber_group_wait(&group);
+    assert_int_equal(code, SL_OK);
+    assert_int_equal(spin.runs, 2);
+    cache_drain();
+}
+
+static void what_nobody_waits_for_ends_early_once(void **state)
+{
+    (void)state;
+    run(abandoned_body);
 }
 
 /* ---- several processes ---- */
@@ -192,6 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(equal_lookups_compute_once, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(callers_may_leave, dir_setup, dir_teardown),
+        cmocka_unit_test_setup_teardown(what_nobody_waits_for_ends_early_once, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(the_end_cancels_computations, dir_setup, dir_teardown),
         cmocka_unit_test_setup_teardown(hits_are_cheap, dir_setup, dir_teardown),
     };

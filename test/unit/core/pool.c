@@ -7,6 +7,9 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/parallel.h"
 #include "core/loop.h"
 #include "core/pool.h"
 
@@ -74,6 +77,66 @@ static void a_cancelled_fiber_still_waits_for_its_job(void **state)
 {
     (void)state;
     run(cancel_slow, 4);
+}
+
+/* ---- work that nobody wants any more ---- */
+static struct {
+    atomic_bool flag;
+    atomic_int rounds;
+} unwanted;
+
+static void spend_piece(void *arg, size_t index, unsigned worker)
+{
+    (void)index, (void)worker;
+    while (sl_budget_spend(arg, 1))
+        atomic_fetch_add(&unwanted.rounds, 1);
+}
+
+static void spend(void *arg)
+{
+    const struct sl_parallel *parallel = pool_parallel();
+    sl_parallel_run(parallel, 4, spend_piece, arg);
+    assert_true(sl_budget_used_up(arg));
+    assert_int_equal(sl_budget_fail(arg, NULL), SL_CANCELLED);
+    struct sl_arena arena = {0};
+    struct sl_buf buf = {0};
+    assert_null(sl_arena_strndup(&arena, "x", 1));
+    sl_buf_u8(&buf, 1);
+    assert_true(buf.failed);
+}
+
+static void run_spending(void *arg)
+{
+    struct sl_error error;
+    fiber_set_cancel(&unwanted.flag);
+    assert_int_equal(pool_run(POOL_CONVERT, spend, arg, &error), SL_CANCELLED);
+    assert_int_equal(pool_run(POOL_CONVERT, square, NULL, &error), SL_CANCELLED); /* it is not begun */
+    int number = 3;
+    assert_int_equal(pool_run(POOL_IO, square, &number, &error), SL_OK); /* this kind is done to its end */
+    fiber_set_cancel(NULL);
+    assert_int_equal(pool_run(POOL_CONVERT, square, &number, &error), SL_OK);
+    assert_int_equal(number, 81);
+}
+
+static void cancel_spending(void *arg)
+{
+    (void)arg;
+    struct fiber_group group;
+    struct sl_budget budget;
+    sl_budget_init(&budget, 1ull << 50);
+    fiber_group_init(&group, NULL);
+    fiber_start(&group, run_spending, &budget);
+    while (!atomic_load(&unwanted.rounds))
+        fiber_sleep(1);
+    atomic_store(&unwanted.flag, true);
+    fiber_group_wait(&group);
+    assert_false(sl_budget_used_up(&budget)); /* nothing is said of the file */
+}
+
+static void unwanted_work_ends_early(void **state)
+{
+    (void)state;
+    run(cancel_spending, 4);
 }
 
 /* ---- parallel ---- */
@@ -192,6 +255,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_runs_while_its_fiber_waits),
         cmocka_unit_test(a_cancelled_fiber_still_waits_for_its_job),
+        cmocka_unit_test(unwanted_work_ends_early),
         cmocka_unit_test(pieces_run_once_each_and_on_several_threads),
         cmocka_unit_test(a_file_that_shrinks_under_its_mapping_ends_only_the_job),
     };

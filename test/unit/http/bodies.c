@@ -471,6 +471,29 @@ static void a_reset_cancels_the_request_and_a_half_close_does_not(void **state)
     close(fd);
 }
 
+/* Closing looks like a half-close, until the client is sent something; one that only sends no more gets an interim answer. */
+static void a_close_cancels_the_request(void **state)
+{
+    (void)state;
+    struct sl_buf in = {0};
+    atomic_store(&at_gate, 0);
+    atomic_store(&cancelled, 0);
+    int fd = client_connect(&server), half = client_connect(&server);
+    client_text(half, "GET /gate HTTP/1.1\r\nHost: x\r\n\r\n");
+    shutdown(half, SHUT_WR);
+    client_text(fd, "GET /gate HTTP/1.1\r\nHost: x\r\n\r\n");
+    wait_for(&at_gate, 2);
+    close(fd);
+    wait_for(&cancelled, 1);
+    assert_int_equal(status_of(&server, HEAD("/gate") "\r\n"), 204);
+    assert_false(client_read(half, &in, NULL));
+    assert_non_null(strstr((char *)in.data, "through"));
+    assert_memory_equal(in.data, "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200", 37);
+    assert_int_equal(atomic_load(&cancelled), 1);
+    sl_buf_free(&in);
+    close(half);
+}
+
 static void a_body_cut_by_the_client_is_malformed(void **state)
 {
     (void)state;
@@ -720,6 +743,7 @@ int main(void)
         cmocka_unit_test(an_early_answer_to_a_large_body_is_not_lost),
         cmocka_unit_test(slow_clients_are_answered_408),
         cmocka_unit_test(a_reset_cancels_the_request_and_a_half_close_does_not),
+        cmocka_unit_test(a_close_cancels_the_request),
         cmocka_unit_test(a_body_cut_by_the_client_is_malformed),
     };
     const struct CMUnitTest alone[] = {

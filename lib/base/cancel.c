@@ -1,0 +1,3 @@
+#include "base/cancel.h"
+
+_Thread_local const atomic_bool *sl_cancel_flag;

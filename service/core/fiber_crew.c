@@ -1,0 +1,33 @@
+/* Fibers that share a list of work. */
+#include "core/fiber.h"
+
+bool fiber_crew(void (*run)(void *arg), void *arg, size_t helpers)
+{
+    struct fiber_group group;
+    fiber_group_init(&group, fiber_group_current());
+    while (helpers > 0 && fiber_help(&group, run, arg))
+        helpers--;
+    run(arg);
+    fiber_group_wait(&group);
+    return !fiber_cancelled();
+}
+
+struct crew_list {
+    void (*run)(void *item);
+    void **items;
+    size_t count, next;
+};
+
+static void take_items(void *arg)
+{
+    struct crew_list *list = arg;
+    while (list->next < list->count && !fiber_cancelled())
+        list->run(list->items[list->next++]);
+}
+
+bool fiber_for_each(void (*run)(void *item), void **items, size_t count, size_t at_once)
+{
+    struct crew_list list = {run, items, count, 0};
+    size_t fibers = count < at_once ? count : at_once;
+    return fiber_crew(take_items, &list, fibers ? fibers - 1 : 0);
+}
