@@ -332,7 +332,10 @@ const struct key_about key_abouts[] = {
      "Whether the limit of the environment for core dumps is left alone. They hold crash data and credentials; what is "
      "mapped of the cache, and the configuration, is left out of them."},
     {"shutdown.delay", "After SIGTERM everything goes on for so long, so that balancers notice."},
-    {"shutdown.timeout", "What is not done then is cut."},
+    {"shutdown.timeout",
+     "What is not done then is cut, and the process ends within three seconds, whatever its threads do."},
+    {"health.stalled",
+     "`/ready` fails when work has waited so long for a thread of the pool, and none has finished anything meanwhile."},
 
     /* ---- without rows: lists of maps ---- */
     {"auth.keys[].id", "What logs call the holder of the key. `symloom key new` makes keys.", .usual = "-",

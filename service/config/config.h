@@ -222,6 +222,7 @@ struct config {
     } http;
     bool core_dumps;
     uint64_t shutdown_delay_ns, shutdown_timeout_ns;
+    uint64_t health_stalled_ns;
 
     struct {
         const char *path_prefix; /* before the paths of its endpoints: empty, or /a/b */

@@ -440,6 +440,7 @@ const struct key config_keys[] = {
     {"core_dumps", KEY_BOOL, AT(core_dumps)},
     {"shutdown.delay", KEY_DURATION, AT(shutdown_delay_ns)},
     {"shutdown.timeout", KEY_DURATION, AT(shutdown_timeout_ns), .value = 25 * SECOND},
+    {"health.stalled", KEY_DURATION, AT(health_stalled_ns), .value = 30 * SECOND},
 };
 const size_t config_key_count = sizeof config_keys / sizeof *config_keys;
 

@@ -1,5 +1,5 @@
 """How the service ends, what it says of itself meanwhile, and what it needs of where it runs."""
-import json, os, re, shutil, signal, socket, struct, subprocess, threading, time
+import contextlib, ctypes, json, os, re, shutil, signal, socket, struct, subprocess, threading, time
 
 import harness
 from faults import metric
@@ -138,6 +138,76 @@ def test_lines_tell_who_was_cut_off(work, objects):
                    re.search(r"access: .* aborted=reset", s.logged()))
         wait_until("the end of the job", lambda: metric(s, 'symloom_jobs_finished_total{task="symbolicate",outcome="cancelled"}') == 1)
         gate.open.set()
+
+
+class Threads:
+    """The threads of the service's pool, each of which stands still once it works, until the service has ended."""
+
+    SEIZE, INTERRUPT, ALL = 0x4206, 0x4207, 0x40000000  # ptrace(2), waitpid(2)
+
+    def __init__(self, service):
+        self.process, self.home = service.process, f"/proc/{service.process.pid}/task"
+        self.all = [tid for tid in map(int, os.listdir(self.home)) if self.read(tid, "comm") == "pool"]
+        self.before, self.stopped = {tid: self.user_ticks(tid) for tid in self.all}, []
+
+    def read(self, tid, name):
+        with open(f"{self.home}/{tid}/{name}") as f:
+            return f.read().strip()
+
+    def user_ticks(self, tid):
+        return int(self.read(tid, "stat").rsplit(")", 1)[1].split()[11])
+
+    def stop_busy(self):
+        """Reading JSON, where they hold no lock. True when all stand still."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        for tid in set(self.all) - set(self.stopped):
+            if self.user_ticks(tid) < self.before[tid] + 4 or self.read(tid, "syscall") != "running":
+                continue
+            for what in (self.SEIZE, self.INTERRUPT):
+                if libc.ptrace(ctypes.c_long(what), ctypes.c_long(tid), None, None) != 0:
+                    raise OSError(ctypes.get_errno(), f"ptrace of {tid}")
+            self.stopped.append(tid)
+        return len(self.stopped) == len(self.all)
+
+    def end(self):
+        """How the process ends, whose threads are reaped here."""
+        def ended():
+            for tid in self.all:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(tid, os.WNOHANG | self.ALL)
+            return self.process.poll() is not None
+        wait_until("the end of the process", ended)
+        return self.process.returncode
+
+
+def send(client, data):
+    """Or as much as the service takes before it ends."""
+    with contextlib.suppress(OSError):
+        client.sendall(data)
+
+
+def test_threads_that_stand_still(work, objects):
+    """They make the service unready and are left behind by its end, with what waited for them."""
+    small, body = (b'{"stacktraces":[],"modules":[],"x":[' + b"0," * count + b"0]}" for count in (50000, 20000000))
+    s = Service(work, {"health": {"stalled": "200ms"}, "shutdown": {"timeout": "300ms"}})
+    with contextlib.ExitStack() as clients:
+        for _ in range(os.cpu_count() * 2):  # so that all threads have begun
+            equal(s.post("/symbolicate", small)[0], 200)
+        equal(s.request("GET", "/ready")[0], 200)
+        threads = Threads(s)
+        for _ in range(len(threads.all) + 1):
+            client = clients.enter_context(socket.create_connection(("127.0.0.1", s.port)))
+            threading.Thread(target=send, args=[client, HEAD % len(body) + body]).start()
+        wait_until("threads that work", threads.stop_busy)
+        answer = wait_until("unreadiness", lambda: (got := s.request("GET", "/ready"))[0] == 503 and got)
+        equal(json.loads(answer[2])["reasons"], ["pool stalled"])
+        equal(s.request("GET", "/healthcheck")[::2], (200, b"ok"))
+        begun = time.monotonic()
+        s.process.send_signal(signal.SIGTERM)
+        equal(threads.end(), 0)
+        assert time.monotonic() - begun < 8, "it was waited for"
+    assert re.search(rf"WARN run: the process ends and leaves threads behind that do not end threads_at_work={len(threads.all)} waiting=\d", s.logged()), s.logged()
+    equal(os.listdir(os.path.join(s.cache, "tmp")), [])
 
 
 def test_work_for_clients_that_have_left_ends(work, objects):

@@ -5,6 +5,7 @@
 #include "api/impl.h"
 #include "api/jobs/siblings.h"
 #include "cache/cache.h"
+#include "core/duration.h"
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/metrics_sum.h"
@@ -29,8 +30,6 @@ static void answer_live(struct http_exchange *x)
     reply_text(x, 200, "ok");
 }
 
-enum { STALLED_MS = 30000 };
-
 enum { CLOCK_SET = 1704067200 }; /* 2024-01-01: before that nobody has set it */
 
 /* What keeps the service from work now; each text stays. */
@@ -41,7 +40,7 @@ static size_t reasons(const struct service *service, const char *out[5])
         out[count++] = "draining";
     if (!cache_writable())
         out[count++] = "cache directory not writable";
-    if (pool_stalled(STALLED_MS))
+    if (pool_stalled(DURATION_MS(service->config->health_stalled_ns)))
         out[count++] = "pool stalled";
     if (loop_descriptors_short())
         out[count++] = "out of descriptors";

@@ -43,7 +43,13 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-enum { DAY_MS = 24 * 60 * 60 * 1000, DRAIN_STEP_MS = 10, LAST_ANSWERS_MS = 1000, STATUS_MS = 10000 };
+enum {
+    DAY_MS = 24 * 60 * 60 * 1000,
+    DRAIN_STEP_MS = 10,
+    LAST_ANSWERS_MS = 1000,
+    LAST_WORK_MS = 3000, /* from the shutdown's timeout to the end of the process */
+    STATUS_MS = 10000
+};
 
 struct run {
     struct config *config; /* that counts now; held */
@@ -53,6 +59,7 @@ struct run {
     int signals; /* signalfd(2) */
     uv_poll_t signal_poll;
     uv_timer_t watchdog, status; /* what the service manager is told */
+    uv_timer_t last;             /* the end of the process, whatever its threads do */
     struct fiber_wait_list signalled, configured;
     struct fiber_group cleaning, pushing, reporting;
     bool stopping;
@@ -408,11 +415,43 @@ static void send_last_errors(struct run *run, uint64_t end)
     fiber_group_wait(&run->reporting);
 }
 
+static void log_left_behind(void)
+{
+    const struct ledger_work *work;
+    for (unsigned i = 0; ledger_at(i, &work); i++)
+        if (work)
+            log_warn("run", "left behind at work", LOG_STR("kind", work->kind), LOG_STR("key", work->key),
+                     LOG_STR("about", work->about));
+}
+
+/* Threads that neither end their work nor look whether it is still wanted cannot be waited for. */
+static void leave_threads(uv_timer_t *timer)
+{
+    const struct run *run = timer->data;
+    log_warn("run", "the process ends and leaves threads behind that do not end",
+             LOG_U64("threads_at_work", pool_busy()), LOG_U64("waiting", pool_queued()),
+             LOG_U64("jobs", service_running(run->service)));
+    log_left_behind();
+    cache_tmp_abandon();
+    log_stop();
+    _exit(0);
+}
+
+static void end_at_last(struct run *run)
+{
+    uint64_t delay = DURATION_MS(run->config->shutdown_delay_ns),
+             timeout = DURATION_MS(run->config->shutdown_timeout_ns);
+    uv_timer_init(loop_get(), &run->last);
+    run->last.data = run;
+    uv_timer_start(&run->last, leave_threads, delay + timeout + LAST_WORK_MS, 0);
+}
+
 static void drain(struct run *run)
 {
     log_info("run", "draining", LOG_U64("jobs", service_running(run->service)),
              LOG_U64("connections", http_server_connections(run->server)));
     notify("STOPPING=1");
+    end_at_last(run);
     service_drain(run->service);
     fiber_group_cancel(&run->cleaning);
     if (run->config->shutdown_delay_ns)
@@ -433,6 +472,7 @@ static void drain(struct run *run)
     fiber_group_cancel(&run->pushing); /* what was counted until now is pushed */
     fiber_group_wait(&run->pushing);
     uv_close((uv_handle_t *)&run->status, NULL);
+    uv_close((uv_handle_t *)&run->last, NULL);
     service_free(run->service);
 }
 
