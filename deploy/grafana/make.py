@@ -28,6 +28,8 @@ PANELS = [
     ("Answered by caches", SHARE, [("{{cache}}", "1 - " + rate("symloom_cache_lookups_total", "cache", ',layer="computed"') + " / " +
                                     rate("symloom_cache_lookups_total", "cache"))]),
     ("Downloads", RATE, [("{{source}} {{result}}", rate("symloom_downloads_total", "source, result"))]),
+    ("Sources: 1 answers, 0 is down", "none", [("{{source}}", 'min by (source) (symloom_source_up{instance=~"$instance"})')]),
+    ("Processes that died", "none", [("{{instance}}", 'increase(symloom_process_deaths_total{instance=~"$instance"}[$__rate_interval])')]),
     ("Conversions", RATE, [("{{cache}} {{result}}", rate("symloom_conversions_total", "cache, result"))]),
     ("Waiting for a thread", S, quantiles("symloom_pool_wait_seconds")),
     ("Lateness of the loop", S, quantiles("symloom_loop_lag_seconds")),

@@ -356,14 +356,8 @@ static bool has_field(const struct log_field *fields, const char *key)
 static void count_message(const struct log_record *record)
 {
     static const char *const names[] = {"off", "error", "warn", "info", "debug", "trace"};
-    static _Atomic(struct metric_series *) series[LOG_TRACE + 1];
-    struct metric_series *one = atomic_load_explicit(&series[record->level], memory_order_relaxed);
-    if (strcmp(record->module, "access") == 0)
-        return;
-    if (!one)
-        atomic_store(&series[record->level],
-                     one = metric_series(METRIC_LOG_MESSAGES, names[record->level], NULL, NULL));
-    metric_series_add(one, 1);
+    if (strcmp(record->module, "access") != 0)
+        metric_add(METRIC_LOG_MESSAGES, 1, names[record->level], NULL, NULL);
 }
 
 static void (*_Atomic hear_errors)(const struct log_report *report);

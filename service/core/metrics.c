@@ -14,20 +14,13 @@
 #include "core/memory.h"
 #include "core/metrics_impl.h"
 
-enum { MAX_SERIES = 500, SLOTS = 1024, MAX_LABELS = METRIC_LABELS };
+enum { MAX_SERIES = 500, SLOTS = METRIC_SLOTS, MAX_LABELS = METRIC_LABELS };
 
 #define table metrics_table
+#define own   metrics_own
 
-struct metric_series {
-    uint64_t hash;
-    char *labels;             /* `a="x",b="y"`, escaped; empty without labels */
-    char *values[MAX_LABELS]; /* as they are; NULL = none */
-    const struct metric_buckets *buckets;
-    atomic_ullong value; /* a counter; the bits of a gauge's double; a histogram's sum (bits of a double) */
-    atomic_ullong bucket[METRIC_BUCKETS + 1];
-    uint64_t pushed;             /* the value of a counter when it was last pushed */
-    _Atomic(struct kept *) kept; /* values of a histogram since then; NULL = none yet */
-};
+static struct metrics_store first;
+struct metrics_store *metrics_own = &first;
 
 enum { KEPT_MOST = 1000 };
 struct kept {
@@ -36,24 +29,7 @@ struct kept {
 };
 static atomic_bool keeps_values, has_mozilla_names;
 
-/* Open addressing; a slot is filled once and never emptied, so readers need no lock. */
-static _Atomic(struct metric_series *) *_Atomic slots[METRIC_COUNT];
-static size_t series_count[METRIC_COUNT];
 static pthread_mutex_t insert_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static double from_bits(unsigned long long bits)
-{
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static unsigned long long to_bits(double value)
-{
-    unsigned long long bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
 
 static uint64_t hash_labels(const char *const values[MAX_LABELS])
 {
@@ -66,7 +42,23 @@ static uint64_t hash_labels(const char *const values[MAX_LABELS])
     return hash ? hash : 1;
 }
 
-static char *format_labels(enum metric metric, const char *const values[MAX_LABELS])
+/* As calloc, but that what is in the store is never given back. */
+static void *store_alloc(struct metrics_store *store, size_t size)
+{
+    size_t most = store->size, padded = (size + 15) & ~(size_t)15;
+    size_t at = most ? atomic_fetch_add(&store->used, padded) : 0;
+    return most && at + padded <= most ? (char *)store + at : calloc(1, size);
+}
+
+static char *store_text(struct metrics_store *store, struct sl_str text)
+{
+    char *copy = text.data ? store_alloc(store, text.size + 1) : NULL;
+    if (copy)
+        memcpy(copy, text.data, text.size);
+    return copy;
+}
+
+static char *format_labels(struct metrics_store *store, enum metric metric, const char *const values[MAX_LABELS])
 {
     struct sl_buf text = {0};
     for (int i = 0; i < MAX_LABELS && table[metric].labels[i]; i++) {
@@ -82,9 +74,9 @@ static char *format_labels(enum metric metric, const char *const values[MAX_LABE
         sl_buf_u8(&text, '"');
     }
     sl_buf_u8(&text, 0);
-    if (text.failed)
-        sl_buf_free(&text);
-    return (char *)text.data;
+    char *labels = text.failed ? NULL : store_text(store, sl_buf_view(&text));
+    sl_buf_free(&text);
+    return labels;
 }
 
 static struct metric_series *metrics_find(_Atomic(struct metric_series *) *metric_slots, uint64_t hash, size_t *at)
@@ -104,52 +96,60 @@ static void series_free(struct metric_series *series)
     free(series);
 }
 
-static struct metric_series *insert(enum metric metric, uint64_t hash, const char *const values[MAX_LABELS])
+static struct metric_series *insert(struct metrics_store *store, enum metric metric, uint64_t hash,
+                                    const char *const values[MAX_LABELS])
 {
-    if (!slots[metric])
-        slots[metric] = calloc(SLOTS, sizeof *slots[metric]);
-    if (!slots[metric])
+    _Atomic(struct metric_series *) *slots = store->slots[metric];
+    if (!slots)
+        store->slots[metric] = slots = store_alloc(store, SLOTS * sizeof *slots);
+    if (!slots)
         return NULL;
-    if (series_count[metric] >= MAX_SERIES) {
+    if (store->counts[metric] >= MAX_SERIES) {
         static const char *const overflow[MAX_LABELS] = {"overflow", "overflow", "overflow", "overflow"};
         values = overflow;
         hash = hash_labels(values);
     }
     size_t at;
-    struct metric_series *series = metrics_find(slots[metric], hash, &at);
+    struct metric_series *series = metrics_find(slots, hash, &at);
     if (series)
         return series;
-    series = calloc(1, sizeof *series);
+    series = store_alloc(store, sizeof *series);
     if (!series)
         return NULL;
     series->hash = hash;
     series->buckets = table[metric].buckets;
-    series->labels = format_labels(metric, values);
+    series->labels = format_labels(store, metric, values);
     bool whole = series->labels != NULL;
     for (int i = 0; whole && i < MAX_LABELS && values[i]; i++)
-        whole = (series->values[i] = strdup(values[i])) != NULL;
-    if (!whole) {
+        whole = (series->values[i] = store_text(store, sl_str(values[i]))) != NULL;
+    if (!whole && !store->size)
         series_free(series);
+    if (!whole)
         return NULL;
-    }
-    series_count[metric]++;
-    atomic_store_explicit(&slots[metric][at], series, memory_order_release);
+    store->counts[metric]++;
+    atomic_store_explicit(&slots[at], series, memory_order_release);
     return series;
 }
 
-static struct metric_series *series_of(enum metric metric, const char *const values[MAX_LABELS])
+struct metric_series *metrics_series_in(struct metrics_store *store, enum metric metric,
+                                        const char *const values[MAX_LABELS])
 {
     if (metric >= METRIC_MOZILLA_NAMES && !atomic_load_explicit(&has_mozilla_names, memory_order_relaxed))
         return NULL;
     uint64_t hash = hash_labels(values);
     size_t at;
-    struct metric_series *series = slots[metric] ? metrics_find(slots[metric], hash, &at) : NULL;
+    struct metric_series *series = store->slots[metric] ? metrics_find(store->slots[metric], hash, &at) : NULL;
     if (series)
         return series;
     pthread_mutex_lock(&insert_lock);
-    series = insert(metric, hash, values);
+    series = insert(store, metric, hash, values);
     pthread_mutex_unlock(&insert_lock);
     return series;
+}
+
+static struct metric_series *series_of(enum metric metric, const char *const values[MAX_LABELS])
+{
+    return metrics_series_in(own, metric, values);
 }
 
 struct metric_series *metric_series(enum metric metric, const char *a, const char *b, const char *c)
@@ -166,7 +166,7 @@ void metric_series_add(struct metric_series *series, uint64_t n)
 void metric_series_set(struct metric_series *series, double value)
 {
     if (series)
-        atomic_store_explicit(&series->value, to_bits(value), memory_order_relaxed);
+        atomic_store_explicit(&series->value, metric_bits(value), memory_order_relaxed);
 }
 
 static void keep(struct metric_series *series, double value)
@@ -192,7 +192,7 @@ void metric_series_observe(struct metric_series *series, double value)
         i++;
     atomic_fetch_add_explicit(&series->bucket[i], 1, memory_order_relaxed);
     unsigned long long old = atomic_load_explicit(&series->value, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&series->value, &old, to_bits(from_bits(old) + value),
+    while (!atomic_compare_exchange_weak_explicit(&series->value, &old, metric_bits(metric_double(old) + value),
                                                   memory_order_relaxed, memory_order_relaxed))
         ;
 }
@@ -226,7 +226,8 @@ void metric_observe_since(enum metric metric, uint64_t begin_ns, const char *a)
 static struct metric_sample sample_of(enum metric metric, struct metric_series *series)
 {
     unsigned long long value = atomic_load_explicit(&series->value, memory_order_relaxed);
-    struct metric_sample sample = {.value = table[metric].kind == METRIC_COUNTER ? (double)value : from_bits(value)};
+    struct metric_sample sample = {.value =
+                                       table[metric].kind == METRIC_COUNTER ? (double)value : metric_double(value)};
     for (int i = 0; i < MAX_LABELS; i++)
         sample.labels[i] = series->values[i] ? series->values[i] : "";
     if (!series->buckets)
@@ -242,8 +243,8 @@ static struct metric_sample sample_of(enum metric metric, struct metric_series *
 
 void metrics_each(enum metric metric, void (*each)(void *arg, const struct metric_sample *sample), void *arg)
 {
-    for (size_t i = 0; slots[metric] && i < SLOTS; i++) {
-        struct metric_series *series = atomic_load_explicit(&slots[metric][i], memory_order_acquire);
+    for (size_t i = 0; own->slots[metric] && i < SLOTS; i++) {
+        struct metric_series *series = atomic_load_explicit(&own->slots[metric][i], memory_order_acquire);
         if (!series)
             continue;
         struct metric_sample sample = sample_of(metric, series);
@@ -374,8 +375,8 @@ static void push_accesses(const struct pushing *to)
 {
     static const char *const label_names[MAX_LABELS] = {"cache"};
     struct accesses all = {.count = 0};
-    for (size_t i = 0; slots[METRIC_CACHE_LOOKUPS] && i < SLOTS; i++) {
-        struct metric_series *series = atomic_load_explicit(&slots[METRIC_CACHE_LOOKUPS][i], memory_order_acquire);
+    for (size_t i = 0; own->slots[METRIC_CACHE_LOOKUPS] && i < SLOTS; i++) {
+        struct metric_series *series = atomic_load_explicit(&own->slots[METRIC_CACHE_LOOKUPS][i], memory_order_acquire);
         if (!series || !series->values[0])
             continue;
         uint64_t now = atomic_load_explicit(&series->value, memory_order_relaxed);
@@ -397,8 +398,8 @@ void metrics_push(void (*push)(void *arg, const struct metric_push *push), void 
 {
     struct pushing to = {push, arg};
     for (int metric = 0; metric < METRIC_COUNT; metric++)
-        for (size_t i = 0; slots[metric] && metric != METRIC_CACHE_LOOKUPS && i < SLOTS; i++) {
-            struct metric_series *series = atomic_load_explicit(&slots[metric][i], memory_order_acquire);
+        for (size_t i = 0; own->slots[metric] && metric != METRIC_CACHE_LOOKUPS && i < SLOTS; i++) {
+            struct metric_series *series = atomic_load_explicit(&own->slots[metric][i], memory_order_acquire);
             if (series)
                 push_series(&to, (enum metric)metric, series);
         }
@@ -427,7 +428,7 @@ static void write_histogram(struct sl_buf *out, const char *name, struct metric_
         sl_buf_printf(out, "%llu\n", total);
     }
     write_sample(out, name, "_sum", series->labels, "");
-    sl_buf_printf(out, "%.15g\n", from_bits(atomic_load_explicit(&series->value, memory_order_relaxed)));
+    sl_buf_printf(out, "%.15g\n", metric_double(atomic_load_explicit(&series->value, memory_order_relaxed)));
     write_sample(out, name, "_count", series->labels, "");
     sl_buf_printf(out, "%llu\n", total);
 }
@@ -444,7 +445,7 @@ static void write_series(struct sl_buf *out, enum metric metric, struct metric_s
     if (table[metric].kind == METRIC_COUNTER)
         sl_buf_printf(out, "%llu\n", value);
     else
-        sl_buf_printf(out, "%.15g\n", from_bits(value));
+        sl_buf_printf(out, "%.15g\n", metric_double(value));
 }
 
 void metrics_write_header(struct sl_buf *out, const char *name, const char *type, const char *help, bool open_metrics)
@@ -466,24 +467,33 @@ static bool family_taken(enum metric metric)
     return false;
 }
 
-static void write_metric(struct sl_buf *out, enum metric metric, bool open_metrics)
+static void write_metric(struct metrics_store *store, struct sl_buf *out, enum metric metric, bool open_metrics)
 {
     static const char *const types[] = {"counter", "gauge", "histogram"};
     const char *type = types[table[metric].kind];
     char name[80];
-    if (!table[metric].labels[0])
-        metric_series(metric, NULL, NULL, NULL); /* a metric without labels is always there */
-    if (!slots[metric])
+    _Atomic(struct metric_series *) *slots = store->slots[metric];
+    if (!slots || (store != own && !metrics_are_whole(store, slots)))
         return;
     snprintf(name, sizeof name, "symloom_%s", table[metric].name);
     if (open_metrics && table[metric].kind == METRIC_COUNTER && family_taken(metric))
         type = "unknown"; /* so that the samples have the same name in both formats */
     metrics_write_header(out, name, type, table[metric].help, open_metrics);
     for (size_t i = 0; i < SLOTS; i++) {
-        struct metric_series *series = atomic_load_explicit(&slots[metric][i], memory_order_acquire);
-        if (series)
+        struct metric_series *series = atomic_load_explicit(&slots[i], memory_order_acquire);
+        struct metric_series copy; /* what is another's may be gone at any moment */
+        if (series && store == own)
             write_series(out, metric, series);
+        else if (series && metrics_copy(store, metric, series, &copy))
+            write_series(out, metric, &copy);
     }
+}
+
+void metrics_write_counters(struct metrics_store *store, struct sl_buf *out, bool open_metrics)
+{
+    for (int i = 0; i < METRIC_MOZILLA_NAMES; i++)
+        if (table[i].kind != METRIC_GAUGE)
+            write_metric(store, out, (enum metric)i, open_metrics);
 }
 
 void metrics_collect(void)
@@ -501,8 +511,11 @@ void metrics_collect(void)
 void metrics_write(struct sl_buf *out, bool open_metrics)
 {
     metric_set(METRIC_BUILD_INFO, 1, BUILD_VERSION, build_commit(), __VERSION__);
-    for (int i = 0; i < METRIC_MOZILLA_NAMES; i++)
-        write_metric(out, (enum metric)i, open_metrics);
+    for (int i = 0; i < METRIC_MOZILLA_NAMES; i++) {
+        if (!table[i].labels[0])
+            metric_series((enum metric)i, NULL, NULL, NULL); /* a metric without labels is always there */
+        write_metric(own, out, (enum metric)i, open_metrics);
+    }
     metrics_write_process(out, open_metrics);
     if (open_metrics)
         sl_buf_cstr(out, "# EOF\n");

@@ -1,5 +1,9 @@
-/* Between metrics_table.c, metrics.c, metrics_names.c, metrics_process.c (the standard metrics of a process) and statsd.c. */
+/* Between metrics_table.c, metrics.c, metrics_names.c, metrics_process.c (the standard metrics of a process), metrics_shared.c
+ * (those of several processes) and statsd.c. */
 #pragma once
+
+#include <stdatomic.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "core/metrics.h"
@@ -24,8 +28,55 @@ struct metric_row {
 };
 extern const struct metric_row metrics_table[METRIC_COUNT];
 
+struct metric_series {
+    uint64_t hash;
+    char *labels;                /* `a="x",b="y"`, escaped; empty without labels */
+    char *values[METRIC_LABELS]; /* as they are; NULL = none */
+    const struct metric_buckets *buckets;
+    atomic_ullong value; /* a counter; the bits of a gauge's double; a histogram's sum (bits of a double) */
+    atomic_ullong bucket[METRIC_BUCKETS + 1];
+    uint64_t pushed;             /* the value of a counter when it was last pushed */
+    _Atomic(struct kept *) kept; /* values of a histogram since then; NULL = none yet */
+};
+
+/* All series of a process. Open addressing; a slot is filled once and never emptied, so readers need no lock. */
+enum { METRIC_SLOTS = 1024 };
+struct metrics_store {
+    _Atomic(struct metric_series *) *_Atomic slots[METRIC_COUNT];
+    size_t counts[METRIC_COUNT];
+    /* What else counts up, as it was told last (bits of doubles): time of the processor, and of a loop that did not wait. */
+    atomic_ullong cpu_seconds, busy_seconds;
+    size_t size; /* of the memory that begins here, which series and texts are put into; 0 = they are of malloc */
+    atomic_size_t used;
+};
+extern struct metrics_store *metrics_own; /* of this process */
+/* As metric_series, in any store. */
+struct metric_series *metrics_series_in(struct metrics_store *store, enum metric metric,
+                                        const char *const values[METRIC_LABELS]);
+/* Whether the slots and the series of another process, which may have died of a bad pointer, can be read: metrics_shared.c. */
+bool metrics_are_whole(const struct metrics_store *store, const void *slots);
+bool metrics_copy(const struct metrics_store *store, enum metric metric, const struct metric_series *series,
+                  struct metric_series *copy);
+/* As metrics_write, without gauges, of a store of any process. */
+void metrics_write_counters(struct metrics_store *store, struct sl_buf *out, bool open_metrics);
+
+static inline double metric_double(unsigned long long bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline unsigned long long metric_bits(double value)
+{
+    unsigned long long bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
 void metrics_write_header(struct sl_buf *out, const char *name, const char *type, const char *help, bool open_metrics);
 void metrics_write_process(struct sl_buf *out, bool open_metrics);
+void metrics_write_times(struct sl_buf *out, bool open_metrics, double cpu_seconds, double busy_seconds);
 
 /* What is sent of a series for one period. */
 struct metric_push {

@@ -67,6 +67,13 @@ uint64_t metrics_resident_bytes(void)
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+void metrics_write_times(struct sl_buf *out, bool open_metrics, double cpu_seconds, double busy_seconds)
+{
+    write_one(out, open_metrics, "symloom_loop_busy_seconds_total", "counter", "Time in which the loop did not wait.",
+              busy_seconds);
+    write_one(out, open_metrics, "process_cpu_seconds_total", "counter", "User and system time.", cpu_seconds);
+}
+
 void metrics_write_process(struct sl_buf *out, bool open_metrics)
 {
     struct rusage usage;
@@ -74,12 +81,14 @@ void metrics_write_process(struct sl_buf *out, bool open_metrics)
     unsigned long long pages_virtual, pages_resident;
     pages(&pages_virtual, &pages_resident);
     double page = (double)sysconf(_SC_PAGESIZE);
-    write_one(out, open_metrics, "symloom_loop_busy_seconds_total", "counter", "Time in which the loop did not wait.",
-              loop_busy_seconds());
-    if (getrusage(RUSAGE_SELF, &usage) == 0)
-        write_one(out, open_metrics, "process_cpu_seconds_total", "counter", "User and system time.",
-                  (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                      (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
+    double cpu = getrusage(RUSAGE_SELF, &usage) != 0
+                     ? 0
+                     : (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+    double busy = loop_busy_seconds();
+    metrics_write_times(out, open_metrics, cpu, busy);
+    atomic_store(&metrics_own->cpu_seconds, metric_bits(cpu));
+    atomic_store(&metrics_own->busy_seconds, metric_bits(busy));
     write_one(out, open_metrics, "process_resident_memory_bytes", "gauge", "Resident memory.",
               (double)pages_resident * page);
     write_one(out, open_metrics, "process_virtual_memory_bytes", "gauge", "Virtual memory.",

@@ -1,5 +1,6 @@
 #include "core/metrics_sum.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -132,12 +133,13 @@ bool metrics_sum(const struct sl_str *texts, size_t count, struct sl_buf *out)
     bool open_metrics = count && sl_str_ends(texts[0], SL_STR("# EOF\n"));
     for (size_t i = 0; i < count; i++)
         metrics_sum_text(&s, texts[i]);
+    /* Sums of seconds must not fall by a rounding when they are added up in another order: that is what counters that begin anew do. */
     for (struct family *family = s.first; family; family = family->next) {
         sl_buf_str(out, family->head);
         sl_buf_u8(out, '\n');
         for (const struct series *series = family->first; series; series = series->next) {
             sl_buf_str(out, series->name);
-            sl_buf_printf(out, " %.17g\n", series->value);
+            sl_buf_printf(out, floor(series->value) == series->value ? " %.17g\n" : " %.12g\n", series->value);
         }
         sl_map_free(&family->series);
     }

@@ -197,7 +197,12 @@ const struct metric_row metrics_table[METRIC_COUNT] = {
      "Log lines dropped: the ring was full, or the disk, or nobody reads the pipe any more."},
     {"ready", GAUGE, {NULL}, NULL, "1 when ready for work."},
     {"draining", GAUGE, {NULL}, NULL, "1 while draining."},
-    {"config_last_reload_successful", GAUGE, {NULL}, NULL, "1 when the configuration in use is the one last read."},
+    {"process_deaths_total", COUNTER, {NULL}, NULL, "Processes of the service that have died, and were started anew."},
+    {"config_last_reload_successful",
+     GAUGE,
+     {NULL},
+     NULL,
+     "1 when the configuration in use is the one last read, at the start or later."},
     {"config_last_reload_timestamp_seconds", GAUGE, {NULL}, NULL, "When a configuration was last read and taken."},
     {"build_info", GAUGE, {"version", "commit", "compiler"}, NULL, "Always 1."},
 

@@ -1,5 +1,5 @@
 """What is shipped for running the service asks it for what it has: alerts and the dashboard for metrics, manifests for routes."""
-import hashlib, json, os, re, socket, threading
+import hashlib, json, os, re, socket, subprocess, threading
 from harness import DEADLINE, Service, Upstream, equal, http_source, request, wait_until
 
 DEPLOY = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "deploy")
@@ -65,6 +65,16 @@ def test_the_dashboard_is_what_its_script_writes(work, objects):
     space = {}
     exec(compile(read("grafana/make.py"), "make.py", "exec"), space)
     equal(json.loads(read("grafana/symloom.json")), space["dashboard"]())
+
+
+def test_alerts_fire_when_they_should(work, objects):
+    """Each has a test in which it fires, and one in which it does not."""
+    home = os.path.join(DEPLOY, "prometheus")
+    done = subprocess.run(["promtool", "test", "rules", "tests.yml", "tests-week.yml"], cwd=home, capture_output=True, text=True)
+    equal(done.returncode, 0, done.stdout + done.stderr)
+    alerts = set(re.findall(r"- alert: (\w+)", read("prometheus/alerts.yml")))
+    tests = read("prometheus/tests.yml") + read("prometheus/tests-week.yml")
+    equal(alerts - set(re.findall(r"alertname: (\w+)\n +exp_alerts:", tests)), set())
 
 
 def test_probes_ask_for_routes_that_are_there(work, objects):

@@ -1,5 +1,5 @@
 """One service of several processes."""
-import json, os, signal, socket, subprocess, tempfile
+import json, os, re, signal, socket, subprocess, tempfile, threading
 
 import harness
 from harness import Service, Upstream, equal, http_source, request, wait_until
@@ -97,7 +97,8 @@ def test_status_tells_of_all(work, objects):
         equal([p["node"] for p in seen["processes"]], nodes)
         equal([list(p) for p in seen["processes"]], [["node", "state", "uptime_seconds", "jobs", "pool", "memory"]] * 3)
         equal(seen["processes"][nodes.index(seen["node"])]["memory"]["resident"], seen["memory"]["resident"])
-        equal(list(seen)[-2:], ["history", "processes"])
+        equal(list(seen)[-3:], ["history", "processes", "deaths"])
+        equal(seen["deaths"], {"count": 0, "last": None, "last_why": None})
         still = (nodes.index(seen["node"]) + 1) % 3  # one that stands still is left out, and nobody waits long for it
         os.kill(pids[still], signal.SIGSTOP)
         try:
@@ -119,6 +120,83 @@ def test_what_dies_is_started_anew(work, objects):
         for _ in range(10):
             equal(s.symbolicate(body)["status"], "completed")
         assert "a process has died" in s.logged()
+
+
+def counters(text):
+    """What counts up, by series: whatever ends like a counter or the parts of a histogram."""
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.M))
+    series = re.findall(r"^([a-z_]+)(\S*) (\S+)$", text, re.M)
+    family = lambda name: name if name in kinds else re.sub("_(bucket|sum|count|total)$", "", name)
+    return {name + labels: float(number) for name, labels, number in series if kinds.get(family(name)) in ("counter", "histogram", "unknown")}
+
+
+def test_counters_never_fall_when_processes_die(work, objects):
+    """Nothing of what a dead one has counted is lost, whatever asks at that moment."""
+    with Upstream(objects.layout()) as upstream, several(work, 3) as s:
+        all_up(s, 3)
+        seen, lost, stop = {}, [], threading.Event()
+
+        def scrape():
+            while not stop.is_set():
+                for accept in ("text/plain", "application/openmetrics-text; version=1.0.0"):
+                    try:
+                        now = counters(metrics(s, accept)[1])
+                    except OSError:
+                        continue  # at the one that died
+                    before = seen.setdefault(accept, {})
+                    lost.extend((name, number, now.get(name)) for name, number in before.items() if now.get(name, 0) < number)
+                    before.update(now)
+
+        scraping = threading.Thread(target=scrape)
+        scraping.start()
+        body = request(objects.module(), [objects.address("plain")], sources=[http_source(upstream.url)])
+        asked = died = 0
+        try:
+            for number in (signal.SIGKILL, signal.SIGABRT, signal.SIGKILL):
+                for _ in range(15):
+                    equal(s.symbolicate(body)["status"], "completed")
+                    asked += 1
+                os.kill(children(s)[died % 3], number)
+                died += 1
+                wait_until("the next", lambda: s.logged().count("symloom is up") == 3 + died and len(children(s)) == 3)
+        finally:
+            stop.set()
+            scraping.join()
+        equal(lost, [])
+        text = metrics(s)[1]
+        equal(value(text, 'symloom_jobs_accepted_total{task="symbolicate"}'), asked)
+        equal(value(text, 'symloom_job_duration_seconds_count{task="symbolicate"}'), asked)
+        equal(value(text, "symloom_process_deaths_total"), 3)
+        equal(value(text, "symloom_starts_total"), 6)
+        deaths = json.loads(s.request("GET", "/status")[2])["deaths"]
+        equal((deaths["count"], deaths["last_why"]), (3, "signal 9 (Killed)"))
+        assert re.search(r"ERROR run.*a process has died.*signal 6.*again_in_ms", s.logged()), s.logged()
+
+
+def test_what_dies_again_and_again_waits_longer(work, objects):
+    with several(work) as s:
+        all_up(s, 2)
+        for turn in range(4):
+            os.kill(children(s)[-1], signal.SIGKILL)
+            wait_until("the next", lambda: s.logged().count("symloom is up") == 3 + turn and len(children(s)) == 2)
+        equal(re.findall(r"again_in_ms=(\d+)", s.logged()), ["400", "800", "1600", "3200"])
+
+
+def test_what_is_started_anew_has_the_last_configuration(work, objects):
+    with several(work, logging={"level": "info"}) as s:
+        all_up(s, 2)
+        path = os.path.join(s.work, "config.yml")
+        with open(path) as f:
+            config = json.load(f)
+        with open(path, "w") as f:
+            json.dump({**config, "sources": [http_source("http://127.0.0.1:1/", id="new")]}, f)
+        s.process.send_signal(signal.SIGHUP)
+        wait_until("both configurations", lambda: s.logged().count("the configuration was read anew") == 2)
+        os.kill(children(s)[0], signal.SIGKILL)
+        wait_until("the third", lambda: s.logged().count("the configuration was read anew") == 3)
+        for _ in range(8):
+            equal([source["id"] for source in json.loads(s.request("GET", "/status")[2])["sources"]], ["new"])
+            equal(value(metrics(s)[1], "symloom_config_last_reload_successful"), 1)
 
 
 def test_one_that_cannot_start_ends_the_service(work, objects):

@@ -8,6 +8,7 @@
 #include "core/duration.h"
 #include "core/loop.h"
 #include "core/metrics.h"
+#include "core/metrics_shared.h"
 #include "core/metrics_sum.h"
 #include "core/pool.h"
 #include "fetch/fetch.h"
@@ -102,6 +103,8 @@ static void write_metrics(void *arg)
 }
 
 /* ---- of several processes, who answers asks the others ---- */
+enum { MOST_TRIES = 10 };
+
 struct adding_up {
     const struct sl_str *texts;
     size_t count;
@@ -114,24 +117,44 @@ static void add_up(void *arg)
     a->sum.failed = !metrics_sum(a->texts, a->count, &a->sum);
 }
 
-static void sum_processes(struct http_exchange *x, struct sl_buf *own, struct sl_str accept)
+/* The texts of the others, and behind them what those count that do not answer, or have died: read by us. One that dies meanwhile
+ * would be counted twice. */
+static void gather_processes(struct http_exchange *x, struct sl_str accept, struct sl_buf *texts, bool open_metrics)
 {
     const struct config *config = ((const struct service *)x->service)->config;
     size_t count = config->http.processes;
-    struct sl_buf *texts = SL_ARENA_ARRAY(&x->arena, struct sl_buf, count);
-    struct sl_str *views = SL_ARENA_ARRAY(&x->arena, struct sl_str, count);
+    bool *silent = SL_ARENA_ARRAY(&x->arena, bool, count);
+    unsigned before = metrics_burials() + 1;
+    for (int tries = 0; silent && before != metrics_burials() && tries < MOST_TRIES; tries++) {
+        for (size_t i = 0; i <= count; i++)
+            sl_buf_free(&texts[i]);
+        before = metrics_burials() & ~1u;
+        siblings_ask(x, "/metrics", accept, texts);
+        for (size_t i = 0; i < count; i++)
+            silent[i] = !texts[i].size && i != config->process.index;
+        metrics_write_others(&texts[count], open_metrics, silent);
+    }
+}
+
+static void sum_processes(struct http_exchange *x, struct sl_buf *own, struct sl_str accept, bool open_metrics)
+{
+    const struct config *config = ((const struct service *)x->service)->config;
+    size_t count = config->http.processes, index = config->process.index;
+    struct sl_buf *texts = SL_ARENA_ARRAY(&x->arena, struct sl_buf, count + 1);
+    struct sl_str *views = SL_ARENA_ARRAY(&x->arena, struct sl_str, count + 1);
     struct adding_up a = {.texts = views};
     if (!texts || !views)
         return;
-    texts[config->process.index] = *own;
+    gather_processes(x, accept, texts, open_metrics);
+    texts[index] = *own;
     *own = (struct sl_buf){0};
-    siblings_ask(x, "/metrics", accept, texts);
-    for (size_t i = 0; i < count; i++)
-        if (texts[i].size)
+    views[a.count++] = sl_buf_view(&texts[index]);
+    for (size_t i = 0; i <= count; i++)
+        if (i != index && texts[i].size)
             views[a.count++] = sl_buf_view(&texts[i]);
     if (pool_run(POOL_IO, add_up, &a, NULL) != SL_OK)
         a.sum.failed = true;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i <= count; i++)
         sl_buf_free(&texts[i]);
     *own = a.sum;
 }
@@ -151,7 +174,7 @@ static void answer_metrics(struct http_exchange *x)
     fetch_collect_metrics();
     bool written = pool_run(POOL_IO, write_metrics, &metrics, &error) == SL_OK;
     if (written && siblings_speak(x))
-        sum_processes(x, &metrics.text, accept);
+        sum_processes(x, &metrics.text, accept, metrics.open_metrics);
     config_release(metrics.config);
     if (!written || metrics.text.failed) {
         sl_buf_free(&metrics.text);

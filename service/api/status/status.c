@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
+#include "core/metrics_shared.h"
 #include "core/pool.h"
 #include "kinds/kinds.h"
 #include "origin/health.h"
@@ -275,6 +276,19 @@ static void ask_processes(struct http_exchange *x, const struct config *config, 
     json_array_end(&w);
 }
 
+/* Of processes since the start of the service. */
+static void write_deaths(struct json_writer *w)
+{
+    struct metrics_deaths deaths = {0};
+    metrics_deaths(&deaths);
+    json_key(w, "deaths");
+    json_object_begin(w);
+    member_u64(w, "count", deaths.count);
+    member_time(w, "last", deaths.last_s);
+    member_str(w, "last_why", deaths.count ? deaths.last_why : NULL);
+    json_object_end(w);
+}
+
 /* One process alone is asked for by another one; whoever else asks hears of what they have in common too. */
 static void write_all(struct http_exchange *x, struct json_writer *w, const struct config *config)
 {
@@ -303,6 +317,7 @@ static void write_all(struct http_exchange *x, struct json_writer *w, const stru
     if (processes.size && !processes.failed) {
         json_key(w, "processes");
         json_raw(w, sl_buf_view(&processes));
+        write_deaths(w);
     }
     sl_buf_free(&processes);
 }

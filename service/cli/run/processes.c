@@ -23,15 +23,17 @@
 #include "cli/server.h"
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/metrics_shared.h"
 #include "core/temp_dir.h"
 
-enum { YOUNG_MS = 5000, FAILURES_MOST = 5, AGAIN_MS = 200, SOCKETS_PATH_MOST = 80 };
+enum { YOUNG_MS = 60000, UNREADY_MOST = 5, AGAIN_MS = 200, PAUSE_MOST_MS = 30000, SOCKETS_PATH_MOST = 80 };
 #define RELOADED "X_SYMLOOM_RELOADED=1"
 
 struct child {
     pid_t pid; /* 0: not there */
     uint64_t started_ms, due_ms;
     unsigned failures; /* in a row, soon after the start */
+    unsigned unready;  /* the same, without ever having been ready */
     bool ready, alive; /* said so, since the service manager was told */
 };
 
@@ -47,6 +49,7 @@ static struct parent {
     int sockets_fd;
     int status;
     bool stopping, ready;
+    bool reloaded; /* the configuration that children start with may not be the last one any more */
 } parent;
 
 static bool is_child;
@@ -106,6 +109,7 @@ static int serve_child(size_t index)
     unsetenv("WATCHDOG_PID"); /* it names the parent */
     is_child = true;
     config->process.index = index;
+    metrics_become(index);
     process_share(config);
     return parent.serve(config, parent.options);
 }
@@ -139,32 +143,49 @@ static void end_all(int number)
     tell_all(number);
 }
 
-static void log_death(const struct child *child, int status)
+static void name_death(int status, char *text, size_t size)
 {
     if (WIFSIGNALED(status))
-        log_error("run", "a process has died", LOG_I64("pid", child->pid),
-                  LOG_STR("signal", strsignal(WTERMSIG(status))));
+        snprintf(text, size, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
-        log_error("run", "a process has ended", LOG_I64("pid", child->pid), LOG_I64("status", WEXITSTATUS(status)));
+        snprintf(text, size, "status %d", WEXITSTATUS(status));
 }
 
-/* One that never came up, and one that cannot stay up, end the whole: the service manager knows what to do then. */
+static void note_death(const struct child *child, int status, uint64_t lived_ms, uint64_t pause_ms)
+{
+    char why[48];
+    name_death(status, why, sizeof why);
+    metrics_bury((size_t)(child - parent.children), why);
+    log_error("run", WIFSIGNALED(status) ? "a process has died" : "a process has ended", LOG_I64("pid", child->pid),
+              LOG_STR("why", why), LOG_U64("lived_ms", lived_ms), LOG_U64("again_in_ms", pause_ms));
+}
+
+/* At once for one that lived for a while. The others wait ever longer, so that the rest of the service has the machine. */
+static uint64_t pause_before_start(const struct child *child)
+{
+    uint64_t ms = child->failures < 16 ? (uint64_t)AGAIN_MS << child->failures : PAUSE_MOST_MS;
+    return !child->failures ? 0 : ms < PAUSE_MOST_MS ? ms : PAUSE_MOST_MS;
+}
+
+/* One that never comes up ends the whole: the service manager knows what to do then. */
 static void child_ended(struct child *child, int status)
 {
-    bool young = now_ms() - child->started_ms < YOUNG_MS, never = !child->ready && !parent.ready;
+    uint64_t lived_ms = now_ms() - child->started_ms;
+    bool never = !child->ready && !parent.ready;
     if (parent.stopping) {
         if (status && !parent.status)
             parent.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         child->pid = 0;
         return;
     }
-    log_death(child, status);
-    child->failures = young ? child->failures + 1 : 0;
+    child->failures = lived_ms < YOUNG_MS ? child->failures + 1 : 0;
+    child->unready = child->ready ? 0 : child->unready + 1;
+    note_death(child, status, lived_ms, pause_before_start(child));
     child->pid = 0;
-    child->due_ms = now_ms() + (young ? AGAIN_MS << child->failures : 0);
-    if (!never && child->failures < FAILURES_MOST)
+    child->due_ms = now_ms() + pause_before_start(child);
+    if (!never && child->unready < UNREADY_MOST)
         return;
-    log_error("run", "the service ends: a process does not stay up");
+    log_error("run", "the service ends: a process does not come up");
     parent.status = WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : 1;
     end_all(SIGTERM);
 }
@@ -212,7 +233,8 @@ static void heard(struct child *child, const char *text)
     char ready[64];
     if (strstr(text, "READY=1") && !child->ready) {
         child->ready = true;
-        child->failures = 0;
+        if (parent.reloaded)
+            kill(child->pid, SIGHUP);
         if (!parent.ready && all_ready()) {
             parent.ready = true;
             snprintf(ready, sizeof ready, "READY=1\nSTATUS=%zu processes", parent.count);
@@ -224,6 +246,7 @@ static void heard(struct child *child, const char *text)
         if (all_alive())
             tell_manager("WATCHDOG=1");
     }
+    parent.reloaded = parent.reloaded || strstr(text, RELOADED);
     if (strstr(text, RELOADED))
         for (size_t i = 0; i < parent.count; i++)
             if (parent.children[i].pid && &parent.children[i] != child)
@@ -264,7 +287,10 @@ static void take_signals(void)
         switch (signal.ssi_signo) {
         case SIGCHLD: reap(); break;
         case SIGHUP:
-        case SIGUSR2: tell_all((int)signal.ssi_signo); break;
+            parent.reloaded = true;
+            tell_all(SIGHUP);
+            break;
+        case SIGUSR2: tell_all(SIGUSR2); break;
         case SIGUSR1:
             log_reopen();
             tell_all(SIGUSR1);
@@ -395,6 +421,8 @@ int processes_run(struct config *config, const struct options *options,
         return status;
     }
     sl_buf_free(&tried);
+    if (!metrics_share(parent.count))
+        log_warn("run", "counters of metrics will fall when a process dies");
     if (!cache_share_bell())
         log_warn("run", "the processes learn of each other's uploads within a second, and not at once");
     log_info("run", "several processes serve", LOG_U64("processes", parent.count));

@@ -251,6 +251,8 @@ static bool start_server(struct run *run)
         log_info("run", line);
     }
     service_on_reload(run->service, reload, run);
+    metric_set(METRIC_RELOAD_SUCCESSFUL, 1, NULL, NULL, NULL);
+    metric_set(METRIC_RELOAD_TIME, (double)clock_wall_s(), NULL, NULL, NULL);
     if (run->config->path && !config_container_told() && config_container_seen())
         log_info("run", "with a configuration file the defaults are those outside of containers, "
                         "unless SYMLOOM_CONTAINER=1");

@@ -103,7 +103,8 @@ function show(s) {
   const processes = table("Processes", [["Node", (r) => r.node], ["State", (r) => `${r.state}, for ${duration(r.uptime_seconds)}`], ["Jobs", (r) => r.jobs?.running ?? "–", true],
     ["Busy threads", (r) => (r.pool ? `${r.pool.busy} / ${r.pool.threads}` : "–"), true], ["Memory", (r) => bytes(r.memory?.resident ?? 0), true]], s.processes);
   const boxes = [processes, sources, caches, shared].filter(Boolean).map((t) => el("div", { class: "tiles" }, t));
-  place.replaceChildren(el("div", { class: "tiles" }, tiles(s)), ...boxes, el("p", { class: "hint" }, `symloom ${s.version ?? ""}${s.commit ? `, commit ${s.commit}` : ""}. Numbers without a time are of the last hour.`));
+  const deaths = s.deaths?.count ? [el("p", { class: "notice bad" }, `Processes died since the start: ${s.deaths.count}, the last of ${s.deaths.last_why}, ${when(s.deaths.last)}`)] : [];
+  place.replaceChildren(...deaths, el("div", { class: "tiles" }, tiles(s)), ...boxes, el("p", { class: "hint" }, `symloom ${s.version ?? ""}${s.commit ? `, commit ${s.commit}` : ""}. Numbers without a time are of the last hour.`));
 }
 
 async function ask() {

@@ -1,0 +1,167 @@
+#include "core/metrics_shared.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include "core/loop.h"
+#include "core/metrics_impl.h"
+
+enum { STORE_BYTES = 16 << 20, TEXT_MOST = 4096 };
+
+/* In memory that all processes have at the same address. */
+struct shared {
+    atomic_uint burials;
+    unsigned deaths;
+    int64_t last_s;
+    char last_why[sizeof((struct metrics_deaths *)0)->last_why];
+};
+
+static struct {
+    struct shared *common;
+    char *stores; /* of the processes, and the parent's behind them; NULL: there are none */
+    size_t processes;
+} all;
+
+static struct metrics_store *store_at(size_t index)
+{
+    return (struct metrics_store *)(all.stores + index * STORE_BYTES);
+}
+
+bool metrics_share(size_t processes)
+{
+    size_t size = STORE_BYTES * (processes + 1);
+    void *common =
+        mmap(NULL, sizeof *all.common, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *stores = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (common == MAP_FAILED || stores == MAP_FAILED)
+        return false;
+    madvise(stores, size, MADV_DONTDUMP);
+    all.common = common;
+    all.stores = stores;
+    all.processes = processes;
+    metrics_become(processes);
+    return true;
+}
+
+void metrics_become(size_t index)
+{
+    if (!all.stores)
+        return;
+    struct metrics_store *store = store_at(index);
+    store->size = STORE_BYTES;
+    atomic_store(&store->used, (sizeof *store + 15) & ~(size_t)15);
+    metrics_own = store;
+}
+
+/* ---- what a dead one has left ---- */
+static bool is_inside(const struct metrics_store *store, const void *at, size_t size)
+{
+    uintptr_t offset = (uintptr_t)at - (uintptr_t)store;
+    return offset < STORE_BYTES && size <= STORE_BYTES - offset && offset % 16 == 0;
+}
+
+static bool is_text(const struct metrics_store *store, const char *text)
+{
+    size_t left = is_inside(store, text, 1) ? STORE_BYTES - (size_t)(text - (const char *)store) : 0;
+    return left && memchr(text, '\0', left < TEXT_MOST ? left : TEXT_MOST);
+}
+
+bool metrics_are_whole(const struct metrics_store *store, const void *slots)
+{
+    return is_inside(store, slots, METRIC_SLOTS * sizeof(struct metric_series *));
+}
+
+bool metrics_copy(const struct metrics_store *store, enum metric metric, const struct metric_series *series,
+                  struct metric_series *copy)
+{
+    if (!is_inside(store, series, sizeof *series))
+        return false;
+    memcpy(copy, series, sizeof *copy);
+    if (copy->buckets != metrics_table[metric].buckets || !is_text(store, copy->labels))
+        return false;
+    for (int i = 0; i < METRIC_LABELS; i++)
+        if (copy->values[i] && !is_text(store, copy->values[i]))
+            return false;
+    return true;
+}
+
+static void add_double(atomic_ullong *to, const atomic_ullong *from)
+{
+    double sum = metric_double(atomic_load(to)) + metric_double(atomic_load(from));
+    atomic_store(to, metric_bits(sum));
+}
+
+static void bury_series(enum metric metric, const struct metric_series *series)
+{
+    struct metric_series *to = metrics_series_in(metrics_own, metric, (const char *const *)series->values);
+    if (!to)
+        return;
+    if (metrics_table[metric].kind == METRIC_COUNTER)
+        atomic_fetch_add(&to->value, atomic_load(&series->value));
+    else
+        add_double(&to->value, &series->value);
+    for (unsigned i = 0; to->buckets && i <= to->buckets->count; i++)
+        atomic_fetch_add(&to->bucket[i], atomic_load(&series->bucket[i]));
+}
+
+static void bury_metric(struct metrics_store *store, enum metric metric)
+{
+    _Atomic(struct metric_series *) *slots = store->slots[metric];
+    if (!slots || !metrics_are_whole(store, slots))
+        return;
+    for (size_t i = 0; i < METRIC_SLOTS; i++) {
+        const struct metric_series *series = atomic_load_explicit(&slots[i], memory_order_acquire);
+        struct metric_series copy;
+        if (series && metrics_copy(store, metric, series, &copy))
+            bury_series(metric, &copy);
+    }
+}
+
+void metrics_bury(size_t index, const char *why)
+{
+    if (!all.stores)
+        return;
+    struct metrics_store *store = store_at(index);
+    atomic_fetch_add(&all.common->burials, 1);
+    for (int metric = 0; metric < METRIC_COUNT; metric++)
+        if (metrics_table[metric].kind != METRIC_GAUGE)
+            bury_metric(store, (enum metric)metric);
+    add_double(&metrics_own->cpu_seconds, &store->cpu_seconds);
+    add_double(&metrics_own->busy_seconds, &store->busy_seconds);
+    if (madvise(store, STORE_BYTES, MADV_REMOVE) != 0) /* which reads as zeros then */
+        memset(store, 0, STORE_BYTES);
+    metric_add(METRIC_PROCESS_DEATHS, 1, NULL, NULL, NULL);
+    all.common->deaths++;
+    all.common->last_s = clock_wall_s();
+    snprintf(all.common->last_why, sizeof all.common->last_why, "%s", why);
+    atomic_fetch_add(&all.common->burials, 1);
+}
+
+/* ---- in a process ---- */
+bool metrics_deaths(struct metrics_deaths *deaths)
+{
+    if (!all.stores || !all.common->deaths)
+        return false;
+    *deaths = (struct metrics_deaths){.count = all.common->deaths, .last_s = all.common->last_s};
+    memcpy(deaths->last_why, all.common->last_why, sizeof deaths->last_why - 1);
+    return true;
+}
+
+unsigned metrics_burials(void)
+{
+    return all.stores ? atomic_load(&all.common->burials) : 0;
+}
+
+static void write_store(struct metrics_store *store, struct sl_buf *out, bool open_metrics)
+{
+    metrics_write_counters(store, out, open_metrics);
+    metrics_write_times(out, open_metrics, metric_double(atomic_load(&store->cpu_seconds)),
+                        metric_double(atomic_load(&store->busy_seconds)));
+}
+
+void metrics_write_others(struct sl_buf *out, bool open_metrics, const bool *silent)
+{
+    for (size_t i = 0; all.stores && i <= all.processes; i++)
+        if (i == all.processes || silent[i])
+            write_store(store_at(i), out, open_metrics);
+}
