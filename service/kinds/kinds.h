@@ -21,6 +21,7 @@
  * the one on the right. Request and key of an entry are in request.c. */
 #pragma once
 
+#include "base/map.h"
 #include "cache/cache.h"
 #include "js/smcache.h"
 #include "jvm/mapper.h"
@@ -113,17 +114,24 @@ struct own_object {
     struct sl_str code_id, raw_code_id;
     struct sl_features features;
     struct fixed_place place;
+    struct own_made *made; /* what was made of it, for whoever asks next */
 };
-struct own_objects {
+struct own_objects { /* zeros but for `arena`, in which it lies, and `room` */
     struct sl_arena *arena;
     uint64_t room; /* bytes that may still be unpacked out of archives */
     struct own_object *items;
     size_t count, capacity;
+    struct sl_map by_id; /* to those that an id may mean */
+    bool ends;           /* with the arena */
 };
 
 /* Adds the objects of a file, or of the files of a ZIP archive, whose bytes stay the caller's; other files are passed over. False when
  * out of memory. Pure: pool. */
 bool own_objects_add(struct own_objects *own, struct sl_str name, struct sl_bytes bytes);
+
+/* The best one for the use; NULL: none is of use. */
+struct own_object *own_objects_find(const struct own_objects *own, const struct kinds_use *use,
+                                    const struct object_id *id);
 
 /* The table of functions and lines: a symcache, of .NET modules the table of their Portable PDB. `variables`: one that also has
  * the variables of functions, if it is a symcache made of DWARF. */

@@ -9,6 +9,101 @@
 #include "object/archive.h"
 #include "source/zip.h"
 
+/* What was made of an object, once for each use: a request may have many modules of one id. */
+struct own_made {
+    const struct cache_kind *kind;
+    bool variables;
+    bool making, made;
+    struct fiber_wait_list waiting; /* for the one that makes it */
+    struct cache_item *item;        /* NULL: nothing could be made */
+    enum sl_arch arch;
+    struct own_made *next;
+};
+
+static void own_objects_end(void *arg)
+{
+    struct own_objects *own = arg;
+    for (size_t i = 0; i < own->count; i++)
+        for (const struct own_made *made = own->items[i].made; made; made = made->next)
+            if (made->item)
+                cache_release(made->item);
+    own->count = 0;
+    sl_map_free(&own->by_id);
+}
+
+/* ---- by id ---- */
+
+enum { OWN_KEY = 128, OWN_SORTS = 8 };
+
+/* Objects that have an id: of those that are good for the same the one of the highest age, as an age also serves lower ones. */
+struct own_places {
+    uint32_t items[OWN_SORTS]; /* the place + 1; 0 = none */
+};
+
+static unsigned own_sort(const struct own_object *object)
+{
+    const struct sl_features *f = &object->features;
+    return f->has_debug_info | f->has_unwind_info << 1 | f->has_symbols << 2;
+}
+
+struct own_key {
+    char text[OWN_KEY];
+    size_t size; /* 0: there is none */
+};
+
+static struct own_key own_key(char sort, const void *id, size_t size)
+{
+    struct own_key key = {.size = 0};
+    if (size && size < sizeof key.text) {
+        key.text[0] = sort;
+        memcpy(key.text + 1, id, size);
+        key.size = size + 1;
+    }
+    return key;
+}
+
+static struct own_key own_key_of_debug_id(const struct sl_debug_id *id)
+{
+    return own_key(id->pdb20 ? 'p' : 'd', id->uuid, sizeof id->uuid);
+}
+
+/* Debug ids may be the beginning of a code id, too. */
+static struct own_key own_key_of_raw(struct sl_str raw)
+{
+    uint8_t uuid[16];
+    bool good = raw.size >= 32 && sl_hex_decode((struct sl_str){raw.data, 32}, uuid, sizeof uuid, NULL);
+    return own_key('r', uuid, good ? sizeof uuid : 0);
+}
+
+static bool own_add_key(struct own_objects *own, size_t place, struct own_key key)
+{
+    struct sl_str view = {key.text, key.size};
+    struct own_places *places = key.size ? sl_map_get(&own->by_id, view) : NULL;
+    if (key.size && !places) {
+        char *kept = sl_arena_strndup(own->arena, view.data, view.size);
+        places = SL_ARENA_NEW(own->arena, struct own_places);
+        void **slot = kept && places ? sl_map_slot(&own->by_id, (struct sl_str){kept, view.size}, NULL) : NULL;
+        if (!slot)
+            return false;
+        *slot = places;
+    }
+    if (!places)
+        return true;
+    uint32_t *item = &places->items[own_sort(&own->items[place])];
+    if (!*item || own->items[*item - 1].debug_id.age < own->items[place].debug_id.age)
+        *item = (uint32_t)(place + 1);
+    return true;
+}
+
+static bool own_add_keys(struct own_objects *own, size_t place)
+{
+    const struct own_object *object = &own->items[place];
+    return own_add_key(own, place, own_key_of_debug_id(&object->debug_id)) &&
+           own_add_key(own, place, own_key_of_raw(object->raw_code_id)) &&
+           own_add_key(own, place, own_key('c', object->code_id.data, object->code_id.size)) &&
+           own_add_key(own, place, own_key('c', object->raw_code_id.data, object->raw_code_id.size));
+}
+
 /* ---- which there are ---- */
 
 static bool own_add_slice(struct own_objects *own, struct sl_str name, struct sl_bytes bytes, struct sl_object *object)
@@ -30,7 +125,7 @@ static bool own_add_slice(struct own_objects *own, struct sl_str name, struct sl
             if (!kept[i]->data)
                 return false;
         }
-    return true;
+    return own_add_keys(own, own->count - 1);
 }
 
 /* The objects of a file; of one that is none of the kind, none. */
@@ -103,6 +198,8 @@ static bool own_add_packed(struct own_objects *own, struct sl_str name, struct s
 bool own_objects_add(struct own_objects *own, struct sl_str name, struct sl_bytes bytes)
 {
     bool is_zip = bytes.size > 4 && memcmp(bytes.data, "PK\3\4", 4) == 0;
+    if (!own->ends && !(own->ends = sl_arena_at_end(own->arena, own_objects_end, own)))
+        return false;
     if (is_zip)
         return own_add_zip(own, bytes);
     return fetch_is_wrapped(bytes) ? own_add_packed(own, name, bytes) : own_add_file(own, name, bytes);
@@ -149,15 +246,31 @@ static bool own_serves(const struct own_object *object, const struct kinds_use *
     return good && sl_object_matches(&info, &wanted);
 }
 
-/* The best one; NULL: none is of use. */
-static const struct own_object *own_find(const struct own_objects *own, const struct kinds_use *use,
-                                         const struct object_id *id)
+static void own_choose(const struct own_objects *own, struct own_key key, const struct kinds_use *use,
+                       const struct object_id *id, struct own_object **best)
 {
-    const struct own_object *best = NULL;
-    for (size_t i = 0; i < own->count; i++)
-        if (own_serves(&own->items[i], use, id) &&
-            (!best || (!best->features.has_debug_info && own->items[i].features.has_debug_info)))
-            best = &own->items[i];
+    const struct own_places *places = key.size ? sl_map_get(&own->by_id, (struct sl_str){key.text, key.size}) : NULL;
+    for (size_t i = 0; places && i < OWN_SORTS; i++) {
+        struct own_object *object = places->items[i] ? &own->items[places->items[i] - 1] : NULL;
+        if (!object || !own_serves(object, use, id))
+            continue;
+        bool knows_more = *best && object->features.has_debug_info && !(*best)->features.has_debug_info;
+        bool as_much = *best && object->features.has_debug_info == (*best)->features.has_debug_info;
+        if (!*best || knows_more || (as_much && object < *best))
+            *best = object;
+    }
+}
+
+struct own_object *own_objects_find(const struct own_objects *own, const struct kinds_use *use,
+                                    const struct object_id *id)
+{
+    struct own_object *best = NULL;
+    if (id->has_debug_id) {
+        own_choose(own, own_key_of_debug_id(&id->debug_id), use, id, &best);
+        own_choose(own, own_key('r', id->debug_id.uuid, sizeof id->debug_id.uuid), use, id, &best);
+    } else {
+        own_choose(own, own_key('c', id->code_id.data, id->code_id.size), use, id, &best);
+    }
     return best;
 }
 
@@ -171,29 +284,56 @@ static void own_report(const struct kinds_search *where, const struct own_object
     candidates_merge(where->arena, &found->candidates, &list);
 }
 
+/* NULL: out of memory. */
+static struct own_made *own_made_of(struct sl_arena *arena, struct own_object *object, const struct kinds_use *use)
+{
+    struct own_made *made = object->made;
+    while (made && (made->kind != use->kind || made->variables != use->variables))
+        made = made->next;
+    if (made || !(made = SL_ARENA_NEW(arena, struct own_made)))
+        return made;
+    *made = (struct own_made){.kind = use->kind, .variables = use->variables, .next = object->made};
+    return object->made = made;
+}
+
+static void own_make(const struct own_object *object, const struct kinds_use *use, struct own_made *made)
+{
+    struct own_conversion c = {.object = object, .use = use};
+    struct conversion_input input = {object->bytes.size, SL_STR("artifact"), use->kind};
+    struct sl_error error;
+    made->making = true;
+    enum sl_code code = conversion_run(&input, own_convert, &c, &error);
+    if (code == SL_OK)
+        code = cache_item_own(use->kind, &c.out, &made->item, &error);
+    sl_buf_free(&c.out);
+    if (code != SL_OK)
+        log_info("own_objects", "a file that came with a request is of no use", LOG_STR("error", error.message));
+    made->arch = c.arch;
+    made->making = false;
+    made->made = code != SL_BUSY && code != SL_CANCELLED; /* which say nothing of the file */
+    fiber_wake_all(&made->waiting);
+}
+
 bool own_objects_answer(const struct kinds_search *where, const struct kinds_question *question)
 {
     const struct kinds_use *use = question->use;
-    struct kinds_found *found = question->found;
     bool known = use->kind == &kind_symcaches || use->kind == &kind_cficaches;
-    const struct own_object *object = where->own && known ? own_find(where->own, use, question->id) : NULL;
+    struct own_object *object = where->own && known ? own_objects_find(where->own, use, question->id) : NULL;
     if (!object)
         return false;
-    struct own_conversion c = {.object = object, .use = use};
-    struct conversion_input input = {object->bytes.size, SL_STR("artifact"), use->kind};
-    struct kinds_found made = {.features = object->features, .place = object->place};
-    made.code = conversion_run(&input, own_convert, &c, &made.error);
-    if (made.code == SL_OK)
-        made.code = cache_item_own(use->kind, &c.out, &made.item, &made.error);
-    sl_buf_free(&c.out);
-    if (made.code != SL_OK) {
-        log_info("own_objects", "a file that came with a request is of no use", LOG_STR("error", made.error.message));
+    struct own_made *made = own_made_of(where->own->arena, object, use);
+    while (made && made->making)
+        if (fiber_wait_on(&made->waiting, UINT64_MAX) != FIBER_WOKEN)
+            return false;
+    if (made && !made->made)
+        own_make(object, use, made);
+    if (!made || !made->item)
         return false;
-    }
-    made.error.code = SL_OK;
-    made.arch = c.arch;
-    made.symcache = use->kind == &kind_symcaches ? made.item->loaded : NULL;
-    own_report(where, object, use, &made);
-    *found = made;
+    struct kinds_found found = {
+        .code = SL_OK, .features = object->features, .place = object->place, .arch = made->arch};
+    found.item = cache_retain(made->item);
+    found.symcache = use->kind == &kind_symcaches ? made->item->loaded : NULL;
+    own_report(where, object, use, &found);
+    *question->found = found;
     return true;
 }

@@ -133,6 +133,29 @@ def test_debug_files_that_come_along(work, objects):
         equal([os.path.join(at, f) for k in kept for at, _, files in os.walk(os.path.join(s.cache, k)) for f in files], [])
 
 
+def test_files_that_come_along_are_converted_once(work, objects):
+    """However many modules and scripts of the request it is of."""
+    modules = [objects.module(image_addr=hex(0x10000000 * (i + 1))) for i in range(20)]
+    body = json.dumps({"modules": modules, "stacktraces": [{"frames": [{"instruction_addr": hex(0x10000000 * (i + 1) + objects.address("plain") + 2)} for i in range(20)]}]})
+    with Service(work) as s:
+        def conversions(cache):
+            lines = s.request("GET", "/metrics")[2].decode().splitlines()
+            return sum(float(line.split()[-1]) for line in lines if "conversions_total{" in line and f'cache="{cache}"' in line)
+
+        for times in (1, 2):
+            status, _, answer = s.request("POST", "/symbolicate", *multipart([("request", body), ("artifact", objects.full, "full")]))
+            equal([f.get("function") for f in frames(json.loads(answer))], ["plain"] * 20)
+            equal(conversions("symcaches"), times)
+        many = [{"abs_path": f"https://shop.invalid/{i}/app.min.js", "lineno": 1, "colno": 39} for i in range(40)]
+        for files in ((("app.min.js", SCRIPT), ("app.min.js.map", json.dumps(MAP))), (("app.min.js", SCRIPT.partition("app.min")[0] + "data:application/json," + json.dumps(MAP).replace(" ", "%20").replace("\n", "")),)):
+            before = conversions("sourcemap_caches")
+            answer = form(s, "/symbolicate-js", {**JS, "stacktraces": [{"frames": many}]}, *files)[1]
+            equal([f["function"] for f in frames(answer)], ["checkStock"] * 40)
+            equal(conversions("sourcemap_caches") - before, 1)
+        bad = form(s, "/symbolicate-js", {**JS, "stacktraces": [{"frames": many}]}, ("app.min.js", SCRIPT), ("app.min.js.map", "{"))[1]
+        equal([e["type"] for e in bad["errors"]], ["malformed_sourcemap"] * 40)
+
+
 def test_debug_files_beside_a_crash(work, objects):
     """With crash files: for names, and for finding callers."""
     dump = dumps.Dump(text="Linux 5.10.0 #1 SMP x86_64", version=(0, 0, 0))

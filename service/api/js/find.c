@@ -144,10 +144,22 @@ static bool among_artifacts(struct js_request *r, struct js_file *file, const st
 
 /* ---- what came with the request ---- */
 
+/* As a text, which all URLs that mean the file share. */
+static enum sl_code own_text(struct js_request *r, const struct own_file *own, struct cache_item **item)
+{
+    struct js_own_text *text = &r->finder.own_texts[own - r->files.items];
+    struct sl_error error;
+    if (!text->read) {
+        text->code = own->text.size ? kinds_own_text(own->text, &text->item, &error) : SL_OK;
+        text->read = text->code != SL_BUSY && text->code != SL_CANCELLED;
+    }
+    *item = text->item ? cache_retain(text->item) : NULL;
+    return text->code;
+}
+
 /* By its name alone. A script whose map came without it is there and empty. */
 static bool among_own(struct js_request *r, struct js_file *file)
 {
-    struct sl_error error = {.code = SL_OK};
     const struct own_file *own = file->key.path.data ? own_files_named(&r->files, file->key.path, "") : NULL;
     bool map_alone = !own && file->key.type == JS_MINIFIED_SOURCE && file->key.path.data &&
                      own_files_named(&r->files, file->key.path, ".map");
@@ -160,8 +172,8 @@ static bool among_own(struct js_request *r, struct js_file *file)
     enum sl_code code = SL_OK;
     if (!file->uri.data)
         code = SL_BUSY;
-    else if (own && own->text.size)
-        code = kinds_own_text(own->text, &file->item, &error);
+    else if (own)
+        code = own_text(r, own, &file->item);
     if (stops(r, code))
         return false;
     file->origin = JS_OWN;
@@ -463,6 +475,12 @@ void js_finder_end(struct js_finder *f)
             cache_release(file->item);
     for (size_t i = 0; i < f->bundle_count; i++)
         kinds_source_release(&f->bundles[i]->object);
+    for (size_t i = 0; i < OWN_FILES_MAX; i++)
+        if (f->own_texts[i].item)
+            cache_release(f->own_texts[i].item);
+    for (const struct js_own_table *table = f->own_tables; table; table = table->next)
+        if (table->item)
+            cache_release(table->item);
     sl_map_free(&f->by_key);
     sl_map_free(&f->known);
     sl_map_free(&f->by_path);

@@ -60,11 +60,30 @@ struct js_bundle {
     struct source_object object; /* nothing when it could not be had */
 };
 
+struct js_own_text { /* of a file that came with the request: read once, whatever URLs mean it */
+    bool read;
+    enum sl_code code;
+    struct cache_item *item; /* reference; NULL unless SL_OK */
+};
+
+struct js_own_table { /* made of files that came with the request: once for all modules */
+    const struct cache_item *script, *map;
+    struct sl_str embedded; /* a view that is the same for all that are of the script */
+    bool making, made;
+    struct fiber_wait_list waiting; /* for the one that makes it */
+    enum sl_code code;
+    struct cache_item *item; /* reference; NULL unless SL_OK */
+    bool is_url_checked, is_url_valid;
+    struct js_own_table *next;
+};
+
 struct js_finder {                        /* of one request */
     struct js_file *files;                /* all that were looked for */
     struct sl_map by_key, known, by_path; /* of files; of what Sentry told of: by URI, single files by their path */
     struct js_bundle **bundles;           /* the greatest URI first */
     size_t file_count, bundle_count, bundle_capacity;
+    struct js_own_text own_texts[OWN_FILES_MAX]; /* of the request's files, in their order */
+    struct js_own_table *own_tables;
     int64_t now_s;
     /* SL_OK, or why the request cannot go on: SL_CANCELLED, SL_BUSY, SL_INTERNAL (a damaged file). */
     enum sl_code stopped;

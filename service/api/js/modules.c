@@ -137,16 +137,62 @@ static bool js_identify(struct js_request *r, const struct js_file *file, struct
     return id->data;
 }
 
+/* ---- tables of files that came with the request ---- */
+
+static bool is_of_own_files(const struct js_module *m)
+{
+    return m->minified->origin == JS_OWN || (m->map && m->map->origin == JS_OWN);
+}
+
+/* NULL: out of memory. */
+static struct js_own_table *own_table_of(const struct js_module *m, struct sl_str embedded)
+{
+    struct js_finder *finder = &m->request->finder;
+    const struct cache_item *map = m->map ? m->map->item : NULL;
+    struct js_own_table *table = finder->own_tables;
+    while (table && (table->script != m->minified->item || table->map != map || table->embedded.data != embedded.data ||
+                     table->embedded.size != embedded.size))
+        table = table->next;
+    if (table || !(table = SL_ARENA_NEW(m->request->arena, struct js_own_table)))
+        return table;
+    *table = (struct js_own_table){
+        .script = m->minified->item, .map = map, .embedded = embedded, .next = finder->own_tables};
+    return finder->own_tables = table;
+}
+
+static enum sl_code own_convert_map(struct js_module *m, struct sl_str embedded, struct sl_error *error)
+{
+    struct js_own_table *table = own_table_of(m, embedded);
+    if (!table)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    while (table->making)
+        if (fiber_wait_on(&table->waiting, UINT64_MAX) != FIBER_WOKEN)
+            return sl_fail(error, SL_CANCELLED, "cancelled");
+    if (!table->made) {
+        struct cache_item *map = m->map ? m->map->item : NULL;
+        table->making = true;
+        table->code = kinds_own_sourcemap(m->minified->item, map, embedded, &table->item, error);
+        table->making = false;
+        table->made = table->code != SL_BUSY && table->code != SL_CANCELLED;
+        fiber_wake_all(&table->waiting);
+    }
+    if (table->item)
+        m->item = cache_retain(table->item);
+    return table->code;
+}
+
+/* ---- all tables ---- */
+
 /* The table of script and map. */
 static bool js_convert(struct js_request *r, struct js_module *m, struct sl_str embedded)
 {
     struct sourcemap_request request = {.scope = r->scope, .embedded = embedded};
-    struct sl_error error = {.code = SL_OK};
+    struct sl_error error = {.code = SL_OK, .message = "it was tried before"};
     request.script = m->minified->item ? &m->minified->request : NULL;
     request.map = m->map ? &m->map->request : NULL;
     request.map_id = SL_STR("<embedded>");
-    if (m->minified->origin == JS_OWN || (m->map && m->map->origin == JS_OWN)) {
-        m->code = kinds_own_sourcemap(m->minified->item, m->map ? m->map->item : NULL, embedded, &m->item, &error);
+    if (is_of_own_files(m)) {
+        m->code = own_convert_map(m, embedded, &error);
     } else {
         if (!js_identify(r, m->minified, &request.script_id) || (m->map && !js_identify(r, m->map, &request.map_id)))
             return false;
@@ -180,7 +226,12 @@ static void js_check_data_url(void *arg)
 static bool js_data_url_valid(struct js_request *r, const struct js_module *m, bool *valid)
 {
     struct js_data_url check = {.url = m->reference.map};
+    struct js_own_table *own = is_of_own_files(m) ? own_table_of(m, m->reference.map) : NULL;
     struct sl_error error;
+    if (own && own->is_url_checked) {
+        *valid = own->is_url_valid;
+        return true;
+    }
     if (m->minified->item) {
         struct sl_bytes script = m->minified->item->mapping.bytes;
         check.script = (struct sl_str){(const char *)script.data, script.size};
@@ -189,6 +240,8 @@ static bool js_data_url_valid(struct js_request *r, const struct js_module *m, b
     if (code != SL_OK)
         r->finder.stopped = code;
     *valid = check.is_valid;
+    if (own && code == SL_OK)
+        own->is_url_checked = true, own->is_url_valid = check.is_valid;
     return code == SL_OK;
 }
 
