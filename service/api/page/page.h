@@ -17,6 +17,10 @@ extern const struct page_file page_files[];
 /* The handler of POST /page/read. */
 void page_read(struct http_exchange *x) SL_SUSPENDS;
 
+/* Its answer to these bytes; `as` is that of the query, data NULL: none. False, and no whole answer, when it would be longer than
+ * `max` bytes. Pure. */
+bool page_recognise(struct sl_bytes bytes, struct sl_str as, uint64_t max, struct sl_buf *json);
+
 /* ---- example.c ---- */
 
 /* A request for /symbolicate, as JSON: the stack of the thread that writes it, with the modules that it runs through. Where

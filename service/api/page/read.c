@@ -15,13 +15,18 @@
 
 struct page_reading {
     struct sl_bytes bytes;
-    struct sl_str as; /* of the query; may have data NULL */
-    struct sl_buf json;
+    struct sl_str as; /* may have data NULL */
     struct json_writer w;
     struct sl_str plain; /* text that is to be written as it is */
+    uint64_t max;        /* bytes of the answer; what is longer is not finished */
 };
 
 /* ---- parts ---- */
+
+static bool is_too_long(const struct page_reading *r)
+{
+    return r->w.out->size > r->max;
+}
 
 static void put_plain(struct page_reading *r)
 {
@@ -79,7 +84,7 @@ static void read_js_line(struct page_reading *r, struct sl_str line)
 {
     struct sl_js_stack_frame frame;
     struct sl_str part;
-    while (sl_js_stack_part(&line, &part)) {
+    while (!is_too_long(r) && sl_js_stack_part(&line, &part)) {
         if (sl_js_stack_frame(part, &frame))
             put_js_frame(r, part, &frame);
         else
@@ -117,7 +122,7 @@ static void read_jvm_line(struct page_reading *r, struct sl_str whole)
     }
     struct sl_str rest = sl_str_trimmed(line.text), class;
     const char *at = whole.data;
-    while (sl_jvm_trace_class(&rest, &class)) {
+    while (!is_too_long(r) && sl_jvm_trace_class(&rest, &class)) {
         add_plain(r, at, class.data);
         put_plain(r);
         json_object_begin(&r->w);
@@ -154,7 +159,7 @@ static void put_parts(struct page_reading *r, enum input_kind kind, struct sl_st
 {
     json_key(&r->w, "parts");
     json_array_begin(&r->w);
-    for (size_t at = 0, size; at < text.size; at += size) {
+    for (size_t at = 0, size; at < text.size && !is_too_long(r); at += size) {
         const char *newline = memchr(text.data + at, '\n', text.size - at);
         size = newline ? (size_t)(newline + 1 - text.data) - at : text.size - at;
         struct sl_str line = {text.data + at, size};
@@ -167,10 +172,10 @@ static void put_parts(struct page_reading *r, enum input_kind kind, struct sl_st
     json_array_end(&r->w);
 }
 
-static void read_given(void *arg)
+bool page_recognise(struct sl_bytes bytes, struct sl_str as, uint64_t max, struct sl_buf *json)
 {
-    struct page_reading *r = arg;
-    struct sl_str text = {(const char *)r->bytes.data, r->bytes.size};
+    struct page_reading reading = {.bytes = bytes, .as = as, .w = json_writer(json), .max = max}, *r = &reading;
+    struct sl_str text = {(const char *)bytes.data, bytes.size};
     enum input_kind kind = kind_of_text(r, text);
     const char *name = input_kind_name(kind), *unread = kind ? NULL : input_unread_kind(r->bytes);
     json_object_begin(&r->w);
@@ -186,21 +191,39 @@ static void read_given(void *arg)
     if (kind == INPUT_JSSTACK || kind == INPUT_TRACE)
         put_parts(r, kind, text);
     json_object_end(&r->w);
+    return !is_too_long(r);
+}
+
+struct page_request {
+    struct sl_bytes bytes;
+    struct sl_str as;
+    uint64_t max;
+    struct sl_buf json;
+    bool good;
+};
+
+static void recognise_given(void *arg)
+{
+    struct page_request *request = arg;
+    request->good = page_recognise(request->bytes, request->as, request->max, &request->json);
 }
 
 void page_read(struct http_exchange *x)
 {
-    struct page_reading r = {.as = http_query(x, "as")};
+    struct page_request r = {.as = http_query(x, "as"),
+                             .max = ((const struct service *)x->service)->config->max_response_bytes};
     struct sl_error error;
-    r.w = json_writer(&r.json);
     if (http_body(x, &r.bytes) != SL_OK)
         return;
-    if (http_pool_run(x, POOL_JSON, read_given, &r, &error) != SL_OK) {
+    if (http_pool_run(x, POOL_JSON, recognise_given, &r, &error) != SL_OK) {
         sl_buf_free(&r.json);
         http_reply_error(x, 503, error.message);
     } else if (r.json.failed) {
         sl_buf_free(&r.json);
         http_reply_no_memory(x);
+    } else if (!r.good) {
+        sl_buf_free(&r.json);
+        http_reply_detail(x, 413, "the answer would be longer than max_response_bytes", NULL);
     } else {
         http_reply_json(x, 200, &r.json);
     }

@@ -64,6 +64,15 @@ def test_what_somebody_says_it_is(work, objects):
         equal(read(s, JAVA, "?as=jsstack")["parts"], [JAVA])
 
 
+def test_answers_are_no_longer_than_they_may_be(work, objects):
+    """Short frames have long descriptions."""
+    with Service(work, {"max_response_bytes": 100000}) as s:
+        for text in ("\tat a.b(F)\n" * 2000, "a@/b:1:1\n" * 2000, '"' + "\\n a@/b:1:1" * 2000 + '"', "a: " * 20000 + "\n\tat a.b(F)\n" * 2000):
+            status, _, body = s.request("POST", "/page/read", text.encode())
+            equal((status, json.loads(body)), (413, {"detail": "the answer would be longer than max_response_bytes"}), text[:40])
+        equal(read(s, "\tat a.b(F)\n" * 100)["kind"], "trace")
+
+
 def test_it_belongs_to_the_page(work, objects):
     with Service(work, {"page": {"enabled": False}}) as s:
         equal(s.request("POST", "/page/read", b"x")[0], 404)
