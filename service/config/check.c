@@ -246,7 +246,9 @@ static void check_store(const struct config *config, const struct value *root, s
 {
     const struct value *at = config_find(root, "mozilla.store");
     const struct config_store *store = &config->mozilla.store;
-    if (at && (store->filesystem_path != NULL) + (store->gcs_bucket != NULL) + (store->s3_bucket != NULL) > 1)
+    if (at && (store->filesystem_path != NULL) + (store->bucket.gcs_bucket != NULL) +
+                      (store->bucket.s3_bucket != NULL) >
+                  1)
         value_problem(problems, at, false, "mozilla.store", "only one of s3, gcs and filesystem");
 }
 

@@ -34,11 +34,15 @@ struct mozilla_token {  /* of mozilla.tokens */
 
 enum { STORE_REDIRECT, STORE_DIRECT };
 
-struct config_store { /* mozilla.store: what was uploaded; a back end is there when its first key is not NULL */
-    const char *filesystem_path;
+struct config_bucket { /* of S3 or of GCS, of which the one is meant whose bucket is not NULL */
     const char *gcs_bucket, *gcs_service_account_path;
     const char *s3_bucket, *s3_region, *s3_endpoint, *s3_prefix;
     struct sl_secret s3_access_key, s3_secret_key;
+};
+
+struct config_store { /* mozilla.store: what was uploaded; a back end is there when its first key is not NULL */
+    const char *filesystem_path;
+    struct config_bucket bucket;
     const char *public_url; /* of the root of the store; NULL: it is not public */
     int serve;              /* downloads: the store's URL, or the file itself */
     bool serve_native;      /* requests of other APIs are answered with what it holds, too */

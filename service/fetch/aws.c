@@ -67,6 +67,8 @@ static void parameters(const struct aws_signing *s, const struct stamp *stamp, s
     add_parameter(query, "X-Amz-SignedHeaders", sl_buf_view(&names));
     query->failed |= names.failed;
     sl_buf_free(&names);
+    for (size_t i = 0; i < s->query_count; i++)
+        add_parameter(query, s->query[i].name, s->query[i].value);
     if (s->operation)
         add_parameter(query, "x-id", sl_str(s->operation));
     query->failed |= credential.failed;

@@ -23,6 +23,8 @@ struct aws_signing {
     const char *operation;          /* x-id; NULL = none */
     const struct aws_field *fields; /* that are signed, behind "host" in the order of their names */
     size_t field_count;
+    const struct aws_field *query; /* of the request, in the order of their names, which come behind "X-Amz-" */
+    size_t query_count;
 };
 
 struct aws_bucket {

@@ -7,7 +7,7 @@
 #include "cache/cache.h"
 #include "core/pool.h"
 
-static const struct bucket_kind *bucket;
+static struct store_bucket *bucket; /* of Mozilla's store */
 
 /* ---- requests ---- */
 
@@ -30,9 +30,9 @@ static enum sl_code object_refused(void *arg, int status, struct sl_str body, st
                    SL_STR_ARG(start));
 }
 
-void object_begin(struct object_request *request)
+void object_begin(struct object_request *request, const struct store_bucket *of)
 {
-    *request = (struct object_request){.status = 0};
+    *request = (struct object_request){.bucket = of};
     request->fetch = (struct fetch_request){.headers = request->headers,
                                             .trusted = true,
                                             .source = "uploads",
@@ -73,9 +73,9 @@ static enum sl_code bucket_look(struct sl_str name, bool with_md5, struct store_
 {
     struct object_request request;
     (void)with_md5; /* servers know it */
-    object_begin(&request);
+    object_begin(&request, bucket);
     *error = (struct sl_error){0};
-    enum sl_code code = bucket->look(&request, name, meta, error);
+    enum sl_code code = bucket->kind->look(&request, name, meta, error);
     object_end(&request);
     return code;
 }
@@ -111,9 +111,9 @@ static enum sl_code bucket_put(struct sl_str name, struct store_work *work, cons
     enum sl_code code = pool_run(POOL_IO, bucket_map, &file, error);
     code = code == SL_OK ? file.code : code;
     if (code == SL_OK) {
-        object_begin(&request);
+        object_begin(&request, bucket);
         *error = (struct sl_error){0};
-        code = bucket->put(&request, name, file.mapping.bytes, meta, media_type, error);
+        code = bucket->kind->put(&request, name, file.mapping.bytes, meta, media_type, error);
         object_end(&request);
         pool_run(POOL_IO, bucket_unmap, &file, NULL);
         code = code == SL_NOT_FOUND ? sl_fail(error, SL_INTERNAL, "there is no such bucket") : code;
@@ -130,9 +130,9 @@ static enum sl_code bucket_put_text(const struct sl_str *names, size_t count, st
     struct object_request request;
     enum sl_code code = SL_OK;
     for (size_t i = 0; code == SL_OK && i < count; i++) {
-        object_begin(&request);
+        object_begin(&request, bucket);
         *error = (struct sl_error){0};
-        code = bucket->put(&request, names[i], contents, &meta, "application/json", error);
+        code = bucket->kind->put(&request, names[i], contents, &meta, "application/json", error);
         object_end(&request);
     }
     return code == SL_NOT_FOUND ? sl_fail(error, SL_INTERNAL, "there is no such bucket") : code;
@@ -150,9 +150,9 @@ static enum sl_code bucket_open(struct sl_str name, struct sl_mapping *mapping, 
         code = bucket_work(&work, error);
     if (code != SL_OK)
         return code;
-    object_begin(&request);
+    object_begin(&request, bucket);
     *error = (struct sl_error){0};
-    bucket->get(&request, name, error);
+    bucket->kind->get(&request, name, error);
     request.fetch.keep_wrapper = !meta->is_packed; /* a server or a proxy may drop Content-Encoding */
     code = request.fetch.url ? fetch_get(&request.fetch, work.fd, error)
            : error->code     ? error->code
@@ -170,15 +170,15 @@ static enum sl_code bucket_open(struct sl_str name, struct sl_mapping *mapping, 
 
 static const char *bucket_url(struct sl_str name, struct sl_arena *arena)
 {
-    return bucket->url ? bucket->url(name, arena) : NULL;
+    return bucket->kind->url ? bucket->kind->url(bucket, name, arena) : NULL;
 }
 
 static bool bucket_source(struct sl_arena *arena, struct sl_str prefix, struct source *source)
 {
-    return bucket->source(arena, prefix, source);
+    return bucket->kind->source(bucket, arena, prefix, source);
 }
 
-const struct store_backend *store_bucket_backend(const struct bucket_kind *kind)
+const struct store_backend *store_bucket_backend(struct store_bucket *of)
 {
     static const struct store_backend backend = {.source = bucket_source,
                                                  .work = bucket_work,
@@ -187,7 +187,7 @@ const struct store_backend *store_bucket_backend(const struct bucket_kind *kind)
                                                  .put_text = bucket_put_text,
                                                  .open = bucket_open,
                                                  .url = bucket_url};
-    bucket = kind;
+    bucket = of;
     return &backend;
 }
 

@@ -1,12 +1,26 @@
 /* What stores in buckets share: requests for one object. Private to this folder. */
 #pragma once
 
+#include "fetch/aws.h"
 #include "fetch/fetch.h"
+#include "fetch/google.h"
+#include "origin/memo.h"
 #include "store/impl.h"
+#include "store/objects.h"
 
 enum { OBJECT_HEADERS = 8 };
 
+struct store_bucket {
+    const struct bucket_kind *kind;
+    const struct config_bucket *config;
+    const struct store_bucket_keys *names;
+    struct aws_keys keys;          /* S3 */
+    struct google_account account; /* GCS */
+    struct memo tokens;            /* of the account */
+};
+
 struct object_request {
+    const struct store_bucket *bucket;
     struct fetch_request fetch;
     struct fetch_header headers[OBJECT_HEADERS];
     struct sl_arena arena;
@@ -26,15 +40,26 @@ struct bucket_kind {
                          struct sl_error *error) SL_SUSPENDS;
     enum sl_code (*put)(struct object_request *request, struct sl_str name, struct sl_bytes contents,
                         const struct store_meta *meta, const char *media_type, struct sl_error *error) SL_SUSPENDS;
+    enum sl_code (*del)(struct object_request *request, struct sl_str name, struct sl_error *error) SL_SUSPENDS;
+    /* As store_objects_list. */
+    enum sl_code (*list)(struct object_request *request, struct sl_str prefix, struct sl_str after,
+                         struct store_objects *objects, struct sl_error *error) SL_SUSPENDS;
     /* Only prepares it; the URL stays NULL when there are no credentials (`error`) or there is no memory. */
     void (*get)(struct object_request *request, struct sl_str name, struct sl_error *error) SL_SUSPENDS;
-    const char *(*url)(struct sl_str name, struct sl_arena *arena); /* for clients, good for an hour; NULL: none */
-    bool (*source)(struct sl_arena *arena, struct sl_str prefix, struct source *source);
+    /* For clients, good for an hour; NULL: none. */
+    const char *(*url)(const struct store_bucket *bucket, struct sl_str name, struct sl_arena *arena);
+    bool (*source)(const struct store_bucket *bucket, struct sl_arena *arena, struct sl_str prefix,
+                   struct source *source);
 };
 
-const struct store_backend *store_bucket_backend(const struct bucket_kind *kind);
+/* The back end over a bucket that stays. */
+const struct store_backend *store_bucket_backend(struct store_bucket *bucket);
 
-void object_begin(struct object_request *request);
+/* Fill in the kind and the credentials; false: `error`, and `*key` is the key at fault. Texts lie in the arena. */
+bool store_s3_open(struct store_bucket *bucket, struct sl_arena *arena, const char **key, struct sl_error *error);
+bool store_gcs_open(struct store_bucket *bucket, struct sl_arena *arena, const char **key, struct sl_error *error);
+
+void object_begin(struct object_request *request, const struct store_bucket *bucket);
 void object_end(struct object_request *request);
 void object_header(struct object_request *request, const char *name, struct sl_str value);
 /* SL_NOT_FOUND: 404. The answer's body is appended to `answer`, which may be NULL. */
@@ -43,3 +68,6 @@ enum sl_code object_run(struct object_request *request, struct sl_buf *answer, s
 /* `prefix`, which may be NULL, as directories in front of the name. */
 struct sl_str store_prefixed(struct sl_arena *arena, const char *prefix, struct sl_str name);
 bool store_parse_number(struct sl_str text, uint64_t *number);
+
+/* Notes an object that is listed; false when out of memory or when there are enough. */
+bool store_objects_add(struct store_objects *objects, struct sl_str name, struct sl_str modified);

@@ -15,18 +15,16 @@
 #define SCOPE "https://www.googleapis.com/auth/devstorage.read_write"
 #define HOST  "https://storage.googleapis.com/"
 
-static const struct config_store *gcs_config;
-static struct google_account gcs_account;
-static struct memo gcs_tokens = {.capacity = 1};
+enum { LIST_BYTES = 8 << 20 };
 
 /* ---- requests ---- */
 
 static enum sl_code gcs_ask_token(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
 {
     enum { MARGIN_S = 120 };
+    const struct store_bucket *bucket = context;
     uint64_t life_s = 0;
-    (void)context;
-    enum sl_code code = google_token(&gcs_account, SCOPE, "uploads", text, &life_s, error);
+    enum sl_code code = google_token(&bucket->account, SCOPE, "uploads", text, &life_s, error);
     life_s = life_s ? life_s : GOOGLE_TOKEN_LIFE_S;
     *for_ns = (life_s > MARGIN_S ? life_s - MARGIN_S : 0) * UINT64_C(1000000000);
     return code;
@@ -38,11 +36,12 @@ static void gcs_prepare(struct object_request *request, const char *before, cons
 {
     struct sl_str key = SL_STR("token"), token;
     struct sl_buf url = {0}, bearer = {0};
-    if (memo_get(&gcs_tokens, &key, 1, gcs_ask_token, NULL, &request->arena, &token, error) != SL_OK)
+    struct store_bucket *bucket = (struct store_bucket *)request->bucket;
+    if (memo_get(&bucket->tokens, &key, 1, gcs_ask_token, bucket, &request->arena, &token, error) != SL_OK)
         return;
     sl_buf_cstr(&url, HOST);
     sl_buf_cstr(&url, before);
-    fetch_encode(&url, sl_str(gcs_config->gcs_bucket), false);
+    fetch_encode(&url, sl_str(bucket->config->gcs_bucket), false);
     sl_buf_cstr(&url, "/o");
     sl_buf_cstr(&url, between);
     fetch_encode(&url, name, false);
@@ -190,34 +189,99 @@ static void gcs_get(struct object_request *request, struct sl_str name, struct s
     gcs_prepare(request, "storage/v1/b/", "/", name, "?alt=media", error);
 }
 
+static enum sl_code gcs_delete(struct object_request *request, struct sl_str name, struct sl_error *error)
+{
+    gcs_prepare(request, "storage/v1/b/", "/", name, "", error);
+    request->fetch.method = "DELETE";
+    return object_run(request, NULL, error);
+}
+
+/* ---- lists ---- */
+
+static void gcs_read_item(struct sl_json *j, struct sl_str after, struct store_objects *objects)
+{
+    struct sl_str key, name = {NULL, 0}, updated = {NULL, 0}, text;
+    if (sl_json_peek(j) != SL_JSON_OBJECT) {
+        sl_json_skip(j);
+        return;
+    }
+    sl_json_enter(j);
+    while (sl_json_next(j, &key)) {
+        if (!gcs_text(j, &text))
+            continue;
+        if (sl_str_equal(key, SL_STR("name")))
+            name = text;
+        else if (sl_str_equal(key, SL_STR("updated")))
+            updated = text;
+    }
+    if (name.data && !sl_str_equal(name, after)) /* the list begins with it */
+        store_objects_add(objects, name, updated);
+}
+
+static bool gcs_read_list(struct sl_json *j, struct sl_str after, struct store_objects *objects)
+{
+    struct sl_str key;
+    if (sl_json_peek(j) != SL_JSON_OBJECT)
+        return false;
+    sl_json_enter(j);
+    while (sl_json_next(j, &key)) {
+        if (sl_str_equal(key, SL_STR("items")) && sl_json_peek(j) == SL_JSON_ARRAY) {
+            sl_json_enter(j);
+            while (sl_json_next(j, &key))
+                gcs_read_item(j, after, objects);
+            continue;
+        }
+        objects->more |= sl_str_equal(key, SL_STR("nextPageToken"));
+        sl_json_skip(j);
+    }
+    return !j->failed;
+}
+
+static enum sl_code gcs_list(struct object_request *request, struct sl_str prefix, struct sl_str after,
+                             struct store_objects *objects, struct sl_error *error)
+{
+    struct sl_buf query = {0}, answer = {0};
+    sl_buf_cstr(&query, "&fields=items(name,updated),nextPageToken&maxResults=1000");
+    if (after.size) {
+        sl_buf_cstr(&query, "&startOffset=");
+        fetch_encode(&query, after, false);
+    }
+    struct sl_str rest = sl_buf_keep(&query, &request->arena);
+    if (!rest.data)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    gcs_prepare(request, "storage/v1/b/", "?prefix=", prefix, rest.data, error);
+    request->fetch.max_size = LIST_BYTES;
+    enum sl_code code = object_run(request, &answer, error);
+    struct sl_json j = sl_json(sl_buf_view(&answer), &request->arena, true);
+    if (code == SL_OK && !gcs_read_list(&j, after, objects))
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the answer is no list of objects");
+    sl_buf_free(&answer);
+    return code;
+}
+
 /* ---- the bucket ---- */
 
-static bool gcs_source(struct sl_arena *arena, struct sl_str prefix, struct source *source)
+static bool gcs_source(const struct store_bucket *bucket, struct sl_arena *arena, struct sl_str prefix,
+                       struct source *source)
 {
     (void)arena;
     source->type = SOURCE_GCS;
-    source->bucket = sl_str(gcs_config->gcs_bucket);
+    source->bucket = sl_str(bucket->config->gcs_bucket);
     source->prefix = prefix;
-    source->private_key.hidden = gcs_account.private_key;
-    source->client_email = gcs_account.client_email;
+    source->private_key.hidden = bucket->account.private_key;
+    source->client_email = bucket->account.client_email;
     return true;
 }
 
-const struct store_backend *store_gcs(const struct config_store *config, struct sl_arena *arena, const char **key,
-                                      struct sl_error *error)
+bool store_gcs_open(struct store_bucket *bucket, struct sl_arena *arena, const char **key, struct sl_error *error)
 {
-    static const struct bucket_kind kind = {.look = gcs_look, .put = gcs_put, .get = gcs_get, .source = gcs_source};
-    const char *path = config->gcs_service_account_path;
-    gcs_config = config;
+    static const struct bucket_kind kind = {
+        .look = gcs_look, .put = gcs_put, .del = gcs_delete, .list = gcs_list, .get = gcs_get, .source = gcs_source};
+    const char *path = bucket->config->gcs_service_account_path;
+    bucket->kind = &kind;
+    bucket->tokens = (struct memo){.capacity = 1};
     if (!path)
         path = getenv("GOOGLE_APPLICATION_CREDENTIALS");
-    *key = "mozilla.store.gcs.service_account_path";
-    if (path && *path && google_account_read(path, arena, &gcs_account, error) != SL_OK)
-        return NULL;
-    return store_bucket_backend(&kind);
-}
-
-void store_gcs_close(void)
-{
-    memo_free(&gcs_tokens);
+    *key = bucket->names->gcs_account;
+    return !path || !*path || google_account_read(path, arena, &bucket->account, error) == SL_OK;
 }

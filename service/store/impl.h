@@ -19,15 +19,9 @@ struct store_backend {
     void (*sweep)(void); /* removes what has expired; pool. NULL: it goes by itself */
 };
 
-/* The back end of the configuration; NULL: `error`, and `*key` is the key at fault. What they keep lies in the arena. */
+/* NULL: `error`. What it keeps lies in the arena. */
 const struct store_backend *store_directory(const struct config_store *config, struct sl_arena *arena,
                                             struct sl_error *error);
-
-const struct store_backend *store_s3(const struct config_store *config, struct sl_arena *arena, const char **key,
-                                     struct sl_error *error);
-const struct store_backend *store_gcs(const struct config_store *config, struct sl_arena *arena, const char **key,
-                                      struct sl_error *error);
-void store_gcs_close(void);
 
 /* What a gzip file by store_head says of itself; false when it is none. Pure. */
 bool store_head_read(struct sl_bytes head, struct store_meta *meta);

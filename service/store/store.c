@@ -7,6 +7,7 @@
 #include "core/duration.h"
 #include "core/pool.h"
 #include "fetch/fetch.h"
+#include "store/bucket.h"
 
 enum { SMALL_OBJECT = 64 << 10 };
 
@@ -15,6 +16,7 @@ const char *const store_prefixes[STORE_PARTS] = {"v1/", "try/v1/"};
 static struct {
     const struct config_store *config;
     const struct store_backend *backend; /* NULL: there is no store */
+    struct store_bucket *bucket;         /* NULL: it is in none */
     struct source sources[STORE_PARTS];
     struct sl_arena arena;
 } store;
@@ -35,21 +37,20 @@ static bool store_make_sources(void)
     return true;
 }
 
-/* NULL when there is no bucket, or with an error. */
-static const struct store_backend *open_bucket(const struct config_store *config, struct sl_arena *arena,
-                                               const char **key, struct sl_error *error)
+static bool has_bucket(const struct config_bucket *config)
 {
-    error->code = SL_OK;
-    return config->s3_bucket    ? store_s3(config, arena, key, error)
-           : config->gcs_bucket ? store_gcs(config, arena, key, error)
-                                : NULL;
+    return config->s3_bucket || config->gcs_bucket;
 }
 
 enum sl_code store_check_bucket(const struct config *config, const char **key, struct sl_error *error)
 {
+    const struct config_bucket *bucket = &config->mozilla.store.bucket;
     struct sl_arena arena = {0};
-    enum sl_code code = open_bucket(&config->mozilla.store, &arena, key, error) ? SL_OK : error->code;
-    store_gcs_close();
+    struct store_bucket *opened = NULL;
+    if (has_bucket(bucket))
+        opened = store_bucket_open(bucket, &store_mozilla_keys, &arena, key, error);
+    enum sl_code code = opened || !has_bucket(bucket) ? SL_OK : error->code;
+    store_bucket_close(opened);
     sl_arena_free(&arena);
     return code;
 }
@@ -60,10 +61,12 @@ enum sl_code store_init(const struct config *config, struct sl_error *error)
     store.config = &config->mozilla.store;
     if (store.config->filesystem_path)
         store.backend = store_directory(store.config, &store.arena, error);
-    else if (store.config->s3_bucket || store.config->gcs_bucket)
-        store.backend = open_bucket(store.config, &store.arena, &key, error);
+    else if (has_bucket(&store.config->bucket))
+        store.bucket = store_bucket_open(&store.config->bucket, &store_mozilla_keys, &store.arena, &key, error);
     else
         return sl_fail(error, SL_NOT_FOUND, "there is no store");
+    if (store.bucket)
+        store.backend = store_bucket_backend(store.bucket);
     if (store.backend && !store_make_sources()) {
         store.backend = NULL;
         return sl_fail(error, SL_BUSY, "out of memory");
@@ -73,7 +76,8 @@ enum sl_code store_init(const struct config *config, struct sl_error *error)
 
 void store_close(void)
 {
-    store_gcs_close();
+    store_bucket_close(store.bucket);
+    store.bucket = NULL;
     sl_arena_free(&store.arena);
     store.backend = NULL;
 }
@@ -106,7 +110,7 @@ const char *store_bucket(void)
 {
     const struct config_store *c = store.config;
     if (!c->filesystem_path)
-        return c->s3_bucket ? c->s3_bucket : c->gcs_bucket;
+        return c->bucket.s3_bucket ? c->bucket.s3_bucket : c->bucket.gcs_bucket;
     const char *slash = strrchr(c->filesystem_path, '/');
     return slash && slash[1] ? slash + 1 : c->filesystem_path;
 }

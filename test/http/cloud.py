@@ -4,11 +4,13 @@
 server, whose certificate a CA of the test's own has signed. The service finds both through the environment variables that
 operators use: https_proxy and SSL_CERT_FILE.
 """
-import contextlib, http.client, os, shutil, socket, ssl, subprocess, tempfile, threading, urllib.request
-from urllib.parse import parse_qsl, quote, urlsplit
+import base64, contextlib, datetime, hashlib, hmac, http.client, json, os, shutil, socket, ssl, subprocess, tempfile, threading
+import urllib.request
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from xml.sax.saxutils import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from harness import free_port, npm_path, serving
+from harness import equal, free_port, npm_path, serving
 
 HOSTS = ["www.googleapis.com", "storage.googleapis.com", "s3.us-east-1.amazonaws.com", "*.s3.us-east-1.amazonaws.com",
          "*.s3.eu-west-1.amazonaws.com", "*.s3.amazonaws.com", "hg.mozilla.org", "raw.githubusercontent.com", "static.crates.io",
@@ -47,6 +49,7 @@ def make_certificates(home):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
     def log_message(self, *_):
         pass
@@ -67,7 +70,7 @@ class Handler(BaseHTTPRequestHandler):
             self.server.seen.append((self.command, self.headers.get("Host"), self.path))
         self.server.route(self)
 
-    do_GET = do_POST = do_PUT = do_HEAD = answer
+    do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = answer
 
 
 class Web(ThreadingHTTPServer):
@@ -182,14 +185,133 @@ def s3rver_script(work):
 
 
 @contextlib.contextmanager
-def s3(work, files):
-    """A server with the bucket `symbols` that holds the files (key to bytes); yields its URL."""
+def s3_server(work):
+    """A server with the bucket `symbols`; yields its URL."""
     port = free_port()
     command = ["node", s3rver_script(work), "-d", tempfile.mkdtemp(dir=work), "-a", "127.0.0.1", "-p", str(port), "--silent",
                "--no-vhost-buckets", "--configure-bucket", "symbols"]
     with serving(command, port):
-        url = f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def s3(work, files):
+    """The same with files in it (key to bytes), behind a gate that checks signatures."""
+    with s3_server(work) as url:
         for key, data in files.items():
             urllib.request.urlopen(urllib.request.Request(f"{url}/symbols/{quote(key)}", data, method="PUT")).close()
         with Web(gate(url)) as checked:
             yield checked.url
+
+
+# ---- buckets of our own, which tests can look into and break ----
+def stamp():
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def after(objects, prefix, start):
+    return sorted(n for n in objects if n.startswith(prefix) and n > start)
+
+
+class S3(Web):
+    """A bucket that checks signatures. `objects`: name to (bytes, fields). Lists have at most `page` names."""
+    page = 1000
+
+
+    def __init__(self):
+        self.objects, self.modified, self.wrong, self.broken = {}, {}, [], False
+        super().__init__(self.answer)
+
+    def signature(self, h, query):
+        """AWS Signature Version 4 of the query ("Authenticating Requests: Using Query Parameters")."""
+        values = dict(query)
+        signed = values["X-Amz-SignedHeaders"].split(";")
+        canonical = "&".join(f"{quote(k, safe='-_.~')}={quote(v, safe='-_.~')}" for k, v in sorted(query) if k != "X-Amz-Signature")
+        fields = "".join(f"{name}:{h.headers[name].strip()}\n" for name in signed)
+        text = "\n".join([h.command, urlsplit(h.path).path, canonical, fields, ";".join(signed), "UNSIGNED-PAYLOAD"])
+        _, day, region, service, _ = values["X-Amz-Credential"].split("/")
+        key = b"AWS4secret"
+        for part in day, region, service, "aws4_request":
+            key = hmac.digest(key, part.encode(), "sha256")
+        scope = f"{day}/{region}/{service}/aws4_request"
+        text = "\n".join(["AWS4-HMAC-SHA256", values["X-Amz-Date"], scope, hashlib.sha256(text.encode()).hexdigest()])
+        sent = [n.lower() for n in h.headers if n.lower().startswith("x-amz-")]
+        return hmac.new(key, text.encode(), "sha256").hexdigest() == values["X-Amz-Signature"] and set(sent) <= set(signed)
+
+    def answer(self, h):
+        query = parse_qsl(urlsplit(h.path).query, keep_blank_values=True)
+        name = unquote(urlsplit(h.path).path).removeprefix("/symbols/")
+        if self.broken or not self.signature(h, query):
+            self.wrong.append((h.command, name))
+            return h.reply(500 if self.broken else 403, "<Error><Code>SignatureDoesNotMatch</Code></Error>")
+        if h.command == "PUT":
+            kept = {n: v for n, v in h.headers.items() if n.lower().startswith("x-amz-meta-") or n.lower() in
+                    ("content-type", "content-encoding", "cache-control")}
+            self.objects[name] = (h.body, {**kept, "ETag": '"' + hashlib.md5(h.body).hexdigest() + '"'})
+            self.modified[name] = stamp()
+            return h.reply(200)
+        if name == "" and h.command == "GET":
+            return h.reply(200, self.listed(dict(query)))
+        if h.command == "DELETE":
+            self.objects.pop(name, None)
+            return h.reply(204)
+        if name not in self.objects:
+            return h.reply(404, "<Error><Code>NoSuchKey</Code></Error>")
+        data, fields = self.objects[name]
+        h.reply(200, data, fields.items())
+
+    def listed(self, query):
+        """ListObjectsV2"""
+        equal(query["list-type"], "2")
+        names = after(self.objects, query["prefix"], query.get("start-after", ""))
+        rows = "".join(f"<Contents><Key>{escape(n)}</Key><LastModified>{self.modified[n]}</LastModified><Size>1</Size></Contents>"
+                       for n in names[:self.page])
+        return (f'<?xml version="1.0"?><ListBucketResult><IsTruncated>{str(len(names) > self.page).lower()}</IsTruncated>'
+                f"{rows}</ListBucketResult>")
+
+
+class Google:
+    """A bucket of Google's JSON API. `objects`: name to (bytes, what was said of it). Lists have at most `page` names."""
+    page = 1000
+
+    def __init__(self):
+        self.objects, self.modified, self.sessions = {}, {}, {}
+
+    def __call__(self, h):
+        at = urlsplit(h.path)
+        query = dict(parse_qsl(at.query))
+        if at.path == "/oauth2/v4/token" or "computeMetadata" in at.path:
+            return h.reply(200, json.dumps({"access_token": "T", "expires_in": 3600, "token_type": "Bearer"}))
+        if at.path == "/session":
+            name, said = self.sessions[query["id"]]
+            self.objects[name] = (h.body, said)
+            self.modified[name] = stamp()
+            return h.reply(200, "{}")
+        if h.headers.get("Authorization") != "Bearer T":
+            return h.reply(401, "{}")
+        if at.path == "/upload/storage/v1/b/symbols/o":
+            key = str(len(self.sessions))
+            self.sessions[key] = (query["name"], json.loads(h.body))
+            return h.reply(200, "", [("Location", f"https://storage.googleapis.com/session?id={key}")])
+        if at.path == "/storage/v1/b/symbols/o":
+            names = [n for n in after(self.objects, query["prefix"], "") if n >= query.get("startOffset", "")]
+            listed = {"items": [{"name": n, "updated": self.modified[n]} for n in names[:self.page]]}
+            return h.reply(200, json.dumps({**listed, **({"nextPageToken": "x"} if len(names) > self.page else {})}))
+        name = unquote(at.path.removeprefix("/storage/v1/b/symbols/o/"))
+        if h.command == "DELETE":
+            return h.reply(204 if self.objects.pop(name, None) else 404)
+        if name not in self.objects:
+            return h.reply(404, "{}")
+        data, said = self.objects[name]
+        if query.get("alt") == "media":
+            return h.reply(200, data, [("Content-Encoding", said["contentEncoding"])] if "contentEncoding" in said else [])
+        h.reply(200, json.dumps({**said, "size": str(len(data)), "md5Hash": base64.b64encode(hashlib.md5(data).digest()).decode()}))
+
+
+def google_account(work):
+    """The file of a service account."""
+    path = os.path.join(work, "account.json")
+    with open(path, "w") as f:
+        json.dump({"private_key": openssl("genrsa", "-traditional", "2048").decode(), "client_email": "x@y.z",
+                   "token_uri": "https://www.googleapis.com/oauth2/v4/token"}, f)
+    return path

@@ -198,10 +198,10 @@ static void add_back_ends(struct questions *all, const struct connect_target *ta
         add_shared(all, target, "shared_cache.s3.bucket", shared->s3_bucket, ask_bucket);
     else if (shared->gcs_bucket)
         add_shared(all, target, "shared_cache.gcs.bucket", shared->gcs_bucket, ask_bucket);
-    if (config->mozilla.on && store->s3_bucket)
-        add_shared(all, target, "mozilla.store.s3.bucket", store->s3_bucket, ask_store);
-    else if (config->mozilla.on && store->gcs_bucket)
-        add_shared(all, target, "mozilla.store.gcs.bucket", store->gcs_bucket, ask_store);
+    if (config->mozilla.on && store->bucket.s3_bucket)
+        add_shared(all, target, "mozilla.store.s3.bucket", store->bucket.s3_bucket, ask_store);
+    else if (config->mozilla.on && store->bucket.gcs_bucket)
+        add_shared(all, target, "mozilla.store.gcs.bucket", store->bucket.gcs_bucket, ask_store);
 }
 
 /* ---- asking ---- */

@@ -44,14 +44,7 @@ enum { KEYS_MAX = 32 };
 static void keep_store(const struct config_store *before, struct config_store *fresh)
 {
     fresh->filesystem_path = before->filesystem_path;
-    fresh->gcs_bucket = before->gcs_bucket;
-    fresh->gcs_service_account_path = before->gcs_service_account_path;
-    fresh->s3_bucket = before->s3_bucket;
-    fresh->s3_region = before->s3_region;
-    fresh->s3_endpoint = before->s3_endpoint;
-    fresh->s3_prefix = before->s3_prefix;
-    fresh->s3_access_key = before->s3_access_key;
-    fresh->s3_secret_key = before->s3_secret_key;
+    fresh->bucket = before->bucket;
     fresh->public_url = before->public_url;
     fresh->serve_native = before->serve_native;
     fresh->try_retention_ns = before->try_retention_ns;

@@ -1,8 +1,9 @@
 """Stores in buckets of S3 and of Google, and several nodes over one."""
-import base64, gzip, hashlib, hmac, json, os, time
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+import gzip, hashlib, json, os, time
+from urllib.parse import quote, unquote
 
 import cloud
+from cloud import S3, Google, google_account
 from faults import Redis
 from harness import Service, equal, free_port, wait_until
 from pushing import SAMPLE, SYM, TOKENS, TRY, XPC, get, is_record, server, upload
@@ -10,46 +11,6 @@ from test_crashes import X, X_SYM, ask_minidump
 from test_uploads import P, P_SYM, ask_native, ask_v5
 
 LATE = 5  # seconds that a loaded machine may add
-
-
-class S3(cloud.Web):
-    """A bucket that checks signatures. `objects`: name to (bytes, fields)."""
-
-    def __init__(self):
-        self.objects, self.wrong, self.broken = {}, [], False
-        super().__init__(self.answer)
-
-    def signature(self, h, query):
-        """AWS Signature Version 4 of the query ("Authenticating Requests: Using Query Parameters")."""
-        values = dict(query)
-        signed = values["X-Amz-SignedHeaders"].split(";")
-        canonical = "&".join(f"{quote(k, safe='-_.~')}={quote(v, safe='-_.~')}" for k, v in sorted(query) if k != "X-Amz-Signature")
-        fields = "".join(f"{name}:{h.headers[name].strip()}\n" for name in signed)
-        text = "\n".join([h.command, urlsplit(h.path).path, canonical, fields, ";".join(signed), "UNSIGNED-PAYLOAD"])
-        _, day, region, service, _ = values["X-Amz-Credential"].split("/")
-        key = b"AWS4secret"
-        for part in day, region, service, "aws4_request":
-            key = hmac.digest(key, part.encode(), "sha256")
-        scope = f"{day}/{region}/{service}/aws4_request"
-        text = "\n".join(["AWS4-HMAC-SHA256", values["X-Amz-Date"], scope, hashlib.sha256(text.encode()).hexdigest()])
-        sent = [n.lower() for n in h.headers if n.lower().startswith("x-amz-")]
-        return hmac.new(key, text.encode(), "sha256").hexdigest() == values["X-Amz-Signature"] and set(sent) <= set(signed)
-
-    def answer(self, h):
-        query = parse_qsl(urlsplit(h.path).query, keep_blank_values=True)
-        name = unquote(urlsplit(h.path).path).removeprefix("/symbols/")
-        if self.broken or not self.signature(h, query):
-            self.wrong.append((h.command, name))
-            return h.reply(500 if self.broken else 403, "<Error><Code>SignatureDoesNotMatch</Code></Error>")
-        if h.command == "PUT":
-            kept = {n: v for n, v in h.headers.items() if n.lower().startswith("x-amz-meta-") or n.lower() in
-                    ("content-type", "content-encoding", "cache-control")}
-            self.objects[name] = (h.body, {**kept, "ETag": '"' + hashlib.md5(h.body).hexdigest() + '"'})
-            return h.reply(200)
-        if name not in self.objects:
-            return h.reply(404, "<Error><Code>NoSuchKey</Code></Error>")
-        data, fields = self.objects[name]
-        h.reply(200, data, fields.items())
 
 
 def node(work, s3, **more):
@@ -147,45 +108,11 @@ def test_two_nodes_over_one_bucket(work, objects):
             equal(ask_native(one), ("found", "testproj::other"))
 
 
-class Google:
-    """A bucket of Google's JSON API. `objects`: name to (bytes, what was said of it)."""
-
-    def __init__(self):
-        self.objects, self.sessions = {}, {}
-
-    def __call__(self, h):
-        at = urlsplit(h.path)
-        query = dict(parse_qsl(at.query))
-        if at.path == "/oauth2/v4/token" or "computeMetadata" in at.path:
-            return h.reply(200, json.dumps({"access_token": "T", "expires_in": 3600, "token_type": "Bearer"}))
-        if at.path == "/session":
-            name, said = self.sessions[query["id"]]
-            self.objects[name] = (h.body, said)
-            return h.reply(200, "{}")
-        if h.headers.get("Authorization") != "Bearer T":
-            return h.reply(401, "{}")
-        if at.path == "/upload/storage/v1/b/symbols/o":
-            key = str(len(self.sessions))
-            self.sessions[key] = (query["name"], json.loads(h.body))
-            return h.reply(200, "", [("Location", f"https://storage.googleapis.com/session?id={key}")])
-        name = unquote(at.path.removeprefix("/storage/v1/b/symbols/o/"))
-        if name not in self.objects:
-            return h.reply(404, "{}")
-        data, said = self.objects[name]
-        if query.get("alt") == "media":
-            return h.reply(200, data, [("Content-Encoding", said["contentEncoding"])] if "contentEncoding" in said else [])
-        h.reply(200, json.dumps({**said, "size": str(len(data)), "md5Hash": base64.b64encode(hashlib.md5(data).digest()).decode()}))
-
-
 def test_a_bucket_of_google(work, objects):
     google = Google()
     with cloud.Cloud(work, google) as web:
-        account = os.path.join(work, "account.json")
-        with open(account, "w") as f:
-            json.dump({"private_key": cloud.openssl("genrsa", "-traditional", "2048").decode(), "client_email": "x@y.z",
-                       "token_uri": "https://www.googleapis.com/oauth2/v4/token"}, f)
         with web.environment():
-            store = {"gcs": {"bucket": "symbols", "service_account_path": account}, "serve": "direct"}
+            store = {"gcs": {"bucket": "symbols", "service_account_path": google_account(work)}, "serve": "direct"}
             with Service(work, {"mozilla": {"tokens": TOKENS, "sources": [], "store": store}}) as s:
                 equal(upload(s, {**SAMPLE, P: P_SYM})[0], 201)
                 data, said = google.objects["v1/" + P]
