@@ -246,10 +246,64 @@ static void check_store(const struct config *config, const struct value *root, s
 {
     const struct value *at = config_find(root, "mozilla.store");
     const struct config_store *store = &config->mozilla.store;
-    if (at && (store->filesystem_path != NULL) + (store->bucket.gcs_bucket != NULL) +
-                      (store->bucket.s3_bucket != NULL) >
-                  1)
+    if (at &&
+        (store->filesystem_path != NULL) + (store->bucket.gcs_bucket != NULL) + (store->bucket.s3_bucket != NULL) > 1)
         value_problem(problems, at, false, "mozilla.store", "only one of s3, gcs and filesystem");
+}
+
+static bool has_right(const struct access_key *key, struct sl_str right)
+{
+    for (size_t i = 0; i < key->right_count; i++)
+        if (sl_str_equal(key->rights[i], right))
+            return true;
+    return false;
+}
+
+/* Whether anybody can upload symbfiles: without such a key every upload is refused. */
+static bool may_upload(const struct config *config)
+{
+    bool open = true;
+    for (size_t i = 0; i < config->auth.require_count; i++)
+        open = open && !sl_str_equal(config->auth.require[i], SL_STR("symbols"));
+    for (size_t i = 0; !open && i < config->auth.key_count; i++)
+        open = has_right(&config->auth.keys[i], SL_STR("symbols:write"));
+    return open;
+}
+
+/* Whose scope a request may name is asked where keys are asked for. */
+static void check_scopes(const struct config *config, const struct value *root, struct value_problems *problems)
+{
+    const struct value *at = config_find(root, "auth.require");
+    bool guarded = config->uploads_scope == UPLOADS_SHARED, scoped = false;
+    for (size_t i = 0; i < config->auth.require_count; i++)
+        guarded = guarded || sl_str_equal(config->auth.require[i], SL_STR("symbolicate"));
+    for (size_t i = 0; i < config->auth.key_count; i++)
+        scoped = scoped || (config->auth.keys[i].scopes && has_right(&config->auth.keys[i], SL_STR("symbols:write")));
+    if (scoped && !guarded)
+        value_problem(problems, at ? at : config_find(root, "auth.keys"), true, "auth.require",
+                      "without `symbolicate` everybody may name a scope and is answered from its uploads");
+}
+
+/* Uploads of profilers: one store; and one that all nodes share as soon as there are several. */
+static void check_symbfile_store(const struct config *config, const struct value *root, struct value_problems *problems)
+{
+    const struct value *at = config_find(root, "symbfile.store"), *own = config_find(root, "symbfile.store_dir");
+    const struct value *cluster = config_find(root, "cluster"), *shared = config_find(root, "shared_cache");
+    const struct config_bucket *bucket = &config->symbfile.bucket;
+    int stores = (config->symbfile.shared_dir != NULL) + (bucket->gcs_bucket != NULL) + (bucket->s3_bucket != NULL);
+    if (stores > 1)
+        value_problem(problems, at, false, "symbfile.store", "only one of s3, gcs and filesystem");
+    else if (config->symbfile.shared_dir && config->symbfile.store_dir)
+        value_problem(problems, own, false, "symbfile.store_dir",
+                      "uploads are in symbfile.store.filesystem.path: only one of them");
+    const struct value *several = cluster && cluster->type == VALUE_MAP ? cluster
+                                  : shared && shared->type == VALUE_MAP ? shared
+                                                                        : NULL;
+    if (!stores && several && may_upload(config))
+        value_problem(problems, own ? own : several, true, "symbfile.store_dir",
+                      "with several nodes, uploads of profilers have to be in a store that all of them share, or each "
+                      "answers from its own alone: set symbfile.store.filesystem.path to a shared directory, or "
+                      "symbfile.store.s3 or symbfile.store.gcs to a bucket");
 }
 
 void config_check_rules(const struct config *config, const struct value *root, struct value_problems *problems)
@@ -263,6 +317,8 @@ void config_check_rules(const struct config *config, const struct value *root, s
     check_peers(config, root, problems);
     check_https(config, root, problems);
     check_store(config, root, problems);
+    check_symbfile_store(config, root, problems);
+    check_scopes(config, root, problems);
     for (size_t i = 0; sources && sources->type == VALUE_LIST && i < sources->count && !config_enough(problems); i++) {
         check_source_id(&sources->items[i], i, &ids, problems);
         check_source_index(&sources->items[i], i, problems);

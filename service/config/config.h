@@ -72,6 +72,7 @@ enum { MOZILLA_UNAVAILABLE, MOZILLA_NOT_FOUND };
 enum { MOZILLA_TITLE, MOZILLA_ERROR, MOZILLA_BOTH };
 enum { MOZILLA_DISK, MOZILLA_REDIS, MOZILLA_DISK_AND_REDIS };
 enum { MOZILLA_AUTO, MOZILLA_CODE_FILE, MOZILLA_DEBUG_FILE };
+enum { UPLOADS_OF_SCOPE, UPLOADS_SHARED };
 enum { SYMBFILE_PREFER_AUTO, SYMBFILE_PREFER_SYMBFILE, SYMBFILE_PREFER_SOURCES };
 
 struct cache_lifetimes { /* nanoseconds; DURATION_NEVER = never */
@@ -228,10 +229,13 @@ struct config {
     uint64_t shutdown_delay_ns, shutdown_timeout_ns;
     uint64_t health_stalled_ns;
 
+    int uploads_scope; /* UPLOADS_..: whether uploads belong to the scopes of the key that made them */
     struct {
         const char *path_prefix; /* before the paths of its endpoints: empty, or /a/b */
         int prefer;
-        const char *store_dir;                   /* NULL: `uploads` in cache_dir */
+        const char *store_dir;                   /* of this node; NULL: `uploads` in cache_dir */
+        const char *shared_dir;                  /* of all nodes; NULL: there is none */
+        struct config_bucket bucket;             /* the same */
         uint64_t store_max_size, store_min_free; /* UINT64_MAX = no limit */
         uint64_t max_part_bytes, max_part_inflated_bytes, max_set_bytes, max_records, max_parts;
         unsigned max_uploads; /* that are received at once */

@@ -25,6 +25,7 @@ static const char *const access_format_words[] = {"fields", "combined", NULL};
 static const char *const access_words[] = {"all", "errors", "off", NULL};
 static const char *const strategy_words[] = {"cfi_first", "fp_first", NULL};
 static const char *const walk_compat_words[] = {"symbolicator", "none", NULL};
+static const char *const uploads_scope_words[] = {"key", "shared", NULL};
 static const char *const prefer_words[] = {"auto", "symbfile", "sources", NULL};
 static const char *const route_words[] = {"both", "redis", "bucket", NULL};
 static const char *const results_words[] = {"off", "redis", NULL};
@@ -346,9 +347,20 @@ const struct key config_keys[] = {
     {"http.cors.mozilla_origins", KEY_STRINGS, LIST(http.mozilla_origins, http.mozilla_origin_count),
      .check = text_is_origin},
     {"page.enabled", KEY_BOOL, AT(page_enabled), .value = true},
+    {"uploads.scope", KEY_ENUM, AT(uploads_scope), .words = uploads_scope_words},
     {"symbfile.path_prefix", KEY_STRING, AT(symbfile.path_prefix), .text = "", .check = text_is_path_prefix},
     {"symbfile.prefer", KEY_ENUM, AT(symbfile.prefer), .words = prefer_words},
     {"symbfile.store_dir", KEY_STRING, AT(symbfile.store_dir), .none = "null"},
+    {"symbfile.store.filesystem.path", KEY_STRING, AT(symbfile.shared_dir), .none = "null"},
+    {"symbfile.store.gcs.bucket", KEY_STRING, AT(symbfile.bucket.gcs_bucket), .none = "null"},
+    {"symbfile.store.gcs.service_account_path", KEY_STRING, AT(symbfile.bucket.gcs_service_account_path),
+     .none = "null"},
+    {"symbfile.store.s3.bucket", KEY_STRING, AT(symbfile.bucket.s3_bucket), .none = "null"},
+    {"symbfile.store.s3.region", KEY_STRING, AT(symbfile.bucket.s3_region), .none = "null"},
+    {"symbfile.store.s3.endpoint", KEY_STRING, AT(symbfile.bucket.s3_endpoint), .none = "null"},
+    {"symbfile.store.s3.prefix", KEY_STRING, AT(symbfile.bucket.s3_prefix), .none = "null"},
+    {"symbfile.store.s3.access_key", KEY_HIDDEN, AT(symbfile.bucket.s3_access_key), .none = "null"},
+    {"symbfile.store.s3.secret_key", KEY_HIDDEN, AT(symbfile.bucket.s3_secret_key), .none = "null"},
     {"symbfile.store_max_size", KEY_SIZE, AT(symbfile.store_max_size), .value = UINT64_MAX, .none = "null"},
     {"symbfile.store_min_free", KEY_SIZE, AT(symbfile.store_min_free), .value = GIB},
     {"symbfile.max_part_bytes", KEY_SIZE, AT(symbfile.max_part_bytes), .value = 512 * MIB, .min = 1},
@@ -390,7 +402,8 @@ const struct key config_keys[] = {
      .then = negative_follow},
     {"mozilla.store.filesystem.path", KEY_STRING, AT(mozilla.store.filesystem_path), .none = "null"},
     {"mozilla.store.gcs.bucket", KEY_STRING, AT(mozilla.store.bucket.gcs_bucket), .none = "null"},
-    {"mozilla.store.gcs.service_account_path", KEY_STRING, AT(mozilla.store.bucket.gcs_service_account_path), .none = "null"},
+    {"mozilla.store.gcs.service_account_path", KEY_STRING, AT(mozilla.store.bucket.gcs_service_account_path),
+     .none = "null"},
     {"mozilla.store.s3.bucket", KEY_STRING, AT(mozilla.store.bucket.s3_bucket), .none = "null"},
     {"mozilla.store.s3.region", KEY_STRING, AT(mozilla.store.bucket.s3_region), .none = "null"},
     {"mozilla.store.s3.endpoint", KEY_STRING, AT(mozilla.store.bucket.s3_endpoint), .none = "null"},

@@ -75,6 +75,7 @@ void kinds_cut(void)
 
 void kinds_close(void)
 {
+    symbfiles_close();
     remember_nothing();
     ms_symcaches_close();
     symbfile_answers_forget();

@@ -309,11 +309,22 @@ struct symbfile_lookup {
     struct sl_features features;
 };
 
+/* How the store of uploads is. */
+struct kinds_store_state {
+    const char *type; /* "filesystem", "s3", "gcs"; NULL: there is none */
+    bool shared;      /* by several nodes, as far as the configuration tells */
+    bool up;
+    const char *last_error; /* NULL: none yet */
+    int64_t failed_s;       /* when that was */
+};
+void kinds_symbfile_store(struct kinds_store_state *state);
+
 /* Whether uploads are asked before the sources. */
 bool kinds_prefer_symbfile(bool has_file_id);
 
-/* By the file id if there is one (else NULL), then by code id and debug id. `result` owns the items. */
-void kinds_find_symbfile(const struct sl_file_id *file_id, const struct object_id *id,
+/* By the file id if there is one (else NULL), then by code id and debug id; among the uploads of the scope, then among everybody's.
+ * `result` owns the items. SL_DOWNLOAD_ERROR: the store cannot be asked. */
+void kinds_find_symbfile(struct sl_str scope, const struct sl_file_id *file_id, const struct object_id *id,
                          struct symbfile_lookup *result) SL_SUSPENDS;
 void kinds_release_symbfile(struct symbfile_lookup *lookup);
 

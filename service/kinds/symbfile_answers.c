@@ -1,10 +1,10 @@
-/* What was found, or not, in the store of uploads, so that a module costs no look at the disk until something changes.
+/* What was found, or not, in the store of uploads, so that a module costs no look at the disk or the bucket until something changes.
  *
  * Every change of what can be found sets the time of the file `generation` in the store; each process looks at it when it is
  * asked for something and has not done so for a second, and forgets everything when it is another. The process that makes
  * the change forgets at once. Answers that nobody asks for make room for others: two maps, the older of which is given up
  * when the younger is full. */
-#include "kinds/symbfile_impl.h"
+#include "kinds/symbfile_bucket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 enum { LOOK_EVERY_MS = 1000, MOST = 16384 /* in each map */ };
 
 /* ---- the file ---- */
-struct store_generation { /* zeros: there is none */
+struct store_generation { /* zeros: there is none. Of a bucket: the random bytes */
     uint64_t inode, seconds, nanoseconds;
 };
 
@@ -81,7 +81,7 @@ static struct {
     struct sl_map young, old;
     struct store_generation generation;
     uint64_t epoch, looked_ms; /* number of the changes that were seen; 0 = not looked yet */
-    bool looking;
+    bool looking, outdated;
     struct fiber_wait_list waiting;
 } answers;
 
@@ -98,11 +98,21 @@ static void give_up(struct sl_map *map)
     sl_map_free(map);
 }
 
-void symbfile_answers_forget(void)
+static void forget(void)
 {
     answers.epoch++;
+    answers.outdated = false;
     give_up(&answers.young);
     give_up(&answers.old);
+}
+
+/* A change that failed because the store does not answer may have been made: what is remembered stays as long as it is all there is. */
+void symbfile_answers_forget(void)
+{
+    if (store_is_down(NULL))
+        answers.outdated = true;
+    else
+        forget();
 }
 
 uint64_t answers_epoch(void)
@@ -158,11 +168,40 @@ void answers_put(struct sl_str key, const struct upload_answer *answer, uint64_t
 }
 
 /* ---- what others did ---- */
+struct looked { /* pool work */
+    struct store_generation seen;
+    int number; /* errno; 0: the store is there */
+    char store[512];
+};
+
 static void look(void *arg)
 {
-    char store[512];
-    if (symbfile_store_dir(store))
-        *(struct store_generation *)arg = read_generation(store);
+    struct looked *looked = arg;
+    if (!symbfile_store_dir(looked->store))
+        return;
+    if (store_present(looked->store))
+        looked->seen = read_generation(looked->store);
+    else
+        looked->number = errno;
+}
+
+static enum sl_code look_at_store(struct store_generation *seen, struct sl_error *error)
+{
+    if (remote_bucket()) {
+        uint64_t number[2] = {0};
+        enum sl_code asked = remote_generation(number, error);
+        *seen = (struct store_generation){.seconds = number[0], .nanoseconds = number[1]};
+        return asked;
+    }
+    struct looked looked = {.number = 0};
+    enum sl_code code = pool_run(POOL_IO, look, &looked, error);
+    *seen = looked.seen;
+    if (code != SL_OK)
+        return code;
+    if (looked.number)
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "%s (is it mounted?): %s", looked.store, strerror(looked.number));
+    store_note(looked.number ? error->message : NULL);
+    return code;
 }
 
 bool answers_current(void)
@@ -177,15 +216,17 @@ enum sl_code answers_look(struct sl_error *error)
             return sl_fail(error, SL_CANCELLED, "cancelled");
     if (answers_current())
         return SL_OK;
+    if (store_is_down(error))
+        return SL_DOWNLOAD_ERROR;
     struct store_generation seen = {0};
     uint64_t begun_ms = loop_now_ms();
     answers.looking = true;
-    enum sl_code code = pool_run(POOL_IO, look, &seen, error);
+    enum sl_code code = look_at_store(&seen, error);
     answers.looking = false;
     if (code == SL_OK) {
         answers.looked_ms = begun_ms ? begun_ms : 1;
-        if (memcmp(&seen, &answers.generation, sizeof seen) != 0)
-            symbfile_answers_forget();
+        if (answers.outdated || memcmp(&seen, &answers.generation, sizeof seen) != 0)
+            forget();
         answers.generation = seen;
     }
     fiber_wake_all(&answers.waiting);

@@ -10,7 +10,7 @@
 
 #include "core/directory.h"
 
-enum { TREE_DEPTH = 4 };
+enum { TREE_DEPTH = 6 };
 
 bool files_make_dirs(const char *path)
 {
@@ -94,11 +94,37 @@ void symbfile_fail_by(struct symbfile_failure *failure, enum sl_code code, const
     snprintf(failure->cause, sizeof failure->cause, "%.230s", cause);
 }
 
+void symbfile_fail_unreachable(struct symbfile_failure *failure, const char *cause)
+{
+    symbfile_fail(failure, 503, "1403", "The store of uploads does not answer.");
+    failure->kind = SL_DOWNLOAD_ERROR;
+    snprintf(failure->cause, sizeof failure->cause, "%.230s", cause);
+}
+
+static bool is_scarce(int number)
+{
+    return number == ENOMEM || number == EMFILE || number == ENFILE;
+}
+
+/* A server of files that is gone, or has lost the files that were open. */
+static bool is_unreachable(int number)
+{
+    return number == ESTALE || number == EIO || number == ETIMEDOUT || number == EHOSTDOWN || number == EHOSTUNREACH ||
+           number == ENOTCONN || number == ECONNREFUSED || number == ENODEV;
+}
+
+enum sl_code store_code(int number)
+{
+    return number == 0 || number == ENOENT ? SL_OK : is_scarce(number) ? SL_BUSY : SL_DOWNLOAD_ERROR;
+}
+
 bool store_fail(struct symbfile_failure *failure, const char *what)
 {
     int reason = errno;
-    bool scarce = reason == ENOMEM || reason == EMFILE || reason == ENFILE;
+    bool scarce = is_scarce(reason);
     symbfile_fail_by(failure, scarce ? SL_BUSY : reason == ENOENT ? SL_NOT_FOUND : SL_INTERNAL, "");
+    if (is_unreachable(reason))
+        symbfile_fail_unreachable(failure, "");
     if (reason == ENOSPC || reason == EDQUOT) {
         symbfile_fail(failure, 507, "1402", "Storage is full.");
         failure->kind = SL_INTERNAL;

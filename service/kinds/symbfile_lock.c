@@ -1,6 +1,6 @@
 /* One change of an executable's sets at a time: first among the fibers of this process, in order, then among processes, by a
  * file that is flock(2)ed. No thread waits for either. */
-#include "kinds/symbfile_impl.h"
+#include "kinds/symbfile_bucket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,10 +20,10 @@ enum { FIRST_WAIT_MS = 5, LONGEST_WAIT_MS = 250 };
 struct symbfile_turn {
     struct fiber_wait_list next;
     size_t waiting;
-    struct sl_file_id file_id;
+    struct symbfile_place place;
 };
 
-static struct sl_map turns; /* by file id: those that somebody has. Loop thread */
+static struct sl_map turns; /* by place: those that somebody has. Loop thread */
 
 static void count_waiting(int by)
 {
@@ -31,9 +31,9 @@ static void count_waiting(int by)
     metric_set(METRIC_WAITING, waiting += by, "lock", NULL, NULL);
 }
 
-static struct sl_str turn_key(const struct sl_file_id *file_id)
+static struct sl_str turn_key(const struct symbfile_place *place)
 {
-    return (struct sl_str){(const char *)file_id->bytes, sizeof file_id->bytes};
+    return (struct sl_str){(const char *)place, sizeof place->file_id + strlen(place->scope)};
 }
 
 static void turn_end(struct symbfile_turn *turn)
@@ -42,21 +42,21 @@ static void turn_end(struct symbfile_turn *turn)
         fiber_wake_one(&turn->next); /* whose turn it is from now on */
         return;
     }
-    sl_map_remove(&turns, turn_key(&turn->file_id));
+    sl_map_remove(&turns, turn_key(&turn->place));
     free(turn);
     if (!turns.count)
         sl_map_free(&turns);
 }
 
-static enum sl_code turn_take(const struct sl_file_id *file_id, uint64_t until_ms, struct symbfile_turn **taken,
+static enum sl_code turn_take(const struct symbfile_place *place, uint64_t until_ms, struct symbfile_turn **taken,
                               struct sl_error *error)
 {
-    struct symbfile_turn *turn = sl_map_get(&turns, turn_key(file_id));
+    struct symbfile_turn *turn = sl_map_get(&turns, turn_key(place));
     if (!turn) {
         turn = calloc(1, sizeof *turn);
         if (turn)
-            turn->file_id = *file_id;
-        void **slot = turn ? sl_map_slot(&turns, turn_key(&turn->file_id), NULL) : NULL;
+            turn->place = *place;
+        void **slot = turn ? sl_map_slot(&turns, turn_key(&turn->place), NULL) : NULL;
         if (!slot) {
             free(turn);
             return sl_fail(error, SL_BUSY, "out of memory");
@@ -97,8 +97,8 @@ int store_try_lock(const char *home, bool make)
 }
 
 struct attempt { /* pool work */
-    const struct sl_file_id *file_id;
-    bool make;
+    const struct symbfile_place *place;
+    bool make, present;
     int fd, reason;
 };
 
@@ -106,20 +106,31 @@ static void try(void *arg)
 {
     struct attempt *attempt = arg;
     char home[STORE_PATH];
+    char store[512];
     errno = ENOENT;
-    attempt->fd = store_home(attempt->file_id, home) ? store_try_lock(home, attempt->make) : -1;
+    attempt->fd = -1;
+    attempt->present = symbfile_store_dir(store) && store_present(store);
+    if (attempt->present && store_home(attempt->place, home))
+        attempt->fd = store_try_lock(home, attempt->make);
     attempt->reason = errno;
 }
 
 /* Among processes. */
 static enum sl_code lock_file(struct attempt *attempt, uint64_t until_ms, struct sl_error *error)
 {
+    if (remote_bucket()) /* nobody can lock anything there */
+        return SL_OK;
     for (uint64_t wait_ms = FIRST_WAIT_MS;; wait_ms = wait_ms < LONGEST_WAIT_MS / 2 ? 2 * wait_ms : LONGEST_WAIT_MS) {
         enum sl_code code = pool_run(POOL_IO, try, attempt, error);
         if (code != SL_OK)
             return code == SL_INTERNAL ? code : SL_BUSY;
         if (attempt->fd >= 0)
             return SL_OK;
+        if (!attempt->present || store_code(attempt->reason) == SL_DOWNLOAD_ERROR) {
+            if (attempt->reason != EWOULDBLOCK)
+                return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot lock a directory of the store: %s",
+                               strerror(attempt->reason));
+        }
         if (attempt->reason == ENOENT && !attempt->make)
             return sl_fail(error, SL_NOT_FOUND, "not found");
         if (attempt->reason != EWOULDBLOCK)
@@ -134,13 +145,13 @@ static enum sl_code lock_file(struct attempt *attempt, uint64_t until_ms, struct
     }
 }
 
-enum sl_code symbfile_lock(const struct sl_file_id *file_id, bool make, uint64_t wait_ms, struct symbfile_lock *lock,
+enum sl_code symbfile_lock(const struct symbfile_place *place, bool make, uint64_t wait_ms, struct symbfile_lock *lock,
                            struct sl_error *error)
 {
     uint64_t now = loop_now_ms(), until_ms = wait_ms < UINT64_MAX - now ? now + wait_ms : UINT64_MAX;
-    struct attempt attempt = {.file_id = file_id, .make = make, .fd = -1};
+    struct attempt attempt = {.place = place, .make = make, .fd = -1};
     *lock = (struct symbfile_lock){.fd = -1};
-    enum sl_code code = turn_take(file_id, until_ms, &lock->turn, error);
+    enum sl_code code = turn_take(place, until_ms, &lock->turn, error);
     if (code != SL_OK) {
         lock->turn = NULL;
         return code;

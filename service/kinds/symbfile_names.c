@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -18,6 +19,7 @@ struct store_limits store_limits;
 void symbfile_store_configure(const struct config *config)
 {
     store_limits.store_dir = config->symbfile.store_dir;
+    store_limits.shared_dir = config->symbfile.shared_dir;
     store_limits.cache_dir = config->cache_dir;
     store_limits.min_free = config->symbfile.store_min_free;
     store_limits.max_size = config->symbfile.store_max_size;
@@ -28,7 +30,8 @@ void symbfile_store_configure(const struct config *config)
 
 bool symbfile_store_dir(char out[512])
 {
-    const char *own = store_limits.store_dir, *cache = store_limits.cache_dir;
+    const char *shared = store_limits.shared_dir, *own = shared ? shared : store_limits.store_dir;
+    const char *cache = store_limits.cache_dir;
     int size = -1;
     if (own)
         size = snprintf(out, 512, "%s", own);
@@ -46,14 +49,49 @@ bool store_tmp(char out[STORE_PATH])
     return true;
 }
 
-bool store_home(const struct sl_file_id *file_id, char out[STORE_PATH])
+bool store_root(const char *scope, char out[STORE_PATH])
 {
-    char store[512], hex[FILE_ID_HEX];
+    char store[512];
     if (!symbfile_store_dir(store))
         return false;
-    sl_hex_encode(file_id->bytes, sizeof file_id->bytes, hex);
-    snprintf(out, STORE_PATH, "%s/%.2s/%s", store, hex, hex);
+    snprintf(out, STORE_PATH, *scope ? "%s/scopes/%s" : "%s", store, scope);
     return true;
+}
+
+bool store_home(const struct symbfile_place *place, char out[STORE_PATH])
+{
+    char root[STORE_PATH], hex[FILE_ID_HEX];
+    if (!store_root(place->scope, root))
+        return false;
+    sl_hex_encode(place->file_id.bytes, sizeof place->file_id.bytes, hex);
+    return snprintf(out, STORE_PATH, "%s/%.2s/%s", root, hex, hex) < STORE_PATH;
+}
+
+/* ---- scopes ---- */
+static bool is_plain(struct sl_str scope)
+{
+    enum { PLAIN = 32 };
+    bool plain = scope.size <= PLAIN;
+    for (size_t i = 0; plain && i < scope.size; i++) {
+        char c = scope.data[i];
+        plain = sl_is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '-' || c == '_';
+    }
+    return plain;
+}
+
+void symbfile_scope(struct sl_str scope, char out[SYMBFILE_SCOPE])
+{
+    uint8_t hash[32];
+    memset(out, 0, SYMBFILE_SCOPE);
+    if (!scope.size || sl_str_equal(scope, SL_STR("global")))
+        return;
+    if (is_plain(scope)) {
+        memcpy(out, scope.data, scope.size);
+        return;
+    }
+    SHA256((const uint8_t *)scope.data, scope.size, hash);
+    out[0] = '~';
+    sl_hex_encode(hash, 16, out + 1);
 }
 
 /* ---- names ---- */
@@ -65,7 +103,7 @@ void store_part_name(const struct symbfile_part_file *part, char out[PART_NAME])
              part->inflated);
 }
 
-static bool parse_part_name(const char *name, struct symbfile_part_file *part)
+bool store_parse_part_name(const char *name, struct symbfile_part_file *part)
 {
     char hex[65];
     int end = 0;
@@ -140,7 +178,7 @@ bool store_load_parts(const char *home, struct symbfile_set *set)
     set->have_count = 0;
     for (struct dirent *e; ok && (e = readdir(dir));) {
         struct symbfile_part_file part;
-        if (!parse_part_name(e->d_name, &part))
+        if (!store_parse_part_name(e->d_name, &part))
             continue;
         ok = sl_grow(&set->have, &capacity, set->have_count + 1, sizeof *set->have);
         if (ok)

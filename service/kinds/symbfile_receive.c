@@ -52,6 +52,10 @@ int symbfile_store_receive(char path[600], struct symbfile_failure *failure)
         symbfile_fail(failure, 404, "1301", "Not found.");
         return -1;
     }
+    if (!store_present(store)) {
+        symbfile_fail_unreachable(failure, strerror(errno));
+        return -1;
+    }
     if (!has_room(store)) {
         symbfile_fail(failure, 507, "1402", "Storage is full.");
         return -1;

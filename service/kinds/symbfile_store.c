@@ -12,13 +12,13 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 
-enum sl_code symbfile_store_published(const struct sl_file_id *file_id, struct symbfile_set sets[SYMBFILE_KINDS])
+enum sl_code symbfile_store_published(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS])
 {
     char home[STORE_PATH];
     size_t count = 0;
     errno = 0;
-    struct symbfile_set *all = store_home(file_id, home) ? store_sets(home, &count) : NULL;
-    bool scarce = errno && sl_fail_errno(NULL, errno, "") == SL_BUSY;
+    struct symbfile_set *all = store_home(place, home) ? store_sets(home, &count) : NULL;
+    enum sl_code code = store_code(errno);
     for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
         sets[kind] = (struct symbfile_set){.kind = (enum symbfile_kind)kind};
         for (size_t i = 0; i < count; i++)
@@ -26,11 +26,11 @@ enum sl_code symbfile_store_published(const struct sl_file_id *file_id, struct s
                 sets[kind] = all[i];
     }
     free(all);
-    return scarce ? SL_BUSY : SL_OK;
+    return code;
 }
 
 /* ---- sets ---- */
-static bool same_content(const struct symbfile_set *a, const struct symbfile_set *b)
+bool store_same_content(const struct symbfile_set *a, const struct symbfile_set *b)
 {
     if (a->have_count != b->have_count)
         return false;
@@ -61,7 +61,7 @@ static bool feed_file(const char *path, struct symbfile_part *part, struct symbf
     return ok;
 }
 
-static bool is_split(const struct symbfile_set *set)
+bool store_is_split(const struct symbfile_set *set)
 {
     for (size_t i = 0; i < set->have_count; i++)
         if (set->have[i].mode != SYMBFILE_WHOLE)
@@ -74,7 +74,7 @@ static bool read_set(const char *home, const struct symbfile_set *set, struct sl
                      struct symbfile_failure *failure)
 {
     uint64_t limit = store_limits.max_set_bytes;
-    bool split = is_split(set), ok = true;
+    bool split = store_is_split(set), ok = true;
     struct symbfile_part *part = NULL;
     *records = 0;
     for (size_t i = 0; i < set->have_count && ok; i++) {
@@ -96,7 +96,7 @@ static bool read_set(const char *home, const struct symbfile_set *set, struct sl
     return ok;
 }
 
-static bool check_set(const char *home, struct symbfile_set *set, struct symbfile_failure *failure)
+bool store_check_set(const char *home, struct symbfile_set *set, struct symbfile_failure *failure)
 {
     uint64_t inflated = 0;
     set->records = 0;
@@ -104,7 +104,7 @@ static bool check_set(const char *home, struct symbfile_set *set, struct symbfil
         inflated += set->have[i].inflated;
         set->records += set->have[i].records;
     }
-    if (is_split(set) && !read_set(home, set, NULL, &set->records, failure))
+    if (store_is_split(set) && !read_set(home, set, NULL, &set->records, failure))
         return false;
     if (inflated <= store_limits.max_set_bytes && set->records <= store_limits.max_records)
         return true;
@@ -129,7 +129,7 @@ static bool symbfile_store_publish(const char *home, struct symbfile_set *set, b
     for (size_t i = 0; i < count; i++) {
         if (all[i].kind != set->kind || all[i].generation != newest || !newest || all[i].parts != set->parts)
             continue;
-        same = store_load_parts(home, &all[i]) && same_content(&all[i], set);
+        same = store_load_parts(home, &all[i]) && store_same_content(&all[i], set);
         free(all[i].have);
     }
     generation = generation > newest ? generation : newest + 1;
@@ -199,7 +199,7 @@ static bool complete(const char *home, const char *dir, struct symbfile_set *set
     bool whole = set->have_count == set->parts, ok = true;
     part_table_remove(table, home, set); /* made anew of the files when some of them are gone */
     if (whole)
-        ok = check_set(home, set, failure);
+        ok = store_check_set(home, set, failure);
     if (whole && ok)
         ok = symbfile_store_publish(home, set, news, failure);
     else if (!ok && failure->status < 500)
@@ -208,7 +208,7 @@ static bool complete(const char *home, const char *dir, struct symbfile_set *set
     return ok;
 }
 
-static bool add_part(const struct symbfile_arrival *a, const char *home, const char *store, bool *news,
+static bool add_part(const struct symbfile_arrival *a, const char *home, const char *root, bool *news,
                      struct symbfile_failure *failure)
 {
     struct symbfile_set set = {.kind = a->kind, .parts = a->parts};
@@ -219,7 +219,7 @@ static bool add_part(const struct symbfile_arrival *a, const char *home, const c
     snprintf(dir, sizeof dir, "%s/%s", home, set.name);
     if (!files_make_dirs(dir) || !part_table_open(&table, home, &set))
         return store_fail(failure, "cannot stage a part");
-    bool ok = (stage(a, dir, &table) && info_update(store, home, &a->file_id, a->info, news)) ||
+    bool ok = (stage(a, dir, &table) && info_update(root, home, &a->place.file_id, a->info, news)) ||
               store_fail(failure, "cannot stage a part");
     if (ok && table.complete == table.parts)
         ok = complete(home, dir, &set, &table, news, failure);
@@ -229,14 +229,14 @@ static bool add_part(const struct symbfile_arrival *a, const char *home, const c
 
 bool symbfile_store_add(const struct symbfile_arrival *a, struct symbfile_failure *failure)
 {
-    char home[STORE_PATH], store[512];
+    char home[STORE_PATH], root[STORE_PATH], store[512];
     bool news = false; /* for who remembers answers */
     struct stat st;
-    if (!symbfile_store_dir(store) || !store_home(&a->file_id, home)) {
+    if (!symbfile_store_dir(store) || !store_root(a->place.scope, root) || !store_home(&a->place, home)) {
         symbfile_fail(failure, 404, "1301", "Not found.");
         return false;
     }
-    bool ok = add_part(a, home, store, &news, failure);
+    bool ok = add_part(a, home, root, &news, failure);
     if (ok && fstat(a->fd, &st) == 0)
         store_grew((uint64_t)st.st_size);
     if (news && !store_changed(store) && ok)
@@ -245,11 +245,11 @@ bool symbfile_store_add(const struct symbfile_arrival *a, struct symbfile_failur
 }
 
 /* ---- asking ---- */
-void symbfile_store_info(const struct sl_file_id *file_id, struct symbfile_info *info)
+void symbfile_store_info(const struct symbfile_place *place, struct symbfile_info *info)
 {
     char home[STORE_PATH];
     *info = (struct symbfile_info){0};
-    if (store_home(file_id, home))
+    if (store_home(place, home))
         info_read(home, info);
 }
 
@@ -261,13 +261,17 @@ static bool shown_before(const struct symbfile_set *a, const struct symbfile_set
     return a->published ? a->generation > b->generation : a->updated_s > b->updated_s;
 }
 
-bool symbfile_store_status(const struct sl_file_id *file_id, struct symbfile_set sets[SYMBFILE_KINDS],
-                           bool known[SYMBFILE_KINDS], struct symbfile_info *info)
+enum sl_code symbfile_store_status(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
+                                   bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any)
 {
-    char home[STORE_PATH];
+    char home[STORE_PATH], store[512];
     size_t count = 0;
-    bool any = false;
-    struct symbfile_set *all = store_home(file_id, home) ? store_sets(home, &count) : NULL;
+    *any = false;
+    errno = 0;
+    if (!symbfile_store_dir(store) || !store_present(store))
+        return SL_DOWNLOAD_ERROR;
+    struct symbfile_set *all = store_home(place, home) ? store_sets(home, &count) : NULL;
+    enum sl_code code = store_code(errno);
     for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
         known[kind] = false;
         for (size_t i = 0; i < count; i++) {
@@ -279,18 +283,18 @@ bool symbfile_store_status(const struct sl_file_id *file_id, struct symbfile_set
         known[kind] = known[kind] && store_load_parts(home, &sets[kind]);
         for (size_t i = 0; known[kind] && !sets[kind].published && i < sets[kind].have_count; i++)
             sets[kind].records += sets[kind].have[i].records;
-        any |= known[kind];
+        *any |= known[kind];
     }
     free(all);
-    symbfile_store_info(file_id, info);
-    return any;
+    symbfile_store_info(place, info);
+    return code;
 }
 
-bool symbfile_store_delete(const struct sl_file_id *file_id)
+bool symbfile_store_delete(const struct symbfile_place *place)
 {
     char home[STORE_PATH], store[512], path[STORE_PATH + 200];
     size_t count = 0;
-    struct symbfile_set *all = store_home(file_id, home) ? store_sets(home, &count) : NULL;
+    struct symbfile_set *all = store_home(place, home) ? store_sets(home, &count) : NULL;
     for (size_t i = 0; i < count; i++) {
         snprintf(path, sizeof path, "%s/%s", home, all[i].name);
         files_remove_tree(path);
@@ -302,15 +306,20 @@ bool symbfile_store_delete(const struct sl_file_id *file_id)
     return count > 0;
 }
 
-enum sl_code symbfile_store_read(const struct sl_file_id *file_id, const struct symbfile_set *wanted,
+enum sl_code symbfile_store_read(const struct symbfile_place *place, const struct symbfile_set *wanted,
                                  struct sl_symbfile_sink *sink, struct sl_error *error)
 {
     char home[STORE_PATH];
+    return store_home(place, home) ? store_read_at(home, wanted, sink, error)
+                                   : sl_fail(error, SL_NOT_FOUND, "there is no store");
+}
+
+enum sl_code store_read_at(const char *home, const struct symbfile_set *wanted, struct sl_symbfile_sink *sink,
+                           struct sl_error *error)
+{
     struct symbfile_set set = *wanted;
     struct symbfile_failure failure = {0};
     uint64_t records;
-    if (!store_home(file_id, home))
-        return sl_fail(error, SL_NOT_FOUND, "there is no store");
     bool ok = store_load_parts(home, &set) || store_fail(&failure, "cannot read a set");
     if (ok && set.have_count != set.parts) {
         errno = ENOENT;

@@ -9,9 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/directory.h"
 #include "core/loop.h"
 
-enum { TMP_AGE_S = 24 * 3600 };
+enum { TMP_AGE_S = 24 * 3600, TMP_DEPTH = 3 };
 
 /* Counts, or (`remove`) removes, what was staged too long ago. */
 static size_t expired_sets(const char *home, int64_t now, int64_t ttl_s, bool remove)
@@ -64,8 +65,38 @@ static void sweep_tmp(const char *store, int64_t now)
         struct stat st;
         if (e->d_name[0] != '.' && fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             now - (int64_t)st.st_mtim.tv_sec > TMP_AGE_S)
-            unlinkat(dirfd(dir), e->d_name, 0);
+            dir_remove(dirfd(dir), e->d_name, TMP_DEPTH);
     }
+    if (dir)
+        closedir(dir);
+}
+
+static void sweep_root(const char *root, int64_t now, int64_t ttl_s, struct symbfile_store_size *size)
+{
+    char path[STORE_PATH + FILE_ID_HEX + 8];
+    for (unsigned first = 0; first < 256; first++) {
+        snprintf(path, sizeof path, "%s/%02x", root, first);
+        DIR *dir = opendir(path);
+        for (struct dirent *e; dir && (e = readdir(dir));) {
+            if (strlen(e->d_name) != FILE_ID_HEX - 1)
+                continue;
+            snprintf(path, sizeof path, "%s/%02x/%s", root, first, e->d_name);
+            sweep_home(path, now, ttl_s);
+            add_bytes(path, size);
+        }
+        if (dir)
+            closedir(dir);
+    }
+}
+
+static void sweep_scopes(const char *store, int64_t now, int64_t ttl_s, struct symbfile_store_size *size)
+{
+    char path[STORE_PATH];
+    snprintf(path, sizeof path, "%s/scopes", store);
+    DIR *dir = opendir(path);
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (e->d_name[0] != '.' && store_root(e->d_name, path))
+            sweep_root(path, now, ttl_s, size);
     if (dir)
         closedir(dir);
 }
@@ -78,22 +109,13 @@ enum sl_code symbfile_store_sweep(struct symbfile_store_size *size, struct sl_er
     if (!symbfile_store_dir(store))
         return SL_OK;
     snprintf(path, sizeof path, "%s/tmp", store);
+    if (!store_present(store))
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "%s: %s", store, strerror(errno));
     if (!files_make_dirs(path))
         return sl_fail(error, SL_INTERNAL, "cannot make the upload store: %s", strerror(errno));
     store_changed(store); /* for whoever died between a change and telling it */
     sweep_tmp(store, now);
-    for (unsigned first = 0; first < 256; first++) {
-        snprintf(path, sizeof path, "%s/%02x", store, first);
-        DIR *dir = opendir(path);
-        for (struct dirent *e; dir && (e = readdir(dir));) {
-            if (strlen(e->d_name) != FILE_ID_HEX - 1)
-                continue;
-            snprintf(path, sizeof path, "%s/%02x/%s", store, first, e->d_name);
-            sweep_home(path, now, ttl_s);
-            add_bytes(path, size);
-        }
-        if (dir)
-            closedir(dir);
-    }
+    sweep_root(store, now, ttl_s, size);
+    sweep_scopes(store, now, ttl_s, size);
     return SL_OK;
 }

@@ -1,17 +1,19 @@
 /* Uploaded symbfiles: parts as they arrive, the store that keeps them, and the index that answers look-ups.
  *
- * The store is data, not cache. Below its directory (`symbfile.store_dir`):
+ * The store is data, not cache. It is a directory (`symbfile.store_dir`, or of several nodes `symbfile.store.filesystem.path`), or a
+ * bucket (symbfile_bucket.h). Below the directory:
  *
  *     <aa>/<file id>/info                                    what the uploads said about the executable (JSON)
  *                   /lock                                    flock(2)ed while a set changes
  *                   /staging-<kind>-<parts>-<upload id>/     a set on its way, with a `table` of its parts
  *                   /<kind>-<generation>-<parts>-<records>/  a published set; the highest generation counts
  *     by-id/<build id or debug id>/<file id>                 which executables have an id
+ *     scopes/<scope>/                                        <aa>/ and by-id/ of uploads that belong to a scope
  *     generation                                             its time changes with what can be found
  *     tmp/                                                   parts that are being received
  *
  * A part is a file `<number>.<SHA-256>.<mode>.<records>.<inflated bytes>`, so that one rename makes it a part, and one
- * rename of a directory publishes a set. Several processes may share a store. */
+ * rename of a directory publishes a set. Several processes and nodes may share a store. */
 #pragma once
 
 #include "kinds/kinds.h"
@@ -33,6 +35,20 @@ void symbfile_fail(struct symbfile_failure *failure, int status, const char *cod
 
 /* What says nothing about the upload: 503 when the code is SL_BUSY, else 500. `cause` goes to the log. */
 void symbfile_fail_by(struct symbfile_failure *failure, enum sl_code code, const char *cause);
+
+/* The store does not answer: 503, which clients try again after. */
+void symbfile_fail_unreachable(struct symbfile_failure *failure, const char *cause);
+
+/* An executable's uploads that belong to one scope. */
+enum { SYMBFILE_SCOPE = 36 };
+struct symbfile_place {
+    struct sl_file_id file_id;
+    char scope[SYMBFILE_SCOPE]; /* as symbfile_scope has it; zeros behind it */
+};
+
+/* What the store calls a scope: "" = everybody's uploads, those of "global". Other scopes keep their names, or what is no good or too
+ * long as the name of a directory becomes "~<hash>". */
+void symbfile_scope(struct sl_str scope, char out[SYMBFILE_SCOPE]);
 
 /* ---- symbfile_part.c: one part on its way ---- */
 
@@ -101,7 +117,7 @@ void symbfile_store_configure(const struct config *config);
 int symbfile_store_receive(char path[600], struct symbfile_failure *failure);
 
 struct symbfile_arrival { /* a part that was received and decoded */
-    struct sl_file_id file_id;
+    struct symbfile_place place;
     enum symbfile_kind kind;
     uint64_t parts;
     const char *upload_id; /* "" = none */
@@ -119,32 +135,45 @@ struct symbfile_lock {
     int fd;
     struct symbfile_turn *turn;
 };
-enum sl_code symbfile_lock(const struct sl_file_id *file_id, bool make, uint64_t wait_ms, struct symbfile_lock *lock,
+enum sl_code symbfile_lock(const struct symbfile_place *place, bool make, uint64_t wait_ms, struct symbfile_lock *lock,
                            struct sl_error *error) SL_SUSPENDS;
 void symbfile_unlock(struct symbfile_lock *lock);
 
 /* Puts the part, which is synced, into its set; the last one publishes it. Under the lock. False: `failure`. */
 bool symbfile_store_add(const struct symbfile_arrival *arrival, struct symbfile_failure *failure);
 
-/* The published set of each kind (generation 0 = none); `sets`' parts are left out. SL_OK, or SL_BUSY. */
-enum sl_code symbfile_store_published(const struct sl_file_id *file_id, struct symbfile_set sets[SYMBFILE_KINDS]);
+/* The published set of each kind (generation 0 = none); `sets`' parts are left out. SL_OK; SL_BUSY, or
+ * SL_DOWNLOAD_ERROR when that cannot be told. */
+enum sl_code symbfile_store_published(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS]);
 
 /* What answers show of each kind: the published set, else the one that is on its way, with its parts (free them);
- * `*info` as well. False when nothing is known. */
-bool symbfile_store_status(const struct sl_file_id *file_id, struct symbfile_set sets[SYMBFILE_KINDS],
-                           bool known[SYMBFILE_KINDS], struct symbfile_info *info);
+ * `*info` as well. `*any`: something is known. SL_OK; SL_BUSY, or SL_DOWNLOAD_ERROR when that cannot be told. */
+enum sl_code symbfile_store_status(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
+                                   bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any);
 
 /* Under the lock. False when there was nothing. */
-bool symbfile_store_delete(const struct sl_file_id *file_id);
+bool symbfile_store_delete(const struct symbfile_place *place);
 
-void symbfile_store_info(const struct sl_file_id *file_id, struct symbfile_info *info);
+void symbfile_store_info(const struct symbfile_place *place, struct symbfile_info *info);
 
-/* The executable with that id whose upload was published last. SL_OK, SL_NOT_FOUND or SL_BUSY. */
-enum sl_code symbfile_store_find(const char *id, struct sl_file_id *file_id);
+/* The executable with that id whose upload was published last; `place` has the scope, and gets the file id. SL_NOT_FOUND; SL_BUSY,
+ * or SL_DOWNLOAD_ERROR when that cannot be told. */
+enum sl_code symbfile_store_find(const char *id, struct symbfile_place *place);
 
 /* Feeds all parts of a published set to the sink. SL_NOT_FOUND when it is gone. */
-enum sl_code symbfile_store_read(const struct sl_file_id *file_id, const struct symbfile_set *set,
+enum sl_code symbfile_store_read(const struct symbfile_place *place, const struct symbfile_set *set,
                                  struct sl_symbfile_sink *sink, struct sl_error *error);
+
+/* ---- symbfile_ask.c: the same wherever the store is; in a fiber ---- */
+
+/* As symbfile_store_add. */
+bool symbfile_add(const struct symbfile_arrival *arrival, struct symbfile_failure *failure) SL_SUSPENDS;
+/* As symbfile_store_status; every other error than SL_BUSY, SL_INTERNAL and SL_CANCELLED: the store does not answer. */
+enum sl_code symbfile_status(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
+                             bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any,
+                             struct sl_error *error) SL_SUSPENDS;
+/* As symbfile_store_delete; the same errors. */
+enum sl_code symbfile_delete(const struct symbfile_place *place, bool *any, struct sl_error *error) SL_SUSPENDS;
 
 /* What this process remembers of the store counts no more: after every change that it has made. Loop thread. */
 void symbfile_answers_forget(void);
@@ -153,4 +182,5 @@ void symbfile_answers_forget(void);
 extern const struct cache_kind kind_symbfile_index; /* loaded: struct sl_symbfile_index */
 
 void symbfiles_init(const struct config *config);
+void symbfiles_close(void);
 const struct config *symbfiles_config(void); /* as kinds_config of impl.h */

@@ -7,6 +7,9 @@
 const struct store_bucket_keys store_mozilla_keys = {"mozilla.store.s3", "mozilla.store.s3.endpoint",
                                                      "mozilla.store.s3.region",
                                                      "mozilla.store.gcs.service_account_path"};
+const struct store_bucket_keys store_symbfile_keys = {"symbfile.store.s3", "symbfile.store.s3.endpoint",
+                                                      "symbfile.store.s3.region",
+                                                      "symbfile.store.gcs.service_account_path"};
 
 struct store_bucket *store_bucket_open(const struct config_bucket *config, const struct store_bucket_keys *keys,
                                        struct sl_arena *arena, const char **key, struct sl_error *error)

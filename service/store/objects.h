@@ -13,7 +13,7 @@
 struct store_bucket_keys {
     const char *s3, *s3_endpoint, *s3_region, *gcs_account;
 };
-extern const struct store_bucket_keys store_mozilla_keys;
+extern const struct store_bucket_keys store_mozilla_keys, store_symbfile_keys;
 
 struct store_bucket;
 

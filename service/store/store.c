@@ -44,13 +44,21 @@ static bool has_bucket(const struct config_bucket *config)
 
 enum sl_code store_check_bucket(const struct config *config, const char **key, struct sl_error *error)
 {
-    const struct config_bucket *bucket = &config->mozilla.store.bucket;
+    const struct {
+        const struct config_bucket *bucket;
+        const struct store_bucket_keys *keys;
+    } buckets[] = {{&config->mozilla.store.bucket, &store_mozilla_keys},
+                   {&config->symbfile.bucket, &store_symbfile_keys}};
     struct sl_arena arena = {0};
-    struct store_bucket *opened = NULL;
-    if (has_bucket(bucket))
-        opened = store_bucket_open(bucket, &store_mozilla_keys, &arena, key, error);
-    enum sl_code code = opened || !has_bucket(bucket) ? SL_OK : error->code;
-    store_bucket_close(opened);
+    enum sl_code code = SL_OK;
+    for (size_t i = 0; code == SL_OK && i < sizeof buckets / sizeof *buckets; i++) {
+        struct store_bucket *bucket;
+        if (!has_bucket(buckets[i].bucket))
+            continue;
+        bucket = store_bucket_open(buckets[i].bucket, buckets[i].keys, &arena, key, error);
+        code = bucket ? SL_OK : error->code;
+        store_bucket_close(bucket);
+    }
     sl_arena_free(&arena);
     return code;
 }

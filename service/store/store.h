@@ -25,7 +25,7 @@ extern const char *const store_prefixes[STORE_PARTS]; /* "v1/", "try/v1/" */
 
 /* SL_NOT_FOUND when none is configured; else the error says what is wrong with it. The configuration must stay. */
 enum sl_code store_init(const struct config *config, struct sl_error *error);
-/* What opening the bucket of the configuration would refuse, found by the same functions; nobody is asked.
+/* What opening a bucket of the configuration would refuse, also that of symbfiles, found by the same functions; nobody is asked.
  * SL_MALFORMED: `*key` is the key at fault. */
 enum sl_code store_check_bucket(const struct config *config, const char **key, struct sl_error *error);
 void store_close(void);

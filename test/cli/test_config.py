@@ -158,6 +158,38 @@ def test_what_was_found_as_json(work, files):
     equal((missing.status, missing.out), (1, ""))
 
 
+def test_several_nodes_share_their_uploads(work, files):
+    """As soon as there may be several nodes, and somebody who uploads."""
+    upload = f"auth: {{keys: [{{id: a, sha256: {'00' * 32}, rights: ['symbols:write']}}]}}\n"
+    redis, peers = "shared_cache: {redis: {url: redis://a}}\n", "cluster: {node_id: 5}\n"
+    warned = "warning: symbfile.store_dir: with several nodes, uploads of profilers have to be in a store that all of them share"
+    for text, line in (
+            (redis + upload, 1), (peers + upload, 1), (redis + "auth: {require: []}\n", 1),
+            (redis + upload + f"symbfile: {{store_dir: {work}}}\n", 3),
+            (redis, 0), (peers, 0), (upload, 0), (redis + upload + f"symbfile: {{store: {{filesystem: {{path: {work}}}}}}}\n", 0),
+            (peers + upload + "symbfile: {store: {s3: {bucket: b, access_key: a, secret_key: s}}}\n", 0)):
+        status, lines = check(work, text)
+        told = [part for part in lines if warned in part]
+        equal((status, [int(part.split(":")[0]) for part in told]), (0, [line] if line else []), (text, lines))
+    for text, line in (
+            (f"symbfile: {{store: {{filesystem: {{path: {work}}}, s3: {{bucket: b, access_key: a, secret_key: s}}}}}}",
+             "error: symbfile.store: only one of s3, gcs and filesystem"),
+            (f"symbfile: {{store_dir: {work}, store: {{filesystem: {{path: {work}}}}}}}",
+             "error: symbfile.store_dir: uploads are in symbfile.store.filesystem.path: only one of them")):
+        status, lines = check(work, text)
+        equal((status, lines[0].split(": ", 1)[1]), (1, line), text)
+
+
+def test_scopes_that_everybody_may_name(work, files):
+    key = f"auth: {{keys: [{{id: a, sha256: {'00' * 32}, rights: ['symbols:write'], scopes: [a]}}]%s}}\n"
+    warned = "1:{}: warning: auth.require: without `symbolicate` everybody may name a scope and is answered from its uploads"
+    for text, column in ((key % "", 14), (key % ", require: [symbols]", None), (key % ", require: [symbols, symbolicate]", 0),
+                         (key % "" + "uploads: {scope: shared}", 0), ((key % "").replace(":write", ":read"), 0)):
+        status, lines = check(work, text)
+        equal((status, [line for line in lines if "auth.require" in line]),
+              (0, [warned.format(text.index("require") + 10 if column is None else column)] if column != 0 else []), text)
+
+
 def test_check_and_run_refuse_the_same(work, files):
     """What the service does not start with is said by both, with its line and key."""
     missing, path = os.path.join(work, "missing"), os.path.join(work, "run.yml")
@@ -178,6 +210,12 @@ def test_check_and_run_refuse_the_same(work, files):
             (f"shared_cache: {{redis: {{url: redis://a, namespace: {'n' * 300}}}}}", "shared_cache.redis.namespace",
              "the value is too long, at most"),
             ("mozilla: {store: {s3: {bucket: b}}}", "mozilla.store.s3", no_keys),
+            ("symbfile: {store: {s3: {bucket: b}}}", "symbfile.store.s3", no_keys),
+            (f"symbfile: {{store: {{s3: {{bucket: b, {keys}endpoint: not a url}}}}}}", "symbfile.store.s3.endpoint",
+             "the value is not the URL of a server (example: https://s3.example.com)"),
+            (f"symbfile: {{store: {{gcs: {{bucket: b, service_account_path: {missing}}}}}}}",
+             "symbfile.store.gcs.service_account_path", f"cannot read the service account {missing}: No such file or directory"),
+            ("symbfile: {store: {filesystem: {path: /proc/x}}}", "symbfile.store.filesystem.path", "/proc/x cannot be written"),
             (f"mozilla: {{store: {{gcs: {{bucket: b, service_account_path: {missing}}}}}}}", "mozilla.store.gcs.service_account_path",
              f"cannot read the service account {missing}: No such file or directory"),
             ("mozilla: {store: {filesystem: {path: /proc/x}}}", "mozilla.store.filesystem.path", "/proc/x cannot be written"),

@@ -135,6 +135,10 @@ def test_what_machines_share(work, files):
         store = {"mozilla": {"sources": [f"http://{bucket}/try"], "store": {"s3": {"bucket": "uploads", "endpoint": f"http://{bucket}", "access_key": "key", "secret_key": SECRET}}}}
         equal(check(work, store), (0, [("info", "mozilla.sources", f"http://{bucket}/try answers"),
                                        ("info", "mozilla.store.s3.bucket", "uploads answers")]))
+        uploads = {"symbfile": {"store": {"s3": {"bucket": "profilers", "endpoint": f"http://{dead}", "access_key": "key", "secret_key": SECRET}}}}
+        status, rows = check(work, uploads)
+        equal((status, rows[0][:2]), (1, ("error", "symbfile.store.s3.bucket")))
+        contains(rows[0][2], "profilers does not answer: ")
 
 
 def test_what_a_user_has(work, files):

@@ -183,14 +183,16 @@ static struct native_module **modules_that(struct native_request *request, is_wa
 
 /* ---- uploads ---- */
 struct crew { /* fibers that share a list of modules */
+    struct sl_str scope;
     struct native_module **todo;
     size_t count, next;
 };
 
-static void find_upload(struct native_module *module)
+static void find_upload(struct sl_str scope, struct native_module *module)
 {
     struct native_found *found = module->found;
-    kinds_find_symbfile(module->upload->has_file_id ? &module->upload->file_id : NULL, module->id, &found->symbfile);
+    kinds_find_symbfile(scope, module->upload->has_file_id ? &module->upload->file_id : NULL, module->id,
+                        &found->symbfile);
     if (found->symbfile.code != SL_OK)
         return;
     found->lookup.code = SL_OK;
@@ -202,12 +204,12 @@ static void find_some_uploads(void *arg)
 {
     struct crew *crew = arg;
     while (crew->next < crew->count && !fiber_cancelled())
-        find_upload(crew->todo[crew->next++]);
+        find_upload(crew->scope, crew->todo[crew->next++]);
 }
 
 static bool find_uploads(struct native_request *request, is_wanted *wanted)
 {
-    struct crew crew = {0};
+    struct crew crew = {.scope = request->scope};
     crew.todo = modules_that(request, wanted, &crew.count);
     if (crew.count == 0)
         return true;

@@ -181,6 +181,23 @@ static void write_shared(struct json_writer *w)
     json_array_end(w);
 }
 
+/* Of a store that several nodes share: one of this machine's own is as its disk is. */
+static void write_uploads(struct json_writer *w)
+{
+    struct kinds_store_state state;
+    kinds_symbfile_store(&state);
+    if (!state.shared)
+        return;
+    json_key(w, "uploads");
+    json_object_begin(w);
+    member_str(w, "store", state.type);
+    json_key(w, "up");
+    json_boolean(w, state.up);
+    member_str(w, "last_error", state.last_error);
+    member_time(w, "last_error_at", state.failed_s);
+    json_object_end(w);
+}
+
 static const char *const type_names[] = {"filesystem", "http", "s3", "gcs", "sentry"};
 
 static void write_source(struct json_writer *w, const struct source *source)
@@ -311,6 +328,7 @@ static void write_all(struct http_exchange *x, struct json_writer *w, const stru
         write_disk(w, &room);
         write_caches(w, &hour);
         write_shared(w);
+        write_uploads(w);
         write_sources(w, config);
         write_history(w, service->history);
     }

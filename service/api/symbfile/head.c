@@ -84,16 +84,54 @@ void upload_reply_error(struct http_exchange *x, int status, const char *detail)
 }
 
 /* ---- authorization ---- */
-bool upload_authorize(struct http_exchange *x, const char *const *rights, struct sl_str *key_id,
+static bool is_allowed(const struct access_key *key, struct sl_str scope)
+{
+    for (size_t i = 0; i < key->scope_count; i++)
+        if (sl_str_equal(key->scopes[i], scope))
+            return true;
+    return !key->scopes;
+}
+
+/* Uploads of a key with scopes are those scopes'; all others are everybody's, unless the request names a scope. */
+static bool find_owner(struct http_exchange *x, const struct access_key *key, struct upload_owner *owner,
+                       struct symbfile_failure *failure)
+{
+    const struct sl_str global = SL_STR("global");
+    bool owned = key && symbfiles_config()->uploads_scope == UPLOADS_OF_SCOPE;
+    struct sl_str named = owned ? http_query(x, "scope") : (struct sl_str){NULL, 0};
+    if (named.data && !is_allowed(key, named)) {
+        symbfile_fail(failure, 403, "1004", "API key is not allowed to name this scope.");
+        return false;
+    }
+    const struct sl_str *scopes = named.data ? &named : owned && key->scopes ? key->scopes : &global;
+    owner->count = !named.data && owned && key->scopes ? key->scope_count : 1;
+    if (!owner->count) {
+        symbfile_fail(failure, 403, "1004", "API key is not allowed to name any scope.");
+        return false;
+    }
+    owner->scopes = (char(*)[SYMBFILE_SCOPE])SL_ARENA_ARRAY(&x->arena, char, owner->count *SYMBFILE_SCOPE);
+    owner->reads_shared = true;
+    if (!owner->scopes) {
+        symbfile_fail_by(failure, SL_BUSY, "out of memory");
+        return false;
+    }
+    for (size_t i = 0; i < owner->count; i++) {
+        symbfile_scope(scopes[i], owner->scopes[i]);
+        owner->reads_shared = owner->reads_shared && *owner->scopes[i];
+    }
+    return true;
+}
+
+bool upload_authorize(struct http_exchange *x, const char *const *rights, struct upload_owner *owner,
                       struct symbfile_failure *failure)
 {
     const struct config *config = symbfiles_config();
     const struct access_key *key = NULL;
-    *key_id = (struct sl_str){"", 0};
+    *owner = (struct upload_owner){.key_id = {"", 0}};
     if (!access_required(config, x->route->family->group))
-        return true;
+        return find_owner(x, NULL, owner, failure);
     switch (access_check(x, ACCESS_API_KEY, rights, &key)) {
-    case ACCESS_GRANTED: *key_id = key->id; return true;
+    case ACCESS_GRANTED: owner->key_id = x->key_id; return find_owner(x, key, owner, failure);
     case ACCESS_MISSING: symbfile_fail(failure, 401, "1001", "API key is missing."); break;
     case ACCESS_MALFORMED: symbfile_fail(failure, 401, "1002", "API key is malformed."); break;
     case ACCESS_UNKNOWN:
@@ -144,7 +182,7 @@ static bool read_file_id(const struct http_exchange *x, struct upload_head *head
     struct sl_str text;
     if (!single(x, "FileID", &text))
         return header_invalid(failure, "FileID");
-    if (text.data && sl_file_id_parse_any(text, &head->file_id))
+    if (text.data && sl_file_id_parse_any(text, &head->place.file_id))
         return true;
     if (text.data)
         symbfile_fail(failure, 400, "1102", "FileID header is not a valid file ID.");

@@ -34,11 +34,14 @@ static bool has_store(struct symbfile_failure *failure)
 
 static bool read_head(struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure)
 {
+    struct upload_owner owner;
     *head = (struct upload_head){0};
     head->kind = sl_str_ends(x->path, SL_STR("returnpads")) ? SYMBFILE_RETURNPADS : SYMBFILE_RANGES;
-    if (!has_store(failure) || !upload_authorize(x, write_rights, &head->key_id, failure) ||
+    if (!has_store(failure) || !upload_authorize(x, write_rights, &owner, failure) ||
         !upload_read_head(x, head, failure))
         return false;
+    head->key_id = owner.key_id;
+    memcpy(head->place.scope, owner.scopes[0], sizeof head->place.scope);
     if (x->content_length >= 0 && (uint64_t)x->content_length > symbfiles_config()->symbfile.max_part_bytes) {
         symbfile_fail(failure, 413, "1108", "Upload is too large.");
         return false;
@@ -148,11 +151,10 @@ static void symbfile_finish(void *arg)
         symbfile_fail_by(&u->failure, SL_INTERNAL, strerror(errno));
 }
 
-static void symbfile_add(void *arg)
+static void add_arrival(struct upload *u)
 {
-    struct upload *u = arg;
     struct symbfile_arrival arrival = {
-        .file_id = u->head.file_id,
+        .place = u->head.place,
         .kind = u->head.kind,
         .parts = u->head.parts,
         .upload_id = u->head.upload_id,
@@ -161,7 +163,7 @@ static void symbfile_add(void *arg)
         .fd = u->fd,
         .info = &u->head.info,
     };
-    symbfile_store_add(&arrival, &u->failure);
+    symbfile_add(&arrival, &u->failure);
 }
 
 static void end_receiving(void *arg)
@@ -190,13 +192,15 @@ static bool add_to_set(struct upload *u)
     struct symbfile_lock lock;
     struct sl_error error;
     uint64_t wait_ms = DURATION_MS(u->config->symbfile.body_timeout_ns);
-    enum sl_code code = symbfile_lock(&u->head.file_id, true, wait_ms, &lock, &error);
+    enum sl_code code = symbfile_lock(&u->head.place, true, wait_ms, &lock, &error);
     if (code == SL_CANCELLED)
         return false;
-    if (code != SL_OK)
+    if (code == SL_DOWNLOAD_ERROR)
+        symbfile_fail_unreachable(&u->failure, error.message);
+    else if (code != SL_OK)
         symbfile_fail_by(&u->failure, code, error.message);
     else
-        symbfile_step(u, POOL_CONVERT, symbfile_add);
+        add_arrival(u);
     symbfile_answers_forget();
     symbfile_unlock(&lock);
     return true;
@@ -239,7 +243,7 @@ static void count_part(const struct upload *u)
 static void log_part(const struct upload *u)
 {
     char id[SL_FILE_ID_HEX];
-    sl_file_id_format_hex(&u->head.file_id, id);
+    sl_file_id_format_hex(&u->head.place.file_id, id);
     log_info("symbfile", "part received", LOG_STR("file_id", id), LOG_STR("kind", symbfile_kind_names[u->head.kind]),
              LOG_U64("part", u->head.part), LOG_U64("parts", u->head.parts), LOG_U64("bytes", u->received),
              LOG_U64("records", symbfile_part_records(u->part)), LOG_SLSTR("key", u->head.key_id));
@@ -288,23 +292,12 @@ static void take_upload(struct http_exchange *x)
 
 /* ---- status ---- */
 struct question {
-    struct sl_file_id file_id;
+    struct upload_owner owner;
+    struct symbfile_place place;
     struct symbfile_set sets[SYMBFILE_KINDS];
     bool known[SYMBFILE_KINDS], any;
     struct symbfile_info info;
 };
-
-static void symbfile_ask(void *arg)
-{
-    struct question *q = arg;
-    q->any = symbfile_store_status(&q->file_id, q->sets, q->known, &q->info);
-}
-
-static void delete (void *arg)
-{
-    struct question *q = arg;
-    q->any = symbfile_store_delete(&q->file_id);
-}
 
 /* The hash over the hashes of the parts, by which a client tells that the same was uploaded. */
 static void write_hash(const struct symbfile_set *set, struct json_writer *w)
@@ -352,7 +345,7 @@ static void reply_status(struct http_exchange *x, const struct question *q)
     char id[SL_FILE_ID_HEX];
     struct sl_buf json = {0};
     struct json_writer w = json_writer(&json);
-    sl_file_id_format_hex(&q->file_id, id);
+    sl_file_id_format_hex(&q->place.file_id, id);
     json_object_begin(&w);
     json_key(&w, "file_id");
     json_str(&w, sl_str(id));
@@ -377,66 +370,106 @@ static void reply_status(struct http_exchange *x, const struct question *q)
 static bool read_question(struct http_exchange *x, const char *const *rights, struct question *q,
                           struct symbfile_failure *failure)
 {
-    struct sl_str key_id;
     *q = (struct question){0};
     *failure = (struct symbfile_failure){0};
-    if (!has_store(failure) || !upload_authorize(x, rights, &key_id, failure))
+    if (!has_store(failure) || !upload_authorize(x, rights, &q->owner, failure))
         return false;
-    if (!sl_file_id_parse_any(x->captures[0], &q->file_id))
+    if (!sl_file_id_parse_any(x->captures[0], &q->place.file_id))
         symbfile_fail(failure, 404, "1301", "Not found.");
     return failure->status == 0;
 }
 
-static void run_question(struct question *q, void (*work)(void *arg), struct symbfile_failure *failure)
+static void free_sets(struct question *q)
+{
+    for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
+        free(q->sets[kind].have);
+        q->sets[kind].have = NULL;
+    }
+}
+
+static void fail_question(struct symbfile_failure *failure, enum sl_code code, const struct sl_error *error)
+{
+    if (code == SL_BUSY || code == SL_INTERNAL || code == SL_CANCELLED)
+        symbfile_fail_by(failure, code == SL_INTERNAL ? code : SL_BUSY, error->message);
+    else if (code != SL_OK)
+        symbfile_fail_unreachable(failure, error->message);
+}
+
+/* Of everybody's uploads when `scope` is NULL. False: nothing is known, or `failure`. */
+static bool find_status(struct question *q, const char *scope, struct symbfile_failure *failure)
 {
     struct sl_error error;
-    enum sl_code code = pool_run(POOL_IO, work, q, &error);
-    if (code != SL_OK)
-        symbfile_fail_by(failure, code == SL_INTERNAL ? code : SL_BUSY, error.message);
-    else if (!q->any)
-        symbfile_fail(failure, 404, "1301", "Not found.");
+    free_sets(q);
+    memset(q->place.scope, 0, sizeof q->place.scope);
+    if (scope)
+        memcpy(q->place.scope, scope, sizeof q->place.scope);
+    enum sl_code code = symbfile_status(&q->place, q->sets, q->known, &q->info, &q->any, &error);
+    fail_question(failure, code, &error);
+    return code == SL_OK && q->any;
 }
 
 static void answer_status(struct http_exchange *x)
 {
     struct question q;
     struct symbfile_failure failure;
-    if (read_question(x, read_rights, &q, &failure))
-        run_question(&q, symbfile_ask, &failure);
+    bool found = false;
+    if (read_question(x, read_rights, &q, &failure)) {
+        for (size_t i = 0; !found && !failure.status && i < q.owner.count; i++)
+            found = find_status(&q, q.owner.scopes[i], &failure);
+        if (!found && !failure.status && q.owner.reads_shared)
+            found = find_status(&q, NULL, &failure);
+        if (!found && !failure.status)
+            symbfile_fail(&failure, 404, "1301", "Not found.");
+    }
     if (failure.status)
         upload_reply_failure(x, &failure);
     else
         reply_status(x, &q);
-    for (int kind = 0; kind < SYMBFILE_KINDS; kind++)
-        free(q.sets[kind].have);
+    free_sets(&q);
 }
 
-/* False when the client is gone. */
-static bool delete_sets(struct question *q, struct symbfile_failure *failure)
+/* The uploads of one scope; `*any` is set when there were some. False when the client is gone. */
+static bool delete_sets(struct question *q, const char *scope, bool *any, struct symbfile_failure *failure)
 {
     struct symbfile_lock lock;
     struct sl_error error;
     uint64_t wait_ms = DURATION_MS(symbfiles_config()->symbfile.body_timeout_ns);
-    enum sl_code code = symbfile_lock(&q->file_id, false, wait_ms, &lock, &error);
+    memcpy(q->place.scope, scope, sizeof q->place.scope);
+    enum sl_code code = symbfile_lock(&q->place, false, wait_ms, &lock, &error);
     if (code == SL_CANCELLED)
         return false;
     if (code == SL_OK)
-        run_question(q, delete, failure);
-    else if (code == SL_NOT_FOUND)
-        symbfile_fail(failure, 404, "1301", "Not found.");
-    else
-        symbfile_fail_by(failure, code, error.message);
+        code = symbfile_delete(&q->place, &q->any, &error);
+    *any |= code == SL_OK && q->any;
+    if (code != SL_NOT_FOUND)
+        fail_question(failure, code, &error);
     symbfile_answers_forget();
     symbfile_unlock(&lock);
     return true;
+}
+
+/* What is everybody's is not for a key that has scopes to remove. */
+static void refuse_delete(struct question *q, struct symbfile_failure *failure)
+{
+    if (q->owner.reads_shared && find_status(q, NULL, failure))
+        symbfile_fail(failure, 403, "1004", "API key is not allowed to delete symbols of all scopes.");
+    else if (!failure->status)
+        symbfile_fail(failure, 404, "1301", "Not found.");
+    free_sets(q);
 }
 
 static void delete_upload(struct http_exchange *x)
 {
     struct question q;
     struct symbfile_failure failure;
-    if (read_question(x, delete_rights, &q, &failure) && !delete_sets(&q, &failure))
-        return;
+    bool any = false;
+    if (read_question(x, delete_rights, &q, &failure)) {
+        for (size_t i = 0; !failure.status && i < q.owner.count; i++)
+            if (!delete_sets(&q, q.owner.scopes[i], &any, &failure))
+                return;
+        if (!any && !failure.status)
+            refuse_delete(&q, &failure);
+    }
     if (failure.status)
         upload_reply_failure(x, &failure);
     else

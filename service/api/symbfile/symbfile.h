@@ -4,8 +4,16 @@
 #include "api/impl.h"
 #include "kinds/symbfiles.h"
 
+/* Whose uploads a request is about, in the arena of its exchange. */
+struct upload_owner {
+    struct sl_str key_id;           /* of the access key; empty = none needed */
+    char (*scopes)[SYMBFILE_SCOPE]; /* that it may write to: parts go to the first of them */
+    size_t count;
+    bool reads_shared; /* besides, it may read everybody's */
+};
+
 struct upload_head { /* of a request to store a part */
-    struct sl_file_id file_id;
+    struct symbfile_place place;
     enum symbfile_kind kind;
     uint64_t part, parts;
     char upload_id[65];
@@ -14,7 +22,7 @@ struct upload_head { /* of a request to store a part */
 };
 
 /* ---- head.c: pure checks of the request's head; false: `failure` ---- */
-bool upload_authorize(struct http_exchange *x, const char *const *rights, struct sl_str *key_id,
+bool upload_authorize(struct http_exchange *x, const char *const *rights, struct upload_owner *owner,
                       struct symbfile_failure *failure);
 bool upload_read_head(const struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure);
 

@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "origin/origin.h"
+#include "store/objects.h"
 #include "store/store.h"
 
 struct question {
@@ -174,6 +175,21 @@ static void ask_store(struct question *q)
     store_close();
 }
 
+static void ask_symbfiles(struct question *q)
+{
+    const char *key;
+    struct store_objects *objects = malloc(sizeof *objects);
+    struct store_bucket *bucket =
+        store_bucket_open(&q->target->config->symbfile.bucket, &store_symbfile_keys, &q->arena, &key, &q->error);
+    q->code = objects ? q->error.code : /* of opening it */ sl_fail(&q->error, SL_BUSY, "out of memory");
+    if (bucket && objects) {
+        q->code = store_objects_list(bucket, SL_STR("symbfiles/generation"), SL_STR(""), objects, &q->error);
+        store_objects_free(objects);
+    }
+    store_bucket_close(bucket);
+    free(objects);
+}
+
 static void add_shared(struct questions *all, const struct connect_target *target, const char *key, const char *where,
                        void (*ask)(struct question *question))
 {
@@ -189,6 +205,7 @@ static void add_back_ends(struct questions *all, const struct connect_target *ta
     const struct config *config = target->config;
     const struct config_shared *shared = &config->shared;
     const struct config_store *store = &config->mozilla.store;
+    const struct config_bucket *symbfiles = &config->symbfile.bucket;
     bool for_mozilla = config->mozilla.on && config->mozilla.cache != MOZILLA_DISK && config->mozilla.redis_url;
     if (shared->redis_url)
         add_shared(all, target, "shared_cache.redis.url", shared->redis_url, ask_redis);
@@ -202,6 +219,10 @@ static void add_back_ends(struct questions *all, const struct connect_target *ta
         add_shared(all, target, "mozilla.store.s3.bucket", store->bucket.s3_bucket, ask_store);
     else if (config->mozilla.on && store->bucket.gcs_bucket)
         add_shared(all, target, "mozilla.store.gcs.bucket", store->bucket.gcs_bucket, ask_store);
+    if (symbfiles->s3_bucket)
+        add_shared(all, target, "symbfile.store.s3.bucket", symbfiles->s3_bucket, ask_symbfiles);
+    else if (symbfiles->gcs_bucket)
+        add_shared(all, target, "symbfile.store.gcs.bucket", symbfiles->gcs_bucket, ask_symbfiles);
 }
 
 /* ---- asking ---- */

@@ -161,6 +161,7 @@ void config_check_machine(const struct config *config, struct value_problems *pr
 {
     check_directory(config, "cache_dir", config->cache_dir, problems);
     check_directory(config, "symbfile.store_dir", config->symbfile.store_dir, problems);
+    check_directory(config, "symbfile.store.filesystem.path", config->symbfile.shared_dir, problems);
     check_directory(config, "shared_cache.filesystem.path", config->shared.filesystem_path, problems);
     check_directory(config, "mozilla.store.filesystem.path", config->mozilla.store.filesystem_path, problems);
     check_buckets(config, problems);

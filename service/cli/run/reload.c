@@ -23,6 +23,7 @@ static const char *const fixed[] = {"bind",
                                     "sentry_dsn",
                                     "cache_dir",
                                     "symbfile.store_dir",
+                                    "symbfile.store.",
                                     "shared_cache.",
                                     "cluster.",
                                     "http.processes",
@@ -67,6 +68,8 @@ static void keep_fixed(const struct config *before, struct config *fresh)
     fresh->admin_bind_count = before->admin_bind_count;
     fresh->cache_dir = before->cache_dir;
     fresh->symbfile.store_dir = before->symbfile.store_dir;
+    fresh->symbfile.shared_dir = before->symbfile.shared_dir;
+    fresh->symbfile.bucket = before->symbfile.bucket;
     fresh->shared = before->shared;
     fresh->cluster = before->cluster;
     fresh->http.processes = before->http.processes;

@@ -9,7 +9,7 @@
 #include "core/loop.h"
 #include "kinds/symbfile_impl.h"
 
-static const struct sl_file_id file_id = {{0xab, 1, 2, 3}};
+static const struct symbfile_place place = {.file_id = {{0xab, 1, 2, 3}}};
 static const char empty[] = "symbfile\0\1";
 static char home[STORE_PATH];
 
@@ -31,7 +31,7 @@ static void configure(void)
     test_config.symbfile.max_records = 1000000;
     test_config.symbfile.staging_ttl_ns = UINT64_C(3600) * 1000000000;
     kinds_init(&test_config);
-    assert_true(store_home(&file_id, home));
+    assert_true(store_home(&place, home));
 }
 
 /* `version` makes other contents (as far as the store is concerned). */
@@ -43,7 +43,7 @@ static bool add(uint64_t number, uint64_t parts, uint8_t version, const char *bu
     int fd = symbfile_store_receive(path, &failure);
     assert_true(fd >= 0);
     snprintf(info.build_id, sizeof info.build_id, "%s", build_id);
-    struct symbfile_arrival arrival = {.file_id = file_id,
+    struct symbfile_arrival arrival = {.place = place,
                                        .kind = SYMBFILE_RANGES,
                                        .parts = parts,
                                        .upload_id = "",
@@ -61,7 +61,7 @@ static bool add(uint64_t number, uint64_t parts, uint8_t version, const char *bu
 static uint64_t published(uint8_t version[], size_t count)
 {
     struct symbfile_set sets[SYMBFILE_KINDS];
-    symbfile_store_published(&file_id, sets);
+    symbfile_store_published(&place, sets);
     struct symbfile_set *set = &sets[SYMBFILE_RANGES];
     if (!set->generation)
         return 0;
@@ -167,7 +167,7 @@ static void take_turn(void *arg)
 {
     struct symbfile_lock lock;
     struct sl_error error;
-    assert_int_equal(symbfile_lock(&file_id, true, 60000, &lock, &error), SL_OK);
+    assert_int_equal(symbfile_lock(&place, true, 60000, &lock, &error), SL_OK);
     assert_int_equal(++turns_taken, (uintptr_t)arg);
     assert_true(fiber_sleep(1));
     assert_int_equal(turns_taken, (uintptr_t)arg);
@@ -179,9 +179,9 @@ static void lock_body(void *arg)
     struct symbfile_lock lock, other;
     struct sl_error error;
     struct fiber_group group;
-    assert_int_equal(symbfile_lock(&file_id, false, 10, &lock, &error), SL_NOT_FOUND);
-    assert_int_equal(symbfile_lock(&file_id, true, 10, &lock, &error), SL_OK);
-    assert_int_equal(symbfile_lock(&file_id, true, 10, &other, &error), SL_BUSY);
+    assert_int_equal(symbfile_lock(&place, false, 10, &lock, &error), SL_NOT_FOUND);
+    assert_int_equal(symbfile_lock(&place, true, 10, &lock, &error), SL_OK);
+    assert_int_equal(symbfile_lock(&place, true, 10, &other, &error), SL_BUSY);
     turns_taken = 0;
     fiber_group_init(&group, NULL);
     for (uintptr_t i = 1; i <= 20; i++)
@@ -193,7 +193,7 @@ static void lock_body(void *arg)
     assert_int_equal(turns_taken, 20);
     int held = store_try_lock(home, false); /* another process */
     assert_true(held >= 0);
-    assert_int_equal(symbfile_lock(&file_id, true, 30, &lock, &error), SL_BUSY);
+    assert_int_equal(symbfile_lock(&place, true, 30, &lock, &error), SL_BUSY);
     fiber_group_init(&group, NULL);
     assert_true(fiber_start(&group, take_turn, (void *)21));
     assert_true(fiber_sleep(1));
@@ -206,16 +206,16 @@ static void lock_body(void *arg)
 static void what_cannot_be_looked_at_is_not_missing(void **state)
 {
     struct symbfile_set sets[SYMBFILE_KINDS];
-    struct sl_file_id found;
+    struct symbfile_place found = {.scope = ""};
     configure();
     add(0, 1, 1, "abcdef");
     assert_int_equal(symbfile_store_find("abcdef", &found), SL_OK);
     use_up_descriptors();
-    enum sl_code published = symbfile_store_published(&file_id, sets), by_id = symbfile_store_find("abcdef", &found);
+    enum sl_code published = symbfile_store_published(&place, sets), by_id = symbfile_store_find("abcdef", &found);
     free_descriptors();
     assert_int_equal(published, SL_BUSY);
     assert_int_equal(by_id, SL_BUSY);
-    assert_int_equal(symbfile_store_published(&file_id, sets), SL_OK);
+    assert_int_equal(symbfile_store_published(&place, sets), SL_OK);
     assert_true(sets[SYMBFILE_RANGES].generation > 0);
     assert_int_equal(symbfile_store_find("fedcba", &found), SL_NOT_FOUND);
 }
@@ -231,7 +231,7 @@ static enum sl_code find(const char *build_id)
 {
     struct symbfile_lookup found;
     struct object_id id = {.code_id = sl_str(build_id)};
-    kinds_find_symbfile(*build_id ? NULL : &file_id, &id, &found);
+    kinds_find_symbfile(SL_STR("global"), *build_id ? NULL : &place.file_id, &id, &found);
     enum sl_code code = found.code;
     kinds_release_symbfile(&found);
     return code;
@@ -255,7 +255,7 @@ static void remembered_body(void *arg)
     for (int i = 0; i < 100; i++)
         assert_int_equal(find("aabb"), SL_OK);
     assert_int_equal(entries_read, 0);
-    assert_true(symbfile_store_delete(&file_id)); /* another process: this one comes to know it */
+    assert_true(symbfile_store_delete(&place)); /* another process: this one comes to know it */
     for (int i = 0; i < 3000 && find("aabb") == SL_OK; i++)
         assert_true(fiber_sleep(10));
     assert_int_equal(find("aabb"), SL_NOT_FOUND);
