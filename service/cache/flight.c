@@ -163,7 +163,7 @@ static bool was_abandoned(uint64_t key)
 
 void flight_left(struct flight *flight)
 {
-    if (flight->first || flight->done || flight->renews || fiber_expired() ||
+    if (flight->looks.first || flight->done || flight->renews || fiber_expired() ||
         flight->state->kind->section != CACHE_DERIVED || was_abandoned(abandoned_key(flight)))
         return;
     atomic_store(&flight->abandoned, true);
@@ -182,7 +182,7 @@ static void flight_compute(struct flight *flight)
     }
     metric_add(METRIC_CACHE_ABANDONED, 1, flight->state->kind->name, NULL, NULL);
     abandoned.keys[abandoned.count++ % ABANDONED_KEPT] = abandoned_key(flight);
-    if (!flight->first) {
+    if (!flight->looks.first) {
         land_computed(flight, &outcome);
         return;
     }
