@@ -87,6 +87,9 @@ def test_what_an_input_looks_like(work, files):
         equal((told.status, told.out, told.err[:len(said)]), (status, "", said))
     told = symloom("symbolicate", put(work, "profile.json", PROFILE), "-f", "compact")
     equal((told.status, told.err.splitlines()[0]), (2, "error: --format compact is not available for profiles (only json)"))
+    for options, what in (["--mapping", put(work, "mapping.txt", b"a.B -> c:\n")], "traces of a JVM"), (["--symbols", work], "stacks of JavaScript"):
+        told = symloom("symbolicate", "-f", "compact", *options, input=(TRACE if "JVM" in what else STACK).decode())
+        equal((told.status, told.err.splitlines()[0]), (2, f"error: --format compact is not available for {what} (only text)"))
     told = symloom("lookup", "--build-id", "ae" * 20, "--debuginfod", "0x401106", env={"DEBUGINFOD_URLS": ""})
     equal((told.status, told.out, told.err.splitlines()[-1]), (1, "", "  caused by: --debuginfod: $DEBUGINFOD_URLS is not set"))
     equal(ok("symbolicate", "--symbols", work, input=STACK.decode()), STACK.decode())  # standard input, without FILE

@@ -69,7 +69,7 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
 {
     const char *format = symbolicate_format(o, "text");
     if (strcmp(format, "text") != 0)
-        return options_wrong("symbolicate", "--format: '%s' is none of: text", format);
+        return options_wrong("symbolicate", "--format %s is not available for traces of a JVM (only text)", format);
     if (!options_arguments(o, 1, "symbolicate"))
         return 2;
     if (!mapping_count)
@@ -100,7 +100,8 @@ static int run_scripts(const struct options *o, const struct sl_str *stack)
     size_t more = o->argument_count > 1 ? o->argument_count - 1 : 0;
     const char *format = symbolicate_format(o, "text");
     if (strcmp(format, "text") != 0)
-        return options_wrong("symbolicate", "--format: '%s' is none of: text", format);
+        return options_wrong("symbolicate", "--format %s is not available for stacks of JavaScript (only text)",
+                             format);
     if (!symbol_count && !more)
         return options_wrong("symbolicate", "a stack of JavaScript needs --symbols with its scripts and source maps");
     const char **places = calloc(symbol_count + more, sizeof *places);
