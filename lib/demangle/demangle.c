@@ -1,5 +1,7 @@
 #include "demangle/demangle.h"
 
+#include <stdlib.h>
+
 #include "demangle/llvm.h"
 #include "demangle/microsoft.h"
 #include "demangle/rust.h"
@@ -12,6 +14,7 @@ enum {
     MAX_RUST_OUTPUT = 16 * 1024, /* generics are spelled out in full */
     /* Bounds the recursion of LLVM's demanglers, and with it the stack: see llvm.h. */
     MAX_CPP_NAME = 4096,
+    MAX_TOOL_OUTPUT = 256 * 1024, /* of C++ in the styles of tools, which have no limit */
 };
 
 static bool starts(struct sl_str name, const char *prefix)
@@ -77,16 +80,22 @@ static struct sl_str without_hash_suffix(struct sl_str name)
 /* Exactly one underscore stands before the `Z`, except for the blocks of functions, which have two more. */
 static bool demangle_cpp(struct sl_str name, enum sl_demangle_style style, struct sl_buf *out)
 {
-    char readable[MAX_OUTPUT];
-    size_t prefix = itanium_prefix(name);
+    char usual[MAX_OUTPUT], *readable = usual;
+    bool as_tool = style == SL_DEMANGLE_GNU || style == SL_DEMANGLE_LLVM;
+    size_t prefix = itanium_prefix(name), capacity = sizeof usual;
     if (!prefix || name.size > MAX_CPP_NAME)
         return false;
     name = without_hash_suffix(name);
-    size_t skip = prefix - 2,
-           size = demangle_itanium(name.data + skip, name.size - skip, style, readable, sizeof readable);
-    if (!size && prefix > 3)
-        size = demangle_itanium(name.data, name.size, style, readable, sizeof readable);
+    size_t skip = prefix - 2, size = demangle_itanium(name.data + skip, name.size - skip, style, readable, capacity);
+    if (!size && as_tool && (readable = malloc(MAX_TOOL_OUTPUT))) {
+        capacity = MAX_TOOL_OUTPUT;
+        size = demangle_itanium(name.data + skip, name.size - skip, style, readable, capacity);
+    }
+    if (!size && prefix > 3 && readable)
+        size = demangle_itanium(name.data, name.size, style, readable, capacity);
     sl_buf_add(out, readable, size);
+    if (readable != usual)
+        free(readable);
     return size > 0;
 }
 

@@ -18,7 +18,7 @@ enum sl_language sl_demangle_detect(struct sl_str name);
  * first. A known language is never second-guessed. Names of plain C, D, Go and .NET are never mangled. */
 bool sl_demangle(struct sl_str name, enum sl_language language, struct sl_buf *out);
 
-/* As sl_demangle, in the style of a tool. */
+/* As sl_demangle, in the style of a tool; C++ in those of the binutils and of LLVM up to 256 KiB of output. */
 bool sl_demangle_styled(struct sl_str name, enum sl_language language, enum sl_demangle_style style,
                         struct sl_buf *out);
 
