@@ -103,8 +103,10 @@ static void take_attribute(struct sl_dwarf_listing *l, const struct dwarf_unit *
 {
     switch (attribute) {
     case DW_AT_name:
-        if (!f->name.size)
-            f->name = dwarf_text(&l->worker.purse, unit, a);
+        if (!f->short_name.size)
+            f->short_name = dwarf_text(&l->worker.purse, unit, a);
+        if (!f->has_linkage_name)
+            f->name = f->short_name;
         break;
     case DW_AT_linkage_name:
     case DW_AT_MIPS_linkage_name:
@@ -120,6 +122,7 @@ static void take_attribute(struct sl_dwarf_listing *l, const struct dwarf_unit *
     case DW_AT_decl_file:
         if (f->decl_file == SL_DWARF_NONE) {
             f->decl_file = small(a);
+            f->decl_file_in_abbrev = a->form == DW_FORM_implicit_const;
             f->decl_unit = listing_unit_number(l, unit);
         }
         break;
@@ -188,6 +191,8 @@ static bool listing_read_function(struct sl_dwarf_listing *l, const struct dwarf
         !dwarf_room(w, &l->functions, &l->function_capacity, l->function_count + 1, sizeof *l->functions))
         return false;
     size_t count = dwarf_ranges(w, unit, &list, &low, &high);
+    if (!low.form || !dwarf_address(unit, &low, &f.low_pc))
+        f.low_pc = UINT64_MAX;
     f.first_range = (uint32_t)l->range_count;
     f.range_count = (uint32_t)count;
     if (!take_ranges(l, count))

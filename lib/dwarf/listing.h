@@ -24,14 +24,17 @@ struct sl_dwarf_range {
 
 /* A subprogram or an inlined call. */
 struct sl_dwarf_function {
-    struct sl_str name;    /* the linkage name, else that of the source; its own or that of what it is an instance of */
-    bool has_linkage_name; /* `name` is one */
+    struct sl_str name; /* the linkage name, else that of the source; its own or that of what it is an instance of */
+    struct sl_str short_name; /* that of the source */
+    bool has_linkage_name;    /* `name` is one */
     bool is_inlined;
+    uint64_t low_pc; /* DW_AT_low_pc; UINT64_MAX: not said */
     uint32_t parent; /* of an inlined call: index of the function or call around it, or SL_DWARF_NONE */
     uint32_t first_range, range_count;                              /* in the unit's ranges, in the order written */
     uint32_t call_file, call_line, call_column, call_discriminator; /* file: SL_DWARF_NONE: not said */
     uint32_t decl_line;                                             /* 0: not said */
     uint32_t decl_file, decl_unit; /* index into the files of that unit; SL_DWARF_NONE: not said */
+    bool decl_file_in_abbrev;      /* `decl_file` is said by the abbreviation (DW_FORM_implicit_const) */
 };
 
 struct sl_dwarf_unit {

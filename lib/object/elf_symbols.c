@@ -423,7 +423,9 @@ enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, 
                 .is_untyped = s.type == STT_NOTYPE,
                 .is_file = s.type == STT_FILE,
                 .is_section = s.type == STT_SECTION,
-                .is_data = s.type == STT_OBJECT || s.type == STT_TLS,
+                .is_data = s.type == STT_OBJECT,
+                .is_thread_local = s.type == STT_TLS,
+                .is_function = s.type == STT_FUNC || s.type == STT_GNU_IFUNC,
             };
     }
     *out = list;

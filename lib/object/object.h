@@ -287,7 +287,7 @@ struct sl_table_symbol {
     uint64_t address, size; /* as in the file */
     struct sl_str name;
     uint32_t section; /* its index for sl_object_section_info; 0: in none */
-    bool is_local, is_hidden, is_untyped, is_file, is_section, is_data;
+    bool is_local, is_hidden, is_untyped, is_function, is_file, is_section, is_data, is_thread_local;
 };
 
 /* All entries of the symbol table of an ELF file, or where it has none of the dynamic one, in file order, into the arena; none for

@@ -145,7 +145,7 @@ def test_llvm_output(work, files):
     equal(ok("-e", t, "--no-inlines", "-f=none", f"0x{at:x}", program=tool), "/src/t.c:1:71\n\n")
     equal(ok("-e", t, input="foo\n\n,\n", program=tool), "foo\n\n,\n")
     verbose = ok("-e", t, "--verbose", "--no-inlines", f"0x{at:x}", program=tool)
-    equal(verbose, f"outer\n  Filename: /src/t.c\n  Function start address: 0x{files.address('t', 'outer'):x}\n  Line: 1\n  Column: 71\n\n")
+    equal(verbose, f"outer\n  Filename: /src/t.c\n  Function start filename: /src/t.c\n  Function start line: 1\n  Function start address: 0x{files.address('t', 'outer'):x}\n  Line: 1\n  Column: 71\n\n")
 
 
 def test_llvm_input(work, files):

@@ -96,6 +96,7 @@ fn main() {
 }
 """
 MOST = 2000
+PROGRAMS = ["c++-O0", "c++-O2", "go"] + ["rust"] * bool(shutil.which("rustc"))
 
 
 def addresses(path):
@@ -176,18 +177,25 @@ def compare_with_gnu(tool, path, wanted):
 
 def test_as_the_tool_of_gnu(work, files):
     tool = linked(work, "addr2line")
-    programs = ["c++-O0", "c++-O2", "go"] + ["rust"] * bool(shutil.which("rustc"))
-    found = {name: compare_with_gnu(tool, path, addresses(path)) for name, path in [(n, build(work, n)) for n in programs] + [("symloom", harness.SYMLOOM)]}
+    found = {name: compare_with_gnu(tool, path, addresses(path)) for name, path in [(n, build(work, n)) for n in PROGRAMS] + [("symloom", harness.SYMLOOM)]}
     for name, causes in found.items():
         print(name, *(f"{causes.count(kind)} of GNU's {kind}s are wrong" for kind in ("name", "place")), sep="; ")
         equal(set(causes) <= {"c++-O0": set(), "go": {"name"}, "rust": set()}.get(name, {"name", "place"}), True, (name, set(causes)))
 
 
 def test_as_the_tool_of_llvm(work, files):
-    """Discriminators of lines are not known here."""
-    tool = linked(work, "llvm-symbolizer")
-    for path in [build(work, "c++-O0"), build(work, "c++-O2")]:
-        text = "".join(f"{a:#x}\n" for a in addresses(path))
-        for options in ([], ["--output-style=GNU", "-s"]):
-            theirs, ours = (ask(t, path, options, text) for t in ("llvm-symbolizer-19", tool))
-            equal(ours == re.sub(r" \(discriminator \d+\)$", "", theirs, flags=re.M), True, (path, options))
+    tools = {name: linked(work, name) for name in ("llvm-symbolizer", "llvm-addr2line")}
+    asked = [("llvm-symbolizer", options.split()) for options in ("", "--output-style=JSON", "--output-style=GNU -s -p", "--verbose --no-inlines", "-f=short --no-demangle")]
+    for path in [build(work, name) for name in PROGRAMS] + [harness.SYMLOOM]:
+        for tool, options in asked + [("llvm-addr2line", ["-f"]), ("llvm-addr2line", ["-fiC"])]:
+            text = "".join(f"{a:#x}\n" for a in addresses(path)[::1 if (tool, options) == asked[0] else 5])
+            theirs, ours = (ask(t, path, options, text).splitlines() for t in (tool + "-19", tools[tool]))
+            equal([(a, b) for a, b in zip(theirs, ours) if a != b][:3], [], (path, tool, options))
+            equal(len(ours), len(theirs), (path, tool, options))
+
+
+def test_short_names_of_go(work, files):
+    """Their parentheses are no parameters."""
+    path = build(work, "go")
+    at = re.search(r"^(\w+) T main\.\(\*byLength\)\.Swap$", subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout, re.M)[1]
+    equal(harness.ok("lookup", "-e", path, "--output-style", "gnu", "--functions=short", "--no-inlines", "0x" + at).splitlines()[0], "main.(*byLength).Swap")

@@ -17,9 +17,8 @@ struct gnu_answer {
 struct gnu_tables;
 
 /* The tables of the module, made at their first use; NULL where the module is not one that GNU's rules are known for, or they cannot
- * be made. They live as long as the module. */
+ * be made. One piece of memory, which lives as long as the module. */
 struct gnu_tables *gnu_tables_of(struct lookup_module *m);
-void gnu_tables_free(struct gnu_tables *t);
 
 /* What is known of an address of the file. Texts are good as long as the tables. False when memory or the file's budget ran out. */
 bool gnu_look_up(struct gnu_tables *t, uint64_t address, bool inlines, struct gnu_answer *answer);

@@ -541,6 +541,8 @@ static int lookup_as(enum persona persona, int argc, char **argv)
     by_id_close(lookup.by_id);
     sl_buf_free(&lookup.out);
     sl_buf_free(&lookup.scratch);
+    sl_buf_free(&lookup.symbol_name);
+    sl_buf_free(&lookup.declaration);
     sl_buf_free(&lookup.cells);
     free(lookup.rows);
     free(directories);

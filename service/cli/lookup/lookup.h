@@ -65,7 +65,9 @@ struct lookup_module {
     struct lookup_symbols code, data;
     const struct sl_symbol_file **files; /* of symbols, sorted by address; NULL: they were not asked for */
     size_t file_count;
-    struct gnu_tables *gnu; /* gnu.c */
+    struct written *written;  /* written.c */
+    struct gnu_tables *gnu;   /* gnu.c */
+    struct llvm_tables *llvm; /* llvm.c */
     struct lookup_module *next;
 };
 
@@ -88,7 +90,7 @@ struct lookup {
     const struct options *options;
     struct by_id *by_id; /* when the first file was wanted that is not installed */
     struct lookup_module *modules;
-    struct sl_buf out, scratch, cells;
+    struct sl_buf out, scratch, cells, symbol_name, declaration;
     struct table_row *rows;
     size_t row_count, row_capacity;
     struct progress progress; /* of conversions, under its own name: others may have the terminal for themselves */
@@ -114,12 +116,15 @@ struct element {              /* one link of an answer, innermost first */
     uint32_t line, column;    /* 0 = not known */
     uint64_t entry;
     bool has_entry;
+    uint32_t discriminator, start_line; /* of LLVM's tools: 0 = none; of the function's declaration */
+    struct sl_str start_file;
 };
 
 /* An answer: links of the table that it came from. */
 struct chain {
     struct lookup_table *table;
     struct sl_location links[MAX_CHAIN];
+    size_t all; /* links that there are, also when only one of them is asked for */
 };
 
 struct request {

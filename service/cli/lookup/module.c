@@ -1,6 +1,6 @@
 /* `symloom lookup`: the files that addresses are looked up in. */
-#include "cli/lookup/gnu.h"
-#include "cli/lookup/lookup.h"
+#include "cli/lookup/llvm.h"
+#include "cli/lookup/written.h"
 #include "cli/server.h"
 
 #include <stdio.h>
@@ -135,7 +135,9 @@ void lookup_modules_free(struct lookup *l)
         free(m->code.order);
         free(m->data.order);
         free(m->files);
-        gnu_tables_free(m->gnu);
+        written_free(m->written);
+        free(m->gnu);
+        llvm_tables_free(m->llvm);
         free(m->name);
         input_close(&m->input);
         sl_arena_free(&m->arena);

@@ -1,5 +1,6 @@
 /* `symloom lookup`: answers in the styles of the usual tools. */
 #include "cli/lookup/gnu.h"
+#include "cli/lookup/llvm.h"
 #include "cli/lookup/lookup.h"
 
 #include <stdio.h>
@@ -35,6 +36,8 @@ static void gnu_place(struct lookup *l, const struct element *e)
     if (e->line || llvm) {
         sl_buf_u8(&l->out, ':');
         put_decimal(&l->out, e->line);
+        if (e->discriminator)
+            sl_buf_printf(&l->out, " (discriminator %u)", e->discriminator);
         return;
     }
     sl_buf_cstr(&l->out, e->name.size || e->file.size ? ":?" : ":0");
@@ -156,9 +159,16 @@ static void print_verbose(struct lookup *l, const struct element *e)
 {
     sl_buf_cstr(&l->out, "  Filename: ");
     text_or(&l->out, e->file, "??");
+    if (e->start_line) {
+        sl_buf_cstr(&l->out, "\n  Function start filename: ");
+        text_or(&l->out, e->start_file, lookup_is_llvm(l) && !l->inlines ? "<invalid>" : "");
+        sl_buf_printf(&l->out, "\n  Function start line: %u", e->start_line);
+    }
     if (e->has_entry)
         sl_buf_printf(&l->out, "\n  Function start address: 0x%llx", (unsigned long long)e->entry);
     sl_buf_printf(&l->out, "\n  Line: %u\n  Column: %u\n", e->line, e->column);
+    if (e->discriminator)
+        sl_buf_printf(&l->out, "  Discriminator: %u\n", e->discriminator);
 }
 
 static void print_llvm(struct lookup *l, const struct request *r, const struct element *e, size_t index)
@@ -221,7 +231,7 @@ static void json_element(struct lookup *l, struct json_writer *w, const struct e
     json_key(w, "Column");
     json_u64(w, e->column);
     json_key(w, "Discriminator");
-    json_u64(w, 0);
+    json_u64(w, e->discriminator);
     json_key(w, "FileName");
     json_str(w, e->file);
     json_key(w, "FunctionName");
@@ -234,9 +244,9 @@ static void json_element(struct lookup *l, struct json_writer *w, const struct e
     else
         json_str(w, SL_STR(""));
     json_key(w, "StartFileName");
-    json_str(w, SL_STR(""));
+    json_str(w, e->start_file);
     json_key(w, "StartLine");
-    json_u64(w, 0);
+    json_u64(w, e->start_line);
     json_object_end(w);
 }
 
@@ -255,6 +265,17 @@ static void json_data(struct lookup *l, struct json_writer *w, const struct requ
     json_object_end(w);
 }
 
+/* One link of the answer; of none, what LLVM's tools know of it all the same. */
+static void element_of(struct lookup *l, const struct request *r, const struct chain *chain, size_t index, size_t count,
+                       struct element *e)
+{
+    *e = (struct element){0};
+    if (count)
+        lookup_element(l, r->module, chain, index, e);
+    if (lookup_is_llvm(l) && r->module && r->module->error.code == SL_OK)
+        llvm_complete(l, r->module, r->address, index, count, count ? chain->all : 0, e);
+}
+
 static void json_symbols(struct lookup *l, struct json_writer *w, const struct request *r, const struct chain *chain,
                          size_t count)
 {
@@ -262,11 +283,13 @@ static void json_symbols(struct lookup *l, struct json_writer *w, const struct r
     json_key(w, "Symbol");
     json_array_begin(w);
     for (size_t i = 0; i < count; i++) {
-        lookup_element(l, r->module, chain, i, &e);
+        element_of(l, r, chain, i, count, &e);
         json_element(l, w, &e);
     }
-    if (!count)
+    if (!count) {
+        element_of(l, r, chain, 0, 0, &e);
         json_element(l, w, &e);
+    }
     json_array_end(w);
 }
 
@@ -422,8 +445,7 @@ void lookup_answer(struct lookup *l, struct json_writer *w, const struct request
     else if (r->kind == REQUEST_DATA)
         print_data(l, r);
     for (size_t i = 0; r->kind == REQUEST_CODE && i < (count ? count : 1); i++) {
-        if (count)
-            lookup_element(l, r->module, &chain, i, &e);
+        element_of(l, r, &chain, i, count, &e);
         if (l->style == STYLE_GNU)
             print_gnu(l, r, &e, i);
         else if (l->style == STYLE_LLVM)

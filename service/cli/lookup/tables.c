@@ -191,14 +191,16 @@ static struct lookup_table *table_for(struct lookup *l, struct lookup_module *m,
 size_t lookup_chain(struct lookup *l, struct lookup_module *m, uint64_t address, struct chain *chain)
 {
     uint64_t at;
+    chain->all = 0;
     chain->table = lookup_relative(l, m, address, &at) ? table_for(l, m, at) : NULL;
     if (!chain->table)
         return 0;
     size_t count = sl_symcache_lookup(&chain->table->cache, at, chain->links, MAX_CHAIN);
     count = count > MAX_CHAIN ? MAX_CHAIN : count - (m->input.has_root && count);
+    chain->all = count;
     if (l->inlines || count < 2)
         return count;
-    bool own = l->persona == PERSONA_LOOKUP || l->persona == PERSONA_LLVM_SYMBOLIZER;
+    bool own = l->persona == PERSONA_LOOKUP || (l->persona == PERSONA_LLVM_SYMBOLIZER && l->style != STYLE_GNU);
     if (own && !l->short_names) /* as its symbol says: the code's own function, at the line that was inlined */
         chain->links[0].function = chain->links[count - 1].function;
     return 1;
@@ -290,7 +292,7 @@ static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, st
         name = sl_buf_view(&readable);
     else if (!l->demangle && !l->short_names)
         name = stored_name(m, function, name);
-    if (l->short_names)
+    if (l->short_names && function->language != SL_LANG_GO) /* `runtime.(*waitq).dequeue` has no parameters */
         name = short_name(name);
     name = texts_put(&table->names, id, name);
     sl_buf_free(&stored);

@@ -1,0 +1,210 @@
+/* `symloom llvm-symbolizer`, `llvm-addr2line`: what LLVM's tools add to answers about ELF files by rules of their own (LLVM 19):
+ *
+ *     the function whose code it is   has the name and the address of the last symbol before it, if that reaches it: of those of one
+ *                                     address the largest, of equals the last
+ *     discriminators, columns of lines that are 0, declarations, entries of inlined calls: as the units have them */
+#include "cli/lookup/llvm.h"
+#include "cli/lookup/written.h"
+
+#include <stdlib.h>
+
+#include "demangle/demangle.h"
+#include "function/path.h"
+
+struct llvm_symbol {
+    uint64_t address, size;
+    struct sl_str name, file; /* file: of a local one */
+    uint32_t section;
+};
+
+struct llvm_tables {
+    struct sl_arena arena;
+    struct sl_object *object;
+    struct llvm_symbol *symbols; /* by address, which are all different */
+    size_t count;
+};
+
+/* Names that assemblers put where code of another kind, or data, begins. */
+static bool is_mark(const struct sl_object *object, struct sl_str name)
+{
+    enum sl_cpu_family cpu = sl_arch_family(sl_object_info(object)->arch);
+    bool has_marks = cpu == SL_CPU_ARM || cpu == SL_CPU_ARM64 || cpu == SL_CPU_RISCV;
+    return has_marks && name.size > 1 && name.data[0] == '$' && memchr("adtx", name.data[1], 4);
+}
+
+static bool index_symbols(struct llvm_tables *t, struct sl_object *object)
+{
+    struct sl_table_symbol *all;
+    size_t count, kept = 0;
+    struct sl_str file = {NULL, 0};
+    t->object = object;
+    t->arena.budget = sl_object_budget(object);
+    if (sl_object_symbol_table(object, &t->arena, &all, &count, NULL) != SL_OK)
+        return false;
+    t->symbols = SL_ARENA_ARRAY(&t->arena, struct llvm_symbol, count + 1);
+    struct sl_ordered *order = calloc(2 * count + 1, sizeof *order);
+    struct llvm_symbol *list = calloc(count + 1, sizeof *list);
+    bool ok = t->symbols && order && list;
+    for (size_t i = 0; ok && i < count; i++) {
+        const struct sl_table_symbol *s = &all[i];
+        if (s->is_file)
+            file = s->name;
+        bool is_named = s->is_function || s->is_untyped || s->is_data;
+        if (s->is_file || !s->section || !is_named || is_mark(object, s->name))
+            continue;
+        list[kept] = (struct llvm_symbol){s->address, s->size, s->name, {NULL, 0}, s->section};
+        if (s->is_local)
+            list[kept].file = file;
+        order[kept] = (struct sl_ordered){s->address, 0, (uint32_t)kept};
+        kept++;
+    }
+    if (ok && kept)
+        sl_order(order, order + count, kept);
+    for (size_t i = 0; ok && i < kept; i++) {
+        const struct llvm_symbol *s = &list[order[i].index];
+        struct llvm_symbol *last = t->count ? &t->symbols[t->count - 1] : NULL;
+        if (!last || last->address != s->address)
+            t->symbols[t->count++] = *s;
+        else if (s->size >= last->size)
+            *last = *s;
+    }
+    free(order);
+    free(list);
+    return ok;
+}
+
+/* A symbol without size reaches to the next one; not, as LLVM's tools have it, into other sections. */
+static bool reaches(const struct llvm_tables *t, const struct llvm_symbol *s, uint64_t address)
+{
+    struct sl_section_info section;
+    if (s->size)
+        return address - s->address < s->size;
+    return sl_object_section_info(t->object, s->section, &section) && address - section.address < section.size;
+}
+
+static const struct llvm_symbol *symbol_over(const struct llvm_tables *t, uint64_t address)
+{
+    size_t low = 0, high = t->count;
+    while (low < high) { /* the first one behind the address */
+        size_t middle = low + (high - low) / 2;
+        if (t->symbols[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct llvm_symbol *s = low ? &t->symbols[low - 1] : NULL;
+    return s && reaches(t, s, address) ? s : NULL;
+}
+
+static const struct llvm_tables *tables_of(struct lookup_module *m)
+{
+    const struct sl_object_info *info = m->input.object ? sl_object_info(m->input.object) : NULL;
+    if (!info || info->format != SL_FORMAT_ELF || info->kind == SL_KIND_REL)
+        return NULL;
+    if (!m->llvm) {
+        m->llvm = calloc(1, sizeof *m->llvm);
+        if (m->llvm && !index_symbols(m->llvm, m->input.object))
+            m->llvm->count = 0;
+    }
+    return m->llvm;
+}
+
+void llvm_tables_free(struct llvm_tables *t)
+{
+    if (t)
+        sl_arena_free(&t->arena);
+    free(t);
+}
+
+static struct sl_str name_of_symbol(struct lookup *l, struct sl_str name)
+{
+    enum sl_language language = l->demangle ? sl_demangle_detect(name) : SL_LANG_UNKNOWN;
+    sl_buf_clear(&l->symbol_name);
+    bool readable = (language == SL_LANG_CPP || language == SL_LANG_RUST) &&
+                    sl_demangle_styled(name, language, SL_DEMANGLE_LLVM, &l->symbol_name);
+    return readable ? sl_buf_view(&l->symbol_name) : name;
+}
+
+static void take_symbol(struct lookup *l, struct lookup_module *m, uint64_t address, struct element *e)
+{
+    const struct llvm_tables *tables = tables_of(m);
+    const struct llvm_symbol *s = tables ? symbol_over(tables, address) : NULL;
+    if (!s)
+        return;
+    e->name = name_of_symbol(l, s->name);
+    e->has_entry = true;
+    e->entry = s->address;
+    if (!e->file.size)
+        e->file = s->file;
+}
+
+static struct sl_str path_of_declaration(struct lookup *l, struct written *w, const struct sl_dwarf_function *f)
+{
+    /* LLVM 19 does not know the unit of such an attribute, and so no file. */
+    bool is_known = f->decl_unit != SL_DWARF_NONE && !f->decl_file_in_abbrev;
+    const struct written_unit *unit = is_known ? written_unit_read(w, f->decl_unit) : NULL;
+    if (!unit || f->decl_file >= unit->listing.file_count)
+        return (struct sl_str){NULL, 0};
+    const struct sl_file *file = &unit->listing.files[f->decl_file];
+    struct sl_str directory = file->directory;
+    bool is_twice = directory.data && directory.data == file->comp_dir.data; /* of versions up to 4 */
+    sl_buf_clear(&l->declaration);
+    if (l->basenames)
+        return path_file_name(file->name);
+    sl_path_written(&l->declaration, l->open.relative_names ? (struct sl_str){NULL, 0} : file->comp_dir,
+                    is_twice ? (struct sl_str){NULL, 0} : directory, file->name);
+    return sl_buf_view(&l->declaration);
+}
+
+/* What the units say of the link with this number, of `count`. */
+static void take_details(struct lookup *l, struct lookup_module *m, uint64_t address, size_t index, size_t count,
+                         struct element *e)
+{
+    struct written *w = written_of(m);
+    struct written_place place;
+    const struct sl_dwarf_function *links[2] = {NULL, NULL}; /* the one inside, and this one */
+    size_t length = 0;
+    if (!w)
+        return;
+    written_find(w, address, &place);
+    e->has_entry = false;
+    if (l->short_names)
+        e->name = (struct sl_str){NULL, 0};
+    for (const struct written_function *f = place.function; f;) {
+        links[0] = length < index + 1 ? links[1] : links[0];
+        links[1] = length < index + 1 ? f->entry : links[1];
+        length++;
+        f = f->entry->is_inlined && f->entry->parent != SL_DWARF_NONE ? &place.unit->functions[f->entry->parent] : NULL;
+    }
+    if (index == 0 && place.row) {
+        e->discriminator = place.row->discriminator;
+        e->column = place.row->line ? e->column : place.row->column;
+    }
+    if (!links[1] || (length != count && l->inlines))
+        return;
+    const struct sl_dwarf_function *f = links[1];
+    if (index && links[0])
+        e->discriminator = links[0]->call_discriminator;
+    if (l->short_names)
+        e->name = f->short_name;
+    e->start_line = f->decl_line;
+    e->start_file = path_of_declaration(l, w, f);
+    e->has_entry = f->low_pc != UINT64_MAX;
+    e->entry = f->low_pc;
+}
+
+void llvm_complete(struct lookup *l, struct lookup_module *m, uint64_t address, size_t index, size_t count, size_t all,
+                   struct element *e)
+{
+    uint64_t at;
+    const struct sl_object_info *info = m->input.object ? sl_object_info(m->input.object) : NULL;
+    if (!info || !lookup_relative(l, m, address, &at))
+        return;
+    at += info->load_address;
+    if (l->style == STYLE_GNU || l->style == STYLE_JSON || l->verbose || l->short_names || (!e->line && e->file.size))
+        take_details(l, m, at, index, count ? count : 1, e);
+    /* Where only one link is asked for in GNU's style, that is the innermost one, as GNU's tool has it. */
+    bool is_last = l->inlines || l->style != STYLE_GNU ? index + 1 >= count : all == 1 || !count;
+    if (l->functions && !l->short_names && is_last)
+        take_symbol(l, m, at, e);
+}

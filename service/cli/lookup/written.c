@@ -1,0 +1,399 @@
+/* `symloom lookup`: units as they are written, for the rules of other tools: written.h. */
+#include "cli/lookup/written.h"
+
+#include <stdlib.h>
+
+#include "base/grow.h"
+
+static int compare(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* ---- lines ---- */
+
+static bool sorts_after(const struct sl_dwarf_row *row, const struct written_row *other)
+{
+    return row->address > other->address || (row->address == other->address && row->op_index > other->op_index);
+}
+
+/* Adds a row to the open sequence, which is kept in order. False when the file's budget has no more. */
+static bool written_add_row(struct written *w, struct written_unit *u, struct written_sequence *s,
+                            const struct sl_dwarf_row *row)
+{
+    struct written_row *rows = u->rows + s->first, *last = s->count ? &rows[s->count - 1] : NULL;
+    uint32_t at = s->count;
+    struct written_row made = {row->address,       row->file,     row->line,  row->column,
+                               row->discriminator, row->op_index, row->is_end};
+    if (last && last->address == row->address && last->op_index == row->op_index && last->is_end == row->is_end) {
+        *last = made;
+        return true;
+    }
+    if (last && !row->is_end && !sorts_after(row, last))
+        while (at && !sorts_after(row, &rows[at - 1]))
+            at--;
+    if (!sl_purse_spend(&w->purse, 1 + s->count - at))
+        return false;
+    memmove(rows + at + 1, rows + at, (s->count - at) * sizeof *rows);
+    rows[at] = made;
+    s->count++;
+    u->row_count++;
+    s->low = at == 0 ? row->address : s->low;
+    return true;
+}
+
+static int written_by_address(const void *left, const void *right)
+{
+    const struct written_sequence *a = left, *b = right;
+    if (a->low != b->low)
+        return compare(a->low, b->low);
+    return a->high != b->high ? compare(b->high, a->high) : compare(a->number, b->number);
+}
+
+/* Sequences within others are dropped, and what overlaps is cut off. */
+static void separate(struct written_unit *u)
+{
+    size_t kept = 0;
+    uint64_t high = 0;
+    if (u->sequence_count)
+        qsort(u->sequences, u->sequence_count, sizeof *u->sequences, written_by_address);
+    for (size_t i = 0; i < u->sequence_count; i++) {
+        struct written_sequence s = u->sequences[i];
+        if (kept && s.low < high) {
+            if (s.high <= high)
+                continue;
+            s.low = high;
+        }
+        high = s.high;
+        u->sequences[kept++] = s;
+    }
+    u->sequence_count = kept;
+}
+
+static bool make_lines(struct written *w, struct written_unit *u)
+{
+    const struct sl_dwarf_unit *listing = &u->listing;
+    size_t ends = 1;
+    for (size_t i = 0; i < listing->row_count; i++)
+        ends += listing->rows[i].is_end;
+    u->rows = SL_ARENA_ARRAY(&w->arena, struct written_row, listing->row_count + 1);
+    u->sequences = SL_ARENA_ARRAY(&w->arena, struct written_sequence, ends);
+    if (!u->rows || !u->sequences)
+        return false;
+    struct written_sequence *s = NULL;
+    for (size_t i = 0; i < listing->row_count; i++) {
+        if (!s) {
+            s = &u->sequences[u->sequence_count];
+            *s = (struct written_sequence){.first = (uint32_t)u->row_count,
+                                           .number = UINT32_MAX - (uint32_t)u->sequence_count};
+            u->sequence_count++;
+        }
+        if (!written_add_row(w, u, s, &listing->rows[i]))
+            return false;
+        s->high = u->rows[s->first + s->count - 1].address;
+        s = listing->rows[i].is_end ? NULL : s;
+    }
+    separate(u);
+    return true;
+}
+
+static const struct written_row *row_at(const struct written_unit *u, uint64_t address)
+{
+    size_t low = 0, high = u->sequence_count;
+    while (low < high) { /* the first sequence that ends behind the address */
+        size_t middle = low + (high - low) / 2;
+        if (u->sequences[middle].high <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == u->sequence_count || address < u->sequences[low].low)
+        return NULL;
+    const struct written_row *rows = u->rows + u->sequences[low].first;
+    size_t first = 0, end = u->sequences[low].count;
+    while (first < end) { /* the first row behind it */
+        size_t middle = first + (end - first) / 2;
+        if (rows[middle].address <= address)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    bool is_inside = first && first < u->sequences[low].count && !rows[first - 1].is_end;
+    return is_inside ? &rows[first - 1] : NULL;
+}
+
+/* ---- functions ---- */
+
+/* A range that touches one that is there already is joined to it: the tool looks at the first one, then at the others from the latest
+ * on. False when the file's budget has no more. */
+static bool add_range(struct written *w, struct written_function *f, struct sl_dwarf_range range)
+{
+    if (range.begin == range.end)
+        return true;
+    if (!sl_purse_spend(&w->purse, 1 + f->range_count))
+        return false;
+    for (uint32_t i = 0; i < f->range_count; i++) {
+        struct sl_dwarf_range *known = &f->ranges[i ? f->range_count - i : 0];
+        if (range.begin == known->end) {
+            known->end = range.end;
+            return true;
+        }
+        if (range.end == known->begin) {
+            known->begin = range.begin;
+            return true;
+        }
+    }
+    f->ranges[f->range_count++] = range;
+    return true;
+}
+
+/* Languages whose names the linker sees as they are. */
+static bool has_plain_names(uint16_t language)
+{
+    enum {
+        C89 = 1,
+        C = 2,
+        COBOL_74 = 5,
+        COBOL_85 = 6,
+        FORTRAN_77 = 7,
+        PASCAL_83 = 9,
+        C99 = 0xC,
+        PLI = 0xF,
+        UPC = 0x12,
+        C11 = 0x1D
+    };
+    enum {
+        MIPS_ASSEMBLER = 0x8001,
+        UPC_EXTENSION = 0x8765,
+        HP_BASIC = 0x8004,
+        HP_IMACRO = 0x8006,
+        HP_ASSEMBLER = 0x8007
+    };
+    switch (language) {
+    case C89:
+    case C:
+    case COBOL_74:
+    case COBOL_85:
+    case FORTRAN_77:
+    case PASCAL_83:
+    case C99:
+    case PLI:
+    case UPC:
+    case C11:
+    case MIPS_ASSEMBLER:
+    case UPC_EXTENSION:
+    case HP_BASIC:
+    case HP_IMACRO:
+    case HP_ASSEMBLER: return true;
+    default: return false;
+    }
+}
+
+static bool make_functions(struct written *w, struct written_unit *u)
+{
+    const struct sl_dwarf_unit *listing = &u->listing;
+    size_t count = listing->function_count;
+    struct sl_dwarf_range *ranges = SL_ARENA_ARRAY(&w->arena, struct sl_dwarf_range, listing->range_count + 1);
+    struct sl_ordered *order = calloc(2 * count + 1, sizeof *order);
+    u->functions = sl_arena_zalloc(&w->arena, count + 1, sizeof *u->functions);
+    u->by_low = SL_ARENA_ARRAY(&w->arena, uint32_t, count + 1);
+    bool ok = ranges && order && u->functions && u->by_low;
+    for (size_t i = 0; ok && i < count; i++) {
+        struct written_function *f = &u->functions[i];
+        f->entry = &listing->functions[i];
+        f->name = f->entry->name;
+        f->is_settled = f->entry->has_linkage_name || has_plain_names(listing->language);
+        f->ranges = ranges + f->entry->first_range;
+        for (uint32_t j = 0; ok && j < f->entry->range_count; j++)
+            ok = add_range(w, f, listing->ranges[f->entry->first_range + j]);
+        for (uint32_t j = 0; j < f->range_count; j++) {
+            f->low = !j || f->ranges[j].begin < f->low ? f->ranges[j].begin : f->low;
+            f->high = f->ranges[j].end > f->high ? f->ranges[j].end : f->high;
+        }
+        if (f->range_count)
+            order[u->by_low_count++] = (struct sl_ordered){f->low, 0, (uint32_t)i};
+    }
+    if (ok)
+        sl_order(order, order + count, u->by_low_count);
+    uint64_t reach = 0;
+    for (size_t i = 0; ok && i < u->by_low_count; i++) {
+        struct written_function *f = &u->functions[order[i].index];
+        u->by_low[i] = order[i].index;
+        f->reach = reach = f->high > reach ? f->high : reach;
+    }
+    free(order);
+    return ok;
+}
+
+/* The one with the smallest range around the address, of equals the last. NULL when there is none. */
+static struct written_function *written_function_at(struct written_unit *u, uint64_t address)
+{
+    struct written_function *best = NULL;
+    uint64_t best_size = UINT64_MAX;
+    size_t low = 0, high = u->by_low_count;
+    while (low < high) { /* the first one that begins behind the address */
+        size_t middle = low + (high - low) / 2;
+        if (u->functions[u->by_low[middle]].low <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    while (low-- && u->functions[u->by_low[low]].reach > address) {
+        struct written_function *f = &u->functions[u->by_low[low]];
+        for (uint32_t i = 0; i < f->range_count; i++) {
+            uint64_t size = f->ranges[i].end - f->ranges[i].begin;
+            if (address - f->ranges[i].begin >= size || address < f->ranges[i].begin)
+                continue;
+            if (size < best_size || (size == best_size && f > best)) {
+                best = f;
+                best_size = size;
+            }
+        }
+    }
+    return best;
+}
+
+/* ---- the unit of an address ---- */
+
+struct written_unit *written_unit_read(struct written *w, uint32_t number)
+{
+    struct written_unit *u = w->units[number];
+    struct sl_error error;
+    if (u)
+        return u;
+    u = sl_arena_zalloc(&w->arena, 1, sizeof *u);
+    if (!u) {
+        w->failed = true;
+        return NULL;
+    }
+    enum sl_code code = sl_dwarf_listing_read(w->listing, number, &w->arena, &u->listing, &error);
+    u->is_bad = code == SL_MALFORMED || !u->listing.line_version;
+    bool ok = u->is_bad || code == SL_OK;
+    if (ok && !u->is_bad) {
+        u->paths = sl_arena_zalloc(&w->arena, u->listing.file_count + 1, sizeof *u->paths);
+        ok = u->paths && make_lines(w, u) && make_functions(w, u);
+    }
+    w->failed = w->failed || !ok;
+    if (ok)
+        w->read[w->read_count++] = number;
+    return w->units[number] = ok ? u : NULL;
+}
+
+static int by_begin(const void *left, const void *right)
+{
+    const struct written_span *a = left, *b = right;
+    return a->begin != b->begin ? compare(a->begin, b->begin) : compare(a->unit, b->unit);
+}
+
+static bool index_units(struct written *w)
+{
+    struct written_span *spans = NULL;
+    size_t capacity = 0;
+    w->unit_count = sl_dwarf_listing_count(w->listing);
+    w->units = sl_arena_zalloc(&w->arena, w->unit_count + 1, sizeof *w->units);
+    w->rangeless = SL_ARENA_ARRAY(&w->arena, uint32_t, w->unit_count + 1);
+    w->read = SL_ARENA_ARRAY(&w->arena, uint32_t, w->unit_count + 1);
+    bool ok = w->units && w->rangeless && w->read;
+    for (size_t i = 0; ok && i < w->unit_count; i++) {
+        const struct sl_dwarf_range *ranges;
+        size_t count = sl_dwarf_listing_ranges(w->listing, i, &ranges);
+        ok = sl_grow(&spans, &capacity, w->span_count + count + 1, sizeof *spans);
+        for (size_t j = 0; ok && j < count; j++)
+            spans[w->span_count++] = (struct written_span){ranges[j].begin, ranges[j].end, 0, (uint32_t)i};
+        if (!count)
+            w->rangeless[w->rangeless_count++] = (uint32_t)i;
+    }
+    if (ok && w->span_count)
+        qsort(spans, w->span_count, sizeof *spans, by_begin);
+    uint64_t reach = 0;
+    for (size_t i = 0; ok && i < w->span_count; i++)
+        spans[i].reach = reach = spans[i].end > reach ? spans[i].end : reach;
+    w->spans = spans;
+    return ok;
+}
+
+static bool look_into(struct written *w, uint32_t number, uint64_t address, struct written_place *place)
+{
+    struct written_unit *u = written_unit_read(w, number);
+    if (!u || u->is_bad)
+        return false;
+    *place = (struct written_place){u, row_at(u, address), written_function_at(u, address)};
+    return place->row || place->function;
+}
+
+/* Units say less than all that their lines and functions cover: of those that were read for other addresses, that counts too. */
+static bool find_in_read_units(struct written *w, uint64_t address, struct written_place *place)
+{
+    for (size_t i = 0; i < w->read_count; i++)
+        if (look_into(w, w->read[i], address, place))
+            return true;
+    *place = (struct written_place){NULL, NULL, NULL};
+    return false;
+}
+
+/* The first unit, in file order, that knows something of the address. */
+bool written_find(struct written *w, uint64_t address, struct written_place *place)
+{
+    uint32_t next = 0;
+    while (w->listing && !w->failed) {
+        size_t low = 0, high = w->span_count, rangeless = 0;
+        uint32_t number = UINT32_MAX;
+        while (low < high) { /* the first span behind the address */
+            size_t middle = low + (high - low) / 2;
+            if (w->spans[middle].begin <= address)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        for (; low-- && w->spans[low].reach > address;)
+            if (address < w->spans[low].end && w->spans[low].unit >= next && w->spans[low].unit < number)
+                number = w->spans[low].unit;
+        while (rangeless < w->rangeless_count && w->rangeless[rangeless] < next)
+            rangeless++;
+        if (rangeless < w->rangeless_count && w->rangeless[rangeless] < number)
+            number = w->rangeless[rangeless];
+        if (number == UINT32_MAX)
+            break;
+        if (look_into(w, number, address, place))
+            return true;
+        next = number + 1;
+    }
+    return find_in_read_units(w, address, place);
+}
+
+/* ---- opening ---- */
+
+static struct written *written_new(struct lookup_module *m)
+{
+    struct written *w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->object = input_debug(&m->input);
+    w->arena.budget = w->purse.budget = sl_object_budget(w->object);
+    sl_budget_grow(w->arena.budget, sl_object_file(w->object).size);
+    split_files_open(&m->input, &w->companions);
+    w->listing = sl_dwarf_listing_new(w->object, &w->companions.companions);
+    w->failed = w->listing && !index_units(w);
+    return w;
+}
+
+struct written *written_of(struct lookup_module *m)
+{
+    const struct sl_object_info *info = m->input.object ? sl_object_info(input_debug(&m->input)) : NULL;
+    if (!info || info->format != SL_FORMAT_ELF || info->kind == SL_KIND_REL)
+        return NULL;
+    if (!m->written)
+        m->written = written_new(m);
+    return m->written && !m->written->failed ? m->written : NULL;
+}
+
+void written_free(struct written *w)
+{
+    if (!w)
+        return;
+    sl_dwarf_listing_free(w->listing);
+    split_files_close(&w->companions, 0, "");
+    free(w->spans);
+    sl_arena_free(&w->arena);
+    free(w);
+}
