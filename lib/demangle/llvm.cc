@@ -19,6 +19,11 @@ namespace
 struct TooLong {
 };
 
+// Where in the text a comma was taken back last: GnuArguments.
+struct TakenBack {
+    size_t *at;
+};
+
 // ---- the style of crash reports, where LLVM's own differs ----
 
 // `(long)12`; only an int has no type before it.
@@ -139,6 +144,75 @@ class SpacedArguments final : public Node
     }
 };
 
+// Arguments as GNU's tools write them, with a comma behind one that says nothing, unless nothing follows: `f<int, , void>`. It is taken
+// back then, but not forgotten: as the text ended with a blank, closing brackets are not kept apart, as in `S<S<int>>` of
+// `S<S<int>, >`.
+class GnuArguments final : public Node
+{
+    NodeArray arguments;
+    TakenBack taken;
+
+    void print_one(OutputBuffer &out, const Node *argument) const
+    {
+        if (argument->getKind() == KTemplateArgumentPack)
+            print_from(out, static_cast<const TemplateArgumentPack *>(argument)->getElements(), 0);
+        else
+            argument->print(out);
+    }
+
+    void print_from(OutputBuffer &out, NodeArray all, size_t index) const
+    {
+        if (index == all.size())
+            return;
+        print_one(out, all[index]);
+        if (index + 1 == all.size())
+            return;
+        out += ", ";
+        size_t before = out.getCurrentPosition();
+        print_from(out, all, index + 1);
+        if (out.getCurrentPosition() != before)
+            return;
+        out.setCurrentPosition(before - 2);
+        *taken.at = before - 2;
+    }
+
+  public:
+    GnuArguments(NodeArray arguments, TakenBack taken) : Node(KTemplateArgs), arguments(arguments), taken(taken) {}
+
+    void printLeft(OutputBuffer &out) const override
+    {
+        ScopedOverride<unsigned> inside(out.GtIsGt, 0);
+        out += "<";
+        print_from(out, arguments, 0);
+        out += out.back() == '>' && out.getCurrentPosition() != *taken.at ? " >" : ">";
+    }
+};
+
+// `&(f(int))`; of a function in a scope `&ns::f`.
+class GnuAddressOf final : public Node
+{
+    const Node *of;
+
+    static const Node *name_of(const Node *node)
+    {
+        if (node->getKind() != KFunctionEncoding)
+            return node;
+        const Node *name = static_cast<const FunctionEncoding *>(node)->getName();
+        return name->getKind() == KNestedName ? name : node;
+    }
+
+  public:
+    GnuAddressOf(const Node *of) : Node(KPrefixExpr), of(name_of(of)) {}
+
+    void printLeft(OutputBuffer &out) const override
+    {
+        bool is_name = of->getKind() == KNameType || of->getKind() == KNestedName;
+        out += is_name ? "&" : "&(";
+        of->print(out);
+        out += is_name ? "" : ")";
+    }
+};
+
 // `std::string` where it is a scope.
 class SpelledString final : public ExpandedSpecialSubstitution
 {
@@ -227,6 +301,7 @@ class Arena
     size_t count = 0;
     const ForwardTemplateReference *forwards[MaxForwards];
     size_t forward_count = 0;
+    size_t taken = SIZE_MAX; // TakenBack
 
     static const Extent &extent_of(const Node *node) { return reinterpret_cast<const Extent *>(node)[-1]; }
 
@@ -240,6 +315,7 @@ class Arena
         sum.forwards += one.forwards;
     }
     static void add(Extent &sum, std::string_view text) { sum.text += text.size(); }
+    static void add(Extent &, TakenBack) {}
     static void add(Extent &sum, NodeArray nodes)
     {
         for (const Node *node : nodes)
@@ -359,7 +435,13 @@ class Arena
             return full ? place<BareTemplate>(std::forward<Args>(args)...)
                         : place<SpacedTemplate>(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, TemplateArgs>)
-            return place<SpacedArguments>(std::forward<Args>(args)...);
+            return arguments(std::forward<Args>(args)...);
+        else if constexpr (std::is_same_v<T, SpecialName>)
+            return special(std::forward<Args>(args)...);
+        else if constexpr (std::is_same_v<T, QualType>)
+            return qualified(std::forward<Args>(args)...);
+        else if constexpr (std::is_same_v<T, NameType>)
+            return named(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, ExpandedSpecialSubstitution>)
             return place<SpelledString>(std::forward<Args>(args)...);
         else if constexpr (std::is_same_v<T, AbiTagAttr>)
@@ -375,8 +457,42 @@ class Arena
     void *allocateNodeArray(size_t size) { return take(sizeof(Node *) * size); }
 
   private:
+    Node *arguments(NodeArray all, const Node *constraint)
+    {
+        return style == SL_DEMANGLE_GNU ? place<GnuArguments>(all, TakenBack{&taken})
+                                        : place<SpacedArguments>(all, constraint);
+    }
+
+    // GNU's tools write a qualifier once that a parameter and its argument both have.
+    Node *qualified(const Node *child, Qualifiers quals)
+    {
+        Qualifiers own = QualNone;
+        if (style == SL_DEMANGLE_GNU && child->getKind() == Node::KQualType)
+            static_cast<const QualType *>(child)->match([&](const Node *, Qualifiers q) { own = q; });
+        Qualifiers left = Qualifiers(quals & ~own);
+        return own && !left ? const_cast<Node *>(child) : place<QualType>(child, left);
+    }
+
+    Node *special(std::string_view what, Node *of)
+    {
+        bool gnu = style == SL_DEMANGLE_GNU;
+        if (gnu && what == "thread-local initialization routine for ")
+            what = "TLS init function for ";
+        else if (gnu && what == "thread-local wrapper routine for ")
+            what = "TLS wrapper function for ";
+        return place<SpecialName>(what, of);
+    }
+
+    Node *named(std::string_view name)
+    {
+        bool is_null = style == SL_DEMANGLE_GNU && name == "std::nullptr_t";
+        return place<NameType>(is_null ? std::string_view("decltype(nullptr)") : name);
+    }
+
     Node *prefix(std::string_view op, Node *child, Node::Prec precedence)
     {
+        if (op == "&" && style == SL_DEMANGLE_GNU)
+            return place<GnuAddressOf>(child);
         return style != SL_DEMANGLE_PROFILE && op == "&" ? place<AddressOf>(child)
                                                          : place<PrefixExpr>(op, child, precedence);
     }
@@ -457,6 +573,18 @@ struct Parser : AbstractManglingParser<Parser, Arena> {
         if (!plain() && consumeIf("LDn0E"))
             return make<NameType>("nullptr");
         return Base::parseExprPrimary();
+    }
+    // GNU's tools call an inherited constructor by the class that it is inherited from.
+    Node *parseCtorDtorName(Node *&scope, NameState *state)
+    {
+        if (ASTAllocator.style != SL_DEMANGLE_GNU || look() != 'C' || look(1) != 'I' || look(2) < '1' || look(2) > '5')
+            return Base::parseCtorDtorName(scope, state);
+        int variant = look(2) - '0';
+        First += 3;
+        Node *from = parseName(state);
+        if (state)
+            state->CtorDtorConversion = true;
+        return from ? make<CtorDtorName>(from, false, variant) : nullptr;
     }
     // LLVM takes `operator->*` for one that cannot be named, as `operator.*` is.
     Node *parseOperatorName(NameState *state)

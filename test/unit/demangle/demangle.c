@@ -113,6 +113,40 @@ static void itanium_style(void **state)
     sl_buf_free(&out);
 }
 
+/* As c++filt and addr2line of the binutils write it. */
+static void gnu_style(void **state)
+{
+    static const struct {
+        const char *mangled, *readable;
+    } names[] = {
+        /* arguments that say nothing: a comma behind each, but behind the last */
+        {"_Z1fIiJEvEvv", "void f<int, , void>()"},
+        {"_Z1fISaIiEJEEvv", "void f<std::allocator<int>>()"},
+        {"_Z1fISaIiEJS0_EEvv", "void f<std::allocator<int>, std::allocator<int> >()"},
+        {"_Z1fIJEEvv", "void f<>()"},
+        {"_Z3getILm1ESaIiEJEERT0_R5tupleIXT_EJS1_DpT1_EE",
+         "std::allocator<int>& get<1ul, std::allocator<int>>(tuple<1ul, std::allocator<int>>&)"},
+        /* a qualifier of the parameter and of the argument */
+        {"_Z1fIKiERKT_v", "int const& f<int const>()"},
+        /* an inherited constructor */
+        {"_ZN1DCI11BEi", "D::B(int)"},
+        {"_Z1fDn", "f(decltype(nullptr))"},
+        /* addresses of functions as arguments */
+        {"_Z1fIXadL_Z1giEEEvv", "void f<&(g(int))>()"},
+        {"_Z1fIXadL_ZN1n1gEiEEEvv", "void f<&n::g>()"},
+        {"_ZTHN1n1xE", "TLS init function for n::x"},
+        {"_ZTWN1n1xE", "TLS wrapper function for n::x"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct sl_buf out = {0};
+        assert_true(sl_demangle_styled(sl_str(names[i].mangled), SL_LANG_CPP, SL_DEMANGLE_GNU, &out));
+        sl_buf_u8(&out, 0);
+        assert_string_equal((char *)out.data, names[i].readable);
+        sl_buf_free(&out);
+    }
+}
+
 static void microsoft(void **state)
 {
     (void)state;
@@ -252,9 +286,9 @@ static void hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(itanium),          cmocka_unit_test(itanium_style), cmocka_unit_test(microsoft),
-        cmocka_unit_test(multiplied_names), cmocka_unit_test(others),        cmocka_unit_test(detection),
-        cmocka_unit_test(hostile),
+        cmocka_unit_test(itanium),   cmocka_unit_test(itanium_style),    cmocka_unit_test(gnu_style),
+        cmocka_unit_test(microsoft), cmocka_unit_test(multiplied_names), cmocka_unit_test(others),
+        cmocka_unit_test(detection), cmocka_unit_test(hostile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
