@@ -412,12 +412,15 @@ enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, 
     for (size_t i = 0; i < symbols; i++) {
         struct elf_raw_symbol s = elf_read_symbol(&r, object->info.is_64bit);
         uint32_t section = elf_symbol_section(object, table.indexes, &s, i);
+        section = section < elf->section_count ? section : 0;
+        if (elf->type == ET_REL && section)
+            s.value += elf->sections[section].address;
         if (i) /* the first one stands for none */
             list[(*count)++] = (struct sl_table_symbol){
                 .address = has_mode_bit(elf) && s.type == STT_FUNC ? s.value & ~UINT64_C(1) : s.value,
                 .size = s.size,
                 .name = sl_purse_name(&purse, table.strings, s.name),
-                .section = section < elf->section_count ? section : 0,
+                .section = section,
                 .is_local = !s.binding,
                 .is_hidden = s.visibility == STV_HIDDEN,
                 .is_untyped = s.type == STT_NOTYPE,

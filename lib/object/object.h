@@ -284,7 +284,7 @@ enum sl_code sl_object_symbol_files(struct sl_object *object, struct sl_arena *a
 
 /* One entry of a symbol table as the file has it, for tools that choose by a rule of their own. */
 struct sl_table_symbol {
-    uint64_t address, size; /* as in the file */
+    uint64_t address, size; /* as in the file; in relocatable ones as its sections are laid out */
     struct sl_str name;
     uint32_t section; /* its index for sl_object_section_info; 0: in none */
     bool is_local, is_hidden, is_untyped, is_function, is_file, is_section, is_data, is_thread_local;

@@ -122,7 +122,8 @@ def build(work, name):
 
 
 def ask(program, path, options, text):
-    return subprocess.run([program, "-a", "-e", path, *options], input=text, capture_output=True, text=True, timeout=DEADLINE, check=True).stdout
+    return subprocess.run([program, "-a", "-e", os.path.basename(path), *options], cwd=os.path.dirname(path), input=text, capture_output=True, text=True,
+                          timeout=DEADLINE, check=True).stdout
 
 
 def answers(text):
@@ -168,7 +169,7 @@ def compare_with_gnu(tool, path, wanted):
     for (at, a), (_, b), (_, c) in zip(theirs, ours, by_llvm):
         if a != b:
             causes |= {at: explained(at, a, b, c, names)}
-    for options in (["-fip"], ["-fs"], ["-p"]):
+    for options in (["-fiCp"], ["-fs"], ["-p"]):
         theirs, ours = (answers(ask(t, path, options, text)) for t in ("addr2line", tool))
         equal([(hex(at), a, b) for (at, a), (_, b) in zip(theirs, ours) if a != b and at not in causes][:3], [], options)
         equal(len(ours), len(wanted))
@@ -181,6 +182,23 @@ def test_as_the_tool_of_gnu(work, files):
     for name, causes in found.items():
         print(name, *(f"{causes.count(kind)} of GNU's {kind}s are wrong" for kind in ("name", "place")), sep="; ")
         equal(set(causes) <= {"c++-O0": set(), "go": {"name"}, "rust": set()}.get(name, {"name", "place"}), True, (name, set(causes)))
+
+
+def test_object_files(work, files):
+    """Of one section with code; GNU's also by the name of a section."""
+    with open(os.path.join(work, "a.c"), "w") as f:
+        f.write("int sink;\nstatic int twice(int n) { return n * 2; }\nint first(int n)\n{\n    for (int i = 0; i < n; i++)\n        sink += i % 3 ? twice(i) : i;\n"
+                "    return sink;\n}\n__attribute__((section(\".text.other\"))) int other(int n) { return n ? first(n) : twice(n); }\n")
+    files.run(f"cd {work} && gcc -g -O2 -c -o one.o -Dother=second '-D__attribute__(x)=' a.c && gcc -g -O2 -c -o two.o a.c")
+    text = "".join(f"{a:#x}\n" for a in range(64))
+    for tool, theirs, name, options in (("addr2line", "addr2line", "one.o", ["-fi"]), ("addr2line", "addr2line", "two.o", ["-fi", "-j", ".text.other"]),
+                                        ("llvm-symbolizer", "llvm-symbolizer-19", "one.o", ["--output-style=JSON"])):
+        ours = os.path.join(work, tool)
+        if not os.path.lexists(ours):
+            linked(work, tool)
+        answers = [ask(t, os.path.join(work, name), options, text) for t in (theirs, ours)]
+        equal(answers[0] == answers[1], True, (name, options))
+        equal("first" in answers[0] or "other" in answers[0], True)
 
 
 def test_as_the_tool_of_llvm(work, files):

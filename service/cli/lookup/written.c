@@ -380,7 +380,7 @@ static struct written *written_new(struct lookup_module *m)
 struct written *written_of(struct lookup_module *m)
 {
     const struct sl_object_info *info = m->input.object ? sl_object_info(input_debug(&m->input)) : NULL;
-    if (!info || info->format != SL_FORMAT_ELF || info->kind == SL_KIND_REL)
+    if (!info || info->format != SL_FORMAT_ELF)
         return NULL;
     if (!m->written)
         m->written = written_new(m);
