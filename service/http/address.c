@@ -140,7 +140,7 @@ struct ip_entry *address_entry(struct http_server *server, struct sl_str address
 
 void address_drop(struct http_server *server, struct ip_entry *entry)
 {
-    if (entry->connections || entry->bodies)
+    if (entry->connections || entry->halves)
         return;
     sl_map_remove(&server->ips, sl_str(entry->address));
     free(entry);

@@ -26,26 +26,35 @@ void body_init(struct request *r)
         sl_buf_reserve(&body->window, (size_t)x->content_length);
 }
 
+/* Never all connections, of which there are few where descriptors are. */
+static size_t most_bodies(const struct http_server *server)
+{
+    size_t bodies = server->options.max_bodies_in_flight, connections = server->options.max_connections;
+    size_t most = connections > 1 ? connections - connections / 4 : 1;
+    return bodies < most ? bodies : most;
+}
+
 /* A body that is here already, or is not larger than a head may be, is always taken. The others share what is left: an
  * address may have as many as are still free, so that no few of them lock the others out. */
 bool body_admit(struct request *r)
 {
     const struct http_exchange *x = &r->x;
     struct http_server *server = r->server;
-    size_t limit = server->options.max_bodies_in_flight, free = limit - server->bodies;
-    bool small =
-        x->content_length >= 0 && (x->content_length <= BODY_FREE || (uint64_t)x->content_length <= r->body.here);
-    if (!x->has_body || small)
-        return true;
-    struct ip_entry *entry = server->bodies < limit ? address_entry(server, x->client) : NULL;
-    if (!entry || entry->bodies > free) {
-        if (entry)
-            address_drop(server, entry);
+    size_t limit = most_bodies(server), free = limit > server->bodies ? limit - server->bodies : 0;
+    bool here = !x->has_body || (x->content_length >= 0 && (uint64_t)x->content_length <= r->body.here);
+    bool small = x->content_length >= 0 && x->content_length <= BODY_FREE;
+    struct ip_entry *entry = here || (!small && server->bodies >= limit) ? NULL : address_entry(server, x->client);
+    if (!entry)
+        return here || small;
+    if (!small && entry->bodies > free) {
+        address_drop(server, entry);
         return false;
     }
-    entry->bodies++;
-    server->bodies++;
+    entry->halves++;
+    entry->bodies += !small;
+    server->bodies += !small;
     r->body.in_flight_of = entry;
+    r->body.is_counted = !small;
     return true;
 }
 
@@ -61,8 +70,9 @@ static void left_flight(struct request *r)
     if (!entry)
         return;
     r->body.in_flight_of = NULL;
-    r->server->bodies--;
-    entry->bodies--;
+    r->server->bodies -= r->body.is_counted;
+    entry->bodies -= r->body.is_counted;
+    entry->halves--;
     address_drop(r->server, entry);
 }
 

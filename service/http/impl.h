@@ -94,7 +94,8 @@ struct body {
     const char *failed_detail;
     bool discard;                  /* nobody wants it: bytes are counted and dropped */
     size_t here;                   /* bytes that came with the head */
-    struct ip_entry *in_flight_of; /* counts against max_bodies_in_flight */
+    struct ip_entry *in_flight_of; /* whose half bodies it is one of */
+    bool is_counted;               /* against max_bodies_in_flight */
     struct fiber *reader;
     struct sl_mapping spool;
 };
@@ -130,6 +131,7 @@ struct request {
 
 struct ip_entry { /* of one client address */
     unsigned connections, bodies;
+    unsigned halves; /* bodies that have not arrived yet, with those too small to be counted in `bodies` */
     char address[ADDRESS_MAX];
 };
 

@@ -13,6 +13,10 @@
 enum {
     HANDSHAKE_MS = 10000,
     EVICT_IDLE_MS = 1000,
+    EVICT_LOOKS = 64,
+    EVICT_ANSWERED_MS = 250,
+    EVICT_SILENT_MS = 1000,
+    EVICT_UPLOAD_MS = 5000, /* of families with their own idea of how long a body may be silent */
     RESERVE_HEADER_MS = 2000,
     DISCARD_MS = 2000,
     LINGER_MS = 5000,
@@ -175,6 +179,55 @@ static bool evict_idle(struct http_server *server, uint64_t ms)
     return true;
 }
 
+/* Ends the connection of that timeout whose client has been waited for longest, if for at least `ms`. */
+static bool evict_silent(struct http_server *server, size_t timeout, uint64_t ms)
+{
+    const struct timer_queue *queue = &server->queues[timeout];
+    struct connection *oldest = queue->first;
+    if (!oldest || loop_now_ms() + queue->ms < oldest->due_ms + ms)
+        return false;
+    if (oldest->request && !oldest->request->aborted)
+        oldest->request->aborted = "slow";
+    connection_abort(oldest, false);
+    return true;
+}
+
+/* Ends the connection with a half body of an address that has very many of them: one of those that were silent for longest. */
+static bool evict_of_many(struct http_server *server)
+{
+    struct connection *c = server->queues[TIMEOUT_BODY].first;
+    for (int looks = 0; c && looks < EVICT_LOOKS; looks++, c = c->timer_next) {
+        const struct ip_entry *entry = c->request ? c->request->body.in_flight_of : NULL;
+        if (!entry || entry->halves <= server->options.max_connections / 4)
+            continue;
+        c->request->aborted = c->request->aborted ? c->request->aborted : "slow";
+        connection_abort(c, false);
+        return true;
+    }
+    return false;
+}
+
+/* When there is no room: who is idle, who has been answered and sends on, or who sends nothing though it is not its turn to wait. */
+static bool evict_one(struct http_server *server)
+{
+    static const struct {
+        enum timeout timeout;
+        uint64_t ms;
+    } waiting[] = {{TIMEOUT_LINGER, EVICT_ANSWERED_MS},
+                   {TIMEOUT_DISCARD, EVICT_ANSWERED_MS},
+                   {TIMEOUT_BODY, EVICT_SILENT_MS},
+                   {TIMEOUT_HEADER, EVICT_SILENT_MS}};
+    if (evict_idle(server, 0))
+        return true;
+    for (size_t i = 0; i < sizeof waiting / sizeof *waiting; i++)
+        if (evict_silent(server, waiting[i].timeout, waiting[i].ms))
+            return true;
+    for (size_t i = TIMEOUT_FAMILY; i < server->queue_count; i++)
+        if (evict_silent(server, i, EVICT_UPLOAD_MS))
+            return true;
+    return evict_of_many(server);
+}
+
 /* Whoever has been at its handshake longest makes room for another one. */
 void server_bound_handshakes(struct http_server *server)
 {
@@ -183,14 +236,14 @@ void server_bound_handshakes(struct http_server *server)
         connection_abort(oldest, false);
 }
 
-/* Idle connections make room before the limit is reached, and at once when it is. */
+/* Idle connections make room before the limit is reached, and others when it is. */
 static void server_make_room(struct http_server *server)
 {
-    size_t open = open_connections(server), limit = server->options.max_connections;
-    if (open >= limit)
-        evict_idle(server, 0);
-    else if (open >= limit * 9 / 10)
+    size_t limit = server->options.max_connections;
+    if (open_connections(server) >= limit * 9 / 10)
         evict_idle(server, EVICT_IDLE_MS);
+    while (open_connections(server) >= limit && evict_one(server))
+        ;
 }
 
 /* ---- accepting ----
@@ -205,9 +258,18 @@ static void pause_listener(struct listener *listener)
 
 static void on_acceptable(uv_poll_t *poll, int status, int events);
 
+static bool any_paused(const struct http_server *server)
+{
+    bool any = false;
+    for (size_t i = 0; i < server->listener_count; i++)
+        any = any || server->listeners[i].paused;
+    return any;
+}
+
 static void resume_listeners(struct http_server *server)
 {
-    if (server->stopping || open_connections(server) >= most_connections(server))
+    if (server->stopping || !any_paused(server) ||
+        (open_connections(server) >= most_connections(server) && !evict_one(server)))
         return;
     for (size_t i = 0; i < server->listener_count; i++) {
         if (server->listeners[i].paused) {
@@ -230,7 +292,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
     struct http_server *server = listener->server;
     (void)status, (void)events; /* accept tells */
     for (int turn = 0; turn < ACCEPTS_PER_EVENT || !turn_is_over(); turn++) {
-        if (open_connections(server) >= most_connections(server) && !evict_idle(server, 0)) {
+        if (open_connections(server) >= most_connections(server) && !evict_one(server)) {
             pause_listener(listener);
             return;
         }
@@ -242,7 +304,7 @@ static void on_acceptable(uv_poll_t *poll, int status, int events)
             return;
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             note_accept_failure(server, errno);
-            if (!evict_idle(server, 0)) {
+            if (!evict_one(server)) {
                 pause_listener(listener);
                 return;
             }

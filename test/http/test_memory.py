@@ -1,7 +1,8 @@
 """The memory that requests share, and connections at their limits."""
 import concurrent.futures, http.client, json, os, re, socket, threading, time
+from unittest import mock
 
-import dumps
+import dumps, harness
 from harness import DEADLINE, Service, equal, wait_until
 
 ALONE = True
@@ -191,3 +192,35 @@ def test_slow_bodies_lock_nobody_out(work, objects):
         equal(service.post("/symbolicate", b" " * 100000 + b"{}")[0], 200)  # large ones from other addresses
         for client in slow:
             client.close()
+
+
+def half_bodies(service, count):
+    """Connections of one address that each send a part of a body: small ones, large ones, and those of no known size."""
+    heads = (b"Content-Length: 100\r\n\r\n{", b"Content-Length: 100000\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n5\r\n{")
+    clients = []
+    for i in range(count):
+        client = socket.create_connection(("127.0.0.1", service.port), timeout=DEADLINE, source_address=("127.0.0.2", 0))
+        client.sendall(HEAD + heads[i % len(heads)])
+        clients.append(client)
+    return clients
+
+
+def test_half_bodies_leave_room_where_descriptors_are_few(work, objects):
+    """700 of one address, with the limit that many systems have by default: who has been silent for longest makes room."""
+    limited = os.path.join(work, "limited")
+    with open(limited, "w") as f:
+        f.write(f'#!/bin/sh\nulimit -n 1024\nexec "{os.path.abspath(harness.SYMLOOM)}" "$@"\n')
+    os.chmod(limited, 0o755)
+    with mock.patch("harness.SYMLOOM", limited), Service(work) as service:
+        clients = half_bodies(service, 700)
+        try:
+            for body in (b"{}", b" " * 100000 + b"{}"):
+                begun = time.monotonic()
+                equal(service.post("/symbolicate", body)[0], 200)
+                assert time.monotonic() - begun < 5, "others were locked out"
+            equal(service.request("GET", "/healthcheck")[0], 200)
+            wait_until("lines about some", lambda: " aborted=slow" in service.logged())
+            equal("connections cannot be accepted" in service.logged(), False)
+        finally:
+            for client in clients:
+                client.close()
