@@ -10,13 +10,18 @@ MB: figures of the machine at hand, to be looked at by people. Instructions are 
 the machine nor its load matters. A module of generators has GENERATORS = {name: (function of a size in bytes that returns a file,
 arguments)}, and more of them, for --limits alone, in LIMITS. In the arguments, {file} is the file and {out} one that may be
 written, and where the first is "readers", that program gets the others (readers.c), else symloom all of them. A file that has
-companions is a dict: what their names have more than its own, "" for the file, and their contents. The last line is "N passed, N
-failed".
+companions is a dict: what their names have more than its own, "" for the file, and their contents. Where the arguments are
+"service", the function returns a request (hostile.py), which the service answers with at most MOST_ANSWER bytes; there is nothing
+of it in --limits, but rows of `./x soak storm`. The last line is "N passed, N failed".
 """
-import argparse, concurrent.futures, fnmatch, glob, importlib, os, re, resource, subprocess, sys, tempfile
+import argparse, concurrent.futures, contextlib, fnmatch, glob, importlib, os, re, resource, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.dirname(HERE), os.path.join(os.path.dirname(HERE), "http")]
+import harness, hostile
+
 SIZE, MOST, WELL_MADE = 20_000, 2.3, 100
+MOST_ANSWER = 1 << 17  # so that it is reached
 LIMITS_SIZE, MOST_SECONDS, MOST_MEMORY = 1 << 20, 1, 200  # for each MB, at least one
 GIVEN_UP = 30  # seconds of CPU time for each MB
 
@@ -32,6 +37,8 @@ def command_for(programs, arguments, data, work):
 
 
 def size_of(data):
+    if isinstance(data, hostile.Hostile):
+        return data.size
     return sum(map(len, data.values())) if isinstance(data, dict) else len(data)
 
 
@@ -45,15 +52,35 @@ def instructions(programs, arguments, data, work):
     return int(counted[1])
 
 
+def instructions_of_service(program, request, work):
+    """Of its life with this request; None: without any."""
+    path = os.path.join(work, "service")
+    with open(path, "w") as f:
+        f.write(f'#!/bin/sh\nexec valgrind --tool=callgrind --callgrind-out-file="{work}/callgrind" "{program}" "$@"\n')
+    os.chmod(path, 0o755)
+    with request.upstream if request else contextlib.nullcontext(), \
+            harness.Service(work, {"max_response_bytes": MOST_ANSWER, "cache_dir": None}, program=path) as service:
+        if request:
+            path, headers, body = request.request()
+            status, _, answer = service.request("POST", path, body, headers)
+            if status != 200:
+                raise RuntimeError(f"{status} {answer[:1000]!r}")
+        if service.stop() != 0:
+            raise RuntimeError(f"the service did not end well: {service.logged()[-1000:]}")
+        return int(re.search(r"Collected : (\d+)", service.logged())[1])
+
+
 def doubled(programs, generator, starts):
     """Whether that is good, and a sentence. `starts` keeps what each command takes for an empty file."""
     make, arguments = generator
+    of_service = arguments[0] == "service"
     with tempfile.TemporaryDirectory(prefix="symloom-cost-") as work:
+        take = lambda data: instructions_of_service(programs["symloom"], data, work) if of_service else \
+            instructions(programs, arguments, data, work)
         if tuple(arguments) not in starts:
-            starts[tuple(arguments)] = instructions(programs, arguments, b"", work)
-        start = starts[tuple(arguments)]
+            starts[tuple(arguments)] = take(None if of_service else b"")
         files = [make(SIZE), make(2 * SIZE)]
-        small, large = [instructions(programs, arguments, data, work) - start for data in files]
+        small, large = [take(data) - starts[tuple(arguments)] for data in files]
     if small <= 0:
         raise RuntimeError(f"a file of {size_of(files[0])} bytes takes no more instructions than an empty one: "
                            "it was not read, so this shows nothing")
@@ -97,7 +124,8 @@ def main():
         if path != os.path.abspath(__file__):
             module = os.path.basename(path)[:-3]
             for kind in ("GENERATORS", "LIMITS") if args.limits else ("GENERATORS",):
-                generators |= {f"{module}/{name}": g for name, g in getattr(importlib.import_module(module), kind, {}).items()}
+                generators |= {f"{module}/{name}": g for name, g in getattr(importlib.import_module(module), kind, {}).items()
+                               if not (args.limits and g[1][0] == "service")}
     names = [n for n in generators if not args.patterns or any(fnmatch.fnmatch(n, p) for p in args.patterns)]
     programs = {"symloom": args.symloom, "readers": args.readers}
     check_programs(programs)

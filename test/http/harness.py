@@ -46,9 +46,10 @@ def from_corpus(test):
 
 
 class Service:
-    """A running symloom. `config`: keys of the configuration; a cache directory of its own unless one is given."""
+    """A running symloom. `config`: keys of the configuration; a cache directory of its own unless one is given. `program`: what runs
+    it in its own way."""
 
-    def __init__(self, work, config=None, cache_dir=None, args=()):
+    def __init__(self, work, config=None, cache_dir=None, args=(), program=None):
         self.work = tempfile.mkdtemp(dir=work)
         self.cache = cache_dir or os.path.join(self.work, "cache")
         settings = {"bind": "127.0.0.1:0", "cache_dir": self.cache, "connect_to_reserved_ips": True, **(config or {})}
@@ -57,7 +58,7 @@ class Service:
             json.dump({k: v for k, v in settings.items() if v is not ...}, f)  # JSON is YAML
         self.log = os.path.join(self.work, "log")
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([SYMLOOM, "run", "-c", path, "--log-format", "simplified", *args], stderr=log,
+            self.process = subprocess.Popen([program or SYMLOOM, "run", "-c", path, "--log-format", "simplified", *args], stderr=log,
                                             stdout=log)
         self.port = int(wait_until("the service's port", self._find_port))
 

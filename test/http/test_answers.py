@@ -4,27 +4,11 @@ import json
 
 import artifacts as js
 import test_jvm as jvm
-from harness import Service, Upstream, equal, http_source
+from harness import Service, Upstream, equal
+from hostile import PDB, SYMBOLS, native, symbols
 
 LIMIT = 1 << 20
 SLACK = 200_000  # of the last frame, and what stands behind the frames
-PDB = "3249d99d-0c40-4931-8610-f4e4fb0b6936-1"
-SYMBOLS = f"/crash.pdb/{PDB.replace('-', '').upper()}/crash.sym"
-
-
-def symbols(depth, name):
-    """Functions that are inlined into one another, all at one address."""
-    lines = ["MODULE windows x86 " + PDB.replace("-", "").upper() + " crash.pdb", "FILE 0 a.c"]
-    lines += [f"INLINE_ORIGIN {i} {name}{i}" for i in range(depth)] + ["FUNC 10 10 0 main"]
-    lines += [f"INLINE {i} 1 0 {i} 10 10" for i in range(depth)] + ["10 10 1 0", ""]
-    return "\n".join(lines).encode()
-
-
-def native(url, count):
-    module = {"type": "pe", "debug_id": PDB, "debug_file": "crash.pdb", "image_addr": "0x400000", "image_size": 1 << 20}
-    frame = {"instruction_addr": "0x400018", "adjust_instruction_addr": False}
-    source = http_source(url, layout={"type": "native"}, filters={"filetypes": ["breakpad"]})
-    return {"modules": [module], "stacktraces": [{"frames": [frame] * count}], "sources": [source]}
 
 
 def check(s, path, body, count, kept, headers=None):

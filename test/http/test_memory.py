@@ -1,6 +1,5 @@
 """The memory that requests share, and connections at their limits."""
 import concurrent.futures, http.client, json, os, re, socket, threading, time
-from unittest import mock
 
 import dumps, harness
 from harness import DEADLINE, Service, equal, wait_until
@@ -211,7 +210,7 @@ def test_half_bodies_leave_room_where_descriptors_are_few(work, objects):
     with open(limited, "w") as f:
         f.write(f'#!/bin/sh\nulimit -n 1024\nexec "{os.path.abspath(harness.SYMLOOM)}" "$@"\n')
     os.chmod(limited, 0o755)
-    with mock.patch("harness.SYMLOOM", limited), Service(work) as service:
+    with Service(work, program=limited) as service:
         clients = half_bodies(service, 700)
         try:
             for body in (b"{}", b" " * 100000 + b"{}"):

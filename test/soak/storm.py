@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
 """The service far beyond its limits, and with thousands of jobs that wait.
 
-usage: storm.py --symloom PATH --load PATH [--seconds N] [PHASE...]     phases: usual, tiny, pending (default: all)
+usage: storm.py --symloom PATH --load PATH [--seconds N] [PHASE...]     phases: usual, tiny, pending, hostile (default: all)
 
 A storm is ten times as many clients as there are slots, with readers that never read, bodies that trickle in, bodies that
 want a lot of memory, and uploads; once with usual limits, once with tiny ones. Answers are compared, byte by byte, with those
 of a service at ease. A refusal is allowed where a limit is reached; a wrong answer, a slow /healthcheck or memory beyond the
 budget is not, nor that anything wrong is remembered afterwards. Then thousands of jobs wait for a source that hangs.
-Prints figures; status 1 when something was wrong.
+Hostile are short requests that ask for long answers or much work (test/hostile.py), each alone and then four at a time, beside
+cached ones. Prints figures; status 1 when something was wrong.
 """
 import argparse, asyncio, concurrent.futures, contextlib, gzip, hashlib, http.client, json, os, re, shutil, subprocess, sys
 import tempfile, threading, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HTTP = os.path.join(os.path.dirname(HERE), "http")
-sys.path[:0] = [HTTP, os.path.join(HTTP, "symbfile")]
-import faults, harness
+sys.path[:0] = [os.path.dirname(HERE), HTTP, os.path.join(HTTP, "symbfile")]
+import faults, harness, hostile
 from test_symbfile import RANGES
 
 MODULES = 300
@@ -23,6 +24,8 @@ SLOTS = 200                     # max_concurrent_requests by default
 PENDING, THERE = 9500, 10       # jobs; each THERE-th module exists
 HANGS = 60                      # seconds that the source sleeps
 SETTLED_WITHIN = 60             # seconds
+HOSTILE_SIZE, HOSTILE_SECONDS = 256 << 10, 4  # bytes of a request; how long they come
+MOST_CPU, MOST_MB, MOST_ANSWER = 3, 300, (64 << 20) + 200000  # of each: seconds, above idle, bytes with what ends the answer
 REFUSALS = ("maximum number of concurrent requests reached", "not enough memory for this request",
             "too many requests are in flight")
 TINY = {"max_fibers": 400, "pool": {"max_queued": 64}, "memory": {"request_budget": "256MB"}}
@@ -34,6 +37,11 @@ RIGHT = [("innermost", 3), ("middle", 6), ("shapes::Box::area(int)", 12)]
 def status_kb(service, name):
     with open(f"/proc/{service.process.pid}/status") as f:
         return int(re.search(rf"^{name}:\s+(\d+)", f.read(), re.M)[1])
+
+
+def cpu_seconds(service):
+    with open(f"/proc/{service.process.pid}/stat") as f:
+        return sum(map(int, f.read().rsplit(")", 1)[1].split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 class Peak:
@@ -303,6 +311,45 @@ class Storm:
                 self.end(service)
 
 
+    # ---- requests that ask for more than they weigh ----
+    def alone(self, service, name, path, headers, body):
+        """One of them, by what it takes."""
+        service.request("GET", "/healthcheck")
+        idle, cpu = status_kb(service, "RssAnon") / 1024, cpu_seconds(service)
+        with Peak(service, "RssAnon") as peak:
+            status, _, answer = service.request("POST", path, body, headers)
+        took, more, size = cpu_seconds(service) - cpu, max(peak.value - idle, 0), len(answer)
+        self.check(status == 200 and took <= MOST_CPU and more <= MOST_MB and size <= MOST_ANSWER,
+                   f"{name}: {len(body)} bytes, status {status}, {took:.2f} s (must <= {MOST_CPU}), {more:.0f} MB above idle (must "
+                   f"<= {MOST_MB}), an answer of {size / (1 << 20):.1f} MiB (must <= 64)")
+
+    def together(self, service, name, path, headers, body):
+        """Four at a time, again and again, beside health checks and a cached request."""
+        plan = Plan(self.work)
+        plan.add(name, "POST", path, body, **{key.replace("-", "_"): value for key, value in headers.items()})
+        plan.add("health", "GET", "/healthcheck")
+        plan.add("cached", "POST", "/symbolicate", b'{"stacktraces":[],"modules":[]}', Content_Type="application/json")
+        crowd = plan.start(self.load, service.port, HOSTILE_SECONDS, ("ask", 4, name))
+        asked = plan.end(plan.start(self.load, service.port, HOSTILE_SECONDS, ("probe", 1, "health"), ("probe", 1, "cached")))
+        answers = plan.end(crowd)[0]["answers"]
+        figures = [group.get("ms", {"p99": float("inf"), "worst": float("inf")}) for group in asked]
+        self.check(figures[0]["worst"] <= 250 and figures[1]["p99"] < 20,
+                   f"{name}, four at a time: worst /healthcheck {figures[0]['worst']} ms (must <= 250), p99 of a cached request "
+                   f"{figures[1]['p99']} ms (must < 20); answers {[(s, n) for s, n, _ in answers]}")
+
+    def hostile(self):
+        print("requests that ask for more than they weigh", flush=True)
+        for name, make in {**hostile.ANSWERS, **hostile.WORK}.items():
+            request = make(HOSTILE_SIZE)
+            with request.upstream:
+                service = harness.Service(self.work, {"logging": {"access": "off"}})
+                try:
+                    self.alone(service, name, *request.request())
+                    self.together(service, name, *request.request())
+                finally:
+                    self.end(service)
+
+
 class Sleeper:
     """A symbol server that answers nothing until it is woken."""
 
@@ -343,7 +390,7 @@ def main():
     parser.add_argument("--symloom", required=True)
     parser.add_argument("--load", required=True)
     parser.add_argument("--seconds", type=int, default=60)
-    parser.add_argument("phases", nargs="*", default=["usual", "tiny", "pending"])
+    parser.add_argument("phases", nargs="*", default=["usual", "tiny", "pending", "hostile"])
     args = parser.parse_args()
     harness.SYMLOOM = os.path.abspath(args.symloom)
     work = tempfile.mkdtemp(prefix="symloom-storm-")
@@ -355,8 +402,10 @@ def main():
                 storm.storm("a storm at usual limits", {}, None)
             elif phase == "tiny":
                 storm.storm("a storm at tiny limits", TINY, 512)
-            else:
+            elif phase == "pending":
                 storm.pending()
+            else:
+                storm.hostile()
     finally:
         shutil.rmtree(work, ignore_errors=True)
     print(f"{len(storm.wrong)} things were wrong")
