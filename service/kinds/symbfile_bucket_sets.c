@@ -364,6 +364,9 @@ enum sl_code remote_delete(const struct symbfile_place *place, bool *any, struct
     snprintf(prefix, sizeof prefix, "%.*sparts/", OBJECT_NAME - 8, home);
     if (code == SL_OK)
         code = remote_remove(prefix, &count, error);
+    open_name(place, "", prefix);
+    if (code == SL_OK)
+        code = remote_remove(prefix, NULL, error);
     *any = count > 0;
     return code;
 }

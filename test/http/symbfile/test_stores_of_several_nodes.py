@@ -88,6 +88,8 @@ def test_a_bucket(work, objects):
         s3.page = 2  # lists go on
         check_two_nodes(one, two)
         equal(s3.wrong, [])
+        good(one, RANGES, FilePart="0", FileParts="2")
+        equal(delete(two), 200)
         left = [n for n in s3.objects if "/parts/" in n or "/open/" in n or "/ranges-" in n or "/returnpads-" in n]
         equal(left, [])
         for s in one, two:
