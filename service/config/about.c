@@ -227,9 +227,9 @@ const struct key_about key_abouts[] = {
     {"page.enabled", "The page at `/`."},
 
     {"uploads.scope",
-     "Whose uploads of profilers are that a key with `scopes` makes: `key`, its scope's alone (the first one, or that "
-     "of "
-     "`?scope=`); `shared`, everybody's, as those of other keys.",
+     "Whose uploads of profilers are that a key with `scopes` makes: `key`, its scope's alone (the first one, or what "
+     "`?scope=` names); `shared`, everybody's, as those of other keys. The same of tokens of Mozilla's API with a "
+     "`scope`.",
      .title = "Uploads of profilers"},
     {"symbfile.path_prefix", "Before the paths of the upload routes."},
     {"symbfile.prefer", "What answers a module that has both uploads and files of sources."},

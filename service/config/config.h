@@ -29,6 +29,7 @@ struct mozilla_token {  /* of mozilla.tokens */
     uint64_t user_id;
     bool upload, upload_try, view_all, active;
     unsigned upload_api; /* the one that its holder prefers: 1 or 2 */
+    struct sl_str scope; /* whose its uploads are; empty: everybody's */
     int64_t expires_s;   /* seconds since the epoch; INT64_MAX = never */
 };
 

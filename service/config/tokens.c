@@ -67,7 +67,7 @@ static void read_token(const struct token_reading *r, const struct value *map, s
 {
     const struct value *email = value_get(map, "email"), *user = value_get(map, "user_id");
     const struct value *expires = value_get(map, "expires_at"), *active = value_get(map, "active");
-    const struct value *api = value_get(map, "upload_api");
+    const struct value *api = value_get(map, "upload_api"), *scope = value_get(map, "scope");
     *token = (struct mozilla_token){.active = true, .upload_api = 1, .expires_s = INT64_MAX};
     read_digest(r, map, token);
     read_permissions(r, map, token);
@@ -89,6 +89,10 @@ static void read_token(const struct token_reading *r, const struct value *map, s
         token_complain(r, api, "upload_api", "is neither 1 nor 2");
     else if (api)
         token->upload_api = (unsigned)api->integer;
+    if (scope && scope->type != VALUE_NULL && (scope->type != VALUE_STRING || !scope->string.size))
+        token_complain(r, scope, "scope", "is not the name of a scope");
+    else if (scope && scope->type == VALUE_STRING)
+        token->scope = scope->string;
 }
 
 void config_read_tokens(struct config *config, const struct value *root, struct value_problems *problems)

@@ -211,14 +211,35 @@ static void sweep_tree(int at, const char *name, uint64_t life_s, int depth)
         closedir(dir);
 }
 
+static void sweep_uploads(int fd)
+{
+    sweep_tree(fd, "try", try_life_s, TREE_DEPTH);
+    sweep_tree(fd, "uploads", RECORD_LIFE_S, 0);
+}
+
+static void sweep_scopes(int fd)
+{
+    DIR *dir = dir_open(fd, "scopes");
+    struct stat st;
+    for (struct dirent *e; (e = dir_next(dir, &st));) {
+        int scope = e->d_name[0] == '.' ? -1 : openat(dirfd(dir), e->d_name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (scope < 0)
+            continue;
+        sweep_uploads(scope);
+        close(scope);
+    }
+    if (dir)
+        closedir(dir);
+}
+
 static void directory_sweep(void)
 {
     int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return;
     sweep_tree(fd, "tmp", WORK_LIFE_S, 0);
-    sweep_tree(fd, "try", try_life_s, TREE_DEPTH);
-    sweep_tree(fd, "uploads", RECORD_LIFE_S, 0);
+    sweep_uploads(fd);
+    sweep_scopes(fd);
     close(fd);
 }
 

@@ -23,15 +23,22 @@ static struct {
 
 /* ---- life ---- */
 
-static bool store_make_sources(void)
+/* In the arena; `scope` as in store_scope_sources, empty: everybody's. */
+static bool make_sources(struct sl_str scope, struct sl_arena *arena, struct source sources[STORE_PARTS])
 {
     for (int part = 0; part < STORE_PARTS; part++) {
-        struct source *source = &store.sources[part];
-        struct sl_str prefix = sl_str(store_prefixes[part]);
+        struct source *source = &sources[part];
+        struct sl_buf text = {0};
+        if (scope.size)
+            sl_buf_printf(&text, "scopes/" SL_STR_FMT "/", SL_STR_ARG(scope));
+        sl_buf_cstr(&text, store_prefixes[part]);
+        struct sl_str prefix = sl_buf_keep(&text, arena);
+        if (!prefix.data)
+            return false;
         prefix.size--; /* without the last slash */
         *source =
             (struct source){.id = SL_STR("uploads"), .layout = LAYOUT_MOZILLA, .configured = true, .internal = true};
-        if (!store.backend->source(&store.arena, prefix, source))
+        if (!store.backend->source(arena, prefix, source))
             return false;
     }
     return true;
@@ -75,7 +82,7 @@ enum sl_code store_init(const struct config *config, struct sl_error *error)
         return sl_fail(error, SL_NOT_FOUND, "there is no store");
     if (store.bucket)
         store.backend = store_bucket_backend(store.bucket);
-    if (store.backend && !store_make_sources()) {
+    if (store.backend && !make_sources(SL_STR(""), &store.arena, store.sources)) {
         store.backend = NULL;
         return sl_fail(error, SL_BUSY, "out of memory");
     }
@@ -135,10 +142,21 @@ const struct source *store_native_sources(size_t *count)
     return store.sources;
 }
 
-bool store_location(enum store_part part, struct sl_str key, struct sl_arena *arena, struct sl_str *location)
+const struct source *store_scope_sources(struct sl_str scope, struct sl_arena *arena, size_t *count)
 {
-    struct remote_file file = {.source = &store.sources[part]};
-    bool good = origin_move(&file, key, arena);
+    struct source *sources = store.backend ? SL_ARENA_ARRAY(arena, struct source, STORE_PARTS) : NULL;
+    bool good = sources && make_sources(scope, arena, sources);
+    *count = good ? STORE_PARTS : 0;
+    return good ? sources : NULL;
+}
+
+bool store_location(struct sl_str scope, enum store_part part, struct sl_str key, struct sl_arena *arena,
+                    struct sl_str *location)
+{
+    size_t count = STORE_PARTS;
+    const struct source *sources = scope.size ? store_scope_sources(scope, arena, &count) : store.sources;
+    struct remote_file file = {.source = sources ? &sources[part] : NULL};
+    bool good = sources && origin_move(&file, key, arena);
     *location = file.uri;
     return good;
 }

@@ -4,6 +4,7 @@
  *     try/v1/<debug file>/<DEBUG ID>/<file>        of tries, which expire
  *     [try/]codeinfo/<file>/<ID>                   what a symbol file says of itself, by its code and its debug ids
  *     [try/]uploads/<number>                       what an upload did; kept for two years, of tries as long as these
+ *     scopes/<scope>/...                           the same of uploads that belong to a scope
  *
  * It is a directory or a bucket of S3 or GCS. Objects are gzip-compressed under their plain names when their extension says so;
  * what they were before is known of them (size and MD5), so that equal files are not stored twice: of buckets as metadata,
@@ -40,8 +41,13 @@ const struct source *store_sources(size_t *count);
 /* The same of requests that are not about Mozilla's API: none when `mozilla.store.serve_native` says so. */
 const struct source *store_native_sources(size_t *count);
 
-/* The location of an object as it is in keys of cache entries; in the arena. False when out of memory. */
-bool store_location(enum store_part part, struct sl_str key, struct sl_arena *arena, struct sl_str *location);
+/* The same of uploads that belong to a scope, by the name of its directory; in the arena. NULL: out of memory, or there is no store. */
+const struct source *store_scope_sources(struct sl_str scope, struct sl_arena *arena, size_t *count);
+
+/* The location of an object as it is in keys of cache entries; in the arena. `scope`: as above, empty: everybody's. False when out of
+ * memory. */
+bool store_location(struct sl_str scope, enum store_part part, struct sl_str key, struct sl_arena *arena,
+                    struct sl_str *location);
 
 struct store_meta {
     uint64_t size;     /* as it is stored */

@@ -3,6 +3,7 @@
 
 #include "api/native/native.h"
 
+#include "kinds/symbfiles.h"
 #include "store/store.h"
 
 enum { MAX_UPLOADS_AT_ONCE = 16 };
@@ -151,6 +152,25 @@ static void add_store(struct native_request *request, const struct source *store
     request->with_store_count = request->with_store ? all : 0;
 }
 
+static bool tokens_have_scopes(const struct config *config)
+{
+    for (size_t i = 0; i < config->mozilla.token_count; i++)
+        if (config->mozilla.tokens[i].scope.size)
+            return config->uploads_scope == UPLOADS_OF_SCOPE;
+    return false;
+}
+
+/* What the request's scope has uploaded itself, if scopes do. */
+static const struct source *scope_store(const struct native_request *request, size_t *count)
+{
+    char scope[SYMBFILE_SCOPE];
+    if (request->with_store)
+        return NULL;
+    symbfile_scope(request->scope, scope);
+    *count = 0;
+    return tokens_have_scopes(symbfiles_config()) ? store_scope_sources(sl_str(scope), request->arena, count) : NULL;
+}
+
 struct kinds_search native_where(struct native_request *request)
 {
     /* Lists are numbered from 1 on; the store is the same for all of them as long as the process lives. */
@@ -158,7 +178,9 @@ struct kinds_search native_where(struct native_request *request)
     uint64_t number = request->sources_number;
     size_t count;
     const struct source *store = request->asks_store ? store_sources(&count) : store_native_sources(&count);
-    if (!count || !sl_str_equal(request->scope, SL_STR("global")))
+    if (count && !sl_str_equal(request->scope, SL_STR("global")))
+        store = scope_store(request, &count);
+    if (!count)
         return (struct kinds_search){request->sources, request->source_count, request->scope, request->arena,
                                      number,           request->own};
     add_store(request, store, count);

@@ -21,6 +21,9 @@ struct wanted {
     const struct config_store *config;
     bool is_try, in_try; /* the path is below /try/; the try store counts too */
     struct sl_str file, id, name, key;
+    const char *scope;              /* whose uploads are looked at; empty: everybody's */
+    char (*scopes)[SYMBFILE_SCOPE]; /* besides, those that come first */
+    size_t scope_count;
     uint64_t looked_ns; /* how long the store was asked */
 };
 
@@ -140,7 +143,7 @@ static void send_file(struct wanted *w, struct download_file *file, const struct
     }
     if (meta->is_packed)
         http_set_header(x, "Vary", SL_STR("Accept-Encoding"));
-    http_set_header(x, "Cache-Control", SL_STR("no-transform"));
+    http_set_header(x, "Cache-Control", *w->scope ? SL_STR("no-transform, private") : SL_STR("no-transform"));
     http_reply_file(x, type ? type : "application/octet-stream", &file->mapping, etag, meta->modified_ns / 1000000000,
                     file_unmap, file);
     download_finish(w);
@@ -159,8 +162,10 @@ static void redirect(struct wanted *w, const char *url)
 static bool try_part(struct wanted *w, enum store_part part)
 {
     struct http_exchange *x = w->x;
-    struct sl_str name = uploads_name(&x->arena, store_prefixes[part], w->key);
-    const char *url = w->config->serve == STORE_DIRECT || !name.data ? NULL : store_url(name, &x->arena);
+    struct sl_str name = uploads_name(&x->arena, w->scope, store_prefixes[part], w->key);
+    bool direct =
+        w->config->serve == STORE_DIRECT || (*w->scope && w->config->public_url); /* it is not for everybody */
+    const char *url = direct || !name.data ? NULL : store_url(name, &x->arena);
     struct download_file *file = SL_ARENA_NEW(&x->arena, struct download_file);
     struct store_meta meta;
     struct sl_error error;
@@ -204,8 +209,8 @@ static bool try_extra(struct wanted *w)
 /* ---- code ids ---- */
 
 /* The document of a pair of file and id, debug or code; false when there is none. */
-static bool read_codeinfo(struct http_exchange *x, enum store_part part, struct sl_str file, struct sl_str id,
-                          struct sl_buf *info)
+static bool read_codeinfo(struct http_exchange *x, const char *scope, enum store_part part, struct sl_str file,
+                          struct sl_str id, struct sl_buf *info)
 {
     static const char *const prefixes[STORE_PARTS] = {"codeinfo/", "try/codeinfo/"};
     struct sl_str parts[3] = {file, id, SL_STR("x")}, key;
@@ -213,17 +218,17 @@ static bool read_codeinfo(struct http_exchange *x, enum store_part part, struct 
     if (!uploads_key_of(&x->arena, parts, &key))
         return false;
     key.size -= 2;
-    struct sl_str name = uploads_name(&x->arena, prefixes[part], key);
+    struct sl_str name = uploads_name(&x->arena, scope, prefixes[part], key);
     return name.data && store_read(name, info, &error) == SL_OK;
 }
 
 /* In the store of releases, else where that is wanted in the one of tries. */
-static bool find_codeinfo(struct http_exchange *x, bool in_try, struct sl_str file, struct sl_str id,
+static bool find_codeinfo(struct http_exchange *x, const char *scope, bool in_try, struct sl_str file, struct sl_str id,
                           struct sl_buf *info, bool *is_try)
 {
     uint64_t begin = clock_mono_ns();
-    *is_try = !read_codeinfo(x, STORE_REGULAR, file, id, info);
-    bool found = !*is_try || (in_try && read_codeinfo(x, STORE_TRY, file, id, info));
+    *is_try = !read_codeinfo(x, scope, STORE_REGULAR, file, id, info);
+    bool found = !*is_try || (in_try && read_codeinfo(x, scope, STORE_TRY, file, id, info));
     metric_observe_since(METRIC_TECKEN_SYMINFO, begin, NULL);
     metric_add(METRIC_TECKEN_SYMINFO_CACHED, 1, "false", NULL, NULL); /* nothing is kept of it */
     return found;
@@ -274,7 +279,7 @@ static bool find_by_code(struct wanted *w)
     struct sl_buf info = {0}, url = {0};
     bool in_try;
     metric_add(METRIC_TECKEN_BY_CODE_ID, 1, NULL, NULL, NULL);
-    bool found = find_codeinfo(x, w->in_try, w->file, w->id, &info, &in_try);
+    bool found = find_codeinfo(x, w->scope, w->in_try, w->file, w->id, &info, &in_try);
     found = found && codeinfo_texts(&x->arena, &info, &texts) && sl_str_equal_nocase(texts.code_id, w->id);
     if (found) {
         sl_buf_cstr(&url, w->is_try ? "/try/" : "/");
@@ -309,6 +314,28 @@ static bool is_ignored(const struct wanted *w)
     return true;
 }
 
+static bool try_parts(struct wanted *w)
+{
+    return try_part(w, STORE_REGULAR) || (w->in_try && try_part(w, STORE_TRY));
+}
+
+static bool is_by_code(const struct wanted *w)
+{
+    return sl_str_ends(w->name, SL_STR(".sym")) && w->id.size < DEBUG_ID_DIGITS;
+}
+
+/* Among the uploads of each scope that the request may read, then among everybody's. */
+static bool try_scopes(struct wanted *w, bool (*try)(struct wanted *w))
+{
+    for (size_t i = 0; i < w->scope_count; i++) {
+        w->scope = w->scopes[i];
+        if (try(w))
+            return true;
+    }
+    w->scope = "";
+    return try(w);
+}
+
 static void download_serve(struct http_exchange *x, bool is_try)
 {
     const struct service *service = x->service;
@@ -328,9 +355,9 @@ static void download_serve(struct http_exchange *x, bool is_try)
         uploads_error(x, 404, NULL);
     } else if (is_ignored(&w)) {
         not_found(&w, "Symbol Not Found (and ignored)");
-    } else if (!try_part(&w, STORE_REGULAR) && !(w.in_try && try_part(&w, STORE_TRY)) && !try_extra(&w)) {
-        bool by_code = sl_str_ends(w.name, SL_STR(".sym")) && w.id.size < DEBUG_ID_DIGITS;
-        if (!by_code || !find_by_code(&w))
+    } else {
+        w.scope_count = uploads_scopes_of(x, token, &w.scopes);
+        if (!try_scopes(&w, try_parts) && !try_extra(&w) && !(is_by_code(&w) && try_scopes(&w, find_by_code)))
             not_found(&w, "Symbol Not Found");
     }
     metric_observe_since(METRIC_TECKEN_DOWNLOAD, begin, NULL);
@@ -377,11 +404,14 @@ static void syminfo(struct http_exchange *x)
     const struct mozilla_token *token;
     struct codeinfo_texts texts;
     struct sl_buf info = {0};
-    bool is_try;
+    bool is_try, found = false;
+    char(*scopes)[SYMBFILE_SCOPE];
     if (!uploads_token(x, &token))
         return;
-    if (!find_codeinfo(x, true, x->captures[0], x->captures[1], &info, &is_try) ||
-        !codeinfo_texts(&x->arena, &info, &texts))
+    size_t count = uploads_scopes_of(x, token, &scopes);
+    for (size_t i = 0; !found && i <= count; i++)
+        found = find_codeinfo(x, i < count ? scopes[i] : "", true, x->captures[0], x->captures[1], &info, &is_try);
+    if (!found || !codeinfo_texts(&x->arena, &info, &texts))
         http_reply(x, 404, "text/html; charset=utf-8", SL_STR("Code file / id Not Found"));
     else
         write_syminfo(x, &texts, is_try);

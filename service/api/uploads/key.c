@@ -80,14 +80,12 @@ const char *uploads_media_type(const struct config_store *config, struct sl_str 
     return sl_str_equal_nocase(last, SL_STR("sym")) ? "text/plain" : "application/octet-stream";
 }
 
-struct sl_str uploads_name(struct sl_arena *arena, const char *prefix, struct sl_str rest)
+struct sl_str uploads_name(struct sl_arena *arena, const char *scope, const char *prefix, struct sl_str rest)
 {
-    size_t size = strlen(prefix);
-    char *text = sl_arena_alloc(arena, size + rest.size + 1, 1);
-    if (!text)
-        return (struct sl_str){NULL, 0};
-    memcpy(text, prefix, size);
-    memcpy(text + size, rest.data, rest.size);
-    text[size + rest.size] = '\0';
-    return (struct sl_str){text, size + rest.size};
+    struct sl_buf name = {0};
+    if (*scope)
+        sl_buf_printf(&name, "scopes/%s/", scope);
+    sl_buf_cstr(&name, prefix);
+    sl_buf_str(&name, rest);
+    return sl_buf_keep(&name, arena);
 }

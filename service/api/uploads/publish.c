@@ -20,13 +20,13 @@ struct publishing {
 
 /* ---- is it there? ---- */
 
-static enum sl_code find_same_in(const struct config_store *config, enum store_part part, struct sl_str key,
-                                 uint64_t size, const uint8_t md5[16], uint64_t packed_size, enum uploads_found *found,
-                                 struct sl_error *error)
+static enum sl_code find_same_in(const struct config_store *config, const char *scope, enum store_part part,
+                                 struct sl_str key, uint64_t size, const uint8_t md5[16], uint64_t packed_size,
+                                 enum uploads_found *found, struct sl_error *error)
 {
     struct sl_arena arena = {0};
     struct store_meta meta = {0};
-    struct sl_str name = uploads_name(&arena, store_prefixes[part], key);
+    struct sl_str name = uploads_name(&arena, scope, store_prefixes[part], key);
     bool is_packed = uploads_is_packed(config, key);
     uint64_t begin = clock_mono_ns();
     enum sl_code code = name.data ? store_look(name, false, &meta, error) : sl_fail(error, SL_BUSY, "out of memory");
@@ -44,13 +44,13 @@ static enum sl_code find_same_in(const struct config_store *config, enum store_p
     return code == SL_NOT_FOUND ? SL_OK : code;
 }
 
-enum sl_code uploads_find_same(const struct config_store *config, enum store_part part, struct sl_str key,
-                               uint64_t size, const uint8_t md5[16], uint64_t packed_size, enum uploads_found *found,
-                               struct sl_error *error)
+enum sl_code uploads_find_same(const struct config_store *config, const char *scope, enum store_part part,
+                               struct sl_str key, uint64_t size, const uint8_t md5[16], uint64_t packed_size,
+                               enum uploads_found *found, struct sl_error *error)
 {
-    enum sl_code code = find_same_in(config, STORE_REGULAR, key, size, md5, packed_size, found, error);
+    enum sl_code code = find_same_in(config, scope, STORE_REGULAR, key, size, md5, packed_size, found, error);
     if (code == SL_OK && *found != UPLOADS_FOUND_SAME && part == STORE_TRY)
-        code = find_same_in(config, STORE_TRY, key, size, md5, packed_size, found, error);
+        code = find_same_in(config, scope, STORE_TRY, key, size, md5, packed_size, found, error);
     return code;
 }
 
@@ -59,7 +59,7 @@ enum sl_code uploads_find_same(const struct config_store *config, enum store_par
 static enum sl_code publish_put(struct publishing *p, struct member_job *job, struct sl_arena *arena)
 {
     static const char *const info_prefixes[STORE_PARTS] = {"codeinfo/", "try/codeinfo/"};
-    struct sl_str name = uploads_name(arena, store_prefixes[p->part], job->member->key);
+    struct sl_str name = uploads_name(arena, p->archive->scope, store_prefixes[p->part], job->member->key);
     const char *type = uploads_media_type(p->archive->config, job->member->key, arena);
     uint64_t begin = clock_mono_ns();
     enum sl_code code = name.data && type ? store_put(name, &job->work, &job->meta, type, &job->error)
@@ -69,7 +69,7 @@ static enum sl_code publish_put(struct publishing *p, struct member_job *job, st
     size_t count = 0;
     for (int i = 0; i < 2; i++)
         if (job->names[i].size)
-            names[count++] = uploads_name(arena, info_prefixes[p->part], job->names[i]);
+            names[count++] = uploads_name(arena, p->archive->scope, info_prefixes[p->part], job->names[i]);
     for (size_t i = 0; code == SL_OK && i < count; i++)
         if (!names[i].data)
             code = sl_fail(&job->error, SL_BUSY, "out of memory");
@@ -97,7 +97,8 @@ static enum sl_code publish_write(struct publishing *p, struct member_job *job)
     job->member->stored_size = job->meta.size;
     if (job->work.fd >= 0)
         pool_run(POOL_IO, discard_work, job, NULL);
-    if (code == SL_OK && !store_location(p->part, job->member->key, p->archive->arena, &job->member->location))
+    if (code == SL_OK && !store_location(sl_str(p->archive->scope), p->part, job->member->key, p->archive->arena,
+                                         &job->member->location))
         code = sl_fail(&job->error, SL_BUSY, "out of memory");
     sl_buf_free(&job->info);
     sl_arena_free(&arena);
@@ -107,8 +108,9 @@ static enum sl_code publish_write(struct publishing *p, struct member_job *job)
 static enum sl_code publish_member(struct publishing *p, struct archive_member *member, struct sl_error *error)
 {
     enum uploads_found found = UPLOADS_FOUND_NONE;
-    enum sl_code code = uploads_find_same(p->archive->config, p->part, member->key, member->entry->size, member->md5,
-                                          member->used + STORE_HEAD + 8, &found, error);
+    enum sl_code code =
+        uploads_find_same(p->archive->config, p->archive->scope, p->part, member->key, member->entry->size, member->md5,
+                          member->used + STORE_HEAD + 8, &found, error);
     member->skipped = found == UPLOADS_FOUND_SAME;
     member->is_update = found == UPLOADS_FOUND_OTHER;
     if (code != SL_OK || member->skipped)
@@ -174,7 +176,8 @@ enum sl_code uploads_publish_one(struct archive *archive, enum store_part part, 
     struct publishing p = {.archive = archive, .part = part};
     struct sl_error forgetting;
     enum sl_code code = publish_put(&p, job, archive->arena);
-    if (code == SL_OK && !store_location(part, job->member->key, archive->arena, &job->member->location))
+    if (code == SL_OK &&
+        !store_location(sl_str(archive->scope), part, job->member->key, archive->arena, &job->member->location))
         code = sl_fail(&job->error, SL_BUSY, "out of memory");
     if (code == SL_OK && publish_forget(archive, &forgetting) == SL_INTERNAL)
         log_warn("uploads", "other processes may not know yet of an uploaded file", LOG_ERR(&forgetting));

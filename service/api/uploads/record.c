@@ -19,11 +19,16 @@ void uploads_write_user(struct json_writer *w, const struct mozilla_token *token
     json_object_end(w);
 }
 
-enum sl_code uploads_record_put(enum store_part part, uint64_t id, struct sl_str record, struct sl_error *error)
+enum sl_code uploads_record_put(const char *scope, enum store_part part, uint64_t id, struct sl_str record,
+                                struct sl_error *error)
 {
-    char name[64];
-    int size = snprintf(name, sizeof name, "%s%llu", prefixes[part], (unsigned long long)id);
-    return store_put_text(&(struct sl_str){name, (size_t)size}, 1, record, error);
+    struct sl_arena arena = {0};
+    char number[24];
+    snprintf(number, sizeof number, "%llu", (unsigned long long)id);
+    struct sl_str name = uploads_name(&arena, scope, prefixes[part], sl_str(number));
+    enum sl_code code = name.data ? store_put_text(&name, 1, record, error) : sl_fail(error, SL_BUSY, "out of memory");
+    sl_arena_free(&arena);
+    return code;
 }
 
 /* ---- whose it is ---- */
@@ -61,12 +66,13 @@ static bool is_number(struct sl_str text)
     return text.size && text.size <= 16;
 }
 
-static enum sl_code open_record(struct http_exchange *x, struct sl_mapping *record, struct sl_error *error)
+static enum sl_code open_record(struct http_exchange *x, const char *scope, struct sl_mapping *record,
+                                struct sl_error *error)
 {
     enum sl_code code = SL_NOT_FOUND;
     struct store_meta meta;
     for (int part = 0; part < STORE_PARTS && code == SL_NOT_FOUND && is_number(x->captures[0]); part++) {
-        struct sl_str name = uploads_name(&x->arena, prefixes[part], x->captures[0]);
+        struct sl_str name = uploads_name(&x->arena, scope, prefixes[part], x->captures[0]);
         code = name.data ? store_open(name, record, &meta, error) : sl_fail(error, SL_BUSY, "out of memory");
     }
     return code;
@@ -81,7 +87,9 @@ void uploads_record_get(struct http_exchange *x)
     if (uploads_token(x, &token) && !token)
         uploads_reply_error(x, 403, SL_STR("This requires an Auth-Token to authenticate the request"));
     if (token && !x->status) {
-        enum sl_code code = open_record(x, &record, &error);
+        char scope[SYMBFILE_SCOPE];
+        uploads_scope_of(x, token, scope);
+        enum sl_code code = open_record(x, scope, &record, &error);
         if (code == SL_OK && !token->view_all && !is_of_user(record.bytes, &x->arena, token)) {
             uploads_reply_error(x, 403, SL_STR("Insufficient access to view this upload"));
         } else if (code == SL_OK) {

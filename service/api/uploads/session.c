@@ -25,6 +25,7 @@ enum { MAX_SESSIONS = 100000, MAX_OPEN = 256, INFLATE_PIECE = 256 << 10, HEAD_MA
 struct session {
     struct lru_entry lru; /* its key is the secret; in the order of their beginning */
     char secret[SESSION_SECRET];
+    char scope[SYMBFILE_SCOPE];
     enum store_part part;
     uint64_t size; /* of the contents */
     uint8_t md5[16];
@@ -62,8 +63,8 @@ static void session_release(struct lru *lru, struct lru_entry *entry)
 static struct lru sessions = {
     .max_size = UINT64_MAX, .max_count = MAX_SESSIONS, .release = session_release, .in_use = session_is_busy};
 
-bool session_new(uint16_t node, enum store_part part, struct sl_str key, uint64_t size, const uint8_t md5[16],
-                 char secret[SESSION_SECRET])
+bool session_new(uint16_t node, const char *scope, enum store_part part, struct sl_str key, uint64_t size,
+                 const uint8_t md5[16], char secret[SESSION_SECRET])
 {
     uint8_t random[(SESSION_SECRET - 1) / 2 - sizeof node];
     struct session *s = calloc(1, sizeof *s + key.size);
@@ -73,6 +74,7 @@ bool session_new(uint16_t node, enum store_part part, struct sl_str key, uint64_
         return false;
     }
     *s = (struct session){.part = part, .size = size, .fd = -1, .busy = true, .key_size = key.size};
+    memcpy(s->scope, scope, sizeof s->scope);
     memcpy(s->key, key.data, key.size);
     memcpy(s->md5, md5, sizeof s->md5);
     snprintf(s->secret, sizeof s->secret, "%04x", node);
@@ -234,6 +236,7 @@ static void session_publish(struct http_exchange *x, struct session *s, const st
     f->fd = fd;
     struct archive_member member = {.key = {s->key, s->key_size}};
     struct archive archive = {.arena = &f->arena, .config = f->config, .members = &member, .count = 1};
+    memcpy(archive.scope, s->scope, sizeof archive.scope);
     f->job.archive = &archive;
     f->job.member = &member;
     enum sl_code code = pool_run(POOL_CONVERT, session_check, f, &f->job.error);

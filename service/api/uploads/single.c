@@ -101,6 +101,7 @@ struct single_answer {
     const struct config_store *config;
     enum store_part part;
     struct json_writer w;
+    char scope[SYMBFILE_SCOPE];
 };
 
 static void answer_action(struct json_writer *w, const char *type, const char *message)
@@ -156,14 +157,14 @@ static bool answer_file(struct single_answer *a, const struct single_file *file,
         answer_action(&a->w, "error", "invalid MD5 hex digest");
         return true;
     }
-    enum sl_code code = uploads_find_same(a->config, a->part, key, file->size, md5, 0, &found, error);
+    enum sl_code code = uploads_find_same(a->config, a->scope, a->part, key, file->size, md5, 0, &found, error);
     if (code == SL_OK && found == UPLOADS_FOUND_SAME) {
         answer_action(&a->w, "skip", NULL);
         return true;
     }
     uint64_t begin = clock_mono_ns();
     uint16_t node = ((const struct service *)a->x->service)->node;
-    if (code != SL_OK || !session_new(node, a->part, key, file->size, md5, secret))
+    if (code != SL_OK || !session_new(node, a->scope, a->part, key, file->size, md5, secret))
         return false;
     metric_observe_since(METRIC_TECKEN_INITIATE, begin, NULL);
     answer_upload(a, key, secret);
@@ -175,8 +176,10 @@ static void single_answer(struct http_exchange *x, const struct config *config, 
 {
     struct sl_buf body = {0};
     struct sl_error error = {0};
-    struct single_answer a = {x, &config->mozilla.store, token->upload ? STORE_REGULAR : STORE_TRY, json_writer(&body)};
+    struct single_answer a = {x, &config->mozilla.store, token->upload ? STORE_REGULAR : STORE_TRY, json_writer(&body),
+                              ""};
     bool good = true;
+    uploads_scope_of(x, token, a.scope);
     json_object_begin(&a.w);
     json_key(&a.w, "id");
     json_u64(&a.w, uploads_id());

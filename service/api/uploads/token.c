@@ -105,3 +105,37 @@ bool uploads_authorize(struct http_exchange *x, const struct mozilla_token **tok
         return refuse_token(x, 403, SL_STR("This requires an Auth-Token to authenticate the request"));
     return (*token)->upload || (*token)->upload_try || refuse_token(x, 403, SL_STR("Forbidden"));
 }
+
+/* ---- scopes ---- */
+
+void uploads_scope_of(const struct http_exchange *x, const struct mozilla_token *token, char scope[SYMBFILE_SCOPE])
+{
+    const struct config *config = ((const struct service *)x->service)->config;
+    bool owned = token && config->uploads_scope == UPLOADS_OF_SCOPE;
+    symbfile_scope(owned ? token->scope : SL_STR(""), scope);
+}
+
+/* The access key that a request for a file shows, when such requests need one: it is known to be good. */
+static const struct access_key *find_access_key(struct http_exchange *x, const struct config *config)
+{
+    const struct access_key *key = NULL;
+    if (!x->key_has_scopes || config->uploads_scope != UPLOADS_OF_SCOPE)
+        return NULL;
+    return access_check(x, ACCESS_ANY_FORM, x->route->rights, &key) == ACCESS_GRANTED ? key : NULL;
+}
+
+size_t uploads_scopes_of(struct http_exchange *x, const struct mozilla_token *token, char (**scopes)[SYMBFILE_SCOPE])
+{
+    const struct config *config = ((const struct service *)x->service)->config;
+    const struct access_key *key = token ? NULL : find_access_key(x, config);
+    size_t most = key ? key->scope_count : 1, count = 0;
+    *scopes = (char(*)[SYMBFILE_SCOPE])SL_ARENA_ARRAY(&x->arena, char, (most + 1) * SYMBFILE_SCOPE);
+    for (size_t i = 0; *scopes && i < most; i++) {
+        if (key)
+            symbfile_scope(key->scopes[i], (*scopes)[count]);
+        else
+            uploads_scope_of(x, token, (*scopes)[count]);
+        count += *(*scopes)[count] != '\0';
+    }
+    return count;
+}

@@ -333,7 +333,7 @@ static void upload_keep_record(const struct upload *u, uint64_t id)
     json_array_end(&w);
     json_object_end(&w);
     json_object_end(&w);
-    if (uploads_record_put(u->part, id, sl_buf_view(&record), &error) != SL_OK)
+    if (uploads_record_put(u->archive.scope, u->part, id, sl_buf_view(&record), &error) != SL_OK)
         log_warn("uploads", "the record of an upload could not be kept", LOG_U64("id", id), LOG_ERR(&error));
     sl_buf_free(&record);
 }
@@ -421,6 +421,7 @@ static void upload_take(struct http_exchange *x, const struct mozilla_token *tok
     *u = (struct upload){.x = x, .token = token, .fd = -1, .begun_us = clock_wall_us()};
     u->config = config_retain(((const struct service *)x->service)->config);
     u->archive = (struct archive){.arena = &x->arena, .config = &u->config->mozilla.store};
+    uploads_scope_of(x, token, u->archive.scope);
     multipart_boundary(http_header(x, "content-type"), &u->boundary);
     if (http_body_take(x, &u->fd) == SL_OK) {
         upload_store(u);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "api/impl.h"
+#include "kinds/symbfiles.h"
 #include "source/zip.h"
 #include "store/store.h"
 
@@ -23,10 +24,15 @@ void uploads_error(struct http_exchange *x, int status, const char *detail); /* 
 void uploads_discard_body(struct http_exchange *x) SL_SUSPENDS;
 bool uploads_there(const struct http_exchange *x); /* http_route.there */
 
+/* Whose the uploads of a token are: the name of a directory of the store (symbfile_scope); empty: everybody's. */
+void uploads_scope_of(const struct http_exchange *x, const struct mozilla_token *token, char scope[SYMBFILE_SCOPE]);
+/* Whose uploads a request may read besides everybody's: that of its token, or those of its access key, in the arena. */
+size_t uploads_scopes_of(struct http_exchange *x, const struct mozilla_token *token, char (**scopes)[SYMBFILE_SCOPE]);
+
 /* ---- record.c: what an upload did, for those who ask later ---- */
 
 /* Keeps the JSON document of an upload, that tells its user as uploads_write_user does. */
-enum sl_code uploads_record_put(enum store_part part, uint64_t id, struct sl_str record,
+enum sl_code uploads_record_put(const char *scope, enum store_part part, uint64_t id, struct sl_str record,
                                 struct sl_error *error) SL_SUSPENDS;
 void uploads_write_user(struct json_writer *w, const struct mozilla_token *token);
 http_handler uploads_record_get; /* GET /api/uploads/upload/{id} */
@@ -40,8 +46,9 @@ bool uploads_key_of(struct sl_arena *arena, const struct sl_str parts[3], struct
 /* Whether a file of this name is compressed in the store, and its media type there. */
 bool uploads_is_packed(const struct config_store *config, struct sl_str name);
 const char *uploads_media_type(const struct config_store *config, struct sl_str name, struct sl_arena *arena);
-/* The name of an object: a prefix of the store and what follows it. data NULL when out of memory. */
-struct sl_str uploads_name(struct sl_arena *arena, const char *prefix, struct sl_str rest);
+/* The name of an object: the scope's directory if there is one, a prefix of the store, and what follows it. data NULL when out of
+ * memory. */
+struct sl_str uploads_name(struct sl_arena *arena, const char *scope, const char *prefix, struct sl_str rest);
 
 /* ---- archive.c: pure ---- */
 
@@ -64,7 +71,8 @@ struct archive_member {
 struct archive {
     struct sl_arena *arena;
     const struct config_store *config;
-    struct sl_mapping body; /* of the request, or the file that was downloaded */
+    char scope[SYMBFILE_SCOPE]; /* whose it is: uploads_scope_of */
+    struct sl_mapping body;     /* of the request, or the file that was downloaded */
     struct sl_str filename;
     struct sl_bytes bytes; /* the archive, of the body */
     struct sl_zip zip;
@@ -123,8 +131,8 @@ enum sl_code uploads_publish(struct archive *archive, enum store_part part, stru
 enum sl_code uploads_publish_one(struct archive *archive, enum store_part part, struct member_job *job,
                                  struct sl_error *error) SL_SUSPENDS;
 enum uploads_found { UPLOADS_FOUND_NONE, UPLOADS_FOUND_OTHER, UPLOADS_FOUND_SAME };
-/* Whether the object of this key, size and MD5 is in the store already, where the upload would put it or before that; or another
- * where it would be put. */
-enum sl_code uploads_find_same(const struct config_store *config, enum store_part part, struct sl_str key,
-                               uint64_t size, const uint8_t md5[16], uint64_t packed_size, enum uploads_found *found,
-                               struct sl_error *error) SL_SUSPENDS;
+/* Among the uploads of the scope: whether the object of this key, size and MD5 is in the store already, where the upload would put
+ * it or before that; or another where it would be put. */
+enum sl_code uploads_find_same(const struct config_store *config, const char *scope, enum store_part part,
+                               struct sl_str key, uint64_t size, const uint8_t md5[16], uint64_t packed_size,
+                               enum uploads_found *found, struct sl_error *error) SL_SUSPENDS;
