@@ -21,6 +21,8 @@ void service_on_reload(struct service *service, service_reload *reload, void *ar
 
 /* A fiber: what the service does is noted each minute, for GET /status, until the group is cancelled. */
 void service_watch(void *service) SL_SUSPENDS;
+/* Looks at the directories of sources, which may not be mounted. */
+void service_watch_directories(void *service) SL_SUSPENDS;
 
 /* Logs what runs and what it waits for, for people who ask. */
 void service_log_state(const struct service *service);

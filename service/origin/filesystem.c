@@ -68,8 +68,7 @@ int filesystem_open(const char *root, const char *location)
     return fd;
 }
 
-/* A directory that is not there, or empty, is one that is not mounted: nothing is known of its files. */
-static enum sl_code check_root(const char *root, struct sl_error *error)
+enum sl_code origin_check_directory(const char *root, struct sl_error *error)
 {
     DIR *directory = opendir(root);
     const struct dirent *entry;
@@ -89,7 +88,7 @@ static enum sl_code open_error(const struct copy *c, int number, struct sl_error
     /* A server of files that is gone has many errors; that of the root tells. */
     bool is_about_file = number == EACCES || number == EPERM || number == ELOOP || number == EXDEV ||
                          number == ENAMETOOLONG || sl_fail_errno(NULL, number, "") == SL_BUSY;
-    if (c->must_have_root && !is_about_file && check_root(c->root, error) != SL_OK)
+    if (c->must_have_root && !is_about_file && origin_check_directory(c->root, error) != SL_OK)
         return error->code;
     if (number == ENOENT || number == ENOTDIR || number == ELOOP || number == EXDEV || number == ENAMETOOLONG)
         return sl_fail(error, SL_NOT_FOUND, "%s", "");

@@ -6,6 +6,8 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
+#include "core/pool.h"
+#include "origin/failures.h"
 #include "origin/impl.h"
 
 enum { MINUTES = 60 };
@@ -14,6 +16,7 @@ struct record {
     struct origin_health seen;
     uint32_t minutes[MINUTES][ORIGIN_OUTCOMES]; /* a ring: the one that runs is `minute_now` */
     bool told_failing;
+    bool is_without_directory; /* as it was seen last */
     uint64_t next_line_ms;
     size_t id_size;
     char id[];
@@ -92,6 +95,54 @@ void health_heard(struct sl_str id)
     set_failing(record, false);
     record->seen.last_success_s = clock_wall_s();
     tell_change(record);
+}
+
+/* ---- directories ---- */
+struct directory_look {
+    const char *root;
+    enum sl_code code;
+    struct sl_error error;
+};
+
+static void look_at_directory(void *arg)
+{
+    struct directory_look *look = arg;
+    look->code = origin_check_directory(look->root, &look->error);
+}
+
+static void note_directory(const struct source *source, const struct directory_look *look)
+{
+    struct record *record = record_of(source);
+    if (!record || (look->code != SL_OK && look->code != SL_DOWNLOAD_ERROR))
+        return;
+    bool was_without = record->is_without_directory;
+    record->is_without_directory = look->code != SL_OK;
+    if (record->is_without_directory) {
+        set_failing(record, true);
+        record->seen.last_error_s = clock_wall_s();
+        snprintf(record->seen.last_error, sizeof record->seen.last_error, "%s", look->error.message);
+    } else if (was_without) {
+        set_failing(record, false);
+        origin_heard(source->id, SL_STR("file:///"), (int64_t)clock_wall_us() * 1000);
+    }
+    tell_change(record);
+}
+
+bool origin_look_at_directories(const struct source *sources, size_t count)
+{
+    bool all = true;
+    for (size_t i = 0; i < count; i++) {
+        struct sl_arena arena = {0};
+        struct sl_str path = sources[i].path;
+        struct directory_look look = {.root = sl_arena_strndup(&arena, path.data ? path.data : "", path.size)};
+        if (sources[i].type == SOURCE_FILESYSTEM && look.root &&
+            pool_run(POOL_IO | POOL_HEAVY, look_at_directory, &look, NULL) == SL_OK) {
+            note_directory(&sources[i], &look);
+            all = all && look.code == SL_OK;
+        }
+        sl_arena_free(&arena);
+    }
+    return all;
 }
 
 void health_forget(void)

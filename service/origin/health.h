@@ -24,6 +24,14 @@ void origin_health(const struct source *source, struct origin_health *health);
 void origin_health_watch(void);
 bool origin_health_is_watched(void); /* it is a service that asks, not a command */
 
+/* Whether the directory of a filesystem source can be used: one that is not there, or empty, is one that is not mounted, and nothing is
+ * known of its files. SL_DOWNLOAD_ERROR, SL_BUSY. Blocks. */
+enum sl_code origin_check_directory(const char *root, struct sl_error *error);
+
+/* Looks at the directories of those sources that are some: a source without one is down, also if nobody asks it for files, and up as
+ * soon as it has one. True when all of them are there. */
+bool origin_look_at_directories(const struct source *sources, size_t count) SL_SUSPENDS;
+
 /* Once a minute: the last hour moves on. */
 void origin_health_minute(void);
 

@@ -39,6 +39,9 @@ def test_files_that_are_not_there(work, files):
     equal(check(work, source.format(missing)), (0, [f"1:43: warning: sources[0].path: {missing}: No such file or directory"]))
     equal(check(work, source.format(plain), "--strict"), (1, [f"1:43: warning: sources[0].path: {plain} is no directory"]))
     equal(check(work, source.format(work)), (0, ["configuration OK"]))
+    empty = os.path.join(work, "empty")
+    os.mkdir(empty)
+    equal(check(work, source.format(empty)), (0, [f"1:43: warning: sources[0].path: {empty}: the source's directory is empty: is it mounted?"]))
     equal(check(work, f"file_ptr: {{roots: [{missing}]}}"),
           (0, [f"1:19: warning: file_ptr.roots: {missing}: No such file or directory"]))
     result = symloom("config", "check", missing)

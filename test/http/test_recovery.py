@@ -162,6 +162,26 @@ def test_directories_that_are_mounted_again(work, objects):
             equal('symloom_source_up{source="local"} 1' in text, True)
 
 
+def test_directories_that_are_not_mounted_are_told_of_before_anybody_asks(work, objects):
+    with World(objects, 1) as world:
+        mount, missing = os.path.join(work, "mount"), os.path.join(work, "missing")
+        os.makedirs(mount)
+        sources = [{"id": id, "type": "filesystem", "path": path, "layout": {"type": "debuginfod"}} for id, path in (("a", mount), ("b", missing))]
+        with Service(work, {"sources": sources}) as s:
+            told = lambda: {x["id"]: (x["up"], (x["last_error"] or "").rpartition(": ")[2]) for x in json.loads(s.request("GET", "/status")[2])["sources"]}
+            wait_until("both down", lambda: told() == {"a": (False, "is it mounted?"), "b": (False, "No such file or directory")})
+            wait_until("the log", lambda: "source a failing" in s.logged() and "source b failing" in s.logged())
+            equal('symloom_source_up{source="a"} 0' in s.request("GET", "/metrics")[2].decode(), True)
+            body = {k: v for k, v in world.body(world.modules).items() if k != "sources"}
+            equal(s.symbolicate(body)["modules"][0]["debug_status"], "fetching_failed")
+            for path, data in world.up.routes.items():
+                os.makedirs(os.path.dirname(mount + path), exist_ok=True)
+                with open(mount + path, "wb") as f:
+                    f.write(data)
+            wait_until("one is up", lambda: told()["a"][0] is True)
+            equal(s.symbolicate(body)["modules"][0]["debug_status"], "found")
+
+
 def test_web_pages_and_nothing_are_no_files(work, objects):
     """Of every kind of source: what a proxy says that wants a log-in says nothing about the file."""
     pages = (b"<html><body>Please log in</body></html>", b"\xef\xbb\xbf \r\n<!doctype HTML>", b"<!-- --><head><meta charset=utf-8>")

@@ -363,7 +363,7 @@ static const struct http_route routes[] = {
 
 const struct http_family family_status = {.routes = routes, .browsed = true};
 
-enum { LOOK_S = 10, JUMP_S = 60, STALLED_MS = 5 * 60 * 1000 };
+enum { LOOK_S = 10, LOOK_AGAIN_S = 2, JUMP_S = 60, STALLED_MS = 5 * 60 * 1000 };
 
 /* What happens by the clock of the day may happen at once, or late, when somebody sets it. */
 static void watch_clock(int64_t *offset_s)
@@ -387,4 +387,15 @@ void service_watch(void *arg)
         history_minute(service->history);
         origin_health_minute();
     }
+}
+
+void service_watch_directories(void *arg)
+{
+    const struct service *service = arg;
+    bool all;
+    do {
+        const struct config *config = config_retain(service->config);
+        all = origin_look_at_directories(config->sources, config->source_count);
+        config_release(config);
+    } while (fiber_sleep((all ? LOOK_S : LOOK_AGAIN_S) * 1000));
 }

@@ -12,6 +12,7 @@
 #include "core/loop.h"
 #include "core/temp_dir.h"
 #include "tls/tls.h"
+#include "origin/health.h"
 #include "origin/origin.h"
 #include "store/store.h"
 
@@ -116,8 +117,10 @@ static void check_certificate(const struct config *config, struct value_problems
     tls_context_free(context);
 }
 
-static void check_readable(const struct value *at, const char *key, struct sl_str path, struct value_problems *problems)
+static void check_readable(const struct value *at, const char *key, struct sl_str path, bool is_source,
+                           struct value_problems *problems)
 {
+    struct sl_error error;
     char text[PATH_BYTES];
     struct stat st;
     if (snprintf(text, sizeof text, SL_STR_FMT, SL_STR_ARG(path)) >= (int)sizeof text)
@@ -128,6 +131,8 @@ static void check_readable(const struct value *at, const char *key, struct sl_st
         value_problem(problems, at, true, key, "%s is no directory", text);
     else if (access(text, R_OK | X_OK) != 0)
         value_problem(problems, at, true, key, "%s: %s", text, strerror(errno));
+    else if (is_source && origin_check_directory(text, &error) == SL_DOWNLOAD_ERROR)
+        value_problem(problems, at, true, key, "%s: %s", text, error.message);
 }
 
 static void check_sources(const struct config *config, struct value_problems *problems)
@@ -136,11 +141,12 @@ static void check_sources(const struct config *config, struct value_problems *pr
         char key[48];
         snprintf(key, sizeof key, "sources[%zu].path", i);
         if (config->sources[i].type == SOURCE_FILESYSTEM)
-            check_readable(value_get(&config->source_list->items[i], "path"), key, config->sources[i].path, problems);
+            check_readable(value_get(&config->source_list->items[i], "path"), key, config->sources[i].path, true,
+                           problems);
     }
     struct value roots = config_place(config, "file_ptr.roots");
     for (size_t i = 0; i < config->file_ptr_root_count; i++)
-        check_readable(&roots, "file_ptr.roots", config->file_ptr_roots[i], problems);
+        check_readable(&roots, "file_ptr.roots", config->file_ptr_roots[i], false, problems);
 }
 
 static void check_buckets(const struct config *config, struct value_problems *problems)

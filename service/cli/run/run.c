@@ -498,6 +498,7 @@ static void serve(void *arg)
     fiber_start(&run->cleaning, memory_trim_repeatedly, NULL);
     fiber_start(&run->cleaning, cache_unmap_repeatedly, NULL);
     fiber_start(&run->cleaning, service_watch, run->service);
+    fiber_start(&run->cleaning, service_watch_directories, run->service);
     fiber_start(&run->cleaning, watch_certificate, run);
     fiber_group_init(&run->pushing, NULL);
     fiber_start(&run->pushing, statsd_run, NULL);
