@@ -187,6 +187,7 @@ def send(port, bodies, rate, seed, over, told, counts):
             if status != 200 or data != right:
                 told.put((begin, begin + took, node, kinds, status, data))
 
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     rng = random.Random(seed)
     threads = [threading.Thread(target=client, args=(i,), daemon=True) for i in range(CLIENTS)]
     for t in threads:
@@ -598,6 +599,7 @@ def main():
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("outages", nargs="*")
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # not without an end of what it has started
     print(f"seed {args.seed}, {args.rate:.0f} requests/s", flush=True)
     nights = Nights(args)
     try:
