@@ -147,11 +147,13 @@ static bool own_add_file(struct own_objects *own, struct sl_str name, struct sl_
     return good;
 }
 
-/* The files of a ZIP archive, such as a .dSYM, of which not more is unpacked than own->room. */
+/* The files of a ZIP archive, such as a .dSYM, of which not more is unpacked than own->room. Those of a well-made archive share no
+ * bytes: together they are no larger than it. */
 static bool own_add_zip(struct own_objects *own, struct sl_bytes bytes)
 {
     struct sl_zip zip;
     struct sl_error error;
+    uint64_t packed = 0;
     if (sl_zip_open(bytes, 0, own->arena, &zip, &error) != SL_OK)
         return error.code != SL_BUSY;
     for (size_t i = 0; i < zip.count; i++) {
@@ -159,6 +161,9 @@ static bool own_add_zip(struct own_objects *own, struct sl_bytes bytes)
         struct sl_buf out = {0};
         if (entry->is_link || !entry->size || entry->size > own->room)
             continue;
+        packed += entry->packed < bytes.size ? entry->packed : bytes.size;
+        if (packed > bytes.size)
+            break;
         if (sl_zip_read(&zip, entry, own->room, &out, &error) != SL_OK) {
             sl_buf_free(&out);
             continue;
