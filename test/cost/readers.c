@@ -2,15 +2,23 @@
  *
  *     readers KIND FILE */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "api/named_file.h"
+#include "api/page/page.h"
 #include "apple/apple.h"
+#include "apple/samples.h"
 #include "base/file.h"
+#include "cache/cache.h"
 #include "dwarf/listing.h"
 #include "jit/jit.h"
 #include "js/comment.h"
 #include "js/smcache.h"
 #include "js/scope.h"
+#include "kinds/kinds.h"
 #include "minidump/analysis.h"
 #include "minidump/facts.h"
 #include "ppdb/table.h"
@@ -214,13 +222,106 @@ static enum sl_code read_listing(struct sl_bytes file, struct sl_budget *budget,
     return code;
 }
 
+/* What the page says of a text. */
+static enum sl_code read_page(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    struct sl_buf json = {0};
+    (void)budget; /* its answer is limited */
+    bool good = page_recognise(file, (struct sl_str){NULL, 0}, UINT64_MAX, &json);
+    sl_buf_free(&json);
+    return good ? SL_OK : sl_fail(error, SL_UNSUPPORTED, "the answer is too long");
+}
+
+/* A file that is written back with names: at each address there are inlined calls. */
+static enum sl_code read_named(struct sl_bytes bytes, struct sl_budget *budget, struct sl_error *error)
+{
+    static const struct named_call items[] = {{SL_STR("f"), SL_STR("/a/b.c"), SL_STR("b.c"), 1},
+                                              {SL_STR("g"), SL_STR("/a/b.c"), SL_STR("b.c"), 2},
+                                              {SL_STR("main"), SL_STR(""), SL_STR(""), 0}};
+    const struct named_calls calls = {items, 3, 16, true};
+    struct sl_arena arena = {.budget = budget};
+    struct named_file file;
+    struct sl_buf out = {.budget = budget};
+    struct sl_str text = {(const char *)bytes.data, bytes.size};
+    enum sl_code code = sl_samples_is(text) ? named_samples_read(bytes, &arena, &file, error)
+                                            : named_profile_read(text, &arena, &file, error);
+    for (size_t i = 0; code == SL_OK && i < file.address_count; i++)
+        if (!file.format->take(&file, i, &calls))
+            code = sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK)
+        code = file.format->write(&file, &out, error);
+    named_file_end(&file);
+    sl_buf_free(&out);
+    sl_arena_free(&arena);
+    return code;
+}
+
+static void find_own(const struct own_objects *own, const struct own_object *object)
+{
+    struct object_id id = {.type = OBJECT_ELF, .debug_id = object->debug_id, .has_debug_id = true};
+    own_objects_find(own, kinds_symbols_of(&id, false), &id);
+    own_objects_find(own, &kinds_unwind, &id);
+    id.has_debug_id = false;
+    id.code_id = object->code_id;
+    own_objects_find(own, kinds_symbols_of(&id, false), &id);
+}
+
+/* A debug file that came with a request, whose modules are all that are in it. */
+static enum sl_code read_own(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct own_objects *own = SL_ARENA_NEW(&arena, struct own_objects);
+    (void)budget;
+    bool good = own != NULL;
+    if (good) {
+        *own = (struct own_objects){.arena = &arena, .room = 1 << 30};
+        good = own_objects_add(own, SL_STR("a"), file);
+    }
+    for (size_t i = 0; good && i < own->count; i++)
+        find_own(own, &own->items[i]);
+    sl_arena_free(&arena);
+    return good ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+/* Makes the paths, one a line, below the directory; those that end with a slash are directories. */
+static void make_paths(const char *directory, struct sl_str paths)
+{
+    struct sl_str line;
+    char path[4096];
+    while (sl_str_next_line(&paths, &line)) {
+        snprintf(path, sizeof path, "%s/" SL_STR_FMT, directory, SL_STR_ARG(line));
+        FILE *file = sl_str_ends(line, SL_STR("/")) ? NULL : fopen(path, "w");
+        if (file)
+            fclose(file);
+        else
+            mkdir(path, 0700);
+    }
+}
+
+/* What of a cache is on disk: the file is a list of its paths. */
+static enum sl_code read_measure(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error)
+{
+    static const struct cache_kind kind = {.name = "kind"};
+    const struct cache_kind *const measured[] = {&kind};
+    char directory[] = "/tmp/symloom-cost-XXXXXX", command[64];
+    (void)budget;
+    if (!mkdtemp(directory))
+        return sl_fail(error, SL_INTERNAL, "no temporary directory");
+    make_paths(directory, (struct sl_str){(const char *)file.data, file.size});
+    for (int i = 0; i < 20; i++) /* making them counts little then */
+        cache_measure(directory, measured, 1);
+    snprintf(command, sizeof command, "rm -rf %s", directory);
+    return system(command) == 0 ? SL_OK : sl_fail(error, SL_INTERNAL, "%s stays", directory);
+}
+
 static const struct {
     const char *name;
     enum sl_code (*read)(struct sl_bytes file, struct sl_budget *budget, struct sl_error *error);
 } kinds[] = {
     {"ppdb", read_ppdb},         {"il2cpp", read_il2cpp},   {"symbfile", read_symbfile},   {"bundle", read_bundle},
     {"scopes", read_scopes},     {"smcache", read_smcache}, {"variables", read_variables}, {"jit", read_jit},
-    {"comments", read_comments}, {"facts", read_facts},     {"report", read_report},       {"listing", read_listing},
+    {"comments", read_comments}, {"facts", read_facts},     {"report", read_report},       {"page", read_page},
+    {"named", read_named},       {"own", read_own},         {"measure", read_measure},     {"listing", read_listing},
 };
 
 int main(int argc, char **argv)
