@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/grow.h"
 #include "core/log.h"
+#include "function/path.h"
 #include "object/archive.h"
 #include "source/zip.h"
 
@@ -75,6 +76,13 @@ static struct own_key own_key_of_raw(struct sl_str raw)
     return own_key('r', uuid, good ? sizeof uuid : 0);
 }
 
+static struct own_key own_key_of_path(struct sl_str path)
+{
+    struct sl_str directory, name;
+    sl_path_split(path, &directory, &name);
+    return own_key('n', name.data, name.size);
+}
+
 static bool own_add_key(struct own_objects *own, size_t place, struct own_key key)
 {
     struct sl_str view = {key.text, key.size};
@@ -101,7 +109,8 @@ static bool own_add_keys(struct own_objects *own, size_t place)
     return own_add_key(own, place, own_key_of_debug_id(&object->debug_id)) &&
            own_add_key(own, place, own_key_of_raw(object->raw_code_id)) &&
            own_add_key(own, place, own_key('c', object->code_id.data, object->code_id.size)) &&
-           own_add_key(own, place, own_key('c', object->raw_code_id.data, object->raw_code_id.size));
+           own_add_key(own, place, own_key('c', object->raw_code_id.data, object->raw_code_id.size)) &&
+           own_add_key(own, place, own_key_of_path(object->name));
 }
 
 /* ---- which there are ---- */
@@ -241,14 +250,25 @@ static enum sl_code own_convert(struct conversion *conversion, void *arg, struct
     return code;
 }
 
-static bool own_serves(const struct own_object *object, const struct kinds_use *use, const struct object_id *id)
+static bool own_is_good_for(const struct own_object *object, const struct kinds_use *use)
+{
+    const struct sl_features *f = &object->features;
+    return use->purpose == PURPOSE_UNWIND ? f->has_unwind_info : f->has_debug_info || f->has_symbols;
+}
+
+/* Reports of sanitizers and listings of addresses often tell nothing of a module but its path: whoever sends the file of that name
+ * means it. */
+static bool own_goes_by_name(const struct object_id *id)
+{
+    return !id->has_debug_id && !id->code_id.size;
+}
+
+static bool own_is_meant(const struct own_object *object, const struct object_id *id)
 {
     const struct sl_object_info info = {
         .debug_id = object->debug_id, .code_id = object->code_id, .raw_code_id = object->raw_code_id};
     const struct sl_object_wanted wanted = {id->has_debug_id ? &id->debug_id : NULL, id->code_id};
-    const struct sl_features *f = &object->features;
-    bool good = use->purpose == PURPOSE_UNWIND ? f->has_unwind_info : f->has_debug_info || f->has_symbols;
-    return good && sl_object_matches(&info, &wanted);
+    return own_goes_by_name(id) || sl_object_matches(&info, &wanted);
 }
 
 static void own_choose(const struct own_objects *own, struct own_key key, const struct kinds_use *use,
@@ -257,7 +277,7 @@ static void own_choose(const struct own_objects *own, struct own_key key, const 
     const struct own_places *places = key.size ? sl_map_get(&own->by_id, (struct sl_str){key.text, key.size}) : NULL;
     for (size_t i = 0; places && i < OWN_SORTS; i++) {
         struct own_object *object = places->items[i] ? &own->items[places->items[i] - 1] : NULL;
-        if (!object || !own_serves(object, use, id))
+        if (!object || !own_is_good_for(object, use) || !own_is_meant(object, id))
             continue;
         bool knows_more = *best && object->features.has_debug_info && !(*best)->features.has_debug_info;
         bool as_much = *best && object->features.has_debug_info == (*best)->features.has_debug_info;
@@ -273,6 +293,8 @@ struct own_object *own_objects_find(const struct own_objects *own, const struct 
     if (id->has_debug_id) {
         own_choose(own, own_key_of_debug_id(&id->debug_id), use, id, &best);
         own_choose(own, own_key('r', id->debug_id.uuid, sizeof id->debug_id.uuid), use, id, &best);
+    } else if (own_goes_by_name(id)) {
+        own_choose(own, own_key_of_path(id->code_file.size ? id->code_file : id->debug_file), use, id, &best);
     } else {
         own_choose(own, own_key('c', id->code_id.data, id->code_id.size), use, id, &best);
     }

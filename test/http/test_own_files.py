@@ -133,6 +133,18 @@ def test_debug_files_that_come_along(work, objects):
         equal([os.path.join(at, f) for k in kept for at, _, files in os.walk(os.path.join(s.cache, k)) for f in files], [])
 
 
+def test_modules_without_an_id_go_by_the_name_of_a_file(work, objects):
+    """As those of a sanitizer's report, of which nothing but the path is known."""
+    module = {"type": "elf", "code_file": "/srv/app/shapes"}
+    frame = {"instruction_addr": hex(objects.load + objects.address("plain")), "addr_mode": "file:0"}
+    with Service(work) as s:
+        for name, changes, status in (("shapes", {}, "symbolicated"), ("bin/shapes", {}, "symbolicated"), ("other", {}, "missing"),
+                                      ("shapes", {"code_id": "ab" * 20}, "missing"), ("shapes", {"debug_id": objects.debug_id}, "symbolicated")):
+            body = json.dumps({"modules": [{**module, **changes}], "stacktraces": [{"frames": [frame]}]})
+            answer = json.loads(s.request("POST", "/symbolicate", *multipart([("request", body), ("artifact", objects.full, name)]))[2])
+            equal((frames(answer)[0]["status"], frames(answer)[0].get("function")), (status, "plain" if status == "symbolicated" else None), (name, changes))
+
+
 def test_files_that_come_along_are_converted_once(work, objects):
     """However many modules and scripts of the request it is of."""
     modules = [objects.module(image_addr=hex(0x10000000 * (i + 1))) for i in range(20)]
