@@ -84,13 +84,23 @@ static enum input_kind kind_of_object(struct sl_str text)
     return has_stacks ? INPUT_REQUEST : INPUT_EVENT;
 }
 
+/* Backtraces of Rust have lines such as "at ./library/std/src/rt.rs:165:17". */
+static bool is_of_program(struct sl_str url)
+{
+    static const struct sl_str ends[] = {SL_STR(".rs"), SL_STR(".c"), SL_STR(".h"), SL_STR(".cc"), SL_STR(".cpp")};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (sl_str_ends(url, ends[i]))
+            return true;
+    return false;
+}
+
 static bool has_script_frames(struct sl_str text)
 {
     enum { LINES = 10000 };
     struct sl_js_stack_frame frame;
     struct sl_str line;
     for (unsigned i = 0; i < LINES && sl_str_next_line(&text, &line); i++)
-        if (sl_js_stack_frame(line, &frame) && frame.url.size)
+        if (sl_js_stack_frame(line, &frame) && frame.url.size && !is_of_program(frame.url))
             return true;
     return false;
 }

@@ -34,5 +34,7 @@ const char *input_crash_kind(struct sl_bytes bytes, const char *path);
 
 /* What a file looks like that is of a known kind and not read: "a tombstone of Android"; NULL: it is none of these. */
 const char *input_unread_kind(struct sl_bytes bytes);
+/* Likewise a stack as text that names its functions itself, so that nothing is to be done for it: "a stack of Go". */
+const char *input_named_kind(struct sl_bytes bytes);
 /* Likewise a report of Apple's, by the message about it, which ends with the number of its type. */
 const char *input_unread_report(struct sl_str message);

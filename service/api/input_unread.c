@@ -104,6 +104,69 @@ static bool is_sanitizer_frame(struct sl_str line)
     return line.size > digits + 4 && line.data[0] == '#' && digits > 1 && memcmp(line.data + digits, " 0x", 3) == 0;
 }
 
+/* ---- stacks that have their names ---- */
+
+static bool is_go_stack(struct sl_str line)
+{
+    return sl_str_ends(line, SL_STR("]:")) && head_has(line, line.size, "goroutine ");
+}
+
+static bool is_python_stack(struct sl_str line)
+{
+    return sl_str_ends(line, SL_STR("Traceback (most recent call last):"));
+}
+
+static bool is_rust_stack(struct sl_str line)
+{
+    return sl_str_ends(line, SL_STR("stack backtrace:"));
+}
+
+/* "==4711==    at 0x109149: f (a.c:3)" */
+static bool is_valgrind_frame(struct sl_str line)
+{
+    return sl_str_starts(line, SL_STR("==")) &&
+           (head_has(line, line.size, "==    at 0x") || head_has(line, line.size, "==    by 0x"));
+}
+
+static bool is_hex_digit(char c)
+{
+    return sl_is_digit(c) || ((c | 32) >= 'a' && (c | 32) <= 'f');
+}
+
+/* "	           1469e f+0x7e (/usr/lib/a.so)" */
+static bool is_perf_frame(struct sl_str line)
+{
+    size_t begin = 0, digits;
+    while (begin < line.size && sl_is_blank(line.data[begin]))
+        begin++;
+    for (digits = begin; digits < line.size && is_hex_digit(line.data[digits]); digits++)
+        ;
+    return begin && digits - begin >= 3 && digits < line.size && line.data[digits] == ' ' &&
+           sl_str_ends(line, SL_STR(")")) && head_has(line, line.size, "+0x") && head_has(line, line.size, " (");
+}
+
+const char *input_named_kind(struct sl_bytes bytes)
+{
+    static const struct {
+        bool (*is)(struct sl_str line);
+        const char *what;
+    } kinds[] = {
+        {is_go_stack, "a stack of Go"},
+        {is_python_stack, "a traceback of Python"},
+        {is_rust_stack, "a backtrace of Rust"},
+        {is_valgrind_frame, "a report of Valgrind"},
+        {is_perf_frame, "the text of a profile of perf"},
+    };
+    struct sl_str text = {(const char *)bytes.data, bytes.size}, rest = text, line;
+    while (text.size - rest.size < LOG_HEAD && sl_str_next_line(&rest, &line))
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            if (kinds[i].is(line))
+                return kinds[i].what;
+    return NULL;
+}
+
+/* ---- others ---- */
+
 const char *input_advice(struct sl_bytes bytes)
 {
     struct sl_str text = {(const char *)bytes.data, bytes.size}, rest = text, line;

@@ -2,7 +2,7 @@
  *
  *     {"kind": "trace", "parts": ["Caused by: ", {"class": "a.e"}, ": y\n", {"text": "\tat a.e.a(F:3)\n", "head": "\tat ", ...}]}
  *
- * `kind` is a word of --type, or null; `unread` says what a file is that is not read, `named` whether POST /page/named writes it
+ * `kind` is a word of --type, or null; `unread` says what a file is that is not read, `plain` what a stack is that has its names, `named` whether POST /page/named writes it
  * back with names. Of stacks as text `parts` is the whole text:
  * frames, with their `text`, and names of classes as objects of what lib/js/stack.h and lib/jvm/trace.h find, all else as it is. `?as=trace`
  * and `?as=jsstack` say what the text is to be read as, whatever it looks like. */
@@ -178,6 +178,7 @@ bool page_recognise(struct sl_bytes bytes, struct sl_str as, uint64_t max, struc
     struct sl_str text = {(const char *)bytes.data, bytes.size};
     enum input_kind kind = kind_of_text(r, text);
     const char *name = input_kind_name(kind), *unread = kind ? NULL : input_unread_kind(r->bytes);
+    const char *plain = kind || unread ? NULL : input_named_kind(r->bytes);
     json_object_begin(&r->w);
     json_key(&r->w, "kind");
     if (name)
@@ -186,6 +187,8 @@ bool page_recognise(struct sl_bytes bytes, struct sl_str as, uint64_t max, struc
         json_null(&r->w);
     if (unread)
         put_member(r, "unread", sl_str(unread));
+    if (plain)
+        put_member(r, "plain", sl_str(plain));
     if (kind == INPUT_PROFILE || (kind == INPUT_APPLE && sl_samples_is(text)))
         put_flag(r, "named", true);
     if (kind == INPUT_JSSTACK || kind == INPUT_TRACE)

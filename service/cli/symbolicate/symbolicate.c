@@ -169,6 +169,10 @@ static int unknown_input(struct sl_bytes bytes)
     struct sl_error error;
     if (!kind && advice)
         return report(STATUS_NOTHING, advice, NULL);
+    if (!kind && (kind = input_named_kind(bytes))) {
+        sl_fail(&error, SL_UNSUPPORTED, "this looks like %s, which has its names already", kind);
+        return report(STATUS_NOTHING, error.message, NULL);
+    }
     if (!kind)
         return report(STATUS_NOTHING, "unrecognized input", read);
     sl_fail(&error, SL_UNSUPPORTED, "this looks like %s, which is not read", kind);

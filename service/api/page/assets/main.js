@@ -88,6 +88,7 @@ function recognise(text, { name, wait = 0, before } = {}) {
     before?.(kind, read);
     if (read.error) tellKind(null, read.error instanceof Failure ? read.error.message : "The service cannot be reached.");
     else if (!kind && read.unread) tellKind(null, `This looks like ${read.unread}, which is not read.`);
+    else if (!kind && read.plain) tellKind(null, `This looks like ${read.plain}, which has its names already.`);
     else tellKind(kind, !name || !text.trim() ? undefined : kind ? `${name}: recognised as ${KINDS[kind]}.` : `${name} was not recognised: choose the kind.`);
     return kind;
   });
@@ -213,7 +214,8 @@ async function symbolicate() {
     return;
   }
   if (!kind) {
-    $("recognised").textContent = "Choose the kind of this first.";
+    const why = /^This looks like [^.]*\./.exec($("recognised").textContent)?.[0];
+    $("recognised").textContent = why ? `${why} If it is something else, choose the kind.` : "Choose the kind of this first.";
     $("kind").focus();
     return;
   }
