@@ -279,6 +279,41 @@ const tests = {
     assert.deepEqual(found.answer.stacktraces.map((t) => t.frames.length), [2, 1]);
   },
 
+  async stacks_that_have_names_keep_them(page) {
+    const ASAN = `==1==ERROR: AddressSanitizer: heap-use-after-free on address 0x602000000010 at pc 0x56031ba021a7
+    #0 0x56031ba021a6 in inner<int>(int*) /src/crash.cc:3:5
+    #1 0x56031ba020b0 in _start (/src/crash+0x10b0)
+
+0x602000000010 is located 0 bytes inside of 16-byte region [0x602000000010,0x602000000020)
+freed by thread T0 here:
+    #0 0x7f6f6dab76a8 in __interceptor_free ../../asan_malloc_linux.cpp:52
+
+Shadow bytes around the buggy address:
+  0x0c047fff7fb0: 00 00 00 00
+=>0x0c047fff8000: fa fa[fd]fd
+`;
+    const GDB = `Program received signal SIGSEGV, Segmentation fault.
+0x0000555555555149 in ?? ()
+#0  inner (p=0x0) at crash.c:3
+#1  0x0000555555555154 in middle (p=p@entry=0x0) at crash.c:4
+#2  0x00007ffff7df824a in raise () from /lib/libc.so.6
+`;
+    const frames = () => page.$$eval("#result .frame", (all) => all.map((e) => [e.querySelector(".fn").textContent, e.querySelector(".at")?.textContent, e.querySelector(".tag")?.textContent]));
+    let found = await take(page, [["asan.txt", ASAN]]);
+    assert.deepEqual([found.kind, found.text], ["native", ASAN]);
+    assert.deepEqual(await page.$$eval("#result > .thread:not(.modules) > summary > span:first-of-type", (all) => all.map((e) => e.textContent)), [ASAN.split("\n")[0], "freed by thread T0 here:"]);
+    assert.deepEqual(await frames(), [["inner<int>(int*)", "crash.cc:3", "as it was"], ["crash +0x10b0", null, "no symbols"], ["__interceptor_free", "asan_malloc_linux.cpp:52", "as it was"]]);
+    found = await take(page, [["gdb.txt", GDB]]);
+    assert.deepEqual([found.kind, found.text, await textOf(page, "#result h2")], ["native", GDB, "Program received signal SIGSEGV, Segmentation fault."]);
+    assert.deepEqual((await frames()).map(([name]) => name), ["0x555555555149", "middle", "raise"]);
+    for (const [text, what] of [["goroutine 1 [running]:\nmain.main()\n\t/src/p.go:3 +0x16\n", "a stack of Go"], ["Traceback (most recent call last):\n  File \"a.py\", line 1\n", "a traceback of Python"]]) {
+      found = await take(page, [["stack.txt", text]]);
+      assert.deepEqual([found.kind, await textOf(page, "#recognised")], [undefined, `This looks like ${what}, which has its names already.`]);
+      await page.click("#send");
+      assert.match(await textOf(page, "#recognised"), /^This looks like .* choose the kind\.$/);
+    }
+  },
+
   async symbols_beside_a_crash_and_a_second_crash(page) {
     if (!options.corpus) return;
     const bare = fixture("windows.dmp"), pdb = fixture("symbols/crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.pdb");

@@ -18,7 +18,7 @@ const base = (path) => (path ? String(path).replace(/^.*[\\/]/, "") : "");
 function moduleFinder(modules) {
   const sorted = modules.map((m, i) => [big(m.image_addr), m, i]).filter((row) => row[0] > 0n).sort((a, b) => (a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0));
   return (frame) => {
-    const relative = /^rel:(\d+)$/.exec(frame.addr_mode ?? "");
+    const relative = /^(?:rel|file):(\d+)$/.exec(frame.addr_mode ?? "");
     if (relative) return { module: modules[+relative[1]], offset: big(frame.instruction_addr) };
     const address = big(frame.instruction_addr);
     let low = 0, high = sorted.length;
@@ -45,15 +45,17 @@ function whyNative(frame, module) {
   return { text: reasons[module?.debug_status] ?? `No symbols of ${name} were found.`, module };
 }
 
-function nativeThread(trace, at, find, crashed, titles) {
-  const frames = trace.frames.map((f, i) => {
-    const { module, offset } = find(f);
+/** `isText`: the frames are lines of a text. Modules of texts have no address: the service takes those for where all others are. */
+function nativeThread(trace, at, find, crashed, titles, isText) {
+  const frames = trace.frames.map((sent, i) => {
+    const { module, offset } = find(sent), nowhere = isText && !module;
+    const f = nowhere ? { ...sent, package: undefined, status: "unknown_image" } : sent;
     const next = trace.frames[i + 1];
-    const ok = f.status === "symbolicated";
+    const ok = f.status === "symbolicated", told = isText && !ok && !!f.function;
     return {
-      ok, index: f.original_index, fn: f.function ?? f.symbol ?? (module && !ok ? `${base(f.package ?? module.code_file)} +0x${offset.toString(16)}` : undefined), path: f.abs_path ?? f.filename, file: f.filename ?? base(f.abs_path), line: f.lineno,
+      ok, told, index: f.original_index, fn: f.function ?? f.symbol ?? (module && !ok ? `${base(f.package ?? module.code_file)} +0x${offset.toString(16)}` : undefined), path: f.abs_path ?? f.filename, file: f.filename ?? base(f.abs_path), line: f.lineno,
       module: base(f.package ?? module?.code_file), address: f.instruction_addr, offset: module ? "+0x" + offset.toString(16) : "",
-      trust: f.trust, status: ok ? "" : STATUS[f.status] ?? f.status, why: ok ? null : () => whyNative(f, module),
+      trust: f.trust, status: ok ? "" : told ? "as it was" : STATUS[f.status] ?? f.status, why: ok ? null : () => whyNative(f, module),
       inlined: !!next && next.original_index === f.original_index && next.instruction_addr === f.instruction_addr,
       pre: f.pre_context, source: f.context_line, post: f.post_context, url: f.source_link,
     };
@@ -89,7 +91,7 @@ function nativeText(thread, stack) {
 function native(answer, request, kind) {
   const modules = answer.modules ?? [], find = moduleFinder(modules);
   const isCrash = kind !== "native";
-  let threads = answer.stacktraces.map((t, i) => nativeThread(t, i, find, isCrash ? answer.crashed !== false : true, request.titles));
+  let threads = answer.stacktraces.map((t, i) => nativeThread(t, i, find, isCrash ? answer.crashed !== false : true, request.titles, !!request.lines));
   if (request.body?.options?.frame_order === "caller_first") for (const t of threads) t.frames.reverse();
   if (request.lines) threads = threads.map((t, i) => nativeText(t, request.lines.stacks[i]));
   const system = answer.system_info ?? {};

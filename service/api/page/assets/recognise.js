@@ -30,7 +30,8 @@ const list = (value) => (Array.isArray(value) ? value : []);
 const ID = /^(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}(?:-[0-9a-f]{1,8})?|[0-9a-f]{32,64})$/i;
 const NUMBER = /^0x[0-9a-f]{1,16}$/i;
 const OFFSET = /^\s*(?:#?\d+[:.]?\s+)?(?:0x[0-9a-f]+\s+)?\(?(\S+?)\s*\+\s*(0x[0-9a-f]+)\)?\s*$/i;
-const ADDRESS = /^\s*(?:#?\d+[:.]?\s+)?(0x[0-9a-f]{1,16})\b/i;
+// Neither bytes of memory ("0x1000: fa fa") nor words about an address ("0x1000 is located ...").
+const ADDRESS = /^\s*(?:#?\d+[:.]?\s+)?(0x[0-9a-f]{1,16})\b(?!:\s*[[(]?[0-9a-f]{2}\b)(?!\s+is\b)/i;
 
 function typeOf(name, id) {
   if (/\.(dll|exe|pdb|sys)$/i.test(name)) return "pe";
@@ -86,7 +87,16 @@ function nativeFrame(line, into) {
   if (tombstone) return { instruction_addr: `0x${tombstone[1]}`, addr_mode: `file:${moduleNamed(into, tombstone[2], tombstone[3])}` };
   const offset = OFFSET.exec(line), address = ADDRESS.exec(line);
   if (offset && !NUMBER.test(offset[1])) return { instruction_addr: offset[2], addr_mode: `rel:${moduleNamed(into, offset[1].replace(/^.*[(\s]/, ""))}` };
-  return address && { instruction_addr: address[1] };
+  return address && { instruction_addr: address[1], told: toldBy(line) };
+}
+
+/** What a numbered frame says itself: "#1 0x1000 in f (x=1) at a.c:4" of gdb, "in f /a.c:4:1" of sanitizers, "f" of eu-stack. */
+function toldBy(line) {
+  const text = /^\D*#\d+\s+0x[0-9a-f]+\s+(?:in\s+)?(.*?)\s*$/i.exec(line)?.[1] ?? "";
+  const place = /(?:^|\s)(?:at\s+)?([^\s():]+):(\d+)(?::\d+)?$/.exec(text);
+  const name = text.slice(0, place?.index ?? text.length).replace(/ from \S+$/, "").replace(/\s\(.*\)$/, "").trim();
+  if (!name || /^(?:\?\?|<unknown.*|[-+(]?\s*(?:0x|\d|\/).*)/.test(name)) return {};
+  return { function: name, ...(place && { filename: place[1].replace(/^.*[\\/]/, ""), abs_path: place[1], lineno: +place[2] }) };
 }
 
 const isNative = (line) => SANITIZER.test(line) || TOMBSTONE.test(line) || OFFSET.test(line) || ADDRESS.test(line) || !!moduleLine(line);
@@ -109,7 +119,7 @@ function fromAddresses(given) {
     const sent = stack.lines.filter((line) => line.frame);
     sent.forEach((line, i) => { line.sent = i; });
     if (stack.title && moduleLine(lineText(stack.title))) stack.lines.unshift(stack.title), stack.title = undefined;
-    return { frames: sent.map(({ frame }) => ({ instruction_addr: frame.instruction_addr, addr_mode: frame.addr_mode })) };
+    return { frames: sent.map(({ frame }) => ({ instruction_addr: frame.instruction_addr, addr_mode: frame.addr_mode, ...frame.told })) };
   });
   return { body: { stacktraces, modules: into.modules }, text };
 }
@@ -153,7 +163,8 @@ const WORDS = { minidump: "minidump", apple: "apple", jsstack: "js", trace: "jvm
 export function kindOfText(text, read) {
   if (WORDS[read.kind]) return WORDS[read.kind];
   if (read.kind) return kindOfJson(parse(text));
-  return text.split(/\r?\n/, 2000).some(isNative) ? "native" : null;
+  const is = read.plain ? (line) => SANITIZER.test(line) || TOMBSTONE.test(line) : isNative;
+  return text.split(/\r?\n/, 2000).some(is) ? "native" : null;
 }
 
 /** What the service is to read a text as when somebody has chosen its kind; null: as it did. */

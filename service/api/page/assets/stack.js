@@ -38,7 +38,7 @@ function whyBox(why) {
   if (why.tries?.length) box.append(el("ul", { class: "tries" }, why.tries.map((t) => attempt(t.source, t.location, t.text, t.ok))));
   if (!why.module) return box;
   if (candidates?.length) box.append(el("p", null, "Looked for at:"), candidateList(candidates));
-  else if (!why.module.debug_id && !why.module.code_id) box.append(el("p", null, "The module has neither a debug id nor a code id to look for it by."));
+  else if (!why.module.debug_id && !why.module.code_id) box.append(el("p", null, "The module has neither a debug id nor a code id to look for it by. Add its file above: it goes by its name then."));
   else if (why.module.debug_status !== "found") box.append(el("p", null, "No source was asked. Tick a symbol server above, or configure sources."));
   return box;
 }
@@ -109,7 +109,7 @@ function frameList(thread, openSource) {
 }
 
 function threadBox(thread, open) {
-  const all = thread.frames.filter((f) => f.note === undefined), failed = all.filter((f) => !f.ok).length;
+  const all = thread.frames.filter((f) => f.note === undefined), failed = all.filter((f) => !f.ok && !f.told).length;
   const box = el("details", { class: "thread" + (thread.crashed ? " crashed" : "") },
     el("summary", null, el("span", null, threadTitle(thread)), thread.crashed && !thread.exception && el("span", { class: "tag bad" }, "crashed"),
       thread.requesting && !thread.crashed && el("span", { class: "tag calm" }, "asked for this"),
@@ -175,7 +175,7 @@ export function showResult(place, model, answer, curl, more) {
   const first = crashed >= 0 ? crashed : requesting >= 0 ? requesting : 0;
   const order = model.threads.map((t, i) => i).sort((a, b) => (a === first ? -1 : b === first ? 1 : a - b));
   const frames = model.threads.flatMap((t) => t.frames).filter((f) => f.note === undefined);
-  const all = frames.length, failed = frames.filter((f) => !f.ok).length;
+  const all = frames.length, failed = frames.filter((f) => !f.ok && !f.told).length;
   place.replaceChildren(
     el("div", { class: "head" }, el("div", null, el("h2", null, model.title), model.details && el("p", null, model.details)),
       el("div", { class: "bar" },

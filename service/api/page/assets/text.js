@@ -3,7 +3,7 @@
 
 /** Lines that stand between the frames of a stack: of native code, of what was cut off. */
 const INSIDE = /(?:^|[\s|])at\s+\S.*\(|\.\.\. \d+ (?:more|common frames)|^\s*#\d+\s/;
-const HEADLINE = /ERROR: \w*Sanitizer|^signal \d+ /;
+const HEADLINE = /ERROR: \w*Sanitizer|^signal \d+ |received signal |terminated with signal |^TID \d+|^Thread \d+ \(/;
 const LOG_PREFIX = /^\d\d-\d\d \d\d:\d\d:\d\d\.\d+\s+\d+\s+\d+ \w \S+\s*: */;
 
 /** The parts of a text as lines: a frame, or pieces of text and names of classes. */
@@ -39,7 +39,7 @@ export function stacksOf(parts) {
       continue;
     }
     if (!stack || waiting.length) {
-      const title = waiting.find((l) => HEADLINE.test(lineText(l))) ?? waiting.at(-1);
+      const title = waiting.find((l) => HEADLINE.test(lineText(l))) ?? waiting.findLast((l) => !INSIDE.test(lineText(l)));
       stacks.push(stack = { title, lines: waiting.filter((l) => l !== title) });
     }
     waiting = [];
