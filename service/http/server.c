@@ -183,7 +183,7 @@ static bool evict_idle(struct http_server *server, uint64_t ms)
 static bool evict_silent(struct http_server *server, size_t timeout, uint64_t ms)
 {
     const struct timer_queue *queue = &server->queues[timeout];
-    struct connection *oldest = queue->first;
+    struct connection *oldest = first_due(server, timeout);
     if (!oldest || loop_now_ms() + queue->ms < oldest->due_ms + ms)
         return false;
     if (oldest->request && !oldest->request->aborted)
@@ -195,8 +195,8 @@ static bool evict_silent(struct http_server *server, size_t timeout, uint64_t ms
 /* Ends the connection with a half body of an address that has very many of them: one of those that were silent for longest. */
 static bool evict_of_many(struct http_server *server)
 {
-    struct connection *c = server->queues[TIMEOUT_BODY].first;
-    for (int looks = 0; c && looks < EVICT_LOOKS; looks++, c = c->timer_next) {
+    struct connection *c = first_due(server, TIMEOUT_BODY);
+    for (int looks = 0; c && looks < EVICT_LOOKS; looks++, c = SL_LIST_NEXT(c, timer)) {
         const struct ip_entry *entry = c->request ? c->request->body.in_flight_of : NULL;
         if (!entry || entry->halves <= server->options.max_connections / 4)
             continue;
