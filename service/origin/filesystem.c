@@ -73,6 +73,8 @@ enum sl_code origin_check_directory(const char *root, struct sl_error *error)
     DIR *directory = opendir(root);
     const struct dirent *entry;
     bool empty = true;
+    if (!directory && errno == EACCES && access(root, X_OK) == 0)
+        return SL_OK; /* its files can be had, and not listed */
     if (!directory && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
         return sl_fail_errno(error, errno, "cannot open the source's directory");
     if (!directory)
