@@ -31,11 +31,16 @@ static bool generation_path(const char *store, char out[STORE_PATH])
     return snprintf(out, STORE_PATH, "%s/generation", store) < STORE_PATH;
 }
 
+/* Opened, as NFS asks the server for what is opened, and else may know for a minute what it knew. */
 static struct store_generation read_generation(const char *store)
 {
     char path[STORE_PATH];
     struct stat st;
-    if (!generation_path(store, path) || stat(path, &st) != 0)
+    int fd = generation_path(store, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    bool known = fd >= 0 && fstat(fd, &st) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (!known)
         return (struct store_generation){0};
     return (struct store_generation){st.st_ino, (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec};
 }

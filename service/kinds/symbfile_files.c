@@ -29,6 +29,25 @@ bool files_make_dirs(const char *path)
     return true;
 }
 
+void files_refresh(const char *path)
+{
+    const char *store = store_limits.shared_dir;
+    char part[STORE_PATH + SYMBFILE_ID_MAX + 8];
+    size_t size = store ? strlen(store) : 0;
+    if (!store || strncmp(path, store, size) != 0 || strlen(path) >= sizeof part)
+        return;
+    for (; path[size]; size++) {
+        if (path[size] != '/')
+            continue;
+        memcpy(part, path, size);
+        part[size] = '\0';
+        int fd = open(part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+            return;
+        close(fd);
+    }
+}
+
 void files_remove_tree(const char *path)
 {
     dir_remove(AT_FDCWD, path, TREE_DEPTH);

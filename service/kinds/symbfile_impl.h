@@ -116,6 +116,9 @@ uint64_t answers_epoch(void);
 void answers_put(struct sl_str key, const struct upload_answer *answer, uint64_t epoch);
 
 /* ---- symbfile_files.c ---- */
+/* Opens what a directory of the store lies in, when nodes share that: NFS knows for a minute what was not there, unless the
+ * directories above are opened. */
+void files_refresh(const char *path);
 bool files_make_dirs(const char *path); /* with its parents */
 void files_remove_tree(const char *path);
 bool files_sync_dir(const char *path);

@@ -164,6 +164,7 @@ enum sl_code symbfile_store_find(const char *id, struct symbfile_place *place)
     if (!info_id_is_safe(id) || !store_root(place->scope, root))
         return SL_NOT_FOUND;
     snprintf(path, sizeof path, "%s/by-id/%s", root, id);
+    files_refresh(path);
     DIR *dir = opendir(path);
     enum sl_code code = dir ? SL_OK : store_code(errno);
     uint64_t newest = 0;
