@@ -36,5 +36,7 @@ const char *input_crash_kind(struct sl_bytes bytes, const char *path);
 const char *input_unread_kind(struct sl_bytes bytes);
 /* Likewise a stack as text that names its functions itself, so that nothing is to be done for it: "a stack of Go". */
 const char *input_named_kind(struct sl_bytes bytes);
+/* Whether that is an exception of .NET, whose frames look like those of a JVM. */
+bool input_is_dotnet(struct sl_str text);
 /* Likewise a report of Apple's, by the message about it, which ends with the number of its type. */
 const char *input_unread_report(struct sl_str message);

@@ -27,7 +27,7 @@ static bool has_line(struct sl_str text, const char *begin)
 static const char *object_kind(struct sl_bytes bytes)
 {
     static const char *const kinds[] = {
-        [SL_FORMAT_ELF] = "an ELF file: a program, library or core dump",
+        [SL_FORMAT_ELF] = "an ELF file: a program or library",
         [SL_FORMAT_PE] = "a Windows program or library",
         [SL_FORMAT_PDB] = "a PDB with debug information",
         [SL_FORMAT_SOURCEBUNDLE] = "a ZIP archive or source bundle",
@@ -37,10 +37,12 @@ static const char *object_kind(struct sl_bytes bytes)
         [SL_FORMAT_COFF] = "an object file of a compiler for Windows",
         [SL_FORMAT_MACHO] = "a Mach-O file: a program, library or dSYM",
     };
-    enum { EARLY = 64 };
+    enum { EARLY = 64, ELF_TYPE = 16, ELF_CORE = 4 };
     enum sl_format format = sl_format_detect(bytes);
     if (format == SL_FORMAT_UNKNOWN)
         return NULL;
+    if (format == SL_FORMAT_ELF && bytes.size > ELF_TYPE + 1)
+        return bytes.data[ELF_TYPE] + bytes.data[ELF_TYPE + 1] == ELF_CORE ? "a core dump" : kinds[format];
     bool is_text = !memchr(bytes.data, 0, bytes.size < EARLY ? bytes.size : EARLY);
     return is_text == (format == SL_FORMAT_BREAKPAD) ? kinds[format] : NULL;
 }
@@ -54,7 +56,16 @@ static const struct {
     {SL_STR("PAGEDU64"), "a dump of the Windows kernel"},
     {SL_STR("PAGEDUMP"), "a dump of the Windows kernel"},
     {SL_STR("bplist00"), "a binary property list of Apple's"},
+    {SL_STR("PERFILE2"), "a recording of perf"},
+    {SL_STR("{\"nodes\":[{\"id\":1,\"callFrame\":"), "a profile of V8"},
 };
+
+/* The types of its values come among the first fields, and are most often these: {type: 1, unit: 2}. */
+static bool is_pprof(struct sl_str text)
+{
+    enum { FIRST_FIELDS = 64 };
+    return head_has(text, FIRST_FIELDS, "\n\x04\x08\x01\x10\x02");
+}
 
 static const struct {
     const char *line, *what;
@@ -92,6 +103,22 @@ static bool is_jvm_frame(struct sl_str line)
                *close = open ? memchr(open, ')', (size_t)(end - open)) : NULL;
     const char *blank = memchr(at + 3, ' ', (size_t)(end - at - 3)), *dot = memchr(at + 3, '.', (size_t)(end - at - 3));
     return close && dot && dot < open && (!blank || blank > open);
+}
+
+/* "   at Shop.Main(String[] args) in /src/a.cs:line 12" */
+static bool is_dotnet_frame(struct sl_str line)
+{
+    return line.size && head_has(line, line.size, ":line ") && head_has(line, line.size, ") in ") &&
+           sl_is_digit(line.data[line.size - 1]);
+}
+
+bool input_is_dotnet(struct sl_str text)
+{
+    struct sl_str rest = text, line;
+    while (text.size - rest.size < LOG_HEAD && sl_str_next_line(&rest, &line))
+        if (is_dotnet_frame(line))
+            return true;
+    return false;
 }
 
 /* "#0 0x4a5f in f /src/a.c:12", as sanitizers print it. */
@@ -151,11 +178,9 @@ const char *input_named_kind(struct sl_bytes bytes)
         bool (*is)(struct sl_str line);
         const char *what;
     } kinds[] = {
-        {is_go_stack, "a stack of Go"},
-        {is_python_stack, "a traceback of Python"},
-        {is_rust_stack, "a backtrace of Rust"},
-        {is_valgrind_frame, "a report of Valgrind"},
-        {is_perf_frame, "the text of a profile of perf"},
+        {is_dotnet_frame, "an exception of .NET"},   {is_go_stack, "a stack of Go"},
+        {is_python_stack, "a traceback of Python"},  {is_rust_stack, "a backtrace of Rust"},
+        {is_valgrind_frame, "a report of Valgrind"}, {is_perf_frame, "the text of a profile of perf"},
     };
     struct sl_str text = {(const char *)bytes.data, bytes.size}, rest = text, line;
     while (text.size - rest.size < LOG_HEAD && sl_str_next_line(&rest, &line))
@@ -170,8 +195,9 @@ const char *input_named_kind(struct sl_bytes bytes)
 const char *input_advice(struct sl_bytes bytes)
 {
     struct sl_str text = {(const char *)bytes.data, bytes.size}, rest = text, line;
+    bool is_dotnet = input_is_dotnet(text);
     while (text.size - rest.size < LOG_HEAD && sl_str_next_line(&rest, &line)) {
-        if (is_jvm_frame(line))
+        if (is_jvm_frame(line) && !is_dotnet)
             return "this looks like a Java stack trace: pass --mapping FILE, the mapping of ProGuard or R8";
         if (is_sanitizer_frame(line))
             return "this looks like a stack trace of a sanitizer: look its addresses up with 'symloom lookup -e FILE'";
@@ -215,5 +241,7 @@ const char *input_unread_kind(struct sl_bytes bytes)
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         if (has_line(text, heads[i].line))
             return heads[i].what;
+    if (is_pprof(text))
+        return "a profile of pprof";
     return text.size ? NULL : "an empty file";
 }

@@ -83,6 +83,8 @@ def test_what_an_input_looks_like(work, files):
             ("trace", TRACE, 3, java), ("log", LOG, 3, java), ("crlf", TRACE.replace(b"\n", b"\r\n"), 3, java),
             ("asan", b"==1==ERROR: AddressSanitizer\n    #0 0x4a5f3b in f /src/a.c:12\n", 3, "error: this looks like a stack trace of a sanitizer"),
             ("go", b"panic: x\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/p.go:3 +0x16\n", 3, "error: this looks like a stack of Go, which has its names already\n"),
+            ("dotnet", b"Unhandled exception. System.Exception: x\n   at System.Linq.A.B()\n   at Shop.Main(String[] args) in /src/a.cs:line 12\n", 3,
+             "error: this looks like an exception of .NET, which has its names already\n"),
             ("python", b"Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError\n", 3, "error: this looks like a traceback of Python, which"),
             ("rust", b"thread 'main' panicked at p.rs:1:26:\nstack backtrace:\n   0: f\n             at /rustc/1/library/std/src/panicking.rs:665:5\n", 3, "error: this looks like a backtrace of Rust, which"),
             ("valgrind", b"==1== Invalid read of size 4\n==1==    at 0x109149: f (a.c:3)\n", 3, "error: this looks like a report of Valgrind, which"),

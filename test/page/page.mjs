@@ -4,6 +4,7 @@ import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { mkdtempSync, readFileSync } from "node:fs";
 import path from "node:path";
+import { gzipSync } from "node:zlib";
 import assert from "node:assert/strict";
 import { compareInputs } from "./inputs.mjs";
 
@@ -311,6 +312,18 @@ Shadow bytes around the buggy address:
       assert.deepEqual([found.kind, await textOf(page, "#recognised")], [undefined, `This looks like ${what}, which has its names already.`]);
       await page.click("#send");
       assert.match(await textOf(page, "#recognised"), /^This looks like .* choose the kind\.$/);
+    }
+  },
+
+  async files_that_are_not_read_are_told(page) {
+    const core = Buffer.alloc(64);
+    core.write("\x7fELF\x02\x01\x01", "latin1");
+    core[16] = 4;
+    const pprof = Buffer.from("H\xfc\x18\n\x04\x08\x01\x10\x02\n\x04\x08\x03\x10\x04", "latin1");
+    for (const [name, data, told] of [["core", core, "This looks like a core dump, which is not read."], ["empty.txt", "", "empty.txt is empty."], ["cpu.pb.gz", gzipSync(pprof), "This looks like a profile of pprof, which is not read."],
+      ["picture.png", "\x89PNG\r\n\x1a\n\0\0\0", "picture.png was not recognised: choose the kind."]]) {
+      await take(page, [[name, data]]);
+      assert.equal(await textOf(page, "#recognised"), told);
     }
   },
 

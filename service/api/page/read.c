@@ -152,7 +152,9 @@ static enum input_kind kind_of_text(const struct page_reading *r, struct sl_str 
         return INPUT_TRACE;
     if (sl_str_equal(r->as, SL_STR("jsstack")))
         return INPUT_JSSTACK;
-    return kind == INPUT_UNKNOWN && !input_unread_kind(r->bytes) && has_jvm_frames(text) ? INPUT_TRACE : kind;
+    if (kind != INPUT_UNKNOWN || input_unread_kind(r->bytes) || input_is_dotnet(text))
+        return kind;
+    return has_jvm_frames(text) ? INPUT_TRACE : INPUT_UNKNOWN;
 }
 
 static void put_parts(struct page_reading *r, enum input_kind kind, struct sl_str text)

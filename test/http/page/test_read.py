@@ -41,6 +41,7 @@ def test_kinds_are_those_of_the_command(work, objects):
         assert "ELF" in read(s, b"\x7fELF" + bytes(64))["unread"]
         equal(read(s, "panic: x\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/p.go:3 +0x16\n"), {"kind": None, "plain": "a stack of Go"})
         equal(read(s, "stack backtrace:\n   0: f\n             at /rustc/1/library/std/src/panicking.rs:665:5\n"), {"kind": None, "plain": "a backtrace of Rust"})
+        equal(read(s, "   at a.B.C(D.java:1)\n   at Shop.Main(String[] args) in /src/a.cs:line 12\n"), {"kind": None, "plain": "an exception of .NET"})
         equal(read(s, "Traceback (most recent call last):\n" + JAVA)["kind"], "trace", "of a JVM below it")
 
 

@@ -1,6 +1,6 @@
 // The page: its parts, what is given to it, and what is done with that.
 import { $, el, bytes, count, download } from "./dom.js";
-import { KINDS, decode, isArtifact, isMinidump, kindOfText, makeRequest, namedRequest, packingOf, readAs } from "./recognise.js";
+import { KINDS, decode, isArtifact, isBinary, isMinidump, kindOfText, makeRequest, namedRequest, packingOf, readAs } from "./recognise.js";
 import { Failure, getJson, readGiven, send, withProgress, curlOf, presetChips, chosenSources } from "./ask.js";
 // What is not needed at once comes when it is.
 const later = {
@@ -9,6 +9,7 @@ const later = {
 };
 
 const FILE_MAX = 64 << 20; // larger files are not read here
+const HEAD = 1 << 16;      // bytes that tell what a file is
 const TEXT_MAX = 4 << 20; // longer files are shown by their name alone
 const PAUSE_MS = 120;     // in typing, before the service is asked what it is
 let given = null;         // the file that was dropped or chosen: {file, text}
@@ -89,7 +90,8 @@ function recognise(text, { name, wait = 0, before } = {}) {
     if (read.error) tellKind(null, read.error instanceof Failure ? read.error.message : "The service cannot be reached.");
     else if (!kind && read.unread) tellKind(null, `This looks like ${read.unread}, which is not read.`);
     else if (!kind && read.plain) tellKind(null, `This looks like ${read.plain}, which has its names already.`);
-    else tellKind(kind, !name || !text.trim() ? undefined : kind ? `${name}: recognised as ${KINDS[kind]}.` : `${name} was not recognised: choose the kind.`);
+    else if (name && !text.trim()) tellKind(null, `${name} is empty.`);
+    else tellKind(kind, !name ? undefined : kind ? `${name}: recognised as ${KINDS[kind]}.` : `${name} was not recognised: choose the kind.`);
     return kind;
   });
 }
@@ -140,14 +142,24 @@ async function takeText(file, text) {
   await recognise(text, { name: file.name, before: (kind, read) => { if (short && (kind === "apple" || read.named)) keepFile(file, text); } }); // its name is enough
 }
 
+/** What is neither a text nor a minidump: the service knows by its beginning what it is. */
+async function takeBinary(file) {
+  const mine = ++asked;
+  keepFile(file, null);
+  recognition = readGiven(file.slice(0, HEAD)).catch(() => ({}));
+  const { unread } = await recognition;
+  if (mine === asked) tellKind(null, unread ? `This looks like ${unread}, which is not read.` : `${file.name} was not recognised: choose the kind.`);
+}
+
 async function takeFile(file) {
   const head = await headOf(file), packing = packingOf(head);
   if (packing) return takePacked(file, packing);
+  if (!isMinidump(head) && isBinary(head)) return takeBinary(file);
   if (!isMinidump(head) && file.size <= FILE_MAX) return takeText(file, decode(new Uint8Array(await file.arrayBuffer())));
   asked++;
   recognition = Promise.resolve({});
   keepFile(file, null);
-  tellKind(isMinidump(head) ? "minidump" : null);
+  tellKind(isMinidump(head) ? "minidump" : null, isMinidump(head) ? undefined : `${file.name} is too large to be looked at: choose the kind.`);
 }
 
 function addArtifacts(files) {

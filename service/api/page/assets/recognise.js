@@ -180,10 +180,15 @@ export const isMinidump = (head) => ["MDMP", "PMDM"].includes(String.fromCharCod
 
 const MAGICS = ["MSCF", "\x7fELF", "MZ", "Microsoft C/C++ MSF", "MODULE ", "\0asm", "PK\x03\x04", "\xcf\xfa\xed\xfe", "\xce\xfa\xed\xfe", "\xfe\xed\xfa", "\xca\xfe\xba\xbe"];
 
+/** Bytes that are no text; in UTF-16 one of the first two is 0. */
+export const isBinary = (head) => head.includes(0) && head[0] !== 0 && head[1] !== 0 && head[0] < 0xfe;
+
+const isCore = (head) => head[0] === 0x7f && head[1] === 0x45 && head[16] + head[17] === 4;
+
 /** Whether a file, by its first bytes and name, is one with symbols, a script, a source map or a mapping, and no crash. */
 export function isArtifact(head, name) {
   const text = String.fromCharCode(...head);
-  return MAGICS.some((magic) => text.startsWith(magic)) || /\.(map|[cm]?js|jsbundle|hbc|bundle|sym|pdb)$|(mapping|proguard).*\.txt$/i.test(name);
+  return (MAGICS.some((magic) => text.startsWith(magic)) && !isCore(head)) || /\.(map|[cm]?js|jsbundle|hbc|bundle|sym|pdb)$|(mapping|proguard).*\.txt$/i.test(name);
 }
 
 /** Bytes as the text that they are. */
