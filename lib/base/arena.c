@@ -32,7 +32,7 @@ static void free_chunks(const struct sl_arena *arena, struct sl_arena_chunk *chu
 {
     while (chunk) {
         struct sl_arena_chunk *older = chunk->older;
-        sl_budget_return(arena->budget, chunk->size);
+        sl_budget_uncharge(arena->budget, chunk->size);
         note_bytes(chunk->size, 0);
         free(chunk);
         chunk = older;
@@ -76,7 +76,7 @@ void sl_arena_free(struct sl_arena *arena)
 
 void sl_arena_leave_budget(struct sl_arena *arena)
 {
-    sl_budget_return(arena->budget, arena->used);
+    sl_budget_uncharge(arena->budget, arena->used);
     arena->budget = NULL;
 }
 
@@ -108,11 +108,11 @@ void *sl_arena_grow(struct sl_arena *arena, size_t size, size_t align)
     size_t chunk_size = arena->next_chunk ? arena->next_chunk : FIRST_CHUNK;
     if (chunk_size < need)
         chunk_size = need;
-    if (over_limit(arena, chunk_size) || !sl_budget_take(arena->budget, chunk_size))
+    if (over_limit(arena, chunk_size) || !sl_budget_charge(arena->budget, chunk_size))
         return NULL;
     struct sl_arena_chunk *chunk = malloc(chunk_size);
     if (!chunk) {
-        sl_budget_return(arena->budget, chunk_size);
+        sl_budget_uncharge(arena->budget, chunk_size);
         return NULL;
     }
     *chunk = (struct sl_arena_chunk){.older = arena->chunks, .size = chunk_size};
@@ -139,12 +139,12 @@ static bool resize(struct sl_arena_array *array, size_t size)
 {
     struct sl_arena *arena = array->arena;
     size_t before = array->chunk ? array->chunk->size : 0;
-    if (size > before && (over_limit(arena, size - before) || !sl_budget_take(arena->budget, size - before)))
+    if (size > before && (over_limit(arena, size - before) || !sl_budget_charge(arena->budget, size - before)))
         return false;
     struct sl_arena_chunk *chunk = size ? realloc(array->chunk, size) : NULL;
     if (size && !chunk) {
         if (size > before)
-            sl_budget_return(arena->budget, size - before);
+            sl_budget_uncharge(arena->budget, size - before);
         return size < before; /* then it just stays as it is */
     }
     if (!size)
@@ -152,7 +152,7 @@ static bool resize(struct sl_arena_array *array, size_t size)
     else
         chunk->size = size;
     if (size < before)
-        sl_budget_return(arena->budget, before - size);
+        sl_budget_uncharge(arena->budget, before - size);
     note_bytes(before, size);
     arena->used += size - before;
     array->chunk = chunk;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/budget.h"
+#include "base/account.h"
 
 struct sl_arena_chunk;
 struct sl_arena_end;

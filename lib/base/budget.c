@@ -3,7 +3,7 @@
 #include "base/cancel.h"
 
 /* A conversion of well-made files takes 1 to 4 steps a byte. */
-enum { STEPS_PER_BYTE = 48, STEPS_AT_LEAST = 1 << 20, PURSE = 4096 };
+enum { STEPS_PER_BYTE = 48, STEPS_AT_LEAST = 1 << 20 };
 
 void sl_budget_init(struct sl_budget *budget, uint64_t file_size)
 {
@@ -50,7 +50,7 @@ static bool budget_end(struct sl_budget *budget, enum sl_budget_end what)
     return false;
 }
 
-bool sl_budget_used_up(const struct sl_budget *budget)
+bool sl_budget_exhausted(const struct sl_budget *budget)
 {
     return budget && (atomic_load_explicit(&budget->end, memory_order_relaxed) != SL_BUDGET_LEFT || sl_is_cancelled());
 }
@@ -61,7 +61,7 @@ bool sl_budget_spend(struct sl_budget *budget, uint64_t steps)
         return false;
     if (!budget)
         return true;
-    if (sl_budget_used_up(budget))
+    if (sl_budget_exhausted(budget))
         return false;
     if (budget->expired && budget->expired(budget->arg))
         return budget_end(budget, SL_BUDGET_TIME);
@@ -79,7 +79,7 @@ static void note_lowest(struct sl_budget *budget, int64_t left)
         ;
 }
 
-bool sl_budget_take(struct sl_budget *budget, uint64_t bytes)
+bool sl_budget_charge(struct sl_budget *budget, uint64_t bytes)
 {
     if (sl_is_cancelled())
         return false;
@@ -92,7 +92,7 @@ bool sl_budget_take(struct sl_budget *budget, uint64_t bytes)
         note_lowest(budget, left);
         return true;
     }
-    sl_budget_return(budget, bytes);
+    sl_budget_uncharge(budget, bytes);
     return budget_end(budget, SL_BUDGET_MEMORY);
 }
 
@@ -101,7 +101,7 @@ uint64_t sl_budget_peak(const struct sl_budget *budget)
     return (uint64_t)(memory_at_first(budget) - atomic_load_explicit(&budget->lowest, memory_order_relaxed));
 }
 
-void sl_budget_return(struct sl_budget *budget, uint64_t bytes)
+void sl_budget_uncharge(struct sl_budget *budget, uint64_t bytes)
 {
     if (budget)
         atomic_fetch_add_explicit(&budget->memory, (int64_t)bytes, memory_order_relaxed);
@@ -120,31 +120,4 @@ enum sl_code sl_budget_fail(const struct sl_budget *budget, struct sl_error *err
     default:
         return sl_is_cancelled() ? sl_fail(error, SL_CANCELLED, "cancelled") : sl_fail(error, SL_BUSY, "out of memory");
     }
-}
-
-bool sl_purse_refill(struct sl_purse *purse)
-{
-    if (!purse->budget) {
-        purse->left = INT64_MAX;
-        return true;
-    }
-    uint64_t wanted = PURSE + (uint64_t)(purse->left < 0 ? -purse->left : 0);
-    if (!sl_budget_spend(purse->budget, wanted)) {
-        purse->left = 0;
-        return false;
-    }
-    purse->left += (int64_t)wanted;
-    return true;
-}
-
-struct sl_str sl_purse_name(struct sl_purse *purse, struct sl_bytes table, uint64_t offset)
-{
-    if (offset >= table.size)
-        return (struct sl_str){NULL, 0};
-    size_t left = table.size - (size_t)offset, window = left < SL_MAX_NAME ? left : SL_MAX_NAME;
-    const char *text = (const char *)table.data + offset;
-    size_t size = strnlen(text, window);
-    if (!sl_purse_spend(purse, (uint32_t)size + 1) || size == window)
-        return (struct sl_str){NULL, 0};
-    return (struct sl_str){text, size};
 }

@@ -1,4 +1,4 @@
-/* What one file may cost: the work and the memory that everybody together spends who reads, sorts or writes for it.
+/* Work and memory budget of one input file, shared by all code that reads, sorts or writes for it.
  *
  * A budget is made with the file and grows with its size, so that a file which refers to its own parts again and again
  * (overlapping tables, shared lists, one long string named a million times) ends where an honest file of its size never
@@ -9,8 +9,8 @@
  *
  * A used-up budget is a fact about the file: SL_MALFORMED, or it costs the unit, the table or the name that wanted more,
  * where the reader can go on without. A limit of the caller's (memory, time of the processor) is SL_UNSUPPORTED. Any number
- * of threads may share one budget; each spends through a purse of its own where steps are frequent. NULL is a budget
- * without end. */
+ * of threads may share one budget; each spends through an account of its own (base/account.h) where steps are frequent.
+ * NULL is a budget without end. */
 #pragma once
 
 #include <stdatomic.h>
@@ -49,35 +49,16 @@ void sl_budget_grow(struct sl_budget *budget, uint64_t size);
 /* Limits of the caller's; before anything is spent. `memory` in bytes, 0 = none; `expired` may be NULL. */
 void sl_budget_limit(struct sl_budget *budget, uint64_t memory, bool (*expired)(void *arg), void *arg);
 
-/* Takes `steps`; false, now and ever after, when they are not there or the time is up. */
+/* Spends `steps` of work. False, now and ever after, when fewer are left or the time is up. */
 bool sl_budget_spend(struct sl_budget *budget, uint64_t steps);
 
-/* Takes `bytes` of memory, for as long as it is held; false when they are not there: nothing is taken then. */
-bool sl_budget_take(struct sl_budget *budget, uint64_t bytes);
-void sl_budget_return(struct sl_budget *budget, uint64_t bytes);
-uint64_t sl_budget_peak(const struct sl_budget *budget); /* the most bytes that were held at once */
+/* Charges `bytes` of memory until they are uncharged. False when fewer are left: nothing is charged then. */
+bool sl_budget_charge(struct sl_budget *budget, uint64_t bytes);
+void sl_budget_uncharge(struct sl_budget *budget, uint64_t bytes);
+uint64_t sl_budget_peak(const struct sl_budget *budget); /* the most bytes that were charged at once */
 
-bool sl_budget_used_up(const struct sl_budget *budget);
+bool sl_budget_exhausted(const struct sl_budget *budget);
 
 /* The error of a used-up budget: SL_MALFORMED or SL_UNSUPPORTED with a sentence; when it is not used up, SL_CANCELLED if the
  * calling thread's work is cancelled, else SL_BUSY "out of memory": for callers that only know that an allocation failed. */
 enum sl_code sl_budget_fail(const struct sl_budget *budget, struct sl_error *error);
-
-/* A thread's share, so that frequent small steps cost a subtraction. Zeros with a budget are an empty purse; what is left in
- * it in the end need not be given back. */
-struct sl_purse {
-    struct sl_budget *budget;
-    int64_t left;
-};
-bool sl_purse_refill(struct sl_purse *purse);
-static inline bool sl_purse_spend(struct sl_purse *purse, uint32_t steps)
-{
-    return (purse->left -= steps) >= 0 || sl_purse_refill(purse);
-}
-
-/* Names end here (bytes): longer ones are none, whatever format has them. */
-enum { SL_MAX_NAME = 64 << 10 };
-
-/* The NUL-terminated name at `offset` of a string table. Names may share bytes, so each byte is a step. Empty when the offset
- * is outside, the NUL is missing or too far away, or the purse is empty. */
-struct sl_str sl_purse_name(struct sl_purse *purse, struct sl_bytes table, uint64_t offset);

@@ -6,14 +6,14 @@
 
 void sl_buf_free(struct sl_buf *buf)
 {
-    sl_budget_return(buf->budget, buf->capacity);
+    sl_budget_uncharge(buf->budget, buf->capacity);
     free(buf->data);
     *buf = (struct sl_buf){.budget = buf->budget};
 }
 
 void sl_buf_leave_budget(struct sl_buf *buf)
 {
-    sl_budget_return(buf->budget, buf->capacity);
+    sl_budget_uncharge(buf->budget, buf->capacity);
     buf->budget = NULL;
 }
 
@@ -30,8 +30,8 @@ bool sl_buf_grow(struct sl_buf *buf, size_t size)
     if (capacity < need)
         capacity = need;
     uint8_t *data = NULL;
-    if (sl_budget_take(buf->budget, capacity - buf->capacity) && !(data = realloc(buf->data, capacity)))
-        sl_budget_return(buf->budget, capacity - buf->capacity);
+    if (sl_budget_charge(buf->budget, capacity - buf->capacity) && !(data = realloc(buf->data, capacity)))
+        sl_budget_uncharge(buf->budget, capacity - buf->capacity);
     if (!data) {
         buf->failed = true;
         return false;

@@ -6,7 +6,10 @@
 #include <stdint.h>
 
 struct sl_arena;
-struct sl_budget;
+
+/* The capacity, and its size in bytes, of an array that is too small for `need` items. False beyond what memory can hold, and for
+ * work that is cancelled. */
+bool sl_grow_capacity(size_t capacity, size_t need, size_t item, size_t *count, size_t *size);
 
 bool sl_grow_array(void *array, size_t *capacity, size_t need, size_t item);
 
@@ -23,25 +26,3 @@ bool sl_grow_zeroed(void *array, size_t *capacity, size_t need, size_t item);
 
 /* The same in the arena, which keeps what the array leaves behind: at most twice as much as it holds. */
 bool sl_grow_in_arena(struct sl_arena *arena, void *array, size_t *capacity, size_t need, size_t item);
-
-/* What arrays hold of a budget's memory, all together. Zeros with a budget (NULL = none) are an empty one. */
-struct sl_holding {
-    struct sl_budget *budget;
-    uint64_t bytes;
-};
-
-/* `count` items of `item` bytes, uninitialised, out of the holding's budget; NULL when that or memory ran out. To be given back
- * before the rest with sl_free_held and the same size, or freed when the holding is released. */
-void *sl_alloc_held(struct sl_holding *holding, size_t count, size_t item);
-void sl_free_held(struct sl_holding *holding, void *items, size_t count, size_t item);
-
-bool sl_grow_held_array(struct sl_holding *holding, void *array, size_t *capacity, size_t need, size_t item);
-
-/* As sl_grow, taken from the holding's budget; false also when that has no more. */
-static inline bool sl_grow_held(struct sl_holding *holding, void *array, size_t *capacity, size_t need, size_t item)
-{
-    return __builtin_expect(need <= *capacity, 1) || sl_grow_held_array(holding, array, capacity, need, item);
-}
-
-/* Gives back what is held, when the arrays were freed. */
-void sl_holding_release(struct sl_holding *holding);

@@ -23,14 +23,14 @@ static uint64_t new_seed(void)
 
 void sl_map_free(struct sl_map *map)
 {
-    sl_budget_return(map->budget, map->capacity * sizeof *map->entries);
+    sl_budget_uncharge(map->budget, map->capacity * sizeof *map->entries);
     free(map->entries);
     *map = (struct sl_map){.budget = map->budget};
 }
 
 void sl_map_leave_budget(struct sl_map *map)
 {
-    sl_budget_return(map->budget, map->capacity * sizeof *map->entries);
+    sl_budget_uncharge(map->budget, map->capacity * sizeof *map->entries);
     map->budget = NULL;
 }
 
@@ -64,17 +64,17 @@ static bool map_make_room(struct sl_map *map)
     size_t capacity = map->capacity ? map->capacity : 16;
     while ((map->count + 1) * 2 > capacity)
         capacity *= 2;
-    if (!sl_budget_take(map->budget, capacity * sizeof *map->entries))
+    if (!sl_budget_charge(map->budget, capacity * sizeof *map->entries))
         return false;
     struct sl_map_entry *entries = calloc(capacity, sizeof *entries);
     if (!entries) {
-        sl_budget_return(map->budget, capacity * sizeof *entries);
+        sl_budget_uncharge(map->budget, capacity * sizeof *entries);
         return false;
     }
     for (size_t i = 0; i < map->capacity; i++)
         if (map->entries[i].used)
             *free_entry(entries, capacity, map->entries[i].hash) = map->entries[i];
-    sl_budget_return(map->budget, map->capacity * sizeof *entries);
+    sl_budget_uncharge(map->budget, map->capacity * sizeof *entries);
     free(map->entries);
     map->entries = entries;
     map->capacity = capacity;

@@ -31,7 +31,7 @@ uint32_t breakpad_text_number(struct texts *t, struct sl_arena *arena, struct sl
     char *copy = sl_arena_strndup(arena, text.data, text.size);
     struct sl_str key = {copy, text.size};
     void **slot = copy && t->count < UINT32_MAX - 1 ? sl_map_slot(&t->map, key, NULL) : NULL;
-    if (!slot || !sl_grow_held(&t->holding, &t->items, &t->capacity, t->count + 1, sizeof *t->items)) {
+    if (!slot || !sl_account_grow(&t->account, &t->items, &t->capacity, t->count + 1, sizeof *t->items)) {
         *failed = true;
         return 0;
     }
@@ -103,8 +103,8 @@ static void settle(struct prepared *p)
     p->flat.lines = settled(p, p->flat.lines, p->flat.line_count * sizeof *p->flat.lines);
     p->flat.inlines = settled(p, p->flat.inlines, p->flat.inline_count * sizeof *p->flat.inlines);
     p->names.items = settled(p, p->names.items, p->names.count * sizeof *p->names.items);
-    sl_holding_release(&p->flat.holding);
-    sl_holding_release(&p->names.holding);
+    sl_account_release(&p->flat.account);
+    sl_account_release(&p->names.account);
     sl_map_free(&p->names.map);
     sl_map_free(&p->stored);
 }
@@ -119,7 +119,7 @@ static void breakpad_collect_prepare(struct sl_function_sink *sink, struct sl_fu
     if (!p)
         return;
     p->arena = arena;
-    p->flat.holding.budget = p->names.holding.budget = p->names.map.budget = p->stored.budget = o->budget;
+    p->flat.account.budget = p->names.account.budget = p->names.map.budget = p->stored.budget = o->budget;
     p->functions = SL_ARENA_ARRAY(arena, struct prepared_function, batch->function_count + 1);
     p->failed = !p->functions;
     prepare_files(p, batch);
@@ -207,7 +207,7 @@ static void add_record(struct sl_breakpad_writer *w, const struct prepared *p, s
     encode_inlines(out, f->function->address, p->flat.inlines + call, f->inline_end - call, n);
     uint8_t *data = sl_arena_alloc(&w->arena, out->size + 1, 1);
     if (!data || out->failed || out->size > UINT32_MAX || w->record_count >= UINT32_MAX ||
-        !sl_grow_held(&w->holding, &w->records, &w->record_capacity, w->record_count + 1, sizeof *w->records)) {
+        !sl_account_grow(&w->account, &w->records, &w->record_capacity, w->record_count + 1, sizeof *w->records)) {
         w->failed = true;
         return;
     }
@@ -234,7 +234,7 @@ static enum sl_code breakpad_collect_consume(struct sl_function_sink *sink, cons
         return sl_budget_fail(w->options->budget, error);
     w->failed =
         w->failed || p->failed ||
-        !sl_grow_held(&w->holding, &w->map, &w->map_capacity, p->file_count + p->names.count + 1, sizeof *w->map);
+        !sl_account_grow(&w->account, &w->map, &w->map_capacity, p->file_count + p->names.count + 1, sizeof *w->map);
     if (!w->failed) {
         uint32_t *files = w->map, *names = w->map + p->file_count;
         struct numbers numbers = {names, files, p->file_count};
@@ -258,8 +258,8 @@ struct sl_breakpad_writer *sl_breakpad_writer_new(const struct sl_breakpad_optio
         return NULL;
     struct sl_budget *budget = options->budget;
     w->options = options;
-    w->arena.budget = w->holding.budget = w->scratch.budget = budget;
-    w->names.holding.budget = w->names.map.budget = w->files.holding.budget = w->files.map.budget = budget;
+    w->arena.budget = w->account.budget = w->scratch.budget = budget;
+    w->names.account.budget = w->names.map.budget = w->files.account.budget = w->files.map.budget = budget;
     w->sink = (struct sl_function_sink){.prepare = breakpad_collect_prepare, .consume = breakpad_collect_consume};
     return w;
 }
@@ -278,9 +278,9 @@ void sl_breakpad_writer_free(struct sl_breakpad_writer *w)
     free(w->unnamed);
     free(w->symbols);
     free(w->map);
-    sl_holding_release(&w->names.holding);
-    sl_holding_release(&w->files.holding);
-    sl_holding_release(&w->holding);
+    sl_account_release(&w->names.account);
+    sl_account_release(&w->files.account);
+    sl_account_release(&w->account);
     free(w);
 }
 
@@ -292,7 +292,7 @@ struct sl_function_sink *sl_breakpad_writer_sink(struct sl_breakpad_writer *w)
 bool sl_breakpad_writer_symbols(struct sl_breakpad_writer *w, const struct sl_symbol *symbols, size_t count)
 {
     if (count > UINT32_MAX - w->symbol_count ||
-        !sl_grow_held(&w->holding, &w->symbols, &w->symbol_capacity, w->symbol_count + count, sizeof *w->symbols))
+        !sl_account_grow(&w->account, &w->symbols, &w->symbol_capacity, w->symbol_count + count, sizeof *w->symbols))
         return false;
     for (size_t i = 0; i < count; i++) {
         const struct sl_symbol *s = &symbols[i];

@@ -74,7 +74,7 @@ static void flatten_add_line(struct walk *w, uint64_t start, uint64_t end, uint3
         last->size += end - start;
         return;
     }
-    if (!sl_grow_held(&f->holding, &f->lines, &f->line_capacity, f->line_count + 1, sizeof *f->lines)) {
+    if (!sl_account_grow(&f->account, &f->lines, &f->line_capacity, f->line_count + 1, sizeof *f->lines)) {
         w->failed = true;
         return;
     }
@@ -87,7 +87,7 @@ static void add_inline(struct walk *w, const struct span *span, uint32_t depth, 
     uint64_t start = span->start < w->low ? w->low : span->start, end = span->end > w->high ? w->high : span->end;
     if (!w->name_of || w->failed || start >= end)
         return;
-    if (!sl_grow_held(&f->holding, &f->inlines, &f->inline_capacity, f->inline_count + 1, sizeof *f->inlines)) {
+    if (!sl_account_grow(&f->account, &f->inlines, &f->inline_capacity, f->inline_count + 1, sizeof *f->inlines)) {
         w->failed = true;
         return;
     }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/grow.h"
+#include "base/account.h"
 #include "base/map.h"
 #include "breakpad/breakpad.h"
 #include "demangle/demangle.h"
@@ -22,7 +22,7 @@ struct flat_inline {
 };
 
 struct flat {
-    struct sl_holding holding; /* of the arrays */
+    struct sl_account account;
     struct flat_line *lines;
     struct flat_inline *inlines;
     size_t line_count, line_capacity, inline_count, inline_capacity;
@@ -30,7 +30,7 @@ struct flat {
 
 /* Texts with numbers from 0, each once. */
 struct texts {
-    struct sl_holding holding; /* of `items` */
+    struct sl_account account; /* of `items` */
     struct sl_map map;
     struct sl_str *items;
     size_t count, capacity;
@@ -56,8 +56,8 @@ struct code_range {
 struct sl_breakpad_writer {
     struct sl_function_sink sink;
     const struct sl_breakpad_options *options;
-    struct sl_arena arena;     /* texts and records */
-    struct sl_holding holding; /* of the arrays */
+    struct sl_arena arena; /* texts and records */
+    struct sl_account account;
     struct texts names, files;
     struct record *records;
     struct symbol *symbols;

@@ -7,7 +7,7 @@ bool sl_breakpad_writer_unnamed(struct sl_breakpad_writer *w, uint64_t address, 
 {
     if (!size || size > UINT64_MAX - address)
         return true;
-    if (!sl_grow_held(&w->holding, &w->unnamed, &w->unnamed_capacity, w->unnamed_count + 1, sizeof *w->unnamed))
+    if (!sl_account_grow(&w->account, &w->unnamed, &w->unnamed_capacity, w->unnamed_count + 1, sizeof *w->unnamed))
         return false;
     w->unnamed[w->unnamed_count++] = (struct code_range){address, address + size};
     return true;
@@ -46,8 +46,8 @@ void breakpad_add_unnamed(struct sl_breakpad_writer *w)
     struct covered covered = {0};
     size_t record_count = w->record_count;
     if (!w->unnamed_count || w->unnamed_count > UINT32_MAX - record_count ||
-        !sl_grow_held(&w->holding, &w->records, &w->record_capacity, record_count + w->unnamed_count,
-                      sizeof *w->records)) {
+        !sl_account_grow(&w->account, &w->records, &w->record_capacity, record_count + w->unnamed_count,
+                         sizeof *w->records)) {
         w->failed = w->failed || w->unnamed_count;
         return;
     }

@@ -175,7 +175,7 @@ static void resume_symbols(struct placing *p, uint64_t limit)
 static void place_symbols(struct text *t)
 {
     struct sl_breakpad_writer *w = t->w;
-    struct placing p = {.text = t, .nesting.holding.budget = w->holding.budget};
+    struct placing p = {.text = t, .nesting.account.budget = w->account.budget};
     for (size_t i = 0, end; i < w->symbol_count && !t->failed; i = end) {
         uint64_t address = w->symbols[i].address;
         for (end = i + 1; end < w->symbol_count && w->symbols[end].address == address;)

@@ -15,7 +15,6 @@ struct sorted {
 
 struct btf_reader {
     struct btf_tables tables;
-    struct sl_holding holding; /* of the arrays */
     struct sorted functions, lines, symbols;
     const struct sl_symbol *all_symbols;
     size_t next_line, next_symbol; /* the first that may belong to the next function */
@@ -28,25 +27,22 @@ struct btf_reader {
     struct sl_file *files;
     size_t file_count, file_capacity;
     uint32_t *file_at; /* by offset of its path: index in `files` + 1 */
-    bool failed;       /* out of memory or budget */
 };
 
 static bool allocate(struct btf_reader *b, struct sorted *list, size_t count)
 {
-    list->items = sl_alloc_held(&b->holding, count + 1, sizeof *list->items);
-    b->failed = b->failed || !list->items || count > UINT32_MAX ||
-                !sl_budget_spend(b->tables.purse.budget, count * STEPS_PER_RECORD);
-    return !b->failed;
+    list->items = sl_account_alloc(&b->tables.account, count + 1, sizeof *list->items);
+    b->tables.account.failed = b->tables.account.failed || !list->items || count > UINT32_MAX ||
+                               !sl_budget_spend(b->tables.account.budget, count * STEPS_PER_RECORD);
+    return !b->tables.account.failed;
 }
 
 static void sort(struct btf_reader *b, struct sorted *list)
 {
-    struct sl_ordered *scratch = sl_alloc_held(&b->holding, list->count + 1, sizeof *scratch);
+    struct sl_ordered *scratch = sl_account_alloc(&b->tables.account, list->count + 1, sizeof *scratch);
     if (scratch)
         sl_order(list->items, scratch, list->count);
-    else
-        b->failed = true;
-    sl_free_held(&b->holding, scratch, list->count + 1, sizeof *scratch);
+    sl_account_free(&b->tables.account, scratch, list->count + 1, sizeof *scratch);
 }
 
 static void sort_records(struct btf_reader *b, const struct btf_records *records, struct sorted *list)
@@ -80,9 +76,10 @@ static uint32_t intern_file(struct btf_reader *b, uint32_t path)
     if (b->file_at[path])
         return b->file_at[path] - 1;
     struct sl_str name = btf_text(&b->tables, path);
-    b->failed = b->failed || b->tables.failed ||
-                !sl_grow_held(&b->holding, &b->files, &b->file_capacity, b->file_count + 1, sizeof *b->files);
-    if (!name.size || b->failed)
+    b->tables.account.failed =
+        b->tables.account.failed ||
+        !sl_account_grow(&b->tables.account, &b->files, &b->file_capacity, b->file_count + 1, sizeof *b->files);
+    if (!name.size || b->tables.account.failed)
         return SL_NO_FILE;
     b->files[b->file_count] = (struct sl_file){.name = name};
     b->file_at[path] = (uint32_t)++b->file_count;
@@ -96,7 +93,8 @@ static void collect_rows(struct btf_reader *b, uint64_t address, uint64_t end)
     b->row_count = 0;
     while (b->next_line < lines->count && lines->items[b->next_line].key < address)
         b->next_line++;
-    for (; b->next_line < lines->count && lines->items[b->next_line].key < end && !b->failed; b->next_line++) {
+    for (; b->next_line < lines->count && lines->items[b->next_line].key < end && !b->tables.account.failed;
+         b->next_line++) {
         const struct sl_ordered *at = &lines->items[b->next_line];
         uint64_t stop = b->next_line + 1 < lines->count && at[1].key < end ? at[1].key : end;
         const struct btf_record *record = &b->tables.lines.items[at->index];
@@ -108,8 +106,7 @@ static void collect_rows(struct btf_reader *b, uint64_t address, uint64_t end)
             last->size += row.size;
             continue;
         }
-        b->failed = b->failed || !sl_grow_held(&b->holding, &b->rows, &b->row_capacity, b->row_count + 1, sizeof row);
-        if (!b->failed)
+        if (sl_account_grow(&b->tables.account, &b->rows, &b->row_capacity, b->row_count + 1, sizeof row))
             b->rows[b->row_count++] = row;
     }
 }
@@ -145,25 +142,24 @@ static void read_function(struct btf_reader *b, const struct btf_record *record,
     if (!symbol && next_symbol < end)
         end = next_symbol;
     name = symbol ? symbol->name : name;
-    b->failed = b->failed || b->tables.failed;
     collect_rows(b, record->address, end);
-    if (!name.size || b->failed)
+    if (!name.size || b->tables.account.failed)
         return;
     struct sl_function *function = &b->batch[b->function_count++];
     *function = (struct sl_function){.address = record->address, .size = end - record->address, .name = name};
-    b->failed = !sl_assemble(&b->assembler, &b->arena, function, NULL, 0, b->rows, b->row_count);
+    b->tables.account.failed = !sl_assemble(&b->assembler, &b->arena, function, NULL, 0, b->rows, b->row_count);
 }
 
 static void read_functions(struct btf_reader *b)
 {
     size_t strings = b->tables.strings.size;
-    b->batch = sl_alloc_held(&b->holding, b->functions.count + 1, sizeof *b->batch);
-    b->file_at = sl_alloc_held(&b->holding, strings + 1, sizeof *b->file_at);
-    b->failed = b->failed || !b->batch || !b->file_at;
-    if (b->failed)
+    b->batch = sl_account_alloc(&b->tables.account, b->functions.count + 1, sizeof *b->batch);
+    b->file_at = sl_account_alloc(&b->tables.account, strings + 1, sizeof *b->file_at);
+    b->tables.account.failed = b->tables.account.failed || !b->batch || !b->file_at;
+    if (b->tables.account.failed)
         return;
     memset(b->file_at, 0, (strings + 1) * sizeof *b->file_at);
-    for (size_t i = 0; i < b->functions.count && !b->failed; i++) {
+    for (size_t i = 0; i < b->functions.count && !b->tables.account.failed; i++) {
         const struct sl_ordered *at = &b->functions.items[i];
         if (i && at[-1].key == at->key) /* the first one counts */
             continue;
@@ -201,10 +197,10 @@ static enum sl_code read_all(struct btf_reader *b, struct sl_object *object, str
     sort_records(b, &b->tables.functions, &b->functions);
     sort_records(b, &b->tables.lines, &b->lines);
     code = sort_symbols(b, error);
-    if (code == SL_OK && !b->failed)
+    if (code == SL_OK && !b->tables.account.failed)
         read_functions(b);
-    if (b->failed || sl_budget_used_up(b->tables.purse.budget))
-        return code != SL_OK ? code : sl_budget_fail(b->tables.purse.budget, error);
+    if (b->tables.account.failed || sl_budget_exhausted(b->tables.account.budget))
+        return code != SL_OK ? code : sl_budget_fail(b->tables.account.budget, error);
     if (b->tables.skipped && !sink->skipped_units)
         sink->first_skipped = b->tables.first_skipped;
     sink->skipped_units += b->tables.skipped;
@@ -216,8 +212,7 @@ enum sl_code sl_btf_read(struct sl_object *object, struct sl_function_sink *sink
     struct btf_reader *b = calloc(1, sizeof *b);
     if (!b)
         return sl_fail(error, SL_BUSY, "out of memory");
-    b->holding.budget = b->arena.budget = b->assembler.holding.budget = sl_object_budget(object);
-    b->assembler.purse = &b->tables.purse;
+    b->arena.budget = b->assembler.account.budget = sl_object_budget(object);
     enum sl_code code = read_all(b, object, sink, error);
     sl_assembler_free(&b->assembler);
     sl_arena_free(&b->arena);
@@ -228,7 +223,6 @@ enum sl_code sl_btf_read(struct sl_object *object, struct sl_function_sink *sink
     free(b->batch);
     free(b->files);
     free(b->file_at);
-    sl_holding_release(&b->holding);
     btf_tables_close(&b->tables);
     free(b);
     return code;

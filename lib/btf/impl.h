@@ -1,7 +1,7 @@
 /* What the files of this folder share. Private to it. */
 #pragma once
 
-#include "base/grow.h"
+#include "base/account.h"
 #include "base/map.h"
 #include "btf/btf.h"
 
@@ -24,8 +24,7 @@ struct btf_section {
 
 struct btf_tables {
     struct sl_object *object;
-    struct sl_purse purse;
-    struct sl_holding holding; /* of the arrays */
+    struct sl_account account;
     struct sl_bytes strings;
     uint64_t text_size; /* bytes of all texts that were read */
     struct btf_section *sections;
@@ -36,7 +35,6 @@ struct btf_tables {
     struct btf_records functions, lines; /* in file order */
     size_t skipped;
     struct sl_error first_skipped;
-    bool failed; /* out of memory or budget */
 };
 
 /* Reads both sections. Fields of `tables` that are not NULL are freed by btf_tables_close in any case. SL_NOT_FOUND when the

@@ -69,9 +69,7 @@ static void read_types(struct btf_tables *t, struct sl_bytes types, bool big_end
     struct sl_reader r = sl_reader(types, big_endian);
     uint32_t name = 0; /* type 0 is void */
     for (;;) {
-        t->failed =
-            t->failed || !sl_grow_held(&t->holding, &t->names, &t->type_capacity, t->type_count + 1, sizeof *t->names);
-        if (t->failed)
+        if (!sl_account_grow(&t->account, &t->names, &t->type_capacity, t->type_count + 1, sizeof *t->names))
             return;
         t->names[t->type_count++] = name;
         if (!sl_reader_left(&r))
@@ -95,28 +93,29 @@ static void read_types(struct btf_tables *t, struct sl_bytes types, bool big_end
 
 struct sl_str btf_text(struct btf_tables *t, uint32_t offset)
 {
-    struct sl_str text = sl_purse_name(&t->purse, t->strings, offset);
+    struct sl_str text = sl_account_read_name(&t->account, t->strings, offset);
     t->text_size += text.size;
-    if (t->text_size > t->strings.size && !sl_purse_spend(&t->purse, (uint32_t)text.size * STEPS_PER_OVERLAP))
+    if (t->text_size > t->strings.size && !sl_account_spend(&t->account, (uint32_t)text.size * STEPS_PER_OVERLAP))
         text.size = 0;
-    t->failed = t->failed || (!text.size && sl_budget_used_up(t->purse.budget));
+    t->account.failed = t->account.failed || (!text.size && sl_budget_exhausted(t->account.budget));
     return text;
 }
 
 static void index_sections(struct btf_tables *t)
 {
     struct sl_section_info info;
-    t->by_name.budget = t->purse.budget;
-    for (size_t i = 0; !t->failed && sl_object_section_info(t->object, i, &info); i++) {
+    t->by_name.budget = t->account.budget;
+    for (size_t i = 0; !t->account.failed && sl_object_section_info(t->object, i, &info); i++) {
         bool is_new;
         void **slot = sl_map_slot(&t->by_name, info.name, &is_new);
-        t->failed =
-            !slot || !sl_purse_spend(&t->purse, STEPS_PER_SECTION + (uint32_t)(info.name.size / 8)) ||
-            !sl_grow_held(&t->holding, &t->sections, &t->section_capacity, t->section_count + 1, sizeof *t->sections);
-        if (!t->failed && is_new) {
+        t->account.failed = !slot ||
+                            !sl_account_spend(&t->account, STEPS_PER_SECTION + (uint32_t)(info.name.size / 8)) ||
+                            !sl_account_grow(&t->account, &t->sections, &t->section_capacity, t->section_count + 1,
+                                             sizeof *t->sections);
+        if (!t->account.failed && is_new) {
             t->sections[t->section_count++] = (struct btf_section){info, false};
             *slot = (void *)(uintptr_t)t->section_count;
-        } else if (!t->failed) {
+        } else if (!t->account.failed) {
             t->sections[(uintptr_t)*slot - 1].is_double = true;
         }
     }
@@ -141,9 +140,9 @@ static void read_records(struct btf_tables *t, struct sl_reader *r, uint32_t cou
     struct btf_records *list = are_lines ? &t->lines : &t->functions;
     uint64_t begin = section->address - sl_object_info(t->object)->load_address;
     bool good = begin <= UINT64_MAX - section->size;
-    t->failed = t->failed ||
-                !sl_grow_held(&t->holding, &list->items, &list->capacity, list->count + count, sizeof *list->items);
-    for (uint32_t i = 0; i < count && good && !t->failed; i++) {
+    t->account.failed = t->account.failed || !sl_account_grow(&t->account, &list->items, &list->capacity,
+                                                              list->count + count, sizeof *list->items);
+    for (uint32_t i = 0; i < count && good && !t->account.failed; i++) {
         struct sl_reader record = sl_reader(sl_read_bytes(r, size), r->big_endian);
         uint32_t offset = sl_read_u32(&record), value = sl_read_u32(&record), line = 0;
         if (are_lines) {
@@ -172,7 +171,7 @@ static void read_infos(struct btf_tables *t, struct sl_bytes part, bool big_endi
         SKIP(t, "records of section .BTF.ext are too small");
         return;
     }
-    while (sl_reader_left(&r) && !t->failed) {
+    while (sl_reader_left(&r) && !t->account.failed) {
         uint32_t name = sl_read_u32(&r), count = sl_read_u32(&r);
         if (r.failed || count > sl_reader_left(&r) / size) {
             SKIP(t, "%s are outside of section .BTF.ext", are_lines ? "lines" : "functions");
@@ -191,7 +190,7 @@ enum sl_code btf_tables_open(struct btf_tables *t, struct sl_object *object, str
     struct sl_bytes btf, ext, parts;
     struct sl_reader r;
     struct sl_budget *budget = sl_object_budget(object);
-    *t = (struct btf_tables){.object = object, .purse.budget = budget, .holding.budget = budget};
+    *t = (struct btf_tables){.object = object, .account.budget = budget};
     if (!sl_object_section(object, "BTF.ext", &ext, NULL) || !sl_object_section(object, "BTF", &btf, NULL))
         return sl_fail(error, SL_NOT_FOUND, "no BTF");
     if (open_section(t, "BTF", btf, &parts, &r)) {
@@ -206,7 +205,7 @@ enum sl_code btf_tables_open(struct btf_tables *t, struct sl_object *object, str
         read_infos(t, functions, r.big_endian, false);
         read_infos(t, lines, r.big_endian, true);
     }
-    return t->failed ? sl_budget_fail(budget, error) : SL_OK;
+    return t->account.failed ? sl_budget_fail(budget, error) : SL_OK;
 }
 
 void btf_tables_close(struct btf_tables *t)
@@ -216,5 +215,5 @@ void btf_tables_close(struct btf_tables *t)
     sl_map_free(&t->by_name);
     free(t->functions.items);
     free(t->lines.items);
-    sl_holding_release(&t->holding);
+    sl_account_release(&t->account);
 }

@@ -154,7 +154,7 @@ static bool add_step(struct abbrev_table *t, struct abbrev *abbrev, struct abbre
             last->value += step.value;
         return true;
     }
-    if (!dwarf_room(t->w, &t->steps, &t->step_capacity, t->step_count + 1, sizeof *t->steps))
+    if (!sl_account_grow(&t->w->account, &t->steps, &t->step_capacity, t->step_count + 1, sizeof *t->steps))
         return false;
     t->steps[t->step_count++] = step;
     abbrev->step_count++;
@@ -204,7 +204,7 @@ static bool add_skip(struct abbrev_table *t, struct abbrev *abbrev, uint16_t for
 {
     int size = fixed_size(form, t);
     if (size < 0) {
-        if (!dwarf_room(t->w, &t->skips, &t->skip_capacity, t->skip_count + 1, sizeof *t->skips))
+        if (!sl_account_grow(&t->w->account, &t->skips, &t->skip_capacity, t->skip_count + 1, sizeof *t->skips))
             return false;
         t->skips[t->skip_count++] = (struct skip_step){variable_size(form), form, 0};
         abbrev->skip_count++;
@@ -311,7 +311,7 @@ static struct quick quick_of(const struct abbrev_table *t, const struct abbrev *
 
 static bool make_quick(struct abbrev_table *t)
 {
-    if (!dwarf_room(t->w, &t->quick, &t->quick_capacity, t->dense_count + 1, sizeof *t->quick))
+    if (!sl_account_grow(&t->w->account, &t->quick, &t->quick_capacity, t->dense_count + 1, sizeof *t->quick))
         return false;
     for (size_t i = 1; i < t->dense_count; i++)
         t->quick[i] = quick_of(t, &t->items[i]);
@@ -337,12 +337,12 @@ static bool is_dense(const struct abbrev_table *t, uint64_t code, size_t read)
 static bool keep_abbrev(struct abbrev_table *t, uint64_t code, const struct abbrev *abbrev, size_t read)
 {
     if (!is_dense(t, code, read)) {
-        if (!dwarf_room(t->w, &t->sparse, &t->sparse_capacity, t->sparse_count + 1, sizeof *t->sparse))
+        if (!sl_account_grow(&t->w->account, &t->sparse, &t->sparse_capacity, t->sparse_count + 1, sizeof *t->sparse))
             return false;
         t->sparse[t->sparse_count++] = (struct sparse_abbrev){code, *abbrev};
         return true;
     }
-    if (!dwarf_room(t->w, &t->items, &t->item_capacity, (size_t)code + 1, sizeof *t->items))
+    if (!sl_account_grow(&t->w->account, &t->items, &t->item_capacity, (size_t)code + 1, sizeof *t->items))
         return false;
     for (; t->dense_count <= code; t->dense_count++)
         t->items[t->dense_count] = (struct abbrev){0};
@@ -365,8 +365,8 @@ static bool read_table(struct abbrev_table *t, const struct dwarf_file *file, co
     for (unsigned form = 0; form < COMMON_FORMS; form++)
         t->sizes[form] = (int8_t)size_of_form((uint16_t)form, t);
     /* Entries point to their steps, even to none. */
-    if (!dwarf_room(t->w, &t->steps, &t->step_capacity, 1, sizeof *t->steps) ||
-        !dwarf_room(t->w, &t->skips, &t->skip_capacity, 1, sizeof *t->skips))
+    if (!sl_account_grow(&t->w->account, &t->steps, &t->step_capacity, 1, sizeof *t->steps) ||
+        !sl_account_grow(&t->w->account, &t->skips, &t->skip_capacity, 1, sizeof *t->skips))
         return false;
     struct sl_reader r = sl_reader(file->abbrev, file->big_endian);
     sl_reader_seek(&r, unit->abbrev_offset);
@@ -376,14 +376,15 @@ static bool read_table(struct abbrev_table *t, const struct dwarf_file *file, co
         struct abbrev abbrev;
         if (code == 0 || r.failed || !read_abbrev(t, &r, &abbrev))
             break;
-        if (!dwarf_spend(t->w, (sl_reader_offset(&r) - start) * STEPS_PER_BYTE) || !keep_abbrev(t, code, &abbrev, read))
+        if (!sl_account_spend(&t->w->account, (sl_reader_offset(&r) - start) * STEPS_PER_BYTE) ||
+            !keep_abbrev(t, code, &abbrev, read))
             return false;
         if (code == last)
             break;
     }
     if (t->sparse_count)
         qsort(t->sparse, t->sparse_count, sizeof *t->sparse, by_code);
-    return !t->w->exhausted && (t->dense_count || t->sparse_count) && make_quick(t);
+    return !t->w->account.failed && (t->dense_count || t->sparse_count) && make_quick(t);
 }
 
 void abbrev_table_free(struct abbrev_table *t)

@@ -148,12 +148,13 @@ static bool find_text(const struct dwarf_unit *unit, const struct attribute *a, 
     }
 }
 
-struct sl_str dwarf_text(struct sl_purse *purse, const struct dwarf_unit *unit, const struct attribute *a)
+struct sl_str dwarf_text(struct sl_account *account, const struct dwarf_unit *unit, const struct attribute *a)
 {
     struct text_place place;
     if (a->form == DW_FORM_string)
         return a->text.size < SL_MAX_NAME ? a->text : (struct sl_str){NULL, 0};
-    return find_text(unit, a, &place) ? sl_purse_name(purse, place.table, place.offset) : (struct sl_str){NULL, 0};
+    return find_text(unit, a, &place) ? sl_account_read_name(account, place.table, place.offset)
+                                      : (struct sl_str){NULL, 0};
 }
 
 const char *dwarf_text_address(const struct dwarf_unit *unit, const struct attribute *a)

@@ -45,7 +45,7 @@ static bool dwarf_functions_read_entry(const struct walk *walk, const struct abb
 {
     const struct abbrev_step *step = &walk->unit->abbrevs->steps[abbrev->first_step];
     const struct abbrev_step *end = step + abbrev->step_count;
-    if (!dwarf_spend(walk->w, abbrev->step_count)) /* attributes may take no bytes */
+    if (!sl_account_spend(&walk->w->account, abbrev->step_count)) /* attributes may take no bytes */
         return false;
     for (unsigned i = 0; i < SLOT_COUNT; i++)
         e->attributes[i].form = 0;
@@ -100,7 +100,7 @@ static struct entry_name entry_name(struct walk *walk, const struct entry *e, en
     if (a[SLOT_LINKAGE].form)
         return (struct entry_name){dwarf_linkage_name(walk->w, walk->unit, &a[SLOT_LINKAGE]), true};
     if (a[SLOT_NAME].form) {
-        struct sl_str own = dwarf_text(&walk->w->purse, walk->unit, &a[SLOT_NAME]);
+        struct sl_str own = dwarf_text(&walk->w->account, walk->unit, &a[SLOT_NAME]);
         return own.size ? (struct entry_name){own, false} : name;
     }
     return name;
@@ -110,7 +110,7 @@ static struct entry_name entry_name(struct walk *walk, const struct entry *e, en
 static struct frame *push_frame(struct walk *walk)
 {
     struct dwarf_worker *w = walk->w;
-    if (!dwarf_room(w, &w->frames, &w->frame_capacity, walk->height + 1, sizeof *w->frames))
+    if (!sl_account_grow(&w->account, &w->frames, &w->frame_capacity, walk->height + 1, sizeof *w->frames))
         return NULL;
     struct frame *frame = &w->frames[walk->height];
     *frame = w->frames[walk->height - 1];
@@ -164,9 +164,10 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
     bool known = true;
     frame->first_pending = (uint32_t)w->pending_count;
     frame->first_inlinee = (uint32_t)w->inlinee_count;
-    if (!dwarf_spend(w, STEPS_PER_FUNCTION * (uint64_t)count) ||
-        !dwarf_room(w, &w->pending, &w->pending_capacity, w->pending_count + count, sizeof *w->pending) ||
-        !dwarf_room(w, &w->covered, &w->covered_capacity, w->covered_count + count, sizeof *w->covered))
+    if (!sl_account_spend(&w->account, STEPS_PER_FUNCTION * (uint64_t)count) ||
+        !sl_account_grow(&w->account, &w->pending, &w->pending_capacity, w->pending_count + count,
+                         sizeof *w->pending) ||
+        !sl_account_grow(&w->account, &w->covered, &w->covered_capacity, w->covered_count + count, sizeof *w->covered))
         return false;
     for (size_t i = 0; i < count; i++) {
         if (w->ranges[i].begin < load)
@@ -204,8 +205,9 @@ static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *
     size_t count = dwarf_ranges(w, walk->unit, &a[SLOT_RANGES], &a[SLOT_LOW_PC], &a[SLOT_HIGH_PC]);
     if (!count)
         return true;
-    if (!dwarf_spend(w, STEPS_PER_INLINEE * (uint64_t)count) ||
-        !dwarf_room(w, &w->inlinees, &w->inlinee_capacity, w->inlinee_count + count, sizeof *w->inlinees))
+    if (!sl_account_spend(&w->account, STEPS_PER_INLINEE * (uint64_t)count) ||
+        !sl_account_grow(&w->account, &w->inlinees, &w->inlinee_capacity, w->inlinee_count + count,
+                         sizeof *w->inlinees))
         return false;
     if (frame->depth <= SL_MAX_INLINE_DEPTH) {
         uint64_t load = walk->reader->load_address;
@@ -269,11 +271,12 @@ static bool lines_of(struct dwarf_worker *w, uint64_t load, struct range range, 
             if (start >= stop)
                 continue;
             if (count == w->function_line_capacity &&
-                !dwarf_room(w, &w->function_lines, &w->function_line_capacity, count + 1, sizeof *w->function_lines))
+                !sl_account_grow(&w->account, &w->function_lines, &w->function_line_capacity, count + 1,
+                                 sizeof *w->function_lines))
                 return false;
             w->function_lines[count++] = (struct sl_line){start - load, stop - start, rows[i].file, rows[i].line};
         }
-        if (!dwarf_spend(w, STEPS_PER_SEQUENCE + (uint64_t)(i - (a ? a - 1 : 0)) * STEPS_PER_LINE))
+        if (!sl_account_spend(&w->account, STEPS_PER_SEQUENCE + (uint64_t)(i - (a ? a - 1 : 0)) * STEPS_PER_LINE))
             return false;
     }
     *line_count = count;
@@ -287,8 +290,9 @@ static bool order_inlinees(struct dwarf_worker *w, const struct frame *frame)
     const struct sl_flat_inlinee *inlinees = w->inlinees + frame->first_inlinee;
     if (!count)
         return true;
-    if (!dwarf_spend(w, count) || !dwarf_room(w, &w->order, &w->order_capacity, 2 * count, sizeof *w->order) ||
-        !dwarf_room(w, &w->by_address, &w->by_address_capacity, count, sizeof *w->by_address))
+    if (!sl_account_spend(&w->account, count) ||
+        !sl_account_grow(&w->account, &w->order, &w->order_capacity, 2 * count, sizeof *w->order) ||
+        !sl_account_grow(&w->account, &w->by_address, &w->by_address_capacity, count, sizeof *w->by_address))
         return false;
     for (size_t i = 0; i < count; i++)
         w->order[i] = (struct sl_ordered){inlinees[i].address, 0, (uint32_t)i};
@@ -320,8 +324,9 @@ static bool fill_head(struct dwarf_worker *w, const struct sl_function *function
     uint64_t end = *line_count ? lines[0].address : function->address + function->size;
     if (end == function->address)
         return true;
-    if (!dwarf_spend(w, *line_count) ||
-        !dwarf_room(w, &w->function_lines, &w->function_line_capacity, *line_count + 1, sizeof *w->function_lines))
+    if (!sl_account_spend(&w->account, *line_count) ||
+        !sl_account_grow(&w->account, &w->function_lines, &w->function_line_capacity, *line_count + 1,
+                         sizeof *w->function_lines))
         return false;
     lines = w->function_lines;
     memmove(lines + 1, lines, *line_count * sizeof *lines);
@@ -335,12 +340,13 @@ bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, str
 {
     struct range range = {function->address, function->address + function->size};
     size_t line_count;
-    if (!dwarf_room(w, &w->functions, &w->function_capacity, w->function_count + 1, sizeof *w->functions) ||
+    if (!sl_account_grow(&w->account, &w->functions, &w->function_capacity, w->function_count + 1,
+                         sizeof *w->functions) ||
         !lines_of(w, reader->load_address, range, &line_count) ||
         (inlinee_count && !fill_head(w, function, &line_count)))
         return false;
     if (!sl_assemble(&w->assembler, arena, function, inlinees, inlinee_count, w->function_lines, line_count)) {
-        w->exhausted = true;
+        w->account.failed = true;
         return false;
     }
     w->functions[w->function_count++] = *function;
@@ -636,25 +642,24 @@ static bool dwarf_functions_read_all(struct walk *walk)
     struct dwarf_worker *w = walk->w;
     const struct dwarf_unit *unit = walk->unit;
     bool variables = w->variables && !walk->claims;
-    w->assembler.purse = &w->purse;
-    w->assembler.holding.budget = w->purse.budget;
+    w->assembler.account.budget = w->account.budget;
     w->function_count = w->inlinee_count = w->pending_count = w->covered_count = 0;
     w->name_count = 0;
     w->name_generation++;
     /* A split unit may be that of many skeletons. */
-    if (!dwarf_spend(w, (unit->header->end - unit->header->offset) / BYTES_PER_STEP) ||
-        !dwarf_room(w, &w->frames, &w->frame_capacity, 1, sizeof *w->frames))
+    if (!sl_account_spend(&w->account, (unit->header->end - unit->header->offset) / BYTES_PER_STEP) ||
+        !sl_account_grow(&w->account, &w->frames, &w->frame_capacity, 1, sizeof *w->frames))
         return false;
     w->frames[0] = (struct frame){0}; /* around the root */
     if (variables)
         variables_begin(w, walk->arena);
     bool ok = walk_unit(walk);
     /* What was open when reading stopped still has its ranges and the lines. */
-    while (walk->height > 1 && !w->exhausted && close_frame(walk))
+    while (walk->height > 1 && !w->account.failed && close_frame(walk))
         continue;
     if (variables)
         variables_end(w);
-    return ok && !w->exhausted;
+    return ok && !w->account.failed;
 }
 
 bool dwarf_read_functions(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
@@ -693,5 +698,5 @@ void dwarf_worker_free(struct dwarf_worker *w)
     free(w->frames);
     free(w->names);
     variables_free(&w->variable_reader);
-    sl_holding_release(&w->holding);
+    sl_account_release(&w->account);
 }

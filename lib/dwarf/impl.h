@@ -7,6 +7,7 @@
  * A `struct dwarf_file` is one set of sections: the object itself, its supplementary (dwz) file, a package or a .dwo. */
 #pragma once
 
+#include "base/account.h"
 #include "base/grow.h"
 #include "base/map.h"
 #include "dwarf/constants.h"
@@ -252,9 +253,7 @@ struct variable_reader {
 
 /* Scratch of one worker: reused from unit to unit. */
 struct dwarf_worker {
-    struct sl_purse purse;
-    struct sl_holding holding; /* of all arrays */
-    bool exhausted;            /* the budget is used up or memory ran out: reading ends */
+    struct sl_account account; /* of all arrays */
     bool positions;            /* lines are positions */
     bool variables;            /* functions and calls have theirs */
     struct row_list
@@ -329,23 +328,6 @@ struct dwarf_reader {
 /* What is read of a companion is charged to the object, whose budget grows by it. */
 void dwarf_pay_with(struct dwarf_reader *reader, struct sl_object *companion);
 
-static inline bool dwarf_spend(struct dwarf_worker *w, uint64_t steps)
-{
-    if (sl_purse_spend(&w->purse, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX))
-        return true;
-    w->exhausted = true;
-    return false;
-}
-
-/* Room in an array of the worker's. */
-static inline bool dwarf_room(struct dwarf_worker *w, void *array, size_t *capacity, size_t need, size_t item)
-{
-    if (sl_grow_held(&w->holding, array, capacity, need, item))
-        return true;
-    w->exhausted = true;
-    return false;
-}
-
 /* Indexes the first unit headers of the file, at `most` so many, into the arena. False when out of memory. */
 bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *arena, size_t *skipped);
 /* A pass over .debug_info that was at `*passed` has come to the offset `to`. */
@@ -409,8 +391,8 @@ const uint8_t *dwarf_skip_rare(const struct dwarf_unit *unit, const struct skip_
                                const uint8_t *end);
 bool dwarf_skip_form(struct sl_reader *r, const struct dwarf_unit *unit, uint16_t form);
 
-/* Names and paths, SL_MAX_NAME bytes at most. Empty when there is none, it is too long, or the purse is empty. */
-struct sl_str dwarf_text(struct sl_purse *purse, const struct dwarf_unit *unit, const struct attribute *a);
+/* Names and paths, SL_MAX_NAME bytes at most. Empty when there is none, it is too long, or the work budget is used up. */
+struct sl_str dwarf_text(struct sl_account *account, const struct dwarf_unit *unit, const struct attribute *a);
 
 /* Where the text begins, without a look at it; NULL when it is outside of its section, or there is none. */
 const char *dwarf_text_address(const struct dwarf_unit *unit, const struct attribute *a);
@@ -503,7 +485,7 @@ bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, str
                         struct sl_function *function, const struct sl_flat_inlinee *inlinees, size_t inlinee_count);
 
 /* After dwarf_read_functions: appends the code that has lines but no subprogram, under the names of symbols. `unit`: the one
- * with the line table. False when the purse is empty. */
+ * with the line table. False when the work budget is used up. */
 bool dwarf_add_uncovered(struct dwarf_reader *reader, struct dwarf_worker *w, const struct dwarf_unit *unit,
                          enum sl_language language, struct sl_arena *arena);
 
@@ -521,10 +503,10 @@ void variables_begin(struct dwarf_worker *w, struct sl_arena *arena); /* a unit 
 void variables_end(struct dwarf_worker *w);                           /* of it: what was gathered stays */
 void variables_free(struct variable_reader *v);
 
-/* A function or inlined call is opened, which are the worker's inlinees from this one on. False when the purse is empty. */
+/* A function or inlined call is opened, which are the worker's inlinees from this one on. False when the work budget is used up. */
 bool variables_open(struct dwarf_worker *w, size_t first_inlinee);
 
-/* A variable of what was opened last: its entry, behind the code. False when that cannot be read, or the purse is empty. */
+/* A variable of what was opened last: its entry, behind the code. False when that cannot be read, or the work budget is used up. */
 bool variables_add(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev,
                    struct sl_reader *r);
 

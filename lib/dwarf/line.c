@@ -30,7 +30,8 @@ struct table_reader {
 static bool dwarf_line_add_file(struct table_reader *t, struct sl_str name, uint64_t directory)
 {
     struct line_table *lines = &t->w->lines;
-    if (!dwarf_room(t->w, &lines->files, &lines->file_capacity, lines->file_count + 1, sizeof *lines->files))
+    if (!sl_account_grow(&t->w->account, &lines->files, &lines->file_capacity, lines->file_count + 1,
+                         sizeof *lines->files))
         return false;
     struct sl_file *file = &lines->files[lines->file_count++];
     *file = (struct sl_file){.comp_dir = t->unit->comp_dir, .name = name};
@@ -45,7 +46,8 @@ static bool dwarf_line_add_file(struct table_reader *t, struct sl_str name, uint
 static bool add_directory(struct table_reader *t, struct sl_str name)
 {
     struct dwarf_worker *w = t->w;
-    if (!dwarf_room(w, &w->directories, &w->directory_capacity, t->directory_count + 1, sizeof *w->directories))
+    if (!sl_account_grow(&w->account, &w->directories, &w->directory_capacity, t->directory_count + 1,
+                         sizeof *w->directories))
         return false;
     w->directories[t->directory_count++] = name;
     return true;
@@ -99,14 +101,14 @@ static bool dwarf_line_read_entry(struct table_reader *t, struct sl_reader *r, c
                                   size_t count, struct file_entry *entry)
 {
     *entry = (struct file_entry){0};
-    if (!dwarf_spend(t->w, count)) /* forms may take no bytes */
+    if (!sl_account_spend(&t->w->account, count)) /* forms may take no bytes */
         return false;
     for (size_t i = 0; i < count; i++) {
         struct attribute a;
         if (!read_form(t, r, formats[i].form, &a))
             return false;
         if (formats[i].content == DW_LNCT_path)
-            entry->name = dwarf_text(&t->w->purse, t->unit, &a);
+            entry->name = dwarf_text(&t->w->account, t->unit, &a);
         else if (formats[i].content == DW_LNCT_directory_index)
             entry->directory = a.value;
     }
@@ -171,7 +173,7 @@ static bool dwarf_line_read_header(struct table_reader *t, struct program *p)
 {
     struct sl_reader r;
     uint64_t header;
-    if (!read_sizes(&r, t->unit, p, &header) || !dwarf_spend(t->w, sl_reader_left(&r)))
+    if (!read_sizes(&r, t->unit, p, &header) || !sl_account_spend(&t->w->account, sl_reader_left(&r)))
         return false;
     t->offset_size = p->offset_size;
     const uint8_t *code = r.at + header;
@@ -228,7 +230,7 @@ static bool list_row(struct machine *m, bool is_end)
     struct row_list *list = m->table->w->row_list;
     if (!list)
         return true;
-    if (!dwarf_room(m->table->w, &list->rows, &list->capacity, list->count + 1, sizeof *list->rows))
+    if (!sl_account_grow(&m->table->w->account, &list->rows, &list->capacity, list->count + 1, sizeof *list->rows))
         return false;
     list->rows[list->count++] = (struct sl_dwarf_row){
         m->address, m->file, m->line, as_u32(m->column), as_u32(m->discriminator), m->op_index, is_end};
@@ -256,7 +258,7 @@ static bool dwarf_line_emit(struct machine *m)
         }
     }
     if (t->row_count == t->row_capacity &&
-        !dwarf_room(m->table->w, &t->rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows))
+        !sl_account_grow(&m->table->w->account, &t->rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows))
         return false;
     t->rows[t->row_count++] = (struct row){m->address, m->file, line};
     return true;
@@ -272,7 +274,8 @@ static bool close_sequence(struct machine *m, uint64_t end)
     const struct row *first = &t->rows[m->first], *last = &t->rows[t->row_count - 1];
     if (end <= last->address)
         end = last->address + 1;
-    if (!dwarf_room(m->table->w, &t->sequences, &t->sequence_capacity, t->sequence_count + 1, sizeof *t->sequences))
+    if (!sl_account_grow(&m->table->w->account, &t->sequences, &t->sequence_capacity, t->sequence_count + 1,
+                         sizeof *t->sequences))
         return false;
     t->sequences[t->sequence_count++] =
         (struct sequence){first->address, end, (uint32_t)m->first, (uint32_t)(t->row_count - m->first)};

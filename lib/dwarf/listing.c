@@ -23,7 +23,7 @@ struct sl_dwarf_listing *sl_dwarf_listing_new(struct sl_object *object, const st
     if (!l)
         return NULL;
     struct dwarf_reader *reader = &l->reader;
-    l->arena.budget = l->worker.purse.budget = l->worker.holding.budget = sl_object_budget(object);
+    l->arena.budget = l->worker.account.budget = sl_object_budget(object);
     reader->object = object;
     reader->budget = sl_object_budget(object);
     l->worker.row_list = &l->rows;
@@ -63,7 +63,7 @@ size_t sl_dwarf_listing_count(const struct sl_dwarf_listing *l)
 static bool take_ranges(struct sl_dwarf_listing *l, size_t count)
 {
     struct dwarf_worker *w = &l->worker;
-    if (!dwarf_room(w, &l->ranges, &l->range_capacity, l->range_count + count + 1, sizeof *l->ranges))
+    if (!sl_account_grow(&w->account, &l->ranges, &l->range_capacity, l->range_count + count + 1, sizeof *l->ranges))
         return false;
     for (size_t i = 0; i < count; i++)
         l->ranges[l->range_count++] = (struct sl_dwarf_range){w->ranges[i].begin, w->ranges[i].end};
@@ -104,7 +104,7 @@ static void take_attribute(struct sl_dwarf_listing *l, const struct dwarf_unit *
     switch (attribute) {
     case DW_AT_name:
         if (!f->short_name.size)
-            f->short_name = dwarf_text(&l->worker.purse, unit, a);
+            f->short_name = dwarf_text(&l->worker.account, unit, a);
         if (!f->has_linkage_name)
             f->name = f->short_name;
         break;
@@ -148,7 +148,7 @@ static void take_instance(struct sl_dwarf_listing *l, const struct dwarf_unit *f
             sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end}, unit->file->big_endian);
         sl_reader_seek(&r, reference.offset);
         const struct abbrev *abbrev = abbrev_find(unit->abbrevs, dwarf_uleb(&r));
-        if (!abbrev || r.failed || !dwarf_spend(w, abbrev->step_count + STEPS_PER_ENTRY))
+        if (!abbrev || r.failed || !sl_account_spend(&w->account, abbrev->step_count + STEPS_PER_ENTRY))
             return;
         struct attribute_walk walk = dwarf_attributes(unit, abbrev);
         struct attribute a;
@@ -187,8 +187,9 @@ static bool listing_read_function(struct sl_dwarf_listing *l, const struct dwarf
         case DW_AT_specification: origin = dwarf_reference(unit, &a); break;
         default: take_attribute(l, unit, step->attribute, &a, &f);
         }
-    if (walk.failed || !dwarf_spend(w, abbrev->step_count) ||
-        !dwarf_room(w, &l->functions, &l->function_capacity, l->function_count + 1, sizeof *l->functions))
+    if (walk.failed || !sl_account_spend(&w->account, abbrev->step_count) ||
+        !sl_account_grow(&w->account, &l->functions, &l->function_capacity, l->function_count + 1,
+                         sizeof *l->functions))
         return false;
     size_t count = dwarf_ranges(w, unit, &list, &low, &high);
     if (!low.form || !dwarf_address(unit, &low, &f.low_pc))
@@ -221,8 +222,8 @@ static bool read_entries(struct sl_dwarf_listing *l, const struct dwarf_unit *un
         if (!code)
             continue;
         const struct abbrev *abbrev = abbrev_find(unit->abbrevs, code);
-        if (r.failed || !abbrev || depth >= MAX_DIE_DEPTH || !dwarf_spend(w, abbrev->step_count + 1) ||
-            !dwarf_room(w, &l->open, &l->open_capacity, depth + 1, sizeof *l->open))
+        if (r.failed || !abbrev || depth >= MAX_DIE_DEPTH || !sl_account_spend(&w->account, abbrev->step_count + 1) ||
+            !sl_account_grow(&w->account, &l->open, &l->open_capacity, depth + 1, sizeof *l->open))
             return false;
         l->open[depth] = SL_DWARF_NONE;
         if (abbrev->kind == KIND_SUBPROGRAM || abbrev->kind == KIND_INLINED) {
@@ -237,7 +238,7 @@ static bool read_entries(struct sl_dwarf_listing *l, const struct dwarf_unit *un
         }
         depth += abbrev->children;
     }
-    return !w->exhausted;
+    return !w->account.failed;
 }
 
 static const void *copy_of(struct sl_arena *arena, const void *items, size_t count, size_t size)
@@ -257,7 +258,7 @@ enum sl_code sl_dwarf_listing_read(struct sl_dwarf_listing *l, size_t index, str
     *out = (struct sl_dwarf_unit){0};
     l->function_count = l->range_count = l->rows.count = 0;
     l->rows.version = 0;
-    if (w->exhausted)
+    if (w->account.failed)
         return sl_budget_fail(l->reader.budget, error);
     if (!dwarf_unit_open(w, &l->reader.main, header, &unit))
         return sl_fail(error, SL_MALFORMED, "bad abbreviations or root entry");
@@ -265,7 +266,7 @@ enum sl_code sl_dwarf_listing_read(struct sl_dwarf_listing *l, size_t index, str
     w->pinned = unit.abbrevs;
     bool whole = read_entries(l, &unit);
     w->pinned = NULL;
-    if (w->exhausted)
+    if (w->account.failed)
         return sl_budget_fail(l->reader.budget, error);
     *out = (struct sl_dwarf_unit){
         .functions = copy_of(arena, l->functions, l->function_count, sizeof *l->functions),

@@ -38,7 +38,7 @@ const struct dwarf_unit *dwarf_unit_of(struct dwarf_worker *w, const struct dwar
 
 struct sl_str dwarf_linkage_name(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct attribute *a)
 {
-    struct sl_str name = dwarf_text(&w->purse, unit, a);
+    struct sl_str name = dwarf_text(&w->account, unit, a);
     return unit->file->decorates ? sl_undecorate_linkage(name) : name;
 }
 
@@ -52,7 +52,7 @@ static bool dwarf_names_read_entry(struct dwarf_worker *w, const struct dwarf_un
     sl_reader_seek(&r, offset);
     struct attribute name = {0};
     const struct abbrev *abbrev = abbrev_find(unit->abbrevs, dwarf_uleb(&r));
-    if (!abbrev || r.failed || !dwarf_spend(w, abbrev->step_count + 8))
+    if (!abbrev || r.failed || !sl_account_spend(&w->account, abbrev->step_count + 8))
         return false;
     struct attribute_walk walk = dwarf_attributes(unit, abbrev);
     struct attribute a;
@@ -68,8 +68,8 @@ static bool dwarf_names_read_entry(struct dwarf_worker *w, const struct dwarf_un
     if (walk.failed)
         return false;
     if (!out->linkage.size)
-        out->name = dwarf_text(&w->purse, unit, &name);
-    return dwarf_spend(w, (sl_reader_offset(&r) - offset) / 16);
+        out->name = dwarf_text(&w->account, unit, &name);
+    return sl_account_spend(&w->account, (sl_reader_offset(&r) - offset) / 16);
 }
 
 static struct name_slot *slot_of(struct dwarf_worker *w, uint64_t key)
@@ -78,7 +78,7 @@ static struct name_slot *slot_of(struct dwarf_worker *w, uint64_t key)
         size_t capacity = w->name_capacity ? w->name_capacity * 2 : 1024;
         struct name_slot *slots = NULL;
         size_t room = 0;
-        if (!dwarf_room(w, &slots, &room, capacity, sizeof *slots))
+        if (!sl_account_grow(&w->account, &slots, &room, capacity, sizeof *slots))
             return NULL;
         memset(slots, 0, capacity * sizeof *slots);
         for (size_t i = 0; i < w->name_capacity; i++) {
@@ -95,9 +95,9 @@ static struct name_slot *slot_of(struct dwarf_worker *w, uint64_t key)
         w->name_capacity = capacity;
     }
     size_t at = (size_t)(key * 0x9E3779B97F4A7C15u >> 20) & (w->name_capacity - 1);
-    while (w->names[at].generation == w->name_generation && w->names[at].key != key && dwarf_spend(w, 1))
+    while (w->names[at].generation == w->name_generation && w->names[at].key != key && sl_account_spend(&w->account, 1))
         at = (at + 1) & (w->name_capacity - 1);
-    return w->exhausted ? NULL : &w->names[at];
+    return w->account.failed ? NULL : &w->names[at];
 }
 
 struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,

@@ -20,7 +20,7 @@ static void dwarf_ranges_add(struct collector *c, uint64_t begin, uint64_t end)
 {
     if (begin >= end || begin >= c->dead || (begin == 0 && !c->keeps_zero))
         return;
-    if (!dwarf_room(c->w, &c->w->ranges, &c->w->range_capacity, c->count + 1, sizeof *c->w->ranges))
+    if (!sl_account_grow(&c->w->account, &c->w->ranges, &c->w->range_capacity, c->count + 1, sizeof *c->w->ranges))
         return;
     c->w->ranges[c->count++] = (struct range){begin, end};
 }
@@ -34,7 +34,7 @@ static void add_offset_pair(struct collector *c, uint64_t base, uint64_t begin, 
 /* Lists may be shared and overlap: every entry is paid for, also for what is made of its range. */
 static bool pay(struct collector *c)
 {
-    return dwarf_spend(c->w, STEPS_PER_RANGE);
+    return sl_account_spend(&c->w->account, STEPS_PER_RANGE);
 }
 
 static void read_rnglist(struct collector *c, const struct dwarf_unit *unit, uint64_t offset)

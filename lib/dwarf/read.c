@@ -150,7 +150,7 @@ static void read_code(struct dwarf_reader *reader, struct slot *slot, struct dwa
         slot->damage = "bad entries";
     w->pinned = NULL;
     dwarf_add_uncovered(reader, w, unit, walked->language, &slot->memory->arena);
-    slot->skip = w->exhausted || !copy_batch(w, walked, slot);
+    slot->skip = w->account.failed || !copy_batch(w, walked, slot);
     slot->exhausted = slot->skip;
     uint64_t bias = sl_object_info(reader->object)->dwarf_bias;
     if (!slot->skip && bias)
@@ -182,7 +182,7 @@ static bool is_elsewhere(const struct dwarf_reader *reader, struct dwarf_worker 
     for (size_t i = 0; i < count; i++)
         if (dwarf_is_wanted(sink, bias, w->ranges[i].begin, w->ranges[i].end))
             return false;
-    return count > 0 && !w->exhausted;
+    return count > 0 && !w->account.failed;
 }
 
 static void read_unit(struct window *window, size_t index, struct dwarf_worker *w, struct batch_memory **memories)
@@ -194,7 +194,7 @@ static void read_unit(struct window *window, size_t index, struct dwarf_worker *
     slot->damage = NULL;
     slot->missing = (struct sl_str){NULL, 0};
     slot->skip = true;
-    slot->exhausted = w->exhausted;
+    slot->exhausted = w->account.failed;
     const struct dwarf_unit_header *header = &reader->main.units[window->first + index];
     if (slot->exhausted || header->type == DW_UT_type || header->type == DW_UT_split_type)
         return;
@@ -202,7 +202,7 @@ static void read_unit(struct window *window, size_t index, struct dwarf_worker *
         return;
     if (!dwarf_unit_open(w, &reader->main, header, &unit)) {
         slot->damage = "bad abbreviations or root entry";
-        slot->exhausted = w->exhausted;
+        slot->exhausted = w->account.failed;
         return;
     }
     if (!has_code(&unit))
@@ -318,8 +318,8 @@ static enum sl_code dwarf_read_all(struct dwarf_reader *reader, const struct sl_
     if (!window.workers || !window.memories || !window.slots)
         window.code = sl_fail(error, SL_BUSY, "out of memory");
     for (unsigned i = 0; window.workers && i < workers; i++) {
-        window.workers[i].purse.budget = reader->budget;
-        window.workers[i].holding.budget = reader->budget;
+        window.workers[i].account.budget = reader->budget;
+        window.workers[i].account.budget = reader->budget;
         window.workers[i].positions = sink->takes_positions;
         window.workers[i].variables = sink->takes_variables;
     }

@@ -54,7 +54,7 @@ static struct range_table *enlarge(struct range_set *set, struct range_table *ta
 {
     size_t capacity = table ? table->capacity * 2 : 4096;
     size_t size = table_size(capacity);
-    struct range_table *larger = sl_budget_take(set->budget, size) ? calloc(1, size) : NULL;
+    struct range_table *larger = sl_budget_charge(set->budget, size) ? calloc(1, size) : NULL;
     if (!larger)
         return NULL;
     larger->smaller = table;
@@ -88,7 +88,7 @@ void dwarf_range_free(struct range_set *set)
     struct range_table *table = atomic_load(&set->table);
     while (table) {
         struct range_table *smaller = table->smaller;
-        sl_budget_return(set->budget, table_size(table->capacity));
+        sl_budget_uncharge(set->budget, table_size(table->capacity));
         free(table);
         table = smaller;
     }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 struct source_reader {
-    struct sl_purse purse;
+    struct sl_account account;
     struct dwarf_file file;
     struct dwarf_unit_header header; /* sizes of the table at hand */
     struct dwarf_unit unit;          /* for reading forms */
@@ -25,20 +25,20 @@ static bool dwarf_sources_read_entry(struct source_reader *s, struct sl_reader *
                                      size_t count, struct source_entry *entry)
 {
     *entry = (struct source_entry){.directory = 0};
-    if (!sl_purse_spend(&s->purse, (uint32_t)count)) /* forms may take no bytes */
+    if (!sl_account_spend(&s->account, (uint32_t)count)) /* forms may take no bytes */
         return false;
     for (size_t i = 0; i < count; i++) {
         struct attribute a;
         if (!dwarf_read_form(r, &s->unit, formats[i].form, 0, &a))
             return false;
         switch (formats[i].content) {
-        case DW_LNCT_path: entry->name = dwarf_text(&s->purse, &s->unit, &a); break;
+        case DW_LNCT_path: entry->name = dwarf_text(&s->account, &s->unit, &a); break;
         case DW_LNCT_LLVM_source: entry->text = dwarf_whole_text(&s->unit, &a); break;
         case DW_LNCT_directory_index: entry->directory = a.value; break;
         }
     }
-    return sl_purse_spend(&s->purse,
-                          (uint32_t)(entry->text.size / 64 < UINT32_MAX ? entry->text.size / 64 : UINT32_MAX));
+    return sl_account_spend(&s->account,
+                            (uint32_t)(entry->text.size / 64 < UINT32_MAX ? entry->text.size / 64 : UINT32_MAX));
 }
 
 static bool has_texts(const struct entry_format *formats, size_t count)
@@ -134,7 +134,7 @@ static void read_tables(struct source_reader *s)
 void sl_dwarf_sources(struct sl_object *object,
                       bool (*found)(void *arg, const struct sl_file *file, struct sl_bytes text), void *arg)
 {
-    struct source_reader s = {.purse = {.budget = sl_object_budget(object)}, .arg = arg};
+    struct source_reader s = {.account = {.budget = sl_object_budget(object)}, .arg = arg};
     sl_object_section(object, "debug_line", &s.file.line, NULL);
     s.file.big_endian = sl_object_info(object)->big_endian;
     s.unit = (struct dwarf_unit){.file = &s.file, .address_file = &s.file, .header = &s.header};

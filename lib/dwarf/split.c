@@ -17,7 +17,7 @@ static uint32_t find_row(struct dwarf_worker *w, struct sl_reader *r, uint64_t d
         return 0;
     uint64_t mask = slots - 1, at = dwo_id & mask, step = ((dwo_id >> 32) & mask) | 1;
     size_t start = sl_reader_offset(r);
-    for (uint32_t tries = 0; tries < MOST_TRIES && tries < slots && dwarf_spend(w, 1);
+    for (uint32_t tries = 0; tries < MOST_TRIES && tries < slots && sl_account_spend(&w->account, 1);
          tries++, at = (at + step) & mask) {
         sl_reader_seek(r, start + at * 8);
         uint64_t signature = sl_read_u64(r);
@@ -104,9 +104,10 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
         dwarf_pay_with(reader, dwo);
     }
     if (!dwarf_index_units(file, most, arena, &skipped))
-        w->exhausted = true;
+        w->account.failed = true;
     /* A file may be that of many skeletons, and have many units. */
-    if (w->exhausted || !dwarf_spend(w, HEADER_STEPS * file->unit_count) || !find_unit(file, id, &header))
+    if (w->account.failed || !sl_account_spend(&w->account, HEADER_STEPS * file->unit_count) ||
+        !find_unit(file, id, &header))
         return false;
     *split = (struct dwarf_unit){
         .file = file,

@@ -29,7 +29,7 @@ static const struct sl_symbol *symbol(const struct symbol_index *index, size_t p
 /* Finds what symbols are within, where some are. False when out of memory. */
 static bool find_around(struct symbol_index *index, struct sl_budget *budget, struct sl_arena *arena)
 {
-    struct sl_nesting nesting = {.holding.budget = budget};
+    struct sl_nesting nesting = {.account.budget = budget};
     bool nested = sl_symbols_are_nested(index->symbols, index->order, index->count), ok = true;
     uint32_t *around = nested ? SL_ARENA_ARRAY(arena, uint32_t, index->count) : NULL;
     for (size_t i = 0, next; around && ok && i < index->count; i = next) {
@@ -51,7 +51,7 @@ enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *a
     size_t count = 0, named = 0;
     const struct sl_object_info *info = sl_object_info(reader->object);
     enum sl_code code = sl_object_kept_symbols(reader->object, &symbols, &count, error);
-    if (code == SL_BUSY || sl_budget_used_up(reader->budget))
+    if (code == SL_BUSY || sl_budget_exhausted(reader->budget))
         return code;
     if (code != SL_OK || count > UINT32_MAX)
         count = 0;
@@ -132,14 +132,14 @@ struct symbol_span dwarf_symbol_over(struct dwarf_worker *w, const struct symbol
     size_t next = behind(index, 0, address), place = next;
     struct symbol_span span = {NULL, next < index->count ? index->order[next].key : UINT64_MAX};
     uint64_t next_start = span.end;
-    while (place && index->order[place - 1].key == index->order[next - 1].key && dwarf_spend(w, 1)) {
+    while (place && index->order[place - 1].key == index->order[next - 1].key && sl_account_spend(&w->account, 1)) {
         const struct sl_symbol *s = symbol(index, --place);
         uint64_t end = s->size && s->size < UINT64_MAX - s->address ? s->address + s->size : next_start;
         if (end > address)
             span = (struct symbol_span){s, end < next_start ? end : next_start};
     }
     uint32_t outer = !span.symbol && index->around && next ? index->around[next - 1] : NO_PLACE;
-    for (; outer != NO_PLACE && !span.symbol && dwarf_spend(w, 1); outer = index->around[outer]) {
+    for (; outer != NO_PLACE && !span.symbol && sl_account_spend(&w->account, 1); outer = index->around[outer]) {
         uint64_t end = sl_symbol_end(symbol(index, outer));
         if (end > address)
             span = (struct symbol_span){symbol(index, outer), end < next_start ? end : next_start};

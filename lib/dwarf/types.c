@@ -83,11 +83,11 @@ static bool read_attributes(struct dwarf_worker *w, const struct dwarf_unit *uni
     const struct abbrev_step *step;
     struct attribute a;
     *out = (struct type_entry){.tag = abbrev->tag, .children = abbrev->children};
-    if (!dwarf_spend(w, abbrev->step_count + STEPS_PER_ENTRY))
+    if (!sl_account_spend(&w->account, abbrev->step_count + STEPS_PER_ENTRY))
         return false;
     while ((step = dwarf_next_attribute(&walk, r, &a)))
         take_attribute(w, unit, step->attribute, &a, out);
-    return !walk.failed && dwarf_spend(w, (uint64_t)(r->at - begin) / BYTES_PER_STEP);
+    return !walk.failed && sl_account_spend(&w->account, (uint64_t)(r->at - begin) / BYTES_PER_STEP);
 }
 
 bool types_read(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev, struct sl_reader *r,
@@ -109,7 +109,8 @@ static bool types_read_entry(struct dwarf_worker *w, const struct dwarf_unit *un
     uint64_t code = dwarf_uleb(&r);
     const struct abbrev *abbrev = code && !r.failed ? abbrev_find(unit->abbrevs, code) : NULL;
     *out = (struct type_entry){.tag = 0};
-    bool read = abbrev ? read_attributes(w, unit, abbrev, &r, out) : !code && !r.failed && dwarf_spend(w, 1);
+    bool read =
+        abbrev ? read_attributes(w, unit, abbrev, &r, out) : !code && !r.failed && sl_account_spend(&w->account, 1);
     out->end = sl_reader_offset(&r);
     return read;
 }
@@ -137,7 +138,7 @@ static bool find_entry(struct typing *t, struct reference reference, struct type
     if (!unit || !types_read_entry(t->w, unit, reference.offset, out) || !out->tag)
         return false;
     types_complete(t->w, t->from, &out->is);
-    return !t->w->exhausted;
+    return !t->w->account.failed;
 }
 
 /* The children of an entry, one after the other. */
@@ -171,9 +172,9 @@ static struct sl_str join(struct typing *t, struct sl_str a, struct sl_str b)
 {
     size_t size = a.size + b.size;
     char *text = NULL;
-    if (size <= MAX_TYPE_TEXT && dwarf_spend(t->w, size / BYTES_PER_STEP + 1)) {
+    if (size <= MAX_TYPE_TEXT && sl_account_spend(&t->w->account, size / BYTES_PER_STEP + 1)) {
         text = sl_arena_alloc(t->w->variable_reader.arena, size + 1, 1);
-        t->w->exhausted = t->w->exhausted || !text;
+        t->w->account.failed = t->w->account.failed || !text;
     }
     if (!text)
         return (struct sl_str){NULL, 0};
@@ -238,7 +239,7 @@ static void set_bound(struct typing *t, struct type *type, const struct type *ta
 {
     sl_buf_str(right, target->right);
     struct sl_str text = join(t, sl_buf_view(right), (struct sl_str){NULL, 0});
-    t->w->exhausted = t->w->exhausted || right->failed;
+    t->w->account.failed = t->w->account.failed || right->failed;
     sl_buf_free(right);
     if (!text.size || !set_type(t, type, target->left, text))
         return;
@@ -277,7 +278,8 @@ static bool push_parameters(struct typing *t, struct reference reference, const 
         if (child.tag != DW_TAG_formal_parameter && !is_rest)
             continue;
         if (v->parameter_count - first == MAX_PARAMETERS ||
-            !dwarf_room(t->w, &v->parameters, &v->parameter_capacity, v->parameter_count + 1, sizeof *v->parameters))
+            !sl_account_grow(&t->w->account, &v->parameters, &v->parameter_capacity, v->parameter_count + 1,
+                             sizeof *v->parameters))
             return false;
         v->parameters[v->parameter_count++] = (struct type_parameter){child.is.type, child.is.has_type, is_rest};
     }
@@ -360,11 +362,11 @@ static const struct type *type_of(struct typing *t, struct reference reference, 
     }
     void **slot = type ? sl_map_slot(&v->types, (struct sl_str){(const char *)&type->key, sizeof key}, NULL) : NULL;
     if (!slot) {
-        t->w->exhausted = true;
+        t->w->account.failed = true;
         return &unknown_type;
     }
     *slot = type;
-    if (depth < MAX_TYPE_DEPTH && !t->w->exhausted)
+    if (depth < MAX_TYPE_DEPTH && !t->w->account.failed)
         name_type(t, type, reference, depth);
     return type;
 }

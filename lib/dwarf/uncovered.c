@@ -69,7 +69,7 @@ static bool lies_in_code(const struct uncovered *u, uint64_t address)
     struct sl_segment segment;
     if (u->reader->main.relocatable)
         return true;
-    for (size_t i = 0; sl_object_segment(u->reader->object, i, &segment) && dwarf_spend(u->w, 1); i++)
+    for (size_t i = 0; sl_object_segment(u->reader->object, i, &segment) && sl_account_spend(&u->w->account, 1); i++)
         if (segment.executable && address - segment.address < segment.memory_size)
             return true;
     return false;
@@ -83,7 +83,7 @@ static bool add_gap(struct uncovered *u, uint64_t begin, uint64_t end)
         uint64_t stop = span.end < end ? span.end : end, own_end = stop;
         const struct sl_symbol *s = span.symbol;
         bool named = s && (s->size || s->address >= begin);
-        if (!dwarf_spend(u->w, 8))
+        if (!sl_account_spend(&u->w->account, 8))
             return false;
         if ((named || (u->reader->nameless && lies_in_code(u, at))) && of_unit(u, at, &own_end)) {
             struct sl_function function = {.address = at, .size = own_end - at, .language = u->language};

@@ -93,7 +93,7 @@ void dwarf_passed(const struct dwarf_file *file, uint64_t *passed, uint64_t to)
 bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *arena, size_t *skipped)
 {
     struct dwarf_unit_header *units = NULL, header;
-    struct sl_holding holding = {.budget = arena->budget};
+    struct sl_account account = {.budget = arena->budget};
     size_t count = 0, capacity = 0;
     struct sl_reader r = sl_reader(file->info, file->big_endian);
     for (uint64_t passed = 0; sl_reader_left(&r) > 0 && count < most;
@@ -107,9 +107,9 @@ bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *ar
             ++*skipped;
             continue;
         }
-        if (!sl_grow_held(&holding, &units, &capacity, count + 1, sizeof *units)) {
+        if (!sl_account_grow(&account, &units, &capacity, count + 1, sizeof *units)) {
             free(units);
-            sl_holding_release(&holding);
+            sl_account_release(&account);
             return false;
         }
         units[count++] = header;
@@ -118,7 +118,7 @@ bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *ar
     if (file->units && count)
         memcpy(file->units, units, count * sizeof *units);
     free(units);
-    sl_holding_release(&holding);
+    sl_account_release(&account);
     file->unit_count = file->units ? count : 0;
     return file->units != NULL;
 }
@@ -191,11 +191,11 @@ enum root_pass {
 static void take_root_text(struct dwarf_worker *w, struct dwarf_unit *unit, const struct attribute *a, uint16_t name)
 {
     switch (name) {
-    case DW_AT_name: unit->name = dwarf_text(&w->purse, unit, a); break;
-    case DW_AT_comp_dir: unit->comp_dir = dwarf_text(&w->purse, unit, a); break;
-    case DW_AT_producer: unit->producer = dwarf_text(&w->purse, unit, a); break;
+    case DW_AT_name: unit->name = dwarf_text(&w->account, unit, a); break;
+    case DW_AT_comp_dir: unit->comp_dir = dwarf_text(&w->account, unit, a); break;
+    case DW_AT_producer: unit->producer = dwarf_text(&w->account, unit, a); break;
     case DW_AT_dwo_name:
-    case DW_AT_GNU_dwo_name: unit->dwo_name = dwarf_text(&w->purse, unit, a); break;
+    case DW_AT_GNU_dwo_name: unit->dwo_name = dwarf_text(&w->account, unit, a); break;
     }
 }
 
@@ -205,7 +205,7 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum
         sl_reader((struct sl_bytes){unit->file->info.data, (size_t)unit->header->end}, unit->file->big_endian);
     sl_reader_seek(&r, unit->header->die);
     const struct abbrev *abbrev = abbrev_find(unit->abbrevs, sl_read_uleb(&r));
-    if (!abbrev || !dwarf_spend(w, abbrev->step_count + 16))
+    if (!abbrev || !sl_account_spend(&w->account, abbrev->step_count + 16))
         return false;
     unit->tag = abbrev->tag;
     struct attribute_walk walk = dwarf_attributes(unit, abbrev);
@@ -252,7 +252,8 @@ static bool read_root_pass(struct dwarf_worker *w, struct dwarf_unit *unit, enum
         case DW_AT_GNU_dwo_id: unit->dwo_id = a.value; break;
         }
     }
-    return !walk.failed && !w->exhausted && dwarf_spend(w, sl_reader_offset(&r) - unit->header->die);
+    return !walk.failed && !w->account.failed &&
+           sl_account_spend(&w->account, sl_reader_offset(&r) - unit->header->die);
 }
 
 bool dwarf_read_root(struct dwarf_worker *w, struct dwarf_unit *unit)

@@ -17,7 +17,7 @@ static bool keep_number(struct dwarf_worker *w, struct sl_map *map, struct sl_st
     void **slot = sl_map_slot(map, key, NULL);
     if (slot)
         *slot = (void *)(uintptr_t)(number + 1);
-    w->exhausted = w->exhausted || !slot;
+    w->account.failed = w->account.failed || !slot;
     return slot != NULL;
 }
 
@@ -32,8 +32,8 @@ static uint32_t keep_text(struct dwarf_worker *w, const char *address, struct sl
 {
     struct variable_reader *v = &w->variable_reader;
     const char **key = SL_ARENA_NEW(v->arena, const char *);
-    if (!key || !dwarf_room(w, &v->texts, &v->text_capacity, v->text_count + 1, sizeof *v->texts)) {
-        w->exhausted = true;
+    if (!key || !sl_account_grow(&w->account, &v->texts, &v->text_capacity, v->text_count + 1, sizeof *v->texts)) {
+        w->account.failed = true;
         return 0;
     }
     *key = address;
@@ -58,7 +58,7 @@ struct sl_str variables_text(struct dwarf_worker *w, const struct dwarf_unit *un
         return (struct sl_str){NULL, 0};
     if (number_behind(&w->variable_reader.text_map, address_key(&address), &number))
         return w->variable_reader.texts[number];
-    struct sl_str text = dwarf_text(&w->purse, unit, a);
+    struct sl_str text = dwarf_text(&w->account, unit, a);
     keep_text(w, address, text);
     return text;
 }
@@ -74,7 +74,8 @@ struct gathering {
 bool variables_open(struct dwarf_worker *w, size_t first_inlinee)
 {
     struct variable_reader *v = &w->variable_reader;
-    if (!dwarf_room(w, &v->gatherings, &v->gathering_capacity, v->gathering_count + 1, sizeof *v->gatherings))
+    if (!sl_account_grow(&w->account, &v->gatherings, &v->gathering_capacity, v->gathering_count + 1,
+                         sizeof *v->gatherings))
         return false;
     v->gatherings[v->gathering_count++] =
         (struct gathering){v->open_count, first_inlinee, w->inlinee_count - first_inlinee};
@@ -92,9 +93,10 @@ bool variables_add(struct dwarf_worker *w, const struct dwarf_unit *unit, const 
         return true;
     types_complete(w, unit, &is);
     if (!is.name.size)
-        return !w->exhausted;
+        return !w->account.failed;
     struct sl_variable variable = {text_number(w, is.name), text_number(w, types_name(w, unit, is.type, is.has_type))};
-    if (w->exhausted || !dwarf_room(w, &v->open, &v->open_capacity, v->open_count + 1, sizeof *v->open))
+    if (w->account.failed ||
+        !sl_account_grow(&w->account, &v->open, &v->open_capacity, v->open_count + 1, sizeof *v->open))
         return false;
     v->open[v->open_count++] = variable;
     return true;
@@ -122,8 +124,8 @@ static uint32_t list_number(struct dwarf_worker *w, const struct sl_variable *va
     if (number_behind(&v->list_map, contents, &number))
         return number + 1;
     struct sl_variable *items = sl_arena_alloc(v->arena, size, _Alignof(struct sl_variable));
-    if (!items || !dwarf_room(w, &v->lists, &v->list_capacity, v->list_count + 1, sizeof *v->lists)) {
-        w->exhausted = true;
+    if (!items || !sl_account_grow(&w->account, &v->lists, &v->list_capacity, v->list_count + 1, sizeof *v->lists)) {
+        w->account.failed = true;
         return 0;
     }
     memcpy(items, variables, size);
@@ -138,7 +140,7 @@ uint32_t variables_close(struct dwarf_worker *w)
     const struct gathering *g = &v->gatherings[--v->gathering_count];
     size_t open = v->open_count - g->first;
     v->open_count = g->first;
-    if (!open || !dwarf_spend(w, open + g->inlinees))
+    if (!open || !sl_account_spend(&w->account, open + g->inlinees))
         return 0;
     size_t count = bounded(v, v->open + g->first, open);
     uint32_t number = count ? list_number(w, v->open + g->first, count) : 0;
@@ -152,7 +154,7 @@ uint32_t variables_close(struct dwarf_worker *w)
 void variables_begin(struct dwarf_worker *w, struct sl_arena *arena)
 {
     struct variable_reader *v = &w->variable_reader;
-    v->list_map.budget = v->text_map.budget = v->types.budget = w->purse.budget;
+    v->list_map.budget = v->text_map.budget = v->types.budget = w->account.budget;
     v->gathering_count = v->open_count = v->list_count = v->text_count = v->parameter_count = 0;
     v->arena = arena;
 }

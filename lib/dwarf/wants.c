@@ -43,7 +43,7 @@ void sl_dwarf_split_units(struct sl_object *object, size_t most,
     bool more = worker != NULL;
     dwarf_file_open(&file, object, false);
     if (worker)
-        worker->purse.budget = worker->holding.budget = sl_object_budget(object);
+        worker->account.budget = sl_object_budget(object);
     if (worker && !dwarf_index_units(&file, most, &arena, &skipped))
         more = false;
     for (size_t i = 0; i < file.unit_count && more; i++)
@@ -66,7 +66,7 @@ bool sl_dwarf_has_split_unit(struct sl_object *dwo, uint64_t dwo_id)
     bool found = false;
     dwarf_file_open(&file, dwo, true);
     if (worker)
-        worker->purse.budget = worker->holding.budget = sl_object_budget(dwo);
+        worker->account.budget = sl_object_budget(dwo);
     if (worker && dwarf_index_units(&file, SIZE_MAX, &arena, &skipped))
         for (size_t i = 0; i < file.unit_count && !found; i++) {
             const struct dwarf_unit_header *h = &file.units[i];

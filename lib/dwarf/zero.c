@@ -22,8 +22,8 @@ static enum sl_code find_next_code(struct dwarf_reader *reader, struct sl_error 
     struct dwarf_unit unit;
     if (!w)
         return sl_fail(error, SL_BUSY, "out of memory");
-    w->purse.budget = w->holding.budget = reader->budget;
-    for (size_t i = 0; i < reader->main.unit_count && !w->exhausted; i++) {
+    w->account.budget = reader->budget;
+    for (size_t i = 0; i < reader->main.unit_count && !w->account.failed; i++) {
         size_t count =
             dwarf_unit_peek(w, &reader->main, &reader->main.units[i], &unit) ? dwarf_unit_ranges(w, &unit) : 0;
         for (size_t j = 0; j < count; j++) {
@@ -45,7 +45,7 @@ enum sl_code dwarf_index_zero(struct dwarf_reader *reader, struct sl_arena *aren
     if (!reader->main.code_at_zero)
         return SL_OK;
     enum sl_code code = sl_object_kept_symbols(reader->object, &symbols, &count, error);
-    if (code == SL_BUSY || sl_budget_used_up(reader->budget))
+    if (code == SL_BUSY || sl_budget_exhausted(reader->budget))
         return code;
     for (size_t i = 0; code == SL_OK && i < count && reader->zero_symbol_count < MOST_SYMBOLS; i++) {
         reader->has_symbols = reader->has_symbols || symbols[i].name.size;
@@ -67,7 +67,8 @@ static bool may_have_code_at_zero(const struct dwarf_reader *reader)
 
 bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w, struct entry_name name)
 {
-    for (size_t i = 0; i < reader->zero_symbol_count && dwarf_spend(w, 1 + name.text.size / BYTES_PER_STEP); i++) {
+    for (size_t i = 0;
+         i < reader->zero_symbol_count && sl_account_spend(&w->account, 1 + name.text.size / BYTES_PER_STEP); i++) {
         struct sl_str symbol = reader->zero_symbols[i];
         bool begins = sl_str_starts(symbol, name.text); /* also `name.part.0` */
         if ((begins && (symbol.size == name.text.size || symbol.data[name.text.size] == '.')) ||

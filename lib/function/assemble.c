@@ -34,8 +34,8 @@ void sl_assembler_free(struct sl_assembler *a)
     free(a->returned);
     free(a->nodes);
     free(a->owned);
-    sl_holding_release(&a->holding);
-    *a = (struct sl_assembler){.purse = a->purse, .holding.budget = a->holding.budget};
+    sl_account_release(&a->account);
+    *a = (struct sl_assembler){.account = a->account};
 }
 
 static uint64_t assemble_end_of(uint64_t address, uint64_t size)
@@ -61,7 +61,7 @@ static bool fill_queue(struct sl_assembler *a, const struct sl_function *functio
     size_t count = 0;
     bool sorted = true;
     if (inlinee_count > UINT32_MAX ||
-        !sl_grow_held(&a->holding, &a->queue, &a->queue_capacity, inlinee_count, sizeof *a->queue))
+        !sl_account_grow(&a->account, &a->queue, &a->queue_capacity, inlinee_count, sizeof *a->queue))
         return false;
     for (size_t i = 0; i < inlinee_count; i++) {
         const struct sl_flat_inlinee *f = &inlinees[i];
@@ -74,8 +74,8 @@ static bool fill_queue(struct sl_assembler *a, const struct sl_function *functio
     *queued = count;
     if (sorted)
         return true;
-    if (!sl_grow_held(&a->holding, &a->order, &a->order_capacity, count, sizeof *a->order) ||
-        !sl_grow_held(&a->holding, &a->scratch, &a->scratch_capacity, count, sizeof *a->scratch))
+    if (!sl_account_grow(&a->account, &a->order, &a->order_capacity, count, sizeof *a->order) ||
+        !sl_account_grow(&a->account, &a->scratch, &a->scratch_capacity, count, sizeof *a->scratch))
         return false;
     for (size_t i = 0; i < count; i++)
         a->order[i] = (struct sl_ordered){a->queue[i].address, a->queue[i].depth, a->queue[i].index};
@@ -83,11 +83,6 @@ static bool fill_queue(struct sl_assembler *a, const struct sl_function *functio
     for (size_t i = 0; i < count; i++)
         a->queue[i] = part_of(inlinees, a->order[i].index);
     return true;
-}
-
-static bool spend(struct sl_assembler *a, size_t steps)
-{
-    return !a->purse || sl_purse_spend(a->purse, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX);
 }
 
 /* Of parts put back at one place, the last comes first. */
@@ -101,7 +96,7 @@ static bool put_back(struct sl_assembler *a, struct part part)
 {
     size_t at = a->returned_count++;
     struct returned item = {part, ++a->turn};
-    if (!sl_grow_held(&a->holding, &a->returned, &a->returned_capacity, at + 1, sizeof *a->returned))
+    if (!sl_account_grow(&a->account, &a->returned, &a->returned_capacity, at + 1, sizeof *a->returned))
         return false;
     for (; at && returns_before(&item, &a->returned[(at - 1) / 2]); at = (at - 1) / 2)
         a->returned[at] = a->returned[(at - 1) / 2];
@@ -140,7 +135,7 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
     a->returned_count = 0;
     while (next < queued || a->returned_count) {
         struct part part = next_part(a, &next, queued);
-        if (!spend(a, STEPS_PER_PART))
+        if (!sl_account_spend(&a->account, STEPS_PER_PART))
             return false;
         if (part.depth > height)
             continue;
@@ -168,7 +163,7 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
             }
         }
         ends[height++] = part.end;
-        if (!sl_grow_held(&a->holding, &a->nodes, &a->node_capacity, *node_count + 1, sizeof *a->nodes))
+        if (!sl_account_grow(&a->account, &a->nodes, &a->node_capacity, *node_count + 1, sizeof *a->nodes))
             return false;
         a->nodes[(*node_count)++] = (struct node){.part = part};
     }
@@ -198,7 +193,7 @@ static inline bool own(struct sl_assembler *a, size_t *count, uint32_t owner, ui
                        uint32_t file, uint32_t line)
 {
     if (*count == a->owned_capacity &&
-        !sl_grow_held(&a->holding, &a->owned, &a->owned_capacity, *count + 1, sizeof *a->owned))
+        !sl_account_grow(&a->account, &a->owned, &a->owned_capacity, *count + 1, sizeof *a->owned))
         return false;
     a->owned[(*count)++] = (struct owned_line){{start, end - start, file, line}, owner};
     a->nodes[owner].line_count++;
@@ -313,7 +308,7 @@ bool sl_assemble(struct sl_assembler *a, struct sl_arena *arena, struct sl_funct
     function->lines = NULL;
     function->inlinees = NULL;
     function->line_count = function->inlinee_count = 0;
-    if (!sl_grow_held(&a->holding, &a->nodes, &a->node_capacity, 1, sizeof *a->nodes))
+    if (!sl_account_grow(&a->account, &a->nodes, &a->node_capacity, 1, sizeof *a->nodes))
         return false;
     a->nodes[0] = (struct node){
         .part = {.address = function->address, .end = assemble_end_of(function->address, function->size)}};

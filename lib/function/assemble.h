@@ -4,7 +4,7 @@
  * An assembler is scratch memory, reused from function to function; one per thread. */
 #pragma once
 
-#include "base/grow.h"
+#include "base/account.h"
 #include "function/function.h"
 #include "function/order.h"
 
@@ -21,8 +21,7 @@ struct sl_flat_inlinee {
 enum { SL_MAX_INLINE_DEPTH = 512 }; /* of inlinees, counted from 0; deeper ones are dropped */
 
 struct sl_assembler {
-    struct sl_purse *purse;    /* what its work is paid with, the caller's; NULL = work without limit */
-    struct sl_holding holding; /* of the arrays; its budget is the caller's to set, while empty */
+    struct sl_account account; /* its budget is the caller's to set, while empty; NULL = no limits */
     struct sl_ordered *order, *scratch;
     struct part *queue;
     struct returned *returned;
@@ -36,7 +35,7 @@ struct sl_assembler {
 void sl_assembler_free(struct sl_assembler *assembler);
 
 /* Fills `function`'s lines and inlinees (its address, size, name and language are set by the caller) from `inlinees` in
- * any order and `lines` sorted by address, into the arena. False when out of memory, or when the purse is empty: inlinees may
+ * any order and `lines` sorted by address, into the arena. False when out of memory, or when the work budget is used up: inlinees may
  * overlap as many others as they like. */
 bool sl_assemble(struct sl_assembler *assembler, struct sl_arena *arena, struct sl_function *function,
                  const struct sl_flat_inlinee *inlinees, size_t inlinee_count, const struct sl_line *lines,

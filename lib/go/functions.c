@@ -36,8 +36,7 @@ struct open_call {
 
 struct go_reader {
     struct go_table table;
-    struct sl_purse purse;
-    struct sl_holding holding; /* of the arrays */
+    struct sl_account account;
     struct sl_function_sink *sink;
     struct values lines, files, calls; /* of the function at hand */
     struct link *links;                /* of the function at hand, by index */
@@ -59,14 +58,7 @@ struct go_reader {
     uint64_t *used;     /* places of the list's files */
     uint32_t *by_place; /* index in the list + 1 */
     size_t file_count, file_capacity, used_capacity, place_count;
-    bool failed; /* out of memory or budget */
 };
-
-static bool go_room(struct go_reader *g, void *array, size_t *capacity, size_t need, size_t item)
-{
-    g->failed = g->failed || !sl_grow_held(&g->holding, array, capacity, need, item);
-    return !g->failed;
-}
 
 /* ---- values ---- */
 
@@ -86,8 +78,8 @@ static bool read_values(struct go_reader *g, uint32_t offset, struct values *v)
         if (r.failed || size > UINT32_MAX || end + size > UINT32_MAX)
             return false;
         end += size;
-        g->failed = g->failed || !sl_purse_spend(&g->purse, STEPS_PER_VALUE);
-        if (!go_room(g, &v->items, &v->capacity, v->count + 1, sizeof *v->items))
+        sl_account_spend(&g->account, STEPS_PER_VALUE);
+        if (!sl_account_grow(&g->account, &v->items, &v->capacity, v->count + 1, sizeof *v->items))
             return false;
         v->items[v->count++] = (struct value){end, value};
     }
@@ -118,8 +110,8 @@ static uint32_t go_file(struct go_reader *g, const struct go_function *f, int32_
     if (g->by_place[place])
         return g->by_place[place] - 1;
     struct sl_str name = go_file_name(&g->table, place);
-    if (!name.size || !go_room(g, &g->list, &g->file_capacity, g->file_count + 1, sizeof *g->list) ||
-        !go_room(g, &g->used, &g->used_capacity, g->file_count + 1, sizeof *g->used))
+    if (!name.size || !sl_account_grow(&g->account, &g->list, &g->file_capacity, g->file_count + 1, sizeof *g->list) ||
+        !sl_account_grow(&g->account, &g->used, &g->used_capacity, g->file_count + 1, sizeof *g->used))
         return SL_NO_FILE;
     g->list[g->file_count] = (struct sl_file){.name = name};
     g->used[g->file_count] = place;
@@ -145,7 +137,7 @@ static bool read_link(struct go_reader *g, const struct go_function *f, int32_t 
 
 static const struct link *link_at(struct go_reader *g, const struct go_function *f, int32_t index)
 {
-    if (index < 0 || index >= KEPT_CALLS || g->failed ||
+    if (index < 0 || index >= KEPT_CALLS || g->account.failed ||
         ((size_t)index >= g->link_capacity &&
          !sl_grow_zeroed(&g->links, &g->link_capacity, (size_t)index + 1, sizeof *g->links)))
         return NULL;
@@ -161,7 +153,7 @@ static size_t chain_of(struct go_reader *g, const struct go_function *f, int32_t
     size_t count = 0;
     while (index >= 0) {
         const struct link *link = link_at(g, f, index);
-        g->failed = g->failed || !sl_purse_spend(&g->purse, 1);
+        sl_account_spend(&g->account, 1);
         if (!link || count == SL_MAX_INLINE_DEPTH)
             return 0;
         chain[count++] = index;
@@ -180,7 +172,8 @@ static void close_calls(struct go_reader *g, uint64_t entry, size_t height)
     while (g->open_count > height) {
         const struct open_call *open = &g->open[--g->open_count];
         const struct link *link = &g->links[open->index];
-        if (!go_room(g, &g->inlinees, &g->inlinee_capacity, g->inlinee_count + 1, sizeof *g->inlinees))
+        if (!sl_account_grow(&g->account, &g->inlinees, &g->inlinee_capacity, g->inlinee_count + 1,
+                             sizeof *g->inlinees))
             return;
         g->inlinees[g->inlinee_count++] = (struct sl_flat_inlinee){
             .address = entry + open->start,
@@ -199,7 +192,7 @@ static void read_calls(struct go_reader *g, const struct go_function *f, uint64_
     int32_t chain[SL_MAX_INLINE_DEPTH];
     uint64_t start = 0;
     g->inlinee_count = g->open_count = 0;
-    for (size_t i = 0; f->tree.size && i < g->calls.count && start < end && !g->failed; i++) {
+    for (size_t i = 0; f->tree.size && i < g->calls.count && start < end && !g->account.failed; i++) {
         uint64_t stop = g->calls.items[i].end < end ? g->calls.items[i].end : end;
         size_t count = chain_of(g, f, g->calls.items[i].value, chain), same = 0;
         while (same < count && same < g->open_count && g->open[same].index == chain[same])
@@ -218,13 +211,13 @@ static void read_rows(struct go_reader *g, const struct go_function *f, uint64_t
 {
     uint64_t at = 0;
     g->row_count = 0;
-    for (size_t line = 0, file = 0; line < g->lines.count && !g->failed;) {
+    for (size_t line = 0, file = 0; line < g->lines.count && !g->account.failed;) {
         uint64_t end = g->lines.items[line].end;
         bool has_file = file < g->files.count;
         uint64_t file_end = has_file ? g->files.items[file].end : end;
         uint64_t stop = file_end < end ? file_end : end;
         if (stop > at && g->lines.items[line].value > 0 &&
-            go_room(g, &g->rows, &g->row_capacity, g->row_count + 1, sizeof *g->rows))
+            sl_account_grow(&g->account, &g->rows, &g->row_capacity, g->row_count + 1, sizeof *g->rows))
             g->rows[g->row_count++] = (struct sl_line){
                 entry + at, stop - at, has_file ? go_file(g, f, g->files.items[file].value) : SL_NO_FILE,
                 (uint32_t)g->lines.items[line].value};
@@ -250,8 +243,8 @@ static bool read_function(struct go_reader *g, uint64_t index)
     read_calls(g, &f, entry, size);
     struct sl_function *function = &g->functions[g->function_count++];
     *function = (struct sl_function){.address = entry, .size = size, .name = f.name, .language = SL_LANG_GO};
-    g->failed = g->failed ||
-                !sl_assemble(&g->assembler, &g->arena, function, g->inlinees, g->inlinee_count, g->rows, g->row_count);
+    g->account.failed = g->account.failed || !sl_assemble(&g->assembler, &g->arena, function, g->inlinees,
+                                                          g->inlinee_count, g->rows, g->row_count);
     return true;
 }
 
@@ -283,14 +276,14 @@ static enum sl_code go_read_all(struct go_reader *g, struct sl_error *error)
     enum sl_code code = SL_OK;
     size_t skipped = 0;
     g->place_count = g->table.cus.size / 4;
-    g->by_place = sl_alloc_held(&g->holding, g->place_count + 1, sizeof *g->by_place);
+    g->by_place = sl_account_alloc(&g->account, g->place_count + 1, sizeof *g->by_place);
     if (!g->by_place)
-        return sl_budget_fail(g->purse.budget, error);
+        return sl_budget_fail(g->account.budget, error);
     memset(g->by_place, 0, (g->place_count + 1) * sizeof *g->by_place);
     for (uint64_t i = 0; i < g->table.count && code == SL_OK; i++) {
         bool good = read_function(g, i);
-        if (g->failed)
-            return sl_budget_fail(g->purse.budget, error);
+        if (g->account.failed)
+            return sl_budget_fail(g->account.budget, error);
         if (!good && !skipped++ && !g->sink->skipped_units)
             sl_fail(&g->sink->first_skipped, SL_MALFORMED, "function %llu of the Go line table: bad record",
                     (unsigned long long)i);
@@ -318,7 +311,7 @@ static void go_reader_free(struct go_reader *g)
     free(g->list);
     free(g->used);
     free(g->by_place);
-    sl_holding_release(&g->holding);
+    sl_account_release(&g->account);
     free(g);
 }
 
@@ -328,10 +321,9 @@ enum sl_code sl_go_read(struct sl_object *object, struct sl_function_sink *sink,
     if (!g)
         return sl_fail(error, SL_BUSY, "out of memory");
     struct sl_budget *budget = sl_object_budget(object);
-    g->purse.budget = g->holding.budget = g->arena.budget = g->assembler.holding.budget = budget;
-    g->assembler.purse = &g->purse;
+    g->account.budget = g->arena.budget = g->assembler.account.budget = budget;
     g->sink = sink;
-    enum sl_code code = go_table_open(&g->table, object, &g->purse, error);
+    enum sl_code code = go_table_open(&g->table, object, &g->account, error);
     if (code == SL_OK)
         code = go_read_all(g, error);
     go_reader_free(g);

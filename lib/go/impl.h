@@ -7,7 +7,7 @@ enum go_version { GO_116, GO_118, GO_120 }; /* the first that has the layout */
 
 struct go_table {
     struct sl_object *object;
-    struct sl_purse *purse;
+    struct sl_account *account;
     struct sl_bytes bytes; /* from the header on */
     uint64_t address;      /* of the header, as the program's pointers have it */
     enum go_version version;
@@ -21,7 +21,7 @@ struct go_table {
 };
 
 /* Reads the header, and the module's data where it is found. */
-enum sl_code go_table_open(struct go_table *table, struct sl_object *object, struct sl_purse *purse,
+enum sl_code go_table_open(struct go_table *table, struct sl_object *object, struct sl_account *account,
                            struct sl_error *error);
 
 struct go_function {

@@ -41,9 +41,10 @@ static uint64_t text_section(const struct go_table *t)
                                                                  : 0;
 }
 
-enum sl_code go_table_open(struct go_table *t, struct sl_object *object, struct sl_purse *purse, struct sl_error *error)
+enum sl_code go_table_open(struct go_table *t, struct sl_object *object, struct sl_account *account,
+                           struct sl_error *error)
 {
-    *t = (struct go_table){.object = object, .purse = purse, .big_endian = sl_object_info(object)->big_endian};
+    *t = (struct go_table){.object = object, .account = account, .big_endian = sl_object_info(object)->big_endian};
     if (!sl_object_go_table(object, &t->bytes, &t->address))
         return sl_fail(error, SL_NOT_FOUND, "not a Go program");
     t->address += sl_object_info(object)->load_address;
@@ -105,7 +106,7 @@ bool go_function_read(const struct go_table *t, uint64_t index, struct go_functi
     sl_reader_seek(&r, index * 2 * size + size);
     sl_reader_seek(&r, sl_read_uint(&r, size));
     f->entry = t->version >= GO_118 ? t->text + sl_read_u32(&r) : sl_read_uint(&r, t->pointer_size);
-    f->name = sl_purse_name(t->purse, t->names, sl_read_u32(&r));
+    f->name = sl_account_read_name(t->account, t->names, sl_read_u32(&r));
     sl_reader_skip(&r, 12); /* size of arguments, deferred calls, stack sizes */
     f->files = sl_read_u32(&r);
     f->lines = sl_read_u32(&r);
@@ -127,7 +128,7 @@ bool go_call_read(const struct go_table *t, const struct go_function *f, uint32_
     size_t size = t->version >= GO_120 ? 16 : 20, name = t->version >= GO_120 ? 4 : 12;
     struct sl_reader r = sl_reader(f->tree, t->big_endian);
     sl_reader_seek(&r, (uint64_t)index * size + name);
-    call->name = sl_purse_name(t->purse, t->names, sl_read_u32(&r));
+    call->name = sl_account_read_name(t->account, t->names, sl_read_u32(&r));
     call->place = sl_read_u32(&r);
     return !r.failed && call->name.size;
 }
@@ -142,5 +143,6 @@ struct sl_str go_file_name(const struct go_table *t, uint64_t place)
     struct sl_reader r = sl_reader(t->cus, t->big_endian);
     sl_reader_seek(&r, place * 4);
     uint32_t offset = sl_read_u32(&r);
-    return r.failed || offset == no_data ? (struct sl_str){NULL, 0} : sl_purse_name(t->purse, t->files, offset);
+    return r.failed || offset == no_data ? (struct sl_str){NULL, 0}
+                                         : sl_account_read_name(t->account, t->files, offset);
 }

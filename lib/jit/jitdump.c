@@ -83,5 +83,5 @@ enum sl_code sl_jit_read_dump(struct sl_bytes file, struct sl_jit_code *code, st
             good = id == CODE_LOAD ? add_load(&d, &at) : add_move(&d, &at);
     }
     sl_map_free(&d.last);
-    return !good || sl_budget_used_up(budget) ? sl_budget_fail(budget, error) : SL_OK;
+    return !good || sl_budget_exhausted(budget) ? sl_budget_fail(budget, error) : SL_OK;
 }

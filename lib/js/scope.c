@@ -31,12 +31,12 @@ static enum js_state run(struct js_parser *p)
 static enum sl_code read_text(struct js_parser *p, bool partial)
 {
     if (!js_push(p, L_PROGRAM, 0))
-        return sl_budget_fail(p->purse.budget, p->error);
+        return sl_budget_fail(p->account.budget, p->error);
     js_top(p)->node = SL_JS_NONE;
     enum js_state state = run(p);
     if (state == FAILED && p->code == SL_OK)
-        p->code = sl_budget_fail(p->purse.budget, p->error);
-    if (p->code == SL_MALFORMED && partial && !sl_budget_used_up(p->purse.budget))
+        p->code = sl_budget_fail(p->account.budget, p->error);
+    if (p->code == SL_MALFORMED && partial && !sl_budget_exhausted(p->account.budget))
         p->code = SL_OK;
     if (p->code == SL_OK && !js_finish(p))
         return p->code;
@@ -46,7 +46,7 @@ static enum sl_code read_text(struct js_parser *p, bool partial)
 enum sl_code sl_js_scopes_read(struct sl_js_scopes *scopes, struct sl_str text, bool partial, struct sl_budget *budget,
                                struct sl_error *error)
 {
-    *scopes = (struct sl_js_scopes){.text = text, .holding.budget = budget};
+    *scopes = (struct sl_js_scopes){.text = text, .account.budget = budget};
     if (text.size >= UINT32_MAX)
         return sl_fail(error, SL_MALFORMED, "a script of more than 4 GiB");
     const uint8_t *begin = (const uint8_t *)text.data;
@@ -57,15 +57,14 @@ enum sl_code sl_js_scopes_read(struct sl_js_scopes *scopes, struct sl_str text, 
         .async = true, /* modules may await */
         .async_at = UNKNOWN,
         .scopes = scopes,
-        .purse.budget = budget,
-        .holding.budget = budget,
+        .account.budget = budget,
         .error = error,
     };
     enum sl_code code = read_text(&p, partial);
     free(p.levels);
     free(p.steps);
     free(p.late);
-    sl_holding_release(&p.holding);
+    sl_account_release(&p.account);
     if (code != SL_OK)
         scopes->count = scopes->part_count = 0;
     return code;
@@ -75,7 +74,7 @@ void sl_js_scopes_free(struct sl_js_scopes *scopes)
 {
     free(scopes->items);
     free(scopes->parts);
-    sl_holding_release(&scopes->holding);
+    sl_account_release(&scopes->account);
     *scopes = (struct sl_js_scopes){0};
 }
 

@@ -13,8 +13,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/budget.h"
-#include "base/grow.h"
+#include "base/account.h"
 
 enum sl_js_scope_kind {
     SL_JS_FUNCTION,
@@ -71,7 +70,7 @@ struct sl_js_scopes {
     uint32_t count;
     struct sl_js_part *parts;
     uint32_t part_count;
-    struct sl_holding holding; /* what follows is private */
+    struct sl_account account; /* what follows is private */
     size_t capacity, part_capacity;
 };
 
@@ -94,10 +93,10 @@ struct sl_js_naming {
 };
 
 /* Appends the name of a scope, nothing for one without a name. Two scopes with equal `name` and `kind` are called the same. Of
- * more than 128 components the outer ones are left out. Each byte is a step; false when the purse is empty; out of memory is in
+ * more than 128 components the outer ones are left out. Each byte is a step; false when the work budget is used up; out of memory is in
  * `out`. */
 bool sl_js_scope_name(const struct sl_js_scopes *scopes, uint32_t scope, const struct sl_js_naming *naming,
-                      struct sl_purse *purse, struct sl_buf *out);
+                      struct sl_account *account, struct sl_buf *out);
 
 /* Where an offset is: both from 0, the column in UTF-16 units; only LF ends a line. */
 struct sl_js_place {
@@ -108,7 +107,7 @@ struct sl_js_place {
 struct sl_js_places {
     struct sl_str text;
     struct sl_js_place *marks; /* of each 256th byte */
-    struct sl_holding holding;
+    struct sl_account account;
 };
 
 /* The text is borrowed and below 4 GiB; takes a 32nd of it. False when memory, or the budget's, ran out. To be freed in

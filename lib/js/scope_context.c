@@ -6,7 +6,7 @@
 static bool room(struct js_parser *p, bool grown)
 {
     if (!grown && p->code == SL_OK)
-        p->code = sl_budget_fail(p->purse.budget, p->error);
+        p->code = sl_budget_fail(p->account.budget, p->error);
     return grown;
 }
 
@@ -16,7 +16,7 @@ bool js_grow_levels(struct js_parser *p)
         js_fail(p, "nested too deep");
         return false;
     }
-    return room(p, sl_grow_held(&p->holding, &p->levels, &p->level_capacity, p->depth + 1, sizeof *p->levels));
+    return room(p, sl_account_grow(&p->account, &p->levels, &p->level_capacity, p->depth + 1, sizeof *p->levels));
 }
 
 void js_pop_soft(struct js_parser *p)
@@ -38,15 +38,16 @@ void js_step(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32
         p->operand = O_OTHER;
         return;
     }
-    if (room(p, sl_grow_held(&p->holding, &p->steps, &p->step_capacity, (size_t)p->step_count + 1, sizeof *p->steps)))
+    if (room(p,
+             sl_account_grow(&p->account, &p->steps, &p->step_capacity, (size_t)p->step_count + 1, sizeof *p->steps)))
         p->steps[p->step_count++] = (struct js_step){at, size, kind, node};
 }
 
 uint32_t js_part(struct js_parser *p, enum sl_js_part_kind kind, uint32_t at, uint32_t size, uint32_t outer)
 {
     struct sl_js_scopes *s = p->scopes;
-    if (!room(p, s->part_count < SL_JS_ENOUGH && sl_grow_held(&s->holding, &s->parts, &s->part_capacity,
-                                                              (size_t)s->part_count + 1, sizeof *s->parts)))
+    if (!room(p, s->part_count < SL_JS_ENOUGH && sl_account_grow(&s->account, &s->parts, &s->part_capacity,
+                                                                 (size_t)s->part_count + 1, sizeof *s->parts)))
         return UNKNOWN;
     if (size > SL_MAX_NAME) /* names end there */
         kind = SL_JS_COVER;
@@ -144,14 +145,14 @@ uint32_t js_open(struct js_parser *p, uint32_t start, enum sl_js_scope_kind kind
     if (name == UNKNOWN)
         return SL_JS_NONE;
     if (s->count && s->items[s->count - 1].start > start) {
-        if (!room(p,
-                  sl_grow_held(&p->holding, &p->late, &p->late_capacity, (size_t)p->late_count + 1, sizeof *p->late)))
+        if (!room(p, sl_account_grow(&p->account, &p->late, &p->late_capacity, (size_t)p->late_count + 1,
+                                     sizeof *p->late)))
             return SL_JS_NONE;
         p->late[p->late_count] = scope;
         return p->late_count++ | LATE;
     }
     if (!room(p, s->count < SL_JS_ENOUGH &&
-                     sl_grow_held(&s->holding, &s->items, &s->capacity, (size_t)s->count + 1, sizeof *s->items)))
+                     sl_account_grow(&s->account, &s->items, &s->capacity, (size_t)s->count + 1, sizeof *s->items)))
         return SL_JS_NONE;
     s->items[s->count] = scope;
     return s->count++;
@@ -177,7 +178,7 @@ static bool merge_late(struct js_parser *p)
     size_t left = s->count, late = p->late_count, to = left + late;
     if (!late)
         return true;
-    if (!room(p, sl_grow_held(&s->holding, &s->items, &s->capacity, to, sizeof *s->items)))
+    if (!room(p, sl_account_grow(&s->account, &s->items, &s->capacity, to, sizeof *s->items)))
         return false;
     qsort(p->late, late, sizeof *p->late, by_start);
     s->count = (uint32_t)to;

@@ -127,8 +127,7 @@ struct js_parser {
     size_t level_capacity, step_capacity, late_capacity;
 
     struct sl_js_scopes *scopes;
-    struct sl_purse purse;
-    struct sl_holding holding;
+    struct sl_account account;
     struct sl_error *error;
     enum sl_code code;
 };
@@ -269,7 +268,7 @@ static inline bool js_push(struct js_parser *p, enum js_level_kind kind, uint8_t
     if (kind <= L_LAST_SOFT)
         flags |= p->levels[p->depth - 1].flags & NO_IN;
     p->levels[p->depth++] = (struct js_level){.kind = (uint8_t)kind, .flags = flags, .node = UNKNOWN};
-    return sl_purse_spend(&p->purse, 1);
+    return sl_account_spend(&p->account, 1);
 }
 
 /* Ends the level on top, which is soft. */

@@ -152,7 +152,7 @@ static void add_replaced(struct name *name, const struct sl_js_part *before, str
 }
 
 bool sl_js_scope_name(const struct sl_js_scopes *scopes, uint32_t scope, const struct sl_js_naming *naming,
-                      struct sl_purse *purse, struct sl_buf *out)
+                      struct sl_account *account, struct sl_buf *out)
 {
     static const struct sl_str kinds[] = {
         [SL_JS_FUNCTION] = SL_STR(""),   [SL_JS_CLASS] = SL_STR("new "),         [SL_JS_GETTER] = SL_STR("get "),
@@ -177,5 +177,5 @@ bool sl_js_scope_name(const struct sl_js_scopes *scopes, uint32_t scope, const s
         if (out->failed)
             return true;
     }
-    return sl_purse_spend(purse, (uint32_t)(out->size - begin));
+    return sl_account_spend(account, (uint32_t)(out->size - begin));
 }

@@ -15,8 +15,8 @@ static inline void pass(struct sl_js_place *place, uint8_t c)
 
 bool sl_js_places_make(struct sl_js_places *places, struct sl_str text, struct sl_budget *budget)
 {
-    *places = (struct sl_js_places){.text = text, .holding.budget = budget};
-    places->marks = sl_alloc_held(&places->holding, text.size / SPACING + 1, sizeof *places->marks);
+    *places = (struct sl_js_places){.text = text, .account.budget = budget};
+    places->marks = sl_account_alloc(&places->account, text.size / SPACING + 1, sizeof *places->marks);
     if (!places->marks)
         return false;
     struct sl_js_place place = {0};
@@ -42,6 +42,6 @@ struct sl_js_place sl_js_place_of(const struct sl_js_places *places, uint32_t of
 void sl_js_places_free(struct sl_js_places *places)
 {
     free(places->marks);
-    sl_holding_release(&places->holding);
+    sl_account_release(&places->account);
     *places = (struct sl_js_places){0};
 }

@@ -56,7 +56,7 @@ static void read_mapping(struct smcache_writer *w, struct sl_json *j, struct fun
 static bool add_start(struct smcache_writer *w, uint64_t key, uint32_t name)
 {
     struct function_map *map = &w->function_map;
-    if (!sl_grow_held(&w->held, &map->starts, &map->start_capacity, map->start_count + 1, sizeof *map->starts))
+    if (!sl_account_grow(&w->account, &map->starts, &map->start_capacity, map->start_count + 1, sizeof *map->starts))
         return false;
     map->starts[map->start_count++] = (struct function_start){key, name};
     return true;
@@ -113,7 +113,7 @@ static bool sort_starts(struct smcache_writer *w, size_t first)
         sorted++;
     if (sorted >= count)
         return true;
-    struct sl_ordered *items = sl_alloc_held(&w->held, count * 2, sizeof *items);
+    struct sl_ordered *items = sl_account_alloc(&w->account, count * 2, sizeof *items);
     if (!items)
         return false;
     for (size_t i = 0; i < count; i++)
@@ -121,7 +121,7 @@ static bool sort_starts(struct smcache_writer *w, size_t first)
     sl_order(items, items + count, count);
     for (size_t i = 0; i < count; i++)
         starts[i] = (struct function_start){items[i].key, items[i].index};
-    sl_free_held(&w->held, items, count * 2, sizeof *items);
+    sl_account_free(&w->account, items, count * 2, sizeof *items);
     return true;
 }
 
@@ -133,7 +133,7 @@ enum sl_code smcache_read_functions(struct smcache_writer *w, struct sl_error *e
     struct function_mapping m;
     struct sl_str key;
     uint32_t sources = part->counts[SL_SOURCEMAP_SOURCES], source = 0;
-    map->firsts = sl_alloc_held(&w->held, (size_t)sources + 1, sizeof *map->firsts);
+    map->firsts = sl_account_alloc(&w->account, (size_t)sources + 1, sizeof *map->firsts);
     bool good = map->firsts != NULL;
     sl_json_enter(&j);
     for (; good && source < sources && sl_json_next(&j, &key); source++) {
@@ -141,7 +141,7 @@ enum sl_code smcache_read_functions(struct smcache_writer *w, struct sl_error *e
         map->firsts[source] = (uint32_t)first;
         read_mapping(w, &j, &m);
         good = !j.failed && add_starts(w, &m) && sort_starts(w, first) && !w->functions.failed &&
-               !w->function_offsets.failed && sl_purse_spend(&w->purse, 1);
+               !w->function_offsets.failed && sl_account_spend(&w->account, 1);
     }
     for (; good && source <= sources; source++)
         map->firsts[source] = (uint32_t)map->start_count;

@@ -62,7 +62,7 @@ static bool fail_memory(struct reader *r)
 }
 
 #define PUSH(r, array, count, capacity, ...)                                                                           \
-    (sl_grow_held(&(r)->w->held, &(array), &(capacity), (count) + 1, sizeof *(array))                                  \
+    (sl_account_grow(&(r)->w->account, &(array), &(capacity), (count) + 1, sizeof *(array))                            \
          ? ((array)[(count)++] = __VA_ARGS__, true)                                                                    \
          : fail_memory(r))
 
@@ -250,7 +250,7 @@ static bool read_items(struct reader *r, struct sl_str text)
     r->at = (const uint8_t *)text.data;
     r->end = r->at + text.size;
     for (r->item = 1; r->at < r->end; r->item++, r->at++) {
-        if (!sl_purse_spend(&r->w->purse, 1))
+        if (!sl_account_spend(&r->w->account, 1))
             return fail_memory(r);
         if (!read_item(r))
             return false;
@@ -347,14 +347,14 @@ enum sl_code smcache_read_originals(struct smcache_writer *w, struct sl_error *e
     }
     if (!r.out->there)
         return SL_OK;
-    r.out->firsts = sl_alloc_held(&w->held, sources + 1, sizeof *r.out->firsts);
+    r.out->firsts = sl_account_alloc(&w->account, sources + 1, sizeof *r.out->firsts);
     r.out->source_count = sources;
     bool good = r.out->firsts && read_scopes_of_parts(&r);
     if (good)
         resolve_nodes(r.out);
-    sl_free_held(&w->held, r.definitions, r.definition_capacity, sizeof *r.definitions);
-    sl_free_held(&w->held, r.open_scopes, r.scope_capacity, sizeof *r.open_scopes);
-    sl_free_held(&w->held, r.open_ranges, r.range_capacity, sizeof *r.open_ranges);
+    sl_account_free(&w->account, r.definitions, r.definition_capacity, sizeof *r.definitions);
+    sl_account_free(&w->account, r.open_scopes, r.scope_capacity, sizeof *r.open_scopes);
+    sl_account_free(&w->account, r.open_ranges, r.range_capacity, sizeof *r.open_ranges);
     return good ? SL_OK : smcache_writer_fail(w, error);
 }
 
@@ -373,7 +373,7 @@ void smcache_free_originals(struct smcache_writer *w)
 static bool put_source_starts(struct smcache_writer *w)
 {
     const struct original_scopes *o = &w->originals;
-    uint32_t *rows = sl_alloc_held(&w->held, w->source_count * 2 + 1, sizeof *rows);
+    uint32_t *rows = sl_account_alloc(&w->account, w->source_count * 2 + 1, sizeof *rows);
     if (!rows)
         return false;
     memset(rows, 0, w->source_count * 2 * sizeof *rows);
@@ -386,7 +386,7 @@ static bool put_source_starts(struct smcache_writer *w)
     }
     for (size_t i = 0; i < w->source_count * 2; i++)
         sl_buf_u32(&w->table.file, rows[i]);
-    sl_free_held(&w->held, rows, w->source_count * 2 + 1, sizeof *rows);
+    sl_account_free(&w->account, rows, w->source_count * 2 + 1, sizeof *rows);
     return true;
 }
 
@@ -415,5 +415,5 @@ bool smcache_put_originals(struct smcache_writer *w)
         for (size_t k = 0; k < NODE_SIZE / 4; k++)
             sl_buf_u32(file, words[k]);
     }
-    return sl_purse_spend(&w->purse, (uint32_t)(o->start_count + o->boundary_count));
+    return sl_account_spend(&w->account, (uint32_t)(o->start_count + o->boundary_count));
 }

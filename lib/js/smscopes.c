@@ -69,7 +69,7 @@ enum sl_code smcache_read_scopes(struct smcache_writer *w, struct sl_error *erro
         return sl_fail(error, SL_MALFORMED, "a script of more than 4 GiB");
     if (w->script.size && sl_str_is_utf8(w->script))
         code = sl_js_scopes_read(&s->scopes, w->script, w->options->partial_scopes, w->budget, &ignored);
-    if (code != SL_OK && (code != SL_MALFORMED || sl_budget_used_up(w->budget)))
+    if (code != SL_OK && (code != SL_MALFORMED || sl_budget_exhausted(w->budget)))
         return sl_fail(error, code, "%s", ignored.message);
     s->there = code == SL_OK && s->scopes.count > 0;
     if (s->there && !sl_js_places_make(&s->places, w->script, w->budget))
@@ -151,13 +151,13 @@ static bool put_name(struct naming *n, uint32_t scope, struct sl_buf *minified)
     struct sl_js_naming mapped = {original_name, n, w->options->compat_names},
                         as_it_is = {.compat = w->options->compat_names};
     size_t begin = w->functions.size;
-    if (!sl_js_scope_name(scopes, scope, &mapped, &w->purse, &w->functions))
+    if (!sl_js_scope_name(scopes, scope, &mapped, &w->account, &w->functions))
         return false;
     struct sl_str closing = closing_name(n, &scopes->items[scope]);
     if (!closing.size)
         return true;
     sl_buf_clear(minified);
-    if (!sl_js_scope_name(scopes, scope, &as_it_is, &w->purse, minified) || w->functions.failed)
+    if (!sl_js_scope_name(scopes, scope, &as_it_is, &w->account, minified) || w->functions.failed)
         return false;
     struct sl_str name = {(const char *)w->functions.data + begin, w->functions.size - begin};
     if (sl_str_equal(name, sl_buf_view(minified))) {

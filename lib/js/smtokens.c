@@ -140,7 +140,7 @@ static bool write_batch(struct smcache_writer *w, const struct sl_sourcemap_batc
     sum_up(w, b, &sums);
     put_tokens(w, b, &sums, 0, b->count);
     w->token_count += b->count;
-    return sl_purse_spend(&w->purse, b->count) && !w->table.file.failed && !w->keys.failed && !w->places.failed;
+    return sl_account_spend(&w->account, b->count) && !w->table.file.failed && !w->keys.failed && !w->places.failed;
 }
 
 static uint64_t key_at(const struct sl_sourcemap_batch *b, uint32_t i)
@@ -252,8 +252,8 @@ struct sorting {
 static bool collect_batch(struct smcache_writer *w, struct sorting *s, const struct sl_sourcemap_batch *b)
 {
     size_t need = s->count + b->count;
-    if (!sl_grow_held(&w->held, &s->order, &s->order_capacity, need, sizeof *s->order) ||
-        !sl_grow_held(&w->held, &s->tokens, &s->token_capacity, need, sizeof *s->tokens))
+    if (!sl_account_grow(&w->account, &s->order, &s->order_capacity, need, sizeof *s->order) ||
+        !sl_account_grow(&w->account, &s->tokens, &s->token_capacity, need, sizeof *s->tokens))
         return false;
     for (uint32_t i = 0; i < b->count; i++, s->count++) {
         uint32_t name = b->name[i] == UINT32_MAX ? NO_NAME : b->name[i];
@@ -261,7 +261,7 @@ static bool collect_batch(struct smcache_writer *w, struct sorting *s, const str
         s->tokens[s->count] =
             (struct token){b->source[i], b->source_line[i], b->source_column[i], name & NO_NAME, b->range[i]};
     }
-    return sl_purse_spend(&w->purse, b->count) && s->count <= UINT32_MAX;
+    return sl_account_spend(&w->account, b->count) && s->count <= UINT32_MAX;
 }
 
 static bool put_sorted(struct smcache_writer *w, const struct sorting *s)
@@ -296,11 +296,11 @@ static enum sl_code sort_tokens(struct smcache_writer *w, struct sorting *s, str
             return smcache_writer_fail(w, error);
     if (code != SL_OK)
         return code;
-    s->scratch = sl_alloc_held(&w->held, s->count, sizeof *s->scratch);
+    s->scratch = sl_account_alloc(&w->account, s->count, sizeof *s->scratch);
     if (!s->scratch)
         return smcache_writer_fail(w, error);
     sl_order(s->order, s->scratch, s->count);
-    sl_free_held(&w->held, s->scratch, s->count, sizeof *s->scratch);
+    sl_account_free(&w->account, s->scratch, s->count, sizeof *s->scratch);
     return put_sorted(w, s) ? SL_OK : smcache_writer_fail(w, error);
 }
 
@@ -342,8 +342,8 @@ enum sl_code smcache_put_tokens(struct smcache_writer *w, struct sl_error *error
         w->splitter = (struct range_splitter){.is_open = false};
         smcache_rewind_scopes(w);
         code = sort_tokens(w, &sorting, error);
-        sl_free_held(&w->held, sorting.order, sorting.order_capacity, sizeof *sorting.order);
-        sl_free_held(&w->held, sorting.tokens, sorting.token_capacity, sizeof *sorting.tokens);
+        sl_account_free(&w->account, sorting.order, sorting.order_capacity, sizeof *sorting.order);
+        sl_account_free(&w->account, sorting.tokens, sorting.token_capacity, sizeof *sorting.tokens);
     }
     if (code == SL_OK && !put_last_range(w))
         code = smcache_writer_fail(w, error);

@@ -38,7 +38,7 @@ static struct source_record *add_source(struct smcache_writer *w, struct sl_map 
         w->table.file.size -= size;
         return &w->sources[record];
     }
-    if (!sl_grow_held(&w->held, &w->sources, &w->source_capacity, record + 1, sizeof *w->sources))
+    if (!sl_account_grow(&w->account, &w->sources, &w->source_capacity, record + 1, sizeof *w->sources))
         return NULL;
     w->sources[record] = (struct source_record){offset, size, 0, NO_CONTENT, 0};
     w->source_count++;
@@ -58,7 +58,7 @@ static enum sl_code put_names_of_sources(struct smcache_writer *w, const struct 
         if (text_size(w) > UINT32_MAX)
             return sl_fail(error, SL_UNSUPPORTED, "source map: texts of more than 4 GiB");
         uint32_t copied = texts.root.size < UINT32_MAX / 8 ? (uint32_t)texts.root.size * 4 + 1 : UINT32_MAX;
-        if (!has_memory(w) || !sl_purse_spend(&w->purse, copied) || !add_source(w, numbers, first++, offset))
+        if (!has_memory(w) || !sl_account_spend(&w->account, copied) || !add_source(w, numbers, first++, offset))
             return smcache_writer_fail(w, error);
     }
     return SL_OK;
@@ -108,7 +108,7 @@ static enum sl_code put_contents(struct smcache_writer *w, const struct sl_sourc
         record->content = sl_table_u32(place);
         record->content_size = size;
         put_lines(w, record);
-        if (!has_memory(w) || !sl_purse_spend(&w->purse, 1))
+        if (!has_memory(w) || !sl_account_spend(&w->account, 1))
             return smcache_writer_fail(w, error);
     }
     return SL_OK;
@@ -136,7 +136,7 @@ static enum sl_code put_sources(struct smcache_writer *w, struct sl_error *error
     size_t count = 0;
     for (size_t i = 0; i < w->map->part_count; i++)
         count += w->map->parts[i].counts[SL_SOURCEMAP_SOURCES];
-    if (w->map->indexed && !(w->numbers = sl_alloc_held(&w->held, count, sizeof *w->numbers)))
+    if (w->map->indexed && !(w->numbers = sl_account_alloc(&w->account, count, sizeof *w->numbers)))
         return smcache_writer_fail(w, error);
     enum sl_code code = put_parts(w, &numbers, error);
     sl_map_free(&numbers);
@@ -168,7 +168,7 @@ static enum sl_code put_names(struct smcache_writer *w, struct sl_error *error)
         while (good && sl_sourcemap_text(&texts, file, &null)) {
             sl_buf_u32(&offsets, (uint32_t)(file->size - begin));
             w->name_count++;
-            good = !offsets.failed && !file->failed && sl_purse_spend(&w->purse, 1);
+            good = !offsets.failed && !file->failed && sl_account_spend(&w->account, 1);
         }
     }
     w->table.too_large |= file->size - begin > UINT32_MAX;
@@ -257,12 +257,8 @@ enum sl_code sl_smcache_write(struct sl_str script, struct sl_str text, const st
 {
     struct sl_arena arena = {.budget = budget};
     struct sl_sourcemap map;
-    struct smcache_writer w = {.script = script,
-                               .map = &map,
-                               .options = options,
-                               .budget = budget,
-                               .held.budget = budget,
-                               .purse.budget = budget};
+    struct smcache_writer w = {
+        .script = script, .map = &map, .options = options, .budget = budget, .account.budget = budget};
     struct sl_buf *bufs[] = {&w.lines,  &w.keys,           &w.places, &w.functions, &w.function_offsets,
                              &w.scopes, &w.contents.places};
     for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
@@ -280,7 +276,7 @@ enum sl_code sl_smcache_write(struct sl_str script, struct sl_str text, const st
     free(w.function_map.starts);
     free(w.sources);
     free(w.numbers);
-    sl_holding_release(&w.held);
+    sl_account_release(&w.account);
     sl_arena_free(&arena);
     return code;
 }

@@ -7,7 +7,7 @@
  *     smoriginals.c  scopes of the sources and ranges of the script, of maps that have `scopes` */
 #pragma once
 
-#include "base/grow.h"
+#include "base/account.h"
 #include "js/scope.h"
 #include "js/smformat.h"
 #include "js/sourcemap.h"
@@ -86,7 +86,6 @@ struct smcache_writer {
     const struct sl_smcache_options *options;
     struct sl_budget *budget;
     struct sl_table_writer table;
-    struct sl_holding held;
     struct sl_sourcemap_contents contents;
     struct source_record *sources;
     uint32_t *numbers; /* of an index map: what its sources are numbered as, equal ones alike; NULL otherwise */
@@ -100,7 +99,7 @@ struct smcache_writer {
     struct range_splitter splitter;
     struct function_map function_map;
     struct original_scopes originals;
-    struct sl_purse purse;
+    struct sl_account account;
 };
 
 static inline enum sl_code smcache_writer_fail(const struct smcache_writer *w, struct sl_error *error)

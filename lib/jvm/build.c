@@ -64,7 +64,7 @@ struct memo {
 };
 
 struct build {
-    struct jvm_memory memory;
+    struct sl_account account;
     struct sl_arena arena; /* of the comments of one member */
     struct jvm_strings strings, receivers;
     struct jvm_keys class_keys, flag_keys;
@@ -86,13 +86,13 @@ struct build {
 
 static bool build_fail(struct build *b)
 {
-    b->memory.failed = true;
+    b->account.failed = true;
     return false;
 }
 
 static uint32_t no_row(struct build *b)
 {
-    b->memory.failed = true;
+    b->account.failed = true;
     return JVM_NO_ROW;
 }
 
@@ -232,7 +232,7 @@ static void name_method(struct build *b, uint32_t row)
     bool made;
     uint32_t named = jvm_key_row(&b->name_keys, (struct jvm_key){b->methods[row].name, 0, 0}, &made);
     if (named != JVM_NO_ROW &&
-        sl_grow_held(&b->memory.held, &b->named, &b->named_capacity, b->name_keys.count, sizeof *b->named))
+        sl_account_grow(&b->account, &b->named, &b->named_capacity, b->name_keys.count, sizeof *b->named))
         b->named[named] = row;
     else
         build_fail(b);
@@ -242,7 +242,7 @@ static void name_method(struct build *b, uint32_t row)
 static void list_methods(struct build *b)
 {
     jvm_keys_clear(&b->name_keys);
-    for (uint32_t row = b->classes[b->class].first_method; row != JVM_NO_ROW && !b->memory.failed;
+    for (uint32_t row = b->classes[b->class].first_method; row != JVM_NO_ROW && !b->account.failed;
          row = b->methods[row].next)
         name_method(b, row);
 }
@@ -254,8 +254,8 @@ static void on_class(struct build *b, const struct sl_jvm_record *r)
     b->original = r->original;
     b->receiver = jvm_string(&b->receivers, r->original).id;
     b->class = jvm_key_row(&b->class_keys, (struct jvm_key){name.id, 0, 0}, &made);
-    if (b->memory.failed ||
-        !sl_grow_held(&b->memory.held, &b->classes, &b->class_capacity, b->class_keys.count, sizeof *b->classes)) {
+    if (b->account.failed ||
+        !sl_account_grow(&b->account, &b->classes, &b->class_capacity, b->class_keys.count, sizeof *b->classes)) {
         build_fail(b);
         return;
     }
@@ -276,8 +276,8 @@ static uint32_t method_of(struct build *b, struct sl_str obfuscated)
     if (named != JVM_NO_ROW)
         return b->named[named];
     struct listing *class = &b->classes[b->class];
-    if (b->memory.failed || row == JVM_NO_ROW ||
-        !sl_grow_held(&b->memory.held, &b->methods, &b->method_capacity, row + UINT64_C(1), sizeof *b->methods))
+    if (b->account.failed || row == JVM_NO_ROW ||
+        !sl_account_grow(&b->account, &b->methods, &b->method_capacity, row + UINT64_C(1), sizeof *b->methods))
         return no_row(b);
     b->methods[row] = (struct method){.class = b->class,
                                       .name = name.id,
@@ -306,7 +306,7 @@ static void on_method(struct build *b, const struct ahead *a)
     p->arguments = jvm_take(&b->strings, &a->arguments).id;
     p->position_count = p->rule_count = 0;
     p->descriptor = 0;
-    p->there = !b->memory.failed;
+    p->there = !b->account.failed;
 }
 
 /* Marks every member of this class, name and arguments. */
@@ -315,7 +315,7 @@ static void mark(struct build *b, uint16_t flag)
     bool made;
     struct jvm_key key = {b->pending.receiver, b->pending.name, b->pending.arguments};
     uint32_t row = jvm_key_row(&b->flag_keys, key, &made);
-    if (row == JVM_NO_ROW || !sl_grow_held(&b->memory.held, &b->flags, &b->flag_capacity, row + 1, sizeof *b->flags)) {
+    if (row == JVM_NO_ROW || !sl_account_grow(&b->account, &b->flags, &b->flag_capacity, row + 1, sizeof *b->flags)) {
         build_fail(b);
         return;
     }
@@ -327,7 +327,7 @@ static void build_add_rule(struct build *b, const struct sl_jvm_comment *comment
     struct pending *p = &b->pending;
     if (!comment->remove)
         return;
-    if (!sl_grow_held(&b->memory.held, &p->rules, &p->rule_capacity, p->rule_count + 1, sizeof *p->rules)) {
+    if (!sl_account_grow(&b->account, &p->rules, &p->rule_capacity, p->rule_count + 1, sizeof *p->rules)) {
         build_fail(b);
         return;
     }
@@ -445,7 +445,7 @@ static void read_mapping(struct build *b, struct sl_str mapping)
     struct sl_jvm_reader reader = sl_jvm_reader(mapping);
     struct ahead ring[AHEAD];
     bool more = true;
-    for (uint64_t done = 0, read = 0; !b->memory.failed; done++) {
+    for (uint64_t done = 0, read = 0; !b->account.failed; done++) {
         while (more && read < done + AHEAD && (more = read_ahead(b, &reader, &ring[read % AHEAD])))
             read++;
         if (done == read)
@@ -454,7 +454,7 @@ static void read_mapping(struct build *b, struct sl_str mapping)
             want_texts(b, &ring[(done + TEXTS) % AHEAD]);
         on_record(b, &ring[done % AHEAD]);
     }
-    if (!b->memory.failed)
+    if (!b->account.failed)
         flush(b, NULL);
 }
 
@@ -543,7 +543,7 @@ static uint16_t put_chain(struct build *b, uint32_t first, struct sl_buf *out)
 /* Where the members of each method begin goes into method.last. */
 static void put_members(struct build *b, struct sl_table_writer *t)
 {
-    struct sl_buf members = {.budget = b->memory.held.budget};
+    struct sl_buf members = {.budget = b->account.budget};
     sl_table_section(t, JVM_MEMBERS);
     size_t start = t->file.size;
     sl_buf_u8(&t->file, 0);
@@ -584,7 +584,7 @@ static uint8_t *take_row(struct build *b, struct sl_table_writer *t, uint64_t ro
         uint8_t *at = t->file.data + t->file.size + row * row_size;
         if (!sl_table_u32(at + row_size - 4))
             return at;
-        if (!sl_purse_spend(&b->memory.purse, 1)) {
+        if (!sl_account_spend(&b->account, 1)) {
             build_fail(b);
             return NULL;
         }
@@ -621,7 +621,7 @@ static void put_methods(struct build *b, struct sl_table_writer *t)
 static bool put_file(struct build *b, struct sl_buf *out)
 {
     struct sl_table_writer t;
-    if (!sl_table_writer_init(&t, &jvm_format, NULL, b->memory.held.budget))
+    if (!sl_table_writer_init(&t, &jvm_format, NULL, b->account.budget))
         return build_fail(b);
     put_receivers(b, &t);
     put_members(b, &t);
@@ -629,7 +629,7 @@ static bool put_file(struct build *b, struct sl_buf *out)
     put_methods(b, &t);
     sl_table_section(&t, JVM_STRINGS);
     sl_buf_str(&t.file, sl_buf_view(&b->strings.bytes));
-    if (b->memory.failed)
+    if (b->account.failed)
         t.file.failed = true;
     return sl_table_finish(&t, out) || build_fail(b);
 }
@@ -649,24 +649,24 @@ static void build_free(struct build *b)
     sl_buf_free(&b->receivers.bytes);
     sl_buf_free(&b->members);
     sl_arena_free(&b->arena);
-    sl_holding_release(&b->memory.held);
+    sl_account_release(&b->account);
 }
 
 enum sl_code sl_jvm_mapper_build(struct sl_str mapping, struct sl_budget *budget, struct sl_buf *out,
                                  struct sl_error *error)
 {
-    struct build b = {.memory = {.held.budget = budget, .purse.budget = budget}};
+    struct build b = {.account.budget = budget};
     struct jvm_keys *keys[] = {&b.class_keys, &b.flag_keys, &b.name_keys, &b.once_keys};
     if (!sl_jvm_is_mapping(mapping))
         return sl_fail(error, SL_MALFORMED, "The file is not a valid ProGuard file");
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        keys[i]->memory = &b.memory;
+        keys[i]->account = &b.account;
     b.arena.budget = b.members.budget = budget;
-    b.strings = (struct jvm_strings){.memory = &b.memory, .bytes.budget = budget};
-    b.receivers = (struct jvm_strings){.memory = &b.memory, .bytes.budget = budget, .room = sizeof(struct receiver)};
+    b.strings = (struct jvm_strings){.account = &b.account, .bytes.budget = budget};
+    b.receivers = (struct jvm_strings){.account = &b.account, .bytes.budget = budget, .room = sizeof(struct receiver)};
     jvm_string(&b.strings, SL_STR(""));
     read_mapping(&b, mapping);
-    bool good = !b.memory.failed && put_file(&b, out);
+    bool good = !b.account.failed && put_file(&b, out);
     bool too_large =
         b.strings.bytes.size > JVM_MOST_TEXT || b.receivers.bytes.size > JVM_MOST_TEXT || b.members.size >= UINT32_MAX;
     build_free(&b);

@@ -6,15 +6,15 @@
 
 enum { FIRST_SLOTS = 64 };
 
-static bool numbers_fail(struct jvm_memory *memory)
+static bool numbers_fail(struct sl_account *account)
 {
-    memory->failed = true;
+    account->failed = true;
     return false;
 }
 
-static uint32_t no_key(struct jvm_memory *memory)
+static uint32_t no_key(struct sl_account *account)
 {
-    memory->failed = true;
+    account->failed = true;
     return JVM_NO_ROW;
 }
 
@@ -27,19 +27,19 @@ static void put_slot(struct jvm_slots *s, struct jvm_slot slot)
 }
 
 /* Room for one more than `count`. */
-static bool slots_make_room(struct jvm_slots *s, struct jvm_memory *memory, uint32_t count)
+static bool slots_make_room(struct jvm_slots *s, struct sl_account *account, uint32_t count)
 {
     if ((size_t)count * 2 < s->count)
         return true;
     struct jvm_slots larger = {.count = s->count ? s->count * 2 : FIRST_SLOTS};
-    if (count == UINT32_MAX - 1 || !sl_purse_spend(&memory->purse, count / 8) ||
-        !(larger.slots = sl_alloc_held(&memory->held, larger.count, sizeof *larger.slots)))
-        return numbers_fail(memory);
+    if (count == UINT32_MAX - 1 || !sl_account_spend(account, count / 8) ||
+        !(larger.slots = sl_account_alloc(account, larger.count, sizeof *larger.slots)))
+        return numbers_fail(account);
     memset(larger.slots, 0, larger.count * sizeof *larger.slots);
     for (size_t i = 0; i < s->count; i++)
         if (s->slots[i].number)
             put_slot(&larger, s->slots[i]);
-    sl_free_held(&memory->held, s->slots, s->count, sizeof *s->slots);
+    sl_account_free(account, s->slots, s->count, sizeof *s->slots);
     *s = larger;
     return true;
 }
@@ -58,16 +58,16 @@ static bool has_text(const struct jvm_strings *s, uint32_t id, struct sl_str tex
 static struct jvm_text add_text(struct jvm_strings *s, struct sl_str text, uint32_t hash)
 {
     static const uint8_t nothing[16];
-    struct jvm_memory *m = s->memory;
+    struct sl_account *account = s->account;
     struct jvm_text added = {(uint32_t)s->bytes.size, hash};
-    if (!slots_make_room(&s->slots, m, s->count))
+    if (!slots_make_room(&s->slots, account, s->count))
         return (struct jvm_text){0, 0};
     put_slot(&s->slots, (struct jvm_slot){hash, added.id + 1});
     s->count++;
     sl_buf_add(&s->bytes, nothing, s->room);
     sl_buf_uleb(&s->bytes, text.size);
     sl_buf_str(&s->bytes, text);
-    m->failed |= s->bytes.failed || s->bytes.size > JVM_MOST_TEXT;
+    account->failed |= s->bytes.failed || s->bytes.size > JVM_MOST_TEXT;
     return added;
 }
 
@@ -92,8 +92,8 @@ struct jvm_text jvm_take(struct jvm_strings *s, const struct jvm_wanted *wanted)
     size_t mask = s->slots.count - 1;
     for (size_t i = hash & mask; s->slots.count && s->slots.slots[i].number; i = (i + 1) & mask) {
         struct jvm_slot slot = s->slots.slots[i];
-        if (!sl_purse_spend(&s->memory->purse, 1)) {
-            numbers_fail(s->memory);
+        if (!sl_account_spend(s->account, 1)) {
+            numbers_fail(s->account);
             return (struct jvm_text){0, 0};
         }
         if (slot.hash == hash && has_text(s, slot.number - 1, wanted->text))
@@ -126,8 +126,8 @@ static uint32_t find_key(struct jvm_keys *k, struct jvm_key key, uint32_t hash)
     size_t mask = k->slots.count - 1;
     for (size_t i = hash & mask; k->slots.count && k->slots.slots[i].number; i = (i + 1) & mask) {
         struct jvm_slot slot = k->slots.slots[i];
-        if (!sl_purse_spend(&k->memory->purse, 1))
-            return no_key(k->memory);
+        if (!sl_account_spend(k->account, 1))
+            return no_key(k->account);
         if (slot.hash == hash && same_key(k->keys[slot.number - 1], key))
             return slot.number - 1;
     }
@@ -141,14 +141,14 @@ uint32_t jvm_key_find(struct jvm_keys *k, struct jvm_key key)
 
 uint32_t jvm_key_row(struct jvm_keys *k, struct jvm_key key, bool *made)
 {
-    struct jvm_memory *m = k->memory;
+    struct sl_account *account = k->account;
     uint32_t hash = key_hash(key), row = find_key(k, key, hash);
-    *made = row == JVM_NO_ROW && !m->failed;
+    *made = row == JVM_NO_ROW && !account->failed;
     if (!*made)
         return row;
-    if (!sl_grow_held(&m->held, &k->keys, &k->capacity, k->count + 1, sizeof *k->keys) ||
-        !slots_make_room(&k->slots, m, k->count))
-        return no_key(m);
+    if (!sl_account_grow(account, &k->keys, &k->capacity, k->count + 1, sizeof *k->keys) ||
+        !slots_make_room(&k->slots, account, k->count))
+        return no_key(account);
     k->keys[k->count] = key;
     put_slot(&k->slots, (struct jvm_slot){hash, k->count + 1});
     return k->count++;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/grow.h"
+#include "base/account.h"
 
 /* A hash table of numbers, each beside its hash. At most half of it is taken. */
 struct jvm_slots {
@@ -13,16 +13,10 @@ struct jvm_slots {
     size_t count; /* a power of two; 0 at first */
 };
 
-struct jvm_memory {
-    struct sl_holding held;
-    struct sl_purse purse;
-    bool failed; /* out of memory, or the budget is used up */
-};
-
 /* ---- texts ---- */
 
 struct jvm_strings {
-    struct jvm_memory *memory;
+    struct sl_account *account;
     size_t room;         /* bytes in front of each text, for what the owner has to say of it */
     struct sl_buf bytes; /* room, uleb size, text; a text's number is its offset */
     uint32_t count;
@@ -33,7 +27,7 @@ struct jvm_text {
     uint32_t id, hash;
 };
 
-/* Zeros when it failed; strings->memory->failed then. The room of a new one is zeros. */
+/* Zeros when it failed; strings->account->failed then. The room of a new one is zeros. */
 struct jvm_text jvm_string(struct jvm_strings *strings, struct sl_str text);
 
 /* The same in three steps, with other work between them, as each waits for memory that the one before has sent for. */
@@ -52,7 +46,7 @@ struct jvm_key {
 };
 
 struct jvm_keys {
-    struct jvm_memory *memory;
+    struct sl_account *account;
     struct jvm_key *keys; /* by row */
     size_t capacity;
     uint32_t count;

@@ -129,7 +129,7 @@ void *dump_items(struct dump_reader *d, size_t count, size_t size)
 
 bool dump_share(struct dump_reader *d, size_t size)
 {
-    return sl_budget_take(&d->budget, size);
+    return sl_budget_charge(&d->budget, size);
 }
 
 struct sl_str dump_printf(struct dump_reader *d, const char *format, ...)

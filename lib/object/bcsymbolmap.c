@@ -40,11 +40,11 @@ enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_budget *budget
     for (const char *at = first; at + 1 < end; at = line_end(at + 1, end))
         count++;
     size_t size = sizeof(struct sl_bcsymbolmap) + (count + 1) * sizeof(size_t);
-    if (!sl_budget_spend(budget, count) || !sl_budget_take(budget, size))
+    if (!sl_budget_spend(budget, count) || !sl_budget_charge(budget, size))
         return sl_budget_fail(budget, error);
     struct sl_bcsymbolmap *map = malloc(size);
     if (!map) {
-        sl_budget_return(budget, size);
+        sl_budget_uncharge(budget, size);
         return sl_fail(error, SL_BUSY, "out of memory");
     }
     map->budget = budget;
@@ -61,7 +61,7 @@ enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_budget *budget
 void sl_bcsymbolmap_close(struct sl_bcsymbolmap *map)
 {
     if (map)
-        sl_budget_return(map->budget, map->taken);
+        sl_budget_uncharge(map->budget, map->taken);
     free(map);
 }
 

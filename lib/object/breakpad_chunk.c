@@ -35,8 +35,8 @@ static uint32_t find_file(const struct breakpad_reader *r, struct breakpad_worke
         return SL_NO_FILE;
     struct breakpad_file_index *known = &w->indexes[index];
     if (known->batch != w->batch) {
-        if (!sl_grow_held(&chunk->holding, &chunk->files, &chunk->file_capacity, chunk->file_count + 1,
-                          sizeof *chunk->files)) {
+        if (!sl_account_grow(&chunk->account, &chunk->files, &chunk->file_capacity, chunk->file_count + 1,
+                             sizeof *chunk->files)) {
             chunk->failed = true;
             return SL_NO_FILE;
         }
@@ -92,8 +92,8 @@ static inline const uint8_t *scan_line(const uint8_t *at, struct line_record *ou
 static bool inlinee_room(struct breakpad_chunk *chunk)
 {
     if (chunk->inlinee_count < chunk->inlinee_capacity ||
-        sl_grow_held(&chunk->holding, &chunk->inlinees, &chunk->inlinee_capacity, chunk->inlinee_count + 1,
-                     sizeof *chunk->inlinees))
+        sl_account_grow(&chunk->account, &chunk->inlinees, &chunk->inlinee_capacity, chunk->inlinee_count + 1,
+                        sizeof *chunk->inlinees))
         return true;
     chunk->failed = true;
     return false;
@@ -155,7 +155,7 @@ static inline struct sl_flat_inlinee inlinee_of(const struct breakpad_reader *r,
     bool dense = head->origin < r->origins.count;
     struct sl_str name = dense ? r->origins.items[head->origin] : breakpad_names_get(&r->origins, head->origin, NULL);
     uint32_t number = dense && !r->origins.redefined ? (uint32_t)head->origin + 1 : 0;
-    if (!number && !sl_purse_spend(&w->purse, (uint32_t)name.size)) /* it has to be looked at again */
+    if (!number && !sl_account_spend(&w->account, (uint32_t)name.size)) /* it has to be looked at again */
         chunk->failed = true;
     return (struct sl_flat_inlinee){
         .name = name,
@@ -195,7 +195,7 @@ static const uint8_t *scan_first_inline(const struct breakpad_reader *r, struct 
         return NULL;
     struct sl_str text = breakpad_names_get(&r->origins, origin, NULL);
     struct breakpad_fields name = {text.data, text.data + text.size};
-    if (!sl_purse_spend(&w->purse, (uint32_t)text.size)) /* it has to be looked at again */
+    if (!sl_account_spend(&w->account, (uint32_t)text.size)) /* it has to be looked at again */
         chunk->failed = true;
     bool has_file = breakpad_word(&name, SL_STR("-1")) || breakpad_decimal(&name, &file);
     if (!has_file || !(inlinee.name = breakpad_rest(&name)).size)
@@ -252,7 +252,7 @@ static bool read_func(struct breakpad_fields f, struct sl_function *function)
 /* Stable merge sort by address, for the rare function whose lines are out of order. */
 static bool sort_lines(struct breakpad_worker *w, struct sl_line *lines, size_t count)
 {
-    if (!sl_grow_held(&w->holding, &w->sorted, &w->sorted_capacity, count, sizeof *lines))
+    if (!sl_account_grow(&w->account, &w->sorted, &w->sorted_capacity, count, sizeof *lines))
         return false;
     struct sl_line *from = lines, *to = w->sorted;
     for (size_t width = 1; width < count; width *= 2) {
@@ -299,9 +299,9 @@ static void close_function(const struct breakpad_reader *r, struct breakpad_work
         return;
     open->open = false;
     if ((!open->sorted && !sort_lines(w, lines, count)) || count > UINT32_MAX ||
-        !sl_grow_held(&chunk->holding, &chunk->functions, &chunk->function_capacity, index + 1,
-                      sizeof open->function) ||
-        !sl_grow_held(&chunk->holding, &chunk->flats, &chunk->flat_capacity, index + 1, sizeof *chunk->flats)) {
+        !sl_account_grow(&chunk->account, &chunk->functions, &chunk->function_capacity, index + 1,
+                         sizeof open->function) ||
+        !sl_account_grow(&chunk->account, &chunk->flats, &chunk->flat_capacity, index + 1, sizeof *chunk->flats)) {
         chunk->failed = true;
         return;
     }
@@ -475,8 +475,8 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
         w->batch = 1;
     }
     if (!set_text(r, chunk) ||
-        !sl_grow_held(&chunk->holding, &chunk->lines, &chunk->line_capacity,
-                      (size_t)(chunk->behind - chunk->text) / SMALLEST_LINE + 1, sizeof *chunk->lines)) {
+        !sl_account_grow(&chunk->account, &chunk->lines, &chunk->line_capacity,
+                         (size_t)(chunk->behind - chunk->text) / SMALLEST_LINE + 1, sizeof *chunk->lines)) {
         chunk->failed = true;
         return;
     }

@@ -130,16 +130,15 @@ static bool reader_init(struct breakpad_reader *r, unsigned workers)
     if (!r->chunks || !r->workers)
         return false;
     for (size_t i = 0; i < r->chunk_count; i++)
-        r->chunks[i].holding.budget = r->chunks[i].arena.budget = budget;
+        r->chunks[i].account.budget = r->chunks[i].arena.budget = budget;
     breakpad_functions_read_header(r);
     if (r->files.failed || r->origins.failed)
         return false;
     size_t files = breakpad_names_count(&r->files);
     for (unsigned i = 0; i < workers; i++) {
         struct breakpad_worker *w = &r->workers[i];
-        w->purse.budget = w->holding.budget = w->assembler.holding.budget = budget;
-        w->assembler.purse = &w->purse;
-        w->indexes = sl_alloc_held(&w->holding, files, sizeof *w->indexes);
+        w->account.budget = w->assembler.account.budget = budget;
+        w->indexes = sl_account_alloc(&w->account, files, sizeof *w->indexes);
         if (!w->indexes)
             return false;
         memset(w->indexes, 0, files * sizeof *w->indexes);
@@ -157,13 +156,13 @@ static void reader_free(struct breakpad_reader *r, unsigned workers)
         free(r->chunks[i].flats);
         free(r->chunks[i].inlinees);
         free(r->chunks[i].files);
-        sl_holding_release(&r->chunks[i].holding);
+        sl_account_release(&r->chunks[i].account);
     }
     for (unsigned i = 0; r->workers && i < workers; i++) {
         sl_assembler_free(&r->workers[i].assembler);
         free(r->workers[i].sorted);
         free(r->workers[i].indexes);
-        sl_holding_release(&r->workers[i].holding);
+        sl_account_release(&r->workers[i].account);
     }
     free(r->chunks);
     free(r->workers);

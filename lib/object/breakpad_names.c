@@ -17,7 +17,7 @@ static struct sl_str breakpad_names_key_of(const uint64_t *number)
 static bool set_dense(struct breakpad_names *names, size_t number, struct sl_str name)
 {
     size_t old = names->capacity;
-    if (!sl_grow_held(&names->holding, &names->items, &names->capacity, number + 1, sizeof *names->items))
+    if (!sl_account_grow(&names->account, &names->items, &names->capacity, number + 1, sizeof *names->items))
         return false;
     if (names->capacity > old)
         memset(names->items + old, 0, (names->capacity - old) * sizeof *names->items);
@@ -60,7 +60,7 @@ bool breakpad_names_define(struct breakpad_names *names, struct breakpad_fields 
 void breakpad_names_init(struct breakpad_names *names, size_t dense_limit, struct sl_budget *budget)
 {
     *names = (struct breakpad_names){
-        .dense_limit = dense_limit, .sparse.budget = budget, .arena.budget = budget, .holding.budget = budget};
+        .dense_limit = dense_limit, .sparse.budget = budget, .arena.budget = budget, .account.budget = budget};
 }
 
 struct sl_str breakpad_names_get(const struct breakpad_names *names, uint64_t number, size_t *index)
@@ -85,7 +85,7 @@ size_t breakpad_names_count(const struct breakpad_names *names)
 void breakpad_names_free(struct breakpad_names *names)
 {
     free(names->items);
-    sl_holding_release(&names->holding);
+    sl_account_release(&names->account);
     sl_map_free(&names->sparse);
     sl_arena_free(&names->arena);
 }

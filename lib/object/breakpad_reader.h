@@ -10,7 +10,7 @@
 
 #include "object/breakpad.h"
 
-#include "base/grow.h"
+#include "base/account.h"
 #include "base/map.h"
 #include "function/assemble.h"
 
@@ -21,7 +21,7 @@ struct breakpad_names {
     size_t dense_limit;   /* numbers below index `items` */
     struct sl_map sparse; /* by number: struct sparse_name */
     struct sl_arena arena;
-    struct sl_holding holding; /* of `items` */
+    struct sl_account account; /* of `items` */
     bool redefined;            /* some number */
     bool failed;               /* out of memory */
 };
@@ -41,7 +41,7 @@ struct breakpad_chunk {
     const char *begin, *end;      /* in the file */
     const uint8_t *text, *behind; /* what is read: the same, or a copy that can be scanned (breakpad_scan.h) */
     struct sl_arena arena;
-    struct sl_holding holding; /* of the arrays */
+    struct sl_account account;
     struct sl_function_batch batch;
     struct sl_line *lines;
     struct sl_function *functions;
@@ -59,14 +59,13 @@ struct breakpad_chunk {
 /* Scratch of one worker. */
 struct breakpad_worker {
     struct sl_assembler assembler;
-    struct sl_holding holding; /* of the arrays */
+    struct sl_account account;
     struct sl_line *sorted;
     size_t sorted_capacity;
     struct breakpad_file_index { /* a file's index in batch number `batch` */
         uint32_t batch, index;
     } * indexes;
     size_t index_count;
-    struct sl_purse purse;
     uint32_t batch; /* the number of the batch that is being read; never 0 */
 };
 

@@ -37,7 +37,7 @@ enum sl_code sl_object_debug_map(struct sl_object *object, struct sl_arena *aren
     if (object->info.format != SL_FORMAT_MACHO)
         return SL_OK;
     struct macho_symtab table = macho_symtab(object);
-    struct sl_purse purse = {.budget = object->budget};
+    struct sl_account account = {.budget = object->budget};
     size_t files = 0, functions = 0;
     for (size_t i = 0; i < table.count; i++) {
         uint8_t type = macho_symbol_at(&table, i).type;
@@ -52,7 +52,7 @@ enum sl_code sl_object_debug_map(struct sl_object *object, struct sl_arena *aren
         struct macho_symbol symbol = macho_symbol_at(&table, i);
         if (symbol.type != N_OSO && symbol.type != N_FUN)
             continue;
-        struct sl_str name = sl_purse_name(&purse, table.strings, symbol.name);
+        struct sl_str name = sl_account_read_name(&account, table.strings, symbol.name);
         struct sl_debug_map_file *last = map->file_count ? &map->files[map->file_count - 1] : NULL;
         if (symbol.type == N_OSO)
             map->files[map->file_count++] = (struct sl_debug_map_file){
@@ -60,5 +60,5 @@ enum sl_code sl_object_debug_map(struct sl_object *object, struct sl_arena *aren
         else if (last)
             take_function(object, map, last, &symbol, name);
     }
-    return sl_budget_used_up(object->budget) ? sl_budget_fail(object->budget, error) : SL_OK;
+    return sl_budget_exhausted(object->budget) ? sl_budget_fail(object->budget, error) : SL_OK;
 }

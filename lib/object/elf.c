@@ -122,10 +122,10 @@ static bool elf_read_sections(struct sl_object *object, struct elf *elf, struct 
         read_section(&r, wide, &elf->sections[i], &names[i]);
     elf->section_count = count;
     struct sl_bytes table;
-    struct sl_purse purse = {.budget = object->budget};
+    struct sl_account account = {.budget = object->budget};
     if (names_index < count && elf_raw(object, &elf->sections[names_index], &table)) {
         for (size_t i = 0; i < count; i++)
-            elf->sections[i].name = sl_purse_name(&purse, table, names[i]);
+            elf->sections[i].name = sl_account_read_name(&account, table, names[i]);
     } else if (count) {
         object->info.partial = true;
     }
@@ -226,10 +226,10 @@ static enum sl_object_kind kind_of(const struct sl_object *object, const struct 
 enum { STEPS_PER_NOTE = 16 }; /* there are few in well-made files */
 
 /* The first note of type 3 (NT_GNU_BUILD_ID); with `gnu` its name must be "GNU". */
-static struct sl_bytes build_id_note(struct sl_purse *purse, struct sl_bytes notes, bool big_endian, bool gnu)
+static struct sl_bytes build_id_note(struct sl_account *account, struct sl_bytes notes, bool big_endian, bool gnu)
 {
     struct sl_reader r = sl_reader(notes, big_endian);
-    while (sl_reader_left(&r) >= 12 && sl_purse_spend(purse, STEPS_PER_NOTE)) {
+    while (sl_reader_left(&r) >= 12 && sl_account_spend(account, STEPS_PER_NOTE)) {
         uint32_t name_size = sl_read_u32(&r), size = sl_read_u32(&r), type = sl_read_u32(&r);
         struct sl_bytes name = sl_read_bytes(&r, name_size);
         sl_reader_skip(&r, -(uint64_t)name_size & 3);
@@ -249,27 +249,27 @@ static struct sl_bytes build_id_note(struct sl_purse *purse, struct sl_bytes not
 static struct sl_bytes build_id(struct sl_object *object, const struct elf *elf)
 {
     bool inside;
-    struct sl_purse purse = {.budget = object->budget}; /* segments may share their notes */
+    struct sl_account account = {.budget = object->budget}; /* segments may share their notes */
     for (size_t i = 0; i < elf->segment_count; i++) {
         const struct elf_segment *s = &elf->segments[i];
         struct sl_bytes notes = sl_bytes_slice(object->bytes, s->offset, s->file_size, &inside);
         struct sl_bytes id = {NULL, 0};
         if (s->type == PT_NOTE && inside)
-            id = build_id_note(&purse, notes, object->info.big_endian, true);
+            id = build_id_note(&account, notes, object->info.big_endian, true);
         if (id.size)
             return id;
     }
     struct elf_section *section = elf_find(object, ".note.gnu.build-id");
     struct sl_bytes notes;
     if (section && elf_raw(object, section, &notes)) {
-        struct sl_bytes id = build_id_note(&purse, notes, object->info.big_endian, false);
+        struct sl_bytes id = build_id_note(&account, notes, object->info.big_endian, false);
         if (id.size)
             return id;
     }
     for (size_t i = 0; i < elf->section_count; i++) { /* of a debug file segments may name what is not in it */
         if (elf->sections[i].type != SHT_NOTE || !elf_raw(object, &elf->sections[i], &notes))
             continue;
-        struct sl_bytes id = build_id_note(&purse, notes, object->info.big_endian, true);
+        struct sl_bytes id = build_id_note(&account, notes, object->info.big_endian, true);
         if (id.size)
             return id;
     }

@@ -2,7 +2,7 @@
  * folder. */
 #pragma once
 
-#include "base/grow.h"
+#include "base/account.h"
 #include "object/impl.h"
 
 enum {
@@ -197,7 +197,7 @@ struct elf_loose_list {
     struct elf_loose *items;
     size_t count, capacity;
     bool keeps_labels;         /* untyped ones within functions */
-    struct sl_holding holding; /* whoever made the list frees `items` and releases it */
+    struct sl_account account; /* whoever made the list frees `items` and releases it */
 };
 
 /* Appends to the list, but for untyped ones that are no code's names. False when out of memory. */

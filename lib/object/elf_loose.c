@@ -21,7 +21,7 @@ bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose)
 {
     if (loose.untyped && (!loose.symbol.name.size || is_mark(loose.symbol.name)))
         return true;
-    if (!sl_grow_held(&list->holding, &list->items, &list->capacity, list->count + 1, sizeof *list->items))
+    if (!sl_account_grow(&list->account, &list->items, &list->capacity, list->count + 1, sizeof *list->items))
         return false;
     loose.place = list->count;
     loose.next = UINT64_MAX;

@@ -229,7 +229,7 @@ enum { STEPS_PER_RELOCATION = 4, STEPS_PER_OVERLAP = 16 /* of a byte of tables t
 struct relocator {
     struct sl_object *object;
     const struct machine *machine;
-    struct sl_purse purse;
+    struct sl_account account;
     struct sl_bytes symbols, section_indexes;
     uint8_t *out;
     size_t size;
@@ -322,7 +322,7 @@ static void apply_table(struct relocator *rel, struct sl_bytes table, bool has_a
     bool wide = rel->object->info.is_64bit;
     struct sl_reader r = sl_reader(table, rel->object->info.big_endian);
     size_t entry = (wide ? 16u : 8u) + (has_addend ? (wide ? 8u : 4u) : 0u);
-    while (sl_reader_left(&r) >= entry && sl_purse_spend(&rel->purse, STEPS_PER_RELOCATION)) {
+    while (sl_reader_left(&r) >= entry && sl_account_spend(&rel->account, STEPS_PER_RELOCATION)) {
         uint64_t offset = wide ? sl_read_u64(&r) : sl_read_u32(&r);
         uint64_t info = wide ? sl_read_u64(&r) : sl_read_u32(&r);
         uint64_t addend = has_addend ? wide ? sl_read_u64(&r) : (uint64_t)(int32_t)sl_read_u32(&r) : 0;
@@ -364,7 +364,7 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
     struct elf *elf = object->impl;
     struct relocator rel = {.object = object,
                             .machine = machine_of(object),
-                            .purse = {.budget = object->budget},
+                            .account = {.budget = object->budget},
                             .size = plain.size,
                             .address = section->address};
     uint32_t link = 0; /* of the last table: there is hardly ever another */

@@ -7,7 +7,7 @@ struct collector {
     struct sl_object *object;
     uint64_t load_address; /* of the file that was opened: one inside of it may have no program headers */
     struct sl_arena *arena;
-    struct sl_purse purse;
+    struct sl_account account;
     struct sl_symbol *symbols;
     size_t count, capacity;
     struct elf_loose_list loose;
@@ -202,7 +202,7 @@ static bool find_in_segments(struct collector *c, const struct elf_raw_symbol *s
         return false;
     for (unsigned followed = 0; followed < 2; followed++) {
         bool spent =
-            sl_purse_spend(&c->purse, (uint32_t)(elf->loaded_count < UINT16_MAX ? elf->loaded_count : UINT16_MAX));
+            sl_account_spend(&c->account, (uint32_t)(elf->loaded_count < UINT16_MAX ? elf->loaded_count : UINT16_MAX));
         const struct sl_segment *segment = spent ? elf_segment_at(elf, address - load) : NULL;
         if (!segment)
             return false;
@@ -245,7 +245,7 @@ static inline __attribute__((always_inline)) bool find_place(struct collector *c
 static struct sl_str name_of(struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s)
 {
     const struct elf *elf = c->object->impl;
-    struct sl_str name = sl_purse_name(&c->purse, table->strings, s->name);
+    struct sl_str name = sl_account_read_name(&c->account, table->strings, s->name);
     bool dotted = elf->machine == EM_PPC64 && c->descriptors.size && name.size > 1 && name.data[0] == '.';
     return dotted && name.data[1] != 'L' ? (struct sl_str){name.data + 1, name.size - 1} : name;
 }
@@ -306,9 +306,9 @@ static enum sl_code elf_collect(struct sl_object *object, bool data, struct sl_a
         .data = data,
         .load_address = object->info.load_address,
         .arena = arena,
-        .purse = {.budget = object->budget},
+        .account = {.budget = object->budget},
         .loose.keeps_labels = !data,
-        .loose.holding.budget = object->budget,
+        .loose.account.budget = object->budget,
     };
     struct elf_table table = {0};
     enum sl_code code = SL_OK;
@@ -327,7 +327,7 @@ static enum sl_code elf_collect(struct sl_object *object, bool data, struct sl_a
     if (code == SL_OK)
         c.count = elf_loose_settle(&c.loose, c.symbols, c.count);
     free(c.loose.items);
-    sl_holding_release(&c.loose.holding);
+    sl_account_release(&c.loose.account);
     *symbols = c.symbols;
     *count = c.count;
     return code;
@@ -367,7 +367,8 @@ enum sl_code elf_symbol_files(struct sl_object *object, struct sl_arena *arena, 
                               size_t *count, struct sl_error *error)
 {
     const struct elf *elf = object->impl;
-    struct collector c = {.object = object, .load_address = object->info.load_address, .purse.budget = object->budget};
+    struct collector c = {
+        .object = object, .load_address = object->info.load_address, .account.budget = object->budget};
     struct elf_table table = {0};
     if (!elf->section_count || !elf_section_table(object, SHT_SYMTAB, &table))
         return SL_OK;
@@ -384,7 +385,7 @@ enum sl_code elf_symbol_files(struct sl_object *object, struct sl_arena *arena, 
         s.value &= has_mode_bit(elf) ? ~UINT64_C(1) : UINT64_MAX;
         passed += s.type == STT_FILE;
         if (s.type == STT_FILE)
-            file = sl_purse_name(&c.purse, table.strings, s.name);
+            file = sl_account_read_name(&c.account, table.strings, s.name);
         files[*count].file = file;
         add_symbol_file(&c, &table, &s, i, first, passed, files, count);
     }
@@ -396,7 +397,7 @@ enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, 
                               size_t *count, struct sl_error *error)
 {
     const struct elf *elf = object->impl;
-    struct sl_purse purse = {.budget = object->budget};
+    struct sl_account account = {.budget = object->budget};
     struct elf_table table = {0};
     size_t entry = elf_entry_size(object);
     if (!elf_section_table(object, SHT_SYMTAB, &table) || table.symbols.size / entry < 2) {
@@ -419,7 +420,7 @@ enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, 
             list[(*count)++] = (struct sl_table_symbol){
                 .address = has_mode_bit(elf) && s.type == STT_FUNC ? s.value & ~UINT64_C(1) : s.value,
                 .size = s.size,
-                .name = sl_purse_name(&purse, table.strings, s.name),
+                .name = sl_account_read_name(&account, table.strings, s.name),
                 .section = section,
                 .is_local = !s.binding,
                 .is_hidden = s.visibility == STV_HIDDEN,

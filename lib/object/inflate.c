@@ -8,8 +8,8 @@
 uint8_t *object_block(struct sl_object *object, size_t size)
 {
     struct object_block *block = NULL;
-    if (sl_budget_take(object->budget, size) && !(block = malloc(sizeof *block + size)))
-        sl_budget_return(object->budget, size);
+    if (sl_budget_charge(object->budget, size) && !(block = malloc(sizeof *block + size)))
+        sl_budget_uncharge(object->budget, size);
     if (!block) {
         object_no_memory(object);
         return NULL;
@@ -27,7 +27,7 @@ void object_drop(struct sl_object *object, uint8_t *data)
     *block->link = block->next;
     if (block->next)
         block->next->link = block->link;
-    sl_budget_return(object->budget, block->size);
+    sl_budget_uncharge(object->budget, block->size);
     free(block);
 }
 

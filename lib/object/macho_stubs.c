@@ -48,23 +48,23 @@ bool macho_add_stubs(const struct sl_object *object, struct sl_arena *arena, str
 {
     const struct macho *macho = object->impl;
     const struct macho_symtab table = macho_symtab(object);
-    struct sl_purse purse = {.budget = object->budget};
+    struct sl_account account = {.budget = object->budget};
     size_t left = capacity - *count; /* sections that share entries are no program's */
     for (size_t i = 0; i < macho->section_count; i++) {
         const struct macho_section *s = &macho->sections[i];
         struct sl_reader r = sl_reader(object->bytes, object->info.big_endian);
         sl_reader_seek(&r, macho->indirect_offset + (uint64_t)s->first_indirect * 4);
         uint64_t stubs = s->address >= object->info.load_address ? stubs_of(macho, s) : 0;
-        for (uint64_t at = 0; at < stubs && sl_reader_left(&r) >= 4 && left && !sl_budget_used_up(object->budget);
+        for (uint64_t at = 0; at < stubs && sl_reader_left(&r) >= 4 && left && !sl_budget_exhausted(object->budget);
              at++, left--) {
             uint32_t index = sl_read_u32(&r);
             if (index & (INDIRECT_SYMBOL_LOCAL | INDIRECT_SYMBOL_ABS) || index >= table.count)
                 continue;
-            struct sl_str name = sl_purse_name(&purse, table.strings, macho_symbol_at(&table, index).name);
+            struct sl_str name = sl_account_read_name(&account, table.strings, macho_symbol_at(&table, index).name);
             struct sl_symbol *symbol = &symbols[*count];
             *symbol = (struct sl_symbol){.address = s->address - object->info.load_address + at * s->stub_size,
                                          .size = s->stub_size};
-            bool is_paid = name.size && sl_purse_spend(&purse, (uint32_t)name.size); /* the name is copied */
+            bool is_paid = name.size && sl_account_spend(&account, (uint32_t)name.size); /* the name is copied */
             if (is_paid && !name_stub(arena, macho_undecorated(name), symbol))
                 return false;
             *count += is_paid;

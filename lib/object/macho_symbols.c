@@ -77,7 +77,7 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
 {
     const struct sl_bcsymbolmap *map = ((struct macho *)object->impl)->hidden_names;
     struct macho_symtab table = macho_symtab(object);
-    struct sl_purse purse = {.budget = object->budget};
+    struct sl_account account = {.budget = object->budget};
     size_t capacity = table.count + (size_t)macho_stub_count(object);
     *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, capacity + 1);
     if (!*symbols)
@@ -87,7 +87,7 @@ enum sl_code macho_symbols(struct sl_object *object, struct sl_arena *arena, str
         const struct macho_section *s = section_of(object, &symbol);
         if (!s || !has_functions(s) || symbol.value >= s->address + s->size)
             continue;
-        struct sl_str name = sl_purse_name(&purse, table.strings, symbol.name);
+        struct sl_str name = sl_account_read_name(&account, table.strings, symbol.name);
         if (!is_label(object, name))
             (*symbols)[(*count)++] = (struct sl_symbol){
                 .address = symbol.value - object->info.load_address,
@@ -103,14 +103,14 @@ enum sl_code macho_data_symbols(struct sl_object *object, struct sl_arena *arena
                                 size_t *count, struct sl_error *error)
 {
     struct macho_symtab table = macho_symtab(object);
-    struct sl_purse purse = {.budget = object->budget};
+    struct sl_account account = {.budget = object->budget};
     *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, table.count ? table.count : 1);
     for (size_t i = 0; *symbols && i < table.count; i++) {
         struct macho_symbol symbol = macho_symbol_at(&table, i);
         const struct macho_section *s = section_of(object, &symbol);
         if (!s || has_functions(s) || symbol.value - s->address >= s->size)
             continue;
-        struct sl_str name = sl_purse_name(&purse, table.strings, symbol.name);
+        struct sl_str name = sl_account_read_name(&account, table.strings, symbol.name);
         if (name.size && !is_label(object, name))
             (*symbols)[(*count)++] = (struct sl_symbol){
                 .address = symbol.value - object->info.load_address,

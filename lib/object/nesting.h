@@ -8,7 +8,7 @@
  * address, those that come later in the file are to be opened first. */
 #pragma once
 
-#include "base/grow.h"
+#include "base/account.h"
 #include "function/order.h"
 #include "object/object.h"
 
@@ -37,7 +37,7 @@ struct sl_nesting {
         uint32_t tag; /* of the caller */
     } * open;
     size_t count, capacity;
-    struct sl_holding holding;
+    struct sl_account account;
 };
 
 /* Closes what ends at or before the address; the innermost that is open then, NULL when there is none. */
@@ -51,7 +51,7 @@ static inline const struct sl_nested *sl_nesting_at(struct sl_nesting *n, uint64
 /* False when out of memory. */
 static inline bool sl_nesting_open(struct sl_nesting *n, uint64_t end, uint32_t tag)
 {
-    if (n->count == n->capacity && !sl_grow_held(&n->holding, &n->open, &n->capacity, n->count + 1, sizeof *n->open))
+    if (n->count == n->capacity && !sl_account_grow(&n->account, &n->open, &n->capacity, n->count + 1, sizeof *n->open))
         return false;
     n->open[n->count++] = (struct sl_nested){end, tag};
     return true;
@@ -59,6 +59,6 @@ static inline bool sl_nesting_open(struct sl_nesting *n, uint64_t end, uint32_t 
 
 static inline void sl_nesting_free(struct sl_nesting *n)
 {
-    sl_free_held(&n->holding, n->open, n->capacity, sizeof *n->open);
-    *n = (struct sl_nesting){.holding = n->holding};
+    sl_account_free(&n->account, n->open, n->capacity, sizeof *n->open);
+    *n = (struct sl_nesting){.account = n->account};
 }

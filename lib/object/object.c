@@ -97,7 +97,7 @@ static enum sl_code open_object(struct sl_bytes bytes, const struct sl_object_li
     object->identity = limits && limits->identity;
     object->mapping = limits ? limits->mapping : (struct sl_mapping){{NULL, 0}, 0};
     enum sl_code code = ops->open(object, error);
-    if (sl_budget_used_up(object->budget))
+    if (sl_budget_exhausted(object->budget))
         code = sl_budget_fail(object->budget, error);
     else if (object->failure.code != SL_OK)
         code = sl_object_complete(object, error);
@@ -283,7 +283,7 @@ static enum sl_code symbols_with(read_symbols *read, struct sl_object *object, s
     *symbols = NULL;
     *count = 0;
     enum sl_code code = read ? read(object, arena, symbols, count, error) : SL_OK;
-    if (code == SL_OK && sl_budget_used_up(object->budget))
+    if (code == SL_OK && sl_budget_exhausted(object->budget))
         code = sl_budget_fail(object->budget, error);
     return code == SL_OK ? sl_object_complete(object, error) : code;
 }

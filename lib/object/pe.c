@@ -105,13 +105,13 @@ void pe_find_symbols(const struct sl_object *object, struct pe *pe, uint32_t off
     pe->strings = sl_bytes_slice(object->bytes, offset + size, length, NULL);
 }
 
-struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_purse *purse)
+struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_account *account)
 {
-    return offset >= 4 ? sl_purse_name(purse, pe->strings, offset) : (struct sl_str){NULL, 0};
+    return offset >= 4 ? sl_account_read_name(account, pe->strings, offset) : (struct sl_str){NULL, 0};
 }
 
 /* "/123" is a decimal offset into the string table, "//AAAAAA" one in base 64. */
-static struct sl_str section_name(const struct pe *pe, struct sl_bytes raw, struct sl_purse *purse)
+static struct sl_str section_name(const struct pe *pe, struct sl_bytes raw, struct sl_account *account)
 {
     struct sl_str name = {(const char *)raw.data, strnlen((const char *)raw.data, raw.size)};
     uint64_t offset = 0;
@@ -126,7 +126,7 @@ static struct sl_str section_name(const struct pe *pe, struct sl_bytes raw, stru
             return name;
         offset = base64 ? offset * 64 + (uint64_t)(digit - digits) : offset * 10 + (uint64_t)(c - '0');
     }
-    struct sl_str text = pe_string(pe, offset, purse);
+    struct sl_str text = pe_string(pe, offset, account);
     return text.size ? text : name;
 }
 
@@ -136,7 +136,7 @@ bool pe_read_sections(struct sl_object *object, struct pe *pe, uint64_t offset, 
     sl_reader_seek(&r, offset);
     if (r.failed || count > sl_reader_left(&r) / 40)
         return false;
-    struct sl_purse purse = {.budget = object->budget};
+    struct sl_account account = {.budget = object->budget};
     pe->sections = SL_ARENA_ARRAY(&object->arena, struct pe_section, count + 1);
     if (!pe->sections)
         return object_no_memory(object), false;
@@ -156,7 +156,7 @@ bool pe_read_sections(struct sl_object *object, struct pe *pe, uint64_t offset, 
         s->more_relocs = characteristics & SECTION_MORE_RELOCS;
         s->executable = characteristics & (SECTION_CODE | SECTION_EXECUTE);
         s->discardable = characteristics & SECTION_DISCARDABLE;
-        s->name = section_name(pe, name, &purse);
+        s->name = section_name(pe, name, &account);
         s->cut_name = s->name.size == 8 && (const uint8_t *)s->name.data == name.data;
     }
     pe->section_count = count;

@@ -40,7 +40,7 @@ enum { PE_DEBUG_CODEVIEW = 2, PE_DEBUG_EMBEDDED_PPDB = 17 };
 bool pe_debug_entry(const struct sl_object *object, size_t index, struct pe_debug_entry *entry);
 
 /* The name at an offset of the string table. */
-struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_purse *purse);
+struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_account *account);
 
 /* The string table follows the symbols; its first word is its length, that word included. */
 void pe_find_symbols(const struct sl_object *object, struct pe *pe, uint32_t offset, uint32_t count,

@@ -52,7 +52,7 @@ static uint64_t size_to_end(const struct pe_section *s, uint64_t address)
 
 /* The export of name `index`, of code or of data. An address inside of the directory is the text of a forwarder to another library. */
 static bool export_at(const struct sl_object *object, const struct exports *e, size_t index, bool code,
-                      struct sl_symbol *symbol, struct sl_purse *purse)
+                      struct sl_symbol *symbol, struct sl_account *account)
 {
     uint64_t ordinal = word(e->ordinals, index * 2, 2);
     uint32_t address = word(e->addresses, ordinal * 4, 4);
@@ -62,7 +62,7 @@ static bool export_at(const struct sl_object *object, const struct exports *e, s
         return false;
     symbol->address = address;
     symbol->size = size_to_end(s, address);
-    symbol->name = sl_purse_name(purse, pe_at(object, word(e->names, index * 4, 4)), 0);
+    symbol->name = sl_account_read_name(account, pe_at(object, word(e->names, index * 4, 4)), 0);
     return symbol->size && symbol->name.size;
 }
 
@@ -83,7 +83,7 @@ static bool is_of_sort(enum coff_sort sort, uint16_t type, uint8_t class, bool e
 
 /* Reads the symbol at `*at` and moves behind it and what belongs to it. False when it is no such one of this image. */
 static bool coff_at(const struct sl_object *object, size_t *at, enum coff_sort sort, struct sl_symbol *symbol,
-                    struct sl_purse *purse)
+                    struct sl_account *account)
 {
     const struct pe *pe = object->impl;
     struct sl_reader r = sl_reader(pe->symbols, false);
@@ -103,7 +103,7 @@ static bool coff_at(const struct sl_object *object, size_t *at, enum coff_sort s
     if (word(raw, 0, 4))
         symbol->name = (struct sl_str){(const char *)raw.data, strnlen((const char *)raw.data, 8)};
     else
-        symbol->name = pe_string(pe, word(raw, 4, 4), purse);
+        symbol->name = pe_string(pe, word(raw, 4, 4), account);
     return symbol->size && symbol->name.size;
 }
 
@@ -112,12 +112,12 @@ bool pe_has_symbols(const struct sl_object *object)
     const struct pe *pe = object->impl;
     struct exports e = read_exports(object);
     struct sl_symbol symbol;
-    struct sl_purse purse = {.budget = object->budget};
+    struct sl_account account = {.budget = object->budget};
     if (e.addresses.size)
         return true;
     for (enum coff_sort sort = FUNCTIONS; sort <= LOCAL_CODE; sort++)
         for (size_t at = 0; at < pe->symbols.size;)
-            if (coff_at(object, &at, sort, &symbol, &purse))
+            if (coff_at(object, &at, sort, &symbol, &account))
                 return true;
     return false;
 }
@@ -127,18 +127,18 @@ static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_ar
 {
     const struct pe *pe = object->impl;
     struct exports e = read_exports(object);
-    struct sl_purse purse = {.budget = object->budget};
+    struct sl_account account = {.budget = object->budget};
     enum coff_sort first = code ? FUNCTIONS : DATA, last = code ? LOCAL_CODE : DATA;
     size_t capacity = e.count + pe->symbols.size / pe->symbol_size;
     struct sl_symbol *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, capacity + 1);
     if (!symbols)
         return sl_budget_fail(object->budget, error);
     for (size_t i = 0; i < e.count; i++)
-        *count += export_at(object, &e, i, code, &symbols[*count], &purse);
+        *count += export_at(object, &e, i, code, &symbols[*count], &account);
     size_t exported = *count;
     for (enum coff_sort sort = first; sort <= last; sort++) { /* of several at one place the first counts */
         for (size_t at = 0; at < pe->symbols.size;)
-            *count += coff_at(object, &at, sort, &symbols[*count], &purse);
+            *count += coff_at(object, &at, sort, &symbols[*count], &account);
         if (sort == FUNCTIONS && *count > exported) /* local symbols without type are labels then */
             last = UNTYPED_CODE;
     }

@@ -6,7 +6,7 @@
  *     inlinees  (0xF6): id u32, file u32, line u32 */
 #include "pdb/impl.h"
 
-#include "base/grow.h"
+#include "base/account.h"
 
 #include <stdlib.h>
 
@@ -59,7 +59,7 @@ static void c13_read_files(struct line_table *t, struct sl_bytes data)
         sl_reader_skip(&r, padding < sl_reader_left(&r) ? padding : sl_reader_left(&r));
         t->offsets[t->file_count].offset = at;
         struct sl_file *file = &t->files[t->file_count++];
-        *file = (struct sl_file){.name = pdb_name(t->pdb, name, &t->purse)};
+        *file = (struct sl_file){.name = pdb_name(t->pdb, name, &t->account)};
     }
 }
 
@@ -104,12 +104,8 @@ bool line_table_open(struct line_table *t, const struct sl_pdb *pdb, struct sl_b
     struct counts most = {0};
     struct sl_bytes data;
     uint32_t kind;
-    *t = (struct line_table){.pdb = pdb,
-                             .arena = arena,
-                             .raw = last.raw,
-                             .raw_capacity = last.raw_capacity,
-                             .purse = last.purse,
-                             .holding = last.holding};
+    *t = (struct line_table){
+        .pdb = pdb, .arena = arena, .raw = last.raw, .raw_capacity = last.raw_capacity, .account = last.account};
     struct sl_reader r = sl_reader(c13, false);
     while (c13_next(&r, &kind, &data)) {
         most.sections += kind == C13_LINES;
@@ -157,7 +153,7 @@ static uint32_t file_index(const struct line_table *t, uint32_t offset)
 
 bool raw_add(struct line_table *t, struct raw_line line)
 {
-    if (!sl_grow_held(&t->holding, &t->raw, &t->raw_capacity, t->raw_count + 1, sizeof *t->raw))
+    if (!sl_account_grow(&t->account, &t->raw, &t->raw_capacity, t->raw_count + 1, sizeof *t->raw))
         return false;
     line.order = (uint32_t)t->raw_count;
     t->raw[t->raw_count++] = line;
@@ -224,10 +220,10 @@ static bool map_pieces(struct line_table *t, uint16_t section)
         struct raw_line raw = t->raw[i];
         struct code_piece piece;
         struct code_pieces pieces = pdb_pieces(t->pdb, section, raw.offset, raw.size);
-        while (pdb_next_piece(t->pdb, &pieces, &t->purse, &piece)) {
+        while (pdb_next_piece(t->pdb, &pieces, &t->account, &piece)) {
             raw.offset = piece.address;
             raw.size = piece.size;
-            if (!sl_purse_spend(&t->purse, STEPS_PER_COPY) || !raw_add(t, raw))
+            if (!sl_account_spend(&t->account, STEPS_PER_COPY) || !raw_add(t, raw))
                 return false;
         }
     }
@@ -352,7 +348,7 @@ bool line_table_clip(struct line_table *t, const struct sl_line *all, size_t cou
     }
     /* A line of 8 bytes belongs to one function, rarely to a few more that share code. */
     if (last == first || last - first > UINT32_MAX / STEPS_PER_COPY ||
-        !sl_purse_spend(&t->purse, (uint32_t)(last - first) * STEPS_PER_COPY))
+        !sl_account_spend(&t->account, (uint32_t)(last - first) * STEPS_PER_COPY))
         return true;
     struct sl_line *lines = sl_arena_alloc(t->arena, (last - first) * sizeof *lines, _Alignof(struct sl_line));
     if (!lines)

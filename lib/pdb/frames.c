@@ -21,7 +21,7 @@ static struct sl_pdb_frame read_fpo(struct sl_reader *r)
     return f;
 }
 
-static struct sl_pdb_frame read_frame(struct sl_reader *r, const struct sl_pdb *pdb, struct sl_purse *purse)
+static struct sl_pdb_frame read_frame(struct sl_reader *r, const struct sl_pdb *pdb, struct sl_account *account)
 {
     struct sl_pdb_frame f = {.type = 4};
     f.start = sl_read_u32(r);
@@ -29,7 +29,7 @@ static struct sl_pdb_frame read_frame(struct sl_reader *r, const struct sl_pdb *
     f.locals = sl_read_u32(r);
     f.params = sl_read_u32(r);
     f.max_stack = sl_read_u32(r);
-    f.program = pdb_name(pdb, sl_read_u32(r), purse);
+    f.program = pdb_name(pdb, sl_read_u32(r), account);
     f.prolog = sl_read_u16(r);
     f.saved = sl_read_u16(r);
     sl_read_u32(r);
@@ -87,7 +87,7 @@ enum sl_code sl_pdb_frames(const struct sl_pdb *pdb, bool (*add)(void *arg, cons
     struct output o = {.pdb = pdb, .add = add, .arg = arg};
     struct sl_reader fpo = open_stream(pdb, pdb->fpo_stream, &arena);
     struct sl_reader frames = open_stream(pdb, pdb->frame_stream, &arena);
-    struct sl_purse purse = {.budget = pdb->budget}; /* records share their programs */
+    struct sl_account account = {.budget = pdb->budget}; /* records share their programs */
     struct sl_pdb_frame a = {0}, b = {0};
     bool has_a = false, has_b = false, going = true;
     while (going) {
@@ -96,7 +96,7 @@ enum sl_code sl_pdb_frames(const struct sl_pdb *pdb, bool (*add)(void *arg, cons
             has_a = true;
         }
         if (!has_b && sl_reader_left(&frames) >= FRAME_RECORD) {
-            b = read_frame(&frames, pdb, &purse);
+            b = read_frame(&frames, pdb, &account);
             has_b = true;
         }
         if (!has_a && !has_b)

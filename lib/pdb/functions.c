@@ -141,9 +141,9 @@ void module_reader_init(struct module_reader *r, const struct sl_pdb *pdb)
 {
     *r = (struct module_reader){
         .pdb = pdb,
-        .lines = {.purse = {.budget = pdb->budget}, .holding = {.budget = pdb->budget}},
-        .holding = {.budget = pdb->budget},
-        .namer = {.pdb = pdb, .imports = {.pdb = pdb}, .purse = {.budget = pdb->budget}},
+        .lines = {.account = {.budget = pdb->budget}},
+        .account = {.budget = pdb->budget},
+        .namer = {.pdb = pdb, .imports = {.pdb = pdb}, .account = {.budget = pdb->budget}},
     };
 }
 
@@ -153,14 +153,14 @@ void module_reader_free(struct module_reader *r)
     free(r->lines.raw);
     free(r->nodes);
     free(r->scopes);
-    sl_holding_release(&r->lines.holding);
-    sl_holding_release(&r->holding);
+    sl_account_release(&r->lines.account);
+    sl_account_release(&r->account);
     *r = (struct module_reader){0};
 }
 
 static struct node *node_add(struct module_reader *r)
 {
-    if (!sl_grow_held(&r->holding, &r->nodes, &r->node_capacity, r->node_count + 1, sizeof *r->nodes))
+    if (!sl_account_grow(&r->account, &r->nodes, &r->node_capacity, r->node_count + 1, sizeof *r->nodes))
         return NULL;
     struct node *node = &r->nodes[r->node_count++];
     *node = (struct node){.parent = NO_NODE};
@@ -185,7 +185,7 @@ static size_t join_pieces(struct walk *w, struct sl_function *pieces, size_t cou
         struct sl_function *last = kept ? &pieces[kept - 1] : NULL;
         uint64_t end = last ? last->address + last->size : 0, begin = pieces[i].address;
         if (last && (begin <= end ||
-                     omap_only_put_in(w->reader->pdb, (uint32_t)end, (uint32_t)begin, &w->reader->lines.purse))) {
+                     omap_only_put_in(w->reader->pdb, (uint32_t)end, (uint32_t)begin, &w->reader->lines.account))) {
             if (begin + pieces[i].size > end)
                 last->size = begin + pieces[i].size - last->address;
         } else {
@@ -204,13 +204,13 @@ static bool add_pieces(struct walk *w, uint16_t section, uint32_t offset, struct
     struct code_piece piece;
     struct code_pieces left = pdb_pieces(pdb, section, offset, (uint32_t)whole.size);
     size_t count = 0, capacity = 0;
-    while (pdb_next_piece(pdb, &left, &w->reader->lines.purse, &piece)) {
+    while (pdb_next_piece(pdb, &left, &w->reader->lines.account, &piece)) {
         struct sl_function *last = count ? &pieces[count - 1] : NULL;
         if (last && last->address + last->size == piece.address) {
             last->size += piece.size;
             continue;
         }
-        if (!sl_purse_spend(&w->reader->lines.purse, STEPS_PER_PIECE) ||
+        if (!sl_account_spend(&w->reader->lines.account, STEPS_PER_PIECE) ||
             !sl_grow_in_arena(w->arena, &pieces, &capacity, count + 1, sizeof *pieces))
             return false;
         pieces[count] = whole;
@@ -399,7 +399,7 @@ static bool clip_inlinees(struct module_reader *r, struct sl_arena *arena, const
     for (uint32_t i = 0; i < whole->inlinee_count; i++) {
         const struct sl_function *inlinee = &whole->inlinees[i];
         struct sl_function part = *inlinee;
-        if (!sl_purse_spend(&r->lines.purse, STEPS_PER_PIECE) ||
+        if (!sl_account_spend(&r->lines.account, STEPS_PER_PIECE) ||
             !line_table_clip(&r->lines, inlinee->lines, inlinee->line_count, begin, end, &part))
             return false;
         if (!part.line_count)

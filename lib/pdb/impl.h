@@ -1,7 +1,7 @@
 /* What the files of this folder share. Private to it. */
 #pragma once
 
-#include "base/grow.h"
+#include "base/account.h"
 #include "base/map.h"
 #include "pdb/pdb.h"
 #include "ppdb/links.h"
@@ -148,8 +148,8 @@ struct code_pieces {
     size_t added;           /* of the entries of that list those before this one are left */
 };
 struct code_pieces pdb_pieces(const struct sl_pdb *pdb, uint16_t section, uint32_t offset, uint32_t size);
-/* False when there is none any more, or the purse is empty. */
-bool pdb_next_piece(const struct sl_pdb *pdb, struct code_pieces *pieces, struct sl_purse *purse,
+/* False when there is none any more, or the work budget is used up. */
+bool pdb_next_piece(const struct sl_pdb *pdb, struct code_pieces *pieces, struct sl_account *account,
                     struct code_piece *piece);
 
 /* ---- omap.c ---- */
@@ -158,10 +158,10 @@ bool pdb_next_piece(const struct sl_pdb *pdb, struct code_pieces *pieces, struct
 bool omap_find_added(struct sl_pdb *pdb);
 struct code_pieces omap_pieces(const struct sl_pdb *pdb, uint32_t address, uint32_t size);
 /* Whether [begin, end) of the image was put in and belongs to no source. */
-bool omap_only_put_in(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_purse *purse);
+bool omap_only_put_in(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_account *account);
 
 /* A text of the /names stream: empty when there is none, or none of a sensible length. */
-struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, struct sl_purse *purse);
+struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, struct sl_account *account);
 
 /* False when the module's stream is damaged; a module without a stream gives empty bytes. */
 bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module, struct sl_arena *arena,
@@ -222,8 +222,7 @@ struct line_table {
     size_t section_count, file_count, inlinee_count;
     struct raw_line *raw; /* scratch, malloc'ed, kept from module to module */
     size_t raw_count, raw_capacity;
-    struct sl_holding holding; /* of the scratch */
-    struct sl_purse purse;
+    struct sl_account account;
 };
 
 bool line_table_open(struct line_table *table, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena);
@@ -278,7 +277,7 @@ void imports_free(struct imports *imports);
 void imports_begin_module(struct imports *imports, struct sl_bytes subsection);
 
 /* The global index behind a cross-module one (bit 31 set). */
-bool imports_resolve(struct imports *imports, uint32_t index, struct sl_purse *purse, uint32_t *global);
+bool imports_resolve(struct imports *imports, uint32_t index, struct sl_account *account, uint32_t *global);
 
 /* ---- sizes.c: types with names, and sizes of types ---- */
 
@@ -348,11 +347,11 @@ struct namer {
     const struct sl_pdb *pdb;
     struct imports imports;
     struct definitions definitions;
-    struct sl_arena scratch; /* of one name */
-    struct sl_buf out;       /* the name being made */
-    unsigned depth;          /* of the type being printed */
-    unsigned steps;          /* records read for this name */
-    struct sl_purse purse;   /* for records, and bytes of names */
+    struct sl_arena scratch;   /* of one name */
+    struct sl_buf out;         /* the name being made */
+    unsigned depth;            /* of the type being printed */
+    unsigned steps;            /* records read for this name */
+    struct sl_account account; /* for records, and bytes of names */
 };
 
 void namer_free(struct namer *namer);
@@ -389,7 +388,7 @@ struct module_reader {
     struct node *nodes;
     struct scope *scopes;
     size_t node_count, node_capacity;
-    struct sl_holding holding; /* of the nodes */
+    struct sl_account account; /* of the nodes */
 };
 
 void module_reader_init(struct module_reader *reader, const struct sl_pdb *pdb);

@@ -99,7 +99,7 @@ static void look_up(struct imports *im, struct imported *imported, struct sl_str
         read_exports(im, module, imported->exports);
 }
 
-bool imports_resolve(struct imports *im, uint32_t index, struct sl_purse *purse, uint32_t *global)
+bool imports_resolve(struct imports *im, uint32_t index, struct sl_account *account, uint32_t *global)
 {
     uint32_t module = index >> 20 & 0x7FF, import = index & 0xFFFFF;
     struct sl_reader r = sl_reader(im->subsection, false);
@@ -113,7 +113,7 @@ bool imports_resolve(struct imports *im, uint32_t index, struct sl_purse *purse,
     sl_reader_seek(&r, imported->offset);
     uint32_t name = sl_read_u32(&r), count = sl_read_u32(&r);
     if (!imported->looked_up)
-        look_up(im, imported, pdb_name(im->pdb, name, purse));
+        look_up(im, imported, pdb_name(im->pdb, name, account));
     sl_reader_skip(&r, (uint64_t)import * 4);
     uint32_t local = sl_read_u32(&r);
     const struct module_exports *e = imported->exports;

@@ -32,13 +32,13 @@ static void pdb_names_put(struct namer *n, const char *text)
 static bool pdb_names_get(struct namer *n, const struct type_table *table, uint32_t index, struct type_record *record)
 {
     uint32_t global;
-    if (n->steps == MAX_STEPS || n->scratch.used > MAX_SCRATCH || !sl_purse_spend(&n->purse, STEPS_PER_RECORD))
+    if (n->steps == MAX_STEPS || n->scratch.used > MAX_SCRATCH || !sl_account_spend(&n->account, STEPS_PER_RECORD))
         return false;
     n->steps++;
-    if (index >> 31 && imports_resolve(&n->imports, index, &n->purse, &global))
+    if (index >> 31 && imports_resolve(&n->imports, index, &n->account, &global))
         index = global;
     return type_table_get(table, index, &n->scratch, record) &&
-           sl_purse_spend(&n->purse, (uint32_t)sl_reader_left(&record->data) / BYTES_PER_STEP);
+           sl_account_spend(&n->account, (uint32_t)sl_reader_left(&record->data) / BYTES_PER_STEP);
 }
 
 bool namer_type(struct namer *n, uint32_t index, struct type_record *record)
@@ -451,7 +451,7 @@ static void pdb_names_begin(struct namer *n)
 static bool pdb_names_keep(struct namer *n, struct sl_arena *arena, struct sl_str *name)
 {
     size_t size = n->out.size;
-    if (size > MAX_TEXT || !sl_purse_spend(&n->purse, (uint32_t)size * STEPS_PER_LETTER))
+    if (size > MAX_TEXT || !sl_account_spend(&n->account, (uint32_t)size * STEPS_PER_LETTER))
         return false;
     name->data = n->out.failed ? NULL : sl_arena_strndup(arena, (const char *)n->out.data, size);
     name->size = name->data ? size : 0;

@@ -89,16 +89,16 @@ static int by_original(const void *left, const void *right)
 }
 
 /* What of the code at `address` in the image, `size` bytes of `original`, "from" has elsewhere. */
-static bool add_parts(struct sl_pdb *pdb, struct sl_purse *purse, size_t *capacity, uint32_t original, uint32_t size,
-                      uint32_t address)
+static bool add_parts(struct sl_pdb *pdb, struct sl_account *account, size_t *capacity, uint32_t original,
+                      uint32_t size, uint32_t address)
 {
     struct omap *omap = &pdb->omap;
     while (size) {
         uint32_t end, now = translate(omap->from, original, &end), part = end - original < size ? end - original : size;
-        if (!sl_purse_spend(purse, STEPS_PER_PART))
+        if (!sl_account_spend(account, STEPS_PER_PART))
             return false;
         if (now != address) {
-            if (!sl_purse_spend(purse, STEPS_PER_ADDED) ||
+            if (!sl_account_spend(account, STEPS_PER_ADDED) ||
                 !sl_grow_in_arena(pdb->arena, &omap->added, capacity, omap->added_count + 1, sizeof *omap->added))
                 return false;
             omap->added[omap->added_count++] =
@@ -114,7 +114,7 @@ static bool add_parts(struct sl_pdb *pdb, struct sl_purse *purse, size_t *capaci
 bool omap_find_added(struct sl_pdb *pdb)
 {
     struct omap *omap = &pdb->omap;
-    struct sl_purse purse = {.budget = pdb->budget};
+    struct sl_account account = {.budget = pdb->budget};
     size_t count = omap->to.size / PAIR, capacity = 0;
     for (size_t i = 0; i < count; i++) {
         struct pair here = pair_at(omap->to, i);
@@ -125,7 +125,7 @@ bool omap_find_added(struct sl_pdb *pdb)
             uint32_t next = pair_at(omap->to, i + 1).from;
             length = next > here.from ? next - here.from : 0;
         }
-        if (!add_parts(pdb, &purse, &capacity, here.to, (uint32_t)(length < most ? length : most), here.from))
+        if (!add_parts(pdb, &account, &capacity, here.to, (uint32_t)(length < most ? length : most), here.from))
             return false;
     }
     if (omap->added_count)
@@ -137,7 +137,7 @@ bool omap_find_added(struct sl_pdb *pdb)
     return true;
 }
 
-bool omap_only_put_in(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_purse *purse)
+bool omap_only_put_in(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_account *account)
 {
     struct sl_bytes to = pdb->omap.to;
     size_t i = pairs_up_to(to, begin);
@@ -147,7 +147,7 @@ bool omap_only_put_in(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, st
         struct pair here = pair_at(to, i);
         if (here.from >= end && here.from > begin)
             return true;
-        if (!sl_purse_spend(purse, STEPS_PER_PART) || (here.to && here.to < pdb->omap.size))
+        if (!sl_account_spend(account, STEPS_PER_PART) || (here.to && here.to < pdb->omap.size))
             return false;
     }
     return true;
@@ -177,7 +177,7 @@ static bool next_moved(const struct sl_pdb *pdb, struct code_pieces *pieces, str
     return false;
 }
 
-bool pdb_next_piece(const struct sl_pdb *pdb, struct code_pieces *pieces, struct sl_purse *purse,
+bool pdb_next_piece(const struct sl_pdb *pdb, struct code_pieces *pieces, struct sl_account *account,
                     struct code_piece *piece)
 {
     if (next_moved(pdb, pieces, piece))
@@ -188,7 +188,7 @@ bool pdb_next_piece(const struct sl_pdb *pdb, struct code_pieces *pieces, struct
         uint64_t end = added->original + added->size;
         uint64_t first = added->original > pieces->begin ? added->original : pieces->begin;
         uint64_t last = end < pieces->end ? end : pieces->end;
-        if (!sl_purse_spend(purse, STEPS_PER_PART))
+        if (!sl_account_spend(account, STEPS_PER_PART))
             return false;
         if (first >= last)
             continue;

@@ -184,7 +184,7 @@ static bool read_modules(struct sl_pdb *pdb, struct sl_bytes list)
 
 enum sl_code sl_pdb_complete(const struct sl_pdb *pdb, struct sl_error *error)
 {
-    return *pdb->msf.no_memory || sl_budget_used_up(pdb->budget) ? sl_budget_fail(pdb->budget, error) : SL_OK;
+    return *pdb->msf.no_memory || sl_budget_exhausted(pdb->budget) ? sl_budget_fail(pdb->budget, error) : SL_OK;
 }
 
 enum sl_code sl_pdb_open(struct sl_bytes file, struct sl_arena *arena, struct sl_budget *budget, struct sl_pdb **out,
@@ -263,8 +263,9 @@ bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module,
     return msf_view(&stream, lines, module->c13_size, arena, &out->c13);
 }
 
-struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, struct sl_purse *purse)
+struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, struct sl_account *account)
 {
     uint64_t left = offset < pdb->names.size ? pdb->names.size - offset : 0;
-    return sl_purse_name(purse, sl_bytes_slice(pdb->names, offset, left < MAX_NAME ? left : MAX_NAME, NULL), 0);
+    return sl_account_read_name(account, sl_bytes_slice(pdb->names, offset, left < MAX_NAME ? left : MAX_NAME, NULL),
+                                0);
 }

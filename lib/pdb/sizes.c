@@ -113,9 +113,9 @@ static void read_definitions(struct namer *n)
     d->names.budget = d->by_name.budget = n->pdb->budget;
     for (uint32_t i = types->begin; i < types->end && ok; i++) {
         sl_arena_reset(&scratch);
-        ok = sl_purse_spend(&n->purse, STEPS_PER_RECORD);
+        ok = sl_account_spend(&n->account, STEPS_PER_RECORD);
         if (ok && type_table_get(types, i, &scratch, &t) && is_named_type(t.leaf))
-            ok = sl_purse_spend(&n->purse, (uint32_t)sl_reader_left(&t.data) / BYTES_PER_STEP) && define(n, i, &t);
+            ok = sl_account_spend(&n->account, (uint32_t)sl_reader_left(&t.data) / BYTES_PER_STEP) && define(n, i, &t);
     }
     if (!ok)
         *n->pdb->msf.no_memory = true;

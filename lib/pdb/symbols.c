@@ -113,7 +113,7 @@ struct data_walk {
 static bool add_record(struct data_walk *w, uint16_t kind, struct sl_bytes bytes)
 {
     struct symbol_record record;
-    if (!sl_purse_spend(&w->namer.purse, STEPS_PER_RECORD + (uint32_t)bytes.size / BYTES_PER_STEP))
+    if (!sl_account_spend(&w->namer.account, STEPS_PER_RECORD + (uint32_t)bytes.size / BYTES_PER_STEP))
         return false;
     if (!read_record(bytes, kind, &record))
         return true;
@@ -175,7 +175,7 @@ enum sl_code sl_pdb_data(struct sl_pdb *pdb, struct sl_arena *arena,
         return sl_fail(error, SL_BUSY, "out of memory");
     struct data_walk w = {
         .pdb = pdb,
-        .namer = {.pdb = pdb, .imports = {.pdb = pdb}, .purse = {.budget = pdb->budget}},
+        .namer = {.pdb = pdb, .imports = {.pdb = pdb}, .account = {.budget = pdb->budget}},
         .arena = arena,
         .add = add,
         .arg = arg,

@@ -35,7 +35,7 @@ struct writer {
     struct sl_ppdb_source *sources;
     size_t source_count;
     struct sl_buf links;
-    struct sl_purse purse; /* rows may share blobs, so a small file can ask for much */
+    struct sl_account account; /* rows may share blobs, so a small file can ask for much */
     size_t dropped;
 };
 
@@ -80,7 +80,7 @@ static enum sl_code ppdb_writer_read_documents(struct writer *w, struct sl_error
             d->name_size = w->names.size - d->name_offset;
             w->document_count++;
         }
-        if (w->names.failed || !sl_purse_spend(&w->purse, work))
+        if (w->names.failed || !sl_account_spend(&w->account, work))
             return ppdb_writer_fail(w, error);
     }
     return SL_OK;
@@ -134,7 +134,7 @@ static enum sl_code collect_points(struct writer *w, uint32_t method, struct sl_
     struct sl_ppdb_point point;
     sl_ppdb_points_begin(w->ppdb, method, &points);
     w->entry_count = 0;
-    if (!sl_purse_spend(&w->purse, (uint32_t)sl_reader_left(&points.blob) + 1))
+    if (!sl_account_spend(&w->account, (uint32_t)sl_reader_left(&points.blob) + 1))
         return ppdb_writer_fail(w, error);
     while (sl_ppdb_points_next(&points, &point)) {
         if (point.hidden)
@@ -247,7 +247,7 @@ static bool flag_documents(struct writer *w)
     for (size_t i = 0; i < w->source_count; i++)
         w->documents[w->sources[i].document].flags |= DOCUMENT_EMBEDDED;
     for (size_t i = 0; i < w->document_count; i++) {
-        if (!sl_purse_spend(&w->purse, (uint32_t)w->documents[i].name_size + 1))
+        if (!sl_account_spend(&w->account, (uint32_t)w->documents[i].name_size + 1))
             return false;
         if (sl_ppdb_links_resolve(&links, name_of(w, &w->documents[i]), NULL))
             w->documents[i].flags |= DOCUMENT_LINKED;
@@ -334,7 +334,7 @@ enum sl_code sl_ppdb_table_build(const struct sl_ppdb *ppdb, const struct sl_ppd
                                  size_t *dropped, struct sl_error *error)
 {
     struct sl_budget *budget = ppdb->budget;
-    struct writer w = {.ppdb = ppdb, .info = info, .arena.budget = budget, .purse.budget = budget};
+    struct writer w = {.ppdb = ppdb, .info = info, .arena.budget = budget, .account.budget = budget};
     struct sl_buf *bufs[] = {&w.names, &w.runs, &w.restarts, &w.points, &w.links};
     for (size_t i = 0; i < sizeof bufs / sizeof *bufs; i++)
         bufs[i]->budget = budget;

@@ -153,7 +153,7 @@ static bool name_inlined(struct naming *n, struct sl_arena *arena, const struct 
             return false;
         uint32_t index = func_of(n, arena, &func, PROFILE_NONE);
         if (index == PROFILE_NONE || !sl_grow(&n->frames, &n->frame_capacity, n->frame_count + 1, sizeof *n->frames) ||
-            !sl_budget_take(n->budget, sizeof *n->frames))
+            !sl_budget_charge(n->budget, sizeof *n->frames))
             return false;
         n->frames[n->frame_count++] = (struct new_frame){index, call->line, (uint32_t)depth};
     }
@@ -218,7 +218,7 @@ void profile_naming_free(struct naming *n)
 {
     free(n->funcs);
     free(n->symbols);
-    sl_budget_return(n->budget, n->frame_count * sizeof *n->frames);
+    sl_budget_uncharge(n->budget, n->frame_count * sizeof *n->frames);
     free(n->frames);
     sl_map_free(&n->func_by_key);
     sl_map_free(&n->symbol_by_key);

@@ -175,7 +175,7 @@ enum sl_code sl_il2cpp_open(struct sl_bytes bytes, struct sl_budget *budget, str
     if (sl_budget_spend(budget, bytes.size))
         il2cpp_read_all(m, &j);
     enum sl_code code = SL_OK;
-    if (sl_budget_used_up(budget))
+    if (sl_budget_exhausted(budget))
         code = sl_budget_fail(budget, error);
     else if (!sl_json_end(&j))
         code = sl_fail(error, sl_json_code(&j), "Failed to parse il2cpp: %s at offset %zu", j.problem, j.at);

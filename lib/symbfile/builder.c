@@ -37,7 +37,7 @@ static uint32_t intern(struct sl_symbfile_builder *b, struct sl_str str)
         return (uint32_t)index - 1;
     char *copy = sl_arena_strndup(&b->arena, str.data ? str.data : "", str.size);
     void **slot = copy ? sl_map_slot(&b->map, (struct sl_str){copy, str.size}, NULL) : NULL;
-    if (!slot || !sl_grow_held(&b->holding, &b->texts, &b->text_capacity, b->text_count + 1, sizeof *b->texts)) {
+    if (!slot || !sl_account_grow(&b->account, &b->texts, &b->text_capacity, b->text_count + 1, sizeof *b->texts)) {
         b->failed = true;
         return 0;
     }
@@ -53,7 +53,7 @@ static uint32_t text_id(struct sl_symbfile_builder *b, const struct sl_symbfile_
     if (text->ref == SL_SYMBFILE_INLINE)
         return intern(b, text->str);
     size_t known = b->memo_capacity;
-    if (!sl_grow_held(&b->holding, &b->memo, &b->memo_capacity, (size_t)text->ref + 1, sizeof *b->memo)) {
+    if (!sl_account_grow(&b->account, &b->memo, &b->memo_capacity, (size_t)text->ref + 1, sizeof *b->memo)) {
         b->failed = true;
         return 0;
     }
@@ -140,7 +140,7 @@ struct sl_symbfile_builder *sl_symbfile_builder_new(const char *directory)
 
 void sl_symbfile_builder_limit(struct sl_symbfile_builder *b, struct sl_budget *budget)
 {
-    b->limit = b->arena.budget = b->map.budget = b->holding.budget = budget;
+    b->limit = b->arena.budget = b->map.budget = b->account.budget = budget;
 }
 
 void sl_symbfile_builder_free(struct sl_symbfile_builder *b)
@@ -151,7 +151,7 @@ void sl_symbfile_builder_free(struct sl_symbfile_builder *b)
     sl_map_free(&b->map);
     free(b->texts);
     free(b->memo);
-    sl_holding_release(&b->holding);
+    sl_account_release(&b->account);
     sl_spill_free(&b->range_memory);
     sl_spill_free(&b->line_memory);
     sl_spill_free(&b->pad_memory);
@@ -188,7 +188,7 @@ static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struc
             continue;
         code = forest_add(forest, at, at + 1, b->places + pad->first, pad->count, error);
     }
-    sl_free_held(&b->holding, order, b->pad_count, sizeof *order);
+    sl_account_free(&b->account, order, b->pad_count, sizeof *order);
     return code;
 }
 

@@ -1,7 +1,7 @@
 /* What the files of the index builder share. Private to this folder. */
 #pragma once
 
-#include "base/grow.h"
+#include "base/account.h"
 #include "base/map.h"
 #include "base/spill.h"
 #include "symbfile/forest.h"
@@ -31,7 +31,7 @@ struct sl_symbfile_builder {
     struct sl_budget *limit;     /* the caller's, NULL = none */
     struct sl_budget own_budget; /* of the index, when there is no other */
     struct sl_arena arena;       /* texts */
-    struct sl_holding holding;   /* of the arrays that are not in files */
+    struct sl_account account;   /* of the arrays that are not in files */
     struct sl_map map;           /* text to index + 1 */
     struct sl_str *texts;
     struct memo *memo;     /* by reference */

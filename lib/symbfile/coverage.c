@@ -12,7 +12,7 @@ struct covered_segment {
 };
 
 struct coverage {
-    struct sl_purse purse;
+    struct sl_account account;
     unsigned shift; /* of a granule */
     struct covered_segment *segments;
     size_t segment_count;
@@ -27,7 +27,7 @@ enum sl_code coverage_new(const struct sl_symbfile_image *image, struct sl_budge
     uint64_t total = 0;
     *out = c;
     if (c)
-        c->purse.budget = budget;
+        c->account.budget = budget;
     if (c)
         c->segments = calloc(image->segment_count + 1, sizeof *c->segments);
     if (!c || !c->segments)
@@ -93,7 +93,7 @@ static bool accept_root(struct coverage *c, uint64_t start, uint64_t end)
         if (start >= end)
             return true;
         /* Code need not be in the file, and may be looked at again and again. */
-        if (!sl_purse_spend(&c->purse, (uint32_t)(((end - start) >> c->shift) / WORD_BITS) + 1))
+        if (!sl_account_spend(&c->account, (uint32_t)(((end - start) >> c->shift) / WORD_BITS) + 1))
             return false;
         if (touch(c, s, start, end, false))
             return false;

@@ -1,6 +1,6 @@
 /* The sources of an executable's symbols, one after the other, through the filter that keeps each piece of code for the
  * first of them. */
-#include "base/grow.h"
+#include "base/account.h"
 #include "dwarf/dwarf.h"
 #include "function/order.h"
 #include "go/go.h"
@@ -25,7 +25,7 @@ struct extractor {
     uint64_t load_address;
     struct sl_symbfile_range *accepted;
     size_t accepted_capacity;
-    struct sl_holding holding; /* of `accepted` */
+    struct sl_account account; /* of `accepted` */
     bool sink_failed;          /* the end of all, not of a source */
 };
 
@@ -34,7 +34,7 @@ static enum sl_code filter_tree(struct extractor *e, const struct sl_symbfile_ra
                                 struct sl_error *error)
 {
     size_t kept = 0;
-    if (!sl_grow_held(&e->holding, &e->accepted, &e->accepted_capacity, count, sizeof *e->accepted)) {
+    if (!sl_account_grow(&e->account, &e->accepted, &e->accepted_capacity, count, sizeof *e->accepted)) {
         e->sink_failed = true;
         return sl_budget_fail(e->budget, error);
     }
@@ -126,7 +126,7 @@ static uint64_t code_end(const struct sl_symbfile_image *image, uint64_t va)
 static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_symbfile_image *image,
                                          const struct sl_symbol *symbols, size_t count, struct sl_error *error)
 {
-    uint64_t *starts = sl_alloc_held(&e->holding, count + 1, sizeof *starts);
+    uint64_t *starts = sl_account_alloc(&e->account, count + 1, sizeof *starts);
     enum sl_code code = starts ? SL_OK : sl_budget_fail(e->budget, error);
     for (size_t i = 0; starts && i < count; i++)
         starts[i] = symbols[i].address;
@@ -149,7 +149,7 @@ static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_sy
             end = starts[low];
         code = add_symbol(e, &symbols[i], end > address ? end - address : 0, error);
     }
-    sl_free_held(&e->holding, starts, count + 1, sizeof *starts);
+    sl_account_free(&e->account, starts, count + 1, sizeof *starts);
     return code;
 }
 
@@ -174,7 +174,7 @@ static enum sl_code add_open(struct extractor *e, const struct sl_symbol *symbol
 static enum sl_code add_nested(struct extractor *e, const struct sl_symbol *symbols, const struct sl_ordered *order,
                                size_t count, struct sl_error *error)
 {
-    struct sl_nesting nesting = {.holding.budget = e->budget};
+    struct sl_nesting nesting = {.account.budget = e->budget};
     enum sl_code code = SL_OK;
     uint64_t at = 0;
     for (size_t i = 0, next; i < count && code == SL_OK; i = next) {
@@ -200,8 +200,8 @@ static enum sl_code add_nested(struct extractor *e, const struct sl_symbol *symb
 static enum sl_code add_sized_symbols(struct extractor *e, const struct sl_symbol *symbols, size_t count,
                                       struct sl_error *error)
 {
-    struct sl_ordered *order = sl_alloc_held(&e->holding, count + 1, sizeof *order);
-    struct sl_ordered *scratch = sl_alloc_held(&e->holding, count + 1, sizeof *scratch);
+    struct sl_ordered *order = sl_account_alloc(&e->account, count + 1, sizeof *order);
+    struct sl_ordered *scratch = sl_account_alloc(&e->account, count + 1, sizeof *scratch);
     enum sl_code code = order && scratch && count < UINT32_MAX ? SL_OK : sl_budget_fail(e->budget, error);
     for (size_t i = 0; code == SL_OK && i < count; i++)
         order[i] = (struct sl_ordered){symbols[i].address, 0, (uint32_t)i};
@@ -212,8 +212,8 @@ static enum sl_code add_sized_symbols(struct extractor *e, const struct sl_symbo
     else
         for (size_t i = 0; i < count && code == SL_OK; i++)
             code = add_symbol(e, &symbols[i], symbols[i].size, error);
-    sl_free_held(&e->holding, order, count + 1, sizeof *order);
-    sl_free_held(&e->holding, scratch, count + 1, sizeof *scratch);
+    sl_account_free(&e->account, order, count + 1, sizeof *order);
+    sl_account_free(&e->account, scratch, count + 1, sizeof *scratch);
     return code;
 }
 
@@ -264,7 +264,7 @@ static enum sl_code read_sources(struct extractor *e, struct sl_object *object, 
     }
     if (e->sink_failed)
         return code;
-    return sl_budget_used_up(e->budget) ? sl_budget_fail(e->budget, error) : sl_object_complete(object, error);
+    return sl_budget_exhausted(e->budget) ? sl_budget_fail(e->budget, error) : sl_object_complete(object, error);
 }
 
 enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbfile_image *image,
@@ -280,13 +280,12 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
         .budget = sl_object_budget(object),
     };
     names_init(&e.names, image->file, e.budget);
-    e.holding.budget = e.budget;
+    e.account.budget = e.budget;
     *out = (struct sl_symbfile_extraction){0};
     e.makers = calloc(e.maker_count, sizeof *e.makers);
     for (unsigned i = 0; e.makers && i < e.maker_count; i++) {
         struct tree_maker *maker = &e.makers[i];
-        *maker = (struct tree_maker){
-            .purse = {.budget = e.budget}, .holding = {.budget = e.budget}, .load_address = e.load_address};
+        *maker = (struct tree_maker){.account = {.budget = e.budget}, .load_address = e.load_address};
         names_init(&maker->names, image->file, e.budget);
     }
     enum sl_code code =
@@ -308,6 +307,6 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
     free(e.makers);
     names_free(&e.names);
     free(e.accepted);
-    sl_holding_release(&e.holding);
+    sl_account_release(&e.account);
     return code;
 }

@@ -21,14 +21,14 @@ struct level { /* an open function */
 struct forest {
     struct sl_function_sink *sink;
     struct sl_str *const *texts;
-    bool under_root, failed;
+    bool under_root;
     struct level levels[LEVELS];
     size_t height, opened;
     uint64_t end; /* of the last segment */
     /* the batch */
     struct sl_arena arena;
-    struct sl_holding holding; /* of the arrays */
-    struct level roots;        /* closed functions as children */
+    struct sl_account account;
+    struct level roots; /* closed functions as children */
     size_t nodes;
     struct sl_file *files;
     uint32_t *local; /* text to index in `files` + 1 */
@@ -45,7 +45,7 @@ struct forest *forest_new(struct sl_function_sink *sink, struct sl_str *const *t
     f->sink = sink;
     f->texts = texts;
     f->under_root = under_root;
-    f->arena.budget = f->holding.budget = budget;
+    f->arena.budget = f->account.budget = budget;
     return f;
 }
 
@@ -66,16 +66,8 @@ void forest_free(struct forest *f)
     free(f->files);
     free(f->local);
     free(f->used);
-    sl_holding_release(&f->holding);
+    sl_account_release(&f->account);
     free(f);
-}
-
-static bool forest_grow(struct forest *f, void *array, size_t *capacity, size_t need, size_t item)
-{
-    if (need <= *capacity || sl_grow_held(&f->holding, array, capacity, need, item))
-        return true;
-    f->failed = true;
-    return false;
 }
 
 /* The index of a file in the batch. */
@@ -84,13 +76,13 @@ static uint32_t local_file(struct forest *f, uint32_t text)
     if (text == FOREST_NO_TEXT)
         return SL_NO_FILE;
     if (!sl_grow_zeroed(&f->local, &f->local_capacity, (size_t)text + 1, sizeof *f->local)) {
-        f->failed = true;
+        f->account.failed = true;
         return SL_NO_FILE;
     }
     if (f->local[text])
         return f->local[text] - 1;
-    if (!forest_grow(f, &f->files, &f->file_capacity, f->file_count + 1, sizeof *f->files) ||
-        !forest_grow(f, &f->used, &f->used_capacity, f->file_count + 1, sizeof *f->used))
+    if (!sl_account_grow(&f->account, &f->files, &f->file_capacity, f->file_count + 1, sizeof *f->files) ||
+        !sl_account_grow(&f->account, &f->used, &f->used_capacity, f->file_count + 1, sizeof *f->used))
         return SL_NO_FILE;
     f->files[f->file_count] = (struct sl_file){.name = (*f->texts)[text]};
     f->used[f->file_count] = text;
@@ -103,20 +95,22 @@ static void forest_add_line(struct forest *f, struct level *level, struct sl_lin
     struct sl_line *last = level->line_count ? &level->lines[level->line_count - 1] : NULL;
     if (last && last->address + last->size == line.address && last->file == line.file && last->line == line.line)
         last->size += line.size;
-    else if (forest_grow(f, &level->lines, &level->line_capacity, level->line_count + 1, sizeof *level->lines))
+    else if (sl_account_grow(&f->account, &level->lines, &level->line_capacity, level->line_count + 1,
+                             sizeof *level->lines))
         level->lines[level->line_count++] = line;
 }
 
 static void add_child(struct forest *f, struct level *level, const struct sl_function *child)
 {
-    if (forest_grow(f, &level->children, &level->child_capacity, level->child_count + 1, sizeof *level->children))
+    if (sl_account_grow(&f->account, &level->children, &level->child_capacity, level->child_count + 1,
+                        sizeof *level->children))
         level->children[level->child_count++] = *child;
 }
 
 static void *forest_copy(struct forest *f, const void *items, size_t size)
 {
     void *to = size ? sl_arena_alloc(&f->arena, size, _Alignof(max_align_t)) : NULL;
-    f->failed |= size && !to;
+    f->account.failed |= size && !to;
     if (to)
         memcpy(to, items, size);
     return to;
@@ -136,7 +130,7 @@ static void close_level(struct forest *f)
         .call_file = level->call_file,
         .call_line = level->call_line,
     };
-    if (f->failed)
+    if (f->account.failed)
         return;
     add_child(f, f->height ? &f->levels[f->height - 1] : &f->roots, &function);
     if (f->height == 0 && f->under_root)
@@ -171,8 +165,8 @@ static enum sl_code forest_flush(struct forest *f, struct sl_error *error)
         .functions = f->under_root ? &root : f->roots.children,
         .function_count = f->under_root ? f->roots.child_count > 0 : f->roots.child_count,
     };
-    if (f->failed)
-        return sl_budget_fail(f->holding.budget, error);
+    if (f->account.failed)
+        return sl_budget_fail(f->account.budget, error);
     if (batch.function_count) {
         f->sink->prepare(f->sink, &batch, &f->arena, 0);
         code = f->sink->consume(f->sink, &batch, error);
@@ -218,7 +212,7 @@ enum sl_code forest_add(struct forest *f, uint64_t start, uint64_t end, const st
                         (struct sl_line){start, end - start, local_file(f, chain[i].file), chain[i].line});
     }
     f->end = end;
-    return f->failed ? sl_budget_fail(f->holding.budget, error) : SL_OK;
+    return f->account.failed ? sl_budget_fail(f->account.budget, error) : SL_OK;
 }
 
 size_t forest_nodes(const struct forest *f)

@@ -6,19 +6,19 @@
 
 void names_init(struct names *names, struct sl_bytes lasting, struct sl_budget *budget)
 {
-    *names = (struct names){.lasting = lasting, .holding.budget = budget};
+    *names = (struct names){.lasting = lasting, .account.budget = budget};
     names->map.budget = names->arena.budget = names->scratch.budget = names->full.budget = budget;
 }
 
 void names_free(struct names *names)
 {
     free(names->places);
-    sl_holding_release(&names->holding);
+    sl_account_release(&names->account);
     sl_map_free(&names->map);
     sl_arena_free(&names->arena);
     sl_buf_free(&names->scratch);
     sl_buf_free(&names->full);
-    names_init(names, names->lasting, names->holding.budget);
+    names_init(names, names->lasting, names->account.budget);
 }
 
 /* Cuts `suffix` and the digits behind it off, where its last occurrence ends the name or a part of it. */
@@ -186,7 +186,7 @@ static bool more_places(struct names *names)
 {
     struct names_place *old = names->places;
     size_t old_capacity = names->place_capacity, capacity = old_capacity ? old_capacity * 2 : 1024;
-    struct names_place *places = sl_alloc_held(&names->holding, capacity, sizeof *places);
+    struct names_place *places = sl_account_alloc(&names->account, capacity, sizeof *places);
     if (!places)
         return false;
     memset(places, 0, capacity * sizeof *places);
@@ -195,7 +195,7 @@ static bool more_places(struct names *names)
     for (size_t i = 0; i < old_capacity; i++)
         if (old[i].name)
             *place_of(names, old[i].name, old[i].size) = old[i];
-    sl_free_held(&names->holding, old, old_capacity, sizeof *old);
+    sl_account_free(&names->account, old, old_capacity, sizeof *old);
     return true;
 }
 

@@ -5,7 +5,7 @@
 #include "base/map.h"
 #include "base/buf.h"
 #include "base/arena.h"
-#include "base/grow.h"
+#include "base/account.h"
 
 enum { NAMES_RECENT = 256 };
 
@@ -16,7 +16,7 @@ struct names_place { /* a name that stays where it is */
 
 struct names {                 /* those met so far; zeros are an empty set */
     struct sl_bytes lasting;   /* names in here stay where they are, and are known by that; may be empty */
-    struct sl_holding holding; /* of the places */
+    struct sl_account account; /* of the places */
     struct names_place *places;
     size_t place_count, place_capacity; /* a power of two */
     struct sl_map map;                  /* other names, by their text */

@@ -1,7 +1,7 @@
 /* Return pads: for every call in the code of a function the chain of functions that it is in. */
 #include "symbfile/pads.h"
 
-#include "base/grow.h"
+#include "base/account.h"
 
 #include <Zydis/Zydis.h>
 #include <stdlib.h>
@@ -11,8 +11,7 @@ struct sl_symbfile_pads {
     const struct sl_symbfile_range **open; /* ranges that hold the call, by depth */
     struct sl_symbfile_place *places;
     size_t open_capacity, place_capacity;
-    struct sl_purse purse;
-    struct sl_holding holding; /* of both arrays */
+    struct sl_account account; /* of both arrays */
 };
 
 struct sl_symbfile_pads *sl_symbfile_pads_new(const struct sl_symbfile_image *image, struct sl_budget *budget)
@@ -21,7 +20,7 @@ struct sl_symbfile_pads *sl_symbfile_pads_new(const struct sl_symbfile_image *im
     if (!p)
         return NULL;
     p->image = image;
-    p->purse.budget = p->holding.budget = budget;
+    p->account.budget = budget;
     return p;
 }
 
@@ -31,7 +30,7 @@ void sl_symbfile_pads_free(struct sl_symbfile_pads *p)
         return;
     free(p->open);
     free(p->places);
-    sl_holding_release(&p->holding);
+    sl_account_release(&p->account);
     free(p);
 }
 
@@ -108,15 +107,15 @@ static uint32_t pads_line_at(const struct sl_symbfile_range *range, uint64_t va)
 /* Room for all of a tree to be open at once. */
 static bool pads_reserve(struct sl_symbfile_pads *p, size_t count)
 {
-    return sl_grow_held(&p->holding, &p->open, &p->open_capacity, count, sizeof *p->open) &&
-           sl_grow_held(&p->holding, &p->places, &p->place_capacity, count, sizeof *p->places);
+    return sl_account_grow(&p->account, &p->open, &p->open_capacity, count, sizeof *p->open) &&
+           sl_account_grow(&p->account, &p->places, &p->place_capacity, count, sizeof *p->places);
 }
 
 static enum sl_code pads_emit(struct sl_symbfile_pads *p, size_t height, uint64_t call, uint64_t va,
                               struct sl_symbfile_sink *sink, struct sl_error *error)
 {
-    if (!sl_purse_spend(&p->purse, (uint32_t)height))
-        return sl_budget_fail(p->purse.budget, error);
+    if (!sl_account_spend(&p->account, (uint32_t)height))
+        return sl_budget_fail(p->account.budget, error);
     for (size_t i = 0; i < height; i++) {
         const struct sl_symbfile_range *range = p->open[i], *next = i + 1 < height ? p->open[i + 1] : NULL;
         if (range->depth != i)
@@ -155,7 +154,7 @@ enum sl_code sl_symbfile_pads_of_tree(struct sl_symbfile_pads *p, const struct s
     if (!count || !sl_symbfile_pads_supported(p))
         return SL_OK;
     if (!pads_reserve(p, count))
-        return sl_budget_fail(p->purse.budget, error);
+        return sl_budget_fail(p->account.budget, error);
     enum sl_code code = emit_goexit(p, &ranges[0], sink, error);
     struct sl_bytes text = image_code(p->image, ranges[0].va, ranges[0].length);
     uint64_t at = ranges[0].va;
@@ -165,8 +164,8 @@ enum sl_code sl_symbfile_pads_of_tree(struct sl_symbfile_pads *p, const struct s
         enum instruction instruction = pads_instruction(p->image->family, text, &length);
         if (instruction == INSTRUCTION_BAD || !length)
             break;
-        if (!sl_purse_spend(&p->purse, 1))
-            return sl_budget_fail(p->purse.budget, error);
+        if (!sl_account_spend(&p->account, 1))
+            return sl_budget_fail(p->account.budget, error);
         if (instruction == INSTRUCTION_CALL) {
             while (next < count && ranges[next].va <= at) { /* in pre-order: what holds one stands before it */
                 while (height && p->open[height - 1]->va + p->open[height - 1]->length <= ranges[next].va)

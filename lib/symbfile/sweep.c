@@ -2,7 +2,7 @@
  * most one is kept, and the rows of the line tables cut the segment further. */
 #include "symbfile/builder.h"
 
-#include "base/grow.h"
+#include "base/account.h"
 
 #include <stdlib.h>
 
@@ -32,8 +32,8 @@ static bool range_before(const struct sl_symbfile_builder *builder, uint32_t lef
 uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
                         bool (*before)(const struct sl_symbfile_builder *b, uint32_t left, uint32_t right))
 {
-    struct sl_holding *held = &b->holding;
-    uint32_t *a = sl_alloc_held(held, count, sizeof *a), *scratch = sl_alloc_held(held, count, sizeof *scratch);
+    struct sl_account *held = &b->account;
+    uint32_t *a = sl_account_alloc(held, count, sizeof *a), *scratch = sl_account_alloc(held, count, sizeof *scratch);
     for (size_t i = 0; a && i < count; i++)
         a[i] = (uint32_t)i;
     size_t looked_at = 0;
@@ -49,10 +49,10 @@ uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
         }
     }
     if (!scratch) {
-        sl_free_held(held, a, count, sizeof *a);
+        sl_account_free(held, a, count, sizeof *a);
         a = NULL;
     }
-    sl_free_held(held, scratch, count, sizeof *scratch);
+    sl_account_free(held, scratch, count, sizeof *scratch);
     return a;
 }
 
@@ -60,7 +60,7 @@ uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
 static bool open_range(struct sweep *s, uint32_t index)
 {
     const struct builder_range *ranges = s->b->ranges;
-    if (!sl_grow_held(&s->b->holding, &s->active, &s->active_capacity, s->active_count + 1, sizeof *s->active))
+    if (!sl_account_grow(&s->b->account, &s->active, &s->active_capacity, s->active_count + 1, sizeof *s->active))
         return false;
     size_t at = s->active_count++;
     for (; at && ranges[s->active[at - 1]].depth > ranges[index].depth; at--)
@@ -206,7 +206,7 @@ enum sl_code builder_sweep(struct sl_symbfile_builder *b, uint64_t base, struct 
             code = add_segment(&s, at, next, error);
         at = next;
     }
-    sl_free_held(&b->holding, s.order, b->range_count, sizeof *s.order);
-    sl_free_held(&b->holding, s.active, s.active_capacity, sizeof *s.active);
+    sl_account_free(&b->account, s.order, b->range_count, sizeof *s.order);
+    sl_account_free(&b->account, s.active, s.active_capacity, sizeof *s.active);
     return code;
 }

@@ -1,6 +1,6 @@
 #include "symbfile/tree.h"
 
-#include "base/grow.h"
+#include "base/account.h"
 #include "function/path.h"
 
 #include <stdlib.h>
@@ -15,16 +15,16 @@ void tree_maker_free(struct tree_maker *m)
     names_free(&m->names);
     free(m->ranges);
     free(m->rows);
-    sl_holding_release(&m->holding);
+    sl_account_release(&m->account);
 }
 
 static void make_path(struct tree_maker *m, uint32_t file)
 {
     const struct sl_file *f = &m->batch->files[file];
-    struct sl_buf path = {.budget = m->holding.budget};
+    struct sl_buf path = {.budget = m->account.budget};
     sl_path_full(&path, f->comp_dir, f->directory, f->name);
     char *copy = sl_arena_strndup(m->arena, (const char *)path.data, path.size);
-    m->failed |= !copy || path.failed;
+    m->account.failed |= !copy || path.failed;
     m->paths[file] = (struct sl_str){copy ? copy : "", path.size};
     sl_buf_free(&path);
 }
@@ -41,14 +41,6 @@ static inline struct sl_symbfile_text path_of(struct tree_maker *m, uint32_t fil
     return text;
 }
 
-static bool tree_grow(struct tree_maker *m, void *array, size_t *capacity, size_t need, size_t item)
-{
-    if (need <= *capacity || sl_grow_held(&m->holding, array, capacity, need, item))
-        return true;
-    m->failed = true;
-    return false;
-}
-
 static uint64_t tree_end_of(uint64_t start, uint64_t size)
 {
     return size > UINT64_MAX - start ? UINT64_MAX : start + size;
@@ -61,7 +53,7 @@ static inline void add_row(struct tree_maker *m, size_t first, size_t *count, ui
     const struct tree_row *last = *count > first ? &m->rows[*count - 1] : NULL;
     if (!line->line || (last && (last->start == start || (last->file == line->file && last->line == line->line))))
         return;
-    if (tree_grow(m, &m->rows, &m->row_capacity, *count + 1, sizeof *m->rows))
+    if (sl_account_grow(&m->account, &m->rows, &m->row_capacity, *count + 1, sizeof *m->rows))
         m->rows[(*count)++] = (struct tree_row){start, line->file, line->line};
 }
 
@@ -111,8 +103,9 @@ static void add_range(struct tree_maker *m, const struct sl_function *f, uint32_
 {
     static const struct sl_symbfile_text none = {.ref = SL_SYMBFILE_INLINE};
     struct sl_symbfile_line *lines = sl_arena_alloc(m->arena, row_count * sizeof *lines, _Alignof(struct sl_line));
-    if ((row_count && !lines) || !tree_grow(m, &m->ranges, &m->capacity, m->count + 1, sizeof *m->ranges)) {
-        m->failed = true;
+    if ((row_count && !lines) ||
+        !sl_account_grow(&m->account, &m->ranges, &m->capacity, m->count + 1, sizeof *m->ranges)) {
+        m->account.failed = true;
         return;
     }
     for (size_t i = 0; i < row_count; i++)
@@ -139,13 +132,12 @@ static bool tree_emit(struct tree_maker *m, const struct sl_function *f, uint32_
 {
     uint64_t start = f->address < low ? low : f->address, end = tree_end_of(f->address, f->size);
     end = end > high ? high : end;
-    if (start >= end || m->failed || depth > SL_SYMBFILE_MAX_DEPTH)
+    if (start >= end || m->account.failed || depth > SL_SYMBFILE_MAX_DEPTH)
         return false;
     size_t last = first + own_rows(m, f, start, end, first), inner = last, before = m->count;
     bool has_rows = first < last;
     for (size_t next; first <= last; first = next) {
-        m->failed |= !sl_purse_spend(&m->purse, f->inlinee_count + 1); /* each part looks at all that is inlined */
-        if (m->failed)
+        if (!sl_account_spend(&m->account, f->inlinee_count + 1)) /* each part looks at all that is inlined */
             return false;
         for (next = first + 1; next < last && m->rows[next].file == m->rows[first].file; next++)
             continue;
@@ -170,18 +162,19 @@ const struct tree_list *tree_make(struct tree_maker *m, const struct sl_function
     m->arena = arena;
     m->count = 0;
     m->paths = SL_ARENA_ARRAY(arena, struct sl_str, batch->file_count + 1);
-    m->failed |= !list || !m->paths;
+    m->account.failed |= !list || !m->paths;
     names_begin(&m->names);
-    for (size_t i = 0; i < batch->function_count && !m->failed; i++) {
+    for (size_t i = 0; i < batch->function_count && !m->account.failed; i++) {
         const struct sl_function *f = &batch->functions[i];
         if (f->size && m->load_address + f->address > 1)
             tree_emit(m, f, 0, f->address, tree_end_of(f->address, f->size), 0);
     }
-    m->failed |= m->names.failed;
+    m->account.failed |= m->names.failed;
     struct sl_symbfile_range *copy =
-        m->failed ? NULL : sl_arena_alloc(arena, m->count * sizeof *copy + 1, _Alignof(struct sl_symbfile_range));
-    m->failed |= !copy;
-    if (m->failed)
+        m->account.failed ? NULL
+                          : sl_arena_alloc(arena, m->count * sizeof *copy + 1, _Alignof(struct sl_symbfile_range));
+    m->account.failed |= !copy;
+    if (m->account.failed)
         return NULL;
     if (m->count)
         memcpy(copy, m->ranges, m->count * sizeof *copy);

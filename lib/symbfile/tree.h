@@ -1,14 +1,13 @@
 /* A function of the stream as records: itself and what is inlined in it. Private to this folder. */
 #pragma once
 
-#include "base/grow.h"
+#include "base/account.h"
 #include "function/function.h"
 #include "symbfile/names.h"
 #include "symbfile/symbfile.h"
 
 struct tree_maker { /* what a thread needs, and keeps from batch to batch */
-    struct sl_purse purse;
-    struct sl_holding holding; /* of the arrays */
+    struct sl_account account;
     struct names names;
     uint64_t load_address;
     struct sl_str *paths; /* of the batch's files; data NULL = not made yet */
@@ -18,7 +17,6 @@ struct tree_maker { /* what a thread needs, and keeps from batch to batch */
     size_t count, capacity;
     struct tree_row *rows;
     size_t row_capacity;
-    bool failed; /* out of memory or budget */
 };
 
 void tree_maker_free(struct tree_maker *maker);

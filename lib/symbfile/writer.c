@@ -2,7 +2,7 @@
  * and written a batch at a time: one table, then its records. */
 #include "symbfile/symbfile.h"
 
-#include "base/grow.h"
+#include "base/account.h"
 #include "base/map.h"
 
 #include <stdlib.h>
@@ -42,8 +42,7 @@ struct record {
 struct sl_symbfile_writer {
     sl_symbfile_output *output;
     void *arg;
-    struct sl_purse purse;
-    struct sl_holding holding; /* of the arrays */
+    struct sl_account account;
     bool begun, has_previous;
     uint64_t previous, written, records_written;
     struct sl_map map; /* text to its index + 1 in `texts` */
@@ -56,7 +55,6 @@ struct sl_symbfile_writer {
     uint64_t string_bytes;
     uint32_t recent[RECENT]; /* texts, by where they lay when they came */
     struct sl_buf out;
-    bool failed; /* out of memory or budget */
 };
 
 struct sl_symbfile_writer *sl_symbfile_writer_new(sl_symbfile_output *output, void *arg, struct sl_budget *budget)
@@ -66,7 +64,7 @@ struct sl_symbfile_writer *sl_symbfile_writer_new(sl_symbfile_output *output, vo
         return NULL;
     w->output = output;
     w->arg = arg;
-    w->purse.budget = w->holding.budget = budget;
+    w->account.budget = budget;
     w->map.budget = w->arena.budget = w->encoded.budget = w->out.budget = budget;
     return w;
 }
@@ -82,21 +80,13 @@ void sl_symbfile_writer_free(struct sl_symbfile_writer *w)
     sl_buf_free(&w->encoded);
     free(w->numbers);
     sl_buf_free(&w->out);
-    sl_holding_release(&w->holding);
+    sl_account_release(&w->account);
     free(w);
 }
 
 static enum sl_code symbfile_writer_fail(const struct sl_symbfile_writer *w, struct sl_error *error)
 {
-    return sl_budget_fail(w->purse.budget, error);
-}
-
-static bool symbfile_writer_grow(struct sl_symbfile_writer *w, void *array, size_t *capacity, size_t need, size_t item)
-{
-    if (need <= *capacity || sl_grow_held(&w->holding, array, capacity, need, item))
-        return true;
-    w->failed = true;
-    return false;
+    return sl_budget_fail(w->account.budget, error);
 }
 
 /* ---- fields (Protocol Buffers, "Encoding") ---- */
@@ -145,9 +135,9 @@ static uint32_t symbfile_writer_find(struct sl_symbfile_writer *w, struct sl_str
 /* Debug information has paths in any encoding; one that is not UTF-8 would make readers refuse the file. */
 static uint32_t find_cleaned(struct sl_symbfile_writer *w, struct sl_str str)
 {
-    struct sl_buf clean = {.budget = w->purse.budget};
+    struct sl_buf clean = {.budget = w->account.budget};
     sl_buf_utf8(&clean, str);
-    w->failed |= clean.failed;
+    w->account.failed |= clean.failed;
     uint32_t index = clean.failed ? NO_TEXT : symbfile_writer_find(w, sl_buf_view(&clean));
     sl_buf_free(&clean);
     return index;
@@ -162,8 +152,8 @@ static uint32_t symbfile_writer_find(struct sl_symbfile_writer *w, struct sl_str
     if (!index) {
         char *copy = sl_arena_strndup(&w->arena, str.data ? str.data : "", str.size);
         void **slot = copy ? sl_map_slot(&w->map, (struct sl_str){copy, str.size}, NULL) : NULL;
-        if (!slot || !symbfile_writer_grow(w, &w->texts, &w->text_capacity, w->text_count + 1, sizeof *w->texts)) {
-            w->failed = true;
+        if (!slot || !sl_account_grow(&w->account, &w->texts, &w->text_capacity, w->text_count + 1, sizeof *w->texts)) {
+            w->account.failed = true;
             return NO_TEXT;
         }
         w->texts[w->text_count] = (struct text){.str = {copy, str.size}};
@@ -179,7 +169,7 @@ static inline uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, b
 {
     uint32_t *recent = &w->recent[((uintptr_t)str.data >> 4 ^ (uintptr_t)str.data >> 17) % RECENT];
     uint32_t index = *recent;
-    w->failed |= !sl_purse_spend(&w->purse, (uint32_t)(str.size / TEXT_STEP) + 1);
+    sl_account_spend(&w->account, str.size / TEXT_STEP + 1);
     if (index >= w->text_count || !sl_str_equal(w->texts[index].str, str)) {
         index = symbfile_writer_find(w, str);
         if (index == NO_TEXT)
@@ -198,7 +188,7 @@ static uint32_t intern_if(struct sl_symbfile_writer *w, struct sl_symbfile_text 
 
 static struct record *add_record(struct sl_symbfile_writer *w)
 {
-    if (!symbfile_writer_grow(w, &w->records, &w->record_capacity, w->record_count + 1, sizeof *w->records))
+    if (!sl_account_grow(&w->account, &w->records, &w->record_capacity, w->record_count + 1, sizeof *w->records))
         return NULL;
     return &w->records[w->record_count++];
 }
@@ -207,7 +197,7 @@ static enum sl_code symbfile_writer_flush(struct sl_symbfile_writer *w, struct s
 
 static enum sl_code flush_if_full(struct sl_symbfile_writer *w, struct sl_error *error)
 {
-    if (w->failed)
+    if (w->account.failed)
         return symbfile_writer_fail(w, error);
     size_t bytes = w->record_count * sizeof *w->records + w->encoded.size + w->number_count * sizeof *w->numbers;
     return w->string_bytes >= FLUSH_STRINGS || bytes >= FLUSH_RECORDS ? symbfile_writer_flush(w, error) : SL_OK;
@@ -269,8 +259,8 @@ enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl
 {
     struct record *r = pad->count <= UINT32_MAX ? add_record(w) : NULL;
     if (!r || !sl_buf_reserve(&w->encoded, 1 + MAX_ULEB64) ||
-        !symbfile_writer_grow(w, &w->numbers, &w->number_capacity, w->number_count + 3 * pad->count,
-                              sizeof *w->numbers))
+        !sl_account_grow(&w->account, &w->numbers, &w->number_capacity, w->number_count + 3 * pad->count,
+                         sizeof *w->numbers))
         return symbfile_writer_fail(w, error);
     uint8_t *start = w->encoded.data + w->encoded.size, *head = put_va(w, start, pad->va, 5);
     *r = (struct record){.is_pad = true, .count = (uint32_t)pad->count, .head = (uint8_t)(head - start)};
@@ -440,7 +430,7 @@ static enum sl_code symbfile_writer_flush(struct sl_symbfile_writer *w, struct s
 
 enum sl_code sl_symbfile_writer_finish(struct sl_symbfile_writer *w, struct sl_error *error)
 {
-    if (w->failed)
+    if (w->account.failed)
         return symbfile_writer_fail(w, error);
     return w->record_count || !w->begun ? symbfile_writer_flush(w, error) : SL_OK;
 }

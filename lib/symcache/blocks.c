@@ -65,11 +65,11 @@ static __attribute__((noinline)) void use_location(struct encoder *e, uint32_t f
     }
 }
 
-static bool renumbering_room(struct sl_holding *holding, struct renumbering *r, size_t count)
+static bool renumbering_room(struct sl_account *account, struct renumbering *r, size_t count)
 {
     size_t known = r->id_capacity;
-    if (!sl_grow_held(holding, &r->id, &r->id_capacity, count, sizeof *r->id) ||
-        !sl_grow_held(holding, &r->order, &r->order_capacity, count, sizeof *r->order))
+    if (!sl_account_grow(account, &r->id, &r->id_capacity, count, sizeof *r->id) ||
+        !sl_account_grow(account, &r->order, &r->order_capacity, count, sizeof *r->order))
         return false;
     if (r->id_capacity > known)
         memset(r->id + known, 0xFF, (r->id_capacity - known) * sizeof *r->id);
@@ -94,13 +94,13 @@ struct writing {
 static bool symcache_blocks_begin(struct encoder *e, size_t count, struct writing *out)
 {
     struct sl_symcache_writer *w = e->w;
-    struct sl_holding *held = &w->holding;
+    struct sl_account *held = &w->account;
     size_t blocks = count / BLOCK_ENTRIES + 1;
     if (!renumbering_room(held, &e->contexts, w->context_count) ||
         !renumbering_room(held, &e->functions, w->function_count) ||
         !renumbering_room(held, &e->files, w->file_count) ||
-        !sl_grow_held(held, &e->starts, &e->start_capacity, e->block_count + blocks, sizeof *e->starts) ||
-        !sl_grow_held(held, &e->offsets, &e->offset_capacity, e->block_count + blocks, sizeof *e->offsets) ||
+        !sl_account_grow(held, &e->starts, &e->start_capacity, e->block_count + blocks, sizeof *e->starts) ||
+        !sl_account_grow(held, &e->offsets, &e->offset_capacity, e->block_count + blocks, sizeof *e->offsets) ||
         !sl_buf_reserve(&e->table.file, count * MAX_ENTRY))
         return false;
     *out = (struct writing){

@@ -14,7 +14,7 @@
 
 #include "symcache/format.h"
 
-#include "base/grow.h"
+#include "base/account.h"
 #include "base/map.h"
 
 /* Columns are at most 56 bits wide: what lies above is beyond any address space and is ignored. */
@@ -138,8 +138,7 @@ struct sl_symcache_writer {
     struct sl_symcache_options options;
     bool partial; /* the object has not all that its headers name */
     const struct sl_parallel *parallel;
-    struct sl_purse purse;        /* of consume, symbols and finish */
-    struct sl_holding holding;    /* of the arrays below, and the encoder's */
+    struct sl_account account;    /* of the arrays below, and the encoder's */
     struct sl_arena arena;        /* texts */
     struct collector *collectors; /* one a worker */
     struct run *runs;             /* of all functions, in file order */

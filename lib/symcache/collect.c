@@ -13,10 +13,9 @@ struct collector *symcache_collectors_new(unsigned workers, struct sl_budget *bu
     struct collector *collectors = calloc(workers, sizeof *collectors);
     for (unsigned i = 0; collectors && i < workers; i++) {
         struct collector *c = &collectors[i];
-        c->purse.budget = c->holding.budget = c->kept.budget = c->texts.budget = budget;
+        c->account.budget = c->kept.budget = c->texts.budget = budget;
         c->kept.next_chunk = KEPT_CHUNK;
-        c->assembler.purse = &c->purse;
-        c->assembler.holding.budget = budget;
+        c->assembler.account.budget = budget;
     }
     return collectors;
 }
@@ -48,7 +47,7 @@ void symcache_collectors_free(struct collector *collectors, unsigned workers)
         free(c->function_table.slots);
         free(c->file_table.slots);
         sl_buf_free(&c->path);
-        sl_holding_release(&c->holding);
+        sl_account_release(&c->account);
     }
     free(collectors);
 }
@@ -69,11 +68,9 @@ static void symcache_collect_forget(struct id_table *t)
 static bool grow_table(struct collector *c, struct id_table *t)
 {
     size_t capacity = t->capacity ? t->capacity * 2 : 256;
-    struct id_slot *slots = sl_alloc_held(&c->holding, capacity, sizeof *slots);
-    if (!slots) {
-        c->failed = true;
+    struct id_slot *slots = sl_account_alloc(&c->account, capacity, sizeof *slots);
+    if (!slots)
         return false;
-    }
     memset(slots, 0, capacity * sizeof *slots);
     for (size_t i = 0; i < t->capacity; i++) {
         if (t->slots[i].generation != t->generation)
@@ -83,7 +80,7 @@ static bool grow_table(struct collector *c, struct id_table *t)
             at = (at + 1) & (capacity - 1);
         slots[at] = t->slots[i];
     }
-    sl_free_held(&c->holding, t->slots, t->capacity, sizeof *slots);
+    sl_account_free(&c->account, t->slots, t->capacity, sizeof *slots);
     t->slots = slots;
     t->capacity = capacity;
     return true;
@@ -94,7 +91,7 @@ static inline bool table_room(struct collector *c, struct id_table *t)
     return (t->count + 1) * 2 <= t->capacity || grow_table(c, t);
 }
 
-/* The slot of the item that is the same as `key`; one of another generation if there is none. NULL when the purse is empty:
+/* The slot of the item that is the same as `key`; one of another generation if there is none. NULL when the work budget is used up:
  * items may be made to meet in one place of the table. */
 static inline struct id_slot *symcache_collect_find(struct collector *c, const struct id_table *t, uint32_t hash,
                                                     const void *items, const void *key,
@@ -105,7 +102,7 @@ static inline struct id_slot *symcache_collect_find(struct collector *c, const s
         struct id_slot *slot = &t->slots[at];
         if (slot->generation != t->generation || (slot->hash == hash && same(items, slot->index, key)))
             return slot;
-        if (!symcache_spend(c, 1))
+        if (!sl_account_spend(&c->account, 1))
             return NULL;
     }
 }
@@ -128,25 +125,26 @@ static uint32_t intern_file(struct collector *c, const struct sl_file *file, con
     sl_buf_clear(&c->path);
     (c->writer->options.written_paths ? sl_path_written : sl_path_full)(&c->path, file->comp_dir, file->directory,
                                                                         file->name);
-    c->failed = c->failed || c->path.failed;
-    if (!c->path.size || c->failed || !table_room(c, &c->file_table))
+    c->account.failed = c->account.failed || c->path.failed;
+    if (!c->path.size || c->account.failed || !table_room(c, &c->file_table))
         return SL_NO_FILE;
     if (from) {
         sl_buf_u8(&c->path, '\0');
         sl_path_full(&c->path, from->comp_dir, from->directory, from->name);
-        c->failed = c->failed || c->path.failed;
-        if (c->failed)
+        c->account.failed = c->account.failed || c->path.failed;
+        if (c->account.failed)
             return SL_NO_FILE;
     }
     struct text text = {sl_buf_view(&c->path), sl_hash(c->path.data, c->path.size)};
     uint32_t hash = (uint32_t)text.hash;
     struct id_slot *slot = symcache_collect_find(c, &c->file_table, hash, c->files, &text, same_file);
-    if (!slot || !symcache_spend(c, c->path.size / BYTES_PER_STEP))
+    if (!slot || !sl_account_spend(&c->account, c->path.size / BYTES_PER_STEP))
         return SL_NO_FILE;
     if (slot->generation != c->file_table.generation) {
         text.str.data = sl_arena_strndup(c->lasting ? &c->texts : c->arena, text.str.data, text.str.size);
-        c->failed = c->failed || !text.str.data;
-        if (c->failed || !symcache_room(c, &c->files, &c->file_capacity, c->file_count + 1, sizeof *c->files))
+        c->account.failed = c->account.failed || !text.str.data;
+        if (c->account.failed ||
+            !sl_account_grow(&c->account, &c->files, &c->file_capacity, c->file_count + 1, sizeof *c->files))
             return SL_NO_FILE;
         symcache_collect_take(&c->file_table, slot, hash, (uint32_t)c->file_count);
         c->files[c->file_count++] = text;
@@ -171,7 +169,7 @@ static inline uint32_t *numbered(struct collector *c, struct id_list *ids, uint3
     if (!c->lasting || !number)
         return NULL;
     if (number >= known) {
-        if (!symcache_room(c, &ids->ids, &ids->capacity, (size_t)number + 1, sizeof *ids->ids))
+        if (!sl_account_grow(&c->account, &ids->ids, &ids->capacity, (size_t)number + 1, sizeof *ids->ids))
             return NULL;
         for (size_t i = known; i < ids->capacity; i++)
             ids->ids[i] = ID_UNKNOWN;
@@ -234,13 +232,14 @@ static struct local_function function_of(struct collector *c, struct sl_str name
 {
     const struct sl_symcache_options *o = &c->writer->options;
     name = o->map_name ? o->map_name(o->map_arg, name) : name;
-    symcache_spend(c, name.size / BYTES_PER_STEP);
+    sl_account_spend(&c->account, name.size / BYTES_PER_STEP);
     return (struct local_function){name, sl_hash(name.data, name.size), entry, language, variables};
 }
 
 static uint32_t symcache_collect_add_function(struct collector *c, const struct local_function *function)
 {
-    if (!symcache_room(c, &c->functions, &c->function_capacity, c->function_count + 1, sizeof *c->functions))
+    if (!sl_account_grow(&c->account, &c->functions, &c->function_capacity, c->function_count + 1,
+                         sizeof *c->functions))
         return 0;
     c->functions[c->function_count] = *function;
     return (uint32_t)c->function_count++;
@@ -264,7 +263,7 @@ static uint32_t intern_inlinee(struct collector *c, struct sl_str name, enum sl_
         return 0;
     if (slot->generation != c->function_table.generation) {
         uint32_t id = symcache_collect_add_function(c, &function);
-        if (c->failed)
+        if (c->account.failed)
             return 0;
         symcache_collect_take(&c->function_table, slot, hash, id);
     }
@@ -309,7 +308,7 @@ uint32_t symcache_intern_context(struct collector *c, struct context context)
         return 0;
     if (slot->generation == c->context_table.generation)
         return slot->index;
-    if (!symcache_room(c, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts))
+    if (!sl_account_grow(&c->account, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts))
         return 0;
     symcache_collect_take(&c->context_table, slot, hash, (uint32_t)c->context_count);
     c->contexts[c->context_count] = context;
@@ -326,7 +325,8 @@ static uint32_t inlinee_id(struct collector *c, const struct sl_function *f)
 static void add_op(struct collector *c, enum op_kind kind, uint64_t address, uint32_t context, uint32_t file,
                    uint32_t line)
 {
-    if (address <= max_address && symcache_room(c, &c->ops, &c->op_capacity, c->op_count + 1, sizeof *c->ops))
+    if (address <= max_address &&
+        sl_account_grow(&c->account, &c->ops, &c->op_capacity, c->op_count + 1, sizeof *c->ops))
         c->ops[c->op_count++] = (struct op){address, context, file, op_what(kind, line > MAX_LINE ? 0 : line)};
 }
 
@@ -343,7 +343,7 @@ static size_t inlinee_spans(struct collector *c, const struct sl_function *funct
     bool sorted = true;
     for (uint32_t i = 0; i < function->inlinee_count; i++)
         total += function->inlinees[i].line_count;
-    if (!total || !symcache_room(c, &c->spans, &c->span_capacity, total, sizeof *c->spans))
+    if (!total || !sl_account_grow(&c->account, &c->spans, &c->span_capacity, total, sizeof *c->spans))
         return 0;
     struct span *spans = c->spans;
     for (uint32_t i = 0; i < function->inlinee_count; i++) {
@@ -379,7 +379,7 @@ static void collect_lines(struct collector *c, const struct sl_function *f, uint
                           size_t call_count)
 {
     size_t span_count = inlinee_spans(c, f), next_span = 0, at_call = 0, context_call = SIZE_MAX;
-    if (!symcache_room(c, &c->calls, &c->call_capacity, c->call_count + span_count, sizeof *c->calls))
+    if (!sl_account_grow(&c->account, &c->calls, &c->call_capacity, c->call_count + span_count, sizeof *c->calls))
         return;
     const struct span *spans = c->spans;
     const struct call *calls = c->calls + first_call;
@@ -437,7 +437,7 @@ static void collect_inlinees(struct collector *c, const struct sl_function *f, s
 {
     size_t call_count = c->call_count - first_call;
     struct around around = {first_op, c->op_count, end_of(f->address, f->size)};
-    for (uint32_t i = 0; call_count && i < f->inlinee_count && !c->failed; i++) {
+    for (uint32_t i = 0; call_count && i < f->inlinee_count && !c->account.failed; i++) {
         const struct sl_function *inlinee = &f->inlinees[i];
         if (!inlinee->size || inlinee->address > max_address)
             continue;
@@ -454,7 +454,7 @@ static void collect_function(struct collector *c, const struct sl_function *f)
 {
     c->op_count = c->call_count = 0;
     symcache_collect_forget(&c->context_table);
-    if (!symcache_room(c, &c->calls, &c->call_capacity, 1, sizeof *c->calls))
+    if (!sl_account_grow(&c->account, &c->calls, &c->call_capacity, 1, sizeof *c->calls))
         return;
     uint32_t id = outermost_id(c, f);
     uint32_t file = f->line_count ? location_of(c, f->lines->file, f->lines->line).file : SL_NO_FILE;
@@ -473,13 +473,13 @@ static void collect_function(struct collector *c, const struct sl_function *f)
 static struct short_op *reserve_ops(struct collector *c, size_t count)
 {
     struct short_op *ops = sl_arena_alloc(&c->kept, count * sizeof *ops, _Alignof(struct short_op));
-    c->failed = c->failed || !ops;
+    c->account.failed = c->account.failed || !ops;
     return ops;
 }
 
 static struct run *start_run(struct collector *c, uint64_t base, struct short_op *ops)
 {
-    if (!symcache_room(c, &c->runs, &c->run_capacity, c->run_count + 1, sizeof *c->runs))
+    if (!sl_account_grow(&c->account, &c->runs, &c->run_capacity, c->run_count + 1, sizeof *c->runs))
         return NULL;
     c->runs[c->run_count] = (struct run){.base = base, .ops = ops};
     return &c->runs[c->run_count++];
@@ -490,9 +490,9 @@ static void add_run(struct collector *c)
 {
     size_t count = c->op_count;
     if (count >= UINT32_MAX)
-        c->failed = true;
-    if (c->failed || !symcache_room(c, &c->order, &c->order_capacity, count, sizeof *c->order) ||
-        !symcache_room(c, &c->scratch, &c->scratch_capacity, count, sizeof *c->scratch))
+        c->account.failed = true;
+    if (c->account.failed || !sl_account_grow(&c->account, &c->order, &c->order_capacity, count, sizeof *c->order) ||
+        !sl_account_grow(&c->account, &c->scratch, &c->scratch_capacity, count, sizeof *c->scratch))
         return;
     struct short_op *out = reserve_ops(c, count);
     if (!out)
@@ -543,7 +543,7 @@ static bool symcache_collect_walk(struct collector *c, const struct sl_function 
     for (const struct sl_line *line = f->lines, *stop = line + f->line_count; line < stop; line++) {
         uint64_t size = line->size ? line->size : 1;
         if (line->address < at || line->address > end || size > end - line->address ||
-            !symcache_room(c, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
+            !sl_account_grow(&c->account, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
             return false;
         struct location location = location_of(c, line->file, line->line);
         if (id == NO_CONTEXT) {
@@ -564,7 +564,7 @@ static bool symcache_collect_walk(struct collector *c, const struct sl_function 
         }
         at = line->address + size;
     }
-    if (!symcache_room(c, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
+    if (!sl_account_grow(&c->account, &c->folded, &c->folded_capacity, c->folded_count + 3, sizeof *c->folded))
         return false;
     if (at < end && (around || (behind_call && c->has_calls)))
         symcache_collect_put(c, (uint32_t)(at - base), around ? around : &nowhere, around ? OP_SET : OP_HOLE);
@@ -591,8 +591,8 @@ static bool walk_function(struct collector *c, const struct sl_function *f, cons
     uint64_t end = end_of(f->address, f->size);
     uint32_t entry = (uint32_t)c->context_count, file = SL_NO_FILE;
     if (end > max_address || f->size > UINT32_MAX ||
-        !symcache_room(c, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts) ||
-        !symcache_room(c, &c->folded, &c->folded_capacity, 2, sizeof *c->folded))
+        !sl_account_grow(&c->account, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts) ||
+        !sl_account_grow(&c->account, &c->folded, &c->folded_capacity, 2, sizeof *c->folded))
         return false;
     if (f->inlinee_count || flat)
         symcache_collect_forget(&c->context_table);
@@ -624,7 +624,7 @@ static void *symcache_collect_copy(struct collector *c, struct sl_arena *arena, 
     void *copied = sl_arena_alloc(arena, count * size + 1, 8);
     if (copied && count)
         memcpy(copied, (const uint8_t *)items + first * size, count * size);
-    c->failed = c->failed || !copied;
+    c->account.failed = c->account.failed || !copied;
     return copied;
 }
 
@@ -640,7 +640,6 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
     c->writer = w;
     c->batch = batch;
     c->arena = arena;
-    c->failed = false;
     c->run_count = c->context_count = 0;
     if (!c->lasting || !batch->lasting) {
         c->function_count = c->file_count = 0;
@@ -652,7 +651,7 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
     c->lasting = batch->lasting;
     c->has_mapped = false;
     c->file_id_count = batch->file_count;
-    if (symcache_room(c, &c->file_ids, &c->file_id_capacity, batch->file_count, sizeof *c->file_ids))
+    if (sl_account_grow(&c->account, &c->file_ids, &c->file_id_capacity, batch->file_count, sizeof *c->file_ids))
         for (size_t i = 0; i < batch->file_count; i++)
             c->file_ids[i] = ID_UNKNOWN;
 }
@@ -662,9 +661,10 @@ static void add_any(struct collector *c, const struct sl_function *function, con
 {
     struct sl_function f = *function;
     if (flat) {
-        c->failed = c->failed || !sl_assemble(&c->assembler, c->arena, &f, flat->inlinees, flat->inlinee_count,
+        c->account.failed =
+            c->account.failed || !sl_assemble(&c->assembler, c->arena, &f, flat->inlinees, flat->inlinee_count,
                                               function->lines, function->line_count);
-        if (c->failed || walk_function(c, &f, NULL))
+        if (c->account.failed || walk_function(c, &f, NULL))
             return;
     }
     collect_function(c, &f);
@@ -682,7 +682,7 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
         return;
     start_batch(c, w, batch, arena);
     size_t first_function = c->function_count, first_file = c->file_count;
-    for (size_t i = 0; i < batch->function_count && !c->failed; i++) {
+    for (size_t i = 0; i < batch->function_count && !c->account.failed; i++) {
         const struct sl_flat *flat = batch->flats && batch->flats[i].inlinee_count ? &batch->flats[i] : NULL;
         const struct sl_function *f = &batch->functions[i];
         if (f->size && f->address <= max_address && !walk_function(c, f, flat))
@@ -704,5 +704,5 @@ void symcache_prepare(struct sl_function_sink *sink, struct sl_function_batch *b
     p->functions =
         symcache_collect_copy(c, arena, c->functions, first_function, p->function_count, sizeof *c->functions);
     p->files = symcache_collect_copy(c, arena, c->files, first_file, p->file_count, sizeof *c->files);
-    p->failed = c->failed;
+    p->failed = c->account.failed;
 }

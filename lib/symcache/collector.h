@@ -38,8 +38,7 @@ struct known_name {
 
 /* Scratch of one worker, reused from batch to batch, and the memory that keeps its operations until the end. */
 struct collector {
-    struct sl_purse purse;
-    struct sl_holding holding;   /* of the arrays */
+    struct sl_account account;   /* of the arrays */
     struct sl_arena kept, texts; /* operations; paths made of lasting text */
     const struct sl_symcache_writer *writer;
     const struct sl_function_batch *batch;
@@ -70,26 +69,9 @@ struct collector {
     bool has_mapped;
     bool lasting;   /* text of the batch, and that of those before */
     bool has_calls; /* the outermost function that is walked */
-    bool failed;    /* out of memory or budget */
 };
 
 enum { ID_UNKNOWN = UINT32_MAX - 1 };
-
-static inline bool symcache_room(struct collector *c, void *array, size_t *capacity, size_t need, size_t item)
-{
-    if (sl_grow_held(&c->holding, array, capacity, need, item))
-        return true;
-    c->failed = true;
-    return false;
-}
-
-static inline bool symcache_spend(struct collector *c, size_t steps)
-{
-    if (sl_purse_spend(&c->purse, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX))
-        return true;
-    c->failed = true;
-    return false;
-}
 
 /* ---- collect.c ---- */
 

@@ -41,7 +41,7 @@ static bool collect_origins(struct encoder *e)
     bool any = false;
     if (!w->options.origins || !e->files.count)
         return true;
-    e->origins = sl_alloc_held(&w->holding, e->files.count, sizeof *e->origins);
+    e->origins = sl_account_alloc(&w->account, e->files.count, sizeof *e->origins);
     if (e->origins)
         memset(e->origins, 0, e->files.count * sizeof *e->origins);
     for (uint32_t i = 0; e->origins && i < e->files.count; i++) {
@@ -54,11 +54,11 @@ static bool collect_origins(struct encoder *e)
         any = true;
     }
     sl_arena_free(&arena);
-    bool ok = e->origins && !w->failed && sl_object_complete(w->options.origins, NULL) == SL_OK;
+    bool ok = e->origins && !w->account.failed && sl_object_complete(w->options.origins, NULL) == SL_OK;
     if (any) {
         e->flags |= FLAG_ORIGINS;
     } else {
-        sl_free_held(&w->holding, e->origins, e->files.count, sizeof *e->origins);
+        sl_account_free(&w->account, e->origins, e->files.count, sizeof *e->origins);
         e->origins = NULL;
     }
     return ok;
@@ -77,11 +77,11 @@ static void use_origin_texts(const struct encoder *e, uint8_t *used)
 static bool sort_texts(struct encoder *e)
 {
     struct sl_symcache_writer *w = e->w;
-    struct sl_holding *held = &w->holding;
+    struct sl_account *held = &w->account;
     size_t room = w->text_count + 1;
-    uint8_t *used = sl_alloc_held(held, room, sizeof *used);
-    e->text_order = sl_alloc_held(held, room, sizeof *e->text_order);
-    e->text_rank = sl_alloc_held(held, room, sizeof *e->text_rank);
+    uint8_t *used = sl_account_alloc(held, room, sizeof *used);
+    e->text_order = sl_account_alloc(held, room, sizeof *e->text_order);
+    e->text_rank = sl_account_alloc(held, room, sizeof *e->text_rank);
     bool ok = used && e->text_order && e->text_rank;
     if (used)
         memset(used, 0, room);
@@ -96,7 +96,7 @@ static bool sort_texts(struct encoder *e)
         e->text_count = symcache_sort_texts(w, used, e->text_order, e->text_rank);
         ok = e->text_count != SIZE_MAX;
     }
-    sl_free_held(held, used, room, sizeof *used);
+    sl_account_free(held, used, room, sizeof *used);
     return ok;
 }
 

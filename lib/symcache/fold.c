@@ -34,7 +34,7 @@ struct piece { /* clusters [first, end), addresses [low, limit) */
 };
 
 struct symcache_folding {
-    struct sl_holding holding; /* of the arrays */
+    struct sl_account account;
     const struct sl_parallel *parallel;
     const struct op *symbols; /* sorted and folded */
     size_t symbol_count;
@@ -66,7 +66,7 @@ static bool order_runs(struct symcache_folding *f, const struct sl_symcache_writ
 {
     bool sorted = true;
     f->run_count = w->run_count;
-    f->runs = sl_alloc_held(&f->holding, w->run_count + 1, sizeof *f->runs);
+    f->runs = sl_account_alloc(&f->account, w->run_count + 1, sizeof *f->runs);
     for (size_t i = 0; f->runs && i < w->run_count; i++) {
         f->runs[i] = (struct ordered_run){w->runs[i].base, &w->runs[i]};
         sorted = sorted && (i == 0 || f->runs[i - 1].base <= f->runs[i].base);
@@ -83,7 +83,7 @@ static bool find_clusters(struct symcache_folding *f)
     uint64_t last = 0;
     bool last_is_hole = true;
     struct cluster *cluster = NULL;
-    f->clusters = sl_alloc_held(&f->holding, f->run_count + 1, sizeof *f->clusters);
+    f->clusters = sl_account_alloc(&f->account, f->run_count + 1, sizeof *f->clusters);
     for (size_t i = 0; f->clusters && i < f->run_count; i++) {
         const struct run *run = f->runs[i].run;
         const struct short_op *end = &run->ops[run->count - 1];
@@ -190,18 +190,18 @@ static inline struct op op_of(const struct run *run, uint32_t i, const struct ru
 
 /* The operations in address order, those of one address in sequence; order[i].index tells which. `count` items, held; NULL
  * when out of memory. */
-static struct sl_ordered *order_ops(struct sl_holding *holding, const struct op *ops, size_t count)
+static struct sl_ordered *order_ops(struct sl_account *account, const struct op *ops, size_t count)
 {
-    struct sl_ordered *order = count < UINT32_MAX ? sl_alloc_held(holding, count, sizeof *order) : NULL;
-    struct sl_ordered *scratch = order ? sl_alloc_held(holding, count, sizeof *scratch) : NULL;
+    struct sl_ordered *order = count < UINT32_MAX ? sl_account_alloc(account, count, sizeof *order) : NULL;
+    struct sl_ordered *scratch = order ? sl_account_alloc(account, count, sizeof *scratch) : NULL;
     if (!scratch) {
-        sl_free_held(holding, order, count, sizeof *order);
+        sl_account_free(account, order, count, sizeof *order);
         return NULL;
     }
     for (size_t i = 0; i < count; i++)
         order[i] = (struct sl_ordered){ops[i].address, 0, (uint32_t)i};
     sl_order(order, scratch, count);
-    sl_free_held(holding, scratch, count, sizeof *scratch);
+    sl_account_free(account, scratch, count, sizeof *scratch);
     return order;
 }
 
@@ -243,20 +243,20 @@ static void feed_all(struct emitter *e, const struct run *run, const struct run_
 static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const struct cluster *cluster,
                              struct sl_budget *budget)
 {
-    struct sl_holding holding = {.budget = budget};
-    struct op *ops = sl_alloc_held(&holding, cluster->op_count, sizeof *ops);
+    struct sl_account account = {.budget = budget};
+    struct op *ops = sl_account_alloc(&account, cluster->op_count, sizeof *ops);
     size_t count = 0;
     qsort(runs, cluster->count, sizeof *runs, by_sequence);
     for (size_t i = 0; ops && i < cluster->count; i++)
         for (uint32_t j = 0; j < runs[i].run->count; j++)
             ops[count++] = op_of(runs[i].run, j, NULL);
-    struct sl_ordered *order = ops ? order_ops(&holding, ops, count) : NULL;
+    struct sl_ordered *order = ops ? order_ops(&account, ops, count) : NULL;
     for (size_t i = 0; order && i < count; i++)
         feed_function(e, &ops[order[i].index]);
     bool ok = order != NULL;
     free(ops);
     free(order);
-    sl_holding_release(&holding);
+    sl_account_release(&account);
     return ok;
 }
 
@@ -283,7 +283,7 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
     for (size_t i = p->first; i < p->end; i++) {
         const struct cluster *cluster = &f->clusters[i];
         if (cluster->count > 1) {
-            p->failed = p->failed || !feed_overlapping(&e, &f->runs[cluster->first], cluster, f->holding.budget);
+            p->failed = p->failed || !feed_overlapping(&e, &f->runs[cluster->first], cluster, f->account.budget);
             continue;
         }
         const struct run *run = f->runs[cluster->first].run;
@@ -300,7 +300,7 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
 /* Pieces of about PIECE operations of functions. */
 static bool cut_pieces(struct symcache_folding *f)
 {
-    f->pieces = sl_alloc_held(&f->holding, f->cluster_count + 1, sizeof *f->pieces);
+    f->pieces = sl_account_alloc(&f->account, f->cluster_count + 1, sizeof *f->pieces);
     if (!f->pieces)
         return false;
     size_t at = 0;
@@ -357,7 +357,7 @@ static bool open_symbols(struct sl_nesting *nesting, const struct sl_symcache_wr
 /* Tells the holes within symbols what they are in. `sorted`: one operation for each address. */
 static bool fill_holes(const struct sl_symcache_writer *w, const struct sl_ordered *order, struct op *sorted)
 {
-    struct sl_nesting nesting = {.holding.budget = w->holding.budget};
+    struct sl_nesting nesting = {.account.budget = w->account.budget};
     bool ok = true;
     for (size_t i = 0, first; ok && i < w->op_count; sorted++) {
         for (first = i; i < w->op_count && order[i].key == sorted->address;)
@@ -376,8 +376,8 @@ static bool fill_holes(const struct sl_symcache_writer *w, const struct sl_order
 static bool sort_symbols(struct sl_symcache_writer *w)
 {
     size_t room = w->op_count + 1;
-    struct sl_ordered *order = order_ops(&w->holding, w->ops, w->op_count);
-    struct op *sorted = sl_alloc_held(&w->holding, room, sizeof *sorted);
+    struct sl_ordered *order = order_ops(&w->account, w->ops, w->op_count);
+    struct op *sorted = sl_account_alloc(&w->account, room, sizeof *sorted);
     size_t count = 0;
     bool nested = false;
     for (size_t i = 0; order && sorted && i < w->op_count; i++) {
@@ -391,12 +391,12 @@ static bool sort_symbols(struct sl_symcache_writer *w)
             nested |= op[-1].address != sorted[count - 2].address;
     }
     bool ok = order && sorted && (!nested || fill_holes(w, order, sorted));
-    sl_free_held(&w->holding, order, w->op_count, sizeof *order);
+    sl_account_free(&w->account, order, w->op_count, sizeof *order);
     if (!ok) {
-        sl_free_held(&w->holding, sorted, room, sizeof *sorted);
+        sl_account_free(&w->account, sorted, room, sizeof *sorted);
         return false;
     }
-    sl_free_held(&w->holding, w->ops, w->op_capacity, sizeof *w->ops);
+    sl_account_free(&w->account, w->ops, w->op_capacity, sizeof *w->ops);
     w->ops = sorted;
     w->op_count = count;
     w->op_capacity = room;
@@ -409,7 +409,7 @@ struct symcache_folding *symcache_fold(struct sl_symcache_writer *w)
     if (!f)
         return NULL;
     f->parallel = w->parallel;
-    f->holding.budget = w->holding.budget;
+    f->account.budget = w->account.budget;
     bool ok = sort_symbols(w);
     f->symbols = w->ops;
     f->symbol_count = w->op_count;
@@ -428,7 +428,7 @@ bool symcache_fold_window(struct symcache_folding *f, const struct op **entries,
     *count = 0;
     for (; pieces < window && f->next_piece + pieces < f->piece_count; pieces++)
         room += f->pieces[f->next_piece + pieces].room;
-    if (!sl_grow_held(&f->holding, &f->out, &f->out_capacity, room + 1, sizeof *f->out))
+    if (!sl_account_grow(&f->account, &f->out, &f->out_capacity, room + 1, sizeof *f->out))
         return false;
     struct op *out = f->out;
     for (size_t i = 0; i < pieces; i++) {
@@ -456,14 +456,14 @@ void symcache_folding_free(struct symcache_folding *f)
     free(f->clusters);
     free(f->pieces);
     free(f->out);
-    sl_holding_release(&f->holding);
+    sl_account_release(&f->account);
     free(f);
 }
 
 /* ---- runs in order ---- */
 
 struct flow {
-    struct sl_holding *holding; /* the writer's */
+    struct sl_account *account; /* the writer's */
     struct piece piece;         /* entries that were not handed on */
     struct emitter emitter;
     uint64_t last; /* address of the last operation */
@@ -478,7 +478,7 @@ struct flow *symcache_flow_new(struct sl_symcache_writer *w)
         free(f);
         return NULL;
     }
-    f->holding = &w->holding;
+    f->account = &w->account;
     f->last_is_hole = true;
     f->piece.limit = UINT64_MAX;
     f->emitter = (struct emitter){.piece = &f->piece, .symbol = w->ops, .symbols_end = w->ops + w->op_count};
@@ -505,8 +505,8 @@ static bool symcache_fold_make_room(struct flow *f, size_t count, uint64_t last)
     const struct op *symbol = f->emitter.symbol;
     while (symbol < f->emitter.symbols_end && symbol->address <= last)
         symbol++;
-    return sl_grow_held(f->holding, &p->out, &p->room, count + (size_t)(symbol - f->emitter.symbol) + 1,
-                        sizeof *p->out);
+    return sl_account_grow(f->account, &p->out, &p->room, count + (size_t)(symbol - f->emitter.symbol) + 1,
+                           sizeof *p->out);
 }
 
 static bool hand_on(struct flow *f, struct encoder *e)

@@ -151,7 +151,7 @@ size_t symcache_sort_texts(struct sl_symcache_writer *w, const uint8_t *used, ui
 {
     const struct text *texts = w->texts;
     size_t count = w->text_count, n = 0;
-    struct item *items = sl_alloc_held(&w->holding, count, sizeof *items);
+    struct item *items = sl_account_alloc(&w->account, count, sizeof *items);
     if (!items)
         return SIZE_MAX;
     for (size_t i = 0; i < count; i++)
@@ -162,6 +162,6 @@ size_t symcache_sort_texts(struct sl_symcache_writer *w, const uint8_t *used, ui
         order[i] = items[i].index;
         rank[items[i].index] = (uint32_t)i;
     }
-    sl_free_held(&w->holding, items, count, sizeof *items);
+    sl_account_free(&w->account, items, count, sizeof *items);
     return n;
 }

@@ -54,7 +54,7 @@ static bool order_calls(struct collector *c, const struct sl_function *f, const 
 {
     size_t budget = MOVES_PER_CALL * flat->inlinee_count, n = 0;
     if (flat->inlinee_count >> INDEX_BITS ||
-        !symcache_room(c, &c->starts, &c->start_capacity, flat->inlinee_count, sizeof *c->starts))
+        !sl_account_grow(&c->account, &c->starts, &c->start_capacity, flat->inlinee_count, sizeof *c->starts))
         return false;
     for (size_t i = 0; i < flat->inlinee_count; i++) {
         const struct sl_flat_inlinee *call = &flat->inlinees[i];
@@ -238,8 +238,8 @@ bool symcache_sweep(struct collector *c, const struct sl_function *f, const stru
     /* A line is cut at begins and ends of calls, which may be put off once each; a piece is one operation, and one more for
      * what is before it. */
     if (!order_calls(c, f, flat, &count) ||
-        !symcache_room(c, &c->folded, &c->folded_capacity, 2 * ((size_t)f->line_count + 6 * count) + 4,
-                       sizeof *c->folded))
+        !sl_account_grow(&c->account, &c->folded, &c->folded_capacity, 2 * ((size_t)f->line_count + 6 * count) + 4,
+                         sizeof *c->folded))
         return false;
     s.c = c;
     s.calls = flat->inlinees;

@@ -3,19 +3,11 @@
 
 #include <stdlib.h>
 
-static bool variables_room(struct sl_symcache_writer *w, void *array, size_t *capacity, size_t need, size_t item)
-{
-    if (sl_grow_held(&w->holding, array, capacity, need, item))
-        return true;
-    w->failed = true;
-    return false;
-}
-
 /* ---- in file order ---- */
 
 static bool forget_ids(struct sl_symcache_writer *w, struct id_list *list, size_t count)
 {
-    if (!variables_room(w, &list->ids, &list->capacity, count, sizeof *list->ids))
+    if (!sl_account_grow(&w->account, &list->ids, &list->capacity, count, sizeof *list->ids))
         return false;
     memset(list->ids, 0xFF, count * sizeof *list->ids);
     return true;
@@ -50,8 +42,9 @@ static uint32_t keep_list(struct sl_symcache_writer *w, size_t count)
         slot = sl_map_slot(&w->variable_map, (struct sl_str){(const char *)items, size}, NULL);
     }
     if (!slot || w->variables_count == UINT32_MAX ||
-        !variables_room(w, &w->variables, &w->variables_capacity, w->variables_count + 1, sizeof *w->variables)) {
-        w->failed = true;
+        !sl_account_grow(&w->account, &w->variables, &w->variables_capacity, w->variables_count + 1,
+                         sizeof *w->variables)) {
+        w->account.failed = true;
         return 0;
     }
     w->variables[w->variables_count++] = (struct sl_variables){items, (uint32_t)count};
@@ -65,11 +58,9 @@ uint32_t symcache_variables_of(struct sl_symcache_writer *w, const struct sl_fun
     const struct sl_variables *from = &batch->variables[variables - 1];
     if (*id != UINT32_MAX)
         return *id;
-    if (!variables_room(w, &w->list, &w->list_capacity, from->count, sizeof *w->list) ||
-        !sl_purse_spend(&w->purse, from->count)) {
-        w->failed = true;
+    if (!sl_account_grow(&w->account, &w->list, &w->list_capacity, from->count, sizeof *w->list) ||
+        !sl_account_spend(&w->account, from->count))
         return 0;
-    }
     for (uint32_t i = 0; i < from->count; i++)
         w->list[i] = (struct sl_variable){variable_text(w, batch, from->items[i].name),
                                           variable_text(w, batch, from->items[i].type)};
@@ -92,8 +83,8 @@ bool symcache_use_variables(struct encoder *e, uint8_t *used_texts)
     struct sl_symcache_writer *w = e->w;
     if (!w->variables_count)
         return true;
-    e->variable_rows = sl_alloc_held(&w->holding, w->variables_count, sizeof *e->variable_rows);
-    e->used_variables = sl_alloc_held(&w->holding, w->variables_count, sizeof *e->used_variables);
+    e->variable_rows = sl_account_alloc(&w->account, w->variables_count, sizeof *e->variable_rows);
+    e->used_variables = sl_account_alloc(&w->account, w->variables_count, sizeof *e->used_variables);
     if (!e->variable_rows || !e->used_variables)
         return false;
     memset(e->variable_rows, 0, w->variables_count * sizeof *e->variable_rows);
@@ -132,9 +123,9 @@ static bool lay_list(struct encoder *e, uint32_t index)
     const struct sl_variables *list = &w->variables[index];
     struct variable_rows *rows = &e->variable_rows[index];
     struct named_variable *sorted = NULL;
-    if (sl_grow_held(&w->holding, &e->variables, &e->variable_capacity, e->variable_count + list->count,
-                     sizeof *e->variables))
-        sorted = sl_alloc_held(&w->holding, list->count, sizeof *sorted);
+    if (sl_account_grow(&w->account, &e->variables, &e->variable_capacity, e->variable_count + list->count,
+                        sizeof *e->variables))
+        sorted = sl_account_alloc(&w->account, list->count, sizeof *sorted);
     if (!sorted)
         return false;
     for (uint32_t i = 0; i < list->count; i++)
@@ -149,7 +140,7 @@ static bool lay_list(struct encoder *e, uint32_t index)
             e->variables[e->variable_count++] = sorted[i].variable;
     rows->count = (uint32_t)(e->variable_count - rows->first);
     e->max_variables = rows->count > e->max_variables ? rows->count : e->max_variables;
-    sl_free_held(&w->holding, sorted, list->count, sizeof *sorted);
+    sl_account_free(&w->account, sorted, list->count, sizeof *sorted);
     e->table.too_large = e->table.too_large || e->variable_count > UINT32_MAX;
     return !e->table.too_large;
 }

@@ -8,22 +8,6 @@
 
 #include <stdlib.h>
 
-static bool symcache_writer_grow(struct sl_symcache_writer *w, void *array, size_t *capacity, size_t need, size_t item)
-{
-    if (sl_grow_held(&w->holding, array, capacity, need, item))
-        return true;
-    w->failed = true;
-    return false;
-}
-
-static bool spend(struct sl_symcache_writer *w, size_t steps)
-{
-    if (sl_purse_spend(&w->purse, steps < UINT32_MAX ? (uint32_t)steps : UINT32_MAX))
-        return true;
-    w->failed = true;
-    return false;
-}
-
 /* Why `failed` is set. */
 static enum sl_code symcache_writer_fail(const struct sl_symcache_writer *w, struct sl_error *error)
 {
@@ -32,7 +16,7 @@ static enum sl_code symcache_writer_fail(const struct sl_symcache_writer *w, str
 
 /* ---- interning ---- */
 
-/* The slot of an item with `hash`, for which `same` says yes; a free one if there is none. NULL when the purse is empty: items
+/* The slot of an item with `hash`, for which `same` says yes; a free one if there is none. NULL when the work budget is used up: items
  * may be made to meet in one place of the table. */
 static struct table_slot *find_slot(struct sl_symcache_writer *w, struct table *t, uint64_t hash,
                                     bool (*same)(const void *arg, uint32_t index), const void *arg)
@@ -42,7 +26,7 @@ static struct table_slot *find_slot(struct sl_symcache_writer *w, struct table *
         struct table_slot *slot = &t->slots[at];
         if (!slot->index || (slot->hash == (uint32_t)hash && same(arg, slot->index - 1)))
             return slot;
-        if (!spend(w, 1))
+        if (!sl_account_spend(&w->account, 1))
             return NULL;
     }
 }
@@ -52,11 +36,9 @@ static bool symcache_writer_make_room(struct sl_symcache_writer *w, struct table
     if ((t->count + 1) * 2 <= t->capacity)
         return true;
     size_t capacity = t->capacity ? t->capacity * 4 : 4096;
-    struct table_slot *slots = sl_alloc_held(&w->holding, capacity, sizeof *slots);
-    if (!slots) {
-        w->failed = true;
+    struct table_slot *slots = sl_account_alloc(&w->account, capacity, sizeof *slots);
+    if (!slots)
         return false;
-    }
     memset(slots, 0, capacity * sizeof *slots); /* fresh pages are written once, not first read and then written */
     for (size_t i = 0; i < t->capacity; i++) {
         if (!t->slots[i].index)
@@ -66,7 +48,7 @@ static bool symcache_writer_make_room(struct sl_symcache_writer *w, struct table
             at = (at + 1) & (capacity - 1);
         slots[at] = t->slots[i];
     }
-    sl_free_held(&w->holding, t->slots, t->capacity, sizeof *slots);
+    sl_account_free(&w->account, t->slots, t->capacity, sizeof *slots);
     t->slots = slots;
     t->capacity = capacity;
     return true;
@@ -112,11 +94,11 @@ static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uin
         return 0;
     if (slot->index)
         return slot->index - 1;
-    if (!spend(w, str.size)) /* texts may share bytes of the file, but not of the symcache */
+    if (!sl_account_spend(&w->account, str.size)) /* texts may share bytes of the file, but not of the symcache */
         return 0;
     const char *copy = lasting && str.data ? str.data : sl_arena_strndup(&w->arena, str.data, str.size);
-    if (!copy || !symcache_writer_grow(w, &w->texts, &w->text_capacity, w->text_count + 1, sizeof *w->texts)) {
-        w->failed = true;
+    if (!copy || !sl_account_grow(&w->account, &w->texts, &w->text_capacity, w->text_count + 1, sizeof *w->texts)) {
+        w->account.failed = true;
         return 0;
     }
     w->texts[w->text_count] = (struct text){{copy, str.size}, hash};
@@ -153,7 +135,8 @@ static uint32_t intern_function(struct sl_symcache_writer *w, uint32_t name, uin
         return 0;
     if (slot->index)
         return slot->index - 1;
-    if (!symcache_writer_grow(w, &w->functions, &w->function_capacity, w->function_count + 1, sizeof *w->functions))
+    if (!sl_account_grow(&w->account, &w->functions, &w->function_capacity, w->function_count + 1,
+                         sizeof *w->functions))
         return 0;
     w->functions[w->function_count] = query.row;
     return take_slot(&w->function_table, slot, hash, ++w->function_count);
@@ -181,7 +164,7 @@ static uint32_t intern_file(struct sl_symcache_writer *w, const struct text *pat
         return SL_NO_FILE;
     if (slot->index)
         return slot->index - 1;
-    if (!symcache_writer_grow(w, &w->files, &w->file_capacity, w->file_count + 1, sizeof *w->files))
+    if (!sl_account_grow(&w->account, &w->files, &w->file_capacity, w->file_count + 1, sizeof *w->files))
         return SL_NO_FILE;
     w->files[w->file_count] = query.path;
     return take_slot(&w->file_table, slot, hash, ++w->file_count);
@@ -215,7 +198,7 @@ static void add_contexts(struct sl_symcache_writer *w, const struct prepared *p,
 static enum sl_code keep_runs(struct sl_symcache_writer *w, const struct prepared *p, const struct run_ids *ids,
                               struct sl_error *error)
 {
-    if (!symcache_writer_grow(w, &w->runs, &w->run_capacity, w->run_count + p->run_count, sizeof *w->runs))
+    if (!sl_account_grow(&w->account, &w->runs, &w->run_capacity, w->run_count + p->run_count, sizeof *w->runs))
         return symcache_writer_fail(w, error);
     for (size_t i = 0; i < p->run_count; i++) {
         const struct run *run = &p->runs[i];
@@ -255,12 +238,12 @@ static enum sl_code symcache_writer_consume(struct sl_function_sink *sink, const
         return sl_fail(error, SL_UNSUPPORTED, "more than 2^32 inlined calls");
     uint32_t base = (uint32_t)w->context_count;
     struct id_list *file_ids = p->file_ids, *function_ids = p->function_ids;
-    if (!symcache_writer_grow(w, &file_ids->ids, &file_ids->capacity, p->first_file + p->file_count,
-                              sizeof *file_ids->ids) ||
-        !symcache_writer_grow(w, &function_ids->ids, &function_ids->capacity, p->first_function + p->function_count,
-                              sizeof *function_ids->ids) ||
-        !symcache_writer_grow(w, &w->contexts, &w->context_capacity, w->context_count + p->context_count,
-                              sizeof *w->contexts) ||
+    if (!sl_account_grow(&w->account, &file_ids->ids, &file_ids->capacity, p->first_file + p->file_count,
+                         sizeof *file_ids->ids) ||
+        !sl_account_grow(&w->account, &function_ids->ids, &function_ids->capacity,
+                         p->first_function + p->function_count, sizeof *function_ids->ids) ||
+        !sl_account_grow(&w->account, &w->contexts, &w->context_capacity, w->context_count + p->context_count,
+                         sizeof *w->contexts) ||
         !symcache_begin_variables(w, batch))
         return symcache_writer_fail(w, error);
     uint32_t *files = file_ids->ids, *functions = function_ids->ids;
@@ -274,7 +257,7 @@ static enum sl_code symcache_writer_consume(struct sl_function_sink *sink, const
         functions[p->first_function + i] = intern_function(
             w, name, f->entry, f->language, f->variables ? symcache_variables_of(w, batch, f->variables) : 0);
     }
-    if (w->failed)
+    if (w->account.failed)
         return symcache_writer_fail(w, error);
     add_contexts(w, p, files, functions);
     const struct run_ids ids = {base, files};
@@ -291,7 +274,7 @@ struct sl_symcache_writer *sl_symcache_writer_new(const struct sl_symcache_optio
         return NULL;
     w->options = *options;
     w->parallel = parallel;
-    w->purse.budget = w->holding.budget = w->arena.budget = options->budget;
+    w->account.budget = w->arena.budget = options->budget;
     w->sink =
         (struct sl_function_sink){.prepare = symcache_prepare, .consume = symcache_writer_consume, .takes_flat = true};
     w->sink.takes_positions = options->positions;
@@ -325,7 +308,7 @@ void sl_symcache_writer_free(struct sl_symcache_writer *w)
     free(w->file_table.slots);
     free(w->text_table.slots);
     symcache_free_variables(w);
-    sl_holding_release(&w->holding);
+    sl_account_release(&w->account);
     free(w);
 }
 
@@ -339,7 +322,7 @@ static uint32_t root_context(struct sl_symcache_writer *w, uint32_t function)
 {
     struct function_row *row = &w->functions[function];
     if (row->root == NO_CONTEXT && w->context_count < NO_CONTEXT &&
-        symcache_writer_grow(w, &w->contexts, &w->context_capacity, w->context_count + 1, sizeof *w->contexts)) {
+        sl_account_grow(&w->account, &w->contexts, &w->context_capacity, w->context_count + 1, sizeof *w->contexts)) {
         row->root = (uint32_t)w->context_count;
         w->contexts[w->context_count++] = (struct context){function, NO_CONTEXT, SL_NO_FILE, 0, SL_NO_FILE};
     }
@@ -363,7 +346,7 @@ static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t 
 {
     uint32_t text = intern_text(w, name->str, name->hash, true);
     uint32_t function = intern_function(w, text, address, SL_LANG_UNKNOWN, 0);
-    if (w->failed)
+    if (w->account.failed)
         return;
     w->ops[w->op_count++] = (struct op){address, root_context(w, function), SL_NO_FILE, op_what(kind, 0)};
     if (size && size <= max_address - address)
@@ -373,9 +356,9 @@ static void add_symbol(struct sl_symcache_writer *w, uint64_t address, uint64_t 
 void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_symbol *symbols, size_t count)
 {
     struct text names[AHEAD];
-    if (!symcache_writer_grow(w, &w->ops, &w->op_capacity, w->op_count + 2 * count, sizeof *w->ops))
+    if (!sl_account_grow(&w->account, &w->ops, &w->op_capacity, w->op_count + 2 * count, sizeof *w->ops))
         return;
-    for (size_t i = 0; i < count + AHEAD && !w->failed; i++) {
+    for (size_t i = 0; i < count + AHEAD && !w->account.failed; i++) {
         struct text *name = &names[i % AHEAD];
         if (i >= AHEAD && name->str.data && symbols[i - AHEAD].address <= max_address)
             add_symbol(w, symbols[i - AHEAD].address, symbols[i - AHEAD].size,
@@ -396,7 +379,7 @@ static void symcache_writer_gaps(const struct sl_symcache_writer *w, struct sl_s
 
 enum sl_code sl_symcache_writer_finish(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error)
 {
-    if (w->failed)
+    if (w->account.failed)
         return symcache_writer_fail(w, error);
     if (w->options.gaps)
         symcache_writer_gaps(w, w->options.gaps);
@@ -409,7 +392,7 @@ bool sl_symcache_writer_in_order(struct sl_symcache_writer *w)
         return false;
     w->encoder = symcache_encoder_new(w);
     w->flow = w->encoder ? symcache_flow_new(w) : NULL;
-    w->failed = w->failed || !w->flow;
+    w->account.failed = w->account.failed || !w->flow;
     return true;
 }
 
@@ -443,7 +426,7 @@ static enum sl_code convert(struct sl_object *object, const struct sl_companions
         sl_symcache_writer_symbols(w, symbols, count);
     if (code == SL_OK && *in_order) {
         sl_symcache_writer_in_order(w);
-        code = w->failed ? symcache_writer_fail(w, error) : add_functions(w, object, companions, error);
+        code = w->account.failed ? symcache_writer_fail(w, error) : add_functions(w, object, companions, error);
     }
     if (code == SL_OK)
         code = sl_symcache_writer_finish(w, out, error);

@@ -13,8 +13,7 @@ bool builder_init(struct builder *b, struct sl_unwind_sink *sink, enum sl_cpu_fa
         .error = error,
         .family = family,
         .ra = SL_UNWIND_RA,
-        .purse = {.budget = budget},
-        .holding = {.budget = budget},
+        .account = {.budget = budget},
         .arena = {.budget = budget},
     };
     b->last = malloc(sizeof *b->last);
@@ -27,14 +26,14 @@ void builder_free(struct builder *b)
     free(b->rows);
     free(b->rules);
     free(b->spans);
-    sl_holding_release(&b->holding);
+    sl_account_release(&b->account);
     sl_arena_free(&b->arena);
 }
 
 bool builder_spend(struct builder *b, uint32_t steps)
 {
-    if (b->code == SL_OK && !sl_purse_spend(&b->purse, steps))
-        b->code = sl_budget_fail(b->purse.budget, b->error);
+    if (b->code == SL_OK && !sl_account_spend(&b->account, steps))
+        b->code = sl_budget_fail(b->account.budget, b->error);
     return b->code == SL_OK;
 }
 
@@ -81,9 +80,9 @@ static bool same_rule(const struct sl_unwind_rule *a, const struct sl_unwind_rul
 
 static bool room(struct builder *b, void *array, size_t count, size_t *capacity, size_t item)
 {
-    if (sl_grow_held(&b->holding, array, capacity, count + 1, item))
+    if (sl_account_grow(&b->account, array, capacity, count + 1, item))
         return true;
-    b->code = sl_budget_fail(b->holding.budget, b->error);
+    b->code = sl_budget_fail(b->account.budget, b->error);
     return false;
 }
 

@@ -40,8 +40,7 @@ struct interned {
 struct cfi_writer {
     struct sl_unwind_sink sink;
     struct sl_object *object;
-    struct sl_purse purse;
-    struct sl_holding holding;
+    struct sl_account account;
     struct sl_arena arena; /* what is interned */
     struct sl_buf set;     /* the one at hand */
     struct rules now;
@@ -55,7 +54,7 @@ struct cfi_writer {
 
 static enum sl_code cfi_out(struct cfi_writer *w, struct sl_error *error)
 {
-    return sl_budget_fail(w->holding.budget, error);
+    return sl_budget_fail(w->account.budget, error);
 }
 
 /* The id of the bytes; UINT32_MAX when out of memory. */
@@ -66,7 +65,7 @@ static uint32_t intern(struct cfi_writer *w, struct interned *set, struct sl_str
         return (uint32_t)(known - 1);
     char *copy = sl_arena_strndup(&w->arena, bytes.data, bytes.size);
     if (!copy || set->count == UINT32_MAX - 1 ||
-        !sl_grow_held(&w->holding, &set->items, &set->capacity, set->count + 1, sizeof *set->items))
+        !sl_account_grow(&w->account, &set->items, &set->capacity, set->count + 1, sizeof *set->items))
         return UINT32_MAX;
     struct sl_str kept = {copy, bytes.size};
     void **slot = sl_map_slot(&set->map, kept, NULL);
@@ -129,8 +128,8 @@ static bool add_cfi_row(struct cfi_writer *w, const struct sl_unwind_range *rang
     for (size_t i = 0; i < row->count; i++)
         rules_set(&w->now, &row->rules[i]);
     uint32_t set = intern_set(w, range->signal_frame, row->beyond_text);
-    if (set == UINT32_MAX || !sl_purse_spend(&w->purse, 4 + steps_of(&w->now)) ||
-        !sl_grow_held(&w->holding, &w->rows, &w->row_capacity, w->row_count + 1, sizeof *w->rows))
+    if (set == UINT32_MAX || !sl_account_spend(&w->account, 4 + steps_of(&w->now)) ||
+        !sl_account_grow(&w->account, &w->rows, &w->row_capacity, w->row_count + 1, sizeof *w->rows))
         return false;
     w->rows[w->row_count++] = (struct row){row->address, set + 1, row == range->rows};
     return true;
@@ -153,7 +152,7 @@ static enum sl_code take_range(struct sl_unwind_sink *sink, const struct sl_unwi
     for (size_t i = 0; i < range->row_count; i++)
         if (!add_cfi_row(w, range, &range->rows[i]))
             return cfi_out(w, error);
-    if (!sl_grow_held(&w->holding, &w->ranges, &w->range_capacity, w->range_count + 1, sizeof *w->ranges))
+    if (!sl_account_grow(&w->account, &w->ranges, &w->range_capacity, w->range_count + 1, sizeof *w->ranges))
         return cfi_out(w, error);
     w->ranges[w->range_count++] = kept;
     return SL_OK;
@@ -187,8 +186,8 @@ static enum sl_code take_win(struct sl_unwind_sink *sink, const struct sl_unwind
     if (!repair(known, win))
         return SL_OK;
     uint32_t program = intern(w, &w->programs, win->program);
-    if (program == UINT32_MAX || !sl_purse_spend(&w->purse, 4) ||
-        !sl_grow_held(&w->holding, &known->items, &known->capacity, known->count + 1, sizeof *known->items))
+    if (program == UINT32_MAX || !sl_account_spend(&w->account, 4) ||
+        !sl_account_grow(&w->account, &known->items, &known->capacity, known->count + 1, sizeof *known->items))
         return cfi_out(w, error);
     known->items[known->count] = (struct window){*win, program, known->count};
     known->count++;
@@ -215,7 +214,7 @@ static int by_window_start(const void *left, const void *right)
 
 static bool spend_sort(struct cfi_writer *w, size_t count)
 {
-    return !count || sl_budget_spend(w->purse.budget, count * (uint64_t)(64 - __builtin_clzll(count)));
+    return !count || sl_budget_spend(w->account.budget, count * (uint64_t)(64 - __builtin_clzll(count)));
 }
 
 /* Of the ranges that meet the ones before them, none is left; where one ends and none begins, a row says so. */
@@ -229,7 +228,7 @@ static bool sort_ranges(struct cfi_writer *w)
         return false;
     if (!sorted)
         qsort(w->ranges, w->range_count, sizeof *w->ranges, by_cfi_start);
-    w->sorted = sl_alloc_held(&w->holding, w->row_count + w->range_count, sizeof *w->sorted);
+    w->sorted = sl_account_alloc(&w->account, w->row_count + w->range_count, sizeof *w->sorted);
     if (!w->sorted || w->row_count + w->range_count > UINT32_MAX)
         return false;
     for (size_t i = 0; i < w->range_count; i++) {
@@ -304,7 +303,7 @@ static bool add_buckets(struct cfi_writer *w, struct sl_table_writer *t)
     unsigned shift = 0;
     while ((last >> shift) > w->sorted_count / CFI_ROWS_PER_BUCKET)
         shift++;
-    uint32_t count = (uint32_t)(last >> shift) + 2, *before = sl_alloc_held(&w->holding, count, sizeof *before);
+    uint32_t count = (uint32_t)(last >> shift) + 2, *before = sl_account_alloc(&w->account, count, sizeof *before);
     size_t row = 0;
     if (!before)
         return false;
@@ -316,7 +315,7 @@ static bool add_buckets(struct cfi_writer *w, struct sl_table_writer *t)
     struct sl_table_column_source source = {fill_numbers, before, count, 1, {w->sorted_count}};
     bool ok = sl_table_add_columns(t, CFI_BUCKETS, &source);
     sl_table_put(t, CFI_AT_SHIFT, shift, 4);
-    sl_free_held(&w->holding, before, count, sizeof *before);
+    sl_account_free(&w->account, before, count, sizeof *before);
     return ok;
 }
 
@@ -401,7 +400,7 @@ static enum sl_code write_cfi(struct cfi_writer *w, const struct sl_parallel *pa
 {
     struct sl_table_writer t;
     if (!sort_ranges(w) || !sort_windows(w, &w->windows[0]) || !sort_windows(w, &w->windows[1]) ||
-        !sl_table_writer_init(&t, &cfi_format, parallel, w->holding.budget))
+        !sl_table_writer_init(&t, &cfi_format, parallel, w->account.budget))
         return cfi_out(w, error);
     if (add_rows(w, &t) && add_interned(&t, CFI_SETS, &w->sets) && add_windows(w, &t))
         put_cfi_header(w, &t);
@@ -421,7 +420,7 @@ static void free_cfi_writer(struct cfi_writer *w)
     free(w->ranges);
     free(w->windows[0].items);
     free(w->windows[1].items);
-    sl_holding_release(&w->holding);
+    sl_account_release(&w->account);
     sl_buf_free(&w->set);
     sl_arena_free(&w->arena);
     free(w);
@@ -436,11 +435,11 @@ enum sl_code sl_cfi_convert(struct sl_object *object, const struct sl_parallel *
         return sl_fail(error, SL_BUSY, "out of memory");
     w->sink = (struct sl_unwind_sink){.range = take_range, .win = take_win};
     w->object = object;
-    w->purse.budget = w->holding.budget = w->arena.budget = w->set.budget = budget;
+    w->account.budget = w->arena.budget = w->set.budget = budget;
     w->sets.map.budget = w->programs.map.budget = budget;
     enum sl_code code = sl_unwind_read(object, &w->sink, error);
     /* what a table says before it breaks off holds */
-    if (code == SL_NOT_FOUND || (code == SL_MALFORMED && !sl_budget_used_up(budget))) {
+    if (code == SL_NOT_FOUND || (code == SL_MALFORMED && !sl_budget_exhausted(budget))) {
         w->sink.skipped += code == SL_MALFORMED;
         code = SL_OK;
     }

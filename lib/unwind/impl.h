@@ -3,7 +3,7 @@
  *     format reader ──rules of one place──▶ struct builder ──ranges of changes──▶ sink */
 #pragma once
 
-#include "base/grow.h"
+#include "base/account.h"
 #include "unwind/unwind.h"
 
 enum {
@@ -38,8 +38,7 @@ struct builder {
     struct sl_unwind_rule *rules;
     size_t row_count, row_capacity, rule_count, rule_capacity;
     struct rules *last; /* what the rows so far add up to */
-    struct sl_purse purse;
-    struct sl_holding holding; /* of the arrays */
+    struct sl_account account;
     uint64_t start;
     bool signal_frame; /* of the ranges to come */
     size_t emitted;    /* ranges given to the sink */

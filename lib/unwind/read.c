@@ -22,7 +22,7 @@ static struct frames frames_of(struct sl_object *object, bool is_eh)
 /* A table that is malformed is reported after the others were read. */
 static bool goes_on(struct builder *b, enum sl_code *first)
 {
-    if ((b->code != SL_OK && b->code != SL_MALFORMED) || sl_budget_used_up(b->purse.budget))
+    if ((b->code != SL_OK && b->code != SL_MALFORMED) || sl_budget_exhausted(b->account.budget))
         return false;
     *first = *first == SL_OK ? b->code : *first;
     b->code = SL_OK;

@@ -300,7 +300,7 @@ struct sl_walk *sl_walk_new(struct sl_arena *arena, const struct sl_walk_target 
                             const struct sl_walk_stack *stack)
 {
     struct sl_walk_state *s = SL_ARENA_NEW(arena, struct sl_walk_state);
-    struct sl_purse *work = SL_ARENA_NEW(arena, struct sl_purse);
+    struct sl_account *work = SL_ARENA_NEW(arena, struct sl_account);
     struct sl_walk_numbers numbers;
     if (!s || !work)
         return NULL;

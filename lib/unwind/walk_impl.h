@@ -57,7 +57,7 @@ struct sl_walk_state {
     size_t needs; /* which module's */
     bool over;
     size_t capacity;
-    struct sl_purse *work; /* of the target's */
+    struct sl_account *work; /* of the target's */
 };
 
 /* What looking at things costs, in steps of the budget. */
@@ -70,7 +70,7 @@ enum {
 /* False when no work is left: whatever is being looked at counts as not there, and the walk ends. */
 static inline bool walk_spend(const struct sl_walk_state *s, uint32_t steps)
 {
-    return !s->work || sl_purse_spend(s->work, steps);
+    return !s->work || sl_account_spend(s->work, steps);
 }
 
 static inline bool walk_known(const struct sl_registers *registers, unsigned number)

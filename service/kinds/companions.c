@@ -106,7 +106,7 @@ static enum sl_code open_item(struct conversion *conversion, struct cache_item *
 {
     *object = NULL;
     enum sl_code code = item ? conversion_open(conversion, item->mapping.bytes, object, error) : SL_OK;
-    return code == SL_MALFORMED && !sl_budget_used_up(&conversion->budget) ? SL_OK : code;
+    return code == SL_MALFORMED && !sl_budget_exhausted(&conversion->budget) ? SL_OK : code;
 }
 
 enum sl_code companions_open(struct conversion *conversion, const struct companion_items *items,

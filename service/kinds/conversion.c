@@ -185,9 +185,9 @@ enum sl_code conversion_open(struct conversion *conversion, struct sl_bytes file
 
 enum sl_code conversion_write(struct conversion *conversion, int fd, const struct sl_buf *out, struct sl_error *error)
 {
-    if (out->failed || !sl_budget_take(&conversion->budget, out->capacity))
+    if (out->failed || !sl_budget_charge(&conversion->budget, out->capacity))
         return sl_budget_fail(&conversion->budget, error);
     enum sl_code code = kinds_write(fd, sl_buf_bytes(out), error);
-    sl_budget_return(&conversion->budget, out->capacity);
+    sl_budget_uncharge(&conversion->budget, out->capacity);
     return code;
 }

@@ -33,12 +33,12 @@ static void print(const char *path, struct sl_str text)
     struct sl_error error = {0};
     struct sl_buf name = {0};
     struct sl_budget budget;
-    struct sl_purse purse = {.budget = &budget};
+    struct sl_account account = {.budget = &budget};
     sl_budget_init(&budget, text.size);
     must(sl_js_scopes_read(&scopes, text, false, &budget, &error) == SL_OK, path, error.message);
     for (uint32_t i = 0; i < scopes.count; i++) {
         sl_buf_clear(&name);
-        must(sl_js_scope_name(&scopes, i, NULL, &purse, &name), path, "names take too much work");
+        must(sl_js_scope_name(&scopes, i, NULL, &account, &name), path, "names take too much work");
         printf("%u %u " SL_STR_FMT "\n", scopes.items[i].start, scopes.items[i].end, SL_STR_ARG(sl_buf_view(&name)));
     }
     sl_buf_free(&name);
@@ -58,7 +58,7 @@ static void measure(const char *path, struct sl_str text)
         must(sl_js_scopes_read(&scopes, text, false, &budget, &error) == SL_OK, path, error.message);
         double seconds = cpu_seconds() - start;
         best = seconds < best ? seconds : best;
-        held = scopes.holding.bytes;
+        held = scopes.account.bytes;
         count = scopes.count;
         sl_js_scopes_free(&scopes);
     }

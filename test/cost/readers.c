@@ -92,10 +92,10 @@ static enum sl_code read_scopes(struct sl_bytes file, struct sl_budget *budget, 
 {
     struct sl_js_scopes scopes;
     struct sl_buf name = {0};
-    struct sl_purse purse = {.budget = budget};
+    struct sl_account account = {.budget = budget};
     enum sl_code code =
         sl_js_scopes_read(&scopes, (struct sl_str){(const char *)file.data, file.size}, false, budget, error);
-    for (uint32_t i = 0; i < scopes.count && sl_js_scope_name(&scopes, i, NULL, &purse, &name); i++)
+    for (uint32_t i = 0; i < scopes.count && sl_js_scope_name(&scopes, i, NULL, &account, &name); i++)
         sl_buf_clear(&name);
     sl_buf_free(&name);
     sl_js_scopes_free(&scopes);

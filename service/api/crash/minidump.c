@@ -233,7 +233,7 @@ static enum sl_code read_and_walk(void *arg, struct sl_error *error)
     sl_budget_init(&work->walk.work, work->file.size + LEAST_SIZE);
     uint64_t begin = clock_mono_ns();
     code = dump_walk(&work->walk, error);
-    if (sl_budget_used_up(&work->walk.work))
+    if (sl_budget_exhausted(&work->walk.work))
         log_warn("crash", "the stacks of a minidump are cut: to walk them takes more work than its size allows",
                  LOG_U64("bytes", work->file.size));
     metric_observe(METRIC_MINIDUMP_WALK, (double)(clock_mono_ns() - begin) / 1e9, NULL, NULL, NULL);

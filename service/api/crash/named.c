@@ -194,7 +194,7 @@ static void named_write(void *arg)
         named_no_memory(work);
     if (work->code == SL_OK && named.size <= most)
         named_put_answer(work, sl_buf_view(&named));
-    else if (work->code == SL_OK || sl_budget_used_up(&budget))
+    else if (work->code == SL_OK || sl_budget_exhausted(&budget))
         named_too_large(work, "the file with names");
     sl_buf_free(&named);
 }

@@ -26,7 +26,7 @@ static size_t objects_of(const struct dump_module *m, struct sl_object *objects[
 /* Whether the reading ended for want of memory or work, not because of what a table says. */
 static bool ran_out(struct sl_object *object, enum sl_code code)
 {
-    return code == SL_BUSY || code == SL_UNSUPPORTED || sl_budget_used_up(sl_object_budget(object));
+    return code == SL_BUSY || code == SL_UNSUPPORTED || sl_budget_exhausted(sl_object_budget(object));
 }
 
 enum sl_code dump_stack(const struct dump_module *m, const struct options *o,

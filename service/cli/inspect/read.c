@@ -100,7 +100,7 @@ static void hint(struct findings *f, const char *format, ...)
 /* A Portable PDB: methods without addresses, documents that may be embedded or linked. Rows may share what they name. */
 static bool inspect_read_read_documents(struct findings *f, const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info)
 {
-    struct sl_purse purse = {.budget = sl_object_budget(f->input->object)};
+    struct sl_account account = {.budget = sl_object_budget(f->input->object)};
     struct sl_ppdb_source source;
     struct sl_ppdb_document document;
     struct sl_ppdb_points points;
@@ -112,17 +112,17 @@ static bool inspect_read_read_documents(struct findings *f, const struct sl_ppdb
         sl_buf_clear(&name);
         if (sl_ppdb_document(ppdb, row, &document, &name, NULL) == SL_OK)
             ok = remember(f, &f->files, sl_buf_view(&name), 1);
-        ok = ok && sl_purse_spend(&purse, document.work);
+        ok = ok && sl_account_spend(&account, document.work);
     }
     while (ok && sl_ppdb_next_source(ppdb, &cursor, &source)) {
         sl_buf_clear(&name);
         if (sl_ppdb_document(ppdb, source.document, &document, &name, NULL) == SL_OK)
             ok = remember(f, &f->embedded, sl_buf_view(&name), 1);
-        ok = ok && sl_purse_spend(&purse, document.work);
+        ok = ok && sl_account_spend(&account, document.work);
     }
     for (uint32_t method = 1; ok && method <= info->method_count; method++) {
         sl_ppdb_points_begin(ppdb, method, &points);
-        ok = sl_purse_spend(&purse, (uint32_t)sl_reader_left(&points.blob) + 1);
+        ok = sl_account_spend(&account, (uint32_t)sl_reader_left(&points.blob) + 1);
         while (ok && sl_ppdb_points_next(&points, &point))
             f->counts.lines += !point.hidden;
     }

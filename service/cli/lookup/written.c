@@ -32,7 +32,7 @@ static bool written_add_row(struct written *w, struct written_unit *u, struct wr
     if (last && !row->is_end && !sorts_after(row, last))
         while (at && !sorts_after(row, &rows[at - 1]))
             at--;
-    if (!sl_purse_spend(&w->purse, 1 + s->count - at))
+    if (!sl_account_spend(&w->account, 1 + s->count - at))
         return false;
     memmove(rows + at + 1, rows + at, (s->count - at) * sizeof *rows);
     rows[at] = made;
@@ -130,7 +130,7 @@ static bool add_range(struct written *w, struct written_function *f, struct sl_d
 {
     if (range.begin == range.end)
         return true;
-    if (!sl_purse_spend(&w->purse, 1 + f->range_count))
+    if (!sl_account_spend(&w->account, 1 + f->range_count))
         return false;
     for (uint32_t i = 0; i < f->range_count; i++) {
         struct sl_dwarf_range *known = &f->ranges[i ? f->range_count - i : 0];
@@ -369,7 +369,7 @@ static struct written *written_new(struct lookup_module *m)
     if (!w)
         return NULL;
     w->object = input_debug(&m->input);
-    w->arena.budget = w->purse.budget = sl_object_budget(w->object);
+    w->arena.budget = w->account.budget = sl_object_budget(w->object);
     sl_budget_grow(w->arena.budget, sl_object_file(w->object).size);
     split_files_open(&m->input, &w->companions);
     w->listing = sl_dwarf_listing_new(w->object, &w->companions.companions);

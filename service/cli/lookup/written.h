@@ -49,7 +49,7 @@ struct written_span {
 
 struct written {
     struct sl_arena arena;
-    struct sl_purse purse;
+    struct sl_account account;
     struct sl_object *object;
     struct split_files companions;
     struct sl_dwarf_listing *listing; /* NULL: the file has no DWARF */

@@ -37,7 +37,7 @@ static uint32_t read_scopes(struct sl_str text, bool partial, bool compat)
     struct sl_budget budget;
     struct sl_buf name = {0};
     sl_budget_init(&budget, text.size);
-    struct sl_purse purse = {.budget = &budget};
+    struct sl_account account = {.budget = &budget};
     enum sl_code code = sl_js_scopes_read(&scopes, text, partial, &budget, NULL);
     must(code == SL_OK || (code == SL_MALFORMED && !partial && !scopes.count));
     must(sl_js_places_make(&places, text, &budget));
@@ -45,7 +45,7 @@ static uint32_t read_scopes(struct sl_str text, bool partial, bool compat)
     for (uint32_t i = 0; i < scopes.count; i++) {
         nests(&scopes, i);
         sl_buf_clear(&name);
-        sl_js_scope_name(&scopes, i, &naming, &purse, &name);
+        sl_js_scope_name(&scopes, i, &naming, &account, &name);
     }
     uint32_t count = code == SL_OK ? scopes.count : 0;
     sl_buf_free(&name);

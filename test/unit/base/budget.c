@@ -2,7 +2,7 @@
 #include "../check.h"
 
 #include "base/arena.h"
-#include "base/grow.h"
+#include "base/account.h"
 
 static void steps_end_for_good(void **state)
 {
@@ -13,7 +13,7 @@ static void steps_end_for_good(void **state)
     sl_budget_init(&budget, 1000);
     while (sl_budget_spend(&budget, 1000))
         small++;
-    assert_true(sl_budget_used_up(&budget));
+    assert_true(sl_budget_exhausted(&budget));
     assert_false(sl_budget_spend(&budget, 1));
     assert_int_equal(sl_budget_fail(&budget, &error), SL_MALFORMED);
     assert_string_equal(error.message, "takes more work than a file of 1000 bytes may");
@@ -23,19 +23,19 @@ static void steps_end_for_good(void **state)
         assert_true(sl_budget_spend(&budget, 1000));
 }
 
-static void a_purse_is_refilled_while_steps_are_left(void **state)
+static void an_account_is_refilled_while_steps_are_left(void **state)
 {
     (void)state;
     struct sl_budget budget;
-    struct sl_purse none = {0}, purse = {.budget = &budget};
+    struct sl_account none = {0}, account = {.budget = &budget};
     uint64_t spent = 0;
     sl_budget_init(&budget, 0);
-    while (sl_purse_spend(&purse, 7))
+    while (sl_account_spend(&account, 7))
         spent += 7;
-    assert_false(sl_purse_spend(&purse, 1));
+    assert_false(sl_account_spend(&account, 1));
     assert_true(spent > 1 << 19 && spent <= 1 << 20);
     for (int i = 0; i < 1000; i++)
-        assert_true(sl_purse_spend(&none, UINT32_MAX));
+        assert_true(sl_account_spend(&none, UINT32_MAX));
 }
 
 static bool time_is_up(void *arg)
@@ -52,20 +52,20 @@ static void limits_of_the_caller(void **state)
     sl_budget_init(&budget, 0);
     sl_budget_limit(&budget, 1 << 20, time_is_up, &asked);
     struct sl_arena arena = {.budget = &budget};
-    struct sl_holding holding = {.budget = &budget};
+    struct sl_account account = {.budget = &budget};
     int *items = NULL;
     size_t capacity = 0;
-    assert_true(sl_grow_held(&holding, &items, &capacity, 1000, sizeof *items));
-    assert_true(sl_grow_held(&holding, &items, &capacity, 2000, sizeof *items));
-    assert_true(holding.bytes >= 2000 * sizeof *items);
+    assert_true(sl_account_grow(&account, &items, &capacity, 1000, sizeof *items));
+    assert_true(sl_account_grow(&account, &items, &capacity, 2000, sizeof *items));
+    assert_true(account.bytes >= 2000 * sizeof *items);
     assert_non_null(sl_arena_alloc(&arena, 1 << 19, 1));
-    assert_false(sl_budget_used_up(&budget));
+    assert_false(sl_budget_exhausted(&budget));
     assert_null(sl_arena_alloc(&arena, 1 << 20, 1));
     assert_int_equal(sl_budget_fail(&budget, &error), SL_UNSUPPORTED);
     assert_string_equal(error.message, "needs more than 1 MiB of memory");
     sl_arena_free(&arena);
     free(items);
-    sl_holding_release(&holding);
+    sl_account_release(&account);
     assert_int_equal(atomic_load(&budget.memory), 1 << 20);
     sl_budget_init(&budget, 0);
     sl_budget_limit(&budget, 0, time_is_up, &asked);
@@ -75,25 +75,47 @@ static void limits_of_the_caller(void **state)
     assert_int_equal(sl_budget_fail(&budget, &error), SL_UNSUPPORTED);
 }
 
+static void an_account_that_failed_says_so(void **state)
+{
+    (void)state;
+    struct sl_budget budget;
+    struct sl_account account = {.budget = &budget};
+    sl_budget_init(&budget, 0);
+    sl_budget_limit(&budget, 1000, NULL, NULL);
+    void *items = sl_account_alloc(&account, 10, 90), *more = NULL;
+    size_t capacity = 0;
+    assert_true(items && !account.failed);
+    assert_null(sl_account_alloc(&account, 2, 90));
+    assert_true(account.failed);
+    account.failed = false;
+    assert_null(sl_account_alloc(&account, SIZE_MAX, 2));
+    assert_true(account.failed);
+    account.failed = false;
+    assert_false(sl_account_grow(&account, &more, &capacity, 2, 90));
+    assert_true(account.failed && !more && !capacity && account.bytes == 900);
+    sl_account_free(&account, items, 10, 90);
+    assert_int_equal(atomic_load(&budget.memory), 1000);
+}
+
 static void names_are_capped_and_paid_for(void **state)
 {
     (void)state;
     struct sl_budget budget;
-    struct sl_purse purse = {.budget = &budget};
+    struct sl_account account = {.budget = &budget};
     size_t size = 2 * SL_MAX_NAME;
     char *text = malloc(size);
     memset(text, 'a', size);
     text[size - 1] = '\0';
     struct sl_bytes table = {(const uint8_t *)text, size};
     sl_budget_init(&budget, size);
-    assert_int_equal(sl_purse_name(&purse, table, 0).size, 0);
-    assert_int_equal(sl_purse_name(&purse, table, size).size, 0);
-    assert_int_equal(sl_purse_name(&purse, table, size - 10).size, 9);
+    assert_int_equal(sl_account_read_name(&account, table, 0).size, 0);
+    assert_int_equal(sl_account_read_name(&account, table, size).size, 0);
+    assert_int_equal(sl_account_read_name(&account, table, size - 10).size, 9);
     size_t names = 0;
-    while (sl_purse_name(&purse, table, size - SL_MAX_NAME).size == SL_MAX_NAME - 1)
+    while (sl_account_read_name(&account, table, size - SL_MAX_NAME).size == SL_MAX_NAME - 1)
         names++;
     assert_true(names > 10 && names < 1000);
-    assert_true(sl_budget_used_up(&budget));
+    assert_true(sl_budget_exhausted(&budget));
     free(text);
 }
 
@@ -101,8 +123,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_end_for_good),
-        cmocka_unit_test(a_purse_is_refilled_while_steps_are_left),
+        cmocka_unit_test(an_account_is_refilled_while_steps_are_left),
         cmocka_unit_test(limits_of_the_caller),
+        cmocka_unit_test(an_account_that_failed_says_so),
         cmocka_unit_test(names_are_capped_and_paid_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,7 +96,7 @@ static void spend(void *arg)
 {
     const struct sl_parallel *parallel = pool_parallel();
     sl_parallel_run(parallel, 4, spend_piece, arg);
-    assert_true(sl_budget_used_up(arg));
+    assert_true(sl_budget_exhausted(arg));
     assert_int_equal(sl_budget_fail(arg, NULL), SL_CANCELLED);
     struct sl_arena arena = {0};
     struct sl_buf buf = {0};
@@ -130,7 +130,7 @@ static void cancel_spending(void *arg)
         fiber_sleep(1);
     atomic_store(&unwanted.flag, true);
     fiber_group_wait(&group);
-    assert_false(sl_budget_used_up(&budget)); /* nothing is said of the file */
+    assert_false(sl_budget_exhausted(&budget)); /* nothing is said of the file */
 }
 
 static void unwanted_work_ends_early(void **state)

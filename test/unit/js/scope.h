@@ -16,8 +16,8 @@ static inline const char *scopes_text(const char *source, bool ranges, const str
         sl_buf_printf(out, "error: %s", error.message);
     for (uint32_t i = 0; i < scopes.count; i++) {
         struct sl_buf name = {0};
-        struct sl_purse purse = {.budget = &budget};
-        assert_true(sl_js_scope_name(&scopes, i, naming, &purse, &name));
+        struct sl_account account = {.budget = &budget};
+        assert_true(sl_js_scope_name(&scopes, i, naming, &account, &name));
         if (i)
             sl_buf_cstr(out, " | ");
         if (ranges)
