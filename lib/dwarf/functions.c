@@ -645,7 +645,7 @@ static bool dwarf_functions_read_all(struct walk *walk)
     w->assembler.account.budget = w->account.budget;
     w->function_count = w->inlinee_count = w->pending_count = w->covered_count = 0;
     w->name_count = 0;
-    w->name_generation++;
+    sl_id_table_clear(&w->name_table);
     /* A split unit may be that of many skeletons. */
     if (!sl_account_spend(&w->account, (unit->header->end - unit->header->offset) / BYTES_PER_STEP) ||
         !sl_account_grow(&w->account, &w->frames, &w->frame_capacity, 1, sizeof *w->frames))
@@ -697,6 +697,7 @@ void dwarf_worker_free(struct dwarf_worker *w)
     free(w->covered);
     free(w->frames);
     free(w->names);
+    free(w->name_table.slots);
     variables_free(&w->variable_reader);
     sl_account_release(&w->account);
 }

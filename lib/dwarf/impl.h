@@ -7,8 +7,8 @@
  * A `struct dwarf_file` is one set of sections: the object itself, its supplementary (dwz) file, a package or a .dwo. */
 #pragma once
 
-#include "base/account.h"
 #include "base/grow.h"
+#include "base/idtable.h"
 #include "base/map.h"
 #include "dwarf/constants.h"
 #include "dwarf/dwarf.h"
@@ -228,11 +228,10 @@ struct entry_name {
     bool linkage; /* the linker's, as against the source's */
 };
 
-struct name_slot {
+struct known_name { /* of what entries of the unit refer to */
     uint64_t key;
     struct entry_name name;
-    int language;
-    uint32_t generation;
+    int language; /* -1: not known */
 };
 
 /* Variables of the unit that is walked: variables.c. What the maps lead to is in the batch's arena. */
@@ -287,9 +286,9 @@ struct dwarf_worker {
     size_t covered_count, covered_capacity;
     struct frame *frames;
     size_t frame_capacity;
-    struct name_slot *names;
+    struct known_name *names;
     size_t name_capacity, name_count;
-    uint32_t name_generation;
+    struct sl_id_table name_table;
 };
 
 /* The named symbols of the object by address, those of one address in file order. */

@@ -72,32 +72,9 @@ static bool dwarf_names_read_entry(struct dwarf_worker *w, const struct dwarf_un
     return sl_account_spend(&w->account, (sl_reader_offset(&r) - offset) / 16);
 }
 
-static struct name_slot *slot_of(struct dwarf_worker *w, uint64_t key)
+static bool same_reference(const void *names, uint32_t i, const void *key)
 {
-    if ((w->name_count + 1) * 2 > w->name_capacity) {
-        size_t capacity = w->name_capacity ? w->name_capacity * 2 : 1024;
-        struct name_slot *slots = NULL;
-        size_t room = 0;
-        if (!sl_account_grow(&w->account, &slots, &room, capacity, sizeof *slots))
-            return NULL;
-        memset(slots, 0, capacity * sizeof *slots);
-        for (size_t i = 0; i < w->name_capacity; i++) {
-            const struct name_slot *old = &w->names[i];
-            if (old->generation != w->name_generation)
-                continue;
-            size_t at = (size_t)(old->key * 0x9E3779B97F4A7C15u >> 20) & (capacity - 1);
-            while (slots[at].generation)
-                at = (at + 1) & (capacity - 1);
-            slots[at] = *old;
-        }
-        free(w->names);
-        w->names = slots;
-        w->name_capacity = capacity;
-    }
-    size_t at = (size_t)(key * 0x9E3779B97F4A7C15u >> 20) & (w->name_capacity - 1);
-    while (w->names[at].generation == w->name_generation && w->names[at].key != key && sl_account_spend(&w->account, 1))
-        at = (at + 1) & (w->name_capacity - 1);
-    return w->account.failed ? NULL : &w->names[at];
+    return ((const struct known_name *)names)[i].key == *(const uint64_t *)key;
 }
 
 struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit *from, struct reference reference,
@@ -108,13 +85,15 @@ struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit 
     if (!reference.file)
         return name;
     uint64_t key = reference.offset << 1 | (reference.file != from->file);
-    struct name_slot *slot = slot_of(w, key);
+    uint32_t hash = (uint32_t)(key * 0x9E3779B97F4A7C15u >> 20);
+    struct sl_id_slot *slot = sl_id_table_find(&w->name_table, &w->account, hash, same_reference, w->names, &key);
     if (!slot)
         return name;
-    if (slot->generation == w->name_generation) {
-        if (slot->language >= 0)
-            *language = (enum sl_language)slot->language;
-        return slot->name;
+    if (sl_id_table_has(&w->name_table, slot)) {
+        const struct known_name *known = &w->names[sl_id_table_id(&w->name_table, slot)];
+        if (known->language >= 0)
+            *language = (enum sl_language)known->language;
+        return known->name;
     }
     const struct dwarf_unit *unit = from;
     struct dwarf_unit copy; /* the foreign slot may be reused while the chain goes on */
@@ -142,8 +121,10 @@ struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit 
             break;
         reference = entry.origin;
     }
-    *slot = (struct name_slot){key, name, found, w->name_generation};
-    w->name_count++;
+    if (!sl_account_grow(&w->account, &w->names, &w->name_capacity, w->name_count + 1, sizeof *w->names))
+        return name;
+    w->names[w->name_count] = (struct known_name){key, name, found};
+    sl_id_table_put(&w->name_table, slot, hash, (uint32_t)w->name_count++);
     if (found >= 0)
         *language = (enum sl_language)found;
     return name;

@@ -639,9 +639,9 @@ static void build_free(struct build *b)
     struct jvm_keys *keys[] = {&b->class_keys, &b->flag_keys, &b->name_keys, &b->once_keys};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         free(keys[i]->keys);
-        free(keys[i]->slots.slots);
+        free(keys[i]->table.slots);
     }
-    void *arrays[] = {b->strings.slots.slots, b->receivers.slots.slots, b->classes, b->methods, b->named, b->flags,
+    void *arrays[] = {b->strings.table.slots, b->receivers.table.slots, b->classes, b->methods, b->named, b->flags,
                       b->pending.rules};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
         free(arrays[i]);

@@ -4,50 +4,12 @@
 
 #include <stdlib.h>
 
-enum { FIRST_SLOTS = 64 };
-
-static bool numbers_fail(struct sl_account *account)
-{
-    account->failed = true;
-    return false;
-}
-
-static uint32_t no_key(struct sl_account *account)
-{
-    account->failed = true;
-    return JVM_NO_ROW;
-}
-
-static void put_slot(struct jvm_slots *s, struct jvm_slot slot)
-{
-    size_t mask = s->count - 1, i = slot.hash & mask;
-    while (s->slots[i].number)
-        i = (i + 1) & mask;
-    s->slots[i] = slot;
-}
-
-/* Room for one more than `count`. */
-static bool slots_make_room(struct jvm_slots *s, struct sl_account *account, uint32_t count)
-{
-    if ((size_t)count * 2 < s->count)
-        return true;
-    struct jvm_slots larger = {.count = s->count ? s->count * 2 : FIRST_SLOTS};
-    if (count == UINT32_MAX - 1 || !sl_account_spend(account, count / 8) ||
-        !(larger.slots = sl_account_alloc(account, larger.count, sizeof *larger.slots)))
-        return numbers_fail(account);
-    memset(larger.slots, 0, larger.count * sizeof *larger.slots);
-    for (size_t i = 0; i < s->count; i++)
-        if (s->slots[i].number)
-            put_slot(&larger, s->slots[i]);
-    sl_account_free(account, s->slots, s->count, sizeof *s->slots);
-    *s = larger;
-    return true;
-}
-
 /* ---- texts ---- */
 
-static bool has_text(const struct jvm_strings *s, uint32_t id, struct sl_str text)
+static bool has_text(const void *strings, uint32_t id, const void *key)
 {
+    const struct jvm_strings *s = strings;
+    struct sl_str text = *(const struct sl_str *)key;
     const uint8_t *at = s->bytes.data + id + s->room;
     if (text.size < 0x80)
         return *at == text.size && memcmp(at + 1, text.data, text.size) == 0;
@@ -55,51 +17,35 @@ static bool has_text(const struct jvm_strings *s, uint32_t id, struct sl_str tex
     return sl_read_uleb(&r) == text.size && memcmp(r.at, text.data, text.size) == 0;
 }
 
-static struct jvm_text add_text(struct jvm_strings *s, struct sl_str text, uint32_t hash)
-{
-    static const uint8_t nothing[16];
-    struct sl_account *account = s->account;
-    struct jvm_text added = {(uint32_t)s->bytes.size, hash};
-    if (!slots_make_room(&s->slots, account, s->count))
-        return (struct jvm_text){0, 0};
-    put_slot(&s->slots, (struct jvm_slot){hash, added.id + 1});
-    s->count++;
-    sl_buf_add(&s->bytes, nothing, s->room);
-    sl_buf_uleb(&s->bytes, text.size);
-    sl_buf_str(&s->bytes, text);
-    account->failed |= s->bytes.failed || s->bytes.size > JVM_MOST_TEXT;
-    return added;
-}
-
 struct jvm_wanted jvm_want(const struct jvm_strings *s, struct sl_str text)
 {
     uint32_t hash = jvm_hash(text);
-    if (s->slots.count)
-        __builtin_prefetch(&s->slots.slots[hash & (s->slots.count - 1)]);
+    __builtin_prefetch(sl_id_table_home(&s->table, hash));
     return (struct jvm_wanted){text, hash};
 }
 
 void jvm_want_text(const struct jvm_strings *s, const struct jvm_wanted *wanted)
 {
-    const struct jvm_slot *slot = s->slots.count ? &s->slots.slots[wanted->hash & (s->slots.count - 1)] : NULL;
-    if (slot && slot->number)
-        __builtin_prefetch(s->bytes.data + slot->number - 1);
+    const struct sl_id_slot *slot = sl_id_table_home(&s->table, wanted->hash);
+    if (slot && sl_id_table_has(&s->table, slot))
+        __builtin_prefetch(s->bytes.data + sl_id_table_id(&s->table, slot));
 }
 
 struct jvm_text jvm_take(struct jvm_strings *s, const struct jvm_wanted *wanted)
 {
+    static const uint8_t nothing[16];
     uint32_t hash = wanted->hash;
-    size_t mask = s->slots.count - 1;
-    for (size_t i = hash & mask; s->slots.count && s->slots.slots[i].number; i = (i + 1) & mask) {
-        struct jvm_slot slot = s->slots.slots[i];
-        if (!sl_account_spend(s->account, 1)) {
-            numbers_fail(s->account);
-            return (struct jvm_text){0, 0};
-        }
-        if (slot.hash == hash && has_text(s, slot.number - 1, wanted->text))
-            return (struct jvm_text){slot.number - 1, hash};
-    }
-    return add_text(s, wanted->text, hash);
+    struct sl_id_slot *slot = sl_id_table_find(&s->table, s->account, hash, has_text, s, &wanted->text);
+    if (!slot)
+        return (struct jvm_text){0, 0};
+    if (sl_id_table_has(&s->table, slot))
+        return (struct jvm_text){sl_id_table_id(&s->table, slot), hash};
+    struct jvm_text added = {sl_id_table_put(&s->table, slot, hash, (uint32_t)s->bytes.size), hash};
+    sl_buf_add(&s->bytes, nothing, s->room);
+    sl_buf_uleb(&s->bytes, wanted->text.size);
+    sl_buf_str(&s->bytes, wanted->text);
+    s->account->failed |= s->bytes.failed || s->bytes.size > JVM_MOST_TEXT;
+    return added;
 }
 
 struct jvm_text jvm_string(struct jvm_strings *s, struct sl_str text)
@@ -116,52 +62,38 @@ static uint32_t key_hash(struct jvm_key key)
     return (uint32_t)(h >> 32);
 }
 
-static bool same_key(struct jvm_key a, struct jvm_key b)
+static bool same_key(const void *keys, uint32_t row, const void *key)
 {
-    return a.a == b.a && a.b == b.b && a.c == b.c;
-}
-
-static uint32_t find_key(struct jvm_keys *k, struct jvm_key key, uint32_t hash)
-{
-    size_t mask = k->slots.count - 1;
-    for (size_t i = hash & mask; k->slots.count && k->slots.slots[i].number; i = (i + 1) & mask) {
-        struct jvm_slot slot = k->slots.slots[i];
-        if (!sl_account_spend(k->account, 1))
-            return no_key(k->account);
-        if (slot.hash == hash && same_key(k->keys[slot.number - 1], key))
-            return slot.number - 1;
-    }
-    return JVM_NO_ROW;
+    const struct jvm_key *a = (const struct jvm_key *)keys + row, *b = key;
+    return a->a == b->a && a->b == b->b && a->c == b->c;
 }
 
 uint32_t jvm_key_find(struct jvm_keys *k, struct jvm_key key)
 {
-    return find_key(k, key, key_hash(key));
+    const struct sl_id_slot *slot =
+        k->count ? sl_id_table_find(&k->table, k->account, key_hash(key), same_key, k->keys, &key) : NULL;
+    return slot && sl_id_table_has(&k->table, slot) ? sl_id_table_id(&k->table, slot) : JVM_NO_ROW;
 }
 
 uint32_t jvm_key_row(struct jvm_keys *k, struct jvm_key key, bool *made)
 {
-    struct sl_account *account = k->account;
-    uint32_t hash = key_hash(key), row = find_key(k, key, hash);
-    *made = row == JVM_NO_ROW && !account->failed;
-    if (!*made)
-        return row;
-    if (!sl_account_grow(account, &k->keys, &k->capacity, k->count + 1, sizeof *k->keys) ||
-        !slots_make_room(&k->slots, account, k->count))
-        return no_key(account);
+    uint32_t hash = key_hash(key);
+    struct sl_id_slot *slot = sl_id_table_find(&k->table, k->account, hash, same_key, k->keys, &key);
+    bool is_there = slot && sl_id_table_has(&k->table, slot);
+    *made = slot && !is_there && k->count < JVM_NO_ROW - 1 &&
+            sl_account_grow(k->account, &k->keys, &k->capacity, k->count + 1, sizeof *k->keys);
+    if (is_there)
+        return sl_id_table_id(&k->table, slot);
+    if (!*made) {
+        k->account->failed = true;
+        return JVM_NO_ROW;
+    }
     k->keys[k->count] = key;
-    put_slot(&k->slots, (struct jvm_slot){hash, k->count + 1});
-    return k->count++;
+    return sl_id_table_put(&k->table, slot, hash, k->count++);
 }
 
-/* Each is as far behind its hash as when it was put there, whatever is free before it. */
 void jvm_keys_clear(struct jvm_keys *k)
 {
-    size_t mask = k->slots.count - 1;
-    while (k->count) {
-        size_t i = key_hash(k->keys[--k->count]) & mask;
-        while (k->slots.slots[i].number != k->count + 1)
-            i = (i + 1) & mask;
-        k->slots.slots[i].number = 0;
-    }
+    k->count = 0;
+    sl_id_table_clear(&k->table);
 }

@@ -3,15 +3,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/account.h"
-
-/* A hash table of numbers, each beside its hash. At most half of it is taken. */
-struct jvm_slots {
-    struct jvm_slot {
-        uint32_t hash, number; /* number: 0 = free, else one more than it is */
-    } * slots;
-    size_t count; /* a power of two; 0 at first */
-};
+#include "base/idtable.h"
 
 /* ---- texts ---- */
 
@@ -19,8 +11,7 @@ struct jvm_strings {
     struct sl_account *account;
     size_t room;         /* bytes in front of each text, for what the owner has to say of it */
     struct sl_buf bytes; /* room, uleb size, text; a text's number is its offset */
-    uint32_t count;
-    struct jvm_slots slots;
+    struct sl_id_table table;
 };
 
 struct jvm_text {
@@ -50,7 +41,7 @@ struct jvm_keys {
     struct jvm_key *keys; /* by row */
     size_t capacity;
     uint32_t count;
-    struct jvm_slots slots;
+    struct sl_id_table table;
 };
 
 enum { JVM_NO_ROW = UINT32_MAX, JVM_MOST_TEXT = UINT32_MAX - 16 };
@@ -61,5 +52,4 @@ uint32_t jvm_key_row(struct jvm_keys *keys, struct jvm_key key, bool *made);
 /* JVM_NO_ROW when it is not there. */
 uint32_t jvm_key_find(struct jvm_keys *keys, struct jvm_key key);
 
-/* Forgets all; takes as long as they are many, not as the table once was large. */
 void jvm_keys_clear(struct jvm_keys *keys);

@@ -13,6 +13,7 @@ void names_init(struct names *names, struct sl_bytes lasting, struct sl_budget *
 void names_free(struct names *names)
 {
     free(names->places);
+    free(names->place_table.slots);
     sl_account_release(&names->account);
     sl_map_free(&names->map);
     sl_arena_free(&names->arena);
@@ -174,43 +175,31 @@ static struct sl_str as_it_is(struct names *names, struct sl_str name)
 }
 
 /* ---- names that stay where they are ---- */
-static struct names_place *place_of(const struct names *names, const char *name, size_t size)
+static bool same_place(const void *places, uint32_t i, const void *key)
 {
-    size_t mask = names->place_capacity - 1, at = (size_t)((uintptr_t)name * 0x9E3779B97F4A7C15u >> 32) & mask;
-    while (names->places[at].name && (names->places[at].name != name || names->places[at].size != size))
-        at = (at + 1) & mask;
-    return &names->places[at];
-}
-
-static bool more_places(struct names *names)
-{
-    struct names_place *old = names->places;
-    size_t old_capacity = names->place_capacity, capacity = old_capacity ? old_capacity * 2 : 1024;
-    struct names_place *places = sl_account_alloc(&names->account, capacity, sizeof *places);
-    if (!places)
-        return false;
-    memset(places, 0, capacity * sizeof *places);
-    names->places = places;
-    names->place_capacity = capacity;
-    for (size_t i = 0; i < old_capacity; i++)
-        if (old[i].name)
-            *place_of(names, old[i].name, old[i].size) = old[i];
-    sl_account_free(&names->account, old, old_capacity, sizeof *old);
-    return true;
+    const struct names_place *place = (const struct names_place *)places + i;
+    const struct sl_str *name = key;
+    return place->name == name->data && place->size == name->size;
 }
 
 static struct sl_str symbfile_names_by_place(struct names *names, struct sl_str name)
 {
-    if (names->place_count * 2 >= names->place_capacity && !more_places(names))
+    uint32_t hash = (uint32_t)((uintptr_t)name.data * 0x9E3779B97F4A7C15u >> 32);
+    struct sl_id_slot *slot =
+        sl_id_table_find(&names->place_table, &names->account, hash, same_place, names->places, &name);
+    if (!slot)
         return as_it_is(names, name);
-    struct names_place *place = place_of(names, name.data, name.size);
-    if (!place->name) {
+    if (!sl_id_table_has(&names->place_table, slot)) {
         struct sl_str readable = make(names, name);
-        if (!readable.data || name.size > UINT32_MAX || readable.size > UINT32_MAX)
+        if (!readable.data || name.size > UINT32_MAX || readable.size > UINT32_MAX ||
+            !sl_account_grow(&names->account, &names->places, &names->place_capacity, names->place_count + 1,
+                             sizeof *names->places))
             return as_it_is(names, name);
-        *place = (struct names_place){name.data, readable.data, (uint32_t)name.size, (uint32_t)readable.size};
-        names->place_count++;
+        names->places[names->place_count] =
+            (struct names_place){name.data, readable.data, (uint32_t)name.size, (uint32_t)readable.size};
+        sl_id_table_put(&names->place_table, slot, hash, (uint32_t)names->place_count++);
     }
+    const struct names_place *place = &names->places[sl_id_table_id(&names->place_table, slot)];
     return (struct sl_str){place->readable, place->readable_size};
 }
 

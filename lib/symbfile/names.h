@@ -5,7 +5,7 @@
 #include "base/map.h"
 #include "base/buf.h"
 #include "base/arena.h"
-#include "base/account.h"
+#include "base/idtable.h"
 
 enum { NAMES_RECENT = 256 };
 
@@ -18,8 +18,9 @@ struct names {                 /* those met so far; zeros are an empty set */
     struct sl_bytes lasting;   /* names in here stay where they are, and are known by that; may be empty */
     struct sl_account account; /* of the places */
     struct names_place *places;
-    size_t place_count, place_capacity; /* a power of two */
-    struct sl_map map;                  /* other names, by their text */
+    size_t place_count, place_capacity;
+    struct sl_id_table place_table;
+    struct sl_map map; /* other names, by their text */
     struct {
         struct sl_str name, readable;
     } recent[NAMES_RECENT]; /* of those, by where they lie */

@@ -14,6 +14,7 @@
 
 #include "symcache/format.h"
 
+#include "base/idtable.h"
 #include "base/account.h"
 #include "base/map.h"
 
@@ -99,13 +100,6 @@ struct origin_row { /* texts + 1; 0 = none */
     uint32_t path, revision, url;
 };
 
-struct table { /* hash -> index + 1, open addressing; the hash in the slot saves looking at the item */
-    struct table_slot {
-        uint32_t hash, index;
-    } * slots;
-    size_t capacity, count;
-};
-
 /* Ids by what they stand for: by local ids, global ones, filled by consume. */
 struct id_list {
     uint32_t *ids;
@@ -155,7 +149,7 @@ struct sl_symcache_writer {
         batch_variables; /* of the batch that is consumed: texts, lists; filled as they are met */
     size_t run_count, run_capacity, op_count, op_capacity, context_count, context_capacity;
     size_t function_count, function_capacity, file_count, file_capacity, text_count, text_capacity;
-    struct table function_table, file_table, text_table;
+    struct sl_id_table function_table, file_table, text_table;
     struct encoder *encoder; /* NULL: not begun */
     struct flow *flow;       /* functions come in address order and are encoded as they come; NULL: they are kept */
     bool disordered;         /* they were expected to, and did not */

@@ -59,60 +59,6 @@ void symcache_forget_operations(struct collector *collectors)
 
 /* ---- local ids ---- */
 
-static void symcache_collect_forget(struct id_table *t)
-{
-    t->generation++;
-    t->count = 0;
-}
-
-static bool grow_table(struct collector *c, struct id_table *t)
-{
-    size_t capacity = t->capacity ? t->capacity * 2 : 256;
-    struct id_slot *slots = sl_account_alloc(&c->account, capacity, sizeof *slots);
-    if (!slots)
-        return false;
-    memset(slots, 0, capacity * sizeof *slots);
-    for (size_t i = 0; i < t->capacity; i++) {
-        if (t->slots[i].generation != t->generation)
-            continue;
-        size_t at = t->slots[i].hash & (capacity - 1);
-        while (slots[at].generation)
-            at = (at + 1) & (capacity - 1);
-        slots[at] = t->slots[i];
-    }
-    sl_account_free(&c->account, t->slots, t->capacity, sizeof *slots);
-    t->slots = slots;
-    t->capacity = capacity;
-    return true;
-}
-
-static inline bool table_room(struct collector *c, struct id_table *t)
-{
-    return (t->count + 1) * 2 <= t->capacity || grow_table(c, t);
-}
-
-/* The slot of the item that is the same as `key`; one of another generation if there is none. NULL when the work budget is used up:
- * items may be made to meet in one place of the table. */
-static inline struct id_slot *symcache_collect_find(struct collector *c, const struct id_table *t, uint32_t hash,
-                                                    const void *items, const void *key,
-                                                    bool (*same)(const void *items, uint32_t index, const void *key))
-{
-    size_t mask = t->capacity - 1;
-    for (size_t at = hash & mask;; at = (at + 1) & mask) {
-        struct id_slot *slot = &t->slots[at];
-        if (slot->generation != t->generation || (slot->hash == hash && same(items, slot->index, key)))
-            return slot;
-        if (!sl_account_spend(&c->account, 1))
-            return NULL;
-    }
-}
-
-static void symcache_collect_take(struct id_table *t, struct id_slot *slot, uint32_t hash, uint32_t index)
-{
-    *slot = (struct id_slot){t->generation, hash, index};
-    t->count++;
-}
-
 static bool same_file(const void *items, uint32_t index, const void *key)
 {
     const struct text *a = (const struct text *)items + index, *b = key;
@@ -126,7 +72,7 @@ static uint32_t intern_file(struct collector *c, const struct sl_file *file, con
     (c->writer->options.written_paths ? sl_path_written : sl_path_full)(&c->path, file->comp_dir, file->directory,
                                                                         file->name);
     c->account.failed = c->account.failed || c->path.failed;
-    if (!c->path.size || c->account.failed || !table_room(c, &c->file_table))
+    if (!c->path.size || c->account.failed)
         return SL_NO_FILE;
     if (from) {
         sl_buf_u8(&c->path, '\0');
@@ -137,19 +83,19 @@ static uint32_t intern_file(struct collector *c, const struct sl_file *file, con
     }
     struct text text = {sl_buf_view(&c->path), sl_hash(c->path.data, c->path.size)};
     uint32_t hash = (uint32_t)text.hash;
-    struct id_slot *slot = symcache_collect_find(c, &c->file_table, hash, c->files, &text, same_file);
+    struct sl_id_slot *slot = sl_id_table_find(&c->file_table, &c->account, hash, same_file, c->files, &text);
     if (!slot || !sl_account_spend(&c->account, c->path.size / BYTES_PER_STEP))
         return SL_NO_FILE;
-    if (slot->generation != c->file_table.generation) {
+    if (!sl_id_table_has(&c->file_table, slot)) {
         text.str.data = sl_arena_strndup(c->lasting ? &c->texts : c->arena, text.str.data, text.str.size);
         c->account.failed = c->account.failed || !text.str.data;
         if (c->account.failed ||
             !sl_account_grow(&c->account, &c->files, &c->file_capacity, c->file_count + 1, sizeof *c->files))
             return SL_NO_FILE;
-        symcache_collect_take(&c->file_table, slot, hash, (uint32_t)c->file_count);
+        sl_id_table_put(&c->file_table, slot, hash, (uint32_t)c->file_count);
         c->files[c->file_count++] = text;
     }
-    return slot->index;
+    return sl_id_table_id(&c->file_table, slot);
 }
 
 static bool same_text(struct sl_str a, struct sl_str b)
@@ -254,20 +200,19 @@ static uint32_t outermost_id(struct collector *c, const struct sl_function *f)
 
 static uint32_t intern_inlinee(struct collector *c, struct sl_str name, enum sl_language language, uint32_t variables)
 {
-    if (!table_room(c, &c->function_table))
-        return 0;
     struct local_function function = function_of(c, name, language, UINT64_MAX, variables);
     uint32_t hash = (uint32_t)function.hash;
-    struct id_slot *slot = symcache_collect_find(c, &c->function_table, hash, c->functions, &function, same_function);
+    struct sl_id_slot *slot =
+        sl_id_table_find(&c->function_table, &c->account, hash, same_function, c->functions, &function);
     if (!slot)
         return 0;
-    if (slot->generation != c->function_table.generation) {
+    if (!sl_id_table_has(&c->function_table, slot)) {
         uint32_t id = symcache_collect_add_function(c, &function);
         if (c->account.failed)
             return 0;
-        symcache_collect_take(&c->function_table, slot, hash, id);
+        sl_id_table_put(&c->function_table, slot, hash, id);
     }
-    return slot->index;
+    return sl_id_table_id(&c->function_table, slot);
 }
 
 uint32_t symcache_inlinee_id(struct collector *c, struct sl_str name, enum sl_language language, uint32_t number,
@@ -299,18 +244,17 @@ static bool same_context(const void *items, uint32_t index, const void *key)
 /* Chains of two outermost functions have nothing in common: the table knows those of the current one. */
 uint32_t symcache_intern_context(struct collector *c, struct context context)
 {
-    if (!table_room(c, &c->context_table))
-        return 0;
     uint32_t hash = (uint32_t)symcache_mix((uint64_t)context.function << 32 | context.parent,
                                            (uint64_t)context.call_file << 32 | context.call_line);
-    struct id_slot *slot = symcache_collect_find(c, &c->context_table, hash, c->contexts, &context, same_context);
+    struct sl_id_slot *slot =
+        sl_id_table_find(&c->context_table, &c->account, hash, same_context, c->contexts, &context);
     if (!slot)
         return 0;
-    if (slot->generation == c->context_table.generation)
-        return slot->index;
+    if (sl_id_table_has(&c->context_table, slot))
+        return sl_id_table_id(&c->context_table, slot);
     if (!sl_account_grow(&c->account, &c->contexts, &c->context_capacity, c->context_count + 1, sizeof *c->contexts))
         return 0;
-    symcache_collect_take(&c->context_table, slot, hash, (uint32_t)c->context_count);
+    sl_id_table_put(&c->context_table, slot, hash, (uint32_t)c->context_count);
     c->contexts[c->context_count] = context;
     return (uint32_t)c->context_count++;
 }
@@ -453,7 +397,7 @@ static void collect_inlinees(struct collector *c, const struct sl_function *f, s
 static void collect_function(struct collector *c, const struct sl_function *f)
 {
     c->op_count = c->call_count = 0;
-    symcache_collect_forget(&c->context_table);
+    sl_id_table_clear(&c->context_table);
     if (!sl_account_grow(&c->account, &c->calls, &c->call_capacity, 1, sizeof *c->calls))
         return;
     uint32_t id = outermost_id(c, f);
@@ -595,7 +539,7 @@ static bool walk_function(struct collector *c, const struct sl_function *f, cons
         !sl_account_grow(&c->account, &c->folded, &c->folded_capacity, 2, sizeof *c->folded))
         return false;
     if (f->inlinee_count || flat)
-        symcache_collect_forget(&c->context_table);
+        sl_id_table_clear(&c->context_table);
     c->folded_count = 0;
     c->context_count++;
     if (!flat && !f->inlinee_count)
@@ -645,8 +589,8 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
         c->function_count = c->file_count = 0;
         unknown(&c->numbered_files);
         unknown(&c->numbered_inlinees);
-        symcache_collect_forget(&c->function_table);
-        symcache_collect_forget(&c->file_table);
+        sl_id_table_clear(&c->function_table);
+        sl_id_table_clear(&c->file_table);
     }
     c->lasting = batch->lasting;
     c->has_mapped = false;

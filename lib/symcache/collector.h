@@ -18,15 +18,6 @@ struct span {
     uint64_t start, end;
 };
 
-/* hash -> index into an array of the collector; forgotten as a whole by a new generation. */
-struct id_table {
-    struct id_slot {
-        uint32_t generation, hash, index;
-    } * slots;
-    size_t capacity, count;
-    uint32_t generation;
-};
-
 /* Names are mostly seen again under the same pointer. */
 enum { NAME_CACHE = 512 };
 struct known_name {
@@ -61,7 +52,7 @@ struct collector {
         run_count, run_capacity;
     size_t span_capacity, call_count, call_capacity, context_count, context_capacity, function_count;
     size_t function_capacity, file_count, file_capacity, file_id_count, file_id_capacity;
-    struct id_table context_table, function_table, file_table;
+    struct sl_id_table context_table, function_table, file_table;
     struct known_name names[NAME_CACHE];
     struct sl_buf path;
     struct sl_file mapped, mapped_from; /* the last one that the options mapped to, and its id */

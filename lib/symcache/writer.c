@@ -16,84 +16,24 @@ static enum sl_code symcache_writer_fail(const struct sl_symcache_writer *w, str
 
 /* ---- interning ---- */
 
-/* The slot of an item with `hash`, for which `same` says yes; a free one if there is none. NULL when the work budget is used up: items
- * may be made to meet in one place of the table. */
-static struct table_slot *find_slot(struct sl_symcache_writer *w, struct table *t, uint64_t hash,
-                                    bool (*same)(const void *arg, uint32_t index), const void *arg)
-{
-    size_t mask = t->capacity - 1;
-    for (size_t at = (size_t)hash & mask;; at = (at + 1) & mask) {
-        struct table_slot *slot = &t->slots[at];
-        if (!slot->index || (slot->hash == (uint32_t)hash && same(arg, slot->index - 1)))
-            return slot;
-        if (!sl_account_spend(&w->account, 1))
-            return NULL;
-    }
-}
-
-static bool symcache_writer_make_room(struct sl_symcache_writer *w, struct table *t)
-{
-    if ((t->count + 1) * 2 <= t->capacity)
-        return true;
-    size_t capacity = t->capacity ? t->capacity * 4 : 4096;
-    struct table_slot *slots = sl_account_alloc(&w->account, capacity, sizeof *slots);
-    if (!slots)
-        return false;
-    memset(slots, 0, capacity * sizeof *slots); /* fresh pages are written once, not first read and then written */
-    for (size_t i = 0; i < t->capacity; i++) {
-        if (!t->slots[i].index)
-            continue;
-        size_t at = t->slots[i].hash & (capacity - 1);
-        while (slots[at].index)
-            at = (at + 1) & (capacity - 1);
-        slots[at] = t->slots[i];
-    }
-    sl_account_free(&w->account, t->slots, t->capacity, sizeof *slots);
-    t->slots = slots;
-    t->capacity = capacity;
-    return true;
-}
-
-/* Fills the free slot with the item just appended and returns its index. */
-static uint32_t take_slot(struct table *t, struct table_slot *slot, uint64_t hash, size_t count)
-{
-    *slot = (struct table_slot){(uint32_t)hash, (uint32_t)count};
-    t->count++;
-    return (uint32_t)count - 1;
-}
-
-/* The tables are larger than the processor's caches: what will be asked for soon is fetched beforehand. */
+/* What will be asked for soon is fetched beforehand. */
 enum { AHEAD = 8 };
 
-static void prefetch(const struct table *t, uint64_t hash)
+static bool same_text(const void *texts, uint32_t i, const void *key)
 {
-    if (t->capacity)
-        __builtin_prefetch(&t->slots[hash & (t->capacity - 1)]);
-}
-
-struct text_query {
-    const struct sl_symcache_writer *w;
-    struct text text;
-};
-
-static bool same_text(const void *arg, uint32_t i)
-{
-    const struct text_query *q = arg;
-    const struct text *t = &q->w->texts[i];
-    return t->hash == q->text.hash && sl_str_equal(t->str, q->text.str);
+    const struct text *a = (const struct text *)texts + i, *b = key;
+    return a->hash == b->hash && sl_str_equal(a->str, b->str);
 }
 
 /* `lasting`: the text need not be copied. */
 static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uint64_t hash, bool lasting)
 {
-    struct text_query query = {w, {str, hash}};
-    if (!symcache_writer_make_room(w, &w->text_table))
-        return 0;
-    struct table_slot *slot = find_slot(w, &w->text_table, hash, same_text, &query);
+    struct text text = {str, hash};
+    struct sl_id_slot *slot = sl_id_table_find(&w->text_table, &w->account, (uint32_t)hash, same_text, w->texts, &text);
     if (!slot)
         return 0;
-    if (slot->index)
-        return slot->index - 1;
+    if (sl_id_table_has(&w->text_table, slot))
+        return sl_id_table_id(&w->text_table, slot);
     if (!sl_account_spend(&w->account, str.size)) /* texts may share bytes of the file, but not of the symcache */
         return 0;
     const char *copy = lasting && str.data ? str.data : sl_arena_strndup(&w->arena, str.data, str.size);
@@ -102,7 +42,7 @@ static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uin
         return 0;
     }
     w->texts[w->text_count] = (struct text){{copy, str.size}, hash};
-    return take_slot(&w->text_table, slot, hash, ++w->text_count);
+    return sl_id_table_put(&w->text_table, slot, (uint32_t)hash, (uint32_t)w->text_count++);
 }
 
 uint32_t symcache_intern(struct sl_symcache_writer *w, struct sl_str text)
@@ -110,64 +50,47 @@ uint32_t symcache_intern(struct sl_symcache_writer *w, struct sl_str text)
     return intern_text(w, text, sl_hash(text.data, text.size), false);
 }
 
-struct function_query {
-    const struct sl_symcache_writer *w;
-    struct function_row row;
-};
-
-static bool same_function(const void *arg, uint32_t i)
+static bool same_function(const void *functions, uint32_t i, const void *key)
 {
-    const struct function_query *q = arg;
-    const struct function_row *f = &q->w->functions[i];
-    return f->name == q->row.name && f->entry == q->row.entry && f->language == q->row.language &&
-           f->variables == q->row.variables;
+    const struct function_row *a = (const struct function_row *)functions + i, *b = key;
+    return a->name == b->name && a->entry == b->entry && a->language == b->language && a->variables == b->variables;
 }
 
 static uint32_t intern_function(struct sl_symcache_writer *w, uint32_t name, uint64_t entry, enum sl_language language,
                                 uint32_t variables)
 {
-    struct function_query query = {w, {entry, name, NO_CONTEXT, variables, (uint8_t)language}};
-    if (!symcache_writer_make_room(w, &w->function_table))
-        return 0;
-    uint64_t hash = symcache_mix((uint64_t)name << 8 | query.row.language, entry);
-    struct table_slot *slot = find_slot(w, &w->function_table, hash, same_function, &query);
+    struct function_row row = {entry, name, NO_CONTEXT, variables, (uint8_t)language};
+    uint32_t hash = (uint32_t)symcache_mix((uint64_t)name << 8 | row.language, entry);
+    struct sl_id_slot *slot =
+        sl_id_table_find(&w->function_table, &w->account, hash, same_function, w->functions, &row);
     if (!slot)
         return 0;
-    if (slot->index)
-        return slot->index - 1;
+    if (sl_id_table_has(&w->function_table, slot))
+        return sl_id_table_id(&w->function_table, slot);
     if (!sl_account_grow(&w->account, &w->functions, &w->function_capacity, w->function_count + 1,
                          sizeof *w->functions))
         return 0;
-    w->functions[w->function_count] = query.row;
-    return take_slot(&w->function_table, slot, hash, ++w->function_count);
+    w->functions[w->function_count] = row;
+    return sl_id_table_put(&w->function_table, slot, hash, (uint32_t)w->function_count++);
 }
 
-struct file_query {
-    const struct sl_symcache_writer *w;
-    uint32_t path;
-};
-
-static bool same_file(const void *arg, uint32_t i)
+static bool same_file(const void *files, uint32_t i, const void *path)
 {
-    const struct file_query *q = arg;
-    return q->w->files[i] == q->path;
+    return ((const uint32_t *)files)[i] == *(const uint32_t *)path;
 }
 
 static uint32_t intern_file(struct sl_symcache_writer *w, const struct text *path)
 {
-    if (!symcache_writer_make_room(w, &w->file_table))
-        return SL_NO_FILE;
-    struct file_query query = {w, intern_text(w, path->str, path->hash, false)};
-    uint64_t hash = symcache_mix(query.path, 1);
-    struct table_slot *slot = find_slot(w, &w->file_table, hash, same_file, &query);
+    uint32_t text = intern_text(w, path->str, path->hash, false), hash = (uint32_t)symcache_mix(text, 1);
+    struct sl_id_slot *slot = sl_id_table_find(&w->file_table, &w->account, hash, same_file, w->files, &text);
     if (!slot)
         return SL_NO_FILE;
-    if (slot->index)
-        return slot->index - 1;
+    if (sl_id_table_has(&w->file_table, slot))
+        return sl_id_table_id(&w->file_table, slot);
     if (!sl_account_grow(&w->account, &w->files, &w->file_capacity, w->file_count + 1, sizeof *w->files))
         return SL_NO_FILE;
-    w->files[w->file_count] = query.path;
-    return take_slot(&w->file_table, slot, hash, ++w->file_count);
+    w->files[w->file_count] = text;
+    return sl_id_table_put(&w->file_table, slot, hash, (uint32_t)w->file_count++);
 }
 
 /* ---- batches ---- */
@@ -252,7 +175,7 @@ static enum sl_code symcache_writer_consume(struct sl_function_sink *sink, const
     for (size_t i = 0; i < p->function_count; i++) {
         const struct local_function *f = &p->functions[i];
         if (i + AHEAD < p->function_count)
-            prefetch(&w->text_table, f[AHEAD].hash);
+            __builtin_prefetch(sl_id_table_home(&w->text_table, (uint32_t)f[AHEAD].hash));
         uint32_t name = intern_text(w, f->name, f->hash, p->lasting);
         functions[p->first_function + i] = intern_function(
             w, name, f->entry, f->language, f->variables ? symcache_variables_of(w, batch, f->variables) : 0);
@@ -365,7 +288,7 @@ void sl_symcache_writer_symbols(struct sl_symcache_writer *w, const struct sl_sy
                        symbols[i - AHEAD].is_label ? OP_LABEL : OP_ENTRY, name);
         if (i < count) {
             *name = symbol_name(&w->options, symbols[i].name);
-            prefetch(&w->text_table, name->hash);
+            __builtin_prefetch(sl_id_table_home(&w->text_table, (uint32_t)name->hash));
         }
     }
 }
