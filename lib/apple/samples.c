@@ -328,7 +328,7 @@ static bool find_exact_totals(struct samples_reader *s)
         qsort(exact, count, sizeof *exact, exact_by_address);
     for (size_t i = 0; exact && i < samples->row_count; i++) {
         struct sl_samples_row *row = &samples->rows[i];
-        size_t beyond = row->is_exact ? 0 : sl_count_up_to(exact, count, sizeof *exact, 0, row->address);
+        size_t beyond = row->is_exact ? 0 : SL_PARTITION_POINT(middle, 0, count, exact[middle] <= row->address);
         row->is_exact |= row->thread == SL_SAMPLES_NONE && beyond && exact[beyond - 1] == row->address;
     }
     return exact;

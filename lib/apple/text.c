@@ -2,6 +2,7 @@
 #include "apple/impl.h"
 
 #include "base/buf.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -299,14 +300,7 @@ static void name_threads(struct text_reader *t)
         qsort(labels, count, sizeof *labels, label_by_number);
     for (size_t i = 0; labels && count && i < t->crash->thread_count; i++) {
         struct sl_crash_thread *thread = &t->crash->threads[i];
-        size_t low = 0, high = count;
-        while (low < high) {
-            size_t middle = low + (high - low) / 2;
-            if (thread->has_id && labels[middle].number <= thread->id)
-                low = middle + 1;
-            else
-                high = middle;
-        }
+        size_t low = SL_PARTITION_POINT(middle, 0, count, thread->has_id && labels[middle].number <= thread->id);
         if (low && thread->has_id && labels[low - 1].number == thread->id)
             thread->name = labels[low - 1].name;
     }

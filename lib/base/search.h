@@ -1,26 +1,31 @@
-/* Looking things up in arrays that are sorted by a number. */
+/* Binary search. */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
-/* How many of `count` items are at or below `number`: the last of them, if any, is the one before this index. Each item has
- * `size` bytes and its number, of 64 bits, at `offset`. */
-static inline size_t sl_count_up_to(const void *items, size_t count, size_t size, size_t offset, uint64_t number)
-{
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        uint64_t there;
-        memcpy(&there, (const char *)items + middle * size + offset, sizeof there);
-        if (there <= number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
+/* The first index in [low, high) for which `condition`, an expression of `index`, is false; `high` if it is true for all. Where it
+ * is false once, it is false for all that follow.
+ *
+ *     size_t at = SL_PARTITION_POINT(i, 0, count, items[i].address < address);    the first item at or behind `address` */
+#define SL_PARTITION_POINT(index, low, high, condition)                                                                \
+    ({                                                                                                                 \
+        size_t sl_low = (low), sl_high = (high);                                                                       \
+        while (sl_low < sl_high) {                                                                                     \
+            size_t index = sl_low + (sl_high - sl_low) / 2;                                                            \
+            if (condition)                                                                                             \
+                sl_low = index + 1;                                                                                    \
+            else                                                                                                       \
+                sl_high = index;                                                                                       \
+        }                                                                                                              \
+        sl_low;                                                                                                        \
+    })
 
+/* How many of `count` items, in ascending order of the member, are at or below `number`: the last of them, if any, is the one
+ * before this index. */
 #define SL_COUNT_UP_TO(items, count, member, number)                                                                   \
-    sl_count_up_to((items), (count), sizeof *(items), offsetof(__typeof__(*(items)), member), (number))
+    ({                                                                                                                 \
+        const __typeof__(*(items)) *sl_items = (items);                                                                \
+        uint64_t sl_number = (number);                                                                                 \
+        SL_PARTITION_POINT(sl_index, 0, (count), sl_items[sl_index].member <= sl_number);                              \
+    })

@@ -1,5 +1,6 @@
 /* Abbreviation tables (DWARF 5, 7.5.3), compiled: runs of attributes nobody asks for become one skip. */
 #include "dwarf/impl.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -401,14 +402,7 @@ const struct abbrev *abbrev_find(const struct abbrev_table *t, uint64_t code)
 {
     if (code < t->dense_count)
         return t->items[code].known ? &t->items[code] : NULL;
-    size_t low = 0, high = t->sparse_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (t->sparse[middle].code < code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SL_PARTITION_POINT(middle, 0, t->sparse_count, t->sparse[middle].code < code);
     bool known = low < t->sparse_count && t->sparse[low].code == code && t->sparse[low].abbrev.known;
     return known ? &t->sparse[low].abbrev : NULL;
 }

@@ -1,6 +1,7 @@
 /* .debug_aranges (DWARF 5, 6.1.2): the code of units whose root entries do not say it. Version 2 has no DW_AT_ranges: of a file
  * with code in several sections LLVM's assembler says there what the first has. NASM does the same in version 3. */
 #include "dwarf/impl.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -66,17 +67,10 @@ bool dwarf_index_aranges(struct dwarf_file *file, struct sl_object *object, stru
 const struct aranges_set *dwarf_aranges_of(const struct dwarf_unit *unit, size_t *count)
 {
     const struct dwarf_file *file = unit->file;
-    size_t low = 0, high = file->set_count;
     *count = 0;
     if (unit->header->version > LAST_VERSION || unit->has_ranges)
         return NULL;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (file->sets[middle].unit < unit->header->offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SL_PARTITION_POINT(middle, 0, file->set_count, file->sets[middle].unit < unit->header->offset);
     while (low + *count < file->set_count && file->sets[low + *count].unit == unit->header->offset)
         ++*count;
     return *count ? &file->sets[low] : NULL;

@@ -1,5 +1,6 @@
 /* The walk over a unit's entries: subprograms with code, their inlined calls, their lines. */
 #include "dwarf/impl.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -239,28 +240,17 @@ static bool lines_of(struct dwarf_worker *w, uint64_t load, struct range range, 
 {
     const struct line_table *t = &w->lines;
     uint64_t begin = range.begin + load, end = range.end + load;
-    size_t low = 0, high = t->sequence_count, count = 0;
-    while (low < high) { /* first sequence that starts behind the range */
-        size_t middle = low + (high - low) / 2;
-        if (t->sequences[middle].start < end)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t count = 0;
+    /* First sequence that starts behind the range. */
+    size_t low = SL_PARTITION_POINT(middle, 0, t->sequence_count, t->sequences[middle].start < end);
     size_t first = low;
     while (first && t->sequences[first - 1].end > begin)
         first--;
     for (; first < low; first++) {
         const struct sequence *s = &t->sequences[first];
         const struct row *rows = t->rows + s->first;
-        size_t a = 0, b = s->count;
-        while (a < b) { /* last row at or before begin */
-            size_t middle = a + (b - a) / 2;
-            if (rows[middle].address <= begin)
-                a = middle + 1;
-            else
-                b = middle;
-        }
+        /* Last row at or before begin. */
+        size_t a = SL_PARTITION_POINT(middle, 0, s->count, rows[middle].address <= begin);
         size_t i = a ? a - 1 : 0;
         for (; i < s->count && rows[i].address < end; i++) {
             uint64_t start = rows[i].address < begin ? begin : rows[i].address;
@@ -305,15 +295,7 @@ static bool order_inlinees(struct dwarf_worker *w, const struct frame *frame)
 /* The first of the calls by address that begins at or behind `address`. */
 static size_t first_inlinee_at(const struct dwarf_worker *w, size_t count, uint64_t address)
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (w->by_address[middle].address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SL_PARTITION_POINT(middle, 0, count, w->by_address[middle].address < address);
 }
 
 /* Code with inlined calls that no row covers, as of a block that was put into a section of its own, has a line that says nothing:

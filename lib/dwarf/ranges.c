@@ -1,5 +1,6 @@
 /* Address ranges of an entry (DWARF 5, 2.17, 7.25; .debug_ranges of versions 2 to 4). */
 #include "dwarf/impl.h"
+#include "base/search.h"
 
 enum { STEPS_PER_RANGE = 24 };
 
@@ -141,14 +142,8 @@ size_t dwarf_ranges_with_lines(struct dwarf_worker *w, size_t count)
     const struct line_table *t = &w->lines;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t low = 0, high = t->sequence_count;
-        while (low < high) { /* the first sequence that begins behind it */
-            size_t middle = low + (high - low) / 2;
-            if (t->sequences[middle].start <= w->ranges[i].begin)
-                low = middle + 1;
-            else
-                high = middle;
-        }
+        /* The first sequence that begins behind it. */
+        size_t low = SL_PARTITION_POINT(middle, 0, t->sequence_count, t->sequences[middle].start <= w->ranges[i].begin);
         if (!t->sequence_count || (low && w->ranges[i].begin < t->sequences[low - 1].end))
             w->ranges[kept++] = w->ranges[i];
     }

@@ -6,6 +6,7 @@
  * Who has read or prepared a unit takes the steps in file order that have become possible, also those of other units.
  * With one worker a window is one unit, which stays in the processor's cache from step to step. */
 #include "dwarf/impl.h"
+#include "base/search.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,14 +162,8 @@ static void read_code(struct dwarf_reader *reader, struct slot *slot, struct dwa
 
 bool dwarf_is_wanted(const struct sl_function_sink *sink, uint64_t bias, uint64_t begin, uint64_t end)
 {
-    size_t low = 0, high = sink->wanted_count;
-    while (low < high) { /* the first one at or behind the begin */
-        size_t middle = low + (high - low) / 2;
-        if (sink->wanted[middle] + bias < begin)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* The first one at or behind the begin. */
+    size_t low = SL_PARTITION_POINT(middle, 0, sink->wanted_count, sink->wanted[middle] + bias < begin);
     return low < sink->wanted_count && sink->wanted[low] + bias < end;
 }
 

@@ -4,6 +4,7 @@
 #include "function/undecorate.h"
 #include "object/nesting.h"
 #include "object/symbols.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -76,15 +77,7 @@ enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *a
 /* The first place in [low, count) behind all symbols up to `address`. */
 static size_t behind(const struct symbol_index *index, size_t low, uint64_t address)
 {
-    size_t high = index->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (index->order[middle].key <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SL_PARTITION_POINT(middle, low, index->count, index->order[middle].key <= address);
 }
 
 const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64_t address)

@@ -1,6 +1,7 @@
 /* Code that has lines but no subprogram: of `-gline-tables-only`, of split DWARF whose parts are lost, of assemblers, of
  * entries that a linker has removed. The symbol that covers it is the function; without one it has no name. */
 #include "dwarf/impl.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -47,15 +48,9 @@ static bool of_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
     }
     if (!u->range_count)
         return true;
-    size_t low = 0, count = u->range_count;
-    while (count - low > 1) { /* the last range that begins at or before */
-        size_t middle = low + (count - low) / 2;
-        if (u->w->ranges[middle].begin <= begin + load)
-            low = middle;
-        else
-            count = middle;
-    }
-    const struct range *range = &u->w->ranges[low];
+    const struct range *ranges = u->w->ranges;
+    const struct range *range =
+        &ranges[SL_PARTITION_POINT(middle, 1, u->range_count, ranges[middle].begin <= begin + load) - 1];
     if (begin + load < range->begin || begin + load >= range->end)
         return false;
     if (range->end - load < *end)

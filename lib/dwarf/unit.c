@@ -1,5 +1,6 @@
 /* Unit headers and root entries (DWARF 5, 7.5.1; 3.1). */
 #include "dwarf/impl.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -125,14 +126,7 @@ bool dwarf_index_units(struct dwarf_file *file, size_t most, struct sl_arena *ar
 
 const struct dwarf_unit_header *dwarf_unit_at(const struct dwarf_file *file, uint64_t offset)
 {
-    size_t low = 0, high = file->unit_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (file->units[middle].end <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SL_PARTITION_POINT(middle, 0, file->unit_count, file->units[middle].end <= offset);
     if (low == file->unit_count || offset < file->units[low].die)
         return NULL;
     return &file->units[low];

@@ -6,6 +6,7 @@
 
 #include "base/grow.h"
 #include "function/assemble.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -88,14 +89,8 @@ static bool read_values(struct go_reader *g, uint32_t offset, struct values *v)
 
 static int32_t value_at(const struct values *v, uint64_t place)
 {
-    size_t low = 0, high = v->count;
-    while (low < high) { /* the first that ends behind */
-        size_t middle = low + (high - low) / 2;
-        if (v->items[middle].end <= place)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* The first that ends behind. */
+    size_t low = SL_PARTITION_POINT(middle, 0, v->count, v->items[middle].end <= place);
     return low < v->count ? v->items[low].value : NONE;
 }
 

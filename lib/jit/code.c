@@ -61,7 +61,7 @@ static int code_by_address(const void *left, const void *right)
 /* Which of the bounds the value is. */
 static size_t bound_of(const uint64_t *bounds, size_t count, uint64_t value)
 {
-    return sl_count_up_to(bounds, count, sizeof *bounds, 0, value) - 1;
+    return SL_PARTITION_POINT(middle, 0, count, bounds[middle] <= value) - 1;
 }
 
 /* The first cell from `cell` on that nothing was written to; the way there gets shorter each time. */

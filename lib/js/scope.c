@@ -1,4 +1,5 @@
 #include "js/scope_impl.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -80,15 +81,8 @@ void sl_js_scopes_free(struct sl_js_scopes *scopes)
 
 uint32_t sl_js_scope_at(const struct sl_js_scopes *scopes, uint32_t offset)
 {
-    uint32_t low = 0, high = scopes->count; /* those before `low` begin at the offset or before */
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (scopes->items[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    uint32_t scope = low ? low - 1 : SL_JS_NONE;
+    uint32_t beyond = SL_PARTITION_POINT(middle, 0, scopes->count, scopes->items[middle].start <= offset);
+    uint32_t scope = beyond ? beyond - 1 : SL_JS_NONE;
     while (scope != SL_JS_NONE && scopes->items[scope].end <= offset)
         scope = scopes->items[scope].outer;
     return scope;

@@ -2,6 +2,7 @@
 #include "js/smcache.h"
 
 #include "js/smformat.h"
+#include "base/search.h"
 
 /* ---- opening ---- */
 
@@ -270,14 +271,7 @@ static void set_function(const struct sl_smcache *c, uint64_t scope, struct sl_s
  * one. */
 static uint32_t value_before(struct sl_bytes rows, uint32_t count, uint32_t begin, uint32_t end, uint64_t key)
 {
-    uint32_t low = begin;
-    while (low < end) {
-        uint32_t middle = low + (end - low) / 2;
-        if (sl_table_u64(rows.data + (size_t)middle * 8) <= key)
-            low = middle + 1;
-        else
-            end = middle;
-    }
+    uint32_t low = SL_PARTITION_POINT(middle, begin, end, sl_table_u64(rows.data + (size_t)middle * 8) <= key);
     return low > begin ? sl_table_u32(rows.data + (size_t)count * 8 + (size_t)(low - 1) * 4) : 0;
 }
 

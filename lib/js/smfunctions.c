@@ -8,6 +8,7 @@
 #include "js/read.h"
 #include "js/smwrite.h"
 #include "js/vlq.h"
+#include "base/search.h"
 
 struct function_mapping {
     struct sl_str mappings;
@@ -152,14 +153,8 @@ enum sl_code smcache_read_functions(struct smcache_writer *w, struct sl_error *e
 
 static uint32_t function_at(const struct function_map *map, uint32_t source, uint64_t key)
 {
-    uint32_t low = map->firsts[source], high = map->firsts[source + 1], first = low;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (map->starts[middle].key <= key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    uint32_t first = map->firsts[source];
+    uint32_t low = SL_PARTITION_POINT(middle, first, map->firsts[source + 1], map->starts[middle].key <= key);
     return low > first ? map->starts[low - 1].name : 0;
 }
 

@@ -47,6 +47,7 @@ static const struct dump_name win32_names[] = {
 
 static const struct dump_name status_names[] = {
 #include "minidump/ntstatus_names.inc"
+#include "base/search.h"
 };
 
 static const struct dump_name fast_fails[] = {
@@ -130,14 +131,8 @@ static const struct dump_name fast_fails[] = {
 /* Of tables in ascending order; NULL when the number is not there. */
 static const char *windows_name(const struct dump_name *names, size_t count, uint32_t number)
 {
-    size_t low = 0, high = count;
-    while (low < high) { /* the first that is not below */
-        size_t middle = low + (high - low) / 2;
-        if (names[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* The first that is not below. */
+    size_t low = SL_PARTITION_POINT(middle, 0, count, names[middle].number < number);
     return low < count && names[low].number == number ? names[low].name : NULL;
 }
 

@@ -1,5 +1,6 @@
 /* Threads, their names, and which of them crashed. */
 #include "minidump/impl.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -78,14 +79,7 @@ static size_t read_names(struct dump_reader *d, struct thread_name **names)
 /* The last one that was given; data NULL when there is none. */
 static struct sl_str name_of(const struct thread_name *names, size_t count, uint32_t id)
 {
-    size_t low = 0, high = count;
-    while (low < high) { /* the first beyond */
-        size_t middle = low + (high - low) / 2;
-        if (names[middle].id <= id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SL_PARTITION_POINT(middle, 0, count, names[middle].id <= id); /* the first beyond */
     return low && names[low - 1].id == id ? names[low - 1].name : (struct sl_str){NULL, 0};
 }
 

@@ -4,6 +4,7 @@
  *     .text   | f (a function, sized)      | entry (no type)  | start (no size)      |
  *                    ^ label: within f                                                ^ end of the section */
 #include "object/elf.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -40,15 +41,7 @@ static int elf_loose_by_address(const void *left, const void *right)
 /* The first one at or behind the address. */
 static size_t first_from(const struct elf_loose_list *list, uint64_t address)
 {
-    size_t low = 0, high = list->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (list->items[middle].symbol.address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SL_PARTITION_POINT(middle, 0, list->count, list->items[middle].symbol.address < address);
 }
 
 /* What the functions are to those around: `around` becomes the number that begins here less that of those that end. */

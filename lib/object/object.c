@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "object/symbols.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -258,14 +259,8 @@ bool object_end_at_next(struct sl_symbol *symbols, size_t first, size_t count)
     if (sorted)
         qsort(sorted, count, sizeof *sorted, object_by_value);
     for (size_t i = first; sorted && i < count; i++) {
-        size_t low = 0, high = count;
-        while (low < high) { /* the first address beyond */
-            size_t middle = low + (high - low) / 2;
-            if (sorted[middle] <= symbols[i].address)
-                low = middle + 1;
-            else
-                high = middle;
-        }
+        /* The first address beyond. */
+        size_t low = SL_PARTITION_POINT(middle, 0, count, sorted[middle] <= symbols[i].address);
         if (low < count && sorted[low] - symbols[i].address < symbols[i].size)
             symbols[i].size = sorted[low] - symbols[i].address;
     }

@@ -2,6 +2,7 @@
 #include "object/pe.h"
 
 #include "object/embedded.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 #include <zlib.h>
@@ -44,14 +45,8 @@ bool pe_index_sections(struct sl_object *object)
 
 const struct pe_section *pe_section_at(const struct pe *pe, uint32_t address)
 {
-    size_t low = 0, high = pe->mapped_count;
-    while (low < high) { /* the first section beyond */
-        size_t middle = low + (high - low) / 2;
-        if (pe->by_address[middle]->address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* The first section beyond. */
+    size_t low = SL_PARTITION_POINT(middle, 0, pe->mapped_count, pe->by_address[middle]->address <= address);
     const struct pe_section *s = low ? pe->by_address[low - 1] : NULL;
     return s && address - s->address < pe_sections_size_of(s) ? s : NULL;
 }

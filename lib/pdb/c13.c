@@ -7,6 +7,7 @@
 #include "pdb/impl.h"
 
 #include "base/account.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -140,14 +141,7 @@ bool line_table_open(struct line_table *t, const struct sl_pdb *pdb, struct sl_b
 
 static uint32_t file_index(const struct line_table *t, uint32_t offset)
 {
-    size_t low = 0, high = t->file_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (t->offsets[middle].offset < offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SL_PARTITION_POINT(middle, 0, t->file_count, t->offsets[middle].offset < offset);
     return low < t->file_count && t->offsets[low].offset == offset ? (uint32_t)low : SL_NO_FILE;
 }
 
@@ -297,16 +291,8 @@ static bool convert(struct line_table *t, struct line_section *s)
 /* How many subsections begin before a place. */
 static size_t sections_before(const struct line_table *t, uint64_t place)
 {
-    size_t low = 0, high = t->section_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct line_section *s = &t->sections[middle];
-        if (((uint64_t)s->section << 32 | s->offset) < place)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const struct line_section *s = t->sections;
+    return SL_PARTITION_POINT(i, 0, t->section_count, ((uint64_t)s[i].section << 32 | s[i].offset) < place);
 }
 
 /* The subsection that begins last at or before the code; of several that begin with it, where the linker has folded
@@ -327,25 +313,11 @@ static struct line_section *find_section(struct line_table *t, uint16_t section,
 bool line_table_clip(struct line_table *t, const struct sl_line *all, size_t count, uint64_t begin, uint64_t end,
                      struct sl_function *f)
 {
-    size_t first = 0, high = count;
     f->lines = NULL;
     f->line_count = 0;
-    while (first < high) { /* the first line that ends beyond the beginning */
-        size_t middle = first + (high - first) / 2;
-        if (all[middle].address + all[middle].size <= begin)
-            first = middle + 1;
-        else
-            high = middle;
-    }
-    size_t last = first;
-    high = count;
-    while (last < high) { /* the first one that begins beyond the end: searched for, as functions may share lines */
-        size_t middle = last + (high - last) / 2;
-        if (all[middle].address < end)
-            last = middle + 1;
-        else
-            high = middle;
-    }
+    size_t first = SL_PARTITION_POINT(middle, 0, count, all[middle].address + all[middle].size <= begin);
+    /* Searched for, as functions may share lines. */
+    size_t last = SL_PARTITION_POINT(middle, first, count, all[middle].address < end);
     /* A line of 8 bytes belongs to one function, rarely to a few more that share code. */
     if (last == first || last - first > UINT32_MAX / STEPS_PER_COPY ||
         !sl_account_spend(&t->account, (uint32_t)(last - first) * STEPS_PER_COPY))
@@ -381,13 +353,7 @@ bool line_table_function(struct line_table *t, uint16_t section, uint32_t offset
 
 struct inlinee *line_table_inlinee(struct line_table *t, uint32_t id)
 {
-    size_t low = 0, high = t->inlinee_count;
-    while (low < high) { /* the first one beyond `id`: of several equal ones the last counts */
-        size_t middle = low + (high - low) / 2;
-        if (t->inlinees[middle].id <= id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* The first one beyond `id`: of several equal ones the last counts. */
+    size_t low = SL_PARTITION_POINT(middle, 0, t->inlinee_count, t->inlinees[middle].id <= id);
     return low && t->inlinees[low - 1].id == id ? &t->inlinees[low - 1] : NULL;
 }

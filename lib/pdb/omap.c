@@ -31,15 +31,7 @@ static struct pair pair_at(struct sl_bytes table, size_t index)
 /* How many pairs begin at or below `address`. */
 static size_t pairs_up_to(struct sl_bytes table, uint32_t address)
 {
-    size_t low = 0, high = table.size / PAIR;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (pair_at(table, middle).from <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SL_PARTITION_POINT(middle, 0, table.size / PAIR, pair_at(table, middle).from <= address);
 }
 
 /* Where `address` is now, and up to where, `*end`, this holds for what follows. */

@@ -11,6 +11,7 @@
 #include "pdb/srcsrv.h"
 
 #include "function/path.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -94,14 +95,8 @@ static int srcsrv_by_name(const void *left, const void *right)
 
 bool srcsrv_variable(const struct srcsrv *s, struct sl_str name, struct sl_str *value)
 {
-    size_t low = 0, high = s->variable_count;
-    while (low < high) { /* the first one beyond */
-        size_t middle = low + (high - low) / 2;
-        if (compare_nocase(s->variables[middle].name, name) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* The first one beyond. */
+    size_t low = SL_PARTITION_POINT(middle, 0, s->variable_count, compare_nocase(s->variables[middle].name, name) <= 0);
     if (!low || compare_nocase(s->variables[low - 1].name, name) != 0)
         return false;
     *value = s->variables[low - 1].value;
@@ -229,18 +224,12 @@ static void srcsrv_read_files(struct srcsrv *s)
 static const struct entry *srcsrv_find(const struct srcsrv *s, struct sl_str path)
 {
     struct sl_buf clean = {0};
-    size_t low = 0, high = s->entry_count;
     sl_path_clean(&clean, path);
     for (size_t i = 0; i < clean.size; i++)
         clean.data[i] = (uint8_t)srcsrv_lower((char)clean.data[i]);
     struct sl_str key = sl_buf_view(&clean);
-    while (low < high) { /* the first entry beyond */
-        size_t middle = low + (high - low) / 2;
-        if (sl_str_compare(s->entries[middle].key, key) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* The first entry beyond. */
+    size_t low = SL_PARTITION_POINT(middle, 0, s->entry_count, sl_str_compare(s->entries[middle].key, key) <= 0);
     *s->no_memory = *s->no_memory || clean.failed;
     bool found = low && sl_str_equal(s->entries[low - 1].key, key);
     sl_buf_free(&clean);

@@ -1,5 +1,6 @@
 /* Lower case without a locale: the simple mappings of the Unicode Character Database 14.0.0, by ranges. */
 #include "ppdb/impl.h"
+#include "base/search.h"
 
 enum { NO_UTF8 = 0x110000 }; /* added to a byte that is no UTF-8 */
 
@@ -62,14 +63,7 @@ static uint32_t ppdb_fold_lower(uint32_t c)
 {
     if (c < 0x80)
         return c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c;
-    size_t low = 0, high = sizeof ranges / sizeof *ranges;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (ranges[middle].last < c)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SL_PARTITION_POINT(middle, 0, sizeof ranges / sizeof *ranges, ranges[middle].last < c);
     if (low == sizeof ranges / sizeof *ranges || c < ranges[low].first || (c - ranges[low].first) % ranges[low].step)
         return c;
     return (uint32_t)((int32_t)c + ranges[low].delta);

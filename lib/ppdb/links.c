@@ -1,5 +1,6 @@
 /* Source Link rules: sorting and storing them, and finding the one for a path. */
 #include "ppdb/impl.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -160,14 +161,7 @@ static struct stored rule_at(const struct sl_ppdb_links *links, uint64_t index)
 /* How many of the rules [low, high) have a pattern that is not behind the text in byte order, + `low`. */
 static uint64_t upper_bound(const struct sl_ppdb_links *links, uint64_t low, uint64_t high, struct sl_str text)
 {
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (sl_str_compare(rule_at(links, middle).pattern, text) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SL_PARTITION_POINT(middle, low, high, sl_str_compare(rule_at(links, middle).pattern, text) <= 0);
 }
 
 static bool find_exact(const struct sl_ppdb_links *links, struct sl_str text, struct stored *rule)

@@ -1,5 +1,6 @@
 /* Using the look-up table of a Portable PDB in place. Every id and offset is checked where it is used. */
 #include "ppdb/format.h"
+#include "base/search.h"
 
 /* ---- opening ---- */
 
@@ -102,15 +103,8 @@ static void open_run(const struct block *block, uint64_t index, struct run *run)
 /* The last run that begins at or before the offset; the first has no entry and begins before all. */
 static uint64_t find_run(const struct block *block, uint32_t il_offset)
 {
-    uint64_t low = 0, high = block->run_count - 1;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (sl_table_u32(block->restarts.data + middle * RESTART_SIZE) <= il_offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SL_PARTITION_POINT(middle, 0, block->run_count - 1,
+                              sl_table_u32(block->restarts.data + middle * RESTART_SIZE) <= il_offset);
 }
 
 bool sl_ppdb_table_lookup(const struct sl_ppdb_table *t, uint32_t method, uint32_t il_offset,

@@ -4,6 +4,7 @@
 #include "ppdb/links.h"
 #include "base/json.h"
 #include "source/zip.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -463,14 +464,7 @@ static const struct sl_bundle_file *last_equal(const struct sl_bundle_file *cons
                                                int (*order)(const struct sl_bundle_file *,
                                                             const struct sl_bundle_file *))
 {
-    size_t low = 0, high = count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (order(index[middle], wanted) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SL_PARTITION_POINT(middle, 0, count, order(index[middle], wanted) <= 0);
     return low && order(index[low - 1], wanted) == 0 ? index[low - 1] : NULL;
 }
 
@@ -492,14 +486,7 @@ static int id_and_type_order(const struct sl_bundle_file *a, const struct sl_bun
 
 const struct sl_bundle_file *sl_bundle_by_name(const struct sl_bundle *bundle, struct sl_str name)
 {
-    size_t low = 0, high = bundle->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (sl_str_compare(bundle->files[middle].name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SL_PARTITION_POINT(middle, 0, bundle->count, sl_str_compare(bundle->files[middle].name, name) < 0);
     return low < bundle->count && sl_str_equal(bundle->files[low].name, name) ? &bundle->files[low] : NULL;
 }
 

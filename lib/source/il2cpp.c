@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/json.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -204,14 +205,8 @@ bool sl_il2cpp_lookup(const struct sl_il2cpp *map, struct sl_str path, uint32_t 
     if (!number)
         return false;
     const struct range *range = &map->ranges[number - 1];
-    size_t low = range->first, high = range->first + range->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (map->entries[middle].line <= line)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low =
+        SL_PARTITION_POINT(middle, range->first, range->first + range->count, map->entries[middle].line <= line);
     if (low == range->first || line - map->entries[low - 1].line > MAX_DISTANCE)
         return false;
     *csharp_path = map->names[map->entries[low - 1].csharp_file];

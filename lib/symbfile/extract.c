@@ -8,6 +8,7 @@
 #include "symbfile/coverage.h"
 #include "symbfile/extract.h"
 #include "symbfile/tree.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -134,16 +135,10 @@ static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_sy
         qsort(starts, count, sizeof *starts, by_number);
     for (size_t i = 0; i < count && code == SL_OK; i++) {
         uint64_t address = symbols[i].address, end = code_end(image, address + e->load_address);
-        size_t low = 0, high = count;
         if (symbols[i].size)
             continue;
-        while (low < high) { /* the first symbol behind this one */
-            size_t middle = low + (high - low) / 2;
-            if (starts[middle] <= address)
-                low = middle + 1;
-            else
-                high = middle;
-        }
+        /* The first symbol behind this one. */
+        size_t low = SL_PARTITION_POINT(middle, 0, count, starts[middle] <= address);
         end -= e->load_address;
         if (low < count && starts[low] < end)
             end = starts[low];

@@ -2,6 +2,7 @@
 #include "symbfile/pads.h"
 
 #include "base/account.h"
+#include "base/search.h"
 
 #include <Zydis/Zydis.h>
 #include <stdlib.h>
@@ -90,18 +91,9 @@ enum instruction pads_instruction(enum sl_cpu_family family, struct sl_bytes cod
 /* ---- pads ---- */
 static uint32_t pads_line_at(const struct sl_symbfile_range *range, uint64_t va)
 {
-    uint32_t line = 0;
-    size_t low = 0, high = range->line_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (range->va + range->lines[middle].offset <= va) {
-            line = range->lines[middle].line;
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return line;
+    const struct sl_symbfile_line *lines = range->lines;
+    size_t beyond = SL_PARTITION_POINT(middle, 0, range->line_count, range->va + lines[middle].offset <= va);
+    return beyond ? lines[beyond - 1].line : 0;
 }
 
 /* Room for all of a tree to be open at once. */

@@ -3,6 +3,7 @@
 #include "symbfile/builder.h"
 
 #include "base/account.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -130,14 +131,7 @@ static uint32_t symbfile_sweep_line_at(const struct sweep *s, const struct build
         return 0;
     const struct sl_symbfile_line *lines = s->b->lines + range->first_line;
     uint64_t offset = va - range->start;
-    size_t low = 0, high = range->line_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (lines[middle].offset <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SL_PARTITION_POINT(middle, 0, range->line_count, lines[middle].offset <= offset);
     if (low < range->line_count && range->start + lines[low].offset < *next)
         *next = range->start + lines[low].offset;
     return low ? lines[low - 1].line : 0;

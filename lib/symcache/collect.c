@@ -3,6 +3,7 @@
 
 #include "base/map.h"
 #include "function/path.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -307,15 +308,7 @@ static size_t inlinee_spans(struct collector *c, const struct sl_function *funct
 /* The last call at or before `address`, at least the first. */
 static size_t call_at(const struct call *calls, size_t count, uint64_t address)
 {
-    size_t low = 0, high = count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (calls[middle].address <= address)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return SL_PARTITION_POINT(middle, 1, count, calls[middle].address <= address) - 1;
 }
 
 /* Operations of the lines of `f`, ascending; pushes the calls of its inlinees. `first_call`, `call_count`: where `f` is called. */

@@ -7,6 +7,7 @@
 
 #include "function/order.h"
 #include "object/nesting.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -262,14 +263,7 @@ static bool feed_overlapping(struct emitter *e, struct ordered_run *runs, const 
 
 static const struct op *first_symbol(const struct symcache_folding *f, uint64_t address)
 {
-    size_t low = 0, high = f->symbol_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (f->symbols[middle].address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SL_PARTITION_POINT(middle, 0, f->symbol_count, f->symbols[middle].address < address);
     return f->symbols + low;
 }
 

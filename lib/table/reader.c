@@ -2,6 +2,7 @@
 #include "table/table.h"
 
 #include "base/map.h"
+#include "base/search.h"
 
 uint64_t sl_table_head_hash(const struct sl_table_format *format, const uint8_t *head, size_t size)
 {
@@ -142,14 +143,8 @@ static struct sl_str first_of_group(const struct sl_table_strings *s, uint32_t g
 
 uint32_t sl_table_strings_before(const struct sl_table_strings *s, struct sl_str text)
 {
-    uint32_t low = 0, high = (uint32_t)group_count(s->count);
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (sl_str_compare(first_of_group(s, middle), text) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    uint32_t low = SL_PARTITION_POINT(middle, 0, (uint32_t)group_count(s->count),
+                                      sl_str_compare(first_of_group(s, middle), text) < 0);
     if (low == 0)
         return 0;
     struct sl_reader r = open_group(s, low - 1);

@@ -1,5 +1,6 @@
 /* Rules of one place after the other to ranges of changes. */
 #include "unwind/impl.h"
+#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -229,14 +230,7 @@ void builder_close_spans(struct builder *b)
 
 bool builder_gap(const struct builder *b, uint64_t start, uint64_t end, struct span *gap)
 {
-    size_t low = 0, high = b->span_count;
-    while (low < high) { /* the first that ends behind `start` */
-        size_t middle = low + (high - low) / 2;
-        if (b->spans[middle].end > start)
-            high = middle;
-        else
-            low = middle + 1;
-    }
+    size_t low = SL_PARTITION_POINT(middle, 0, b->span_count, b->spans[middle].end <= start);
     if (low < b->span_count && b->spans[low].start <= start)
         start = b->spans[low++].end;
     *gap = (struct span){start, low < b->span_count && b->spans[low].start < end ? b->spans[low].start : end};

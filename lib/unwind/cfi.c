@@ -2,6 +2,7 @@
 #include "unwind/cfi_format.h"
 
 #include "unwind/impl.h"
+#include "base/search.h"
 
 static bool open_rows(struct sl_cfi *cfi)
 {
@@ -63,13 +64,7 @@ static bool row_before(const struct sl_cfi *cfi, uint64_t address, uint32_t *row
     high = sl_column_get(&cfi->buckets, bucket + 1);
     if (low > high || high > cfi->row_count)
         return false;
-    while (low < high) { /* the first beyond */
-        uint64_t middle = low + (high - low) / 2;
-        if (sl_column_get(addresses, middle) <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    low = SL_PARTITION_POINT(middle, low, high, sl_column_get(addresses, middle) <= address); /* the first beyond */
     *row = (uint32_t)low - 1;
     return low > 0;
 }
@@ -165,14 +160,9 @@ static bool open_window(const struct sl_cfi *cfi, uint64_t index, struct sl_unwi
 
 bool sl_cfi_find_win(const struct sl_cfi *cfi, unsigned type, uint64_t address, struct sl_unwind_win *win)
 {
-    uint64_t begin = type == 4 ? cfi->win_count[0] : 0, low = begin, high = begin + cfi->win_count[type == 4];
-    while (low < high) { /* the first beyond */
-        uint64_t middle = low + (high - low) / 2;
-        if (sl_column_get(&cfi->win[CFI_WIN_START], middle) <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    const struct sl_column *starts = &cfi->win[CFI_WIN_START];
+    uint64_t begin = type == 4 ? cfi->win_count[0] : 0, end = begin + cfi->win_count[type == 4];
+    uint64_t low = SL_PARTITION_POINT(middle, begin, end, sl_column_get(starts, middle) <= address);
     return low > begin && open_window(cfi, low - 1, win) && address - win->start < win->size;
 }
 
