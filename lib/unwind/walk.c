@@ -161,6 +161,13 @@ bool walk_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee
            (callee->trust == SL_TRUST_CONTEXT || caller->trust == SL_TRUST_CFI);
 }
 
+bool walk_leaf_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller)
+{
+    unsigned sp = s->cpu->sp;
+    uint64_t of_callee = callee->registers.value[sp], of_caller = caller->registers.value[sp];
+    return of_caller > of_callee || (of_caller == of_callee && callee->trust == SL_TRUST_CONTEXT);
+}
+
 /* ---- the loop ---- */
 
 enum walk_method { METHOD_CFI, METHOD_RETURN, METHOD_FRAME_POINTER, METHOD_SCAN, METHODS };

@@ -35,14 +35,6 @@ static enum walk_result arm_by_pointer(struct sl_walk_state *s, const struct wal
     return WALK_CALLER;
 }
 
-/* A leaf may have put nothing on the stack. */
-static bool arm_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller)
-{
-    unsigned sp = s->cpu->sp;
-    uint64_t of_callee = callee->registers.value[sp], of_caller = caller->registers.value[sp];
-    return of_caller > of_callee || (of_caller == of_callee && callee->trust == SL_TRUST_CONTEXT);
-}
-
 const struct walk_cpu walk_arm = {
     .family = SL_CPU_ARM,
     .pc = ARM_PC,
@@ -54,7 +46,7 @@ const struct walk_cpu walk_arm = {
     .preserved = BITS(ARM_R4, ARM_FP),
     .by_frame_pointer = arm_by_pointer,
     .by_scan = walk_by_scan,
-    .goes_on = arm_goes_on,
+    .goes_on = walk_leaf_goes_on,
 };
 
 /* ---- arm64 ---- */

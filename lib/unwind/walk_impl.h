@@ -110,6 +110,8 @@ unsigned walk_scan_words(const struct walk_frame *callee);
  * caller may have the stack pointer of a leaf, or what call frame information says, but is another address then. */
 enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
 bool walk_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller);
+/* The same where a leaf may have put nothing on the stack. */
+bool walk_leaf_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller);
 
 /* ---- evaluate.c ---- */
 

@@ -29,36 +29,11 @@ static enum walk_result mips_by_scan(struct sl_walk_state *s, const struct walk_
     return WALK_NOTHING;
 }
 
-static bool mips_goes_on(const struct sl_walk_state *s, const struct walk_frame *callee,
-                         const struct walk_frame *caller)
-{
-    uint64_t of_callee = callee->registers.value[MIPS_SP], of_caller = caller->registers.value[MIPS_SP];
-    (void)s;
-    return of_caller > of_callee || (of_caller == of_callee && callee->trust == SL_TRUST_CONTEXT);
-}
+#define MIPS(bytes)                                                                                                    \
+    {                                                                                                                  \
+        .family = bytes == 8 ? SL_CPU_MIPS64 : SL_CPU_MIPS, .pc = MIPS_PC, .sp = MIPS_SP, .fp = MIPS_FP,               \
+        .link = MIPS_RA, .word = bytes, .call = 8, .preserved = PRESERVED, .by_scan = mips_by_scan,                    \
+        .goes_on = walk_leaf_goes_on,                                                                                  \
+    }
 
-const struct walk_cpu walk_mips = {
-    .family = SL_CPU_MIPS,
-    .pc = MIPS_PC,
-    .sp = MIPS_SP,
-    .fp = MIPS_FP,
-    .link = MIPS_RA,
-    .word = 4,
-    .call = 8,
-    .preserved = PRESERVED,
-    .by_scan = mips_by_scan,
-    .goes_on = mips_goes_on,
-};
-
-const struct walk_cpu walk_mips64 = {
-    .family = SL_CPU_MIPS64,
-    .pc = MIPS_PC,
-    .sp = MIPS_SP,
-    .fp = MIPS_FP,
-    .link = MIPS_RA,
-    .word = 8,
-    .call = 8,
-    .preserved = PRESERVED,
-    .by_scan = mips_by_scan,
-    .goes_on = mips_goes_on,
-};
+const struct walk_cpu walk_mips = MIPS(4), walk_mips64 = MIPS(8);
