@@ -31,23 +31,17 @@ enum apple_number apple_take_number(struct sl_str *rest, uint64_t *value)
     return !size ? APPLE_NONE : over ? APPLE_TOO_LARGE : APPLE_NUMBER;
 }
 
-static int hex_digit(char c)
-{
-    char low = (char)(c | 0x20);
-    return sl_is_digit(c) ? c - '0' : low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
-}
-
 /* "0x" and hex digits. */
 static enum apple_number take_hex(struct sl_str *rest, uint64_t *value)
 {
     size_t size = 2;
     bool over = false;
     *value = 0;
-    if (rest->size < 3 || rest->data[0] != '0' || rest->data[1] != 'x' || hex_digit(rest->data[2]) < 0)
+    if (rest->size < 3 || rest->data[0] != '0' || rest->data[1] != 'x' || sl_hex_digit(rest->data[2]) < 0)
         return APPLE_NONE;
-    for (; size < rest->size && hex_digit(rest->data[size]) >= 0; size++) {
+    for (; size < rest->size && sl_hex_digit(rest->data[size]) >= 0; size++) {
         over |= *value >> 60 != 0;
-        *value = *value << 4 | (uint64_t)hex_digit(rest->data[size]);
+        *value = *value << 4 | (uint64_t)sl_hex_digit(rest->data[size]);
     }
     *rest = apple_behind(*rest, size);
     return over ? APPLE_TOO_LARGE : APPLE_NUMBER;
@@ -253,7 +247,7 @@ static bool cut_uuid(struct sl_str *rest, struct sl_str *uuid, struct sl_str *pa
     for (struct sl_str left = *rest; left.size && (open = memrchr(left.data, '<', left.size));
          left.size = (size_t)(open - left.data)) {
         const char *close = open + 1;
-        while (close < end && (hex_digit(*close) >= 0 || *close == '-'))
+        while (close < end && (sl_hex_digit(*close) >= 0 || *close == '-'))
             close++;
         if (close == open + 1 || close == end || *close != '>' || open == left.data || !sl_is_blank(open[-1]) ||
             (close + 1 < end && !sl_is_blank(close[1])))

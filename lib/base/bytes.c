@@ -33,6 +33,28 @@ struct sl_str sl_str_trimmed(struct sl_str text)
     return text;
 }
 
+static bool parse_digits(struct sl_str digits, unsigned base, uint64_t *value)
+{
+    *value = 0;
+    for (size_t i = 0; i < digits.size; i++) {
+        unsigned digit = (unsigned)sl_hex_digit(digits.data[i]);
+        if (digit >= base || __builtin_mul_overflow(*value, base, value) ||
+            __builtin_add_overflow(*value, digit, value))
+            return false;
+    }
+    return digits.size != 0;
+}
+
+bool sl_parse_u64(struct sl_str digits, uint64_t *value)
+{
+    return parse_digits(digits, 10, value);
+}
+
+bool sl_parse_hex_u64(struct sl_str digits, uint64_t *value)
+{
+    return parse_digits(digits, 16, value);
+}
+
 bool sl_str_next_line(struct sl_str *rest, struct sl_str *line)
 {
     if (!rest->size)

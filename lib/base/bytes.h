@@ -61,6 +61,18 @@ static inline bool sl_is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
+/* The value of a hex digit, -1 for another character. */
+static inline int sl_hex_digit(char c)
+{
+    char lower = (char)(c | 0x20);
+    return sl_is_digit(c) ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+/* The number that a text of decimal or hex digits is. False for an empty text, for other characters, signs and blanks too, and
+ * when 64 bits do not hold the number. */
+bool sl_parse_u64(struct sl_str digits, uint64_t *value);
+bool sl_parse_hex_u64(struct sl_str digits, uint64_t *value);
+
 /* Without white space at its ends. */
 struct sl_str sl_str_trimmed(struct sl_str text);
 

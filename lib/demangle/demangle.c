@@ -29,7 +29,7 @@ static bool is_md5(struct sl_str name)
     if (name.size != 36 || !starts(name, "??@") || name.data[35] != '@')
         return false;
     for (size_t i = 3; i < 35; i++)
-        if (text_hex_digit(name.data[i]) < 0)
+        if (sl_hex_digit(name.data[i]) < 0)
             return false;
     return true;
 }
@@ -72,7 +72,7 @@ static struct sl_str without_hash_suffix(struct sl_str name)
     if (name.size <= 33 || name.data[name.size - 33] != '$')
         return name;
     for (size_t i = name.size - 32; i < name.size; i++)
-        if (text_hex_digit(name.data[i]) < 0)
+        if (sl_hex_digit(name.data[i]) < 0)
             return name;
     return (struct sl_str){name.data, name.size - 33};
 }

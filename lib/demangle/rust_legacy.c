@@ -34,7 +34,7 @@ static bool is_hash(struct sl_str id)
     if (id.size != 17 || id.data[0] != 'h')
         return false;
     for (size_t i = 1; i < id.size; i++)
-        if (text_hex_digit(id.data[i]) < 0 || (id.data[i] >= 'A' && id.data[i] <= 'F'))
+        if (sl_hex_digit(id.data[i]) < 0 || (id.data[i] >= 'A' && id.data[i] <= 'F'))
             return false;
     return true;
 }
@@ -56,7 +56,7 @@ static bool add_escape(struct sl_buf *out, struct sl_str escape)
     if (escape.size < 2 || escape.size > 7 || escape.data[0] != 'u')
         return false;
     for (size_t i = 1; i < escape.size; i++) {
-        int digit = text_hex_digit(escape.data[i]);
+        int digit = sl_hex_digit(escape.data[i]);
         if (digit < 0)
             return false;
         code = code << 4 | (uint32_t)digit;

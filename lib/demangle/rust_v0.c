@@ -109,7 +109,7 @@ static struct sl_str hex_digits(struct v0 *v)
 {
     size_t start = v->at;
     for (char c = rust_v0_next(v); !v->failed && c != '_'; c = rust_v0_next(v))
-        if (text_hex_digit(c) < 0 || (c >= 'A' && c <= 'F'))
+        if (sl_hex_digit(c) < 0 || (c >= 'A' && c <= 'F'))
             rust_v0_fail(v);
     return v->failed ? (struct sl_str){"", 0} : (struct sl_str){v->text.data + start, v->at - 1 - start};
 }
@@ -559,14 +559,8 @@ static void type(struct v0 *v)
 
 static bool hex_value(struct sl_str digits, uint64_t *value)
 {
-    size_t i = 0;
-    while (i < digits.size && digits.data[i] == '0')
-        i++;
-    if (digits.size - i > 16)
-        return false;
-    for (*value = 0; i < digits.size; i++)
-        *value = *value << 4 | (uint64_t)text_hex_digit(digits.data[i]);
-    return true;
+    *value = 0;
+    return !digits.size || sl_parse_hex_u64(digits, value);
 }
 
 static void integer(struct v0 *v, bool is_signed)
@@ -602,7 +596,7 @@ static void string(struct v0 *v)
     if (digits.size % 2)
         rust_v0_fail(v);
     for (size_t i = 0; i + 1 < digits.size; i += 2)
-        sl_buf_u8(&bytes, (uint8_t)(text_hex_digit(digits.data[i]) << 4 | text_hex_digit(digits.data[i + 1])));
+        sl_buf_u8(&bytes, (uint8_t)(sl_hex_digit(digits.data[i]) << 4 | sl_hex_digit(digits.data[i + 1])));
     struct sl_str text = sl_buf_view(&bytes);
     if (bytes.failed || !sl_str_is_utf8(text))
         rust_v0_fail(v);

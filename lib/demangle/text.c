@@ -1,13 +1,5 @@
 #include "demangle/text.h"
 
-int text_hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 bool text_is_plain(struct sl_str text)
 {
     unsigned bad = 0; /* collected without a branch: several characters at once */

@@ -5,9 +5,6 @@
 
 enum { TEXT_MAX_PUNYCODE = 256 }; /* code points of one decoded identifier */
 
-/* The value of a hexadecimal digit; -1 = none. */
-int text_hex_digit(char c);
-
 /* Whether it is printable ASCII throughout, without spaces: both Rust and Swift write any other text in it. */
 bool text_is_plain(struct sl_str text);
 

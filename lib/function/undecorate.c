@@ -2,14 +2,10 @@
 
 static bool decimal(struct sl_str text, uint32_t *value)
 {
-    uint64_t number = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9' || number > UINT32_MAX)
-            return false;
-        number = number * 10 + (uint64_t)(text.data[i] - '0');
-    }
-    *value = (uint32_t)number;
-    return text.size > 0 && number <= UINT32_MAX;
+    uint64_t number;
+    bool good = sl_parse_u64(text, &number) && number <= UINT32_MAX;
+    *value = good ? (uint32_t)number : 0;
+    return good;
 }
 
 /* Names that say more than those of C: Microsoft's manglings, and readable ones. */

@@ -22,19 +22,11 @@ void sl_jit_free(struct sl_jit_code *code)
     *code = (struct sl_jit_code){0};
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 bool jit_read_hex(struct sl_str *text, uint64_t *value)
 {
     size_t at = text->size > 2 && text->data[0] == '0' && (text->data[1] | 0x20) == 'x' ? 2 : 0, start = at;
     *value = 0;
-    for (int digit; at < text->size && at - start < 16 && (digit = hex_digit(text->data[at])) >= 0; at++)
+    for (int digit; at < text->size && at - start < 16 && (digit = sl_hex_digit(text->data[at])) >= 0; at++)
         *value = *value << 4 | (unsigned)digit;
     if (at == start || at == text->size || (text->data[at] != ' ' && text->data[at] != '\t'))
         return false;

@@ -42,34 +42,18 @@ static struct sl_str value_of(struct sl_str text, char separator, struct sl_str 
     return (struct sl_str){NULL, 0};
 }
 
-/* All of the text in the base; false for anything else, or more than 64 bits. */
-static bool parse_number(struct sl_str text, unsigned base, uint64_t *number)
-{
-    *number = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        unsigned char c = (unsigned char)text.data[i];
-        unsigned digit = sl_is_digit((char)c)                 ? c - '0'
-                         : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10u
-                                                              : 16;
-        if (digit >= base || __builtin_mul_overflow(*number, base, number) ||
-            __builtin_add_overflow(*number, digit, number))
-            return false;
-    }
-    return text.size != 0;
-}
-
 static void read_processor(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
     struct sl_str value = value_of(stream_text(d->dump, STREAM_LINUX_CPU_INFO), ':', SL_STR("microcode"));
     if (sl_str_starts(value, SL_STR("0x")))
-        facts->has_microcode = parse_number((struct sl_str){value.data + 2, value.size - 2}, 16, &facts->microcode);
+        facts->has_microcode = sl_parse_hex_u64((struct sl_str){value.data + 2, value.size - 2}, &facts->microcode);
 }
 
 static void read_status(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
     uint64_t id;
     struct sl_str value = value_of(stream_text(d->dump, STREAM_LINUX_STATUS), ':', SL_STR("Pid"));
-    if (facts->has_process_id || !parse_number(value, 10, &id) || id > UINT32_MAX)
+    if (facts->has_process_id || !sl_parse_u64(value, &id) || id > UINT32_MAX)
         return;
     facts->has_process_id = true;
     facts->process_id = (uint32_t)id;
@@ -120,7 +104,7 @@ static bool take_column(struct sl_str *rest, struct sl_str *column)
 static struct sl_str limit_of(struct dump_reader *d, struct sl_str text)
 {
     uint64_t number;
-    bool is_limit = sl_str_equal(text, SL_STR("unlimited")) || parse_number(text, 10, &number);
+    bool is_limit = sl_str_equal(text, SL_STR("unlimited")) || sl_parse_u64(text, &number);
     return is_limit ? keep_text(d, text) : SL_STR("0");
 }
 

@@ -189,11 +189,10 @@ static bool take_hex(struct sl_str *rest, char end, uint64_t *value)
 {
     size_t i = 0;
     for (*value = 0; i < rest->size && i < 16; i++) {
-        char c = rest->data[i];
-        unsigned digit = sl_is_digit(c) ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 16;
-        if (digit > 15)
+        int digit = sl_hex_digit(rest->data[i]);
+        if (digit < 0)
             break;
-        *value = *value << 4 | digit;
+        *value = *value << 4 | (unsigned)digit;
     }
     if (!i || i >= rest->size || rest->data[i] != end)
         return false;

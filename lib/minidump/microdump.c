@@ -42,13 +42,8 @@ struct log_sender {
 
 static uint64_t decimal(struct sl_str digits)
 {
-    uint64_t value = 0;
-    for (size_t i = 0; i < digits.size; i++) {
-        if (!sl_is_digit(digits.data[i]) || i > 18)
-            return 0;
-        value = value * 10 + (uint64_t)(digits.data[i] - '0');
-    }
-    return value;
+    uint64_t value;
+    return sl_parse_u64(digits, &value) ? value : 0;
 }
 
 /* "W/google-breakpad( 3745): " has the process behind the tag, "02-23 15:49:14.700  1740  1739 F google-breakpad: " before it.

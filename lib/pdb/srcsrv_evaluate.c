@@ -41,13 +41,9 @@ static size_t field_number(struct sl_str name)
 {
     if (name.size < 4 || name.size > 5 || !sl_str_equal_nocase((struct sl_str){name.data, 3}, SL_STR("var")))
         return 0;
-    size_t number = 0;
-    for (size_t i = 3; i < name.size; i++) {
-        if (name.data[i] < '0' || name.data[i] > '9')
-            return 0;
-        number = number * 10 + (size_t)(name.data[i] - '0');
-    }
-    return name.data[3] == '0' || number > SRCSRV_MAX_FIELDS ? 0 : number;
+    uint64_t number;
+    bool good = sl_parse_u64((struct sl_str){name.data + 3, name.size - 3}, &number) && name.data[3] != '0';
+    return good && number <= SRCSRV_MAX_FIELDS ? (size_t)number : 0;
 }
 
 static bool add_variable(struct evaluation *e, struct sl_str name, unsigned depth)

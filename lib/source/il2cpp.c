@@ -46,17 +46,10 @@ static uint32_t number_of(struct sl_il2cpp *m, struct sl_str name)
 
 static bool parse_u32(struct sl_str text, uint32_t *out)
 {
-    uint64_t value = 0;
-    if (!text.size || text.size > 10)
-        return false;
-    for (size_t i = 0; i < text.size; i++) {
-        unsigned digit = (unsigned)(text.data[i] - '0');
-        if (digit > 9)
-            return false;
-        value = value * 10 + digit;
-    }
-    *out = (uint32_t)value;
-    return value <= UINT32_MAX;
+    uint64_t value;
+    bool good = sl_parse_u64(text, &value) && value <= UINT32_MAX;
+    *out = good ? (uint32_t)value : 0;
+    return good;
 }
 
 static void read_lines(struct sl_il2cpp *m, struct sl_json *j, uint32_t file, uint32_t csharp_file)

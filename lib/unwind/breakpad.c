@@ -12,16 +12,7 @@ static bool hex(struct sl_str *rest, unsigned max_digits, uint64_t *value)
 {
     struct sl_str field = next_field(rest);
     *value = 0;
-    if (!field.size || field.size > max_digits)
-        return false;
-    for (size_t i = 0; i < field.size; i++) {
-        char c = field.data[i] | (field.data[i] >= 'A' ? 0x20 : 0);
-        bool is_digit = sl_is_digit(c);
-        if (!is_digit && (c < 'a' || c > 'f'))
-            return false;
-        *value = *value << 4 | (uint64_t)(is_digit ? c - '0' : c - 'a' + 10);
-    }
-    return true;
+    return field.size <= max_digits && sl_parse_hex_u64(field, value);
 }
 
 static bool word(struct sl_str *rest, struct sl_str wanted)

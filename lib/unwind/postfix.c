@@ -9,15 +9,9 @@ bool postfix_number(struct sl_str token, uint64_t *value)
 {
     bool negative = token.size && token.data[0] == '-', positive = token.size && token.data[0] == '+';
     size_t at = negative || positive;
-    uint64_t v = 0, limit = (uint64_t)INT64_MAX + negative;
-    if (at == token.size)
+    uint64_t v;
+    if (!sl_parse_u64((struct sl_str){token.data + at, token.size - at}, &v) || v > (uint64_t)INT64_MAX + negative)
         return false;
-    for (; at < token.size; at++) {
-        unsigned digit = (unsigned)(token.data[at] - '0');
-        if (token.data[at] < '0' || digit > 9 || v > (limit - digit) / 10)
-            return false;
-        v = v * 10 + digit;
-    }
     *value = negative ? 0 - v : v;
     return true;
 }

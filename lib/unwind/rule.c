@@ -31,15 +31,9 @@ bool is_text(struct sl_str line)
 static bool parse_number(struct sl_str text, int64_t *value)
 {
     bool negative = text.size && text.data[0] == '-';
-    size_t at = negative;
-    uint64_t v = 0;
-    if (text.size - at < 1 || text.size - at > 18)
+    uint64_t v;
+    if (!sl_parse_u64((struct sl_str){text.data + negative, text.size - negative}, &v) || v > INT64_MAX)
         return false;
-    for (; at < text.size; at++) {
-        if (text.data[at] < '0' || text.data[at] > '9')
-            return false;
-        v = v * 10 + (uint64_t)(text.data[at] - '0');
-    }
     *value = negative ? -(int64_t)v : (int64_t)v;
     return true;
 }

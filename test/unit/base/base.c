@@ -388,6 +388,37 @@ static void sorted_items_are_counted_up_to_a_number(void **state)
     assert_int_equal(SL_COUNT_UP_TO(none, 0, number, 7), 0);
 }
 
+static void numbers_are_digits_alone(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool is_decimal, is_hex;
+        uint64_t decimal, hex;
+    } cases[] = {
+        {"0", true, true, 0, 0},
+        {"10", true, true, 10, 16},
+        {"00000000000000000000000012", true, true, 12, 18},
+        {"18446744073709551615", true, false, UINT64_MAX, 0},
+        {"18446744073709551616", false, false, 0, 0},
+        {"fFFFffffFFFFffff", false, true, 0, UINT64_MAX},
+        {"1ffffffffffffffff", false, false, 0, 0},
+        {"", false, false, 0, 0},
+        {"-1", false, false, 0, 0},
+        {" 1", false, false, 0, 0},
+        {"1g", false, false, 0, 0},
+        {"0x1", false, false, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_str text = {cases[i].text, strlen(cases[i].text)};
+        uint64_t value;
+        assert_int_equal(sl_parse_u64(text, &value), cases[i].is_decimal);
+        assert_true(!cases[i].is_decimal || value == cases[i].decimal);
+        assert_int_equal(sl_parse_hex_u64(text, &value), cases[i].is_hex);
+        assert_true(!cases[i].is_hex || value == cases[i].hex);
+    }
+}
+
 static void arrays_of_an_arena_take_what_they_hold(void **state)
 {
     (void)state;
@@ -452,6 +483,7 @@ int main(void)
         cmocka_unit_test(what_waits_for_the_end_of_an_arena_is_called_once),
         cmocka_unit_test(plain_text_ends_before_what_needs_an_escape),
         cmocka_unit_test(sorted_items_are_counted_up_to_a_number),
+        cmocka_unit_test(numbers_are_digits_alone),
         cmocka_unit_test(arrays_of_an_arena_take_what_they_hold),
         cmocka_unit_test(reader_stops_at_the_end_and_stays_failed),
         cmocka_unit_test(leb128_values_and_limits),
