@@ -229,11 +229,7 @@ void sl_il2cpp_scan(struct sl_str text, void (*found)(void *arg, uint32_t line, 
     struct sl_str file = {NULL, 0}, new_file;
     uint32_t line = 0, number = 0, new_number;
     bool pending = false;
-    for (size_t at = 0; at < text.size && line < UINT32_MAX;) {
-        const char *newline = memchr(text.data + at, '\n', text.size - at);
-        size_t end = newline ? (size_t)(newline - text.data) : text.size;
-        struct sl_str row = {text.data + at, end - at};
-        at = end + 1;
+    for (struct sl_str row; line < UINT32_MAX && sl_str_next_line(&text, &row);) {
         line++;
         if (sl_il2cpp_mark(row, &new_file, &new_number)) {
             if (pending)

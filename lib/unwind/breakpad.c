@@ -143,17 +143,13 @@ static void record(struct stack *s, struct sl_str rest)
 enum sl_code breakpad_stack_read(const struct sl_object *object, struct builder *b)
 {
     struct sl_bytes bytes = sl_object_file(object);
-    const char *at = (const char *)bytes.data, *end = at + bytes.size;
+    struct sl_str rest = {(const char *)bytes.data, bytes.size}, line;
     struct stack s = {.b = b};
     rules_clear(&s.rules);
-    while (at < end && b->code == SL_OK) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        struct sl_str line = {at, (size_t)((newline ? newline : end) - at)};
-        at = newline ? newline + 1 : end;
+    while (b->code == SL_OK && sl_str_next_line(&rest, &line))
         if (line.size && (*line.data == 'S' || sl_is_blank(*line.data)) && word(&line, SL_STR("STACK")) &&
             builder_spend(b, steps_of(&s.rules)))
             record(&s, line);
-    }
     end_range(&s);
     return b->code;
 }
