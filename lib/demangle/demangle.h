@@ -25,7 +25,3 @@ bool sl_demangle_styled(struct sl_str name, enum sl_language language, enum sl_d
 /* As above for profilers, who drop the arguments of templates: style of the binutils, with return types where the
  * mangling has them, but `f<>` for `f<int>` in Itanium's C++. */
 bool sl_demangle_full(struct sl_str name, struct sl_buf *out);
-
-/* The same without the brackets as well, for names as most are: of Itanium's C++, without expressions and the like. False
- * for all others, which sl_demangle_full may know. Several times as fast. */
-bool sl_demangle_bare(struct sl_str name, struct sl_buf *out);

@@ -145,8 +145,6 @@ void name_readable(struct sl_str name, struct sl_buf *full, struct sl_buf *out)
         return;
     sl_buf_clear(full);
     bool itanium = sl_str_starts(name, SL_STR("_Z")) || sl_str_starts(name, SL_STR("___Z"));
-    if (itanium && sl_demangle_bare(name, out))
-        return;
     if (!itanium || !sl_demangle_full(name, full))
         sl_buf_str(out, name);
     else if (!drop_template_arguments(sl_buf_view(full), out))

@@ -1,7 +1,6 @@
-/* What the readers of our own gain over LLVM's demanglers: C++ names as profilers have them, by the fast reader first and by LLVM
- * alone; Rust names of the newer mangling.
+/* What our reader of Rust's newer mangling gains over LLVM's.
  *
- * usage: names CPP-NAMES RUST-NAMES (files with a name a line); prints microseconds a name: C++ ours, LLVM; Rust ours, LLVM */
+ * usage: names FILE (a name a line); prints microseconds a name: ours, LLVM's */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -41,17 +40,6 @@ static struct names read_names(const char *path)
         exit(1);
     }
     return names;
-}
-
-static void fast_first(struct sl_str name, struct sl_buf *out)
-{
-    if (!sl_demangle_bare(name, out))
-        sl_demangle_full(name, out);
-}
-
-static void full_alone(struct sl_str name, struct sl_buf *out)
-{
-    sl_demangle_full(name, out);
 }
 
 static void rust(struct sl_str name, struct sl_buf *out)
@@ -95,14 +83,11 @@ static double measure(const struct names *names, void (*demangle)(struct sl_str 
 
 int main(int argc, char **argv)
 {
-    if (argc != 3)
+    if (argc != 2)
         return 2;
-    struct names cpp_names = read_names(argv[1]), rust_names = read_names(argv[2]);
-    printf("%f %f ", measure(&cpp_names, fast_first), measure(&cpp_names, full_alone));
+    struct names rust_names = read_names(argv[1]);
     printf("%f %f\n", measure(&rust_names, rust), measure(&rust_names, rust_by_llvm));
-    free(cpp_names.items);
     free(rust_names.items);
-    sl_unmap(&cpp_names.mapping);
     sl_unmap(&rust_names.mapping);
     return 0;
 }
