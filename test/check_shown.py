@@ -27,7 +27,7 @@ def is_unit(name):
     if glob.glob(os.path.join(TEST, "unit", name + ".c")):
         return True
     path, _, test = name.rpartition("/")
-    return bool(re.search(rf"\b{re.escape(test)}\b", text_of(f"unit/{path}.c")))
+    return bool(re.search(rf"^(?:FIBER_)?TEST(?:_NAMED|_WITH)?\({re.escape(test)}\b", text_of(f"unit/{path}.c"), re.M))
 
 
 def is_generator(name):

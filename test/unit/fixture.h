@@ -12,14 +12,12 @@ static char fixture_dir[64];
 
 static inline int fixture_begin(void **state)
 {
-    (void)state;
     snprintf(fixture_dir, sizeof fixture_dir, "/tmp/symloom-fixture-XXXXXX");
     return mkdtemp(fixture_dir) ? 0 : -1;
 }
 
 static inline int fixture_end(void **state)
 {
-    (void)state;
     return directory_remove(fixture_dir);
 }
 

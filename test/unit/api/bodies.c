@@ -176,9 +176,8 @@ static const struct {
      "]}}]", 1000, 0, 200},
 };
 
-static void memory_is_in_proportion(void **state)
+TEST(memory_is_in_proportion)
 {
-    (void)state;
     enum { SLACK = 1 << 20 };
     bool good = true;
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
@@ -206,10 +205,4 @@ static void memory_is_in_proportion(void **state)
         sl_buf_free(&text);
     }
     assert_true(good);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_is_in_proportion)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,7 +148,6 @@ static void stopped(void)
 
 static int setup(void **state)
 {
-    (void)state;
     server_on_ready = ready;
     server_on_stop = stopped;
     server_start(&server, NULL, adjust);
@@ -157,7 +156,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     server_stop(&server);
     config_release(config);
     return 0;
@@ -180,9 +178,8 @@ static void assert_post(const char *target, const char *body, int status, const 
 }
 
 /* ---- tests ---- */
-static void its_bodies_are_read_by_their_fields(void **state)
+TEST(its_bodies_are_read_by_their_fields)
 {
-    (void)state;
     char large[60000];
     int size = snprintf(large, sizeof large, "{\"a\":1,\"b\":2,\"c\":\"");
     memset(large + size, 'x', 50000);
@@ -201,9 +198,8 @@ static void its_bodies_are_read_by_their_fields(void **state)
     sl_buf_free(&request);
 }
 
-static void its_errors_have_its_form(void **state)
+TEST(its_errors_have_its_form)
 {
-    (void)state;
     struct answer answer;
     assert_post("/add", "{}", 404, "");
     assert_int_equal(exchange(&server, "GET /sums/add HTTP/1.1\r\nHost: x\r\n\r\n", &answer), 405);
@@ -216,9 +212,8 @@ static void its_errors_have_its_form(void **state)
     answer_free(&answer);
 }
 
-static void its_jobs_are_waited_for_and_asked_again(void **state)
+TEST(its_jobs_are_waited_for_and_asked_again)
 {
-    (void)state;
     struct answer answer;
     char poll[200], id[37];
     assert_int_equal(post("/sums/add?timeout=0", "{\"a\":1000,\"b\":1}", &answer), 200);
@@ -236,9 +231,8 @@ static void its_jobs_are_waited_for_and_asked_again(void **state)
     assert_post("/sums/tell", "{\"a\":6,\"b\":7}", 500, "{\"status\":\"internal_error\"}");
 }
 
-static void its_group_needs_keys_when_it_is_closed(void **state)
+TEST(its_group_needs_keys_when_it_is_closed)
 {
-    (void)state;
     static struct sl_str groups[] = {{"proxy", 5}};
     config->auth.require = groups;
     config->auth.require_count = 1;
@@ -247,13 +241,4 @@ static void its_group_needs_keys_when_it_is_closed(void **state)
     assert_post("/sums/add", "{\"a\":1,\"b\":2}", 200, "{\"sum\":3}");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(its_bodies_are_read_by_their_fields),
-        cmocka_unit_test(its_errors_have_its_form),
-        cmocka_unit_test(its_jobs_are_waited_for_and_asked_again),
-        cmocka_unit_test(its_group_needs_keys_when_it_is_closed),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_FILE(.begin = setup, .end = teardown);

@@ -7,7 +7,6 @@ static struct sl_arena arena;
 
 static int done(void **state)
 {
-    (void)state;
     sl_arena_free(&arena);
     return 0;
 }
@@ -18,9 +17,8 @@ static bool allowed(const char *url, const char *origin)
     return scraping_origin_allowed(&arena, &pattern, 1, sl_str(url));
 }
 
-static void allowed_origins(void **state)
+TEST(allowed_origins)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"http://example.com", "*"},
         {"http://example.com", "*.example.com"},
@@ -52,9 +50,8 @@ static void allowed_origins(void **state)
             fail_msg("%s is not in %s", rows[i][0], rows[i][1]);
 }
 
-static void refused_origins(void **state)
+TEST(refused_origins)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"http://example.com", "foo.example.com"},
         {"http://foo.com", "*.example.com"},
@@ -78,17 +75,15 @@ static void refused_origins(void **state)
     assert_false(scraping_origin_allowed(&arena, NULL, 0, SL_STR("http://example.com")));
 }
 
-static void one_of_several_is_enough(void **state)
+TEST(one_of_several_is_enough)
 {
-    (void)state;
     static const struct sl_str origins[] = {SL_STR("a.org"), SL_STR("*.b.org")};
     assert_true(scraping_origin_allowed(&arena, origins, 2, SL_STR("https://x.b.org/")));
     assert_false(scraping_origin_allowed(&arena, origins, 2, SL_STR("https://c.org/")));
 }
 
-static void the_usual_form_of_urls(void **state)
+TEST(the_usual_form_of_urls)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"https://Example.COM/A b", "https://example.com/A%20b"},
         {"https://example.com:443/x?q=1#f", "https://example.com/x?q=1#f"},
@@ -110,9 +105,8 @@ static void the_usual_form_of_urls(void **state)
     assert_null(scraping_url(&arena, SL_STR("http://a/\0b")).data);
 }
 
-static void periods_of_a_url(void **state)
+TEST(periods_of_a_url)
 {
-    (void)state;
     static const struct {
         int64_t period, now, begin;
     } rows[] = {{100, 1000, 939},  {100, 1038, 939},  {100, 1039, 1039},  {100, 1040, 1039},
@@ -124,10 +118,4 @@ static void periods_of_a_url(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(allowed_origins), cmocka_unit_test(refused_origins),
-                                       cmocka_unit_test(one_of_several_is_enough),
-                                       cmocka_unit_test(the_usual_form_of_urls), cmocka_unit_test(periods_of_a_url)};
-    return cmocka_run_group_tests(tests, NULL, done);
-}
+TEST_FILE(.end = done);

@@ -24,9 +24,8 @@ static bool reads(struct sl_arena *arena, const char *text)
 
 #define LIST(id) "[{\"id\":\"" id "\",\"type\":\"http\",\"url\":\"http://example.com/\"}]"
 
-static void the_same_text_is_the_same_list(void **state)
+TEST(the_same_text_is_the_same_list)
 {
-    (void)state;
     struct sl_arena one = {0}, other = {0};
     assert_true(reads(&one, LIST("a")));
     struct source_list first = kept;
@@ -50,9 +49,8 @@ static void the_same_text_is_the_same_list(void **state)
     sl_arena_free(&one);
 }
 
-static void what_is_wrong_is_not_kept(void **state)
+TEST(what_is_wrong_is_not_kept)
 {
-    (void)state;
     struct sl_arena arena = {0};
     for (int i = 0; i < 2; i++) {
         assert_false(reads(&arena, "[{\"id\":\"a\",\"type\":\"other\"}]"));
@@ -64,9 +62,8 @@ static void what_is_wrong_is_not_kept(void **state)
     source_lists_forget();
 }
 
-static void a_bounded_number_is_kept(void **state)
+TEST(a_bounded_number_is_kept)
 {
-    (void)state;
     struct sl_arena arena = {0};
     char text[200];
     uint64_t first = 0, last = 0;
@@ -83,14 +80,4 @@ static void a_bounded_number_is_kept(void **state)
     assert_true(kept.number != first);
     sl_arena_free(&arena);
     source_lists_forget();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_same_text_is_the_same_list),
-        cmocka_unit_test(what_is_wrong_is_not_kept),
-        cmocka_unit_test(a_bounded_number_is_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,14 +13,12 @@ static int setup(void **state)
 {
     struct value_problems problems = {0};
     struct sl_error error;
-    (void)state;
     return config_parse(SL_STR("mozilla: {store: {scan_contents: true, max_members: 3}}\n"), "test", &config, &problems,
                         &error);
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     config_release(config);
     sl_arena_free(&arena);
     sl_buf_free(&bytes);
@@ -38,9 +36,8 @@ static void assert_key(const char *name, const char *expected)
         assert_true(sl_str_equal(key, sl_str(expected)));
 }
 
-static void keys_have_three_parts_and_their_id_is_in_upper_case(void **state)
+TEST(keys_have_three_parts_and_their_id_is_in_upper_case)
 {
-    (void)state;
     assert_key("flag/deadBEEF/flag.jpeg", "flag/DEADBEEF/flag.jpeg");
     assert_key("\xE6\xB1\x89 a~+.pdb/1a/x y", "\xE6\xB1\x89 a~+.pdb/1A/x y");
     static const char *const bad[] = {
@@ -60,10 +57,9 @@ static void keys_have_three_parts_and_their_id_is_in_upper_case(void **state)
     }
 }
 
-static void extensions_choose_form_and_type(void **state)
+TEST(extensions_choose_form_and_type)
 {
     const struct config_store *store = &config->mozilla.store;
-    (void)state;
     assert_true(uploads_is_packed(store, SL_STR("a.SYM")) && uploads_is_packed(store, SL_STR("a.b.sym")));
     assert_false(uploads_is_packed(store, SL_STR("sym")) || uploads_is_packed(store, SL_STR("a.symx")));
     assert_string_equal(uploads_media_type(store, SL_STR("a.sym"), &arena), "text/plain");
@@ -102,9 +98,8 @@ static void assert_refused(struct archive *archive, int status, const char *text
     assert_true(sl_str_equal(archive->failure.text, sl_str(text)));
 }
 
-static void members_are_chosen_by_their_names(void **state)
+TEST(members_are_chosen_by_their_names)
 {
-    (void)state;
     struct sl_zip_writer writer = begin();
     add(&writer, "a-Symbols.TXT", "list");
     add(&writer, "a/ab/a.sym", "one");
@@ -128,9 +123,8 @@ static void members_are_chosen_by_their_names(void **state)
         "(First unrecognized pattern was 'a/ab/a\\'\\t\\x01.sym')");
 }
 
-static void archives_that_are_cut_or_changed_never_pass_as_others(void **state)
+TEST(archives_that_are_cut_or_changed_never_pass_as_others)
 {
-    (void)state;
     struct sl_zip_writer writer = begin();
     add(&writer, "a/ab/a.sym", "MODULE a b AB a\nINFO CODE_ID cd\nFUNC 0 1 0 f\n");
     add(&writer, "b/ab/b.dll", "some contents, some contents, some contents");
@@ -169,7 +163,7 @@ static enum sl_code check_one(const char *contents, size_t size, struct member_j
     return job->code;
 }
 
-static void contents_are_hashed_and_scanned(void **state)
+TEST(contents_are_hashed_and_scanned)
 {
     enum { SIZE = 600 << 10 };
     static char contents[SIZE];
@@ -178,7 +172,6 @@ static void contents_are_hashed_and_scanned(void **state)
                                     0xD6, 0x96, 0x3F, 0x7D, 0x28, 0xE1, 0x7F, 0x72};
     struct member_job job;
     struct archive archive;
-    (void)state;
     assert_int_equal(check_one("abc", 3, &job, &archive), SL_OK);
     assert_memory_equal(job.member->md5, md5, 16); /* RFC 1321, A.5 */
     assert_int_equal(job.member->used, job.member->entry->packed);
@@ -205,11 +198,10 @@ static bool read_info(const char *head, struct sl_buf *info, struct sl_str names
     return codeinfo_read(sl_str(head), SL_STR("a/AB/a.sym"), &arena, info, names);
 }
 
-static void symbol_files_say_what_they_are(void **state)
+TEST(symbol_files_say_what_they_are)
 {
     struct sl_buf info = {0};
     struct sl_str names[2];
-    (void)state;
     assert_true(read_info("MODULE windows x86 ab1 x y.pdb\r\nINFO CODE_ID cd x y.dll\nINFO GENERATOR some thing\nFILE "
                           "0 a\nINFO CODE_ID ee z\n",
                           &info, names));
@@ -233,15 +225,4 @@ static void symbol_files_say_what_they_are(void **state)
     sl_buf_free(&info);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_have_three_parts_and_their_id_is_in_upper_case),
-        cmocka_unit_test(extensions_choose_form_and_type),
-        cmocka_unit_test(members_are_chosen_by_their_names),
-        cmocka_unit_test(archives_that_are_cut_or_changed_never_pass_as_others),
-        cmocka_unit_test(contents_are_hashed_and_scanned),
-        cmocka_unit_test(symbol_files_say_what_they_are),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_FILE(.begin = setup, .end = teardown);

@@ -11,7 +11,6 @@ static struct sl_apple_options options;
 
 static inline int forget(void **state)
 {
-    (void)state;
     sl_arena_free(&arena);
     options = (struct sl_apple_options){0};
     return 0;

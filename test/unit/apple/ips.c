@@ -53,9 +53,8 @@ static void expect_demo(void)
     expect_text(crash.extras[0].json, "\"Demo\"");
 }
 
-static void a_whole_json_report(void **state)
+TEST(a_whole_json_report)
 {
-    (void)state;
     expect_read(HEADER BODY);
     expect_demo();
     expect_read("\xEF\xBB\xBF\n" HEADER "\n" BODY);
@@ -67,9 +66,8 @@ static void a_whole_json_report(void **state)
     expect_demo();
 }
 
-static void a_text_behind_a_header(void **state)
+TEST(a_text_behind_a_header)
 {
-    (void)state;
     expect_read(HEADER "Incident Identifier: x\nThread 0 Crashed:\n0 a 0x1 b\n");
     expect_addresses(&crash.threads[0], "1");
     assert_int_equal(crash.timestamp, 1637769293);
@@ -81,9 +79,8 @@ static void a_text_behind_a_header(void **state)
     assert_int_equal(crash.thread_count, 2);
 }
 
-static void reports_of_other_things(void **state)
+TEST(reports_of_other_things)
 {
-    (void)state;
     expect_failure("{\"bug_type\":\"298\"}\n{\"memoryStatus\":{}}", SL_UNSUPPORTED,
                    "unsupported apple report type 298");
     expect_failure("{\"bug_type\":\"202\"}\n{\"threads\":[],\"usedImages\":7}", SL_UNSUPPORTED,
@@ -100,9 +97,8 @@ static void expect_body(const char *members)
     expect_read(text);
 }
 
-static void why(void **state)
+TEST(why)
 {
-    (void)state;
     static const struct {
         const char *members, *reason, *details;
     } cases[] = {
@@ -125,9 +121,8 @@ static void why(void **state)
     }
 }
 
-static void systems(void **state)
+TEST(systems)
 {
-    (void)state;
     static const struct {
         const char *members, *name, *version, *build;
     } cases[] = {
@@ -151,9 +146,8 @@ static void systems(void **state)
     assert_int_equal(crash.module_count, 0);
 }
 
-static void frames(void **state)
+TEST(frames)
 {
-    (void)state;
     expect_read("{\"usedImages\":[{\"base\":18446744073709551615,\"name\":\"n\",\"uuid\":\"x\"},{\"base\":16}],"
                 "\"threads\":[{\"frames\":[{\"imageOffset\":1,\"imageIndex\":0},"
                 "{\"imageOffset\":2,\"imageIndex\":1,\"symbol\":\"f\",\"sourceFile\":\"a.c\",\"sourceLine\":7},"
@@ -178,9 +172,8 @@ static void frames(void **state)
     assert_int_equal(crash.module_count, 0);
 }
 
-static void all_causes(void **state)
+TEST(all_causes)
 {
-    (void)state;
     static const struct {
         const char *members, *wanted;
     } cases[] = {
@@ -209,9 +202,8 @@ static void all_causes(void **state)
     }
 }
 
-static void where_symbols_begin(void **state)
+TEST(where_symbols_begin)
 {
-    (void)state;
     options.names_from_report = true;
     expect_read("{\"usedImages\":[{\"base\":4096}],\"threads\":[{\"frames\":["
                 "{\"imageIndex\":0,\"imageOffset\":16,\"symbol\":\"f\",\"symbolLocation\":6},"
@@ -223,9 +215,8 @@ static void where_symbols_begin(void **state)
     assert_int_equal(sl_crash_symbol_address(&frames[2]), 0);
 }
 
-static void the_thread_that_crashed(void **state)
+TEST(the_thread_that_crashed)
 {
-    (void)state;
     expect_read("{\"usedImages\":[],\"threads\":[{},{\"triggered\":true},{}]}");
     assert_int_equal(crash.threads[0].requesting, SL_REQUESTING_NO);
     assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_YES);
@@ -234,9 +225,8 @@ static void the_thread_that_crashed(void **state)
     assert_int_equal(crash.threads[1].requesting, SL_REQUESTING_NO);
 }
 
-static void registers(void **state)
+TEST(registers)
 {
-    (void)state;
     expect_read(
         "{\"usedImages\":[],\"threads\":[{\"threadState\":{\"r\":[{\"value\":1},{\"value\":\"2\"},{\"value\":3}],"
         "\"flavor\":\"ARM_THREAD_STATE\",\"cpsr\":{\"value\":-1},\"\\u0070c\":{\"a\":{},\"value\":4},\"sp\":5,"
@@ -244,9 +234,8 @@ static void registers(void **state)
     expect_registers(&crash.threads[0], "lr=7 pc=4 r0=1 r2=3");
 }
 
-static void memory_that_runs_out_is_no_fault_of_the_report(void **state)
+TEST(memory_that_runs_out_is_no_fault_of_the_report)
 {
-    (void)state;
     static const char text[] = HEADER BODY;
     for (size_t limit = 1; limit < 4096; limit += 128) {
         struct sl_arena small;
@@ -259,20 +248,4 @@ static void memory_that_runs_out_is_no_fault_of_the_report(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_whole_json_report, forget),
-        cmocka_unit_test_teardown(all_causes, forget),
-        cmocka_unit_test_teardown(where_symbols_begin, forget),
-        cmocka_unit_test_teardown(a_text_behind_a_header, forget),
-        cmocka_unit_test_teardown(reports_of_other_things, forget),
-        cmocka_unit_test_teardown(why, forget),
-        cmocka_unit_test_teardown(systems, forget),
-        cmocka_unit_test_teardown(frames, forget),
-        cmocka_unit_test_teardown(the_thread_that_crashed, forget),
-        cmocka_unit_test_teardown(registers, forget),
-        cmocka_unit_test_teardown(memory_that_runs_out_is_no_fault_of_the_report, forget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(.teardown = forget);

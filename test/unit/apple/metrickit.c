@@ -25,9 +25,8 @@ static void expect_tree(void)
     expect_text(crash.modules[0].code_id, "2d903291397d3d14bfca52c7fb8c5e00");
 }
 
-static void a_tree_alone(void **state)
+TEST(a_tree_alone)
 {
-    (void)state;
     assert_true(sl_apple_is_metrickit(sl_str(crash_tree)));
     expect_read(crash_tree);
     expect_tree();
@@ -35,9 +34,8 @@ static void a_tree_alone(void **state)
     expect_text(crash.details, NULL);
 }
 
-static void a_payload(void **state)
+TEST(a_payload)
 {
-    (void)state;
     static char text[4096];
     snprintf(text, sizeof text,
              "{\"timeStampEnd\":\"2024-01-02 03:04:05 "
@@ -63,9 +61,8 @@ static void a_payload(void **state)
     expect_text(crash.reason, "Hang of 5 sec");
 }
 
-static void each_branch_is_a_thread(void **state)
+TEST(each_branch_is_a_thread)
 {
-    (void)state;
     expect_read(TREE(
         STACK("true", "{\"address\":1,\"subFrames\":[{\"address\":2},{\"subFrames\":[{\"address\":4}],\"address\":3}]}"
                       ",{\"address\":5}")));
@@ -78,9 +75,8 @@ static void each_branch_is_a_thread(void **state)
     assert_int_equal(crash.module_count, 0);
 }
 
-static void deep_stacks(void **state)
+TEST(deep_stacks)
 {
-    (void)state;
     enum { DEPTH = 500, ROOM = 64 * DEPTH };
     static char text[ROOM];
     size_t size = (size_t)snprintf(text, ROOM, "{\"callStacks\":[{\"callStackRootFrames\":[");
@@ -94,9 +90,8 @@ static void deep_stacks(void **state)
     assert_int_equal(crash.threads[0].frames[DEPTH - 1].address, 4096 + DEPTH - 1);
 }
 
-static void what_is_malformed(void **state)
+TEST(what_is_malformed)
 {
-    (void)state;
     expect_failure("{\"callStackRootFrames\":[}", SL_MALFORMED, "malformed diagnostic at offset 25");
     expect_failure("{\"callStackRootFrames\":[", SL_MALFORMED, "malformed diagnostic at offset 24");
     expect_failure("{\"callStackRootFrames\":[]} \"x", SL_MALFORMED, "malformed diagnostic at offset 27");
@@ -105,9 +100,8 @@ static void what_is_malformed(void **state)
 }
 
 /* A tree in a frame of another one is none: its frames would take the place of those that are open. */
-static void a_tree_in_a_tree(void **state)
+TEST(a_tree_in_a_tree)
 {
-    (void)state;
     expect_read("{\"callStacks\":[{\"callStackRootFrames\":[{\"address\":4096,\"subFrames\":[{\"address\":4097,"
                 "\"callStacks\":[{\"callStackRootFrames\":[{\"address\":1}]}],"
                 "\"subFrames\":[{\"address\":4098},{\"address\":4099}]}]}]}]}");
@@ -117,9 +111,8 @@ static void a_tree_in_a_tree(void **state)
 }
 
 /* Many branches at the end of a long stem would make far more than the text says. */
-static void wide_trees(void **state)
+TEST(wide_trees)
 {
-    (void)state;
     enum { COUNT = 20000, ROOM = 40 * COUNT };
     static char text[ROOM];
     struct sl_error error = {0};
@@ -135,9 +128,8 @@ static void wide_trees(void **state)
     assert_string_equal(error.message, "far more threads, images or registers than a report of its size has");
 }
 
-static void memory_that_is_short(void **state)
+TEST(memory_that_is_short)
 {
-    (void)state;
     enum { COUNT = 500 };
     char text[64 + 3 * COUNT] = "{\"callStacks\":[{\"callStackRootFrames\":[{}";
     struct sl_arena small;
@@ -155,17 +147,4 @@ static void memory_that_is_short(void **state)
     sl_arena_free(&small);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_tree_alone, forget),
-        cmocka_unit_test_teardown(a_payload, forget),
-        cmocka_unit_test_teardown(each_branch_is_a_thread, forget),
-        cmocka_unit_test_teardown(deep_stacks, forget),
-        cmocka_unit_test_teardown(a_tree_in_a_tree, forget),
-        cmocka_unit_test_teardown(what_is_malformed, forget),
-        cmocka_unit_test_teardown(wide_trees, forget),
-        cmocka_unit_test_teardown(memory_that_is_short, forget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(.teardown = forget);

@@ -31,7 +31,7 @@ static void expect_row(const char *line, const char *wanted)
     assert_string_equal(got, wanted);
 }
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
     static const struct {
         const char *line, *wanted;
@@ -53,18 +53,16 @@ static void test_rows(void **state)
         {"    8  <Kernel mode>", "||||:0|0 kernel"},
         {"    8  <patched truncated backtrace> 1-49", "||||:0|0"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         expect_row(rows[i].line, rows[i].wanted);
 }
 
-static void test_what_is_no_row(void **state)
+TEST(test_what_is_no_row)
 {
     static const char *const lines[] = {"    8 samples", "    x main  (in app) + 522  [0x10a]",
                                         "    8 f (in app [0x10a]", "    99999999999999999999 f  (in app)  [0x1]",
                                         "    8 f  (in app)  [0x]"};
     struct sl_error error = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         char text[512];
         snprintf(text, sizeof text, HEAD "    9 Thread_1\n%s\n", lines[i]);
@@ -74,9 +72,8 @@ static void test_what_is_no_row(void **state)
 }
 
 /* Only where calls return to is behind what is looked up. */
-static void test_which_addresses_are_exact(void **state)
+TEST(test_which_addresses_are_exact)
 {
-    (void)state;
     expect_samples(HEAD "    9 Thread_1\n"
                         "    + 9 a  (in app)  [0x1]\n"
                         "    +   8 b  (in app)  [0x2]\n"
@@ -110,9 +107,8 @@ static void test_which_addresses_are_exact(void **state)
         assert_int_equal(samples.rows[i].is_exact, are_exact[i]);
 }
 
-static void test_paths(void **state)
+TEST(test_paths)
 {
-    (void)state;
     expect_read(HEAD "    9 Thread_7: pool   DispatchQueue_3: q  (serial)\n"
                      "    + 9 a  (in app)  [0x1]\n"
                      "    +   2 b  (in app)  [0x2]\n"
@@ -128,7 +124,7 @@ static void test_paths(void **state)
     assert_false(crash.threads[0].frames[1].is_exact);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
     static const char before[] = HEAD "    9 Thread_1\r\n"
                                       "    + 9 ???  (in app)  load address 0x1 + 0x1  [0x2]\r\n"
@@ -146,7 +142,6 @@ static void test_names(void **state)
         .function = SL_STR("f"), .file = SL_STR("f.c"), .line = 12, .offset = 16, .has_offset = true};
     const struct sl_samples_name names[] = {f, f, {.function = {NULL, 0}}, f};
     struct sl_buf out = {0};
-    (void)state;
     expect_samples(before);
     assert_int_equal(samples.row_count, 4);
     assert_true(sl_samples_write(&samples, names, &out));
@@ -154,9 +149,8 @@ static void test_names(void **state)
     sl_buf_free(&out);
 }
 
-static void test_what_is_no_report_of_samples(void **state)
+TEST(test_what_is_no_report_of_samples)
 {
-    (void)state;
     assert_false(sl_samples_is(SL_STR("")));
     assert_false(sl_samples_is(SL_STR("Incident Identifier: x\nThread 0:\n0 a 0x1 b + 1\nBinary Images:\n")));
     assert_false(sl_samples_is(SL_STR("Steps: 5\n")));
@@ -171,15 +165,4 @@ static void test_what_is_no_report_of_samples(void **state)
     assert_int_equal(crash.modules[0].size, 0x1000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_rows, forget),
-        cmocka_unit_test_teardown(test_what_is_no_row, forget),
-        cmocka_unit_test_teardown(test_which_addresses_are_exact, forget),
-        cmocka_unit_test_teardown(test_paths, forget),
-        cmocka_unit_test_teardown(test_names, forget),
-        cmocka_unit_test_teardown(test_what_is_no_report_of_samples, forget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(.teardown = forget);

@@ -23,9 +23,8 @@ static const char shot[] =
                                                                                               "label\":\"q\",",
                                                                                               "[]")) "}," IMAGES "}";
 
-static void test_the_process_in_front(void **state)
+TEST(test_the_process_in_front)
 {
-    (void)state;
     expect_read(shot);
     assert_false(crash.crashed);
     assert_int_equal(crash.timestamp, 1625133600);
@@ -49,18 +48,16 @@ static void test_the_process_in_front(void **state)
     assert_int_equal(crash.modules[2].size, 9);
 }
 
-static void test_nothing_in_front(void **state)
+TEST(test_nothing_in_front)
 {
-    (void)state;
     expect_read("{\"processByPid\":{" PROCESS("0", "kernel_task", THREAD("1", "", "[[3,1]]")) "," PROCESS(
         "5", "other", THREAD("2", "", "[[0,2]]")) "}," IMAGES ",\"reason\":\"hang\"}");
     expect_text(crash.reason, "hang");
     expect_addresses(&crash.threads[0], "1002");
 }
 
-static void test_what_is_none(void **state)
+TEST(test_what_is_none)
 {
-    (void)state;
     expect_failure("{\"bug_type\":\"210\"}\n{\"panicString\":\"x\",\"processByPid\":{},\"binaryImages\":[]}",
                    SL_UNSUPPORTED, "unsupported apple report type 210");
     expect_failure("{\"bug_type\":\"288\"}\n{\"processByPid\":[],\"binaryImages\":[]}", SL_UNSUPPORTED,
@@ -71,12 +68,4 @@ static void test_what_is_none(void **state)
     assert_int_equal(crash.module_count, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_the_process_in_front, forget),
-        cmocka_unit_test_teardown(test_nothing_in_front, forget),
-        cmocka_unit_test_teardown(test_what_is_none, forget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(.teardown = forget);

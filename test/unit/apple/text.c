@@ -75,9 +75,8 @@ static void expect_report(void)
     assert_int_equal(crash.modules[1].size, 2170879);
 }
 
-static void a_whole_report(void **state)
+TEST(a_whole_report)
 {
-    (void)state;
     expect_read(report);
     expect_report();
     expect_text(crash.threads[0].frames[2].function, NULL);
@@ -90,9 +89,8 @@ static void a_whole_report(void **state)
     expect_text(crash.threads[0].frames[0].function, NULL);
 }
 
-static void lines_may_end_as_those_of_windows(void **state)
+TEST(lines_may_end_as_those_of_windows)
 {
-    (void)state;
     char text[2 * sizeof report];
     size_t size = 0;
     for (const char *at = report; *at; at++) {
@@ -109,9 +107,8 @@ static void lines_may_end_as_those_of_windows(void **state)
 
 #define IMAGES "\nBinary Images:\n0x10 - 0x20 a x86_64 <2d903291397d3d14bfca52c7fb8c5e00> /a\n"
 
-static void times(void **state)
+TEST(times)
 {
-    (void)state;
     static const struct {
         const char *text;
         int64_t seconds; /* -1: none */
@@ -138,9 +135,8 @@ static void times(void **state)
     }
 }
 
-static void architectures(void **state)
+TEST(architectures)
 {
-    (void)state;
     static const struct {
         const char *text;
         enum sl_arch arch;
@@ -158,9 +154,8 @@ static void architectures(void **state)
     }
 }
 
-static void systems(void **state)
+TEST(systems)
 {
-    (void)state;
     static const struct {
         const char *text, *name, *version, *build, *split_name, *split_version, *split_build;
     } cases[] = {
@@ -192,9 +187,8 @@ static void systems(void **state)
     }
 }
 
-static void thread_names(void **state)
+TEST(thread_names)
 {
-    (void)state;
     static const struct {
         const char *lines, *name;
         enum sl_requesting requesting;
@@ -223,9 +217,8 @@ static void thread_names(void **state)
     }
 }
 
-static void frames(void **state)
+TEST(frames)
 {
-    (void)state;
     static const struct {
         const char *line, *package, *function, *filename;
         uint64_t address;
@@ -264,9 +257,8 @@ static void frames(void **state)
 
 #define UUID "<2d903291397d3d14bfca52c7fb8c5e00>"
 
-static void images(void **state)
+TEST(images)
 {
-    (void)state;
     static const struct {
         const char *line, *file; /* NULL: it is none */
     } cases[] = {
@@ -304,9 +296,8 @@ static void images(void **state)
     }
 }
 
-static void registers(void **state)
+TEST(registers)
 {
-    (void)state;
     expect_read("Thread 1 Crashed:\nThread 2 Crashed:\n"
                 "Thread 1 crashed with ARM Thread State (64-bit):\n"
                 "    x0: 0x0000000000000028   x1:\t0xa cpsr: 0x20 Status: 0x1 y:0x2 far: 3 x: z: 0x4\n"
@@ -322,9 +313,8 @@ static void registers(void **state)
 
 /* ---- sections ---- */
 
-static void frames_end_with_their_lines(void **state)
+TEST(frames_end_with_their_lines)
 {
-    (void)state;
     expect_read("Thread 0:\n0 a 0x1 b\n\n1 a 0x2 b\nThread 1:\n0 a 0x3 b\nnonsense\n1 a 0x4 b\n"
                 "Thread 2:\n0 a 0x5 b\nThread 2 name: x\n1 a 0x6 b\n");
     assert_int_equal(crash.thread_count, 3);
@@ -333,18 +323,16 @@ static void frames_end_with_their_lines(void **state)
     expect_addresses(&crash.threads[2], "5");
 }
 
-static void images_end_behind_a_blank_line(void **state)
+TEST(images_end_behind_a_blank_line)
 {
-    (void)state;
     expect_read("Binary Images\n\nnonsense\n0x10 - 0x20 a x86_64  " UUID " /a\nnonsense\n\n"
                 "0x20 - 0x30 a x86_64  " UUID " /b\n\nOS Version: x\n0x30 - 0x40 a x86_64  " UUID " /c\n");
     assert_int_equal(crash.module_count, 2);
     expect_text(crash.system.os_name, "x");
 }
 
-static void what_the_application_says(void **state)
+TEST(what_the_application_says)
 {
-    (void)state;
     static const struct {
         const char *lines, *details;
     } cases[] = {
@@ -369,9 +357,8 @@ static void what_the_application_says(void **state)
     }
 }
 
-static void where_functions_begin(void **state)
+TEST(where_functions_begin)
 {
-    (void)state;
     options.names_from_report = true;
     expect_read(
         "Thread 0:\n0 App 0x1010 f + 16\n1 App 0x1010 f + 99999 (a.m:3)\n2 App 0x1010 0x1000 + 16\n3 App 0x1010 g\n");
@@ -384,9 +371,8 @@ static void where_functions_begin(void **state)
     assert_int_equal(sl_crash_symbol_address(&crash.threads[0].frames[0]), 0);
 }
 
-static void all_causes(void **state)
+TEST(all_causes)
 {
-    (void)state;
     static const struct {
         const char *text, *wanted;
     } cases[] = {
@@ -426,9 +412,8 @@ static void all_causes(void **state)
     expect_text(crash.details, "0x0");
 }
 
-static void texts_that_look_like_reports(void **state)
+TEST(texts_that_look_like_reports)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool is;
@@ -445,9 +430,8 @@ static void texts_that_look_like_reports(void **state)
         assert_int_equal(sl_apple_is_text(sl_str(cases[i].text)), cases[i].is);
 }
 
-static void the_last_exception_is_a_trace_of_its_own(void **state)
+TEST(the_last_exception_is_a_trace_of_its_own)
 {
-    (void)state;
     expect_read("Last Exception Backtrace:\n0 a 0x1 b\n1 a 0x2 b\n\nThread 0 Crashed:\n0 a 0x3 b\n");
     assert_int_equal(crash.thread_count, 2);
     expect_addresses(&crash.threads[0], "3");
@@ -462,9 +446,8 @@ static void the_last_exception_is_a_trace_of_its_own(void **state)
 
 /* ---- what is wrong ---- */
 
-static void a_broken_element_costs_itself_alone(void **state)
+TEST(a_broken_element_costs_itself_alone)
 {
-    (void)state;
     expect_read("Incident Identifier: none\nReport Version: 4294967296\nDate/Time: never\n"
                 "Thread 18446744073709551616:\n0 a 0x1 b\n\n"
                 "Thread 0 Crashed:\n0 a 0x10000000000000000 b\n1 a 0x2 b (c.m:4294967296)\n\n"
@@ -477,25 +460,22 @@ static void a_broken_element_costs_itself_alone(void **state)
     assert_false(crash.has_timestamp);
 }
 
-static void bytes_that_are_no_text(void **state)
+TEST(bytes_that_are_no_text)
 {
-    (void)state;
     expect_read("\xEF\xBB\xBF \nHardware Model: a\xFF\nThread 0: b\xC3\n");
     expect_text(crash.system.device_model, "a\xEF\xBF\xBD");
     expect_text(crash.threads[0].name, "b\xEF\xBF\xBD");
 }
 
-static void what_is_no_report(void **state)
+TEST(what_is_no_report)
 {
-    (void)state;
     static const char *const texts[] = {"", "random text\n", "OS Version: x\n", "{\"a\":1}", "[1]", "{", "MDMP"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         expect_failure(texts[i], SL_MALFORMED, "neither a thread nor an image was found");
 }
 
-static void memory_that_runs_out_is_no_fault_of_the_report(void **state)
+TEST(memory_that_runs_out_is_no_fault_of_the_report)
 {
-    (void)state;
     for (size_t limit = 1; limit < 4096; limit += 128) {
         struct sl_arena small;
         struct sl_error error = {0};
@@ -507,29 +487,4 @@ static void memory_that_runs_out_is_no_fault_of_the_report(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_whole_report, forget),
-        cmocka_unit_test_teardown(lines_may_end_as_those_of_windows, forget),
-        cmocka_unit_test_teardown(times, forget),
-        cmocka_unit_test_teardown(architectures, forget),
-        cmocka_unit_test_teardown(systems, forget),
-        cmocka_unit_test_teardown(thread_names, forget),
-        cmocka_unit_test_teardown(frames, forget),
-        cmocka_unit_test_teardown(where_functions_begin, forget),
-        cmocka_unit_test_teardown(all_causes, forget),
-        cmocka_unit_test_teardown(texts_that_look_like_reports, forget),
-        cmocka_unit_test_teardown(images, forget),
-        cmocka_unit_test_teardown(registers, forget),
-        cmocka_unit_test_teardown(frames_end_with_their_lines, forget),
-        cmocka_unit_test_teardown(images_end_behind_a_blank_line, forget),
-        cmocka_unit_test_teardown(what_the_application_says, forget),
-        cmocka_unit_test_teardown(the_last_exception_is_a_trace_of_its_own, forget),
-        cmocka_unit_test_teardown(a_broken_element_costs_itself_alone, forget),
-        cmocka_unit_test_teardown(bytes_that_are_no_text, forget),
-        cmocka_unit_test_teardown(what_is_no_report, forget),
-        cmocka_unit_test_teardown(memory_that_runs_out_is_no_fault_of_the_report, forget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(.teardown = forget);

@@ -1,11 +1,5 @@
 /* Arena, reader, buffer, map, error, file: the behaviours the rest of the house stands on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "../check.h"
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,9 +14,8 @@
 #include "base/parallel.h"
 #include "base/spill.h"
 
-static void arena_aligns_zeroes_and_keeps_its_limit(void **state)
+TEST(arena_aligns_zeroes_and_keeps_its_limit)
 {
-    (void)state;
     struct sl_arena arena;
     sl_arena_init(&arena, 64 * 1024);
     for (size_t align = 1; align <= 64; align *= 2)
@@ -40,9 +33,8 @@ static void arena_aligns_zeroes_and_keeps_its_limit(void **state)
     assert_int_equal(arena.used, 0);
 }
 
-static void reader_stops_at_the_end_and_stays_failed(void **state)
+TEST(reader_stops_at_the_end_and_stays_failed)
 {
-    (void)state;
     static const uint8_t bytes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     struct sl_reader r = sl_reader((struct sl_bytes){bytes, sizeof bytes}, false);
     assert_int_equal(sl_read_u8(&r), 1);
@@ -62,9 +54,8 @@ static void reader_stops_at_the_end_and_stays_failed(void **state)
     assert_true(r.failed);
 }
 
-static void leb128_values_and_limits(void **state)
+TEST(leb128_values_and_limits)
 {
-    (void)state;
     static const uint64_t unsigned_values[] = {0, 1, 127, 128, 16383, 16384, UINT32_MAX, UINT64_MAX};
     static const int64_t signed_values[] = {0, 1, -1, 63, 64, -64, -65, INT32_MIN, INT64_MAX, INT64_MIN};
     struct sl_buf buf = {0};
@@ -94,9 +85,8 @@ static void leb128_values_and_limits(void **state)
     assert_false(r.failed);
 }
 
-static void text_needs_its_nul(void **state)
+TEST(text_needs_its_nul)
 {
-    (void)state;
     struct sl_bytes table = {(const uint8_t *)"ab\0cd", 5};
     assert_true(sl_str_equal(sl_cstr_at(table, 0), SL_STR("ab")));
     assert_null(sl_cstr_at(table, 3).data);
@@ -107,9 +97,8 @@ static void text_needs_its_nul(void **state)
     assert_true(r.failed);
 }
 
-static void slices_do_not_overflow(void **state)
+TEST(slices_do_not_overflow)
 {
-    (void)state;
     struct sl_bytes bytes = {(const uint8_t *)"0123", 4};
     bool ok;
     assert_int_equal(sl_bytes_slice(bytes, 1, 3, &ok).size, 3);
@@ -123,9 +112,8 @@ static void slices_do_not_overflow(void **state)
 }
 
 /* Texts whose plain hashes all begin a probe at the same place. */
-static void keys_cannot_be_chosen_to_meet(void **state)
+TEST(keys_cannot_be_chosen_to_meet)
 {
-    (void)state;
     enum { KEYS = 1000, MASK = 4095, MOST_IN_A_ROW = 100 };
     static char keys[KEYS][16];
     struct sl_map map = {0};
@@ -143,9 +131,8 @@ static void keys_cannot_be_chosen_to_meet(void **state)
     sl_map_free(&map);
 }
 
-static void map_grows_finds_and_forgets(void **state)
+TEST(map_grows_finds_and_forgets)
 {
-    (void)state;
     enum { COUNT = 5000 };
     static char keys[COUNT][8];
     struct sl_map map = {0};
@@ -171,9 +158,8 @@ static void map_grows_finds_and_forgets(void **state)
     sl_map_free(&map);
 }
 
-static void messages_are_cut_at_a_character(void **state)
+TEST(messages_are_cut_at_a_character)
 {
-    (void)state;
     struct sl_error error;
     char text[400];
     for (size_t i = 0; i < 199; i++)
@@ -187,9 +173,8 @@ static void messages_are_cut_at_a_character(void **state)
     assert_string_equal(sl_code_name(SL_DOWNLOAD_ERROR), "download_error");
 }
 
-static void files_are_written_and_mapped(void **state)
+TEST(files_are_written_and_mapped)
 {
-    (void)state;
     char dir[] = "/tmp/symloom-base-XXXXXX", path[64];
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/file", dir);
@@ -218,17 +203,15 @@ static void note_order(void *arg, size_t index, unsigned worker)
     assert_int_equal(worker, 0);
 }
 
-static void parallel_without_threads_is_a_loop(void **state)
+TEST(parallel_without_threads_is_a_loop)
 {
-    (void)state;
     size_t next = 0;
     sl_parallel_run(NULL, 10, note_order, &next);
     assert_int_equal(next, 10);
 }
 
-static void buffer_writes_little_endian_and_hex(void **state)
+TEST(buffer_writes_little_endian_and_hex)
 {
-    (void)state;
     struct sl_buf buf = {0};
     sl_buf_u32(&buf, 0x01020304);
     sl_buf_u8(&buf, 9);
@@ -242,18 +225,16 @@ static void buffer_writes_little_endian_and_hex(void **state)
     sl_buf_free(&buf);
 }
 
-static void white_space_is_trimmed(void **state)
+TEST(white_space_is_trimmed)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"", ""}, {" \t\r\n\v\f", ""}, {"a", "a"}, {"\ta b \n", "a b"}, {"\x01 a", "\x01 a"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_true(sl_str_equal(sl_str_trimmed(sl_str(rows[i][0])), sl_str(rows[i][1])));
 }
 
-static void arrays_grow_and_keep_what_they_have(void **state)
+TEST(arrays_grow_and_keep_what_they_have)
 {
-    (void)state;
     uint32_t *items = NULL;
     size_t capacity = 0;
     for (uint32_t i = 0; i < 1000; i++) {
@@ -271,9 +252,8 @@ static void arrays_grow_and_keep_what_they_have(void **state)
     free(items);
 }
 
-static void arrays_grow_by_zeros_and_in_arenas(void **state)
+TEST(arrays_grow_by_zeros_and_in_arenas)
 {
-    (void)state;
     uint32_t *items = NULL, *kept = NULL;
     size_t capacity = 0, kept_capacity = 0;
     struct sl_arena arena = {0};
@@ -295,9 +275,8 @@ static void arrays_grow_by_zeros_and_in_arenas(void **state)
     sl_arena_free(&arena);
 }
 
-static void arrays_move_to_files_when_they_are_large(void **state)
+TEST(arrays_move_to_files_when_they_are_large)
 {
-    (void)state;
     enum { STEP = 100000, STEPS = 60 }; /* 24 MB of numbers */
     char directory[] = "/tmp/spill-XXXXXX";
     struct sl_spill spill = {0};
@@ -322,9 +301,8 @@ static void arrays_move_to_files_when_they_are_large(void **state)
     sl_spill_free(&spill);
 }
 
-static void all_is_written_where_it_belongs(void **state)
+TEST(all_is_written_where_it_belongs)
 {
-    (void)state;
     char path[] = "/tmp/write-XXXXXX", got[12];
     int fd = mkstemp(path);
     assert_true(fd >= 0);
@@ -339,9 +317,8 @@ static void all_is_written_where_it_belongs(void **state)
     assert_false(sl_write_all_at(fd, (struct sl_bytes){(const uint8_t *)"x", 1}, 0));
 }
 
-static void sizes_beyond_int_are_printed_cut(void **state)
+TEST(sizes_beyond_int_are_printed_cut)
 {
-    (void)state;
     assert_int_equal(sl_str_precision((struct sl_str){"", 3}), 3);
     assert_int_equal(sl_str_precision((struct sl_str){"", (size_t)INT_MAX + 1}), INT_MAX);
 }
@@ -353,9 +330,8 @@ static void note_end(void *arg)
     notes[strlen(notes)] = (char)('a' + strlen(notes));
 }
 
-static void what_waits_for_the_end_of_an_arena_is_called_once(void **state)
+TEST(what_waits_for_the_end_of_an_arena_is_called_once)
 {
-    (void)state;
     char notes[2][8] = {"", ""};
     struct sl_arena arena = {0};
     assert_true(sl_arena_at_end(&arena, note_end, notes[0]));
@@ -374,9 +350,8 @@ static void what_waits_for_the_end_of_an_arena_is_called_once(void **state)
     assert_string_equal(notes[0], "ab");
 }
 
-static void sorted_items_are_counted_up_to_a_number(void **state)
+TEST(sorted_items_are_counted_up_to_a_number)
 {
-    (void)state;
     struct item {
         char other;
         uint64_t number;
@@ -388,9 +363,8 @@ static void sorted_items_are_counted_up_to_a_number(void **state)
     assert_int_equal(SL_COUNT_UP_TO(none, 0, number, 7), 0);
 }
 
-static void numbers_are_digits_alone(void **state)
+TEST(numbers_are_digits_alone)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool is_decimal, is_hex;
@@ -419,9 +393,8 @@ static void numbers_are_digits_alone(void **state)
     }
 }
 
-static void arrays_of_an_arena_take_what_they_hold(void **state)
+TEST(arrays_of_an_arena_take_what_they_hold)
 {
-    (void)state;
     static const size_t counts[] = {0, 1, 8, 9, 1000, 100000};
     for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
         struct sl_arena arena = {0};
@@ -455,9 +428,8 @@ static void arrays_of_an_arena_take_what_they_hold(void **state)
     sl_arena_free(&arena);
 }
 
-static void plain_text_ends_before_what_needs_an_escape(void **state)
+TEST(plain_text_ends_before_what_needs_an_escape)
 {
-    (void)state;
     static const char *const stops[] = {"\"", "\\", "\x1F", "\x7F", "\x80", "\xFF", "\n"};
     char text[64], copy[64 + SL_PLAIN_SLACK];
     for (size_t size = 0; size <= sizeof text; size++)
@@ -474,33 +446,4 @@ static void plain_text_ends_before_what_needs_an_escape(void **state)
         char one = (char)c;
         assert_int_equal(sl_plain_run((struct sl_str){&one, 1}), sl_is_plain(one));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arena_aligns_zeroes_and_keeps_its_limit),
-        cmocka_unit_test(what_waits_for_the_end_of_an_arena_is_called_once),
-        cmocka_unit_test(plain_text_ends_before_what_needs_an_escape),
-        cmocka_unit_test(sorted_items_are_counted_up_to_a_number),
-        cmocka_unit_test(numbers_are_digits_alone),
-        cmocka_unit_test(arrays_of_an_arena_take_what_they_hold),
-        cmocka_unit_test(reader_stops_at_the_end_and_stays_failed),
-        cmocka_unit_test(leb128_values_and_limits),
-        cmocka_unit_test(text_needs_its_nul),
-        cmocka_unit_test(slices_do_not_overflow),
-        cmocka_unit_test(map_grows_finds_and_forgets),
-        cmocka_unit_test(keys_cannot_be_chosen_to_meet),
-        cmocka_unit_test(messages_are_cut_at_a_character),
-        cmocka_unit_test(files_are_written_and_mapped),
-        cmocka_unit_test(parallel_without_threads_is_a_loop),
-        cmocka_unit_test(arrays_move_to_files_when_they_are_large),
-        cmocka_unit_test(all_is_written_where_it_belongs),
-        cmocka_unit_test(buffer_writes_little_endian_and_hex),
-        cmocka_unit_test(white_space_is_trimmed),
-        cmocka_unit_test(arrays_grow_and_keep_what_they_have),
-        cmocka_unit_test(arrays_grow_by_zeros_and_in_arenas),
-        cmocka_unit_test(sizes_beyond_int_are_printed_cut),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

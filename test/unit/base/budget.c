@@ -4,9 +4,8 @@
 #include "base/arena.h"
 #include "base/account.h"
 
-static void steps_end_for_good(void **state)
+TEST(steps_end_for_good)
 {
-    (void)state;
     struct sl_budget budget;
     struct sl_error error;
     uint64_t small = 0;
@@ -23,9 +22,8 @@ static void steps_end_for_good(void **state)
         assert_true(sl_budget_spend(&budget, 1000));
 }
 
-static void an_account_is_refilled_while_steps_are_left(void **state)
+TEST(an_account_is_refilled_while_steps_are_left)
 {
-    (void)state;
     struct sl_budget budget;
     struct sl_account none = {0}, account = {.budget = &budget};
     uint64_t spent = 0;
@@ -43,9 +41,8 @@ static bool time_is_up(void *arg)
     return ++*(int *)arg > 3;
 }
 
-static void limits_of_the_caller(void **state)
+TEST(limits_of_the_caller)
 {
-    (void)state;
     struct sl_budget budget;
     struct sl_error error;
     int asked = 0;
@@ -75,9 +72,8 @@ static void limits_of_the_caller(void **state)
     assert_int_equal(sl_budget_fail(&budget, &error), SL_UNSUPPORTED);
 }
 
-static void an_account_that_failed_says_so(void **state)
+TEST(an_account_that_failed_says_so)
 {
-    (void)state;
     struct sl_budget budget;
     struct sl_account account = {.budget = &budget};
     sl_budget_init(&budget, 0);
@@ -97,9 +93,8 @@ static void an_account_that_failed_says_so(void **state)
     assert_int_equal(atomic_load(&budget.memory), 1000);
 }
 
-static void names_are_capped_and_paid_for(void **state)
+TEST(names_are_capped_and_paid_for)
 {
-    (void)state;
     struct sl_budget budget;
     struct sl_account account = {.budget = &budget};
     size_t size = 2 * SL_MAX_NAME;
@@ -117,16 +112,4 @@ static void names_are_capped_and_paid_for(void **state)
     assert_true(names > 10 && names < 1000);
     assert_true(sl_budget_exhausted(&budget));
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_end_for_good),
-        cmocka_unit_test(an_account_is_refilled_while_steps_are_left),
-        cmocka_unit_test(limits_of_the_caller),
-        cmocka_unit_test(an_account_that_failed_says_so),
-        cmocka_unit_test(names_are_capped_and_paid_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

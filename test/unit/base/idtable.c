@@ -1,10 +1,5 @@
 /* The table from items to their ids: base/idtable.h. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "../check.h"
 
 #include "base/idtable.h"
 
@@ -27,9 +22,8 @@ static uint32_t number_id(struct sl_id_table *table, struct sl_account *account,
     return sl_id_table_put(table, slot, hash, (*count)++);
 }
 
-static void equal_items_have_one_id_while_the_table_grows(void **state)
+TEST(equal_items_have_one_id_while_the_table_grows)
 {
-    (void)state;
     struct sl_account account = {0};
     struct sl_id_table table = {0};
     uint32_t *items = malloc(ITEMS * sizeof *items), count = 0;
@@ -45,9 +39,8 @@ static void equal_items_have_one_id_while_the_table_grows(void **state)
     free(items);
 }
 
-static void a_cleared_table_has_nothing(void **state)
+TEST(a_cleared_table_has_nothing)
 {
-    (void)state;
     struct sl_account account = {0};
     struct sl_id_table table = {0};
     uint32_t items[3], count = 0;
@@ -67,9 +60,8 @@ static void a_cleared_table_has_nothing(void **state)
     free(table.slots);
 }
 
-static void items_that_meet_are_paid_for(void **state)
+TEST(items_that_meet_are_paid_for)
 {
-    (void)state;
     struct sl_budget budget;
     struct sl_account account = {.budget = &budget};
     struct sl_id_table table = {0};
@@ -85,14 +77,4 @@ static void items_that_meet_are_paid_for(void **state)
     assert_true(count > 1000 && count < 2000); /* half of its square are a million steps */
     sl_account_free(&account, table.slots, table.capacity, sizeof *table.slots);
     free(items);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equal_items_have_one_id_while_the_table_grows),
-        cmocka_unit_test(a_cleared_table_has_nothing),
-        cmocka_unit_test(items_that_meet_are_paid_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,6 @@ static struct sl_arena arena;
 
 static int done(void **state)
 {
-    (void)state;
     sl_arena_free(&arena);
     return 0;
 }
@@ -20,9 +19,8 @@ static bool valid(const char *text, bool relaxed)
     return sl_json_end(&j);
 }
 
-static void what_is_json(void **state)
+TEST(what_is_json)
 {
-    (void)state;
     static const char *const good[] = {
         "{}",
         "[]",
@@ -97,9 +95,8 @@ static void what_is_json(void **state)
 }
 
 /* Each byte at each place of a text that is read eight bytes at a time. */
-static void every_byte_of_a_text(void **state)
+TEST(every_byte_of_a_text)
 {
-    (void)state;
     for (unsigned c = 0; c < 256; c++)
         for (size_t place = 1; place < 20; place++) {
             char text[21];
@@ -127,9 +124,8 @@ static void expect_problem(const char *json, const char *problem, size_t line, s
     assert_int_equal(sl_json_code(&j), SL_MALFORMED);
 }
 
-static void problems_have_a_place(void **state)
+TEST(problems_have_a_place)
 {
-    (void)state;
     expect_problem("", "expected a value but the document ends", 1, 1);
     expect_problem("{\n  \"a\": 1,\n  \"b\": x\n}", "expected a value", 3, 8);
     expect_problem("[1]\n y", "trailing characters", 2, 2);
@@ -143,9 +139,8 @@ static void problems_have_a_place(void **state)
     expect_problem("[\"\xFF\"]", "invalid UTF-8", 1, 2);
 }
 
-static void relaxed_json(void **state)
+TEST(relaxed_json)
 {
-    (void)state;
     assert_true(valid("// c\n{ /* x */ \"a\": [1, 2,], }\n// end", true));
     assert_false(valid("{,}", true));
     assert_false(valid("[1,,]", true));
@@ -167,9 +162,8 @@ static bool nests(const char *open, const char *inside, const char *close, unsig
     return good;
 }
 
-static void nesting_has_a_limit(void **state)
+TEST(nesting_has_a_limit)
 {
-    (void)state;
     for (unsigned levels = 60; levels <= SL_JSON_MAX_DEPTH + 2; levels++) {
         assert_int_equal(nests("[", "", "]", levels), levels <= SL_JSON_MAX_DEPTH);
         assert_int_equal(nests("{\"a\":", "1", "}", levels), levels <= SL_JSON_MAX_DEPTH);
@@ -187,9 +181,8 @@ static void expect_text(const char *json, struct sl_str wanted)
     assert_true(sl_json_end(&j));
 }
 
-static void texts(void **state)
+TEST(texts)
 {
-    (void)state;
     expect_text("\"plain\"", SL_STR("plain"));
     expect_text("\"C:\\\\a\\/b\\n\\t\\\"\"", SL_STR("C:\\a/b\n\t\""));
     expect_text("\"\\u00e9\\uD83D\\uDE00\\u0000x\"", SL_STR("\xC3\xA9\xF0\x9F\x98\x80\0x"));
@@ -199,9 +192,8 @@ static void texts(void **state)
                                                              "A"));
 }
 
-static void numbers(void **state)
+TEST(numbers)
 {
-    (void)state;
     static const struct {
         const char *json;
         bool whole, fits;
@@ -241,9 +233,8 @@ static void numbers(void **state)
 }
 
 /* What is of another type is passed over. */
-static void typed_values(void **state)
+TEST(typed_values)
 {
-    (void)state;
     struct sl_json j = sl_json(SL_STR("[true,false,1,\"x\",{\"a\":[1]},[{}],null,{\"k\":\"v\"},[7]]"), &arena, false);
     struct sl_str key, text;
     bool flag;
@@ -261,9 +252,8 @@ static void typed_values(void **state)
     assert_true(!sl_json_next(&j, &key) && sl_json_end(&j));
 }
 
-static void texts_of_an_object(void **state)
+TEST(texts_of_an_object)
 {
-    (void)state;
     static const struct sl_str names[] = {SL_STR("id"), SL_STR("kind")};
     struct sl_str texts[2] = {{NULL, 0}};
     struct sl_json j =
@@ -275,9 +265,8 @@ static void texts_of_an_object(void **state)
     assert_true(!sl_json_next(&j, &key) && sl_json_end(&j));
 }
 
-static void raw_texts_are_unescaped_when_wanted(void **state)
+TEST(raw_texts_are_unescaped_when_wanted)
 {
-    (void)state;
     struct sl_json j = sl_json(SL_STR("[\"a\\n\\ud83d\\ude00\", \"plain\"]"), NULL, false);
     struct sl_str key, raw;
     bool escaped;
@@ -292,9 +281,8 @@ static void raw_texts_are_unescaped_when_wanted(void **state)
 }
 
 /* Views where nothing is to be unescaped; nothing at all for what is skipped, whatever its size. */
-static void memory_is_taken_for_escapes_alone(void **state)
+TEST(memory_is_taken_for_escapes_alone)
 {
-    (void)state;
     struct sl_arena own = {0};
     struct sl_buf text = {0};
     struct sl_str key, out;
@@ -318,9 +306,8 @@ static void memory_is_taken_for_escapes_alone(void **state)
     sl_buf_free(&text);
 }
 
-static void walking(void **state)
+TEST(walking)
 {
-    (void)state;
     struct sl_json j = sl_json(SL_STR("{\"skip\":[1,{\"a\":2}],\"take\":[\"x\",\"y\"],\"last\":{}}"), &arena, false);
     struct sl_str key, text, seen[2];
     size_t count = 0;
@@ -343,9 +330,8 @@ static void walking(void **state)
 }
 
 /* Every beginning of a document ends in a failure and nothing worse. */
-static void cut_documents(void **state)
+TEST(cut_documents)
 {
-    (void)state;
     static const char whole[] = "{\"a\\u00e9\":[1,-2.5e3,true,null,\"x\\n\"],\"b\":{\"c\":{}}}";
     for (size_t size = 0; size < sizeof whole - 1; size++) {
         char *copy = malloc(size + 1);
@@ -358,22 +344,4 @@ static void cut_documents(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_json),
-        cmocka_unit_test(every_byte_of_a_text),
-        cmocka_unit_test(problems_have_a_place),
-        cmocka_unit_test(relaxed_json),
-        cmocka_unit_test(nesting_has_a_limit),
-        cmocka_unit_test(texts),
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(typed_values),
-        cmocka_unit_test(texts_of_an_object),
-        cmocka_unit_test(raw_texts_are_unescaped_when_wanted),
-        cmocka_unit_test(memory_is_taken_for_escapes_alone),
-        cmocka_unit_test(walking),
-        cmocka_unit_test(cut_documents),
-    };
-    return cmocka_run_group_tests(tests, NULL, done);
-}
+TEST_FILE(.end = done);

@@ -20,7 +20,6 @@ static void build(const struct sl_range *ranges, size_t count)
 
 static int forget(void **state)
 {
-    (void)state;
     sl_arena_free(&arena);
     return 0;
 }
@@ -32,9 +31,8 @@ static void expect_owners(const struct sl_range *ranges, size_t count, uint64_t 
         assert_int_equal(sl_range_map_find(&map, from + i), owners[i] == '.' ? SL_NO_RANGE : (size_t)(owners[i] - 'a'));
 }
 
-static void the_smallest_that_holds_it(void **state)
+TEST(the_smallest_that_holds_it)
 {
-    (void)state;
     build(NULL, 0);
     assert_int_equal(sl_range_map_find(&map, 0), SL_NO_RANGE);
     assert_int_equal(sl_range_map_find(&map, UINT64_MAX), SL_NO_RANGE);
@@ -49,9 +47,8 @@ static void the_smallest_that_holds_it(void **state)
     assert_int_equal(map.count, 1);
 }
 
-static void preferred_ones_before_smaller_ones(void **state)
+TEST(preferred_ones_before_smaller_ones)
 {
-    (void)state;
     expect_owners((struct sl_range[]){{10, 19, true}, {12, 17, false}}, 2, 9, ".aaaaaaaaaa.");
     assert_int_equal(map.count, 1);
     expect_owners((struct sl_range[]){{10, 19, false}, {12, 17, true}}, 2, 9, ".aabbbbbbaa.");
@@ -60,9 +57,8 @@ static void preferred_ones_before_smaller_ones(void **state)
     expect_owners((struct sl_range[]){{10, 16, true}, {14, 18, false}}, 2, 9, ".aaaaaaabb.");
 }
 
-static void ends_of_the_addresses(void **state)
+TEST(ends_of_the_addresses)
 {
-    (void)state;
     expect_owners((struct sl_range[]){{0, 0}, {UINT64_MAX, UINT64_MAX}}, 2, 0, "a.");
     assert_int_equal(sl_range_map_find(&map, UINT64_MAX), 1);
     assert_int_equal(sl_range_map_find(&map, UINT64_MAX - 1), SL_NO_RANGE);
@@ -85,9 +81,8 @@ static size_t owner_of(const struct sl_range *ranges, size_t count, uint64_t add
     return best;
 }
 
-static void many_at_random(void **state)
+TEST(many_at_random)
 {
-    (void)state;
     uint64_t seed = 1;
     for (int round = 0; round < 300; round++) {
         struct sl_range ranges[MOST];
@@ -104,13 +99,4 @@ static void many_at_random(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(the_smallest_that_holds_it, forget),
-        cmocka_unit_test_teardown(preferred_ones_before_smaller_ones, forget),
-        cmocka_unit_test_teardown(ends_of_the_addresses, forget),
-        cmocka_unit_test_teardown(many_at_random, forget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(.teardown = forget);

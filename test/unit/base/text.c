@@ -18,9 +18,8 @@ static void expect_mended(struct sl_str text, const char *expected)
 #define BAD "\xEF\xBF\xBD"
 
 /* The Unicode Standard, 3.9, tables 3-8 to 3-11: one U+FFFD for each maximal part. */
-static void what_is_not_utf8_is_replaced(void **state)
+TEST(what_is_not_utf8_is_replaced)
 {
-    (void)state;
     expect_mended((struct sl_str){NULL, 0}, "");
     expect_mended(SL_STR("caf\xC3\xA9 \xE6\xB1\x89 \xF0\x9F\x98\x80 \xF4\x8F\xBF\xBF"),
                   "caf\xC3\xA9 \xE6\xB1\x89 \xF0\x9F\x98\x80 \xF4\x8F\xBF\xBF");
@@ -32,9 +31,8 @@ static void what_is_not_utf8_is_replaced(void **state)
     expect_mended(SL_STR("\xF0\x9F\x98"), BAD);
 }
 
-static void mending_always_progresses(void **state)
+TEST(mending_always_progresses)
 {
-    (void)state;
     for (unsigned n = 0; n < 0x10000; n++) {
         const char bytes[] = {(char)(n >> 8), (char)n, '\xBF'};
         struct sl_str text = {bytes, sizeof bytes};
@@ -46,9 +44,8 @@ static void mending_always_progresses(void **state)
     }
 }
 
-static void lines_end_with_or_without_a_return(void **state)
+TEST(lines_end_with_or_without_a_return)
 {
-    (void)state;
     static const char *const expected[] = {"a", "", "b\r", "c", "\r", "d"};
     struct sl_str rest = SL_STR("a\n\r\nb\r\r\nc\n\r\r\nd\r"), line;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
@@ -73,9 +70,8 @@ static void expect_base64(const char *bytes, const char *text)
     assert_false(length && sl_base64_decode(sl_str(text), decoded, length - 1, &size));
 }
 
-static void base64_is_written_and_read(void **state)
+TEST(base64_is_written_and_read)
 {
-    (void)state;
     expect_base64("", "");
     expect_base64("f", "Zg");
     expect_base64("fo", "Zm8");
@@ -86,9 +82,8 @@ static void base64_is_written_and_read(void **state)
     expect_base64("\xFB\xFF\xBF", "-_-_");
 }
 
-static void base64_is_read_strictly(void **state)
+TEST(base64_is_read_strictly)
 {
-    (void)state;
     uint8_t out[8];
     size_t size;
     static const char *const good[] = {"Zg==", "Zg", "Zm8=", "+/+/", "-_-_", "+_-/", "Zm9v"};
@@ -99,16 +94,4 @@ static void base64_is_read_strictly(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(sl_base64_decode(sl_str(bad[i]), out, sizeof out, &size));
     assert_false(sl_base64_decode(SL_STR("Zm9\0"), out, sizeof out, &size));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_not_utf8_is_replaced),
-        cmocka_unit_test(mending_always_progresses),
-        cmocka_unit_test(lines_end_with_or_without_a_return),
-        cmocka_unit_test(base64_is_written_and_read),
-        cmocka_unit_test(base64_is_read_strictly),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,9 +56,8 @@ static void fill(struct sl_arena *arena, struct sl_function *f, unsigned depth)
     }
 }
 
-static void random_functions(void **state)
+TEST(random_functions)
 {
-    (void)state;
     enum { FUNCTIONS = 40, ROUNDS = 30 };
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct sl_arena arena = {0}, batch_arenas[2] = {{0}, {0}};
@@ -112,12 +111,4 @@ static void random_functions(void **state)
         sl_arena_free(&batch_arenas[0]);
         sl_arena_free(&batch_arenas[1]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_functions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

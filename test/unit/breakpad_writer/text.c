@@ -71,9 +71,8 @@ static const size_t one[] = {1, 0}, none[] = {0};
 
 /* ---- functions ---- */
 
-static void lines_and_files(void **state)
+TEST(lines_and_files)
 {
-    (void)state;
     static const struct sl_line lines[] = {
         {0x1000, 4, 1, 7}, {0x1004, 4, 1, 7}, {0x1008, 8, 0, 8}, {0x1010, 2, 0, 0}, {0x1012, 4, SL_NO_FILE, 9}};
     static const struct sl_function f = {.address = 0x1000,
@@ -128,9 +127,8 @@ static const struct sl_function outer = {.address = 0x1000,
                                          .inlinees = &mid,
                                          .inlinee_count = 1};
 
-static void inlined_calls(void **state)
+TEST(inlined_calls)
 {
-    (void)state;
     assert_string_equal(written(&usual, &outer, one, NULL, 0), "FILE 0 /src/main.c\n"
                                                                "FILE 1 /src/lib/a.c\n"
                                                                "INLINE_ORIGIN 0 mid\n"
@@ -147,9 +145,8 @@ static void inlined_calls(void **state)
                                                                "1018 8 11 0\n");
 }
 
-static void without_inlines_the_innermost_lines_stay(void **state)
+TEST(without_inlines_the_innermost_lines_stay)
 {
-    (void)state;
     struct sl_breakpad_options options = usual;
     options.inlines = false;
     const char *text = written(&options, &outer, one, NULL, 0);
@@ -157,9 +154,8 @@ static void without_inlines_the_innermost_lines_stay(void **state)
     assert_non_null(strstr(text, "FUNC 1000 20 0 outer\n1000 4 9 0\n1004 4 19 1\n1008 4 30 1\n"));
 }
 
-static void functions_in_order_of_addresses(void **state)
+TEST(functions_in_order_of_addresses)
 {
-    (void)state;
     static const struct sl_function f[] = {{.address = 0x3000, .size = 0x10, .name = NAME("c")},
                                            {.address = 0x1000, .size = 0x10, .name = NAME("a")},
                                            {.address = 0x2000, .size = 0x10, .name = NAME("b")},
@@ -173,9 +169,8 @@ static void functions_in_order_of_addresses(void **state)
                                                               "FUNC 3000 10 0 c\n");
 }
 
-static void lines_outside_are_cut(void **state)
+TEST(lines_outside_are_cut)
 {
-    (void)state;
     static const struct sl_line lines[] = {{0xff0, 8, 0, 1}, {0xff8, 0x10, 0, 2}, {0x1008, 0x20, 0, 3}};
     static const struct sl_function f = {
         .address = 0x1000, .size = 0x10, .name = NAME("f"), .lines = lines, .line_count = 3};
@@ -187,9 +182,8 @@ static void lines_outside_are_cut(void **state)
 
 /* ---- symbols ---- */
 
-static void symbols_fill_the_gaps(void **state)
+TEST(symbols_fill_the_gaps)
 {
-    (void)state;
     static const struct sl_function f = {.address = 0x1000, .size = 0x10, .name = NAME("f")};
     static const struct sl_symbol symbols[] = {{0x2000, 0, NAME("_Z1gv")}, {0x1008, 0, NAME("inside")},
                                                {0x800, 4, NAME("before")}, {0x1010, 0, NAME("behind")},
@@ -201,9 +195,8 @@ static void symbols_fill_the_gaps(void **state)
                                                               "PUBLIC m 2000 0 g()\n");
 }
 
-static void several_names_of_a_function(void **state)
+TEST(several_names_of_a_function)
 {
-    (void)state;
     static const struct sl_function f = {.address = 0x1000, .size = 0x10, .name = NAME("f")};
     static const struct sl_symbol symbols[] = {{0x1000, 0, NAME("public_f")}, {0x1000, 0, NAME("f")}};
     struct sl_breakpad_options options = usual;
@@ -215,9 +208,8 @@ static void several_names_of_a_function(void **state)
 }
 
 /* One symbol of another name is no second name: debug information says `f(int)` where the symbol is mangled. */
-static void one_symbol_of_a_function(void **state)
+TEST(one_symbol_of_a_function)
 {
-    (void)state;
     static const struct sl_function f = {.address = 0x1000, .size = 0x10, .name = NAME("f(int)")};
     static const struct sl_symbol symbols[] = {{0x1000, 0, NAME("?f@@YAXH@Z")}, {0x1000, 0, NAME("?f@@YAXH@Z")}};
     static const struct sl_symbol constructors[] = {{0x1000, 0, NAME("_ZN1AC1Ev")}, {0x1000, 0, NAME("_ZN1AC2Ev")}};
@@ -227,9 +219,8 @@ static void one_symbol_of_a_function(void **state)
     assert_string_equal(written(&usual, NULL, none, constructors, 2), "PUBLIC 1000 0 A::A()\n");
 }
 
-static void what_breakpad_records_say_is_kept(void **state)
+TEST(what_breakpad_records_say_is_kept)
 {
-    (void)state;
     static const struct sl_function f = {
         .address = 0x1000, .size = 0x10, .name = NAME("f"), .parameters = 8, .multiple = true};
     static const struct sl_symbol symbols[] = {{0x2000, 0, NAME("p"), .parameters = 12, .multiple = true},
@@ -239,9 +230,8 @@ static void what_breakpad_records_say_is_kept(void **state)
                                                               "PUBLIC 3000 4 q\n");
 }
 
-static void decoration_of_c_names(void **state)
+TEST(decoration_of_c_names)
 {
-    (void)state;
     static const struct sl_symbol symbols[] = {{0x10, 0, NAME("_malloc")},   {0x20, 0, NAME("_free@12")},
                                                {0x30, 0, NAME("@fast@16")},  {0x40, 0, NAME("vector@@8")},
                                                {0x50, 0, NAME("?f@@YAXXZ")}, {0x60, 0, NAME("_odd@name")}};
@@ -263,13 +253,11 @@ static void decoration_of_c_names(void **state)
 
 static struct sl_str rewrite(void *arg, struct sl_str path)
 {
-    (void)arg;
     return sl_str_equal(path, SL_STR("/src/main.c")) ? SL_STR("git:main.c") : path;
 }
 
-static void header(void **state)
+TEST(header)
 {
-    (void)state;
     static const struct sl_line lines[] = {{0, 4, 0, 1}, {4, 4, 1, 2}};
     static const struct sl_function f = {.size = 8, .name = NAME("f"), .lines = lines, .line_count = 2};
     const struct sl_str infos[] = {SL_STR("CODE_ID AB"), SL_STR("GENERATOR x\n1")};
@@ -292,9 +280,8 @@ static void header(void **state)
 /* ---- hostile input ---- */
 
 /* Names must not make lines of their own, and the file must stay UTF-8. */
-static void names_stay_on_their_line(void **state)
+TEST(names_stay_on_their_line)
 {
-    (void)state;
     static const struct sl_function f[] = {{.address = 0x10, .size = 4, .name = NAME("a\nFUNC 0 ffff 0 b\r")},
                                            {.address = 0x20, .size = 4, .name = NAME(" \t\n ")},
                                            {.address = 0x30, .size = 4, .name = {NULL, 0}},
@@ -311,9 +298,8 @@ static void names_stay_on_their_line(void **state)
 }
 
 /* Addresses at the end of the address space, inlined calls outside of their function, children before their parents. */
-static void impossible_ranges(void **state)
+TEST(impossible_ranges)
 {
-    (void)state;
     static const struct sl_line wild[] = {{0, UINT64_MAX, 0, 1}, {UINT64_MAX - 3, 100, 9, 2}};
     static const struct sl_function child = {
         .address = 0, .size = UINT64_MAX, .name = NAME("child"), .lines = wild, .line_count = 2};
@@ -333,9 +319,8 @@ static void impossible_ranges(void **state)
 }
 
 /* As many functions and names at one address as there are, in reasonable time. */
-static void everything_at_one_address(void **state)
+TEST(everything_at_one_address)
 {
-    (void)state;
     enum { COUNT = 20000 };
     static struct sl_function f[COUNT];
     static struct sl_symbol symbols[COUNT];
@@ -349,9 +334,8 @@ static void everything_at_one_address(void **state)
     assert_non_null(strstr(written(&usual, f, all, symbols, COUNT), "FUNC m 1000 1 0 n0\n"));
 }
 
-static void a_closed_output_ends_the_writer(void **state)
+TEST(a_closed_output_ends_the_writer)
 {
-    (void)state;
     struct text text = {.limit = 10};
     struct sl_breakpad_output output = {take, &text};
     struct sl_error error;
@@ -363,9 +347,8 @@ static void a_closed_output_ends_the_writer(void **state)
 }
 
 /* A reader that fails may drop what was prepared. */
-static void a_batch_that_is_never_consumed(void **state)
+TEST(a_batch_that_is_never_consumed)
 {
-    (void)state;
     struct sl_breakpad_writer *w = sl_breakpad_writer_new(&usual);
     struct sl_function_sink *sink = sl_breakpad_writer_sink(w);
     struct sl_arena arena = {0};
@@ -373,27 +356,4 @@ static void a_batch_that_is_never_consumed(void **state)
     sink->prepare(sink, &batch, &arena, 0);
     sl_arena_free(&arena);
     sl_breakpad_writer_free(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_and_files),
-        cmocka_unit_test(inlined_calls),
-        cmocka_unit_test(without_inlines_the_innermost_lines_stay),
-        cmocka_unit_test(functions_in_order_of_addresses),
-        cmocka_unit_test(lines_outside_are_cut),
-        cmocka_unit_test(symbols_fill_the_gaps),
-        cmocka_unit_test(several_names_of_a_function),
-        cmocka_unit_test(one_symbol_of_a_function),
-        cmocka_unit_test(what_breakpad_records_say_is_kept),
-        cmocka_unit_test(decoration_of_c_names),
-        cmocka_unit_test(header),
-        cmocka_unit_test(names_stay_on_their_line),
-        cmocka_unit_test(impossible_ranges),
-        cmocka_unit_test(everything_at_one_address),
-        cmocka_unit_test(a_closed_output_ends_the_writer),
-        cmocka_unit_test(a_batch_that_is_never_consumed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -221,26 +221,23 @@ static void expect(bool big_endian, const struct change *change, const struct sy
 #define THREE_LINES "20+10 three 28+8:/src/a.c:30\n"
 
 /* Lines of several columns are one; code of line 0 has none, nor has that before the first line of its function. */
-static void both_byte_orders(void **state)
+TEST(both_byte_orders)
 {
-    (void)state;
     for (int big_endian = 0; big_endian < 2; big_endian++)
         expect(big_endian, NULL, NULL, 0, SL_OK, ONE_LINES TWO_LINES THREE_LINES, "");
 }
 
 /* They have the linkage names, and tell of functions that have no record. */
-static void symbols_bound_functions(void **state)
+TEST(symbols_bound_functions)
 {
-    (void)state;
     static const struct symbol symbols[] = {
         {"_Z3onei", 1, 0, 8}, {"other", 1, 8, 8}, {"alias", 1, 16, 16}, {"two", 1, 16, 16}, {"unknown", 2, 8, 8}};
     for (int big_endian = 0; big_endian < 2; big_endian++)
         expect(big_endian, NULL, symbols, 5, SL_OK, "0+8 _Z3onei 0+8:/src/a.c:10\n" TWO_LINES "20+8 three\n", "");
 }
 
-static void bad_records_cost_themselves(void **state)
+TEST(bad_records_cost_themselves)
 {
-    (void)state;
     static const struct change version = {false, BTF_VERSION, 7}, header = {true, EXT_HEADER_SIZE, 8},
                                section = {true, EXT_FIRST_SECTION, GONE}, type = {true, EXT_FIRST_TYPE, 1},
                                offset = {true, EXT_SECOND_OFFSET, FIRST_SIZE}, count = {true, EXT_FIRST_COUNT, 200};
@@ -255,14 +252,4 @@ static void bad_records_cost_themselves(void **state)
                "section .BTF.ext has functions behind the end of section \"xdp\"");
         expect(big_endian, &count, NULL, 0, SL_NOT_FOUND, "", "functions are outside of section .BTF.ext");
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_byte_orders),
-        cmocka_unit_test(symbols_bound_functions),
-        cmocka_unit_test(bad_records_cost_themselves),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,9 +27,8 @@ static void put_meta(const char *entry, const char *scope, uint64_t age_s)
     put_file(name, json, 0);
 }
 
-static void unused_contents_go(void **state)
+TEST(unused_contents_go)
 {
-    (void)state;
     test_config.downloaded.max_unused_for = 50 * S;
     put_file("objects/v2/aa/old", "hi", 100 * S);
     put_meta("objects/v2/aa/old", "null", 100);
@@ -45,9 +44,8 @@ static void unused_contents_go(void **state)
     assert_int_equal(totals.errors, 0);
 }
 
-static void misses_go_by_creation_and_scope(void **state)
+TEST(misses_go_by_creation_and_scope)
 {
-    (void)state;
     test_config.derived.retry_misses_after = 10 * S;
     put_file("symcaches/contents", "hi", 0);
     put_meta("symcaches/contents", "\"12345\"", 0);
@@ -64,9 +62,8 @@ static void misses_go_by_creation_and_scope(void **state)
     assert_int_equal(totals.removed_files, 2);
 }
 
-static void malformed_entries_of_the_past_go(void **state)
+TEST(malformed_entries_of_the_past_go)
 {
-    (void)state;
     test_config.derived.retry_malformed_after = DURATION_NEVER;
     put_file("symcaches/a", "malformed", 60 * S);
     put_file("symcaches/b", "malformedhonk", 60 * S);
@@ -79,9 +76,8 @@ static void malformed_entries_of_the_past_go(void **state)
     assert_true(exists("symcaches/c") && exists("symcaches/d") && exists("symcaches/e") && exists("symcaches/f"));
 }
 
-static void other_errors_are_misses(void **state)
+TEST(other_errors_are_misses)
 {
-    (void)state;
     test_config.downloaded.retry_misses_after = 2 * S;
     static const char *const texts[] = {"downloaderror", "downloaderrorhonk", "downloaderrormalformed",
                                         "malformeddownloaderror", "timeout1day 23h 59m 59s 999ms 999us 999ns"};
@@ -104,9 +100,8 @@ static void other_errors_are_misses(void **state)
     assert_true(exists("objects/public") && exists("objects/long"));
 }
 
-static void each_class_has_its_age(void **state)
+TEST(each_class_has_its_age)
 {
-    (void)state;
     test_config.downloaded = (struct cache_lifetimes){60 * S, 60 * S, 7200 * S, 60 * S, 0};
     put_file("objects/contents", "hi", 3600 * S);
     put_file("objects/private", "", 3600 * S);
@@ -122,9 +117,8 @@ static void each_class_has_its_age(void **state)
     assert_true(exists("objects/contents"));
 }
 
-static void empty_directories_go(void **state)
+TEST(empty_directories_go)
 {
-    (void)state;
     put_file("objects/v2/aa/bb/old", "hi", 30 * 24 * 3600 * S);
     put_file("objects/v2/cc/bb/old", "hi", 30 * 24 * 3600 * S);
     put_file("objects/v2/cc/new", "hi", 0);
@@ -139,9 +133,8 @@ static void empty_directories_go(void **state)
     assert_true(exists("objects"));
 }
 
-static void lonely_side_files_go_when_old(void **state)
+TEST(lonely_side_files_go_when_old)
 {
-    (void)state;
     put_file("objects/v2/a.metadata", "{}", 3700 * S);
     put_file("objects/v2/b.metadata", "{}", 60 * S);
     clean();
@@ -150,18 +143,16 @@ static void lonely_side_files_go_when_old(void **state)
     assert_int_equal(totals.files + totals.removed_files, 0);
 }
 
-static void unreadable_side_files_stay(void **state)
+TEST(unreadable_side_files_stay)
 {
-    (void)state;
     put_file("objects/a", "hi", 0);
     put_file("objects/a.metadata", "{", 0);
     clean();
     assert_true(exists("objects/a") && exists("objects/a.metadata"));
 }
 
-static void damaged_entries_go(void **state)
+TEST(damaged_entries_go)
 {
-    (void)state;
     put_file("objects/short", "hi", 10 * S);
     put_file("objects/short.metadata", "{\"scope\":null,\"time_created\":1,\"status\":\"ok\",\"size\":3}", 5 * S);
     put_file("objects/empty", "", 10 * S);
@@ -171,9 +162,8 @@ static void damaged_entries_go(void **state)
     assert_true(exists("objects/empty"));
 }
 
-static void links_are_not_followed(void **state)
+TEST(links_are_not_followed)
 {
-    (void)state;
     put_file("outside/file", "hi", 30 * 24 * 3600 * S);
     make_parent(in_dir("objects/v2/"));
     assert_int_equal(symlink(in_dir("outside"), in_dir("objects/v2/dir")), 0);
@@ -183,9 +173,8 @@ static void links_are_not_followed(void **state)
     assert_false(exists("objects/v2"));
 }
 
-static void a_dry_run_only_counts(void **state)
+TEST(a_dry_run_only_counts)
 {
-    (void)state;
     put_file("objects/v2/old", "hi", 30 * 24 * 3600 * S);
     put_meta("objects/v2/old", "null", 100);
     put_file("symcaches/v1/new", "hello", 0);
@@ -199,9 +188,8 @@ static void a_dry_run_only_counts(void **state)
                 exists("tmp/x"));
 }
 
-static void all_and_only(void **state)
+TEST(all_and_only)
 {
-    (void)state;
     put_file("objects/v2/new", "hi", 0);
     put_file("symcaches/v1/new", "hello", 0);
     put_file("symcaches/v1/lonely.metadata", "x", 0);
@@ -216,9 +204,8 @@ static void all_and_only(void **state)
     assert_string_equal(error.message, "unknown cache kind: nonsense");
 }
 
-static void without_a_directory_there_is_nothing_to_do(void **state)
+TEST(without_a_directory_there_is_nothing_to_do)
 {
-    (void)state;
     struct sl_error error;
     struct cleanup_options options = {0};
     test_config.cache_dir = NULL;
@@ -226,9 +213,8 @@ static void without_a_directory_there_is_nothing_to_do(void **state)
     assert_string_equal(error.message, "no caching configured! Did you provide a path to your config file?");
 }
 
-static void a_kind_that_fails_does_not_stop_the_others(void **state)
+TEST(a_kind_that_fails_does_not_stop_the_others)
 {
-    (void)state;
     struct sl_error error;
     struct cleanup_options options = {0};
     put_file("symcaches", "a file where the directory should be", 0);
@@ -266,9 +252,8 @@ static void fill(void)
     put_meta("objects/v2/miss", "null", 0);
 }
 
-static void the_longest_unused_go(void **state)
+TEST(the_longest_unused_go)
 {
-    (void)state;
     fill();
     test_config.cache_max_size = 10 << 20;
     clean();
@@ -294,9 +279,8 @@ static void the_longest_unused_go(void **state)
     assert_true(exists("objects/v2/spared") && exists("objects/v2/miss")); /* just made, and no space */
 }
 
-static void free_space_is_a_budget_too(void **state)
+TEST(free_space_is_a_budget_too)
 {
-    (void)state;
     fill();
     test_config.cache_min_free_space = INT64_MAX;
     clean();
@@ -304,9 +288,8 @@ static void free_space_is_a_budget_too(void **state)
     assert_true(exists("objects/v2/spared"));
 }
 
-static void a_full_disk_needs_no_budget(void **state)
+TEST(a_full_disk_needs_no_budget)
 {
-    (void)state;
     fill();
     clean_with((struct cleanup_options){.full = true, .dry_run = true});
     assert_int_equal(totals.removed_files, 1);
@@ -316,9 +299,8 @@ static void a_full_disk_needs_no_budget(void **state)
     assert_false(exists("objects/v2/old"));
 }
 
-static void the_budget_spares_kinds_that_are_not_meant(void **state)
+TEST(the_budget_spares_kinds_that_are_not_meant)
 {
-    (void)state;
     const char *only[] = {"symcaches"};
     fill();
     test_config.cache_max_size = 1;
@@ -327,28 +309,10 @@ static void the_budget_spares_kinds_that_are_not_meant(void **state)
     assert_true(exists("objects/v2/old"));
 }
 
-int main(void)
+static int begin_file(void **state)
 {
     cache_start_ns();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(unused_contents_go, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(misses_go_by_creation_and_scope, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(malformed_entries_of_the_past_go, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(other_errors_are_misses, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(each_class_has_its_age, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(empty_directories_go, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(lonely_side_files_go_when_old, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(unreadable_side_files_stay, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(damaged_entries_go, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(links_are_not_followed, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(a_dry_run_only_counts, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(all_and_only, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(without_a_directory_there_is_nothing_to_do, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(the_longest_unused_go, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(free_space_is_a_budget_too, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(a_full_disk_needs_no_budget, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(the_budget_spares_kinds_that_are_not_meant, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(a_kind_that_fails_does_not_stop_the_others, dir_setup, dir_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }
+
+TEST_FILE(.begin = begin_file, .setup = dir_setup, .teardown = dir_teardown);

@@ -6,9 +6,8 @@
 
 /* ---- computing, publishing, reading back ---- */
 
-static void round_trip(void *arg)
+FIBER_TEST(contents_come_back)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
     get(&kind, "a", &plan, "contents");
@@ -28,9 +27,8 @@ static void round_trip(void *arg)
     assert_int_equal(runs, 1);
 }
 
-static void large_round_trip(void *arg)
+FIBER_TEST(large_contents_are_mapped)
 {
-    (void)arg;
     unsigned runs = 0;
     static char large[200001];
     memset(large, 'x', 200000);
@@ -47,9 +45,8 @@ static void large_round_trip(void *arg)
     assert_int_equal(runs, 2);
 }
 
-static void empty_round_trip(void *arg)
+FIBER_TEST(contents_that_look_like_errors)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs};
     get(&kind, "a", &plan, "");
@@ -61,25 +58,8 @@ static void empty_round_trip(void *arg)
     assert_int_equal(runs, 2);
 }
 
-static void contents_come_back(void **state)
+FIBER_TEST(without_cache_dir_memory_remains, test_config.cache_dir = NULL)
 {
-    (void)state;
-    run(round_trip);
-}
-static void large_contents_are_mapped(void **state)
-{
-    (void)state;
-    run(large_round_trip);
-}
-static void contents_that_look_like_errors(void **state)
-{
-    (void)state;
-    run(empty_round_trip);
-}
-
-static void no_disk(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
     get(&kind, "a", &plan, "contents");
@@ -94,13 +74,6 @@ static void no_disk(void *arg)
     assert_int_equal(runs, 3);
 }
 
-static void without_cache_dir_memory_remains(void **state)
-{
-    (void)state;
-    test_config.cache_dir = NULL;
-    run(no_disk);
-}
-
 /* ---- errors ---- */
 
 static atomic_uint syncs;
@@ -112,9 +85,8 @@ int fdatasync(int fd)
     return fsync(fd);
 }
 
-static void syncs_body(void *arg)
+FIBER_TEST(errors_do_not_wait_for_the_disk)
 {
-    (void)arg;
     static const enum sl_code codes[] = {SL_NOT_FOUND,      SL_PERMISSION_DENIED, SL_TIMEOUT,
                                          SL_DOWNLOAD_ERROR, SL_MALFORMED,         SL_UNSUPPORTED};
     unsigned runs = 0;
@@ -131,15 +103,8 @@ static void syncs_body(void *arg)
     assert_int_equal(atomic_load(&syncs), 1);
 }
 
-static void errors_do_not_wait_for_the_disk(void **state)
+FIBER_TEST(errors_are_kept)
 {
-    (void)state;
-    run(syncs_body);
-}
-
-static void errors_body(void *arg)
-{
-    (void)arg;
     static const struct {
         enum sl_code code;
         const char *message;
@@ -173,15 +138,8 @@ static void errors_body(void *arg)
     }
 }
 
-static void errors_are_kept(void **state)
+FIBER_TEST(internal_errors_leave_no_file)
 {
-    (void)state;
-    run(errors_body);
-}
-
-static void internal_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "garbage", .code = SL_INTERNAL, .message = "broken"};
     get_error(&kind, "a", &plan, SL_INTERNAL, "broken");
@@ -198,15 +156,8 @@ static void internal_body(void *arg)
     get(&kind, "a", &fine, "fine");
 }
 
-static void internal_errors_leave_no_file(void **state)
+FIBER_TEST(expired_errors_are_computed_anew)
 {
-    (void)state;
-    run(internal_body);
-}
-
-static void negative_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     struct plan missing = {.runs = &runs, .code = SL_NOT_FOUND}, found = {.runs = &runs, .write = "now"};
     get_error(&kind, "a", &missing, SL_NOT_FOUND, NULL);
@@ -220,15 +171,8 @@ static void negative_body(void *arg)
     assert_string_equal(file_text(path), "now");
 }
 
-static void expired_errors_are_computed_anew(void **state)
+FIBER_TEST(memory_forgets_errors_in_time, test_config.downloaded.retry_misses_after = 2 * S)
 {
-    (void)state;
-    run(negative_body);
-}
-
-static void memory_deadline_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     struct plan missing = {.runs = &runs, .code = SL_NOT_FOUND}, found = {.runs = &runs, .write = "now"};
     get_error(&kind, "a", &missing, SL_NOT_FOUND, NULL);
@@ -238,18 +182,10 @@ static void memory_deadline_body(void *arg)
     assert_int_equal(runs, 2);
 }
 
-static void memory_forgets_errors_in_time(void **state)
-{
-    (void)state;
-    test_config.downloaded.retry_misses_after = 2 * S;
-    run(memory_deadline_body);
-}
-
 /* ---- the directory's surprises ---- */
 
-static void vanish_body(void *arg)
+FIBER_TEST(files_may_vanish)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
     get(&kind, "a", &plan, "contents");
@@ -268,15 +204,8 @@ static void vanish_body(void *arg)
     assert_true(exists(path_in(&kind, "b", 3)));
 }
 
-static void files_may_vanish(void **state)
+FIBER_TEST(what_cannot_be_published_is_served)
 {
-    (void)state;
-    run(vanish_body);
-}
-
-static void unpublished_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     put_file("objects", "a file where the directory should be", 0);
     struct plan plan = {.runs = &runs, .write = "contents"}, missing = {.runs = &runs, .code = SL_NOT_FOUND};
@@ -287,15 +216,8 @@ static void unpublished_body(void *arg)
     assert_string_equal(file_text("objects"), "a file where the directory should be");
 }
 
-static void what_cannot_be_published_is_served(void **state)
+FIBER_TEST(corrupt_entries_are_replaced)
 {
-    (void)state;
-    run(unpublished_body);
-}
-
-static void corrupt_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "good"};
     put_file(path_in(&loading, "a", 1), "bad contents", 0);
@@ -324,15 +246,8 @@ static void corrupt_body(void *arg)
     assert_int_equal(runs, 6);
 }
 
-static void corrupt_entries_are_replaced(void **state)
+FIBER_TEST(use_is_noted_hourly)
 {
-    (void)state;
-    run(corrupt_body);
-}
-
-static void touch_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "new"};
     const char *path = path_in(&kind, "a", 3);
@@ -353,17 +268,10 @@ static void touch_body(void *arg)
     assert_int_equal(runs, 2);
 }
 
-static void use_is_noted_hourly(void **state)
-{
-    (void)state;
-    run(touch_body);
-}
-
 /* ---- memory ---- */
 
-static void places_are_used_again_but_not_for_what_they_were(void **state)
+TEST(places_are_used_again_but_not_for_what_they_were)
 {
-    (void)state;
     struct cache_memory memory;
     cache_memory_init(&memory, "objects");
     memory.lru.max_size = 1 << 20;
@@ -394,9 +302,8 @@ static void places_are_used_again_but_not_for_what_they_were(void **state)
     cache_memory_free(&memory);
 }
 
-static void memory_is_an_lru_by_bytes(void **state)
+TEST(memory_is_an_lru_by_bytes)
 {
-    (void)state;
     struct cache_memory memory;
     cache_memory_init(&memory, "objects");
     memory.lru.max_size = 112 * 3;
@@ -423,27 +330,4 @@ static void memory_is_an_lru_by_bytes(void **state)
     cache_memory_free(&memory);
 }
 
-int main(void)
-{
-    loop_init(2);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places_are_used_again_but_not_for_what_they_were),
-        cmocka_unit_test(memory_is_an_lru_by_bytes),
-        cmocka_unit_test_setup_teardown(contents_come_back, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(large_contents_are_mapped, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(errors_do_not_wait_for_the_disk, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(contents_that_look_like_errors, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(without_cache_dir_memory_remains, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(errors_are_kept, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(internal_errors_leave_no_file, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(expired_errors_are_computed_anew, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(memory_forgets_errors_in_time, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(files_may_vanish, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(what_cannot_be_published_is_served, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(corrupt_entries_are_replaced, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(use_is_noted_hourly, dir_setup, dir_teardown),
-    };
-    int failures = cmocka_run_group_tests_name("engine", tests, NULL, NULL);
-    loop_close();
-    return failures;
-}
+TEST_FILE(.begin = loop_begin, .end = loop_end, .setup = dir_setup, .teardown = dir_teardown);

@@ -41,9 +41,8 @@ static void crowd_begin(struct crowd *crowd, struct fiber_group *group, int coun
         assert_true(fiber_sleep(1));
 }
 
-static void crowd_body(void *arg)
+FIBER_TEST(equal_lookups_compute_once)
 {
-    (void)arg;
     struct crowd crowd;
     struct fiber_group group;
     crowd_begin(&crowd, &group, CROWD);
@@ -53,15 +52,8 @@ static void crowd_body(void *arg)
     assert_int_equal(crowd.runs, 1);
 }
 
-static void equal_lookups_compute_once(void **state)
+FIBER_TEST(callers_may_leave)
 {
-    (void)state;
-    run(crowd_body);
-}
-
-static void leaving_body(void *arg)
-{
-    (void)arg;
     struct crowd crowd;
     struct fiber_group group;
     crowd_begin(&crowd, &group, 3);
@@ -73,15 +65,8 @@ static void leaving_body(void *arg)
     assert_int_equal(crowd.runs, 1);
 }
 
-static void callers_may_leave(void **state)
+FIBER_TEST(the_end_cancels_computations)
 {
-    (void)state;
-    run(leaving_body);
-}
-
-static void drain_body(void *arg)
-{
-    (void)arg;
     struct crowd crowd;
     struct fiber_group group;
     crowd_begin(&crowd, &group, 1);
@@ -89,12 +74,6 @@ static void drain_body(void *arg)
     fiber_group_wait(&group);
     assert_int_equal(crowd.cancelled, 1);
     assert_false(exists("objects"));
-}
-
-static void the_end_cancels_computations(void **state)
-{
-    (void)state;
-    run(drain_body);
 }
 
 /* ---- computations that nobody waits for ---- */
@@ -106,7 +85,6 @@ static struct {
 
 static void spin_work(void *arg)
 {
-    (void)arg;
     atomic_fetch_add(&spin.inside, 1);
     while (!sl_is_cancelled() && !atomic_load(&spin.open))
         usleep(100);
@@ -149,9 +127,8 @@ static void spin_leave(struct fiber_group *group)
     fiber_group_wait(group);
 }
 
-static void abandoned_body(void *arg)
+FIBER_TEST(what_nobody_waits_for_ends_early_once)
 {
-    (void)arg;
     const struct cache_kind *const all[] = {&spinning};
     struct fiber_group group, other;
     enum sl_code code = SL_OK, other_code = SL_INTERNAL;
@@ -174,12 +151,6 @@ static void abandoned_body(void *arg)
     assert_int_equal(code, SL_OK);
     assert_int_equal(spin.runs, 2);
     cache_drain();
-}
-
-static void what_nobody_waits_for_ends_early_once(void **state)
-{
-    (void)state;
-    run(abandoned_body);
 }
 
 /* ---- several processes ---- */
@@ -206,9 +177,8 @@ static void shared_directory_body(void *arg)
 }
 
 /* Runs before this process has a loop of its own: threads do not survive a fork. */
-static void processes_share_a_directory(void **state)
+TEST(processes_share_a_directory, .alone = true)
 {
-    (void)state;
     pid_t children[3];
     for (int i = 0; i < 3; i++) {
         children[i] = fork();
@@ -231,9 +201,8 @@ static void processes_share_a_directory(void **state)
 
 /* ---- costs ---- */
 
-static void costs_body(void *arg)
+FIBER_TEST(hits_are_cheap)
 {
-    (void)arg;
     enum { HITS = 200000, FILES = 400 };
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
@@ -264,27 +233,4 @@ static void costs_body(void *arg)
     assert_int_equal(runs, FILES);
 }
 
-static void hits_are_cheap(void **state)
-{
-    (void)state;
-    run(costs_body);
-}
-
-int main(void)
-{
-    const struct CMUnitTest alone[] = {
-        cmocka_unit_test_setup_teardown(processes_share_a_directory, dir_setup, dir_teardown),
-    };
-    int failures = cmocka_run_group_tests_name("processes", alone, NULL, NULL);
-    loop_init(2);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(equal_lookups_compute_once, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(callers_may_leave, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(what_nobody_waits_for_ends_early_once, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(the_end_cancels_computations, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(hits_are_cheap, dir_setup, dir_teardown),
-    };
-    failures += cmocka_run_group_tests_name("flights", tests, NULL, NULL);
-    loop_close();
-    return failures;
-}
+TEST_FILE(.begin = loop_begin, .end = loop_end, .setup = dir_setup, .teardown = dir_teardown);

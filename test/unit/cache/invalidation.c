@@ -21,9 +21,8 @@ static void invalidate(const char *source, const char *location)
 }
 
 /* ---- keys ---- */
-static void files_of_keys(void **state)
+TEST(files_of_keys)
 {
-    (void)state;
     static const struct {
         const char *key, *source, *location;
         bool names;
@@ -51,9 +50,8 @@ static void files_of_keys(void **state)
 }
 
 /* ---- this process ---- */
-static void absent_body(void *arg)
+FIBER_TEST(what_was_replaced_is_absent)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan old = {.runs = &runs, .write = "old"}, new = {.runs = &runs, .write = "new"};
     get(&kind, "scope: a\n\n" ONE, &old, "old");
@@ -87,9 +85,8 @@ static double removed(enum metric metric)
 }
 
 /* All versions of it, a miss too; only when somebody asks, and not what another process has made of the new file. */
-static void removal_body(void *arg)
+FIBER_TEST(and_removed_from_disk_when_asked_for)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan new = {.runs = &runs, .write = "new"}, unused = {.runs = &runs, .write = "unused"};
     double files = removed(METRIC_CACHE_REMOVED_FILES), bytes = removed(METRIC_CACHE_REMOVED_BYTES);
@@ -109,21 +106,8 @@ static void removal_body(void *arg)
     cache_drain();
 }
 
-static void and_removed_from_disk_when_asked_for(void **state)
+FIBER_TEST(memory_alone_forgets_too, test_config.cache_dir = NULL)
 {
-    (void)state;
-    run(removal_body);
-}
-
-static void what_was_replaced_is_absent(void **state)
-{
-    (void)state;
-    run(absent_body);
-}
-
-static void memory_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     struct plan old = {.runs = &runs, .write = "old"}, new = {.runs = &runs, .write = "new"};
     get(&kind, "scope: a\n\n" ONE, &old, "old");
@@ -136,16 +120,8 @@ static void memory_body(void *arg)
     cache_drain();
 }
 
-static void memory_alone_forgets_too(void **state)
+FIBER_TEST(misses_are_dropped)
 {
-    (void)state;
-    test_config.cache_dir = NULL;
-    run(memory_body);
-}
-
-static void errors_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     struct plan miss = {.runs = &runs, .code = SL_NOT_FOUND}, new = {.runs = &runs, .write = "new"};
     get_error(&kind, "scope: a\n\n" ONE, &miss, SL_NOT_FOUND, NULL);
@@ -156,16 +132,9 @@ static void errors_body(void *arg)
     cache_drain();
 }
 
-static void misses_are_dropped(void **state)
-{
-    (void)state;
-    run(errors_body);
-}
-
 /* ---- others ---- */
-static void other_process_body(void *arg)
+FIBER_TEST(other_processes_are_heard)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan old = {.runs = &runs, .write = "old"}, new = {.runs = &runs, .write = "new"};
     struct cache_key key = key_of("scope: a\n\n" ONE);
@@ -190,12 +159,6 @@ static void other_process_body(void *arg)
     get(&kind, "scope: a\n\n" ONE, &old, "old");
     assert_int_equal(runs, 5);
     cache_drain();
-}
-
-static void other_processes_are_heard(void **state)
-{
-    (void)state;
-    run(other_process_body);
 }
 
 /* ---- the race: download of the old, upload of the new, publication of the old ---- */
@@ -228,9 +191,8 @@ static void race_end(struct race *race, struct fiber_group *group)
     fiber_group_wait(group);
 }
 
-static void race_body(void *arg)
+FIBER_TEST(what_began_before_is_not_kept)
 {
-    (void)arg;
     unsigned runs = 0;
     struct race race;
     struct plan new = {.runs = &runs, .write = "new"};
@@ -247,15 +209,8 @@ static void race_body(void *arg)
     cache_drain();
 }
 
-static void what_began_before_is_not_kept(void **state)
+FIBER_TEST(nor_when_another_process_was_told)
 {
-    (void)state;
-    run(race_body);
-}
-
-static void foreign_race_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     struct race race;
     struct plan new = {.runs = &runs, .write = "new"};
@@ -270,16 +225,9 @@ static void foreign_race_body(void *arg)
     cache_drain();
 }
 
-static void nor_when_another_process_was_told(void **state)
-{
-    (void)state;
-    run(foreign_race_body);
-}
-
 /* ---- the shared layer ---- */
 static void shared_body(void *arg)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan old = {.runs = &runs, .write = "old"}, new = {.runs = &runs, .write = "new"};
     char name[300];
@@ -296,9 +244,8 @@ static void shared_body(void *arg)
     cache_drain();
 }
 
-static void the_shared_layer_forgets_too(void **state)
+TEST(the_shared_layer_forgets_too)
 {
-    (void)state;
     static char bucket[128];
     snprintf(bucket, sizeof bucket, "%s", in_dir("bucket"));
     test_config.shared.filesystem_path = bucket;
@@ -306,9 +253,8 @@ static void the_shared_layer_forgets_too(void **state)
 }
 
 /* ---- cleaning ---- */
-static void old_stamps_are_removed(void **state)
+TEST(old_stamps_are_removed)
 {
-    (void)state;
     struct cache_file changed = file("s", "file://one");
     struct cleanup_options options = {0};
     struct cleanup_totals totals;
@@ -326,9 +272,8 @@ static void old_stamps_are_removed(void **state)
     assert_int_equal(files_below("invalidated"), 1);
 }
 
-static void a_directory_that_refuses(void **state)
+TEST(a_directory_that_refuses)
 {
-    (void)state;
     struct cache_file changed = file("s", "file://one");
     struct sl_error error = {0};
     put_file("invalidated", "a file", 0);
@@ -337,25 +282,4 @@ static void a_directory_that_refuses(void **state)
     assert_true(cache_stamp(test_dir, SL_STR(ONE)) == 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, dir_setup, dir_teardown)
-
-int main(void)
-{
-    loop_init(2);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files_of_keys),
-        TEST(what_was_replaced_is_absent),
-        TEST(and_removed_from_disk_when_asked_for),
-        TEST(memory_alone_forgets_too),
-        TEST(misses_are_dropped),
-        TEST(other_processes_are_heard),
-        TEST(what_began_before_is_not_kept),
-        TEST(nor_when_another_process_was_told),
-        TEST(the_shared_layer_forgets_too),
-        TEST(old_stamps_are_removed),
-        TEST(a_directory_that_refuses),
-    };
-    int failures = cmocka_run_group_tests_name("invalidation", tests, NULL, NULL);
-    loop_close();
-    return failures;
-}
+TEST_FILE(.begin = loop_begin, .end = loop_end, .setup = dir_setup, .teardown = dir_teardown);

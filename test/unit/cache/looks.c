@@ -40,9 +40,8 @@ static unsigned count_answers(void)
     return count;
 }
 
-static void many_body(void *arg)
+FIBER_TEST(waiting_takes_no_fiber)
 {
-    (void)arg;
     struct fiber_wait_list gate = {0};
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "many", .gate = &gate};
@@ -66,26 +65,13 @@ static void many_body(void *arg)
     cache_drain();
 }
 
-static void waiting_takes_no_fiber(void **state)
-{
-    (void)state;
-    run(many_body);
-}
-
 /* Admission counts requests; what they need is not refused. */
-static void limit_body(void *arg)
+FIBER_TEST(computations_are_no_admissions)
 {
-    (void)arg;
     unsigned runs = 0;
     fiber_set_limit(1);
     get(&kind, "a", &(struct plan){.runs = &runs, .write = "a"}, "a");
     fiber_set_limit(20000);
-}
-
-static void computations_are_no_admissions(void **state)
-{
-    (void)state;
-    run(limit_body);
 }
 
 /* ---- what an entry is made from ---- */
@@ -103,9 +89,8 @@ static bool base(const void *context, struct sl_arena *arena, const struct cache
 static const struct cache_kind derived = {
     .name = "derived", .section = CACHE_DERIVED, .version = 1, .base = base, .compute = compute};
 
-static void base_body(void *arg)
+FIBER_TEST(what_an_entry_is_made_from_comes_first)
 {
-    (void)arg;
     const struct cache_kind *const all[] = {&kind, &derived};
     cache_drain();
     cache_close();
@@ -128,16 +113,9 @@ static void base_body(void *arg)
     cache_drain();
 }
 
-static void what_an_entry_is_made_from_comes_first(void **state)
-{
-    (void)state;
-    run(base_body);
-}
-
 /* ---- scarcity ---- */
-static void busy_body(void *arg)
+FIBER_TEST(busy_is_kept_nowhere)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan scarce = {.runs = &runs, .code = SL_BUSY, .message = "out of memory"};
     get_error(&kind, "a", &scarce, SL_BUSY, "out of memory");
@@ -147,16 +125,9 @@ static void busy_body(void *arg)
     get(&kind, "a", &(struct plan){.runs = &runs, .write = "there"}, "there");
 }
 
-static void busy_is_kept_nowhere(void **state)
-{
-    (void)state;
-    run(busy_body);
-}
-
 /* ---- incomplete entries ---- */
-static void incomplete_body(void *arg)
+FIBER_TEST(what_is_incomplete_serves_until_it_is_whole)
 {
-    (void)arg;
     unsigned runs = 0;
     const char *path = path_in(&kind, "a", 3);
     struct plan part = {.runs = &runs, .write = "part", .incomplete = true}, whole = {.runs = &runs, .write = "whole"};
@@ -173,16 +144,9 @@ static void incomplete_body(void *arg)
     assert_int_equal(runs, 2);
 }
 
-static void what_is_incomplete_serves_until_it_is_whole(void **state)
-{
-    (void)state;
-    run(incomplete_body);
-}
-
 /* ---- invalidation ---- */
-static void others_body(void *arg)
+FIBER_TEST(invalidation_costs_what_it_names)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "x"};
     struct cache_file one = {SL_STR("s"), SL_STR("file://one")};
@@ -197,24 +161,4 @@ static void others_body(void *arg)
     assert_int_equal(runs, 3);
 }
 
-static void invalidation_costs_what_it_names(void **state)
-{
-    (void)state;
-    run(others_body);
-}
-
-int main(void)
-{
-    loop_init(2);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(waiting_takes_no_fiber, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(computations_are_no_admissions, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(what_an_entry_is_made_from_comes_first, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(busy_is_kept_nowhere, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(what_is_incomplete_serves_until_it_is_whole, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(invalidation_costs_what_it_names, dir_setup, dir_teardown),
-    };
-    int failures = cmocka_run_group_tests_name("looks", tests, NULL, NULL);
-    loop_close();
-    return failures;
-}
+TEST_FILE(.begin = loop_begin, .end = loop_end, .setup = dir_setup, .teardown = dir_teardown);

@@ -12,9 +12,8 @@ static void check_path(const char *key, unsigned version, bool format1, const ch
     assert_string_equal(out, path);
 }
 
-static void names_are_the_hash_of_the_key(void **state)
+TEST(names_are_the_hash_of_the_key)
 {
-    (void)state;
     const char *key = "scope: global\n\nsource: foo\nlocation: file://bar.baz\n";
     check_path(key, 0, true, "v0/f5/e08b92/a55c1357413b5e36547a8b534a014c3a00299e7622e4c4b022a96541");
     check_path(key, 0, false, "v0/f5/e0/8b92a55c1357413b5e36547a8b534a014c3a00299e7622e4c4b022a96541");
@@ -38,9 +37,8 @@ static void check_decode(const char *text, enum sl_code code, const char *messag
     }
 }
 
-static void markers_are_read(void **state)
+TEST(markers_are_read)
 {
-    (void)state;
     check_decode("", SL_NOT_FOUND, NULL);
     check_decode("malformedDoesn't look like anything to me", SL_MALFORMED, "Doesn't look like anything to me");
     check_decode("downloaderrorSomeone unplugged the internet", SL_DOWNLOAD_ERROR, "Someone unplugged the internet");
@@ -55,9 +53,8 @@ static void markers_are_read(void **state)
         check_decode(contents[i], SL_OK, NULL);
 }
 
-static void timeouts_are_durations(void **state)
+TEST(timeouts_are_durations)
 {
-    (void)state;
     struct sl_error error;
     assert_int_equal(cache_error_decode((struct sl_bytes){(const uint8_t *)"timeout4m33s", 12}, &error), SL_TIMEOUT);
     assert_true(error.duration_ns == 273 * S);
@@ -68,9 +65,8 @@ static void timeouts_are_durations(void **state)
     check_decode("timeout", SL_INTERNAL, NULL);
 }
 
-static void details_are_cleaned(void **state)
+TEST(details_are_cleaned)
 {
-    (void)state;
     struct sl_error error;
     static const char nul[] = "malformedbefore\0after";
     assert_int_equal(cache_error_decode((struct sl_bytes){(const uint8_t *)nul, sizeof nul - 1}, &error), SL_MALFORMED);
@@ -104,9 +100,8 @@ static void check_round(enum sl_code code, uint64_t ns, const char *message, con
     sl_buf_free(&out);
 }
 
-static void errors_survive_a_round(void **state)
+TEST(errors_survive_a_round)
 {
-    (void)state;
     check_round(SL_NOT_FOUND, 0, "", "", "not found");
     check_round(SL_PERMISSION_DENIED, 0, "403 Forbidden", "permissiondenied403 Forbidden",
                 "permission denied: 403 Forbidden");
@@ -137,9 +132,8 @@ static void check_meta(const char *json, enum cache_meta_result result)
     assert_int_equal(cache_meta_read(AT_FDCWD, in_dir("entry"), &meta), result);
 }
 
-static void side_files_are_read(void **state)
+TEST(side_files_are_read)
 {
-    (void)state;
     struct cache_meta meta;
     assert_int_equal(cache_meta_read(AT_FDCWD, in_dir("entry"), &meta), CACHE_META_MISSING);
     put_file("entry.metadata", "{\"scope\":\"12345\",\"time_created\":1700000000,\"debug\":null}", 0);
@@ -154,9 +148,8 @@ static void side_files_are_read(void **state)
     assert_int_equal(meta.size, 7);
 }
 
-static void side_files_that_cannot_be_opened_are_not_missing(void **state)
+TEST(side_files_that_cannot_be_opened_are_not_missing)
 {
-    (void)state;
     struct cache_meta meta;
     put_file("entry.metadata", "{\"scope\":null,\"time_created\":5}", 0);
     use_up_descriptors();
@@ -166,9 +159,8 @@ static void side_files_that_cannot_be_opened_are_not_missing(void **state)
     assert_int_equal(cache_meta_read(AT_FDCWD, in_dir("entry"), &meta), CACHE_META_READ);
 }
 
-static void bad_side_files_are_told(void **state)
+TEST(bad_side_files_are_told)
 {
-    (void)state;
     const char *const bad[] = {"",
                                "{",
                                "[]",
@@ -190,9 +182,8 @@ static void bad_side_files_are_told(void **state)
     free(deep);
 }
 
-static void side_files_are_written(void **state)
+TEST(side_files_are_written)
 {
-    (void)state;
     struct sl_buf out = {0};
     cache_meta_encode(SL_STR("scope: a\"b\n"), SL_STR("a\"b"), 1700000000123456789, SL_OK, 5, false, "", &out);
     static const char expected[] = "{\"scope\":\"a\\\"b\",\"time_created\":1700000000,\"debug\":null,\"status\":\"ok\","
@@ -224,9 +215,8 @@ static enum sl_code decode(const char *bytes, const struct cache_meta *meta, boo
     return code;
 }
 
-static void the_side_file_decides(void **state)
+TEST(the_side_file_decides)
 {
-    (void)state;
     bool kept;
     struct cache_meta ok = {.has_status = true, .status = SL_OK, .mtime_ns = 200};
     assert_int_equal(decode("", &ok, &kept), SL_OK);
@@ -240,9 +230,8 @@ static void the_side_file_decides(void **state)
     assert_int_equal(decode("", NULL, &kept), SL_NOT_FOUND);
 }
 
-static void sizes_tell_damage_from_a_late_side_file(void **state)
+TEST(sizes_tell_damage_from_a_late_side_file)
 {
-    (void)state;
     struct cache_meta meta = {.has_size = true, .size = 10, .mtime_ns = 200};
     assert_false(cache_entry_damaged(10, 100, 0, &meta));
     assert_true(cache_entry_damaged(9, 100, 0, &meta));
@@ -271,9 +260,8 @@ static struct cache_verdict judge(enum cache_class class, int64_t mtime_age_s, i
     return cache_expiry(&short_lives, &facts, now, now - 500 * CACHE_SECOND_NS, true);
 }
 
-static void contents_expire_by_use(void **state)
+TEST(contents_expire_by_use)
 {
-    (void)state;
     assert_false(judge(CACHE_CONTENTS, 100, 900, false).expired); /* greater, not equal */
     assert_true(judge(CACHE_CONTENTS, 101, 0, false).expired);
     assert_false(judge(CACHE_CONTENTS, -7, 0, false).expired); /* the clock went back */
@@ -281,9 +269,8 @@ static void contents_expire_by_use(void **state)
     assert_true(judge(CACHE_CONTENTS, 60, 0, false).left_ns == 3540 * S);
 }
 
-static void errors_expire_by_creation(void **state)
+TEST(errors_expire_by_creation)
 {
-    (void)state;
     assert_false(judge(CACHE_NEGATIVE, 900, 9, false).expired);
     assert_true(judge(CACHE_NEGATIVE, 900, 9, false).left_ns == 1 * S);
     assert_true(judge(CACHE_NEGATIVE, 0, 10, false).expired); /* equal is enough */
@@ -294,9 +281,8 @@ static void errors_expire_by_creation(void **state)
     assert_false(judge(CACHE_NEGATIVE, 0, -50, false).expired);
 }
 
-static void malformed_entries_get_a_chance_at_each_start(void **state)
+TEST(malformed_entries_get_a_chance_at_each_start)
 {
-    (void)state;
     int64_t start = 1000 * CACHE_SECOND_NS + 500;
     struct cache_lifetimes never = {DURATION_NEVER, DURATION_NEVER, DURATION_NEVER, DURATION_NEVER, 0};
     struct cache_facts facts = {
@@ -312,9 +298,8 @@ static void malformed_entries_get_a_chance_at_each_start(void **state)
     assert_true(cache_expiry(&never, &facts, start + 1, start, true).left_ns == DURATION_NEVER);
 }
 
-static void used_contents_are_touched_hourly(void **state)
+TEST(used_contents_are_touched_hourly)
 {
-    (void)state;
     int64_t now = 1000000 * CACHE_SECOND_NS;
     struct cache_lifetimes lives = {.max_unused_for = DURATION_NEVER};
     struct cache_facts facts = {.class = CACHE_CONTENTS, .mtime_ns = now - 3599 * CACHE_SECOND_NS};
@@ -326,9 +311,8 @@ static void used_contents_are_touched_hourly(void **state)
     assert_true(verdict.touch && verdict.left_ns == 3600 * S);
 }
 
-static void absurd_times_are_harmless(void **state)
+TEST(absurd_times_are_harmless)
 {
-    (void)state;
     struct cache_facts facts;
     struct cache_meta meta = {.created_s = INT64_MAX};
     cache_entry_facts(SL_NOT_FOUND, 0, &meta, &facts);
@@ -340,9 +324,8 @@ static void absurd_times_are_harmless(void **state)
 
 /* ---- temporary files ---- */
 
-static void stale_directories_are_swept(void **state)
+TEST(stale_directories_are_swept)
 {
-    (void)state;
     int ready[2], go[2];
     assert_int_equal(pipe(ready) | pipe(go), 0);
     pid_t child = fork(); /* a process that dies without cleaning up */
@@ -372,9 +355,8 @@ static void stale_directories_are_swept(void **state)
     close(ready[0]), close(ready[1]), close(go[0]), close(go[1]);
 }
 
-static void the_own_directory_may_vanish(void **state)
+TEST(the_own_directory_may_vanish)
 {
-    (void)state;
     struct cache_tmp tmp;
     assert_int_equal(cache_tmp_open(test_dir, NULL), SL_OK);
     cache_tmp_sweep(test_dir); /* its own lock holds it back */
@@ -392,9 +374,8 @@ static void the_own_directory_may_vanish(void **state)
     assert_int_equal(files_below("tmp"), 0);
 }
 
-static void without_cache_dir_files_have_no_name(void **state)
+TEST(without_cache_dir_files_have_no_name)
 {
-    (void)state;
     struct cache_tmp tmp;
     assert_int_equal(cache_tmp_open(NULL, NULL), SL_OK);
     assert_int_equal(cache_tmp_create(&tmp, false, NULL), SL_OK);
@@ -410,28 +391,4 @@ static void without_cache_dir_files_have_no_name(void **state)
     free(deep);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_are_the_hash_of_the_key),
-        cmocka_unit_test(markers_are_read),
-        cmocka_unit_test(timeouts_are_durations),
-        cmocka_unit_test(details_are_cleaned),
-        cmocka_unit_test(errors_survive_a_round),
-        cmocka_unit_test_setup_teardown(side_files_are_read, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(side_files_that_cannot_be_opened_are_not_missing, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(bad_side_files_are_told, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(side_files_are_written, dir_setup, dir_teardown),
-        cmocka_unit_test(the_side_file_decides),
-        cmocka_unit_test(sizes_tell_damage_from_a_late_side_file),
-        cmocka_unit_test(contents_expire_by_use),
-        cmocka_unit_test(errors_expire_by_creation),
-        cmocka_unit_test(malformed_entries_get_a_chance_at_each_start),
-        cmocka_unit_test(used_contents_are_touched_hourly),
-        cmocka_unit_test(absurd_times_are_harmless),
-        cmocka_unit_test_setup_teardown(stale_directories_are_swept, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(the_own_directory_may_vanish, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(without_cache_dir_files_have_no_name, dir_setup, dir_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(.setup = dir_setup, .teardown = dir_teardown);

@@ -30,9 +30,8 @@ static void look_anew(struct cache_item *item)
     cache_look_at_pages(item);
 }
 
-static void what_was_read_is_at_hand(void **state)
+TEST(what_was_read_is_at_hand)
 {
-    (void)state;
     struct cache_item item = map_holes(5 << 20), copy = {.references = 1, .mapping = {{(const uint8_t *)"x", 1}, 0}};
     assert_true(cache_at_hand(&copy));
     assert_false(cache_at_hand(&item)); /* nobody has looked */
@@ -46,9 +45,8 @@ static void what_was_read_is_at_hand(void **state)
 }
 
 /* One of those who ask does, and the others go on. */
-static void somebody_looks_now_and_then(void **state)
+TEST(somebody_looks_now_and_then)
 {
-    (void)state;
     struct cache_item item = map_holes(1 << 20);
     read_all(&item);
     look_anew(&item);
@@ -61,9 +59,8 @@ static void somebody_looks_now_and_then(void **state)
     sl_unmap(&item.mapping);
 }
 
-static void large_files_are_not_fetched_whole(void **state)
+TEST(large_files_are_not_fetched_whole)
 {
-    (void)state;
     struct cache_item item = map_holes(40 << 20);
     look_anew(&item);
     uint64_t looked_ms = item.looked_ms;
@@ -74,9 +71,8 @@ static void large_files_are_not_fetched_whole(void **state)
     sl_unmap(&item.mapping);
 }
 
-static void fibers_and_files_share_the_maps(void **state)
+TEST(fibers_and_files_share_the_maps)
 {
-    (void)state;
     unsigned long most;
     FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
     assert_int_equal(fscanf(file, "%lu", &most), 1);
@@ -90,16 +86,4 @@ static void fibers_and_files_share_the_maps(void **state)
     }
 }
 
-int main(void)
-{
-    loop_init(2);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_was_read_is_at_hand, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(somebody_looks_now_and_then, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(large_files_are_not_fetched_whole, dir_setup, dir_teardown),
-        cmocka_unit_test(fibers_and_files_share_the_maps),
-    };
-    int failures = cmocka_run_group_tests_name("pages", tests, NULL, NULL);
-    loop_close();
-    return failures;
-}
+TEST_FILE(.begin = loop_begin, .end = loop_end, .setup = dir_setup, .teardown = dir_teardown);

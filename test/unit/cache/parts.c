@@ -1,7 +1,5 @@
 /* Parts of the layer behind the disk that need no server: what Redis's URLs say, and packed contents, whole and damaged. */
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "../check.h"
@@ -9,9 +7,8 @@
 #include "cache/shared.h"
 #include "redis/redis.h"
 
-static void redis_urls(void **state)
+TEST(redis_urls)
 {
-    (void)state;
     static const struct {
         const char *url, *host, *port, *user, *password;
         unsigned database;
@@ -75,9 +72,8 @@ static enum sl_code unpack(const uint8_t *data, size_t size, uint64_t max)
     return u.code;
 }
 
-static void hostile_frames(void **state)
+TEST(hostile_frames)
 {
-    (void)state;
     static uint8_t zeros[1 << 20];
     struct pack p = {.contents = {zeros, sizeof zeros}, .max_packed = UINT64_MAX};
     pack_run(&p);
@@ -105,13 +101,4 @@ static void hostile_frames(void **state)
     pack_run(&p);
     assert_null(p.packed.bytes.data);
     assert_true(p.too_large);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(redis_urls),
-        cmocka_unit_test(hostile_frames),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

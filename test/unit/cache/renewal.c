@@ -91,9 +91,8 @@ static void wait_until_ok(void)
     cache_release(item);
 }
 
-static void found_body(void *arg)
+FIBER_TEST(what_turned_up_is_found_in_the_background, test_config.upgrade_fallback_after_ns = 0)
 {
-    (void)arg;
     struct fiber_wait_list gate = {0};
     expect(SL_NOT_FOUND);
     world.code = SL_OK;
@@ -112,31 +111,21 @@ static void found_body(void *arg)
     assert_int_equal(world.files, 2);
 }
 
-static void what_turned_up_is_found_in_the_background(void **state)
-{
-    (void)state;
-    test_config.upgrade_fallback_after_ns = 0;
-    run(found_body);
-}
-
 static void young_body(void *arg)
 {
-    (void)arg;
     expect(SL_NOT_FOUND);
     cache_renew(&meta, &key, NULL);
     cache_drain();
     assert_int_equal(world.features, 1);
 }
 
-static void young_misses_are_left(void **state)
+TEST(young_misses_are_left)
 {
-    (void)state;
     run(young_body);
 }
 
-static void switched_off(void **state)
+TEST(switched_off)
 {
-    (void)state;
     test_config.upgrade_fallback_after_ns = DURATION_NEVER;
     run(young_body);
 }
@@ -154,9 +143,8 @@ static void put_old_miss(const struct cache_kind *kind)
     put_file(path, text, 7200 * S);
 }
 
-static void disk_body(void *arg)
+FIBER_TEST(at_most_once_in_a_period_for_all_processes)
 {
-    (void)arg;
     put_old_miss(&objects);
     put_old_miss(&meta);
     expect(SL_NOT_FOUND);
@@ -175,15 +163,8 @@ static void disk_body(void *arg)
     assert_int_equal(world.files, 1);
 }
 
-static void at_most_once_in_a_period_for_all_processes(void **state)
+FIBER_TEST(failures_of_our_own_leave_the_old_answer, test_config.upgrade_fallback_after_ns = 0)
 {
-    (void)state;
-    run(disk_body);
-}
-
-static void internal_body(void *arg)
-{
-    (void)arg;
     expect(SL_NOT_FOUND);
     world.code = SL_INTERNAL;
     cache_renew(&meta, &key, NULL);
@@ -193,16 +174,8 @@ static void internal_body(void *arg)
     expect(SL_NOT_FOUND);
 }
 
-static void failures_of_our_own_leave_the_old_answer(void **state)
+FIBER_TEST(so_many_at_once, test_config.upgrade_fallback_after_ns = 0, test_config.downloaded.max_lazy = 1)
 {
-    (void)state;
-    test_config.upgrade_fallback_after_ns = 0;
-    run(internal_body);
-}
-
-static void tokens_body(void *arg)
-{
-    (void)arg;
     struct fiber_wait_list gate = {0};
     struct cache_key other = {SL_STR("other"), SL_STR("global")};
     struct cache_item *item;
@@ -219,14 +192,6 @@ static void tokens_body(void *arg)
     assert_int_equal(world.files, before + 1);
 }
 
-static void so_many_at_once(void **state)
-{
-    (void)state;
-    test_config.upgrade_fallback_after_ns = 0;
-    test_config.downloaded.max_lazy = 1;
-    run(tokens_body);
-}
-
 static bool table_is(const char *text)
 {
     struct cache_item *item;
@@ -236,9 +201,8 @@ static bool table_is(const char *text)
     return same;
 }
 
-static void incomplete_body(void *arg)
+FIBER_TEST(what_is_incomplete_asks_again_for_what_it_lacked, test_config.upgrade_fallback_after_ns = 0)
 {
-    (void)arg;
     put_old_miss(&objects);
     put_old_miss(&meta);
     assert_true(table_is("some"));
@@ -250,16 +214,8 @@ static void incomplete_body(void *arg)
     cache_drain();
 }
 
-static void what_is_incomplete_asks_again_for_what_it_lacked(void **state)
+FIBER_TEST(what_stays_incomplete_is_tried_again, test_config.upgrade_fallback_after_ns = 2 * MS)
 {
-    (void)state;
-    test_config.upgrade_fallback_after_ns = 0;
-    run(incomplete_body);
-}
-
-static void in_vain_body(void *arg)
-{
-    (void)arg;
     put_old_miss(&objects);
     put_old_miss(&meta);
     while (world.tables < 4) { /* each time again, not only once */
@@ -269,29 +225,4 @@ static void in_vain_body(void *arg)
     cache_drain();
 }
 
-static void what_stays_incomplete_is_tried_again(void **state)
-{
-    (void)state;
-    test_config.upgrade_fallback_after_ns = 2 * MS;
-    run(in_vain_body);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, dir_setup, dir_teardown)
-
-int main(void)
-{
-    loop_init(2);
-    const struct CMUnitTest tests[] = {
-        TEST(what_turned_up_is_found_in_the_background),
-        TEST(young_misses_are_left),
-        TEST(switched_off),
-        TEST(at_most_once_in_a_period_for_all_processes),
-        TEST(failures_of_our_own_leave_the_old_answer),
-        TEST(so_many_at_once),
-        TEST(what_is_incomplete_asks_again_for_what_it_lacked),
-        TEST(what_stays_incomplete_is_tried_again),
-    };
-    int failures = cmocka_run_group_tests_name("renewal", tests, NULL, NULL);
-    loop_close();
-    return failures;
-}
+TEST_FILE(.begin = loop_begin, .end = loop_end, .setup = dir_setup, .teardown = dir_teardown);

@@ -136,9 +136,8 @@ static double metric(const char *line)
 }
 
 /* ---- a directory ---- */
-static void directory_body(void *arg)
+FIBER_TEST(a_directory_is_shared, test_config.shared.filesystem_path = bucket_dir)
 {
-    (void)arg;
     unsigned runs = 0;
     char path[300];
     struct plan plan = {.runs = &runs, .write = "contents"};
@@ -166,16 +165,8 @@ static void directory_body(void *arg)
     assert_false(exists(".tmp"));
 }
 
-static void a_directory_is_shared(void **state)
+FIBER_TEST(damaged_entries_are_computed, test_config.shared.filesystem_path = bucket_dir)
 {
-    (void)state;
-    test_config.shared.filesystem_path = bucket_dir;
-    run(directory_body);
-}
-
-static void first_write_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     char path[300];
     snprintf(path, sizeof path, "bucket/%s", name_of(&derived, "a"));
@@ -187,16 +178,8 @@ static void first_write_body(void *arg)
     assert_string_equal(file_text(path), "bad from elsewhere");
 }
 
-static void damaged_entries_are_computed(void **state)
+FIBER_TEST(empty_entries_are_computed, test_config.shared.filesystem_path = bucket_dir)
 {
-    (void)state;
-    test_config.shared.filesystem_path = bucket_dir;
-    run(first_write_body);
-}
-
-static void empty_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "whole"};
     char path[400];
@@ -207,16 +190,8 @@ static void empty_body(void *arg)
     cache_drain();
 }
 
-static void empty_entries_are_computed(void **state)
-{
-    (void)state;
-    test_config.shared.filesystem_path = bucket_dir;
-    run(empty_body);
-}
-
 static void broken_body(void *arg)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
     char key[8];
@@ -229,9 +204,8 @@ static void broken_body(void *arg)
     cache_drain();
 }
 
-static void a_useless_directory_costs_nothing(void **state)
+TEST(a_useless_directory_costs_nothing)
 {
-    (void)state;
     put_file("bucket", "not a directory", 0);
     test_config.shared.filesystem_path = bucket_dir;
     run(broken_body);
@@ -246,7 +220,6 @@ static void use_redis(void)
 
 static void redis_body(void *arg)
 {
-    (void)arg;
     unsigned runs = 0;
     static char large[300001];
     for (size_t i = 0; i < 300000; i++)
@@ -283,16 +256,14 @@ static void redis_body(void *arg)
     cache_drain();
 }
 
-static void contents_and_errors_are_shared_in_redis(void **state)
+TEST(contents_and_errors_are_shared_in_redis)
 {
-    (void)state;
     use_redis();
     run(redis_body);
 }
 
-static void over_tcp_with_a_password(void **state)
+TEST(over_tcp_with_a_password)
 {
-    (void)state;
     int port = free_port();
     char url[100];
     redis_start(&server, port, "--requirepass", "sesame");
@@ -303,9 +274,8 @@ static void over_tcp_with_a_password(void **state)
     run(redis_body);
 }
 
-static void old_errors_body(void *arg)
+FIBER_TEST(contents_replace_old_errors, use_redis(), test_config.restart_retries_malformed = false)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan missing = {.runs = &runs, .code = SL_MALFORMED}, plan = {.runs = &runs, .write = "contents"};
     get_error(&derived, "a", &missing, SL_MALFORMED);
@@ -324,17 +294,8 @@ static void old_errors_body(void *arg)
     cache_drain();
 }
 
-static void contents_replace_old_errors(void **state)
+FIBER_TEST(errors_stay_away_when_not_wanted, use_redis(), test_config.shared.redis_negative = false)
 {
-    (void)state;
-    use_redis();
-    test_config.restart_retries_malformed = false;
-    run(old_errors_body);
-}
-
-static void positive_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     struct plan missing = {.runs = &runs, .code = SL_NOT_FOUND};
     get_error(&derived, "a", &missing, SL_NOT_FOUND);
@@ -345,18 +306,9 @@ static void positive_body(void *arg)
     assert_non_null(strstr(redis_ask(&server, "DBSIZE"), ":0\r\n"));
 }
 
-static void errors_stay_away_when_not_wanted(void **state)
-{
-    (void)state;
-    use_redis();
-    test_config.shared.redis_negative = false;
-    run(positive_body);
-}
-
 /* Nor what a scarcity has made of it: with errors wanted, nothing is stored of these. */
-static void scarce_body(void *arg)
+FIBER_TEST(scarcity_is_not_shared, use_redis())
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan busy = {.runs = &runs, .code = SL_BUSY}, cancelled = {.runs = &runs, .code = SL_CANCELLED};
     struct plan part = {.runs = &runs, .write = "part", .incomplete = true},
@@ -374,16 +326,8 @@ static void scarce_body(void *arg)
     assert_non_null(strstr(redis_ask(&server, "DBSIZE"), ":3\r\n"));
 }
 
-static void scarcity_is_not_shared(void **state)
+FIBER_TEST(large_values_stay_out_of_redis, use_redis(), test_config.shared.redis_max_value_size = 32 << 10)
 {
-    (void)state;
-    use_redis();
-    run(scarce_body);
-}
-
-static void limits_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     static char noise[64 << 10];
     uint32_t x = 1;
@@ -395,17 +339,8 @@ static void limits_body(void *arg)
     assert_non_null(strstr(redis_ask(&server, "DBSIZE"), ":0\r\n"));
 }
 
-static void large_values_stay_out_of_redis(void **state)
+FIBER_TEST(garbage_in_redis_is_a_miss, use_redis())
 {
-    (void)state;
-    use_redis();
-    test_config.shared.redis_max_value_size = 32 << 10;
-    run(limits_body);
-}
-
-static void garbage_body(void *arg)
-{
-    (void)arg;
     static const char *const values[] = {
         "\"\"",
         "x",
@@ -431,17 +366,9 @@ static void garbage_body(void *arg)
     cache_drain();
 }
 
-static void garbage_in_redis_is_a_miss(void **state)
-{
-    (void)state;
-    use_redis();
-    run(garbage_body);
-}
-
 /* ---- Redis and a bucket ---- */
 static void both_body(void *arg)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
     get(&derived, "a", &plan, "contents");
@@ -456,9 +383,8 @@ static void both_body(void *arg)
     assert_non_null(strstr(redis_ask(&server, "DBSIZE"), ":1\r\n")); /* found in the bucket, put into Redis */
 }
 
-static void redis_is_in_front_of_the_bucket(void **state)
+TEST(redis_is_in_front_of_the_bucket)
 {
-    (void)state;
     use_redis();
     test_config.shared.filesystem_path = bucket_dir;
     test_config.shared.route[0] = SHARED_BUCKET_ONLY;
@@ -478,7 +404,6 @@ static void wait_for_up(bool up)
 
 static void absent_body(void *arg)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
     get(&derived, "a", &plan, "contents");
@@ -502,9 +427,8 @@ static void absent_body(void *arg)
     cache_drain();
 }
 
-static void redis_may_come_and_go(void **state)
+TEST(redis_may_come_and_go)
 {
-    (void)state;
     char url[200];
     snprintf(url, sizeof url, "unix://%s/redis.sock", test_dir);
     test_config.shared.redis_url = url;
@@ -528,9 +452,8 @@ static void one_of_many(void *arg)
         fiber_wake_all(&many->done);
 }
 
-static void paused_body(void *arg)
+FIBER_TEST(a_paused_redis_costs_its_limit_once, use_redis())
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
     get(&derived, "a", &plan, "contents");
@@ -563,16 +486,8 @@ static void paused_body(void *arg)
     cache_drain();
 }
 
-static void a_paused_redis_costs_its_limit_once(void **state)
-{
-    (void)state;
-    use_redis();
-    run(paused_body);
-}
-
 static void full_body(void *arg)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
     get(&derived, "a", &plan, "contents");
@@ -582,9 +497,8 @@ static void full_body(void *arg)
         metric("symloom_shared_ops_total{backend=\"redis\",cache=\"symcaches\",op=\"put\",result=\"error\"} ") >= 1);
 }
 
-static void a_full_redis_is_left_as_it_is(void **state)
+TEST(a_full_redis_is_left_as_it_is)
 {
-    (void)state;
     redis_start(&server, 0, "--maxmemory", "1");
     test_config.shared.redis_url = server.url;
     run(full_body);
@@ -593,7 +507,6 @@ static void a_full_redis_is_left_as_it_is(void **state)
 /* A server that accepts and says something else than Redis does. */
 static void babble_body(void *arg)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
     assert_true(get(&derived, "a", &plan, "contents") < 1500);
@@ -619,9 +532,8 @@ static void babble(const char *path, const char *text)
     close(listener);
 }
 
-static void other_servers_are_no_redis(void **state)
+TEST(other_servers_are_no_redis)
 {
-    (void)state;
     static const char *const texts[] = {"HTTP/1.1 400 Bad Request\r\n\r\n",   "$-5\r\n",     "*1000000000000\r\n",
                                         "+PONG\r\n$99999999999999999999\r\n", "-ERR no\r\n", "+PONG\r\n:12\r\n"};
     char url[256];
@@ -637,9 +549,9 @@ static void other_servers_are_no_redis(void **state)
 }
 
 /* ---- the queue ---- */
-static void queue_body(void *arg)
+FIBER_TEST(what_does_not_fit_the_queue_is_dropped, test_config.shared.filesystem_path = bucket_dir,
+           test_config.shared.max_upload_queue_bytes = 7)
 {
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
     const char *dropped =
@@ -651,17 +563,8 @@ static void queue_body(void *arg)
     assert_false(exists("bucket"));
 }
 
-static void what_does_not_fit_the_queue_is_dropped(void **state)
+FIBER_TEST(what_is_in_use_is_offered_again, test_config.shared.filesystem_path = bucket_dir)
 {
-    (void)state;
-    test_config.shared.filesystem_path = bucket_dir;
-    test_config.shared.max_upload_queue_bytes = 7;
-    run(queue_body);
-}
-
-static void refresh_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
     char path[300], key[16];
@@ -687,41 +590,16 @@ static void refresh_body(void *arg)
     assert_int_equal(found, 200 - (size_t)lost);
 }
 
-static void what_is_in_use_is_offered_again(void **state)
+static int begin_file(void **state)
 {
-    (void)state;
-    test_config.shared.filesystem_path = bucket_dir;
-    run(refresh_body);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
     loop_init(4);
-    const struct CMUnitTest tests[] = {
-        TEST(a_directory_is_shared),
-        TEST(damaged_entries_are_computed),
-        TEST(empty_entries_are_computed),
-        TEST(a_useless_directory_costs_nothing),
-        TEST(contents_and_errors_are_shared_in_redis),
-        TEST(over_tcp_with_a_password),
-        TEST(contents_replace_old_errors),
-        TEST(errors_stay_away_when_not_wanted),
-        TEST(scarcity_is_not_shared),
-        TEST(large_values_stay_out_of_redis),
-        TEST(garbage_in_redis_is_a_miss),
-        TEST(redis_is_in_front_of_the_bucket),
-        TEST(redis_may_come_and_go),
-        TEST(a_paused_redis_costs_its_limit_once),
-        TEST(a_full_redis_is_left_as_it_is),
-        TEST(other_servers_are_no_redis),
-        TEST(what_does_not_fit_the_queue_is_dropped),
-        TEST(what_is_in_use_is_offered_again),
-    };
-    int failures = cmocka_run_group_tests_name("shared", tests, NULL, NULL);
-    loop_close();
-    return failures;
+    return 0;
 }
+
+static int end_file(void **state)
+{
+    loop_close();
+    return 0;
+}
+
+TEST_FILE(.begin = begin_file, .end = end_file, .setup = setup, .teardown = teardown);

@@ -4,23 +4,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "../check.h"
 #include "../directory.h"
 #include "cache/impl.h"
 #include "core/duration.h"
+#include "core/loop.h"
 
 #define MS 1000000ull
 #define S  1000000000ull
@@ -31,7 +24,6 @@ static struct config test_config;
 /* Default life times; the directory is new. */
 static inline int dir_setup(void **state)
 {
-    (void)state;
     snprintf(test_dir, sizeof test_dir, "/tmp/symloom-test-XXXXXX");
     if (!mkdtemp(test_dir))
         return -1;
@@ -65,8 +57,20 @@ static inline int dir_setup(void **state)
 
 static inline int dir_teardown(void **state)
 {
-    (void)state;
     return directory_remove(test_dir);
+}
+
+/* The loop of all tests of a file. */
+static inline int loop_begin(void **state)
+{
+    loop_init(2);
+    return 0;
+}
+
+static inline int loop_end(void **state)
+{
+    loop_close();
+    return 0;
 }
 
 static inline const char *in_dir(const char *name)

@@ -10,9 +10,8 @@ static void settle(const unsigned *runs, unsigned expected, const char *gone)
         assert_true(fiber_sleep(5));
 }
 
-static void fallback_body(void *arg)
+FIBER_TEST(old_versions_serve_until_refreshed)
 {
-    (void)arg;
     unsigned runs = 0;
     struct fiber_wait_list gate = {0};
     struct plan plan = {.runs = &runs, .write = "new", .gate = &gate};
@@ -46,15 +45,8 @@ static void fallback_body(void *arg)
     assert_int_equal(runs, 1);
 }
 
-static void old_versions_serve_until_refreshed(void **state)
+FIBER_TEST(refreshes_are_limited, test_config.downloaded.max_lazy = 1)
 {
-    (void)state;
-    run(fallback_body);
-}
-
-static void lazy_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     struct fiber_wait_list gate = {0};
     struct plan plan = {.runs = &runs, .write = "new", .gate = &gate};
@@ -74,16 +66,8 @@ static void lazy_body(void *arg)
     assert_true(exists(path_in(&kind, "b", 2)) && exists(path_in(&kind, "c", 2)));
 }
 
-static void refreshes_are_limited(void **state)
+FIBER_TEST(a_failed_refresh_destroys_nothing)
 {
-    (void)state;
-    test_config.downloaded.max_lazy = 1;
-    run(lazy_body);
-}
-
-static void failed_refresh_body(void *arg)
-{
-    (void)arg;
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .code = SL_NOT_FOUND};
     put_file(path_in(&kind, "a", 2), "old", 0);
@@ -105,21 +89,4 @@ static void failed_refresh_body(void *arg)
     assert_int_equal(runs, 1);
 }
 
-static void a_failed_refresh_destroys_nothing(void **state)
-{
-    (void)state;
-    run(failed_refresh_body);
-}
-
-int main(void)
-{
-    loop_init(2);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(old_versions_serve_until_refreshed, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(refreshes_are_limited, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(a_failed_refresh_destroys_nothing, dir_setup, dir_teardown),
-    };
-    int failures = cmocka_run_group_tests_name("versions", tests, NULL, NULL);
-    loop_close();
-    return failures;
-}
+TEST_FILE(.begin = loop_begin, .end = loop_end, .setup = dir_setup, .teardown = dir_teardown);

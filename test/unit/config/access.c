@@ -3,9 +3,8 @@
 
 #define DIGEST "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b" /* of "secret" */
 
-static void test_keys_are_read(void **state)
+TEST(test_keys_are_read)
 {
-    (void)state;
     struct outcome o;
     parse(&o, "auth:\n  require: [symbols, metrics]\n  keys:\n"
               "    - {id: ci, sha256: " DIGEST ", rights: [symbols:write, symbols:read]}\n"
@@ -33,9 +32,8 @@ static void test_keys_are_read(void **state)
     outcome_free(&o);
 }
 
-static void test_uploads_need_a_key_unless_told_otherwise(void **state)
+TEST(test_uploads_need_a_key_unless_told_otherwise)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "cache_dir: /x");
     assert_int_equal(o.config->auth.require_count, 2);
@@ -46,9 +44,8 @@ static void test_uploads_need_a_key_unless_told_otherwise(void **state)
     outcome_free(&o);
 }
 
-static void test_what_is_wrong_with_keys(void **state)
+TEST(test_what_is_wrong_with_keys)
 {
-    (void)state;
     expect_error("auth: {keys: 5}", "1:14: error: auth.keys: is not a list");
     expect_error("auth: {keys: [5]}", "1:15: error: auth.keys[0]: is not a map");
     expect_error("auth: {keys: [{id: 'a:b', sha256: " DIGEST ", rights: [page]}]}",
@@ -69,14 +66,4 @@ static void test_what_is_wrong_with_keys(void **state)
                  "1:122: error: auth.keys[0].scopes: is no text");
     expect_error("auth: {keys: [{id: a, sha256: " DIGEST ", rights: [page], expires: soon}]}",
                  "1:122: error: auth.keys[0].expires: is not a date (example: 2027-01-31)");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_keys_are_read),
-        cmocka_unit_test(test_uploads_need_a_key_unless_told_otherwise),
-        cmocka_unit_test(test_what_is_wrong_with_keys),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

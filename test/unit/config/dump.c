@@ -60,9 +60,8 @@ static void expect_same_values(const char *a, const char *b)
     assert_true(*a == *b);
 }
 
-static void a_dump_is_a_configuration(void **state)
+TEST(a_dump_is_a_configuration)
 {
-    (void)state;
     struct outcome first, second, third;
     struct sl_buf one = {0}, two = {0}, three = {0};
     parse_good(&first, everything);
@@ -94,9 +93,8 @@ static void a_dump_is_a_configuration(void **state)
     sl_buf_free(&three);
 }
 
-static void values_tell_where_they_come_from(void **state)
+TEST(values_tell_where_they_come_from)
 {
-    (void)state;
     struct outcome o;
     struct sl_buf dump = {0};
     setenv("T_TTL", "3s", 1);
@@ -117,9 +115,8 @@ static void values_tell_where_they_come_from(void **state)
     sl_buf_free(&dump);
 }
 
-static void all_defaults_can_be_dumped(void **state)
+TEST(all_defaults_can_be_dumped)
 {
-    (void)state;
     struct config *config;
     struct sl_error error;
     struct sl_buf dump = {0}, again = {0};
@@ -138,9 +135,8 @@ static void all_defaults_can_be_dumped(void **state)
     sl_buf_free(&again);
 }
 
-static void every_row_has_a_path_of_its_own(void **state)
+TEST(every_row_has_a_path_of_its_own)
 {
-    (void)state;
     for (size_t i = 0; i < config_key_count; i++) {
         const struct key *row;
         enum key_class wanted = config_keys[i].type == KEY_HIDDEN ? KEY_SECRET : KEY_ROW;
@@ -150,9 +146,8 @@ static void every_row_has_a_path_of_its_own(void **state)
 }
 
 /* A section cannot have no effect when something below it is read. */
-static void what_is_read_lies_in_no_section_without_effect(void **state)
+TEST(what_is_read_lies_in_no_section_without_effect)
 {
-    (void)state;
     for (size_t i = 0; i < config_key_count; i++) {
         const char *path = config_keys[i].path;
         for (const char *dot = strchr(path, '.'); dot; dot = strchr(dot + 1, '.'))
@@ -161,9 +156,8 @@ static void what_is_read_lies_in_no_section_without_effect(void **state)
 }
 
 /* ---- problems ---- */
-static void problems_are_in_the_order_of_the_file(void **state)
+TEST(problems_are_in_the_order_of_the_file)
 {
-    (void)state;
     expect_problems("zzz: 1\nresult_ttl: 1\nmax_fibers: 0\nbind: x\n",
                     "config.yml:1:1: warning: zzz: unknown key\n"
                     "config.yml:2:13: error: result_ttl: 1 is not a duration (examples: 30s, 5m, 1h 30m, 7days)\n"
@@ -179,9 +173,8 @@ static size_t lines_of(const char *text)
     return lines;
 }
 
-static void twenty_problems_are_shown(void **state)
+TEST(twenty_problems_are_shown)
 {
-    (void)state;
     struct outcome o;
     struct sl_buf yaml = {0};
     sl_buf_cstr(&yaml, "http:\n  allowed_hosts: [");
@@ -200,9 +193,8 @@ static void twenty_problems_are_shown(void **state)
 }
 
 /* Reading ends when there is enough to say. */
-static void a_hopeless_file_is_given_up(void **state)
+TEST(a_hopeless_file_is_given_up)
 {
-    (void)state;
     struct outcome o;
     struct sl_buf yaml = {0};
     for (int i = 0; i < 10000; i++)
@@ -214,9 +206,8 @@ static void a_hopeless_file_is_given_up(void **state)
     sl_buf_free(&yaml);
 }
 
-static void no_text_forges_a_line(void **state)
+TEST(no_text_forges_a_line)
 {
-    (void)state;
     expect_problems("cache_dir: 5\n\"a\\nb\\e[2J\\x85\\u202e\": 1\nlogging: {level: \"x\\r\\ny\"}\n",
                     "config.yml:2:1: warning: a\\x0ab\\x1b[2J\\x85\xE2\x80\xAE: unknown key\n"
                     "config.yml:3:18: error: logging.level: \"x\\x0d\\x0ay\" is not one of off error warn info debug "
@@ -232,9 +223,8 @@ static void no_text_forges_a_line(void **state)
     expect_error("max_fibers: ${T_BYTES}", "1:13: error: max_fibers: \"\\xff\\xc3\" is not an integer");
 }
 
-static void long_values_are_cut(void **state)
+TEST(long_values_are_cut)
 {
-    (void)state;
     struct outcome o;
     struct sl_buf yaml = {0};
     sl_buf_cstr(&yaml, "max_fibers: ");
@@ -255,9 +245,8 @@ static void long_values_are_cut(void **state)
 }
 
 /* ---- acceptance examples ---- */
-static void the_example_of_operations(void **state)
+TEST(the_example_of_operations)
 {
-    (void)state;
     unsetenv("SENTRY_TOKEN");
     static const char yaml[] = "caches:\n"
                                "  downloaded:\n"
@@ -287,9 +276,8 @@ static void the_example_of_operations(void **state)
 }
 
 /* A21 of the native API; "empty file" is in yaml.c. */
-static void zero_and_null_are_themselves(void **state)
+TEST(zero_and_null_are_themselves)
 {
-    (void)state;
     struct outcome o;
     parse(&o, "max_download_timeout: 0s\ncaches:\n  downloaded:\n    max_unused_for: null\n    a: {b: [c, {d: e}]}\n"
               "nested: {unknown: {keys: 1}}\n");
@@ -298,23 +286,4 @@ static void zero_and_null_are_themselves(void **state)
     assert_true(o.config->downloaded.max_unused_for == UINT64_MAX);
     assert_int_equal(o.problems.count, 2);
     outcome_free(&o);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_dump_is_a_configuration),
-        cmocka_unit_test(values_tell_where_they_come_from),
-        cmocka_unit_test(all_defaults_can_be_dumped),
-        cmocka_unit_test(every_row_has_a_path_of_its_own),
-        cmocka_unit_test(what_is_read_lies_in_no_section_without_effect),
-        cmocka_unit_test(problems_are_in_the_order_of_the_file),
-        cmocka_unit_test(twenty_problems_are_shown),
-        cmocka_unit_test(a_hopeless_file_is_given_up),
-        cmocka_unit_test(no_text_forges_a_line),
-        cmocka_unit_test(long_values_are_cut),
-        cmocka_unit_test(the_example_of_operations),
-        cmocka_unit_test(zero_and_null_are_themselves),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,6 @@
 
 #include "../check.h"
 
-#include <string.h>
-
 #include "config/config.h"
 
 struct outcome {

@@ -13,13 +13,11 @@ static char directory[] = "/tmp/config-XXXXXX";
 
 static int make_directory(void **state)
 {
-    (void)state;
     return mkdtemp(directory) ? 0 : -1;
 }
 
 static int remove_directory(void **state)
 {
-    (void)state;
     return rmdir(directory);
 }
 
@@ -43,9 +41,8 @@ static void dump_text(const struct config *config, struct sl_buf *out)
 }
 
 /* ---- environment ---- */
-static void references_have_the_type_of_their_key(void **state)
+TEST(references_have_the_type_of_their_key)
 {
-    (void)state;
     struct outcome o;
     setenv("T_BOOL", "true", 1);
     setenv("T_INT", "17", 1);
@@ -86,9 +83,8 @@ static void references_have_the_type_of_their_key(void **state)
     expect_error("http: {allowed_hosts: \"${T_WORD}\"}", "1:23: error: http.allowed_hosts: \"off\" is not a list");
 }
 
-static void only_whole_values_are_references(void **state)
+TEST(only_whole_values_are_references)
 {
-    (void)state;
     static const char *const literal[] = {"$HOME",    "${}",      "${HOME",         "$ {HOME}",
                                           "x${HOME}", "${HOME}x", "${HOME}/${HOME}"};
     enum { NOTHING_LIKE_ONE = 4 }; /* the others get a warning */
@@ -108,9 +104,8 @@ static void only_whole_values_are_references(void **state)
 }
 
 /* The text of a variable is a text, also when it looks like a reference. */
-static void references_are_resolved_once(void **state)
+TEST(references_are_resolved_once)
 {
-    (void)state;
     struct outcome o;
     setenv("T_OUTER", "${T_INNER}", 1);
     setenv("T_INNER", "/inner", 1);
@@ -123,9 +118,8 @@ static void references_are_resolved_once(void **state)
     expect_error("sources: ${T_OUTER}", "1:10: error: sources: expected a list, found a string");
 }
 
-static void an_unset_variable_is_reported_once(void **state)
+TEST(an_unset_variable_is_reported_once)
 {
-    (void)state;
     unsetenv("T_UNSET");
     static const struct {
         const char *yaml, *place;
@@ -166,9 +160,8 @@ static void an_unset_variable_is_reported_once(void **state)
     expect_error("cache_dir: ${T_EMPTY}", "1:12: error: cache_dir: the text is empty, null turns it off");
 }
 
-static void aliases_of_references_are_resolved(void **state)
+TEST(aliases_of_references_are_resolved)
 {
-    (void)state;
     struct outcome o;
     setenv("T_TIME", "3s", 1);
     parse_good(&o, "connect_timeout: &t ${T_TIME}\nhead_timeout: *t\n");
@@ -185,9 +178,8 @@ static enum sl_code token_of(const char *path, struct outcome *o)
     return o->code;
 }
 
-static void secrets_come_from_files(void **state)
+TEST(secrets_come_from_files)
 {
-    (void)state;
     static const struct {
         const char *text, *secret;
     } cases[] = {{"abc", "abc"},         {"abc\n", "abc"},       {"abc\r\n", "abc"},
@@ -217,9 +209,8 @@ static void expect_bad_file(const char *path, const char *wrong)
     outcome_free(&o);
 }
 
-static void bad_files_of_secrets_are_errors(void **state)
+TEST(bad_files_of_secrets_are_errors)
 {
-    (void)state;
     static char large[64 * 1024 + 1];
     memset(large, 's', sizeof large);
     const char *path = write_file("token", "", 0, 0600);
@@ -266,9 +257,8 @@ static const char full_of_secrets[] =
     "   secret_key: sEcReT, session_token: sEcReT}\n"
     "- {id: e, type: gcs, bucket: b, private_key: sEcReT, client_email: e, bearer_token: sEcReT}\n";
 
-static void dumps_hold_no_secrets(void **state)
+TEST(dumps_hold_no_secrets)
 {
-    (void)state;
     struct outcome o, again;
     struct sl_buf dump = {0};
     parse_good(&o, full_of_secrets);
@@ -288,9 +278,8 @@ static void dumps_hold_no_secrets(void **state)
     sl_buf_free(&dump);
 }
 
-static void misspelt_secrets_are_not_dumped(void **state)
+TEST(misspelt_secrets_are_not_dumped)
 {
-    (void)state;
     struct outcome o;
     struct sl_buf dump = {0};
     parse(&o,
@@ -304,9 +293,8 @@ static void misspelt_secrets_are_not_dumped(void **state)
     sl_buf_free(&dump);
 }
 
-static void messages_hold_no_secrets(void **state)
+TEST(messages_hold_no_secrets)
 {
-    (void)state;
     static const char *const texts[] = {
         "shared_cache: {redis: 'redis://:sEcReT@h:6379/?x=sEcReT'}",
         "shared_cache: 'http://u:sEcReT@h'",
@@ -336,9 +324,8 @@ static void messages_hold_no_secrets(void **state)
 }
 
 /* ---- files ---- */
-static void files_are_loaded(void **state)
+TEST(files_are_loaded)
 {
-    (void)state;
     struct config *config;
     struct sl_error error;
     const char *path = write_file("config.yml", "max_fibers: 5\n", 14, 0644);
@@ -365,9 +352,8 @@ static void files_are_loaded(void **state)
 }
 
 /* Endless files end at the limit. */
-static void large_files_are_refused(void **state)
+TEST(large_files_are_refused)
 {
-    (void)state;
     struct outcome o = {.problems.arena = &o.arena};
     assert_int_equal(config_load("/dev/zero", &o.config, &o.problems, &o.error), SL_MALFORMED);
     outcome_format(&o);
@@ -375,9 +361,8 @@ static void large_files_are_refused(void **state)
     outcome_free(&o);
 }
 
-static void readable_secrets_are_a_warning(void **state)
+TEST(readable_secrets_are_a_warning)
 {
-    (void)state;
     static const char written[] = "sources: [{id: a, type: sentry, url: 'http://h', token: sEcReT}]\n",
                       referred[] = "sources: [{id: a, type: sentry, url: 'http://h', token: '${T_TOKEN}'}]\n";
     setenv("T_TOKEN", "sEcReT", 1);
@@ -401,22 +386,4 @@ static void readable_secrets_are_a_warning(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(references_have_the_type_of_their_key),
-        cmocka_unit_test(only_whole_values_are_references),
-        cmocka_unit_test(references_are_resolved_once),
-        cmocka_unit_test(an_unset_variable_is_reported_once),
-        cmocka_unit_test(aliases_of_references_are_resolved),
-        cmocka_unit_test(secrets_come_from_files),
-        cmocka_unit_test(bad_files_of_secrets_are_errors),
-        cmocka_unit_test(dumps_hold_no_secrets),
-        cmocka_unit_test(misspelt_secrets_are_not_dumped),
-        cmocka_unit_test(messages_hold_no_secrets),
-        cmocka_unit_test(files_are_loaded),
-        cmocka_unit_test(large_files_are_refused),
-        cmocka_unit_test(readable_secrets_are_a_warning),
-    };
-    return cmocka_run_group_tests(tests, make_directory, remove_directory);
-}
+TEST_FILE(.begin = make_directory, .end = remove_directory);

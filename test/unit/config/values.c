@@ -19,9 +19,8 @@ bool __wrap_config_container_seen(void)
 #define HOUR   (60 * MINUTE)
 #define DAY    (24 * HOUR)
 
-static void switches(void **state)
+TEST(switches)
 {
-    (void)state;
     static const struct {
         const char *text;
         bool value;
@@ -43,9 +42,8 @@ static void switches(void **state)
     expect_error("http: {server_header: []}", "1:23: error: http.server_header: a list is neither true nor false");
 }
 
-static void counts(void **state)
+TEST(counts)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t value;
@@ -101,9 +99,8 @@ static void counts(void **state)
                  "1:13: error: max_fibers: -99999999999999999999999 is too small, at least 1");
 }
 
-static void narrow_numbers(void **state)
+TEST(narrow_numbers)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "max_downloads: 4294967295\nhttp: {backlog: 2147483647, max_connections_per_ip: -0}\n");
     assert_true(o.config->max_downloads == 4294967295u);
@@ -119,9 +116,8 @@ static void narrow_numbers(void **state)
 }
 
 /* spec: "below 1 acts as 1" */
-static void some_numbers_are_raised(void **state)
+TEST(some_numbers_are_raised)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "caches: {downloaded: {max_lazy_redownloads: 0}, derived: {max_lazy_recomputations: -7}}");
     assert_int_equal(o.config->downloaded.max_lazy, 1);
@@ -129,9 +125,8 @@ static void some_numbers_are_raised(void **state)
     outcome_free(&o);
 }
 
-static void sizes(void **state)
+TEST(sizes)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "result_bytes: 64KiB\nmax_download_size: null\nmax_source_file_size: 0\n"
                    "symbolicate_body_max_bytes: '17'\nsymbfile: {store_min_free: 3 GB}\n"
@@ -160,9 +155,8 @@ static void sizes(void **state)
                  "1:26: error: http.max_request_line: 63 is too small, at least 64 bytes");
 }
 
-static void durations(void **state)
+TEST(durations)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "connect_timeout: 1h 30m\nhead_timeout: '0'\nmax_download_timeout: 0s\nresult_ttl: 100years\n"
                    "caches: {derived: {max_unused_for: null, retry_misses_after: 1M}}\n");
@@ -184,9 +178,8 @@ static void durations(void **state)
                  "1:25: error: cache_cleanup_interval: \"0s\" is too small, at least 1ms");
 }
 
-static void texts(void **state)
+TEST(texts)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "cache_dir: /var/x y\nlogging: {file: 2030, level: off, format: json, access: errors}\n");
     assert_string_equal(o.config->cache_dir, "/var/x y");
@@ -208,9 +201,8 @@ static void texts(void **state)
 }
 
 /* ---- lists ---- */
-static void lists(void **state)
+TEST(lists)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "bind: unix:/run/s\nsentry_source_hosts: [sentry.io, '*.sentry.io']\n"
                    "deny_list_never_block_hosts: ~\nallowed_reserved_networks: []\n"
@@ -238,9 +230,8 @@ static void lists(void **state)
     expect_error("bind:", "1:6: error: bind: the list is empty");
 }
 
-static void listeners(void **state)
+TEST(listeners)
 {
-    (void)state;
     static const char *const good[] = {"0.0.0.0:3021", "[::]:80", "[::1]:0",           "127.0.0.1:65535",
                                        "systemd",      "unix:/a", "[::ffff:1.2.3.4]:1"};
     static const struct {
@@ -272,9 +263,8 @@ static void listeners(void **state)
         assert_string_equal(text_is_listener(sl_str(bad[i].text)), bad[i].wrong);
 }
 
-static void networks_and_hosts(void **state)
+TEST(networks_and_hosts)
 {
-    (void)state;
     static const char *const good[] = {"10.0.0.0/8", "0.0.0.0/0", "1.2.3.4/32", "::/0", "fd00::/128", "::1"};
     static const char *const bad[] = {
         "",           "10.0.0/8", "10.0.0.0/33", "10.0.0.0/",   "10.0.0.0/-1", "10.0.0.0/8x",
@@ -293,9 +283,8 @@ static void networks_and_hosts(void **state)
 }
 
 /* ---- across keys ---- */
-static void deny_list_buckets_fit_their_window(void **state)
+TEST(deny_list_buckets_fit_their_window)
 {
-    (void)state;
     expect_error("deny_list_bucket_size: 2m\n", "1:24: error: deny_list_bucket_size: is above deny_list_time_window");
     expect_error("deny_list_time_window: 1s\n", "1:24: error: deny_list_bucket_size: is above deny_list_time_window");
     expect_error("deny_list_bucket_size: 0s\n",
@@ -305,9 +294,8 @@ static void deny_list_buckets_fit_their_window(void **state)
     outcome_free(&o);
 }
 
-static void profiles_move_defaults(void **state)
+TEST(profiles_move_defaults)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "{}");
     assert_true(o.config->downloaded.max_unused_for == DAY && o.config->derived.max_unused_for == 7 * DAY);
@@ -335,9 +323,8 @@ static void profiles_move_defaults(void **state)
                  "1:19: error: caches.profile: \"fast\" is not one of reference documented saas");
 }
 
-static void bodies_in_flight_follow_the_slots(void **state)
+TEST(bodies_in_flight_follow_the_slots)
 {
-    (void)state;
     static const struct {
         const char *yaml;
         unsigned bodies;
@@ -357,9 +344,8 @@ static void bodies_in_flight_follow_the_slots(void **state)
 }
 
 /* ---- keys ---- */
-static void unknown_keys_are_warnings(void **state)
+TEST(unknown_keys_are_warnings)
 {
-    (void)state;
     expect_error("max_concurent_requests: 5",
                  "1:1: warning: max_concurent_requests: unknown key, did you mean max_concurrent_requests?");
     expect_error("cahces: {x: 1}", "1:1: warning: cahces: unknown key, did you mean caches?");
@@ -383,18 +369,16 @@ static void unknown_keys_are_warnings(void **state)
 }
 
 /* A key that looks like the path of another is not it. */
-static void dots_in_keys_are_no_steps(void **state)
+TEST(dots_in_keys_are_no_steps)
 {
-    (void)state;
     expect_error("logging.level: trace", "1:1: warning: logging.level: unknown key");
     expect_error("http: {cors.origins: 1}", "1:8: warning: http.cors.origins: unknown key");
     expect_error("'sources[]': 1", "1:1: warning: sources[]: unknown key, did you mean sources?");
     expect_error("'sources[].token': 1", "1:1: warning: sources[].token: unknown key");
 }
 
-static void groups_of_sockets_are_there(void **state)
+TEST(groups_of_sockets_are_there)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "http: {unix_group: root}\n");
     assert_string_equal(o.config->http.unix_group, "root");
@@ -403,9 +387,8 @@ static void groups_of_sockets_are_there(void **state)
                  "1:20: error: http.unix_group: \"no.such.group\": there is no such group");
 }
 
-static void keys_without_effect_are_warnings(void **state)
+TEST(keys_without_effect_are_warnings)
 {
-    (void)state;
     expect_problems(
         "special_paths: true\nmozilla: {lru: {max_size: 1}, client_otel: {a: b}}\n"
         "streaming_timeout: 5\nisolation: processes\ntraces_sample_rate: 1\n"
@@ -423,9 +406,8 @@ static void keys_without_effect_are_warnings(void **state)
         "downloads\n");
 }
 
-static void stores_are_urls_and_sources(void **state)
+TEST(stores_are_urls_and_sources)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "mozilla: {sources: ['http://a/', 'https://u:p@b/try//?x=1']}\n");
     assert_true(o.config->mozilla.on);
@@ -445,26 +427,23 @@ static void stores_are_urls_and_sources(void **state)
                     "config.yml:1:42: error: mozilla.store.extra: \"nobody\" is no URL\n");
 }
 
-static void asking_for_nothing_needs_no_effect(void **state)
+TEST(asking_for_nothing_needs_no_effect)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "sentry_dsn: ~\nmozilla: null\nspecial_paths: false\nhttp: {reuseport: false}\nshared_cache: ~\n");
     outcome_free(&o);
 }
 
-static void groups_are_maps(void **state)
+TEST(groups_are_maps)
 {
-    (void)state;
     expect_error("conversion: 5", "1:13: error: conversion: 5 is not a map of keys");
     expect_error("caches: [1]", "1:9: error: caches: a list is not a map of keys");
     expect_error("http: {cors: x}", "1:14: error: http.cors: \"x\" is not a map of keys");
 }
 
 /* ---- sources ---- */
-static void sources_are_read(void **state)
+TEST(sources_are_read)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "sources:\n"
                    "  - {id: a, type: filesystem, path: /srv, layout: {type: symstore}, has_index: true}\n"
@@ -486,9 +465,8 @@ static void sources_are_read(void **state)
     outcome_free(&o);
 }
 
-static void what_is_wrong_with_sources_is_said_with_places(void **state)
+TEST(what_is_wrong_with_sources_is_said_with_places)
 {
-    (void)state;
     expect_error("sources: 5", "1:10: error: sources: expected a list, found an integer");
     expect_error("sources: [5]", "1:11: error: sources[0]: expected an object, found an integer");
     expect_error("sources: [{id: a, type: ftp}]",
@@ -509,9 +487,8 @@ static void what_is_wrong_with_sources_is_said_with_places(void **state)
 }
 
 /* ---- the whole ---- */
-static void defaults_without_a_file(void **state)
+TEST(defaults_without_a_file)
 {
-    (void)state;
     struct config *config;
     struct sl_error error;
     struct outcome o;
@@ -548,9 +525,8 @@ static void defaults_without_a_file(void **state)
     config_release(NULL);
 }
 
-static void path_prefixes(void **state)
+TEST(path_prefixes)
 {
-    (void)state;
     static const char *const good[] = {"", "/a", "/a/b-c_d.e~1"}, *const bad[] = {"a", "/", "/a/", "/a{b}", "/a b"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         char yaml[64];
@@ -571,9 +547,8 @@ static void path_prefixes(void **state)
 }
 
 /* The examples of the caches' chapter. */
-static void examples_of_caches(void **state)
+TEST(examples_of_caches)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "shared_cache: {filesystem: {path: /x}}\n");
     assert_int_equal(o.config->shared.max_upload_queue_size, 400);
@@ -587,36 +562,4 @@ static void examples_of_caches(void **state)
     parse(&o, "caches: {not_a_cache: {max_unused_for: 1h}}\n");
     assert_int_equal(o.code, SL_OK);
     outcome_free(&o);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(path_prefixes),
-        cmocka_unit_test(examples_of_caches),
-        cmocka_unit_test(switches),
-        cmocka_unit_test(counts),
-        cmocka_unit_test(narrow_numbers),
-        cmocka_unit_test(some_numbers_are_raised),
-        cmocka_unit_test(sizes),
-        cmocka_unit_test(durations),
-        cmocka_unit_test(texts),
-        cmocka_unit_test(lists),
-        cmocka_unit_test(listeners),
-        cmocka_unit_test(networks_and_hosts),
-        cmocka_unit_test(deny_list_buckets_fit_their_window),
-        cmocka_unit_test(profiles_move_defaults),
-        cmocka_unit_test(bodies_in_flight_follow_the_slots),
-        cmocka_unit_test(unknown_keys_are_warnings),
-        cmocka_unit_test(dots_in_keys_are_no_steps),
-        cmocka_unit_test(groups_of_sockets_are_there),
-        cmocka_unit_test(keys_without_effect_are_warnings),
-        cmocka_unit_test(stores_are_urls_and_sources),
-        cmocka_unit_test(asking_for_nothing_needs_no_effect),
-        cmocka_unit_test(groups_are_maps),
-        cmocka_unit_test(sources_are_read),
-        cmocka_unit_test(what_is_wrong_with_sources_is_said_with_places),
-        cmocka_unit_test(defaults_without_a_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,8 @@
 
 #define MINUTE 60000000000ull
 
-static void empty_files_are_errors(void **state)
+TEST(empty_files_are_errors)
 {
-    (void)state;
     static const char *const empty[] = {"",           "\n\n", "# only a remark\n", "---\n",           "--- ~\n",
                                         "---\n...\n", "null", "\xEF\xBB\xBF",      "\xEF\xBB\xBF\r\n"};
     for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
@@ -25,17 +24,15 @@ static void empty_files_are_errors(void **state)
     outcome_free(&o);
 }
 
-static void the_root_is_a_map(void **state)
+TEST(the_root_is_a_map)
 {
-    (void)state;
     expect_error("- a\n", "1:1: error: the file must hold `key: value` lines");
     expect_error("\n  words\n", "2:3: error: the file must hold `key: value` lines");
     expect_error("result_ttl: 1s\n---\nresult_ttl: 2s\n", "2:1: error: a second document");
 }
 
-static void lines_may_end_as_they_like(void **state)
+TEST(lines_may_end_as_they_like)
 {
-    (void)state;
     static const char *const texts[] = {
         "result_ttl: 2m\r\nmax_fibers: x\r\n",
         "result_ttl: 2m\rmax_fibers: x\r",
@@ -45,9 +42,8 @@ static void lines_may_end_as_they_like(void **state)
         expect_error(texts[i], "2:13: error: max_fibers: \"x\" is not an integer");
 }
 
-static void a_byte_order_mark_is_passed_over(void **state)
+TEST(a_byte_order_mark_is_passed_over)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "\xEF\xBB\xBFresult_ttl: 2m\nmax_fibers: 7\n");
     assert_true(o.config->result_ttl_ns == 2 * MINUTE);
@@ -57,9 +53,8 @@ static void a_byte_order_mark_is_passed_over(void **state)
     expect_error("\xEF\xBB\xBFmax_fibers: \x01\n", "1:13: error: not valid YAML: control characters are not allowed");
 }
 
-static void other_encodings_are_refused(void **state)
+TEST(other_encodings_are_refused)
 {
-    (void)state;
     static const char little[] = "\xFF\xFE"
                                  "a\0:\0 \0001\0",
                       big[] = "\xFE\xFF"
@@ -80,17 +75,15 @@ static void other_encodings_are_refused(void **state)
     expect_error("a: b\rc: \xFF\n", "2:4: error: not valid YAML: invalid leading UTF-8 octet");
 }
 
-static void columns_count_characters(void **state)
+TEST(columns_count_characters)
 {
-    (void)state;
     expect_problems("{result_ttl: 1s, \"\xC3\xA4\": 1, max_fibers: x}",
                     "config.yml:1:18: warning: \xC3\xA4: unknown key\n"
                     "config.yml:1:38: error: max_fibers: \"x\" is not an integer\n");
 }
 
-static void syntax_errors_have_places(void **state)
+TEST(syntax_errors_have_places)
 {
-    (void)state;
     expect_error("a: b: c\n", "1:5: error: not valid YAML: mapping values are not allowed in this context");
     expect_error("bind: [a\nx: 1\n", "2:2: error: not valid YAML: did not find expected ',' or ']' "
                                      "(while parsing a flow sequence that begins on line 1)");
@@ -104,18 +97,16 @@ static void syntax_errors_have_places(void **state)
     expect_error("a: {? {b: c} : d}\n", "1:7: error: a: a key must be plain text");
 }
 
-static void keys_occur_once(void **state)
+TEST(keys_occur_once)
 {
-    (void)state;
     expect_error("max_fibers: 5\nmax_fibers: 6\n", "2:1: error: max_fibers: the key occurs twice");
     expect_error("http: {backlog: 1, \"backlog\": 2}\n", "1:20: error: http.backlog: the key occurs twice");
     expect_error("shutdown: &a {}\nhttp:\n  <<: *a\n  <<: *a\n", "4:3: error: http.<<: the key occurs twice");
 }
 
 /* ---- aliases ---- */
-static void aliases_are_copies(void **state)
+TEST(aliases_are_copies)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "connect_timeout: &short 2m\nhead_timeout: *short\n"
                    "caches:\n  derived: &life {max_unused_for: 5m}\n  index: *life\n");
@@ -125,26 +116,23 @@ static void aliases_are_copies(void **state)
     expect_error("connect_timeout: &x 2m\nmax_fibers: *x\n", "2:13: error: max_fibers: \"2m\" is not an integer");
 }
 
-static void an_anchor_may_be_set_again(void **state)
+TEST(an_anchor_may_be_set_again)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "connect_timeout: &x 1m\nhead_timeout: &x 2m\nresult_ttl: *x\n");
     assert_true(o.config->result_ttl_ns == 2 * MINUTE);
     outcome_free(&o);
 }
 
-static void a_node_cannot_hold_itself(void **state)
+TEST(a_node_cannot_hold_itself)
 {
-    (void)state;
     expect_error("a: &a\n  b: *a\n", "2:6: error: a.b: alias of an anchor that was not completed before it");
     expect_error("a: &a [x, *a]\n", "1:11: error: a[1]: alias of an anchor that was not completed before it");
     expect_error("a: &a\n  <<: *a\n", "2:7: error: a.<<: alias of an anchor that was not completed before it");
 }
 
-static void merges_fill_gaps(void **state)
+TEST(merges_fill_gaps)
 {
-    (void)state;
     struct outcome o;
     parse_good(&o, "caches:\n"
                    "  derived: &first {max_unused_for: 1m, retry_misses_after: 2m}\n"
@@ -166,9 +154,8 @@ static void merges_fill_gaps(void **state)
 }
 
 /* ---- limits ---- */
-static void aliases_cannot_multiply(void **state)
+TEST(aliases_cannot_multiply)
 {
-    (void)state;
     struct sl_buf text = {0};
     sl_buf_cstr(&text, "l0: &l0 [x, x, x, x, x, x, x, x, x, x]\n");
     for (int i = 1; i < 12; i++) {
@@ -196,9 +183,8 @@ static void nested(struct outcome *o, unsigned depth)
     sl_buf_free(&text);
 }
 
-static void depth_is_limited(void **state)
+TEST(depth_is_limited)
 {
-    (void)state;
     struct outcome o;
     nested(&o, CONFIG_MAX_DEPTH);
     assert_int_equal(o.code, SL_OK);
@@ -214,9 +200,8 @@ static void depth_is_limited(void **state)
                  "2:34: error: file_ptr.roots[0][0][0][0][0][0][0][0][0][0][0][0][0][0][0]: nested too deeply");
 }
 
-static void values_are_counted(void **state)
+TEST(values_are_counted)
 {
-    (void)state;
     for (unsigned extra = 0; extra < 2; extra++) {
         struct sl_buf text = {0};
         struct outcome o;
@@ -231,9 +216,8 @@ static void values_are_counted(void **state)
     }
 }
 
-static void the_size_is_limited(void **state)
+TEST(the_size_is_limited)
 {
-    (void)state;
     static const char head[] = "max_fibers: 9 #";
     for (unsigned extra = 0; extra < 2; extra++) {
         struct sl_buf text = {0};
@@ -249,9 +233,8 @@ static void the_size_is_limited(void **state)
     }
 }
 
-static void keys_are_short(void **state)
+TEST(keys_are_short)
 {
-    (void)state;
     struct sl_buf text = {0};
     struct outcome o;
     sl_buf_fill(&text, 'k', CONFIG_MAX_KEY + 1);
@@ -264,28 +247,4 @@ static void keys_are_short(void **state)
     assert_int_equal(o.problems.count, 1);
     outcome_free(&o);
     sl_buf_free(&text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(empty_files_are_errors),
-        cmocka_unit_test(the_root_is_a_map),
-        cmocka_unit_test(lines_may_end_as_they_like),
-        cmocka_unit_test(a_byte_order_mark_is_passed_over),
-        cmocka_unit_test(other_encodings_are_refused),
-        cmocka_unit_test(columns_count_characters),
-        cmocka_unit_test(syntax_errors_have_places),
-        cmocka_unit_test(keys_occur_once),
-        cmocka_unit_test(aliases_are_copies),
-        cmocka_unit_test(an_anchor_may_be_set_again),
-        cmocka_unit_test(a_node_cannot_hold_itself),
-        cmocka_unit_test(merges_fill_gaps),
-        cmocka_unit_test(aliases_cannot_multiply),
-        cmocka_unit_test(depth_is_limited),
-        cmocka_unit_test(values_are_counted),
-        cmocka_unit_test(the_size_is_limited),
-        cmocka_unit_test(keys_are_short),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

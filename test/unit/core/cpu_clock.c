@@ -21,7 +21,7 @@ static void burn(uint64_t ns)
         ;
 }
 
-static void waiting_costs_nothing(void **state)
+TEST(waiting_costs_nothing)
 {
     struct cpu_clock clock;
     struct timespec nap = {0, 60 * (long)ms};
@@ -36,7 +36,7 @@ static void waiting_costs_nothing(void **state)
     assert_true(atomic_load(&clock.spent_ns) > 20 * ms);
 }
 
-static void others_work_does_not_count(void **state)
+TEST(others_work_does_not_count)
 {
     struct cpu_clock one, two;
     cpu_clock_init(&one, 20 * ms);
@@ -84,7 +84,7 @@ static void work_on_piece(void *arg, size_t index, unsigned worker)
     ((bool *)arg)[index] = true;
 }
 
-static void pieces_are_summed(void **state)
+TEST(pieces_are_summed)
 {
     const struct sl_parallel threads = {.workers = 4, .run = run_threads};
     struct cpu_parallel parallel;
@@ -97,14 +97,4 @@ static void pieces_are_summed(void **state)
     cpu_clock_leave(&clock);
     assert_true(done[0] && done[1] && done[2] && done[3]);
     assert_true(cpu_clock_expired(&clock));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waiting_costs_nothing),
-        cmocka_unit_test(others_work_does_not_count),
-        cmocka_unit_test(pieces_are_summed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 /* Fibers: suspension, groups, cancellation, deadlines, wait lists, many at once. */
 #include "../check.h"
-#include <string.h>
 #include <unistd.h>
 
 #include "core/fiber.h"
@@ -33,7 +32,6 @@ static void child(void *arg)
 
 static void start_two(void *arg)
 {
-    (void)arg;
     struct fiber_group group;
     fiber_group_init(&group, NULL);
     assert_true(fiber_start(&group, child, (void *)"a"));
@@ -44,9 +42,8 @@ static void start_two(void *arg)
     assert_int_equal(group.count, 0);
 }
 
-static void a_group_is_waited_for_and_fibers_run_in_order(void **state)
+TEST(a_group_is_waited_for_and_fibers_run_in_order)
 {
-    (void)state;
     trace[0] = '\0';
     run(start_two, NULL);
     assert_string_equal(trace, "1abAB2");
@@ -54,7 +51,6 @@ static void a_group_is_waited_for_and_fibers_run_in_order(void **state)
 
 static void run_two(void *arg)
 {
-    (void)arg;
     struct fiber_group group;
     struct fiber *self = fiber_self();
     fiber_group_init(&group, NULL);
@@ -68,9 +64,8 @@ static void run_two(void *arg)
     note('3');
 }
 
-static void a_fiber_may_run_another_until_it_first_waits(void **state)
+TEST(a_fiber_may_run_another_until_it_first_waits)
 {
-    (void)state;
     trace[0] = '\0';
     run(run_two, NULL);
     assert_string_equal(trace, "a1b2AB3");
@@ -99,9 +94,8 @@ static void wait_long(void *arg)
     sleeper->waited = fiber_wait_on(sleeper->list, UINT64_MAX);
 }
 
-static void cancel_children(void *arg)
+FIBER_TEST_WITH(cancelling_reaches_children_and_everything_they_wait_for, NULL)
 {
-    (void)arg;
     struct fiber_wait_list list = {0};
     struct sleeper a = {.list = &list, .slept = true}, b = {.list = &list};
     struct fiber_group outer, inner;
@@ -128,15 +122,8 @@ static void cancel_children(void *arg)
     assert_null(outer.children);
 }
 
-static void cancelling_reaches_children_and_everything_they_wait_for(void **state)
-{
-    (void)state;
-    run(cancel_children, NULL);
-}
-
 static void expire(void *arg)
 {
-    (void)arg;
     struct fiber_wait_list list = {0};
     struct sleeper sleeper = {.list = &list};
     struct fiber_group group;
@@ -154,9 +141,8 @@ static void expire(void *arg)
     assert_false(group.expired);
 }
 
-static void a_deadline_cancels_its_group(void **state)
+TEST(a_deadline_cancels_its_group)
 {
-    (void)state;
     trace[0] = '\0';
     run(expire, NULL);
 }
@@ -171,7 +157,6 @@ static void wait_and_count(void *arg)
 
 static void wake_some(void *arg)
 {
-    (void)arg;
     struct fiber_wait_list list = {0};
     struct sleeper waiters[4] = {{.list = &list}, {.list = &list}, {.list = &list}, {.list = &list}};
     struct fiber_group group, one;
@@ -193,9 +178,8 @@ static void wake_some(void *arg)
     fiber_wake_one(&list); /* an empty list */
 }
 
-static void wait_lists_wake_in_order_and_lose_nothing(void **state)
+TEST(wait_lists_wake_in_order_and_lose_nothing)
 {
-    (void)state;
     trace[0] = '\0';
     run(wake_some, NULL);
 }
@@ -222,7 +206,6 @@ static void use_stack_and_wait(void *arg)
 
 static void start_many(void *arg)
 {
-    (void)arg;
     struct fiber_wait_list list = {0};
     for (int round = 0; round < 2; round++) {
         struct fiber_group group;
@@ -238,9 +221,8 @@ static void start_many(void *arg)
     fiber_set_limit(20000);
 }
 
-static void ten_thousand_fibers_at_once(void **state)
+TEST(ten_thousand_fibers_at_once)
 {
-    (void)state;
     finished = most = 0;
     run(start_many, NULL);
     assert_int_equal(finished, 2 * MANY);
@@ -264,7 +246,6 @@ static void on_timer(uv_timer_t *timer)
 
 static void start_from_callback(void *arg)
 {
-    (void)arg;
     struct from_callback shared = {0};
     static uv_timer_t timer;
     fiber_group_init(&shared.group, NULL);
@@ -280,9 +261,8 @@ static void start_from_callback(void *arg)
     assert_true(sl_str_equal(fiber_request_id(), SL_STR("abc")));
 }
 
-static void a_callback_may_run_a_fiber_at_once(void **state)
+TEST(a_callback_may_run_a_fiber_at_once)
 {
-    (void)state;
     trace[0] = '\0';
     run(start_from_callback, NULL);
     assert_string_equal(trace, "x-X");
@@ -316,9 +296,8 @@ static void work_as_crew(void *arg)
     crew_done = fiber_crew(take_some, arg, 3);
 }
 
-static void share_lists(void *arg)
+FIBER_TEST_WITH(a_crew_shares_a_list_and_ends_together, NULL)
 {
-    (void)arg;
     struct shared_list many = {.left = 100}, alone = {.left = 5}, cancelled = {.left = 100, .waits = true};
     assert_true(fiber_crew(take_some, &many, 7));
     assert_true(many.done == 100 && many.most_at_once == 8);
@@ -336,25 +315,4 @@ static void share_lists(void *arg)
     fiber_group_wait(&group);
     assert_false(crew_done);
     assert_true(cancelled.left == 96 && cancelled.done == 0 && cancelled.at_once == 0);
-}
-
-static void a_crew_shares_a_list_and_ends_together(void **state)
-{
-    (void)state;
-    run(share_lists, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_group_is_waited_for_and_fibers_run_in_order),
-        cmocka_unit_test(a_fiber_may_run_another_until_it_first_waits),
-        cmocka_unit_test(cancelling_reaches_children_and_everything_they_wait_for),
-        cmocka_unit_test(a_deadline_cancels_its_group),
-        cmocka_unit_test(wait_lists_wake_in_order_and_lose_nothing),
-        cmocka_unit_test(ten_thousand_fibers_at_once),
-        cmocka_unit_test(a_callback_may_run_a_fiber_at_once),
-        cmocka_unit_test(a_crew_shares_a_list_and_ends_together),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

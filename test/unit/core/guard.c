@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -38,7 +37,6 @@ static void nest(void *arg)
 static void check(void *arg)
 {
     int reached = 0;
-    (void)arg;
     assert_true(guard_run(leave_alone, &reached));
     assert_int_equal(reached, 3);
     assert_false(guard_run(nest, &reached));
@@ -54,9 +52,8 @@ static void *check_on_thread(void *arg)
     return NULL;
 }
 
-static void a_fault_ends_the_guarded_code_alone(void **state)
+TEST(a_fault_ends_the_guarded_code_alone)
 {
-    (void)state;
     char path[] = "/tmp/symloom-unit-XXXXXX";
     int fd = mkstemp(path);
     unlink(path);
@@ -78,10 +75,4 @@ static void a_fault_ends_the_guarded_code_alone(void **state)
     /* Three times two faults, and the one that guard_fail plays. */
     assert_non_null(strstr((const char *)text.data, "\nsymloom_faults_recovered_total{kind=\"sigbus\"} 9\n"));
     sl_buf_free(&text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_fault_ends_the_guarded_code_alone)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

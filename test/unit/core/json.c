@@ -2,7 +2,6 @@
 #include "../check.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "core/json.h"
 
@@ -15,9 +14,8 @@ static const char *text_of(struct sl_buf *out)
     return (const char *)out->data;
 }
 
-static void the_writer_puts_commas_and_escapes(void **state)
+TEST(the_writer_puts_commas_and_escapes)
 {
-    (void)state;
     struct sl_buf out = {0};
     struct json_writer w = json_writer(&out);
     json_object_begin(&w);
@@ -47,9 +45,8 @@ static void the_writer_puts_commas_and_escapes(void **state)
     sl_buf_free(&out);
 }
 
-static void a_byte_is_escaped_wherever_it_stands(void **state)
+TEST(a_byte_is_escaped_wherever_it_stands)
 {
-    (void)state;
     static const struct {
         char byte;
         const char *escaped;
@@ -71,9 +68,8 @@ static void a_byte_is_escaped_wherever_it_stands(void **state)
             }
 }
 
-static void text_is_valid_utf8_whatever_comes_in(void **state)
+TEST(text_is_valid_utf8_whatever_comes_in)
 {
-    (void)state;
     static const struct {
         const char *in, *out;
     } cases[] = {
@@ -114,9 +110,8 @@ static void text_is_valid_utf8_whatever_comes_in(void **state)
     }
 }
 
-static void doubles_are_short_and_read_back(void **state)
+TEST(doubles_are_short_and_read_back)
 {
-    (void)state;
     static const struct {
         double v;
         const char *text;
@@ -148,9 +143,8 @@ static void expect_copy(const char *text, const char *wanted)
     sl_buf_free(&out);
 }
 
-static void values_are_written_as_they_came_in(void **state)
+TEST(values_are_written_as_they_came_in)
 {
-    (void)state;
     static const char *const documents[] = {
         "null",
         "true",
@@ -180,17 +174,8 @@ static void values_are_written_as_they_came_in(void **state)
 
 static int done(void **state)
 {
-    (void)state;
     sl_arena_free(&arena);
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_writer_puts_commas_and_escapes),   cmocka_unit_test(a_byte_is_escaped_wherever_it_stands),
-        cmocka_unit_test(text_is_valid_utf8_whatever_comes_in), cmocka_unit_test(doubles_are_short_and_read_back),
-        cmocka_unit_test(values_are_written_as_they_came_in),
-    };
-    return cmocka_run_group_tests(tests, NULL, done);
-}
+TEST_FILE(.end = done);

@@ -1,13 +1,10 @@
 /* The pool's two lanes: who waits for whom, the bound of its queue, and what the log says of a job. libuv has but one pool in
- * a process: "lanes 1" is the same program with a single thread. */
+ * a process: what wants a single thread runs alone. */
 #include "../check.h"
-#include <string.h>
 #include <unistd.h>
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdlib.h>
 
 #include "core/log.h"
 #include "core/loop.h"
@@ -116,7 +113,6 @@ static double gauge(const char *name)
 
 static void hold_heavy_jobs(void *arg)
 {
-    (void)arg;
     enum { JOBS = 9 };
     struct gated jobs[JOBS];
     struct fiber_group group;
@@ -156,16 +152,14 @@ static void hold_heavy_jobs(void *arg)
     assert_true(gauge("\nsymloom_pool_run_seconds_count{job=\"io\"} ") >= 23);
 }
 
-static void heavy_jobs_leave_a_thread_to_quick_ones(void **state)
+TEST(heavy_jobs_leave_a_thread_to_quick_ones)
 {
-    (void)state;
     run(hold_heavy_jobs, 4);
     run(hold_heavy_jobs, 2);
 }
 
 static void alternate(void *arg)
 {
-    (void)arg;
     struct gated jobs[] = {{.kind = POOL_CONVERT, .letter = 'A', .fn = pass_gate},
                            {.kind = POOL_CONVERT, .letter = 'B', .fn = note},
                            {.kind = POOL_CONVERT, .letter = 'C', .fn = note},
@@ -182,15 +176,13 @@ static void alternate(void *arg)
     assert_string_equal(gate.order, "AqrBC"); /* what is quick does not wait for all that is heavy */
 }
 
-static void one_thread_serves_both_lanes(void **state)
+TEST(one_thread_serves_both_lanes, .alone = true)
 {
-    (void)state;
     run(alternate, 1);
 }
 
-static void take_turns(void *arg)
+FIBER_TEST_WITH(requests_take_turns_in_the_heavy_lane, 2)
 {
-    (void)arg;
     /* One heavy thread. The second request's only job comes last but does not wait for all of the first's. */
     struct gated jobs[] = {
         {.kind = POOL_CONVERT, .letter = '-', .fn = pass_gate, .request = "first"},
@@ -213,15 +205,8 @@ static void take_turns(void *arg)
     assert_string_equal(gate.order, "-abc"); /* each request's in order */
 }
 
-static void requests_take_turns_in_the_heavy_lane(void **state)
+FIBER_TEST_WITH(a_heavy_job_that_waits_can_be_cancelled, 2)
 {
-    (void)state;
-    run(take_turns, 2);
-}
-
-static void cancel_waiting(void *arg)
-{
-    (void)arg;
     struct gated held = {.kind = POOL_CONVERT, .letter = '-', .fn = pass_gate};
     struct gated waiting = {.kind = POOL_CONVERT, .letter = 'w', .fn = note},
                  behind = {.kind = POOL_CONVERT, .letter = 'b', .fn = note};
@@ -240,12 +225,6 @@ static void cancel_waiting(void *arg)
     fiber_group_wait(&group);
     assert_string_equal(gate.order, "-b");
     assert_int_equal(pool_queued(), 0);
-}
-
-static void a_heavy_job_that_waits_can_be_cancelled(void **state)
-{
-    (void)state;
-    run(cancel_waiting, 2);
 }
 
 /* ---- what a job logs ---- */
@@ -267,7 +246,6 @@ static void write_pieces(void *arg)
 
 static void log_in_jobs(void *arg)
 {
-    (void)arg;
     fiber_set_request_id(SL_STR("id-of-request"));
     assert_int_equal(pool_run(POOL_IO, write_line, (char[]){"first line"}, NULL), SL_OK);
     assert_int_equal(pool_run(POOL_CONVERT, write_pieces, (char[]){"piece"}, NULL), SL_OK);
@@ -283,9 +261,8 @@ static size_t occurrences(const char *text, const char *what)
     return count;
 }
 
-static void lines_of_a_job_carry_the_request_id(void **state)
+TEST(lines_of_a_job_carry_the_request_id)
 {
-    (void)state;
     static char text[65536];
     char path[] = "/tmp/symloom-unit-XXXXXX";
     int fd = mkstemp(path);
@@ -321,11 +298,10 @@ static bool aborts_when_stalled(void)
     return ended;
 }
 
-static void stalling(void *arg)
+FIBER_TEST_WITH(a_pool_without_a_free_thread_is_stalled, 4)
 {
     struct fiber_group group;
     struct gated jobs[4];
-    (void)arg;
     assert_false(pool_stalled(UINT64_MAX));
     gate_set(false);
     fiber_group_init(&group, NULL);
@@ -343,25 +319,4 @@ static void stalling(void *arg)
     fiber_group_finish(&group);
     while (pool_stalled(1)) /* until the probe had its turn */
         assert_true(fiber_sleep(1));
-}
-
-static void a_pool_without_a_free_thread_is_stalled(void **state)
-{
-    (void)state;
-    run(stalling, 4);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heavy_jobs_leave_a_thread_to_quick_ones),
-        cmocka_unit_test(requests_take_turns_in_the_heavy_lane),
-        cmocka_unit_test(a_heavy_job_that_waits_can_be_cancelled),
-        cmocka_unit_test(lines_of_a_job_carry_the_request_id),
-        cmocka_unit_test(a_pool_without_a_free_thread_is_stalled),
-    };
-    const struct CMUnitTest single[] = {cmocka_unit_test(one_thread_serves_both_lanes)};
-    if (argc > 1 && strcmp(argv[1], "1") == 0)
-        return cmocka_run_group_tests(single, NULL, NULL);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

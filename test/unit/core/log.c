@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +17,6 @@ static struct sl_buf content;
 
 static int setup(void **state)
 {
-    (void)state;
     snprintf(path, sizeof path, "/tmp/symloom-unit-log-%d", (int)getpid());
     unlink(path);
     assert_true(log_set_file(path, NULL));
@@ -28,7 +26,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     log_set_file(NULL, NULL);
     unlink(path);
     sl_buf_free(&content);
@@ -58,9 +55,8 @@ static size_t lines_in(const char *text)
     return count;
 }
 
-static void levels_hold_for_all_or_for_one_module(void **state)
+TEST(levels_hold_for_all_or_for_one_module)
 {
-    (void)state;
     assert_true(log_set_levels("info"));
     assert_true(log_enabled(LOG_INFO, "http"));
     assert_false(log_enabled(LOG_DEBUG, "http"));
@@ -89,9 +85,8 @@ static void *ask_for_levels(void *arg)
     return NULL;
 }
 
-static void levels_change_under_readers(void **state)
+TEST(levels_change_under_readers)
 {
-    (void)state;
     pthread_t threads[3];
     size_t wrong[3] = {0};
     assert_true(log_set_levels("warn"));
@@ -108,9 +103,8 @@ static void levels_change_under_readers(void **state)
     assert_true(log_set_levels("trace"));
 }
 
-static void a_plain_line(void **state)
+TEST(a_plain_line)
 {
-    (void)state;
     log_set_format(LOG_SIMPLIFIED);
     log_info("fetch", "downloaded", LOG_STR("plain", "value"), LOG_STR("blank", "two words"), LOG_U64("n", 7),
              LOG_I64("i", -7), LOG_DOUBLE("d", 1.5), LOG_BOOL("b", true), LOG_STR("empty", ""),
@@ -123,9 +117,8 @@ static void a_plain_line(void **state)
     assert_int_equal(strspn(text, "0123456789-T:.Z"), 27);
 }
 
-static void numbers_are_as_printf_has_them(void **state)
+TEST(numbers_are_as_printf_has_them)
 {
-    (void)state;
     static const double numbers[] = {0,        1,         1000,     0.5,       0.0001,    0.00012345678,
                                      0.123456, 0.9999994, 9.99999,  9.9999996, 12.34567,  99999.94,
                                      99999.97, 123456.7,  999998.4, 999999.7,  1e6,       1.5e9,
@@ -142,9 +135,8 @@ static void numbers_are_as_printf_has_them(void **state)
     }
 }
 
-static void a_json_line_has_its_keys_in_order(void **state)
+TEST(a_json_line_has_its_keys_in_order)
 {
-    (void)state;
     log_set_format(LOG_JSON);
     struct sl_error error = {.message = "it broke"};
     log_warn("api", "said \"no\"", LOG_STR("other", "x"), LOG_ERR(&error), LOG_STR("req", "r1"),
@@ -157,9 +149,8 @@ static void a_json_line_has_its_keys_in_order(void **state)
     assert_non_null(strstr(written(), "\"line_number\":"));
 }
 
-static void nobody_can_forge_a_line_or_a_terminal_sequence(void **state)
+TEST(nobody_can_forge_a_line_or_a_terminal_sequence)
 {
-    (void)state;
     static const char evil[] = "a\nb\r\t\033[31m\x7f \xC2\x9B"
                                "31m \xFF caf\xC3\xA9 \"q\" \\";
     log_set_format(LOG_SIMPLIFIED);
@@ -179,9 +170,8 @@ static void nobody_can_forge_a_line_or_a_terminal_sequence(void **state)
     assert_int_equal(lines_in(text), 1);
 }
 
-static void long_lines_are_cut_and_stay_whole_documents(void **state)
+TEST(long_lines_are_cut_and_stay_whole_documents)
 {
-    (void)state;
     struct sl_buf value = {0};
     sl_buf_fill(&value, '"', 100000);
     sl_buf_u8(&value, 0);
@@ -194,9 +184,8 @@ static void long_lines_are_cut_and_stay_whole_documents(void **state)
     sl_buf_free(&value);
 }
 
-static void a_call_site_writes_ten_lines_a_second(void **state)
+TEST(a_call_site_writes_ten_lines_a_second)
 {
-    (void)state;
     log_set_format(LOG_SIMPLIFIED);
     struct log_site site = {0};
     static const struct log_field none = {.key = NULL};
@@ -221,9 +210,8 @@ static void *chatter(void *arg)
     return NULL;
 }
 
-static void the_writer_thread_keeps_lines_whole(void **state)
+TEST(the_writer_thread_keeps_lines_whole)
 {
-    (void)state;
     pthread_t threads[3];
     log_set_format(LOG_SIMPLIFIED);
     log_start();
@@ -244,9 +232,8 @@ static void the_writer_thread_keeps_lines_whole(void **state)
     assert_non_null(strstr(written(), "after the end\n"));
 }
 
-static void a_full_ring_drops_and_counts(void **state)
+TEST(a_full_ring_drops_and_counts)
 {
-    (void)state;
     int ends[2];
     char fifo[80];
     snprintf(fifo, sizeof fifo, "%s.fifo", path);
@@ -286,9 +273,8 @@ static unsigned long dropped(const char *metrics)
     return line ? strtoul(line + 27, NULL, 10) : 0;
 }
 
-static void lines_that_a_full_disk_does_not_take_are_counted(void **state)
+TEST(lines_that_a_full_disk_does_not_take_are_counted)
 {
-    (void)state;
     struct sl_buf numbers = {0};
     assert_true(log_set_file("/dev/full", NULL));
     log_start();
@@ -307,9 +293,8 @@ static void lines_that_a_full_disk_does_not_take_are_counted(void **state)
     sl_buf_free(&numbers);
 }
 
-static void a_pipe_that_nobody_reads_does_not_keep_the_process(void **state)
+TEST(a_pipe_that_nobody_reads_does_not_keep_the_process)
 {
-    (void)state;
     int ends[2];
     char fifo[80], piece[65536];
     snprintf(fifo, sizeof fifo, "%s.fifo", path);
@@ -331,21 +316,4 @@ static void a_pipe_that_nobody_reads_does_not_keep_the_process(void **state)
     unlink(fifo);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(levels_hold_for_all_or_for_one_module),
-        cmocka_unit_test(levels_change_under_readers),
-        cmocka_unit_test(a_plain_line),
-        cmocka_unit_test(numbers_are_as_printf_has_them),
-        cmocka_unit_test(a_json_line_has_its_keys_in_order),
-        cmocka_unit_test(nobody_can_forge_a_line_or_a_terminal_sequence),
-        cmocka_unit_test(long_lines_are_cut_and_stay_whole_documents),
-        cmocka_unit_test(a_call_site_writes_ten_lines_a_second),
-        cmocka_unit_test(the_writer_thread_keeps_lines_whole),
-        cmocka_unit_test(a_full_ring_drops_and_counts),
-        cmocka_unit_test(lines_that_a_full_disk_does_not_take_are_counted),
-        cmocka_unit_test(a_pipe_that_nobody_reads_does_not_keep_the_process),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_FILE(.begin = setup, .end = teardown);

@@ -1,4 +1,3 @@
-#include <stdlib.h>
 
 #include "../check.h"
 
@@ -42,9 +41,8 @@ static struct lru lru_of(uint64_t max_size, size_t max_count)
     return (struct lru){.max_size = max_size, .max_count = max_count, .release = release_word, .in_use = is_held};
 }
 
-static void the_least_recently_used_go_first(void **state)
+TEST(the_least_recently_used_go_first)
 {
-    (void)state;
     struct lru lru = lru_of(30, SIZE_MAX);
     put(&lru, "a", 10, 0, false);
     put(&lru, "b", 10, 0, false);
@@ -62,9 +60,8 @@ static void the_least_recently_used_go_first(void **state)
     assert_int_equal(released, 6);
 }
 
-static void entries_are_counted(void **state)
+TEST(entries_are_counted)
 {
-    (void)state;
     struct lru lru = lru_of(UINT64_MAX, 2);
     put(&lru, "a", 1, 0, false);
     put(&lru, "b", 1, 0, false);
@@ -76,9 +73,8 @@ static void entries_are_counted(void **state)
     lru_clear(&lru);
 }
 
-static void entries_in_use_stay(void **state)
+TEST(entries_in_use_stay)
 {
-    (void)state;
     struct lru lru = lru_of(UINT64_MAX, 1);
     struct word *a = put(&lru, "a", 1, 5, true);
     put(&lru, "b", 1, 5, true);
@@ -95,9 +91,8 @@ static void entries_in_use_stay(void **state)
     assert_int_equal(released, 3);
 }
 
-static void entries_end_at_their_time(void **state)
+TEST(entries_end_at_their_time)
 {
-    (void)state;
     struct lru lru = lru_of(UINT64_MAX, SIZE_MAX);
     put(&lru, "a", 1, 10, false);
     put(&lru, "b", 1, 0, false);
@@ -109,9 +104,8 @@ static void entries_end_at_their_time(void **state)
     assert_int_equal(released, 2);
 }
 
-static void walks_go_both_ways(void **state)
+TEST(walks_go_both_ways)
 {
-    (void)state;
     struct lru lru = lru_of(UINT64_MAX, SIZE_MAX);
     char forth[4] = "", back[4] = "";
     size_t i = 0;
@@ -125,16 +119,4 @@ static void walks_go_both_ways(void **state)
     assert_string_equal(forth, "cba");
     assert_string_equal(back, "cba");
     lru_clear(&lru);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_least_recently_used_go_first),
-        cmocka_unit_test(entries_are_counted),
-        cmocka_unit_test(entries_in_use_stay),
-        cmocka_unit_test(entries_end_at_their_time),
-        cmocka_unit_test(walks_go_both_ways),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

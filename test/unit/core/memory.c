@@ -2,7 +2,6 @@
 #include "../check.h"
 
 #include <dirent.h>
-#include <string.h>
 
 #include "core/content.h"
 #include "core/loop.h"
@@ -28,9 +27,10 @@ static void ask(void *arg)
     a->order = answered++;
 }
 
-static void first_come_first_served(void *arg)
+static void run(void (*test)(void *arg));
+
+FIBER_TEST(test_first_come_first_served)
 {
-    (void)arg;
     struct fiber_group group;
     struct asker large = {.bytes = 3 * MIB}, next = {.bytes = 512 * KIB}, small = {.bytes = 16 * KIB};
     struct memory_share held = {0};
@@ -57,9 +57,8 @@ static void first_come_first_served(void *arg)
     assert_true(memory_used() == 0);
 }
 
-static void what_cannot_be_had(void *arg)
+FIBER_TEST(test_what_cannot_be_had)
 {
-    (void)arg;
     struct sl_error error;
     struct memory_share held = {0}, share = {0};
     memory_configure(4 * MIB, 20);
@@ -79,9 +78,8 @@ static void what_cannot_be_had(void *arg)
     memory_set(&held, 0);
 }
 
-static void what_the_pool_holds_counts(void *arg)
+FIBER_TEST(test_what_the_pool_holds_counts)
 {
-    (void)arg;
     struct sl_error error;
     struct memory_share share = {0};
     uint64_t held = 0;
@@ -96,9 +94,8 @@ static void what_the_pool_holds_counts(void *arg)
     memory_set(&share, 0);
 }
 
-static void who_leaves_lets_others_through(void *arg)
+FIBER_TEST(test_who_leaves_lets_others_through)
 {
-    (void)arg;
     struct fiber_group group, others;
     struct asker large = {.bytes = 3 * MIB}, next = {.bytes = MIB};
     struct memory_share held = {0};
@@ -149,9 +146,8 @@ static void spill(void *arg)
     s->code = content_spill(s->content, "/tmp", &error);
 }
 
-static void contents_move_to_one_file(void *arg)
+FIBER_TEST(test_contents_move_to_one_file)
 {
-    (void)arg;
     enum { COUNT = 20, SIZE = 100 * KIB };
     struct fiber_group group;
     struct spilling all[COUNT];
@@ -179,9 +175,8 @@ static void contents_move_to_one_file(void *arg)
     }
 }
 
-static void pinned_bytes_stay(void *arg)
+FIBER_TEST(test_pinned_bytes_stay)
 {
-    (void)arg;
     struct sl_error error;
     struct content *content = some_content(100, 'x');
     content_hold(content);
@@ -195,9 +190,8 @@ static void pinned_bytes_stay(void *arg)
     content_release(content);
 }
 
-static void without_a_place_they_stay_in_memory(void *arg)
+FIBER_TEST(test_without_a_place_they_stay_in_memory)
 {
-    (void)arg;
     struct sl_error error;
     struct content *full = some_content(100, 'x');
     assert_int_equal(content_spill(full, "/tmp", &error), SL_OK); /* begins the file that others go on with */
@@ -218,37 +212,9 @@ static void without_a_place_they_stay_in_memory(void *arg)
     content_release(full);
 }
 
-static void run_in_fiber(void (*test)(void *arg))
+static void run(void (*test)(void *arg))
 {
     loop_init(2);
     loop_run_fiber(test, NULL);
     loop_close();
-}
-
-#define IN_FIBER(name)                                                                                                 \
-    static void test_##name(void **state)                                                                              \
-    {                                                                                                                  \
-        (void)state;                                                                                                   \
-        run_in_fiber(name);                                                                                            \
-    }
-IN_FIBER(first_come_first_served)
-IN_FIBER(what_cannot_be_had)
-IN_FIBER(what_the_pool_holds_counts)
-IN_FIBER(who_leaves_lets_others_through)
-IN_FIBER(contents_move_to_one_file)
-IN_FIBER(pinned_bytes_stay)
-IN_FIBER(without_a_place_they_stay_in_memory)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_come_first_served),
-        cmocka_unit_test(test_what_cannot_be_had),
-        cmocka_unit_test(test_what_the_pool_holds_counts),
-        cmocka_unit_test(test_who_leaves_lets_others_through),
-        cmocka_unit_test(test_contents_move_to_one_file),
-        cmocka_unit_test(test_pinned_bytes_stay),
-        cmocka_unit_test(test_without_a_place_they_stay_in_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,6 @@
 #include "../check.h"
 
 #include <pthread.h>
-#include <string.h>
 
 #include "core/metrics.h"
 
@@ -18,9 +17,8 @@ static const char *scrape(bool open_metrics)
     return (const char *)text.data;
 }
 
-static void series_are_written_with_their_labels(void **state)
+TEST(series_are_written_with_their_labels)
 {
-    (void)state;
     metric_add(METRIC_CACHE_LOOKUPS, 1, "symcaches", "computed", "ok");
     metric_add(METRIC_CACHE_LOOKUPS, 2, "symcaches", "memory", "ok");
     metric_add(METRIC_CACHE_LOOKUPS, 3, "symcaches", "memory", "ok");
@@ -38,9 +36,8 @@ static void series_are_written_with_their_labels(void **state)
     assert_non_null(strstr(out, "\nsymloom_build_info{version=\"" SYMLOOM_VERSION "\",commit="));
 }
 
-static void histograms_are_cumulative(void **state)
+TEST(histograms_are_cumulative)
 {
-    (void)state;
     metric_observe(METRIC_JOB_DURATION, 0.005, "t", NULL, NULL);
     metric_observe(METRIC_JOB_DURATION, 0.006, "t", NULL, NULL);
     metric_observe(METRIC_JOB_DURATION, 1e9, "t", NULL, NULL);
@@ -53,9 +50,8 @@ static void histograms_are_cumulative(void **state)
     assert_non_null(strstr(out, "symloom_job_duration_seconds_count{task=\"t\"} 3\n"));
 }
 
-static void a_metric_keeps_at_most_500_series(void **state)
+TEST(a_metric_keeps_at_most_500_series)
 {
-    (void)state;
     char name[32];
     for (int i = 0; i < 2000; i++) {
         snprintf(name, sizeof name, "source-%d", i);
@@ -72,7 +68,6 @@ static void a_metric_keeps_at_most_500_series(void **state)
 static void *bump(void *arg)
 {
     struct metric_series *series = metric_series(METRIC_CONVERSIONS, "c", "ok", NULL);
-    (void)arg;
     for (int i = 0; i < 10000; i++) {
         metric_series_add(series, 1);
         metric_observe(METRIC_CONVERSION_SECONDS, 0.5, "c", NULL, NULL);
@@ -80,9 +75,8 @@ static void *bump(void *arg)
     return NULL;
 }
 
-static void threads_lose_no_count(void **state)
+TEST(threads_lose_no_count)
 {
-    (void)state;
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
         pthread_create(&threads[i], NULL, bump, NULL);
@@ -94,9 +88,8 @@ static void threads_lose_no_count(void **state)
 }
 
 /* Every sample follows the header of its family, families are not repeated, lines are complete. */
-static void the_text_is_well_formed(void **state)
+TEST(the_text_is_well_formed)
 {
-    (void)state;
     metric_set(METRIC_HTTP_CONNECTIONS, 3, "idle", NULL, NULL);
     metric_add(METRIC_HTTP_CONNECTIONS_TOTAL, 4, "accepted", NULL, NULL);
     assert_non_null(strstr(scrape(true), "# TYPE symloom_http_connections gauge\n"));
@@ -133,16 +126,4 @@ static void the_text_is_well_formed(void **state)
         free(copy);
     }
     sl_buf_free(&text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(series_are_written_with_their_labels),
-        cmocka_unit_test(histograms_are_cumulative),
-        cmocka_unit_test(a_metric_keeps_at_most_500_series),
-        cmocka_unit_test(threads_lose_no_count),
-        cmocka_unit_test(the_text_is_well_formed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,6 @@
 #include "core/metrics_sum.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "../check.h"
 
 static void expect(const struct sl_str *texts, size_t count, const char *sum)
 {
@@ -14,9 +11,8 @@ static void expect(const struct sl_str *texts, size_t count, const char *sum)
     sl_buf_free(&out);
 }
 
-static void counters_are_summed(void **state)
+TEST(counters_are_summed)
 {
-    (void)state;
     const struct sl_str texts[] = {
         SL_STR("# HELP a_total A.\n# TYPE a_total counter\na_total{x=\"1\"} 3\na_total{x=\"a b\"} 0.5\n"
                "# HELP h H.\n# TYPE h histogram\nh_bucket{le=\"+Inf\"} 2\nh_sum 1.25\nh_count 2\n"),
@@ -30,9 +26,8 @@ static void counters_are_summed(void **state)
            "# HELP g G.\n# TYPE g gauge\ng 1\n");
 }
 
-static void states_are_the_worst(void **state)
+TEST(states_are_the_worst)
 {
-    (void)state;
     const struct sl_str texts[] = {
         SL_STR("# TYPE symloom_ready gauge\nsymloom_ready 1\n# TYPE symloom_draining gauge\nsymloom_draining 0\n"
                "# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds 200\n"
@@ -47,20 +42,9 @@ static void states_are_the_worst(void **state)
            "# TYPE symloom_build_info gauge\nsymloom_build_info{version=\"1\"} 1\n# EOF\n");
 }
 
-static void what_is_no_text_is_left_out(void **state)
+TEST(what_is_no_text_is_left_out)
 {
-    (void)state;
     const struct sl_str texts[] = {SL_STR("# TYPE a gauge\na 1\n"), SL_STR("a 5\nb\n\n# TYPE a gauge\na 2\n 3\nb 1")};
     expect(texts, 2, "# TYPE a gauge\na 3\nb 1\n");
     expect(texts, 0, "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counters_are_summed),
-        cmocka_unit_test(states_are_the_worst),
-        cmocka_unit_test(what_is_no_text_is_left_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

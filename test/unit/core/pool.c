@@ -1,6 +1,5 @@
 /* The pool: jobs, parallel pieces, faults of mappings. */
 #include "../check.h"
-#include <string.h>
 #include <unistd.h>
 
 #include <fcntl.h>
@@ -27,21 +26,14 @@ static void square(void *arg)
     *number *= *number;
 }
 
-static void run_squares(void *arg)
+FIBER_TEST_WITH(a_job_runs_while_its_fiber_waits, 4)
 {
-    (void)arg;
     int number = 7;
     struct sl_error error;
     assert_int_equal(pool_run(POOL_CONVERT, square, &number, &error), SL_OK);
     assert_int_equal(number, 49);
     assert_int_equal(pool_busy(), 0);
     assert_int_equal(pool_queued(), 0);
-}
-
-static void a_job_runs_while_its_fiber_waits(void **state)
-{
-    (void)state;
-    run(run_squares, 4);
 }
 
 /* ---- the job outlives the cancellation of its fiber ---- */
@@ -55,15 +47,13 @@ static void slow(void *arg)
 
 static void run_slow(void *arg)
 {
-    (void)arg;
     assert_int_equal(pool_run(POOL_IO, slow, &job_ended, NULL), SL_OK);
     assert_int_equal(atomic_load(&job_ended), 1);
     assert_true(fiber_cancelled());
 }
 
-static void cancel_slow(void *arg)
+FIBER_TEST_WITH(a_cancelled_fiber_still_waits_for_its_job, 4)
 {
-    (void)arg;
     struct fiber_group group;
     atomic_store(&job_ended, 0);
     fiber_group_init(&group, NULL);
@@ -71,12 +61,6 @@ static void cancel_slow(void *arg)
     fiber_sleep(0);
     fiber_group_cancel(&group);
     fiber_group_wait(&group);
-}
-
-static void a_cancelled_fiber_still_waits_for_its_job(void **state)
-{
-    (void)state;
-    run(cancel_slow, 4);
 }
 
 /* ---- work that nobody wants any more ---- */
@@ -118,9 +102,8 @@ static void run_spending(void *arg)
     assert_int_equal(number, 81);
 }
 
-static void cancel_spending(void *arg)
+FIBER_TEST_WITH(unwanted_work_ends_early, 4)
 {
-    (void)arg;
     struct fiber_group group;
     struct sl_budget budget;
     sl_budget_init(&budget, 1ull << 50);
@@ -131,12 +114,6 @@ static void cancel_spending(void *arg)
     atomic_store(&unwanted.flag, true);
     fiber_group_wait(&group);
     assert_false(sl_budget_exhausted(&budget)); /* nothing is said of the file */
-}
-
-static void unwanted_work_ends_early(void **state)
-{
-    (void)state;
-    run(cancel_spending, 4);
 }
 
 /* ---- parallel ---- */
@@ -182,9 +159,8 @@ static void check_pieces(struct pieces *pieces)
         assert_int_equal(pieces->done[i], 1);
 }
 
-static void run_pieces(void *arg)
+FIBER_TEST_WITH(pieces_run_once_each_and_on_several_threads, 4)
 {
-    (void)arg;
     static struct pieces pieces;
     memset(&pieces, 0, sizeof pieces);
     assert_int_equal(pool_run(POOL_CONVERT, do_pieces, &pieces, NULL), SL_OK);
@@ -198,12 +174,6 @@ static void run_pieces(void *arg)
     memset(&pieces, 0, sizeof pieces);
     do_pieces(&pieces); /* on the loop's thread: alone, but whole */
     check_pieces(&pieces);
-}
-
-static void pieces_run_once_each_and_on_several_threads(void **state)
-{
-    (void)state;
-    run(run_pieces, 4);
 }
 
 /* ---- a mapping whose file shrank ---- */
@@ -225,9 +195,8 @@ static void touch_in_pieces(void *arg)
     sl_parallel_run(pool_parallel(), 1000, touch_piece, arg);
 }
 
-static void read_cut_file(void *arg)
+FIBER_TEST_WITH(a_file_that_shrinks_under_its_mapping_ends_only_the_job, 4)
 {
-    (void)arg;
     char path[] = "/tmp/symloom-unit-XXXXXX";
     int fd = mkstemp(path);
     unlink(path);
@@ -242,22 +211,4 @@ static void read_cut_file(void *arg)
     assert_int_equal(pool_run(POOL_CONVERT, square, &number, &error), SL_OK);
     munmap(memory, 4096);
     close(fd);
-}
-
-static void a_file_that_shrinks_under_its_mapping_ends_only_the_job(void **state)
-{
-    (void)state;
-    run(read_cut_file, 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_runs_while_its_fiber_waits),
-        cmocka_unit_test(a_cancelled_fiber_still_waits_for_its_job),
-        cmocka_unit_test(unwanted_work_ends_early),
-        cmocka_unit_test(pieces_run_once_each_and_on_several_threads),
-        cmocka_unit_test(a_file_that_shrinks_under_its_mapping_ends_only_the_job),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

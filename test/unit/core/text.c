@@ -1,16 +1,13 @@
 /* Durations, sizes and value trees: what configuration and requests are made of. */
 #include "../check.h"
 
-#include <string.h>
-
 #include "core/duration.h"
 #include "core/value.h"
 
 #define S 1000000000ull
 
-static void durations_are_read(void **state)
+TEST(durations_are_read)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t ns;
@@ -46,9 +43,8 @@ static void durations_are_read(void **state)
             fail_msg("accepted: %s", bad[i]);
 }
 
-static void durations_are_written(void **state)
+TEST(durations_are_written)
 {
-    (void)state;
     static const struct {
         uint64_t ns;
         const char *exact, *shortly;
@@ -81,9 +77,8 @@ static void durations_are_written(void **state)
     }
 }
 
-static void sizes_are_read(void **state)
+TEST(sizes_are_read)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t bytes;
@@ -100,9 +95,8 @@ static void sizes_are_read(void **state)
             fail_msg("accepted: %s", bad[i]);
 }
 
-static void json_becomes_a_tree_in_an_arena(void **state)
+TEST(json_becomes_a_tree_in_an_arena)
 {
-    (void)state;
     struct sl_arena arena = {0}, texts = {0};
     struct sl_json j = sl_json(SL_STR("{\"s\":\"x\\u0000y\",\"n\":-9223372036854775808,\"u\":18446744073709551615,"
                                       "\"d\":1.5,\"l\":[null,true,{}],\"big\":18446744073709551616}"),
@@ -139,9 +133,8 @@ static void json_becomes_a_tree_in_an_arena(void **state)
     sl_arena_free(&texts);
 }
 
-static void problems_are_collected(void **state)
+TEST(problems_are_collected)
 {
-    (void)state;
     struct sl_arena arena = {0};
     struct value_problems problems = {.arena = &arena};
     struct value at = {.line = 3, .column = 7};
@@ -155,14 +148,4 @@ static void problems_are_collected(void **state)
     assert_int_equal(problems.items[0].line, 0);
     assert_true(problems.items[0].warning);
     sl_arena_free(&arena);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(durations_are_read),     cmocka_unit_test(durations_are_written),
-        cmocka_unit_test(sizes_are_read),         cmocka_unit_test(json_becomes_a_tree_in_an_arena),
-        cmocka_unit_test(problems_are_collected),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

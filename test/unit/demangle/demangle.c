@@ -1,10 +1,5 @@
 /* Readable names: the style of C++ in crash reports, detection, and names that are left alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <stdlib.h>
+#include "../check.h"
 
 #include "demangle/demangle.h"
 
@@ -23,9 +18,8 @@ static void expect(const char *mangled, enum sl_language language, const char *r
     sl_buf_free(&out);
 }
 
-static void itanium(void **state)
+TEST(itanium)
 {
-    (void)state;
     expect("_ZN12_GLOBAL__N_15startEv", SL_LANG_UNKNOWN, "(anonymous namespace)::start()");
     expect("__ZN12_GLOBAL__N_15startEv", SL_LANG_CPP, "(anonymous namespace)::start()");
     expect("_ZZN12_GLOBAL__N_15helloEvENK3$_0clEv", SL_LANG_UNKNOWN,
@@ -51,9 +45,8 @@ static void itanium(void **state)
     expect("_ZN12_GLOBAL__N_15startEv", SL_LANG_C, NULL);
 }
 
-static void itanium_style(void **state)
+TEST(itanium_style)
 {
-    (void)state;
     expect("_Z1fSt6vectorIS_IiSaIiEESaIS1_EE", SL_LANG_CPP,
            "f(std::vector<std::vector<int, std::allocator<int> >, std::allocator<std::vector<int, std::allocator<int> "
            "> > >)");
@@ -114,7 +107,7 @@ static void itanium_style(void **state)
 }
 
 /* As c++filt and addr2line of the binutils write it. */
-static void gnu_style(void **state)
+TEST(gnu_style)
 {
     static const struct {
         const char *mangled, *readable;
@@ -137,7 +130,6 @@ static void gnu_style(void **state)
         {"_ZTHN1n1xE", "TLS init function for n::x"},
         {"_ZTWN1n1xE", "TLS wrapper function for n::x"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct sl_buf out = {0};
         assert_true(sl_demangle_styled(sl_str(names[i].mangled), SL_LANG_CPP, SL_DEMANGLE_GNU, &out));
@@ -147,9 +139,8 @@ static void gnu_style(void **state)
     }
 }
 
-static void microsoft(void **state)
+TEST(microsoft)
 {
-    (void)state;
     expect("??3@YAXPEAX@Z", SL_LANG_UNKNOWN, "operator delete(void*)");
     expect("?LoadV8Snapshot@V8Initializer@gin@@SAXXZ", SL_LANG_UNKNOWN, "gin::V8Initializer::LoadV8Snapshot(void)");
     expect("??9@YA_NAEBVGURL@@0@Z", SL_LANG_UNKNOWN, "operator!=(GURL const&, GURL const&)");
@@ -182,9 +173,8 @@ static void microsoft(void **state)
 }
 
 /* Parts that name themselves again and again would say gigabytes. */
-static void multiplied_names(void **state)
+TEST(multiplied_names)
 {
-    (void)state;
     struct sl_buf name = {0}, out = {0};
     sl_buf_cstr(&name, "_Z1fI1AS_");
     for (unsigned i = 0; i < 200; i++) /* each pair holds the one before twice */
@@ -205,9 +195,8 @@ static void multiplied_names(void **state)
     sl_buf_free(&out);
 }
 
-static void others(void **state)
+TEST(others)
 {
-    (void)state;
     expect("+[Foo bar:blub:]", SL_LANG_UNKNOWN, "+[Foo bar:blub:]");
     expect("-[Foo bar]", SL_LANG_OBJCPP, "-[Foo bar]");
     expect("_Z3foov", SL_LANG_OBJCPP, "foo()");
@@ -220,7 +209,7 @@ static void others(void **state)
     expect("", SL_LANG_UNKNOWN, NULL);
 }
 
-static void detection(void **state)
+TEST(detection)
 {
     static const struct {
         const char *name;
@@ -249,15 +238,13 @@ static void detection(void **state)
         {"_", SL_LANG_UNKNOWN},
         {"", SL_LANG_UNKNOWN},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_int_equal(sl_demangle_detect(sl_str(names[i].name)), names[i].language);
 }
 
 /* Names made to nest deeply or to expand without bound end quickly, without a result. */
-static void hostile(void **state)
+TEST(hostile)
 {
-    (void)state;
     struct sl_buf name = {0}, out = {0};
     sl_buf_cstr(&name, "_Z1f");
     sl_buf_fill(&name, 'P', 4000);
@@ -281,14 +268,4 @@ static void hostile(void **state)
     sl_demangle(sl_buf_view(&name), SL_LANG_CPP, &out);
     sl_buf_free(&name);
     sl_buf_free(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(itanium),   cmocka_unit_test(itanium_style),    cmocka_unit_test(gnu_style),
-        cmocka_unit_test(microsoft), cmocka_unit_test(multiplied_names), cmocka_unit_test(others),
-        cmocka_unit_test(detection), cmocka_unit_test(hostile),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@ static void expect(const struct pair *pairs, size_t count)
 }
 
 /* Nested names with escapes; the hash is not shown. */
-static void legacy(void **state)
+TEST(legacy)
 {
     static const struct pair pairs[] = {
         {"__ZN3std2io4Read11read_to_end17hb85a0f6802e14499E", "std::io::Read::read_to_end"},
@@ -28,12 +28,11 @@ static void legacy(void **state)
         {"_ZN8$u7f$aaa17h05af221e174051e9E", "$u7f$aaa"},
         {"_ZN3.a.17h05af221e174051e9E", ".a."},
     };
-    (void)state;
     expect(pairs, sizeof pairs / sizeof *pairs);
 }
 
 /* Paths, types, constants, references (RFC 2603 and the additions for constants). */
-static void v0(void **state)
+TEST(v0)
 {
     static const struct pair pairs[] = {
         {"_RNvNtCs1234_7mycrate3foo3bar", "mycrate::foo::bar"},
@@ -88,12 +87,11 @@ static void v0(void **state)
         {"_RNvC1a0", "a"},
         {"_RC3foo.llvm.9D1C9369@@16", "foo"},
     };
-    (void)state;
     expect(pairs, sizeof pairs / sizeof *pairs);
 }
 
 /* Names of the standard library and the compiler. */
-static void compiled(void **state)
+TEST(compiled)
 {
     static const struct pair pairs[] = {
         {"_RNvCs2kG0j3MTwLO_8anstream6stderr", "anstream::stderr"},
@@ -163,11 +161,10 @@ static void compiled(void **state)
          "core::ptr::drop_in_place::<alloc::boxed::Box<dyn for<'a> core::ops::function::FnMut<(&'a str,), Output = "
          "bool>>>"},
     };
-    (void)state;
     expect(pairs, sizeof pairs / sizeof *pairs);
 }
 
-static void not_understood(void **state)
+TEST(not_understood)
 {
     static const char *const names[] = {
         "_RIC0KRAe334_AAE",
@@ -203,7 +200,6 @@ static void not_understood(void **state)
         "",
     };
     struct sl_buf out = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (sl_demangle(sl_str(names[i]), SL_LANG_RUST, &out))
             print_error("understood: %s\n", names[i]);
@@ -214,11 +210,10 @@ static void not_understood(void **state)
 }
 
 /* Nesting, references that double the text with each step, and counts without bound end quickly. */
-static void bombs(void **state)
+TEST(bombs)
 {
     static const char *const nested[] = {"Nv", "R", "IC1a", "T", "FG_", "Y", "X", "M", "A", "D", "IC0K", "B"};
     struct sl_buf name = {0}, out = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof nested / sizeof *nested; i++) {
         name.size = 0;
         sl_buf_cstr(&name, "_R");
@@ -242,7 +237,7 @@ static void bombs(void **state)
     sl_buf_free(&out);
 }
 
-static void damaged(void **state)
+TEST(damaged)
 {
     static const char *const names[] = {
         "_RNCINkXs25_NgCsbmNqQUJIY6D_4core5sliceINyB9_4IterhENuNgNoBb_4iter8iterator8Iterator9rpositionNCNgNpB9_"
@@ -253,7 +248,6 @@ static void damaged(void **state)
         "_ZN71_$LT$Test$u20$$u2b$$u20$$u27$static$u20$as$u20$foo..Bar$LT$Test$GT$$GT$3bar17h930b740aa94f1d3aE",
     };
     static const char letters[] = "BCEFGIKLNRSTXY_aeps019$.";
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (size_t at = 0; at < strlen(names[i]); at++)
             for (size_t c = 0; c < sizeof letters; c++) { /* the last one cuts the name short */
@@ -265,13 +259,4 @@ static void damaged(void **state)
                 sl_buf_free(&out);
                 free(copy);
             }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(legacy),         cmocka_unit_test(v0),    cmocka_unit_test(compiled),
-        cmocka_unit_test(not_understood), cmocka_unit_test(bombs), cmocka_unit_test(damaged),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

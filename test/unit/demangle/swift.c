@@ -10,7 +10,7 @@ static void expect(const struct pair *pairs, size_t count)
 }
 
 /* Functions, their labels and types. */
-static void functions(void **state)
+TEST(functions)
 {
     static const struct pair pairs[] = {
         {"$s8mangling12GenericUnionO3FooACyxGSicAEmlF", "GenericUnion.Foo<A>(GenericUnion<A>.Type)"},
@@ -60,12 +60,11 @@ static void functions(void **state)
         {"$e4main1fyyF", "f()"},
         {"_$e4main1fyyF", "f()"},
     };
-    (void)state;
     expect(pairs, sizeof pairs / sizeof *pairs);
 }
 
 /* Variables, accessors, initialisers, closures, pieces of code. */
-static void entities(void **state)
+TEST(entities)
 {
     static const struct pair pairs[] = {
         {"$s8mangling24InstanceAndClassPropertyV8propertySivg", "InstanceAndClassProperty.property.getter"},
@@ -111,12 +110,11 @@ static void entities(void **state)
         {"$s9MacroUser0023macro_expandswift_elFCffMX436_4_23bitwidthNumberedStructsfMf_",
          "freestanding macro expansion #1 of bitwidthNumberedStructs in file macro_expand.swift line 437 column 5"},
     };
-    (void)state;
     expect(pairs, sizeof pairs / sizeof *pairs);
 }
 
 /* Types by themselves, generics, existential and opaque types. */
-static void types(void **state)
+TEST(types)
 {
     static const struct pair pairs[] = {
         {"$sBf32_", "Builtin.FPIEEE32"},
@@ -159,12 +157,11 @@ static void types(void **state)
                               "@yield_once_2 (@unowned S) -> ()"},
         {"$sx1td_t", "(t: A...)"},
     };
-    (void)state;
     expect(pairs, sizeof pairs / sizeof *pairs);
 }
 
 /* Metadata, witnesses, outlined operations. */
-static void symbols(void **state)
+TEST(symbols)
 {
     static const struct pair pairs[] = {
         {"$sSqMn", "nominal type descriptor for Optional"},
@@ -198,12 +195,11 @@ static void symbols(void **state)
          "key path getter for KeypathStruct.computed : KeypathStruct, serialized"},
         {"$sSixlTh", "key path index hash operator for <A>(Int, A)"},
     };
-    (void)state;
     expect(pairs, sizeof pairs / sizeof *pairs);
 }
 
 /* Thunks, specialisations, pieces of coroutines; what is hidden. */
-static void thunks(void **state)
+TEST(thunks)
 {
     static const struct pair pairs[] = {
         {"_$s3foo3barC3bas3zimyAaEC_tFTo", "@objc bar.bas(zim: zim)"},
@@ -240,12 +236,11 @@ static void thunks(void **state)
          "A.Differentiable.TangentVector, @in_guaranteed B.Differentiable.TangentVector, @in_guaranteed Double) -> "
          "(@out B.Differentiable.TangentVector)"},
     };
-    (void)state;
     expect(pairs, sizeof pairs / sizeof *pairs);
 }
 
 /* Swift 4.0 wrote labels behind the types. */
-static void labels_in_types(void **state)
+TEST(labels_in_types)
 {
     static const struct pair pairs[] = {
         {"_T08mangling9r13757744ySaySiG1x_tF", "r13757744(x: [Int])"},
@@ -261,12 +256,11 @@ static void labels_in_types(void **state)
         {"_T0s10DictionaryV3t17E6Index2V1loiSbAEyxq__G_AGtFZ",
          "static Dictionary.Index2.< infix([A : B].Index2, [A : B].Index2)"},
     };
-    (void)state;
     expect(pairs, sizeof pairs / sizeof *pairs);
 }
 
 /* The mangling of Swift 1 to 3. */
-static void before_swift_4(void **state)
+TEST(before_swift_4)
 {
     static const struct pair pairs[] = {
         {"_TtBf80_", "Builtin.FPIEEE80"},
@@ -342,12 +336,11 @@ static void before_swift_4(void **state)
          "init(material: A) in Relish #1 in HotDogs.applyRelish()"},
         {"_TFC3red11BaseClassEHcfzT1aSi_S0_", "BaseClassEH.init(a: Int)"},
     };
-    (void)state;
     expect(pairs, sizeof pairs / sizeof *pairs);
 }
 
 /* Tools show results and effects as well. */
-static void results(void **state)
+TEST(results)
 {
     static const struct pair pairs[] = {
         {"$s4main1fSiyKF", "f() throws -> Int"},
@@ -358,7 +351,6 @@ static void results(void **state)
         {"$s8mangling12curry2ThrowsyycyKF", "curry2Throws() throws -> () -> ()"},
         {"_TFC3red11BaseClassEHcfzT1aSi_S0_", "BaseClassEH.init(a: Int) throws -> BaseClassEH"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         struct sl_buf out = {0};
         assert_true(sl_demangle_full(sl_str(pairs[i].mangled), &out));
@@ -369,7 +361,7 @@ static void results(void **state)
 }
 
 /* What is not understood completely is left as it is. */
-static void not_understood(void **state)
+TEST(not_understood)
 {
     static const char *const names[] = {
         "$sTB",
@@ -437,7 +429,6 @@ static void not_understood(void **state)
         "main",
     };
     struct sl_buf out = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (sl_demangle(sl_str(names[i]), SL_LANG_SWIFT, &out))
             print_error("understood: %s\n", names[i]);
@@ -469,12 +460,11 @@ static void repeat(struct sl_buf *name, const char *text, int count)
 }
 
 /* Names that nest deeply, double with each reference, or count to millions end quickly. */
-static void bombs(void **state)
+TEST(bombs)
 {
     static const char *const nested[] = {"Sg", "m",    "z",  "XDXoXw",  "ySaG",    "_Si_t", "yc", "Sixc",
                                          "Xp", "1aQa", "_p", "1A_1BQX", "1aL_1aC", "1AV",   "Qp"};
     struct sl_buf name = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof nested / sizeof *nested; i++) {
         sl_buf_cstr(&name, "$sSi");
         repeat(&name, nested[i], 4000);
@@ -520,11 +510,10 @@ static void bombs(void **state)
 }
 
 /* A word of 30000 letters, and 30000 letters that stand for it. */
-static void words_of_words(void **state)
+TEST(words_of_words)
 {
     struct sl_buf name = {0};
     struct rusage before, after;
-    (void)state;
     sl_buf_cstr(&name, "$s30000");
     repeat(&name, "a", 30000);
     sl_buf_cstr(&name, "0");
@@ -537,7 +526,7 @@ static void words_of_words(void **state)
 }
 
 /* Names of many constructs, cut short or with a character that does not belong there. */
-static void damaged(void **state)
+TEST(damaged)
 {
     static const char *const names[] = {
         "$s3Bar3FooVAA5DrinkVyxGs5Error_pSeRzSERzlyShy4AbcdAHO6MemberVGALSeHPAKSeAAyHC_HCg_ALSEHPAKSEAAyHC_HCg0_"
@@ -553,7 +542,6 @@ static void damaged(void **state)
     };
     static const char letters[] = "AGSTQRXYZ_aglmpqrstuxyz019$.";
     struct sl_buf name = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         for (size_t at = 0; at <= strlen(names[i]); at++) {
             sl_buf_add(&name, names[i], at);
@@ -567,10 +555,9 @@ static void damaged(void **state)
 }
 
 /* The longest form is 4095 bytes. */
-static void limit(void **state)
+TEST(limit)
 {
     struct sl_buf name = {0}, out = {0};
-    (void)state;
     sl_buf_cstr(&name, "$s1m4093");
     repeat(&name, "a", 4093);
     sl_buf_cstr(&name, "yyF");
@@ -584,16 +571,4 @@ static void limit(void **state)
     assert_int_equal(out.size, 4095);
     sl_buf_free(&name);
     sl_buf_free(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_of_words),  cmocka_unit_test(functions),      cmocka_unit_test(entities),
-        cmocka_unit_test(types),           cmocka_unit_test(symbols),        cmocka_unit_test(thunks),
-        cmocka_unit_test(labels_in_types), cmocka_unit_test(before_swift_4), cmocka_unit_test(results),
-        cmocka_unit_test(not_understood),  cmocka_unit_test(bombs),          cmocka_unit_test(damaged),
-        cmocka_unit_test(limit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

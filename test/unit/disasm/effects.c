@@ -22,7 +22,6 @@ struct sample {
 
 static bool get_register(const void *arg, unsigned number, uint64_t *value)
 {
-    (void)arg;
     *value = REG(number);
     return true;
 }
@@ -79,9 +78,9 @@ static void check_samples(enum sl_arch arch, const struct sample *samples, size_
     }
 }
 
-static void test_amd64(void **state)
+TEST(test_amd64)
 {
-    (void)state; /* rax 0x1000, rdx 0x2000, rcx 0x3000, rbx 0x4000, rsi 0x5000, rdi 0x6000, rsp 0x8000 */
+    /* rax 0x1000, rdx 0x2000, rcx 0x3000, rbx 0x4000, rsi 0x5000, rdi 0x6000, rsp 0x8000 */
     static const struct sample samples[] = {
         {"c7400805000000", "mov dword [rax + 0x8], 0x5", {{0x1008, 4, W}}, SL_DISASM_NEXT, 0, "rax ", false},
         {"8a448bf0",
@@ -118,9 +117,9 @@ static void test_amd64(void **state)
     check_samples(SL_ARCH_X86_64, samples, sizeof samples / sizeof *samples);
 }
 
-static void test_x86(void **state)
+TEST(test_x86)
 {
-    (void)state; /* eax 0x1000, esp 0x5000 */
+    /* eax 0x1000, esp 0x5000 */
     static const struct sample samples[] = {
         {"c70007000000", "mov dword [eax], 0x7", {{0x1000, 4, W}}, SL_DISASM_NEXT, 0, "eax ", false},
         {"53", "push ebx", {{0x4FFC, 4, W}}, SL_DISASM_NEXT, 0, "", false},
@@ -129,18 +128,17 @@ static void test_x86(void **state)
     check_samples(SL_ARCH_X86, samples, sizeof samples / sizeof *samples);
 }
 
-static void test_the_threads_block(void **state)
+TEST(test_the_threads_block)
 {
-    (void)state; /* GS of Windows */
+    /* GS of Windows */
     const struct sl_disasm_registers registers = {.get = get_register, .has_segment = true, .segment = 0x70000};
     struct sl_disasm_effects effects = effects_of(SL_ARCH_X86_64, "65488b042530000000", &registers);
     assert_true(effects.has_accesses);
     assert_int_equal(effects.accesses[0].address, 0x70030);
 }
 
-static void test_what_may_go_wrong(void **state)
+TEST(test_what_may_go_wrong)
 {
-    (void)state;
     const struct sl_disasm_registers registers = {.get = get_register};
     static const struct {
         const char *bytes;
@@ -159,9 +157,8 @@ static void test_what_may_go_wrong(void **state)
     }
 }
 
-static void test_arm64(void **state)
+TEST(test_arm64)
 {
-    (void)state;
     static const struct sample samples[] = {
         {"200440f9", "ldr x0, [x1, #0x8]", {{REG(1) + 8, 8, R}}, SL_DISASM_NEXT, 0, "x1 ", false},
         {"23d822b8", "str w3, [x1, w2, sxtw #2]", {{REG(1) + 4 * REG(2), 4, W}}, SL_DISASM_NEXT, 0, "x1 x2 ", false},
@@ -185,9 +182,8 @@ static void test_arm64(void **state)
     check_samples(SL_ARCH_ARM64, samples, sizeof samples / sizeof *samples);
 }
 
-static void test_other_processors(void **state)
+TEST(test_other_processors)
 {
-    (void)state;
     const struct sl_disasm_registers registers = {.get = get_register};
     const struct sl_disasm_code code = {
         .arch = SL_ARCH_ARM, .bytes = {(const uint8_t *)"\x04\x00\x91\xe5", 4}, .size = 4};
@@ -196,17 +192,4 @@ static void test_other_processors(void **state)
     assert_int_equal(sl_disasm_effects(&code, &registers, &effects, &error), SL_UNSUPPORTED);
     assert_string_equal(error.message, "what instructions of arm do is not known");
     assert_false(effects.has_accesses);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_amd64),
-        cmocka_unit_test(test_x86),
-        cmocka_unit_test(test_the_threads_block),
-        cmocka_unit_test(test_what_may_go_wrong),
-        cmocka_unit_test(test_arm64),
-        cmocka_unit_test(test_other_processors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

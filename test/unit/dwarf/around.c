@@ -33,9 +33,8 @@ static void same_answers(const struct sl_symcache *whole, const struct sl_symcac
     assert_string_equal(chain_at(part, address), expected);
 }
 
-static void answers_of_the_whole(void **state)
+TEST(answers_of_the_whole)
 {
-    (void)state;
     struct sl_mapping mapping;
     struct converted whole;
     struct sl_arena arena = {0};
@@ -69,9 +68,8 @@ static void answers_of_the_whole(void **state)
 }
 
 /* At an address that no unit has, nothing is known: the whole has to be asked. */
-static void elsewhere_nothing_is_known(void **state)
+TEST(elsewhere_nothing_is_known)
 {
-    (void)state;
     struct sl_mapping mapping;
     struct sl_buf out = {0};
     struct sl_symcache cache;
@@ -88,9 +86,8 @@ static void elsewhere_nothing_is_known(void **state)
     sl_unmap(&mapping);
 }
 
-static void positions(void **state)
+TEST(positions)
 {
-    (void)state;
     static const struct {
         uint32_t line, column, line_back, column_back;
     } cases[] = {{0, 0, 0, 0},
@@ -108,11 +105,4 @@ static void positions(void **state)
         assert_int_equal(sl_position_line(position), cases[i].line_back);
         assert_int_equal(sl_position_column(position), cases[i].column_back);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(answers_of_the_whole),
-                                       cmocka_unit_test(elsewhere_nothing_is_known), cmocka_unit_test(positions)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,9 +36,8 @@ static void expect_line(const char *file, const char *function, const char *chai
 }
 
 /* The linker sets the addresses of what it drops to 0: a long function there reaches over the code of others. */
-static void dropped_code_has_no_lines(void **state)
+TEST(dropped_code_has_no_lines)
 {
-    (void)state;
     fixture_write("dropped.c", dropped, sizeof dropped - 1);
     fixture_write("map", "{global: kept; local: *;};", 26);
     for (unsigned version = 2; version <= 5; version++) {
@@ -69,9 +68,8 @@ static enum sl_language language_of(const char *file)
 }
 
 /* Table 7.17 of DWARF 5 and the codes given out since; with `name` those of DWARF 6. */
-static void languages(void **state)
+TEST(languages)
 {
-    (void)state;
     static const struct {
         unsigned code;
         enum sl_language language;
@@ -104,9 +102,8 @@ static void languages(void **state)
 
 /* Optimization at link time puts the code of all languages into one unit, which has the language of the first; each function
  * is that of the unit where it was written. */
-static void languages_after_linking_together(void **state)
+TEST(languages_after_linking_together)
 {
-    (void)state;
     static const char c[] =
         "int helper(int a) { return a * 3; }\n"
         "__attribute__((noinline)) int plain(int a) { volatile int b = a; return b + helper(a); }\n";
@@ -184,9 +181,8 @@ static size_t chain_of_nested(const char *entry, unsigned count, struct converte
     return length;
 }
 
-static void nesting_has_limits(void **state)
+TEST(nesting_has_limits)
 {
-    (void)state;
     struct converted c;
     static const char inlined[] = ".byte 3\n.asciz \"in\"\n.quad entry\n.long 32\n.byte 7\n", block[] = ".byte 4\n";
     /* the innermost call has no line of its own, and is known all the same */
@@ -232,9 +228,8 @@ static struct sl_buf chains_of(const char *file, const char *common)
 
 /* What units have in common dwz moves into partial units, which have no language, or into a file beside. Which one that is says
  * .gnu_debugaltlink or, of DWARF 5, .debug_sup. */
-static void shared_entries(void **state)
+TEST(shared_entries)
 {
-    (void)state;
     static const char header[] = "struct pair { int a, b; char name[20]; double c; };\n"
                                  "static inline int mix(struct pair *p) { p->b += p->a; return p->a * p->b; }\n"
                                  "static inline int twice(struct pair *p) { return mix(p) + 2; }\n";
@@ -263,9 +258,8 @@ static void shared_entries(void **state)
 }
 
 /* Which file that is. */
-static void supplementary_files(void **state)
+TEST(supplementary_files)
 {
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct sl_bytes bytes = fixture_read(i ? "sup1.so" : "alt1.so"), shared = fixture_read(i ? "sup" : "alt");
         struct sl_object *object = open_bytes(bytes), *common = open_bytes(shared);
@@ -285,15 +279,4 @@ static void supplementary_files(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dropped_code_has_no_lines),
-        cmocka_unit_test(languages),
-        cmocka_unit_test(shared_entries),
-        cmocka_unit_test(supplementary_files),
-        cmocka_unit_test(languages_after_linking_together),
-        cmocka_unit_test(nesting_has_limits),
-    };
-    return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
-}
+TEST_FILE(.begin = make_fixtures, .end = fixture_end);

@@ -20,9 +20,8 @@ static size_t convert(struct sl_bytes bytes, struct sl_symcache_gaps *gaps, bool
     return files;
 }
 
-static void a_bad_unit_is_told(void **state)
+TEST(a_bad_unit_is_told)
 {
-    (void)state;
     static const char f[] = "int f(int i) { return i + 1; }\n", g[] = "int f(int); int main(void) { return f(1); }\n";
     struct sl_object *object;
     struct sl_bytes info;
@@ -48,8 +47,4 @@ static void a_bad_unit_is_told(void **state)
     free((void *)bytes.data);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_bad_unit_is_told)};
-    return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
-}
+TEST_FILE(.begin = fixture_begin, .end = fixture_end);

@@ -20,9 +20,8 @@ static void expect_behind(const char *file, const char *symbol, uint64_t offset,
 }
 
 /* Packages built with a prefix map have relative compilation directories, which line tables of version 5 list once more. */
-static void relative_compilation_directories_are_joined_once(void **state)
+TEST(relative_compilation_directories_are_joined_once)
 {
-    (void)state;
     fixture_run("mkdir -p source/sub && printf 'int entry(int a)\\n{\\n    return a * 3;\\n}\\n' >source/sub/x.c");
     for (unsigned version = 2; version <= 5; version++)
         for (unsigned compiler = 0; compiler < 2; compiler++) {
@@ -58,9 +57,8 @@ static const char defines_file[] =
     ".byte 4,2,3,6,1\n"                                                              /* file 2, line 7, row */
     ".byte 2,16,0,1,1\n6:\n";
 
-static void files_defined_in_the_program_have_directories(void **state)
+TEST(files_defined_in_the_program_have_directories)
 {
-    (void)state;
     fixture_write("defines.s", defines_file, sizeof defines_file - 1);
     fixture_run("gcc -shared -nostdlib -o defines.so defines.s");
     expect_behind("defines.so", "entry", 4, "entry:7@/build/include/second.h");
@@ -79,9 +77,8 @@ static const char two_functions[] = "volatile int sink;\n"
                                     "}\n";
 
 /* What is in the line table alone is named by the symbols. */
-static void lines_without_subprograms_are_kept(void **state)
+TEST(lines_without_subprograms_are_kept)
 {
-    (void)state;
     static const char *const commands[] = {
         "clang-14 -gline-tables-only -O1 -fPIC -shared -fdebug-prefix-map=$PWD=/src -o bare.so two.c",
         "gcc -g -gsplit-dwarf -O1 -fPIC -shared -fdebug-prefix-map=$PWD=/src -o bare.so two.c && rm -f *.dwo",
@@ -97,9 +94,8 @@ static void lines_without_subprograms_are_kept(void **state)
 }
 
 /* What enters a function through its second base has a line of its own, and no entry. */
-static void thunks_have_lines(void **state)
+TEST(thunks_have_lines)
 {
-    (void)state;
     static const char code[] = "struct A { virtual int f(int); int a; };\n"
                                "struct B { virtual int g(int); int b; };\n"
                                "struct C : A, B { int f(int) override; int g(int) override; };\n" /* 3 */
@@ -119,9 +115,8 @@ static const char assembler[] = ".text\n"
                                 "nop\nret\n.size entry,.-entry\n"; /* 13 */
 
 /* The assembler's rows go on behind a function, up to the next; what lies there belongs to neither. */
-static void assembled_functions_have_lines_and_padding_has_no_function(void **state)
+TEST(assembled_functions_have_lines_and_padding_has_no_function)
 {
-    (void)state;
     fixture_write("two.s", assembler, sizeof assembler - 1);
     fixture_run("clang-14 -g -shared -nostdlib -Wa,-fdebug-compilation-dir=/src -o two.so two.s");
     expect_behind("two.so", "first", 1, "first:5@/src/two.s");
@@ -137,9 +132,8 @@ static const char sections[] =
     ".globl third\nthird:\nnop\nret\n"; /* 17 */
 
 /* The root entry of a unit of version 2 has one range; what else belongs to it is in .debug_aranges alone. */
-static void assembled_sections_have_lines(void **state)
+TEST(assembled_sections_have_lines)
 {
-    (void)state;
     char command[256];
     fixture_write("sections.s", sections, sizeof sections - 1);
     for (unsigned i = 0; i < 8; i++) {
@@ -167,9 +161,8 @@ static const char cold_part[] = "void other(void);\n"
                                 "extern int hidden_alias(int) __attribute__((alias(\"entry\")));\n";
 
 /* Cold parts lie below, and aliases may be first among the symbols: neither is the function's name. */
-static void functions_are_named_by_their_entries(void **state)
+TEST(functions_are_named_by_their_entries)
 {
-    (void)state;
     fixture_write("cold.c", cold_part, sizeof cold_part - 1);
     fixture_run(
         "gcc -g -O2 -fPIC -shared -fdebug-prefix-map=$PWD=/src -o cold.so cold.c && nm cold.so | grep entry.cold");
@@ -177,16 +170,4 @@ static void functions_are_named_by_their_entries(void **state)
     expect_behind("cold.so", "hidden_alias", 0, "entry:5@/src/cold.c");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(relative_compilation_directories_are_joined_once),
-        cmocka_unit_test(lines_without_subprograms_are_kept),
-        cmocka_unit_test(thunks_have_lines),
-        cmocka_unit_test(assembled_functions_have_lines_and_padding_has_no_function),
-        cmocka_unit_test(assembled_sections_have_lines),
-        cmocka_unit_test(functions_are_named_by_their_entries),
-        cmocka_unit_test(files_defined_in_the_program_have_directories),
-    };
-    return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
-}
+TEST_FILE(.begin = make_fixtures, .end = fixture_end);

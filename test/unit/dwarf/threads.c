@@ -27,9 +27,8 @@ static uint64_t address_of(struct sl_object *object, const char *name)
     return address;
 }
 
-static void same_symcache_from_any_number_of_threads(void **state)
+TEST(same_symcache_from_any_number_of_threads)
 {
-    (void)state;
     struct sl_mapping mapping;
     struct sl_object *object;
     struct sl_bytes info;
@@ -82,9 +81,8 @@ static void *look(void *arg)
     return NULL;
 }
 
-static void ranges_are_known_while_others_are_added(void **state)
+TEST(ranges_are_known_while_others_are_added)
 {
-    (void)state;
     pthread_t thread;
     size_t repeated = 0;
     struct looks looks = {0, 0};
@@ -102,13 +100,4 @@ static void ranges_are_known_while_others_are_added(void **state)
     assert_true(dwarf_range_add(&ranges, dwarf_range_key(77, 17)));
     dwarf_range_free(&ranges);
     assert_false(dwarf_range_known(&ranges, dwarf_range_key(77, 16)));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_symcache_from_any_number_of_threads),
-        cmocka_unit_test(ranges_are_known_while_others_are_added),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,9 +67,8 @@ static const char c_source[] =
     "int elsewhere;\n"
     "int main(void) { return 0; }\n";
 
-static void types_as_c_writes_them(void **state)
+TEST(types_as_c_writes_them)
 {
-    (void)state;
     fixture_write("v.c", c_source, sizeof c_source - 1);
     for (unsigned version = 3; version <= 5; version++) {
         char command[128];
@@ -85,7 +84,7 @@ static void types_as_c_writes_them(void **state)
     }
 }
 
-static void arrays_that_count_from_one(void **state)
+TEST(arrays_that_count_from_one)
 {
     static const char fortran[] = "subroutine s(n)\n"
                                   "  integer(kind=4) :: n\n"
@@ -97,21 +96,19 @@ static void arrays_that_count_from_one(void **state)
                                   "program p\n"
                                   "  call s(1)\n"
                                   "end program\n";
-    (void)state;
     fixture_write("a.f90", fortran, sizeof fortran - 1);
     fixture_run("gfortran -g -O0 -o fortran a.f90");
     expect_variables("fortran", "s_", "a:real(kind=8)[10]; b:real(kind=8)[3][2]; n:integer(kind=4)");
 }
 
 /* Names and types in a file that several programs share; without it they are not known. */
-static void types_in_a_supplementary_file(void **state)
+TEST(types_in_a_supplementary_file)
 {
     static const char source[] =
         "#include <stdio.h>\n#include <netinet/in.h>\nstruct first { int x; };\nstruct second { struct first *f; };\n"
         "int f(struct second *common_parameter) { struct first *common_variable = "
         "common_parameter->f; return common_variable->x; }\n"
         "int main(void) { return 0; }\n";
-    (void)state;
     fixture_write("s.c", source, sizeof source - 1);
     fixture_run("gcc -g -gdwarf-4 -fno-eliminate-unused-debug-types -o s1 s.c && cp s1 s2 && dwz -m common s1 s2");
     struct sl_bytes bytes = fixture_read("s1"), shared = fixture_read("common");
@@ -165,7 +162,7 @@ static void expect_by_hand(const char *assembly, size_t size, const char *expect
     expect_variables("h", "f", expected);
 }
 
-static void what_cannot_be_resolved(void **state)
+TEST(what_cannot_be_resolved)
 {
     static const char assembly[] =
         BY_HAND(".uleb128 3\n.asciz \"loop\"\n.long one - u\n"
@@ -185,7 +182,6 @@ static void what_cannot_be_resolved(void **state)
                 "named: .uleb128 8\n.asciz \"&str\"\n.long nothing - u\n"
                 "member: .uleb128 9\n.long nothing - u\n"
                 "function: .uleb128 11\n.uleb128 12\n.asciz \"of_the_type\"\n.byte 0\n");
-    (void)state;
     expect_by_hand(assembly, sizeof assembly - 1,
                    "deep:void*; function:void(void); inside_header:<unknown>; loop:<unknown>**; "
                    "member:<not implemented>; named:&str; nothing:void*; outside:<unknown>; signature:<unknown>; "
@@ -193,7 +189,7 @@ static void what_cannot_be_resolved(void **state)
 }
 
 /* A chain has an end where nobody would follow it, and a function no more variables than a name may be long. */
-static void what_is_endless_has_an_end(void **state)
+TEST(what_is_endless_has_an_end)
 {
     static const char chain[] = BY_HAND(".uleb128 3\n.asciz \"v\"\n.long one - u\n",
                                         "one:\n.rept 200\n.uleb128 6\n.long . + 4 - u\n.endr\n.uleb128 7\n");
@@ -202,7 +198,6 @@ static void what_is_endless_has_an_end(void **state)
                 "10, 48 + n / 100 % 10, 48 + n / 1000\n.byte 0\n.long one - u\n.set n, n + 1\n"
                 ".endr\n",
                 "one: .uleb128 7\n");
-    (void)state;
     char expected[128] = "v:<unknown>";
     memset(expected + strlen(expected), '*', 64);
     expect_by_hand(chain, sizeof chain - 1, expected);
@@ -223,7 +218,7 @@ static void what_is_endless_has_an_end(void **state)
 }
 
 /* Of this program: the same file from any number of threads, and nothing worse than no variables from a damaged one. */
-static void threads_and_damage(void **state)
+TEST(threads_and_damage)
 {
     struct sl_mapping mapping;
     struct sl_object *object;
@@ -231,7 +226,6 @@ static void threads_and_damage(void **state)
     struct sl_symcache_variable variable;
     struct sl_symcache damaged;
     uint32_t first, total = 0;
-    (void)state;
     assert_int_equal(sl_map_file("/proc/self/exe", &mapping, NULL), SL_OK);
     assert_int_equal(sl_object_open(mapping.bytes, NULL, &object, NULL), SL_OK);
     convert_variables(&one, object, NULL);
@@ -262,12 +256,4 @@ static void threads_and_damage(void **state)
     sl_unmap(&mapping);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(types_as_c_writes_them),        cmocka_unit_test(arrays_that_count_from_one),
-        cmocka_unit_test(types_in_a_supplementary_file), cmocka_unit_test(what_cannot_be_resolved),
-        cmocka_unit_test(what_is_endless_has_an_end),    cmocka_unit_test(threads_and_damage),
-    };
-    return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
-}
+TEST_FILE(.begin = make_fixtures, .end = fixture_end);

@@ -207,8 +207,10 @@ static void expect_hits(unsigned hits)
     free(take_log(server));
 }
 
+static void run(void (*fn)(void *arg), uint64_t max_size);
+
 /* ---- ranges ---- */
-static void a_large_file_comes_in_parts(void *arg)
+FIBER_TEST_WITH(test_a_large_file_comes_in_parts, 0)
 {
     expect_body(get(server, "/odd/none"), contents, SIZE);
     char *log = take_log(server);
@@ -243,7 +245,7 @@ static void parts_that_are_not_as_asked_fail(void *arg)
     expect_error(get(server, "/odd/stall"), SL_TIMEOUT, "200ms");
 }
 
-static void ranges_ignored_or_misunderstood(void *arg)
+FIBER_TEST_WITH(test_ranges_ignored_or_misunderstood, 0)
 {
     expect_body(get(server, "/ignored"), contents, SIZE);
     expect_body(get(server, "/unsaid"), "contents", 8);
@@ -272,7 +274,7 @@ static void ranges_ignored_or_misunderstood(void *arg)
 }
 
 /* ---- codings ---- */
-static void codings(void *arg)
+FIBER_TEST_WITH(test_codings, 0)
 {
     static const char *const names[] = {"gzip", "br", "deflate", "zstd"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -297,7 +299,7 @@ static void codings(void *arg)
     expect_body(get(server, "/nothing"), "", 0);
 }
 
-static void compressed_files(void *arg)
+FIBER_TEST_WITH(test_compressed_files, 0)
 {
     char url[128];
     expect_body(get(server, "/wrapped"), contents, SIZE);
@@ -316,7 +318,7 @@ static void compressed_files(void *arg)
 }
 
 /* ---- sizes ---- */
-static void nothing_above_the_limit(void *arg)
+FIBER_TEST_WITH(test_nothing_above_the_limit, 5)
 {
     static const char *const names[] = {"gzip", "br", "deflate", "zstd"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -339,7 +341,7 @@ static void nothing_above_the_limit(void *arg)
                  "Maximum file size exceeded");
 }
 
-static void bombs(void *arg)
+FIBER_TEST_WITH(test_bombs, 0)
 {
     const struct got *got = get(server, "/bomb");
     expect_error(got, SL_MALFORMED, "compression ratio above 1000");
@@ -362,25 +364,15 @@ static void run(void (*fn)(void *arg), uint64_t max_size)
     server_stop(server);
 }
 
-TEST(a_large_file_comes_in_parts, 0)
-TEST(parts_that_are_not_as_asked_fail, 0)
-TEST(ranges_ignored_or_misunderstood, 0)
-TEST(codings, 0)
-TEST(compressed_files, 0)
-TEST(nothing_above_the_limit, 5)
-TEST(bombs, 0)
-
-int main(void)
+TEST(test_parts_that_are_not_as_asked_fail)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_large_file_comes_in_parts),
-        cmocka_unit_test(test_parts_that_are_not_as_asked_fail),
-        cmocka_unit_test(test_ranges_ignored_or_misunderstood),
-        cmocka_unit_test(test_codings),
-        cmocka_unit_test(test_compressed_files),
-        cmocka_unit_test(test_nothing_above_the_limit),
-        cmocka_unit_test(test_bombs),
-    };
-    fill();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    run(parts_that_are_not_as_asked_fail, 0);
 }
+
+static int begin_file(void **state)
+{
+    fill();
+    return 0;
+}
+
+TEST_FILE(.begin = begin_file);

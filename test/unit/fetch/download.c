@@ -95,8 +95,32 @@ static void expect_hits(unsigned hits)
     free(take_log(server));
 }
 
+static void run(void (*fn)(void *arg), void (*adjust)(struct fetch_options *o));
+
+/* ---- what tests change ---- */
+static void whole_200ms(struct fetch_options *o)
+{
+    o->max_download_timeout_ns = 200 * MS_NS;
+}
+static void head_150ms(struct fetch_options *o)
+{
+    o->head_timeout_ns = 150 * MS_NS;
+}
+static void stall_100ms(struct fetch_options *o)
+{
+    o->stall_timeout_ns = 100 * MS_NS;
+}
+static void whole_0(struct fetch_options *o)
+{
+    o->max_download_timeout_ns = 0;
+}
+static void whole_5s(struct fetch_options *o)
+{
+    o->max_download_timeout_ns = 5 * S_NS;
+}
+
 /* ---- statuses ---- */
-static void statuses(void *arg)
+FIBER_TEST_WITH(test_statuses, NULL)
 {
     static const struct {
         int status;
@@ -129,7 +153,7 @@ static void statuses(void *arg)
     expect_body(get(server, "/status/204"), "", 0);
 }
 
-static void answers_that_are_none(void *arg)
+FIBER_TEST_WITH(test_answers_that_are_none, NULL)
 {
     expect_body(get(server, "/interim"), "contents", 8);
     expect_body(get(server, "/trailer"), "contents", 8);
@@ -147,7 +171,7 @@ static void answers_that_are_none(void *arg)
     expect_hits(1);
 }
 
-static void lengths_that_no_file_has(void *arg)
+FIBER_TEST_WITH(test_lengths_that_no_file_has, NULL)
 {
     static const char *const lengths[] = {"9223372036854775808", "18446744073709551614", "18446744073709551615",
                                           "18446744073709551616", "99999999999999999999999"};
@@ -161,7 +185,7 @@ static void lengths_that_no_file_has(void *arg)
 }
 
 /* It says nothing of the host, whichever part of libcurl runs into it. */
-static void no_descriptor_is_no_download_error(void *arg)
+FIBER_TEST_WITH(test_no_descriptor_is_no_download_error, NULL)
 {
     struct rlimit files, none;
     char named[128], secure[128];
@@ -187,7 +211,7 @@ static void no_descriptor_is_no_download_error(void *arg)
     expect_body(get(server, "/file"), "contents", 8);
 }
 
-static void nobody_listens(void *arg)
+FIBER_TEST_WITH(test_nobody_listens, NULL)
 {
     uint16_t port;
     close(listen_somewhere(&port));
@@ -199,7 +223,7 @@ static void nobody_listens(void *arg)
 }
 
 /* ---- what is no URL of ours ---- */
-static void bad_urls(void *arg)
+FIBER_TEST_WITH(test_bad_urls, NULL)
 {
     expect_error(get(NULL, "file:///etc/passwd"), SL_DOWNLOAD_ERROR, "URL scheme is not allowed");
     expect_error(get(NULL, "ftp://127.0.0.1/x"), SL_DOWNLOAD_ERROR, "URL scheme is not allowed");
@@ -214,7 +238,7 @@ static void bad_urls(void *arg)
 }
 
 /* ---- time ---- */
-static void a_silent_server_ends_with_the_whole_limit(void *arg)
+FIBER_TEST_WITH(test_a_silent_server_ends_with_the_whole_limit, whole_200ms)
 {
     const struct got *got = get(server, "/silent");
     expect_error(got, SL_TIMEOUT, "200ms");
@@ -222,25 +246,25 @@ static void a_silent_server_ends_with_the_whole_limit(void *arg)
     expect_hits(1);
 }
 
-static void a_late_head_is_an_attempt_s_end(void *arg)
+FIBER_TEST_WITH(test_a_late_head_is_an_attempt_s_end, head_150ms)
 {
     expect_error(get(server, "/silent"), SL_TIMEOUT, "150ms");
     expect_hits(3);
 }
 
-static void a_stalled_body_is_an_attempt_s_end(void *arg)
+FIBER_TEST_WITH(test_a_stalled_body_is_an_attempt_s_end, stall_100ms)
 {
     expect_error(get(server, "/stall"), SL_TIMEOUT, "100ms");
     expect_hits(3);
 }
 
-static void no_time_at_all(void *arg)
+FIBER_TEST_WITH(test_no_time_at_all, whole_0)
 {
     expect_error(get(server, "/file"), SL_TIMEOUT, "0ns");
 }
 
 /* ---- asked to wait ---- */
-static void retry_after(void *arg)
+FIBER_TEST_WITH(test_retry_after, NULL)
 {
     fetch_release_hosts();
     expect_error(get(server, "/retry/429/0"), SL_DOWNLOAD_ERROR, "429 Too Many Requests");
@@ -270,7 +294,7 @@ static void retry_after(void *arg)
     expect_hits(3);
 }
 
-static void a_wait_beyond_the_limit_is_not_begun(void *arg)
+FIBER_TEST_WITH(test_a_wait_beyond_the_limit_is_not_begun, whole_5s)
 {
     uint64_t start = clock_mono_ns();
     fetch_release_hosts();
@@ -280,7 +304,7 @@ static void a_wait_beyond_the_limit_is_not_begun(void *arg)
 }
 
 /* ---- redirects ---- */
-static void redirects(void *arg)
+FIBER_TEST_WITH(test_redirects, NULL)
 {
     static const int followed[] = {301, 302, 303, 307, 308};
     for (size_t i = 0; i < sizeof followed / sizeof *followed; i++) {
@@ -312,7 +336,7 @@ static bool sent(const char *log, const char *line)
     return strstr(log, line) != NULL;
 }
 
-static void what_is_sent(void *arg)
+FIBER_TEST_WITH(test_what_is_sent, NULL)
 {
     char url[128];
     const struct fetch_header headers[] = {
@@ -357,7 +381,7 @@ static void what_is_sent(void *arg)
 }
 
 /* Credentials stay with the host they are for, also when another one sends us back to it. */
-static void credentials_on_redirects(void *arg)
+FIBER_TEST_WITH(test_credentials_on_redirects, NULL)
 {
     char url[128];
     const struct fetch_header headers[] = {{SL_STR("X-Key"), {SL_STR("hidden")}}, {SL_STR("Cookie"), {SL_STR("c=1")}}};
@@ -405,63 +429,4 @@ static void run(void (*fn)(void *arg), void (*adjust)(struct fetch_options *o))
     with_fetch(&options, fn, NULL);
     server_stop(server);
     server_stop(other);
-}
-
-static void whole_200ms(struct fetch_options *o)
-{
-    o->max_download_timeout_ns = 200 * MS_NS;
-}
-static void head_150ms(struct fetch_options *o)
-{
-    o->head_timeout_ns = 150 * MS_NS;
-}
-static void stall_100ms(struct fetch_options *o)
-{
-    o->stall_timeout_ns = 100 * MS_NS;
-}
-static void whole_0(struct fetch_options *o)
-{
-    o->max_download_timeout_ns = 0;
-}
-static void whole_5s(struct fetch_options *o)
-{
-    o->max_download_timeout_ns = 5 * S_NS;
-}
-
-TEST(statuses, NULL)
-TEST(answers_that_are_none, NULL)
-TEST(lengths_that_no_file_has, NULL)
-TEST(no_descriptor_is_no_download_error, NULL)
-TEST(nobody_listens, NULL)
-TEST(bad_urls, NULL)
-TEST(a_silent_server_ends_with_the_whole_limit, whole_200ms)
-TEST(a_late_head_is_an_attempt_s_end, head_150ms)
-TEST(a_stalled_body_is_an_attempt_s_end, stall_100ms)
-TEST(no_time_at_all, whole_0)
-TEST(retry_after, NULL)
-TEST(a_wait_beyond_the_limit_is_not_begun, whole_5s)
-TEST(redirects, NULL)
-TEST(what_is_sent, NULL)
-TEST(credentials_on_redirects, NULL)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_statuses),
-        cmocka_unit_test(test_answers_that_are_none),
-        cmocka_unit_test(test_lengths_that_no_file_has),
-        cmocka_unit_test(test_no_descriptor_is_no_download_error),
-        cmocka_unit_test(test_nobody_listens),
-        cmocka_unit_test(test_bad_urls),
-        cmocka_unit_test(test_a_silent_server_ends_with_the_whole_limit),
-        cmocka_unit_test(test_a_late_head_is_an_attempt_s_end),
-        cmocka_unit_test(test_a_stalled_body_is_an_attempt_s_end),
-        cmocka_unit_test(test_no_time_at_all),
-        cmocka_unit_test(test_retry_after),
-        cmocka_unit_test(test_a_wait_beyond_the_limit_is_not_begun),
-        cmocka_unit_test(test_redirects),
-        cmocka_unit_test(test_what_is_sent),
-        cmocka_unit_test(test_credentials_on_redirects),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

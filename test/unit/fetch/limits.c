@@ -144,8 +144,10 @@ static struct got *get_listed(const char *path) /* subject to the deny list */
     return get_as("localhost", path, (struct fetch_request){.deny_list = true});
 }
 
+static void run(void (*fn)(void *arg), void (*adjust)(struct fetch_options *o));
+
 /* ---- the deny list ---- */
-static void failing_hosts_are_left_alone(void *arg)
+FIBER_TEST_WITH(test_failing_hosts_are_left_alone, short_times)
 {
     expect_error(get_listed("/status/500"), SL_DOWNLOAD_ERROR, "500 Internal Server Error");
     expect_error(get_listed("/status/500"), SL_DOWNLOAD_ERROR, "500 Internal Server Error");
@@ -176,7 +178,7 @@ static void failing_hosts_are_left_alone(void *arg)
     assert_int_equal(hits_of(server), 14 + 2);
 }
 
-static void failures_are_forgotten_after_the_window(void *arg)
+FIBER_TEST_WITH(test_failures_are_forgotten_after_the_window, short_windows)
 {
     for (int i = 0; i < 3; i++) {
         expect_error(get_listed("/status/500"), SL_DOWNLOAD_ERROR, "500 Internal Server Error");
@@ -186,7 +188,7 @@ static void failures_are_forgotten_after_the_window(void *arg)
 }
 
 /* One that is blocked for an hour shows that it answers when a download is let through. */
-static void blocked_hosts_are_tried_now_and_then(void *arg)
+FIBER_TEST_WITH(test_blocked_hosts_are_tried_now_and_then, try_soon)
 {
     static const char blocked[] =
         "Host localhost is temporarily blocked because there were too many download failures. "
@@ -248,18 +250,18 @@ static void many_downloads(unsigned expected, const char *second_host)
     assert_int_equal(most_held, expected);
 }
 
-static void a_host_gets_so_many_at_once(void *arg)
+FIBER_TEST_WITH(test_a_host_gets_so_many_at_once, NULL)
 {
     many_downloads(16, "a.test");
 }
 
-static void all_hosts_get_so_many_at_once(void *arg)
+FIBER_TEST_WITH(test_all_hosts_get_so_many_at_once, twenty)
 {
     many_downloads(20, "b.test");
 }
 
 /* ---- addresses behind names ---- */
-static void reserved_addresses(void *arg)
+FIBER_TEST_WITH(test_reserved_addresses, restricted)
 {
     static const char *const hosts[] = {"127.0.0.1",          "localhost", "public.test",   "2130706433", "0.0.0.0",
                                         "[::ffff:127.0.0.1]", "[::1]",     "metadata.test", "0x7f.1",     "mixed.test"};
@@ -278,7 +280,7 @@ static void reserved_addresses(void *arg)
     assert_int_equal(hits_of(server), 2);
 }
 
-static void allowed_networks(void *arg)
+FIBER_TEST_WITH(test_allowed_networks, one_address)
 {
     expect_body(get_as("127.0.0.1", "/", (struct fetch_request){0}), "contents", 8);
     expect_body(get_as("mixed.test", "/", (struct fetch_request){0}), "contents",
@@ -288,7 +290,7 @@ static void allowed_networks(void *arg)
 
 /* A name whose address is a good one when it is asked for first, and a reserved one ever after: each connection is judged by
  * the address that it goes to, which no other look-up than its own has found. */
-static void names_that_turn_to_other_addresses(void *arg)
+FIBER_TEST_WITH(test_names_that_turn_to_other_addresses, one_address)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t size = sizeof address;
@@ -326,7 +328,7 @@ static int deaf_listener(int clients[4])
 }
 
 /* curl then closes one socket and opens the next, which gets the same number. */
-static void an_address_that_does_not_answer_is_passed_over(void *arg)
+FIBER_TEST_WITH(test_an_address_that_does_not_answer_is_passed_over, connect_2s)
 {
     int clients[4], deaf = deaf_listener(clients);
     uint64_t start = clock_mono_ns();
@@ -349,7 +351,7 @@ static void get_half_dead(void *arg)
 }
 
 /* The refusal comes when the connection is asked for a second time, a second later. */
-static void an_address_that_refuses_late_is_passed_over(void *arg)
+FIBER_TEST_WITH(test_an_address_that_refuses_late_is_passed_over, NULL)
 {
     int clients[4], deaf = deaf_listener(clients);
     struct sl_error error = {.message = ""};
@@ -392,7 +394,7 @@ static void a_proxy_that_is_not_there(void *arg)
 }
 
 /* ---- cancellation ---- */
-static void downloads_end_when_cancelled(void *arg)
+FIBER_TEST_WITH(test_downloads_end_when_cancelled, two_per_host)
 {
     static struct one ones[] = {{.host = "a.test", .path = "/silent"}, {.host = "a.test", .path = "/stall"},
                                 {.host = "b.test", .path = "/parts"},  {.host = "b.test", .path = "/busy"},
@@ -423,7 +425,7 @@ static void downloads_end_when_cancelled(void *arg)
     pthread_mutex_unlock(&names_lock);
 }
 
-static void cancel_at_once(void *arg)
+FIBER_TEST_WITH(test_cancel_at_once, NULL)
 {
     struct one one = {.host = "a.test", .path = "/"};
     struct fiber_group group;
@@ -435,7 +437,7 @@ static void cancel_at_once(void *arg)
 }
 
 /* ---- secrets ---- */
-static void no_secrets_in_logs_and_errors(void *arg)
+FIBER_TEST_WITH(test_no_secrets_in_logs_and_errors, connect_100ms)
 {
     static const char *const urls[] = {"http://user:pa55@127.0.0.1:%u/status/500?sig=t0ken",
                                        "http://user:pa55@missing.test:%u/x?sig=t0ken",
@@ -553,22 +555,12 @@ static void two_per_host(struct fetch_options *o)
     o->max_downloads_per_host = 2;
 }
 
-TEST(failing_hosts_are_left_alone, short_times)
-TEST(failures_are_forgotten_after_the_window, short_windows)
-TEST(some_hosts_are_never_blocked, never_block)
-TEST(blocked_hosts_are_tried_now_and_then, try_soon)
-TEST(a_host_gets_so_many_at_once, NULL)
-TEST(all_hosts_get_so_many_at_once, twenty)
-TEST(reserved_addresses, restricted)
-TEST(allowed_networks, one_address)
-TEST(names_that_turn_to_other_addresses, one_address)
-TEST(downloads_end_when_cancelled, two_per_host)
-TEST(cancel_at_once, NULL)
-TEST(an_address_that_refuses_late_is_passed_over, NULL)
-TEST(an_address_that_does_not_answer_is_passed_over, connect_2s)
-TEST(no_secrets_in_logs_and_errors, connect_100ms)
+TEST(test_some_hosts_are_never_blocked)
+{
+    run(some_hosts_are_never_blocked, never_block);
+}
 
-static void test_proxies(void **state)
+TEST(test_proxies)
 {
     proxy = "http://u:pa55@127.0.0.1:%u";
     run(proxies, restricted);
@@ -579,30 +571,7 @@ static void test_proxies(void **state)
     proxy = NULL;
 }
 
-static void test_the_deny_list_can_be_off(void **state)
+TEST(test_the_deny_list_can_be_off)
 {
     run(some_hosts_are_never_blocked, deny_nothing);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_failing_hosts_are_left_alone),
-        cmocka_unit_test(test_failures_are_forgotten_after_the_window),
-        cmocka_unit_test(test_some_hosts_are_never_blocked),
-        cmocka_unit_test(test_blocked_hosts_are_tried_now_and_then),
-        cmocka_unit_test(test_the_deny_list_can_be_off),
-        cmocka_unit_test(test_a_host_gets_so_many_at_once),
-        cmocka_unit_test(test_all_hosts_get_so_many_at_once),
-        cmocka_unit_test(test_reserved_addresses),
-        cmocka_unit_test(test_allowed_networks),
-        cmocka_unit_test(test_names_that_turn_to_other_addresses),
-        cmocka_unit_test(test_an_address_that_does_not_answer_is_passed_over),
-        cmocka_unit_test(test_an_address_that_refuses_late_is_passed_over),
-        cmocka_unit_test(test_proxies),
-        cmocka_unit_test(test_downloads_end_when_cancelled),
-        cmocka_unit_test(test_cancel_at_once),
-        cmocka_unit_test(test_no_secrets_in_logs_and_errors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

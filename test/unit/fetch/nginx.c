@@ -121,7 +121,9 @@ static struct got *get_from(const char *scheme, uint16_t port, const char *path,
     return get_request((struct fetch_request){.url = url, .accept_invalid_certs = accept_invalid_certs});
 }
 
-static void plain(void *arg)
+static void run(void (*fn)(void *arg));
+
+FIBER_TEST(test_plain)
 {
     expect_body(get_from("http", http_port, "/small.txt", false), "small contents", 14);
     expect_body(get_from("http", http_port, "/old/name", false), "small contents", 14);
@@ -133,7 +135,7 @@ static void plain(void *arg)
     assert_int_equal(got->body.data[4095], 'a');
 }
 
-static void large_files(void *arg)
+FIBER_TEST(test_large_files)
 {
     for (int i = 0; i < 3; i++)
         expect_body(get_from("http", http_port, "/large.bin", false), large, LARGE);
@@ -162,7 +164,7 @@ static void get_large(void *arg)
     close(fd);
 }
 
-static void many_large_files(void *arg)
+FIBER_TEST(test_many_large_files)
 {
     struct one ones[6] = {0};
     struct fiber_group kept, dropped;
@@ -181,7 +183,7 @@ static void many_large_files(void *arg)
     }
 }
 
-static void tls(void *arg)
+FIBER_TEST(test_tls)
 {
     expect_error(get_from("https", https_port, "/small.txt", false), SL_DOWNLOAD_ERROR, "certificate verify failed");
     expect_body(get_from("https", https_port, "/small.txt", true), "small contents", 14);
@@ -202,30 +204,4 @@ static void run(void (*fn)(void *arg))
     with_fetch(&options, fn, NULL);
 }
 
-static void test_plain(void **state)
-{
-    run(plain);
-}
-static void test_large_files(void **state)
-{
-    run(large_files);
-}
-static void test_many_large_files(void **state)
-{
-    run(many_large_files);
-}
-static void test_tls(void **state)
-{
-    run(tls);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_large_files),
-        cmocka_unit_test(test_many_large_files),
-        cmocka_unit_test(test_tls),
-    };
-    return cmocka_run_group_tests(tests, start, stop);
-}
+TEST_FILE(.begin = start, .end = stop);

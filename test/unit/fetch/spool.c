@@ -33,7 +33,6 @@ static bool stands_still;
 
 static void stand_still(void *arg)
 {
-    (void)arg;
     pthread_mutex_lock(&lock);
     while (stands_still)
         pthread_cond_wait(&changed, &lock);
@@ -42,7 +41,6 @@ static void stand_still(void *arg)
 
 static void take_thread(void *arg)
 {
-    (void)arg;
     assert_int_equal(pool_run(POOL_IO, stand_still, NULL, NULL), SL_OK);
 }
 
@@ -93,7 +91,6 @@ static uint64_t received(void)
 /* The pause lasts longer than the stall time-out, which is about the source. */
 static void a_slow_disk_pauses_the_transfer(void *arg)
 {
-    (void)arg;
     struct fiber_group disk, group;
     struct large large = {.timeout_ns = 0};
     fiber_group_init(&group, NULL);
@@ -114,7 +111,6 @@ static void a_slow_disk_pauses_the_transfer(void *arg)
 
 static void many_slow_downloads(void *arg)
 {
-    (void)arg;
     enum { COUNT = 12 };
     static struct large all[COUNT];
     struct fiber_group disk, group;
@@ -133,9 +129,10 @@ static void many_slow_downloads(void *arg)
     }
 }
 
-static void the_limit_of_time_holds_for_the_disk_too(void *arg)
+static void run(void (*fn)(void *arg), bool parts);
+
+FIBER_TEST_WITH(test_the_limit_of_time_holds_for_the_disk_too, false)
 {
-    (void)arg;
     struct fiber_group disk, group;
     struct large large = {.timeout_ns = 300 * MS_NS};
     fiber_group_init(&group, NULL);
@@ -162,9 +159,8 @@ static double jobs_run(void)
     return value;
 }
 
-static void a_small_file_is_written_once(void *arg)
+FIBER_TEST_WITH(test_a_small_file_is_written_once, false)
 {
-    (void)arg;
     char url[128];
     double before = jobs_run();
     snprintf(url, sizeof url, "%s/small", server->base);
@@ -185,27 +181,26 @@ static void run(void (*fn)(void *arg), bool parts)
     server_stop(server);
 }
 
-static void test_parts(void **state)
+TEST(test_parts)
 {
-    (void)state;
     run(many_slow_downloads, true);
 }
 
-TEST(a_slow_disk_pauses_the_transfer, false)
-TEST(many_slow_downloads, false)
-TEST(the_limit_of_time_holds_for_the_disk_too, false)
-TEST(a_small_file_is_written_once, false)
-
-int main(void)
+TEST(test_a_slow_disk_pauses_the_transfer)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_slow_disk_pauses_the_transfer),
-        cmocka_unit_test(test_many_slow_downloads),
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_the_limit_of_time_holds_for_the_disk_too),
-        cmocka_unit_test(test_a_small_file_is_written_once),
-    };
+    run(a_slow_disk_pauses_the_transfer, false);
+}
+
+TEST(test_many_slow_downloads)
+{
+    run(many_slow_downloads, false);
+}
+
+static int begin_file(void **state)
+{
     for (size_t i = 0; i < SIZE; i++)
         contents[i] = (uint8_t)(i * 2654435761u >> 13);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }
+
+TEST_FILE(.begin = begin_file);

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -23,7 +22,7 @@
 
 /* libcurl 7.88 closes a socket that is still connecting before it says so; the number may be the server's by then, and
  * what libuv does with it, leaving it out of its epoll set, has no effect. */
-const char *__tsan_default_suppressions(void);
+__attribute__((weak)) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
     return "race:epoll_ctl\n";
@@ -334,10 +333,3 @@ static inline void with_fetch(const struct fetch_options *options, void (*fn)(vo
     fetch_close();
     loop_close();
 }
-
-/* A test that calls the file's own run() with a function for a fiber, and what that run is to do differently. */
-#define TEST(name, change)                                                                                             \
-    static void test_##name(void **state)                                                                              \
-    {                                                                                                                  \
-        run(name, change);                                                                                             \
-    }

@@ -66,7 +66,7 @@ static void deflated(const void *data, size_t size, int bits, int level, struct 
     deflateEnd(&z);
 }
 
-static void gzip_and_zlib(void **state)
+TEST(gzip_and_zlib)
 {
     static const int levels[] = {1, 6, 9};
     static const uint8_t second[] = {0x01, 0x9C, 0xDA};
@@ -96,7 +96,7 @@ static void gzip_and_zlib(void **state)
     sl_buf_free(&file);
 }
 
-static void zstd(void **state)
+TEST(zstd)
 {
     struct sl_buf file = {0};
     assert_true(sl_buf_reserve(&file, 2 * ZSTD_compressBound(SIZE)));
@@ -108,7 +108,7 @@ static void zstd(void **state)
     sl_buf_free(&file);
 }
 
-static void xz(void **state)
+TEST(xz)
 {
     struct sl_buf file = {0};
     assert_true(sl_buf_reserve(&file, lzma_stream_buffer_bound(SIZE)));
@@ -179,10 +179,9 @@ static void zip_stored(uint32_t crc, struct sl_buf *out)
 }
 
 /* The time limit holds while decoding, whatever the format. */
-static void no_time_left(void **state)
+TEST(no_time_left)
 {
     struct sl_buf files[4] = {0}, out = {0};
-    (void)state;
     deflated(contents, SIZE, MAX_WBITS, 6, &files[0]);
     deflated(contents, SIZE, 16 + MAX_WBITS, 6, &files[1]);
     zipped(1, &files[2]);
@@ -208,7 +207,7 @@ static void no_time_left(void **state)
     sl_buf_free(&out);
 }
 
-static void zip(void **state)
+TEST(zip)
 {
     struct sl_buf file = {0};
     zipped(1, &file);
@@ -279,7 +278,7 @@ static void cabinet(unsigned files, unsigned method, const char *name, struct sl
     memcpy(out->data + 8, &size, 4);
 }
 
-static void cabinets(void **state)
+TEST(cabinets)
 {
     struct sl_buf file = {0};
     static const char *const names[] = {"crash.pdb", "../crash.pdb", "\xFF\xFE\x80.pdb", ""};
@@ -301,7 +300,7 @@ static void cabinets(void **state)
 }
 
 /* ---- what is left alone ---- */
-static void everything_else(void **state)
+TEST(everything_else)
 {
     static const char *const files[] = {"",       "\x1F\x8B",     "\x1F\x8B\x08", "x",
                                         "SYSB\2", "MODULE Linux", "PK\5\6xxxx",   "MSC"};
@@ -316,7 +315,7 @@ static void everything_else(void **state)
 }
 
 /* Bytes of damaged wrappers are never more than an error. */
-static void damaged(void **state)
+TEST(damaged)
 {
     struct sl_buf files[4] = {0}, out = {0};
     struct sl_error error;
@@ -338,14 +337,11 @@ static void damaged(void **state)
     sl_buf_free(&out);
 }
 
-int main(void)
+static int begin_file(void **state)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gzip_and_zlib),   cmocka_unit_test(zstd),    cmocka_unit_test(xz),
-        cmocka_unit_test(no_time_left),    cmocka_unit_test(zip),     cmocka_unit_test(cabinets),
-        cmocka_unit_test(everything_else), cmocka_unit_test(damaged),
-    };
     for (size_t i = 0; i < SIZE; i++)
         contents[i] = (uint8_t)(i * i / 700);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }
+
+TEST_FILE(.begin = begin_file);

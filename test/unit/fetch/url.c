@@ -12,7 +12,7 @@ static struct hop parsed(const char *url)
     return hop;
 }
 
-static void urls_are_taken_apart(void **state)
+TEST(urls_are_taken_apart)
 {
     struct hop hop = parsed("HTTPS://us%65r:p%40ss@EXAMPLE.org/a/../b?q=1#f");
     assert_string_equal(hop.scheme, "https");
@@ -35,7 +35,7 @@ static void urls_are_taken_apart(void **state)
         assert_string_equal(parsed(hosts[i][0]).host, hosts[i][1]);
 }
 
-static void redirects_are_resolved(void **state)
+TEST(redirects_are_resolved)
 {
     static const char *const rows[][3] = {
         {"http://a/b/c?d", "e", "http://a/b/e"},      {"http://a/b/c?d", "/e?f#g", "http://a/e?f"},
@@ -50,7 +50,7 @@ static void redirects_are_resolved(void **state)
     }
 }
 
-static void credentials_stay_with_their_host(void **state)
+TEST(credentials_stay_with_their_host)
 {
     struct hop from = parsed("https://u:p@a.example/x?sig=1"), to, back;
     static const struct {
@@ -80,7 +80,7 @@ static void credentials_stay_with_their_host(void **state)
     assert_null(hop_referer(&arena, &from, &to));
 }
 
-static void public_urls_hold_no_secrets(void **state)
+TEST(public_urls_hold_no_secrets)
 {
     assert_string_equal(fetch_public_url(&arena, "https://u:p@h/x?sig=1#f"), "https://h/x");
     assert_null(fetch_public_url(&arena, "no url"));
@@ -93,7 +93,7 @@ static void public_urls_hold_no_secrets(void **state)
     assert_false(fetch_url_valid("http://a b/"));
 }
 
-static void ranges_are_split(void **state)
+TEST(ranges_are_split)
 {
     static const struct {
         uint64_t end, total, split;
@@ -123,7 +123,7 @@ static void ranges_are_split(void **state)
     }
 }
 
-static void addresses(void **state)
+TEST(addresses)
 {
     static const struct {
         const char *text;
@@ -200,7 +200,7 @@ static void addresses(void **state)
     assert_true(address_host_refused("[fe80::1%25eth0]", DRIVER_RESTRICTED));
 }
 
-static void allowed_networks(void **state)
+TEST(allowed_networks)
 {
     struct network network;
     assert_true(network_parse(SL_STR("10.1.0.0/16"), &network));
@@ -216,7 +216,7 @@ static void allowed_networks(void **state)
 }
 
 /* The proxy may be connected to, but nothing else at its address. */
-static void the_proxy_s_address(void **state)
+TEST(the_proxy_s_address)
 {
     struct sockaddr_in proxy = {.sin_family = AF_INET, .sin_port = htons(3128), .sin_addr.s_addr = htonl(0x0A000001)};
     fetch_state = (struct fetch_state){.proxy_count = 1};
@@ -235,17 +235,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(urls_are_taken_apart),
-        cmocka_unit_test(redirects_are_resolved),
-        cmocka_unit_test(credentials_stay_with_their_host),
-        cmocka_unit_test(public_urls_hold_no_secrets),
-        cmocka_unit_test(ranges_are_split),
-        cmocka_unit_test(addresses),
-        cmocka_unit_test(allowed_networks),
-        cmocka_unit_test(the_proxy_s_address),
-    };
-    return cmocka_run_group_tests(tests, NULL, teardown);
-}
+TEST_FILE(.end = teardown);

@@ -25,9 +25,8 @@ static void expect_line(const struct sl_function *f, uint32_t i, uint64_t addres
 }
 
 /* The standard example: child1 > child2 at 0x20, another child2 at 0x30 called from line 2. */
-static void parents_get_call_lines(void **state)
+TEST(parents_get_call_lines)
 {
-    (void)state;
     enum { PARENT_C, CHILD1_C, CHILD2_C };
     static const struct sl_flat_inlinee inlinees[] = {
         {.address = 0x20, .size = 0x10, .depth = 0, .call_file = PARENT_C, .call_line = 1},
@@ -49,9 +48,8 @@ static void parents_get_call_lines(void **state)
     expect_line(&f.inlinees[1], 0, 0x30, 0x10, CHILD2_C, 1);
 }
 
-static void inlinees_behind_the_function_are_dropped(void **state)
+TEST(inlinees_behind_the_function_are_dropped)
 {
-    (void)state;
     static const struct sl_flat_inlinee inlinees[] = {
         {.address = 0x10, .size = 0x8, .depth = 0, .call_line = 1},
         {.address = 0x30, .size = 0x8, .depth = 0, .call_line = 2}, /* behind the end */
@@ -67,9 +65,8 @@ static void inlinees_behind_the_function_are_dropped(void **state)
     expect_line(&f.inlinees[0], 0, 0x10, 0x8, 0, 7);
 }
 
-static void overlapping_siblings_are_cut(void **state)
+TEST(overlapping_siblings_are_cut)
 {
-    (void)state;
     static const struct sl_flat_inlinee inlinees[] = {
         {.address = 0x10, .size = 0x20, .depth = 0},
         {.address = 0x20, .size = 0x20, .depth = 0}, /* begins inside the first */
@@ -85,9 +82,8 @@ static void overlapping_siblings_are_cut(void **state)
     assert_int_equal(f.inlinees[1].size, 0x10);
 }
 
-static void of_siblings_cut_at_one_place_the_last_is_next(void **state)
+TEST(of_siblings_cut_at_one_place_the_last_is_next)
 {
-    (void)state;
     static const struct sl_flat_inlinee inlinees[] = {
         {.address = 0x10, .size = 0x10}, {.address = 0x10, .size = 0x28},
         {.address = 0x10, .size = 0x20}, {.address = 0x20, .size = 0x30}, /* begins where they are put back */
@@ -103,9 +99,8 @@ static void of_siblings_cut_at_one_place_the_last_is_next(void **state)
     }
 }
 
-static void children_are_cut_at_their_parents_end(void **state)
+TEST(children_are_cut_at_their_parents_end)
 {
-    (void)state;
     static const struct sl_flat_inlinee inlinees[] = {
         {.address = 0x10, .size = 0x10, .depth = 0},
         {.address = 0x18, .size = 0x10, .depth = 1}, /* leaves its parent at 0x20, where it has none */
@@ -116,18 +111,16 @@ static void children_are_cut_at_their_parents_end(void **state)
     assert_int_equal(f.inlinees[0].inlinees[0].size, 0x8);
 }
 
-static void lines_outside_are_dropped(void **state)
+TEST(lines_outside_are_dropped)
 {
-    (void)state;
     static const struct sl_line lines[] = {{0x08, 0x10, 0, 1}, {0x20, 0x10, 0, 2}, {0x60, 0x10, 0, 3}};
     struct sl_function f = assemble(0x10, 0x40, NULL, 0, lines, 3);
     assert_int_equal(f.line_count, 1);
     expect_line(&f, 0, 0x20, 0x10, 0, 2);
 }
 
-static void hostile_lists_end(void **state)
+TEST(hostile_lists_end)
 {
-    (void)state;
     enum { COUNT = 3000 };
     static struct sl_flat_inlinee inlinees[COUNT];
     for (size_t i = 0; i < COUNT; i++)
@@ -138,22 +131,9 @@ static void hostile_lists_end(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     sl_arena_free(&arena);
     sl_assembler_free(&assembler);
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parents_get_call_lines),
-        cmocka_unit_test(inlinees_behind_the_function_are_dropped),
-        cmocka_unit_test(overlapping_siblings_are_cut),
-        cmocka_unit_test(children_are_cut_at_their_parents_end),
-        cmocka_unit_test(lines_outside_are_dropped),
-        cmocka_unit_test(hostile_lists_end),
-        cmocka_unit_test(of_siblings_cut_at_one_place_the_last_is_next),
-    };
-    return cmocka_run_group_tests(tests, NULL, teardown);
-}
+TEST_FILE(.end = teardown);

@@ -40,9 +40,8 @@ static void check(const struct sl_ordered *items, size_t count)
 }
 
 /* Lists made of ascending ones of a few sizes, as inlined calls give them, and lists without any order. */
-static void as_a_plain_sort(void **state)
+TEST(as_a_plain_sort)
 {
-    (void)state;
     static struct sl_ordered items[700];
     uint32_t random = 1;
     for (size_t run = 1; run <= 64; run *= 2)
@@ -56,9 +55,8 @@ static void as_a_plain_sort(void **state)
         }
 }
 
-static void extremes(void **state)
+TEST(extremes)
 {
-    (void)state;
     static struct sl_ordered items[512];
     for (size_t i = 0; i < 512; i++)
         items[i] = (struct sl_ordered){UINT64_MAX - i, 0, (uint32_t)i};
@@ -66,13 +64,4 @@ static void extremes(void **state)
     for (size_t i = 0; i < 512; i++)
         items[i] = (struct sl_ordered){i % 2 ? UINT64_MAX : 0, UINT32_MAX, (uint32_t)i};
     check(items, 512);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_a_plain_sort),
-        cmocka_unit_test(extremes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

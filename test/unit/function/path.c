@@ -9,9 +9,8 @@ static void expect(struct sl_buf *out, const char *text)
     sl_buf_free(out);
 }
 
-static void join(void **state)
+TEST(join)
 {
-    (void)state;
     static const char *const rows[][3] = {
         {"foo", "C:", "C:"},
         {"foo", "C:bar", "foo/C:bar"},
@@ -32,9 +31,8 @@ static void join(void **state)
     }
 }
 
-static void clean(void **state)
+TEST(clean)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"/foo/bar/baz/./blah/", "/foo/bar/baz/blah"},
         {"foo/bar/baz/../blah/", "foo/bar/blah"},
@@ -55,9 +53,8 @@ static void clean(void **state)
     }
 }
 
-static void split(void **state)
+TEST(split)
 {
-    (void)state;
     static const char *const rows[][3] = {
         {"/a", "/", "a"}, {"a/", "", "a"}, {"C:/a\\b", "C:/a", "b"}, {"C:\\a\\b", "C:\\a", "b"}, {"", "", ""},
     };
@@ -67,10 +64,4 @@ static void split(void **state)
         assert_true(sl_str_equal(directory, sl_str(rows[i][1])));
         assert_true(sl_str_equal(name, sl_str(rows[i][2])));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(join), cmocka_unit_test(clean), cmocka_unit_test(split)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

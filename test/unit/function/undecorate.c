@@ -3,16 +3,13 @@
 
 #include "function/undecorate.h"
 
-#include <string.h>
-
 struct expected {
     const char *name, *plain;
     uint32_t parameters;
 };
 
-static void symbols(void **state)
+TEST(symbols)
 {
-    (void)state;
     static const struct expected expected[] = {
         {"_cdecl", "cdecl", 0},
         {"_stdcall@12", "stdcall", 12},
@@ -45,9 +42,8 @@ static void symbols(void **state)
     }
 }
 
-static void linkage_names(void **state)
+TEST(linkage_names)
 {
-    (void)state;
     static const struct expected expected[] = {
         {"stdcall@12", "stdcall", 0},
         {"@fastcall@8", "fastcall", 0},
@@ -66,13 +62,4 @@ static void linkage_names(void **state)
         if (!sl_str_equal(plain, sl_str(expected[i].plain)))
             fail_msg("%s: " SL_STR_FMT, expected[i].name, SL_STR_ARG(plain));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(symbols),
-        cmocka_unit_test(linkage_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

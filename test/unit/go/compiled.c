@@ -104,9 +104,8 @@ static void has_the_chain(const struct sl_symcache *cache)
 }
 
 /* Every byte of the runtime and of the program, but where the tables and DWARF differ by themselves: wrappers, and padding. */
-static void the_table_says_what_dwarf_says(void **state)
+TEST(the_table_says_what_dwarf_says)
 {
-    (void)state;
     struct module full, bare;
     fixture_run(GO "go build -o full main.go && " GO "go build -ldflags='-s -w' -o bare main.go");
     open_module(&full, "full");
@@ -140,9 +139,8 @@ static void the_table_says_what_dwarf_says(void **state)
 }
 
 /* Position-independent: pointers are in relocations, or nowhere but in the program's headers. */
-static void other_kinds_of_programs(void **state)
+TEST(other_kinds_of_programs)
 {
-    (void)state;
     static const struct {
         const char *name, *command;
         enum sl_format format;
@@ -163,9 +161,8 @@ static void other_kinds_of_programs(void **state)
     }
 }
 
-static void damaged_programs(void **state)
+TEST(damaged_programs)
 {
-    (void)state;
     struct sl_bytes bytes = fixture_read("bare"), table;
     struct sl_object *object = open_bytes(bytes);
     uint64_t address;
@@ -182,12 +179,4 @@ static void damaged_programs(void **state)
     free((void *)(uintptr_t)bytes.data);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_table_says_what_dwarf_says),
-        cmocka_unit_test(other_kinds_of_programs),
-        cmocka_unit_test(damaged_programs),
-    };
-    return cmocka_run_group_tests(tests, begin, fixture_end);
-}
+TEST_FILE(.begin = begin, .end = fixture_end);

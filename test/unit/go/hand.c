@@ -245,9 +245,8 @@ static void expect_text(struct sl_buf data, const struct layout *l, const char *
     sl_buf_free(&p.out);
 }
 
-static void every_version(void **state)
+TEST(every_version)
 {
-    (void)state;
     static const struct layout layouts[] = {
         {MAGIC_116, 8, false, false}, {MAGIC_116, 4, false, false}, {MAGIC_116, 8, true, false},
         {MAGIC_118, 8, false, false}, {MAGIC_118, 4, true, false},  {MAGIC_120, 8, false, false},
@@ -260,9 +259,8 @@ static void every_version(void **state)
                     "  c00004+4 inner c00004:/src/b.go:12\n");
 }
 
-static void without_module_data_lines_are_the_innermost(void **state)
+TEST(without_module_data_lines_are_the_innermost)
 {
-    (void)state;
     static const struct layout l = {MAGIC_120, 8, false, true};
     expect_text(table(&l), &l,
                 "c00000+10 outer c00000:/src/a.go:10 c00004:/src/b.go:12 c00008:/src/b.go:9 c0000c:/src/a.go:11\n");
@@ -276,9 +274,8 @@ static struct sl_buf changed(const struct layout *l, size_t at, uint32_t value)
     return b;
 }
 
-static void bad_tables(void **state)
+TEST(bad_tables)
 {
-    (void)state;
     static const struct layout l = {MAGIC_120, 8, false, false}, before = {MAGIC_12, 8, false, false};
     expect_code(table(&before), &before, SL_UNSUPPORTED);
     expect_code(changed(&l, 0, 0xFFFFFFF9), &l, SL_NOT_FOUND);
@@ -289,24 +286,12 @@ static void bad_tables(void **state)
 }
 
 /* A call that is made by itself has no callers to tell; nor has one without a name. */
-static void bad_calls_are_none(void **state)
+TEST(bad_calls_are_none)
 {
-    (void)state;
     static const struct layout l = {MAGIC_120, 8, false, false};
     const char *expected =
         "c00000+10 outer c00000:/src/a.go:10 c00004:/src/b.go:12 c00008:/src/a.go:10 c0000c:/src/a.go:11\n"
         " c00008+4 middle c00008:/src/b.go:9\n";
     expect_text(changed(&l, TREE + 16 + 16 + 8, 4), &l, expected);
     expect_text(changed(&l, TREE + 16 + 16 + 4, 0x7FFF), &l, expected);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_version),
-        cmocka_unit_test(without_module_data_lines_are_the_innermost),
-        cmocka_unit_test(bad_tables),
-        cmocka_unit_test(bad_calls_are_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,7 +133,6 @@ static void adjust(struct http_options *options)
 
 static int setup(void **state)
 {
-    (void)state;
     memset(large, 'x', sizeof large);
     thousand.bytes = (struct sl_bytes){(const uint8_t *)large, 1000};
     big.bytes = (struct sl_bytes){(const uint8_t *)large, LARGE};
@@ -143,7 +142,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     server_stop(&server);
     return 0;
 }
@@ -156,9 +154,8 @@ static int get(const char *path, const char *headers, struct answer *answer)
 }
 
 /* ---- compression ---- */
-static void answers_are_compressed_as_asked(void **state)
+TEST(answers_are_compressed_as_asked)
 {
-    (void)state;
     static const struct {
         const char *accept, *coding;
     } cases[] = {
@@ -214,9 +211,8 @@ static void answers_are_compressed_as_asked(void **state)
 }
 
 /* ---- files ---- */
-static void files_answer_conditions_and_ranges(void **state)
+TEST(files_answer_conditions_and_ranges)
 {
-    (void)state;
     static const struct {
         const char *headers;
         int status;
@@ -271,9 +267,8 @@ static void files_answer_conditions_and_ranges(void **state)
 }
 
 /* ---- what handlers may get wrong ---- */
-static void handlers_cannot_forge_headers_and_must_answer(void **state)
+TEST(handlers_cannot_forge_headers_and_must_answer)
 {
-    (void)state;
     struct answer answer;
     assert_int_equal(get("/forge", "", &answer), 422);
     assert_null(strstr((char *)answer.raw.data, "Forged"));
@@ -294,9 +289,8 @@ static void assert_reset(int fd)
     close(fd);
 }
 
-static void a_large_answer_waits_for_its_reader(void **state)
+TEST(a_large_answer_waits_for_its_reader)
 {
-    (void)state;
     struct answer answer;
     assert_int_equal(get("/large", "", &answer), 200);
     assert_int_equal(answer.body.size, LARGE);
@@ -306,9 +300,8 @@ static void a_large_answer_waits_for_its_reader(void **state)
     assert_reset(fd);
 }
 
-static void an_early_answer_is_not_waited_for_longer_when_its_body_comes(void **state)
+TEST(an_early_answer_is_not_waited_for_longer_when_its_body_comes)
 {
-    (void)state;
     static const struct {
         size_t first, second;
     } pieces[] = {{1, 9999}, {1, 300 * 1024}, {1, 0}}; /* to the body's end; to a full window; cut by the client */
@@ -327,9 +320,8 @@ static void an_early_answer_is_not_waited_for_longer_when_its_body_comes(void **
 }
 
 /* ---- identity ---- */
-static void the_client_is_found_behind_trusted_proxies(void **state)
+TEST(the_client_is_found_behind_trusted_proxies)
 {
-    (void)state;
     static const struct {
         const char *headers, *client;
     } cases[] = {
@@ -370,9 +362,8 @@ static void listen_on_a_socket(struct http_options *options)
     options->allowed_host_count = 2;
 }
 
-static void unix_sockets_and_allowed_hosts(void **state)
+TEST(unix_sockets_and_allowed_hosts, .alone = true)
 {
-    (void)state;
     struct test_server other;
     snprintf(socket_path, sizeof socket_path, "unix:/tmp/symloom-unit-%d.sock", (int)getpid());
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -407,9 +398,8 @@ static void few_connections(struct http_options *options)
     options->keepalive_requests = 3;
 }
 
-static void over_the_limit_only_health_is_answered(void **state)
+TEST(over_the_limit_only_health_is_answered, .alone = true)
 {
-    (void)state;
     struct test_server other;
     server_start(&other, routes, few_connections);
     int held[4];
@@ -430,9 +420,8 @@ static void over_the_limit_only_health_is_answered(void **state)
     server_stop(&other);
 }
 
-static void connections_end_after_so_many_requests(void **state)
+TEST(connections_end_after_so_many_requests, .alone = true)
 {
-    (void)state;
     struct test_server other;
     server_start(&other, routes, few_connections);
     int fd = client_connect(&other);
@@ -449,9 +438,8 @@ static void connections_end_after_so_many_requests(void **state)
 }
 
 /* They need not have been idle for long: nobody waits for them. */
-static void idle_connections_make_room_at_once(void **state)
+TEST(idle_connections_make_room_at_once, .alone = true)
 {
-    (void)state;
     struct test_server other;
     server_start(&other, routes, few_connections);
     enum { CLIENTS = 40 }; /* more than the reserve lane has too */
@@ -485,9 +473,8 @@ static bool accept_failed(int fd)
     return failed;
 }
 
-static void without_descriptors_connections_wait_and_others_are_served(void **state)
+TEST(without_descriptors_connections_wait_and_others_are_served)
 {
-    (void)state;
     enum { BEGUN = 50 };
     int begun[BEGUN], waiting = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), next = 0;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(server.port)};
@@ -522,9 +509,8 @@ static void one_per_address(struct http_options *options)
     options->max_connections_per_ip = 1;
 }
 
-static void connections_per_address_are_limited(void **state)
+TEST(connections_per_address_are_limited, .alone = true)
 {
-    (void)state;
     struct test_server other;
     server_start(&other, routes, one_per_address);
     int fd = client_connect(&other);
@@ -550,9 +536,8 @@ static double metric_of(const char *series)
     return value;
 }
 
-static void without_fibers_requests_are_refused_and_counted(void **state)
+TEST(without_fibers_requests_are_refused_and_counted, .alone = true)
 {
-    (void)state;
     static const char refused[] = "symloom_http_refused_total{reason=\"slots\"} ";
     double before = metric_of(refused);
     char log[64], line[256] = "";
@@ -583,9 +568,8 @@ static void without_fibers_requests_are_refused_and_counted(void **state)
     unlink(log);
 }
 
-static void a_continue_waits_for_room(void **state)
+TEST(a_continue_waits_for_room, .alone = true)
 {
-    (void)state;
     struct test_server other;
     struct sl_buf in = {0};
     server_start(&other, routes, NULL);
@@ -605,9 +589,8 @@ static void a_continue_waits_for_room(void **state)
     sl_buf_free(&in);
 }
 
-static void connections_are_counted_as_they_come_and_go(void **state)
+TEST(connections_are_counted_as_they_come_and_go, .alone = true)
 {
-    (void)state;
     enum { HELD = 3, ASKED = 20 }; /* far less than a second of asking */
     struct test_server other;
     struct answer answer = {0};
@@ -639,9 +622,8 @@ static void connections_are_counted_as_they_come_and_go(void **state)
     assert_int_equal(metric_of("symloom_http_connections{state=\"working\"} "), 0);
 }
 
-static void draining_refuses_work_and_says_close(void **state)
+TEST(draining_refuses_work_and_says_close, .alone = true)
 {
-    (void)state;
     struct test_server other;
     struct answer answer = {0};
     server_start(&other, routes, NULL);
@@ -662,9 +644,8 @@ static void draining_refuses_work_and_says_close(void **state)
     server_stop(&other);
 }
 
-static void requests_are_counted(void **state)
+TEST(requests_are_counted)
 {
-    (void)state;
     struct answer answer;
     assert_int_equal(status_of(&server, "GET /silent HTTP/1.1\r\nHost: x\r\n\r\n"), 500);
     assert_int_equal(get("/numbers", "", &answer), 200);
@@ -675,30 +656,10 @@ static void requests_are_counted(void **state)
     answer_free(&answer);
 }
 
-int main(void)
+static int begin_file(void **state)
 {
     log_set_levels("off");
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_are_compressed_as_asked),
-        cmocka_unit_test(files_answer_conditions_and_ranges),
-        cmocka_unit_test(handlers_cannot_forge_headers_and_must_answer),
-        cmocka_unit_test(a_large_answer_waits_for_its_reader),
-        cmocka_unit_test(an_early_answer_is_not_waited_for_longer_when_its_body_comes),
-        cmocka_unit_test(the_client_is_found_behind_trusted_proxies),
-        cmocka_unit_test(requests_are_counted),
-        cmocka_unit_test(without_descriptors_connections_wait_and_others_are_served),
-    };
-    const struct CMUnitTest others[] = {
-        cmocka_unit_test(unix_sockets_and_allowed_hosts),
-        cmocka_unit_test(over_the_limit_only_health_is_answered),
-        cmocka_unit_test(connections_end_after_so_many_requests),
-        cmocka_unit_test(idle_connections_make_room_at_once),
-        cmocka_unit_test(connections_per_address_are_limited),
-        cmocka_unit_test(without_fibers_requests_are_refused_and_counted),
-        cmocka_unit_test(a_continue_waits_for_room),
-        cmocka_unit_test(connections_are_counted_as_they_come_and_go),
-        cmocka_unit_test(draining_refuses_work_and_says_close),
-    };
-    int failed = cmocka_run_group_tests(tests, setup, teardown);
-    return failed + cmocka_run_group_tests(others, NULL, NULL);
+    return setup(state);
 }
+
+TEST_FILE(.begin = begin_file, .end = teardown);

@@ -155,14 +155,12 @@ static void impatient(struct http_options *options)
 
 static int setup(void **state)
 {
-    (void)state;
     server_start(&server, NULL, impatient);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     server_stop(&server);
     return 0;
 }
@@ -236,9 +234,8 @@ static struct sl_buf compress_zstd(const struct sl_buf *content)
 }
 
 /* ---- tests ---- */
-static void bodies_of_every_size_arrive_whole(void **state)
+TEST(bodies_of_every_size_arrive_whole)
 {
-    (void)state;
     static const size_t sizes[] = {0, 1, 4000, 65535, 65536, 262144, 262145, 1 << 20, (1 << 20) + 1, 9000000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct sl_buf content = {0};
@@ -256,9 +253,8 @@ static void bodies_of_every_size_arrive_whole(void **state)
     }
 }
 
-static void taken_bodies_outlive_their_exchange(void **state)
+TEST(taken_bodies_outlive_their_exchange)
 {
-    (void)state;
     static const size_t sizes[] = {0, 1, 70000, 3000000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct sl_buf content = {0};
@@ -281,9 +277,8 @@ static void taken_bodies_outlive_their_exchange(void **state)
     }
 }
 
-static void a_family_has_its_own_patience_and_words(void **state)
+TEST(a_family_has_its_own_patience_and_words)
 {
-    (void)state;
     struct answer answer = {0};
     struct timespec begun, ended;
     int fd = client_connect(&server);
@@ -298,9 +293,8 @@ static void a_family_has_its_own_patience_and_words(void **state)
     close(fd);
 }
 
-static void content_codings_are_undone(void **state)
+TEST(content_codings_are_undone)
 {
-    (void)state;
     static const size_t sizes[] = {0, 10, 5000, 3000000};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct sl_buf content = {0};
@@ -331,9 +325,8 @@ static void content_codings_are_undone(void **state)
     answer_free(&answer);
 }
 
-static void unknown_codings_and_bombs_are_refused(void **state)
+TEST(unknown_codings_and_bombs_are_refused)
 {
-    (void)state;
     struct answer answer;
     struct sl_buf zeros = {0};
     sl_buf_fill(&zeros, 0, 60 << 20);
@@ -357,9 +350,8 @@ static void unknown_codings_and_bombs_are_refused(void **state)
     sl_buf_free(&bomb);
 }
 
-static void an_undeclared_body_over_the_limit_is_refused(void **state)
+TEST(an_undeclared_body_over_the_limit_is_refused)
 {
-    (void)state;
     struct sl_buf content = {0};
     struct answer answer;
     make_content(&content, SMALL_LIMIT + 1);
@@ -373,9 +365,8 @@ static void an_undeclared_body_over_the_limit_is_refused(void **state)
     sl_buf_free(&content);
 }
 
-static void an_early_answer_to_a_small_body_keeps_the_connection(void **state)
+TEST(an_early_answer_to_a_small_body_keeps_the_connection)
 {
-    (void)state;
     int fd = client_connect(&server);
     struct answer answer = {0};
     client_text(fd, HEAD("/refuse") "Content-Length: 60000\r\n\r\n");
@@ -395,9 +386,8 @@ static void an_early_answer_to_a_small_body_keeps_the_connection(void **state)
 }
 
 /* The client sends its whole large body before it reads: it must see the answer, not a reset. */
-static void an_early_answer_to_a_large_body_is_not_lost(void **state)
+TEST(an_early_answer_to_a_large_body_is_not_lost)
 {
-    (void)state;
     struct sl_buf content = {0};
     struct answer answer;
     sl_buf_fill(&content, 'x', 20 << 20);
@@ -407,9 +397,8 @@ static void an_early_answer_to_a_large_body_is_not_lost(void **state)
     sl_buf_free(&content);
 }
 
-static void slow_clients_are_answered_408(void **state)
+TEST(slow_clients_are_answered_408)
 {
-    (void)state;
     struct answer answer = {0};
     int fd = client_connect(&server);
     client_text(fd, "GET /he");
@@ -447,9 +436,8 @@ static void wait_for(atomic_int *counter, int value)
     assert_true(atomic_load(counter) >= value);
 }
 
-static void a_reset_cancels_the_request_and_a_half_close_does_not(void **state)
+TEST(a_reset_cancels_the_request_and_a_half_close_does_not)
 {
-    (void)state;
     atomic_store(&at_gate, 0);
     atomic_store(&cancelled, 0);
     int fd = client_connect(&server);
@@ -472,9 +460,8 @@ static void a_reset_cancels_the_request_and_a_half_close_does_not(void **state)
 }
 
 /* Closing looks like a half-close, until the client is sent something; one that only sends no more gets an interim answer. */
-static void a_close_cancels_the_request(void **state)
+TEST(a_close_cancels_the_request)
 {
-    (void)state;
     struct sl_buf in = {0};
     atomic_store(&at_gate, 0);
     atomic_store(&cancelled, 0);
@@ -494,9 +481,8 @@ static void a_close_cancels_the_request(void **state)
     close(half);
 }
 
-static void a_body_cut_by_the_client_is_malformed(void **state)
+TEST(a_body_cut_by_the_client_is_malformed)
 {
-    (void)state;
     int fd = client_connect(&server);
     struct answer answer = {0};
     client_text(fd, HEAD("/stream") "Content-Length: 10\r\n\r\nabc");
@@ -563,9 +549,8 @@ static bool is_refused(int fd)
     return refused;
 }
 
-static void slow_bodies_leave_room_for_other_addresses(void **state)
+TEST(slow_bodies_leave_room_for_other_addresses, .alone = true)
 {
-    (void)state;
     struct test_server other;
     int first[4], second[2];
     bool refused[4];
@@ -594,9 +579,8 @@ static void slow_bodies_leave_room_for_other_addresses(void **state)
     server_stop(&other);
 }
 
-static void small_bodies_are_awaited_without_a_fiber(void **state)
+TEST(small_bodies_are_awaited_without_a_fiber, .alone = true)
 {
-    (void)state;
     struct test_server other;
     struct answer answer = {0};
     server_start(&other, counted_routes, NULL);
@@ -618,9 +602,8 @@ static void small_bodies_are_awaited_without_a_fiber(void **state)
     server_stop(&other);
 }
 
-static void health_needs_no_fiber(void **state)
+TEST(health_needs_no_fiber, .alone = true)
 {
-    (void)state;
     struct test_server other;
     struct answer answer = {0};
     server_start(&other, counted_routes, NULL);
@@ -641,9 +624,8 @@ static void health_needs_no_fiber(void **state)
 }
 
 /* More answers than the socket takes, to a client that reads late. */
-static void many_answers_at_once_wait_for_their_client(void **state)
+TEST(many_answers_at_once_wait_for_their_client, .alone = true)
 {
-    (void)state;
     enum { REQUESTS = 9000 };
     static const char one[] = "GET /live HTTP/1.1\r\nHost: x\r\n\r\n";
     struct test_server other;
@@ -702,9 +684,8 @@ static void memory_for_all(void)
     memory_configure(UINT64_MAX, 5000);
 }
 
-static void bodies_that_memory_is_not_there_for(void **state)
+TEST(bodies_that_memory_is_not_there_for, .alone = true)
 {
-    (void)state;
     struct test_server other;
     struct answer answer = {0};
     static char request[400000];
@@ -729,30 +710,10 @@ static void bodies_that_memory_is_not_there_for(void **state)
     assert_true(memory_used() == 0);
 }
 
-int main(void)
+static int begin_file(void **state)
 {
     log_set_levels("off");
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bodies_of_every_size_arrive_whole),
-        cmocka_unit_test(taken_bodies_outlive_their_exchange),
-        cmocka_unit_test(a_family_has_its_own_patience_and_words),
-        cmocka_unit_test(content_codings_are_undone),
-        cmocka_unit_test(unknown_codings_and_bombs_are_refused),
-        cmocka_unit_test(an_undeclared_body_over_the_limit_is_refused),
-        cmocka_unit_test(an_early_answer_to_a_small_body_keeps_the_connection),
-        cmocka_unit_test(an_early_answer_to_a_large_body_is_not_lost),
-        cmocka_unit_test(slow_clients_are_answered_408),
-        cmocka_unit_test(a_reset_cancels_the_request_and_a_half_close_does_not),
-        cmocka_unit_test(a_close_cancels_the_request),
-        cmocka_unit_test(a_body_cut_by_the_client_is_malformed),
-    };
-    const struct CMUnitTest alone[] = {
-        cmocka_unit_test(slow_bodies_leave_room_for_other_addresses),
-        cmocka_unit_test(small_bodies_are_awaited_without_a_fiber),
-        cmocka_unit_test(health_needs_no_fiber),
-        cmocka_unit_test(many_answers_at_once_wait_for_their_client),
-        cmocka_unit_test(bodies_that_memory_is_not_there_for),
-    };
-    int failed = cmocka_run_group_tests(tests, setup, teardown);
-    return failed + cmocka_run_group_tests(alone, NULL, NULL);
+    return setup(state);
 }
+
+TEST_FILE(.begin = begin_file, .end = teardown);

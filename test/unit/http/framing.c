@@ -94,14 +94,12 @@ static struct test_server server;
 
 static int setup(void **state)
 {
-    (void)state;
     server_start(&server, NULL, with_families);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     server_stop(&server);
     return 0;
 }
@@ -129,9 +127,8 @@ static void assert_refused(const char *request, int status)
     assert_refused_bytes(request, strlen(request), status);
 }
 
-static void ambiguous_lengths_are_refused_once(void **state)
+TEST(ambiguous_lengths_are_refused_once)
 {
-    (void)state;
     assert_refused(H "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
                      "GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n",
                    400);
@@ -142,9 +139,8 @@ static void ambiguous_lengths_are_refused_once(void **state)
     assert_refused(H "Content-Length:\r\n\r\n{} ", 400);
 }
 
-static void folded_lines_and_bare_line_ends_are_refused(void **state)
+TEST(folded_lines_and_bare_line_ends_are_refused)
 {
-    (void)state;
     assert_refused(H "Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", 400);
     assert_refused(H "X: a\r\n\tb\r\n\r\n", 400);
     assert_refused(H "Content-Length: 0\r\n\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", 400);
@@ -158,9 +154,8 @@ static void folded_lines_and_bare_line_ends_are_refused(void **state)
 
 #define C H "Transfer-Encoding: chunked\r\n\r\n"
 
-static void malformed_chunks_are_refused(void **state)
+TEST(malformed_chunks_are_refused)
 {
-    (void)state;
     static const char *const bodies[] = {
         "2\n{}\r\n0\r\n\r\n",
         "2;a\n{}\r\n0\r\n\r\n",
@@ -193,9 +188,8 @@ static void malformed_chunks_are_refused(void **state)
     }
 }
 
-static void transfer_codings_other_than_chunked_are_refused(void **state)
+TEST(transfer_codings_other_than_chunked_are_refused)
 {
-    (void)state;
     assert_refused(H "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501);
     assert_refused(H "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400);
     assert_refused(H "Transfer-Encoding: chunked,\r\n\r\n0\r\n\r\n", 400);
@@ -205,9 +199,8 @@ static void transfer_codings_other_than_chunked_are_refused(void **state)
     assert_int_equal(status_of(&server, H "Transfer-Encoding: CHUNKED\r\n\r\n2\r\n{}\r\n0\r\n\r\n"), 200);
 }
 
-static void versions_and_hosts(void **state)
+TEST(versions_and_hosts)
 {
-    (void)state;
     assert_refused("GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505);
     assert_refused("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505);
     assert_refused("GET /\r\n\r\n", 505);
@@ -218,9 +211,8 @@ static void versions_and_hosts(void **state)
     assert_refused("\x16\x03\x01\x02", 400);
 }
 
-static void limits_of_the_head(void **state)
+TEST(limits_of_the_head)
 {
-    (void)state;
     struct sl_buf request = {0};
     sl_buf_cstr(&request, "GET /");
     sl_buf_fill(&request, 'a', 9 * 1024);
@@ -267,9 +259,8 @@ static void assert_two_answers(const char *requests, int first, int second)
     sl_buf_free(&in);
 }
 
-static void pipelined_requests_are_answered_in_order(void **state)
+TEST(pipelined_requests_are_answered_in_order)
 {
-    (void)state;
     assert_two_answers("GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\nGET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n", 200,
                        200);
     assert_two_answers(H "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n"
@@ -296,9 +287,8 @@ static void pipelined_requests_are_answered_in_order(void **state)
                        200, 200);
 }
 
-static void expectations(void **state)
+TEST(expectations)
 {
-    (void)state;
     assert_refused(H "Content-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 99999999999\r\n\r\n",
                    413);
     assert_int_equal(status_of(&server, H "Expect: more\r\nContent-Length: 2\r\n\r\n{}"), 417);
@@ -315,9 +305,8 @@ static void expectations(void **state)
     sl_buf_free(&in);
 }
 
-static void paths_and_methods(void **state)
+TEST(paths_and_methods)
 {
-    (void)state;
     struct answer answer;
     assert_int_equal(status_of(&server, "GET /proxy/a%2Fb HTTP/1.1\r\nHost: x\r\n\r\n"), 404);
     assert_int_equal(exchange(&server, "GET /proxy/a%2Fb/c+d?x HTTP/1.1\r\nHost: x\r\n\r\n", &answer), 200);
@@ -361,9 +350,8 @@ static void paths_and_methods(void **state)
     answer_free(&answer);
 }
 
-static void checks_come_in_order(void **state)
+TEST(checks_come_in_order)
 {
-    (void)state;
     struct answer answer;
     assert_int_equal(exchange(&server,
                               "POST /symbolicate?timeout=1&timeout=2 HTTP/1.1\r\nHost: x\r\n"
@@ -385,9 +373,8 @@ static void checks_come_in_order(void **state)
     assert_int_equal(status_of(&server, "GET /healthcheck HTTP/1.1\r\nHost: x\r\nContent-Length: 70000\r\n\r\n"), 413);
 }
 
-static void the_bytes_may_come_one_by_one(void **state)
+TEST(the_bytes_may_come_one_by_one)
 {
-    (void)state;
     static const char request[] = "\r\n" H "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
                                   "1\r\n{\r\n1;a=b\r\n}\r\n0\r\nX: y\r\n\r\n"
                                   "GET /healthcheck HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -403,9 +390,8 @@ static void the_bytes_may_come_one_by_one(void **state)
     sl_buf_free(&in);
 }
 
-static void head_answers_as_get_without_the_body(void **state)
+TEST(head_answers_as_get_without_the_body)
 {
-    (void)state;
     struct answer answer;
     assert_int_equal(exchange(&server, "HEAD /healthcheck HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", &answer),
                      200);
@@ -415,9 +401,8 @@ static void head_answers_as_get_without_the_body(void **state)
     answer_free(&answer);
 }
 
-static void every_answer_has_the_standing_headers(void **state)
+TEST(every_answer_has_the_standing_headers)
 {
-    (void)state;
     struct answer answer;
     exchange(&server, "GET /healthcheck HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine\r\n\r\n", &answer);
     assert_str(answer_header(&answer, "Server"), "symloom");
@@ -436,9 +421,8 @@ static void every_answer_has_the_standing_headers(void **state)
 }
 
 /* Whatever is cut off or garbled, the server answers or closes, and serves the next client. */
-static void cut_and_garbled_requests_do_no_harm(void **state)
+TEST(cut_and_garbled_requests_do_no_harm)
 {
-    (void)state;
     static const char request[] =
         H "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\n\r\n";
     for (size_t cut = 0; cut < sizeof request; cut += 3) {
@@ -465,24 +449,10 @@ static void cut_and_garbled_requests_do_no_harm(void **state)
     assert_int_equal(status_of(&server, "GET /healthcheck HTTP/1.1\r\nHost: x\r\n\r\n"), 200);
 }
 
-int main(void)
+static int begin_file(void **state)
 {
     log_set_levels("off");
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ambiguous_lengths_are_refused_once),
-        cmocka_unit_test(folded_lines_and_bare_line_ends_are_refused),
-        cmocka_unit_test(malformed_chunks_are_refused),
-        cmocka_unit_test(transfer_codings_other_than_chunked_are_refused),
-        cmocka_unit_test(versions_and_hosts),
-        cmocka_unit_test(limits_of_the_head),
-        cmocka_unit_test(pipelined_requests_are_answered_in_order),
-        cmocka_unit_test(expectations),
-        cmocka_unit_test(paths_and_methods),
-        cmocka_unit_test(checks_come_in_order),
-        cmocka_unit_test(the_bytes_may_come_one_by_one),
-        cmocka_unit_test(head_answers_as_get_without_the_body),
-        cmocka_unit_test(every_answer_has_the_standing_headers),
-        cmocka_unit_test(cut_and_garbled_requests_do_no_harm),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return setup(state);
 }
+
+TEST_FILE(.begin = begin_file, .end = teardown);

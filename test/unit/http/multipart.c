@@ -1,8 +1,6 @@
 /* multipart/form-data: every split of the bytes gives the same parts; broken streams and limits. */
 #include "../check.h"
 
-#include <string.h>
-
 #include "http/multipart.h"
 
 /* Records a stream as "[name:data]..." */
@@ -77,9 +75,8 @@ static enum sl_code on_piece(void *arg, struct sl_bytes data, struct sl_error *e
 }
 
 /* Whoever drops what has been given stays small. */
-static void large_parts_come_in_pieces_that_follow_one_another(void **state)
+TEST(large_parts_come_in_pieces_that_follow_one_another)
 {
-    (void)state;
     static const char head[] = "--ab\r\nContent-Disposition: form-data; name=a\r\n\r\n", tail[] = "\r\n--ab--\r\n";
     enum { SIZE = 5 * MULTIPART_PIECE / 2 };
     struct sl_buf body = {0};
@@ -102,9 +99,8 @@ static void large_parts_come_in_pieces_that_follow_one_another(void **state)
     sl_buf_free(&body);
 }
 
-static void every_split_gives_the_same_parts(void **state)
+TEST(every_split_gives_the_same_parts)
 {
-    (void)state;
     static const char text[] =
         "preamble\r\n--ab\r\nContent-Disposition: form-data; name=\"a\"; filename=\"x\"\r\n"
         "Content-Type: text/plain\r\n\r\none\r\n--a\r\n--a\r--ab\n\r\n\r\n--ab \t\r\n"
@@ -120,9 +116,8 @@ static void every_split_gives_the_same_parts(void **state)
     }
 }
 
-static void parts_and_their_content(void **state)
+TEST(parts_and_their_content)
 {
-    (void)state;
     assert_parts("--ab\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\nvalue\r\n--ab--", "[x:value]");
     assert_parts("\r\n--ab\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\n\r\n--ab--\r\n", "[x:]");
     assert_parts("--ab\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\n--ab--", "[x:]");
@@ -135,9 +130,8 @@ static void parts_and_their_content(void **state)
     assert_parts("--ab\r\nA: b\r\n\r\n1\r\n--ab\r\nA: b\r\n\r\n2\r\n--ab--\r\n--ab\r\nignored", "[:1][:2]");
 }
 
-static void broken_streams_are_malformed(void **state)
+TEST(broken_streams_are_malformed)
 {
-    (void)state;
     assert_malformed("");
     assert_malformed("no boundary at all");
     assert_malformed("--ab\r\nA: b\r\n\r\nnever ended");
@@ -148,9 +142,8 @@ static void broken_streams_are_malformed(void **state)
     assert_malformed("--abX");
 }
 
-static void the_numbers_of_parts_and_header_bytes_are_limited(void **state)
+TEST(the_numbers_of_parts_and_header_bytes_are_limited)
 {
-    (void)state;
     struct sl_buf text = {0}, record = {0};
     for (int i = 0; i < 64; i++)
         sl_buf_cstr(&text, "--ab\r\n\r\nx\r\n");
@@ -170,9 +163,8 @@ static void the_numbers_of_parts_and_header_bytes_are_limited(void **state)
     sl_buf_free(&record);
 }
 
-static void boundaries(void **state)
+TEST(boundaries)
 {
-    (void)state;
     struct sl_str boundary;
     assert_true(multipart_boundary(SL_STR("multipart/form-data; boundary=abc"), &boundary));
     assert_true(sl_str_equal(boundary, SL_STR("abc")));
@@ -205,7 +197,7 @@ static enum sl_code on_view(void *arg, struct sl_bytes data, struct sl_error *er
     return SL_OK;
 }
 
-static void test_what_comes_in_one_piece_is_given_in_place(void **state)
+TEST(test_what_comes_in_one_piece_is_given_in_place)
 {
     static const char content[] = "--a\r\r\n--\r\n--a\r\n-\rx\r\n--\r\n--a";
     struct sl_arena arena = {0};
@@ -221,18 +213,4 @@ static void test_what_comes_in_one_piece_is_given_in_place(void **state)
     assert_int_equal(view.size, sizeof content - 1);
     assert_memory_equal(view.data, content, view.size);
     sl_arena_free(&arena);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_split_gives_the_same_parts),
-        cmocka_unit_test(large_parts_come_in_pieces_that_follow_one_another),
-        cmocka_unit_test(parts_and_their_content),
-        cmocka_unit_test(broken_streams_are_malformed),
-        cmocka_unit_test(the_numbers_of_parts_and_header_bytes_are_limited),
-        cmocka_unit_test(boundaries),
-        cmocka_unit_test(test_what_comes_in_one_piece_is_given_in_place),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

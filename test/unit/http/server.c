@@ -182,19 +182,12 @@ static void serve(void *arg)
     http_server_stop(server);
 }
 
-static void answers_are_as_framed(void **state)
+TEST(answers_are_as_framed)
 {
-    (void)state;
     struct client client = {0};
     loop_init(2);
     log_set_levels("error");
     loop_run_fiber(serve, &client);
     loop_close();
     assert_int_equal(client.failures, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(answers_are_as_framed)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

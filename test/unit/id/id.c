@@ -16,9 +16,8 @@ static void expect(const char *text, const char *display, const char *breakpad)
     assert_string_equal(out, breakpad);
 }
 
-static void lenient_forms(void **state)
+TEST(lenient_forms)
 {
-    (void)state;
     expect("3249d99d-0c40-4931-8610-f4e4fb0b6936-1", "3249d99d-0c40-4931-8610-f4e4fb0b6936-1",
            "3249D99D0C4049318610F4E4FB0B69361");
     expect("67E9247C814E392BA027DBDE6748FCBF", "67e9247c-814e-392b-a027-dbde6748fcbf",
@@ -37,9 +36,8 @@ static void lenient_forms(void **state)
     expect("3249d99d-0c4049318610f4e4fb0b6936", NULL, NULL);
 }
 
-static void breakpad_form_is_strict(void **state)
+TEST(breakpad_form_is_strict)
 {
-    (void)state;
     struct sl_debug_id id;
     assert_true(sl_debug_id_parse_breakpad(SL_STR("497b72f6390a44fc878e5a2d63b6cc4b1"), &id));
     assert_int_equal(id.age, 1);
@@ -50,9 +48,8 @@ static void breakpad_form_is_strict(void **state)
     assert_false(sl_debug_id_parse_breakpad(SL_STR("0C1033F78632492E91C6C314B72E1920FFFFFFFFF"), &id));
 }
 
-static void build_ids(void **state)
+TEST(build_ids)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"b931c4fbd186e551bb617b3807d594b9064f5cac", "fbc431b9-86d1-51e5-bb61-7b3807d594b9"},
         {"f1c3bcc0279865fe3058404b2831d9e64135386c", "c0bcc3f1-9827-fe65-3058-404b2831d9e6"},
@@ -74,9 +71,8 @@ static void build_ids(void **state)
     assert_string_equal(out, "f1c3bcc0-0000-0000-0000-000000000000");
 }
 
-static void code_ids_keep_hex_digits(void **state)
+TEST(code_ids_keep_hex_digits)
 {
-    (void)state;
     struct sl_arena arena = {0};
     assert_true(sl_str_equal(sl_code_id_normalise(&arena, SL_STR("5CCC38584b08000")), SL_STR("5ccc38584b08000")));
     assert_true(sl_code_id_is_set(SL_STR("5ccc38584b08000")) && sl_code_id_is_set(SL_STR("00cc38584b08000")));
@@ -88,11 +84,4 @@ static void code_ids_keep_hex_digits(void **state)
                              SL_STR("abcdef1234567890abcd")));
     assert_int_equal(sl_code_id_normalise(&arena, SL_STR("xyz")).size, 0);
     sl_arena_free(&arena);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lenient_forms), cmocka_unit_test(breakpad_form_is_strict),
-                                       cmocka_unit_test(build_ids), cmocka_unit_test(code_ids_keep_hex_digits)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

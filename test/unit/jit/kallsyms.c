@@ -19,7 +19,7 @@ static void check_one(const struct sl_jit_function *f, uint64_t address, uint64_
     assert_true(sl_str_equal(f->name, sl_str(name)));
 }
 
-static void functions_end_at_the_next(void **state)
+TEST(functions_end_at_the_next)
 {
     struct sl_jit_code code = {0};
     read_symbols("ffffffff81000100 T second\nffffffff81000000 t first\nffffffff81000000 T alias\n"
@@ -32,7 +32,7 @@ static void functions_end_at_the_next(void **state)
     sl_jit_free(&code);
 }
 
-static void the_last_page_has_an_end(void **state)
+TEST(the_last_page_has_an_end)
 {
     static const uint64_t last[] = {0xfffffffffffff000, 0xfffffffffffff010, 0xfffffffffffffffe};
     for (size_t i = 0; i < sizeof last / sizeof *last; i++) {
@@ -54,13 +54,4 @@ static void the_last_page_has_an_end(void **state)
         sl_buf_free(&file);
         sl_jit_free(&code);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions_end_at_the_next),
-        cmocka_unit_test(the_last_page_has_an_end),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

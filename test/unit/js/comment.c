@@ -9,9 +9,8 @@ static void expect(struct sl_str found, const char *wanted)
         fail_msg("\"" SL_STR_FMT "\" is not \"%s\"", SL_STR_ARG(found), wanted);
 }
 
-static void map_comments(void **state)
+TEST(map_comments)
 {
-    (void)state;
     static const struct {
         const char *script, *reference;
     } rows[] = {
@@ -67,9 +66,8 @@ static void map_comments(void **state)
     assert_false(sl_js_map_comment((struct sl_str){NULL, 0}, &reference));
 }
 
-static void debug_id_comments(void **state)
+TEST(debug_id_comments)
 {
-    (void)state;
     char text[SL_DEBUG_ID_TEXT];
     struct sl_debug_id id;
     assert_true(sl_js_debug_id_comment(SL_STR("x\n//# debugId=2F259F80-58B7-44CB-D7CD-DE1505E7E718\n"), &id));
@@ -80,9 +78,8 @@ static void debug_id_comments(void **state)
     assert_false(sl_js_debug_id_comment(SL_STR(""), &id));
 }
 
-static void data_urls(void **state)
+TEST(data_urls)
 {
-    (void)state;
     static const struct {
         const char *url, *content; /* NULL = none */
     } rows[] = {
@@ -111,9 +108,8 @@ static void data_urls(void **state)
     }
 }
 
-static void joined(void **state)
+TEST(joined)
 {
-    (void)state;
     static const char script[] = "https://example.com/path/to/assets/bundle.min.js?foo=1&bar=baz#wat";
     static const struct {
         const char *base, *reference, *path;
@@ -148,11 +144,4 @@ static void joined(void **state)
         expect(sl_buf_view(&out), rows[i].path);
         sl_buf_free(&out);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(map_comments), cmocka_unit_test(debug_id_comments),
-                                       cmocka_unit_test(data_urls), cmocka_unit_test(joined)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

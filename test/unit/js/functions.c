@@ -14,9 +14,8 @@ static void expect_function(const struct made *made, uint32_t line, uint32_t col
         fail_msg("%u:%u: %s, not %s", line, column, text, wanted);
 }
 
-static void a_map_that_is_off_by_one(void **state)
+TEST(a_map_that_is_off_by_one)
 {
-    (void)state;
     static const char script[] =
         "var makeAFailure=function(){function n(n){}function e(n){throw new Error(\"failed!\")}function r(r){var "
         "i=null;if(r.failed){i=e}else{i=n}i(r)}function i(){var n={failed:true,value:42};r(n)}return i}();\n"
@@ -38,9 +37,8 @@ static void a_map_that_is_off_by_one(void **state)
     sl_buf_free(&m.file);
 }
 
-static void names_on_the_keyword(void **state)
+TEST(names_on_the_keyword)
 {
-    (void)state;
     struct made m;
     make("function ab(){console.log(\"hello\")}",
          "{\"sources\":[\"a\"],\"names\":[\"initServer\",\"console\"],"
@@ -59,9 +57,8 @@ static void names_on_the_keyword(void **state)
 }
 
 /* A range may be all of a script: it has a token where a function begins or ends. */
-static void functions_in_ranges(void **state)
+TEST(functions_in_ranges)
 {
-    (void)state;
     struct made m;
     make("a();\nfunction f(){b()}\nc=()=>1;d()", "{\"sources\":[\"a\"],\"mappings\":\"AACE\",\"rangeMappings\":\"A\"}",
          &m);
@@ -81,9 +78,8 @@ static void functions_in_ranges(void **state)
     sl_buf_free(&m.file);
 }
 
-static void scopes_of_lines(void **state)
+TEST(scopes_of_lines)
 {
-    (void)state;
     struct made m;
     /* A column is of UTF-16; tokens at each of them: the outer function, an anonymous one within, and outside. */
     make("/*\xF0\x9F\x98\x80*/function f(){\n(()=>\n0)()}f()",
@@ -98,9 +94,8 @@ static void scopes_of_lines(void **state)
     sl_buf_free(&m.file);
 }
 
-static void names_behind_the_end(void **state)
+TEST(names_behind_the_end)
 {
-    (void)state;
     struct made m;
     /* As Dart's compiler names them: at the bracket, with something else behind it. */
     make("function be(){x()}y()", "{\"sources\":[\"a\"],\"names\":[\"main\"],\"mappings\":\"AAAA,cAAA,GAAAA,CAAA\"}",
@@ -112,9 +107,8 @@ static void names_behind_the_end(void **state)
     sl_buf_free(&m.file);
 }
 
-static void no_script_no_functions(void **state)
+TEST(no_script_no_functions)
 {
-    (void)state;
     struct made m;
     make("function f( {", "{\"sources\":[\"a\"],\"mappings\":\"AAAA\"}", &m);
     expect_function(&m, 0, 0, "0:0 ?");
@@ -124,9 +118,8 @@ static void no_script_no_functions(void **state)
     sl_buf_free(&m.file);
 }
 
-static void function_maps(void **state)
+TEST(function_maps)
 {
-    (void)state;
     struct made m;
     make("function not_looked_at(){}",
          "{\"sources\":[\"a\",\"b\",\"c\",\"d\",\"e\"],\"mappings\":\"AAAA,CACA,CACA,CCAA,CCAA,CCAA,CCAA,C\","
@@ -146,9 +139,8 @@ static void function_maps(void **state)
 }
 
 /* Sums of "+/////D", which is 2^31 - 1: those with 32 bits are the first place or name again. */
-static void function_maps_do_not_wrap(void **state)
+TEST(function_maps_do_not_wrap)
 {
-    (void)state;
     struct made m;
     make("",
          "{\"sources\":[\"a\",\"b\",\"c\",\"d\"],\"mappings\":\"AAAA,CCAA,CCAA,CCAA\",\"x_facebook_sources\":["
@@ -162,17 +154,4 @@ static void function_maps_do_not_wrap(void **state)
     expect_function(&m, 0, 2, "0:0 ?");
     expect_function(&m, 0, 3, "0:0 g"); /* and back */
     sl_buf_free(&m.file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_map_that_is_off_by_one),
-                                       cmocka_unit_test(names_on_the_keyword),
-                                       cmocka_unit_test(functions_in_ranges),
-                                       cmocka_unit_test(scopes_of_lines),
-                                       cmocka_unit_test(names_behind_the_end),
-                                       cmocka_unit_test(no_script_no_functions),
-                                       cmocka_unit_test(function_maps),
-                                       cmocka_unit_test(function_maps_do_not_wrap)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

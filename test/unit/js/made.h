@@ -3,8 +3,6 @@
 
 #include "../check.h"
 
-#include <string.h>
-
 #include "js/smcache.h"
 
 struct made {

@@ -13,9 +13,8 @@ static void expect(struct sl_str found, const char *wanted)
         fail_msg("\"" SL_STR_FMT "\" is not \"%s\"", SL_STR_ARG(found), wanted);
 }
 
-static void hosts(void **state)
+TEST(hosts)
 {
-    (void)state;
     static const char *const rows[][2] = {{"~/a/b", "/a/b"},  {"https://h/a/b", "/a/b"},
                                           {"https://h", "h"}, {"app:///_next/x", "/_next/x"},
                                           {"a/b", "a/b"},     {"", ""}};
@@ -23,9 +22,8 @@ static void hosts(void **state)
         expect(sl_js_strip_hostname(sl_str(rows[i][0])), rows[i][1]);
 }
 
-static void modules(void **state)
+TEST(modules)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"http://example.com/js/foo/bar.js", "foo/bar"},
         {"http://example.com/javascript/foo/bar.js", "foo/bar"},
@@ -56,9 +54,8 @@ static void modules(void **state)
         expect(sl_js_module(sl_str(rows[i][0])), rows[i][1]);
 }
 
-static void files(void **state)
+TEST(files)
 {
-    (void)state;
     static const struct {
         const char *source, *abs_path, *module, *name, *wanted;
     } rows[] = {
@@ -83,9 +80,8 @@ static void files(void **state)
     }
 }
 
-static void functions(void **state)
+TEST(functions)
 {
-    (void)state;
     static const struct {
         enum sl_js_function_kind kind;
         const char *scope, *token, *caller, *function, *name;
@@ -116,11 +112,4 @@ static void functions(void **state)
         expect(sl_buf_view(&out), rows[i].name);
         sl_buf_free(&out);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(hosts), cmocka_unit_test(modules), cmocka_unit_test(files),
-                                       cmocka_unit_test(functions)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

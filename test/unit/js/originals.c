@@ -38,9 +38,8 @@ static void expect_frames(const struct made *made, uint32_t line, uint32_t colum
     sl_buf_free(&text);
 }
 
-static void functions_of_ranges(void **state)
+TEST(functions_of_ranges)
 {
-    (void)state;
     struct made m;
     make_scopes("\"" TREES "," RANGES "\"", &m);
     assert_int_equal(m.cache.bad_scopes, 0);
@@ -57,9 +56,8 @@ static void functions_of_ranges(void **state)
 }
 
 /* Without ranges the place in the source tells; a source without scopes has the functions of the script. */
-static void functions_of_places(void **state)
+TEST(functions_of_places)
 {
-    (void)state;
     struct made m;
     make_scopes("\"" TREES "\"", &m);
     expect_frames(&m, 0, 22, "a.js:2:6 validate");
@@ -78,9 +76,8 @@ static void functions_of_places(void **state)
 }
 
 /* Tags and numbers of later versions are passed over. */
-static void what_is_not_known(void **state)
+TEST(what_is_not_known)
 {
-    (void)state;
     struct made m;
     make_scopes("\"KgB,BHAAGEhC,KAA,CBAC,,EGAAEhC,FBgBK\"", &m);
     assert_int_equal(m.cache.bad_scopes, 0);
@@ -88,9 +85,8 @@ static void what_is_not_known(void **state)
     sl_buf_free(&m.file);
 }
 
-static void malformed_scopes_cost_themselves(void **state)
+TEST(malformed_scopes_cost_themselves)
 {
-    (void)state;
     static const struct {
         const char *scopes;
         uint32_t item;
@@ -123,9 +119,8 @@ static void malformed_scopes_cost_themselves(void **state)
 }
 
 /* Cut anywhere, scopes are whole or malformed, and positions stay. */
-static void cut_scopes(void **state)
+TEST(cut_scopes)
 {
-    (void)state;
     static const char all[] = TREES "," RANGES;
     for (int size = 0; size < (int)sizeof all; size++) {
         char scopes[sizeof all + 3];
@@ -141,9 +136,8 @@ static void cut_scopes(void **state)
 }
 
 /* Ranges of a section begin where it does, and end where the next one begins; an error costs those of its section. */
-static void sections(void **state)
+TEST(sections)
 {
-    (void)state;
     struct made m;
     make("",
          "{\"sections\":["
@@ -168,9 +162,8 @@ static void sections(void **state)
 }
 
 /* Of calls in each other the innermost are there, and the outermost. */
-static void many_calls_in_each_other(void **state)
+TEST(many_calls_in_each_other)
 {
-    (void)state;
     enum { CALLS = 1000 };
     struct sl_buf map = {0};
     struct sl_smcache_place p;
@@ -191,16 +184,4 @@ static void many_calls_in_each_other(void **state)
     assert_int_equal(p.column, 3);
     sl_buf_free(&m.file);
     sl_buf_free(&map);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(functions_of_ranges),
-                                       cmocka_unit_test(functions_of_places),
-                                       cmocka_unit_test(what_is_not_known),
-                                       cmocka_unit_test(malformed_scopes_cost_themselves),
-                                       cmocka_unit_test(cut_scopes),
-                                       cmocka_unit_test(sections),
-                                       cmocka_unit_test(many_calls_in_each_other)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

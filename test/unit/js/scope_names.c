@@ -17,9 +17,8 @@ static void check(const struct row *rows, size_t count, bool ranges, const struc
 }
 #define CHECK(rows, ranges, naming) check(rows, sizeof(rows) / sizeof(rows)[0], ranges, naming)
 
-static void names(void **state)
+TEST(names)
 {
-    (void)state;
     static const struct row rows[] = {
         {"class C{constructor(){return class D{}}}", "new C | new D"},
         {"deep.assigned.klass = class {}", "new deep.assigned.klass"},
@@ -82,9 +81,8 @@ static void names(void **state)
 }
 
 /* What brackets are shows only behind them. */
-static void patterns(void **state)
+TEST(patterns)
 {
-    (void)state;
     static const struct row rows[] = {
         {"x = (a = () => 1) => 2", "x | -"},
         {"x = (a = () => 1)", "a"},
@@ -120,9 +118,8 @@ static void patterns(void **state)
     CHECK(rows, false, NULL);
 }
 
-static void ranges(void **state)
+TEST(ranges)
 {
-    (void)state;
     static const struct row rows[] = {
         {"const f = (a) => a; function g() {}", "10..18 f | 20..35 g"},
         {"class A{static async m(){} }", "0..28 new A | 8..26 A.m"},
@@ -139,16 +136,14 @@ static void ranges(void **state)
 static struct sl_str in_capitals(void *arg, uint32_t at, struct sl_str text)
 {
     static char upper[16];
-    (void)arg;
     for (size_t i = 0; i < text.size && i < sizeof upper; i++)
         upper[i] = (char)(text.data[i] - (text.data[i] >= 'a' ? 32 : 0));
     assert_in_range(at, 0, 40);
     return (struct sl_str){upper, text.size};
 }
 
-static void mapped(void **state)
+TEST(mapped)
 {
-    (void)state;
     static const struct row rows[] = {
         {"a.b[c].d={e:function f(){}}", "A.B[C].D.F"},
         {"class a{get b(){} #c(){}}", "new A | get A.B | A.#C"},
@@ -158,22 +153,12 @@ static void mapped(void **state)
     CHECK(rows, false, (&(struct sl_js_naming){.original = in_capitals}));
 }
 
-static void compatible(void **state)
+TEST(compatible)
 {
-    (void)state;
     static const struct row rows[] = {
         {"deep.obj={foo(){}}", "deep.objfoo"},  {"a['x']={foo(){}}", "a[\"x\"]foo"},
         {"k[m]=function n(){}", "k[mn"},        {"k.m=function n(){}", "k.n"},
         {"k={m(){},p:{q(){}}}", "k.m | k.p.q"}, {"class A{p=()=>{};q={r(){}};#s(){}}", "new A | A | A.r | A.#s"},
     };
     CHECK(rows, false, (&(struct sl_js_naming){.compat = true}));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),  cmocka_unit_test(patterns),   cmocka_unit_test(ranges),
-        cmocka_unit_test(mapped), cmocka_unit_test(compatible),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,9 +125,8 @@ static const struct {
     {"a\\", UINT32_MAX},
 };
 
-static void syntax(void **state)
+TEST(syntax)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
         struct sl_js_scopes scopes;
         struct sl_error error = {0};
@@ -140,9 +139,8 @@ static void syntax(void **state)
     }
 }
 
-static void look_up(void **state)
+TEST(look_up)
 {
-    (void)state;
     const char *source = "a;function p(){()=>1;b;function c(){}d}e;()=>2";
     static const struct {
         uint32_t offset, scope;
@@ -161,9 +159,8 @@ static void look_up(void **state)
 
 /* Scopes of which one ends where another does, and one that nothing lies around. That two never overlap is the reader's to
  * hold, whatever it reads: the fuzz target of scopes looks at each pair. */
-static void look_up_in_ranges(void **state)
+TEST(look_up_in_ranges)
 {
-    (void)state;
     enum { PARENT, CHILD, CHILD2, ALONE };
     struct sl_js_scope items[] = {
         [PARENT] = {.start = 5, .end = 25, .outer = SL_JS_NONE},
@@ -180,9 +177,8 @@ static void look_up_in_ranges(void **state)
         assert_int_equal(sl_js_scope_at(&scopes, rows[i].offset), rows[i].scope);
 }
 
-static void errors(void **state)
+TEST(errors)
 {
-    (void)state;
     struct sl_js_scopes scopes;
     struct sl_error error = {0};
     assert_int_equal(sl_js_scopes_read(&scopes, SL_STR("a\n  b c"), false, NULL, &error), SL_MALFORMED);
@@ -190,9 +186,8 @@ static void errors(void **state)
     sl_js_scopes_free(&scopes);
 }
 
-static void partial(void **state)
+TEST(partial)
 {
-    (void)state;
     struct sl_js_scopes scopes;
     assert_int_equal(
         sl_js_scopes_read(&scopes, SL_STR("function a(){} function b(){ c = () => 1; ) }"), true, NULL, NULL), SL_OK);
@@ -221,9 +216,8 @@ static enum sl_code nested(const char *open, const char *middle, const char *clo
     return code;
 }
 
-static void depth(void **state)
+TEST(depth)
 {
-    (void)state;
     static const struct {
         const char *open, *middle, *close;
     } nests[] = {{"(", "a", ")"},     {"[", "a", "]"},    {"{", "a", "}"},      {"f(", "a", ")"},
@@ -245,9 +239,8 @@ static void depth(void **state)
     assert_int_equal(nested("while(a)", "b", "", 100000), SL_OK);
 }
 
-static void places(void **state)
+TEST(places)
 {
-    (void)state;
     struct sl_buf text = {0};
     struct sl_js_places places;
     for (int i = 0; i < 300; i++)
@@ -270,14 +263,4 @@ static void places(void **state)
     assert_int_equal(line, 6);
     sl_js_places_free(&places);
     sl_buf_free(&text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(syntax), cmocka_unit_test(look_up), cmocka_unit_test(look_up_in_ranges),
-        cmocka_unit_test(errors), cmocka_unit_test(partial), cmocka_unit_test(depth),
-        cmocka_unit_test(places),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

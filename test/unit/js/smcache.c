@@ -15,9 +15,8 @@ static void expect_place(const struct made *made, uint32_t line, uint32_t column
         fail_msg("%u:%u: %s, not %s", line, column, text, wanted);
 }
 
-static void places(void **state)
+TEST(places)
 {
-    (void)state;
     struct made m;
     make("\"foo\"; /*added by bundler*/ \"bar\";",
          "{\"sources\":[\"a.js\"],\"names\":[\"x\"],\"mappings\":\"AAAA,M,sBACA;;;IAAAA;\"}", &m);
@@ -39,9 +38,8 @@ static void places(void **state)
     sl_buf_free(&m.file);
 }
 
-static void the_first_of_equals_there_and_the_last_behind(void **state)
+TEST(the_first_of_equals_there_and_the_last_behind)
 {
-    (void)state;
     struct made m;
     make("", "{\"sources\":[\"a\"],\"mappings\":\"EAAA,AACA,AACA,EACA\"}", &m);
     expect_place(&m, 0, 1, "-");
@@ -62,9 +60,8 @@ static void the_first_of_equals_there_and_the_last_behind(void **state)
     sl_buf_free(&map);
 }
 
-static void any_order(void **state)
+TEST(any_order)
 {
-    (void)state;
     struct made m;
     make("", "{\"sources\":[\"a\",\"b\"],\"names\":[\"n\"],\"mappings\":\"UAAA,NCCAA,C,HACC,EAAA;AAAA\"}", &m);
     expect_place(&m, 0, 1, "-");
@@ -76,9 +73,8 @@ static void any_order(void **state)
     sl_buf_free(&m.file);
 }
 
-static void ranges_go_on(void **state)
+TEST(ranges_go_on)
 {
-    (void)state;
     struct made m;
     make("", "{\"sources\":[\"a\"],\"mappings\":\"EAAE,GAAG\",\"rangeMappings\":\"A\"}", &m);
     expect_place(&m, 0, 1, "-");
@@ -107,9 +103,8 @@ static void ranges_go_on(void **state)
 
 #define SECTION(line, column, map) "{\"offset\":{\"line\":" #line ",\"column\":" #column "},\"map\":" map "}"
 
-static void sections(void **state)
+TEST(sections)
 {
-    (void)state;
     struct made m;
     make("",
          "{\"sections\":[" SECTION(
@@ -131,9 +126,8 @@ static void sections(void **state)
     sl_buf_free(&m.file);
 }
 
-static void contents(void **state)
+TEST(contents)
 {
-    (void)state;
     struct made m;
     make("", "{\"sources\":[\"a\",null,\"c\",\"d\"],\"sourcesContent\":[\"one\\ntwo\",\"\",null],\"mappings\":\"\"}",
          &m);
@@ -148,9 +142,8 @@ static void contents(void **state)
 }
 
 /* Each line of a long text is found, and those around it. */
-static void lines_of_long_texts(void **state)
+TEST(lines_of_long_texts)
 {
-    (void)state;
     enum { LINES = 3000 };
     struct sl_buf map = {0};
     struct made m;
@@ -181,9 +174,8 @@ static void lines_of_long_texts(void **state)
     sl_buf_free(&map);
 }
 
-static void far_apart(void **state)
+TEST(far_apart)
 {
-    (void)state;
     struct sl_buf map = {0};
     struct made m;
     sl_buf_cstr(&map, "{\"sources\":[\"a\"],\"mappings\":\"AAAA,+////DAAA");
@@ -199,9 +191,8 @@ static void far_apart(void **state)
     sl_buf_free(&map);
 }
 
-static void what_is_no_map_makes_no_table(void **state)
+TEST(what_is_no_map_makes_no_table)
 {
-    (void)state;
     struct sl_buf out = {0};
     struct sl_error error;
     const struct sl_smcache_options options = {0};
@@ -212,18 +203,4 @@ static void what_is_no_map_makes_no_table(void **state)
     struct sl_smcache cache;
     assert_int_equal(sl_smcache_open((struct sl_bytes){(const uint8_t *)"SLSM", 4}, &cache, &error), SL_MALFORMED);
     sl_buf_free(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(places),
-                                       cmocka_unit_test(the_first_of_equals_there_and_the_last_behind),
-                                       cmocka_unit_test(any_order),
-                                       cmocka_unit_test(ranges_go_on),
-                                       cmocka_unit_test(sections),
-                                       cmocka_unit_test(contents),
-                                       cmocka_unit_test(lines_of_long_texts),
-                                       cmocka_unit_test(far_apart),
-                                       cmocka_unit_test(what_is_no_map_makes_no_table)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,6 @@
 /* Documents of source maps: what is a map and what is none; lists and tokens. */
 #include "../check.h"
 
-#include <string.h>
-
 #include "js/sourcemap.h"
 
 static enum sl_code read_text(const char *text, struct sl_arena *arena, struct sl_sourcemap *map,
@@ -49,9 +47,8 @@ static void expect_tokens(const char *mappings, const char *ranges, const char *
     sl_arena_free(&arena);
 }
 
-static void mappings(void **state)
+TEST(mappings)
 {
-    (void)state;
     expect_tokens("", "", "");
     expect_tokens("AAAA", "", "0:0>0:0:0");
     expect_tokens("GAAIA", "", "0:3>0:0:4,0");
@@ -61,9 +58,8 @@ static void mappings(void **state)
 }
 
 /* ECMA-426: decoders go on. What begins at a bad segment with a column is of no source, and no negative number is a position. */
-static void bad_segments_cost_themselves(void **state)
+TEST(bad_segments_cost_themselves)
 {
-    (void)state;
     expect_tokens("AAAA,CAAD,EAAE", "", "0:0>0:0:0 0:1 0:3>0:0:1");
     expect_tokens("AAAA,CADA,EACA", "", "0:0>0:0:0 0:1 0:3>0:0:0");
     expect_tokens("AAAA,D,EAAC", "", "0:0>0:0:0 0:1>0:0:1"); /* a column below 0 */
@@ -83,9 +79,8 @@ static void bad_segments_cost_themselves(void **state)
 }
 
 /* "+/////D" is 2^31 - 1. Of sums with 32 bits, the last ones here are numbers of some place again. */
-static void sums_do_not_wrap(void **state)
+TEST(sums_do_not_wrap)
 {
-    (void)state;
     expect_tokens("AAAA,+/////DAAA,+/////DAAA,GAAU", "", "0:0>0:0:0 0:2147483647>0:0:0");
     expect_tokens("AAAA,A+/////DAA,A+/////DAA,AEAA", "", "0:0>0:0:0 0:0 0:0 0:0");
     expect_tokens("AAAA,AA+/////DA,AA+/////DA,AAEA", "", "0:0>0:0:0 0:0>0:2147483647:0 0:0 0:0");
@@ -102,9 +97,8 @@ static void sums_do_not_wrap(void **state)
     expect_tokens("AAAA,BAAA,CAAA;AAAA", "", "0:0>0:0:0 1:0>0:0:0");
 }
 
-static void ranges(void **state)
+TEST(ranges)
 {
-    (void)state;
     expect_tokens("AAAA,CAAA,CAAA;AAAA", "C;A", "0:0>0:0:0 0:1>0:0:0 0:2>0:0:0+ 1:0>0:0:0+");
     expect_tokens(";;AAAA;AAAA", ";;A", "2:0>0:0:0+ 3:0>0:0:0");
     expect_tokens("A,A,A,A,A,A,A", "ABCgB", "0:0+ 0:0+ 0:0 0:0+ 0:0 0:0 0:0");
@@ -115,9 +109,8 @@ static void ranges(void **state)
     expect_tokens("A", "A;!", "0:0"); /* what is no list of numbers says nothing */
 }
 
-static void documents(void **state)
+TEST(documents)
 {
-    (void)state;
     static const char *const good[] = {
         "{}",
         "\xEF\xBB\xBF{\"version\":\"three\",\"file\":[]}",
@@ -187,9 +180,8 @@ static void expect_list(const char *text, enum sl_sourcemap_list list, const cha
     sl_arena_free(&arena);
 }
 
-static void lists(void **state)
+TEST(lists)
 {
-    (void)state;
     expect_list("{\"sources\":[\"a\",null,\"\",\"\\u00e4\\n\"]}", SL_SOURCEMAP_SOURCES, "a|-||\xC3\xA4\n|");
     expect_list("{\"sourceRoot\":\"webpack:///\",\"sources\":[\"coolstuff.js\",\"/evencoolerstuff.js\",\"https://"
                 "awesome.js\"]}",
@@ -214,9 +206,8 @@ static const char sectioned[] = "{\"sections\":[" SECTION(
                                                                                             "\"mappings\":\"AAAA,CAAC;"
                                                                                             "AAAA\"}") "]}";
 
-static void sections(void **state)
+TEST(sections)
 {
-    (void)state;
     static const char wanted[] = "1:1>0:0:0 1:2>0:0:1 2:0>0:0:1 4:9>1:0:0 5:0>1:0:0 5:3>2:0:0,0";
     struct sl_arena arena = {0};
     struct sl_buf out = {0};
@@ -232,9 +223,8 @@ static void sections(void **state)
     sl_arena_free(&arena);
 }
 
-static void sections_too_deep(void **state)
+TEST(sections_too_deep)
 {
-    (void)state;
     struct sl_arena arena = {0};
     struct sl_buf text = {0};
     struct sl_sourcemap map;
@@ -245,9 +235,8 @@ static void sections_too_deep(void **state)
     sl_arena_free(&arena);
 }
 
-static void identity(void **state)
+TEST(identity)
 {
-    (void)state;
     struct sl_arena arena = {0};
     struct sl_sourcemap map;
     char id[SL_DEBUG_ID_TEXT];
@@ -266,15 +255,4 @@ static void identity(void **state)
     at = 0;
     assert_false(sl_sourcemap_ignored(&map, &at, &source));
     sl_arena_free(&arena);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mappings),         cmocka_unit_test(bad_segments_cost_themselves),
-        cmocka_unit_test(sums_do_not_wrap), cmocka_unit_test(ranges),
-        cmocka_unit_test(documents),        cmocka_unit_test(lists),
-        cmocka_unit_test(sections),         cmocka_unit_test(sections_too_deep),
-        cmocka_unit_test(identity)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

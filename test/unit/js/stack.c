@@ -3,9 +3,8 @@
 
 #include "js/stack.h"
 
-static void frames(void **state)
+TEST(frames)
 {
-    (void)state;
     static const struct {
         const char *line, *function, *url;
         unsigned at, column;
@@ -68,9 +67,8 @@ static void frames(void **state)
     }
 }
 
-static void others(void **state)
+TEST(others)
 {
-    (void)state;
     static const char *const rows[] = {
         "",
         " ",
@@ -110,9 +108,8 @@ static void others(void **state)
     }
 }
 
-static void parts(void **state)
+TEST(parts)
 {
-    (void)state;
     static const struct {
         const char *line, *wanted; /* cut at each ~ */
     } rows[] = {
@@ -135,10 +132,4 @@ static void parts(void **state)
         assert_string_equal((char *)out.data, rows[i].wanted);
         sl_buf_free(&out);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(frames), cmocka_unit_test(others), cmocka_unit_test(parts)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,9 +138,8 @@ static void expect_frame(const struct sl_jvm_mapper *mapper, struct sl_jvm_query
     sl_arena_free(&arena);
 }
 
-static void tables(void **state)
+TEST(tables)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct made made;
         make_mapper(rows[i].mapping, &made);
@@ -157,9 +156,8 @@ static void tables(void **state)
     }
 }
 
-static void classes_and_methods(void **state)
+TEST(classes_and_methods)
 {
-    (void)state;
     struct made made;
     struct sl_str class, method;
     make_mapper("x.A -> a:\n    void f() -> a\n    void f(int) -> a\n    void f() -> b\n    void g() -> b\n", &made);
@@ -174,9 +172,8 @@ static void classes_and_methods(void **state)
     sl_buf_free(&made.file);
 }
 
-static void limits(void **state)
+TEST(limits)
 {
-    (void)state;
     struct made made;
     struct sl_arena arena = {0};
     struct sl_jvm_frames frames = {.arena = &arena, .limit = 1000};
@@ -193,11 +190,4 @@ static void limits(void **state)
     assert_false(frames.limited || frames.busy);
     sl_arena_free(&arena);
     sl_buf_free(&made.file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tables), cmocka_unit_test(classes_and_methods),
-                                       cmocka_unit_test(limits)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,9 +3,8 @@
 
 #include "jvm/names.h"
 
-static void files(void **state)
+TEST(files)
 {
-    (void)state;
     static const struct {
         const char *class, *reference, *file;
     } rows[] = {
@@ -29,9 +28,8 @@ static void files(void **state)
     }
 }
 
-static void signatures(void **state)
+TEST(signatures)
 {
-    (void)state;
     static const struct {
         const char *in, *readable, *parameters;
     } rows[] = {
@@ -74,10 +72,4 @@ static void signatures(void **state)
     }
     sl_buf_free(&first.file);
     sl_buf_free(&second.file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(files), cmocka_unit_test(signatures)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

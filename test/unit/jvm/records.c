@@ -19,9 +19,8 @@ static void expect_text(struct sl_str found, const char *wanted)
         fail_msg("\"" SL_STR_FMT "\" is not \"%s\"", SL_STR_ARG(found), wanted);
 }
 
-static void headers(void **state)
+TEST(headers)
 {
-    (void)state;
     static const struct {
         const char *line, *key, *value;
     } rows[] = {{"#    compiler   :    R8  ", "compiler", "R8"},
@@ -38,9 +37,8 @@ static void headers(void **state)
     assert_int_equal(only("# a: \xff").kind, SL_JVM_RECORD_ERROR);
 }
 
-static void classes(void **state)
+TEST(classes)
 {
-    (void)state;
     struct sl_jvm_record r = only("a.B -> c.a:");
     assert_int_equal(r.kind, SL_JVM_RECORD_CLASS);
     expect_text(r.original, "a.B");
@@ -54,9 +52,8 @@ static void classes(void **state)
         assert_int_equal(only(bad[i]).kind, SL_JVM_RECORD_ERROR);
 }
 
-static void members(void **state)
+TEST(members)
 {
-    (void)state;
     struct sl_jvm_member m = only("    14:15:void x.Impl.setBar(y.Bar):436 -> onCreate").member;
     assert_true(m.has_range && m.has_line && !m.has_last_line);
     assert_true(m.start == 14 && m.end == 15 && m.line == 436);
@@ -77,9 +74,8 @@ static void members(void **state)
     assert_true(m.line == 0 && m.last_line == UINT32_MAX);
 }
 
-static void kinds_of_members(void **state)
+TEST(kinds_of_members)
 {
-    (void)state;
     static const struct {
         const char *line;
         enum sl_jvm_record_kind kind;
@@ -102,9 +98,8 @@ static void kinds_of_members(void **state)
             fail_msg("%s", rows[i].line);
 }
 
-static void several_lines(void **state)
+TEST(several_lines)
 {
-    (void)state;
     struct sl_jvm_reader reader = sl_jvm_reader(sl_str("a.B \n-> c:\r\n\r\na -> b: # x\r    int c -> d"));
     static const enum sl_jvm_record_kind kinds[] = {SL_JVM_RECORD_ERROR, SL_JVM_RECORD_ERROR, SL_JVM_RECORD_CLASS,
                                                     SL_JVM_RECORD_HEADER, SL_JVM_RECORD_FIELD};
@@ -130,9 +125,8 @@ static bool read_comment(const char *line, struct sl_arena *arena, struct sl_jvm
     return good;
 }
 
-static void comments(void **state)
+TEST(comments)
 {
-    (void)state;
     static const struct {
         const char *line;
         bool good;
@@ -172,9 +166,8 @@ static void comments(void **state)
     sl_arena_free(&arena);
 }
 
-static void what_comments_hold(void **state)
+TEST(what_comments_hold)
 {
-    (void)state;
     struct sl_arena arena = {0};
     struct sl_jvm_comment c;
     assert_true(read_comment("# {\"id\":\"sourceFile\",\"fileName\":\"\\u0041.kt\"}", &arena, &c));
@@ -188,9 +181,8 @@ static void what_comments_hold(void **state)
     sl_arena_free(&arena);
 }
 
-static void rules(void **state)
+TEST(rules)
 {
-    (void)state;
     static const struct {
         const char *conditions, *actions, *thrown;
         uint32_t remove;
@@ -246,9 +238,8 @@ static void rules(void **state)
     "com.example.flow.UiBridge -> c:\n"                                                                                \
     "    20:20:void render():200 -> draw\n"
 
-static void ids(void **state)
+TEST(ids)
 {
-    (void)state;
     static const struct {
         const char *text, *id;
     } rows[] = {{"", "0e71d76c-5067-5a02-a5d9-7e81070eb125"},
@@ -264,9 +255,8 @@ static void ids(void **state)
     }
 }
 
-static void mappings(void **state)
+TEST(mappings)
 {
-    (void)state;
     assert_true(sl_jvm_is_mapping(sl_str("a -> b:\n    void method() -> b")));
     assert_true(sl_jvm_is_mapping(sl_str("# compiler: R8\na -> b:\nx\n    int f -> b")));
     static const char *const bad[] = {"", "not a mapping", "a -> proguard:\n  not a valid proguard member line",
@@ -288,9 +278,8 @@ static void mappings(void **state)
     sl_buf_free(&late);
 }
 
-static void summaries(void **state)
+TEST(summaries)
 {
-    (void)state;
     struct sl_jvm_summary s = sl_jvm_summarise(sl_str("# compiler: R8\n# compiler_version: 1.3.49\n# min_api: 15\n"
                                                       "a -> b:\n    int f -> a\n    void g() -> b\nc -> d:\n"
                                                       "    1:1:void method() -> a\n"));
@@ -304,9 +293,8 @@ static void summaries(void **state)
 }
 
 /* Wherever a line lies, what it holds and what ends it are seen. */
-static void places(void **state)
+TEST(places)
 {
-    (void)state;
     enum { SIZE = 200 };
     for (size_t front = 0; front < SIZE; front++) {
         char text[SIZE * 3] = "";
@@ -326,9 +314,8 @@ static void places(void **state)
     }
 }
 
-static void numbers(void **state)
+TEST(numbers)
 {
-    (void)state;
     static const struct {
         const char *line;
         uint32_t start, end;
@@ -350,24 +337,4 @@ static void numbers(void **state)
     assert_int_equal(only(" 1:2/:int f() -> a").kind, SL_JVM_RECORD_ERROR);
     assert_int_equal(only(" int f():12 -> a").member.line, 12);
     assert_int_equal(only(" int f():1:7 -> ").member.last_line, 7);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(headers),
-        cmocka_unit_test(classes),
-        cmocka_unit_test(members),
-        cmocka_unit_test(kinds_of_members),
-        cmocka_unit_test(several_lines),
-        cmocka_unit_test(comments),
-        cmocka_unit_test(what_comments_hold),
-        cmocka_unit_test(rules),
-        cmocka_unit_test(ids),
-        cmocka_unit_test(mappings),
-        cmocka_unit_test(summaries),
-        cmocka_unit_test(places),
-        cmocka_unit_test(numbers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,9 +44,8 @@ static void expect_one(const char *mapping, const char *thrown, const char *stac
     "    # {\"id\":\"com.android.tools.r8.rewriteFrame\",\"conditions\":[\"throws(" thrown                             \
     ")\"],\"actions\":[\"removeInnerFrames(" count ")\"]}\n"
 
-static void rules(void **state)
+TEST(rules)
 {
-    (void)state;
     static const char flow[] =
         "f.Initializer -> a:\n    10:10:void f.Inliner.firstStep(f.Step):60:60 -> start\n"
         "    10:10:void f.Inliner.secondStep(f.Step):61:61 -> start\n    10:10:void start(f.Step):42 -> start\n" REMOVE(
@@ -70,9 +69,8 @@ static void rules(void **state)
         "? f.StreamRouter$Inline.internalDispatch(StreamRouter.java:30) f.StreamRouter.dispatch(StreamRouter.java:12)");
 }
 
-static void cleared_frames(void **state)
+TEST(cleared_frames)
 {
-    (void)state;
 #define CLEARED(count)                                                                                                 \
     "some.Class -> a:\n    4:4:void inlined():10:10 -> call\n    4:4:void outer():20 -> call\n" REMOVE(                \
         "Ljava/lang/NullPointerException;", count) "some.Other -> b:\n    5:5:void method():30 -> run\n"
@@ -88,9 +86,8 @@ static void cleared_frames(void **state)
 #define OUTLINE             "    # {\"id\":\"com.android.tools.r8.outline\"}\n"
 #define CALLSITE(positions) "    # {\"id\":\"com.android.tools.r8.outlineCallsite\",\"positions\":{" positions "}}\n"
 
-static void outlines(void **state)
+TEST(outlines)
 {
-    (void)state;
     static const char plain[] = "outline.Class -> a:\n    1:2:int outline() -> a\n" OUTLINE
                                 "some.Class -> b:\n    4:4:int outlineCaller(int):98:98 -> s\n"
                                 "    5:5:int outlineCaller(int):100:100 -> s\n"
@@ -120,18 +117,16 @@ static void outlines(void **state)
                "- foo.bar.baz.outlineCaller(baz.java:99) some.Class.outlineCaller(Class.java:24)");
 }
 
-static void rules_wait_behind_outlines(void **state)
+TEST(rules_wait_behind_outlines)
 {
-    (void)state;
     expect_one(
         "o.O -> o:\n    1:1:int outline() -> a\n" OUTLINE
         "some.Class -> a:\n    4:4:void inlined():10:10 -> call\n    4:4:void outer():20 -> call\n" REMOVE("LE;", "1"),
         "E", "o.a:1 a.call:4", "- some.Class.outer(Class.java:20)");
 }
 
-static void what_compilers_made(void **state)
+TEST(what_compilers_made)
 {
-    (void)state;
 #define SYNTHESIZED "    # {\"id\":\"com.android.tools.r8.synthesized\"}\n"
     expect_one("A -> a:\n    1:1:void x():1:1 -> m\n" SYNTHESIZED "    1:1:void y():2 -> m\n    void plain() -> p\n"
                "B -> b:\n    1:1:void A.x():1:1 -> n\n    1:1:void n():9 -> n\n"
@@ -142,9 +137,8 @@ static void what_compilers_made(void **state)
                "A.plain(A.java:1)");
 }
 
-static void comments_belong_to_what_they_follow(void **state)
+TEST(comments_belong_to_what_they_follow)
 {
-    (void)state;
     expect_one("A -> a:\n# x: y\n# {\"id\":\"sourceFile\",\"fileName\":\"No.kt\"}\n    1:1:void x():1:1 -> m\n"
                "    int f -> f\n" SYNTHESIZED
                "B -> b:\nnothing\n\n   # {\"id\":\"sourceFile\",\"fileName\":\"Yes.kt\"}\n    1:1:void x():1:1 -> m\n  "
@@ -152,9 +146,8 @@ static void comments_belong_to_what_they_follow(void **state)
                NULL, "a.m:1 b.m:1", "A.x(A.java:1) B.x(Yes.kt:1)!");
 }
 
-static void several_mappings(void **state)
+TEST(several_mappings)
 {
-    (void)state;
     struct made first, second;
     make_mapper("p.A -> a:\n    1:1:void x():5:5 -> m\n", &first);
     make_mapper(
@@ -171,18 +164,4 @@ static void several_mappings(void **state)
     assert_false(sl_jvm_stack_class(&chain, SL_STR("b"), &class));
     sl_buf_free(&first.file);
     sl_buf_free(&second.file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules),
-        cmocka_unit_test(cleared_frames),
-        cmocka_unit_test(outlines),
-        cmocka_unit_test(rules_wait_behind_outlines),
-        cmocka_unit_test(what_compilers_made),
-        cmocka_unit_test(comments_belong_to_what_they_follow),
-        cmocka_unit_test(several_mappings),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

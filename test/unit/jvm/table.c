@@ -8,9 +8,8 @@ static const char mapping[] =
     "[\"removeInnerFrames(1)\"]}\n    void h() -> n\nx.C -> c:\n    1:1:void o():1:1 -> o\n"
     "    # {\"id\":\"com.android.tools.r8.outline\"}\n";
 
-static void equal_input(void **state)
+TEST(equal_input)
 {
-    (void)state;
     struct made a, b;
     make_mapper(mapping, &a);
     make_mapper(mapping, &b);
@@ -45,9 +44,8 @@ static void ask_everything(const struct sl_jvm_mapper *mapper)
     sl_arena_free(&arena);
 }
 
-static void damage(void **state)
+TEST(damage)
 {
-    (void)state;
     struct made made;
     make_mapper(mapping, &made);
     for (size_t size = 0; size < made.file.size; size++) {
@@ -70,9 +68,8 @@ static void damage(void **state)
     sl_buf_free(&made.file);
 }
 
-static void no_mapping(void **state)
+TEST(no_mapping)
 {
-    (void)state;
     struct sl_buf out = {0};
     struct sl_error error = {0};
     assert_int_equal(sl_jvm_mapper_build(SL_STR("not a mapping"), NULL, &out, &error), SL_MALFORMED);
@@ -80,9 +77,8 @@ static void no_mapping(void **state)
     assert_int_equal(out.size, 0);
 }
 
-static void budgets(void **state)
+TEST(budgets)
 {
-    (void)state;
     struct sl_buf out = {0};
     struct sl_budget budget;
     struct sl_error error = {0};
@@ -100,11 +96,4 @@ static void budgets(void **state)
         assert_true(budget.memory == limit);
         sl_buf_free(&out);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(equal_input), cmocka_unit_test(damage),
-                                       cmocka_unit_test(no_mapping), cmocka_unit_test(budgets)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

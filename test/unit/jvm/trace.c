@@ -35,9 +35,8 @@ static void expect(const char *text, const char *wanted)
     expect_of(plain, text, wanted);
 }
 
-static void a_trace(void **state)
+TEST(a_trace)
 {
-    (void)state;
     expect("a.e: message: a.e\n\tat a.b.c(SourceFile:1)\n    at x.y.z(Z.java:3)\n  at a.b.none(Unknown Source)\n"
            "\tat a.b.w(SourceFile:1)\n\t... 3 more\nCaused by: a.e\n\tat a.b.c(:1)",
            "com.x.Oops: message: com.x.Oops\n\tat com.x.Util.check(Util.java:7)\n\tat com.x.Main.run(Main.java:20)\n"
@@ -46,9 +45,8 @@ static void a_trace(void **state)
            "\tat com.x.Main.run(Main.java:20)\n");
 }
 
-static void what_was_thrown(void **state)
+TEST(what_was_thrown)
 {
-    (void)state;
     expect("a.e\n at a.b.d(S:2)\n at a.b.d(S:2)\n", "com.x.Oops\n at com.x.Main.gone(Main.java:1)\n");
     expect("a.e\nsome words\n at a.b.d(S:2)\n", "com.x.Oops\nsome words\n at com.x.Main.gone(Main.java:1)\n");
     expect("com.x.Oops: m\n at a.b.d(S:2)\n", "com.x.Oops: m\n");
@@ -62,9 +60,8 @@ static void what_was_thrown(void **state)
     expect("\t[CIRCULAR REFERENCE: a.e: m]\n\tat a.b.d(S:2)\n", "\t[CIRCULAR REFERENCE: com.x.Oops: m]\n");
 }
 
-static void words_and_logs_in_front(void **state)
+TEST(words_and_logs_in_front)
 {
-    (void)state;
     expect("Exception in thread \"a b\" a.e: m\r\n\tat a.b.c(SourceFile:1)\r\n",
            "Exception in thread \"a b\" com.x.Oops: m\r\n\tat com.x.Util.check(Util.java:7)\r\n"
            "\tat com.x.Main.run(Main.java:20)\r\n");
@@ -76,9 +73,8 @@ static void words_and_logs_in_front(void **state)
     expect("\tat app//a.b.d(SourceFile:2) ~[a.jar:1.0]\n", "\tat app//com.x.Main.gone(Main.java:1) ~[a.jar:1.0]\n");
 }
 
-static void forms_of_frames(void **state)
+TEST(forms_of_frames)
 {
-    (void)state;
     static const char *const rows[][2] = {
         {"at a.b.d (S:2)", "at com.x.Main.gone (Main.java:1)"},
         {"\tat\ta.b.d\t(S:2)", "\tat\tcom.x.Main.gone\t(Main.java:1)"},
@@ -106,9 +102,8 @@ static void forms_of_frames(void **state)
 #define OUTLINE "    # {'id':'com.android.tools.r8.outline'}\n"
 
 /* As R8's retrace has it. */
-static void alternatives(void **state)
+TEST(alternatives)
 {
-    (void)state;
     static const struct {
         const char *mapping, *in, *out;
     } rows[] = {
@@ -157,9 +152,8 @@ static void alternatives(void **state)
 }
 
 /* What one line becomes is bounded, and what all do by what is read: such lines stay, and are counted. */
-static void what_lines_may_become(void **state)
+TEST(what_lines_may_become)
 {
-    (void)state;
     struct sl_buf mapping = {0}, text = {0}, out = {0};
     struct made made;
     struct sl_jvm_trace trace;
@@ -188,24 +182,11 @@ static void what_lines_may_become(void **state)
     sl_buf_free(&made.file);
 }
 
-static void other_lines(void **state)
+TEST(other_lines)
 {
-    (void)state;
     static const char text[] =
         "\n  \nsomething at a.b.c\n\tat (x)\n\tat x(y)\nat\nCaused by: \nhat a.b.d(S:2)\n\xff\xfe\n"
         "1 at a.b d(S:2)\n\tat a.b.c(S:1\n";
     expect(text, text);
     expect("last", "last\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_trace),
-                                       cmocka_unit_test(what_was_thrown),
-                                       cmocka_unit_test(words_and_logs_in_front),
-                                       cmocka_unit_test(other_lines),
-                                       cmocka_unit_test(forms_of_frames),
-                                       cmocka_unit_test(alternatives),
-                                       cmocka_unit_test(what_lines_may_become)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,20 @@ static enum sl_code be_short(struct conversion *conversion, void *arg, struct sl
     return sl_budget_fail(&conversion->budget, failure); /* as after a failed malloc */
 }
 
+static int configure(void **state)
+{
+    test_config.conversion.max_memory = 32 << 20;
+    test_config.conversion.max_time_ns = 20 * MS;
+    test_config.conversion.max_heavy = 2;
+    conversions_configure(&test_config);
+    return 0;
+}
+
+static int configure_dir(void **state)
+{
+    return dir_setup(state) || configure(state);
+}
+
 static void limits_body(void *arg)
 {
     size_t little = 1 << 20, much = 40 << 20;
@@ -56,7 +70,7 @@ static void limits_body(void *arg)
     assert_int_equal(convert(1000, be_short, NULL), SL_BUSY);
 }
 
-static void a_conversion_ends_at_its_limits(void **state)
+TEST(a_conversion_ends_at_its_limits, .setup = configure)
 {
     loop_run_fiber(limits_body, NULL);
 }
@@ -79,7 +93,7 @@ static void check_body(void *arg)
     close(fd);
 }
 
-static void the_check_of_a_download_ends_at_its_limits(void **state)
+TEST(the_check_of_a_download_ends_at_its_limits, .setup = configure_dir, .teardown = dir_teardown)
 {
     loop_run_fiber(check_body, NULL);
 }
@@ -139,7 +153,7 @@ static void heavy_body(void *arg)
     assert_true(waiting() == 0);
 }
 
-static void heavy_conversions_wait_for_each_other(void **state)
+TEST(heavy_conversions_wait_for_each_other, .setup = configure)
 {
     most = finished = 0;
     loop_run_fiber(heavy_body, NULL);
@@ -151,20 +165,6 @@ static void heavy_conversions_wait_for_each_other(void **state)
     loop_run_fiber(heavy_body, NULL);
     assert_int_equal(finished, 12);
     assert_true(most <= 2);
-}
-
-static int configure(void **state)
-{
-    test_config.conversion.max_memory = 32 << 20;
-    test_config.conversion.max_time_ns = 20 * MS;
-    test_config.conversion.max_heavy = 2;
-    conversions_configure(&test_config);
-    return 0;
-}
-
-static int configure_dir(void **state)
-{
-    return dir_setup(state) || configure(state);
 }
 
 /* ---- the end of the process ---- */
@@ -199,19 +199,15 @@ static void cut_body(void *arg)
 }
 
 /* Last: there are no conversions afterwards. */
-static void a_conversion_is_cut_when_the_process_ends(void **state)
+TEST(a_conversion_is_cut_when_the_process_ends, .setup = configure)
 {
     loop_run_fiber(cut_body, NULL);
 }
 
-int main(void)
+static int begin_file(void **state)
 {
     loop_init(4);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_conversion_ends_at_its_limits, configure),
-        cmocka_unit_test_setup_teardown(the_check_of_a_download_ends_at_its_limits, configure_dir, dir_teardown),
-        cmocka_unit_test_setup(heavy_conversions_wait_for_each_other, configure),
-        cmocka_unit_test_setup(a_conversion_is_cut_when_the_process_ends, configure),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }
+
+TEST_FILE(.begin = begin_file);

@@ -114,7 +114,6 @@ static void make(const char *command, const char *out)
 
 static int make_fixtures(void **state)
 {
-    (void)state;
     snprintf(fixtures, sizeof fixtures, "/tmp/symloom-fixture-XXXXXX");
     if (!mkdtemp(fixtures))
         return -1;
@@ -141,7 +140,6 @@ static int make_fixtures(void **state)
 
 static int drop_fixtures(void **state)
 {
-    (void)state;
     loop_close();
     return directory_remove(fixtures);
 }
@@ -217,9 +215,8 @@ static void check_types(enum object_type type, size_t count, const enum file_typ
     check_types((type), sizeof((enum file_type[]){__VA_ARGS__}) / sizeof(enum file_type),                              \
                 (const enum file_type[]){__VA_ARGS__})
 
-static void types_body(void *arg)
+FIBER_TEST(types_follow_module_and_purpose)
 {
-    (void)arg;
     USE_SOURCES({.id = SL_STR("s")});
     fill(NULL, 0);
     CHECK_TYPES(OBJECT_MACHO, FILE_MACH_CODE, FILE_BREAKPAD, FILE_MACH_DEBUG, FILE_PDB, FILE_ELF_DEBUG);
@@ -239,19 +236,12 @@ static void types_body(void *arg)
     assert_int_equal(types_asked[3], FILE_WASM_DEBUG);
 }
 
-static void types_follow_module_and_purpose(void **state)
-{
-    (void)state;
-    run(types_body);
-}
-
 /* ---- errors ---- */
 
 #define NOTHING "No object files listed on this source"
 
-static void errors_body(void *arg)
+FIBER_TEST(errors_reach_candidates)
 {
-    (void)arg;
     static const struct {
         struct stored file;
         enum sl_code status;
@@ -293,15 +283,8 @@ static void errors_body(void *arg)
     }
 }
 
-static void errors_reach_candidates(void **state)
+FIBER_TEST(sources_without_files_have_a_row)
 {
-    (void)state;
-    run(errors_body);
-}
-
-static void nothing_body(void *arg)
-{
-    (void)arg;
     USE_SOURCES({.id = SL_STR("zoo")}, {.id = SL_STR("unlistable")}, {.id = SL_STR("forbidden")});
     USE_FILES({.source = "forbidden", .uri = "http://f/b", .type = FILE_ELF_CODE, .code = SL_NOT_FOUND},
               {.source = "forbidden",
@@ -322,15 +305,8 @@ static void nothing_body(void *arg)
     assert_int_equal(found.candidates.count, 0);
 }
 
-static void sources_without_files_have_a_row(void **state)
+FIBER_TEST(scarcity_is_no_answer)
 {
-    (void)state;
-    run(nothing_body);
-}
-
-static void busy_body(void *arg)
-{
-    (void)arg;
     USE_SOURCES({.id = SL_STR("s")}, {.id = SL_STR("busy")});
     USE_FILES({.source = "s", .uri = "http://s/1", .type = FILE_ELF_CODE, .code = SL_NOT_FOUND});
     look_up(&elf);
@@ -344,12 +320,6 @@ static void busy_body(void *arg)
     look_up(&elf_with_id);
     assert_int_equal(found.code, SL_OK);
     cache_release(found.item);
-}
-
-static void scarcity_is_no_answer(void **state)
-{
-    (void)state;
-    run(busy_body);
 }
 
 /* ---- choosing ---- */
@@ -375,9 +345,8 @@ static bool has_function(const struct sl_symcache *cache, const char *name)
     return seen;
 }
 
-static void choose_body(void *arg)
+FIBER_TEST(the_best_file_is_chosen)
 {
-    (void)arg;
     USE_SOURCES({.id = SL_STR("s")}, {.id = SL_STR("t")});
     USE_FILES({.source = "s", .uri = "http://s/missing", .type = FILE_ELF_CODE, .code = SL_DOWNLOAD_ERROR, .text = "x"},
               {.source = "s", .uri = "http://s/symbols", .type = FILE_ELF_CODE, .path = symbols},
@@ -411,15 +380,8 @@ static void choose_body(void *arg)
     check_candidate(0, "u", "http://t/bare", SL_OK, "", -1, "");
 }
 
-static void the_best_file_is_chosen(void **state)
+FIBER_TEST(an_object_may_vanish_before_conversion)
 {
-    (void)state;
-    run(choose_body);
-}
-
-static void vanished_body(void *arg)
-{
-    (void)arg;
     USE_SOURCES({.id = SL_STR("s"), .is_public = true});
     USE_FILES({.source = "s", .uri = "http://s/full", .type = FILE_ELF_CODE, .path = full});
     look_up(&elf);
@@ -438,15 +400,8 @@ static void vanished_body(void *arg)
     check_candidate(0, "s", "http://s/full", SL_OK, "", SL_NOT_FOUND, "Object file no longer available");
 }
 
-static void an_object_may_vanish_before_conversion(void **state)
+FIBER_TEST(keys_name_scope_source_and_place)
 {
-    (void)state;
-    run(vanished_body);
-}
-
-static void keys_body(void *arg)
-{
-    (void)arg;
     USE_SOURCES({.id = SL_STR("s"), .is_public = true}, {.id = SL_STR("c"), .requires_checksum = true});
     USE_FILES({.source = "s", .uri = "http://s/full", .type = FILE_ELF_CODE, .path = full},
               {.source = "c", .uri = "http://c/full", .type = FILE_ELF_CODE, .path = symbols});
@@ -474,12 +429,6 @@ static void keys_body(void *arg)
     assert_memory_equal(file_text(path), "SLSC", 4);
 }
 
-static void keys_name_scope_source_and_place(void **state)
-{
-    (void)state;
-    run(keys_body);
-}
-
 static void start_again(void)
 {
     cache_drain();
@@ -496,9 +445,8 @@ static const char *symcache_path(unsigned version)
     return path;
 }
 
-static void old_symcache_body(void *arg)
+FIBER_TEST(an_older_symcache_serves_until_it_is_made_anew)
 {
-    (void)arg;
     const char *before = symcache_path(1009), *now = symcache_path(1010);
     USE_SOURCES({.id = SL_STR("s")});
     USE_FILES({.source = "s", .uri = "http://s/1", .type = FILE_ELF_CODE, .path = full});
@@ -531,15 +479,8 @@ static void old_symcache_body(void *arg)
     cache_drain();
 }
 
-static void an_older_symcache_serves_until_it_is_made_anew(void **state)
+FIBER_TEST(features_of_others_are_read)
 {
-    (void)state;
-    run(old_symcache_body);
-}
-
-static void old_meta_body(void *arg)
-{
-    (void)arg;
     USE_SOURCES({.id = SL_STR("s")});
     USE_FILES({.source = "s", .uri = "http://s/1", .type = FILE_ELF_CODE, .path = full});
     char relative[128], path[160];
@@ -568,12 +509,6 @@ static void old_meta_body(void *arg)
     }
 }
 
-static void features_of_others_are_read(void **state)
-{
-    (void)state;
-    run(old_meta_body);
-}
-
 /* ---- together, and leaving ---- */
 
 struct visitor {
@@ -588,9 +523,8 @@ static void visit(void *arg)
     kinds_find(&where, kinds_symbols_of(&elf, false), &elf, &visitor->result);
 }
 
-static void together_body(void *arg)
+FIBER_TEST(equal_requests_fetch_once)
 {
-    (void)arg;
     enum { VISITORS = 20 };
     static struct visitor visitors[VISITORS];
     USE_SOURCES({.id = SL_STR("s")});
@@ -610,15 +544,8 @@ static void together_body(void *arg)
     assert_int_equal(used_files[1].fetched, 1);
 }
 
-static void equal_requests_fetch_once(void **state)
+FIBER_TEST(a_request_may_leave_its_downloads)
 {
-    (void)state;
-    run(together_body);
-}
-
-static void leave_body(void *arg)
-{
-    (void)arg;
     struct fiber_wait_list closed = {0};
     struct visitor visitor = {0};
     USE_FILES({.source = "s", .uri = "http://s/a", .type = FILE_ELF_CODE, .path = full},
@@ -658,15 +585,8 @@ static void leave_body(void *arg)
     assert_int_equal(used_files[1].fetched, 1);
 }
 
-static void a_request_may_leave_its_downloads(void **state)
+FIBER_TEST(warm_lookups_ask_nobody)
 {
-    (void)state;
-    run(leave_body);
-}
-
-static void warm_body(void *arg)
-{
-    (void)arg;
     enum { LOOKUPS = 20000 };
     USE_SOURCES({.id = SL_STR("s")});
     USE_FILES({.source = "s", .uri = "http://s/a", .type = FILE_ELF_CODE, .code = SL_NOT_FOUND},
@@ -684,12 +604,6 @@ static void warm_body(void *arg)
     assert_int_equal(used_files[0].fetched + used_files[1].fetched, 2);
 }
 
-static void warm_lookups_ask_nobody(void **state)
-{
-    (void)state;
-    run(warm_body);
-}
-
 /* ---- merging ---- */
 
 static struct candidate row(const char *source, const char *location, enum sl_code download)
@@ -697,9 +611,8 @@ static struct candidate row(const char *source, const char *location, enum sl_co
     return (struct candidate){.source = sl_str(source), .location = sl_str(location), .download = download};
 }
 
-static void candidates_are_merged(void **state)
+TEST(candidates_are_merged)
 {
-    (void)state;
     struct candidate first[] = {row("b", "x", SL_OK), row("a", "y", SL_NOT_FOUND), row("a", NOTHING, SL_NOT_FOUND)};
     first[0].debug.set = true;
     struct candidate second[] = {row("b", "x", SL_TIMEOUT), row("a", "x", SL_OK), row("a", "x", SL_MALFORMED),
@@ -723,22 +636,4 @@ static void candidates_are_merged(void **state)
     sl_arena_free(&arena);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(candidates_are_merged),
-        cmocka_unit_test_setup_teardown(types_follow_module_and_purpose, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(errors_reach_candidates, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(sources_without_files_have_a_row, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(scarcity_is_no_answer, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(the_best_file_is_chosen, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(an_object_may_vanish_before_conversion, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(keys_name_scope_source_and_place, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(an_older_symcache_serves_until_it_is_made_anew, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(features_of_others_are_read, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(equal_requests_fetch_once, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(a_request_may_leave_its_downloads, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(warm_lookups_ask_nobody, dir_setup, dir_teardown),
-    };
-    return cmocka_run_group_tests(tests, make_fixtures, drop_fixtures);
-}
+TEST_FILE(.begin = make_fixtures, .end = drop_fixtures, .setup = dir_setup, .teardown = dir_teardown);

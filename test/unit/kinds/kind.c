@@ -133,7 +133,6 @@ static void run(void (*body)(void *arg))
 /* ---- tests ---- */
 static void lines_body(void *arg)
 {
-    (void)arg;
     struct source sources[] = {source_at("plain"), source_at("good")};
     struct kinds_search where = {sources, 2, SL_STR("global"), &arena};
     struct kinds_found found;
@@ -156,9 +155,8 @@ static void lines_body(void *arg)
     cache_release(found.item);
 }
 
-static void a_kind_is_made_of_the_best_file_for_its_use(void **state)
+TEST(a_kind_is_made_of_the_best_file_for_its_use)
 {
-    (void)state;
     put("plain", "01/23456789abcdef0123456789abcdef01234567/breakpad", plain);
     put("good", "01/23456789abcdef0123456789abcdef01234567/breakpad", with_cfi);
     run(lines_body);
@@ -166,7 +164,6 @@ static void a_kind_is_made_of_the_best_file_for_its_use(void **state)
 
 static void failing_body(void *arg)
 {
-    (void)arg;
     struct source sources[] = {source_at("much")};
     struct kinds_search where = {sources, 1, SL_STR("global"), &arena};
     struct kinds_found found[2];
@@ -185,9 +182,8 @@ static void failing_body(void *arg)
     cache_release(found[1].item);
 }
 
-static void what_comes_of_it_is_told_in_the_field_of_the_use(void **state)
+TEST(what_comes_of_it_is_told_in_the_field_of_the_use)
 {
-    (void)state;
     put("much", "01/23456789abcdef0123456789abcdef01234567/breakpad", with_much);
     run(failing_body);
 }
@@ -210,7 +206,6 @@ static bool recalls(const struct kinds_search *where, enum sl_code code)
 
 static void remembered_body(void *arg)
 {
-    (void)arg;
     struct source sources[] = {source_at("good")};
     struct kinds_search where = {sources, 1, SL_STR("global"), &arena, 7};
     struct cache_file file = {SL_STR("good"), {NULL, 0}};
@@ -231,16 +226,14 @@ static void remembered_body(void *arg)
     assert_false(recalls(&where, SL_UNSUPPORTED));
 }
 
-static void searches_are_recalled_while_memory_has_what_they_asked_for(void **state)
+TEST(searches_are_recalled_while_memory_has_what_they_asked_for)
 {
-    (void)state;
     put("good", "01/23456789abcdef0123456789abcdef01234567/breakpad", with_cfi);
     run(remembered_body);
 }
 
 static void letters_body(void *arg)
 {
-    (void)arg;
     struct object_id id = {.has_debug_id = true};
     assert_true(sl_debug_id_parse(SL_STR(UUID), &id.debug_id));
     struct source sources[] = {source_at("none"), source_at("bad"), source_at("letters"), source_at("more")};
@@ -258,9 +251,8 @@ static void letters_body(void *arg)
     assert_null(found.item);
 }
 
-static void what_is_no_object_is_the_first_that_can_be_had(void **state)
+TEST(what_is_no_object_is_the_first_that_can_be_had)
 {
-    (void)state;
     put("bad", "01/020304050607080910111213141516/proguard", "X");
     put("letters", "01/020304050607080910111213141516/proguard", "L1");
     put("more", "01/020304050607080910111213141516/proguard", "L2");
@@ -282,14 +274,13 @@ static void expect_key(const struct symcache_request *request, const char *expec
 }
 
 /* Whoever wants variables shares no symcache with those who do not. */
-static void keys_of_symcaches_tell_what_they_hold(void **state)
+TEST(keys_of_symcaches_tell_what_they_hold)
 {
     struct source source = {.id = SL_STR("s"), .type = SOURCE_FILESYSTEM};
     struct remote_file file = {.source = &source, .uri = SL_STR("file://a")},
                        map = {.source = &source, .uri = SL_STR("file://b")};
     struct object_request mapping = {&map, &elf, SL_STR("x")};
     struct symcache_request request = {.object = {&file, &elf, SL_STR("x")}, .scope = SL_STR("x")};
-    (void)state;
     expect_key(&request, "scope: x\n\nsource: s\nlocation: file://a\n");
     request.variables = true;
     expect_key(&request, "scope: x\n\nsource: s\nlocation: file://a\n\nvariables: true\n");
@@ -298,15 +289,4 @@ static void keys_of_symcaches_tell_what_they_hold(void **state)
                          "\nvariables: true\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_of_symcaches_tell_what_they_hold),
-        cmocka_unit_test_setup_teardown(a_kind_is_made_of_the_best_file_for_its_use, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(what_comes_of_it_is_told_in_the_field_of_the_use, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(searches_are_recalled_while_memory_has_what_they_asked_for, dir_setup,
-                                        dir_teardown),
-        cmocka_unit_test_setup_teardown(what_is_no_object_is_the_first_that_can_be_had, dir_setup, dir_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(.setup = dir_setup, .teardown = dir_teardown);

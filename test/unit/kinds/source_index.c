@@ -73,7 +73,9 @@ static void next_day(const char *last)
     kinds_init(&test_config);
 }
 
-static void an_index_that_grows(void *arg)
+static void run(void (*body)(void *arg));
+
+FIBER_TEST(test_an_index_that_grows)
 {
     last_id = "2\r\n";
     segments = 2;
@@ -89,7 +91,7 @@ static void an_index_that_grows(void *arg)
     expect("n1/1/n1 n2/1/n2 n3/1/n3 both/1/both", "lastid.txt");
 }
 
-static void an_index_that_waits_for_memory(void *arg)
+FIBER_TEST(test_an_index_that_waits_for_memory)
 {
     struct remote_file file = {.source = &source, .path = SL_STR("n1/1/n1")};
     size_t count = 1;
@@ -102,7 +104,7 @@ static void an_index_that_waits_for_memory(void *arg)
     expect("n1/1/n1 both/1/both", "0000000001"); /* nothing was kept */
 }
 
-static void an_index_that_fails(void *arg)
+FIBER_TEST(test_an_index_that_fails)
 {
     last_id = "2";
     segments = 1;
@@ -150,31 +152,17 @@ static void run(void (*body)(void *arg))
     sl_arena_free(&arena);
 }
 
-static void test_an_index_that_waits_for_memory(void **state)
+static int begin_file(void **state)
 {
-    run(an_index_that_waits_for_memory);
-}
-
-static void test_an_index_that_grows(void **state)
-{
-    run(an_index_that_grows);
-}
-
-static void test_an_index_that_fails(void **state)
-{
-    run(an_index_that_fails);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_an_index_that_grows, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(test_an_index_that_fails, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(test_an_index_that_waits_for_memory, dir_setup, dir_teardown),
-    };
     log_set_levels("off");
     loop_init(2);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    loop_close();
-    return failed;
+    return 0;
 }
+
+static int end_file(void **state)
+{
+    loop_close();
+    return 0;
+}
+
+TEST_FILE(.begin = begin_file, .end = end_file, .setup = dir_setup, .teardown = dir_teardown);

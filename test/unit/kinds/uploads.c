@@ -80,7 +80,7 @@ static void staged(const char *name, char out[STORE_PATH + 200])
     snprintf(out, STORE_PATH + 200, "%s/staging-ranges-3-/%s", home, name);
 }
 
-static void parts_in_any_order(void **state)
+TEST(parts_in_any_order)
 {
     uint8_t version[3];
     configure();
@@ -110,7 +110,7 @@ static void make_file(const char *path)
     close(fd);
 }
 
-static void what_crashes_leave(void **state)
+TEST(what_crashes_leave)
 {
     char path[STORE_PATH + 200], name[PART_NAME];
     uint8_t version[3];
@@ -130,7 +130,7 @@ static void what_crashes_leave(void **state)
     assert_int_equal(version[2], 1);
 }
 
-static void a_part_that_vanished(void **state)
+TEST(a_part_that_vanished)
 {
     char path[STORE_PATH + 200], name[PART_NAME];
     uint8_t version[3];
@@ -147,7 +147,7 @@ static void a_part_that_vanished(void **state)
     assert_true(published(version, 3) > 0);
 }
 
-static void a_part_costs_the_same_however_many_there_are(void **state)
+TEST(a_part_costs_the_same_however_many_there_are)
 {
     enum { PARTS = 600 };
     static uint8_t version[PARTS];
@@ -203,7 +203,7 @@ static void lock_body(void *arg)
     assert_int_equal(turns_taken, 21);
 }
 
-static void what_cannot_be_looked_at_is_not_missing(void **state)
+TEST(what_cannot_be_looked_at_is_not_missing)
 {
     struct symbfile_set sets[SYMBFILE_KINDS];
     struct symbfile_place found = {.scope = ""};
@@ -220,7 +220,7 @@ static void what_cannot_be_looked_at_is_not_missing(void **state)
     assert_int_equal(symbfile_store_find("fedcba", &found), SL_NOT_FOUND);
 }
 
-static void changes_take_turns(void **state)
+TEST(changes_take_turns)
 {
     configure();
     loop_run_fiber(lock_body, NULL);
@@ -265,7 +265,7 @@ static void remembered_body(void *arg)
     assert_int_equal(find("aabb"), SL_OK);
 }
 
-static void answers_are_remembered_until_something_changes(void **state)
+TEST(answers_are_remembered_until_something_changes)
 {
     configure();
     assert_int_equal(cache_init(&test_config, kinds_all, kinds_all_count, NULL), SL_OK);
@@ -275,17 +275,10 @@ static void answers_are_remembered_until_something_changes(void **state)
     cache_close();
 }
 
-int main(void)
+static int begin_file(void **state)
 {
     loop_init(2);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(parts_in_any_order, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(what_crashes_leave, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(a_part_that_vanished, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(a_part_costs_the_same_however_many_there_are, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(what_cannot_be_looked_at_is_not_missing, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(changes_take_turns, dir_setup, dir_teardown),
-        cmocka_unit_test_setup_teardown(answers_are_remembered_until_something_changes, dir_setup, dir_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }
+
+TEST_FILE(.begin = begin_file, .setup = dir_setup, .teardown = dir_teardown);

@@ -10,7 +10,6 @@ static struct sl_buf text;
 
 static int forget_text(void **state)
 {
-    (void)state;
     sl_buf_free(&text);
     sl_arena_free(&arena);
     return 0;
@@ -44,9 +43,8 @@ static void expect_microdump(void)
     assert_true(dump.is_microdump);
 }
 
-static void test_pieces_of_stacks(void **state)
+TEST(test_pieces_of_stacks)
 {
-    (void)state;
     put_line(BEGIN "O A arm 02 armv7l x\nS 0 00001010 00001000 00000030\nS 00001000 000102\nS 00001003 03\n");
     put_line("S 00001010 AABBC\nS zz 00\nS 00002000\n");
     put_registers(0x1010, 0x5);
@@ -63,9 +61,8 @@ static void test_pieces_of_stacks(void **state)
     assert_false(dump.has_exception);
 }
 
-static void test_modules(void **state)
+TEST(test_modules)
 {
-    (void)state;
     put_line(BEGIN "O A arm 02 armv7l x\n");
     put_registers(0, 0);
     put_line("M 00003000 00000000 00001000 00112233445566778899AABBCCDDEEFF0 b.so\n"
@@ -86,7 +83,7 @@ static void test_modules(void **state)
     assert_ptr_equal(dump.main_module, &modules[1]);
 }
 
-static void test_the_system(void **state)
+TEST(test_the_system)
 {
     static const struct {
         const char *line, *version, *build;
@@ -97,7 +94,6 @@ static void test_the_system(void **state)
         {"O A arm 02 armv7l\n", "", ""},
         {"O L arm 02 armv7l 3.4.5-x #7 SMP Fri\n", "3.4.5-x", "#7 SMP Fri"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof systems / sizeof *systems; i++) {
         sl_buf_clear(&text);
         put_line(BEGIN);
@@ -109,9 +105,8 @@ static void test_the_system(void **state)
     }
 }
 
-static void test_searching(void **state)
+TEST(test_searching)
 {
-    (void)state;
     put_line("x\na(1)google-breakpad(1): " BEGIN "google-breakpad(2): " BEGIN "google-breakpad(1): " END
              "google-breakpad(2): " END);
     put_line("google-breakpad(3): " BEGIN "google-breakpad(4): " BEGIN "google-breakpad(5): " BEGIN);
@@ -129,9 +124,8 @@ static void test_searching(void **state)
     assert_false(sl_microdump_next(&search, &one));
 }
 
-static void test_what_is_none(void **state)
+TEST(test_what_is_none)
 {
-    (void)state;
     assert_false(sl_microdump_is_in((struct sl_bytes){NULL, 0}));
     put_line("MDMP" BEGIN);
     assert_false(sl_microdump_is_in(sl_buf_bytes(&text)));
@@ -141,14 +135,4 @@ static void test_what_is_none(void **state)
     assert_false(sl_microdump_is_in(sl_buf_bytes(&text)));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_pieces_of_stacks, forget_text),
-        cmocka_unit_test_teardown(test_modules, forget_text),
-        cmocka_unit_test_teardown(test_the_system, forget_text),
-        cmocka_unit_test_teardown(test_searching, forget_text),
-        cmocka_unit_test_teardown(test_what_is_none, forget_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(.teardown = forget_text);

@@ -23,7 +23,7 @@ static void expect_reason_at(uint32_t platform, uint16_t cpu, const struct wante
     expect_text_at(dump.crash.reason, wanted, file, line);
 }
 
-static void test_signals(void **state)
+TEST(test_signals)
 {
     expect_reason(LINUX, AMD64, E(.code = 11, .address = 69), "SIGSEGV / 0x45");
     expect_reason(LINUX, AMD64, E(.code = 11, .flags = 1), "SIGSEGV / SEGV_MAPERR / 0x0");
@@ -36,14 +36,14 @@ static void test_signals(void **state)
     expect_reason(LINUX, AMD64, E(.code = 64, .flags = 3), "unknown 0x00000040 / 0x00000003 / 0x0");
 }
 
-static void test_addresses_of_32_bit_processors_are_cut(void **state)
+TEST(test_addresses_of_32_bit_processors_are_cut)
 {
     expect_reason(LINUX, X86, E(.code = 4, .flags = 1, .address = 0xFFFFFFFF00000010), "SIGILL / ILL_ILLOPC / 0x10");
     expect_reason(LINUX, AMD64, E(.code = 8, .flags = 1, .address = 0xFFFFFFFF00000010),
                   "SIGFPE / FPE_INTDIV / 0xffffffff00000010");
 }
 
-static void test_mach_exceptions(void **state)
+TEST(test_mach_exceptions)
 {
     expect_reason(MACOS, AMD64, E(.code = 1, .flags = 1, .address = 0x45),
                   "EXC_BAD_ACCESS / KERN_INVALID_ADDRESS / 0x45");
@@ -59,7 +59,7 @@ static void test_mach_exceptions(void **state)
     expect_reason(MACOS, AMD64, E(.code = 10), "unknown 0x0000000a / 0x00000000 / 0x0");
 }
 
-static void test_resources_of_macos(void **state)
+TEST(test_resources_of_macos)
 {
     const uint64_t first = UINT64_C(1) << 58;
     expect_reason(MACOS, ARM64,
@@ -73,7 +73,7 @@ static void test_resources_of_macos(void **state)
     expect_reason(MACOS, ARM64, E(.code = 11, .flags = 7u << 29), "EXC_RESOURCE / 0xe0000000 / 0x0");
 }
 
-static void test_guards_of_macos(void **state)
+TEST(test_guards_of_macos)
 {
     const uint64_t flavor = UINT64_C(1) << 32;
     expect_reason(MACOS, ARM64, E(.code = 12), "EXC_GUARD / GUARD_TYPE_NONE / 0x0");
@@ -91,7 +91,7 @@ static void test_guards_of_macos(void **state)
                   "EXC_GUARD / GUARD_TYPE_VIRT_MEMORY / 0x0000000900000000 / 0x0000000000000004 / 0x0");
 }
 
-static void test_windows_exceptions(void **state)
+TEST(test_windows_exceptions)
 {
     expect_reason(WINDOWS, X86, E(.code = 0xC0000005, .address = 7, .parameter_count = 2, .parameters = {1, 0x45}),
                   "EXCEPTION_ACCESS_VIOLATION_WRITE / 0x45");
@@ -123,22 +123,10 @@ static void test_windows_exceptions(void **state)
     expect_reason(WINDOWS, AMD64, E(.code = 0xCAFEBABE, .flags = 5), "unknown 0xcafebabe / 0x0");
 }
 
-static void test_systems_without_names(void **state)
+TEST(test_systems_without_names)
 {
     expect_reason(SOLARIS, AMD64, E(.code = 11, .flags = 1), "unknown 0x0000000b / 0x00000001 / 0x0");
     expect_reason(1, AMD64, E(.code = 11), "unknown 0x0000000b / 0x00000000 / 0x0");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_signals, forget),
-        cmocka_unit_test_teardown(test_addresses_of_32_bit_processors_are_cut, forget),
-        cmocka_unit_test_teardown(test_mach_exceptions, forget),
-        cmocka_unit_test_teardown(test_resources_of_macos, forget),
-        cmocka_unit_test_teardown(test_guards_of_macos, forget),
-        cmocka_unit_test_teardown(test_windows_exceptions, forget),
-        cmocka_unit_test_teardown(test_systems_without_names, forget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(.teardown = forget);

@@ -23,7 +23,7 @@ static uint32_t put_amd64_context(struct writer *w, uint64_t rsp)
 
 /* ---- header and directory ---- */
 
-static void test_what_is_no_dump(void **state)
+TEST(test_what_is_no_dump)
 {
     const uint8_t zeros[32] = {0};
     expect_failure((struct sl_bytes){NULL, 0}, "Missing minidump header (empty minidump?)");
@@ -43,7 +43,7 @@ static void test_what_is_no_dump(void **state)
     expect_failure(writer_end(&writer), "The thread list stream was not found");
 }
 
-static void test_the_low_half_of_the_version_counts(void **state)
+TEST(test_the_low_half_of_the_version_counts)
 {
     begin(AMD64, LINUX, false);
     writer.version = 0xA0F1A793;
@@ -55,7 +55,7 @@ static void test_the_low_half_of_the_version_counts(void **state)
     expect_text(dump.crash.assertion, "");
 }
 
-static void test_of_streams_of_one_type_the_last_counts(void **state)
+TEST(test_of_streams_of_one_type_the_last_counts)
 {
     begin(AMD64, LINUX, false);
     put_threads(&writer, (struct wanted_thread[]){{.id = 1}, {.id = 2}}, 2);
@@ -67,7 +67,7 @@ static void test_of_streams_of_one_type_the_last_counts(void **state)
     assert_null(sl_minidump_stream_name(4711));
 }
 
-static void test_lists_may_have_padding_and_may_be_cut(void **state)
+TEST(test_lists_may_have_padding_and_may_be_cut)
 {
     begin(AMD64, LINUX, false);
     stream_begin(&writer, 3);
@@ -88,7 +88,7 @@ static void test_lists_may_have_padding_and_may_be_cut(void **state)
     assert_int_equal(dump.crash.thread_count, 1);
 }
 
-static void test_both_byte_orders_say_the_same(void **state)
+TEST(test_both_byte_orders_say_the_same)
 {
     for (int big = 0; big < 2; big++) {
         begin(AMD64, WINDOWS, big);
@@ -133,7 +133,7 @@ static void expect_system(uint32_t platform, uint32_t major, const char *service
     assert_int_equal(dump.crash.system.arch, SL_ARCH_X86_64);
 }
 
-static void test_systems(void **state)
+TEST(test_systems)
 {
     const char *uname = "Linux 4.9.60-linuxkit-aufs #1 SMP Mon Nov 6 16:00:12 UTC 2017 x86_64";
     expect_system(LINUX, 0, uname, "Linux", "4.9.60-linuxkit-aufs", "#1 SMP Mon Nov 6 16:00:12 UTC 2017");
@@ -179,7 +179,7 @@ static struct sl_bytes codeview_of(const char *signature, const uint8_t *rest, s
     return (struct sl_bytes){bytes, size + 4};
 }
 
-static void test_ids_of_modules(void **state)
+TEST(test_ids_of_modules)
 {
     uint8_t counting[64], zeros[16] = {0};
     for (uint8_t i = 0; i < sizeof counting; i++)
@@ -210,7 +210,7 @@ static void test_ids_of_modules(void **state)
     expect_module(WINDOWS, false, codeview_of("WHAT", counting, 16), NULL, "", NULL);
 }
 
-static void test_modules_are_in_order(void **state)
+TEST(test_modules_are_in_order)
 {
     begin(AMD64, WINDOWS, false);
     put_threads(&writer, NULL, 0);
@@ -247,7 +247,7 @@ static void expect_module_at(uint64_t address, size_t place)
     assert_int_equal(module ? module->place : SIZE_MAX, place);
 }
 
-static void test_an_address_in_several_modules(void **state)
+TEST(test_an_address_in_several_modules)
 {
     enum { NONE = SIZE_MAX };
     begin(AMD64, LINUX, false);
@@ -297,7 +297,7 @@ static void test_an_address_in_several_modules(void **state)
     assert_null(dump.main_module);
 }
 
-static void test_unloaded_modules(void **state)
+TEST(test_unloaded_modules)
 {
     begin(AMD64, WINDOWS, false);
     put_threads(&writer, NULL, 0);
@@ -348,7 +348,7 @@ static void put_three_threads(void)
     put_threads(&writer, (struct wanted_thread[]){{1, 0, 0, 0, 1232, context}, {2, 0, 0, 0, 1232, other}, {3}}, 3);
 }
 
-static void test_which_thread_crashed(void **state)
+TEST(test_which_thread_crashed)
 {
     put_three_threads();
     expect_read(&writer);
@@ -379,7 +379,7 @@ static void test_which_thread_crashed(void **state)
     assert_true(dump.crash.crashed);
 }
 
-static void test_registers_have_their_names(void **state)
+TEST(test_registers_have_their_names)
 {
     begin(AMD64, LINUX, false);
     uint32_t context = put_amd64_context(&writer, 0x5000);
@@ -395,7 +395,7 @@ static void test_registers_have_their_names(void **state)
     assert_int_equal(thread->registers[14].value, 0x110);
 }
 
-static void test_a_context_of_another_processor_is_none(void **state)
+TEST(test_a_context_of_another_processor_is_none)
 {
     begin(ARM64, LINUX, false);
     uint32_t context = put_amd64_context(&writer, 0x5000);
@@ -409,7 +409,7 @@ static void test_a_context_of_another_processor_is_none(void **state)
     expect_requesting("unknown");
 }
 
-static void test_each_processor_has_its_context(void **state)
+TEST(test_each_processor_has_its_context)
 {
     static const struct {
         uint16_t cpu, size, flags_size;
@@ -440,7 +440,7 @@ static void test_each_processor_has_its_context(void **state)
     }
 }
 
-static void test_names_of_threads(void **state)
+TEST(test_names_of_threads)
 {
     put_three_threads();
     uint32_t a = put_string(&writer, "main"), b = put_string(&writer, "worker");
@@ -489,7 +489,7 @@ static void put_memory_list(const uint64_t *addresses, uint32_t count, uint32_t 
     stream_end(&writer);
 }
 
-static void test_where_a_stack_is(void **state)
+TEST(test_where_a_stack_is)
 {
     const uint64_t regions[] = {0x9000, 0x5000};
     begin(AMD64, LINUX, false);
@@ -519,7 +519,7 @@ static void test_where_a_stack_is(void **state)
     expect_stack(0, 0);
 }
 
-static void test_long_lists_of_memory_are_taken_whole_or_not(void **state)
+TEST(test_long_lists_of_memory_are_taken_whole_or_not)
 {
     const uint64_t regions[] = {0x7000};
     for (int bad = 0; bad < 2; bad++) {
@@ -542,7 +542,7 @@ static void test_long_lists_of_memory_are_taken_whole_or_not(void **state)
     }
 }
 
-static void test_regions_do_not_overlap(void **state)
+TEST(test_regions_do_not_overlap)
 {
     const uint64_t regions[] = {0x5010, 0x5000, 0x5020, UINT64_MAX - 3};
     begin(AMD64, LINUX, false);
@@ -562,7 +562,7 @@ static void put_fixed_text(const char *text)
         put(&writer, i < strlen(text) ? (uint8_t)text[i] : 0, 2);
 }
 
-static void test_assertions(void **state)
+TEST(test_assertions)
 {
     begin(AMD64, WINDOWS, false);
     put_threads(&writer, NULL, 0);
@@ -577,7 +577,7 @@ static void test_assertions(void **state)
     expect_text(dump.crash.assertion, "size < capacity (append at list.cpp:17)");
 }
 
-static void test_crashpad(void **state)
+TEST(test_crashpad)
 {
     begin(ARM64, MACOS, false);
     put_threads(&writer, NULL, 0);
@@ -622,7 +622,7 @@ static void test_crashpad(void **state)
     expect_text(dump.annotations[1].value, "stable");
 }
 
-static void test_process_and_mappings(void **state)
+TEST(test_process_and_mappings)
 {
     const char *maps = "00400000-00452000 r-xp 00000000 08:02 173521      /usr/bin/with blank\n"
                        "7fff0000-7fff1000 rw-p 00000000 00:00 0 \n"
@@ -660,7 +660,7 @@ static void test_process_and_mappings(void **state)
     assert_false(dump.memory_info.known);
 }
 
-static void test_messages_of_macos(void **state)
+TEST(test_messages_of_macos)
 {
     static const char texts[] = "/usr/lib/libc\0abort() called\0sig\0trace\0more";
     begin(AMD64, MACOS, false);
@@ -699,7 +699,7 @@ static enum sl_code read_client(const uint32_t *words, size_t count, const char 
     return sl_minidump_client_stacks(&dump, &arena, client, error);
 }
 
-static void test_stacks_of_the_client(void **state)
+TEST(test_stacks_of_the_client)
 {
     const uint32_t good[] = {1, 1, 1, 4, /**/ 1234, 0, 1, 0, /**/ 0xFFFF7001, 0xF, 0, 4};
     const uint32_t too_many[] = {1, 1, 1, 4, /**/ 1234, 0, 2, 0, /**/ 1, 0, 0, 4};
@@ -731,7 +731,7 @@ static void test_stacks_of_the_client(void **state)
 
 /* ---- what is shared ---- */
 
-static void test_what_all_share_is_read_as_often_as_the_file_is_worth(void **state)
+TEST(test_what_all_share_is_read_as_often_as_the_file_is_worth)
 {
     enum { MODULES = 2000, NAME = 20000 };
     static struct wanted_module modules[MODULES];
@@ -749,33 +749,4 @@ static void test_what_all_share_is_read_as_often_as_the_file_is_worth(void **sta
     assert_in_range(arena.used, 1, 64 * writer.b.size);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_what_is_no_dump, forget),
-        cmocka_unit_test_teardown(test_the_low_half_of_the_version_counts, forget),
-        cmocka_unit_test_teardown(test_of_streams_of_one_type_the_last_counts, forget),
-        cmocka_unit_test_teardown(test_lists_may_have_padding_and_may_be_cut, forget),
-        cmocka_unit_test_teardown(test_both_byte_orders_say_the_same, forget),
-        cmocka_unit_test_teardown(test_systems, forget),
-        cmocka_unit_test_teardown(test_ids_of_modules, forget),
-        cmocka_unit_test_teardown(test_modules_are_in_order, forget),
-        cmocka_unit_test_teardown(test_an_address_in_several_modules, forget),
-        cmocka_unit_test_teardown(test_unloaded_modules, forget),
-        cmocka_unit_test_teardown(test_which_thread_crashed, forget),
-        cmocka_unit_test_teardown(test_registers_have_their_names, forget),
-        cmocka_unit_test_teardown(test_a_context_of_another_processor_is_none, forget),
-        cmocka_unit_test_teardown(test_each_processor_has_its_context, forget),
-        cmocka_unit_test_teardown(test_names_of_threads, forget),
-        cmocka_unit_test_teardown(test_where_a_stack_is, forget),
-        cmocka_unit_test_teardown(test_long_lists_of_memory_are_taken_whole_or_not, forget),
-        cmocka_unit_test_teardown(test_regions_do_not_overlap, forget),
-        cmocka_unit_test_teardown(test_assertions, forget),
-        cmocka_unit_test_teardown(test_crashpad, forget),
-        cmocka_unit_test_teardown(test_process_and_mappings, forget),
-        cmocka_unit_test_teardown(test_messages_of_macos, forget),
-        cmocka_unit_test_teardown(test_stacks_of_the_client, forget),
-        cmocka_unit_test_teardown(test_what_all_share_is_read_as_often_as_the_file_is_worth, forget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(.teardown = forget);

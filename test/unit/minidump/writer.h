@@ -196,7 +196,6 @@ static struct writer writer;
 
 static inline int forget(void **state)
 {
-    (void)state;
     sl_arena_free(&arena);
     sl_buf_free(&writer.b);
     return 0;

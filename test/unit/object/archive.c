@@ -43,9 +43,8 @@ static struct sl_object *open_slice(const struct sl_archive *archive, size_t ind
     return object;
 }
 
-static void slices_in_file_order(void **state)
+TEST(slices_in_file_order)
 {
-    (void)state;
     static const enum sl_arch archs[] = {SL_ARCH_X86_64, SL_ARCH_ARM64};
     struct sl_archive archive = open_archive(fat);
     struct sl_object *object;
@@ -63,9 +62,8 @@ static void slices_in_file_order(void **state)
     assert_false(sl_archive_slice(&archive, 2, &slice));
 }
 
-static void the_slice_of_an_id(void **state)
+TEST(the_slice_of_an_id)
 {
-    (void)state;
     struct sl_archive archive = open_archive(fat);
     struct sl_error error;
     size_t index;
@@ -87,9 +85,8 @@ static void the_slice_of_an_id(void **state)
     }
 }
 
-static void a_file_with_one_object_is_the_answer(void **state)
+TEST(a_file_with_one_object_is_the_answer)
 {
-    (void)state;
     struct sl_bytes bytes = fixture_read("arm64.dylib");
     struct sl_archive archive = open_archive(bytes);
     struct sl_debug_id other = {.uuid = {1}};
@@ -107,9 +104,8 @@ static void a_file_with_one_object_is_the_answer(void **state)
     free((void *)bytes.data);
 }
 
-static void which_ids_match(void **state)
+TEST(which_ids_match)
 {
-    (void)state;
     struct sl_object_info info = {.debug_id = {.uuid = {1, 2}, .age = 3}, .code_id = SL_STR("ab01")};
     struct sl_debug_id id = info.debug_id;
     struct sl_object_wanted wanted = {.debug_id = &id, .code_id = SL_STR("ffff")};
@@ -128,9 +124,8 @@ static void which_ids_match(void **state)
     assert_false(sl_object_matches(&info, &wanted));
 }
 
-static void empty_ids_match_nothing(void **state)
+TEST(empty_ids_match_nothing)
 {
-    (void)state;
     struct sl_object_info info = {.code_id = {NULL, 0}};
     struct sl_debug_id id = {.age = 1};
     struct sl_object_wanted wanted = {.debug_id = NULL};
@@ -174,9 +169,8 @@ static struct sl_buf make_fat(bool wide, uint32_t count, uint64_t offset, uint64
     return out;
 }
 
-static void offsets_of_64_bits(void **state)
+TEST(offsets_of_64_bits)
 {
-    (void)state;
     struct sl_buf file = make_fat(true, 1, 64, 0);
     assert_int_equal(sl_format_detect(sl_buf_bytes(&file)), SL_FORMAT_MACHO);
     struct sl_archive archive = open_archive(sl_buf_bytes(&file));
@@ -187,9 +181,8 @@ static void offsets_of_64_bits(void **state)
     sl_buf_free(&file);
 }
 
-static void a_slice_is_clipped_to_the_file(void **state)
+TEST(a_slice_is_clipped_to_the_file)
 {
-    (void)state;
     struct sl_buf file = make_fat(true, 1, 64, UINT64_MAX);
     struct sl_archive archive = open_archive(sl_buf_bytes(&file));
     struct sl_bytes slice;
@@ -198,9 +191,8 @@ static void a_slice_is_clipped_to_the_file(void **state)
     sl_buf_free(&file);
 }
 
-static void a_slice_outside_of_the_file_is_malformed(void **state)
+TEST(a_slice_outside_of_the_file_is_malformed)
 {
-    (void)state;
     struct sl_buf file = make_fat(false, 1, 0x00FFFFFF, 0x1000);
     struct sl_archive archive = open_archive(sl_buf_bytes(&file));
     struct sl_object_wanted wanted = {.code_id = SL_STR("ab")};
@@ -214,9 +206,8 @@ static void a_slice_outside_of_the_file_is_malformed(void **state)
 }
 
 /* Else a small header would make many large objects. */
-static void objects_share_no_bytes(void **state)
+TEST(objects_share_no_bytes)
 {
-    (void)state;
     struct sl_buf file = make_fat(false, 2, 64, 0);
     struct sl_archive archive;
     struct sl_error error;
@@ -226,9 +217,8 @@ static void objects_share_no_bytes(void **state)
     sl_buf_free(&file);
 }
 
-static void bad_headers(void **state)
+TEST(bad_headers)
 {
-    (void)state;
     struct sl_archive archive;
     struct sl_object *object;
     struct sl_error error;
@@ -255,19 +245,4 @@ static void bad_headers(void **state)
     sl_buf_free(&file);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slices_in_file_order),
-        cmocka_unit_test(the_slice_of_an_id),
-        cmocka_unit_test(a_file_with_one_object_is_the_answer),
-        cmocka_unit_test(which_ids_match),
-        cmocka_unit_test(empty_ids_match_nothing),
-        cmocka_unit_test(offsets_of_64_bits),
-        cmocka_unit_test(a_slice_is_clipped_to_the_file),
-        cmocka_unit_test(a_slice_outside_of_the_file_is_malformed),
-        cmocka_unit_test(objects_share_no_bytes),
-        cmocka_unit_test(bad_headers),
-    };
-    return cmocka_run_group_tests(tests, make_fixtures, drop_fixtures);
-}
+TEST_FILE(.begin = make_fixtures, .end = drop_fixtures);

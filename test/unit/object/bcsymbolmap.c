@@ -18,9 +18,8 @@ static void expect_name(const struct sl_bcsymbolmap *map, const char *name, cons
     assert_true(sl_str_equal(result, sl_str(resolved)));
 }
 
-static void names_by_line(void **state)
+TEST(names_by_line)
 {
-    (void)state;
     struct sl_bcsymbolmap *map = open_map("BCSymbolMap Version: 2.0\r\n-[A b:]\r\n_c\n\nlast");
     assert_int_equal(sl_bcsymbolmap_count(map), 4);
     expect_name(map, "__hidden#0_", "-[A b:]");
@@ -31,9 +30,8 @@ static void names_by_line(void **state)
     sl_bcsymbolmap_close(map);
 }
 
-static void other_names_stay(void **state)
+TEST(other_names_stay)
 {
-    (void)state;
     static const char *const names[] = {"",
                                         "normal_name",
                                         "_addJSONData",
@@ -57,9 +55,8 @@ static void other_names_stay(void **state)
     sl_bcsymbolmap_close(map);
 }
 
-static void what_is_no_map(void **state)
+TEST(what_is_no_map)
 {
-    (void)state;
     static const struct {
         const char *text, *message;
     } rows[] = {
@@ -79,9 +76,8 @@ static void what_is_no_map(void **state)
     }
 }
 
-static void what_it_takes_is_of_the_budget(void **state)
+TEST(what_it_takes_is_of_the_budget)
 {
-    (void)state;
     const char *text = "BCSymbolMap Version: 2.0\na\nb\nc\n";
     struct sl_bytes bytes = {(const uint8_t *)text, strlen(text)};
     struct sl_budget budget;
@@ -99,9 +95,8 @@ static void what_it_takes_is_of_the_budget(void **state)
     assert_null(map);
 }
 
-static void the_parts_of_a_path_are_resolved_apart(void **state)
+TEST(the_parts_of_a_path_are_resolved_apart)
 {
-    (void)state;
     struct sl_bcsymbolmap *map = open_map("BCSymbolMap Version: 2.0\n/src\nlib/a.m\n");
     struct sl_file file = {SL_STR("__hidden#0_"), SL_STR("__hidden#0_"), SL_STR("__hidden#1_")}, mapped;
     uint32_t line;
@@ -135,9 +130,8 @@ static int make_fixtures(void **state)
 }
 
 /* Names of the symbol table lose their underscore after they were resolved. */
-static void hidden_symbols(void **state)
+TEST(hidden_symbols)
 {
-    (void)state;
     struct sl_bcsymbolmap *map = open_map("BCSymbolMap Version: 2.0\n-[Message init]\n_addJSONData\n");
     struct sl_bytes bytes = fixture_read("a.dwarf");
     struct sl_object *object = open_bytes(bytes);
@@ -182,9 +176,8 @@ static enum sl_code parse(const char *text, size_t size, struct sl_error *error)
     return code;
 }
 
-static void xml_property_lists(void **state)
+TEST(xml_property_lists)
 {
-    (void)state;
     static const char *const good[] = {
         DOCTYPE "<plist version=\"1.0\">\n<dict>\n <key>DBGOriginalUUID</key>\n <string>" UUID
                 "</string>\n</dict>\n</plist>",
@@ -199,9 +192,8 @@ static void xml_property_lists(void **state)
         assert_int_equal(parse(good[i], strlen(good[i]), &error), SL_OK);
 }
 
-static void bad_xml_property_lists(void **state)
+TEST(bad_xml_property_lists)
 {
-    (void)state;
 #define LIST(version, contents) "<plist version=\"" version "\"><dict>" contents "</dict></plist>"
     static const char schema[] = "XML structure did not match expected schema";
     static const char value[] = "Failed to parse a value into the right type";
@@ -259,9 +251,8 @@ static struct sl_buf binary_list(void)
     return out;
 }
 
-static void binary_property_lists(void **state)
+TEST(binary_property_lists)
 {
-    (void)state;
     struct sl_buf file = binary_list();
     struct sl_error error;
     assert_int_equal(parse((char *)file.data, file.size, &error), SL_OK);
@@ -272,9 +263,8 @@ static void binary_property_lists(void **state)
 }
 
 /* Any byte replaced, any length: an answer or an error. */
-static void damaged_binary_property_lists(void **state)
+TEST(damaged_binary_property_lists)
 {
-    (void)state;
     static const uint8_t values[] = {0x00, 0x01, 0x0F, 0x13, 0x5F, 0x7F, 0xD2, 0xDF, 0xFF};
     struct sl_buf file = binary_list();
     struct sl_debug_id id;
@@ -294,19 +284,4 @@ static void damaged_binary_property_lists(void **state)
     sl_buf_free(&file);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_by_line),
-        cmocka_unit_test(other_names_stay),
-        cmocka_unit_test(what_is_no_map),
-        cmocka_unit_test(what_it_takes_is_of_the_budget),
-        cmocka_unit_test(the_parts_of_a_path_are_resolved_apart),
-        cmocka_unit_test(hidden_symbols),
-        cmocka_unit_test(xml_property_lists),
-        cmocka_unit_test(bad_xml_property_lists),
-        cmocka_unit_test(binary_property_lists),
-        cmocka_unit_test(damaged_binary_property_lists),
-    };
-    return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
-}
+TEST_FILE(.begin = make_fixtures, .end = fixture_end);

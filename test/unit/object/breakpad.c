@@ -24,9 +24,8 @@ static void close_text(struct sl_object *object)
 
 /* ---- identity ---- */
 
-static void identity(void **state)
+TEST(identity)
 {
-    (void)state;
     struct sl_object *object =
         open_bytes(text_bytes("MODULE windows x86 3249D99D0C4049318610F4E4FB0B69361 crash.pdb\r\n"
                               "INFO CODE_ID \r\n"
@@ -47,9 +46,8 @@ static void identity(void **state)
     close_text(object);
 }
 
-static void identity_alone(void **state)
+TEST(identity_alone)
 {
-    (void)state;
     static const char *const ends[] = {"FILE 0 a.c\nFUNC 1 1 0 f\n", "FUNC 1 1 0 f\n", "PUBLIC 1 0 p\n",
                                        "STACK CFI INIT 1 1 .cfa: $rsp 8 +\n", ""};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
@@ -71,9 +69,8 @@ static void identity_alone(void **state)
     }
 }
 
-static void a_module_without_age_or_name(void **state)
+TEST(a_module_without_age_or_name)
 {
-    (void)state;
     struct sl_object *object =
         open_bytes(text_bytes("MODULE Linux x86_64 6216C672A8D33EC9CF4A1BAB8B29D00E libdispatch.so"));
     assert_int_equal(sl_object_info(object)->debug_id.age, 0);
@@ -84,9 +81,8 @@ static void a_module_without_age_or_name(void **state)
     close_text(object);
 }
 
-static void bad_modules(void **state)
+TEST(bad_modules)
 {
-    (void)state;
     static const struct {
         const char *text, *message;
     } rows[] = {
@@ -113,9 +109,8 @@ static struct sl_features features_of(const char *text)
     return features;
 }
 
-static void features(void **state)
+TEST(features)
 {
-    (void)state;
     struct sl_features f = features_of(HEADER "FUNC 1 1 0 f\n");
     assert_true(f.has_debug_info && !f.has_symbols && !f.has_unwind_info);
     f = features_of(HEADER "PUBLIC 1 0 f\n");
@@ -194,9 +189,8 @@ static void expect_functions(const char *text, size_t skipped, const char *funct
     close_text(object);
 }
 
-static void func_records(void **state)
+TEST(func_records)
 {
-    (void)state;
     expect_functions("FUNC 0 f 0\n", 0, "<unknown> 0+f\n");
     expect_functions("FUNC m 1730 1a 0 <name omitted>\n", 0, "<name omitted> 1730+1a\n");
     expect_functions("FUNC 1730 1a 0 two  words \r\n", 0, "two  words 1730+1a\n");
@@ -205,9 +199,8 @@ static void func_records(void **state)
     expect_functions("FUNC 1 2 0 \xD0\x96\n", 0, "\xD0\x96 1+2\n");
 }
 
-static void line_records(void **state)
+TEST(line_records)
 {
-    (void)state;
     expect_functions("FUNC 1000 30 0 f\n1000 10 1 0\n1010 10 2 1\n1020 10 3 77\n", 0,
                      "f 1000+30 a.c:1@1000+10 dir/b file.c:2@1010+10 ?:3@1020+10\n");
     expect_functions("FUNC e0fd10 5 0 f\ne0fd10 5 -376 2225\n", 0, "f e0fd10+5 ?:0@e0fd10+5\n");
@@ -227,17 +220,15 @@ static void line_records(void **state)
                      "f 123456789ab+10 ?:123456789@123456789ab+10\n");
 }
 
-static void lines_belong_to_the_latest_function(void **state)
+TEST(lines_belong_to_the_latest_function)
 {
-    (void)state;
     expect_functions("FUNC 1000 10 0 f\n1000 10 1 0\nPUBLIC 2000 0 p\n2000 10 2 0\nFUNC 3000 10 0 g\n3000 10 3 0\n"
                      "STACK CFI INIT 1000 10 .cfa: $rsp 8 +\nFUNC 4000 10 0 h\n",
                      0, "f 1000+10 a.c:1@1000+10\ng 3000+10 a.c:3@3000+10\n");
 }
 
-static void inline_records(void **state)
+TEST(inline_records)
 {
-    (void)state;
     expect_functions("FUNC 1000 40 0 f\nINLINE 0 7 0 0 1010 10\nINLINE 1 8 1 5 1018 8\n1000 10 1 0\n1010 10 2 1\n"
                      "1020 20 3 0\n",
                      0,
@@ -252,9 +243,8 @@ static void inline_records(void **state)
 }
 
 /* As Breakpad wrote them at first. A record of today that is cut in the middle of its last range is none of those. */
-static void the_first_inline_records(void **state)
+TEST(the_first_inline_records)
 {
-    (void)state;
     expect_functions("INLINE_ORIGIN 20 0 first()\nINLINE_ORIGIN 21 -1 operator new (unsigned)\nFUNC 1000 40 0 f\n"
                      "INLINE 0 7 20 1010 10\nINLINE 1 8 21 1018 8 1030 8\n1000 10 1 0\n1010 10 2 1\n1020 20 3 0\n",
                      0,
@@ -264,9 +254,8 @@ static void the_first_inline_records(void **state)
                      "f 1000+40 a.c:1@1000+10\n");
 }
 
-static void malformed_lines_are_skipped_and_counted(void **state)
+TEST(malformed_lines_are_skipped_and_counted)
 {
-    (void)state;
     expect_functions("FUNC 1000 40 0 f\n"
                      "1000 10\n"                   /* too short */
                      "1000 10 1 0 9\n"             /* too long */
@@ -291,9 +280,8 @@ static void malformed_lines_are_skipped_and_counted(void **state)
                      16, "f 1000+40 a.c:2@1010+10\nh 4000+10\n");
 }
 
-static void a_file_without_usable_records_is_malformed(void **state)
+TEST(a_file_without_usable_records_is_malformed)
 {
-    (void)state;
     struct recorder r;
     struct sl_error error;
     struct sl_object *object = open_bytes(text_bytes(HEADER "FUNC zz\nFUNC yy\n"));
@@ -308,9 +296,8 @@ static void a_file_without_usable_records_is_malformed(void **state)
     close_text(object);
 }
 
-static void inline_depth_is_limited(void **state)
+TEST(inline_depth_is_limited)
 {
-    (void)state;
     struct sl_buf text = {0};
     struct converted c;
     sl_buf_cstr(&text, HEADER "FILE 0 a.c\nINLINE_ORIGIN 0 in\nFUNC 1000 1000 0 f\n");
@@ -329,9 +316,8 @@ static void inline_depth_is_limited(void **state)
 
 /* ---- symbols ---- */
 
-static void public_records(void **state)
+TEST(public_records)
 {
-    (void)state;
     struct sl_object *object = open_bytes(text_bytes(HEADER "PUBLIC m 10 0 one\nFUNC 1 1 0 f\nPUBLIC zz 0 bad\n"
                                                             "PUBLIC 20 4\n  PUBLIC 30 0 three words\r\n"
                                                             "STACK CFI INIT 1 1 .cfa: $rsp 8 +\nPUBLIC 40 0 late\n"));
@@ -359,9 +345,8 @@ static void expect_chain(const char *text, uint64_t address, const char *chain)
     close_text(object);
 }
 
-static void functions_and_public_symbols_side_by_side(void **state)
+TEST(functions_and_public_symbols_side_by_side)
 {
-    (void)state;
     static const char before[] = HEADER "FUNC d20 20 0 f\nPUBLIC d00 0 p\n";
     expect_chain(before, 0xd04, "p:0");
     expect_chain(before, 0xd24, "f:0");
@@ -370,9 +355,8 @@ static void functions_and_public_symbols_side_by_side(void **state)
     expect_chain(HEADER "FUNC b2c 10 0 first()\nFUNC b3c 10 0 second()\n", 0xb40, "second():0");
 }
 
-static void inlined_calls(void **state)
+TEST(inlined_calls)
 {
-    (void)state;
     expect_chain(HEADER "FILE 0 main.rs\nINLINE_ORIGIN 0 inlineeA\nINLINE_ORIGIN 1 inlineeB\nFUNC 1000 30 0 outer\n"
                         "INLINE 0 5 0 1 1000 10 1020 10\nINLINE 0 5 0 0 1010 10\n1000 30 7 0\n",
                  0x1010, "inlineeA:7@main.rs outer:5@main.rs");
@@ -409,9 +393,8 @@ static struct sl_buf spelled(const char *blank, const char *end)
     return text;
 }
 
-static void spelling_does_not_matter(void **state)
+TEST(spelling_does_not_matter)
 {
-    (void)state;
     static const char *const blanks[] = {" ", "  ", "\t", " \t "}, *const ends[] = {"\n", " \n", "\r\n", "\t\n"};
     struct converted first, other;
     for (size_t i = 0; i < 4; i++) {
@@ -461,9 +444,8 @@ static struct sl_buf large_text(bool origins_inside)
     return text;
 }
 
-static void chunks_read_in_parallel_give_the_same(void **state)
+TEST(chunks_read_in_parallel_give_the_same)
 {
-    (void)state;
     const struct sl_parallel parallel = {.workers = 3, .run = run_scattered};
     for (unsigned round = 0; round < 2; round++) {
         struct sl_buf text = large_text(round == 1);
@@ -489,9 +471,8 @@ static enum sl_code refuse(struct sl_function_sink *sink, const struct sl_functi
     return sl_fail(error, SL_CANCELLED, "enough");
 }
 
-static void a_sink_can_stop_the_reader(void **state)
+TEST(a_sink_can_stop_the_reader)
 {
-    (void)state;
     struct sl_function_sink sink = {.consume = refuse};
     struct sl_error error;
     struct sl_object *object = open_bytes(text_bytes(HEADER "FUNC 1 1 0 f\n"));
@@ -501,9 +482,8 @@ static void a_sink_can_stop_the_reader(void **state)
 
 /* ---- numbers ---- */
 
-static void numbers(void **state)
+TEST(numbers)
 {
-    (void)state;
     char text[64];
     uint64_t value;
     for (unsigned length = 1; length <= 16; length++) {
@@ -528,9 +508,8 @@ static void numbers(void **state)
 }
 
 /* What is a digit and what is not, at the first and at the last place of eight. */
-static void every_character_is_a_digit_or_not(void **state)
+TEST(every_character_is_a_digit_or_not)
 {
-    (void)state;
     for (unsigned c = 0; c < 256; c++) {
         uint8_t text[24];
         uint64_t value;
@@ -548,41 +527,11 @@ static void every_character_is_a_digit_or_not(void **state)
     }
 }
 
-static void damaged_files(void **state)
+TEST(damaged_files)
 {
-    (void)state;
     static const char text[] = HEADER
         "INFO CODE_ID AB\nFILE 0 a.c\nFILE 1 b.c\nINLINE_ORIGIN 0 in\nFUNC 1000 40 0 f\nINLINE 0 1 0 0 1000 8 1010 8\n"
         "1000 10 1 0\n1010 30 2 1\nFUNC m 2000 10 0 g\n2000 10 -3 0\nPUBLIC 3000 0 p\nSTACK CFI INIT 1000 10 .cfa: "
         "$rsp 8 +\nSTACK WIN 4 1000 c b 0 c c 4 0 0 1\n";
     damage((struct sl_bytes){(const uint8_t *)text, sizeof text - 1}, sizeof text - 1, 2000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(identity),
-        cmocka_unit_test(identity_alone),
-        cmocka_unit_test(a_module_without_age_or_name),
-        cmocka_unit_test(bad_modules),
-        cmocka_unit_test(features),
-        cmocka_unit_test(func_records),
-        cmocka_unit_test(line_records),
-        cmocka_unit_test(lines_belong_to_the_latest_function),
-        cmocka_unit_test(inline_records),
-        cmocka_unit_test(the_first_inline_records),
-        cmocka_unit_test(malformed_lines_are_skipped_and_counted),
-        cmocka_unit_test(a_file_without_usable_records_is_malformed),
-        cmocka_unit_test(inline_depth_is_limited),
-        cmocka_unit_test(public_records),
-        cmocka_unit_test(functions_and_public_symbols_side_by_side),
-        cmocka_unit_test(inlined_calls),
-        cmocka_unit_test(spelling_does_not_matter),
-        cmocka_unit_test(chunks_read_in_parallel_give_the_same),
-        cmocka_unit_test(a_sink_can_stop_the_reader),
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(every_character_is_a_digit_or_not),
-        cmocka_unit_test(damaged_files),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

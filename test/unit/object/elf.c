@@ -14,20 +14,17 @@ __attribute__((noinline)) int unit_test_marker(int x)
 
 static int open_self(void **state)
 {
-    (void)state;
     return sl_map_file("/proc/self/exe", &self, NULL) == SL_OK ? 0 : -1;
 }
 
 static int close_self(void **state)
 {
-    (void)state;
     sl_unmap(&self);
     return 0;
 }
 
-static void identity_and_features(void **state)
+TEST(identity_and_features)
 {
-    (void)state;
     struct sl_object *object;
     struct sl_error error;
     assert_int_equal(sl_object_open(self.bytes, NULL, &object, &error), SL_OK);
@@ -43,9 +40,8 @@ static void identity_and_features(void **state)
     sl_object_close(object);
 }
 
-static void symbols_are_functions(void **state)
+TEST(symbols_are_functions)
 {
-    (void)state;
     struct sl_object *object;
     struct sl_arena arena = {0};
     struct sl_symbol *symbols;
@@ -64,9 +60,8 @@ static void symbols_are_functions(void **state)
     sl_object_close(object);
 }
 
-static void sections_by_name(void **state)
+TEST(sections_by_name)
 {
-    (void)state;
     struct sl_object *object;
     struct sl_bytes bytes;
     uint64_t address;
@@ -79,9 +74,8 @@ static void sections_by_name(void **state)
 }
 
 /* Everything an ELF reader touches: no damage may do more than an error or a poorer object. */
-static void damaged_files(void **state)
+TEST(damaged_files)
 {
-    (void)state;
     size_t size = self.bytes.size < 4096 ? self.bytes.size : 4096;
     uint32_t seed = 1;
     uint8_t *copy = malloc(self.bytes.size);
@@ -109,9 +103,8 @@ static void damaged_files(void **state)
     free(copy);
 }
 
-static void detection(void **state)
+TEST(detection)
 {
-    (void)state;
     static const struct {
         const char *bytes;
         size_t size;
@@ -148,9 +141,8 @@ static void detection(void **state)
     assert_string_equal(error.message, "unsupported object file format");
 }
 
-static void architectures(void **state)
+TEST(architectures)
 {
-    (void)state;
     assert_int_equal(sl_arch_parse(SL_STR("AMD64")), SL_ARCH_X86_64);
     assert_int_equal(sl_arch_parse(SL_STR("arm-64")), SL_ARCH_ARM64);
     assert_int_equal(sl_arch_parse(SL_STR("vax")), SL_ARCH_UNKNOWN);
@@ -159,15 +151,4 @@ static void architectures(void **state)
     assert_string_equal(sl_cpu_ip_register(SL_CPU_X86_64), "rip");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(identity_and_features),
-        cmocka_unit_test(symbols_are_functions),
-        cmocka_unit_test(sections_by_name),
-        cmocka_unit_test(damaged_files),
-        cmocka_unit_test(detection),
-        cmocka_unit_test(architectures),
-    };
-    return cmocka_run_group_tests(tests, open_self, close_self);
-}
+TEST_FILE(.begin = open_self, .end = close_self);

@@ -88,9 +88,8 @@ static struct memory_use read_with(struct sl_bytes bytes, uint64_t limit)
     return use;
 }
 
-static void companions_have_the_same_ids(void **state)
+TEST(companions_have_the_same_ids)
 {
-    (void)state;
     fixture_run(
         "objcopy --only-keep-debug exe exe.debug && objcopy --only-keep-debug --compress-debug-sections=zlib exe "
         "exe.zlib && objcopy --only-keep-debug --compress-debug-sections=zlib-gnu exe exe.zdebug && objcopy "
@@ -122,9 +121,8 @@ static void companions_have_the_same_ids(void **state)
     close_fixture(&exe);
 }
 
-static void sections_over_the_limit_are_absent(void **state)
+TEST(sections_over_the_limit_are_absent)
 {
-    (void)state;
     struct sl_bytes bytes = fixture_read("exe.zlib"), contents;
     struct sl_object_limits limits = {.max_section_size = 5};
     struct sl_object *object;
@@ -139,9 +137,8 @@ static void sections_over_the_limit_are_absent(void **state)
 
 /* Distributions put the symbol table of a stripped program into it as a compressed ELF file, with or without program
  * headers. (GDB manual, "MiniDebugInfo") */
-static void symbols_of_the_file_inside(void **state)
+TEST(symbols_of_the_file_inside)
 {
-    (void)state;
     static const char *const makes[] = {"true", "printf '\\0\\0' | dd of=mini bs=1 seek=56 conv=notrunc"}; /* e_phnum */
     struct opened exe = open_fixture("exe");
     uint64_t wanted = symbol_address(exe.object, "local");
@@ -161,9 +158,8 @@ static void symbols_of_the_file_inside(void **state)
 }
 
 /* What is inside of the file inside is not looked for: each of them would be inflated by the one around it. */
-static void only_one_file_inside_is_opened(void **state)
+TEST(only_one_file_inside_is_opened)
 {
-    (void)state;
     fixture_run("cp with-mini middle && xz -kf middle && strip exe -o around && objcopy --add-section "
                 ".gnu_debugdata=middle.xz around");
     struct sl_bytes around = fixture_read("around"), middle = fixture_read("middle");
@@ -182,9 +178,8 @@ static void only_one_file_inside_is_opened(void **state)
 
 /* What is inflated and made of the file is paid for, and given back. With less memory there is an error, never less of the
  * file. */
-static void scarce_memory_is_told(void **state)
+TEST(scarce_memory_is_told)
 {
-    (void)state;
     static const char *const names[] = {"exe.zlib", "exe.zdebug", "exe.zstd", "with-mini", "a.o"};
     fixture_run("gcc -g -O1 -c a.c");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -208,9 +203,8 @@ static void scarce_memory_is_told(void **state)
 }
 
 /* Other vendors' notes have types of their own; a GNU build id is of type 3 and of GNU. */
-static void notes_of_others_are_no_build_id(void **state)
+TEST(notes_of_others_are_no_build_id)
 {
-    (void)state;
     static const char notes[] =
         ".section .note.a,\"a\",%note\n.long 6, 4, 3\n.asciz \"Other\"\n.zero 2\n.long 0x11111111\n";
     fixture_write("note.s", notes, sizeof notes - 1);
@@ -235,9 +229,8 @@ static void notes_of_others_are_no_build_id(void **state)
 }
 
 /* A section of unwind information that describes nothing must not make the file worth fetching for it. */
-static void frames_without_entries_are_no_unwind_information(void **state)
+TEST(frames_without_entries_are_no_unwind_information)
 {
-    (void)state;
     static const char empty[] =
         ".section .eh_frame,\"a\"\n.long 0\n.text\n.globl f\n.type f,%function\nf: ret\n.size f, 1\n";
     fixture_write("empty.s", empty, sizeof empty - 1);
@@ -250,9 +243,8 @@ static void frames_without_entries_are_no_unwind_information(void **state)
     close_fixture(&o);
 }
 
-static void resolved_and_data_symbols(void **state)
+TEST(resolved_and_data_symbols)
 {
-    (void)state;
     static const char text[] = "static int real(void) { return 1; }\n"
                                "static int (*resolve(void))(void) { return real; }\n"
                                "int chosen(void) __attribute__((ifunc(\"resolve\")));\n"
@@ -266,9 +258,8 @@ static void resolved_and_data_symbols(void **state)
 }
 
 /* Code in several thousand sections: their numbers do not fit a symbol (gABI, SHN_XINDEX). */
-static void sections_with_large_numbers(void **state)
+TEST(sections_with_large_numbers)
 {
-    (void)state;
     fixture_run(
         "{ for i in $(seq 65300); do echo \".section .d$i,\\\"a\\\"\"; done; echo '.section .code,\"ax\"'; "
         "echo '.globl last'; echo '.type last,%function'; echo 'last: ret'; } >many.s && gcc -c -o many.o many.s");
@@ -277,9 +268,8 @@ static void sections_with_large_numbers(void **state)
     close_fixture(&o);
 }
 
-static void other_machines(void **state)
+TEST(other_machines)
 {
-    (void)state;
     static const struct {
         const char *target, *flags;
         enum sl_arch arch;
@@ -350,9 +340,8 @@ static const struct sl_symbol *symbol_named(const struct sl_symbol *symbols, siz
     return NULL;
 }
 
-static void symbols_without_type_or_size(void **state)
+TEST(symbols_without_type_or_size)
 {
-    (void)state;
     static const struct {
         const char *name;
         uint64_t size, answered; /* answered: bytes that it is the innermost of */
@@ -389,9 +378,8 @@ static void symbols_without_type_or_size(void **state)
 }
 
 /* Where the instruction set changes, assemblers leave symbols without type: no code is called that. */
-static void mapping_symbols_are_no_names(void **state)
+TEST(mapping_symbols_are_no_names)
 {
-    (void)state;
     static const char code[] = ".text\n.global f\nf: ret\n.word 1\nret\n";
     fixture_write("map.s", code, sizeof code - 1);
     fixture_run("aarch64-linux-gnu-gcc -c -o map.o map.s && readelf -s map.o | grep -F '$d'");
@@ -406,9 +394,8 @@ static void mapping_symbols_are_no_names(void **state)
 }
 
 /* Symbols of the first ABI of 64-bit PowerPC have the addresses of descriptors in .opd. */
-static void functions_behind_descriptors(void **state)
+TEST(functions_behind_descriptors)
 {
-    (void)state;
     static const char code[] = "int first(int x) { return x; }\nint second(int x) { return x * 3; }\n";
     fixture_write("opd.c", code, sizeof code - 1);
     fixture_run("clang-14 --target=powerpc64-unknown-linux-gnu -mabi=elfv1 -O1 -c -o opd.o opd.c && "
@@ -425,9 +412,8 @@ static void functions_behind_descriptors(void **state)
 }
 
 /* In relocatable files every section begins at 0: they are laid out one behind the other. */
-static void sections_of_relocatable_files_do_not_overlap(void **state)
+TEST(sections_of_relocatable_files_do_not_overlap)
 {
-    (void)state;
     static const char *const machines[] = {"gcc -gdwarf-5 -O1", "gcc -gdwarf-4 -O1", "aarch64-linux-gnu-gcc -g -O1",
                                            "gcc -g -O1 -ffunction-sections"};
     static const char code[] = "int sink;\n"
@@ -460,23 +446,4 @@ static void sections_of_relocatable_files_do_not_overlap(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(companions_have_the_same_ids),
-        cmocka_unit_test(sections_over_the_limit_are_absent),
-        cmocka_unit_test(symbols_of_the_file_inside),
-        cmocka_unit_test(only_one_file_inside_is_opened),
-        cmocka_unit_test(scarce_memory_is_told),
-        cmocka_unit_test(notes_of_others_are_no_build_id),
-        cmocka_unit_test(frames_without_entries_are_no_unwind_information),
-        cmocka_unit_test(resolved_and_data_symbols),
-        cmocka_unit_test(sections_with_large_numbers),
-        cmocka_unit_test(other_machines),
-        cmocka_unit_test(symbols_without_type_or_size),
-        cmocka_unit_test(mapping_symbols_are_no_names),
-        cmocka_unit_test(functions_behind_descriptors),
-        cmocka_unit_test(sections_of_relocatable_files_do_not_overlap),
-    };
-    return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
-}
+TEST_FILE(.begin = make_fixtures, .end = fixture_end);

@@ -40,9 +40,8 @@ static int make_fixtures(void **state)
     return 0;
 }
 
-static void same_identity_of_image_and_dsym(void **state)
+TEST(same_identity_of_image_and_dsym)
 {
-    (void)state;
     struct sl_bytes image = fixture_read("x86_64.dylib"), dsym = fixture_read("x86_64.dwarf");
     struct sl_object *a = open_bytes(image), *b = open_bytes(dsym);
     const struct sl_object_info *i = sl_object_info(a), *j = sl_object_info(b);
@@ -68,9 +67,8 @@ static void same_identity_of_image_and_dsym(void **state)
     free((void *)dsym.data);
 }
 
-static void an_executable_is_relative_to_its_text_segment(void **state)
+TEST(an_executable_is_relative_to_its_text_segment)
 {
-    (void)state;
     struct sl_bytes bytes = fixture_read("arm64");
     struct sl_object *object = open_bytes(bytes);
     struct sl_bytes text;
@@ -105,17 +103,15 @@ static void expect_functions(const char *file, bool at_zero)
     free((void *)bytes.data);
 }
 
-static void functions_of_a_dsym(void **state)
+TEST(functions_of_a_dsym)
 {
-    (void)state;
     expect_functions("x86_64.dwarf", false);
     expect_functions("arm64.dwarf", false);
 }
 
 /* Their DWARF needs relocations, functions at 0 are alive, and ltmp0 names none. DWARF 5 cuts a section's name short. */
-static void functions_of_relocatable_files(void **state)
+TEST(functions_of_relocatable_files)
 {
-    (void)state;
     expect_functions("x86_64.o", true);
     expect_functions("arm64.o", true);
     expect_functions("armv7.o", true);
@@ -128,9 +124,8 @@ static void functions_of_relocatable_files(void **state)
     free((void *)bytes.data);
 }
 
-static void data_and_other_sections_have_no_function_symbols(void **state)
+TEST(data_and_other_sections_have_no_function_symbols)
 {
-    (void)state;
     struct sl_bytes bytes = fixture_read("x86_64.dylib");
     struct sl_object *object = open_bytes(bytes);
     struct sl_arena arena = {0};
@@ -183,9 +178,8 @@ static struct sl_bytes compressed_copy(struct sl_bytes bytes)
     return sl_buf_bytes(&out);
 }
 
-static void compressed_sections(void **state)
+TEST(compressed_sections)
 {
-    (void)state;
     struct sl_bytes bytes = fixture_read("x86_64.dwarf"), packed = compressed_copy(bytes), abbrevs, same;
     struct sl_object *plain = open_bytes(bytes), *object = open_bytes(packed);
     struct sl_section_info section;
@@ -244,9 +238,8 @@ static void begin_image(bool big_endian, uint32_t cpu, uint32_t subtype, uint32_
     put32(0);
 }
 
-static void architectures_and_kinds(void **state)
+TEST(architectures_and_kinds)
 {
-    (void)state;
     static const struct {
         uint32_t cpu, subtype, type;
         enum sl_arch arch;
@@ -285,9 +278,8 @@ static void architectures_and_kinds(void **state)
 
 /* Big-endian: __TEXT at 0x1000 with __text, __stubs and __const, and a symbol in each; a stab, an absolute and an
  * undefined symbol, one below the segment, one hidden by bitcode and one of a section that is not there. */
-static void big_endian_symbols(void **state)
+TEST(big_endian_symbols)
 {
-    (void)state;
     static const char *const sections[] = {"__text", "__stubs", "__const"};
     static const struct {
         uint8_t type, section;
@@ -350,9 +342,8 @@ static void expect_malformed(const char *message)
     assert_string_equal(error.message, message);
 }
 
-static void bad_load_commands(void **state)
+TEST(bad_load_commands)
 {
-    (void)state;
     begin_image(false, 7, 3, 2, 1, 8); /* none of them is there */
     expect_malformed("invalid MachO file: load commands outside of the file at 0x1c");
     begin_image(false, 7, 3, 2, 2, 8);
@@ -374,9 +365,8 @@ static void bad_load_commands(void **state)
 }
 
 /* More sections than the command has room for: those that are there count. */
-static void section_count_beyond_the_command(void **state)
+TEST(section_count_beyond_the_command)
 {
-    (void)state;
     begin_image(false, 7, 3, 2, 1, 56);
     put32(1);
     put32(56);
@@ -392,9 +382,8 @@ static void section_count_beyond_the_command(void **state)
     sl_object_close(object);
 }
 
-static void damaged_files(void **state)
+TEST(damaged_files)
 {
-    (void)state;
     static const char *const files[] = {"x86_64.dwarf", "arm64", "arm64.o", "armv7.o"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct sl_bytes bytes = fixture_read(files[i]);
@@ -410,20 +399,4 @@ static int drop_fixtures(void **state)
     return fixture_end(state);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_identity_of_image_and_dsym),
-        cmocka_unit_test(an_executable_is_relative_to_its_text_segment),
-        cmocka_unit_test(functions_of_a_dsym),
-        cmocka_unit_test(functions_of_relocatable_files),
-        cmocka_unit_test(compressed_sections),
-        cmocka_unit_test(data_and_other_sections_have_no_function_symbols),
-        cmocka_unit_test(architectures_and_kinds),
-        cmocka_unit_test(big_endian_symbols),
-        cmocka_unit_test(bad_load_commands),
-        cmocka_unit_test(section_count_beyond_the_command),
-        cmocka_unit_test(damaged_files),
-    };
-    return cmocka_run_group_tests(tests, make_fixtures, drop_fixtures);
-}
+TEST_FILE(.begin = make_fixtures, .end = drop_fixtures);

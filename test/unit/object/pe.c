@@ -7,7 +7,6 @@
 #include "object/embedded.h"
 #include "symcache/symcache.h"
 
-#include <string.h>
 #include <zlib.h>
 
 /* ---- files written by hand ----
@@ -115,9 +114,8 @@ static void expect_id(const struct file *f, const char *expected, const char *de
     sl_object_close(object);
 }
 
-static void identity(void **state)
+TEST(identity)
 {
-    (void)state;
     static const char rsds[] =
         "RSDS\x9d\xd9\x49\x32\x40\x0c\x31\x49\x86\x10\xf4\xe4\xfb\x0b\x69\x36\1\0\0\0C:\\crash.pdb";
     static const char nb10[] = "NB10\0\0\0\0\xc3\x89\x8e\x41\2\0\0\0old.pdb";
@@ -154,9 +152,8 @@ static void identity(void **state)
     }
 }
 
-static void kinds_machines_and_features(void **state)
+TEST(kinds_machines_and_features)
 {
-    (void)state;
     static const struct {
         uint16_t machine;
         enum sl_arch arch;
@@ -243,9 +240,8 @@ static void coff_symbol(struct sl_buf *out, const char *name, uint32_t long_name
     sl_buf_fill(out, 0xFF, 18u * auxiliary);
 }
 
-static void symbols(void **state)
+TEST(symbols)
 {
-    (void)state;
     struct file f = new_file(true);
     expect_symbols(&f, "");
     set_exports(&f);
@@ -275,9 +271,8 @@ static uint32_t add(struct file *f, const void *data, size_t size)
     return at;
 }
 
-static void sections_by_name(void **state)
+TEST(sections_by_name)
 {
-    (void)state;
     struct file f = new_file(true);
     struct sl_bytes bytes;
     uint64_t address;
@@ -340,9 +335,8 @@ static void expect_ppdb(const struct file *f, enum sl_code code, const char *tex
     sl_object_close(object);
 }
 
-static void embedded_portable_pdb(void **state)
+TEST(embedded_portable_pdb)
 {
-    (void)state;
     struct file f = new_file(false);
     uint8_t blob[256] = "MPDB\x0c\0\0\0";
     z_stream z = {.next_in = (Bytef *)"BSJB is here", .avail_in = 12, .next_out = blob + 8, .avail_out = 200};
@@ -374,9 +368,8 @@ static void embedded_portable_pdb(void **state)
     sl_buf_free(&f.bytes);
 }
 
-static void bad_headers(void **state)
+TEST(bad_headers)
 {
-    (void)state;
     static const struct {
         size_t at;
         uint32_t value;
@@ -418,9 +411,8 @@ static void read_everything(struct sl_bytes bytes)
     sl_object_close(object);
 }
 
-static void damaged_files(void **state)
+TEST(damaged_files)
 {
-    (void)state;
     static const uint8_t values[] = {0, 1, 0x7F, 0x80, 0xFF};
     struct file f = new_file(true);
     set_exports(&f);
@@ -479,7 +471,6 @@ static const char source[] = "volatile int sink;\n"
 
 static int build(void **state)
 {
-    (void)state;
     static const char *const targets[] = {"x86_64", "i686"};
     struct sl_error error;
     char path[64];
@@ -501,7 +492,6 @@ static int build(void **state)
 
 static int clean(void **state)
 {
-    (void)state;
     return directory_remove(directory);
 }
 
@@ -555,9 +545,8 @@ static bool has_chain(const struct sl_symcache *cache, const char *text)
     return found;
 }
 
-static void dwarf_of_mingw(void **state)
+TEST(dwarf_of_mingw)
 {
-    (void)state;
     static const char *const chains[] = {"exported:9", "inlined:4 exported:10", "exported:11", "hidden:6"};
     static const char *const files[] = {"x86_64.dll", "i686.dll", "x86_64.debug", "i686.debug"};
     for (size_t i = 0; i < 4; i++) {
@@ -581,9 +570,8 @@ static void dwarf_of_mingw(void **state)
     }
 }
 
-static void companions_of_mingw(void **state)
+TEST(companions_of_mingw)
 {
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct sl_mapping a, b;
         struct sl_object *image = open_built(i ? "i686.dll" : "x86_64.dll", &a);
@@ -602,9 +590,8 @@ static void companions_of_mingw(void **state)
     }
 }
 
-static void symbols_of_mingw(void **state)
+TEST(symbols_of_mingw)
 {
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct sl_mapping mapping;
         struct sl_object *object = open_built(i ? "i686.stripped" : "x86_64.stripped", &mapping);
@@ -622,14 +609,4 @@ static void symbols_of_mingw(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(identity),         cmocka_unit_test(kinds_machines_and_features),
-        cmocka_unit_test(symbols),          cmocka_unit_test(sections_by_name),
-        cmocka_unit_test(bad_headers),      cmocka_unit_test(embedded_portable_pdb),
-        cmocka_unit_test(damaged_files),    cmocka_unit_test(dwarf_of_mingw),
-        cmocka_unit_test(symbols_of_mingw), cmocka_unit_test(companions_of_mingw),
-    };
-    return cmocka_run_group_tests(tests, build, clean);
-}
+TEST_FILE(.begin = build, .end = clean);

@@ -70,9 +70,8 @@ static const uint8_t function_section[] = {1, 0}, code_section[] = {1, 2, 0, 0x0
 
 /* ---- linked ---- */
 
-static void a_linked_module(void **state)
+TEST(a_linked_module)
 {
-    (void)state;
     struct sl_object *object = open_bytes(linked);
     const struct sl_object_info *info = sl_object_info(object);
     struct sl_section_info section;
@@ -95,9 +94,8 @@ static void a_linked_module(void **state)
 }
 
 /* Functions begin behind the sizes of their bodies, and end where the next one begins. */
-static void symbols_are_file_offsets(void **state)
+TEST(symbols_are_file_offsets)
 {
-    (void)state;
     struct sl_object *object = open_bytes(linked);
     struct sl_arena arena = {0};
     struct sl_symbol *symbols;
@@ -114,9 +112,8 @@ static void symbols_are_file_offsets(void **state)
     sl_object_close(object);
 }
 
-static void functions_and_lines(void **state)
+TEST(functions_and_lines)
 {
-    (void)state;
     struct sl_object *object = open_bytes(linked);
     struct converted c;
     bool inlined = false;
@@ -132,9 +129,8 @@ static void functions_and_lines(void **state)
 
 /* ---- made by hand ---- */
 
-static void ids(void **state)
+TEST(ids)
 {
-    (void)state;
     char id[SL_DEBUG_ID_TEXT];
     begin_module();
     add_section(3, function_section, sizeof function_section);
@@ -149,9 +145,8 @@ static void ids(void **state)
 }
 
 /* wasm-ld puts the length before the id: both forms name the file. */
-static void an_id_with_its_length(void **state)
+TEST(an_id_with_its_length)
 {
-    (void)state;
     uint8_t prefixed[17] = {16};
     memcpy(prefixed + 1, id16, 16);
     begin_module();
@@ -174,9 +169,8 @@ static void an_id_with_its_length(void **state)
     sl_object_close(object);
 }
 
-static void a_short_id_is_only_a_code_id(void **state)
+TEST(a_short_id_is_only_a_code_id)
 {
-    (void)state;
     begin_module();
     add_custom("build_id", "\xAB\xCD", 2);
     struct sl_object *object = open_bytes(sl_buf_bytes(&module));
@@ -186,9 +180,8 @@ static void a_short_id_is_only_a_code_id(void **state)
 }
 
 /* Names before the code; an imported function, a table of a reference type, a memory, a global and a tag before it. */
-static void names_before_code_and_all_kinds_of_imports(void **state)
+TEST(names_before_code_and_all_kinds_of_imports)
 {
-    (void)state;
     static const uint8_t imports[] = {
         5,                                            /* imports */
         1, 'm', 1, 'f', 0, 0,                         /* function of type 0 */
@@ -220,9 +213,8 @@ static void names_before_code_and_all_kinds_of_imports(void **state)
     sl_object_close(object);
 }
 
-static void a_companion_without_functions(void **state)
+TEST(a_companion_without_functions)
 {
-    (void)state;
     begin_module();
     add_custom(".debug_info", "x", 1);
     add_custom(".debug_frame", "y", 1);
@@ -240,9 +232,8 @@ static void a_companion_without_functions(void **state)
     sl_object_close(object);
 }
 
-static void bad_frames(void **state)
+TEST(bad_frames)
 {
-    (void)state;
     struct sl_object *object;
     struct sl_error error;
     uint8_t padded[32] = "\0asm\1\0\0\0\x0A\x64"; /* a code section of 100 bytes */
@@ -254,9 +245,8 @@ static void bad_frames(void **state)
 }
 
 /* More bodies than the section can hold, and a body that is longer than it: what is there counts. */
-static void counts_beyond_the_section(void **state)
+TEST(counts_beyond_the_section)
 {
-    (void)state;
     static const uint8_t code[] = {0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 2, 0, 0x0B, 100, 0, 0};
     begin_module();
     add_section(10, code, sizeof code);
@@ -272,27 +262,10 @@ static void counts_beyond_the_section(void **state)
     sl_buf_free(&module);
 }
 
-static void damaged_files(void **state)
+TEST(damaged_files)
 {
-    (void)state;
     damage(linked, linked.size, 600);
     damage(linked, 200, 600);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_linked_module),
-        cmocka_unit_test(symbols_are_file_offsets),
-        cmocka_unit_test(functions_and_lines),
-        cmocka_unit_test(ids),
-        cmocka_unit_test(an_id_with_its_length),
-        cmocka_unit_test(a_short_id_is_only_a_code_id),
-        cmocka_unit_test(names_before_code_and_all_kinds_of_imports),
-        cmocka_unit_test(a_companion_without_functions),
-        cmocka_unit_test(bad_frames),
-        cmocka_unit_test(counts_beyond_the_section),
-        cmocka_unit_test(damaged_files),
-    };
-    return cmocka_run_group_tests(tests, make_fixtures, drop_fixtures);
-}
+TEST_FILE(.begin = make_fixtures, .end = drop_fixtures);

@@ -83,9 +83,8 @@ static struct sl_buf *segments_over_one_list_of_notes(size_t references)
     return &built;
 }
 
-static void notes(void **state)
+TEST(notes)
 {
-    (void)state;
     is_refused_for_its_work(segments_over_one_list_of_notes);
 }
 
@@ -102,9 +101,8 @@ static struct sl_buf *sections_named_by_one_text(size_t references)
     return &built;
 }
 
-static void names_of_sections(void **state)
+TEST(names_of_sections)
 {
-    (void)state;
     is_refused_for_its_work(sections_named_by_one_text);
 }
 
@@ -124,9 +122,8 @@ static struct sl_buf *symbols_named_by_one_text(size_t references)
     return &built;
 }
 
-static void names_of_symbols(void **state)
+TEST(names_of_symbols)
 {
-    (void)state;
     is_refused_for_its_work(symbols_named_by_one_text);
 }
 
@@ -147,19 +144,7 @@ static struct sl_buf *relocations_of_one_section(size_t references)
     return &built;
 }
 
-static void relocations(void **state)
+TEST(relocations)
 {
-    (void)state;
     is_refused_for_its_work(relocations_of_one_section);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(notes),
-        cmocka_unit_test(names_of_sections),
-        cmocka_unit_test(names_of_symbols),
-        cmocka_unit_test(relocations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,5 @@
 /* Which failures are believed, and for how long. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "../check.h"
 
 #include "core/loop.h"
 #include "origin/failures.h"
@@ -45,7 +38,7 @@ static int forget(void **state)
     return 0;
 }
 
-static void test_what_is_known_of_a_file_is_no_failure(void **state)
+TEST(test_what_is_known_of_a_file_is_no_failure)
 {
     static const enum sl_code facts[] = {SL_OK, SL_NOT_FOUND, SL_MALFORMED, SL_UNSUPPORTED, SL_INTERNAL, SL_BUSY};
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
@@ -56,14 +49,14 @@ static void test_what_is_known_of_a_file_is_no_failure(void **state)
     assert_true(origin_is_failure(SL_PERMISSION_DENIED));
 }
 
-static void test_young_failures_are_believed(void **state)
+TEST(test_young_failures_are_believed)
 {
     assert_false(is_doubted(A, SL_TIMEOUT, 0));
     assert_false(is_doubted(A, SL_TIMEOUT, 29));
     assert_false(is_doubted(A, SL_TIMEOUT, -3600)); /* of a clock that was ahead */
 }
 
-static void test_one_of_many_is_let_through(void **state)
+TEST(test_one_of_many_is_let_through)
 {
     assert_true(is_doubted(A, SL_DOWNLOAD_ERROR, 31));
     assert_false(is_doubted(B, SL_DOWNLOAD_ERROR, 31));
@@ -71,7 +64,7 @@ static void test_one_of_many_is_let_through(void **state)
     assert_false(is_doubted(A, SL_DOWNLOAD_ERROR, -1)); /* it has failed again */
 }
 
-static void test_all_are_doubted_once_the_source_answers(void **state)
+TEST(test_all_are_doubted_once_the_source_answers)
 {
     origin_answered(SOURCE, A, SL_DOWNLOAD_ERROR);
     assert_false(is_doubted(A, SL_DOWNLOAD_ERROR, 5));
@@ -82,7 +75,7 @@ static void test_all_are_doubted_once_the_source_answers(void **state)
     assert_false(is_doubted(B, SL_TIMEOUT, -1)); /* since then */
 }
 
-static void test_a_source_that_goes_on_failing_is_let_off_rarely(void **state)
+TEST(test_a_source_that_goes_on_failing_is_let_off_rarely)
 {
     for (int i = 0; i < 3; i++) {
         origin_answered(SOURCE, A, SL_DOWNLOAD_ERROR);
@@ -91,7 +84,7 @@ static void test_a_source_that_goes_on_failing_is_let_off_rarely(void **state)
     assert_false(is_doubted(A, SL_DOWNLOAD_ERROR, 0));
 }
 
-static void test_refusals_and_failures_are_apart(void **state)
+TEST(test_refusals_and_failures_are_apart)
 {
     origin_answered(SOURCE, A, SL_TIMEOUT);
     origin_answered(SOURCE, B, SL_PERMISSION_DENIED); /* it answers, though not with a file */
@@ -101,7 +94,7 @@ static void test_refusals_and_failures_are_apart(void **state)
     assert_true(is_doubted(B, SL_PERMISSION_DENIED, 5));
 }
 
-static void test_sources_of_one_id_are_told_apart_by_their_roots(void **state)
+TEST(test_sources_of_one_id_are_told_apart_by_their_roots)
 {
     origin_answered(SOURCE, A, SL_TIMEOUT);
     origin_answered(SOURCE, SL_STR("https://other/a"), SL_TIMEOUT);
@@ -110,7 +103,7 @@ static void test_sources_of_one_id_are_told_apart_by_their_roots(void **state)
     assert_true(is_doubted(SL_STR("https://other/a"), SL_TIMEOUT, 5));
 }
 
-static void test_other_processes_are_heard(void **state)
+TEST(test_other_processes_are_heard)
 {
     origin_answered(SOURCE, A, SL_TIMEOUT);
     origin_heard(SOURCE, B, ago(5)); /* from before */
@@ -119,7 +112,7 @@ static void test_other_processes_are_heard(void **state)
     assert_true(is_doubted(A, SL_TIMEOUT, 5));
 }
 
-static void test_any_number_of_sources(void **state)
+TEST(test_any_number_of_sources)
 {
     char id[32];
     for (int i = 0; i < 10000; i++) {
@@ -133,20 +126,4 @@ static void test_any_number_of_sources(void **state)
     assert_false(origin_is_doubted(SOURCE, (struct sl_str){NULL, 0}, SL_TIMEOUT, ago(5)));
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, forget)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_what_is_known_of_a_file_is_no_failure),
-        TEST(test_young_failures_are_believed),
-        TEST(test_one_of_many_is_let_through),
-        TEST(test_all_are_doubted_once_the_source_answers),
-        TEST(test_a_source_that_goes_on_failing_is_let_off_rarely),
-        TEST(test_refusals_and_failures_are_apart),
-        TEST(test_sources_of_one_id_are_told_apart_by_their_roots),
-        TEST(test_other_processes_are_heard),
-        TEST(test_any_number_of_sources),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_FILE(.begin = setup, .end = teardown, .setup = forget);

@@ -75,7 +75,9 @@ static struct got *fetch(const struct source *source, const char *location, cons
     return &got;
 }
 
-static void files_below_the_root(void *arg)
+static void run(void (*fn)(void *arg), uint64_t max_size);
+
+FIBER_TEST_WITH(test_files_below_the_root, 0)
 {
     struct sl_str root = sl_str(strdup(in_dir("root")));
     const struct source source = {.type = SOURCE_FILESYSTEM, .path = root};
@@ -110,7 +112,7 @@ static void files_below_the_root(void *arg)
     free((char *)root.data);
 }
 
-static void files_up_to_the_limit(void *arg)
+FIBER_TEST_WITH(test_files_up_to_the_limit, 6)
 {
     struct sl_str root = sl_str(strdup(in_dir("root")));
     const struct source source = {.type = SOURCE_FILESYSTEM, .path = root};
@@ -126,7 +128,7 @@ static bool route(struct call *c)
     return status_answer(c, starts(c->path, "/base/bad") ? 500 : 404, "");
 }
 
-static void files_behind_http(void *arg)
+FIBER_TEST_WITH(test_files_behind_http, 0)
 {
     struct server *server = server_start(route);
     char url[128];
@@ -167,7 +169,6 @@ static struct {
 
 static void pass_gate(void *arg)
 {
-    (void)arg;
     atomic_fetch_add(&gate.inside, 1);
     while (!atomic_load(&gate.open))
         sched_yield();
@@ -175,7 +176,6 @@ static void pass_gate(void *arg)
 
 static void hold_thread(void *arg)
 {
-    (void)arg;
     assert_int_equal(pool_run(POOL_CONVERT, pass_gate, NULL, NULL), SL_OK);
 }
 
@@ -189,9 +189,8 @@ static void fetch_large(void *arg)
     close(fd);
 }
 
-static void small_files_pass_large_ones(void *arg)
+FIBER_TEST_WITH(test_small_files_pass_large_ones, 0)
 {
-    (void)arg;
     const struct source source = {.type = SOURCE_FILESYSTEM, .path = sl_str(strdup(in_dir("root")))};
     size_t heavy = loop_pool_threads() - 1;
     struct fiber_group group;
@@ -222,29 +221,4 @@ static void run(void (*fn)(void *arg), uint64_t max_size)
     with_fetch(&options, fn, NULL);
 }
 
-static void test_files_below_the_root(void **state)
-{
-    run(files_below_the_root, 0);
-}
-static void test_files_up_to_the_limit(void **state)
-{
-    run(files_up_to_the_limit, 6);
-}
-static void test_files_behind_http(void **state)
-{
-    run(files_behind_http, 0);
-}
-static void test_small_files_pass_large_ones(void **state)
-{
-    run(small_files_pass_large_ones, 0);
-}
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files_below_the_root),
-        cmocka_unit_test(test_files_up_to_the_limit),
-        cmocka_unit_test(test_small_files_pass_large_ones),
-        cmocka_unit_test(test_files_behind_http),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_FILE(.begin = setup, .end = teardown);

@@ -40,9 +40,8 @@ static void expect(enum layout_type layout, struct object_id id, enum file_type 
     module(OBJECT_WASM, "67e9247c814e392ba027dbde6748fcbf", NULL, "67e9247c-814e-392b-a027-dbde6748fcbf",              \
            "file://foo.invalid/demo.wasm")
 
-static void native(void **state)
+TEST(native)
 {
-    (void)state;
     expect(
         LAYOUT_NATIVE, PE, FILE_PDB,
         "crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.pdb crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.pd_");
@@ -65,9 +64,8 @@ static void native(void **state)
            "libm-2.23.so/E45DB8DFAF2D09FD640C8FE377D572DE0/libm-2.23.so.src.zip");
 }
 
-static void unified(void **state)
+TEST(unified)
 {
-    (void)state;
     expect(LAYOUT_UNIFIED, PE, FILE_PDB,
            "32/49d99d0c4049318610f4e4fb0b69361/debuginfo 32/49d99d0c4049318610f4e4fb0b69361/debuginf_");
     expect(LAYOUT_UNIFIED, PE, FILE_PE,
@@ -94,9 +92,8 @@ static void unified(void **state)
            FILE_UUIDMAP, "2d/10c42f591d3265b14778ba0868073f/uuidmap");
 }
 
-static void stores(void **state)
+TEST(stores)
 {
-    (void)state;
     expect(LAYOUT_DEBUGINFOD, ELF, FILE_ELF_CODE, "dfb85de42daffd09640c8fe377d572de3e168920/executable");
     expect(LAYOUT_DEBUGINFOD, ELF, FILE_ELF_DEBUG, "dfb85de42daffd09640c8fe377d572de3e168920/debuginfo");
     expect(
@@ -141,14 +138,13 @@ static void stores(void **state)
            FILE_PORTABLEPDB, "TimeZoneConverter.pdb/4E2CA887825E46F3968F25B41AE1B5F3ffffffff/TimeZoneConverter.pdb");
 }
 
-static void symbol_files_keep_other_suffixes(void **state)
+TEST(symbol_files_keep_other_suffixes)
 {
     static const char *const rows[][2] = {{"crash.pdb", "crash.sym"},
                                           {"foo.dll", "foo.dll.sym"},
                                           {"foo.exe", "foo.exe.sym"},
                                           {"libm-2.23.so", "libm-2.23.so.sym"},
                                           {"x.PDB", "x.PDB.sym"}};
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char expected[128];
         snprintf(expected, sizeof expected, "%s/3249D99D0C4049318610F4E4FB0B69361/%s", rows[i][0], rows[i][1]);
@@ -157,9 +153,8 @@ static void symbol_files_keep_other_suffixes(void **state)
     }
 }
 
-static void names_that_are_no_components(void **state)
+TEST(names_that_are_no_components)
 {
-    (void)state;
     char many[400] = "", none[301];
     for (int i = 0; i < 50; i++)
         memcpy(many + i * 6, "foobar", 6);
@@ -177,9 +172,8 @@ static void names_that_are_no_components(void **state)
     expect(LAYOUT_NATIVE, module(OBJECT_WASM, "0267e9", NULL, NULL, NULL), FILE_WASM_CODE, "02/67e9 67/e9");
 }
 
-static void casing_applies_to_the_whole_path(void **state)
+TEST(casing_applies_to_the_whole_path)
 {
-    (void)state;
     struct sl_str paths[LAYOUT_MAX_PATHS];
     struct object_id id = PE;
     layout_paths(&arena, LAYOUT_NATIVE, CASING_LOWERCASE, &id, FILE_PDB, paths);
@@ -188,9 +182,8 @@ static void casing_applies_to_the_whole_path(void **state)
     assert_true(sl_str_equal(paths[1], SL_STR("CRASH.PDB/3249D99D0C4049318610F4E4FB0B69361/CRASH.PD_")));
 }
 
-static void back_from_a_path(void **state)
+TEST(back_from_a_path)
 {
-    (void)state;
     static const struct {
         const char *path;
         enum file_type type;
@@ -225,9 +218,8 @@ static void back_from_a_path(void **state)
     }
 }
 
-static void globs(void **state)
+TEST(globs)
 {
-    (void)state;
     static const struct {
         const char *pattern, *subject;
         bool match;
@@ -260,22 +252,8 @@ static void globs(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     sl_arena_free(&arena);
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(native),
-        cmocka_unit_test(unified),
-        cmocka_unit_test(stores),
-        cmocka_unit_test(symbol_files_keep_other_suffixes),
-        cmocka_unit_test(names_that_are_no_components),
-        cmocka_unit_test(casing_applies_to_the_whole_path),
-        cmocka_unit_test(back_from_a_path),
-        cmocka_unit_test(globs),
-    };
-    return cmocka_run_group_tests(tests, NULL, teardown);
-}
+TEST_FILE(.end = teardown);

@@ -36,7 +36,7 @@ static void expect(const struct source *source, struct object_id id, const enum 
     sl_buf_free(&out);
 }
 
-static void order_and_types(void **state)
+TEST(order_and_types)
 {
     static const enum file_type types[] = {FILE_PE, FILE_BREAKPAD, FILE_PDB, FILE_ELF_DEBUG};
     struct source source = {.type = SOURCE_HTTP, .url = SL_STR("https://h/s/?sig=1")};
@@ -52,7 +52,7 @@ static void order_and_types(void **state)
     expect(&source, PE, types, 4, "");
 }
 
-static void patterns(void **state)
+TEST(patterns)
 {
     static const enum file_type type = FILE_MACH_CODE;
     static const struct {
@@ -78,7 +78,7 @@ static void patterns(void **state)
     }
 }
 
-static void checksums(void **state)
+TEST(checksums)
 {
     static const enum file_type type = FILE_PDB;
     struct source source = {.type = SOURCE_HTTP, .url = SL_STR("https://h"), .requires_checksum = true};
@@ -90,7 +90,7 @@ static void checksums(void **state)
            "https://h/crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.pd_");
 }
 
-static void uris(void **state)
+TEST(uris)
 {
     static const enum file_type type = FILE_BREAKPAD;
     struct object_id id = PE;
@@ -111,7 +111,7 @@ static void uris(void **state)
     expect(&source, id, &type, 1, "file:///srv/crash.pdb/3249D99D0C4049318610F4E4FB0B69361/crash.sym");
 }
 
-static void urls_are_joined(void **state)
+TEST(urls_are_joined)
 {
     static const struct {
         const char *base, *location, *url;
@@ -145,7 +145,7 @@ static void urls_are_joined(void **state)
     assert_null(http_location_url(&arena, SL_STR("http://"), SL_STR("a"), true).data);
 }
 
-static void scopes(void **state)
+TEST(scopes)
 {
     struct source source = {.is_public = true};
     struct remote_file file = {.source = &source};
@@ -154,7 +154,7 @@ static void scopes(void **state)
     assert_true(sl_str_equal(origin_scope(&file, SL_STR("42")), SL_STR("42")));
 }
 
-static void indexes_are_for_symstore_alone(void **state)
+TEST(indexes_are_for_symstore_alone)
 {
     static const enum file_type type = FILE_BREAKPAD;
     struct source source = {.type = SOURCE_HTTP, .url = SL_STR("https://h"), .has_index = true};
@@ -167,16 +167,4 @@ static int forget(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(order_and_types, forget),
-        cmocka_unit_test_teardown(patterns, forget),
-        cmocka_unit_test_teardown(checksums, forget),
-        cmocka_unit_test_teardown(uris, forget),
-        cmocka_unit_test_teardown(urls_are_joined, forget),
-        cmocka_unit_test_teardown(scopes, forget),
-        cmocka_unit_test_teardown(indexes_are_for_symstore_alone, forget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(.teardown = forget);

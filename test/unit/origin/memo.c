@@ -38,7 +38,9 @@ static const char *get(const char *key)
     return code == SL_OK ? text.data : sl_arena_strndup(&arena, error.message, strlen(error.message));
 }
 
-static void kept_and_dropped(void *arg)
+static void run(void (*fn)(void *arg), void *arg);
+
+FIBER_TEST_WITH(test_kept_and_dropped, NULL)
 {
     good_for = HOUR;
     assert_string_equal(get("a"), "a1");
@@ -62,7 +64,7 @@ static void kept_and_dropped(void *arg)
     assert_string_equal(get("z"), "z10");
 }
 
-static void errors_that_are_kept(void *arg)
+FIBER_TEST_WITH(test_errors_that_are_kept, NULL)
 {
     memo.error_ns = 30 * MS;
     memo.again_ns = HOUR;
@@ -120,13 +122,13 @@ static void asked_once(void *arg)
     assert_int_equal(asked, 1);
 }
 
-static void errors_are_shared(void *arg)
+FIBER_TEST_WITH(test_errors_are_shared, NULL)
 {
     outcome = SL_TIMEOUT;
     asked_once(NULL);
 }
 
-static void another_takes_over(void *arg)
+FIBER_TEST_WITH(test_another_takes_over, NULL)
 {
     struct fiber_wait_list closed = {0};
     struct fiber_group first, second;
@@ -152,7 +154,7 @@ static void another_takes_over(void *arg)
     gate = NULL;
 }
 
-static void parts_are_kept_apart(void *arg)
+FIBER_TEST_WITH(test_parts_are_kept_apart, NULL)
 {
     struct sl_str one[] = {SL_STR("ab"), SL_STR("c")}, other[] = {SL_STR("a"), SL_STR("bc")}, text;
     good_for = HOUR;
@@ -174,42 +176,11 @@ static void run(void (*fn)(void *arg), void *arg)
     loop_close();
 }
 
-static void test_kept_and_dropped(void **state)
-{
-    run(kept_and_dropped, NULL);
-}
-static void test_errors_that_are_kept(void **state)
-{
-    run(errors_that_are_kept, NULL);
-}
-static void test_asked_once(void **state)
+TEST(test_asked_once)
 {
     run(asked_once, (void *)(uintptr_t)HOUR);
 }
-static void test_asked_once_though_it_is_not_kept(void **state)
+TEST(test_asked_once_though_it_is_not_kept)
 {
     run(asked_once, NULL);
-}
-static void test_errors_are_shared(void **state)
-{
-    run(errors_are_shared, NULL);
-}
-static void test_another_takes_over(void **state)
-{
-    run(another_takes_over, NULL);
-}
-static void test_parts_are_kept_apart(void **state)
-{
-    run(parts_are_kept_apart, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kept_and_dropped),     cmocka_unit_test(test_errors_that_are_kept),
-        cmocka_unit_test(test_asked_once),           cmocka_unit_test(test_asked_once_though_it_is_not_kept),
-        cmocka_unit_test(test_errors_are_shared),    cmocka_unit_test(test_another_takes_over),
-        cmocka_unit_test(test_parts_are_kept_apart),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,6 @@
 /* The schema of sources: what is accepted, what is refused and with which words. */
 #include "../check.h"
 
-#include <string.h>
-
 #include "origin/origin.h"
 
 static struct sl_arena arena;
@@ -54,7 +52,7 @@ static void refused(const char *json, const char *path)
 
 #define same(str, text) assert_true(sl_str_equal((str), SL_STR(text)))
 
-static void common_keys(void **state)
+TEST(common_keys)
 {
     const struct source *s = accepted("[{'id':'a','type':'http','url':'https://h/'}]");
     same(s->id, "a");
@@ -78,7 +76,7 @@ static void common_keys(void **state)
     assert_int_equal(source_count, 0);
 }
 
-static void names(void **state)
+TEST(names)
 {
     static const char *const types[] = {"pe",           "pdb",      "portablepdb", "mach_debug", "mach_code",
                                         "elf_debug",    "elf_code", "wasm_debug",  "wasm_code",  "breakpad",
@@ -97,7 +95,7 @@ static void names(void **state)
     }
 }
 
-static void what_is_wrong_is_named(void **state)
+TEST(what_is_wrong_is_named)
 {
 #define HTTP "'id':'a','type':'http','url':'https://h/'"
     refused("{}", "sources");
@@ -133,7 +131,7 @@ static void what_is_wrong_is_named(void **state)
     refused("[{'id':'a','type':'filesystem'}]", "sources[0].path");
 }
 
-static void headers_come_in_order(void **state)
+TEST(headers_come_in_order)
 {
     const struct source *s = accepted("[{" HTTP ",'headers':{'b':'2','a':'1','B':''}}]");
     assert_int_equal(s->header_count, 3);
@@ -143,7 +141,7 @@ static void headers_come_in_order(void **state)
     same(secret_open(s->headers[2].value), "2");
 }
 
-static void s3(void **state)
+TEST(s3)
 {
     const struct source *s = accepted("[{'id':'a','type':'s3','bucket':'b','prefix':'//eggs/bacon/"
                                       "','region':'us-east-1','access_key':'k','secret_key':'s'}]");
@@ -169,7 +167,7 @@ static void s3(void **state)
             "sources[0].aws_credentials_provider");
 }
 
-static void gcs(void **state)
+TEST(gcs)
 {
     const struct source *s = accepted(
         "[{'id':'a','type':'gcs','bucket':'b','private_key':'x\\\\ny','client_email':'m','bearer_token':'t'}]");
@@ -185,7 +183,7 @@ static void gcs(void **state)
     refused("[{'id':'a','type':'gcs','bucket':'b','client_email':'m'}]", "sources[0].private_key");
 }
 
-static void sentry(void **state)
+TEST(sentry)
 {
     const struct source *s =
         accepted("[{'id':'a','type':'sentry','url':'http://10.0.0.1/','token':'t','filters':null}]");
@@ -196,7 +194,7 @@ static void sentry(void **state)
     refused("[{'id':'a','type':'sentry','url':'http://h/','token':'t','cookies':'c'}]", "sources[0].token");
 }
 
-static void requests_may_not_name_everything(void **state)
+TEST(requests_may_not_name_everything)
 {
     refused_by(&request, "[{" HTTP "},{'id':'a','type':'filesystem','path':'/'}]", "sources[1].type",
                "filesystem sources are refused in requests (allow_filesystem_sources_in_requests)");
@@ -228,7 +226,7 @@ static void requests_may_not_name_everything(void **state)
 }
 
 /* Secrets come as text only: a request must not name files. */
-static void no_files_for_secrets(void **state)
+TEST(no_files_for_secrets)
 {
     refused("[{'id':'a','type':'sentry','url':'http://h/','token_file':'/etc/hostname'}]", "sources[0].token");
     const struct source *s =
@@ -242,18 +240,4 @@ static int forget(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(common_keys, forget),
-        cmocka_unit_test_teardown(names, forget),
-        cmocka_unit_test_teardown(what_is_wrong_is_named, forget),
-        cmocka_unit_test_teardown(headers_come_in_order, forget),
-        cmocka_unit_test_teardown(s3, forget),
-        cmocka_unit_test_teardown(gcs, forget),
-        cmocka_unit_test_teardown(sentry, forget),
-        cmocka_unit_test_teardown(requests_may_not_name_everything, forget),
-        cmocka_unit_test_teardown(no_files_for_secrets, forget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(.teardown = forget);

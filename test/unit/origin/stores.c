@@ -3,7 +3,6 @@
 
 #include <openssl/evp.h>
 #include <openssl/pem.h>
-#include <stdlib.h>
 
 #include "fetch/google.h"
 #include "origin/impl.h"
@@ -19,7 +18,7 @@ static int forget(void **state)
 #define same(str, text) assert_true(sl_str_equal((str), sl_str(text)))
 
 /* ---- signatures ---- */
-static void signs_as_in_the_reference(void **state)
+TEST(signs_as_in_the_reference)
 {
     /* The example of "Authenticating Requests: Using Query Parameters", Amazon S3 API Reference. */
     struct aws_signing s = {
@@ -40,7 +39,7 @@ static void signs_as_in_the_reference(void **state)
     assert_non_null(strstr(aws_presign(&arena, &s), "X-Amz-Credential=%2F20130524%2F"));
 }
 
-static void addresses_of_objects(void **state)
+TEST(addresses_of_objects)
 {
     static const struct {
         const char *bucket, *region, *endpoint, *key, *url; /* NULL = refused */
@@ -76,7 +75,7 @@ static void addresses_of_objects(void **state)
 }
 
 /* ---- XML ---- */
-static void texts_of_elements(void **state)
+TEST(texts_of_elements)
 {
     static const struct {
         const char *xml, *code, *message; /* NULL = not found */
@@ -106,7 +105,7 @@ static void texts_of_elements(void **state)
     }
 }
 
-static void deep_and_long_documents(void **state)
+TEST(deep_and_long_documents)
 {
     struct sl_buf xml = {0};
     struct xml_text text = {.name = "Code"};
@@ -124,7 +123,7 @@ static void deep_and_long_documents(void **state)
 }
 
 /* ---- assertions of GCS ---- */
-static void keys_that_are_none(void **state)
+TEST(keys_that_are_none)
 {
     static const char *const keys[] = {
         "",
@@ -146,7 +145,7 @@ static void keys_that_are_none(void **state)
     }
 }
 
-static void an_assertion(void **state)
+TEST(an_assertion)
 {
     EVP_PKEY *key = EVP_RSA_gen(2048);
     BIO *bio = BIO_new(BIO_s_mem());
@@ -170,7 +169,7 @@ static void an_assertion(void **state)
 }
 
 /* ---- URLs of Sentry ---- */
-static void queries_are_appended(void **state)
+TEST(queries_are_appended)
 {
     static const struct {
         const char *base, *url;
@@ -192,7 +191,7 @@ static void queries_are_appended(void **state)
 }
 
 /* ---- indexes ---- */
-static void lines_of_segments(void **state)
+TEST(lines_of_segments)
 {
     static const struct {
         const char *line, *path; /* NULL = names none */
@@ -226,7 +225,7 @@ static void lines_of_segments(void **state)
     sl_buf_free(&lines);
 }
 
-static void found_in_an_index(void **state)
+TEST(found_in_an_index)
 {
     static const char text[] = "A.PDB/1/A.PDB\nCRASH.pdb/1a/CRASH.pdb\nKernel32.dll/1/Kernel32.dll\na.pdb/1/a.pdb\n"
                                "a.pdb/1a/a.pdb\nb\nb/C\nkernel32.dll/2/kernel32.dll\nz/1/z\n";
@@ -265,7 +264,7 @@ static void found_in_an_index(void **state)
 }
 
 /* An index with every case of a name must not cost more than so many steps. */
-static void an_index_made_to_be_slow(void **state)
+TEST(an_index_made_to_be_slow)
 {
     struct sl_buf lines = {0};
     char name[] = "aaaaaaaaaaaaaaaaX";
@@ -280,7 +279,7 @@ static void an_index_made_to_be_slow(void **state)
     sl_buf_free(&lines);
 }
 
-static void segments_and_roots(void **state)
+TEST(segments_and_roots)
 {
     struct source source = {.id = SL_STR("s"), .type = SOURCE_S3, .bucket = SL_STR("b"), .prefix = SL_STR("p/q")};
     struct remote_file file;
@@ -300,7 +299,7 @@ static void segments_and_roots(void **state)
 }
 
 /* ---- pointers ---- */
-static void what_pointers_say(void **state)
+TEST(what_pointers_say)
 {
     static const struct {
         struct sl_str text;
@@ -320,7 +319,7 @@ static void what_pointers_say(void **state)
         same(pointer_parse(rows[i].text), rows[i].path);
 }
 
-static void local_files_of_pointers(void **state)
+TEST(local_files_of_pointers)
 {
     static const struct sl_str roots[] = {SL_STR("/srv/one/"), SL_STR("/srv/two")};
     static const struct text_pair shares[] = {{SL_STR("\\\\host\\share"), SL_STR("/srv/two")},
@@ -361,7 +360,7 @@ static void local_files_of_pointers(void **state)
     origin_init(&(struct origin_options){0});
 }
 
-static void pointers_are_listed(void **state)
+TEST(pointers_are_listed)
 {
     static const enum file_type types[] = {FILE_PE, FILE_PDB, FILE_BREAKPAD};
     struct object_id id = {.type = OBJECT_PE,
@@ -400,23 +399,4 @@ static void pointers_are_listed(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(signs_as_in_the_reference, forget),
-        cmocka_unit_test_teardown(addresses_of_objects, forget),
-        cmocka_unit_test_teardown(texts_of_elements, forget),
-        cmocka_unit_test_teardown(deep_and_long_documents, forget),
-        cmocka_unit_test_teardown(keys_that_are_none, forget),
-        cmocka_unit_test_teardown(an_assertion, forget),
-        cmocka_unit_test_teardown(queries_are_appended, forget),
-        cmocka_unit_test_teardown(lines_of_segments, forget),
-        cmocka_unit_test_teardown(found_in_an_index, forget),
-        cmocka_unit_test_teardown(an_index_made_to_be_slow, forget),
-        cmocka_unit_test_teardown(segments_and_roots, forget),
-        cmocka_unit_test_teardown(what_pointers_say, forget),
-        cmocka_unit_test_teardown(local_files_of_pointers, forget),
-        cmocka_unit_test_teardown(pointers_are_listed, forget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(.teardown = forget);

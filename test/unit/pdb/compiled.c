@@ -8,7 +8,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <unistd.h>
 
 static const char *const targets[] = {"x86_64", "i686", "aarch64"};
@@ -27,7 +26,6 @@ static void run(const char *format, ...)
 
 static int build(void **state)
 {
-    (void)state;
     if (!mkdtemp(directory))
         return -1;
     for (size_t i = 0; i < 3; i++) {
@@ -47,7 +45,6 @@ static int build(void **state)
 
 static int clean(void **state)
 {
-    (void)state;
     return directory_remove(directory);
 }
 
@@ -60,9 +57,8 @@ static struct sl_mapping map(const char *name, const char *target, const char *s
     return mapping;
 }
 
-static void identity(void **state)
+TEST(identity)
 {
-    (void)state;
     static const enum sl_arch archs[] = {SL_ARCH_X86_64, SL_ARCH_X86, SL_ARCH_ARM64};
     for (size_t i = 0; i < 3; i++) {
         struct sl_mapping exe = map("sample", targets[i], ".exe"), pdb = map("sample", targets[i], ".pdb");
@@ -170,9 +166,8 @@ static bool has_chain(const struct sl_symcache *cache, const char *text)
     return found;
 }
 
-static void lines_and_inlined_calls(void **state)
+TEST(lines_and_inlined_calls)
 {
-    (void)state;
     static const char *const chains[] = {
         "outer::base::run(wchar_t, bool):17@sample.cpp",
         "`anonymous namespace'::crash(`anonymous namespace'::hidden&, `anonymous namespace'::hidden&&, outer::color)"
@@ -206,9 +201,8 @@ static void lines_and_inlined_calls(void **state)
     }
 }
 
-static void threads_make_the_same_file(void **state)
+TEST(threads_make_the_same_file)
 {
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct sl_buf alone = {0}, together = {0};
         struct sl_parallel parallel = {.workers = 4, .run = run_threads};
@@ -222,9 +216,8 @@ static void threads_make_the_same_file(void **state)
     }
 }
 
-static void publics_are_functions(void **state)
+TEST(publics_are_functions)
 {
-    (void)state;
     struct sl_mapping pdb = map("sample", "i686", ".pdb");
     struct sl_object *object;
     struct sl_arena arena = {0};
@@ -242,9 +235,8 @@ static void publics_are_functions(void **state)
     sl_unmap(&pdb);
 }
 
-static void files_of_the_source_server(void **state)
+TEST(files_of_the_source_server)
 {
-    (void)state;
     struct sl_mapping pdb = map("sample", "x86_64", ".pdb");
     struct dump dump;
     dump_init(&dump);
@@ -255,14 +247,4 @@ static void files_of_the_source_server(void **state)
     sl_unmap(&pdb);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(identity),
-        cmocka_unit_test(lines_and_inlined_calls),
-        cmocka_unit_test(threads_make_the_same_file),
-        cmocka_unit_test(publics_are_functions),
-        cmocka_unit_test(files_of_the_source_server),
-    };
-    return cmocka_run_group_tests(tests, build, clean);
-}
+TEST_FILE(.begin = build, .end = clean);

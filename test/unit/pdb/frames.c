@@ -56,9 +56,8 @@ static void expect(struct image *image, const char *records)
     image_free(image);
 }
 
-static void old_and_new_records(void **state)
+TEST(old_and_new_records)
 {
-    (void)state;
     struct image image = {.scattered = true};
     put_fpo(&image, 0x1000, 0x10, 4, 2, 0x0305);          /* prologue 5, 3 registers */
     put_fpo(&image, 0x1020, 0x10, 0, 0, 0xC000 | 0x1000); /* standard, ebp is used */
@@ -70,9 +69,8 @@ static void old_and_new_records(void **state)
     expect(&(struct image){0}, "");
 }
 
-static void records_that_say_nothing(void **state)
+TEST(records_that_say_nothing)
 {
-    (void)state;
     struct image image = {0};
     put_fpo(&image, 0x1000, 0x10, 0, 0, 0xD002);
     put_fpo(&image, 0x1000, 0x10, 9, 0, 0xD002); /* once more */
@@ -84,9 +82,8 @@ static void records_that_say_nothing(void **state)
     expect(&image, "3 1000+10 2 0 0 0 0 1 \n");
 }
 
-static void rearranged_code(void **state)
+TEST(rearranged_code)
 {
-    (void)state;
     struct image image = {.has_omap = true};
     put_fpo(&image, 0x1000, 0x10, 0, 0, 4); /* as a whole */
     put_fpo(&image, 0x1100, 0x10, 0, 0, 4); /* its body somewhere else */
@@ -97,14 +94,4 @@ static void rearranged_code(void **state)
         sl_buf_u32(&image.streams[IMAGE_OMAP_FROM], omap[i][1]);
     }
     expect(&image, "0 5000+10 4 0 0 0 0 0 \n0 6000+4 4 0 0 0 0 0 \n0 7000+c 0 0 0 0 0 0 \n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(old_and_new_records),
-        cmocka_unit_test(records_that_say_nothing),
-        cmocka_unit_test(rearranged_code),
-    };
-    return cmocka_run_group_tests_name("pdb/frames", tests, NULL, NULL);
 }

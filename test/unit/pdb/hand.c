@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void identity(void **state)
+TEST(identity)
 {
-    (void)state;
     struct image image = {0};
     struct sl_buf file = {0};
     struct sl_object *object;
@@ -28,9 +27,8 @@ static void identity(void **state)
     image_free(&image);
 }
 
-static void lines_of_functions(void **state)
+TEST(lines_of_functions)
 {
-    (void)state;
     static const uint32_t lines[][2] = {{0, 10}, {4, 11}, {8, 0xFEEFEE}, {12, 0xF00F00}, {16, 11}, {24, 12}};
     static const uint32_t later[][2] = {{0, 30}};
     struct image image = {0};
@@ -50,9 +48,8 @@ static void lines_of_functions(void **state)
     image_free(&image);
 }
 
-static void pages_in_any_order(void **state)
+TEST(pages_in_any_order)
 {
-    (void)state;
     static const uint32_t lines[][2] = {{0, 1}};
     struct sl_buf text = {0};
     struct image image = {0};
@@ -76,9 +73,8 @@ static void pages_in_any_order(void **state)
     image_free(&image);
 }
 
-static void inlined_calls(void **state)
+TEST(inlined_calls)
 {
-    (void)state;
     static const uint32_t lines[][2] = {{0, 10}, {0x40, 11}};
     /* code and line +3 +0; line +5; code +8; line +3; code +45 */
     static const uint8_t annotations[] = {0x0B, 0x03, 0x06, 0x0A, 0x03, 0x08, 0x06, 0x06, 0x03, 0x2D, 0x04, 0x05};
@@ -126,9 +122,8 @@ static void inlined_calls(void **state)
     image_free(&image);
 }
 
-static void every_annotation(void **state)
+TEST(every_annotation)
 {
-    (void)state;
     static const uint8_t annotations[] = {
         0x01, 0x80, 0x80,                                           /* offset = 0x80: two bytes */
         0x02, 0x02,                                                 /* base = 2 */
@@ -150,9 +145,8 @@ static void every_annotation(void **state)
     image_free(&image);
 }
 
-static void separated_code(void **state)
+TEST(separated_code)
 {
-    (void)state;
     static const uint32_t hot[][2] = {{0, 10}}, cold[][2] = {{0, 20}};
     struct image image = {0};
     uint32_t a = image_file(&image, 0, "a.c");
@@ -169,9 +163,8 @@ static void separated_code(void **state)
 }
 
 /* A procedure inside of another: the offsets of inlined calls count from the one around them. */
-static void nested_procedures(void **state)
+TEST(nested_procedures)
 {
-    (void)state;
     static const uint8_t inlined[] = {0x0C, 0x02, 0x04};
     struct image image = {0};
     uint32_t a = image_file(&image, 0, "a.c");
@@ -191,9 +184,8 @@ static void nested_procedures(void **state)
 }
 
 /* Every function has all the lines behind it, and would have a copy of them. */
-static void functions_that_share_lines(void **state)
+TEST(functions_that_share_lines)
 {
-    (void)state;
     enum { COUNT = 60000 };
     struct image image = {.page_size = 4096};
     struct sl_buf file = {0};
@@ -216,9 +208,8 @@ static void functions_that_share_lines(void **state)
     image_free(&image);
 }
 
-static void rearranged_code(void **state)
+TEST(rearranged_code)
 {
-    (void)state;
     static const uint32_t lines[][2] = {{0, 1}, {8, 2}, {16, 3}};
     static const uint8_t inlined[] = {0x0C, 0x04, 0x04};
     struct image image = {.has_omap = true};
@@ -276,9 +267,8 @@ static void rearranged_code(void **state)
 }
 
 /* Blocks of one function in another order; a line and an inlined call with a call in it lie in several. */
-static void cut_up_functions(void **state)
+TEST(cut_up_functions)
 {
-    (void)state;
     static const uint32_t lines[][2] = {{0, 1}, {8, 2}, {24, 3}};
     static const uint8_t outer[] = {0x0C, 0x18, 0x04}, inner[] = {0x0C, 0x08, 0x0C}; /* 24 bytes from 4, 8 from 12 */
     struct image image = {.has_omap = true};
@@ -307,9 +297,8 @@ static void cut_up_functions(void **state)
 }
 
 /* Instrumentation: code that was put into a function is a part of it, with the lines that it was put in for, if any. */
-static void stretched_functions(void **state)
+TEST(stretched_functions)
 {
-    (void)state;
     static const uint32_t lines[][2] = {{0, 1}, {5, 2}, {8, 3}}, more[][2] = {{0, 9}};
     static const uint8_t inlined[] = {0x0C, 0x02, 0x06}; /* 2 bytes from 6 */
     struct image image = {.has_omap = true};
@@ -379,9 +368,8 @@ static void stretched_functions(void **state)
 }
 
 /* The linker has folded two equal functions: both begin where the lines of both do. */
-static void lines_of_folded_functions(void **state)
+TEST(lines_of_folded_functions)
 {
-    (void)state;
     static const uint32_t first[][2] = {{0, 10}}, second[][2] = {{0, 20}}, third[][2] = {{0, 30}};
     struct image image = {0};
     uint32_t a = image_file(&image, 0, "a.c");
@@ -403,9 +391,8 @@ static void lines_of_folded_functions(void **state)
 }
 
 /* Compilers make functions without a line that call others inline. */
-static void calls_of_functions_without_lines(void **state)
+TEST(calls_of_functions_without_lines)
 {
-    (void)state;
     static const uint8_t inlined[] = {0x0C, 0x04, 0x04};
     struct image image = {0};
     uint32_t a = image_file(&image, 0, "a.c"), id = image_id(&image, 0x1601, "wws", 0, 0, "i");
@@ -421,9 +408,8 @@ static void calls_of_functions_without_lines(void **state)
 }
 
 /* 1000 calls in one another: 513 are kept, which with the function makes a chain of 514. */
-static void deep_inlining(void **state)
+TEST(deep_inlining)
 {
-    (void)state;
     static const uint8_t inlined[] = {0x0C, 0x04, 0x04};
     static const uint32_t lines[][2] = {{0, 1}};
     static struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
@@ -456,9 +442,8 @@ static void deep_inlining(void **state)
     image_free(&image);
 }
 
-static void source_server(void **state)
+TEST(source_server)
 {
-    (void)state;
     static const struct {
         const char *text, *vcs, *entries;
     } rows[] = {
@@ -515,9 +500,8 @@ static void append_text(const struct sl_symcache *cache, uint32_t id, struct sl_
     sl_buf_u8(out, '|');
 }
 
-static void symcaches_keep_where_files_are(void **state)
+TEST(symcaches_keep_where_files_are)
 {
-    (void)state;
     static const uint32_t lines[][2] = {{0, 10}};
     struct image image = {.has_links = true};
     struct sl_buf file = {0}, out = {0}, text = {0};
@@ -561,9 +545,8 @@ static void symcaches_keep_where_files_are(void **state)
     image_free(&image);
 }
 
-static void modules_that_cannot_be_read(void **state)
+TEST(modules_that_cannot_be_read)
 {
-    (void)state;
     struct image image = {0};
     struct sl_buf file = {0};
     struct sl_error error;
@@ -629,9 +612,8 @@ static void read_everything(struct sl_bytes file)
     sl_object_close(object);
 }
 
-static void damaged_files(void **state)
+TEST(damaged_files)
 {
-    (void)state;
     uint32_t seed = 1;
     for (unsigned kind = 0; kind < 4; kind++) {
         struct image image = {.page_size = 256, .scattered = kind & 1, .has_omap = kind & 2, .has_links = true};
@@ -660,9 +642,8 @@ static void damaged_files(void **state)
     }
 }
 
-static void bad_containers(void **state)
+TEST(bad_containers)
 {
-    (void)state;
     static const struct {
         size_t at;
         uint32_t value;
@@ -692,9 +673,8 @@ static void bad_containers(void **state)
 }
 
 /* The first stream is an old directory, of any size: what refers to it refers to nothing. */
-static void nothing_is_read_of_the_first_stream(void **state)
+TEST(nothing_is_read_of_the_first_stream)
 {
-    (void)state;
     static const char text[] = "SRCSRV: ini ----\nVERSION=1\nVERCTRL=perforce\nSRCSRV: variables ---\nSRCSRVTRG=x\n"
                                "SRCSRV: source files ---\n";
     struct sl_object *object;
@@ -714,31 +694,4 @@ static void nothing_is_read_of_the_first_stream(void **state)
     }
     sl_buf_free(&file);
     image_free(&image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(identity),
-        cmocka_unit_test(lines_of_functions),
-        cmocka_unit_test(pages_in_any_order),
-        cmocka_unit_test(inlined_calls),
-        cmocka_unit_test(every_annotation),
-        cmocka_unit_test(separated_code),
-        cmocka_unit_test(nested_procedures),
-        cmocka_unit_test(functions_that_share_lines),
-        cmocka_unit_test(rearranged_code),
-        cmocka_unit_test(cut_up_functions),
-        cmocka_unit_test(stretched_functions),
-        cmocka_unit_test(lines_of_folded_functions),
-        cmocka_unit_test(calls_of_functions_without_lines),
-        cmocka_unit_test(nothing_is_read_of_the_first_stream),
-        cmocka_unit_test(deep_inlining),
-        cmocka_unit_test(source_server),
-        cmocka_unit_test(symcaches_keep_where_files_are),
-        cmocka_unit_test(modules_that_cannot_be_read),
-        cmocka_unit_test(damaged_files),
-        cmocka_unit_test(bad_containers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,8 @@
 #include "hand.h"
 
 /* Many small entries that name the same large text may not cost more than their number. */
-static void names_that_share_text(void **state)
+TEST(names_that_share_text)
 {
-    (void)state;
     enum { FILES = 40000, TEXT = 1 << 20 };
     struct image image = {.page_size = 4096};
     struct sl_buf file = {0};
@@ -24,9 +23,8 @@ static void names_that_share_text(void **state)
     image_free(&image);
 }
 
-static void names_with_types(void **state)
+TEST(names_with_types)
 {
-    (void)state;
     struct image image = {0};
     uint32_t list = argument_list(&image, T_INT4), none = argument_list(&image, 0);
     uint32_t class = image_type(&image, 0x1504, "hhwwwhs", 0, 0, 0, 0, 0, 8, "C<int,char>");
@@ -66,9 +64,8 @@ static void names_with_types(void **state)
 }
 
 /* The records that Microsoft's compilers write since 2021, with more room for properties and any number of members. */
-static void newer_records(void **state)
+TEST(newer_records)
 {
-    (void)state;
     enum { DECLARED = 0x80, UNIQUE = 0x200 };
     struct image image = {0};
     uint32_t class = image_type(&image, 0x1608, "wwwwhwhs", 0x10000, 0, 0, 0, 0x8003, 70000, 8, "C");
@@ -87,9 +84,8 @@ static void newer_records(void **state)
 }
 
 /* Elements of arrays are declared more often than not; sizes are those of the definition with the same unique name. */
-static void arrays_of_declared_types(void **state)
+TEST(arrays_of_declared_types)
 {
-    (void)state;
     enum { DECLARED = 0x80, UNIQUE = 0x200 };
     struct image image = {0};
     uint32_t s = image_type(&image, 0x1505, "hhwwwhss", 0, DECLARED | UNIQUE, 0, 0, 0, 0, "S", ".?AUS@@");
@@ -111,9 +107,8 @@ static void arrays_of_declared_types(void **state)
     image_free(&image);
 }
 
-static void null_pointers(void **state)
+TEST(null_pointers)
 {
-    (void)state;
     enum { T_NULLPTR = 0x103 };
     struct image image = {0};
     uint32_t constant = image_type(&image, 0x1001, "wh", T_NULLPTR, 1);
@@ -125,9 +120,8 @@ static void null_pointers(void **state)
     image_free(&image);
 }
 
-static void circles_of_types(void **state)
+TEST(circles_of_types)
 {
-    (void)state;
     struct image image = {0};
     /* a pointer to itself; a list of functions that take that list; a modifier of itself; an array of itself */
     uint32_t pointer = image_type(&image, 0x1002, "ww", 0x1000, 0x1000C);
@@ -145,9 +139,8 @@ static void circles_of_types(void **state)
 }
 
 /* Nobody reads so many arguments: the name stands alone. */
-static void long_lists_of_arguments(void **state)
+TEST(long_lists_of_arguments)
 {
-    (void)state;
     enum { COUNT = 16000 };
     struct image image = {0};
     struct sl_buf *types = &image.types;
@@ -165,9 +158,8 @@ static void long_lists_of_arguments(void **state)
 }
 
 /* Types and ids that link-time optimisation left in other modules. */
-static void cross_module_references(void **state)
+TEST(cross_module_references)
 {
-    (void)state;
     static const uint8_t inlined[] = {0x0C, 0x04, 0x04};
     struct image image = {0};
     uint32_t a = image_file(&image, 0, "a.c");
@@ -191,15 +183,4 @@ static void cross_module_references(void **state)
     image_end(&image, 0, S_END);
     expect(&image, "f 1000+10 [1000+10 ?:0] { from_b(int) 1004+4 [1004+4 a.c:7] }\n");
     image_free(&image);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_that_share_text),   cmocka_unit_test(names_with_types),
-        cmocka_unit_test(newer_records),           cmocka_unit_test(arrays_of_declared_types),
-        cmocka_unit_test(null_pointers),           cmocka_unit_test(circles_of_types),
-        cmocka_unit_test(long_lists_of_arguments), cmocka_unit_test(cross_module_references),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,9 +42,8 @@ static void expect_target(const char *variables, const char *expected)
     sl_arena_free(&arena);
 }
 
-static void templates(void **state)
+TEST(templates)
 {
-    (void)state;
     expect_target("TFS_EXTRACT_TARGET=%targ%\\%var2%%fnbksl%(%var3%)\\%var4%\\%fnfile%(%var1%)\n"
                   "SRCSRVTRG=%TFS_extract_target%",
                   "C:\\S\\VSTFDEVDIV_DEVDIV2\\DevDiv\\inc\\cvinfo.h\\1363200\\cvinfo.h");
@@ -60,9 +59,8 @@ static void templates(void **state)
     expect_target("A=%b%\nB=%c%\nC=end\nSRCSRVTRG=%a%", "end");
 }
 
-static void templates_that_say_nothing(void **state)
+TEST(templates_that_say_nothing)
 {
-    (void)state;
     expect_target("A=%b%\nB=%c%\nC=%a%\nSRCSRVTRG=%a%", NULL);
     expect_target("SRCSRVTRG=%unknown%", NULL);
     expect_target("SRCSRVTRG=100%", NULL);
@@ -78,9 +76,8 @@ static void templates_that_say_nothing(void **state)
 }
 
 /* Each variable is twice the one before: 2^30 steps, or bytes, if nobody counted. */
-static void templates_that_grow(void **state)
+TEST(templates_that_grow)
 {
-    (void)state;
     for (int text = 0; text < 2; text++) {
         struct sl_buf variables = {0};
         sl_buf_cstr(&variables, text ? "V0=text\n" : "V0=\n");
@@ -110,9 +107,8 @@ static void expect_origin(struct srcsrv *s, const char *path, const char *expect
     sl_arena_free(&arena);
 }
 
-static void links_of_entries(void **state)
+TEST(links_of_entries)
 {
-    (void)state;
     static const char files[] = "C:\\src\\a.c*old*1\nc:\\SRC\\a.c*dir/a.c*2\nc:\\src\\b.c\n";
     struct sl_arena arena = {0};
     struct srcsrv *s = stream(&arena, "SRCSRVTRG=https://host/%var3%/%var2%", files);
@@ -127,9 +123,8 @@ static void links_of_entries(void **state)
     sl_arena_free(&arena);
 }
 
-static void streams_that_are_ignored(void **state)
+TEST(streams_that_are_ignored)
 {
-    (void)state;
     struct sl_arena arena = {0};
     struct sl_str vcs;
     static const char *const rows[] = {
@@ -150,9 +145,8 @@ static void streams_that_are_ignored(void **state)
 }
 
 /* All files together have a budget: a small stream cannot cost hours. */
-static void work_is_bounded(void **state)
+TEST(work_is_bounded)
 {
-    (void)state;
     struct sl_arena arena = {0};
     struct sl_buf variables = {0}, files = {0};
     sl_buf_cstr(&variables, "BIG=https://");
@@ -176,17 +170,4 @@ static void work_is_bounded(void **state)
     sl_buf_free(&variables);
     sl_buf_free(&files);
     sl_arena_free(&arena);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(templates),
-        cmocka_unit_test(templates_that_say_nothing),
-        cmocka_unit_test(templates_that_grow),
-        cmocka_unit_test(links_of_entries),
-        cmocka_unit_test(streams_that_are_ignored),
-        cmocka_unit_test(work_is_bounded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

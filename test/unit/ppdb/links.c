@@ -34,15 +34,13 @@ static void expect(const struct sl_ppdb_links *links, const char *path, const ch
 
 static int drop(void **state)
 {
-    (void)state;
     sl_arena_free(&arena);
     sl_buf_free(&stored);
     return 0;
 }
 
-static void longest_prefix_wins_and_exact_before_all(void **state)
+TEST(longest_prefix_wins_and_exact_before_all)
 {
-    (void)state;
     struct sl_ppdb_links links =
         rules_in("{\"documents\":{\"C:\\\\src\\\\*\":\"http://MyDefaultDomain.com/src/*\","
                  "\"C:\\\\src\\\\fOO\\\\*\":\"http://MyFooDomain.com/src/*\","
@@ -63,9 +61,8 @@ static void longest_prefix_wins_and_exact_before_all(void **state)
     expect(&links, "/home/user/src/Path/TO/file.txt", "https://linux.com/Path/TO/file.txt");
 }
 
-static void patterns_that_differ_by_case_are_one(void **state)
+TEST(patterns_that_differ_by_case_are_one)
 {
-    (void)state;
     /* As the compiler's own test file has it, with the trailing comma. */
     struct sl_ppdb_links links =
         rules_in("{\"documents\": {\"C:\\\\a*\": \"http://server1/*\", \"C:\\\\A*\": \"http://server2/*\",}}");
@@ -76,9 +73,8 @@ static void patterns_that_differ_by_case_are_one(void **state)
     expect(&links, "/X", "second");
 }
 
-static void nested_prefixes(void **state)
+TEST(nested_prefixes)
 {
-    (void)state;
     const struct sl_ppdb_link nested[] = {
         {SL_STR("*"), SL_STR("0:*")},       {SL_STR("/a*"), SL_STR("1:*")},    {SL_STR("/a/b*"), SL_STR("2:*")},
         {SL_STR("/a/b/c*"), SL_STR("3:*")}, {SL_STR("/a/c*"), SL_STR("2c:*")}, {SL_STR("/a/b/c/d"), SL_STR("exact*")},
@@ -99,9 +95,8 @@ static void nested_prefixes(void **state)
     assert_true(sl_ppdb_links_resolve(&links, SL_STR("/a/b/c/d"), NULL));
 }
 
-static void urls_are_encoded(void **state)
+TEST(urls_are_encoded)
 {
-    (void)state;
     const struct sl_ppdb_link rules[] = {
         {SL_STR("/s/*"), SL_STR("https://h/*")},
         {SL_STR("/q/*"), SL_STR("https://h/items?path=/*&version=1")},
@@ -120,9 +115,8 @@ static void urls_are_encoded(void **state)
     expect(&links, "/inside/x", NULL);
 }
 
-static void letters_beyond_ascii(void **state)
+TEST(letters_beyond_ascii)
 {
-    (void)state;
     /* In lower case U+212A (Kelvin) takes one byte instead of three, U+023A three instead of two. */
     const struct sl_ppdb_link rules[] = {
         {SL_STR("/\xC3\x84/*"), SL_STR("umlaut:*")},
@@ -139,9 +133,8 @@ static void letters_beyond_ascii(void **state)
     expect(&links, "/\xC3/x", NULL);
 }
 
-static void json_is_read_forgivingly(void **state)
+TEST(json_is_read_forgivingly)
 {
-    (void)state;
     struct sl_ppdb_links links = rules_in(
         "\xEF\xBB\xBF // a comment\n{ \"other\": [1, {\"a\": null}, true, \"]\",], /* and */ \"documents\":\n"
         "{ \"/a\\u00e4\\ud83d\\ude00\\n\\/*\": \"u:*\", \"/n*\": 5, \"/o*\": {\"x\": []}, \"/s*\": \"s:*\" } }\n ");
@@ -177,18 +170,16 @@ static void json_is_read_forgivingly(void **state)
     assert_int_equal(sl_ppdb_links_parse(sl_str(deep), &arena, &rules, &count, NULL), SL_MALFORMED);
 }
 
-static void no_rules_take_no_room(void **state)
+TEST(no_rules_take_no_room)
 {
-    (void)state;
     struct sl_ppdb_links links = rules_of(NULL, 0);
     assert_int_equal(stored.size, 0);
     expect(&links, "/x", NULL);
 }
 
 /* Whatever the bytes are, resolving ends and stays within them. */
-static void damaged_rules(void **state)
+TEST(damaged_rules)
 {
-    (void)state;
     const struct sl_ppdb_link rules[] = {{SL_STR("/a*"), SL_STR("1:*")},
                                          {SL_STR("/a/b*"), SL_STR("2:*")},
                                          {SL_STR("/a/b/c*"), SL_STR("3:*")},
@@ -213,9 +204,8 @@ static void damaged_rules(void **state)
 }
 
 /* A URL of nothing but stars would be as long as their number times the path. */
-static void urls_have_a_greatest_length(void **state)
+TEST(urls_have_a_greatest_length)
 {
-    (void)state;
     static char stars[20001], path[20003] = "/";
     memset(stars, '*', 20000);
     memset(path + 1, 'a', 20000);
@@ -225,18 +215,4 @@ static void urls_have_a_greatest_length(void **state)
     expect(&links, "/", "");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(longest_prefix_wins_and_exact_before_all, drop),
-        cmocka_unit_test_teardown(patterns_that_differ_by_case_are_one, drop),
-        cmocka_unit_test_teardown(nested_prefixes, drop),
-        cmocka_unit_test_teardown(urls_are_encoded, drop),
-        cmocka_unit_test_teardown(letters_beyond_ascii, drop),
-        cmocka_unit_test_teardown(json_is_read_forgivingly, drop),
-        cmocka_unit_test_teardown(no_rules_take_no_room, drop),
-        cmocka_unit_test_teardown(damaged_rules, drop),
-        cmocka_unit_test_teardown(urls_have_a_greatest_length, drop),
-    };
-    return cmocka_run_group_tests_name("ppdb/links", tests, NULL, NULL);
-}
+TEST_FILE(.teardown = drop);

@@ -27,7 +27,6 @@ static void expect_malformed(const char *message)
 
 static int drop(void **state)
 {
-    (void)state;
     image_free(&image);
     sl_buf_free(&file);
     sl_arena_free(&arena);
@@ -36,9 +35,8 @@ static int drop(void **state)
 
 /* ---- compressed integers ---- */
 
-static void compressed_integers(void **state)
+TEST(compressed_integers)
 {
-    (void)state;
     static const struct {
         uint8_t size, bytes[4];
         uint32_t value;
@@ -80,9 +78,8 @@ static void compressed_integers(void **state)
 
 /* ---- the container ---- */
 
-static void identity_is_that_of_the_pdb_stream(void **state)
+TEST(identity_is_that_of_the_pdb_stream)
 {
-    (void)state;
     static const uint8_t id[20] = {0xF7, 0x33, 0x10, 0x0C, 0x32, 0x86, 0x2E, 0x49, 0x91, 0xC6,
                                    0xC3, 0x14, 0xB7, 0x2E, 0x19, 0x20, 0x9D, 0x81, 0x0B, 0xE6};
     char text[SL_DEBUG_ID_TEXT];
@@ -97,9 +94,8 @@ static void identity_is_that_of_the_pdb_stream(void **state)
     assert_int_equal(info.id_offset, 0);
 }
 
-static void as_an_object(void **state)
+TEST(as_an_object)
 {
-    (void)state;
     struct sl_object *object;
     static const uint8_t points[] = {0, 0, 0, 0x14, 0x19, 0x09};
     for (int i = 0; i < 2; i++) {
@@ -121,9 +117,8 @@ static void as_an_object(void **state)
     }
 }
 
-static void streams_in_any_order_and_of_any_name(void **state)
+TEST(streams_in_any_order_and_of_any_name)
 {
-    (void)state;
     static const uint8_t points[] = {0, 0, 0, 0x14, 0x19, 0x09};
     image.method_rows = 100000; /* makes indexes into the methods wide: only #Pdb tells */
     image.scope_rows = 3;
@@ -147,9 +142,8 @@ static void streams_in_any_order_and_of_any_name(void **state)
     }
 }
 
-static void what_the_file_lacks(void **state)
+TEST(what_the_file_lacks)
 {
-    (void)state;
     image.leave_out = "#~";
     expect_malformed("file does not contain a #~ stream");
     image.leave_out = "#GUID";
@@ -163,9 +157,8 @@ static void what_the_file_lacks(void **state)
     expect_malformed("unknown metadata table 0x3f");
 }
 
-static void sizes_are_checked(void **state)
+TEST(sizes_are_checked)
 {
-    (void)state;
     image_document(&image, "/a.cs", guid_csharp);
     sl_buf_free(&file);
     file = image_file(&image);
@@ -206,9 +199,8 @@ static void expect_document(uint32_t row, const char *name, enum sl_language lan
     sl_buf_free(&out);
 }
 
-static void document_names(void **state)
+TEST(document_names)
 {
-    (void)state;
     image_document(&image, "/Documents.cs", guid_csharp);
     image_document(&image, "C:\\A\\b\\c\\x.cs", guid_visualbasic);
     image_document(&image, "plain", guid_fsharp);
@@ -227,9 +219,8 @@ static void document_names(void **state)
                     SL_LANG_UNKNOWN);
 }
 
-static void bad_document_names(void **state)
+TEST(bad_document_names)
 {
-    (void)state;
     static const uint8_t no_text[] = {0xFF, 0xFE};
     uint32_t part = image_blob(&image, no_text, 2);
     static char long_text[20000];
@@ -268,9 +259,8 @@ static void bad_document_names(void **state)
     sl_buf_free(&out);
 }
 
-static void document_hashes(void **state)
+TEST(document_hashes)
 {
-    (void)state;
     uint8_t digest[32];
     for (unsigned i = 0; i < 32; i++)
         digest[i] = (uint8_t)i;
@@ -324,9 +314,8 @@ static void expect_points(uint32_t method, const char *text)
         image_method(&image, document, bytes, sizeof bytes);                                                           \
     } while (0)
 
-static void points_of_compilers(void **state)
+TEST(points_of_compilers)
 {
-    (void)state;
     METHOD(1, 0x00, 0x00, 0x00, 0x14, 0x19, 0x09, 0x06, 0x00, 0x01, 0x02, 0x79);
     METHOD(1, 0x00, 0x00, 0x00, 0x18, 0x23, 0x09, 0x06, 0x00, 0x12, 0x04, 0x08, 0x06, 0x00, 0x01, 0x02, 0x79);
     /* Several documents: the first is in the blob, others are announced. */
@@ -355,9 +344,8 @@ static void points_of_compilers(void **state)
     expect_points(9, "");
 }
 
-static void a_defect_ends_its_method_only(void **state)
+TEST(a_defect_ends_its_method_only)
 {
-    (void)state;
     METHOD(1, 0x00, 0x00, 0x00, 0x14, 0x19, 0x09, 0x06, 0x00);                         /* cut */
     METHOD(1, 0x00, 0x00, 0x00, 0x14, 0x19, 0x09, 0xE0);                               /* no integer */
     METHOD(1, 0x00, 0x00, 0x00, 0x14, 0x01, 0x09, 0x01, 0x00, 0x01, 0x7B, 0x00);       /* line -2 */
@@ -400,9 +388,8 @@ static void expect_source(uint32_t *cursor, uint32_t document, uint64_t limit, c
     assert_memory_equal(bytes.data, text, bytes.size);
 }
 
-static void embedded_sources(void **state)
+TEST(embedded_sources)
 {
-    (void)state;
     static const char text[] = "class A { /* aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa */ }\n";
     int32_t size = sizeof text - 1;
     uint32_t row = image_document(&image, "/a.cs", guid_csharp);
@@ -445,9 +432,8 @@ static void link(const char *json)
     image_custom(&image, PARENT_MODULE, 1, guid_source_link, json, strlen(json));
 }
 
-static void source_links_of_all_rows_are_merged(void **state)
+TEST(source_links_of_all_rows_are_merged)
 {
-    (void)state;
     struct sl_buf out = {0};
     struct sl_ppdb_links links;
     link("{\"documents\":{\"/a/*\":\"a:*\"}}");
@@ -465,9 +451,8 @@ static void source_links_of_all_rows_are_merged(void **state)
     sl_buf_free(&out);
 }
 
-static void bad_source_links_are_none(void **state)
+TEST(bad_source_links_are_none)
 {
-    (void)state;
     struct sl_buf out = {0};
     image_document(&image, "/a/x", guid_csharp);
     link("{\"documents\":");
@@ -477,23 +462,4 @@ static void bad_source_links_are_none(void **state)
     assert_int_equal(out.size, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(compressed_integers, drop),
-        cmocka_unit_test_teardown(identity_is_that_of_the_pdb_stream, drop),
-        cmocka_unit_test_teardown(as_an_object, drop),
-        cmocka_unit_test_teardown(streams_in_any_order_and_of_any_name, drop),
-        cmocka_unit_test_teardown(what_the_file_lacks, drop),
-        cmocka_unit_test_teardown(sizes_are_checked, drop),
-        cmocka_unit_test_teardown(document_names, drop),
-        cmocka_unit_test_teardown(bad_document_names, drop),
-        cmocka_unit_test_teardown(document_hashes, drop),
-        cmocka_unit_test_teardown(points_of_compilers, drop),
-        cmocka_unit_test_teardown(a_defect_ends_its_method_only, drop),
-        cmocka_unit_test_teardown(embedded_sources, drop),
-        cmocka_unit_test_teardown(source_links_of_all_rows_are_merged, drop),
-        cmocka_unit_test_teardown(bad_source_links_are_none, drop),
-    };
-    return cmocka_run_group_tests_name("ppdb/reader", tests, NULL, NULL);
-}
+TEST_FILE(.teardown = drop);

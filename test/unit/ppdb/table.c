@@ -37,7 +37,6 @@ static struct sl_ppdb_table table(void)
 
 static int drop(void **state)
 {
-    (void)state;
     memory_limit = 0;
     expired = NULL;
     image_free(&image);
@@ -118,9 +117,8 @@ static void add_method(const struct point *points, size_t count)
 
 /* ---- look-ups ---- */
 
-static void lookups(void **state)
+TEST(lookups)
 {
-    (void)state;
     image_document(&image, "/src/b.vb", guid_visualbasic);
     image_document(&image, "C:\\a.cs", guid_csharp);
     const struct point first[] = {{3, 1, 10}, {7, 1, 0}, {9, 2, 5}, {20, 1, 11}};
@@ -162,9 +160,8 @@ static uint32_t any(uint32_t below)
 }
 
 /* Methods of every length around the restart points, with jumps of lines, offsets and documents. */
-static void every_offset_of_long_methods(void **state)
+TEST(every_offset_of_long_methods)
 {
-    (void)state;
     enum { METHODS = 100, MOST = 4000 };
     static struct point points[METHODS][MOST];
     static size_t counts[METHODS];
@@ -207,9 +204,8 @@ static void every_offset_of_long_methods(void **state)
     assert_true(out.size < total * 5);
 }
 
-static void the_same_file_is_stored_once(void **state)
+TEST(the_same_file_is_stored_once)
 {
-    (void)state;
     image_document(&image, "/x.cs", guid_csharp);
     image_document(&image, "/x.cs", guid_csharp);
     image_source(&image, image_document(&image, "/x.cs", guid_fsharp), "x");
@@ -224,9 +220,8 @@ static void the_same_file_is_stored_once(void **state)
     expect(&t, 1, 2, "/x.cs:3 fsharp");
 }
 
-static void what_cannot_be_read_is_left_out(void **state)
+TEST(what_cannot_be_read_is_left_out)
 {
-    (void)state;
     image_document_row(&image, 0, 0, 0, 0); /* without a name */
     image_document(&image, "/x.cs", guid_csharp);
     const struct point unnamed[] = {{0, 2, 1}, {3, 1, 2}, {6, 2, 3}}, missing[] = {{0, 9, 1}}, good[] = {{0, 2, 7}};
@@ -242,9 +237,8 @@ static void what_cannot_be_read_is_left_out(void **state)
 }
 
 /* A name blob of a separator and no parts. */
-static void a_document_may_have_an_empty_name(void **state)
+TEST(a_document_may_have_an_empty_name)
 {
-    (void)state;
     struct sl_ppdb_source source;
     uint32_t row = image_document_row(&image, image_blob(&image, "/", 1), 0, 0, image_guid(&image, guid_csharp));
     image_source(&image, row, "x");
@@ -255,9 +249,8 @@ static void a_document_may_have_an_empty_name(void **state)
     assert_true(sl_ppdb_table_source(&t, SL_STR(""), &source));
 }
 
-static void nothing_at_all(void **state)
+TEST(nothing_at_all)
 {
-    (void)state;
     struct sl_ppdb_table t = table();
     struct sl_ppdb_source source;
     expect(&t, 1, 0, "");
@@ -267,9 +260,8 @@ static void nothing_at_all(void **state)
 
 /* ---- sources ---- */
 
-static void sources_by_exact_name(void **state)
+TEST(sources_by_exact_name)
 {
-    (void)state;
     char name[64];
     for (unsigned i = 0; i < 50; i++) {
         snprintf(name, sizeof name, "/src/%u/file.cs", i);
@@ -316,9 +308,8 @@ static void sources_by_exact_name(void **state)
     sl_buf_free(&url);
 }
 
-static void equal_input_gives_equal_bytes(void **state)
+TEST(equal_input_gives_equal_bytes)
 {
-    (void)state;
     struct sl_buf first = {0};
     image_source(&image, image_document(&image, "/x.cs", guid_csharp), "x");
     const struct point points[] = {{0, 1, 1}, {5, 1, 2}};
@@ -334,9 +325,8 @@ static void equal_input_gives_equal_bytes(void **state)
 /* ---- hostile files ---- */
 
 /* A few bytes a row ask for the same large blob again and again. */
-static void rows_that_share_a_blob(void **state)
+TEST(rows_that_share_a_blob)
 {
-    (void)state;
     struct sl_buf blob = {0};
     image_document(&image, "/x.cs", guid_csharp);
     sl_buf_u8(&blob, 0);
@@ -357,13 +347,11 @@ static void rows_that_share_a_blob(void **state)
 
 static bool from_the_first_look_on(void *arg)
 {
-    (void)arg;
     return true;
 }
 
-static void limits_of_the_caller(void **state)
+TEST(limits_of_the_caller)
 {
-    (void)state;
     image_document(&image, "/x.cs", guid_csharp);
     image_method(&image, 1, "\0\0\1\1\1\1", 6);
     memory_limit = 8 << 10; /* enough to open it */
@@ -415,9 +403,8 @@ static void make_small(void)
     table();
 }
 
-static void damaged_tables(void **state)
+TEST(damaged_tables)
 {
-    (void)state;
     struct sl_ppdb_table t;
     make_small();
     for (size_t size = 0; size < out.size; size++) {
@@ -440,9 +427,8 @@ static void damaged_tables(void **state)
     }
 }
 
-static void damaged_files(void **state)
+TEST(damaged_files)
 {
-    (void)state;
     make_small();
     struct sl_buf whole = file, made = {0};
     for (size_t at = 0; at < whole.size; at++) {
@@ -467,21 +453,4 @@ static void damaged_files(void **state)
     sl_buf_free(&made);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(lookups, drop),
-        cmocka_unit_test_teardown(every_offset_of_long_methods, drop),
-        cmocka_unit_test_teardown(the_same_file_is_stored_once, drop),
-        cmocka_unit_test_teardown(what_cannot_be_read_is_left_out, drop),
-        cmocka_unit_test_teardown(a_document_may_have_an_empty_name, drop),
-        cmocka_unit_test_teardown(nothing_at_all, drop),
-        cmocka_unit_test_teardown(sources_by_exact_name, drop),
-        cmocka_unit_test_teardown(equal_input_gives_equal_bytes, drop),
-        cmocka_unit_test_teardown(rows_that_share_a_blob, drop),
-        cmocka_unit_test_teardown(limits_of_the_caller, drop),
-        cmocka_unit_test_teardown(damaged_tables, drop),
-        cmocka_unit_test_teardown(damaged_files, drop),
-    };
-    return cmocka_run_group_tests_name("ppdb/table", tests, NULL, NULL);
-}
+TEST_FILE(.teardown = drop);

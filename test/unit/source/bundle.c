@@ -9,7 +9,6 @@ static struct sl_buf file;
 
 static int done(void **state)
 {
-    (void)state;
     sl_buf_free(&file);
     return 0;
 }
@@ -85,9 +84,8 @@ static void expect_at(const struct sl_bundle *bundle, const char *path, const ch
         assert_null(found);
 }
 
-static void names_of_entries(void **state)
+TEST(names_of_entries)
 {
-    (void)state;
     static const char *const rows[][2] = {{"foo", "files/foo"},
                                           {"foo/bar", "files/foo/bar"},
                                           {"/foo/bar", "files/foo/bar.1"},
@@ -111,9 +109,8 @@ static void names_of_entries(void **state)
     sl_bundle_close(bundle);
 }
 
-static void separators_do_not_matter(void **state)
+TEST(separators_do_not_matter)
 {
-    (void)state;
     struct sl_bundle_writer *writer = begin();
     sl_bundle_add(writer, SL_BUNDLE_SOURCE, SL_STR("C:\\users\\martin\\mydebugfile.cs"), SL_STR(""), bytes_of("cs"));
     sl_bundle_add(writer, SL_BUNDLE_SOURCE, SL_STR("/usr/martin/mydebugfile.h"), SL_STR(""), bytes_of("h"));
@@ -139,9 +136,8 @@ static void expect_link(const struct sl_bundle *bundle, const char *path, const 
     sl_buf_free(&url);
 }
 
-static void links(void **state)
+TEST(links)
 {
-    (void)state;
     struct sl_bundle_writer *writer = begin();
     sl_bundle_add_link(writer, SL_STR("/files/bar/*"), SL_STR("https://nope.com/*"));
     sl_bundle_add_link(writer, SL_STR("/files/foo/*"), SL_STR("https://example.com/*"));
@@ -161,9 +157,8 @@ static void links(void **state)
     sl_bundle_close(bundle);
 }
 
-static void manifests(void **state)
+TEST(manifests)
 {
-    (void)state;
     struct sl_bundle *bundle =
         opened("{\"files\":{\"one\":{\"path\":\"/p\",\"url\":\"~/u\",\"unknown\":[{}],\"headers\":{\"Debug-Id\":"
                "\"5e618b9f-54a9-4389-b196-519819dd7c47\",\"X\":\"1\"},\"type\":\"minified_source\"},"
@@ -190,9 +185,8 @@ static void manifests(void **state)
     sl_bundle_close(bundle);
 }
 
-static void malformed_manifests(void **state)
+TEST(malformed_manifests)
 {
-    (void)state;
     static const char *const rows[] = {
         "", "[]", "{\"files\":{\"one\":7}}", "{\"files\":{\"one\":{}}", "{}x", "{\"note\":\"\xFF\"}"};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -213,9 +207,8 @@ static void malformed_manifests(void **state)
 }
 
 /* A manifest deflates well, but no honest one is many times as large as the archive that it is in. */
-static void manifests_are_in_proportion(void **state)
+TEST(manifests_are_in_proportion)
 {
-    (void)state;
     static const struct {
         const char *more, *message;
         size_t count;
@@ -241,9 +234,8 @@ static void manifests_are_in_proportion(void **state)
     }
 }
 
-static void limits(void **state)
+TEST(limits)
 {
-    (void)state;
     struct sl_bundle_writer *writer = begin();
     struct sl_buf text = {0};
     struct sl_error error = {0};
@@ -263,9 +255,8 @@ static void limits(void **state)
     sl_bundle_writer_free(writer);
 }
 
-static void equal_input_gives_equal_bytes(void **state)
+TEST(equal_input_gives_equal_bytes)
 {
-    (void)state;
     struct sl_buf first = {0};
     for (int round = 0; round < 2; round++) {
         struct sl_bundle_writer *writer = begin();
@@ -282,9 +273,8 @@ static void equal_input_gives_equal_bytes(void **state)
     sl_buf_free(&first);
 }
 
-static void opening_keeps_to_its_budget(void **state)
+TEST(opening_keeps_to_its_budget)
 {
-    (void)state;
     enum { FILES = 2000, LEAST = 64 << 10 };
     struct sl_bundle_writer *writer = begin();
     struct sl_budget budget;
@@ -311,9 +301,8 @@ static void opening_keeps_to_its_budget(void **state)
     }
 }
 
-static void bundles_are_objects(void **state)
+TEST(bundles_are_objects)
 {
-    (void)state;
     struct sl_bundle_writer *writer = begin();
     struct sl_object *object;
     char id[SL_DEBUG_ID_TEXT];
@@ -332,17 +321,4 @@ static void bundles_are_objects(void **state)
     sl_object_close(object);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(names_of_entries),
-                                       cmocka_unit_test(separators_do_not_matter),
-                                       cmocka_unit_test(links),
-                                       cmocka_unit_test(manifests),
-                                       cmocka_unit_test(malformed_manifests),
-                                       cmocka_unit_test(manifests_are_in_proportion),
-                                       cmocka_unit_test(limits),
-                                       cmocka_unit_test(opening_keeps_to_its_budget),
-                                       cmocka_unit_test(equal_input_gives_equal_bytes),
-                                       cmocka_unit_test(bundles_are_objects)};
-    return cmocka_run_group_tests(tests, NULL, done);
-}
+TEST_FILE(.end = done);

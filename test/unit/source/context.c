@@ -20,9 +20,8 @@ static void expect(const char *text, uint64_t line, const char *const *before, c
 
 #define LIST(...) ((const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
 
-static void lines(void **state)
+TEST(lines)
 {
-    (void)state;
     expect("a\r\nb\n\nc", 4, LIST("a", "b", ""), "c", LIST());
     expect("a\r\nb\n\nc", 1, LIST(), "a", LIST("b", "", "c"));
     expect("a\r\nb\n\nc", 5, LIST(), NULL, LIST());
@@ -37,9 +36,8 @@ static void lines(void **state)
     expect("1\n2\n", UINT64_MAX, LIST(), NULL, LIST());
 }
 
-static void a_cursor_goes_both_ways(void **state)
+TEST(a_cursor_goes_both_ways)
 {
-    (void)state;
     struct sl_context_cursor cursor = sl_context_cursor(SL_STR("1\n2\n3\n4\n5\n6\n7\n8\n9\n"));
     static const uint64_t order[] = {2, 8, 8, 9, 1, 5, 10, 3};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
@@ -63,9 +61,8 @@ static void expect_trimmed(const char *line, uint64_t column, const char *begins
     sl_buf_free(&out);
 }
 
-static void long_lines(void **state)
+TEST(long_lines)
 {
-    (void)state;
     char line[301];
     memset(line, 'x', 300);
     line[300] = '\0';
@@ -81,9 +78,8 @@ static void long_lines(void **state)
 }
 
 /* Columns in a line of prose. */
-static void around_a_column(void **state)
+TEST(around_a_column)
 {
-    (void)state;
     static const char line[] = "The public is more familiar with bad design than good design. It is, in effect, "
                                "conditioned to prefer bad design, "
                                "because that is what it lives with. The new becomes threatening, the old reassuring.";
@@ -94,9 +90,8 @@ static void around_a_column(void **state)
     expect_trimmed(line, 9999, "{snip} gn. It is,", "the old reassuring.", 140 + 7);
 }
 
-static void cuts_are_between_characters(void **state)
+TEST(cuts_are_between_characters)
 {
-    (void)state;
     struct sl_buf hearts = {0};
     for (int i = 0; i < 10; i++)
         sl_buf_cstr(&hearts, ".\xE2\x9D\xA4\xEF\xB8\x8F\xF0\x9F\xA7\xA1\xF0\x9F\x92\x9B\xF0\x9F\x92\x9A"
@@ -104,12 +99,4 @@ static void cuts_are_between_characters(void **state)
     sl_buf_u8(&hearts, 0);
     expect_trimmed((const char *)hearts.data, 70, "{snip} \xF0\x9F\xA7\xA1", " {snip}", 0);
     sl_buf_free(&hearts);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lines), cmocka_unit_test(a_cursor_goes_both_ways),
-                                       cmocka_unit_test(long_lines), cmocka_unit_test(around_a_column),
-                                       cmocka_unit_test(cuts_are_between_characters)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

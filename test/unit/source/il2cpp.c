@@ -23,9 +23,8 @@ static void expect(const struct sl_il2cpp *map, const char *path, uint32_t line,
     }
 }
 
-static void the_nearest_line_before(void **state)
+TEST(the_nearest_line_before)
 {
-    (void)state;
     struct sl_il2cpp *map = opened("{\"a.cpp\":{\"main.cs\":{\"15\":29,\"5\":17}},\"__debug-id__\":{\"x\":{}}}");
     for (uint32_t line = 0; line < 5; line++)
         expect(map, "a.cpp", line, NULL, 0);
@@ -39,9 +38,8 @@ static void the_nearest_line_before(void **state)
     sl_il2cpp_close(map);
 }
 
-static void several_files(void **state)
+TEST(several_files)
 {
-    (void)state;
     struct sl_il2cpp *map =
         opened("{\"a.cpp\":{\"b.cs\":{\"7\":1},\"c.cs\":{\"7\":2,\"9\":3},\"a.cs\":{\"7\":4,\"8\":5},"
                "\"x\":[1]},\"b.cpp\":{\"b\\u0062.cs\":{\"1\":8}},\"c.cpp\":null}");
@@ -54,9 +52,8 @@ static void several_files(void **state)
     sl_il2cpp_close(map);
 }
 
-static void what_is_valid(void **state)
+TEST(what_is_valid)
 {
-    (void)state;
     static const char *const good[] = {"[]", "7", "{}", "{\"a\":7}", "{\"a\":{\"b\":\"c\"}}"};
     static const char *const bad[] = {"",
                                       "{",
@@ -78,9 +75,8 @@ static void what_is_valid(void **state)
     }
 }
 
-static void what_it_takes_is_of_the_budget(void **state)
+TEST(what_it_takes_is_of_the_budget)
 {
-    (void)state;
     const char *text = "{\"a\":{\"b\":{\"1\":2}}}";
     struct sl_bytes bytes = {(const uint8_t *)text, strlen(text)};
     struct sl_budget budget;
@@ -102,7 +98,6 @@ static char scanned[256];
 
 static void note(void *arg, uint32_t line, struct sl_str file, uint32_t number)
 {
-    (void)arg;
     size_t size = strlen(scanned);
     snprintf(scanned + size, sizeof scanned - size, "%u:" SL_STR_FMT ":%u ", line, SL_STR_ARG(file), number);
 }
@@ -116,9 +111,8 @@ static void expect_scan(const char *text, const char *wanted)
 
 #define MARK(line) "  //<source_info:main.cs:" #line ">\r\n"
 
-static void marks(void **state)
+TEST(marks)
 {
-    (void)state;
     expect_scan("\ntext\n" MARK(17) "// a\n// b\n// c\ncode\n", "7:main.cs:17 ");
     expect_scan("\n\n" MARK(17) "// a\n// b\ncode\ncode\n\n" MARK(29) "code\n\n" MARK(46) "// a\n// b\ncode\n",
                 "6:main.cs:17 10:main.cs:29 15:main.cs:46 ");
@@ -128,12 +122,4 @@ static void marks(void **state)
     expect_scan("//<source_info:C:\\a.cs:3>\nx", "2:C:\\a.cs:3 ");
     expect_scan("//<source_info:a.cs:3\nx\n//<source_info:a.cs>\nx\n//<source_info:a.cs:b>\nx\n//<source_info:>\nx",
                 "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_nearest_line_before), cmocka_unit_test(several_files),
-                                       cmocka_unit_test(what_is_valid),
-                                       cmocka_unit_test(what_it_takes_is_of_the_budget), cmocka_unit_test(marks)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,9 +12,8 @@ static void expect(struct sl_str bytes, struct sl_str wanted)
     sl_buf_free(&scratch);
 }
 
-static void encodings(void **state)
+TEST(encodings)
 {
-    (void)state;
     expect(SL_STR(""), SL_STR(""));
     expect(SL_STR("int a;\n"), SL_STR("int a;\n"));
     expect(SL_STR("\xEF\xBB\xBFint"), SL_STR("int"));
@@ -29,9 +28,8 @@ static void encodings(void **state)
 }
 
 /* One replacement per maximal part of a sequence (Unicode 15, table 3-8). */
-static void malformed_text(void **state)
+TEST(malformed_text)
 {
-    (void)state;
     expect(SL_STR("caf\xE9 x"), SL_STR("caf\xEF\xBF\xBD x"));
     expect(SL_STR("\xE2\x82|"), SL_STR("\xEF\xBF\xBD|"));
     expect(SL_STR("\xF0\x80\x80\x41"), SL_STR("\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\x41"));
@@ -40,9 +38,8 @@ static void malformed_text(void **state)
     expect(SL_STR("\xC0\xAF"), SL_STR("\xEF\xBF\xBD\xEF\xBF\xBD"));
 }
 
-static void binary_is_no_text(void **state)
+TEST(binary_is_no_text)
 {
-    (void)state;
     struct sl_buf scratch = {0};
     struct sl_str text;
     assert_false(sl_text_decode((struct sl_bytes){(const uint8_t *)"a\0b", 3}, &scratch, &text));
@@ -50,9 +47,8 @@ static void binary_is_no_text(void **state)
     sl_buf_free(&scratch);
 }
 
-static void every_code_point_comes_back(void **state)
+TEST(every_code_point_comes_back)
 {
-    (void)state;
     for (uint32_t code = 0; code < 0x110000; code++) {
         if (code >= 0xD800 && code < 0xE000)
             continue;
@@ -63,12 +59,4 @@ static void every_code_point_comes_back(void **state)
         assert_true(sl_str_is_utf8((struct sl_str){text, size}));
     }
     assert_false(sl_str_is_utf8(SL_STR("0123456789\x80")));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(encodings), cmocka_unit_test(malformed_text),
-                                       cmocka_unit_test(binary_is_no_text),
-                                       cmocka_unit_test(every_code_point_comes_back)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

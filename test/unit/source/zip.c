@@ -8,7 +8,6 @@ static struct sl_arena arena;
 
 static int done(void **state)
 {
-    (void)state;
     sl_buf_free(&archive);
     sl_arena_free(&arena);
     return 0;
@@ -40,9 +39,8 @@ static enum sl_code open_archive(size_t skip, struct sl_zip *zip)
     return code;
 }
 
-static void entries_come_back(void **state)
+TEST(entries_come_back)
 {
-    (void)state;
     static const char *const names[] = {"a", "b/c.txt", ""};
     make("SYSB1234", names, 3);
     struct sl_zip zip;
@@ -57,9 +55,8 @@ static void entries_come_back(void **state)
     }
 }
 
-static void the_size_has_a_limit(void **state)
+TEST(the_size_has_a_limit)
 {
-    (void)state;
     static const char *const names[] = {"abcdefghij"};
     make("", names, 1);
     struct sl_zip zip;
@@ -73,9 +70,8 @@ static void the_size_has_a_limit(void **state)
 }
 
 /* Offsets that count from the end of what stands before. */
-static void offsets_from_the_archive(void **state)
+TEST(offsets_from_the_archive)
 {
-    (void)state;
     static const char *const names[] = {"inner"};
     make("", names, 1);
     struct sl_buf copy = {0};
@@ -163,9 +159,8 @@ static enum sl_code read_by_hand(void)
     return code;
 }
 
-static void stored_entries_and_zip64(void **state)
+TEST(stored_entries_and_zip64)
 {
-    (void)state;
     make_by_hand(0, 0, false);
     assert_int_equal(read_by_hand(), SL_OK);
     make_by_hand(0, 8, true);
@@ -182,9 +177,8 @@ static void stored_entries_and_zip64(void **state)
 }
 
 /* Whatever one byte is changed to, reading stays inside and ends. */
-static void damaged_archives(void **state)
+TEST(damaged_archives)
 {
-    (void)state;
     static const char *const names[] = {"first", "second"};
     static const uint8_t changes[] = {0x00, 0xFF, 0x7F, 0x80, 1};
     make("SYSB1234", names, 2);
@@ -206,9 +200,8 @@ static void damaged_archives(void **state)
         }
 }
 
-static void cut_archives(void **state)
+TEST(cut_archives)
 {
-    (void)state;
     static const char *const names[] = {"first", "second"};
     make("", names, 2);
     for (size_t size = 0; size < archive.size; size++) {
@@ -221,9 +214,8 @@ static void cut_archives(void **state)
 }
 
 /* The number of entries is not believed: ZIP64 can say any. */
-static void a_count_beyond_the_file(void **state)
+TEST(a_count_beyond_the_file)
 {
-    (void)state;
     make_by_hand(0, 0, true);
     struct sl_zip zip;
     size_t count = archive.size - 9 - 22 - 20 - 24;
@@ -232,12 +224,4 @@ static void a_count_beyond_the_file(void **state)
     assert_int_equal(open_archive(0, &zip), SL_MALFORMED);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(entries_come_back),        cmocka_unit_test(the_size_has_a_limit),
-        cmocka_unit_test(offsets_from_the_archive), cmocka_unit_test(stored_entries_and_zip64),
-        cmocka_unit_test(damaged_archives),         cmocka_unit_test(cut_archives),
-        cmocka_unit_test(a_count_beyond_the_file)};
-    return cmocka_run_group_tests(tests, NULL, done);
-}
+TEST_FILE(.end = done);

@@ -55,7 +55,6 @@ static void objects(void *arg)
 {
     struct store_meta meta;
     struct sl_error error;
-    (void)arg;
     assert_int_equal(store_look(SL_STR("v1/a/AB/a.sym"), false, &meta, &error), SL_NOT_FOUND);
     assert_int_equal(put("v1/a/AB/a.jpeg", "first", 5, &error), SL_OK);
     expect("v1/a/AB/a.jpeg", "first");
@@ -75,7 +74,6 @@ static void packed_objects(void *arg)
     uint8_t file[STORE_HEAD + 4] = {0};
     struct store_meta meta;
     struct sl_error error;
-    (void)arg;
     store_head(UINT64_C(0x123456789A), md5, file);
     assert_int_equal(put("try/v1/a/AB/a.sym", file, sizeof file, &error), SL_OK);
     assert_int_equal(store_look(SL_STR("try/v1/a/AB/a.sym"), false, &meta, &error), SL_OK);
@@ -94,7 +92,6 @@ static void texts(void *arg)
     const struct sl_str names[] = {SL_STR("codeinfo/a/AB"), SL_STR("codeinfo/b.dll/CD")};
     struct sl_buf text = {0};
     struct sl_error error;
-    (void)arg;
     for (int round = 0; round < 2; round++) { /* the second time they are one file already */
         assert_int_equal(store_put_text(names, 2, SL_STR("{\"x\":1}"), &error), SL_OK);
         for (size_t i = 0; i < 2; i++) {
@@ -114,7 +111,6 @@ static void failures(void *arg)
 {
     char long_name[1200];
     struct sl_error error;
-    (void)arg;
     memset(long_name, 'x', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = '\0';
     assert_int_equal(put(long_name, "x", 1, &error), SL_INTERNAL);
@@ -131,7 +127,6 @@ static void expiry(void *arg)
 {
     const struct timespec old[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     struct sl_error error;
-    (void)arg;
     assert_int_equal(put("try/v1/b/AB/b.sym", "x", 1, &error), SL_OK);
     assert_int_equal(put("v1/b/AB/b.sym", "x", 1, &error), SL_OK);
     for (const char *const *name = (const char *const[]){"try/v1/b/AB/b.sym", "v1/b/AB/b.sym", NULL}; *name; name++)
@@ -171,13 +166,12 @@ static void everything(void *arg)
     assert_false(store_is_open());
 }
 
-static void a_directory_keeps_objects(void **state)
+TEST(a_directory_keeps_objects)
 {
     char yaml[200];
     struct config *config;
     struct value_problems problems = {0};
     struct sl_error error;
-    (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(yaml, sizeof yaml, "mozilla: {store: {filesystem: {path: %s}}}\n", dir);
     assert_int_equal(config_parse(sl_str(yaml), "test", &config, &problems, &error), SL_OK);
@@ -187,12 +181,11 @@ static void a_directory_keeps_objects(void **state)
     assert_int_equal(directory_remove(dir), 0);
 }
 
-static void without_a_place_there_is_none(void **state)
+TEST(without_a_place_there_is_none)
 {
     struct config *config;
     struct value_problems problems = {0};
     struct sl_error error = {0};
-    (void)state;
     assert_int_equal(config_parse(SL_STR("mozilla: {}\n"), "test", &config, &problems, &error), SL_OK);
     assert_int_equal(store_init(config, &error), SL_NOT_FOUND);
     assert_false(store_is_open());
@@ -202,13 +195,4 @@ static void without_a_place_there_is_none(void **state)
     assert_int_equal(store_init(config, &error), SL_INTERNAL);
     assert_false(store_is_open());
     config_release(config);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_place_there_is_none),
-        cmocka_unit_test(a_directory_keeps_objects),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

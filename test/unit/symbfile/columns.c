@@ -11,9 +11,8 @@ static enum sameness of_hex(const char *hex, enum sameness (*compare)(struct sl_
     return result;
 }
 
-static void test_usual_messages_are_read(void **state)
+TEST(test_usual_messages_are_read)
 {
-    (void)state;
     assert_int_equal(of_hex("", same_range), SAME);
     assert_int_equal(of_hex("60c00c10241a046d61696e5000420a0a030008101203262729", same_range), SAME);
     assert_int_equal(of_hex("0818100c1a08615f696e6c696e65282858003801", same_range), SAME);
@@ -27,9 +26,8 @@ static void test_usual_messages_are_read(void **state)
     assert_int_equal(of_hex("28cb0c1201001a0101220127", same_pad), SAME);
 }
 
-static void test_the_last_of_several_counts(void **state)
+TEST(test_the_last_of_several_counts)
 {
-    (void)state;
     assert_int_equal(of_hex("60c00c0818", same_range), SAME);
     assert_int_equal(of_hex("08186005", same_range), SAME);
     assert_int_equal(of_hex("1a01664805", same_range), SAME);
@@ -53,9 +51,8 @@ static void test_the_last_of_several_counts(void **state)
                      SAME);
 }
 
-static void test_unusual_and_broken_messages_are_left_alone(void **state)
+TEST(test_unusual_and_broken_messages_are_left_alone)
 {
-    (void)state;
     static const char *const ranges[] = {
         "08",                     /* no value */
         "60ffffffffffffffffff01", /* ten bytes */
@@ -129,9 +126,8 @@ static void add_field(struct sl_buf *out, bool pad, uint32_t *seed)
     }
 }
 
-static void test_random_messages(void **state)
+TEST(test_random_messages)
 {
-    (void)state;
     uint32_t seed = 1;
     size_t same[2] = {0};
     for (int i = 0; i < 200000; i++) {
@@ -154,15 +150,4 @@ static void test_random_messages(void **state)
         sl_buf_free(&message);
     }
     assert_true(same[0] > 30000 && same[1] > 30000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_usual_messages_are_read),
-        cmocka_unit_test(test_the_last_of_several_counts),
-        cmocka_unit_test(test_unusual_and_broken_messages_are_left_alone),
-        cmocka_unit_test(test_random_messages),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

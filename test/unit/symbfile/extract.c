@@ -27,9 +27,8 @@ static void check_file_id(struct sl_bytes file, const char *hex, const char *bas
     assert_memory_equal(&id, &parsed, sizeof id);
 }
 
-static void test_file_ids(void **state)
+TEST(test_file_ids)
 {
-    (void)state;
     static uint8_t bytes[9000];
     check_file_id((struct sl_bytes){bytes, 123}, "f4c1e5fe2f28034fcceb0776ec00b125", "9MHl_i8oA0_M6wd27ACxJQ");
     check_file_id((struct sl_bytes){bytes, 0}, "af5570f5a1810b7af78caf4bc70a660f", "r1Vw9aGBC3r3jK9LxwpmDw");
@@ -55,9 +54,8 @@ static void check_forms(const char *hex, const char *base64)
     assert_string_equal(text, hex);
 }
 
-static void test_forms_of_file_ids(void **state)
+TEST(test_forms_of_file_ids)
 {
-    (void)state;
     check_forms("77efa716a912a49217445787329fd29a", "d--nFqkSpJIXRFeHMp_Smg");
     check_forms("c34f3585fca1b579fb458e827851a599", "w081hfyhtXn7RY6CeFGlmQ");
     check_forms("136e8f69d518059e4437b4d5488878fd", "E26PadUYBZ5EN7TVSIh4_Q");
@@ -84,9 +82,8 @@ static void test_forms_of_file_ids(void **state)
 }
 
 /* ---- names ---- */
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     static const char *const names[][2] = {
         {"blah.cold", "blah"},
         {"blah.constprop.0.cold", "blah"},
@@ -158,9 +155,8 @@ static struct sl_buf elf_image(uint16_t machine, uint64_t address, size_t size)
     return out;
 }
 
-static void test_coverage(void **state)
+TEST(test_coverage)
 {
-    (void)state;
     enum { C = 0x10000 };
     static const struct {
         uint64_t start, end;
@@ -209,9 +205,8 @@ static void test_coverage(void **state)
 }
 
 /* ---- return pads ---- */
-static void test_instructions(void **state)
+TEST(test_instructions)
 {
-    (void)state;
     static const struct {
         enum sl_cpu_family family;
         const char *hex;
@@ -247,9 +242,8 @@ static enum sl_code write_pad(struct sl_symbfile_sink *sink, const struct sl_sym
     return sl_symbfile_write_pad(((struct pad_writer *)sink)->writer, pad, error);
 }
 
-static void test_golden_pads(void **state)
+TEST(test_golden_pads)
 {
-    (void)state;
     static const uint32_t calls[] = {0x648, 0x654, 0x7b0, 0x7c8, 0x7dc, 0x7f8};
     struct sl_buf file = elf_image(EM_AARCH64, 0, 0x1000), out = {0};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -285,9 +279,8 @@ static enum sl_code take_pad(struct sl_symbfile_sink *sink, const struct sl_symb
 }
 
 /* A thousand functions, one inlined in the other, around code that is nothing but calls. */
-static void test_pads_spend_their_budget(void **state)
+TEST(test_pads_spend_their_budget)
 {
-    (void)state;
     enum { DEPTH = 1000, SIZE = 0x4000 };
     static struct sl_symbfile_range ranges[DEPTH];
     struct sl_buf file = elf_image(EM_AARCH64, 0, SIZE);
@@ -480,9 +473,8 @@ static void check_same_ranges(struct compiled *c, const char *name, const struct
     close_compiled(c);
 }
 
-static void test_compressed_debug_information(void **state)
+TEST(test_compressed_debug_information)
 {
-    (void)state;
     struct compiled c;
     struct pipe p;
     struct sl_symbfile_extraction extraction;
@@ -501,9 +493,8 @@ static void test_compressed_debug_information(void **state)
 }
 
 /* What an index of the extracted ranges answers is what the symcache of the same file answers, everywhere. */
-static void test_ranges_answer_as_the_symcache(void **state)
+TEST(test_ranges_answer_as_the_symcache)
 {
-    (void)state;
     static struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
     struct compiled c;
     struct pipe p;
@@ -550,9 +541,8 @@ static void test_ranges_answer_as_the_symcache(void **state)
 }
 
 /* Every pad is what the ranges say of the call before it. */
-static void test_pads_of_a_program(void **state)
+TEST(test_pads_of_a_program)
 {
-    (void)state;
     static struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
     struct compiled c;
     struct pipe p;
@@ -596,9 +586,8 @@ static void test_pads_of_a_program(void **state)
     remove_dir(&c);
 }
 
-static void test_aarch64_and_separate_debug_file(void **state)
+TEST(test_aarch64_and_separate_debug_file)
 {
-    (void)state;
     struct compiled stripped, debug;
     struct pipe p;
     struct sl_symbfile_extraction extraction;
@@ -637,9 +626,8 @@ static void test_aarch64_and_separate_debug_file(void **state)
     remove_dir(&stripped);
 }
 
-static void test_stripped_go_program(void **state)
+TEST(test_stripped_go_program)
 {
-    (void)state;
     struct compiled c;
     struct pipe p;
     struct sl_symbfile_extraction extraction;
@@ -670,23 +658,4 @@ static void test_stripped_go_program(void **state)
     end_pipe(&p);
     close_compiled(&c);
     remove_dir(&c);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file_ids),
-        cmocka_unit_test(test_forms_of_file_ids),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_coverage),
-        cmocka_unit_test(test_instructions),
-        cmocka_unit_test(test_golden_pads),
-        cmocka_unit_test(test_pads_spend_their_budget),
-        cmocka_unit_test(test_compressed_debug_information),
-        cmocka_unit_test(test_ranges_answer_as_the_symcache),
-        cmocka_unit_test(test_pads_of_a_program),
-        cmocka_unit_test(test_aarch64_and_separate_debug_file),
-        cmocka_unit_test(test_stripped_go_program),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,9 +49,8 @@ static void refuses(const char *hex, enum sl_symbfile_problem problem)
     }
 }
 
-static void test_published_files_are_read(void **state)
+TEST(test_published_files_are_read)
 {
-    (void)state;
     gives(MAGIC "0001", "");
     gives(MAGIC "00010004", "");
     gives(MAGIC "0001170260a30210201a01662203662e6342080a02031012020a35",
@@ -70,9 +69,8 @@ static void test_published_files_are_read(void **state)
     gives(MAGIC "00010209dead080260802010401a0166", "range 1000 +40 d0 f - call -:0 {}\n");
 }
 
-static void test_what_is_wrong_is_told(void **state)
+TEST(test_what_is_wrong_is_told)
 {
-    (void)state;
     refuses("", SL_SYMBFILE_SHORT);
     refuses("73796d6266", SL_SYMBFILE_SHORT);
     refuses("73796d6266696c660001", SL_SYMBFILE_NO_MAGIC);
@@ -104,9 +102,8 @@ static void test_what_is_wrong_is_told(void **state)
     refuses(MAGIC "0001120260011a00420c0a06ffffffff0f0112020101", SL_SYMBFILE_BAD_OFFSET);
 }
 
-static void test_wire_rules(void **state)
+TEST(test_wire_rules)
 {
-    (void)state;
     /* the last member of a oneof wins: "a", then reference 0 = "tt" */
     gives(MAGIC "0001"
                 "04040a027474"
@@ -126,9 +123,8 @@ static void test_wire_rules(void **state)
           "range 1 +0 d0 a - call -:0 {}\n" + 0);
 }
 
-static void test_a_table_replaces_the_one_before(void **state)
+TEST(test_a_table_replaces_the_one_before)
 {
-    (void)state;
     gives(MAGIC "0001"
                 "03040a0161"
                 "040260014800"
@@ -154,9 +150,8 @@ static struct sl_buf write_golden(void)
     return out;
 }
 
-static void test_golden_ranges(void **state)
+TEST(test_golden_ranges)
 {
-    (void)state;
     char digest[65];
     struct sl_buf out = write_golden();
     sha256_hex(sl_buf_bytes(&out), digest);
@@ -171,9 +166,8 @@ static void test_golden_ranges(void **state)
     sl_buf_free(&out);
 }
 
-static void test_golden_pads(void **state)
+TEST(test_golden_pads)
 {
-    (void)state;
     static const struct {
         uint64_t va;
         struct {
@@ -208,9 +202,8 @@ static void test_golden_pads(void **state)
     sl_buf_free(&out);
 }
 
-static void test_nothing_written_is_an_empty_file(void **state)
+TEST(test_nothing_written_is_an_empty_file)
 {
-    (void)state;
     struct sl_buf out = {0};
     struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out, NULL);
     assert_int_equal(sl_symbfile_writer_finish(w, NULL), SL_OK);
@@ -223,9 +216,8 @@ static void test_nothing_written_is_an_empty_file(void **state)
 }
 
 /* A thousand records of both kinds, far apart and near, through a file. */
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
-    (void)state;
     struct sl_buf out = {0};
     struct collector before, after;
     struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out, NULL);
@@ -264,9 +256,8 @@ static void test_round_trip(void **state)
 }
 
 /* Lists, tables and messages whose sizes take one byte, two and three. */
-static void test_sizes_of_all_widths(void **state)
+TEST(test_sizes_of_all_widths)
 {
-    (void)state;
     enum { LONGEST = 16400 };
     static const unsigned counts[] = {0,   1,   60,   61,   62,   63,    64,    124,    127,
                                       128, 129, 8186, 8190, 8192, 16383, 16384, LONGEST};
@@ -305,9 +296,8 @@ static void test_sizes_of_all_widths(void **state)
 }
 
 /* Latin-1, and a sequence that is cut off. */
-static void test_texts_become_utf8(void **state)
+TEST(test_texts_become_utf8)
 {
-    (void)state;
     struct sl_buf out = {0};
     struct collector after;
     struct sl_symbfile_writer *w = sl_symbfile_writer_new(append_output, &out, NULL);
@@ -326,9 +316,8 @@ static void test_texts_become_utf8(void **state)
 }
 
 /* More text than one table holds: several batches, each with a table of its own, one chain of addresses. */
-static void test_many_batches(void **state)
+TEST(test_many_batches)
 {
-    (void)state;
     enum { NAME = 60000, COUNT = 700 };
     struct sl_buf out = {0};
     struct sl_error error;
@@ -359,9 +348,8 @@ static void test_many_batches(void **state)
     free(name);
 }
 
-static void test_hostile_sizes_take_no_memory(void **state)
+TEST(test_hostile_sizes_take_no_memory)
 {
-    (void)state;
     /* says 16 MiB, has nothing */
     refuses(MAGIC "00018080800802", SL_SYMBFILE_TRUNCATED);
     /* a table of eight million empty strings */
@@ -399,9 +387,8 @@ static enum sl_code write_names(struct sl_budget *budget, unsigned count, size_t
     return code;
 }
 
-static void test_a_writer_spends_its_budget(void **state)
+TEST(test_a_writer_spends_its_budget)
 {
-    (void)state;
     struct sl_budget budget;
     struct sl_error error;
     sl_budget_init(&budget, 0);
@@ -415,24 +402,4 @@ static void test_a_writer_spends_its_budget(void **state)
     assert_int_equal(write_names(&budget, 100000, 32, &error), SL_UNSUPPORTED);
     assert_string_equal(error.message, "needs more than 1 MiB of memory");
     assert_int_equal(atomic_load(&budget.memory), 1 << 20);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published_files_are_read),
-        cmocka_unit_test(test_what_is_wrong_is_told),
-        cmocka_unit_test(test_wire_rules),
-        cmocka_unit_test(test_a_table_replaces_the_one_before),
-        cmocka_unit_test(test_golden_ranges),
-        cmocka_unit_test(test_golden_pads),
-        cmocka_unit_test(test_nothing_written_is_an_empty_file),
-        cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_sizes_of_all_widths),
-        cmocka_unit_test(test_texts_become_utf8),
-        cmocka_unit_test(test_many_batches),
-        cmocka_unit_test(test_hostile_sizes_take_no_memory),
-        cmocka_unit_test(test_a_writer_spends_its_budget),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

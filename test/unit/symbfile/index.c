@@ -93,9 +93,8 @@ static struct sl_symbfile_range range(uint64_t va, uint32_t length, uint32_t dep
     return (struct sl_symbfile_range){va, length, depth, text(name), text(file), text(NULL), 0, NULL, 0};
 }
 
-static void test_published_queries(void **state)
+TEST(test_published_queries)
 {
-    (void)state;
     static const char five[] = "main F:40, a_inline F:35, b_inline F:31, c_inline F:27, d_inline F:23";
     struct fixture f;
     begin(&f);
@@ -116,9 +115,8 @@ static void test_published_queries(void **state)
     end(&f);
 }
 
-static void test_lines_of_a_range(void **state)
+TEST(test_lines_of_a_range)
 {
-    (void)state;
     static const struct sl_symbfile_line lines[] = {{2, 2}, {4, 5}, {100, 99}};
     struct sl_symbfile_range r = range(0x123, 0x1000, 0, "f", "f.c");
     struct fixture f;
@@ -141,9 +139,8 @@ static void test_lines_of_a_range(void **state)
 }
 
 /* The tree of the published flattening: each address belongs to the deepest range around it. */
-static void test_siblings_in_a_root(void **state)
+TEST(test_siblings_in_a_root)
 {
-    (void)state;
     static const struct sl_symbfile_line lines[] = {{0, 7}};
     static const struct {
         uint64_t va;
@@ -179,9 +176,8 @@ static void test_siblings_in_a_root(void **state)
 }
 
 /* So many records that they lie in files. */
-static void test_records_in_files(void **state)
+TEST(test_records_in_files)
 {
-    (void)state;
     enum { COUNT = 500000 };
     static const struct sl_symbfile_line lines[] = {{0, 5}, {4, 6}};
     char directory[] = "/tmp/symbfile-index-XXXXXX", name[32], expected[64];
@@ -211,9 +207,8 @@ static void test_records_in_files(void **state)
     assert_int_equal(rmdir(directory), 0); /* nothing is left in it */
 }
 
-static void test_records_without_room(void **state)
+TEST(test_records_without_room)
 {
-    (void)state;
     struct fixture f = {.builder = sl_symbfile_builder_new("/nonexistent/directory")};
     struct sl_symbfile_sink *sink = sl_symbfile_builder_sink(f.builder);
     struct sl_symbfile_range r = range(1, 1, 0, "f", NULL);
@@ -226,9 +221,8 @@ static void test_records_without_room(void **state)
     end(&f);
 }
 
-static void test_pads_are_exact(void **state)
+TEST(test_pads_are_exact)
 {
-    (void)state;
     struct sl_symbfile_place one[] = {{text("main"), text("m.c"), 4}},
                              two[] = {{text("main"), text("m.c"), 5}, {text("in"), text(""), 0}},
                              other[] = {{text("x"), text("m.c"), 9}};
@@ -257,9 +251,8 @@ static void test_pads_are_exact(void **state)
     end(&f);
 }
 
-static void test_many_pads_share_functions(void **state)
+TEST(test_many_pads_share_functions)
 {
-    (void)state;
     struct fixture f;
     begin(&f);
     for (uint32_t i = 0; i < 5000; i++) {
@@ -274,9 +267,8 @@ static void test_many_pads_share_functions(void **state)
     end(&f);
 }
 
-static void test_call_files_are_inherited(void **state)
+TEST(test_call_files_are_inherited)
 {
-    (void)state;
     static const struct sl_symbfile_line row[] = {{4, 9}};
     struct fixture f;
     struct sl_symbfile_range inner = range(0x110, 0x10, 1, "inner", "i.h"), named = inner, unknown = inner;
@@ -303,9 +295,8 @@ static void test_call_files_are_inherited(void **state)
     end(&f);
 }
 
-static void test_depth_holes(void **state)
+TEST(test_depth_holes)
 {
-    (void)state;
     static const struct sl_symbfile_line rows[] = {{0, 10}, {0x18, 11}};
     struct fixture f;
     struct sl_symbfile_range outer = range(0x100, 0x100, 0, "outer", "o.c"),
@@ -325,9 +316,8 @@ static void test_depth_holes(void **state)
     end(&f);
 }
 
-static void test_overlapping_ranges(void **state)
+TEST(test_overlapping_ranges)
 {
-    (void)state;
     struct fixture f;
     struct sl_symbfile_range ranges[] = {
         range(0x100, 0x100, 0, "long", "a.c"), range(0x110, 0x10, 0, "short", "b.c"),
@@ -349,9 +339,8 @@ static void test_overlapping_ranges(void **state)
     end(&f);
 }
 
-static void test_a_function_in_parts_begins_at_its_lowest_address(void **state)
+TEST(test_a_function_in_parts_begins_at_its_lowest_address)
 {
-    (void)state;
     struct fixture f;
     struct sl_symbfile_range ranges[] = {range(0x120, 0x20, 0, "f", "b.h"), range(0x100, 0x20, 0, "f", "a.c"),
                                          range(0x200, 0x20, 0, "f", "a.c"), range(0x140, 0x10, 0, "g", "a.c")};
@@ -365,9 +354,8 @@ static void test_a_function_in_parts_begins_at_its_lowest_address(void **state)
     end(&f);
 }
 
-static void test_addresses_of_kernels(void **state)
+TEST(test_addresses_of_kernels)
 {
-    (void)state;
     struct fixture f;
     struct sl_symbfile_range low = range(0xffffffff81000000, 0x10, 0, "startup", "head.S"),
                              last = range(UINT64_MAX - 7, 0x10, 0, "end", "tail.S"),
@@ -387,9 +375,8 @@ static void test_addresses_of_kernels(void **state)
     end(&f);
 }
 
-static void test_deep_chains(void **state)
+TEST(test_deep_chains)
 {
-    (void)state;
     enum { DEPTH = 1000 };
     static struct sl_location chain[SL_SYMCACHE_MAX_CHAIN];
     static struct sl_symbfile_place places[DEPTH];
@@ -413,9 +400,8 @@ static void test_deep_chains(void **state)
     end(&f);
 }
 
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
-    (void)state;
     struct fixture f;
     struct sl_symbfile_index index;
     begin(&f);
@@ -428,9 +414,8 @@ static void test_nothing(void **state)
 }
 
 /* Every function called a thousand levels deep, again and again: an index of that would be a thousand times the file. */
-static void test_ranges_that_explode_are_refused(void **state)
+TEST(test_ranges_that_explode_are_refused)
 {
-    (void)state;
     struct fixture f;
     struct sl_error error;
     begin(&f);
@@ -445,26 +430,4 @@ static void test_ranges_that_explode_are_refused(void **state)
     assert_int_equal(sl_symbfile_builder_finish(f.builder, &f.bytes, &error), SL_MALFORMED);
     assert_non_null(strstr(error.message, "overlap too much"));
     end(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published_queries),
-        cmocka_unit_test(test_lines_of_a_range),
-        cmocka_unit_test(test_siblings_in_a_root),
-        cmocka_unit_test(test_records_in_files),
-        cmocka_unit_test(test_records_without_room),
-        cmocka_unit_test(test_pads_are_exact),
-        cmocka_unit_test(test_many_pads_share_functions),
-        cmocka_unit_test(test_call_files_are_inherited),
-        cmocka_unit_test(test_depth_holes),
-        cmocka_unit_test(test_overlapping_ranges),
-        cmocka_unit_test(test_a_function_in_parts_begins_at_its_lowest_address),
-        cmocka_unit_test(test_addresses_of_kernels),
-        cmocka_unit_test(test_deep_chains),
-        cmocka_unit_test(test_nothing),
-        cmocka_unit_test(test_ranges_that_explode_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,10 +59,10 @@ static bool is_partial(const struct sl_buf *out)
     return sl_symcache_is_partial(&cache);
 }
 
-static void less_work_is_told(void **state)
+static void less_work_is_told(const char *format)
 {
     enum { STEP = 997, MOST = 1 << 24 };
-    struct sl_bytes file = fixture_read(*state);
+    struct sl_bytes file = fixture_read(format);
     struct sl_buf whole = {0}, out = {0};
     struct sl_error error;
     unsigned refused = 0;
@@ -87,6 +87,17 @@ static void less_work_is_told(void **state)
     free((void *)file.data);
 }
 
+#define LESS_WORK_IS_TOLD(format)                                                                                      \
+    TEST_NAMED(less_work_is_told_##format, "less work is told: " #format)                                              \
+    {                                                                                                                  \
+        less_work_is_told(#format);                                                                                    \
+    }
+LESS_WORK_IS_TOLD(elf)
+LESS_WORK_IS_TOLD(macho)
+LESS_WORK_IS_TOLD(wasm)
+LESS_WORK_IS_TOLD(pdb)
+LESS_WORK_IS_TOLD(breakpad)
+
 /* What could not be read is told, with the first of it. */
 static void gaps_of(struct sl_bytes file, size_t units, const char *message)
 {
@@ -104,17 +115,15 @@ static void gaps_of(struct sl_bytes file, size_t units, const char *message)
     sl_buf_free(&out);
 }
 
-static void a_bad_line_is_named(void **state)
+TEST(a_bad_line_is_named)
 {
-    (void)state;
     static const char text[] = "MODULE Linux x86_64 0123456789ABCDEF0123456789ABCDEF0 a\nFILE 0 a.c\n"
                                "FUNC 10 10 0 good\n10 10 1 0\nFUNC zz 10 0 bad\nFUNC 30 10 0 f\nyy 10 1 0\n";
     gaps_of((struct sl_bytes){(const uint8_t *)text, sizeof text - 1}, 2, "bad line at offset 95");
 }
 
-static void a_module_that_is_not_there_is_named(void **state)
+TEST(a_module_that_is_not_there_is_named)
 {
-    (void)state;
     struct sl_bytes file = fixture_read("pdb");
     static const char name[] = "a.obj";
     uint8_t *at = memmem(file.data, file.size, name, sizeof name); /* of the first module */
@@ -127,29 +136,13 @@ static void a_module_that_is_not_there_is_named(void **state)
 }
 
 /* Names of sections in a section that is not there: symbols are left. */
-static void a_file_without_all_its_parts_says_so(void **state)
+TEST(a_file_without_all_its_parts_says_so)
 {
     enum { NAMES_INDEX = 62 };
-    (void)state;
     struct sl_bytes file = fixture_read("elf");
     ((uint8_t *)file.data)[NAMES_INDEX] = 0xF0;
     gaps_of(file, 0, NULL);
     free((void *)file.data);
 }
 
-int main(void)
-{
-#define OF(format)                                                                                                     \
-    {                                                                                                                  \
-        "less work is told: " format, less_work_is_told, NULL, NULL, (void *)format                                    \
-    }
-    const struct CMUnitTest tests[] = {OF("elf"),
-                                       OF("macho"),
-                                       OF("wasm"),
-                                       OF("pdb"),
-                                       OF("breakpad"),
-                                       cmocka_unit_test(a_bad_line_is_named),
-                                       cmocka_unit_test(a_module_that_is_not_there_is_named),
-                                       cmocka_unit_test(a_file_without_all_its_parts_says_so)};
-    return cmocka_run_group_tests(tests, make_fixtures, fixture_end);
-}
+TEST_FILE(.begin = make_fixtures, .end = fixture_end);

@@ -6,7 +6,6 @@
 #include "symcache/symcache.h"
 
 #include <malloc.h>
-#include <stdlib.h>
 
 static size_t live, peak; /* bytes of malloc */
 
@@ -133,9 +132,8 @@ static struct sl_buf breakpad_file(bool jumps)
     return file;
 }
 
-static void breakpad_to_symcache(void **state)
+TEST(breakpad_to_symcache)
 {
-    (void)state;
     for (int jumps = 0; jumps < 2; jumps++) {
         struct sl_buf file = breakpad_file(jumps);
         ends_at_its_limit(sl_buf_bytes(&file), to_symcache);
@@ -143,19 +141,9 @@ static void breakpad_to_symcache(void **state)
     }
 }
 
-static void breakpad_to_breakpad(void **state)
+TEST(breakpad_to_breakpad)
 {
-    (void)state;
     struct sl_buf file = breakpad_file(false);
     ends_at_its_limit(sl_buf_bytes(&file), to_breakpad);
     sl_buf_free(&file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(breakpad_to_symcache),
-        cmocka_unit_test(breakpad_to_breakpad),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

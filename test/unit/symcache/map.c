@@ -45,9 +45,8 @@ static void expect(const struct sl_symcache *cache, uint64_t address, const char
         text, sizeof text - 1                                                                                          \
     }
 
-static void functions_and_symbols(void **state)
+TEST(functions_and_symbols)
 {
-    (void)state;
     static const struct sl_function f[] = {{.address = 0xd20, .size = 0x20, .name = NAME("f")}};
     static const struct sl_symbol below[] = {{0xd00, 0, NAME("p")}}, above[] = {{0xd80, 0, NAME("p")}};
     struct sl_symcache c = build(f, 1, below, 1, false);
@@ -61,9 +60,8 @@ static void functions_and_symbols(void **state)
     expect(&c, 0xfffffa0, "p:0"); /* behind the last function: open-ended */
 }
 
-static void adjacent_functions_without_lines(void **state)
+TEST(adjacent_functions_without_lines)
 {
-    (void)state;
     static const struct sl_function f[] = {{.address = 0xb2c, .size = 0x10, .name = NAME("first()")},
                                            {.address = 0xb3c, .size = 0x10, .name = NAME("second()")}};
     struct sl_symcache c = build(f, 2, NULL, 0, false);
@@ -72,9 +70,8 @@ static void adjacent_functions_without_lines(void **state)
     expect(&c, 0xb4c, "");
 }
 
-static void inlined_calls(void **state)
+TEST(inlined_calls)
 {
-    (void)state;
     static const struct sl_line outer_lines[] = {{0x1000, 0x30, 0, 5}};
     static const struct sl_line a_lines[] = {{0x1010, 0x10, 1, 7}};
     static const struct sl_line b_lines[] = {{0x1000, 0x10, 1, 8}, {0x1020, 0x10, 1, 9}};
@@ -97,9 +94,8 @@ static void inlined_calls(void **state)
 }
 
 /* Of overlapping functions the later one owns what it sets, and a symbol inside takes over to the next entry. */
-static void overlaps(void **state)
+TEST(overlaps)
 {
-    (void)state;
     static const struct sl_line one[] = {{0x100, 0x20, 0, 1}, {0x120, 0x20, 0, 2}};
     static const struct sl_line two[] = {{0x110, 0x20, 1, 3}};
     static const struct sl_function f[] = {
@@ -119,9 +115,8 @@ static void overlaps(void **state)
     expect(&c, 0x210, "");
 }
 
-static void windows_decoration(void **state)
+TEST(windows_decoration)
 {
-    (void)state;
     static const struct sl_symbol symbols[] = {
         {0x10, 0, NAME("_malloc")},       {0x20, 0, NAME("_foo@8")},     {0x30, 0, NAME("@bar@12")},
         {0x40, 0, NAME("baz@@16")},       {0x50, 0, NAME("?x@@YAXXZ")},  {0x60, 0, NAME("_a::b")},
@@ -149,9 +144,8 @@ static void windows_decoration(void **state)
 }
 
 /* Debug information has names as they were written. */
-static void names_of_functions_are_not_decorated(void **state)
+TEST(names_of_functions_are_not_decorated)
 {
-    (void)state;
     static const struct sl_function f[] = {{.address = 0x10, .size = 0x10, .name = NAME("__tmainCRTStartup")},
                                            {.address = 0x20, .size = 0x10, .name = NAME("_f@8")}};
     struct sl_symcache c = build(f, 2, NULL, 0, true);
@@ -159,9 +153,8 @@ static void names_of_functions_are_not_decorated(void **state)
     expect(&c, 0x20, "_f@8:0");
 }
 
-static void equal_names_stay_two_functions(void **state)
+TEST(equal_names_stay_two_functions)
 {
-    (void)state;
     static const struct sl_function f[] = {{.address = 0x3f90, .size = 0x20, .name = NAME("unique_i_swear")},
                                            {.address = 0x3fb0, .size = 0x20, .name = NAME("unique_i_swear")}};
     struct sl_symcache c = build(f, 2, NULL, 0, false);
@@ -177,9 +170,8 @@ static void equal_names_stay_two_functions(void **state)
 }
 
 /* Many entries: several blocks and string groups, 64-bit addresses, and the same bytes each time. */
-static void large_maps(void **state)
+TEST(large_maps)
 {
-    (void)state;
     enum { COUNT = 1000 };
     static struct sl_symbol symbols[COUNT];
     static char names[COUNT][24];
@@ -205,9 +197,8 @@ static void large_maps(void **state)
     }
 }
 
-static void damage_is_no_symbol_at_worst(void **state)
+TEST(damage_is_no_symbol_at_worst)
 {
-    (void)state;
     static const struct sl_line lines[] = {{0x100, 0x20, 0, 1}, {0x120, 0x20, 1, 200}};
     static const struct sl_function f[] = {
         {.address = 0x100, .size = 0x40, .name = NAME("one"), .lines = lines, .line_count = 2}};
@@ -236,9 +227,8 @@ static void damage_is_no_symbol_at_worst(void **state)
 }
 
 /* The largest numbers where deltas are: sums of them overflow. */
-static void deltas_out_of_bounds(void **state)
+TEST(deltas_out_of_bounds)
 {
-    (void)state;
     static const uint8_t most[] = {0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x01};
     static const struct sl_line lines[] = {{0x100, 4, 0, 7}, {0x104, 4, 1, 70000}, {0x108, 8, 0, 3}};
     static const struct sl_function f[] = {
@@ -262,24 +252,8 @@ static void deltas_out_of_bounds(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     sl_buf_free(&file);
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(functions_and_symbols),
-        cmocka_unit_test(adjacent_functions_without_lines),
-        cmocka_unit_test(inlined_calls),
-        cmocka_unit_test(overlaps),
-        cmocka_unit_test(windows_decoration),
-        cmocka_unit_test(names_of_functions_are_not_decorated),
-        cmocka_unit_test(equal_names_stay_two_functions),
-        cmocka_unit_test(large_maps),
-        cmocka_unit_test(damage_is_no_symbol_at_worst),
-        cmocka_unit_test(deltas_out_of_bounds),
-    };
-    return cmocka_run_group_tests(tests, NULL, teardown);
-}
+TEST_FILE(.end = teardown);

@@ -85,29 +85,21 @@ static void all_or_busy(const char *compile)
     free((void *)bytes.data);
 }
 
-static void version_5(void **state)
+TEST(version_5)
 {
-    (void)state;
     all_or_busy("cc -O2 -gdwarf-5 a.c -o a.elf");
 }
 
-static void version_4(void **state)
+TEST(version_4)
 {
-    (void)state;
     all_or_busy("cc -O2 -gdwarf-4 a.c -o a.elf");
 }
 
-static void with_variables(void **state)
+TEST(with_variables)
 {
-    (void)state;
     variables = true;
     all_or_busy("cc -O2 -gdwarf-5 a.c -o a.elf");
     variables = false;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(version_5), cmocka_unit_test(version_4),
-                                       cmocka_unit_test(with_variables)};
-    return cmocka_run_group_tests(tests, fixture_begin, fixture_end);
-}
+TEST_FILE(.begin = fixture_begin, .end = fixture_end);

@@ -138,22 +138,19 @@ static void check_all(uint64_t base)
     sl_buf_free(&several);
 }
 
-static void same_bytes_from_any_number_of_threads(void **state)
+TEST(same_bytes_from_any_number_of_threads)
 {
-    (void)state;
     check_all(0x1000);
 }
 
-static void the_same_beyond_32_bits(void **state)
+TEST(the_same_beyond_32_bits)
 {
-    (void)state;
     check_all(UINT64_C(0x7fff0000) + 0x7fff0000);
 }
 
 /* One function whose lines lie further apart than 32 bits. */
-static void functions_of_any_size(void **state)
+TEST(functions_of_any_size)
 {
-    (void)state;
     uint64_t far = UINT64_C(0x300000000);
     struct sl_line lines[] = {{0x1000, 0x10, 0, 1}, {far, 0x10, 0, 2}, {2 * far, 0x10, 0, 3}};
     struct sl_function f = {.address = 0x1000, .size = 3 * far, .name = SL_STR("f"), .lines = lines, .line_count = 3};
@@ -177,14 +174,4 @@ static void functions_of_any_size(void **state)
     sl_symcache_writer_free(w);
     sl_arena_free(&arena);
     sl_buf_free(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_bytes_from_any_number_of_threads),
-        cmocka_unit_test(the_same_beyond_32_bits),
-        cmocka_unit_test(functions_of_any_size),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,9 +161,8 @@ static void same_answers(const struct sl_buf *left, const struct sl_buf *right)
     sl_buf_free(&y);
 }
 
-static void one_pass_says_what_many_say(void **state)
+TEST(one_pass_says_what_many_say)
 {
-    (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         struct sl_arena arena = {0};
         struct sl_function plain[BATCHES], other[BATCHES];
@@ -181,9 +180,8 @@ static void one_pass_says_what_many_say(void **state)
     }
 }
 
-static void lasting_text_gives_the_same_bytes(void **state)
+TEST(lasting_text_gives_the_same_bytes)
 {
-    (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         struct sl_arena arena = {0};
         struct sl_function functions[BATCHES];
@@ -241,9 +239,8 @@ static void same_bytes(struct sl_buf *a, struct sl_buf *b)
     sl_buf_free(b);
 }
 
-static void flat_records_give_the_same_bytes(void **state)
+TEST(flat_records_give_the_same_bytes)
 {
-    (void)state;
     for (int round = 0; round < 10 * ROUNDS; round++) {
         struct sl_arena arena = {0};
         struct records records[BATCHES];
@@ -257,9 +254,8 @@ static void flat_records_give_the_same_bytes(void **state)
     }
 }
 
-static void functions_in_order_give_the_same_bytes(void **state)
+TEST(functions_in_order_give_the_same_bytes)
 {
-    (void)state;
     int in_order = 0;
     for (int round = 0; round < ROUNDS; round++) {
         struct sl_arena arena = {0};
@@ -286,9 +282,8 @@ static void functions_in_order_give_the_same_bytes(void **state)
     assert_true(in_order > ROUNDS / 2);
 }
 
-static void functions_out_of_order_are_refused(void **state)
+TEST(functions_out_of_order_are_refused)
 {
-    (void)state;
     const uint64_t addresses[][BATCHES] = {
         {BASE + SIZE, BASE, BASE + 2 * SIZE}, {BASE, BASE + SIZE - 1, BASE + 3 * SIZE}, {BASE, BASE + SIZE, BASE}};
     for (size_t i = 0; i < 3; i++) {
@@ -301,14 +296,4 @@ static void functions_out_of_order_are_refused(void **state)
         assert_int_equal(out.size, 0);
         sl_arena_free(&arena);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_pass_says_what_many_say),        cmocka_unit_test(lasting_text_gives_the_same_bytes),
-        cmocka_unit_test(flat_records_give_the_same_bytes),   cmocka_unit_test(functions_in_order_give_the_same_bytes),
-        cmocka_unit_test(functions_out_of_order_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

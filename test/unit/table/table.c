@@ -23,7 +23,6 @@ static struct sl_error error;
 
 static int drop(void **state)
 {
-    (void)state;
     sl_buf_free(&out);
     return 0;
 }
@@ -55,7 +54,6 @@ static unsigned width_of(unsigned column)
 
 static void fill_numbers(const void *arg, uint32_t from, uint32_t count, uint64_t *const *values)
 {
-    (void)arg;
     for (uint32_t i = 0; i < count; i++)
         for (unsigned c = 0; c < 8; c++)
             values[c][i] = number(from + i, width_of(c));
@@ -63,7 +61,6 @@ static void fill_numbers(const void *arg, uint32_t from, uint32_t count, uint64_
 
 static void write_unit(const void *arg, size_t unit, struct sl_buf *buf)
 {
-    (void)arg;
     sl_buf_fill(buf, (uint8_t)unit, unit % 5);
 }
 
@@ -99,9 +96,8 @@ static struct sl_table opened(const struct sl_table_format *format)
 
 static const char *const words[] = {"a", "abc", "abd", "b"};
 
-static void head_and_sections_lie_where_the_header_says(void **state)
+TEST(head_and_sections_lie_where_the_header_says)
 {
-    (void)state;
     struct sl_table_writer w;
     assert_true(sl_table_writer_init(&w, &sectioned, NULL, NULL));
     sl_table_section(&w, NOTE);
@@ -139,9 +135,8 @@ static void head_and_sections_lie_where_the_header_says(void **state)
     assert_null(t.sections[STRINGS].data);
 }
 
-static void columns_have_the_bits_that_the_largest_needs(void **state)
+TEST(columns_have_the_bits_that_the_largest_needs)
 {
-    (void)state;
     static const uint64_t values[][2] = {{1, 0}, {5, 0}, {7, 0}};
     struct rows rows = {values};
     struct sl_table_column_source source = {fill_rows, &rows, 3, 2, {7, 0}};
@@ -162,9 +157,8 @@ static void columns_have_the_bits_that_the_largest_needs(void **state)
     assert_int_equal(sl_column_get(&columns[1], 2), 0);
 }
 
-static void units_and_strings_are_followed_by_their_offsets(void **state)
+TEST(units_and_strings_are_followed_by_their_offsets)
 {
-    (void)state;
     struct sl_table_unit_source units = {write_unit, NULL, 4, 2};
     struct sl_table_string_source strings = {get_word, words, 4};
     struct sl_table_writer w;
@@ -190,9 +184,8 @@ static void units_and_strings_are_followed_by_their_offsets(void **state)
     assert_true(t.sections[UNITS].data < t.sections[OFFSETS].data);
 }
 
-static void sections_without_table_have_no_gaps_and_offsets_in_their_place(void **state)
+TEST(sections_without_table_have_no_gaps_and_offsets_in_their_place)
 {
-    (void)state;
     struct sl_table_string_source strings = {get_word, words, 4};
     struct sl_table_writer w;
     struct sl_table_strings read;
@@ -220,9 +213,8 @@ static void sections_without_table_have_no_gaps_and_offsets_in_their_place(void 
     assert_false(sl_table_place(&t, (const uint64_t[]){UINT64_MAX, 8, 12}, 3));
 }
 
-static void a_table_follows_what_is_there(void **state)
+TEST(a_table_follows_what_is_there)
 {
-    (void)state;
     struct sl_table_writer w;
     struct sl_table t;
     sl_buf_cstr(&out, "abc");
@@ -256,9 +248,8 @@ static void write_all(const struct sl_parallel *parallel, struct sl_buf *file)
     assert_true(sl_table_finish(&w, file));
 }
 
-static void all_is_read_as_it_was_written(void **state)
+TEST(all_is_read_as_it_was_written)
 {
-    (void)state;
     struct sl_column columns[8];
     struct sl_table_units units;
     struct sl_table_strings strings;
@@ -289,9 +280,8 @@ static void all_is_read_as_it_was_written(void **state)
     sl_buf_free(&text);
 }
 
-static void workers_write_the_same_bytes(void **state)
+TEST(workers_write_the_same_bytes)
 {
-    (void)state;
     const struct sl_parallel parallel = parallel_of(3);
     struct sl_buf shared = {0};
     write_all(NULL, &out);
@@ -301,9 +291,8 @@ static void workers_write_the_same_bytes(void **state)
     sl_buf_free(&shared);
 }
 
-static void empty_sections_are_read(void **state)
+TEST(empty_sections_are_read)
 {
-    (void)state;
     struct sl_table_column_source numbers = {fill_numbers, NULL, 0, 8, {0}};
     struct sl_table_string_source strings = {get_word, words, 0};
     struct sl_table_writer w;
@@ -319,9 +308,8 @@ static void empty_sections_are_read(void **state)
     assert_int_equal(sl_table_strings_before(&read, SL_STR("a")), 0);
 }
 
-static void numbers_of_more_than_56_bits_are_refused(void **state)
+TEST(numbers_of_more_than_56_bits_are_refused)
 {
-    (void)state;
     struct sl_table_column_source numbers = {fill_numbers, NULL, 1, 1, {UINT64_C(1) << 56}};
     struct sl_table_writer w;
     assert_true(sl_table_writer_init(&w, &sectioned, NULL, NULL));
@@ -347,9 +335,8 @@ static void mend(void)
     memcpy(out.data + AT_HASH, &hash, 8);
 }
 
-static void heads_of_other_files_are_refused(void **state)
+TEST(heads_of_other_files_are_refused)
 {
-    (void)state;
     size_t size;
     write_all(NULL, &out);
     size = out.size;
@@ -378,9 +365,8 @@ static void heads_of_other_files_are_refused(void **state)
     opened(&sectioned);
 }
 
-static void sections_outside_of_the_file_are_refused(void **state)
+TEST(sections_outside_of_the_file_are_refused)
 {
-    (void)state;
     struct sl_table_unit_source units = {write_unit, NULL, 4, 2};
     struct sl_table_writer w;
     assert_true(sl_table_writer_init(&w, &sectioned, NULL, NULL));
@@ -398,18 +384,16 @@ static void sections_outside_of_the_file_are_refused(void **state)
     expect_refusal("test table: bad section table");
 }
 
-static void damaged_contents_are_noticed(void **state)
+TEST(damaged_contents_are_noticed)
 {
-    (void)state;
     write_all(NULL, &out);
     out.data[out.size / 2] ^= 1;
     struct sl_table t = opened(&sectioned);
     assert_false(sl_table_intact(&t));
 }
 
-static void columns_outside_of_their_section_are_refused(void **state)
+TEST(columns_outside_of_their_section_are_refused)
 {
-    (void)state;
     static uint8_t bytes[8 + 16 + 8] = {8, 0};
     struct sl_column columns[2];
     assert_true(sl_table_columns((struct sl_bytes){bytes, 32}, 8, 2, columns));
@@ -423,9 +407,8 @@ static void columns_outside_of_their_section_are_refused(void **state)
 }
 
 /* Every byte of offsets and texts with every bit turned: what comes is wrong or nothing, and within bounds. */
-static void damaged_strings_stay_within_bounds(void **state)
+TEST(damaged_strings_stay_within_bounds)
 {
-    (void)state;
     struct sl_table_string_source source = {get_word, words, 4};
     struct sl_table_writer w;
     assert_true(sl_table_writer_init(&w, &fixed, NULL, NULL));
@@ -454,23 +437,4 @@ static void damaged_strings_stay_within_bounds(void **state)
     sl_buf_free(&text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(head_and_sections_lie_where_the_header_says, drop),
-        cmocka_unit_test_teardown(columns_have_the_bits_that_the_largest_needs, drop),
-        cmocka_unit_test_teardown(units_and_strings_are_followed_by_their_offsets, drop),
-        cmocka_unit_test_teardown(sections_without_table_have_no_gaps_and_offsets_in_their_place, drop),
-        cmocka_unit_test_teardown(a_table_follows_what_is_there, drop),
-        cmocka_unit_test_teardown(all_is_read_as_it_was_written, drop),
-        cmocka_unit_test_teardown(workers_write_the_same_bytes, drop),
-        cmocka_unit_test_teardown(empty_sections_are_read, drop),
-        cmocka_unit_test_teardown(numbers_of_more_than_56_bits_are_refused, drop),
-        cmocka_unit_test_teardown(heads_of_other_files_are_refused, drop),
-        cmocka_unit_test_teardown(sections_outside_of_the_file_are_refused, drop),
-        cmocka_unit_test_teardown(damaged_contents_are_noticed, drop),
-        cmocka_unit_test_teardown(columns_outside_of_their_section_are_refused, drop),
-        cmocka_unit_test_teardown(damaged_strings_stay_within_bounds, drop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_FILE(.teardown = drop);

@@ -13,9 +13,8 @@ static void stays(const char *arch, const char *records)
     expect(file_of(arch, records), records);
 }
 
-static void records_come_back_as_they_were(void **state)
+TEST(records_come_back_as_they_were)
 {
-    (void)state;
     stays("x86_64", "STACK CFI INIT 1ec0 3b .cfa: $rsp 8 + .ra: .cfa -8 + ^\n"
                     "STACK CFI 1ec3 .cfa: $rsp 16 + $rbx: .cfa -16 + ^\n"
                     "STACK CFI 1ed0 $rbx: $rbx\n"
@@ -28,9 +27,8 @@ static void records_come_back_as_they_were(void **state)
           "STACK CFI INIT 2000 10 .cfa: $esp 4 + foo: 3 4 * $ebx: .undef\nSTACK CFI 2001 foo: .cfa 8 + ^ bar: foo\n");
 }
 
-static void records_are_written_anew(void **state)
+TEST(records_are_written_anew)
 {
-    (void)state;
     expect(file_of("x86", "STACK  CFI\tINIT 002000  0010 .cfa: $esp  4  +   .ra: .cfa 4 - ^ \r\n"
                           "STACK CFI 2001 .cfa: $esp 8 + .cfa: $esp 12 +\n"
                           "STACK CFI 2002 .cfa: $esp 12 +\n"
@@ -40,18 +38,16 @@ static void records_are_written_anew(void **state)
 }
 
 /* Rules of one place come in the order in which the range first has them. */
-static void rules_have_an_order(void **state)
+TEST(rules_have_an_order)
 {
-    (void)state;
     expect(file_of("arm64", "STACK CFI INIT 5e0 30 .cfa: sp 0 + .ra: x30\n"
                             "STACK CFI 5e4 x29: .cfa -32 + ^ .ra: .cfa -24 + ^ .cfa: sp 32 +\n"),
            "STACK CFI INIT 5e0 30 .cfa: sp 0 + .ra: x30\n"
            "STACK CFI 5e4 .cfa: sp 32 + .ra: .cfa -24 + ^ x29: .cfa -32 + ^\n");
 }
 
-static void bad_records_are_left_out(void **state)
+TEST(bad_records_are_left_out)
 {
-    (void)state;
     static const char *const bad[] = {
         "STACK CFI 2001 .cfa: $esp 8 +",
         "STACK CFI INIT 3000 0 .cfa: $esp 4 +",
@@ -106,9 +102,8 @@ static enum sl_code refuse(struct sl_unwind_sink *sink, const struct sl_unwind_r
     return sl_fail(error, SL_CANCELLED, "enough");
 }
 
-static void a_sink_may_end_the_reading(void **state)
+TEST(a_sink_may_end_the_reading)
 {
-    (void)state;
     struct sl_buf file = file_of("x86_64", "STACK CFI INIT 1 1 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n"
                                            "STACK CFI INIT 9 1 .cfa: $rbp 8 +\n");
     struct sl_object *object;
@@ -121,9 +116,8 @@ static void a_sink_may_end_the_reading(void **state)
     sl_buf_free(&file);
 }
 
-static void names_of_registers(void **state)
+TEST(names_of_registers)
 {
-    (void)state;
     static const struct {
         enum sl_cpu_family family;
         unsigned number;
@@ -146,17 +140,4 @@ static void names_of_registers(void **state)
         const char *name = sl_unwind_register_name(rows[i].family, rows[i].number);
         assert_true(name ? rows[i].name && strcmp(name, rows[i].name) == 0 : !rows[i].name);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_come_back_as_they_were),
-        cmocka_unit_test(records_are_written_anew),
-        cmocka_unit_test(rules_have_an_order),
-        cmocka_unit_test(bad_records_are_left_out),
-        cmocka_unit_test(a_sink_may_end_the_reading),
-        cmocka_unit_test(names_of_registers),
-    };
-    return cmocka_run_group_tests_name("unwind/breakpad", tests, NULL, NULL);
 }

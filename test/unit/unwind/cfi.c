@@ -32,9 +32,8 @@ static const char records[] = "STACK CFI INIT 1000 10 .cfa: $rsp 8 + .ra: .cfa -
                               "STACK CFI INIT 1010 8 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n"
                               "STACK CFI INIT 2000 20 .cfa: $rbx 48 + ^ 72 + ^ .ra: $rip foo: 1 2 +\n";
 
-static void rules_of_every_place(void **state)
+TEST(rules_of_every_place)
 {
-    (void)state;
     static const struct {
         uint64_t address;
         int64_t cfa;
@@ -66,17 +65,15 @@ static void rules_of_every_place(void **state)
     sl_buf_free(&cache);
 }
 
-static void text_is_what_was_read(void **state)
+TEST(text_is_what_was_read)
 {
-    (void)state;
     expect_text("x86_64", records, records);
     expect_text("arm64", "", "");
     expect_text("arm64", "STACK CFI INIT 10 4 .cfa: sp .ra: x30\n", "STACK CFI INIT 10 4 .cfa: sp .ra: x30\n");
 }
 
-static void ranges_come_in_order_and_do_not_overlap(void **state)
+TEST(ranges_come_in_order_and_do_not_overlap)
 {
-    (void)state;
     expect_text("x86_64",
                 "STACK CFI INIT 30 10 .cfa: $rsp 8 +\n"
                 "STACK CFI INIT 10 10 .cfa: $rsp 16 +\n"
@@ -88,9 +85,8 @@ static void ranges_come_in_order_and_do_not_overlap(void **state)
                 "STACK CFI INIT 30 10 .cfa: $rsp 8 +\n");
 }
 
-static void windows_records_are_repaired(void **state)
+TEST(windows_records_are_repaired)
 {
-    (void)state;
     expect_text("x86",
                 "STACK WIN 4 1000 100 0 0 4 10 8 0 1 $T0 $ebp =\n"
                 "STACK WIN 4 1040 c0 3 0 0 0 0 0 1 $T0 $esp =\n" /* ends the one before */
@@ -128,9 +124,8 @@ static void put_frame_entry(struct sl_buf *frame, const void *head, size_t head_
     sl_buf_add(frame, body, size);
 }
 
-static void signal_frames_and_expressions_are_kept(void **state)
+TEST(signal_frames_and_expressions_are_kept)
 {
-    (void)state;
     /* CFA rsp + 8, return address at CFA - 8; then rbx at (CFA xor 16), and the CFA where (rsp xor 8) points */
     static const char cie[] = "\0\0\0\0\1zRS\0\1\x78\x10\1\0\x0C\7\x08\x90\1";
     static const char rules[] = "\0\x20\0\0\0\0\0\0\x40\0\0\0\0\0\0\0\0" /* 0x2000, 0x40 bytes, no augmentation data */
@@ -211,9 +206,8 @@ static void check_file(struct sl_bytes bytes)
     sl_buf_free(&text_again);
 }
 
-static void caches_of_programs_say_what_their_text_says(void **state)
+TEST(caches_of_programs_say_what_their_text_says)
 {
-    (void)state;
     static const char *const files[] = {"/proc/self/exe", "/lib/x86_64-linux-gnu/libc.so.6"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct sl_mapping mapping;
@@ -223,9 +217,8 @@ static void caches_of_programs_say_what_their_text_says(void **state)
     }
 }
 
-static void threads_write_the_same_file(void **state)
+TEST(threads_write_the_same_file)
 {
-    (void)state;
     struct sl_parallel parallel = parallel_of(PARALLEL_MAX);
     struct sl_mapping mapping;
     assert_int_equal(sl_map_file("/lib/x86_64-linux-gnu/libc.so.6", &mapping, NULL), SL_OK);
@@ -239,9 +232,8 @@ static void threads_write_the_same_file(void **state)
 
 /* ---- damage ---- */
 
-static void damaged_files_say_nothing_wrong_of_themselves(void **state)
+TEST(damaged_files_say_nothing_wrong_of_themselves)
 {
-    (void)state;
     struct sl_buf cache = cache_of_records("x86_64", records);
     for (size_t size = 0; size < cache.size; size++) {
         uint8_t *copy = malloc(size + !size);
@@ -272,19 +264,4 @@ static void damaged_files_say_nothing_wrong_of_themselves(void **state)
     struct sl_cfi cfi;
     assert_int_equal(sl_cfi_open(sl_buf_bytes(&cache), &cfi, NULL), SL_MALFORMED);
     sl_buf_free(&cache);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rules_of_every_place),
-        cmocka_unit_test(text_is_what_was_read),
-        cmocka_unit_test(ranges_come_in_order_and_do_not_overlap),
-        cmocka_unit_test(windows_records_are_repaired),
-        cmocka_unit_test(signal_frames_and_expressions_are_kept),
-        cmocka_unit_test(caches_of_programs_say_what_their_text_says),
-        cmocka_unit_test(threads_write_the_same_file),
-        cmocka_unit_test(damaged_files_say_nothing_wrong_of_themselves),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,9 +59,8 @@ static struct sl_buf image(uint32_t cpu, struct sl_buf info, struct sl_bytes tex
 
 static const struct sl_bytes no_text = {(const uint8_t *)"\x90", 1}, none = {NULL, 0};
 
-static void x86_64_encodings(void **state)
+TEST(x86_64_encodings)
 {
-    (void)state;
     /* frame with rbx, r14, r15 at -32, -24, -16; frameless of 96 bytes with all six; a leaf; none of zero length */
     const struct entry entries[] = {
         {0x1000, 0x01040B11}, {0x1090, 0x020C1800}, {0x10B0, 0}, {0x10C0, 0x02040802}, {0x10C0, 0x02040C0A}};
@@ -77,9 +76,8 @@ static void x86_64_encodings(void **state)
 
 /* Every permutation of as many registers as there are, against the formula of the format's header, counted the other way
  * round: the number of each register among those not yet taken. */
-static void x86_64_permutations(void **state)
+TEST(x86_64_permutations)
 {
-    (void)state;
     static const char *const names[] = {NULL, "$rbx", "$r12", "$r13", "$r14", "$r15", "$rbp"};
     static const unsigned orders[][7] = {{1, 3},          {2, 6, 1},          {3, 2, 4, 6},
                                          {4, 6, 5, 2, 1}, {5, 5, 3, 1, 6, 2}, {6, 6, 5, 4, 3, 2, 1}};
@@ -107,9 +105,8 @@ static void x86_64_permutations(void **state)
 }
 
 /* The size of a large stack is in `sub rsp, imm32`: here 0x9C48, and one word more. */
-static void a_stack_size_in_the_code(void **state)
+TEST(a_stack_size_in_the_code)
 {
-    (void)state;
     const uint8_t code[] = {0x53, 0x48, 0x81, 0xEC, 0x48, 0x9C, 0, 0};
     const struct entry entries[] = {{0x1000, 0x03042400}, {0x1100, 0x03042400}};
     struct sl_buf file = image(CPU_X86_64, regular(entries, 2), (struct sl_bytes){code, sizeof code}, none);
@@ -121,9 +118,8 @@ static void a_stack_size_in_the_code(void **state)
     sl_buf_free(&file);
 }
 
-static void arm64_encodings_in_a_compressed_page(void **state)
+TEST(arm64_encodings_in_a_compressed_page)
 {
-    (void)state;
     const uint32_t encodings[] = {0x04000003, 0x02002000, 0x04000111};
     const struct entry entries[] = {{0x1000, 0}, {0x1010, 1}, {0x1020, 2}, {0x1030, 9}, {0x1040, 1}};
     struct sl_buf file = image(CPU_ARM64, compressed(encodings, entries, 5), no_text, none);
@@ -144,9 +140,8 @@ static void arm64_encodings_in_a_compressed_page(void **state)
 }
 
 /* Functions that the encodings cannot describe name their FDE, each once. */
-static void entries_of_eh_frame(void **state)
+TEST(entries_of_eh_frame)
 {
-    (void)state;
     struct sl_buf eh = {0};
     const uint8_t cie[] = {16, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0x0C, 7, 8, 0x90, 1, 0, 0};
     sl_buf_add(&eh, cie, sizeof cie);
@@ -171,9 +166,8 @@ static void entries_of_eh_frame(void **state)
 }
 
 /* Instead of its FDE; only of x86-64. */
-static void the_trampoline_of_signals(void **state)
+TEST(the_trampoline_of_signals)
 {
-    (void)state;
     const struct entry x86_64[] = {{0x1000, 0x04000014}, {0x1010, 0}}, arm64[] = {{0x1000, 0x03000014}, {0x1010, 0}};
     expect(image_with(CPU_X86_64, regular(x86_64, 2), no_text, none, "__sigtramp"),
            "STACK CFI INIT 1000 10 .cfa: $rbx 48 + ^ 72 + ^ $rbx: $rbx 48 + ^ 24 + ^ $rbp: $rbx 48 + ^ 64 + ^ "
@@ -186,9 +180,8 @@ static void the_trampoline_of_signals(void **state)
            "STACK CFI INIT 1010 ff0 .cfa: sp .ra: x30\n");
 }
 
-static void bad_tables(void **state)
+TEST(bad_tables)
 {
-    (void)state;
     const struct entry entries[] = {{0x1000, 0}, {0x1200, 0}, {0x1180, 0}, {0x1300, 0}};
     struct sl_buf info = regular(entries, 4);
     /* entries ascend: one that ends before it begins is none, nor is a header that cannot be right */
@@ -267,9 +260,8 @@ static enum sl_code read_within(uint32_t times, int64_t steps, uint64_t memory, 
     return code;
 }
 
-static void a_page_is_paid_for_each_time(void **state)
+TEST(a_page_is_paid_for_each_time)
 {
-    (void)state;
     struct sl_error error = {0};
     assert_int_equal(read_within(1, 100000, 0, &error), SL_OK);
     assert_int_equal(read_within(1000, 100000, 0, &error), SL_MALFORMED);
@@ -277,19 +269,4 @@ static void a_page_is_paid_for_each_time(void **state)
     assert_int_equal(read_within(1000, 100000000, 0, &error), SL_OK);
     assert_int_equal(read_within(1, 100000, 16 << 10, &error), SL_UNSUPPORTED);
     assert_string_equal(error.message, "needs more than 0 MiB of memory");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(x86_64_encodings),
-        cmocka_unit_test(x86_64_permutations),
-        cmocka_unit_test(a_stack_size_in_the_code),
-        cmocka_unit_test(arm64_encodings_in_a_compressed_page),
-        cmocka_unit_test(entries_of_eh_frame),
-        cmocka_unit_test(the_trampoline_of_signals),
-        cmocka_unit_test(bad_tables),
-        cmocka_unit_test(a_page_is_paid_for_each_time),
-    };
-    return cmocka_run_group_tests_name("unwind/compact", tests, NULL, NULL);
 }

@@ -124,9 +124,8 @@ static void expect_rules(struct sl_bytes instructions, const char *records)
 
 #define FIRST "STACK CFI INIT 1000 100 .cfa: $rsp 8 + .ra: .cfa -8 + ^"
 
-static void every_form_of_advance(void **state)
+TEST(every_form_of_advance)
 {
-    (void)state;
     /* advance_loc 1, loc1 2, loc2 0x10, loc4 0x20, each with a new CFA offset */
     expect_rules(BYTES(0x41, 0x0E, 16, 0x02, 2, 0x0E, 24, 0x03, 0x10, 0, 0x0E, 32, 0x04, 0x20, 0, 0, 0, 0x0E, 40),
                  FIRST "\nSTACK CFI 1001 .cfa: $rsp 16 +\nSTACK CFI 1003 .cfa: $rsp 24 +\n"
@@ -142,9 +141,8 @@ static void every_form_of_advance(void **state)
     expect(image(&s, EM_X86_64), FIRST "\nSTACK CFI 1004 .cfa: $rsp 16 +\n");
 }
 
-static void rules_of_registers(void **state)
+TEST(rules_of_registers)
 {
-    (void)state;
     /* offset rbx 2, offset_extended rbp 3, _sf r12 4, GNU_negative_offset_extended r13 1 */
     expect_rules(BYTES(0x83, 2, 0x05, 6, 3, 0x11, 12, 4, 0x2F, 13, 1),
                  FIRST " $rbx: .cfa -16 + ^ $rbp: .cfa -24 + ^ $r12: .cfa -32 + ^ $r13: .cfa 8 + ^\n");
@@ -163,9 +161,8 @@ static void rules_of_registers(void **state)
     expect_rules(BYTES(0x05, 56, 2), FIRST "\n");
 }
 
-static void rules_of_the_cfa(void **state)
+TEST(rules_of_the_cfa)
 {
-    (void)state;
     /* def_cfa rbp 16; def_cfa_register rsp; def_cfa_sf rsp -4; def_cfa_offset_sf -1 */
     expect_rules(BYTES(0x0C, 6, 16, 0x41, 0x0D, 7, 0x41, 0x12, 7, 0x7C, 0x41, 0x13, 0x7F),
                  "STACK CFI INIT 1000 100 .cfa: $rbp 16 + .ra: .cfa -8 + ^\nSTACK CFI 1001 .cfa: $rsp 16 +\n"
@@ -174,9 +171,8 @@ static void rules_of_the_cfa(void **state)
     expect_rules(BYTES(0x41, 0x0E, 8, 0x2E, 16, 0x00, 0x41, 0x0E, 16), FIRST "\nSTACK CFI 1002 .cfa: $rsp 16 +\n");
 }
 
-static void remembered_states_nest(void **state)
+TEST(remembered_states_nest)
 {
-    (void)state;
     expect_rules(BYTES(0x0A, 0x41, 0x0E, 16, 0x83, 2, 0x0A, 0x41, 0x0E, 24, 0x86, 3, 0x41, 0x0B, 0x41, 0x0B),
                  FIRST "\nSTACK CFI 1001 .cfa: $rsp 16 + $rbx: .cfa -16 + ^\n"
                        "STACK CFI 1002 .cfa: $rsp 24 + $rbp: .cfa -24 + ^\n"
@@ -184,9 +180,8 @@ static void remembered_states_nest(void **state)
                        "STACK CFI 1004 .cfa: $rsp 8 + $rbx: $rbx\n");
 }
 
-static void expressions(void **state)
+TEST(expressions)
 {
-    (void)state;
     /* a PLT: rsp + 8 + ((rip & 15) >= 11) << 3 */
     expect_rules(BYTES(0x41, 0x0F, 11, 0x77, 8, 0x80, 0, 0x3F, 0x1A, 0x3B, 0x2A, 0x33, 0x24, 0x22),
                  FIRST "\nSTACK CFI 1001 .cfa: $rsp 8 + $rip 16 % 5 + 16 / 8 * +\n");
@@ -204,9 +199,8 @@ static void expressions(void **state)
 }
 
 /* Code whose CFA cannot be said (with DW_OP_abs in it) is in no range; what comes behind begins a new one, in full. */
-static void an_untold_cfa_leaves_a_hole(void **state)
+TEST(an_untold_cfa_leaves_a_hole)
 {
-    (void)state;
     expect_rules(BYTES(0x83, 2, 0x44, 0x0F, 3, 0x77, 8, 0x19, 0x44, 0x0C, 7, 16),
                  "STACK CFI INIT 1000 4 .cfa: $rsp 8 + .ra: .cfa -8 + ^ $rbx: .cfa -16 + ^\n"
                  "STACK CFI INIT 1008 f8 .cfa: $rsp 16 + .ra: .cfa -8 + ^ $rbx: .cfa -16 + ^\n");
@@ -214,9 +208,8 @@ static void an_untold_cfa_leaves_a_hole(void **state)
     expect_rules(BYTES(0x10, 3, 3, 0x77, 8, 0x19), FIRST " $rbx: .undef\n");
 }
 
-static void bad_instructions_end_the_range(void **state)
+TEST(bad_instructions_end_the_range)
 {
-    (void)state;
     const struct sl_bytes bad[] = {
         BYTES(0x44, 0x3F),                         /* unknown */
         BYTES(0x44, 0x0B),                         /* restore_state without remember_state */
@@ -241,9 +234,8 @@ static void bad_instructions_end_the_range(void **state)
     }
 }
 
-static void augmentations(void **state)
+TEST(augmentations)
 {
-    (void)state;
     /* R: encoding; P: personality (its encoding, the pointer); L: encoding of the LSDA; S, B, G: nothing */
     struct frame_section s = x86_64_section();
     s.augmentation = "zPLRSBG";
@@ -275,9 +267,8 @@ static void augmentations(void **state)
     sl_buf_free(&file);
 }
 
-static void encodings_of_pointers(void **state)
+TEST(encodings_of_pointers)
 {
-    (void)state;
     static const uint8_t encodings[] = {0x00, 0x01, 0x02, 0x03, 0x04, 0x09, 0x0A,
                                         0x0B, 0x0C, 0x10, 0x1A, 0x1B, 0x1C, 0x50};
     for (size_t i = 0; i < sizeof encodings; i++) {
@@ -302,9 +293,8 @@ static void encodings_of_pointers(void **state)
     }
 }
 
-static void versions_and_formats(void **state)
+TEST(versions_and_formats)
 {
-    (void)state;
     static const unsigned versions[] = {1, 3, 4};
     for (size_t i = 0; i < 3; i++)
         for (int wide = 0; wide < 2; wide++)
@@ -326,9 +316,8 @@ static void versions_and_formats(void **state)
     expect(image(&s, EM_X86_64), "");
 }
 
-static void architectures(void **state)
+TEST(architectures)
 {
-    (void)state;
     /* arm64, of spec: return address in x30 where nothing is said, and again when the rule is gone */
     struct frame_section s = x86_64_section();
     s.code = 4;
@@ -382,9 +371,8 @@ static void architectures(void **state)
                               "STACK CFI 1001 .cfa: $esp 8 + $ebp: .cfa -8 + ^\n");
 }
 
-static void dropped_code_is_left_out(void **state)
+TEST(dropped_code_is_left_out)
 {
-    (void)state;
     struct frame_section s = x86_64_section();
     add_cie(&s);
     add_fde(&s, UINT64_MAX, 0x100, BYTES(0));
@@ -394,9 +382,8 @@ static void dropped_code_is_left_out(void **state)
     expect(image(&s, EM_X86_64), "STACK CFI INIT 1000 4 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n");
 }
 
-static void cut_tables_give_what_is_before(void **state)
+TEST(cut_tables_give_what_is_before)
 {
-    (void)state;
     struct frame_section s = x86_64_section();
     add_cie(&s);
     add_fde(&s, 0x1000, 0x100, BYTES(0));
@@ -413,9 +400,8 @@ static void cut_tables_give_what_is_before(void **state)
 }
 
 /* A few bytes that would make many rules again and again. */
-static void output_is_bounded_by_the_size_of_the_file(void **state)
+TEST(output_is_bounded_by_the_size_of_the_file)
 {
-    (void)state;
     struct frame_section s = x86_64_section();
     struct sl_buf program = {0};
     add_cie(&s);
@@ -435,25 +421,4 @@ static void output_is_bounded_by_the_size_of_the_file(void **state)
     assert_true(r.text.size < 100 * file.size);
     sl_buf_free(&r.text);
     sl_buf_free(&file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_form_of_advance),
-        cmocka_unit_test(rules_of_registers),
-        cmocka_unit_test(rules_of_the_cfa),
-        cmocka_unit_test(remembered_states_nest),
-        cmocka_unit_test(expressions),
-        cmocka_unit_test(an_untold_cfa_leaves_a_hole),
-        cmocka_unit_test(bad_instructions_end_the_range),
-        cmocka_unit_test(augmentations),
-        cmocka_unit_test(encodings_of_pointers),
-        cmocka_unit_test(versions_and_formats),
-        cmocka_unit_test(architectures),
-        cmocka_unit_test(dropped_code_is_left_out),
-        cmocka_unit_test(cut_tables_give_what_is_before),
-        cmocka_unit_test(output_is_bounded_by_the_size_of_the_file),
-    };
-    return cmocka_run_group_tests_name("unwind/dwarf", tests, NULL, NULL);
 }

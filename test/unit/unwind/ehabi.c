@@ -65,9 +65,8 @@ static void expect_rules(const uint8_t *code, size_t size, const char *rules)
     }
 }
 
-static void the_stack_pointer_moves(void **state)
+TEST(the_stack_pointer_moves)
 {
-    (void)state;
     expect_rules(CODE(0xB0), ".cfa: sp 0 + .ra: lr");
     expect_rules(CODE(0x00), ".cfa: sp 4 + .ra: lr");
     expect_rules(CODE(0x3F, 0x3F, 0x41), ".cfa: sp 504 + .ra: lr");
@@ -77,9 +76,8 @@ static void the_stack_pointer_moves(void **state)
     expect_rules(CODE(0x01, 0xB0, 0x3F), ".cfa: sp 8 + .ra: lr"); /* nothing behind the end */
 }
 
-static void registers_are_popped(void **state)
+TEST(registers_are_popped)
 {
-    (void)state;
     expect_rules(CODE(0x84, 0x81), ".cfa: sp 12 + r4: .cfa -12 + ^ r11: .cfa -8 + ^ .ra: .cfa -4 + ^");
     expect_rules(CODE(0xA1), ".cfa: sp 8 + r4: .cfa -8 + ^ r5: .cfa -4 + ^ .ra: lr");
     expect_rules(CODE(0xA8), ".cfa: sp 8 + r4: .cfa -8 + ^ .ra: .cfa -4 + ^");
@@ -95,9 +93,8 @@ static void registers_are_popped(void **state)
 }
 
 /* Vector registers have no names in records, but their room counts. */
-static void vectors_are_popped(void **state)
+TEST(vectors_are_popped)
 {
-    (void)state;
     static const struct {
         uint8_t code[2];
         size_t size;
@@ -112,9 +109,8 @@ static void vectors_are_popped(void **state)
     }
 }
 
-static void what_cannot_be_said_is_left_out(void **state)
+TEST(what_cannot_be_said_is_left_out)
 {
-    (void)state;
     static const uint8_t codes[][8] = {
         {0x80, 0x00}, /* refuses */
         {0x9D},       /* reserved from here on */
@@ -135,9 +131,8 @@ static void what_cannot_be_said_is_left_out(void **state)
         expect_rules(codes[i], sizeof codes[i], "");
 }
 
-static void the_index(void **state)
+TEST(the_index)
 {
-    (void)state;
     /* the third standard routine, with one word; a routine of a language, with none */
     static const uint8_t table[] = {0x01, 0x00, 0x01, 0x82, 0xB0, 0xB0, 0xB0, 0xB0,
                                     0x10, 0,    0,    0,    0xB0, 0xB0, 0xA8, 0x00};
@@ -160,9 +155,8 @@ static void the_index(void **state)
     sl_buf_free(&file);
 }
 
-static void other_tables_come_first(void **state)
+TEST(other_tables_come_first)
 {
-    (void)state;
     /* FDEs for 0x1010 to 0x1020, 0x1018 to 0x1028, 0x1040 to 0x1800 */
     static const uint16_t spans[][2] = {{0x1018, 0x10}, {0x1010, 0x10}, {0x1040, 0x7C0}};
     struct sl_buf frames = {0}, index = {0};
@@ -191,9 +185,8 @@ static void other_tables_come_first(void **state)
 }
 
 /* Many functions that name the same long instructions. */
-static void work_is_bounded_by_the_size_of_the_file(void **state)
+TEST(work_is_bounded_by_the_size_of_the_file)
 {
-    (void)state;
     enum { FUNCTIONS = 0x800 / 2 };
     struct function functions[FUNCTIONS];
     uint8_t code[1022];
@@ -213,9 +206,8 @@ static void work_is_bounded_by_the_size_of_the_file(void **state)
 }
 
 /* Whatever they say, nothing outside of the file is read, and no range is empty or upside down. */
-static void damaged_tables(void **state)
+TEST(damaged_tables)
 {
-    (void)state;
     enum { FUNCTIONS = 8 };
     struct function functions[FUNCTIONS];
     struct sl_buf table = {0};
@@ -351,9 +343,8 @@ static void compare(const char *options)
     free((void *)functions.data);
 }
 
-static void compiled_tables_say_what_call_frames_say(void **state)
+TEST(compiled_tables_say_what_call_frames_say)
 {
-    (void)state;
     fixture_write("a.cc", source, sizeof source - 1);
     compare("-O2 -marm");
     compare("-O2 -mthumb");
@@ -361,18 +352,4 @@ static void compiled_tables_say_what_call_frames_say(void **state)
     compare("-O0 -mthumb");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_stack_pointer_moves),
-        cmocka_unit_test(registers_are_popped),
-        cmocka_unit_test(vectors_are_popped),
-        cmocka_unit_test(what_cannot_be_said_is_left_out),
-        cmocka_unit_test(the_index),
-        cmocka_unit_test(other_tables_come_first),
-        cmocka_unit_test(damaged_tables),
-        cmocka_unit_test(work_is_bounded_by_the_size_of_the_file),
-        cmocka_unit_test(compiled_tables_say_what_call_frames_say),
-    };
-    return cmocka_run_group_tests_name("unwind/ehabi", tests, fixture_begin, fixture_end);
-}
+TEST_FILE(.begin = fixture_begin, .end = fixture_end);

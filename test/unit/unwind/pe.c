@@ -25,9 +25,8 @@ static void expect_codes(const void *xdata, size_t size, const char *records)
 
 #define FIRST "STACK CFI INIT 1000 50 .cfa: $rsp 8 + .ra: .cfa 8 - ^\n"
 
-static void prologues(void **state)
+TEST(prologues)
 {
-    (void)state;
     /* push rbx; push rsi; push rdi; sub rsp, 48: offset of the next instruction, code | number << 4, newest first */
     static const uint8_t pushes[] = {1, 7, 4, 0, 7, 0x52, 3, 0x70, 2, 0x60, 1, 0x30};
     expect_codes(pushes, sizeof pushes,
@@ -52,25 +51,22 @@ static void prologues(void **state)
     expect_codes("\1\0\0", 4, FIRST);
 }
 
-static void interrupts(void **state)
+TEST(interrupts)
 {
-    (void)state;
     static const uint8_t machine[] = {1, 0, 1, 0, 0, 0x1A, 0, 0};
     expect_codes(machine, sizeof machine,
                  "STACK CFI INIT 1000 50 .cfa: $rsp 56 + .ra: .cfa 48 - ^ $rsp: .cfa 24 - ^\n");
 }
 
-static void codes_of_version_2(void **state)
+TEST(codes_of_version_2)
 {
-    (void)state;
     /* epilogue codes come first and are nothing of the prologue */
     static const uint8_t epilogs[] = {2, 4, 3, 0, 5, 0x16, 9, 0x06, 4, 0x42, 0, 0};
     expect_codes(epilogs, sizeof epilogs, FIRST "STACK CFI 1004 .cfa: $rsp 48 +\n");
 }
 
-static void parts_of_functions(void **state)
+TEST(parts_of_functions)
 {
-    (void)state;
     /* at 0: push rbx; at 8: sub rsp, 32 in a part that continues 0x1000 */
     static const uint8_t chained[] = {1, 1, 1, 0,    1, 0x30, 0,    0,    0x21, 4, 1, 0,    4, 0x32,
                                       0, 0, 0, 0x10, 0, 0,    0x50, 0x10, 0,    0, 0, 0x40, 0, 0};
@@ -85,9 +81,8 @@ static void parts_of_functions(void **state)
                  "STACK CFI 1101 .cfa: $rsp 16 + $rbx: .cfa 16 - ^\n");
 }
 
-static void a_chain_without_end(void **state)
+TEST(a_chain_without_end)
 {
-    (void)state;
     static const uint8_t loop[] = {0x21, 0, 0, 0, 0, 0x10, 0, 0, 0x50, 0x10, 0, 0, 0, 0x40, 0, 0};
     struct sl_buf file = image((const uint32_t[]){XDATA}, 1, loop, sizeof loop);
     struct records r = records_of(buf_bytes(&file));
@@ -103,9 +98,8 @@ static void a_chain_without_end(void **state)
 }
 
 /* A function and the parts before it, the oldest of which pushed rbx. */
-static void chains_are_as_long_as_they_may_be(void **state)
+TEST(chains_are_as_long_as_they_may_be)
 {
-    (void)state;
     enum { PARTS = 200 };
     static const uint8_t last[] = {1, 1, 1, 0, 1, 0x30, 0, 0};
     static const struct {
@@ -135,9 +129,8 @@ static void chains_are_as_long_as_they_may_be(void **state)
     sl_buf_free(&file);
 }
 
-static void bad_entries_are_left_out(void **state)
+TEST(bad_entries_are_left_out)
 {
-    (void)state;
     /* an unknown code, codes cut off, an operand cut off, version 3, information outside of the file; then a good one */
     static const uint8_t xdata[] = {1, 1, 1, 0, 1, 0x0F, 0, 0, 1, 1, 1, 0, 1, 0x11,
                                     0, 0, 3, 0, 0, 0,    1, 0, 0, 0, 1, 0, 9, 0};
@@ -176,9 +169,8 @@ static struct sl_buf arm64_image(const uint32_t *words, size_t count, const void
     return file;
 }
 
-static void arm64_codes(void **state)
+TEST(arm64_codes)
 {
-    (void)state;
     /* 0x20 instructions, one epilogue at the end, two words of codes, newest first: add x29, sp, 32; stp x29, lr, [sp, 32];
      * the next pair; stp x19, x20, [sp, -48]! */
     static const uint8_t xdata[] = {0x20, 0, 0x20, 0x10, 0xE2, 4, 0x44, 0xE6, 0x26, 0xE4, 0xE3, 0xE3};
@@ -208,9 +200,8 @@ static uint32_t packed(unsigned flag, unsigned instructions, unsigned f, unsigne
     return flag | instructions << 2 | f << 13 | i << 16 | h << 20 | cr << 21 | size / 16 << 23;
 }
 
-static void arm64_packed(void **state)
+TEST(arm64_packed)
 {
-    (void)state;
     const uint32_t words[] = {
         packed(1, 16, 0, 3, 0, 1, 48),   /* x19, x20; x21 with lr; then sub sp, 16 */
         packed(1, 16, 1, 0, 0, 3, 32),   /* d8, d9; x29 and lr; mov x29, sp */
@@ -240,9 +231,8 @@ static void arm64_packed(void **state)
     sl_buf_free(&file);
 }
 
-static void arm64_bad_entries_are_left_out(void **state)
+TEST(arm64_bad_entries_are_left_out)
 {
-    (void)state;
     /* a frame of the system, a code cut off, version 1, words beyond the file; then sub sp, 16 */
     static const uint8_t xdata[] = {4,    0,    0x20, 0x08, 0xE8, 0xE4, 0,    0,    4, 0,    0x20, 0x08, 0xE3, 0xE3,
                                     0xE3, 0xC0, 4,    0,    0x24, 0x08, 1,    0xE4, 0, 0,    4,    0,    0x20, 0x08,
@@ -255,21 +245,4 @@ static void arm64_bad_entries_are_left_out(void **state)
     assert_int_equal(r.skipped, 6);
     sl_buf_free(&r.text);
     sl_buf_free(&file);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prologues),
-        cmocka_unit_test(interrupts),
-        cmocka_unit_test(codes_of_version_2),
-        cmocka_unit_test(parts_of_functions),
-        cmocka_unit_test(arm64_codes),
-        cmocka_unit_test(arm64_packed),
-        cmocka_unit_test(arm64_bad_entries_are_left_out),
-        cmocka_unit_test(a_chain_without_end),
-        cmocka_unit_test(chains_are_as_long_as_they_may_be),
-        cmocka_unit_test(bad_entries_are_left_out),
-    };
-    return cmocka_run_group_tests_name("unwind/pe", tests, NULL, NULL);
 }

@@ -1,9 +1,8 @@
 /* Stacks of x86 and amd64, and what holds for every processor: which frames are found, by which method, and with which registers. */
 #include "walk.h"
 
-static void expressions(void **state)
+TEST(expressions)
 {
-    (void)state;
     expect_rules(".cfa: 5 3 - .ra: 161 8 @", 2, 160);
     expect_rules(".cfa: 8 .ra: 12 $rax: .undef", 8, 12);
     expect_rules(".cfa: 1 .cfa: 2 .ra: 3 .ra: 4", 2, 4);
@@ -18,9 +17,8 @@ static void expressions(void **state)
         expect_rules(wrong[i], -1, 0);
 }
 
-static void later_rows_and_what_callees_preserve(void **state)
+TEST(later_rows_and_what_callees_preserve)
 {
-    (void)state;
     struct walk_frame caller;
     begin(SL_CPU_X86_64);
     put_zeros(3);
@@ -44,9 +42,8 @@ static void later_rows_and_what_callees_preserve(void **state)
 
 /* ---- STACK WIN ---- */
 
-static void windows_programs(void **state)
+TEST(windows_programs)
 {
-    (void)state;
     struct walk_frame caller;
     begin(SL_CPU_X86);
     put(0x1234);     /* ebp' */
@@ -82,9 +79,8 @@ static void windows_programs(void **state)
 }
 
 /* A program that does not say where the caller goes on is as good as none. */
-static void windows_programs_say_both_registers(void **state)
+TEST(windows_programs_say_both_registers)
 {
-    (void)state;
     static const char *const programs[] = {
         "$T0 $ebp =", "$eip 1073745920 =", "$esp $ebp 8 + =", "$eip $nothing =", "$eip 4 ^ =", "$eip 1 0 / = $esp 9 ="};
     for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
@@ -106,9 +102,8 @@ static void windows_programs_say_both_registers(void **state)
 }
 
 /* Type 0: a size, and whether ebp is among what was saved. The inner frame's parameters lie between. */
-static void windows_frames_of_a_size(void **state)
+TEST(windows_frames_of_a_size)
 {
-    (void)state;
     begin(SL_CPU_X86);
     put_zeros(2);
     put(0x40002005);
@@ -142,9 +137,8 @@ static void windows_frames_of_a_size(void **state)
 
 /* ---- frame pointers ---- */
 
-static void frame_pointers_of_amd64(void **state)
+TEST(frame_pointers_of_amd64)
 {
-    (void)state;
     for (unsigned offset = 0; offset <= 256; offset += 16)
         for (int is_windows = 0; is_windows < 2; is_windows++) {
             begin(SL_CPU_X86_64);
@@ -164,9 +158,8 @@ static void frame_pointers_of_amd64(void **state)
         }
 }
 
-static void frame_pointers_of_x86(void **state)
+TEST(frame_pointers_of_x86)
 {
-    (void)state;
     begin(SL_CPU_X86);
     put(STACK + 8);
     put(0x40002000);
@@ -180,9 +173,8 @@ static void frame_pointers_of_x86(void **state)
     end();
 }
 
-static void a_frame_pointer_at_itself_ends_the_walk(void **state)
+TEST(a_frame_pointer_at_itself_ends_the_walk)
 {
-    (void)state;
     begin(SL_CPU_ARM64);
     put(STACK);
     put(0x40002000);
@@ -196,9 +188,8 @@ static void a_frame_pointer_at_itself_ends_the_walk(void **state)
 }
 
 /* The link register that a frame pointer led to holds where a function begins, nowhere else. */
-static void guessed_link_registers(void **state)
+TEST(guessed_link_registers)
 {
-    (void)state;
     for (int begins = 0; begins < 2; begins++) {
         char records[128];
         snprintf(records, sizeof records, "STACK CFI INIT %x 100 .cfa: sp .ra: x30\n", begins ? 0x2000 : 0x1FFC);
@@ -220,9 +211,8 @@ static void guessed_link_registers(void **state)
 
 /* ---- scanning ---- */
 
-static void scanning_recovers_the_frame_pointer(void **state)
+TEST(scanning_recovers_the_frame_pointer)
 {
-    (void)state;
     begin(SL_CPU_X86);
     put_zeros(2);
     put(STACK + 24); /* ebp' */
@@ -239,9 +229,8 @@ static void scanning_recovers_the_frame_pointer(void **state)
 }
 
 /* How far: 160 words behind a frame whose size is known, 40 behind others. */
-static void how_far_is_scanned(void **state)
+TEST(how_far_is_scanned)
 {
-    (void)state;
     for (unsigned words = 135; words <= 160; words += 25) {
         begin(SL_CPU_X86_64);
         put(0x40002005);
@@ -262,9 +251,8 @@ static void how_far_is_scanned(void **state)
 }
 
 /* Only what both kinds of information leave out is no code. */
-static void plausible_addresses(void **state)
+TEST(plausible_addresses)
 {
-    (void)state;
     static const char records[] = "STACK CFI INIT 1000 10 .cfa: 0 .ra: 0\n";
     static const struct {
         const char *records;
@@ -304,9 +292,8 @@ static void plausible_addresses(void **state)
 
 /* ---- ends ---- */
 
-static void where_walks_end(void **state)
+TEST(where_walks_end)
 {
-    (void)state;
     begin(SL_CPU_X86_64); /* a return address that is none */
     put(4095);
     put_zeros(1);
@@ -372,9 +359,8 @@ static void where_walks_end(void **state)
 }
 
 /* However deep a stack is, a walk ends, and loops cannot be. */
-static void walks_are_bounded(void **state)
+TEST(walks_are_bounded)
 {
-    (void)state;
     begin(SL_CPU_X86_64);
     for (unsigned i = 0; i < 2 * SL_WALK_MAX_FRAMES; i++)
         put(0x40002000);
@@ -387,9 +373,8 @@ static void walks_are_bounded(void **state)
 }
 
 /* All walks of a dump spend one budget: expressions, rules by name and words that are looked at. What was found stays. */
-static void work_is_bounded(void **state)
+TEST(work_is_bounded)
 {
-    (void)state;
     static const char *const rules[] = {
         "STACK CFI INIT 1000 10 .cfa: $rsp 8 + .ra: .cfa -8 + ^\n",
         "STACK CFI INIT 1000 10 .cfa: $rsp 8 + .ra: .cfa -8 + ^ $rbx: 1 1 + 1 + 1 + 1 + 1 + 1 + 1 + $rbp: 1 1 + 1 +\n",
@@ -417,18 +402,16 @@ static void work_is_bounded(void **state)
     }
 }
 
-static void processors_without_walker(void **state)
+TEST(processors_without_walker)
 {
-    (void)state;
     begin(SL_CPU_PPC);
     set(SL_WALK_ONLY_PC, 0x1000);
     expect_frames("0x1000 context");
     end();
 }
 
-static void frame_pointers_may_come_first(void **state)
+TEST(frame_pointers_may_come_first)
 {
-    (void)state;
     for (int pointer_first = 0; pointer_first < 2; pointer_first++) {
         begin(SL_CPU_X86_64);
         scene.target.frame_pointer_first = pointer_first;
@@ -449,9 +432,8 @@ static void frame_pointers_may_come_first(void **state)
 
 /* Addresses of call frame information may be relative to something in front of the module. A function that it knows is no leaf that
  * returns to where the link register points. */
-static void tables_ahead_of_modules(void **state)
+TEST(tables_ahead_of_modules)
 {
-    (void)state;
     static const char *const rules[] = {"STACK CFI INIT 3000 10 .cfa: sp 16 + .ra: .cfa -8 + ^\n",
                                         "STACK CFI INIT 3000 10 .cfa: sp 16 + .ra: 1\n"};
     static const char *const frames[] = {"0x40001000 context, 0x40004004 cfi", "0x40001000 context, 0x40004004 scan"};
@@ -471,9 +453,8 @@ static void tables_ahead_of_modules(void **state)
 }
 
 /* On Windows a function in no table is a leaf. */
-static void leaves_of_windows(void **state)
+TEST(leaves_of_windows)
 {
-    (void)state;
     for (int is_windows = 0; is_windows < 2; is_windows++) {
         begin(SL_CPU_X86_64);
         scene.target.is_windows = is_windows;
@@ -485,30 +466,4 @@ static void leaves_of_windows(void **state)
         expect_frames(is_windows ? "0x40003000 context, 0x40001005 cfi" : "0x40003000 context, 0x40001005 scan");
         end();
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(expressions),
-        cmocka_unit_test(later_rows_and_what_callees_preserve),
-        cmocka_unit_test(windows_programs),
-        cmocka_unit_test(windows_programs_say_both_registers),
-        cmocka_unit_test(windows_frames_of_a_size),
-        cmocka_unit_test(frame_pointers_of_amd64),
-        cmocka_unit_test(frame_pointers_of_x86),
-        cmocka_unit_test(a_frame_pointer_at_itself_ends_the_walk),
-        cmocka_unit_test(guessed_link_registers),
-        cmocka_unit_test(scanning_recovers_the_frame_pointer),
-        cmocka_unit_test(how_far_is_scanned),
-        cmocka_unit_test(plausible_addresses),
-        cmocka_unit_test(where_walks_end),
-        cmocka_unit_test(walks_are_bounded),
-        cmocka_unit_test(work_is_bounded),
-        cmocka_unit_test(processors_without_walker),
-        cmocka_unit_test(frame_pointers_may_come_first),
-        cmocka_unit_test(tables_ahead_of_modules),
-        cmocka_unit_test(leaves_of_windows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,8 @@
 /* Stacks of ARM, AArch64, MIPS and RISC-V: as walk.c. */
 #include "walk.h"
 
-static void frame_pointers_of_arm_are_those_of_ios(void **state)
+TEST(frame_pointers_of_arm_are_those_of_ios)
 {
-    (void)state;
     for (int is_ios = 0; is_ios < 2; is_ios++) {
         begin(SL_CPU_ARM);
         scene.target.is_ios = is_ios;
@@ -20,9 +19,8 @@ static void frame_pointers_of_arm_are_those_of_ios(void **state)
 }
 
 /* Bits that sign a pointer are taken off, those that addresses need are not. */
-static void signed_pointers_of_arm64(void **state)
+TEST(signed_pointers_of_arm64)
 {
-    (void)state;
     static const struct {
         uint64_t module, mask;
     } cases[] = {
@@ -50,9 +48,8 @@ static void signed_pointers_of_arm64(void **state)
     end();
 }
 
-static void mips_has_room_for_arguments(void **state)
+TEST(mips_has_room_for_arguments)
 {
-    (void)state;
     begin(SL_CPU_MIPS);
     scene.target.big_endian = true;
     put(0x40002000);
@@ -90,9 +87,8 @@ static void riscv_begin(uint64_t pc, uint64_t ra, uint64_t s0)
     set(RISCV_S0, s0);
 }
 
-static void riscv_by_rules(void **state)
+TEST(riscv_by_rules)
 {
-    (void)state;
     riscv_begin(0x40001008, 0x40009000, 7);
     put_zeros(1);
     put(0x55);       /* s0 */
@@ -111,9 +107,8 @@ static void riscv_by_rules(void **state)
     end();
 }
 
-static void riscv_by_frame_pointer(void **state)
+TEST(riscv_by_frame_pointer)
 {
-    (void)state;
     for (int has_record = 0; has_record < 2; has_record++) {
         riscv_begin(0x40001008, has_record ? 0x40002004 : 0x70000000, STACK + 32);
         put_zeros(2);
@@ -144,9 +139,8 @@ static void riscv_by_frame_pointer(void **state)
     end();
 }
 
-static void riscv_of_32_bits(void **state)
+TEST(riscv_of_32_bits)
 {
-    (void)state;
     begin(SL_CPU_RISCV);
     set(RISCV_PC, 0x40001008);
     set(RISCV_SP, STACK);
@@ -162,9 +156,8 @@ static void riscv_of_32_bits(void **state)
 }
 
 /* Their numbers are those of the program counter and of nothing: rules of floating point registers change neither. */
-static void riscv_rules_of_other_registers(void **state)
+TEST(riscv_rules_of_other_registers)
 {
-    (void)state;
     riscv_begin(0x40001008, 0x40009000, 7);
     put(0x1234);
     put(0x40002004);
@@ -177,9 +170,8 @@ static void riscv_rules_of_other_registers(void **state)
 }
 
 /* They return to what is in the register, and store the caller's frame pointer where others have that address. */
-static void riscv_leaves(void **state)
+TEST(riscv_leaves)
 {
-    (void)state;
     static const uint64_t codes[] = {0x40001008, 0};
     for (size_t i = 0; i < 2; i++) {
         riscv_begin(codes[i], 0x40002004, STACK + 16);
@@ -194,9 +186,8 @@ static void riscv_leaves(void **state)
     }
 }
 
-static void riscv_by_scan(void **state)
+TEST(riscv_by_scan)
 {
-    (void)state;
     riscv_begin(0x40001008, 0, 1);
     put_zeros(3);
     put(0x40002004);
@@ -207,20 +198,4 @@ static void riscv_by_scan(void **state)
     module_at(0x40000000, 0x10000, NULL, 0);
     expect_frames("0x40001008 context, 0x40002004 scan, 0x40003004 scan");
     end();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frame_pointers_of_arm_are_those_of_ios),
-        cmocka_unit_test(signed_pointers_of_arm64),
-        cmocka_unit_test(mips_has_room_for_arguments),
-        cmocka_unit_test(riscv_by_rules),
-        cmocka_unit_test(riscv_by_frame_pointer),
-        cmocka_unit_test(riscv_of_32_bits),
-        cmocka_unit_test(riscv_rules_of_other_registers),
-        cmocka_unit_test(riscv_leaves),
-        cmocka_unit_test(riscv_by_scan),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

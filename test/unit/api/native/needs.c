@@ -85,7 +85,6 @@ static struct walker walkers[WALKERS];
 
 static void many_body(void *arg)
 {
-    (void)arg;
     struct fiber_group group;
     begin(SL_MALFORMED);
     fiber_group_init(&group, NULL);
@@ -95,9 +94,8 @@ static void many_body(void *arg)
     fiber_group_wait(&group);
 }
 
-static void a_module_is_looked_for_once(void **state)
+TEST(a_module_is_looked_for_once)
 {
-    (void)state;
     run(many_body);
     assert_int_equal(answered, WALKERS);
     assert_int_equal(asked, MODULES * 2);
@@ -116,20 +114,17 @@ static const struct kinds_found *of_first, *of_second;
 
 static void need_first(void *arg)
 {
-    (void)arg;
     of_first = module_need(&needs, 0, &unwinding);
 }
 
 static void need_second(void *arg)
 {
-    (void)arg;
     of_second = module_need(&needs, 0, &unwinding);
     answered++;
 }
 
 static void cancelled_body(void *arg)
 {
-    (void)arg;
     struct fiber_group first, second;
     begin(SL_MALFORMED);
     fiber_group_init(&first, NULL);
@@ -144,9 +139,8 @@ static void cancelled_body(void *arg)
     fiber_group_wait(&second);
 }
 
-static void who_joins_one_that_is_cancelled_asks_anew(void **state)
+TEST(who_joins_one_that_is_cancelled_asks_anew)
 {
-    (void)state;
     run(cancelled_body);
     assert_int_equal(asked, 2);
     assert_int_equal(of_first->code, SL_CANCELLED);
@@ -156,7 +150,6 @@ static void who_joins_one_that_is_cancelled_asks_anew(void **state)
 
 static void busy_body(void *arg)
 {
-    (void)arg;
     struct fiber_group group;
     static const enum sl_code codes[] = {SL_BUSY, SL_NOT_FOUND};
     begin(SL_OK);
@@ -172,9 +165,8 @@ static void busy_body(void *arg)
     }
 }
 
-static void scarcity_is_not_remembered(void **state)
+TEST(scarcity_is_not_remembered)
 {
-    (void)state;
     run(busy_body);
     assert_int_equal(asked, 2);
     assert_int_equal(of_first->code, SL_BUSY);
@@ -184,7 +176,6 @@ static void scarcity_is_not_remembered(void **state)
 
 static void crowd_body(void *arg)
 {
-    (void)arg;
     struct fiber_group group;
     begin(SL_BUSY);
     fiber_group_init(&group, NULL);
@@ -195,23 +186,11 @@ static void crowd_body(void *arg)
     fiber_group_wait(&group);
 }
 
-static void who_joins_one_that_has_no_room_does_not_try_too(void **state)
+TEST(who_joins_one_that_has_no_room_does_not_try_too)
 {
-    (void)state;
     run(crowd_body);
     assert_int_equal(asked, 1);
     assert_int_equal(of_first->code, SL_BUSY);
     assert_int_equal(of_second->code, SL_BUSY);
     end();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_module_is_looked_for_once),
-        cmocka_unit_test(who_joins_one_that_is_cancelled_asks_anew),
-        cmocka_unit_test(scarcity_is_not_remembered),
-        cmocka_unit_test(who_joins_one_that_has_no_room_does_not_try_too),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,9 +23,8 @@ static int read_body(struct sl_str body, struct sl_arena *arena, struct native_r
     return native_read(request, body, &config, &failure) ? 200 : failure.status;
 }
 
-static void memory_is_in_proportion(void **state)
+TEST(memory_is_in_proportion)
 {
-    (void)state;
     enum { SLACK = 1 << 20 };
     static const struct {
         const char *before, *item, *after;
@@ -62,9 +61,8 @@ static void memory_is_in_proportion(void **state)
     }
 }
 
-static void counts_end_the_reading(void **state)
+TEST(counts_end_the_reading)
 {
-    (void)state;
     struct sl_arena arena = {0};
     struct native_request request;
     const struct config before = config;
@@ -78,9 +76,8 @@ static void counts_end_the_reading(void **state)
     sl_arena_free(&arena);
 }
 
-static void the_order_of_keys_does_not_matter(void **state)
+TEST(the_order_of_keys_does_not_matter)
 {
-    (void)state;
     static const char *const bodies[] = {
         "{\"modules\":[{\"type\":\"elf\"}],\"stacktraces\":[{\"frames\":[{\"package\":\"p\",\"instruction_addr\":7}]}]"
         "}",
@@ -102,14 +99,4 @@ static void the_order_of_keys_does_not_matter(void **state)
         assert_null(native_text(frame, SENT_FUNCTION).data);
         sl_arena_free(&arena);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_in_proportion),
-        cmocka_unit_test(counts_end_the_reading),
-        cmocka_unit_test(the_order_of_keys_does_not_matter),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
