@@ -1,5 +1,5 @@
 """What the tests of the commands share: running the program, also under other names, and debug files made by compilers."""
-import os, subprocess
+import fcntl, os, pty, struct, subprocess, tempfile
 
 SYMLOOM = None  # path of the binary, set by run.py
 DEADLINE = 120  # seconds after which a command that should have ended is a failure
@@ -24,6 +24,22 @@ def ok(*args, **options):
     result = symloom(*args, **options)
     equal(result.status, 0, result.err)
     return result.out
+
+
+def terminal():
+    """Both sides of a new terminal. Where there are none, as in a bare chroot, root makes some (devpts(5), ioctl_tty(2))."""
+    try:
+        return pty.openpty()
+    except OSError:
+        set_lock, get_peer = 0x40045431, 0x5441
+        with tempfile.TemporaryDirectory(prefix="symloom-pts-") as place:
+            subprocess.run(["mount", "-t", "devpts", "-o", "newinstance,ptmxmode=0600", "devpts", place], check=True)
+            try:
+                ours = os.open(os.path.join(place, "ptmx"), os.O_RDWR | os.O_NOCTTY)
+                fcntl.ioctl(ours, set_lock, struct.pack("i", 0))
+                return ours, fcntl.ioctl(ours, get_peer, os.O_RDWR | os.O_NOCTTY)
+            finally:
+                subprocess.run(["umount", "--lazy", place], check=True)
 
 
 def linked(work, name):

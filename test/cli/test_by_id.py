@@ -1,7 +1,7 @@
 """Debug files by id: the commands fetch them as the service does."""
-import contextlib, fcntl, http.server, json, os, pty, re, shutil, struct, subprocess, threading
+import contextlib, http.server, json, os, re, shutil, subprocess, threading
 import harness
-from harness import contains, equal, linked, ok, symloom
+from harness import contains, equal, linked, ok, symloom, terminal
 from servers import debuginfod, free_port, nginx, wait_until
 
 ANSWER = "outer\n/src/t.c:5:51\n\n"
@@ -254,25 +254,9 @@ def test_statuses(work, files):
     contains(symloom("dump-syms", "--debug-id", "zz", "x", env=home(work)).err, "error: --debug-id: 'zz' is no id")
 
 
-def terminal(work):
-    """Both sides of a new terminal. Where there are none, as in a bare chroot, root makes some (devpts(5), ioctl_tty(2))."""
-    with contextlib.suppress(OSError):
-        return pty.openpty()
-    get_number, set_lock, place = 0x80045430, 0x40045431, os.path.join(work, "pts")
-    os.mkdir(place)
-    subprocess.run(["mount", "-t", "devpts", "-o", "newinstance,ptmxmode=0600", "devpts", place], check=True)
-    try:
-        ours = os.open(os.path.join(place, "ptmx"), os.O_RDWR | os.O_NOCTTY)
-        fcntl.ioctl(ours, set_lock, struct.pack("i", 0))
-        number, = struct.unpack("I", fcntl.ioctl(ours, get_number, bytes(4)))
-        return ours, os.open(os.path.join(place, str(number)), os.O_RDWR | os.O_NOCTTY)
-    finally:
-        subprocess.run(["umount", "--lazy", place], check=True)
-
-
 def on_terminal(*args, env, seen):
     """What the program writes to a terminal that is its stderr; `seen` is set when it has shown that something came."""
-    ours, theirs = terminal(env["HOME"])
+    ours, theirs = terminal()
     child = subprocess.Popen([linked(env["HOME"], "symloom"), *args], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                              stderr=theirs, env={**os.environ, **env})
     os.close(theirs)

@@ -1,8 +1,7 @@
 """`symloom symbolicate` of minidumps and of crash reports of Apple's systems."""
 import contextlib, gzip, json, os, re, shutil, subprocess
 import dumps, harness
-from harness import contains, equal, ok, symloom
-from test_by_id import terminal
+from harness import contains, equal, ok, symloom, terminal
 
 CRASH = dumps.HANDLER + r"""
 static volatile int sink;
@@ -198,7 +197,7 @@ def test_as_symbolicli(work, files):
     arguments = [dump, "--offline", "--cache-dir", "", "--symbols", os.path.join(work, "files")]
     equal(ok(*arguments, program=tool, env=home(work)), symbolicate(work, dump))
     for command, begin in (([tool], "{"), ([harness.SYMLOOM, "symbolicate"], " Trust ")):
-        ours, theirs = terminal(work)
+        ours, theirs = terminal()
         with subprocess.Popen([*command, "--color", "never", *arguments], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL,
                               env={**os.environ, **home(work)}) as child:
             os.close(theirs)

@@ -1,7 +1,7 @@
 """What a newcomer meets first: help that fits, options that do nothing, inputs that are of another kind, tables on a terminal."""
-import os, pty, re, signal, struct, subprocess, termios, fcntl
+import os, re, signal, struct, subprocess, termios, fcntl
 import harness
-from harness import contains, equal, ok, symloom
+from harness import contains, equal, ok, symloom, terminal
 
 def commands():
     return re.findall(r"^  ([a-z][a-z-]*) ", ok("-h"), re.M)
@@ -9,7 +9,7 @@ def commands():
 
 def on_a_terminal(columns, *words):
     """Standard output, as a terminal of so many columns has it."""
-    ours, theirs = pty.openpty()
+    ours, theirs = terminal()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen([harness.SYMLOOM, *words], stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL,
                                env={**os.environ, "NO_COLOR": "1", "TERM": "xterm"})

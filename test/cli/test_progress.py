@@ -1,8 +1,8 @@
 """What commands that take their time say of it: a line on a terminal that is erased at the end, lines or JSON when asked for."""
 import contextlib, fcntl, http.server, json, os, re, select, signal, struct, subprocess, termios, threading, time
 import harness
-from harness import DEADLINE, contains, equal, symloom
-from test_by_id import home, terminal
+from harness import DEADLINE, contains, equal, symloom, terminal
+from test_by_id import home
 
 LINE = r"\r\x1b\[K%s \[[#-]{20}\] \d+/[1-9]\d* [0-9.]+ [KMG]?i?B  %s"
 UNCOUNTED = r"\r\x1b\[K%s(?: [0-9.]+ [KMG]?i?B)?  %s"  # before it is known of how many
@@ -13,7 +13,7 @@ class Terminal:
     """A command whose standard error is a terminal, and standard output none."""
 
     def __init__(self, work, *words, stdin=subprocess.DEVNULL, env=None, **options):
-        self.ours, theirs = terminal(work)
+        self.ours, theirs = terminal()
         self.text = ""
         self.run = subprocess.Popen([harness.SYMLOOM, *words], stdin=stdin, stdout=subprocess.PIPE, stderr=theirs,
                                     env={**os.environ, "TERM": "xterm", **(env or {})}, **options)
@@ -50,20 +50,34 @@ def held(work, path):
     os.mkfifo(fifo)
 
     def feed():
-        with open(fifo, "wb") as f:
+        with contextlib.suppress(BrokenPipeError), open(fifo, "wb") as f:
+            opened.set()
             go.wait(DEADLINE)
             with open(path, "rb") as source:
-                with contextlib.suppress(BrokenPipeError):
-                    f.write(source.read())
+                f.write(source.read())
 
-    go = threading.Event()
+    go, opened = threading.Event(), threading.Event()
     thread = threading.Thread(target=feed)
     thread.start()
     try:
         yield fifo, go
     finally:
         go.set()
+        reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)  # when no command came, it waits for this one
+        opened.wait()
+        os.close(reader)
         thread.join()
+
+
+def test_what_tests_share_ends(work, files):
+    """A FIFO that nobody opens, two terminals of one test."""
+    with held(work, files.get("t")) as (_, go):
+        pass
+    equal(go.is_set(), True)
+    ends = [*terminal(), *terminal()]
+    equal([os.isatty(end) for end in ends], [True] * 4)
+    for end in ends:
+        os.close(end)
 
 
 def test_a_line_while_it_waits(work, files):

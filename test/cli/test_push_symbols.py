@@ -1,10 +1,9 @@
 """`symloom push-symbols`: whose symbols it sends, and what it shows."""
-import fcntl, http.server, json, os, pty, re, shutil, struct, subprocess, tempfile, threading, time
-from harness import contains, equal, ok, symloom
+import http.server, json, os, re, shutil, subprocess, tempfile, threading, time
+from harness import contains, equal, ok, symloom, terminal
 from servers import free_port
 
 SECRET = "aWQ6c2VjcmV0LWtleQ=="
-TIOCSPTLCK, TIOCGPTPEER = 0x40045431, 0x5441  # ioctl_tty(2)
 
 
 class Service(http.server.BaseHTTPRequestHandler):
@@ -167,22 +166,6 @@ class Slow(Service):
     do_GET = do_POST = answer
 
 
-def terminal(work):
-    """Both ends of one. Where the system has none to give (a bare chroot), it is one of an instance of our own."""
-    try:
-        return pty.openpty()
-    except OSError:
-        place = os.path.join(work, "pts")
-        os.mkdir(place)
-        subprocess.run(["mount", "-t", "devpts", "-o", "newinstance,ptmxmode=0666", "none", place], check=True)
-        try:
-            ours = os.open(os.path.join(place, "ptmx"), os.O_RDWR | os.O_NOCTTY)
-            fcntl.ioctl(ours, TIOCSPTLCK, struct.pack("i", 0))
-            return ours, fcntl.ioctl(ours, TIOCGPTPEER, os.O_RDWR | os.O_NOCTTY)
-        finally:
-            subprocess.run(["umount", "-l", place], check=True)
-
-
 def test_progress_on_a_terminal(work, files):
     """A bar that is erased at the end; lines when it is no terminal."""
     from harness import SYMLOOM, DEADLINE
@@ -193,7 +176,7 @@ def test_progress_on_a_terminal(work, files):
     try:
         url = f"http://127.0.0.1:{server.server_port}"
         contains(push(files, "-u", url).err, " ranges: part 1 of 1 sent\n", " returnpads: part 1 of 1 sent\n")
-        ours, theirs = terminal(work)
+        ours, theirs = terminal()
         run = subprocess.Popen([SYMLOOM, "push-symbols", "executable", "-u", url, files.get("t")], stderr=theirs)
         os.close(theirs)
         shown = b""
