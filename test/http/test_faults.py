@@ -1,15 +1,16 @@
 """The cache under fault: whatever happens to the process, the disk or its neighbours, an answer is right or says what is
 missing, and the next one is right again.
 
-SYMLOOM_KILLS=1000 in the environment kills more often.
+With SYMLOOM_TEST_EFFORT=all it is killed more often.
 """
 import contextlib, json, os, random, re, resource, subprocess, sys, threading, time
 
 import harness
 from faults import Module, Redis, World, check_directory, metric, small_disk
 from harness import Service, equal, wait_until
+from runner import effort
 
-KILLS = int(os.environ.get("SYMLOOM_KILLS", "200"))
+KILLS = effort(40, 1000)
 
 
 def in_threads(count, work):
@@ -46,7 +47,7 @@ def test_killed_at_any_moment(work, objects):
     with World(objects, 40) as world:
         longest = 0.05
         for turn in range(KILLS):
-            if turn % 50 == 0:
+            if turn % 20 == 0:
                 harness.shutil.rmtree(cache, ignore_errors=True)  # so that there is something to write again
             forget_deaths(cache)
             s = Service(work, cache_dir=cache)
@@ -133,7 +134,7 @@ while True:
 
 def test_files_removed_under_its_feet(work, objects):
     cache = os.path.join(work, "cache")
-    small = {"caches": {"in_memory": {"object_meta_capacity": 1, "default_capacity": 1}}}
+    small, rounds = {"caches": {"in_memory": {"object_meta_capacity": 1, "default_capacity": 1}}}, effort(10, 40)
     with World(objects, 20) as world, Service(work, small, cache_dir=cache) as s:
         remover = subprocess.Popen([sys.executable, "-c", REMOVER, cache])
         try:
@@ -141,7 +142,7 @@ def test_files_removed_under_its_feet(work, objects):
 
             def load(i):
                 rng = random.Random(i)
-                for _ in range(40):
+                for _ in range(rounds):
                     # A temporary file that is gone when it is to be read is a failure of our own, for that moment.
                     found.append(world.ask(s, rng.sample(world.modules, 4), allowed=("other",)))
 
@@ -149,8 +150,8 @@ def test_files_removed_under_its_feet(work, objects):
         finally:
             remover.kill()
             remover.wait()
-        if sum(found) < 500:
-            raise AssertionError(f"only {sum(found)} of 640 modules were found")
+        if sum(found) < 12 * rounds:
+            raise AssertionError(f"only {sum(found)} of {16 * rounds} modules were found")
         wait_until("all modules again", lambda: world.ask(s, world.modules, allowed=("other",)) == 20)
         if "Sanitizer" in s.logged():
             raise AssertionError(s.logged()[-3000:])
