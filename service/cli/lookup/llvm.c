@@ -109,6 +109,11 @@ static const struct llvm_tables *tables_of(struct lookup_module *m)
     return m->llvm;
 }
 
+bool llvm_chooses_symbols(struct lookup_module *m)
+{
+    return tables_of(m) != NULL;
+}
+
 void llvm_tables_free(struct llvm_tables *t)
 {
     if (t)

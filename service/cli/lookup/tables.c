@@ -1,6 +1,7 @@
 /* `symloom lookup`: what answers come from. A symcache is made of the whole file; while only a few addresses were asked, of what is
  * around these alone, which takes a part of the time where the file is large. */
 #include "cli/lookup/gnu.h"
+#include "cli/lookup/llvm.h"
 #include "cli/lookup/lookup.h"
 
 #include <stdlib.h>
@@ -278,6 +279,14 @@ enum sl_demangle_style lookup_demangle_style(const struct lookup *l)
     return lookup_is_llvm(l) ? SL_DEMANGLE_LLVM : l->persona == PERSONA_ADDR2LINE ? SL_DEMANGLE_GNU : SL_DEMANGLE_CRASH;
 }
 
+/* LLVM's tools go by the name, and not by the language that the unit is in. */
+static enum sl_language language_of(const struct lookup *l, const struct sl_symcache_function *function,
+                                    struct sl_str name)
+{
+    enum sl_language by_name = lookup_is_llvm(l) ? sl_demangle_detect(name) : SL_LANG_UNKNOWN;
+    return by_name == SL_LANG_CPP || by_name == SL_LANG_RUST ? by_name : function->language;
+}
+
 static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, struct lookup_table *table, uint32_t id,
                                    const struct sl_symcache_function *function)
 {
@@ -288,7 +297,7 @@ static struct sl_str readable_name(struct lookup *l, struct lookup_module *m, st
     sl_symcache_string(&table->cache, function->name, &stored);
     struct sl_str name = name_of_piece(l, m, function, sl_buf_view(&stored));
     if ((l->demangle || l->short_names) &&
-        sl_demangle_styled(name, function->language, lookup_demangle_style(l), &readable))
+        sl_demangle_styled(name, language_of(l, function, name), lookup_demangle_style(l), &readable))
         name = sl_buf_view(&readable);
     else if (!l->demangle && !l->short_names)
         name = stored_name(m, function, name);
@@ -320,7 +329,8 @@ static struct sl_str file_of_symbol(struct lookup *l, struct lookup_module *m, c
     struct sl_buf stored = {0};
     struct sl_str file = {NULL, 0};
     bool as_llvm = lookup_is_llvm(l);
-    if (l->persona == PERSONA_LOOKUP || function->entry == UINT64_MAX || (as_llvm && (!l->functions || l->short_names)))
+    if (l->persona == PERSONA_LOOKUP || function->entry == UINT64_MAX ||
+        (as_llvm && (!l->functions || l->short_names || llvm_chooses_symbols(m))))
         return file;
     sl_symcache_string(&table->cache, function->name, &stored);
     file = lookup_symbol_file(m, function->entry, sl_buf_view(&stored), as_llvm);

@@ -267,8 +267,8 @@ struct written_unit *written_unit_read(struct written *w, uint32_t number)
         return NULL;
     }
     enum sl_code code = sl_dwarf_listing_read(w->listing, number, &w->arena, &u->listing, &error);
-    u->is_bad = code == SL_MALFORMED || !u->listing.line_version;
-    bool ok = u->is_bad || code == SL_OK;
+    u->is_bad = !u->listing.line_version; /* of a damaged one, what could be read counts */
+    bool ok = code == SL_OK || (code == SL_MALFORMED && (u->is_bad || u->listing.functions));
     if (ok && !u->is_bad) {
         u->paths = sl_arena_zalloc(&w->arena, u->listing.file_count + 1, sizeof *u->paths);
         ok = u->paths && make_lines(w, u) && make_functions(w, u);
