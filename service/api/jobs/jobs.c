@@ -19,6 +19,8 @@ enum { UNFETCHED_MS = 5000, JOB_CHUNK = 32768 };
 
 enum { CROWD_CHUNK = 4096 }; /* first of the arena of a job beyond MAX_SPARE, which mostly waits */
 
+enum { FREED_ON_LOOP = 4 << 20 }; /* of an arena, at most */
+
 /* Ended jobs whose arenas are used again, at most so many and so large: warm memory costs no page faults. */
 enum { MAX_SPARE = 64, MAX_SPARE_ARENA = 1 << 20, MAX_SPARE_BYTES = 4 << 20 };
 
@@ -252,6 +254,25 @@ static void jobs_finish(struct job *job, enum sl_code code, const struct sl_erro
     fiber_wake_all(&job->waiters);
 }
 
+static void free_arena(void *arg)
+{
+    sl_arena_free(arg);
+}
+
+/* The kernel takes a hundred megabytes back in tens of milliseconds, for which the loop would stand still. What is called at the
+ * arena's end belongs to the loop. */
+static void free_large_arena(struct job *job)
+{
+    if (job->arena.used <= FREED_ON_LOOP)
+        return;
+    struct sl_arena large = job->arena, ends = {.ends = large.ends};
+    large.ends = NULL;
+    job->arena = (struct sl_arena){.limit = large.limit, .budget = large.budget};
+    sl_arena_free(&ends);
+    if (pool_run(POOL_IO, free_arena, &large, NULL) == SL_BUSY)
+        sl_arena_free(&large);
+}
+
 static void job_fiber(void *arg)
 {
     struct job *job = arg;
@@ -260,6 +281,7 @@ static void job_fiber(void *arg)
     fiber_set_cancel(&job->group.cancelled);
     enum sl_code code = job->run(job, job->arg, &error);
     job->waited_ns = fiber_waited_ns();
+    free_large_arena(job);
     jobs_finish(job, code, &error);
 }
 
