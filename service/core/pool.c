@@ -467,8 +467,8 @@ static void probe_done(uv_work_t *work, int status)
 
 static uint64_t quick_vain_ms(void)
 {
-    uint64_t now = loop_now_ms();
-    if (!probe.waits && uv_queue_work(loop, &probe.work, probe_work, probe_done) == 0) {
+    uint64_t now = loop ? loop_now_ms() : 0;
+    if (loop && !probe.waits && uv_queue_work(loop, &probe.work, probe_work, probe_done) == 0) {
         probe.waits = true;
         probe.since_ms = now;
     }
