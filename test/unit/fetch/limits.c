@@ -146,6 +146,68 @@ static struct got *get_listed(const char *path) /* subject to the deny list */
 
 static void run(void (*fn)(void *arg), void (*adjust)(struct fetch_options *o));
 
+/* ---- what tests change ---- */
+static void short_windows(struct fetch_options *o)
+{
+    o->deny_window_ns = o->deny_block_ns = 500 * MS_NS;
+    o->deny_bucket_ns = 100 * MS_NS;
+    o->deny_threshold = 2;
+}
+static void short_times(struct fetch_options *o)
+{
+    short_windows(o);
+    o->max_download_timeout_ns = 200 * MS_NS;
+}
+static void never_block(struct fetch_options *o)
+{
+    static const struct sl_str host = {"localhost", 9};
+    short_windows(o);
+    o->deny_never_block = &host;
+    o->deny_never_block_count = 1;
+}
+static void try_soon(struct fetch_options *o)
+{
+    short_windows(o);
+    o->deny_window_ns = 60 * S_NS;
+    o->deny_bucket_ns = S_NS;
+    o->deny_block_ns = 3600 * S_NS;
+    o->deny_probe_ns = 300 * MS_NS;
+}
+
+static void deny_nothing(struct fetch_options *o)
+{
+    short_windows(o);
+    o->deny_list_enabled = false;
+}
+static void twenty(struct fetch_options *o)
+{
+    o->max_downloads = 20;
+}
+static void restricted(struct fetch_options *o)
+{
+    o->connect_to_reserved_ips = false;
+}
+static void connect_100ms(struct fetch_options *o) /* the server does not answer to TLS */
+{
+    o->connect_timeout_ns = 100 * MS_NS;
+}
+static void connect_2s(struct fetch_options *o)
+{
+    o->connect_timeout_ns = 2 * S_NS;
+}
+static void one_address(struct fetch_options *o)
+{
+    static const struct sl_str networks[] = {{"127.0.0.1", 9}, {"192.168.0.0/16", 14}};
+    o->connect_to_reserved_ips = false;
+    o->allowed_reserved_networks = networks;
+    o->allowed_reserved_network_count = 2;
+}
+static void two_per_host(struct fetch_options *o)
+{
+    o->split_size = 1000;
+    o->max_downloads_per_host = 2;
+}
+
 /* ---- the deny list ---- */
 FIBER_TEST_WITH(test_failing_hosts_are_left_alone, short_times)
 {
@@ -493,66 +555,6 @@ static void run(void (*fn)(void *arg), void (*adjust)(struct fetch_options *o))
     }
     with_fetch(&options, fn, NULL);
     server_stop(server);
-}
-
-static void short_windows(struct fetch_options *o)
-{
-    o->deny_window_ns = o->deny_block_ns = 500 * MS_NS;
-    o->deny_bucket_ns = 100 * MS_NS;
-    o->deny_threshold = 2;
-}
-static void short_times(struct fetch_options *o)
-{
-    short_windows(o);
-    o->max_download_timeout_ns = 200 * MS_NS;
-}
-static void never_block(struct fetch_options *o)
-{
-    static const struct sl_str host = {"localhost", 9};
-    short_windows(o);
-    o->deny_never_block = &host;
-    o->deny_never_block_count = 1;
-}
-static void try_soon(struct fetch_options *o)
-{
-    short_windows(o);
-    o->deny_window_ns = 60 * S_NS;
-    o->deny_bucket_ns = S_NS;
-    o->deny_block_ns = 3600 * S_NS;
-    o->deny_probe_ns = 300 * MS_NS;
-}
-static void deny_nothing(struct fetch_options *o)
-{
-    short_windows(o);
-    o->deny_list_enabled = false;
-}
-static void twenty(struct fetch_options *o)
-{
-    o->max_downloads = 20;
-}
-static void restricted(struct fetch_options *o)
-{
-    o->connect_to_reserved_ips = false;
-}
-static void connect_100ms(struct fetch_options *o) /* the server does not answer to TLS */
-{
-    o->connect_timeout_ns = 100 * MS_NS;
-}
-static void connect_2s(struct fetch_options *o)
-{
-    o->connect_timeout_ns = 2 * S_NS;
-}
-static void one_address(struct fetch_options *o)
-{
-    static const struct sl_str networks[] = {{"127.0.0.1", 9}, {"192.168.0.0/16", 14}};
-    o->connect_to_reserved_ips = false;
-    o->allowed_reserved_networks = networks;
-    o->allowed_reserved_network_count = 2;
-}
-static void two_per_host(struct fetch_options *o)
-{
-    o->split_size = 1000;
-    o->max_downloads_per_host = 2;
 }
 
 TEST(test_some_hosts_are_never_blocked)
