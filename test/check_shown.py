@@ -7,7 +7,7 @@ The last column of their tables lists tests of test/http; behind "unit:", "cost:
 the next semicolon. What stands in brackets or has no slash is for people.
 Prints what is missing; status 1 if anything is.
 """
-import glob, importlib, os, re, sys
+import fnmatch, glob, importlib, os, re, sys
 
 TEST = os.path.dirname(os.path.abspath(__file__))
 
@@ -36,7 +36,7 @@ def is_generator(name):
     if not os.path.exists(os.path.join(TEST, "cost", file + ".py")):
         return False
     known = importlib.import_module(file).GENERATORS
-    return any(g == generator or g.startswith(generator + " ") or generator == "*" for g in known)
+    return any(fnmatch.fnmatchcase(g, generator) or g.startswith(generator + " ") for g in known)
 
 
 KINDS = {"": lambda name: is_function("http", name), "ops": lambda name: is_function("ops", name), "unit": is_unit,

@@ -101,7 +101,7 @@ struct http_family {
     /* Which pages of browsers may ask, of a family that says so itself, and sets the headers itself: as http_origin_allowed.
      * NULL = those of the server's `cors_origins`. */
     bool (*origin_allowed)(const struct http_exchange *x, struct sl_str *origin);
-    bool guarded;      /* only for holders of keys, whatever else is open */
+    bool guarded; /* only for holders of keys, whatever else is open */
     /* An error that the server meets, in the API's form: the status is set and the body empty. `detail` may be NULL; of 404
      * and 405 it is. NULL = the server's form: {"detail":...}, nothing for 404 and 405, a text for 413. */
     void (*error)(struct http_exchange *x, int status, const char *detail);

@@ -78,7 +78,7 @@ enum sl_code mozilla_run(struct job *job, void *request, struct sl_error *error)
 
 /* An error in the API's form, with its headers; `description` may be NULL. */
 void mozilla_reply_title(struct http_exchange *x, int status, const char *title, const char *description);
-void mozilla_error(struct http_exchange *x, int status, const char *detail); /* of a family */
+void mozilla_error(struct http_exchange *x, int status, const char *detail);       /* of a family */
 bool mozilla_origin_allowed(const struct http_exchange *x, struct sl_str *origin); /* of a family */
 void mozilla_allow_origin(struct http_exchange *x);
 void mozilla_options(struct http_exchange *x);
