@@ -125,7 +125,7 @@ check "keys of the configuration" /usr/bin/python3 test/check_keys.py $build
 check "their reference" /usr/bin/python3 test/check_reference.py $symloom
 check "tests that FAULTS.md and PROMISES.md name" /usr/bin/python3 test/check_shown.py
 formatted() {
-    find lib service test \( -name '*.c' -o -name '*.h' -o -name '*.cc' \) -exec clang-format-14 --dry-run -Werror {} +
+    find lib service test \( -name '*.c' -o -name '*.h' -o -name '*.cc' -o -name '*.hh' \) -exec clang-format-14 --dry-run -Werror {} +
 }
 check "format" formatted
 finish
