@@ -122,7 +122,7 @@ def test_a_new_key(work, files):
     contains(yaml, hashlib.sha256(key.encode()).hexdigest(), 'rights: ["symbols:write", "symbols:read"]', 'scopes: ["a"]')
     config = os.path.join(work, "symloom.yml")
     with open(config, "w") as f:
-        f.write(f"cache_dir: {work}\n" + first)
+        f.write(f"cache_dir: {work}\n{first}  require: [symbolicate, symbols, admin]\n")
     os.chmod(config, 0o600)
     equal(ok("config", "check", config), "configuration OK\n")
     for words, said in ((["--id", "a:b", "--right", "admin"], "auth.keys[0].id"), (["--id", "a", "--right", "all"], "auth.keys[0].rights"),

@@ -105,7 +105,7 @@ def test_a_module_that_is_split_in_place(work, files):
 def test_interrupted_at_a_terminal(work, files):
     """Ctrl-C while `sort` packs: the shell sees 130, and nothing is left of the file."""
     out = os.path.join(work, "out")
-    ours, theirs = terminal(work)
+    ours, theirs = terminal()
     shell = ["bash", "-c", 'trap : INT; "$0" sort -qzzzz -o "$1" "$0"; echo "status $?"', harness.SYMLOOM, out]
     run = subprocess.Popen(shell, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
                            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
