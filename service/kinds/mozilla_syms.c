@@ -54,7 +54,8 @@ static bool file_of(const struct mozilla_request *request, const struct source *
     sl_buf_str(&path, stem);
     sl_buf_cstr(&path, ".sym");
     struct sl_str kept = sl_buf_keep(&path, arena);
-    *file = (struct remote_file){.source = store, .type = FILE_BREAKPAD};
+    /* One empty file is no outage of the store: the next one is asked, and else the module has no symbols. */
+    *file = (struct remote_file){.source = store, .type = FILE_BREAKPAD, .may_be_empty = true};
     return kept.data && origin_move(file, kept, arena);
 }
 

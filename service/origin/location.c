@@ -49,6 +49,8 @@ bool origin_move(struct remote_file *file, struct sl_str path, struct sl_arena *
     if (!locate(arena, file->source, file->type, path, &moved))
         return false;
     moved.checksum = file->checksum;
+    moved.may_be_empty = file->may_be_empty;
+    moved.may_be_page = file->may_be_page;
     *file = moved;
     return true;
 }
