@@ -212,7 +212,7 @@ const struct key_about key_abouts[] = {
     {"http.keepalive_requests", "Requests of one connection."},
     {"http.allowed_hosts",
      "The only values of `Host`; empty: any, but on a loopback address only those of loopback (`localhost`, "
-     "`127.0.0.1`, `[::1]`), unless there is `http.trusted_proxies`."},
+     "`127.0.0.1`, `[::1]`) and names without a dot, unless there is `http.trusted_proxies`."},
     {"http.trusted_proxies", "Whose `X-Forwarded-For` and `X-Request-Id` count: addresses, CIDRs, `unix`."},
     {"http.reuseport", "Several processes of this machine may listen on the same ports."},
     {"http.processes", "So many processes serve, with one cache between them."},

@@ -29,8 +29,9 @@ static bool host_listed(const struct http_options *options, struct sl_str host)
     return false;
 }
 
-/* localhost and the names below it (RFC 6761, 6.3), 127.0.0.0/8, ::1. */
-static bool is_loopback_name(struct sl_str host)
+/* localhost and the names below it (RFC 6761, 6.3), 127.0.0.0/8, ::1; and names of one label, which the public DNS does not
+ * have: they are of the machine's own network. */
+static bool is_local_name(struct sl_str host)
 {
     static const struct sl_str local = {"localhost", 9};
     struct sl_str name = without_port(host);
@@ -42,6 +43,9 @@ static bool is_loopback_name(struct sl_str host)
     if (name.size >= local.size &&
         sl_str_equal_nocase((struct sl_str){name.data + name.size - local.size, local.size}, local))
         return name.size == local.size || name.data[name.size - local.size - 1] == '.';
+    if (name.size > 0 && name.data[0] != '[' && !memchr(name.data, '.', name.size) &&
+        !memchr(name.data, ':', name.size))
+        return true;
     bool bracketed = name.size > 2 && name.data[0] == '[' && name.data[name.size - 1] == ']';
     if (bracketed)
         name = (struct sl_str){name.data + 1, name.size - 2};
@@ -62,11 +66,11 @@ bool origin_check_host(struct request *r)
         http_reply_error(&r->x, 421, "host not allowed");
         return false;
     }
-    if (!options->loopback_hosts || !r->connection->loopback || r->host_count == 0 || is_loopback_name(r->host))
+    if (!options->loopback_hosts || !r->connection->loopback || r->host_count == 0 || is_local_name(r->host))
         return true;
     http_reply_error(
         &r->x, 421,
-        "host not allowed: on a loopback address only names such as localhost are answered to; set "
+        "host not allowed: on a loopback address only localhost and names without a dot are answered to; set "
         "http.allowed_hosts to the names of this service, or http.trusted_proxies to the proxy in front of it");
     return false;
 }
