@@ -13,19 +13,13 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
-
-/* Of the symbols of one address in a section the largest, of equals the first. */
-struct gnu_symbol {
-    uint64_t address, size;
-    struct sl_str name, file; /* data NULL: none */
-    uint32_t section;
-};
+#include "base/search.h"
 
 struct gnu_tables {
     struct written *written;
-    struct gnu_symbol *symbols; /* by section and address */
+    struct written_symbol *symbols; /* by section and address; of one address the largest, of equals the first */
     size_t symbol_count;
-    const struct gnu_symbol *last; /* what was found last is found again as long as it covers the address */
+    const struct written_symbol *last; /* what was found last is found again as long as it covers the address */
     bool failed;
 };
 
@@ -38,7 +32,7 @@ static int compare(uint64_t a, uint64_t b)
 
 static int by_section(const void *left, const void *right)
 {
-    const struct gnu_symbol *a = left, *b = right;
+    const struct written_symbol *a = left, *b = right;
     return a->section != b->section ? compare(a->section, b->section) : compare(a->address, b->address);
 }
 
@@ -51,10 +45,8 @@ static bool index_symbols(struct gnu_tables *t)
     bool seen = false, apart = false; /* a symbol was; a FILE symbol behind one */
     if (sl_object_symbol_table(t->written->object, &t->written->arena, &all, &count, NULL) != SL_OK)
         return false;
-    t->symbols = SL_ARENA_ARRAY(&t->written->arena, struct gnu_symbol, count + 1);
-    struct sl_ordered *order = calloc(2 * count + 1, sizeof *order);
-    struct gnu_symbol *list = calloc(count + 1, sizeof *list);
-    bool ok = t->symbols && order && list;
+    t->symbols = SL_ARENA_ARRAY(&t->written->arena, struct written_symbol, count + 1);
+    bool ok = t->symbols != NULL;
     for (size_t i = 0; ok && i < count; i++) {
         const struct sl_table_symbol *s = &all[i];
         if (s->is_file) {
@@ -66,54 +58,43 @@ static bool index_symbols(struct gnu_tables *t)
         bool is_mark = !s->size && s->is_local && s->is_untyped && s->is_hidden;
         if (!s->section || s->is_section || s->is_data || s->is_thread_local || is_mark)
             continue;
-        list[kept] = (struct gnu_symbol){s->address, s->size, s->name, {NULL, 0}, s->section};
+        t->symbols[kept] = (struct written_symbol){s->address, s->size, s->name, {NULL, 0}, s->section};
         if (s->is_local || !apart)
-            list[kept].file = file;
-        order[kept] = (struct sl_ordered){s->address, 0, (uint32_t)kept};
+            t->symbols[kept].file = file;
         kept++;
     }
-    if (ok && kept)
-        sl_order(order, order + count, kept);
+    ok = ok && written_sort_symbols(t->symbols, kept, true);
     for (size_t i = 0; ok && i < kept; i++) {
-        const struct gnu_symbol *s = &list[order[i].index];
-        struct gnu_symbol *same = NULL;
-        for (size_t j = t->symbol_count; j-- && t->symbols[j].address == s->address && !same;)
-            same = t->symbols[j].section == s->section ? &t->symbols[j] : NULL;
-        if (!same)
-            t->symbols[t->symbol_count++] = *s;
-        else if ((s->size ? s->size : 1) > (same->size ? same->size : 1))
-            *same = *s;
+        const struct written_symbol s = t->symbols[i];
+        struct written_symbol *last = t->symbol_count ? &t->symbols[t->symbol_count - 1] : NULL;
+        if (!last || last->address != s.address || last->section != s.section)
+            t->symbols[t->symbol_count++] = s;
+        else if ((s.size ? s.size : 1) > (last->size ? last->size : 1))
+            *last = s;
     }
     if (ok && t->symbol_count)
         qsort(t->symbols, t->symbol_count, sizeof *t->symbols, by_section);
-    free(order);
-    free(list);
     return ok;
 }
 
 /* Code is aligned to so many bytes at most: what is further behind a symbol than that is something else. */
 enum { MOST_PADDING = 64 };
 
-static bool reaches(const struct gnu_symbol *s, uint64_t address)
+static bool reaches(const struct written_symbol *s, uint64_t address)
 {
     return !s->size || address - s->address < s->size || address - s->address - s->size < MOST_PADDING;
 }
 
 /* The symbol at or before the address in the section. */
-static const struct gnu_symbol *symbol_at(struct gnu_tables *t, uint32_t section, uint64_t address)
+static const struct written_symbol *symbol_at(struct gnu_tables *t, uint32_t section, uint64_t address)
 {
-    const struct gnu_symbol *last = t->last;
+    const struct written_symbol *last = t->last;
     if (last && last->section == section && address - last->address < (last->size ? last->size : 1))
         return last;
-    size_t low = 0, high = t->symbol_count;
-    while (low < high) { /* the first one behind the address */
-        size_t middle = low + (high - low) / 2;
-        const struct gnu_symbol *s = &t->symbols[middle];
-        if (s->section < section || (s->section == section && s->address <= address))
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    const struct written_symbol *symbols = t->symbols;
+    size_t low = SL_PARTITION_POINT(i, 0, t->symbol_count,
+                                    symbols[i].section < section ||
+                                        (symbols[i].section == section && symbols[i].address <= address));
     bool is_there = low && t->symbols[low - 1].section == section;
     t->last = is_there ? &t->symbols[low - 1] : NULL;
     return is_there && reaches(t->last, address) ? t->last : NULL;
@@ -167,7 +148,7 @@ static struct sl_str gnu_path(struct gnu_tables *t, struct written_unit *u, uint
 static void name_by_symbol(struct gnu_tables *t, uint32_t section, uint64_t address, struct written_function *f,
                            struct gnu_element *e)
 {
-    const struct gnu_symbol *s = symbol_at(t, section, address);
+    const struct written_symbol *s = symbol_at(t, section, address);
     if (s && !e->file.data)
         e->file = s->file;
     if (!f || !f->entry->is_inlined)

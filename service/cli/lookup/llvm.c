@@ -8,19 +8,14 @@
 
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "demangle/demangle.h"
 #include "function/path.h"
-
-struct llvm_symbol {
-    uint64_t address, size;
-    struct sl_str name, file; /* file: of a local one */
-    uint32_t section;
-};
 
 struct llvm_tables {
     struct sl_arena arena;
     struct sl_object *object;
-    struct llvm_symbol *symbols; /* by address, which are all different */
+    struct written_symbol *symbols; /* by address, which are all different */
     size_t count;
 };
 
@@ -41,10 +36,8 @@ static bool index_symbols(struct llvm_tables *t, struct sl_object *object)
     t->arena.budget = sl_object_budget(object);
     if (sl_object_symbol_table(object, &t->arena, &all, &count, NULL) != SL_OK)
         return false;
-    t->symbols = SL_ARENA_ARRAY(&t->arena, struct llvm_symbol, count + 1);
-    struct sl_ordered *order = calloc(2 * count + 1, sizeof *order);
-    struct llvm_symbol *list = calloc(count + 1, sizeof *list);
-    bool ok = t->symbols && order && list;
+    t->symbols = SL_ARENA_ARRAY(&t->arena, struct written_symbol, count + 1);
+    bool ok = t->symbols != NULL;
     for (size_t i = 0; ok && i < count; i++) {
         const struct sl_table_symbol *s = &all[i];
         if (s->is_file)
@@ -52,29 +45,25 @@ static bool index_symbols(struct llvm_tables *t, struct sl_object *object)
         bool is_named = s->is_function || s->is_untyped || s->is_data;
         if (s->is_file || !s->section || !is_named || is_mark(object, s->name))
             continue;
-        list[kept] = (struct llvm_symbol){s->address, s->size, s->name, {NULL, 0}, s->section};
+        t->symbols[kept] = (struct written_symbol){s->address, s->size, s->name, {NULL, 0}, s->section};
         if (s->is_local)
-            list[kept].file = file;
-        order[kept] = (struct sl_ordered){s->address, 0, (uint32_t)kept};
+            t->symbols[kept].file = file;
         kept++;
     }
-    if (ok && kept)
-        sl_order(order, order + count, kept);
+    ok = ok && written_sort_symbols(t->symbols, kept, false);
     for (size_t i = 0; ok && i < kept; i++) {
-        const struct llvm_symbol *s = &list[order[i].index];
-        struct llvm_symbol *last = t->count ? &t->symbols[t->count - 1] : NULL;
-        if (!last || last->address != s->address)
-            t->symbols[t->count++] = *s;
-        else if (s->size >= last->size)
-            *last = *s;
+        const struct written_symbol s = t->symbols[i];
+        struct written_symbol *last = t->count ? &t->symbols[t->count - 1] : NULL;
+        if (!last || last->address != s.address)
+            t->symbols[t->count++] = s;
+        else if (s.size >= last->size)
+            *last = s;
     }
-    free(order);
-    free(list);
     return ok;
 }
 
 /* A symbol without size reaches to the next one; not, as LLVM's tools have it, into other sections. */
-static bool reaches(const struct llvm_tables *t, const struct llvm_symbol *s, uint64_t address)
+static bool reaches(const struct llvm_tables *t, const struct written_symbol *s, uint64_t address)
 {
     struct sl_section_info section;
     if (s->size)
@@ -82,17 +71,11 @@ static bool reaches(const struct llvm_tables *t, const struct llvm_symbol *s, ui
     return sl_object_section_info(t->object, s->section, &section) && address - section.address < section.size;
 }
 
-static const struct llvm_symbol *symbol_over(const struct llvm_tables *t, uint64_t address)
+static const struct written_symbol *symbol_over(const struct llvm_tables *t, uint64_t address)
 {
-    size_t low = 0, high = t->count;
-    while (low < high) { /* the first one behind the address */
-        size_t middle = low + (high - low) / 2;
-        if (t->symbols[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const struct llvm_symbol *s = low ? &t->symbols[low - 1] : NULL;
+    const struct written_symbol *symbols = t->symbols;
+    size_t low = SL_PARTITION_POINT(i, 0, t->count, symbols[i].address <= address);
+    const struct written_symbol *s = low ? &t->symbols[low - 1] : NULL;
     return s && reaches(t, s, address) ? s : NULL;
 }
 
@@ -133,7 +116,7 @@ static struct sl_str name_of_symbol(struct lookup *l, struct sl_str name)
 static void take_symbol(struct lookup *l, struct lookup_module *m, uint64_t address, struct element *e)
 {
     const struct llvm_tables *tables = tables_of(m);
-    const struct llvm_symbol *s = tables ? symbol_over(tables, address) : NULL;
+    const struct written_symbol *s = tables ? symbol_over(tables, address) : NULL;
     if (!s)
         return;
     e->name = name_of_symbol(l, s->name);

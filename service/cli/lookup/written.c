@@ -4,10 +4,31 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
+#include "function/order.h"
 
 static int compare(uint64_t a, uint64_t b)
 {
     return (a > b) - (a < b);
+}
+
+/* ---- symbols ---- */
+
+bool written_sort_symbols(struct written_symbol *symbols, size_t count, bool by_section)
+{
+    struct sl_ordered *order = calloc(2 * count + 1, sizeof *order);
+    struct written_symbol *copy = calloc(count + 1, sizeof *copy);
+    bool ok = order && copy;
+    for (size_t i = 0; ok && i < count; i++) {
+        order[i] = (struct sl_ordered){symbols[i].address, by_section ? symbols[i].section : 0, (uint32_t)i};
+        copy[i] = symbols[i];
+    }
+    if (ok && count)
+        sl_order(order, order + count, count);
+    for (size_t i = 0; ok && i < count; i++)
+        symbols[i] = copy[order[i].index];
+    free(order);
+    free(copy);
+    return ok;
 }
 
 /* ---- lines ---- */

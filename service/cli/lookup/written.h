@@ -9,6 +9,14 @@
 #include "cli/split_files.h"
 #include "dwarf/listing.h"
 
+struct written_symbol { /* of the symbol table, as the tools choose from them */
+    uint64_t address, size;
+    struct sl_str name, file; /* data NULL: none */
+    uint32_t section;
+};
+/* Sorts by address, and those of one address by section if `by_section`; what is equal stays in its order. False when out of memory. */
+bool written_sort_symbols(struct written_symbol *symbols, size_t count, bool by_section);
+
 struct written_row {
     uint64_t address;
     uint32_t file, line, column, discriminator;
