@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "core/pool.h"
 
-enum { FILE_FULL = 1 << 30 };
+enum { FILE_FULL = 1 << 30, FREED_ON_LOOP = 4 << 20 /* bytes, at most */ };
 
 struct spill_file {
     int fd;
@@ -45,6 +45,7 @@ struct content *content_new(struct sl_buf *bytes)
         bytes->capacity = fitting ? bytes->size : bytes->capacity;
     }
     content->holds = 1;
+    sl_buf_leave_budget(bytes);
     content->bytes = *bytes;
     content->size = bytes->size;
     memory_set(&content->memory, bytes->capacity);
@@ -69,29 +70,35 @@ static void file_release(struct spill_file *file)
     free(file);
 }
 
-static void free_bytes(struct content *content)
+/* Where the file system has no holes, the space is free with the file. */
+static void give_back(void *arg)
 {
+    struct content *content = arg;
     sl_buf_free(&content->bytes);
-    memory_set(&content->memory, 0);
+    if (content->file)
+        fallocate(content->file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)content->offset,
+                  (off_t)content->size);
 }
 
-static void punch_hole(const struct content *content)
+static void given_back(void *arg)
 {
-    /* Where the file system has no holes, the space is free with the file. */
-    fallocate(content->file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)content->offset,
-              (off_t)content->size);
+    struct content *content = arg;
+    memory_set(&content->memory, 0);
+    if (content->file)
+        file_release(content->file);
+    free(content);
 }
 
 void content_release(struct content *content)
 {
     if (!content || --content->holds > 0)
         return;
-    free_bytes(content);
-    if (content->file) {
-        punch_hole(content);
-        file_release(content->file);
+    if (content->size > FREED_ON_LOOP) {
+        pool_detach(give_back, given_back, content);
+    } else {
+        give_back(content);
+        given_back(content);
     }
-    free(content);
 }
 
 size_t content_size(const struct content *content)
@@ -113,8 +120,14 @@ struct sl_bytes content_pin(struct content *content)
 
 void content_unpin(struct content *content)
 {
-    if (--content->pins == 0 && content->file)
-        free_bytes(content);
+    if (--content->pins > 0 || !content->file)
+        return;
+    if (content->size > FREED_ON_LOOP)
+        pool_detach(free, NULL, content->bytes.data);
+    else
+        free(content->bytes.data);
+    content->bytes = (struct sl_buf){0};
+    memory_set(&content->memory, 0);
 }
 
 /* ---- files ---- */

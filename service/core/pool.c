@@ -405,6 +405,47 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
     return SL_OK;
 }
 
+/* ---- work that nobody waits for ---- */
+struct detached {
+    uv_work_t work;
+    void (*fn)(void *arg), (*done)(void *arg);
+    void *arg;
+};
+
+static size_t detached_count; /* loop thread */
+
+static void detached_work(uv_work_t *work)
+{
+    struct detached *d = (struct detached *)work;
+    d->fn(d->arg);
+}
+
+static void detached_done(uv_work_t *work, int status)
+{
+    struct detached *d = (struct detached *)work;
+    (void)status;
+    if (d->done)
+        d->done(d->arg);
+    free(d);
+    detached_count--;
+}
+
+void pool_detach(void (*fn)(void *arg), void (*done)(void *arg), void *arg)
+{
+    struct detached *d = loop ? malloc(sizeof *d) : NULL;
+    if (d) {
+        *d = (struct detached){.fn = fn, .done = done, .arg = arg};
+        if (uv_queue_work(loop, &d->work, detached_work, detached_done) == 0) {
+            detached_count++;
+            return;
+        }
+        free(d);
+    }
+    fn(arg);
+    if (done)
+        done(arg);
+}
+
 /* ---- state ---- */
 static uint64_t quick_vain_ms(void);
 
@@ -516,6 +557,8 @@ void pool_open(uv_loop_t *the_loop)
 
 void pool_close(void)
 {
+    while (detached_count > 0)
+        uv_run(loop, UV_RUN_ONCE);
     on_incoming(&incoming_async);
     while (open_teams) {
         struct team *next = open_teams->next_open;

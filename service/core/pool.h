@@ -38,6 +38,11 @@ static inline bool pool_is_heavy(uint64_t bytes)
  * take it. Log lines of the job carry the request id of the fiber. */
 enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, struct sl_error *error) SL_SUSPENDS;
 
+/* Runs fn(arg) as a quick job that nobody waits for, then done(arg) on the loop (NULL: nothing). For giving back what is large:
+ * the kernel takes tens of milliseconds for a hundred megabytes. Does both at once, in the caller, when libuv does not take the
+ * job. pool_close waits for both. */
+void pool_detach(void (*fn)(void *arg), void (*done)(void *arg), void *arg);
+
 /* Whether new work may come in: fewer than pool.max_queued jobs wait. When not, that is counted and logged. */
 bool pool_accepts(void);
 

@@ -2,6 +2,7 @@
 #include "../check.h"
 
 #include <dirent.h>
+#include <sys/stat.h>
 
 #include "core/content.h"
 #include "core/loop.h"
@@ -210,6 +211,41 @@ FIBER_TEST(test_without_a_place_they_stay_in_memory)
     assert_int_equal(byte, 'x');
     content_release(content);
     content_release(full);
+}
+
+/* What deleted files of this process hold, in blocks of 512 bytes. */
+static uint64_t blocks_of_deleted_files(void)
+{
+    uint64_t blocks = 0;
+    struct stat status;
+    DIR *dir = opendir("/proc/self/fd");
+    for (struct dirent *e; (e = readdir(dir));)
+        if (fstatat(dirfd(dir), e->d_name, &status, 0) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 0)
+            blocks += (uint64_t)status.st_blocks;
+    closedir(dir);
+    return blocks;
+}
+
+FIBER_TEST(large_contents_are_given_back_by_the_pool)
+{
+    struct sl_error error;
+    struct content *in_memory = some_content(8 * MIB, 'x'), *in_file = some_content(8 * MIB, 'y');
+    struct content *behind = some_content(100, 'z'); /* keeps the file in use */
+    assert_int_equal(content_spill(in_file, "/tmp", &error), SL_OK);
+    assert_int_equal(content_spill(behind, "/tmp", &error), SL_OK);
+    assert_in_range(memory_used(), 8 * MIB, 9 * MIB);
+    content_release(in_memory);
+    while (memory_used() > 0)
+        fiber_sleep(1);
+    uint64_t blocks = blocks_of_deleted_files();
+    assert_true(blocks >= 8 * MIB / 512);
+    content_release(in_file);
+    while (blocks_of_deleted_files() > blocks - 8 * MIB / 512 + 8)
+        fiber_sleep(1);
+    uint8_t byte = 0;
+    assert_int_equal(content_read(behind, 99, &byte, 1, &error), SL_OK);
+    assert_int_equal(byte, 'z');
+    content_release(behind);
 }
 
 static void run(void (*test)(void *arg))

@@ -212,3 +212,36 @@ FIBER_TEST_WITH(a_file_that_shrinks_under_its_mapping_ends_only_the_job, 4)
     munmap(memory, 4096);
     close(fd);
 }
+
+/* ---- work that nobody waits for ---- */
+static atomic_int detached_ran;
+static int detached_done;
+
+static void work_slowly(void *arg)
+{
+    (void)arg;
+    assert_null(fiber_self());
+    usleep(20000);
+    atomic_fetch_add(&detached_ran, 1);
+}
+
+static void count_done(void *arg)
+{
+    assert_ptr_equal(arg, &detached_done);
+    detached_done++;
+}
+
+static void detach_two(void *arg)
+{
+    (void)arg;
+    pool_detach(work_slowly, count_done, &detached_done);
+    pool_detach(work_slowly, NULL, NULL);
+    assert_int_equal(atomic_load(&detached_ran), 0);
+}
+
+TEST(detached_work_is_done_before_the_loop_is_closed)
+{
+    run(detach_two, 4);
+    assert_int_equal(atomic_load(&detached_ran), 2);
+    assert_int_equal(detached_done, 1);
+}
