@@ -151,7 +151,7 @@ bool wire_send(struct wire *wire, char *data, size_t size)
 /* ---- in ---- */
 static void unseal(struct wire *wire, struct sl_bytes bytes)
 {
-    enum tls_result result;
+    enum tls_result result = TLS_MORE;
     size_t size;
     tls_feed(wire->tls, bytes);
     while (!wire->closed && (result = tls_read(wire->tls, wire->plain, sizeof wire->plain, &size)) == TLS_DATA)

@@ -194,7 +194,7 @@ static void broken_body(void *arg)
 {
     unsigned runs = 0;
     struct plan plan = {.runs = &runs, .write = "contents"};
-    char key[8];
+    char key[16];
     for (int i = 0; i < 30; i++) { /* beyond the patience */
         snprintf(key, sizeof key, "%d", i);
         get(&derived, key, &plan, "contents");
@@ -472,7 +472,7 @@ FIBER_TEST(a_paused_redis_costs_its_limit_once, use_redis())
     assert_in_range((clock_mono_ns() - begin) / MS, 1900, 4000);
     begin = clock_mono_ns();
     for (int i = 0; i < 20; i++) {
-        char key[16];
+        char key[24];
         snprintf(key, sizeof key, "after %d", i);
         get(&derived, key, &plan, "contents");
     }

@@ -79,7 +79,7 @@ FIBER_TEST(a_failed_refresh_destroys_nothing)
     assert_false(exists(path_in(&kind, "a", 3)));
     /* Pushed out of memory, the key reaches the disk again, but is not tried again. */
     for (int i = 0; i < 2000; i++) {
-        char other[16];
+        char other[24];
         snprintf(other, sizeof other, "other%d", i);
         struct plan fill = {.runs = &(unsigned){0}, .write = "x"};
         get(&kind, other, &fill, "x");
