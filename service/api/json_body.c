@@ -8,7 +8,7 @@ enum { SMALL_BODY = 16 * 1024 };
 struct body_reading {
     const struct json_body *body;
     struct sl_bytes bytes;
-    struct schema_failure failure;
+    struct json_failure failure;
     bool good;
 };
 
@@ -16,11 +16,11 @@ static void read_copy(void *arg)
 {
     struct body_reading *r = arg;
     const char *copy = sl_arena_strndup(r->body->arena, (const char *)r->bytes.data, r->bytes.size);
-    r->failure = schema_no_memory;
+    r->failure = json_no_memory;
     r->good = copy && r->body->read(r->body->arg, (struct sl_str){copy, r->bytes.size}, &r->failure);
 }
 
-static void refuse_as_text(struct http_exchange *x, const struct schema_failure *failure)
+static void refuse_as_text(struct http_exchange *x, const struct json_failure *failure)
 {
     struct sl_buf text = {0};
     if (failure->status != 400 && failure->status != 422) {

@@ -3,12 +3,12 @@
 
 #include "api/jobs/jobs.h"
 #include "api/local_request.h"
-#include "api/schema.h"
+#include "api/json_document.h"
 
 struct local_family {
     const char *task;
     /* The body into what `run` takes, in the job's arena; NULL: `failure` says why. */
-    void *(*read)(const struct local_request *local, struct job *job, struct schema_failure *failure);
+    void *(*read)(const struct local_request *local, struct job *job, struct json_failure *failure);
     job_run *run;
 };
 

@@ -33,7 +33,7 @@ enum sl_code local_request_symbolicate(const struct local_request *request, cons
     const struct local_family *family = families[request->kind];
     struct service service = {.config = config, .names = name_memo_new()};
     struct job job = {.service = &service, .config = config, .task = family->task};
-    struct schema_failure failure = {0};
+    struct json_failure failure = {0};
     void *work = service.names ? family->read(request, &job, &failure) : NULL;
     enum sl_code code = work ? family->run(&job, work, error)
                              : sl_fail(error, failure.status == 503 ? SL_BUSY : SL_MALFORMED, "%s",

@@ -30,7 +30,7 @@ struct own_reading {
     struct sl_str *part;   /* NULL: one that does not matter */
     int status;            /* 0: all went well */
     const char *problem, *cause;
-    struct schema_failure failure;
+    struct json_failure failure;
     struct sl_error error;
 };
 
@@ -108,7 +108,7 @@ static void own_read(void *arg)
 static bool own_form_read(struct http_exchange *x, struct own_reading *r)
 {
     struct sl_error error;
-    r->failure = schema_no_memory;
+    r->failure = json_no_memory;
     if (http_body(x, &r->bytes) != SL_OK)
         return false;
     if (http_pool_run(x, POOL_JSON, own_read, r, &error) != SL_OK) {

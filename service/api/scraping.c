@@ -10,31 +10,31 @@
 static const struct sl_str any_origin = {"*", 1};
 const struct scraping scraping_default = {.allowed_origins = &any_origin, .allowed_origin_count = 1};
 
-static bool read_origin(struct schema *s, const struct schema_place *at, void *out)
+static bool read_origin(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    return schema_text(s, at, out);
+    return sl_fields_text(s, at, out);
 }
 
-static bool read_origins(struct schema *s, const struct schema_place *at, void *out)
+static bool read_origins(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct scraping *scraping = out;
     void *items;
-    if (!schema_array(s, at, sizeof(struct sl_str), read_origin, &items, &scraping->allowed_origin_count))
+    if (!sl_fields_array(s, at, sizeof(struct sl_str), read_origin, &items, &scraping->allowed_origin_count))
         return false;
     scraping->allowed_origins = items;
     return true;
 }
 
-static bool read_headers(struct schema *s, const struct schema_place *at, void *out)
+static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct scraping *scraping = out;
     struct sl_arena_array headers = {.arena = s->json->arena, .item = sizeof *scraping->headers};
     struct sl_str name;
-    bool good = schema_open(s, at, SL_JSON_OBJECT, "a map");
+    bool good = sl_fields_open(s, at, SL_JSON_OBJECT, "a map");
     while (good && sl_json_next(s->json, &name)) {
-        struct schema_place place = {at, name, 0};
+        struct sl_json_path place = {at, name, 0};
         struct fetch_header *header = sl_arena_array_add(&headers);
-        good = header ? schema_text(s, &place, &header->value.hidden) : sl_json_no_memory(s->json);
+        good = header ? sl_fields_text(s, &place, &header->value.hidden) : sl_json_no_memory(s->json);
         if (header)
             header->name = name;
     }
@@ -47,17 +47,17 @@ static bool read_headers(struct schema *s, const struct schema_place *at, void *
     return scraping->headers || sl_json_no_memory(s->json);
 }
 
-static const struct field scraping_fields[] = {
-    {SL_STR("enabled"), FIELD_BOOL, false, offsetof(struct scraping, enabled), NULL},
-    {SL_STR("verify_ssl"), FIELD_BOOL, false, offsetof(struct scraping, verify_ssl), NULL},
-    {SL_STR("allowed_origins"), FIELD_CUSTOM, false, 0, read_origins},
-    {SL_STR("headers"), FIELD_CUSTOM, false, 0, read_headers},
-    {{NULL, 0}, FIELD_TEXT, false, 0, NULL},
+static const struct sl_field scraping_fields[] = {
+    {SL_STR("enabled"), SL_FIELD_BOOL, false, offsetof(struct scraping, enabled), NULL},
+    {SL_STR("verify_ssl"), SL_FIELD_BOOL, false, offsetof(struct scraping, verify_ssl), NULL},
+    {SL_STR("allowed_origins"), SL_FIELD_CUSTOM, false, 0, read_origins},
+    {SL_STR("headers"), SL_FIELD_CUSTOM, false, 0, read_headers},
+    {{NULL, 0}, SL_FIELD_TEXT, false, 0, NULL},
 };
 
-bool scraping_read(struct schema *s, const struct schema_place *at, void *out)
+bool scraping_read(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    return schema_object(s, at, scraping_fields, out);
+    return sl_fields_object(s, at, scraping_fields, out);
 }
 
 /* ---- URLs ---- */

@@ -1,11 +1,11 @@
 /* Files that requests let symloom fetch from the web: which URLs are good, and which get the request's headers. */
 #pragma once
 
-#include "api/schema.h"
+#include "api/json_document.h"
 #include "fetch/fetch.h"
 
 struct scraping { /* as requests have it */
-    enum opt_bool enabled, verify_ssl;
+    enum sl_opt_bool enabled, verify_ssl;
     const struct sl_str *allowed_origins;
     size_t allowed_origin_count;
     const struct fetch_header *headers;
@@ -15,8 +15,8 @@ struct scraping { /* as requests have it */
 /* When nothing is said. */
 extern const struct scraping scraping_default;
 
-/* The member "scraping" of requests, into struct scraping. A schema_read. */
-bool scraping_read(struct schema *s, const struct schema_place *at, void *out);
+/* The member "scraping" of requests, into struct scraping. A sl_field_read. */
+bool scraping_read(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
 /* The URL in its usual form (lower-case host, no default port, no "..", strange characters percent-encoded; RFC 3986,
  * section 6.2.2), terminated, in the arena. data NULL when it is no URL of http or https. */

@@ -4,7 +4,7 @@
 #include "base/buf.h"
 
 /* The first of what is wrong. */
-static void keep_problem(struct schema *s, const struct value_problems *problems)
+static void keep_problem(struct sl_fields *s, const struct value_problems *problems)
 {
     size_t i = 0;
     while (i < problems->count && problems->items[i].warning)
@@ -40,7 +40,7 @@ static struct source_policy policy_of(const struct config *config)
     };
 }
 
-bool request_sources_read(struct schema *s, const struct schema_place *at, void *out)
+bool request_sources_read(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct request_sources *into = out;
     (void)at;
@@ -68,7 +68,7 @@ bool request_sources_read(struct schema *s, const struct schema_place *at, void 
     return code == SL_OK || (!s->problem && sl_json_no_memory(s->json));
 }
 
-bool request_sources_read_into(struct schema *s, const struct schema_place *at, const struct config *config,
+bool request_sources_read_into(struct sl_fields *s, const struct sl_json_path *at, const struct config *config,
                                const struct source **items, size_t *count, uint64_t *number)
 {
     struct request_sources sources = {.config = config};
@@ -97,7 +97,7 @@ bool request_sources_add_configured(const struct config *config, struct sl_arena
     return true;
 }
 
-bool request_sentry_read(struct schema *s, const struct schema_place *at, const struct config *config,
+bool request_sentry_read(struct sl_fields *s, const struct sl_json_path *at, const struct config *config,
                          struct source *source)
 {
     struct source_policy policy = policy_of(config);

@@ -1,7 +1,7 @@
 /* Sources that requests bring with them. */
 #pragma once
 
-#include "api/schema.h"
+#include "api/json_document.h"
 #include "config/config.h"
 #include "origin/origin.h"
 
@@ -12,11 +12,11 @@ struct request_sources {
     uint64_t number; /* source_list_number; 0 when it is not kept */
 };
 
-/* A list of sources, into struct request_sources. A schema_read. */
-bool request_sources_read(struct schema *s, const struct schema_place *at, void *out);
+/* A list of sources, into struct request_sources. A sl_field_read. */
+bool request_sources_read(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
 /* The same, straight to where a request has them; `number` may be NULL. */
-bool request_sources_read_into(struct schema *s, const struct schema_place *at, const struct config *config,
+bool request_sources_read_into(struct sl_fields *s, const struct sl_json_path *at, const struct config *config,
                                const struct source **items, size_t *count, uint64_t *number);
 
 /* Puts the sources of the configuration in front of those of the request, as the option `configured_sources` asks; the arena has
@@ -25,5 +25,5 @@ bool request_sources_add_configured(const struct config *config, struct sl_arena
                                     size_t *count);
 
 /* The one source of Sentry that a request is about, at a key that is terminated. */
-bool request_sentry_read(struct schema *s, const struct schema_place *at, const struct config *config,
+bool request_sentry_read(struct sl_fields *s, const struct sl_json_path *at, const struct config *config,
                          struct source *source);

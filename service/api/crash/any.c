@@ -19,7 +19,7 @@ struct any_reading {
 
 /* ---- the body ---- */
 
-static bool any_read_type(struct schema *s, const struct schema_place *at, void *out)
+static bool any_read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct {
         struct sl_str name;
@@ -28,74 +28,74 @@ static bool any_read_type(struct schema *s, const struct schema_place *at, void 
     struct any_reading *r = s->context;
     struct sl_str *type = out;
     size_t where = s->json->at;
-    if (!schema_text(s, at, type))
+    if (!sl_fields_text(s, at, type))
         return false;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (sl_str_equal(*type, kinds[i].name)) {
             r->work->kind = kinds[i].kind;
             return true;
         }
-    return schema_fail(s, at, where, "unknown variant, expected minidump or applecrashreport");
+    return sl_fields_fail(s, at, where, "unknown variant, expected minidump or applecrashreport");
 }
 
-static bool any_read_rules(struct schema *s, const struct schema_place *at, void *out)
+static bool any_read_rules(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct any_reading *r = s->context;
     (void)out;
     return rewrite_read(s, at, &r->work->rules);
 }
 
-static bool any_read_sources(struct schema *s, const struct schema_place *at, void *out)
+static bool any_read_sources(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct any_reading *r = s->context;
     (void)out;
     return request_sources_read(s, at, &r->sources);
 }
 
-static bool any_read_scraping(struct schema *s, const struct schema_place *at, void *out)
+static bool any_read_scraping(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct any_reading *r = s->context;
     (void)out;
     return scraping_read(s, at, &r->work->request->scraping);
 }
 
-static bool any_read_options(struct schema *s, const struct schema_place *at, void *out)
+static bool any_read_options(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct any_reading *r = s->context;
     (void)out;
     return native_read_options(s, at, &r->work->request->options);
 }
 
-static bool any_read_platform(struct schema *s, const struct schema_place *at, void *out)
+static bool any_read_platform(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct any_reading *r = s->context;
     (void)out;
-    return schema_text(s, at, &r->work->request->platform);
+    return sl_fields_text(s, at, &r->work->request->platform);
 }
 
-static bool any_read_file(struct schema *s, const struct schema_place *at, void *out)
+static bool any_read_file(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    static const struct field fields[] = {
-        {SL_STR("type"), FIELD_CUSTOM, true, offsetof(struct any_file, type), any_read_type},
-        {SL_STR("storage_url"), FIELD_TEXT, true, offsetof(struct any_file, url), NULL},
-        {SL_STR("storage_token"), FIELD_TEXT, false, offsetof(struct any_file, token), NULL},
-        {SL_STR("rewrite_first_module"), FIELD_CUSTOM, false, 0, any_read_rules},
-        {{NULL, 0}, FIELD_TEXT, false, 0, NULL},
+    static const struct sl_field fields[] = {
+        {SL_STR("type"), SL_FIELD_CUSTOM, true, offsetof(struct any_file, type), any_read_type},
+        {SL_STR("storage_url"), SL_FIELD_TEXT, true, offsetof(struct any_file, url), NULL},
+        {SL_STR("storage_token"), SL_FIELD_TEXT, false, offsetof(struct any_file, token), NULL},
+        {SL_STR("rewrite_first_module"), SL_FIELD_CUSTOM, false, 0, any_read_rules},
+        {{NULL, 0}, SL_FIELD_TEXT, false, 0, NULL},
     };
-    return schema_object(s, at, fields, out);
+    return sl_fields_object(s, at, fields, out);
 }
 
-static bool any_read_body(struct schema *s)
+static bool any_read_body(struct sl_fields *s)
 {
-    static const struct field fields[] = {
-        {SL_STR("symbolicate"), FIELD_CUSTOM, true, offsetof(struct any_reading, file), any_read_file},
-        {SL_STR("sources"), FIELD_CUSTOM, false, 0, any_read_sources},
-        {SL_STR("scraping"), FIELD_CUSTOM, false, 0, any_read_scraping},
-        {SL_STR("options"), FIELD_CUSTOM, false, 0, any_read_options},
-        {SL_STR("platform"), FIELD_CUSTOM, false, 0, any_read_platform},
-        {{NULL, 0}, FIELD_TEXT, false, 0, NULL},
+    static const struct sl_field fields[] = {
+        {SL_STR("symbolicate"), SL_FIELD_CUSTOM, true, offsetof(struct any_reading, file), any_read_file},
+        {SL_STR("sources"), SL_FIELD_CUSTOM, false, 0, any_read_sources},
+        {SL_STR("scraping"), SL_FIELD_CUSTOM, false, 0, any_read_scraping},
+        {SL_STR("options"), SL_FIELD_CUSTOM, false, 0, any_read_options},
+        {SL_STR("platform"), SL_FIELD_CUSTOM, false, 0, any_read_platform},
+        {{NULL, 0}, SL_FIELD_TEXT, false, 0, NULL},
     };
-    return schema_object(s, NULL, fields, s->context);
+    return sl_fields_object(s, NULL, fields, s->context);
 }
 
 /* ---- the download ---- */
@@ -124,21 +124,21 @@ static bool any_make_download(struct any_reading *r)
     return text.data && download->url;
 }
 
-static bool any_read(void *arg, struct sl_str text, struct schema_failure *failure)
+static bool any_read(void *arg, struct sl_str text, struct json_failure *failure)
 {
     struct any_reading *r = arg;
     struct native_request *request = r->work->request;
     native_configure(request, r->config);
-    if (!schema_document(text, request->arena, any_read_body, r, failure))
+    if (!json_document(text, request->arena, any_read_body, r, failure))
         return false;
     request->sources = r->sources.items; /* without any, those of the configuration do not count */
     request->source_count = r->sources.count;
     request->sources_number = r->sources.number;
-    request->options.apply_source_context = BOOL_TRUE;
+    request->options.apply_source_context = SL_BOOL_TRUE;
     request->options.caller_first = false;
     if (native_add_configured(request, r->config) && any_make_download(r))
         return true;
-    *failure = schema_no_memory;
+    *failure = json_no_memory;
     return false;
 }
 

@@ -8,7 +8,7 @@ static const struct crash_kind *const kinds[] = {
     [CRASH_FILE_APPLE] = &crash_apple,
 };
 
-static bool file_read_rules(struct schema *s)
+static bool file_read_rules(struct sl_fields *s)
 {
     return rewrite_read(s, NULL, s->context);
 }
@@ -16,7 +16,7 @@ static bool file_read_rules(struct schema *s)
 static enum sl_code file_prepare(const struct crash_file *file, struct job *job, struct crash_work *work,
                                  struct sl_error *error)
 {
-    struct schema_failure failure;
+    struct json_failure failure;
     work->kind = kinds[file->kind];
     work->request = native_request_new(&job->arena, file->scope.data ? file->scope : SL_STR("global"));
     if (!work->request)
@@ -24,12 +24,12 @@ static enum sl_code file_prepare(const struct crash_file *file, struct job *job,
     native_configure(work->request, job->config);
     work->request->sources = file->sources;
     work->request->source_count = file->source_count;
-    work->request->options.apply_source_context = file->no_source_context ? BOOL_FALSE : BOOL_TRUE;
+    work->request->options.apply_source_context = file->no_source_context ? SL_BOOL_FALSE : SL_BOOL_TRUE;
     work->request->tells_line_starts = file->walked != NULL;
     work->local = file;
-    work->request->options.extract_variables = file->variables ? BOOL_TRUE : BOOL_FALSE;
-    work->request->options.dif_candidates = file->candidates ? BOOL_TRUE : BOOL_FALSE;
-    if (!file->rewrite || schema_document(sl_str(file->rewrite), &job->arena, file_read_rules, &work->rules, &failure))
+    work->request->options.extract_variables = file->variables ? SL_BOOL_TRUE : SL_BOOL_FALSE;
+    work->request->options.dif_candidates = file->candidates ? SL_BOOL_TRUE : SL_BOOL_FALSE;
+    if (!file->rewrite || json_document(sl_str(file->rewrite), &job->arena, file_read_rules, &work->rules, &failure))
         return SL_OK;
     return sl_fail(error, failure.status == 503 ? SL_BUSY : SL_MALFORMED, "%s", failure.problem);
 }

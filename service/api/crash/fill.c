@@ -48,7 +48,7 @@ static bool fill_frame(struct native_request *request, const struct sl_crash_fra
 
 static bool fill_trace(struct native_request *request, const struct sl_crash_thread *from, struct native_trace *trace)
 {
-    static const enum opt_bool requesting[] = {BOOL_ABSENT, BOOL_FALSE, BOOL_TRUE};
+    static const enum sl_opt_bool requesting[] = {SL_BOOL_ABSENT, SL_BOOL_FALSE, SL_BOOL_TRUE};
     struct sl_arena *arena = request->arena;
     *trace = (struct native_trace){
         .thread_id = from->id,

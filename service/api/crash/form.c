@@ -130,31 +130,31 @@ static bool form_split(struct form_reading *r)
 /* ---- JSON of parts ---- */
 
 struct form_value { /* one value and what takes it */
-    schema_read *read;
+    sl_field_read *read;
     void *out;
 };
 
-static bool form_read_value(struct schema *s)
+static bool form_read_value(struct sl_fields *s)
 {
     const struct form_value *value = s->context;
     return value->read(s, NULL, value->out);
 }
 
-static bool form_read_platform(struct schema *s, const struct schema_place *at, void *out)
+static bool form_read_platform(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     if (sl_json_peek(s->json) == SL_JSON_NULL) {
         sl_json_skip(s->json);
         return !s->json->failed;
     }
-    return schema_text(s, at, out);
+    return sl_fields_text(s, at, out);
 }
 
-static bool form_read_part(struct form_reading *r, enum crash_part part, schema_read *read, void *out)
+static bool form_read_part(struct form_reading *r, enum crash_part part, sl_field_read *read, void *out)
 {
     struct sl_str text = {(const char *)r->form->parts[part].data, r->form->parts[part].size};
     struct form_value value = {read, out};
-    struct schema_failure failure;
-    if (!text.data || schema_document(text, r->work->request->arena, form_read_value, &value, &failure))
+    struct json_failure failure;
+    if (!text.data || json_document(text, r->work->request->arena, form_read_value, &value, &failure))
         return true;
     r->status = failure.status == 503 ? 503 : 400;
     sl_buf_cstr(&r->problem, failure.problem);
@@ -188,7 +188,7 @@ static bool form_read_json(struct form_reading *r)
         r->status = 503;
         return false;
     }
-    request->options.apply_source_context = BOOL_TRUE;
+    request->options.apply_source_context = SL_BOOL_TRUE;
     request->options.caller_first = false;
     return true;
 }

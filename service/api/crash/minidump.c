@@ -207,7 +207,7 @@ static enum sl_code dump_step(void (*step)(void *arg), struct dump_work *work, s
 
 static bool is_compat(const struct dump_work *work)
 {
-    return !work->local && work->job->config->minidump_compat == 0 && work->request->options.all_frames != BOOL_TRUE;
+    return !work->local && work->job->config->minidump_compat == 0 && work->request->options.all_frames != SL_BOOL_TRUE;
 }
 
 static enum sl_code read_and_walk(void *arg, struct sl_error *error)
@@ -227,7 +227,7 @@ static enum sl_code read_and_walk(void *arg, struct sl_error *error)
     work->walk.arena = work->request->arena;
     work->walk.frame_pointer_first = job->config->unwind_strategy == 1;
     work->walk.keeps_registers = work->local && work->local->walked && work->local->wants_registers;
-    work->walk.wants_variables = work->request->options.extract_variables == BOOL_TRUE;
+    work->walk.wants_variables = work->request->options.extract_variables == SL_BOOL_TRUE;
     work->walk.finds_symbols = !work->rules->count && !work->client.count; /* else names or frames change behind it */
     work->walk.max_frames = job->config->max_request_frames;
     sl_budget_init(&work->walk.work, work->file.size + LEAST_SIZE);

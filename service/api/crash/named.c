@@ -273,7 +273,7 @@ static enum sl_code named_symbolicate(struct job *job, struct crash_work *crash,
     work->job = job;
     work->request = crash->request;
     work->bytes = file;
-    work->request->options.apply_source_context = BOOL_FALSE;
+    work->request->options.apply_source_context = SL_BOOL_FALSE;
     enum sl_code code = named_run(work, error);
     named_file_end(&work->file);
     if (code != SL_OK || work->code == SL_OK)

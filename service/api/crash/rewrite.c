@@ -73,47 +73,47 @@ static pcre2_code *rewrite_compile(const struct rewrite_rule *rule, int *number,
                          number, where, NULL);
 }
 
-static bool rewrite_check(struct schema *s, const struct schema_place *at, const struct rewrite_rule *rule)
+static bool rewrite_check(struct sl_fields *s, const struct sl_json_path *at, const struct rewrite_rule *rule)
 {
     int number;
     PCRE2_SIZE where;
     PCRE2_UCHAR text[120] = "";
     if (rule->from.size > MAX_PATTERN)
-        return schema_fail(s, at, s->json->at, "a pattern of more than %d bytes", MAX_PATTERN);
+        return sl_fields_fail(s, at, s->json->at, "a pattern of more than %d bytes", MAX_PATTERN);
     size_t refused = find_refused(rule->from);
     if (refused < rule->from.size)
-        return schema_fail(s, at, s->json->at, "regex parse error at %zu: it is not supported", refused);
+        return sl_fields_fail(s, at, s->json->at, "regex parse error at %zu: it is not supported", refused);
     pcre2_code *code = rewrite_compile(rule, &number, &where);
     if (!code) {
         pcre2_get_error_message(number, text, sizeof text);
-        return schema_fail(s, at, s->json->at, "regex parse error at %zu: %s", (size_t)where, (const char *)text);
+        return sl_fields_fail(s, at, s->json->at, "regex parse error at %zu: %s", (size_t)where, (const char *)text);
     }
     pcre2_code_free(code);
     return true;
 }
 
-static bool rewrite_read_rule(struct schema *s, const struct schema_place *at, void *out)
+static bool rewrite_read_rule(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    static const struct field fields[] = {
-        {SL_STR("from"), FIELD_TEXT, true, offsetof(struct rewrite_rule, from), NULL},
-        {SL_STR("to"), FIELD_TEXT, true, offsetof(struct rewrite_rule, to), NULL},
-        {{NULL, 0}, FIELD_TEXT, false, 0, NULL},
+    static const struct sl_field fields[] = {
+        {SL_STR("from"), SL_FIELD_TEXT, true, offsetof(struct rewrite_rule, from), NULL},
+        {SL_STR("to"), SL_FIELD_TEXT, true, offsetof(struct rewrite_rule, to), NULL},
+        {{NULL, 0}, SL_FIELD_TEXT, false, 0, NULL},
     };
-    return schema_object(s, at, fields, out);
+    return sl_fields_object(s, at, fields, out);
 }
 
-bool rewrite_read(struct schema *s, const struct schema_place *at, void *out)
+bool rewrite_read(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct rewrite_rules *rules = out;
     void *items;
     size_t count;
-    if (!schema_array(s, at, sizeof(struct rewrite_rule), rewrite_read_rule, &items, &count))
+    if (!sl_fields_array(s, at, sizeof(struct rewrite_rule), rewrite_read_rule, &items, &count))
         return false;
     if (count > MAX_RULES)
-        return schema_fail(s, at, s->json->at, "more than %d rules", MAX_RULES);
+        return sl_fields_fail(s, at, s->json->at, "more than %d rules", MAX_RULES);
     *rules = (struct rewrite_rules){items, count};
     for (size_t i = 0; i < count; i++) {
-        struct schema_place place = {.up = at, .index = i};
+        struct sl_json_path place = {.up = at, .index = i};
         if (!rewrite_check(s, &place, &rules->rules[i]))
             return false;
     }

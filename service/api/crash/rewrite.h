@@ -4,15 +4,15 @@
  * looked for anywhere in the name; the first rule that matches puts its replacement in the place of its first match. */
 #pragma once
 
-#include "api/schema.h"
+#include "api/json_document.h"
 
 struct rewrite_rules {
     struct rewrite_rule *rules; /* in an arena; zeros are none */
     size_t count;
 };
 
-/* An array of {"from": pattern, "to": replacement}, into struct rewrite_rules. A schema_read. */
-bool rewrite_read(struct schema *s, const struct schema_place *at, void *out);
+/* An array of {"from": pattern, "to": replacement}, into struct rewrite_rules. A sl_field_read. */
+bool rewrite_read(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
 /* What matching may cost for one dump: items of patterns that are tried and bytes of names that are passed over. */
 enum { REWRITE_STEPS = 1 << 22 };

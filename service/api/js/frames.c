@@ -102,8 +102,8 @@ static void give_place(struct js_resolving *s, const struct js_module *module, c
         frame->filename = file.name;
         frame->module = file.module;
     }
-    frame->line = (struct opt_u64){true, (uint64_t)place->line + 1};
-    frame->column = (struct opt_u64){true, (uint64_t)place->column + 1};
+    frame->line = (struct sl_opt_u64){true, (uint64_t)place->line + 1};
+    frame->column = (struct sl_opt_u64){true, (uint64_t)place->column + 1};
     s->caller = place->name;
 }
 
@@ -153,7 +153,7 @@ static bool map_frame(struct js_resolving *s, const struct js_module *module, co
     if (!give_origin(s, module, module->label, frame))
         return false;
     give_place(s, module, raw, frame, &place);
-    if (s->request->apply_source_context != BOOL_FALSE)
+    if (s->request->apply_source_context != SL_BOOL_FALSE)
         give_source(s, module, raw, frame, &place);
     return true;
 }
@@ -189,7 +189,7 @@ static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, s
         js_add_error(r, (struct js_error){.abs_path = raw->abs_path, .problem = problem});
         return false;
     }
-    if (r->apply_source_context != BOOL_FALSE)
+    if (r->apply_source_context != SL_BOOL_FALSE)
         js_give_script_lines(s, raw, module);
     if (!module->has_map)
         return false;

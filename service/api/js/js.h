@@ -8,7 +8,7 @@
 #include "api/lines.h"
 #include "api/local_families.h"
 #include "api/own_files.h"
-#include "api/schema.h"
+#include "api/json_document.h"
 #include "api/scraping.h"
 #include "base/grow.h"
 #include "base/map.h"
@@ -99,7 +99,7 @@ struct js_said { /* of what a frame is said to be */
 struct js_frame {
     struct sl_str platform, function, filename, module, abs_path, context_line;
     struct sl_str pre_context, post_context; /* JSON as it was written */
-    struct opt_u64 line, column;
+    struct sl_opt_u64 line, column;
     const struct js_said *origin;      /* NULL: nothing is said */
     const struct frame_lines *context; /* instead of what was sent; NULL: none was found */
 };
@@ -135,7 +135,7 @@ enum js_problem { /* in the order of answers */
 struct js_error {
     struct sl_str abs_path;
     enum js_problem problem;
-    struct opt_u64 line, column;     /* JS_INVALID_LOCATION */
+    struct sl_opt_u64 line, column;  /* JS_INVALID_LOCATION */
     struct sl_str source, sourcemap; /* JS_MISSING_SOURCE_CONTENT; the latter of JS_MALFORMED_SOURCEMAP too */
 };
 
@@ -176,7 +176,7 @@ struct js_request {
     struct source source; /* without an id: there is none */
     struct own_files files;
     struct scraping scraping;
-    enum opt_bool allow_scraping, apply_source_context;
+    enum sl_opt_bool allow_scraping, apply_source_context;
     bool callee_first;
     struct js_trace *raw, *results;
     struct js_debug_id *ids;
@@ -194,8 +194,8 @@ struct js_request {
 
 /* ---- read.c ---- */
 
-/* Reads the body, which must outlive the request; memory and `failure` as those of schema_document. */
-bool js_read(struct js_request *request, struct sl_str body, struct schema_failure *failure);
+/* Reads the body, which must outlive the request; memory and `failure` as those of json_document. */
+bool js_read(struct js_request *request, struct sl_str body, struct json_failure *failure);
 
 /* ---- find.c ---- */
 

@@ -5,7 +5,7 @@
 #include "api/sources.h"
 #include "core/log.h"
 
-static struct js_request *js_request_of(struct schema *s)
+static struct js_request *js_request_of(struct sl_fields *s)
 {
     return s->context;
 }
@@ -36,24 +36,24 @@ static bool names_place(struct sl_json j)
     return has_path && has_line;
 }
 
-static bool read_origin_json(struct schema *s, const struct schema_place *at, void *out)
+static bool read_origin_json(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     (void)at;
     return sl_json_value(s->json, out);
 }
 
-static const struct field data_fields[] = {
-    SCHEMA_FIELD(TEXT, false, js_said, sourcemap, "sourcemap"),
-    SCHEMA_CUSTOM(false, js_said, json, "sourcemap_origin", read_origin_json),
-    SCHEMA_FIELD(TEXT, false, js_said, resolved_with, "resolved_with"),
-    SCHEMA_END,
+static const struct sl_field data_fields[] = {
+    SL_FIELD(TEXT, false, js_said, sourcemap, "sourcemap"),
+    SL_FIELD_BY(false, js_said, json, "sourcemap_origin", read_origin_json),
+    SL_FIELD(TEXT, false, js_said, resolved_with, "resolved_with"),
+    SL_FIELDS_END,
 };
 
-static bool read_frame_data(struct schema *s, const struct schema_place *at, void *out)
+static bool read_frame_data(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct js_frame *frame = out;
     struct js_said origin = {.json.data = NULL};
-    if (!schema_object(s, at, data_fields, &origin))
+    if (!sl_fields_object(s, at, data_fields, &origin))
         return false;
     if (!origin.sourcemap.data && !origin.resolved_with.data && !origin.json.data)
         return true;
@@ -65,29 +65,29 @@ static bool read_frame_data(struct schema *s, const struct schema_place *at, voi
     return true;
 }
 
-static const struct field js_frame_fields[] = {
-    SCHEMA_FIELD(TEXT, false, js_frame, platform, "platform"),
-    SCHEMA_FIELD(TEXT, false, js_frame, function, "function"),
-    SCHEMA_FIELD(TEXT, false, js_frame, filename, "filename"),
-    SCHEMA_FIELD(TEXT, false, js_frame, module, "module"),
-    SCHEMA_FIELD(TEXT, true, js_frame, abs_path, "abs_path"),
-    SCHEMA_FIELD(U32, true, js_frame, line, "lineno"),
-    SCHEMA_FIELD(U32, false, js_frame, column, "colno"),
-    SCHEMA_CUSTOM(false, js_frame, pre_context, "pre_context", schema_raw_texts),
-    SCHEMA_FIELD(TEXT, false, js_frame, context_line, "context_line"),
-    SCHEMA_CUSTOM(false, js_frame, post_context, "post_context", schema_raw_texts),
-    {SL_STR("data"), FIELD_CUSTOM, false, 0, read_frame_data},
-    SCHEMA_END,
+static const struct sl_field js_frame_fields[] = {
+    SL_FIELD(TEXT, false, js_frame, platform, "platform"),
+    SL_FIELD(TEXT, false, js_frame, function, "function"),
+    SL_FIELD(TEXT, false, js_frame, filename, "filename"),
+    SL_FIELD(TEXT, false, js_frame, module, "module"),
+    SL_FIELD(TEXT, true, js_frame, abs_path, "abs_path"),
+    SL_FIELD(U32, true, js_frame, line, "lineno"),
+    SL_FIELD(U32, false, js_frame, column, "colno"),
+    SL_FIELD_BY(false, js_frame, pre_context, "pre_context", json_raw_texts),
+    SL_FIELD(TEXT, false, js_frame, context_line, "context_line"),
+    SL_FIELD_BY(false, js_frame, post_context, "post_context", json_raw_texts),
+    {SL_STR("data"), SL_FIELD_CUSTOM, false, 0, read_frame_data},
+    SL_FIELDS_END,
 };
 
-static bool js_read_frame(struct schema *s, const struct schema_place *at, void *out)
+static bool js_read_frame(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_str async = SL_STR("async ");
     struct js_request *r = js_request_of(s);
     struct js_entry *entry = out;
     struct sl_str sent;
-    if (!schema_admit(s, ++r->frame_count, r->config->max_request_frames, sizeof *entry + sizeof(struct js_frame),
-                      "too many frames"))
+    if (!sl_fields_admit(s, ++r->frame_count, r->config->max_request_frames, sizeof *entry + sizeof(struct js_frame),
+                         "too many frames"))
         return false;
     if (sl_json_peek(s->json) == SL_JSON_OBJECT && !names_place(*s->json)) {
         if (!sl_json_value(s->json, &sent))
@@ -99,126 +99,125 @@ static bool js_read_frame(struct schema *s, const struct schema_place *at, void 
     struct js_frame *frame = entry->frame = SL_ARENA_NEW(s->json->arena, struct js_frame);
     if (!frame)
         return sl_json_no_memory(s->json);
-    if (!schema_object(s, at, js_frame_fields, frame))
+    if (!sl_fields_object(s, at, js_frame_fields, frame))
         return false;
     if (sl_str_starts(frame->abs_path, async))
         frame->abs_path = (struct sl_str){frame->abs_path.data + async.size, frame->abs_path.size - async.size};
     return true;
 }
 
-static bool js_read_frames(struct schema *s, const struct schema_place *at, void *out)
+static bool js_read_frames(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct js_trace *trace = out;
     void *frames;
-    bool good = schema_array(s, at, sizeof(struct js_entry), js_read_frame, &frames, &trace->count);
+    bool good = sl_fields_array(s, at, sizeof(struct js_entry), js_read_frame, &frames, &trace->count);
     trace->frames = good ? frames : NULL;
     return good;
 }
 
-static const struct field js_trace_fields[] = {
-    {SL_STR("frames"), FIELD_CUSTOM, true, 0, js_read_frames},
-    SCHEMA_END,
+static const struct sl_field js_trace_fields[] = {
+    {SL_STR("frames"), SL_FIELD_CUSTOM, true, 0, js_read_frames},
+    SL_FIELDS_END,
 };
 
-static bool js_read_trace(struct schema *s, const struct schema_place *at, void *out)
+static bool js_read_trace(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    return schema_object(s, at, js_trace_fields, out);
+    return sl_fields_object(s, at, js_trace_fields, out);
 }
 
-static bool js_read_traces(struct schema *s, const struct schema_place *at, void *out)
+static bool js_read_traces(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct js_request *r = out;
     void *items;
-    bool good = schema_array(s, at, sizeof(struct js_trace), js_read_trace, &items, &r->trace_count);
+    bool good = sl_fields_array(s, at, sizeof(struct js_trace), js_read_trace, &items, &r->trace_count);
     r->raw = good ? items : NULL;
     return good;
 }
 
 /* ---- modules ---- */
 
-static bool js_read_type(struct schema *s, const struct schema_place *at, void *out)
+static bool js_read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str type;
     size_t where = s->json->at;
     (void)out;
-    return schema_text(s, at, &type) && (sl_str_equal(type, SL_STR("sourcemap")) ||
-                                         schema_fail(s, at, where, "unknown variant, expected `sourcemap`"));
+    return sl_fields_text(s, at, &type) && (sl_str_equal(type, SL_STR("sourcemap")) ||
+                                            sl_fields_fail(s, at, where, "unknown variant, expected `sourcemap`"));
 }
 
-static bool js_read_debug_id(struct schema *s, const struct schema_place *at, void *out)
+static bool js_read_debug_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
-    if (!schema_text(s, at, &text))
+    if (!sl_fields_text(s, at, &text))
         return false;
     if (!sl_debug_id_parse(text, out))
         log_debug("js", "a module has a debug id that is none", LOG_SLSTR("debug_id", text));
     return true;
 }
 
-static const struct field js_module_fields[] = {
-    {SL_STR("type"), FIELD_CUSTOM, true, 0, js_read_type},
-    SCHEMA_FIELD(TEXT, true, js_debug_id, code_file, "code_file"),
-    SCHEMA_CUSTOM(true, js_debug_id, id, "debug_id", js_read_debug_id),
-    SCHEMA_END,
+static const struct sl_field js_module_fields[] = {
+    {SL_STR("type"), SL_FIELD_CUSTOM, true, 0, js_read_type},
+    SL_FIELD(TEXT, true, js_debug_id, code_file, "code_file"),
+    SL_FIELD_BY(true, js_debug_id, id, "debug_id", js_read_debug_id),
+    SL_FIELDS_END,
 };
 
-static bool js_read_module(struct schema *s, const struct schema_place *at, void *out)
+static bool js_read_module(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct js_request *r = js_request_of(s);
-    return schema_admit(s, at->index + 1, r->config->max_request_modules, sizeof(struct js_debug_id),
-                        "too many modules") &&
-           schema_object(s, at, js_module_fields, out);
+    return sl_fields_admit(s, at->index + 1, r->config->max_request_modules, sizeof(struct js_debug_id),
+                           "too many modules") &&
+           sl_fields_object(s, at, js_module_fields, out);
 }
 
-static bool js_read_modules(struct schema *s, const struct schema_place *at, void *out)
+static bool js_read_modules(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct js_request *r = out;
     void *items;
-    bool good = schema_array(s, at, sizeof(struct js_debug_id), js_read_module, &items, &r->id_count);
+    bool good = sl_fields_array(s, at, sizeof(struct js_debug_id), js_read_module, &items, &r->id_count);
     r->ids = good ? items : NULL;
     return good;
 }
 
 /* ---- the rest ---- */
 
-static const struct field js_option_fields[] = {
-    SCHEMA_FIELD(BOOL, false, js_request, apply_source_context, "apply_source_context"),
-    SCHEMA_CUSTOM(false, js_request, callee_first, "frame_order", schema_callee_first),
-    SCHEMA_END,
+static const struct sl_field js_option_fields[] = {
+    SL_FIELD(BOOL, false, js_request, apply_source_context, "apply_source_context"),
+    SL_FIELD_BY(false, js_request, callee_first, "frame_order", json_callee_first),
+    SL_FIELDS_END,
 };
 
-static bool js_read_options(struct schema *s, const struct schema_place *at, void *out)
+static bool js_read_options(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    return schema_object(s, at, js_option_fields, out);
+    return sl_fields_object(s, at, js_option_fields, out);
 }
 
-static bool js_read_source(struct schema *s, const struct schema_place *at, void *out)
+static bool js_read_source(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct js_request *r = out;
     return request_sentry_read(s, at, r->config, &r->source);
 }
 
 #define JS_BODY_FIELDS(needs_source)                                                                                   \
-    SCHEMA_FIELD(TEXT, false, js_request, platform, "platform"),                                                       \
-        {SL_STR("source"), FIELD_CUSTOM, (needs_source), 0, js_read_source},                                           \
-        {SL_STR("stacktraces"), FIELD_CUSTOM, false, 0, js_read_traces},                                               \
-        {SL_STR("modules"), FIELD_CUSTOM, false, 0, js_read_modules},                                                  \
-        SCHEMA_FIELD(TEXT, false, js_request, release, "release"),                                                     \
-        SCHEMA_FIELD(TEXT, false, js_request, dist, "dist"),                                                           \
-        SCHEMA_CUSTOM(false, js_request, scraping, "scraping", scraping_read),                                         \
-        SCHEMA_FIELD(BOOL, false, js_request, allow_scraping, "allow_scraping"),                                       \
-        {SL_STR("options"), FIELD_CUSTOM, false, 0, js_read_options}, SCHEMA_END
+    SL_FIELD(TEXT, false, js_request, platform, "platform"),                                                           \
+        {SL_STR("source"), SL_FIELD_CUSTOM, (needs_source), 0, js_read_source},                                        \
+        {SL_STR("stacktraces"), SL_FIELD_CUSTOM, false, 0, js_read_traces},                                            \
+        {SL_STR("modules"), SL_FIELD_CUSTOM, false, 0, js_read_modules},                                               \
+        SL_FIELD(TEXT, false, js_request, release, "release"), SL_FIELD(TEXT, false, js_request, dist, "dist"),        \
+        SL_FIELD_BY(false, js_request, scraping, "scraping", scraping_read),                                           \
+        SL_FIELD(BOOL, false, js_request, allow_scraping, "allow_scraping"),                                           \
+        {SL_STR("options"), SL_FIELD_CUSTOM, false, 0, js_read_options}, SL_FIELDS_END
 
-static const struct field js_body_fields[] = {JS_BODY_FIELDS(true)};
-static const struct field js_form_fields[] = {JS_BODY_FIELDS(false)};
+static const struct sl_field js_body_fields[] = {JS_BODY_FIELDS(true)};
+static const struct sl_field js_form_fields[] = {JS_BODY_FIELDS(false)};
 
-static bool js_read_body(struct schema *s)
+static bool js_read_body(struct sl_fields *s)
 {
-    return schema_object(s, NULL, js_request_of(s)->files.sent ? js_form_fields : js_body_fields, s->context);
+    return sl_fields_object(s, NULL, js_request_of(s)->files.sent ? js_form_fields : js_body_fields, s->context);
 }
 
-bool js_read(struct js_request *request, struct sl_str body, struct schema_failure *failure)
+bool js_read(struct js_request *request, struct sl_str body, struct json_failure *failure)
 {
     request->scraping = scraping_default;
-    return schema_document(body, request->arena, js_read_body, request, failure);
+    return json_document(body, request->arena, js_read_body, request, failure);
 }

@@ -40,7 +40,7 @@ static bool scrape_allowed(struct js_request *r, struct js_file *file, struct sl
 {
     const struct scraping *s = &r->scraping;
     struct sl_buf details = {0};
-    if (s->enabled == BOOL_FALSE || r->allow_scraping == BOOL_FALSE) {
+    if (s->enabled == SL_BOOL_FALSE || r->allow_scraping == SL_BOOL_FALSE) {
         file->disabled = true;
         scrape_refuse(r, file, "disabled", NULL);
         return false;
@@ -137,7 +137,7 @@ void js_scrape(struct js_request *r, struct js_file *file)
         .url = url,
         .headers = r->scraping.headers,
         .header_count = r->scraping.header_count,
-        .accept_invalid_certs = r->scraping.verify_ssl == BOOL_FALSE,
+        .accept_invalid_certs = r->scraping.verify_ssl == SL_BOOL_FALSE,
         .origin_allowed = scraping_origin_allowed,
         .origins = r->scraping.allowed_origins,
         .origin_count = r->scraping.allowed_origin_count,

@@ -56,7 +56,7 @@ static enum sl_code js_ended(const struct js_request *r, struct sl_error *error)
 static enum sl_code js_ask_memory(struct job *job, const struct js_request *r, struct sl_error *error)
 {
     enum { LINES = 2 * (2 * SL_CONTEXT_LINES + 1), LINE = 2 * 160 };
-    size_t frame = 4 * sizeof(struct js_frame) + (r->apply_source_context == BOOL_FALSE ? 0 : LINES * LINE);
+    size_t frame = 4 * sizeof(struct js_frame) + (r->apply_source_context == SL_BOOL_FALSE ? 0 : LINES * LINE);
     enum sl_code code = memory_ask(&job->memory, r->arena->used + r->frame_count * frame, error);
     return code == SL_OK || code == SL_CANCELLED ? code : sl_fail(error, SL_BUSY, "not enough memory for the answer");
 }
@@ -128,7 +128,7 @@ static enum sl_code js_run(struct job *job, void *arg, struct sl_error *error)
 
 /* ---- the request ---- */
 
-static bool js_read_request(void *arg, struct sl_str text, struct schema_failure *failure)
+static bool js_read_request(void *arg, struct sl_str text, struct json_failure *failure)
 {
     return js_read(arg, text, failure);
 }
@@ -182,17 +182,17 @@ static const struct http_route routes[] = {
 
 /* ---- without a server ---- */
 
-static void *js_read_local(const struct local_request *local, struct job *job, struct schema_failure *failure)
+static void *js_read_local(const struct local_request *local, struct job *job, struct json_failure *failure)
 {
     struct js_request *r = js_request_new(job, local_request_scope(local));
-    *failure = schema_no_memory;
+    *failure = json_no_memory;
     if (!r || !js_read(r, local->body, failure))
         return NULL;
     r->local = local;
     if (local->no_scraping)
-        r->allow_scraping = BOOL_FALSE;
+        r->allow_scraping = SL_BOOL_FALSE;
     if (local->no_source_context)
-        r->apply_source_context = BOOL_FALSE;
+        r->apply_source_context = SL_BOOL_FALSE;
     return r;
 }
 

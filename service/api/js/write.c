@@ -12,7 +12,7 @@ static void js_text(struct json_writer *w, const char *key, struct sl_str text)
     json_str(w, text);
 }
 
-static void js_number(struct json_writer *w, const char *key, struct opt_u64 number)
+static void js_number(struct json_writer *w, const char *key, struct sl_opt_u64 number)
 {
     if (!number.set)
         return;
@@ -87,7 +87,7 @@ static void js_write_traces(struct json_writer *w, const char *key, const struct
 
 /* ---- errors ---- */
 
-static int optional_order(struct opt_u64 a, struct opt_u64 b)
+static int optional_order(struct sl_opt_u64 a, struct sl_opt_u64 b)
 {
     return a.set != b.set ? a.set - b.set : (a.value > b.value) - (a.value < b.value);
 }

@@ -73,11 +73,11 @@ static void add_mapped(struct mapping_run *run, const struct jvm_frame *sent, co
     frame.mapped = true;
     frame.module = mapped->class;
     frame.function = mapped->method;
-    frame.line = (struct opt_u64){mapped->has_line, mapped->line};
+    frame.line = (struct sl_opt_u64){mapped->has_line, mapped->line};
     frame.filename = frame.abs_path = joined(r, mapped->file, SL_STR(""), mapped->suffix);
-    frame.synthesized = mapped->synthesized ? BOOL_TRUE : BOOL_FALSE;
-    if (r->release_package.data && frame.in_app == BOOL_ABSENT && sl_str_starts(frame.module, r->release_package))
-        frame.in_app = BOOL_TRUE;
+    frame.synthesized = mapped->synthesized ? SL_BOOL_TRUE : SL_BOOL_FALSE;
+    if (r->release_package.data && frame.in_app == SL_BOOL_ABSENT && sl_str_starts(frame.module, r->release_package))
+        frame.in_app = SL_BOOL_TRUE;
     add_result(run, frame);
 }
 

@@ -9,7 +9,7 @@
 #include "api/lines.h"
 #include "api/local_families.h"
 #include "api/own_files.h"
-#include "api/schema.h"
+#include "api/json_document.h"
 #include "config/config.h"
 #include "jvm/stack.h"
 #include "kinds/kinds.h"
@@ -21,8 +21,8 @@ struct jvm_exception {
 struct jvm_frame {
     struct sl_str platform, function, filename, module, abs_path, context_line, signature;
     struct sl_str pre_context, post_context; /* JSON as it was written */
-    struct opt_u64 line, index;
-    enum opt_bool in_app, synthesized;
+    struct sl_opt_u64 line, index;
+    enum sl_opt_bool in_app, synthesized;
     bool mapped;                       /* a mapping knows it */
     const struct frame_lines *context; /* instead of what was sent; NULL: none was found */
 };
@@ -53,7 +53,7 @@ struct jvm_request {
     struct jvm_question *modules; /* in the order of the request */
     struct jvm_class *classes;
     size_t exception_count, trace_count, module_count, class_count, frame_count, result_count;
-    enum opt_bool apply_source_context, configured_sources;
+    enum sl_opt_bool apply_source_context, configured_sources;
     bool callee_first;
     struct own_files files;
     struct jvm_own own[OWN_FILES_MAX]; /* of `files` */
@@ -65,8 +65,8 @@ struct jvm_request {
 
 /* ---- read.c ---- */
 
-/* Reads the body, which must outlive the request; memory and `failure` as those of schema_document. */
-bool jvm_read(struct jvm_request *request, struct sl_str body, struct schema_failure *failure);
+/* Reads the body, which must outlive the request; memory and `failure` as those of json_document. */
+bool jvm_read(struct jvm_request *request, struct sl_str body, struct json_failure *failure);
 
 /* ---- frames.c, context.c: pure, on the pool ---- */
 

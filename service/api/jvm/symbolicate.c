@@ -50,7 +50,7 @@ static size_t count_modules(const struct jvm_request *r)
 /* Mappings, and bundles when somebody wants their sources. */
 static enum sl_code find_files(struct jvm_request *r, struct sl_error *error)
 {
-    bool sources = r->apply_source_context != BOOL_FALSE;
+    bool sources = r->apply_source_context != SL_BOOL_FALSE;
     struct jvm_question *wanted = SL_ARENA_ARRAY(r->arena, struct jvm_question, r->module_count + 1);
     size_t count = 0;
     if (!wanted)
@@ -134,7 +134,7 @@ static void jvm_work(void *arg)
 {
     struct jvm_work *work = arg;
     jvm_map(work->request);
-    if (!work->request->out_of_memory && work->request->apply_source_context != BOOL_FALSE)
+    if (!work->request->out_of_memory && work->request->apply_source_context != SL_BOOL_FALSE)
         jvm_add_context(work->request);
     if (!work->request->out_of_memory)
         jvm_write(work->request, &work->job->answer);
@@ -186,13 +186,13 @@ static enum sl_code jvm_run(struct job *job, void *arg, struct sl_error *error)
 
 /* ---- the request ---- */
 
-static bool jvm_read_request(void *arg, struct sl_str text, struct schema_failure *failure)
+static bool jvm_read_request(void *arg, struct sl_str text, struct json_failure *failure)
 {
     struct jvm_request *r = arg;
     if (!jvm_read(r, text, failure))
         return false;
-    *failure = schema_no_memory;
-    return r->configured_sources != BOOL_TRUE ||
+    *failure = json_no_memory;
+    return r->configured_sources != SL_BOOL_TRUE ||
            request_sources_add_configured(r->config, r->arena, &r->sources, &r->source_count);
 }
 
@@ -245,16 +245,16 @@ static const struct http_route routes[] = {
 
 /* ---- without a server ---- */
 
-static void *jvm_read_local(const struct local_request *local, struct job *job, struct schema_failure *failure)
+static void *jvm_read_local(const struct local_request *local, struct job *job, struct json_failure *failure)
 {
     struct jvm_request *r = jvm_request_new(job, local_request_scope(local));
-    *failure = schema_no_memory;
+    *failure = json_no_memory;
     if (!r || !jvm_read(r, local->body, failure) ||
         !local_request_sources(local, r->arena, &r->sources, &r->source_count))
         return NULL;
     r->local = local;
     if (local->no_source_context)
-        r->apply_source_context = BOOL_FALSE;
+        r->apply_source_context = SL_BOOL_FALSE;
     return r;
 }
 

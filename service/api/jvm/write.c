@@ -36,14 +36,14 @@ static void jvm_write_frame(struct json_writer *w, const struct jvm_frame *frame
         frame_lines_write(w, frame->context);
     else
         frame_lines_write_sent(w, frame->pre_context, frame->context_line, frame->post_context);
-    if (frame->in_app != BOOL_ABSENT) {
+    if (frame->in_app != SL_BOOL_ABSENT) {
         json_key(w, "in_app");
-        json_boolean(w, frame->in_app == BOOL_TRUE);
+        json_boolean(w, frame->in_app == SL_BOOL_TRUE);
     }
     json_key(w, "index");
     json_u64(w, frame->index.value);
     jvm_text(w, "signature", frame->signature);
-    if (frame->synthesized == BOOL_TRUE) {
+    if (frame->synthesized == SL_BOOL_TRUE) {
         json_key(w, "method_synthesized");
         json_boolean(w, true);
     }

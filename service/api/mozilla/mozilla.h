@@ -5,7 +5,7 @@
 
 #include "api/jobs/jobs.h"
 #include "api/native/native.h"
-#include "api/schema.h"
+#include "api/json_document.h"
 
 enum { MOZILLA_UNKNOWN = (1 << 30) - 1 }; /* the module of frames that are in none */
 
@@ -60,7 +60,7 @@ struct mozilla_request {
 
 /* Reads and checks the body, which must outlive the request. False: `failure`, whose problem is what the API says of it. Pure:
  * loop or pool. */
-bool mozilla_read(struct mozilla_request *request, struct sl_str body, struct schema_failure *failure);
+bool mozilla_read(struct mozilla_request *request, struct sl_str body, struct json_failure *failure);
 
 /* Whether a file may be called so; `extra`: characters beside the usual. */
 bool mozilla_is_name(struct sl_str name, struct sl_str extra);
@@ -112,7 +112,7 @@ job_run mozilla_asm_run, mozilla_source_run;
 
 /* Reads the body of a request for code (`is_asm`) or for source, which must outlive it. Pure: loop or pool. */
 bool mozilla_read_profiler(struct profiler_request *request, bool is_asm, struct sl_str body,
-                           struct schema_failure *failure);
+                           struct json_failure *failure);
 
 /* {"error": text, "title": text}, which the Profiler shows. */
 __attribute__((format(printf, 2, 3))) void mozilla_profiler_error(struct sl_buf *out, const char *format, ...);

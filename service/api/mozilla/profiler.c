@@ -27,12 +27,12 @@ void mozilla_profiler_error(struct sl_buf *out, const char *format, ...)
 /* ---- requests ---- */
 
 /* "0x..." of at most 32 bits. */
-static bool profiler_hex(struct schema *s, const struct schema_place *at, void *out)
+static bool profiler_hex(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
     uint64_t value = 0;
     size_t where = s->json->at;
-    if (!schema_text(s, at, &text))
+    if (!sl_fields_text(s, at, &text))
         return false;
     bool good = sl_str_starts(text, SL_STR("0x")) && text.size > 2 && text.size <= 10;
     for (size_t i = 2; good && i < text.size; i++) {
@@ -41,58 +41,57 @@ static bool profiler_hex(struct schema *s, const struct schema_place *at, void *
         value = value << 4 | (uint64_t)(sl_is_digit(text.data[i]) ? text.data[i] - '0' : c - 'a' + 10);
     }
     *(uint64_t *)out = value;
-    return good || schema_fail(s, at, where, "expected a hex number of at most 32 bits with 0x");
+    return good || sl_fields_fail(s, at, where, "expected a hex number of at most 32 bits with 0x");
 }
 
-static const struct field source_fields[] = {
-    SCHEMA_FIELD(TEXT, false, profiler_request, debug_name, "debugName"),
-    SCHEMA_FIELD(TEXT, false, profiler_request, debug_id, "debugId"),
-    SCHEMA_FIELD(TEXT, true, profiler_request, file, "file"),
-    SCHEMA_CUSTOM(true, profiler_request, offset, "moduleOffset", profiler_hex), SCHEMA_END};
+static const struct sl_field source_fields[] = {
+    SL_FIELD(TEXT, false, profiler_request, debug_name, "debugName"),
+    SL_FIELD(TEXT, false, profiler_request, debug_id, "debugId"), SL_FIELD(TEXT, true, profiler_request, file, "file"),
+    SL_FIELD_BY(true, profiler_request, offset, "moduleOffset", profiler_hex), SL_FIELDS_END};
 
-static bool profiler_bool(struct schema *s, const struct schema_place *at, void *out)
+static bool profiler_bool(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     size_t where = s->json->at;
-    return sl_json_bool(s->json, out) || schema_fail(s, at, where, "expected a boolean");
+    return sl_json_bool(s->json, out) || sl_fields_fail(s, at, where, "expected a boolean");
 }
 
-static const struct field asm_fields[] = {
-    SCHEMA_FIELD(TEXT, false, profiler_request, name, "name"),
-    SCHEMA_FIELD(TEXT, false, profiler_request, code_id, "codeId"),
-    SCHEMA_FIELD(TEXT, false, profiler_request, debug_name, "debugName"),
-    SCHEMA_FIELD(TEXT, false, profiler_request, debug_id, "debugId"),
-    SCHEMA_CUSTOM(true, profiler_request, offset, "startAddress", profiler_hex),
-    SCHEMA_CUSTOM(true, profiler_request, size, "size", profiler_hex),
-    SCHEMA_CUSTOM(false, profiler_request, to_function_end, "continueUntilFunctionEnd", profiler_bool),
-    SCHEMA_END};
+static const struct sl_field asm_fields[] = {
+    SL_FIELD(TEXT, false, profiler_request, name, "name"),
+    SL_FIELD(TEXT, false, profiler_request, code_id, "codeId"),
+    SL_FIELD(TEXT, false, profiler_request, debug_name, "debugName"),
+    SL_FIELD(TEXT, false, profiler_request, debug_id, "debugId"),
+    SL_FIELD_BY(true, profiler_request, offset, "startAddress", profiler_hex),
+    SL_FIELD_BY(true, profiler_request, size, "size", profiler_hex),
+    SL_FIELD_BY(false, profiler_request, to_function_end, "continueUntilFunctionEnd", profiler_bool),
+    SL_FIELDS_END};
 
-static bool read_source(struct schema *s)
+static bool read_source(struct sl_fields *s)
 {
-    return schema_object(s, NULL, source_fields, s->context);
+    return sl_fields_object(s, NULL, source_fields, s->context);
 }
 
-static bool read_asm(struct schema *s)
+static bool read_asm(struct sl_fields *s)
 {
-    return schema_object(s, NULL, asm_fields, s->context);
+    return sl_fields_object(s, NULL, asm_fields, s->context);
 }
 
 bool mozilla_read_profiler(struct profiler_request *request, bool is_asm, struct sl_str body,
-                           struct schema_failure *failure)
+                           struct json_failure *failure)
 {
-    return schema_document(body, request->arena, is_asm ? read_asm : read_source, request, failure);
+    return json_document(body, request->arena, is_asm ? read_asm : read_source, request, failure);
 }
 
-static bool profiler_read_asm(void *arg, struct sl_str text, struct schema_failure *failure)
+static bool profiler_read_asm(void *arg, struct sl_str text, struct json_failure *failure)
 {
     return mozilla_read_profiler(arg, true, text, failure);
 }
 
-static bool profiler_read_source(void *arg, struct sl_str text, struct schema_failure *failure)
+static bool profiler_read_source(void *arg, struct sl_str text, struct json_failure *failure)
 {
     return mozilla_read_profiler(arg, false, text, failure);
 }
 
-static void profiler_refuse(struct http_exchange *x, const struct schema_failure *failure)
+static void profiler_refuse(struct http_exchange *x, const struct json_failure *failure)
 {
     struct sl_buf text = {0};
     if (failure->status == 503) {
@@ -106,7 +105,7 @@ static void profiler_refuse(struct http_exchange *x, const struct schema_failure
     sl_buf_free(&text);
 }
 
-typedef bool profiler_reader(void *arg, struct sl_str text, struct schema_failure *failure);
+typedef bool profiler_reader(void *arg, struct sl_str text, struct json_failure *failure);
 
 static struct profiler_request *profiler_body(struct http_exchange *x, struct job *job, profiler_reader *read)
 {

@@ -9,7 +9,7 @@ enum { MOST_NAME = 1024 };
 
 struct moz_reading {
     struct mozilla_request *request;
-    struct schema_failure *failure;
+    struct json_failure *failure;
     struct sl_str body;
     size_t module_count; /* of all jobs */
 };
@@ -23,7 +23,7 @@ struct moz_member {
 
 static bool moz_no_memory(struct moz_reading *r)
 {
-    *r->failure = schema_no_memory;
+    *r->failure = json_no_memory;
     return false;
 }
 
@@ -34,13 +34,13 @@ __attribute__((format(printf, 2, 3))) static bool moz_wrong(struct moz_reading *
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    *r->failure = (struct schema_failure){400, sl_arena_strndup(r->request->arena, text, strlen(text))};
+    *r->failure = (struct json_failure){400, sl_arena_strndup(r->request->arena, text, strlen(text))};
     return r->failure->problem ? false : moz_no_memory(r);
 }
 
 static bool moz_too_much(struct moz_reading *r)
 {
-    *r->failure = (struct schema_failure){413, "Payload is too large"};
+    *r->failure = (struct json_failure){413, "Payload is too large"};
     return false;
 }
 
@@ -350,7 +350,7 @@ static bool moz_read_body(struct moz_reading *r, struct sl_json j, const struct 
     return request->jobs ? moz_read_job(r, 0, &j, request->jobs) : moz_no_memory(r);
 }
 
-bool mozilla_read(struct mozilla_request *request, struct sl_str body, struct schema_failure *failure)
+bool mozilla_read(struct mozilla_request *request, struct sl_str body, struct json_failure *failure)
 {
     struct moz_reading r = {request, failure, body};
     struct moz_member members[] = {{.key = "jobs"}, {.key = "version"}};

@@ -124,7 +124,7 @@ bool mozilla_prepare(struct mozilla_request *r)
     native_configure(r->native, r->config);
     r->native->origin = NULL;
     r->native->asks_store = true;
-    r->native->options.apply_source_context = BOOL_FALSE;
+    r->native->options.apply_source_context = SL_BOOL_FALSE;
     r->native->inlines_without_lines = true;
     r->native->stores = r->config;
     r->native->tells_work = r->wants_debug;

@@ -81,7 +81,7 @@ void mozilla_error(struct http_exchange *x, int status, const char *detail)
 }
 
 /* Of the texts that checks end with, the part that tells what was checked. */
-static const char *refusal_of(const struct schema_failure *failure)
+static const char *refusal_of(const struct json_failure *failure)
 {
     static const struct {
         const char *part, *reason;
@@ -96,7 +96,7 @@ static const char *refusal_of(const struct schema_failure *failure)
     return "bad_json";
 }
 
-static void moz_refuse(struct http_exchange *x, const struct schema_failure *failure)
+static void moz_refuse(struct http_exchange *x, const struct json_failure *failure)
 {
     if (failure->status == 400) {
         metric_add(METRIC_MOZILLA_ERRORS, 1, refusal_of(failure), NULL, NULL);
@@ -140,7 +140,7 @@ void mozilla_serve(struct http_exchange *x, struct job *job, job_run *run, void 
 
 /* ---- requests ---- */
 
-static bool moz_read(void *arg, struct sl_str text, struct schema_failure *failure)
+static bool moz_read(void *arg, struct sl_str text, struct json_failure *failure)
 {
     return mozilla_read(arg, text, failure);
 }
@@ -255,10 +255,10 @@ static const struct http_route routes[] = {
 /* ---- without a server ---- */
 
 /* The stores of the configuration are the service's; here the local sources are asked instead. */
-static void *moz_read_local(const struct local_request *local, struct job *job, struct schema_failure *failure)
+static void *moz_read_local(const struct local_request *local, struct job *job, struct json_failure *failure)
 {
     struct mozilla_request *r = SL_ARENA_NEW(&job->arena, struct mozilla_request);
-    *failure = schema_no_memory;
+    *failure = json_no_memory;
     if (!r)
         return NULL;
     *r = (struct mozilla_request){.arena = &job->arena, .config = job->config, .begun_ns = clock_mono_ns()};

@@ -67,8 +67,8 @@ static bool is_caller(const struct trace_walk *walk, size_t index, const struct 
     const struct native_frame *frame = &walk->trace->frames[index];
     if (frame->is_exact || frame->of_file)
         return false;
-    if (frame->adjust != BOOL_ABSENT)
-        return frame->adjust == BOOL_TRUE;
+    if (frame->adjust != SL_BOOL_ABSENT)
+        return frame->adjust == SL_BOOL_TRUE;
     if (walk->any_adjusts || index > 0)
         return true;
     const struct native_register *ip = find_register(walk->trace, ip_register);
@@ -284,7 +284,7 @@ static void symbolicate_trace(struct native_request *request, size_t index, uint
 {
     struct trace_walk walk = {.request = request, .trace = &request->traces[index]};
     for (size_t i = 0; i < walk.trace->frame_count; i++)
-        walk.any_adjusts = walk.any_adjusts || walk.trace->frames[i].adjust != BOOL_ABSENT;
+        walk.any_adjusts = walk.any_adjusts || walk.trace->frames[i].adjust != SL_BOOL_ABSENT;
     for (size_t i = 0; i < walk.trace->frame_count && !request->out_of_memory; i++) {
         size_t before = walk.count;
         if (request->result_count + walk.count >= max_frames) {

@@ -112,7 +112,7 @@ static size_t nested_module(const struct native_request *request, uint64_t addre
 
 static void match(const struct native_request *request, struct native_frame *frame, bool is_first)
 {
-    bool is_return = !frame->is_exact && (frame->adjust == BOOL_ABSENT ? !is_first : frame->adjust == BOOL_TRUE);
+    bool is_return = !frame->is_exact && (frame->adjust == SL_BOOL_ABSENT ? !is_first : frame->adjust == SL_BOOL_TRUE);
     frame->relative = frame->address;
     frame->module_index = frame->module < request->module_count ? frame->module : NATIVE_NO_MODULE;
     if (frame->module != NATIVE_NO_MODULE)
@@ -327,9 +327,9 @@ static bool find_tables(struct native_request *request)
     for (size_t i = 0; i < count; i++)
         complete_id(request, &where, modules[i]);
     for (size_t i = 0; i < count; i++)
-        questions[i] =
-            (struct kinds_question){kinds_symbols_of(modules[i]->id, request->options.extract_variables == BOOL_TRUE),
-                                    modules[i]->id, &modules[i]->found->lookup};
+        questions[i] = (struct kinds_question){
+            kinds_symbols_of(modules[i]->id, request->options.extract_variables == SL_BOOL_TRUE), modules[i]->id,
+            &modules[i]->found->lookup};
     return kinds_find_all(&where, questions, count);
 }
 
@@ -390,7 +390,7 @@ bool native_find_sources(struct native_request *request)
         return false;
     for (size_t i = 0; i < count; i++) {
         struct native_module *module = modules[i];
-        if (request->options.dif_candidates == BOOL_TRUE) /* else nobody is told */
+        if (request->options.dif_candidates == SL_BOOL_TRUE) /* else nobody is told */
             candidates_merge(request->arena, &module->found->lookup.candidates, &module->found->sources.candidates);
         module->has_sources = module->found->sources.count > 0;
         request->out_of_memory |= module->found->sources.code == SL_BUSY && !module->found->sources.count;

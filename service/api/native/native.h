@@ -57,7 +57,7 @@ struct native_frame {
     uint32_t line;                        /* when set */
     uint16_t has_text;                    /* a bit for each enum native_text */
     uint8_t trust : 3;                    /* enum native_trust */
-    uint8_t adjust : 2, in_app : 2;       /* enum opt_bool */
+    uint8_t adjust : 2, in_app : 2;       /* enum sl_opt_bool */
     bool has_symbol_address : 1, has_function_id : 1, has_line : 1;
     bool undefined : 1; /* set by native_match: its module has no address, so none is inside of it */
     bool of_file : 1;   /* "file:<N>": the address is one of the file itself, as its segments have them, and exact */
@@ -86,14 +86,14 @@ struct native_trace {
     struct native_frame *frames;       /* callee first */
     uint32_t frame_count;
     uint32_t register_count : 29;
-    uint32_t is_requesting : 2; /* enum opt_bool */
+    uint32_t is_requesting : 2; /* enum sl_opt_bool */
     uint32_t has_thread_id : 1;
 };
 
 struct native_upload { /* what profilers send: uploaded symbols are asked first */
     bool has_file_id, bad_file_id;
     struct sl_file_id file_id;
-    struct opt_u64 image_vmaddr; /* what the image's start is in the addresses of its program headers */
+    struct sl_opt_u64 image_vmaddr; /* what the image's start is in the addresses of its program headers */
 };
 
 struct native_found { /* what the look-ups of a module came to */
@@ -125,9 +125,10 @@ struct native_module {
 };
 
 struct native_options {
-    enum opt_bool dif_candidates, apply_source_context, extract_variables;
-    enum opt_bool all_frames; /* of minidumps: stacks are walked as the command does, whatever minidump.compat says */
-    enum opt_bool configured_sources; /* the sources of the request are asked behind those of the configuration */
+    enum sl_opt_bool dif_candidates, apply_source_context, extract_variables;
+    enum sl_opt_bool
+        all_frames; /* of minidumps: stacks are walked as the command does, whatever minidump.compat says */
+    enum sl_opt_bool configured_sources; /* the sources of the request are asked behind those of the configuration */
     bool caller_first;
 };
 
@@ -193,7 +194,7 @@ struct native_request {
     struct sl_arena *arena;
     const char *origin; /* what it came out of, for metrics; NULL: for those of somebody else, and nothing is counted */
     struct sl_str platform, scope;
-    struct opt_u64 signal;
+    struct sl_opt_u64 signal;
     const struct source *sources;
     uint64_t sources_number; /* source_list_number; 0 = none */
     bool
@@ -233,9 +234,9 @@ struct native_request {
 void native_configure(struct native_request *request, const struct config *config);
 
 /* Reads the body of POST /symbolicate, which must outlive the request, in one pass; memory and `failure` as those of
- * schema_document. The configuration counts as in native_configure. */
+ * json_document. The configuration counts as in native_configure. */
 bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
-                 struct schema_failure *failure);
+                 struct json_failure *failure);
 
 /* Adds a file that came with the request; the bytes stay the caller's. False when out of memory. Pure. */
 bool native_add_own(struct native_request *request, struct sl_str name, struct sl_bytes bytes);
@@ -243,8 +244,8 @@ bool native_add_own(struct native_request *request, struct sl_str name, struct s
 /* Adds the sources of the configuration if the options say so. False when out of memory. */
 bool native_add_configured(struct native_request *request, const struct config *config);
 
-/* The member "options" of requests, into struct native_options. A schema_read. */
-bool native_read_options(struct schema *s, const struct schema_place *at, void *out);
+/* The member "options" of requests, into struct native_options. A sl_field_read. */
+bool native_read_options(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
 /* ---- run.c ---- */
 

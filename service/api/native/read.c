@@ -27,19 +27,19 @@ struct address_mode {
 };
 
 struct frame { /* while it is read */
-    struct opt_u64 address, symbol_address, function_id, line;
+    struct sl_opt_u64 address, symbol_address, function_id, line;
     struct address_mode mode;
-    enum opt_bool adjust, in_app;
+    enum sl_opt_bool adjust, in_app;
     enum native_trust trust;
     struct sl_str texts[SENT_TEXTS];
 };
 
-static bool read_address_mode(struct schema *s, const struct schema_place *at, void *out)
+static bool read_address_mode(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
     struct address_mode *mode = out;
     size_t where = s->json->at;
-    if (!schema_text(s, at, &text))
+    if (!sl_fields_text(s, at, &text))
         return false;
     if (sl_str_equal(text, SL_STR("abs"))) {
         *mode = (struct address_mode){.module = NATIVE_NO_MODULE};
@@ -54,71 +54,71 @@ static bool read_address_mode(struct schema *s, const struct schema_place *at, v
         index = index * 10 + (uint64_t)(text.data[i] - '0');
     }
     if (!good)
-        return schema_fail(s, at, where, "invalid address mode");
+        return sl_fields_fail(s, at, where, "invalid address mode");
     mode->module = index < NATIVE_NO_MODULE ? (uint32_t)index : NATIVE_NO_MODULE - 1; /* no request has as many */
     return true;
 }
 
-static bool read_trust(struct schema *s, const struct schema_place *at, void *out)
+static bool read_trust(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
     size_t where = s->json->at;
-    if (!schema_text(s, at, &text))
+    if (!sl_fields_text(s, at, &text))
         return false;
     for (int i = 0; i < TRUSTS; i++)
         if (sl_str_equal(text, sl_str(native_trust_name((enum native_trust)i)))) {
             *(enum native_trust *)out = (enum native_trust)i;
             return true;
         }
-    return schema_fail(s, at, where,
-                       "unknown variant `" SL_STR_FMT "`, expected none, scan, cfiscan, fp, cfi, prewalked or context",
-                       SL_STR_ARG(shortened(text)));
+    return sl_fields_fail(
+        s, at, where, "unknown variant `" SL_STR_FMT "`, expected none, scan, cfiscan, fp, cfi, prewalked or context",
+        SL_STR_ARG(shortened(text)));
 }
 
-static bool read_language(struct schema *s, const struct schema_place *at, void *out)
+static bool read_language(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     enum sl_language language;
     size_t where = s->json->at;
-    if (!schema_text(s, at, out))
+    if (!sl_fields_text(s, at, out))
         return false;
     return sl_language_parse(*(struct sl_str *)out, &language) ||
-           schema_fail(s, at, where, "unknown variant, expected the name of a language");
+           sl_fields_fail(s, at, where, "unknown variant, expected the name of a language");
 }
 
-static bool read_vars(struct schema *s, const struct schema_place *at, void *out)
+static bool read_vars(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     if (sl_json_peek(s->json) == SL_JSON_OBJECT)
         return sl_json_value(s->json, out);
-    return schema_open(s, at, SL_JSON_OBJECT, "a map");
+    return sl_fields_open(s, at, SL_JSON_OBJECT, "a map");
 }
 
-#define FRAME_TEXT(text, key) SCHEMA_FIELD(TEXT, false, frame, texts[text], key)
-static const struct field frame_fields[] = {
-    {SL_STR("instruction_addr"), FIELD_HEX, true, offsetof(struct frame, address), NULL},
-    SCHEMA_CUSTOM(false, frame, mode, "addr_mode", read_address_mode),
-    SCHEMA_CUSTOM(false, frame, trust, "trust", read_trust),
+#define FRAME_TEXT(text, key) SL_FIELD(TEXT, false, frame, texts[text], key)
+static const struct sl_field frame_fields[] = {
+    {SL_STR("instruction_addr"), SL_FIELD_HEX, true, offsetof(struct frame, address), NULL},
+    SL_FIELD_BY(false, frame, mode, "addr_mode", read_address_mode),
+    SL_FIELD_BY(false, frame, trust, "trust", read_trust),
     FRAME_TEXT(SENT_PACKAGE, "package"),
     FRAME_TEXT(SENT_FUNCTION, "function"),
     FRAME_TEXT(SENT_SYMBOL, "symbol"),
-    SCHEMA_FIELD(HEX, false, frame, symbol_address, "sym_addr"),
-    SCHEMA_FIELD(BOOL, false, frame, in_app, "in_app"),
-    SCHEMA_FIELD(BOOL, false, frame, adjust, "adjust_instruction_addr"),
-    SCHEMA_FIELD(HEX, false, frame, function_id, "function_id"),
+    SL_FIELD(HEX, false, frame, symbol_address, "sym_addr"),
+    SL_FIELD(BOOL, false, frame, in_app, "in_app"),
+    SL_FIELD(BOOL, false, frame, adjust, "adjust_instruction_addr"),
+    SL_FIELD(HEX, false, frame, function_id, "function_id"),
     FRAME_TEXT(SENT_PLATFORM, "platform"),
-    SCHEMA_CUSTOM(false, frame, texts[SENT_LANGUAGE], "lang", read_language),
+    SL_FIELD_BY(false, frame, texts[SENT_LANGUAGE], "lang", read_language),
     FRAME_TEXT(SENT_FILENAME, "filename"),
     FRAME_TEXT(SENT_ABS_PATH, "abs_path"),
-    SCHEMA_FIELD(U32, false, frame, line, "lineno"),
+    SL_FIELD(U32, false, frame, line, "lineno"),
     FRAME_TEXT(SENT_CONTEXT_LINE, "context_line"),
-    SCHEMA_CUSTOM(false, frame, texts[SENT_PRE_CONTEXT], "pre_context", schema_raw_texts),
-    SCHEMA_CUSTOM(false, frame, texts[SENT_POST_CONTEXT], "post_context", schema_raw_texts),
+    SL_FIELD_BY(false, frame, texts[SENT_PRE_CONTEXT], "pre_context", json_raw_texts),
+    SL_FIELD_BY(false, frame, texts[SENT_POST_CONTEXT], "post_context", json_raw_texts),
     FRAME_TEXT(SENT_SOURCE_LINK, "source_link"),
-    SCHEMA_CUSTOM(false, frame, texts[SENT_VARS], "vars", read_vars),
-    SCHEMA_END,
+    SL_FIELD_BY(false, frame, texts[SENT_VARS], "vars", read_vars),
+    SL_FIELDS_END,
 };
 
 /* The texts that were sent, one behind the other. */
-static bool keep_texts(struct schema *s, const struct frame *sent, struct native_frame *frame)
+static bool keep_texts(struct sl_fields *s, const struct frame *sent, struct native_frame *frame)
 {
     struct sl_str found[SENT_TEXTS], *kept;
     size_t count = 0;
@@ -136,13 +136,14 @@ static bool keep_texts(struct schema *s, const struct frame *sent, struct native
     return true;
 }
 
-static bool read_frame(struct schema *s, const struct schema_place *at, void *out)
+static bool read_frame(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct reading *r = s->context;
     struct frame sent = {.mode = {.module = NATIVE_NO_MODULE}};
     struct native_frame *frame = out;
-    if (!schema_admit(s, ++r->request->frame_count, r->config->max_request_frames, sizeof *frame, "too many frames") ||
-        !schema_object(s, at, frame_fields, &sent))
+    if (!sl_fields_admit(s, ++r->request->frame_count, r->config->max_request_frames, sizeof *frame,
+                         "too many frames") ||
+        !sl_fields_object(s, at, frame_fields, &sent))
         return false;
     *frame = (struct native_frame){
         .address = sent.address.value,
@@ -164,8 +165,8 @@ static bool read_frame(struct schema *s, const struct schema_place *at, void *ou
 /* ---- stack traces ---- */
 struct trace { /* while it is read */
     struct native_trace kept;
-    struct opt_u64 thread_id;
-    enum opt_bool is_requesting;
+    struct sl_opt_u64 thread_id;
+    enum sl_opt_bool is_requesting;
 };
 
 static int native_read_by_name(const void *a, const void *b)
@@ -173,23 +174,23 @@ static int native_read_by_name(const void *a, const void *b)
     return sl_str_compare(((const struct native_register *)a)->name, ((const struct native_register *)b)->name);
 }
 
-static bool read_register(struct schema *s, const struct schema_place *at, struct sl_str name,
+static bool read_register(struct sl_fields *s, const struct sl_json_path *at, struct sl_str name,
                           struct sl_arena_array *registers)
 {
-    struct schema_place place = {at, name, 0};
+    struct sl_json_path place = {at, name, 0};
     struct native_register *r = sl_arena_array_add(registers);
     if (!r)
         return sl_json_no_memory(s->json);
     r->name = name;
-    return schema_hex(s, &place, &r->value);
+    return sl_fields_hex(s, &place, &r->value);
 }
 
-static bool read_registers(struct schema *s, const struct schema_place *at, void *out)
+static bool read_registers(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_trace *trace = out;
     struct sl_arena_array registers = {.arena = s->json->arena, .item = sizeof *trace->registers};
     struct sl_str name;
-    bool good = schema_open(s, at, SL_JSON_OBJECT, "a map");
+    bool good = sl_fields_open(s, at, SL_JSON_OBJECT, "a map");
     while (good && sl_json_next(s->json, &name))
         good = read_register(s, at, name, &registers);
     if (!good || s->json->failed) {
@@ -203,31 +204,31 @@ static bool read_registers(struct schema *s, const struct schema_place *at, void
     return trace->registers || sl_json_no_memory(s->json);
 }
 
-static bool read_frames(struct schema *s, const struct schema_place *at, void *out)
+static bool read_frames(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_trace *trace = out;
     void *frames;
     size_t count;
-    if (!schema_array(s, at, sizeof(struct native_frame), read_frame, &frames, &count))
+    if (!sl_fields_array(s, at, sizeof(struct native_frame), read_frame, &frames, &count))
         return false;
     trace->frames = frames;
     trace->frame_count = (uint32_t)count;
     return true;
 }
 
-static const struct field trace_fields[] = {
-    {SL_STR("frames"), FIELD_CUSTOM, true, offsetof(struct trace, kept), read_frames},
-    SCHEMA_CUSTOM(false, trace, kept, "registers", read_registers),
-    SCHEMA_FIELD(U64, false, trace, thread_id, "thread_id"),
-    SCHEMA_FIELD(TEXT, false, trace, kept.thread_name, "thread_name"),
-    SCHEMA_FIELD(BOOL, false, trace, is_requesting, "is_requesting"),
-    SCHEMA_END,
+static const struct sl_field trace_fields[] = {
+    {SL_STR("frames"), SL_FIELD_CUSTOM, true, offsetof(struct trace, kept), read_frames},
+    SL_FIELD_BY(false, trace, kept, "registers", read_registers),
+    SL_FIELD(U64, false, trace, thread_id, "thread_id"),
+    SL_FIELD(TEXT, false, trace, kept.thread_name, "thread_name"),
+    SL_FIELD(BOOL, false, trace, is_requesting, "is_requesting"),
+    SL_FIELDS_END,
 };
 
-static bool read_trace(struct schema *s, const struct schema_place *at, void *out)
+static bool read_trace(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct trace trace = {0};
-    if (!schema_object(s, at, trace_fields, &trace))
+    if (!sl_fields_object(s, at, trace_fields, &trace))
         return false;
     struct native_trace *kept = out;
     *kept = trace.kept;
@@ -237,12 +238,12 @@ static bool read_trace(struct schema *s, const struct schema_place *at, void *ou
     return true;
 }
 
-static bool read_traces(struct schema *s, const struct schema_place *at, void *out)
+static bool read_traces(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct reading *r = s->context;
     void *traces;
     (void)out;
-    if (!schema_array(s, at, sizeof(struct native_trace), read_trace, &traces, &r->request->trace_count))
+    if (!sl_fields_array(s, at, sizeof(struct native_trace), read_trace, &traces, &r->request->trace_count))
         return false;
     r->request->traces = traces;
     r->has_traces = true;
@@ -252,37 +253,37 @@ static bool read_traces(struct schema *s, const struct schema_place *at, void *o
 /* ---- modules ---- */
 struct module { /* while it is read */
     struct object_id id;
-    struct opt_u64 image_address, image_size;
+    struct sl_opt_u64 image_address, image_size;
     struct native_upload upload;
 };
 
 /* Most modules of a body that has many say little: what they have in common. */
 static const struct native_upload no_upload;
 
-static bool read_type(struct schema *s, const struct schema_place *at, void *out)
+static bool read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str type;
-    if (!schema_text(s, at, &type))
+    if (!sl_fields_text(s, at, &type))
         return false;
     ((struct module *)out)->id.type = object_type_parse(type);
     return true;
 }
 
-static bool read_debug_id(struct schema *s, const struct schema_place *at, void *out)
+static bool read_debug_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct module *module = out;
     struct sl_str text;
-    if (!schema_text(s, at, &text))
+    if (!sl_fields_text(s, at, &text))
         return false;
     module->id.has_debug_id |= sl_debug_id_parse(text, &module->id.debug_id);
     return true;
 }
 
-static bool read_code_id(struct schema *s, const struct schema_place *at, void *out)
+static bool read_code_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct module *module = out;
     struct sl_str text;
-    if (!schema_text(s, at, &text))
+    if (!sl_fields_text(s, at, &text))
         return false;
     if (!text.size)
         return true;
@@ -293,33 +294,33 @@ static bool read_code_id(struct schema *s, const struct schema_place *at, void *
 }
 
 /* A bad one makes the module malformed, not the request. */
-static bool read_file_id(struct schema *s, const struct schema_place *at, void *out)
+static bool read_file_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct module *module = out;
     struct sl_str text;
-    if (!schema_text(s, at, &text))
+    if (!sl_fields_text(s, at, &text))
         return false;
     module->upload.has_file_id = sl_file_id_parse_any(text, &module->upload.file_id);
     module->upload.bad_file_id = !module->upload.has_file_id;
     return true;
 }
 
-static const struct field module_fields[] = {
-    {SL_STR("type"), FIELD_CUSTOM, true, 0, read_type},
-    {SL_STR("debug_id"), FIELD_CUSTOM, false, 0, read_debug_id},
-    {SL_STR("code_id"), FIELD_CUSTOM, false, 0, read_code_id},
-    SCHEMA_FIELD(TEXT, false, module, id.debug_file, "debug_file"),
-    SCHEMA_FIELD(TEXT, false, module, id.code_file, "code_file"),
-    SCHEMA_FIELD(TEXT, false, module, id.debug_checksum, "debug_checksum"),
-    SCHEMA_FIELD(HEX, false, module, image_address, "image_addr"),
-    SCHEMA_FIELD(HEX, false, module, image_size, "image_size"),
-    {SL_STR("file_id"), FIELD_CUSTOM, false, 0, read_file_id},
-    SCHEMA_FIELD(HEX, false, module, upload.image_vmaddr, "image_vmaddr"),
-    SCHEMA_END,
+static const struct sl_field module_fields[] = {
+    {SL_STR("type"), SL_FIELD_CUSTOM, true, 0, read_type},
+    {SL_STR("debug_id"), SL_FIELD_CUSTOM, false, 0, read_debug_id},
+    {SL_STR("code_id"), SL_FIELD_CUSTOM, false, 0, read_code_id},
+    SL_FIELD(TEXT, false, module, id.debug_file, "debug_file"),
+    SL_FIELD(TEXT, false, module, id.code_file, "code_file"),
+    SL_FIELD(TEXT, false, module, id.debug_checksum, "debug_checksum"),
+    SL_FIELD(HEX, false, module, image_address, "image_addr"),
+    SL_FIELD(HEX, false, module, image_size, "image_size"),
+    {SL_STR("file_id"), SL_FIELD_CUSTOM, false, 0, read_file_id},
+    SL_FIELD(HEX, false, module, upload.image_vmaddr, "image_vmaddr"),
+    SL_FIELDS_END,
 };
 
 /* A copy in the arena, beyond what the body's size allows. */
-static const void *native_read_keep(struct schema *s, const void *value, size_t size)
+static const void *native_read_keep(struct sl_fields *s, const void *value, size_t size)
 {
     s->json->arena->limit += size;
     void *copy = sl_arena_alloc(s->json->arena, size, _Alignof(max_align_t));
@@ -330,7 +331,7 @@ static const void *native_read_keep(struct schema *s, const void *value, size_t 
     return copy;
 }
 
-static const struct object_id *keep_id(struct schema *s, const struct object_id *id)
+static const struct object_id *keep_id(struct sl_fields *s, const struct object_id *id)
 {
     struct reading *r = s->context;
     bool bare = !id->has_debug_id && !id->code_id.data && !id->code_file.data && !id->debug_file.data &&
@@ -344,19 +345,19 @@ static const struct object_id *keep_id(struct schema *s, const struct object_id 
     return kept;
 }
 
-static const struct native_upload *keep_upload(struct schema *s, const struct native_upload *upload)
+static const struct native_upload *keep_upload(struct sl_fields *s, const struct native_upload *upload)
 {
     bool any = upload->has_file_id || upload->bad_file_id || upload->image_vmaddr.set;
     return any ? native_read_keep(s, upload, sizeof *upload) : &no_upload;
 }
 
-static bool read_module(struct schema *s, const struct schema_place *at, void *out)
+static bool read_module(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct reading *r = s->context;
     struct module module = {.upload = {.has_file_id = false}};
     struct native_module *kept = out;
-    if (!schema_admit(s, at->index + 1, r->config->max_request_modules, sizeof *kept, "too many modules") ||
-        !schema_object(s, at, module_fields, &module))
+    if (!sl_fields_admit(s, at->index + 1, r->config->max_request_modules, sizeof *kept, "too many modules") ||
+        !sl_fields_object(s, at, module_fields, &module))
         return false;
     kept->image_address = module.image_address.value;
     kept->image_size = module.image_size.value;
@@ -366,46 +367,46 @@ static bool read_module(struct schema *s, const struct schema_place *at, void *o
     return kept->id && kept->upload;
 }
 
-static bool read_modules(struct schema *s, const struct schema_place *at, void *out)
+static bool read_modules(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct native_request *request = out;
     void *modules;
-    if (!schema_array(s, at, sizeof(struct native_module), read_module, &modules, &request->module_count))
+    if (!sl_fields_array(s, at, sizeof(struct native_module), read_module, &modules, &request->module_count))
         return false;
     request->modules = modules;
     return true;
 }
 
 /* ---- options ---- */
-static bool read_frame_order(struct schema *s, const struct schema_place *at, void *out)
+static bool read_frame_order(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
     size_t where = s->json->at;
-    if (!schema_text(s, at, &text))
+    if (!sl_fields_text(s, at, &text))
         return false;
     *(bool *)out = sl_str_equal(text, SL_STR("caller_first"));
     return *(bool *)out || sl_str_equal(text, SL_STR("callee_first")) ||
-           schema_fail(s, at, where, "unknown variant `" SL_STR_FMT "`, expected callee_first or caller_first",
-                       SL_STR_ARG(shortened(text)));
+           sl_fields_fail(s, at, where, "unknown variant `" SL_STR_FMT "`, expected callee_first or caller_first",
+                          SL_STR_ARG(shortened(text)));
 }
 
-static const struct field option_fields[] = {
-    SCHEMA_FIELD(BOOL, false, native_options, dif_candidates, "dif_candidates"),
-    SCHEMA_FIELD(BOOL, false, native_options, apply_source_context, "apply_source_context"),
-    SCHEMA_FIELD(BOOL, false, native_options, extract_variables, "extract_variables"),
-    SCHEMA_FIELD(BOOL, false, native_options, all_frames, "all_frames"),
-    SCHEMA_FIELD(BOOL, false, native_options, configured_sources, "configured_sources"),
-    SCHEMA_CUSTOM(false, native_options, caller_first, "frame_order", read_frame_order),
-    SCHEMA_END,
+static const struct sl_field option_fields[] = {
+    SL_FIELD(BOOL, false, native_options, dif_candidates, "dif_candidates"),
+    SL_FIELD(BOOL, false, native_options, apply_source_context, "apply_source_context"),
+    SL_FIELD(BOOL, false, native_options, extract_variables, "extract_variables"),
+    SL_FIELD(BOOL, false, native_options, all_frames, "all_frames"),
+    SL_FIELD(BOOL, false, native_options, configured_sources, "configured_sources"),
+    SL_FIELD_BY(false, native_options, caller_first, "frame_order", read_frame_order),
+    SL_FIELDS_END,
 };
 
-bool native_read_options(struct schema *s, const struct schema_place *at, void *out)
+bool native_read_options(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    return schema_object(s, at, option_fields, out);
+    return sl_fields_object(s, at, option_fields, out);
 }
 
 /* ---- all ---- */
-static bool read_sources(struct schema *s, const struct schema_place *at, void *out)
+static bool read_sources(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct reading *r = s->context;
     (void)out;
@@ -414,7 +415,7 @@ static bool read_sources(struct schema *s, const struct schema_place *at, void *
                                      &request->sources_number);
 }
 
-static bool defer_threads(struct schema *s, const struct schema_place *at, void *out)
+static bool defer_threads(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct reading *r = s->context;
     (void)at, (void)out;
@@ -424,24 +425,24 @@ static bool defer_threads(struct schema *s, const struct schema_place *at, void 
     return !s->json->failed;
 }
 
-static const struct field body_fields[] = {
-    SCHEMA_FIELD(TEXT, false, native_request, platform, "platform"),
-    SCHEMA_FIELD(U32, false, native_request, signal, "signal"),
-    {SL_STR("sources"), FIELD_CUSTOM, false, 0, read_sources},
-    {SL_STR("stacktraces"), FIELD_CUSTOM, false, 0, read_traces},
-    {SL_STR("threads"), FIELD_CUSTOM, false, 0, defer_threads},
-    {SL_STR("modules"), FIELD_CUSTOM, false, 0, read_modules},
-    SCHEMA_CUSTOM(false, native_request, options, "options", native_read_options),
-    SCHEMA_CUSTOM(false, native_request, scraping, "scraping", scraping_read),
-    SCHEMA_END,
+static const struct sl_field body_fields[] = {
+    SL_FIELD(TEXT, false, native_request, platform, "platform"),
+    SL_FIELD(U32, false, native_request, signal, "signal"),
+    {SL_STR("sources"), SL_FIELD_CUSTOM, false, 0, read_sources},
+    {SL_STR("stacktraces"), SL_FIELD_CUSTOM, false, 0, read_traces},
+    {SL_STR("threads"), SL_FIELD_CUSTOM, false, 0, defer_threads},
+    {SL_STR("modules"), SL_FIELD_CUSTOM, false, 0, read_modules},
+    SL_FIELD_BY(false, native_request, options, "options", native_read_options),
+    SL_FIELD_BY(false, native_request, scraping, "scraping", scraping_read),
+    SL_FIELDS_END,
 };
 
 /* The whole body. */
-static bool read_body(struct schema *s)
+static bool read_body(struct sl_fields *s)
 {
     struct reading *r = s->context;
-    struct schema_place threads = {.key = SL_STR("threads")};
-    if (!schema_object(s, NULL, body_fields, r->request))
+    struct sl_json_path threads = {.key = SL_STR("threads")};
+    if (!sl_fields_object(s, NULL, body_fields, r->request))
         return false;
     if (!r->has_threads || r->has_traces)
         return true;
@@ -478,7 +479,7 @@ void native_configure(struct native_request *request, const struct config *confi
 
 bool native_add_configured(struct native_request *request, const struct config *config)
 {
-    if (request->options.configured_sources != BOOL_TRUE || request->sources == config->sources)
+    if (request->options.configured_sources != SL_BOOL_TRUE || request->sources == config->sources)
         return true;
     request->sources_number = 0;
     return request_sources_add_configured(config, request->arena, &request->sources, &request->source_count);
@@ -493,11 +494,11 @@ bool native_add_own(struct native_request *request, struct sl_str name, struct s
 }
 
 bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
-                 struct schema_failure *failure)
+                 struct json_failure *failure)
 {
     struct reading r = {.request = request, .config = config};
     native_configure(request, config);
-    if (!schema_document(body, request->arena, read_body, &r, failure))
+    if (!json_document(body, request->arena, read_body, &r, failure))
         return false;
     if (request->options.caller_first)
         reverse_frames(request);

@@ -195,7 +195,7 @@ enum sl_code native_run(struct native_request *request, const struct native_mean
         return code;
     if (means->memory->bytes < request->arena->used)
         memory_set(means->memory, request->arena->used);
-    if (request->options.apply_source_context != BOOL_FALSE && (code = add_context(request, error)) != SL_OK)
+    if (request->options.apply_source_context != SL_BOOL_FALSE && (code = add_context(request, error)) != SL_OK)
         return code;
     return request->out_of_memory ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
 }

@@ -311,7 +311,7 @@ static void report(struct native_request *request, uint32_t module, struct sl_st
     struct candidate candidate = {.source = SL_STR("sourcelink"), .location = url, .download = error->code};
     struct candidate_list one = {&candidate, 1, 1};
     struct sl_buf text = {0};
-    if (request->options.dif_candidates != BOOL_TRUE)
+    if (request->options.dif_candidates != SL_BOOL_TRUE)
         return; /* nobody is told */
     if (error->code == SL_OK)
         candidate.features.has_sources = true;
@@ -328,8 +328,8 @@ static struct source_request web_request(const struct downloads *d, const struct
 {
     const struct scraping *scraping = &d->request->scraping;
     struct source_request request = {
-        .url = source->url, .scope = source->scope, .accept_invalid_certs = scraping->verify_ssl == BOOL_FALSE};
-    if (scraping->header_count && scraping->enabled != BOOL_FALSE &&
+        .url = source->url, .scope = source->scope, .accept_invalid_certs = scraping->verify_ssl == SL_BOOL_FALSE};
+    if (scraping->header_count && scraping->enabled != SL_BOOL_FALSE &&
         scraping_origin_allowed(d->request->arena, scraping->allowed_origins, scraping->allowed_origin_count,
                                 source->url)) {
         request.headers = scraping->headers;

@@ -11,12 +11,12 @@ struct reading {
     struct own_files files;
 };
 
-static bool read_request(void *arg, struct sl_str text, struct schema_failure *failure)
+static bool read_request(void *arg, struct sl_str text, struct json_failure *failure)
 {
     const struct reading *r = arg;
     if (!native_read(r->request, text, r->config, failure))
         return false;
-    *failure = schema_no_memory;
+    *failure = json_no_memory;
     for (size_t i = 0; i < r->files.count; i++) {
         const struct own_file *file = &r->files.items[i];
         struct sl_bytes bytes = {(const uint8_t *)file->text.data, file->text.size};
@@ -69,24 +69,24 @@ static const struct http_route routes[] = {
 
 /* ---- without a server ---- */
 
-static void *native_read_local(const struct local_request *local, struct job *job, struct schema_failure *failure)
+static void *native_read_local(const struct local_request *local, struct job *job, struct json_failure *failure)
 {
     struct native_request *request = native_request_new(&job->arena, local_request_scope(local));
-    *failure = schema_no_memory;
+    *failure = json_no_memory;
     if (!request || !native_read(request, local->body, job->config, failure))
         return NULL;
-    *failure = schema_no_memory;
+    *failure = json_no_memory;
     request->sources_number = 0;
     if (request->sources == job->config->sources) /* the body names none; those of the configuration are local ones */
         request->source_count = 0;
     if (local->no_source_context)
-        request->options.apply_source_context = BOOL_FALSE;
+        request->options.apply_source_context = SL_BOOL_FALSE;
     request->tells_line_starts = local->line_starts;
     request->maps_at_zero = request->nests_modules = true;
     if (local->candidates)
-        request->options.dif_candidates = BOOL_TRUE;
+        request->options.dif_candidates = SL_BOOL_TRUE;
     if (local->variables)
-        request->options.extract_variables = BOOL_TRUE;
+        request->options.extract_variables = SL_BOOL_TRUE;
     return local_request_sources(local, request->arena, &request->sources, &request->source_count) &&
                    native_prepare(request)
                ? request

@@ -21,7 +21,7 @@ static void text_member(struct json_writer *w, const char *key, struct sl_str te
     json_str(w, text);
 }
 
-static void hex_member(struct json_writer *w, const char *key, struct opt_u64 number)
+static void hex_member(struct json_writer *w, const char *key, struct sl_opt_u64 number)
 {
     if (!number.set)
         return;
@@ -29,7 +29,7 @@ static void hex_member(struct json_writer *w, const char *key, struct opt_u64 nu
     json_hex(w, number.value);
 }
 
-static void number_member(struct json_writer *w, const char *key, struct opt_u64 number)
+static void number_member(struct json_writer *w, const char *key, struct sl_opt_u64 number)
 {
     if (!number.set)
         return;
@@ -37,12 +37,12 @@ static void number_member(struct json_writer *w, const char *key, struct opt_u64
     json_u64(w, number.value);
 }
 
-static void bool_member(struct json_writer *w, const char *key, enum opt_bool value)
+static void bool_member(struct json_writer *w, const char *key, enum sl_opt_bool value)
 {
-    if (value == BOOL_ABSENT)
+    if (value == SL_BOOL_ABSENT)
         return;
     json_key(w, key);
-    json_boolean(w, value == BOOL_TRUE);
+    json_boolean(w, value == SL_BOOL_TRUE);
 }
 
 /* What was sent: as text, or as the JSON that it is. */
@@ -90,11 +90,11 @@ static void package(struct answer *a, const struct native_result_frame *frame)
 
 static void names(struct answer *a, const struct native_result_frame *frame)
 {
-    struct opt_u64 symbol_address = {frame->sent->has_symbol_address, frame->sent->symbol_address};
+    struct sl_opt_u64 symbol_address = {frame->sent->has_symbol_address, frame->sent->symbol_address};
     struct native_names sent = {native_text(frame->sent, SENT_SYMBOL), native_text(frame->sent, SENT_FUNCTION)};
     const struct native_names *names = frame->names ? frame->names : &sent;
     if (is_native(frame))
-        symbol_address = (struct opt_u64){frame->outermost, frame->symbol_address};
+        symbol_address = (struct sl_opt_u64){frame->outermost, frame->symbol_address};
     text_member(a->w, "symbol", names->symbol);
     hex_member(a->w, "sym_addr", symbol_address);
     text_member(a->w, "function", names->function);
@@ -165,8 +165,8 @@ static void version_control(struct answer *a, const struct native_result_frame *
 static void line(struct answer *a, const struct native_result_frame *frame)
 {
     bool found = frame->status == FRAME_SYMBOLICATED;
-    struct opt_u64 sent = {frame->sent->has_line, frame->sent->line};
-    number_member(a->w, "lineno", found ? (struct opt_u64){true, frame->location.line} : sent);
+    struct sl_opt_u64 sent = {frame->sent->has_line, frame->sent->line};
+    number_member(a->w, "lineno", found ? (struct sl_opt_u64){true, frame->location.line} : sent);
 }
 
 /* Where the line of the address begins. */
@@ -178,14 +178,14 @@ static void line_start(struct answer *a, const struct native_result_frame *frame
     const struct native_module *module = &a->request->modules[frame->module];
     uint64_t base = native_table_base(module);
     if (sl_symcache_start(native_table(module, TABLE_SYMCACHE), frame->address - base, &start))
-        hex_member(a->w, "line_addr", (struct opt_u64){true, base + start});
+        hex_member(a->w, "line_addr", (struct sl_opt_u64){true, base + start});
 }
 
 /* How many the frame's function has, if they are asked for, and the first in the symcache `*table`. */
 static uint32_t find_variables(const struct native_request *request, const struct native_result_frame *frame,
                                const struct sl_symcache **table, uint32_t *first)
 {
-    if (request->options.extract_variables != BOOL_TRUE || !is_native(frame) || frame->table != TABLE_SYMCACHE)
+    if (request->options.extract_variables != SL_BOOL_TRUE || !is_native(frame) || frame->table != TABLE_SYMCACHE)
         return 0;
     *table = native_table(&request->modules[frame->module], TABLE_SYMCACHE);
     return sl_symcache_variables(*table, frame->location.function, first);
@@ -196,7 +196,7 @@ size_t native_count_variables(const struct native_request *request)
     const struct sl_symcache *table;
     uint32_t first;
     size_t count = 0;
-    if (request->options.extract_variables != BOOL_TRUE)
+    if (request->options.extract_variables != SL_BOOL_TRUE)
         return 0;
     for (size_t t = 0; t < request->trace_count; t++)
         for (size_t i = 0; i < request->results[t].count; i++)
@@ -243,7 +243,7 @@ static void frame(struct answer *a, const struct native_result_frame *frame)
     json_key(w, "instruction_addr");
     json_hex(w, frame->address);
     bool_member(w, "adjust_instruction_addr", sent->adjust);
-    hex_member(w, "function_id", (struct opt_u64){sent->has_function_id, sent->function_id});
+    hex_member(w, "function_id", (struct sl_opt_u64){sent->has_function_id, sent->function_id});
     package(a, frame);
     if (!symbolicated)
         sent_member(a, "lang", sent, SENT_LANGUAGE);
@@ -272,7 +272,7 @@ static void trace(struct answer *a, size_t index)
     const struct native_trace *sent = &a->request->traces[index];
     const struct native_result_trace *result = &a->request->results[index];
     json_object_begin(w);
-    number_member(w, "thread_id", (struct opt_u64){sent->has_thread_id, sent->thread_id});
+    number_member(w, "thread_id", (struct sl_opt_u64){sent->has_thread_id, sent->thread_id});
     text_member(w, "thread_name", sent->thread_name);
     bool_member(w, "is_requesting", sent->is_requesting);
     if (sent->register_count) {
@@ -423,14 +423,14 @@ static void module(struct answer *a, size_t index)
     text_member(w, "debug_checksum", id->debug_checksum);
     json_key(w, "image_addr");
     json_hex(w, module->image_address);
-    number_member(w, "image_size", (struct opt_u64){module->has_image_size, module->image_size});
+    number_member(w, "image_size", (struct sl_opt_u64){module->has_image_size, module->image_size});
     if (module->upload->has_file_id) {
         sl_file_id_format_hex(&module->upload->file_id, file_id);
         text_member(w, "file_id", sl_str(file_id));
     }
     hex_member(w, "image_vmaddr", module->upload->image_vmaddr);
     const struct candidate_list list = all_candidates(a->request, lookup, unwind);
-    if (a->request->options.dif_candidates == BOOL_TRUE && list.count)
+    if (a->request->options.dif_candidates == SL_BOOL_TRUE && list.count)
         candidates(w, &list);
     json_object_end(w);
 }

@@ -18,7 +18,7 @@ static void read_request(struct sl_str body, enum local_request_kind kind)
 {
     static const struct config config = {.max_request_frames = 2000, .max_request_modules = 500};
     struct sl_arena arena = {0};
-    struct schema_failure failure = {0};
+    struct json_failure failure = {0};
     struct js_request js = {.arena = &arena, .config = &config, .scope = SL_STR("global")};
     struct sl_json j = sl_json(body, &arena, false);
     sl_json_skip(&j);

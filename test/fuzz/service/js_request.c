@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_arena arena = {0};
     struct answer_limit limit;
     struct js_request request = {.arena = &arena, .config = &config, .scope = SL_STR("global"), .limit = &limit};
-    struct schema_failure failure = {0};
+    struct json_failure failure = {0};
     if (!file.size)
         make_table();
     if (js_read(&request, (struct sl_str){(const char *)data, size}, &failure)) {

@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct answer_limit limit;
     struct jvm_request request = {
         .arena = &arena, .config = &configs[size % 2], .scope = SL_STR("global"), .limit = &limit};
-    struct schema_failure failure = {0};
+    struct json_failure failure = {0};
     if (!table.size && !make_mapper())
         abort();
     if (jvm_read(&request, (struct sl_str){(const char *)data, size}, &failure)) {

@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_arena arena = {0};
     struct mozilla_request request = {
         .arena = &arena, .config = &config, .version = size % 3 ? 3 + size % 3 : 0, .wants_debug = size % 5 == 0};
-    struct schema_failure failure = {0};
+    struct json_failure failure = {0};
     if (mozilla_read(&request, (struct sl_str){(const char *)data, size}, &failure))
         answer(&request);
     else if (!failure.problem || (failure.status != 400 && failure.status != 413))

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct sl_arena arena = {0};
     struct profiler_request request = {.arena = &arena};
-    struct schema_failure failure = {0};
+    struct json_failure failure = {0};
     if (!size)
         return 0;
     struct sl_str body = {(const char *)data + 1, size - 1};

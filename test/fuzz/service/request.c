@@ -71,7 +71,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct answer_limit limit;
     struct native_request request = {.arena = &arena, .scope = SL_STR("global"), .limit = &limit};
     answer_limit_begin(&limit, &arena, size % 2 ? 2000 : UINT64_MAX);
-    struct schema_failure failure = {0};
+    struct json_failure failure = {0};
     if (!file.size && !make_symcache())
         abort();
     struct sl_str body = {(const char *)data, size};

@@ -15,7 +15,7 @@ typedef int read_body(struct sl_str body, struct sl_arena *arena, size_t *frames
 
 static int read_js(struct sl_str body, struct sl_arena *arena, size_t *frames)
 {
-    struct schema_failure failure;
+    struct json_failure failure;
     struct js_request *r = SL_ARENA_NEW(arena, struct js_request);
     r->arena = arena;
     r->config = &config;
@@ -26,7 +26,7 @@ static int read_js(struct sl_str body, struct sl_arena *arena, size_t *frames)
 
 static int read_jvm(struct sl_str body, struct sl_arena *arena, size_t *frames)
 {
-    struct schema_failure failure;
+    struct json_failure failure;
     struct jvm_request *r = SL_ARENA_NEW(arena, struct jvm_request);
     r->arena = arena;
     r->config = &config;
@@ -37,7 +37,7 @@ static int read_jvm(struct sl_str body, struct sl_arena *arena, size_t *frames)
 
 static int read_mozilla(struct sl_str body, struct sl_arena *arena, size_t *frames)
 {
-    struct schema_failure failure;
+    struct json_failure failure;
     struct mozilla_request *r = SL_ARENA_NEW(arena, struct mozilla_request);
     r->arena = arena;
     r->config = &config;
@@ -62,22 +62,22 @@ static int read_apple(struct sl_str body, struct sl_arena *arena, size_t *frames
 
 /* ---- JSON of the forms that crash files come in ---- */
 struct form_part {
-    schema_read *read;
+    sl_field_read *read;
     void *out;
 };
 
-static bool read_value(struct schema *s)
+static bool read_value(struct sl_fields *s)
 {
     const struct form_part *part = s->context;
     return part->read(s, NULL, part->out);
 }
 
-static int read_part(struct sl_str body, struct sl_arena *arena, size_t *frames, schema_read *read, void *out)
+static int read_part(struct sl_str body, struct sl_arena *arena, size_t *frames, sl_field_read *read, void *out)
 {
     struct form_part part = {read, out};
-    struct schema_failure failure;
+    struct json_failure failure;
     *frames = 0;
-    return schema_document(body, arena, read_value, &part, &failure) ? 200 : failure.status;
+    return json_document(body, arena, read_value, &part, &failure) ? 200 : failure.status;
 }
 
 static int read_options(struct sl_str body, struct sl_arena *arena, size_t *frames)

@@ -9,24 +9,24 @@
 /* ---- the API ---- */
 struct sum {
     struct sl_arena *arena;
-    struct opt_u64 a, b;
+    struct sl_opt_u64 a, b;
 };
 
-static const struct field sum_fields[] = {
-    {SL_STR("a"), FIELD_U64, true, offsetof(struct sum, a), NULL},
-    {SL_STR("b"), FIELD_U64, true, offsetof(struct sum, b), NULL},
-    {{NULL, 0}, FIELD_TEXT, false, 0, NULL},
+static const struct sl_field sum_fields[] = {
+    {SL_STR("a"), SL_FIELD_U64, true, offsetof(struct sum, a), NULL},
+    {SL_STR("b"), SL_FIELD_U64, true, offsetof(struct sum, b), NULL},
+    {{NULL, 0}, SL_FIELD_TEXT, false, 0, NULL},
 };
 
-static bool read_fields(struct schema *s)
+static bool read_fields(struct sl_fields *s)
 {
-    return schema_object(s, NULL, sum_fields, s->context);
+    return sl_fields_object(s, NULL, sum_fields, s->context);
 }
 
-static bool read_sum(void *arg, struct sl_str text, struct schema_failure *failure)
+static bool read_sum(void *arg, struct sl_str text, struct json_failure *failure)
 {
     struct sum *sum = arg;
-    return schema_document(text, sum->arena, read_fields, sum, failure);
+    return json_document(text, sum->arena, read_fields, sum, failure);
 }
 
 static void reply_word(struct http_exchange *x, int status, const char *detail)
@@ -34,7 +34,7 @@ static void reply_word(struct http_exchange *x, int status, const char *detail)
     sl_buf_printf(&x->body, "sum: %d %s", status, detail ? detail : "-");
 }
 
-static void refuse_body(struct http_exchange *x, const struct schema_failure *failure)
+static void refuse_body(struct http_exchange *x, const struct json_failure *failure)
 {
     http_reply_error(x, failure->status, failure->problem);
 }

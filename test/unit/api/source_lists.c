@@ -7,7 +7,7 @@
 static struct config config = {.sources_number = 1000};
 static struct source_list kept;
 
-static bool read_list(struct schema *s)
+static bool read_list(struct sl_fields *s)
 {
     struct request_sources sources = {.config = &config};
     bool good = request_sources_read(s, NULL, &sources);
@@ -18,8 +18,8 @@ static bool read_list(struct schema *s)
 /* Reads the document, which is a list. */
 static bool reads(struct sl_arena *arena, const char *text)
 {
-    struct schema_failure failure = {0};
-    return schema_document(sl_str(text), arena, read_list, NULL, &failure);
+    struct json_failure failure = {0};
+    return json_document(sl_str(text), arena, read_list, NULL, &failure);
 }
 
 #define LIST(id) "[{\"id\":\"" id "\",\"type\":\"http\",\"url\":\"http://example.com/\"}]"

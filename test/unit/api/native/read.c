@@ -18,7 +18,7 @@ static void repeat(struct sl_buf *text, const char *before, const char *item, si
 /* Reads the body; 200 or the status, and what it took of the arena. */
 static int read_body(struct sl_str body, struct sl_arena *arena, struct native_request *request)
 {
-    struct schema_failure failure;
+    struct json_failure failure;
     *request = (struct native_request){.arena = arena};
     return native_read(request, body, &config, &failure) ? 200 : failure.status;
 }

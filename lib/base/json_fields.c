@@ -1,14 +1,11 @@
-#include "api/schema.h"
+#include "base/json_fields.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/buf.h"
 
-/* ---- documents ---- */
-const struct schema_failure schema_no_memory = {503, "not enough memory for this request"};
-
-bool schema_admit(struct schema *s, size_t count, uint64_t limit, size_t size, const char *too_much)
+bool sl_fields_admit(struct sl_fields *s, size_t count, uint64_t limit, size_t size, const char *too_much)
 {
     if (count > limit) {
         s->too_much = too_much;
@@ -18,50 +15,8 @@ bool schema_admit(struct schema *s, size_t count, uint64_t limit, size_t size, c
     return true;
 }
 
-/* Of a reader that has failed: the status, and "<reason> at line L column C". */
-static struct schema_failure json_failure(const struct sl_json *j)
-{
-    struct sl_json_place place = sl_json_place(j->text, j->at);
-    struct sl_buf text = {0};
-    if (j->busy && j->arena->over_limit)
-        return (struct schema_failure){413, "the request takes too much memory for its size"};
-    if (j->busy)
-        return schema_no_memory;
-    sl_buf_printf(&text, "%s at line %zu column %zu", j->problem, place.line, place.column);
-    const char *problem = sl_buf_keep(&text, j->arena).data;
-    return problem ? (struct schema_failure){400, problem} : schema_no_memory;
-}
-
-static struct schema_failure find_failure(const struct schema *s)
-{
-    if (s->too_much)
-        return (struct schema_failure){413, s->too_much};
-    if (s->json->failed)
-        return json_failure(s->json);
-    struct sl_json whole = sl_json(s->json->text, s->json->arena, false);
-    sl_json_skip(&whole);
-    if (!sl_json_end(&whole))
-        return json_failure(&whole);
-    return (struct schema_failure){422, s->problem};
-}
-
-bool schema_document(struct sl_str text, struct sl_arena *arena, bool (*read)(struct schema *s), void *context,
-                     struct schema_failure *failure)
-{
-    enum { PER_BYTE = 3, ALWAYS = 1 << 20 }; /* beside the text itself; what chunks are rounded up to */
-    struct sl_json j = sl_json(text, arena, false);
-    struct schema s = {.json = &j, .context = context};
-    size_t limit = arena->limit;
-    arena->limit = arena->used + PER_BYTE * text.size + ALWAYS;
-    bool good = read(&s) && sl_json_end(&j);
-    if (!good)
-        *failure = find_failure(&s);
-    arena->limit = limit;
-    return good;
-}
-
 /* ---- problems ---- */
-static void add_place(struct sl_buf *out, const struct schema_place *at)
+static void add_place(struct sl_buf *out, const struct sl_json_path *at)
 {
     if (!at)
         return;
@@ -72,7 +27,7 @@ static void add_place(struct sl_buf *out, const struct schema_place *at)
         sl_buf_printf(out, "%s" SL_STR_FMT, out->size ? "." : "", SL_STR_ARG(at->key));
 }
 
-bool schema_fail(struct schema *s, const struct schema_place *at, size_t where, const char *format, ...)
+bool sl_fields_fail(struct sl_fields *s, const struct sl_json_path *at, size_t where, const char *format, ...)
 {
     if (s->problem || s->json->failed)
         return false;
@@ -110,20 +65,20 @@ static const char *type_name(struct sl_json *j)
 }
 
 /* Another type is there than expected. */
-static bool mismatch(struct schema *s, const struct schema_place *at, const char *expected)
+static bool mismatch(struct sl_fields *s, const struct sl_json_path *at, const char *expected)
 {
     sl_json_peek(s->json);
     size_t where = s->json->at;
-    return schema_fail(s, at, where, "invalid type: %s, expected %s", type_name(s->json), expected);
+    return sl_fields_fail(s, at, where, "invalid type: %s, expected %s", type_name(s->json), expected);
 }
 
-bool schema_open(struct schema *s, const struct schema_place *at, enum sl_json_type type, const char *expected)
+bool sl_fields_open(struct sl_fields *s, const struct sl_json_path *at, enum sl_json_type type, const char *expected)
 {
     return sl_json_peek(s->json) == type ? sl_json_enter(s->json) : mismatch(s, at, expected);
 }
 
 /* ---- values ---- */
-bool schema_text(struct schema *s, const struct schema_place *at, struct sl_str *out)
+bool sl_fields_text(struct sl_fields *s, const struct sl_json_path *at, struct sl_str *out)
 {
     return sl_json_peek(s->json) == SL_JSON_STRING ? sl_json_string(s->json, out) : mismatch(s, at, "a string");
 }
@@ -149,7 +104,7 @@ static bool parse_decimal(struct sl_str digits, uint64_t *out)
 }
 
 /* As the text says, or a sign and a magnitude of 64 bits; false when it is no integer of that size. */
-static bool read_integer(struct schema *s, const struct schema_place *at, const char *expected, bool *negative,
+static bool read_integer(struct sl_fields *s, const struct sl_json_path *at, const char *expected, bool *negative,
                          uint64_t *magnitude)
 {
     struct sl_json before = *s->json;
@@ -164,10 +119,10 @@ static bool read_integer(struct schema *s, const struct schema_place *at, const 
             *s->json = before;
             return mismatch(s, at, expected);
         }
-    return schema_fail(s, at, where, "invalid value: integer out of range, expected %s", expected);
+    return sl_fields_fail(s, at, where, "invalid value: integer out of range, expected %s", expected);
 }
 
-bool schema_hex(struct schema *s, const struct schema_place *at, uint64_t *out)
+bool sl_fields_hex(struct sl_fields *s, const struct sl_json_path *at, uint64_t *out)
 {
     static const char expected[] = "an integer or a string with a hexadecimal number";
     enum sl_json_type type = sl_json_peek(s->json);
@@ -188,12 +143,12 @@ bool schema_hex(struct schema *s, const struct schema_place *at, uint64_t *out)
     if (hex ? parse_hex((struct sl_str){text.data + 2, text.size - 2}, out) : parse_decimal(text, out))
         return true;
     text.size = text.size < 40 ? text.size : 40;
-    return schema_fail(s, at, where,
-                       "invalid number \"" SL_STR_FMT "\", expected decimal digits or 0x and hexadecimal ones",
-                       SL_STR_ARG(text));
+    return sl_fields_fail(s, at, where,
+                          "invalid number \"" SL_STR_FMT "\", expected decimal digits or 0x and hexadecimal ones",
+                          SL_STR_ARG(text));
 }
 
-static bool read_unsigned(struct schema *s, const struct schema_place *at, uint64_t max, struct opt_u64 *out)
+static bool read_unsigned(struct sl_fields *s, const struct sl_json_path *at, uint64_t max, struct sl_opt_u64 *out)
 {
     const char *expected = max == UINT32_MAX ? "u32" : "u64";
     bool negative;
@@ -204,10 +159,10 @@ static bool read_unsigned(struct schema *s, const struct schema_place *at, uint6
         return false;
     out->set = true;
     return (!negative && out->value <= max) ||
-           schema_fail(s, at, where, "invalid value: integer out of range, expected %s", expected);
+           sl_fields_fail(s, at, where, "invalid value: integer out of range, expected %s", expected);
 }
 
-static bool read_source_line(struct schema *s, const struct schema_place *at, struct opt_u64 *out)
+static bool read_source_line(struct sl_fields *s, const struct sl_json_path *at, struct sl_opt_u64 *out)
 {
     struct sl_json before = *s->json;
     struct sl_str text;
@@ -220,39 +175,41 @@ static bool read_source_line(struct schema *s, const struct schema_place *at, st
     return read_unsigned(s, at, UINT32_MAX, out);
 }
 
-static bool read_bool(struct schema *s, const struct schema_place *at, enum opt_bool *out)
+static bool read_bool(struct sl_fields *s, const struct sl_json_path *at, enum sl_opt_bool *out)
 {
     bool value;
     if (sl_json_peek(s->json) != SL_JSON_BOOL)
         return mismatch(s, at, "a boolean");
     bool good = sl_json_bool(s->json, &value);
-    *out = value ? BOOL_TRUE : BOOL_FALSE;
+    *out = value ? SL_BOOL_TRUE : SL_BOOL_FALSE;
     return good;
 }
 
 /* ---- objects ---- */
-static bool read_field(struct schema *s, const struct schema_place *at, const struct field *field, void *out)
+static bool read_field(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *field, void *out)
 {
     switch (field->type) {
-    case FIELD_TEXT: return schema_text(s, at, out);
-    case FIELD_HEX: ((struct opt_u64 *)out)->set = true; return schema_hex(s, at, &((struct opt_u64 *)out)->value);
-    case FIELD_U64: return read_unsigned(s, at, UINT64_MAX, out);
-    case FIELD_U32: return read_unsigned(s, at, UINT32_MAX, out);
-    case FIELD_LINE: return read_source_line(s, at, out);
-    case FIELD_BOOL: return read_bool(s, at, out);
-    case FIELD_CUSTOM: return field->read(s, at, out);
+    case SL_FIELD_TEXT: return sl_fields_text(s, at, out);
+    case SL_FIELD_HEX:
+        ((struct sl_opt_u64 *)out)->set = true;
+        return sl_fields_hex(s, at, &((struct sl_opt_u64 *)out)->value);
+    case SL_FIELD_U64: return read_unsigned(s, at, UINT64_MAX, out);
+    case SL_FIELD_U32: return read_unsigned(s, at, UINT32_MAX, out);
+    case SL_FIELD_LINE: return read_source_line(s, at, out);
+    case SL_FIELD_BOOL: return read_bool(s, at, out);
+    case SL_FIELD_CUSTOM: return field->read(s, at, out);
     }
     return false;
 }
 
-static inline bool is_field(const struct field *field, struct sl_str key)
+static inline bool is_field(const struct sl_field *field, struct sl_str key)
 {
     return field->key.size == key.size && field->key.data[key.size / 2] == key.data[key.size / 2] &&
            memcmp(field->key.data, key.data, key.size) == 0;
 }
 
 /* The place of `key` in the table; of its end when it is not there. Mostly it comes after the one before. */
-static inline size_t find_field(const struct field *fields, struct sl_str key, size_t from)
+static inline size_t find_field(const struct sl_field *fields, struct sl_str key, size_t from)
 {
     size_t i = from;
     while (fields[i].key.data && !is_field(&fields[i], key))
@@ -267,7 +224,7 @@ static inline size_t find_field(const struct field *fields, struct sl_str key, s
 }
 
 /* A bit for each field that has to be there; kept for the next object of the same kind, which mostly follows. */
-static inline uint64_t required_fields(struct schema *s, const struct field *fields)
+static inline uint64_t required_fields(struct sl_fields *s, const struct sl_field *fields)
 {
     if (s->fields == fields)
         return s->required;
@@ -278,26 +235,26 @@ static inline uint64_t required_fields(struct schema *s, const struct field *fie
     return s->required;
 }
 
-bool schema_object(struct schema *s, const struct schema_place *at, const struct field *fields, void *out)
+bool sl_fields_object(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *fields, void *out)
 {
     struct sl_str key;
     uint64_t seen = 0;
     size_t from = 0;
     sl_json_peek(s->json);
     size_t where = s->json->at;
-    if (!schema_open(s, at, SL_JSON_OBJECT, "a map"))
+    if (!sl_fields_open(s, at, SL_JSON_OBJECT, "a map"))
         return false;
     while (sl_json_next(s->json, &key)) {
         size_t i = find_field(fields, key, from);
-        const struct field *field = &fields[i];
+        const struct sl_field *field = &fields[i];
         from = field->key.data ? i + 1 : from;
         if (!field->key.data || sl_json_peek(s->json) == SL_JSON_NULL) {
             sl_json_skip(s->json);
             continue;
         }
-        struct schema_place place = {at, field->key, 0};
+        struct sl_json_path place = {at, field->key, 0};
         if (seen >> i & 1)
-            return schema_fail(s, at, where, "duplicate field `" SL_STR_FMT "`", SL_STR_ARG(field->key));
+            return sl_fields_fail(s, at, where, "duplicate field `" SL_STR_FMT "`", SL_STR_ARG(field->key));
         seen |= (uint64_t)1 << i;
         if (!read_field(s, &place, field, (char *)out + field->offset))
             return false;
@@ -305,17 +262,17 @@ bool schema_object(struct schema *s, const struct schema_place *at, const struct
     if (s->json->failed)
         return false;
     uint64_t missing = required_fields(s, fields) & ~seen;
-    return !missing || schema_fail(s, at, where, "missing field `" SL_STR_FMT "`",
-                                   SL_STR_ARG(fields[__builtin_ctzll(missing)].key));
+    return !missing || sl_fields_fail(s, at, where, "missing field `" SL_STR_FMT "`",
+                                      SL_STR_ARG(fields[__builtin_ctzll(missing)].key));
 }
 
-bool schema_array(struct schema *s, const struct schema_place *at, size_t item_size, schema_read *read, void **items,
-                  size_t *count)
+bool sl_fields_array(struct sl_fields *s, const struct sl_json_path *at, size_t item_size, sl_field_read *read,
+                     void **items, size_t *count)
 {
     struct sl_arena_array array = {.arena = s->json->arena, .item = item_size};
-    struct schema_place place = {.up = at};
+    struct sl_json_path place = {.up = at};
     struct sl_str key;
-    bool good = schema_open(s, at, SL_JSON_ARRAY, "a sequence");
+    bool good = sl_fields_open(s, at, SL_JSON_ARRAY, "a sequence");
     for (; good && sl_json_next(s->json, &key); place.index++) {
         void *item = sl_arena_array_add(&array);
         good = item ? read(s, &place, item) : sl_json_no_memory(s->json);
@@ -327,35 +284,4 @@ bool schema_array(struct schema *s, const struct schema_place *at, size_t item_s
     *count = array.count;
     *items = sl_arena_array_keep(&array);
     return *items || sl_json_no_memory(s->json);
-}
-
-/* ---- what several APIs have ---- */
-
-bool schema_raw_texts(struct schema *s, const struct schema_place *at, void *out)
-{
-    struct sl_str key, text, *kept = out;
-    struct schema_place place = {.up = at};
-    size_t begin = s->json->at;
-    bool escaped;
-    if (!schema_open(s, at, SL_JSON_ARRAY, "a sequence"))
-        return false;
-    for (; sl_json_next(s->json, &key); place.index++)
-        if (sl_json_peek(s->json) != SL_JSON_STRING)
-            return schema_text(s, &place, &text);
-        else
-            sl_json_raw_string(s->json, &text, &escaped);
-    if (place.index)
-        *kept = (struct sl_str){s->json->text.data + begin, s->json->at - begin};
-    return !s->json->failed;
-}
-
-bool schema_callee_first(struct schema *s, const struct schema_place *at, void *out)
-{
-    struct sl_str text;
-    size_t where = s->json->at;
-    if (!schema_text(s, at, &text))
-        return false;
-    *(bool *)out = sl_str_equal(text, SL_STR("callee_first"));
-    return *(bool *)out || sl_str_equal(text, SL_STR("caller_first")) ||
-           schema_fail(s, at, where, "unknown variant, expected `callee_first` or `caller_first`");
 }

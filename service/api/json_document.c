@@ -1,0 +1,78 @@
+#include "api/json_document.h"
+
+#include "base/buf.h"
+
+const struct json_failure json_no_memory = {503, "not enough memory for this request"};
+
+/* Of a reader that has failed: the status, and "<reason> at line L column C". */
+static struct json_failure json_failure(const struct sl_json *j)
+{
+    struct sl_json_place place = sl_json_place(j->text, j->at);
+    struct sl_buf text = {0};
+    if (j->busy && j->arena->over_limit)
+        return (struct json_failure){413, "the request takes too much memory for its size"};
+    if (j->busy)
+        return json_no_memory;
+    sl_buf_printf(&text, "%s at line %zu column %zu", j->problem, place.line, place.column);
+    const char *problem = sl_buf_keep(&text, j->arena).data;
+    return problem ? (struct json_failure){400, problem} : json_no_memory;
+}
+
+static struct json_failure find_failure(const struct sl_fields *s)
+{
+    if (s->too_much)
+        return (struct json_failure){413, s->too_much};
+    if (s->json->failed)
+        return json_failure(s->json);
+    struct sl_json whole = sl_json(s->json->text, s->json->arena, false);
+    sl_json_skip(&whole);
+    if (!sl_json_end(&whole))
+        return json_failure(&whole);
+    return (struct json_failure){422, s->problem};
+}
+
+bool json_document(struct sl_str text, struct sl_arena *arena, bool (*read)(struct sl_fields *s), void *context,
+                   struct json_failure *failure)
+{
+    enum { PER_BYTE = 3, ALWAYS = 1 << 20 }; /* beside the text itself; what chunks are rounded up to */
+    struct sl_json j = sl_json(text, arena, false);
+    struct sl_fields s = {.json = &j, .context = context};
+    size_t limit = arena->limit;
+    arena->limit = arena->used + PER_BYTE * text.size + ALWAYS;
+    bool good = read(&s) && sl_json_end(&j);
+    if (!good)
+        *failure = find_failure(&s);
+    arena->limit = limit;
+    return good;
+}
+
+/* ---- values that several APIs have ---- */
+
+bool json_raw_texts(struct sl_fields *s, const struct sl_json_path *at, void *out)
+{
+    struct sl_str key, text, *kept = out;
+    struct sl_json_path place = {.up = at};
+    size_t begin = s->json->at;
+    bool escaped;
+    if (!sl_fields_open(s, at, SL_JSON_ARRAY, "a sequence"))
+        return false;
+    for (; sl_json_next(s->json, &key); place.index++)
+        if (sl_json_peek(s->json) != SL_JSON_STRING)
+            return sl_fields_text(s, &place, &text);
+        else
+            sl_json_raw_string(s->json, &text, &escaped);
+    if (place.index)
+        *kept = (struct sl_str){s->json->text.data + begin, s->json->at - begin};
+    return !s->json->failed;
+}
+
+bool json_callee_first(struct sl_fields *s, const struct sl_json_path *at, void *out)
+{
+    struct sl_str text;
+    size_t where = s->json->at;
+    if (!sl_fields_text(s, at, &text))
+        return false;
+    *(bool *)out = sl_str_equal(text, SL_STR("callee_first"));
+    return *(bool *)out || sl_str_equal(text, SL_STR("caller_first")) ||
+           sl_fields_fail(s, at, where, "unknown variant, expected `callee_first` or `caller_first`");
+}
