@@ -14,12 +14,12 @@ uint64_t answer_limit_reserve(const struct answer_limit *limit, uint64_t expecte
     return expected < most ? expected : most;
 }
 
-void answer_limit_write(const struct answer_limit *limit, struct json_writer *w)
+void answer_limit_write(const struct answer_limit *limit, struct sl_json_writer *w)
 {
     if (!limit->omitted)
         return;
-    json_key(w, "omitted_frames");
-    json_u64(w, limit->omitted);
+    sl_json_put_key(w, "omitted_frames");
+    sl_json_put_u64(w, limit->omitted);
     log_warn("api", "an answer is as long as it may be, frames were left out", LOG_U64("frames", limit->omitted),
              LOG_U64("max_response_bytes", limit->max));
 }

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/cancel.h"
-#include "core/json.h"
+#include "base/json_write.h"
 
 struct answer_limit {
     const struct sl_arena *arena;
@@ -50,4 +50,4 @@ static inline bool answer_limit_fits(const struct answer_limit *limit, const str
 uint64_t answer_limit_reserve(const struct answer_limit *limit, uint64_t expected);
 
 /* Writes the member "omitted_frames" into the open object, and a line into the log, when there are any. */
-void answer_limit_write(const struct answer_limit *limit, struct json_writer *w);
+void answer_limit_write(const struct answer_limit *limit, struct sl_json_writer *w);

@@ -24,28 +24,28 @@ const struct frame_lines *frame_lines_keep(const struct sl_context *found, uint6
     return good ? lines : NULL;
 }
 
-void frame_lines_write(struct json_writer *w, const struct frame_lines *lines)
+void frame_lines_write(struct sl_json_writer *w, const struct frame_lines *lines)
 {
-    json_texts(w, "pre_context", lines->before, lines->before_count);
-    json_key(w, "context_line");
-    json_str(w, lines->line);
-    json_texts(w, "post_context", lines->after, lines->after_count);
+    sl_json_put_texts(w, "pre_context", lines->before, lines->before_count);
+    sl_json_put_key(w, "context_line");
+    sl_json_put_str(w, lines->line);
+    sl_json_put_texts(w, "post_context", lines->after, lines->after_count);
 }
 
-static void lines_sent(struct json_writer *w, const char *key, struct sl_str json)
+static void lines_sent(struct sl_json_writer *w, const char *key, struct sl_str json)
 {
     if (!json.data)
         return;
-    json_key(w, key);
-    json_raw(w, json);
+    sl_json_put_key(w, key);
+    sl_json_put_raw(w, json);
 }
 
-void frame_lines_write_sent(struct json_writer *w, struct sl_str before, struct sl_str line, struct sl_str after)
+void frame_lines_write_sent(struct sl_json_writer *w, struct sl_str before, struct sl_str line, struct sl_str after)
 {
     lines_sent(w, "pre_context", before);
     if (line.data) {
-        json_key(w, "context_line");
-        json_str(w, line);
+        sl_json_put_key(w, "context_line");
+        sl_json_put_str(w, line);
     }
     lines_sent(w, "post_context", after);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "core/json.h"
+#include "base/json_write.h"
 #include "source/context.h"
 
 struct frame_lines { /* trimmed; in an arena */
@@ -15,7 +15,7 @@ const struct frame_lines *frame_lines_keep(const struct sl_context *found, uint6
                                            struct sl_arena *arena);
 
 /* The members "pre_context", "context_line" and "post_context"; the arrays unless they are empty. */
-void frame_lines_write(struct json_writer *w, const struct frame_lines *lines);
+void frame_lines_write(struct sl_json_writer *w, const struct frame_lines *lines);
 
 /* The same as they were sent, the arrays as JSON; what has no data is left out. */
-void frame_lines_write_sent(struct json_writer *w, struct sl_str before, struct sl_str line, struct sl_str after);
+void frame_lines_write_sent(struct sl_json_writer *w, struct sl_str before, struct sl_str line, struct sl_str after);

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/json.h"
+#include "base/json_write.h"
 
 enum { META_MAX_BYTES = 1 << 20 }; /* keys hold URIs; nothing legitimate comes near */
 
@@ -117,34 +117,34 @@ enum cache_meta_result cache_meta_read(int at, const char *name, struct cache_me
 void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_ns, enum sl_code status, uint64_t size,
                        bool incomplete, const char *note, struct sl_buf *out)
 {
-    struct json_writer w = json_writer(out);
-    json_object_begin(&w);
-    json_key(&w, "scope");
+    struct sl_json_writer w = sl_json_writer(out);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "scope");
     if (cache_scope_global(scope))
-        json_null(&w);
+        sl_json_put_null(&w);
     else
-        json_str(&w, scope);
-    json_key(&w, "time_created");
-    json_i64(&w, created_ns / CACHE_SECOND_NS);
-    json_key(&w, "debug");
-    json_null(&w);
-    json_key(&w, "status");
-    json_str(&w, sl_str(sl_code_name(status)));
-    json_key(&w, "size");
-    json_u64(&w, size);
-    json_key(&w, "key");
-    json_str(&w, key);
-    json_key(&w, "nanoseconds");
-    json_i64(&w, created_ns % CACHE_SECOND_NS);
+        sl_json_put_str(&w, scope);
+    sl_json_put_key(&w, "time_created");
+    sl_json_put_i64(&w, created_ns / CACHE_SECOND_NS);
+    sl_json_put_key(&w, "debug");
+    sl_json_put_null(&w);
+    sl_json_put_key(&w, "status");
+    sl_json_put_str(&w, sl_str(sl_code_name(status)));
+    sl_json_put_key(&w, "size");
+    sl_json_put_u64(&w, size);
+    sl_json_put_key(&w, "key");
+    sl_json_put_str(&w, key);
+    sl_json_put_key(&w, "nanoseconds");
+    sl_json_put_i64(&w, created_ns % CACHE_SECOND_NS);
     if (incomplete) {
-        json_key(&w, "incomplete");
-        json_boolean(&w, true);
+        sl_json_put_key(&w, "incomplete");
+        sl_json_put_boolean(&w, true);
     }
     if (note[0]) {
-        json_key(&w, "note");
-        json_str(&w, sl_str(note));
+        sl_json_put_key(&w, "note");
+        sl_json_put_str(&w, sl_str(note));
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
 }
 
 bool cache_meta_write(const char *path, struct sl_bytes json)

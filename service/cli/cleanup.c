@@ -9,7 +9,7 @@
 
 #include "cache/cache.h"
 #include "core/duration.h"
-#include "core/json.h"
+#include "base/json_write.h"
 #include "kinds/kinds.h"
 
 static const struct option_spec specs[] = {
@@ -62,34 +62,34 @@ static void print_table(const struct row *rows, size_t count)
     print_row(&total);
 }
 
-static void cleanup_member(struct json_writer *w, const char *key, uint64_t value)
+static void cleanup_member(struct sl_json_writer *w, const char *key, uint64_t value)
 {
-    json_key(w, key);
-    json_u64(w, value);
+    sl_json_put_key(w, key);
+    sl_json_put_u64(w, value);
 }
 
 static void print_json(const struct row *rows, size_t count, bool dry_run)
 {
     struct sl_buf out = {0};
-    struct json_writer w = json_writer(&out);
-    json_object_begin(&w);
-    json_key(&w, "dry_run");
-    json_boolean(&w, dry_run);
-    json_key(&w, "kinds");
-    json_array_begin(&w);
+    struct sl_json_writer w = sl_json_writer(&out);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "dry_run");
+    sl_json_put_boolean(&w, dry_run);
+    sl_json_put_key(&w, "kinds");
+    sl_json_begin_array(&w);
     for (size_t i = 0; i < count; i++) {
-        json_object_begin(&w);
-        json_key(&w, "kind");
-        json_str(&w, sl_str(rows[i].kind));
+        sl_json_begin_object(&w);
+        sl_json_put_key(&w, "kind");
+        sl_json_put_str(&w, sl_str(rows[i].kind));
         cleanup_member(&w, "files", rows[i].totals.files);
         cleanup_member(&w, "bytes", rows[i].totals.bytes);
         cleanup_member(&w, "removed", rows[i].totals.removed_files);
         cleanup_member(&w, "removed_bytes", rows[i].totals.removed_bytes);
         cleanup_member(&w, "errors", rows[i].totals.errors);
-        json_object_end(&w);
+        sl_json_end_object(&w);
     }
-    json_array_end(&w);
-    json_object_end(&w);
+    sl_json_end_array(&w);
+    sl_json_end_object(&w);
     printf(SL_STR_FMT "\n", SL_STR_ARG(sl_buf_view(&out)));
     sl_buf_free(&out);
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "core/json.h"
+#include "base/json_write.h"
 
 enum { PATIENCE_MS = 500, FRAME_MS = 100, PLAIN_MS = 5000, BAR = 20 };
 
@@ -84,21 +84,21 @@ static void put_line(struct progress *p, const char *item, uint64_t bytes, bool 
 static void put_json(const struct progress *p, const char *item, uint64_t bytes)
 {
     struct sl_buf text = {0};
-    struct json_writer w = json_writer(&text);
-    json_object_begin(&w);
-    json_key(&w, "event");
-    json_str(&w, SL_STR("progress"));
-    json_key(&w, "verb");
-    json_str(&w, sl_str(p->verb));
-    json_key(&w, "done");
-    json_u64(&w, p->done);
-    json_key(&w, "total");
-    json_u64(&w, p->total);
-    json_key(&w, "bytes");
-    json_u64(&w, bytes);
-    json_key(&w, "item");
-    json_str(&w, sl_str(item));
-    json_object_end(&w);
+    struct sl_json_writer w = sl_json_writer(&text);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "event");
+    sl_json_put_str(&w, SL_STR("progress"));
+    sl_json_put_key(&w, "verb");
+    sl_json_put_str(&w, sl_str(p->verb));
+    sl_json_put_key(&w, "done");
+    sl_json_put_u64(&w, p->done);
+    sl_json_put_key(&w, "total");
+    sl_json_put_u64(&w, p->total);
+    sl_json_put_key(&w, "bytes");
+    sl_json_put_u64(&w, bytes);
+    sl_json_put_key(&w, "item");
+    sl_json_put_str(&w, sl_str(item));
+    sl_json_end_object(&w);
     if (!text.failed)
         fprintf(stderr, SL_STR_FMT "\n", SL_STR_ARG(sl_buf_view(&text)));
     sl_buf_free(&text);

@@ -8,7 +8,7 @@
 #include <uv.h>
 #include <zstd.h>
 
-#include "core/json.h"
+#include "base/json_write.h"
 #include "commit.h"
 #include "fetch/libcurl.h"
 #include "kinds/kinds.h"
@@ -47,28 +47,28 @@ static void version_text(struct sl_buf *out)
 static void version_json(struct sl_buf *out)
 {
     struct version_library libraries[LIBRARIES];
-    struct json_writer w = json_writer(out);
+    struct sl_json_writer w = sl_json_writer(out);
     version_libraries(libraries);
-    json_object_begin(&w);
-    json_key(&w, "version");
-    json_str(&w, SL_STR(SYMLOOM_VERSION));
-    json_key(&w, "commit");
-    json_str(&w, SL_STR(SYMLOOM_COMMIT));
-    json_key(&w, "libraries");
-    json_object_begin(&w);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "version");
+    sl_json_put_str(&w, SL_STR(SYMLOOM_VERSION));
+    sl_json_put_key(&w, "commit");
+    sl_json_put_str(&w, SL_STR(SYMLOOM_COMMIT));
+    sl_json_put_key(&w, "libraries");
+    sl_json_begin_object(&w);
     for (size_t i = 0; i < LIBRARIES; i++) {
-        json_key(&w, libraries[i].name);
-        json_str(&w, sl_str(libraries[i].version));
+        sl_json_put_key(&w, libraries[i].name);
+        sl_json_put_str(&w, sl_str(libraries[i].version));
     }
-    json_object_end(&w);
-    json_key(&w, "caches");
-    json_object_begin(&w);
+    sl_json_end_object(&w);
+    sl_json_put_key(&w, "caches");
+    sl_json_begin_object(&w);
     for (size_t i = 0; i < kinds_all_count; i++) {
-        json_key(&w, kinds_all[i]->name);
-        json_u64(&w, kinds_all[i]->version);
+        sl_json_put_key(&w, kinds_all[i]->name);
+        sl_json_put_u64(&w, kinds_all[i]->version);
     }
-    json_object_end(&w);
-    json_object_end(&w);
+    sl_json_end_object(&w);
+    sl_json_end_object(&w);
     sl_buf_u8(out, '\n');
 }
 

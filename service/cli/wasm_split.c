@@ -13,7 +13,7 @@
 
 #include "base/grow.h"
 #include "base/bytes.h"
-#include "core/json.h"
+#include "base/json_write.h"
 #include "id/id.h"
 
 enum { WASM_CUSTOM = 0, UUID_SIZE = 16, WASM_HEADER = 8 };
@@ -221,39 +221,39 @@ static void raw_id(const struct splitting *s, struct sl_buf *hex)
     sl_buf_free(&raw);
 }
 
-static void tell_text(struct json_writer *w, const char *key, struct sl_str text)
+static void tell_text(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
-    json_key(w, key);
+    sl_json_put_key(w, key);
     if (text.data)
-        json_str(w, text);
+        sl_json_put_str(w, text);
     else
-        json_null(w);
+        sl_json_put_null(w);
 }
 
 static void tell_json(const struct splitting *s, struct sl_str id, struct sl_str raw, const char *out, size_t size)
 {
     struct sl_buf text = {0};
-    struct json_writer w = json_writer(&text);
+    struct sl_json_writer w = sl_json_writer(&text);
     uint8_t first[UUID_SIZE] = {0};
     memcpy(first, s->id.data, s->id.size < UUID_SIZE ? s->id.size : UUID_SIZE);
     struct sl_debug_id debug_id = {0};
     char shown[SL_DEBUG_ID_TEXT];
     memcpy(debug_id.uuid, first, UUID_SIZE);
     sl_debug_id_format(&debug_id, shown);
-    json_object_begin(&w);
+    sl_json_begin_object(&w);
     tell_text(&w, "build_id", id);
     tell_text(&w, "debug_id", sl_str(shown));
     tell_text(&w, "raw_id", raw);
-    json_key(&w, "had_build_id");
-    json_boolean(&w, s->had_id);
+    sl_json_put_key(&w, "had_build_id");
+    sl_json_put_boolean(&w, s->had_id);
     tell_text(&w, "out", sl_str(out));
     const char *debug = option_value(s->o, "debug-out", NULL);
     tell_text(&w, "debug_out", debug ? sl_str(debug) : (struct sl_str){NULL, 0});
-    json_key(&w, "bytes_in");
-    json_u64(&w, s->mapping.bytes.size);
-    json_key(&w, "bytes_out");
-    json_u64(&w, size);
-    json_object_end(&w);
+    sl_json_put_key(&w, "bytes_in");
+    sl_json_put_u64(&w, s->mapping.bytes.size);
+    sl_json_put_key(&w, "bytes_out");
+    sl_json_put_u64(&w, size);
+    sl_json_end_object(&w);
     sl_buf_u8(&text, '\n');
     output_write(sl_buf_view(&text));
     sl_buf_free(&text);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/base64.h"
-#include "core/json.h"
+#include "base/json_write.h"
 #include "core/loop.h"
 #include "core/pool.h"
 #include "fetch/fetch.h"
@@ -100,21 +100,21 @@ static struct sl_str token_url(const struct google_account *account)
 static void add_claims(struct sl_buf *out, const struct google_account *account, const char *scope, int64_t now_s)
 {
     struct sl_buf json = {0};
-    struct json_writer w = json_writer(&json);
+    struct sl_json_writer w = sl_json_writer(&json);
     const struct {
         const char *key;
         struct sl_str text;
     } texts[] = {{"iss", account->client_email}, {"scope", sl_str(scope)}, {"aud", token_url(account)}};
-    json_object_begin(&w);
+    sl_json_begin_object(&w);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        json_key(&w, texts[i].key);
-        json_str(&w, texts[i].text);
+        sl_json_put_key(&w, texts[i].key);
+        sl_json_put_str(&w, texts[i].text);
     }
-    json_key(&w, "exp");
-    json_i64(&w, now_s + GOOGLE_TOKEN_LIFE_S + MARGIN_S);
-    json_key(&w, "iat");
-    json_i64(&w, now_s);
-    json_object_end(&w);
+    sl_json_put_key(&w, "exp");
+    sl_json_put_i64(&w, now_s + GOOGLE_TOKEN_LIFE_S + MARGIN_S);
+    sl_json_put_key(&w, "iat");
+    sl_json_put_i64(&w, now_s);
+    sl_json_end_object(&w);
     add_base64url(out, json.data, json.size);
     out->failed |= json.failed;
     sl_buf_free(&json);

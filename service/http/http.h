@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "core/content.h"
 #include "core/fiber.h"
-#include "core/json.h"
+#include "base/json_write.h"
 #include "core/memory.h"
 #include "core/pool.h"
 

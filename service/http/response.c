@@ -151,17 +151,17 @@ void http_reply_detail(struct http_exchange *x, int status, const char *detail, 
 {
     http_reply_empty(x, status);
     http_set_header(x, "Content-Type", SL_STR("application/json"));
-    struct json_writer w = json_writer(&x->body);
-    json_object_begin(&w);
-    json_key(&w, "detail");
-    json_str(&w, sl_str(detail));
+    struct sl_json_writer w = sl_json_writer(&x->body);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "detail");
+    sl_json_put_str(&w, sl_str(detail));
     if (cause) {
-        json_key(&w, "causes");
-        json_array_begin(&w);
-        json_str(&w, sl_str(cause));
-        json_array_end(&w);
+        sl_json_put_key(&w, "causes");
+        sl_json_begin_array(&w);
+        sl_json_put_str(&w, sl_str(cause));
+        sl_json_end_array(&w);
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
 }
 
 /* Who set only whether caches may share it leaves the age to the options. */

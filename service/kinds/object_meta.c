@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#include "core/json.h"
+#include "base/json_write.h"
 #include "dwarf/dwarf.h"
 #include "object/embedded.h"
 
@@ -18,34 +18,34 @@ static const struct sl_str vcs_names[] = {SL_STR("git"), SL_STR("perforce"), SL_
 static void object_meta_encode(const struct object_meta *meta, struct sl_buf *out)
 {
     const struct sl_features *features = &meta->features;
-    struct json_writer w = json_writer(out);
-    json_object_begin(&w);
-    json_key(&w, "has_debug_info");
-    json_boolean(&w, features->has_debug_info);
-    json_key(&w, "has_unwind_info");
-    json_boolean(&w, features->has_unwind_info);
-    json_key(&w, "has_symbols");
-    json_boolean(&w, features->has_symbols);
-    json_key(&w, "has_sources");
-    json_boolean(&w, features->has_sources);
+    struct sl_json_writer w = sl_json_writer(out);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "has_debug_info");
+    sl_json_put_boolean(&w, features->has_debug_info);
+    sl_json_put_key(&w, "has_unwind_info");
+    sl_json_put_boolean(&w, features->has_unwind_info);
+    sl_json_put_key(&w, "has_symbols");
+    sl_json_put_boolean(&w, features->has_symbols);
+    sl_json_put_key(&w, "has_sources");
+    sl_json_put_boolean(&w, features->has_sources);
     if (features->srcsrv_vcs.size) {
-        json_key(&w, "srcsrv_vcs");
-        json_str(&w, features->srcsrv_vcs);
+        sl_json_put_key(&w, "srcsrv_vcs");
+        sl_json_put_str(&w, features->srcsrv_vcs);
     }
     if (meta->embedded.has_debug_info || meta->embedded.has_sources) {
-        json_key(&w, "embedded_ppdb");
-        json_object_begin(&w);
-        json_key(&w, "has_debug_info");
-        json_boolean(&w, meta->embedded.has_debug_info);
-        json_key(&w, "has_sources");
-        json_boolean(&w, meta->embedded.has_sources);
-        json_object_end(&w);
+        sl_json_put_key(&w, "embedded_ppdb");
+        sl_json_begin_object(&w);
+        sl_json_put_key(&w, "has_debug_info");
+        sl_json_put_boolean(&w, meta->embedded.has_debug_info);
+        sl_json_put_key(&w, "has_sources");
+        sl_json_put_boolean(&w, meta->embedded.has_sources);
+        sl_json_end_object(&w);
     }
     if (meta->place.is_fixed) {
-        json_key(&w, "fixed_address");
-        json_u64(&w, meta->place.address);
+        sl_json_put_key(&w, "fixed_address");
+        sl_json_put_u64(&w, meta->place.address);
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
 }
 
 /* One that cannot be read is none: the PE file itself is usable. */

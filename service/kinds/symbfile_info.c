@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "core/json.h"
+#include "base/json_write.h"
 
 /* A text that does not fit is none. */
 static void symbfile_info_take(struct sl_json *j, char *out, size_t size)
@@ -65,28 +65,28 @@ void info_read(const char *home, struct symbfile_info *info)
     sl_unmap(&mapping);
 }
 
-static void symbfile_info_member(struct json_writer *w, const char *key, const char *text)
+static void symbfile_info_member(struct sl_json_writer *w, const char *key, const char *text)
 {
     if (!*text)
         return;
-    json_key(w, key);
-    json_str(w, sl_str(text));
+    sl_json_put_key(w, key);
+    sl_json_put_str(w, sl_str(text));
 }
 
 void info_format(const struct symbfile_info *info, struct sl_buf *json)
 {
-    struct json_writer w = json_writer(json);
-    json_object_begin(&w);
+    struct sl_json_writer w = sl_json_writer(json);
+    sl_json_begin_object(&w);
     symbfile_info_member(&w, "build_id", info->build_id);
     symbfile_info_member(&w, "debug_id", info->debug_id);
     symbfile_info_member(&w, "go_build_id", info->go_build_id);
     symbfile_info_member(&w, "code_file", info->code_file);
     symbfile_info_member(&w, "arch", info->arch);
     if (info->has_base) {
-        json_key(&w, "base_address");
-        json_u64(&w, info->base);
+        sl_json_put_key(&w, "base_address");
+        sl_json_put_u64(&w, info->base);
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
 }
 
 static bool info_write(const char *home, const struct symbfile_info *info)

@@ -6,7 +6,7 @@
 
 #include "base/base64.h"
 #include "base/json.h"
-#include "core/json.h"
+#include "base/json_write.h"
 #include "fetch/google.h"
 #include "id/id.h"
 #include "origin/memo.h"
@@ -133,27 +133,27 @@ static enum sl_code gcs_look(struct object_request *request, struct sl_str name,
 static struct sl_str gcs_describe(struct sl_arena *arena, const struct store_meta *meta, const char *media_type)
 {
     struct sl_buf body = {0}, hex = {0};
-    struct json_writer w = json_writer(&body);
+    struct sl_json_writer w = sl_json_writer(&body);
     char size[24];
-    json_object_begin(&w);
-    json_key(&w, "contentType");
-    json_str(&w, sl_str(media_type));
-    json_key(&w, "cacheControl");
-    json_str(&w, SL_STR("no-transform"));
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "contentType");
+    sl_json_put_str(&w, sl_str(media_type));
+    sl_json_put_key(&w, "cacheControl");
+    sl_json_put_str(&w, SL_STR("no-transform"));
     if (meta->is_packed) {
         snprintf(size, sizeof size, "%llu", (unsigned long long)meta->original_size);
         sl_buf_hex(&hex, meta->md5, sizeof meta->md5);
-        json_key(&w, "contentEncoding");
-        json_str(&w, SL_STR("gzip"));
-        json_key(&w, "metadata");
-        json_object_begin(&w);
-        json_key(&w, "original_size");
-        json_str(&w, sl_str(size));
-        json_key(&w, "original_md5_hash");
-        json_str(&w, sl_buf_view(&hex));
-        json_object_end(&w);
+        sl_json_put_key(&w, "contentEncoding");
+        sl_json_put_str(&w, SL_STR("gzip"));
+        sl_json_put_key(&w, "metadata");
+        sl_json_begin_object(&w);
+        sl_json_put_key(&w, "original_size");
+        sl_json_put_str(&w, sl_str(size));
+        sl_json_put_key(&w, "original_md5_hash");
+        sl_json_put_str(&w, sl_buf_view(&hex));
+        sl_json_end_object(&w);
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
     sl_buf_free(&hex);
     return sl_buf_keep(&body, arena);
 }

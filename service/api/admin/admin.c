@@ -61,21 +61,21 @@ static void release_hosts(struct http_exchange *x)
 static void write_problems(struct http_exchange *x, struct sl_str problems)
 {
     struct sl_buf json = {0};
-    struct json_writer w = json_writer(&json);
-    json_object_begin(&w);
-    json_key(&w, "detail");
-    json_str(&w, SL_STR("the configuration was not taken"));
-    json_key(&w, "errors");
-    json_array_begin(&w);
+    struct sl_json_writer w = sl_json_writer(&json);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "detail");
+    sl_json_put_str(&w, SL_STR("the configuration was not taken"));
+    sl_json_put_key(&w, "errors");
+    sl_json_begin_array(&w);
     while (problems.size) {
         const char *end = memchr(problems.data, '\n', problems.size);
         size_t size = end ? (size_t)(end - problems.data) : problems.size;
-        json_str(&w, (struct sl_str){problems.data, size});
+        sl_json_put_str(&w, (struct sl_str){problems.data, size});
         size += end != NULL;
         problems = (struct sl_str){problems.data + size, problems.size - size};
     }
-    json_array_end(&w);
-    json_object_end(&w);
+    sl_json_end_array(&w);
+    sl_json_end_object(&w);
     http_reply_json(x, 400, &json);
 }
 

@@ -89,7 +89,7 @@ bool crash_details(struct sl_minidump *dump, struct sl_arena *arena);
 /* ---- write.c ---- */
 
 /* A native_writer: the crash, and what became of its threads and modules. */
-void crash_write(const struct native_request *request, struct json_writer *w, void *crash);
+void crash_write(const struct native_request *request, struct sl_json_writer *w, void *crash);
 
 /* {"status":"failed"} with these; `detail` may be NULL. */
 void crash_write_failure(struct sl_buf *answer, const char *message, const char *detail);

@@ -2,64 +2,64 @@
 #include "api/crash/crash.h"
 #include "api/crash_analysis.h"
 
-static void text_detail(struct json_writer *w, const char *key, struct sl_str text)
+static void text_detail(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
     if (!text.data)
         return;
-    json_key(w, key);
-    json_str(w, text);
+    sl_json_put_key(w, key);
+    sl_json_put_str(w, text);
 }
 
-static void write_annotations(struct json_writer *w, const struct sl_minidump *dump)
+static void write_annotations(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
-    json_array_begin(w);
+    sl_json_begin_array(w);
     for (size_t i = 0; i < dump->annotation_count; i++) {
         const struct sl_minidump_annotation *annotation = &dump->annotations[i];
-        json_object_begin(w);
+        sl_json_begin_object(w);
         text_detail(w, "module", annotation->module);
         text_detail(w, "name", annotation->name);
         text_detail(w, "value", annotation->value);
-        json_object_end(w);
+        sl_json_end_object(w);
     }
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
-static void write_unloaded(struct json_writer *w, const struct sl_minidump *dump)
+static void write_unloaded(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
-    json_array_begin(w);
+    sl_json_begin_array(w);
     for (size_t i = 0; i < dump->unloaded_count; i++) {
-        json_object_begin(w);
+        sl_json_begin_object(w);
         text_detail(w, "name", dump->unloaded[i].name);
-        json_key(w, "image_addr");
-        json_hex(w, dump->unloaded[i].address);
-        json_key(w, "image_size");
-        json_u64(w, dump->unloaded[i].size);
-        json_object_end(w);
+        sl_json_put_key(w, "image_addr");
+        sl_json_put_hex(w, dump->unloaded[i].address);
+        sl_json_put_key(w, "image_size");
+        sl_json_put_u64(w, dump->unloaded[i].size);
+        sl_json_end_object(w);
     }
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
-static void write_crash_info(struct json_writer *w, const struct sl_minidump *dump)
+static void write_crash_info(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
-    json_array_begin(w);
+    sl_json_begin_array(w);
     for (size_t i = 0; i < dump->crash_info_count; i++)
-        json_str(w, dump->crash_info[i]);
-    json_array_end(w);
+        sl_json_put_str(w, dump->crash_info[i]);
+    sl_json_end_array(w);
 }
 
-static void write_process_id(struct json_writer *w, const struct sl_minidump *dump)
+static void write_process_id(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
-    json_u64(w, dump->process_id);
+    sl_json_put_u64(w, dump->process_id);
 }
 
-static void write_create_time(struct json_writer *w, const struct sl_minidump *dump)
+static void write_create_time(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
-    json_u64(w, dump->create_time);
+    sl_json_put_u64(w, dump->create_time);
 }
 
-static void write_wow64_missing(struct json_writer *w, const struct sl_minidump *dump)
+static void write_wow64_missing(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
-    json_u64(w, dump->wow64_missing);
+    sl_json_put_u64(w, dump->wow64_missing);
 }
 
 /* JSON of the arena, empty when nothing came out; data NULL: out of memory. */
@@ -68,16 +68,16 @@ static struct sl_str analysis_json(const struct sl_minidump *dump, struct sl_are
     struct sl_minidump_analysis analysis;
     struct sl_error ignored;
     struct sl_buf text = {.budget = arena->budget};
-    struct json_writer w = json_writer(&text);
+    struct sl_json_writer w = sl_json_writer(&text);
     if (sl_minidump_analyse(dump, arena, &analysis, &ignored) != SL_OK)
         return (struct sl_str){NULL, 0};
     if (!analysis.has_instruction && !analysis.flip_count && !analysis.is_stack_overflow)
         return SL_STR("");
-    json_object_begin(&w);
+    sl_json_begin_object(&w);
     crash_analysis_write(&w, &analysis, 0);
-    json_key(&w, "is_likely_stack_overflow");
-    json_boolean(&w, analysis.is_stack_overflow);
-    json_object_end(&w);
+    sl_json_put_key(&w, "is_likely_stack_overflow");
+    sl_json_put_boolean(&w, analysis.is_stack_overflow);
+    sl_json_end_object(&w);
     return sl_buf_keep(&text, arena);
 }
 
@@ -86,7 +86,7 @@ bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
     const struct {
         bool known;
         const char *name;
-        void (*write)(struct json_writer *w, const struct sl_minidump *dump);
+        void (*write)(struct sl_json_writer *w, const struct sl_minidump *dump);
     } rows[] = {
         {dump->has_process_id, "process_id", write_process_id},
         {dump->has_create_time, "process_create_time", write_create_time},
@@ -103,7 +103,7 @@ bool crash_details(struct sl_minidump *dump, struct sl_arena *arena)
         if (!rows[i].known)
             continue;
         struct sl_buf text = {0};
-        struct json_writer w = json_writer(&text);
+        struct sl_json_writer w = sl_json_writer(&text);
         rows[i].write(&w, dump);
         struct sl_str json = sl_buf_keep(&text, arena);
         if (!json.data)

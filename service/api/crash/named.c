@@ -165,13 +165,13 @@ static void named_too_large(struct named_work *work, const char *what)
 
 static void named_put_answer(struct named_work *work, struct sl_str named)
 {
-    struct json_writer w = json_writer(&work->job->answer);
-    json_object_begin(&w);
-    json_key(&w, "status");
-    json_str(&w, SL_STR("completed"));
-    json_key(&w, "named");
-    json_str(&w, named);
-    json_object_end(&w);
+    struct sl_json_writer w = sl_json_writer(&work->job->answer);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "status");
+    sl_json_put_str(&w, SL_STR("completed"));
+    sl_json_put_key(&w, "named");
+    sl_json_put_str(&w, named);
+    sl_json_end_object(&w);
     if (w.out->failed)
         named_no_memory(work);
     else if (w.out->size > work->job->config->max_response_bytes)

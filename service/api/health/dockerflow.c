@@ -53,17 +53,17 @@ static void read_version(void *arg)
 
 static void own_version(struct sl_buf *out)
 {
-    struct json_writer w = json_writer(out);
-    json_object_begin(&w);
-    json_key(&w, "source");
-    json_str(&w, SL_STR("symloom"));
-    json_key(&w, "version");
-    json_str(&w, SL_STR(SYMLOOM_VERSION));
-    json_key(&w, "commit");
-    json_str(&w, sl_str(build_commit()));
-    json_key(&w, "build");
-    json_str(&w, SL_STR(__VERSION__));
-    json_object_end(&w);
+    struct sl_json_writer w = sl_json_writer(out);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "source");
+    sl_json_put_str(&w, SL_STR("symloom"));
+    sl_json_put_key(&w, "version");
+    sl_json_put_str(&w, SL_STR(SYMLOOM_VERSION));
+    sl_json_put_key(&w, "commit");
+    sl_json_put_str(&w, sl_str(build_commit()));
+    sl_json_put_key(&w, "build");
+    sl_json_put_str(&w, SL_STR(__VERSION__));
+    sl_json_end_object(&w);
 }
 
 void dockerflow_version(struct http_exchange *x)
@@ -97,41 +97,41 @@ static const char *level_name(int level)
     return level == ERROR ? "error" : level == WARNING ? "warning" : "ok";
 }
 
-static void write_details(struct json_writer *w, const struct check *check)
+static void write_details(struct sl_json_writer *w, const struct check *check)
 {
-    json_key(w, check->name);
-    json_object_begin(w);
-    json_key(w, "status");
-    json_str(w, sl_str(level_name(check->level)));
-    json_key(w, "level");
-    json_u64(w, (uint64_t)check->level);
-    json_key(w, "messages");
-    json_object_begin(w);
-    json_key(w, check->id);
-    json_str(w, sl_str(check->message));
-    json_object_end(w);
-    json_object_end(w);
+    sl_json_put_key(w, check->name);
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "status");
+    sl_json_put_str(w, sl_str(level_name(check->level)));
+    sl_json_put_key(w, "level");
+    sl_json_put_u64(w, (uint64_t)check->level);
+    sl_json_put_key(w, "messages");
+    sl_json_begin_object(w);
+    sl_json_put_key(w, check->id);
+    sl_json_put_str(w, sl_str(check->message));
+    sl_json_end_object(w);
+    sl_json_end_object(w);
 }
 
-static void write_checks(struct json_writer *w, const struct check *checks, size_t count, int worst)
+static void write_checks(struct sl_json_writer *w, const struct check *checks, size_t count, int worst)
 {
-    json_object_begin(w);
-    json_key(w, "status");
-    json_str(w, sl_str(level_name(worst)));
-    json_key(w, "checks");
-    json_object_begin(w);
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "status");
+    sl_json_put_str(w, sl_str(level_name(worst)));
+    sl_json_put_key(w, "checks");
+    sl_json_begin_object(w);
     for (size_t i = 0; i < count; i++) {
-        json_key(w, checks[i].name);
-        json_str(w, sl_str(level_name(checks[i].level)));
+        sl_json_put_key(w, checks[i].name);
+        sl_json_put_str(w, sl_str(level_name(checks[i].level)));
     }
-    json_object_end(w);
-    json_key(w, "details");
-    json_object_begin(w);
+    sl_json_end_object(w);
+    sl_json_put_key(w, "details");
+    sl_json_begin_object(w);
     for (size_t i = 0; i < count; i++)
         if (checks[i].level != FINE)
             write_details(w, &checks[i]);
-    json_object_end(w);
-    json_object_end(w);
+    sl_json_end_object(w);
+    sl_json_end_object(w);
 }
 
 void dockerflow_heartbeat(struct http_exchange *x)
@@ -155,7 +155,7 @@ void dockerflow_heartbeat(struct http_exchange *x)
     for (size_t i = 0; i < CHECKS; i++)
         worst = checks[i].level > worst ? checks[i].level : worst;
     struct sl_buf text = {0};
-    struct json_writer w = json_writer(&text);
+    struct sl_json_writer w = sl_json_writer(&text);
     write_checks(&w, checks, CHECKS, worst);
     http_reply_json(x, worst == ERROR ? 500 : 200, &text);
 }

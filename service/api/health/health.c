@@ -60,20 +60,20 @@ static void answer_ready(struct http_exchange *x)
 {
     const char *why[5];
     size_t count = reasons(x->service, why);
-    struct json_writer w = json_writer(&x->body);
+    struct sl_json_writer w = sl_json_writer(&x->body);
     count_check();
     http_reply(x, count ? 503 : 200, "application/json", SL_STR(""));
-    json_object_begin(&w);
-    json_key(&w, "status");
-    json_str(&w, count ? SL_STR("not ready") : SL_STR("ready"));
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "status");
+    sl_json_put_str(&w, count ? SL_STR("not ready") : SL_STR("ready"));
     if (count) {
-        json_key(&w, "reasons");
-        json_array_begin(&w);
+        sl_json_put_key(&w, "reasons");
+        sl_json_begin_array(&w);
         for (size_t i = 0; i < count; i++)
-            json_str(&w, sl_str(why[i]));
-        json_array_end(&w);
+            sl_json_put_str(&w, sl_str(why[i]));
+        sl_json_end_array(&w);
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
 }
 
 struct metrics_text {

@@ -204,11 +204,11 @@ static void count_running(const struct job *job, int change)
 static void write_outcome(struct job *job, const char *status)
 {
     sl_buf_clear(&job->answer);
-    struct json_writer w = json_writer(&job->answer);
-    json_object_begin(&w);
-    json_key(&w, "status");
-    json_str(&w, sl_str(status));
-    json_object_end(&w);
+    struct sl_json_writer w = sl_json_writer(&job->answer);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "status");
+    sl_json_put_str(&w, sl_str(status));
+    sl_json_end_object(&w);
 }
 
 /* Work that is cancelled fails in the way that came first. */

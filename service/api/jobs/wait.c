@@ -37,16 +37,16 @@ void job_id_format(const uint8_t id[16], char out[37])
 void job_reply_pending(struct http_exchange *x, const uint8_t bytes[16])
 {
     struct sl_buf body = {0};
-    struct json_writer w = json_writer(&body);
+    struct sl_json_writer w = sl_json_writer(&body);
     job_id_format(bytes, x->job_id);
-    json_object_begin(&w);
-    json_key(&w, "status");
-    json_str(&w, SL_STR("pending"));
-    json_key(&w, "request_id");
-    json_str(&w, sl_str(x->job_id));
-    json_key(&w, "retry_after");
-    json_u64(&w, RETRY_AFTER_S);
-    json_object_end(&w);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "status");
+    sl_json_put_str(&w, SL_STR("pending"));
+    sl_json_put_key(&w, "request_id");
+    sl_json_put_str(&w, sl_str(x->job_id));
+    sl_json_put_key(&w, "retry_after");
+    sl_json_put_u64(&w, RETRY_AFTER_S);
+    sl_json_end_object(&w);
     http_reply_json(x, 200, &body);
 }
 

@@ -2,51 +2,51 @@
 #include <stdlib.h>
 
 #include "api/js/js.h"
-#include "core/json.h"
+#include "base/json_write.h"
 
-static void js_text(struct json_writer *w, const char *key, struct sl_str text)
+static void js_text(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
     if (!text.data)
         return;
-    json_key(w, key);
-    json_str(w, text);
+    sl_json_put_key(w, key);
+    sl_json_put_str(w, text);
 }
 
-static void js_number(struct json_writer *w, const char *key, struct sl_opt_u64 number)
+static void js_number(struct sl_json_writer *w, const char *key, struct sl_opt_u64 number)
 {
     if (!number.set)
         return;
-    json_key(w, key);
-    json_u64(w, number.value);
+    sl_json_put_key(w, key);
+    sl_json_put_u64(w, number.value);
 }
 
 /* ---- frames ---- */
 
-static void write_data(struct json_writer *w, const struct js_said *origin, bool symbolicated)
+static void write_data(struct sl_json_writer *w, const struct js_said *origin, bool symbolicated)
 {
-    json_key(w, "data");
-    json_object_begin(w);
+    sl_json_put_key(w, "data");
+    sl_json_begin_object(w);
     if (origin) {
         js_text(w, "sourcemap", origin->sourcemap);
         if (origin->json.data) {
-            json_key(w, "sourcemap_origin");
-            json_raw(w, origin->json);
+            sl_json_put_key(w, "sourcemap_origin");
+            sl_json_put_raw(w, origin->json);
         }
         js_text(w, "resolved_with", origin->resolved_with);
     }
-    json_key(w, "symbolicated");
-    json_boolean(w, symbolicated);
-    json_object_end(w);
+    sl_json_put_key(w, "symbolicated");
+    sl_json_put_boolean(w, symbolicated);
+    sl_json_end_object(w);
 }
 
-static void js_write_frame(struct json_writer *w, const struct js_entry *entry)
+static void js_write_frame(struct sl_json_writer *w, const struct js_entry *entry)
 {
     const struct js_frame *frame = entry->frame;
     if (entry->sent_size) {
-        json_raw(w, (struct sl_str){entry->sent, entry->sent_size});
+        sl_json_put_raw(w, (struct sl_str){entry->sent, entry->sent_size});
         return;
     }
-    json_object_begin(w);
+    sl_json_begin_object(w);
     js_text(w, "platform", frame->platform);
     js_text(w, "function", frame->function);
     js_text(w, "filename", frame->filename);
@@ -59,19 +59,19 @@ static void js_write_frame(struct json_writer *w, const struct js_entry *entry)
     else
         frame_lines_write_sent(w, frame->pre_context, frame->context_line, frame->post_context);
     write_data(w, frame->origin, entry->symbolicated);
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
 /* `behind`: bytes to keep for what follows. */
-static void js_write_traces(struct json_writer *w, const char *key, const struct js_trace *traces, size_t count,
+static void js_write_traces(struct sl_json_writer *w, const char *key, const struct js_trace *traces, size_t count,
                             struct answer_limit *limit, uint64_t behind)
 {
-    json_key(w, key);
-    json_array_begin(w);
+    sl_json_put_key(w, key);
+    sl_json_begin_array(w);
     for (size_t t = 0; t < count; t++) {
-        json_object_begin(w);
-        json_key(w, "frames");
-        json_array_begin(w);
+        sl_json_begin_object(w);
+        sl_json_put_key(w, "frames");
+        sl_json_begin_array(w);
         for (size_t i = 0; i < traces[t].count; i++) {
             if (!answer_limit_fits(limit, w->out, behind)) {
                 limit->omitted += traces[t].count - i;
@@ -79,10 +79,10 @@ static void js_write_traces(struct json_writer *w, const char *key, const struct
             }
             js_write_frame(w, &traces[t].frames[i]);
         }
-        json_array_end(w);
-        json_object_end(w);
+        sl_json_end_array(w);
+        sl_json_end_object(w);
     }
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
 /* ---- errors ---- */
@@ -103,41 +103,41 @@ static int error_order(const void *left, const void *right)
     return order ? order : sl_str_compare(a->sourcemap, b->sourcemap);
 }
 
-static void js_write_error(struct json_writer *w, const struct js_error *error)
+static void js_write_error(struct sl_json_writer *w, const struct js_error *error)
 {
     static const char *const types[] = {
         [JS_INVALID_LOCATION] = "invalid_location",   [JS_MISSING_SOURCE_CONTENT] = "missing_source_content",
         [JS_MISSING_SOURCE] = "missing_source",       [JS_MALFORMED_SOURCEMAP] = "malformed_sourcemap",
         [JS_MISSING_SOURCEMAP] = "missing_sourcemap", [JS_SCRAPING_DISABLED] = "scraping_disabled",
     };
-    json_object_begin(w);
+    sl_json_begin_object(w);
     js_text(w, "abs_path", error->abs_path);
     js_text(w, "type", sl_str(types[error->problem]));
     if (error->problem == JS_INVALID_LOCATION) {
         js_number(w, "line", error->line);
         js_number(w, "col", error->column);
         if (!error->column.set) {
-            json_key(w, "col");
-            json_null(w);
+            sl_json_put_key(w, "col");
+            sl_json_put_null(w);
         }
     }
     js_text(w, "source", error->source);
     js_text(w, error->problem == JS_MALFORMED_SOURCEMAP ? "url" : "sourcemap", error->sourcemap);
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
-static void js_write_errors(struct json_writer *w, struct js_error *errors, size_t count,
+static void js_write_errors(struct sl_json_writer *w, struct js_error *errors, size_t count,
                             const struct answer_limit *limit)
 {
     if (!count)
         return;
     qsort(errors, count, sizeof *errors, error_order);
-    json_key(w, "errors");
-    json_array_begin(w);
+    sl_json_put_key(w, "errors");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < count && answer_limit_fits(limit, w->out, 0); i++)
         if (i == 0 || error_order(&errors[i - 1], &errors[i]) != 0)
             js_write_error(w, &errors[i]);
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
 /* ---- the web ---- */
@@ -149,20 +149,20 @@ static int attempt_order(const void *left, const void *right)
     return order ? order : ((*a)->number > (*b)->number) - ((*a)->number < (*b)->number);
 }
 
-static void write_attempt(struct json_writer *w, const struct js_file *file)
+static void write_attempt(struct sl_json_writer *w, const struct js_file *file)
 {
     static const char *const states[] = {
         [JS_NOT_ATTEMPTED] = "not_attempted", [JS_SUCCESS] = "success", [JS_FAILURE] = "failure"};
-    json_object_begin(w);
+    sl_json_begin_object(w);
     js_text(w, "url", file->key.path);
     js_text(w, "status", sl_str(states[file->attempt.status]));
     js_text(w, "reason", sl_str(file->attempt.reason));
     if (file->attempt.details.size)
         js_text(w, "details", file->attempt.details);
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
-static void write_attempts(struct json_writer *w, const struct js_request *r)
+static void write_attempts(struct sl_json_writer *w, const struct js_request *r)
 {
     const struct js_file **sorted = SL_ARENA_ARRAY(r->arena, const struct js_file *, r->finder.file_count + 1);
     size_t count = 0;
@@ -173,11 +173,11 @@ static void write_attempts(struct json_writer *w, const struct js_request *r)
     if (!count)
         return;
     qsort(sorted, count, sizeof *sorted, attempt_order);
-    json_key(w, "scraping_attempts");
-    json_array_begin(w);
+    sl_json_put_key(w, "scraping_attempts");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < count; i++)
         write_attempt(w, sorted[i]);
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
 /* ---- bundles ---- */
@@ -188,7 +188,7 @@ static int bundle_id_order(const void *left, const void *right)
 }
 
 /* The ids of those that a file came from. */
-static void write_used_bundles(struct json_writer *w, const struct js_request *r)
+static void write_used_bundles(struct sl_json_writer *w, const struct js_request *r)
 {
     struct sl_str *ids = SL_ARENA_ARRAY(r->arena, struct sl_str, r->finder.file_count + 1);
     size_t count = 0;
@@ -199,52 +199,52 @@ static void write_used_bundles(struct json_writer *w, const struct js_request *r
     if (!count)
         return;
     qsort(ids, count, sizeof *ids, bundle_id_order);
-    json_key(w, "used_artifact_bundles");
-    json_array_begin(w);
+    sl_json_put_key(w, "used_artifact_bundles");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < count; i++)
         if (i == 0 || !sl_str_equal(ids[i - 1], ids[i]))
-            json_str(w, ids[i]);
-    json_array_end(w);
+            sl_json_put_str(w, ids[i]);
+    sl_json_end_array(w);
 }
 
 /* ---- all ---- */
 
-static void write_bundled(struct json_writer *w, const struct js_file *file)
+static void write_bundled(struct sl_json_writer *w, const struct js_file *file)
 {
     char id[SL_DEBUG_ID_TEXT];
-    json_key(w, "bundled");
-    json_array_begin(w);
-    json_str(w, file->uri);
-    json_object_begin(w);
-    json_key(w, js_type_name(file->key.type));
-    json_object_begin(w);
+    sl_json_put_key(w, "bundled");
+    sl_json_begin_array(w);
+    sl_json_put_str(w, file->uri);
+    sl_json_begin_object(w);
+    sl_json_put_key(w, js_type_name(file->key.type));
+    sl_json_begin_object(w);
     js_text(w, "abs_path", file->key.path);
     if (file->key.has_id) {
         sl_debug_id_format(&file->key.id, id);
         js_text(w, "debug_id", sl_str(id));
     }
-    json_object_end(w);
-    json_object_end(w);
-    json_array_end(w);
+    sl_json_end_object(w);
+    sl_json_end_object(w);
+    sl_json_end_array(w);
 }
 
 struct sl_str js_origin_json(const struct js_file *file, struct sl_arena *arena)
 {
     struct sl_buf text = {0};
-    struct json_writer w = json_writer(&text);
-    json_object_begin(&w);
+    struct sl_json_writer w = sl_json_writer(&text);
+    sl_json_begin_object(&w);
     if (file->origin == JS_BUNDLED)
         write_bundled(&w, file);
     else
         js_text(&w, file->origin == JS_SCRAPED ? "scraped_file" : "individual_file", file->uri);
-    json_object_end(&w);
+    sl_json_end_object(&w);
     return sl_buf_keep(&text, arena);
 }
 
 void js_write(const struct js_request *r, struct sl_buf *out)
 {
-    struct json_writer writer = json_writer(out), *w = &writer;
-    json_object_begin(w);
+    struct sl_json_writer writer = sl_json_writer(out), *w = &writer;
+    sl_json_begin_object(w);
     js_text(w, "status", SL_STR("completed"));
     js_write_traces(w, "stacktraces", r->results, r->trace_count, r->limit, r->limit->max / 2);
     js_write_traces(w, "raw_stacktraces", r->raw, r->trace_count, r->limit, 0);
@@ -253,5 +253,5 @@ void js_write(const struct js_request *r, struct sl_buf *out)
         write_used_bundles(w, r);
     write_attempts(w, r);
     answer_limit_write(r->limit, w);
-    json_object_end(w);
+    sl_json_end_object(w);
 }

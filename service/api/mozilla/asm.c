@@ -19,7 +19,7 @@ struct asm_work { /* on the pool */
     struct sl_symbol *symbols; /* by address */
     size_t symbol_count;
     uint64_t load_address;
-    struct json_writer json;
+    struct sl_json_writer json;
 };
 
 /* ---- names ---- */
@@ -55,17 +55,17 @@ static void name_target(void *arg, uint64_t address, struct sl_buf *out)
 static bool write_line(void *arg, uint64_t offset, struct sl_str text)
 {
     struct asm_work *w = arg;
-    json_array_begin(&w->json);
-    json_u64(&w->json, offset);
-    json_str(&w->json, text);
-    json_array_end(&w->json);
+    sl_json_begin_array(&w->json);
+    sl_json_put_u64(&w->json, offset);
+    sl_json_put_str(&w->json, text);
+    sl_json_end_array(&w->json);
     return !w->answer->failed;
 }
 
 static void asm_hex(struct asm_work *w, const char *key, uint64_t value)
 {
-    json_key(&w->json, key);
-    json_hex(&w->json, value);
+    sl_json_put_key(&w->json, key);
+    sl_json_put_hex(&w->json, value);
 }
 
 static void write_code(struct asm_work *w, const struct sl_disasm_code *code)
@@ -73,22 +73,22 @@ static void write_code(struct asm_work *w, const struct sl_disasm_code *code)
     struct sl_disasm_reader reader = {write_line, name_target, w};
     struct sl_error error;
     uint64_t decoded;
-    w->json = json_writer(w->answer);
-    json_object_begin(&w->json);
+    w->json = sl_json_writer(w->answer);
+    sl_json_begin_object(&w->json);
     asm_hex(w, "startAddress", code->address);
-    json_key(&w->json, "arch");
-    json_str(&w->json, sl_str(sl_disasm_arch(code->arch)));
-    json_key(&w->json, "syntax");
-    json_array_begin(&w->json);
-    json_str(&w->json, sl_str(sl_disasm_syntax(code->arch)));
-    json_array_end(&w->json);
-    json_key(&w->json, "instructions");
-    json_array_begin(&w->json);
+    sl_json_put_key(&w->json, "arch");
+    sl_json_put_str(&w->json, sl_str(sl_disasm_arch(code->arch)));
+    sl_json_put_key(&w->json, "syntax");
+    sl_json_begin_array(&w->json);
+    sl_json_put_str(&w->json, sl_str(sl_disasm_syntax(code->arch)));
+    sl_json_end_array(&w->json);
+    sl_json_put_key(&w->json, "instructions");
+    sl_json_begin_array(&w->json);
     if (sl_disasm(code, &reader, &decoded, &error) != SL_OK)
         w->answer->failed = true;
-    json_array_end(&w->json);
+    sl_json_end_array(&w->json);
     asm_hex(w, "size", decoded);
-    json_object_end(&w->json);
+    sl_json_end_object(&w->json);
 }
 
 /* To the end of the function that holds the start, when that is further. */

@@ -12,7 +12,7 @@ struct moz_tally {      /* of one module that was looked up */
 
 struct moz_debug {
     const struct mozilla_request *request;
-    struct json_writer *json;
+    struct sl_json_writer *json;
     struct moz_tally *tallies; /* by number of the native request */
     size_t count;              /* of those with a name */
     uint64_t frames, real_frames;
@@ -44,20 +44,20 @@ static void count_frames(struct moz_debug *d, const struct mozilla_job *job, con
 
 static void debug_object(struct moz_debug *d, const char *key)
 {
-    json_key(d->json, key);
-    json_object_begin(d->json);
+    sl_json_put_key(d->json, key);
+    sl_json_begin_object(d->json);
 }
 
 static void debug_count(struct moz_debug *d, const char *key, uint64_t count)
 {
-    json_key(d->json, key);
-    json_u64(d->json, count);
+    sl_json_put_key(d->json, key);
+    sl_json_put_u64(d->json, count);
 }
 
 static void debug_time(struct moz_debug *d, const char *key, double seconds)
 {
-    json_key(d->json, key);
-    json_double(d->json, seconds);
+    sl_json_put_key(d->json, key);
+    sl_json_put_double(d->json, seconds);
 }
 
 typedef bool debug_wanted(const struct mozilla_work *work);
@@ -71,10 +71,10 @@ static void debug_map(struct moz_debug *d, const char *key, debug_wanted *wanted
         const struct moz_tally *tally = &d->tallies[i];
         if (!tally->name.data || !wanted(tally->work))
             continue;
-        json_key_str(d->json, tally->name);
-        json_double(d->json, value(tally->work));
+        sl_json_put_key_str(d->json, tally->name);
+        sl_json_put_double(d->json, value(tally->work));
     }
-    json_object_end(d->json);
+    sl_json_end_object(d->json);
 }
 
 static double debug_sum(const struct moz_debug *d, debug_wanted *wanted, debug_value *value)
@@ -143,17 +143,17 @@ static void debug_stacks_and_modules(struct moz_debug *d)
     debug_object(d, "stacks");
     debug_count(d, "count", d->frames);
     debug_count(d, "real", d->real_frames);
-    json_object_end(d->json);
+    sl_json_end_object(d->json);
     debug_object(d, "modules");
     debug_count(d, "count", d->count);
     debug_object(d, "stacks_per_module");
     for (size_t i = 0; i < d->request->native->module_count; i++)
         if (d->tallies[i].name.data) {
-            json_key_str(d->json, d->tallies[i].name);
-            json_u64(d->json, d->tallies[i].stacks);
+            sl_json_put_key_str(d->json, d->tallies[i].name);
+            sl_json_put_u64(d->json, d->tallies[i].stacks);
         }
-    json_object_end(d->json);
-    json_object_end(d->json);
+    sl_json_end_object(d->json);
+    sl_json_end_object(d->json);
 }
 
 static void debug_lookups_and_downloads(struct moz_debug *d)
@@ -163,7 +163,7 @@ static void debug_lookups_and_downloads(struct moz_debug *d)
     debug_count(d, "hits", (uint64_t)debug_sum(d, was_hit, one));
     debug_count(d, "size", (uint64_t)debug_sum(d, was_hit, size_of));
     debug_time(d, "time", debug_sum(d, was_cached, lookup_of));
-    json_object_end(d->json);
+    sl_json_end_object(d->json);
     debug_object(d, "downloads");
     debug_count(d, "count", (uint64_t)debug_sum(d, was_downloaded, downloads_of));
     debug_count(d, "failed", (uint64_t)debug_sum(d, had_failures, failures_of));
@@ -172,7 +172,7 @@ static void debug_lookups_and_downloads(struct moz_debug *d)
     debug_map(d, "size_per_module", was_downloaded, size_of);
     debug_map(d, "time_per_module", was_downloaded, download_of);
     debug_map(d, "fail_time_per_module", had_failures, failure_of);
-    json_object_end(d->json);
+    sl_json_end_object(d->json);
 }
 
 static void debug_conversions(struct moz_debug *d)
@@ -181,14 +181,14 @@ static void debug_conversions(struct moz_debug *d)
     debug_time(d, "time", debug_sum(d, was_parsed, parse_of));
     debug_map(d, "time_per_module", was_parsed, parse_of);
     debug_map(d, "fail_time_per_module", was_bad, parse_of);
-    json_object_end(d->json);
+    sl_json_end_object(d->json);
     debug_object(d, "save_symcache");
     debug_time(d, "time", debug_sum(d, was_parsed, save_of));
     debug_map(d, "time_per_module", was_parsed, save_of);
-    json_object_end(d->json);
+    sl_json_end_object(d->json);
 }
 
-void mozilla_write_debug(const struct mozilla_request *r, struct json_writer *w)
+void mozilla_write_debug(const struct mozilla_request *r, struct sl_json_writer *w)
 {
     struct moz_debug d = {.request = r, .json = w};
     d.tallies = sl_arena_zalloc(r->arena, r->native->module_count + 1, sizeof *d.tallies);
@@ -204,5 +204,5 @@ void mozilla_write_debug(const struct mozilla_request *r, struct json_writer *w)
     debug_stacks_and_modules(&d);
     debug_lookups_and_downloads(&d);
     debug_conversions(&d);
-    json_object_end(w);
+    sl_json_end_object(w);
 }

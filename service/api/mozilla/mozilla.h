@@ -139,4 +139,4 @@ void mozilla_write(const struct mozilla_request *request, struct sl_buf *out);
 /* ---- debug.c ---- */
 
 /* The member "debug": what the answer took. */
-void mozilla_write_debug(const struct mozilla_request *request, struct json_writer *w);
+void mozilla_write_debug(const struct mozilla_request *request, struct sl_json_writer *w);

@@ -15,13 +15,13 @@ void mozilla_profiler_error(struct sl_buf *out, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     sl_buf_clear(out);
-    struct json_writer w = json_writer(out);
-    json_object_begin(&w);
-    json_key(&w, "error");
-    json_str(&w, sl_str(text));
-    json_key(&w, "title");
-    json_str(&w, sl_str(text));
-    json_object_end(&w);
+    struct sl_json_writer w = sl_json_writer(out);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "error");
+    sl_json_put_str(&w, sl_str(text));
+    sl_json_put_key(&w, "title");
+    sl_json_put_str(&w, sl_str(text));
+    sl_json_end_object(&w);
 }
 
 /* ---- requests ---- */

@@ -108,17 +108,17 @@ static void write_text(void *arg)
         sl_buf_free(&decoded);
         return;
     }
-    struct json_writer json = json_writer(&w->job->answer);
-    json_object_begin(&json);
-    json_key(&json, "symbolsLastModified");
-    json_null(&json);
-    json_key(&json, "sourceLastModified");
-    json_null(&json);
-    json_key(&json, "file");
-    json_str(&json, w->request->file);
-    json_key(&json, "source");
-    json_str(&json, text);
-    json_object_end(&json);
+    struct sl_json_writer json = sl_json_writer(&w->job->answer);
+    sl_json_begin_object(&json);
+    sl_json_put_key(&json, "symbolsLastModified");
+    sl_json_put_null(&json);
+    sl_json_put_key(&json, "sourceLastModified");
+    sl_json_put_null(&json);
+    sl_json_put_key(&json, "file");
+    sl_json_put_str(&json, w->request->file);
+    sl_json_put_key(&json, "source");
+    sl_json_put_str(&json, text);
+    sl_json_end_object(&json);
     sl_buf_free(&decoded);
 }
 

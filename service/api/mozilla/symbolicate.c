@@ -43,18 +43,18 @@ void mozilla_reply_title(struct http_exchange *x, int status, const char *title,
 {
     int error_key = moz_config(x)->mozilla.error_key;
     struct sl_buf body = {0};
-    struct json_writer w = json_writer(&body);
+    struct sl_json_writer w = sl_json_writer(&body);
     sl_buf_cstr(&body, error_key == MOZILLA_ERROR ? "{\"error\": " : "{\"title\": ");
-    json_str(&w, sl_str(title));
+    sl_json_put_str(&w, sl_str(title));
     if (error_key == MOZILLA_BOTH) {
         sl_buf_cstr(&body, ", \"error\": ");
         w.comma = false;
-        json_str(&w, sl_str(title));
+        sl_json_put_str(&w, sl_str(title));
     }
     if (description) {
         sl_buf_cstr(&body, ", \"description\": ");
         w.comma = false;
-        json_str(&w, sl_str(description));
+        sl_json_put_str(&w, sl_str(description));
     }
     sl_buf_u8(&body, '}');
     http_reply_json(x, status, &body);

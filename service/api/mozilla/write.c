@@ -2,7 +2,7 @@
 #include "api/mozilla/mozilla.h"
 
 struct moz_writer {
-    struct json_writer json;
+    struct sl_json_writer json;
     const struct mozilla_request *request;
     const struct mozilla_job *job;
     struct sl_buf path;
@@ -34,9 +34,9 @@ static void write_found(struct moz_writer *w, const struct mozilla_module *modul
                  (module->native == NATIVE_NO_MODULE ? module->referenced
                                                      : w->request->native->modules[module->native].referenced);
     if (asked)
-        json_boolean(&w->json, mozilla_is_found(w->request, module));
+        sl_json_put_boolean(&w->json, mozilla_is_found(w->request, module));
     else
-        json_null(&w->json);
+        sl_json_put_null(&w->json);
 }
 
 static const struct mozilla_module *module_of(const struct moz_writer *w, const struct mozilla_frame *frame)
@@ -118,14 +118,14 @@ static void write_function_size(struct moz_writer *w, const struct native_result
     uint64_t size = function_size(w, outermost);
     if (!size)
         return;
-    json_key(&w->json, "function_size");
-    json_hex(&w->json, size);
+    sl_json_put_key(&w->json, "function_size");
+    sl_json_put_hex(&w->json, size);
 }
 
-static void moz_key_text(struct json_writer *w, const char *key, struct sl_str text)
+static void moz_key_text(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
-    json_key(w, key);
-    json_str(w, text);
+    sl_json_put_key(w, key);
+    sl_json_put_str(w, text);
 }
 
 /* Function, file and line; a line is none without its file. */
@@ -138,31 +138,31 @@ static void write_level(struct moz_writer *w, const struct native_result_frame *
         return;
     moz_key_text(&w->json, "file", path);
     if (line) {
-        json_key(&w->json, "line");
-        json_u64(&w->json, line);
+        sl_json_put_key(&w->json, "line");
+        sl_json_put_u64(&w->json, line);
     }
 }
 
 static void write_inlines(struct moz_writer *w, const struct native_result_frame *frames, size_t count)
 {
-    json_key(&w->json, "inlines");
-    json_array_begin(&w->json);
+    sl_json_put_key(&w->json, "inlines");
+    sl_json_begin_array(&w->json);
     for (size_t i = 0; i < count && moz_has_room(w, 0); i++) {
-        json_object_begin(&w->json);
+        sl_json_begin_object(&w->json);
         write_level(w, &frames[i]);
-        json_object_end(&w->json);
+        sl_json_end_object(&w->json);
     }
-    json_array_end(&w->json);
+    sl_json_end_array(&w->json);
 }
 
 static void write_offset(struct moz_writer *w, const struct mozilla_frame *frame)
 {
     if (frame->kind == MOZILLA_LITERAL)
-        json_str(&w->json, (struct sl_str){frame->literal, frame->literal_size});
+        sl_json_put_str(&w->json, (struct sl_str){frame->literal, frame->literal_size});
     else if (frame->kind == MOZILLA_BEFORE)
-        json_str(&w->json, SL_STR("-0x1"));
+        sl_json_put_str(&w->json, SL_STR("-0x1"));
     else
-        json_hex(&w->json, frame->offset);
+        sl_json_put_hex(&w->json, frame->offset);
 }
 
 static void moz_write_frame(struct moz_writer *w, const struct mozilla_frame *frame, size_t index)
@@ -170,32 +170,32 @@ static void moz_write_frame(struct moz_writer *w, const struct mozilla_frame *fr
     size_t count;
     const struct mozilla_module *module = module_of(w, frame);
     const struct native_result_frame *frames = result_of(w, frame, &count);
-    json_object_begin(&w->json);
-    json_key(&w->json, "frame");
-    json_u64(&w->json, index);
+    sl_json_begin_object(&w->json);
+    sl_json_put_key(&w->json, "frame");
+    sl_json_put_u64(&w->json, index);
     moz_key_text(&w->json, "module", file_name_of(w, module));
-    json_key(&w->json, "module_offset");
+    sl_json_put_key(&w->json, "module_offset");
     write_offset(w, frame);
     if (count) {
         const struct native_result_frame *outermost = &frames[count - 1];
         write_level(w, outermost);
         if (outermost->outermost && outermost->symbol_address <= frame->offset) {
-            json_key(&w->json, "function_offset");
-            json_hex(&w->json, frame->offset - outermost->symbol_address);
+            sl_json_put_key(&w->json, "function_offset");
+            sl_json_put_hex(&w->json, frame->offset - outermost->symbol_address);
         }
         if (outermost->outermost && w->request->config->mozilla.function_size)
             write_function_size(w, outermost);
         if (count > 1)
             write_inlines(w, frames, count - 1);
     }
-    json_object_end(&w->json);
+    sl_json_end_object(&w->json);
 }
 
 static void write_found_modules(struct moz_writer *w)
 {
     struct sl_map seen = {0};
-    json_key(&w->json, "found_modules");
-    json_object_begin(&w->json);
+    sl_json_put_key(&w->json, "found_modules");
+    sl_json_begin_object(&w->json);
     for (size_t i = 0; i < w->job->module_count && moz_has_room(w, 0); i++) {
         const struct mozilla_module *module = &w->job->modules[i];
         struct sl_str kept = mozilla_module_name(w->request->arena, module);
@@ -204,10 +204,10 @@ static void write_found_modules(struct moz_writer *w)
             w->json.out->failed = true;
         if (!made)
             continue;
-        json_key_str(&w->json, kept);
+        sl_json_put_key_str(&w->json, kept);
         write_found(w, module);
     }
-    json_object_end(&w->json);
+    sl_json_end_object(&w->json);
     sl_map_free(&seen);
 }
 
@@ -239,12 +239,12 @@ static const char *module_error(const struct moz_writer *w, const struct mozilla
 
 static void write_module_error(struct moz_writer *w, const char *name, const char *message)
 {
-    json_array_begin(&w->json);
-    json_object_begin(&w->json);
+    sl_json_begin_array(&w->json);
+    sl_json_begin_object(&w->json);
     moz_key_text(&w->json, "name", sl_str(name));
     moz_key_text(&w->json, "message", sl_str(message));
-    json_object_end(&w->json);
-    json_array_end(&w->json);
+    sl_json_end_object(&w->json);
+    sl_json_end_array(&w->json);
 }
 
 /* Of the modules that were asked for in vain; no member when there are none. */
@@ -262,47 +262,47 @@ static void write_module_errors(struct moz_writer *w)
             w->json.out->failed = true;
         else if (made) {
             if (!any) {
-                json_key(&w->json, "module_errors");
-                json_object_begin(&w->json);
+                sl_json_put_key(&w->json, "module_errors");
+                sl_json_begin_object(&w->json);
             }
             any = true;
-            json_key_str(&w->json, kept);
+            sl_json_put_key_str(&w->json, kept);
             write_module_error(w, name, message);
         }
     }
     if (any)
-        json_object_end(&w->json);
+        sl_json_end_object(&w->json);
     sl_map_free(&seen);
 }
 
 static void write_result(struct moz_writer *w)
 {
-    json_object_begin(&w->json);
-    json_key(&w->json, "stacks");
-    json_array_begin(&w->json);
+    sl_json_begin_object(&w->json);
+    sl_json_put_key(&w->json, "stacks");
+    sl_json_begin_array(&w->json);
     for (size_t s = 0; s < w->job->stack_count; s++) {
         const struct mozilla_stack *stack = &w->job->stacks[s];
-        json_array_begin(&w->json);
+        sl_json_begin_array(&w->json);
         for (size_t i = 0; i < stack->count && moz_has_room(w, stack->count - i); i++)
             moz_write_frame(w, &w->job->frames[stack->first + i], i);
-        json_array_end(&w->json);
+        sl_json_end_array(&w->json);
     }
-    json_array_end(&w->json);
+    sl_json_end_array(&w->json);
     write_found_modules(w);
     if (w->request->config->mozilla.module_errors)
         write_module_errors(w);
-    json_object_end(&w->json);
+    sl_json_end_object(&w->json);
 }
 
 static void write_v5(struct moz_writer *w)
 {
-    json_key(&w->json, "results");
-    json_array_begin(&w->json);
+    sl_json_put_key(&w->json, "results");
+    sl_json_begin_array(&w->json);
     for (size_t i = 0; i < w->request->job_count; i++) {
         w->job = &w->request->jobs[i];
         write_result(w);
     }
-    json_array_end(&w->json);
+    sl_json_end_array(&w->json);
 }
 
 /* ---- version 4 ---- */
@@ -321,7 +321,7 @@ static void write_short_frame(struct moz_writer *w, const struct mozilla_frame *
         sl_buf_printf(&text, "%s0x%llx", frame->kind == MOZILLA_BEFORE ? "-" : "", (unsigned long long)frame->offset);
     if (frame->kind != MOZILLA_LITERAL)
         sl_buf_printf(&text, " (in " SL_STR_FMT ")", SL_STR_ARG(file_name_of(w, module)));
-    json_str(&w->json, sl_buf_view(&text));
+    sl_json_put_str(&w->json, sl_buf_view(&text));
     w->json.out->failed |= text.failed;
     sl_buf_free(&text);
 }
@@ -329,26 +329,26 @@ static void write_short_frame(struct moz_writer *w, const struct mozilla_frame *
 static void write_v4(struct moz_writer *w)
 {
     w->job = w->request->jobs;
-    json_key(&w->json, "symbolicatedStacks");
-    json_array_begin(&w->json);
+    sl_json_put_key(&w->json, "symbolicatedStacks");
+    sl_json_begin_array(&w->json);
     for (size_t s = 0; s < w->job->stack_count; s++) {
-        json_array_begin(&w->json);
+        sl_json_begin_array(&w->json);
         for (size_t i = 0; i < w->job->stacks[s].count && moz_has_room(w, w->job->stacks[s].count - i); i++)
             write_short_frame(w, &w->job->frames[w->job->stacks[s].first + i]);
-        json_array_end(&w->json);
+        sl_json_end_array(&w->json);
     }
-    json_array_end(&w->json);
-    json_key(&w->json, "knownModules");
-    json_array_begin(&w->json);
+    sl_json_end_array(&w->json);
+    sl_json_put_key(&w->json, "knownModules");
+    sl_json_begin_array(&w->json);
     for (size_t i = 0; i < w->job->module_count; i++)
         write_found(w, &w->job->modules[i]);
-    json_array_end(&w->json);
+    sl_json_end_array(&w->json);
 }
 
 void mozilla_write(const struct mozilla_request *r, struct sl_buf *out)
 {
-    struct moz_writer w = {.json = json_writer(out), .request = r};
-    json_object_begin(&w.json);
+    struct moz_writer w = {.json = sl_json_writer(out), .request = r};
+    sl_json_begin_object(&w.json);
     if (r->version == 4)
         write_v4(&w);
     else
@@ -356,7 +356,7 @@ void mozilla_write(const struct mozilla_request *r, struct sl_buf *out)
     answer_limit_write(r->native->limit, &w.json);
     if (r->wants_debug)
         mozilla_write_debug(r, &w.json);
-    json_object_end(&w.json);
+    sl_json_end_object(&w.json);
     out->failed |= w.path.failed;
     sl_buf_free(&w.path);
     sl_map_free(&w.sizes);

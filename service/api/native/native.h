@@ -286,7 +286,7 @@ enum sl_code native_step(const struct native_request *request, size_t frames, vo
                          struct sl_error *error) SL_SUSPENDS; /* one or the other */
 
 /* Writes members of the answer into the open object. Pure: loop or pool. */
-typedef void native_writer(const struct native_request *request, struct json_writer *w, void *arg);
+typedef void native_writer(const struct native_request *request, struct sl_json_writer *w, void *arg);
 
 /* The whole of a job: native_run, and {"status":"completed"} with what `write` adds as its answer. As often as a file was cut
  * under its mapping, which is made anew then. What the request holds is given back. */
@@ -412,4 +412,4 @@ enum sl_code native_download_sources(struct native_request *request, struct sl_e
 size_t native_count_variables(const struct native_request *request);
 
 /* The members "stacktraces" and "modules", with "signal" before them; `unused` is NULL. A native_writer. */
-void native_write(const struct native_request *request, struct json_writer *w, void *unused);
+void native_write(const struct native_request *request, struct sl_json_writer *w, void *unused);

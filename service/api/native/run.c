@@ -221,13 +221,13 @@ static void write_answer(void *arg)
 {
     struct answer *answer = arg;
     sl_buf_reserve(answer->text, answer_limit_reserve(answer->request->limit, expected_size(answer)));
-    struct json_writer w = json_writer(answer->text);
-    json_object_begin(&w);
-    json_key(&w, "status");
-    json_str(&w, SL_STR("completed"));
+    struct sl_json_writer w = sl_json_writer(answer->text);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "status");
+    sl_json_put_str(&w, SL_STR("completed"));
     answer->write(answer->request, &w, answer->arg);
     answer_limit_write(answer->request->limit, &w);
-    json_object_end(&w);
+    sl_json_end_object(&w);
 }
 
 struct native_job {

@@ -8,41 +8,41 @@
 
 struct answer {
     const struct native_request *request;
-    struct json_writer *w;
+    struct sl_json_writer *w;
     struct sl_buf path;
     uint64_t modules_size; /* bytes to keep for the modules behind the frames */
 };
 
-static void text_member(struct json_writer *w, const char *key, struct sl_str text)
+static void text_member(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
     if (!text.data)
         return;
-    json_key(w, key);
-    json_str(w, text);
+    sl_json_put_key(w, key);
+    sl_json_put_str(w, text);
 }
 
-static void hex_member(struct json_writer *w, const char *key, struct sl_opt_u64 number)
+static void hex_member(struct sl_json_writer *w, const char *key, struct sl_opt_u64 number)
 {
     if (!number.set)
         return;
-    json_key(w, key);
-    json_hex(w, number.value);
+    sl_json_put_key(w, key);
+    sl_json_put_hex(w, number.value);
 }
 
-static void number_member(struct json_writer *w, const char *key, struct sl_opt_u64 number)
+static void number_member(struct sl_json_writer *w, const char *key, struct sl_opt_u64 number)
 {
     if (!number.set)
         return;
-    json_key(w, key);
-    json_u64(w, number.value);
+    sl_json_put_key(w, key);
+    sl_json_put_u64(w, number.value);
 }
 
-static void bool_member(struct json_writer *w, const char *key, enum sl_opt_bool value)
+static void bool_member(struct sl_json_writer *w, const char *key, enum sl_opt_bool value)
 {
     if (value == SL_BOOL_ABSENT)
         return;
-    json_key(w, key);
-    json_boolean(w, value == SL_BOOL_TRUE);
+    sl_json_put_key(w, key);
+    sl_json_put_boolean(w, value == SL_BOOL_TRUE);
 }
 
 /* What was sent: as text, or as the JSON that it is. */
@@ -56,8 +56,8 @@ static void sent_json_member(struct answer *a, const char *key, const struct nat
     struct sl_json j = sl_json(native_text(sent, text), a->request->arena, false);
     if (!j.text.data)
         return;
-    json_key(a->w, key);
-    if (!json_value(a->w, &j))
+    sl_json_put_key(a->w, key);
+    if (!sl_json_put_value(a->w, &j))
         a->w->out->failed = true;
 }
 
@@ -129,9 +129,9 @@ static void context(struct answer *a, const struct native_result_frame *frame, b
     const struct native_frame *sent = frame->sent;
     const struct native_context *found = frame->source ? frame->source->context : NULL;
     if (found) {
-        json_texts(a->w, "pre_context", found->before, found->before_count);
+        sl_json_put_texts(a->w, "pre_context", found->before, found->before_count);
         text_member(a->w, "context_line", found->line);
-        json_texts(a->w, "post_context", found->after, found->after_count);
+        sl_json_put_texts(a->w, "post_context", found->after, found->after_count);
     } else if (keep) {
         sent_json_member(a, "pre_context", sent, SENT_PRE_CONTEXT);
         sent_member(a, "context_line", sent, SENT_CONTEXT_LINE);
@@ -207,41 +207,41 @@ size_t native_count_variables(const struct native_request *request)
 /* By name. */
 static void variables(struct answer *a, const struct native_result_frame *frame)
 {
-    struct json_writer *w = a->w;
+    struct sl_json_writer *w = a->w;
     const struct sl_symcache *table;
     struct sl_symcache_variable variable;
     uint32_t first, count = find_variables(a->request, frame, &table, &first);
     if (!count)
         return;
-    json_key(w, "vars");
-    json_object_begin(w);
+    sl_json_put_key(w, "vars");
+    sl_json_begin_object(w);
     for (uint32_t i = first; i - first < count; i++) {
         if (!sl_symcache_variable(table, i, &variable))
             continue;
         sl_buf_clear(&a->path);
         sl_symcache_string(table, variable.name, &a->path);
-        json_key_str(w, sl_buf_view(&a->path));
+        sl_json_put_key_str(w, sl_buf_view(&a->path));
         sl_buf_clear(&a->path);
         sl_symcache_string(table, variable.type, &a->path);
-        json_str(w, sl_buf_view(&a->path));
+        sl_json_put_str(w, sl_buf_view(&a->path));
     }
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
 static void frame(struct answer *a, const struct native_result_frame *frame)
 {
-    struct json_writer *w = a->w;
+    struct sl_json_writer *w = a->w;
     const struct native_frame *sent = frame->sent;
     bool symbolicated = frame->status == FRAME_SYMBOLICATED;
-    json_object_begin(w);
-    json_key(w, "status");
-    json_str(w, sl_str(native_frame_status(frame->status)));
-    json_key(w, "original_index");
-    json_u64(w, frame->index);
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "status");
+    sl_json_put_str(w, sl_str(native_frame_status(frame->status)));
+    sl_json_put_key(w, "original_index");
+    sl_json_put_u64(w, frame->index);
     sent_member(a, "platform", sent, SENT_PLATFORM);
     address_mode(a, frame);
-    json_key(w, "instruction_addr");
-    json_hex(w, frame->address);
+    sl_json_put_key(w, "instruction_addr");
+    sl_json_put_hex(w, frame->address);
     bool_member(w, "adjust_instruction_addr", sent->adjust);
     hex_member(w, "function_id", (struct sl_opt_u64){sent->has_function_id, sent->function_id});
     package(a, frame);
@@ -263,29 +263,29 @@ static void frame(struct answer *a, const struct native_result_frame *frame)
     }
     if (sent->trust != TRUST_NONE)
         text_member(w, "trust", sl_str(native_trust_name(sent->trust)));
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
 static void trace(struct answer *a, size_t index)
 {
-    struct json_writer *w = a->w;
+    struct sl_json_writer *w = a->w;
     const struct native_trace *sent = &a->request->traces[index];
     const struct native_result_trace *result = &a->request->results[index];
-    json_object_begin(w);
+    sl_json_begin_object(w);
     number_member(w, "thread_id", (struct sl_opt_u64){sent->has_thread_id, sent->thread_id});
     text_member(w, "thread_name", sent->thread_name);
     bool_member(w, "is_requesting", sent->is_requesting);
     if (sent->register_count) {
-        json_key(w, "registers");
-        json_object_begin(w);
+        sl_json_put_key(w, "registers");
+        sl_json_begin_object(w);
         for (size_t i = 0; i < sent->register_count; i++) {
-            json_key_str(w, sent->registers[i].name);
-            json_hex(w, sent->registers[i].value);
+            sl_json_put_key_str(w, sent->registers[i].name);
+            sl_json_put_hex(w, sent->registers[i].value);
         }
-        json_object_end(w);
+        sl_json_end_object(w);
     }
-    json_key(w, "frames");
-    json_array_begin(w);
+    sl_json_put_key(w, "frames");
+    sl_json_begin_array(w);
     struct answer_limit *limit = a->request->limit;
     for (size_t i = 0; i < result->count; i++) {
         if (!answer_limit_fits(limit, w->out, a->modules_size)) {
@@ -294,28 +294,28 @@ static void trace(struct answer *a, size_t index)
         }
         frame(a, &result->frames[a->request->options.caller_first ? result->count - 1 - i : i]);
     }
-    json_array_end(w);
-    json_object_end(w);
+    sl_json_end_array(w);
+    sl_json_end_object(w);
 }
 
 /* ---- modules ---- */
-static void features(struct json_writer *w, const struct sl_features *f, bool has_sources)
+static void features(struct sl_json_writer *w, const struct sl_features *f, bool has_sources)
 {
-    json_object_begin(w);
-    json_key(w, "has_debug_info");
-    json_boolean(w, f->has_debug_info);
-    json_key(w, "has_unwind_info");
-    json_boolean(w, f->has_unwind_info);
-    json_key(w, "has_symbols");
-    json_boolean(w, f->has_symbols);
-    json_key(w, "has_sources");
-    json_boolean(w, f->has_sources || has_sources);
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "has_debug_info");
+    sl_json_put_boolean(w, f->has_debug_info);
+    sl_json_put_key(w, "has_unwind_info");
+    sl_json_put_boolean(w, f->has_unwind_info);
+    sl_json_put_key(w, "has_symbols");
+    sl_json_put_boolean(w, f->has_symbols);
+    sl_json_put_key(w, "has_sources");
+    sl_json_put_boolean(w, f->has_sources || has_sources);
     if (f->srcsrv_vcs.size)
         text_member(w, "srcsrv_vcs", f->srcsrv_vcs);
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
-static void download(struct json_writer *w, const struct candidate *candidate)
+static void download(struct sl_json_writer *w, const struct candidate *candidate)
 {
     const char *status = "error";
     switch (candidate->download) {
@@ -325,51 +325,51 @@ static void download(struct json_writer *w, const struct candidate *candidate)
     case SL_MALFORMED: status = "malformed"; break;
     default: break;
     }
-    json_object_begin(w);
+    sl_json_begin_object(w);
     text_member(w, "status", sl_str(status));
     if (candidate->download == SL_OK) {
-        json_key(w, "features");
+        sl_json_put_key(w, "features");
         features(w, &candidate->features, false);
     } else if (candidate->download != SL_NOT_FOUND && candidate->download != SL_MALFORMED) {
-        json_key(w, "details");
-        json_str(w, candidate->download_details);
+        sl_json_put_key(w, "details");
+        sl_json_put_str(w, candidate->download_details);
     }
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
-static void native_write_use(struct json_writer *w, const char *key, enum sl_code code, struct sl_str details)
+static void native_write_use(struct sl_json_writer *w, const char *key, enum sl_code code, struct sl_str details)
 {
     bool plain = code == SL_OK || code == SL_MALFORMED;
-    json_key(w, key);
-    json_object_begin(w);
+    sl_json_put_key(w, key);
+    sl_json_begin_object(w);
     text_member(w, "status", code == SL_OK ? SL_STR("ok") : plain ? SL_STR("malformed") : SL_STR("error"));
     if (!plain || details.size) {
-        json_key(w, "details");
-        json_str(w, details);
+        sl_json_put_key(w, "details");
+        sl_json_put_str(w, details);
     }
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
-static void candidates(struct json_writer *w, const struct candidate_list *list)
+static void candidates(struct sl_json_writer *w, const struct candidate_list *list)
 {
-    json_key(w, "candidates");
-    json_array_begin(w);
+    sl_json_put_key(w, "candidates");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < list->count; i++) {
         const struct candidate *candidate = &list->items[i];
-        json_object_begin(w);
-        json_key(w, "source");
-        json_str(w, candidate->source);
-        json_key(w, "location");
-        json_str(w, candidate->location);
-        json_key(w, "download");
+        sl_json_begin_object(w);
+        sl_json_put_key(w, "source");
+        sl_json_put_str(w, candidate->source);
+        sl_json_put_key(w, "location");
+        sl_json_put_str(w, candidate->location);
+        sl_json_put_key(w, "download");
         download(w, candidate);
         if (candidate->unwind.set)
             native_write_use(w, "unwind", candidate->unwind.code, candidate->unwind.details);
         if (candidate->debug.set)
             native_write_use(w, "debug", candidate->debug.code, candidate->debug.details);
-        json_object_end(w);
+        sl_json_end_object(w);
     }
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
 /* Of both look-ups. */
@@ -397,18 +397,18 @@ static struct candidate_list all_candidates(const struct native_request *request
 static void module(struct answer *a, size_t index)
 {
     static const struct native_found nothing;
-    struct json_writer *w = a->w;
+    struct sl_json_writer *w = a->w;
     const struct native_module *module = &a->request->modules[index];
     const struct native_unwind *unwind = a->request->unwind ? a->request->unwind[index] : NULL;
     const struct kinds_found *lookup = module->found ? &module->found->lookup : &nothing.lookup;
     const struct object_id *id = module->id;
     char debug_id[SL_DEBUG_ID_TEXT], file_id[SL_FILE_ID_HEX];
-    json_object_begin(w);
+    sl_json_begin_object(w);
     text_member(w, "debug_status", sl_str(native_module_status(module)));
     if (unwind)
         text_member(w, "unwind_status", sl_str(unwind->status));
     const struct sl_features merged = all_features(lookup, unwind);
-    json_key(w, "features");
+    sl_json_put_key(w, "features");
     features(w, &merged, module->has_sources);
     text_member(w, "arch", sl_str(sl_arch_name(lookup->arch)));
     text_member(w, "type", sl_str(object_type_name(id->type)));
@@ -421,8 +421,8 @@ static void module(struct answer *a, size_t index)
     bool is_renamed = unwind && unwind->debug_file.data;
     text_member(w, "debug_file", is_renamed ? unwind->debug_file : id->debug_file);
     text_member(w, "debug_checksum", id->debug_checksum);
-    json_key(w, "image_addr");
-    json_hex(w, module->image_address);
+    sl_json_put_key(w, "image_addr");
+    sl_json_put_hex(w, module->image_address);
     number_member(w, "image_size", (struct sl_opt_u64){module->has_image_size, module->image_size});
     if (module->upload->has_file_id) {
         sl_file_id_format_hex(&module->upload->file_id, file_id);
@@ -432,7 +432,7 @@ static void module(struct answer *a, size_t index)
     const struct candidate_list list = all_candidates(a->request, lookup, unwind);
     if (a->request->options.dif_candidates == SL_BOOL_TRUE && list.count)
         candidates(w, &list);
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
 /* What the modules take, about; never more than half of the answer, so that some frames are in it. */
@@ -447,20 +447,20 @@ static uint64_t size_of_modules(const struct native_request *request)
     return size < most ? size : most;
 }
 
-void native_write(const struct native_request *request, struct json_writer *w, void *unused)
+void native_write(const struct native_request *request, struct sl_json_writer *w, void *unused)
 {
     (void)unused;
     struct answer a = {.request = request, .w = w, .modules_size = size_of_modules(request)};
     number_member(w, "signal", request->signal);
-    json_key(w, "stacktraces");
-    json_array_begin(w);
+    sl_json_put_key(w, "stacktraces");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < request->trace_count; i++)
         trace(&a, i);
-    json_array_end(w);
-    json_key(w, "modules");
-    json_array_begin(w);
+    sl_json_end_array(w);
+    sl_json_put_key(w, "modules");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < request->module_count && answer_limit_fits(request->limit, w->out, 0); i++)
         module(&a, i);
-    json_array_end(w);
+    sl_json_end_array(w);
     sl_buf_free(&a.path);
 }

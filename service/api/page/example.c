@@ -76,10 +76,10 @@ static uint64_t base_of(const struct example *example, const struct example_modu
 /* ---- as JSON ---- */
 
 /* Frames in no module are left out: they have nothing to tell. */
-static void write_frames(struct example *example, struct json_writer *w)
+static void write_frames(struct example *example, struct sl_json_writer *w)
 {
-    json_key(w, "frames");
-    json_array_begin(w);
+    sl_json_put_key(w, "frames");
+    sl_json_begin_array(w);
     for (int i = 0; i < example->frame_count; i++)
         for (size_t m = 0; m < example->module_count; m++) {
             struct example_module *module = &example->modules[m];
@@ -87,18 +87,18 @@ static void write_frames(struct example *example, struct json_writer *w)
             if (address < module->bias || address >= module->end || !module->build_id_size)
                 continue;
             module->named = true;
-            json_object_begin(w);
-            json_key(w, "instruction_addr");
-            json_hex(w, address - module->bias + base_of(example, module));
-            json_key(w, "adjust_instruction_addr"); /* all are return addresses */
-            json_boolean(w, true);
-            json_object_end(w);
+            sl_json_begin_object(w);
+            sl_json_put_key(w, "instruction_addr");
+            sl_json_put_hex(w, address - module->bias + base_of(example, module));
+            sl_json_put_key(w, "adjust_instruction_addr"); /* all are return addresses */
+            sl_json_put_boolean(w, true);
+            sl_json_end_object(w);
             break;
         }
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
-static void write_module(const struct example *example, const struct example_module *module, struct json_writer *w)
+static void write_module(const struct example *example, const struct example_module *module, struct sl_json_writer *w)
 {
     char debug_id[SL_DEBUG_ID_TEXT], code_id[2 * BUILD_ID_MAX + 1];
     struct sl_bytes build_id = {module->build_id, module->build_id_size};
@@ -108,39 +108,39 @@ static void write_module(const struct example *example, const struct example_mod
     const struct {
         const char *key, *text;
     } texts[] = {{"type", "elf"}, {"code_id", code_id}, {"debug_id", debug_id}, {"code_file", module->name}};
-    json_object_begin(w);
+    sl_json_begin_object(w);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        json_key(w, texts[i].key);
-        json_str(w, sl_str(texts[i].text));
+        sl_json_put_key(w, texts[i].key);
+        sl_json_put_str(w, sl_str(texts[i].text));
     }
-    json_key(w, "image_addr");
-    json_hex(w, base_of(example, module));
-    json_key(w, "image_size");
-    json_u64(w, module->end - module->bias);
-    json_object_end(w);
+    sl_json_put_key(w, "image_addr");
+    sl_json_put_hex(w, base_of(example, module));
+    sl_json_put_key(w, "image_size");
+    sl_json_put_u64(w, module->end - module->bias);
+    sl_json_end_object(w);
 }
 
 bool page_example(struct sl_buf *out)
 {
     struct example example = {.module_count = 0};
-    struct json_writer w = json_writer(out);
+    struct sl_json_writer w = sl_json_writer(out);
     example.frame_count = backtrace(example.addresses, EXAMPLE_FRAMES);
     dl_iterate_phdr(take_module, &example);
-    json_object_begin(&w);
-    json_key(&w, "stacktraces");
-    json_array_begin(&w);
-    json_object_begin(&w);
-    json_key(&w, "thread_name");
-    json_str(&w, SL_STR("the loop of symloom, answering for this example"));
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "stacktraces");
+    sl_json_begin_array(&w);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "thread_name");
+    sl_json_put_str(&w, SL_STR("the loop of symloom, answering for this example"));
     write_frames(&example, &w);
-    json_object_end(&w);
-    json_array_end(&w);
-    json_key(&w, "modules");
-    json_array_begin(&w);
+    sl_json_end_object(&w);
+    sl_json_end_array(&w);
+    sl_json_put_key(&w, "modules");
+    sl_json_begin_array(&w);
     for (size_t m = 0; m < example.module_count; m++)
         if (example.modules[m].named)
             write_module(&example, &example.modules[m], &w);
-    json_array_end(&w);
-    json_object_end(&w);
+    sl_json_end_array(&w);
+    sl_json_end_object(&w);
     return !out->failed;
 }

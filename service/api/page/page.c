@@ -84,7 +84,7 @@ static void answer_example(struct http_exchange *x)
     }
 }
 
-static void write_about(const struct config *config, struct json_writer *w)
+static void write_about(const struct config *config, struct sl_json_writer *w)
 {
     const struct {
         const char *key;
@@ -99,25 +99,25 @@ static void write_about(const struct config *config, struct json_writer *w)
         {"max_job_duration_seconds", DURATION_MS(config->max_job_duration_ns) / 1000},
         {"result_ttl_seconds", DURATION_MS(config->result_ttl_ns) / 1000},
     };
-    json_object_begin(w);
-    json_key(w, "version");
-    json_str(w, SL_STR(SYMLOOM_VERSION));
-    json_key(w, "sources");
-    json_u64(w, config->source_count);
-    json_key(w, "limits");
-    json_object_begin(w);
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "version");
+    sl_json_put_str(w, SL_STR(SYMLOOM_VERSION));
+    sl_json_put_key(w, "sources");
+    sl_json_put_u64(w, config->source_count);
+    sl_json_put_key(w, "limits");
+    sl_json_begin_object(w);
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        json_key(w, limits[i].key);
-        json_u64(w, limits[i].value);
+        sl_json_put_key(w, limits[i].key);
+        sl_json_put_u64(w, limits[i].value);
     }
-    json_object_end(w);
-    json_object_end(w);
+    sl_json_end_object(w);
+    sl_json_end_object(w);
 }
 
 static void answer_about(struct http_exchange *x)
 {
     struct sl_buf json = {0};
-    struct json_writer w = json_writer(&json);
+    struct sl_json_writer w = sl_json_writer(&json);
     write_about(page_config(x), &w);
     if (json.failed) {
         sl_buf_free(&json);

@@ -16,7 +16,7 @@
 struct page_reading {
     struct sl_bytes bytes;
     struct sl_str as; /* may have data NULL */
-    struct json_writer w;
+    struct sl_json_writer w;
     struct sl_str plain; /* text that is to be written as it is */
     uint64_t max;        /* bytes of the answer; what is longer is not finished */
 };
@@ -31,7 +31,7 @@ static bool is_too_long(const struct page_reading *r)
 static void put_plain(struct page_reading *r)
 {
     if (r->plain.size)
-        json_str(&r->w, r->plain);
+        sl_json_put_str(&r->w, r->plain);
     r->plain = (struct sl_str){NULL, 0};
 }
 
@@ -45,20 +45,20 @@ static void add_plain(struct page_reading *r, const char *begin, const char *end
 
 static void put_member(struct page_reading *r, const char *key, struct sl_str text)
 {
-    json_key(&r->w, key);
-    json_str(&r->w, text);
+    sl_json_put_key(&r->w, key);
+    sl_json_put_str(&r->w, text);
 }
 
 static void put_number_member(struct page_reading *r, const char *key, uint32_t number)
 {
-    json_key(&r->w, key);
-    json_u64(&r->w, number);
+    sl_json_put_key(&r->w, key);
+    sl_json_put_u64(&r->w, number);
 }
 
 static void put_flag(struct page_reading *r, const char *key, bool flag)
 {
-    json_key(&r->w, key);
-    json_boolean(&r->w, flag);
+    sl_json_put_key(&r->w, key);
+    sl_json_put_boolean(&r->w, flag);
 }
 
 /* ---- JavaScript ---- */
@@ -66,7 +66,7 @@ static void put_flag(struct page_reading *r, const char *key, bool flag)
 static void put_js_frame(struct page_reading *r, struct sl_str text, const struct sl_js_stack_frame *frame)
 {
     put_plain(r);
-    json_object_begin(&r->w);
+    sl_json_begin_object(&r->w);
     put_member(r, "text", text);
     put_member(r, "before", frame->before);
     put_member(r, "function", frame->function);
@@ -77,7 +77,7 @@ static void put_js_frame(struct page_reading *r, struct sl_str text, const struc
     put_flag(r, "v8", frame->v8);
     put_flag(r, "constructor", frame->constructor);
     put_number_member(r, "escapes", frame->escapes);
-    json_object_end(&r->w);
+    sl_json_end_object(&r->w);
 }
 
 static void read_js_line(struct page_reading *r, struct sl_str line)
@@ -98,7 +98,7 @@ static void put_jvm_frame(struct page_reading *r, struct sl_str text, const stru
 {
     const char *end = frame->rest.data + frame->rest.size;
     put_plain(r);
-    json_object_begin(&r->w);
+    sl_json_begin_object(&r->w);
     put_member(r, "text", text);
     put_member(r, "head", frame->head);
     put_member(r, "class", frame->class);
@@ -109,7 +109,7 @@ static void put_jvm_frame(struct page_reading *r, struct sl_str text, const stru
         put_number_member(r, "line", frame->line);
     put_member(r, "rest", frame->rest);
     put_member(r, "end", (struct sl_str){end, (size_t)(text.data + text.size - end)});
-    json_object_end(&r->w);
+    sl_json_end_object(&r->w);
 }
 
 static void read_jvm_line(struct page_reading *r, struct sl_str whole)
@@ -125,9 +125,9 @@ static void read_jvm_line(struct page_reading *r, struct sl_str whole)
     while (!is_too_long(r) && sl_jvm_trace_class(&rest, &class)) {
         add_plain(r, at, class.data);
         put_plain(r);
-        json_object_begin(&r->w);
+        sl_json_begin_object(&r->w);
         put_member(r, "class", class);
-        json_object_end(&r->w);
+        sl_json_end_object(&r->w);
         at = class.data + class.size;
     }
     add_plain(r, at, whole.data + whole.size);
@@ -159,8 +159,8 @@ static enum input_kind kind_of_text(const struct page_reading *r, struct sl_str 
 
 static void put_parts(struct page_reading *r, enum input_kind kind, struct sl_str text)
 {
-    json_key(&r->w, "parts");
-    json_array_begin(&r->w);
+    sl_json_put_key(&r->w, "parts");
+    sl_json_begin_array(&r->w);
     for (size_t at = 0, size; at < text.size && !is_too_long(r); at += size) {
         const char *newline = memchr(text.data + at, '\n', text.size - at);
         size = newline ? (size_t)(newline + 1 - text.data) - at : text.size - at;
@@ -171,22 +171,22 @@ static void put_parts(struct page_reading *r, enum input_kind kind, struct sl_st
             read_jvm_line(r, line);
     }
     put_plain(r);
-    json_array_end(&r->w);
+    sl_json_end_array(&r->w);
 }
 
 bool page_recognise(struct sl_bytes bytes, struct sl_str as, uint64_t max, struct sl_buf *json)
 {
-    struct page_reading reading = {.bytes = bytes, .as = as, .w = json_writer(json), .max = max}, *r = &reading;
+    struct page_reading reading = {.bytes = bytes, .as = as, .w = sl_json_writer(json), .max = max}, *r = &reading;
     struct sl_str text = {(const char *)bytes.data, bytes.size};
     enum input_kind kind = kind_of_text(r, text);
     const char *name = input_kind_name(kind), *unread = kind ? NULL : input_unread_kind(r->bytes);
     const char *plain = kind || unread ? NULL : input_named_kind(r->bytes);
-    json_object_begin(&r->w);
-    json_key(&r->w, "kind");
+    sl_json_begin_object(&r->w);
+    sl_json_put_key(&r->w, "kind");
     if (name)
-        json_str(&r->w, sl_str(name));
+        sl_json_put_str(&r->w, sl_str(name));
     else
-        json_null(&r->w);
+        sl_json_put_null(&r->w);
     if (unread)
         put_member(r, "unread", sl_str(unread));
     if (plain)
@@ -195,7 +195,7 @@ bool page_recognise(struct sl_bytes bytes, struct sl_str as, uint64_t max, struc
         put_flag(r, "named", true);
     if (kind == INPUT_JSSTACK || kind == INPUT_TRACE)
         put_parts(r, kind, text);
-    json_object_end(&r->w);
+    sl_json_end_object(&r->w);
     return !is_too_long(r);
 }
 

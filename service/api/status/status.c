@@ -21,23 +21,23 @@
 static const char *const status_rights[] = {"status", NULL};
 
 /* ---- values ---- */
-static void member_u64(struct json_writer *w, const char *key, uint64_t v)
+static void member_u64(struct sl_json_writer *w, const char *key, uint64_t v)
 {
-    json_key(w, key);
-    json_u64(w, v);
+    sl_json_put_key(w, key);
+    sl_json_put_u64(w, v);
 }
 
-static void member_str(struct json_writer *w, const char *key, const char *text)
+static void member_str(struct sl_json_writer *w, const char *key, const char *text)
 {
-    json_key(w, key);
+    sl_json_put_key(w, key);
     if (text)
-        json_str(w, sl_str(text));
+        sl_json_put_str(w, sl_str(text));
     else
-        json_null(w);
+        sl_json_put_null(w);
 }
 
 /* RFC 3339 in UTC; null for 0. */
-static void member_time(struct json_writer *w, const char *key, int64_t seconds)
+static void member_time(struct sl_json_writer *w, const char *key, int64_t seconds)
 {
     char text[32];
     struct tm tm;
@@ -47,36 +47,36 @@ static void member_time(struct json_writer *w, const char *key, int64_t seconds)
 }
 
 /* To a thousandth; null below 0. */
-static void member_ms(struct json_writer *w, const char *key, double ms)
+static void member_ms(struct sl_json_writer *w, const char *key, double ms)
 {
-    json_key(w, key);
+    sl_json_put_key(w, key);
     if (ms < 0)
-        json_null(w);
+        sl_json_put_null(w);
     else
-        json_double(w, (double)(uint64_t)(ms * 1e3 + 0.5) / 1e3);
+        sl_json_put_double(w, (double)(uint64_t)(ms * 1e3 + 0.5) / 1e3);
 }
 
 /* ---- parts ---- */
-static void write_work(struct json_writer *w, const struct service *service, const struct history_counts *hour)
+static void write_work(struct sl_json_writer *w, const struct service *service, const struct history_counts *hour)
 {
     uint64_t limit = service->config->max_concurrent_requests;
-    json_key(w, "jobs");
-    json_object_begin(w);
+    sl_json_put_key(w, "jobs");
+    sl_json_begin_object(w);
     member_u64(w, "running", service_running(service));
-    json_key(w, "limit");
+    sl_json_put_key(w, "limit");
     if (limit == UINT64_MAX)
-        json_null(w);
+        sl_json_put_null(w);
     else
-        json_u64(w, limit);
+        sl_json_put_u64(w, limit);
     member_u64(w, "finished_1h", hour->jobs_finished);
     member_u64(w, "failed_1h", hour->jobs_failed);
-    json_object_end(w);
-    json_key(w, "pool");
-    json_object_begin(w);
+    sl_json_end_object(w);
+    sl_json_put_key(w, "pool");
+    sl_json_begin_object(w);
     member_u64(w, "threads", loop_pool_threads());
     member_u64(w, "busy", pool_busy());
     member_u64(w, "queued", pool_queued());
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
 struct room { /* what the kernel is asked for, on the pool */
@@ -96,7 +96,7 @@ static void look_at_room(void *arg)
 }
 
 /* What each process of a service has of its own. */
-static void write_process(struct json_writer *w, const struct service *service, const struct history_counts *hour,
+static void write_process(struct sl_json_writer *w, const struct service *service, const struct history_counts *hour,
                           const struct room *room)
 {
     char node[5];
@@ -105,21 +105,21 @@ static void write_process(struct json_writer *w, const struct service *service, 
     member_str(w, "state", service_state(service));
     member_u64(w, "uptime_seconds", (clock_mono_ns() - service->started_ns) / 1000000000u);
     write_work(w, service, hour);
-    json_key(w, "memory");
-    json_object_begin(w);
+    sl_json_put_key(w, "memory");
+    sl_json_begin_object(w);
     member_u64(w, "resident", room->resident);
     member_u64(w, "budget_used", memory_used());
     member_u64(w, "budget", memory_limit());
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
-static void write_disk(struct json_writer *w, const struct room *room)
+static void write_disk(struct sl_json_writer *w, const struct room *room)
 {
-    json_key(w, "disk");
-    json_object_begin(w);
+    sl_json_put_key(w, "disk");
+    sl_json_begin_object(w);
     member_u64(w, "free", room->free);
     member_u64(w, "size", room->size);
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
 enum { MEASURE_NS = 1000000000, MEASURE_SHARE = 50 };
@@ -147,67 +147,67 @@ static void measure_if_old(const struct config *config)
     measured.next_ns = clock_mono_ns() + MEASURE_NS + MEASURE_SHARE * (clock_mono_ns() - began);
 }
 
-static void write_caches(struct json_writer *w, const struct history_counts *hour)
+static void write_caches(struct sl_json_writer *w, const struct history_counts *hour)
 {
-    json_key(w, "caches");
-    json_array_begin(w);
+    sl_json_put_key(w, "caches");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < kinds_all_count && i < HISTORY_KINDS; i++) {
         const char *name = kinds_all[i]->name;
-        json_object_begin(w);
+        sl_json_begin_object(w);
         member_str(w, "name", name);
         member_u64(w, "memory_bytes", (uint64_t)metric_total(METRIC_CACHE_MEMORY_BYTES, name, NULL, NULL));
         member_u64(w, "disk_bytes", (uint64_t)metric_total(METRIC_CACHE_DISK_BYTES, name, NULL, NULL));
         member_u64(w, "disk_files", (uint64_t)metric_total(METRIC_CACHE_DISK_FILES, name, NULL, NULL));
         member_u64(w, "lookups_1h", hour->kind_lookups[i]);
         member_u64(w, "computed_1h", hour->kind_computed[i]);
-        json_object_end(w);
+        sl_json_end_object(w);
     }
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
-static void write_shared(struct json_writer *w)
+static void write_shared(struct sl_json_writer *w)
 {
     struct cache_shared_state state;
-    json_key(w, "shared");
-    json_array_begin(w);
+    sl_json_put_key(w, "shared");
+    sl_json_begin_array(w);
     for (size_t i = 0; cache_shared_state(i, &state); i++) {
-        json_object_begin(w);
+        sl_json_begin_object(w);
         member_str(w, "backend", state.name);
-        json_key(w, "up");
-        json_boolean(w, state.up);
+        sl_json_put_key(w, "up");
+        sl_json_put_boolean(w, state.up);
         member_str(w, "last_error", state.last_error);
-        json_object_end(w);
+        sl_json_end_object(w);
     }
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
 /* Of a store that several nodes share: one of this machine's own is as its disk is. */
-static void write_uploads(struct json_writer *w)
+static void write_uploads(struct sl_json_writer *w)
 {
     struct kinds_store_state state;
     kinds_symbfile_store(&state);
     if (!state.shared)
         return;
-    json_key(w, "uploads");
-    json_object_begin(w);
+    sl_json_put_key(w, "uploads");
+    sl_json_begin_object(w);
     member_str(w, "store", state.type);
-    json_key(w, "up");
-    json_boolean(w, state.up);
+    sl_json_put_key(w, "up");
+    sl_json_put_boolean(w, state.up);
     member_str(w, "last_error", state.last_error);
     member_time(w, "last_error_at", state.failed_s);
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
 static const char *const type_names[] = {"filesystem", "http", "s3", "gcs", "sentry"};
 
-static void write_source(struct json_writer *w, const struct source *source)
+static void write_source(struct sl_json_writer *w, const struct source *source)
 {
     struct origin_health health;
     uint64_t blocked_ms = origin_blocked_ms(source);
     origin_health(source, &health);
-    json_object_begin(w);
-    json_key(w, "id");
-    json_str(w, source->id);
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "id");
+    sl_json_put_str(w, source->id);
     member_str(w, "type", type_names[source->type]);
     member_str(w, "layout", source->type == SOURCE_SENTRY ? NULL : layout_type_words[source->layout]);
     member_time(w, "last_success", health.last_success_s);
@@ -217,34 +217,34 @@ static void write_source(struct json_writer *w, const struct source *source)
     member_u64(w, "ok_1h", health.last_hour[ORIGIN_OK]);
     member_u64(w, "not_found_1h", health.last_hour[ORIGIN_NOT_FOUND]);
     member_u64(w, "failed_1h", health.last_hour[ORIGIN_FAILED]);
-    json_key(w, "up");
+    sl_json_put_key(w, "up");
     if (health.state == ORIGIN_UNKNOWN)
-        json_null(w);
+        sl_json_put_null(w);
     else
-        json_boolean(w, health.state == ORIGIN_UP);
-    json_object_end(w);
+        sl_json_put_boolean(w, health.state == ORIGIN_UP);
+    sl_json_end_object(w);
 }
 
-static void write_sources(struct json_writer *w, const struct config *config)
+static void write_sources(struct sl_json_writer *w, const struct config *config)
 {
-    json_key(w, "sources");
-    json_array_begin(w);
+    sl_json_put_key(w, "sources");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < config->source_count; i++)
         write_source(w, &config->sources[i]);
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
-static void write_history(struct json_writer *w, const struct history *history)
+static void write_history(struct sl_json_writer *w, const struct history *history)
 {
     struct history_point points[HISTORY_POINTS + 1];
     size_t count = history_points(history, points);
-    json_key(w, "history");
-    json_object_begin(w);
+    sl_json_put_key(w, "history");
+    sl_json_begin_object(w);
     member_u64(w, "step_seconds", HISTORY_STEP_S);
-    json_key(w, "points");
-    json_array_begin(w);
+    sl_json_put_key(w, "points");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < count; i++) {
-        json_object_begin(w);
+        sl_json_begin_object(w);
         member_time(w, "t", points[i].t);
         member_u64(w, "requests", points[i].requests);
         member_u64(w, "errors", points[i].errors);
@@ -252,10 +252,10 @@ static void write_history(struct json_writer *w, const struct history *history)
         member_u64(w, "computed", points[i].computed);
         member_ms(w, "p50_ms", points[i].p50_ms);
         member_ms(w, "p99_ms", points[i].p99_ms);
-        json_object_end(w);
+        sl_json_end_object(w);
     }
-    json_array_end(w);
-    json_object_end(w);
+    sl_json_end_array(w);
+    sl_json_end_object(w);
 }
 
 /* ---- the answer ---- */
@@ -275,39 +275,39 @@ static void ask_processes(struct http_exchange *x, const struct config *config, 
 {
     size_t count = config->http.processes, own = config->process.index;
     struct sl_buf *texts = siblings_speak(x) ? SL_ARENA_ARRAY(&x->arena, struct sl_buf, count) : NULL;
-    struct json_writer w = json_writer(out);
+    struct sl_json_writer w = sl_json_writer(out);
     if (!texts)
         return;
     siblings_ask(x, "/status", (struct sl_str){0}, texts);
-    json_array_begin(&w);
+    sl_json_begin_array(&w);
     for (size_t i = 0; i < count; i++) {
         if (i == own) {
-            json_object_begin(&w);
+            sl_json_begin_object(&w);
             write_process(&w, x->service, hour, room);
-            json_object_end(&w);
+            sl_json_end_object(&w);
         } else if (texts[i].size) {
-            json_raw(&w, sl_buf_view(&texts[i]));
+            sl_json_put_raw(&w, sl_buf_view(&texts[i]));
         }
         sl_buf_free(&texts[i]);
     }
-    json_array_end(&w);
+    sl_json_end_array(&w);
 }
 
 /* Of processes since the start of the service. */
-static void write_deaths(struct json_writer *w)
+static void write_deaths(struct sl_json_writer *w)
 {
     struct metrics_deaths deaths = {0};
     metrics_deaths(&deaths);
-    json_key(w, "deaths");
-    json_object_begin(w);
+    sl_json_put_key(w, "deaths");
+    sl_json_begin_object(w);
     member_u64(w, "count", deaths.count);
     member_time(w, "last", deaths.last_s);
     member_str(w, "last_why", deaths.count ? deaths.last_why : NULL);
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
 /* One process alone is asked for by another one; whoever else asks hears of what they have in common too. */
-static void write_all(struct http_exchange *x, struct json_writer *w, const struct config *config)
+static void write_all(struct http_exchange *x, struct sl_json_writer *w, const struct config *config)
 {
     const struct service *service = x->service;
     struct room room = {.dir = config->cache_dir ? config->cache_dir : cache_tmp_dir()};
@@ -333,8 +333,8 @@ static void write_all(struct http_exchange *x, struct json_writer *w, const stru
         write_history(w, service->history);
     }
     if (processes.size && !processes.failed) {
-        json_key(w, "processes");
-        json_raw(w, sl_buf_view(&processes));
+        sl_json_put_key(w, "processes");
+        sl_json_put_raw(w, sl_buf_view(&processes));
         write_deaths(w);
     }
     sl_buf_free(&processes);
@@ -343,16 +343,16 @@ static void write_all(struct http_exchange *x, struct json_writer *w, const stru
 static void answer_status(struct http_exchange *x)
 {
     const struct config *config = config_retain(((const struct service *)x->service)->config);
-    struct json_writer w = json_writer(&x->body);
+    struct sl_json_writer w = sl_json_writer(&x->body);
     http_reply(x, 200, "application/json", SL_STR(""));
-    json_object_begin(&w);
+    sl_json_begin_object(&w);
     if (may_see_all(x)) {
         write_all(x, &w, config);
     } else {
         member_str(&w, "version", BUILD_VERSION);
         member_str(&w, "state", service_state(x->service));
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
     config_release(config);
 }
 

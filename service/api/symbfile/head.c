@@ -24,23 +24,23 @@ static void make_uuid(char out[37])
 
 static void write_failure(struct http_exchange *x, const char *uuid, int status, const char *code, const char *text)
 {
-    struct json_writer w = json_writer(&x->body);
+    struct sl_json_writer w = sl_json_writer(&x->body);
     http_reply(x, status, "application/json", SL_STR(""));
-    json_object_begin(&w);
-    json_key(&w, "success");
-    json_boolean(&w, false);
-    json_key(&w, "uuid");
-    json_str(&w, sl_str(uuid));
-    json_key(&w, "error");
-    json_object_begin(&w);
-    json_key(&w, "Code");
-    json_str(&w, sl_str(code));
-    json_key(&w, "Text");
-    json_str(&w, sl_str(text));
-    json_object_end(&w);
-    json_key(&w, "status");
-    json_u64(&w, (uint64_t)status);
-    json_object_end(&w);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "success");
+    sl_json_put_boolean(&w, false);
+    sl_json_put_key(&w, "uuid");
+    sl_json_put_str(&w, sl_str(uuid));
+    sl_json_put_key(&w, "error");
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "Code");
+    sl_json_put_str(&w, sl_str(code));
+    sl_json_put_key(&w, "Text");
+    sl_json_put_str(&w, sl_str(text));
+    sl_json_end_object(&w);
+    sl_json_put_key(&w, "status");
+    sl_json_put_u64(&w, (uint64_t)status);
+    sl_json_end_object(&w);
     if (status == 503)
         http_set_header(x, "Retry-After", SL_STR("5"));
     http_set_header(x, "Accept-Encoding", SL_STR("zstd, gzip"));

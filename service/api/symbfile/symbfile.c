@@ -300,7 +300,7 @@ struct question {
 };
 
 /* The hash over the hashes of the parts, by which a client tells that the same was uploaded. */
-static void write_hash(const struct symbfile_set *set, struct json_writer *w)
+static void write_hash(const struct symbfile_set *set, struct sl_json_writer *w)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
     struct sl_buf hashes = {0}, hex = {0};
@@ -309,59 +309,59 @@ static void write_hash(const struct symbfile_set *set, struct json_writer *w)
         sl_buf_add(&hashes, set->have[i].sha256, sizeof set->have[i].sha256);
     EVP_Digest(hashes.data, hashes.size, digest, &size, EVP_sha256(), NULL);
     sl_buf_hex(&hex, digest, size);
-    json_key(w, "sha256");
-    json_str(w, sl_buf_view(&hex));
+    sl_json_put_key(w, "sha256");
+    sl_json_put_str(w, sl_buf_view(&hex));
     sl_buf_free(&hashes);
     sl_buf_free(&hex);
 }
 
-static void write_set(const struct symbfile_set *set, struct json_writer *w)
+static void write_set(const struct symbfile_set *set, struct sl_json_writer *w)
 {
     char time[32];
     time_t seconds = (time_t)set->updated_s;
     struct tm tm;
     gmtime_r(&seconds, &tm);
     strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    json_object_begin(w);
-    json_key(w, "state");
-    json_str(w, set->published ? SL_STR("published") : SL_STR("staged"));
-    json_key(w, "parts");
-    json_u64(w, set->parts);
-    json_key(w, "received");
-    json_array_begin(w);
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "state");
+    sl_json_put_str(w, set->published ? SL_STR("published") : SL_STR("staged"));
+    sl_json_put_key(w, "parts");
+    sl_json_put_u64(w, set->parts);
+    sl_json_put_key(w, "received");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < set->have_count; i++)
-        json_u64(w, set->have[i].number);
-    json_array_end(w);
-    json_key(w, "records");
-    json_u64(w, set->records);
+        sl_json_put_u64(w, set->have[i].number);
+    sl_json_end_array(w);
+    sl_json_put_key(w, "records");
+    sl_json_put_u64(w, set->records);
     write_hash(set, w);
-    json_key(w, "updated");
-    json_str(w, sl_str(time));
-    json_object_end(w);
+    sl_json_put_key(w, "updated");
+    sl_json_put_str(w, sl_str(time));
+    sl_json_end_object(w);
 }
 
 static void reply_status(struct http_exchange *x, const struct question *q)
 {
     char id[SL_FILE_ID_HEX];
     struct sl_buf json = {0};
-    struct json_writer w = json_writer(&json);
+    struct sl_json_writer w = sl_json_writer(&json);
     sl_file_id_format_hex(&q->place.file_id, id);
-    json_object_begin(&w);
-    json_key(&w, "file_id");
-    json_str(&w, sl_str(id));
-    json_key(&w, "build_id");
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "file_id");
+    sl_json_put_str(&w, sl_str(id));
+    sl_json_put_key(&w, "build_id");
     if (*q->info.build_id)
-        json_str(&w, sl_str(q->info.build_id));
+        sl_json_put_str(&w, sl_str(q->info.build_id));
     else
-        json_null(&w);
+        sl_json_put_null(&w);
     for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
-        json_key(&w, symbfile_kind_names[kind]);
+        sl_json_put_key(&w, symbfile_kind_names[kind]);
         if (q->known[kind])
             write_set(&q->sets[kind], &w);
         else
-            json_null(&w);
+            sl_json_put_null(&w);
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
     http_set_header(x, "Accept-Encoding", SL_STR("zstd, gzip"));
     http_reply_json(x, 200, &json);
 }

@@ -47,12 +47,12 @@ static bool take_line(struct codeinfo *info, struct sl_str line)
     return true;
 }
 
-static void write_upper(struct json_writer *w, struct sl_arena *arena, struct sl_str id)
+static void write_upper(struct sl_json_writer *w, struct sl_arena *arena, struct sl_str id)
 {
     char *upper = sl_arena_strndup(arena, id.data, id.size);
     for (size_t i = 0; upper && i < id.size; i++)
         upper[i] = (char)(upper[i] >= 'a' && upper[i] <= 'z' ? upper[i] - 32 : upper[i]);
-    json_str(w, (struct sl_str){upper ? upper : "", upper ? id.size : 0});
+    sl_json_put_str(w, (struct sl_str){upper ? upper : "", upper ? id.size : 0});
 }
 
 /* "<file>/<ID>", or nothing when that is no key. */
@@ -76,20 +76,20 @@ bool codeinfo_read(struct sl_str head, struct sl_str key, struct sl_arena *arena
                    : SL_STR("");
     if (!names[0].size)
         return false;
-    struct json_writer w = json_writer(out);
-    json_object_begin(&w);
-    json_key(&w, "debug_id");
+    struct sl_json_writer w = sl_json_writer(out);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "debug_id");
     write_upper(&w, arena, info.debug_id);
-    json_key(&w, "debug_filename");
-    json_str(&w, info.debug_file);
-    json_key(&w, "code_file");
-    json_str(&w, info.code_file);
-    json_key(&w, "code_id");
+    sl_json_put_key(&w, "debug_filename");
+    sl_json_put_str(&w, info.debug_file);
+    sl_json_put_key(&w, "code_file");
+    sl_json_put_str(&w, info.code_file);
+    sl_json_put_key(&w, "code_id");
     write_upper(&w, arena, info.code_id);
-    json_key(&w, "generator");
-    json_str(&w, info.generator);
-    json_key(&w, "key");
-    json_str(&w, key);
-    json_object_end(&w);
+    sl_json_put_key(&w, "generator");
+    sl_json_put_str(&w, info.generator);
+    sl_json_put_key(&w, "key");
+    sl_json_put_str(&w, key);
+    sl_json_end_object(&w);
     return true;
 }

@@ -379,7 +379,7 @@ static void download_try(struct http_exchange *x)
 static void write_syminfo(struct http_exchange *x, const struct codeinfo_texts *texts, bool is_try)
 {
     struct sl_buf body = {0}, url = {0};
-    struct json_writer w = json_writer(&body);
+    struct sl_json_writer w = sl_json_writer(&body);
     struct sl_str host = http_header(x, "host");
     sl_buf_printf(&url, "http://" SL_STR_FMT "/%s", SL_STR_ARG(host), is_try ? "try/" : "");
     fetch_encode(&url, texts->key, true);
@@ -389,12 +389,12 @@ static void write_syminfo(struct http_exchange *x, const struct codeinfo_texts *
     } members[] = {{"debug_id", texts->debug_id},   {"debug_filename", texts->debug_filename},
                    {"code_file", texts->code_file}, {"code_id", texts->code_id},
                    {"generator", texts->generator}, {"url", sl_buf_view(&url)}};
-    json_object_begin(&w);
+    sl_json_begin_object(&w);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        json_key(&w, members[i].key);
-        json_str(&w, members[i].text);
+        sl_json_put_key(&w, members[i].key);
+        sl_json_put_str(&w, members[i].text);
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
     http_reply_json(x, 200, &body);
     sl_buf_free(&url);
 }

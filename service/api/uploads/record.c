@@ -9,14 +9,14 @@
 
 static const char *const prefixes[STORE_PARTS] = {"uploads/", "try/uploads/"};
 
-void uploads_write_user(struct json_writer *w, const struct mozilla_token *token)
+void uploads_write_user(struct sl_json_writer *w, const struct mozilla_token *token)
 {
-    json_object_begin(w);
-    json_key(w, "id");
-    json_u64(w, token->user_id);
-    json_key(w, "email");
-    json_str(w, token->email);
-    json_object_end(w);
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "id");
+    sl_json_put_u64(w, token->user_id);
+    sl_json_put_key(w, "email");
+    sl_json_put_str(w, token->email);
+    sl_json_end_object(w);
 }
 
 enum sl_code uploads_record_put(const char *scope, enum store_part part, uint64_t id, struct sl_str record,

@@ -100,18 +100,18 @@ struct single_answer {
     struct http_exchange *x;
     const struct config_store *config;
     enum store_part part;
-    struct json_writer w;
+    struct sl_json_writer w;
     char scope[SYMBFILE_SCOPE];
 };
 
-static void answer_action(struct json_writer *w, const char *type, const char *message)
+static void answer_action(struct sl_json_writer *w, const char *type, const char *message)
 {
-    json_key(w, "type");
-    json_str(w, sl_str(type));
+    sl_json_put_key(w, "type");
+    sl_json_put_str(w, sl_str(type));
     if (!message)
         return;
-    json_key(w, "msg");
-    json_str(w, sl_str(message));
+    sl_json_put_key(w, "msg");
+    sl_json_put_str(w, sl_str(message));
 }
 
 static bool read_md5(struct sl_str text, uint8_t md5[16])
@@ -132,13 +132,13 @@ static void answer_upload(struct single_answer *a, struct sl_str key, const char
     sl_buf_printf(&url, "%s://" SL_STR_FMT "/upload/v2/session/%s", is_secure ? "https" : "http",
                   SL_STR_ARG(http_header(a->x, "host")), secret);
     answer_action(&a->w, "upload", NULL);
-    json_key(&a->w, "url");
-    json_str(&a->w, sl_buf_view(&url));
-    json_key(&a->w, "content_encoding");
+    sl_json_put_key(&a->w, "url");
+    sl_json_put_str(&a->w, sl_buf_view(&url));
+    sl_json_put_key(&a->w, "content_encoding");
     if (uploads_is_packed(a->config, key))
-        json_str(&a->w, SL_STR("gzip"));
+        sl_json_put_str(&a->w, SL_STR("gzip"));
     else
-        json_null(&a->w);
+        sl_json_put_null(&a->w);
     sl_buf_free(&url);
 }
 
@@ -176,35 +176,35 @@ static void single_answer(struct http_exchange *x, const struct config *config, 
 {
     struct sl_buf body = {0};
     struct sl_error error = {0};
-    struct single_answer a = {x, &config->mozilla.store, token->upload ? STORE_REGULAR : STORE_TRY, json_writer(&body),
-                              ""};
+    struct single_answer a = {x, &config->mozilla.store, token->upload ? STORE_REGULAR : STORE_TRY,
+                              sl_json_writer(&body), ""};
     bool good = true;
     uploads_scope_of(x, token, a.scope);
-    json_object_begin(&a.w);
-    json_key(&a.w, "id");
-    json_u64(&a.w, uploads_id());
-    json_key(&a.w, "created_at");
-    json_i64(&a.w, clock_wall_s());
-    json_key(&a.w, "user");
-    json_str(&a.w, token->email);
-    json_key(&a.w, "try_symbols");
-    json_boolean(&a.w, a.part == STORE_TRY);
-    json_key(&a.w, "upload_protocol");
-    json_str(&a.w, SL_STR("gcs-resumable"));
-    json_key(&a.w, "files");
-    json_array_begin(&a.w);
+    sl_json_begin_object(&a.w);
+    sl_json_put_key(&a.w, "id");
+    sl_json_put_u64(&a.w, uploads_id());
+    sl_json_put_key(&a.w, "created_at");
+    sl_json_put_i64(&a.w, clock_wall_s());
+    sl_json_put_key(&a.w, "user");
+    sl_json_put_str(&a.w, token->email);
+    sl_json_put_key(&a.w, "try_symbols");
+    sl_json_put_boolean(&a.w, a.part == STORE_TRY);
+    sl_json_put_key(&a.w, "upload_protocol");
+    sl_json_put_str(&a.w, SL_STR("gcs-resumable"));
+    sl_json_put_key(&a.w, "files");
+    sl_json_begin_array(&a.w);
     for (size_t i = 0; good && i < single->count; i++) {
-        json_object_begin(&a.w);
-        json_key(&a.w, "key");
-        json_str(&a.w, single->files[i].key);
-        json_key(&a.w, "action");
-        json_object_begin(&a.w);
+        sl_json_begin_object(&a.w);
+        sl_json_put_key(&a.w, "key");
+        sl_json_put_str(&a.w, single->files[i].key);
+        sl_json_put_key(&a.w, "action");
+        sl_json_begin_object(&a.w);
         good = answer_file(&a, &single->files[i], &error);
-        json_object_end(&a.w);
-        json_object_end(&a.w);
+        sl_json_end_object(&a.w);
+        sl_json_end_object(&a.w);
     }
-    json_array_end(&a.w);
-    json_object_end(&a.w);
+    sl_json_end_array(&a.w);
+    sl_json_end_object(&a.w);
     if (good)
         http_reply_json(x, 201, &body);
     else

@@ -18,13 +18,13 @@ bool uploads_there(const struct http_exchange *x)
 void uploads_reply_error(struct http_exchange *x, int status, struct sl_str text)
 {
     struct sl_buf body = {0};
-    struct json_writer w = json_writer(&body);
+    struct sl_json_writer w = sl_json_writer(&body);
     sl_buf_cstr(&body, "{\"error\": ");
-    json_str(&w, text);
+    sl_json_put_str(&w, text);
     if (status == 404) {
         sl_buf_cstr(&body, ", \"path\": ");
         w.comma = false;
-        json_str(&w, x->path);
+        sl_json_put_str(&w, x->path);
     }
     sl_buf_u8(&body, '}');
     http_reply_json(x, status, &body);

@@ -227,7 +227,7 @@ static bool upload_check(struct upload *u)
 /* ---- answers ---- */
 
 /* "2018-01-26T16:04:11.123Z" */
-static void upload_time(struct json_writer *w, const char *key, uint64_t us)
+static void upload_time(struct sl_json_writer *w, const char *key, uint64_t us)
 {
     char text[64], whole[40];
     time_t seconds = (time_t)(us / 1000000);
@@ -235,8 +235,8 @@ static void upload_time(struct json_writer *w, const char *key, uint64_t us)
     gmtime_r(&seconds, &tm);
     strftime(whole, sizeof whole, "%Y-%m-%dT%H:%M:%S", &tm);
     snprintf(text, sizeof text, "%s.%03uZ", whole, (unsigned)(us / 1000 % 1000));
-    json_key(w, key);
-    json_str(w, sl_str(text));
+    sl_json_put_key(w, key);
+    sl_json_put_str(w, sl_str(text));
 }
 
 uint64_t uploads_id(void)
@@ -248,91 +248,92 @@ uint64_t uploads_id(void)
 }
 
 /* Of answers and records alike: in the first the user is an address, in the second an object. */
-static void write_upload(struct json_writer *w, const struct upload *u, uint64_t id, bool is_record)
+static void write_upload(struct sl_json_writer *w, const struct upload *u, uint64_t id, bool is_record)
 {
-    json_key(w, "id");
-    json_u64(w, id);
-    json_key(w, "size");
-    json_u64(w, u->from.url.size ? u->from.size : u->archive.bytes.size);
-    json_key(w, "filename");
-    json_str(w, u->archive.filename);
-    json_key(w, is_record ? "bucket_name" : "bucket");
-    json_str(w, sl_str(store_bucket()));
-    json_key(w, "download_url");
+    sl_json_put_key(w, "id");
+    sl_json_put_u64(w, id);
+    sl_json_put_key(w, "size");
+    sl_json_put_u64(w, u->from.url.size ? u->from.size : u->archive.bytes.size);
+    sl_json_put_key(w, "filename");
+    sl_json_put_str(w, u->archive.filename);
+    sl_json_put_key(w, is_record ? "bucket_name" : "bucket");
+    sl_json_put_str(w, sl_str(store_bucket()));
+    sl_json_put_key(w, "download_url");
     if (u->from.url.size)
-        json_str(w, u->from.url);
+        sl_json_put_str(w, u->from.url);
     else
-        json_null(w);
-    json_key(w, "try_symbols");
-    json_boolean(w, u->part == STORE_TRY);
-    json_key(w, "redirect_urls");
-    json_array_begin(w);
+        sl_json_put_null(w);
+    sl_json_put_key(w, "try_symbols");
+    sl_json_put_boolean(w, u->part == STORE_TRY);
+    sl_json_put_key(w, "redirect_urls");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < u->from.redirect_count; i++)
-        json_str(w, u->from.redirects[i]);
-    json_array_end(w);
+        sl_json_put_str(w, u->from.redirects[i]);
+    sl_json_end_array(w);
     upload_time(w, "completed_at", clock_wall_us());
     upload_time(w, "created_at", u->begun_us);
-    json_key(w, "user");
+    sl_json_put_key(w, "user");
     if (is_record)
         uploads_write_user(w, u->token);
     else
-        json_str(w, u->token->email);
-    json_key(w, "skipped_keys"); /* as the archive has them: clients take them away from the names that they sent */
-    json_array_begin(w);
+        sl_json_put_str(w, u->token->email);
+    sl_json_put_key(w,
+                    "skipped_keys"); /* as the archive has them: clients take them away from the names that they sent */
+    sl_json_begin_array(w);
     for (size_t i = 0; i < u->archive.count; i++)
         if (u->archive.members[i].skipped)
-            json_str(w, u->archive.members[i].entry->name);
-    json_array_end(w);
+            sl_json_put_str(w, u->archive.members[i].entry->name);
+    sl_json_end_array(w);
 }
 
-static void write_file_uploads(struct json_writer *w, const struct upload *u)
+static void write_file_uploads(struct sl_json_writer *w, const struct upload *u)
 {
-    json_key(w, "file_uploads");
-    json_array_begin(w);
+    sl_json_put_key(w, "file_uploads");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < u->archive.count; i++) {
         const struct archive_member *member = &u->archive.members[i];
         if (!member->location.data)
             continue;
-        json_object_begin(w);
-        json_key(w, "id");
-        json_u64(w, uploads_id());
-        json_key(w, "bucket_name");
-        json_str(w, sl_str(store_bucket()));
-        json_key(w, "key");
-        json_str(w, member->key);
-        json_key(w, "update");
-        json_boolean(w, member->is_update);
-        json_key(w, "compressed");
-        json_boolean(w, member->is_packed);
-        json_key(w, "size");
-        json_u64(w, member->stored_size);
+        sl_json_begin_object(w);
+        sl_json_put_key(w, "id");
+        sl_json_put_u64(w, uploads_id());
+        sl_json_put_key(w, "bucket_name");
+        sl_json_put_str(w, sl_str(store_bucket()));
+        sl_json_put_key(w, "key");
+        sl_json_put_str(w, member->key);
+        sl_json_put_key(w, "update");
+        sl_json_put_boolean(w, member->is_update);
+        sl_json_put_key(w, "compressed");
+        sl_json_put_boolean(w, member->is_packed);
+        sl_json_put_key(w, "size");
+        sl_json_put_u64(w, member->stored_size);
         upload_time(w, "completed_at", clock_wall_us());
         upload_time(w, "created_at", u->begun_us);
-        json_object_end(w);
+        sl_json_end_object(w);
     }
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
 static void upload_keep_record(const struct upload *u, uint64_t id)
 {
     struct sl_buf record = {0};
-    struct json_writer w = json_writer(&record);
+    struct sl_json_writer w = sl_json_writer(&record);
     struct sl_error error = {0};
-    json_object_begin(&w);
-    json_key(&w, "upload");
-    json_object_begin(&w);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "upload");
+    sl_json_begin_object(&w);
     write_upload(&w, u, id, true);
-    json_key(&w, "ignored_keys");
-    json_array_begin(&w);
+    sl_json_put_key(&w, "ignored_keys");
+    sl_json_begin_array(&w);
     for (size_t i = 0; i < u->archive.ignored_count; i++)
-        json_str(&w, u->archive.ignored[i]);
-    json_array_end(&w);
+        sl_json_put_str(&w, u->archive.ignored[i]);
+    sl_json_end_array(&w);
     write_file_uploads(&w, u);
-    json_key(&w, "related"); /* uploads of the same contents are not looked for */
-    json_array_begin(&w);
-    json_array_end(&w);
-    json_object_end(&w);
-    json_object_end(&w);
+    sl_json_put_key(&w, "related"); /* uploads of the same contents are not looked for */
+    sl_json_begin_array(&w);
+    sl_json_end_array(&w);
+    sl_json_end_object(&w);
+    sl_json_end_object(&w);
     if (uploads_record_put(u->archive.scope, u->part, id, sl_buf_view(&record), &error) != SL_OK)
         log_warn("uploads", "the record of an upload could not be kept", LOG_U64("id", id), LOG_ERR(&error));
     sl_buf_free(&record);
@@ -341,15 +342,15 @@ static void upload_keep_record(const struct upload *u, uint64_t id)
 static void upload_reply(struct upload *u)
 {
     struct sl_buf body = {0};
-    struct json_writer w = json_writer(&body);
+    struct sl_json_writer w = sl_json_writer(&body);
     uint64_t id = uploads_id();
     upload_keep_record(u, id);
-    json_object_begin(&w);
-    json_key(&w, "upload");
-    json_object_begin(&w);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "upload");
+    sl_json_begin_object(&w);
     write_upload(&w, u, id, false);
-    json_object_end(&w);
-    json_object_end(&w);
+    sl_json_end_object(&w);
+    sl_json_end_object(&w);
     http_reply_json(u->x, 201, &body);
     http_set_header(u->x, "Vary", SL_STR("Auth-Token"));
 }
@@ -461,21 +462,21 @@ static void auth_info(struct http_exchange *x)
 {
     const struct mozilla_token *token;
     struct sl_buf body = {0};
-    struct json_writer w = json_writer(&body);
+    struct sl_json_writer w = sl_json_writer(&body);
     if (!uploads_authorize(x, &token))
         return;
-    json_object_begin(&w);
-    json_key(&w, "email");
-    json_str(&w, token->email);
-    json_key(&w, "user_id");
-    json_u64(&w, token->user_id);
-    json_key(&w, "try_symbols");
-    json_boolean(&w, !token->upload);
-    json_key(&w, "token_expires_at");
-    json_i64(&w, token->expires_s < NEVER_EXPIRES_S ? token->expires_s : NEVER_EXPIRES_S);
-    json_key(&w, "upload_api_version");
-    json_u64(&w, token->upload_api);
-    json_object_end(&w);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "email");
+    sl_json_put_str(&w, token->email);
+    sl_json_put_key(&w, "user_id");
+    sl_json_put_u64(&w, token->user_id);
+    sl_json_put_key(&w, "try_symbols");
+    sl_json_put_boolean(&w, !token->upload);
+    sl_json_put_key(&w, "token_expires_at");
+    sl_json_put_i64(&w, token->expires_s < NEVER_EXPIRES_S ? token->expires_s : NEVER_EXPIRES_S);
+    sl_json_put_key(&w, "upload_api_version");
+    sl_json_put_u64(&w, token->upload_api);
+    sl_json_end_object(&w);
     http_reply_json(x, 200, &body);
     http_set_header(x, "Vary", SL_STR("Auth-Token"));
 }

@@ -34,7 +34,7 @@ size_t uploads_scopes_of(struct http_exchange *x, const struct mozilla_token *to
 /* Keeps the JSON document of an upload, that tells its user as uploads_write_user does. */
 enum sl_code uploads_record_put(const char *scope, enum store_part part, uint64_t id, struct sl_str record,
                                 struct sl_error *error) SL_SUSPENDS;
-void uploads_write_user(struct json_writer *w, const struct mozilla_token *token);
+void uploads_write_user(struct sl_json_writer *w, const struct mozilla_token *token);
 http_handler uploads_record_get; /* GET /api/uploads/upload/{id} */
 
 /* ---- key.c: pure ---- */

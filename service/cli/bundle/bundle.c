@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "core/duration.h"
-#include "core/json.h"
+#include "base/json_write.h"
 
 static const struct option_spec specs[] = {
     {"output", 'o', OPTION_VALUE, false, "PATH", "directory, or with one FILE the bundle (default: beside FILE)"},
@@ -41,7 +41,7 @@ struct bundling {
     struct sl_buf out; /* what goes to standard output */
     struct sl_arena arena;
     struct sl_map written; /* paths of bundles, in the arena */
-    struct json_writer w;
+    struct sl_json_writer w;
     struct progress progress;
 };
 
@@ -127,33 +127,33 @@ static void report_object(struct bundling *b, const char *input, const char *out
 {
     char id[SL_DEBUG_ID_TEXT];
     sl_debug_id_format(&info->debug_id, id);
-    json_object_begin(&b->w);
-    json_key(&b->w, "path");
-    json_str(&b->w, sl_str(input));
-    json_key(&b->w, "debug_id");
-    json_str(&b->w, sl_str(id));
-    json_key(&b->w, "bundle");
+    sl_json_begin_object(&b->w);
+    sl_json_put_key(&b->w, "path");
+    sl_json_put_str(&b->w, sl_str(input));
+    sl_json_put_key(&b->w, "debug_id");
+    sl_json_put_str(&b->w, sl_str(id));
+    sl_json_put_key(&b->w, "bundle");
     if (output)
-        json_str(&b->w, sl_str(output));
+        sl_json_put_str(&b->w, sl_str(output));
     else
-        json_null(&b->w);
-    json_key(&b->w, "files");
-    json_array_begin(&b->w);
+        sl_json_put_null(&b->w);
+    sl_json_put_key(&b->w, "files");
+    sl_json_begin_array(&b->w);
     for (size_t i = 0; i < p->packed_count; i++)
-        json_str(&b->w, p->packed[i]);
-    json_array_end(&b->w);
-    json_key(&b->w, "skipped");
-    json_array_begin(&b->w);
+        sl_json_put_str(&b->w, p->packed[i]);
+    sl_json_end_array(&b->w);
+    sl_json_put_key(&b->w, "skipped");
+    sl_json_begin_array(&b->w);
     for (size_t i = 0; i < p->skipped_count; i++) {
-        json_object_begin(&b->w);
-        json_key(&b->w, "path");
-        json_str(&b->w, p->skipped[i].path);
-        json_key(&b->w, "reason");
-        json_str(&b->w, sl_str(p->skipped[i].reason));
-        json_object_end(&b->w);
+        sl_json_begin_object(&b->w);
+        sl_json_put_key(&b->w, "path");
+        sl_json_put_str(&b->w, p->skipped[i].path);
+        sl_json_put_key(&b->w, "reason");
+        sl_json_put_str(&b->w, sl_str(p->skipped[i].reason));
+        sl_json_end_object(&b->w);
     }
-    json_array_end(&b->w);
-    json_object_end(&b->w);
+    sl_json_end_array(&b->w);
+    sl_json_end_object(&b->w);
 }
 
 static void print_object(struct bundling *b, const char *input, const char *output, const struct packing *p)
@@ -340,9 +340,9 @@ static int bundle_all(struct bundling *b)
     int status = into_directory(b, output) ? output_directory(output) : 0;
     if (status)
         return status;
-    b->w = json_writer(&b->out);
+    b->w = sl_json_writer(&b->out);
     if (b->json)
-        json_array_begin(&b->w);
+        sl_json_begin_array(&b->w);
     progress_begin(&b->progress, b->o, "bundling");
     progress_expect(&b->progress, b->o->argument_count);
     for (size_t i = 0; i < b->o->argument_count && status == 0; i++) {
@@ -351,7 +351,7 @@ static int bundle_all(struct bundling *b)
     }
     progress_finish(&b->progress);
     if (b->json) {
-        json_array_end(&b->w);
+        sl_json_end_array(&b->w);
         sl_buf_u8(&b->out, '\n');
     }
     if (status == 0 && !b->seen)

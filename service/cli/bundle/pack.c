@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/json.h"
+#include "base/json_write.h"
 #include "function/path.h"
 #include "source/il2cpp.h"
 
@@ -225,46 +225,46 @@ static int by_file_and_line(const void *left, const void *right)
     return order ? order : (a->line > b->line) - (a->line < b->line);
 }
 
-static void write_marks(struct json_writer *w, struct sl_str path, struct marks *m)
+static void write_marks(struct sl_json_writer *w, struct sl_str path, struct marks *m)
 {
     qsort(m->items, m->count, sizeof *m->items, by_file_and_line);
-    json_key_str(w, path);
-    json_object_begin(w);
+    sl_json_put_key_str(w, path);
+    sl_json_begin_object(w);
     for (size_t i = 0; i < m->count; i++) {
         char line[12];
         if (i == 0 || !sl_str_equal(m->items[i].file, m->items[i - 1].file)) {
             if (i)
-                json_object_end(w);
-            json_key_str(w, m->items[i].file);
-            json_object_begin(w);
+                sl_json_end_object(w);
+            sl_json_put_key_str(w, m->items[i].file);
+            sl_json_begin_object(w);
         }
         snprintf(line, sizeof line, "%u", m->items[i].line);
-        json_key(w, line);
-        json_u64(w, m->items[i].number);
+        sl_json_put_key(w, line);
+        sl_json_put_u64(w, m->items[i].number);
     }
-    json_object_end(w);
-    json_object_end(w);
+    sl_json_end_object(w);
+    sl_json_end_object(w);
 }
 
-static void write_id(struct json_writer *w, const struct sl_debug_id *id)
+static void write_id(struct sl_json_writer *w, const struct sl_debug_id *id)
 {
     char text[SL_DEBUG_ID_TEXT];
     sl_debug_id_format(id, text);
-    json_key(w, "__debug-id__");
-    json_object_begin(w);
-    json_key(w, text);
-    json_object_begin(w);
-    json_object_end(w);
-    json_object_end(w);
+    sl_json_put_key(w, "__debug-id__");
+    sl_json_begin_object(w);
+    sl_json_put_key(w, text);
+    sl_json_begin_object(w);
+    sl_json_end_object(w);
+    sl_json_end_object(w);
 }
 
 bool pack_line_mapping(struct packing *p, const struct source_paths *paths, const struct sl_debug_id *id,
                        struct sl_buf *json)
 {
     struct marks marks = {.p = p};
-    struct json_writer w = json_writer(json);
+    struct sl_json_writer w = sl_json_writer(json);
     bool any = false, id_written = false;
-    json_object_begin(&w);
+    sl_json_begin_object(&w);
     for (size_t i = 0; i < paths->count && !p->failed; i++) {
         struct sl_str path = paths->items[i].path;
         marks.count = 0;
@@ -282,7 +282,7 @@ bool pack_line_mapping(struct packing *p, const struct source_paths *paths, cons
     }
     if (!id_written)
         write_id(&w, id);
-    json_object_end(&w);
+    sl_json_end_object(&w);
     free(marks.items);
     return any;
 }

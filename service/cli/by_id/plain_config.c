@@ -4,7 +4,7 @@
 
 #include "base/arena.h"
 #include "base/file.h"
-#include "core/json.h"
+#include "base/json_write.h"
 
 enum { MAX_PARTS = 16 };
 
@@ -134,8 +134,8 @@ static bool plain_config_read_string(struct plain *p, struct sl_str text, struct
         return true;
     }
     struct sl_buf out = {0};
-    struct json_writer w = json_writer(&out);
-    json_str(&w, (struct sl_str){text.data + 1, end - 1});
+    struct sl_json_writer w = sl_json_writer(&out);
+    sl_json_put_str(&w, (struct sl_str){text.data + 1, end - 1});
     char *copy = out.failed ? NULL : sl_arena_strndup(&p->arena, (const char *)out.data, out.size);
     *value = (struct sl_str){copy, copy ? out.size : 0};
     sl_buf_free(&out);

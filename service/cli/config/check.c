@@ -7,7 +7,7 @@
 #include "cli/config/machine.h"
 #include "cli/progress.h"
 #include "cli/server.h"
-#include "core/json.h"
+#include "base/json_write.h"
 
 enum { MAX_FILES = 2 };
 
@@ -98,31 +98,31 @@ static const char *level_of(const struct value_problem *problem)
     return problem->info ? "info" : problem->warning ? "warning" : "error";
 }
 
-static void put_place(struct json_writer *w, const char *key, uint32_t number)
+static void put_place(struct sl_json_writer *w, const char *key, uint32_t number)
 {
-    json_key(w, key);
+    sl_json_put_key(w, key);
     if (number)
-        json_u64(w, number);
+        sl_json_put_u64(w, number);
     else
-        json_null(w); /* it is none of a line */
+        sl_json_put_null(w); /* it is none of a line */
 }
 
-static void put_problems(const struct checked *file, struct json_writer *w)
+static void put_problems(const struct checked *file, struct sl_json_writer *w)
 {
     for (size_t i = 0; i < file->problems.count; i++) {
         const struct value_problem *problem = &file->problems.items[i];
-        json_object_begin(w);
-        json_key(w, "level");
-        json_str(w, sl_str(level_of(problem)));
-        json_key(w, "file");
-        json_str(w, sl_str(shown_path(file)));
+        sl_json_begin_object(w);
+        sl_json_put_key(w, "level");
+        sl_json_put_str(w, sl_str(level_of(problem)));
+        sl_json_put_key(w, "file");
+        sl_json_put_str(w, sl_str(shown_path(file)));
         put_place(w, "line", problem->line);
         put_place(w, "column", problem->column);
-        json_key(w, "key");
-        json_str(w, problem->path);
-        json_key(w, "message");
-        json_str(w, problem->what);
-        json_object_end(w);
+        sl_json_put_key(w, "key");
+        sl_json_put_str(w, problem->path);
+        sl_json_put_key(w, "message");
+        sl_json_put_str(w, problem->what);
+        sl_json_end_object(w);
     }
 }
 
@@ -130,13 +130,13 @@ static void put_problems(const struct checked *file, struct json_writer *w)
 static void tell(const struct check *c, bool unreadable, bool found)
 {
     struct sl_buf text = {0};
-    struct json_writer w = json_writer(&text);
+    struct sl_json_writer w = sl_json_writer(&text);
     bool json = option_given(c->o, "json");
     if (json && !unreadable) {
-        json_array_begin(&w);
+        sl_json_begin_array(&w);
         for (size_t i = 0; i < c->count; i++)
             put_problems(&c->files[i], &w);
-        json_array_end(&w);
+        sl_json_end_array(&w);
         sl_buf_u8(&text, '\n');
     } else if (!json) {
         for (size_t i = 0; i < c->count; i++)

@@ -4,7 +4,7 @@
 #include "cli/server.h"
 
 #include "config/tree.h"
-#include "core/json.h"
+#include "base/json_write.h"
 
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
@@ -15,27 +15,27 @@ static const struct option_spec specs[] = {
     {NULL, 0, OPTION_FLAG, false, NULL, NULL},
 };
 
-static void put_value(const struct value *value, struct json_writer *w)
+static void put_value(const struct value *value, struct sl_json_writer *w)
 {
     switch (value->type) {
-    case VALUE_NULL: json_null(w); break;
-    case VALUE_BOOL: json_boolean(w, value->boolean); break;
+    case VALUE_NULL: sl_json_put_null(w); break;
+    case VALUE_BOOL: sl_json_put_boolean(w, value->boolean); break;
     case VALUE_INT:
-    case VALUE_DOUBLE: json_raw(w, value->string); break;
-    case VALUE_STRING: json_str(w, value->string); break;
+    case VALUE_DOUBLE: sl_json_put_raw(w, value->string); break;
+    case VALUE_STRING: sl_json_put_str(w, value->string); break;
     case VALUE_LIST:
-        json_array_begin(w);
+        sl_json_begin_array(w);
         for (size_t i = 0; i < value->count; i++)
             put_value(&value->items[i], w);
-        json_array_end(w);
+        sl_json_end_array(w);
         break;
     case VALUE_MAP:
-        json_object_begin(w);
+        sl_json_begin_object(w);
         for (size_t i = 0; i < value->count; i++) {
-            json_key_str(w, value->keys[i]);
+            sl_json_put_key_str(w, value->keys[i]);
             put_value(&value->items[i], w);
         }
-        json_object_end(w);
+        sl_json_end_object(w);
         break;
     }
 }
@@ -47,7 +47,7 @@ static bool yaml_as_json(struct sl_buf *text)
     struct value_problems problems = {.arena = &arena};
     struct value root;
     struct sl_buf json = {0};
-    struct json_writer w = json_writer(&json);
+    struct sl_json_writer w = sl_json_writer(&json);
     bool empty;
     bool good = !text->failed && yaml_read(&arena, sl_buf_view(text), &root, &empty, &problems);
     if (good)

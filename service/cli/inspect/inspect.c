@@ -38,7 +38,7 @@ static const struct option_spec specs[] = {
 struct inspection {
     const struct options *o;
     struct sl_buf out;
-    struct json_writer w;
+    struct sl_json_writer w;
     bool json;
     bool walking; /* in a directory: files of other kinds are passed over */
     enum sl_arch arch;
@@ -152,7 +152,7 @@ static void open_objects(struct inspection *in, const char *path, const struct s
 static void inspect_objects(struct inspection *in, const char *path, struct input *input)
 {
     struct sl_buf variants = {0};
-    struct json_writer w = json_writer(&variants);
+    struct sl_json_writer w = sl_json_writer(&variants);
     struct objects all;
     open_objects(in, path, &input->archive, &all);
     for (size_t i = 0; i < all.count && in->json; i++)
@@ -174,7 +174,7 @@ static void inspect_objects(struct inspection *in, const char *path, struct inpu
 /* Files that hold no objects. False when it is another one. */
 static bool inspect_whole(struct inspection *in, const char *path)
 {
-    struct json_writer *w = in->json ? &in->w : NULL;
+    struct sl_json_writer *w = in->json ? &in->w : NULL;
     bool by_id = option_given(in->o, "id"), usable = true, shown = false, known;
     if (option_given(in->o, "arch"))
         return false;
@@ -259,19 +259,19 @@ static void inspect_directory(struct inspection *in, char *path)
 
 static int inspect_all(struct inspection *in)
 {
-    in->w = json_writer(&in->out);
+    in->w = sl_json_writer(&in->out);
     progress_begin(&in->progress, in->o, "inspecting");
     if (!option_given(in->o, "recursive")) /* else nobody knows */
         progress_expect(&in->progress, in->o->argument_count);
     if (in->json)
-        json_array_begin(&in->w);
+        sl_json_begin_array(&in->w);
     for (size_t i = 0; i < in->o->argument_count; i++)
         if (option_given(in->o, "recursive"))
             inspect_directory(in, in->o->arguments[i]);
         else
             inspect_file(in, in->o->arguments[i]);
     if (in->json) {
-        json_array_end(&in->w);
+        sl_json_end_array(&in->w);
         sl_buf_u8(&in->out, '\n');
     }
     progress_finish(&in->progress);

@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "core/json.h"
+#include "base/json_write.h"
 
 struct finding_lists { /* which ones are wanted */
     bool sections, symbols, functions, files, sources, cfi;
@@ -38,7 +38,7 @@ struct findings {
     struct sl_bundle *bundle; /* of a source bundle that was read; else NULL */
     struct sl_map producers;  /* compilers, to the number of their units */
     struct sl_buf functions;  /* the list, as text or JSON; made while reading */
-    struct json_writer function_writer;
+    struct sl_json_writer function_writer;
     bool json;
 };
 
@@ -66,11 +66,11 @@ uint64_t findings_cfi(struct findings *f, bool (*write)(void *arg, struct sl_str
 void inspect_put_size(struct sl_buf *out, uint64_t size);
 
 void findings_print(struct findings *f, struct sl_buf *out);
-void findings_json(struct findings *f, struct json_writer *w);
+void findings_json(struct findings *f, struct sl_json_writer *w);
 /* Of a function while reading: a line of the list, indented by its depth. */
 void findings_add_function(struct findings *f, const struct sl_function *function, struct sl_str name,
                            struct sl_str place, unsigned depth);
 /* One of `variants`. */
-void findings_variant(struct json_writer *w, const struct sl_object_info *info);
+void findings_variant(struct sl_json_writer *w, const struct sl_object_info *info);
 /* "dsym", "elf" ...: the names that scripts know. */
 const char *findings_type(enum sl_format format);

@@ -3,40 +3,40 @@
 
 #include "jvm/mapping.h"
 
-static void mapping_text(struct json_writer *w, const char *key, struct sl_str text)
+static void mapping_text(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
-    json_key(w, key);
+    sl_json_put_key(w, key);
     if (text.data)
-        json_str(w, text);
+        sl_json_put_str(w, text);
     else
-        json_null(w);
+        sl_json_put_null(w);
 }
 
 static void mapping_json(const char *path, size_t size, const char *id, const struct sl_jvm_summary *s,
-                         struct json_writer *w)
+                         struct sl_json_writer *w)
 {
-    json_object_begin(w);
+    sl_json_begin_object(w);
     mapping_text(w, "path", sl_str(path));
-    json_key(w, "size");
-    json_u64(w, size);
+    sl_json_put_key(w, "size");
+    sl_json_put_u64(w, size);
     mapping_text(w, "type", SL_STR("proguard"));
     mapping_text(w, "debug_id", sl_str(id));
     mapping_text(w, "compiler", s->compiler);
     mapping_text(w, "compiler_version", s->compiler_version);
     mapping_text(w, "min_api", s->min_api);
-    json_key(w, "counts");
-    json_object_begin(w);
-    json_key(w, "classes");
-    json_u64(w, s->classes);
-    json_key(w, "methods");
-    json_u64(w, s->methods);
-    json_object_end(w);
-    json_key(w, "has_lines");
-    json_boolean(w, s->has_lines);
-    json_key(w, "is_usable");
-    json_boolean(w, true);
+    sl_json_put_key(w, "counts");
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "classes");
+    sl_json_put_u64(w, s->classes);
+    sl_json_put_key(w, "methods");
+    sl_json_put_u64(w, s->methods);
+    sl_json_end_object(w);
+    sl_json_put_key(w, "has_lines");
+    sl_json_put_boolean(w, s->has_lines);
+    sl_json_put_key(w, "is_usable");
+    sl_json_put_boolean(w, true);
     mapping_text(w, "problem", (struct sl_str){NULL, 0});
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
 static void mapping_print(const char *path, size_t size, const char *id, const struct sl_jvm_summary *s,
@@ -58,7 +58,7 @@ static void mapping_print(const char *path, size_t size, const char *id, const s
 }
 
 static bool mapping_show(const char *path, struct sl_str text, const struct options *options,
-                         const struct sl_debug_id *wanted, struct json_writer *w, struct sl_buf *out)
+                         const struct sl_debug_id *wanted, struct sl_json_writer *w, struct sl_buf *out)
 {
     struct sl_debug_id id;
     char id_text[SL_DEBUG_ID_TEXT];
@@ -80,7 +80,7 @@ static bool mapping_show(const char *path, struct sl_str text, const struct opti
 }
 
 bool inspect_mapping(const char *path, const struct options *options, const struct sl_debug_id *wanted,
-                     struct json_writer *w, struct sl_buf *out, bool *shown)
+                     struct sl_json_writer *w, struct sl_buf *out, bool *shown)
 {
     struct sl_mapping file;
     if (sl_map_file(path, &file, NULL) != SL_OK)

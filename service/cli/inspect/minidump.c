@@ -127,59 +127,59 @@ static void put_dump(const struct dump_view *view, struct sl_buf *out)
 
 /* ---- JSON ---- */
 
-static void dump_member(struct json_writer *w, const char *key, struct sl_str text)
+static void dump_member(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
-    json_key(w, key);
+    sl_json_put_key(w, key);
     if (text.data)
-        json_str(w, text);
+        sl_json_put_str(w, text);
     else
-        json_null(w);
+        sl_json_put_null(w);
 }
 
-static void dump_number(struct json_writer *w, const char *key, uint64_t value)
+static void dump_number(struct sl_json_writer *w, const char *key, uint64_t value)
 {
-    json_key(w, key);
-    json_u64(w, value);
+    sl_json_put_key(w, key);
+    sl_json_put_u64(w, value);
 }
 
-static void write_thread(struct json_writer *w, const struct sl_crash_thread *thread, size_t stack)
+static void write_thread(struct sl_json_writer *w, const struct sl_crash_thread *thread, size_t stack)
 {
-    json_object_begin(w);
+    sl_json_begin_object(w);
     dump_number(w, "thread_id", thread->id);
     dump_member(w, "thread_name", thread->name);
-    json_key(w, "crashed");
-    json_boolean(w, thread->requesting == SL_REQUESTING_YES);
+    sl_json_put_key(w, "crashed");
+    sl_json_put_boolean(w, thread->requesting == SL_REQUESTING_YES);
     dump_number(w, "stack_size", stack);
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
-static void write_module(struct json_writer *w, const struct sl_crash_module *module)
+static void write_module(struct sl_json_writer *w, const struct sl_crash_module *module)
 {
     char id[SL_DEBUG_ID_TEXT] = "";
     if (module->has_debug_id)
         sl_debug_id_format(&module->debug_id, id);
-    json_object_begin(w);
-    json_key(w, "image_addr");
-    json_hex(w, module->address);
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "image_addr");
+    sl_json_put_hex(w, module->address);
     dump_number(w, "image_size", module->size);
     dump_member(w, "code_id", module->code_id);
     dump_member(w, "debug_id", sl_str(*id ? id : NULL));
     dump_member(w, "code_file", module->code_file);
     dump_member(w, "debug_file", module->debug_file);
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
-static void write_stream(struct json_writer *w, const struct sl_minidump_stream *stream)
+static void write_stream(struct sl_json_writer *w, const struct sl_minidump_stream *stream)
 {
-    json_object_begin(w);
+    sl_json_begin_object(w);
     dump_number(w, "type", stream->type);
     dump_member(w, "name", sl_str(sl_minidump_stream_name(stream->type)));
     dump_number(w, "offset", stream->offset);
     dump_number(w, "size", stream->size);
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
-static void write_contents(struct json_writer *w, const struct sl_minidump *dump)
+static void write_contents(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
     const struct sl_crash *crash = &dump->crash;
     dump_member(w, "os_name", crash->system.os_name);
@@ -190,36 +190,36 @@ static void write_contents(struct json_writer *w, const struct sl_minidump *dump
         dump_number(w, "timestamp", (uint64_t)crash->timestamp);
     dump_member(w, "crash_reason", crash->reason);
     dump_member(w, "assertion", crash->assertion);
-    json_key(w, "threads");
-    json_array_begin(w);
+    sl_json_put_key(w, "threads");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < crash->thread_count; i++)
         write_thread(w, &crash->threads[i], dump->threads[i].stack.bytes.size);
-    json_array_end(w);
-    json_key(w, "modules");
-    json_array_begin(w);
+    sl_json_end_array(w);
+    sl_json_put_key(w, "modules");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < crash->module_count; i++)
         write_module(w, &crash->modules[i]);
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
-static void write_dump(const struct dump_view *view, struct json_writer *w)
+static void write_dump(const struct dump_view *view, struct sl_json_writer *w)
 {
     const struct sl_minidump *dump = &view->dump;
-    json_object_begin(w);
+    sl_json_begin_object(w);
     dump_member(w, "path", sl_str(view->path));
     dump_number(w, "size", view->size);
     dump_member(w, "type", dump->is_microdump ? SL_STR("microdump") : SL_STR("minidump"));
     if (!view->problem)
         write_contents(w, dump);
-    json_key(w, "streams");
-    json_array_begin(w);
+    sl_json_put_key(w, "streams");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < streams_of(dump); i++)
         write_stream(w, &dump->streams[i]);
-    json_array_end(w);
-    json_key(w, "is_usable");
-    json_boolean(w, !view->unusable);
+    sl_json_end_array(w);
+    sl_json_put_key(w, "is_usable");
+    sl_json_put_boolean(w, !view->unusable);
     dump_member(w, "problem", sl_str(view->unusable));
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
 /* ---- the file ---- */
@@ -230,7 +230,7 @@ static bool is_minidump(struct sl_bytes bytes)
            sl_microdump_is_in(bytes);
 }
 
-bool inspect_minidump(const char *path, const struct options *options, struct json_writer *w, struct sl_buf *out,
+bool inspect_minidump(const char *path, const struct options *options, struct sl_json_writer *w, struct sl_buf *out,
                       bool *usable)
 {
     struct dump_view view = {.path = path, .options = options};

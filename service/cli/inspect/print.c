@@ -50,7 +50,7 @@ static void put_file_id(struct sl_buf *out, struct sl_bytes file)
 void findings_add_function(struct findings *f, const struct sl_function *function, struct sl_str name,
                            struct sl_str place, unsigned depth)
 {
-    struct json_writer *w = &f->function_writer;
+    struct sl_json_writer *w = &f->function_writer;
     if (!f->json) {
         sl_buf_printf(&f->functions, "  %16llx %8llx  %*s", (unsigned long long)function->address,
                       (unsigned long long)function->size, (int)(depth < 100 ? depth : 100) * 2, "");
@@ -61,17 +61,17 @@ void findings_add_function(struct findings *f, const struct sl_function *functio
         sl_buf_u8(&f->functions, '\n');
         return;
     }
-    json_object_begin(w);
-    json_key(w, "address");
-    json_hex(w, function->address);
-    json_key(w, "size");
-    json_hex(w, function->size);
-    json_key(w, "name");
-    json_str(w, name);
-    json_key(w, "place");
-    place.size ? json_str(w, place) : json_null(w);
-    json_key(w, "inlinees"); /* ended by the caller, who goes on with them */
-    json_array_begin(w);
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "address");
+    sl_json_put_hex(w, function->address);
+    sl_json_put_key(w, "size");
+    sl_json_put_hex(w, function->size);
+    sl_json_put_key(w, "name");
+    sl_json_put_str(w, name);
+    sl_json_put_key(w, "place");
+    place.size ? sl_json_put_str(w, place) : sl_json_put_null(w);
+    sl_json_put_key(w, "inlinees"); /* ended by the caller, who goes on with them */
+    sl_json_begin_array(w);
 }
 
 static bool is_local(struct sl_str path)
@@ -301,45 +301,45 @@ void findings_print(struct findings *f, struct sl_buf *out)
 
 /* ---- JSON ---- */
 
-static void text_or_null(struct json_writer *w, const char *key, struct sl_str text)
+static void text_or_null(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
-    json_key(w, key);
-    text.size ? json_str(w, text) : json_null(w);
+    sl_json_put_key(w, key);
+    text.size ? sl_json_put_str(w, text) : sl_json_put_null(w);
 }
 
-void findings_variant(struct json_writer *w, const struct sl_object_info *info)
+void findings_variant(struct sl_json_writer *w, const struct sl_object_info *info)
 {
     char id[SL_DEBUG_ID_TEXT];
     sl_debug_id_format(&info->debug_id, id);
-    json_object_begin(w);
-    json_key(w, "debug_id");
-    json_str(w, sl_str(id));
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "debug_id");
+    sl_json_put_str(w, sl_str(id));
     text_or_null(w, "code_id", info->code_id);
-    json_key(w, "arch");
-    json_str(w, sl_str(sl_arch_name(info->arch)));
-    json_object_end(w);
+    sl_json_put_key(w, "arch");
+    sl_json_put_str(w, sl_str(sl_arch_name(info->arch)));
+    sl_json_end_object(w);
 }
 
-static void json_identity(struct findings *f, struct json_writer *w)
+static void json_identity(struct findings *f, struct sl_json_writer *w)
 {
     const struct sl_object_info *info = sl_object_info(f->input->object);
     char id[SL_DEBUG_ID_TEXT], breakpad[SL_DEBUG_ID_TEXT];
     struct sl_buf text = {0};
     sl_debug_id_format(&info->debug_id, id);
     sl_debug_id_format_breakpad(&info->debug_id, breakpad);
-    json_key(w, "debug_id");
-    json_str(w, sl_str(id));
-    json_key(w, "breakpad_id");
-    json_str(w, sl_str(breakpad));
+    sl_json_put_key(w, "debug_id");
+    sl_json_put_str(w, sl_str(id));
+    sl_json_put_key(w, "breakpad_id");
+    sl_json_put_str(w, sl_str(breakpad));
     text_or_null(w, "code_id", info->code_id);
     put_file_id(&text, f->input->mapping.bytes);
     text_or_null(w, "file_id", sl_buf_view(&text));
-    json_key(w, "arch");
-    json_str(w, sl_str(sl_arch_name(info->arch)));
-    json_key(w, "kind");
-    json_str(w, sl_str(sl_object_kind_name(info->kind)));
-    json_key(w, "load_address");
-    json_hex(w, info->load_address);
+    sl_json_put_key(w, "arch");
+    sl_json_put_str(w, sl_str(sl_arch_name(info->arch)));
+    sl_json_put_key(w, "kind");
+    sl_json_put_str(w, sl_str(sl_object_kind_name(info->kind)));
+    sl_json_put_key(w, "load_address");
+    sl_json_put_hex(w, info->load_address);
     text_or_null(w, "debug_file", info->debug_file);
     sl_buf_clear(&text);
     put_features(&text, &info->features);
@@ -347,7 +347,7 @@ static void json_identity(struct findings *f, struct json_writer *w)
     sl_buf_free(&text);
 }
 
-static void json_counts(struct findings *f, struct json_writer *w)
+static void json_counts(struct findings *f, struct sl_json_writer *w)
 {
     const struct {
         const char *key;
@@ -356,73 +356,73 @@ static void json_counts(struct findings *f, struct json_writer *w)
                 {"inlinees", f->counts.inlinees},    {"lines", f->counts.lines},
                 {"symbols", f->counts.symbols},      {"cfi_entries", f->counts.cfi},
                 {"skipped_units", f->counts.skipped}};
-    json_key(w, "counts");
+    sl_json_put_key(w, "counts");
     if (!f->complete) {
-        json_null(w);
+        sl_json_put_null(w);
         return;
     }
-    json_object_begin(w);
+    sl_json_begin_object(w);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        json_key(w, rows[i].key);
-        json_u64(w, rows[i].count);
+        sl_json_put_key(w, rows[i].key);
+        sl_json_put_u64(w, rows[i].count);
     }
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
-static void json_hints(struct findings *f, struct json_writer *w)
+static void json_hints(struct findings *f, struct sl_json_writer *w)
 {
     struct sl_str rest = sl_buf_view(&f->hints);
-    json_key(w, "hints");
-    json_array_begin(w);
+    sl_json_put_key(w, "hints");
+    sl_json_begin_array(w);
     for (const char *end; rest.size && (end = memchr(rest.data, '\n', rest.size));) {
         size_t length = (size_t)(end - rest.data);
-        json_str(w, (struct sl_str){rest.data, length});
+        sl_json_put_str(w, (struct sl_str){rest.data, length});
         rest = (struct sl_str){end + 1, rest.size - length - 1};
     }
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
-static void json_sections(struct findings *f, struct json_writer *w)
+static void json_sections(struct findings *f, struct sl_json_writer *w)
 {
     struct sl_section_info s;
-    json_key(w, "sections");
-    json_array_begin(w);
+    sl_json_put_key(w, "sections");
+    sl_json_begin_array(w);
     for (size_t i = 0; sl_object_section_info(f->input->object, i, &s); i++) {
         if (!s.name.size)
             continue;
-        json_object_begin(w);
-        json_key(w, "name");
-        json_str(w, s.name);
-        json_key(w, "address");
-        json_hex(w, s.address);
-        json_key(w, "size");
-        json_hex(w, s.size);
+        sl_json_begin_object(w);
+        sl_json_put_key(w, "name");
+        sl_json_put_str(w, s.name);
+        sl_json_put_key(w, "address");
+        sl_json_put_hex(w, s.address);
+        sl_json_put_key(w, "size");
+        sl_json_put_hex(w, s.size);
         text_or_null(w, "compression", sl_str(s.compression));
-        json_object_end(w);
+        sl_json_end_object(w);
     }
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
-static void json_symbols(struct findings *f, struct json_writer *w)
+static void json_symbols(struct findings *f, struct sl_json_writer *w)
 {
     struct sl_buf scratch = {0};
-    json_key(w, "symbols");
-    json_array_begin(w);
+    sl_json_put_key(w, "symbols");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < f->counts.symbols && pass_on(w->out); i++) {
-        json_object_begin(w);
-        json_key(w, "address");
-        json_hex(w, f->symbols[i].address);
-        json_key(w, "size");
-        json_hex(w, f->symbols[i].size);
-        json_key(w, "name");
-        json_str(w, symbol_name(f, &f->symbols[i], &scratch));
-        json_object_end(w);
+        sl_json_begin_object(w);
+        sl_json_put_key(w, "address");
+        sl_json_put_hex(w, f->symbols[i].address);
+        sl_json_put_key(w, "size");
+        sl_json_put_hex(w, f->symbols[i].size);
+        sl_json_put_key(w, "name");
+        sl_json_put_str(w, symbol_name(f, &f->symbols[i], &scratch));
+        sl_json_end_object(w);
     }
-    json_array_end(w);
+    sl_json_end_array(w);
     sl_buf_free(&scratch);
 }
 
-static void json_artifact(const struct findings *f, struct sl_str path, struct json_writer *w)
+static void json_artifact(const struct findings *f, struct sl_str path, struct sl_json_writer *w)
 {
     const struct sl_bundle_file *file = findings_artifact(f, path);
     char id[SL_DEBUG_ID_TEXT] = "";
@@ -434,92 +434,92 @@ static void json_artifact(const struct findings *f, struct sl_str path, struct j
     text_or_null(w, "debug_id", sl_str(id));
 }
 
-static void json_paths(struct findings *f, struct json_writer *w, bool sources)
+static void json_paths(struct findings *f, struct sl_json_writer *w, bool sources)
 {
     struct sl_str *paths = findings_sorted(&f->files);
     struct sl_buf url = {0};
-    json_key(w, sources ? "sources" : "files");
-    json_array_begin(w);
+    sl_json_put_key(w, sources ? "sources" : "files");
+    sl_json_begin_array(w);
     for (size_t i = 0; paths && i < f->files.count && pass_on(w->out); i++) {
         if (!sources) {
-            json_str(w, paths[i]);
+            sl_json_put_str(w, paths[i]);
             continue;
         }
-        json_object_begin(w);
-        json_key(w, "path");
-        json_str(w, paths[i]);
-        json_key(w, "status");
-        json_str(w, sl_str(source_status(f, paths[i])));
+        sl_json_begin_object(w);
+        sl_json_put_key(w, "path");
+        sl_json_put_str(w, paths[i]);
+        sl_json_put_key(w, "status");
+        sl_json_put_str(w, sl_str(source_status(f, paths[i])));
         sl_buf_clear(&url);
         findings_link(f, paths[i], &url);
         text_or_null(w, "url", sl_buf_view(&url));
         json_artifact(f, paths[i], w);
-        json_object_end(w);
+        sl_json_end_object(w);
     }
-    json_array_end(w);
+    sl_json_end_array(w);
     free(paths);
     sl_buf_free(&url);
 }
 
 static bool json_record(void *arg, struct sl_str line)
 {
-    struct json_writer *w = arg;
-    json_str(w, (struct sl_str){line.data, line.size - 1});
+    struct sl_json_writer *w = arg;
+    sl_json_put_str(w, (struct sl_str){line.data, line.size - 1});
     return pass_on(w->out);
 }
 
-static void json_lists(struct findings *f, struct json_writer *w)
+static void json_lists(struct findings *f, struct sl_json_writer *w)
 {
     if (f->lists.sections)
         json_sections(f, w);
     if (f->lists.symbols)
         json_symbols(f, w);
     if (f->lists.functions) {
-        json_key(w, "functions");
-        json_array_begin(w);
+        sl_json_put_key(w, "functions");
+        sl_json_begin_array(w);
         sl_buf_str(w->out, sl_buf_view(&f->functions));
-        json_array_end(w);
+        sl_json_end_array(w);
     }
     if (f->lists.files)
         json_paths(f, w, false);
     if (f->lists.sources)
         json_paths(f, w, true);
     if (f->lists.cfi) {
-        json_key(w, "cfi");
-        json_array_begin(w);
+        sl_json_put_key(w, "cfi");
+        sl_json_begin_array(w);
         findings_cfi(f, json_record, w);
-        json_array_end(w);
+        sl_json_end_array(w);
     }
 }
 
-void findings_json(struct findings *f, struct json_writer *w)
+void findings_json(struct findings *f, struct sl_json_writer *w)
 {
-    json_object_begin(w);
-    json_key(w, "path");
-    json_str(w, sl_str(f->path));
-    json_key(w, "size");
-    json_u64(w, f->input->mapping.bytes.size);
-    json_key(w, "type");
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "path");
+    sl_json_put_str(w, sl_str(f->path));
+    sl_json_put_key(w, "size");
+    sl_json_put_u64(w, f->input->mapping.bytes.size);
+    sl_json_put_key(w, "type");
     if (f->input->object) {
-        json_str(w, sl_str(findings_type(sl_object_info(f->input->object)->format)));
-        json_key(w, "object_index");
-        json_u64(w, f->index);
+        sl_json_put_str(w, sl_str(findings_type(sl_object_info(f->input->object)->format)));
+        sl_json_put_key(w, "object_index");
+        sl_json_put_u64(w, f->index);
         json_identity(f, w);
         json_counts(f, w);
     } else {
-        json_str(w, SL_STR("symcache"));
+        sl_json_put_str(w, SL_STR("symcache"));
     }
-    json_key(w, "is_usable");
-    json_boolean(w, !f->problem);
+    sl_json_put_key(w, "is_usable");
+    sl_json_put_boolean(w, !f->problem);
     text_or_null(w, "problem", sl_str(f->problem));
     text_or_null(w, "note", sl_str(f->note));
     json_hints(f, w);
-    json_key(w, "variants");
-    json_array_begin(w);
+    sl_json_put_key(w, "variants");
+    sl_json_begin_array(w);
     if (f->json_variants)
         sl_buf_str(w->out, sl_buf_view(f->json_variants));
-    json_array_end(w);
+    sl_json_end_array(w);
     if (f->input->object)
         json_lists(f, w);
-    json_object_end(w);
+    sl_json_end_object(w);
 }

@@ -57,8 +57,8 @@ static void count_function(struct counter *c, const struct sl_function_batch *ba
     for (uint32_t i = 0; i < function->inlinee_count; i++)
         count_function(c, batch, &function->inlinees[i], depth + 1);
     if (f->lists.functions && f->json) {
-        json_array_end(&f->function_writer);
-        json_object_end(&f->function_writer);
+        sl_json_end_array(&f->function_writer);
+        sl_json_end_object(&f->function_writer);
     }
 }
 
@@ -245,7 +245,7 @@ static void inspect_read_read_all(struct findings *f)
     struct sl_error error = {0};
     size_t count = 0;
     struct counter counter = {.sink = {.consume = inspect_read_consume}, .f = f};
-    f->function_writer = json_writer(&f->functions);
+    f->function_writer = sl_json_writer(&f->functions);
     enum sl_code code = input_read_functions(f->input, threads_parallel(0), &counter.sink, &error);
     if (code != SL_OK && code != SL_NOT_FOUND)
         hint(f, "the debug information cannot be read: %s", error.message);

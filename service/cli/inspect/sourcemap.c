@@ -113,7 +113,7 @@ static bool summarise(struct sl_str text, struct sl_arena *arena, struct summary
 
 /* Each source with its text, if `contents` says so: "here", "missing"; and whether it is of no interest. */
 static void list_part(const struct summary *s, const struct sl_sourcemap_part *part, uint64_t first,
-                      struct json_writer *w, struct sl_buf *out)
+                      struct sl_json_writer *w, struct sl_buf *out)
 {
     struct sl_sourcemap_texts sources, contents;
     struct sl_buf name = {0}, content = {0};
@@ -125,14 +125,14 @@ static void list_part(const struct summary *s, const struct sl_sourcemap_part *p
         bool here = sl_sourcemap_text(&contents, &content, &none) && !none;
         bool ignored = s->ignores && s->ignores[i];
         if (w) {
-            json_object_begin(w);
-            json_key(w, "path");
-            json_str(w, sl_buf_view(&name));
-            json_key(w, "embedded");
-            json_boolean(w, here);
-            json_key(w, "ignored");
-            json_boolean(w, ignored);
-            json_object_end(w);
+            sl_json_begin_object(w);
+            sl_json_put_key(w, "path");
+            sl_json_put_str(w, sl_buf_view(&name));
+            sl_json_put_key(w, "embedded");
+            sl_json_put_boolean(w, here);
+            sl_json_put_key(w, "ignored");
+            sl_json_put_boolean(w, ignored);
+            sl_json_end_object(w);
         } else {
             sl_buf_printf(out, "  %-8s  %s", here ? "embedded" : "missing", ignored ? "(ignored) " : "");
             output_put_safe(out, sl_buf_view(&name));
@@ -145,7 +145,7 @@ static void list_part(const struct summary *s, const struct sl_sourcemap_part *p
     sl_buf_free(&content);
 }
 
-static void list_all(const struct summary *s, struct json_writer *w, struct sl_buf *out)
+static void list_all(const struct summary *s, struct sl_json_writer *w, struct sl_buf *out)
 {
     uint64_t first = 0;
     for (size_t i = 0; i < s->map.part_count; i++) {
@@ -156,17 +156,17 @@ static void list_all(const struct summary *s, struct json_writer *w, struct sl_b
 
 /* ---- showing ---- */
 
-static void sourcemap_text(struct json_writer *w, const char *key, const char *text)
+static void sourcemap_text(struct sl_json_writer *w, const char *key, const char *text)
 {
-    json_key(w, key);
+    sl_json_put_key(w, key);
     if (text)
-        json_str(w, sl_str(text));
+        sl_json_put_str(w, sl_str(text));
     else
-        json_null(w);
+        sl_json_put_null(w);
 }
 
 static void sourcemap_json(const char *path, size_t size, const char *id, const struct summary *s, bool list,
-                           struct json_writer *w)
+                           struct sl_json_writer *w)
 {
     const struct {
         const char *name;
@@ -178,38 +178,38 @@ static void sourcemap_json(const char *path, size_t size, const char *id, const 
                   {"names", s->names},
                   {"mappings", s->tokens},
                   {"lines", s->lines}};
-    json_object_begin(w);
+    sl_json_begin_object(w);
     sourcemap_text(w, "path", path);
-    json_key(w, "size");
-    json_u64(w, size);
+    sl_json_put_key(w, "size");
+    sl_json_put_u64(w, size);
     sourcemap_text(w, "type", "sourcemap");
     sourcemap_text(w, "debug_id", id);
-    json_key(w, "counts");
-    json_object_begin(w);
+    sl_json_put_key(w, "counts");
+    sl_json_begin_object(w);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        json_key(w, counts[i].name);
-        json_u64(w, counts[i].count);
+        sl_json_put_key(w, counts[i].name);
+        sl_json_put_u64(w, counts[i].count);
     }
-    json_object_end(w);
-    json_key(w, "has_functions");
-    json_boolean(w, s->functions);
-    json_key(w, "has_scopes");
-    json_boolean(w, s->scopes && !s->bad_scopes);
-    json_key(w, "malformed_scopes_item");
+    sl_json_end_object(w);
+    sl_json_put_key(w, "has_functions");
+    sl_json_put_boolean(w, s->functions);
+    sl_json_put_key(w, "has_scopes");
+    sl_json_put_boolean(w, s->scopes && !s->bad_scopes);
+    sl_json_put_key(w, "malformed_scopes_item");
     if (s->bad_scopes)
-        json_u64(w, s->bad_scopes);
+        sl_json_put_u64(w, s->bad_scopes);
     else
-        json_null(w);
-    json_key(w, "is_usable");
-    json_boolean(w, s->problem.code == SL_OK);
+        sl_json_put_null(w);
+    sl_json_put_key(w, "is_usable");
+    sl_json_put_boolean(w, s->problem.code == SL_OK);
     sourcemap_text(w, "problem", s->problem.code == SL_OK ? NULL : s->problem.message);
     if (list) {
-        json_key(w, "sources");
-        json_array_begin(w);
+        sl_json_put_key(w, "sources");
+        sl_json_begin_array(w);
         list_all(s, w, NULL);
-        json_array_end(w);
+        sl_json_end_array(w);
     }
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
 static void put_count(struct sl_buf *out, uint64_t count, const char *what)
@@ -248,7 +248,7 @@ static void sourcemap_print(const char *path, size_t size, const char *id, const
 }
 
 static bool sourcemap_show(const char *path, struct sl_str text, const struct options *options,
-                           const struct sl_debug_id *wanted, const struct summary *s, struct json_writer *w,
+                           const struct sl_debug_id *wanted, const struct summary *s, struct sl_json_writer *w,
                            struct sl_buf *out)
 {
     const struct sl_debug_id *id = &s->map.debug_id;
@@ -269,7 +269,7 @@ static bool sourcemap_show(const char *path, struct sl_str text, const struct op
 }
 
 bool inspect_sourcemap(const char *path, const struct options *options, const struct sl_debug_id *wanted,
-                       struct json_writer *w, struct sl_buf *out, bool *shown, bool *usable)
+                       struct sl_json_writer *w, struct sl_buf *out, bool *shown, bool *usable)
 {
     struct sl_mapping file;
     struct sl_arena arena = {0};

@@ -48,39 +48,39 @@ static void on_table(struct sl_symbfile_sink *sink)
     ((struct summary *)sink)->tables++;
 }
 
-static void inspect_symbfile_number(struct json_writer *w, const char *key, uint64_t value)
+static void inspect_symbfile_number(struct sl_json_writer *w, const char *key, uint64_t value)
 {
-    json_key(w, key);
-    json_u64(w, value);
+    sl_json_put_key(w, key);
+    sl_json_put_u64(w, value);
 }
 
 static void write_json(const struct summary *s, const char *path, size_t size, const char *problem,
-                       struct json_writer *w)
+                       struct sl_json_writer *w)
 {
-    json_object_begin(w);
-    json_key(w, "path");
-    json_str(w, sl_str(path));
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "path");
+    sl_json_put_str(w, sl_str(path));
     inspect_symbfile_number(w, "size", size);
-    json_key(w, "type");
-    json_str(w, SL_STR("symbfile"));
-    json_key(w, "counts");
-    json_object_begin(w);
+    sl_json_put_key(w, "type");
+    sl_json_put_str(w, SL_STR("symbfile"));
+    sl_json_put_key(w, "counts");
+    sl_json_begin_object(w);
     inspect_symbfile_number(w, "ranges", s->ranges);
     inspect_symbfile_number(w, "inlinees", s->inlined);
     inspect_symbfile_number(w, "returnpads", s->pads);
     inspect_symbfile_number(w, "lines", s->lines);
-    json_object_end(w);
-    json_key(w, "is_usable");
-    json_boolean(w, !problem);
-    json_key(w, "problem");
+    sl_json_end_object(w);
+    sl_json_put_key(w, "is_usable");
+    sl_json_put_boolean(w, !problem);
+    sl_json_put_key(w, "problem");
     if (problem)
-        json_str(w, sl_str(problem));
+        sl_json_put_str(w, sl_str(problem));
     else
-        json_null(w);
-    json_object_end(w);
+        sl_json_put_null(w);
+    sl_json_end_object(w);
 }
 
-bool inspect_symbfile(const char *path, const struct options *options, struct json_writer *w, struct sl_buf *out,
+bool inspect_symbfile(const char *path, const struct options *options, struct sl_json_writer *w, struct sl_buf *out,
                       bool *usable)
 {
     struct sl_mapping mapping;

@@ -116,14 +116,14 @@ enum { BATCH = 128 };
 
 /* `array`: what the answers are elements of; NULL: each is a text of its own. The status: not 0 when the given file turns out to
  * be of no use. */
-static int answer_batch(struct lookup *l, const struct request *requests, size_t count, struct json_writer *array)
+static int answer_batch(struct lookup *l, const struct request *requests, size_t count, struct sl_json_writer *array)
 {
     const struct lookup_module *given = l->file ? lookup_module_find(l, sl_str(l->file)) : NULL;
     for (struct lookup_module *m = l->modules; m; m = m->next)
         lookup_prepare(l, m, requests, count);
     int status = given && given->error.code != SL_OK && !l->told ? unusable(l, given) : 0;
     for (size_t i = 0; i < count && !status; i++) {
-        struct json_writer alone = json_writer(&l->out);
+        struct sl_json_writer alone = sl_json_writer(&l->out);
         lookup_answer(l, array ? array : &alone, &requests[i]);
         if (l->style == STYLE_JSON && !array)
             sl_buf_u8(&l->out, '\n');
@@ -198,11 +198,11 @@ static bool understood(struct lookup *l, char **arguments, size_t count)
 /* The status. */
 static int serve_arguments(struct lookup *l, char **arguments, size_t count)
 {
-    struct json_writer w = json_writer(&l->out);
+    struct sl_json_writer w = sl_json_writer(&l->out);
     struct request requests[BATCH];
     int status = 0;
     if (l->style == STYLE_JSON)
-        json_array_begin(&w);
+        sl_json_begin_array(&w);
     for (size_t at = 0, batch; at < count && status == 0; at += batch) {
         batch = count - at < BATCH ? count - at : BATCH;
         for (size_t i = 0; i < batch; i++)
@@ -212,7 +212,7 @@ static int serve_arguments(struct lookup *l, char **arguments, size_t count)
     if (status != 0)
         return status;
     if (l->style == STYLE_JSON) {
-        json_array_end(&w);
+        sl_json_end_array(&w);
         sl_buf_u8(&l->out, '\n');
     }
     lookup_flush(l);
@@ -223,7 +223,7 @@ static bool serve_all(struct lookup *l, struct lookup_module *m)
 {
     struct sl_symcache_cursor cursor;
     for (sl_symcache_first(&m->whole.cache, &cursor); sl_symcache_next(&m->whole.cache, &cursor);) {
-        struct json_writer w = json_writer(&l->out);
+        struct sl_json_writer w = sl_json_writer(&l->out);
         if (cursor.hole)
             continue;
         struct request request = {.module = m, .address = cursor.address + m->load + l->adjust};
@@ -238,21 +238,21 @@ static bool serve_all(struct lookup *l, struct lookup_module *m)
 
 static bool serve_names(struct lookup *l, struct lookup_module *m, char **names, size_t count)
 {
-    struct json_writer w = json_writer(&l->out);
+    struct sl_json_writer w = sl_json_writer(&l->out);
     if (l->style == STYLE_JSON)
-        json_array_begin(&w);
+        sl_json_begin_array(&w);
     for (size_t i = 0; i < count; i++) {
         uint64_t address = 0, size = 0;
         bool found = lookup_symbol_named(l, m, sl_str(names[i]), &address, &size);
         if (l->style == STYLE_JSON) {
-            json_object_begin(&w);
-            json_key(&w, "Name");
-            json_str(&w, sl_str(names[i]));
-            json_key(&w, "Address");
-            found ? json_hex(&w, address) : json_null(&w);
-            json_key(&w, "Size");
-            found ? json_hex(&w, size) : json_null(&w);
-            json_object_end(&w);
+            sl_json_begin_object(&w);
+            sl_json_put_key(&w, "Name");
+            sl_json_put_str(&w, sl_str(names[i]));
+            sl_json_put_key(&w, "Address");
+            found ? sl_json_put_hex(&w, address) : sl_json_put_null(&w);
+            sl_json_put_key(&w, "Size");
+            found ? sl_json_put_hex(&w, size) : sl_json_put_null(&w);
+            sl_json_end_object(&w);
         } else if (found) {
             sl_buf_printf(&l->out, "0x%llx 0x%llx %s\n", (unsigned long long)address, (unsigned long long)size,
                           names[i]);
@@ -261,7 +261,7 @@ static bool serve_names(struct lookup *l, struct lookup_module *m, char **names,
         }
     }
     if (l->style == STYLE_JSON) {
-        json_array_end(&w);
+        sl_json_end_array(&w);
         sl_buf_u8(&l->out, '\n');
     }
     return lookup_flush(l);

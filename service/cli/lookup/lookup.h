@@ -8,7 +8,7 @@
 #include "cli/options.h"
 #include "cli/progress.h"
 
-#include "core/json.h"
+#include "base/json_write.h"
 #include "function/order.h"
 #include "demangle/style.h"
 
@@ -190,6 +190,6 @@ void lookup_parse_argument(struct lookup *l, const char *text, struct request *r
 /* ---- print.c ---- */
 
 /* Answers one request into l->out, or a row of the table. */
-void lookup_answer(struct lookup *l, struct json_writer *w, const struct request *request);
+void lookup_answer(struct lookup *l, struct sl_json_writer *w, const struct request *request);
 /* Moves the rows of the table so far into l->out. */
 void lookup_table_flush(struct lookup *l);

@@ -225,44 +225,44 @@ static void print_data(struct lookup *l, const struct request *r)
 
 /* ---- json ---- */
 
-static void json_element(struct lookup *l, struct json_writer *w, const struct element *e)
+static void json_element(struct lookup *l, struct sl_json_writer *w, const struct element *e)
 {
-    json_object_begin(w);
-    json_key(w, "Column");
-    json_u64(w, e->column);
-    json_key(w, "Discriminator");
-    json_u64(w, e->discriminator);
-    json_key(w, "FileName");
-    json_str(w, e->file);
-    json_key(w, "FunctionName");
-    json_str(w, l->functions ? e->name : SL_STR(""));
-    json_key(w, "Line");
-    json_u64(w, e->line);
-    json_key(w, "StartAddress");
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "Column");
+    sl_json_put_u64(w, e->column);
+    sl_json_put_key(w, "Discriminator");
+    sl_json_put_u64(w, e->discriminator);
+    sl_json_put_key(w, "FileName");
+    sl_json_put_str(w, e->file);
+    sl_json_put_key(w, "FunctionName");
+    sl_json_put_str(w, l->functions ? e->name : SL_STR(""));
+    sl_json_put_key(w, "Line");
+    sl_json_put_u64(w, e->line);
+    sl_json_put_key(w, "StartAddress");
     if (e->has_entry)
-        json_hex(w, e->entry);
+        sl_json_put_hex(w, e->entry);
     else
-        json_str(w, SL_STR(""));
-    json_key(w, "StartFileName");
-    json_str(w, e->start_file);
-    json_key(w, "StartLine");
-    json_u64(w, e->start_line);
-    json_object_end(w);
+        sl_json_put_str(w, SL_STR(""));
+    sl_json_put_key(w, "StartFileName");
+    sl_json_put_str(w, e->start_file);
+    sl_json_put_key(w, "StartLine");
+    sl_json_put_u64(w, e->start_line);
+    sl_json_end_object(w);
 }
 
-static void json_data(struct lookup *l, struct json_writer *w, const struct request *r)
+static void json_data(struct lookup *l, struct sl_json_writer *w, const struct request *r)
 {
     struct sl_symbol symbol;
     data_symbol(l, r, &symbol);
-    json_key(w, "Data");
-    json_object_begin(w);
-    json_key(w, "Name");
-    json_str(w, symbol.name);
-    json_key(w, "Size");
-    json_hex(w, symbol.size);
-    json_key(w, "Start");
-    json_hex(w, symbol.address);
-    json_object_end(w);
+    sl_json_put_key(w, "Data");
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "Name");
+    sl_json_put_str(w, symbol.name);
+    sl_json_put_key(w, "Size");
+    sl_json_put_hex(w, symbol.size);
+    sl_json_put_key(w, "Start");
+    sl_json_put_hex(w, symbol.address);
+    sl_json_end_object(w);
 }
 
 /* One link of the answer; of none, what LLVM's tools know of it all the same. */
@@ -276,12 +276,12 @@ static void element_of(struct lookup *l, const struct request *r, const struct c
         llvm_complete(l, r->module, r->address, index, count, count ? chain->all : 0, e);
 }
 
-static void json_symbols(struct lookup *l, struct json_writer *w, const struct request *r, const struct chain *chain,
+static void json_symbols(struct lookup *l, struct sl_json_writer *w, const struct request *r, const struct chain *chain,
                          size_t count)
 {
     struct element e = {0};
-    json_key(w, "Symbol");
-    json_array_begin(w);
+    sl_json_put_key(w, "Symbol");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < count; i++) {
         element_of(l, r, chain, i, count, &e);
         json_element(l, w, &e);
@@ -290,41 +290,41 @@ static void json_symbols(struct lookup *l, struct json_writer *w, const struct r
         element_of(l, r, chain, 0, 0, &e);
         json_element(l, w, &e);
     }
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
-static void json_error(struct lookup *l, struct json_writer *w, const struct request *r)
+static void json_error(struct lookup *l, struct sl_json_writer *w, const struct request *r)
 {
     sl_buf_clear(&l->scratch);
     if (r->kind == REQUEST_BAD)
         sl_buf_printf(&l->scratch, "unable to parse arguments: " SL_STR_FMT, SL_STR_ARG(r->text));
     else
         sl_buf_cstr(&l->scratch, r->module->error.message);
-    json_key(w, "Error");
-    json_object_begin(w);
-    json_key(w, "Message");
-    json_str(w, sl_buf_view(&l->scratch));
-    json_object_end(w);
+    sl_json_put_key(w, "Error");
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "Message");
+    sl_json_put_str(w, sl_buf_view(&l->scratch));
+    sl_json_end_object(w);
 }
 
-static void answer_json(struct lookup *l, struct json_writer *w, const struct request *r, const struct chain *chain,
+static void answer_json(struct lookup *l, struct sl_json_writer *w, const struct request *r, const struct chain *chain,
                         size_t count)
 {
     bool failed = r->kind == REQUEST_BAD || r->module->error.code != SL_OK;
-    json_object_begin(w);
+    sl_json_begin_object(w);
     if (r->kind != REQUEST_BAD) {
-        json_key(w, "Address");
-        json_hex(w, r->address);
+        sl_json_put_key(w, "Address");
+        sl_json_put_hex(w, r->address);
     }
     if (failed)
         json_error(l, w, r);
     else if (r->kind == REQUEST_DATA)
         json_data(l, w, r);
-    json_key(w, "ModuleName");
-    json_str(w, r->module ? sl_str(r->module->name) : sl_str(l->file ? l->file : ""));
+    sl_json_put_key(w, "ModuleName");
+    sl_json_put_str(w, r->module ? sl_str(r->module->name) : sl_str(l->file ? l->file : ""));
     if (!failed && r->kind != REQUEST_DATA)
         json_symbols(l, w, r, chain, count);
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
 /* ---- table ---- */
@@ -421,7 +421,7 @@ void lookup_table_flush(struct lookup *l)
 
 /* ---- */
 
-void lookup_answer(struct lookup *l, struct json_writer *w, const struct request *r)
+void lookup_answer(struct lookup *l, struct sl_json_writer *w, const struct request *r)
 {
     struct chain chain;
     struct element e = {0};

@@ -68,27 +68,27 @@ static void push_upload_tell(const struct sending *s, const char *event, const s
         return;
     }
     struct sl_buf json = {0};
-    struct json_writer w = json_writer(&json);
-    json_object_begin(&w);
-    json_key(&w, "event");
-    json_str(&w, sl_str(event));
-    json_key(&w, "file_id");
-    json_str(&w, sl_str(id));
-    json_key(&w, "kind");
-    json_str(&w, sl_str(push_kind_names[s->kind]));
+    struct sl_json_writer w = sl_json_writer(&json);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "event");
+    sl_json_put_str(&w, sl_str(event));
+    sl_json_put_key(&w, "file_id");
+    sl_json_put_str(&w, sl_str(id));
+    sl_json_put_key(&w, "kind");
+    sl_json_put_str(&w, sl_str(push_kind_names[s->kind]));
     if (t) {
-        json_key(&w, "part");
-        json_u64(&w, t->part);
-        json_key(&w, "parts");
-        json_u64(&w, s->set->count);
-        json_key(&w, "bytes");
-        json_u64(&w, s->set->parts[t->part].size);
+        sl_json_put_key(&w, "part");
+        sl_json_put_u64(&w, t->part);
+        sl_json_put_key(&w, "parts");
+        sl_json_put_u64(&w, s->set->count);
+        sl_json_put_key(&w, "bytes");
+        sl_json_put_u64(&w, s->set->parts[t->part].size);
     }
     if (*text) {
-        json_key(&w, "text");
-        json_str(&w, sl_str(text));
+        sl_json_put_key(&w, "text");
+        sl_json_put_str(&w, sl_str(text));
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
     sl_buf_u8(&json, '\n');
     fwrite(json.data, 1, json.size, stderr);
     sl_buf_free(&json);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "core/build.h"
-#include "core/json.h"
+#include "base/json_write.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "fetch/fetch.h"
@@ -115,10 +115,10 @@ bool errors_dsn_valid(struct sl_str text)
 }
 
 /* ---- sending ---- */
-static void member(struct json_writer *w, const char *key, const char *value)
+static void member(struct sl_json_writer *w, const char *key, const char *value)
 {
-    json_key(w, key);
-    json_str(w, sl_str(value));
+    sl_json_put_key(w, key);
+    sl_json_put_str(w, sl_str(value));
 }
 
 static void format_time(int64_t seconds, char out[32])
@@ -138,8 +138,8 @@ static void write_envelope(const struct event *event, struct sl_buf *out)
     gethostname(host, sizeof host - 1);
     format_time(event->at_s, time);
     struct sl_buf json = {0};
-    struct json_writer w = json_writer(&json);
-    json_object_begin(&w);
+    struct sl_json_writer w = sl_json_writer(&json);
+    sl_json_begin_object(&w);
     member(&w, "event_id", id);
     member(&w, "timestamp", time);
     member(&w, "platform", "native");
@@ -147,13 +147,13 @@ static void write_envelope(const struct event *event, struct sl_buf *out)
     member(&w, "logger", event->module);
     member(&w, "release", "symloom@" BUILD_VERSION);
     member(&w, "server_name", host);
-    json_key(&w, "logentry");
-    json_object_begin(&w);
+    sl_json_put_key(&w, "logentry");
+    sl_json_begin_object(&w);
     member(&w, "formatted", event->message);
-    json_object_end(&w);
-    json_key(&w, "extra");
-    json_raw(&w, sl_buf_view(&event->line));
-    json_object_end(&w);
+    sl_json_end_object(&w);
+    sl_json_put_key(&w, "extra");
+    sl_json_put_raw(&w, sl_buf_view(&event->line));
+    sl_json_end_object(&w);
     sl_buf_printf(out, "{\"event_id\":\"%s\"}\n{\"type\":\"event\",\"length\":%zu}\n", id, json.size);
     sl_buf_str(out, sl_buf_view(&json));
     sl_buf_u8(out, '\n');

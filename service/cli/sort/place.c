@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include "core/json.h"
+#include "base/json_write.h"
 
 enum { CHUNK = 256 * 1024 };
 
@@ -150,14 +150,14 @@ static enum sl_code write_meta(const struct sort *s, const struct sort_piece *pi
 {
     struct sl_buf text = {0};
     char path[4096];
-    struct json_writer w = json_writer(&text);
+    struct sl_json_writer w = sl_json_writer(&text);
     const char *const members[][2] = {{"name", piece->name}, {"arch", piece->arch}, {"file_format", piece->format}};
-    json_object_begin(&w);
+    sl_json_begin_object(&w);
     for (size_t i = 0; i < 3; i++) {
-        json_key(&w, members[i][0]);
-        json_str(&w, sl_str(members[i][1]));
+        sl_json_put_key(&w, members[i][0]);
+        sl_json_put_str(&w, sl_str(members[i][1]));
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
     enum sl_code code = place_path(s, target, ".meta", path) ? write_whole(path, sl_buf_view(&text), error)
                                                              : sl_fail(error, SL_INTERNAL, "path too long");
     sl_buf_free(&text);

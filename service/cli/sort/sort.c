@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "core/json.h"
+#include "base/json_write.h"
 
 static const struct option_spec specs[] = {
     {"output", 'o', OPTION_VALUE, false, "DIR", "where to; made when it is missing"},
@@ -185,7 +185,7 @@ static void print_json_line(const struct sort *s, const struct sort_file *file, 
 {
     static const char *const actions[] = {"written", "exists", "duplicate", "skipped", "error"};
     struct sl_buf text = {0};
-    struct json_writer w = json_writer(&text);
+    struct sl_json_writer w = sl_json_writer(&text);
     char path[4200] = "";
     if (piece->target)
         snprintf(path, sizeof path, "%s/%s", s->root, piece->target);
@@ -200,15 +200,15 @@ static void print_json_line(const struct sort *s, const struct sort_file *file, 
                                       {"path", *path ? path : NULL},
                                       {"action", actions[piece->action]},
                                       {"reason", piece->reason}};
-    json_object_begin(&w);
+    sl_json_begin_object(&w);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        json_key(&w, members[i][0]);
+        sl_json_put_key(&w, members[i][0]);
         if (members[i][1])
-            json_str(&w, sl_str(members[i][1]));
+            sl_json_put_str(&w, sl_str(members[i][1]));
         else
-            json_null(&w);
+            sl_json_put_null(&w);
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
     sl_buf_u8(&text, '\n');
     output_write(sl_buf_view(&text));
     sl_buf_free(&text);
@@ -294,18 +294,18 @@ static int write_bundle(struct sort *s)
     struct tm tm;
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
     struct sl_buf text = {0};
-    struct json_writer w = json_writer(&text);
-    json_object_begin(&w);
-    json_key(&w, "name");
-    json_str(&w, sl_str(s->bundle_id));
-    json_key(&w, "timestamp");
-    json_str(&w, sl_str(stamp));
-    json_key(&w, "debug_ids");
-    json_array_begin(&w);
+    struct sl_json_writer w = sl_json_writer(&text);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "name");
+    sl_json_put_str(&w, sl_str(s->bundle_id));
+    sl_json_put_key(&w, "timestamp");
+    sl_json_put_str(&w, sl_str(stamp));
+    sl_json_put_key(&w, "debug_ids");
+    sl_json_begin_array(&w);
     for (size_t i = 0; i < count; i++)
-        json_str(&w, sl_str(ids[i]));
-    json_array_end(&w);
-    json_object_end(&w);
+        sl_json_put_str(&w, sl_str(ids[i]));
+    sl_json_end_array(&w);
+    sl_json_end_object(&w);
     struct sl_error error = {0};
     snprintf(path, sizeof path, "bundles/%s", s->bundle_id);
     int status = sort_write_small(s, path, sl_buf_view(&text), &error) == SL_OK ? 0 : report(1, error.message, NULL);

@@ -11,7 +11,7 @@
 #include "cli/progress.h"
 #include "cli/server.h"
 #include "core/duration.h"
-#include "core/json.h"
+#include "base/json_write.h"
 
 static const struct option_spec specs[] = {
     {"workloads", 'w', OPTION_VALUE, false, "FILE",
@@ -82,30 +82,30 @@ static void report_text(const struct stress_report *r, struct sl_buf *out)
         sl_buf_printf(out, "Reports: %zu\n", r->reports);
 }
 
-static void put_seconds(struct json_writer *w, const char *key, double value)
+static void put_seconds(struct sl_json_writer *w, const char *key, double value)
 {
-    json_key(w, key);
-    json_double(w, value);
+    sl_json_put_key(w, key);
+    sl_json_put_double(w, value);
 }
 
 static void report_json(const struct stress_report *r, struct sl_buf *out)
 {
-    struct json_writer w = json_writer(out);
-    json_object_begin(&w);
+    struct sl_json_writer w = sl_json_writer(out);
+    sl_json_begin_object(&w);
     put_seconds(&w, "warmup_s", r->warmup_s);
     put_seconds(&w, "duration_s", r->duration_s);
-    json_key(&w, "workloads");
-    json_array_begin(&w);
+    sl_json_put_key(&w, "workloads");
+    sl_json_begin_array(&w);
     for (size_t i = 0; i < r->count; i++) {
         const struct stress_workload *load = &r->workloads[i];
         const uint64_t counts[] = {load->concurrency, load->operations, load->errors};
         static const char *const names[] = {"concurrency", "operations", "errors"};
-        json_object_begin(&w);
-        json_key(&w, "name");
-        json_str(&w, sl_str(load->name));
+        sl_json_begin_object(&w);
+        sl_json_put_key(&w, "name");
+        sl_json_put_str(&w, sl_str(load->name));
         for (size_t k = 0; k < 3; k++) {
-            json_key(&w, names[k]);
-            json_u64(&w, counts[k]);
+            sl_json_put_key(&w, names[k]);
+            sl_json_put_u64(&w, counts[k]);
         }
         put_seconds(&w, "ops_per_s", (double)load->operations / r->duration_s);
         put_seconds(&w, "avg_s", average(load));
@@ -113,19 +113,19 @@ static void report_json(const struct stress_report *r, struct sl_buf *out)
         put_seconds(&w, "p90_s", quantile(load, .9));
         put_seconds(&w, "p99_s", quantile(load, .99));
         put_seconds(&w, "max_s", quantile(load, 1));
-        json_object_end(&w);
+        sl_json_end_object(&w);
     }
-    json_array_end(&w);
-    json_key(&w, "peak_rss");
+    sl_json_end_array(&w);
+    sl_json_put_key(&w, "peak_rss");
     if (r->peak)
-        json_u64(&w, r->peak);
+        sl_json_put_u64(&w, r->peak);
     else
-        json_null(&w);
+        sl_json_put_null(&w);
     if (r->sentry) {
-        json_key(&w, "reports");
-        json_u64(&w, r->reports);
+        sl_json_put_key(&w, "reports");
+        sl_json_put_u64(&w, r->reports);
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
     sl_buf_u8(out, '\n');
 }
 

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
-#include "core/json.h"
+#include "base/json_write.h"
 
 struct address_run {
     const struct options *o;
     struct sl_arena arena;
     struct local_files local;
     struct sl_buf body;
-    struct json_writer w;
+    struct sl_json_writer w;
     uint64_t *addresses; /* that are asked for */
     size_t address_count, address_capacity;
     struct process_code process; /* of --pid */
@@ -47,12 +47,12 @@ static bool hex_number(const char *text, uint64_t *value, const char **end)
 
 /* ---- modules ---- */
 
-static void put_module_text(struct json_writer *w, const char *key, struct sl_str text)
+static void put_module_text(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
     if (!text.size)
         return;
-    json_key(w, key);
-    json_str(w, text);
+    sl_json_put_key(w, key);
+    sl_json_put_str(w, text);
 }
 
 static const char *module_type(enum sl_format format)
@@ -63,31 +63,31 @@ static const char *module_type(enum sl_format format)
 }
 
 /* `object` NULL: of a file that cannot be read. `size` 0: as the file says. */
-static void put_module(struct json_writer *w, struct sl_str name, struct sl_object *object, uint64_t base,
+static void put_module(struct sl_json_writer *w, struct sl_str name, struct sl_object *object, uint64_t base,
                        uint64_t size)
 {
     const struct sl_object_info *info = object ? sl_object_info(object) : NULL;
     struct sl_debug_id debug_id;
     char id[SL_DEBUG_ID_TEXT];
-    json_object_begin(w);
-    json_key(w, "type");
-    json_str(w, sl_str(info ? module_type(info->format) : "elf"));
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "type");
+    sl_json_put_str(w, sl_str(info ? module_type(info->format) : "elf"));
     put_module_text(w, "code_file", name);
     put_module_text(w, "debug_file", info && info->debug_file.size ? info->debug_file : name);
     if (info) {
         put_module_text(w, "code_id", info->code_id);
         sl_object_make_id(object, &debug_id);
         sl_debug_id_format(&debug_id, id);
-        json_key(w, "debug_id");
-        json_str(w, sl_str(id));
+        sl_json_put_key(w, "debug_id");
+        sl_json_put_str(w, sl_str(id));
     }
-    json_key(w, "image_addr");
-    json_hex(w, base);
+    sl_json_put_key(w, "image_addr");
+    sl_json_put_hex(w, base);
     if (size || (info && info->image_size)) {
-        json_key(w, "image_size");
-        json_u64(w, size ? size : info->image_size);
+        sl_json_put_key(w, "image_size");
+        sl_json_put_u64(w, size ? size : info->image_size);
     }
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
 /* [ARCH:]FILE@BASE[+SIZE] */
@@ -147,17 +147,17 @@ static uint64_t image_start(const struct sl_object *object, const struct mapped 
 
 static int add_process_module(struct address_run *run, const struct process_module *module)
 {
-    json_object_begin(&run->w);
-    json_key(&run->w, "type");
-    json_str(&run->w, SL_STR("elf"));
+    sl_json_begin_object(&run->w);
+    sl_json_put_key(&run->w, "type");
+    sl_json_put_str(&run->w, SL_STR("elf"));
     put_module_text(&run->w, "code_file", sl_str(module->name));
     put_module_text(&run->w, "debug_file", sl_str(module->name));
     put_module_text(&run->w, "debug_id", sl_str(module->id));
-    json_key(&run->w, "image_addr");
-    json_hex(&run->w, module->base);
-    json_key(&run->w, "image_size");
-    json_u64(&run->w, module->size);
-    json_object_end(&run->w);
+    sl_json_put_key(&run->w, "image_addr");
+    sl_json_put_hex(&run->w, module->base);
+    sl_json_put_key(&run->w, "image_size");
+    sl_json_put_u64(&run->w, module->size);
+    sl_json_end_object(&run->w);
     return local_files_add(&run->local, sl_str(module->path)) ? 0 : addresses_no_memory();
 }
 
@@ -254,8 +254,8 @@ static int addresses_put_modules(struct address_run *run)
     const char *const *modules = option_values(run->o, "module", &count);
     const char *maps = option_value(run->o, "maps", NULL), *pid = option_value(run->o, "pid", NULL);
     int status = 0;
-    json_key(&run->w, "modules");
-    json_array_begin(&run->w);
+    sl_json_put_key(&run->w, "modules");
+    sl_json_begin_array(&run->w);
     for (size_t i = 0; !status && i < count; i++)
         status = add_given_module(run, modules[i]);
     if (!status && maps)
@@ -264,7 +264,7 @@ static int addresses_put_modules(struct address_run *run)
         status = add_process(run, pid);
     if (!status && pid)
         status = add_kernel(run);
-    json_array_end(&run->w);
+    sl_json_end_array(&run->w);
     return status;
 }
 
@@ -311,21 +311,21 @@ static int read_addresses(struct address_run *run)
 
 static void put_addresses(struct address_run *run)
 {
-    struct json_writer *w = &run->w;
-    json_key(w, "stacktraces");
-    json_raw(w, SL_STR("[{\"frames\":["));
+    struct sl_json_writer *w = &run->w;
+    sl_json_put_key(w, "stacktraces");
+    sl_json_put_raw(w, SL_STR("[{\"frames\":["));
     w->comma = false;
     for (size_t i = 0; i < run->address_count; i++) {
-        json_object_begin(w);
-        json_key(w, "instruction_addr");
-        json_hex(w, run->addresses[i]);
+        sl_json_begin_object(w);
+        sl_json_put_key(w, "instruction_addr");
+        sl_json_put_hex(w, run->addresses[i]);
         if (run->relative) {
-            json_key(w, "addr_mode");
-            json_str(w, SL_STR("rel:0"));
+            sl_json_put_key(w, "addr_mode");
+            sl_json_put_str(w, SL_STR("rel:0"));
         }
-        json_key(w, "adjust_instruction_addr");
-        json_boolean(w, i && option_given(run->o, "return-addresses"));
-        json_object_end(w);
+        sl_json_put_key(w, "adjust_instruction_addr");
+        sl_json_put_boolean(w, i && option_given(run->o, "return-addresses"));
+        sl_json_end_object(w);
     }
     sl_buf_str(&run->body, SL_STR("]}]"));
 }
@@ -334,14 +334,14 @@ int symbolicate_addresses(const struct options *o, const struct sentry_project *
 {
     struct address_run run = {.o = o};
     run.local.arena = &run.arena;
-    run.w = json_writer(&run.body);
+    run.w = sl_json_writer(&run.body);
     int status = read_addresses(&run);
-    json_object_begin(&run.w);
+    sl_json_begin_object(&run.w);
     if (!status)
         status = addresses_put_modules(&run);
     if (!status)
         put_addresses(&run);
-    json_object_end(&run.w);
+    sl_json_end_object(&run.w);
     if (!status && run.body.failed)
         status = addresses_no_memory();
     if (!status)

@@ -3,16 +3,16 @@
 
 /* ---- values ---- */
 
-void dump_json_known(struct json_writer *w, const char *key, struct sl_str text)
+void dump_json_known(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
-    json_key(w, key);
+    sl_json_put_key(w, key);
     if (text.data)
-        json_str(w, text);
+        sl_json_put_str(w, text);
     else
-        json_null(w);
+        sl_json_put_null(w);
 }
 
-void dump_json_text(struct json_writer *w, const char *key, struct sl_str text)
+void dump_json_text(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
     dump_json_known(w, key, text.size ? text : (struct sl_str){NULL, 0});
 }
@@ -21,16 +21,16 @@ void dump_json_put_address(const struct dump_json *d, uint64_t value)
 {
     enum sl_cpu_family family = d->walked->dump.family;
     bool is_narrow = family != SL_CPU_UNKNOWN && sl_cpu_pointer_size(family) == 4;
-    json_hex_padded(d->w, value, is_narrow ? 8 : 16);
+    sl_json_put_hex_padded(d->w, value, is_narrow ? 8 : 16);
 }
 
 void dump_json_address(const struct dump_json *d, const char *key, bool known, uint64_t value)
 {
-    json_key(d->w, key);
+    sl_json_put_key(d->w, key);
     if (known)
         dump_json_put_address(d, value);
     else
-        json_null(d->w);
+        sl_json_put_null(d->w);
 }
 
 /* ---- the processor, handles ---- */
@@ -38,26 +38,26 @@ void dump_json_address(const struct dump_json *d, const char *key, bool known, u
 void dump_json_microcode(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
-    json_key(d->w, "cpu_microcode_version");
+    sl_json_put_key(d->w, "cpu_microcode_version");
     if (facts->has_microcode)
-        json_hex(d->w, facts->microcode);
+        sl_json_put_hex(d->w, facts->microcode);
     else
-        json_null(d->w);
+        sl_json_put_null(d->w);
 }
 
 static void put_handles(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
-    json_array_begin(d->w);
+    sl_json_begin_array(d->w);
     for (size_t i = 0; i < facts->handle_count; i++) {
-        json_object_begin(d->w);
-        json_key(d->w, "handle");
-        json_u64(d->w, facts->handles[i].handle);
+        sl_json_begin_object(d->w);
+        sl_json_put_key(d->w, "handle");
+        sl_json_put_u64(d->w, facts->handles[i].handle);
         dump_json_known(d->w, "type_name", facts->handles[i].type);
         dump_json_known(d->w, "object_name", facts->handles[i].object);
-        json_object_end(d->w);
+        sl_json_end_object(d->w);
     }
-    json_array_end(d->w);
+    sl_json_end_array(d->w);
 }
 
 /* ---- Linux ---- */
@@ -65,22 +65,22 @@ static void put_handles(const struct dump_json *d)
 static void put_release(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
-    json_object_begin(d->w);
+    sl_json_begin_object(d->w);
     dump_json_known(d->w, "id", facts->lsb_id);
     dump_json_known(d->w, "release", facts->lsb_release);
     dump_json_known(d->w, "codename", facts->lsb_codename);
     dump_json_known(d->w, "description", facts->lsb_description);
-    json_object_end(d->w);
+    sl_json_end_object(d->w);
 }
 
 /* A number, or "unlimited". */
-static void put_limit(struct json_writer *w, const char *key, struct sl_str limit)
+static void put_limit(struct sl_json_writer *w, const char *key, struct sl_str limit)
 {
     if (limit.size && sl_is_digit(limit.data[0])) {
-        json_key(w, key);
+        sl_json_put_key(w, key);
         while (limit.size > 1 && limit.data[0] == '0')
             limit = (struct sl_str){limit.data + 1, limit.size - 1};
-        json_raw(w, limit);
+        sl_json_put_raw(w, limit);
     } else {
         dump_json_known(w, key, limit);
     }
@@ -89,24 +89,24 @@ static void put_limit(struct json_writer *w, const char *key, struct sl_str limi
 static void put_limits(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
-    json_object_begin(d->w);
-    json_key(d->w, "limits");
-    json_array_begin(d->w);
+    sl_json_begin_object(d->w);
+    sl_json_put_key(d->w, "limits");
+    sl_json_begin_array(d->w);
     for (size_t i = 0; i < facts->limit_count; i++) {
-        json_object_begin(d->w);
+        sl_json_begin_object(d->w);
         dump_json_known(d->w, "name", facts->limits[i].name);
         put_limit(d->w, "soft", facts->limits[i].soft);
         put_limit(d->w, "hard", facts->limits[i].hard);
         dump_json_known(d->w, "unit", facts->limits[i].unit);
-        json_object_end(d->w);
+        sl_json_end_object(d->w);
     }
-    json_array_end(d->w);
-    json_object_end(d->w);
+    sl_json_end_array(d->w);
+    sl_json_end_object(d->w);
 }
 
 static void put_mapping_count(const struct dump_json *d)
 {
-    json_u64(d->w, d->walked->dump.mapping_count);
+    sl_json_put_u64(d->w, d->walked->dump.mapping_count);
 }
 
 /* ---- macOS ---- */
@@ -114,14 +114,14 @@ static void put_mapping_count(const struct dump_json *d)
 static void put_mac_records(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
-    json_object_begin(d->w);
-    json_key(d->w, "num_records");
-    json_u64(d->w, facts->mac_record_count);
-    json_key(d->w, "records");
-    json_array_begin(d->w);
+    sl_json_begin_object(d->w);
+    sl_json_put_key(d->w, "num_records");
+    sl_json_put_u64(d->w, facts->mac_record_count);
+    sl_json_put_key(d->w, "records");
+    sl_json_begin_array(d->w);
     for (size_t i = 0; i < facts->mac_record_count; i++) {
         const struct sl_minidump_mac_record *record = &facts->mac_records[i];
-        json_object_begin(d->w);
+        sl_json_begin_object(d->w);
         dump_json_address(d, "thread", record->version >= 4, record->thread);
         dump_json_address(d, "dialog_mode", record->version >= 4, record->dialog_mode);
         dump_json_address(d, "abort_cause", record->version >= 5, record->abort_cause);
@@ -130,22 +130,22 @@ static void put_mac_records(const struct dump_json *d)
         dump_json_known(d->w, "signature_string", record->signature);
         dump_json_known(d->w, "backtrace", record->backtrace);
         dump_json_known(d->w, "message2", record->message2);
-        json_object_end(d->w);
+        sl_json_end_object(d->w);
     }
-    json_array_end(d->w);
-    json_object_end(d->w);
+    sl_json_end_array(d->w);
+    sl_json_end_object(d->w);
 }
 
 static void put_boot_args(const struct dump_json *d)
 {
-    json_str(d->w, d->walked->facts.boot_args);
+    sl_json_put_str(d->w, d->walked->facts.boot_args);
 }
 
 /* ---- all ---- */
 
 static void put_soft_errors(const struct dump_json *d)
 {
-    json_raw(d->w, d->walked->facts.soft_errors);
+    sl_json_put_raw(d->w, d->walked->facts.soft_errors);
 }
 
 void dump_json_facts(const struct dump_json *d)
@@ -165,10 +165,10 @@ void dump_json_facts(const struct dump_json *d)
         {"soft_errors", facts->soft_errors.data != NULL, put_soft_errors},
     };
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        json_key(d->w, members[i].key);
+        sl_json_put_key(d->w, members[i].key);
         if (members[i].known)
             members[i].put(d);
         else
-            json_null(d->w);
+            sl_json_put_null(d->w);
     }
 }

@@ -6,13 +6,13 @@
 #include "api/crash_analysis.h"
 #include "id/id.h"
 
-static void put_optional_number(struct json_writer *w, const char *key, bool known, uint64_t value)
+static void put_optional_number(struct sl_json_writer *w, const char *key, bool known, uint64_t value)
 {
-    json_key(w, key);
+    sl_json_put_key(w, key);
     if (known)
-        json_u64(w, value);
+        sl_json_put_u64(w, value);
     else
-        json_null(w);
+        sl_json_put_null(w);
 }
 
 static void put_line_of(const struct dump_json *d, const struct answer_frame *frame)
@@ -29,19 +29,19 @@ static struct sl_str frame_name(const struct answer_frame *frame)
 /* Those that lie in front of the frame that `index` is the first of. */
 static void put_inlines(const struct dump_json *d, const struct answer_frame *first, size_t count)
 {
-    json_key(d->w, "inlines");
+    sl_json_put_key(d->w, "inlines");
     if (!count) {
-        json_null(d->w);
+        sl_json_put_null(d->w);
         return;
     }
-    json_array_begin(d->w);
+    sl_json_begin_array(d->w);
     for (size_t i = 0; i < count; i++) {
-        json_object_begin(d->w);
+        sl_json_begin_object(d->w);
         dump_json_text(d->w, "function", frame_name(&first[i]));
         put_line_of(d, &first[i]);
-        json_object_end(d->w);
+        sl_json_end_object(d->w);
     }
-    json_array_end(d->w);
+    sl_json_end_array(d->w);
 }
 
 static struct sl_str trust_of(const struct answer_frame *frame)
@@ -55,14 +55,14 @@ static struct sl_str trust_of(const struct answer_frame *frame)
 static void put_frame_registers(const struct dump_json *d, size_t thread)
 {
     const struct sl_crash_thread *known = &d->walked->dump.crash.threads[thread];
-    struct json_writer *w = d->w;
-    json_key(w, "registers");
-    json_object_begin(w);
+    struct sl_json_writer *w = d->w;
+    sl_json_put_key(w, "registers");
+    sl_json_begin_object(w);
     for (size_t i = 0; i < known->register_count; i++) {
-        json_key_str(w, known->registers[i].name);
+        sl_json_put_key_str(w, known->registers[i].name);
         dump_json_put_address(d, known->registers[i].value);
     }
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
 /* Modules that were at the address and were unloaded; null: none. */
@@ -71,24 +71,24 @@ static void put_unloaded_at(const struct dump_json *d, uint64_t address)
     struct sl_minidump_unloaded_at found[SL_MINIDUMP_UNLOADED_AT];
     size_t count = sl_minidump_unloaded_at(&d->walked->dump, address, found);
     if (!count) {
-        json_null(d->w);
+        sl_json_put_null(d->w);
         return;
     }
-    json_array_begin(d->w);
+    sl_json_begin_array(d->w);
     for (size_t i = 0; i < count; i++) {
         if (!i || !sl_str_equal(found[i].name, found[i - 1].name)) {
-            json_object_begin(d->w);
+            sl_json_begin_object(d->w);
             dump_json_text(d->w, "module", found[i].name);
-            json_key(d->w, "offsets");
-            json_array_begin(d->w);
+            sl_json_put_key(d->w, "offsets");
+            sl_json_begin_array(d->w);
         }
         dump_json_put_address(d, found[i].offset);
         if (i + 1 == count || !sl_str_equal(found[i].name, found[i + 1].name)) {
-            json_array_end(d->w);
-            json_object_end(d->w);
+            sl_json_end_array(d->w);
+            sl_json_end_object(d->w);
         }
     }
-    json_array_end(d->w);
+    sl_json_end_array(d->w);
 }
 
 /* The frame at `first` with `inlined` ones in front of it. */
@@ -98,27 +98,27 @@ static void put_frame(const struct dump_json *d, size_t thread, size_t number, c
     const struct answer_frame *frame = first + inlined;
     uint64_t at = frame_instruction(d->walked, thread, frame);
     const struct sl_crash_module *module = sl_minidump_module_at(&d->walked->dump, at);
-    json_object_begin(d->w);
-    json_key(d->w, "frame");
-    json_u64(d->w, number);
+    sl_json_begin_object(d->w);
+    sl_json_put_key(d->w, "frame");
+    sl_json_put_u64(d->w, number);
     dump_json_text(d->w, "trust", trust_of(frame));
     dump_json_address(d, "offset", true, at);
     dump_json_text(d->w, "module", module ? path_file_name(module->code_file) : (struct sl_str){NULL, 0});
     dump_json_address(d, "module_offset", module != NULL, at - (module ? module->address : 0));
-    json_key(d->w, "unloaded_modules");
+    sl_json_put_key(d->w, "unloaded_modules");
     if (module)
-        json_null(d->w);
+        sl_json_put_null(d->w);
     else
         put_unloaded_at(d, at);
     dump_json_text(d->w, "function", frame_name(frame));
     dump_json_address(d, "function_offset", frame->symbol_address.set, at - frame->symbol_address.value);
     put_line_of(d, frame);
     put_inlines(d, first, inlined);
-    json_key(d->w, "missing_symbols");
-    json_boolean(d->w, !frame_name(frame).size);
+    sl_json_put_key(d->w, "missing_symbols");
+    sl_json_put_boolean(d->w, !frame_name(frame).size);
     if (registers)
         put_frame_registers(d, thread);
-    json_object_end(d->w);
+    sl_json_end_object(d->w);
 }
 
 static size_t count_frames(const struct answer_thread *trace)
@@ -134,19 +134,19 @@ static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
 {
     const struct answer_thread *trace = &d->answer->threads[thread];
     size_t number = 0, inlined = 0;
-    json_object_begin(d->w);
-    json_key(d->w, "frame_count");
-    json_u64(d->w, count_frames(trace));
+    sl_json_begin_object(d->w);
+    sl_json_put_key(d->w, "frame_count");
+    sl_json_put_u64(d->w, count_frames(trace));
     if (crashing) {
-        json_key(d->w, "threads_index");
-        json_u64(d->w, thread);
+        sl_json_put_key(d->w, "threads_index");
+        sl_json_put_u64(d->w, thread);
     }
     put_optional_number(d->w, "thread_id", trace->id.set, trace->id.value);
     const struct sl_minidump *dump = &d->walked->dump;
     dump_json_known(d->w, "thread_name", dump->crash.threads[thread].name);
     dump_json_text(d->w, "last_error_value", sl_minidump_last_error(dump, thread, d->arena));
-    json_key(d->w, "frames");
-    json_array_begin(d->w);
+    sl_json_put_key(d->w, "frames");
+    sl_json_begin_array(d->w);
     for (size_t i = 0; i < trace->frame_count; i++) {
         if (frame_is_inline(trace, i)) {
             inlined++;
@@ -156,8 +156,8 @@ static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
         number++;
         inlined = 0;
     }
-    json_array_end(d->w);
-    json_object_end(d->w);
+    sl_json_end_array(d->w);
+    sl_json_end_object(d->w);
 }
 
 /* The format has it of x86-64 alone. */
@@ -172,14 +172,14 @@ static void put_analysis(const struct dump_json *d)
 static void put_crash_info(const struct dump_json *d, int64_t crashed)
 {
     const struct sl_minidump *dump = &d->walked->dump;
-    json_key(d->w, "crash_info");
-    json_object_begin(d->w);
+    sl_json_put_key(d->w, "crash_info");
+    sl_json_begin_object(d->w);
     dump_json_text(d->w, "type", dump->has_exception ? dump_reason(d->answer) : (struct sl_str){NULL, 0});
     dump_json_address(d, "address", dump->has_exception, dump->crash_address);
     put_analysis(d);
     dump_json_text(d->w, "assertion", d->answer->assertion);
     put_optional_number(d->w, "crashing_thread", crashed >= 0, (uint64_t)crashed);
-    json_object_end(d->w);
+    sl_json_end_object(d->w);
 }
 
 static void put_system_name(const struct dump_json *d)
@@ -202,16 +202,16 @@ static void put_system_name(const struct dump_json *d)
 static void put_system_info(const struct dump_json *d)
 {
     const struct sl_minidump *dump = &d->walked->dump;
-    json_key(d->w, "system_info");
-    json_object_begin(d->w);
+    sl_json_put_key(d->w, "system_info");
+    sl_json_begin_object(d->w);
     put_system_name(d);
-    json_key(d->w, "cpu_arch");
-    json_str(d->w, sl_str(dump_cpu_name(dump)));
+    sl_json_put_key(d->w, "cpu_arch");
+    sl_json_put_str(d->w, sl_str(dump_cpu_name(dump)));
     dump_json_text(d->w, "cpu_info", dump->cpu_text);
-    json_key(d->w, "cpu_count");
-    json_u64(d->w, dump->cpu_count);
+    sl_json_put_key(d->w, "cpu_count");
+    sl_json_put_u64(d->w, dump->cpu_count);
     dump_json_microcode(d);
-    json_object_end(d->w);
+    sl_json_end_object(d->w);
 }
 
 /* Of those that were looked for anywhere. */
@@ -227,11 +227,11 @@ static void put_symbols(const struct dump_json *d, const struct answer_module *k
         {"corrupt_symbols", sl_str_equal(status, SL_STR("malformed"))},
     };
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        json_key(d->w, members[i].key);
-        json_boolean(d->w, members[i].value);
+        sl_json_put_key(d->w, members[i].key);
+        sl_json_put_boolean(d->w, members[i].value);
     }
-    json_key(d->w, "symbol_url");
-    json_null(d->w);
+    sl_json_put_key(d->w, "symbol_url");
+    sl_json_put_null(d->w);
 }
 
 static void put_module(const struct dump_json *d, const struct sl_crash_module *module,
@@ -240,7 +240,7 @@ static void put_module(const struct dump_json *d, const struct sl_crash_module *
     static const struct sl_debug_id no_id;
     char id[SL_DEBUG_ID_TEXT] = "";
     sl_debug_id_format_breakpad(module->has_debug_id ? &module->debug_id : &no_id, id);
-    json_object_begin(d->w);
+    sl_json_begin_object(d->w);
     dump_json_address(d, "base_addr", true, module->address);
     dump_json_address(d, "end_addr", true, module->address + module->size);
     dump_json_known(d->w, "filename", path_file_name(module->code_file));
@@ -248,10 +248,10 @@ static void put_module(const struct dump_json *d, const struct sl_crash_module *
     dump_json_known(d->w, "debug_file", module->debug_file.data ? path_file_name(module->debug_file) : SL_STR(""));
     dump_json_text(d->w, "debug_id", sl_str(id));
     dump_json_text(d->w, "version", module->version);
-    json_key(d->w, "cert_subject");
-    json_null(d->w);
+    sl_json_put_key(d->w, "cert_subject");
+    sl_json_put_null(d->w);
     put_symbols(d, known);
-    json_object_end(d->w);
+    sl_json_end_object(d->w);
 }
 
 struct listed_module {
@@ -280,42 +280,42 @@ static bool put_modules(const struct dump_json *d)
     if (count)
         qsort(modules, count, sizeof *modules, by_place);
     put_optional_number(d->w, "main_module", true, 0);
-    json_key(d->w, "modules_contains_cert_info");
-    json_boolean(d->w, false);
-    json_key(d->w, "modules");
-    json_array_begin(d->w);
+    sl_json_put_key(d->w, "modules_contains_cert_info");
+    sl_json_put_boolean(d->w, false);
+    sl_json_put_key(d->w, "modules");
+    sl_json_begin_array(d->w);
     for (size_t i = 0; i < count; i++)
         put_module(d, modules[i].module, modules[i].known);
-    json_array_end(d->w);
+    sl_json_end_array(d->w);
     return true;
 }
 
 static void put_unloaded(const struct dump_json *d)
 {
     const struct sl_minidump *dump = &d->walked->dump;
-    json_key(d->w, "unloaded_modules");
-    json_array_begin(d->w);
+    sl_json_put_key(d->w, "unloaded_modules");
+    sl_json_begin_array(d->w);
     for (size_t i = 0; i < dump->unloaded_count; i++) {
         const struct sl_minidump_unloaded *unloaded = &dump->unloaded[i];
         struct sl_buf id = {0};
         sl_buf_printf(&id, "%08x%llx", unloaded->timestamp, (unsigned long long)unloaded->size);
-        json_object_begin(d->w);
+        sl_json_begin_object(d->w);
         dump_json_address(d, "base_addr", true, unloaded->address);
         dump_json_address(d, "end_addr", true, unloaded->address + unloaded->size);
         dump_json_text(d->w, "code_id", sl_buf_view(&id));
         dump_json_known(d->w, "filename", unloaded->name);
-        json_key(d->w, "cert_subject");
-        json_null(d->w);
-        json_object_end(d->w);
+        sl_json_put_key(d->w, "cert_subject");
+        sl_json_put_null(d->w);
+        sl_json_end_object(d->w);
         d->w->out->failed |= id.failed;
         sl_buf_free(&id);
     }
-    json_array_end(d->w);
+    sl_json_end_array(d->w);
 }
 
 bool answer_print_minidump_json(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
-    struct json_writer w = json_writer(out);
+    struct sl_json_writer w = sl_json_writer(out);
     struct sl_arena arena = {0};
     struct dump_json d = {answer, style->walked, &w, &arena};
     const struct sl_minidump *dump = &style->walked->dump;
@@ -324,27 +324,27 @@ bool answer_print_minidump_json(const struct answer *answer, const struct answer
     bool has_uptime = dump_uptime(dump, &uptime);
     for (size_t i = 0; i < answer->thread_count && crashed < 0; i++)
         crashed = answer->threads[i].requesting ? (int64_t)i : -1;
-    json_object_begin(&w);
-    json_key(&w, "status");
-    json_str(&w, SL_STR("OK"));
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "status");
+    sl_json_put_str(&w, SL_STR("OK"));
     put_optional_number(&w, "pid", d.walked->facts.has_process_id, d.walked->facts.process_id);
     put_optional_number(&w, "process_uptime", has_uptime, uptime);
     put_crash_info(&d, crashed);
     put_system_info(&d);
     put_optional_number(&w, "thread_count", true, answer->thread_count);
-    json_key(&w, "threads");
-    json_array_begin(&w);
+    sl_json_put_key(&w, "threads");
+    sl_json_begin_array(&w);
     for (size_t i = 0; i < answer->thread_count; i++)
         put_thread(&d, i, false);
-    json_array_end(&w);
+    sl_json_end_array(&w);
     if (crashed >= 0) {
-        json_key(&w, "crashing_thread");
+        sl_json_put_key(&w, "crashing_thread");
         put_thread(&d, (size_t)crashed, true);
     }
     bool good = put_modules(&d);
     put_unloaded(&d);
     dump_json_facts(&d);
-    json_object_end(&w);
+    sl_json_end_object(&w);
     sl_buf_u8(out, '\n');
     sl_arena_free(&arena);
     return good && !out->failed;

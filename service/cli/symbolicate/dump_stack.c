@@ -96,9 +96,9 @@ static bool list_modules(struct word_names *words, struct sl_str answer)
     return good && words->modules && !j.failed;
 }
 
-static void stack_put_module(void *arg, size_t index, struct json_writer *w)
+static void stack_put_module(void *arg, size_t index, struct sl_json_writer *w)
 {
-    json_raw(w, ((const struct word_names *)arg)->modules[index]);
+    sl_json_put_raw(w, ((const struct word_names *)arg)->modules[index]);
 }
 
 static void stack_address(void *arg, size_t index, uint32_t *module, uint64_t *address)

@@ -1,7 +1,7 @@
 /* Events of Sentry as requests: the frames that can be used, innermost first, and the files that they need. */
 #include "cli/symbolicate/request.h"
 
-#include "core/json.h"
+#include "base/json_write.h"
 
 /* ---- members ---- */
 
@@ -230,7 +230,7 @@ static bool list_frames(struct event *e, struct sl_str stack, struct event_frame
 }
 
 /* Innermost first; those that lack what they need are left out. Returns how many there are. */
-static size_t put_frames(struct event *e, const struct event_frames *frames, uint64_t *index, struct json_writer *w)
+static size_t put_frames(struct event *e, const struct event_frames *frames, uint64_t *index, struct sl_json_writer *w)
 {
     const struct kept_member *members = members_of[e->kind];
     struct sl_str values[MOST_MEMBERS];
@@ -239,81 +239,81 @@ static size_t put_frames(struct event *e, const struct event_frames *frames, uin
         struct sl_json j = sl_json(frames->items[i], e->arena, false);
         if (!read_members(&j, members, values))
             continue;
-        json_object_begin(w);
+        sl_json_begin_object(w);
         for (size_t k = 0; members[k].name.data; k++)
             if (values[k].data) {
-                json_key_str(w, members[k].name);
-                json_raw(w, values[k]);
+                sl_json_put_key_str(w, members[k].name);
+                sl_json_put_raw(w, values[k]);
             }
         if (e->kind == LOCAL_JVM) {
-            json_key(w, "index");
-            json_u64(w, (*index)++);
+            sl_json_put_key(w, "index");
+            sl_json_put_u64(w, (*index)++);
         }
-        json_object_end(w);
+        sl_json_end_object(w);
         count++;
     }
     return count;
 }
 
-static void put_exception(const struct event_trace *trace, struct json_writer *w)
+static void put_exception(const struct event_trace *trace, struct sl_json_writer *w)
 {
-    json_object_begin(w);
-    json_key(w, "type");
-    json_raw(w, trace->type);
-    json_key(w, "module");
-    json_raw(w, trace->module.data ? trace->module : SL_STR("\"\""));
-    json_object_end(w);
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "type");
+    sl_json_put_raw(w, trace->type);
+    sl_json_put_key(w, "module");
+    sl_json_put_raw(w, trace->module.data ? trace->module : SL_STR("\"\""));
+    sl_json_end_object(w);
 }
 
 /* Returns how many frames there are; SIZE_MAX: out of memory. */
-static size_t put_traces(struct event *e, struct json_writer *w)
+static size_t put_traces(struct event *e, struct sl_json_writer *w)
 {
     size_t count = 0;
     uint64_t index = 0;
-    json_key(w, "stacktraces");
-    json_array_begin(w);
+    sl_json_put_key(w, "stacktraces");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < e->trace_count; i++) {
-        struct json_writer before = *w;
+        struct sl_json_writer before = *w;
         size_t size = w->out->size;
         struct event_frames frames;
         if (!list_frames(e, e->traces[i].stack, &frames))
             return SIZE_MAX;
-        json_object_begin(w);
+        sl_json_begin_object(w);
         if (e->kind == LOCAL_JVM && e->traces[i].type.data) {
-            json_key(w, "exception");
+            sl_json_put_key(w, "exception");
             put_exception(&e->traces[i], w);
         }
         if (e->kind == LOCAL_NATIVE) {
-            json_key(w, "is_requesting");
-            json_boolean(w, false);
+            sl_json_put_key(w, "is_requesting");
+            sl_json_put_boolean(w, false);
         }
-        json_key(w, "frames");
-        json_array_begin(w);
+        sl_json_put_key(w, "frames");
+        sl_json_begin_array(w);
         size_t put = put_frames(e, &frames, &index, w);
-        json_array_end(w);
-        json_object_end(w);
+        sl_json_end_array(w);
+        sl_json_end_object(w);
         if (!put) { /* a stack of nothing is none */
             *w = before;
             w->out->size = size;
         }
         count += put;
     }
-    json_array_end(w);
+    sl_json_end_array(w);
     return count;
 }
 
-static void put_exceptions(const struct event *e, struct json_writer *w)
+static void put_exceptions(const struct event *e, struct sl_json_writer *w)
 {
-    json_key(w, "exceptions");
-    json_array_begin(w);
+    sl_json_put_key(w, "exceptions");
+    sl_json_begin_array(w);
     for (size_t i = 0; i < e->trace_count; i++)
         if (e->traces[i].type.data)
             put_exception(&e->traces[i], w);
-    json_array_end(w);
+    sl_json_end_array(w);
 }
 
 /* The image as a module of the request, if it is one that counts. */
-static bool put_module(struct event *e, struct sl_str image, struct json_writer *w)
+static bool put_module(struct event *e, struct sl_str image, struct sl_json_writer *w)
 {
     static const struct sl_str names[] = {SL_STR("type"), SL_STR("uuid"), SL_STR("debug_id"), SL_STR("code_file")};
     struct sl_json j = sl_json(image, e->arena, false);
@@ -327,80 +327,80 @@ static bool put_module(struct event *e, struct sl_str image, struct json_writer 
     if (e->kind == LOCAL_NATIVE) {
         if (!texts[0].data || is_map || is_mapping || is_bundle)
             return false;
-        json_raw(w, image);
+        sl_json_put_raw(w, image);
         return true;
     }
     struct sl_str uuid = is_mapping && texts[1].data ? texts[1] : texts[2];
     if ((jvm ? !is_mapping && !is_bundle : !is_map || !texts[3].data) || !sl_debug_id_parse(uuid, &id))
         return false;
-    json_object_begin(w);
-    json_key(w, "type");
-    json_str(w, is_bundle ? SL_STR("source") : texts[0]);
-    json_key(w, jvm ? "uuid" : "debug_id");
-    json_str(w, uuid);
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "type");
+    sl_json_put_str(w, is_bundle ? SL_STR("source") : texts[0]);
+    sl_json_put_key(w, jvm ? "uuid" : "debug_id");
+    sl_json_put_str(w, uuid);
     if (!jvm) {
-        json_key(w, "code_file");
-        json_str(w, texts[3]);
+        sl_json_put_key(w, "code_file");
+        sl_json_put_str(w, texts[3]);
     }
-    json_object_end(w);
+    sl_json_end_object(w);
     return true;
 }
 
 /* Returns how many there are. */
-static size_t put_event_modules(struct event *e, struct json_writer *w)
+static size_t put_event_modules(struct event *e, struct sl_json_writer *w)
 {
     struct sl_json j = sl_json(e->images.data ? e->images : SL_STR("[]"), e->arena, false);
     struct sl_str key, image;
     size_t count = 0;
-    json_key(w, "modules");
-    json_array_begin(w);
+    sl_json_put_key(w, "modules");
+    sl_json_begin_array(w);
     if (sl_json_array(&j))
         while (sl_json_next(&j, &key) && sl_json_value(&j, &image))
             count += put_module(e, image, w);
-    json_array_end(w);
+    sl_json_end_array(w);
     return count;
 }
 
-static void put_event_text(struct json_writer *w, const char *key, struct sl_str text)
+static void put_event_text(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
     if (!text.size)
         return;
-    json_key(w, key);
-    json_str(w, text);
+    sl_json_put_key(w, key);
+    sl_json_put_str(w, text);
 }
 
 /* Where the scripts of an event are. */
-static void put_artifacts(const struct sentry_project *project, struct json_writer *w)
+static void put_artifacts(const struct sentry_project *project, struct sl_json_writer *w)
 {
     struct sl_buf url = {0};
     sl_buf_str(&url, project->online ? project->url : SL_STR("http://localhost/"));
     sl_buf_cstr(&url, project->online ? "artifact-lookup/" : "");
-    json_object_begin(w);
+    sl_json_begin_object(w);
     put_event_text(w, "id", project->online ? SL_STR("sentry:project") : SL_STR("local"));
     put_event_text(w, "url", sl_buf_view(&url));
-    json_key(w, "token");
-    json_str(w, secret_open(project->token).data ? secret_open(project->token) : SL_STR(""));
-    json_object_end(w);
+    sl_json_put_key(w, "token");
+    sl_json_put_str(w, secret_open(project->token).data ? secret_open(project->token) : SL_STR(""));
+    sl_json_end_object(w);
     w->out->failed |= url.failed;
     sl_buf_free(&url);
 }
 
 static enum sl_code put_request(struct event *e, struct sl_buf *body, struct sl_error *error)
 {
-    struct json_writer w = json_writer(body);
+    struct sl_json_writer w = sl_json_writer(body);
     const char *at = e->release.size ? memchr(e->release.data, '@', e->release.size) : NULL;
     bool js = e->kind == LOCAL_JS;
-    json_object_begin(&w);
+    sl_json_begin_object(&w);
     put_event_text(&w, "platform", e->platform);
     if (js) {
-        json_key(&w, "source");
+        sl_json_put_key(&w, "source");
         put_artifacts(e->project, &w);
     } else if (e->kind == LOCAL_JVM) { /* which needs them */
-        json_key(&w, "sources");
-        json_raw(&w, SL_STR("[]"));
+        sl_json_put_key(&w, "sources");
+        sl_json_put_raw(&w, SL_STR("[]"));
     }
-    json_key(&w, "options");
-    json_raw(&w, SL_STR("{\"frame_order\":\"callee_first\"}"));
+    sl_json_put_key(&w, "options");
+    sl_json_put_raw(&w, SL_STR("{\"frame_order\":\"callee_first\"}"));
     if (e->kind == LOCAL_JVM) {
         put_event_text(&w, "release_package",
                        at ? (struct sl_str){e->release.data, (size_t)(at - e->release.data)} : e->release);
@@ -409,11 +409,11 @@ static enum sl_code put_request(struct event *e, struct sl_buf *body, struct sl_
         put_event_text(&w, "release", e->release);
         put_event_text(&w, "dist", e->dist);
     } else if (e->signal.data) {
-        json_key(&w, "signal");
-        json_raw(&w, e->signal);
+        sl_json_put_key(&w, "signal");
+        sl_json_put_raw(&w, e->signal);
     }
     size_t count = put_traces(e, &w), modules = put_event_modules(e, &w);
-    json_object_end(&w);
+    sl_json_end_object(&w);
     if (count == SIZE_MAX || body->failed)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (e->kind == LOCAL_NATIVE && !modules)

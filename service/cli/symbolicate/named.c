@@ -26,19 +26,19 @@ static int named_failed(enum sl_code code, const struct sl_error *error)
 
 /* ---- the look-up ---- */
 
-static void named_put_module(void *arg, size_t index, struct json_writer *w)
+static void named_put_module(void *arg, size_t index, struct sl_json_writer *w)
 {
     const struct named_file *file = &((const struct named_run *)arg)->file;
     struct named_module module;
     file->format->module(file, index, &module);
-    json_object_begin(w);
-    json_key(w, "type");
-    json_str(w, sl_str(module.type));
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "type");
+    sl_json_put_str(w, sl_str(module.type));
     names_put_text(w, "debug_id", module.debug_id);
     names_put_text(w, "code_id", module.code_id);
     names_put_text(w, "debug_file", module.debug_file);
     names_put_text(w, "code_file", module.code_file);
-    json_object_end(w);
+    sl_json_end_object(w);
 }
 
 static void named_address(void *arg, size_t index, uint32_t *module, uint64_t *relative)

@@ -8,12 +8,12 @@ enum { BATCH = 20000 }; /* addresses of one request */
 
 /* ---- requests ---- */
 
-void names_put_text(struct json_writer *w, const char *key, struct sl_str text)
+void names_put_text(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
     if (!text.size)
         return;
-    json_key(w, key);
-    json_str(w, text);
+    sl_json_put_key(w, key);
+    sl_json_put_str(w, text);
 }
 
 static size_t batch_size(const struct names_wanted *n)
@@ -22,43 +22,43 @@ static size_t batch_size(const struct names_wanted *n)
     return left < BATCH ? left : BATCH;
 }
 
-static void names_put_address(const struct names_wanted *n, size_t index, struct json_writer *w)
+static void names_put_address(const struct names_wanted *n, size_t index, struct sl_json_writer *w)
 {
     uint32_t module;
     uint64_t relative;
     n->address(n->arg, index, &module, &relative);
-    json_object_begin(w);
-    json_key(w, "instruction_addr");
-    json_hex(w, relative);
+    sl_json_begin_object(w);
+    sl_json_put_key(w, "instruction_addr");
+    sl_json_put_hex(w, relative);
     if (module != NAMES_ABSOLUTE) {
-        json_key(w, "addr_mode");
+        sl_json_put_key(w, "addr_mode");
         sl_buf_printf(w->out, "\"rel:%u\"", module);
         w->comma = true;
     }
-    json_key(w, "adjust_instruction_addr");
-    json_boolean(w, false);
-    json_object_end(w);
+    sl_json_put_key(w, "adjust_instruction_addr");
+    sl_json_put_boolean(w, false);
+    sl_json_end_object(w);
 }
 
 static void put_batch(const struct names_wanted *n, struct sl_buf *body)
 {
-    struct json_writer w = json_writer(body);
+    struct sl_json_writer w = sl_json_writer(body);
     sl_buf_clear(body);
-    json_object_begin(&w);
-    json_key(&w, "options");
-    json_raw(&w, SL_STR("{\"apply_source_context\":false}"));
-    json_key(&w, "modules");
-    json_array_begin(&w);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "options");
+    sl_json_put_raw(&w, SL_STR("{\"apply_source_context\":false}"));
+    sl_json_put_key(&w, "modules");
+    sl_json_begin_array(&w);
     for (size_t i = 0; i < n->module_count; i++)
         n->put_module(n->arg, i, &w);
-    json_array_end(&w);
-    json_key(&w, "stacktraces");
-    json_raw(&w, SL_STR("[{\"frames\":["));
+    sl_json_end_array(&w);
+    sl_json_put_key(&w, "stacktraces");
+    sl_json_put_raw(&w, SL_STR("[{\"frames\":["));
     w.comma = false;
     for (size_t i = 0; i < batch_size(n); i++)
         names_put_address(n, n->done + i, &w);
     sl_buf_str(body, SL_STR("]}]"));
-    json_object_end(&w);
+    sl_json_end_object(&w);
 }
 
 /* ---- answers ---- */

@@ -4,7 +4,7 @@
 
 #include "api/local_request.h"
 #include "cli/symbolicate/answer.h"
-#include "core/json.h"
+#include "base/json_write.h"
 
 struct local_files;
 struct options;
@@ -17,7 +17,7 @@ struct names_wanted {
     void *arg;
     struct sl_str scope; /* as that of struct local_request */
     size_t module_count, address_count;
-    void (*put_module)(void *arg, size_t module, struct json_writer *w); /* an object of `modules` of a request */
+    void (*put_module)(void *arg, size_t module, struct sl_json_writer *w); /* an object of `modules` of a request */
     /* Relative to the module, or of module NAMES_ABSOLUTE; inside of a call already. */
     void (*address)(void *arg, size_t index, uint32_t *module, uint64_t *relative);
     /* The calls at an address, the innermost first; each has a function or a symbol. Not called without such. Their texts do not
@@ -29,7 +29,7 @@ struct names_wanted {
 };
 
 /* A member of a module that is a text; nothing when it is empty. */
-void names_put_text(struct json_writer *w, const char *key, struct sl_str text);
+void names_put_text(struct sl_json_writer *w, const char *key, struct sl_str text);
 
 /* By this process, in a fiber: as local_request_symbolicate. */
 enum sl_code names_look_up(struct names_wanted *wanted, const struct source *sources, size_t source_count,

@@ -112,19 +112,19 @@ static bool body_without_sources(struct request_run *run)
 {
     static const struct sl_str name = SL_STR("sources");
     struct sl_json j = sl_json(run->request.body, &run->arena, false);
-    struct json_writer w = json_writer(&run->bare);
+    struct sl_json_writer w = sl_json_writer(&run->bare);
     struct sl_str key, value;
     bool good = sl_json_object(&j);
-    json_object_begin(&w);
+    sl_json_begin_object(&w);
     while (good && sl_json_next(&j, &key)) {
         good = sl_json_value(&j, &value);
         bool is_bare = sl_str_equal(key, name);
         if (!good || (is_bare && run->request.kind == LOCAL_NATIVE))
             continue;
-        json_key_str(&w, key);
-        json_raw(&w, is_bare ? SL_STR("[]") : value);
+        sl_json_put_key_str(&w, key);
+        sl_json_put_raw(&w, is_bare ? SL_STR("[]") : value);
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
     run->request.body = sl_buf_view(&run->bare);
     return good && !run->bare.failed;
 }
@@ -264,22 +264,22 @@ static void request_work(void *arg)
 }
 
 /* The options with this one, in place of what they say of it. */
-static bool put_options(struct sl_json *j, struct json_writer *w)
+static bool put_options(struct sl_json *j, struct sl_json_writer *w)
 {
     static const struct sl_str name = SL_STR("extract_variables");
     struct sl_str key, value;
-    json_object_begin(w);
+    sl_json_begin_object(w);
     while (j && sl_json_next(j, &key)) {
         if (!sl_json_value(j, &value))
             return false;
         if (sl_str_equal(key, name))
             continue;
-        json_key_str(w, key);
-        json_raw(w, value);
+        sl_json_put_key_str(w, key);
+        sl_json_put_raw(w, value);
     }
-    json_key_str(w, name);
-    json_boolean(w, true);
-    json_object_end(w);
+    sl_json_put_key_str(w, name);
+    sl_json_put_boolean(w, true);
+    sl_json_end_object(w);
     return true;
 }
 
@@ -288,24 +288,24 @@ static bool body_with_variables(struct request_run *run, struct sl_buf *body)
 {
     static const struct sl_str options = SL_STR("options");
     struct sl_json j = sl_json(run->request.body, &run->arena, false);
-    struct json_writer w = json_writer(body);
+    struct sl_json_writer w = sl_json_writer(body);
     struct sl_str key, value;
     bool has_options = false, good = sl_json_object(&j);
-    json_object_begin(&w);
+    sl_json_begin_object(&w);
     while (good && sl_json_next(&j, &key)) {
-        json_key_str(&w, key);
+        sl_json_put_key_str(&w, key);
         if (sl_str_equal(key, options) && sl_json_peek(&j) == SL_JSON_OBJECT) {
             has_options = true;
             good = sl_json_enter(&j) && put_options(&j, &w);
         } else if ((good = sl_json_value(&j, &value))) {
-            json_raw(&w, value);
+            sl_json_put_raw(&w, value);
         }
     }
     if (!has_options) {
-        json_key_str(&w, options);
+        sl_json_put_key_str(&w, options);
         put_options(NULL, &w);
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
     return good && !body->failed;
 }
 

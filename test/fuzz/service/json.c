@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 #include "core/duration.h"
-#include "core/json.h"
+#include "base/json_write.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -167,11 +167,11 @@ static bool is_plain(struct sl_str text)
 static void write_twice(struct sl_str text, struct sl_arena *arena)
 {
     struct sl_buf once = {0}, twice = {0};
-    struct json_writer w = json_writer(&once), v = json_writer(&twice);
+    struct sl_json_writer w = sl_json_writer(&once), v = sl_json_writer(&twice);
     struct sl_json j = sl_json(text, arena, false);
-    check(json_value(&w, &j));
+    check(sl_json_put_value(&w, &j));
     j = sl_json(sl_buf_view(&once), arena, false);
-    check(json_value(&v, &j) && sl_json_end(&j));
+    check(sl_json_put_value(&v, &j) && sl_json_end(&j));
     check(sl_str_equal(sl_buf_view(&once), sl_buf_view(&twice)));
     sl_buf_free(&once);
     sl_buf_free(&twice);

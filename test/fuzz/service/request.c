@@ -39,7 +39,7 @@ static void answer(struct native_request *request)
 {
     static const enum sl_code codes[] = {SL_OK, SL_NOT_FOUND, SL_MALFORMED};
     struct sl_buf out = {0};
-    struct json_writer w = json_writer(&out);
+    struct sl_json_writer w = sl_json_writer(&out);
     native_match(request);
     for (size_t i = 0; i < request->module_count; i++) {
         if (!request->modules[i].referenced)
@@ -54,9 +54,9 @@ static void answer(struct native_request *request)
     }
     native_symbolicate(request, 1000);
     native_finish(request);
-    json_object_begin(&w);
+    sl_json_begin_object(&w);
     native_write(request, &w, NULL);
-    json_object_end(&w);
+    sl_json_end_object(&w);
     struct sl_json again = sl_json(sl_buf_view(&out), NULL, false);
     sl_json_skip(&again);
     if (!sl_json_end(&again))

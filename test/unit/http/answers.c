@@ -33,11 +33,11 @@ static void whoami(struct http_exchange *x)
 static void json(struct http_exchange *x)
 {
     struct sl_buf out = {0};
-    struct json_writer w = json_writer(&out);
-    json_array_begin(&w);
+    struct sl_json_writer w = sl_json_writer(&out);
+    sl_json_begin_array(&w);
     for (int i = 0; i < REPEATS; i++)
-        json_u64(&w, (uint64_t)i);
-    json_array_end(&w);
+        sl_json_put_u64(&w, (uint64_t)i);
+    sl_json_end_array(&w);
     http_reply_json(x, 200, &out);
 }
 

@@ -24,11 +24,11 @@ static uint64_t large_limit(const struct http_exchange *x)
 
 static void reply_sum(struct http_exchange *x, uint64_t size, uint64_t sum)
 {
-    struct json_writer w = json_writer(&x->body);
-    json_array_begin(&w);
-    json_u64(&w, size);
-    json_u64(&w, sum);
-    json_array_end(&w);
+    struct sl_json_writer w = sl_json_writer(&x->body);
+    sl_json_begin_array(&w);
+    sl_json_put_u64(&w, size);
+    sl_json_put_u64(&w, sum);
+    sl_json_end_array(&w);
     x->status = 200;
     http_set_header(x, "Content-Type", SL_STR("application/json"));
 }

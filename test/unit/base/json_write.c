@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/json.h"
+#include "base/json_write.h"
 
 static struct sl_arena arena;
 
@@ -17,27 +17,27 @@ static const char *text_of(struct sl_buf *out)
 TEST(the_writer_puts_commas_and_escapes)
 {
     struct sl_buf out = {0};
-    struct json_writer w = json_writer(&out);
-    json_object_begin(&w);
-    json_key(&w, "a");
-    json_array_begin(&w);
-    json_u64(&w, UINT64_MAX);
-    json_i64(&w, INT64_MIN);
-    json_hex(&w, 0);
-    json_hex(&w, 0xdeadbeef);
-    json_hex_padded(&w, 0xab, 4);
-    json_hex_padded(&w, 0x12345, 4);
-    json_null(&w);
-    json_boolean(&w, true);
-    json_array_end(&w);
-    json_key_str(&w, SL_STR("k\"\n"));
-    json_str(&w, SL_STR("a\"\\/\b\f\n\r\t\001\x1f\x7f"));
-    json_key(&w, "e");
-    json_object_begin(&w);
-    json_object_end(&w);
-    json_key(&w, "r");
-    json_raw(&w, SL_STR("[1]"));
-    json_object_end(&w);
+    struct sl_json_writer w = sl_json_writer(&out);
+    sl_json_begin_object(&w);
+    sl_json_put_key(&w, "a");
+    sl_json_begin_array(&w);
+    sl_json_put_u64(&w, UINT64_MAX);
+    sl_json_put_i64(&w, INT64_MIN);
+    sl_json_put_hex(&w, 0);
+    sl_json_put_hex(&w, 0xdeadbeef);
+    sl_json_put_hex_padded(&w, 0xab, 4);
+    sl_json_put_hex_padded(&w, 0x12345, 4);
+    sl_json_put_null(&w);
+    sl_json_put_boolean(&w, true);
+    sl_json_end_array(&w);
+    sl_json_put_key_str(&w, SL_STR("k\"\n"));
+    sl_json_put_str(&w, SL_STR("a\"\\/\b\f\n\r\t\001\x1f\x7f"));
+    sl_json_put_key(&w, "e");
+    sl_json_begin_object(&w);
+    sl_json_end_object(&w);
+    sl_json_put_key(&w, "r");
+    sl_json_put_raw(&w, SL_STR("[1]"));
+    sl_json_end_object(&w);
     assert_string_equal(
         text_of(&out),
         "{\"a\":[18446744073709551615,-9223372036854775808,\"0x0\",\"0xdeadbeef\",\"0x00ab\",\"0x12345\",null,true],"
@@ -57,12 +57,12 @@ TEST(a_byte_is_escaped_wherever_it_stands)
             for (size_t at = 0; at < size; at++) {
                 char text[41], expected[64];
                 struct sl_buf out = {0};
-                struct json_writer w = json_writer(&out);
+                struct sl_json_writer w = sl_json_writer(&out);
                 for (size_t i = 0; i < size; i++)
                     text[i] = i == at ? cases[c].byte : (char)('a' + i % 26);
                 snprintf(expected, sizeof expected, "\"%.*s%s%.*s\"", (int)at, text, cases[c].escaped,
                          (int)(size - at - 1), text + at + 1);
-                json_str(&w, (struct sl_str){text, size});
+                sl_json_put_str(&w, (struct sl_str){text, size});
                 assert_string_equal(text_of(&out), expected);
                 sl_buf_free(&out);
             }
@@ -87,8 +87,8 @@ TEST(text_is_valid_utf8_whatever_comes_in)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sl_buf out = {0};
-        struct json_writer w = json_writer(&out);
-        json_str(&w, sl_str(cases[i].in));
+        struct sl_json_writer w = sl_json_writer(&out);
+        sl_json_put_str(&w, sl_str(cases[i].in));
         assert_string_equal(text_of(&out), cases[i].out);
         sl_buf_free(&out);
     }
@@ -97,8 +97,8 @@ TEST(text_is_valid_utf8_whatever_comes_in)
         memset(in, 'x', sizeof in);
         in[c % 17] = (char)c;
         struct sl_buf out = {0};
-        struct json_writer w = json_writer(&out);
-        json_str(&w, (struct sl_str){in, sizeof in});
+        struct sl_json_writer w = sl_json_writer(&out);
+        sl_json_put_str(&w, (struct sl_str){in, sizeof in});
         struct sl_json j = sl_json(sl_buf_view(&out), &arena, false);
         struct sl_str back;
         assert_true(sl_json_string(&j, &back) && sl_json_end(&j));
@@ -125,8 +125,8 @@ TEST(doubles_are_short_and_read_back)
                  {123456789012345680.0, "1.2345678901234568e+17"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sl_buf out = {0};
-        struct json_writer w = json_writer(&out);
-        json_double(&w, cases[i].v);
+        struct sl_json_writer w = sl_json_writer(&out);
+        sl_json_put_double(&w, cases[i].v);
         assert_string_equal(text_of(&out), cases[i].text);
         sl_buf_free(&out);
     }
@@ -136,8 +136,8 @@ static void expect_copy(const char *text, const char *wanted)
 {
     struct sl_json j = sl_json(sl_str(text), &arena, false);
     struct sl_buf out = {0};
-    struct json_writer w = json_writer(&out);
-    if (!json_value(&w, &j) || !sl_json_end(&j))
+    struct sl_json_writer w = sl_json_writer(&out);
+    if (!sl_json_put_value(&w, &j) || !sl_json_end(&j))
         fail_msg("%s: %s", text, j.problem);
     assert_string_equal(text_of(&out), wanted);
     sl_buf_free(&out);
@@ -167,8 +167,8 @@ TEST(values_are_written_as_they_came_in)
     expect_copy("[\"a\\u00e9\",\"\\u000a\",\"\\ud83d\"]", "[\"a\xC3\xA9\",\"\\n\",\"\xEF\xBF\xBD\"]");
     struct sl_json j = sl_json(SL_STR("[1,x]"), &arena, false);
     struct sl_buf out = {0};
-    struct json_writer w = json_writer(&out);
-    assert_false(json_value(&w, &j));
+    struct sl_json_writer w = sl_json_writer(&out);
+    assert_false(sl_json_put_value(&w, &j));
     sl_buf_free(&out);
 }
 

@@ -1,4 +1,4 @@
-#include "core/json.h"
+#include "base/json_write.h"
 
 #include "base/plain.h"
 
@@ -8,39 +8,39 @@
 #include <string.h>
 
 /* ---- out ---- */
-static inline void comma(struct json_writer *w)
+static inline void comma(struct sl_json_writer *w)
 {
     if (w->comma)
         sl_buf_u8(w->out, ',');
     w->comma = true;
 }
 
-static inline void open_with(struct json_writer *w, uint8_t bracket)
+static inline void open_with(struct sl_json_writer *w, uint8_t bracket)
 {
     comma(w);
     sl_buf_u8(w->out, bracket);
     w->comma = false;
 }
 
-static inline void close_with(struct json_writer *w, uint8_t bracket)
+static inline void close_with(struct sl_json_writer *w, uint8_t bracket)
 {
     sl_buf_u8(w->out, bracket);
     w->comma = true;
 }
 
-void json_object_begin(struct json_writer *w)
+void sl_json_begin_object(struct sl_json_writer *w)
 {
     open_with(w, '{');
 }
-void json_object_end(struct json_writer *w)
+void sl_json_end_object(struct sl_json_writer *w)
 {
     close_with(w, '}');
 }
-void json_array_begin(struct json_writer *w)
+void sl_json_begin_array(struct sl_json_writer *w)
 {
     open_with(w, '[');
 }
-void json_array_end(struct json_writer *w)
+void sl_json_end_array(struct sl_json_writer *w)
 {
     close_with(w, ']');
 }
@@ -86,7 +86,7 @@ static void add_quoted(struct sl_buf *out, struct sl_str text)
     sl_buf_u8(out, '"');
 }
 
-void json_key_str(struct json_writer *w, struct sl_str key)
+void sl_json_put_key_str(struct sl_json_writer *w, struct sl_str key)
 {
     comma(w);
     add_quoted(w->out, key);
@@ -94,21 +94,21 @@ void json_key_str(struct json_writer *w, struct sl_str key)
     w->comma = false;
 }
 
-void json_str(struct json_writer *w, struct sl_str text)
+void sl_json_put_str(struct sl_json_writer *w, struct sl_str text)
 {
     comma(w);
     add_quoted(w->out, text);
 }
 
-void json_texts(struct json_writer *w, const char *key, const struct sl_str *texts, size_t count)
+void sl_json_put_texts(struct sl_json_writer *w, const char *key, const struct sl_str *texts, size_t count)
 {
     if (!count)
         return;
-    json_key(w, key);
-    json_array_begin(w);
+    sl_json_put_key(w, key);
+    sl_json_begin_array(w);
     for (size_t i = 0; i < count; i++)
-        json_str(w, texts[i]);
-    json_array_end(w);
+        sl_json_put_str(w, texts[i]);
+    sl_json_end_array(w);
 }
 
 static void add_decimal(struct sl_buf *out, uint64_t v, bool negative)
@@ -123,20 +123,20 @@ static void add_decimal(struct sl_buf *out, uint64_t v, bool negative)
     sl_buf_add(out, digits + at, sizeof digits - at);
 }
 
-void json_u64(struct json_writer *w, uint64_t v)
+void sl_json_put_u64(struct sl_json_writer *w, uint64_t v)
 {
     comma(w);
     add_decimal(w->out, v, false);
 }
 
-void json_i64(struct json_writer *w, int64_t v)
+void sl_json_put_i64(struct sl_json_writer *w, int64_t v)
 {
     comma(w);
     add_decimal(w->out, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0);
 }
 
 /* The shortest of 15 to 17 digits that reads back as the same number; an integral value keeps ".0". */
-void json_double(struct json_writer *w, double v)
+void sl_json_put_double(struct sl_json_writer *w, double v)
 {
     comma(w);
     if (!isfinite(v)) {
@@ -154,19 +154,19 @@ void json_double(struct json_writer *w, double v)
         sl_buf_add(w->out, ".0", 2);
 }
 
-void json_boolean(struct json_writer *w, bool v)
+void sl_json_put_boolean(struct sl_json_writer *w, bool v)
 {
     comma(w);
     sl_buf_cstr(w->out, v ? "true" : "false");
 }
 
-void json_null(struct json_writer *w)
+void sl_json_put_null(struct sl_json_writer *w)
 {
     comma(w);
     sl_buf_add(w->out, "null", 4);
 }
 
-void json_hex_padded(struct json_writer *w, uint64_t v, unsigned least)
+void sl_json_put_hex_padded(struct sl_json_writer *w, uint64_t v, unsigned least)
 {
     static const char digits[] = "0123456789abcdef";
     size_t needed = v ? (size_t)(67 - __builtin_clzll(v)) / 4 : 1, count = needed < least ? least : needed;
@@ -181,52 +181,52 @@ void json_hex_padded(struct json_writer *w, uint64_t v, unsigned least)
     w->out->size += count + 4;
 }
 
-void json_hex(struct json_writer *w, uint64_t v)
+void sl_json_put_hex(struct sl_json_writer *w, uint64_t v)
 {
-    json_hex_padded(w, v, 1);
+    sl_json_put_hex_padded(w, v, 1);
 }
 
-void json_raw(struct json_writer *w, struct sl_str json)
+void sl_json_put_raw(struct sl_json_writer *w, struct sl_str json)
 {
     comma(w);
     sl_buf_str(w->out, json);
 }
 
 /* As deep as the reader goes. */
-static bool copy_members(struct json_writer *w, struct sl_json *j)
+static bool copy_members(struct sl_json_writer *w, struct sl_json *j)
 {
     struct sl_str key;
     sl_json_enter(j);
     while (sl_json_next(j, &key)) {
         if (key.data)
-            json_key_str(w, key);
-        json_value(w, j);
+            sl_json_put_key_str(w, key);
+        sl_json_put_value(w, j);
     }
     return !j->failed;
 }
 
-bool json_value(struct json_writer *w, struct sl_json *j)
+bool sl_json_put_value(struct sl_json_writer *w, struct sl_json *j)
 {
     struct sl_str text;
     bool good;
     switch (sl_json_peek(j)) {
     case SL_JSON_OBJECT:
-        json_object_begin(w);
+        sl_json_begin_object(w);
         good = copy_members(w, j);
-        json_object_end(w);
+        sl_json_end_object(w);
         return good;
     case SL_JSON_ARRAY:
-        json_array_begin(w);
+        sl_json_begin_array(w);
         good = copy_members(w, j);
-        json_array_end(w);
+        sl_json_end_array(w);
         return good;
     case SL_JSON_STRING:
         if ((good = sl_json_string(j, &text)))
-            json_str(w, text);
+            sl_json_put_str(w, text);
         return good;
     default:
         if ((good = sl_json_value(j, &text)))
-            json_raw(w, text);
+            sl_json_put_raw(w, text);
         return good;
     }
 }
