@@ -29,7 +29,7 @@ static void add_place(struct sl_buf *out, const struct sl_json_path *at)
 
 bool sl_fields_fail(struct sl_fields *s, const struct sl_json_path *at, size_t where, const char *format, ...)
 {
-    if (s->problem || s->json->failed)
+    if (s->quiet || s->problem || s->json->failed)
         return false;
     char what[512];
     va_list arguments;
@@ -67,6 +67,8 @@ static const char *type_name(struct sl_json *j)
 /* Another type is there than expected. */
 static bool mismatch(struct sl_fields *s, const struct sl_json_path *at, const char *expected)
 {
+    if (s->quiet)
+        return false;
     sl_json_peek(s->json);
     size_t where = s->json->at;
     return sl_fields_fail(s, at, where, "invalid type: %s, expected %s", type_name(s->json), expected);
@@ -78,23 +80,9 @@ bool sl_fields_open(struct sl_fields *s, const struct sl_json_path *at, enum sl_
 }
 
 /* ---- values ---- */
-bool sl_fields_text(struct sl_fields *s, const struct sl_json_path *at, struct sl_str *out)
+bool sl_fields_text(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     return sl_json_peek(s->json) == SL_JSON_STRING ? sl_json_string(s->json, out) : mismatch(s, at, "a string");
-}
-
-static bool parse_hex(struct sl_str digits, uint64_t *out)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < digits.size; i++) {
-        unsigned char c = (unsigned char)digits.data[i], letter = (unsigned char)((c | 0x20) - 'a');
-        unsigned digit = (unsigned char)(c - '0') < 10 ? c - (unsigned)'0' : letter < 6 ? letter + 10u : 16;
-        if (digit > 15 || v >> 60)
-            return false;
-        v = v << 4 | digit;
-    }
-    *out = v;
-    return digits.size > 0;
 }
 
 static bool parse_decimal(struct sl_str digits, uint64_t *out)
@@ -140,7 +128,7 @@ bool sl_fields_hex(struct sl_fields *s, const struct sl_json_path *at, uint64_t 
     if (!sl_json_string(s->json, &text))
         return false;
     bool hex = text.size >= 2 && text.data[0] == '0' && (text.data[1] | 32) == 'x';
-    if (hex ? parse_hex((struct sl_str){text.data + 2, text.size - 2}, out) : parse_decimal(text, out))
+    if (hex ? sl_parse_hex_u64((struct sl_str){text.data + 2, text.size - 2}, out) : parse_decimal(text, out))
         return true;
     text.size = text.size < 40 ? text.size : 40;
     return sl_fields_fail(s, at, where,
@@ -185,7 +173,18 @@ static bool read_bool(struct sl_fields *s, const struct sl_json_path *at, enum s
     return good;
 }
 
-/* ---- objects ---- */
+static bool read_raw(struct sl_fields *s, const struct sl_json_path *at, enum sl_json_type type, struct sl_str *out)
+{
+    if (type == SL_JSON_NONE || sl_json_peek(s->json) == type)
+        return sl_json_value(s->json, out);
+    return mismatch(s, at, "another value");
+}
+
+/* ---- objects and arrays ---- */
+
+static bool read_items(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *of, void **items,
+                       size_t *count);
+
 static bool read_field(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *field, void *out)
 {
     switch (field->type) {
@@ -197,8 +196,37 @@ static bool read_field(struct sl_fields *s, const struct sl_json_path *at, const
     case SL_FIELD_U32: return read_unsigned(s, at, UINT32_MAX, out);
     case SL_FIELD_LINE: return read_source_line(s, at, out);
     case SL_FIELD_BOOL: return read_bool(s, at, out);
+    case SL_FIELD_FLAG:
+        return sl_json_peek(s->json) == SL_JSON_BOOL ? sl_json_bool(s->json, out) : mismatch(s, at, "a boolean");
+    case SL_FIELD_RAW: return read_raw(s, at, field->json_type, out);
+    case SL_FIELD_OBJECT: return sl_fields_object(s, at, field->fields, out);
+    case SL_FIELD_LIST:
+        return read_items(s, at, field, out, (size_t *)(void *)((char *)out - field->offset + field->count));
     case SL_FIELD_CUSTOM: return field->read(s, at, out);
     }
+    return false;
+}
+
+/* Quietly: whether there is a value that fits; another one is skipped. */
+static bool read_or_skip(struct sl_fields *s, const struct sl_field *field, void *out)
+{
+    static const uint8_t sizes[] = {
+        [SL_FIELD_TEXT] = sizeof(struct sl_str),
+        [SL_FIELD_HEX] = sizeof(struct sl_opt_u64),
+        [SL_FIELD_U64] = sizeof(struct sl_opt_u64),
+        [SL_FIELD_U32] = sizeof(struct sl_opt_u64),
+        [SL_FIELD_LINE] = sizeof(struct sl_opt_u64),
+        [SL_FIELD_BOOL] = sizeof(enum sl_opt_bool),
+        [SL_FIELD_FLAG] = sizeof(bool),
+        [SL_FIELD_RAW] = sizeof(struct sl_str),
+        [SL_FIELD_CUSTOM] = 0,
+    };
+    struct sl_json before = *s->json;
+    if (read_field(s, NULL, field, out) || s->json->failed)
+        return true;
+    memset(out, 0, sizes[field->type]); /* what an earlier member of this name has left there */
+    *s->json = before;
+    sl_json_skip(s->json);
     return false;
 }
 
@@ -248,6 +276,12 @@ bool sl_fields_object(struct sl_fields *s, const struct sl_json_path *at, const 
         size_t i = find_field(fields, key, from);
         const struct sl_field *field = &fields[i];
         from = field->key.data ? i + 1 : from;
+        void *member = (char *)out + field->offset;
+        if (field->key.data && s->quiet) {
+            bool is_there = read_or_skip(s, field, member);
+            seen = is_there ? seen | (uint64_t)1 << i : seen & ~((uint64_t)1 << i);
+            continue;
+        }
         if (!field->key.data || sl_json_peek(s->json) == SL_JSON_NULL) {
             sl_json_skip(s->json);
             continue;
@@ -256,7 +290,7 @@ bool sl_fields_object(struct sl_fields *s, const struct sl_json_path *at, const 
         if (seen >> i & 1)
             return sl_fields_fail(s, at, where, "duplicate field `" SL_STR_FMT "`", SL_STR_ARG(field->key));
         seen |= (uint64_t)1 << i;
-        if (!read_field(s, &place, field, (char *)out + field->offset))
+        if (!read_field(s, &place, field, member))
             return false;
     }
     if (s->json->failed)
@@ -266,16 +300,35 @@ bool sl_fields_object(struct sl_fields *s, const struct sl_json_path *at, const 
                                       SL_STR_ARG(fields[__builtin_ctzll(missing)].key));
 }
 
-bool sl_fields_array(struct sl_fields *s, const struct sl_json_path *at, size_t item_size, sl_field_read *read,
-                     void **items, size_t *count)
+/* An element of an array, by a table or else by `read`. */
+static bool read_item(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *of, void *item)
 {
-    struct sl_arena_array array = {.arena = s->json->arena, .item = item_size};
+    return of->fields ? sl_fields_object(s, at, of->fields, item) : of->read(s, at, item);
+}
+
+static bool read_item_or_skip(struct sl_fields *s, const struct sl_field *of, void *item)
+{
+    struct sl_json before = *s->json;
+    if (!read_item(s, NULL, of, item) && !s->json->failed) {
+        *s->json = before;
+        sl_json_skip(s->json);
+    }
+    return !s->json->failed;
+}
+
+static bool read_items(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *of, void **items,
+                       size_t *count)
+{
+    struct sl_arena_array array = {.arena = s->json->arena, .item = of->size};
     struct sl_json_path place = {.up = at};
     struct sl_str key;
     bool good = sl_fields_open(s, at, SL_JSON_ARRAY, "a sequence");
     for (; good && sl_json_next(s->json, &key); place.index++) {
         void *item = sl_arena_array_add(&array);
-        good = item ? read(s, &place, item) : sl_json_no_memory(s->json);
+        if (!item)
+            good = sl_json_no_memory(s->json);
+        else
+            good = s->quiet ? read_item_or_skip(s, of, item) : read_item(s, &place, of, item);
     }
     if (!good || s->json->failed) {
         sl_arena_array_drop(&array);
@@ -284,4 +337,30 @@ bool sl_fields_array(struct sl_fields *s, const struct sl_json_path *at, size_t 
     *count = array.count;
     *items = sl_arena_array_keep(&array);
     return *items || sl_json_no_memory(s->json);
+}
+
+bool sl_fields_array(struct sl_fields *s, const struct sl_json_path *at, size_t item_size, sl_field_read *read,
+                     void **items, size_t *count)
+{
+    const struct sl_field of = {.read = read, .size = (uint32_t)item_size};
+    return read_items(s, at, &of, items, count);
+}
+
+/* ---- quietly ---- */
+
+bool sl_json_read_object(struct sl_json *j, const struct sl_field *fields, void *out)
+{
+    struct sl_fields s = {.json = j, .quiet = true};
+    if (sl_json_peek(j) == SL_JSON_OBJECT)
+        return sl_fields_object(&s, NULL, fields, out);
+    sl_json_skip(j);
+    return false;
+}
+
+struct sl_str sl_json_find(struct sl_json *j, struct sl_str key)
+{
+    const struct sl_field fields[] = {{.key = key, .type = SL_FIELD_RAW}, SL_FIELDS_END};
+    struct sl_str value = {NULL, 0};
+    sl_json_read_object(j, fields, &value);
+    return value;
 }

@@ -1,6 +1,12 @@
-/* Reading JSON objects by tables of their keys, as requests have them, straight from the text into structs: unknown keys are
- * skipped, null is absent, and what does not fit is told with its dotted path and place. Texts are views of the document, or
- * in the reader's arena where they have escapes; they have no NUL. */
+/* Reading JSON objects by tables of their keys, straight from the text into structs. Unknown keys are skipped. Texts are views
+ * of the document, or in the reader's arena where they have escapes; they have no NUL.
+ *
+ * Requests are read strictly: null is absent, and what does not fit is told with its dotted path and place. Files and the
+ * answers of other services are read quietly:
+ *
+ *     static const struct sl_field fields[] = {SL_FIELD(TEXT, false, person, name, "name"),
+ *                                              SL_FIELD(U64, false, person, age, "age"), SL_FIELDS_END};
+ *     if (sl_json_read_object(&j, fields, &person)) ... */
 #pragma once
 
 #include <stddef.h>
@@ -21,6 +27,7 @@ struct sl_fields {
     const char *problem; /* the first: "stacktraces[0].frames: invalid type: string, expected an array at line 1 ..." */
     const char *too_much; /* of what sl_fields_admit had to refuse */
     void *context;        /* of the `read` functions */
+    bool quiet; /* what does not fit is skipped and counts as absent; of members of the same name the last one counts */
     /* private: a table of fields, and those of it that have to be there */
     const struct sl_field *fields;
     uint64_t required;
@@ -44,6 +51,10 @@ enum sl_field_type {
     SL_FIELD_U32,    /* struct sl_opt_u64 */
     SL_FIELD_LINE,   /* struct sl_opt_u64 of 32 bits; a negative number, as JVMs have it for native code, is absent */
     SL_FIELD_BOOL,   /* enum sl_opt_bool */
+    SL_FIELD_FLAG,   /* bool; false = absent, too */
+    SL_FIELD_RAW,    /* struct sl_str: a value of `json_type` as it is written; of any if that is SL_JSON_NONE */
+    SL_FIELD_OBJECT, /* by `fields`, into a struct that is a part of the struct, or into the same */
+    SL_FIELD_LIST, /* an array, of objects by `fields` or each by `read`: a pointer to items of `size` bytes, their count */
     SL_FIELD_CUSTOM, /* `read` */
 };
 
@@ -55,23 +66,56 @@ struct sl_field {
     bool required;
     size_t offset; /* in the struct that is filled */
     sl_field_read *read;
+    const struct sl_field *fields;
+    enum sl_json_type json_type;
+    uint32_t size, count; /* of a list: that of an item, and the offset of how many there are, a size_t */
 };
 
-/* Rows of a table: of a member of a struct by its kind, or by a function of its own; and its end. */
-#define SL_FIELD(kind, required, type, member, key)                                                                    \
+/* Rows of a table. */
+#define SL_FIELD_ROW(is_required, owner, member, name)                                                                 \
+    .key = SL_STR(name), .required = is_required, .offset = offsetof(struct owner, member)
+/* A member of a struct by its kind; by a function; as it is written, if it is of a kind of JSON. */
+#define SL_FIELD(kind, required, owner, member, name)                                                                  \
     {                                                                                                                  \
-        SL_STR(key), SL_FIELD_##kind, required, offsetof(struct type, member), NULL                                    \
+        SL_FIELD_ROW(required, owner, member, name), .type = SL_FIELD_##kind                                           \
     }
-#define SL_FIELD_BY(required, type, member, key, read)                                                                 \
+#define SL_FIELD_BY(required, owner, member, name, function)                                                           \
     {                                                                                                                  \
-        SL_STR(key), SL_FIELD_CUSTOM, required, offsetof(struct type, member), read                                    \
+        SL_FIELD_ROW(required, owner, member, name), .type = SL_FIELD_CUSTOM, .read = function                         \
     }
+#define SL_FIELD_AS_IS(kind, required, owner, member, name)                                                            \
+    {                                                                                                                  \
+        SL_FIELD_ROW(required, owner, member, name), .type = SL_FIELD_RAW, .json_type = SL_JSON_##kind                 \
+    }
+/* An object whose table fills a member, or the struct itself. */
+#define SL_FIELD_PART(owner, member, name, table)                                                                      \
+    {                                                                                                                  \
+        SL_FIELD_ROW(false, owner, member, name), .type = SL_FIELD_OBJECT, .fields = table                             \
+    }
+#define SL_FIELD_SAME(name, table)                                                                                     \
+    {                                                                                                                  \
+        .key = SL_STR(name), .type = SL_FIELD_OBJECT, .fields = table                                                  \
+    }
+/* An array of objects of one table, an array of texts. */
+#define SL_FIELD_ITEMS(owner, items, number, name, table)                                                              \
+    {                                                                                                                  \
+        SL_FIELD_ROW(false, owner, items, name), .type = SL_FIELD_LIST, .fields = table,                               \
+                                                 SL_FIELD_SIZES(owner, items, number)                                  \
+    }
+#define SL_FIELD_TEXTS(owner, items, number, name)                                                                     \
+    {                                                                                                                  \
+        SL_FIELD_ROW(false, owner, items, name), .type = SL_FIELD_LIST, .read = sl_fields_text,                        \
+                                                 SL_FIELD_SIZES(owner, items, number)                                  \
+    }
+#define SL_FIELD_SIZES(owner, items, number)                                                                           \
+    .size = sizeof *((struct owner *)0)->items, .count = offsetof(struct owner, number)
 #define SL_FIELDS_END                                                                                                  \
     {                                                                                                                  \
-        {NULL, 0}, SL_FIELD_TEXT, false, 0, NULL                                                                       \
+        .key = { NULL, 0 }                                                                                             \
     }
 
-/* Fills `out` by the table; members of absent keys are left alone. */
+/* Fills `out` by the table; members of absent keys are left alone. Quietly, false also says that something that comes instead
+ * of an object has to be skipped. */
 bool sl_fields_object(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *fields, void *out);
 
 /* The elements of an array, each by `read`, into an array of the arena: `*items`, `*count`. */
@@ -81,10 +125,19 @@ bool sl_fields_array(struct sl_fields *s, const struct sl_json_path *at, size_t 
 /* Opens the object or array that comes next; `expected` names it otherwise. */
 bool sl_fields_open(struct sl_fields *s, const struct sl_json_path *at, enum sl_json_type type, const char *expected);
 
-/* One value. */
-bool sl_fields_text(struct sl_fields *s, const struct sl_json_path *at, struct sl_str *out);
+/* One value: `out` is a struct sl_str, a uint64_t. */
+bool sl_fields_text(struct sl_fields *s, const struct sl_json_path *at, void *out);
 bool sl_fields_hex(struct sl_fields *s, const struct sl_json_path *at, uint64_t *out);
 
 /* Always false. Keeps the first problem; `where` is the offset of the value it is about. */
 bool sl_fields_fail(struct sl_fields *s, const struct sl_json_path *at, size_t where, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* ---- quietly ---- */
+
+/* Reads the object that comes next; another value is skipped. False: it is none, a member that is required is absent, or the
+ * reader has failed. */
+bool sl_json_read_object(struct sl_json *j, const struct sl_field *fields, void *out);
+
+/* The last member of that name of the object that comes next, as it is written; data NULL: there is none. */
+struct sl_str sl_json_find(struct sl_json *j, struct sl_str key);

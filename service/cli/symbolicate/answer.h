@@ -5,21 +5,17 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/bytes.h"
-
-struct answer_number {
-    bool set;
-    uint64_t value;
-};
+#include "base/json_fields.h"
 
 struct answer_frame {
     struct sl_str trust, package, module, function, symbol, filename, abs_path, context_line;
-    struct answer_number index, address, symbol_address, line, column, line_start;
+    struct sl_opt_u64 index, address, symbol_address, line, column, line_start;
     struct sl_str *before, *after; /* lines of source */
     size_t before_count, after_count;
 };
 
 struct answer_thread {
-    struct answer_number id;
+    struct sl_opt_u64 id;
     struct sl_str name;
     bool requesting;
     struct answer_frame *frames;
@@ -36,7 +32,7 @@ struct answer_candidate {
 };
 
 struct answer_module {
-    struct answer_number address, size;
+    struct sl_opt_u64 address, size;
     struct sl_str arch, code_file, code_id, debug_file, debug_id, debug_status, unwind_status;
     struct answer_candidate *candidates;
     size_t candidate_count;
@@ -51,19 +47,19 @@ struct answer_exception {
 };
 
 struct answer_access {
-    struct answer_number address, size;
+    struct sl_opt_u64 address, size;
     struct sl_str type;
     bool is_guard;
 };
 
 struct answer_flip {
-    struct answer_number address;
+    struct sl_opt_u64 address;
     struct sl_str source, confidence; /* a number as it is written */
 };
 
 struct answer_analysis { /* of the instruction that crashed */
     struct sl_str instruction;
-    struct answer_number adjusted, offset, next;
+    struct sl_opt_u64 adjusted, offset, next;
     bool is_stack_overflow;
     struct answer_access *accesses;
     struct answer_flip *flips;
@@ -74,7 +70,7 @@ struct answer_analysis { /* of the instruction that crashed */
 struct answer {
     struct sl_str status, message, detail;
     struct sl_str reason, details, assertion, os_name, os_version, os_build, cpu_arch, device;
-    struct answer_number timestamp, signal;
+    struct sl_opt_u64 timestamp, signal;
     struct answer_analysis analysis;
     struct answer_thread *threads;
     struct answer_module *modules;

@@ -50,7 +50,7 @@ static void named_address(void *arg, size_t index, uint32_t *module, uint64_t *r
 static bool named_take(void *arg, size_t index, const struct answer_frame *frames, size_t count)
 {
     struct named_file *file = &((struct named_run *)arg)->file;
-    struct answer_number symbol = frames[count - 1].symbol_address;
+    struct sl_opt_u64 symbol = frames[count - 1].symbol_address;
     struct named_call *items = SL_ARENA_ARRAY(file->arena, struct named_call, count);
     for (size_t i = 0; items && i < count; i++)
         items[i] = (struct named_call){.function = frames[i].function.size ? frames[i].function : frames[i].symbol,
