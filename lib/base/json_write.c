@@ -104,8 +104,7 @@ void sl_json_put_texts(struct sl_json_writer *w, const char *key, const struct s
 {
     if (!count)
         return;
-    sl_json_put_key(w, key);
-    sl_json_begin_array(w);
+    sl_json_member_array(w, key);
     for (size_t i = 0; i < count; i++)
         sl_json_put_str(w, texts[i]);
     sl_json_end_array(w);

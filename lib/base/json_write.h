@@ -49,6 +49,56 @@ void sl_json_put_hex(struct sl_json_writer *w, uint64_t v);                     
 void sl_json_put_hex_padded(struct sl_json_writer *w, uint64_t v, unsigned least); /* with so many digits at least */
 void sl_json_put_raw(struct sl_json_writer *w, struct sl_str json);                /* a complete value */
 
+/* ---- members: a key and its value ---- */
+
+#define SL_JSON_MEMBER(kind, type)                                                                                     \
+    static inline void sl_json_member_##kind(struct sl_json_writer *w, const char *key, type value)                    \
+    {                                                                                                                  \
+        sl_json_put_key(w, key);                                                                                       \
+        sl_json_put_##kind(w, value);                                                                                  \
+    }
+SL_JSON_MEMBER(str, struct sl_str)
+SL_JSON_MEMBER(u64, uint64_t)
+SL_JSON_MEMBER(i64, int64_t)
+SL_JSON_MEMBER(double, double)
+SL_JSON_MEMBER(boolean, bool)
+SL_JSON_MEMBER(hex, uint64_t)
+SL_JSON_MEMBER(raw, struct sl_str)
+#undef SL_JSON_MEMBER
+
+static inline void sl_json_member_null(struct sl_json_writer *w, const char *key)
+{
+    sl_json_put_key(w, key);
+    sl_json_put_null(w);
+}
+
+/* These open it. */
+static inline void sl_json_member_object(struct sl_json_writer *w, const char *key)
+{
+    sl_json_put_key(w, key);
+    sl_json_begin_object(w);
+}
+static inline void sl_json_member_array(struct sl_json_writer *w, const char *key)
+{
+    sl_json_put_key(w, key);
+    sl_json_begin_array(w);
+}
+
+/* A text whose data is NULL is left out, or null. */
+static inline void sl_json_member_known(struct sl_json_writer *w, const char *key, struct sl_str text)
+{
+    if (text.data)
+        sl_json_member_str(w, key, text);
+}
+static inline void sl_json_member_or_null(struct sl_json_writer *w, const char *key, struct sl_str text)
+{
+    sl_json_put_key(w, key);
+    if (text.data)
+        sl_json_put_str(w, text);
+    else
+        sl_json_put_null(w);
+}
+
 /* Writes the value that comes next in `j` as it came in: numbers keep their text, members their order. False: the reader has
  * failed, and the value is not complete. */
 bool sl_json_put_value(struct sl_json_writer *w, struct sl_json *j);

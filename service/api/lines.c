@@ -27,8 +27,7 @@ const struct frame_lines *frame_lines_keep(const struct sl_context *found, uint6
 void frame_lines_write(struct sl_json_writer *w, const struct frame_lines *lines)
 {
     sl_json_put_texts(w, "pre_context", lines->before, lines->before_count);
-    sl_json_put_key(w, "context_line");
-    sl_json_put_str(w, lines->line);
+    sl_json_member_str(w, "context_line", lines->line);
     sl_json_put_texts(w, "post_context", lines->after, lines->after_count);
 }
 
@@ -36,16 +35,13 @@ static void lines_sent(struct sl_json_writer *w, const char *key, struct sl_str 
 {
     if (!json.data)
         return;
-    sl_json_put_key(w, key);
-    sl_json_put_raw(w, json);
+    sl_json_member_raw(w, key, json);
 }
 
 void frame_lines_write_sent(struct sl_json_writer *w, struct sl_str before, struct sl_str line, struct sl_str after)
 {
     lines_sent(w, "pre_context", before);
-    if (line.data) {
-        sl_json_put_key(w, "context_line");
-        sl_json_put_str(w, line);
-    }
+    if (line.data)
+        sl_json_member_str(w, "context_line", line);
     lines_sent(w, "post_context", after);
 }

@@ -124,26 +124,16 @@ void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_n
         sl_json_put_null(&w);
     else
         sl_json_put_str(&w, scope);
-    sl_json_put_key(&w, "time_created");
-    sl_json_put_i64(&w, created_ns / CACHE_SECOND_NS);
-    sl_json_put_key(&w, "debug");
-    sl_json_put_null(&w);
-    sl_json_put_key(&w, "status");
-    sl_json_put_str(&w, sl_str(sl_code_name(status)));
-    sl_json_put_key(&w, "size");
-    sl_json_put_u64(&w, size);
-    sl_json_put_key(&w, "key");
-    sl_json_put_str(&w, key);
-    sl_json_put_key(&w, "nanoseconds");
-    sl_json_put_i64(&w, created_ns % CACHE_SECOND_NS);
-    if (incomplete) {
-        sl_json_put_key(&w, "incomplete");
-        sl_json_put_boolean(&w, true);
-    }
-    if (note[0]) {
-        sl_json_put_key(&w, "note");
-        sl_json_put_str(&w, sl_str(note));
-    }
+    sl_json_member_i64(&w, "time_created", created_ns / CACHE_SECOND_NS);
+    sl_json_member_null(&w, "debug");
+    sl_json_member_str(&w, "status", sl_str(sl_code_name(status)));
+    sl_json_member_u64(&w, "size", size);
+    sl_json_member_str(&w, "key", key);
+    sl_json_member_i64(&w, "nanoseconds", created_ns % CACHE_SECOND_NS);
+    if (incomplete)
+        sl_json_member_boolean(&w, "incomplete", true);
+    if (note[0])
+        sl_json_member_str(&w, "note", sl_str(note));
     sl_json_end_object(&w);
 }
 

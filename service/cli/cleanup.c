@@ -62,30 +62,21 @@ static void print_table(const struct row *rows, size_t count)
     print_row(&total);
 }
 
-static void cleanup_member(struct sl_json_writer *w, const char *key, uint64_t value)
-{
-    sl_json_put_key(w, key);
-    sl_json_put_u64(w, value);
-}
-
 static void print_json(const struct row *rows, size_t count, bool dry_run)
 {
     struct sl_buf out = {0};
     struct sl_json_writer w = sl_json_writer(&out);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "dry_run");
-    sl_json_put_boolean(&w, dry_run);
-    sl_json_put_key(&w, "kinds");
-    sl_json_begin_array(&w);
+    sl_json_member_boolean(&w, "dry_run", dry_run);
+    sl_json_member_array(&w, "kinds");
     for (size_t i = 0; i < count; i++) {
         sl_json_begin_object(&w);
-        sl_json_put_key(&w, "kind");
-        sl_json_put_str(&w, sl_str(rows[i].kind));
-        cleanup_member(&w, "files", rows[i].totals.files);
-        cleanup_member(&w, "bytes", rows[i].totals.bytes);
-        cleanup_member(&w, "removed", rows[i].totals.removed_files);
-        cleanup_member(&w, "removed_bytes", rows[i].totals.removed_bytes);
-        cleanup_member(&w, "errors", rows[i].totals.errors);
+        sl_json_member_str(&w, "kind", sl_str(rows[i].kind));
+        sl_json_member_u64(&w, "files", rows[i].totals.files);
+        sl_json_member_u64(&w, "bytes", rows[i].totals.bytes);
+        sl_json_member_u64(&w, "removed", rows[i].totals.removed_files);
+        sl_json_member_u64(&w, "removed_bytes", rows[i].totals.removed_bytes);
+        sl_json_member_u64(&w, "errors", rows[i].totals.errors);
         sl_json_end_object(&w);
     }
     sl_json_end_array(&w);

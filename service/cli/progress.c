@@ -86,18 +86,12 @@ static void put_json(const struct progress *p, const char *item, uint64_t bytes)
     struct sl_buf text = {0};
     struct sl_json_writer w = sl_json_writer(&text);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "event");
-    sl_json_put_str(&w, SL_STR("progress"));
-    sl_json_put_key(&w, "verb");
-    sl_json_put_str(&w, sl_str(p->verb));
-    sl_json_put_key(&w, "done");
-    sl_json_put_u64(&w, p->done);
-    sl_json_put_key(&w, "total");
-    sl_json_put_u64(&w, p->total);
-    sl_json_put_key(&w, "bytes");
-    sl_json_put_u64(&w, bytes);
-    sl_json_put_key(&w, "item");
-    sl_json_put_str(&w, sl_str(item));
+    sl_json_member_str(&w, "event", SL_STR("progress"));
+    sl_json_member_str(&w, "verb", sl_str(p->verb));
+    sl_json_member_u64(&w, "done", p->done);
+    sl_json_member_u64(&w, "total", p->total);
+    sl_json_member_u64(&w, "bytes", bytes);
+    sl_json_member_str(&w, "item", sl_str(item));
     sl_json_end_object(&w);
     if (!text.failed)
         fprintf(stderr, SL_STR_FMT "\n", SL_STR_ARG(sl_buf_view(&text)));

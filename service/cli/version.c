@@ -50,23 +50,15 @@ static void version_json(struct sl_buf *out)
     struct sl_json_writer w = sl_json_writer(out);
     version_libraries(libraries);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "version");
-    sl_json_put_str(&w, SL_STR(SYMLOOM_VERSION));
-    sl_json_put_key(&w, "commit");
-    sl_json_put_str(&w, SL_STR(SYMLOOM_COMMIT));
-    sl_json_put_key(&w, "libraries");
-    sl_json_begin_object(&w);
-    for (size_t i = 0; i < LIBRARIES; i++) {
-        sl_json_put_key(&w, libraries[i].name);
-        sl_json_put_str(&w, sl_str(libraries[i].version));
-    }
+    sl_json_member_str(&w, "version", SL_STR(SYMLOOM_VERSION));
+    sl_json_member_str(&w, "commit", SL_STR(SYMLOOM_COMMIT));
+    sl_json_member_object(&w, "libraries");
+    for (size_t i = 0; i < LIBRARIES; i++)
+        sl_json_member_str(&w, libraries[i].name, sl_str(libraries[i].version));
     sl_json_end_object(&w);
-    sl_json_put_key(&w, "caches");
-    sl_json_begin_object(&w);
-    for (size_t i = 0; i < kinds_all_count; i++) {
-        sl_json_put_key(&w, kinds_all[i]->name);
-        sl_json_put_u64(&w, kinds_all[i]->version);
-    }
+    sl_json_member_object(&w, "caches");
+    for (size_t i = 0; i < kinds_all_count; i++)
+        sl_json_member_u64(&w, kinds_all[i]->name, kinds_all[i]->version);
     sl_json_end_object(&w);
     sl_json_end_object(&w);
     sl_buf_u8(out, '\n');

@@ -221,15 +221,6 @@ static void raw_id(const struct splitting *s, struct sl_buf *hex)
     sl_buf_free(&raw);
 }
 
-static void tell_text(struct sl_json_writer *w, const char *key, struct sl_str text)
-{
-    sl_json_put_key(w, key);
-    if (text.data)
-        sl_json_put_str(w, text);
-    else
-        sl_json_put_null(w);
-}
-
 static void tell_json(const struct splitting *s, struct sl_str id, struct sl_str raw, const char *out, size_t size)
 {
     struct sl_buf text = {0};
@@ -241,18 +232,15 @@ static void tell_json(const struct splitting *s, struct sl_str id, struct sl_str
     memcpy(debug_id.uuid, first, UUID_SIZE);
     sl_debug_id_format(&debug_id, shown);
     sl_json_begin_object(&w);
-    tell_text(&w, "build_id", id);
-    tell_text(&w, "debug_id", sl_str(shown));
-    tell_text(&w, "raw_id", raw);
-    sl_json_put_key(&w, "had_build_id");
-    sl_json_put_boolean(&w, s->had_id);
-    tell_text(&w, "out", sl_str(out));
+    sl_json_member_or_null(&w, "build_id", id);
+    sl_json_member_or_null(&w, "debug_id", sl_str(shown));
+    sl_json_member_or_null(&w, "raw_id", raw);
+    sl_json_member_boolean(&w, "had_build_id", s->had_id);
+    sl_json_member_or_null(&w, "out", sl_str(out));
     const char *debug = option_value(s->o, "debug-out", NULL);
-    tell_text(&w, "debug_out", debug ? sl_str(debug) : (struct sl_str){NULL, 0});
-    sl_json_put_key(&w, "bytes_in");
-    sl_json_put_u64(&w, s->mapping.bytes.size);
-    sl_json_put_key(&w, "bytes_out");
-    sl_json_put_u64(&w, size);
+    sl_json_member_or_null(&w, "debug_out", debug ? sl_str(debug) : (struct sl_str){NULL, 0});
+    sl_json_member_u64(&w, "bytes_in", s->mapping.bytes.size);
+    sl_json_member_u64(&w, "bytes_out", size);
     sl_json_end_object(&w);
     sl_buf_u8(&text, '\n');
     output_write(sl_buf_view(&text));

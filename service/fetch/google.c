@@ -106,14 +106,10 @@ static void add_claims(struct sl_buf *out, const struct google_account *account,
         struct sl_str text;
     } texts[] = {{"iss", account->client_email}, {"scope", sl_str(scope)}, {"aud", token_url(account)}};
     sl_json_begin_object(&w);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        sl_json_put_key(&w, texts[i].key);
-        sl_json_put_str(&w, texts[i].text);
-    }
-    sl_json_put_key(&w, "exp");
-    sl_json_put_i64(&w, now_s + GOOGLE_TOKEN_LIFE_S + MARGIN_S);
-    sl_json_put_key(&w, "iat");
-    sl_json_put_i64(&w, now_s);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        sl_json_member_str(&w, texts[i].key, texts[i].text);
+    sl_json_member_i64(&w, "exp", now_s + GOOGLE_TOKEN_LIFE_S + MARGIN_S);
+    sl_json_member_i64(&w, "iat", now_s);
     sl_json_end_object(&w);
     add_base64url(out, json.data, json.size);
     out->failed |= json.failed;

@@ -153,11 +153,9 @@ void http_reply_detail(struct http_exchange *x, int status, const char *detail, 
     http_set_header(x, "Content-Type", SL_STR("application/json"));
     struct sl_json_writer w = sl_json_writer(&x->body);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "detail");
-    sl_json_put_str(&w, sl_str(detail));
+    sl_json_member_str(&w, "detail", sl_str(detail));
     if (cause) {
-        sl_json_put_key(&w, "causes");
-        sl_json_begin_array(&w);
+        sl_json_member_array(&w, "causes");
         sl_json_put_str(&w, sl_str(cause));
         sl_json_end_array(&w);
     }

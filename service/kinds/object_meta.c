@@ -20,31 +20,20 @@ static void object_meta_encode(const struct object_meta *meta, struct sl_buf *ou
     const struct sl_features *features = &meta->features;
     struct sl_json_writer w = sl_json_writer(out);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "has_debug_info");
-    sl_json_put_boolean(&w, features->has_debug_info);
-    sl_json_put_key(&w, "has_unwind_info");
-    sl_json_put_boolean(&w, features->has_unwind_info);
-    sl_json_put_key(&w, "has_symbols");
-    sl_json_put_boolean(&w, features->has_symbols);
-    sl_json_put_key(&w, "has_sources");
-    sl_json_put_boolean(&w, features->has_sources);
-    if (features->srcsrv_vcs.size) {
-        sl_json_put_key(&w, "srcsrv_vcs");
-        sl_json_put_str(&w, features->srcsrv_vcs);
-    }
+    sl_json_member_boolean(&w, "has_debug_info", features->has_debug_info);
+    sl_json_member_boolean(&w, "has_unwind_info", features->has_unwind_info);
+    sl_json_member_boolean(&w, "has_symbols", features->has_symbols);
+    sl_json_member_boolean(&w, "has_sources", features->has_sources);
+    if (features->srcsrv_vcs.size)
+        sl_json_member_str(&w, "srcsrv_vcs", features->srcsrv_vcs);
     if (meta->embedded.has_debug_info || meta->embedded.has_sources) {
-        sl_json_put_key(&w, "embedded_ppdb");
-        sl_json_begin_object(&w);
-        sl_json_put_key(&w, "has_debug_info");
-        sl_json_put_boolean(&w, meta->embedded.has_debug_info);
-        sl_json_put_key(&w, "has_sources");
-        sl_json_put_boolean(&w, meta->embedded.has_sources);
+        sl_json_member_object(&w, "embedded_ppdb");
+        sl_json_member_boolean(&w, "has_debug_info", meta->embedded.has_debug_info);
+        sl_json_member_boolean(&w, "has_sources", meta->embedded.has_sources);
         sl_json_end_object(&w);
     }
-    if (meta->place.is_fixed) {
-        sl_json_put_key(&w, "fixed_address");
-        sl_json_put_u64(&w, meta->place.address);
-    }
+    if (meta->place.is_fixed)
+        sl_json_member_u64(&w, "fixed_address", meta->place.address);
     sl_json_end_object(&w);
 }
 

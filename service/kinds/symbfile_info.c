@@ -69,8 +69,7 @@ static void symbfile_info_member(struct sl_json_writer *w, const char *key, cons
 {
     if (!*text)
         return;
-    sl_json_put_key(w, key);
-    sl_json_put_str(w, sl_str(text));
+    sl_json_member_str(w, key, sl_str(text));
 }
 
 void info_format(const struct symbfile_info *info, struct sl_buf *json)
@@ -82,10 +81,8 @@ void info_format(const struct symbfile_info *info, struct sl_buf *json)
     symbfile_info_member(&w, "go_build_id", info->go_build_id);
     symbfile_info_member(&w, "code_file", info->code_file);
     symbfile_info_member(&w, "arch", info->arch);
-    if (info->has_base) {
-        sl_json_put_key(&w, "base_address");
-        sl_json_put_u64(&w, info->base);
-    }
+    if (info->has_base)
+        sl_json_member_u64(&w, "base_address", info->base);
     sl_json_end_object(&w);
 }
 

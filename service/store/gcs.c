@@ -136,21 +136,15 @@ static struct sl_str gcs_describe(struct sl_arena *arena, const struct store_met
     struct sl_json_writer w = sl_json_writer(&body);
     char size[24];
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "contentType");
-    sl_json_put_str(&w, sl_str(media_type));
-    sl_json_put_key(&w, "cacheControl");
-    sl_json_put_str(&w, SL_STR("no-transform"));
+    sl_json_member_str(&w, "contentType", sl_str(media_type));
+    sl_json_member_str(&w, "cacheControl", SL_STR("no-transform"));
     if (meta->is_packed) {
         snprintf(size, sizeof size, "%llu", (unsigned long long)meta->original_size);
         sl_buf_hex(&hex, meta->md5, sizeof meta->md5);
-        sl_json_put_key(&w, "contentEncoding");
-        sl_json_put_str(&w, SL_STR("gzip"));
-        sl_json_put_key(&w, "metadata");
-        sl_json_begin_object(&w);
-        sl_json_put_key(&w, "original_size");
-        sl_json_put_str(&w, sl_str(size));
-        sl_json_put_key(&w, "original_md5_hash");
-        sl_json_put_str(&w, sl_buf_view(&hex));
+        sl_json_member_str(&w, "contentEncoding", SL_STR("gzip"));
+        sl_json_member_object(&w, "metadata");
+        sl_json_member_str(&w, "original_size", sl_str(size));
+        sl_json_member_str(&w, "original_md5_hash", sl_buf_view(&hex));
         sl_json_end_object(&w);
     }
     sl_json_end_object(&w);

@@ -63,10 +63,8 @@ static void write_problems(struct http_exchange *x, struct sl_str problems)
     struct sl_buf json = {0};
     struct sl_json_writer w = sl_json_writer(&json);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "detail");
-    sl_json_put_str(&w, SL_STR("the configuration was not taken"));
-    sl_json_put_key(&w, "errors");
-    sl_json_begin_array(&w);
+    sl_json_member_str(&w, "detail", SL_STR("the configuration was not taken"));
+    sl_json_member_array(&w, "errors");
     while (problems.size) {
         const char *end = memchr(problems.data, '\n', problems.size);
         size_t size = end ? (size_t)(end - problems.data) : problems.size;

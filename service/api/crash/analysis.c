@@ -14,17 +14,12 @@ static void put_address(const struct writing *p, const char *key, uint64_t addre
 
 static void put_name(const struct writing *p, const char *key, const char *text)
 {
-    sl_json_put_key(p->w, key);
-    if (text)
-        sl_json_put_str(p->w, sl_str(text));
-    else
-        sl_json_put_null(p->w);
+    sl_json_member_or_null(p->w, key, sl_str(text));
 }
 
 static void put_flag(const struct writing *p, const char *key, bool value)
 {
-    sl_json_put_key(p->w, key);
-    sl_json_put_boolean(p->w, value);
+    sl_json_member_boolean(p->w, key, value);
 }
 
 static void put_adjusted(const struct writing *p, const struct sl_minidump_analysis *analysis)
@@ -89,17 +84,14 @@ static void put_flip(const struct writing *p, const struct sl_minidump_flip *fli
 {
     sl_json_begin_object(p->w);
     put_address(p, "address", flip->address);
-    sl_json_put_key(p->w, "details");
-    sl_json_begin_object(p->w);
+    sl_json_member_object(p->w, "details");
     put_flag(p, "was_non_canonical", flip->was_non_canonical);
     put_flag(p, "is_null", flip->is_null);
     put_flag(p, "was_low", flip->was_low);
-    sl_json_put_key(p->w, "nearby_registers");
-    sl_json_put_u64(p->w, flip->nearby);
+    sl_json_member_u64(p->w, "nearby_registers", flip->nearby);
     put_flag(p, "poison_registers", flip->has_poison);
     sl_json_end_object(p->w);
-    sl_json_put_key(p->w, "confidence");
-    sl_json_put_double(p->w, flip->confidence);
+    sl_json_member_double(p->w, "confidence", flip->confidence);
     put_name(p, "source_register", flip->source);
     sl_json_end_object(p->w);
 }

@@ -2,23 +2,15 @@
 #include "api/crash/crash.h"
 #include "api/crash_analysis.h"
 
-static void text_detail(struct sl_json_writer *w, const char *key, struct sl_str text)
-{
-    if (!text.data)
-        return;
-    sl_json_put_key(w, key);
-    sl_json_put_str(w, text);
-}
-
 static void write_annotations(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
     sl_json_begin_array(w);
     for (size_t i = 0; i < dump->annotation_count; i++) {
         const struct sl_minidump_annotation *annotation = &dump->annotations[i];
         sl_json_begin_object(w);
-        text_detail(w, "module", annotation->module);
-        text_detail(w, "name", annotation->name);
-        text_detail(w, "value", annotation->value);
+        sl_json_member_known(w, "module", annotation->module);
+        sl_json_member_known(w, "name", annotation->name);
+        sl_json_member_known(w, "value", annotation->value);
         sl_json_end_object(w);
     }
     sl_json_end_array(w);
@@ -29,11 +21,9 @@ static void write_unloaded(struct sl_json_writer *w, const struct sl_minidump *d
     sl_json_begin_array(w);
     for (size_t i = 0; i < dump->unloaded_count; i++) {
         sl_json_begin_object(w);
-        text_detail(w, "name", dump->unloaded[i].name);
-        sl_json_put_key(w, "image_addr");
-        sl_json_put_hex(w, dump->unloaded[i].address);
-        sl_json_put_key(w, "image_size");
-        sl_json_put_u64(w, dump->unloaded[i].size);
+        sl_json_member_known(w, "name", dump->unloaded[i].name);
+        sl_json_member_hex(w, "image_addr", dump->unloaded[i].address);
+        sl_json_member_u64(w, "image_size", dump->unloaded[i].size);
         sl_json_end_object(w);
     }
     sl_json_end_array(w);
@@ -75,8 +65,7 @@ static struct sl_str analysis_json(const struct sl_minidump *dump, struct sl_are
         return SL_STR("");
     sl_json_begin_object(&w);
     crash_analysis_write(&w, &analysis, 0);
-    sl_json_put_key(&w, "is_likely_stack_overflow");
-    sl_json_put_boolean(&w, analysis.is_stack_overflow);
+    sl_json_member_boolean(&w, "is_likely_stack_overflow", analysis.is_stack_overflow);
     sl_json_end_object(&w);
     return sl_buf_keep(&text, arena);
 }

@@ -167,10 +167,8 @@ static void named_put_answer(struct named_work *work, struct sl_str named)
 {
     struct sl_json_writer w = sl_json_writer(&work->job->answer);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "status");
-    sl_json_put_str(&w, SL_STR("completed"));
-    sl_json_put_key(&w, "named");
-    sl_json_put_str(&w, named);
+    sl_json_member_str(&w, "status", SL_STR("completed"));
+    sl_json_member_str(&w, "named", named);
     sl_json_end_object(&w);
     if (w.out->failed)
         named_no_memory(work);

@@ -55,14 +55,10 @@ static void own_version(struct sl_buf *out)
 {
     struct sl_json_writer w = sl_json_writer(out);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "source");
-    sl_json_put_str(&w, SL_STR("symloom"));
-    sl_json_put_key(&w, "version");
-    sl_json_put_str(&w, SL_STR(SYMLOOM_VERSION));
-    sl_json_put_key(&w, "commit");
-    sl_json_put_str(&w, sl_str(build_commit()));
-    sl_json_put_key(&w, "build");
-    sl_json_put_str(&w, SL_STR(__VERSION__));
+    sl_json_member_str(&w, "source", SL_STR("symloom"));
+    sl_json_member_str(&w, "version", SL_STR(SYMLOOM_VERSION));
+    sl_json_member_str(&w, "commit", sl_str(build_commit()));
+    sl_json_member_str(&w, "build", SL_STR(__VERSION__));
     sl_json_end_object(&w);
 }
 
@@ -99,16 +95,11 @@ static const char *level_name(int level)
 
 static void write_details(struct sl_json_writer *w, const struct check *check)
 {
-    sl_json_put_key(w, check->name);
-    sl_json_begin_object(w);
-    sl_json_put_key(w, "status");
-    sl_json_put_str(w, sl_str(level_name(check->level)));
-    sl_json_put_key(w, "level");
-    sl_json_put_u64(w, (uint64_t)check->level);
-    sl_json_put_key(w, "messages");
-    sl_json_begin_object(w);
-    sl_json_put_key(w, check->id);
-    sl_json_put_str(w, sl_str(check->message));
+    sl_json_member_object(w, check->name);
+    sl_json_member_str(w, "status", sl_str(level_name(check->level)));
+    sl_json_member_u64(w, "level", (uint64_t)check->level);
+    sl_json_member_object(w, "messages");
+    sl_json_member_str(w, check->id, sl_str(check->message));
     sl_json_end_object(w);
     sl_json_end_object(w);
 }
@@ -116,17 +107,12 @@ static void write_details(struct sl_json_writer *w, const struct check *check)
 static void write_checks(struct sl_json_writer *w, const struct check *checks, size_t count, int worst)
 {
     sl_json_begin_object(w);
-    sl_json_put_key(w, "status");
-    sl_json_put_str(w, sl_str(level_name(worst)));
-    sl_json_put_key(w, "checks");
-    sl_json_begin_object(w);
-    for (size_t i = 0; i < count; i++) {
-        sl_json_put_key(w, checks[i].name);
-        sl_json_put_str(w, sl_str(level_name(checks[i].level)));
-    }
+    sl_json_member_str(w, "status", sl_str(level_name(worst)));
+    sl_json_member_object(w, "checks");
+    for (size_t i = 0; i < count; i++)
+        sl_json_member_str(w, checks[i].name, sl_str(level_name(checks[i].level)));
     sl_json_end_object(w);
-    sl_json_put_key(w, "details");
-    sl_json_begin_object(w);
+    sl_json_member_object(w, "details");
     for (size_t i = 0; i < count; i++)
         if (checks[i].level != FINE)
             write_details(w, &checks[i]);

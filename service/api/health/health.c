@@ -64,11 +64,9 @@ static void answer_ready(struct http_exchange *x)
     count_check();
     http_reply(x, count ? 503 : 200, "application/json", SL_STR(""));
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "status");
-    sl_json_put_str(&w, count ? SL_STR("not ready") : SL_STR("ready"));
+    sl_json_member_str(&w, "status", count ? SL_STR("not ready") : SL_STR("ready"));
     if (count) {
-        sl_json_put_key(&w, "reasons");
-        sl_json_begin_array(&w);
+        sl_json_member_array(&w, "reasons");
         for (size_t i = 0; i < count; i++)
             sl_json_put_str(&w, sl_str(why[i]));
         sl_json_end_array(&w);

@@ -206,8 +206,7 @@ static void write_outcome(struct job *job, const char *status)
     sl_buf_clear(&job->answer);
     struct sl_json_writer w = sl_json_writer(&job->answer);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "status");
-    sl_json_put_str(&w, sl_str(status));
+    sl_json_member_str(&w, "status", sl_str(status));
     sl_json_end_object(&w);
 }
 

@@ -40,12 +40,9 @@ void job_reply_pending(struct http_exchange *x, const uint8_t bytes[16])
     struct sl_json_writer w = sl_json_writer(&body);
     job_id_format(bytes, x->job_id);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "status");
-    sl_json_put_str(&w, SL_STR("pending"));
-    sl_json_put_key(&w, "request_id");
-    sl_json_put_str(&w, sl_str(x->job_id));
-    sl_json_put_key(&w, "retry_after");
-    sl_json_put_u64(&w, RETRY_AFTER_S);
+    sl_json_member_str(&w, "status", SL_STR("pending"));
+    sl_json_member_str(&w, "request_id", sl_str(x->job_id));
+    sl_json_member_u64(&w, "retry_after", RETRY_AFTER_S);
     sl_json_end_object(&w);
     http_reply_json(x, 200, &body);
 }

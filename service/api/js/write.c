@@ -4,38 +4,25 @@
 #include "api/js/js.h"
 #include "base/json_write.h"
 
-static void js_text(struct sl_json_writer *w, const char *key, struct sl_str text)
-{
-    if (!text.data)
-        return;
-    sl_json_put_key(w, key);
-    sl_json_put_str(w, text);
-}
-
 static void js_number(struct sl_json_writer *w, const char *key, struct sl_opt_u64 number)
 {
     if (!number.set)
         return;
-    sl_json_put_key(w, key);
-    sl_json_put_u64(w, number.value);
+    sl_json_member_u64(w, key, number.value);
 }
 
 /* ---- frames ---- */
 
 static void write_data(struct sl_json_writer *w, const struct js_said *origin, bool symbolicated)
 {
-    sl_json_put_key(w, "data");
-    sl_json_begin_object(w);
+    sl_json_member_object(w, "data");
     if (origin) {
-        js_text(w, "sourcemap", origin->sourcemap);
-        if (origin->json.data) {
-            sl_json_put_key(w, "sourcemap_origin");
-            sl_json_put_raw(w, origin->json);
-        }
-        js_text(w, "resolved_with", origin->resolved_with);
+        sl_json_member_known(w, "sourcemap", origin->sourcemap);
+        if (origin->json.data)
+            sl_json_member_raw(w, "sourcemap_origin", origin->json);
+        sl_json_member_known(w, "resolved_with", origin->resolved_with);
     }
-    sl_json_put_key(w, "symbolicated");
-    sl_json_put_boolean(w, symbolicated);
+    sl_json_member_boolean(w, "symbolicated", symbolicated);
     sl_json_end_object(w);
 }
 
@@ -47,11 +34,11 @@ static void js_write_frame(struct sl_json_writer *w, const struct js_entry *entr
         return;
     }
     sl_json_begin_object(w);
-    js_text(w, "platform", frame->platform);
-    js_text(w, "function", frame->function);
-    js_text(w, "filename", frame->filename);
-    js_text(w, "module", frame->module);
-    js_text(w, "abs_path", frame->abs_path);
+    sl_json_member_known(w, "platform", frame->platform);
+    sl_json_member_known(w, "function", frame->function);
+    sl_json_member_known(w, "filename", frame->filename);
+    sl_json_member_known(w, "module", frame->module);
+    sl_json_member_known(w, "abs_path", frame->abs_path);
     js_number(w, "lineno", frame->line);
     js_number(w, "colno", frame->column);
     if (frame->context)
@@ -66,12 +53,10 @@ static void js_write_frame(struct sl_json_writer *w, const struct js_entry *entr
 static void js_write_traces(struct sl_json_writer *w, const char *key, const struct js_trace *traces, size_t count,
                             struct answer_limit *limit, uint64_t behind)
 {
-    sl_json_put_key(w, key);
-    sl_json_begin_array(w);
+    sl_json_member_array(w, key);
     for (size_t t = 0; t < count; t++) {
         sl_json_begin_object(w);
-        sl_json_put_key(w, "frames");
-        sl_json_begin_array(w);
+        sl_json_member_array(w, "frames");
         for (size_t i = 0; i < traces[t].count; i++) {
             if (!answer_limit_fits(limit, w->out, behind)) {
                 limit->omitted += traces[t].count - i;
@@ -111,18 +96,16 @@ static void js_write_error(struct sl_json_writer *w, const struct js_error *erro
         [JS_MISSING_SOURCEMAP] = "missing_sourcemap", [JS_SCRAPING_DISABLED] = "scraping_disabled",
     };
     sl_json_begin_object(w);
-    js_text(w, "abs_path", error->abs_path);
-    js_text(w, "type", sl_str(types[error->problem]));
+    sl_json_member_known(w, "abs_path", error->abs_path);
+    sl_json_member_known(w, "type", sl_str(types[error->problem]));
     if (error->problem == JS_INVALID_LOCATION) {
         js_number(w, "line", error->line);
         js_number(w, "col", error->column);
-        if (!error->column.set) {
-            sl_json_put_key(w, "col");
-            sl_json_put_null(w);
-        }
+        if (!error->column.set)
+            sl_json_member_null(w, "col");
     }
-    js_text(w, "source", error->source);
-    js_text(w, error->problem == JS_MALFORMED_SOURCEMAP ? "url" : "sourcemap", error->sourcemap);
+    sl_json_member_known(w, "source", error->source);
+    sl_json_member_known(w, error->problem == JS_MALFORMED_SOURCEMAP ? "url" : "sourcemap", error->sourcemap);
     sl_json_end_object(w);
 }
 
@@ -132,8 +115,7 @@ static void js_write_errors(struct sl_json_writer *w, struct js_error *errors, s
     if (!count)
         return;
     qsort(errors, count, sizeof *errors, error_order);
-    sl_json_put_key(w, "errors");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "errors");
     for (size_t i = 0; i < count && answer_limit_fits(limit, w->out, 0); i++)
         if (i == 0 || error_order(&errors[i - 1], &errors[i]) != 0)
             js_write_error(w, &errors[i]);
@@ -154,11 +136,11 @@ static void write_attempt(struct sl_json_writer *w, const struct js_file *file)
     static const char *const states[] = {
         [JS_NOT_ATTEMPTED] = "not_attempted", [JS_SUCCESS] = "success", [JS_FAILURE] = "failure"};
     sl_json_begin_object(w);
-    js_text(w, "url", file->key.path);
-    js_text(w, "status", sl_str(states[file->attempt.status]));
-    js_text(w, "reason", sl_str(file->attempt.reason));
+    sl_json_member_known(w, "url", file->key.path);
+    sl_json_member_known(w, "status", sl_str(states[file->attempt.status]));
+    sl_json_member_known(w, "reason", sl_str(file->attempt.reason));
     if (file->attempt.details.size)
-        js_text(w, "details", file->attempt.details);
+        sl_json_member_known(w, "details", file->attempt.details);
     sl_json_end_object(w);
 }
 
@@ -173,8 +155,7 @@ static void write_attempts(struct sl_json_writer *w, const struct js_request *r)
     if (!count)
         return;
     qsort(sorted, count, sizeof *sorted, attempt_order);
-    sl_json_put_key(w, "scraping_attempts");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "scraping_attempts");
     for (size_t i = 0; i < count; i++)
         write_attempt(w, sorted[i]);
     sl_json_end_array(w);
@@ -199,8 +180,7 @@ static void write_used_bundles(struct sl_json_writer *w, const struct js_request
     if (!count)
         return;
     qsort(ids, count, sizeof *ids, bundle_id_order);
-    sl_json_put_key(w, "used_artifact_bundles");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "used_artifact_bundles");
     for (size_t i = 0; i < count; i++)
         if (i == 0 || !sl_str_equal(ids[i - 1], ids[i]))
             sl_json_put_str(w, ids[i]);
@@ -212,16 +192,14 @@ static void write_used_bundles(struct sl_json_writer *w, const struct js_request
 static void write_bundled(struct sl_json_writer *w, const struct js_file *file)
 {
     char id[SL_DEBUG_ID_TEXT];
-    sl_json_put_key(w, "bundled");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "bundled");
     sl_json_put_str(w, file->uri);
     sl_json_begin_object(w);
-    sl_json_put_key(w, js_type_name(file->key.type));
-    sl_json_begin_object(w);
-    js_text(w, "abs_path", file->key.path);
+    sl_json_member_object(w, js_type_name(file->key.type));
+    sl_json_member_known(w, "abs_path", file->key.path);
     if (file->key.has_id) {
         sl_debug_id_format(&file->key.id, id);
-        js_text(w, "debug_id", sl_str(id));
+        sl_json_member_known(w, "debug_id", sl_str(id));
     }
     sl_json_end_object(w);
     sl_json_end_object(w);
@@ -236,7 +214,7 @@ struct sl_str js_origin_json(const struct js_file *file, struct sl_arena *arena)
     if (file->origin == JS_BUNDLED)
         write_bundled(&w, file);
     else
-        js_text(&w, file->origin == JS_SCRAPED ? "scraped_file" : "individual_file", file->uri);
+        sl_json_member_known(&w, file->origin == JS_SCRAPED ? "scraped_file" : "individual_file", file->uri);
     sl_json_end_object(&w);
     return sl_buf_keep(&text, arena);
 }
@@ -245,7 +223,7 @@ void js_write(const struct js_request *r, struct sl_buf *out)
 {
     struct sl_json_writer writer = sl_json_writer(out), *w = &writer;
     sl_json_begin_object(w);
-    js_text(w, "status", SL_STR("completed"));
+    sl_json_member_known(w, "status", SL_STR("completed"));
     js_write_traces(w, "stacktraces", r->results, r->trace_count, r->limit, r->limit->max / 2);
     js_write_traces(w, "raw_stacktraces", r->raw, r->trace_count, r->limit, 0);
     js_write_errors(w, r->errors, r->error_count, r->limit);

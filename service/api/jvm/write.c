@@ -4,49 +4,34 @@
 #include "base/map.h"
 #include "base/json_write.h"
 
-static void jvm_text(struct sl_json_writer *w, const char *key, struct sl_str text)
-{
-    if (!text.data)
-        return;
-    sl_json_put_key(w, key);
-    sl_json_put_str(w, text);
-}
-
 static void write_exception(struct sl_json_writer *w, const struct jvm_exception *exception)
 {
     sl_json_begin_object(w);
-    jvm_text(w, "type", exception->type);
-    jvm_text(w, "module", exception->module);
+    sl_json_member_known(w, "type", exception->type);
+    sl_json_member_known(w, "module", exception->module);
     sl_json_end_object(w);
 }
 
 static void jvm_write_frame(struct sl_json_writer *w, const struct jvm_frame *frame)
 {
     sl_json_begin_object(w);
-    jvm_text(w, "platform", frame->platform);
-    jvm_text(w, "function", frame->function);
-    jvm_text(w, "filename", frame->filename);
-    jvm_text(w, "module", frame->module);
-    jvm_text(w, "abs_path", frame->abs_path);
-    if (frame->line.set) {
-        sl_json_put_key(w, "lineno");
-        sl_json_put_u64(w, frame->line.value);
-    }
+    sl_json_member_known(w, "platform", frame->platform);
+    sl_json_member_known(w, "function", frame->function);
+    sl_json_member_known(w, "filename", frame->filename);
+    sl_json_member_known(w, "module", frame->module);
+    sl_json_member_known(w, "abs_path", frame->abs_path);
+    if (frame->line.set)
+        sl_json_member_u64(w, "lineno", frame->line.value);
     if (frame->context)
         frame_lines_write(w, frame->context);
     else
         frame_lines_write_sent(w, frame->pre_context, frame->context_line, frame->post_context);
-    if (frame->in_app != SL_BOOL_ABSENT) {
-        sl_json_put_key(w, "in_app");
-        sl_json_put_boolean(w, frame->in_app == SL_BOOL_TRUE);
-    }
-    sl_json_put_key(w, "index");
-    sl_json_put_u64(w, frame->index.value);
-    jvm_text(w, "signature", frame->signature);
-    if (frame->synthesized == SL_BOOL_TRUE) {
-        sl_json_put_key(w, "method_synthesized");
-        sl_json_put_boolean(w, true);
-    }
+    if (frame->in_app != SL_BOOL_ABSENT)
+        sl_json_member_boolean(w, "in_app", frame->in_app == SL_BOOL_TRUE);
+    sl_json_member_u64(w, "index", frame->index.value);
+    sl_json_member_known(w, "signature", frame->signature);
+    if (frame->synthesized == SL_BOOL_TRUE)
+        sl_json_member_boolean(w, "method_synthesized", true);
     sl_json_end_object(w);
 }
 
@@ -58,8 +43,7 @@ static void write_trace(struct sl_json_writer *w, const struct jvm_trace *trace,
         write_exception(w, &trace->exception);
     else
         sl_json_put_null(w);
-    sl_json_put_key(w, "frames");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "frames");
     for (size_t i = 0; i < trace->count; i++) {
         if (!answer_limit_fits(limit, w->out, 0)) {
             limit->omitted += trace->count - i;
@@ -75,8 +59,7 @@ static void write_trace(struct sl_json_writer *w, const struct jvm_trace *trace,
 static void write_classes(const struct jvm_request *r, struct sl_json_writer *w)
 {
     struct sl_map seen = {0};
-    sl_json_put_key(w, "classes");
-    sl_json_begin_object(w);
+    sl_json_member_object(w, "classes");
     for (size_t i = 0; i < r->class_count && answer_limit_fits(r->limit, w->out, 0); i++) {
         bool made = false;
         if (!r->classes[i].original.data)
@@ -97,15 +80,14 @@ static void write_detail(struct sl_json_writer *w, const struct jvm_question *mo
     struct sl_buf text = {0};
     sl_buf_printf(&text, "The proguard mapping file is %s: %s.", module->code == SL_MALFORMED ? "invalid" : "missing",
                   module->error.message);
-    jvm_text(w, "detail", sl_buf_view(&text));
+    sl_json_member_known(w, "detail", sl_buf_view(&text));
     w->out->failed |= text.failed;
     sl_buf_free(&text);
 }
 
 static void write_errors(const struct jvm_request *r, struct sl_json_writer *w)
 {
-    sl_json_put_key(w, "errors");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "errors");
     for (size_t i = 0; i < r->module_count; i++) {
         const struct jvm_question *module = &r->modules[i];
         char id[SL_DEBUG_ID_TEXT];
@@ -113,8 +95,8 @@ static void write_errors(const struct jvm_request *r, struct sl_json_writer *w)
             continue;
         sl_debug_id_format(&module->id, id);
         sl_json_begin_object(w);
-        jvm_text(w, "uuid", sl_str(id));
-        jvm_text(w, "type", module->code == SL_MALFORMED ? SL_STR("invalid") : SL_STR("missing"));
+        sl_json_member_known(w, "uuid", sl_str(id));
+        sl_json_member_known(w, "type", module->code == SL_MALFORMED ? SL_STR("invalid") : SL_STR("missing"));
         if (r->config->jvm_error_details)
             write_detail(w, module);
         sl_json_end_object(w);
@@ -123,8 +105,8 @@ static void write_errors(const struct jvm_request *r, struct sl_json_writer *w)
         if (r->own[i].code == SL_OK)
             continue;
         sl_json_begin_object(w);
-        jvm_text(w, "artifact", r->files.items[i].name);
-        jvm_text(w, "type", SL_STR("invalid"));
+        sl_json_member_known(w, "artifact", r->files.items[i].name);
+        sl_json_member_known(w, "type", SL_STR("invalid"));
         sl_json_end_object(w);
     }
     sl_json_end_array(w);
@@ -134,14 +116,12 @@ void jvm_write(const struct jvm_request *r, struct sl_buf *out)
 {
     struct sl_json_writer writer = sl_json_writer(out), *w = &writer;
     sl_json_begin_object(w);
-    jvm_text(w, "status", SL_STR("completed"));
-    sl_json_put_key(w, "exceptions");
-    sl_json_begin_array(w);
+    sl_json_member_known(w, "status", SL_STR("completed"));
+    sl_json_member_array(w, "exceptions");
     for (size_t i = 0; i < r->exception_count && answer_limit_fits(r->limit, w->out, 0); i++)
         write_exception(w, &r->mapped[i]);
     sl_json_end_array(w);
-    sl_json_put_key(w, "stacktraces");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "stacktraces");
     for (size_t i = 0; i < r->trace_count; i++)
         write_trace(w, &r->results[i], r->limit);
     sl_json_end_array(w);

@@ -64,8 +64,7 @@ static bool write_line(void *arg, uint64_t offset, struct sl_str text)
 
 static void asm_hex(struct asm_work *w, const char *key, uint64_t value)
 {
-    sl_json_put_key(&w->json, key);
-    sl_json_put_hex(&w->json, value);
+    sl_json_member_hex(&w->json, key, value);
 }
 
 static void write_code(struct asm_work *w, const struct sl_disasm_code *code)
@@ -76,14 +75,11 @@ static void write_code(struct asm_work *w, const struct sl_disasm_code *code)
     w->json = sl_json_writer(w->answer);
     sl_json_begin_object(&w->json);
     asm_hex(w, "startAddress", code->address);
-    sl_json_put_key(&w->json, "arch");
-    sl_json_put_str(&w->json, sl_str(sl_disasm_arch(code->arch)));
-    sl_json_put_key(&w->json, "syntax");
-    sl_json_begin_array(&w->json);
+    sl_json_member_str(&w->json, "arch", sl_str(sl_disasm_arch(code->arch)));
+    sl_json_member_array(&w->json, "syntax");
     sl_json_put_str(&w->json, sl_str(sl_disasm_syntax(code->arch)));
     sl_json_end_array(&w->json);
-    sl_json_put_key(&w->json, "instructions");
-    sl_json_begin_array(&w->json);
+    sl_json_member_array(&w->json, "instructions");
     if (sl_disasm(code, &reader, &decoded, &error) != SL_OK)
         w->answer->failed = true;
     sl_json_end_array(&w->json);

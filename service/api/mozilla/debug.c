@@ -44,20 +44,17 @@ static void count_frames(struct moz_debug *d, const struct mozilla_job *job, con
 
 static void debug_object(struct moz_debug *d, const char *key)
 {
-    sl_json_put_key(d->json, key);
-    sl_json_begin_object(d->json);
+    sl_json_member_object(d->json, key);
 }
 
 static void debug_count(struct moz_debug *d, const char *key, uint64_t count)
 {
-    sl_json_put_key(d->json, key);
-    sl_json_put_u64(d->json, count);
+    sl_json_member_u64(d->json, key, count);
 }
 
 static void debug_time(struct moz_debug *d, const char *key, double seconds)
 {
-    sl_json_put_key(d->json, key);
-    sl_json_put_double(d->json, seconds);
+    sl_json_member_double(d->json, key, seconds);
 }
 
 typedef bool debug_wanted(const struct mozilla_work *work);

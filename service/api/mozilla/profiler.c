@@ -17,10 +17,8 @@ void mozilla_profiler_error(struct sl_buf *out, const char *format, ...)
     sl_buf_clear(out);
     struct sl_json_writer w = sl_json_writer(out);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "error");
-    sl_json_put_str(&w, sl_str(text));
-    sl_json_put_key(&w, "title");
-    sl_json_put_str(&w, sl_str(text));
+    sl_json_member_str(&w, "error", sl_str(text));
+    sl_json_member_str(&w, "title", sl_str(text));
     sl_json_end_object(&w);
 }
 

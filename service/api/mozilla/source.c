@@ -110,14 +110,10 @@ static void write_text(void *arg)
     }
     struct sl_json_writer json = sl_json_writer(&w->job->answer);
     sl_json_begin_object(&json);
-    sl_json_put_key(&json, "symbolsLastModified");
-    sl_json_put_null(&json);
-    sl_json_put_key(&json, "sourceLastModified");
-    sl_json_put_null(&json);
-    sl_json_put_key(&json, "file");
-    sl_json_put_str(&json, w->request->file);
-    sl_json_put_key(&json, "source");
-    sl_json_put_str(&json, text);
+    sl_json_member_null(&json, "symbolsLastModified");
+    sl_json_member_null(&json, "sourceLastModified");
+    sl_json_member_str(&json, "file", w->request->file);
+    sl_json_member_str(&json, "source", text);
     sl_json_end_object(&json);
     sl_buf_free(&decoded);
 }

@@ -118,14 +118,7 @@ static void write_function_size(struct moz_writer *w, const struct native_result
     uint64_t size = function_size(w, outermost);
     if (!size)
         return;
-    sl_json_put_key(&w->json, "function_size");
-    sl_json_put_hex(&w->json, size);
-}
-
-static void moz_key_text(struct sl_json_writer *w, const char *key, struct sl_str text)
-{
-    sl_json_put_key(w, key);
-    sl_json_put_str(w, text);
+    sl_json_member_hex(&w->json, "function_size", size);
 }
 
 /* Function, file and line; a line is none without its file. */
@@ -133,20 +126,17 @@ static void write_level(struct moz_writer *w, const struct native_result_frame *
 {
     struct sl_str path;
     uint64_t line;
-    moz_key_text(&w->json, "function", function_of(frame));
+    sl_json_member_str(&w->json, "function", function_of(frame));
     if (!native_frame_place(w->request->native, frame, &w->path, &path, &line))
         return;
-    moz_key_text(&w->json, "file", path);
-    if (line) {
-        sl_json_put_key(&w->json, "line");
-        sl_json_put_u64(&w->json, line);
-    }
+    sl_json_member_str(&w->json, "file", path);
+    if (line)
+        sl_json_member_u64(&w->json, "line", line);
 }
 
 static void write_inlines(struct moz_writer *w, const struct native_result_frame *frames, size_t count)
 {
-    sl_json_put_key(&w->json, "inlines");
-    sl_json_begin_array(&w->json);
+    sl_json_member_array(&w->json, "inlines");
     for (size_t i = 0; i < count && moz_has_room(w, 0); i++) {
         sl_json_begin_object(&w->json);
         write_level(w, &frames[i]);
@@ -171,18 +161,15 @@ static void moz_write_frame(struct moz_writer *w, const struct mozilla_frame *fr
     const struct mozilla_module *module = module_of(w, frame);
     const struct native_result_frame *frames = result_of(w, frame, &count);
     sl_json_begin_object(&w->json);
-    sl_json_put_key(&w->json, "frame");
-    sl_json_put_u64(&w->json, index);
-    moz_key_text(&w->json, "module", file_name_of(w, module));
+    sl_json_member_u64(&w->json, "frame", index);
+    sl_json_member_str(&w->json, "module", file_name_of(w, module));
     sl_json_put_key(&w->json, "module_offset");
     write_offset(w, frame);
     if (count) {
         const struct native_result_frame *outermost = &frames[count - 1];
         write_level(w, outermost);
-        if (outermost->outermost && outermost->symbol_address <= frame->offset) {
-            sl_json_put_key(&w->json, "function_offset");
-            sl_json_put_hex(&w->json, frame->offset - outermost->symbol_address);
-        }
+        if (outermost->outermost && outermost->symbol_address <= frame->offset)
+            sl_json_member_hex(&w->json, "function_offset", frame->offset - outermost->symbol_address);
         if (outermost->outermost && w->request->config->mozilla.function_size)
             write_function_size(w, outermost);
         if (count > 1)
@@ -194,8 +181,7 @@ static void moz_write_frame(struct moz_writer *w, const struct mozilla_frame *fr
 static void write_found_modules(struct moz_writer *w)
 {
     struct sl_map seen = {0};
-    sl_json_put_key(&w->json, "found_modules");
-    sl_json_begin_object(&w->json);
+    sl_json_member_object(&w->json, "found_modules");
     for (size_t i = 0; i < w->job->module_count && moz_has_room(w, 0); i++) {
         const struct mozilla_module *module = &w->job->modules[i];
         struct sl_str kept = mozilla_module_name(w->request->arena, module);
@@ -241,8 +227,8 @@ static void write_module_error(struct moz_writer *w, const char *name, const cha
 {
     sl_json_begin_array(&w->json);
     sl_json_begin_object(&w->json);
-    moz_key_text(&w->json, "name", sl_str(name));
-    moz_key_text(&w->json, "message", sl_str(message));
+    sl_json_member_str(&w->json, "name", sl_str(name));
+    sl_json_member_str(&w->json, "message", sl_str(message));
     sl_json_end_object(&w->json);
     sl_json_end_array(&w->json);
 }
@@ -261,10 +247,8 @@ static void write_module_errors(struct moz_writer *w)
         if (!kept.data || !sl_map_slot(&seen, kept, &made))
             w->json.out->failed = true;
         else if (made) {
-            if (!any) {
-                sl_json_put_key(&w->json, "module_errors");
-                sl_json_begin_object(&w->json);
-            }
+            if (!any)
+                sl_json_member_object(&w->json, "module_errors");
             any = true;
             sl_json_put_key_str(&w->json, kept);
             write_module_error(w, name, message);
@@ -278,8 +262,7 @@ static void write_module_errors(struct moz_writer *w)
 static void write_result(struct moz_writer *w)
 {
     sl_json_begin_object(&w->json);
-    sl_json_put_key(&w->json, "stacks");
-    sl_json_begin_array(&w->json);
+    sl_json_member_array(&w->json, "stacks");
     for (size_t s = 0; s < w->job->stack_count; s++) {
         const struct mozilla_stack *stack = &w->job->stacks[s];
         sl_json_begin_array(&w->json);
@@ -296,8 +279,7 @@ static void write_result(struct moz_writer *w)
 
 static void write_v5(struct moz_writer *w)
 {
-    sl_json_put_key(&w->json, "results");
-    sl_json_begin_array(&w->json);
+    sl_json_member_array(&w->json, "results");
     for (size_t i = 0; i < w->request->job_count; i++) {
         w->job = &w->request->jobs[i];
         write_result(w);
@@ -329,8 +311,7 @@ static void write_short_frame(struct moz_writer *w, const struct mozilla_frame *
 static void write_v4(struct moz_writer *w)
 {
     w->job = w->request->jobs;
-    sl_json_put_key(&w->json, "symbolicatedStacks");
-    sl_json_begin_array(&w->json);
+    sl_json_member_array(&w->json, "symbolicatedStacks");
     for (size_t s = 0; s < w->job->stack_count; s++) {
         sl_json_begin_array(&w->json);
         for (size_t i = 0; i < w->job->stacks[s].count && moz_has_room(w, w->job->stacks[s].count - i); i++)
@@ -338,8 +319,7 @@ static void write_v4(struct moz_writer *w)
         sl_json_end_array(&w->json);
     }
     sl_json_end_array(&w->json);
-    sl_json_put_key(&w->json, "knownModules");
-    sl_json_begin_array(&w->json);
+    sl_json_member_array(&w->json, "knownModules");
     for (size_t i = 0; i < w->job->module_count; i++)
         write_found(w, &w->job->modules[i]);
     sl_json_end_array(&w->json);

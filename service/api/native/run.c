@@ -223,8 +223,7 @@ static void write_answer(void *arg)
     sl_buf_reserve(answer->text, answer_limit_reserve(answer->request->limit, expected_size(answer)));
     struct sl_json_writer w = sl_json_writer(answer->text);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "status");
-    sl_json_put_str(&w, SL_STR("completed"));
+    sl_json_member_str(&w, "status", SL_STR("completed"));
     answer->write(answer->request, &w, answer->arg);
     answer_limit_write(answer->request->limit, &w);
     sl_json_end_object(&w);

@@ -13,42 +13,31 @@ struct answer {
     uint64_t modules_size; /* bytes to keep for the modules behind the frames */
 };
 
-static void text_member(struct sl_json_writer *w, const char *key, struct sl_str text)
-{
-    if (!text.data)
-        return;
-    sl_json_put_key(w, key);
-    sl_json_put_str(w, text);
-}
-
 static void hex_member(struct sl_json_writer *w, const char *key, struct sl_opt_u64 number)
 {
     if (!number.set)
         return;
-    sl_json_put_key(w, key);
-    sl_json_put_hex(w, number.value);
+    sl_json_member_hex(w, key, number.value);
 }
 
 static void number_member(struct sl_json_writer *w, const char *key, struct sl_opt_u64 number)
 {
     if (!number.set)
         return;
-    sl_json_put_key(w, key);
-    sl_json_put_u64(w, number.value);
+    sl_json_member_u64(w, key, number.value);
 }
 
 static void bool_member(struct sl_json_writer *w, const char *key, enum sl_opt_bool value)
 {
     if (value == SL_BOOL_ABSENT)
         return;
-    sl_json_put_key(w, key);
-    sl_json_put_boolean(w, value == SL_BOOL_TRUE);
+    sl_json_member_boolean(w, key, value == SL_BOOL_TRUE);
 }
 
 /* What was sent: as text, or as the JSON that it is. */
 static void sent_member(struct answer *a, const char *key, const struct native_frame *sent, enum native_text text)
 {
-    text_member(a->w, key, native_text(sent, text));
+    sl_json_member_known(a->w, key, native_text(sent, text));
 }
 
 static void sent_json_member(struct answer *a, const char *key, const struct native_frame *sent, enum native_text text)
@@ -78,14 +67,14 @@ static void address_mode(struct answer *a, const struct native_result_frame *fra
     if (module == NATIVE_NO_MODULE)
         return;
     snprintf(text, sizeof text, "%s:%u", frame->sent->of_file && !is_native(frame) ? "file" : "rel", module);
-    text_member(a->w, "addr_mode", sl_str(text));
+    sl_json_member_known(a->w, "addr_mode", sl_str(text));
 }
 
 static void package(struct answer *a, const struct native_result_frame *frame)
 {
-    text_member(a->w, "package",
-                frame->module == NATIVE_NO_MODULE ? native_text(frame->sent, SENT_PACKAGE)
-                                                  : a->request->modules[frame->module].id->code_file);
+    sl_json_member_known(a->w, "package",
+                         frame->module == NATIVE_NO_MODULE ? native_text(frame->sent, SENT_PACKAGE)
+                                                           : a->request->modules[frame->module].id->code_file);
 }
 
 static void names(struct answer *a, const struct native_result_frame *frame)
@@ -95,9 +84,9 @@ static void names(struct answer *a, const struct native_result_frame *frame)
     const struct native_names *names = frame->names ? frame->names : &sent;
     if (is_native(frame))
         symbol_address = (struct sl_opt_u64){frame->outermost, frame->symbol_address};
-    text_member(a->w, "symbol", names->symbol);
+    sl_json_member_known(a->w, "symbol", names->symbol);
     hex_member(a->w, "sym_addr", symbol_address);
-    text_member(a->w, "function", names->function);
+    sl_json_member_known(a->w, "function", names->function);
 }
 
 /* Where the symbol file knows no path, what was sent stays. */
@@ -119,8 +108,8 @@ static void paths(struct answer *a, const struct native_result_frame *frame)
             filename = name.size ? name : filename;
         }
     }
-    text_member(a->w, "filename", filename);
-    text_member(a->w, "abs_path", path);
+    sl_json_member_known(a->w, "filename", filename);
+    sl_json_member_known(a->w, "abs_path", path);
 }
 
 /* The lines around the frame's, and where its source is: what was found, else (`keep`) what was sent. */
@@ -130,7 +119,7 @@ static void context(struct answer *a, const struct native_result_frame *frame, b
     const struct native_context *found = frame->source ? frame->source->context : NULL;
     if (found) {
         sl_json_put_texts(a->w, "pre_context", found->before, found->before_count);
-        text_member(a->w, "context_line", found->line);
+        sl_json_member_known(a->w, "context_line", found->line);
         sl_json_put_texts(a->w, "post_context", found->after, found->after_count);
     } else if (keep) {
         sent_json_member(a, "pre_context", sent, SENT_PRE_CONTEXT);
@@ -138,7 +127,7 @@ static void context(struct answer *a, const struct native_result_frame *frame, b
         sent_json_member(a, "post_context", sent, SENT_POST_CONTEXT);
     }
     if (frame->source)
-        text_member(a->w, "source_link", frame->source->link);
+        sl_json_member_known(a->w, "source_link", frame->source->link);
     else if (keep)
         sent_member(a, "source_link", sent, SENT_SOURCE_LINK);
 }
@@ -149,7 +138,7 @@ static void native_write_text_of(struct answer *a, const char *key, const struct
         return;
     sl_buf_clear(&a->path);
     sl_symcache_string(table, text, &a->path);
-    text_member(a->w, key, sl_buf_view(&a->path));
+    sl_json_member_known(a->w, key, sl_buf_view(&a->path));
 }
 
 static void version_control(struct answer *a, const struct native_result_frame *frame)
@@ -213,8 +202,7 @@ static void variables(struct answer *a, const struct native_result_frame *frame)
     uint32_t first, count = find_variables(a->request, frame, &table, &first);
     if (!count)
         return;
-    sl_json_put_key(w, "vars");
-    sl_json_begin_object(w);
+    sl_json_member_object(w, "vars");
     for (uint32_t i = first; i - first < count; i++) {
         if (!sl_symcache_variable(table, i, &variable))
             continue;
@@ -234,21 +222,18 @@ static void frame(struct answer *a, const struct native_result_frame *frame)
     const struct native_frame *sent = frame->sent;
     bool symbolicated = frame->status == FRAME_SYMBOLICATED;
     sl_json_begin_object(w);
-    sl_json_put_key(w, "status");
-    sl_json_put_str(w, sl_str(native_frame_status(frame->status)));
-    sl_json_put_key(w, "original_index");
-    sl_json_put_u64(w, frame->index);
+    sl_json_member_str(w, "status", sl_str(native_frame_status(frame->status)));
+    sl_json_member_u64(w, "original_index", frame->index);
     sent_member(a, "platform", sent, SENT_PLATFORM);
     address_mode(a, frame);
-    sl_json_put_key(w, "instruction_addr");
-    sl_json_put_hex(w, frame->address);
+    sl_json_member_hex(w, "instruction_addr", frame->address);
     bool_member(w, "adjust_instruction_addr", sent->adjust);
     hex_member(w, "function_id", (struct sl_opt_u64){sent->has_function_id, sent->function_id});
     package(a, frame);
     if (!symbolicated)
         sent_member(a, "lang", sent, SENT_LANGUAGE);
     else if (frame->language != SL_LANG_UNKNOWN || frame->is_dotnet)
-        text_member(w, "lang", sl_str(sl_language_name(frame->language)));
+        sl_json_member_known(w, "lang", sl_str(sl_language_name(frame->language)));
     names(a, frame);
     paths(a, frame);
     line(a, frame);
@@ -262,7 +247,7 @@ static void frame(struct answer *a, const struct native_result_frame *frame)
         sent_json_member(a, "vars", sent, SENT_VARS);
     }
     if (sent->trust != TRUST_NONE)
-        text_member(w, "trust", sl_str(native_trust_name(sent->trust)));
+        sl_json_member_known(w, "trust", sl_str(native_trust_name(sent->trust)));
     sl_json_end_object(w);
 }
 
@@ -273,19 +258,17 @@ static void trace(struct answer *a, size_t index)
     const struct native_result_trace *result = &a->request->results[index];
     sl_json_begin_object(w);
     number_member(w, "thread_id", (struct sl_opt_u64){sent->has_thread_id, sent->thread_id});
-    text_member(w, "thread_name", sent->thread_name);
+    sl_json_member_known(w, "thread_name", sent->thread_name);
     bool_member(w, "is_requesting", sent->is_requesting);
     if (sent->register_count) {
-        sl_json_put_key(w, "registers");
-        sl_json_begin_object(w);
+        sl_json_member_object(w, "registers");
         for (size_t i = 0; i < sent->register_count; i++) {
             sl_json_put_key_str(w, sent->registers[i].name);
             sl_json_put_hex(w, sent->registers[i].value);
         }
         sl_json_end_object(w);
     }
-    sl_json_put_key(w, "frames");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "frames");
     struct answer_limit *limit = a->request->limit;
     for (size_t i = 0; i < result->count; i++) {
         if (!answer_limit_fits(limit, w->out, a->modules_size)) {
@@ -302,16 +285,12 @@ static void trace(struct answer *a, size_t index)
 static void features(struct sl_json_writer *w, const struct sl_features *f, bool has_sources)
 {
     sl_json_begin_object(w);
-    sl_json_put_key(w, "has_debug_info");
-    sl_json_put_boolean(w, f->has_debug_info);
-    sl_json_put_key(w, "has_unwind_info");
-    sl_json_put_boolean(w, f->has_unwind_info);
-    sl_json_put_key(w, "has_symbols");
-    sl_json_put_boolean(w, f->has_symbols);
-    sl_json_put_key(w, "has_sources");
-    sl_json_put_boolean(w, f->has_sources || has_sources);
+    sl_json_member_boolean(w, "has_debug_info", f->has_debug_info);
+    sl_json_member_boolean(w, "has_unwind_info", f->has_unwind_info);
+    sl_json_member_boolean(w, "has_symbols", f->has_symbols);
+    sl_json_member_boolean(w, "has_sources", f->has_sources || has_sources);
     if (f->srcsrv_vcs.size)
-        text_member(w, "srcsrv_vcs", f->srcsrv_vcs);
+        sl_json_member_known(w, "srcsrv_vcs", f->srcsrv_vcs);
     sl_json_end_object(w);
 }
 
@@ -326,13 +305,12 @@ static void download(struct sl_json_writer *w, const struct candidate *candidate
     default: break;
     }
     sl_json_begin_object(w);
-    text_member(w, "status", sl_str(status));
+    sl_json_member_known(w, "status", sl_str(status));
     if (candidate->download == SL_OK) {
         sl_json_put_key(w, "features");
         features(w, &candidate->features, false);
     } else if (candidate->download != SL_NOT_FOUND && candidate->download != SL_MALFORMED) {
-        sl_json_put_key(w, "details");
-        sl_json_put_str(w, candidate->download_details);
+        sl_json_member_str(w, "details", candidate->download_details);
     }
     sl_json_end_object(w);
 }
@@ -340,27 +318,21 @@ static void download(struct sl_json_writer *w, const struct candidate *candidate
 static void native_write_use(struct sl_json_writer *w, const char *key, enum sl_code code, struct sl_str details)
 {
     bool plain = code == SL_OK || code == SL_MALFORMED;
-    sl_json_put_key(w, key);
-    sl_json_begin_object(w);
-    text_member(w, "status", code == SL_OK ? SL_STR("ok") : plain ? SL_STR("malformed") : SL_STR("error"));
-    if (!plain || details.size) {
-        sl_json_put_key(w, "details");
-        sl_json_put_str(w, details);
-    }
+    sl_json_member_object(w, key);
+    sl_json_member_known(w, "status", code == SL_OK ? SL_STR("ok") : plain ? SL_STR("malformed") : SL_STR("error"));
+    if (!plain || details.size)
+        sl_json_member_str(w, "details", details);
     sl_json_end_object(w);
 }
 
 static void candidates(struct sl_json_writer *w, const struct candidate_list *list)
 {
-    sl_json_put_key(w, "candidates");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "candidates");
     for (size_t i = 0; i < list->count; i++) {
         const struct candidate *candidate = &list->items[i];
         sl_json_begin_object(w);
-        sl_json_put_key(w, "source");
-        sl_json_put_str(w, candidate->source);
-        sl_json_put_key(w, "location");
-        sl_json_put_str(w, candidate->location);
+        sl_json_member_str(w, "source", candidate->source);
+        sl_json_member_str(w, "location", candidate->location);
         sl_json_put_key(w, "download");
         download(w, candidate);
         if (candidate->unwind.set)
@@ -404,29 +376,28 @@ static void module(struct answer *a, size_t index)
     const struct object_id *id = module->id;
     char debug_id[SL_DEBUG_ID_TEXT], file_id[SL_FILE_ID_HEX];
     sl_json_begin_object(w);
-    text_member(w, "debug_status", sl_str(native_module_status(module)));
+    sl_json_member_known(w, "debug_status", sl_str(native_module_status(module)));
     if (unwind)
-        text_member(w, "unwind_status", sl_str(unwind->status));
+        sl_json_member_known(w, "unwind_status", sl_str(unwind->status));
     const struct sl_features merged = all_features(lookup, unwind);
     sl_json_put_key(w, "features");
     features(w, &merged, module->has_sources);
-    text_member(w, "arch", sl_str(sl_arch_name(lookup->arch)));
-    text_member(w, "type", sl_str(object_type_name(id->type)));
-    text_member(w, "code_id", id->code_id);
-    text_member(w, "code_file", id->code_file);
+    sl_json_member_known(w, "arch", sl_str(sl_arch_name(lookup->arch)));
+    sl_json_member_known(w, "type", sl_str(object_type_name(id->type)));
+    sl_json_member_known(w, "code_id", id->code_id);
+    sl_json_member_known(w, "code_file", id->code_file);
     if (id->has_debug_id) {
         sl_debug_id_format(&id->debug_id, debug_id);
-        text_member(w, "debug_id", sl_str(debug_id));
+        sl_json_member_known(w, "debug_id", sl_str(debug_id));
     }
     bool is_renamed = unwind && unwind->debug_file.data;
-    text_member(w, "debug_file", is_renamed ? unwind->debug_file : id->debug_file);
-    text_member(w, "debug_checksum", id->debug_checksum);
-    sl_json_put_key(w, "image_addr");
-    sl_json_put_hex(w, module->image_address);
+    sl_json_member_known(w, "debug_file", is_renamed ? unwind->debug_file : id->debug_file);
+    sl_json_member_known(w, "debug_checksum", id->debug_checksum);
+    sl_json_member_hex(w, "image_addr", module->image_address);
     number_member(w, "image_size", (struct sl_opt_u64){module->has_image_size, module->image_size});
     if (module->upload->has_file_id) {
         sl_file_id_format_hex(&module->upload->file_id, file_id);
-        text_member(w, "file_id", sl_str(file_id));
+        sl_json_member_known(w, "file_id", sl_str(file_id));
     }
     hex_member(w, "image_vmaddr", module->upload->image_vmaddr);
     const struct candidate_list list = all_candidates(a->request, lookup, unwind);
@@ -452,13 +423,11 @@ void native_write(const struct native_request *request, struct sl_json_writer *w
     (void)unused;
     struct answer a = {.request = request, .w = w, .modules_size = size_of_modules(request)};
     number_member(w, "signal", request->signal);
-    sl_json_put_key(w, "stacktraces");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "stacktraces");
     for (size_t i = 0; i < request->trace_count; i++)
         trace(&a, i);
     sl_json_end_array(w);
-    sl_json_put_key(w, "modules");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "modules");
     for (size_t i = 0; i < request->module_count && answer_limit_fits(request->limit, w->out, 0); i++)
         module(&a, i);
     sl_json_end_array(w);

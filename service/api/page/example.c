@@ -78,8 +78,7 @@ static uint64_t base_of(const struct example *example, const struct example_modu
 /* Frames in no module are left out: they have nothing to tell. */
 static void write_frames(struct example *example, struct sl_json_writer *w)
 {
-    sl_json_put_key(w, "frames");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "frames");
     for (int i = 0; i < example->frame_count; i++)
         for (size_t m = 0; m < example->module_count; m++) {
             struct example_module *module = &example->modules[m];
@@ -88,8 +87,7 @@ static void write_frames(struct example *example, struct sl_json_writer *w)
                 continue;
             module->named = true;
             sl_json_begin_object(w);
-            sl_json_put_key(w, "instruction_addr");
-            sl_json_put_hex(w, address - module->bias + base_of(example, module));
+            sl_json_member_hex(w, "instruction_addr", address - module->bias + base_of(example, module));
             sl_json_put_key(w, "adjust_instruction_addr"); /* all are return addresses */
             sl_json_put_boolean(w, true);
             sl_json_end_object(w);
@@ -109,14 +107,10 @@ static void write_module(const struct example *example, const struct example_mod
         const char *key, *text;
     } texts[] = {{"type", "elf"}, {"code_id", code_id}, {"debug_id", debug_id}, {"code_file", module->name}};
     sl_json_begin_object(w);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        sl_json_put_key(w, texts[i].key);
-        sl_json_put_str(w, sl_str(texts[i].text));
-    }
-    sl_json_put_key(w, "image_addr");
-    sl_json_put_hex(w, base_of(example, module));
-    sl_json_put_key(w, "image_size");
-    sl_json_put_u64(w, module->end - module->bias);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        sl_json_member_str(w, texts[i].key, sl_str(texts[i].text));
+    sl_json_member_hex(w, "image_addr", base_of(example, module));
+    sl_json_member_u64(w, "image_size", module->end - module->bias);
     sl_json_end_object(w);
 }
 
@@ -127,16 +121,13 @@ bool page_example(struct sl_buf *out)
     example.frame_count = backtrace(example.addresses, EXAMPLE_FRAMES);
     dl_iterate_phdr(take_module, &example);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "stacktraces");
-    sl_json_begin_array(&w);
+    sl_json_member_array(&w, "stacktraces");
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "thread_name");
-    sl_json_put_str(&w, SL_STR("the loop of symloom, answering for this example"));
+    sl_json_member_str(&w, "thread_name", SL_STR("the loop of symloom, answering for this example"));
     write_frames(&example, &w);
     sl_json_end_object(&w);
     sl_json_end_array(&w);
-    sl_json_put_key(&w, "modules");
-    sl_json_begin_array(&w);
+    sl_json_member_array(&w, "modules");
     for (size_t m = 0; m < example.module_count; m++)
         if (example.modules[m].named)
             write_module(&example, &example.modules[m], &w);

@@ -100,16 +100,11 @@ static void write_about(const struct config *config, struct sl_json_writer *w)
         {"result_ttl_seconds", DURATION_MS(config->result_ttl_ns) / 1000},
     };
     sl_json_begin_object(w);
-    sl_json_put_key(w, "version");
-    sl_json_put_str(w, SL_STR(SYMLOOM_VERSION));
-    sl_json_put_key(w, "sources");
-    sl_json_put_u64(w, config->source_count);
-    sl_json_put_key(w, "limits");
-    sl_json_begin_object(w);
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        sl_json_put_key(w, limits[i].key);
-        sl_json_put_u64(w, limits[i].value);
-    }
+    sl_json_member_str(w, "version", SL_STR(SYMLOOM_VERSION));
+    sl_json_member_u64(w, "sources", config->source_count);
+    sl_json_member_object(w, "limits");
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        sl_json_member_u64(w, limits[i].key, limits[i].value);
     sl_json_end_object(w);
     sl_json_end_object(w);
 }

@@ -43,22 +43,9 @@ static void add_plain(struct page_reading *r, const char *begin, const char *end
     r->plain.size += (size_t)(end - begin);
 }
 
-static void put_member(struct page_reading *r, const char *key, struct sl_str text)
-{
-    sl_json_put_key(&r->w, key);
-    sl_json_put_str(&r->w, text);
-}
-
-static void put_number_member(struct page_reading *r, const char *key, uint32_t number)
-{
-    sl_json_put_key(&r->w, key);
-    sl_json_put_u64(&r->w, number);
-}
-
 static void put_flag(struct page_reading *r, const char *key, bool flag)
 {
-    sl_json_put_key(&r->w, key);
-    sl_json_put_boolean(&r->w, flag);
+    sl_json_member_boolean(&r->w, key, flag);
 }
 
 /* ---- JavaScript ---- */
@@ -67,16 +54,16 @@ static void put_js_frame(struct page_reading *r, struct sl_str text, const struc
 {
     put_plain(r);
     sl_json_begin_object(&r->w);
-    put_member(r, "text", text);
-    put_member(r, "before", frame->before);
-    put_member(r, "function", frame->function);
-    put_member(r, "url", frame->url);
-    put_number_member(r, "line", frame->line);
-    put_number_member(r, "column", frame->column);
-    put_member(r, "behind", frame->behind);
+    sl_json_member_str(&r->w, "text", text);
+    sl_json_member_str(&r->w, "before", frame->before);
+    sl_json_member_str(&r->w, "function", frame->function);
+    sl_json_member_str(&r->w, "url", frame->url);
+    sl_json_member_u64(&r->w, "line", frame->line);
+    sl_json_member_u64(&r->w, "column", frame->column);
+    sl_json_member_str(&r->w, "behind", frame->behind);
     put_flag(r, "v8", frame->v8);
     put_flag(r, "constructor", frame->constructor);
-    put_number_member(r, "escapes", frame->escapes);
+    sl_json_member_u64(&r->w, "escapes", frame->escapes);
     sl_json_end_object(&r->w);
 }
 
@@ -99,16 +86,16 @@ static void put_jvm_frame(struct page_reading *r, struct sl_str text, const stru
     const char *end = frame->rest.data + frame->rest.size;
     put_plain(r);
     sl_json_begin_object(&r->w);
-    put_member(r, "text", text);
-    put_member(r, "head", frame->head);
-    put_member(r, "class", frame->class);
-    put_member(r, "method", frame->method);
-    put_member(r, "gap", frame->gap);
-    put_member(r, "file", frame->file);
+    sl_json_member_str(&r->w, "text", text);
+    sl_json_member_str(&r->w, "head", frame->head);
+    sl_json_member_str(&r->w, "class", frame->class);
+    sl_json_member_str(&r->w, "method", frame->method);
+    sl_json_member_str(&r->w, "gap", frame->gap);
+    sl_json_member_str(&r->w, "file", frame->file);
     if (frame->has_line)
-        put_number_member(r, "line", frame->line);
-    put_member(r, "rest", frame->rest);
-    put_member(r, "end", (struct sl_str){end, (size_t)(text.data + text.size - end)});
+        sl_json_member_u64(&r->w, "line", frame->line);
+    sl_json_member_str(&r->w, "rest", frame->rest);
+    sl_json_member_str(&r->w, "end", (struct sl_str){end, (size_t)(text.data + text.size - end)});
     sl_json_end_object(&r->w);
 }
 
@@ -126,7 +113,7 @@ static void read_jvm_line(struct page_reading *r, struct sl_str whole)
         add_plain(r, at, class.data);
         put_plain(r);
         sl_json_begin_object(&r->w);
-        put_member(r, "class", class);
+        sl_json_member_str(&r->w, "class", class);
         sl_json_end_object(&r->w);
         at = class.data + class.size;
     }
@@ -159,8 +146,7 @@ static enum input_kind kind_of_text(const struct page_reading *r, struct sl_str 
 
 static void put_parts(struct page_reading *r, enum input_kind kind, struct sl_str text)
 {
-    sl_json_put_key(&r->w, "parts");
-    sl_json_begin_array(&r->w);
+    sl_json_member_array(&r->w, "parts");
     for (size_t at = 0, size; at < text.size && !is_too_long(r); at += size) {
         const char *newline = memchr(text.data + at, '\n', text.size - at);
         size = newline ? (size_t)(newline + 1 - text.data) - at : text.size - at;
@@ -182,15 +168,11 @@ bool page_recognise(struct sl_bytes bytes, struct sl_str as, uint64_t max, struc
     const char *name = input_kind_name(kind), *unread = kind ? NULL : input_unread_kind(r->bytes);
     const char *plain = kind || unread ? NULL : input_named_kind(r->bytes);
     sl_json_begin_object(&r->w);
-    sl_json_put_key(&r->w, "kind");
-    if (name)
-        sl_json_put_str(&r->w, sl_str(name));
-    else
-        sl_json_put_null(&r->w);
+    sl_json_member_or_null(&r->w, "kind", sl_str(name));
     if (unread)
-        put_member(r, "unread", sl_str(unread));
+        sl_json_member_str(&r->w, "unread", sl_str(unread));
     if (plain)
-        put_member(r, "plain", sl_str(plain));
+        sl_json_member_str(&r->w, "plain", sl_str(plain));
     if (kind == INPUT_PROFILE || (kind == INPUT_APPLE && sl_samples_is(text)))
         put_flag(r, "named", true);
     if (kind == INPUT_JSSTACK || kind == INPUT_TRACE)

@@ -21,21 +21,6 @@
 static const char *const status_rights[] = {"status", NULL};
 
 /* ---- values ---- */
-static void member_u64(struct sl_json_writer *w, const char *key, uint64_t v)
-{
-    sl_json_put_key(w, key);
-    sl_json_put_u64(w, v);
-}
-
-static void member_str(struct sl_json_writer *w, const char *key, const char *text)
-{
-    sl_json_put_key(w, key);
-    if (text)
-        sl_json_put_str(w, sl_str(text));
-    else
-        sl_json_put_null(w);
-}
-
 /* RFC 3339 in UTC; null for 0. */
 static void member_time(struct sl_json_writer *w, const char *key, int64_t seconds)
 {
@@ -43,7 +28,7 @@ static void member_time(struct sl_json_writer *w, const char *key, int64_t secon
     struct tm tm;
     time_t time = (time_t)seconds;
     strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&time, &tm));
-    member_str(w, key, seconds ? text : NULL);
+    sl_json_member_or_null(w, key, sl_str(seconds ? text : NULL));
 }
 
 /* To a thousandth; null below 0. */
@@ -60,22 +45,20 @@ static void member_ms(struct sl_json_writer *w, const char *key, double ms)
 static void write_work(struct sl_json_writer *w, const struct service *service, const struct history_counts *hour)
 {
     uint64_t limit = service->config->max_concurrent_requests;
-    sl_json_put_key(w, "jobs");
-    sl_json_begin_object(w);
-    member_u64(w, "running", service_running(service));
+    sl_json_member_object(w, "jobs");
+    sl_json_member_u64(w, "running", service_running(service));
     sl_json_put_key(w, "limit");
     if (limit == UINT64_MAX)
         sl_json_put_null(w);
     else
         sl_json_put_u64(w, limit);
-    member_u64(w, "finished_1h", hour->jobs_finished);
-    member_u64(w, "failed_1h", hour->jobs_failed);
+    sl_json_member_u64(w, "finished_1h", hour->jobs_finished);
+    sl_json_member_u64(w, "failed_1h", hour->jobs_failed);
     sl_json_end_object(w);
-    sl_json_put_key(w, "pool");
-    sl_json_begin_object(w);
-    member_u64(w, "threads", loop_pool_threads());
-    member_u64(w, "busy", pool_busy());
-    member_u64(w, "queued", pool_queued());
+    sl_json_member_object(w, "pool");
+    sl_json_member_u64(w, "threads", loop_pool_threads());
+    sl_json_member_u64(w, "busy", pool_busy());
+    sl_json_member_u64(w, "queued", pool_queued());
     sl_json_end_object(w);
 }
 
@@ -101,24 +84,22 @@ static void write_process(struct sl_json_writer *w, const struct service *servic
 {
     char node[5];
     snprintf(node, sizeof node, "%04x", node_own(service->config));
-    member_str(w, "node", node);
-    member_str(w, "state", service_state(service));
-    member_u64(w, "uptime_seconds", (clock_mono_ns() - service->started_ns) / 1000000000u);
+    sl_json_member_or_null(w, "node", sl_str(node));
+    sl_json_member_or_null(w, "state", sl_str(service_state(service)));
+    sl_json_member_u64(w, "uptime_seconds", (clock_mono_ns() - service->started_ns) / 1000000000u);
     write_work(w, service, hour);
-    sl_json_put_key(w, "memory");
-    sl_json_begin_object(w);
-    member_u64(w, "resident", room->resident);
-    member_u64(w, "budget_used", memory_used());
-    member_u64(w, "budget", memory_limit());
+    sl_json_member_object(w, "memory");
+    sl_json_member_u64(w, "resident", room->resident);
+    sl_json_member_u64(w, "budget_used", memory_used());
+    sl_json_member_u64(w, "budget", memory_limit());
     sl_json_end_object(w);
 }
 
 static void write_disk(struct sl_json_writer *w, const struct room *room)
 {
-    sl_json_put_key(w, "disk");
-    sl_json_begin_object(w);
-    member_u64(w, "free", room->free);
-    member_u64(w, "size", room->size);
+    sl_json_member_object(w, "disk");
+    sl_json_member_u64(w, "free", room->free);
+    sl_json_member_u64(w, "size", room->size);
     sl_json_end_object(w);
 }
 
@@ -149,17 +130,16 @@ static void measure_if_old(const struct config *config)
 
 static void write_caches(struct sl_json_writer *w, const struct history_counts *hour)
 {
-    sl_json_put_key(w, "caches");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "caches");
     for (size_t i = 0; i < kinds_all_count && i < HISTORY_KINDS; i++) {
         const char *name = kinds_all[i]->name;
         sl_json_begin_object(w);
-        member_str(w, "name", name);
-        member_u64(w, "memory_bytes", (uint64_t)metric_total(METRIC_CACHE_MEMORY_BYTES, name, NULL, NULL));
-        member_u64(w, "disk_bytes", (uint64_t)metric_total(METRIC_CACHE_DISK_BYTES, name, NULL, NULL));
-        member_u64(w, "disk_files", (uint64_t)metric_total(METRIC_CACHE_DISK_FILES, name, NULL, NULL));
-        member_u64(w, "lookups_1h", hour->kind_lookups[i]);
-        member_u64(w, "computed_1h", hour->kind_computed[i]);
+        sl_json_member_or_null(w, "name", sl_str(name));
+        sl_json_member_u64(w, "memory_bytes", (uint64_t)metric_total(METRIC_CACHE_MEMORY_BYTES, name, NULL, NULL));
+        sl_json_member_u64(w, "disk_bytes", (uint64_t)metric_total(METRIC_CACHE_DISK_BYTES, name, NULL, NULL));
+        sl_json_member_u64(w, "disk_files", (uint64_t)metric_total(METRIC_CACHE_DISK_FILES, name, NULL, NULL));
+        sl_json_member_u64(w, "lookups_1h", hour->kind_lookups[i]);
+        sl_json_member_u64(w, "computed_1h", hour->kind_computed[i]);
         sl_json_end_object(w);
     }
     sl_json_end_array(w);
@@ -168,14 +148,12 @@ static void write_caches(struct sl_json_writer *w, const struct history_counts *
 static void write_shared(struct sl_json_writer *w)
 {
     struct cache_shared_state state;
-    sl_json_put_key(w, "shared");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "shared");
     for (size_t i = 0; cache_shared_state(i, &state); i++) {
         sl_json_begin_object(w);
-        member_str(w, "backend", state.name);
-        sl_json_put_key(w, "up");
-        sl_json_put_boolean(w, state.up);
-        member_str(w, "last_error", state.last_error);
+        sl_json_member_or_null(w, "backend", sl_str(state.name));
+        sl_json_member_boolean(w, "up", state.up);
+        sl_json_member_or_null(w, "last_error", sl_str(state.last_error));
         sl_json_end_object(w);
     }
     sl_json_end_array(w);
@@ -188,12 +166,10 @@ static void write_uploads(struct sl_json_writer *w)
     kinds_symbfile_store(&state);
     if (!state.shared)
         return;
-    sl_json_put_key(w, "uploads");
-    sl_json_begin_object(w);
-    member_str(w, "store", state.type);
-    sl_json_put_key(w, "up");
-    sl_json_put_boolean(w, state.up);
-    member_str(w, "last_error", state.last_error);
+    sl_json_member_object(w, "uploads");
+    sl_json_member_or_null(w, "store", sl_str(state.type));
+    sl_json_member_boolean(w, "up", state.up);
+    sl_json_member_or_null(w, "last_error", sl_str(state.last_error));
     member_time(w, "last_error_at", state.failed_s);
     sl_json_end_object(w);
 }
@@ -206,17 +182,17 @@ static void write_source(struct sl_json_writer *w, const struct source *source)
     uint64_t blocked_ms = origin_blocked_ms(source);
     origin_health(source, &health);
     sl_json_begin_object(w);
-    sl_json_put_key(w, "id");
-    sl_json_put_str(w, source->id);
-    member_str(w, "type", type_names[source->type]);
-    member_str(w, "layout", source->type == SOURCE_SENTRY ? NULL : layout_type_words[source->layout]);
+    sl_json_member_str(w, "id", source->id);
+    sl_json_member_or_null(w, "type", sl_str(type_names[source->type]));
+    sl_json_member_or_null(w, "layout",
+                           sl_str(source->type == SOURCE_SENTRY ? NULL : layout_type_words[source->layout]));
     member_time(w, "last_success", health.last_success_s);
-    member_str(w, "last_error", health.last_error_s ? health.last_error : NULL);
+    sl_json_member_or_null(w, "last_error", sl_str(health.last_error_s ? health.last_error : NULL));
     member_time(w, "last_error_at", health.last_error_s);
     member_time(w, "blocked_until", blocked_ms ? clock_wall_s() + (int64_t)(blocked_ms / 1000) + 1 : 0);
-    member_u64(w, "ok_1h", health.last_hour[ORIGIN_OK]);
-    member_u64(w, "not_found_1h", health.last_hour[ORIGIN_NOT_FOUND]);
-    member_u64(w, "failed_1h", health.last_hour[ORIGIN_FAILED]);
+    sl_json_member_u64(w, "ok_1h", health.last_hour[ORIGIN_OK]);
+    sl_json_member_u64(w, "not_found_1h", health.last_hour[ORIGIN_NOT_FOUND]);
+    sl_json_member_u64(w, "failed_1h", health.last_hour[ORIGIN_FAILED]);
     sl_json_put_key(w, "up");
     if (health.state == ORIGIN_UNKNOWN)
         sl_json_put_null(w);
@@ -227,8 +203,7 @@ static void write_source(struct sl_json_writer *w, const struct source *source)
 
 static void write_sources(struct sl_json_writer *w, const struct config *config)
 {
-    sl_json_put_key(w, "sources");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "sources");
     for (size_t i = 0; i < config->source_count; i++)
         write_source(w, &config->sources[i]);
     sl_json_end_array(w);
@@ -238,18 +213,16 @@ static void write_history(struct sl_json_writer *w, const struct history *histor
 {
     struct history_point points[HISTORY_POINTS + 1];
     size_t count = history_points(history, points);
-    sl_json_put_key(w, "history");
-    sl_json_begin_object(w);
-    member_u64(w, "step_seconds", HISTORY_STEP_S);
-    sl_json_put_key(w, "points");
-    sl_json_begin_array(w);
+    sl_json_member_object(w, "history");
+    sl_json_member_u64(w, "step_seconds", HISTORY_STEP_S);
+    sl_json_member_array(w, "points");
     for (size_t i = 0; i < count; i++) {
         sl_json_begin_object(w);
         member_time(w, "t", points[i].t);
-        member_u64(w, "requests", points[i].requests);
-        member_u64(w, "errors", points[i].errors);
-        member_u64(w, "lookups", points[i].lookups);
-        member_u64(w, "computed", points[i].computed);
+        sl_json_member_u64(w, "requests", points[i].requests);
+        sl_json_member_u64(w, "errors", points[i].errors);
+        sl_json_member_u64(w, "lookups", points[i].lookups);
+        sl_json_member_u64(w, "computed", points[i].computed);
         member_ms(w, "p50_ms", points[i].p50_ms);
         member_ms(w, "p99_ms", points[i].p99_ms);
         sl_json_end_object(w);
@@ -298,11 +271,10 @@ static void write_deaths(struct sl_json_writer *w)
 {
     struct metrics_deaths deaths = {0};
     metrics_deaths(&deaths);
-    sl_json_put_key(w, "deaths");
-    sl_json_begin_object(w);
-    member_u64(w, "count", deaths.count);
+    sl_json_member_object(w, "deaths");
+    sl_json_member_u64(w, "count", deaths.count);
     member_time(w, "last", deaths.last_s);
-    member_str(w, "last_why", deaths.count ? deaths.last_why : NULL);
+    sl_json_member_or_null(w, "last_why", sl_str(deaths.count ? deaths.last_why : NULL));
     sl_json_end_object(w);
 }
 
@@ -320,8 +292,8 @@ static void write_all(struct http_exchange *x, struct sl_json_writer *w, const s
     history_last_hour(service->history, &hour);
     ask_processes(x, config, &hour, &room, &processes);
     if (!alone) {
-        member_str(w, "version", BUILD_VERSION);
-        member_str(w, "commit", build_commit());
+        sl_json_member_or_null(w, "version", sl_str(BUILD_VERSION));
+        sl_json_member_or_null(w, "commit", sl_str(build_commit()));
     }
     write_process(w, service, &hour, &room);
     if (!alone) {
@@ -333,8 +305,7 @@ static void write_all(struct http_exchange *x, struct sl_json_writer *w, const s
         write_history(w, service->history);
     }
     if (processes.size && !processes.failed) {
-        sl_json_put_key(w, "processes");
-        sl_json_put_raw(w, sl_buf_view(&processes));
+        sl_json_member_raw(w, "processes", sl_buf_view(&processes));
         write_deaths(w);
     }
     sl_buf_free(&processes);
@@ -349,8 +320,8 @@ static void answer_status(struct http_exchange *x)
     if (may_see_all(x)) {
         write_all(x, &w, config);
     } else {
-        member_str(&w, "version", BUILD_VERSION);
-        member_str(&w, "state", service_state(x->service));
+        sl_json_member_or_null(&w, "version", sl_str(BUILD_VERSION));
+        sl_json_member_or_null(&w, "state", sl_str(service_state(x->service)));
     }
     sl_json_end_object(&w);
     config_release(config);

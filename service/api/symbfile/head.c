@@ -27,19 +27,13 @@ static void write_failure(struct http_exchange *x, const char *uuid, int status,
     struct sl_json_writer w = sl_json_writer(&x->body);
     http_reply(x, status, "application/json", SL_STR(""));
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "success");
-    sl_json_put_boolean(&w, false);
-    sl_json_put_key(&w, "uuid");
-    sl_json_put_str(&w, sl_str(uuid));
-    sl_json_put_key(&w, "error");
-    sl_json_begin_object(&w);
-    sl_json_put_key(&w, "Code");
-    sl_json_put_str(&w, sl_str(code));
-    sl_json_put_key(&w, "Text");
-    sl_json_put_str(&w, sl_str(text));
+    sl_json_member_boolean(&w, "success", false);
+    sl_json_member_str(&w, "uuid", sl_str(uuid));
+    sl_json_member_object(&w, "error");
+    sl_json_member_str(&w, "Code", sl_str(code));
+    sl_json_member_str(&w, "Text", sl_str(text));
     sl_json_end_object(&w);
-    sl_json_put_key(&w, "status");
-    sl_json_put_u64(&w, (uint64_t)status);
+    sl_json_member_u64(&w, "status", (uint64_t)status);
     sl_json_end_object(&w);
     if (status == 503)
         http_set_header(x, "Retry-After", SL_STR("5"));

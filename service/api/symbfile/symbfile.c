@@ -309,8 +309,7 @@ static void write_hash(const struct symbfile_set *set, struct sl_json_writer *w)
         sl_buf_add(&hashes, set->have[i].sha256, sizeof set->have[i].sha256);
     EVP_Digest(hashes.data, hashes.size, digest, &size, EVP_sha256(), NULL);
     sl_buf_hex(&hex, digest, size);
-    sl_json_put_key(w, "sha256");
-    sl_json_put_str(w, sl_buf_view(&hex));
+    sl_json_member_str(w, "sha256", sl_buf_view(&hex));
     sl_buf_free(&hashes);
     sl_buf_free(&hex);
 }
@@ -323,20 +322,15 @@ static void write_set(const struct symbfile_set *set, struct sl_json_writer *w)
     gmtime_r(&seconds, &tm);
     strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%SZ", &tm);
     sl_json_begin_object(w);
-    sl_json_put_key(w, "state");
-    sl_json_put_str(w, set->published ? SL_STR("published") : SL_STR("staged"));
-    sl_json_put_key(w, "parts");
-    sl_json_put_u64(w, set->parts);
-    sl_json_put_key(w, "received");
-    sl_json_begin_array(w);
+    sl_json_member_str(w, "state", set->published ? SL_STR("published") : SL_STR("staged"));
+    sl_json_member_u64(w, "parts", set->parts);
+    sl_json_member_array(w, "received");
     for (size_t i = 0; i < set->have_count; i++)
         sl_json_put_u64(w, set->have[i].number);
     sl_json_end_array(w);
-    sl_json_put_key(w, "records");
-    sl_json_put_u64(w, set->records);
+    sl_json_member_u64(w, "records", set->records);
     write_hash(set, w);
-    sl_json_put_key(w, "updated");
-    sl_json_put_str(w, sl_str(time));
+    sl_json_member_str(w, "updated", sl_str(time));
     sl_json_end_object(w);
 }
 
@@ -347,8 +341,7 @@ static void reply_status(struct http_exchange *x, const struct question *q)
     struct sl_json_writer w = sl_json_writer(&json);
     sl_file_id_format_hex(&q->place.file_id, id);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "file_id");
-    sl_json_put_str(&w, sl_str(id));
+    sl_json_member_str(&w, "file_id", sl_str(id));
     sl_json_put_key(&w, "build_id");
     if (*q->info.build_id)
         sl_json_put_str(&w, sl_str(q->info.build_id));

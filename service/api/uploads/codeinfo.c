@@ -80,16 +80,12 @@ bool codeinfo_read(struct sl_str head, struct sl_str key, struct sl_arena *arena
     sl_json_begin_object(&w);
     sl_json_put_key(&w, "debug_id");
     write_upper(&w, arena, info.debug_id);
-    sl_json_put_key(&w, "debug_filename");
-    sl_json_put_str(&w, info.debug_file);
-    sl_json_put_key(&w, "code_file");
-    sl_json_put_str(&w, info.code_file);
+    sl_json_member_str(&w, "debug_filename", info.debug_file);
+    sl_json_member_str(&w, "code_file", info.code_file);
     sl_json_put_key(&w, "code_id");
     write_upper(&w, arena, info.code_id);
-    sl_json_put_key(&w, "generator");
-    sl_json_put_str(&w, info.generator);
-    sl_json_put_key(&w, "key");
-    sl_json_put_str(&w, key);
+    sl_json_member_str(&w, "generator", info.generator);
+    sl_json_member_str(&w, "key", key);
     sl_json_end_object(&w);
     return true;
 }

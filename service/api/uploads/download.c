@@ -390,10 +390,8 @@ static void write_syminfo(struct http_exchange *x, const struct codeinfo_texts *
                    {"code_file", texts->code_file}, {"code_id", texts->code_id},
                    {"generator", texts->generator}, {"url", sl_buf_view(&url)}};
     sl_json_begin_object(&w);
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        sl_json_put_key(&w, members[i].key);
-        sl_json_put_str(&w, members[i].text);
-    }
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        sl_json_member_str(&w, members[i].key, members[i].text);
     sl_json_end_object(&w);
     http_reply_json(x, 200, &body);
     sl_buf_free(&url);

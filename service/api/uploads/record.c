@@ -12,10 +12,8 @@ static const char *const prefixes[STORE_PARTS] = {"uploads/", "try/uploads/"};
 void uploads_write_user(struct sl_json_writer *w, const struct mozilla_token *token)
 {
     sl_json_begin_object(w);
-    sl_json_put_key(w, "id");
-    sl_json_put_u64(w, token->user_id);
-    sl_json_put_key(w, "email");
-    sl_json_put_str(w, token->email);
+    sl_json_member_u64(w, "id", token->user_id);
+    sl_json_member_str(w, "email", token->email);
     sl_json_end_object(w);
 }
 

@@ -106,12 +106,10 @@ struct single_answer {
 
 static void answer_action(struct sl_json_writer *w, const char *type, const char *message)
 {
-    sl_json_put_key(w, "type");
-    sl_json_put_str(w, sl_str(type));
+    sl_json_member_str(w, "type", sl_str(type));
     if (!message)
         return;
-    sl_json_put_key(w, "msg");
-    sl_json_put_str(w, sl_str(message));
+    sl_json_member_str(w, "msg", sl_str(message));
 }
 
 static bool read_md5(struct sl_str text, uint8_t md5[16])
@@ -132,8 +130,7 @@ static void answer_upload(struct single_answer *a, struct sl_str key, const char
     sl_buf_printf(&url, "%s://" SL_STR_FMT "/upload/v2/session/%s", is_secure ? "https" : "http",
                   SL_STR_ARG(http_header(a->x, "host")), secret);
     answer_action(&a->w, "upload", NULL);
-    sl_json_put_key(&a->w, "url");
-    sl_json_put_str(&a->w, sl_buf_view(&url));
+    sl_json_member_str(&a->w, "url", sl_buf_view(&url));
     sl_json_put_key(&a->w, "content_encoding");
     if (uploads_is_packed(a->config, key))
         sl_json_put_str(&a->w, SL_STR("gzip"));

@@ -235,8 +235,7 @@ static void upload_time(struct sl_json_writer *w, const char *key, uint64_t us)
     gmtime_r(&seconds, &tm);
     strftime(whole, sizeof whole, "%Y-%m-%dT%H:%M:%S", &tm);
     snprintf(text, sizeof text, "%s.%03uZ", whole, (unsigned)(us / 1000 % 1000));
-    sl_json_put_key(w, key);
-    sl_json_put_str(w, sl_str(text));
+    sl_json_member_str(w, key, sl_str(text));
 }
 
 uint64_t uploads_id(void)
@@ -250,23 +249,17 @@ uint64_t uploads_id(void)
 /* Of answers and records alike: in the first the user is an address, in the second an object. */
 static void write_upload(struct sl_json_writer *w, const struct upload *u, uint64_t id, bool is_record)
 {
-    sl_json_put_key(w, "id");
-    sl_json_put_u64(w, id);
-    sl_json_put_key(w, "size");
-    sl_json_put_u64(w, u->from.url.size ? u->from.size : u->archive.bytes.size);
-    sl_json_put_key(w, "filename");
-    sl_json_put_str(w, u->archive.filename);
-    sl_json_put_key(w, is_record ? "bucket_name" : "bucket");
-    sl_json_put_str(w, sl_str(store_bucket()));
+    sl_json_member_u64(w, "id", id);
+    sl_json_member_u64(w, "size", u->from.url.size ? u->from.size : u->archive.bytes.size);
+    sl_json_member_str(w, "filename", u->archive.filename);
+    sl_json_member_str(w, is_record ? "bucket_name" : "bucket", sl_str(store_bucket()));
     sl_json_put_key(w, "download_url");
     if (u->from.url.size)
         sl_json_put_str(w, u->from.url);
     else
         sl_json_put_null(w);
-    sl_json_put_key(w, "try_symbols");
-    sl_json_put_boolean(w, u->part == STORE_TRY);
-    sl_json_put_key(w, "redirect_urls");
-    sl_json_begin_array(w);
+    sl_json_member_boolean(w, "try_symbols", u->part == STORE_TRY);
+    sl_json_member_array(w, "redirect_urls");
     for (size_t i = 0; i < u->from.redirect_count; i++)
         sl_json_put_str(w, u->from.redirects[i]);
     sl_json_end_array(w);
@@ -288,25 +281,18 @@ static void write_upload(struct sl_json_writer *w, const struct upload *u, uint6
 
 static void write_file_uploads(struct sl_json_writer *w, const struct upload *u)
 {
-    sl_json_put_key(w, "file_uploads");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "file_uploads");
     for (size_t i = 0; i < u->archive.count; i++) {
         const struct archive_member *member = &u->archive.members[i];
         if (!member->location.data)
             continue;
         sl_json_begin_object(w);
-        sl_json_put_key(w, "id");
-        sl_json_put_u64(w, uploads_id());
-        sl_json_put_key(w, "bucket_name");
-        sl_json_put_str(w, sl_str(store_bucket()));
-        sl_json_put_key(w, "key");
-        sl_json_put_str(w, member->key);
-        sl_json_put_key(w, "update");
-        sl_json_put_boolean(w, member->is_update);
-        sl_json_put_key(w, "compressed");
-        sl_json_put_boolean(w, member->is_packed);
-        sl_json_put_key(w, "size");
-        sl_json_put_u64(w, member->stored_size);
+        sl_json_member_u64(w, "id", uploads_id());
+        sl_json_member_str(w, "bucket_name", sl_str(store_bucket()));
+        sl_json_member_str(w, "key", member->key);
+        sl_json_member_boolean(w, "update", member->is_update);
+        sl_json_member_boolean(w, "compressed", member->is_packed);
+        sl_json_member_u64(w, "size", member->stored_size);
         upload_time(w, "completed_at", clock_wall_us());
         upload_time(w, "created_at", u->begun_us);
         sl_json_end_object(w);
@@ -320,11 +306,9 @@ static void upload_keep_record(const struct upload *u, uint64_t id)
     struct sl_json_writer w = sl_json_writer(&record);
     struct sl_error error = {0};
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "upload");
-    sl_json_begin_object(&w);
+    sl_json_member_object(&w, "upload");
     write_upload(&w, u, id, true);
-    sl_json_put_key(&w, "ignored_keys");
-    sl_json_begin_array(&w);
+    sl_json_member_array(&w, "ignored_keys");
     for (size_t i = 0; i < u->archive.ignored_count; i++)
         sl_json_put_str(&w, u->archive.ignored[i]);
     sl_json_end_array(&w);
@@ -346,8 +330,7 @@ static void upload_reply(struct upload *u)
     uint64_t id = uploads_id();
     upload_keep_record(u, id);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "upload");
-    sl_json_begin_object(&w);
+    sl_json_member_object(&w, "upload");
     write_upload(&w, u, id, false);
     sl_json_end_object(&w);
     sl_json_end_object(&w);
@@ -466,16 +449,11 @@ static void auth_info(struct http_exchange *x)
     if (!uploads_authorize(x, &token))
         return;
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "email");
-    sl_json_put_str(&w, token->email);
-    sl_json_put_key(&w, "user_id");
-    sl_json_put_u64(&w, token->user_id);
-    sl_json_put_key(&w, "try_symbols");
-    sl_json_put_boolean(&w, !token->upload);
-    sl_json_put_key(&w, "token_expires_at");
-    sl_json_put_i64(&w, token->expires_s < NEVER_EXPIRES_S ? token->expires_s : NEVER_EXPIRES_S);
-    sl_json_put_key(&w, "upload_api_version");
-    sl_json_put_u64(&w, token->upload_api);
+    sl_json_member_str(&w, "email", token->email);
+    sl_json_member_u64(&w, "user_id", token->user_id);
+    sl_json_member_boolean(&w, "try_symbols", !token->upload);
+    sl_json_member_i64(&w, "token_expires_at", token->expires_s < NEVER_EXPIRES_S ? token->expires_s : NEVER_EXPIRES_S);
+    sl_json_member_u64(&w, "upload_api_version", token->upload_api);
     sl_json_end_object(&w);
     http_reply_json(x, 200, &body);
     http_set_header(x, "Vary", SL_STR("Auth-Token"));

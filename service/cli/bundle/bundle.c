@@ -128,28 +128,18 @@ static void report_object(struct bundling *b, const char *input, const char *out
     char id[SL_DEBUG_ID_TEXT];
     sl_debug_id_format(&info->debug_id, id);
     sl_json_begin_object(&b->w);
-    sl_json_put_key(&b->w, "path");
-    sl_json_put_str(&b->w, sl_str(input));
-    sl_json_put_key(&b->w, "debug_id");
-    sl_json_put_str(&b->w, sl_str(id));
-    sl_json_put_key(&b->w, "bundle");
-    if (output)
-        sl_json_put_str(&b->w, sl_str(output));
-    else
-        sl_json_put_null(&b->w);
-    sl_json_put_key(&b->w, "files");
-    sl_json_begin_array(&b->w);
+    sl_json_member_str(&b->w, "path", sl_str(input));
+    sl_json_member_str(&b->w, "debug_id", sl_str(id));
+    sl_json_member_or_null(&b->w, "bundle", sl_str(output));
+    sl_json_member_array(&b->w, "files");
     for (size_t i = 0; i < p->packed_count; i++)
         sl_json_put_str(&b->w, p->packed[i]);
     sl_json_end_array(&b->w);
-    sl_json_put_key(&b->w, "skipped");
-    sl_json_begin_array(&b->w);
+    sl_json_member_array(&b->w, "skipped");
     for (size_t i = 0; i < p->skipped_count; i++) {
         sl_json_begin_object(&b->w);
-        sl_json_put_key(&b->w, "path");
-        sl_json_put_str(&b->w, p->skipped[i].path);
-        sl_json_put_key(&b->w, "reason");
-        sl_json_put_str(&b->w, sl_str(p->skipped[i].reason));
+        sl_json_member_str(&b->w, "path", p->skipped[i].path);
+        sl_json_member_str(&b->w, "reason", sl_str(p->skipped[i].reason));
         sl_json_end_object(&b->w);
     }
     sl_json_end_array(&b->w);

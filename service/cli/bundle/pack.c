@@ -239,8 +239,7 @@ static void write_marks(struct sl_json_writer *w, struct sl_str path, struct mar
             sl_json_begin_object(w);
         }
         snprintf(line, sizeof line, "%u", m->items[i].line);
-        sl_json_put_key(w, line);
-        sl_json_put_u64(w, m->items[i].number);
+        sl_json_member_u64(w, line, m->items[i].number);
     }
     sl_json_end_object(w);
     sl_json_end_object(w);
@@ -250,10 +249,8 @@ static void write_id(struct sl_json_writer *w, const struct sl_debug_id *id)
 {
     char text[SL_DEBUG_ID_TEXT];
     sl_debug_id_format(id, text);
-    sl_json_put_key(w, "__debug-id__");
-    sl_json_begin_object(w);
-    sl_json_put_key(w, text);
-    sl_json_begin_object(w);
+    sl_json_member_object(w, "__debug-id__");
+    sl_json_member_object(w, text);
     sl_json_end_object(w);
     sl_json_end_object(w);
 }

@@ -112,16 +112,12 @@ static void put_problems(const struct checked *file, struct sl_json_writer *w)
     for (size_t i = 0; i < file->problems.count; i++) {
         const struct value_problem *problem = &file->problems.items[i];
         sl_json_begin_object(w);
-        sl_json_put_key(w, "level");
-        sl_json_put_str(w, sl_str(level_of(problem)));
-        sl_json_put_key(w, "file");
-        sl_json_put_str(w, sl_str(shown_path(file)));
+        sl_json_member_str(w, "level", sl_str(level_of(problem)));
+        sl_json_member_str(w, "file", sl_str(shown_path(file)));
         put_place(w, "line", problem->line);
         put_place(w, "column", problem->column);
-        sl_json_put_key(w, "key");
-        sl_json_put_str(w, problem->path);
-        sl_json_put_key(w, "message");
-        sl_json_put_str(w, problem->what);
+        sl_json_member_str(w, "key", problem->path);
+        sl_json_member_str(w, "message", problem->what);
         sl_json_end_object(w);
     }
 }

@@ -3,39 +3,24 @@
 
 #include "jvm/mapping.h"
 
-static void mapping_text(struct sl_json_writer *w, const char *key, struct sl_str text)
-{
-    sl_json_put_key(w, key);
-    if (text.data)
-        sl_json_put_str(w, text);
-    else
-        sl_json_put_null(w);
-}
-
 static void mapping_json(const char *path, size_t size, const char *id, const struct sl_jvm_summary *s,
                          struct sl_json_writer *w)
 {
     sl_json_begin_object(w);
-    mapping_text(w, "path", sl_str(path));
-    sl_json_put_key(w, "size");
-    sl_json_put_u64(w, size);
-    mapping_text(w, "type", SL_STR("proguard"));
-    mapping_text(w, "debug_id", sl_str(id));
-    mapping_text(w, "compiler", s->compiler);
-    mapping_text(w, "compiler_version", s->compiler_version);
-    mapping_text(w, "min_api", s->min_api);
-    sl_json_put_key(w, "counts");
-    sl_json_begin_object(w);
-    sl_json_put_key(w, "classes");
-    sl_json_put_u64(w, s->classes);
-    sl_json_put_key(w, "methods");
-    sl_json_put_u64(w, s->methods);
+    sl_json_member_or_null(w, "path", sl_str(path));
+    sl_json_member_u64(w, "size", size);
+    sl_json_member_or_null(w, "type", SL_STR("proguard"));
+    sl_json_member_or_null(w, "debug_id", sl_str(id));
+    sl_json_member_or_null(w, "compiler", s->compiler);
+    sl_json_member_or_null(w, "compiler_version", s->compiler_version);
+    sl_json_member_or_null(w, "min_api", s->min_api);
+    sl_json_member_object(w, "counts");
+    sl_json_member_u64(w, "classes", s->classes);
+    sl_json_member_u64(w, "methods", s->methods);
     sl_json_end_object(w);
-    sl_json_put_key(w, "has_lines");
-    sl_json_put_boolean(w, s->has_lines);
-    sl_json_put_key(w, "is_usable");
-    sl_json_put_boolean(w, true);
-    mapping_text(w, "problem", (struct sl_str){NULL, 0});
+    sl_json_member_boolean(w, "has_lines", s->has_lines);
+    sl_json_member_boolean(w, "is_usable", true);
+    sl_json_member_or_null(w, "problem", (struct sl_str){NULL, 0});
     sl_json_end_object(w);
 }
 

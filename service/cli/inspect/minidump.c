@@ -127,29 +127,13 @@ static void put_dump(const struct dump_view *view, struct sl_buf *out)
 
 /* ---- JSON ---- */
 
-static void dump_member(struct sl_json_writer *w, const char *key, struct sl_str text)
-{
-    sl_json_put_key(w, key);
-    if (text.data)
-        sl_json_put_str(w, text);
-    else
-        sl_json_put_null(w);
-}
-
-static void dump_number(struct sl_json_writer *w, const char *key, uint64_t value)
-{
-    sl_json_put_key(w, key);
-    sl_json_put_u64(w, value);
-}
-
 static void write_thread(struct sl_json_writer *w, const struct sl_crash_thread *thread, size_t stack)
 {
     sl_json_begin_object(w);
-    dump_number(w, "thread_id", thread->id);
-    dump_member(w, "thread_name", thread->name);
-    sl_json_put_key(w, "crashed");
-    sl_json_put_boolean(w, thread->requesting == SL_REQUESTING_YES);
-    dump_number(w, "stack_size", stack);
+    sl_json_member_u64(w, "thread_id", thread->id);
+    sl_json_member_or_null(w, "thread_name", thread->name);
+    sl_json_member_boolean(w, "crashed", thread->requesting == SL_REQUESTING_YES);
+    sl_json_member_u64(w, "stack_size", stack);
     sl_json_end_object(w);
 }
 
@@ -159,44 +143,41 @@ static void write_module(struct sl_json_writer *w, const struct sl_crash_module 
     if (module->has_debug_id)
         sl_debug_id_format(&module->debug_id, id);
     sl_json_begin_object(w);
-    sl_json_put_key(w, "image_addr");
-    sl_json_put_hex(w, module->address);
-    dump_number(w, "image_size", module->size);
-    dump_member(w, "code_id", module->code_id);
-    dump_member(w, "debug_id", sl_str(*id ? id : NULL));
-    dump_member(w, "code_file", module->code_file);
-    dump_member(w, "debug_file", module->debug_file);
+    sl_json_member_hex(w, "image_addr", module->address);
+    sl_json_member_u64(w, "image_size", module->size);
+    sl_json_member_or_null(w, "code_id", module->code_id);
+    sl_json_member_or_null(w, "debug_id", sl_str(*id ? id : NULL));
+    sl_json_member_or_null(w, "code_file", module->code_file);
+    sl_json_member_or_null(w, "debug_file", module->debug_file);
     sl_json_end_object(w);
 }
 
 static void write_stream(struct sl_json_writer *w, const struct sl_minidump_stream *stream)
 {
     sl_json_begin_object(w);
-    dump_number(w, "type", stream->type);
-    dump_member(w, "name", sl_str(sl_minidump_stream_name(stream->type)));
-    dump_number(w, "offset", stream->offset);
-    dump_number(w, "size", stream->size);
+    sl_json_member_u64(w, "type", stream->type);
+    sl_json_member_or_null(w, "name", sl_str(sl_minidump_stream_name(stream->type)));
+    sl_json_member_u64(w, "offset", stream->offset);
+    sl_json_member_u64(w, "size", stream->size);
     sl_json_end_object(w);
 }
 
 static void write_contents(struct sl_json_writer *w, const struct sl_minidump *dump)
 {
     const struct sl_crash *crash = &dump->crash;
-    dump_member(w, "os_name", crash->system.os_name);
-    dump_member(w, "os_version", crash->system.os_version);
-    dump_member(w, "os_build", crash->system.os_build);
-    dump_member(w, "arch", sl_str(sl_arch_name(crash->system.arch)));
+    sl_json_member_or_null(w, "os_name", crash->system.os_name);
+    sl_json_member_or_null(w, "os_version", crash->system.os_version);
+    sl_json_member_or_null(w, "os_build", crash->system.os_build);
+    sl_json_member_or_null(w, "arch", sl_str(sl_arch_name(crash->system.arch)));
     if (crash->has_timestamp)
-        dump_number(w, "timestamp", (uint64_t)crash->timestamp);
-    dump_member(w, "crash_reason", crash->reason);
-    dump_member(w, "assertion", crash->assertion);
-    sl_json_put_key(w, "threads");
-    sl_json_begin_array(w);
+        sl_json_member_u64(w, "timestamp", (uint64_t)crash->timestamp);
+    sl_json_member_or_null(w, "crash_reason", crash->reason);
+    sl_json_member_or_null(w, "assertion", crash->assertion);
+    sl_json_member_array(w, "threads");
     for (size_t i = 0; i < crash->thread_count; i++)
         write_thread(w, &crash->threads[i], dump->threads[i].stack.bytes.size);
     sl_json_end_array(w);
-    sl_json_put_key(w, "modules");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "modules");
     for (size_t i = 0; i < crash->module_count; i++)
         write_module(w, &crash->modules[i]);
     sl_json_end_array(w);
@@ -206,19 +187,17 @@ static void write_dump(const struct dump_view *view, struct sl_json_writer *w)
 {
     const struct sl_minidump *dump = &view->dump;
     sl_json_begin_object(w);
-    dump_member(w, "path", sl_str(view->path));
-    dump_number(w, "size", view->size);
-    dump_member(w, "type", dump->is_microdump ? SL_STR("microdump") : SL_STR("minidump"));
+    sl_json_member_or_null(w, "path", sl_str(view->path));
+    sl_json_member_u64(w, "size", view->size);
+    sl_json_member_or_null(w, "type", dump->is_microdump ? SL_STR("microdump") : SL_STR("minidump"));
     if (!view->problem)
         write_contents(w, dump);
-    sl_json_put_key(w, "streams");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "streams");
     for (size_t i = 0; i < streams_of(dump); i++)
         write_stream(w, &dump->streams[i]);
     sl_json_end_array(w);
-    sl_json_put_key(w, "is_usable");
-    sl_json_put_boolean(w, !view->unusable);
-    dump_member(w, "problem", sl_str(view->unusable));
+    sl_json_member_boolean(w, "is_usable", !view->unusable);
+    sl_json_member_or_null(w, "problem", sl_str(view->unusable));
     sl_json_end_object(w);
 }
 

@@ -62,12 +62,9 @@ void findings_add_function(struct findings *f, const struct sl_function *functio
         return;
     }
     sl_json_begin_object(w);
-    sl_json_put_key(w, "address");
-    sl_json_put_hex(w, function->address);
-    sl_json_put_key(w, "size");
-    sl_json_put_hex(w, function->size);
-    sl_json_put_key(w, "name");
-    sl_json_put_str(w, name);
+    sl_json_member_hex(w, "address", function->address);
+    sl_json_member_hex(w, "size", function->size);
+    sl_json_member_str(w, "name", name);
     sl_json_put_key(w, "place");
     place.size ? sl_json_put_str(w, place) : sl_json_put_null(w);
     sl_json_put_key(w, "inlinees"); /* ended by the caller, who goes on with them */
@@ -312,11 +309,9 @@ void findings_variant(struct sl_json_writer *w, const struct sl_object_info *inf
     char id[SL_DEBUG_ID_TEXT];
     sl_debug_id_format(&info->debug_id, id);
     sl_json_begin_object(w);
-    sl_json_put_key(w, "debug_id");
-    sl_json_put_str(w, sl_str(id));
+    sl_json_member_str(w, "debug_id", sl_str(id));
     text_or_null(w, "code_id", info->code_id);
-    sl_json_put_key(w, "arch");
-    sl_json_put_str(w, sl_str(sl_arch_name(info->arch)));
+    sl_json_member_str(w, "arch", sl_str(sl_arch_name(info->arch)));
     sl_json_end_object(w);
 }
 
@@ -327,19 +322,14 @@ static void json_identity(struct findings *f, struct sl_json_writer *w)
     struct sl_buf text = {0};
     sl_debug_id_format(&info->debug_id, id);
     sl_debug_id_format_breakpad(&info->debug_id, breakpad);
-    sl_json_put_key(w, "debug_id");
-    sl_json_put_str(w, sl_str(id));
-    sl_json_put_key(w, "breakpad_id");
-    sl_json_put_str(w, sl_str(breakpad));
+    sl_json_member_str(w, "debug_id", sl_str(id));
+    sl_json_member_str(w, "breakpad_id", sl_str(breakpad));
     text_or_null(w, "code_id", info->code_id);
     put_file_id(&text, f->input->mapping.bytes);
     text_or_null(w, "file_id", sl_buf_view(&text));
-    sl_json_put_key(w, "arch");
-    sl_json_put_str(w, sl_str(sl_arch_name(info->arch)));
-    sl_json_put_key(w, "kind");
-    sl_json_put_str(w, sl_str(sl_object_kind_name(info->kind)));
-    sl_json_put_key(w, "load_address");
-    sl_json_put_hex(w, info->load_address);
+    sl_json_member_str(w, "arch", sl_str(sl_arch_name(info->arch)));
+    sl_json_member_str(w, "kind", sl_str(sl_object_kind_name(info->kind)));
+    sl_json_member_hex(w, "load_address", info->load_address);
     text_or_null(w, "debug_file", info->debug_file);
     sl_buf_clear(&text);
     put_features(&text, &info->features);
@@ -362,18 +352,15 @@ static void json_counts(struct findings *f, struct sl_json_writer *w)
         return;
     }
     sl_json_begin_object(w);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        sl_json_put_key(w, rows[i].key);
-        sl_json_put_u64(w, rows[i].count);
-    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        sl_json_member_u64(w, rows[i].key, rows[i].count);
     sl_json_end_object(w);
 }
 
 static void json_hints(struct findings *f, struct sl_json_writer *w)
 {
     struct sl_str rest = sl_buf_view(&f->hints);
-    sl_json_put_key(w, "hints");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "hints");
     for (const char *end; rest.size && (end = memchr(rest.data, '\n', rest.size));) {
         size_t length = (size_t)(end - rest.data);
         sl_json_put_str(w, (struct sl_str){rest.data, length});
@@ -385,18 +372,14 @@ static void json_hints(struct findings *f, struct sl_json_writer *w)
 static void json_sections(struct findings *f, struct sl_json_writer *w)
 {
     struct sl_section_info s;
-    sl_json_put_key(w, "sections");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "sections");
     for (size_t i = 0; sl_object_section_info(f->input->object, i, &s); i++) {
         if (!s.name.size)
             continue;
         sl_json_begin_object(w);
-        sl_json_put_key(w, "name");
-        sl_json_put_str(w, s.name);
-        sl_json_put_key(w, "address");
-        sl_json_put_hex(w, s.address);
-        sl_json_put_key(w, "size");
-        sl_json_put_hex(w, s.size);
+        sl_json_member_str(w, "name", s.name);
+        sl_json_member_hex(w, "address", s.address);
+        sl_json_member_hex(w, "size", s.size);
         text_or_null(w, "compression", sl_str(s.compression));
         sl_json_end_object(w);
     }
@@ -406,16 +389,12 @@ static void json_sections(struct findings *f, struct sl_json_writer *w)
 static void json_symbols(struct findings *f, struct sl_json_writer *w)
 {
     struct sl_buf scratch = {0};
-    sl_json_put_key(w, "symbols");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "symbols");
     for (size_t i = 0; i < f->counts.symbols && pass_on(w->out); i++) {
         sl_json_begin_object(w);
-        sl_json_put_key(w, "address");
-        sl_json_put_hex(w, f->symbols[i].address);
-        sl_json_put_key(w, "size");
-        sl_json_put_hex(w, f->symbols[i].size);
-        sl_json_put_key(w, "name");
-        sl_json_put_str(w, symbol_name(f, &f->symbols[i], &scratch));
+        sl_json_member_hex(w, "address", f->symbols[i].address);
+        sl_json_member_hex(w, "size", f->symbols[i].size);
+        sl_json_member_str(w, "name", symbol_name(f, &f->symbols[i], &scratch));
         sl_json_end_object(w);
     }
     sl_json_end_array(w);
@@ -438,18 +417,15 @@ static void json_paths(struct findings *f, struct sl_json_writer *w, bool source
 {
     struct sl_str *paths = findings_sorted(&f->files);
     struct sl_buf url = {0};
-    sl_json_put_key(w, sources ? "sources" : "files");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, sources ? "sources" : "files");
     for (size_t i = 0; paths && i < f->files.count && pass_on(w->out); i++) {
         if (!sources) {
             sl_json_put_str(w, paths[i]);
             continue;
         }
         sl_json_begin_object(w);
-        sl_json_put_key(w, "path");
-        sl_json_put_str(w, paths[i]);
-        sl_json_put_key(w, "status");
-        sl_json_put_str(w, sl_str(source_status(f, paths[i])));
+        sl_json_member_str(w, "path", paths[i]);
+        sl_json_member_str(w, "status", sl_str(source_status(f, paths[i])));
         sl_buf_clear(&url);
         findings_link(f, paths[i], &url);
         text_or_null(w, "url", sl_buf_view(&url));
@@ -475,8 +451,7 @@ static void json_lists(struct findings *f, struct sl_json_writer *w)
     if (f->lists.symbols)
         json_symbols(f, w);
     if (f->lists.functions) {
-        sl_json_put_key(w, "functions");
-        sl_json_begin_array(w);
+        sl_json_member_array(w, "functions");
         sl_buf_str(w->out, sl_buf_view(&f->functions));
         sl_json_end_array(w);
     }
@@ -485,8 +460,7 @@ static void json_lists(struct findings *f, struct sl_json_writer *w)
     if (f->lists.sources)
         json_paths(f, w, true);
     if (f->lists.cfi) {
-        sl_json_put_key(w, "cfi");
-        sl_json_begin_array(w);
+        sl_json_member_array(w, "cfi");
         findings_cfi(f, json_record, w);
         sl_json_end_array(w);
     }
@@ -495,27 +469,22 @@ static void json_lists(struct findings *f, struct sl_json_writer *w)
 void findings_json(struct findings *f, struct sl_json_writer *w)
 {
     sl_json_begin_object(w);
-    sl_json_put_key(w, "path");
-    sl_json_put_str(w, sl_str(f->path));
-    sl_json_put_key(w, "size");
-    sl_json_put_u64(w, f->input->mapping.bytes.size);
+    sl_json_member_str(w, "path", sl_str(f->path));
+    sl_json_member_u64(w, "size", f->input->mapping.bytes.size);
     sl_json_put_key(w, "type");
     if (f->input->object) {
         sl_json_put_str(w, sl_str(findings_type(sl_object_info(f->input->object)->format)));
-        sl_json_put_key(w, "object_index");
-        sl_json_put_u64(w, f->index);
+        sl_json_member_u64(w, "object_index", f->index);
         json_identity(f, w);
         json_counts(f, w);
     } else {
         sl_json_put_str(w, SL_STR("symcache"));
     }
-    sl_json_put_key(w, "is_usable");
-    sl_json_put_boolean(w, !f->problem);
+    sl_json_member_boolean(w, "is_usable", !f->problem);
     text_or_null(w, "problem", sl_str(f->problem));
     text_or_null(w, "note", sl_str(f->note));
     json_hints(f, w);
-    sl_json_put_key(w, "variants");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "variants");
     if (f->json_variants)
         sl_buf_str(w->out, sl_buf_view(f->json_variants));
     sl_json_end_array(w);

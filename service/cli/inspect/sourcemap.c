@@ -126,12 +126,9 @@ static void list_part(const struct summary *s, const struct sl_sourcemap_part *p
         bool ignored = s->ignores && s->ignores[i];
         if (w) {
             sl_json_begin_object(w);
-            sl_json_put_key(w, "path");
-            sl_json_put_str(w, sl_buf_view(&name));
-            sl_json_put_key(w, "embedded");
-            sl_json_put_boolean(w, here);
-            sl_json_put_key(w, "ignored");
-            sl_json_put_boolean(w, ignored);
+            sl_json_member_str(w, "path", sl_buf_view(&name));
+            sl_json_member_boolean(w, "embedded", here);
+            sl_json_member_boolean(w, "ignored", ignored);
             sl_json_end_object(w);
         } else {
             sl_buf_printf(out, "  %-8s  %s", here ? "embedded" : "missing", ignored ? "(ignored) " : "");
@@ -156,15 +153,6 @@ static void list_all(const struct summary *s, struct sl_json_writer *w, struct s
 
 /* ---- showing ---- */
 
-static void sourcemap_text(struct sl_json_writer *w, const char *key, const char *text)
-{
-    sl_json_put_key(w, key);
-    if (text)
-        sl_json_put_str(w, sl_str(text));
-    else
-        sl_json_put_null(w);
-}
-
 static void sourcemap_json(const char *path, size_t size, const char *id, const struct summary *s, bool list,
                            struct sl_json_writer *w)
 {
@@ -179,33 +167,25 @@ static void sourcemap_json(const char *path, size_t size, const char *id, const 
                   {"mappings", s->tokens},
                   {"lines", s->lines}};
     sl_json_begin_object(w);
-    sourcemap_text(w, "path", path);
-    sl_json_put_key(w, "size");
-    sl_json_put_u64(w, size);
-    sourcemap_text(w, "type", "sourcemap");
-    sourcemap_text(w, "debug_id", id);
-    sl_json_put_key(w, "counts");
-    sl_json_begin_object(w);
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        sl_json_put_key(w, counts[i].name);
-        sl_json_put_u64(w, counts[i].count);
-    }
+    sl_json_member_or_null(w, "path", sl_str(path));
+    sl_json_member_u64(w, "size", size);
+    sl_json_member_or_null(w, "type", sl_str("sourcemap"));
+    sl_json_member_or_null(w, "debug_id", sl_str(id));
+    sl_json_member_object(w, "counts");
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        sl_json_member_u64(w, counts[i].name, counts[i].count);
     sl_json_end_object(w);
-    sl_json_put_key(w, "has_functions");
-    sl_json_put_boolean(w, s->functions);
-    sl_json_put_key(w, "has_scopes");
-    sl_json_put_boolean(w, s->scopes && !s->bad_scopes);
+    sl_json_member_boolean(w, "has_functions", s->functions);
+    sl_json_member_boolean(w, "has_scopes", s->scopes && !s->bad_scopes);
     sl_json_put_key(w, "malformed_scopes_item");
     if (s->bad_scopes)
         sl_json_put_u64(w, s->bad_scopes);
     else
         sl_json_put_null(w);
-    sl_json_put_key(w, "is_usable");
-    sl_json_put_boolean(w, s->problem.code == SL_OK);
-    sourcemap_text(w, "problem", s->problem.code == SL_OK ? NULL : s->problem.message);
+    sl_json_member_boolean(w, "is_usable", s->problem.code == SL_OK);
+    sl_json_member_or_null(w, "problem", sl_str(s->problem.code == SL_OK ? NULL : s->problem.message));
     if (list) {
-        sl_json_put_key(w, "sources");
-        sl_json_begin_array(w);
+        sl_json_member_array(w, "sources");
         list_all(s, w, NULL);
         sl_json_end_array(w);
     }

@@ -48,35 +48,21 @@ static void on_table(struct sl_symbfile_sink *sink)
     ((struct summary *)sink)->tables++;
 }
 
-static void inspect_symbfile_number(struct sl_json_writer *w, const char *key, uint64_t value)
-{
-    sl_json_put_key(w, key);
-    sl_json_put_u64(w, value);
-}
-
 static void write_json(const struct summary *s, const char *path, size_t size, const char *problem,
                        struct sl_json_writer *w)
 {
     sl_json_begin_object(w);
-    sl_json_put_key(w, "path");
-    sl_json_put_str(w, sl_str(path));
-    inspect_symbfile_number(w, "size", size);
-    sl_json_put_key(w, "type");
-    sl_json_put_str(w, SL_STR("symbfile"));
-    sl_json_put_key(w, "counts");
-    sl_json_begin_object(w);
-    inspect_symbfile_number(w, "ranges", s->ranges);
-    inspect_symbfile_number(w, "inlinees", s->inlined);
-    inspect_symbfile_number(w, "returnpads", s->pads);
-    inspect_symbfile_number(w, "lines", s->lines);
+    sl_json_member_str(w, "path", sl_str(path));
+    sl_json_member_u64(w, "size", size);
+    sl_json_member_str(w, "type", SL_STR("symbfile"));
+    sl_json_member_object(w, "counts");
+    sl_json_member_u64(w, "ranges", s->ranges);
+    sl_json_member_u64(w, "inlinees", s->inlined);
+    sl_json_member_u64(w, "returnpads", s->pads);
+    sl_json_member_u64(w, "lines", s->lines);
     sl_json_end_object(w);
-    sl_json_put_key(w, "is_usable");
-    sl_json_put_boolean(w, !problem);
-    sl_json_put_key(w, "problem");
-    if (problem)
-        sl_json_put_str(w, sl_str(problem));
-    else
-        sl_json_put_null(w);
+    sl_json_member_boolean(w, "is_usable", !problem);
+    sl_json_member_or_null(w, "problem", sl_str(problem));
     sl_json_end_object(w);
 }
 

@@ -246,8 +246,7 @@ static bool serve_names(struct lookup *l, struct lookup_module *m, char **names,
         bool found = lookup_symbol_named(l, m, sl_str(names[i]), &address, &size);
         if (l->style == STYLE_JSON) {
             sl_json_begin_object(&w);
-            sl_json_put_key(&w, "Name");
-            sl_json_put_str(&w, sl_str(names[i]));
+            sl_json_member_str(&w, "Name", sl_str(names[i]));
             sl_json_put_key(&w, "Address");
             found ? sl_json_put_hex(&w, address) : sl_json_put_null(&w);
             sl_json_put_key(&w, "Size");

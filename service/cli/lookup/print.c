@@ -228,25 +228,18 @@ static void print_data(struct lookup *l, const struct request *r)
 static void json_element(struct lookup *l, struct sl_json_writer *w, const struct element *e)
 {
     sl_json_begin_object(w);
-    sl_json_put_key(w, "Column");
-    sl_json_put_u64(w, e->column);
-    sl_json_put_key(w, "Discriminator");
-    sl_json_put_u64(w, e->discriminator);
-    sl_json_put_key(w, "FileName");
-    sl_json_put_str(w, e->file);
-    sl_json_put_key(w, "FunctionName");
-    sl_json_put_str(w, l->functions ? e->name : SL_STR(""));
-    sl_json_put_key(w, "Line");
-    sl_json_put_u64(w, e->line);
+    sl_json_member_u64(w, "Column", e->column);
+    sl_json_member_u64(w, "Discriminator", e->discriminator);
+    sl_json_member_str(w, "FileName", e->file);
+    sl_json_member_str(w, "FunctionName", l->functions ? e->name : SL_STR(""));
+    sl_json_member_u64(w, "Line", e->line);
     sl_json_put_key(w, "StartAddress");
     if (e->has_entry)
         sl_json_put_hex(w, e->entry);
     else
         sl_json_put_str(w, SL_STR(""));
-    sl_json_put_key(w, "StartFileName");
-    sl_json_put_str(w, e->start_file);
-    sl_json_put_key(w, "StartLine");
-    sl_json_put_u64(w, e->start_line);
+    sl_json_member_str(w, "StartFileName", e->start_file);
+    sl_json_member_u64(w, "StartLine", e->start_line);
     sl_json_end_object(w);
 }
 
@@ -254,14 +247,10 @@ static void json_data(struct lookup *l, struct sl_json_writer *w, const struct r
 {
     struct sl_symbol symbol;
     data_symbol(l, r, &symbol);
-    sl_json_put_key(w, "Data");
-    sl_json_begin_object(w);
-    sl_json_put_key(w, "Name");
-    sl_json_put_str(w, symbol.name);
-    sl_json_put_key(w, "Size");
-    sl_json_put_hex(w, symbol.size);
-    sl_json_put_key(w, "Start");
-    sl_json_put_hex(w, symbol.address);
+    sl_json_member_object(w, "Data");
+    sl_json_member_str(w, "Name", symbol.name);
+    sl_json_member_hex(w, "Size", symbol.size);
+    sl_json_member_hex(w, "Start", symbol.address);
     sl_json_end_object(w);
 }
 
@@ -280,8 +269,7 @@ static void json_symbols(struct lookup *l, struct sl_json_writer *w, const struc
                          size_t count)
 {
     struct element e = {0};
-    sl_json_put_key(w, "Symbol");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "Symbol");
     for (size_t i = 0; i < count; i++) {
         element_of(l, r, chain, i, count, &e);
         json_element(l, w, &e);
@@ -300,10 +288,8 @@ static void json_error(struct lookup *l, struct sl_json_writer *w, const struct 
         sl_buf_printf(&l->scratch, "unable to parse arguments: " SL_STR_FMT, SL_STR_ARG(r->text));
     else
         sl_buf_cstr(&l->scratch, r->module->error.message);
-    sl_json_put_key(w, "Error");
-    sl_json_begin_object(w);
-    sl_json_put_key(w, "Message");
-    sl_json_put_str(w, sl_buf_view(&l->scratch));
+    sl_json_member_object(w, "Error");
+    sl_json_member_str(w, "Message", sl_buf_view(&l->scratch));
     sl_json_end_object(w);
 }
 
@@ -312,16 +298,13 @@ static void answer_json(struct lookup *l, struct sl_json_writer *w, const struct
 {
     bool failed = r->kind == REQUEST_BAD || r->module->error.code != SL_OK;
     sl_json_begin_object(w);
-    if (r->kind != REQUEST_BAD) {
-        sl_json_put_key(w, "Address");
-        sl_json_put_hex(w, r->address);
-    }
+    if (r->kind != REQUEST_BAD)
+        sl_json_member_hex(w, "Address", r->address);
     if (failed)
         json_error(l, w, r);
     else if (r->kind == REQUEST_DATA)
         json_data(l, w, r);
-    sl_json_put_key(w, "ModuleName");
-    sl_json_put_str(w, r->module ? sl_str(r->module->name) : sl_str(l->file ? l->file : ""));
+    sl_json_member_str(w, "ModuleName", r->module ? sl_str(r->module->name) : sl_str(l->file ? l->file : ""));
     if (!failed && r->kind != REQUEST_DATA)
         json_symbols(l, w, r, chain, count);
     sl_json_end_object(w);

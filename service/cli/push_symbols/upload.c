@@ -70,24 +70,16 @@ static void push_upload_tell(const struct sending *s, const char *event, const s
     struct sl_buf json = {0};
     struct sl_json_writer w = sl_json_writer(&json);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "event");
-    sl_json_put_str(&w, sl_str(event));
-    sl_json_put_key(&w, "file_id");
-    sl_json_put_str(&w, sl_str(id));
-    sl_json_put_key(&w, "kind");
-    sl_json_put_str(&w, sl_str(push_kind_names[s->kind]));
+    sl_json_member_str(&w, "event", sl_str(event));
+    sl_json_member_str(&w, "file_id", sl_str(id));
+    sl_json_member_str(&w, "kind", sl_str(push_kind_names[s->kind]));
     if (t) {
-        sl_json_put_key(&w, "part");
-        sl_json_put_u64(&w, t->part);
-        sl_json_put_key(&w, "parts");
-        sl_json_put_u64(&w, s->set->count);
-        sl_json_put_key(&w, "bytes");
-        sl_json_put_u64(&w, s->set->parts[t->part].size);
+        sl_json_member_u64(&w, "part", t->part);
+        sl_json_member_u64(&w, "parts", s->set->count);
+        sl_json_member_u64(&w, "bytes", s->set->parts[t->part].size);
     }
-    if (*text) {
-        sl_json_put_key(&w, "text");
-        sl_json_put_str(&w, sl_str(text));
-    }
+    if (*text)
+        sl_json_member_str(&w, "text", sl_str(text));
     sl_json_end_object(&w);
     sl_buf_u8(&json, '\n');
     fwrite(json.data, 1, json.size, stderr);

@@ -115,12 +115,6 @@ bool errors_dsn_valid(struct sl_str text)
 }
 
 /* ---- sending ---- */
-static void member(struct sl_json_writer *w, const char *key, const char *value)
-{
-    sl_json_put_key(w, key);
-    sl_json_put_str(w, sl_str(value));
-}
-
 static void format_time(int64_t seconds, char out[32])
 {
     struct tm tm;
@@ -140,19 +134,17 @@ static void write_envelope(const struct event *event, struct sl_buf *out)
     struct sl_buf json = {0};
     struct sl_json_writer w = sl_json_writer(&json);
     sl_json_begin_object(&w);
-    member(&w, "event_id", id);
-    member(&w, "timestamp", time);
-    member(&w, "platform", "native");
-    member(&w, "level", "error");
-    member(&w, "logger", event->module);
-    member(&w, "release", "symloom@" BUILD_VERSION);
-    member(&w, "server_name", host);
-    sl_json_put_key(&w, "logentry");
-    sl_json_begin_object(&w);
-    member(&w, "formatted", event->message);
+    sl_json_member_str(&w, "event_id", sl_str(id));
+    sl_json_member_str(&w, "timestamp", sl_str(time));
+    sl_json_member_str(&w, "platform", sl_str("native"));
+    sl_json_member_str(&w, "level", sl_str("error"));
+    sl_json_member_str(&w, "logger", sl_str(event->module));
+    sl_json_member_str(&w, "release", sl_str("symloom@" BUILD_VERSION));
+    sl_json_member_str(&w, "server_name", sl_str(host));
+    sl_json_member_object(&w, "logentry");
+    sl_json_member_str(&w, "formatted", sl_str(event->message));
     sl_json_end_object(&w);
-    sl_json_put_key(&w, "extra");
-    sl_json_put_raw(&w, sl_buf_view(&event->line));
+    sl_json_member_raw(&w, "extra", sl_buf_view(&event->line));
     sl_json_end_object(&w);
     sl_buf_printf(out, "{\"event_id\":\"%s\"}\n{\"type\":\"event\",\"length\":%zu}\n", id, json.size);
     sl_buf_str(out, sl_buf_view(&json));

@@ -153,10 +153,8 @@ static enum sl_code write_meta(const struct sort *s, const struct sort_piece *pi
     struct sl_json_writer w = sl_json_writer(&text);
     const char *const members[][2] = {{"name", piece->name}, {"arch", piece->arch}, {"file_format", piece->format}};
     sl_json_begin_object(&w);
-    for (size_t i = 0; i < 3; i++) {
-        sl_json_put_key(&w, members[i][0]);
-        sl_json_put_str(&w, sl_str(members[i][1]));
-    }
+    for (size_t i = 0; i < 3; i++)
+        sl_json_member_str(&w, members[i][0], sl_str(members[i][1]));
     sl_json_end_object(&w);
     enum sl_code code = place_path(s, target, ".meta", path) ? write_whole(path, sl_buf_view(&text), error)
                                                              : sl_fail(error, SL_INTERNAL, "path too long");

@@ -202,11 +202,7 @@ static void print_json_line(const struct sort *s, const struct sort_file *file, 
                                       {"reason", piece->reason}};
     sl_json_begin_object(&w);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        sl_json_put_key(&w, members[i][0]);
-        if (members[i][1])
-            sl_json_put_str(&w, sl_str(members[i][1]));
-        else
-            sl_json_put_null(&w);
+        sl_json_member_or_null(&w, members[i][0], sl_str(members[i][1]));
     }
     sl_json_end_object(&w);
     sl_buf_u8(&text, '\n');
@@ -296,12 +292,9 @@ static int write_bundle(struct sort *s)
     struct sl_buf text = {0};
     struct sl_json_writer w = sl_json_writer(&text);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "name");
-    sl_json_put_str(&w, sl_str(s->bundle_id));
-    sl_json_put_key(&w, "timestamp");
-    sl_json_put_str(&w, sl_str(stamp));
-    sl_json_put_key(&w, "debug_ids");
-    sl_json_begin_array(&w);
+    sl_json_member_str(&w, "name", sl_str(s->bundle_id));
+    sl_json_member_str(&w, "timestamp", sl_str(stamp));
+    sl_json_member_array(&w, "debug_ids");
     for (size_t i = 0; i < count; i++)
         sl_json_put_str(&w, sl_str(ids[i]));
     sl_json_end_array(&w);

@@ -82,37 +82,27 @@ static void report_text(const struct stress_report *r, struct sl_buf *out)
         sl_buf_printf(out, "Reports: %zu\n", r->reports);
 }
 
-static void put_seconds(struct sl_json_writer *w, const char *key, double value)
-{
-    sl_json_put_key(w, key);
-    sl_json_put_double(w, value);
-}
-
 static void report_json(const struct stress_report *r, struct sl_buf *out)
 {
     struct sl_json_writer w = sl_json_writer(out);
     sl_json_begin_object(&w);
-    put_seconds(&w, "warmup_s", r->warmup_s);
-    put_seconds(&w, "duration_s", r->duration_s);
-    sl_json_put_key(&w, "workloads");
-    sl_json_begin_array(&w);
+    sl_json_member_double(&w, "warmup_s", r->warmup_s);
+    sl_json_member_double(&w, "duration_s", r->duration_s);
+    sl_json_member_array(&w, "workloads");
     for (size_t i = 0; i < r->count; i++) {
         const struct stress_workload *load = &r->workloads[i];
         const uint64_t counts[] = {load->concurrency, load->operations, load->errors};
         static const char *const names[] = {"concurrency", "operations", "errors"};
         sl_json_begin_object(&w);
-        sl_json_put_key(&w, "name");
-        sl_json_put_str(&w, sl_str(load->name));
-        for (size_t k = 0; k < 3; k++) {
-            sl_json_put_key(&w, names[k]);
-            sl_json_put_u64(&w, counts[k]);
-        }
-        put_seconds(&w, "ops_per_s", (double)load->operations / r->duration_s);
-        put_seconds(&w, "avg_s", average(load));
-        put_seconds(&w, "p50_s", quantile(load, .5));
-        put_seconds(&w, "p90_s", quantile(load, .9));
-        put_seconds(&w, "p99_s", quantile(load, .99));
-        put_seconds(&w, "max_s", quantile(load, 1));
+        sl_json_member_str(&w, "name", sl_str(load->name));
+        for (size_t k = 0; k < 3; k++)
+            sl_json_member_u64(&w, names[k], counts[k]);
+        sl_json_member_double(&w, "ops_per_s", (double)load->operations / r->duration_s);
+        sl_json_member_double(&w, "avg_s", average(load));
+        sl_json_member_double(&w, "p50_s", quantile(load, .5));
+        sl_json_member_double(&w, "p90_s", quantile(load, .9));
+        sl_json_member_double(&w, "p99_s", quantile(load, .99));
+        sl_json_member_double(&w, "max_s", quantile(load, 1));
         sl_json_end_object(&w);
     }
     sl_json_end_array(&w);
@@ -121,10 +111,8 @@ static void report_json(const struct stress_report *r, struct sl_buf *out)
         sl_json_put_u64(&w, r->peak);
     else
         sl_json_put_null(&w);
-    if (r->sentry) {
-        sl_json_put_key(&w, "reports");
-        sl_json_put_u64(&w, r->reports);
-    }
+    if (r->sentry)
+        sl_json_member_u64(&w, "reports", r->reports);
     sl_json_end_object(&w);
     sl_buf_u8(out, '\n');
 }

@@ -51,8 +51,7 @@ static void put_module_text(struct sl_json_writer *w, const char *key, struct sl
 {
     if (!text.size)
         return;
-    sl_json_put_key(w, key);
-    sl_json_put_str(w, text);
+    sl_json_member_str(w, key, text);
 }
 
 static const char *module_type(enum sl_format format)
@@ -70,23 +69,18 @@ static void put_module(struct sl_json_writer *w, struct sl_str name, struct sl_o
     struct sl_debug_id debug_id;
     char id[SL_DEBUG_ID_TEXT];
     sl_json_begin_object(w);
-    sl_json_put_key(w, "type");
-    sl_json_put_str(w, sl_str(info ? module_type(info->format) : "elf"));
+    sl_json_member_str(w, "type", sl_str(info ? module_type(info->format) : "elf"));
     put_module_text(w, "code_file", name);
     put_module_text(w, "debug_file", info && info->debug_file.size ? info->debug_file : name);
     if (info) {
         put_module_text(w, "code_id", info->code_id);
         sl_object_make_id(object, &debug_id);
         sl_debug_id_format(&debug_id, id);
-        sl_json_put_key(w, "debug_id");
-        sl_json_put_str(w, sl_str(id));
+        sl_json_member_str(w, "debug_id", sl_str(id));
     }
-    sl_json_put_key(w, "image_addr");
-    sl_json_put_hex(w, base);
-    if (size || (info && info->image_size)) {
-        sl_json_put_key(w, "image_size");
-        sl_json_put_u64(w, size ? size : info->image_size);
-    }
+    sl_json_member_hex(w, "image_addr", base);
+    if (size || (info && info->image_size))
+        sl_json_member_u64(w, "image_size", size ? size : info->image_size);
     sl_json_end_object(w);
 }
 
@@ -148,15 +142,12 @@ static uint64_t image_start(const struct sl_object *object, const struct mapped 
 static int add_process_module(struct address_run *run, const struct process_module *module)
 {
     sl_json_begin_object(&run->w);
-    sl_json_put_key(&run->w, "type");
-    sl_json_put_str(&run->w, SL_STR("elf"));
+    sl_json_member_str(&run->w, "type", SL_STR("elf"));
     put_module_text(&run->w, "code_file", sl_str(module->name));
     put_module_text(&run->w, "debug_file", sl_str(module->name));
     put_module_text(&run->w, "debug_id", sl_str(module->id));
-    sl_json_put_key(&run->w, "image_addr");
-    sl_json_put_hex(&run->w, module->base);
-    sl_json_put_key(&run->w, "image_size");
-    sl_json_put_u64(&run->w, module->size);
+    sl_json_member_hex(&run->w, "image_addr", module->base);
+    sl_json_member_u64(&run->w, "image_size", module->size);
     sl_json_end_object(&run->w);
     return local_files_add(&run->local, sl_str(module->path)) ? 0 : addresses_no_memory();
 }
@@ -254,8 +245,7 @@ static int addresses_put_modules(struct address_run *run)
     const char *const *modules = option_values(run->o, "module", &count);
     const char *maps = option_value(run->o, "maps", NULL), *pid = option_value(run->o, "pid", NULL);
     int status = 0;
-    sl_json_put_key(&run->w, "modules");
-    sl_json_begin_array(&run->w);
+    sl_json_member_array(&run->w, "modules");
     for (size_t i = 0; !status && i < count; i++)
         status = add_given_module(run, modules[i]);
     if (!status && maps)
@@ -312,19 +302,14 @@ static int read_addresses(struct address_run *run)
 static void put_addresses(struct address_run *run)
 {
     struct sl_json_writer *w = &run->w;
-    sl_json_put_key(w, "stacktraces");
-    sl_json_put_raw(w, SL_STR("[{\"frames\":["));
+    sl_json_member_raw(w, "stacktraces", SL_STR("[{\"frames\":["));
     w->comma = false;
     for (size_t i = 0; i < run->address_count; i++) {
         sl_json_begin_object(w);
-        sl_json_put_key(w, "instruction_addr");
-        sl_json_put_hex(w, run->addresses[i]);
-        if (run->relative) {
-            sl_json_put_key(w, "addr_mode");
-            sl_json_put_str(w, SL_STR("rel:0"));
-        }
-        sl_json_put_key(w, "adjust_instruction_addr");
-        sl_json_put_boolean(w, i && option_given(run->o, "return-addresses"));
+        sl_json_member_hex(w, "instruction_addr", run->addresses[i]);
+        if (run->relative)
+            sl_json_member_str(w, "addr_mode", SL_STR("rel:0"));
+        sl_json_member_boolean(w, "adjust_instruction_addr", i && option_given(run->o, "return-addresses"));
         sl_json_end_object(w);
     }
     sl_buf_str(&run->body, SL_STR("]}]"));

@@ -3,18 +3,9 @@
 
 /* ---- values ---- */
 
-void dump_json_known(struct sl_json_writer *w, const char *key, struct sl_str text)
-{
-    sl_json_put_key(w, key);
-    if (text.data)
-        sl_json_put_str(w, text);
-    else
-        sl_json_put_null(w);
-}
-
 void dump_json_text(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
-    dump_json_known(w, key, text.size ? text : (struct sl_str){NULL, 0});
+    sl_json_member_or_null(w, key, text.size ? text : (struct sl_str){NULL, 0});
 }
 
 void dump_json_put_address(const struct dump_json *d, uint64_t value)
@@ -51,10 +42,9 @@ static void put_handles(const struct dump_json *d)
     sl_json_begin_array(d->w);
     for (size_t i = 0; i < facts->handle_count; i++) {
         sl_json_begin_object(d->w);
-        sl_json_put_key(d->w, "handle");
-        sl_json_put_u64(d->w, facts->handles[i].handle);
-        dump_json_known(d->w, "type_name", facts->handles[i].type);
-        dump_json_known(d->w, "object_name", facts->handles[i].object);
+        sl_json_member_u64(d->w, "handle", facts->handles[i].handle);
+        sl_json_member_or_null(d->w, "type_name", facts->handles[i].type);
+        sl_json_member_or_null(d->w, "object_name", facts->handles[i].object);
         sl_json_end_object(d->w);
     }
     sl_json_end_array(d->w);
@@ -66,10 +56,10 @@ static void put_release(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
     sl_json_begin_object(d->w);
-    dump_json_known(d->w, "id", facts->lsb_id);
-    dump_json_known(d->w, "release", facts->lsb_release);
-    dump_json_known(d->w, "codename", facts->lsb_codename);
-    dump_json_known(d->w, "description", facts->lsb_description);
+    sl_json_member_or_null(d->w, "id", facts->lsb_id);
+    sl_json_member_or_null(d->w, "release", facts->lsb_release);
+    sl_json_member_or_null(d->w, "codename", facts->lsb_codename);
+    sl_json_member_or_null(d->w, "description", facts->lsb_description);
     sl_json_end_object(d->w);
 }
 
@@ -82,7 +72,7 @@ static void put_limit(struct sl_json_writer *w, const char *key, struct sl_str l
             limit = (struct sl_str){limit.data + 1, limit.size - 1};
         sl_json_put_raw(w, limit);
     } else {
-        dump_json_known(w, key, limit);
+        sl_json_member_or_null(w, key, limit);
     }
 }
 
@@ -90,14 +80,13 @@ static void put_limits(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
     sl_json_begin_object(d->w);
-    sl_json_put_key(d->w, "limits");
-    sl_json_begin_array(d->w);
+    sl_json_member_array(d->w, "limits");
     for (size_t i = 0; i < facts->limit_count; i++) {
         sl_json_begin_object(d->w);
-        dump_json_known(d->w, "name", facts->limits[i].name);
+        sl_json_member_or_null(d->w, "name", facts->limits[i].name);
         put_limit(d->w, "soft", facts->limits[i].soft);
         put_limit(d->w, "hard", facts->limits[i].hard);
-        dump_json_known(d->w, "unit", facts->limits[i].unit);
+        sl_json_member_or_null(d->w, "unit", facts->limits[i].unit);
         sl_json_end_object(d->w);
     }
     sl_json_end_array(d->w);
@@ -115,21 +104,19 @@ static void put_mac_records(const struct dump_json *d)
 {
     const struct sl_minidump_facts *facts = &d->walked->facts;
     sl_json_begin_object(d->w);
-    sl_json_put_key(d->w, "num_records");
-    sl_json_put_u64(d->w, facts->mac_record_count);
-    sl_json_put_key(d->w, "records");
-    sl_json_begin_array(d->w);
+    sl_json_member_u64(d->w, "num_records", facts->mac_record_count);
+    sl_json_member_array(d->w, "records");
     for (size_t i = 0; i < facts->mac_record_count; i++) {
         const struct sl_minidump_mac_record *record = &facts->mac_records[i];
         sl_json_begin_object(d->w);
         dump_json_address(d, "thread", record->version >= 4, record->thread);
         dump_json_address(d, "dialog_mode", record->version >= 4, record->dialog_mode);
         dump_json_address(d, "abort_cause", record->version >= 5, record->abort_cause);
-        dump_json_known(d->w, "module", record->module);
-        dump_json_known(d->w, "message", record->message);
-        dump_json_known(d->w, "signature_string", record->signature);
-        dump_json_known(d->w, "backtrace", record->backtrace);
-        dump_json_known(d->w, "message2", record->message2);
+        sl_json_member_or_null(d->w, "module", record->module);
+        sl_json_member_or_null(d->w, "message", record->message);
+        sl_json_member_or_null(d->w, "signature_string", record->signature);
+        sl_json_member_or_null(d->w, "backtrace", record->backtrace);
+        sl_json_member_or_null(d->w, "message2", record->message2);
         sl_json_end_object(d->w);
     }
     sl_json_end_array(d->w);

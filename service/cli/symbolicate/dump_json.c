@@ -56,8 +56,7 @@ static void put_frame_registers(const struct dump_json *d, size_t thread)
 {
     const struct sl_crash_thread *known = &d->walked->dump.crash.threads[thread];
     struct sl_json_writer *w = d->w;
-    sl_json_put_key(w, "registers");
-    sl_json_begin_object(w);
+    sl_json_member_object(w, "registers");
     for (size_t i = 0; i < known->register_count; i++) {
         sl_json_put_key_str(w, known->registers[i].name);
         dump_json_put_address(d, known->registers[i].value);
@@ -79,8 +78,7 @@ static void put_unloaded_at(const struct dump_json *d, uint64_t address)
         if (!i || !sl_str_equal(found[i].name, found[i - 1].name)) {
             sl_json_begin_object(d->w);
             dump_json_text(d->w, "module", found[i].name);
-            sl_json_put_key(d->w, "offsets");
-            sl_json_begin_array(d->w);
+            sl_json_member_array(d->w, "offsets");
         }
         dump_json_put_address(d, found[i].offset);
         if (i + 1 == count || !sl_str_equal(found[i].name, found[i + 1].name)) {
@@ -99,8 +97,7 @@ static void put_frame(const struct dump_json *d, size_t thread, size_t number, c
     uint64_t at = frame_instruction(d->walked, thread, frame);
     const struct sl_crash_module *module = sl_minidump_module_at(&d->walked->dump, at);
     sl_json_begin_object(d->w);
-    sl_json_put_key(d->w, "frame");
-    sl_json_put_u64(d->w, number);
+    sl_json_member_u64(d->w, "frame", number);
     dump_json_text(d->w, "trust", trust_of(frame));
     dump_json_address(d, "offset", true, at);
     dump_json_text(d->w, "module", module ? path_file_name(module->code_file) : (struct sl_str){NULL, 0});
@@ -114,8 +111,7 @@ static void put_frame(const struct dump_json *d, size_t thread, size_t number, c
     dump_json_address(d, "function_offset", frame->symbol_address.set, at - frame->symbol_address.value);
     put_line_of(d, frame);
     put_inlines(d, first, inlined);
-    sl_json_put_key(d->w, "missing_symbols");
-    sl_json_put_boolean(d->w, !frame_name(frame).size);
+    sl_json_member_boolean(d->w, "missing_symbols", !frame_name(frame).size);
     if (registers)
         put_frame_registers(d, thread);
     sl_json_end_object(d->w);
@@ -135,18 +131,14 @@ static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
     const struct answer_thread *trace = &d->answer->threads[thread];
     size_t number = 0, inlined = 0;
     sl_json_begin_object(d->w);
-    sl_json_put_key(d->w, "frame_count");
-    sl_json_put_u64(d->w, count_frames(trace));
-    if (crashing) {
-        sl_json_put_key(d->w, "threads_index");
-        sl_json_put_u64(d->w, thread);
-    }
+    sl_json_member_u64(d->w, "frame_count", count_frames(trace));
+    if (crashing)
+        sl_json_member_u64(d->w, "threads_index", thread);
     put_optional_number(d->w, "thread_id", trace->id.set, trace->id.value);
     const struct sl_minidump *dump = &d->walked->dump;
-    dump_json_known(d->w, "thread_name", dump->crash.threads[thread].name);
+    sl_json_member_or_null(d->w, "thread_name", dump->crash.threads[thread].name);
     dump_json_text(d->w, "last_error_value", sl_minidump_last_error(dump, thread, d->arena));
-    sl_json_put_key(d->w, "frames");
-    sl_json_begin_array(d->w);
+    sl_json_member_array(d->w, "frames");
     for (size_t i = 0; i < trace->frame_count; i++) {
         if (frame_is_inline(trace, i)) {
             inlined++;
@@ -172,8 +164,7 @@ static void put_analysis(const struct dump_json *d)
 static void put_crash_info(const struct dump_json *d, int64_t crashed)
 {
     const struct sl_minidump *dump = &d->walked->dump;
-    sl_json_put_key(d->w, "crash_info");
-    sl_json_begin_object(d->w);
+    sl_json_member_object(d->w, "crash_info");
     dump_json_text(d->w, "type", dump->has_exception ? dump_reason(d->answer) : (struct sl_str){NULL, 0});
     dump_json_address(d, "address", dump->has_exception, dump->crash_address);
     put_analysis(d);
@@ -202,14 +193,11 @@ static void put_system_name(const struct dump_json *d)
 static void put_system_info(const struct dump_json *d)
 {
     const struct sl_minidump *dump = &d->walked->dump;
-    sl_json_put_key(d->w, "system_info");
-    sl_json_begin_object(d->w);
+    sl_json_member_object(d->w, "system_info");
     put_system_name(d);
-    sl_json_put_key(d->w, "cpu_arch");
-    sl_json_put_str(d->w, sl_str(dump_cpu_name(dump)));
+    sl_json_member_str(d->w, "cpu_arch", sl_str(dump_cpu_name(dump)));
     dump_json_text(d->w, "cpu_info", dump->cpu_text);
-    sl_json_put_key(d->w, "cpu_count");
-    sl_json_put_u64(d->w, dump->cpu_count);
+    sl_json_member_u64(d->w, "cpu_count", dump->cpu_count);
     dump_json_microcode(d);
     sl_json_end_object(d->w);
 }
@@ -226,12 +214,9 @@ static void put_symbols(const struct dump_json *d, const struct answer_module *k
         {"missing_symbols", !sl_str_equal(status, SL_STR("found")) && !sl_str_equal(status, SL_STR("unused"))},
         {"corrupt_symbols", sl_str_equal(status, SL_STR("malformed"))},
     };
-    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        sl_json_put_key(d->w, members[i].key);
-        sl_json_put_boolean(d->w, members[i].value);
-    }
-    sl_json_put_key(d->w, "symbol_url");
-    sl_json_put_null(d->w);
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+        sl_json_member_boolean(d->w, members[i].key, members[i].value);
+    sl_json_member_null(d->w, "symbol_url");
 }
 
 static void put_module(const struct dump_json *d, const struct sl_crash_module *module,
@@ -243,13 +228,13 @@ static void put_module(const struct dump_json *d, const struct sl_crash_module *
     sl_json_begin_object(d->w);
     dump_json_address(d, "base_addr", true, module->address);
     dump_json_address(d, "end_addr", true, module->address + module->size);
-    dump_json_known(d->w, "filename", path_file_name(module->code_file));
-    dump_json_known(d->w, "code_id", module->code_id.data ? module->code_id : SL_STR(""));
-    dump_json_known(d->w, "debug_file", module->debug_file.data ? path_file_name(module->debug_file) : SL_STR(""));
+    sl_json_member_or_null(d->w, "filename", path_file_name(module->code_file));
+    sl_json_member_or_null(d->w, "code_id", module->code_id.data ? module->code_id : SL_STR(""));
+    sl_json_member_or_null(d->w, "debug_file",
+                           module->debug_file.data ? path_file_name(module->debug_file) : SL_STR(""));
     dump_json_text(d->w, "debug_id", sl_str(id));
     dump_json_text(d->w, "version", module->version);
-    sl_json_put_key(d->w, "cert_subject");
-    sl_json_put_null(d->w);
+    sl_json_member_null(d->w, "cert_subject");
     put_symbols(d, known);
     sl_json_end_object(d->w);
 }
@@ -280,10 +265,8 @@ static bool put_modules(const struct dump_json *d)
     if (count)
         qsort(modules, count, sizeof *modules, by_place);
     put_optional_number(d->w, "main_module", true, 0);
-    sl_json_put_key(d->w, "modules_contains_cert_info");
-    sl_json_put_boolean(d->w, false);
-    sl_json_put_key(d->w, "modules");
-    sl_json_begin_array(d->w);
+    sl_json_member_boolean(d->w, "modules_contains_cert_info", false);
+    sl_json_member_array(d->w, "modules");
     for (size_t i = 0; i < count; i++)
         put_module(d, modules[i].module, modules[i].known);
     sl_json_end_array(d->w);
@@ -293,8 +276,7 @@ static bool put_modules(const struct dump_json *d)
 static void put_unloaded(const struct dump_json *d)
 {
     const struct sl_minidump *dump = &d->walked->dump;
-    sl_json_put_key(d->w, "unloaded_modules");
-    sl_json_begin_array(d->w);
+    sl_json_member_array(d->w, "unloaded_modules");
     for (size_t i = 0; i < dump->unloaded_count; i++) {
         const struct sl_minidump_unloaded *unloaded = &dump->unloaded[i];
         struct sl_buf id = {0};
@@ -303,9 +285,8 @@ static void put_unloaded(const struct dump_json *d)
         dump_json_address(d, "base_addr", true, unloaded->address);
         dump_json_address(d, "end_addr", true, unloaded->address + unloaded->size);
         dump_json_text(d->w, "code_id", sl_buf_view(&id));
-        dump_json_known(d->w, "filename", unloaded->name);
-        sl_json_put_key(d->w, "cert_subject");
-        sl_json_put_null(d->w);
+        sl_json_member_or_null(d->w, "filename", unloaded->name);
+        sl_json_member_null(d->w, "cert_subject");
         sl_json_end_object(d->w);
         d->w->out->failed |= id.failed;
         sl_buf_free(&id);
@@ -325,15 +306,13 @@ bool answer_print_minidump_json(const struct answer *answer, const struct answer
     for (size_t i = 0; i < answer->thread_count && crashed < 0; i++)
         crashed = answer->threads[i].requesting ? (int64_t)i : -1;
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "status");
-    sl_json_put_str(&w, SL_STR("OK"));
+    sl_json_member_str(&w, "status", SL_STR("OK"));
     put_optional_number(&w, "pid", d.walked->facts.has_process_id, d.walked->facts.process_id);
     put_optional_number(&w, "process_uptime", has_uptime, uptime);
     put_crash_info(&d, crashed);
     put_system_info(&d);
     put_optional_number(&w, "thread_count", true, answer->thread_count);
-    sl_json_put_key(&w, "threads");
-    sl_json_begin_array(&w);
+    sl_json_member_array(&w, "threads");
     for (size_t i = 0; i < answer->thread_count; i++)
         put_thread(&d, i, false);
     sl_json_end_array(&w);

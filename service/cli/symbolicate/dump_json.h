@@ -13,8 +13,6 @@ struct dump_json {
 
 /* A member; null for an empty text. */
 void dump_json_text(struct sl_json_writer *w, const char *key, struct sl_str text);
-/* A member; null for a text that is not known (data NULL). */
-void dump_json_known(struct sl_json_writer *w, const char *key, struct sl_str text);
 /* A member: "0x0000000000000045", as wide as a pointer; null when it is not known. */
 void dump_json_address(const struct dump_json *d, const char *key, bool known, uint64_t value);
 /* Such a value alone. */

@@ -245,10 +245,8 @@ static size_t put_frames(struct event *e, const struct event_frames *frames, uin
                 sl_json_put_key_str(w, members[k].name);
                 sl_json_put_raw(w, values[k]);
             }
-        if (e->kind == LOCAL_JVM) {
-            sl_json_put_key(w, "index");
-            sl_json_put_u64(w, (*index)++);
-        }
+        if (e->kind == LOCAL_JVM)
+            sl_json_member_u64(w, "index", (*index)++);
         sl_json_end_object(w);
         count++;
     }
@@ -258,10 +256,8 @@ static size_t put_frames(struct event *e, const struct event_frames *frames, uin
 static void put_exception(const struct event_trace *trace, struct sl_json_writer *w)
 {
     sl_json_begin_object(w);
-    sl_json_put_key(w, "type");
-    sl_json_put_raw(w, trace->type);
-    sl_json_put_key(w, "module");
-    sl_json_put_raw(w, trace->module.data ? trace->module : SL_STR("\"\""));
+    sl_json_member_raw(w, "type", trace->type);
+    sl_json_member_raw(w, "module", trace->module.data ? trace->module : SL_STR("\"\""));
     sl_json_end_object(w);
 }
 
@@ -270,8 +266,7 @@ static size_t put_traces(struct event *e, struct sl_json_writer *w)
 {
     size_t count = 0;
     uint64_t index = 0;
-    sl_json_put_key(w, "stacktraces");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "stacktraces");
     for (size_t i = 0; i < e->trace_count; i++) {
         struct sl_json_writer before = *w;
         size_t size = w->out->size;
@@ -283,12 +278,9 @@ static size_t put_traces(struct event *e, struct sl_json_writer *w)
             sl_json_put_key(w, "exception");
             put_exception(&e->traces[i], w);
         }
-        if (e->kind == LOCAL_NATIVE) {
-            sl_json_put_key(w, "is_requesting");
-            sl_json_put_boolean(w, false);
-        }
-        sl_json_put_key(w, "frames");
-        sl_json_begin_array(w);
+        if (e->kind == LOCAL_NATIVE)
+            sl_json_member_boolean(w, "is_requesting", false);
+        sl_json_member_array(w, "frames");
         size_t put = put_frames(e, &frames, &index, w);
         sl_json_end_array(w);
         sl_json_end_object(w);
@@ -304,8 +296,7 @@ static size_t put_traces(struct event *e, struct sl_json_writer *w)
 
 static void put_exceptions(const struct event *e, struct sl_json_writer *w)
 {
-    sl_json_put_key(w, "exceptions");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "exceptions");
     for (size_t i = 0; i < e->trace_count; i++)
         if (e->traces[i].type.data)
             put_exception(&e->traces[i], w);
@@ -334,14 +325,10 @@ static bool put_module(struct event *e, struct sl_str image, struct sl_json_writ
     if ((jvm ? !is_mapping && !is_bundle : !is_map || !texts[3].data) || !sl_debug_id_parse(uuid, &id))
         return false;
     sl_json_begin_object(w);
-    sl_json_put_key(w, "type");
-    sl_json_put_str(w, is_bundle ? SL_STR("source") : texts[0]);
-    sl_json_put_key(w, jvm ? "uuid" : "debug_id");
-    sl_json_put_str(w, uuid);
-    if (!jvm) {
-        sl_json_put_key(w, "code_file");
-        sl_json_put_str(w, texts[3]);
-    }
+    sl_json_member_str(w, "type", is_bundle ? SL_STR("source") : texts[0]);
+    sl_json_member_str(w, jvm ? "uuid" : "debug_id", uuid);
+    if (!jvm)
+        sl_json_member_str(w, "code_file", texts[3]);
     sl_json_end_object(w);
     return true;
 }
@@ -352,8 +339,7 @@ static size_t put_event_modules(struct event *e, struct sl_json_writer *w)
     struct sl_json j = sl_json(e->images.data ? e->images : SL_STR("[]"), e->arena, false);
     struct sl_str key, image;
     size_t count = 0;
-    sl_json_put_key(w, "modules");
-    sl_json_begin_array(w);
+    sl_json_member_array(w, "modules");
     if (sl_json_array(&j))
         while (sl_json_next(&j, &key) && sl_json_value(&j, &image))
             count += put_module(e, image, w);
@@ -365,8 +351,7 @@ static void put_event_text(struct sl_json_writer *w, const char *key, struct sl_
 {
     if (!text.size)
         return;
-    sl_json_put_key(w, key);
-    sl_json_put_str(w, text);
+    sl_json_member_str(w, key, text);
 }
 
 /* Where the scripts of an event are. */
@@ -378,8 +363,7 @@ static void put_artifacts(const struct sentry_project *project, struct sl_json_w
     sl_json_begin_object(w);
     put_event_text(w, "id", project->online ? SL_STR("sentry:project") : SL_STR("local"));
     put_event_text(w, "url", sl_buf_view(&url));
-    sl_json_put_key(w, "token");
-    sl_json_put_str(w, secret_open(project->token).data ? secret_open(project->token) : SL_STR(""));
+    sl_json_member_str(w, "token", secret_open(project->token).data ? secret_open(project->token) : SL_STR(""));
     sl_json_end_object(w);
     w->out->failed |= url.failed;
     sl_buf_free(&url);
@@ -396,11 +380,9 @@ static enum sl_code put_request(struct event *e, struct sl_buf *body, struct sl_
         sl_json_put_key(&w, "source");
         put_artifacts(e->project, &w);
     } else if (e->kind == LOCAL_JVM) { /* which needs them */
-        sl_json_put_key(&w, "sources");
-        sl_json_put_raw(&w, SL_STR("[]"));
+        sl_json_member_raw(&w, "sources", SL_STR("[]"));
     }
-    sl_json_put_key(&w, "options");
-    sl_json_put_raw(&w, SL_STR("{\"frame_order\":\"callee_first\"}"));
+    sl_json_member_raw(&w, "options", SL_STR("{\"frame_order\":\"callee_first\"}"));
     if (e->kind == LOCAL_JVM) {
         put_event_text(&w, "release_package",
                        at ? (struct sl_str){e->release.data, (size_t)(at - e->release.data)} : e->release);
@@ -409,8 +391,7 @@ static enum sl_code put_request(struct event *e, struct sl_buf *body, struct sl_
         put_event_text(&w, "release", e->release);
         put_event_text(&w, "dist", e->dist);
     } else if (e->signal.data) {
-        sl_json_put_key(&w, "signal");
-        sl_json_put_raw(&w, e->signal);
+        sl_json_member_raw(&w, "signal", e->signal);
     }
     size_t count = put_traces(e, &w), modules = put_event_modules(e, &w);
     sl_json_end_object(&w);

@@ -32,8 +32,7 @@ static void named_put_module(void *arg, size_t index, struct sl_json_writer *w)
     struct named_module module;
     file->format->module(file, index, &module);
     sl_json_begin_object(w);
-    sl_json_put_key(w, "type");
-    sl_json_put_str(w, sl_str(module.type));
+    sl_json_member_str(w, "type", sl_str(module.type));
     names_put_text(w, "debug_id", module.debug_id);
     names_put_text(w, "code_id", module.code_id);
     names_put_text(w, "debug_file", module.debug_file);

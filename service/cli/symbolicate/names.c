@@ -12,8 +12,7 @@ void names_put_text(struct sl_json_writer *w, const char *key, struct sl_str tex
 {
     if (!text.size)
         return;
-    sl_json_put_key(w, key);
-    sl_json_put_str(w, text);
+    sl_json_member_str(w, key, text);
 }
 
 static size_t batch_size(const struct names_wanted *n)
@@ -28,15 +27,13 @@ static void names_put_address(const struct names_wanted *n, size_t index, struct
     uint64_t relative;
     n->address(n->arg, index, &module, &relative);
     sl_json_begin_object(w);
-    sl_json_put_key(w, "instruction_addr");
-    sl_json_put_hex(w, relative);
+    sl_json_member_hex(w, "instruction_addr", relative);
     if (module != NAMES_ABSOLUTE) {
         sl_json_put_key(w, "addr_mode");
         sl_buf_printf(w->out, "\"rel:%u\"", module);
         w->comma = true;
     }
-    sl_json_put_key(w, "adjust_instruction_addr");
-    sl_json_put_boolean(w, false);
+    sl_json_member_boolean(w, "adjust_instruction_addr", false);
     sl_json_end_object(w);
 }
 
@@ -45,15 +42,12 @@ static void put_batch(const struct names_wanted *n, struct sl_buf *body)
     struct sl_json_writer w = sl_json_writer(body);
     sl_buf_clear(body);
     sl_json_begin_object(&w);
-    sl_json_put_key(&w, "options");
-    sl_json_put_raw(&w, SL_STR("{\"apply_source_context\":false}"));
-    sl_json_put_key(&w, "modules");
-    sl_json_begin_array(&w);
+    sl_json_member_raw(&w, "options", SL_STR("{\"apply_source_context\":false}"));
+    sl_json_member_array(&w, "modules");
     for (size_t i = 0; i < n->module_count; i++)
         n->put_module(n->arg, i, &w);
     sl_json_end_array(&w);
-    sl_json_put_key(&w, "stacktraces");
-    sl_json_put_raw(&w, SL_STR("[{\"frames\":["));
+    sl_json_member_raw(&w, "stacktraces", SL_STR("[{\"frames\":["));
     w.comma = false;
     for (size_t i = 0; i < batch_size(n); i++)
         names_put_address(n, n->done + i, &w);
