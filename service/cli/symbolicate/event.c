@@ -1,250 +1,185 @@
 /* Events of Sentry as requests: the frames that can be used, innermost first, and the files that they need. */
 #include "cli/symbolicate/request.h"
 
+#include "base/json_fields.h"
 #include "base/json_write.h"
 
-/* ---- members ---- */
+/* ---- frames ---- */
 
-struct kept_member {
-    struct sl_str name;
-    enum sl_json_type type;
-    bool required;
+struct event_frame { /* as its members are written */
+    struct sl_str abs_path, lineno, colno, platform, function, filename, module, pre_context, context_line,
+        post_context;
+    struct sl_str in_app, signature, instruction_addr, addr_mode, function_id, package, symbol;
 };
 
-static const struct kept_member js_members[] = {
-    {SL_STR("abs_path"), SL_JSON_STRING, true},
-    {SL_STR("lineno"), SL_JSON_NUMBER, true},
-    {SL_STR("colno"), SL_JSON_NUMBER, false},
-    {SL_STR("platform"), SL_JSON_STRING, false},
-    {SL_STR("function"), SL_JSON_STRING, false},
-    {SL_STR("filename"), SL_JSON_STRING, false},
-    {SL_STR("module"), SL_JSON_STRING, false},
-    {SL_STR("pre_context"), SL_JSON_ARRAY, false},
-    {SL_STR("context_line"), SL_JSON_STRING, false},
-    {SL_STR("post_context"), SL_JSON_ARRAY, false},
-    {{NULL, 0}, SL_JSON_NONE, false},
+struct event_frames { /* of one stack, as the event has them */
+    struct event_frame *items;
+    size_t count;
 };
-static const struct kept_member jvm_members[] = {
-    {SL_STR("function"), SL_JSON_STRING, true},     {SL_STR("module"), SL_JSON_STRING, true},
-    {SL_STR("platform"), SL_JSON_STRING, false},    {SL_STR("filename"), SL_JSON_STRING, false},
-    {SL_STR("abs_path"), SL_JSON_STRING, false},    {SL_STR("lineno"), SL_JSON_NUMBER, false},
-    {SL_STR("in_app"), SL_JSON_BOOL, false},        {SL_STR("signature"), SL_JSON_STRING, false},
-    {SL_STR("pre_context"), SL_JSON_ARRAY, false},  {SL_STR("context_line"), SL_JSON_STRING, false},
-    {SL_STR("post_context"), SL_JSON_ARRAY, false}, {{NULL, 0}, SL_JSON_NONE, false},
-};
-static const struct kept_member native_members[] = {
-    {SL_STR("instruction_addr"), SL_JSON_STRING, true},
-    {SL_STR("addr_mode"), SL_JSON_STRING, false},
-    {SL_STR("function_id"), SL_JSON_STRING, false},
-    {SL_STR("package"), SL_JSON_STRING, false},
-    {SL_STR("function"), SL_JSON_STRING, false},
-    {SL_STR("symbol"), SL_JSON_STRING, false},
-    {SL_STR("filename"), SL_JSON_STRING, false},
-    {SL_STR("abs_path"), SL_JSON_STRING, false},
-    {SL_STR("lineno"), SL_JSON_NUMBER, false},
-    {SL_STR("in_app"), SL_JSON_BOOL, false},
-    {SL_STR("platform"), SL_JSON_STRING, false},
-    {SL_STR("pre_context"), SL_JSON_ARRAY, false},
-    {SL_STR("context_line"), SL_JSON_STRING, false},
-    {SL_STR("post_context"), SL_JSON_ARRAY, false},
-    {{NULL, 0}, SL_JSON_NONE, false},
-};
-static const struct kept_member *const members_of[] = {
-    [LOCAL_JS] = js_members, [LOCAL_JVM] = jvm_members, [LOCAL_NATIVE] = native_members};
-enum { MOST_MEMBERS = 16 };
 
 /* A line or column: none of what the clients of JVMs write for native methods. */
-static bool is_place(struct sl_str number)
+static bool read_place(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
+    struct sl_str number;
     bool negative;
     uint64_t value;
-    return sl_json_integer(number, &negative, &value) && !negative && value <= UINT32_MAX;
+    if (sl_json_peek(s->json) != SL_JSON_NUMBER || !sl_json_number(s->json, &number) ||
+        !sl_json_integer(number, &negative, &value) || negative || value > UINT32_MAX)
+        return false;
+    *(struct sl_str *)out = number;
+    return true;
 }
 
-/* The members of the object that comes next, as they are written; false when one that is required is missing. */
-static bool read_members(struct sl_json *j, const struct kept_member *members, struct sl_str values[MOST_MEMBERS])
-{
-    struct sl_str key, value;
-    bool complete = true;
-    for (size_t i = 0; members[i].name.data; i++)
-        values[i] = (struct sl_str){NULL, 0};
-    if (sl_json_peek(j) != SL_JSON_OBJECT) {
-        sl_json_skip(j);
-        return false;
-    }
-    sl_json_enter(j);
-    while (sl_json_next(j, &key)) {
-        enum sl_json_type type = sl_json_peek(j);
-        bool good = sl_json_value(j, &value);
-        for (size_t i = 0; good && members[i].name.data; i++)
-            if (sl_str_equal(key, members[i].name) && type == members[i].type &&
-                (type != SL_JSON_NUMBER || is_place(value)))
-                values[i] = value;
-    }
-    for (size_t i = 0; members[i].name.data; i++)
-        complete &= !members[i].required || values[i].data;
-    return complete;
-}
+#define CONTEXT                                                                                                        \
+    SL_FIELD_AS_IS(ARRAY, false, event_frame, pre_context, "pre_context"),                                             \
+        SL_FIELD_AS_IS(STRING, false, event_frame, context_line, "context_line"),                                      \
+        SL_FIELD_AS_IS(ARRAY, false, event_frame, post_context, "post_context")
+
+/* In the order in which requests get them. */
+static const struct sl_field js_frame[] = {
+    SL_FIELD_AS_IS(STRING, true, event_frame, abs_path, "abs_path"),
+    SL_FIELD_BY(true, event_frame, lineno, "lineno", read_place),
+    SL_FIELD_BY(false, event_frame, colno, "colno", read_place),
+    SL_FIELD_AS_IS(STRING, false, event_frame, platform, "platform"),
+    SL_FIELD_AS_IS(STRING, false, event_frame, function, "function"),
+    SL_FIELD_AS_IS(STRING, false, event_frame, filename, "filename"),
+    SL_FIELD_AS_IS(STRING, false, event_frame, module, "module"),
+    CONTEXT,
+    SL_FIELDS_END,
+};
+static const struct sl_field jvm_frame[] = {
+    SL_FIELD_AS_IS(STRING, true, event_frame, function, "function"),
+    SL_FIELD_AS_IS(STRING, true, event_frame, module, "module"),
+    SL_FIELD_AS_IS(STRING, false, event_frame, platform, "platform"),
+    SL_FIELD_AS_IS(STRING, false, event_frame, filename, "filename"),
+    SL_FIELD_AS_IS(STRING, false, event_frame, abs_path, "abs_path"),
+    SL_FIELD_BY(false, event_frame, lineno, "lineno", read_place),
+    SL_FIELD_AS_IS(BOOL, false, event_frame, in_app, "in_app"),
+    SL_FIELD_AS_IS(STRING, false, event_frame, signature, "signature"),
+    CONTEXT,
+    SL_FIELDS_END,
+};
+static const struct sl_field native_frame[] = {
+    SL_FIELD_AS_IS(STRING, true, event_frame, instruction_addr, "instruction_addr"),
+    SL_FIELD_AS_IS(STRING, false, event_frame, addr_mode, "addr_mode"),
+    SL_FIELD_AS_IS(STRING, false, event_frame, function_id, "function_id"),
+    SL_FIELD_AS_IS(STRING, false, event_frame, package, "package"),
+    SL_FIELD_AS_IS(STRING, false, event_frame, function, "function"),
+    SL_FIELD_AS_IS(STRING, false, event_frame, symbol, "symbol"),
+    SL_FIELD_AS_IS(STRING, false, event_frame, filename, "filename"),
+    SL_FIELD_AS_IS(STRING, false, event_frame, abs_path, "abs_path"),
+    SL_FIELD_BY(false, event_frame, lineno, "lineno", read_place),
+    SL_FIELD_AS_IS(BOOL, false, event_frame, in_app, "in_app"),
+    SL_FIELD_AS_IS(STRING, false, event_frame, platform, "platform"),
+    CONTEXT,
+    SL_FIELDS_END,
+};
+static const struct sl_field *const frame_fields[] = {
+    [LOCAL_JS] = js_frame, [LOCAL_JVM] = jvm_frame, [LOCAL_NATIVE] = native_frame};
 
 /* ---- the event ---- */
 
 struct event_trace {
     struct sl_str type, module; /* of an exception: JSON; data NULL: none */
-    struct sl_str stack;        /* JSON; data NULL: none */
+    struct sl_str stack, raw;   /* JSON; data NULL: none. The latter is better */
+};
+
+struct event_traces {
+    struct event_trace *items;
+    size_t count;
 };
 
 struct event {
     struct sl_arena *arena;
     const struct sentry_project *project;
     enum local_request_kind kind;
-    struct event_trace *traces; /* of exceptions, then of threads */
-    size_t trace_count, trace_capacity;
+    struct event_traces exceptions, threads;
     struct sl_str platform, release, dist, images, signal; /* of the last two the JSON */
 };
 
-static void read_event_value(struct event *e, struct sl_json *j, bool exception)
-{
-    struct event_trace trace = {.stack = {NULL, 0}};
-    struct sl_str key, raw = {NULL, 0};
-    if (!sl_json_object(j))
-        return;
-    while (sl_json_next(j, &key)) {
-        enum sl_json_type type = sl_json_peek(j);
-        struct sl_str *out = exception && sl_str_equal(key, SL_STR("type")) && type == SL_JSON_STRING ? &trace.type
-                             : exception && sl_str_equal(key, SL_STR("module")) && type == SL_JSON_STRING
-                                 ? &trace.module
-                             : sl_str_equal(key, SL_STR("stacktrace")) && type == SL_JSON_OBJECT     ? &trace.stack
-                             : sl_str_equal(key, SL_STR("raw_stacktrace")) && type == SL_JSON_OBJECT ? &raw
-                                                                                                     : NULL;
-        if (out)
-            sl_json_value(j, out);
-        else
-            sl_json_skip(j);
-    }
-    trace.stack = raw.data ? raw : trace.stack;
-    if (sl_grow_in_arena(e->arena, &e->traces, &e->trace_capacity, e->trace_count + 1, sizeof *e->traces))
-        e->traces[e->trace_count++] = trace;
-    else
-        sl_json_no_memory(j);
-}
+static const struct sl_field exception_fields[] = {
+    SL_FIELD_AS_IS(STRING, false, event_trace, type, "type"),
+    SL_FIELD_AS_IS(STRING, false, event_trace, module, "module"),
+    SL_FIELD_AS_IS(OBJECT, false, event_trace, stack, "stacktrace"),
+    SL_FIELD_AS_IS(OBJECT, false, event_trace, raw, "raw_stacktrace"),
+    SL_FIELDS_END,
+};
+static const struct sl_field exceptions_fields[] = {
+    SL_FIELD_ITEMS(event_traces, items, count, "values", exception_fields),
+    SL_FIELDS_END,
+};
+static const struct sl_field threads_fields[] = {
+    SL_FIELD_ITEMS(event_traces, items, count, "values", &exception_fields[2]),
+    SL_FIELDS_END,
+};
+static const struct sl_field images_fields[] = {
+    SL_FIELD_AS_IS(ARRAY, false, event, images, "images"),
+    SL_FIELDS_END,
+};
+static const struct sl_field event_fields[] = {
+    SL_FIELD(TEXT, false, event, platform, "platform"),
+    SL_FIELD(TEXT, false, event, release, "release"),
+    SL_FIELD(TEXT, false, event, dist, "dist"),
+    SL_FIELD_AS_IS(NUMBER, false, event, signal, "signal"),
+    SL_FIELD_PART(event, exceptions, "exception", exceptions_fields),
+    SL_FIELD_PART(event, threads, "threads", threads_fields),
+    SL_FIELD_SAME("debug_meta", images_fields),
+    SL_FIELDS_END,
+};
 
-/* {"values": [..]} */
-static void read_event_values(struct event *e, struct sl_json *j, bool exception)
-{
-    struct sl_str key;
-    if (!sl_json_object(j))
-        return;
-    while (sl_json_next(j, &key)) {
-        if (!sl_str_equal(key, SL_STR("values")))
-            sl_json_skip(j);
-        else if (sl_json_array(j))
-            while (sl_json_next(j, &key))
-                read_event_value(e, j, exception);
-    }
-}
-
-static void read_images(struct event *e, struct sl_json *j)
-{
-    struct sl_str key;
-    if (!sl_json_object(j))
-        return;
-    while (sl_json_next(j, &key)) {
-        if (sl_str_equal(key, SL_STR("images")) && sl_json_peek(j) == SL_JSON_ARRAY)
-            sl_json_value(j, &e->images);
-        else
-            sl_json_skip(j);
-    }
-}
-
-/* Exceptions come first, wherever the event has them. */
 static bool read_event(struct event *e, struct sl_str text, struct sl_error *error)
 {
-    struct sl_json j = sl_json(text, e->arena, false), threads = j;
-    struct sl_str key;
-    bool has_threads = false;
-    if (!sl_json_object(&j) && !j.failed) {
+    struct sl_json j = sl_json(text, e->arena, false);
+    if (!sl_json_read_object(&j, event_fields, e) && !j.failed) {
         sl_fail(error, SL_MALFORMED, "it is no JSON object");
         return false;
     }
-    while (sl_json_next(&j, &key)) {
-        if (sl_str_equal(key, SL_STR("platform")))
-            sl_json_text(&j, &e->platform);
-        else if (sl_str_equal(key, SL_STR("release")))
-            sl_json_text(&j, &e->release);
-        else if (sl_str_equal(key, SL_STR("dist")))
-            sl_json_text(&j, &e->dist);
-        else if (sl_str_equal(key, SL_STR("signal")) && sl_json_peek(&j) == SL_JSON_NUMBER)
-            sl_json_value(&j, &e->signal);
-        else if (sl_str_equal(key, SL_STR("exception")))
-            read_event_values(e, &j, true);
-        else if (sl_str_equal(key, SL_STR("debug_meta")))
-            read_images(e, &j);
-        else {
-            if (sl_str_equal(key, SL_STR("threads"))) {
-                threads = j;
-                has_threads = true;
-            }
-            sl_json_skip(&j);
-        }
-    }
-    if (has_threads)
-        read_event_values(e, &threads, false);
-    if (sl_json_end(&j) && !threads.failed)
+    if (sl_json_end(&j))
         return true;
-    const struct sl_json *failed = j.failed ? &j : &threads;
-    struct sl_json_place place = sl_json_place(text, failed->at);
-    sl_fail(error, sl_json_code(failed), "%s at line %zu column %zu", failed->problem, place.line, place.column);
+    struct sl_json_place place = sl_json_place(text, j.at);
+    sl_fail(error, sl_json_code(&j), "%s at line %zu column %zu", j.problem, place.line, place.column);
     return false;
 }
 
 /* ---- the request ---- */
 
-struct event_frames {     /* of one stack, as the event has them */
-    struct sl_str *items; /* JSON objects */
-    size_t count, capacity;
-};
-
 /* The objects of the list `frames`. */
-static bool list_frames(struct event *e, struct sl_str stack, struct event_frames *frames)
+static bool list_frames(struct event *e, const struct event_trace *trace, struct event_frames *frames)
 {
+    const struct sl_field fields[] = {SL_FIELD_ITEMS(event_frames, items, count, "frames", frame_fields[e->kind]),
+                                      SL_FIELDS_END};
+    struct sl_str stack = trace->raw.data ? trace->raw : trace->stack;
     struct sl_json j = sl_json(stack, e->arena, false);
-    struct sl_str key, frame;
     *frames = (struct event_frames){.items = NULL};
-    if (!stack.data || !sl_json_object(&j))
-        return true;
-    while (sl_json_next(&j, &key)) {
-        if (!sl_str_equal(key, SL_STR("frames")) || sl_json_peek(&j) != SL_JSON_ARRAY) {
-            sl_json_skip(&j);
-            continue;
-        }
-        sl_json_enter(&j);
-        while (sl_json_next(&j, &key)) {
-            if (!sl_json_value(&j, &frame))
-                break;
-            if (!sl_grow_in_arena(e->arena, &frames->items, &frames->capacity, frames->count + 1, sizeof frame))
-                return false;
-            frames->items[frames->count++] = frame;
-        }
-    }
-    return !j.busy;
+    return !stack.data || sl_json_read_object(&j, fields, frames);
+}
+
+static struct sl_str frame_member(const struct event_frame *frame, const struct sl_field *field)
+{
+    return *(const struct sl_str *)(const void *)((const char *)frame + field->offset);
+}
+
+static bool is_complete(const struct event_frame *frame, const struct sl_field *fields)
+{
+    for (; fields->key.data; fields++)
+        if (fields->required && !frame_member(frame, fields).data)
+            return false;
+    return true;
 }
 
 /* Innermost first; those that lack what they need are left out. Returns how many there are. */
 static size_t put_frames(struct event *e, const struct event_frames *frames, uint64_t *index, struct sl_json_writer *w)
 {
-    const struct kept_member *members = members_of[e->kind];
-    struct sl_str values[MOST_MEMBERS];
     size_t count = 0;
     for (size_t i = frames->count; i-- > 0;) {
-        struct sl_json j = sl_json(frames->items[i], e->arena, false);
-        if (!read_members(&j, members, values))
+        if (!is_complete(&frames->items[i], frame_fields[e->kind]))
             continue;
         sl_json_begin_object(w);
-        for (size_t k = 0; members[k].name.data; k++)
-            if (values[k].data) {
-                sl_json_put_key_str(w, members[k].name);
-                sl_json_put_raw(w, values[k]);
-            }
+        for (const struct sl_field *field = frame_fields[e->kind]; field->key.data; field++) {
+            struct sl_str value = frame_member(&frames->items[i], field);
+            if (value.data)
+                sl_json_member_raw(w, field->key.data, value);
+        }
         if (e->kind == LOCAL_JVM)
             sl_json_member_u64(w, "index", (*index)++);
         sl_json_end_object(w);
@@ -267,16 +202,18 @@ static size_t put_traces(struct event *e, struct sl_json_writer *w)
     size_t count = 0;
     uint64_t index = 0;
     sl_json_member_array(w, "stacktraces");
-    for (size_t i = 0; i < e->trace_count; i++) {
+    for (size_t i = 0; i < e->exceptions.count + e->threads.count; i++) {
+        const struct event_trace *trace =
+            i < e->exceptions.count ? &e->exceptions.items[i] : &e->threads.items[i - e->exceptions.count];
         struct sl_json_writer before = *w;
         size_t size = w->out->size;
         struct event_frames frames;
-        if (!list_frames(e, e->traces[i].stack, &frames))
+        if (!list_frames(e, trace, &frames))
             return SIZE_MAX;
         sl_json_begin_object(w);
-        if (e->kind == LOCAL_JVM && e->traces[i].type.data) {
+        if (e->kind == LOCAL_JVM && trace->type.data) {
             sl_json_put_key(w, "exception");
-            put_exception(&e->traces[i], w);
+            put_exception(trace, w);
         }
         if (e->kind == LOCAL_NATIVE)
             sl_json_member_boolean(w, "is_requesting", false);
@@ -297,38 +234,49 @@ static size_t put_traces(struct event *e, struct sl_json_writer *w)
 static void put_exceptions(const struct event *e, struct sl_json_writer *w)
 {
     sl_json_member_array(w, "exceptions");
-    for (size_t i = 0; i < e->trace_count; i++)
-        if (e->traces[i].type.data)
-            put_exception(&e->traces[i], w);
+    for (size_t i = 0; i < e->exceptions.count; i++)
+        if (e->exceptions.items[i].type.data)
+            put_exception(&e->exceptions.items[i], w);
     sl_json_end_array(w);
 }
 
+struct event_image {
+    struct sl_str type, uuid, debug_id, code_file;
+};
+
+static const struct sl_field image_fields[] = {
+    SL_FIELD(TEXT, false, event_image, type, "type"),
+    SL_FIELD(TEXT, false, event_image, uuid, "uuid"),
+    SL_FIELD(TEXT, false, event_image, debug_id, "debug_id"),
+    SL_FIELD(TEXT, false, event_image, code_file, "code_file"),
+    SL_FIELDS_END,
+};
+
 /* The image as a module of the request, if it is one that counts. */
-static bool put_module(struct event *e, struct sl_str image, struct sl_json_writer *w)
+static bool put_module(struct event *e, struct sl_str text, struct sl_json_writer *w)
 {
-    static const struct sl_str names[] = {SL_STR("type"), SL_STR("uuid"), SL_STR("debug_id"), SL_STR("code_file")};
-    struct sl_json j = sl_json(image, e->arena, false);
-    struct sl_str texts[4] = {{NULL, 0}};
+    struct sl_json j = sl_json(text, e->arena, false);
+    struct event_image image = {.type = {NULL, 0}};
     struct sl_debug_id id;
     bool jvm = e->kind == LOCAL_JVM;
-    if (sl_json_peek(&j) != SL_JSON_OBJECT || !sl_json_texts(&j, names, texts, 4))
+    if (!sl_json_read_object(&j, image_fields, &image))
         return false;
-    bool is_map = sl_str_equal(texts[0], SL_STR("sourcemap")), is_mapping = sl_str_equal(texts[0], SL_STR("proguard"));
-    bool is_bundle = sl_str_equal(texts[0], SL_STR("jvm"));
+    bool is_map = sl_str_equal(image.type, SL_STR("sourcemap"));
+    bool is_mapping = sl_str_equal(image.type, SL_STR("proguard")), is_bundle = sl_str_equal(image.type, SL_STR("jvm"));
     if (e->kind == LOCAL_NATIVE) {
-        if (!texts[0].data || is_map || is_mapping || is_bundle)
+        if (!image.type.data || is_map || is_mapping || is_bundle)
             return false;
-        sl_json_put_raw(w, image);
+        sl_json_put_raw(w, text);
         return true;
     }
-    struct sl_str uuid = is_mapping && texts[1].data ? texts[1] : texts[2];
-    if ((jvm ? !is_mapping && !is_bundle : !is_map || !texts[3].data) || !sl_debug_id_parse(uuid, &id))
+    struct sl_str uuid = is_mapping && image.uuid.data ? image.uuid : image.debug_id;
+    if ((jvm ? !is_mapping && !is_bundle : !is_map || !image.code_file.data) || !sl_debug_id_parse(uuid, &id))
         return false;
     sl_json_begin_object(w);
-    sl_json_member_str(w, "type", is_bundle ? SL_STR("source") : texts[0]);
+    sl_json_member_str(w, "type", is_bundle ? SL_STR("source") : image.type);
     sl_json_member_str(w, jvm ? "uuid" : "debug_id", uuid);
     if (!jvm)
-        sl_json_member_str(w, "code_file", texts[3]);
+        sl_json_member_str(w, "code_file", image.code_file);
     sl_json_end_object(w);
     return true;
 }
@@ -349,9 +297,8 @@ static size_t put_event_modules(struct event *e, struct sl_json_writer *w)
 
 static void put_event_text(struct sl_json_writer *w, const char *key, struct sl_str text)
 {
-    if (!text.size)
-        return;
-    sl_json_member_str(w, key, text);
+    if (text.size)
+        sl_json_member_str(w, key, text);
 }
 
 /* Where the scripts of an event are. */

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json_fields.h"
+#include "base/json_write.h"
 #include "cli/by_id/by_id.h"
 #include "cli/file_walk.h"
 #include "cli/server.h"
@@ -55,26 +57,47 @@ struct body_facts {
     bool has_maps, has_mappings, has_source, has_sources, is_jvm;
 };
 
-static bool note_module(struct request_run *run, struct sl_json *j, struct body_facts *facts)
+struct body_module {
+    struct sl_str type, uuid, code_file, debug_file, code_id;
+};
+
+static const struct sl_field module_fields[] = {
+    SL_FIELD(TEXT, false, body_module, type, "type"),
+    SL_FIELD(TEXT, false, body_module, uuid, "uuid"),
+    SL_FIELD(TEXT, false, body_module, code_file, "code_file"),
+    SL_FIELD(TEXT, false, body_module, debug_file, "debug_file"),
+    SL_FIELD(TEXT, false, body_module, code_id, "code_id"),
+    SL_FIELDS_END,
+};
+
+/* The members of a body whose presence tells what it is, and its modules. */
+struct body_members {
+    struct sl_str source, sources, exceptions, classes, release_package;
+    struct body_module *modules;
+    size_t module_count;
+};
+
+static const struct sl_field body_fields[] = {
+    SL_FIELD(RAW, false, body_members, source, "source"),
+    SL_FIELD(RAW, false, body_members, sources, "sources"),
+    SL_FIELD(RAW, false, body_members, exceptions, "exceptions"),
+    SL_FIELD(RAW, false, body_members, classes, "classes"),
+    SL_FIELD(RAW, false, body_members, release_package, "release_package"),
+    SL_FIELD_ITEMS(body_members, modules, module_count, "modules", module_fields),
+    SL_FIELDS_END,
+};
+
+static bool note_module(struct request_run *run, const struct body_module *module, struct body_facts *facts)
 {
-    static const struct sl_str names[] = {SL_STR("type"), SL_STR("uuid"), SL_STR("code_file"), SL_STR("debug_file"),
-                                          SL_STR("code_id")};
-    struct sl_str texts[5] = {{NULL, 0}};
     struct sl_debug_id id;
-    if (sl_json_peek(j) != SL_JSON_OBJECT) {
-        sl_json_skip(j);
-        return true;
-    }
-    if (!sl_json_texts(j, names, texts, 5))
-        return false;
     if (option_given(run->o, "local-debug-info") &&
-        (!local_files_add(run->local, texts[2]) || !local_files_add(run->local, texts[3]) ||
-         !local_files_add_build_id(run->local, texts[4])))
+        (!local_files_add(run->local, module->code_file) || !local_files_add(run->local, module->debug_file) ||
+         !local_files_add_build_id(run->local, module->code_id)))
         return false;
-    bool is_mapping = sl_str_equal(texts[0], SL_STR("proguard"));
-    facts->has_maps |= sl_str_equal(texts[0], SL_STR("sourcemap"));
-    facts->has_mappings |= is_mapping || sl_str_equal(texts[0], SL_STR("source"));
-    if (!is_mapping || !sl_debug_id_parse(texts[1], &id))
+    bool is_mapping = sl_str_equal(module->type, SL_STR("proguard"));
+    facts->has_maps |= sl_str_equal(module->type, SL_STR("sourcemap"));
+    facts->has_mappings |= is_mapping || sl_str_equal(module->type, SL_STR("source"));
+    if (!is_mapping || !sl_debug_id_parse(module->uuid, &id))
         return true;
     if (!sl_grow_in_arena(&run->arena, &run->wanted, &run->wanted_capacity, run->wanted_count + 1, sizeof id))
         return false;
@@ -85,26 +108,18 @@ static bool note_module(struct request_run *run, struct sl_json *j, struct body_
 static bool read_facts(struct request_run *run, struct sl_str body, struct body_facts *facts)
 {
     struct sl_json j = sl_json(body, &run->arena, false);
-    struct sl_str key;
-    *facts = (struct body_facts){.has_maps = false};
-    if (!sl_json_object(&j))
+    struct body_members members = {.modules = NULL};
+    if (!sl_json_read_object(&j, body_fields, &members) || !sl_json_end(&j))
         return false;
-    while (sl_json_next(&j, &key)) {
-        bool is_modules = sl_str_equal(key, SL_STR("modules")) && sl_json_peek(&j) == SL_JSON_ARRAY;
-        facts->has_source |= sl_str_equal(key, SL_STR("source"));
-        facts->has_sources |= sl_str_equal(key, SL_STR("sources"));
-        facts->is_jvm |= sl_str_equal(key, SL_STR("exceptions")) || sl_str_equal(key, SL_STR("classes")) ||
-                         sl_str_equal(key, SL_STR("release_package"));
-        if (!is_modules) {
-            sl_json_skip(&j);
-            continue;
-        }
-        sl_json_enter(&j);
-        while (sl_json_next(&j, &key))
-            if (!note_module(run, &j, facts))
-                return false;
-    }
-    return sl_json_end(&j);
+    *facts = (struct body_facts){
+        .has_source = members.source.data,
+        .has_sources = members.sources.data,
+        .is_jvm = members.exceptions.data || members.classes.data || members.release_package.data,
+    };
+    for (size_t i = 0; i < members.module_count; i++)
+        if (!note_module(run, &members.modules[i], facts))
+            return false;
+    return true;
 }
 
 /* The same body without the sources that it names: none for a JVM, whose requests must say so. */
