@@ -173,11 +173,9 @@ static bool read_bool(struct sl_fields *s, const struct sl_json_path *at, enum s
     return good;
 }
 
-static bool read_raw(struct sl_fields *s, const struct sl_json_path *at, enum sl_json_type type, struct sl_str *out)
+bool sl_fields_raw(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    if (type == SL_JSON_NONE || sl_json_peek(s->json) == type)
-        return sl_json_value(s->json, out);
-    return mismatch(s, at, "another value");
+    return sl_json_value(s->json, out);
 }
 
 /* ---- objects and arrays ---- */
@@ -198,7 +196,10 @@ static bool read_field(struct sl_fields *s, const struct sl_json_path *at, const
     case SL_FIELD_BOOL: return read_bool(s, at, out);
     case SL_FIELD_FLAG:
         return sl_json_peek(s->json) == SL_JSON_BOOL ? sl_json_bool(s->json, out) : mismatch(s, at, "a boolean");
-    case SL_FIELD_RAW: return read_raw(s, at, field->json_type, out);
+    case SL_FIELD_RAW:
+        if (field->json_type != SL_JSON_NONE && sl_json_peek(s->json) != field->json_type)
+            return mismatch(s, at, "another value");
+        return sl_json_value(s->json, out);
     case SL_FIELD_OBJECT: return sl_fields_object(s, at, field->fields, out);
     case SL_FIELD_LIST:
         return read_items(s, at, field, out, (size_t *)(void *)((char *)out - field->offset + field->count));

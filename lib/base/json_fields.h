@@ -96,15 +96,15 @@ struct sl_field {
     {                                                                                                                  \
         .key = SL_STR(name), .type = SL_FIELD_OBJECT, .fields = table                                                  \
     }
-/* An array of objects of one table, an array of texts. */
+/* An array, of objects of one table, or of values that a function reads: sl_fields_text or sl_fields_raw, too. */
 #define SL_FIELD_ITEMS(owner, items, number, name, table)                                                              \
     {                                                                                                                  \
         SL_FIELD_ROW(false, owner, items, name), .type = SL_FIELD_LIST, .fields = table,                               \
                                                  SL_FIELD_SIZES(owner, items, number)                                  \
     }
-#define SL_FIELD_TEXTS(owner, items, number, name)                                                                     \
+#define SL_FIELD_EACH(owner, items, number, name, function)                                                            \
     {                                                                                                                  \
-        SL_FIELD_ROW(false, owner, items, name), .type = SL_FIELD_LIST, .read = sl_fields_text,                        \
+        SL_FIELD_ROW(false, owner, items, name), .type = SL_FIELD_LIST, .read = function,                              \
                                                  SL_FIELD_SIZES(owner, items, number)                                  \
     }
 #define SL_FIELD_SIZES(owner, items, number)                                                                           \
@@ -125,8 +125,9 @@ bool sl_fields_array(struct sl_fields *s, const struct sl_json_path *at, size_t 
 /* Opens the object or array that comes next; `expected` names it otherwise. */
 bool sl_fields_open(struct sl_fields *s, const struct sl_json_path *at, enum sl_json_type type, const char *expected);
 
-/* One value: `out` is a struct sl_str, a uint64_t. */
+/* One value: a text, any value as it is written (both a struct sl_str), a number. */
 bool sl_fields_text(struct sl_fields *s, const struct sl_json_path *at, void *out);
+bool sl_fields_raw(struct sl_fields *s, const struct sl_json_path *at, void *out);
 bool sl_fields_hex(struct sl_fields *s, const struct sl_json_path *at, uint64_t *out);
 
 /* Always false. Keeps the first problem; `where` is the offset of the value it is about. */

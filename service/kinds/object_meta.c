@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 
+#include "base/json_fields.h"
 #include "base/json_write.h"
 #include "dwarf/dwarf.h"
 #include "object/embedded.h"
@@ -87,67 +88,39 @@ static enum sl_code object_meta_compute(void *context, struct cache_tmp *tmp, st
     return kinds_make(context, NULL, describe, tmp->fd, arena, error);
 }
 
-struct flag { /* `found` from the start: it may be absent; `bad`: it is no boolean */
-    struct sl_str key;
-    bool *value, found, bad;
-};
-
-/* The flag of that name, if there is one, takes the value that comes next. */
-static bool read_flag(struct sl_json *j, struct sl_str key, struct flag *flags, size_t count)
+/* A system that is not known is none. */
+static bool read_vcs(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    for (size_t i = 0; i < count; i++)
-        if (sl_str_equal(key, flags[i].key)) {
-            flags[i].found = true;
-            flags[i].bad = !sl_json_bool(j, flags[i].value);
-            return true;
-        }
-    return false;
-}
-
-static bool read_embedded(struct sl_json *j, struct sl_features *features)
-{
-    struct flag flags[] = {{.key = SL_STR("has_debug_info"), .value = &features->has_debug_info},
-                           {.key = SL_STR("has_sources"), .value = &features->has_sources}};
-    struct sl_str key;
-    if (!sl_json_object(j))
-        return false;
-    while (sl_json_next(j, &key))
-        if (!read_flag(j, key, flags, 2))
-            sl_json_skip(j);
-    return flags[0].found && !flags[0].bad && flags[1].found && !flags[1].bad;
-}
-
-static void read_vcs(struct sl_json *j, struct sl_features *features)
-{
-    struct sl_str text;
-    sl_json_text(j, &text);
+    struct sl_str text = {NULL, 0}, *vcs = out;
+    bool good = sl_fields_text(s, at, &text);
     for (size_t i = 0; i < sizeof vcs_names / sizeof *vcs_names; i++)
         if (sl_str_equal(text, vcs_names[i]))
-            features->srcsrv_vcs = vcs_names[i];
-}
-
-static bool decode(struct sl_json *j, struct object_meta *meta)
-{
-    struct sl_features *features = &meta->features;
-    struct flag flags[] = {{.key = SL_STR("has_debug_info"), .value = &features->has_debug_info},
-                           {.key = SL_STR("has_unwind_info"), .value = &features->has_unwind_info},
-                           {.key = SL_STR("has_symbols"), .value = &features->has_symbols},
-                           {.key = SL_STR("has_sources"), .value = &features->has_sources, .found = true}};
-    struct sl_str key;
-    bool good = sl_json_object(j);
-    while (good && sl_json_next(j, &key))
-        if (sl_str_equal(key, SL_STR("srcsrv_vcs")))
-            read_vcs(j, features);
-        else if (sl_str_equal(key, SL_STR("embedded_ppdb")))
-            good = read_embedded(j, &meta->embedded);
-        else if (sl_str_equal(key, SL_STR("fixed_address")))
-            good = meta->place.is_fixed = sl_json_u64(j, &meta->place.address);
-        else if (!read_flag(j, key, flags, sizeof flags / sizeof *flags))
-            sl_json_skip(j);
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        good = good && flags[i].found && !flags[i].bad;
+            *vcs = vcs_names[i];
     return good;
 }
+
+static bool read_fixed(struct sl_fields *s, const struct sl_json_path *at, void *out)
+{
+    struct object_meta *meta = out;
+    return meta->place.is_fixed = sl_json_u64(s->json, &meta->place.address);
+}
+
+static const struct sl_field embedded_fields[] = {
+    SL_FIELD(FLAG, true, sl_features, has_debug_info, "has_debug_info"),
+    SL_FIELD(FLAG, true, sl_features, has_sources, "has_sources"),
+    SL_FIELDS_END,
+};
+
+static const struct sl_field meta_fields[] = {
+    SL_FIELD(FLAG, true, object_meta, features.has_debug_info, "has_debug_info"),
+    SL_FIELD(FLAG, true, object_meta, features.has_unwind_info, "has_unwind_info"),
+    SL_FIELD(FLAG, true, object_meta, features.has_symbols, "has_symbols"),
+    SL_FIELD(FLAG, false, object_meta, features.has_sources, "has_sources"),
+    SL_FIELD_BY(false, object_meta, features.srcsrv_vcs, "srcsrv_vcs", read_vcs),
+    SL_FIELD_PART(object_meta, embedded, "embedded_ppdb", embedded_fields),
+    {.key = SL_STR("fixed_address"), .type = SL_FIELD_CUSTOM, .read = read_fixed},
+    SL_FIELDS_END,
+};
 
 static enum sl_code object_meta_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
 {
@@ -155,7 +128,8 @@ static enum sl_code object_meta_load(struct sl_bytes bytes, void **loaded, uint6
     struct sl_json j = sl_json((struct sl_str){(const char *)bytes.data, bytes.size}, &arena, false);
     struct object_meta *meta = calloc(1, sizeof *meta);
     enum sl_code code = SL_OK;
-    bool good = meta && decode(&j, meta) && sl_json_end(&j);
+    struct sl_fields s = {.json = &j};
+    bool good = meta && sl_fields_object(&s, NULL, meta_fields, meta) && sl_json_end(&j);
     if (!meta || j.busy)
         code = sl_fail(error, SL_BUSY, "out of memory");
     else if (!good)

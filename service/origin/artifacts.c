@@ -1,6 +1,6 @@
 #include "origin/artifacts.h"
 
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "origin/impl.h"
 
 enum { ANSWER_MAX = 16 << 20, URL_MAX = 65534, OTHER_PAIRS = 2 };
@@ -76,14 +76,17 @@ static enum artifact_match match_of(struct sl_str name)
     return MATCH_UNKNOWN;
 }
 
-static void read_artifact_headers(struct sl_json *j, struct artifact *artifact)
+/* False: out of memory. */
+static bool read_artifact_headers(struct sl_str text, struct sl_arena *arena, struct artifact *artifact)
 {
+    struct sl_json j = sl_json(text, arena, false);
     struct sl_str name, value, other = {NULL, 0};
-    if (!sl_json_object(j))
-        return;
-    while (sl_json_next(j, &name)) {
+    if (!text.data)
+        return true;
+    sl_json_enter(&j);
+    while (sl_json_next(&j, &name)) {
         artifact->has_headers = true;
-        if (!sl_json_text(j, &value))
+        if (!sl_json_text(&j, &value))
             continue;
         if (sl_str_equal_nocase(name, SL_STR("sourcemap")))
             artifact->sourcemap = value;
@@ -92,34 +95,22 @@ static void read_artifact_headers(struct sl_json *j, struct artifact *artifact)
     }
     if (!artifact->sourcemap.data)
         artifact->sourcemap = other;
+    return !j.failed;
 }
 
 struct artifact_texts {
-    struct sl_str type, id, url, match;
+    struct sl_str type, id, url, path, match, headers; /* the last as they are written */
 };
 
-/* False when no object comes. */
-static bool read_artifact(struct sl_json *j, struct artifact *artifact, struct artifact_texts *texts)
-{
-    struct sl_str key;
-    if (!sl_json_object(j))
-        return false;
-    while (sl_json_next(j, &key)) {
-        struct sl_str *text = sl_str_equal(key, SL_STR("type"))            ? &texts->type
-                              : sl_str_equal(key, SL_STR("id"))            ? &texts->id
-                              : sl_str_equal(key, SL_STR("url"))           ? &texts->url
-                              : sl_str_equal(key, SL_STR("abs_path"))      ? &artifact->abs_path
-                              : sl_str_equal(key, SL_STR("resolved_with")) ? &texts->match
-                                                                           : NULL;
-        if (text)
-            sl_json_text(j, text);
-        else if (sl_str_equal(key, SL_STR("headers")))
-            read_artifact_headers(j, artifact);
-        else
-            sl_json_skip(j);
-    }
-    return true;
-}
+static const struct sl_field artifact_fields[] = {
+    SL_FIELD(TEXT, false, artifact_texts, type, "type"),
+    SL_FIELD(TEXT, false, artifact_texts, id, "id"),
+    SL_FIELD(TEXT, false, artifact_texts, url, "url"),
+    SL_FIELD(TEXT, false, artifact_texts, path, "abs_path"),
+    SL_FIELD(TEXT, false, artifact_texts, match, "resolved_with"),
+    SL_FIELD_AS_IS(OBJECT, false, artifact_texts, headers, "headers"),
+    SL_FIELDS_END,
+};
 
 static bool is_artifact_text(struct sl_str text)
 {
@@ -133,12 +124,13 @@ static bool is_artifact_text(struct sl_str text)
 static bool make_artifact(const struct source *source, const struct artifact_texts *texts, struct sl_arena *arena,
                           struct artifact *artifact, bool *no_memory)
 {
-    artifact->is_bundle = sl_str_equal(texts->type, SL_STR("bundle"));
+    *artifact = (struct artifact){.is_bundle = sl_str_equal(texts->type, SL_STR("bundle")), .abs_path = texts->path};
     bool known = artifact->is_bundle || (sl_str_equal(texts->type, SL_STR("file")) && artifact->abs_path.data);
     if (!known || !is_artifact_text(texts->id) || !is_artifact_text(texts->url))
         return false;
     const char *url = sl_arena_strndup(arena, texts->url.data, texts->url.size);
-    *no_memory |= !url || !sentry_add_file(arena, source, FILE_SOURCEBUNDLE, texts->id, &artifact->file);
+    *no_memory |= !url || !sentry_add_file(arena, source, FILE_SOURCEBUNDLE, texts->id, &artifact->file) ||
+                  !read_artifact_headers(texts->headers, arena, artifact);
     if (*no_memory || !fetch_url_valid(url))
         return false;
     artifact->file.url = (struct sl_str){url, texts->url.size};
@@ -155,9 +147,10 @@ enum sl_code artifacts_read(struct sl_str answer, const struct source *source, s
     struct sl_str key;
     bool is_list = sl_json_array(&j), no_memory = false;
     while (is_list && sl_json_next(&j, &key)) {
-        struct artifact read = {.has_headers = false}, *kept;
-        struct artifact_texts texts = {{NULL, 0}};
-        if (!read_artifact(&j, &read, &texts) || !make_artifact(source, &texts, arena, &read, &no_memory))
+        struct artifact_texts texts = {.type = {NULL, 0}};
+        struct artifact read, *kept;
+        if (!sl_json_read_object(&j, artifact_fields, &texts) ||
+            !make_artifact(source, &texts, arena, &read, &no_memory))
             continue;
         kept = sl_arena_array_add(&list);
         no_memory |= !kept;

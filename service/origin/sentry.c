@@ -1,5 +1,5 @@
 /* Sources of Sentry projects: one request lists the files of an id, others fetch them. */
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "base/map.h"
 #include "core/log.h"
 #include "core/loop.h"
@@ -134,15 +134,24 @@ static bool plain(struct sl_str text)
     return text.size > 0;
 }
 
+struct sentry_file {
+    struct sl_str id, type;
+};
+
+static const struct sl_field file_fields[] = {
+    SL_FIELD(TEXT, false, sentry_file, id, "id"),
+    SL_FIELD(TEXT, false, sentry_file, type, "symbolType"),
+    SL_FIELDS_END,
+};
+
 static void add_entry(struct sl_json *j, struct sl_buf *text)
 {
-    static const struct sl_str names[] = {SL_STR("id"), SL_STR("symbolType")};
-    struct sl_str texts[2] = {{NULL, 0}};
-    if (!sl_json_texts(j, names, texts, 2) || j->failed || !plain(texts[0]) || !plain(texts[1]))
+    struct sentry_file file = {.id = {NULL, 0}};
+    if (!sl_json_read_object(j, file_fields, &file) || !plain(file.id) || !plain(file.type))
         return;
-    sl_buf_str(text, texts[1]);
+    sl_buf_str(text, file.type);
     sl_buf_u8(text, ' ');
-    sl_buf_str(text, texts[0]);
+    sl_buf_str(text, file.id);
     sl_buf_u8(text, '\n');
 }
 

@@ -14,13 +14,6 @@ struct moz_reading {
     size_t module_count; /* of all jobs */
 };
 
-/* A member of an object, where its value begins. */
-struct moz_member {
-    const char *key;
-    struct sl_json at;
-    bool there;
-};
-
 static bool moz_no_memory(struct moz_reading *r)
 {
     *r->failure = json_no_memory;
@@ -44,21 +37,6 @@ static bool moz_too_much(struct moz_reading *r)
     return false;
 }
 
-/* Finds the last member of each of these names in the object that comes next, and passes over all of it. */
-static void moz_members(struct sl_json *j, struct moz_member *members, size_t count)
-{
-    struct sl_str key;
-    sl_json_enter(j);
-    while (sl_json_next(j, &key)) {
-        for (size_t i = 0; i < count; i++)
-            if (sl_str_equal(key, sl_str(members[i].key))) {
-                members[i].at = *j;
-                members[i].there = true;
-            }
-        sl_json_skip(j);
-    }
-}
-
 /* ---- modules ---- */
 
 bool mozilla_is_name(struct sl_str name, struct sl_str extra)
@@ -77,8 +55,7 @@ bool mozilla_is_name(struct sl_str name, struct sl_str extra)
 static bool is_hex(struct sl_str id)
 {
     for (size_t i = 0; i < id.size; i++)
-        if (!sl_is_digit(id.data[i]) && !(id.data[i] >= 'a' && id.data[i] <= 'f') &&
-            !(id.data[i] >= 'A' && id.data[i] <= 'F'))
+        if (sl_hex_digit(id.data[i]) < 0)
             return false;
     return true;
 }
@@ -125,8 +102,9 @@ static bool moz_read_module(struct moz_reading *r, size_t job, size_t index, str
     return true;
 }
 
-static bool moz_read_modules(struct moz_reading *r, size_t index, struct sl_json j, struct mozilla_job *job)
+static bool moz_read_modules(struct moz_reading *r, size_t index, struct sl_str text, struct mozilla_job *job)
 {
+    struct sl_json j = sl_json(text, r->request->arena, false);
     struct sl_arena_array modules = {.arena = r->request->arena, .item = sizeof *job->modules};
     struct sl_str key;
     bool good = true;
@@ -248,8 +226,9 @@ static bool moz_read_stack(struct moz_reading *r, struct moz_place *at, struct s
     return good;
 }
 
-static bool moz_read_stacks(struct moz_reading *r, size_t index, struct sl_json j, struct mozilla_job *job)
+static bool moz_read_stacks(struct moz_reading *r, size_t index, struct sl_str text, struct mozilla_job *job)
 {
+    struct sl_json j = sl_json(text, r->request->arena, false);
     struct sl_arena_array stacks = {.arena = r->request->arena, .item = sizeof *job->stacks};
     struct sl_arena_array frames = {.arena = r->request->arena, .item = sizeof *job->frames};
     struct moz_place at = {.job = index};
@@ -282,28 +261,37 @@ static bool moz_read_stacks(struct moz_reading *r, size_t index, struct sl_json 
 
 /* ---- jobs ---- */
 
+struct job_members { /* as they are written */
+    struct sl_str stacks, modules;
+};
+
+static const struct sl_field job_fields[] = {
+    SL_FIELD(RAW, false, job_members, stacks, "stacks"),
+    SL_FIELD(RAW, false, job_members, modules, "memoryMap"),
+    SL_FIELDS_END,
+};
+
 /* The document is known to be JSON; only memory may be short. */
 static bool moz_read_job(struct moz_reading *r, size_t index, struct sl_json *j, struct mozilla_job *job)
 {
-    struct moz_member members[] = {{.key = "stacks"}, {.key = "memoryMap"}};
+    struct job_members members = {.stacks = {NULL, 0}};
     *job = (struct mozilla_job){.modules = NULL};
     if (sl_json_peek(j) != SL_JSON_OBJECT)
         return moz_wrong(r, "job %zu is invalid", index);
-    moz_members(j, members, 2);
-    if (j->failed)
+    if (!sl_json_read_object(j, job_fields, &members))
         return moz_no_memory(r);
-    if (!members[0].there)
+    if (!members.stacks.data)
         return moz_wrong(r, "job %zu is invalid: no stacks specified", index);
-    if (!members[1].there)
+    if (!members.modules.data)
         return moz_wrong(r, "job %zu is invalid: no memoryMap specified", index);
-    return moz_read_modules(r, index, members[1].at, job) && moz_read_stacks(r, index, members[0].at, job);
+    return moz_read_modules(r, index, members.modules, job) && moz_read_stacks(r, index, members.stacks, job);
 }
 
-static bool moz_read_jobs(struct moz_reading *r, struct sl_json j)
+static bool moz_read_jobs(struct moz_reading *r, struct sl_str text)
 {
     struct mozilla_request *request = r->request;
     uint64_t most = request->config->mozilla.max_jobs;
-    struct sl_json counting = j;
+    struct sl_json j = sl_json(text, request->arena, false), counting = j;
     struct sl_str key;
     size_t count = 0;
     if (sl_json_peek(&j) != SL_JSON_ARRAY)
@@ -327,24 +315,32 @@ static bool moz_read_jobs(struct moz_reading *r, struct sl_json j)
     return good;
 }
 
-static bool is_number(struct sl_json j, uint64_t wanted)
+struct body_members { /* as they are written */
+    struct sl_str jobs, version;
+};
+
+static const struct sl_field body_fields[] = {
+    SL_FIELD(RAW, false, body_members, jobs, "jobs"),
+    SL_FIELD(RAW, false, body_members, version, "version"),
+    SL_FIELDS_END,
+};
+
+static bool is_number(struct sl_str text, uint64_t wanted)
 {
     uint64_t value;
-    return sl_json_u64(&j, &value) && value == wanted;
+    return sl_parse_u64(text, &value) && value == wanted;
 }
 
 /* `j` is the whole document, `members` are what is in it when it is an object. */
-static bool moz_read_body(struct moz_reading *r, struct sl_json j, const struct moz_member *jobs,
-                          const struct moz_member *version)
+static bool moz_read_body(struct moz_reading *r, struct sl_json j, const struct body_members *members)
 {
     struct mozilla_request *request = r->request;
     if (!request->version)
-        request->version = jobs->there || (version->there && is_number(version->at, 5)) ? 5 : 4;
-    if (request->version == 4 && request->config->mozilla.v4_require_version &&
-        !(version->there && is_number(version->at, 4)))
+        request->version = members->jobs.data || is_number(members->version, 5) ? 5 : 4;
+    if (request->version == 4 && request->config->mozilla.v4_require_version && !is_number(members->version, 4))
         return moz_wrong(r, "version is not 4");
-    if (request->version == 5 && jobs->there)
-        return moz_read_jobs(r, jobs->at);
+    if (request->version == 5 && members->jobs.data)
+        return moz_read_jobs(r, members->jobs);
     request->job_count = 1;
     request->jobs = SL_ARENA_ARRAY(request->arena, struct mozilla_job, 1);
     return request->jobs ? moz_read_job(r, 0, &j, request->jobs) : moz_no_memory(r);
@@ -353,13 +349,10 @@ static bool moz_read_body(struct moz_reading *r, struct sl_json j, const struct 
 bool mozilla_read(struct mozilla_request *request, struct sl_str body, struct json_failure *failure)
 {
     struct moz_reading r = {request, failure, body};
-    struct moz_member members[] = {{.key = "jobs"}, {.key = "version"}};
+    struct body_members members = {.jobs = {NULL, 0}};
     struct sl_json j = sl_json(body, request->arena, false), all = j;
-    if (sl_json_peek(&all) == SL_JSON_OBJECT)
-        moz_members(&all, members, 2);
-    else
-        sl_json_skip(&all);
+    sl_json_read_object(&all, body_fields, &members);
     if (!sl_json_end(&all))
         return all.busy ? moz_no_memory(&r) : moz_wrong(&r, "Payload is not valid JSON");
-    return moz_read_body(&r, j, &members[0], &members[1]) && (mozilla_prepare(request) || moz_no_memory(&r));
+    return moz_read_body(&r, j, &members) && (mozilla_prepare(request) || moz_no_memory(&r));
 }

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "cache/cache.h"
 #include "core/loop.h"
 #include "core/metrics.h"
@@ -240,29 +240,19 @@ struct codeinfo_texts {
 
 static bool codeinfo_texts(struct sl_arena *arena, const struct sl_buf *info, struct codeinfo_texts *texts)
 {
+    static const struct sl_field fields[] = {
+        SL_FIELD(TEXT, false, codeinfo_texts, debug_id, "debug_id"),
+        SL_FIELD(TEXT, false, codeinfo_texts, debug_filename, "debug_filename"),
+        SL_FIELD(TEXT, false, codeinfo_texts, code_file, "code_file"),
+        SL_FIELD(TEXT, false, codeinfo_texts, code_id, "code_id"),
+        SL_FIELD(TEXT, false, codeinfo_texts, generator, "generator"),
+        SL_FIELD(TEXT, false, codeinfo_texts, key, "key"),
+        SL_FIELDS_END,
+    };
     struct sl_json j = sl_json(sl_buf_view(info), arena, true);
-    struct {
-        const char *key;
-        struct sl_str *text;
-    } members[] = {{"debug_id", &texts->debug_id},   {"debug_filename", &texts->debug_filename},
-                   {"code_file", &texts->code_file}, {"code_id", &texts->code_id},
-                   {"generator", &texts->generator}, {"key", &texts->key}};
-    struct sl_str key;
     *texts = (struct codeinfo_texts){.key = {NULL, 0}};
-    if (sl_json_peek(&j) != SL_JSON_OBJECT)
-        return false;
-    sl_json_enter(&j);
-    while (sl_json_next(&j, &key)) {
-        struct sl_str *to = NULL;
-        for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-            if (sl_str_equal(key, sl_str(members[i].key)))
-                to = members[i].text;
-        if (!to || sl_json_peek(&j) != SL_JSON_STRING)
-            sl_json_skip(&j);
-        else
-            sl_json_string(&j, to);
-    }
-    return !j.failed && texts->debug_id.size && texts->debug_filename.size && texts->key.size;
+    return sl_json_read_object(&j, fields, texts) && texts->debug_id.size && texts->debug_filename.size &&
+           texts->key.size;
 }
 
 /* What follows the path in the request's target: "?a=b", or nothing. */

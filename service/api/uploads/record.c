@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json.h"
+#include "base/json_fields.h"
 
 static const char *const prefixes[STORE_PARTS] = {"uploads/", "try/uploads/"};
 
@@ -31,27 +31,14 @@ enum sl_code uploads_record_put(const char *scope, enum store_part part, uint64_
 
 /* ---- whose it is ---- */
 
-static bool enter_member(struct sl_json *j, struct sl_str wanted)
-{
-    struct sl_str key;
-    if (sl_json_peek(j) != SL_JSON_OBJECT)
-        return false;
-    sl_json_enter(j);
-    while (sl_json_next(j, &key)) {
-        if (sl_str_equal(key, wanted))
-            return true;
-        sl_json_skip(j);
-    }
-    return false;
-}
-
 static bool is_of_user(struct sl_bytes record, struct sl_arena *arena, const struct mozilla_token *token)
 {
+    static const struct sl_field user[] = {{.key = SL_STR("email"), .type = SL_FIELD_TEXT}, SL_FIELDS_END};
+    static const struct sl_field upload[] = {SL_FIELD_SAME("user", user), SL_FIELDS_END};
+    static const struct sl_field fields[] = {SL_FIELD_SAME("upload", upload), SL_FIELDS_END};
     struct sl_json j = sl_json((struct sl_str){(const char *)record.data, record.size}, arena, true);
     struct sl_str email = {NULL, 0};
-    return enter_member(&j, SL_STR("upload")) && enter_member(&j, SL_STR("user")) &&
-           enter_member(&j, SL_STR("email")) && sl_json_peek(&j) == SL_JSON_STRING && sl_json_string(&j, &email) &&
-           sl_str_equal(email, token->email);
+    return sl_json_read_object(&j, fields, &email) && email.data && sl_str_equal(email, token->email);
 }
 
 /* ---- the answer ---- */

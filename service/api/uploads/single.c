@@ -2,6 +2,7 @@
 #include "api/json_body.h"
 #include "api/uploads/session.h"
 
+#include "base/json_fields.h"
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "id/id.h"
@@ -10,88 +11,37 @@ enum { BODY_MAX = 2621440 };
 
 struct single_file {
     struct sl_str key, md5;
-    uint64_t size;
+    struct sl_opt_u64 size;
 };
 
 struct single {
     struct single_file *files;
     size_t count;
-    bool malformed, no_memory;
+    bool no_memory;
 };
 
 /* ---- reading ---- */
 
-static bool single_number(struct sl_json *j, uint64_t *number)
-{
-    struct sl_str text;
-    bool negative;
-    return sl_json_peek(j) == SL_JSON_NUMBER && sl_json_number(j, &text) && sl_json_integer(text, &negative, number) &&
-           !negative;
-}
+static const struct sl_field file_fields[] = {
+    SL_FIELD(TEXT, true, single_file, key, "key"),
+    SL_FIELD(U64, true, single_file, size, "size"),
+    SL_FIELD(TEXT, true, single_file, md5, "md5_hash"),
+    SL_FIELDS_END,
+};
 
-static bool single_text(struct sl_json *j, struct sl_str *text)
-{
-    return sl_json_peek(j) == SL_JSON_STRING && sl_json_string(j, text);
-}
-
-static bool single_read_file(struct sl_json *j, struct single_file *file)
-{
-    bool has_key = false, has_size = false, has_md5 = false;
-    struct sl_str key;
-    if (sl_json_peek(j) != SL_JSON_OBJECT)
-        return false;
-    sl_json_enter(j);
-    while (sl_json_next(j, &key)) {
-        bool good = true;
-        if (sl_str_equal(key, SL_STR("key")))
-            has_key = good = single_text(j, &file->key);
-        else if (sl_str_equal(key, SL_STR("size")))
-            has_size = good = single_number(j, &file->size);
-        else if (sl_str_equal(key, SL_STR("md5_hash")))
-            has_md5 = good = single_text(j, &file->md5);
-        else
-            sl_json_skip(j);
-        if (!good)
-            return false;
-    }
-    return !j->failed && has_key && has_size && has_md5;
-}
-
-static bool single_read_files(struct sl_json *j, struct sl_arena *arena, struct single *single)
-{
-    struct sl_arena_array files = {.arena = arena, .item = sizeof *single->files};
-    struct sl_str key;
-    bool good = sl_json_peek(j) == SL_JSON_ARRAY;
-    if (good)
-        sl_json_enter(j);
-    while (good && sl_json_next(j, &key)) {
-        struct single_file *file = sl_arena_array_add(&files);
-        single->no_memory = !file;
-        good = file && single_read_file(j, file);
-    }
-    single->count = files.count;
-    if (good)
-        single->files = sl_arena_array_keep(&files);
-    else
-        sl_arena_array_drop(&files);
-    return good && !j->failed;
-}
+static const struct sl_field single_fields[] = {
+    SL_FIELD_ITEMS(single, files, count, "files", file_fields),
+    SL_FIELDS_END,
+};
 
 static bool single_read(struct sl_str body, struct sl_arena *arena, struct single *single)
 {
     struct sl_json j = sl_json(body, arena, true);
-    struct sl_str key;
-    bool there = false;
-    if (sl_json_peek(&j) != SL_JSON_OBJECT)
-        return false;
-    sl_json_enter(&j);
-    while (sl_json_next(&j, &key)) {
-        if (!sl_str_equal(key, SL_STR("files")))
-            sl_json_skip(&j);
-        else if (!(there = single_read_files(&j, arena, single)))
-            return false;
-    }
-    return there && sl_json_end(&j) && !j.failed;
+    bool good = sl_json_read_object(&j, single_fields, single) && sl_json_end(&j) && single->files;
+    for (size_t i = 0; good && i < single->count; i++)
+        good = single->files[i].key.data && single->files[i].size.set && single->files[i].md5.data;
+    single->no_memory = j.busy;
+    return good;
 }
 
 /* ---- the answer ---- */
@@ -154,14 +104,14 @@ static bool answer_file(struct single_answer *a, const struct single_file *file,
         answer_action(&a->w, "error", "invalid MD5 hex digest");
         return true;
     }
-    enum sl_code code = uploads_find_same(a->config, a->scope, a->part, key, file->size, md5, 0, &found, error);
+    enum sl_code code = uploads_find_same(a->config, a->scope, a->part, key, file->size.value, md5, 0, &found, error);
     if (code == SL_OK && found == UPLOADS_FOUND_SAME) {
         answer_action(&a->w, "skip", NULL);
         return true;
     }
     uint64_t begin = clock_mono_ns();
     uint16_t node = ((const struct service *)a->x->service)->node;
-    if (code != SL_OK || !session_new(node, a->scope, a->part, key, file->size, md5, secret))
+    if (code != SL_OK || !session_new(node, a->scope, a->part, key, file->size.value, md5, secret))
         return false;
     metric_observe_since(METRIC_TECKEN_INITIATE, begin, NULL);
     answer_upload(a, key, secret);

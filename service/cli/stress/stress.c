@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/server.h"
@@ -121,21 +121,11 @@ static void report_json(const struct stress_report *r, struct sl_buf *out)
 
 static bool read_p90(struct sl_json *j, double *p90)
 {
-    struct sl_str key, number;
-    bool found = false;
-    if (!sl_json_object(j))
-        return false;
-    while (sl_json_next(j, &key)) {
-        if (sl_str_equal(key, SL_STR("p90_s")) && sl_json_number(j, &number)) {
-            char text[64];
-            snprintf(text, sizeof text, SL_STR_FMT, SL_STR_ARG(number));
-            *p90 = strtod(text, NULL);
-            found = true;
-        } else {
-            sl_json_skip(j);
-        }
-    }
-    return found;
+    struct sl_str number = sl_json_find(j, SL_STR("p90_s"));
+    char text[64];
+    snprintf(text, sizeof text, SL_STR_FMT, SL_STR_ARG(number));
+    *p90 = strtod(text, NULL);
+    return number.data;
 }
 
 static int compare_workloads(const struct stress_report *r, struct sl_json *j)
@@ -162,18 +152,15 @@ static int compare(const struct stress_report *r, const char *path)
     struct sl_mapping mapping;
     struct sl_error error = {0};
     struct sl_arena arena = {0};
-    struct sl_str key;
     int status = 0;
     if (sl_map_file(path, &mapping, &error) != SL_OK)
         return report(1, error.message, NULL);
     struct sl_json j = sl_json((struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size}, &arena, false);
-    if (sl_json_object(&j))
-        while (sl_json_next(&j, &key)) {
-            if (sl_str_equal(key, SL_STR("workloads")))
-                status = compare_workloads(r, &j);
-            else
-                sl_json_skip(&j);
-        }
+    struct sl_str workloads = sl_json_find(&j, SL_STR("workloads"));
+    if (workloads.data) {
+        struct sl_json list = sl_json(workloads, &arena, false);
+        status = compare_workloads(r, &list);
+    }
     if (!sl_json_end(&j))
         status = report(1, "no report of an earlier run", path);
     sl_arena_free(&arena);

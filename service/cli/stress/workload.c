@@ -23,63 +23,50 @@ static enum sl_code whole_file(const char *path, struct sl_buf *out, struct sl_e
 /* ---- bodies ---- */
 
 /* Events have the caller first, requests the callee. */
-static void put_reversed(struct sl_json *j, struct sl_arena *arena, struct sl_buf *out)
+static void put_reversed(struct sl_json *j, struct sl_json_writer *w)
 {
     struct sl_str key, *frames = NULL;
     size_t count = 0, capacity = 0;
-    if (!sl_json_array(j))
-        return;
-    while (sl_json_next(j, &key)) {
-        if (!sl_grow_in_arena(arena, &frames, &capacity, count + 1, sizeof *frames)) {
-            sl_json_no_memory(j);
-            return;
-        }
-        if (sl_json_value(j, &frames[count]))
-            count++;
-    }
-    sl_buf_u8(out, '[');
-    for (size_t i = count; i-- > 0;) {
-        sl_buf_str(out, frames[i]);
-        sl_buf_cstr(out, i ? "," : "");
-    }
-    sl_buf_u8(out, ']');
+    sl_json_begin_array(w);
+    bool good = sl_json_array(j);
+    while (good && sl_json_next(j, &key))
+        if (!sl_grow_in_arena(j->arena, &frames, &capacity, count + 1, sizeof *frames))
+            good = sl_json_no_memory(j);
+        else
+            count += sl_json_value(j, &frames[count]);
+    while (count)
+        sl_json_put_raw(w, frames[--count]);
+    sl_json_end_array(w);
 }
 
 /* An object as it is, but for the member `name`, which `put` writes. */
-static void put_object(struct sl_json *j, struct sl_arena *arena, const char *name,
-                       void (*put)(struct sl_json *j, struct sl_arena *arena, struct sl_buf *out), struct sl_buf *out)
+static void put_object(struct sl_json *j, struct sl_str name, void (*put)(struct sl_json *j, struct sl_json_writer *w),
+                       struct sl_json_writer *w)
 {
     struct sl_str key, value;
-    const char *comma = "";
     if (!sl_json_object(j)) {
         sl_json_fail(j, "an object is expected");
         return;
     }
-    sl_buf_u8(out, '{');
+    sl_json_begin_object(w);
     while (sl_json_next(j, &key)) {
-        sl_buf_printf(out, "%s\"" SL_STR_FMT "\":", comma, SL_STR_ARG(key));
-        comma = ",";
-        if (sl_str_equal(key, sl_str(name)))
-            put(j, arena, out);
+        sl_json_put_key_str(w, key);
+        if (sl_str_equal(key, name))
+            put(j, w);
         else if (sl_json_value(j, &value))
-            sl_buf_str(out, value);
+            sl_json_put_raw(w, value);
     }
-    sl_buf_u8(out, '}');
+    sl_json_end_object(w);
 }
 
-static void put_stacktraces(struct sl_json *j, struct sl_arena *arena, struct sl_buf *out)
+static void put_stacktraces(struct sl_json *j, struct sl_json_writer *w)
 {
     struct sl_str key;
-    const char *comma = "";
-    if (!sl_json_array(j))
-        return;
-    sl_buf_u8(out, '[');
-    while (sl_json_next(j, &key)) {
-        sl_buf_cstr(out, comma);
-        comma = ",";
-        put_object(j, arena, "frames", put_reversed, out);
-    }
-    sl_buf_u8(out, ']');
+    sl_json_begin_array(w);
+    if (sl_json_array(j))
+        while (sl_json_next(j, &key))
+            put_object(j, SL_STR("frames"), put_reversed, w);
+    sl_json_end_array(w);
 }
 
 static enum sl_code event_body(const char *path, struct sl_arena *arena, struct sl_buf *body, struct sl_error *error)
@@ -88,7 +75,8 @@ static enum sl_code event_body(const char *path, struct sl_arena *arena, struct 
     enum sl_code code = whole_file(path, &text, error);
     struct sl_json j = sl_json(sl_buf_view(&text), arena, false);
     if (code == SL_OK) {
-        put_object(&j, arena, "stacktraces", put_stacktraces, body);
+        struct sl_json_writer w = sl_json_writer(body);
+        put_object(&j, SL_STR("stacktraces"), put_stacktraces, &w);
         if (!sl_json_end(&j))
             code = sl_fail(error, sl_json_code(&j), "%s: %s", path, j.problem ? j.problem : "no JSON");
     }
@@ -155,15 +143,22 @@ static enum sl_code script_body(const char *path, const char *lookup, struct sl_
     struct sl_str key, value;
     enum sl_code code = whole_file(path, &text, error);
     struct sl_json j = sl_json(sl_buf_view(&text), arena, false);
-    sl_buf_printf(body,
-                  "{\"source\":{\"id\":\"stress\",\"url\":\"%s\",\"token\":\"stress\"},\"release\":\"some-release\"",
-                  lookup);
+    struct sl_json_writer w = sl_json_writer(body);
+    sl_json_begin_object(&w);
+    sl_json_member_object(&w, "source");
+    sl_json_member_str(&w, "id", SL_STR("stress"));
+    sl_json_member_str(&w, "url", sl_str(lookup));
+    sl_json_member_str(&w, "token", SL_STR("stress"));
+    sl_json_end_object(&w);
+    sl_json_member_str(&w, "release", SL_STR("some-release"));
     if (code == SL_OK && sl_json_object(&j))
         while (sl_json_next(&j, &key))
             if (sl_json_value(&j, &value) && !sl_str_equal(key, SL_STR("source")) &&
-                !sl_str_equal(key, SL_STR("release")))
-                sl_buf_printf(body, ",\"" SL_STR_FMT "\":" SL_STR_FMT, SL_STR_ARG(key), SL_STR_ARG(value));
-    sl_buf_u8(body, '}');
+                !sl_str_equal(key, SL_STR("release"))) {
+                sl_json_put_key_str(&w, key);
+                sl_json_put_raw(&w, value);
+            }
+    sl_json_end_object(&w);
     if (code == SL_OK && !sl_json_end(&j))
         code = sl_fail(error, sl_json_code(&j), "%s: %s", path, j.problem ? j.problem : "no JSON");
     sl_buf_free(&text);

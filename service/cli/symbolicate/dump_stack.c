@@ -78,22 +78,10 @@ struct word_names {
 
 static bool list_modules(struct word_names *words, struct sl_str answer)
 {
+    static const struct sl_field fields[] = {SL_FIELD_EACH(word_names, modules, module_count, "modules", sl_fields_raw),
+                                             SL_FIELDS_END};
     struct sl_json j = sl_json(answer, &words->walked->arena, false);
-    struct sl_arena_array array = {.arena = &words->walked->arena, .item = sizeof(struct sl_str)};
-    struct sl_str key, *module = NULL;
-    bool good = sl_json_object(&j);
-    while (good && sl_json_next(&j, &key)) {
-        if (!sl_str_equal(key, SL_STR("modules")) || sl_json_peek(&j) != SL_JSON_ARRAY) {
-            sl_json_skip(&j);
-            continue;
-        }
-        sl_json_enter(&j);
-        while (good && sl_json_next(&j, &key))
-            good = (module = sl_arena_array_add(&array)) && sl_json_value(&j, module);
-    }
-    words->module_count = array.count;
-    words->modules = sl_arena_array_keep(&array);
-    return good && words->modules && !j.failed;
+    return sl_json_read_object(&j, fields, words);
 }
 
 static void stack_put_module(void *arg, size_t index, struct sl_json_writer *w)

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "cli/by_id/by_id.h"
 #include "cli/server.h"
 #include "fetch/fetch.h"
@@ -67,16 +67,16 @@ static bool remote_ask(struct remote_run *run, const char *url, bool is_post)
 /* Whether the answer is that it is not ready; `id` is the request's then. */
 static bool is_pending(struct remote_run *run, struct sl_str *id)
 {
-    static const struct sl_str names[] = {SL_STR("status"), SL_STR("request_id")};
+    static const struct sl_field fields[] = {{.key = SL_STR("request_id"), .type = SL_FIELD_TEXT, .required = true},
+                                             SL_FIELDS_END};
     static const struct sl_str pending = SL_STR("{\"status\":\"pending\"");
-    struct sl_str texts[2] = {{NULL, 0}}, text = sl_buf_view(run->answer);
+    struct sl_str text = sl_buf_view(run->answer);
     if (!sl_str_starts(text, pending))
         return false;
     struct sl_json j = sl_json(text, &run->arena, false);
-    bool good = sl_json_texts(&j, names, texts, 2) && texts[1].size;
-    const char *kept = good ? sl_arena_strndup(&run->arena, texts[1].data, texts[1].size) : NULL;
-    *id = (struct sl_str){kept, kept ? texts[1].size : 0};
-    return kept != NULL;
+    bool good = sl_json_read_object(&j, fields, id) && id->size;
+    id->data = good ? sl_arena_strndup(&run->arena, id->data, id->size) : NULL;
+    return id->data != NULL;
 }
 
 static void remote_work(void *arg)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "cli/by_id/by_id.h"
 #include "cli/server.h"
 #include "cli/symbolicate/symbolicate.h"
@@ -262,21 +262,28 @@ static bool sentry_fetch(struct event_fetch *e, const char *url, struct sl_buf *
     return e->code == SL_OK;
 }
 
+struct attachment {
+    struct sl_str id, type;
+};
+
+static const struct sl_field attachment_fields[] = {
+    SL_FIELD(TEXT, false, attachment, id, "id"),
+    SL_FIELD(TEXT, false, attachment, type, "type"),
+    SL_FIELDS_END,
+};
+
 /* The id of the first attachment that is a crash file; NULL when there is none. */
 static const char *crash_attachment(struct event_fetch *e, struct sl_str list)
 {
-    static const struct sl_str names[] = {SL_STR("id"), SL_STR("type")};
     struct sl_json j = sl_json(list, &e->arena, false);
     struct sl_str key;
     if (!sl_json_array(&j))
         return NULL;
     while (sl_json_next(&j, &key)) {
-        struct sl_str texts[2] = {{NULL, 0}};
-        bool good = sl_json_texts(&j, names, texts, 2);
-        if (good && texts[0].size &&
-            (sl_str_equal(texts[1], SL_STR("event.minidump")) ||
-             sl_str_equal(texts[1], SL_STR("event.applecrashreport"))))
-            return sl_arena_strndup(&e->arena, texts[0].data, texts[0].size);
+        struct attachment a = {.id = {NULL, 0}};
+        if (sl_json_read_object(&j, attachment_fields, &a) && a.id.size &&
+            (sl_str_equal(a.type, SL_STR("event.minidump")) || sl_str_equal(a.type, SL_STR("event.applecrashreport"))))
+            return sl_arena_strndup(&e->arena, a.id.data, a.id.size);
     }
     return NULL;
 }
