@@ -3,6 +3,7 @@
 #include "apple/samples.h"
 
 #include "base/buf.h"
+#include "base/json_fields.h"
 
 /* What a report may make: an honest one makes less than half of it. */
 enum { ROOM_PER_BYTE = 4, ROOM_AT_LEAST = 512 << 10 };
@@ -42,29 +43,34 @@ static bool take_object(struct sl_str *text, struct sl_arena *arena, struct sl_s
     return true;
 }
 
+struct body_members { /* as they are written */
+    struct sl_str threads, images;
+};
+
+static const struct sl_field body_fields[] = {
+    SL_FIELD_AS_IS(ARRAY, true, body_members, threads, "threads"),
+    SL_FIELD_AS_IS(ARRAY, true, body_members, images, "usedImages"),
+    SL_FIELDS_END,
+};
+
 /* Whether the object has what a crash has. */
 static bool is_body(struct sl_str object, struct sl_arena *arena)
 {
     struct sl_json j = sl_json(object, arena, false);
-    struct sl_str key;
-    bool threads = false, images = false;
-    if (sl_json_object(&j))
-        while (sl_json_next(&j, &key)) {
-            bool is_array = sl_json_peek(&j) == SL_JSON_ARRAY;
-            threads |= is_array && sl_str_equal(key, SL_STR("threads"));
-            images |= is_array && sl_str_equal(key, SL_STR("usedImages"));
-            sl_json_skip(&j);
-        }
-    return threads && images;
+    return sl_json_read_object(&j, body_fields, &(struct body_members){.threads = {NULL, 0}});
 }
 
 static void read_header(struct sl_str object, struct sl_arena *arena, struct apple_header *header)
 {
-    static const struct sl_str names[] = {SL_STR("timestamp"), SL_STR("os_version"), SL_STR("bug_type")};
-    struct sl_str texts[3] = {{NULL, 0}};
+    static const struct sl_field fields[] = {
+        SL_FIELD(TEXT, false, apple_header, timestamp, "timestamp"),
+        SL_FIELD(TEXT, false, apple_header, os_version, "os_version"),
+        SL_FIELD(TEXT, false, apple_header, bug_type, "bug_type"),
+        SL_FIELDS_END,
+    };
     struct sl_json j = sl_json(object, arena, false);
-    sl_json_texts(&j, names, texts, 3);
-    *header = (struct apple_header){.timestamp = texts[0], .os_version = texts[1], .bug_type = texts[2]};
+    *header = (struct apple_header){.timestamp = {NULL, 0}};
+    sl_json_read_object(&j, fields, header);
 }
 
 /* What follows the line "Full Report" of a text that Console made; as it is when there is none. */

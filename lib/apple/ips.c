@@ -3,50 +3,54 @@
 #include "apple/impl.h"
 
 #include "base/buf.h"
+#include "base/json_fields.h"
 
-enum ips_member {
-    IPS_CAPTURE_TIME,
-    IPS_OS_VERSION,
-    IPS_CPU_TYPE,
-    IPS_MODEL,
-    IPS_EXCEPTION,
-    IPS_TERMINATION,
-    IPS_INFORMATION,
-    IPS_FAULTING_THREAD,
-    IPS_THREADS,
-    IPS_IMAGES,
-    IPS_EXCEPTION_TRACE,
-    IPS_EXCEPTION_REASON,
-    IPS_MEMBERS
+struct ips_body { /* its members, as they are written; data NULL = absent */
+    struct sl_str process, path, bundle, incident, parent, launch, uptime, translated, region, termination;
+    struct sl_str exception_reason, capture_time, os_version, cpu_type, model, exception, information, faulting_thread;
+    struct sl_str threads, images, exception_trace;
 };
 
-static const struct sl_str member_names[IPS_MEMBERS] = {
-    [IPS_CAPTURE_TIME] = SL_STR("captureTime"),
-    [IPS_OS_VERSION] = SL_STR("osVersion"),
-    [IPS_CPU_TYPE] = SL_STR("cpuType"),
-    [IPS_MODEL] = SL_STR("modelCode"),
-    [IPS_EXCEPTION] = SL_STR("exception"),
-    [IPS_TERMINATION] = SL_STR("termination"),
-    [IPS_INFORMATION] = SL_STR("asi"),
-    [IPS_FAULTING_THREAD] = SL_STR("faultingThread"),
-    [IPS_THREADS] = SL_STR("threads"),
-    [IPS_IMAGES] = SL_STR("usedImages"),
-    [IPS_EXCEPTION_TRACE] = SL_STR("lastExceptionBacktrace"),
-    [IPS_EXCEPTION_REASON] = SL_STR("exceptionReason"),
+/* The first are what a crash has as its extras. */
+enum { EXTRAS = 11 };
+static const struct sl_field body_fields[] = {
+    SL_FIELD(RAW, false, ips_body, process, "procName"),
+    SL_FIELD(RAW, false, ips_body, path, "procPath"),
+    SL_FIELD(RAW, false, ips_body, bundle, "bundleInfo"),
+    SL_FIELD(RAW, false, ips_body, incident, "incident"),
+    SL_FIELD(RAW, false, ips_body, parent, "parentProc"),
+    SL_FIELD(RAW, false, ips_body, launch, "procLaunch"),
+    SL_FIELD(RAW, false, ips_body, uptime, "uptime"),
+    SL_FIELD(RAW, false, ips_body, translated, "translated"),
+    SL_FIELD(RAW, false, ips_body, region, "vmRegionInfo"),
+    SL_FIELD(RAW, false, ips_body, termination, "termination"),
+    SL_FIELD(RAW, false, ips_body, exception_reason, "exceptionReason"),
+    SL_FIELD(RAW, false, ips_body, capture_time, "captureTime"),
+    SL_FIELD(RAW, false, ips_body, os_version, "osVersion"),
+    SL_FIELD(RAW, false, ips_body, cpu_type, "cpuType"),
+    SL_FIELD(RAW, false, ips_body, model, "modelCode"),
+    SL_FIELD(RAW, false, ips_body, exception, "exception"),
+    SL_FIELD(RAW, false, ips_body, information, "asi"),
+    SL_FIELD(RAW, false, ips_body, faulting_thread, "faultingThread"),
+    SL_FIELD(RAW, false, ips_body, threads, "threads"),
+    SL_FIELD(RAW, false, ips_body, images, "usedImages"),
+    SL_FIELD(RAW, false, ips_body, exception_trace, "lastExceptionBacktrace"),
+    SL_FIELDS_END,
 };
-
-/* What a crash has as its extras, as it is written. */
-static const struct sl_str extra_names[] = {
-    SL_STR("procName"),     SL_STR("procPath"),    SL_STR("bundleInfo"),      SL_STR("incident"),
-    SL_STR("parentProc"),   SL_STR("procLaunch"),  SL_STR("uptime"),          SL_STR("translated"),
-    SL_STR("vmRegionInfo"), SL_STR("termination"), SL_STR("exceptionReason"),
-};
-
-enum { EXTRAS = sizeof extra_names / sizeof *extra_names };
 
 struct ips_image {
-    uint64_t base, size;
+    struct sl_opt_u64 base, size;
     struct sl_str uuid, path, name, arch;
+};
+
+static const struct sl_field image_fields[] = {
+    SL_FIELD(U64, false, ips_image, base, "base"),
+    SL_FIELD(U64, false, ips_image, size, "size"),
+    SL_FIELD(TEXT, false, ips_image, uuid, "uuid"),
+    SL_FIELD(TEXT, false, ips_image, path, "path"),
+    SL_FIELD(TEXT, false, ips_image, name, "name"),
+    SL_FIELD(TEXT, false, ips_image, arch, "arch"),
+    SL_FIELDS_END,
 };
 
 struct ips_reader {
@@ -54,15 +58,14 @@ struct ips_reader {
     struct sl_arena *arena;
     struct apple_room *room;
     struct sl_crash *crash;
-    bool no_memory;                     /* or no room */
-    struct sl_str members[IPS_MEMBERS]; /* as written; data NULL = absent */
+    bool no_memory; /* or no room */
+    struct ips_body body;
     struct ips_image *images;
     size_t image_count;
 };
 
-static struct sl_json member_reader(const struct ips_reader *r, enum ips_member member)
+static struct sl_json member_reader(const struct ips_reader *r, struct sl_str text)
 {
-    struct sl_str text = r->members[member];
     return sl_json(text.data ? text : SL_STR("null"), r->arena, false);
 }
 
@@ -72,10 +75,10 @@ static void done_with(struct ips_reader *r, const struct sl_json *j)
     r->no_memory |= j->failed;
 }
 
-static struct sl_str member_text(struct ips_reader *r, enum ips_member member)
+static struct sl_str member_text(struct ips_reader *r, struct sl_str member)
 {
     struct sl_json j = member_reader(r, member);
-    struct sl_str text = {NULL, 0};
+    struct sl_str text;
     sl_json_text(&j, &text);
     done_with(r, &j);
     return text;
@@ -84,48 +87,28 @@ static struct sl_str member_text(struct ips_reader *r, enum ips_member member)
 static bool read_ips_body(struct ips_reader *r, struct sl_json *j)
 {
     struct sl_crash_extra *extras = SL_ARENA_ARRAY(r->arena, struct sl_crash_extra, EXTRAS);
-    struct sl_str key, value, extra[EXTRAS] = {{NULL, 0}};
     if (!extras)
         return sl_json_no_memory(j);
-    sl_json_enter(j);
-    while (sl_json_next(j, &key) && sl_json_value(j, &value)) {
-        for (size_t i = 0; i < IPS_MEMBERS; i++)
-            if (sl_str_equal(key, member_names[i]))
-                r->members[i] = value;
-        for (size_t i = 0; i < EXTRAS; i++)
-            if (sl_str_equal(key, extra_names[i]))
-                extra[i] = value;
+    sl_json_read_object(j, body_fields, &r->body);
+    for (size_t i = 0; i < EXTRAS; i++) {
+        const struct sl_field *field = &body_fields[i];
+        struct sl_str value = *(const struct sl_str *)(const void *)((const char *)&r->body + field->offset);
+        if (value.data)
+            extras[r->crash->extra_count++] = (struct sl_crash_extra){field->key, value};
     }
-    for (size_t i = 0; i < EXTRAS; i++)
-        if (extra[i].data)
-            extras[r->crash->extra_count++] = (struct sl_crash_extra){extra_names[i], extra[i]};
     r->crash->extras = extras;
     return sl_json_end(j);
 }
 
-/* ---- images ---- */
-
-static void read_used_image(struct sl_json *j, struct ips_image *image)
+/* Reads the object that a member of the body is. */
+static void member_object(struct ips_reader *r, struct sl_str member, const struct sl_field *fields, void *out)
 {
-    struct sl_str key;
-    if (!sl_json_object(j))
-        return;
-    while (sl_json_next(j, &key))
-        if (sl_str_equal(key, SL_STR("base")))
-            sl_json_u64(j, &image->base);
-        else if (sl_str_equal(key, SL_STR("size")))
-            sl_json_u64(j, &image->size);
-        else if (sl_str_equal(key, SL_STR("uuid")))
-            sl_json_text(j, &image->uuid);
-        else if (sl_str_equal(key, SL_STR("path")))
-            sl_json_text(j, &image->path);
-        else if (sl_str_equal(key, SL_STR("name")))
-            sl_json_text(j, &image->name);
-        else if (sl_str_equal(key, SL_STR("arch")))
-            sl_json_text(j, &image->arch);
-        else
-            sl_json_skip(j);
+    struct sl_json j = member_reader(r, member);
+    sl_json_read_object(&j, fields, out);
+    done_with(r, &j);
 }
+
+/* ---- images ---- */
 
 static struct sl_str image_file(const struct ips_image *image)
 {
@@ -134,13 +117,13 @@ static struct sl_str image_file(const struct ips_image *image)
 
 static void read_images(struct ips_reader *r)
 {
-    struct sl_json j = member_reader(r, IPS_IMAGES);
+    struct sl_json j = member_reader(r, r->body.images);
     struct sl_arena_array images = {.arena = r->arena, .item = sizeof(struct ips_image)};
     if (sl_json_array(&j))
         while (sl_json_next(&j, &(struct sl_str){NULL, 0})) {
             struct ips_image *image = apple_add(&images, r->room, ROOM_OF_IMAGE);
             if (image)
-                read_used_image(&j, image);
+                sl_json_read_object(&j, image_fields, image);
             else
                 sl_json_no_memory(&j);
         }
@@ -158,7 +141,7 @@ static void make_modules(struct ips_reader *r)
     for (size_t i = 0; !r->no_memory && i < r->image_count; i++) {
         const struct ips_image *image = &r->images[i];
         struct sl_crash_module *module = &crash->modules[crash->module_count];
-        *module = (struct sl_crash_module){.address = image->base, .size = image->size};
+        *module = (struct sl_crash_module){.address = image->base.value, .size = image->size.value};
         module->code_file = module->debug_file = image_file(image);
         if (!apple_module_id(image->uuid, r->arena, module) || sl_debug_id_is_nil(&module->debug_id))
             continue;
@@ -169,75 +152,66 @@ static void make_modules(struct ips_reader *r)
 
 /* ---- threads ---- */
 
+struct ips_frame {
+    struct sl_opt_u64 offset, index, into, line;
+    struct sl_str function, filename;
+    bool is_inlined;
+};
+
+static const struct sl_field frame_fields[] = {
+    SL_FIELD(U64, false, ips_frame, offset, "imageOffset"),   SL_FIELD(TEXT, false, ips_frame, function, "symbol"),
+    SL_FIELD(U64, false, ips_frame, into, "symbolLocation"),  SL_FIELD(U64, false, ips_frame, index, "imageIndex"),
+    SL_FIELD(TEXT, false, ips_frame, filename, "sourceFile"), SL_FIELD(U64, false, ips_frame, line, "sourceLine"),
+    SL_FIELD(FLAG, false, ips_frame, is_inlined, "inline"),   SL_FIELDS_END,
+};
+
 /* False when the frame is none of its own: it was inlined, or says no address. */
-static bool read_ips_frame(const struct ips_reader *r, struct sl_json *j, struct sl_crash_frame *frame)
+static bool read_ips_frame(const struct ips_reader *r, struct sl_fields *s, struct sl_crash_frame *frame)
 {
-    struct sl_str key;
-    uint64_t offset = 0, index = UINT64_MAX, line = 0, into = 0;
-    bool has_offset = false, is_inlined = false, has_into = false;
-    if (!sl_json_object(j))
-        return false;
-    while (sl_json_next(j, &key))
-        if (sl_str_equal(key, SL_STR("imageOffset")))
-            has_offset = sl_json_u64(j, &offset);
-        else if (sl_str_equal(key, SL_STR("imageIndex")))
-            sl_json_u64(j, &index);
-        else if (sl_str_equal(key, SL_STR("symbol")))
-            sl_json_text(j, &frame->function);
-        else if (sl_str_equal(key, SL_STR("symbolLocation")))
-            has_into = sl_json_u64(j, &into);
-        else if (sl_str_equal(key, SL_STR("sourceFile")))
-            sl_json_text(j, &frame->filename);
-        else if (sl_str_equal(key, SL_STR("sourceLine")))
-            sl_json_u64(j, &line);
-        else if (sl_str_equal(key, SL_STR("inline")))
-            sl_json_bool(j, &is_inlined);
-        else
-            sl_json_skip(j);
-    frame->address = offset;
-    frame->line = line <= SL_CRASH_MAX_LINE ? (uint32_t)line : 0;
+    struct ips_frame read = {.is_inlined = false};
+    sl_fields_object(s, NULL, frame_fields, &read);
+    uint64_t offset = read.offset.value, index = read.index.set ? read.index.value : UINT64_MAX;
+    *frame = (struct sl_crash_frame){.address = offset, .function = read.function, .filename = read.filename};
+    frame->line = read.line.value <= SL_CRASH_MAX_LINE ? (uint32_t)read.line.value : 0;
     if (index < r->image_count) {
-        if (__builtin_add_overflow(r->images[index].base, offset, &frame->address))
+        if (__builtin_add_overflow(r->images[index].base.value, offset, &frame->address))
             frame->address = offset;
         frame->package = image_file(&r->images[index]);
     }
-    if (has_into && frame->function.size && r->options->names_from_report)
-        sl_crash_set_symbol(frame, into);
-    return has_offset && !is_inlined;
+    if (read.into.set && frame->function.size && r->options->names_from_report)
+        sl_crash_set_symbol(frame, read.into.value);
+    return read.offset.set && !read.is_inlined;
 }
 
-static void read_ips_frames(struct ips_reader *r, struct sl_json *j, struct sl_crash_thread *thread)
+static bool read_ips_frames(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
+    struct ips_reader *r = s->context;
+    struct sl_crash_thread *thread = out;
     struct sl_arena_array frames = {.arena = r->arena, .item = sizeof(struct sl_crash_frame)};
-    if (!sl_json_array(j))
-        return;
-    while (sl_json_next(j, &(struct sl_str){NULL, 0})) {
-        struct sl_crash_frame frame = {0}, *added;
-        if (!read_ips_frame(r, j, &frame))
+    if (!sl_fields_open(s, at, SL_JSON_ARRAY, "a sequence"))
+        return false;
+    while (sl_json_next(s->json, &(struct sl_str){NULL, 0})) {
+        struct sl_crash_frame frame, *added;
+        if (!read_ips_frame(r, s, &frame))
             continue;
         if ((added = apple_add(&frames, r->room, ROOM_OF_FRAME)))
             *added = frame;
         else
-            sl_json_no_memory(j);
+            sl_json_no_memory(s->json);
     }
     thread->frame_count = frames.count;
-    if (!(thread->frames = sl_arena_array_keep(&frames)))
-        sl_json_no_memory(j);
+    thread->frames = sl_arena_array_keep(&frames);
+    return thread->frames || sl_json_no_memory(s->json);
 }
 
 /* {"value": 1, ...} */
 static bool read_register(struct sl_json *j, uint64_t *value)
 {
-    struct sl_str key;
-    bool found = false;
-    if (!sl_json_object(j))
-        return false;
-    while (sl_json_next(j, &key))
-        if (sl_str_equal(key, SL_STR("value")))
-            found = sl_json_u64(j, value);
-        else
-            sl_json_skip(j);
-    return found;
+    static const struct sl_field fields[] = {{.key = SL_STR("value"), .type = SL_FIELD_U64}, SL_FIELDS_END};
+    struct sl_opt_u64 number = {.set = false};
+    sl_json_read_object(j, fields, &number);
+    *value = number.value;
+    return number.set;
 }
 
 static void add_register(struct ips_reader *r, struct sl_json *j, struct sl_arena_array *registers, struct sl_str name,
@@ -266,13 +240,16 @@ static void read_register_array(struct ips_reader *r, struct sl_json *j, struct 
         }
 }
 
-static void read_thread_state(struct ips_reader *r, struct sl_json *j, struct sl_crash_thread *thread)
+static bool read_thread_state(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
+    struct ips_reader *r = s->context;
+    struct sl_crash_thread *thread = out;
     struct sl_arena_array registers = {.arena = r->arena, .item = sizeof(struct sl_crash_register)};
+    struct sl_json *j = s->json;
     struct sl_str name;
     uint64_t value;
-    if (!sl_json_object(j))
-        return;
+    if (!sl_fields_open(s, at, SL_JSON_OBJECT, "a map"))
+        return false;
     while (sl_json_next(j, &name))
         if (sl_json_peek(j) == SL_JSON_ARRAY)
             read_register_array(r, j, &registers, name);
@@ -280,60 +257,60 @@ static void read_thread_state(struct ips_reader *r, struct sl_json *j, struct sl
             add_register(r, j, &registers, name, value);
     size_t count = registers.count;
     struct sl_crash_register *items = sl_arena_array_keep(&registers);
-    if (!items || !sl_crash_set_registers(thread, items, count, r->arena))
-        sl_json_no_memory(j);
+    return (items && sl_crash_set_registers(thread, items, count, r->arena)) || sl_json_no_memory(j);
 }
 
-static void read_ips_thread(struct ips_reader *r, struct sl_json *j, struct sl_crash_thread *thread)
+struct ips_thread {
+    struct sl_crash_thread crash;
+    struct sl_str queue;
+    bool triggered;
+};
+
+static const struct sl_field thread_fields[] = {
+    SL_FIELD(TEXT, false, ips_thread, crash.name, "name"),
+    SL_FIELD(TEXT, false, ips_thread, queue, "queue"),
+    SL_FIELD(FLAG, false, ips_thread, triggered, "triggered"),
+    SL_FIELD_BY(false, ips_thread, crash, "threadState", read_thread_state),
+    SL_FIELD_BY(false, ips_thread, crash, "frames", read_ips_frames),
+    SL_FIELDS_END,
+};
+
+static void read_ips_thread(struct sl_fields *s, struct ips_thread *thread)
 {
-    struct sl_str key, queue = {NULL, 0};
-    bool triggered = false;
-    if (!sl_json_object(j))
-        return;
-    while (sl_json_next(j, &key))
-        if (sl_str_equal(key, SL_STR("name")))
-            sl_json_text(j, &thread->name);
-        else if (sl_str_equal(key, SL_STR("queue")))
-            sl_json_text(j, &queue);
-        else if (sl_str_equal(key, SL_STR("triggered")))
-            sl_json_bool(j, &triggered);
-        else if (sl_str_equal(key, SL_STR("threadState")))
-            read_thread_state(r, j, thread);
-        else if (sl_str_equal(key, SL_STR("frames")))
-            read_ips_frames(r, j, thread);
-        else
-            sl_json_skip(j);
-    if (!thread->name.size)
-        thread->name = queue.size ? queue : (struct sl_str){NULL, 0};
-    if (triggered)
-        thread->requesting = SL_REQUESTING_YES;
+    sl_fields_object(s, NULL, thread_fields, thread);
+    if (!thread->crash.name.size)
+        thread->crash.name = thread->queue.size ? thread->queue : (struct sl_str){NULL, 0};
+    if (thread->triggered)
+        thread->crash.requesting = SL_REQUESTING_YES;
 }
 
 static void read_threads(struct ips_reader *r)
 {
     struct sl_arena_array threads = {.arena = r->arena, .item = sizeof(struct sl_crash_thread)};
-    struct sl_json j = member_reader(r, IPS_FAULTING_THREAD);
+    struct sl_json j = member_reader(r, r->body.faulting_thread);
+    struct sl_fields s = {.json = &j, .context = r, .quiet = true};
     uint64_t faulting;
     bool is_known = sl_json_u64(&j, &faulting);
-    j = member_reader(r, IPS_THREADS);
+    j = member_reader(r, r->body.threads);
     if (sl_json_array(&j))
         while (sl_json_next(&j, &(struct sl_str){NULL, 0})) {
-            struct sl_crash_thread thread = {.id = threads.count, .has_id = true}, *added;
-            thread.requesting = is_known && thread.id == faulting ? SL_REQUESTING_YES : SL_REQUESTING_NO;
-            read_ips_thread(r, &j, &thread);
+            struct ips_thread thread = {.crash = {.id = threads.count, .has_id = true}};
+            struct sl_crash_thread *added;
+            thread.crash.requesting = is_known && threads.count == faulting ? SL_REQUESTING_YES : SL_REQUESTING_NO;
+            read_ips_thread(&s, &thread);
             if ((added = apple_add(&threads, r->room, ROOM_OF_THREAD)))
-                *added = thread;
+                *added = thread.crash;
             else
                 sl_json_no_memory(&j);
         }
     done_with(r, &j);
-    if (r->members[IPS_EXCEPTION_TRACE].data) {
+    if (r->body.exception_trace.data) {
         struct sl_crash_thread *thread = apple_add(&threads, r->room, ROOM_OF_THREAD);
-        j = member_reader(r, IPS_EXCEPTION_TRACE);
+        j = member_reader(r, r->body.exception_trace);
         if (thread) {
             thread->name = SL_STR(SL_APPLE_LAST_EXCEPTION);
             thread->requesting = SL_REQUESTING_NO;
-            read_ips_frames(r, &j, thread);
+            read_ips_frames(&s, NULL, thread);
             threads.count -= !thread->frame_count;
         } else
             sl_json_no_memory(&j);
@@ -378,31 +355,25 @@ struct ips_termination {
     struct sl_buf details;
 };
 
-static void read_termination_member(struct sl_json *j, struct sl_str key, struct ips_termination *t)
+static bool read_code(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    if (sl_str_equal(key, SL_STR("namespace")))
-        sl_json_text(j, &t->domain);
-    else if (sl_str_equal(key, SL_STR("indicator")))
-        sl_json_text(j, &t->indicator);
-    else if (sl_str_equal(key, SL_STR("code")) && sl_json_peek(j) == SL_JSON_NUMBER)
-        sl_json_number(j, &t->code);
-    else if (sl_str_equal(key, SL_STR("code")))
-        sl_json_text(j, &t->code);
-    else if (sl_str_equal(key, SL_STR("details")) || sl_str_equal(key, SL_STR("reasons")))
-        add_texts(j, &t->details);
-    else
-        sl_json_skip(j);
+    return sl_json_peek(s->json) == SL_JSON_NUMBER ? sl_json_number(s->json, out) : sl_fields_text(s, at, out);
 }
 
-static void read_termination(struct ips_reader *r, struct ips_termination *t)
+static bool read_details(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    struct sl_json j = member_reader(r, IPS_TERMINATION);
-    struct sl_str key;
-    if (sl_json_object(&j))
-        while (sl_json_next(&j, &key))
-            read_termination_member(&j, key, t);
-    done_with(r, &j);
+    add_texts(s->json, out);
+    return true;
 }
+
+static const struct sl_field termination_fields[] = {
+    SL_FIELD_BY(false, ips_termination, code, "code", read_code),
+    SL_FIELD(TEXT, false, ips_termination, domain, "namespace"),
+    SL_FIELD(TEXT, false, ips_termination, indicator, "indicator"),
+    SL_FIELD_BY(false, ips_termination, details, "details", read_details),
+    SL_FIELD_BY(false, ips_termination, details, "reasons", read_details),
+    SL_FIELDS_END,
+};
 
 /* `<namespace> <code> <indicator>` */
 static struct sl_str termination_reason(struct ips_reader *r, const struct ips_termination *t)
@@ -418,18 +389,30 @@ static struct sl_str termination_reason(struct ips_reader *r, const struct ips_t
     return keep_texts(r, &text);
 }
 
+struct ips_exception { /* of the system, or of a language */
+    struct sl_str type, signal, message, subtype, codes, name, composed;
+};
+
+static const struct sl_field exception_fields[] = {
+    SL_FIELD(TEXT, false, ips_exception, codes, "codes"),
+    SL_FIELD(TEXT, false, ips_exception, message, "message"),
+    SL_FIELD(TEXT, false, ips_exception, type, "type"),
+    SL_FIELD(TEXT, false, ips_exception, signal, "signal"),
+    SL_FIELD(TEXT, false, ips_exception, subtype, "subtype"),
+    SL_FIELD(TEXT, false, ips_exception, name, "name"),
+    SL_FIELD(TEXT, false, ips_exception, composed, "composed_message"),
+    SL_FIELDS_END,
+};
+
 /* All causes, a line each. */
 static struct sl_str all_causes(struct ips_reader *r, struct apple_causes *causes,
                                 const struct ips_termination *termination)
 {
-    static const struct sl_str names[] = {SL_STR("name"), SL_STR("composed_message"), SL_STR("type")};
-    struct sl_str texts[3] = {{NULL, 0}};
+    struct ips_exception thrown = {.type = {NULL, 0}};
     struct sl_buf text = {.budget = r->arena->budget};
-    struct sl_json j = member_reader(r, IPS_EXCEPTION_REASON);
-    sl_json_texts(&j, names, texts, 3);
-    done_with(r, &j);
-    causes->exception = texts[0].size ? texts[0] : texts[2];
-    causes->reason = texts[1];
+    member_object(r, r->body.exception_reason, exception_fields, &thrown);
+    causes->exception = thrown.name.size ? thrown.name : thrown.type;
+    causes->reason = thrown.composed;
     causes->termination = (struct apple_termination){termination->domain, termination->code, termination->indicator};
     apple_put_causes(causes, &text);
     return keep_texts(r, &text);
@@ -447,23 +430,18 @@ static struct sl_str exception_reason(struct ips_reader *r, struct sl_str type, 
 
 static void read_reason(struct ips_reader *r)
 {
-    enum { TYPE, SIGNAL, MESSAGE, SUBTYPE, CODES, COUNT };
-    static const struct sl_str names[COUNT] = {SL_STR("type"), SL_STR("signal"), SL_STR("message"), SL_STR("subtype"),
-                                               SL_STR("codes")};
-    struct sl_str texts[COUNT] = {{NULL, 0}};
+    struct ips_exception exception = {.type = {NULL, 0}};
     struct ips_termination termination = {.details = {.budget = r->arena->budget}};
     struct sl_buf information = {.budget = r->arena->budget};
-    struct sl_json j = member_reader(r, IPS_EXCEPTION);
-    sl_json_texts(&j, names, texts, COUNT);
-    done_with(r, &j);
-    read_termination(r, &termination);
-    r->crash->reason =
-        texts[TYPE].size ? exception_reason(r, texts[TYPE], texts[SIGNAL]) : termination_reason(r, &termination);
-    j = member_reader(r, IPS_INFORMATION);
+    member_object(r, r->body.exception, exception_fields, &exception);
+    member_object(r, r->body.termination, termination_fields, &termination);
+    r->crash->reason = exception.type.size ? exception_reason(r, exception.type, exception.signal)
+                                           : termination_reason(r, &termination);
+    struct sl_json j = member_reader(r, r->body.information);
     add_texts(&j, &information);
     done_with(r, &j);
-    const struct sl_str details[] = {keep_texts(r, &information), texts[MESSAGE], texts[SUBTYPE],
-                                     keep_texts(r, &termination.details), texts[CODES]};
+    const struct sl_str details[] = {keep_texts(r, &information), exception.message, exception.subtype,
+                                     keep_texts(r, &termination.details), exception.codes};
     struct apple_causes causes = {.information = details[0],
                                   .message = details[1],
                                   .subtype = details[2],
@@ -477,26 +455,33 @@ static void read_reason(struct ips_reader *r)
         r->crash->details = (struct sl_str){NULL, 0};
 }
 
+struct ips_os {
+    struct sl_str train, build;
+};
+
+static const struct sl_field os_fields[] = {
+    SL_FIELD(TEXT, false, ips_os, train, "train"),
+    SL_FIELD(TEXT, false, ips_os, build, "build"),
+    SL_FIELDS_END,
+};
+
 static void read_system(struct ips_reader *r, const struct apple_header *header)
 {
-    static const struct sl_str names[] = {SL_STR("train"), SL_STR("build")};
     struct sl_crash_system *system = &r->crash->system;
-    struct sl_str texts[2] = {{NULL, 0}};
-    struct sl_json j = member_reader(r, IPS_OS_VERSION);
-    sl_json_texts(&j, names, texts, 2);
-    done_with(r, &j);
+    struct ips_os os = {.train = {NULL, 0}};
+    member_object(r, r->body.os_version, os_fields, &os);
     apple_os(header->os_version, true, system);
-    if (texts[0].size) {
+    if (os.train.size) {
         struct sl_str build = system->os_build;
         *system = (struct sl_crash_system){.arch = SL_ARCH_UNKNOWN};
-        apple_os(texts[0], true, system);
+        apple_os(os.train, true, system);
         if (!system->os_build.size && build.size)
             system->os_build = build;
     }
-    if (texts[1].size)
-        system->os_build = texts[1];
-    system->device_model = member_text(r, IPS_MODEL);
-    system->arch = apple_arch(member_text(r, IPS_CPU_TYPE));
+    if (os.build.size)
+        system->os_build = os.build;
+    system->device_model = member_text(r, r->body.model);
+    system->arch = apple_arch(member_text(r, r->body.cpu_type));
     for (size_t i = 0; system->arch == SL_ARCH_UNKNOWN && i < r->image_count; i++)
         system->arch = sl_arch_parse(r->images[i].arch);
 }
@@ -517,7 +502,7 @@ bool apple_read_ips(struct sl_str body, const struct apple_header *header, const
         read_reason(&r);
         read_system(&r, header);
     }
-    crash->has_timestamp = apple_time(member_text(&r, IPS_CAPTURE_TIME), &crash->timestamp) ||
+    crash->has_timestamp = apple_time(member_text(&r, r.body.capture_time), &crash->timestamp) ||
                            apple_time(header->timestamp, &crash->timestamp);
     return !r.no_memory || sl_json_no_memory(failed);
 }

@@ -7,6 +7,7 @@
 #include "apple/impl.h"
 
 #include "base/buf.h"
+#include "base/json_fields.h"
 
 struct shot_image {
     uint64_t base;
@@ -15,34 +16,53 @@ struct shot_image {
 };
 
 struct shot_process {
-    uint64_t pid;
-    struct sl_str name, threads; /* as written */
+    struct sl_opt_u64 pid;
+    struct sl_str name, threads; /* the latter as written */
 };
 
-enum shot_member {
-    SHOT_PROCESSES,
-    SHOT_IMAGES,
-    SHOT_FRONTMOST,
-    SHOT_BUILD,
-    SHOT_PRODUCT,
-    SHOT_DATE,
-    SHOT_REASON,
-    SHOT_MEMBERS
+static const struct sl_field process_fields[] = {
+    SL_FIELD(U64, false, shot_process, pid, "pid"),
+    SL_FIELD(TEXT, false, shot_process, name, "procname"),
+    SL_FIELD(RAW, false, shot_process, threads, "threadById"),
+    SL_FIELDS_END,
 };
 
-static const struct sl_str shot_names[SHOT_MEMBERS] = {
-    [SHOT_PROCESSES] = SL_STR("processByPid"),  [SHOT_IMAGES] = SL_STR("binaryImages"),
-    [SHOT_FRONTMOST] = SL_STR("frontmostPids"), [SHOT_BUILD] = SL_STR("build"),
-    [SHOT_PRODUCT] = SL_STR("product"),         [SHOT_DATE] = SL_STR("date"),
-    [SHOT_REASON] = SL_STR("reason"),
+struct shot_thread {
+    struct sl_opt_u64 id;
+    struct sl_str name, queue, kernel, user; /* the last two as written */
+};
+
+static const struct sl_field thread_fields[] = {
+    SL_FIELD(U64, false, shot_thread, id, "id"),
+    SL_FIELD(TEXT, false, shot_thread, name, "name"),
+    SL_FIELD(TEXT, false, shot_thread, queue, "dispatch_queue_label"),
+    SL_FIELD(RAW, false, shot_thread, kernel, "kernelFrames"),
+    SL_FIELD(RAW, false, shot_thread, user, "userFrames"),
+    SL_FIELDS_END,
+};
+
+struct shot_body { /* as written; data NULL = absent */
+    struct sl_str processes, images, frontmost, build, product, date, reason, panic;
+};
+
+static const struct sl_field body_fields[] = {
+    SL_FIELD(RAW, false, shot_body, build, "build"),
+    SL_FIELD(RAW, false, shot_body, product, "product"),
+    SL_FIELD(RAW, false, shot_body, date, "date"),
+    SL_FIELD(RAW, false, shot_body, reason, "reason"),
+    SL_FIELD(RAW, false, shot_body, frontmost, "frontmostPids"),
+    SL_FIELD_AS_IS(ARRAY, false, shot_body, images, "binaryImages"),
+    SL_FIELD_AS_IS(OBJECT, false, shot_body, processes, "processByPid"),
+    SL_FIELD(RAW, false, shot_body, panic, "panicString"),
+    SL_FIELDS_END,
 };
 
 struct shot_reader {
     struct sl_arena *arena;
     struct apple_room *room;
     struct sl_crash *crash;
-    bool no_memory;                      /* or no room */
-    struct sl_str members[SHOT_MEMBERS]; /* as written; data NULL = absent */
+    bool no_memory; /* or no room */
+    struct shot_body body;
     struct shot_image *images;
     size_t image_count;
     struct sl_arena_array threads;
@@ -51,16 +71,9 @@ struct shot_reader {
 bool apple_is_stackshot(struct sl_str object, struct sl_arena *arena)
 {
     struct sl_json j = sl_json(object, arena, false);
-    struct sl_str key;
-    bool processes = false, images = false, is_panic = false;
-    if (sl_json_object(&j))
-        while (sl_json_next(&j, &key)) {
-            processes |= sl_json_peek(&j) == SL_JSON_OBJECT && sl_str_equal(key, shot_names[SHOT_PROCESSES]);
-            images |= sl_json_peek(&j) == SL_JSON_ARRAY && sl_str_equal(key, shot_names[SHOT_IMAGES]);
-            is_panic |= sl_str_equal(key, SL_STR("panicString"));
-            sl_json_skip(&j);
-        }
-    return processes && images && !is_panic;
+    struct shot_body body = {.processes = {NULL, 0}};
+    sl_json_read_object(&j, body_fields, &body);
+    return body.processes.data && body.images.data && !body.panic.data;
 }
 
 /* Of a part of the body, which is known to be well-formed. */
@@ -69,10 +82,10 @@ static struct sl_json shot_json(const struct shot_reader *r, struct sl_str part)
     return sl_json(part.data ? part : SL_STR("null"), r->arena, false);
 }
 
-static struct sl_str shot_text(struct shot_reader *r, enum shot_member member)
+static struct sl_str shot_text(struct shot_reader *r, struct sl_str member)
 {
-    struct sl_json j = shot_json(r, r->members[member]);
-    struct sl_str text = {NULL, 0};
+    struct sl_json j = shot_json(r, member);
+    struct sl_str text;
     sl_json_text(&j, &text);
     r->no_memory |= j.busy;
     return text;
@@ -100,7 +113,7 @@ static void read_shot_image(struct shot_reader *r, struct sl_json *j, struct sho
 
 static void read_shot_images(struct shot_reader *r)
 {
-    struct sl_json j = shot_json(r, r->members[SHOT_IMAGES]);
+    struct sl_json j = shot_json(r, r->body.images);
     struct sl_arena_array images = {.arena = r->arena, .item = sizeof(struct shot_image)};
     if (sl_json_array(&j))
         while (sl_json_next(&j, &(struct sl_str){NULL, 0}) && !r->no_memory) {
@@ -167,31 +180,23 @@ static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool is_e
 
 static void read_shot_thread(struct shot_reader *r, struct sl_json *j)
 {
-    struct sl_str key, name = {NULL, 0}, queue = {NULL, 0}, kernel = {NULL, 0}, user = {NULL, 0};
+    struct shot_thread read = {.id = {false, 0}};
     struct sl_crash_thread thread = {.requesting = SL_REQUESTING_NO}, *added;
     struct sl_arena_array frames = {.arena = r->arena, .item = sizeof(struct sl_crash_frame)};
-    if (!sl_json_object(j))
+    if (sl_json_peek(j) != SL_JSON_OBJECT) {
+        sl_json_skip(j);
         return;
-    while (sl_json_next(j, &key))
-        if (sl_str_equal(key, SL_STR("id")))
-            thread.has_id = sl_json_u64(j, &thread.id);
-        else if (sl_str_equal(key, SL_STR("name")))
-            sl_json_text(j, &name);
-        else if (sl_str_equal(key, SL_STR("dispatch_queue_label")))
-            sl_json_text(j, &queue);
-        else if (sl_str_equal(key, SL_STR("kernelFrames")))
-            sl_json_value(j, &kernel);
-        else if (sl_str_equal(key, SL_STR("userFrames")))
-            sl_json_value(j, &user);
-        else
-            sl_json_skip(j);
-    struct sl_json part = shot_json(r, kernel);
+    }
+    sl_json_read_object(j, thread_fields, &read);
+    struct sl_json part = shot_json(r, read.kernel);
     read_shot_frames(r, &part, false, &frames);
     r->no_memory |= part.busy;
-    part = shot_json(r, user);
+    part = shot_json(r, read.user);
     read_shot_frames(r, &part, frames.count, &frames); /* the system was entered at that very instruction */
     r->no_memory |= part.busy;
-    thread.name = name.size ? name : queue.size ? queue : (struct sl_str){NULL, 0};
+    thread.has_id = read.id.set;
+    thread.id = read.id.value;
+    thread.name = read.name.size ? read.name : read.queue.size ? read.queue : (struct sl_str){NULL, 0};
     thread.frame_count = frames.count;
     thread.frames = sl_arena_array_keep(&frames);
     if ((added = apple_add(&r->threads, r->room, ROOM_OF_THREAD)))
@@ -201,38 +206,22 @@ static void read_shot_thread(struct shot_reader *r, struct sl_json *j)
 
 /* ---- processes ---- */
 
-static struct shot_process read_shot_process(struct sl_json *j)
-{
-    struct shot_process process = {.pid = 0};
-    struct sl_str key;
-    if (!sl_json_object(j))
-        return process;
-    while (sl_json_next(j, &key))
-        if (sl_str_equal(key, SL_STR("pid")))
-            sl_json_u64(j, &process.pid);
-        else if (sl_str_equal(key, SL_STR("procname")))
-            sl_json_text(j, &process.name);
-        else if (sl_str_equal(key, SL_STR("threadById")))
-            sl_json_value(j, &process.threads);
-        else
-            sl_json_skip(j);
-    return process;
-}
-
 /* The one that was in front, else the first that is not the system's kernel. */
 static struct shot_process choose_process(struct shot_reader *r, size_t *count)
 {
-    struct shot_process chosen = {.pid = 0}, process;
-    struct sl_json front = shot_json(r, r->members[SHOT_FRONTMOST]), j = shot_json(r, r->members[SHOT_PROCESSES]);
+    struct shot_process chosen = {.pid = {false, 0}};
+    struct sl_json front = shot_json(r, r->body.frontmost), j = shot_json(r, r->body.processes);
     uint64_t wanted = 0;
     bool is_known =
         sl_json_array(&front) && sl_json_next(&front, &(struct sl_str){NULL, 0}) && sl_json_u64(&front, &wanted);
     *count = 0;
     if (sl_json_object(&j))
         while (sl_json_next(&j, &(struct sl_str){NULL, 0})) {
-            process = read_shot_process(&j);
+            struct shot_process process = {.pid = {false, 0}};
+            sl_json_read_object(&j, process_fields, &process);
             ++*count;
-            if (process.pid && process.threads.data && (!chosen.threads.data || (is_known && process.pid == wanted)))
+            if (process.pid.value && process.threads.data &&
+                (!chosen.threads.data || (is_known && process.pid.value == wanted)))
                 chosen = process;
         }
     r->no_memory |= j.busy;
@@ -243,17 +232,17 @@ static void put_shot_head(struct shot_reader *r, const struct shot_process *proc
                           const struct apple_header *header)
 {
     struct sl_crash *crash = r->crash;
-    struct sl_str reason = shot_text(r, SHOT_REASON), build = shot_text(r, SHOT_BUILD);
+    struct sl_str reason = shot_text(r, r->body.reason), build = shot_text(r, r->body.build);
     struct sl_buf details = {.budget = r->arena->budget};
     crash->crashed = false;
     crash->reason = reason.size ? reason : SL_STR("stackshot");
     sl_buf_printf(&details, "The stacks are those of " SL_STR_FMT " [%llu], one of %zu processes of the report.",
-                  SL_STR_ARG(process->name), (unsigned long long)process->pid, count);
+                  SL_STR_ARG(process->name), (unsigned long long)process->pid.value, count);
     crash->details = sl_buf_keep(&details, r->arena);
     r->no_memory |= !crash->details.data;
     crash->has_timestamp =
-        apple_time(shot_text(r, SHOT_DATE), &crash->timestamp) || apple_time(header->timestamp, &crash->timestamp);
-    crash->system.device_model = shot_text(r, SHOT_PRODUCT);
+        apple_time(shot_text(r, r->body.date), &crash->timestamp) || apple_time(header->timestamp, &crash->timestamp);
+    crash->system.device_model = shot_text(r, r->body.product);
     apple_os(build.size ? build : header->os_version, true, &crash->system);
 }
 
@@ -264,14 +253,9 @@ bool apple_read_stackshot(struct sl_str body, const struct apple_header *header,
                             .room = room,
                             .crash = crash,
                             .threads = {.arena = arena, .item = sizeof(struct sl_crash_thread)}};
-    struct sl_str key, value;
     size_t count;
     *failed = sl_json(body, arena, false);
-    sl_json_enter(failed);
-    while (sl_json_next(failed, &key) && sl_json_value(failed, &value))
-        for (size_t i = 0; i < SHOT_MEMBERS; i++)
-            if (sl_str_equal(key, shot_names[i]))
-                r.members[i] = value;
+    sl_json_read_object(failed, body_fields, &r.body);
     if (!sl_json_end(failed))
         return false;
     read_shot_images(&r);

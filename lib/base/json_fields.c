@@ -271,8 +271,11 @@ bool sl_fields_object(struct sl_fields *s, const struct sl_json_path *at, const 
     size_t from = 0;
     sl_json_peek(s->json);
     size_t where = s->json->at;
-    if (!sl_fields_open(s, at, SL_JSON_OBJECT, "a map"))
+    if (!sl_fields_open(s, at, SL_JSON_OBJECT, "a map")) {
+        if (s->quiet)
+            sl_json_skip(s->json);
         return false;
+    }
     while (sl_json_next(s->json, &key)) {
         size_t i = find_field(fields, key, from);
         const struct sl_field *field = &fields[i];
@@ -352,10 +355,7 @@ bool sl_fields_array(struct sl_fields *s, const struct sl_json_path *at, size_t 
 bool sl_json_read_object(struct sl_json *j, const struct sl_field *fields, void *out)
 {
     struct sl_fields s = {.json = j, .quiet = true};
-    if (sl_json_peek(j) == SL_JSON_OBJECT)
-        return sl_fields_object(&s, NULL, fields, out);
-    sl_json_skip(j);
-    return false;
+    return sl_fields_object(&s, NULL, fields, out);
 }
 
 struct sl_str sl_json_find(struct sl_json *j, struct sl_str key)

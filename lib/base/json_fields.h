@@ -114,8 +114,8 @@ struct sl_field {
         .key = { NULL, 0 }                                                                                             \
     }
 
-/* Fills `out` by the table; members of absent keys are left alone. Quietly, false also says that something that comes instead
- * of an object has to be skipped. */
+/* Fills `out` by the table; members of absent keys are left alone. Quietly, what is no object is skipped, and false says that
+ * none came, that a member that is required is absent, or that the reader has failed. */
 bool sl_fields_object(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *fields, void *out);
 
 /* The elements of an array, each by `read`, into an array of the arena: `*items`, `*count`. */
@@ -136,8 +136,7 @@ bool sl_fields_fail(struct sl_fields *s, const struct sl_json_path *at, size_t w
 
 /* ---- quietly ---- */
 
-/* Reads the object that comes next; another value is skipped. False: it is none, a member that is required is absent, or the
- * reader has failed. */
+/* sl_fields_object, quietly and without a context. */
 bool sl_json_read_object(struct sl_json *j, const struct sl_field *fields, void *out);
 
 /* The last member of that name of the object that comes next, as it is written; data NULL: there is none. */

@@ -1,22 +1,19 @@
 /* Members and columns of a profile's tables. */
 #include "profile/impl.h"
 
-bool profile_members(struct sl_str object, struct sl_arena *arena, const struct profile_member *members, size_t count)
+bool profile_object(struct sl_str object, struct sl_arena *arena, const struct sl_field *fields, void *out)
 {
     struct sl_json j = sl_json(object, arena, false);
-    struct sl_str key;
-    if (!object.data || !sl_json_object(&j))
-        return !j.failed;
-    while (sl_json_next(&j, &key)) {
-        size_t i = 0;
-        while (i < count && !sl_str_equal(key, sl_str(members[i].name)))
-            i++;
-        if (i < count)
-            sl_json_value(&j, members[i].value);
-        else
-            sl_json_skip(&j);
-    }
+    if (object.data)
+        sl_json_read_object(&j, fields, out);
     return !j.failed;
+}
+
+bool profile_member(struct sl_str object, struct sl_arena *arena, const char *name, struct sl_str *value)
+{
+    const struct sl_field fields[] = {{.key = sl_str(name), .type = SL_FIELD_RAW}, SL_FIELDS_END};
+    *value = (struct sl_str){NULL, 0};
+    return profile_object(object, arena, fields, value);
 }
 
 bool profile_column_read(struct sl_str text, struct sl_arena *arena, struct profile_column *column)

@@ -1,7 +1,7 @@
 /* The tables of a profile: what reading (read.c), naming (name.c) and writing (write.c) share; columns.c. Private to this folder. */
 #pragma once
 
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "base/map.h"
 #include "profile/profile.h"
 
@@ -9,12 +9,11 @@
 
 /* ---- columns.c ---- */
 
-/* Values of an object by name, as they are written; data NULL: absent. */
-struct profile_member {
-    const char *name;
-    struct sl_str *value;
-};
-bool profile_members(struct sl_str object, struct sl_arena *arena, const struct profile_member *members, size_t count);
+/* Reads an object that is a part of the profile; data NULL: it is absent, and so are its members. False: out of memory. */
+bool profile_object(struct sl_str object, struct sl_arena *arena, const struct sl_field *fields, void *out);
+
+/* A member of it as it is written; data NULL: absent. */
+bool profile_member(struct sl_str object, struct sl_arena *arena, const char *name, struct sl_str *value);
 
 /* The numbers of a column, in the arena; PROFILE_NONE for what is none of 0 to 2^32-2. No column has none. */
 struct profile_column {

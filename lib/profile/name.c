@@ -22,8 +22,7 @@ enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_aren
     struct sl_json j = sl_json(scope->strings, arena, false);
     struct sl_str key, text;
     struct profile_column filenames;
-    struct sl_str filename = {NULL, 0};
-    const struct profile_member members[] = {{"filename", &filename}};
+    struct sl_str filename;
     bool good = true;
     *pool = (struct pool){.scope = scope, .arena = arena, .added = {.budget = arena->budget}};
     if (!sl_json_array(&j))
@@ -33,7 +32,7 @@ enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_aren
             text = SL_STR("");
         good = !j.failed && add_known(pool, text);
     }
-    if (!good || j.failed || !profile_members(scope->sources, arena, members, 1) ||
+    if (!good || j.failed || !profile_member(scope->sources, arena, "filename", &filename) ||
         !profile_column_read(filename, arena, &filenames))
         return sl_budget_fail(arena->budget, error);
     pool->source_count = (uint32_t)filenames.count;

@@ -17,47 +17,55 @@ static enum sl_code no_profile(struct sl_error *error, const char *problem)
 
 /* ---- members ---- */
 
-static bool read_libs(struct sl_profile *p, struct sl_str text)
-{
-    static const struct sl_str names[] = {SL_STR("name"),      SL_STR("path"),       SL_STR("debugName"),
-                                          SL_STR("debugPath"), SL_STR("breakpadId"), SL_STR("codeId"),
-                                          SL_STR("arch")};
-    struct sl_json j = sl_json(text, p->arena, false);
-    struct sl_arena_array array = {.arena = p->arena, .item = sizeof *p->libs};
-    struct sl_str key;
-    if (!text.data || !sl_json_array(&j))
-        return true;
-    bool good = true;
-    while (good && sl_json_next(&j, &key)) {
-        struct sl_str texts[7] = {{NULL, 0}};
-        struct sl_profile_lib *lib = sl_arena_array_add(&array);
-        if (!(good = lib != NULL))
-            break;
-        sl_json_texts(&j, names, texts, 7);
-        *lib = (struct sl_profile_lib){texts[0], texts[1], texts[2], texts[3], texts[4], texts[5], texts[6]};
-    }
-    p->lib_count = array.count;
-    p->libs = sl_arena_array_keep(&array);
-    return good && p->libs && !j.failed;
-}
+static const struct sl_field lib_fields[] = {
+    SL_FIELD(TEXT, false, sl_profile_lib, name, "name"),
+    SL_FIELD(TEXT, false, sl_profile_lib, path, "path"),
+    SL_FIELD(TEXT, false, sl_profile_lib, debug_name, "debugName"),
+    SL_FIELD(TEXT, false, sl_profile_lib, debug_path, "debugPath"),
+    SL_FIELD(TEXT, false, sl_profile_lib, debug_id, "breakpadId"),
+    SL_FIELD(TEXT, false, sl_profile_lib, code_id, "codeId"),
+    SL_FIELD(TEXT, false, sl_profile_lib, arch, "arch"),
+    SL_FIELDS_END,
+};
 
-static bool read_scope(struct sl_profile *p, struct sl_str text, struct profile_scope *scope)
-{
-    const struct profile_member members[] = {
-        {"stringArray", &scope->strings},
-        {"stackTable", &scope->stacks},
-        {"frameTable", &scope->frames},
-        {"funcTable", &scope->funcs},
-        {"resourceTable", &scope->resources},
-        {"nativeSymbols", &scope->symbols},
-        {"sources", &scope->sources},
-        {"samples", &scope->samples},
-        {"markers", &scope->markers},
-        {"jsAllocations", &scope->js_allocations},
-        {"nativeAllocations", &scope->native_allocations},
-    };
-    return profile_members(text, p->arena, members, sizeof members / sizeof *members);
-}
+struct profile_meta {
+    struct sl_str platform, version; /* the latter as it is written */
+};
+
+static const struct sl_field meta_fields[] = {
+    SL_FIELD(TEXT, false, profile_meta, platform, "platform"),
+    SL_FIELD(RAW, false, profile_meta, version, "preprocessedProfileVersion"),
+    SL_FIELDS_END,
+};
+
+struct profile_body {
+    struct sl_str meta, shared, threads; /* as they are written */
+    struct sl_profile_lib *libs;
+    size_t lib_count;
+};
+
+static const struct sl_field body_fields[] = {
+    SL_FIELD(RAW, false, profile_body, meta, "meta"),
+    SL_FIELD_ITEMS(profile_body, libs, lib_count, "libs", lib_fields),
+    SL_FIELD(RAW, false, profile_body, shared, "shared"),
+    SL_FIELD(RAW, false, profile_body, threads, "threads"),
+    SL_FIELDS_END,
+};
+
+static const struct sl_field scope_fields[] = {
+    SL_FIELD(RAW, false, profile_scope, strings, "stringArray"),
+    SL_FIELD(RAW, false, profile_scope, stacks, "stackTable"),
+    SL_FIELD(RAW, false, profile_scope, frames, "frameTable"),
+    SL_FIELD(RAW, false, profile_scope, funcs, "funcTable"),
+    SL_FIELD(RAW, false, profile_scope, resources, "resourceTable"),
+    SL_FIELD(RAW, false, profile_scope, symbols, "nativeSymbols"),
+    SL_FIELD(RAW, false, profile_scope, sources, "sources"),
+    SL_FIELD(RAW, false, profile_scope, samples, "samples"),
+    SL_FIELD(RAW, false, profile_scope, markers, "markers"),
+    SL_FIELD(RAW, false, profile_scope, js_allocations, "jsAllocations"),
+    SL_FIELD(RAW, false, profile_scope, native_allocations, "nativeAllocations"),
+    SL_FIELDS_END,
+};
 
 /* What is shared, then the threads. */
 static bool read_scopes(struct sl_profile *p, struct sl_str shared, struct sl_str threads)
@@ -65,11 +73,11 @@ static bool read_scopes(struct sl_profile *p, struct sl_str shared, struct sl_st
     struct sl_json j = sl_json(threads, p->arena, false);
     struct sl_arena_array array = {.arena = p->arena, .item = sizeof *p->scopes};
     struct profile_scope *scope = sl_arena_array_add(&array);
-    struct sl_str key, text;
-    bool good = scope && read_scope(p, shared, scope);
+    struct sl_str key;
+    bool good = scope && profile_object(shared, p->arena, scope_fields, scope);
     if (good && threads.data && sl_json_array(&j))
-        while (good && sl_json_next(&j, &key))
-            good = sl_json_value(&j, &text) && (scope = sl_arena_array_add(&array)) && read_scope(p, text, scope);
+        while (sl_json_next(&j, &key) && (good = (scope = sl_arena_array_add(&array)) != NULL))
+            sl_json_read_object(&j, scope_fields, scope);
     p->scope_count = array.count;
     p->scopes = sl_arena_array_keep(&array);
     return good && p->scopes && !j.failed;
@@ -79,11 +87,10 @@ static bool read_scopes(struct sl_profile *p, struct sl_str shared, struct sl_st
 
 static bool read_rows(struct sl_profile *p, struct sl_str table, size_t *count)
 {
-    struct sl_str text = {NULL, 0};
-    const struct profile_member members[] = {{"length", &text}};
+    struct sl_str text;
     bool negative;
     uint64_t value = 0;
-    if (!profile_members(table, p->arena, members, 1))
+    if (!profile_member(table, p->arena, "length", &text))
         return false;
     if (!text.data || !sl_json_integer(text, &negative, &value) || negative || value > p->text.size)
         value = 0; /* a row has a cell */
@@ -91,20 +98,31 @@ static bool read_rows(struct sl_profile *p, struct sl_str table, size_t *count)
     return true;
 }
 
+struct frame_columns {
+    struct sl_str func, address, symbol;
+};
+
+static const struct sl_field column_fields[] = {
+    SL_FIELD(RAW, false, frame_columns, func, "func"),
+    SL_FIELD(RAW, false, frame_columns, address, "address"),
+    SL_FIELD(RAW, false, frame_columns, symbol, "nativeSymbol"),
+    SL_FIELDS_END,
+};
+
 static bool read_set(struct sl_profile *p, struct profile_set *set)
 {
     const struct profile_scope *scope = set->scope;
-    struct sl_str func = {NULL, 0}, address = func, symbol = func, resource = func, lib = func;
-    const struct profile_member of_frames[] = {{"func", &func}, {"address", &address}, {"nativeSymbol", &symbol}};
-    const struct profile_member of_funcs[] = {{"resource", &resource}}, of_resources[] = {{"lib", &lib}};
+    struct frame_columns columns = {.func = {NULL, 0}};
+    struct sl_str resource, lib;
     struct profile_column funcs, symbols, libs;
     size_t count;
-    if (!profile_members(scope->frames, p->arena, of_frames, 3) ||
-        !profile_members(scope->funcs, p->arena, of_funcs, 1) ||
-        !profile_members(scope->resources, p->arena, of_resources, 1) || !profile_column_read(func, p->arena, &funcs) ||
-        !profile_column_read(symbol, p->arena, &symbols) || !profile_column_read(resource, p->arena, &set->resource) ||
-        !profile_column_read(lib, p->arena, &libs) ||
-        !profile_addresses_read(address, p->arena, &set->address, &count) ||
+    if (!profile_object(scope->frames, p->arena, column_fields, &columns) ||
+        !profile_member(scope->funcs, p->arena, "resource", &resource) ||
+        !profile_member(scope->resources, p->arena, "lib", &lib) ||
+        !profile_column_read(columns.func, p->arena, &funcs) ||
+        !profile_column_read(columns.symbol, p->arena, &symbols) ||
+        !profile_column_read(resource, p->arena, &set->resource) || !profile_column_read(lib, p->arena, &libs) ||
+        !profile_addresses_read(columns.address, p->arena, &set->address, &count) ||
         !read_rows(p, scope->symbols, &set->symbol_count))
         return false;
     set->func = funcs.items;
@@ -201,26 +219,19 @@ static bool list_addresses(struct sl_profile *p)
 
 /* ---- the whole ---- */
 
-static void read_platform(struct sl_profile *p)
+static enum sl_code read_meta(struct sl_profile *p, struct sl_error *error)
 {
-    static const struct sl_str names[] = {SL_STR("platform")};
-    struct sl_json j = sl_json(p->meta, p->arena, false);
-    sl_json_texts(&j, names, &p->platform, 1);
-}
-
-static enum sl_code check_version(struct sl_profile *p, struct sl_error *error)
-{
-    struct sl_str version = {NULL, 0};
-    const struct profile_member members[] = {{"preprocessedProfileVersion", &version}};
+    struct profile_meta meta = {.platform = {NULL, 0}};
     bool negative;
     uint64_t number;
-    if (!profile_members(p->meta, p->arena, members, 1))
+    if (!profile_object(p->meta, p->arena, meta_fields, &meta))
         return no_memory(error);
-    if (!version.data)
+    p->platform = meta.platform;
+    if (!meta.version.data)
         return sl_fail(
             error, SL_UNSUPPORTED,
             "the profile is as the profiler of the browser wrote it: open it at profiler.firefox.com and save it");
-    if (!sl_json_integer(version, &negative, &number) || negative)
+    if (!sl_json_integer(meta.version, &negative, &number) || negative)
         return no_profile(error, "its version is no number");
     if (number < FIRST_VERSION)
         return sl_fail(error, SL_UNSUPPORTED,
@@ -233,24 +244,24 @@ static enum sl_code check_version(struct sl_profile *p, struct sl_error *error)
 enum sl_code sl_profile_read(struct sl_str text, struct sl_arena *arena, struct sl_profile *p, struct sl_error *error)
 {
     struct sl_json j = sl_json(text, arena, false);
-    struct sl_str libs = {NULL, 0}, shared = libs, threads = libs;
-    const struct profile_member members[] = {
-        {"meta", &p->meta}, {"libs", &libs}, {"shared", &shared}, {"threads", &threads}};
+    struct profile_body body = {.meta = {NULL, 0}};
     *p = (struct sl_profile){.text = text, .arena = arena};
     if (sl_json_peek(&j) != SL_JSON_OBJECT)
         return no_profile(error, "it is no JSON object");
     sl_json_skip(&j);
     if (!sl_json_end(&j))
         return j.busy ? no_memory(error) : no_profile(error, j.problem);
-    if (!profile_members(text, arena, members, 4))
+    if (!profile_object(text, arena, body_fields, &body))
         return no_memory(error);
-    if (!p->meta.data)
+    if (!body.meta.data)
         return no_profile(error, "it has no `meta`");
-    read_platform(p);
-    enum sl_code code = check_version(p, error);
+    p->meta = body.meta;
+    p->libs = body.libs;
+    p->lib_count = body.lib_count;
+    enum sl_code code = read_meta(p, error);
     if (code != SL_OK)
         return code;
-    bool good = read_libs(p, libs) && read_scopes(p, shared, threads) && read_sets(p) && list_addresses(p);
+    bool good = read_scopes(p, body.shared, body.threads) && read_sets(p) && list_addresses(p);
     if (!good)
         return no_memory(error);
     return p->uneven ? no_profile(error, "columns of its frames differ in length") : SL_OK;

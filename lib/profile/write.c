@@ -272,9 +272,9 @@ static enum sl_code place_stacks(struct table_writer *t)
 {
     struct writer *w = t->w;
     const struct naming *n = t->n;
-    struct sl_str frame = {NULL, 0}, prefix = frame;
-    const struct profile_member members[] = {{"frame", &frame}, {"prefix", &prefix}};
-    if (!profile_members(n->set->scope->stacks, &w->arena, members, 2) ||
+    struct sl_str frame, prefix;
+    if (!profile_member(n->set->scope->stacks, &w->arena, "frame", &frame) ||
+        !profile_member(n->set->scope->stacks, &w->arena, "prefix", &prefix) ||
         !profile_column_read(frame, &w->arena, &t->frame) || !profile_column_read(prefix, &w->arena, &t->prefix) ||
         !(t->first = SL_ARENA_ARRAY(&w->arena, uint32_t, t->frame.count + 1)))
         return sl_budget_fail(w->arena.budget, w->error);
@@ -294,26 +294,25 @@ static enum sl_code place_stacks(struct table_writer *t)
 
 /* ---- who has stacks ---- */
 
-static void edit_stack(struct table_writer *t, struct sl_json *j)
+static bool edit_stack(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
+    struct table_writer *t = s->context;
     struct sl_str old;
     bool negative;
     uint64_t row;
-    if (sl_json_peek(j) != SL_JSON_NUMBER) {
-        sl_json_skip(j);
-        return;
-    }
-    if (sl_json_number(j, &old) && sl_json_integer(old, &negative, &row) && !negative && row < t->frame.count)
+    if (sl_json_peek(s->json) != SL_JSON_NUMBER)
+        return false;
+    if (sl_json_number(s->json, &old) && sl_json_integer(old, &negative, &row) && !negative && row < t->frame.count)
         edit_number(t->w, old, t->first[row + 1] - 1);
+    return true;
 }
 
 /* The member `stack` of a table: the innermost call is what a row is about. */
 static void put_stack_cells(struct table_writer *t, struct sl_str table)
 {
-    struct sl_str column = {NULL, 0}, key, cell;
-    const struct profile_member members[] = {{"stack", &column}};
+    struct sl_str column, key, cell;
     struct writer *w = t->w;
-    bool good = profile_members(table, &w->arena, members, 1), negative;
+    bool good = profile_member(table, &w->arena, "stack", &column), negative;
     struct sl_json j = sl_json(column, &w->arena, false);
     uint64_t row;
     w->new_text.failed |= !good;
@@ -333,37 +332,20 @@ static void put_stack_cells(struct table_writer *t, struct sl_str table)
     edit_end(w);
 }
 
-static void edit_cause(struct table_writer *t, struct sl_json *j)
-{
-    struct sl_str key;
-    if (!sl_json_object(j))
-        return;
-    while (sl_json_next(j, &key))
-        if (sl_str_equal(key, SL_STR("stack")))
-            edit_stack(t, j);
-        else
-            sl_json_skip(j);
-}
-
 /* What markers tell of their cause: {"stack": ..}. */
 static void edit_markers(struct table_writer *t, struct sl_str markers)
 {
-    struct sl_str data = {NULL, 0}, key;
-    const struct profile_member members[] = {{"data", &data}};
-    bool good = profile_members(markers, &t->w->arena, members, 1);
+    static const struct sl_field cause[] = {{.key = SL_STR("stack"), .type = SL_FIELD_CUSTOM, .read = edit_stack},
+                                            SL_FIELDS_END};
+    static const struct sl_field marker[] = {SL_FIELD_SAME("cause", cause), SL_FIELDS_END};
+    struct sl_str data, key;
+    bool good = profile_member(markers, &t->w->arena, "data", &data);
     struct sl_json j = sl_json(data, &t->w->arena, false);
+    struct sl_fields s = {.json = &j, .context = t, .quiet = true};
     t->w->new_text.failed |= !good;
-    if (!data.data || !sl_json_array(&j))
-        return;
-    while (sl_json_next(&j, &key)) {
-        if (!sl_json_object(&j))
-            continue;
+    if (data.data && sl_json_array(&j))
         while (sl_json_next(&j, &key))
-            if (sl_str_equal(key, SL_STR("cause")))
-                edit_cause(t, &j);
-            else
-                sl_json_skip(&j);
-    }
+            sl_fields_object(&s, NULL, marker, t);
 }
 
 static void edit_users(struct table_writer *t)
@@ -403,9 +385,8 @@ static enum sl_code edit_set(struct writer *w, struct naming *n)
 
 static bool has_member(struct writer *w, struct sl_str object, const char *name)
 {
-    struct sl_str value = {NULL, 0};
-    const struct profile_member members[] = {{name, &value}};
-    w->new_text.failed |= !profile_members(object, &w->arena, members, 1);
+    struct sl_str value;
+    w->new_text.failed |= !profile_member(object, &w->arena, name, &value);
     return value.data != NULL;
 }
 
@@ -448,10 +429,9 @@ static void edit_pools(struct writer *w)
 static void edit_meta(struct writer *w)
 {
     static const struct sl_str mark = SL_STR("\"symbolicated\":true");
-    struct sl_str meta = w->profile->meta, value = {NULL, 0}, key;
-    const struct profile_member members[] = {{"symbolicated", &value}};
+    struct sl_str meta = w->profile->meta, value, key;
     struct sl_json j = sl_json(meta, &w->arena, false);
-    w->new_text.failed |= !profile_members(meta, &w->arena, members, 1);
+    w->new_text.failed |= !profile_member(meta, &w->arena, "symbolicated", &value);
     if (!sl_json_object(&j))
         return;
     edit_begin(w, value.data ? value.data : meta.data + 1, value.size);
