@@ -4,7 +4,7 @@
 
 #include "apple/apple.h"
 #include "apple/samples.h"
-#include "base/json_fields.h"
+#include "base/json.h"
 #include "js/stack.h"
 #include "minidump/microdump.h"
 
@@ -52,41 +52,36 @@ static bool has_header_line(struct sl_str text)
     return is_header;
 }
 
-struct kind_members { /* as they are written */
-    struct sl_str jobs, map, stacks, images, meta, threads, libs, processes;
-};
-
-static const struct sl_field kind_fields[] = {
-    SL_FIELD(RAW, false, kind_members, jobs, "jobs"),
-    SL_FIELD(RAW, false, kind_members, map, "memoryMap"),
-    SL_FIELD(RAW, false, kind_members, stacks, "stacktraces"),
-    SL_FIELD(RAW, false, kind_members, images, "usedImages"),
-    SL_FIELD_AS_IS(OBJECT, false, kind_members, meta, "meta"),
-    SL_FIELD_AS_IS(ARRAY, false, kind_members, threads, "threads"),
-    SL_FIELD_AS_IS(ARRAY, false, kind_members, libs, "libs"),
-    SL_FIELD(RAW, false, kind_members, processes, "processByPid"),
-    SL_FIELDS_END,
-};
-
 /* What an object of JSON is by its members. Apple's reports are two objects, or one with threads and images. */
 static enum input_kind kind_of_object(struct sl_str text)
 {
     struct sl_arena arena = {0};
     struct sl_json j = sl_json(text, &arena, false);
-    struct kind_members is = {.jobs = {NULL, 0}};
-    sl_json_read_object(&j, kind_fields, &is);
+    struct sl_str key;
+    bool has_stacks = false, has_jobs = false, has_images = false;
+    bool has_meta = false, has_tables = false, has_processes = false;
+    if (sl_json_object(&j))
+        while (sl_json_next(&j, &key)) {
+            has_jobs |= sl_str_equal(key, SL_STR("jobs")) || sl_str_equal(key, SL_STR("memoryMap"));
+            has_stacks |= sl_str_equal(key, SL_STR("stacktraces"));
+            has_images |= sl_str_equal(key, SL_STR("usedImages"));
+            has_meta |= sl_str_equal(key, SL_STR("meta")) && sl_json_peek(&j) == SL_JSON_OBJECT;
+            has_tables |= (sl_str_equal(key, SL_STR("threads")) || sl_str_equal(key, SL_STR("libs"))) &&
+                          sl_json_peek(&j) == SL_JSON_ARRAY;
+            has_processes |= sl_str_equal(key, SL_STR("processByPid"));
+            sl_json_skip(&j);
+        }
     bool is_document = sl_json_end(&j);
     sl_arena_free(&arena);
     if (!is_document && has_header_line(text))
         return INPUT_APPLE;
-    if (is.jobs.data || is.map.data)
+    if (has_jobs)
         return INPUT_MOZILLA;
-    bool has_tables = is.threads.data || is.libs.data;
-    if (is.meta.data && has_tables && !is.stacks.data)
+    if (has_meta && has_tables && !has_stacks)
         return INPUT_PROFILE;
-    if ((is.images.data && has_tables) || is.processes.data)
+    if ((has_images && has_tables) || has_processes)
         return INPUT_APPLE;
-    return is.stacks.data ? INPUT_REQUEST : INPUT_EVENT;
+    return has_stacks ? INPUT_REQUEST : INPUT_EVENT;
 }
 
 /* Backtraces of Rust have lines such as "at ./library/std/src/rt.rs:165:17". */

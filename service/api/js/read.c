@@ -12,21 +12,28 @@ static struct js_request *js_request_of(struct sl_fields *s)
 
 /* ---- frames ---- */
 
-struct js_place {
-    struct sl_str path;
-    struct sl_opt_u64 line;
-};
-
-static const struct sl_field place_fields[] = {
-    SL_FIELD_AS_IS(STRING, true, js_place, path, "abs_path"),
-    SL_FIELD(U32, true, js_place, line, "lineno"),
-    SL_FIELDS_END,
-};
-
 /* Whether the frame that comes next names a script and a line. A reader of its own looks. */
 static bool names_place(struct sl_json j)
 {
-    return sl_json_read_object(&j, place_fields, &(struct js_place){.path = {NULL, 0}});
+    bool has_path = false, has_line = false, in_range;
+    struct sl_str key, text;
+    uint64_t line;
+    if (sl_json_peek(&j) != SL_JSON_OBJECT || !sl_json_enter(&j))
+        return false;
+    while (sl_json_next(&j, &key)) {
+        bool is_text = sl_json_peek(&j) == SL_JSON_STRING;
+        if (sl_str_equal(key, SL_STR("abs_path"))) {
+            has_path = is_text;
+            sl_json_skip(&j);
+        } else if (sl_str_equal(key, SL_STR("lineno")) && sl_json_peek(&j) == SL_JSON_NUMBER) {
+            bool negative;
+            in_range = sl_json_number(&j, &text) && sl_json_integer(text, &negative, &line);
+            has_line = in_range && !negative && line <= UINT32_MAX;
+        } else {
+            sl_json_skip(&j);
+        }
+    }
+    return has_path && has_line;
 }
 
 static bool read_origin_json(struct sl_fields *s, const struct sl_json_path *at, void *out)
