@@ -13,7 +13,9 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "fetch/fetch.h"
+#include "kinds/invalidate.h"
 #include "kinds/kinds.h"
+#include "origin/origin.h"
 
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,

@@ -15,7 +15,7 @@
 #include "cache/cache.h"
 #include "core/log.h"
 #include "fetch/fetch.h"
-#include "kinds/kinds.h"
+#include "kinds/invalidate.h"
 
 int server_failed(const char *message, const char *cause)
 {

@@ -1,5 +1,5 @@
 /* The kind `cficaches`: rules for finding callers, made from the unwind information of objects. */
-#include "kinds/conversion.h"
+#include "kinds/impl.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -62,6 +62,3 @@ const struct cache_kind kind_cficaches = {
     .load = cficaches_load,
     .free_loaded = free,
 };
-
-const struct kinds_use kinds_unwind = {
-    .purpose = PURPOSE_UNWIND, .kind = &kind_cficaches, .report = offsetof(struct candidate, unwind)};

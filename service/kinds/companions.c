@@ -1,6 +1,6 @@
 /* The files that hold the rest of an object's debug information, from the source that the object came from. */
 #include "dwarf/dwarf.h"
-#include "kinds/conversion.h"
+#include "kinds/impl.h"
 
 #include "core/log.h"
 

@@ -1,6 +1,8 @@
 #include "kinds/conversion.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "core/duration.h"
@@ -8,6 +10,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
+#include "kinds/objects.h"
 
 static const uint64_t heavy_input = UINT64_C(1) << 30, bytes_a_second = 4 << 20, second_ns = 1000000000;
 
@@ -18,8 +21,16 @@ static struct { /* loop thread */
     unsigned queued; /* in `waiting` */
 } limits = {.max_time_ns = UINT64_MAX, .max_heavy = 1};
 
+static const struct config *configured;
+static _Atomic uint64_t max_section_size, max_source_size, max_unwind_chain, max_memory; /* for the pool */
+
 void conversions_configure(const struct config *config)
 {
+    configured = config;
+    max_section_size = config->object_max_section_size;
+    max_source_size = config->object_max_source_size;
+    max_unwind_chain = config->max_unwind_chain;
+    max_memory = config->conversion.max_memory;
     limits.max_memory = config->conversion.max_memory;
     limits.max_time_ns = config->conversion.max_time_ns;
     limits.max_heavy = config->conversion.max_heavy;
@@ -189,5 +200,120 @@ enum sl_code conversion_write(struct conversion *conversion, int fd, const struc
         return sl_budget_fail(&conversion->budget, error);
     enum sl_code code = kinds_write(fd, sl_buf_bytes(out), error);
     sl_budget_uncharge(&conversion->budget, out->capacity);
+    return code;
+}
+
+/* ---- what else computations share ---- */
+
+const struct config *kinds_config(void)
+{
+    return configured;
+}
+
+enum sl_code kinds_open_object(struct sl_bytes file, struct sl_budget *budget, struct sl_object **object,
+                               struct sl_error *error)
+{
+    struct sl_object_limits limits = kinds_object_limits();
+    limits.budget = budget;
+    return sl_object_open(file, &limits, object, error);
+}
+
+struct sl_object_limits kinds_object_limits(void)
+{
+    return (struct sl_object_limits){.max_section_size = max_section_size, .max_unwind_chain = max_unwind_chain};
+}
+
+uint64_t kinds_max_source_size(void)
+{
+    return max_source_size;
+}
+
+uint64_t kinds_max_memory(void)
+{
+    return max_memory;
+}
+
+enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error)
+{
+    return sl_write_all_at(fd, bytes, 0)
+               ? SL_OK
+               : sl_fail(error, SL_INTERNAL, "cannot write a cache file: %s", strerror(errno));
+}
+
+uint64_t kinds_size_of(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
+}
+
+enum sl_code kinds_load(struct sl_bytes bytes, size_t size, kinds_opener *open, void **loaded, uint64_t *weight,
+                        struct sl_error *error)
+{
+    void *table = calloc(1, size);
+    if (!table)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = open(bytes, table, error);
+    if (code != SL_OK) {
+        free(table);
+        return code;
+    }
+    *loaded = table;
+    *weight = size;
+    return SL_OK;
+}
+
+enum sl_code kinds_get(const struct cache_kind *kind, const struct object_request *request, struct sl_arena *arena,
+                       struct cache_item **item, struct sl_error *error)
+{
+    struct cache_key key;
+    *item = NULL;
+    if (!object_request_key(request, arena, &key))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    return cache_get(kind, &key, request, item, error);
+}
+
+struct pool_call {
+    kinds_job *job;
+    void *arg;
+    struct sl_error *error;
+    enum sl_code code;
+};
+
+static void run_pool_call(void *arg)
+{
+    struct pool_call *call = arg;
+    call->code = call->job(call->arg, call->error);
+}
+
+enum sl_code kinds_on_pool(kinds_job *job, void *arg, struct sl_error *error)
+{
+    struct pool_call call = {.job = job, .arg = arg, .error = error};
+    enum sl_code code = pool_run(POOL_CONVERT, run_pool_call, &call, error);
+    return code == SL_OK ? call.code : code;
+}
+
+struct making {
+    struct sl_bytes object;
+    int fd;
+    kinds_maker *make;
+};
+
+static enum sl_code make_one(struct conversion *conversion, void *arg, struct sl_error *error)
+{
+    struct making *m = arg;
+    return m->make(conversion, m->object, m->fd, error);
+}
+
+enum sl_code kinds_make(const struct object_request *request, const struct cache_kind *kind, kinds_maker *make, int fd,
+                        struct sl_arena *arena, struct sl_error *error)
+{
+    struct cache_item *object;
+    enum sl_code code = kinds_get(&kind_objects, request, arena, &object, error);
+    if (code != SL_OK)
+        return code;
+    struct making making = {object->mapping.bytes, fd, make};
+    struct conversion_input input = {object->mapping.bytes.size, request->file->location, kind};
+    code = conversion_run(&input, make_one, &making, error);
+    cache_release(object);
     return code;
 }

@@ -5,8 +5,10 @@
  * above 1 GiB, `conversion.max_heavy` are worked on at once; the others wait, without a thread. */
 #pragma once
 
+#include "cache/cache.h"
+#include "config/config.h"
 #include "core/cpu_clock.h"
-#include "kinds/impl.h"
+#include "object/object.h"
 
 struct conversion {
     struct sl_budget budget; /* for everything that is read and made */
@@ -45,3 +47,36 @@ enum sl_code conversion_open(struct conversion *conversion, struct sl_bytes file
 
 /* Writes the result, which counts as memory, to `fd`. */
 enum sl_code conversion_write(struct conversion *conversion, int fd, const struct sl_buf *out, struct sl_error *error);
+
+/* ---- what else computations share ---- */
+
+/* The configuration that counts now; held (config_retain) by whoever suspends while using it. Loop thread. */
+const struct config *kinds_config(void);
+/* Of any thread, as configured. */
+struct sl_object_limits kinds_object_limits(void);
+/* `budget` may be NULL. */
+enum sl_code kinds_open_object(struct sl_bytes file, struct sl_budget *budget, struct sl_object **object,
+                               struct sl_error *error);
+uint64_t kinds_max_source_size(void);
+uint64_t kinds_max_memory(void); /* of one conversion, bytes; 0 = no limit */
+
+/* Runs the job on the pool: its code and error, or why it could not run: SL_CANCELLED, SL_BUSY, SL_INTERNAL. */
+typedef enum sl_code kinds_job(void *arg, struct sl_error *error);
+enum sl_code kinds_on_pool(kinds_job *job, void *arg, struct sl_error *error) SL_SUSPENDS;
+
+/* Gets the request's object, and has what is made of it, an entry of `kind`, written to `fd`, as a conversion (which is counted,
+ * unless `kind` is NULL). */
+struct object_request; /* objects.h */
+typedef enum sl_code kinds_maker(struct conversion *conversion, struct sl_bytes object, int fd, struct sl_error *error);
+enum sl_code kinds_make(const struct object_request *request, const struct cache_kind *kind, kinds_maker *make, int fd,
+                        struct sl_arena *arena, struct sl_error *error) SL_SUSPENDS;
+
+uint64_t kinds_size_of(int fd); /* bytes; 0 when that cannot be told */
+
+/* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL when the disk does not take it. */
+enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error);
+
+/* Opens `bytes` into a struct of `size` bytes that becomes what is loaded; free() ends it. As cache_kind.load. */
+typedef enum sl_code kinds_opener(struct sl_bytes bytes, void *into, struct sl_error *error);
+enum sl_code kinds_load(struct sl_bytes bytes, size_t size, kinds_opener *open, void **loaded, uint64_t *weight,
+                        struct sl_error *error);

@@ -1,5 +1,5 @@
 /* The kind `embedded_sources`: the source texts in an object's DWARF, as a source bundle. */
-#include "kinds/conversion.h"
+#include "kinds/impl.h"
 
 #include "base/map.h"
 #include "dwarf/dwarf.h"

@@ -1,6 +1,6 @@
 /* The kind `il2cpp`: line mappings of Unity builds. */
 #include "source/il2cpp.h"
-#include "kinds/auxiliary.h"
+#include "kinds/impl.h"
 
 static enum sl_code il2cpp_check(struct conversion *conversion, struct sl_bytes file, void *arg, struct sl_error *error)
 {
@@ -30,14 +30,3 @@ const struct cache_kind kind_il2cpp = {
     .place = object_request_place,
     .retain = object_request_retain,
 };
-
-enum sl_code il2cpp_find(const struct auxiliary_search *search, struct object_request **lines)
-{
-    struct cache_item *item;
-    enum sl_code code = auxiliary_find(search, search->id, FILE_IL2CPP, &kind_il2cpp, lines, &item);
-    if (code == SL_OK)
-        cache_release(item);
-    else
-        *lines = NULL;
-    return code;
-}

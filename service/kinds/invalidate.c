@@ -1,7 +1,10 @@
 /* Which files have changed when somebody says what was uploaded. */
-#include "kinds/impl.h"
+#include "kinds/invalidate.h"
 
 #include <stdlib.h>
+
+#include "kinds/conversion.h"
+#include "origin/origin.h"
 
 static const struct source *find_source(struct sl_str id)
 {

@@ -1,13 +1,9 @@
-/* The kind `proguard`: tables made from mappings of ProGuard and R8; and the way to them and to bundles of JVM sources. */
-#include "kinds/auxiliary.h"
+/* The kind `proguard`: tables made from mappings of ProGuard and R8. */
+#include "kinds/impl.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include "core/log.h"
-#include "core/loop.h"
-#include "source/bundle.h"
 
 /* The table takes the place of the text that it is made from. */
 static enum sl_code convert_mapping(struct conversion *conversion, struct sl_bytes file, void *arg,
@@ -81,77 +77,4 @@ enum sl_code kinds_own_mapping(struct sl_str text, struct cache_item **item, str
         return cache_item_own(&kind_proguard, &own.table, item, error);
     sl_buf_free(&own.table);
     return code;
-}
-
-/* ---- finding ---- */
-
-struct jvm_asking {
-    struct auxiliary_search search;
-    struct jvm_question *question;
-};
-
-static void answer_question(struct jvm_asking *a)
-{
-    struct jvm_question *q = a->question;
-    const struct object_id id = {.debug_id = q->id, .has_debug_id = true};
-    struct object_request *found;
-    a->search.id = &id;
-    a->search.failure = &q->error;
-    q->code = auxiliary_find(&a->search, &id, q->is_bundle ? FILE_SOURCEBUNDLE : FILE_PROGUARD,
-                             q->is_bundle ? &kind_objects : &kind_proguard, &found, &q->item);
-    if (q->code != SL_OK)
-        q->item = NULL;
-    else if (!q->is_bundle)
-        q->mapper = q->item->loaded;
-    if (q->code == SL_NOT_FOUND && q->error.code != SL_OK)
-        q->code = q->error.code;
-}
-
-static void ask(void *arg)
-{
-    struct jvm_asking *a = arg;
-    char id[SL_DEBUG_ID_TEXT];
-    answer_question(a);
-    sl_debug_id_format(&a->question->id, id);
-    if (a->question->code == SL_OK || a->question->code == SL_CANCELLED)
-        return;
-    if (!a->question->error.message[0])
-        sl_fail(&a->question->error, a->question->code, "no source has it");
-    if (a->question->is_bundle)
-        log_debug("kinds", "no bundle of sources", LOG_STR("id", id), LOG_STR("reason", a->question->error.message));
-    else
-        log_info("kinds", "a mapping is not used", LOG_STR("id", id), LOG_STR("reason", a->question->error.message));
-}
-
-bool kinds_find_jvm(const struct source *sources, size_t source_count, struct sl_str scope,
-                    struct jvm_question *questions, size_t count, struct sl_arena *arena)
-{
-    struct jvm_asking *asking = SL_ARENA_ARRAY(arena, struct jvm_asking, count + 1);
-    void **items = SL_ARENA_ARRAY(arena, void *, count + 1);
-    for (size_t i = 0; i < count; i++) {
-        questions[i].code = SL_BUSY;
-        if (!asking || !items)
-            continue;
-        asking[i] = (struct jvm_asking){{sources, source_count, scope, NULL, arena, NULL}, &questions[i]};
-        items[i] = &asking[i];
-    }
-    return !asking || !items || fiber_for_each(ask, items, count, count);
-}
-
-void kinds_release_jvm(struct jvm_question *questions, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (questions[i].item)
-            cache_release(questions[i].item);
-        questions[i].item = NULL;
-        questions[i].mapper = NULL;
-        questions[i].error = (struct sl_error){0};
-    }
-}
-
-bool kinds_jvm_source(const struct jvm_question *bundle, struct sl_str url, uint64_t *work, struct sl_buf *text)
-{
-    const struct sl_bundle *sources = bundle->item ? bundle->item->loaded : NULL;
-    const struct sl_bundle_file *file = sources ? sl_bundle_by_url(sources, url) : NULL;
-    return file && kinds_bundle_text(sources, file, work, text);
 }

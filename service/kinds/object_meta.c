@@ -5,7 +5,7 @@
  *
  * The version control system only if it is known, the next member only for PE files with a Portable PDB inside, the last only
  * for ELF files that can be loaded there alone. */
-#include "kinds/conversion.h"
+#include "kinds/impl.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* The kind `objects`: files as the sources have them, decompressed, and known to parse. */
-#include "kinds/conversion.h"
+#include "kinds/impl.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The kind `ppdb_caches`: look-up tables made from Portable PDBs, also from those inside of PE files. */
-#include "kinds/conversion.h"
+#include "kinds/impl.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "kinds/auxiliary.h"
+#include "kinds/objects.h"
 
 enum { PLACE_PARTS = 8 };
 

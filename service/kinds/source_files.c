@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "core/guard.h"
+#include "core/pool.h"
 #include "origin/failures.h"
 #include "source/bundle.h"
 #include "source/text.h"
@@ -346,6 +348,29 @@ enum sl_code kinds_get_source_file(const struct source_request *request, struct 
         return sl_fail(error, SL_BUSY, "out of memory");
     return cache_get(request->file && request->entry.size ? &kind_bundled_files : &kind_source_files, &key, request,
                      item, error);
+}
+
+struct appending {
+    struct sl_buf *to;
+    struct sl_bytes from;
+};
+
+static void append(void *arg)
+{
+    struct appending *a = arg;
+    sl_buf_add(a->to, a->from.data, a->from.size);
+}
+
+enum sl_code kinds_append_text(struct sl_buf *to, struct cache_item *item, struct sl_error *error)
+{
+    enum { COPIED_AT_ONCE = 64 * 1024 };
+    struct appending a = {to, item->mapping.bytes};
+    enum sl_code code = SL_OK;
+    if (item->mapping.bytes.size > COPIED_AT_ONCE || !cache_at_hand(item))
+        code = pool_run(POOL_IO, append, &a, error);
+    else if (!guard_run(append, &a))
+        code = sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
+    return code == SL_OK && to->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
 }
 
 enum sl_code kinds_own_text(struct sl_str text, struct cache_item **item, struct sl_error *error)

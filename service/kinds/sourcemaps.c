@@ -1,5 +1,5 @@
 /* The kind `sourcemap_caches`: tables made of scripts and their source maps. */
-#include "kinds/conversion.h"
+#include "kinds/impl.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,5 @@
 /* The kind `symcaches`: lookup tables made from objects. */
-#include "kinds/auxiliary.h"
-#include "kinds/conversion.h"
+#include "kinds/impl.h"
 
 #include <stdlib.h>
 

@@ -18,7 +18,7 @@
 #include "js/comment.h"
 #include "js/smcache.h"
 #include "js/scope.h"
-#include "kinds/kinds.h"
+#include "search/search.h"
 #include "minidump/analysis.h"
 #include "minidump/facts.h"
 #include "ppdb/table.h"

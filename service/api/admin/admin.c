@@ -1,7 +1,7 @@
 /* What operators do with a running service. */
 #include "api/impl.h"
 #include "core/log.h"
-#include "kinds/kinds.h"
+#include "kinds/invalidate.h"
 
 static bool read_query(struct http_exchange *x, struct invalidation *what)
 {

@@ -8,7 +8,7 @@
 #include "core/build.h"
 #include "core/log.h"
 #include "core/pool.h"
-#include "kinds/kinds.h"
+#include "search/search.h"
 
 /* ---- what runs ---- */
 

@@ -12,7 +12,7 @@
 #include "api/json_document.h"
 #include "config/config.h"
 #include "jvm/stack.h"
-#include "kinds/kinds.h"
+#include "search/search.h"
 
 struct jvm_exception {
     struct sl_str type, module;

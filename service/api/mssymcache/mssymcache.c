@@ -7,7 +7,7 @@
 #include "core/log.h"
 #include "core/loop.h"
 #include "id/id.h"
-#include "kinds/ms_symcaches.h"
+#include "transcode/ms_symcaches.h"
 
 enum { LOWEST_MAJOR = 3, OWN_MAJORS = 1000, MAX_RETRY_S = 30, MAX_OLDER = 16 };
 

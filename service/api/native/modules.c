@@ -3,7 +3,7 @@
 
 #include "api/native/native.h"
 
-#include "kinds/symbfiles.h"
+#include "symbfile_store/symbfile_store.h"
 #include "store/store.h"
 
 enum { MAX_UPLOADS_AT_ONCE = 16 };

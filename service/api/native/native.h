@@ -11,7 +11,8 @@
 #include "base/map.h"
 #include "base/ranges.h"
 #include "config/config.h"
-#include "kinds/kinds.h"
+#include "search/search.h"
+#include "symbfile_store/symbfile_store.h"
 #include "source/context.h"
 
 #define NATIVE_NO_MODULE UINT32_MAX

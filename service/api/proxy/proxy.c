@@ -1,6 +1,6 @@
 /* GET /proxy/<name>/<signature>/<name>: the configured sources as one symbol server. */
 #include "api/impl.h"
-#include "kinds/kinds.h"
+#include "search/search.h"
 
 static void release(void *arg)
 {

@@ -16,6 +16,7 @@
 #include "core/metrics_shared.h"
 #include "core/pool.h"
 #include "kinds/kinds.h"
+#include "symbfile_store/symbfile_store.h"
 #include "origin/health.h"
 
 static const char *const status_rights[] = {"status", NULL};

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/impl.h"
-#include "kinds/symbfiles.h"
+#include "symbfile_store/symbfile_store.h"
 
 /* Whose uploads a request is about, in the arena of its exchange. */
 struct upload_owner {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "api/impl.h"
-#include "kinds/symbfiles.h"
+#include "symbfile_store/symbfile_store.h"
 #include "source/zip.h"
 #include "store/store.h"
 

@@ -10,7 +10,7 @@
 #include "cli/missing.h"
 #include "cli/options.h"
 #include "config/config.h"
-#include "kinds/kinds.h"
+#include "search/search.h"
 
 /* Rows for the tables of such commands; `--config` is theirs, since one has the letter for itself. */
 #define BY_ID_OPTIONS                                                                                                  \

@@ -32,6 +32,7 @@
 #include "core/statsd.h"
 #include "fetch/fetch.h"
 #include "kinds/kinds.h"
+#include "symbfile_store/symbfile_store.h"
 #include "origin/origin.h"
 #include "store/store.h"
 

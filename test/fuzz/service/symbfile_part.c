@@ -1,5 +1,5 @@
 /* A part of an upload on hostile bytes: the first byte says which part of how many it is. */
-#include "kinds/symbfiles.h"
+#include "symbfile_store/symbfile_store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

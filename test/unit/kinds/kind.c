@@ -3,7 +3,9 @@
 
 #include "fetch/fetch.h"
 #include "core/loop.h"
-#include "kinds/auxiliary.h"
+#include "kinds/impl.h"
+#include "kinds/kinds.h"
+#include "search/search.h"
 
 /* ---- the kind ---- */
 static enum sl_code count_lines(struct conversion *conversion, struct sl_bytes object, int fd, struct sl_error *error)

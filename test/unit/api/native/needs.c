@@ -4,9 +4,13 @@
 
 #include "api/native/native.h"
 #include "core/loop.h"
-#include "kinds/search.h"
+#include "kinds/kinds.h"
+#include "search/impl.h"
 
-enum { MODULES = 2, WALKERS = 5 };
+    enum {
+        MODULES = 2,
+        WALKERS = 5
+    };
 
 static unsigned asked, answered;
 static enum sl_code answer; /* of those that ask now */

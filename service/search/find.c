@@ -1,0 +1,502 @@
+/* Choosing the best file for a module among everything the sources list. */
+#include "search/impl.h"
+
+#include <stdlib.h>
+
+#include "core/log.h"
+#include "core/turn.h"
+
+/* ---- many searches in one fiber ---- */
+
+struct crowd { /* searches that one fiber runs */
+    struct fiber *fiber;
+    struct fiber_group helpers;
+    struct search *first, *last; /* that can go on */
+    size_t unfinished;
+};
+
+static void make_ready(struct search *search)
+{
+    struct crowd *crowd = search->crowd;
+    search->next_ready = NULL;
+    *(crowd->last ? &crowd->last->next_ready : &crowd->first) = search;
+    crowd->last = search;
+}
+
+void search_answered(struct search *search)
+{
+    if (--search->waiting)
+        return;
+    make_ready(search);
+    fiber_wake(search->crowd->fiber);
+}
+
+static void help(void *arg)
+{
+    struct search *search = arg;
+    search->helper(search);
+    search_answered(search);
+}
+
+void search_in_fiber(struct search *search, void (*work)(struct search *search))
+{
+    search->helper = work;
+    search->helped = true;
+    search->waiting++;
+    if (fiber_start(&search->crowd->helpers, help, search))
+        return;
+    search->waiting--;
+    work(search);
+}
+
+static void go_on(struct search *search)
+{
+    while (!search->waiting && search->next) {
+        void (*step)(struct search * search) = search->next;
+        search->next = NULL;
+        step(search);
+    }
+    search->crowd->unfinished -= !search->waiting;
+}
+
+static void withdraw(struct search *search)
+{
+    for (size_t i = 0; i < search->count; i++)
+        cache_withdraw(&search->probes[i].look);
+    for (size_t i = 0; i < search->other_count; i++)
+        cache_withdraw(&search->others[i].look);
+    cache_withdraw(&search->table);
+    cache_release(search->table.item); /* answered, and not taken any more */
+}
+
+struct search search_of(const struct kinds_search *where, const struct object_id *id, enum purpose purpose)
+{
+    return (struct search){.sources = where->sources,
+                           .source_count = where->source_count,
+                           .list = where->list,
+                           .id = id,
+                           .scope = where->scope,
+                           .purpose = purpose,
+                           .arena = where->arena};
+}
+
+bool search_run(struct search *searches, size_t count)
+{
+    struct crowd crowd = {.fiber = fiber_self(), .unfinished = count};
+    bool going = !fiber_cancelled();
+    fiber_group_init(&crowd.helpers, fiber_group_current());
+    for (size_t i = 0; i < count; i++) {
+        searches[i].crowd = &crowd;
+        make_ready(&searches[i]);
+    }
+    while (going && crowd.unfinished) {
+        struct search *search = crowd.first;
+        if (!search) {
+            fiber_expect("entries of the cache");
+            going = fiber_suspend();
+            continue;
+        }
+        crowd.first = search->next_ready;
+        if (!crowd.first)
+            crowd.last = NULL;
+        go_on(search);
+        if (turn_is_over())
+            going = fiber_yield();
+    }
+    if (!going)
+        fiber_group_cancel(&crowd.helpers);
+    fiber_group_wait(&crowd.helpers);
+    for (size_t i = 0; !going && i < count; i++)
+        withdraw(&searches[i]);
+    return going;
+}
+
+/* ---- types ---- */
+
+#define TYPES(...)                                                                                                     \
+    (const enum file_type[]){__VA_ARGS__}, sizeof((enum file_type[]){__VA_ARGS__}) / sizeof(enum file_type)
+
+/* File types that are asked for, by the module's type and the purpose. The debug rows look odd on purpose: applications
+ * ship, for example, ELF debug files for PE programs. */
+static const struct wanted debug_types[] = {
+    {OBJECT_MACHO, TYPES(FILE_MACH_CODE, FILE_BREAKPAD, FILE_MACH_DEBUG, FILE_PDB, FILE_ELF_DEBUG)},
+    {OBJECT_PE, TYPES(FILE_PE, FILE_BREAKPAD, FILE_MACH_DEBUG, FILE_PDB, FILE_ELF_DEBUG)},
+    {OBJECT_ELF, TYPES(FILE_ELF_CODE, FILE_BREAKPAD, FILE_MACH_DEBUG, FILE_PDB, FILE_ELF_DEBUG)},
+    {OBJECT_WASM, TYPES(FILE_WASM_CODE, FILE_WASM_DEBUG)},
+    {OBJECT_PE_DOTNET, TYPES(FILE_PORTABLEPDB, FILE_PDB)},
+    {OBJECT_UNKNOWN, TYPES(FILE_PDB, FILE_MACH_DEBUG, FILE_ELF_DEBUG, FILE_PE, FILE_MACH_CODE, FILE_ELF_CODE,
+                           FILE_WASM_CODE, FILE_WASM_DEBUG, FILE_BREAKPAD, FILE_SOURCEBUNDLE, FILE_UUIDMAP,
+                           FILE_BCSYMBOLMAP, FILE_PORTABLEPDB, FILE_PROGUARD)},
+};
+static const struct wanted source_types = {OBJECT_UNKNOWN,
+                                           TYPES(FILE_SOURCEBUNDLE, FILE_PORTABLEPDB, FILE_ELF_DEBUG, FILE_WASM_DEBUG)};
+
+static const struct wanted *wanted_types(const struct search *search)
+{
+    size_t rows = sizeof debug_types / sizeof *debug_types;
+    if (search->wanted)
+        return search->wanted;
+    if (search->purpose == PURPOSE_SOURCE)
+        return &source_types;
+    for (size_t i = 0; i < rows; i++)
+        if (debug_types[i].type == search->id->type)
+            return &debug_types[i];
+    return &debug_types[rows - 1];
+}
+
+/* ---- listing ---- */
+
+bool search_fail(struct search *search, enum sl_code code)
+{
+    sl_fail(&search->failure, code, "%s", code == SL_CANCELLED ? "cancelled" : "out of memory");
+    return false;
+}
+
+static bool kinds_find_grow(struct search *search, size_t more)
+{
+    if (search->capacity - search->count >= more)
+        return true;
+    size_t capacity = search->capacity * 2 + more;
+    struct probe *probes = SL_ARENA_ARRAY(search->arena, struct probe, capacity);
+    if (!probes)
+        return search_fail(search, SL_BUSY);
+    if (search->count)
+        memcpy(probes, search->probes, search->count * sizeof *probes);
+    search->probes = probes;
+    search->capacity = capacity;
+    return true;
+}
+
+static bool add_files(struct search *search, const struct remote_file *files, size_t count)
+{
+    if (!kinds_find_grow(search, count))
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        struct probe *probe = &search->probes[search->count++];
+        probe->request = (struct object_request){&files[i], search->id, origin_scope(&files[i], search->scope)};
+        if (!object_request_key(&probe->request, search->arena, &probe->key))
+            return search_fail(search, SL_BUSY);
+    }
+    return true;
+}
+
+static bool list(struct search *search)
+{
+    const struct wanted *wanted = wanted_types(search);
+    search->listings = SL_ARENA_ARRAY(search->arena, struct listing, search->source_count ? search->source_count : 1);
+    if (!search->listings)
+        return search_fail(search, SL_BUSY);
+    enum sl_code code = list_sources(search->sources, search->source_count, search->scope, search->id, wanted->types,
+                                     wanted->count, search->arena, search->listings);
+    if (code != SL_OK)
+        return search_fail(search, code);
+    for (size_t i = 0; i < search->source_count; i++)
+        if (!add_files(search, search->listings[i].files, search->listings[i].count))
+            return false;
+    return true;
+}
+
+/* ---- fetching what is known about each ---- */
+
+static void kinds_find_take(struct probe *probe, enum sl_code code, struct cache_item *item)
+{
+    probe->code = probe->error.code = code;
+    if (code != SL_OK)
+        return;
+    const struct object_meta *meta = item->loaded;
+    probe->features = meta->features;
+    probe->place = meta->place;
+    if (probe->request.id->type == OBJECT_PE_DOTNET) {
+        probe->features.has_debug_info |= meta->embedded.has_debug_info;
+        probe->features.has_sources |= meta->embedded.has_sources;
+    }
+    cache_release(item);
+}
+
+static void answered(struct cache_look *look)
+{
+    struct probe *probe = (struct probe *)((char *)look - offsetof(struct probe, look));
+    kinds_find_take(probe, look->code, look->item);
+    search_answered(probe->search);
+}
+
+static bool same_directory(struct sl_str a, struct sl_str b)
+{
+    const char *end = memrchr(a.data, '/', a.size);
+    size_t size = end ? (size_t)(end - a.data) + 1 : 0;
+    return b.size > size && memcmp(a.data, b.data, size) == 0 && !memchr(b.data + size, '/', b.size - size);
+}
+
+/* A pointer is followed when the files it stands beside are not there. */
+static bool of_use(const struct search *search, const struct probe *pointer)
+{
+    const struct remote_file *file = pointer->request.file;
+    for (size_t i = 0; i < search->count; i++) {
+        const struct remote_file *other = search->probes[i].request.file;
+        if (!other->pointer && other->source == file->source && same_directory(file->path, other->path) &&
+            search->probes[i].code != SL_NOT_FOUND)
+            return false;
+    }
+    return true;
+}
+
+static void kinds_find_ask(struct search *search, bool pointers)
+{
+    for (size_t i = 0; i < search->count; i++) {
+        struct probe *probe = &search->probes[i];
+        if (probe->request.file->pointer != pointers || (probe->skipped = pointers && !of_use(search, probe)))
+            continue;
+        probe->search = search;
+        probe->look = (struct cache_look){.kind = &kind_object_meta,
+                                          .key = &probe->key,
+                                          .context = &probe->request,
+                                          .error = &probe->error,
+                                          .done = answered};
+        if (cache_ask(&probe->look))
+            kinds_find_take(probe, probe->look.code, probe->look.item);
+        else
+            search->waiting++;
+    }
+}
+
+static bool has_pointers(const struct search *search)
+{
+    for (size_t i = 0; i < search->count; i++)
+        if (search->probes[i].request.file->pointer)
+            return true;
+    return false;
+}
+
+/* ---- choosing ---- */
+
+unsigned probe_grade(const struct probe *probe, enum purpose purpose)
+{
+    const struct sl_features *f = &probe->features;
+    if (probe->skipped)
+        return GRADE_NONE;
+    if (probe->code != SL_OK)
+        return GRADE_ERROR;
+    switch (purpose) {
+    case PURPOSE_UNWIND: return f->has_unwind_info ? GRADE_BEST : GRADE_NONE;
+    case PURPOSE_SOURCE: return f->has_sources ? GRADE_BEST : GRADE_NONE;
+    case PURPOSE_FILE: return GRADE_BEST;
+    case PURPOSE_FIRST: return GRADE_NONE;
+    case PURPOSE_DEBUG: break;
+    }
+    return f->has_debug_info ? GRADE_BEST : f->has_symbols ? GRADE_SYMBOLS : GRADE_NONE;
+}
+
+static struct probe *choose(const struct search *search)
+{
+    struct probe *best = NULL;
+    unsigned best_grade = GRADE_NONE;
+    for (size_t i = 0; i < search->count; i++) {
+        unsigned g = probe_grade(&search->probes[i], search->purpose);
+        if (g < best_grade) {
+            best = &search->probes[i];
+            best_grade = g;
+        }
+    }
+    return best;
+}
+
+static struct sl_str in_arena(struct sl_arena *arena, struct sl_buf *text)
+{
+    struct sl_str kept = sl_buf_keep(text, arena);
+    return kept.data ? kept : SL_STR("");
+}
+
+struct sl_str search_error_text(struct sl_arena *arena, const struct sl_error *error)
+{
+    struct sl_buf text = {0};
+    cache_error_text(error, &text);
+    return in_arena(arena, &text);
+}
+
+static void report_download(struct sl_arena *arena, const struct probe *probe, struct candidate *candidate)
+{
+    *candidate = (struct candidate){.source = probe->request.file->source->id,
+                                    .location = probe->request.file->uri,
+                                    .download = probe->code,
+                                    .features = probe->features};
+    if (probe->code == SL_PERMISSION_DENIED) {
+        char *reason = sl_arena_strndup(arena, probe->error.message, strlen(probe->error.message));
+        candidate->download_details = sl_str(reason ? reason : "");
+    } else if (probe->code != SL_OK && probe->code != SL_NOT_FOUND && probe->code != SL_MALFORMED) {
+        candidate->download_details = search_error_text(arena, &probe->error);
+    }
+}
+
+/* The candidates: first the rows of the sources that have nothing. */
+static bool report_downloads(struct search *search)
+{
+    size_t most = search->source_count + search->count, count = 0;
+    struct candidate *items = SL_ARENA_ARRAY(search->arena, struct candidate, most ? most : 1);
+    if (!items)
+        return search_fail(search, SL_BUSY);
+    for (size_t i = 0; i < search->source_count; i++)
+        if (search->listings[i].count == 0)
+            items[count++] = (struct candidate){.source = search->listings[i].source->id,
+                                                .location = SL_STR("No object files listed on this source"),
+                                                .download = SL_NOT_FOUND};
+    for (size_t i = 0; i < search->count; i++) {
+        struct probe *probe = &search->probes[i];
+        if (probe->skipped || probe->code == SL_BUSY)
+            continue;
+        probe->candidate = &items[count++];
+        report_download(search->arena, probe, probe->candidate);
+    }
+    search->candidates = (struct candidate_list){.items = items, .count = count, .capacity = most};
+    return true;
+}
+
+/* The answer keeps to the first error in order; an operator is better served by the one that says most. */
+static void log_errors(const struct search *search)
+{
+    static const enum sl_code telling[] = {SL_MALFORMED, SL_PERMISSION_DENIED, SL_TIMEOUT, SL_DOWNLOAD_ERROR};
+    if (!log_enabled(LOG_DEBUG, "find"))
+        return;
+    for (size_t t = 0; t < sizeof telling / sizeof *telling; t++)
+        for (size_t i = 0; i < search->count; i++)
+            if (search->probes[i].code == telling[t]) {
+                log_debug("find", "no usable object", LOG_SLSTR("location", search->probes[i].request.file->location),
+                          LOG_STR("status", sl_code_name(telling[t])), LOG_ERR(&search->probes[i].error));
+                return;
+            }
+}
+
+/* A file that was missing and would have been chosen may have turned up since. */
+static void renew_better(const struct search *search, const struct probe *chosen)
+{
+    bool best = probe_grade(chosen, search->purpose) == GRADE_BEST;
+    for (struct probe *probe = search->probes; probe < search->probes + search->count; probe++)
+        if ((probe->renewed = probe->code == SL_NOT_FOUND && (!best || probe < chosen)))
+            cache_renew(&kind_object_meta, &probe->key, &probe->request);
+}
+
+/* A file that was not asked for, for want of memory, might have been the better one. */
+static bool may_be_better(const struct search *search, const struct probe *chosen)
+{
+    bool best = chosen && probe_grade(chosen, search->purpose) == GRADE_BEST;
+    for (const struct probe *probe = search->probes; probe < search->probes + search->count; probe++)
+        if (probe->code == SL_BUSY && !probe->skipped && (!best || probe < chosen))
+            return true;
+    return false;
+}
+
+/* ---- the way of a search ---- */
+static void choose_one(struct search *search)
+{
+    struct probe *chosen = NULL;
+    if (report_downloads(search))
+        chosen = choose(search);
+    if (may_be_better(search, chosen))
+        search_fail(search, SL_BUSY);
+    if (search->failure.code == SL_OK) {
+        if (!chosen || chosen->code != SL_OK)
+            log_errors(search);
+        else
+            renew_better(search, chosen);
+        search->chosen = chosen;
+    }
+    search->next = search->then;
+}
+
+static void ask_pointers(struct search *search)
+{
+    search->next = choose_one;
+    if (has_pointers(search))
+        kinds_find_ask(search, true);
+}
+
+static void ask_files(struct search *search)
+{
+    search->next = search->failure.code == SL_OK ? ask_pointers : search->then;
+    if (search->failure.code == SL_OK)
+        kinds_find_ask(search, false);
+}
+
+static void list_in_fiber(struct search *search)
+{
+    list(search);
+}
+
+static void kinds_find_begin(struct search *search)
+{
+    search->next = ask_files;
+    if (lists_at_once(search->sources, search->source_count))
+        list(search);
+    else
+        search_in_fiber(search, list_in_fiber);
+}
+
+bool search_all(struct search *searches, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        searches[i].next = searches[i].next ? searches[i].next : kinds_find_begin;
+    return search_run(searches, count);
+}
+
+struct probe *search_one(struct search *search)
+{
+    if (!search_all(search, 1))
+        search_fail(search, SL_CANCELLED);
+    return search->failure.code == SL_OK ? search->chosen : NULL;
+}
+
+/* ---- reports ---- */
+
+struct place { /* a candidate and where it came from, so that a later one wins */
+    const struct candidate *candidate;
+    size_t order;
+};
+
+static int compare_key(const struct candidate *a, const struct candidate *b)
+{
+    int order = sl_str_compare(a->source, b->source);
+    return order ? order : sl_str_compare(a->location, b->location);
+}
+
+static int candidates_compare(const void *left, const void *right)
+{
+    const struct place *a = left, *b = right;
+    int order = compare_key(a->candidate, b->candidate);
+    return order ? order : (a->order > b->order) - (a->order < b->order);
+}
+
+static void overwrite(struct candidate *into, const struct candidate *newer)
+{
+    into->download = newer->download;
+    into->download_details = newer->download_details;
+    into->features = newer->features;
+    if (newer->debug.set) {
+        into->debug.set = true;
+        into->debug.code = newer->debug.code;
+        into->debug.details = newer->debug.details;
+    }
+    if (newer->unwind.set) {
+        into->unwind.set = true;
+        into->unwind.code = newer->unwind.code;
+        into->unwind.details = newer->unwind.details;
+    }
+}
+
+void candidates_merge(struct sl_arena *arena, struct candidate_list *into, const struct candidate_list *from)
+{
+    size_t count = into->count + from->count, kept = 0;
+    if (from->count == 0)
+        return;
+    struct candidate *items = SL_ARENA_ARRAY(arena, struct candidate, count);
+    struct place *places = SL_ARENA_ARRAY(arena, struct place, count);
+    if (!items || !places)
+        return;
+    for (size_t i = 0; i < count; i++)
+        places[i] = (struct place){i < into->count ? &into->items[i] : &from->items[i - into->count], i};
+    qsort(places, count, sizeof *places, candidates_compare);
+    for (size_t i = 0; i < count; i++)
+        if (kept && compare_key(&items[kept - 1], places[i].candidate) == 0)
+            overwrite(&items[kept - 1], places[i].candidate);
+        else
+            items[kept++] = *places[i].candidate;
+    *into = (struct candidate_list){.items = items, .count = kept, .capacity = count};
+}

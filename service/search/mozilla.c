@@ -1,0 +1,524 @@
+/* The kind `mozilla_syms`: tables of modules out of Mozilla's symbol stores, and whether those can be asked. The text of a file is not kept: it is fetched,
+ * converted and forgotten. The key names the stores, and the module as the file of a source that invalidations can name:
+ *
+ *     scope: global\n\ntype: mozilla_syms\nsources: <hash>\nsource: mozilla\nlocation: <debug file>/<DEBUG ID>\n */
+#include "search/search.h"
+
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "kinds/conversion.h"
+
+/* ---- whether the stores answer; loop thread ---- */
+
+/* How long an answer counts, good or bad, and how long the store may take for one. */
+enum { FRESH_MS = 10000, FAILED_MS = 1000, PROBE_MS = 3000 };
+
+struct store_health {
+    enum sl_code code;
+    uint64_t until_ms; /* of loop_now_ms: the store is asked again from then on; 0 = now */
+    bool is_asked;     /* by a probe that runs */
+    size_t id_size;
+    char id[];
+};
+
+static struct sl_map stores; /* by id: as many as were ever configured */
+
+static struct store_health *health_of(const struct source *store)
+{
+    struct store_health *health = sl_map_get(&stores, store->id);
+    if (health)
+        return health;
+    health = calloc(1, sizeof *health + store->id.size + 1);
+    if (!health)
+        return NULL;
+    memcpy(health->id, store->id.data, store->id.size);
+    health->id_size = store->id.size;
+    void **slot = sl_map_slot(&stores, (struct sl_str){health->id, health->id_size}, NULL);
+    if (!slot) {
+        free(health);
+        return NULL;
+    }
+    *slot = health;
+    return health;
+}
+
+void mozilla_health_forget(void)
+{
+    for (struct sl_map_entry *e = NULL; (e = sl_map_next(&stores, e));)
+        free(e->value);
+    sl_map_free(&stores);
+}
+
+/* SL_OK for every answer, also that it has no such file or that it refuses us. */
+static enum sl_code outcome(enum sl_code code, const struct sl_error *error)
+{
+    bool no_bucket = code == SL_NOT_FOUND && strcmp(error->message, origin_no_bucket) == 0;
+    return code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || no_bucket ? code : SL_OK;
+}
+
+/* How a question to the store for one file ended. One that failed says little of the store: the next kinds_mozilla_reachable
+ * asks the store itself. */
+static void mozilla_health_note(const struct source *store, enum sl_code code, const struct sl_error *error)
+{
+    struct store_health *health = health_of(store);
+    if (!health || code == SL_CANCELLED || code == SL_BUSY || code == SL_INTERNAL)
+        return;
+    if (outcome(code, error) == SL_OK) {
+        health->code = SL_OK;
+        health->until_ms = loop_now_ms() + FRESH_MS;
+    } else {
+        health->until_ms = 0;
+    }
+}
+
+/* ---- asking the store itself ---- */
+
+struct store_probe {
+    const struct source *store;
+    struct store_health *health;
+    struct sl_arena arena;
+    bool has_answer;
+};
+
+static void ask_store(void *arg)
+{
+    struct store_probe *p = arg;
+    struct source once = *p->store;
+    struct remote_file file = {.source = &once, .type = FILE_BREAKPAD};
+    struct cache_tmp text;
+    struct sl_error error = {0};
+    /* of no module: stores say that they do not have it */
+    static const struct sl_str place = SL_STR("heartbeat.pdb/000000000000000000000000000000001/heartbeat.sym");
+    once.attempts = 1;
+    if (!origin_move(&file, place, &p->arena) || cache_tmp_create(&text, true, &error) != SL_OK)
+        return;
+    enum sl_code code = origin_fetch(&file, text.fd, &error);
+    cache_tmp_discard(&text);
+    if (code == SL_BUSY || code == SL_INTERNAL || code == SL_CANCELLED)
+        return;
+    p->has_answer = true;
+    p->health->code = outcome(code, &error);
+    p->health->until_ms = loop_now_ms() + (p->health->code == SL_OK ? FRESH_MS : FAILED_MS);
+}
+
+/* Asks within PROBE_MS. While the service itself is busy, what was last known stays. */
+static void probe_store(void *arg)
+{
+    struct store_probe *p = arg;
+    struct fiber_group group;
+    uint64_t begin = loop_now_ms();
+    fiber_group_init(&group, fiber_group_current());
+    fiber_group_deadline(&group, PROBE_MS);
+    p->health->is_asked = true;
+    if (fiber_start(&group, ask_store, p))
+        fiber_group_wait(&group);
+    else
+        fiber_group_finish(&group);
+    p->health->is_asked = false;
+    if (!p->has_answer && loop_now_ms() - begin >= PROBE_MS && !fiber_cancelled()) {
+        p->health->code = SL_TIMEOUT;
+        p->health->until_ms = loop_now_ms() + FAILED_MS;
+    }
+    sl_arena_free(&p->arena);
+}
+
+enum sl_code kinds_mozilla_reachable(const struct config *config)
+{
+    struct sl_arena arena = {0};
+    size_t count = config->mozilla.source_count, asked = 0;
+    struct store_probe *probes = SL_ARENA_ARRAY(&arena, struct store_probe, count + 1);
+    void **waiting = SL_ARENA_ARRAY(&arena, void *, count + 1);
+    enum sl_code worst = SL_OK;
+    for (size_t i = 0; probes && waiting && i < count; i++) {
+        struct store_health *health = health_of(&config->mozilla.stores[i]);
+        probes[i] = (struct store_probe){.store = &config->mozilla.stores[i], .health = health};
+        if (health && !health->is_asked && health->until_ms <= loop_now_ms())
+            waiting[asked++] = &probes[i];
+    }
+    if (asked)
+        fiber_for_each(probe_store, waiting, asked, asked);
+    for (size_t i = 0; probes && i < count; i++)
+        if (probes[i].health && probes[i].health->code != SL_OK)
+            worst = probes[i].health->code;
+    sl_arena_free(&arena);
+    return worst;
+}
+
+/* ---- the kind ---- */
+
+const char kinds_another_id[] = "the file has another id";
+static const struct sl_str stores_source = SL_STR("mozilla");
+
+struct mozilla_request {
+    const struct source *stores;
+    size_t store_count;
+    struct sl_str place; /* <debug file>/<DEBUG ID> */
+    struct object_id id;
+};
+
+/* ---- names ---- */
+
+static char upper(char c)
+{
+    return (char)(c >= 'a' && c <= 'z' ? c - 32 : c);
+}
+
+static bool place_of(const struct object_id *id, struct sl_arena *arena, struct sl_str *place)
+{
+    char text[SL_DEBUG_ID_TEXT];
+    struct sl_buf out = {0};
+    sl_debug_id_format_breakpad(&id->debug_id, text);
+    sl_buf_str(&out, id->debug_file);
+    sl_buf_u8(&out, '/');
+    for (const char *c = text; *c; c++)
+        sl_buf_u8(&out, (uint8_t)upper(*c));
+    *place = sl_buf_keep(&out, arena);
+    return place->data;
+}
+
+/* <debug file>/<DEBUG ID>/<debug file without .pdb>.sym */
+static bool file_of(const struct mozilla_request *request, const struct source *store, struct sl_arena *arena,
+                    struct remote_file *file)
+{
+    struct sl_str stem = request->id.debug_file;
+    struct sl_buf path = {0};
+    if (sl_str_ends(stem, SL_STR(".pdb")))
+        stem.size -= 4;
+    sl_buf_str(&path, request->place);
+    sl_buf_u8(&path, '/');
+    sl_buf_str(&path, stem);
+    sl_buf_cstr(&path, ".sym");
+    struct sl_str kept = sl_buf_keep(&path, arena);
+    /* One empty file is no outage of the store: the next one is asked, and else the module has no symbols. */
+    *file = (struct remote_file){.source = store, .type = FILE_BREAKPAD, .may_be_empty = true};
+    return kept.data && origin_move(file, kept, arena);
+}
+
+/* ---- who wants to know what it took ---- */
+struct watcher {
+    struct watcher *next;
+    const struct mozilla_request *request;
+    struct mozilla_work *work;
+};
+static struct watcher *watchers;
+
+static void tell_watchers(const struct mozilla_request *request, const struct mozilla_work *work)
+{
+    for (struct watcher *w = watchers; w; w = w->next)
+        if (sl_str_equal(w->request->place, request->place))
+            *w->work = *work;
+}
+
+static void unwatch(struct watcher *watcher)
+{
+    struct watcher **at = &watchers;
+    while (*at != watcher)
+        at = &(*at)->next;
+    *at = watcher->next;
+}
+
+/* ---- one file ---- */
+struct store_conversion {
+    const struct mozilla_request *request;
+    int fd;
+    uint64_t written_ns; /* of the time that it took */
+};
+
+static double seconds_since(uint64_t begin_ns)
+{
+    return (double)(clock_mono_ns() - begin_ns) / 1e9;
+}
+
+static enum sl_code convert_store_file(struct conversion *conversion, struct sl_bytes file, void *arg,
+                                       struct sl_error *error)
+{
+    struct store_conversion *c = arg;
+    struct sl_object *object;
+    enum sl_code code = conversion_open(conversion, file, &object, error);
+    if (code != SL_OK)
+        return code;
+    const struct sl_object_info *info = sl_object_info(object);
+    struct sl_symcache_options options = {
+        .arch = info->arch, .debug_id = info->debug_id, .image_size = info->image_size, .module_file = info->code_file};
+    struct sl_buf out = {0};
+    if (info->format != SL_FORMAT_BREAKPAD)
+        code = sl_fail(error, SL_MALFORMED, "not a Breakpad file");
+    else if (!sl_debug_id_equal(&info->debug_id, &c->request->id.debug_id))
+        code = sl_fail(error, SL_MALFORMED, "%s", kinds_another_id);
+    else
+        code = sl_symcache_convert(object, NULL, &options, &conversion->parallel.parallel, &out, error);
+    uint64_t begin = clock_mono_ns();
+    if (code == SL_OK) {
+        code = conversion_write(conversion, c->fd, &out, error);
+        metric_observe_since(METRIC_ELIOT_CACHE_SET, begin, code == SL_OK ? "success" : "fail");
+    }
+    c->written_ns = clock_mono_ns() - begin;
+    sl_buf_free(&out);
+    sl_object_close(object);
+    return code;
+}
+
+static void count_parsing(enum sl_code code, double seconds, const struct sl_error *error)
+{
+    bool another = code == SL_MALFORMED && strcmp(error->message, kinds_another_id) == 0;
+    if (code == SL_OK)
+        metric_observe(METRIC_ELIOT_PARSE, seconds, NULL, NULL, NULL);
+    else if (code == SL_MALFORMED || code == SL_UNSUPPORTED)
+        metric_add(METRIC_ELIOT_PARSE_ERROR, 1, another ? "sym_debug_id_lookup_error" : "sym_malformed", NULL, NULL);
+}
+
+static enum sl_code convert_download(const struct mozilla_request *request, const struct remote_file *file, int from,
+                                     int to, struct mozilla_work *work, struct sl_error *error)
+{
+    struct store_conversion conversion = {request, to, 0};
+    uint64_t begin = clock_mono_ns();
+    enum sl_code code =
+        conversion_check(from, file->location, &kind_mozilla_syms, convert_store_file, &conversion, error);
+    work->parsed = true;
+    work->is_bad = code != SL_OK;
+    work->save_s = (double)conversion.written_ns / 1e9;
+    double seconds = seconds_since(begin) - work->save_s;
+    work->parse_s += seconds;
+    count_parsing(code, seconds, error);
+    return code;
+}
+
+static enum sl_code try_store(const struct mozilla_request *request, const struct source *store, int fd,
+                              struct sl_arena *arena, struct mozilla_work *work, struct sl_error *error)
+{
+    struct remote_file file;
+    struct cache_tmp text;
+    if (!file_of(request, store, arena, &file))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = cache_tmp_create(&text, true, error);
+    if (code != SL_OK)
+        return code;
+    uint64_t begin = clock_mono_ns();
+    code = origin_fetch(&file, text.fd, error);
+    mozilla_health_note(store, code, error);
+    if (code != SL_CANCELLED)
+        metric_observe_since(METRIC_ELIOT_DOWNLOAD, begin, code == SL_OK ? "success" : "fail");
+    if (code == SL_OK) {
+        work->downloads++;
+        work->download_s += seconds_since(begin);
+        work->size += kinds_size_of(text.fd);
+        code = convert_download(request, &file, text.fd, fd, work, error);
+    } else {
+        work->failed++;
+        work->failed_s += seconds_since(begin);
+    }
+    if (code != SL_OK)
+        log_debug("mozilla", "a store has no usable file", LOG_SLSTR("store", store->id),
+                  LOG_SLSTR("location", file.location), LOG_ERR(error));
+    cache_tmp_discard(&text);
+    return code;
+}
+
+/* ---- all of them ---- */
+
+/* Nothing is known of the module when a store did not answer: that is told, and forgotten at once. */
+static enum sl_code unreachable(struct sl_error *error, const struct sl_error *reason)
+{
+    *error = *reason;
+    error->code = SL_DOWNLOAD_ERROR;
+    error->duration_ns = 1;
+    return SL_DOWNLOAD_ERROR;
+}
+
+static enum sl_code ask_stores(const struct mozilla_request *request, int fd, struct sl_arena *arena,
+                               struct mozilla_work *work, struct sl_error *error)
+{
+    struct sl_error missing = {.code = SL_NOT_FOUND}, transport = {.code = SL_OK};
+    for (size_t i = 0; i < request->store_count; i++) {
+        enum sl_code code = try_store(request, &request->stores[i], fd, arena, work, error);
+        error->code = code;
+        if (code == SL_OK || code == SL_CANCELLED || code == SL_BUSY || code == SL_INTERNAL)
+            return code;
+        if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT)
+            transport = *error;
+        else if (code == SL_MALFORMED || code == SL_UNSUPPORTED)
+            missing = *error;
+    }
+    if (transport.code != SL_OK)
+        return unreachable(error, &transport);
+    *error = missing;
+    return missing.code;
+}
+
+static enum sl_code mozilla_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                    struct sl_error *error)
+{
+    const struct mozilla_request *request = context;
+    struct mozilla_work work = {.computed = true, .begun_ns = clock_mono_ns()};
+    enum sl_code code = ask_stores(request, tmp->fd, arena, &work, error);
+    if (code != SL_OK && code != SL_CANCELLED)
+        metric_add(METRIC_TECKEN_DOWNLOAD_FAIL, 1, NULL, NULL, NULL);
+    tell_watchers(request, &work);
+    return code;
+}
+
+static struct sl_str mozilla_place(const void *context)
+{
+    const struct mozilla_request *request = context;
+    const struct source *first = request->stores;
+    return !request->store_count ? (struct sl_str){NULL, 0} : first->url.size ? first->url : first->bucket;
+}
+
+static void *mozilla_retain(const void *context, struct sl_arena *arena)
+{
+    const struct mozilla_request *from = context;
+    struct mozilla_request *to = SL_ARENA_NEW(arena, struct mozilla_request);
+    struct source *stores = SL_ARENA_ARRAY(arena, struct source, from->store_count + 1);
+    if (!to || !stores)
+        return NULL;
+    for (size_t i = 0; i < from->store_count; i++) {
+        const struct source *copy = kinds_copy_source(&from->stores[i], arena);
+        if (!copy)
+            return NULL;
+        stores[i] = *copy;
+    }
+    *to = (struct mozilla_request){.stores = stores, .store_count = from->store_count};
+    to->id = (struct object_id){.debug_id = from->id.debug_id, .has_debug_id = true};
+    const char *place = sl_arena_strndup(arena, from->place.data, from->place.size);
+    to->place = (struct sl_str){place, from->place.size};
+    to->id.debug_file = (struct sl_str){place, from->id.debug_file.size};
+    return place ? to : NULL;
+}
+
+static enum sl_code mozilla_open(struct sl_bytes bytes, void *into, struct sl_error *error)
+{
+    return sl_symcache_open(bytes, into, error);
+}
+
+static enum sl_code mozilla_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+{
+    return kinds_load(bytes, sizeof(struct sl_symcache), mozilla_open, loaded, weight, error);
+}
+
+const struct cache_kind kind_mozilla_syms = {
+    .name = "mozilla_syms",
+    .section = CACHE_MOZILLA,
+    .version = 1001,
+    .random_access = true,
+    .compute = mozilla_compute,
+    .place = mozilla_place,
+    .retain = mozilla_retain,
+    .load = mozilla_load,
+    .free_loaded = free,
+};
+
+/* ---- asking ---- */
+
+struct mozilla_asking {
+    struct mozilla_request request;
+    struct cache_key key;
+    struct kinds_found *found;
+    struct mozilla_work *work;
+};
+
+static bool asking_of(const struct config *config, const struct mozilla_question *question, struct sl_arena *arena,
+                      struct mozilla_asking *asking)
+{
+    struct sl_buf key = {0};
+    struct sl_str place;
+    if (!place_of(question->id, arena, &place))
+        return false;
+    sl_buf_cstr(&key, "scope: global\n\ntype: mozilla_syms\nsources: ");
+    sl_buf_cstr(&key, config->mozilla.stores_key);
+    sl_buf_cstr(&key, "\nsource: mozilla\nlocation: ");
+    sl_buf_str(&key, place);
+    sl_buf_u8(&key, '\n');
+    *asking = (struct mozilla_asking){.request = {.stores = config->mozilla.stores,
+                                                  .store_count = config->mozilla.source_count,
+                                                  .place = place,
+                                                  .id = *question->id},
+                                      .key = {.text = sl_buf_keep(&key, arena)},
+                                      .found = question->found,
+                                      .work = question->work};
+    return asking->key.text.data;
+}
+
+static void count_lookup(enum sl_code code, bool computed, double seconds)
+{
+    bool is_hit = code == SL_OK && !computed, failed = code == SL_BUSY || code == SL_INTERNAL || code == SL_CANCELLED;
+    metric_observe(METRIC_ELIOT_CACHE_GET, seconds, is_hit ? "hit" : failed ? "error" : "miss", NULL, NULL);
+    if (!failed)
+        metric_add(is_hit ? METRIC_TECKEN_CACHE_HIT : METRIC_TECKEN_CACHE_MISS, 1, NULL, NULL, NULL);
+}
+
+static void take_answer(const struct mozilla_asking *asking, enum sl_code code, struct mozilla_work *work,
+                        uint64_t begin_ns)
+{
+    struct kinds_found *found = asking->found;
+    double seconds = (double)((work->computed ? work->begun_ns : clock_mono_ns()) - begin_ns) / 1e9;
+    found->code = found->error.code = code;
+    count_lookup(code, work->computed, seconds);
+    if (!work->computed)
+        work->lookup_s = seconds;
+    if (code != SL_OK)
+        return;
+    found->symcache = found->item->loaded;
+    found->arch = found->symcache->arch;
+    if (!work->computed) {
+        work->is_hit = true;
+        work->size = found->item->mapping.bytes.size;
+    }
+}
+
+static bool peek_answer(const struct mozilla_asking *asking)
+{
+    enum sl_code code;
+    struct mozilla_work own = {0};
+    uint64_t begin = clock_mono_ns();
+    if (!cache_peek(&kind_mozilla_syms, &asking->key, &code, &asking->found->item, &asking->found->error))
+        return false;
+    take_answer(asking, code, asking->work ? asking->work : &own, begin);
+    return true;
+}
+
+static void get_answer(void *arg)
+{
+    const struct mozilla_asking *asking = arg;
+    struct mozilla_work own = {0}, *work = asking->work ? asking->work : &own;
+    struct watcher watcher = {watchers, &asking->request, work};
+    uint64_t begin = clock_mono_ns();
+    watchers = &watcher;
+    enum sl_code code =
+        cache_get(&kind_mozilla_syms, &asking->key, &asking->request, &asking->found->item, &asking->found->error);
+    unwatch(&watcher);
+    take_answer(asking, code, work, begin);
+}
+
+bool kinds_find_mozilla(const struct config *config, const struct mozilla_question *questions, size_t count,
+                        struct sl_arena *arena)
+{
+    struct mozilla_asking *asking = SL_ARENA_ARRAY(arena, struct mozilla_asking, count + 1);
+    void **waiting = SL_ARENA_ARRAY(arena, void *, count + 1);
+    size_t waiting_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        questions[i].found->code = SL_BUSY;
+        if (asking && waiting && asking_of(config, &questions[i], arena, &asking[i]) && !peek_answer(&asking[i]))
+            waiting[waiting_count++] = &asking[i];
+    }
+    return !waiting_count || fiber_for_each(get_answer, waiting, waiting_count, waiting_count);
+}
+
+enum sl_code kinds_forget_mozilla(struct sl_str debug_file, struct sl_str debug_id, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct object_id id = {.debug_file = debug_file, .has_debug_id = true};
+    struct sl_str place;
+    enum sl_code code = SL_MALFORMED;
+    if (!sl_debug_id_parse(debug_id, &id.debug_id))
+        sl_fail(error, code, "not a debug id");
+    else if (!place_of(&id, &arena, &place))
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    else
+        code = cache_invalidate(&(struct cache_file){stores_source, place}, 1, error);
+    sl_arena_free(&arena);
+    return code;
+}

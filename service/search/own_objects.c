@@ -1,0 +1,366 @@
+/* Debug files that came with a request, for it alone: what is made of them is in no cache. */
+#include "search/impl.h"
+
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/grow.h"
+#include "core/log.h"
+#include "function/path.h"
+#include "object/archive.h"
+#include "source/zip.h"
+
+/* What was made of an object, once for each use: a request may have many modules of one id. */
+struct own_made {
+    const struct cache_kind *kind;
+    bool variables;
+    bool making, made;
+    struct fiber_wait_list waiting; /* for the one that makes it */
+    struct cache_item *item;        /* NULL: nothing could be made */
+    enum sl_arch arch;
+    struct own_made *next;
+};
+
+static void own_objects_end(void *arg)
+{
+    struct own_objects *own = arg;
+    for (size_t i = 0; i < own->count; i++)
+        for (const struct own_made *made = own->items[i].made; made; made = made->next)
+            if (made->item)
+                cache_release(made->item);
+    own->count = 0;
+    sl_map_free(&own->by_id);
+}
+
+/* ---- by id ---- */
+
+enum { OWN_KEY = 128, OWN_SORTS = 8 };
+
+/* Objects that have an id: of those that are good for the same the one of the highest age, as an age also serves lower ones. */
+struct own_places {
+    uint32_t items[OWN_SORTS]; /* the place + 1; 0 = none */
+};
+
+static unsigned own_sort(const struct own_object *object)
+{
+    const struct sl_features *f = &object->features;
+    return f->has_debug_info | f->has_unwind_info << 1 | f->has_symbols << 2;
+}
+
+struct own_key {
+    char text[OWN_KEY];
+    size_t size; /* 0: there is none */
+};
+
+static struct own_key own_key(char sort, const void *id, size_t size)
+{
+    struct own_key key = {.size = 0};
+    if (size && size < sizeof key.text) {
+        key.text[0] = sort;
+        memcpy(key.text + 1, id, size);
+        key.size = size + 1;
+    }
+    return key;
+}
+
+static struct own_key own_key_of_debug_id(const struct sl_debug_id *id)
+{
+    return own_key(id->pdb20 ? 'p' : 'd', id->uuid, sizeof id->uuid);
+}
+
+/* Debug ids may be the beginning of a code id, too. */
+static struct own_key own_key_of_raw(struct sl_str raw)
+{
+    uint8_t uuid[16];
+    bool good = raw.size >= 32 && sl_hex_decode((struct sl_str){raw.data, 32}, uuid, sizeof uuid, NULL);
+    return own_key('r', uuid, good ? sizeof uuid : 0);
+}
+
+static struct own_key own_key_of_path(struct sl_str path)
+{
+    struct sl_str directory, name;
+    sl_path_split(path, &directory, &name);
+    return own_key('n', name.data, name.size);
+}
+
+static bool own_add_key(struct own_objects *own, size_t place, struct own_key key)
+{
+    struct sl_str view = {key.text, key.size};
+    struct own_places *places = key.size ? sl_map_get(&own->by_id, view) : NULL;
+    if (key.size && !places) {
+        char *kept = sl_arena_strndup(own->arena, view.data, view.size);
+        places = SL_ARENA_NEW(own->arena, struct own_places);
+        void **slot = kept && places ? sl_map_slot(&own->by_id, (struct sl_str){kept, view.size}, NULL) : NULL;
+        if (!slot)
+            return false;
+        *slot = places;
+    }
+    if (!places)
+        return true;
+    uint32_t *item = &places->items[own_sort(&own->items[place])];
+    if (!*item || own->items[*item - 1].debug_id.age < own->items[place].debug_id.age)
+        *item = (uint32_t)(place + 1);
+    return true;
+}
+
+static bool own_add_keys(struct own_objects *own, size_t place)
+{
+    const struct own_object *object = &own->items[place];
+    return own_add_key(own, place, own_key_of_debug_id(&object->debug_id)) &&
+           own_add_key(own, place, own_key_of_raw(object->raw_code_id)) &&
+           own_add_key(own, place, own_key('c', object->code_id.data, object->code_id.size)) &&
+           own_add_key(own, place, own_key('c', object->raw_code_id.data, object->raw_code_id.size)) &&
+           own_add_key(own, place, own_key_of_path(object->name));
+}
+
+/* ---- which there are ---- */
+
+static bool own_add_slice(struct own_objects *own, struct sl_str name, struct sl_bytes bytes, struct sl_object *object)
+{
+    const struct sl_object_info *info = sl_object_info(object);
+    if (!sl_grow_in_arena(own->arena, &own->items, &own->capacity, own->count + 1, sizeof *own->items))
+        return false;
+    struct own_object *item = &own->items[own->count++];
+    *item = (struct own_object){.name = name,
+                                .bytes = bytes,
+                                .debug_id = info->debug_id,
+                                .features = info->features,
+                                .place = {info->is_fixed, info->load_address}};
+    struct sl_str ids[] = {info->code_id, info->raw_code_id};
+    struct sl_str *kept[] = {&item->code_id, &item->raw_code_id};
+    for (size_t i = 0; i < 2; i++)
+        if (ids[i].size) {
+            *kept[i] = (struct sl_str){sl_arena_strndup(own->arena, ids[i].data, ids[i].size), ids[i].size};
+            if (!kept[i]->data)
+                return false;
+        }
+    return own_add_keys(own, own->count - 1);
+}
+
+/* The objects of a file; of one that is none of the kind, none. */
+static bool own_add_file(struct own_objects *own, struct sl_str name, struct sl_bytes bytes)
+{
+    const struct sl_object_limits limits = {.identity = true};
+    struct sl_archive archive;
+    struct sl_object *object;
+    struct sl_bytes slice;
+    bool good = true;
+    if (sl_archive_open(bytes, &archive, NULL) != SL_OK)
+        return true;
+    for (size_t i = 0; i < archive.count && good; i++) {
+        if (!sl_archive_slice(&archive, i, &slice) || sl_archive_object(&archive, i, &limits, &object, NULL) != SL_OK)
+            continue;
+        good = own_add_slice(own, name, slice, object);
+        sl_object_close(object);
+    }
+    return good;
+}
+
+/* The files of a ZIP archive, such as a .dSYM, of which not more is unpacked than own->room. Those of a well-made archive share no
+ * bytes: together they are no larger than it. */
+static bool own_add_zip(struct own_objects *own, struct sl_bytes bytes)
+{
+    struct sl_zip zip;
+    struct sl_error error;
+    uint64_t packed = 0;
+    if (sl_zip_open(bytes, 0, own->arena, &zip, &error) != SL_OK)
+        return error.code != SL_BUSY;
+    for (size_t i = 0; i < zip.count; i++) {
+        const struct sl_zip_entry *entry = &zip.entries[i];
+        struct sl_buf out = {0};
+        if (entry->is_link || !entry->size || entry->size > own->room)
+            continue;
+        packed += entry->packed < bytes.size ? entry->packed : bytes.size;
+        if (packed > bytes.size)
+            break;
+        if (sl_zip_read(&zip, entry, own->room, &out, &error) != SL_OK) {
+            sl_buf_free(&out);
+            continue;
+        }
+        own->room -= out.size;
+        struct sl_str kept = sl_buf_keep(&out, own->arena);
+        if (!kept.data || !own_add_file(own, entry->name, (struct sl_bytes){(const uint8_t *)kept.data, kept.size}))
+            return false;
+    }
+    return true;
+}
+
+/* A file that is packed as a whole, as on symbol servers; one that cannot be unpacked is of no use. */
+static bool own_add_packed(struct own_objects *own, struct sl_str name, struct sl_bytes bytes)
+{
+    struct sl_mapping mapping = {0};
+    struct sl_error error;
+    int fd = sl_unlinked_file(cache_tmp_dir());
+    if (fd < 0)
+        return false;
+    bool good = sl_write_all(fd, bytes);
+    bool unpacked = good && fetch_unwrap(fd, own->room, &error) == SL_OK && sl_map_fd(fd, &mapping, &error) == SL_OK;
+    close(fd);
+    if (unpacked) {
+        uint8_t *kept = sl_arena_alloc(own->arena, mapping.bytes.size, 16);
+        good = kept != NULL;
+        if (kept) {
+            memcpy(kept, mapping.bytes.data, mapping.bytes.size);
+            own->room -= mapping.bytes.size < own->room ? mapping.bytes.size : own->room;
+            good = own_add_file(own, name, (struct sl_bytes){kept, mapping.bytes.size});
+        }
+        sl_unmap(&mapping);
+    }
+    return good;
+}
+
+bool own_objects_add(struct own_objects *own, struct sl_str name, struct sl_bytes bytes)
+{
+    bool is_zip = bytes.size > 4 && memcmp(bytes.data, "PK\3\4", 4) == 0;
+    if (!own->ends && !(own->ends = sl_arena_at_end(own->arena, own_objects_end, own)))
+        return false;
+    if (is_zip)
+        return own_add_zip(own, bytes);
+    return fetch_is_wrapped(bytes) ? own_add_packed(own, name, bytes) : own_add_file(own, name, bytes);
+}
+
+/* ---- what is made of one ---- */
+
+struct own_conversion {
+    const struct own_object *object;
+    const struct kinds_use *use;
+    struct sl_buf out;
+    enum sl_arch arch;
+};
+
+static enum sl_code own_convert(struct conversion *conversion, void *arg, struct sl_error *error)
+{
+    struct own_conversion *c = arg;
+    struct sl_object *object;
+    enum sl_code code = conversion_open(conversion, c->object->bytes, &object, error);
+    if (code != SL_OK)
+        return code;
+    const struct sl_object_info *info = sl_object_info(object);
+    const struct sl_symcache_options options = {.arch = info->arch,
+                                                .debug_id = info->debug_id,
+                                                .image_size = info->image_size,
+                                                .module_file = info->code_file,
+                                                .variables = c->use->variables};
+    c->arch = info->arch;
+    if (c->use->kind == &kind_cficaches)
+        code = sl_cfi_convert(object, &conversion->parallel.parallel, &c->out, NULL, error);
+    else
+        code = sl_symcache_convert(object, NULL, &options, &conversion->parallel.parallel, &c->out, error);
+    sl_object_close(object);
+    return code;
+}
+
+static bool own_is_good_for(const struct own_object *object, const struct kinds_use *use)
+{
+    const struct sl_features *f = &object->features;
+    return use->purpose == PURPOSE_UNWIND ? f->has_unwind_info : f->has_debug_info || f->has_symbols;
+}
+
+/* Reports of sanitizers and listings of addresses often tell nothing of a module but its path: whoever sends the file of that name
+ * means it. */
+static bool own_goes_by_name(const struct object_id *id)
+{
+    return !id->has_debug_id && !id->code_id.size;
+}
+
+static bool own_is_meant(const struct own_object *object, const struct object_id *id)
+{
+    const struct sl_object_info info = {
+        .debug_id = object->debug_id, .code_id = object->code_id, .raw_code_id = object->raw_code_id};
+    const struct sl_object_wanted wanted = {id->has_debug_id ? &id->debug_id : NULL, id->code_id};
+    return own_goes_by_name(id) || sl_object_matches(&info, &wanted);
+}
+
+static void own_choose(const struct own_objects *own, struct own_key key, const struct kinds_use *use,
+                       const struct object_id *id, struct own_object **best)
+{
+    const struct own_places *places = key.size ? sl_map_get(&own->by_id, (struct sl_str){key.text, key.size}) : NULL;
+    for (size_t i = 0; places && i < OWN_SORTS; i++) {
+        struct own_object *object = places->items[i] ? &own->items[places->items[i] - 1] : NULL;
+        if (!object || !own_is_good_for(object, use) || !own_is_meant(object, id))
+            continue;
+        bool knows_more = *best && object->features.has_debug_info && !(*best)->features.has_debug_info;
+        bool as_much = *best && object->features.has_debug_info == (*best)->features.has_debug_info;
+        if (!*best || knows_more || (as_much && object < *best))
+            *best = object;
+    }
+}
+
+struct own_object *own_objects_find(const struct own_objects *own, const struct kinds_use *use,
+                                    const struct object_id *id)
+{
+    struct own_object *best = NULL;
+    if (id->has_debug_id) {
+        own_choose(own, own_key_of_debug_id(&id->debug_id), use, id, &best);
+        own_choose(own, own_key('r', id->debug_id.uuid, sizeof id->debug_id.uuid), use, id, &best);
+    } else if (own_goes_by_name(id)) {
+        own_choose(own, own_key_of_path(id->code_file.size ? id->code_file : id->debug_file), use, id, &best);
+    } else {
+        own_choose(own, own_key('c', id->code_id.data, id->code_id.size), use, id, &best);
+    }
+    return best;
+}
+
+static void own_report(const struct kinds_search *where, const struct own_object *object, const struct kinds_use *use,
+                       struct kinds_found *found)
+{
+    struct candidate candidate = {.source = SL_STR("artifact"), .location = object->name, .features = object->features};
+    if (use->report)
+        *(struct candidate_use *)((char *)&candidate + use->report) = (struct candidate_use){.set = true};
+    const struct candidate_list list = {&candidate, 1, 1};
+    candidates_merge(where->arena, &found->candidates, &list);
+}
+
+/* NULL: out of memory. */
+static struct own_made *own_made_of(struct sl_arena *arena, struct own_object *object, const struct kinds_use *use)
+{
+    struct own_made *made = object->made;
+    while (made && (made->kind != use->kind || made->variables != use->variables))
+        made = made->next;
+    if (made || !(made = SL_ARENA_NEW(arena, struct own_made)))
+        return made;
+    *made = (struct own_made){.kind = use->kind, .variables = use->variables, .next = object->made};
+    return object->made = made;
+}
+
+static void own_make(const struct own_object *object, const struct kinds_use *use, struct own_made *made)
+{
+    struct own_conversion c = {.object = object, .use = use};
+    struct conversion_input input = {object->bytes.size, SL_STR("artifact"), use->kind};
+    struct sl_error error;
+    made->making = true;
+    enum sl_code code = conversion_run(&input, own_convert, &c, &error);
+    if (code == SL_OK)
+        code = cache_item_own(use->kind, &c.out, &made->item, &error);
+    sl_buf_free(&c.out);
+    if (code != SL_OK)
+        log_info("own_objects", "a file that came with a request is of no use", LOG_STR("error", error.message));
+    made->arch = c.arch;
+    made->making = false;
+    made->made = code != SL_BUSY && code != SL_CANCELLED; /* which say nothing of the file */
+    fiber_wake_all(&made->waiting);
+}
+
+bool own_objects_answer(const struct kinds_search *where, const struct kinds_question *question)
+{
+    const struct kinds_use *use = question->use;
+    bool known = use->kind == &kind_symcaches || use->kind == &kind_cficaches;
+    struct own_object *object = where->own && known ? own_objects_find(where->own, use, question->id) : NULL;
+    if (!object)
+        return false;
+    struct own_made *made = own_made_of(where->own->arena, object, use);
+    while (made && made->making)
+        if (fiber_wait_on(&made->waiting, UINT64_MAX) != FIBER_WOKEN)
+            return false;
+    if (made && !made->made)
+        own_make(object, use, made);
+    if (!made || !made->item)
+        return false;
+    struct kinds_found found = {
+        .code = SL_OK, .features = object->features, .place = object->place, .arch = made->arch};
+    found.item = cache_retain(made->item);
+    found.symcache = use->kind == &kind_symcaches ? made->item->loaded : NULL;
+    own_report(where, object, use, &found);
+    *question->found = found;
+    return true;
+}

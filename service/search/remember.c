@@ -1,0 +1,206 @@
+/* What searches came to, by the sources, the module and the use. */
+#include "search/impl.h"
+
+#include <stdlib.h>
+
+#include "core/lru.h"
+
+enum { REMEMBERED_BYTES = 8 << 20, MAX_KEY = 2048, MAX_CONSULTED = 64 };
+
+struct consulted { /* an entry that the search asked for */
+    struct cache_mark mark;
+    bool is_renewed;
+};
+
+struct remembered {
+    struct lru_entry lru;
+    uint32_t references; /* the table's, and one of each arena whose search it answered */
+    struct outcome outcome;
+    struct consulted *consulted;
+    size_t consulted_count;
+    struct cache_mark table; /* zeros when the search did not come to one */
+    struct sl_arena arena;   /* all of it */
+};
+
+/* ---- the table ---- */
+static void remembered_unref(void *arg)
+{
+    struct remembered *r = arg;
+    if (--r->references)
+        return;
+    struct sl_arena arena = r->arena;
+    sl_arena_free(&arena);
+}
+
+static void remembered_release(struct lru *lru, struct lru_entry *entry)
+{
+    (void)lru;
+    remembered_unref(LRU_ITEM(entry, struct remembered, lru));
+}
+
+static struct lru searches = {.max_size = REMEMBERED_BYTES, .max_count = SIZE_MAX, .release = remembered_release};
+
+void remember_nothing(void)
+{
+    lru_clear(&searches);
+}
+
+/* ---- keys ---- */
+struct key {
+    uint8_t bytes[MAX_KEY];
+    size_t size;
+    bool is_long; /* too long for anything to be remembered */
+};
+
+static void key_add(struct key *key, const void *data, size_t size)
+{
+    key->is_long = key->is_long || size > sizeof key->bytes - key->size;
+    if (key->is_long || !size)
+        return;
+    memcpy(key->bytes + key->size, data, size);
+    key->size += size;
+}
+
+static void key_add_text(struct key *key, struct sl_str text)
+{
+    key_add(key, &text.size, sizeof text.size);
+    key_add(key, text.data, text.size);
+}
+
+static struct sl_str make_key(struct key *key, uint64_t list, struct sl_str scope, const struct kinds_use *use,
+                              const struct object_id *id)
+{
+    const uint8_t type[2] = {(uint8_t)id->type, id->has_debug_id};
+    key->size = 0;
+    key->is_long = false;
+    key_add(key, &list, sizeof list);
+    key_add(key, &use, sizeof use);
+    key_add(key, type, sizeof type);
+    if (id->has_debug_id) {
+        key_add(key, id->debug_id.uuid, sizeof id->debug_id.uuid);
+        key_add(key, &id->debug_id.age, sizeof id->debug_id.age);
+        key_add(key, &id->debug_id.pdb20, sizeof id->debug_id.pdb20);
+    }
+    key_add_text(key, scope);
+    key_add_text(key, id->code_id);
+    key_add_text(key, id->code_file);
+    key_add_text(key, id->debug_file);
+    key_add_text(key, id->debug_checksum);
+    return key->is_long ? (struct sl_str){NULL, 0} : (struct sl_str){(const char *)key->bytes, key->size};
+}
+
+/* ---- recalling ---- */
+static bool still_so(const struct remembered *r)
+{
+    for (size_t i = 0; i < r->consulted_count; i++)
+        if (!cache_peek_mark(&r->consulted[i].mark, r->consulted[i].is_renewed, NULL))
+            return false;
+    return true;
+}
+
+const struct outcome *recall(const struct kinds_search *where, const struct kinds_use *use, const struct object_id *id,
+                             struct cache_item **item)
+{
+    struct key key;
+    struct sl_str text = where->list ? make_key(&key, where->list, where->scope, use, id) : (struct sl_str){NULL, 0};
+    struct lru_entry *found = text.data ? lru_get(&searches, text, 0) : NULL;
+    if (!found)
+        return NULL;
+    struct remembered *r = LRU_ITEM(found, struct remembered, lru);
+    if (!still_so(r) || (r->table.serial && !cache_peek_mark(&r->table, false, item))) {
+        lru_drop(&searches, found);
+        return NULL;
+    }
+    if (!sl_arena_at_end(where->arena, remembered_unref, r)) {
+        if (item)
+            cache_release(*item);
+        if (item)
+            *item = NULL;
+        return NULL;
+    }
+    r->references++;
+    return &r->outcome;
+}
+
+/* ---- remembering ---- */
+static bool consult(struct remembered *r, const struct probe *probes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (probes[i].skipped)
+            continue;
+        if (!probes[i].look.mark.serial || r->consulted_count == MAX_CONSULTED)
+            return false;
+        r->consulted[r->consulted_count++] = (struct consulted){probes[i].look.mark, probes[i].renewed};
+    }
+    return true;
+}
+
+static struct sl_str remember_text(struct sl_arena *arena, struct sl_str text, bool *good)
+{
+    if (!text.data)
+        return text;
+    const char *copy = sl_arena_strndup(arena, text.data, text.size);
+    *good = *good && copy;
+    return (struct sl_str){copy, text.size};
+}
+
+static bool remember_outcome(struct remembered *r, const struct outcome *outcome)
+{
+    size_t count = outcome->candidates.count;
+    struct candidate *items = SL_ARENA_ARRAY(&r->arena, struct candidate, count + 1);
+    struct sl_error *error = outcome->error ? SL_ARENA_NEW(&r->arena, struct sl_error) : NULL;
+    bool good = items && (error || !outcome->error);
+    r->outcome = *outcome;
+    r->outcome.candidates = (struct candidate_list){items, count, count};
+    r->outcome.error = error;
+    if (good && error)
+        *error = *outcome->error;
+    for (size_t i = 0; good && i < count; i++) {
+        struct candidate *copy = &items[i];
+        *copy = outcome->candidates.items[i];
+        copy->source = remember_text(&r->arena, copy->source, &good);
+        copy->location = remember_text(&r->arena, copy->location, &good);
+        copy->download_details = remember_text(&r->arena, copy->download_details, &good);
+        copy->debug.details = remember_text(&r->arena, copy->debug.details, &good);
+        copy->unwind.details = remember_text(&r->arena, copy->unwind.details, &good);
+    }
+    return good;
+}
+
+static bool remember_all(struct remembered *r, const struct search *search, struct sl_str key,
+                         const struct outcome *outcome)
+{
+    bool good = true;
+    r->lru.key = remember_text(&r->arena, key, &good);
+    r->consulted = SL_ARENA_ARRAY(&r->arena, struct consulted, search->count + search->other_count);
+    r->table = search->table.mark;
+    return good && r->consulted && consult(r, search->probes, search->count) &&
+           consult(r, search->others, search->other_count) && (!search->table.kind || r->table.serial) &&
+           remember_outcome(r, outcome);
+}
+
+static struct remembered *remembered_new(void)
+{
+    struct sl_arena arena = {.next_chunk = 2048};
+    struct remembered *r = SL_ARENA_NEW(&arena, struct remembered);
+    if (r) {
+        r->references = 1;
+        r->arena = arena;
+    }
+    return r;
+}
+
+void remember(const struct search *search, const struct kinds_use *use, const struct outcome *outcome)
+{
+    struct key key;
+    if (!search->list || search->helped || outcome->code == SL_BUSY || outcome->code == SL_CANCELLED)
+        return;
+    struct sl_str text = make_key(&key, search->list, search->scope, use, search->id);
+    struct remembered *r = text.data ? remembered_new() : NULL;
+    if (!r)
+        return;
+    bool good = remember_all(r, search, text, outcome);
+    r->lru.size = r->arena.used;
+    if (!good || !lru_put(&searches, &r->lru))
+        remembered_unref(r);
+}

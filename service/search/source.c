@@ -1,0 +1,183 @@
+/* What else the best files of a module are for: their source texts, or to be handed out. */
+#include "search/impl.h"
+
+#include <stdio.h>
+
+static bool is_bundle(const struct probe *probe)
+{
+    return probe->request.file->type == FILE_SOURCEBUNDLE;
+}
+
+/* Opens all objects of one sort that have sources. */
+static void open_sources(struct search *search, bool bundles, struct source_lookup *result)
+{
+    for (size_t i = 0; i < search->count && result->code != SL_CANCELLED; i++) {
+        struct probe *probe = &search->probes[i];
+        if (is_bundle(probe) != bundles || probe_grade(probe, PURPOSE_SOURCE) != GRADE_BEST)
+            continue;
+        enum sl_code code = source_open(&probe->key, &probe->request, &result->objects[result->count]);
+        result->count += code == SL_OK;
+        if (code == SL_OK || code == SL_CANCELLED || !result->count)
+            result->code = code;
+    }
+}
+
+static void open_all(void *arg)
+{
+    struct search *search = arg;
+    struct source_lookup *result = search->result;
+    result->code = search->chosen && search->chosen->code != SL_OK ? search->chosen->code : SL_NOT_FOUND;
+    result->objects = SL_ARENA_ARRAY(search->arena, struct source_object, search->count + 1);
+    if (!result->objects) {
+        result->code = SL_BUSY;
+        return;
+    }
+    open_sources(search, true, result);
+    open_sources(search, false, result);
+    candidates_merge(search->arena, &result->candidates, &search->candidates);
+    if (result->count || result->code == SL_CANCELLED)
+        return;
+    struct search inside;
+    search_in_pe(search, &inside);
+    if (inside.failure.code != SL_OK) {
+        result->code = inside.failure.code;
+        return;
+    }
+    result->objects = SL_ARENA_ARRAY(search->arena, struct source_object, inside.count + 1);
+    if (result->objects)
+        open_sources(&inside, false, result);
+    else
+        result->code = SL_BUSY;
+    candidates_merge(search->arena, &result->candidates, &inside.candidates);
+}
+
+/* What is opened takes a fiber; most modules have nothing to open. */
+static bool opens_nothing(const struct search *search)
+{
+    if (search->chosen && search->chosen->code == SL_OK)
+        return false;
+    return search->id->type != OBJECT_PE_DOTNET || !kinds_config()->dotnet_ask_pe;
+}
+
+static void find_source_finish(struct search *search)
+{
+    struct source_lookup *result = search->result;
+    *result = (struct source_lookup){.code = search->failure.code};
+    if (search->failure.code != SL_OK)
+        return;
+    if (!opens_nothing(search)) {
+        search->opens = true;
+        return;
+    }
+    result->code = search->chosen ? search->chosen->code : SL_NOT_FOUND;
+    candidates_merge(search->arena, &result->candidates, &search->candidates);
+}
+
+static bool source_recalled(const struct kinds_search *where, const struct source_question *question)
+{
+    const struct outcome *outcome = recall(where, NULL, question->id, NULL);
+    if (outcome)
+        *question->result = (struct source_lookup){.code = outcome->code, .candidates = outcome->candidates};
+    return outcome;
+}
+
+static void remember_source(const struct search *search)
+{
+    const struct source_lookup *result = search->result;
+    const struct outcome outcome = {.code = result->code, .candidates = result->candidates};
+    if (!search->opens)
+        remember(search, NULL, &outcome);
+}
+
+/* Those that are SL_BUSY still. */
+static bool search_source_rest(const struct kinds_search *where, const struct source_question *questions, size_t count,
+                               size_t rest)
+{
+    struct search *searches = SL_ARENA_ARRAY(where->arena, struct search, rest);
+    void **opening = SL_ARENA_ARRAY(where->arena, void *, rest);
+    size_t searching = 0, open_count = 0;
+    if (!searches || !opening)
+        return true;
+    for (size_t i = 0; i < count; i++) {
+        if (questions[i].result->code != SL_BUSY)
+            continue;
+        struct search *search = &searches[searching++];
+        *search = search_of(where, questions[i].id, PURPOSE_SOURCE);
+        search->then = find_source_finish;
+        search->result = questions[i].result;
+    }
+    if (!search_all(searches, rest))
+        return false;
+    for (size_t i = 0; i < rest; i++) {
+        remember_source(&searches[i]);
+        if (searches[i].opens)
+            opening[open_count++] = &searches[i];
+    }
+    return fiber_for_each(open_all, opening, open_count, open_count);
+}
+
+bool kinds_find_sources(const struct kinds_search *where, const struct source_question *questions, size_t count)
+{
+    size_t rest = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!source_recalled(where, &questions[i])) {
+            *questions[i].result = (struct source_lookup){.code = SL_BUSY};
+            rest++;
+        }
+    return !rest || search_source_rest(where, questions, count, rest);
+}
+
+void kinds_find_source(const struct kinds_search *where, const struct object_id *id, struct source_lookup *result)
+{
+    struct source_question question = {id, result};
+    if (!kinds_find_sources(where, &question, 1) && !result->count)
+        result->code = SL_CANCELLED;
+}
+
+static void make_etag(const struct cache_key *key, const struct cache_item *item, char out[64])
+{
+    char path[128];
+    size_t size = 0;
+    cache_relative_path(key->text, kind_objects.version, false, path);
+    out[size++] = '"';
+    for (const char *at = strchr(path, '/'); at && *at && size <= 16; at++)
+        if (*at != '/')
+            out[size++] = *at;
+    snprintf(out + size, 64 - size, "-%zx-%llx\"", item->mapping.bytes.size, (unsigned long long)item->time_created);
+}
+
+static void get_chosen(struct search *search, struct file_lookup *result)
+{
+    *result = (struct file_lookup){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};
+    struct probe *chosen = search_one(search);
+    if (search->failure.code != SL_OK) {
+        result->error = search->failure;
+        result->code = search->failure.code;
+        return;
+    }
+    if (!chosen)
+        return;
+    result->is_public = chosen->request.file->source->is_public;
+    result->error = chosen->error;
+    result->code = chosen->code;
+    if (result->code == SL_OK)
+        result->code = cache_get(&kind_objects, &chosen->key, &chosen->request, &result->item, &result->error);
+    if (result->code == SL_OK)
+        make_etag(&chosen->key, result->item, result->etag);
+}
+
+void kinds_find_file(const struct kinds_search *where, const struct object_id *id, const enum file_type *types,
+                     size_t type_count, struct file_lookup *result)
+{
+    const struct wanted wanted = {id->type, types, type_count};
+    struct search search = search_of(where, id, PURPOSE_FILE);
+    search.wanted = &wanted;
+    get_chosen(&search, result);
+}
+
+void kinds_find_object(const struct kinds_search *where, const struct object_id *id, enum purpose purpose,
+                       struct file_lookup *result)
+{
+    struct search search = search_of(where, id, purpose);
+    get_chosen(&search, result);
+}

@@ -1,0 +1,441 @@
+/* What the chosen file of a module is used for: what a kind makes of it; and the table of a module, with what changes its names and
+ * lines. */
+#include "search/impl.h"
+
+uint64_t kinds_table_base(const struct fixed_place *place, uint64_t image_address)
+{
+    enum { MOST = 1 << 20 }; /* what is put in front is small; whatever else is told is another address */
+    uint64_t above = place->address - image_address, below = image_address - place->address;
+    bool near = above <= MOST || below <= MOST;
+    return place->is_fixed && image_address && near ? place->address : image_address;
+}
+
+/* ---- what is told of it ---- */
+static struct candidate_use *field_of(const struct kinds_use *use, struct candidate *candidate)
+{
+    return (struct candidate_use *)((char *)candidate + use->report);
+}
+
+/* A file that could not even be fetched says nothing of its use. */
+static void report_unusable(struct search *search)
+{
+    enum sl_code code = search->chosen->code;
+    if (!search->use->report || code == SL_NOT_FOUND || code == SL_PERMISSION_DENIED || code == SL_TIMEOUT ||
+        code == SL_DOWNLOAD_ERROR)
+        return;
+    struct candidate_use *report = field_of(search->use, search->chosen->candidate);
+    report->set = true;
+    report->code = SL_MALFORMED;
+}
+
+void search_report(struct search *search, struct candidate *candidate, struct kinds_found *found,
+                   const struct kinds_use *use)
+{
+    struct candidate_use report = {.set = true, .code = found->code};
+    if (found->code == SL_OK && use->steps && use->steps->had)
+        use->steps->had(found, &report);
+    else if (found->code == SL_NOT_FOUND)
+        report.details = SL_STR("Object file no longer available");
+    else if (found->code != SL_OK && found->code != SL_MALFORMED)
+        report.details = search_error_text(search->arena, &found->error);
+    if (use->report && found->code != SL_CANCELLED && found->code != SL_BUSY)
+        *field_of(use, candidate) = report;
+}
+
+static void find_use_finish(struct search *search)
+{
+    struct kinds_found *found = search->result;
+    candidates_merge(search->arena, &found->candidates, &search->candidates);
+}
+
+/* ---- the kind ---- */
+static void take_table(struct search *search)
+{
+    struct kinds_found *found = search->result;
+    found->code = found->error.code = search->table.code;
+    found->item = search->table.item;
+    search->table.item = NULL;
+    search_report(search, search->chosen->candidate, found, search->use);
+    search->next = find_use_finish;
+}
+
+static void table_answered(struct cache_look *look)
+{
+    search_answered((struct search *)((char *)look - offsetof(struct search, table)));
+}
+
+void search_ask(struct search *search, const struct cache_key *key, const void *context)
+{
+    struct kinds_found *found = search->result;
+    search->table = (struct cache_look){
+        .kind = search->use->kind, .key = key, .context = context, .error = &found->error, .done = table_answered};
+    search->next = take_table;
+    search->waiting += !cache_ask(&search->table);
+}
+
+void search_ask_failed(struct search *search, enum sl_code code)
+{
+    struct kinds_found *found = search->result;
+    search->table.code = sl_fail(&found->error, code, "%s", code == SL_CANCELLED ? "cancelled" : "out of memory");
+    search->next = take_table;
+}
+
+/* ---- a module ---- */
+static void use_nothing(struct search *search)
+{
+    const struct kinds_steps *steps = search->use->steps;
+    struct kinds_found *found = search->result;
+    if (search->chosen) {
+        found->code = search->chosen->code;
+        found->error = search->chosen->error;
+        report_unusable(search);
+    }
+    search->next = find_use_finish;
+    if (steps && steps->otherwise)
+        steps->otherwise(search);
+}
+
+static void use_chosen(struct search *search)
+{
+    const struct kinds_steps *steps = search->use->steps;
+    struct kinds_found *found = search->result;
+    if (search->failure.code != SL_OK) {
+        found->code = search->failure.code;
+        found->error = search->failure;
+    } else if (!search->chosen || search->chosen->code != SL_OK) {
+        use_nothing(search);
+    } else {
+        found->features = search->chosen->features;
+        found->place = search->chosen->place;
+        if (steps && steps->ask)
+            steps->ask(search);
+        else
+            search_ask(search, &search->chosen->key, &search->chosen->request);
+    }
+}
+
+/* In a fiber: files that are no objects, one after the other. */
+static void find_first(struct search *search)
+{
+    const struct kinds_use *use = search->use;
+    struct kinds_found *found = search->result;
+    struct object_request *request;
+    struct auxiliary_search first = {search->sources, search->source_count, search->scope, search->id, search->arena};
+    found->code = auxiliary_find(&first, search->id, use->type, use->kind, &request, &found->item);
+    if (found->code == SL_OK)
+        found->error.code = SL_OK;
+    else
+        sl_fail(&found->error, found->code, "%s", sl_code_name(found->code));
+}
+
+static void begin_first(struct search *search)
+{
+    search_in_fiber(search, find_first);
+}
+
+/* ---- many ---- */
+static bool recalled(const struct kinds_search *where, const struct kinds_question *question)
+{
+    struct kinds_found *found = question->found;
+    struct candidate_use report;
+    struct cache_item *item = NULL;
+    const struct outcome *outcome = recall(where, question->use, question->id, &item);
+    if (!outcome)
+        return false;
+    found->code = outcome->code;
+    found->item = item;
+    found->symcache = NULL;
+    found->ppdb = NULL;
+    found->features = outcome->features;
+    found->place = outcome->place;
+    found->arch = SL_ARCH_UNKNOWN;
+    found->candidates = outcome->candidates;
+    if (outcome->error)
+        found->error = *outcome->error;
+    else
+        found->error.code = SL_OK;
+    if (item && question->use->steps && question->use->steps->had)
+        question->use->steps->had(found, &report);
+    return true;
+}
+
+static void remember_found(const struct search *search)
+{
+    const struct kinds_found *found = search->result;
+    const struct outcome outcome = {found->code, found->code == SL_OK ? NULL : &found->error, found->features,
+                                    found->place, found->candidates};
+    remember(search, search->use, &outcome);
+}
+
+static struct search search_for(const struct kinds_search *where, const struct kinds_question *question)
+{
+    struct search search = search_of(where, question->id, question->use->purpose);
+    *question->found = (struct kinds_found){.code = SL_NOT_FOUND, .error = {.code = SL_NOT_FOUND}};
+    search.use = question->use;
+    search.then = use_chosen;
+    search.result = question->found;
+    search.next = search.purpose == PURPOSE_FIRST ? begin_first : NULL;
+    return search;
+}
+
+/* Those that are SL_BUSY still. */
+static bool search_rest(const struct kinds_search *where, const struct kinds_question *questions, size_t count,
+                        size_t rest)
+{
+    struct search *searches = SL_ARENA_ARRAY(where->arena, struct search, rest);
+    if (!searches)
+        return true;
+    for (size_t i = 0, n = 0; i < count; i++)
+        if (questions[i].found->code == SL_BUSY)
+            searches[n++] = search_for(where, &questions[i]);
+    if (!search_all(searches, rest))
+        return false;
+    for (size_t i = 0; i < rest; i++)
+        remember_found(&searches[i]);
+    return true;
+}
+
+bool kinds_find_all(const struct kinds_search *where, const struct kinds_question *questions, size_t count)
+{
+    size_t rest = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!own_objects_answer(where, &questions[i]) && !recalled(where, &questions[i])) {
+            *questions[i].found = (struct kinds_found){.code = SL_BUSY, .error = {SL_BUSY, 0, "out of memory"}};
+            rest++;
+        }
+    if (!rest || search_rest(where, questions, count, rest))
+        return true;
+    for (size_t i = 0; i < count; i++)
+        if (!questions[i].found->item)
+            questions[i].found->code = sl_fail(&questions[i].found->error, SL_CANCELLED, "cancelled");
+    return false;
+}
+
+void kinds_find(const struct kinds_search *where, const struct kinds_use *use, const struct object_id *id,
+                struct kinds_found *found)
+{
+    struct kinds_question question = {use, id, found};
+    kinds_find_all(where, &question, 1);
+}
+
+/* ---- the table of a module ---- */
+
+static void ask_symcache(struct search *search)
+{
+    const struct object_request *map = search->map, *lines = search->lines;
+    struct symcache_request request = {.object = search->chosen->request,
+                                       .map = map,
+                                       .lines = lines,
+                                       .variables = search->use->variables,
+                                       .scope = search->chosen->request.scope};
+    struct cache_key key;
+    if ((map && !sl_str_equal(map->scope, request.scope)) || (lines && !sl_str_equal(lines->scope, request.scope)))
+        request.scope = search->scope;
+    if (symcache_request_key(&request, search->arena, &key))
+        search_ask(search, &key, &request);
+    else
+        search_ask_failed(search, SL_BUSY);
+}
+
+/* ---- what changes names and lines is a part of the symcache, so it is looked for first ---- */
+
+/* In a fiber: there is something, or it takes questions to know what there may be. */
+static void find_rewriting(struct search *search)
+{
+    struct auxiliary_search auxiliary = {search->sources, search->source_count, search->scope, search->id,
+                                         search->arena};
+    enum sl_code code = bcsymbolmap_find(&auxiliary, &search->map);
+    if (code != SL_CANCELLED && code != SL_BUSY)
+        code = il2cpp_find(&auxiliary, &search->lines);
+    if (code == SL_CANCELLED || code == SL_BUSY)
+        search_fail(search, code);
+}
+
+static void ask_rewritten(struct search *search)
+{
+    if (search->failure.code == SL_OK)
+        ask_symcache(search);
+    else
+        search_ask_failed(search, search->failure.code);
+}
+
+static void auxiliary_answered(struct cache_look *look)
+{
+    struct probe *other = (struct probe *)((char *)look - offsetof(struct probe, look));
+    other->code = look->code;
+    cache_release(look->item);
+    look->item = NULL;
+    if ((other->renewed = look->code != SL_OK))
+        cache_renew(look->kind, look->key, look->context);
+    search_answered(other->search);
+}
+
+static void take_auxiliaries(struct search *search)
+{
+    bool any = false;
+    for (size_t i = 0; i < search->other_count; i++)
+        any = any || search->others[i].code == SL_OK || search->others[i].code == SL_BUSY;
+    if (!any) {
+        ask_symcache(search);
+        return;
+    }
+    search->next = ask_rewritten;
+    search_in_fiber(search, find_rewriting);
+}
+
+static bool add_auxiliary(struct search *search, const struct remote_file *file, const struct cache_kind *kind,
+                          const struct object_id *id)
+{
+    struct probe *other = &search->others[search->other_count];
+    other->request = (struct object_request){file, id, origin_scope(file, search->scope)};
+    other->search = search;
+    if (!object_request_key(&other->request, search->arena, &other->key))
+        return false;
+    other->look =
+        (struct cache_look){.kind = kind, .key = &other->key, .context = &other->request, .done = auxiliary_answered};
+    search->other_count++;
+    return true;
+}
+
+/* The files that may be: mostly none, and then they are not there. False when out of memory. */
+static bool list_auxiliaries(struct search *search)
+{
+    static const enum file_type types[] = {FILE_UUIDMAP, FILE_IL2CPP};
+    static const struct cache_kind *const kinds[] = {&kind_auxdifs, &kind_il2cpp};
+    struct object_id *id = SL_ARENA_NEW(search->arena, struct object_id);
+    struct listing *listings = SL_ARENA_ARRAY(search->arena, struct listing, 2 * search->source_count);
+    size_t count = 0;
+    if (!id || (search->source_count && !listings))
+        return false;
+    *id = (struct object_id){.debug_id = search->id->debug_id, .has_debug_id = true};
+    const struct object_id *ids[] = {id, search->id};
+    for (size_t t = 0; t < 2; t++) {
+        if (list_sources(search->sources, search->source_count, search->scope, ids[t], &types[t], 1, search->arena,
+                         &listings[t * search->source_count]) != SL_OK)
+            return false;
+        for (size_t i = 0; i < search->source_count; i++)
+            count += listings[t * search->source_count + i].count;
+    }
+    search->others = count ? SL_ARENA_ARRAY(search->arena, struct probe, count) : NULL;
+    if (count && !search->others)
+        return false;
+    for (size_t i = 0; i < 2 * search->source_count; i++)
+        for (size_t f = 0; f < listings[i].count; f++) {
+            size_t t = i / search->source_count;
+            if (!add_auxiliary(search, &listings[i].files[f], kinds[t], ids[t]))
+                return false;
+        }
+    return true;
+}
+
+static void use_object(struct search *search)
+{
+    if (!search->id->has_debug_id) {
+        ask_symcache(search);
+        return;
+    }
+    if (!lists_at_once(search->sources, search->source_count)) {
+        search->next = ask_rewritten;
+        search_in_fiber(search, find_rewriting);
+        return;
+    }
+    if (!list_auxiliaries(search)) {
+        search->other_count = 0;
+        search_ask_failed(search, SL_BUSY);
+        return;
+    }
+    search->next = take_auxiliaries;
+    search->waiting++; /* until all are asked */
+    for (size_t i = 0; i < search->other_count; i++) {
+        search->waiting++;
+        if (cache_ask(&search->others[i].look))
+            auxiliary_answered(&search->others[i].look);
+    }
+    search->waiting--;
+}
+
+/* ---- Portable PDBs inside of PE files ---- */
+static const struct wanted pe_types = {OBJECT_PE_DOTNET, (const enum file_type[]){FILE_PE}, 1};
+
+struct probe *search_in_pe(const struct search *first, struct search *search)
+{
+    struct kinds_search where = {first->sources, first->source_count, first->scope, first->arena};
+    *search = search_of(&where, first->id, first->purpose);
+    search->wanted = &pe_types;
+    if (!kinds_config()->dotnet_ask_pe || first->id->type != OBJECT_PE_DOTNET || first->failure.code != SL_OK)
+        return NULL;
+    struct probe *found = search_one(search);
+    return found && probe_grade(found, search->purpose) == GRADE_BEST ? found : NULL;
+}
+
+/* In a fiber: a search of its own, since it adds requests and candidates. */
+static void look_inside(struct search *search)
+{
+    struct kinds_found *found = search->result;
+    struct search inside;
+    struct probe *embedded = search_in_pe(search, &inside);
+    if (inside.failure.code != SL_OK) {
+        found->code = inside.failure.code;
+        found->error = inside.failure;
+        return;
+    }
+    if (embedded) {
+        found->features = embedded->features;
+        found->place = embedded->place;
+        found->code = cache_get(search->use->kind, &embedded->key, &embedded->request, &found->item, &found->error);
+        found->error.code = found->code;
+        search_report(&inside, embedded->candidate, found, search->use);
+    }
+    candidates_merge(search->arena, &found->candidates, &search->candidates);
+    search->candidates = inside.candidates;
+}
+
+static void ask_inside(struct search *search)
+{
+    if (kinds_config()->dotnet_ask_pe)
+        search_in_fiber(search, look_inside);
+}
+
+/* ---- uses ---- */
+static void had_symcache(struct kinds_found *found, struct candidate_use *report)
+{
+    found->symcache = found->item->loaded;
+    found->arch = found->symcache->arch;
+    if (sl_symcache_is_partial(found->symcache))
+        report->details = SL_STR("Some of the debug information could not be read");
+    else if (sl_symcache_lacks_units(found->symcache))
+        report->details = SL_STR("Inlined calls are missing: the file's split debug information (.dwo files, or a .dwp "
+                                 "package beside it) was not found");
+}
+
+static void had_ppdb(struct kinds_found *found, struct candidate_use *report)
+{
+    (void)report;
+    found->ppdb = found->item->loaded;
+}
+
+static const struct kinds_steps symcache_steps = {.ask = use_object, .had = had_symcache};
+static const struct kinds_steps ppdb_steps = {.otherwise = ask_inside, .had = had_ppdb};
+
+const struct kinds_use *kinds_symbols_of(const struct object_id *id, bool variables)
+{
+    static const struct kinds_use symcache[] = {
+        {.purpose = PURPOSE_DEBUG,
+         .kind = &kind_symcaches,
+         .report = offsetof(struct candidate, debug),
+         .steps = &symcache_steps},
+        {.purpose = PURPOSE_DEBUG,
+         .kind = &kind_symcaches,
+         .variables = true,
+         .report = offsetof(struct candidate, debug),
+         .steps = &symcache_steps},
+    };
+    static const struct kinds_use ppdb = {.purpose = PURPOSE_DEBUG,
+                                          .kind = &kind_ppdb_caches,
+                                          .report = offsetof(struct candidate, debug),
+                                          .steps = &ppdb_steps};
+    return id->type == OBJECT_PE_DOTNET ? &ppdb : &symcache[variables];
+}
+
+const struct kinds_use kinds_unwind = {
+    .purpose = PURPOSE_UNWIND, .kind = &kind_cficaches, .report = offsetof(struct candidate, unwind)};

@@ -1,0 +1,75 @@
+/* Questions and changes wherever the store is: a directory is read by the pool, a bucket is waited for. */
+#include "symbfile_store/bucket.h"
+
+#include "core/pool.h"
+
+struct adding { /* pool work */
+    const struct symbfile_arrival *arrival;
+    struct symbfile_failure *failure;
+    bool good;
+};
+
+static void add_job(void *arg)
+{
+    struct adding *adding = arg;
+    adding->good = symbfile_store_add(adding->arrival, adding->failure);
+}
+
+bool symbfile_add(const struct symbfile_arrival *arrival, struct symbfile_failure *failure)
+{
+    struct adding adding = {arrival, failure, false};
+    struct sl_error error;
+    if (remote_bucket())
+        return remote_add(arrival, failure);
+    enum sl_code code = pool_run(POOL_CONVERT, add_job, &adding, &error);
+    if (code != SL_OK)
+        symbfile_fail_by(failure, code == SL_INTERNAL ? code : SL_BUSY, error.message);
+    return adding.good;
+}
+
+struct asking { /* pool work */
+    const struct symbfile_place *place;
+    struct symbfile_set *sets;
+    bool *known, *any;
+    struct symbfile_info *info;
+    enum sl_code code;
+};
+
+static void status_job(void *arg)
+{
+    struct asking *q = arg;
+    q->code = symbfile_store_status(q->place, q->sets, q->known, q->info, q->any);
+}
+
+static void delete_job(void *arg)
+{
+    struct asking *q = arg;
+    *q->any = symbfile_store_delete(q->place);
+}
+
+static enum sl_code run_asking(struct asking *q, void (*job)(void *arg), struct sl_error *error)
+{
+    enum sl_code code = pool_run(POOL_IO, job, q, error);
+    if (code == SL_OK && q->code != SL_OK)
+        code = sl_fail(error, q->code, "the store of uploads cannot be read");
+    return code;
+}
+
+enum sl_code symbfile_status(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
+                             bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any, struct sl_error *error)
+{
+    struct asking q = {.place = place, .sets = sets, .known = known, .any = any, .info = info};
+    *any = false;
+    if (remote_bucket())
+        return remote_status(place, sets, known, info, any, error);
+    return run_asking(&q, status_job, error);
+}
+
+enum sl_code symbfile_delete(const struct symbfile_place *place, bool *any, struct sl_error *error)
+{
+    struct asking q = {.place = place, .any = any};
+    *any = false;
+    if (remote_bucket())
+        return remote_delete(place, any, error);
+    return run_asking(&q, delete_job, error);
+}

@@ -1,0 +1,352 @@
+/* What lies in the bucket, and how it is found. */
+#include "symbfile_store/bucket.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "base/grow.h"
+#include "core/log.h"
+#include "core/loop.h"
+
+enum { MOST_PAGES = 10000, INFO_BYTES = 64 << 10, MANIFEST_BYTES = 256 << 20, GENERATION_BYTES = 64 };
+#define POLL_NS UINT64_C(2000000000)
+
+static struct {
+    struct store_bucket *bucket;
+    struct sl_arena arena;
+} remote;
+
+/* ---- life ---- */
+
+void remote_open(const struct config *config)
+{
+    const char *key;
+    struct sl_error error;
+    const struct config_bucket *bucket = &config->symbfile.bucket;
+    if (remote.bucket || (!bucket->s3_bucket && !bucket->gcs_bucket))
+        return;
+    remote.bucket = store_bucket_open(bucket, &store_symbfile_keys, &remote.arena, &key, &error);
+    if (!remote.bucket)
+        log_error("symbfile", "the bucket for uploads cannot be used", LOG_STR("key", key), LOG_ERR(&error));
+}
+
+void remote_close(void)
+{
+    store_bucket_close(remote.bucket);
+    remote_forget_counts();
+    remote.bucket = NULL;
+    sl_arena_free(&remote.arena);
+}
+
+struct store_bucket *remote_bucket(void)
+{
+    return remote.bucket;
+}
+
+enum sl_code remote_note(enum sl_code code, const struct sl_error *error)
+{
+    if (code == SL_OK || code == SL_NOT_FOUND)
+        store_note(NULL);
+    else if (code != SL_BUSY && code != SL_CANCELLED)
+        store_note(error->message);
+    return code;
+}
+
+/* ---- names ---- */
+
+void remote_root(const char *scope, char out[OBJECT_NAME])
+{
+    snprintf(out, OBJECT_NAME, *scope ? "symbfiles/scopes/%s/" : "symbfiles/", scope);
+}
+
+void remote_home(const struct symbfile_place *place, char out[OBJECT_NAME])
+{
+    char hex[FILE_ID_HEX], root[OBJECT_NAME];
+    sl_hex_encode(place->file_id.bytes, sizeof place->file_id.bytes, hex);
+    remote_root(place->scope, root);
+    snprintf(out, OBJECT_NAME, "%.*s%.2s/%s/", OBJECT_NAME / 2, root, hex, hex);
+}
+
+/* "<kind>-<generation>-<parts>-<records>-<upload id>" */
+static bool parse_marker(struct sl_str name, enum symbfile_kind kind, struct remote_marker *marker)
+{
+    struct symbfile_set *set = &marker->set;
+    const char *word = symbfile_kind_names[kind];
+    size_t size = strlen(word);
+    int end = 0;
+    *marker = (struct remote_marker){.set = {.kind = kind, .published = true}};
+    if (name.size >= sizeof set->name || !sl_str_starts(name, sl_str(word)))
+        return false;
+    memcpy(set->name, name.data, name.size);
+    if (sscanf(set->name + size, "-%" SCNu64 "-%" SCNu64 "-%" SCNu64 "%n", &set->generation, &set->parts, &set->records,
+               &end) != 3 ||
+        set->name[size + (size_t)end] != '-')
+        return false;
+    set->updated_s = (int64_t)(set->generation / 1000000);
+    const char *upload_id = set->name + size + (size_t)end + 1;
+    return snprintf(marker->upload_id, sizeof marker->upload_id, "%s", upload_id) < (int)sizeof marker->upload_id;
+}
+
+/* ---- lists ---- */
+
+/* Whether the page goes on behind `last`, which becomes the last of its names: a server that says the same again has no end. */
+static bool goes_on(const struct store_objects *objects, char last[OBJECT_NAME])
+{
+    for (size_t i = 0; i < objects->count; i++) {
+        char name[OBJECT_NAME];
+        snprintf(name, sizeof name, SL_STR_FMT, SL_STR_ARG(objects->items[i].name));
+        if (objects->items[i].name.size >= sizeof name || strcmp(name, last) <= 0)
+            return false;
+        memcpy(last, name, sizeof name);
+    }
+    return true;
+}
+
+enum sl_code remote_list(const char *prefix, const char *after, remote_listener *each, void *arg,
+                         struct sl_error *error)
+{
+    struct store_objects *objects = malloc(sizeof *objects);
+    char last[OBJECT_NAME];
+    bool more = true;
+    enum sl_code code = objects ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    snprintf(last, sizeof last, "%s", after);
+    for (unsigned pages = 0; code == SL_OK && more; pages++) {
+        code = store_objects_list(remote.bucket, sl_str(prefix), sl_str(last), objects, error);
+        if (code == SL_OK && (!goes_on(objects, last) || pages == MOST_PAGES))
+            code = sl_fail(error, SL_DOWNLOAD_ERROR, "a list of the store has no end, or is out of order");
+        remote_note(code, error);
+        more = code == SL_OK && objects->more && objects->count;
+        for (size_t i = 0; code == SL_OK && i < objects->count; i++) {
+            bool inside = sl_str_starts(objects->items[i].name, sl_str(prefix));
+            if (inside && !each(arg, &objects->items[i])) {
+                more = false;
+                break;
+            }
+        }
+        store_objects_free(objects);
+    }
+    free(objects);
+    return code;
+}
+
+struct removal {
+    char (*names)[OBJECT_NAME];
+    size_t count;
+};
+
+static bool note_name(void *arg, const struct store_object *object)
+{
+    struct removal *removal = arg;
+    if (object->name.size < OBJECT_NAME)
+        snprintf(removal->names[removal->count++], OBJECT_NAME, SL_STR_FMT, SL_STR_ARG(object->name));
+    return removal->count < STORE_LIST_MAX;
+}
+
+enum sl_code remote_remove(const char *prefix, size_t *count, struct sl_error *error)
+{
+    struct removal removal = {.names = malloc(STORE_LIST_MAX * sizeof *removal.names)};
+    enum sl_code code = removal.names ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    do {
+        removal.count = 0;
+        code = code == SL_OK ? remote_list(prefix, "", note_name, &removal, error) : code;
+        for (size_t i = 0; code == SL_OK && i < removal.count; i++)
+            code = remote_note(store_object_delete(remote.bucket, sl_str(removal.names[i]), error), error);
+        if (count)
+            *count += removal.count;
+    } while (code == SL_OK && removal.count == STORE_LIST_MAX);
+    free(removal.names);
+    return code;
+}
+
+/* ---- what is published ---- */
+
+struct marker_list {
+    size_t skip; /* of the names: the executable's place */
+    enum symbfile_kind kind;
+    struct remote_marker *markers;
+    size_t count;
+};
+
+static bool note_marker(void *arg, const struct store_object *object)
+{
+    struct marker_list *list = arg;
+    struct sl_str name = {object->name.data + list->skip, object->name.size - list->skip};
+    if (parse_marker(name, list->kind, &list->markers[list->count]))
+        list->count++;
+    return list->count < MARKERS;
+}
+
+enum sl_code remote_markers(const struct symbfile_place *place, enum symbfile_kind kind,
+                            struct remote_marker markers[MARKERS], size_t *count, struct sl_error *error)
+{
+    char prefix[OBJECT_NAME];
+    remote_home(place, prefix);
+    struct marker_list list = {.skip = strlen(prefix), .kind = kind, .markers = markers};
+    snprintf(prefix + list.skip, sizeof prefix - list.skip, "%s-", symbfile_kind_names[kind]);
+    enum sl_code code = remote_list(prefix, "", note_marker, &list, error);
+    *count = list.count;
+    return code;
+}
+
+const struct remote_marker *remote_newest(const struct remote_marker *markers, size_t count)
+{
+    const struct remote_marker *newest = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (!newest || markers[i].set.generation > newest->set.generation)
+            newest = &markers[i];
+    return newest;
+}
+
+struct published_list {
+    size_t skip;
+    struct symbfile_set *sets;
+};
+
+static bool note_published(void *arg, const struct store_object *object)
+{
+    struct published_list *list = arg;
+    struct sl_str name = {object->name.data + list->skip, object->name.size - list->skip};
+    for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
+        struct remote_marker marker;
+        if (parse_marker(name, (enum symbfile_kind)kind, &marker) &&
+            marker.set.generation > list->sets[kind].generation)
+            list->sets[kind] = marker.set;
+    }
+    return true;
+}
+
+/* Both kinds begin with an "r", and nothing else does: one request. */
+enum sl_code remote_published(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
+                              struct sl_error *error)
+{
+    char prefix[OBJECT_NAME];
+    remote_home(place, prefix);
+    struct published_list list = {.skip = strlen(prefix), .sets = sets};
+    for (int kind = 0; kind < SYMBFILE_KINDS; kind++)
+        sets[kind] = (struct symbfile_set){.kind = (enum symbfile_kind)kind};
+    snprintf(prefix + list.skip, sizeof prefix - list.skip, "r");
+    return remote_list(prefix, "", note_published, &list, error);
+}
+
+enum sl_code remote_manifest(const struct symbfile_place *place, struct symbfile_set *set, char parts[SET_NAME],
+                             struct sl_error *error)
+{
+    char name[OBJECT_NAME];
+    struct sl_buf text = {0};
+    size_t capacity = 0;
+    remote_home(place, name);
+    snprintf(name + strlen(name), sizeof name - strlen(name), "%s", set->name);
+    enum sl_code code =
+        remote_note(store_object_read(remote.bucket, sl_str(name), MANIFEST_BYTES, &text, error), error);
+    struct sl_str rest = sl_buf_view(&text);
+    *parts = '\0';
+    set->have = NULL;
+    set->have_count = 0;
+    for (bool first = true; code == SL_OK && rest.size; first = false) {
+        const char *end = memchr(rest.data, '\n', rest.size);
+        char line[SET_NAME];
+        size_t size = end ? (size_t)(end - rest.data) : rest.size;
+        snprintf(line, sizeof line, "%.*s", (int)(size < sizeof line ? size : 0), rest.data);
+        rest = (struct sl_str){rest.data + size + (end != NULL), rest.size - size - (end != NULL)};
+        if (first)
+            memcpy(parts, line, sizeof line);
+        else if (set->have_count == set->parts)
+            code = sl_fail(error, SL_DOWNLOAD_ERROR, "a list of parts in the store is damaged");
+        else if (!sl_grow(&set->have, &capacity, set->have_count + 1, sizeof *set->have))
+            code = sl_fail(error, SL_BUSY, "out of memory");
+        else if (!store_parse_part_name(line, &set->have[set->have_count++]))
+            code = sl_fail(error, SL_DOWNLOAD_ERROR, "a list of parts in the store is damaged");
+    }
+    sl_buf_free(&text);
+    if (code == SL_OK && set->have_count == set->parts)
+        return SL_OK;
+    free(set->have);
+    set->have = NULL;
+    set->have_count = 0;
+    return code == SL_OK ? sl_fail(error, SL_DOWNLOAD_ERROR, "a list of parts in the store is damaged") : code;
+}
+
+/* ---- ids ---- */
+
+struct alias_list {
+    size_t skip;
+    struct sl_file_id ids[MAX_ALIASES];
+    size_t count;
+};
+
+static bool note_alias(void *arg, const struct store_object *object)
+{
+    struct alias_list *list = arg;
+    struct sl_str name = {object->name.data + list->skip, object->name.size - list->skip};
+    struct sl_file_id *id = &list->ids[list->count];
+    size_t size;
+    if (name.size == FILE_ID_HEX - 1 && sl_hex_decode(name, id->bytes, sizeof id->bytes, &size))
+        list->count++;
+    return list->count < MAX_ALIASES;
+}
+
+enum sl_code remote_find(const char *id, struct symbfile_place *place, struct sl_error *error)
+{
+    char prefix[OBJECT_NAME];
+    uint64_t newest = 0;
+    struct symbfile_place candidate = *place;
+    if (!info_id_is_safe(id))
+        return SL_NOT_FOUND;
+    remote_root(place->scope, prefix);
+    snprintf(prefix + strlen(prefix), sizeof prefix - strlen(prefix), "by-id/%s/", id);
+    struct alias_list list = {.skip = strlen(prefix)};
+    enum sl_code code = remote_list(prefix, "", note_alias, &list, error);
+    for (size_t i = 0; code == SL_OK && i < list.count; i++) {
+        struct symbfile_set sets[SYMBFILE_KINDS];
+        candidate.file_id = list.ids[i];
+        code = remote_published(&candidate, sets, error);
+        for (int kind = 0; code == SL_OK && kind < SYMBFILE_KINDS; kind++) {
+            if (sets[kind].generation > newest) {
+                newest = sets[kind].generation;
+                place->file_id = list.ids[i];
+            }
+        }
+    }
+    return code == SL_OK && newest == 0 ? SL_NOT_FOUND : code;
+}
+
+enum sl_code remote_info(const struct symbfile_place *place, struct symbfile_info *info, struct sl_error *error)
+{
+    char name[OBJECT_NAME];
+    struct sl_buf text = {0};
+    remote_home(place, name);
+    snprintf(name + strlen(name), sizeof name - strlen(name), "info");
+    *info = (struct symbfile_info){0};
+    enum sl_code code = remote_note(store_object_read(remote.bucket, sl_str(name), INFO_BYTES, &text, error), error);
+    if (code == SL_OK)
+        info_parse(sl_buf_view(&text), info);
+    sl_buf_free(&text);
+    return code == SL_NOT_FOUND ? SL_OK : code;
+}
+
+/* ---- changes ---- */
+
+enum sl_code remote_changed(struct sl_error *error)
+{
+    uint8_t random[16];
+    char hex[2 * sizeof random + 1];
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
+        return sl_fail(error, SL_BUSY, "there are no random bytes");
+    sl_hex_encode(random, sizeof random, hex);
+    return remote_note(store_object_write(remote.bucket, SL_STR("symbfiles/generation"), sl_str(hex), error), error);
+}
+
+enum sl_code remote_generation(uint64_t number[2], struct sl_error *error)
+{
+    struct sl_buf text = {0};
+    size_t size;
+    enum sl_code code = remote_note(
+        store_object_poll(remote.bucket, SL_STR("symbfiles/generation"), POLL_NS, GENERATION_BYTES, &text, error),
+        error);
+    if (code == SL_OK && !sl_hex_decode(sl_buf_view(&text), (uint8_t *)number, 16, &size))
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "symbfiles/generation in the store is damaged");
+    sl_buf_free(&text);
+    return code == SL_NOT_FOUND ? SL_OK : code;
+}

@@ -1,0 +1,273 @@
+/* Parts in the bucket: what they are called, which are there, and copies of them on this machine. */
+#include "symbfile_store/bucket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/grow.h"
+#include "core/lru.h"
+#include "core/pool.h"
+
+/* ---- names ---- */
+
+/* "<kind>-<count>-<upload id>-<generation>" */
+void remote_parts_name(enum symbfile_kind kind, uint64_t count, const char *upload_id, uint64_t generation,
+                       char out[SET_NAME])
+{
+    snprintf(out, SET_NAME, "%s-%" PRIu64 "-%s-%" PRIu64, symbfile_kind_names[kind], count, upload_id, generation);
+}
+
+/* The kind and the count of that name. */
+bool remote_parse_parts_name(const char *name, enum symbfile_kind *kind, uint64_t *count)
+{
+    for (int i = 0; i < SYMBFILE_KINDS; i++) {
+        size_t size = strlen(symbfile_kind_names[i]);
+        int end = 0;
+        if (strncmp(name, symbfile_kind_names[i], size) != 0)
+            continue;
+        *kind = (enum symbfile_kind)i;
+        return sscanf(name + size, "-%" SCNu64 "%n", count, &end) == 1 && name[size + (size_t)end] == '-';
+    }
+    return false;
+}
+
+/* "<home>parts/<name>/<rest>" */
+void remote_in_parts(const struct symbfile_place *place, const char *name, const char *rest, char out[OBJECT_NAME])
+{
+    char home[OBJECT_NAME];
+    remote_home(place, home);
+    snprintf(out, OBJECT_NAME, "%.*sparts/%s/%s", OBJECT_NAME / 3, home, name, rest);
+}
+
+/* All numbers have ten digits, so that lists are in their order. */
+void remote_part_name(const struct symbfile_part_file *part, char out[PART_NAME])
+{
+    char name[PART_NAME];
+    store_part_name(part, name);
+    snprintf(out, PART_NAME, "%010" PRIu32 "%s", part->number, strchr(name, '.'));
+}
+
+/* ---- parts that are there ---- */
+
+void remote_part_list_free(struct remote_part_list *list)
+{
+    free(list->parts);
+    free(list->modified);
+    *list = (struct remote_part_list){0};
+}
+
+/* Of two with one number, which come one after the other, the younger one counts. */
+bool remote_note_part(void *arg, const struct store_object *object)
+{
+    struct remote_part_list *list = arg;
+    struct symbfile_part_file part;
+    char name[PART_NAME];
+    struct sl_str rest = {object->name.data + list->skip, object->name.size - list->skip};
+    snprintf(name, sizeof name, SL_STR_FMT, SL_STR_ARG(rest));
+    if (rest.size >= sizeof name || !store_parse_part_name(name, &part) || part.number >= list->most)
+        return true;
+    bool again = list->count && list->parts[list->count - 1].number == part.number;
+    if (!sl_grow(&list->parts, &list->capacity, list->count + 1, sizeof *list->parts) ||
+        !sl_grow(&list->modified, &list->modified_capacity, list->count + 1, sizeof *list->modified)) {
+        list->failed = true;
+        return false;
+    }
+    char modified[sizeof *list->modified];
+    snprintf(modified, sizeof modified, SL_STR_FMT, SL_STR_ARG(object->modified));
+    size_t at = again ? list->count - 1 : list->count++;
+    if (again && strcmp(modified, list->modified[at]) < 0)
+        return true;
+    list->parts[at] = part;
+    memcpy(list->modified[at], modified, sizeof modified);
+    return true;
+}
+
+enum sl_code remote_list_parts(const struct symbfile_place *place, const char *name, struct remote_part_list *list,
+                               struct sl_error *error)
+{
+    char prefix[OBJECT_NAME];
+    enum symbfile_kind kind;
+    remote_in_parts(place, name, "", prefix);
+    *list = (struct remote_part_list){.skip = strlen(prefix)};
+    if (!remote_parse_parts_name(name, &kind, &list->most))
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "a directory of parts in the store has no good name");
+    enum sl_code code = remote_list(prefix, "", remote_note_part, list, error);
+    return code == SL_OK && list->failed ? sl_fail(error, SL_BUSY, "out of memory") : code;
+}
+
+/* ---- how many parts in a row, from the first on, this node knows of. What is forgotten is counted again. ---- */
+
+struct progress {
+    struct lru_entry entry; /* by the prefix of the names of the set's parts */
+    uint64_t complete;
+    char prefix[];
+};
+
+static void progress_release(struct lru *lru, struct lru_entry *entry)
+{
+    (void)lru;
+    free(LRU_ITEM(entry, struct progress, entry));
+}
+
+static struct lru progress = {.max_size = UINT64_MAX, .max_count = 1024, .release = progress_release};
+
+static uint64_t progress_get(const char *prefix)
+{
+    struct lru_entry *entry = lru_get(&progress, sl_str(prefix), 0);
+    return entry ? LRU_ITEM(entry, struct progress, entry)->complete : 0;
+}
+
+static void progress_put(const char *prefix, uint64_t complete)
+{
+    size_t size = strlen(prefix) + 1;
+    struct progress *known = malloc(sizeof *known + size);
+    if (!known)
+        return;
+    *known = (struct progress){.complete = complete};
+    memcpy(known->prefix, prefix, size);
+    known->entry.key = sl_str(known->prefix);
+    if (!lru_put(&progress, &known->entry))
+        free(known);
+}
+
+void remote_forget_count(const struct symbfile_place *place, const char *name)
+{
+    char prefix[OBJECT_NAME];
+    remote_in_parts(place, name, "", prefix);
+    struct lru_entry *entry = lru_find(&progress, sl_str(prefix));
+    if (entry)
+        lru_drop(&progress, entry);
+}
+
+void remote_forget_counts(void)
+{
+    lru_clear(&progress);
+}
+
+struct advance {
+    size_t skip;
+    uint64_t complete;
+};
+
+static bool note_progress(void *arg, const struct store_object *object)
+{
+    struct advance *advance = arg;
+    struct symbfile_part_file part;
+    char name[PART_NAME];
+    struct sl_str rest = {object->name.data + advance->skip, object->name.size - advance->skip};
+    snprintf(name, sizeof name, SL_STR_FMT, SL_STR_ARG(rest));
+    if (rest.size >= sizeof name || !store_parse_part_name(name, &part) || part.number < advance->complete)
+        return true;
+    if (part.number > advance->complete)
+        return false;
+    advance->complete++;
+    return true;
+}
+
+/* Goes on from the last part that is known. */
+enum sl_code remote_count_parts(const struct symbfile_place *place, const char *name, uint64_t *complete,
+                                struct sl_error *error)
+{
+    char prefix[OBJECT_NAME], after[OBJECT_NAME];
+    remote_in_parts(place, name, "", prefix);
+    struct advance advance = {.skip = strlen(prefix), .complete = progress_get(prefix)};
+    snprintf(after, sizeof after, "%.*s%010" PRIu64, OBJECT_NAME - 32, prefix, advance.complete);
+    enum sl_code code = remote_list(prefix, after, note_progress, &advance, error);
+    if (code == SL_OK)
+        progress_put(prefix, advance.complete);
+    *complete = advance.complete;
+    return code;
+}
+
+/* ---- copies on this machine ---- */
+
+struct copy {
+    const char *home;
+    char path[STORE_PATH + 400];
+    int fd;
+};
+
+static void copy_begin(void *arg)
+{
+    struct copy *copy = arg;
+    errno = 0;
+    copy->fd = files_make_dirs(copy->path) ? 0 : -1;
+}
+
+static void copy_file(void *arg)
+{
+    struct copy *copy = arg;
+    copy->fd = open(copy->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+}
+
+static void copy_close(void *arg)
+{
+    close(((struct copy *)arg)->fd);
+}
+
+static void copy_remove(void *arg)
+{
+    files_remove_tree(arg);
+}
+
+void remote_remove_copy(const char *home)
+{
+    if (pool_run(POOL_IO, copy_remove, (void *)home, NULL) != SL_OK)
+        files_remove_tree(home);
+}
+
+static enum sl_code copy_part(const struct symbfile_place *place, const char *parts, const struct symbfile_set *set,
+                              size_t index, const char *home, struct sl_error *error)
+{
+    char name[OBJECT_NAME], part[PART_NAME];
+    struct copy copy = {.fd = -1};
+    remote_part_name(&set->have[index], part);
+    remote_in_parts(place, parts, part, name);
+    store_part_name(&set->have[index], part);
+    snprintf(copy.path, sizeof copy.path, "%s/%s/%s", home, set->name, part);
+    enum sl_code code = pool_run(POOL_IO, copy_file, &copy, error);
+    if (code == SL_OK && copy.fd < 0)
+        code = sl_fail(error, SL_BUSY, "cannot make a file in the store");
+    if (code == SL_OK)
+        code = remote_note(store_object_get(remote_bucket(), sl_str(name), copy.fd, error), error);
+    if (copy.fd >= 0 && pool_run(POOL_IO, copy_close, &copy, NULL) != SL_OK)
+        copy_close(&copy);
+    return code;
+}
+
+/* The parts of `set`, which has them, in "<home>/<name of the set>/". */
+enum sl_code remote_copy_set(const struct symbfile_place *place, const char *parts, const struct symbfile_set *set,
+                             char home[STORE_PATH], struct sl_error *error)
+{
+    static uint64_t number;
+    char tmp[STORE_PATH];
+    struct copy copy = {.fd = -1};
+    if (!store_tmp(tmp))
+        return sl_fail(error, SL_BUSY, "there is no directory to receive uploads in");
+    snprintf(home, STORE_PATH, "%.*s/set-%ld-%" PRIu64, STORE_PATH - 64, tmp, (long)getpid(), ++number);
+    snprintf(copy.path, sizeof copy.path, "%s/%s", home, set->name);
+    enum sl_code code = pool_run(POOL_IO, copy_begin, &copy, error);
+    if (code == SL_OK && copy.fd < 0)
+        code = sl_fail(error, SL_BUSY, "cannot make a directory in the store");
+    for (size_t i = 0; code == SL_OK && i < set->have_count; i++)
+        code = copy_part(place, parts, set, i, home, error);
+    if (code != SL_OK)
+        remote_remove_copy(home);
+    return code;
+}
+
+enum sl_code remote_copy(const struct symbfile_place *place, const struct symbfile_set *wanted, char home[STORE_PATH],
+                         struct sl_error *error)
+{
+    char parts[SET_NAME];
+    struct symbfile_set set = *wanted;
+    enum sl_code code = remote_manifest(place, &set, parts, error);
+    if (code == SL_OK)
+        code = remote_copy_set(place, parts, &set, home, error);
+    free(set.have);
+    return code;
+}

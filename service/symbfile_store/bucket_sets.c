@@ -1,0 +1,444 @@
+/* Sets of parts in the bucket: staged, published, replaced, dropped. Under the lock of the executable among the fibers of this process;
+ * other processes and nodes may do the same at the same time. */
+#include "symbfile_store/bucket.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+
+static bool refuse(struct symbfile_failure *failure, enum sl_code code, const struct sl_error *error)
+{
+    if (code == SL_BUSY || code == SL_CANCELLED)
+        symbfile_fail_by(failure, SL_BUSY, error->message);
+    else
+        symbfile_fail_unreachable(failure, error->message);
+    return false;
+}
+
+/* ---- objects ---- */
+
+static void open_name(const struct symbfile_place *place, const char *name, char out[OBJECT_NAME])
+{
+    char hex[FILE_ID_HEX];
+    sl_hex_encode(place->file_id.bytes, sizeof place->file_id.bytes, hex);
+    snprintf(out, OBJECT_NAME, "symbfiles/open/%s/%s/%s", *place->scope ? place->scope : "global", hex, name);
+}
+
+static enum sl_code delete_object(const char *name, struct sl_error *error)
+{
+    return remote_note(store_object_delete(remote_bucket(), sl_str(name), error), error);
+}
+
+static enum sl_code write_object(const char *name, struct sl_str text, struct sl_error *error)
+{
+    return remote_note(store_object_write(remote_bucket(), sl_str(name), text, error), error);
+}
+
+/* ---- publishing ---- */
+
+struct publishing {
+    const struct symbfile_place *place;
+    const char *upload_id;
+    char parts[SET_NAME];
+    struct symbfile_set set;
+    bool news; /* what can be found is another */
+};
+
+struct check { /* pool work */
+    const char *home;
+    struct symbfile_set *set;
+    struct symbfile_failure *failure;
+    bool good;
+};
+
+static void check_job(void *arg)
+{
+    struct check *check = arg;
+    check->good = store_check_set(check->home, check->set, check->failure);
+}
+
+/* Pieces are read together, on this machine; of parts that are symbfiles themselves the names tell. */
+static bool check_parts(struct publishing *p, struct symbfile_failure *failure)
+{
+    char home[STORE_PATH] = "";
+    struct sl_error error;
+    struct check check = {home, &p->set, failure, false};
+    if (store_is_split(&p->set)) {
+        enum sl_code code = remote_copy_set(p->place, p->parts, &p->set, home, &error);
+        if (code != SL_OK)
+            return refuse(failure, code, &error);
+    }
+    enum sl_code code = pool_run(POOL_CONVERT, check_job, &check, &error);
+    if (*home)
+        remote_remove_copy(home);
+    return code == SL_OK ? check.good : refuse(failure, SL_BUSY, &error);
+}
+
+static enum sl_code remove_open(const struct publishing *p, struct sl_error *error)
+{
+    char name[OBJECT_NAME];
+    open_name(p->place, p->parts, name);
+    return delete_object(name, error);
+}
+
+static enum sl_code drop_parts(const struct publishing *p, struct sl_error *error)
+{
+    char prefix[OBJECT_NAME];
+    remote_in_parts(p->place, p->parts, "", prefix);
+    enum sl_code code = remote_remove(prefix, NULL, error);
+    return code == SL_OK ? remove_open(p, error) : code;
+}
+
+static enum sl_code write_marker(struct publishing *p, uint64_t generation, struct sl_error *error)
+{
+    char name[OBJECT_NAME];
+    struct sl_buf text = {0};
+    remote_home(p->place, name);
+    snprintf(name + strlen(name), sizeof name - strlen(name), "%s-%" PRIu64 "-%" PRIu64 "-%" PRIu64 "-%s",
+             symbfile_kind_names[p->set.kind], generation, p->set.parts, p->set.records, p->upload_id);
+    sl_buf_printf(&text, "%s\n", p->parts);
+    for (size_t i = 0; i < p->set.have_count; i++) {
+        char part[PART_NAME];
+        remote_part_name(&p->set.have[i], part);
+        sl_buf_printf(&text, "%s\n", part);
+    }
+    enum sl_code code =
+        text.failed ? sl_fail(error, SL_BUSY, "out of memory") : write_object(name, sl_buf_view(&text), error);
+    sl_buf_free(&text);
+    return code;
+}
+
+/* A set that was replaced: its marker, and its parts unless the new set is made of the same. */
+static enum sl_code remove_published(const struct publishing *p, const struct remote_marker *marker,
+                                     struct sl_error *error)
+{
+    char parts[SET_NAME], name[OBJECT_NAME];
+    struct symbfile_set set = marker->set;
+    enum sl_code code = remote_manifest(p->place, &set, parts, error);
+    free(set.have);
+    if (code == SL_NOT_FOUND)
+        return SL_OK; /* another node was faster */
+    bool shared = code != SL_OK || strcmp(parts, p->parts) == 0;
+    remote_home(p->place, name);
+    snprintf(name + strlen(name), sizeof name - strlen(name), "%s", marker->set.name);
+    enum sl_code removed = delete_object(name, error);
+    if (shared || removed != SL_OK)
+        return removed;
+    remote_in_parts(p->place, parts, "", name);
+    return remote_remove(name, NULL, error);
+}
+
+/* The set takes the place of what was published, unless that is the same. What was replaced may stay when the store fails now: it does
+ * not count. */
+static enum sl_code publish(struct publishing *p, struct sl_error *error)
+{
+    struct remote_marker markers[MARKERS];
+    size_t count = 0;
+    char parts[SET_NAME] = "";
+    enum sl_code code = remote_markers(p->place, p->set.kind, markers, &count, error);
+    const struct remote_marker *newest = remote_newest(markers, count);
+    bool same = false;
+    if (code == SL_OK && newest && newest->set.parts == p->set.parts) {
+        struct symbfile_set before = newest->set;
+        code = remote_manifest(p->place, &before, parts, error);
+        same = code == SL_OK && store_same_content(&before, &p->set);
+        free(before.have);
+        code = code == SL_NOT_FOUND ? SL_OK : code;
+    }
+    if (code != SL_OK)
+        return code;
+    p->news = true; /* also when it is the same: who published it may not have come to telling */
+    if (same)
+        return strcmp(parts, p->parts) == 0 ? remove_open(p, error) : drop_parts(p, error);
+    uint64_t generation = clock_wall_us(), before = newest ? newest->set.generation : 0;
+    code = write_marker(p, generation > before ? generation : before + 1, error);
+    if (code != SL_OK)
+        return code;
+    metric_add(METRIC_SYMBFILE_SETS, 1, symbfile_kind_names[p->set.kind], NULL, NULL);
+    for (size_t i = 0; i < count; i++)
+        remove_published(p, &markers[i], error);
+    remove_open(p, error);
+    return SL_OK;
+}
+
+/* Whether all parts are there is looked at anew: they may have been dropped meanwhile. */
+static bool complete(struct publishing *p, struct symbfile_failure *failure)
+{
+    struct remote_part_list list;
+    struct sl_error error;
+    enum sl_code code = remote_list_parts(p->place, p->parts, &list, &error);
+    p->set.have = list.parts;
+    p->set.have_count = list.count;
+    bool whole = code == SL_OK && list.count == p->set.parts, good = code == SL_OK || refuse(failure, code, &error);
+    remote_forget_count(p->place, p->parts);
+    if (whole) {
+        good = check_parts(p, failure);
+        code = good ? publish(p, &error) : failure->status < 500 ? drop_parts(p, &error) : SL_OK;
+        if (good && code != SL_OK)
+            good = refuse(failure, code, &error);
+    }
+    remote_part_list_free(&list);
+    return good;
+}
+
+/* ---- adding ---- */
+
+/* Puts the file into its set; others of the same number that were there before go. */
+static enum sl_code stage(const struct symbfile_arrival *a, const char *parts, struct sl_error *error)
+{
+    char prefix[OBJECT_NAME], number[32], name[OBJECT_NAME], part[PART_NAME];
+    struct remote_part_list list = {.most = a->parts};
+    snprintf(number, sizeof number, "%010" PRIu32 ".", a->part.number);
+    remote_in_parts(&a->place, parts, "", prefix);
+    list.skip = strlen(prefix);
+    remote_in_parts(&a->place, parts, number, prefix);
+    enum sl_code code = remote_list(prefix, "", remote_note_part, &list, error);
+    open_name(&a->place, parts, name);
+    if (code == SL_OK)
+        code = write_object(name, SL_STR(""), error);
+    remote_part_name(&a->part, part);
+    remote_in_parts(&a->place, parts, part, name);
+    bool there = list.count && memcmp(list.parts[0].sha256, a->part.sha256, sizeof a->part.sha256) == 0;
+    if (code == SL_OK && !there)
+        code = remote_note(store_object_put(remote_bucket(), sl_str(name), a->fd, error), error);
+    if (code == SL_OK && list.count && !there) {
+        remote_part_name(&list.parts[0], part);
+        remote_in_parts(&a->place, parts, part, name);
+        code = delete_object(name, error);
+    }
+    remote_part_list_free(&list);
+    return code;
+}
+
+static enum sl_code write_id(const struct symbfile_place *place, const char *id, struct sl_error *error)
+{
+    char name[OBJECT_NAME], hex[FILE_ID_HEX];
+    if (!*id)
+        return SL_OK;
+    sl_hex_encode(place->file_id.bytes, sizeof place->file_id.bytes, hex);
+    remote_root(place->scope, name);
+    snprintf(name + strlen(name), sizeof name - strlen(name), "by-id/%s/%s", id, hex);
+    return write_object(name, SL_STR(""), error);
+}
+
+/* The ways to the executable come first: what info says has been noted. */
+static enum sl_code update_info(const struct symbfile_arrival *a, bool *news, struct sl_error *error)
+{
+    struct symbfile_info info;
+    char name[OBJECT_NAME];
+    struct sl_buf json = {0};
+    enum sl_code code = remote_info(&a->place, &info, error);
+    if (code != SL_OK || !info_merge(&info, a->info))
+        return code;
+    *news = true;
+    code = write_id(&a->place, info.build_id, error);
+    if (code == SL_OK)
+        code = write_id(&a->place, info.debug_id, error);
+    info_format(&info, &json);
+    remote_home(&a->place, name);
+    snprintf(name + strlen(name), sizeof name - strlen(name), "info");
+    if (code == SL_OK)
+        code = json.failed ? sl_fail(error, SL_BUSY, "out of memory") : write_object(name, sl_buf_view(&json), error);
+    sl_buf_free(&json);
+    return code;
+}
+
+/* The directory of the set's parts: another one once the set was published. */
+static enum sl_code find_parts_name(const struct symbfile_arrival *a, char out[SET_NAME], struct sl_error *error)
+{
+    struct remote_marker markers[MARKERS];
+    size_t count = 0;
+    enum sl_code code = remote_markers(&a->place, a->kind, markers, &count, error);
+    const struct remote_marker *newest = remote_newest(markers, count);
+    bool again = newest && newest->set.parts == a->parts && strcmp(newest->upload_id, a->upload_id) == 0;
+    remote_parts_name(a->kind, a->parts, a->upload_id, again ? newest->set.generation : 0, out);
+    return code;
+}
+
+bool remote_add(const struct symbfile_arrival *a, struct symbfile_failure *failure)
+{
+    struct publishing p = {.place = &a->place, .upload_id = a->upload_id, .set = {.kind = a->kind, .parts = a->parts}};
+    struct sl_error error;
+    uint64_t count = 0;
+    bool good = true;
+    enum sl_code code = find_parts_name(a, p.parts, &error);
+    if (code == SL_OK)
+        code = stage(a, p.parts, &error);
+    if (code == SL_OK)
+        code = update_info(a, &p.news, &error);
+    if (code == SL_OK)
+        code = remote_count_parts(&a->place, p.parts, &count, &error);
+    if (code == SL_OK && count >= a->parts)
+        good = complete(&p, failure);
+    if (code == SL_OK && good && p.news)
+        code = remote_changed(&error);
+    return code == SL_OK ? good : refuse(failure, code, &error);
+}
+
+/* ---- asking ---- */
+
+struct staged { /* of one kind: what came last */
+    size_t skip;
+    enum symbfile_kind kind;
+    char name[SET_NAME], modified[40];
+};
+
+static bool note_staged(void *arg, const struct store_object *object)
+{
+    struct staged *staged = arg;
+    struct sl_str rest = {object->name.data + staged->skip, object->name.size - staged->skip};
+    const char *slash = memchr(rest.data, '/', rest.size);
+    char modified[sizeof staged->modified];
+    snprintf(modified, sizeof modified, SL_STR_FMT, SL_STR_ARG(object->modified));
+    if (slash && slash - rest.data < SET_NAME && strcmp(modified, staged->modified) >= 0) {
+        memcpy(staged->modified, modified, sizeof modified);
+        snprintf(staged->name, sizeof staged->name, "%.*s", (int)(slash - rest.data), rest.data);
+    }
+    return true;
+}
+
+static int64_t seconds_of(const char *modified)
+{
+    struct tm tm = {0};
+    return strptime(modified, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) : 0;
+}
+
+static enum sl_code staged_status(const struct symbfile_place *place, enum symbfile_kind kind, struct symbfile_set *set,
+                                  bool *known, struct sl_error *error)
+{
+    char prefix[OBJECT_NAME];
+    struct staged staged = {.kind = kind};
+    struct remote_part_list list = {0};
+    enum symbfile_kind found;
+    remote_home(place, prefix);
+    snprintf(prefix + strlen(prefix), sizeof prefix - strlen(prefix), "parts/");
+    staged.skip = strlen(prefix);
+    snprintf(prefix + staged.skip, sizeof prefix - staged.skip, "%s-", symbfile_kind_names[kind]);
+    *set = (struct symbfile_set){.kind = kind};
+    enum sl_code code = remote_list(prefix, "", note_staged, &staged, error);
+    if (code != SL_OK || !remote_parse_parts_name(staged.name, &found, &set->parts))
+        return code;
+    code = remote_list_parts(place, staged.name, &list, error);
+    set->have = list.parts;
+    set->have_count = list.count;
+    set->updated_s = seconds_of(staged.modified);
+    for (size_t i = 0; i < list.count; i++)
+        set->records += list.parts[i].records;
+    free(list.modified);
+    *known = code == SL_OK && set->have_count;
+    return code;
+}
+
+enum sl_code remote_status(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
+                           bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any, struct sl_error *error)
+{
+    enum sl_code code = remote_published(place, sets, error);
+    *any = false;
+    for (int kind = 0; code == SL_OK && kind < SYMBFILE_KINDS; kind++) {
+        char parts[SET_NAME];
+        known[kind] = sets[kind].generation != 0;
+        code = known[kind] ? remote_manifest(place, &sets[kind], parts, error)
+                           : staged_status(place, (enum symbfile_kind)kind, &sets[kind], &known[kind], error);
+        *any |= known[kind];
+    }
+    if (code == SL_OK && *any)
+        code = remote_info(place, info, error);
+    return code;
+}
+
+/* Markers first: nothing is published any more when its parts go. */
+enum sl_code remote_delete(const struct symbfile_place *place, bool *any, struct sl_error *error)
+{
+    char home[OBJECT_NAME], prefix[OBJECT_NAME];
+    size_t count = 0;
+    remote_home(place, home);
+    snprintf(prefix, sizeof prefix, "%.*sr", OBJECT_NAME - 8, home);
+    enum sl_code code = remote_remove(prefix, &count, error);
+    if (code == SL_OK && count)
+        code = remote_changed(error);
+    snprintf(prefix, sizeof prefix, "%.*sparts/", OBJECT_NAME - 8, home);
+    if (code == SL_OK)
+        code = remote_remove(prefix, &count, error);
+    open_name(place, "", prefix);
+    if (code == SL_OK)
+        code = remote_remove(prefix, NULL, error);
+    *any = count > 0;
+    return code;
+}
+
+/* ---- what nobody completed ---- */
+
+struct expired {
+    char (*names)[OBJECT_NAME];
+    size_t count;
+    int64_t before_s;
+};
+
+static bool note_expired(void *arg, const struct store_object *object)
+{
+    struct expired *expired = arg;
+    char modified[40];
+    snprintf(modified, sizeof modified, SL_STR_FMT, SL_STR_ARG(object->modified));
+    int64_t seconds = seconds_of(modified);
+    if (seconds && seconds <= expired->before_s && object->name.size < OBJECT_NAME)
+        snprintf(expired->names[expired->count++], OBJECT_NAME, SL_STR_FMT, SL_STR_ARG(object->name));
+    return expired->count < STORE_LIST_MAX;
+}
+
+/* "symbfiles/open/<scope>/<file id>/<parts>" */
+static bool parse_open_name(const char *name, struct symbfile_place *place, char parts[SET_NAME])
+{
+    char scope[SYMBFILE_SCOPE] = "", hex[FILE_ID_HEX] = "", rest[SET_NAME] = "";
+    size_t size;
+    *place = (struct symbfile_place){.scope = ""};
+    if (sscanf(name, "symbfiles/open/%35[^/]/%32[0-9a-f]/%159s", scope, hex, rest) != 3 ||
+        !sl_hex_decode(sl_str(hex), place->file_id.bytes, sizeof place->file_id.bytes, &size) ||
+        size != sizeof place->file_id.bytes)
+        return false;
+    if (strcmp(scope, "global") != 0)
+        memcpy(place->scope, scope, sizeof scope);
+    memcpy(parts, rest, sizeof rest);
+    return true;
+}
+
+/* Parts of a set that is published stay; only the note that it was on its way was left behind. */
+static enum sl_code drop_expired(const char *name, struct sl_error *error)
+{
+    struct publishing p = {.set = {.parts = 0}};
+    struct symbfile_place place;
+    struct remote_marker markers[MARKERS];
+    size_t count = 0;
+    bool published = false;
+    if (!parse_open_name(name, &place, p.parts) || !remote_parse_parts_name(p.parts, &p.set.kind, &p.set.parts))
+        return delete_object(name, error);
+    p.place = &place;
+    enum sl_code code = remote_markers(&place, p.set.kind, markers, &count, error);
+    for (size_t i = 0; code == SL_OK && i < count; i++) {
+        char parts[SET_NAME];
+        code = remote_manifest(&place, &markers[i].set, parts, error);
+        free(markers[i].set.have);
+        published |= code == SL_OK && strcmp(parts, p.parts) == 0;
+        code = code == SL_NOT_FOUND ? SL_OK : code;
+    }
+    if (code != SL_OK)
+        return code;
+    return published ? remove_open(&p, error) : drop_parts(&p, error);
+}
+
+enum sl_code remote_sweep(struct sl_error *error)
+{
+    int64_t ttl_s = (int64_t)(store_limits.staging_ttl_ns / 1000000000);
+    struct expired expired = {.names = malloc(STORE_LIST_MAX * sizeof *expired.names),
+                              .before_s = clock_wall_s() - ttl_s};
+    enum sl_code code = expired.names ? remote_list("symbfiles/open/", "", note_expired, &expired, error)
+                                      : sl_fail(error, SL_BUSY, "out of memory");
+    for (size_t i = 0; code == SL_OK && i < expired.count; i++)
+        code = drop_expired(expired.names[i], error);
+    free(expired.names);
+    return code;
+}

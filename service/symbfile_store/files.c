@@ -1,0 +1,153 @@
+/* Directories of the symbfile store, and how they fail. */
+#include "symbfile_store/impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/directory.h"
+
+enum { TREE_DEPTH = 6 };
+
+bool files_make_dirs(const char *path)
+{
+    char part[STORE_PATH];
+    size_t size = strlen(path);
+    if (size >= sizeof part)
+        return false;
+    for (size_t i = 1; i <= size; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, 0750) != 0 && errno != EEXIST)
+            return false;
+    }
+    return true;
+}
+
+void files_refresh(const char *path)
+{
+    const char *store = store_limits.shared_dir;
+    char part[STORE_PATH + SYMBFILE_ID_MAX + 8];
+    size_t size = store ? strlen(store) : 0;
+    if (!store || strncmp(path, store, size) != 0 || strlen(path) >= sizeof part)
+        return;
+    for (; path[size]; size++) {
+        if (path[size] != '/')
+            continue;
+        memcpy(part, path, size);
+        part[size] = '\0';
+        int fd = open(part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+            return;
+        close(fd);
+    }
+}
+
+void files_remove_tree(const char *path)
+{
+    dir_remove(AT_FDCWD, path, TREE_DEPTH);
+}
+
+static uint64_t tree_bytes(int at, const char *name, unsigned depth)
+{
+    uint64_t sum = 0;
+    DIR *dir = dir_open(at, name);
+    struct stat st;
+    for (struct dirent *e; (e = dir_next(dir, &st));)
+        if (!S_ISDIR(st.st_mode))
+            sum += (uint64_t)st.st_blocks * 512 / (st.st_nlink ? st.st_nlink : 1);
+        else if (depth < TREE_DEPTH)
+            sum += tree_bytes(dirfd(dir), e->d_name, depth + 1);
+    if (dir)
+        closedir(dir);
+    return sum;
+}
+
+uint64_t files_tree_bytes(const char *path)
+{
+    return tree_bytes(AT_FDCWD, path, 0);
+}
+
+bool files_sync_dir(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool ok = fsync(fd) == 0 || errno == EINVAL; /* a file system that cannot */
+    close(fd);
+    return ok;
+}
+
+bool files_touch(const char *path, bool *made)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+    if (fd < 0)
+        return errno == EEXIST;
+    close(fd);
+    *made = true;
+    return true;
+}
+
+void symbfile_fail(struct symbfile_failure *failure, int status, const char *code, const char *format, ...)
+{
+    va_list arguments;
+    *failure = (struct symbfile_failure){.status = status, .kind = SL_MALFORMED};
+    snprintf(failure->code, sizeof failure->code, "%s", code);
+    va_start(arguments, format);
+    vsnprintf(failure->text, sizeof failure->text, format, arguments);
+    va_end(arguments);
+}
+
+void symbfile_fail_by(struct symbfile_failure *failure, enum sl_code code, const char *cause)
+{
+    if (code == SL_BUSY)
+        symbfile_fail(failure, 503, "1401", "Too many uploads in progress.");
+    else
+        symbfile_fail(failure, 500, "1000", "Something went wrong on our side.");
+    failure->kind = code;
+    snprintf(failure->cause, sizeof failure->cause, "%.230s", cause);
+}
+
+void symbfile_fail_unreachable(struct symbfile_failure *failure, const char *cause)
+{
+    symbfile_fail(failure, 503, "1403", "The store of uploads does not answer.");
+    failure->kind = SL_DOWNLOAD_ERROR;
+    snprintf(failure->cause, sizeof failure->cause, "%.230s", cause);
+}
+
+static bool is_scarce(int number)
+{
+    return number == ENOMEM || number == EMFILE || number == ENFILE;
+}
+
+/* A server of files that is gone, or has lost the files that were open. */
+static bool is_unreachable(int number)
+{
+    return number == ESTALE || number == EIO || number == ETIMEDOUT || number == EHOSTDOWN || number == EHOSTUNREACH ||
+           number == ENOTCONN || number == ECONNREFUSED || number == ENODEV;
+}
+
+enum sl_code store_code(int number)
+{
+    return number == 0 || number == ENOENT ? SL_OK : is_scarce(number) ? SL_BUSY : SL_DOWNLOAD_ERROR;
+}
+
+bool store_fail(struct symbfile_failure *failure, const char *what)
+{
+    int reason = errno;
+    bool scarce = is_scarce(reason);
+    symbfile_fail_by(failure, scarce ? SL_BUSY : reason == ENOENT ? SL_NOT_FOUND : SL_INTERNAL, "");
+    if (is_unreachable(reason))
+        symbfile_fail_unreachable(failure, "");
+    if (reason == ENOSPC || reason == EDQUOT) {
+        symbfile_fail(failure, 507, "1402", "Storage is full.");
+        failure->kind = SL_INTERNAL;
+    }
+    snprintf(failure->cause, sizeof failure->cause, "%s: %s", what, strerror(reason));
+    return false;
+}

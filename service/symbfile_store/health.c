@@ -1,0 +1,72 @@
+/* Whether the store of uploads answers: what is not known because it does not is never told to be missing. */
+#include "symbfile_store/bucket.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "core/log.h"
+#include "core/loop.h"
+
+enum { PAUSE_MS = 2000 }; /* until a store that failed is asked again for a look-up */
+
+static struct {
+    bool down;
+    char trouble[256]; /* of the last failure */
+    int64_t failed_s;  /* 0: it never did */
+    uint64_t until_ms;
+} health;
+
+void store_note(const char *trouble)
+{
+    if (!trouble) {
+        if (health.down)
+            log_info("symbfile", "the store of uploads answers again");
+        health.down = false;
+        return;
+    }
+    if (!health.down)
+        log_error("symbfile", "the store of uploads does not answer", LOG_STR("error", trouble));
+    snprintf(health.trouble, sizeof health.trouble, "%.250s", trouble);
+    health.down = true;
+    health.failed_s = clock_wall_s();
+    health.until_ms = loop_now_ms() + PAUSE_MS;
+}
+
+bool store_is_down(struct sl_error *error)
+{
+    if (!health.down || loop_now_ms() >= health.until_ms)
+        return false;
+    sl_fail(error, SL_DOWNLOAD_ERROR, "the store of uploads does not answer: %s", health.trouble);
+    return true;
+}
+
+void kinds_symbfile_store(struct kinds_store_state *state)
+{
+    const struct config_bucket *bucket = &symbfiles_config()->symbfile.bucket;
+    char store[512];
+    *state = (struct kinds_store_state){
+        .up = !health.down, .last_error = health.failed_s ? health.trouble : NULL, .failed_s = health.failed_s};
+    state->type = !symbfile_store_dir(store) ? NULL
+                  : !remote_bucket()         ? "filesystem"
+                  : bucket->s3_bucket        ? "s3"
+                                             : "gcs";
+    state->shared = remote_bucket() || store_limits.shared_dir;
+}
+
+/* A file system that is not mounted any more leaves an empty directory, or none. */
+bool store_present(const char *store)
+{
+    static _Atomic bool seen;
+    char path[STORE_PATH];
+    struct stat st;
+    if (!store_limits.shared_dir || remote_bucket())
+        return true;
+    snprintf(path, sizeof path, "%s/generation", store);
+    if (stat(path, &st) == 0) {
+        seen = true;
+        return true;
+    }
+    return errno == ENOENT && !seen && stat(store, &st) == 0;
+}

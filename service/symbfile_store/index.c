@@ -1,0 +1,394 @@
+/* The kind `symbfile_index`: what lookups ask, made of the parts of a published set; and finding it. */
+#include "symbfile_store/symbfile_store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+#include "kinds/conversion.h"
+#include "symbfile_store/bucket.h"
+
+enum {
+    SWEEP_MS = 3600 * 1000,
+    ATTEMPTS = 3,
+    RECORD_BYTES = 32
+}; /* a set may be replaced between finding and reading it */
+#define READ_AGAIN_NS UINT64_C(1000000000)
+
+static const struct config *config;
+
+void symbfiles_init(const struct config *c)
+{
+    config = c;
+    symbfile_store_configure(c);
+    remote_open(c);
+}
+
+void symbfiles_close(void)
+{
+    remote_close();
+}
+
+const struct config *symbfiles_config(void)
+{
+    return config;
+}
+
+/* ---- the kind ---- */
+struct index_request {
+    struct symbfile_place place;
+    struct symbfile_set set;
+};
+
+struct build {
+    const struct index_request *request;
+    const char *copy; /* of the set, when it is in a bucket; else empty */
+    int fd;
+};
+
+static enum sl_code symbfiles_build(struct conversion *conversion, void *arg, struct sl_error *error)
+{
+    const struct build *b = arg;
+    char directory[STORE_PATH];
+    bool found = store_tmp(directory);
+    struct sl_symbfile_builder *builder = sl_symbfile_builder_new(found ? directory : NULL);
+    struct sl_buf out = {0};
+    enum sl_code code = builder ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+    if (builder)
+        sl_symbfile_builder_limit(builder, &conversion->budget);
+    if (code == SL_OK)
+        code = *b->copy ? store_read_at(b->copy, &b->request->set, sl_symbfile_builder_sink(builder), error)
+                        : symbfile_store_read(&b->request->place, &b->request->set, sl_symbfile_builder_sink(builder),
+                                              error);
+    if (code == SL_OK)
+        code = sl_symbfile_builder_finish(builder, &out, error);
+    if (code == SL_OK)
+        code = conversion_write(conversion, b->fd, &out, error);
+    sl_symbfile_builder_free(builder);
+    sl_buf_free(&out);
+    return code;
+}
+
+/* Neither that the store does not answer nor that another node has just replaced the set is a fact about it: other nodes do not hear
+ * of it, and this one asks again soon. */
+static enum sl_code not_read(enum sl_code code, struct sl_error *error)
+{
+    if (code != SL_NOT_FOUND && code != SL_DOWNLOAD_ERROR && code != SL_TIMEOUT && code != SL_PERMISSION_DENIED)
+        return code;
+    char what[sizeof error->message];
+    snprintf(what, sizeof what, "%s", code == SL_NOT_FOUND ? "the upload was replaced" : error->message);
+    sl_fail(error, SL_DOWNLOAD_ERROR, "%s", what);
+    error->duration_ns = READ_AGAIN_NS;
+    return error->code;
+}
+
+static enum sl_code symbfiles_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                      struct sl_error *error)
+{
+    (void)arena;
+    char copy[STORE_PATH] = "";
+    struct build b = {.request = context, .copy = copy, .fd = tmp->fd};
+    if (remote_bucket()) {
+        enum sl_code copied = remote_copy(&b.request->place, &b.request->set, copy, error);
+        if (copied != SL_OK)
+            return not_read(copied, error);
+    }
+    /* As many bytes as its records are in a symbfile, or more; the files would have to be asked. */
+    struct conversion_input input = {b.request->set.records * RECORD_BYTES, sl_str(b.request->set.name),
+                                     &kind_symbfile_index};
+    enum sl_code code = conversion_run(&input, symbfiles_build, &b, error);
+    if (*copy)
+        remote_remove_copy(copy);
+    return not_read(code, error);
+}
+
+static void *retain(const void *context, struct sl_arena *arena)
+{
+    struct index_request *copy = SL_ARENA_NEW(arena, struct index_request);
+    if (copy)
+        *copy = *(const struct index_request *)context;
+    return copy;
+}
+
+static enum sl_code open_into(struct sl_bytes bytes, void *into, struct sl_error *error)
+{
+    return sl_symbfile_index_open(bytes, into, error);
+}
+
+static enum sl_code symbfiles_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+{
+    return kinds_load(bytes, sizeof(struct sl_symbfile_index), open_into, loaded, weight, error);
+}
+
+const struct cache_kind kind_symbfile_index = {
+    .name = "symbfile_index",
+    .section = CACHE_DERIVED,
+    .version = 1001,
+    .random_access = true,
+    .compute = symbfiles_compute,
+    .retain = retain,
+    .load = symbfiles_load,
+    .free_loaded = free,
+};
+
+static enum sl_code get_index(const struct index_request *request, struct cache_item **item)
+{
+    char text[240], hex[FILE_ID_HEX];
+    struct sl_error error;
+    const char *scope = *request->place.scope ? request->place.scope : "global";
+    sl_hex_encode(request->place.file_id.bytes, sizeof request->place.file_id.bytes, hex);
+    snprintf(text, sizeof text, "scope: %s\n\ntype: symbfile\nkind: %s\nfile_id: %s\ngeneration: %" PRIu64 "\n", scope,
+             symbfile_kind_names[request->set.kind], hex, request->set.generation);
+    struct cache_key key = {.text = sl_str(text), .scope = sl_str(scope)};
+    return cache_get(&kind_symbfile_index, &key, request, item, &error);
+}
+
+/* ---- finding ---- */
+struct search {
+    const struct sl_file_id *given;
+    char code_id[SYMBFILE_ID_MAX], debug_id[SL_DEBUG_ID_TEXT]; /* empty = not given */
+    char scope[SYMBFILE_SCOPE]; /* whose uploads come before everybody's; empty: nobody's */
+    struct upload_answer answer;
+    enum sl_code code; /* SL_OK: the answer is true; else it is not known */
+    struct sl_error error;
+};
+
+/* Everything that the answer depends on. */
+enum { QUESTION = 1 + sizeof(struct sl_file_id) + SYMBFILE_ID_MAX + SL_DEBUG_ID_TEXT + SYMBFILE_SCOPE };
+
+static size_t add_text(char out[QUESTION], size_t size, const char *text)
+{
+    size_t length = strlen(text) + 1;
+    memcpy(out + size, text, length);
+    return size + length;
+}
+
+static struct sl_str question_of(const struct search *s, char out[QUESTION])
+{
+    size_t size = 0;
+    out[size++] = s->given ? 'f' : 'i';
+    if (s->given)
+        memcpy(out + size, s->given->bytes, sizeof s->given->bytes);
+    size += s->given ? sizeof s->given->bytes : 0;
+    size = add_text(out, size, s->code_id);
+    size = add_text(out, size, s->debug_id);
+    return (struct sl_str){out, add_text(out, size, s->scope)};
+}
+
+static void search_begin(struct search *s, struct sl_str scope, const struct sl_file_id *file_id,
+                         const struct object_id *id)
+{
+    *s = (struct search){.given = file_id};
+    if (id->code_id.size < sizeof s->code_id)
+        snprintf(s->code_id, sizeof s->code_id, SL_STR_FMT, SL_STR_ARG(id->code_id));
+    if (id->has_debug_id)
+        sl_debug_id_format(&id->debug_id, s->debug_id);
+    if (config->uploads_scope == UPLOADS_OF_SCOPE)
+        symbfile_scope(scope, s->scope);
+}
+
+/* ---- on the pool when the store is a directory, else in the fiber ---- */
+static enum sl_code look_at_published(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
+                                      struct sl_error *error)
+{
+    return remote_bucket() ? remote_published(place, sets, error) : symbfile_store_published(place, sets);
+}
+
+static enum sl_code look_for_id(const char *id, struct symbfile_place *place, struct sl_error *error)
+{
+    return remote_bucket() ? remote_find(id, place, error) : symbfile_store_find(id, place);
+}
+
+static enum sl_code look_at_info(const struct symbfile_place *place, struct symbfile_info *info, struct sl_error *error)
+{
+    if (remote_bucket())
+        return remote_info(place, info, error);
+    symbfile_store_info(place, info);
+    return SL_OK;
+}
+
+/* These say true also when they could not look: `code` tells. */
+static bool find_published(struct search *s)
+{
+    struct upload_answer *answer = &s->answer;
+    s->code = look_at_published(&answer->place, answer->sets, &s->error);
+    return s->code != SL_OK || answer->sets[SYMBFILE_RANGES].generation || answer->sets[SYMBFILE_RETURNPADS].generation;
+}
+
+static bool find_by_id(struct search *s, const char *id)
+{
+    enum sl_code code = *id ? look_for_id(id, &s->answer.place, &s->error) : SL_NOT_FOUND;
+    if (code != SL_OK && code != SL_NOT_FOUND)
+        s->code = code;
+    return s->code != SL_OK || (code == SL_OK && find_published(s));
+}
+
+static bool find_given(struct search *s)
+{
+    if (s->given)
+        s->answer.place.file_id = *s->given;
+    return s->given && find_published(s);
+}
+
+static bool find_by_code_id(struct search *s)
+{
+    return find_by_id(s, s->code_id);
+}
+
+static bool find_by_debug_id(struct search *s)
+{
+    return find_by_id(s, s->debug_id);
+}
+
+/* An id at a time: among the uploads of the scope, then among everybody's. */
+static void search(void *arg)
+{
+    static bool (*const ways[])(struct search *) = {find_given, find_by_code_id, find_by_debug_id};
+    struct search *s = arg;
+    struct upload_answer *answer = &s->answer;
+    struct symbfile_info info;
+    for (size_t i = 0; !answer->found && i < sizeof ways / sizeof *ways; i++) {
+        memcpy(answer->place.scope, s->scope, sizeof s->scope);
+        answer->found = ways[i](s);
+        if (answer->found || !*s->scope)
+            continue;
+        memset(answer->place.scope, 0, sizeof answer->place.scope);
+        answer->found = ways[i](s);
+    }
+    if (s->code != SL_OK || !answer->found)
+        return;
+    s->code = look_at_info(&answer->place, &info, &s->error);
+    answer->has_base = info.has_base;
+    answer->base = info.base;
+    answer->arch = sl_arch_parse(sl_str(info.arch));
+}
+
+static enum sl_code load_indexes(const struct upload_answer *answer, struct symbfile_lookup *result)
+{
+    enum sl_code code = SL_NOT_FOUND;
+    for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
+        struct index_request request = {answer->place, answer->sets[kind]};
+        if (!answer->sets[kind].generation)
+            continue;
+        enum sl_code got = get_index(&request, &result->items[kind]);
+        if (got == SL_OK) {
+            const struct sl_symbfile_index *index = result->items[kind]->loaded;
+            result->indexes[kind] = index;
+            result->features.has_debug_info |= index->has_lines;
+            result->features.has_symbols |= index->has_functions;
+        }
+        if (got == SL_BUSY || got == SL_CANCELLED)
+            return got; /* half of what is there is no answer */
+        if (got == SL_OK || code == SL_NOT_FOUND)
+            code = got;
+    }
+    return code;
+}
+
+/* Runs the search; an error says that the answer is not known. */
+static enum sl_code run_search(struct search *s, struct sl_error *error)
+{
+    enum sl_code code = SL_OK;
+    if (remote_bucket())
+        search(s);
+    else
+        code = pool_run(POOL_IO, search, s, error);
+    if (code != SL_OK || s->code == SL_OK)
+        return code;
+    if (s->code == SL_BUSY || s->code == SL_CANCELLED)
+        return sl_fail(error, s->code, "out of memory or descriptors");
+    return sl_fail(error, SL_DOWNLOAD_ERROR, "the store of uploads cannot be read: %.200s", s->error.message);
+}
+
+/* Remembered, unless `anew`, or searched for. While the store does not answer, what was found before counts, and nothing is missing. */
+static enum sl_code get_answer(struct search *s, bool anew, struct sl_error *error)
+{
+    char text[QUESTION];
+    struct sl_str question = question_of(s, text);
+    enum sl_code code = answers_current() ? SL_OK : answers_look(error);
+    if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_PERMISSION_DENIED)
+        return answers_get(question, &s->answer) && s->answer.found ? SL_OK : SL_DOWNLOAD_ERROR;
+    if (code != SL_OK || (!anew && answers_get(question, &s->answer)))
+        return code;
+    uint64_t epoch = answers_epoch();
+    code = run_search(s, error);
+    if (code == SL_OK)
+        answers_put(question, &s->answer, epoch);
+    return code;
+}
+
+void kinds_find_symbfile(struct sl_str scope, const struct sl_file_id *file_id, const struct object_id *id,
+                         struct symbfile_lookup *result)
+{
+    char store[512];
+    *result = (struct symbfile_lookup){.code = SL_NOT_FOUND};
+    if (!symbfile_store_dir(store))
+        return;
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        struct search s;
+        struct sl_error error;
+        search_begin(&s, scope, file_id, id);
+        result->code = get_answer(&s, attempt > 0, &error);
+        if (result->code == SL_OK)
+            result->code = s.answer.found ? load_indexes(&s.answer, result) : SL_NOT_FOUND;
+        if (result->code == SL_OK) {
+            result->file_id = s.answer.place.file_id;
+            result->has_base = s.answer.has_base;
+            result->base = s.answer.base;
+            result->arch = s.answer.arch;
+        }
+        bool replaced = result->code == SL_NOT_FOUND || result->code == SL_DOWNLOAD_ERROR;
+        if (!replaced || !s.answer.found)
+            return;
+    }
+}
+
+void kinds_release_symbfile(struct symbfile_lookup *lookup)
+{
+    for (int kind = 0; kind < SYMBFILE_KINDS; kind++)
+        if (lookup->items[kind])
+            cache_release(lookup->items[kind]);
+    *lookup = (struct symbfile_lookup){.code = SL_NOT_FOUND};
+}
+
+bool kinds_prefer_symbfile(bool has_file_id)
+{
+    return config && (config->symbfile.prefer == SYMBFILE_PREFER_SYMBFILE ||
+                      (config->symbfile.prefer == SYMBFILE_PREFER_AUTO && has_file_id));
+}
+
+struct sweep {
+    enum sl_code code;
+    struct symbfile_store_size size;
+    struct sl_error error;
+};
+
+static void sweep(void *arg)
+{
+    struct sweep *s = arg;
+    s->code = symbfile_store_sweep(&s->size, &s->error);
+}
+
+void kinds_sweep_symbfiles(void *unused)
+{
+    char store[512];
+    (void)unused;
+    if (!symbfile_store_dir(store)) {
+        log_warn("symbfile", "no cache_dir and no symbfile.store_dir: uploads are refused");
+        return;
+    }
+    do {
+        struct sweep s = {0};
+        enum sl_code code = pool_run(POOL_IO | POOL_HEAVY, sweep, &s, &s.error);
+        if (code == SL_OK && s.code == SL_OK && remote_bucket())
+            code = remote_sweep(&s.error);
+        if (code != SL_CANCELLED && (code != SL_OK || s.code != SL_OK))
+            log_error("symbfile", "the upload store cannot be used", LOG_ERR(&s.error));
+        metric_set(METRIC_STORE_BYTES, (double)s.size.staging, "staging", NULL, NULL);
+        metric_set(METRIC_STORE_BYTES, (double)s.size.published, "published", NULL, NULL);
+    } while (fiber_sleep(SWEEP_MS));
+}

@@ -1,0 +1,187 @@
+/* What uploads said about an executable, and the way back from its ids to it. */
+#include "symbfile_store/impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/json_write.h"
+
+/* A text that does not fit is none. */
+static void symbfile_info_take(struct sl_json *j, char *out, size_t size)
+{
+    struct sl_str text;
+    if (sl_json_text(j, &text) && text.size < size)
+        snprintf(out, size, SL_STR_FMT, SL_STR_ARG(text));
+}
+
+static void read_member(struct sl_json *j, struct sl_str key, struct symbfile_info *info)
+{
+    const struct {
+        struct sl_str key;
+        char *out;
+        size_t size;
+    } texts[] = {{SL_STR("build_id"), info->build_id, sizeof info->build_id},
+                 {SL_STR("debug_id"), info->debug_id, sizeof info->debug_id},
+                 {SL_STR("go_build_id"), info->go_build_id, sizeof info->go_build_id},
+                 {SL_STR("code_file"), info->code_file, sizeof info->code_file},
+                 {SL_STR("arch"), info->arch, sizeof info->arch}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (sl_str_equal(key, texts[i].key)) {
+            symbfile_info_take(j, texts[i].out, texts[i].size);
+            return;
+        }
+    if (sl_str_equal(key, SL_STR("base_address")))
+        info->has_base = sl_json_u64(j, &info->base);
+    else
+        sl_json_skip(j);
+}
+
+void info_parse(struct sl_str text, struct symbfile_info *info)
+{
+    struct sl_arena arena = {0};
+    struct sl_str key;
+    struct sl_json j = sl_json(text, &arena, false);
+    *info = (struct symbfile_info){0};
+    if (sl_json_object(&j))
+        while (sl_json_next(&j, &key))
+            read_member(&j, key, info);
+    if (!sl_json_end(&j))
+        *info = (struct symbfile_info){0};
+    sl_arena_free(&arena);
+}
+
+void info_read(const char *home, struct symbfile_info *info)
+{
+    char path[STORE_PATH + 16];
+    struct sl_mapping mapping;
+    *info = (struct symbfile_info){0};
+    snprintf(path, sizeof path, "%s/info", home);
+    if (sl_map_file(path, &mapping, NULL) != SL_OK)
+        return;
+    info_parse((struct sl_str){(const char *)mapping.bytes.data, mapping.bytes.size}, info);
+    sl_unmap(&mapping);
+}
+
+static void symbfile_info_member(struct sl_json_writer *w, const char *key, const char *text)
+{
+    if (!*text)
+        return;
+    sl_json_member_str(w, key, sl_str(text));
+}
+
+void info_format(const struct symbfile_info *info, struct sl_buf *json)
+{
+    struct sl_json_writer w = sl_json_writer(json);
+    sl_json_begin_object(&w);
+    symbfile_info_member(&w, "build_id", info->build_id);
+    symbfile_info_member(&w, "debug_id", info->debug_id);
+    symbfile_info_member(&w, "go_build_id", info->go_build_id);
+    symbfile_info_member(&w, "code_file", info->code_file);
+    symbfile_info_member(&w, "arch", info->arch);
+    if (info->has_base)
+        sl_json_member_u64(&w, "base_address", info->base);
+    sl_json_end_object(&w);
+}
+
+static bool info_write(const char *home, const struct symbfile_info *info)
+{
+    char path[STORE_PATH + 16];
+    struct sl_buf json = {0};
+    info_format(info, &json);
+    snprintf(path, sizeof path, "%s/info", home);
+    bool ok = !json.failed && sl_write_file(path, sl_buf_bytes(&json), NULL) == SL_OK;
+    sl_buf_free(&json);
+    return ok;
+}
+
+static bool associate(const char *root, const char *id, const struct sl_file_id *file_id, bool *changed)
+{
+    char path[STORE_PATH + SYMBFILE_ID_MAX + FILE_ID_HEX + 8], hex[FILE_ID_HEX];
+    if (!*id)
+        return true;
+    sl_hex_encode(file_id->bytes, sizeof file_id->bytes, hex);
+    snprintf(path, sizeof path, "%s/by-id/%s", root, id);
+    if (!files_make_dirs(path))
+        return false;
+    snprintf(path, sizeof path, "%s/by-id/%s/%s", root, id, hex);
+    return files_touch(path, changed);
+}
+
+bool info_merge(struct symbfile_info *info, const struct symbfile_info *news)
+{
+    struct symbfile_info before = *info;
+    if (*news->build_id) {
+        uint8_t bytes[64];
+        size_t size;
+        memcpy(info->build_id, news->build_id, sizeof info->build_id);
+        if (!*news->debug_id && sl_hex_decode(sl_str(news->build_id), bytes, sizeof bytes, &size)) {
+            struct sl_debug_id id = sl_debug_id_from_build_id((struct sl_bytes){bytes, size}, false);
+            sl_debug_id_format(&id, info->debug_id);
+        }
+    }
+    if (*news->debug_id)
+        memcpy(info->debug_id, news->debug_id, sizeof info->debug_id);
+    if (*news->go_build_id)
+        memcpy(info->go_build_id, news->go_build_id, sizeof info->go_build_id);
+    if (*news->code_file)
+        memcpy(info->code_file, news->code_file, sizeof info->code_file);
+    if (*news->arch)
+        memcpy(info->arch, news->arch, sizeof info->arch);
+    if (news->has_base) {
+        info->has_base = true;
+        info->base = news->base;
+    }
+    return strcmp(info->build_id, before.build_id) != 0 || strcmp(info->debug_id, before.debug_id) != 0 ||
+           strcmp(info->go_build_id, before.go_build_id) != 0 || strcmp(info->code_file, before.code_file) != 0 ||
+           strcmp(info->arch, before.arch) != 0 || info->has_base != before.has_base || info->base != before.base;
+}
+
+bool info_update(const char *root, const char *home, const struct sl_file_id *file_id, const struct symbfile_info *news,
+                 bool *changed)
+{
+    struct symbfile_info info;
+    info_read(home, &info);
+    bool other = info_merge(&info, news);
+    *changed |= other;
+    return (!other || info_write(home, &info)) && associate(root, info.build_id, file_id, changed) &&
+           associate(root, info.debug_id, file_id, changed);
+}
+
+bool info_id_is_safe(const char *id)
+{
+    return *id && *id != '.' && !strchr(id, '/') && strlen(id) < SYMBFILE_ID_MAX;
+}
+
+enum sl_code symbfile_store_find(const char *id, struct symbfile_place *place)
+{
+    char root[STORE_PATH], path[STORE_PATH + SYMBFILE_ID_MAX + 8];
+    if (!info_id_is_safe(id) || !store_root(place->scope, root))
+        return SL_NOT_FOUND;
+    snprintf(path, sizeof path, "%s/by-id/%s", root, id);
+    files_refresh(path);
+    DIR *dir = opendir(path);
+    enum sl_code code = dir ? SL_OK : store_code(errno);
+    uint64_t newest = 0;
+    unsigned looked_at = 0;
+    for (struct dirent *e; dir && code == SL_OK && looked_at < MAX_ALIASES && (e = readdir(dir));) {
+        struct symbfile_set sets[SYMBFILE_KINDS];
+        struct symbfile_place candidate = *place;
+        if (strlen(e->d_name) != FILE_ID_HEX - 1 ||
+            !sl_hex_decode(sl_str(e->d_name), candidate.file_id.bytes, sizeof candidate.file_id.bytes, NULL))
+            continue;
+        looked_at++;
+        code = symbfile_store_published(&candidate, sets);
+        for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
+            if (sets[kind].generation > newest) {
+                newest = sets[kind].generation;
+                *place = candidate;
+            }
+        }
+    }
+    if (dir)
+        closedir(dir);
+    return code == SL_OK && newest == 0 ? SL_NOT_FOUND : code;
+}

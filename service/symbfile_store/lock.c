@@ -1,0 +1,173 @@
+/* One change of an executable's sets at a time: first among the fibers of this process, in order, then among processes, by a
+ * file that is flock(2)ed. No thread waits for either. */
+#include "symbfile_store/bucket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/map.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+
+enum { FIRST_WAIT_MS = 5, LONGEST_WAIT_MS = 250 };
+
+struct symbfile_turn {
+    struct fiber_wait_list next;
+    size_t waiting;
+    struct symbfile_place place;
+};
+
+static struct sl_map turns; /* by place: those that somebody has. Loop thread */
+
+static void count_waiting(int by)
+{
+    static int waiting;
+    metric_set(METRIC_WAITING, waiting += by, "lock", NULL, NULL);
+}
+
+static struct sl_str turn_key(const struct symbfile_place *place)
+{
+    return (struct sl_str){(const char *)place, sizeof place->file_id + strlen(place->scope)};
+}
+
+static void turn_end(struct symbfile_turn *turn)
+{
+    if (turn->waiting) {
+        fiber_wake_one(&turn->next); /* whose turn it is from now on */
+        return;
+    }
+    sl_map_remove(&turns, turn_key(&turn->place));
+    free(turn);
+    if (!turns.count)
+        sl_map_free(&turns);
+}
+
+static enum sl_code turn_take(const struct symbfile_place *place, uint64_t until_ms, struct symbfile_turn **taken,
+                              struct sl_error *error)
+{
+    struct symbfile_turn *turn = sl_map_get(&turns, turn_key(place));
+    if (!turn) {
+        turn = calloc(1, sizeof *turn);
+        if (turn)
+            turn->place = *place;
+        void **slot = turn ? sl_map_slot(&turns, turn_key(&turn->place), NULL) : NULL;
+        if (!slot) {
+            free(turn);
+            return sl_fail(error, SL_BUSY, "out of memory");
+        }
+        *slot = *taken = turn;
+        return SL_OK;
+    }
+    uint64_t now = loop_now_ms();
+    turn->waiting++;
+    count_waiting(1);
+    enum fiber_wait result = fiber_wait_on(&turn->next, until_ms > now ? until_ms - now : 0);
+    count_waiting(-1);
+    turn->waiting--;
+    *taken = turn;
+    if (result == FIBER_WOKEN)
+        return SL_OK;
+    return result == FIBER_CANCELLED ? sl_fail(error, SL_CANCELLED, "cancelled")
+                                     : sl_fail(error, SL_BUSY, "another upload of this executable takes long");
+}
+
+int store_try_lock(const char *home, bool make)
+{
+    char path[STORE_PATH + 16];
+    struct stat st;
+    if (make ? !files_make_dirs(home) : stat(home, &st) != 0)
+        return -1;
+    snprintf(path, sizeof path, "%s/lock", home);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        int reason = errno;
+        if (reason == EINTR)
+            continue;
+        close(fd);
+        errno = reason;
+        return -1;
+    }
+    return fd;
+}
+
+struct attempt { /* pool work */
+    const struct symbfile_place *place;
+    bool make, present;
+    int fd, reason;
+};
+
+static void try(void *arg)
+{
+    struct attempt *attempt = arg;
+    char home[STORE_PATH];
+    char store[512];
+    errno = ENOENT;
+    attempt->fd = -1;
+    attempt->present = symbfile_store_dir(store) && store_present(store);
+    if (attempt->present && store_home(attempt->place, home))
+        attempt->fd = store_try_lock(home, attempt->make);
+    attempt->reason = errno;
+}
+
+/* Among processes. */
+static enum sl_code lock_file(struct attempt *attempt, uint64_t until_ms, struct sl_error *error)
+{
+    if (remote_bucket()) /* nobody can lock anything there */
+        return SL_OK;
+    for (uint64_t wait_ms = FIRST_WAIT_MS;; wait_ms = wait_ms < LONGEST_WAIT_MS / 2 ? 2 * wait_ms : LONGEST_WAIT_MS) {
+        enum sl_code code = pool_run(POOL_IO, try, attempt, error);
+        if (code != SL_OK)
+            return code == SL_INTERNAL ? code : SL_BUSY;
+        if (attempt->fd >= 0)
+            return SL_OK;
+        if (!attempt->present || store_code(attempt->reason) == SL_DOWNLOAD_ERROR) {
+            if (attempt->reason != EWOULDBLOCK)
+                return sl_fail(error, SL_DOWNLOAD_ERROR, "cannot lock a directory of the store: %s",
+                               strerror(attempt->reason));
+        }
+        if (attempt->reason == ENOENT && !attempt->make)
+            return sl_fail(error, SL_NOT_FOUND, "not found");
+        if (attempt->reason != EWOULDBLOCK)
+            return sl_fail_errno(error, attempt->reason, "cannot lock a directory of the store");
+        if (loop_now_ms() >= until_ms)
+            return sl_fail(error, SL_BUSY, "another process holds this executable's lock");
+        count_waiting(1);
+        bool slept = fiber_sleep(wait_ms);
+        count_waiting(-1);
+        if (!slept)
+            return sl_fail(error, SL_CANCELLED, "cancelled");
+    }
+}
+
+enum sl_code symbfile_lock(const struct symbfile_place *place, bool make, uint64_t wait_ms, struct symbfile_lock *lock,
+                           struct sl_error *error)
+{
+    uint64_t now = loop_now_ms(), until_ms = wait_ms < UINT64_MAX - now ? now + wait_ms : UINT64_MAX;
+    struct attempt attempt = {.place = place, .make = make, .fd = -1};
+    *lock = (struct symbfile_lock){.fd = -1};
+    enum sl_code code = turn_take(place, until_ms, &lock->turn, error);
+    if (code != SL_OK) {
+        lock->turn = NULL;
+        return code;
+    }
+    code = lock_file(&attempt, until_ms, error);
+    lock->fd = attempt.fd;
+    if (code != SL_OK)
+        symbfile_unlock(lock);
+    return code;
+}
+
+void symbfile_unlock(struct symbfile_lock *lock)
+{
+    if (lock->fd >= 0)
+        close(lock->fd);
+    if (lock->turn)
+        turn_end(lock->turn);
+    *lock = (struct symbfile_lock){.fd = -1};
+}

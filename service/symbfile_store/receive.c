@@ -1,0 +1,76 @@
+/* Files to receive parts in, as long as there is room. */
+#include "symbfile_store/impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/statvfs.h>
+
+#include "core/loop.h"
+
+enum { SIZE_KNOWN_S = 60, FULL_KNOWN_S = 1 };
+
+/* The size of the store is looked at once a minute, and when it is full once a second; what was received since then is
+ * added. */
+static _Atomic uint64_t known_bytes;
+static _Atomic int64_t known_s;
+
+void store_grew(uint64_t bytes)
+{
+    atomic_fetch_add(&known_bytes, bytes);
+}
+
+void store_shrank(void)
+{
+    atomic_store(&known_s, 0);
+}
+
+static bool has_room(const char *store)
+{
+    uint64_t reserve = store_limits.min_free, most = store_limits.max_size;
+    struct statvfs fs;
+    if (reserve && statvfs(store, &fs) == 0 && (uint64_t)fs.f_bavail * fs.f_frsize < reserve)
+        return false;
+    if (most == UINT64_MAX)
+        return true;
+    int64_t now = clock_wall_s(), age = now - atomic_load(&known_s);
+    if (age < 0 || age >= (atomic_load(&known_bytes) < most ? SIZE_KNOWN_S : FULL_KNOWN_S)) {
+        atomic_store(&known_s, now);
+        atomic_store(&known_bytes, files_tree_bytes(store));
+    }
+    return atomic_load(&known_bytes) < most;
+}
+
+int symbfile_store_receive(char path[600], struct symbfile_failure *failure)
+{
+    char store[512];
+    uint64_t random;
+    if (!symbfile_store_dir(store)) {
+        symbfile_fail(failure, 404, "1301", "Not found.");
+        return -1;
+    }
+    if (!store_present(store)) {
+        symbfile_fail_unreachable(failure, strerror(errno));
+        return -1;
+    }
+    if (!has_room(store)) {
+        symbfile_fail(failure, 507, "1402", "Storage is full.");
+        return -1;
+    }
+    for (int attempt = 0; attempt < 3; attempt++) {
+        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+            continue;
+        snprintf(path, 600, "%s/tmp/%016" PRIx64, store, random);
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+        if (fd >= 0)
+            return fd;
+        snprintf(path, 600, "%s/tmp", store);
+        if (errno == ENOENT && !files_make_dirs(path))
+            break;
+    }
+    store_fail(failure, "cannot make a file in the store");
+    return -1;
+}

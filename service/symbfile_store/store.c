@@ -1,0 +1,335 @@
+/* Sets of parts: staged, published, replaced, dropped. The only state is the names of files and directories. */
+#include "symbfile_store/impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/loop.h"
+#include "core/metrics.h"
+
+enum sl_code symbfile_store_published(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS])
+{
+    char home[STORE_PATH];
+    size_t count = 0;
+    errno = 0;
+    struct symbfile_set *all = store_home(place, home) ? store_sets(home, &count) : NULL;
+    enum sl_code code = store_code(errno);
+    for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
+        sets[kind] = (struct symbfile_set){.kind = (enum symbfile_kind)kind};
+        for (size_t i = 0; i < count; i++)
+            if (all[i].published && (int)all[i].kind == kind && all[i].generation > sets[kind].generation)
+                sets[kind] = all[i];
+    }
+    free(all);
+    return code;
+}
+
+/* ---- sets ---- */
+bool store_same_content(const struct symbfile_set *a, const struct symbfile_set *b)
+{
+    if (a->have_count != b->have_count)
+        return false;
+    for (size_t i = 0; i < a->have_count; i++)
+        if (a->have[i].number != b->have[i].number ||
+            memcmp(a->have[i].sha256, b->have[i].sha256, sizeof a->have[i].sha256) != 0)
+            return false;
+    return true;
+}
+
+static bool feed_file(const char *path, struct symbfile_part *part, struct symbfile_failure *failure)
+{
+    enum { STEP = 256 * 1024 };
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    uint8_t *buffer = malloc(STEP);
+    bool ok = fd >= 0 && buffer;
+    if (!ok)
+        store_fail(failure, "cannot read a stored part");
+    for (ssize_t n; ok && (n = read(fd, buffer, STEP)) != 0;) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        ok = n > 0 ? symbfile_part_feed(part, (struct sl_bytes){buffer, (size_t)n}, failure)
+                   : store_fail(failure, "cannot read a stored part");
+    }
+    free(buffer);
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+bool store_is_split(const struct symbfile_set *set)
+{
+    for (size_t i = 0; i < set->have_count; i++)
+        if (set->have[i].mode != SYMBFILE_WHOLE)
+            return true;
+    return false;
+}
+
+/* Reads all parts: each for itself, or the pieces as the one file that they are. */
+static bool read_set(const char *home, const struct symbfile_set *set, struct sl_symbfile_sink *sink, uint64_t *records,
+                     struct symbfile_failure *failure)
+{
+    uint64_t limit = store_limits.max_set_bytes;
+    bool split = store_is_split(set), ok = true;
+    struct symbfile_part *part = NULL;
+    *records = 0;
+    for (size_t i = 0; i < set->have_count && ok; i++) {
+        char name[PART_NAME], path[STORE_PATH + 400];
+        if (!part)
+            part = symbfile_part_new(0, 1, limit, sink);
+        store_part_name(&set->have[i], name);
+        snprintf(path, sizeof path, "%s/%s/%s", home, set->name, name);
+        errno = ENOMEM;
+        ok = part ? feed_file(path, part, failure) : store_fail(failure, "cannot read a set");
+        if (ok && (!split || i + 1 == set->have_count)) {
+            ok = symbfile_part_finish(part, failure);
+            *records += symbfile_part_records(part);
+            symbfile_part_free(part);
+            part = NULL;
+        }
+    }
+    symbfile_part_free(part);
+    return ok;
+}
+
+bool store_check_set(const char *home, struct symbfile_set *set, struct symbfile_failure *failure)
+{
+    uint64_t inflated = 0;
+    set->records = 0;
+    for (size_t i = 0; i < set->have_count; i++) {
+        inflated += set->have[i].inflated;
+        set->records += set->have[i].records;
+    }
+    if (store_is_split(set) && !read_set(home, set, NULL, &set->records, failure))
+        return false;
+    if (inflated <= store_limits.max_set_bytes && set->records <= store_limits.max_records)
+        return true;
+    symbfile_fail(failure, 413, "1108", "Upload is too large.");
+    return false;
+}
+
+/* Under the lock: the complete set takes the place of what was published, unless that is the same. */
+static bool symbfile_store_publish(const char *home, struct symbfile_set *set, bool *news,
+                                   struct symbfile_failure *failure)
+{
+    char from[STORE_PATH + 200], to[STORE_PATH + 200];
+    size_t count;
+    struct symbfile_set *all = store_sets(home, &count);
+    uint64_t generation = clock_wall_us(), newest = 0;
+    bool same = false, ok = true;
+    *news = true; /* also when it is the same: who published it may not have come to telling */
+    snprintf(from, sizeof from, "%s/%s", home, set->name);
+    for (size_t i = 0; i < count; i++)
+        if (all[i].published && all[i].kind == set->kind && all[i].generation > newest)
+            newest = all[i].generation;
+    for (size_t i = 0; i < count; i++) {
+        if (all[i].kind != set->kind || all[i].generation != newest || !newest || all[i].parts != set->parts)
+            continue;
+        same = store_load_parts(home, &all[i]) && store_same_content(&all[i], set);
+        free(all[i].have);
+    }
+    generation = generation > newest ? generation : newest + 1;
+    snprintf(to, sizeof to, "%s/%s-%" PRIu64 "-%" PRIu64 "-%" PRIu64, home, symbfile_kind_names[set->kind], generation,
+             set->parts, set->records);
+    if (same)
+        files_remove_tree(from);
+    else if (rename(from, to) != 0 || !files_sync_dir(home))
+        ok = store_fail(failure, "cannot publish a set");
+    else
+        metric_add(METRIC_SYMBFILE_SETS, 1, symbfile_kind_names[set->kind], NULL, NULL);
+    for (size_t i = 0; ok && !same && i < count; i++) {
+        if (!all[i].published || all[i].kind != set->kind)
+            continue;
+        snprintf(from, sizeof from, "%s/%s", home, all[i].name);
+        files_remove_tree(from);
+    }
+    free(all);
+    return ok;
+}
+
+/* Puts the file into the set's directory in the place of other contents of the same part. */
+static bool stage(const struct symbfile_arrival *a, const char *dir, struct part_table *table)
+{
+    char name[PART_NAME], before[PART_NAME] = "", path[STORE_PATH + 400];
+    struct symbfile_part_file old;
+    store_part_name(&a->part, name);
+    if (part_table_get(table, a->part.number, &old))
+        store_part_name(&old, before);
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    if (rename(a->path, path) != 0)
+        return false;
+    if (*before && strcmp(before, name) != 0) {
+        snprintf(path, sizeof path, "%s/%s", dir, before);
+        unlink(path);
+    }
+    return files_sync_dir(dir) && part_table_put(table, &a->part);
+}
+
+/* The files of a set that is complete by its table: those that the table names, which what a crash left does not change. */
+static bool load_complete(const char *home, struct symbfile_set *set, const struct part_table *table)
+{
+    size_t count = 0;
+    if (!store_load_parts(home, set))
+        return false;
+    for (size_t i = 0; i < set->have_count; i++) {
+        struct symbfile_part_file noted;
+        char path[STORE_PATH + 400], name[PART_NAME];
+        if (part_table_get(table, set->have[i].number, &noted) &&
+            memcmp(noted.sha256, set->have[i].sha256, sizeof noted.sha256) == 0) {
+            set->have[count++] = set->have[i];
+            continue;
+        }
+        store_part_name(&set->have[i], name);
+        snprintf(path, sizeof path, "%s/%s/%s", home, set->name, name);
+        unlink(path);
+    }
+    set->have_count = count;
+    return true;
+}
+
+static bool complete(const char *home, const char *dir, struct symbfile_set *set, struct part_table *table, bool *news,
+                     struct symbfile_failure *failure)
+{
+    if (!load_complete(home, set, table))
+        return store_fail(failure, "cannot read a set");
+    bool whole = set->have_count == set->parts, ok = true;
+    part_table_remove(table, home, set); /* made anew of the files when some of them are gone */
+    if (whole)
+        ok = store_check_set(home, set, failure);
+    if (whole && ok)
+        ok = symbfile_store_publish(home, set, news, failure);
+    else if (!ok && failure->status < 500)
+        files_remove_tree(dir);
+    free(set->have);
+    return ok;
+}
+
+static bool add_part(const struct symbfile_arrival *a, const char *home, const char *root, bool *news,
+                     struct symbfile_failure *failure)
+{
+    struct symbfile_set set = {.kind = a->kind, .parts = a->parts};
+    struct part_table table;
+    char dir[STORE_PATH + 200];
+    snprintf(set.name, sizeof set.name, "staging-%s-%" PRIu64 "-%s", symbfile_kind_names[a->kind], a->parts,
+             a->upload_id);
+    snprintf(dir, sizeof dir, "%s/%s", home, set.name);
+    if (!files_make_dirs(dir) || !part_table_open(&table, home, &set))
+        return store_fail(failure, "cannot stage a part");
+    bool ok = (stage(a, dir, &table) && info_update(root, home, &a->place.file_id, a->info, news)) ||
+              store_fail(failure, "cannot stage a part");
+    if (ok && table.complete == table.parts)
+        ok = complete(home, dir, &set, &table, news, failure);
+    part_table_close(&table);
+    return ok;
+}
+
+bool symbfile_store_add(const struct symbfile_arrival *a, struct symbfile_failure *failure)
+{
+    char home[STORE_PATH], root[STORE_PATH], store[512];
+    bool news = false; /* for who remembers answers */
+    struct stat st;
+    if (!symbfile_store_dir(store) || !store_root(a->place.scope, root) || !store_home(&a->place, home)) {
+        symbfile_fail(failure, 404, "1301", "Not found.");
+        return false;
+    }
+    bool ok = add_part(a, home, root, &news, failure);
+    if (ok && fstat(a->fd, &st) == 0)
+        store_grew((uint64_t)st.st_size);
+    if (news && !store_changed(store) && ok)
+        ok = store_fail(failure, "cannot tell of a new set");
+    return ok;
+}
+
+/* ---- asking ---- */
+void symbfile_store_info(const struct symbfile_place *place, struct symbfile_info *info)
+{
+    char home[STORE_PATH];
+    *info = (struct symbfile_info){0};
+    if (store_home(place, home))
+        info_read(home, info);
+}
+
+/* Whether `a` is to be shown rather than `b`: what is published, then what came last. */
+static bool shown_before(const struct symbfile_set *a, const struct symbfile_set *b)
+{
+    if (a->published != b->published)
+        return a->published;
+    return a->published ? a->generation > b->generation : a->updated_s > b->updated_s;
+}
+
+enum sl_code symbfile_store_status(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
+                                   bool known[SYMBFILE_KINDS], struct symbfile_info *info, bool *any)
+{
+    char home[STORE_PATH], store[512];
+    size_t count = 0;
+    *any = false;
+    errno = 0;
+    if (!symbfile_store_dir(store) || !store_present(store))
+        return SL_DOWNLOAD_ERROR;
+    struct symbfile_set *all = store_home(place, home) ? store_sets(home, &count) : NULL;
+    enum sl_code code = store_code(errno);
+    for (int kind = 0; kind < SYMBFILE_KINDS; kind++) {
+        known[kind] = false;
+        for (size_t i = 0; i < count; i++) {
+            if ((int)all[i].kind != kind || (known[kind] && !shown_before(&all[i], &sets[kind])))
+                continue;
+            sets[kind] = all[i];
+            known[kind] = true;
+        }
+        known[kind] = known[kind] && store_load_parts(home, &sets[kind]);
+        for (size_t i = 0; known[kind] && !sets[kind].published && i < sets[kind].have_count; i++)
+            sets[kind].records += sets[kind].have[i].records;
+        *any |= known[kind];
+    }
+    free(all);
+    symbfile_store_info(place, info);
+    return code;
+}
+
+bool symbfile_store_delete(const struct symbfile_place *place)
+{
+    char home[STORE_PATH], store[512], path[STORE_PATH + 200];
+    size_t count = 0;
+    struct symbfile_set *all = store_home(place, home) ? store_sets(home, &count) : NULL;
+    for (size_t i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/%s", home, all[i].name);
+        files_remove_tree(path);
+    }
+    free(all);
+    if (count && symbfile_store_dir(store))
+        store_changed(store);
+    store_shrank();
+    return count > 0;
+}
+
+enum sl_code symbfile_store_read(const struct symbfile_place *place, const struct symbfile_set *wanted,
+                                 struct sl_symbfile_sink *sink, struct sl_error *error)
+{
+    char home[STORE_PATH];
+    return store_home(place, home) ? store_read_at(home, wanted, sink, error)
+                                   : sl_fail(error, SL_NOT_FOUND, "there is no store");
+}
+
+enum sl_code store_read_at(const char *home, const struct symbfile_set *wanted, struct sl_symbfile_sink *sink,
+                           struct sl_error *error)
+{
+    struct symbfile_set set = *wanted;
+    struct symbfile_failure failure = {0};
+    uint64_t records;
+    bool ok = store_load_parts(home, &set) || store_fail(&failure, "cannot read a set");
+    if (ok && set.have_count != set.parts) {
+        errno = ENOENT;
+        ok = store_fail(&failure, "cannot read a set");
+    }
+    ok = ok && read_set(home, &set, sink, &records, &failure);
+    free(set.have);
+    if (ok)
+        return SL_OK;
+    if (failure.kind == SL_NOT_FOUND)
+        return sl_fail(error, SL_NOT_FOUND, "the upload was replaced");
+    return sl_fail(error, failure.kind, "%.230s", *failure.cause ? failure.cause : failure.text);
+}

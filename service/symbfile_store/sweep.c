@@ -1,0 +1,121 @@
+/* Keeping the store clean: what was left by uploads that nobody completed. */
+#include "symbfile_store/impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/directory.h"
+#include "core/loop.h"
+
+enum { TMP_AGE_S = 24 * 3600, TMP_DEPTH = 3 };
+
+/* Counts, or (`remove`) removes, what was staged too long ago. */
+static size_t expired_sets(const char *home, int64_t now, int64_t ttl_s, bool remove)
+{
+    char path[STORE_PATH + 200];
+    size_t count, expired = 0;
+    struct symbfile_set *sets = store_sets(home, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (sets[i].published || now - sets[i].updated_s < ttl_s)
+            continue;
+        expired++;
+        snprintf(path, sizeof path, "%s/%s", home, sets[i].name);
+        if (remove)
+            files_remove_tree(path);
+    }
+    free(sets);
+    return expired;
+}
+
+/* Looked at again under the lock: a part may have arrived meanwhile. One that is in use now is looked at the next time. */
+static void sweep_home(const char *home, int64_t now, int64_t ttl_s)
+{
+    if (!expired_sets(home, now, ttl_s, false))
+        return;
+    int lock = store_try_lock(home, false);
+    if (lock < 0)
+        return;
+    expired_sets(home, now, ttl_s, true);
+    close(lock);
+}
+
+static void add_bytes(const char *home, struct symbfile_store_size *size)
+{
+    char path[STORE_PATH + 200];
+    size_t count;
+    struct symbfile_set *sets = store_sets(home, &count);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/%s", home, sets[i].name);
+        *(sets[i].published ? &size->published : &size->staging) += files_tree_bytes(path);
+    }
+    free(sets);
+}
+
+static void sweep_tmp(const char *store, int64_t now)
+{
+    char path[STORE_PATH];
+    snprintf(path, sizeof path, "%s/tmp", store);
+    DIR *dir = opendir(path);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        struct stat st;
+        if (e->d_name[0] != '.' && fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            now - (int64_t)st.st_mtim.tv_sec > TMP_AGE_S)
+            dir_remove(dirfd(dir), e->d_name, TMP_DEPTH);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void sweep_root(const char *root, int64_t now, int64_t ttl_s, struct symbfile_store_size *size)
+{
+    char path[STORE_PATH + FILE_ID_HEX + 8];
+    for (unsigned first = 0; first < 256; first++) {
+        snprintf(path, sizeof path, "%s/%02x", root, first);
+        DIR *dir = opendir(path);
+        for (struct dirent *e; dir && (e = readdir(dir));) {
+            if (strlen(e->d_name) != FILE_ID_HEX - 1)
+                continue;
+            snprintf(path, sizeof path, "%s/%02x/%s", root, first, e->d_name);
+            sweep_home(path, now, ttl_s);
+            add_bytes(path, size);
+        }
+        if (dir)
+            closedir(dir);
+    }
+}
+
+static void sweep_scopes(const char *store, int64_t now, int64_t ttl_s, struct symbfile_store_size *size)
+{
+    char path[STORE_PATH];
+    snprintf(path, sizeof path, "%s/scopes", store);
+    DIR *dir = opendir(path);
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (e->d_name[0] != '.' && store_root(e->d_name, path))
+            sweep_root(path, now, ttl_s, size);
+    if (dir)
+        closedir(dir);
+}
+
+enum sl_code symbfile_store_sweep(struct symbfile_store_size *size, struct sl_error *error)
+{
+    char store[512], path[STORE_PATH];
+    int64_t now = clock_wall_s(), ttl_s = (int64_t)(store_limits.staging_ttl_ns / 1000000000);
+    *size = (struct symbfile_store_size){0};
+    if (!symbfile_store_dir(store))
+        return SL_OK;
+    snprintf(path, sizeof path, "%s/tmp", store);
+    if (!store_present(store))
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "%s: %s", store, strerror(errno));
+    if (!files_make_dirs(path))
+        return sl_fail(error, SL_INTERNAL, "cannot make the upload store: %s", strerror(errno));
+    store_changed(store); /* for whoever died between a change and telling it */
+    sweep_tmp(store, now);
+    sweep_root(store, now, ttl_s, size);
+    sweep_scopes(store, now, ttl_s, size);
+    return SL_OK;
+}

@@ -1,0 +1,139 @@
+/* A file `table` in the directory of a staged set:
+ *
+ *     0    "SLUT"       written last when it is made of the files
+ *     8    u64          all parts before this one are there; may lag behind
+ *     64   64 bytes a part, by number: SHA-256, u64 records, u64 inflated, mode (0 = not there), 15 zeros
+ *
+ * It is a short cut and not the truth, which is the names of the files: those are read when it is missing, and once more
+ * when it says that the set is complete. A part is noted after its file is in place, and synced: what a client was told
+ * to be there is in the table, whatever happens. */
+#include "symbfile_store/impl.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { MAGIC = 4, ENTRY = 64, AT_RECORDS = 32, AT_INFLATED = 40, AT_MODE = 48, AT_COMPLETE = 8, STEP = 64 };
+
+static const uint8_t empty_head[16] = "SLUT"; /* no part is known to be there */
+
+static void table_path(const char *home, const struct symbfile_set *set, char out[STORE_PATH + 200])
+{
+    snprintf(out, STORE_PATH + 200, "%s/%s/table", home, set->name);
+}
+
+static uint64_t offset_of(uint64_t number)
+{
+    return (number + 1) * ENTRY;
+}
+
+static bool write_at(int fd, const void *data, size_t size, uint64_t offset)
+{
+    return sl_write_all_at(fd, (struct sl_bytes){data, size}, offset);
+}
+
+static bool write_part(int fd, const struct symbfile_part_file *part)
+{
+    uint8_t entry[ENTRY] = {0};
+    uint64_t records = htole64(part->records), inflated = htole64(part->inflated);
+    memcpy(entry, part->sha256, sizeof part->sha256);
+    memcpy(entry + AT_RECORDS, &records, sizeof records);
+    memcpy(entry + AT_INFLATED, &inflated, sizeof inflated);
+    entry[AT_MODE] = (uint8_t)part->mode;
+    return write_at(fd, entry, sizeof entry, offset_of(part->number));
+}
+
+/* Of several files with one number, which a crash may leave, the last one counts. */
+static bool make_of_files(int fd, const char *home, struct symbfile_set *set)
+{
+    bool ok = ftruncate(fd, 0) == 0 && store_load_parts(home, set);
+    for (size_t i = 0; ok && i < set->have_count; i++)
+        ok = set->have[i].number >= set->parts || write_part(fd, &set->have[i]);
+    free(set->have);
+    set->have = NULL;
+    set->have_count = 0;
+    return ok && fdatasync(fd) == 0 && write_at(fd, empty_head, sizeof empty_head, 0);
+}
+
+bool part_table_open(struct part_table *table, const char *home, struct symbfile_set *set)
+{
+    char path[STORE_PATH + 200];
+    uint8_t head[sizeof empty_head];
+    uint64_t complete;
+    table_path(home, set, path);
+    *table =
+        (struct part_table){.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640), .parts = set->parts};
+    if (table->fd < 0)
+        return false;
+    if (pread(table->fd, head, sizeof head, 0) == (ssize_t)sizeof head && memcmp(head, empty_head, MAGIC) == 0) {
+        memcpy(&complete, head + AT_COMPLETE, sizeof complete);
+        table->complete = le64toh(complete);
+        return true;
+    }
+    if (make_of_files(table->fd, home, set))
+        return true;
+    part_table_close(table);
+    return false;
+}
+
+void part_table_close(struct part_table *table)
+{
+    int reason = errno;
+    if (table->fd >= 0)
+        close(table->fd);
+    table->fd = -1;
+    errno = reason;
+}
+
+bool part_table_get(const struct part_table *table, uint64_t number, struct symbfile_part_file *part)
+{
+    uint8_t entry[ENTRY];
+    uint64_t records, inflated;
+    if (pread(table->fd, entry, sizeof entry, (off_t)offset_of(number)) != (ssize_t)sizeof entry || !entry[AT_MODE])
+        return false;
+    memcpy(&records, entry + AT_RECORDS, sizeof records);
+    memcpy(&inflated, entry + AT_INFLATED, sizeof inflated);
+    *part = (struct symbfile_part_file){.number = (uint32_t)number,
+                                        .mode = (char)entry[AT_MODE],
+                                        .records = le64toh(records),
+                                        .inflated = le64toh(inflated)};
+    memcpy(part->sha256, entry, sizeof part->sha256);
+    return true;
+}
+
+/* Over the parts that are there: in all as many steps as there are parts. */
+static void symbfile_table_advance(struct part_table *table)
+{
+    uint8_t entries[STEP * ENTRY];
+    while (table->complete < table->parts) {
+        ssize_t size = pread(table->fd, entries, sizeof entries, (off_t)offset_of(table->complete));
+        size_t count = size > 0 ? (size_t)size / ENTRY : 0, i = 0;
+        while (i < count && table->complete < table->parts && entries[i * ENTRY + AT_MODE]) {
+            i++;
+            table->complete++;
+        }
+        if (i < STEP)
+            return;
+    }
+}
+
+bool part_table_put(struct part_table *table, const struct symbfile_part_file *part)
+{
+    if (!write_part(table->fd, part) || fdatasync(table->fd) != 0)
+        return false;
+    uint64_t before = table->complete;
+    symbfile_table_advance(table);
+    uint64_t complete = htole64(table->complete);
+    return table->complete == before || write_at(table->fd, &complete, sizeof complete, AT_COMPLETE);
+}
+
+void part_table_remove(struct part_table *table, const char *home, const struct symbfile_set *set)
+{
+    char path[STORE_PATH + 200];
+    part_table_close(table);
+    table_path(home, set, path);
+    unlink(path);
+}

@@ -1,0 +1,279 @@
+#include "transcode/ms_symcaches.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+#include "search/search.h"
+#include "kinds/conversion.h"
+
+enum { MAX_NAME = 255, MAX_VERSIONS = 64, TRANSIENT_S = 60 };
+
+static const char cached_only[] = "nothing is cached";
+
+/* ---- one at a time, or as many as may ---- */
+
+static struct {
+    unsigned running, queued;
+    struct fiber_wait_list free;
+} transcodes;
+
+static bool transcode_admit(const struct config *config)
+{
+    unsigned configured = config->ms_symcache.max_concurrent;
+    unsigned most = configured && configured != UINT32_MAX ? configured : loop_pool_threads();
+    enum fiber_wait waited = FIBER_WOKEN;
+    metric_set(METRIC_TRANSCODES_QUEUED, ++transcodes.queued, NULL, NULL, NULL);
+    while (transcodes.running >= most && waited != FIBER_CANCELLED)
+        waited = fiber_wait_on(&transcodes.free, UINT64_MAX);
+    metric_set(METRIC_TRANSCODES_QUEUED, --transcodes.queued, NULL, NULL, NULL);
+    transcodes.running += waited != FIBER_CANCELLED;
+    return waited != FIBER_CANCELLED;
+}
+
+static void transcode_count(const struct ms_symcache_question *q, enum sl_code code, uint64_t begin_ns)
+{
+    char version[48];
+    snprintf(version, sizeof version, "%u.%u.%u", q->version[0], q->version[1], q->version[2]);
+    metric_add(METRIC_TRANSCODES, 1, version, sl_code_name(code), NULL);
+    metric_observe_since(METRIC_TRANSCODE_SECONDS, begin_ns, version);
+}
+
+static void transcode_leave(void)
+{
+    transcodes.running--;
+    fiber_wake_one(&transcodes.free);
+}
+
+/* ---- the PDB ---- */
+
+struct pdb_check {
+    struct sl_bytes file;
+    const struct sl_debug_id *id;
+    enum sl_code code;
+    struct sl_error *error;
+};
+
+/* The id must be the same; the age may be higher, as debuggers have it. */
+static void pdb_check(void *arg)
+{
+    struct pdb_check *check = arg;
+    struct sl_object *object;
+    check->code = kinds_open_object(check->file, NULL, &object, check->error);
+    if (check->code != SL_OK)
+        return;
+    const struct sl_debug_id *found = &sl_object_info(object)->debug_id;
+    if (memcmp(found->uuid, check->id->uuid, sizeof found->uuid) != 0 || found->age < check->id->age)
+        check->code = sl_fail(check->error, SL_NOT_FOUND, "the PDB has another id");
+    sl_object_close(object);
+}
+
+static enum sl_code pdb_find(const struct ms_symcache_question *q, struct sl_arena *arena, struct file_lookup *file,
+                             struct sl_error *error)
+{
+    const enum file_type type = FILE_PDB;
+    struct object_id id = {.type = OBJECT_PE, .debug_file = q->pdb_name, .debug_id = q->id, .has_debug_id = true};
+    struct kinds_search where = {q->config->sources, q->config->source_count, SL_STR("global"), arena, 0};
+    kinds_find_file(&where, &id, &type, 1, file);
+    *error = file->error;
+    if (file->code != SL_OK)
+        return error->code = file->code;
+    struct pdb_check check = {file->item->mapping.bytes, &q->id, SL_OK, error};
+    enum sl_code code = pool_run(POOL_CONVERT, pdb_check, &check, error);
+    code = code == SL_OK ? check.code : code;
+    if (code != SL_OK)
+        cache_release(file->item);
+    return code;
+}
+
+/* What may be otherwise soon is not kept for a day. */
+static enum sl_code pdb_failed(enum sl_code code, struct sl_error *error)
+{
+    if (code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || code == SL_PERMISSION_DENIED) {
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the PDB could not be had");
+        error->duration_ns = TRANSIENT_S * UINT64_C(1000000000);
+    }
+    return code;
+}
+
+/* ---- the kind ---- */
+
+static void pdb_id_text(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT])
+{
+    sl_debug_id_format_breakpad(id, out);
+    for (char *c = out; *c; c++)
+        *c = *c >= 'a' && *c <= 'z' ? (char)(*c - 32) : *c;
+}
+
+static enum sl_code ms_symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
+                                         struct sl_error *error)
+{
+    const struct ms_symcache_question *q = context;
+    struct file_lookup file;
+    char id[SL_DEBUG_ID_TEXT];
+    if (q->is_cached_only)
+        return sl_fail(error, SL_BUSY, cached_only);
+    enum sl_code code = pdb_find(q, arena, &file, error);
+    if (code != SL_OK)
+        return pdb_failed(code, error);
+    pdb_id_text(&q->id, id);
+    struct transcode job = {q->config, q->transcoder, sl_arena_strndup(arena, q->pdb_name.data, q->pdb_name.size), id,
+                            file.item->mapping.bytes};
+    if (!job.pdb_name) {
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    } else if (!transcode_admit(q->config)) {
+        code = sl_fail(error, SL_CANCELLED, "cancelled");
+    } else {
+        uint64_t begin = clock_mono_ns();
+        code = transcode_run(&job, tmp->fd, error);
+        transcode_leave();
+        transcode_count(q, code, begin);
+    }
+    cache_release(file.item);
+    return code;
+}
+
+static void ms_symcache_release(void *config)
+{
+    config_release(config);
+}
+
+static void *ms_symcache_retain(const void *context, struct sl_arena *arena)
+{
+    const struct ms_symcache_question *from = context;
+    struct ms_symcache_question *to = SL_ARENA_NEW(arena, struct ms_symcache_question);
+    char *name = sl_arena_strndup(arena, from->pdb_name.data, from->pdb_name.size);
+    if (!to || !name)
+        return NULL;
+    *to = *from;
+    to->pdb_name.data = name;
+    to->config = config_retain(from->config);
+    if (sl_arena_at_end(arena, ms_symcache_release, (void *)(uintptr_t)to->config))
+        return to;
+    config_release(to->config);
+    return NULL;
+}
+
+const struct cache_kind kind_ms_symcaches = {
+    .name = "ms_symcaches",
+    .section = CACHE_TRANSCODED,
+    .version = 1001,
+    .compute = ms_symcaches_compute,
+    .retain = ms_symcache_retain,
+};
+
+/* ---- look-ups ---- */
+
+struct sl_str kinds_ms_symcache_key(const struct ms_symcache_question *q, struct sl_arena *arena)
+{
+    struct sl_buf key = {0};
+    char id[SL_DEBUG_ID_TEXT];
+    pdb_id_text(&q->id, id);
+    sl_buf_printf(&key, "scope: global\n\n%u.%u.%u\n", q->version[0], q->version[1], q->version[2]);
+    for (size_t i = 0; i < q->pdb_name.size; i++) {
+        char c = q->pdb_name.data[i];
+        sl_buf_u8(&key, (uint8_t)(c >= 'A' && c <= 'Z' ? c + 32 : c));
+    }
+    sl_buf_printf(&key, "\n%s\n", id);
+    return sl_buf_keep(&key, arena);
+}
+
+enum sl_code kinds_get_ms_symcache(const struct ms_symcache_question *q, struct sl_arena *arena,
+                                   struct cache_item **item, struct sl_error *error)
+{
+    struct cache_key key = {.text = kinds_ms_symcache_key(q, arena), .scope = SL_STR("global")};
+    if (!key.text.data)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    for (;;) {
+        enum sl_code code = cache_get(&kind_ms_symcaches, &key, q, item, error);
+        bool joined_other = code == SL_BUSY && strcmp(error->message, cached_only) == 0 && !q->is_cached_only;
+        if (!joined_other)
+            return code;
+        if (!fiber_yield())
+            return sl_fail(error, SL_CANCELLED, "cancelled");
+    }
+}
+
+/* ---- versions that there were: one a line, in a file of the cache ---- */
+
+static struct {
+    bool read;
+    unsigned items[MAX_VERSIONS][3];
+    size_t count;
+} versions;
+
+static bool versions_hold(const unsigned version[3])
+{
+    for (size_t i = 0; i < versions.count; i++)
+        if (memcmp(versions.items[i], version, sizeof versions.items[i]) == 0)
+            return true;
+    return false;
+}
+
+static void versions_add(const unsigned version[3])
+{
+    if (versions.count < MAX_VERSIONS && !versions_hold(version))
+        memcpy(versions.items[versions.count++], version, sizeof versions.items[0]);
+}
+
+static void versions_load(void *arg)
+{
+    const struct config *config = arg;
+    char path[4096];
+    if (!config->cache_dir)
+        return;
+    snprintf(path, sizeof path, "%s/ms_symcaches", config->cache_dir);
+    mkdir(path, 0750);
+    snprintf(path, sizeof path, "%s/ms_symcaches/versions", config->cache_dir);
+    FILE *file = fopen(path, "r");
+    unsigned v[3];
+    while (file && fscanf(file, "%u.%u.%u", &v[0], &v[1], &v[2]) == 3)
+        versions_add(v);
+    if (file)
+        fclose(file);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+    for (size_t i = 0; fd >= 0 && i < config->ms_symcache.transcoder_count; i++) {
+        const unsigned *version = config->ms_symcache.transcoders[i].version;
+        if (!versions_hold(version) && dprintf(fd, "%u.%u.%u\n", version[0], version[1], version[2]) < 0)
+            break;
+        versions_add(version);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+static int newest_first(const void *left, const void *right)
+{
+    const unsigned *a = left, *b = right;
+    for (int i = 0; i < 3; i++)
+        if (a[i] != b[i])
+            return a[i] < b[i] ? 1 : -1;
+    return 0;
+}
+
+size_t kinds_ms_symcache_older(const struct config *config, const unsigned version[3], unsigned (*found)[3], size_t max)
+{
+    size_t count = 0;
+    if (!versions.read || !versions_hold(version)) {
+        versions.read = true;
+        pool_run(POOL_IO, versions_load, (void *)(uintptr_t)config, NULL);
+        versions_add(version);
+    }
+    for (size_t i = 0; i < versions.count && count < max; i++)
+        if (versions.items[i][0] == version[0] && newest_first(versions.items[i], version) > 0)
+            memcpy(found[count++], versions.items[i], sizeof versions.items[i]);
+    qsort(found, count, sizeof *found, newest_first);
+    return count;
+}
+
+void ms_symcaches_close(void)
+{
+    versions.read = false;
+    versions.count = 0;
+}

@@ -1,0 +1,314 @@
+/* A transcoder's run: in directories of its own, as a process group of its own, with limits that `symloom worker` sets (a
+ * process that is to have other limits than its parent has to set them itself, before it becomes the program).
+ *
+ *     <tmp>/symcache-<random>/in/<pdb name>     what it is given
+ *                            /out/              _NT_SYMCACHE_PATH, and where it starts
+ *                            /log               what it says */
+#include "transcode/ms_symcaches.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "core/directory.h"
+#include "core/duration.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/pool.h"
+
+enum { PATH_LENGTH = 1024, OWN_WORDS = 8, LOG_MAX = 64 << 10, ENVIRONMENT_OWN = 5, TREE_DEPTH = 6 };
+
+struct run {
+    const struct transcode *job;
+    char base[512], in[PATH_LENGTH], out[PATH_LENGTH];
+    int log, fd;
+    /* the process */
+    uv_process_t process;
+    uv_timer_t timer;
+    struct fiber *waiter;
+    bool ended, late;
+    int closing;
+    int64_t status;
+    int signal;
+    enum sl_code code;
+    struct sl_error *error;
+};
+
+/* ---- before ---- */
+
+static bool write_pdb(struct run *run)
+{
+    int fd = open(run->in, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0440);
+    bool good = fd >= 0 && sl_write_all(fd, run->job->pdb);
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+static void transcode_begin(void *arg)
+{
+    struct run *run = arg;
+    unsigned random;
+    char path[PATH_LENGTH];
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        random = (unsigned)clock_mono_ns();
+    snprintf(run->base, sizeof run->base, "%s/symcache-%08x", cache_tmp_dir(), random);
+    snprintf(run->out, sizeof run->out, "%s/out", run->base);
+    snprintf(path, sizeof path, "%s/in", run->base);
+    snprintf(run->in, sizeof run->in, "%.700s/%.255s", path, run->job->pdb_name);
+    bool good = mkdir(run->base, 0700) == 0 && mkdir(path, 0700) == 0 && mkdir(run->out, 0700) == 0 && write_pdb(run);
+    snprintf(path, sizeof path, "%s/log", run->base);
+    run->log = good ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0600) : -1;
+    if (run->log < 0)
+        run->code = sl_fail_errno(run->error, errno, "cannot prepare a transcoder");
+}
+
+/* ---- the process ---- */
+
+static void run_kill(struct run *run)
+{
+    if (run->process.pid > 0)
+        kill(-run->process.pid, SIGKILL);
+}
+
+static void run_wake(struct run *run)
+{
+    if (run->waiter)
+        fiber_wake(run->waiter);
+}
+
+static void run_ended(uv_process_t *process, int64_t status, int number)
+{
+    struct run *run = process->data;
+    run->status = status;
+    run->signal = number;
+    run->ended = true;
+    run_kill(run); /* what it has left behind */
+    run_wake(run);
+}
+
+static void run_late(uv_timer_t *timer)
+{
+    struct run *run = timer->data;
+    run->late = true;
+    run_kill(run);
+}
+
+static void run_closed(uv_handle_t *handle)
+{
+    struct run *run = handle->data;
+    run->closing--;
+    run_wake(run);
+}
+
+static const char *variable(struct sl_arena *arena, const char *name, struct sl_str value)
+{
+    struct sl_buf text = {0};
+    sl_buf_printf(&text, "%s=" SL_STR_FMT, name, SL_STR_ARG(value));
+    return sl_buf_keep(&text, arena).data;
+}
+
+/* A few variables of ours, what the contract asks for, and those of the configuration. */
+static char **environment(const struct run *run, struct sl_arena *arena)
+{
+    static const char *const kept[] = {"PATH", "TMPDIR", "LANG"};
+    const struct transcoder *t = run->job->transcoder;
+    const char **list = SL_ARENA_ARRAY(arena, const char *, ENVIRONMENT_OWN + t->environment_count + 1);
+    size_t count = 0;
+    char nowhere[PATH_LENGTH];
+    snprintf(nowhere, sizeof nowhere, "%.500s/none", run->base);
+    if (!list)
+        return NULL;
+    list[count++] = variable(arena, "_NT_SYMBOL_PATH", sl_str(nowhere));
+    list[count++] = variable(arena, "_NT_SYMCACHE_PATH", sl_str(run->out));
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (getenv(kept[i]))
+            list[count++] = variable(arena, kept[i], sl_str(getenv(kept[i])));
+    for (size_t i = 0; i < t->environment_count; i++)
+        list[count++] = variable(arena, t->environment[i].key.data, t->environment[i].value);
+    for (size_t i = 0; i < count; i++)
+        if (!list[i])
+            return NULL;
+    return (char **)list;
+}
+
+static char **words(const struct run *run, struct sl_arena *arena)
+{
+    const struct config *config = run->job->config;
+    size_t count = 0, at = 0;
+    char memory[32], output[32];
+    while (run->job->transcoder->command[count])
+        count++;
+    const char **list = SL_ARENA_ARRAY(arena, const char *, OWN_WORDS + count + 1);
+    snprintf(memory, sizeof memory, "%llu", (unsigned long long)config->ms_symcache.max_memory);
+    snprintf(output, sizeof output, "%llu", (unsigned long long)config->ms_symcache.max_output);
+    if (!list)
+        return NULL;
+    list[at++] = "symloom";
+    list[at++] = "worker";
+    list[at++] = sl_arena_strndup(arena, memory, strlen(memory));
+    list[at++] = sl_arena_strndup(arena, output, strlen(output));
+    for (size_t i = 0; i < count; i++)
+        list[at++] = run->job->transcoder->command[i];
+    list[at++] = "-pdb";
+    list[at++] = run->in;
+    return list[2] && list[3] ? (char **)list : NULL;
+}
+
+static enum sl_code run_start(struct run *run, char **arguments, char **variables)
+{
+    uv_stdio_container_t stdio[3] = {{.flags = UV_IGNORE},
+                                     {.flags = UV_INHERIT_FD, .data.fd = run->log},
+                                     {.flags = UV_INHERIT_FD, .data.fd = run->log}};
+    uv_process_options_t options = {.exit_cb = run_ended,
+                                    .file = "/proc/self/exe",
+                                    .args = arguments,
+                                    .env = variables,
+                                    .cwd = run->out,
+                                    .flags = UV_PROCESS_DETACHED,
+                                    .stdio_count = 3,
+                                    .stdio = stdio};
+    uv_timer_init(loop_get(), &run->timer);
+    run->timer.data = run->process.data = run;
+    int status = uv_spawn(loop_get(), &run->process, &options);
+    if (status == 0)
+        uv_timer_start(&run->timer, run_late, DURATION_MS(run->job->config->ms_symcache.timeout_ns), 0);
+    else
+        run->ended = true;
+    return status == 0 ? SL_OK : sl_fail_errno(run->error, -status, "cannot start a transcoder");
+}
+
+/* The process must have ended before the fiber goes on, whatever happens to that. */
+static enum sl_code run_process(struct run *run)
+{
+    struct sl_arena arena = {0};
+    char **arguments = words(run, &arena), **variables = environment(run, &arena);
+    bool cancelled = false;
+    if (!arguments || !variables) {
+        sl_arena_free(&arena);
+        return sl_fail(run->error, SL_BUSY, "out of memory");
+    }
+    run->waiter = fiber_self();
+    enum sl_code code = run_start(run, arguments, variables);
+    while (!run->ended) {
+        if (cancelled) {
+            fiber_suspend_uncancellable();
+        } else if (!fiber_suspend()) {
+            cancelled = true;
+            run_kill(run);
+        }
+    }
+    run->closing = 2;
+    uv_close((uv_handle_t *)&run->timer, run_closed);
+    uv_close((uv_handle_t *)&run->process, run_closed);
+    while (run->closing)
+        fiber_suspend_uncancellable();
+    run->waiter = NULL;
+    sl_arena_free(&arena);
+    return cancelled ? sl_fail(run->error, SL_CANCELLED, "cancelled") : code;
+}
+
+/* ---- after ---- */
+
+/* The entry of this name, in any case. */
+static bool find_entry(const char *directory, const char *name, char path[PATH_LENGTH])
+{
+    DIR *dir = opendir(directory);
+    bool found = false;
+    for (struct dirent *e; dir && !found && (e = readdir(dir));)
+        if (strcasecmp(e->d_name, name) == 0)
+            found = snprintf(path, PATH_LENGTH, "%s/%s", directory, e->d_name) < PATH_LENGTH;
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+static int open_result(const struct run *run)
+{
+    const unsigned *v = run->job->transcoder->version;
+    char name[400], one[PATH_LENGTH], two[PATH_LENGTH], three[PATH_LENGTH];
+    snprintf(name, sizeof name, "%s-v%u.%u.%u.symcache", run->job->pdb_name, v[0], v[1], v[2]);
+    bool found = find_entry(run->out, run->job->pdb_name, one) && find_entry(one, run->job->id, two) &&
+                 find_entry(two, name, three);
+    return found ? open(three, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+}
+
+static enum sl_code copy_result(struct run *run, int from)
+{
+    char piece[64 << 10];
+    struct stat st;
+    ssize_t n = 0;
+    if (fstat(from, &st) != 0 || !S_ISREG(st.st_mode))
+        return sl_fail(run->error, SL_MALFORMED, "what the transcoder made is no file");
+    if ((uint64_t)st.st_size > run->job->config->ms_symcache.max_output)
+        return sl_fail(run->error, SL_MALFORMED, "what the transcoder made is too large");
+    for (uint64_t at = 0; (n = read(from, piece, sizeof piece)) > 0; at += (uint64_t)n)
+        if (!sl_write_all_at(run->fd, (struct sl_bytes){(const uint8_t *)piece, (size_t)n}, at))
+            return sl_fail_errno(run->error, errno, "cannot write a cache file");
+    return n == 0 ? SL_OK : sl_fail_errno(run->error, errno, "cannot read what the transcoder made");
+}
+
+static void log_output(const struct run *run)
+{
+    char *text = malloc(LOG_MAX);
+    ssize_t n = text ? pread(run->log, text, LOG_MAX, 0) : 0;
+    if (n > 0)
+        log_info("symcache", "a transcoder says", LOG_STR("pdb", run->job->pdb_name),
+                 LOG_SLSTR("text", ((struct sl_str){text, (size_t)n})));
+    free(text);
+}
+
+static enum sl_code take_result(struct run *run)
+{
+    if (run->late)
+        return sl_fail(run->error, SL_MALFORMED, "the transcoder took too long");
+    if (run->signal || run->status)
+        return sl_fail(run->error, SL_MALFORMED, "the transcoder failed: %s %lld", run->signal ? "signal" : "status",
+                       run->signal ? (long long)run->signal : (long long)run->status);
+    int from = open_result(run);
+    if (from < 0)
+        return sl_fail(run->error, SL_MALFORMED, "the transcoder did not make the file it should");
+    enum sl_code code = copy_result(run, from);
+    close(from);
+    return code;
+}
+
+static void transcode_end(void *arg)
+{
+    struct run *run = arg;
+    if (run->log >= 0)
+        log_output(run);
+    if (run->code == SL_OK)
+        run->code = take_result(run);
+    if (run->log >= 0)
+        close(run->log);
+    dir_remove(AT_FDCWD, run->base, TREE_DEPTH);
+}
+
+enum sl_code transcode_run(const struct transcode *job, int fd, struct sl_error *error)
+{
+    struct run *run = calloc(1, sizeof *run); /* handles of the loop are in it */
+    if (!run)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    *run = (struct run){.job = job, .fd = fd, .log = -1, .error = error};
+    enum sl_code code = pool_run(POOL_IO, transcode_begin, run, error);
+    if (code == SL_OK && run->code == SL_OK)
+        run->code = run_process(run);
+    struct sl_error end;
+    if (code == SL_OK) {
+        enum sl_code ended = pool_run(POOL_IO, transcode_end, run, &end);
+        code = ended == SL_OK ? run->code : ended;
+    }
+    if (code != SL_OK && code != SL_CANCELLED)
+        log_warn("symcache", "a PDB could not be transcoded", LOG_STR("pdb", job->pdb_name), LOG_ERR(error));
+    free(run);
+    return code;
+}
