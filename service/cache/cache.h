@@ -39,7 +39,7 @@ struct cache_tmp {
  * mapped; their bytes are 16-aligned. Loop thread only. */
 struct cache_item {
     struct sl_mapping mapping;
-    void *loaded;         /* made by the kind's load; NULL when the kind has none */
+    void *loaded;         /* made by the kind's load or open; NULL when the kind has none */
     uint64_t weight;      /* bytes of `loaded` beyond the handle */
     char *note;           /* as the computation left it; NULL = nothing */
     int64_t time_created; /* seconds since the epoch */
@@ -81,6 +81,9 @@ struct cache_kind {   /* one static row per kind */
      * once. On the pool. */
     enum sl_code (*load)(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
     void (*free_loaded)(void *loaded);
+    /* Or, of a kind whose files are opened into a struct of `opened_size` bytes, which nothing has to end: opens them, as `load`. */
+    enum sl_code (*open)(struct sl_bytes bytes, void *opened, struct sl_error *error);
+    size_t opened_size;
 };
 
 /* `kinds` is the table of kinds/kinds.c; both it and the configuration must outlive the cache. Makes `cache_dir` when it

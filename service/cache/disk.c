@@ -44,7 +44,9 @@ static int64_t mtime_ns(const struct stat *st)
 
 void cache_item_destroy(struct cache_item *item)
 {
-    if (item->loaded && item->kind->free_loaded)
+    if (item->kind->open)
+        free(item->loaded);
+    else if (item->loaded && item->kind->free_loaded)
         item->kind->free_loaded(item->loaded);
     if (item->mapping.mapped)
         sl_unmap(&item->mapping);
@@ -101,12 +103,26 @@ static enum sl_code map_contents(int fd, uint64_t size, const struct cache_kind 
     return SL_OK;
 }
 
+static enum sl_code open_item(struct cache_item *item, struct sl_error *error)
+{
+    item->loaded = calloc(1, item->kind->opened_size);
+    if (!item->loaded)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = item->kind->open(item->mapping.bytes, item->loaded, error);
+    if (code == SL_OK)
+        item->weight = item->kind->opened_size;
+    else
+        free(item->loaded);
+    return code;
+}
+
 /* SL_MALFORMED: the kind's loader refused the bytes. */
 static enum sl_code load_item(struct cache_item *item, struct sl_error *error)
 {
-    if (!item->kind->load)
+    if (!item->kind->load && !item->kind->open)
         return SL_OK;
-    enum sl_code code = item->kind->load(item->mapping.bytes, &item->loaded, &item->weight, error);
+    enum sl_code code = item->kind->open ? open_item(item, error)
+                                         : item->kind->load(item->mapping.bytes, &item->loaded, &item->weight, error);
     if (code != SL_OK)
         item->loaded = NULL;
     return code == SL_OK || code == SL_BUSY ? code : SL_MALFORMED;

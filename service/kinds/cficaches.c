@@ -1,13 +1,6 @@
 /* The kind `cficaches`: rules for finding callers, made from the unwind information of objects. */
 #include "kinds/impl.h"
 
-#include <stddef.h>
-#include <stdlib.h>
-
-#include "core/log.h"
-#include "core/loop.h"
-#include "core/metrics.h"
-
 /* What was written is opened and read once more: a writer's mistake must not be kept for a week. */
 static enum sl_code cficaches_store(struct conversion *conversion, int fd, const struct sl_buf *out,
                                     struct sl_error *error)
@@ -45,11 +38,6 @@ static enum sl_code cficaches_open(struct sl_bytes bytes, void *into, struct sl_
     return sl_cfi_open(bytes, into, error);
 }
 
-static enum sl_code cficaches_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
-{
-    return kinds_load(bytes, sizeof(struct sl_cfi), cficaches_open, loaded, weight, error);
-}
-
 const struct cache_kind kind_cficaches = {
     .name = "cficaches",
     .section = CACHE_DERIVED,
@@ -59,6 +47,6 @@ const struct cache_kind kind_cficaches = {
     .base = object_request_base,
     .place = object_request_place,
     .retain = object_request_retain,
-    .load = cficaches_load,
-    .free_loaded = free,
+    .open = cficaches_open,
+    .opened_size = sizeof(struct sl_cfi),
 };

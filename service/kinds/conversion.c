@@ -246,22 +246,6 @@ uint64_t kinds_size_of(int fd)
     return fstat(fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size : 0;
 }
 
-enum sl_code kinds_load(struct sl_bytes bytes, size_t size, kinds_opener *open, void **loaded, uint64_t *weight,
-                        struct sl_error *error)
-{
-    void *table = calloc(1, size);
-    if (!table)
-        return sl_fail(error, SL_BUSY, "out of memory");
-    enum sl_code code = open(bytes, table, error);
-    if (code != SL_OK) {
-        free(table);
-        return code;
-    }
-    *loaded = table;
-    *weight = size;
-    return SL_OK;
-}
-
 enum sl_code kinds_get(const struct cache_kind *kind, const struct object_request *request, struct sl_arena *arena,
                        struct cache_item **item, struct sl_error *error)
 {

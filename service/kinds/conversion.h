@@ -75,8 +75,3 @@ uint64_t kinds_size_of(int fd); /* bytes; 0 when that cannot be told */
 
 /* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL when the disk does not take it. */
 enum sl_code kinds_write(int fd, struct sl_bytes bytes, struct sl_error *error);
-
-/* Opens `bytes` into a struct of `size` bytes that becomes what is loaded; free() ends it. As cache_kind.load. */
-typedef enum sl_code kinds_opener(struct sl_bytes bytes, void *into, struct sl_error *error);
-enum sl_code kinds_load(struct sl_bytes bytes, size_t size, kinds_opener *open, void **loaded, uint64_t *weight,
-                        struct sl_error *error);

@@ -2,7 +2,6 @@
 #include "kinds/impl.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 /* The table takes the place of the text that it is made from. */
@@ -37,11 +36,6 @@ static enum sl_code proguard_open(struct sl_bytes bytes, void *into, struct sl_e
     return sl_jvm_mapper_open(bytes, into, error);
 }
 
-static enum sl_code proguard_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
-{
-    return kinds_load(bytes, sizeof(struct sl_jvm_mapper), proguard_open, loaded, weight, error);
-}
-
 const struct cache_kind kind_proguard = {
     .name = "proguard",
     .section = CACHE_DOWNLOADED,
@@ -50,8 +44,8 @@ const struct cache_kind kind_proguard = {
     .compute = proguard_compute,
     .place = object_request_place,
     .retain = object_request_retain,
-    .load = proguard_load,
-    .free_loaded = free,
+    .open = proguard_open,
+    .opened_size = sizeof(struct sl_jvm_mapper),
 };
 
 /* ---- mappings of a request's own ---- */

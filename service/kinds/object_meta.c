@@ -7,8 +7,6 @@
  * for ELF files that can be loaded there alone. */
 #include "kinds/impl.h"
 
-#include <stdlib.h>
-
 #include "base/json_fields.h"
 #include "base/json_write.h"
 #include "dwarf/dwarf.h"
@@ -122,26 +120,19 @@ static const struct sl_field meta_fields[] = {
     SL_FIELDS_END,
 };
 
-static enum sl_code object_meta_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
+static enum sl_code object_meta_open(struct sl_bytes bytes, void *meta, struct sl_error *error)
 {
     struct sl_arena arena = {0};
     struct sl_json j = sl_json((struct sl_str){(const char *)bytes.data, bytes.size}, &arena, false);
-    struct object_meta *meta = calloc(1, sizeof *meta);
     enum sl_code code = SL_OK;
     struct sl_fields s = {.json = &j};
-    bool good = meta && sl_fields_object(&s, NULL, meta_fields, meta) && sl_json_end(&j);
-    if (!meta || j.busy)
+    bool good = sl_fields_object(&s, NULL, meta_fields, meta) && sl_json_end(&j);
+    if (j.busy)
         code = sl_fail(error, SL_BUSY, "out of memory");
     else if (!good)
         code = sl_fail(error, SL_MALFORMED, "no features of an object");
     sl_arena_free(&arena);
-    if (code != SL_OK) {
-        free(meta);
-        return code;
-    }
-    *loaded = meta;
-    *weight = sizeof *meta;
-    return SL_OK;
+    return code;
 }
 
 static uint64_t capacity(const struct config *config)
@@ -164,6 +155,6 @@ const struct cache_kind kind_object_meta = {
     .base = object_request_base,
     .place = object_request_place,
     .retain = object_request_retain,
-    .load = object_meta_load,
-    .free_loaded = free,
+    .open = object_meta_open,
+    .opened_size = sizeof(struct object_meta),
 };

@@ -1,8 +1,6 @@
 /* The kind `ppdb_caches`: look-up tables made from Portable PDBs, also from those inside of PE files. */
 #include "kinds/impl.h"
 
-#include <stdlib.h>
-
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/metrics.h"
@@ -100,11 +98,6 @@ static enum sl_code open_into(struct sl_bytes bytes, void *into, struct sl_error
     return sl_ppdb_table_open(bytes, into, error);
 }
 
-static enum sl_code ppdbcaches_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
-{
-    return kinds_load(bytes, sizeof(struct sl_ppdb_table), open_into, loaded, weight, error);
-}
-
 const struct cache_kind kind_ppdb_caches = {
     .name = "ppdb_caches",
     .section = CACHE_DERIVED,
@@ -114,6 +107,6 @@ const struct cache_kind kind_ppdb_caches = {
     .base = object_request_base,
     .place = object_request_place,
     .retain = object_request_retain,
-    .load = ppdbcaches_load,
-    .free_loaded = free,
+    .open = open_into,
+    .opened_size = sizeof(struct sl_ppdb_table),
 };

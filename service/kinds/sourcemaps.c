@@ -1,8 +1,6 @@
 /* The kind `sourcemap_caches`: tables made of scripts and their source maps. */
 #include "kinds/impl.h"
 
-#include <stdlib.h>
-
 #include "core/log.h"
 #include "core/loop.h"
 #include "js/comment.h"
@@ -127,11 +125,6 @@ static enum sl_code sourcemaps_open(struct sl_bytes bytes, void *into, struct sl
     return sl_smcache_open(bytes, into, error);
 }
 
-static enum sl_code sourcemaps_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
-{
-    return kinds_load(bytes, sizeof(struct sl_smcache), sourcemaps_open, loaded, weight, error);
-}
-
 const struct cache_kind kind_sourcemap_caches = {
     .name = "sourcemap_caches",
     .section = CACHE_DERIVED,
@@ -139,8 +132,8 @@ const struct cache_kind kind_sourcemap_caches = {
     .random_access = true,
     .compute = sourcemaps_compute,
     .retain = sourcemaps_retain,
-    .load = sourcemaps_load,
-    .free_loaded = free,
+    .open = sourcemaps_open,
+    .opened_size = sizeof(struct sl_smcache),
 };
 
 /* Ids of artifacts are unique in their installation only. */

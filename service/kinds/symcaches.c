@@ -1,8 +1,6 @@
 /* The kind `symcaches`: lookup tables made from objects. */
 #include "kinds/impl.h"
 
-#include <stdlib.h>
-
 #include "core/log.h"
 
 #include "core/loop.h"
@@ -209,11 +207,6 @@ static enum sl_code open_into(struct sl_bytes bytes, void *into, struct sl_error
     return sl_symcache_open(bytes, into, error);
 }
 
-static enum sl_code symcaches_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
-{
-    return kinds_load(bytes, sizeof(struct sl_symcache), open_into, loaded, weight, error);
-}
-
 /* They serve while a new one is made. 1001 knew fewer lines, and not where files are kept; 1002 may lack, without a mark, what
  * a companion or a scarcity of memory took from it; 1003 had names of symbols for those of functions, and no lines outside of
  * these; 1004 knew no hand-written functions, and mixed up the sections of relocatable files; 1005 took names for decorated
@@ -235,6 +228,6 @@ const struct cache_kind kind_symcaches = {
     .base = symcache_request_base,
     .place = symcache_request_place,
     .retain = symcache_request_retain,
-    .load = symcaches_load,
-    .free_loaded = free,
+    .open = open_into,
+    .opened_size = sizeof(struct sl_symcache),
 };

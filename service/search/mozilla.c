@@ -394,11 +394,6 @@ static enum sl_code mozilla_open(struct sl_bytes bytes, void *into, struct sl_er
     return sl_symcache_open(bytes, into, error);
 }
 
-static enum sl_code mozilla_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
-{
-    return kinds_load(bytes, sizeof(struct sl_symcache), mozilla_open, loaded, weight, error);
-}
-
 const struct cache_kind kind_mozilla_syms = {
     .name = "mozilla_syms",
     .section = CACHE_MOZILLA,
@@ -407,8 +402,8 @@ const struct cache_kind kind_mozilla_syms = {
     .compute = mozilla_compute,
     .place = mozilla_place,
     .retain = mozilla_retain,
-    .load = mozilla_load,
-    .free_loaded = free,
+    .open = mozilla_open,
+    .opened_size = sizeof(struct sl_symcache),
 };
 
 /* ---- asking ---- */

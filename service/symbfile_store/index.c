@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "core/log.h"
 #include "core/loop.h"
@@ -119,11 +118,6 @@ static enum sl_code open_into(struct sl_bytes bytes, void *into, struct sl_error
     return sl_symbfile_index_open(bytes, into, error);
 }
 
-static enum sl_code symbfiles_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
-{
-    return kinds_load(bytes, sizeof(struct sl_symbfile_index), open_into, loaded, weight, error);
-}
-
 const struct cache_kind kind_symbfile_index = {
     .name = "symbfile_index",
     .section = CACHE_DERIVED,
@@ -131,8 +125,8 @@ const struct cache_kind kind_symbfile_index = {
     .random_access = true,
     .compute = symbfiles_compute,
     .retain = retain,
-    .load = symbfiles_load,
-    .free_loaded = free,
+    .open = open_into,
+    .opened_size = sizeof(struct sl_symbfile_index),
 };
 
 static enum sl_code get_index(const struct index_request *request, struct cache_item **item)

@@ -32,11 +32,6 @@ static enum sl_code read_lines(struct sl_bytes bytes, void *into, struct sl_erro
     return SL_OK;
 }
 
-static enum sl_code lines_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)
-{
-    return kinds_load(bytes, sizeof(uint64_t), read_lines, loaded, weight, error);
-}
-
 static const struct cache_kind kind_lines = {
     .name = "lines",
     .section = CACHE_DERIVED,
@@ -45,8 +40,8 @@ static const struct cache_kind kind_lines = {
     .base = object_request_base,
     .place = object_request_place,
     .retain = object_request_retain,
-    .load = lines_load,
-    .free_loaded = free,
+    .open = read_lines,
+    .opened_size = sizeof(uint64_t),
 };
 
 /* Files that are no objects: kept as they are, if they begin with an `L`. */
