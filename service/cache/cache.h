@@ -14,7 +14,7 @@
 #include "core/fiber.h"
 #include "core/ledger.h"
 
-enum cache_section { CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_DIAGNOSTICS, CACHE_MOZILLA, CACHE_TRANSCODED };
+enum cache_section { CACHE_DOWNLOADED, CACHE_DERIVED, CACHE_INDEX, CACHE_DIAGNOSTICS, CACHE_BOUNDED, CACHE_TRANSCODED };
 
 struct cache_key {
     struct sl_str text;  /* "scope: <scope>\n\n..." ; must live as long as the call */

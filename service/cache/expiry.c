@@ -27,7 +27,7 @@ const struct cache_lifetimes *cache_lifetimes_of(const struct config *config, en
     case CACHE_DOWNLOADED: return &config->downloaded;
     case CACHE_DERIVED: return &config->derived;
     case CACHE_INDEX: return &config->index;
-    case CACHE_MOZILLA: return &config->mozilla.lifetimes;
+    case CACHE_BOUNDED: return &config->bounded.lifetimes;
     case CACHE_TRANSCODED: return &config->transcoded;
     case CACHE_DIAGNOSTICS: break;
     }

@@ -176,8 +176,8 @@ enum sl_code cache_redis_options(const struct config *config, struct redis_optio
 {
     enum { TIMEOUT_MS = 2000 };
     const struct config_shared *shared = &config->shared;
-    const char *url = shared->redis_url ? shared->redis_url : config->mozilla.redis_url;
-    *key = shared->redis_url ? "shared_cache.redis.url" : "mozilla.redis.url";
+    const char *url = shared->redis_url ? shared->redis_url : config->bounded.redis_url;
+    *key = shared->redis_url ? "shared_cache.redis.url" : config->bounded.redis_url_key;
     if (redis_url_parse(url, options, NULL) != SL_OK)
         return sl_fail(error, SL_MALFORMED, "the value is not the URL of a Redis (example: redis://10.0.0.5:6379)");
     struct sl_str password = secret_open(shared->redis_password);

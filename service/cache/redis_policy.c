@@ -1,4 +1,4 @@
-/* A Redis that holds modules of Mozilla's API is a store of bounded size, from which the server itself removes what was not
+/* A Redis that holds the entries of the bounded kind is a store of bounded size, from which the server itself removes what was not
  * used for longest. One that never evicts refuses everything as soon as it is full. */
 #include "cache/shared.h"
 
@@ -68,9 +68,9 @@ static void policy_fiber(void *arg)
 void redis_policy_init(const struct config *config, struct shared_backend *redis, struct fiber_group *group)
 {
     policy.redis = redis;
-    policy.max_size = config->mozilla.lru_max_size;
-    policy.samples = config->mozilla.lru_evict_count;
-    policy.manage = config->mozilla.redis_manage;
+    policy.max_size = config->bounded.max_size;
+    policy.samples = config->bounded.evict_count;
+    policy.manage = config->bounded.redis_manage;
     policy.keeps = false;
     fiber_start(group, policy_fiber, NULL);
 }

@@ -48,15 +48,15 @@ static enum sl_code open_bucket(const struct config *config, struct sl_arena *ar
     return *bucket ? SL_OK : error->code;
 }
 
-/* The Redis is for the symbols of Mozilla's API alone. */
-static bool is_for_mozilla(const struct config *config)
+/* The Redis is for the bounded kind alone. */
+static bool is_for_bounded(const struct config *config)
 {
-    return !config->shared.redis_url && config->mozilla.on && config->mozilla.cache != MOZILLA_DISK;
+    return !config->shared.redis_url && config_bounded_in_redis(config);
 }
 
 static bool wants_redis(const struct config *config)
 {
-    return config->shared.redis_url || (is_for_mozilla(config) && config->mozilla.redis_url);
+    return config->shared.redis_url || (is_for_bounded(config) && config->bounded.redis_url);
 }
 
 enum sl_code cache_check_shared(const struct config *config, const char **key, struct sl_error *error)
@@ -79,10 +79,10 @@ enum sl_code shared_init(const struct config *config, struct sl_error *error)
     layer.redis = layer.bucket = NULL;
     layer.config = shared;
     fiber_group_init(&layer.group, NULL);
-    uploads_init(config);
+    write_queue_init(config);
     if (open_bucket(config, &layer.arena, &layer.group, &layer.bucket, &key, error) != SL_OK)
         return error->code;
-    layer.redis_kind = is_for_mozilla(config) ? "mozilla_syms" : NULL;
+    layer.redis_kind = is_for_bounded(config) ? config->bounded.kind : NULL;
     if (wants_redis(config) && !(layer.redis = shared_redis(config, &layer.group, &key, error)))
         return error->code;
     if (layer.bucket)
@@ -90,7 +90,7 @@ enum sl_code shared_init(const struct config *config, struct sl_error *error)
     if (layer.redis) {
         layer.redis->group = &layer.group;
         redis_log_init(shared->redis_namespace, layer.redis, &layer.group);
-        if (config->mozilla.on && config->mozilla.cache != MOZILLA_DISK)
+        if (config_bounded_in_redis(config))
             redis_policy_init(config, layer.redis, &layer.group);
     }
     return SL_OK;
@@ -146,7 +146,7 @@ void shared_drain(void)
 {
     if (!shared_active())
         return;
-    uploads_drain(DRAIN_MS);
+    write_queue_drain(DRAIN_MS);
     fiber_group_cancel(&layer.group);
     fiber_group_wait(&layer.group); /* its fibers use the back ends to their end */
     redis_log_close();
@@ -273,28 +273,28 @@ bool shared_tell(const struct cache_file *files, size_t count, int64_t at_ns)
 }
 
 /* ---- storing ---- */
-static struct upload *new_upload(const struct cache_kind *kind, struct sl_str key)
+static struct queued_write *new_write(const struct cache_kind *kind, struct sl_str key)
 {
-    struct upload *upload = calloc(1, sizeof *upload); /* outlives the request */
-    if (!upload)
+    struct queued_write *queued = calloc(1, sizeof *queued); /* outlives the request */
+    if (!queued)
         return NULL;
-    upload->kind = kind;
-    upload->created_s = clock_wall_s();
-    shared_name(&upload->name, kind, key);
-    backends_of(kind->name, upload->to);
-    return upload;
+    queued->kind = kind;
+    queued->created_s = clock_wall_s();
+    shared_name(&queued->name, kind, key);
+    backends_of(kind->name, queued->to);
+    return queued;
 }
 
 void shared_offer(const struct cache_kind *kind, struct sl_str key, struct cache_item *item, enum shared_reason reason,
                   bool replace)
 {
-    struct upload *upload = shared_active() ? new_upload(kind, key) : NULL;
-    if (!upload)
+    struct queued_write *queued = shared_active() ? new_write(kind, key) : NULL;
+    if (!queued)
         return;
-    upload->item = cache_retain(item);
-    upload->reason = reason;
-    upload->replace = replace;
-    uploads_add(upload);
+    queued->item = cache_retain(item);
+    queued->reason = reason;
+    queued->replace = replace;
+    write_queue_add(queued);
 }
 
 void shared_pass_on(const struct cache_kind *kind, struct sl_str key, struct cache_item *item,
@@ -304,29 +304,29 @@ void shared_pass_on(const struct cache_kind *kind, struct sl_str key, struct cac
     backends_of(kind->name, backends);
     if (finding->from != layer.bucket || !backends[0])
         return;
-    struct upload *upload = new_upload(kind, key);
-    if (!upload)
+    struct queued_write *queued = new_write(kind, key);
+    if (!queued)
         return;
-    upload->item = cache_retain(item);
-    upload->replace = finding->stale;
-    upload->to[1] = NULL;
-    uploads_add(upload);
+    queued->item = cache_retain(item);
+    queued->replace = finding->stale;
+    queued->to[1] = NULL;
+    write_queue_add(queued);
 }
 
 void shared_offer_error(const struct cache_kind *kind, struct sl_str key, const struct sl_error *error, uint64_t ttl_ns)
 {
-    struct upload *upload = shared_active() && ttl_ns >= (uint64_t)CACHE_SECOND_NS ? new_upload(kind, key) : NULL;
+    struct queued_write *queued = shared_active() && ttl_ns >= (uint64_t)CACHE_SECOND_NS ? new_write(kind, key) : NULL;
     bool wanted = false;
-    for (int i = 0; upload && i < SHARED_BACKENDS; i++) {
-        if (upload->to[i] && !upload->to[i]->negative)
-            upload->to[i] = NULL;
-        wanted |= upload->to[i] != NULL;
+    for (int i = 0; queued && i < SHARED_BACKENDS; i++) {
+        if (queued->to[i] && !queued->to[i]->negative)
+            queued->to[i] = NULL;
+        wanted |= queued->to[i] != NULL;
     }
     if (!wanted) {
-        free(upload);
+        free(queued);
         return;
     }
-    upload->error = *error;
-    upload->ttl_s = ttl_ns == DURATION_NEVER ? UINT32_MAX : ttl_ns / (uint64_t)CACHE_SECOND_NS;
-    uploads_add(upload);
+    queued->error = *error;
+    queued->ttl_s = ttl_ns == DURATION_NEVER ? UINT32_MAX : ttl_ns / (uint64_t)CACHE_SECOND_NS;
+    write_queue_add(queued);
 }

@@ -3,7 +3,7 @@
  *
  *     cache.c ── shared.c: which back ends, in which order ── breaker.c: the dead are left alone
  *        │                                                        ├── redis.c ── redis/: the connection
- *        └──── uploads.c: the queue of what is stored             │   └── redis_log.c: what others were told to forget
+ *        └──── write_queue.c: the queue of what is stored             │   └── redis_log.c: what others were told to forget
  *                 │                                               ├── bucket.c: S3, GCS
  *                 └── pack.c: zstd                                └── directory.c
  *
@@ -156,14 +156,14 @@ bool redis_log_tell(const struct cache_file *files, size_t count, int64_t at_ns)
 void redis_log_close(void);
 
 /* ---- redis_policy.c: whether the Redis evicts ---- */
-/* Looks every minute; with `mozilla.redis.manage` the server is told what to keep first. */
+/* Looks every minute; with `bounded.redis_manage` the server is told what to keep first. */
 void redis_policy_init(const struct config *config, struct shared_backend *redis, struct fiber_group *group);
 bool redis_policy_keeps(void); /* as far as is known: a server that does not tell is thought to be fine */
 
-/* ---- uploads.c ---- */
+/* ---- write_queue.c ---- */
 enum { SHARED_BACKENDS = 2 };
-struct upload { /* malloc */
-    struct upload *next;
+struct queued_write { /* malloc */
+    struct queued_write *next;
     const struct cache_kind *kind;
     struct shared_name name;
     struct cache_item *item; /* reference; NULL: an error */
@@ -174,9 +174,9 @@ struct upload { /* malloc */
     bool replace;
     struct shared_backend *to[SHARED_BACKENDS]; /* NULL = none */
 };
-void uploads_init(const struct config *config);
-void uploads_add(struct upload *upload); /* takes it over */
-void uploads_drain(uint64_t ms) SL_SUSPENDS;
+void write_queue_init(const struct config *config);
+void write_queue_add(struct queued_write *queued); /* takes it over */
+void write_queue_drain(uint64_t ms) SL_SUSPENDS;
 
 /* ---- pack.c: pool jobs ---- */
 struct pack {

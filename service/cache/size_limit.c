@@ -1,4 +1,4 @@
-/* A kind with a size of its own (`mozilla.lru`): when an entry is added and there is too much, those go that were unused for
+/* A kind with a size of its own (`bounded` of the configuration): when an entry is added and there is too much, those go that were unused for
  * longest, in rounds, until it fits. What memory holds was used last, in its order; of the rest the file's time tells, which a
  * use renews once an hour. The entry that was added stays, however large it is. */
 #include "cache/engine.h"
@@ -163,7 +163,7 @@ static void size_limit_end(struct size_limit_job *job, struct kind_state *state)
     sl_map_free(&job->by_path);
     if (!job->removed)
         return;
-    metric_add(METRIC_ELIOT_CACHE_EVICT, job->removed, NULL, NULL, NULL);
+    metric_add(METRIC_BOUNDED_EVICTED, job->removed, NULL, NULL, NULL);
     cache_count_removed(state->kind, "size", job->removed, job->removed_bytes);
     log_debug("cache", "made room", LOG_STR("cache", state->kind->name), LOG_U64("removed", job->removed),
               LOG_U64("freed", job->removed_bytes));
@@ -175,8 +175,8 @@ static bool size_limit_count(struct kind_state *state, struct sl_str key)
     const struct config *config = engine.config;
     struct size_limit_job job = {.dir = engine.dir,
                                  .kind = state->kind->name,
-                                 .max_bytes = config->mozilla.lru_max_size,
-                                 .round = config->mozilla.lru_evict_count};
+                                 .max_bytes = config->bounded.max_size,
+                                 .round = config->bounded.evict_count};
     struct sl_error error;
     size_limit.meanwhile = 0;
     bool good = size_limit_uses(&job, state, key) && pool_run(POOL_IO, size_limit_run, &job, &error) == SL_OK;
@@ -190,11 +190,11 @@ static bool size_limit_count(struct kind_state *state, struct sl_str key)
 
 void size_limit_added(struct kind_state *state, struct sl_str key, uint64_t bytes)
 {
-    if (state->kind->section != CACHE_MOZILLA || !engine.dir)
+    if (state->kind->section != CACHE_BOUNDED || !engine.dir)
         return;
     size_limit.bytes += bytes;
     size_limit.meanwhile += bytes;
-    bool small = size_limit.known && size_limit.bytes <= engine.config->mozilla.lru_max_size;
+    bool small = size_limit.known && size_limit.bytes <= engine.config->bounded.max_size;
     if (!size_limit.running && !small) {
         size_limit.running = true;
         for (int walk = 0; walk < MAX_WALKS && size_limit_count(state, key) && size_limit.meanwhile; walk++)
@@ -203,5 +203,5 @@ void size_limit_added(struct kind_state *state, struct sl_str key, uint64_t byte
             size_limit.known && !size_limit.meanwhile; /* else it is counted too high, and again with the next */
         size_limit.running = false;
     }
-    metric_set(METRIC_ELIOT_CACHE_USAGE, (double)size_limit.bytes, NULL, NULL, NULL);
+    metric_set(METRIC_BOUNDED_BYTES, (double)size_limit.bytes, NULL, NULL, NULL);
 }

@@ -309,3 +309,8 @@ void config_format_problems(const char *name, const struct value_problems *probl
     for (int warning = 0; warning < 2; warning++)
         add_rest(out, name, counts[warning] > MAX_SHOWN ? counts[warning] - MAX_SHOWN : 0, warning);
 }
+
+bool config_bounded_in_redis(const struct config *config)
+{
+    return config->mozilla.on && config->mozilla.cache != MOZILLA_DISK;
+}

@@ -265,14 +265,9 @@ struct config {
         const char *stores_key;         /* tells lists of them apart */
         const struct source *fallbacks; /* asked for what the stores do not have */
         size_t fallbacks_count;
-        uint64_t fallbacks_number;        /* source_list_number */
-        struct cache_lifetimes lifetimes; /* of `mozilla_syms` */
-        int cache;                        /* where those are kept: MOZILLA_DISK, ... */
-        const char *redis_url;            /* NULL: that of the shared cache */
-        bool redis_manage;                /* that Redis is told how to evict */
-        uint64_t lru_max_size;            /* bytes of `mozilla_syms` */
-        unsigned lru_evict_count;         /* that go at once */
-        struct sl_str *v5_extensions;     /* as written */
+        uint64_t fallbacks_number;    /* source_list_number */
+        int cache;                    /* where `mozilla_syms` are kept: MOZILLA_DISK, ... */
+        struct sl_str *v5_extensions; /* as written */
         size_t v5_extension_count;
         bool function_size, module_errors; /* what those are */
         bool profiler_apis;                /* /source/v1, /asm/v1 */
@@ -282,6 +277,15 @@ struct config {
         size_t token_count;
         struct config_store store;
     } mozilla;
+    struct config_bounded { /* a kind of cache entries with limits of its own, which a Redis may be for alone */
+        const char *kind;   /* "mozilla_syms" */
+        struct cache_lifetimes lifetimes;
+        uint64_t max_size;         /* bytes on disk */
+        unsigned evict_count;      /* entries that go at once */
+        const char *redis_url;     /* NULL: that of the shared cache */
+        const char *redis_url_key; /* where that is configured, for errors */
+        bool redis_manage;         /* the Redis is told how to evict */
+    } bounded;
     struct {
         uint64_t node_id;        /* UINT64_MAX: of the host's name */
         struct text_pair *peers; /* numbers of nodes, and where to ask them */
@@ -375,3 +379,6 @@ bool config_peer_number(struct sl_str text, uint16_t *number);
  * file, /.dockerenv or "/docker" in /proc/self/cgroup. */
 bool config_container_told(void);
 bool config_container_seen(void);
+
+/* Whether entries of `bounded` are kept in a Redis. */
+bool config_bounded_in_redis(const struct config *config);

@@ -122,7 +122,7 @@ void config_read_eliot(struct config *config, struct value_problems *problems)
     if ((value = eliot_value("ELIOT_SYMBOLS_CACHE_DIR")) && is_silent(config, "cache_dir"))
         config->cache_dir = sl_arena_strndup(&config->arena, value, strlen(value));
     if ((value = eliot_value("ELIOT_SYMBOLS_CACHE_MAX_SIZE")) && is_silent(config, "mozilla.lru.max_size") &&
-        !take_size(value, &config->mozilla.lru_max_size))
+        !take_size(value, &config->bounded.max_size))
         bad_value(problems, "ELIOT_SYMBOLS_CACHE_MAX_SIZE", "mozilla.lru.max_size");
     if ((value = eliot_value("ELIOT_LOGGING_LEVEL")) && is_silent(config, "logging.level"))
         take_level(config, value, problems);

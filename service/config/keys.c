@@ -72,7 +72,7 @@ static void profile_apply(struct config *config)
 /* Whatever the reason, a module that was not had is asked for again after this time. */
 static void negative_follow(struct config *config)
 {
-    struct cache_lifetimes *lifetimes = &config->mozilla.lifetimes;
+    struct cache_lifetimes *lifetimes = &config->bounded.lifetimes;
     lifetimes->max_unused_for = DURATION_NEVER;
     lifetimes->retry_misses_after_public = lifetimes->retry_malformed_after = lifetimes->retry_misses_after;
 }
@@ -110,7 +110,7 @@ void config_apply_compat(struct config *config)
         config->mozilla.transport_errors = MOZILLA_NOT_FOUND;
         config->mozilla.root_alias = false;
         config->mozilla.module_name = MOZILLA_CODE_FILE;
-        config->mozilla.lifetimes.retry_misses_after = 0;
+        config->bounded.lifetimes.retry_misses_after = 0;
         negative_follow(config);
         config->mozilla.fallback_count = 0;
         config->mozilla.fallback_all = false;
@@ -394,11 +394,11 @@ const struct key config_keys[] = {
     {"mozilla.version_file", KEY_STRING, AT(mozilla.version_file), .none = "null"},
     {"mozilla.broken_endpoint", KEY_BOOL, AT(mozilla.broken_endpoint)},
     {"mozilla.cache", KEY_ENUM, AT(mozilla.cache), .words = layer_words},
-    {"mozilla.redis.url", KEY_STRING, AT(mozilla.redis_url), .none = "null", .check = text_is_redis_url},
-    {"mozilla.redis.manage", KEY_BOOL, AT(mozilla.redis_manage)},
-    {"mozilla.lru.max_size", KEY_SIZE, AT(mozilla.lru_max_size), .value = 1000000000, .min = 1},
-    {"mozilla.lru.evict_count", KEY_UNSIGNED, AT(mozilla.lru_evict_count), .value = 5, .min = 1},
-    {"mozilla.negative_ttl", KEY_DURATION, AT(mozilla.lifetimes.retry_misses_after), .value = HOUR,
+    {"mozilla.redis.url", KEY_STRING, AT(bounded.redis_url), .none = "null", .check = text_is_redis_url},
+    {"mozilla.redis.manage", KEY_BOOL, AT(bounded.redis_manage)},
+    {"mozilla.lru.max_size", KEY_SIZE, AT(bounded.max_size), .value = 1000000000, .min = 1},
+    {"mozilla.lru.evict_count", KEY_UNSIGNED, AT(bounded.evict_count), .value = 5, .min = 1},
+    {"mozilla.negative_ttl", KEY_DURATION, AT(bounded.lifetimes.retry_misses_after), .value = HOUR,
      .then = negative_follow},
     {"mozilla.store.filesystem.path", KEY_STRING, AT(mozilla.store.filesystem_path), .none = "null"},
     {"mozilla.store.gcs.bucket", KEY_STRING, AT(mozilla.store.bucket.gcs_bucket), .none = "null"},

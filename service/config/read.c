@@ -392,9 +392,11 @@ void config_defaults(struct config *config)
     config->diagnostics.retry_misses_after_public = DURATION_NEVER;
     config->diagnostics.retry_malformed_after = DURATION_NEVER;
 
-    config->mozilla.lifetimes.max_unused_for = DURATION_NEVER;
-    config->mozilla.lifetimes.retry_misses_after_public = config->mozilla.lifetimes.retry_misses_after;
-    config->mozilla.lifetimes.retry_malformed_after = config->mozilla.lifetimes.retry_misses_after;
+    config->bounded.kind = "mozilla_syms";
+    config->bounded.redis_url_key = "mozilla.redis.url";
+    config->bounded.lifetimes.max_unused_for = DURATION_NEVER;
+    config->bounded.lifetimes.retry_misses_after_public = config->bounded.lifetimes.retry_misses_after;
+    config->bounded.lifetimes.retry_malformed_after = config->bounded.lifetimes.retry_misses_after;
 
     config->http.max_connections = loop_default_connections();
     config->memory.request_budget = memory_default_budget();

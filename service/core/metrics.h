@@ -130,8 +130,8 @@ enum metric {
     METRIC_ELIOT_DOWNLOAD,      /* response; seconds */
     METRIC_ELIOT_CACHE_GET,     /* result; seconds */
     METRIC_ELIOT_CACHE_SET,     /* result; seconds */
-    METRIC_ELIOT_CACHE_EVICT,
-    METRIC_ELIOT_CACHE_USAGE, /* bytes */
+    METRIC_BOUNDED_EVICTED,
+    METRIC_BOUNDED_BYTES, /* bytes */
     METRIC_TECKEN_CACHE_HIT,
     METRIC_TECKEN_CACHE_MISS,
     METRIC_TECKEN_DOWNLOAD_FAIL,

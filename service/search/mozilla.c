@@ -396,7 +396,7 @@ static enum sl_code mozilla_open(struct sl_bytes bytes, void *into, struct sl_er
 
 const struct cache_kind kind_mozilla_syms = {
     .name = "mozilla_syms",
-    .section = CACHE_MOZILLA,
+    .section = CACHE_BOUNDED,
     .version = 1001,
     .random_access = true,
     .compute = mozilla_compute,

@@ -1,5 +1,5 @@
 /* Native symbolication: what was asked (read.c, or filled in by another API), the modules and their symbol files (modules.c,
- * uploads in uploads.c), what came out frame by frame (frames.c), its names (names.c), the source around it (sources.c), and
+ * uploads in symbfiles.c), what came out frame by frame (frames.c), its names (names.c), the source around it (sources.c), and
  * the answer (write.c); run.c takes a request through the steps. All of it lives in one arena; texts of the request are views
  * of its body, which lies there too, and have no NUL. */
 #pragma once
@@ -367,7 +367,7 @@ void native_count_results(struct native_request *request);
 /* As metrics: what the request had, and what it came to. Loop thread. */
 void native_count(const struct native_request *request);
 
-/* ---- uploads.c ---- */
+/* ---- symbfiles.c ---- */
 
 struct native_hit { /* what answers an address */
     enum native_table table;

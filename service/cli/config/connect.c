@@ -206,11 +206,10 @@ static void add_back_ends(struct questions *all, const struct connect_target *ta
     const struct config_shared *shared = &config->shared;
     const struct config_store *store = &config->mozilla.store;
     const struct config_bucket *symbfiles = &config->symbfile.bucket;
-    bool for_mozilla = config->mozilla.on && config->mozilla.cache != MOZILLA_DISK && config->mozilla.redis_url;
     if (shared->redis_url)
         add_shared(all, target, "shared_cache.redis.url", shared->redis_url, ask_redis);
-    else if (for_mozilla)
-        add_shared(all, target, "mozilla.redis.url", config->mozilla.redis_url, ask_redis);
+    else if (config_bounded_in_redis(config) && config->bounded.redis_url)
+        add_shared(all, target, config->bounded.redis_url_key, config->bounded.redis_url, ask_redis);
     if (shared->s3_bucket)
         add_shared(all, target, "shared_cache.s3.bucket", shared->s3_bucket, ask_bucket);
     else if (shared->gcs_bucket)

@@ -77,8 +77,8 @@ static void keep_fixed(const struct config *before, struct config *fresh)
     fresh->http.backlog = before->http.backlog;
     fresh->http.unix_group = before->http.unix_group;
     fresh->mozilla.cache = before->mozilla.cache;
-    fresh->mozilla.redis_url = before->mozilla.redis_url;
-    fresh->mozilla.redis_manage = before->mozilla.redis_manage;
+    fresh->bounded.redis_url = before->bounded.redis_url;
+    fresh->bounded.redis_manage = before->bounded.redis_manage;
     keep_store(&before->mozilla.store, &fresh->mozilla.store);
     fresh->process = before->process;
 }

@@ -1,0 +1,221 @@
+/* What is to be stored in the shared layer waits in a queue that is bounded in number and in bytes, because what waits
+ * keeps deleted files alive. Nobody waits for it: what does not fit is dropped. */
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "cache/shared.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/metrics.h"
+#include "core/pool.h"
+
+enum { REFRESHES_DROPPED_PERCENT = 95 };
+
+static struct {
+    struct queued_write *first, **end;
+    size_t count, max_count;
+    uint64_t bytes, max_bytes;
+    unsigned running, max_running;
+    struct fiber_group group;
+    struct fiber_wait_list idle;
+} queue;
+
+void write_queue_init(const struct config *config)
+{
+    queue.first = NULL;
+    queue.end = &queue.first;
+    queue.count = queue.running = 0;
+    queue.bytes = 0;
+    queue.max_count = config->shared.max_upload_queue_size;
+    queue.max_bytes = config->shared.max_upload_queue_bytes;
+    queue.max_running = config->shared.max_concurrent_uploads;
+    fiber_group_init(&queue.group, NULL);
+}
+
+static uint64_t bytes_of(const struct queued_write *queued)
+{
+    return queued->item ? queued->item->mapping.bytes.size : 0;
+}
+
+static void queued_free(struct queued_write *queued)
+{
+    cache_release(queued->item);
+    free(queued);
+}
+
+static void write_queue_refuse(struct queued_write *queued, const char *result)
+{
+    for (int i = 0; i < SHARED_BACKENDS; i++)
+        if (queued->to[i])
+            metric_add4(METRIC_SHARED_OPS, 1, queued->to[i]->name, queued->kind->name, "put", result);
+    queued_free(queued);
+}
+
+/* ---- one write ---- */
+static enum shared_result write_queue_store(struct shared_backend *to, const struct queued_write *queued,
+                                            struct shared_entry *entry)
+{
+    if (queued->reason == SHARED_REFRESH) {
+        uint64_t begin = loop_now_ms();
+        enum shared_result there = to->exists(queued->name.text);
+        breaker_note(to, SHARED_EXISTS, queued->kind->name, begin, there);
+        if (there == SHARED_HIT)
+            return SHARED_SKIPPED;
+    }
+    if (!breaker_allows(to))
+        return SHARED_UNREACHABLE;
+    return to->put(entry);
+}
+
+static void store_counted(struct shared_backend *to, const struct queued_write *queued, struct shared_entry *entry)
+{
+    uint64_t begin = loop_now_ms();
+    bool fits = queued->item == NULL || !to->packed || entry->packed.size <= to->max_packed;
+    enum shared_result result = fits ? write_queue_store(to, queued, entry) : SHARED_SKIPPED;
+    breaker_note(to, SHARED_PUT, queued->kind->name, begin, result);
+    if (result == SHARED_WRITTEN && queued->item)
+        metric_add(METRIC_SHARED_BYTES, to->packed ? entry->packed.size : entry->contents.size, to->name, "out", NULL);
+}
+
+/* Whether somebody is left who takes it; the others are taken out. `*max_packed`: the most that any of them takes. */
+static bool takers(struct queued_write *queued, bool *packed, uint64_t *max_packed)
+{
+    bool any = false;
+    *packed = false;
+    *max_packed = 0;
+    for (int i = 0; i < SHARED_BACKENDS; i++) {
+        struct shared_backend *to = queued->to[i];
+        if (to && !breaker_allows(to)) {
+            metric_add4(METRIC_SHARED_OPS, 1, to->name, queued->kind->name, "put", "dropped");
+            to = queued->to[i] = NULL;
+        }
+        if (!to)
+            continue;
+        any = true;
+        *packed |= to->packed;
+        if (to->packed && to->max_packed > *max_packed)
+            *max_packed = to->max_packed;
+    }
+    return any;
+}
+
+static void queued_contents(struct queued_write *queued, struct shared_entry *entry)
+{
+    struct pack pack = {.contents = queued->item->mapping.bytes};
+    bool packed;
+    if (!takers(queued, &packed, &pack.max_packed))
+        return;
+    entry->contents = pack.contents;
+    if (packed && pool_run(POOL_COMPRESS | POOL_HEAVY, pack_run, &pack, NULL) != SL_OK)
+        return;
+    entry->packed = pack.packed.bytes;
+    for (int i = 0; i < SHARED_BACKENDS; i++)
+        if (queued->to[i] && (!queued->to[i]->packed || pack.packed.bytes.data))
+            store_counted(queued->to[i], queued, entry);
+        else if (queued->to[i] && pack.too_large)
+            breaker_note(queued->to[i], SHARED_PUT, queued->kind->name, loop_now_ms(), SHARED_SKIPPED);
+    if (pack.packed.bytes.data)
+        sl_unmap(&pack.packed);
+}
+
+static void queued_error(struct queued_write *queued, struct shared_entry *entry)
+{
+    struct sl_buf marker = {0};
+    bool packed;
+    uint64_t max_packed;
+    queued->error.code = entry->code;
+    cache_error_encode(&queued->error, &marker);
+    entry->marker = sl_buf_bytes(&marker);
+    if (!marker.failed && takers(queued, &packed, &max_packed))
+        for (int i = 0; i < SHARED_BACKENDS; i++)
+            if (queued->to[i])
+                store_counted(queued->to[i], queued, entry);
+    sl_buf_free(&marker);
+}
+
+static void queued_run(struct queued_write *queued)
+{
+    struct shared_entry entry = {.name = queued->name.text,
+                                 .code = queued->item ? SL_OK : queued->error.code,
+                                 .created_s = queued->created_s,
+                                 .ttl_s = queued->ttl_s,
+                                 .replace = queued->replace};
+    if (queued->item)
+        queued_contents(queued, &entry);
+    else
+        queued_error(queued, &entry);
+}
+
+/* ---- the queue ---- */
+static struct queued_write *write_queue_take(void)
+{
+    struct queued_write *queued = queue.first;
+    if (!queued)
+        return NULL;
+    queue.first = queued->next;
+    if (!queue.first)
+        queue.end = &queue.first;
+    queue.count--;
+    return queued;
+}
+
+static void write_queue_show(void)
+{
+    metric_set(METRIC_SHARED_QUEUE, (double)queue.count, NULL, NULL, NULL);
+    metric_set(METRIC_SHARED_UPLOADS, queue.running, NULL, NULL, NULL);
+}
+
+static void write_queue_work(void *arg)
+{
+    (void)arg;
+    for (struct queued_write *queued; !fiber_cancelled() && (queued = write_queue_take());) {
+        write_queue_show();
+        queued_run(queued);
+        queue.bytes -= bytes_of(queued);
+        queued_free(queued);
+    }
+    if (--queue.running == 0)
+        fiber_wake_all(&queue.idle);
+    write_queue_show();
+}
+
+static bool by_chance(unsigned percent)
+{
+    uint32_t random = 0;
+    return getrandom(&random, sizeof random, 0) == (ssize_t)sizeof random && random % 100 < percent;
+}
+
+void write_queue_add(struct queued_write *queued)
+{
+    uint64_t bytes = bytes_of(queued);
+    if (queued->reason == SHARED_REFRESH && by_chance(REFRESHES_DROPPED_PERCENT)) {
+        write_queue_refuse(queued, "discarded");
+        return;
+    }
+    if (queue.count >= queue.max_count || bytes > queue.max_bytes - queue.bytes) {
+        log_warn("shared", "Shared cache upload queue full", LOG_U64("entries", queue.count),
+                 LOG_U64("bytes", queue.bytes));
+        write_queue_refuse(queued, "dropped");
+        return;
+    }
+    *queue.end = queued;
+    queue.end = &queued->next;
+    queue.count++;
+    queue.bytes += bytes;
+    if (queue.running < queue.max_running && fiber_start(&queue.group, write_queue_work, NULL))
+        queue.running++;
+    write_queue_show();
+}
+
+void write_queue_drain(uint64_t ms)
+{
+    uint64_t end = loop_now_ms() + ms;
+    for (uint64_t now; queue.running && (now = loop_now_ms()) < end;)
+        if (fiber_wait_on(&queue.idle, end - now) == FIBER_CANCELLED)
+            break;
+    fiber_group_cancel(&queue.group);
+    fiber_group_wait(&queue.group);
+    for (struct queued_write *queued; (queued = write_queue_take());)
+        write_queue_refuse(queued, "dropped");
+    queue.bytes = 0;
+}
