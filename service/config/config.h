@@ -277,8 +277,8 @@ struct config {
         size_t token_count;
         struct config_store store;
     } mozilla;
-    struct config_bounded { /* a kind of cache entries with limits of its own, which a Redis may be for alone */
-        const char *kind;   /* "mozilla_syms" */
+    struct {              /* a kind of cache entries with limits of its own, which a Redis may be for alone */
+        const char *kind; /* "mozilla_syms" */
         struct cache_lifetimes lifetimes;
         uint64_t max_size;         /* bytes on disk */
         unsigned evict_count;      /* entries that go at once */
