@@ -5,13 +5,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/files.h"
 #include "core/pool.h"
 
-enum { CHUNK = 256 << 10, ATTEMPTS = 3 };
+enum { CHUNK = 256 << 10 };
 
 static char root[CACHE_PATH_BYTES / 2];
 
@@ -67,53 +67,35 @@ static void exists_file(void *arg)
     job->result = there ? SHARED_HIT : errno == ENOENT ? SHARED_MISS : SHARED_ERROR;
 }
 
-/* "<parent>/.tmp/<random>" of a path. */
-static bool tmp_path(const char *path, char out[CACHE_PATH_BYTES])
+/* A link instead of a rename: the first one to write wins, and nobody sees half a file. Ends `fd`. */
+static enum shared_result put_at(int fd, const char *path, const char *tmp, struct sl_bytes bytes)
 {
-    unsigned long long random = 0;
-    const char *slash = strrchr(path, '/');
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        random = (unsigned long long)cache_now_ns() ^ (unsigned long long)getpid() << 48;
-    return snprintf(out, CACHE_PATH_BYTES, "%.*s/.tmp/%016llx", (int)(slash - path), path, random) < CACHE_PATH_BYTES;
-}
-
-/* A link instead of a rename: the first one to write wins, and nobody sees half a file. */
-static enum shared_result put_at(const char *path, char *tmp, struct sl_bytes bytes)
-{
-    if (!cache_make_parents(tmp, 0))
-        return SHARED_ERROR;
-    int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-    if (fd < 0)
-        return SHARED_ERROR;
     bool written = sl_write_all(fd, bytes) && fdatasync(fd) == 0;
     close(fd);
     enum shared_result result = !written               ? SHARED_ERROR
                                 : link(tmp, path) == 0 ? SHARED_WRITTEN
                                 : errno == EEXIST      ? SHARED_SKIPPED
                                                        : SHARED_ERROR;
-    int number = errno;
     unlink(tmp);
-    errno = number;
     return result;
 }
 
 static void put_file(void *arg)
 {
     struct job *job = arg;
-    char path[CACHE_PATH_BYTES], tmp[CACHE_PATH_BYTES];
+    char path[CACHE_PATH_BYTES], directory[CACHE_PATH_BYTES], tmp[CACHE_PATH_BYTES + 32];
     struct stat st;
     job->result = SHARED_ERROR;
-    if (!path_of(job->name, path) || !tmp_path(path, tmp))
+    if (!path_of(job->name, path))
         return;
     if (stat(path, &st) == 0) {
         job->result = SHARED_SKIPPED;
         return;
     }
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        job->result = put_at(path, tmp, job->bytes);
-        if (job->result != SHARED_ERROR || errno != ENOENT)
-            break;
-    }
+    int size = snprintf(directory, sizeof directory, "%.*s/.tmp", (int)(strrchr(path, '/') - path), path);
+    int fd = size < (int)sizeof directory ? files_temp(directory, "", 0750, tmp, sizeof tmp) : -1;
+    if (fd >= 0)
+        job->result = put_at(fd, path, tmp, job->bytes);
 }
 
 static enum shared_result cache_directory_run(struct job *job, void (*fn)(void *))

@@ -9,9 +9,8 @@
 #include <unistd.h>
 
 #include "core/duration.h"
+#include "core/files.h"
 #include "core/metrics.h"
-
-enum { PUBLISH_ATTEMPTS = 3 };
 
 static bool entry_path(const struct cache_disk *disk, const struct cache_kind *kind, const uint8_t *hash,
                        unsigned version, char out[CACHE_PATH_BYTES])
@@ -311,21 +310,18 @@ void cache_disk_lookup(void *arg)
 
 /* ---- publishing ---- */
 
-static bool move_into_place(struct cache_disk_publish *p, char *path)
+static bool move_into_place(struct cache_disk_publish *p, const char *path)
 {
+    enum files_sync sync =
+        p->code == SL_OK ? FILES_CONTENTS : FILES_UNSYNCED; /* a lost error is only asked for again */
     if (!p->tmp->path[0])
         return false;
-    bool moved = p->code != SL_OK || fdatasync(p->tmp->fd) == 0; /* a lost error is only asked for again */
-    /* Cleaning may remove a directory that just became empty between its making and the rename. */
-    for (int attempt = 0; moved; attempt++) {
-        if (cache_make_parents(path, strlen(p->disk->dir)) && rename(p->tmp->path, path) == 0) {
-            p->tmp->path[0] = '\0';
-            return true;
-        }
-        moved = errno == ENOENT && attempt + 1 < PUBLISH_ATTEMPTS;
+    if (!files_publish(p->tmp->fd, p->tmp->path, path, sync)) {
+        p->io_errno = errno;
+        return false;
     }
-    p->io_errno = errno;
-    return false;
+    p->tmp->path[0] = '\0';
+    return true;
 }
 
 static void remove_previous(struct cache_disk_publish *p, const uint8_t *hash)

@@ -39,9 +39,6 @@ enum { CACHE_KEY_DIGITS = 16 };
 void cache_key_digits(struct sl_str text, char out[CACHE_KEY_DIGITS + 1]);
 void cache_hash_path(const uint8_t hash[CACHE_HASH_BYTES], unsigned version, bool format1, char out[128]);
 bool cache_scope_global(struct sl_str scope);
-/* Makes the directories that `path` goes through, from the first slash after `keep` bytes on. The path is as before
- * afterwards. */
-bool cache_make_parents(char *path, size_t keep);
 
 /* ---- stamp.c: any thread; times are nanoseconds since the epoch, 0 = never ---- */
 /* The next file that the rest of a key names; false when there is none. */

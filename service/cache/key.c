@@ -1,10 +1,7 @@
 #include "cache/impl.h"
 
-#include <errno.h>
 #include <openssl/evp.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
 
 #include "id/id.h"
 
@@ -45,16 +42,4 @@ void cache_relative_path(struct sl_str key_text, unsigned version, bool format1,
 bool cache_scope_global(struct sl_str scope)
 {
     return scope.size == 0 || sl_str_equal(scope, SL_STR("global"));
-}
-
-bool cache_make_parents(char *path, size_t keep)
-{
-    for (char *slash = path + keep; (slash = strchr(slash + 1, '/'));) {
-        *slash = '\0';
-        bool ok = mkdir(path, 0750) == 0 || errno == EEXIST;
-        *slash = '/';
-        if (!ok)
-            return false;
-    }
-    return true;
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/json_write.h"
+#include "core/files.h"
 
 enum { META_MAX_BYTES = 1 << 20 }; /* keys hold URIs; nothing legitimate comes near */
 
@@ -143,7 +144,7 @@ bool cache_meta_write(const char *path, struct sl_bytes json)
     struct cache_tmp tmp;
     if (!cache_meta_name(path, side, sizeof side) || cache_tmp_create(&tmp, false, NULL) != SL_OK)
         return false;
-    bool ok = tmp.path[0] && write(tmp.fd, json.data, json.size) == (ssize_t)json.size && rename(tmp.path, side) == 0;
+    bool ok = tmp.path[0] && sl_write_all(tmp.fd, json) && files_publish(-1, tmp.path, side, FILES_UNSYNCED);
     if (ok)
         tmp.path[0] = '\0';
     cache_tmp_discard(&tmp);

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/directory.h"
+#include "core/files.h"
 #include "core/log.h"
 
 enum { CRASHES_MOST = 2, KILLS_MOST = 3, NAME_MOST = 80, HELD_FOR_S = 60 };

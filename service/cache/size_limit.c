@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/grow.h"
-#include "core/directory.h"
+#include "core/files.h"
 #include "core/log.h"
 #include "core/metrics.h"
 #include "core/pool.h"

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/directory.h"
+#include "core/files.h"
 
 enum { MAX_DEPTH = 3, ATTEMPTS = 3 };
 
@@ -88,8 +88,7 @@ static bool stamp_path(const char *dir, const struct cache_file *file, char out[
 int64_t cache_generation(const char *dir)
 {
     char path[CACHE_PATH_BYTES];
-    struct stat st;
-    return dir && folder_path(dir, "/generation", path) && stat(path, &st) == 0 ? mtime_ns(&st) : 0;
+    return dir && folder_path(dir, "/generation", path) ? change_counter_read(path, false).ns : 0;
 }
 
 static int64_t stamp_of(const char *dir, const struct cache_file *file)
@@ -131,31 +130,6 @@ static bool touch(const char *path, int64_t ns)
     return ok;
 }
 
-/* Never back, whatever the clock does: who compares must see a change. */
-static bool next_generation(const char *dir, int64_t ns, struct cache_generations *generations)
-{
-    char path[CACHE_PATH_BYTES];
-    struct stat st;
-    if (!folder_path(dir, "/generation", path))
-        return false;
-    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    bool is_new = fd < 0 && errno == ENOENT;
-    if (is_new)
-        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
-    bool ok = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0;
-    if (ok && mtime_ns(&st) >= ns)
-        ns = mtime_ns(&st) + 1;
-    if (ok)
-        *generations = (struct cache_generations){is_new ? 0 : mtime_ns(&st), ns};
-    struct timespec time = {ns / CACHE_SECOND_NS, ns % CACHE_SECOND_NS}, times[2] = {time, time};
-    ok = ok && futimens(fd, times) == 0;
-    int number = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = number;
-    return ok;
-}
-
 enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, size_t count, int64_t at_ns,
                                struct cache_generations *generations, struct sl_error *error)
 {
@@ -165,37 +139,34 @@ enum sl_code cache_stamp_write(const char *dir, const struct cache_file *files, 
             return sl_fail(error, SL_MALFORMED, "cache_dir: the path is too long");
         bool ok = false;
         for (int attempt = 0; !ok && attempt < ATTEMPTS; attempt++) /* cleaning may remove the directory in between */
-            ok = cache_make_parents(path, strlen(dir)) && touch(path, at_ns);
+            ok = files_make_parents(path, 0750) && touch(path, at_ns);
         if (!ok)
             return sl_fail(error, SL_INTERNAL, "cannot write %.150s: %s", path, strerror(errno));
     }
+    struct change_counter previous = {0};
     *generations = (struct cache_generations){0, 0};
-    if (count && !next_generation(dir, cache_now_ns(), generations))
+    if (count &&
+        (!folder_path(dir, "/generation", path) || !change_counter_bump(path, true, &previous, &generations->made)))
         return errno == EWOULDBLOCK ? sl_fail(error, SL_BUSY, "another process is at it")
                                     : sl_fail(error, SL_INTERNAL, "cannot write %.150s/invalidated/generation: %s", dir,
                                               strerror(errno));
+    generations->previous = previous.ns;
     return SL_OK;
 }
 
 /* ---- removing ---- */
-static void sweep(int at, const char *name, unsigned depth, int64_t before_ns)
+static bool sweep(void *arg, const struct dir_entry *entry)
 {
-    DIR *dir = dir_open(at, name);
-    struct stat st;
-    for (struct dirent *e; (e = dir_next(dir, &st));)
-        if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH) {
-            sweep(dirfd(dir), e->d_name, depth + 1, before_ns);
-            unlinkat(dirfd(dir), e->d_name, AT_REMOVEDIR); /* refused unless it is empty */
-        } else if (depth > 0 && mtime_ns(&st) < before_ns) {
-            unlinkat(dirfd(dir), e->d_name, 0);
-        }
-    if (dir)
-        closedir(dir);
+    int64_t before_ns = *(const int64_t *)arg;
+    if (S_ISDIR(entry->st->st_mode))
+        return entry->emptied && unlinkat(entry->at, entry->name, AT_REMOVEDIR) == 0;
+    return entry->depth > 0 && mtime_ns(entry->st) < before_ns && unlinkat(entry->at, entry->name, 0) == 0;
 }
 
 void cache_stamps_sweep(const char *dir, int64_t before_ns)
 {
     char path[CACHE_PATH_BYTES];
+    const struct dir_walk walk = {.depth = MAX_DEPTH, .visit = sweep, .arg = &before_ns};
     if (folder_path(dir, "", path))
-        sweep(AT_FDCWD, path, 0, before_ns);
+        dir_walk(&walk, AT_FDCWD, path);
 }

@@ -16,11 +16,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/directory.h"
+#include "core/files.h"
 #include "core/ledger.h"
 #include "core/loop.h"
 #include "core/temp_dir.h"
@@ -37,16 +36,6 @@ static struct {
     atomic_bool unwritable;
 } own = {.lock = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static uint64_t random_u64(void)
-{
-    uint64_t v;
-    if (getrandom(&v, sizeof v, 0) == (ssize_t)sizeof v)
-        return v;
-    /* Only before the kernel's generator is seeded, or under a filter; names just have to differ. */
-    static _Atomic uint64_t count;
-    return (uint64_t)cache_now_ns() * 0x9E3779B97F4A7C15u + count++ + (uint64_t)getpid();
-}
-
 const char *cache_tmp_dir(void)
 {
     return own.root[0] ? own.dir : temp_dir();
@@ -56,9 +45,9 @@ const char *cache_tmp_dir(void)
 static bool make_dir(void)
 {
     char path[256];
-    snprintf(path, sizeof path, "%s/lock", own.dir);
-    if (!cache_make_parents(path, 0))
+    if (!files_make_directory(own.dir, 0750, FILES_UNSYNCED))
         return false;
+    snprintf(path, sizeof path, "%s/lock", own.dir);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
     if (fd < 0)
         return false;
@@ -94,7 +83,7 @@ enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error)
         return sl_fail(error, SL_MALFORMED, "cache_dir: the path is too long");
     }
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        snprintf(own.dir, sizeof own.dir, "%s/%d-%08x", own.root, (int)getpid(), (unsigned)random_u64());
+        snprintf(own.dir, sizeof own.dir, "%s/%d-%08x", own.root, (int)getpid(), (unsigned)files_random());
         if (make_dir()) {
             char ledger[256];
             snprintf(ledger, sizeof ledger, "%s/ledger", own.dir);
@@ -135,13 +124,9 @@ bool cache_writable(void)
 enum sl_code cache_tmp_create(struct cache_tmp *tmp, bool unlinked, struct sl_error *error)
 {
     *tmp = (struct cache_tmp){.fd = -1};
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        snprintf(tmp->path, sizeof tmp->path, "%.231s/tmp%012llx", cache_tmp_dir(),
-                 (unsigned long long)(random_u64() & 0xFFFFFFFFFFFF));
-        tmp->fd = open(tmp->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-        if (tmp->fd >= 0)
-            break;
-        if (errno != EEXIST && !(errno == ENOENT && own.root[0] && remake_dir()))
+    for (int attempt = 0; attempt < ATTEMPTS && tmp->fd < 0; attempt++) {
+        tmp->fd = files_temp(cache_tmp_dir(), "tmp", 0, tmp->path, sizeof tmp->path);
+        if (tmp->fd < 0 && !(errno == ENOENT && own.root[0] && remake_dir()))
             break;
     }
     if (tmp->fd < 0 && own.root[0] && sl_fail_errno(NULL, errno, "") != SL_BUSY) {

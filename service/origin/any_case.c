@@ -12,7 +12,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "core/directory.h"
+#include "core/files.h"
 #include "core/loop.h"
 #include "origin/impl.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "core/directory.h"
+#include "core/files.h"
 #include "core/pool.h"
 #include "origin/impl.h"
 

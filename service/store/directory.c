@@ -5,11 +5,10 @@
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/directory.h"
+#include "core/files.h"
 #include "core/loop.h"
 #include "core/pool.h"
 
@@ -28,20 +27,6 @@ static bool object_path(struct sl_str name, char path[OBJECT_PATH])
     return false;
 }
 
-/* The directories that a path lies in, of which most are there. */
-static bool make_parents(char *path)
-{
-    char *slash = strrchr(path, '/');
-    if (slash == path)
-        return true;
-    *slash = '\0';
-    bool good = mkdir(path, 0750) == 0 || errno == EEXIST;
-    if (!good && errno == ENOENT)
-        good = make_parents(path) && (mkdir(path, 0750) == 0 || errno == EEXIST);
-    *slash = '/';
-    return good;
-}
-
 static enum sl_code directory_fail(int number, const char *what, struct sl_error *error)
 {
     if (number == ENOENT || number == ENOTDIR || number == ENAMETOOLONG)
@@ -53,18 +38,9 @@ static enum sl_code directory_fail(int number, const char *what, struct sl_error
 
 static enum sl_code directory_work(struct store_work *work, struct sl_error *error)
 {
-    for (int attempt = 0; attempt < 3; attempt++) {
-        uint64_t random;
-        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-            continue;
-        snprintf(work->path, sizeof work->path, "%s/tmp/%016llx", root, (unsigned long long)random);
-        work->fd = open(work->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-        if (work->fd >= 0)
-            return SL_OK;
-        if (errno == ENOENT && !make_parents(work->path))
-            break;
-    }
-    return sl_fail_errno(error, errno, "cannot make a file in the store");
+    char tmp[OBJECT_PATH];
+    work->fd = object_path(SL_STR("tmp"), tmp) ? files_temp(tmp, "", 0750, work->path, sizeof work->path) : -1;
+    return work->fd >= 0 ? SL_OK : sl_fail_errno(error, errno, "cannot make a file in the store");
 }
 
 /* ---- pool jobs ---- */
@@ -123,12 +99,11 @@ static void directory_look_job(void *arg)
     close(fd);
 }
 
-static bool move_to(const char *from, struct sl_str name)
+/* `fd` is the file's; -1: it is synced already. */
+static bool move_to(int fd, const char *from, struct sl_str name)
 {
     char path[OBJECT_PATH];
-    if (!object_path(name, path))
-        return false;
-    return rename(from, path) == 0 || (errno == ENOENT && make_parents(path) && rename(from, path) == 0);
+    return object_path(name, path) && files_publish(fd, from, path, FILES_DURABLE);
 }
 
 /* Ends the work. */
@@ -145,7 +120,7 @@ static enum sl_code put_end(struct store_work *work, bool good, struct sl_error 
 static void directory_put_job(void *arg)
 {
     struct directory_job *job = arg;
-    bool good = fsync(job->work->fd) == 0 && move_to(job->work->path, job->name);
+    bool good = move_to(job->work->fd, job->work->path, job->name);
     job->code = put_end(job->work, good, job->error);
 }
 
@@ -165,10 +140,10 @@ static bool directory_write_text(const struct directory_text *t, const struct st
         sl_write_all(work->fd, (struct sl_bytes){(const uint8_t *)t->text.data, t->text.size}) && fsync(work->fd) == 0;
     snprintf(other, sizeof other, "%s+", work->path);
     for (size_t i = 1; good && i < t->count; i++) {
-        good = link(work->path, other) == 0 && move_to(other, t->names[i]);
+        good = link(work->path, other) == 0 && move_to(-1, other, t->names[i]);
         unlink(other); /* rename(2) leaves it where both are the same file already */
     }
-    return good && move_to(work->path, t->names[0]);
+    return good && move_to(-1, work->path, t->names[0]);
 }
 
 static void directory_text_job(void *arg)
@@ -191,24 +166,26 @@ static enum sl_code directory_run(struct directory_job *job, void (*run)(void *a
 enum { WORK_LIFE_S = 15 * 60, RECORD_LIFE_S = 2 * 365 * 24 * 60 * 60, TREE_DEPTH = 3 };
 static uint64_t try_life_s;
 
-/* Removes files below that are older than `life_s`, and directories that are empty then. */
-static void sweep_tree(int at, const char *name, uint64_t life_s, int depth)
+struct sweep {
+    uint64_t life_s;
+    int64_t now_s;
+};
+
+static bool sweep_entry(void *arg, const struct dir_entry *entry)
 {
-    DIR *dir = dir_open(at, name);
-    int64_t now = clock_wall_s();
-    struct stat st;
-    for (struct dirent *e; (e = dir_next(dir, &st));) {
-        if (e->d_name[0] == '.')
-            continue;
-        if (S_ISREG(st.st_mode) && now > st.st_mtim.tv_sec && (uint64_t)(now - st.st_mtim.tv_sec) >= life_s)
-            unlinkat(dirfd(dir), e->d_name, 0);
-        else if (S_ISDIR(st.st_mode) && depth)
-            sweep_tree(dirfd(dir), e->d_name, life_s, depth - 1);
-        if (S_ISDIR(st.st_mode) && depth)
-            unlinkat(dirfd(dir), e->d_name, AT_REMOVEDIR); /* when it is empty */
-    }
-    if (dir)
-        closedir(dir);
+    const struct sweep *sweep = arg;
+    int64_t age_s = sweep->now_s - (int64_t)entry->st->st_mtim.tv_sec;
+    if (S_ISDIR(entry->st->st_mode))
+        return entry->emptied && unlinkat(entry->at, entry->name, AT_REMOVEDIR) == 0;
+    return S_ISREG(entry->st->st_mode) && age_s > 0 && (uint64_t)age_s >= sweep->life_s &&
+           unlinkat(entry->at, entry->name, 0) == 0;
+}
+
+/* Removes files below that are older than `life_s`, and directories that are empty then. */
+static void sweep_tree(int at, const char *name, uint64_t life_s, unsigned depth)
+{
+    struct sweep sweep = {life_s, clock_wall_s()};
+    dir_walk(&(struct dir_walk){.depth = depth, .visit = sweep_entry, .arg = &sweep}, at, name);
 }
 
 static void sweep_uploads(int fd)
@@ -298,7 +275,7 @@ const struct store_backend *store_directory(const struct config_store *config, s
     (void)arena;
     root = config->filesystem_path;
     try_life_s = config->try_retention_ns / 1000000000;
-    if (object_path(SL_STR("tmp/-"), path) && make_parents(path) && access(root, W_OK) == 0)
+    if (object_path(SL_STR("tmp"), path) && files_make_directory(path, 0750, FILES_DURABLE) && access(root, W_OK) == 0)
         return &directory;
     sl_fail_errno(error, errno, "mozilla.store.filesystem.path: cannot make files there");
     error->code = SL_INTERNAL;

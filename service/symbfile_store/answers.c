@@ -7,13 +7,8 @@
 #include "symbfile_store/bucket.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/map.h"
 #include "core/loop.h"
@@ -22,57 +17,18 @@
 enum { LOOK_EVERY_MS = 1000, MOST = 16384 /* in each map */ };
 
 /* ---- the file ---- */
-struct store_generation { /* zeros: there is none. Of a bucket: the random bytes */
-    uint64_t inode, seconds, nanoseconds;
-};
-
 static bool generation_path(const char *store, char out[STORE_PATH])
 {
     return snprintf(out, STORE_PATH, "%s/generation", store) < STORE_PATH;
 }
 
-/* Opened, as NFS asks the server for what is opened, and else may know for a minute what it knew. */
-static struct store_generation read_generation(const char *store)
-{
-    char path[STORE_PATH];
-    struct stat st;
-    int fd = generation_path(store, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
-    bool known = fd >= 0 && fstat(fd, &st) == 0;
-    if (fd >= 0)
-        close(fd);
-    if (!known)
-        return (struct store_generation){0};
-    return (struct store_generation){st.st_ino, (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec};
-}
-
-static uint64_t nanoseconds(const struct timespec *time)
-{
-    return (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec;
-}
-
-/* A time that it never had: the kernel's own is some milliseconds coarse, clocks go back, and two processes may do this at
- * once. */
 bool store_changed(const char *store)
 {
     char path[STORE_PATH];
-    struct stat st;
-    struct timespec times[2];
-    uint8_t random = 0;
+    struct change_counter before;
+    int64_t made;
     errno = ENAMETOOLONG;
-    int fd = generation_path(store, path) ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640) : -1;
-    bool ok = fd >= 0 && fstat(fd, &st) == 0 && clock_gettime(CLOCK_REALTIME, &times[0]) == 0;
-    if (ok && nanoseconds(&times[0]) <= nanoseconds(&st.st_mtim)) {
-        ok = getrandom(&random, sizeof random, 0) == (ssize_t)sizeof random;
-        uint64_t next = nanoseconds(&st.st_mtim) + 1 + random;
-        times[0] = (struct timespec){(time_t)(next / 1000000000), (long)(next % 1000000000)};
-    }
-    times[1] = times[0];
-    ok = ok && futimens(fd, times) == 0;
-    int reason = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = reason;
-    return ok;
+    return generation_path(store, path) && change_counter_bump(path, false, &before, &made);
 }
 
 /* ---- what is remembered; loop thread ---- */
@@ -84,8 +40,8 @@ struct remembered {
 
 static struct {
     struct sl_map young, old;
-    struct store_generation generation;
-    uint64_t epoch, looked_ms; /* number of the changes that were seen; 0 = not looked yet */
+    struct change_counter generation; /* of a bucket: the random bytes of its object */
+    uint64_t epoch, looked_ms;        /* number of the changes that were seen; 0 = not looked yet */
     bool looking, outdated;
     struct fiber_wait_list waiting;
 } answers;
@@ -174,7 +130,7 @@ void answers_put(struct sl_str key, const struct upload_answer *answer, uint64_t
 
 /* ---- what others did ---- */
 struct looked { /* pool work */
-    struct store_generation seen;
+    struct change_counter seen;
     int number; /* errno; 0: the store is there */
     char store[512];
 };
@@ -184,18 +140,19 @@ static void look(void *arg)
     struct looked *looked = arg;
     if (!symbfile_store_dir(looked->store))
         return;
-    if (store_present(looked->store))
-        looked->seen = read_generation(looked->store);
-    else
+    char path[STORE_PATH];
+    if (!store_present(looked->store))
         looked->number = errno;
+    else if (generation_path(looked->store, path))
+        looked->seen = change_counter_read(path, true);
 }
 
-static enum sl_code look_at_store(struct store_generation *seen, struct sl_error *error)
+static enum sl_code look_at_store(struct change_counter *seen, struct sl_error *error)
 {
     if (remote_bucket()) {
         uint64_t number[2] = {0};
         enum sl_code asked = remote_generation(number, error);
-        *seen = (struct store_generation){.seconds = number[0], .nanoseconds = number[1]};
+        *seen = (struct change_counter){number[0], (int64_t)number[1]};
         return asked;
     }
     struct looked looked = {.number = 0};
@@ -223,7 +180,7 @@ enum sl_code answers_look(struct sl_error *error)
         return SL_OK;
     if (store_is_down(error))
         return SL_DOWNLOAD_ERROR;
-    struct store_generation seen = {0};
+    struct change_counter seen = {0};
     uint64_t begun_ms = loop_now_ms();
     answers.looking = true;
     enum sl_code code = look_at_store(&seen, error);

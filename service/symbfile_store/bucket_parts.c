@@ -195,7 +195,7 @@ static void copy_begin(void *arg)
 {
     struct copy *copy = arg;
     errno = 0;
-    copy->fd = files_make_dirs(copy->path) ? 0 : -1;
+    copy->fd = files_make_directory(copy->path, 0750, FILES_DURABLE) ? 0 : -1;
 }
 
 static void copy_file(void *arg)
@@ -211,13 +211,13 @@ static void copy_close(void *arg)
 
 static void copy_remove(void *arg)
 {
-    files_remove_tree(arg);
+    store_remove_tree(arg);
 }
 
 void remote_remove_copy(const char *home)
 {
     if (pool_run(POOL_IO, copy_remove, (void *)home, NULL) != SL_OK)
-        files_remove_tree(home);
+        store_remove_tree(home);
 }
 
 static enum sl_code copy_part(const struct symbfile_place *place, const char *parts, const struct symbfile_set *set,

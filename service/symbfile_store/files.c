@@ -8,28 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/directory.h"
-
 enum { TREE_DEPTH = 6 };
 
-bool files_make_dirs(const char *path)
-{
-    char part[STORE_PATH];
-    size_t size = strlen(path);
-    if (size >= sizeof part)
-        return false;
-    for (size_t i = 1; i <= size; i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        memcpy(part, path, i);
-        part[i] = '\0';
-        if (mkdir(part, 0750) != 0 && errno != EEXIST)
-            return false;
-    }
-    return true;
-}
-
-void files_refresh(const char *path)
+void store_refresh(const char *path)
 {
     const char *store = store_limits.shared_dir;
     char part[STORE_PATH + SYMBFILE_ID_MAX + 8];
@@ -48,49 +29,24 @@ void files_refresh(const char *path)
     }
 }
 
-void files_remove_tree(const char *path)
+void store_remove_tree(const char *path)
 {
     dir_remove(AT_FDCWD, path, TREE_DEPTH);
 }
 
-static uint64_t tree_bytes(int at, const char *name, unsigned depth)
+static bool add_blocks(void *arg, const struct dir_entry *entry)
+{
+    const struct stat *st = entry->st;
+    if (!S_ISDIR(st->st_mode))
+        *(uint64_t *)arg += (uint64_t)st->st_blocks * 512 / (st->st_nlink ? st->st_nlink : 1);
+    return false;
+}
+
+uint64_t store_tree_bytes(const char *path)
 {
     uint64_t sum = 0;
-    DIR *dir = dir_open(at, name);
-    struct stat st;
-    for (struct dirent *e; (e = dir_next(dir, &st));)
-        if (!S_ISDIR(st.st_mode))
-            sum += (uint64_t)st.st_blocks * 512 / (st.st_nlink ? st.st_nlink : 1);
-        else if (depth < TREE_DEPTH)
-            sum += tree_bytes(dirfd(dir), e->d_name, depth + 1);
-    if (dir)
-        closedir(dir);
+    dir_walk(&(struct dir_walk){.depth = TREE_DEPTH, .visit = add_blocks, .arg = &sum}, AT_FDCWD, path);
     return sum;
-}
-
-uint64_t files_tree_bytes(const char *path)
-{
-    return tree_bytes(AT_FDCWD, path, 0);
-}
-
-bool files_sync_dir(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    bool ok = fsync(fd) == 0 || errno == EINVAL; /* a file system that cannot */
-    close(fd);
-    return ok;
-}
-
-bool files_touch(const char *path, bool *made)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-    if (fd < 0)
-        return errno == EEXIST;
-    close(fd);
-    *made = true;
-    return true;
 }
 
 void symbfile_fail(struct symbfile_failure *failure, int status, const char *code, const char *format, ...)

@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 
+#include "core/files.h"
 #include "symbfile_store/symbfile_store.h"
 
 enum { STORE_PATH = 960, FILE_ID_HEX = 33, PART_NAME = 160 };
@@ -118,12 +119,9 @@ void answers_put(struct sl_str key, const struct upload_answer *answer, uint64_t
 /* ---- files.c ---- */
 /* Opens what a directory of the store lies in, when nodes share that: NFS knows for a minute what was not there, unless the
  * directories above are opened. */
-void files_refresh(const char *path);
-bool files_make_dirs(const char *path); /* with its parents */
-void files_remove_tree(const char *path);
-bool files_sync_dir(const char *path);
-bool files_touch(const char *path, bool *made); /* makes an empty file; `made` is set when it was not there */
-uint64_t files_tree_bytes(const char *path);
+void store_refresh(const char *path);
+void store_remove_tree(const char *path);
+uint64_t store_tree_bytes(const char *path);
 
 /* What it means for a question that a directory cannot be read: SL_OK, nothing is there; SL_BUSY, or SL_DOWNLOAD_ERROR: who knows. */
 enum sl_code store_code(int number);

@@ -88,26 +88,45 @@ void info_format(const struct symbfile_info *info, struct sl_buf *json)
 
 static bool info_write(const char *home, const struct symbfile_info *info)
 {
-    char path[STORE_PATH + 16];
+    char tmp[STORE_PATH], from[STORE_PATH + 32], path[STORE_PATH + 16];
     struct sl_buf json = {0};
     info_format(info, &json);
     snprintf(path, sizeof path, "%s/info", home);
-    bool ok = !json.failed && sl_write_file(path, sl_buf_bytes(&json), NULL) == SL_OK;
+    int fd = !json.failed && store_tmp(tmp) ? files_temp(tmp, "info-", 0750, from, sizeof from) : -1;
+    bool ok = fd >= 0 && sl_write_all(fd, sl_buf_bytes(&json)) && files_publish(fd, from, path, FILES_DURABLE);
+    int reason = errno;
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 && !ok)
+        unlink(from);
+    errno = reason;
     sl_buf_free(&json);
     return ok;
 }
 
+/* An empty file in a directory that is there; `made` is set when it was not. */
+static bool info_touch(const char *directory, const char *name, bool *made)
+{
+    char path[STORE_PATH + SYMBFILE_ID_MAX + FILE_ID_HEX + 16];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+    if (fd < 0)
+        return errno == EEXIST;
+    close(fd);
+    *made = true;
+    return files_sync_directory(directory);
+}
+
 static bool associate(const char *root, const char *id, const struct sl_file_id *file_id, bool *changed)
 {
-    char path[STORE_PATH + SYMBFILE_ID_MAX + FILE_ID_HEX + 8], hex[FILE_ID_HEX];
+    char path[STORE_PATH + SYMBFILE_ID_MAX + 8], hex[FILE_ID_HEX];
     if (!*id)
         return true;
     sl_hex_encode(file_id->bytes, sizeof file_id->bytes, hex);
     snprintf(path, sizeof path, "%s/by-id/%s", root, id);
-    if (!files_make_dirs(path))
+    if (!files_make_directory(path, 0750, FILES_DURABLE))
         return false;
-    snprintf(path, sizeof path, "%s/by-id/%s/%s", root, id, hex);
-    return files_touch(path, changed);
+    return info_touch(path, hex, changed);
 }
 
 bool info_merge(struct symbfile_info *info, const struct symbfile_info *news)
@@ -161,7 +180,7 @@ enum sl_code symbfile_store_find(const char *id, struct symbfile_place *place)
     if (!info_id_is_safe(id) || !store_root(place->scope, root))
         return SL_NOT_FOUND;
     snprintf(path, sizeof path, "%s/by-id/%s", root, id);
-    files_refresh(path);
+    store_refresh(path);
     DIR *dir = opendir(path);
     enum sl_code code = dir ? SL_OK : store_code(errno);
     uint64_t newest = 0;

@@ -81,7 +81,7 @@ int store_try_lock(const char *home, bool make)
 {
     char path[STORE_PATH + 16];
     struct stat st;
-    if (make ? !files_make_dirs(home) : stat(home, &st) != 0)
+    if (make ? !files_make_directory(home, 0750, FILES_DURABLE) : stat(home, &st) != 0)
         return -1;
     snprintf(path, sizeof path, "%s/lock", home);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);

@@ -139,7 +139,7 @@ struct symbfile_set *store_sets(const char *home, size_t *count)
 {
     struct symbfile_set *sets = NULL;
     size_t capacity = 0;
-    files_refresh(home);
+    store_refresh(home);
     errno = 0;
     DIR *dir = opendir(home);
     int reason = errno;

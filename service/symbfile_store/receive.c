@@ -2,11 +2,8 @@
 #include "symbfile_store/impl.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <sys/statvfs.h>
 
 #include "core/loop.h"
@@ -39,7 +36,7 @@ static bool has_room(const char *store)
     int64_t now = clock_wall_s(), age = now - atomic_load(&known_s);
     if (age < 0 || age >= (atomic_load(&known_bytes) < most ? SIZE_KNOWN_S : FULL_KNOWN_S)) {
         atomic_store(&known_s, now);
-        atomic_store(&known_bytes, files_tree_bytes(store));
+        atomic_store(&known_bytes, store_tree_bytes(store));
     }
     return atomic_load(&known_bytes) < most;
 }
@@ -47,7 +44,6 @@ static bool has_room(const char *store)
 int symbfile_store_receive(char path[600], struct symbfile_failure *failure)
 {
     char store[512];
-    uint64_t random;
     if (!symbfile_store_dir(store)) {
         symbfile_fail(failure, 404, "1301", "Not found.");
         return -1;
@@ -60,17 +56,9 @@ int symbfile_store_receive(char path[600], struct symbfile_failure *failure)
         symbfile_fail(failure, 507, "1402", "Storage is full.");
         return -1;
     }
-    for (int attempt = 0; attempt < 3; attempt++) {
-        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-            continue;
-        snprintf(path, 600, "%s/tmp/%016" PRIx64, store, random);
-        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
-        if (fd >= 0)
-            return fd;
-        snprintf(path, 600, "%s/tmp", store);
-        if (errno == ENOENT && !files_make_dirs(path))
-            break;
-    }
-    store_fail(failure, "cannot make a file in the store");
-    return -1;
+    char tmp[STORE_PATH];
+    int fd = store_tmp(tmp) ? files_temp(tmp, "", 0750, path, 600) : -1;
+    if (fd < 0)
+        store_fail(failure, "cannot make a file in the store");
+    return fd;
 }

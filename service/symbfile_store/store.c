@@ -136,8 +136,8 @@ static bool symbfile_store_publish(const char *home, struct symbfile_set *set, b
     snprintf(to, sizeof to, "%s/%s-%" PRIu64 "-%" PRIu64 "-%" PRIu64, home, symbfile_kind_names[set->kind], generation,
              set->parts, set->records);
     if (same)
-        files_remove_tree(from);
-    else if (rename(from, to) != 0 || !files_sync_dir(home))
+        store_remove_tree(from);
+    else if (!files_publish(-1, from, to, FILES_DURABLE))
         ok = store_fail(failure, "cannot publish a set");
     else
         metric_add(METRIC_SYMBFILE_SETS, 1, symbfile_kind_names[set->kind], NULL, NULL);
@@ -145,7 +145,7 @@ static bool symbfile_store_publish(const char *home, struct symbfile_set *set, b
         if (!all[i].published || all[i].kind != set->kind)
             continue;
         snprintf(from, sizeof from, "%s/%s", home, all[i].name);
-        files_remove_tree(from);
+        store_remove_tree(from);
     }
     free(all);
     return ok;
@@ -160,13 +160,13 @@ static bool stage(const struct symbfile_arrival *a, const char *dir, struct part
     if (part_table_get(table, a->part.number, &old))
         store_part_name(&old, before);
     snprintf(path, sizeof path, "%s/%s", dir, name);
-    if (rename(a->path, path) != 0)
+    if (!files_publish(-1, a->path, path, FILES_DURABLE))
         return false;
     if (*before && strcmp(before, name) != 0) {
         snprintf(path, sizeof path, "%s/%s", dir, before);
         unlink(path);
     }
-    return files_sync_dir(dir) && part_table_put(table, &a->part);
+    return part_table_put(table, &a->part);
 }
 
 /* The files of a set that is complete by its table: those that the table names, which what a crash left does not change. */
@@ -203,7 +203,7 @@ static bool complete(const char *home, const char *dir, struct symbfile_set *set
     if (whole && ok)
         ok = symbfile_store_publish(home, set, news, failure);
     else if (!ok && failure->status < 500)
-        files_remove_tree(dir);
+        store_remove_tree(dir);
     free(set->have);
     return ok;
 }
@@ -217,7 +217,7 @@ static bool add_part(const struct symbfile_arrival *a, const char *home, const c
     snprintf(set.name, sizeof set.name, "staging-%s-%" PRIu64 "-%s", symbfile_kind_names[a->kind], a->parts,
              a->upload_id);
     snprintf(dir, sizeof dir, "%s/%s", home, set.name);
-    if (!files_make_dirs(dir) || !part_table_open(&table, home, &set))
+    if (!files_make_directory(dir, 0750, FILES_DURABLE) || !part_table_open(&table, home, &set))
         return store_fail(failure, "cannot stage a part");
     bool ok = (stage(a, dir, &table) && info_update(root, home, &a->place.file_id, a->info, news)) ||
               store_fail(failure, "cannot stage a part");
@@ -297,7 +297,7 @@ bool symbfile_store_delete(const struct symbfile_place *place)
     struct symbfile_set *all = store_home(place, home) ? store_sets(home, &count) : NULL;
     for (size_t i = 0; i < count; i++) {
         snprintf(path, sizeof path, "%s/%s", home, all[i].name);
-        files_remove_tree(path);
+        store_remove_tree(path);
     }
     free(all);
     if (count && symbfile_store_dir(store))

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/directory.h"
+#include "core/files.h"
 #include "core/loop.h"
 
 enum { TMP_AGE_S = 24 * 3600, TMP_DEPTH = 3 };
@@ -26,7 +26,7 @@ static size_t expired_sets(const char *home, int64_t now, int64_t ttl_s, bool re
         expired++;
         snprintf(path, sizeof path, "%s/%s", home, sets[i].name);
         if (remove)
-            files_remove_tree(path);
+            store_remove_tree(path);
     }
     free(sets);
     return expired;
@@ -51,7 +51,7 @@ static void add_bytes(const char *home, struct symbfile_store_size *size)
     struct symbfile_set *sets = store_sets(home, &count);
     for (size_t i = 0; i < count; i++) {
         snprintf(path, sizeof path, "%s/%s", home, sets[i].name);
-        *(sets[i].published ? &size->published : &size->staging) += files_tree_bytes(path);
+        *(sets[i].published ? &size->published : &size->staging) += store_tree_bytes(path);
     }
     free(sets);
 }
@@ -111,7 +111,7 @@ enum sl_code symbfile_store_sweep(struct symbfile_store_size *size, struct sl_er
     snprintf(path, sizeof path, "%s/tmp", store);
     if (!store_present(store))
         return sl_fail(error, SL_DOWNLOAD_ERROR, "%s: %s", store, strerror(errno));
-    if (!files_make_dirs(path))
+    if (!files_make_directory(path, 0750, FILES_DURABLE))
         return sl_fail(error, SL_INTERNAL, "cannot make the upload store: %s", strerror(errno));
     store_changed(store); /* for whoever died between a change and telling it */
     sweep_tmp(store, now);

@@ -13,12 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <uv.h>
 
-#include "core/directory.h"
+#include "core/files.h"
 #include "core/duration.h"
 #include "core/log.h"
 #include "core/loop.h"
@@ -56,11 +55,8 @@ static bool write_pdb(struct run *run)
 static void transcode_begin(void *arg)
 {
     struct run *run = arg;
-    unsigned random;
     char path[PATH_LENGTH];
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        random = (unsigned)clock_mono_ns();
-    snprintf(run->base, sizeof run->base, "%s/symcache-%08x", cache_tmp_dir(), random);
+    snprintf(run->base, sizeof run->base, "%s/symcache-%08x", cache_tmp_dir(), (unsigned)files_random());
     snprintf(run->out, sizeof run->out, "%s/out", run->base);
     snprintf(path, sizeof path, "%s/in", run->base);
     snprintf(run->in, sizeof run->in, "%.700s/%.255s", path, run->job->pdb_name);

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "core/files.h"
+
 static const struct option_spec specs[] = {
     {"output", 'o', OPTION_VALUE, false, "FILE", "write here; - is standard output (default)"},
     {"store", 's', OPTION_VALUE, false, "DIR", "write to DIR/<name>/<id>/<name>.sym"},
@@ -93,18 +95,6 @@ static struct sl_str without_pdb(struct sl_str name)
     return (struct sl_str){name.data, name.size - (pdb ? 4 : 0)};
 }
 
-static bool make_directories(char *path)
-{
-    for (char *at = path + 1; (at = strchr(at, '/')); at++) {
-        *at = '\0';
-        bool ok = mkdir(path, 0777) == 0 || errno == EEXIST;
-        *at = '/';
-        if (!ok)
-            return false;
-    }
-    return true;
-}
-
 static int open_store(struct dump *d, struct sl_str module, struct sl_str id)
 {
     char path[MAX_STORE_PATH];
@@ -118,7 +108,7 @@ static int open_store(struct dump *d, struct sl_str module, struct sl_str id)
     if (!plain || snprintf(path, sizeof path, "%s/" SL_STR_FMT "/" SL_STR_FMT "/" SL_STR_FMT ".sym", store,
                            SL_STR_ARG(name), SL_STR_ARG(id), SL_STR_ARG(without_pdb(name))) >= (int)sizeof path)
         return report(1, "the module's name is no file name", NULL);
-    if (!make_directories(path)) {
+    if (!files_make_parents(path, 0777)) {
         char text[4200];
         snprintf(text, sizeof text, "cannot make the directory of %s", path);
         return report(1, text, strerror(errno));

@@ -9,28 +9,9 @@
 #include <zstd.h>
 
 #include "base/json_write.h"
+#include "core/files.h"
 
 enum { CHUNK = 256 * 1024 };
-
-/* ---- directories ---- */
-
-static bool make_parents(const char *path)
-{
-    char part[4096];
-    size_t size = strlen(path);
-    if (size >= sizeof part)
-        return false;
-    memcpy(part, path, size + 1);
-    for (char *at = part + 1; *at; at++) {
-        if (*at != '/')
-            continue;
-        *at = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
-            return false;
-        *at = '/';
-    }
-    return true;
-}
 
 static bool place_path(const struct sort *s, const char *below, const char *suffix, char path[4096])
 {
@@ -84,7 +65,7 @@ static enum sl_code write_whole(const char *path, struct sl_str text, struct sl_
     struct sl_bytes bytes = {(const uint8_t *)text.data, text.size};
     if (holds(path, bytes))
         return SL_OK;
-    if (!make_parents(path))
+    if (!files_make_parents(path, 0777))
         return sl_fail(error, SL_INTERNAL, "cannot write %s: %s", path, strerror(errno));
     return output_file_put(path, bytes, error);
 }
@@ -132,7 +113,7 @@ static enum sl_code write_target(const struct sort *s, const char *path, struct 
                                  struct sl_error *error)
 {
     struct output_file file;
-    if (!make_parents(path))
+    if (!files_make_parents(path, 0777))
         return sl_fail(error, SL_INTERNAL, "cannot write %s: %s", path, strerror(errno));
     enum sl_code code = output_file_open(&file, path, error);
     if (code != SL_OK)
@@ -180,7 +161,7 @@ static enum sl_code write_alias(const struct sort *s, const struct sort_piece *p
     char other[4096];
     if (!piece->alias)
         return SL_OK;
-    if (!place_path(s, piece->alias, "", other) || !make_parents(other))
+    if (!place_path(s, piece->alias, "", other) || !files_make_parents(other, 0777))
         return sl_fail(error, SL_INTERNAL, "cannot write %s", other);
     if (link(path, other) != 0 && errno != EEXIST && write_target(s, other, bytes, 0, error) != SL_OK)
         return error->code;

@@ -1,0 +1,245 @@
+#include "core/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ATTEMPTS = 3, MAX_PATH = 4096 };
+static const int64_t second_ns = 1000000000;
+
+/* ---- making ---- */
+
+bool files_sync_directory(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool good = fsync(fd) == 0 || errno == EINVAL; /* a file system that cannot */
+    int reason = errno;
+    close(fd);
+    errno = reason;
+    return good;
+}
+
+/* The directory that `path` lies in. False, with errno, when the path is too long. */
+static bool parent_of(const char *path, char parent[MAX_PATH])
+{
+    const char *slash = strrchr(path, '/');
+    int size = !slash ? snprintf(parent, MAX_PATH, ".")
+                      : snprintf(parent, MAX_PATH, "%.*s", (int)(slash == path ? 1 : slash - path), path);
+    errno = size < MAX_PATH ? errno : ENAMETOOLONG;
+    return size < MAX_PATH;
+}
+
+static bool sync_parent(const char *path)
+{
+    char parent[MAX_PATH];
+    return parent_of(path, parent) && files_sync_directory(parent);
+}
+
+static bool make_one(const char *path, mode_t mode, enum files_sync sync)
+{
+    return mkdir(path, mode) == 0 ? sync != FILES_DURABLE || sync_parent(path) : errno == EEXIST;
+}
+
+/* From the end, as most of the directories are there. `path` is changed and put back. */
+static bool make_directories(char *path, mode_t mode, enum files_sync sync)
+{
+    if (make_one(path, mode, sync))
+        return true;
+    char *slash = strrchr(path, '/');
+    if (errno != ENOENT || !slash || slash == path)
+        return false;
+    *slash = '\0';
+    bool good = make_directories(path, mode, sync);
+    *slash = '/';
+    return good && make_one(path, mode, sync);
+}
+
+bool files_make_directory(const char *path, mode_t mode, enum files_sync sync)
+{
+    char copy[MAX_PATH];
+    errno = ENAMETOOLONG;
+    return snprintf(copy, sizeof copy, "%s", path) < (int)sizeof copy && make_directories(copy, mode, sync);
+}
+
+bool files_make_parents(const char *path, mode_t mode)
+{
+    char parent[MAX_PATH];
+    return parent_of(path, parent) && make_directories(parent, mode, FILES_UNSYNCED);
+}
+
+uint64_t files_random(void)
+{
+    static _Atomic uint64_t count;
+    struct timespec now;
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) == (ssize_t)sizeof random)
+        return random;
+    /* Only before the kernel's generator is seeded, or under a filter. */
+    clock_gettime(CLOCK_REALTIME, &now);
+    return ((uint64_t)now.tv_sec * (uint64_t)second_ns + (uint64_t)now.tv_nsec) * 0x9E3779B97F4A7C15u + count++ +
+           (uint64_t)getpid();
+}
+
+int files_temp(const char *directory, const char *prefix, mode_t make, char *path, size_t size)
+{
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        int length = snprintf(path, size, "%s/%s%016llx", directory, prefix, (unsigned long long)files_random());
+        if (length < 0 || (size_t)length >= size) {
+            errno = ENAMETOOLONG;
+            break;
+        }
+        int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+        if (fd >= 0)
+            return fd;
+        if (errno != EEXIST && !(errno == ENOENT && make && files_make_directory(directory, make, FILES_UNSYNCED)))
+            break;
+    }
+    return -1;
+}
+
+/* ---- publishing ---- */
+
+bool files_publish(int fd, const char *from, const char *to, enum files_sync sync)
+{
+    bool good = fd < 0 || sync == FILES_UNSYNCED || (sync == FILES_CONTENTS ? fdatasync(fd) : fsync(fd)) == 0;
+    bool moved = good && rename(from, to) == 0;
+    char parent[MAX_PATH];
+    for (int attempt = 0; good && !moved && errno == ENOENT && attempt < ATTEMPTS; attempt++)
+        moved = parent_of(to, parent) && make_directories(parent, 0750, sync) && rename(from, to) == 0;
+    return moved && (sync != FILES_DURABLE || sync_parent(to));
+}
+
+/* ---- reading directories ---- */
+
+DIR *dir_of(int fd)
+{
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir && fd >= 0)
+        close(fd);
+    return dir;
+}
+
+DIR *dir_open(int at, const char *name)
+{
+    return dir_of(openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+struct dirent *dir_next(DIR *dir, struct stat *st)
+{
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+            (!st || fstatat(dirfd(dir), e->d_name, st, AT_SYMLINK_NOFOLLOW) == 0))
+            return e;
+    return NULL;
+}
+
+/* ---- walking ---- */
+
+/* What is gone meanwhile is no failure. */
+static bool walk_failed(const struct dir_walk *walk, const struct dir_entry *entry)
+{
+    bool gone = errno == ENOENT;
+    if (!gone && walk->failed)
+        walk->failed(walk->arg, entry);
+    return gone;
+}
+
+static bool walk_directory(const struct dir_walk *walk, DIR *dir, const struct dir_entry *parent);
+
+static bool walk_entry(const struct dir_walk *walk, struct dir_entry *entry)
+{
+    struct stat st;
+    if (fstatat(entry->at, entry->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return walk_failed(walk, entry);
+    entry->st = &st;
+    if (S_ISDIR(st.st_mode) && entry->depth < walk->depth) {
+        DIR *dir = dir_open(entry->at, entry->name);
+        if (!dir)
+            return walk_failed(walk, entry);
+        entry->emptied = walk_directory(walk, dir, entry);
+    }
+    return walk->visit(walk->arg, entry);
+}
+
+/* Ends `dir`. */
+static bool walk_directory(const struct dir_walk *walk, DIR *dir, const struct dir_entry *parent)
+{
+    bool emptied = true;
+    for (struct dirent *e; (e = dir_next(dir, NULL));) {
+        struct dir_entry entry = {
+            .at = dirfd(dir), .name = e->d_name, .parent = parent, .depth = parent ? parent->depth + 1 : 0};
+        emptied &= walk_entry(walk, &entry);
+    }
+    closedir(dir);
+    return emptied;
+}
+
+bool dir_walk(const struct dir_walk *walk, int at, const char *name)
+{
+    DIR *dir = dir_open(at, name);
+    struct dir_entry root = {.at = at, .name = name};
+    return dir ? walk_directory(walk, dir, NULL) : walk_failed(walk, &root);
+}
+
+void dir_remove(int at, const char *name, unsigned depth)
+{
+    DIR *dir = dir_open(at, name);
+    if (!dir)
+        return;
+    for (struct dirent *e; (e = dir_next(dir, NULL));)
+        if (unlinkat(dirfd(dir), e->d_name, 0) != 0 && depth)
+            dir_remove(dirfd(dir), e->d_name, depth - 1);
+    closedir(dir);
+    unlinkat(at, name, AT_REMOVEDIR);
+}
+
+/* ---- change counters ---- */
+
+static struct change_counter counter_of(const struct stat *st)
+{
+    return (struct change_counter){st->st_ino, (int64_t)st->st_mtim.tv_sec * second_ns + st->st_mtim.tv_nsec};
+}
+
+struct change_counter change_counter_read(const char *path, bool remote)
+{
+    struct stat st;
+    int fd = remote ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    bool known = remote ? fd >= 0 && fstat(fd, &st) == 0 : lstat(path, &st) == 0;
+    if (fd >= 0)
+        close(fd);
+    return known ? counter_of(&st) : (struct change_counter){0};
+}
+
+bool change_counter_bump(const char *path, bool exclusive, struct change_counter *before, int64_t *made)
+{
+    struct timespec now, times[2];
+    struct stat st;
+    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    bool is_new = fd < 0 && errno == ENOENT;
+    if (is_new)
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+    bool good = fd >= 0 && (!exclusive || flock(fd, LOCK_EX | LOCK_NB) == 0) && fstat(fd, &st) == 0 &&
+                clock_gettime(CLOCK_REALTIME, &now) == 0;
+    if (good) {
+        struct change_counter found = counter_of(&st);
+        *before = is_new ? (struct change_counter){0} : found;
+        *made = (int64_t)now.tv_sec * second_ns + now.tv_nsec;
+        if (*made <= found.ns)
+            *made = found.ns + 1 + (int64_t)(files_random() & 0xFF);
+        times[0] = times[1] = (struct timespec){*made / second_ns, *made % second_ns};
+        good = futimens(fd, times) == 0;
+    }
+    int reason = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = reason;
+    return good;
+}

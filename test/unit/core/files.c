@@ -1,0 +1,147 @@
+/* Files of the service's own making: directories made on the way, names that nobody else has, and what a walk finds. */
+#include "core/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "../check.h"
+#include "../directory.h"
+
+static char root[] = "/tmp/symloom-files-XXXXXX";
+
+static const char *below(const char *name)
+{
+    static char paths[4][600];
+    static unsigned next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", root, name);
+    return path;
+}
+
+static void make(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+}
+
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    memcpy(root + sizeof root - 7, "XXXXXX", 6);
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    return directory_remove(root);
+}
+
+TEST(directories_are_made_with_their_parents_and_only_once)
+{
+    for (int i = 0; i < 2; i++)
+        assert_true(files_make_directory(below("a/b/c"), 0750, FILES_DURABLE));
+    assert_true(files_make_parents(below("a/d/file"), 0750));
+    assert_true(is_there(below("a/b/c")) && is_there(below("a/d")));
+    assert_false(is_there(below("a/d/file")));
+    make(below("file"), "");
+    assert_false(files_make_directory(below("file/a/b"), 0750, FILES_UNSYNCED));
+    assert_int_equal(errno, ENOTDIR);
+}
+
+TEST(temporary_files_have_names_of_their_own_in_a_directory_that_is_made)
+{
+    char one[600], two[600], cut[20];
+    assert_int_equal(files_temp(below("tmp"), "x", 0, one, sizeof one), -1);
+    assert_int_equal(errno, ENOENT);
+    int fd = files_temp(below("tmp"), "x", 0750, one, sizeof one),
+        other = files_temp(below("tmp"), "x", 0, two, sizeof two);
+    assert_true(fd >= 0 && other >= 0);
+    assert_string_not_equal(one, two);
+    assert_true(is_there(one) && strstr(one, "/tmp/x"));
+    close(fd);
+    close(other);
+    assert_int_equal(files_temp(below("tmp"), "x", 0750, cut, sizeof cut), -1);
+    assert_int_equal(errno, ENAMETOOLONG);
+}
+
+TEST(a_file_is_published_where_no_directory_was)
+{
+    char path[600];
+    for (enum files_sync sync = FILES_UNSYNCED; sync <= FILES_DURABLE; sync++) {
+        int fd = files_temp(root, "", 0, path, sizeof path);
+        char to[40];
+        snprintf(to, sizeof to, "%d/is/here", (int)sync);
+        assert_true(files_publish(fd, path, below(to), sync));
+        assert_true(is_there(below(to)) && !is_there(path));
+        close(fd);
+    }
+    assert_false(files_publish(-1, below("missing"), below("0/is/other"), FILES_UNSYNCED));
+    assert_int_equal(errno, ENOENT);
+}
+
+struct seen {
+    size_t files, directories;
+    char path[64]; /* of the deepest file */
+    bool remove;
+};
+
+static bool see(void *arg, const struct dir_entry *entry)
+{
+    struct seen *seen = arg;
+    if (S_ISDIR(entry->st->st_mode)) {
+        seen->directories++;
+        return seen->remove && entry->emptied && unlinkat(entry->at, entry->name, AT_REMOVEDIR) == 0;
+    }
+    seen->files++;
+    if (entry->depth == 2)
+        snprintf(seen->path, sizeof seen->path, "%s/%s/%s", entry->parent->parent->name, entry->parent->name,
+                 entry->name);
+    return seen->remove && unlinkat(entry->at, entry->name, 0) == 0;
+}
+
+TEST(a_walk_enters_directories_as_deep_as_told_but_no_links)
+{
+    struct seen seen = {0};
+    struct dir_walk walk = {.depth = 2, .visit = see, .arg = &seen};
+    assert_true(files_make_directory(below("a/b/c"), 0750, FILES_UNSYNCED));
+    make(below("a/b/file"), "x");
+    make(below("a/b/c/deeper"), "x");
+    assert_int_equal(symlink("a", below("link")), 0);
+    assert_false(dir_walk(&walk, AT_FDCWD, root));
+    assert_int_equal(seen.files, 2); /* the link, and the file */
+    assert_int_equal(seen.directories, 3);
+    assert_string_equal(seen.path, "a/b/file");
+    seen.remove = true;
+    assert_false(dir_walk(&walk, AT_FDCWD, root)); /* c was not entered */
+    assert_true(is_there(below("a/b/c/deeper")) && !is_there(below("a/b/file")));
+    walk.depth = 3;
+    assert_true(dir_walk(&walk, AT_FDCWD, root));
+    assert_false(is_there(below("a")));
+    assert_true(dir_walk(&walk, AT_FDCWD, below("a"))); /* what is not there is empty */
+}
+
+TEST(a_change_counter_never_has_the_same_time_twice)
+{
+    struct change_counter before, last = {0};
+    int64_t made = 0;
+    const char *path = below("generation");
+    assert_int_equal(change_counter_read(path, true).ns, 0);
+    for (int i = 0; i < 100; i++) {
+        assert_true(change_counter_bump(path, i % 2, &before, &made));
+        assert_int_equal(before.ns, last.ns);
+        assert_true(made > last.ns);
+        last = change_counter_read(path, i % 3);
+        assert_int_equal(last.ns, made);
+    }
+}
+
+TEST_FILE(.setup = begin, .teardown = end);
