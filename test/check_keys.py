@@ -3,14 +3,15 @@
 
 usage: check_keys.py BUILD-DIRECTORY
 
-The compiler tells what the service reads: each field of the configuration is marked in a copy of config.h, and the sources
+The compiler tells what the service reads: each field of the configuration is marked in a copy of its headers, and the sources
 outside of service/config are checked against that. A field that no source names must belong to a key with a warning in the
 table of keys; one that is named must belong to a key without. Prints what is wrong; status 1 if there is anything.
 """
 import concurrent.futures, json, os, re, shlex, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-STRUCTS = ("config", "config_shared", "config_store", "cache_lifetimes")
+HEADERS = ("config/config.h", "objectstore/objectstore.h")
+STRUCTS = ("config", "config_shared", "config_store", "cache_lifetimes", "bucket_config")
 
 
 def read(path):
@@ -66,9 +67,10 @@ def main():
     if len(rows) != count or count < 100:
         sys.exit(f"{len(rows)} of {count} rows of keys.c can be read")
     with tempfile.TemporaryDirectory() as include, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        os.mkdir(os.path.join(include, "config"))
-        with open(os.path.join(include, "config", "config.h"), "w") as f:
-            f.write(marked(header))
+        for name in HEADERS:
+            os.mkdir(os.path.join(include, os.path.dirname(name)))
+            with open(os.path.join(include, name), "w") as f:
+                f.write(marked(read("service/" + name)))
         named = set().union(*pool.map(lambda c: named_in(c["command"], c["directory"], include), commands))
     wrong = []
     for key, field, rest in rows:

@@ -1,67 +1,71 @@
-#include "cache/bucket.h"
-
+/* The shared layer in a bucket of S3 or GCS: how long it is waited for, and what its answers mean to the layer. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cache/shared.h"
 #include "core/log.h"
 #include "core/loop.h"
+#include "core/metrics.h"
 #include "core/pool.h"
+#include "fetch/fetch.h"
+#include "objectstore/objectstore.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-enum { HEAD_MS = 500, BODY_S = 60, ANSWER_MAX = 64 << 10 };
+enum { HEAD_MS = 500, BODY_S = 60, CREDENTIALS_MS = 300, RETRY_MS = 1000 };
 
-static const struct bucket *bucket;
+static struct {
+    struct object_store store;
+    struct fiber_group *group; /* of the fiber that asks for credentials */
+    bool asking;
+    uint64_t not_before_ms; /* is asked again */
+    struct fiber_wait_list asked;
+} bucket;
 static struct {
     unsigned running, max; /* uploads: they share the download slots of their host with look-ups */
     struct fiber_wait_list free;
 } uploads;
 
-/* ---- requests ---- */
-void bucket_header(struct bucket_request *request, struct sl_str name, struct sl_str value)
+static bool is_s3(void)
 {
-    if (request->fetch.header_count < BUCKET_HEADERS)
-        request->headers[request->fetch.header_count++] = (struct fetch_header){name, {value}};
+    return bucket.store.config->s3_name.data != NULL;
 }
 
-static bool holds(struct sl_str text, const char *part)
+/* ---- credentials ---- */
+
+static void ask_for_credentials(void *unused)
 {
-    return text.data && text.size && memmem(text.data, text.size, part, strlen(part)) != NULL;
+    struct sl_error error = {0};
+    (void)unused;
+    enum sl_code code = object_store_authorize(&bucket.store, &error);
+    if (code != SL_OK)
+        bucket.not_before_ms = loop_now_ms() + RETRY_MS;
+    if (code != SL_OK && code != SL_CANCELLED)
+        log_warn("shared", "no credentials for the bucket", LOG_ERR(&error));
+    if (code != SL_CANCELLED)
+        metric_add(METRIC_SOURCE_TOKEN, 1, is_s3() ? "shared_s3" : "shared_gcs", code == SL_OK ? "ok" : "error", NULL);
+    bucket.asking = false;
+    fiber_wake_all(&bucket.asked);
 }
 
-/* Answers that another try would not change are final: fetch tries the others again. */
-static enum sl_code bucket_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
+/* Whether there are credentials, for which nobody waits longer than CREDENTIALS_MS. They are renewed by a fiber of their own while they
+ * are still good. */
+static bool authorize(void)
 {
-    struct bucket_request *request = arg;
-    request->status = status;
-    request->denied = status == 403 && holds(body, "<Code>AccessDenied</Code>");
-    if (status == 404)
-        return sl_fail(error, SL_NOT_FOUND, "%s", "");
-    bool final = status < 500 || status == 501;
-    struct sl_str start = {body.data, body.size < 200 ? body.size : 200};
-    return sl_fail(error, final ? SL_PERMISSION_DENIED : SL_DOWNLOAD_ERROR, "status %d: " SL_STR_FMT, status,
-                   SL_STR_ARG(start));
+    uint64_t end = loop_now_ms() + CREDENTIALS_MS;
+    bool should_ask = object_store_credentials_ms(&bucket.store) < OBJECT_RENEWAL_MS;
+    if (should_ask && !bucket.asking && loop_now_ms() >= bucket.not_before_ms)
+        bucket.asking = fiber_start(bucket.group, ask_for_credentials, NULL);
+    while (!object_store_credentials_ms(&bucket.store) && bucket.asking) {
+        uint64_t now = loop_now_ms();
+        if (now >= end || fiber_wait_on(&bucket.asked, end - now) == FIBER_CANCELLED)
+            break;
+    }
+    return object_store_credentials_ms(&bucket.store) > 0;
 }
 
-static bool bucket_begin(struct bucket_request *request, enum shared_op op, const char *name)
-{
-    request->fetch = (struct fetch_request){.headers = request->headers,
-                                            .trusted = true,
-                                            .source = "shared_cache",
-                                            .keep_wrapper = true,
-                                            .whole = true,
-                                            .refuse_pages = op == SHARED_GET,
-                                            .refused = bucket_refused,
-                                            .modified_s = &request->modified_s,
-                                            .arg = request};
-    return bucket->prepare(request, op, name) && request->fetch.url;
-}
-
-static void bucket_end(struct bucket_request *request)
-{
-    sl_arena_free(&request->arena);
-}
+/* ---- what went wrong ---- */
 
 static char last_trouble[sizeof((struct sl_error *)0)->message];
 
@@ -70,30 +74,26 @@ const char *bucket_trouble(void)
     return last_trouble;
 }
 
-static void bucket_tell(const char *what, const struct sl_error *error)
-{
-    static uint64_t next_ms;
-    snprintf(last_trouble, sizeof last_trouble, "%s", error->message);
-    if (loop_minutely(&next_ms))
-        log_warn("shared", what, LOG_STR("backend", bucket->name), LOG_ERR(error));
-}
-
-static enum shared_result failure(const struct bucket_request *request, enum sl_code code, const char *what,
+static enum shared_result failure(const struct object_call *call, enum sl_code code, const char *what,
                                   const struct sl_error *error)
 {
+    static uint64_t next_ms;
     switch (code) {
     case SL_CANCELLED: return SHARED_CANCELLED;
     case SL_TIMEOUT: return SHARED_TIMEOUT;
     case SL_NOT_FOUND: return SHARED_MISS;
     default: break;
     }
-    bucket_tell(what, error);
-    return request->status || code != SL_DOWNLOAD_ERROR ? SHARED_ERROR : SHARED_UNREACHABLE;
+    snprintf(last_trouble, sizeof last_trouble, "%s", error->message);
+    if (loop_minutely(&next_ms))
+        log_warn("shared", what, LOG_STR("backend", is_s3() ? "s3" : "gcs"), LOG_ERR(error));
+    return call->status || code != SL_DOWNLOAD_ERROR ? SHARED_ERROR : SHARED_UNREACHABLE;
 }
 
 /* ---- get ---- */
 struct download {
-    struct bucket_request *request;
+    struct object_call call;
+    const char *name;
     int fd;
     bool done;
     enum sl_code code;
@@ -119,7 +119,7 @@ static void unwrap(void *arg)
 static void download(void *arg)
 {
     struct download *d = arg;
-    d->code = fetch_get(&d->request->fetch, d->fd, &d->error);
+    d->code = object_get(&bucket.store, sl_str(d->name), d->fd, &d->call, &d->error);
     if (d->code == SL_OK && is_packed(d->fd) && pool_run(POOL_COMPRESS, unwrap, d, &d->error) != SL_OK)
         d->code = SL_INTERNAL;
     d->done = true;
@@ -133,61 +133,50 @@ static bool has_begun(int fd)
 }
 
 /* A whole entry may take a minute, but its first byte half a second. */
-static enum shared_result get_within(struct bucket_request *request, int fd)
+static enum shared_result get_within(struct download *d)
 {
-    struct download d = {.request = request, .fd = fd};
     struct fiber_group group;
     enum shared_result result = SHARED_HIT;
     uint64_t timeout = HEAD_MS;
-    request->fetch.timeout_ns = BODY_S * SECOND_NS;
     fiber_group_init(&group, fiber_group_current());
-    if (!fiber_start(&group, download, &d))
+    if (!fiber_start(&group, download, d))
         result = SHARED_ERROR;
-    while (!d.done && result == SHARED_HIT) {
-        enum fiber_wait woken = fiber_wait_on(&d.finished, timeout);
+    while (!d->done && result == SHARED_HIT) {
+        enum fiber_wait woken = fiber_wait_on(&d->finished, timeout);
         if (woken == FIBER_CANCELLED)
             result = SHARED_CANCELLED;
-        else if (woken == FIBER_TIMED_OUT && !has_begun(fd))
+        else if (woken == FIBER_TIMED_OUT && !has_begun(d->fd))
             result = SHARED_TIMEOUT;
         timeout = UINT64_MAX; /* from here on the download's own limit counts */
     }
-    if (!d.done)
+    if (!d->done)
         fiber_group_cancel(&group);
     fiber_group_wait(&group);
-    if (result != SHARED_HIT || d.code == SL_OK)
+    if (result != SHARED_HIT || d->code == SL_OK)
         return result;
-    return request->denied ? SHARED_MISS : failure(request, d.code, "cannot read from the bucket", &d.error);
+    return d->call.is_denied ? SHARED_MISS : failure(&d->call, d->code, "cannot read from the bucket", &d->error);
 }
 
 static enum shared_result bucket_get(const char *name, int fd, struct shared_value *value)
 {
-    struct bucket_request request = {0};
+    struct download d = {.call = {.timeout_ns = BODY_S * SECOND_NS, .refuse_pages = true}, .name = name, .fd = fd};
+    enum shared_result result = authorize() ? get_within(&d) : SHARED_UNREACHABLE;
     value->code = SL_OK;
-    enum shared_result result =
-        bucket_begin(&request, SHARED_GET, name) ? get_within(&request, fd) : SHARED_UNREACHABLE;
-    value->created_s = request.modified_s;
-    bucket_end(&request);
+    value->created_s = d.call.modified_s;
     return result;
 }
 
 /* ---- exists ---- */
 static enum shared_result exists(const char *name)
 {
-    struct bucket_request request = {0};
-    struct sl_buf answer = {0};
-    struct sl_error error = {0};
-    enum shared_result result = SHARED_UNREACHABLE;
-    if (bucket_begin(&request, SHARED_EXISTS, name)) {
-        request.fetch.timeout_ns = HEAD_MS * (SECOND_NS / 1000);
-        enum sl_code code = fetch_text(&request.fetch, &answer, &error);
-        bool there = code == SL_OK || (code == SL_MALFORMED && !request.status);
-        result = there            ? SHARED_HIT
-                 : request.denied ? SHARED_MISS
-                                  : failure(&request, code, "cannot read from the bucket", &error);
-    }
-    sl_buf_free(&answer);
-    bucket_end(&request);
-    return result;
+    struct object_call call = {.timeout_ns = HEAD_MS * (SECOND_NS / 1000)};
+    struct sl_error error;
+    if (!authorize())
+        return SHARED_UNREACHABLE;
+    enum sl_code code = object_exists(&bucket.store, sl_str(name), &call, &error);
+    return code == SL_OK    ? SHARED_HIT
+           : call.is_denied ? SHARED_MISS
+                            : failure(&call, code, "cannot read from the bucket", &error);
 }
 
 static enum shared_result probe(void)
@@ -198,49 +187,32 @@ static enum shared_result probe(void)
 
 static enum shared_result del(const char *name)
 {
-    struct bucket_request request = {0};
-    struct sl_buf answer = {0};
-    struct sl_error error = {0};
-    enum shared_result result = SHARED_UNREACHABLE;
-    if (bucket_begin(&request, SHARED_DEL, name)) {
-        request.fetch.method = "DELETE";
-        request.fetch.max_size = ANSWER_MAX;
-        request.fetch.timeout_ns = BODY_S * SECOND_NS;
-        enum sl_code code = fetch_text(&request.fetch, &answer, &error);
-        result = code == SL_OK || code == SL_NOT_FOUND
-                     ? SHARED_HIT
-                     : failure(&request, code, "cannot delete from the bucket", &error);
-    }
-    sl_buf_free(&answer);
-    bucket_end(&request);
-    return result;
+    struct object_call call = {.timeout_ns = BODY_S * SECOND_NS};
+    struct sl_error error;
+    if (!authorize())
+        return SHARED_UNREACHABLE;
+    enum sl_code code = object_delete(&bucket.store, sl_str(name), &call, &error);
+    return code == SL_OK ? SHARED_HIT : failure(&call, code, "cannot delete from the bucket", &error);
 }
 
 /* ---- put ---- */
-static enum shared_result put_once(const struct shared_entry *entry, bool unconditional, int *status)
+static enum shared_result put_once(const struct shared_entry *entry, bool if_absent, int *status)
 {
-    struct bucket_request request = {.unconditional = unconditional || entry->replace};
-    struct sl_buf answer = {0};
-    struct sl_error error = {0};
-    enum shared_result result = SHARED_UNREACHABLE;
-    if (bucket_begin(&request, SHARED_PUT, entry->name)) {
-        request.fetch.body.hidden = (struct sl_str){(const char *)entry->packed.data, entry->packed.size};
-        request.fetch.max_size = ANSWER_MAX;
-        request.fetch.timeout_ns = BODY_S * SECOND_NS;
-        enum sl_code code = fetch_text(&request.fetch, &answer, &error);
-        bool there = request.status == 412 || request.status == 409;
-        bool unable = request.status == 501 && !request.unconditional;
-        result = code == SL_OK    ? SHARED_WRITTEN
-                 : there          ? SHARED_SKIPPED
-                 : unable         ? SHARED_ERROR
-                 : request.denied ? (bucket_tell("cannot write to the bucket", &error), SHARED_ERROR)
-                                  : failure(&request, code, "cannot write to the bucket", &error);
-        result = result == SHARED_MISS ? SHARED_ERROR : result; /* there is no such bucket */
-    }
-    *status = request.status;
-    sl_buf_free(&answer);
-    bucket_end(&request);
-    return result;
+    struct object_call call = {.timeout_ns = BODY_S * SECOND_NS};
+    const struct object_contents contents = {
+        .bytes = entry->packed, .media_type = "application/octet-stream", .encoding = "zstd", .if_absent = if_absent};
+    struct sl_error error;
+    *status = 0;
+    if (!authorize())
+        return SHARED_UNREACHABLE;
+    enum sl_code code = object_put(&bucket.store, sl_str(entry->name), &contents, &call, &error);
+    bool there = call.status == 412 || call.status == 409;
+    bool unable = call.status == 501 && if_absent;
+    *status = call.status;
+    return code == SL_OK ? SHARED_WRITTEN
+           : there       ? SHARED_SKIPPED
+           : unable      ? SHARED_ERROR
+                         : failure(&call, code, "cannot write to the bucket", &error);
 }
 
 static enum shared_result bucket_put(const struct shared_entry *entry)
@@ -250,29 +222,29 @@ static enum shared_result bucket_put(const struct shared_entry *entry)
         if (fiber_wait_on(&uploads.free, UINT64_MAX) == FIBER_CANCELLED)
             return SHARED_CANCELLED;
     uploads.running++;
-    enum shared_result result = put_once(entry, false, &status);
+    enum shared_result result = put_once(entry, !entry->replace, &status);
     if (result == SHARED_ERROR && status == 501) { /* no conditions there: look first */
         result = exists(entry->name);
-        result = result == SHARED_HIT ? SHARED_SKIPPED : put_once(entry, true, &status);
+        result = result == SHARED_HIT ? SHARED_SKIPPED : put_once(entry, false, &status);
     }
     uploads.running--;
     fiber_wake_one(&uploads.free);
     return result;
 }
 
-static void close_bucket(void)
-{
-    if (bucket->close)
-        bucket->close();
-}
-
-struct shared_backend *bucket_backend(const struct bucket *which, const struct config *config)
+struct shared_backend *shared_bucket(const struct config *config, struct sl_arena *arena, struct fiber_group *group,
+                                     struct sl_error *error)
 {
     static struct shared_backend backend;
-    bucket = which;
+    const char *key;
+    if (object_store_open(&bucket.store, &config->shared.bucket, "shared_cache", arena, &key, error) != SL_OK)
+        return NULL;
+    bucket.group = group;
+    bucket.asking = false;
+    bucket.not_before_ms = 0;
     uploads.running = 0;
     uploads.max = config->max_downloads_per_host > 3 ? config->max_downloads_per_host / 2 : 1;
-    backend = (struct shared_backend){.name = which->name,
+    backend = (struct shared_backend){.name = is_s3() ? "s3" : "gcs",
                                       .patience = 20,
                                       .packed = true,
                                       .max_packed = UINT64_MAX,
@@ -280,7 +252,6 @@ struct shared_backend *bucket_backend(const struct bucket *which, const struct c
                                       .put = bucket_put,
                                       .exists = exists,
                                       .del = del,
-                                      .probe = probe,
-                                      .close = close_bucket};
+                                      .probe = probe};
     return &backend;
 }

@@ -1,4 +1,3 @@
-#include "cache/bucket.h"
 #include "cache/shared.h"
 
 #include <stdio.h>
@@ -35,13 +34,12 @@ static enum sl_code open_bucket(const struct config *config, struct sl_arena *ar
 {
     const struct config_shared *shared = &config->shared;
     *bucket = NULL;
+    *key = "shared_cache"; /* object_store_open knows which of those of a bucket */
     if (shared->filesystem_path)
         *bucket = shared_directory(config, key, error);
-    else if (shared->s3_bucket)
-        *bucket = shared_s3(config, arena, key, error);
-    else if (shared->gcs_bucket)
-        *bucket = shared_gcs(config, arena, group, key, error);
-    else if (shared->s3_endpoint || secret_present(shared->s3_access_key))
+    else if (bucket_is_configured(&shared->bucket))
+        *bucket = shared_bucket(config, arena, group, error);
+    else if (shared->bucket.endpoint.data || secret_present(shared->bucket.access_key))
         *key = "shared_cache.s3.bucket", sl_fail(error, SL_MALFORMED, "the key is missing");
     else
         return SL_OK;
@@ -115,7 +113,7 @@ enum sl_code cache_ask_bucket(const struct config *config, struct sl_error *erro
     *error = (struct sl_error){.code = SL_NOT_FOUND};
     fiber_group_init(&group, fiber_group_current());
     const char *key;
-    if (config->shared.s3_bucket || config->shared.gcs_bucket)
+    if (bucket_is_configured(&config->shared.bucket))
         open_bucket(config, &arena, &group, &bucket, &key, error);
     enum shared_result result = bucket ? bucket->probe() : SHARED_ERROR;
     if (bucket && result == SHARED_HIT)

@@ -76,11 +76,11 @@ struct shared_backend {
 /* The back end of the configuration; NULL with an error when it cannot be: `*key` is then the key at fault. */
 struct shared_backend *shared_redis(const struct config *config, struct fiber_group *group, const char **key,
                                     struct sl_error *error);
-/* `arena`: for what the back end keeps. */
-struct shared_backend *shared_s3(const struct config *config, struct sl_arena *arena, const char **key,
-                                 struct sl_error *error);
-struct shared_backend *shared_gcs(const struct config *config, struct sl_arena *arena, struct fiber_group *group,
-                                  const char **key, struct sl_error *error);
+/* `arena`: for what it keeps; `group`: of its fibers. */
+struct shared_backend *shared_bucket(const struct config *config, struct sl_arena *arena, struct fiber_group *group,
+                                     struct sl_error *error);
+/* What the last request to it that failed was answered, for people; empty when none did. */
+const char *bucket_trouble(void);
 struct shared_backend *shared_directory(const struct config *config, const char **key, struct sl_error *error);
 /* What shared_redis would refuse; SL_OK: nothing. */
 enum sl_code shared_check_redis(const struct config *config, const char **key, struct sl_error *error);

@@ -167,6 +167,7 @@ const struct key_about key_abouts[] = {
     {"shared_cache.s3.region", "Its region."},
     {"shared_cache.s3.endpoint", "Its URL, when it is not Amazon's."},
     {"shared_cache.s3.prefix", "What the names of entries begin with."},
+    {"shared_cache.s3.aws_credentials_provider", "Where its credentials come from: the two below, or the machine."},
     {"shared_cache.s3.access_key", "Its credentials; without them `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and "
                                    "`AWS_SESSION_TOKEN` of the environment."},
     {"shared_cache.s3.secret_key", "The secret to it."},
@@ -242,6 +243,7 @@ const struct key_about key_abouts[] = {
     {"symbfile.store.s3.region", "Its region."},
     {"symbfile.store.s3.endpoint", "Its URL, when it is not Amazon's."},
     {"symbfile.store.s3.prefix", "What the names in it begin with, before `symbfiles/`."},
+    {"symbfile.store.s3.aws_credentials_provider", "Where its credentials come from: the two below, or the machine."},
     {"symbfile.store.s3.access_key", "Its credentials; without them `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and "
                                      "`AWS_SESSION_TOKEN` of the environment."},
     {"symbfile.store.s3.secret_key", "The secret to it."},
@@ -304,6 +306,7 @@ const struct key_about key_abouts[] = {
     {"mozilla.store.s3.region", "Its region."},
     {"mozilla.store.s3.endpoint", "Its URL, when it is not Amazon's."},
     {"mozilla.store.s3.prefix", "What the names in it begin with."},
+    {"mozilla.store.s3.aws_credentials_provider", "Where its credentials come from: the two below, or the machine."},
     {"mozilla.store.s3.access_key", "Its credentials; without them `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and "
                                     "`AWS_SESSION_TOKEN` of the environment."},
     {"mozilla.store.s3.secret_key", "The secret to it."},
@@ -377,7 +380,9 @@ const struct key_about key_abouts[] = {
     {"sources[].bucket", "Of `s3` and `gcs`.", .usual = "-", .type = "text"},
     {"sources[].prefix", "What the names in the bucket begin with.", .usual = "none", .type = "text"},
     {"sources[].region", "Of `s3`: a region, or a list of a name and a URL.", .usual = "-", .type = "text"},
-    {"sources[].aws_credentials_provider", "Of `s3`: `static` or `container`.", .usual = "`static`", .type = "word"},
+    {"sources[].aws_credentials_provider",
+     "Of `s3`: `static`, or of the machine: `container`, `instance`, `web_identity`.", .usual = "`static`",
+     .type = "word"},
     {"sources[].access_key", "Of `s3`.", .usual = "-", .type = "text"},
     {"sources[].secret_key", "Of `s3`.", .usual = "-", .type = "text"},
     {"sources[].session_token", "Of `s3`.", .usual = "none", .type = "text"},

@@ -131,6 +131,11 @@ static void check_source_index(const struct value *source, size_t index, struct 
     value_problem(problems, has_index, true, path, "has no effect without layout.type: symstore");
 }
 
+static int buckets_in(const struct bucket_config *bucket)
+{
+    return (bucket->s3_name.data != NULL) + (bucket->gcs_name.data != NULL);
+}
+
 /* At most one bucket; and a shared cache in which nothing is shared is a mistake. */
 static void check_shared_cache(const struct config *config, const struct value *root, struct value_problems *problems)
 {
@@ -138,7 +143,7 @@ static void check_shared_cache(const struct config *config, const struct value *
     const struct config_shared *shared = &config->shared;
     if (!at || at->type != VALUE_MAP)
         return;
-    if ((shared->filesystem_path != NULL) + (shared->gcs_bucket != NULL) + (shared->s3_bucket != NULL) > 1)
+    if ((shared->filesystem_path != NULL) + buckets_in(&shared->bucket) > 1)
         value_problem(problems, at, false, "shared_cache", "only one of gcs, s3 and filesystem");
     else if (!value_get(at, "gcs") && !value_get(at, "s3") && !value_get(at, "filesystem") && !value_get(at, "redis"))
         value_problem(problems, at, false, "shared_cache", "needs one of gcs, s3, filesystem and redis");
@@ -246,8 +251,7 @@ static void check_store(const struct config *config, const struct value *root, s
 {
     const struct value *at = config_find(root, "mozilla.store");
     const struct config_store *store = &config->mozilla.store;
-    if (at &&
-        (store->filesystem_path != NULL) + (store->bucket.gcs_bucket != NULL) + (store->bucket.s3_bucket != NULL) > 1)
+    if (at && (store->filesystem_path != NULL) + buckets_in(&store->bucket) > 1)
         value_problem(problems, at, false, "mozilla.store", "only one of s3, gcs and filesystem");
 }
 
@@ -289,8 +293,7 @@ static void check_symbfile_store(const struct config *config, const struct value
 {
     const struct value *at = config_find(root, "symbfile.store"), *own = config_find(root, "symbfile.store_dir");
     const struct value *cluster = config_find(root, "cluster"), *shared = config_find(root, "shared_cache");
-    const struct config_bucket *bucket = &config->symbfile.bucket;
-    int stores = (config->symbfile.shared_dir != NULL) + (bucket->gcs_bucket != NULL) + (bucket->s3_bucket != NULL);
+    int stores = (config->symbfile.shared_dir != NULL) + buckets_in(&config->symbfile.bucket);
     if (stores > 1)
         value_problem(problems, at, false, "symbfile.store", "only one of s3, gcs and filesystem");
     else if (config->symbfile.shared_dir && config->symbfile.store_dir)

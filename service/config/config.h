@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/secret.h"
 #include "core/value.h"
+#include "objectstore/objectstore.h"
 
 struct source;     /* origin/origin.h */
 struct key_origin; /* config/impl.h */
@@ -35,15 +36,9 @@ struct mozilla_token {  /* of mozilla.tokens */
 
 enum { STORE_REDIRECT, STORE_DIRECT };
 
-struct config_bucket { /* of S3 or of GCS, of which the one is meant whose bucket is not NULL */
-    const char *gcs_bucket, *gcs_service_account_path;
-    const char *s3_bucket, *s3_region, *s3_endpoint, *s3_prefix;
-    struct sl_secret s3_access_key, s3_secret_key;
-};
-
 struct config_store { /* mozilla.store: what was uploaded; a back end is there when its first key is not NULL */
     const char *filesystem_path;
-    struct config_bucket bucket;
+    struct bucket_config bucket;
     const char *public_url; /* of the root of the store; NULL: it is not public */
     int serve;              /* downloads: the store's URL, or the file itself */
     bool serve_native;      /* requests of other APIs are answered with what it holds, too */
@@ -99,9 +94,7 @@ enum { CLUSTER_OFF, CLUSTER_REDIS };
 
 struct config_shared { /* the shared cache; a back end is there when its first key is not NULL */
     const char *filesystem_path;
-    const char *gcs_bucket, *gcs_service_account_path;
-    const char *s3_bucket, *s3_region, *s3_endpoint, *s3_prefix;
-    struct sl_secret s3_access_key, s3_secret_key;
+    struct bucket_config bucket; /* the same when it is configured */
     const char *redis_url, *redis_namespace;
     const char *redis_ca_path, *redis_certificate_path, *redis_key_path; /* NULL = none */
     struct sl_secret redis_password;
@@ -236,7 +229,7 @@ struct config {
         int prefer;
         const char *store_dir;                   /* of this node; NULL: `uploads` in cache_dir */
         const char *shared_dir;                  /* of all nodes; NULL: there is none */
-        struct config_bucket bucket;             /* the same */
+        struct bucket_config bucket;             /* the same */
         uint64_t store_max_size, store_min_free; /* UINT64_MAX = no limit */
         uint64_t max_part_bytes, max_part_inflated_bytes, max_set_bytes, max_records, max_parts;
         unsigned max_uploads; /* that are received at once */

@@ -64,6 +64,7 @@ static uint64_t number_of(const struct config *config, const struct key *key)
     case KEY_SIZE:
     case KEY_DURATION: return *(const uint64_t *)field;
     case KEY_STRING:
+    case KEY_STR:
     case KEY_WORD:
     case KEY_TEXTS:
     case KEY_STRINGS:
@@ -146,6 +147,7 @@ static void row_value(struct dump *d, const struct key *key)
     case KEY_ENUM: sl_buf_cstr(d->out, key->words[number_of(d->config, key)]); break;
     case KEY_WORD:
     case KEY_STRING: string_value(d, *(const char *const *)field_at(d->config, key->offset)); break;
+    case KEY_STR: string_value(d, ((const struct sl_str *)field_at(d->config, key->offset))->data); break;
     case KEY_TEXTS:
     case KEY_STRINGS: list_value(d, key); break;
     case KEY_UNSIGNED:

@@ -61,6 +61,7 @@ enum key_type {
     KEY_SIZE,     /* uint64_t, bytes */
     KEY_DURATION, /* uint64_t, nanoseconds */
     KEY_STRING,   /* const char * */
+    KEY_STR,      /* struct sl_str, terminated */
     KEY_WORD,     /* char *, one of `words` */
     KEY_ENUM,     /* int, index in `words` */
     KEY_TEXTS,    /* list of struct sl_str, and its length */

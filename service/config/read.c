@@ -35,6 +35,7 @@ static void store_number(struct config *config, const struct key *key, uint64_t 
     case KEY_SIZE:
     case KEY_DURATION: *(uint64_t *)field = number; break;
     case KEY_STRING:
+    case KEY_STR:
     case KEY_WORD:
     case KEY_TEXTS:
     case KEY_STRINGS:
@@ -206,8 +207,13 @@ static bool good_text(struct reading *r, const struct value *value)
 
 static void config_read_string(struct reading *r)
 {
-    if (good_text(r, r->value))
-        *(const char **)field_at(r->config, r->key->offset) = r->value->string.data;
+    void *field = field_at(r->config, r->key->offset);
+    if (!good_text(r, r->value))
+        return;
+    if (r->key->type == KEY_STR)
+        *(struct sl_str *)field = r->value->string;
+    else
+        *(const char **)field = r->value->string.data;
 }
 
 /* What is wrong is told without the value. */
@@ -290,7 +296,8 @@ static void read_value(struct reading *r)
     case KEY_COUNT: read_count(r); break;
     case KEY_SIZE: read_size(r); break;
     case KEY_DURATION: read_duration(r); break;
-    case KEY_STRING: config_read_string(r); break;
+    case KEY_STRING:
+    case KEY_STR: config_read_string(r); break;
     case KEY_WORD:
     case KEY_ENUM: read_word(r); break;
     case KEY_TEXTS:
@@ -305,6 +312,8 @@ static void read_none(struct reading *r)
 {
     if (r->key->type == KEY_STRING)
         *(const char **)field_at(r->config, r->key->offset) = NULL;
+    else if (r->key->type == KEY_STR)
+        *(struct sl_str *)field_at(r->config, r->key->offset) = (struct sl_str){NULL, 0};
     else if (r->key->type == KEY_HIDDEN)
         *(struct sl_secret *)field_at(r->config, r->key->offset) = (struct sl_secret){0};
     else

@@ -25,9 +25,9 @@ static void table_type(struct sl_buf *out, const struct key *key)
 {
     static const char *const names[] = {
         [KEY_BOOL] = "bool",         [KEY_UNSIGNED] = "integer", [KEY_COUNT] = "integer", [KEY_SIZE] = "size",
-        [KEY_DURATION] = "duration", [KEY_STRING] = "text",      [KEY_WORD] = "word",     [KEY_ENUM] = "word",
-        [KEY_TEXTS] = "list",        [KEY_STRINGS] = "list",     [KEY_HIDDEN] = "secret", [KEY_PAIRS] = "map",
-        [KEY_SOURCES] = "list",
+        [KEY_DURATION] = "duration", [KEY_STRING] = "text",      [KEY_STR] = "text",      [KEY_WORD] = "word",
+        [KEY_ENUM] = "word",         [KEY_TEXTS] = "list",       [KEY_STRINGS] = "list",  [KEY_HIDDEN] = "secret",
+        [KEY_PAIRS] = "map",         [KEY_SOURCES] = "list",
     };
     if (key->type == KEY_WORD || key->type == KEY_ENUM)
         table_words(out, key->words);

@@ -134,6 +134,14 @@ const char *fetch_public_url(struct sl_arena *arena, const char *url);
 /* Whether `url` is an absolute URL (RFC 3986, 4.3), of any scheme. */
 bool fetch_url_valid(const char *url);
 
+/* The parts of an absolute http(s) URL; texts in the arena. False when it is none, or out of memory. */
+struct fetch_url {
+    bool is_secure;     /* https */
+    struct sl_str host; /* in lower case, with the port if it is not the usual one */
+    struct sl_str path;
+};
+bool fetch_split_url(struct sl_arena *arena, const char *url, struct fetch_url *parts);
+
 /* The host of a URL, without port, in the arena; NULL when it has none. */
 const char *fetch_url_host(struct sl_arena *arena, const char *url);
 /* Percent-encoded but for unreserved characters (RFC 3986, 2.3). */

@@ -98,6 +98,20 @@ const char *hop_referer(struct sl_arena *arena, const struct hop *from, const st
     return hop_same_host(from, to) ? from->url : fetch_public_url(arena, from->url);
 }
 
+bool fetch_split_url(struct sl_arena *arena, const char *url, struct fetch_url *parts)
+{
+    struct hop hop;
+    struct sl_buf host = {0};
+    if (hop_parse(arena, url, &hop, NULL) != SL_OK)
+        return false;
+    bool is_secure = strcmp(hop.scheme, "https") == 0;
+    sl_buf_cstr(&host, hop.host);
+    if (strcmp(hop.port, is_secure ? "443" : "80") != 0)
+        sl_buf_printf(&host, ":%s", hop.port);
+    *parts = (struct fetch_url){is_secure, sl_buf_keep(&host, arena), sl_str(hop.path)};
+    return parts->host.data != NULL;
+}
+
 const char *fetch_public_url(struct sl_arena *arena, const char *text)
 {
     CURLU *url = curl_url();

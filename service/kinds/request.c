@@ -84,10 +84,10 @@ bool symcache_request_base(const void *context, struct sl_arena *arena, const st
 struct sl_str object_request_place(const void *context)
 {
     const struct source *source = ((const struct object_request *)context)->file->source;
-    return source->type == SOURCE_FILESYSTEM ? (struct sl_str){NULL, 0}
-           : source->url.size                ? source->url
-           : source->bucket.size             ? source->bucket
-                                             : source->id;
+    return source->type == SOURCE_FILESYSTEM       ? (struct sl_str){NULL, 0}
+           : source->url.size                      ? source->url
+           : bucket_is_configured(&source->bucket) ? bucket_name(&source->bucket)
+                                                   : source->id;
 }
 
 struct sl_str symcache_request_place(const void *context)
@@ -132,12 +132,15 @@ static const struct source *copy_source(struct copier *c, const struct source *f
     struct source *to = copy_array(c, from, 1, sizeof *from);
     if (!to)
         return NULL;
-    struct sl_str *texts[] = {&to->id,     &to->path,   &to->url,      &to->bucket,
-                              &to->prefix, &to->region, &to->endpoint, &to->client_email};
+    struct bucket_config *bucket = &to->bucket;
+    struct sl_str *texts[] = {&to->id,          &to->path,         &to->url,
+                              &bucket->s3_name, &bucket->gcs_name, &bucket->prefix,
+                              &bucket->region,  &bucket->endpoint, &bucket->client_email};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         copy_str(c, texts[i]);
-    struct sl_secret *secrets[] = {&to->token,         &to->cookies,     &to->access_key,  &to->secret_key,
-                                   &to->session_token, &to->private_key, &to->bearer_token};
+    struct sl_secret *secrets[] = {&to->token,           &to->cookies,           &bucket->access_key,
+                                   &bucket->secret_key,  &bucket->session_token, &bucket->private_key,
+                                   &bucket->bearer_token};
     for (size_t i = 0; i < sizeof secrets / sizeof *secrets; i++)
         copy_secret(c, secrets[i]);
     to->path_patterns = copy_array(c, from->path_patterns, from->path_pattern_count, sizeof *from->path_patterns);

@@ -184,7 +184,7 @@ void origin_health_minute(void)
 uint64_t origin_blocked_ms(const struct source *source)
 {
     struct sl_arena arena = {0};
-    struct sl_str url = source->url.size ? source->url : source->endpoint;
+    struct sl_str url = source->url.size ? source->url : source->bucket.endpoint;
     const char *text = url.size ? sl_arena_strndup(&arena, url.data, url.size) : NULL;
     const char *host = text ? fetch_url_host(&arena, text) : NULL;
     uint64_t ms = host ? fetch_blocked_ms(host) : 0;

@@ -1,9 +1,8 @@
 /* What the files of origin share. Private to this folder. */
 #pragma once
 
-#include "fetch/aws.h"
+#include "fetch/memo.h"
 #include "origin/artifacts.h"
-#include "origin/memo.h"
 #include "origin/origin.h"
 
 /* `text` appended with what a path segment of a URL may not hold percent-encoded; '/' separates and stays. */
@@ -12,8 +11,6 @@ void url_add_path(struct sl_buf *url, struct sl_str text);
 extern struct origin_options origin_options;
 
 /* From now on so much is kept of answers. */
-void aws_keys_init(size_t capacity);
-void gcs_init(size_t capacity);
 void sentry_init(size_t capacity, uint64_t ttl_ns);
 void index_init(size_t capacity);
 void sentry_forget(void);
@@ -61,19 +58,6 @@ int any_case_open(const char *root, const char *location);
 void any_case_forget(void);
 enum sl_code filesystem_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
 
-/* ---- s3.c ---- */
-enum sl_code s3_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
-/* What an error answer of S3 means; as fetch_request.refused. */
-enum sl_code s3_refused(void *arg, int status, struct sl_str body, struct sl_error *error);
-
-/* ---- aws_keys.c ---- */
-/* The keys of the source's provider, in the arena. Asks the machine's credential service unless it did of late. */
-enum sl_code aws_keys_get(const struct source *source, struct sl_arena *arena, struct aws_keys *keys,
-                          struct sl_error *error) SL_SUSPENDS;
-
-/* ---- gcs.c ---- */
-enum sl_code gcs_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;
-
 /* ---- sentry.c ---- */
 enum sl_code sentry_list(const struct source *source, const struct object_id *id, const enum file_type *types,
                          size_t type_count, struct sl_arena *arena, struct remote_file **files, size_t *count,
@@ -99,14 +83,3 @@ struct sentry_question {
 };
 enum sl_code sentry_ask(const struct sentry_question *question, uint64_t max_size, struct sl_buf *answer,
                         struct sl_error *error) SL_SUSPENDS;
-
-/* ---- xml.c ---- */
-struct xml_text {
-    const char *name;
-    unsigned depth; /* of the element, the root has 1; 0 = any */
-    bool found;
-    struct sl_buf text; /* of the first such element */
-};
-/* False when the text is no well-formed document, or has a document type. */
-bool xml_texts(struct sl_str xml, struct xml_text *wanted, size_t count);
-void xml_texts_free(struct xml_text *wanted, size_t count); /* wipes them */

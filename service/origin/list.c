@@ -101,6 +101,21 @@ enum sl_code origin_list(const struct source *source, const struct object_id *id
     return SL_OK;
 }
 
+static enum sl_code bucket_fetch(const struct remote_file *file, int fd, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct object_call call = {.max_size = file->max_size,
+                               .unwrap = true,
+                               .refuse_empty = !file->may_be_empty,
+                               .refuse_pages = !file->may_be_page};
+    const char *label = origin_label(&arena, file->source);
+    struct object_store store = object_store_of_source(&file->source->bucket, label, file->source->internal);
+    enum sl_code code =
+        label ? object_get(&store, file->location, fd, &call, error) : sl_fail(error, SL_BUSY, "out of memory");
+    sl_arena_free(&arena);
+    return code;
+}
+
 static enum sl_code fetch_by_type(const struct remote_file *file, int fd, struct sl_error *error)
 {
     if (file->pointer)
@@ -108,8 +123,8 @@ static enum sl_code fetch_by_type(const struct remote_file *file, int fd, struct
     switch (file->source->type) {
     case SOURCE_FILESYSTEM: return filesystem_fetch(file, fd, error);
     case SOURCE_HTTP: return http_source_fetch(file, fd, error);
-    case SOURCE_S3: return s3_fetch(file, fd, error);
-    case SOURCE_GCS: return gcs_fetch(file, fd, error);
+    case SOURCE_S3:
+    case SOURCE_GCS: return bucket_fetch(file, fd, error);
     case SOURCE_SENTRY: break;
     }
     return sentry_fetch(file, fd, error);

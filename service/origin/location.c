@@ -11,19 +11,6 @@ static struct sl_str bucket_uri(struct sl_arena *arena, const char *scheme, stru
     return sl_buf_keep(&uri, arena);
 }
 
-static struct sl_str with_prefix(struct sl_arena *arena, struct sl_str prefix, struct sl_str path)
-{
-    if (prefix.size == 0)
-        return path;
-    char *out = sl_arena_alloc(arena, prefix.size + 1 + path.size, 1);
-    if (!out)
-        return (struct sl_str){NULL, 0};
-    memcpy(out, prefix.data, prefix.size);
-    out[prefix.size] = '/';
-    memcpy(out + prefix.size + 1, path.data, path.size);
-    return (struct sl_str){out, prefix.size + 1 + path.size};
-}
-
 bool locate(struct sl_arena *arena, const struct source *source, enum file_type type, struct sl_str path,
             struct remote_file *file)
 {
@@ -33,10 +20,11 @@ bool locate(struct sl_arena *arena, const struct source *source, enum file_type 
     case SOURCE_HTTP: file->uri = http_location_url(arena, source->url, path, false); break;
     case SOURCE_S3:
     case SOURCE_GCS:
-        file->location = with_prefix(arena, source->prefix, path);
+        file->location = bucket_key(arena, &source->bucket, path);
         if (!file->location.data)
             return false;
-        file->uri = bucket_uri(arena, source->type == SOURCE_S3 ? "s3://" : "gs://", source->bucket, file->location);
+        file->uri = bucket_uri(arena, source->type == SOURCE_S3 ? "s3://" : "gs://", bucket_name(&source->bucket),
+                               file->location);
         break;
     case SOURCE_SENTRY: return false;
     }

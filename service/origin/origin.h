@@ -12,6 +12,7 @@
 #include "fetch/fetch.h"
 #include "id/id.h"
 #include "object/object.h"
+#include "objectstore/objectstore.h"
 
 struct origin_options { /* of the process; what it points to must stay */
     size_t sentry_index_capacity, gcs_token_capacity, s3_client_capacity; /* entries */
@@ -119,10 +120,7 @@ struct source {
     bool accept_invalid_certs;
     struct sl_secret token, cookies;
     /* s3, gcs */
-    struct sl_str bucket, prefix, region, endpoint;
-    enum { CREDENTIALS_STATIC, CREDENTIALS_CONTAINER, CREDENTIALS_INSTANCE, CREDENTIALS_WEB_IDENTITY } credentials;
-    struct sl_secret access_key, secret_key, session_token, private_key, bearer_token;
-    struct sl_str client_email;
+    struct bucket_config bucket;
 };
 
 struct source_policy { /* what a request may name; all true for the configuration */
@@ -185,9 +183,6 @@ bool origin_build_id(const struct source *source, const struct object_id *id, st
 /* Whether the whole-string glob matches (ASCII without case, '*' and '?' match '/' too). */
 bool origin_glob_valid(struct sl_str pattern);
 bool origin_glob(struct sl_str pattern, struct sl_str subject);
-
-/* The error's message where it is not the file that is not there, but the whole bucket. */
-extern const char origin_no_bucket[];
 
 /* Downloads or copies the file into `fd` (empty, read-write). Same errors as fetch_get. The contents are unwrapped. */
 enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_error *error) SL_SUSPENDS;

@@ -249,38 +249,35 @@ static void read_region(struct reader *r, struct source *source)
     if (!v)
         BAD(r, v, "region", "missing field `region`");
     else if (v->type == VALUE_STRING)
-        source->region = v->string;
+        source->bucket.region = v->string;
     else if (v->type == VALUE_LIST && v->count == 2 && v->items[0].type == VALUE_STRING &&
              v->items[1].type == VALUE_STRING)
-        source->region = v->items[0].string, source->endpoint = v->items[1].string;
+        source->bucket.region = v->items[0].string, source->bucket.endpoint = v->items[1].string;
     else
         BAD(r, v, "region", "expected a region name or a list of name and endpoint");
 }
 
-static void read_bucket(struct reader *r, struct source *source)
+static void read_bucket(struct reader *r, struct sl_str *name, struct sl_str *prefix)
 {
-    read_some(r, "bucket", &source->bucket);
-    source_read_string(r, "prefix", false, &source->prefix);
-    while (source->prefix.size && source->prefix.data[0] == '/')
-        source->prefix.data++, source->prefix.size--;
-    while (source->prefix.size && source->prefix.data[source->prefix.size - 1] == '/')
-        source->prefix.size--;
+    read_some(r, "bucket", name);
+    source_read_string(r, "prefix", false, prefix);
+    while (prefix->size && prefix->data[0] == '/')
+        prefix->data++, prefix->size--;
+    while (prefix->size && prefix->data[prefix->size - 1] == '/')
+        prefix->size--;
 }
 
 static void read_s3(struct reader *r, struct source *source)
 {
-    static const char *const providers[] = {"static", "container", "instance", "web_identity", NULL}; /* CREDENTIALS_ */
-    int provider = CREDENTIALS_STATIC;
-    read_bucket(r, source);
+    read_bucket(r, &source->bucket.s3_name, &source->bucket.prefix);
     read_region(r, source);
-    read_choice(r, "aws_credentials_provider", providers, &provider);
-    source->credentials = provider;
-    if (provider != CREDENTIALS_STATIC && !r->policy->ambient_credentials)
+    read_choice(r, "aws_credentials_provider", aws_credentials_words, &source->bucket.credentials);
+    if (source->bucket.credentials != CREDENTIALS_STATIC && !r->policy->ambient_credentials)
         BAD(r, value_get(r->map, "aws_credentials_provider"), "aws_credentials_provider",
             "only static credentials are accepted in requests (allow_ambient_credentials_in_requests)");
-    read_secret(r, "access_key", &source->access_key);
-    read_secret(r, "secret_key", &source->secret_key);
-    read_secret(r, "session_token", &source->session_token);
+    read_secret(r, "access_key", &source->bucket.access_key);
+    read_secret(r, "secret_key", &source->bucket.secret_key);
+    read_secret(r, "session_token", &source->bucket.session_token);
 }
 
 /* Users paste the key as JSON shows it, with `\n` for line ends. */
@@ -298,16 +295,16 @@ static struct sl_str unescaped(struct sl_arena *arena, struct sl_str text)
 
 static void read_gcs(struct reader *r, struct source *source)
 {
-    read_bucket(r, source);
-    bool key = read_secret(r, "private_key", &source->private_key);
-    bool email = source_read_string(r, "client_email", false, &source->client_email);
-    bool token = read_secret(r, "bearer_token", &source->bearer_token);
+    read_bucket(r, &source->bucket.gcs_name, &source->bucket.prefix);
+    bool key = read_secret(r, "private_key", &source->bucket.private_key);
+    bool email = source_read_string(r, "client_email", false, &source->bucket.client_email);
+    bool token = read_secret(r, "bearer_token", &source->bucket.bearer_token);
     if (key)
-        source->private_key.hidden = unescaped(r->arena, source->private_key.hidden);
+        source->bucket.private_key.hidden = unescaped(r->arena, source->bucket.private_key.hidden);
     if (key && email)
-        source->bearer_token.hidden = (struct sl_str){NULL, 0};
+        source->bucket.bearer_token.hidden = (struct sl_str){NULL, 0};
     else if (token)
-        source->private_key.hidden = (struct sl_str){NULL, 0};
+        source->bucket.private_key.hidden = (struct sl_str){NULL, 0};
     else
         BAD(r, NULL, "private_key", "expected `private_key` and `client_email`, or `bearer_token`");
 }

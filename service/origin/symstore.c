@@ -7,14 +7,18 @@
 
 #include "core/loop.h"
 #include "core/metrics.h"
+#include "origin/failures.h"
 #include "origin/impl.h"
 
 enum { LAST_TEXT_MAX = 20, LAST_FILE_MAX = 4096, LAST_MAX = 10000, PATH_MAX_BYTES = 1024 };
 #define MINUTE_NS UINT64_C(60000000000)
 #define DAY_NS    (24 * 60 * MINUTE_NS)
 
-static struct memo lasts = {
-    .capacity = 100, .error_ns = 10 * MINUTE_NS, .failure_ns = MINUTE_NS / 2, .again_ns = DAY_NS};
+static struct memo lasts = {.capacity = 100,
+                            .error_ns = 10 * MINUTE_NS,
+                            .failure_ns = MINUTE_NS / 2,
+                            .is_failure = origin_is_failure,
+                            .again_ns = DAY_NS};
 
 void index_init(size_t capacity)
 {

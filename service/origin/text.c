@@ -24,8 +24,7 @@ void origin_close(void)
 {
     build_ids_close();
     any_case_forget();
-    aws_keys_init(0);
-    gcs_init(0);
+    object_credentials_forget();
     sentry_init(0, 0);
     artifacts_init(0, 0);
     index_init(0);
@@ -36,8 +35,7 @@ void origin_close(void)
 void origin_init(const struct origin_options *options)
 {
     origin_options = *options;
-    aws_keys_init(options->s3_client_capacity);
-    gcs_init(options->gcs_token_capacity);
+    object_credentials_keep(options->s3_client_capacity, options->gcs_token_capacity);
     sentry_init(options->sentry_index_capacity, options->sentry_index_ttl_ns);
     artifacts_init(options->sentry_index_capacity, options->sentry_index_ttl_ns);
     index_init(INDEXES_MAX);

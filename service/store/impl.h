@@ -15,13 +15,15 @@ struct store_backend {
                              struct sl_error *error) SL_SUSPENDS;
     enum sl_code (*open)(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta,
                          struct sl_error *error) SL_SUSPENDS;
-    const char *(*url)(struct sl_str name, struct sl_arena *arena); /* signed; NULL: none */
+    const char *(*url)(struct sl_str name, struct sl_arena *arena)SL_SUSPENDS; /* signed; NULL: none */
     void (*sweep)(void); /* removes what has expired; pool. NULL: it goes by itself */
 };
 
 /* NULL: `error`. What it keeps lies in the arena. */
 const struct store_backend *store_directory(const struct config_store *config, struct sl_arena *arena,
                                             struct sl_error *error);
+const struct store_backend *store_bucket_backend(const struct config_store *config, struct sl_arena *arena,
+                                                 struct sl_error *error);
 
 /* What a gzip file by store_head says of itself; false when it is none. Pure. */
 bool store_head_read(struct sl_bytes head, struct store_meta *meta);

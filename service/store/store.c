@@ -7,7 +7,6 @@
 #include "core/duration.h"
 #include "core/pool.h"
 #include "fetch/fetch.h"
-#include "store/bucket.h"
 
 enum { SMALL_OBJECT = 64 << 10 };
 
@@ -16,7 +15,6 @@ const char *const store_prefixes[STORE_PARTS] = {"v1/", "try/v1/"};
 static struct {
     const struct config_store *config;
     const struct store_backend *backend; /* NULL: there is no store */
-    struct store_bucket *bucket;         /* NULL: it is in none */
     struct source sources[STORE_PARTS];
     struct sl_arena arena;
 } store;
@@ -44,44 +42,15 @@ static bool make_sources(struct sl_str scope, struct sl_arena *arena, struct sou
     return true;
 }
 
-static bool has_bucket(const struct config_bucket *config)
-{
-    return config->s3_bucket || config->gcs_bucket;
-}
-
-enum sl_code store_check_bucket(const struct config *config, const char **key, struct sl_error *error)
-{
-    const struct {
-        const struct config_bucket *bucket;
-        const struct store_bucket_keys *keys;
-    } buckets[] = {{&config->mozilla.store.bucket, &store_mozilla_keys},
-                   {&config->symbfile.bucket, &store_symbfile_keys}};
-    struct sl_arena arena = {0};
-    enum sl_code code = SL_OK;
-    for (size_t i = 0; code == SL_OK && i < sizeof buckets / sizeof *buckets; i++) {
-        struct store_bucket *bucket;
-        if (!has_bucket(buckets[i].bucket))
-            continue;
-        bucket = store_bucket_open(buckets[i].bucket, buckets[i].keys, &arena, key, error);
-        code = bucket ? SL_OK : error->code;
-        store_bucket_close(bucket);
-    }
-    sl_arena_free(&arena);
-    return code;
-}
-
 enum sl_code store_init(const struct config *config, struct sl_error *error)
 {
-    const char *key;
     store.config = &config->mozilla.store;
     if (store.config->filesystem_path)
         store.backend = store_directory(store.config, &store.arena, error);
-    else if (has_bucket(&store.config->bucket))
-        store.bucket = store_bucket_open(&store.config->bucket, &store_mozilla_keys, &store.arena, &key, error);
+    else if (bucket_is_configured(&store.config->bucket))
+        store.backend = store_bucket_backend(store.config, &store.arena, error);
     else
         return sl_fail(error, SL_NOT_FOUND, "there is no store");
-    if (store.bucket)
-        store.backend = store_bucket_backend(store.bucket);
     if (store.backend && !make_sources(SL_STR(""), &store.arena, store.sources)) {
         store.backend = NULL;
         return sl_fail(error, SL_BUSY, "out of memory");
@@ -91,8 +60,6 @@ enum sl_code store_init(const struct config *config, struct sl_error *error)
 
 void store_close(void)
 {
-    store_bucket_close(store.bucket);
-    store.bucket = NULL;
     sl_arena_free(&store.arena);
     store.backend = NULL;
 }
@@ -125,7 +92,7 @@ const char *store_bucket(void)
 {
     const struct config_store *c = store.config;
     if (!c->filesystem_path)
-        return c->bucket.s3_bucket ? c->bucket.s3_bucket : c->bucket.gcs_bucket;
+        return bucket_name(&c->bucket).data;
     const char *slash = strrchr(c->filesystem_path, '/');
     return slash && slash[1] ? slash + 1 : c->filesystem_path;
 }

@@ -26,9 +26,6 @@ extern const char *const store_prefixes[STORE_PARTS]; /* "v1/", "try/v1/" */
 
 /* SL_NOT_FOUND when none is configured; else the error says what is wrong with it. The configuration must stay. */
 enum sl_code store_init(const struct config *config, struct sl_error *error);
-/* What opening a bucket of the configuration would refuse, also that of symbfiles, found by the same functions; nobody is asked.
- * SL_MALFORMED: `*key` is the key at fault. */
-enum sl_code store_check_bucket(const struct config *config, const char **key, struct sl_error *error);
 void store_close(void);
 /* A fiber that removes what has expired, tries and files that nobody finished, until it is cancelled; buckets have rules for that.
  * `unused` is NULL. */
@@ -89,4 +86,4 @@ enum sl_code store_open(struct sl_str name, struct sl_mapping *mapping, struct s
                         struct sl_error *error) SL_SUSPENDS;
 
 /* Where clients get the object from: below `public_url`, or signed for an hour; NULL: nowhere but here. In the arena. */
-const char *store_url(struct sl_str name, struct sl_arena *arena);
+const char *store_url(struct sl_str name, struct sl_arena *arena) SL_SUSPENDS;

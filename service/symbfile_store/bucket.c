@@ -14,7 +14,8 @@ enum { MOST_PAGES = 10000, INFO_BYTES = 64 << 10, MANIFEST_BYTES = 256 << 20, GE
 #define POLL_NS UINT64_C(2000000000)
 
 static struct {
-    struct store_bucket *bucket;
+    struct object_store store;
+    const struct object_store *bucket; /* `store`; NULL: there is none */
     struct sl_arena arena;
 } remote;
 
@@ -24,23 +25,23 @@ void remote_open(const struct config *config)
 {
     const char *key;
     struct sl_error error;
-    const struct config_bucket *bucket = &config->symbfile.bucket;
-    if (remote.bucket || (!bucket->s3_bucket && !bucket->gcs_bucket))
+    const struct bucket_config *bucket = &config->symbfile.bucket;
+    if (remote.bucket || !bucket_is_configured(bucket))
         return;
-    remote.bucket = store_bucket_open(bucket, &store_symbfile_keys, &remote.arena, &key, &error);
-    if (!remote.bucket)
+    if (object_store_open(&remote.store, bucket, "uploads", &remote.arena, &key, &error) == SL_OK)
+        remote.bucket = &remote.store;
+    else
         log_error("symbfile", "the bucket for uploads cannot be used", LOG_STR("key", key), LOG_ERR(&error));
 }
 
 void remote_close(void)
 {
-    store_bucket_close(remote.bucket);
     remote_forget_counts();
     remote.bucket = NULL;
     sl_arena_free(&remote.arena);
 }
 
-struct store_bucket *remote_bucket(void)
+const struct object_store *remote_bucket(void)
 {
     return remote.bucket;
 }
@@ -52,6 +53,15 @@ enum sl_code remote_note(enum sl_code code, const struct sl_error *error)
     else if (code != SL_BUSY && code != SL_CANCELLED)
         store_note(error->message);
     return code;
+}
+
+const struct object_contents remote_contents = {.media_type = "application/octet-stream", .no_transform = true};
+
+enum sl_code remote_write(const char *name, struct sl_str text, struct sl_error *error)
+{
+    struct object_contents contents = remote_contents;
+    contents.bytes = (struct sl_bytes){(const uint8_t *)text.data, text.size};
+    return remote_note(object_put(remote.bucket, sl_str(name), &contents, NULL, error), error);
 }
 
 /* ---- names ---- */
@@ -92,7 +102,7 @@ static bool parse_marker(struct sl_str name, enum symbfile_kind kind, struct rem
 /* ---- lists ---- */
 
 /* Whether the page goes on behind `last`, which becomes the last of its names: a server that says the same again has no end. */
-static bool goes_on(const struct store_objects *objects, char last[OBJECT_NAME])
+static bool goes_on(const struct object_list *objects, char last[OBJECT_NAME])
 {
     for (size_t i = 0; i < objects->count; i++) {
         char name[OBJECT_NAME];
@@ -107,13 +117,13 @@ static bool goes_on(const struct store_objects *objects, char last[OBJECT_NAME])
 enum sl_code remote_list(const char *prefix, const char *after, remote_listener *each, void *arg,
                          struct sl_error *error)
 {
-    struct store_objects *objects = malloc(sizeof *objects);
+    struct object_list *objects = malloc(sizeof *objects);
     char last[OBJECT_NAME];
     bool more = true;
     enum sl_code code = objects ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     snprintf(last, sizeof last, "%s", after);
     for (unsigned pages = 0; code == SL_OK && more; pages++) {
-        code = store_objects_list(remote.bucket, sl_str(prefix), sl_str(last), objects, error);
+        code = object_list(remote.bucket, sl_str(prefix), sl_str(last), objects, error);
         if (code == SL_OK && (!goes_on(objects, last) || pages == MOST_PAGES))
             code = sl_fail(error, SL_DOWNLOAD_ERROR, "a list of the store has no end, or is out of order");
         remote_note(code, error);
@@ -125,7 +135,7 @@ enum sl_code remote_list(const char *prefix, const char *after, remote_listener 
                 break;
             }
         }
-        store_objects_free(objects);
+        object_list_free(objects);
     }
     free(objects);
     return code;
@@ -136,26 +146,26 @@ struct removal {
     size_t count;
 };
 
-static bool note_name(void *arg, const struct store_object *object)
+static bool note_name(void *arg, const struct object_entry *object)
 {
     struct removal *removal = arg;
     if (object->name.size < OBJECT_NAME)
         snprintf(removal->names[removal->count++], OBJECT_NAME, SL_STR_FMT, SL_STR_ARG(object->name));
-    return removal->count < STORE_LIST_MAX;
+    return removal->count < OBJECT_LIST_MAX;
 }
 
 enum sl_code remote_remove(const char *prefix, size_t *count, struct sl_error *error)
 {
-    struct removal removal = {.names = malloc(STORE_LIST_MAX * sizeof *removal.names)};
+    struct removal removal = {.names = malloc(OBJECT_LIST_MAX * sizeof *removal.names)};
     enum sl_code code = removal.names ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
     do {
         removal.count = 0;
         code = code == SL_OK ? remote_list(prefix, "", note_name, &removal, error) : code;
         for (size_t i = 0; code == SL_OK && i < removal.count; i++)
-            code = remote_note(store_object_delete(remote.bucket, sl_str(removal.names[i]), error), error);
+            code = remote_note(object_delete(remote.bucket, sl_str(removal.names[i]), NULL, error), error);
         if (count)
             *count += removal.count;
-    } while (code == SL_OK && removal.count == STORE_LIST_MAX);
+    } while (code == SL_OK && removal.count == OBJECT_LIST_MAX);
     free(removal.names);
     return code;
 }
@@ -169,7 +179,7 @@ struct marker_list {
     size_t count;
 };
 
-static bool note_marker(void *arg, const struct store_object *object)
+static bool note_marker(void *arg, const struct object_entry *object)
 {
     struct marker_list *list = arg;
     struct sl_str name = {object->name.data + list->skip, object->name.size - list->skip};
@@ -204,7 +214,7 @@ struct published_list {
     struct symbfile_set *sets;
 };
 
-static bool note_published(void *arg, const struct store_object *object)
+static bool note_published(void *arg, const struct object_entry *object)
 {
     struct published_list *list = arg;
     struct sl_str name = {object->name.data + list->skip, object->name.size - list->skip};
@@ -238,8 +248,8 @@ enum sl_code remote_manifest(const struct symbfile_place *place, struct symbfile
     size_t capacity = 0;
     remote_home(place, name);
     snprintf(name + strlen(name), sizeof name - strlen(name), "%s", set->name);
-    enum sl_code code =
-        remote_note(store_object_read(remote.bucket, sl_str(name), MANIFEST_BYTES, &text, error), error);
+    struct object_call call = {.max_size = MANIFEST_BYTES};
+    enum sl_code code = remote_note(object_read(remote.bucket, sl_str(name), &text, &call, error), error);
     struct sl_str rest = sl_buf_view(&text);
     *parts = '\0';
     set->have = NULL;
@@ -276,7 +286,7 @@ struct alias_list {
     size_t count;
 };
 
-static bool note_alias(void *arg, const struct store_object *object)
+static bool note_alias(void *arg, const struct object_entry *object)
 {
     struct alias_list *list = arg;
     struct sl_str name = {object->name.data + list->skip, object->name.size - list->skip};
@@ -319,7 +329,8 @@ enum sl_code remote_info(const struct symbfile_place *place, struct symbfile_inf
     remote_home(place, name);
     snprintf(name + strlen(name), sizeof name - strlen(name), "info");
     *info = (struct symbfile_info){0};
-    enum sl_code code = remote_note(store_object_read(remote.bucket, sl_str(name), INFO_BYTES, &text, error), error);
+    struct object_call call = {.max_size = INFO_BYTES};
+    enum sl_code code = remote_note(object_read(remote.bucket, sl_str(name), &text, &call, error), error);
     if (code == SL_OK)
         info_parse(sl_buf_view(&text), info);
     sl_buf_free(&text);
@@ -335,16 +346,16 @@ enum sl_code remote_changed(struct sl_error *error)
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         return sl_fail(error, SL_BUSY, "there are no random bytes");
     sl_hex_encode(random, sizeof random, hex);
-    return remote_note(store_object_write(remote.bucket, SL_STR("symbfiles/generation"), sl_str(hex), error), error);
+    return remote_write("symbfiles/generation", sl_str(hex), error);
 }
 
 enum sl_code remote_generation(uint64_t number[2], struct sl_error *error)
 {
     struct sl_buf text = {0};
     size_t size;
-    enum sl_code code = remote_note(
-        store_object_poll(remote.bucket, SL_STR("symbfiles/generation"), POLL_NS, GENERATION_BYTES, &text, error),
-        error);
+    struct object_call call = {.timeout_ns = POLL_NS, .attempts = 1, .max_size = GENERATION_BYTES};
+    enum sl_code code =
+        remote_note(object_read(remote.bucket, SL_STR("symbfiles/generation"), &text, &call, error), error);
     if (code == SL_OK && !sl_hex_decode(sl_buf_view(&text), (uint8_t *)number, 16, &size))
         code = sl_fail(error, SL_DOWNLOAD_ERROR, "symbfiles/generation in the store is damaged");
     sl_buf_free(&text);

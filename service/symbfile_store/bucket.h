@@ -20,8 +20,8 @@
  * SL_CANCELLED are this node's; every other error, that the store does not answer as it should. */
 #pragma once
 
+#include "objectstore/objectstore.h"
 #include "symbfile_store/impl.h"
-#include "store/objects.h"
 
 enum { OBJECT_NAME = 700, SET_NAME = 160 };
 
@@ -30,10 +30,15 @@ enum { OBJECT_NAME = 700, SET_NAME = 160 };
 /* The bucket of the configuration, once for the life of the process. */
 void remote_open(const struct config *config);
 void remote_close(void);
-struct store_bucket *remote_bucket(void); /* NULL: the store is a directory */
+const struct object_store *remote_bucket(void); /* NULL: the store is a directory */
 
 /* Notes how a request ended, for /status and the log; returns `code`. */
 enum sl_code remote_note(enum sl_code code, const struct sl_error *error);
+
+/* What an object is, but for its bytes. */
+extern const struct object_contents remote_contents;
+/* Writes an object; what was there before is replaced. */
+enum sl_code remote_write(const char *name, struct sl_str text, struct sl_error *error) SL_SUSPENDS;
 
 /* As the functions of symbfile_store.h whose names end the same way. */
 enum sl_code remote_published(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
@@ -65,7 +70,7 @@ enum sl_code remote_manifest(const struct symbfile_place *place, struct symbfile
                              struct sl_error *error) SL_SUSPENDS;
 
 /* Calls `each` for all objects whose names begin with `prefix` and come behind `after`, in their order, until it says false. */
-typedef bool remote_listener(void *arg, const struct store_object *object);
+typedef bool remote_listener(void *arg, const struct object_entry *object);
 enum sl_code remote_list(const char *prefix, const char *after, remote_listener *each, void *arg,
                          struct sl_error *error) SL_SUSPENDS;
 /* Removes all objects whose names begin with it; `*count` of them (may be NULL). */

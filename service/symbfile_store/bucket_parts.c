@@ -61,7 +61,7 @@ void remote_part_list_free(struct remote_part_list *list)
 }
 
 /* Of two with one number, which come one after the other, the younger one counts. */
-bool remote_note_part(void *arg, const struct store_object *object)
+bool remote_note_part(void *arg, const struct object_entry *object)
 {
     struct remote_part_list *list = arg;
     struct symbfile_part_file part;
@@ -153,7 +153,7 @@ struct advance {
     uint64_t complete;
 };
 
-static bool note_progress(void *arg, const struct store_object *object)
+static bool note_progress(void *arg, const struct object_entry *object)
 {
     struct advance *advance = arg;
     struct symbfile_part_file part;
@@ -233,7 +233,7 @@ static enum sl_code copy_part(const struct symbfile_place *place, const char *pa
     if (code == SL_OK && copy.fd < 0)
         code = sl_fail(error, SL_BUSY, "cannot make a file in the store");
     if (code == SL_OK)
-        code = remote_note(store_object_get(remote_bucket(), sl_str(name), copy.fd, error), error);
+        code = remote_note(object_get(remote_bucket(), sl_str(name), copy.fd, NULL, error), error);
     if (copy.fd >= 0 && pool_run(POOL_IO, copy_close, &copy, NULL) != SL_OK)
         copy_close(&copy);
     return code;

@@ -31,12 +31,7 @@ static void open_name(const struct symbfile_place *place, const char *name, char
 
 static enum sl_code delete_object(const char *name, struct sl_error *error)
 {
-    return remote_note(store_object_delete(remote_bucket(), sl_str(name), error), error);
-}
-
-static enum sl_code write_object(const char *name, struct sl_str text, struct sl_error *error)
-{
-    return remote_note(store_object_write(remote_bucket(), sl_str(name), text, error), error);
+    return remote_note(object_delete(remote_bucket(), sl_str(name), NULL, error), error);
 }
 
 /* ---- publishing ---- */
@@ -108,7 +103,7 @@ static enum sl_code write_marker(struct publishing *p, uint64_t generation, stru
         sl_buf_printf(&text, "%s\n", part);
     }
     enum sl_code code =
-        text.failed ? sl_fail(error, SL_BUSY, "out of memory") : write_object(name, sl_buf_view(&text), error);
+        text.failed ? sl_fail(error, SL_BUSY, "out of memory") : remote_write(name, sl_buf_view(&text), error);
     sl_buf_free(&text);
     return code;
 }
@@ -200,12 +195,12 @@ static enum sl_code stage(const struct symbfile_arrival *a, const char *parts, s
     enum sl_code code = remote_list(prefix, "", remote_note_part, &list, error);
     open_name(&a->place, parts, name);
     if (code == SL_OK)
-        code = write_object(name, SL_STR(""), error);
+        code = remote_write(name, SL_STR(""), error);
     remote_part_name(&a->part, part);
     remote_in_parts(&a->place, parts, part, name);
     bool there = list.count && memcmp(list.parts[0].sha256, a->part.sha256, sizeof a->part.sha256) == 0;
     if (code == SL_OK && !there)
-        code = remote_note(store_object_put(remote_bucket(), sl_str(name), a->fd, error), error);
+        code = remote_note(object_put_file(remote_bucket(), sl_str(name), a->fd, remote_contents, NULL, error), error);
     if (code == SL_OK && list.count && !there) {
         remote_part_name(&list.parts[0], part);
         remote_in_parts(&a->place, parts, part, name);
@@ -223,7 +218,7 @@ static enum sl_code write_id(const struct symbfile_place *place, const char *id,
     sl_hex_encode(place->file_id.bytes, sizeof place->file_id.bytes, hex);
     remote_root(place->scope, name);
     snprintf(name + strlen(name), sizeof name - strlen(name), "by-id/%s/%s", id, hex);
-    return write_object(name, SL_STR(""), error);
+    return remote_write(name, SL_STR(""), error);
 }
 
 /* The ways to the executable come first: what info says has been noted. */
@@ -243,7 +238,7 @@ static enum sl_code update_info(const struct symbfile_arrival *a, bool *news, st
     remote_home(&a->place, name);
     snprintf(name + strlen(name), sizeof name - strlen(name), "info");
     if (code == SL_OK)
-        code = json.failed ? sl_fail(error, SL_BUSY, "out of memory") : write_object(name, sl_buf_view(&json), error);
+        code = json.failed ? sl_fail(error, SL_BUSY, "out of memory") : remote_write(name, sl_buf_view(&json), error);
     sl_buf_free(&json);
     return code;
 }
@@ -288,7 +283,7 @@ struct staged { /* of one kind: what came last */
     char name[SET_NAME], modified[40];
 };
 
-static bool note_staged(void *arg, const struct store_object *object)
+static bool note_staged(void *arg, const struct object_entry *object)
 {
     struct staged *staged = arg;
     struct sl_str rest = {object->name.data + staged->skip, object->name.size - staged->skip};
@@ -379,7 +374,7 @@ struct expired {
     int64_t before_s;
 };
 
-static bool note_expired(void *arg, const struct store_object *object)
+static bool note_expired(void *arg, const struct object_entry *object)
 {
     struct expired *expired = arg;
     char modified[40];
@@ -387,7 +382,7 @@ static bool note_expired(void *arg, const struct store_object *object)
     int64_t seconds = seconds_of(modified);
     if (seconds && seconds <= expired->before_s && object->name.size < OBJECT_NAME)
         snprintf(expired->names[expired->count++], OBJECT_NAME, SL_STR_FMT, SL_STR_ARG(object->name));
-    return expired->count < STORE_LIST_MAX;
+    return expired->count < OBJECT_LIST_MAX;
 }
 
 /* "symbfiles/open/<scope>/<file id>/<parts>" */
@@ -433,7 +428,7 @@ static enum sl_code drop_expired(const char *name, struct sl_error *error)
 enum sl_code remote_sweep(struct sl_error *error)
 {
     int64_t ttl_s = (int64_t)(store_limits.staging_ttl_ns / 1000000000);
-    struct expired expired = {.names = malloc(STORE_LIST_MAX * sizeof *expired.names),
+    struct expired expired = {.names = malloc(OBJECT_LIST_MAX * sizeof *expired.names),
                               .before_s = clock_wall_s() - ttl_s};
     enum sl_code code = expired.names ? remote_list("symbfiles/open/", "", note_expired, &expired, error)
                                       : sl_fail(error, SL_BUSY, "out of memory");

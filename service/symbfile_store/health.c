@@ -44,13 +44,13 @@ bool store_is_down(struct sl_error *error)
 
 void kinds_symbfile_store(struct kinds_store_state *state)
 {
-    const struct config_bucket *bucket = &symbfiles_config()->symbfile.bucket;
+    const struct bucket_config *bucket = &symbfiles_config()->symbfile.bucket;
     char store[512];
     *state = (struct kinds_store_state){
         .up = !health.down, .last_error = health.failed_s ? health.trouble : NULL, .failed_s = health.failed_s};
     state->type = !symbfile_store_dir(store) ? NULL
                   : !remote_bucket()         ? "filesystem"
-                  : bucket->s3_bucket        ? "s3"
+                  : bucket->s3_name.data     ? "s3"
                                              : "gcs";
     state->shared = remote_bucket() || store_limits.shared_dir;
 }

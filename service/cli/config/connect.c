@@ -10,8 +10,8 @@
 #include "cli/server.h"
 #include "core/log.h"
 #include "core/loop.h"
+#include "objectstore/objectstore.h"
 #include "origin/origin.h"
-#include "store/objects.h"
 #include "store/store.h"
 
 struct question {
@@ -178,16 +178,16 @@ static void ask_store(struct question *q)
 static void ask_symbfiles(struct question *q)
 {
     const char *key;
-    struct store_objects *objects = malloc(sizeof *objects);
-    struct store_bucket *bucket =
-        store_bucket_open(&q->target->config->symbfile.bucket, &store_symbfile_keys, &q->arena, &key, &q->error);
-    q->code = objects ? q->error.code : /* of opening it */ sl_fail(&q->error, SL_BUSY, "out of memory");
-    if (bucket && objects) {
-        q->code = store_objects_list(bucket, SL_STR("symbfiles/generation"), SL_STR(""), objects, &q->error);
-        store_objects_free(objects);
+    struct object_list *list = malloc(sizeof *list);
+    struct object_store store;
+    q->code =
+        list ? object_store_open(&store, &q->target->config->symbfile.bucket, "uploads", &q->arena, &key, &q->error)
+             : sl_fail(&q->error, SL_BUSY, "out of memory");
+    if (q->code == SL_OK) {
+        q->code = object_list(&store, SL_STR("symbfiles/generation"), SL_STR(""), list, &q->error);
+        object_list_free(list);
     }
-    store_bucket_close(bucket);
-    free(objects);
+    free(list);
 }
 
 static void add_shared(struct questions *all, const struct connect_target *target, const char *key, const char *where,
@@ -200,28 +200,27 @@ static void add_shared(struct questions *all, const struct connect_target *targe
         q->ask = ask;
 }
 
+static void add_bucket(struct questions *all, const struct connect_target *target, const char *section,
+                       const struct bucket_config *bucket, void (*ask)(struct question *question))
+{
+    char key[64];
+    snprintf(key, sizeof key, "%s.%s.bucket", section, bucket->s3_name.data ? "s3" : "gcs");
+    if (bucket_is_configured(bucket))
+        add_shared(all, target, key, bucket_name(bucket).data, ask);
+}
+
 static void add_back_ends(struct questions *all, const struct connect_target *target)
 {
     const struct config *config = target->config;
     const struct config_shared *shared = &config->shared;
-    const struct config_store *store = &config->mozilla.store;
-    const struct config_bucket *symbfiles = &config->symbfile.bucket;
     if (shared->redis_url)
         add_shared(all, target, "shared_cache.redis.url", shared->redis_url, ask_redis);
     else if (config_bounded_in_redis(config) && config->bounded.redis_url)
         add_shared(all, target, config->bounded.redis_url_key, config->bounded.redis_url, ask_redis);
-    if (shared->s3_bucket)
-        add_shared(all, target, "shared_cache.s3.bucket", shared->s3_bucket, ask_bucket);
-    else if (shared->gcs_bucket)
-        add_shared(all, target, "shared_cache.gcs.bucket", shared->gcs_bucket, ask_bucket);
-    if (config->mozilla.on && store->bucket.s3_bucket)
-        add_shared(all, target, "mozilla.store.s3.bucket", store->bucket.s3_bucket, ask_store);
-    else if (config->mozilla.on && store->bucket.gcs_bucket)
-        add_shared(all, target, "mozilla.store.gcs.bucket", store->bucket.gcs_bucket, ask_store);
-    if (symbfiles->s3_bucket)
-        add_shared(all, target, "symbfile.store.s3.bucket", symbfiles->s3_bucket, ask_symbfiles);
-    else if (symbfiles->gcs_bucket)
-        add_shared(all, target, "symbfile.store.gcs.bucket", symbfiles->gcs_bucket, ask_symbfiles);
+    add_bucket(all, target, "shared_cache", &shared->bucket, ask_bucket);
+    if (config->mozilla.on)
+        add_bucket(all, target, "mozilla.store", &config->mozilla.store.bucket, ask_store);
+    add_bucket(all, target, "symbfile.store", &config->symbfile.bucket, ask_symbfiles);
 }
 
 /* ---- asking ---- */

@@ -12,9 +12,9 @@
 #include "core/loop.h"
 #include "core/temp_dir.h"
 #include "tls/tls.h"
+#include "objectstore/objectstore.h"
 #include "origin/health.h"
 #include "origin/origin.h"
-#include "store/store.h"
 
 enum { PATH_BYTES = 4096 };
 
@@ -149,18 +149,39 @@ static void check_sources(const struct config *config, struct value_problems *pr
         check_readable(&roots, "file_ptr.roots", config->file_ptr_roots[i], false, problems);
 }
 
-static void check_buckets(const struct config *config, struct value_problems *problems)
+static void complain_of(const struct config *config, const char *key, const struct sl_error *error,
+                        struct value_problems *problems)
 {
-    enum sl_code (*const checks[])(const struct config *, const char **, struct sl_error *) = {cache_check_shared,
-                                                                                               store_check_bucket};
-    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
-        const char *key = NULL;
-        struct sl_error error;
-        if (checks[i](config, &key, &error) == SL_OK)
-            continue;
-        struct value at = config_place(config, key);
-        value_problem(problems, &at, false, key, "%s", error.message);
+    struct value at = config_place(config, key);
+    value_problem(problems, &at, false, key, "%s", error->message);
+}
+
+static bool check_bucket(const struct config *config, const char *section, const struct bucket_config *bucket,
+                         struct value_problems *problems)
+{
+    struct sl_arena arena = {0};
+    struct object_store store;
+    struct sl_error error;
+    const char *key;
+    bool good = !bucket_is_configured(bucket) || object_store_open(&store, bucket, "", &arena, &key, &error) == SL_OK;
+    if (!good) {
+        char whole[64];
+        snprintf(whole, sizeof whole, "%s.%s", section, key);
+        complain_of(config, whole, &error, problems);
     }
+    sl_arena_free(&arena);
+    return good;
+}
+
+static void check_stores(const struct config *config, struct value_problems *problems)
+{
+    const char *key;
+    struct sl_error error;
+    if (check_bucket(config, "shared_cache", &config->shared.bucket, problems) &&
+        cache_check_shared(config, &key, &error) != SL_OK)
+        complain_of(config, key, &error, problems);
+    if (check_bucket(config, "mozilla.store", &config->mozilla.store.bucket, problems))
+        check_bucket(config, "symbfile.store", &config->symbfile.bucket, problems);
 }
 
 void config_check_machine(const struct config *config, struct value_problems *problems)
@@ -170,7 +191,7 @@ void config_check_machine(const struct config *config, struct value_problems *pr
     check_directory(config, "symbfile.store.filesystem.path", config->symbfile.shared_dir, problems);
     check_directory(config, "shared_cache.filesystem.path", config->shared.filesystem_path, problems);
     check_directory(config, "mozilla.store.filesystem.path", config->mozilla.store.filesystem_path, problems);
-    check_buckets(config, problems);
+    check_stores(config, problems);
     check_temp_dir(problems);
     if (config->log_file)
         complain(config, "logging.file", config->log_file, try_file(config->log_file), problems);

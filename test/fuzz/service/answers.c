@@ -1,6 +1,7 @@
 /* What stores answer: XML, segments of indexes, pointers. An index finds all it holds, in any case, and nothing else. */
 #include <stdlib.h>
 
+#include "objectstore/impl.h"
 #include "origin/impl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -40,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sl_arena arena = {0};
     struct sl_str text = {(const char *)data, size}, root, relative;
     struct sl_error error;
-    check(s3_refused(NULL, 403, text, &error) == error.code && error.code != SL_OK);
+    check(s3_explain(403, text, &error) == error.code && error.code != SL_OK);
     struct sl_str path = pointer_parse(text);
     check(path.size <= size);
     check(!pointer_local(&arena, path, &root, &relative));

@@ -34,7 +34,7 @@ static void read_sources(struct sl_str json, const struct source_policy *policy,
     if ((code == SL_OK) != (problems.errors == 0 && !j.failed))
         abort();
     for (size_t i = 0; code == SL_OK && i < count; i++) {
-        if (strict && (sources[i].type == SOURCE_FILESYSTEM || sources[i].credentials != CREDENTIALS_STATIC))
+        if (strict && (sources[i].type == SOURCE_FILESYSTEM || sources[i].bucket.credentials != CREDENTIALS_STATIC))
             abort();
         list(&arena, &sources[i]);
     }

@@ -262,7 +262,7 @@ TEST(dumps_hold_no_secrets)
     struct outcome o, again;
     struct sl_buf dump = {0};
     parse_good(&o, full_of_secrets);
-    assert_true(sl_str_equal(secret_open(o.config->sources[3].session_token), SL_STR("sEcReT")));
+    assert_true(sl_str_equal(secret_open(o.config->sources[3].bucket.session_token), SL_STR("sEcReT")));
     dump_text(o.config, &dump);
     const char *text = (const char *)dump.data;
     if (strstr(text, "sEcReT"))

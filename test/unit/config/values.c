@@ -454,7 +454,7 @@ TEST(sources_are_read)
     assert_int_equal(o.config->sources[0].layout, LAYOUT_SYMSTORE);
     assert_int_equal(o.config->sources[1].type, SOURCE_HTTP);
     assert_true(o.config->sources[1].file_ptr);
-    assert_true(sl_str_equal(o.config->sources[2].endpoint, SL_STR("http://minio")));
+    assert_true(sl_str_equal(o.config->sources[2].bucket.endpoint, SL_STR("http://minio")));
     assert_true(sl_str_equal(secret_open(o.config->sources[3].token), SL_STR("t")));
     outcome_free(&o);
     parse_good(&o, "sources: ~\n");

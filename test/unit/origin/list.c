@@ -66,7 +66,7 @@ TEST(patterns)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct sl_str text[] = {SL_STR("nothing"), sl_str(rows[i].pattern)};
         struct source source = {
-            .type = SOURCE_S3, .bucket = SL_STR("b"), .path_patterns = text, .path_pattern_count = 2};
+            .type = SOURCE_S3, .bucket.s3_name = SL_STR("b"), .path_patterns = text, .path_pattern_count = 2};
         struct object_id id = MACHO;
         id.code_file = SL_STR("C:\\Windows\\System32\\crash.exe");
         id.debug_file = SL_STR("C:\\out\\crash.pdb");
@@ -95,12 +95,12 @@ TEST(uris)
     static const enum file_type type = FILE_BREAKPAD;
     struct object_id id = PE;
     id.debug_file = SL_STR("with spaces?#%.pdb");
-    struct source source = {.type = SOURCE_S3, .bucket = SL_STR("bucket"), .prefix = SL_STR("prefix/a")};
+    struct source source = {.type = SOURCE_S3, .bucket = {.s3_name = SL_STR("bucket"), .prefix = SL_STR("prefix/a")}};
     expect(
         &source, id, &type, 1,
         "s3://bucket/prefix/a/with%20spaces%3F%23%25.pdb/3249D99D0C4049318610F4E4FB0B69361/with%20spaces%3F%23%25.sym");
     source.type = SOURCE_GCS;
-    source.prefix.size = 0;
+    source.bucket.prefix.size = 0;
     expect(&source, id, &type, 1,
            "gs://bucket/with%20spaces%3F%23%25.pdb/3249D99D0C4049318610F4E4FB0B69361/with%20spaces%3F%23%25.sym");
     source = (struct source){.type = SOURCE_FILESYSTEM, .path = SL_STR("/srv/x y")};

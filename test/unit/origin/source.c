@@ -145,16 +145,16 @@ TEST(s3)
 {
     const struct source *s = accepted("[{'id':'a','type':'s3','bucket':'b','prefix':'//eggs/bacon/"
                                       "','region':'us-east-1','access_key':'k','secret_key':'s'}]");
-    same(s->prefix, "eggs/bacon");
-    same(s->region, "us-east-1");
-    assert_int_equal(s->endpoint.size, 0);
-    assert_int_equal(s->credentials, CREDENTIALS_STATIC);
-    same(secret_open(s->secret_key), "s");
+    same(s->bucket.prefix, "eggs/bacon");
+    same(s->bucket.region, "us-east-1");
+    assert_int_equal(s->bucket.endpoint.size, 0);
+    assert_int_equal(s->bucket.credentials, CREDENTIALS_STATIC);
+    same(secret_open(s->bucket.secret_key), "s");
     s = accepted("[{'id':'a','type':'s3','bucket':'b','region':['r','http://minio:9000'],"
                  "'aws_credentials_provider':'container'}]");
-    same(s->region, "r");
-    same(s->endpoint, "http://minio:9000");
-    assert_int_equal(s->credentials, CREDENTIALS_CONTAINER);
+    same(s->bucket.region, "r");
+    same(s->bucket.endpoint, "http://minio:9000");
+    assert_int_equal(s->bucket.credentials, CREDENTIALS_CONTAINER);
     static const char *const regions[] = {"null", "[]", "['r']", "['r','e','x']", "['r',1]", "1", "{}"};
     for (size_t i = 0; i < sizeof regions / sizeof *regions; i++) {
         char json[128];
@@ -171,13 +171,13 @@ TEST(gcs)
 {
     const struct source *s = accepted(
         "[{'id':'a','type':'gcs','bucket':'b','private_key':'x\\\\ny','client_email':'m','bearer_token':'t'}]");
-    same(secret_open(s->private_key), "x\ny");
-    assert_false(secret_present(s->bearer_token));
+    same(secret_open(s->bucket.private_key), "x\ny");
+    assert_false(secret_present(s->bucket.bearer_token));
     s = accepted("[{'id':'a','type':'gcs','bucket':'b','private_key':'half','bearer_token':'t'}]");
-    assert_false(secret_present(s->private_key));
-    same(secret_open(s->bearer_token), "t");
+    assert_false(secret_present(s->bucket.private_key));
+    same(secret_open(s->bucket.bearer_token), "t");
     s = accepted("[{'id':'a','type':'gcs','bucket':'b','private_key':'','client_email':''}]");
-    assert_true(secret_present(s->private_key));
+    assert_true(secret_present(s->bucket.private_key));
     refused("[{'id':'a','type':'gcs','bucket':'b'}]", "sources[0].private_key");
     refused("[{'id':'a','type':'gcs','bucket':'b','private_key':'k'}]", "sources[0].private_key");
     refused("[{'id':'a','type':'gcs','bucket':'b','client_email':'m'}]", "sources[0].private_key");
@@ -231,7 +231,7 @@ TEST(no_files_for_secrets)
     refused("[{'id':'a','type':'sentry','url':'http://h/','token_file':'/etc/hostname'}]", "sources[0].token");
     const struct source *s =
         accepted("[{'id':'a','type':'s3','bucket':'b','region':'r','secret_key_file':'/etc/hostname'}]");
-    assert_false(secret_present(s->secret_key));
+    assert_false(secret_present(s->bucket.secret_key));
 }
 
 static int forget(void **state)

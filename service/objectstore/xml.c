@@ -1,8 +1,6 @@
-#include "origin/xml.h"
-
 #include <expat.h>
 
-#include "origin/impl.h"
+#include "objectstore/impl.h"
 
 enum { MAX_DEPTH = 32, MAX_TEXT = 16 * 1024 };
 

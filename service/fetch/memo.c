@@ -1,4 +1,4 @@
-#include "origin/memo.h"
+#include "fetch/memo.h"
 
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -6,9 +6,8 @@
 #include "core/duration.h"
 #include "core/loop.h"
 #include "core/metrics.h"
-#include "origin/failures.h"
 
-enum { KEY_BYTES = 32 };
+enum { KEY_BYTES = 32, RETRY_MS = 1000 };
 
 struct memo_entry {
     struct lru_entry lru;
@@ -20,6 +19,7 @@ struct memo_entry {
     struct sl_error error;
     struct sl_buf text;   /* when has_text */
     uint64_t deadline_ms; /* of what is kept; 0 = nothing is */
+    uint64_t renew_ms;    /* when the next text is asked for */
     uint8_t key[KEY_BYTES];
 };
 
@@ -88,6 +88,13 @@ static uint64_t deadline(uint64_t ns)
     return ms == 0 ? 0 : ms > UINT64_MAX - now ? UINT64_MAX : now + ms;
 }
 
+static void keep_for(const struct memo *memo, struct memo_entry *entry, uint64_t ns)
+{
+    uint64_t ahead_ns = entry->code != SL_OK ? 0 : memo->ahead_ns < ns / 2 ? memo->ahead_ns : ns / 2;
+    entry->deadline_ms = deadline(ns);
+    entry->renew_ms = deadline(ns - ahead_ns);
+}
+
 static void ask_now(struct memo *memo, struct memo_entry *entry, memo_ask *ask, const void *context)
 {
     struct sl_buf text = {0};
@@ -106,15 +113,18 @@ static void ask_now(struct memo *memo, struct memo_entry *entry, memo_ask *ask, 
         entry->text = text;
         entry->has_text = true;
         entry->code = SL_OK;
-        entry->deadline_ms = deadline(for_ns);
+        keep_for(memo, entry, for_ns);
+    } else if (entry->has_text && entry->deadline_ms > loop_now_ms()) {
+        sl_buf_wipe(&text);
+        entry->renew_ms = loop_now_ms() + RETRY_MS;
     } else {
         sl_buf_wipe(&text);
         bool keep = code != SL_CANCELLED && memo->error_ns;
         bool renew = keep && entry->has_text;
-        uint64_t keep_ns = memo->failure_ns && origin_is_failure(code) ? memo->failure_ns : memo->error_ns;
+        uint64_t keep_ns = memo->failure_ns && memo->is_failure(code) ? memo->failure_ns : memo->error_ns;
         entry->code = renew ? SL_OK : code;
         entry->error = error;
-        entry->deadline_ms = renew ? deadline(memo->again_ns) : keep && code != SL_BUSY ? deadline(keep_ns) : 0;
+        keep_for(memo, entry, renew ? memo->again_ns : keep && code != SL_BUSY ? keep_ns : 0);
     }
     fiber_wake_all(&entry->waiters);
 }
@@ -138,8 +148,9 @@ static enum sl_code settle(struct memo *memo, struct memo_entry *entry, memo_ask
                            struct sl_error *error)
 {
     for (bool waited = false;;) {
-        bool answered = waited && entry->code != SL_CANCELLED;
-        if (!entry->asking && (answered || entry->deadline_ms > loop_now_ms())) {
+        uint64_t now = loop_now_ms();
+        bool answered = waited && !entry->asking && entry->code != SL_CANCELLED;
+        if (answered || (entry->deadline_ms > now && (entry->asking || entry->renew_ms > now))) {
             if (memo->name)
                 metric_add(METRIC_SOURCE_TOKEN, 1, memo->name, "kept", NULL);
             return SL_OK;
@@ -170,6 +181,16 @@ enum sl_code memo_get(struct memo *memo, const struct sl_str *key, size_t key_pa
         lru_drop(&memo->lru, &entry->lru);
     lru_shrink(&memo->lru);
     return code;
+}
+
+uint64_t memo_left_ms(struct memo *memo, const struct sl_str *key, size_t key_parts)
+{
+    uint8_t digest[KEY_BYTES];
+    bool good = hash(key, key_parts, digest);
+    const struct memo_entry *entry =
+        good ? entry_at(lru_get(&memo->lru, (struct sl_str){(const char *)digest, KEY_BYTES}, 0)) : NULL;
+    uint64_t now = loop_now_ms();
+    return entry && entry->code == SL_OK && entry->deadline_ms > now ? entry->deadline_ms - now : 0;
 }
 
 void memo_expire(struct memo *memo)

@@ -3,7 +3,7 @@
 
 #include "core/log.h"
 #include "core/loop.h"
-#include "origin/memo.h"
+#include "fetch/memo.h"
 
 #define HOUR UINT64_C(3600000000000)
 #define MS   UINT64_C(1000000)
@@ -152,6 +152,45 @@ FIBER_TEST_WITH(test_another_takes_over, NULL)
     for (size_t i = 1; i < FIBERS; i++)
         assert_string_equal(answers[i], "a2");
     gate = NULL;
+}
+
+FIBER_TEST_WITH(test_renewed_ahead_of_its_end, NULL)
+{
+    struct sl_str key[] = {SL_STR("a")};
+    memo.ahead_ns = HOUR; /* of texts for 200 ms: their second half */
+    good_for = 200 * MS;
+    assert_int_equal(memo_left_ms(&memo, key, 1), 0);
+    assert_string_equal(get("a"), "a1");
+    assert_true(memo_left_ms(&memo, key, 1) > 100);
+    assert_string_equal(get("a"), "a1");
+    fiber_sleep(110);
+    outcome = SL_TIMEOUT; /* then the first one stays, and is not renewed in vain again and again */
+    assert_string_equal(get("a"), "a1");
+    assert_string_equal(get("a"), "a1");
+    assert_int_equal(asked, 2);
+    fiber_sleep(110);
+    assert_string_equal(get("a"), "no 3");
+}
+
+FIBER_TEST_WITH(test_one_renews_and_others_do_not_wait, NULL)
+{
+    struct fiber_wait_list closed = {0};
+    struct fiber_group group;
+    memo.ahead_ns = HOUR;
+    good_for = 400 * MS;
+    fiber_group_init(&group, NULL);
+    assert_string_equal(get("a"), "a1");
+    fiber_sleep(210);
+    gate = &closed;
+    assert_true(fiber_start(&group, get_in_fiber, &answers[0]));
+    while (!closed.first)
+        fiber_sleep(1);
+    assert_string_equal(get("a"), "a1");
+    fiber_wake_all(&closed);
+    fiber_group_wait(&group);
+    gate = NULL;
+    assert_string_equal(answers[0], "a2");
+    assert_string_equal(get("a"), "a2");
 }
 
 FIBER_TEST_WITH(test_parts_are_kept_apart, NULL)

@@ -2,8 +2,7 @@
 #include <openssl/hmac.h>
 #include <time.h>
 
-#include "fetch/aws.h"
-#include "fetch/impl.h"
+#include "objectstore/impl.h"
 
 enum { DIGEST = 32 };
 
@@ -27,7 +26,7 @@ static bool signing_key(struct sl_str secret, const char *date, struct sl_str re
     return ok;
 }
 
-static void add_parameter(struct sl_buf *query, const char *name, struct sl_str value)
+void aws_add_parameter(struct sl_buf *query, const char *name, struct sl_str value)
 {
     sl_buf_cstr(query, query->size ? "&" : "");
     sl_buf_cstr(query, name);
@@ -56,21 +55,21 @@ static void parameters(const struct aws_signing *s, const struct stamp *stamp, s
     sl_buf_u8(&credential, '/');
     sl_buf_str(&credential, scope);
     snprintf(expires, sizeof expires, "%u", s->expires_s);
-    add_parameter(query, "X-Amz-Algorithm", SL_STR("AWS4-HMAC-SHA256"));
-    add_parameter(query, "X-Amz-Credential", sl_buf_view(&credential));
-    add_parameter(query, "X-Amz-Date", sl_str(stamp->time));
-    add_parameter(query, "X-Amz-Expires", sl_str(expires));
+    aws_add_parameter(query, "X-Amz-Algorithm", SL_STR("AWS4-HMAC-SHA256"));
+    aws_add_parameter(query, "X-Amz-Credential", sl_buf_view(&credential));
+    aws_add_parameter(query, "X-Amz-Date", sl_str(stamp->time));
+    aws_add_parameter(query, "X-Amz-Expires", sl_str(expires));
     if (s->keys.session_token.size)
-        add_parameter(query, "X-Amz-Security-Token", s->keys.session_token);
+        aws_add_parameter(query, "X-Amz-Security-Token", s->keys.session_token);
     struct sl_buf names = {0};
     signed_names(s, &names);
-    add_parameter(query, "X-Amz-SignedHeaders", sl_buf_view(&names));
+    aws_add_parameter(query, "X-Amz-SignedHeaders", sl_buf_view(&names));
     query->failed |= names.failed;
     sl_buf_free(&names);
     for (size_t i = 0; i < s->query_count; i++)
-        add_parameter(query, s->query[i].name, s->query[i].value);
+        aws_add_parameter(query, s->query[i].name, s->query[i].value);
     if (s->operation)
-        add_parameter(query, "x-id", sl_str(s->operation));
+        aws_add_parameter(query, "x-id", sl_str(s->operation));
     query->failed |= credential.failed;
     sl_buf_free(&credential);
 }
@@ -173,52 +172,49 @@ static struct sl_str path_of(struct sl_arena *arena, struct sl_str before, struc
 }
 
 /* `<endpoint>/<bucket>/<key>` */
-static bool at_endpoint(struct sl_arena *arena, const struct aws_bucket *bucket, struct sl_str key,
+static bool at_endpoint(struct sl_arena *arena, const struct bucket_config *bucket, struct sl_str key,
                         struct aws_signing *out)
 {
-    struct sl_buf text = {0}, host = {0};
-    struct hop hop;
+    struct sl_buf text = {0};
+    struct fetch_url parts;
     if (!memmem(bucket->endpoint.data, bucket->endpoint.size, "://", 3))
         sl_buf_cstr(&text, "https://");
     sl_buf_str(&text, bucket->endpoint);
     struct sl_str url = sl_buf_keep(&text, arena);
-    if (!url.data || hop_parse(arena, url.data, &hop, NULL) != SL_OK)
+    if (!url.data || !fetch_split_url(arena, url.data, &parts))
         return false;
-    sl_buf_cstr(&host, hop.host);
-    if (strcmp(hop.port, strcmp(hop.scheme, "https") == 0 ? "443" : "80") != 0)
-        sl_buf_printf(&host, ":%s", hop.port);
-    struct sl_str before = sl_str(hop.path);
-    while (sl_str_ends(before, SL_STR("/")))
-        before.size--;
-    out->scheme = strcmp(hop.scheme, "https") == 0 ? SL_STR("https://") : SL_STR("http://");
-    out->host = sl_buf_keep(&host, arena);
-    out->path = path_of(arena, before, bucket->name, key);
-    return out->host.data && out->path.data;
+    while (sl_str_ends(parts.path, SL_STR("/")))
+        parts.path.size--;
+    out->scheme = parts.is_secure ? SL_STR("https://") : SL_STR("http://");
+    out->host = parts.host;
+    out->path = path_of(arena, parts.path, bucket->s3_name, key);
+    return out->path.data != NULL;
 }
 
 /* The bucket is in the host's name, unless it can be no label of it, as with dots, which would defeat the certificate. */
-static bool at_amazon(struct sl_arena *arena, const struct aws_bucket *bucket, struct sl_str key,
+static bool at_amazon(struct sl_arena *arena, const struct bucket_config *bucket, struct sl_str key,
                       struct aws_signing *out)
 {
-    bool in_host = host_label(bucket->name);
+    bool in_host = host_label(bucket->s3_name);
+    struct sl_str region = s3_region(bucket);
     struct sl_buf host = {0};
-    if (!host_label(bucket->region))
+    if (!host_label(region))
         return false;
     if (in_host) {
-        sl_buf_str(&host, bucket->name);
+        sl_buf_str(&host, bucket->s3_name);
         sl_buf_u8(&host, '.');
     }
     sl_buf_cstr(&host, "s3.");
-    sl_buf_str(&host, bucket->region);
-    sl_buf_cstr(&host, sl_str_starts(bucket->region, SL_STR("cn-")) ? ".amazonaws.com.cn" : ".amazonaws.com");
+    sl_buf_str(&host, region);
+    sl_buf_cstr(&host, sl_str_starts(region, SL_STR("cn-")) ? ".amazonaws.com.cn" : ".amazonaws.com");
     out->scheme = SL_STR("https://");
     out->host = sl_buf_keep(&host, arena);
-    out->path = path_of(arena, SL_STR(""), in_host ? SL_STR("") : bucket->name, key);
+    out->path = path_of(arena, SL_STR(""), in_host ? SL_STR("") : bucket->s3_name, key);
     return out->host.data && out->path.data;
 }
 
-bool aws_address(struct sl_arena *arena, const struct aws_bucket *bucket, struct sl_str key, struct aws_signing *out)
+bool aws_address(struct sl_arena *arena, const struct bucket_config *bucket, struct sl_str key, struct aws_signing *out)
 {
-    out->region = bucket->region;
+    out->region = s3_region(bucket);
     return bucket->endpoint.data ? at_endpoint(arena, bucket, key, out) : at_amazon(arena, bucket, key, out);
 }

@@ -1,19 +1,15 @@
-#include "fetch/google.h"
-
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/base64.h"
 #include "base/json_write.h"
 #include "core/loop.h"
 #include "core/pool.h"
-#include "fetch/fetch.h"
+#include "objectstore/impl.h"
 
 #define TOKEN_URL     "https://www.googleapis.com/oauth2/v4/token"
 #define METADATA_HOST "metadata.google.internal"
@@ -26,18 +22,6 @@ static struct sl_str copied(struct sl_arena *arena, struct sl_str text)
 {
     const char *copy = sl_arena_strndup(arena, text.data, text.size);
     return (struct sl_str){copy, copy ? text.size : 0};
-}
-
-static bool google_read_file(const char *path, struct sl_buf *out)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd < 0 || !sl_buf_reserve(out, KEY_MAX) ? -1 : pread(fd, out->data, KEY_MAX, 0);
-    int number = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = number;
-    out->size = n > 0 ? (size_t)n : 0;
-    return n >= 0;
 }
 
 /* ---- the assertion ---- */
@@ -163,7 +147,7 @@ enum sl_code google_account_read(const char *path, struct sl_arena *arena, struc
     struct sl_str texts[3] = {{NULL, 0}};
     enum sl_code code = SL_OK;
     *account = (struct google_account){0};
-    if (!google_read_file(path, &text) && (code = sl_fail_errno(error, errno, "")) != SL_BUSY)
+    if (!credentials_read_file(path, &text) && (code = sl_fail_errno(error, errno, "")) != SL_BUSY)
         code = sl_fail(error, SL_INTERNAL, "cannot read the service account %.120s: %s", path, strerror(errno));
     struct sl_json j = sl_json(sl_buf_view(&text), arena, false);
     bool object = code == SL_OK && sl_json_texts(&j, names, texts, 3);
@@ -310,11 +294,11 @@ static enum sl_code ask_machine(struct fetch_request *request, struct sl_buf *to
 static struct sl_str url_of(const struct google_account *account, struct sl_arena *arena)
 {
     struct sl_buf url = {0};
-    const char *host = getenv("GCE_METADATA_HOST");
+    const char *host = credentials_variable("GCE_METADATA_HOST");
     if (account->private_key.data)
         sl_buf_str(&url, token_url(account));
     else
-        sl_buf_printf(&url, "http://%s" TOKEN_PATH, host && *host ? host : METADATA_HOST);
+        sl_buf_printf(&url, "http://%s" TOKEN_PATH, host ? host : METADATA_HOST);
     return sl_buf_keep(&url, arena);
 }
 

@@ -1,0 +1,137 @@
+/* Keys of S3 and tokens of Google, which are kept until a minute before their end, and renewed before: by one request, while others
+ * still use those that are there. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "fetch/memo.h"
+#include "objectstore/impl.h"
+
+#define SCOPE      "https://www.googleapis.com/auth/devstorage.read_"
+#define SECOND_NS  UINT64_C(1000000000)
+#define RENEWAL_NS (OBJECT_RENEWAL_MS * UINT64_C(1000000))
+
+enum { MARGIN_S = 60, LIFE_MAX_S = 3600, OWN_STORES = 8, FILE_MAX = 64 << 10 };
+
+const char *const aws_credentials_words[] = {"static", "container", "instance", "web_identity", NULL};
+
+/* Those of sources are counted, as their number has no end: clients name them. */
+static struct memo source_keys = {.capacity = 100, .name = "s3", .ahead_ns = RENEWAL_NS},
+                   source_tokens = {.capacity = 100, .name = "gcs", .ahead_ns = RENEWAL_NS},
+                   own_stores = {.capacity = OWN_STORES, .ahead_ns = RENEWAL_NS};
+
+void object_credentials_keep(size_t s3_capacity, size_t gcs_capacity)
+{
+    memo_resize(&source_keys, s3_capacity);
+    memo_resize(&source_tokens, gcs_capacity);
+}
+
+void object_credentials_forget(void)
+{
+    memo_free(&source_keys);
+    memo_free(&source_tokens);
+    memo_free(&own_stores);
+}
+
+static bool is_s3(const struct object_store *store)
+{
+    return store->config->s3_name.data != NULL;
+}
+
+/* Whether they are in the configuration. */
+static bool has_credentials(const struct object_store *store)
+{
+    return is_s3(store) ? store->config->credentials == CREDENTIALS_STATIC
+                        : secret_present(store->config->bearer_token);
+}
+
+struct kept {
+    struct memo *memo;
+    struct sl_str key[2];
+};
+
+static struct kept kept_for(const struct object_store *store)
+{
+    struct memo *memo = !store->is_source ? &own_stores : is_s3(store) ? &source_keys : &source_tokens;
+    if (is_s3(store))
+        return (struct kept){memo,
+                             {sl_str(aws_credentials_words[store->config->credentials]), s3_region(store->config)}};
+    return (struct kept){memo, {store->account.private_key, store->account.client_email}};
+}
+
+static enum sl_code ask(const void *context, struct sl_buf *text, uint64_t *for_ns, struct sl_error *error)
+{
+    const struct object_store *store = context;
+    uint64_t life_s = 0;
+    enum sl_code code = is_s3(store) ? aws_keys_ask(store->config, text, &life_s, error)
+                                     : google_token(&store->account, store->is_source ? SCOPE "only" : SCOPE "write",
+                                                    store->label, text, &life_s, error);
+    if (!is_s3(store))
+        life_s = life_s == 0 ? GOOGLE_TOKEN_LIFE_S : life_s > LIFE_MAX_S ? LIFE_MAX_S : life_s;
+    *for_ns = life_s > MARGIN_S ? (life_s - MARGIN_S) * SECOND_NS : 0;
+    return code;
+}
+
+static enum sl_code get(const struct object_store *store, struct sl_arena *arena, struct sl_str *text,
+                        struct sl_error *error)
+{
+    struct kept kept = kept_for(store);
+    return memo_get(kept.memo, kept.key, 2, ask, store, arena, text, error);
+}
+
+uint64_t object_store_credentials_ms(const struct object_store *store)
+{
+    struct kept kept = kept_for(store);
+    return has_credentials(store) ? UINT64_MAX : memo_left_ms(kept.memo, kept.key, 2);
+}
+
+enum sl_code object_store_authorize(const struct object_store *store, struct sl_error *error)
+{
+    struct sl_arena arena = {0};
+    struct sl_str text;
+    enum sl_code code = has_credentials(store) ? SL_OK : get(store, &arena, &text, error);
+    sl_arena_free(&arena);
+    return code;
+}
+
+enum sl_code credentials_aws(const struct object_store *store, struct sl_arena *arena, struct aws_keys *keys,
+                             struct sl_error *error)
+{
+    struct sl_str text;
+    *keys = store->keys;
+    if (has_credentials(store))
+        return SL_OK;
+    enum sl_code code = get(store, arena, &text, error);
+    if (code == SL_OK) {
+        keys->access_key = sl_str(text.data);
+        keys->secret_key = sl_str(keys->access_key.data + keys->access_key.size + 1);
+        keys->session_token = sl_str(keys->secret_key.data + keys->secret_key.size + 1);
+    }
+    return code;
+}
+
+enum sl_code credentials_google(const struct object_store *store, struct sl_arena *arena, struct sl_str *token,
+                                struct sl_error *error)
+{
+    *token = secret_open(store->config->bearer_token);
+    return has_credentials(store) ? SL_OK : get(store, arena, token, error);
+}
+
+const char *credentials_variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+bool credentials_read_file(const char *path, struct sl_buf *out)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t size = fd < 0 || !sl_buf_reserve(out, FILE_MAX) ? -1 : read(fd, out->data, FILE_MAX);
+    int number = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = number;
+    out->size = size > 0 ? (size_t)size : 0;
+    return size >= 0;
+}

@@ -1,0 +1,229 @@
+/* Objects of a Google Cloud Storage bucket, by its JSON API ("Cloud Storage JSON API", Google). */
+#include "base/base64.h"
+#include "base/json.h"
+#include "core/json.h"
+#include "objectstore/impl.h"
+
+#define HOST "https://storage.googleapis.com/"
+
+/* ---- requests ---- */
+
+/* The URL is "<HOST><before><bucket>/o<between><key><after>". */
+static enum sl_code gcs_prepare(struct object_request *request, const char *before, const char *between,
+                                const char *after, struct sl_error *error)
+{
+    struct sl_str token;
+    struct sl_buf url = {0}, bearer = {0};
+    enum sl_code code = credentials_google(request->store, &request->arena, &token, error);
+    if (code != SL_OK)
+        return code;
+    sl_buf_cstr(&url, HOST);
+    sl_buf_cstr(&url, before);
+    fetch_encode(&url, request->store->config->gcs_name, false);
+    sl_buf_cstr(&url, "/o");
+    sl_buf_cstr(&url, between);
+    fetch_encode(&url, request->key, false);
+    sl_buf_cstr(&url, after);
+    sl_buf_cstr(&bearer, "Bearer ");
+    sl_buf_str(&bearer, token);
+    struct sl_str header = sl_buf_keep(&bearer, &request->arena);
+    request->fetch.url = sl_buf_keep(&url, &request->arena).data;
+    request->fetch.trusted = false;
+    if (request->store->is_source)
+        request->fetch.refused = NULL; /* the status says it all */
+    object_header(request, "Authorization", header);
+    return header.data && request->fetch.url ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+static enum sl_code gcs_get(struct object_request *request, struct sl_error *error)
+{
+    return gcs_prepare(request, "storage/v1/b/", "/", "?alt=media", error);
+}
+
+/* What is known of the object; with the method DELETE, its end. */
+static enum sl_code prepare_object(struct object_request *request, struct sl_error *error)
+{
+    return gcs_prepare(request, "storage/v1/b/", "/", "", error);
+}
+
+static enum sl_code gcs_delete(struct object_request *request, struct sl_error *error)
+{
+    request->fetch.method = "DELETE";
+    return prepare_object(request, error);
+}
+
+/* ---- what is known ---- */
+
+static void read_metadata(struct sl_json *j, struct object_request *request)
+{
+    struct sl_str key, text;
+    if (!sl_json_object(j))
+        return;
+    while (sl_json_next(j, &key))
+        if (sl_json_text(j, &text))
+            object_take_field(request, key, text);
+}
+
+static bool read_object(struct sl_json *j, struct object_request *request)
+{
+    struct object_info *info = request->info;
+    struct sl_str key, text;
+    size_t size;
+    if (!sl_json_object(j))
+        return false;
+    while (sl_json_next(j, &key)) {
+        if (sl_str_equal(key, SL_STR("metadata")))
+            read_metadata(j, request);
+        else if (!sl_json_text(j, &text))
+            continue;
+        else if (sl_str_equal(key, SL_STR("size")))
+            sl_parse_u64(text, &info->size);
+        else if (sl_str_equal(key, SL_STR("contentEncoding")))
+            info->is_gzip = sl_str_equal(text, SL_STR("gzip"));
+        else if (sl_str_equal(key, SL_STR("md5Hash")))
+            info->has_md5 = sl_base64_decode(text, info->md5, sizeof info->md5, &size) && size == sizeof info->md5;
+    }
+    return !j->failed;
+}
+
+static enum sl_code gcs_head(struct object_request *request, struct sl_error *error)
+{
+    struct sl_buf answer = {0};
+    enum sl_code code = prepare_object(request, error);
+    if (code == SL_OK)
+        code = object_run(request, &answer, error);
+    struct sl_json j = sl_json(sl_buf_view(&answer), &request->arena, true);
+    if (code == SL_OK && !read_object(&j, request))
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the answer is no JSON");
+    sl_buf_free(&answer);
+    return code;
+}
+
+/* ---- writing ---- */
+
+static struct sl_str describe(struct sl_arena *arena, const struct object_contents *contents)
+{
+    struct sl_buf body = {0};
+    struct json_writer w = json_writer(&body);
+    json_object_begin(&w);
+    json_key(&w, "contentType");
+    json_str(&w, sl_str(contents->media_type));
+    json_key(&w, "cacheControl");
+    json_str(&w, SL_STR("no-transform"));
+    if (contents->encoding) {
+        json_key(&w, "contentEncoding");
+        json_str(&w, sl_str(contents->encoding));
+    }
+    if (contents->metadata_count) {
+        json_key(&w, "metadata");
+        json_object_begin(&w);
+        for (size_t i = 0; i < contents->metadata_count; i++) {
+            json_key(&w, contents->metadata[i].name);
+            json_str(&w, contents->metadata[i].value);
+        }
+        json_object_end(&w);
+    }
+    json_object_end(&w);
+    return sl_buf_keep(&body, arena);
+}
+
+static void keep_location(void *arg, struct sl_str name, struct sl_str value)
+{
+    struct object_request *request = arg;
+    if (sl_str_equal_nocase(name, SL_STR("location")) && !request->location)
+        request->location = sl_arena_strndup(&request->arena, value.data, value.size);
+}
+
+static void set_contents(struct object_request *request, const struct object_contents *contents)
+{
+    request->fetch.body.hidden = (struct sl_str){(const char *)contents->bytes.data, contents->bytes.size};
+    object_header(request, "Content-Type", sl_str(contents->media_type));
+}
+
+/* A resumable upload says what an object is before its contents come. */
+static enum sl_code put_described(struct object_request *request, const struct object_contents *contents,
+                                  struct sl_error *error)
+{
+    enum sl_code code = gcs_prepare(request, "upload/storage/v1/b/", "?uploadType=resumable&name=", "", error);
+    request->fetch.method = "POST";
+    request->fetch.body.hidden = describe(&request->arena, contents);
+    request->fetch.field = keep_location;
+    object_header(request, "Content-Type", SL_STR("application/json"));
+    if (code == SL_OK)
+        code = object_run(request, NULL, error);
+    if (code != SL_OK || !request->location)
+        return code == SL_OK ? sl_fail(error, SL_DOWNLOAD_ERROR, "no place to upload to was told") : code;
+    request->fetch.url = request->location;
+    request->fetch.method = "PUT";
+    request->fetch.header_count = 0; /* the place is the credential */
+    set_contents(request, contents);
+    return object_run(request, NULL, error);
+}
+
+static enum sl_code gcs_put(struct object_request *request, const struct object_contents *contents,
+                            struct sl_error *error)
+{
+    struct sl_buf query = {0};
+    if (contents->no_transform || contents->metadata_count)
+        return put_described(request, contents, error);
+    sl_buf_cstr(&query, contents->if_absent ? "&ifGenerationMatch=0" : "");
+    if (contents->encoding)
+        sl_buf_printf(&query, "&contentEncoding=%s", contents->encoding);
+    sl_buf_u8(&query, 0);
+    const char *after = sl_buf_keep(&query, &request->arena).data;
+    enum sl_code code = !after ? sl_fail(error, SL_BUSY, "out of memory")
+                               : gcs_prepare(request, "upload/storage/v1/b/", "?uploadType=media&name=", after, error);
+    request->fetch.method = "POST";
+    set_contents(request, contents);
+    return code == SL_OK ? object_run(request, NULL, error) : code;
+}
+
+/* ---- lists ---- */
+
+static bool read_list(struct sl_json *j, struct sl_str after, struct object_list *list)
+{
+    static const struct sl_str names[] = {SL_STR("name"), SL_STR("updated")};
+    struct sl_str key;
+    if (!sl_json_object(j))
+        return false;
+    while (sl_json_next(j, &key)) {
+        if (sl_str_equal(key, SL_STR("items")) && sl_json_peek(j) == SL_JSON_ARRAY) {
+            sl_json_enter(j);
+            while (sl_json_next(j, &key)) {
+                struct sl_str texts[2] = {{NULL, 0}, {NULL, 0}};
+                sl_json_texts(j, names, texts, 2);
+                if (texts[0].data && !sl_str_equal(texts[0], after)) /* the list begins with it */
+                    object_list_add(list, texts[0], texts[1]);
+            }
+            continue;
+        }
+        list->more |= sl_str_equal(key, SL_STR("nextPageToken"));
+        sl_json_skip(j);
+    }
+    return !j->failed;
+}
+
+static enum sl_code gcs_list(struct object_request *request, struct sl_str after, struct object_list *list,
+                             struct sl_error *error)
+{
+    struct sl_buf query = {0}, answer = {0};
+    sl_buf_cstr(&query, "&fields=items(name,updated),nextPageToken&maxResults=1000");
+    if (after.size) {
+        sl_buf_cstr(&query, "&startOffset=");
+        fetch_encode(&query, after, false);
+    }
+    struct sl_str rest = sl_buf_keep(&query, &request->arena);
+    if (!rest.data)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = gcs_prepare(request, "storage/v1/b/", "?prefix=", rest.data, error);
+    if (code == SL_OK)
+        code = object_run(request, &answer, error);
+    struct sl_json j = sl_json(sl_buf_view(&answer), &request->arena, true);
+    if (code == SL_OK && !read_list(&j, after, list))
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the answer is no list of objects");
+    sl_buf_free(&answer);
+    return code;
+}
+
+const struct object_service object_gcs = {
+    .get = gcs_get, .exists = prepare_object, .del = gcs_delete, .head = gcs_head, .put = gcs_put, .list = gcs_list};

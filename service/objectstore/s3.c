@@ -1,0 +1,238 @@
+/* Objects of an S3 bucket, by presigned URLs ("Amazon S3 API Reference": HeadObject, PutObject, GetObject, ListObjectsV2). */
+#include <stdlib.h>
+
+#include "core/loop.h"
+#include "core/status.h"
+#include "id/id.h"
+#include "objectstore/impl.h"
+
+#define METADATA "x-amz-meta-"
+enum { EXPIRES_S = 900 };
+
+const char object_no_bucket[] = "there is no such bucket";
+
+struct sl_str s3_region(const struct bucket_config *config)
+{
+    return config->region.data ? config->region : SL_STR("us-east-1");
+}
+
+/* ---- errors ---- */
+
+static bool one_of(const char *const *names, struct sl_str name)
+{
+    for (; *names; names++)
+        if (sl_str_equal(name, sl_str(*names)))
+            return true;
+    return false;
+}
+
+static enum sl_code explain(int status, struct sl_str code, struct sl_str message, struct sl_error *error)
+{
+    static const char *const forbidden[] = {"AuthorizationHeaderMalformed",
+                                            "AuthorizationQueryParametersError",
+                                            "AccessDenied",
+                                            "SignatureDoesNotMatch",
+                                            "InvalidAccessKeyId",
+                                            NULL};
+    static const char *const absent[] = {"NoSuchBucket", "NoSuchKey", "NotFound", NULL};
+    if (one_of(absent, code) || (status == 404 && !one_of(forbidden, code)))
+        return sl_fail(error, SL_NOT_FOUND, "%s", sl_str_equal(code, SL_STR("NoSuchBucket")) ? object_no_bucket : "");
+    enum sl_code result =
+        one_of(forbidden, code) || status == 401 || status == 403 ? SL_PERMISSION_DENIED : SL_DOWNLOAD_ERROR;
+    char plain[96];
+    snprintf(plain, sizeof plain, "%d %s", status, status_reason(status));
+    struct sl_str first = code.size ? code : sl_str(plain);
+    if (message.size)
+        return sl_fail(error, result, SL_STR_FMT ": " SL_STR_FMT, SL_STR_ARG(first), SL_STR_ARG(message));
+    return sl_fail(error, result, SL_STR_FMT, SL_STR_ARG(first));
+}
+
+enum sl_code s3_explain(int status, struct sl_str body, struct sl_error *error)
+{
+    struct xml_text texts[] = {{.name = "Code", .depth = 2}, {.name = "Message", .depth = 2}};
+    bool ok = body.size && xml_texts(body, texts, 2);
+    enum sl_code code = explain(status, ok ? sl_buf_view(&texts[0].text) : SL_STR(""),
+                                ok ? sl_buf_view(&texts[1].text) : SL_STR(""), error);
+    xml_texts_free(texts, 2);
+    return code;
+}
+
+/* ---- signed requests ---- */
+
+static const char *sign(void *arg, struct sl_arena *arena)
+{
+    struct aws_signing *signing = &((struct object_request *)arg)->signing;
+    signing->now_s = clock_wall_s();
+    return aws_presign(arena, signing);
+}
+
+/* What is signed of the request, but for its method, is there before; `key`: of the object. */
+static enum sl_code s3_prepare(struct object_request *request, const char *method, struct sl_str key,
+                               struct sl_error *error)
+{
+    const struct object_store *store = request->store;
+    struct aws_signing *signing = &request->signing;
+    signing->method = method;
+    signing->expires_s = signing->expires_s ? signing->expires_s : EXPIRES_S;
+    if (!aws_address(&request->arena, store->config, key, signing))
+        return store->is_source ? sl_fail(error, SL_DOWNLOAD_ERROR, "invalid region")
+                                : sl_fail(error, SL_BUSY, "out of memory"); /* the region is known to be good */
+    enum sl_code code = credentials_aws(store, &request->arena, &signing->keys, error);
+    if (code != SL_OK)
+        return code;
+    for (size_t i = 0; i < signing->field_count; i++)
+        object_header(request, signing->fields[i].name, signing->fields[i].value);
+    request->fetch.method = strcmp(method, "GET") == 0 ? NULL : method;
+    request->fetch.sign = sign;
+    request->fetch.url = sign(request, &request->arena);
+    return request->fetch.url ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+static enum sl_code s3_get(struct object_request *request, struct sl_error *error)
+{
+    request->signing.operation = request->store->is_source ? "GetObject" : NULL;
+    return s3_prepare(request, "GET", request->key, error);
+}
+
+static enum sl_code s3_exists(struct object_request *request, struct sl_error *error)
+{
+    request->fetch.max_size = 1;
+    return s3_get(request, error);
+}
+
+static enum sl_code s3_delete(struct object_request *request, struct sl_error *error)
+{
+    return s3_prepare(request, "DELETE", request->key, error);
+}
+
+const char *object_url(const struct object_store *store, struct sl_str name, unsigned expires_s, struct sl_arena *arena)
+{
+    struct object_request request = {.store = store, .signing.expires_s = expires_s};
+    struct sl_error error;
+    struct sl_str key = bucket_key(arena, store->config, name);
+    bool good = store->config->s3_name.data && key.data && s3_prepare(&request, "GET", key, &error) == SL_OK;
+    const char *url = good ? sl_arena_strndup(arena, request.fetch.url, strlen(request.fetch.url)) : NULL;
+    sl_arena_free(&request.arena);
+    return url;
+}
+
+/* ---- what is known ---- */
+
+static void read_field(void *arg, struct sl_str name, struct sl_str value)
+{
+    struct object_request *request = arg;
+    struct object_info *info = request->info;
+    struct sl_str prefix = SL_STR(METADATA), begin = {name.data, prefix.size};
+    size_t size;
+    if (sl_str_equal_nocase(name, SL_STR("content-length")))
+        sl_parse_u64(value, &info->size);
+    else if (sl_str_equal_nocase(name, SL_STR("content-encoding")))
+        info->is_gzip = sl_str_equal_nocase(value, SL_STR("gzip"));
+    else if (sl_str_equal_nocase(name, SL_STR("etag")) && value.size == 34) /* of an object that was put in one piece */
+        info->has_md5 = sl_hex_decode((struct sl_str){value.data + 1, 32}, info->md5, 16, &size) && size == 16;
+    else if (name.size > prefix.size && sl_str_equal_nocase(begin, prefix))
+        object_take_field(request, (struct sl_str){name.data + prefix.size, name.size - prefix.size}, value);
+}
+
+static enum sl_code s3_head(struct object_request *request, struct sl_error *error)
+{
+    enum sl_code code = s3_prepare(request, "HEAD", request->key, error);
+    request->fetch.max_size = INT64_MAX;
+    request->fetch.field = read_field;
+    if (code == SL_OK)
+        code = object_run(request, NULL, error);
+    request->info->modified_s = request->call->modified_s;
+    return code;
+}
+
+/* ---- writing ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct object_field *)a)->name, ((const struct object_field *)b)->name);
+}
+
+/* The object's metadata as fields of the request, which are signed, too. */
+static bool sign_metadata(struct object_request *request, const struct object_contents *contents)
+{
+    size_t count = contents->metadata_count;
+    struct object_field *fields = SL_ARENA_ARRAY(&request->arena, struct object_field, count + 1);
+    for (size_t i = 0; fields && i < count; i++) {
+        struct sl_buf name = {0};
+        sl_buf_printf(&name, METADATA "%s%c", contents->metadata[i].name, 0);
+        fields[i] = (struct object_field){sl_buf_keep(&name, &request->arena).data, contents->metadata[i].value};
+        if (!fields[i].name)
+            return false;
+    }
+    if (count && fields)
+        qsort(fields, count, sizeof *fields, by_name);
+    request->signing.fields = fields;
+    request->signing.field_count = count;
+    return fields != NULL;
+}
+
+static enum sl_code s3_put(struct object_request *request, const struct object_contents *contents,
+                           struct sl_error *error)
+{
+    if (!sign_metadata(request, contents))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = s3_prepare(request, "PUT", request->key, error);
+    if (code != SL_OK)
+        return code;
+    request->fetch.body.hidden = (struct sl_str){(const char *)contents->bytes.data, contents->bytes.size};
+    object_header(request, "Content-Type", sl_str(contents->media_type));
+    if (contents->no_transform)
+        object_header(request, "Cache-Control", SL_STR("no-transform"));
+    if (contents->encoding)
+        object_header(request, "Content-Encoding", sl_str(contents->encoding));
+    if (contents->if_absent)
+        object_header(request, "If-None-Match", SL_STR("*"));
+    return object_run(request, NULL, error);
+}
+
+/* ---- lists ---- */
+
+struct s3_list {
+    struct object_list *list;
+    struct sl_buf key, modified; /* of the object that is being read */
+};
+
+static void s3_take_text(void *arg, const char *element, unsigned depth, struct sl_str text)
+{
+    struct s3_list *s = arg;
+    if (depth == 2 && strcmp(element, "IsTruncated") == 0) {
+        s->list->more = sl_str_equal(text, SL_STR("true"));
+    } else if (depth == 3 && strcmp(element, "Key") == 0) {
+        sl_buf_clear(&s->key);
+        sl_buf_str(&s->key, text);
+    } else if (depth == 3 && strcmp(element, "LastModified") == 0) {
+        sl_buf_clear(&s->modified);
+        sl_buf_str(&s->modified, text);
+    } else if (depth == 2 && strcmp(element, "Contents") == 0) {
+        s->list->failed |= s->key.failed || s->modified.failed;
+        object_list_add(s->list, sl_buf_view(&s->key), sl_buf_view(&s->modified));
+    }
+}
+
+static enum sl_code s3_list(struct object_request *request, struct sl_str after, struct object_list *list,
+                            struct sl_error *error)
+{
+    const struct object_field query[] = {
+        {"list-type", SL_STR("2")}, {"max-keys", SL_STR("1000")}, {"prefix", request->key}, {"start-after", after}};
+    struct s3_list s = {.list = list};
+    struct sl_buf answer = {0};
+    request->signing.query = query;
+    request->signing.query_count = after.size ? 4 : 3;
+    enum sl_code code = s3_prepare(request, "GET", SL_STR(""), error);
+    if (code == SL_OK)
+        code = object_run(request, &answer, error);
+    if (code == SL_OK && !xml_walk(sl_buf_view(&answer), s3_take_text, &s))
+        code = sl_fail(error, SL_DOWNLOAD_ERROR, "the answer is no list of objects");
+    sl_buf_free(&s.key);
+    sl_buf_free(&s.modified);
+    sl_buf_free(&answer);
+    return code;
+}
+
+const struct object_service object_s3 = {
+    .get = s3_get, .exists = s3_exists, .del = s3_delete, .head = s3_head, .put = s3_put, .list = s3_list};
