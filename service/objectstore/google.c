@@ -25,16 +25,11 @@ static struct sl_str copied(struct sl_arena *arena, struct sl_str text)
 }
 
 /* ---- the assertion ---- */
-static int no_password(char *buffer, int size, int writing, void *arg)
-{
-    (void)buffer, (void)size, (void)writing, (void)arg;
-    return -1; /* else OpenSSL asks the terminal */
-}
-
+/* Of a key that is encrypted, the password is empty: else OpenSSL would ask the terminal. */
 static EVP_PKEY *from_pem(struct sl_str text)
 {
     BIO *bio = text.size <= KEY_MAX ? BIO_new_mem_buf(text.data, (int)text.size) : NULL;
-    EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL) : NULL;
+    EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, NULL, (char *)"") : NULL;
     BIO_free(bio);
     return key;
 }
@@ -131,12 +126,11 @@ bool google_assertion(const struct google_account *account, const char *scope, i
     return ok;
 }
 
-static bool is_key(const struct google_account *account)
+static bool is_key(struct sl_str text)
 {
-    struct sl_buf assertion = {0};
-    bool good = google_assertion(account, "scope", 0, &assertion);
-    sl_buf_wipe(&assertion);
-    return good;
+    EVP_PKEY *key = read_key(text);
+    EVP_PKEY_free(key);
+    return key != NULL;
 }
 
 enum sl_code google_account_read(const char *path, struct sl_arena *arena, struct google_account *account,
@@ -161,7 +155,7 @@ enum sl_code google_account_read(const char *path, struct sl_arena *arena, struc
         if (!account->private_key.size || !account->client_email.size)
             code = sl_fail(error, SL_MALFORMED, "the service account %.120s has no private_key and client_email", path);
     }
-    if (code == SL_OK && !is_key(account))
+    if (code == SL_OK && !is_key(account->private_key))
         code = sl_fail(error, SL_MALFORMED, "the private_key of %.120s is no key", path);
     sl_buf_wipe(&text);
     return code;

@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "core/fiber.h"
 #include "core/secret.h"
 
@@ -131,6 +132,9 @@ struct object_contents {
 /* Writes the contents into the file, which is empty before. */
 enum sl_code object_get(const struct object_store *store, struct sl_str name, int fd, struct object_call *call,
                         struct sl_error *error) SL_SUSPENDS;
+/* The same; the file is then mapped, and the caller unmaps it. */
+enum sl_code object_get_mapped(const struct object_store *store, struct sl_str name, int fd, struct sl_mapping *mapping,
+                               struct object_call *call, struct sl_error *error) SL_SUSPENDS;
 /* Appends the contents; the call has their `max_size`. */
 enum sl_code object_read(const struct object_store *store, struct sl_str name, struct sl_buf *text,
                          struct object_call *call, struct sl_error *error) SL_SUSPENDS;

@@ -76,39 +76,20 @@ static enum sl_code bucket_put_text(const struct sl_str *names, size_t count, st
     return call.status == 404 ? sl_fail(error, SL_INTERNAL, "%s", object_no_bucket) : code;
 }
 
-struct bucket_file {
-    int fd;
-    struct sl_mapping mapping;
-    enum sl_code code;
-    struct sl_error *error;
-};
-
-static void bucket_map(void *arg)
-{
-    struct bucket_file *file = arg;
-    file->code = sl_map_fd(file->fd, &file->mapping, file->error);
-}
-
 /* The contents, unpacked. */
 static enum sl_code bucket_open(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta,
                                 struct sl_error *error)
 {
     struct store_work work = {.fd = -1};
-    struct bucket_file file = {.error = error};
     enum sl_code code = bucket_look(name, false, meta, error);
     if (code == SL_OK)
         code = bucket_work(&work, error);
     if (code != SL_OK)
         return code;
     struct object_call call = {.unwrap = meta->is_packed}; /* a server or a proxy may drop Content-Encoding */
-    code = object_get(&bucket, name, work.fd, &call, error);
-    file.fd = work.fd;
-    if (code == SL_OK)
-        code = pool_run(POOL_IO, bucket_map, &file, error);
+    code = object_get_mapped(&bucket, name, work.fd, mapping, &call, error);
     pool_run(POOL_IO, bucket_discard, &work, NULL);
-    code = code == SL_OK ? file.code : code;
     meta->is_packed = false;
-    *mapping = file.mapping;
     return code;
 }
 

@@ -1,5 +1,5 @@
 """Stores in buckets of S3 and of Google, and several nodes over one."""
-import gzip, hashlib, json, os, time
+import gzip, hashlib, json, os, time, urllib.request
 from urllib.parse import quote, unquote
 
 import cloud
@@ -55,6 +55,24 @@ def test_a_bucket_of_s3(work, objects):
         for method, status in ("GET", 302), ("HEAD", 200):
             answer = get(s, "a%20b/AB/a%20b.sym", method=method)
             equal((answer[0], answer[1]["Location"], answer[2]), (status, "https://symbols.example.com/x/v1/a%20b/AB/a%20b.sym", b""))
+
+
+def test_credentials_of_the_machine(work, objects):
+    """The container's credentials are those of all buckets: asked for once by those that are written to, and once by sources."""
+    route = lambda h: h.reply(200, json.dumps({"AccessKeyId": "AK", "SecretAccessKey": "secret", "Token": "to/ken",
+                                               "Expiration": "2099-01-01T00:00:00Z"}))
+    with S3() as s3, cloud.Web(route) as keys, cloud.environment(AWS_CONTAINER_CREDENTIALS_FULL_URI=keys.url + "/role"):
+        place = {"bucket": "symbols", "endpoint": s3.url, "aws_credentials_provider": "container"}
+        config = {"mozilla": {"tokens": TOKENS, "sources": [], "store": {"s3": place}},
+                  "shared_cache": {"s3": {**place, "prefix": "cache"}}, "symbfile": {"store": {"s3": place}}}
+        with Service(work, config) as s:
+            equal(upload(s, {XPC: SYM, P: P_SYM})[0], 201)
+            equal((ask_v5(s), ask_native(s)), ((True, "testproj::main"), ("found", "testproj::main")))
+            place = get(s, XPC)[1]["Location"]
+            assert "X-Amz-Security-Token=to%2Fken" in place, place
+            equal(gzip.decompress(urllib.request.urlopen(place).read()), SYM)
+            wait_until("the shared cache", lambda: any(name.startswith("cache/") for name in s3.objects))
+            equal((s3.wrong, [path for _, _, path in keys.seen]), ([], ["/role"] * 2))
 
 
 def test_other_stores(work, objects):
