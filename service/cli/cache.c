@@ -141,11 +141,15 @@ static int load_and_run(const struct options *o)
     return status;
 }
 
-int command_cache(int argc, char **argv)
-{
-    return options_command(
-        specs, "cache invalidate --source ID [OPTION..] | cache invalidate --hosts | cache quarantine [--clear]",
-        "Makes cached files of a source absent, also while a service uses them. Lists, or releases, the "
-        "files that services died of and do not work on for a day.",
-        load_and_run, argc, argv);
-}
+const struct command command_cache = {
+    .name = "cache",
+    .summary = "forget what a source has got anew",
+    .usage = "cache invalidate --source ID [OPTION..] | cache invalidate --hosts | cache quarantine [--clear]",
+    .about = "Makes cached files of a source absent, also while a service uses them. Lists, or releases, the "
+             "files that services died of and do not work on for a day.",
+    .examples = "symloom cache quarantine -c config.yml",
+    .options = specs,
+    .groups = {{"Most used", "config cache-dir source location debug-file debug-id hosts clear"},
+               {"Log", "log-level log-format verbose quiet"}},
+    .run = load_and_run,
+};

@@ -197,9 +197,15 @@ static int cleanup_run(const struct options *o)
     return status;
 }
 
-int command_cleanup(int argc, char **argv)
-{
-    return options_command(specs, "cleanup [OPTION..]",
-                           "Removes what has expired from the disk cache, also while a service uses it.", cleanup_run,
-                           argc, argv);
-}
+const struct command command_cleanup = {
+    .name = "cleanup",
+    .summary = "remove what has expired from the disk cache",
+    .usage = "cleanup [OPTION..]",
+    .about = "Removes what has expired from the disk cache, also while a service uses it.",
+    .examples = "symloom cleanup -c config.yml --dry-run\n"
+                "symloom cleanup --cache-dir ~/.cache/symloom",
+    .options = specs,
+    .groups = {{"Most used", "config cache-dir dry-run repeat only all json"},
+               {"Log", "log-level log-format verbose quiet"}},
+    .run = cleanup_run,
+};

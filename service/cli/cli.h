@@ -1,5 +1,4 @@
-/* The sub-commands: one function and one file or folder each, called with the words behind the command's name. Each
- * returns the exit status: 0, 1 for a failure that was reported on stderr, 2 for a usage error. */
+/* What the sub-commands share: each is a row (options.h) in one file or folder. */
 #pragma once
 
 #include <stdarg.h>
@@ -11,36 +10,7 @@
 #include "object/archive.h"
 #include "symcache/symcache.h"
 
-int command_run(int argc, char **argv);
-int command_cache(int argc, char **argv);
-int command_cleanup(int argc, char **argv);
-int command_healthcheck(int argc, char **argv);
-int command_config(int argc, char **argv);
-int command_symbolicate(int argc, char **argv);
-int command_lookup(int argc, char **argv);
-int command_inspect(int argc, char **argv);
-int command_dump_syms(int argc, char **argv);
-int command_bundle(int argc, char **argv);
-int command_push_symbols(int argc, char **argv);
-int command_sort(int argc, char **argv);
-int command_stress(int argc, char **argv);
-int command_wasm_split(int argc, char **argv);
-int command_key(int argc, char **argv);
-int command_version(int argc, char **argv);
 int version_of_program(void); /* --version without a command */
-int command_completion(int argc, char **argv);
-int command_man(int argc, char **argv);
-int command_symcachegen(int argc, char **argv);
-int command_worker(int argc, char **argv);
-
-/* `lookup` as the tools it takes the place of. */
-int command_addr2line(int argc, char **argv);
-int command_llvm_addr2line(int argc, char **argv);
-int command_llvm_symbolizer(int argc, char **argv);
-
-/* `symbolicate` as the tool of R8 and ProGuard, and those of Breakpad and rust-minidump. */
-int command_retrace(int argc, char **argv);
-int command_minidump_stackwalk(int argc, char **argv);
 
 /* The statuses of the commands, beside 0, 1 and 2. */
 enum {

@@ -106,9 +106,12 @@ static int healthcheck_check(const struct options *o)
     return status;
 }
 
-int command_healthcheck(int argc, char **argv)
-{
-    return options_command(specs, "healthcheck [OPTION..]",
-                           "Asks a running service whether it is healthy: OK, or ERROR and status 1.",
-                           healthcheck_check, argc, argv);
-}
+const struct command command_healthcheck = {
+    .name = "healthcheck",
+    .summary = "ask a running service whether it is healthy",
+    .usage = "healthcheck [OPTION..]",
+    .about = "Asks a running service whether it is healthy: OK, or ERROR and status 1.",
+    .examples = "symloom healthcheck --addr 127.0.0.1:3021",
+    .options = specs,
+    .run = healthcheck_check,
+};

@@ -115,11 +115,13 @@ static int key_run(const struct options *o)
     return status;
 }
 
-int command_key(int argc, char **argv)
-{
-    return options_command(
-        specs, "key new [OPTION..]",
-        "Makes an access key of 32 random bytes. It is shown once; the rest is for the configuration,\n"
-        "which knows it by its SHA-256.",
-        key_run, argc, argv);
-}
+const struct command command_key = {
+    .name = "key",
+    .summary = "make an access key",
+    .usage = "key new [OPTION..]",
+    .about = "Makes an access key of 32 random bytes. It is shown once; the rest is for the configuration,\n"
+             "which knows it by its SHA-256.",
+    .examples = "symloom key new --id ci --right symbols:write",
+    .options = specs,
+    .run = key_run,
+};

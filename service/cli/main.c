@@ -1,6 +1,5 @@
 /* The program: finds the sub-command and hands it its words. */
 #include "cli/cli.h"
-#include "cli/commands.h"
 #include "cli/options.h"
 
 #include <fcntl.h>
@@ -8,104 +7,79 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static int command_help(int argc, char **argv);
+/* Every command, in the order in which help lists them: a row for one that its file defines as `command_<row>`. */
+#define COMMANDS(ROW)                                                                                                  \
+    ROW(run)                                                                                                           \
+    ROW(cleanup)                                                                                                       \
+    ROW(cache)                                                                                                         \
+    ROW(healthcheck)                                                                                                   \
+    ROW(config)                                                                                                        \
+    ROW(symbolicate)                                                                                                   \
+    ROW(lookup)                                                                                                        \
+    ROW(inspect)                                                                                                       \
+    ROW(dump_syms)                                                                                                     \
+    ROW(bundle)                                                                                                        \
+    ROW(sort)                                                                                                          \
+    ROW(wasm_split)                                                                                                    \
+    ROW(push_symbols) ROW(stress) ROW(key) ROW(symcachegen) ROW(version) ROW(completion) ROW(man) ROW(help)
 
-const struct command commands_all[] = {
-    {"run", command_run, "serve the HTTP API",
-     "symloom run -c /etc/symloom/config.yml\n"
-     "symloom run --bind 127.0.0.1:3021"},
-    {"cleanup", command_cleanup, "remove what has expired from the disk cache",
-     "symloom cleanup -c config.yml --dry-run\n"
-     "symloom cleanup --cache-dir ~/.cache/symloom"},
-    {"cache", command_cache, "forget what a source has got anew", "symloom cache quarantine -c config.yml"},
-    {"healthcheck", command_healthcheck, "ask a running service whether it is healthy",
-     "symloom healthcheck --addr 127.0.0.1:3021"},
-    {"config", command_config, "check or show a configuration",
-     "symloom config check --strict config.yml\n"
-     "symloom config show -c config.yml"},
-    {"symbolicate", command_symbolicate, "stack traces with the names and lines of the source",
-     "symloom symbolicate crash.dmp --symbols ./symbols -f full\n"
-     "symloom symbolicate event.json --symbols ./dist -f compact\n"
-     "symloom symbolicate --mapping mapping.txt app.log\n"
-     "symloom symbolicate --pid 4711 0x55d0c2a01136"},
-    {"lookup", command_lookup, "addresses of a debug file to functions and lines",
-     "symloom lookup -e app.debug -a 0x401136 0x40115c\n"
-     "symloom lookup --build-id 1b2f0c --debuginfod 0x401136\n"
-     "symloom lookup -e app.debug --symcache-out app.symcache"},
-    {"inspect", command_inspect, "what a debug file is and holds",
-     "symloom inspect app.debug\n"
-     "symloom inspect --check -r build/"},
-    {"dump-syms", command_dump_syms, "any debug file to a Breakpad symbol file",
-     "symloom dump-syms app.debug -o app.sym\n"
-     "symloom dump-syms --inlines --store symbols app.debug"},
-    {"bundle", command_bundle, "the sources of a debug file, packed for source context",
-     "symloom bundle app.debug\n"
-     "symloom bundle --jvm . --debug-id a5619cbd-33f1-4ac2-9ef8-b6a0a3dbd4b6"},
-    {"sort", command_sort, "debug files into a directory that is a source",
-     "symloom sort -zz -o symbols build/ more.zip"},
-    {"wasm-split", command_wasm_split, "the debug information of a WebAssembly module into a companion",
-     "symloom wasm-split app.wasm --strip -d app.debug.wasm"},
-    {"push-symbols", command_push_symbols, "send symbols of executables to a service",
-     "symloom push-symbols executable app --url http://symloom:3021\n"
-     "symloom push-symbols executable --pid 4711 --url http://symloom:3021"},
-    {"stress", command_stress, "load on a service, and how it bears it",
-     "symloom stress -w workloads.yml -d 1m --server http://127.0.0.1:3021"},
-    {"key", command_key, "make an access key", "symloom key new --id ci --right symbols:write"},
-    {"symcachegen", command_symcachegen, "a PDB to a symcache, as a transcoder of SymCache servers",
-     "symloom symcachegen -pdb app.pdb -o app.symcache"},
-    {"version", command_version, "the version", NULL},
-    {"completion", command_completion, "a shell's completion of these commands", "source <(symloom completion bash)"},
-    {"man", command_man, "man pages", "symloom man lookup | man -l -"},
-    {"help", command_help, "help for a command", NULL},
-};
-const size_t commands_count = sizeof commands_all / sizeof *commands_all;
-enum { COMMANDS = sizeof commands_all / sizeof *commands_all };
+/* Those that help does not list: other tools that this program is under their names, and the service's own. */
+#define UNLISTED(ROW)                                                                                                  \
+    ROW(addr2line) ROW(llvm_addr2line) ROW(llvm_symbolizer) ROW(retrace) ROW(minidump_stackwalk) ROW(worker)
+
+#define DECLARE(name) extern const struct command command_##name;
+COMMANDS(DECLARE)
+UNLISTED(DECLARE)
+
+#define PLACE(name) &command_##name,
+const struct command *const commands_all[] = {COMMANDS(PLACE) NULL};
+enum { COMMAND_COUNT = sizeof commands_all / sizeof *commands_all - 1 };
 
 /* Under these names the program is the tool of that name. */
 static const struct tool {
     const char *name;
-    int (*run)(int argc, char **argv); /* NULL: this program, with its commands */
+    const struct command *command; /* NULL: this program, with its commands */
 } tools[] = {
     {"symbolicator", NULL},
-    {"symbolicli", command_symbolicate},
-    {"symcachegen", command_symcachegen},
+    {"symbolicli", &command_symbolicate},
+    {"symcachegen", &command_symcachegen},
     {"symbtool", NULL},
-    {"addr2line", command_addr2line},
-    {"llvm-addr2line", command_llvm_addr2line},
-    {"llvm-symbolizer", command_llvm_symbolizer},
-    {"dump_syms", command_dump_syms},
-    {"symsorter", command_sort},
-    {"wasm-split", command_wasm_split},
-    {"retrace", command_retrace},
-    {"minidump_stackwalk", command_minidump_stackwalk},
-    {"minidump-stackwalk", command_minidump_stackwalk},
+    {"addr2line", &command_addr2line},
+    {"llvm-addr2line", &command_llvm_addr2line},
+    {"llvm-symbolizer", &command_llvm_symbolizer},
+    {"dump_syms", &command_dump_syms},
+    {"symsorter", &command_sort},
+    {"wasm-split", &command_wasm_split},
+    {"retrace", &command_retrace},
+    {"minidump_stackwalk", &command_minidump_stackwalk},
+    {"minidump-stackwalk", &command_minidump_stackwalk},
 };
 
 static void summary(FILE *out, bool all)
 {
     fprintf(out, "usage: %s COMMAND [OPTION..] [ARGUMENT..]\n\nTurns raw crash data into readable stack traces.\n\n",
             options_program_name());
-    for (size_t i = 0; i < COMMANDS; i++)
-        fprintf(out, "  %-12s %s\n", commands_all[i].name, commands_all[i].about);
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        fprintf(out, "  %-12s %s\n", commands_all[i]->name, commands_all[i]->summary);
     fprintf(out, "\n'%s help COMMAND' explains a command.\n", options_program_name());
     if (!all)
         return;
     options_help_all();
 }
 
-static const struct command *main_find(const char *name)
+const struct command *command_find(const char *name)
 {
-    for (size_t i = 0; i < COMMANDS; i++)
-        if (strcmp(commands_all[i].name, name) == 0)
-            return &commands_all[i];
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(commands_all[i]->name, name) == 0)
+            return commands_all[i];
     return NULL;
 }
 
 static int unknown(const char *name)
 {
-    const char *names[COMMANDS + 1] = {0};
-    for (size_t i = 0; i < COMMANDS; i++)
-        names[i] = commands_all[i].name;
+    const char *names[COMMAND_COUNT + 1] = {0};
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        names[i] = commands_all[i]->name;
     const char *near = options_nearest(name, names);
     remark("error: unknown command '%s'%s%s\nTry '%s --help'.\n", name, near ? ", did you mean " : "", near ? near : "",
            options_program_name());
@@ -117,25 +91,30 @@ static bool is_word(const char *text, const char *name, const char *letter)
     return strcmp(text, name) == 0 || strcmp(text, letter) == 0;
 }
 
-static int command_help(int argc, char **argv)
+static int help_main(const struct command *help, int argc, char **argv)
 {
-    static const struct options_about about = {NULL, "help [COMMAND]", "All commands, or the options of one."};
-    if (options_told(&about))
-        return 0;
     if (argc == 0) {
         summary(stdout, true);
         return 0;
     }
     if (is_word(argv[0], "--help", "-h") || strcmp(argv[0], "help") == 0) {
-        options_help(&about, strcmp(argv[0], "-h") == 0);
+        options_help(help, strcmp(argv[0], "-h") == 0);
         return 0;
     }
-    const struct command *command = main_find(argv[0]);
+    const struct command *command = command_find(argv[0]);
     if (!command)
         return unknown(argv[0]);
-    char help[] = "--help", *words[] = {help, NULL};
-    return command->run(1, words);
+    char word[] = "--help", *words[] = {word, NULL};
+    return command_start(command, 1, words);
 }
+
+const struct command command_help = {
+    .name = "help",
+    .summary = "help for a command",
+    .usage = "help [COMMAND]",
+    .about = "All commands, or the options of one.",
+    .main = help_main,
+};
 
 /* Options of all commands may stand before one. It may use their letters for something else, so it gets the long form. */
 static int first_word(int argc, char **argv)
@@ -233,12 +212,12 @@ static int run_command(int argc, char **argv)
         return 0;
     }
     if (strcmp(argv[1], "worker") == 0) /* the service's own, which nobody calls */
-        return command_worker(argc - 2, argv + 2);
-    const struct command *command = main_find(argv[at]);
+        return command_start(&command_worker, argc - 2, argv + 2);
+    const struct command *command = command_find(argv[at]);
     if (!command)
         return unknown(argv[at]);
     put_behind(argv, at);
-    return command->run(argc - 2, argv + 2);
+    return command_start(command, argc - 2, argv + 2);
 }
 
 /* A standard stream that was closed is nothing's, so that no file that is opened becomes it: reading and writing it fail. */
@@ -252,14 +231,14 @@ static void hold_streams(void)
 int main(int argc, char **argv)
 {
     static char name[64];
-    int (*run)(int, char **) = NULL;
+    const struct command *command = NULL;
     hold_streams();
     signal(SIGPIPE, SIG_IGN); /* a write that fails says so */
     base_name(argc ? argv[0] : NULL, name, sizeof name);
     for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)
         if (strcmp(tools[i].name, name) == 0) {
-            run = tools[i].run;
-            options_program(tools[i].name, run != NULL);
+            command = tools[i].command;
+            options_program(tools[i].name, command != NULL);
         }
-    return output_finish(run ? run(argc - 1, argv + 1) : run_command(argc, argv));
+    return output_finish(command ? command_start(command, argc - 1, argv + 1) : run_command(argc, argv));
 }

@@ -1,7 +1,6 @@
 #include "cli/options.h"
 
 #include "cli/cli.h"
-#include "cli/commands.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -212,9 +211,10 @@ static bool parse_short(struct options *o, const char *command, int argc, char *
     return true;
 }
 
-bool options_parse(struct options *o, const struct option_spec *specs, const char *command, int argc, char **argv)
+static bool options_parse(struct options *o, const struct command *row, bool *used, int argc, char **argv)
 {
-    *o = (struct options){.specs = specs};
+    const char *command = row->name;
+    *o = (struct options){.command = row, .specs = row->options, .used = used};
     o->arguments = calloc((size_t)argc + 1, sizeof *o->arguments);
     bool only_arguments = false, ok = o->arguments != NULL;
     for (int i = 0; ok && i < argc; i++) {
@@ -233,30 +233,28 @@ bool options_parse(struct options *o, const struct option_spec *specs, const cha
     return ok;
 }
 
-void options_free(struct options *o)
+static void options_free(struct options *o)
 {
     for (size_t i = 0; i < OPTION_MAX + OPTION_GLOBAL_MAX; i++)
         free(o->values[i]);
     free(o->arguments);
 }
 
-static bool asked_globals[OPTION_GLOBAL_MAX]; /* those that the command that runs has a use for */
-
 static size_t options_find(const struct options *o, const char *name)
 {
     size_t i = find_spec(o, name, strlen(name), 0);
     if (i >= OPTION_MAX)
-        asked_globals[i - OPTION_MAX] = true;
+        o->used[i - OPTION_MAX] = true;
     return i;
 }
 
-void options_tell_unused(const struct options *o, const char *command)
+static void note_unused(const struct options *o)
 {
     if (options_find(o, "quiet") >= OPTION_MAX && option_given(o, "quiet"))
         return;
     for (size_t i = 0; options_global[i].name; i++)
-        if (o->counts[OPTION_MAX + i] && !asked_globals[i])
-            remark("note: --%s has no effect on '%s'\n", options_global[i].name, command);
+        if (o->counts[OPTION_MAX + i] && !o->used[i])
+            remark("note: --%s has no effect on '%s'\n", options_global[i].name, o->command->name);
 }
 
 bool option_given(const struct options *o, const char *name)
@@ -282,7 +280,7 @@ const char *const *option_values_of_all(const struct options *o, const char *nam
     while (options_global[all - OPTION_MAX].name && strcmp(options_global[all - OPTION_MAX].name, name) != 0)
         all++;
     bool is_another = own < OPTION_MAX && spec_at(o, own)->letter != spec_at(o, all)->letter;
-    asked_globals[all - OPTION_MAX] = true;
+    o->used[all - OPTION_MAX] = true;
     *count = o->counts[is_another ? all : own];
     return o->values[is_another ? all : own];
 }
@@ -401,16 +399,22 @@ static void options_list(const struct option_spec *specs)
         list_spec(spec);
 }
 
-static bool is_of_command(const struct options_group *group, const char *usage)
+static bool is_in(const struct options_group *group, const char *name)
 {
-    size_t size = strcspn(usage, " ");
-    return strlen(group->command) == size && memcmp(group->command, usage, size) == 0;
+    size_t size = strlen(name);
+    for (const char *at = group->names; *at; at += strspn(at, " ")) {
+        size_t word = strcspn(at, " ");
+        if (word == size && memcmp(at, name, size) == 0)
+            return true;
+        at += word;
+    }
+    return false;
 }
 
-static bool is_in_a_group(const char *usage, const char *name)
+static bool is_in_a_group(const struct options_group *groups, const char *name)
 {
-    for (size_t i = 0; i < options_group_count; i++)
-        if (is_of_command(&options_groups[i], usage) && options_group_has(&options_groups[i], name))
+    for (; groups->title; groups++)
+        if (is_in(groups, name))
             return true;
     return false;
 }
@@ -427,34 +431,20 @@ static void list_group(const struct options_group *group, const struct option_sp
     }
 }
 
-/* False when the command has no groups. `first_only`: the most used. */
-static bool list_groups(const struct options_about *about, bool first_only)
+/* `first_only`: the most used. */
+static void list_groups(const struct options_group *groups, const struct option_spec *specs, bool first_only)
 {
-    bool any = false, others = false;
-    for (size_t i = 0; i < options_group_count && !(any && first_only); i++) {
-        if (!is_of_command(&options_groups[i], about->usage))
-            continue;
-        printf("\n%s:\n", options_groups[i].title);
-        list_group(&options_groups[i], about->specs);
-        any = true;
+    bool others = false;
+    for (const struct options_group *group = groups; group->title && !(first_only && group != groups); group++) {
+        printf("\n%s:\n", group->title);
+        list_group(group, specs);
     }
-    for (const struct option_spec *spec = about->specs; any && !first_only && spec->name; spec++)
-        if (spec->help && !is_in_a_group(about->usage, spec->name)) {
+    for (const struct option_spec *spec = specs; !first_only && spec->name; spec++)
+        if (spec->help && !is_in_a_group(groups, spec->name)) {
             printf("%s", others ? "" : "\nOthers:\n");
             others = true;
             list_spec(spec);
         }
-    return any;
-}
-
-/* Of the command that `usage` begins with. */
-static const char *examples_of(const char *usage)
-{
-    size_t size = strcspn(usage, " ");
-    for (size_t i = 0; i < commands_count; i++)
-        if (strlen(commands_all[i].name) == size && strncmp(commands_all[i].name, usage, size) == 0)
-            return commands_all[i].examples;
-    return NULL;
 }
 
 static void help_examples(const char *text)
@@ -468,82 +458,81 @@ static void help_examples(const char *text)
 
 void options_help_all(void)
 {
-    list_groups(&(struct options_about){options_global, "", NULL}, false);
+    static const struct options_group groups[] = {
+        {"Options of all commands", "config cache-dir jobs verbose quiet color progress"},
+        {"Network and log", "offline no-network log-level log-format"},
+        {NULL, NULL},
+    };
+    list_groups(groups, options_global, false);
     list_option("-V, --version", true, "the version");
 }
 
-void options_help(const struct options_about *about, bool brief)
+void options_help(const struct command *command, bool brief)
 {
-    const char *usage = about->usage, *examples = program_is_command ? NULL : examples_of(usage);
+    const char *usage = command->usage, *blank = strchr(usage, ' ');
     if (program_is_command)
-        usage = strchr(usage, ' ') ? strchr(usage, ' ') + 1 : "";
+        usage = blank ? blank + 1 : "";
     int at = printf("usage: %s ", program);
     put_wrapped(usage, (size_t)at, (size_t)at);
     if (!brief) {
         putchar('\n');
-        put_wrapped(about->about, 0, 0);
+        put_wrapped(command->about, 0, 0);
     }
-    bool grouped = about->specs && list_groups(about, brief);
-    if (about->specs) {
+    bool grouped = command->groups[0].title != NULL;
+    if (grouped)
+        list_groups(command->groups, command->options, brief);
+    if (command->options) {
         putchar('\n');
         if (!grouped)
-            options_list(about->specs);
+            options_list(command->options);
         list_option("-h, --help", true,
                     grouped ? "-h the most used options, --help all" : "the options; --help all of this");
     }
-    if (!brief && examples)
-        help_examples(examples);
-}
-
-static struct options_about *asked; /* the question that options_ask has put */
-
-bool options_told(const struct options_about *about)
-{
-    if (asked)
-        *asked = *about;
-    return asked != NULL;
-}
-
-struct options_about options_ask(int (*command)(int argc, char **argv))
-{
-    struct options_about about = {0};
-    char *none[] = {NULL};
-    asked = &about;
-    command(0, none);
-    asked = NULL;
-    return about;
+    if (!brief && command->examples && !program_is_command)
+        help_examples(command->examples);
 }
 
 /* Of a command that has no such option itself: its threads ask the environment. */
-static bool take_jobs(const struct options *o, const char *command)
+static bool take_jobs(const struct options *o)
 {
     uint64_t jobs;
     if (!option_given(o, "jobs") || options_find(o, "jobs") < OPTION_MAX)
         return true;
-    return option_number(o, "jobs", command, &jobs) && setenv("SYMLOOM_JOBS", option_value(o, "jobs", ""), 1) == 0;
+    return option_number(o, "jobs", o->command->name, &jobs) &&
+           setenv("SYMLOOM_JOBS", option_value(o, "jobs", ""), 1) == 0;
 }
 
-int options_command(const struct option_spec *specs, const char *usage, const char *about,
-                    int (*run)(const struct options *options), int argc, char **argv)
+static int options_run(const struct command *command, bool *used, int argc, char **argv)
 {
-    const struct options_about all = {specs, usage, about};
     struct options options;
-    char command[32];
     int status = 2;
-    if (options_told(&all))
-        return 0;
-    snprintf(command, sizeof command, "%.*s", (int)strcspn(usage, " "), usage);
-    if (options_parse(&options, specs, command, argc, argv)) {
+    if (options_parse(&options, command, used, argc, argv)) {
         status = 0;
         if (options.help)
-            options_help(&all, options.brief);
+            options_help(command, options.brief);
         else if (options.version)
             puts("symloom " SYMLOOM_VERSION);
         else
-            status = take_jobs(&options, command) ? run(&options) : 2;
-        if (!options.help && !options.version && status == 0)
-            options_tell_unused(&options, command);
+            status = take_jobs(&options) ? command->run(&options) : 2;
+        if (!options.help && !options.version && status == 0 && !command->persona)
+            note_unused(&options);
     }
     options_free(&options);
     return status;
+}
+
+int command_parse_and_run(const struct command *command, int argc, char **argv)
+{
+    bool used[OPTION_GLOBAL_MAX] = {false};
+    return options_run(command, used, argc, argv);
+}
+
+int command_start(const struct command *command, int argc, char **argv)
+{
+    return (command->main ? command->main : command_parse_and_run)(command, argc, argv);
+}
+
+int command_start_within(const struct options *outer, const struct command *command, int argc, char **argv)
+{
+    return options_run(command, outer->used, argc, argv);
 }

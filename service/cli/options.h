@@ -24,14 +24,18 @@ struct option_spec {
 
 enum { OPTION_MAX = 64, OPTION_GLOBAL_MAX = 12 };
 
+struct command;
+
 struct options {
-    const struct option_spec *specs;
+    const struct command *command;
+    const struct option_spec *specs; /* the command's */
     /* of each spec, in order, and behind OPTION_MAX of each global one; the last is of none */
     const char **values[OPTION_MAX + OPTION_GLOBAL_MAX];
     size_t counts[OPTION_MAX + OPTION_GLOBAL_MAX];
     char **arguments;
     size_t argument_count;
     bool help, brief, version; /* brief: -h, the usage and the most used options */
+    bool *used;                /* by global option: the command has asked for it */
 };
 
 /* What every command accepts, whether it has a use for it or not; a command's own option of the name or letter goes before. Ends as
@@ -47,14 +51,6 @@ int options_try_help(const char *command);
 
 /* "error: <what>" and where to find help, on stderr; returns the status of a usage error. */
 int options_wrong(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Parses the words behind the command. A usage error is reported on stderr (`error: ...` and where to find help) and
- * false returned: the program then ends with status 2. */
-bool options_parse(struct options *options, const struct option_spec *specs, const char *command, int argc,
-                   char **argv);
-/* Behind a command that succeeded: names on stderr the options of all commands that were given and that it had no use for. */
-void options_tell_unused(const struct options *options, const char *command);
-void options_free(struct options *options);
 
 bool option_given(const struct options *options, const char *name);
 size_t option_count(const struct options *options, const char *name); /* how often it was given */
@@ -72,23 +68,44 @@ void option_hide(const struct options *options, const char *name);
 /* The option's value as a decimal number, 0 when it was not given. False after a report of a usage error. */
 bool option_number(const struct options *options, const char *name, const char *command, uint64_t *value);
 
-/* What a command says of itself: --help, man pages and completions are all made of it. */
-struct options_about {
-    const struct option_spec *specs; /* NULL: it has none */
-    const char *usage, *about;       /* the first word of `usage` is the command's name */
-};
-
-/* -h (`brief`): the usage and the most used options. --help: all, in their groups. */
-void options_help(const struct options_about *about, bool brief);
-
-/* Options of a command that help shows together (help_groups.c); those that are in none come last. */
+/* Options that help shows together; those that are in no group come last. */
 struct options_group {
-    const char *command, *title;
+    const char *title; /* NULL ends a list */
     const char *names; /* between blanks, most used first; at most ten */
 };
-extern const struct options_group options_groups[];
-extern const size_t options_group_count;
-bool options_group_has(const struct options_group *group, const char *name);
+
+/* A command: all that --help, man pages and completions say of it, and how it runs. Its file defines the row `command_<name>`;
+ * main.c lists them. */
+struct command {
+    const char *name;
+    const char *summary;  /* half a line, for the list of commands */
+    const char *usage;    /* begins with the name */
+    const char *about;    /* a paragraph; lines end where a sentence does */
+    const char *examples; /* what one would type, line by line; NULL: nothing that says more than the usage */
+    const struct option_spec *options; /* NULL: it has none */
+    struct options_group groups[8];    /* how --help arranges them, the most used first; none: in one list */
+    /* Returns the exit status: 0, 1 for a failure that was reported on stderr, 2 for a usage error. */
+    int (*run)(const struct options *options);
+    /* Takes the words behind the name as they are, and the place of command_parse_and_run; NULL for most. */
+    int (*main)(const struct command *command, int argc, char **argv);
+    int persona; /* not 0: it is another tool, one of several that `run` can be */
+};
+
+/* Every command that help lists, in that order; NULL ends the list. */
+extern const struct command *const commands_all[];
+const struct command *command_find(const char *name); /* of these; NULL: there is none */
+
+/* Runs a command with the words behind its name, and returns the exit status. */
+int command_start(const struct command *command, int argc, char **argv);
+/* Parses the words, and answers --help and --version, or runs the command. A usage error is reported on stderr (`error: ...` and
+ * where to find help) with status 2. Options of all commands that a command did not ask for are named on stderr when it has
+ * succeeded. */
+int command_parse_and_run(const struct command *command, int argc, char **argv);
+/* The same on behalf of a command that runs: what one of them asks for both have. */
+int command_start_within(const struct options *outer, const struct command *command, int argc, char **argv);
+
+/* -h (`brief`): the usage and the most used options. --help: all, in their groups. */
+void options_help(const struct command *command, bool brief);
 
 /* The values of an option of all commands: not of one that a command has under the same name for something else. */
 const char *const *option_values_of_all(const struct options *options, const char *name, size_t *count);
@@ -97,16 +114,6 @@ void options_help_all(void); /* the options of all commands, on stdout */
 /* "-o, --output FILE": an option as help and man pages show it. */
 enum { OPTION_SHOWN = 96 };
 void option_show(const struct option_spec *spec, char text[OPTION_SHOWN]);
-
-/* Asks a command what it says of itself: its function is called without words, and only tells. */
-struct options_about options_ask(int (*command)(int argc, char **argv));
-/* For commands that parse their words themselves: when the command is asked, takes `about`, and true: it returns at once. */
-bool options_told(const struct options_about *about);
-
-/* A whole command: parses its words and answers --help and --version, or runs it. The command's name is the first word of
- * `usage`. Returns the exit status. */
-int options_command(const struct option_spec *specs, const char *usage, const char *about,
-                    int (*run)(const struct options *options), int argc, char **argv);
 
 /* The word of `words` (ends with NULL) nearest to `word`, if it is near enough to be meant; else NULL. */
 const char *options_nearest(const char *word, const char *const *words);

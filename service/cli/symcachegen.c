@@ -87,7 +87,7 @@ static int symcachegen_start(const struct options *o)
     return symcachegen_run(o, pdb, root);
 }
 
-int command_symcachegen(int argc, char **argv)
+static int symcachegen_main(const struct command *command, int argc, char **argv)
 {
     static char pdb[] = "--pdb", joined[4200];
     if (argc == 1 && (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-version") == 0)) {
@@ -101,8 +101,17 @@ int command_symcachegen(int argc, char **argv)
             snprintf(joined, sizeof joined, "--pdb=%s", argv[i] + 5);
             argv[i] = joined;
         }
-    return options_command(specs, "symcachegen -pdb FILE [-o FILE]",
-                           "Makes a symcache of a PDB, where transcoders of SymCache servers put theirs: "
-                           "$_NT_SYMCACHE_PATH/<name>/<id and age>/<name>-v1000.1.0.symcache.",
-                           symcachegen_start, argc, argv);
+    return command_parse_and_run(command, argc, argv);
 }
+
+const struct command command_symcachegen = {
+    .name = "symcachegen",
+    .summary = "a PDB to a symcache, as a transcoder of SymCache servers",
+    .usage = "symcachegen -pdb FILE [-o FILE]",
+    .about = "Makes a symcache of a PDB, where transcoders of SymCache servers put theirs: "
+             "$_NT_SYMCACHE_PATH/<name>/<id and age>/<name>-v1000.1.0.symcache.",
+    .examples = "symloom symcachegen -pdb app.pdb -o app.symcache",
+    .options = specs,
+    .run = symcachegen_start,
+    .main = symcachegen_main,
+};

@@ -80,10 +80,14 @@ static int version_run(const struct options *o)
     return 0;
 }
 
-int command_version(int argc, char **argv)
-{
-    return options_command(specs, "version [OPTION..]", "Prints the version.", version_run, argc, argv);
-}
+const struct command command_version = {
+    .name = "version",
+    .summary = "the version",
+    .usage = "version [OPTION..]",
+    .about = "Prints the version.",
+    .options = specs,
+    .run = version_run,
+};
 
 int version_of_program(void)
 {

@@ -333,10 +333,12 @@ static int split_run(const struct options *o)
     return status;
 }
 
-int command_wasm_split(int argc, char **argv)
-{
-    return options_command(
-        specs, "wasm-split INPUT [OPTION..]",
-        "Gives a WebAssembly module a build id, and takes its debug information out into a companion.", split_run, argc,
-        argv);
-}
+const struct command command_wasm_split = {
+    .name = "wasm-split",
+    .summary = "the debug information of a WebAssembly module into a companion",
+    .usage = "wasm-split INPUT [OPTION..]",
+    .about = "Gives a WebAssembly module a build id, and takes its debug information out into a companion.",
+    .examples = "symloom wasm-split app.wasm --strip -d app.debug.wasm",
+    .options = specs,
+    .run = split_run,
+};

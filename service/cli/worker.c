@@ -19,11 +19,11 @@ static bool worker_limit(int which, const char *text)
     return !errno && !*end && setrlimit((__rlimit_resource_t)which, &limit) == 0;
 }
 
-int command_worker(int argc, char **argv)
+static int worker_main(const struct command *command, int argc, char **argv)
 {
     sigset_t none;
     if (argc < 3)
-        return options_wrong("worker", "is for the service's own use");
+        return options_wrong(command->name, "is for the service's own use");
     struct rlimit no_core = {0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
     sigemptyset(&none);
@@ -37,3 +37,5 @@ int command_worker(int argc, char **argv)
     fprintf(stderr, "error: %s: %s\n", argv[2], strerror(errno));
     return 127;
 }
+
+const struct command command_worker = {.name = "worker", .main = worker_main};

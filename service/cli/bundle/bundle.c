@@ -433,8 +433,15 @@ static int bundle_run(const struct options *o)
     return status == 2 ? options_try_help("bundle") : status;
 }
 
-int command_bundle(int argc, char **argv)
-{
-    return options_command(specs, "bundle [OPTION..] FILE..",
-                           "The sources that a debug file names, as a source bundle.", bundle_run, argc, argv);
-}
+const struct command command_bundle = {
+    .name = "bundle",
+    .summary = "the sources of a debug file, packed for source context",
+    .usage = "bundle [OPTION..] FILE..",
+    .about = "The sources that a debug file names, as a source bundle.",
+    .examples = "symloom bundle app.debug\n"
+                "symloom bundle --jvm . --debug-id a5619cbd-33f1-4ac2-9ef8-b6a0a3dbd4b6",
+    .options = specs,
+    .groups = {{"Most used", "output root embedded exclude list json jvm debug-id verbose"},
+               {"More", "il2cpp il2cpp-mapping max-file-size arch id"}},
+    .run = bundle_run,
+};

@@ -99,9 +99,15 @@ static int config_run(const struct options *o)
     return checks ? config_check(o, o->argument_count > 1 ? o->arguments[1] : NULL) : config_show(o);
 }
 
-int command_config(int argc, char **argv)
-{
-    return options_command(specs, "config check [FILE] | config show | config table",
-                           "Checks a configuration, or shows the effective one, or what every key is for.", config_run,
-                           argc, argv);
-}
+const struct command command_config = {
+    .name = "config",
+    .summary = "check or show a configuration",
+    .usage = "config check [FILE] | config show | config table",
+    .about = "Checks a configuration, or shows the effective one, or what every key is for.",
+    .examples = "symloom config check --strict config.yml\n"
+                "symloom config show -c config.yml",
+    .options = specs,
+    .groups = {{"Most used", "config cache-dir strict user connect json"},
+               {"Log", "log-level log-format verbose quiet"}},
+    .run = config_run,
+};

@@ -492,8 +492,21 @@ static int dump_syms_run(const struct options *o)
     return status;
 }
 
-int command_dump_syms(int argc, char **argv)
-{
-    return options_command(specs, "dump-syms [OPTION..] FILE.. [DIRECTORY..]",
-                           "Any debug file to a Breakpad symbol file.", dump_syms_run, argc, argv);
-}
+const struct command command_dump_syms = {
+    .name = "dump-syms",
+    .summary = "any debug file to a Breakpad symbol file",
+    .usage = "dump-syms [OPTION..] FILE.. [DIRECTORY..]",
+    .about = "Any debug file to a Breakpad symbol file.",
+    .examples = "symloom dump-syms app.debug -o app.sym\n"
+                "symloom dump-syms --inlines --store symbols app.debug",
+    .options = specs,
+    .groups = {{"Most used", "output store inlines arch list-arch debug-file code-file multiple jobs verbose"},
+               {"Where files are looked for",
+                "symbols source nt-symbol-path debuginfod symbol-server config cache-dir"},
+               {"What is written", "check-cfi no-cfi header-only unwind-functions prefer-public preserve-load-address "
+                                   "no-generator extra-info pe "
+                                   "no-multiple"},
+               {"What the file says of itself", "name id os debug-id code-id"},
+               {"Paths of sources", "mapping-var mapping-src mapping-dest mapping-file"}},
+    .run = dump_syms_run,
+};

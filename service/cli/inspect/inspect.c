@@ -300,8 +300,15 @@ static int inspect_run(const struct options *o)
     return inspect_all(&in);
 }
 
-int command_inspect(int argc, char **argv)
-{
-    return options_command(specs, "inspect [OPTION..] FILE..", "What a debug file or symcache is, and what it holds.",
-                           inspect_run, argc, argv);
-}
+const struct command command_inspect = {
+    .name = "inspect",
+    .summary = "what a debug file is and holds",
+    .usage = "inspect [OPTION..] FILE..",
+    .about = "What a debug file or symcache is, and what it holds.",
+    .examples = "symloom inspect app.debug\n"
+                "symloom inspect --check -r build/",
+    .options = specs,
+    .groups = {{"Most used", "check recursive json symbols functions files sources arch id verbose"},
+               {"More", "type verify statistics sections cfi raw demangle"}},
+    .run = inspect_run,
+};

@@ -499,42 +499,19 @@ static char *word_of_tool(char *word)
     return word;
 }
 
-static const struct options_about lookup_about = {
-    specs, "lookup [-e FILE] [OPTION..] [ADDRESS..]",
-    "Addresses of a debug file, symbfile or symcache to functions and lines. Without ADDRESS, or\n"
-    "with -, addresses are read from standard input, one a line. They are those of the file's\n"
-    "headers (of a PDB relative to the image, of WASM offsets in the file), also for a symcache\n"
-    "that was made of it."};
-
-static int lookup_as(enum persona persona, int argc, char **argv)
+static int lookup_with(const struct options *o)
 {
-    if (options_told(&lookup_about))
-        return 0;
-    for (int i = 0; i < argc && persona != PERSONA_LOOKUP; i++)
-        argv[i] = word_of_tool(argv[i]);
-    struct options options;
-    struct lookup lookup = {.persona = persona};
+    struct lookup lookup = {.persona = (enum persona)o->command->persona, .options = o};
     const char **directories = NULL, **hints = NULL;
     int status = 2;
-    if (options_parse(&options, specs, "lookup", argc, argv)) {
-        if (options.help) {
-            options_help(&lookup_about, options.brief);
-            status = 0;
-        } else if (options.version) {
-            puts("symloom " SYMLOOM_VERSION);
-            status = 0;
-        } else if (read_options(&lookup, &options)) {
-            directories = joined_list(&options, "debug-file-directory", "fallback-debug-path");
-            hints = joined_list(&options, "dsym-hint", "");
-            lookup.options = &options;
-            if (persona == PERSONA_LOOKUP)
-                progress_begin(&lookup.progress, &options, "reading");
-            lookup.open.debug_directories = directories;
-            lookup.open.dsym_hints = hints;
-            status = lookup_run(&lookup, &options);
-            if (persona == PERSONA_LOOKUP && !status)
-                options_tell_unused(&options, "lookup");
-        }
+    if (read_options(&lookup, o)) {
+        directories = joined_list(o, "debug-file-directory", "fallback-debug-path");
+        hints = joined_list(o, "dsym-hint", "");
+        if (lookup.persona == PERSONA_LOOKUP)
+            progress_begin(&lookup.progress, o, "reading");
+        lookup.open.debug_directories = directories;
+        lookup.open.dsym_hints = hints;
+        status = lookup_run(&lookup, o);
     }
     lookup_modules_free(&lookup);
     by_id_close(lookup.by_id);
@@ -546,18 +523,14 @@ static int lookup_as(enum persona persona, int argc, char **argv)
     free(lookup.rows);
     free(directories);
     free(hints);
-    options_free(&options);
     return status;
 }
 
-int command_lookup(int argc, char **argv)
+static int llvm_symbolizer_main(const struct command *command, int argc, char **argv)
 {
-    return lookup_as(PERSONA_LOOKUP, argc, argv);
-}
-
-int command_llvm_symbolizer(int argc, char **argv)
-{
-    return lookup_as(PERSONA_LLVM_SYMBOLIZER, argc, argv);
+    for (int i = 0; i < argc; i++)
+        argv[i] = word_of_tool(argv[i]);
+    return command_parse_and_run(command, argc, argv);
 }
 
 /* ---- addr2line ---- */
@@ -593,7 +566,7 @@ static bool read_words(const char *path, struct sl_arena *arena, char ***words, 
 }
 
 /* `@file` stands for the words in the file; a name that cannot be read stands for itself. */
-static int with_response_files(enum persona persona, int argc, char **argv)
+static int addr2line_main(const struct command *command, int argc, char **argv)
 {
     struct sl_arena arena = {0};
     char **all = NULL;
@@ -615,18 +588,39 @@ static int with_response_files(enum persona persona, int argc, char **argv)
         memcpy(all + count, words, (size_t)word_count * sizeof *all);
         count += word_count;
     }
-    status = lookup_as(persona, count, all);
+    status = llvm_symbolizer_main(command, count, all);
     free(all);
     sl_arena_free(&arena);
     return status;
 }
 
-int command_addr2line(int argc, char **argv)
-{
-    return with_response_files(PERSONA_ADDR2LINE, argc, argv);
-}
+/* ---- the command, and the tools that it takes the place of ---- */
 
-int command_llvm_addr2line(int argc, char **argv)
-{
-    return with_response_files(PERSONA_LLVM_ADDR2LINE, argc, argv);
-}
+#define LOOKUP(persona_, main_)                                                                                        \
+    {                                                                                                                  \
+        .name = "lookup", .summary = "addresses of a debug file to functions and lines",                               \
+        .usage = "lookup [-e FILE] [OPTION..] [ADDRESS..]",                                                            \
+        .about = "Addresses of a debug file, symbfile or symcache to functions and lines. Without ADDRESS, or\n"       \
+                 "with -, addresses are read from standard input, one a line. They are those of the file's\n"          \
+                 "headers (of a PDB relative to the image, of WASM offsets in the file), also for a symcache\n"        \
+                 "that was made of it.",                                                                               \
+        .examples = "symloom lookup -e app.debug -a 0x401136 0x40115c\n"                                               \
+                    "symloom lookup --build-id 1b2f0c --debuginfod 0x401136\n"                                         \
+                    "symloom lookup -e app.debug --symcache-out app.symcache",                                         \
+        .options = specs,                                                                                              \
+        .groups = {{"Most used",                                                                                       \
+                    "exe build-id functions inlines no-inlines addresses pretty-print output-style json names"},       \
+                   {"Where files are looked for",                                                                      \
+                    "symbols source nt-symbol-path debuginfod config cache-dir debug-file-directory dsym-hint dwp "    \
+                    "sup"},                                                                                            \
+                   {"Addresses", "section adjust-vma relative-address return-addresses all default-arch obj"},         \
+                   {"What is shown", "demangle no-demangle inlining basenames relativenames no-trim llvm verbose "     \
+                                     "print-source-context-lines"},                                                    \
+                   {"Work and caches", "symcache-out cache jobs fallback-debug-path"}},                                \
+        .run = lookup_with, .main = (main_), .persona = (persona_),                                                    \
+    }
+
+const struct command command_lookup = LOOKUP(PERSONA_LOOKUP, NULL);
+const struct command command_addr2line = LOOKUP(PERSONA_ADDR2LINE, addr2line_main);
+const struct command command_llvm_addr2line = LOOKUP(PERSONA_LLVM_ADDR2LINE, addr2line_main);
+const struct command command_llvm_symbolizer = LOOKUP(PERSONA_LLVM_SYMBOLIZER, llvm_symbolizer_main);

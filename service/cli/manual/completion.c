@@ -1,7 +1,6 @@
 /* `symloom completion`: what a shell has to know to complete commands, their options and the words that those take, of the
  * tables that --help prints. */
 #include "cli/cli.h"
-#include "cli/commands.h"
 #include "cli/options.h"
 
 #include <stdio.h>
@@ -19,8 +18,8 @@ static void completion_verbs(const char *usage, struct sl_buf *out)
             sl_buf_u8(out, word[i] == '|' ? ' ' : (uint8_t)word[i]);
         sl_buf_u8(out, ' ');
     }
-    for (size_t i = 0; strstr(usage, "[COMMAND]") && i < commands_count; i++)
-        sl_buf_printf(out, "%s ", commands_all[i].name);
+    for (const struct command *const *c = commands_all; strstr(usage, "[COMMAND]") && *c; c++)
+        sl_buf_printf(out, "%s ", (*c)->name);
 }
 
 static bool is_choice(const struct option_spec *spec)
@@ -37,8 +36,8 @@ static void completion_values(const struct option_spec *spec, struct sl_buf *out
 
 static void completion_commands(struct sl_buf *out, char separator)
 {
-    for (size_t i = 0; i < commands_count; i++)
-        sl_buf_printf(out, "%s%s", commands_all[i].name, i + 1 < commands_count ? (char[]){separator, '\0'} : "");
+    for (const struct command *const *c = commands_all; *c; c++)
+        sl_buf_printf(out, "%s%s", (*c)->name, c[1] ? (char[]){separator, '\0'} : "");
 }
 
 /* Within single quotes of any of the three shells. */
@@ -105,12 +104,12 @@ static void bash_option(struct sl_buf *out, const char *command, const struct op
     sl_buf_printf(out, "--%s ", spec->name);
 }
 
-static void bash_options(struct sl_buf *out, const struct command *command, const struct options_about *about)
+static void bash_options(struct sl_buf *out, const struct command *command)
 {
     sl_buf_printf(out, "    %s) verbs='", command->name);
-    completion_verbs(about->usage, out);
+    completion_verbs(command->usage, out);
     sl_buf_cstr(out, "' options='");
-    each_option(about->specs, bash_option, out, command->name);
+    each_option(command->options, bash_option, out, command->name);
     sl_buf_cstr(out, "--version --help' ;;\n");
 }
 
@@ -127,15 +126,13 @@ static void completion_bash(struct sl_buf *out)
     completion_commands(out, '|');
     sl_buf_cstr(out, ") command=${COMP_WORDS[i]}; break ;; esac\n    done\n    case $command:$before in\n");
     each_option(NULL, bash_values, out, "");
-    for (size_t i = 0; i < commands_count; i++)
-        each_option(options_ask(commands_all[i].run).specs, bash_values, out, commands_all[i].name);
+    for (const struct command *const *c = commands_all; *c; c++)
+        each_option((*c)->options, bash_values, out, (*c)->name);
     sl_buf_cstr(out, "    esac\n    case $command in\n    '') verbs='");
     completion_commands(out, ' ');
     sl_buf_cstr(out, "' ;;\n");
-    for (size_t i = 0; i < commands_count; i++) {
-        struct options_about about = options_ask(commands_all[i].run);
-        bash_options(out, &commands_all[i], &about);
-    }
+    for (const struct command *const *c = commands_all; *c; c++)
+        bash_options(out, *c);
     sl_buf_cstr(out, "    esac\n"
                      "    [[ -z $command || $before == \"$command\" ]] || verbs=''\n"
                      "    if [[ $values ]]; then verbs=$values; elif [[ $word == -* ]]; then verbs=$options; fi\n"
@@ -193,11 +190,10 @@ static void zsh_option(struct sl_buf *out, const char *command, const struct opt
 
 static void zsh_command(struct sl_buf *out, const struct command *command)
 {
-    struct options_about about = options_ask(command->run);
     struct sl_buf verbs = {0};
     sl_buf_printf(out, "    %s)\n        _arguments", command->name);
-    each_option(about.specs, zsh_option, out, command->name);
-    completion_verbs(about.usage, &verbs);
+    each_option(command->options, zsh_option, out, command->name);
+    completion_verbs(command->usage, &verbs);
     sl_buf_cstr(out, " \\\n            '--version[the version]' \\\n            '--help[the options]'");
     if (verbs.size)
         sl_buf_printf(out, " \\\n            '1:word:(" SL_STR_FMT ")'", SL_STR_ARG(sl_buf_view(&verbs)));
@@ -210,9 +206,9 @@ static void completion_zsh(struct sl_buf *out)
 {
     sl_buf_cstr(out, "#compdef symloom\n# zsh completion of symloom: made by `symloom completion zsh`\n_symloom() {\n"
                      "local -a verbs line\nlocal -A opt_args\nlocal curcontext=$curcontext state\nverbs=(\n");
-    for (size_t i = 0; i < commands_count; i++) {
-        sl_buf_printf(out, "    '%s:", commands_all[i].name);
-        zsh_text(out, commands_all[i].about);
+    for (const struct command *const *c = commands_all; *c; c++) {
+        sl_buf_printf(out, "    '%s:", (*c)->name);
+        zsh_text(out, (*c)->summary);
         sl_buf_cstr(out, "'\n");
     }
     sl_buf_cstr(out, ")\n_arguments -C");
@@ -220,8 +216,8 @@ static void completion_zsh(struct sl_buf *out)
     sl_buf_cstr(out, " \\\n            '(-)--version[the version]' '(-)--help[all commands]' \\\n"
                      "            '1:command:->command' '*::argument:->argument'\ncase $state in\n"
                      "command) _describe command verbs ;;\nargument)\n    case $words[1] in\n");
-    for (size_t i = 0; i < commands_count; i++)
-        zsh_command(out, &commands_all[i]);
+    for (const struct command *const *c = commands_all; *c; c++)
+        zsh_command(out, *c);
     sl_buf_cstr(out, "    esac\n    ;;\nesac\n}\n"
                      "if [[ $funcstack[1] == _symloom ]]; then _symloom; else compdef _symloom symloom; fi\n");
 }
@@ -253,18 +249,17 @@ static void completion_fish(struct sl_buf *out)
     sl_buf_cstr(out, "# fish completion of symloom: made by `symloom completion fish`\n");
     each_option(NULL, fish_option, out, "");
     sl_buf_cstr(out, "complete -c symloom -l version -d 'the version'\ncomplete -c symloom -l help -d 'the options'\n");
-    for (size_t i = 0; i < commands_count; i++) {
-        const char *name = commands_all[i].name;
-        struct options_about about = options_ask(commands_all[i].run);
+    for (const struct command *const *c = commands_all; *c; c++) {
+        const struct command *command = *c;
         struct sl_buf verbs = {0};
-        sl_buf_printf(out, "complete -c symloom -f -n __fish_use_subcommand -a %s -d '", name);
-        completion_quote(out, commands_all[i].about);
+        sl_buf_printf(out, "complete -c symloom -f -n __fish_use_subcommand -a %s -d '", command->name);
+        completion_quote(out, command->summary);
         sl_buf_cstr(out, "'\n");
-        completion_verbs(about.usage, &verbs);
+        completion_verbs(command->usage, &verbs);
         if (verbs.size)
-            sl_buf_printf(out, "complete -c symloom -n '__fish_seen_subcommand_from %s' -a '" SL_STR_FMT "'\n", name,
-                          SL_STR_ARG(sl_buf_view(&verbs)));
-        each_option(about.specs, fish_option, out, name);
+            sl_buf_printf(out, "complete -c symloom -n '__fish_seen_subcommand_from %s' -a '" SL_STR_FMT "'\n",
+                          command->name, SL_STR_ARG(sl_buf_view(&verbs)));
+        each_option(command->options, fish_option, out, command->name);
         sl_buf_free(&verbs);
     }
 }
@@ -294,10 +289,13 @@ static int completion_run(const struct options *o)
     return 0;
 }
 
-int command_completion(int argc, char **argv)
-{
-    return options_command(specs, "completion bash|zsh|fish",
-                           "Completion of the commands, their options and values, for a shell to read:\n"
-                           "'source <(symloom completion bash)'.",
-                           completion_run, argc, argv);
-}
+const struct command command_completion = {
+    .name = "completion",
+    .summary = "a shell's completion of these commands",
+    .usage = "completion bash|zsh|fish",
+    .about = "Completion of the commands, their options and values, for a shell to read:\n"
+             "'source <(symloom completion bash)'.",
+    .examples = "source <(symloom completion bash)",
+    .options = specs,
+    .run = completion_run,
+};

@@ -1,7 +1,6 @@
 /* `symloom man`: the manual, a page for the program and one for each command, of the tables that --help prints.
  * The language is roff with the man macros (groff_man(7)). */
 #include "cli/cli.h"
-#include "cli/commands.h"
 #include "cli/options.h"
 
 #include <ctype.h>
@@ -104,9 +103,9 @@ static void man_program(struct sl_buf *out)
                      "A service that turns addresses, minidumps, crash reports and minified or obfuscated stacks into\n"
                      "functions, files and lines, and the tools for debug files and crashes around it.\n"
                      ".SH COMMANDS\n");
-    for (size_t i = 0; i < commands_count; i++) {
-        man_line(out, ".TP\n.BR symloom\\-", commands_all[i].name, " (1)\n");
-        man_line(out, "", commands_all[i].about, "\n");
+    for (const struct command *const *command = commands_all; *command; command++) {
+        man_line(out, ".TP\n.BR symloom\\-", (*command)->name, " (1)\n");
+        man_line(out, "", (*command)->summary, "\n");
     }
     man_options(out, options_global);
     man_rows(out, "ENVIRONMENT", variables, ROWS(variables));
@@ -116,13 +115,12 @@ static void man_program(struct sl_buf *out)
 
 static void man_command(struct sl_buf *out, const struct command *command)
 {
-    struct options_about about = options_ask(command->run);
     char name[64];
     snprintf(name, sizeof name, "symloom-%s", command->name);
-    man_head(out, name, command->about);
-    man_line(out, ".B symloom\n", about.usage, "\n.hy\n");
-    man_line(out, ".SH DESCRIPTION\n", about.about, "\n");
-    man_options(out, about.specs);
+    man_head(out, name, command->summary);
+    man_line(out, ".B symloom\n", command->usage, "\n.hy\n");
+    man_line(out, ".SH DESCRIPTION\n", command->about, "\n");
+    man_options(out, command->options);
     if (command->examples)
         man_line(out, ".SH EXAMPLES\n.nf\n", command->examples, "\n.fi\n");
     man_rows(out, "EXIT STATUS", statuses, ROWS(statuses));
@@ -147,11 +145,11 @@ static int man_all(const char *directory)
     mkdir(directory, 0777); /* what is wrong shows when the first page is written */
     man_program(&page);
     int status = man_write(directory, "symloom", &page);
-    for (size_t i = 0; i < commands_count && status == 0; i++) {
+    for (const struct command *const *command = commands_all; *command && status == 0; command++) {
         char name[64];
         sl_buf_clear(&page);
-        man_command(&page, &commands_all[i]);
-        snprintf(name, sizeof name, "symloom-%s", commands_all[i].name);
+        man_command(&page, *command);
+        snprintf(name, sizeof name, "symloom-%s", (*command)->name);
         status = man_write(directory, name, &page);
     }
     sl_buf_free(&page);
@@ -161,10 +159,7 @@ static int man_all(const char *directory)
 static int man_print(const char *name)
 {
     struct sl_buf page = {0};
-    const struct command *command = NULL;
-    for (size_t i = 0; name && i < commands_count; i++)
-        if (strcmp(commands_all[i].name, name) == 0)
-            command = &commands_all[i];
+    const struct command *command = name ? command_find(name) : NULL;
     if (name && !command)
         return options_wrong("man", "unknown command '%s'", name);
     if (command)
@@ -190,9 +185,12 @@ static int man_run(const struct options *o)
     return man_print(o->argument_count ? o->arguments[0] : NULL);
 }
 
-int command_man(int argc, char **argv)
-{
-    return options_command(specs, "man [COMMAND]",
-                           "The manual in roff: 'symloom man lookup | man -l -' shows the page of a command.", man_run,
-                           argc, argv);
-}
+const struct command command_man = {
+    .name = "man",
+    .summary = "man pages",
+    .usage = "man [COMMAND]",
+    .about = "The manual in roff: 'symloom man lookup | man -l -' shows the page of a command.",
+    .examples = "symloom man lookup | man -l -",
+    .options = specs,
+    .run = man_run,
+};

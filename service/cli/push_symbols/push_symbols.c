@@ -286,8 +286,17 @@ static int push(const struct options *o)
     return status;
 }
 
-int command_push_symbols(int argc, char **argv)
-{
-    return options_command(specs, "push-symbols executable|symbfile [OPTION..] [PATH..]",
-                           "Sends the symbols of executables, or ready symbfiles, to a service.", push, argc, argv);
-}
+const struct command command_push_symbols = {
+    .name = "push-symbols",
+    .summary = "send symbols of executables to a service",
+    .usage = "push-symbols executable|symbfile [OPTION..] [PATH..]",
+    .about = "Sends the symbols of executables, or ready symbfiles, to a service.",
+    .examples = "symloom push-symbols executable app --url http://symloom:3021\n"
+                "symloom push-symbols executable --pid 4711 --url http://symloom:3021",
+    .options = specs,
+    .groups = {{"Most used", "executable pid url api-key api-key-file force dry-run output progress verbose"},
+               {"What is sent",
+                "debug-file debug-file-directory no-ranges no-returnpads no-follow-alt-link file-id ranges returnpads"},
+               {"How it is sent", "chunk-size compress zstd-level concurrency retries timeout ca-file insecure"}},
+    .run = push,
+};

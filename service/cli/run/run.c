@@ -599,7 +599,13 @@ static int load_and_start(const struct options *o)
     return status;
 }
 
-int command_run(int argc, char **argv)
-{
-    return options_command(specs, "run [OPTION..]", "Serves the HTTP API until SIGTERM.", load_and_start, argc, argv);
-}
+const struct command command_run = {
+    .name = "run",
+    .summary = "serve the HTTP API",
+    .usage = "run [OPTION..]",
+    .about = "Serves the HTTP API until SIGTERM.",
+    .examples = "symloom run -c /etc/symloom/config.yml\n"
+                "symloom run --bind 127.0.0.1:3021",
+    .options = specs,
+    .run = load_and_start,
+};

@@ -448,12 +448,16 @@ static int sort_run(const struct options *o)
     return 0;
 }
 
-int command_sort(int argc, char **argv)
-{
-    return options_command(
-        specs, "sort -o DIR [OPTION..] INPUT..",
-        "Debug files, programs and source bundles, from directories and ZIP archives too, into a\n"
-        "directory that is a source of the layout 'unified'. What is there already stays; an ended run\n"
-        "can be started again.",
-        sort_run, argc, argv);
-}
+const struct command command_sort = {
+    .name = "sort",
+    .summary = "debug files into a directory that is a source",
+    .usage = "sort -o DIR [OPTION..] INPUT..",
+    .about = "Debug files, programs and source bundles, from directories and ZIP archives too, into a\n"
+             "directory that is a source of the layout 'unified'. What is there already stays; an ended run\n"
+             "can be started again.",
+    .examples = "symloom sort -zz -o symbols build/ more.zip",
+    .options = specs,
+    .groups = {{"Most used", "output prefix compress with-sources force dry-run json jobs quiet verbose"},
+               {"More", "bundle-id multiple-bundles level ignore-errors progress"}},
+    .run = sort_run,
+};

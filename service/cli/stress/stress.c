@@ -285,15 +285,19 @@ static int stress_command(const struct options *o)
     return status ? status : read_and_load(o, &load, path);
 }
 
-int command_stress(int argc, char **argv)
-{
-    return options_command(
-        specs, "stress -w FILE [OPTION..]",
-        "Asks a service over and over and tells how long its answers took. A workload names a file:\n"
-        "event (JSON with stacktraces, callers first, and modules), minidump, apple, jvm and mozilla (bodies of\n"
-        "requests), symbfile (ranges of symbols, which are uploaded with the key $SYMLOOM_API_KEY), proxy (a path "
-        "that\n"
-        "is asked for), or two of scripts: js: {source: FILE, event: FILE}, where source is what a look-up of\n"
-        "artifacts answers, and {url} in it the directory of that file.",
-        stress_command, argc, argv);
-}
+const struct command command_stress = {
+    .name = "stress",
+    .summary = "load on a service, and how it bears it",
+    .usage = "stress -w FILE [OPTION..]",
+    .about = "Asks a service over and over and tells how long its answers took. A workload names a file:\n"
+             "event (JSON with stacktraces, callers first, and modules), minidump, apple, jvm and mozilla (bodies of\n"
+             "requests), symbfile (ranges of symbols, which are uploaded with the key $SYMLOOM_API_KEY), proxy (a path "
+             "that\n"
+             "is asked for), or two of scripts: js: {source: FILE, event: FILE}, where source is what a look-up of\n"
+             "artifacts answers, and {url} in it the directory of that file.",
+    .examples = "symloom stress -w workloads.yml -d 1m --server http://127.0.0.1:3021",
+    .options = specs,
+    .groups = {{"Most used", "workloads duration server rate warmup cold json compare metrics config"},
+               {"More", "tracing sentry cache-dir log-level log-format verbose quiet"}},
+    .run = stress_command,
+};

@@ -120,12 +120,19 @@ static char *with_two_dashes(char *word)
     return word;
 }
 
-int command_retrace(int argc, char **argv)
+static int retrace_main(const struct command *command, int argc, char **argv)
 {
     for (int i = 0; i < argc; i++)
         argv[i] = with_two_dashes(argv[i]);
-    return options_command(retrace_specs, "retrace [OPTION..] MAPPING [TRACE]",
-                           "A stack trace, or a log with such in it, with the names and lines of the source, as R8's "
-                           "retrace writes it.\nOptions may have one dash or two.",
-                           retrace_run, argc, argv);
+    return command_parse_and_run(command, argc, argv);
 }
+
+const struct command command_retrace = {
+    .name = "retrace",
+    .usage = "retrace [OPTION..] MAPPING [TRACE]",
+    .about = "A stack trace, or a log with such in it, with the names and lines of the source, as R8's "
+             "retrace writes it.\nOptions may have one dash or two.",
+    .options = retrace_specs,
+    .run = retrace_run,
+    .main = retrace_main,
+};

@@ -88,6 +88,8 @@ static void add_arguments(struct words *words, const struct options *o)
 }
 
 /* Runs `symbolicate` with the format; `output` may be NULL. */
+extern const struct command command_symbolicate, command_inspect;
+
 static int walk_as(const struct options *o, const char *format, const char *output)
 {
     size_t room = 32 + o->argument_count;
@@ -128,7 +130,7 @@ static int walk_as(const struct options *o, const char *format, const char *outp
         add_word(&words, output);
     }
     add_arguments(&words, o);
-    int status = command_symbolicate(words.count, words.items);
+    int status = command_start_within(o, &command_symbolicate, words.count, words.items);
     free(words.items);
     return status;
 }
@@ -137,7 +139,7 @@ static int dump_streams(const struct options *o)
 {
     char raw[] = "--raw", end[] = "--";
     char *words[] = {raw, end, o->arguments[0], NULL};
-    return command_inspect(3, words);
+    return command_start_within(o, &command_inspect, 3, words);
 }
 
 static int stackwalk_run(const struct options *o)
@@ -161,9 +163,10 @@ static int stackwalk_run(const struct options *o)
     return !status && cyborg ? walk_as(o, "minidump-json", cyborg) : status;
 }
 
-int command_minidump_stackwalk(int argc, char **argv)
-{
-    return options_command(stackwalk_specs, "minidump_stackwalk [OPTION..] MINIDUMP [SYMBOLS..]",
-                           "The stacks of a minidump, in the texts of Breakpad's tool of this name.", stackwalk_run,
-                           argc, argv);
-}
+const struct command command_minidump_stackwalk = {
+    .name = "minidump_stackwalk",
+    .usage = "minidump_stackwalk [OPTION..] MINIDUMP [SYMBOLS..]",
+    .about = "The stacks of a minidump, in the texts of Breakpad's tool of this name.",
+    .options = stackwalk_specs,
+    .run = stackwalk_run,
+};

@@ -313,10 +313,11 @@ static int symbolicate_run(const struct options *o)
     return run_input(o, kind, path);
 }
 
-int command_symbolicate(int argc, char **argv)
-{
-    return options_command(
-        specs, "symbolicate [OPTION..] FILE [SYMBOLS..]",
+const struct command command_symbolicate = {
+    .name = "symbolicate",
+    .summary = "stack traces with the names and lines of the source",
+    .usage = "symbolicate [OPTION..] FILE [SYMBOLS..]",
+    .about =
         "The stacks of a minidump, of a microdump of Breakpad (in a log of Android, or alone), or of a crash report of "
         "an Apple\n"
         "system (text, .ips, MetricKit, stackshots), with the functions and lines that the debug files of "
@@ -335,5 +336,19 @@ int command_symbolicate(int argc, char **argv)
         "engines print it, the same, with\n"
         "the scripts and source maps below --symbols.\n"
         "- is standard input, which is also read without FILE.",
-        symbolicate_run, argc, argv);
-}
+    .examples = "symloom symbolicate crash.dmp --symbols ./symbols -f full\n"
+                "symloom symbolicate event.json --symbols ./dist -f compact\n"
+                "symloom symbolicate --mapping mapping.txt app.log\n"
+                "symloom symbolicate --pid 4711 0x55d0c2a01136",
+    .options = specs,
+    .groups = {{"Most used", "symbols mapping format json output server type all-threads context fail-on-missing"},
+               {"Where files are looked for", "source nt-symbol-path debuginfod local-debug-info config cache-dir "
+                                              "candidates scope timeout use-request-sources"},
+               {"What is shown",
+                "crashed-only thread thread-index no-trim no-source-context extract-variables indent verbose"},
+               {"Of --format stackwalk", "brief stack-contents stack-pointers"},
+               {"Addresses", "module maps pid return-addresses"},
+               {"Events, requests, scripts and logs", "platform release dist no-scrape rewrite-first-module microdump"},
+               {"Sentry", "org project url auth-token auth-token-file auth-cookies auth-cookies-file"}},
+    .run = symbolicate_run,
+};

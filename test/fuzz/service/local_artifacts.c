@@ -5,13 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/commands.h"
 #include "cli/symbolicate/artifacts.h"
 #include "js/names.h"
-
-/* This program has none. */
-const struct command commands_all[1];
-const size_t commands_count = 0;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
