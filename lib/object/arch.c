@@ -1,4 +1,4 @@
-/* Names and properties of architectures, formats and kinds. */
+/* Names and properties of architectures and kinds. */
 #include "object/object.h"
 
 static const struct arch_row {
@@ -101,13 +101,6 @@ unsigned sl_cpu_instruction_alignment(enum sl_cpu_family family)
 const char *sl_cpu_ip_register(enum sl_cpu_family family)
 {
     return families[family].ip;
-}
-
-const char *sl_format_name(enum sl_format format)
-{
-    static const char *const names[] = {"unknown",  "elf",  "pe",          "pdb",   "sourcebundle",
-                                        "breakpad", "wasm", "portablepdb", "macho", "coff"};
-    return names[format];
 }
 
 const char *sl_object_kind_name(enum sl_object_kind kind)

@@ -287,7 +287,6 @@ static void breakpad_close(struct sl_object *object)
 }
 
 const struct object_format sl_object_breakpad = {
-    .format = SL_FORMAT_BREAKPAD,
     .open = breakpad_open,
     .close = breakpad_close,
     .symbols = breakpad_symbols,

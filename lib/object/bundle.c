@@ -28,6 +28,5 @@ static enum sl_code open_bundle(struct sl_object *object, struct sl_error *error
 }
 
 const struct object_format sl_object_bundle = {
-    .format = SL_FORMAT_SOURCEBUNDLE,
     .open = open_bundle,
 };

@@ -284,8 +284,8 @@ static enum sl_code coff_read_functions(struct sl_object *object, const struct s
 }
 
 #define COFF                                                                                                           \
-    .format = SL_FORMAT_COFF, .section = coff_section, .section_info = pe_section_info, .segment = coff_segment,       \
-    .holds_code = coff_holds_code, .contents = pe_contents, .symbols = pe_symbols, .data_symbols = pe_data_symbols
+    .section = coff_section, .section_info = pe_section_info, .segment = coff_segment, .holds_code = coff_holds_code,  \
+    .contents = pe_contents, .symbols = pe_symbols, .data_symbols = pe_data_symbols
 
 const struct object_format sl_object_coff = {COFF, .open = coff_open};
 const struct object_format sl_object_codeview = {COFF, .read_functions = coff_read_functions};

@@ -565,7 +565,6 @@ static bool elf_holds_code(const struct sl_object *object, uint64_t address)
 }
 
 const struct object_format sl_object_elf = {
-    .format = SL_FORMAT_ELF,
     .open = elf_open,
     .close = elf_close,
     .section = elf_section_bytes,

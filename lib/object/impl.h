@@ -6,7 +6,6 @@
 
 /* Only `open` is needed: a format without the others has no sections, no symbols. */
 struct object_format {
-    enum sl_format format;
     /* Fills object->info and object->impl (in object->arena); `object` is otherwise ready. */
     enum sl_code (*open)(struct sl_object *object, struct sl_error *error);
     void (*close)(struct sl_object *object);
@@ -73,6 +72,9 @@ extern const struct object_format sl_object_codeview; /* COFF that CodeView desc
 extern const struct object_format sl_object_pdb;
 extern const struct object_format sl_object_ppdb;
 extern const struct object_format sl_object_bundle;
+
+/* formats.c: what opens files of the format; NULL: nothing. */
+const struct object_format *object_opens(enum sl_format format);
 
 /* pe.c: what PE headers and PDB files call the machine (PE Format, "Machine Types"). */
 enum sl_arch object_machine_arch(uint16_t machine);

@@ -318,7 +318,6 @@ static bool macho_contents(const struct sl_object *object, size_t index, struct 
 }
 
 const struct object_format sl_object_macho = {
-    .format = SL_FORMAT_MACHO,
     .open = macho_open,
     .section = macho_section_bytes,
     .section_info = macho_section_info,

@@ -1,5 +1,5 @@
-/* Detection, and dispatch to the formats. */
-#include "object/coff.h"
+/* Dispatch to the formats (formats.c). */
+#include "object/impl.h"
 
 #include "base/buf.h"
 #include "object/symbols.h"
@@ -7,60 +7,7 @@
 
 #include <stdlib.h>
 
-enum { MIN_FILE = 16 };
 static const uint64_t default_max_section = UINT64_C(4) << 30, default_max_unwind_chain = 128;
-
-static const struct object_format *const formats[] = {&sl_object_elf,  &sl_object_macho,  &sl_object_breakpad,
-                                                      &sl_object_wasm, &sl_object_pe,     &sl_object_pdb,
-                                                      &sl_object_ppdb, &sl_object_bundle, &sl_object_coff};
-
-static bool starts(struct sl_bytes bytes, const void *magic, size_t size)
-{
-    return bytes.size >= size && memcmp(bytes.data, magic, size) == 0;
-}
-
-static bool is_macho(struct sl_bytes bytes)
-{
-    static const uint8_t magics[4][4] = {
-        {0xFE, 0xED, 0xFA, 0xCE}, {0xFE, 0xED, 0xFA, 0xCF}, {0xCE, 0xFA, 0xED, 0xFE}, {0xCF, 0xFA, 0xED, 0xFE}};
-    for (size_t i = 0; i < 4; i++)
-        if (starts(bytes, magics[i], 4))
-            return true;
-    /* Java class files share the fat magic; their version is at least 45. */
-    struct sl_reader r = sl_reader(bytes, true);
-    uint32_t magic = sl_read_u32(&r);
-    return (magic == 0xCAFEBABE || magic == 0xCAFEBABF) && sl_read_u32(&r) < 45;
-}
-
-enum sl_format sl_format_detect(struct sl_bytes bytes)
-{
-    static const struct {
-        const char *magic;
-        size_t size;
-        enum sl_format format;
-    } magics[] = {
-        {"\x7F"
-         "ELF",
-         4, SL_FORMAT_ELF},
-        {"MZ", 2, SL_FORMAT_PE},
-        {"Microsoft C/C++ MSF 7.00\r\n\x1a"
-         "DS\0\0\0",
-         32, SL_FORMAT_PDB},
-        {"SYSB", 4, SL_FORMAT_SOURCEBUNDLE},
-        {"PK\3\4", 4, SL_FORMAT_SOURCEBUNDLE},
-        {"\0asm", 4, SL_FORMAT_WASM},
-        {"BSJB", 4, SL_FORMAT_PORTABLEPDB},
-    };
-    if (bytes.size < MIN_FILE)
-        return SL_FORMAT_UNKNOWN;
-    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
-        if (starts(bytes, magics[i].magic, magics[i].size))
-            return magics[i].format;
-    if (starts(sl_bytes_from(bytes, object_blank_lines(bytes)), "MODULE ", 7))
-        return SL_FORMAT_BREAKPAD;
-    enum coff_anonymous anonymous;
-    return is_macho(bytes) ? SL_FORMAT_MACHO : coff_detect(bytes, &anonymous) ? SL_FORMAT_COFF : SL_FORMAT_UNKNOWN;
-}
 
 /* A file has some work for free, however small it is: of `objects` in one file each has its share of that. */
 static void set_budget(struct sl_object *object, const struct sl_object_limits *limits, size_t objects)
@@ -79,10 +26,7 @@ static enum sl_code open_object(struct sl_bytes bytes, const struct sl_object_li
 {
     *out = NULL;
     enum sl_format format = sl_format_detect(bytes);
-    const struct object_format *ops = NULL;
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (formats[i]->format == format)
-            ops = formats[i];
+    const struct object_format *ops = object_opens(format);
     if (!ops)
         return sl_fail(error, SL_MALFORMED, "unsupported object file format");
     struct sl_object *object = calloc(1, sizeof *object);

@@ -100,8 +100,21 @@ enum sl_cpu_family sl_arch_family(enum sl_arch arch);
 unsigned sl_cpu_pointer_size(enum sl_cpu_family family);
 unsigned sl_cpu_instruction_alignment(enum sl_cpu_family family); /* 1 when there is none */
 const char *sl_cpu_ip_register(enum sl_cpu_family family);        /* "rip", "pc" ...; NULL when there is none */
-const char *sl_format_name(enum sl_format format);                /* "elf", "pe", "macho" ... */
+const char *sl_format_name(enum sl_format format);                /* that of its traits */
 const char *sl_object_kind_name(enum sl_object_kind kind);
+
+/* Which tables of unwind information files of a format have. */
+enum sl_unwind_tables { SL_UNWIND_NONE, SL_UNWIND_DWARF, SL_UNWIND_PE, SL_UNWIND_PDB, SL_UNWIND_BREAKPAD };
+
+/* What is known of a format without a file: its row in formats.c. */
+struct sl_format_traits {
+    const char *name;       /* "elf", "pe", "macho" ... */
+    const char *about;      /* "an ELF file: a program or library"; NULL of the unknown one */
+    const char *os;         /* the system of its programs, as Breakpad names it; NULL: of none, or the file says it */
+    enum sl_format program; /* of the programs that such files are or describe; UNKNOWN: of any, or the file says it */
+    enum sl_unwind_tables unwind;
+};
+const struct sl_format_traits *sl_format_traits(enum sl_format format);
 
 struct sl_features {
     bool has_debug_info, has_unwind_info, has_symbols, has_sources;

@@ -136,7 +136,6 @@ static bool pdb_file_origin(struct sl_object *object, struct sl_str path, struct
 }
 
 const struct object_format sl_object_pdb = {
-    .format = SL_FORMAT_PDB,
     .open = pdb_open,
     .symbols = pdb_symbols,
     .data_symbols = pdb_data_symbols,

@@ -310,7 +310,6 @@ struct sl_bytes sl_object_exceptions(const struct sl_object *object)
 }
 
 const struct object_format sl_object_pe = {
-    .format = SL_FORMAT_PE,
     .open = pe_open,
     .section = pe_section_bytes,
     .section_info = pe_section_info,

@@ -21,6 +21,5 @@ static enum sl_code ppdb_open(struct sl_object *object, struct sl_error *error)
 }
 
 const struct object_format sl_object_ppdb = {
-    .format = SL_FORMAT_PORTABLEPDB,
     .open = ppdb_open,
 };

@@ -326,7 +326,6 @@ static bool wasm_contents(const struct sl_object *object, size_t index, struct s
 }
 
 const struct object_format sl_object_wasm = {
-    .format = SL_FORMAT_WASM,
     .open = wasm_open,
     .section = wasm_section,
     .section_info = wasm_section_info,

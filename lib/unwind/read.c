@@ -54,18 +54,17 @@ static enum sl_code read_dwarf(struct sl_object *object, struct builder *b)
 
 static enum sl_code read_tables(struct sl_object *object, struct builder *b)
 {
-    switch (sl_object_info(object)->format) {
-    case SL_FORMAT_ELF:
-    case SL_FORMAT_MACHO:
-    case SL_FORMAT_WASM: return read_dwarf(object, b);
-    case SL_FORMAT_PE:
+    switch (sl_format_traits(sl_object_info(object)->format)->unwind) {
+    case SL_UNWIND_NONE: return SL_OK;
+    case SL_UNWIND_DWARF: return read_dwarf(object, b);
+    case SL_UNWIND_PE:
         if ((b->family == SL_CPU_X86_64 || b->family == SL_CPU_ARM64) && (pe_read(object, b) != SL_OK || b->emitted))
             return b->code;
         return read_dwarf(object, b);
-    case SL_FORMAT_PDB: return pdb_read(object, b);
-    case SL_FORMAT_BREAKPAD: return breakpad_stack_read(object, b);
-    default: return SL_OK;
+    case SL_UNWIND_PDB: return pdb_read(object, b);
+    case SL_UNWIND_BREAKPAD: return breakpad_stack_read(object, b);
     }
+    return SL_OK;
 }
 
 enum sl_code sl_unwind_read(struct sl_object *object, struct sl_unwind_sink *sink, struct sl_error *error)

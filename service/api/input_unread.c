@@ -26,25 +26,15 @@ static bool has_line(struct sl_str text, const char *begin)
 /* What lookup and dump-syms read; those that are no text have a NUL early, which texts that begin with "MZ" do not. */
 static const char *object_kind(struct sl_bytes bytes)
 {
-    static const char *const kinds[] = {
-        [SL_FORMAT_ELF] = "an ELF file: a program or library",
-        [SL_FORMAT_PE] = "a Windows program or library",
-        [SL_FORMAT_PDB] = "a PDB with debug information",
-        [SL_FORMAT_SOURCEBUNDLE] = "a ZIP archive or source bundle",
-        [SL_FORMAT_BREAKPAD] = "a symbol file of Breakpad",
-        [SL_FORMAT_WASM] = "a WebAssembly module",
-        [SL_FORMAT_PORTABLEPDB] = "a Portable PDB",
-        [SL_FORMAT_COFF] = "an object file of a compiler for Windows",
-        [SL_FORMAT_MACHO] = "a Mach-O file: a program, library or dSYM",
-    };
     enum { EARLY = 64, ELF_TYPE = 16, ELF_CORE = 4 };
     enum sl_format format = sl_format_detect(bytes);
-    if (format == SL_FORMAT_UNKNOWN)
+    const char *about = sl_format_traits(format)->about;
+    if (!about)
         return NULL;
     if (format == SL_FORMAT_ELF && bytes.size > ELF_TYPE + 1)
-        return bytes.data[ELF_TYPE] + bytes.data[ELF_TYPE + 1] == ELF_CORE ? "a core dump" : kinds[format];
+        return bytes.data[ELF_TYPE] + bytes.data[ELF_TYPE + 1] == ELF_CORE ? "a core dump" : about;
     bool is_text = !memchr(bytes.data, 0, bytes.size < EARLY ? bytes.size : EARLY);
-    return is_text == (format == SL_FORMAT_BREAKPAD) ? kinds[format] : NULL;
+    return is_text == (format == SL_FORMAT_BREAKPAD) ? about : NULL;
 }
 
 /* Others, by the bytes that they begin with. */

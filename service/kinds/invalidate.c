@@ -43,7 +43,7 @@ static enum sl_code list_module(const struct source *source, struct object_id *i
     enum file_type types[FILE_TYPES];
     for (int i = 0; i < FILE_TYPES; i++)
         types[i] = (enum file_type)i;
-    for (int type = OBJECT_UNKNOWN; type <= OBJECT_WASM; type++) {
+    for (int type = OBJECT_UNKNOWN; type < OBJECT_TYPES; type++) {
         struct remote_file *files;
         size_t count;
         id->type = (enum object_type)type;

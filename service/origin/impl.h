@@ -10,6 +10,37 @@ void url_add_path(struct sl_buf *url, struct sl_str text);
 
 extern struct origin_options origin_options;
 
+/* ---- names.c ---- */
+/* What a path of a layout is made of (layout.c). */
+enum layout_block { BLOCK_NONE, BLOCK_PE, BLOCK_PDB, BLOCK_GDB, BLOCK_LLDB, BLOCK_BREAKPAD, BLOCK_BUNDLE };
+enum unified_id { UNIFIED_NONE, UNIFIED_DEBUG_ID, UNIFIED_CODE_ID, UNIFIED_CODE_ID_OR_UUID, UNIFIED_BY_TYPE };
+
+/* A file type, and where the layouts have its files. */
+struct file_type_row {
+    const char *word; /* in configurations and requests */
+    enum sl_format format;
+    enum { PART_ANY, PART_CODE, PART_DEBUG } part; /* of the format: only files with debug information, or without */
+    enum layout_block native;
+    const char *native_suffix;
+    enum unified_id unified;
+    const char *suffix; /* of the layout unified; of ELF of debuginfod's too */
+    const char *store_key,
+        *store_name;     /* of symbol stores: what is before the id, and instead of the code file's name; NULL */
+    const char *mozilla; /* suffix on Mozilla's servers; NULL: not there */
+};
+extern const struct file_type_row file_type_rows[FILE_TYPES];
+
+/* An object type: the format of its programs, how layouts name its files of other formats, and the files that may have its debug
+ * information, the best first. */
+extern const struct object_type_row {
+    const char *word;
+    enum sl_format format;
+    enum unified_id unified;
+    enum layout_block bundle; /* of source bundles */
+    enum file_type files[FILE_TYPES];
+    size_t file_count;
+} object_type_rows[OBJECT_TYPES];
+
 /* From now on so much is kept of answers. */
 void sentry_init(size_t capacity, uint64_t ttl_ns);
 void index_init(size_t capacity);

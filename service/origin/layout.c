@@ -1,8 +1,8 @@
 /* Directory layouts: an object id and a file type to relative paths, and back.
  *
  * Every path is one of a few blocks (GDB's build-id tree, LLDB's UUID tree, the symbol store's name/id/name, Breakpad's),
- * chosen by two tables: layout and file type here, object type below. */
-#include "origin/origin.h"
+ * chosen by the layout, and by the rows of the file type and the object type (names.c). */
+#include "origin/impl.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -165,34 +165,27 @@ static struct sl_str pdb_bundle(struct parts *p, bool ssqp)
 
 static void native_bundle(struct parts *p, struct paths *out)
 {
-    switch (p->id->type) {
-    case OBJECT_PE:
-    case OBJECT_PE_DOTNET: origin_layout_add(out, pdb_bundle(p, false)); break;
-    case OBJECT_MACHO: origin_layout_add(out, lldb(p, ".src.zip")); break;
-    case OBJECT_ELF:
-    case OBJECT_WASM: origin_layout_add(out, gdb(p, ".src.zip")); break;
-    case OBJECT_UNKNOWN: return;
+    switch (object_type_rows[p->id->type].bundle) {
+    case BLOCK_PDB: origin_layout_add(out, pdb_bundle(p, false)); break;
+    case BLOCK_LLDB: origin_layout_add(out, lldb(p, ".src.zip")); break;
+    case BLOCK_GDB: origin_layout_add(out, gdb(p, ".src.zip")); break;
+    default: return;
     }
     struct sl_str second = breakpad(p, ".src.zip");
     if (!out->count || !sl_str_equal(out->items[out->count - 1], second))
         origin_layout_add(out, second);
 }
 
-static void native(struct parts *p, enum file_type type, struct paths *out)
+static void native(struct parts *p, const struct file_type_row *row, struct paths *out)
 {
-    switch (type) {
-    case FILE_PE: origin_layout_add(out, pe(p, false)); break;
-    case FILE_PDB:
-    case FILE_PORTABLEPDB: origin_layout_add(out, pdb(p, false)); break;
-    case FILE_ELF_CODE:
-    case FILE_WASM_CODE: origin_layout_add(out, gdb(p, "")); break;
-    case FILE_ELF_DEBUG:
-    case FILE_WASM_DEBUG: origin_layout_add(out, gdb(p, ".debug")); break;
-    case FILE_MACH_CODE: origin_layout_add(out, lldb(p, ".app")); break;
-    case FILE_MACH_DEBUG: origin_layout_add(out, lldb(p, "")); break;
-    case FILE_BREAKPAD: origin_layout_add(out, breakpad(p, ".sym")); break;
-    case FILE_SOURCEBUNDLE: native_bundle(p, out); break;
-    default: break;
+    switch (row->native) {
+    case BLOCK_NONE: break;
+    case BLOCK_PE: origin_layout_add(out, pe(p, false)); break;
+    case BLOCK_PDB: origin_layout_add(out, pdb(p, false)); break;
+    case BLOCK_GDB: origin_layout_add(out, gdb(p, row->native_suffix)); break;
+    case BLOCK_LLDB: origin_layout_add(out, lldb(p, row->native_suffix)); break;
+    case BLOCK_BREAKPAD: origin_layout_add(out, breakpad(p, row->native_suffix)); break;
+    case BLOCK_BUNDLE: native_bundle(p, out); break;
     }
 }
 
@@ -204,37 +197,31 @@ static void store_path(struct parts *p, struct paths *out, struct sl_str name, c
                                     SL_STR_ARG(id), SL_STR_ARG(name)));
 }
 
-static void symstore(struct parts *p, enum file_type type, bool ssqp, struct paths *out)
+static void symstore(struct parts *p, const struct file_type_row *row, bool ssqp, struct paths *out)
 {
-    struct sl_str name = ssqp ? cased(p, p->code_file, false) : p->code_file, padded = {NULL, 0};
-    if (p->code_id.size && p->code_id.size < 40) /* stores that follow the key conventions pad short build ids */
-        padded = text(p, SL_STR_FMT "%0*d", SL_STR_ARG(p->code_id), 40 - (int)p->code_id.size, 0);
-    switch (type) {
-    case FILE_PE: origin_layout_add(out, pe(p, ssqp)); break;
-    case FILE_PDB:
-    case FILE_PORTABLEPDB: origin_layout_add(out, pdb(p, ssqp)); break;
-    case FILE_ELF_CODE:
-        store_path(p, out, name, "elf-buildid-", p->code_id);
-        store_path(p, out, name, "elf-buildid-", padded);
-        break;
-    case FILE_ELF_DEBUG:
-        store_path(p, out, SL_STR("_.debug"), "elf-buildid-sym-", p->code_id);
-        store_path(p, out, SL_STR("_.debug"), "elf-buildid-sym-", padded);
-        break;
-    case FILE_MACH_CODE: store_path(p, out, name, "mach-uuid-", p->mach_uuid); break;
-    case FILE_MACH_DEBUG: store_path(p, out, SL_STR("_.dwarf"), "mach-uuid-sym-", p->mach_uuid); break;
-    case FILE_SOURCEBUNDLE:
-        if (p->id->type == OBJECT_PE)
-            origin_layout_add(out, pdb_bundle(p, ssqp));
-        break;
-    default: break;
-    }
+    struct sl_str name = ssqp ? cased(p, p->code_file, false) : p->code_file;
+    bool by_build_id = row->native == BLOCK_GDB;
+    if (row->native == BLOCK_PE)
+        origin_layout_add(out, pe(p, ssqp));
+    else if (row->native == BLOCK_PDB)
+        origin_layout_add(out, pdb(p, ssqp));
+    else if (row->native == BLOCK_BUNDLE && p->id->type == OBJECT_PE)
+        origin_layout_add(out, pdb_bundle(p, ssqp));
+    if (!row->store_key)
+        return;
+    if (row->store_name)
+        name = sl_str(row->store_name);
+    store_path(p, out, name, row->store_key, by_build_id ? p->code_id : p->mach_uuid);
+    if (by_build_id && p->code_id.size &&
+        p->code_id.size < 40) /* some stores pad short build ids: the key conventions */
+        store_path(p, out, name, row->store_key,
+                   text(p, SL_STR_FMT "%0*d", SL_STR_ARG(p->code_id), 40 - (int)p->code_id.size, 0));
 }
 
 /* A directory of the path's first two bytes, or of one if the second is a dot or separator. */
-static void index2(struct parts *p, enum file_type type, struct paths *out)
+static void index2(struct parts *p, const struct file_type_row *row, struct paths *out)
 {
-    symstore(p, type, false, out);
+    symstore(p, row, false, out);
     for (size_t i = 0; i < out->count; i++) {
         struct sl_str path = out->items[i];
         bool one = path.size > 1 && (path.data[1] == '/' || path.data[1] == '.');
@@ -244,43 +231,11 @@ static void index2(struct parts *p, enum file_type type, struct paths *out)
     }
 }
 
-static void debuginfod(struct parts *p, enum file_type type, struct paths *out)
+static void debuginfod(struct parts *p, const struct file_type_row *row, struct paths *out)
 {
-    if (!p->code_id.size)
-        return;
-    if (type == FILE_ELF_CODE)
-        origin_layout_add(out, text(p, SL_STR_FMT "/executable", SL_STR_ARG(p->code_id)));
-    else if (type == FILE_ELF_DEBUG)
-        origin_layout_add(out, text(p, SL_STR_FMT "/debuginfo", SL_STR_ARG(p->code_id)));
+    if (p->code_id.size && row->format == SL_FORMAT_ELF)
+        origin_layout_add(out, text(p, SL_STR_FMT "/%s", SL_STR_ARG(p->code_id), row->suffix));
 }
-
-enum unified_id { UNIFIED_NONE, UNIFIED_DEBUG_ID, UNIFIED_CODE_ID, UNIFIED_CODE_ID_OR_UUID, UNIFIED_BY_TYPE };
-
-static const struct {
-    enum unified_id id;
-    const char *suffix;
-} unified_rows[FILE_TYPES] = {
-    [FILE_PE] = {UNIFIED_DEBUG_ID, "executable"},
-    [FILE_PDB] = {UNIFIED_DEBUG_ID, "debuginfo"},
-    [FILE_PORTABLEPDB] = {UNIFIED_DEBUG_ID, "debuginfo"},
-    [FILE_ELF_CODE] = {UNIFIED_CODE_ID, "executable"},
-    [FILE_ELF_DEBUG] = {UNIFIED_CODE_ID, "debuginfo"},
-    [FILE_MACH_CODE] = {UNIFIED_CODE_ID_OR_UUID, "executable"},
-    [FILE_MACH_DEBUG] = {UNIFIED_CODE_ID_OR_UUID, "debuginfo"},
-    [FILE_WASM_CODE] = {UNIFIED_CODE_ID_OR_UUID, "executable"},
-    [FILE_WASM_DEBUG] = {UNIFIED_CODE_ID_OR_UUID, "debuginfo"},
-    [FILE_BREAKPAD] = {UNIFIED_BY_TYPE, "breakpad"},
-    [FILE_SOURCEBUNDLE] = {UNIFIED_BY_TYPE, "sourcebundle"},
-    [FILE_UUIDMAP] = {UNIFIED_CODE_ID_OR_UUID, "uuidmap"},
-    [FILE_BCSYMBOLMAP] = {UNIFIED_CODE_ID_OR_UUID, "bcsymbolmap"},
-    [FILE_IL2CPP] = {UNIFIED_BY_TYPE, "il2cpp"},
-    [FILE_PROGUARD] = {UNIFIED_DEBUG_ID, "proguard"},
-};
-
-static const enum unified_id unified_by_type[] = {
-    [OBJECT_UNKNOWN] = UNIFIED_NONE, [OBJECT_ELF] = UNIFIED_CODE_ID,        [OBJECT_MACHO] = UNIFIED_CODE_ID_OR_UUID,
-    [OBJECT_PE] = UNIFIED_DEBUG_ID,  [OBJECT_PE_DOTNET] = UNIFIED_DEBUG_ID, [OBJECT_WASM] = UNIFIED_CODE_ID_OR_UUID,
-};
 
 /* Programs of the JVM have an id and nothing else. */
 static bool is_jvm(const struct parts *p)
@@ -291,10 +246,10 @@ static bool is_jvm(const struct parts *p)
 
 static void unified(struct parts *p, enum file_type type, struct paths *out)
 {
-    enum unified_id how = unified_rows[type].id;
+    enum unified_id how = file_type_rows[type].unified;
     struct sl_str id = {NULL, 0};
     if (how == UNIFIED_BY_TYPE)
-        how = unified_by_type[p->id->type];
+        how = object_type_rows[p->id->type].unified;
     if (how == UNIFIED_CODE_ID || (how == UNIFIED_CODE_ID_OR_UUID && p->code_id.size))
         id = p->code_id;
     else if (how == UNIFIED_CODE_ID_OR_UUID)
@@ -306,7 +261,7 @@ static void unified(struct parts *p, enum file_type type, struct paths *out)
         id = text(p, SL_STR_FMT "%x", SL_STR_ARG(uuid_hex(p, false)), p->id->debug_id.age);
     if (id.size >= 2)
         origin_layout_add(out, text(p, "%.2s/" SL_STR_FMT "/%s", id.data, SL_STR_ARG(layout_part(id, 2, id.size)),
-                                    unified_rows[type].suffix));
+                                    file_type_rows[type].suffix));
 }
 
 static void slashsymbols(struct parts *p, struct paths *out)
@@ -324,13 +279,13 @@ static void slashsymbols(struct parts *p, struct paths *out)
 static void mozilla(struct parts *p, enum file_type type, struct paths *out)
 {
     struct sl_str name = p->debug_file, id = uuid_hex(p, true), stem = name;
-    const char *suffix = type == FILE_BREAKPAD ? ".sym" : type == FILE_ELF_DEBUG ? ".dbg.gz" : "";
+    const char *suffix = file_type_rows[type].mozilla;
     bool is_code = type == FILE_PE;
     if (is_code) {
         name = stem = p->code_file;
         id = cased(p, p->code_id, true);
     }
-    if (!name.data || !id.size || (!is_code && !*suffix && type != FILE_PDB))
+    if (!name.data || !id.size || !suffix)
         return;
     if (type == FILE_BREAKPAD && sl_str_ends(stem, SL_STR(".pdb")))
         stem.size -= 4;
@@ -341,12 +296,13 @@ static void mozilla(struct parts *p, enum file_type type, struct paths *out)
 
 static void layout_add(struct parts *p, enum layout_type layout, enum file_type type, struct paths *out)
 {
+    const struct file_type_row *row = &file_type_rows[type];
     switch (layout) {
-    case LAYOUT_NATIVE: native(p, type, out); break;
-    case LAYOUT_SYMSTORE: symstore(p, type, false, out); break;
-    case LAYOUT_SSQP: symstore(p, type, true, out); break;
-    case LAYOUT_SYMSTORE_INDEX2: index2(p, type, out); break;
-    case LAYOUT_DEBUGINFOD: debuginfod(p, type, out); break;
+    case LAYOUT_NATIVE: native(p, row, out); break;
+    case LAYOUT_SYMSTORE: symstore(p, row, false, out); break;
+    case LAYOUT_SSQP: symstore(p, row, true, out); break;
+    case LAYOUT_SYMSTORE_INDEX2: index2(p, row, out); break;
+    case LAYOUT_DEBUGINFOD: debuginfod(p, row, out); break;
     case LAYOUT_UNIFIED: unified(p, type, out); break;
     case LAYOUT_SLASHSYMBOLS: slashsymbols(p, out); break;
     case LAYOUT_MOZILLA: mozilla(p, type, out); break;

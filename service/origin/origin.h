@@ -51,12 +51,16 @@ enum file_type {
     FILE_PROGUARD,
     FILE_TYPES
 };
-extern const char *const file_type_words[]; /* their names; NULL ends them */
 const char *file_type_name(enum file_type type);
 bool file_type_parse(struct sl_str name, enum file_type *type);
+/* The type by which look-ups ask for a file of the format. False when none does. */
+bool file_type_of(enum sl_format format, bool has_debug_info, enum file_type *type);
 
-enum object_type { OBJECT_UNKNOWN, OBJECT_ELF, OBJECT_MACHO, OBJECT_PE, OBJECT_PE_DOTNET, OBJECT_WASM };
+enum object_type { OBJECT_UNKNOWN, OBJECT_ELF, OBJECT_MACHO, OBJECT_PE, OBJECT_PE_DOTNET, OBJECT_WASM, OBJECT_TYPES };
 const char *object_type_name(enum object_type type);
+enum sl_format object_type_format(enum object_type type); /* of its programs */
+/* The files that may have the debug information of such a module, the best first. */
+const enum file_type *object_type_files(enum object_type type, size_t *count);
 enum object_type object_type_parse(struct sl_str name);
 
 /* A module as look-ups see it. Empty text = absent. */

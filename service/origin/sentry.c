@@ -192,15 +192,8 @@ static enum sl_code ask_index(const void *context, struct sl_buf *text, uint64_t
 /* Sentry's name of a file type. */
 static struct sl_str sentry_type(enum file_type type)
 {
-    switch (type) {
-    case FILE_MACH_DEBUG:
-    case FILE_MACH_CODE: return SL_STR("macho");
-    case FILE_ELF_DEBUG:
-    case FILE_ELF_CODE: return SL_STR("elf");
-    case FILE_WASM_DEBUG:
-    case FILE_WASM_CODE: return SL_STR("wasm");
-    default: return sl_str(file_type_name(type));
-    }
+    const struct file_type_row *row = &file_type_rows[type];
+    return sl_str(row->part == PART_ANY ? row->word : sl_format_name(row->format));
 }
 
 static bool wanted(struct sl_str name, const enum file_type *types, size_t count, enum file_type *type)

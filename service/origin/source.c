@@ -146,11 +146,14 @@ static void read_filters(struct reader *outer, struct source *source)
     read_bool(&r, "requires_checksum", &source->requires_checksum);
     const struct value *types = read_typed(&r, "filetypes", VALUE_LIST, "a list");
     warn_empty(&r, types, "filetypes");
+    const char *words[FILE_TYPES + 1] = {NULL};
+    for (size_t i = 0; i < FILE_TYPES; i++)
+        words[i] = file_type_name((enum file_type)i);
     for (size_t i = 0; types && i < types->count; i++) {
         enum file_type type;
         const struct value *v = &types->items[i];
         if (v->type != VALUE_STRING || !file_type_parse(v->string, &type))
-            bad_word(&r, v, "filetypes", "file type", file_type_words);
+            bad_word(&r, v, "filetypes", "file type", words);
         else
             source->filetypes |= 1u << type;
     }

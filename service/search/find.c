@@ -113,35 +113,15 @@ bool search_run(struct search *searches, size_t count)
 
 /* ---- types ---- */
 
-#define TYPES(...)                                                                                                     \
-    (const enum file_type[]){__VA_ARGS__}, sizeof((enum file_type[]){__VA_ARGS__}) / sizeof(enum file_type)
-
-/* File types that are asked for, by the module's type and the purpose. The debug rows look odd on purpose: applications
- * ship, for example, ELF debug files for PE programs. */
-static const struct wanted debug_types[] = {
-    {OBJECT_MACHO, TYPES(FILE_MACH_CODE, FILE_BREAKPAD, FILE_MACH_DEBUG, FILE_PDB, FILE_ELF_DEBUG)},
-    {OBJECT_PE, TYPES(FILE_PE, FILE_BREAKPAD, FILE_MACH_DEBUG, FILE_PDB, FILE_ELF_DEBUG)},
-    {OBJECT_ELF, TYPES(FILE_ELF_CODE, FILE_BREAKPAD, FILE_MACH_DEBUG, FILE_PDB, FILE_ELF_DEBUG)},
-    {OBJECT_WASM, TYPES(FILE_WASM_CODE, FILE_WASM_DEBUG)},
-    {OBJECT_PE_DOTNET, TYPES(FILE_PORTABLEPDB, FILE_PDB)},
-    {OBJECT_UNKNOWN, TYPES(FILE_PDB, FILE_MACH_DEBUG, FILE_ELF_DEBUG, FILE_PE, FILE_MACH_CODE, FILE_ELF_CODE,
-                           FILE_WASM_CODE, FILE_WASM_DEBUG, FILE_BREAKPAD, FILE_SOURCEBUNDLE, FILE_UUIDMAP,
-                           FILE_BCSYMBOLMAP, FILE_PORTABLEPDB, FILE_PROGUARD)},
-};
-static const struct wanted source_types = {OBJECT_UNKNOWN,
-                                           TYPES(FILE_SOURCEBUNDLE, FILE_PORTABLEPDB, FILE_ELF_DEBUG, FILE_WASM_DEBUG)};
-
-static const struct wanted *wanted_types(const struct search *search)
+static struct wanted wanted_types(const struct search *search)
 {
-    size_t rows = sizeof debug_types / sizeof *debug_types;
+    static const enum file_type sources[] = {FILE_SOURCEBUNDLE, FILE_PORTABLEPDB, FILE_ELF_DEBUG, FILE_WASM_DEBUG};
+    struct wanted wanted = {sources, sizeof sources / sizeof *sources};
     if (search->wanted)
-        return search->wanted;
-    if (search->purpose == PURPOSE_SOURCE)
-        return &source_types;
-    for (size_t i = 0; i < rows; i++)
-        if (debug_types[i].type == search->id->type)
-            return &debug_types[i];
-    return &debug_types[rows - 1];
+        return *search->wanted;
+    if (search->purpose != PURPOSE_SOURCE)
+        wanted.types = object_type_files(search->id->type, &wanted.count);
+    return wanted;
 }
 
 /* ---- listing ---- */
@@ -182,12 +162,12 @@ static bool add_files(struct search *search, const struct remote_file *files, si
 
 static bool list(struct search *search)
 {
-    const struct wanted *wanted = wanted_types(search);
+    const struct wanted wanted = wanted_types(search);
     search->listings = SL_ARENA_ARRAY(search->arena, struct listing, search->source_count ? search->source_count : 1);
     if (!search->listings)
         return search_fail(search, SL_BUSY);
-    enum sl_code code = list_sources(search->sources, search->source_count, search->scope, search->id, wanted->types,
-                                     wanted->count, search->arena, search->listings);
+    enum sl_code code = list_sources(search->sources, search->source_count, search->scope, search->id, wanted.types,
+                                     wanted.count, search->arena, search->listings);
     if (code != SL_OK)
         return search_fail(search, code);
     for (size_t i = 0; i < search->source_count; i++)

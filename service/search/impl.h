@@ -14,7 +14,6 @@
 #include "search/search.h"
 
 struct wanted { /* file types that are asked for */
-    enum object_type type;
     const enum file_type *types;
     size_t count;
 };

@@ -169,7 +169,7 @@ static void get_chosen(struct search *search, struct file_lookup *result)
 void kinds_find_file(const struct kinds_search *where, const struct object_id *id, const enum file_type *types,
                      size_t type_count, struct file_lookup *result)
 {
-    const struct wanted wanted = {id->type, types, type_count};
+    const struct wanted wanted = {types, type_count};
     struct search search = search_of(where, id, PURPOSE_FILE);
     search.wanted = &wanted;
     get_chosen(&search, result);

@@ -355,7 +355,7 @@ static void use_object(struct search *search)
 }
 
 /* ---- Portable PDBs inside of PE files ---- */
-static const struct wanted pe_types = {OBJECT_PE_DOTNET, (const enum file_type[]){FILE_PE}, 1};
+static const struct wanted pe_types = {(const enum file_type[]){FILE_PE}, 1};
 
 struct probe *search_in_pe(const struct search *first, struct search *search)
 {

@@ -11,7 +11,7 @@ struct reading {
     const struct config *config;
     struct sl_json threads; /* where they begin: they only count when nothing has the right name */
     bool has_threads, has_traces;
-    const struct object_id *bare[OBJECT_WASM + 1]; /* ids of modules that only have a type */
+    const struct object_id *bare[OBJECT_TYPES]; /* ids of modules that only have a type */
 };
 
 /* A text that stands for a value nobody else reads. */

@@ -59,41 +59,10 @@ static struct sl_str kept(struct file_index *index, struct sl_str text)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-/* The type by which look-ups ask for it. False when none does. */
-static bool type_of(const struct sl_object_info *info, enum file_type *type)
-{
-    static const struct {
-        enum sl_format format;
-        enum file_type code, debug;
-    } types[] = {
-        {SL_FORMAT_ELF, FILE_ELF_CODE, FILE_ELF_DEBUG},
-        {SL_FORMAT_PE, FILE_PE, FILE_PE},
-        {SL_FORMAT_COFF, FILE_PE, FILE_PE},
-        {SL_FORMAT_PDB, FILE_PDB, FILE_PDB},
-        {SL_FORMAT_SOURCEBUNDLE, FILE_SOURCEBUNDLE, FILE_SOURCEBUNDLE},
-        {SL_FORMAT_BREAKPAD, FILE_BREAKPAD, FILE_BREAKPAD},
-        {SL_FORMAT_WASM, FILE_WASM_CODE, FILE_WASM_DEBUG},
-        {SL_FORMAT_PORTABLEPDB, FILE_PORTABLEPDB, FILE_PORTABLEPDB},
-        {SL_FORMAT_MACHO, FILE_MACH_CODE, FILE_MACH_DEBUG},
-    };
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (types[i].format == info->format) {
-            *type = info->features.has_debug_info ? types[i].debug : types[i].code;
-            return true;
-        }
-    return false;
-}
-
 static enum sl_format format_of_program(const struct sl_object_info *info)
 {
-    switch (info->format) {
-    case SL_FORMAT_BREAKPAD: return info->program_format;
-    case SL_FORMAT_COFF:
-    case SL_FORMAT_PDB:
-    case SL_FORMAT_PORTABLEPDB: return SL_FORMAT_PE;
-    case SL_FORMAT_SOURCEBUNDLE: return SL_FORMAT_UNKNOWN;
-    default: return info->format;
-    }
+    enum sl_format program = sl_format_traits(info->format)->program;
+    return program ? program : info->program_format;
 }
 
 /* Files without an id have one that is made of their contents, as reports and symbol files of them may say it. */
@@ -102,7 +71,7 @@ static void add_object(struct file_index *index, const char *path, struct sl_obj
     const struct sl_object_info *info = sl_object_info(object);
     struct sl_debug_id id;
     enum file_type type;
-    if (!type_of(info, &type))
+    if (!file_type_of(info->format, info->features.has_debug_info, &type))
         return;
     sl_object_make_id(object, &id);
     if (!sl_debug_id_has_uuid(&id) && !info->code_id.size)
@@ -160,10 +129,8 @@ static bool serves(const struct sl_features *features, enum purpose purpose)
 /* Code ids of two systems are of two kinds: build ids, UUIDs, and time stamps with sizes. */
 static bool same_format(const struct indexed *object, enum object_type type)
 {
-    static const enum sl_format formats[] = {
-        [OBJECT_UNKNOWN] = SL_FORMAT_UNKNOWN, [OBJECT_ELF] = SL_FORMAT_ELF,      [OBJECT_MACHO] = SL_FORMAT_MACHO,
-        [OBJECT_PE] = SL_FORMAT_PE,           [OBJECT_PE_DOTNET] = SL_FORMAT_PE, [OBJECT_WASM] = SL_FORMAT_WASM};
-    return object->format == SL_FORMAT_UNKNOWN || formats[type] == SL_FORMAT_UNKNOWN || object->format == formats[type];
+    enum sl_format wanted = object_type_format(type);
+    return object->format == SL_FORMAT_UNKNOWN || wanted == SL_FORMAT_UNKNOWN || object->format == wanted;
 }
 
 /* Whether Windows or macOS run programs of the processor on another one. */

@@ -199,18 +199,13 @@ static struct sl_str os_of(const struct sl_object *object)
     struct sl_bytes bytes = sl_object_file(object);
     const struct sl_str module = SL_STR("MODULE ");
     struct sl_str os = {(const char *)bytes.data + module.size, 0};
-    switch (sl_object_info(object)->format) {
-    case SL_FORMAT_MACHO: return SL_STR("mac");
-    case SL_FORMAT_PE:
-    case SL_FORMAT_COFF:
-    case SL_FORMAT_PDB: return SL_STR("windows");
-    case SL_FORMAT_WASM: return SL_STR("wasm");
-    case SL_FORMAT_BREAKPAD:
-        while (module.size + os.size < bytes.size && os.data[os.size] != ' ' && os.data[os.size] != '\t')
-            os.size++;
-        return os;
-    default: return SL_STR("Linux");
-    }
+    enum sl_format format = sl_object_info(object)->format;
+    const char *name = sl_format_traits(format)->os;
+    if (format != SL_FORMAT_BREAKPAD)
+        return name ? sl_str(name) : SL_STR("Linux");
+    while (module.size + os.size < bytes.size && os.data[os.size] != ' ' && os.data[os.size] != '\t')
+        os.size++;
+    return os;
 }
 
 static struct sl_str module_name_of(const struct dump_module *m, struct sl_arena *arena)

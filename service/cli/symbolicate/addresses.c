@@ -56,9 +56,8 @@ static void put_module_text(struct sl_json_writer *w, const char *key, struct sl
 
 static const char *module_type(enum sl_format format)
 {
-    if (format == SL_FORMAT_PDB || format == SL_FORMAT_COFF || format == SL_FORMAT_PORTABLEPDB)
-        return "pe";
-    return format == SL_FORMAT_BREAKPAD ? "elf" : sl_format_name(format);
+    enum sl_format program = sl_format_traits(format)->program;
+    return format == SL_FORMAT_BREAKPAD ? "elf" : sl_format_name(program ? program : format);
 }
 
 /* `object` NULL: of a file that cannot be read. `size` 0: as the file says. */
