@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that every metric is bumped as what it is: counters are added to, gauges set, histograms observed, by the table of
-service/core/metrics_table.c, and that every row of it is bumped somewhere.
+"""Checks that every metric is bumped as what it is: counters are added to, gauges set, histograms observed, by the rows of
+service/core/metrics.def, and that every row of it is bumped somewhere.
 """
 import os, re, sys
 
@@ -12,15 +12,11 @@ def read(path):
         return f.read()
 
 
-names = re.findall(r"^\s*(METRIC_\w+),", read("service/core/metrics.h"), re.M)
-# Rows are written out, or by the macros of those that are only pushed.
-rows = re.findall(r'^    (?:\{"\w+",\s*|\{\.name = "[\w.]+", \.kind = )(COUNTER|GAUGE|HISTOGRAM)|^    (COUNTED|TIMED|TOLD|TOLD_MS)\("',
-                  read("service/core/metrics_table.c"), re.M)
-kinds = [kind or {"COUNTED": "COUNTER"}.get(macro, "HISTOGRAM") for kind, macro in rows]
-kind_of = dict(zip(names, kinds))
+kind_of = {"METRIC_" + number: kind if kind in ("COUNTER", "GAUGE") else "HISTOGRAM"
+           for number, kind in re.findall(r"^METRIC\((\w+), (\w+),", read("service/core/metrics.def"), re.M)}
 wants = {"metric_add": "COUNTER", "metric_add4": "COUNTER", "metric_set": "GAUGE", "metric_observe": "HISTOGRAM",
          "metric_observe_since": "HISTOGRAM"}
-problems = [] if len(names) == len(kinds) else [f"{len(names)} numbers of metrics, {len(kinds)} rows"]
+problems = []
 seen = set()
 for folder, _, files in os.walk("service"):
     for path in (os.path.join(folder, name) for name in files if name.endswith(".c")):
@@ -31,6 +27,6 @@ for folder, _, files in os.walk("service"):
             seen.add(metric)
             if kind_of.get(metric) != wants[function]:
                 problems.append(f"{path}: {function}({metric}): it is a {kind_of.get(metric, 'metric of no row')}")
-problems += [f"{name} is never bumped" for name in names if name not in seen]
+problems += [f"{name} is never bumped" for name in kind_of if name not in seen]
 print("\n".join(problems), end="\n" if problems else "")
 sys.exit(bool(problems))

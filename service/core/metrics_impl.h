@@ -1,4 +1,4 @@
-/* Between metrics_table.c, metrics.c, metrics_names.c, metrics_process.c (the standard metrics of a process), metrics_shared.c
+/* Between metrics_table.c, metrics.c, metrics_sum.c, metrics_names.c, metrics_process.c (the standard metrics of a process), metrics_shared.c
  * (those of several processes) and statsd.c. */
 #pragma once
 
@@ -17,12 +17,16 @@ struct metric_buckets {
 };
 extern const struct metric_buckets metric_seconds; /* of durations */
 
+/* What several processes have together: their sum, or the least or most of theirs. */
+enum metric_sum { METRIC_SUM, METRIC_LEAST, METRIC_MOST };
+
 struct metric_row {
     const char *name; /* without symloom_; of Mozilla's the whole */
+    const char *help;
     enum metric_kind kind;
     const char *labels[METRIC_LABELS];
     const struct metric_buckets *buckets;
-    const char *help;
+    enum metric_sum sum;
     const char *statsd; /* the name that it had elsewhere; NULL = the same */
     const char *form;   /* of pushed values of a histogram; NULL = "d" */
 };

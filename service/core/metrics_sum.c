@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "core/metrics_impl.h"
 
 struct series {
     struct series *next;
@@ -17,6 +18,7 @@ struct family {
     struct sl_str head; /* the lines that begin with # */
     struct series *first, **end;
     struct sl_map series; /* by name */
+    enum metric_sum sum;
 };
 
 struct summing {
@@ -26,33 +28,21 @@ struct summing {
     bool failed;
 };
 
-enum rule { RULE_SUM, RULE_LEAST, RULE_MOST };
-
-static enum rule rule_of(struct sl_str series)
+/* What becomes of the values of a family, which the name of its first series tells. */
+static enum metric_sum sum_of(struct sl_str series)
 {
-    static const struct {
-        struct sl_str name;
-        enum rule rule;
-    } rules[] = {
-        {SL_STR("symloom_build_info"), RULE_MOST},
-        {SL_STR("symloom_ready"), RULE_LEAST},
-        {SL_STR("symloom_draining"), RULE_MOST},
-        {SL_STR("symloom_config_last_reload"), RULE_LEAST},
-        {SL_STR("symloom_shared_up"), RULE_LEAST},
-        {SL_STR("symloom_source_up"), RULE_LEAST},
-        {SL_STR("symloom_cache_disk_"), RULE_MOST}, /* all see the same disk */
-        {SL_STR("symloom_store_bytes"), RULE_MOST},
-        {SL_STR("symloom_disk_free_bytes"), RULE_LEAST},
-        {SL_STR("symloom_disk_size_bytes"), RULE_MOST},
-        {SL_STR("symloom_quarantined_keys"), RULE_MOST},
-        {SL_STR("symloom_memory_limit_bytes"), RULE_MOST},
-        {SL_STR("symloom_fiber_stack_peak_bytes"), RULE_MOST},
-        {SL_STR("process_start_time_seconds"), RULE_LEAST},
-    };
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (sl_str_starts(series, rules[i].name))
-            return rules[i].rule;
-    return RULE_SUM;
+    static const struct sl_str prefix = SL_STR("symloom_");
+    if (sl_str_starts(series, SL_STR("process_start_time_seconds")))
+        return METRIC_LEAST;
+    if (!sl_str_starts(series, prefix))
+        return METRIC_SUM;
+    struct sl_str name = {series.data + prefix.size, series.size - prefix.size};
+    const char *labels = memchr(name.data, '{', name.size);
+    name.size = labels ? (size_t)(labels - name.data) : name.size;
+    for (size_t i = 0; i < METRIC_MOZILLA_NAMES; i++)
+        if (sl_str_equal(name, sl_str(metrics_table[i].name)))
+            return metrics_table[i].sum;
+    return METRIC_SUM;
 }
 
 static void add_sample(struct summing *s, struct family *family, struct sl_str line)
@@ -77,12 +67,12 @@ static void add_sample(struct summing *s, struct family *family, struct sl_str l
     *slot = series;
     if (fresh) {
         *series = (struct series){.name = name, .value = value};
+        family->sum = family->first ? family->sum : sum_of(name);
         *family->end = series;
         family->end = &series->next;
     } else {
-        enum rule rule = rule_of(name);
-        bool other = rule == RULE_LEAST ? value < series->value : value > series->value;
-        series->value = rule == RULE_SUM ? series->value + value : other ? value : series->value;
+        bool other = family->sum == METRIC_LEAST ? value < series->value : value > series->value;
+        series->value = family->sum == METRIC_SUM ? series->value + value : other ? value : series->value;
     }
 }
 
