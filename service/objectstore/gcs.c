@@ -1,7 +1,7 @@
 /* Objects of a Google Cloud Storage bucket, by its JSON API ("Cloud Storage JSON API", Google). */
 #include "base/base64.h"
 #include "base/json.h"
-#include "core/json.h"
+#include "base/json_write.h"
 #include "objectstore/impl.h"
 
 #define HOST "https://storage.googleapis.com/"
@@ -104,26 +104,19 @@ static enum sl_code gcs_head(struct object_request *request, struct sl_error *er
 static struct sl_str describe(struct sl_arena *arena, const struct object_contents *contents)
 {
     struct sl_buf body = {0};
-    struct json_writer w = json_writer(&body);
-    json_object_begin(&w);
-    json_key(&w, "contentType");
-    json_str(&w, sl_str(contents->media_type));
-    json_key(&w, "cacheControl");
-    json_str(&w, SL_STR("no-transform"));
-    if (contents->encoding) {
-        json_key(&w, "contentEncoding");
-        json_str(&w, sl_str(contents->encoding));
-    }
+    struct sl_json_writer w = sl_json_writer(&body);
+    sl_json_begin_object(&w);
+    sl_json_member_str(&w, "contentType", sl_str(contents->media_type));
+    sl_json_member_str(&w, "cacheControl", SL_STR("no-transform"));
+    if (contents->encoding)
+        sl_json_member_str(&w, "contentEncoding", sl_str(contents->encoding));
     if (contents->metadata_count) {
-        json_key(&w, "metadata");
-        json_object_begin(&w);
-        for (size_t i = 0; i < contents->metadata_count; i++) {
-            json_key(&w, contents->metadata[i].name);
-            json_str(&w, contents->metadata[i].value);
-        }
-        json_object_end(&w);
+        sl_json_member_object(&w, "metadata");
+        for (size_t i = 0; i < contents->metadata_count; i++)
+            sl_json_member_str(&w, contents->metadata[i].name, contents->metadata[i].value);
+        sl_json_end_object(&w);
     }
-    json_object_end(&w);
+    sl_json_end_object(&w);
     return sl_buf_keep(&body, arena);
 }
 

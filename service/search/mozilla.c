@@ -56,7 +56,7 @@ void mozilla_health_forget(void)
 /* SL_OK for every answer, also that it has no such file or that it refuses us. */
 static enum sl_code outcome(enum sl_code code, const struct sl_error *error)
 {
-    bool no_bucket = code == SL_NOT_FOUND && strcmp(error->message, origin_no_bucket) == 0;
+    bool no_bucket = code == SL_NOT_FOUND && strcmp(error->message, object_no_bucket) == 0;
     return code == SL_DOWNLOAD_ERROR || code == SL_TIMEOUT || no_bucket ? code : SL_OK;
 }
 
