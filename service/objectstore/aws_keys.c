@@ -69,10 +69,17 @@ static enum sl_code ask_service(struct asking *a, struct fetch_request request, 
     request.keep_wrapper = true;
     request.whole = true;
     enum sl_code code = fetch_text(&request, &body, a->error);
-    const char *copy = code == SL_OK ? sl_arena_strndup(&a->arena, body.size ? (char *)body.data : "", body.size) : "";
-    *answer = (struct sl_str){copy, body.size};
-    sl_buf_wipe(&body);
-    return copy ? code : sl_fail(a->error, SL_BUSY, "out of memory");
+    *answer = sl_buf_keep(&body, &a->arena);
+    return code != SL_OK || answer->data ? code : sl_fail(a->error, SL_BUSY, "out of memory");
+}
+
+/* A request to a service of the machine's own; without the field when that has no value. `url` NULL: out of memory. */
+static enum sl_code ask_machine(struct asking *a, const char *method, const char *url, struct fetch_header field,
+                                struct sl_str *answer)
+{
+    struct fetch_request request = {
+        .url = url, .method = method, .own = true, .headers = &field, .header_count = field.value.hidden.size > 0};
+    return url ? ask_service(a, request, answer) : sl_fail(a->error, SL_BUSY, "out of memory");
 }
 
 /* The file has a few hundred bytes, and the container's runtime keeps it in memory. */
@@ -85,8 +92,7 @@ static enum sl_code read_token(struct asking *a, const char *path, struct sl_str
                    : sl_fail(a->error, SL_DOWNLOAD_ERROR, "cannot read the token: %s", strerror(errno));
     while (text.size && strchr("\n\r ", text.data[text.size - 1]))
         text.size--;
-    *token = (struct sl_str){sl_arena_strndup(&a->arena, (char *)text.data, text.size), text.size};
-    sl_buf_wipe(&text);
+    *token = sl_buf_keep(&text, &a->arena);
     return token->data ? SL_OK : sl_fail(a->error, SL_BUSY, "out of memory");
 }
 
@@ -114,11 +120,8 @@ static enum sl_code from_container(struct asking *a)
         return sl_fail(a->error, SL_DOWNLOAD_ERROR, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not set");
     if (token_file)
         code = read_token(a, token_file, &token);
-    struct fetch_header header = {SL_STR("Authorization"), {token}};
     if (code == SL_OK)
-        code = ask_service(
-            a, (struct fetch_request){.url = url, .own = true, .headers = &header, .header_count = token.size > 0},
-            &answer);
+        code = ask_machine(a, NULL, url, (struct fetch_header){SL_STR("Authorization"), {token}}, &answer);
     return code == SL_OK ? keep_json(a, answer) : code;
 }
 
@@ -131,28 +134,16 @@ static enum sl_code from_instance(struct asking *a)
     struct fetch_header life = {SL_STR("X-aws-ec2-metadata-token-ttl-seconds"), {SL_STR("21600")}};
     struct fetch_header token = {SL_STR("X-aws-ec2-metadata-token"), {{NULL, 0}}};
     struct sl_str answer;
-    enum sl_code code = ask_service(a,
-                                    (struct fetch_request){.url = joined(a, base, "/latest/api/token"),
-                                                           .method = "PUT",
-                                                           .own = true,
-                                                           .headers = &life,
-                                                           .header_count = 1},
-                                    &answer);
-    token.value.hidden = answer;
-    struct fetch_request request = {.url = joined(a, base, roles), .own = true, .headers = &token, .header_count = 1};
+    struct sl_buf path = {0};
+    enum sl_code code = ask_machine(a, "PUT", joined(a, base, "/latest/api/token"), life, &token.value.hidden);
     if (code == SL_OK)
-        code = ask_service(a, request, &answer);
+        code = ask_machine(a, NULL, joined(a, base, roles), token, &answer);
     if (code != SL_OK)
         return code;
-    struct sl_buf path = {0};
     sl_buf_cstr(&path, roles);
     fetch_encode(&path, (struct sl_str){answer.data, strcspn(answer.data, "\r\n")}, false);
-    sl_buf_u8(&path, 0);
-    request.url = path.failed ? NULL : joined(a, base, (char *)path.data);
-    sl_buf_free(&path);
-    if (!request.url)
-        return sl_fail(a->error, SL_BUSY, "out of memory");
-    code = ask_service(a, request, &answer);
+    const char *role = sl_buf_keep(&path, &a->arena).data;
+    code = ask_machine(a, NULL, role ? joined(a, base, role) : NULL, token, &answer);
     return code == SL_OK ? keep_json(a, answer) : code;
 }
 

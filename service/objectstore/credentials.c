@@ -131,7 +131,9 @@ bool credentials_read_file(const char *path, struct sl_buf *out)
     int number = errno;
     if (fd >= 0)
         close(fd);
-    errno = number;
     out->size = size > 0 ? (size_t)size : 0;
+    if (size < 0)
+        sl_buf_free(out);
+    errno = number;
     return size >= 0;
 }

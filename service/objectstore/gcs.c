@@ -162,7 +162,6 @@ static enum sl_code gcs_put(struct object_request *request, const struct object_
     sl_buf_cstr(&query, contents->if_absent ? "&ifGenerationMatch=0" : "");
     if (contents->encoding)
         sl_buf_printf(&query, "&contentEncoding=%s", contents->encoding);
-    sl_buf_u8(&query, 0);
     const char *after = sl_buf_keep(&query, &request->arena).data;
     enum sl_code code = !after ? sl_fail(error, SL_BUSY, "out of memory")
                                : gcs_prepare(request, "upload/storage/v1/b/", "?uploadType=media&name=", after, error);

@@ -17,13 +17,6 @@
 #define SECOND_NS     UINT64_C(1000000000)
 enum { MARGIN_S = 30, EXCHANGE_S = 30, MACHINE_S = 1, ANSWER_MAX = 64 << 10, KEY_BITS_MAX = 8192, KEY_MAX = 64 << 10 };
 
-/* ---- the key file ---- */
-static struct sl_str copied(struct sl_arena *arena, struct sl_str text)
-{
-    const char *copy = sl_arena_strndup(arena, text.data, text.size);
-    return (struct sl_str){copy, copy ? text.size : 0};
-}
-
 /* ---- the assertion ---- */
 /* Of a key that is encrypted, the password is empty: else OpenSSL would ask the terminal. */
 static EVP_PKEY *from_pem(struct sl_str text)
@@ -139,26 +132,23 @@ enum sl_code google_account_read(const char *path, struct sl_arena *arena, struc
     struct sl_buf text = {0};
     static const struct sl_str names[] = {SL_STR("private_key"), SL_STR("client_email"), SL_STR("token_uri")};
     struct sl_str texts[3] = {{NULL, 0}};
-    enum sl_code code = SL_OK;
-    *account = (struct google_account){0};
-    if (!credentials_read_file(path, &text) && (code = sl_fail_errno(error, errno, "")) != SL_BUSY)
-        code = sl_fail(error, SL_INTERNAL, "cannot read the service account %.120s: %s", path, strerror(errno));
-    struct sl_json j = sl_json(sl_buf_view(&text), arena, false);
-    bool object = code == SL_OK && sl_json_texts(&j, names, texts, 3);
-    if (code == SL_OK && (!sl_json_end(&j) || !object))
-        code = j.busy ? sl_fail(error, SL_BUSY, "out of memory")
-                      : sl_fail(error, SL_MALFORMED, "the service account %.120s is no JSON", path);
-    if (code == SL_OK) {
-        account->private_key = copied(arena, texts[0]);
-        account->client_email = copied(arena, texts[1]);
-        account->token_url = copied(arena, texts[2]);
-        if (!account->private_key.size || !account->client_email.size)
-            code = sl_fail(error, SL_MALFORMED, "the service account %.120s has no private_key and client_email", path);
-    }
-    if (code == SL_OK && !is_key(account->private_key))
-        code = sl_fail(error, SL_MALFORMED, "the private_key of %.120s is no key", path);
-    sl_buf_wipe(&text);
-    return code;
+    if (!credentials_read_file(path, &text))
+        return sl_fail_errno(error, errno, "") == SL_BUSY
+                   ? SL_BUSY
+                   : sl_fail(error, SL_INTERNAL, "cannot read the service account %.120s: %s", path, strerror(errno));
+    struct sl_str kept = sl_buf_keep(&text, arena);
+    struct sl_json j = sl_json(kept, arena, false);
+    bool is_object = kept.data && sl_json_texts(&j, names, texts, 3) && sl_json_end(&j);
+    if (!kept.data || j.busy)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    if (!is_object)
+        return sl_fail(error, SL_MALFORMED, "the service account %.120s is no JSON", path);
+    if (!texts[0].size || !texts[1].size)
+        return sl_fail(error, SL_MALFORMED, "the service account %.120s has no private_key and client_email", path);
+    if (!is_key(texts[0]))
+        return sl_fail(error, SL_MALFORMED, "the private_key of %.120s is no key", path);
+    *account = (struct google_account){texts[0], texts[1], texts[2]};
+    return SL_OK;
 }
 
 /* ---- asking for a token ---- */

@@ -87,7 +87,7 @@ enum sl_code credentials_google(const struct object_store *store, struct sl_aren
                                 struct sl_error *error) SL_SUSPENDS;
 /* A variable of the environment; NULL: it is not set, or empty. */
 const char *credentials_variable(const char *name);
-/* Appends a file of at most 64 KiB; false with errno. Blocks. */
+/* A file of at most 64 KiB into an empty buffer; false with errno. Blocks. */
 bool credentials_read_file(const char *path, struct sl_buf *out);
 
 /* ---- aws_keys.c ---- */

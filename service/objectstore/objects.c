@@ -1,4 +1,3 @@
-#include "base/file.h"
 #include "core/pool.h"
 #include "objectstore/impl.h"
 

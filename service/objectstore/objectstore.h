@@ -72,13 +72,14 @@ enum sl_code object_store_open(struct object_store *store, const struct bucket_c
 /* The same of a source, whose keys are used as they are; its objects are called by their names behind the prefix, as locations are. */
 struct object_store object_store_of_source(const struct bucket_config *config, const char *label, bool is_trusted);
 
-/* A source's configuration for what lies below a directory of the store, with its credentials; texts in the arena. */
+/* The configuration of a source for what lies below a directory of the store, with the store's credentials; texts in the arena. False
+ * when out of memory. */
 bool object_store_below(const struct object_store *store, struct sl_arena *arena, struct sl_str directory,
                         struct bucket_config *config);
 
 /* For how long the credentials that are there are good; 0: there are none, and the next request waits for them. */
 uint64_t object_store_credentials_ms(const struct object_store *store);
-/* Asks for credentials if there are none, or they should be renewed: with object_store_credentials_ms at RENEWAL_MS. */
+/* Asks for credentials, unless there are some that are good for longer than OBJECT_RENEWAL_MS. */
 enum { OBJECT_RENEWAL_MS = 4 * 60 * 1000 };
 enum sl_code object_store_authorize(const struct object_store *store, struct sl_error *error) SL_SUSPENDS;
 
@@ -123,8 +124,8 @@ struct object_contents {
     const struct object_field *metadata;
     size_t metadata_count;
     bool no_transform; /* nobody on the way may unpack or pack it */
-    bool
-        if_absent; /* nothing is replaced: the call's status is 412 or 409, or 501 of a server that knows no conditions */
+    /* Nothing is replaced: then the call's status is 412 or 409, or 501 of a server that knows no conditions. */
+    bool if_absent;
 };
 
 /* `call` may be NULL in each of these. */

@@ -159,7 +159,7 @@ static bool sign_metadata(struct object_request *request, const struct object_co
     struct object_field *fields = SL_ARENA_ARRAY(&request->arena, struct object_field, count + 1);
     for (size_t i = 0; fields && i < count; i++) {
         struct sl_buf name = {0};
-        sl_buf_printf(&name, METADATA "%s%c", contents->metadata[i].name, 0);
+        sl_buf_printf(&name, METADATA "%s", contents->metadata[i].name);
         fields[i] = (struct object_field){sl_buf_keep(&name, &request->arena).data, contents->metadata[i].value};
         if (!fields[i].name)
             return false;
