@@ -20,9 +20,7 @@ static bool signing_key(struct sl_str secret, const char *date, struct sl_str re
     sl_buf_str(&first, secret);
     bool ok = !first.failed && hmac(first.data, first.size, sl_str(date), key) && hmac(key, DIGEST, region, key) &&
               hmac(key, DIGEST, SL_STR("s3"), key) && hmac(key, DIGEST, SL_STR("aws4_request"), key);
-    if (first.data)
-        explicit_bzero(first.data, first.size);
-    sl_buf_free(&first);
+    sl_buf_wipe(&first);
     return ok;
 }
 
@@ -34,77 +32,71 @@ void aws_add_parameter(struct sl_buf *query, const char *name, struct sl_str val
     fetch_encode(query, value, false);
 }
 
-struct stamp {
+struct stamp { /* when it is signed, and what for; texts in the arena */
     char day[16], time[32];
+    struct sl_str scope, names; /* "<day>/<region>/s3/aws4_request", "host;x-amz-meta-a" */
 };
 
-/* "host;x-amz-meta-a" */
-static void signed_names(const struct aws_signing *s, struct sl_buf *out)
+static bool make_stamp(struct sl_arena *arena, const struct aws_signing *s, struct stamp *stamp)
 {
-    sl_buf_cstr(out, "host");
+    struct tm tm;
+    struct sl_buf scope = {0}, names = {0};
+    gmtime_r(&(time_t){(time_t)s->now_s}, &tm);
+    strftime(stamp->day, sizeof stamp->day, "%Y%m%d", &tm);
+    strftime(stamp->time, sizeof stamp->time, "%Y%m%dT%H%M%SZ", &tm);
+    sl_buf_printf(&scope, "%s/" SL_STR_FMT "/s3/aws4_request", stamp->day, SL_STR_ARG(s->region));
+    sl_buf_cstr(&names, "host");
     for (size_t i = 0; i < s->field_count; i++)
-        sl_buf_printf(out, ";%s", s->fields[i].name);
+        sl_buf_printf(&names, ";%s", s->fields[i].name);
+    stamp->scope = sl_buf_keep(&scope, arena);
+    stamp->names = sl_buf_keep(&names, arena);
+    return stamp->scope.data && stamp->names.data;
 }
 
-static void parameters(const struct aws_signing *s, const struct stamp *stamp, struct sl_str scope,
-                       struct sl_buf *query)
+static struct sl_str parameters(struct sl_arena *arena, const struct aws_signing *s, const struct stamp *stamp)
 {
-    struct sl_buf credential = {0};
+    struct sl_buf credential = {0}, query = {0};
     char expires[16];
-    sl_buf_str(&credential, s->keys.access_key);
-    sl_buf_u8(&credential, '/');
-    sl_buf_str(&credential, scope);
+    sl_buf_printf(&credential, SL_STR_FMT "/" SL_STR_FMT, SL_STR_ARG(s->keys.access_key), SL_STR_ARG(stamp->scope));
     snprintf(expires, sizeof expires, "%u", s->expires_s);
-    aws_add_parameter(query, "X-Amz-Algorithm", SL_STR("AWS4-HMAC-SHA256"));
-    aws_add_parameter(query, "X-Amz-Credential", sl_buf_view(&credential));
-    aws_add_parameter(query, "X-Amz-Date", sl_str(stamp->time));
-    aws_add_parameter(query, "X-Amz-Expires", sl_str(expires));
+    aws_add_parameter(&query, "X-Amz-Algorithm", SL_STR("AWS4-HMAC-SHA256"));
+    aws_add_parameter(&query, "X-Amz-Credential", sl_buf_view(&credential));
+    aws_add_parameter(&query, "X-Amz-Date", sl_str(stamp->time));
+    aws_add_parameter(&query, "X-Amz-Expires", sl_str(expires));
     if (s->keys.session_token.size)
-        aws_add_parameter(query, "X-Amz-Security-Token", s->keys.session_token);
-    struct sl_buf names = {0};
-    signed_names(s, &names);
-    aws_add_parameter(query, "X-Amz-SignedHeaders", sl_buf_view(&names));
-    query->failed |= names.failed;
-    sl_buf_free(&names);
+        aws_add_parameter(&query, "X-Amz-Security-Token", s->keys.session_token);
+    aws_add_parameter(&query, "X-Amz-SignedHeaders", stamp->names);
     for (size_t i = 0; i < s->query_count; i++)
-        aws_add_parameter(query, s->query[i].name, s->query[i].value);
+        aws_add_parameter(&query, s->query[i].name, s->query[i].value);
     if (s->operation)
-        aws_add_parameter(query, "x-id", sl_str(s->operation));
-    query->failed |= credential.failed;
+        aws_add_parameter(&query, "x-id", sl_str(s->operation));
+    query.failed |= credential.failed;
     sl_buf_free(&credential);
+    return sl_buf_keep(&query, arena);
 }
 
 /* The hash of the canonical request. */
-static bool request_hash(const struct aws_signing *s, const struct sl_buf *query, uint8_t out[DIGEST])
+static bool request_hash(const struct aws_signing *s, const struct stamp *stamp, struct sl_str query,
+                         uint8_t out[DIGEST])
 {
     struct sl_buf text = {0};
-    sl_buf_cstr(&text, s->method);
-    sl_buf_u8(&text, '\n');
-    sl_buf_str(&text, s->path);
-    sl_buf_u8(&text, '\n');
-    sl_buf_str(&text, sl_buf_view(query));
-    sl_buf_cstr(&text, "\nhost:");
-    sl_buf_str(&text, s->host);
+    sl_buf_printf(&text, "%s\n" SL_STR_FMT "\n" SL_STR_FMT "\nhost:" SL_STR_FMT, s->method, SL_STR_ARG(s->path),
+                  SL_STR_ARG(query), SL_STR_ARG(s->host));
     for (size_t i = 0; i < s->field_count; i++)
         sl_buf_printf(&text, "\n%s:" SL_STR_FMT, s->fields[i].name, SL_STR_ARG(s->fields[i].value));
-    sl_buf_cstr(&text, "\n\n");
-    signed_names(s, &text);
-    sl_buf_cstr(&text, "\nUNSIGNED-PAYLOAD");
+    sl_buf_printf(&text, "\n\n" SL_STR_FMT "\nUNSIGNED-PAYLOAD", SL_STR_ARG(stamp->names));
     bool ok = !text.failed && EVP_Digest(text.data, text.size, out, NULL, EVP_sha256(), NULL);
     sl_buf_free(&text);
     return ok;
 }
 
-static bool signature(const struct aws_signing *s, const struct stamp *stamp, struct sl_str scope,
-                      const struct sl_buf *query, uint8_t out[DIGEST])
+static bool signature(const struct aws_signing *s, const struct stamp *stamp, struct sl_str query, uint8_t out[DIGEST])
 {
     uint8_t key[DIGEST], hash[DIGEST];
     struct sl_buf text = {0};
-    bool ok = request_hash(s, query, hash) && signing_key(s->keys.secret_key, stamp->day, s->region, key);
+    bool ok = request_hash(s, stamp, query, hash) && signing_key(s->keys.secret_key, stamp->day, s->region, key);
     if (ok) {
-        sl_buf_printf(&text, "AWS4-HMAC-SHA256\n%s\n", stamp->time);
-        sl_buf_str(&text, scope);
-        sl_buf_u8(&text, '\n');
+        sl_buf_printf(&text, "AWS4-HMAC-SHA256\n%s\n" SL_STR_FMT "\n", stamp->time, SL_STR_ARG(stamp->scope));
         sl_buf_hex(&text, hash, DIGEST);
         ok = !text.failed && hmac(key, DIGEST, sl_buf_view(&text), out);
     }
@@ -115,28 +107,17 @@ static bool signature(const struct aws_signing *s, const struct stamp *stamp, st
 
 const char *aws_presign(struct sl_arena *arena, const struct aws_signing *s)
 {
-    struct tm tm;
-    time_t now = (time_t)s->now_s;
     struct stamp stamp;
-    struct sl_buf scope = {0}, query = {0}, url = {0};
+    struct sl_buf url = {0};
     uint8_t bytes[DIGEST];
-    gmtime_r(&now, &tm);
-    strftime(stamp.day, sizeof stamp.day, "%Y%m%d", &tm);
-    strftime(stamp.time, sizeof stamp.time, "%Y%m%dT%H%M%SZ", &tm);
-    sl_buf_printf(&scope, "%s/" SL_STR_FMT "/s3/aws4_request", stamp.day, SL_STR_ARG(s->region));
-    parameters(s, &stamp, sl_buf_view(&scope), &query);
-    url.failed = scope.failed || query.failed || !signature(s, &stamp, sl_buf_view(&scope), &query, bytes);
-    if (!url.failed) {
-        sl_buf_str(&url, s->scheme);
-        sl_buf_str(&url, s->host);
-        sl_buf_str(&url, s->path);
-        sl_buf_u8(&url, '?');
-        sl_buf_str(&url, sl_buf_view(&query));
-        sl_buf_cstr(&url, "&X-Amz-Signature=");
-        sl_buf_hex(&url, bytes, DIGEST);
-    }
-    sl_buf_free(&scope);
-    sl_buf_free(&query);
+    if (!make_stamp(arena, s, &stamp))
+        return NULL;
+    struct sl_str query = parameters(arena, s, &stamp);
+    if (!query.data || !signature(s, &stamp, query, bytes))
+        return NULL;
+    sl_buf_printf(&url, SL_STR_FMT SL_STR_FMT SL_STR_FMT "?" SL_STR_FMT "&X-Amz-Signature=", SL_STR_ARG(s->scheme),
+                  SL_STR_ARG(s->host), SL_STR_ARG(s->path), SL_STR_ARG(query));
+    sl_buf_hex(&url, bytes, DIGEST);
     return sl_buf_keep(&url, arena).data;
 }
 
