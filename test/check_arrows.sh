@@ -26,12 +26,12 @@ deny lib/js '(object|pdb|ppdb|dwarf|symcache|breakpad|symbfile|unwind|demangle|c
 deny lib/disasm '(pdb|ppdb|source|dwarf|symcache|breakpad|symbfile|unwind|demangle|crash|apple|minidump|jvm|js)/'
 deny lib/jit '(pdb|ppdb|source|dwarf|symcache|symbfile|unwind|demangle|crash|apple|minidump|jvm|js)/'
 deny lib/apple '(minidump|dwarf|symcache|breakpad|demangle|unwind|pdb|ppdb)/'
-<<<<<<< HEAD
-deny service/core '(tls|redis|http|fetch|origin|config|cache|kinds|search|symbfile_store|transcode|api|cli)/'
-deny service/tls '(core|redis|http|fetch|origin|config|cache|kinds|search|symbfile_store|transcode|api|cli)/'
-deny service/redis '(http|fetch|origin|config|cache|kinds|search|symbfile_store|transcode|api|cli)/'
-deny service/http '(fetch|origin|config|cache|kinds|search|symbfile_store|transcode|api|cli)/'
-deny service/fetch '(http|origin|config|cache|kinds|search|symbfile_store|transcode|api|cli)/'
+deny service/core '(tls|redis|http|fetch|objectstore|origin|config|cache|kinds|search|symbfile_store|transcode|api|cli)/'
+deny service/tls '(core|redis|http|fetch|objectstore|origin|config|cache|kinds|search|symbfile_store|transcode|api|cli)/'
+deny service/redis '(http|fetch|objectstore|origin|config|cache|kinds|search|symbfile_store|transcode|api|cli)/'
+deny service/http '(fetch|objectstore|origin|config|cache|kinds|search|symbfile_store|transcode|api|cli)/'
+deny service/fetch '(http|objectstore|origin|config|cache|kinds|search|symbfile_store|transcode|api|cli)/'
+deny service/objectstore '(http|origin|config|cache|store|kinds|search|symbfile_store|transcode|api|cli)/'
 deny service/origin '(http|config|cache|kinds|search|symbfile_store|transcode|api|cli)/'
 deny service/cache '(http|kinds|search|symbfile_store|transcode|api|cli)/'
 deny service/kinds '(http|store|api|cli)/'
@@ -44,28 +44,11 @@ deny service/transcode '(http|store|symbfile_store|api|cli)/'
 for folder in search symbfile_store transcode; do deny "service/$folder" 'kinds/kinds\.h'; done
 deny service/store '(http|kinds|search|symbfile_store|transcode|api|cli)/'
 deny service/symbfile_store 'store/store\.h'
-=======
-deny service/core '(tls|redis|http|fetch|objectstore|origin|config|cache|kinds|api|cli)/'
-deny service/tls '(core|redis|http|fetch|objectstore|origin|config|cache|kinds|api|cli)/'
-deny service/redis '(http|fetch|objectstore|origin|config|cache|kinds|api|cli)/'
-deny service/http '(fetch|objectstore|origin|config|cache|kinds|api|cli)/'
-deny service/fetch '(http|objectstore|origin|config|cache|kinds|api|cli)/'
-deny service/objectstore '(http|origin|config|cache|store|kinds|api|cli)/'
-deny service/origin '(http|config|cache|kinds|api|cli)/'
-deny service/cache '(http|kinds|api|cli)/'
-deny service/kinds '(http|api|cli)/'
-deny service/store '(http|kinds|api|cli)/'
-deny service/kinds 'store/store\.h'
->>>>>>> 7f4c04b2 (objectstore: one client of S3 and GCS instead of four half ones)
 deny service/api 'cli/'
 # A folder's private header is its own.
 for header in object/impl.h object/elf.h object/macho.h object/pe.h object/breakpad.h object/breakpad_reader.h \
     object/breakpad_scan.h breakpad/impl.h jit/impl.h pdb/impl.h pdb/srcsrv.h ppdb/impl.h ppdb/format.h dwarf/impl.h dwarf/constants.h go/impl.h btf/impl.h symcache/build.h symcache/format.h demangle/llvm.h demangle/microsoft.h demangle/microsoft_tree.h unwind/impl.h unwind/dwarf.h unwind/pe.h unwind/cfi_format.h unwind/walk_impl.h apple/impl.h disasm/impl.h disasm/effects_impl.h minidump/impl.h minidump/facts_impl.h js/read.h js/scope_impl.h js/smformat.h js/smwrite.h js/vlq.h jvm/format.h jvm/members.h jvm/numbers.h \
-<<<<<<< HEAD
-    config/impl.h http/impl.h fetch/impl.h origin/impl.h cache/impl.h kinds/impl.h search/impl.h symbfile_store/impl.h symbfile_store/bucket.h store/impl.h store/bucket.h api/impl.h api/uploads/uploads.h api/symbfile/symbfile.h api/jvm/jvm.h api/js/js.h \
-=======
-    config/impl.h http/impl.h fetch/impl.h objectstore/impl.h origin/impl.h cache/impl.h kinds/impl.h kinds/auxiliary.h store/impl.h api/impl.h api/uploads/uploads.h api/symbfile/symbfile.h api/jvm/jvm.h api/js/js.h \
->>>>>>> 7f4c04b2 (objectstore: one client of S3 and GCS instead of four half ones)
+    config/impl.h http/impl.h fetch/impl.h objectstore/impl.h origin/impl.h cache/impl.h kinds/impl.h search/impl.h symbfile_store/impl.h symbfile_store/bucket.h store/impl.h api/impl.h api/uploads/uploads.h api/symbfile/symbfile.h api/jvm/jvm.h api/js/js.h \
     cli/bundle/bundle.h cli/dump_syms/dump_syms.h cli/inspect/inspect.h cli/inspect/minidump.h cli/lookup/lookup.h cli/push_symbols/push.h cli/sort/sort.h cli/stress/stress.h cli/symbolicate/answer.h cli/symbolicate/artifacts.h cli/symbolicate/dump_json.h cli/symbolicate/dump_print.h cli/symbolicate/print_analysis.h cli/symbolicate/remote.h cli/symbolicate/request.h cli/symbolicate/sentry.h cli/symbolicate/symbolicate.h cli/symbolicate/table.h; do
     found=$(grep -rn "include \"$header\"" lib service --include='*.[ch]' --include='*.cc' | grep -v "^[a-z]*/${header%/*}/")
     [ -z "$found" ] || { printf '%s\n' "$found"; bad=1; }
