@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/base64.h"
+#include "base/json_fields.h"
 #include "base/json_write.h"
 #include "core/loop.h"
 #include "core/pool.h"
@@ -162,25 +163,17 @@ static enum sl_code no_token(struct sl_str description, struct sl_error *error)
 
 struct answer { /* what it does not have is empty, and so is all of what is no JSON */
     struct sl_str token, problem;
-    int64_t life_s;
+    struct sl_opt_u64 life_s;
 };
 
 static void read_answer(struct sl_str text, struct sl_arena *arena, struct answer *answer)
 {
+    static const struct sl_field fields[] = {SL_FIELD(TEXT, false, answer, token, "access_token"),
+                                             SL_FIELD(TEXT, false, answer, problem, "error_description"),
+                                             SL_FIELD(U64, false, answer, life_s, "expires_in"), SL_FIELDS_END};
     struct sl_json j = sl_json(text, arena, false);
-    struct sl_str key;
     *answer = (struct answer){0};
-    if (sl_json_object(&j))
-        while (sl_json_next(&j, &key)) {
-            if (sl_str_equal(key, SL_STR("access_token")))
-                sl_json_text(&j, &answer->token);
-            else if (sl_str_equal(key, SL_STR("error_description")))
-                sl_json_text(&j, &answer->problem);
-            else if (sl_str_equal(key, SL_STR("expires_in")))
-                sl_json_i64(&j, &answer->life_s);
-            else
-                sl_json_skip(&j);
-        }
+    sl_json_read_object(&j, fields, answer);
     if (!sl_json_end(&j))
         *answer = (struct answer){0};
 }
@@ -203,7 +196,7 @@ static enum sl_code google_take(struct sl_str text, struct sl_buf *token, uint64
     struct sl_arena arena = {0};
     read_answer(text, &arena, &answer);
     enum sl_code code = answer.token.size ? SL_OK : no_token(answer.problem, error);
-    *life_s = answer.life_s > 0 ? (uint64_t)answer.life_s : 0;
+    *life_s = answer.life_s.value;
     sl_buf_str(token, answer.token);
     sl_arena_free(&arena);
     return code;
