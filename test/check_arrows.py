@@ -22,30 +22,35 @@ def read(path):
 
 
 def dependencies():
-    """By folder: the folders that it may include."""
-    direct = {}
-    for path in glob.glob("lib/*/meson.build") + glob.glob("service/*/meson.build"):
-        text = read(path)
-        lists = dict.fromkeys(re.findall(r"(\w+_deps) \+?=", text), "")
-        for name in lists:
-            lists[name] = " ".join(re.findall(name + r" \+?= (\[[^]]*\]|\w+)", text))
-        used = " ".join(re.findall(r"\bdependencies: (\[[^]]*\]|\w+)", text))
-        for name, values in lists.items():
-            used = re.sub(rf"\b{name}\b", values, used)
-        direct[os.path.dirname(path)] = set(re.findall(r"\b(\w+)_dep\b", used))
-    names = {os.path.basename(folder): folder for folder in direct}
-    if "libsymloom" not in names:  # what stands for all of lib
-        everything = {name for name, folder in names.items() if folder.startswith("lib/")}
-        direct = {folder: wanted | (everything if "libsymloom" in wanted else set()) for folder, wanted in direct.items()}
-    reached = {folder: {names[name] for name in wanted if name in names} for folder, wanted in direct.items()}
+    """The folders by name, and the folders that each may include."""
+    values, owners, used = {}, {}, {}  # of meson's variables: their text; the folder of NAME_dep; what a folder uses
+    for path in glob.glob("lib/**/meson.build", recursive=True) + glob.glob("service/**/meson.build", recursive=True):
+        folder, text = os.path.dirname(path), read(path)
+        for name, value in re.findall(r"^(\w+_deps) \+?= (\[[^]]*\]|\w+)", text, re.M):
+            values[name] = values.get(name, "") + value
+        for name, about in re.findall(r"^(\w+_dep) = declare_dependency\(((?:[^()]|\([^()]*\))*)\)", text, re.M):
+            values.setdefault(name, "")
+            if "link_with" in about:
+                owners[name] = folder
+            else:
+                values[name] += about  # it stands for others
+        used.setdefault(folder, "")
+        used[folder] += " ".join(re.findall(r"\bdependencies: (\[[^]]*\]|\w+)", text))
+
+    def folders(text, seen=()):
+        for name in set(re.findall(r"\w+_deps?\b", text)) - set(seen):
+            if name in owners:
+                yield owners[name]
+            yield from folders(values.get(name, ""), (*seen, name))
+    reached = {folder: set(folders(text)) for folder, text in used.items() if "/" in folder}
     changed = True
     while changed:
         changed = False
         for folder, wanted in reached.items():
-            more = set().union(*(reached[name] for name in wanted)) - wanted
+            more = set().union(*(reached[name] for name in wanted if name in reached)) - wanted
             wanted |= more
             changed |= bool(more)
-    return names, reached
+    return {os.path.basename(folder): folder for folder in reached}, reached
 
 
 def doors():

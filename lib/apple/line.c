@@ -21,14 +21,9 @@ static bool take_blanks(struct sl_str *rest)
 
 enum apple_number apple_take_number(struct sl_str *rest, uint64_t *value)
 {
-    size_t size = 0;
-    bool over = false;
-    *value = 0;
-    for (; size < rest->size && sl_is_digit(rest->data[size]); size++)
-        over |= __builtin_mul_overflow(*value, UINT64_C(10), value) ||
-                __builtin_add_overflow(*value, (uint64_t)(rest->data[size] - '0'), value);
-    *rest = apple_behind(*rest, size);
-    return !size ? APPLE_NONE : over ? APPLE_TOO_LARGE : APPLE_NUMBER;
+    size_t before = rest->size;
+    bool good = sl_str_take_u64(rest, value);
+    return good ? APPLE_NUMBER : rest->size < before ? APPLE_TOO_LARGE : APPLE_NONE;
 }
 
 /* "0x" and hex digits. */

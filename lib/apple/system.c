@@ -8,17 +8,13 @@
 /* Takes `digits` decimal digits and what stands behind them; -1 when they are not there. */
 static int take_digits(struct sl_str *rest, unsigned digits, const char *behind)
 {
-    int value = 0;
+    uint64_t value;
     size_t size = strlen(behind);
-    if (rest->size < digits + size || memcmp(rest->data + digits, behind, size) != 0)
+    if (rest->size < digits + size || memcmp(rest->data + digits, behind, size) != 0 ||
+        !sl_parse_u64((struct sl_str){rest->data, digits}, &value))
         return -1;
-    for (unsigned i = 0; i < digits; i++) {
-        if (rest->data[i] < '0' || rest->data[i] > '9')
-            return -1;
-        value = value * 10 + (rest->data[i] - '0');
-    }
     *rest = (struct sl_str){rest->data + digits + size, rest->size - digits - size};
-    return value;
+    return (int)value;
 }
 
 /* "+0200" or "+02:00" in seconds. */

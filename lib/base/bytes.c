@@ -55,6 +55,15 @@ bool sl_parse_hex_u64(struct sl_str digits, uint64_t *value)
     return parse_digits(digits, 16, value);
 }
 
+bool sl_str_take_u64(struct sl_str *rest, uint64_t *value)
+{
+    struct sl_str digits = {rest->data, 0};
+    while (digits.size < rest->size && sl_is_digit(rest->data[digits.size]))
+        digits.size++;
+    *rest = (struct sl_str){rest->data + digits.size, rest->size - digits.size};
+    return sl_parse_u64(digits, value);
+}
+
 bool sl_str_next_line(struct sl_str *rest, struct sl_str *line)
 {
     if (!rest->size)

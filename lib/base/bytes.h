@@ -73,6 +73,9 @@ static inline int sl_hex_digit(char c)
 bool sl_parse_u64(struct sl_str digits, uint64_t *value);
 bool sl_parse_hex_u64(struct sl_str digits, uint64_t *value);
 
+/* Takes the decimal digits that `rest` begins with. False when there are none, or 64 bits do not hold the number. */
+bool sl_str_take_u64(struct sl_str *rest, uint64_t *value);
+
 /* Without white space at its ends. */
 struct sl_str sl_str_trimmed(struct sl_str text);
 

@@ -102,13 +102,10 @@ static bool hex4(const char *text, uint32_t *out)
 {
     *out = 0;
     for (int i = 0; i < 4; i++) {
-        char c = text[i], low = (char)(c | 0x20);
-        if (c >= '0' && c <= '9')
-            *out = *out << 4 | (uint32_t)(c - '0');
-        else if (low >= 'a' && low <= 'f')
-            *out = *out << 4 | (uint32_t)(low - 'a' + 10);
-        else
+        int digit = sl_hex_digit(text[i]);
+        if (digit < 0)
             return false;
+        *out = *out << 4 | (uint32_t)digit;
     }
     return true;
 }
@@ -413,7 +410,7 @@ bool sl_json_next(struct sl_json *j, struct sl_str *key)
 static bool digits(struct sl_json *j)
 {
     size_t begin = j->at;
-    while (at(j, 0) >= '0' && at(j, 0) <= '9')
+    while (j->at < j->text.size && sl_is_digit(j->text.data[j->at]))
         j->at++;
     return j->at > begin;
 }
@@ -608,23 +605,4 @@ struct sl_json_place sl_json_place(struct sl_str text, size_t at)
         place.line++;
     place.column += (size_t)(end - line);
     return place;
-}
-
-void sl_json_put(struct sl_buf *out, struct sl_str text)
-{
-    sl_buf_u8(out, '"');
-    for (size_t at = 0; at < text.size;) {
-        unsigned char c = (unsigned char)text.data[at];
-        size_t begin = at;
-        uint32_t code = sl_utf8_next(text, &at);
-        if (c == '"' || c == '\\')
-            sl_buf_printf(out, "\\%c", c);
-        else if (c < 0x20)
-            sl_buf_printf(out, "\\u%04x", c);
-        else if (code == 0xFFFD)
-            sl_buf_cstr(out, "\xEF\xBF\xBD");
-        else
-            sl_buf_add(out, text.data + begin, at - begin);
-    }
-    sl_buf_u8(out, '"');
 }

@@ -114,6 +114,3 @@ struct sl_json_place {
     size_t line, column;
 };
 struct sl_json_place sl_json_place(struct sl_str text, size_t at);
-
-/* Appends a text as JSON has it, in quotes; what is no UTF-8 becomes U+FFFD. */
-void sl_json_put(struct sl_buf *out, struct sl_str text);

@@ -85,12 +85,6 @@ bool sl_fields_text(struct sl_fields *s, const struct sl_json_path *at, void *ou
     return sl_json_peek(s->json) == SL_JSON_STRING ? sl_json_string(s->json, out) : mismatch(s, at, "a string");
 }
 
-static bool parse_decimal(struct sl_str digits, uint64_t *out)
-{
-    bool negative;
-    return digits.size > 0 && digits.data[0] != '-' && sl_json_integer(digits, &negative, out);
-}
-
 /* As the text says, or a sign and a magnitude of 64 bits; false when it is no integer of that size. */
 static bool read_integer(struct sl_fields *s, const struct sl_json_path *at, const char *expected, bool *negative,
                          uint64_t *magnitude)
@@ -128,7 +122,7 @@ bool sl_fields_hex(struct sl_fields *s, const struct sl_json_path *at, uint64_t 
     if (!sl_json_string(s->json, &text))
         return false;
     bool hex = text.size >= 2 && text.data[0] == '0' && (text.data[1] | 32) == 'x';
-    if (hex ? sl_parse_hex_u64((struct sl_str){text.data + 2, text.size - 2}, out) : parse_decimal(text, out))
+    if (hex ? sl_parse_hex_u64((struct sl_str){text.data + 2, text.size - 2}, out) : sl_parse_u64(text, out))
         return true;
     text.size = text.size < 40 ? text.size : 40;
     return sl_fields_fail(s, at, where,

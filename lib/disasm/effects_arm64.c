@@ -64,13 +64,10 @@ static bool parse_register(struct sl_str text, unsigned *number, bool *is_narrow
         return true;
     if (text.size < 2 || text.size > 3 || !(text.data[0] == 'x' || *is_narrow))
         return false;
-    *number = 0;
-    for (size_t i = 1; i < text.size; i++) {
-        if (!sl_is_digit(text.data[i]))
-            return false;
-        *number = *number * 10 + (unsigned)(text.data[i] - '0');
-    }
-    return *number < 31;
+    uint64_t value;
+    bool good = sl_parse_u64((struct sl_str){text.data + 1, text.size - 1}, &value);
+    *number = (unsigned)value;
+    return good && value < 31;
 }
 
 /* A register of an address. */

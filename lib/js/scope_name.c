@@ -53,11 +53,10 @@ static void add_unescaped(struct sl_buf *out, struct sl_str text)
         bool braces = text.data[i + 2] == '{';
         size_t at = i + 2 + braces, most = at + (braces ? 6 : 4);
         for (; at < text.size && at < most; at++) {
-            char c = text.data[at];
-            unsigned digit = sl_is_digit(c) ? (unsigned)(c - '0') : ((unsigned)c | 0x20) - 'a' + 10;
-            if (digit > 15)
+            int digit = sl_hex_digit(text.data[at]);
+            if (digit < 0)
                 break;
-            code = code << 4 | digit;
+            code = code << 4 | (uint32_t)digit;
         }
         i = at + (braces && at < text.size && text.data[at] == '}');
         char encoded[4];

@@ -20,13 +20,11 @@ static bool skip_word(struct sl_str *text, struct sl_str word)
 /* "12" at `*at`, which is moved behind it. */
 static bool read_digits(struct sl_str text, size_t *at, uint32_t *number)
 {
-    uint64_t value = 0;
-    size_t i = *at;
-    for (; i < text.size && sl_is_digit(text.data[i]) && value <= INT32_MAX; i++)
-        value = value * 10 + (uint64_t)(text.data[i] - '0');
-    if (i == *at || value > INT32_MAX)
+    struct sl_str rest = {text.data + *at, text.size - *at};
+    uint64_t value;
+    if (!sl_str_take_u64(&rest, &value) || value > INT32_MAX)
         return false;
-    *at = i;
+    *at = text.size - rest.size;
     *number = (uint32_t)value;
     return true;
 }

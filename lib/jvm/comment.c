@@ -21,12 +21,6 @@ static const struct {
     {{"com.android.tools.r8.residualsignature", 38}, SL_JVM_COMMENT_SIGNATURE},
 };
 
-static bool parse_unsigned(struct sl_str text, uint64_t *out)
-{
-    bool negative;
-    return text.size && sl_is_digit(text.data[0]) && sl_json_integer(text, &negative, out);
-}
-
 static void read_positions(struct sl_json *j, struct sl_arena *arena, struct sl_jvm_comment *comment)
 {
     struct sl_arena_array array = {.arena = arena, .item = sizeof *comment->positions};
@@ -40,7 +34,7 @@ static void read_positions(struct sl_json *j, struct sl_arena *arena, struct sl_
         struct sl_jvm_position *item;
         if (!sl_json_u64(j, &line) || line > UINT32_MAX)
             sl_json_fail(j, "a line is no number of 32 bits");
-        else if (!parse_unsigned(key, &position) || position > UINT32_MAX)
+        else if (!sl_parse_u64(key, &position) || position > UINT32_MAX)
             continue;
         else if ((item = sl_arena_array_add(&array)))
             *item = (struct sl_jvm_position){(uint32_t)position, (uint32_t)line};
@@ -88,7 +82,7 @@ static bool read_action(struct sl_str text, struct sl_jvm_comment *comment)
     uint64_t number;
     if (!is_call(text, SL_STR("removeInnerFrames("), &count))
         return text.size > 0;
-    if (!ends_call(&count) || !parse_unsigned(count, &number))
+    if (!ends_call(&count) || !sl_parse_u64(count, &number))
         return false;
     uint64_t sum = comment->remove + (number < UINT32_MAX ? number : UINT32_MAX);
     comment->remove = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;

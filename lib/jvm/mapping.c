@@ -60,14 +60,13 @@ static inline bool take_until(struct sl_str *line, char c, struct sl_str *out)
 
 static bool take_long_number(struct sl_str *line, uint32_t *out)
 {
-    uint64_t value = 0;
-    size_t size = 0;
-    for (; size < line->size && sl_is_digit(line->data[size]); size++)
-        if ((value = value * 10 + (uint64_t)(line->data[size] - '0')) > UINT32_MAX)
-            return false;
+    struct sl_str rest = *line;
+    uint64_t value;
+    if (!sl_str_take_u64(&rest, &value) || value > UINT32_MAX)
+        return false;
     *out = (uint32_t)value;
-    drop_front(line, size);
-    return size > 0;
+    *line = rest;
+    return true;
 }
 
 /* A decimal number. False when there is none or it does not fit; `*line` is where it was when there is none.

@@ -38,7 +38,7 @@ static bool is_word_char(char c)
 static void split_place(struct sl_str place, struct sl_jvm_trace_frame *f)
 {
     const char *end = place.data + place.size, *digits = end;
-    uint64_t value = 0;
+    uint64_t value;
     f->file = place;
     f->line = 0;
     f->has_line = false;
@@ -46,9 +46,7 @@ static void split_place(struct sl_str place, struct sl_jvm_trace_frame *f)
         digits--;
     if (digits == end || digits == place.data || digits[-1] != ':')
         return;
-    for (const char *c = digits; c < end && value <= INT32_MAX; c++)
-        value = value * 10 + (uint64_t)(*c - '0');
-    if (value > INT32_MAX)
+    if (!sl_parse_u64(between(digits, end), &value) || value > INT32_MAX)
         return;
     f->file = between(place.data, digits - 1);
     f->line = (uint32_t)value;

@@ -20,10 +20,7 @@ void sl_ar_open(struct sl_bytes bytes, struct sl_ar *ar)
 /* A decimal number padded with blanks. */
 static bool read_decimal(struct sl_str text, uint64_t *value)
 {
-    size_t i = 0;
-    for (*value = 0; i < text.size && i < 18 && text.data[i] >= '0' && text.data[i] <= '9'; i++)
-        *value = *value * 10 + (uint64_t)(text.data[i] - '0');
-    return i > 0;
+    return sl_str_take_u64(&text, value);
 }
 
 /* Up to what ends names in the table: `/` and a newline, or a NUL. */

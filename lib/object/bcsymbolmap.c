@@ -72,14 +72,11 @@ size_t sl_bcsymbolmap_count(const struct sl_bcsymbolmap *map)
 
 struct sl_str sl_bcsymbolmap_resolve(const struct sl_bcsymbolmap *map, struct sl_str name)
 {
-    size_t at = sizeof hidden - 1, number = 0;
-    if (name.size < sizeof hidden + 1 || memcmp(name.data, hidden, at) != 0 || name.data[name.size - 1] != '_')
+    size_t at = sizeof hidden - 1;
+    uint64_t number;
+    if (name.size < sizeof hidden + 1 || memcmp(name.data, hidden, at) != 0 || name.data[name.size - 1] != '_' ||
+        !sl_parse_u64((struct sl_str){name.data + at, name.size - 1 - at}, &number))
         return name;
-    for (; at < name.size - 1; at++) {
-        unsigned digit = (unsigned)name.data[at] - '0';
-        if (digit > 9 || __builtin_mul_overflow(number, 10u, &number) || __builtin_add_overflow(number, digit, &number))
-            return name;
-    }
     return number < map->count
                ? bcsymbolmap_line_at(map->text + map->ends[number] + 1, map->text + map->ends[number + 1])
                : name;

@@ -46,34 +46,14 @@ bool breakpad_word(struct breakpad_fields *f, struct sl_str word)
     return true;
 }
 
-static int digit_value(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : 99;
-}
-
-static bool breakpad_number(struct sl_str field, unsigned base, uint64_t *value)
-{
-    *value = 0;
-    for (size_t i = 0; i < field.size; i++) {
-        int digit = digit_value(field.data[i]);
-        if (digit >= (int)base || __builtin_mul_overflow(*value, base, value) ||
-            __builtin_add_overflow(*value, (uint64_t)digit, value))
-            return false;
-    }
-    return field.size > 0;
-}
-
 bool breakpad_hex(struct breakpad_fields *f, uint64_t *value)
 {
-    return breakpad_number(breakpad_field(f), 16, value);
+    return sl_parse_hex_u64(breakpad_field(f), value);
 }
 
 bool breakpad_decimal(struct breakpad_fields *f, uint64_t *value)
 {
-    return breakpad_number(breakpad_field(f), 10, value);
+    return sl_parse_u64(breakpad_field(f), value);
 }
 
 /* `word` and a blank behind it. */

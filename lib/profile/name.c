@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
+#include "base/json_write.h"
 
 /* ---- strings and files ---- */
 
@@ -55,8 +56,8 @@ static uint32_t string_of(struct pool *pool, struct sl_str text)
         return PROFILE_NONE;
     if (!*slot) {
         *slot = (void *)(uintptr_t)(pool->count++ + 1);
-        sl_buf_u8(&pool->added, ',');
-        sl_json_put(&pool->added, text);
+        struct sl_json_writer w = {.out = &pool->added, .comma = true};
+        sl_json_put_str(&w, text);
     }
     return (uint32_t)((uintptr_t)*slot - 1);
 }

@@ -1,7 +1,7 @@
 /* Writing source bundles: entries as they come, the manifest last. */
 #include "source/bundle.h"
 
-#include "base/json.h"
+#include "base/json_write.h"
 #include "base/map.h"
 #include "source/text.h"
 #include "source/zip.h"
@@ -25,16 +25,6 @@ struct sl_bundle_writer {
     struct pairs files, links;
     bool failed;
 };
-
-/* ---- JSON ---- */
-
-static void add_member(struct sl_buf *out, const char *comma, struct sl_str key, struct sl_str value)
-{
-    sl_buf_cstr(out, comma);
-    sl_json_put(out, key);
-    sl_buf_u8(out, ':');
-    sl_json_put(out, value);
-}
 
 /* ---- files ---- */
 
@@ -120,12 +110,14 @@ static struct sl_str describe(struct sl_bundle_writer *w, enum sl_bundle_type ty
                               struct sl_str url)
 {
     struct sl_buf json = {0};
-    add_member(&json, "{", SL_STR("type"), sl_str(sl_bundle_type_name(type)));
+    struct sl_json_writer j = sl_json_writer(&json);
+    sl_json_begin_object(&j);
+    sl_json_member_str(&j, "type", sl_str(sl_bundle_type_name(type)));
     if (path.size)
-        add_member(&json, ",", SL_STR("path"), path);
+        sl_json_member_str(&j, "path", path);
     if (url.size)
-        add_member(&json, ",", SL_STR("url"), url);
-    sl_buf_u8(&json, '}');
+        sl_json_member_str(&j, "url", url);
+    sl_json_end_object(&j);
     struct sl_str text = bundle_write_keep(w, sl_buf_view(&json));
     w->failed = w->failed || json.failed;
     sl_buf_free(&json);
@@ -177,20 +169,18 @@ static int by_key(const void *left, const void *right)
     return sl_str_compare(a->key, b->key);
 }
 
-static void add_pairs(struct sl_buf *json, struct pairs *pairs, bool values_are_json)
+static void put_pairs(struct sl_json_writer *j, const char *key, struct pairs *pairs, bool values_are_json)
 {
     qsort(pairs->items, pairs->count, sizeof *pairs->items, by_key);
+    sl_json_member_object(j, key);
     for (size_t i = 0; i < pairs->count; i++) {
-        const char *comma = i ? "," : "";
-        if (!values_are_json) {
-            add_member(json, comma, pairs->items[i].key, pairs->items[i].value);
-            continue;
-        }
-        sl_buf_cstr(json, comma);
-        sl_json_put(json, pairs->items[i].key);
-        sl_buf_u8(json, ':');
-        sl_buf_str(json, pairs->items[i].value);
+        sl_json_put_key_str(j, pairs->items[i].key);
+        if (values_are_json)
+            sl_json_put_raw(j, pairs->items[i].value);
+        else
+            sl_json_put_str(j, pairs->items[i].value);
     }
+    sl_json_end_object(j);
 }
 
 enum sl_code sl_bundle_finish(struct sl_bundle_writer *writer, const struct sl_bundle_attribute *attributes,
@@ -199,17 +189,16 @@ enum sl_code sl_bundle_finish(struct sl_bundle_writer *writer, const struct sl_b
     struct sl_buf json = {0};
     if (!writer->files.count)
         return sl_fail(error, SL_NOT_FOUND, "nothing written");
-    sl_buf_cstr(&json, "{\"files\":{");
-    add_pairs(&json, &writer->files, true);
-    sl_buf_u8(&json, '}');
-    if (writer->links.count) {
-        sl_buf_cstr(&json, ",\"source_links\":{");
-        add_pairs(&json, &writer->links, false);
-        sl_buf_u8(&json, '}');
+    struct sl_json_writer j = sl_json_writer(&json);
+    sl_json_begin_object(&j);
+    put_pairs(&j, "files", &writer->files, true);
+    if (writer->links.count)
+        put_pairs(&j, "source_links", &writer->links, false);
+    for (size_t i = 0; i < count; i++) {
+        sl_json_put_key_str(&j, attributes[i].name);
+        sl_json_put_str(&j, attributes[i].value);
     }
-    for (size_t i = 0; i < count; i++)
-        add_member(&json, ",", attributes[i].name, attributes[i].value);
-    sl_buf_u8(&json, '}');
+    sl_json_end_object(&j);
     bool failed = writer->failed || json.failed;
     sl_zip_add(&writer->zip, SL_STR("manifest.json"), sl_buf_bytes(&json));
     sl_buf_free(&json);

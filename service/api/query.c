@@ -16,16 +16,6 @@ static bool api_query_refuse(struct http_exchange *x, const char *key, const cha
     return false;
 }
 
-static bool read_seconds(struct sl_str text, uint64_t *seconds)
-{
-    *seconds = 0;
-    for (size_t i = 0; i < text.size; i++)
-        if (text.data[i] < '0' || text.data[i] > '9' || __builtin_mul_overflow(*seconds, 10u, seconds) ||
-            __builtin_add_overflow(*seconds, (uint64_t)(text.data[i] - '0'), seconds))
-            return false;
-    return text.size > 0;
-}
-
 bool query_read(struct http_exchange *x, struct api_query *query)
 {
     *query = (struct api_query){.scope = SL_STR("global")};
@@ -39,7 +29,7 @@ bool query_read(struct http_exchange *x, struct api_query *query)
             return api_query_refuse(x, key, "duplicate field");
         if (scope)
             query->scope = x->query[i].value;
-        else if (!read_seconds(x->query[i].value, &query->timeout_s))
+        else if (!sl_parse_u64(x->query[i].value, &query->timeout_s))
             return api_query_refuse(x, key, "expected a number of seconds");
         query->has_timeout = query->has_timeout || timeout;
     }

@@ -181,14 +181,9 @@ static void check_redis(const struct config *config, const struct value *root, s
 
 bool config_peer_number(struct sl_str text, uint16_t *number)
 {
-    unsigned value = 0;
-    if (!text.size || text.size > 5 || (text.data[0] == '0' && text.size > 1))
+    uint64_t value;
+    if (text.size > 5 || !sl_parse_u64(text, &value) || (text.data[0] == '0' && text.size > 1))
         return false;
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9')
-            return false;
-        value = value * 10 + (unsigned)(text.data[i] - '0');
-    }
     *number = (uint16_t)value;
     return value <= UINT16_MAX;
 }

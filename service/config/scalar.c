@@ -13,14 +13,6 @@ static bool among(struct sl_str text, const char *const *words)
     return false;
 }
 
-static int digit_of(char c)
-{
-    if (sl_is_digit(c))
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 99;
-}
-
 /* Decimal with a sign, 0x and 0o without; false when it is none or does not fit. */
 static bool resolve_int(struct sl_str text, struct value *value)
 {
@@ -38,8 +30,8 @@ static bool resolve_int(struct sl_str text, struct value *value)
     if (at == text.size)
         return false;
     for (; at < text.size; at++) {
-        int digit = digit_of(text.data[at]);
-        if (digit >= base || __builtin_mul_overflow(number, (uint64_t)base, &number) ||
+        int digit = sl_hex_digit(text.data[at]);
+        if (digit < 0 || digit >= base || __builtin_mul_overflow(number, (uint64_t)base, &number) ||
             __builtin_add_overflow(number, (uint64_t)digit, &number))
             return false;
     }

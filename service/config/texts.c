@@ -24,15 +24,8 @@ static bool is_address(int family, struct sl_str text)
 /* Decimal digits, at most `most`. */
 static bool is_number(struct sl_str text, unsigned most)
 {
-    unsigned number = 0;
-    if (text.size == 0 || text.size > 5)
-        return false;
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9')
-            return false;
-        number = number * 10 + (unsigned)(text.data[i] - '0');
-    }
-    return number <= most;
+    uint64_t number;
+    return text.size <= 5 && sl_parse_u64(text, &number) && number <= most;
 }
 
 static struct sl_str from(struct sl_str text, size_t at)

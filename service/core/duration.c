@@ -72,13 +72,10 @@ static size_t skip_blanks(struct sl_str text, size_t at)
 /* Digits at `*at`; false without any, or on overflow. */
 static bool take_number(struct sl_str text, size_t *at, uint64_t *number)
 {
-    size_t start = *at;
-    *number = 0;
-    for (; *at < text.size && sl_is_digit(text.data[*at]); (*at)++)
-        if (__builtin_mul_overflow(*number, 10u, number) ||
-            __builtin_add_overflow(*number, (uint64_t)(text.data[*at] - '0'), number))
-            return false;
-    return *at > start;
+    struct sl_str rest = {text.data + *at, text.size - *at};
+    bool good = sl_str_take_u64(&rest, number);
+    *at = text.size - rest.size;
+    return good;
 }
 
 static struct sl_str take_unit(struct sl_str text, size_t *at)

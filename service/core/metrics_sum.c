@@ -92,23 +92,15 @@ static struct family *family_of(struct summing *s, struct sl_str head)
     return family;
 }
 
-static struct sl_str next_line(struct sl_str *text)
-{
-    const char *end = memchr(text->data, '\n', text->size);
-    struct sl_str line = {text->data, end ? (size_t)(end - text->data) : text->size};
-    size_t step = line.size + (end != NULL);
-    *text = (struct sl_str){text->data + step, text->size - step};
-    return line;
-}
-
 static void metrics_sum_text(struct summing *s, struct sl_str text)
 {
     struct family *family = NULL;
-    while (text.size && !s->failed) {
-        struct sl_str head = {text.data, 0}, line = next_line(&text);
+    for (struct sl_str line; !s->failed && sl_str_next_line(&text, &line);) {
+        struct sl_str head = {line.data, 0};
         while (sl_str_starts(line, SL_STR("# ")) && !sl_str_equal(line, SL_STR("# EOF"))) {
             head.size = (size_t)(line.data + line.size - head.data);
-            line = text.size ? next_line(&text) : SL_STR("");
+            if (!sl_str_next_line(&text, &line))
+                line = SL_STR("");
         }
         if (head.size)
             family = family_of(s, head);

@@ -40,20 +40,9 @@ bool network_parse(struct sl_str text, struct network *network)
     struct sl_str address = {text.data, slash ? (size_t)(slash - text.data) : text.size};
     if (!network_address(address, network->bytes))
         return false;
-    unsigned most = memchr(address.data, ':', address.size) ? 128 : 32, bits = most;
-    if (slash) {
-        bits = 0;
-        size_t digits = text.size - address.size - 1;
-        for (size_t i = 0; i < digits; i++) {
-            if (slash[1 + i] < '0' || slash[1 + i] > '9')
-                return false;
-            bits = bits * 10 + (unsigned)(slash[1 + i] - '0');
-            if (bits > most)
-                return false;
-        }
-        if (digits == 0)
-            return false;
-    }
+    uint64_t most = memchr(address.data, ':', address.size) ? 128 : 32, bits = most;
+    if (slash && (!sl_parse_u64((struct sl_str){slash + 1, text.size - address.size - 1}, &bits) || bits > most))
+        return false;
     network->bits = bits + (128 - most);
     return true;
 }

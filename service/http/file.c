@@ -11,13 +11,10 @@ static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
 
 static bool take_digits(struct sl_str text, size_t at, size_t count, int *number)
 {
-    *number = 0;
-    for (size_t i = at; i < at + count; i++) {
-        if (i >= text.size || text.data[i] < '0' || text.data[i] > '9')
-            return false;
-        *number = *number * 10 + (text.data[i] - '0');
-    }
-    return true;
+    uint64_t value = 0;
+    bool good = at + count <= text.size && sl_parse_u64((struct sl_str){text.data + at, count}, &value);
+    *number = (int)value;
+    return good;
 }
 
 /* "Sun, 06 Nov 1994 08:49:37 GMT" only; the two obsolete forms count as absent. */
@@ -105,13 +102,10 @@ static bool range_is_current(const struct http_exchange *x, struct sl_str tag)
 
 static bool take_number(struct sl_str text, size_t *at, uint64_t *number)
 {
-    size_t start = *at;
-    *number = 0;
-    for (; *at < text.size && text.data[*at] >= '0' && text.data[*at] <= '9'; (*at)++)
-        if (__builtin_mul_overflow(*number, 10u, number) ||
-            __builtin_add_overflow(*number, (uint64_t)(text.data[*at] - '0'), number))
-            return false;
-    return *at > start;
+    struct sl_str rest = {text.data + *at, text.size - *at};
+    bool good = sl_str_take_u64(&rest, number);
+    *at = text.size - rest.size;
+    return good;
 }
 
 enum range { RANGE_NONE, RANGE_ONE, RANGE_UNSATISFIABLE };

@@ -1,10 +1,5 @@
 #include "http/impl.h"
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-}
-
 bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *out)
 {
     char *copy = sl_arena_strndup(arena, text.data, text.size);
@@ -14,8 +9,8 @@ bool percent_decode(struct sl_arena *arena, struct sl_str text, struct sl_str *o
     for (size_t i = 0; i < text.size; i++) {
         char c = text.data[i];
         if (c == '%') {
-            int high = i + 2 < text.size ? hex_digit(text.data[i + 1]) : -1;
-            int low = i + 2 < text.size ? hex_digit(text.data[i + 2]) : -1;
+            int high = i + 2 < text.size ? sl_hex_digit(text.data[i + 1]) : -1;
+            int low = i + 2 < text.size ? sl_hex_digit(text.data[i + 2]) : -1;
             if (high < 0 || low < 0 || (high == 0 && low == 0))
                 return false;
             c = (char)(high << 4 | low);
@@ -38,8 +33,8 @@ static struct sl_str decode_form(struct sl_arena *arena, struct sl_str text)
     size_t size = 0;
     for (size_t i = 0; copy && i < text.size; i++) {
         char c = text.data[i] == '+' ? ' ' : text.data[i];
-        int high = c == '%' && i + 2 < text.size ? hex_digit(text.data[i + 1]) : -1;
-        int low = high >= 0 ? hex_digit(text.data[i + 2]) : -1;
+        int high = c == '%' && i + 2 < text.size ? sl_hex_digit(text.data[i + 1]) : -1;
+        int low = high >= 0 ? sl_hex_digit(text.data[i + 2]) : -1;
         if (low >= 0) {
             c = (char)(high << 4 | low);
             i += 2;

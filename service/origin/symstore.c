@@ -142,17 +142,10 @@ static bool symstore_add_line(struct sl_str line, struct sl_buf *lines)
 
 size_t origin_index_read(struct sl_bytes segment, struct sl_buf *lines)
 {
-    struct sl_str rest = {(const char *)segment.data, segment.size};
+    struct sl_str rest = {(const char *)segment.data, segment.size}, line;
     size_t strange = 0;
-    while (rest.size) {
-        const char *end = memchr(rest.data, '\n', rest.size);
-        struct sl_str line = {rest.data, end ? (size_t)(end - rest.data) : rest.size};
-        size_t step = line.size + (end != NULL);
-        if (line.size && !(line.size == 1 && line.data[0] == '\r'))
-            strange += !symstore_add_line(line, lines);
-        rest.data += step;
-        rest.size -= step;
-    }
+    while (sl_str_next_line(&rest, &line))
+        strange += line.size && !symstore_add_line(line, lines);
     return strange;
 }
 

@@ -63,14 +63,9 @@ static bool parse_host(struct sl_str text, struct redis_options *o)
         host = until(text, ':', true, &port);
         port = port.data ? port : SL_STR("6379");
     }
-    uint32_t number = 0;
-    for (size_t i = 0; i < port.size && number <= UINT16_MAX; i++) {
-        if (port.data[i] < '0' || port.data[i] > '9')
-            return false;
-        number = number * 10 + (uint32_t)(port.data[i] - '0');
-    }
-    return host.size && number && number <= UINT16_MAX && copy_part(host, o->host, sizeof o->host) &&
-           copy_part(port, o->port, sizeof o->port);
+    uint64_t number;
+    return host.size && sl_parse_u64(port, &number) && number && number <= UINT16_MAX &&
+           copy_part(host, o->host, sizeof o->host) && copy_part(port, o->port, sizeof o->port);
 }
 
 enum sl_code redis_url_parse(const char *url, struct redis_options *options, struct sl_error *error)
@@ -88,9 +83,8 @@ enum sl_code redis_url_parse(const char *url, struct redis_options *options, str
         text = until(text, '/', false, &database);
         good = parse_user(text, options, &host) && parse_host(host, options) && database.size < 6;
     }
-    for (size_t i = 0; good && i < database.size; i++) {
-        good = database.data[i] >= '0' && database.data[i] <= '9';
-        options->database = options->database * 10 + (unsigned)(database.data[i] - '0');
-    }
+    uint64_t number = 0;
+    good = good && (!database.size || sl_parse_u64(database, &number));
+    options->database = (unsigned)number;
     return good ? SL_OK : sl_fail(error, SL_MALFORMED, "not the URL of a Redis");
 }

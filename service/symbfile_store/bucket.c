@@ -250,16 +250,13 @@ enum sl_code remote_manifest(const struct symbfile_place *place, struct symbfile
     snprintf(name + strlen(name), sizeof name - strlen(name), "%s", set->name);
     struct object_call call = {.max_size = MANIFEST_BYTES};
     enum sl_code code = remote_note(object_read(remote.bucket, sl_str(name), &text, &call, error), error);
-    struct sl_str rest = sl_buf_view(&text);
+    struct sl_str rest = sl_buf_view(&text), whole;
     *parts = '\0';
     set->have = NULL;
     set->have_count = 0;
-    for (bool first = true; code == SL_OK && rest.size; first = false) {
-        const char *end = memchr(rest.data, '\n', rest.size);
+    for (bool first = true; code == SL_OK && sl_str_next_line(&rest, &whole); first = false) {
         char line[SET_NAME];
-        size_t size = end ? (size_t)(end - rest.data) : rest.size;
-        snprintf(line, sizeof line, "%.*s", (int)(size < sizeof line ? size : 0), rest.data);
-        rest = (struct sl_str){rest.data + size + (end != NULL), rest.size - size - (end != NULL)};
+        snprintf(line, sizeof line, "%.*s", (int)(whole.size < sizeof line ? whole.size : 0), whole.data);
         if (first)
             memcpy(parts, line, sizeof line);
         else if (set->have_count == set->parts)

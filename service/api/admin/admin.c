@@ -62,16 +62,12 @@ static void write_problems(struct http_exchange *x, struct sl_str problems)
 {
     struct sl_buf json = {0};
     struct sl_json_writer w = sl_json_writer(&json);
+    struct sl_str problem;
     sl_json_begin_object(&w);
     sl_json_member_str(&w, "detail", SL_STR("the configuration was not taken"));
     sl_json_member_array(&w, "errors");
-    while (problems.size) {
-        const char *end = memchr(problems.data, '\n', problems.size);
-        size_t size = end ? (size_t)(end - problems.data) : problems.size;
-        sl_json_put_str(&w, (struct sl_str){problems.data, size});
-        size += end != NULL;
-        problems = (struct sl_str){problems.data + size, problems.size - size};
-    }
+    while (sl_str_next_line(&problems, &problem))
+        sl_json_put_str(&w, problem);
     sl_json_end_array(&w);
     sl_json_end_object(&w);
     http_reply_json(x, 400, &json);

@@ -138,13 +138,8 @@ static bool is_group_character(char c)
 static int group_number(const struct rewrite_match *m, struct sl_str group)
 {
     char name[64];
-    long number = 0;
-    bool is_number = group.size > 0;
-    for (size_t i = 0; i < group.size; i++) {
-        is_number = is_number && sl_is_digit(group.data[i]) && number < 1000;
-        number = is_number ? number * 10 + (group.data[i] - '0') : 0;
-    }
-    if (is_number)
+    uint64_t number;
+    if (sl_parse_u64(group, &number) && number < 10000)
         return (int)number;
     if (!group.size || group.size >= sizeof name)
         return -1;

@@ -44,13 +44,9 @@ static bool read_guid(struct sl_str text, struct sl_debug_id *id)
 static bool read_age(struct sl_str text, uint32_t *age)
 {
     uint64_t number = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        if (!sl_is_digit(text.data[i]) || text.size > 10)
-            return false;
-        number = number * 10 + (uint64_t)(text.data[i] - '0');
-    }
+    bool good = text.size <= 10 && sl_parse_u64(text, &number) && number <= UINT32_MAX;
     *age = (uint32_t)number;
-    return text.size && number <= UINT32_MAX;
+    return good;
 }
 
 struct asked {

@@ -48,12 +48,8 @@ static bool read_address_mode(struct sl_fields *s, const struct sl_json_path *at
     uint64_t index = 0;
     mode->of_file = sl_str_starts(text, SL_STR("file:"));
     size_t begin = mode->of_file ? 5 : 4;
-    bool good = text.size > begin && text.size < 17 && (mode->of_file || sl_str_starts(text, SL_STR("rel:")));
-    for (size_t i = begin; good && i < text.size; i++) {
-        good = text.data[i] >= '0' && text.data[i] <= '9';
-        index = index * 10 + (uint64_t)(text.data[i] - '0');
-    }
-    if (!good)
+    if (text.size < begin || text.size > 16 || (!mode->of_file && !sl_str_starts(text, SL_STR("rel:"))) ||
+        !sl_parse_u64((struct sl_str){text.data + begin, text.size - begin}, &index))
         return sl_fields_fail(s, at, where, "invalid address mode");
     mode->module = index < NATIVE_NO_MODULE ? (uint32_t)index : NATIVE_NO_MODULE - 1; /* no request has as many */
     return true;

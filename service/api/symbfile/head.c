@@ -162,13 +162,7 @@ static bool header_invalid(struct symbfile_failure *failure, const char *name)
 /* One to ten digits, nothing else. */
 static bool read_count(struct sl_str text, uint64_t *value)
 {
-    *value = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9')
-            return false;
-        *value = *value * 10 + (uint64_t)(text.data[i] - '0');
-    }
-    return text.size >= 1 && text.size <= 10;
+    return text.size <= 10 && sl_parse_u64(text, value);
 }
 
 static bool read_file_id(const struct http_exchange *x, struct upload_head *head, struct symbfile_failure *failure)

@@ -40,12 +40,7 @@ static void head_field(void *arg, struct sl_str name, struct sl_str value)
         head->location = sl_arena_strndup(head->archive->arena, value.data, value.size);
     if (!sl_str_equal_nocase(name, SL_STR("content-length")))
         return;
-    head->has_size = value.size > 0 && value.size < 19;
-    head->size = 0;
-    for (size_t i = 0; i < value.size && head->has_size; i++) {
-        head->has_size = sl_is_digit(value.data[i]);
-        head->size = head->size * 10 + (uint64_t)(value.data[i] - '0');
-    }
+    head->has_size = value.size < 19 && sl_parse_u64(value, &head->size);
 }
 
 /* No other status is tried again by the download itself. */

@@ -17,10 +17,8 @@ static struct sl_str codeinfo_word(struct sl_str *line)
 
 static struct sl_str codeinfo_line(struct sl_str *text)
 {
-    const char *end = text->size ? memchr(text->data, '\n', text->size) : NULL;
-    struct sl_str line = {text->data, end ? (size_t)(end - text->data) : text->size};
-    size_t step = line.size + (end != NULL);
-    *text = (struct sl_str){text->data + step, text->size - step};
+    struct sl_str line = {text->data, 0};
+    sl_str_next_line(text, &line);
     return sl_str_trimmed(line);
 }
 

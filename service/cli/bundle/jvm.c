@@ -108,12 +108,8 @@ static void read_rules(struct walk *w, struct rule **rules, const char *director
     size_t top = strlen(directory);
     if (snprintf(path, sizeof path, "%s/%s.gitignore", w->top, directory) < (int)sizeof path &&
         !read_source(path, 1 << 20, &text))
-        for (size_t at = 0; at < text.size;) {
-            const uint8_t *newline = memchr(text.data + at, '\n', text.size - at);
-            size_t end = newline ? (size_t)(newline - text.data) : text.size;
-            add_rule(w, rules, (struct sl_str){(const char *)text.data + at, end - at}, top);
-            at = end + 1;
-        }
+        for (struct sl_str rest = sl_buf_view(&text), line; sl_str_next_line(&rest, &line);)
+            add_rule(w, rules, line, top);
     sl_buf_free(&text);
 }
 

@@ -145,19 +145,15 @@ struct csharp {
 
 static void note_marks(struct csharp *c, struct sl_str text)
 {
-    struct sl_str file;
+    struct sl_str line, file;
     uint32_t number;
-    for (size_t at = 0; at < text.size;) {
-        const char *newline = memchr(text.data + at, '\n', text.size - at);
-        size_t end = newline ? (size_t)(newline - text.data) : text.size;
-        if (sl_il2cpp_mark((struct sl_str){text.data + at, end - at}, &file, &number) && file.size &&
-            !sl_map_get(&c->p->seen, file)) {
-            char *copy = sl_arena_strndup(&c->p->arena, file.data, file.size);
-            if (copy && is_new(c->p, (struct sl_str){copy, file.size}) &&
-                room(c->p, &c->items, &c->capacity, c->count, sizeof *c->items))
-                c->items[c->count++] = (struct source_path){.path = {copy, file.size}};
-        }
-        at = end + 1;
+    while (sl_str_next_line(&text, &line)) {
+        if (!sl_il2cpp_mark(line, &file, &number) || !file.size || sl_map_get(&c->p->seen, file))
+            continue;
+        char *copy = sl_arena_strndup(&c->p->arena, file.data, file.size);
+        if (copy && is_new(c->p, (struct sl_str){copy, file.size}) &&
+            room(c->p, &c->items, &c->capacity, c->count, sizeof *c->items))
+            c->items[c->count++] = (struct source_path){.path = {copy, file.size}};
     }
 }
 

@@ -202,16 +202,12 @@ enum sl_code plain_config_read(const char *path, struct sl_buf *yaml, struct sl_
     if (code != SL_OK)
         return code;
     struct plain p = {0};
-    struct sl_str rest = {(const char *)mapping.bytes.data, mapping.bytes.size};
+    struct sl_str rest = {(const char *)mapping.bytes.data, mapping.bytes.size}, line;
     p.section = &p.root;
-    for (unsigned number = 1; code == SL_OK && rest.size; number++) {
-        const char *newline = memchr(rest.data, '\n', rest.size);
-        size_t size = newline ? (size_t)(newline - rest.data) : rest.size, whole = size + (newline != NULL);
-        if (size > 8192 || memchr(rest.data, '\0', size) || !read_line(&p, trimmed((struct sl_str){rest.data, size})))
+    for (unsigned number = 1; code == SL_OK && sl_str_next_line(&rest, &line); number++)
+        if (line.size > 8192 || memchr(line.data, '\0', line.size) || !read_line(&p, trimmed(line)))
             code =
                 sl_fail(error, SL_MALFORMED, "%s:%u: not a plain \"key = value\" line; use .symloom.yml", path, number);
-        rest = (struct sl_str){rest.data + whole, rest.size - whole};
-    }
     if (code == SL_OK)
         write_node(&p.root, yaml);
     if (code == SL_OK && yaml->failed)

@@ -69,12 +69,10 @@ static int usage(const char *message, const char *what)
 
 static bool parse_action(const struct path_mapping *m, struct sl_str name, struct piece *piece)
 {
-    unsigned group = 0;
-    for (size_t i = 0; i < name.size && group < MAX_GROUPS; i++)
-        group = name.data[i] >= '0' && name.data[i] <= '9' ? group * 10 + (unsigned)(name.data[i] - '0') : MAX_GROUPS;
+    uint64_t group;
     const struct sl_str *variable = sl_map_get(&m->variables, name);
-    if (name.size && group < MAX_GROUPS)
-        *piece = (struct piece){.kind = PIECE_GROUP, .group = group};
+    if (sl_parse_u64(name, &group) && group < MAX_GROUPS)
+        *piece = (struct piece){.kind = PIECE_GROUP, .group = (unsigned)group};
     else if (sl_str_equal(name, SL_STR("digest")))
         *piece = (struct piece){.kind = PIECE_DIGEST};
     else if (sl_str_equal(name, SL_STR("DIGEST")))

@@ -233,12 +233,9 @@ static void print_producers(struct findings *f, struct sl_buf *out)
 
 static void print_hints(struct findings *f, struct sl_buf *out)
 {
-    struct sl_str rest = sl_buf_view(&f->hints);
-    for (const char *end; rest.size && (end = memchr(rest.data, '\n', rest.size));) {
-        size_t length = (size_t)(end - rest.data);
-        print_line(out, "Hint", (struct sl_str){rest.data, length});
-        rest = (struct sl_str){end + 1, rest.size - length - 1};
-    }
+    struct sl_str rest = sl_buf_view(&f->hints), hint;
+    while (sl_str_next_line(&rest, &hint))
+        print_line(out, "Hint", hint);
 }
 
 static void print_object(struct findings *f, struct sl_buf *out)
@@ -359,13 +356,10 @@ static void json_counts(struct findings *f, struct sl_json_writer *w)
 
 static void json_hints(struct findings *f, struct sl_json_writer *w)
 {
-    struct sl_str rest = sl_buf_view(&f->hints);
+    struct sl_str rest = sl_buf_view(&f->hints), hint;
     sl_json_member_array(w, "hints");
-    for (const char *end; rest.size && (end = memchr(rest.data, '\n', rest.size));) {
-        size_t length = (size_t)(end - rest.data);
-        sl_json_put_str(w, (struct sl_str){rest.data, length});
-        rest = (struct sl_str){end + 1, rest.size - length - 1};
-    }
+    while (sl_str_next_line(&rest, &hint))
+        sl_json_put_str(w, hint);
     sl_json_end_array(w);
 }
 

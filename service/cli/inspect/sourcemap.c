@@ -18,10 +18,9 @@ struct summary {
 /* Texts that are objects and speak of mappings. */
 static bool is_sourcemap(struct sl_str text)
 {
-    if (text.size && memchr(")]}'", text.data[0], 4)) {
-        const char *end = memchr(text.data, '\n', text.size);
-        text = end ? (struct sl_str){end + 1, (size_t)(text.data + text.size - end - 1)} : (struct sl_str){NULL, 0};
-    }
+    struct sl_str junk;
+    if (text.size && memchr(")]}'", text.data[0], 4))
+        sl_str_next_line(&text, &junk);
     if (sl_str_starts(text, SL_STR("\xEF\xBB\xBF")))
         text = (struct sl_str){text.data + 3, text.size - 3};
     text = sl_str_trimmed(text);

@@ -6,12 +6,10 @@
 
 #include <stdlib.h>
 
-static int digit_value(char c)
+static bool is_digit(char c, int base)
 {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : 99;
+    int digit = sl_hex_digit(c);
+    return digit >= 0 && digit < base;
 }
 
 /* Digits at the beginning of `text`, with an optional 0x (then hexadecimal); how many characters they take. */
@@ -19,12 +17,12 @@ static size_t scan_number(struct sl_str text, int base, uint64_t *value)
 {
     size_t at = 0;
     *value = 0;
-    if (text.size > 2 && text.data[0] == '0' && (text.data[1] | 32) == 'x' && digit_value(text.data[2]) < 16) {
+    if (text.size > 2 && text.data[0] == '0' && (text.data[1] | 32) == 'x' && is_digit(text.data[2], 16)) {
         base = 16;
         at = 2;
     }
-    for (; at < text.size && digit_value(text.data[at]) < base; at++)
-        *value = *value * (uint64_t)base + (uint64_t)digit_value(text.data[at]);
+    for (; at < text.size && is_digit(text.data[at], base); at++)
+        *value = *value * (uint64_t)base + (uint64_t)sl_hex_digit(text.data[at]);
     return at;
 }
 

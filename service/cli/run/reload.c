@@ -85,16 +85,12 @@ static void keep_fixed(const struct config *before, struct config *fresh)
 
 static void log_lines(struct sl_str lines, bool failed)
 {
-    while (lines.size) {
-        const char *end = memchr(lines.data, '\n', lines.size);
-        struct sl_str line = {lines.data, end ? (size_t)(end - lines.data) : lines.size};
-        size_t step = line.size + (end != NULL);
+    struct sl_str line;
+    while (sl_str_next_line(&lines, &line))
         if (failed)
             log_error("config", "not taken", LOG_SLSTR("problem", line));
         else
             log_warn("config", "questionable", LOG_SLSTR("problem", line));
-        lines = (struct sl_str){lines.data + step, lines.size - step};
-    }
 }
 
 static void tell_manager(void)

@@ -190,11 +190,6 @@ static void look_at_script(struct local_artifacts *a, struct local_artifact *ite
         item->map_beside = kept_text(a, path_file_name(sl_str(beside)));
 }
 
-static int percent_digit(char c)
-{
-    return sl_is_digit(c) ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-}
-
 struct sl_str url_without_parameters(struct sl_str url)
 {
     const char *parameters = url.size ? memmem(url.data, url.size, "//&", 3) : NULL;
@@ -205,8 +200,8 @@ void put_url_path(struct sl_str url, struct sl_buf *out)
 {
     struct sl_str path = sl_js_strip_hostname(url_without_parameters(url));
     for (size_t i = 0; i < path.size && path.data[i] != '?' && path.data[i] != '#'; i++) {
-        int high = path.data[i] == '%' && i + 2 < path.size ? percent_digit(path.data[i + 1]) : -1;
-        int low = high >= 0 ? percent_digit(path.data[i + 2]) : -1;
+        int high = path.data[i] == '%' && i + 2 < path.size ? sl_hex_digit(path.data[i + 1]) : -1;
+        int low = high >= 0 ? sl_hex_digit(path.data[i + 2]) : -1;
         sl_buf_u8(out, (uint8_t)(low >= 0 ? high * 16 + low : path.data[i]));
         i += low >= 0 ? 2 : 0;
     }

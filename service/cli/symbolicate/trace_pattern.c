@@ -199,10 +199,8 @@ static struct sl_str place_text(const struct trace_pattern *p, enum place_kind k
 
 static uint32_t line_number(struct sl_str digits)
 {
-    uint64_t value = 0;
-    for (size_t i = 0; i < digits.size && value <= UINT32_MAX; i++)
-        value = value * 10 + (uint64_t)(digits.data[i] - '0');
-    return value <= UINT32_MAX ? (uint32_t)value : 0;
+    uint64_t value;
+    return sl_parse_u64(digits, &value) && value <= UINT32_MAX ? (uint32_t)value : 0;
 }
 
 static void put_type(const struct trace_pattern *p, struct sl_str type, struct sl_buf *out)
