@@ -100,12 +100,14 @@ static bool range_is_current(const struct http_exchange *x, struct sl_str tag)
     return tag.size && !sl_str_starts(tag, SL_STR("W/")) && sl_str_equal(condition, tag);
 }
 
+/* Stays in front of a number that is too large. */
 static bool take_number(struct sl_str text, size_t *at, uint64_t *number)
 {
     struct sl_str rest = {text.data + *at, text.size - *at};
-    bool good = sl_str_take_u64(&rest, number);
+    if (!sl_str_take_u64(&rest, number))
+        return false;
     *at = text.size - rest.size;
-    return good;
+    return true;
 }
 
 enum range { RANGE_NONE, RANGE_ONE, RANGE_UNSATISFIABLE };
