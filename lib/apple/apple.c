@@ -178,11 +178,11 @@ enum sl_code sl_apple_read(struct sl_bytes bytes, const struct sl_apple_options 
     body = rest;
     if (take_object(&rest, arena, &first)) {
         body = first;
-        if (apple_is_stackshot(body, arena))
-            return read_stackshot(body, &header, arena, &room, crash, error);
         if (!is_body(body, arena))
-            return sl_fail(error, SL_UNSUPPORTED, "unsupported apple report type " SL_STR_FMT,
-                           SL_STR_ARG(header.bug_type.size ? header.bug_type : SL_STR("unknown")));
+            return apple_is_stackshot(body, arena)
+                       ? read_stackshot(body, &header, arena, &room, crash, error)
+                       : sl_fail(error, SL_UNSUPPORTED, "unsupported apple report type " SL_STR_FMT,
+                                 SL_STR_ARG(header.bug_type.size ? header.bug_type : SL_STR("unknown")));
     }
     return read_ips(body, &header, options, arena, &room, crash, error);
 }

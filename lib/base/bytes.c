@@ -33,26 +33,29 @@ struct sl_str sl_str_trimmed(struct sl_str text)
     return text;
 }
 
-static bool parse_digits(struct sl_str digits, unsigned base, uint64_t *value)
-{
-    *value = 0;
-    for (size_t i = 0; i < digits.size; i++) {
-        unsigned digit = (unsigned)sl_hex_digit(digits.data[i]);
-        if (digit >= base || __builtin_mul_overflow(*value, base, value) ||
-            __builtin_add_overflow(*value, digit, value))
-            return false;
-    }
-    return digits.size != 0;
-}
-
 bool sl_parse_u64(struct sl_str digits, uint64_t *value)
 {
-    return parse_digits(digits, 10, value);
+    uint64_t v = 0;
+    for (size_t i = 0; i < digits.size; i++) {
+        unsigned digit = (unsigned)digits.data[i] - '0';
+        if (digit > 9 || __builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, digit, &v))
+            return false;
+    }
+    *value = v;
+    return digits.size != 0;
 }
 
 bool sl_parse_hex_u64(struct sl_str digits, uint64_t *value)
 {
-    return parse_digits(digits, 16, value);
+    uint64_t v = 0;
+    for (size_t i = 0; i < digits.size; i++) {
+        int digit = sl_hex_digit(digits.data[i]);
+        if (digit < 0 || v >> 60)
+            return false;
+        v = v << 4 | (uint64_t)digit;
+    }
+    *value = v;
+    return digits.size != 0;
 }
 
 bool sl_str_take_u64(struct sl_str *rest, uint64_t *value)

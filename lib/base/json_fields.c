@@ -177,7 +177,8 @@ bool sl_fields_raw(struct sl_fields *s, const struct sl_json_path *at, void *out
 static bool read_items(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *of, void **items,
                        size_t *count);
 
-static bool read_field(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *field, void *out)
+static inline __attribute__((always_inline)) bool read_field(struct sl_fields *s, const struct sl_json_path *at,
+                                                             const struct sl_field *field, void *out)
 {
     switch (field->type) {
     case SL_FIELD_TEXT: return sl_fields_text(s, at, out);
@@ -202,7 +203,7 @@ static bool read_field(struct sl_fields *s, const struct sl_json_path *at, const
     return false;
 }
 
-/* Quietly: whether there is a value that fits; another one is skipped. */
+/* Quietly: whether there is a value that fits; another one is skipped. What comes most is read without a way back. */
 static bool read_or_skip(struct sl_fields *s, const struct sl_field *field, void *out)
 {
     static const uint8_t sizes[] = {
@@ -216,6 +217,11 @@ static bool read_or_skip(struct sl_fields *s, const struct sl_field *field, void
         [SL_FIELD_RAW] = sizeof(struct sl_str),
         [SL_FIELD_CUSTOM] = 0,
     };
+    struct sl_opt_u64 *number = out;
+    if (field->type == SL_FIELD_TEXT)
+        return sl_json_text(s->json, out);
+    if (field->type == SL_FIELD_U64)
+        return number->set = sl_json_u64(s->json, &number->value);
     struct sl_json before = *s->json;
     if (read_field(s, NULL, field, out) || s->json->failed)
         return true;
