@@ -102,10 +102,10 @@ struct sl_field {
         SL_FIELD_ROW(false, owner, items, name), .type = SL_FIELD_LIST, .fields = table,                               \
                                                  SL_FIELD_SIZES(owner, items, number)                                  \
     }
-#define SL_FIELD_EACH(owner, items, number, name, function)                                                            \
+#define SL_FIELD_EACH(required, owner, items, number, name, function)                                                  \
     {                                                                                                                  \
-        SL_FIELD_ROW(false, owner, items, name), .type = SL_FIELD_LIST, .read = function,                              \
-                                                 SL_FIELD_SIZES(owner, items, number)                                  \
+        SL_FIELD_ROW(required, owner, items, name), .type = SL_FIELD_LIST, .read = function,                           \
+                                                    SL_FIELD_SIZES(owner, items, number)                               \
     }
 #define SL_FIELD_SIZES(owner, items, number)                                                                           \
     .size = sizeof *((struct owner *)0)->items, .count = offsetof(struct owner, number)

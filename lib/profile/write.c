@@ -335,8 +335,7 @@ static void put_stack_cells(struct table_writer *t, struct sl_str table)
 /* What markers tell of their cause: {"stack": ..}. */
 static void edit_markers(struct table_writer *t, struct sl_str markers)
 {
-    static const struct sl_field cause[] = {{.key = SL_STR("stack"), .type = SL_FIELD_CUSTOM, .read = edit_stack},
-                                            SL_FIELDS_END};
+    static const struct sl_field cause[] = {{SL_STR("stack"), SL_FIELD_CUSTOM, false, 0, edit_stack}, SL_FIELDS_END};
     static const struct sl_field marker[] = {SL_FIELD_SAME("cause", cause), SL_FIELDS_END};
     struct sl_str data, key;
     bool good = profile_member(markers, &t->w->arena, "data", &data);

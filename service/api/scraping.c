@@ -10,21 +10,6 @@
 static const struct sl_str any_origin = {"*", 1};
 const struct scraping scraping_default = {.allowed_origins = &any_origin, .allowed_origin_count = 1};
 
-static bool read_origin(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    return sl_fields_text(s, at, out);
-}
-
-static bool read_origins(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    struct scraping *scraping = out;
-    void *items;
-    if (!sl_fields_array(s, at, sizeof(struct sl_str), read_origin, &items, &scraping->allowed_origin_count))
-        return false;
-    scraping->allowed_origins = items;
-    return true;
-}
-
 static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct scraping *scraping = out;
@@ -48,11 +33,11 @@ static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, voi
 }
 
 static const struct sl_field scraping_fields[] = {
-    {SL_STR("enabled"), SL_FIELD_BOOL, false, offsetof(struct scraping, enabled), NULL},
-    {SL_STR("verify_ssl"), SL_FIELD_BOOL, false, offsetof(struct scraping, verify_ssl), NULL},
-    {SL_STR("allowed_origins"), SL_FIELD_CUSTOM, false, 0, read_origins},
+    SL_FIELD(BOOL, false, scraping, enabled, "enabled"),
+    SL_FIELD(BOOL, false, scraping, verify_ssl, "verify_ssl"),
+    SL_FIELD_EACH(false, scraping, allowed_origins, allowed_origin_count, "allowed_origins", sl_fields_text),
     {SL_STR("headers"), SL_FIELD_CUSTOM, false, 0, read_headers},
-    {{NULL, 0}, SL_FIELD_TEXT, false, 0, NULL},
+    SL_FIELDS_END,
 };
 
 bool scraping_read(struct sl_fields *s, const struct sl_json_path *at, void *out)

@@ -116,7 +116,7 @@ static const struct sl_field meta_fields[] = {
     SL_FIELD(FLAG, false, object_meta, features.has_sources, "has_sources"),
     SL_FIELD_BY(false, object_meta, features.srcsrv_vcs, "srcsrv_vcs", read_vcs),
     SL_FIELD_PART(object_meta, embedded, "embedded_ppdb", embedded_fields),
-    {.key = SL_STR("fixed_address"), .type = SL_FIELD_CUSTOM, .read = read_fixed},
+    {SL_STR("fixed_address"), SL_FIELD_CUSTOM, false, 0, read_fixed},
     SL_FIELDS_END,
 };
 

@@ -76,11 +76,11 @@ static bool any_read_platform(struct sl_fields *s, const struct sl_json_path *at
 static bool any_read_file(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_field fields[] = {
-        {SL_STR("type"), SL_FIELD_CUSTOM, true, offsetof(struct any_file, type), any_read_type},
-        {SL_STR("storage_url"), SL_FIELD_TEXT, true, offsetof(struct any_file, url), NULL},
-        {SL_STR("storage_token"), SL_FIELD_TEXT, false, offsetof(struct any_file, token), NULL},
+        SL_FIELD_BY(true, any_file, type, "type", any_read_type),
+        SL_FIELD(TEXT, true, any_file, url, "storage_url"),
+        SL_FIELD(TEXT, false, any_file, token, "storage_token"),
         {SL_STR("rewrite_first_module"), SL_FIELD_CUSTOM, false, 0, any_read_rules},
-        {{NULL, 0}, SL_FIELD_TEXT, false, 0, NULL},
+        SL_FIELDS_END,
     };
     return sl_fields_object(s, at, fields, out);
 }
@@ -88,12 +88,12 @@ static bool any_read_file(struct sl_fields *s, const struct sl_json_path *at, vo
 static bool any_read_body(struct sl_fields *s)
 {
     static const struct sl_field fields[] = {
-        {SL_STR("symbolicate"), SL_FIELD_CUSTOM, true, offsetof(struct any_reading, file), any_read_file},
+        SL_FIELD_BY(true, any_reading, file, "symbolicate", any_read_file),
         {SL_STR("sources"), SL_FIELD_CUSTOM, false, 0, any_read_sources},
         {SL_STR("scraping"), SL_FIELD_CUSTOM, false, 0, any_read_scraping},
         {SL_STR("options"), SL_FIELD_CUSTOM, false, 0, any_read_options},
         {SL_STR("platform"), SL_FIELD_CUSTOM, false, 0, any_read_platform},
-        {{NULL, 0}, SL_FIELD_TEXT, false, 0, NULL},
+        SL_FIELDS_END,
     };
     return sl_fields_object(s, NULL, fields, s->context);
 }

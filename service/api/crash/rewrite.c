@@ -95,9 +95,9 @@ static bool rewrite_check(struct sl_fields *s, const struct sl_json_path *at, co
 static bool rewrite_read_rule(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_field fields[] = {
-        {SL_STR("from"), SL_FIELD_TEXT, true, offsetof(struct rewrite_rule, from), NULL},
-        {SL_STR("to"), SL_FIELD_TEXT, true, offsetof(struct rewrite_rule, to), NULL},
-        {{NULL, 0}, SL_FIELD_TEXT, false, 0, NULL},
+        SL_FIELD(TEXT, true, rewrite_rule, from, "from"),
+        SL_FIELD(TEXT, true, rewrite_rule, to, "to"),
+        SL_FIELDS_END,
     };
     return sl_fields_object(s, at, fields, out);
 }

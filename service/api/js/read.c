@@ -106,33 +106,10 @@ static bool js_read_frame(struct sl_fields *s, const struct sl_json_path *at, vo
     return true;
 }
 
-static bool js_read_frames(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    struct js_trace *trace = out;
-    void *frames;
-    bool good = sl_fields_array(s, at, sizeof(struct js_entry), js_read_frame, &frames, &trace->count);
-    trace->frames = good ? frames : NULL;
-    return good;
-}
-
 static const struct sl_field js_trace_fields[] = {
-    {SL_STR("frames"), SL_FIELD_CUSTOM, true, 0, js_read_frames},
+    SL_FIELD_EACH(true, js_trace, frames, count, "frames", js_read_frame),
     SL_FIELDS_END,
 };
-
-static bool js_read_trace(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    return sl_fields_object(s, at, js_trace_fields, out);
-}
-
-static bool js_read_traces(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    struct js_request *r = out;
-    void *items;
-    bool good = sl_fields_array(s, at, sizeof(struct js_trace), js_read_trace, &items, &r->trace_count);
-    r->raw = good ? items : NULL;
-    return good;
-}
 
 /* ---- modules ---- */
 
@@ -170,15 +147,6 @@ static bool js_read_module(struct sl_fields *s, const struct sl_json_path *at, v
            sl_fields_object(s, at, js_module_fields, out);
 }
 
-static bool js_read_modules(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    struct js_request *r = out;
-    void *items;
-    bool good = sl_fields_array(s, at, sizeof(struct js_debug_id), js_read_module, &items, &r->id_count);
-    r->ids = good ? items : NULL;
-    return good;
-}
-
 /* ---- the rest ---- */
 
 static const struct sl_field js_option_fields[] = {
@@ -186,11 +154,6 @@ static const struct sl_field js_option_fields[] = {
     SL_FIELD_BY(false, js_request, callee_first, "frame_order", json_callee_first),
     SL_FIELDS_END,
 };
-
-static bool js_read_options(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    return sl_fields_object(s, at, js_option_fields, out);
-}
 
 static bool js_read_source(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
@@ -200,13 +163,13 @@ static bool js_read_source(struct sl_fields *s, const struct sl_json_path *at, v
 
 #define JS_BODY_FIELDS(needs_source)                                                                                   \
     SL_FIELD(TEXT, false, js_request, platform, "platform"),                                                           \
-        {SL_STR("source"), SL_FIELD_CUSTOM, (needs_source), 0, js_read_source},                                        \
-        {SL_STR("stacktraces"), SL_FIELD_CUSTOM, false, 0, js_read_traces},                                            \
-        {SL_STR("modules"), SL_FIELD_CUSTOM, false, 0, js_read_modules},                                               \
+        {SL_STR("source"), SL_FIELD_CUSTOM, needs_source, 0, js_read_source},                                          \
+        SL_FIELD_ITEMS(js_request, raw, trace_count, "stacktraces", js_trace_fields),                                  \
+        SL_FIELD_EACH(false, js_request, ids, id_count, "modules", js_read_module),                                    \
         SL_FIELD(TEXT, false, js_request, release, "release"), SL_FIELD(TEXT, false, js_request, dist, "dist"),        \
         SL_FIELD_BY(false, js_request, scraping, "scraping", scraping_read),                                           \
         SL_FIELD(BOOL, false, js_request, allow_scraping, "allow_scraping"),                                           \
-        {SL_STR("options"), SL_FIELD_CUSTOM, false, 0, js_read_options}, SL_FIELDS_END
+        SL_FIELD_SAME("options", js_option_fields), SL_FIELDS_END
 
 static const struct sl_field js_body_fields[] = {JS_BODY_FIELDS(true)};
 static const struct sl_field js_form_fields[] = {JS_BODY_FIELDS(false)};

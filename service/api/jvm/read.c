@@ -10,11 +10,6 @@ static const struct sl_field exception_fields[] = {
     SL_FIELDS_END,
 };
 
-static bool read_exception(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    return sl_fields_object(s, at, exception_fields, out);
-}
-
 static const struct sl_field frame_fields[] = {
     SL_FIELD(TEXT, false, jvm_frame, platform, "platform"),
     SL_FIELD(TEXT, true, jvm_frame, function, "function"),
@@ -40,26 +35,11 @@ static bool jvm_read_frame(struct sl_fields *s, const struct sl_json_path *at, v
            sl_fields_object(s, at, frame_fields, out);
 }
 
-static bool jvm_read_frames(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    struct jvm_trace *trace = out;
-    void *frames;
-    if (!sl_fields_array(s, at, sizeof(struct jvm_frame), jvm_read_frame, &frames, &trace->count))
-        return false;
-    trace->frames = frames;
-    return true;
-}
-
 static const struct sl_field trace_fields[] = {
-    SL_FIELD_BY(false, jvm_trace, exception, "exception", read_exception),
-    {SL_STR("frames"), SL_FIELD_CUSTOM, true, 0, jvm_read_frames},
+    SL_FIELD_PART(jvm_trace, exception, "exception", exception_fields),
+    SL_FIELD_EACH(true, jvm_trace, frames, count, "frames", jvm_read_frame),
     SL_FIELDS_END,
 };
-
-static bool jvm_read_trace(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    return sl_fields_object(s, at, trace_fields, out);
-}
 
 static bool jvm_read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
@@ -106,12 +86,6 @@ static const struct sl_field option_fields[] = {
     SL_FIELDS_END,
 };
 
-static bool jvm_read_options(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    (void)out;
-    return sl_fields_object(s, at, option_fields, s->context);
-}
-
 /* ---- lists ---- */
 
 static bool jvm_read_sources(struct sl_fields *s, const struct sl_json_path *at, void *out)
@@ -120,51 +94,15 @@ static bool jvm_read_sources(struct sl_fields *s, const struct sl_json_path *at,
     return request_sources_read_into(s, at, r->config, &r->sources, &r->source_count, NULL);
 }
 
-static bool read_exceptions(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    struct jvm_request *r = out;
-    void *items;
-    bool good = sl_fields_array(s, at, sizeof(struct jvm_exception), read_exception, &items, &r->exception_count);
-    r->exceptions = good ? items : NULL;
-    return good;
-}
-
-static bool jvm_read_traces(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    struct jvm_request *r = out;
-    void *items;
-    bool good = sl_fields_array(s, at, sizeof(struct jvm_trace), jvm_read_trace, &items, &r->trace_count);
-    r->traces = good ? items : NULL;
-    return good;
-}
-
-static bool jvm_read_modules(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    struct jvm_request *r = out;
-    void *items;
-    bool good = sl_fields_array(s, at, sizeof(struct jvm_question), jvm_read_module, &items, &r->module_count);
-    r->modules = good ? items : NULL;
-    return good;
-}
-
-static bool read_classes(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    struct jvm_request *r = out;
-    void *items;
-    bool good = sl_fields_array(s, at, sizeof(struct jvm_class), read_class, &items, &r->class_count);
-    r->classes = good ? items : NULL;
-    return good;
-}
-
 #define BODY_FIELDS(needs_sources)                                                                                     \
     SL_FIELD(TEXT, false, jvm_request, platform, "platform"),                                                          \
-        {SL_STR("sources"), SL_FIELD_CUSTOM, (needs_sources), 0, jvm_read_sources},                                    \
-        {SL_STR("exceptions"), SL_FIELD_CUSTOM, false, 0, read_exceptions},                                            \
-        {SL_STR("stacktraces"), SL_FIELD_CUSTOM, false, 0, jvm_read_traces},                                           \
-        {SL_STR("modules"), SL_FIELD_CUSTOM, false, 0, jvm_read_modules},                                              \
+        {SL_STR("sources"), SL_FIELD_CUSTOM, needs_sources, 0, jvm_read_sources},                                      \
+        SL_FIELD_ITEMS(jvm_request, exceptions, exception_count, "exceptions", exception_fields),                      \
+        SL_FIELD_ITEMS(jvm_request, traces, trace_count, "stacktraces", trace_fields),                                 \
+        SL_FIELD_EACH(false, jvm_request, modules, module_count, "modules", jvm_read_module),                          \
         SL_FIELD(TEXT, false, jvm_request, release_package, "release_package"),                                        \
-        {SL_STR("classes"), SL_FIELD_CUSTOM, false, 0, read_classes},                                                  \
-        {SL_STR("options"), SL_FIELD_CUSTOM, false, 0, jvm_read_options}, SL_FIELDS_END
+        SL_FIELD_EACH(false, jvm_request, classes, class_count, "classes", read_class),                                \
+        SL_FIELD_SAME("options", option_fields), SL_FIELDS_END
 
 static const struct sl_field body_fields[] = {BODY_FIELDS(true)};
 static const struct sl_field form_fields[] = {BODY_FIELDS(false)};

@@ -363,16 +363,6 @@ static bool read_module(struct sl_fields *s, const struct sl_json_path *at, void
     return kept->id && kept->upload;
 }
 
-static bool read_modules(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    struct native_request *request = out;
-    void *modules;
-    if (!sl_fields_array(s, at, sizeof(struct native_module), read_module, &modules, &request->module_count))
-        return false;
-    request->modules = modules;
-    return true;
-}
-
 /* ---- options ---- */
 static bool read_frame_order(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
@@ -427,7 +417,7 @@ static const struct sl_field body_fields[] = {
     {SL_STR("sources"), SL_FIELD_CUSTOM, false, 0, read_sources},
     {SL_STR("stacktraces"), SL_FIELD_CUSTOM, false, 0, read_traces},
     {SL_STR("threads"), SL_FIELD_CUSTOM, false, 0, defer_threads},
-    {SL_STR("modules"), SL_FIELD_CUSTOM, false, 0, read_modules},
+    SL_FIELD_EACH(false, native_request, modules, module_count, "modules", read_module),
     SL_FIELD_BY(false, native_request, options, "options", native_read_options),
     SL_FIELD_BY(false, native_request, scraping, "scraping", scraping_read),
     SL_FIELDS_END,

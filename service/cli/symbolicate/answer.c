@@ -18,8 +18,8 @@ static const struct sl_field frame_fields[] = {
     SL_FIELD(U64, false, answer_frame, line, "lineno"),
     SL_FIELD(U64, false, answer_frame, column, "colno"),
     SL_FIELD(TEXT, false, answer_frame, context_line, "context_line"),
-    SL_FIELD_EACH(answer_frame, before, before_count, "pre_context", sl_fields_text),
-    SL_FIELD_EACH(answer_frame, after, after_count, "post_context", sl_fields_text),
+    SL_FIELD_EACH(false, answer_frame, before, before_count, "pre_context", sl_fields_text),
+    SL_FIELD_EACH(false, answer_frame, after, after_count, "post_context", sl_fields_text),
     SL_FIELDS_END,
 };
 
@@ -113,7 +113,8 @@ static const struct sl_field analysis_fields[] = {
     SL_FIELD_SAME("instruction_pointer_update", next_fields),
     SL_FIELD_ITEMS(answer_analysis, accesses, access_count, "memory_accesses", access_fields),
     SL_FIELD_ITEMS(answer_analysis, flips, flip_count, "possible_bit_flips", flip_fields),
-    SL_FIELD_EACH(answer_analysis, inconsistencies, inconsistency_count, "crash_inconsistencies", sl_fields_text),
+    SL_FIELD_EACH(false, answer_analysis, inconsistencies, inconsistency_count, "crash_inconsistencies",
+                  sl_fields_text),
     SL_FIELDS_END,
 };
 

@@ -78,8 +78,8 @@ struct word_names {
 
 static bool list_modules(struct word_names *words, struct sl_str answer)
 {
-    static const struct sl_field fields[] = {SL_FIELD_EACH(word_names, modules, module_count, "modules", sl_fields_raw),
-                                             SL_FIELDS_END};
+    static const struct sl_field fields[] = {
+        SL_FIELD_EACH(false, word_names, modules, module_count, "modules", sl_fields_raw), SL_FIELDS_END};
     struct sl_json j = sl_json(answer, &words->walked->arena, false);
     return sl_json_read_object(&j, fields, words);
 }

@@ -13,9 +13,9 @@ struct sum {
 };
 
 static const struct sl_field sum_fields[] = {
-    {SL_STR("a"), SL_FIELD_U64, true, offsetof(struct sum, a), NULL},
-    {SL_STR("b"), SL_FIELD_U64, true, offsetof(struct sum, b), NULL},
-    {{NULL, 0}, SL_FIELD_TEXT, false, 0, NULL},
+    SL_FIELD(U64, true, sum, a, "a"),
+    SL_FIELD(U64, true, sum, b, "b"),
+    SL_FIELDS_END,
 };
 
 static bool read_fields(struct sl_fields *s)

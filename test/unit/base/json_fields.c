@@ -47,7 +47,7 @@ static const struct sl_field whole_fields[] = {
     SL_FIELD(FLAG, false, whole, flag, "flag"),
     SL_FIELD_PART(whole, part, "part", part_fields),
     SL_FIELD_ITEMS(whole, parts, part_count, "parts", part_fields),
-    SL_FIELD_EACH(whole, texts, text_count, "texts", sl_fields_text),
+    SL_FIELD_EACH(false, whole, texts, text_count, "texts", sl_fields_text),
     SL_FIELD_SAME("inner", inner_fields),
     SL_FIELDS_END,
 };
