@@ -1,10 +1,10 @@
 #include "source/bundle.h"
 
+#include "base/json_fields.h"
 #include "base/map.h"
-#include "ppdb/links.h"
-#include "base/json.h"
-#include "source/zip.h"
 #include "base/search.h"
+#include "ppdb/links.h"
+#include "source/zip.h"
 
 #include <stdlib.h>
 
@@ -54,96 +54,86 @@ static struct sl_str lower_ascii(struct sl_str text, struct sl_arena *arena)
     return (struct sl_str){copy, copy ? text.size : 0};
 }
 
-static struct sl_str text_or_skip(struct sl_json *j)
+static bool read_headers(struct sl_fields *s, const struct sl_json_path *at, void *out)
+{
+    struct sl_bundle_file *file = out;
+    struct sl_arena_array headers = {.arena = s->json->arena, .item = sizeof *file->headers};
+    struct sl_str name, value;
+    if (!sl_fields_open(s, at, SL_JSON_OBJECT, "a map"))
+        return false;
+    while (sl_json_next(s->json, &name)) {
+        if (!sl_json_text(s->json, &value))
+            continue;
+        struct sl_bundle_header header = {lower_ascii(name, s->json->arena), value}, *added;
+        if ((added = sl_arena_array_add(&headers)))
+            *added = header;
+        else
+            sl_json_no_memory(s->json);
+        if (sl_str_equal(header.name, SL_STR("debug-id")))
+            sl_debug_id_parse(value, &file->debug_id);
+    }
+    file->header_count = headers.count;
+    file->headers = sl_arena_array_keep(&headers);
+    return file->headers || sl_json_no_memory(s->json);
+}
+
+static bool read_type(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     struct sl_str text;
-    sl_json_text(j, &text);
-    return text;
-}
-
-static void read_headers(struct sl_bundle *b, struct sl_json *j, struct sl_bundle_file *file)
-{
-    size_t capacity = 0;
-    struct sl_bundle_header *headers = NULL;
-    struct sl_str name;
-    file->header_count = 0; /* of a member that is there twice, the last counts */
-    sl_json_enter(j);
-    while (sl_json_next(j, &name)) {
-        if (file->header_count == capacity) {
-            struct sl_bundle_header *grown = SL_ARENA_ARRAY(&b->arena, struct sl_bundle_header, capacity * 2 + 4);
-            if (!grown) {
-                sl_json_no_memory(j);
-                return;
-            }
-            if (capacity)
-                memcpy(grown, headers, capacity * sizeof *grown);
-            file->headers = headers = grown;
-            capacity = capacity * 2 + 4;
-        }
-        struct sl_bundle_header header = {lower_ascii(name, &b->arena), text_or_skip(j)};
-        if (!header.value.data)
-            continue;
-        headers[file->header_count++] = header;
-        if (sl_str_equal(header.name, SL_STR("debug-id")))
-            sl_debug_id_parse(header.value, &file->debug_id);
-    }
-}
-
-static void read_type(struct sl_json *j, struct sl_bundle_file *file)
-{
-    struct sl_str text = text_or_skip(j);
+    if (!sl_fields_text(s, at, &text))
+        return false;
     for (size_t i = 0; i < sizeof type_names / sizeof *type_names; i++)
         if (sl_str_equal(text, sl_str(type_names[i])))
-            file->type = (enum sl_bundle_type)i;
+            *(enum sl_bundle_type *)out = (enum sl_bundle_type)i;
+    return true;
 }
 
-static void bundle_read_file(struct sl_bundle *b, struct sl_json *j, struct sl_bundle_file *file)
+static bool read_path(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    struct sl_str key;
-    if (sl_json_peek(j) != SL_JSON_OBJECT) {
-        sl_json_fail(j, "the description of a file is no object");
-        return;
-    }
-    sl_json_enter(j);
-    while (sl_json_next(j, &key)) {
-        if (sl_str_equal(key, SL_STR("type")))
-            read_type(j, file);
-        else if (sl_str_equal(key, SL_STR("path")))
-            file->path = normalised(text_or_skip(j), &b->arena);
-        else if (sl_str_equal(key, SL_STR("url")))
-            file->url = text_or_skip(j);
-        else if (sl_str_equal(key, SL_STR("headers")) && sl_json_peek(j) == SL_JSON_OBJECT)
-            read_headers(b, j, file);
-        else
-            sl_json_skip(j);
+    struct sl_str text = {NULL, 0};
+    bool good = sl_fields_text(s, at, &text);
+    *(struct sl_str *)out = normalised(text, s->json->arena);
+    return good;
+}
+
+static const struct sl_field file_fields[] = {
+    SL_FIELD_BY(false, sl_bundle_file, type, "type", read_type),
+    SL_FIELD_BY(false, sl_bundle_file, path, "path", read_path),
+    SL_FIELD(TEXT, false, sl_bundle_file, url, "url"),
+    {SL_STR("headers"), SL_FIELD_CUSTOM, false, 0, read_headers},
+    SL_FIELDS_END,
+};
+
+static void read_file(struct sl_fields *s, struct sl_str name, struct sl_arena_array *files)
+{
+    struct sl_bundle_file *file = sl_arena_array_add(files);
+    if (!file)
+        sl_json_no_memory(s->json);
+    else if (sl_json_peek(s->json) != SL_JSON_OBJECT)
+        sl_json_fail(s->json, "the description of a file is no object");
+    else {
+        file->name = name;
+        sl_fields_object(s, NULL, file_fields, file);
     }
 }
 
-static void bundle_read_files(struct sl_bundle *b, struct sl_json *j)
+static bool bundle_read_files(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    size_t capacity = 0;
+    struct sl_bundle *b = out;
+    struct sl_arena_array files = {.arena = &b->arena, .item = sizeof *b->files};
     struct sl_str name;
-    b->count = 0;
-    sl_json_enter(j);
-    while (sl_json_next(j, &name)) {
-        if (b->count >= 2 * b->zip.count + MORE_FILES) {
-            sl_json_fail(j, "more files than the archive has");
-            return;
-        }
-        if (b->count == capacity) {
-            struct sl_bundle_file *grown = SL_ARENA_ARRAY(&b->arena, struct sl_bundle_file, capacity * 2 + 16);
-            if (!grown || capacity > MAX_FILES) {
-                grown ? sl_json_fail(j, "too many files") : sl_json_no_memory(j);
-                return;
-            }
-            if (capacity)
-                memcpy(grown, b->files, capacity * sizeof *grown);
-            b->files = grown;
-            capacity = capacity * 2 + 16;
-        }
-        b->files[b->count] = (struct sl_bundle_file){.name = name};
-        bundle_read_file(b, j, &b->files[b->count++]);
-    }
+    if (!sl_fields_open(s, at, SL_JSON_OBJECT, "a map"))
+        return false;
+    while (sl_json_next(s->json, &name))
+        if (files.count >= 2 * b->zip.count + MORE_FILES)
+            sl_json_fail(s->json, "more files than the archive has");
+        else if (files.count > MAX_FILES)
+            sl_json_fail(s->json, "too many files");
+        else
+            read_file(s, name, &files);
+    b->count = files.count;
+    b->files = sl_arena_array_keep(&files);
+    return b->files || sl_json_no_memory(s->json);
 }
 
 /* The rules as they are used: sorted, on the arena. */
@@ -158,66 +148,57 @@ static bool keep_links(struct sl_bundle *b, const struct sl_ppdb_link *rules, si
     return good;
 }
 
-static void read_links(struct sl_bundle *b, struct sl_json *j)
+static bool read_links(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    struct sl_ppdb_link *rules = NULL;
-    size_t count = 0, capacity = 0;
-    struct sl_str pattern;
-    sl_json_enter(j);
-    while (sl_json_next(j, &pattern)) {
-        if (count == capacity) {
-            struct sl_ppdb_link *grown = SL_ARENA_ARRAY(&b->arena, struct sl_ppdb_link, capacity * 2 + 8);
-            if (!grown || count > SL_PPDB_MAX_LINKS) {
-                grown ? sl_json_fail(j, "too many source links") : sl_json_no_memory(j);
-                return;
-            }
-            if (count)
-                memcpy(grown, rules, count * sizeof *grown);
-            rules = grown;
-            capacity = capacity * 2 + 8;
-        }
-        rules[count] = (struct sl_ppdb_link){normalised(pattern, &b->arena), text_or_skip(j)};
-        count += rules[count].url.data && rules[count].pattern.data;
+    struct sl_bundle *b = out;
+    struct sl_arena_array links = {.arena = &b->arena, .item = sizeof(struct sl_ppdb_link)};
+    struct sl_str pattern, url;
+    if (!sl_fields_open(s, at, SL_JSON_OBJECT, "a map"))
+        return false;
+    while (sl_json_next(s->json, &pattern)) {
+        struct sl_ppdb_link *link;
+        if (!sl_json_text(s->json, &url))
+            continue;
+        if (links.count > SL_PPDB_MAX_LINKS)
+            sl_json_fail(s->json, "too many source links");
+        else if ((link = sl_arena_array_add(&links)))
+            *link = (struct sl_ppdb_link){normalised(pattern, &b->arena), url};
+        else
+            sl_json_no_memory(s->json);
     }
-    if (!j->failed && !keep_links(b, rules, count))
-        sl_json_fail(j, "unusable source links");
+    size_t count = links.count;
+    const struct sl_ppdb_link *rules = sl_arena_array_keep(&links);
+    return s->json->failed || (rules && keep_links(b, rules, count)) || sl_json_fail(s->json, "unusable source links");
 }
 
-static void read_attribute(struct sl_bundle *b, struct sl_json *j, struct sl_str key)
+static bool read_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    struct sl_bundle_attributes *a = &b->attributes;
-    struct sl_str text = text_or_skip(j);
-    if (sl_str_equal(key, SL_STR("debug_id")))
-        sl_debug_id_parse(text, &a->debug_id);
-    else if (sl_str_equal(key, SL_STR("code_id")))
-        a->code_id = text;
-    else if (sl_str_equal(key, SL_STR("arch")))
-        a->arch = text;
-    else if (sl_str_equal(key, SL_STR("object_name")))
-        a->object_name = text;
-    else if (sl_str_equal(key, SL_STR("release")))
-        a->release = text;
-    else if (sl_str_equal(key, SL_STR("dist")))
-        a->dist = text;
+    struct sl_str text;
+    bool good = sl_fields_text(s, at, &text);
+    if (good)
+        sl_debug_id_parse(text, out);
+    return good;
 }
+
+static const struct sl_field manifest_fields[] = {
+    {SL_STR("files"), SL_FIELD_CUSTOM, false, 0, bundle_read_files},
+    {SL_STR("source_links"), SL_FIELD_CUSTOM, false, 0, read_links},
+    SL_FIELD_BY(false, sl_bundle, attributes.debug_id, "debug_id", read_id),
+    SL_FIELD(TEXT, false, sl_bundle, attributes.code_id, "code_id"),
+    SL_FIELD(TEXT, false, sl_bundle, attributes.arch, "arch"),
+    SL_FIELD(TEXT, false, sl_bundle, attributes.object_name, "object_name"),
+    SL_FIELD(TEXT, false, sl_bundle, attributes.release, "release"),
+    SL_FIELD(TEXT, false, sl_bundle, attributes.dist, "dist"),
+    SL_FIELDS_END,
+};
 
 static enum sl_code parse_manifest(struct sl_bundle *b, struct sl_str text, struct sl_error *error)
 {
     struct sl_json j = sl_json(text, &b->arena, false);
-    struct sl_str key;
     if (sl_json_peek(&j) == SL_JSON_OBJECT)
-        sl_json_enter(&j);
+        sl_json_read_object(&j, manifest_fields, b);
     else
         sl_json_fail(&j, "expected an object");
-    while (!j.failed && sl_json_next(&j, &key)) {
-        bool object = sl_json_peek(&j) == SL_JSON_OBJECT;
-        if (object && sl_str_equal(key, SL_STR("files")))
-            bundle_read_files(b, &j);
-        else if (object && sl_str_equal(key, SL_STR("source_links")))
-            read_links(b, &j);
-        else
-            read_attribute(b, &j, key);
-    }
     return sl_json_end(&j) ? SL_OK
                            : sl_fail(error, sl_json_code(&j), "failed to read source bundle manifest: %s at offset %zu",
                                      j.problem, j.at);
