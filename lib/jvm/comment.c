@@ -1,12 +1,21 @@
 /* What R8 says in comments: objects of JSON. */
 #include "jvm/mapping.h"
 
-#include "base/json.h"
+#include "base/json_fields.h"
 
-/* Members of any kind, as they stand in the text; to be read when the kind is known. */
+/* The members, as they stand in the text but for the id; to be read when the kind is known. */
 struct parts {
-    struct sl_json file_name, positions, conditions, actions, signature;
-    bool has_file_name, has_positions, has_conditions, has_actions, has_signature;
+    struct sl_str id, file_name, positions, conditions, actions, signature;
+};
+
+static const struct sl_field part_fields[] = {
+    SL_FIELD(TEXT, true, parts, id, "id"),
+    SL_FIELD(RAW, false, parts, file_name, "fileName"),
+    SL_FIELD(RAW, false, parts, positions, "positions"),
+    SL_FIELD(RAW, false, parts, conditions, "conditions"),
+    SL_FIELD(RAW, false, parts, actions, "actions"),
+    SL_FIELD(RAW, false, parts, signature, "signature"),
+    SL_FIELDS_END,
 };
 
 static const struct {
@@ -105,56 +114,35 @@ static bool read_texts(struct sl_json *j, bool (*read)(struct sl_str text, struc
     return good && count && !j->failed;
 }
 
-static void read_rule(struct parts *p, struct sl_jvm_comment *comment)
-{
-    bool good = read_texts(&p->conditions, read_condition, comment);
-    if (!read_texts(&p->actions, read_action, comment) || !good)
-        comment->remove = 0;
-}
-
 /* Reads what the kind needs; false when something is missing or not as it should be. */
-static bool read_parts(struct parts *p, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy)
+static bool read_parts(const struct parts *p, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy)
 {
+    bool good = true;
+    struct sl_json j = {.busy = false}, actions;
     switch (comment->kind) {
-    case SL_JVM_COMMENT_SOURCE_FILE: return p->has_file_name && sl_json_string(&p->file_name, &comment->text);
+    case SL_JVM_COMMENT_SOURCE_FILE: j = sl_json(p->file_name, arena, false); return sl_json_string(&j, &comment->text);
     case SL_JVM_COMMENT_SIGNATURE:
-        if (!p->has_signature || !sl_json_text(&p->signature, &comment->text))
+        j = sl_json(p->signature, arena, false);
+        if (!sl_json_text(&j, &comment->text))
             comment->kind = SL_JVM_COMMENT_OTHER;
         return true;
     case SL_JVM_COMMENT_CALLSITE:
-        if (p->has_positions)
-            read_positions(&p->positions, arena, comment);
-        *busy |= p->positions.busy;
-        return p->has_positions && !p->positions.failed;
+        j = sl_json(p->positions, arena, false);
+        read_positions(&j, arena, comment);
+        *busy |= j.busy;
+        return !j.failed;
     case SL_JVM_COMMENT_REWRITE:
-        if (!p->has_conditions || !p->has_actions)
+        j = sl_json(p->conditions, arena, false);
+        actions = sl_json(p->actions, arena, false);
+        if (!p->conditions.data || !p->actions.data)
             return false;
-        read_rule(p, comment);
-        *busy |= p->conditions.busy || p->actions.busy;
-        return !p->conditions.failed && !p->actions.failed;
+        good = read_texts(&j, read_condition, comment);
+        if (!read_texts(&actions, read_action, comment) || !good)
+            comment->remove = 0;
+        *busy |= j.busy || actions.busy;
+        return !j.failed && !actions.failed;
     default: return true;
     }
-}
-
-/* Keeps the reader where the value of one of these names is. */
-static void note_part(struct parts *p, struct sl_str key, const struct sl_json *j)
-{
-    const struct {
-        struct sl_str name;
-        struct sl_json *at;
-        bool *has;
-    } known[] = {
-        {SL_STR("fileName"), &p->file_name, &p->has_file_name},
-        {SL_STR("positions"), &p->positions, &p->has_positions},
-        {SL_STR("conditions"), &p->conditions, &p->has_conditions},
-        {SL_STR("actions"), &p->actions, &p->has_actions},
-        {SL_STR("signature"), &p->signature, &p->has_signature},
-    };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (sl_str_equal(key, known[i].name)) {
-            *known[i].at = *j;
-            *known[i].has = true;
-        }
 }
 
 static bool is_word(char c)
@@ -212,24 +200,13 @@ static struct sl_str as_json(struct sl_str text, struct sl_arena *arena)
 
 static bool read_strict_comment(struct sl_str json, struct sl_arena *arena, struct sl_jvm_comment *comment, bool *busy)
 {
-    struct parts parts = {.has_file_name = false};
+    struct parts parts = {.id = {NULL, 0}};
     struct sl_json j = sl_json(json, arena, false);
-    struct sl_str key, id = {NULL, 0};
     *comment = (struct sl_jvm_comment){.kind = SL_JVM_COMMENT_OTHER};
-    *busy = false;
-    sl_json_enter(&j);
-    while (sl_json_next(&j, &key)) {
-        if (sl_str_equal(key, SL_STR("id"))) {
-            sl_json_string(&j, &id);
-            continue;
-        }
-        note_part(&parts, key, &j);
-        sl_json_skip(&j);
-    }
-    bool good = sl_json_end(&j) && id.data;
+    bool good = sl_json_read_object(&j, part_fields, &parts) && sl_json_end(&j);
     *busy = j.busy;
     for (size_t i = 0; i < sizeof comment_kinds / sizeof *comment_kinds; i++)
-        if (sl_str_equal(id, comment_kinds[i].id))
+        if (sl_str_equal(parts.id, comment_kinds[i].id))
             comment->kind = comment_kinds[i].kind;
     return good && read_parts(&parts, arena, comment, busy);
 }
