@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/json_write.h"
 #include "cache/cache.h"
 #include "core/duration.h"
-#include "base/json_write.h"
 #include "kinds/kinds.h"
 
 static const struct option_spec specs[] = {

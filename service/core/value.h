@@ -4,7 +4,6 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/json.h"
 #include "base/json_write.h"
 
 enum value_type { VALUE_NULL, VALUE_BOOL, VALUE_INT, VALUE_DOUBLE, VALUE_STRING, VALUE_LIST, VALUE_MAP };

@@ -9,9 +9,9 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json_write.h"
 #include "core/content.h"
 #include "core/fiber.h"
-#include "base/json_write.h"
 #include "core/memory.h"
 #include "core/pool.h"
 

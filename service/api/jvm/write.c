@@ -1,8 +1,8 @@
 /* The answer of POST /symbolicate-jvm, keys in the order that the API has them. */
 #include "api/jvm/jvm.h"
 
-#include "base/map.h"
 #include "base/json_write.h"
+#include "base/map.h"
 
 static void write_exception(struct sl_json_writer *w, const struct jvm_exception *exception)
 {

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/duration.h"
 #include "base/json_write.h"
+#include "core/duration.h"
 
 static const struct option_spec specs[] = {
     {"output", 'o', OPTION_VALUE, false, "PATH", "directory, or with one FILE the bundle (default: beside FILE)"},

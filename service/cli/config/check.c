@@ -2,12 +2,12 @@
 
 #include <stdio.h>
 
+#include "base/json_write.h"
 #include "cli/by_id/by_id.h"
 #include "cli/config/connect.h"
 #include "cli/config/machine.h"
 #include "cli/progress.h"
 #include "cli/server.h"
-#include "base/json_write.h"
 
 enum { MAX_FILES = 2 };
 

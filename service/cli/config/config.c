@@ -3,8 +3,8 @@
 #include "cli/config/check.h"
 #include "cli/server.h"
 
-#include "config/tree.h"
 #include "base/json_write.h"
+#include "config/tree.h"
 
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,

@@ -3,10 +3,10 @@
  *     file ──▶ its objects ──read.c──▶ struct findings ──print.c──▶ text or JSON */
 #pragma once
 
+#include "base/json_write.h"
 #include "base/map.h"
 #include "cli/cli.h"
 #include "cli/options.h"
-#include "base/json_write.h"
 
 struct finding_lists { /* which ones are wanted */
     bool sections, symbols, functions, files, sources, cfi;

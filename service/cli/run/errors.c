@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/build.h"
 #include "base/json_write.h"
+#include "core/build.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "fetch/fetch.h"

@@ -7,11 +7,11 @@
 
 #include "base/file.h"
 #include "base/json_fields.h"
+#include "base/json_write.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
 #include "cli/server.h"
 #include "core/duration.h"
-#include "base/json_write.h"
 
 static const struct option_spec specs[] = {
     {"workloads", 'w', OPTION_VALUE, false, "FILE",

@@ -1,8 +1,8 @@
 /* What the files share that write a minidump as rust-minidump's JSON: dump_json.c and dump_facts.c. Private to them. */
 #pragma once
 
-#include "cli/symbolicate/dump_print.h"
 #include "base/json_write.h"
+#include "cli/symbolicate/dump_print.h"
 
 struct dump_json {
     const struct answer *answer;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "api/local_request.h"
-#include "cli/symbolicate/answer.h"
 #include "base/json_write.h"
+#include "cli/symbolicate/answer.h"
 
 struct local_files;
 struct options;

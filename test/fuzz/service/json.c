@@ -17,8 +17,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "core/duration.h"
 #include "base/json_write.h"
+#include "core/duration.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
