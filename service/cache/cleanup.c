@@ -108,62 +108,35 @@ static bool sweep_entry(struct sweep *sweep, int at, const char *name, const str
 
 /* A side file goes with its entry; one whose entry has gone without it goes when it is old. It never keeps its
  * directory by itself: the rmdir tells. */
-static void sweep_side_file(struct sweep *sweep, int at, const char *name, size_t entry_length, const struct stat *st)
+static void sweep_side_file(struct sweep *sweep, int at, const char *name, const struct stat *st)
 {
     char entry[300];
     struct stat ignored;
-    snprintf(entry, sizeof entry, "%.*s", (int)entry_length, name);
+    snprintf(entry, sizeof entry, "%.*s", (int)(strlen(name) - strlen(".metadata")), name);
     if (fstatat(at, entry, &ignored, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
         return;
     if (sweep->options->all || sweep->now_ns - mtime_ns(st) > ORPHAN_AFTER_NS)
         remove_file(sweep, at, name);
 }
 
-static bool sweep_dir(struct sweep *sweep, int fd, unsigned depth);
-
-static bool sweep_child(struct sweep *sweep, int at, const char *name, unsigned depth)
+static bool sweep_visit(void *arg, const struct dir_entry *entry)
 {
-    struct stat st;
-    if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-        bool gone = errno == ENOENT;
-        failed(sweep, "cannot examine a file", name);
-        return gone;
-    }
-    struct sl_str text = sl_str(name), suffix = SL_STR(".metadata");
-    if (S_ISREG(st.st_mode) && sl_str_ends(text, suffix)) {
-        sweep_side_file(sweep, at, name, text.size - suffix.size, &st);
-        return true;
-    }
-    if (S_ISREG(st.st_mode))
-        return sweep_entry(sweep, at, name, &st);
-    if (S_ISLNK(st.st_mode))
-        return remove_file(sweep, at, name);
-    if (!S_ISDIR(st.st_mode) || depth >= MAX_DEPTH)
-        return false;
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {
-        bool gone = errno == ENOENT;
-        failed(sweep, "cannot open a directory", name);
-        return gone;
-    }
-    if (!sweep_dir(sweep, fd, depth + 1))
-        return false;
-    return sweep->options->dry_run || unlinkat(at, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
+    struct sweep *sweep = arg;
+    mode_t mode = entry->st->st_mode;
+    if (S_ISDIR(mode))
+        return entry->emptied &&
+               (sweep->options->dry_run || unlinkat(entry->at, entry->name, AT_REMOVEDIR) == 0 || errno == ENOENT);
+    if (!S_ISREG(mode))
+        return S_ISLNK(mode) && remove_file(sweep, entry->at, entry->name);
+    if (!cache_is_side_file(entry->name))
+        return sweep_entry(sweep, entry->at, entry->name, entry->st);
+    sweep_side_file(sweep, entry->at, entry->name, entry->st);
+    return true;
 }
 
-/* Takes over `fd`. Returns whether the directory is empty afterwards. */
-static bool sweep_dir(struct sweep *sweep, int fd, unsigned depth)
+static void sweep_failed(void *arg, const struct dir_entry *entry)
 {
-    DIR *dir = dir_of(fd);
-    if (!dir) {
-        failed(sweep, "cannot read a directory", "");
-        return false;
-    }
-    bool empty = true;
-    for (struct dirent *e; (e = dir_next(dir, NULL));)
-        empty &= sweep_child(sweep, fd, e->d_name, depth);
-    closedir(dir);
-    return empty;
+    failed(arg, entry->st ? "cannot open a directory" : "cannot examine a file", entry->name);
 }
 
 static enum sl_code sweep_kind(struct sweep *sweep, const char *cache_dir, struct sl_error *error)
@@ -178,7 +151,9 @@ static enum sl_code sweep_kind(struct sweep *sweep, const char *cache_dir, struc
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return sl_fail(error, SL_INTERNAL, "cannot open %.150s: %s", path, strerror(errno));
-    sweep_dir(sweep, fd, 0);
+    const struct dir_walk walk = {.depth = MAX_DEPTH, .visit = sweep_visit, .failed = sweep_failed, .arg = sweep};
+    dir_walk(&walk, fd, ".");
+    close(fd);
     return SL_OK;
 }
 
@@ -314,4 +289,27 @@ enum sl_code cache_cleanup(const struct config *config, const struct cache_kind 
             cleanup_show(runs[i].kind->name, &by_kind[i]);
     }
     return result;
+}
+
+/* ---- how much of each kind is on disk ---- */
+
+static bool measure(void *arg, const struct dir_entry *entry)
+{
+    struct cleanup_totals *totals = arg;
+    bool counts = S_ISREG(entry->st->st_mode) && !cache_is_side_file(entry->name);
+    totals->files += counts;
+    totals->bytes += counts ? (uint64_t)entry->st->st_size : 0;
+    return false;
+}
+
+void cache_measure(const char *cache_dir, const struct cache_kind *const *kinds, size_t count)
+{
+    int at = open(cache_dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < count; i++) {
+        struct cleanup_totals totals = {0};
+        dir_walk(&(struct dir_walk){.depth = CACHE_TREE_DEPTH, .visit = measure, .arg = &totals}, at, kinds[i]->name);
+        cleanup_show(kinds[i]->name, &totals);
+    }
+    if (at >= 0)
+        close(at);
 }

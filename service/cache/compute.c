@@ -87,7 +87,7 @@ static void compute_publish(struct flight *flight, struct cache_tmp *tmp, bool i
     if (job.outdated_files)
         cache_count_removed(state->kind, "version", job.outdated_files, job.outdated_bytes);
     if (job.code == SL_OK && job.published)
-        size_limit_added(state, flight->key, job.item->mapping.bytes.size);
+        cache_bounded_added(state, flight->key, job.item->mapping.bytes.size);
     if (job.code == SL_OK)
         metric_observe(METRIC_CACHE_FILE_BYTES, (double)job.item->mapping.bytes.size, state->kind->name, "false", NULL);
 }

@@ -144,9 +144,9 @@ void compute_publish_error(struct flight *flight, struct outcome *outcome) SL_SU
 bool compute_publishable(enum sl_code code, const struct sl_error *error, bool is_refresh);
 uint64_t compute_fresh_for(const struct kind_state *state, enum sl_code code, const struct sl_error *error);
 
-/* ---- size_limit.c: in the fiber of a line ---- */
+/* ---- evict.c: in the fiber of a line ---- */
 /* An entry was published: others make room for it if the kind has a size of its own. */
-void size_limit_added(struct kind_state *state, struct sl_str key, uint64_t bytes);
+void cache_bounded_added(struct kind_state *state, struct sl_str key, uint64_t bytes);
 
 /* ---- refresh.c: a new version, or a complete one, of what is used meanwhile ---- */
 struct refresh *refresh_begin(struct flight *flight); /* NULL: not now */

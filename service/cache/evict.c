@@ -1,20 +1,27 @@
 /* Keeping the directory within its budget. Two walks and a histogram of ages in between, instead of a list of a million
- * names: the first walk finds the age from which on things have to go, the second one removes them. */
-#include "cache/impl.h"
+ * names: the first walk finds the age from which on things have to go, the second one removes them.
+ *
+ * And keeping the kind with a size of its own (`bounded` of the configuration) within that: when an entry is added and there is too
+ * much, those go that were unused for longest until it fits. What memory holds was used last, in its order; of the rest
+ * the file's time tells, which a use renews once an hour. The entry that was added stays, however large it is. */
+#include "cache/engine.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "core/files.h"
 #include "core/log.h"
+#include "core/metrics.h"
+#include "core/pool.h"
 
 enum {
-    MAX_DEPTH = 8,
     AGES = 1 << 16,    /* minutes; what is older is of the last age */
     SPARED_BELOW = 10, /* minutes: what has just been made is in use */
     PERCENT_KEPT = 90,
@@ -78,30 +85,22 @@ static void remove_entry(struct eviction *e, int at, const char *name, const str
     e->totals->bytes -= (uint64_t)st->st_size < e->totals->bytes ? (uint64_t)st->st_size : e->totals->bytes;
 }
 
-static void visit(struct eviction *e, int at, const char *name, const struct stat *st)
+static bool visit(void *arg, const struct dir_entry *entry)
 {
+    struct eviction *e = arg;
+    const struct stat *st = entry->st;
+    if (!S_ISREG(st->st_mode))
+        return false;
     unsigned age = age_of(e, st);
-    bool entry = !sl_str_ends(sl_str(name), SL_STR(".metadata")) && st->st_size > 0; /* empty: a miss, and no space */
+    bool may_go = !cache_is_side_file(entry->name) && st->st_size > 0; /* empty: a miss, and no space */
     if (!e->removing) {
         e->used += space_of(st);
-        if (entry && e->wanted)
+        if (may_go && e->wanted)
             e->by_age[e->expensive][age] += space_of(st);
-    } else if (entry && age >= SPARED_BELOW && age >= e->oldest_kept && e->to_free > 0) {
-        remove_entry(e, at, name, st);
+    } else if (may_go && age >= SPARED_BELOW && age >= e->oldest_kept && e->to_free > 0) {
+        remove_entry(e, entry->at, entry->name, st);
     }
-}
-
-static void evict_walk(struct eviction *e, int at, const char *name, unsigned depth)
-{
-    DIR *dir = dir_open(at, name);
-    struct stat st;
-    for (struct dirent *d; (d = dir_next(dir, &st));)
-        if (S_ISREG(st.st_mode))
-            visit(e, dirfd(dir), d->d_name, &st);
-        else if (S_ISDIR(st.st_mode) && depth < MAX_DEPTH)
-            evict_walk(e, dirfd(dir), d->d_name, depth + 1);
-    if (dir)
-        closedir(dir);
+    return false;
 }
 
 /* How much has to go. */
@@ -138,7 +137,7 @@ static void walk_kinds(struct eviction *e, const char *const *names, const bool 
         e->wanted = wanted[i];
         e->totals = &totals[i];
         if (both || (e->expensive == expensive && wanted[i]))
-            evict_walk(e, at, names[i], 0);
+            dir_walk(&(struct dir_walk){.depth = CACHE_TREE_DEPTH, .visit = visit, .arg = e}, at, names[i]);
     }
 }
 
@@ -164,4 +163,187 @@ void cache_evict(const struct cache_budget *budget, const char *const *names, co
     free(ages);
     if (at >= 0)
         close(at);
+}
+
+/* ---- the kind with a size of its own ---- */
+
+#define engine cache_engine
+
+enum { PATH_BYTES = 128, MAX_WALKS = 8 };
+
+struct bounded_used { /* by memory */
+    char path[PATH_BYTES];
+    struct sl_str key; /* a copy */
+    bool removed;
+};
+
+struct bounded_entry {
+    char path[PATH_BYTES];
+    uint64_t bytes;
+    int64_t used; /* when; larger = later */
+    struct bounded_used *by;
+};
+
+struct bounded_job {
+    const char *dir, *kind;
+    uint64_t max_bytes, bytes;
+    struct bounded_used *used; /* the one that was used last comes first */
+    size_t used_count;
+    struct sl_map by_path; /* of `used` */
+    struct bounded_entry *entries;
+    size_t count, capacity;
+    uint64_t removed, removed_bytes;
+};
+
+static struct {
+    bool known, running;
+    uint64_t bytes;     /* on disk, once it is known */
+    uint64_t meanwhile; /* of what was added during a walk, which saw it or did not */
+} bounded;
+
+/* ---- on the pool ---- */
+
+/* Of an entry, below the kind's directory. The length, which is `size` or more when it does not fit. */
+static size_t path_below(const struct dir_entry *entry, char *path, size_t size)
+{
+    size_t parents = entry->parent ? path_below(entry->parent, path, size) : 0;
+    if (parents >= size)
+        return size;
+    return parents + (size_t)snprintf(path + parents, size - parents, "%s%s", parents ? "/" : "", entry->name);
+}
+
+static bool see_bounded(void *arg, const struct dir_entry *file)
+{
+    struct bounded_job *job = arg;
+    const struct stat *st = file->st;
+    char path[PATH_BYTES];
+    if (!S_ISREG(st->st_mode) || !st->st_size || cache_is_side_file(file->name) ||
+        path_below(file, path, sizeof path) >= sizeof path ||
+        !sl_grow(&job->entries, &job->capacity, job->count + 1, sizeof *job->entries))
+        return false;
+    struct bounded_entry *entry = &job->entries[job->count++];
+    snprintf(entry->path, sizeof entry->path, "%s", path);
+    entry->bytes = (uint64_t)st->st_size;
+    entry->by = sl_map_get(&job->by_path, sl_str(path));
+    entry->used = entry->by ? INT64_MAX - (entry->by - job->used)
+                            : (int64_t)st->st_mtim.tv_sec * CACHE_SECOND_NS + st->st_mtim.tv_nsec;
+    job->bytes += entry->bytes;
+    return false;
+}
+
+static int by_use(const void *a, const void *b)
+{
+    const struct bounded_entry *x = a, *y = b;
+    return x->used < y->used ? -1 : x->used > y->used;
+}
+
+static void remove_bounded(struct bounded_job *job, int at, struct bounded_entry *entry)
+{
+    char side[2 * PATH_BYTES];
+    if (unlinkat(at, entry->path, 0) != 0)
+        return;
+    if (cache_meta_name(entry->path, side, sizeof side))
+        unlinkat(at, side, 0);
+    job->bytes -= entry->bytes;
+    job->removed_bytes += entry->bytes;
+    job->removed++;
+    if (entry->by)
+        entry->by->removed = true;
+}
+
+static void make_room(void *arg)
+{
+    struct bounded_job *job = arg;
+    char path[CACHE_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", job->dir, job->kind);
+    int at = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (at < 0)
+        return;
+    dir_walk(&(struct dir_walk){.depth = CACHE_TREE_DEPTH, .visit = see_bounded, .arg = job}, at, ".");
+    if (job->count)
+        qsort(job->entries, job->count, sizeof *job->entries, by_use);
+    for (size_t next = 0; job->bytes > job->max_bytes && next + 1 < job->count; next++)
+        remove_bounded(job, at, &job->entries[next]);
+    close(at);
+}
+
+/* ---- on the loop ---- */
+
+static bool add_use(struct bounded_job *job, const struct cache_kind *kind, struct sl_str key)
+{
+    struct bounded_used *used = &job->used[job->used_count];
+    char *copy = malloc(key.size + 1);
+    if (!copy)
+        return false;
+    memcpy(copy, key.data, key.size);
+    *used = (struct bounded_used){.key = {copy, key.size}};
+    job->used_count++;
+    cache_relative_path(key, kind->version, false, used->path);
+    void **slot = sl_map_slot(&job->by_path, sl_str(used->path), NULL);
+    if (slot && !*slot)
+        *slot = used;
+    return slot != NULL;
+}
+
+static bool add_uses(struct bounded_job *job, const struct kind_state *state, struct sl_str added)
+{
+    size_t count = 1;
+    for (const struct cache_memory_entry *e = CACHE_MEMORY_NEWEST(&state->memory); e; e = LRU_OLDER(e, lru))
+        count++;
+    job->used = calloc(count, sizeof *job->used);
+    bool good = job->used && add_use(job, state->kind, added);
+    for (const struct cache_memory_entry *e = CACHE_MEMORY_NEWEST(&state->memory); good && e; e = LRU_OLDER(e, lru))
+        good = !e->item || add_use(job, state->kind, e->lru.key);
+    return good;
+}
+
+static void bounded_end(struct bounded_job *job, struct kind_state *state)
+{
+    for (size_t i = 0; i < job->used_count; i++) {
+        if (job->used[i].removed)
+            cache_memory_forget(&state->memory, job->used[i].key);
+        free((char *)(uintptr_t)job->used[i].key.data);
+    }
+    free(job->used);
+    free(job->entries);
+    sl_map_free(&job->by_path);
+    if (!job->removed)
+        return;
+    metric_add(METRIC_BOUNDED_EVICTED, job->removed, NULL, NULL, NULL);
+    cache_count_removed(state->kind, "size", job->removed, job->removed_bytes);
+    log_debug("cache", "made room", LOG_STR("cache", state->kind->name), LOG_U64("removed", job->removed),
+              LOG_U64("freed", job->removed_bytes));
+}
+
+/* Counts what is on disk and makes room. False when it could not. */
+static bool count_bounded(struct kind_state *state, struct sl_str key)
+{
+    struct bounded_job job = {
+        .dir = engine.dir, .kind = state->kind->name, .max_bytes = engine.config->bounded.max_size};
+    struct sl_error error;
+    bounded.meanwhile = 0;
+    bool good = add_uses(&job, state, key) && pool_run(POOL_IO, make_room, &job, &error) == SL_OK;
+    if (good) {
+        bounded.known = true;
+        bounded.bytes = job.bytes + bounded.meanwhile;
+    }
+    bounded_end(&job, state);
+    return good;
+}
+
+void cache_bounded_added(struct kind_state *state, struct sl_str key, uint64_t bytes)
+{
+    if (state->kind->section != CACHE_BOUNDED || !engine.dir)
+        return;
+    bounded.bytes += bytes;
+    bounded.meanwhile += bytes;
+    bool small = bounded.known && bounded.bytes <= engine.config->bounded.max_size;
+    if (!bounded.running && !small) {
+        bounded.running = true;
+        for (int walk = 0; walk < MAX_WALKS && count_bounded(state, key) && bounded.meanwhile; walk++)
+            ;
+        bounded.known = bounded.known && !bounded.meanwhile; /* else it is counted too high, and again with the next */
+        bounded.running = false;
+    }
+    metric_set(METRIC_BOUNDED_BYTES, (double)bounded.bytes, NULL, NULL, NULL);
 }

@@ -4,7 +4,7 @@
  *     errors.c   errors as bytes, text    disk.c     the layer on disk: pool jobs
  *     meta.c     side files               cache.c    look-ups; engine.h: flights, lines, computing
  *     expiry.c   ages                     cleanup.c  walking the directory
- *     tmp.c      temporary files          evict.c    keeping to the budget, size_limit.c to that of one kind
+ *     tmp.c      temporary files          evict.c    keeping to the budget, and to that of one kind
  *     stamp.c    what uploads replaced    invalidate.c  forgetting it
  *     space.c    a full disk              shared.h   the layer behind the disk
  *     quarantine.c  files that processes died of      pages.c  what of a mapping is in memory
@@ -85,6 +85,7 @@ void cache_meta_encode(struct sl_str key, struct sl_str scope, int64_t created_n
 /* Puts the side file of the published entry `path` into place by a rename. False when it could not be written. */
 bool cache_meta_write(const char *path, struct sl_bytes json);
 bool cache_meta_name(const char *entry, char *out, size_t size);
+bool cache_is_side_file(const char *name);
 
 /* ---- expiry.c ---- */
 enum cache_class { CACHE_CONTENTS, CACHE_NEGATIVE, CACHE_MALFORMED };
@@ -261,6 +262,8 @@ void space_probe(void);
 /* After a computation that failed for reasons of its own, its temporary file being still there: a full disk is one that
  * computations have no word for. True when it is so. */
 bool space_suspect(void) SL_SUSPENDS;
+
+enum { CACHE_TREE_DEPTH = 8 }; /* of a kind's directory */
 
 /* ---- evict.c ---- */
 

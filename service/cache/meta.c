@@ -18,6 +18,11 @@ bool cache_meta_name(const char *entry, char *out, size_t size)
     return length > 0 && (size_t)length < size;
 }
 
+bool cache_is_side_file(const char *name)
+{
+    return sl_str_ends(sl_str(name), SL_STR(".metadata"));
+}
+
 static bool meta_read_all(int fd, char *to, size_t size)
 {
     for (size_t at = 0; at < size;) {
