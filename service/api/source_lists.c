@@ -3,25 +3,20 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "core/lru.h"
+
 enum { MAX_LISTS = 64, MAX_LIST_TEXT = 16 * 1024 };
 
 struct kept_list {
-    struct kept_list *next;
+    struct lru_entry lru;
     unsigned references; /* the table's, and one of each arena */
-    uint64_t policy;     /* number of the configuration whose policy it was read by */
     struct source_list list;
     struct sl_arena arena;
-    size_t size;
-    char text[]; /* may hold secrets */
+    size_t size;     /* of the text */
+    uint64_t policy; /* number of the configuration whose policy it was read by; the key begins here */
+    char text[];     /* may hold secrets */
 };
 
-static struct {
-    pthread_mutex_t lock; /* of all that follows, and of the references */
-    struct kept_list *first;
-    size_t count;
-} lists = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-/* ---- one list ---- */
 static void list_unref(struct kept_list *kept)
 {
     if (--kept->references)
@@ -31,11 +26,21 @@ static void list_unref(struct kept_list *kept)
     free(kept);
 }
 
+static void list_release_kept(struct lru *lru, struct lru_entry *entry)
+{
+    (void)lru;
+    list_unref(LRU_ITEM(entry, struct kept_list, lru));
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the table, and of the references */
+static struct lru lists = {.max_size = UINT64_MAX, .max_count = MAX_LISTS, .release = list_release_kept};
+
+/* ---- one list ---- */
 static void list_release(void *kept)
 {
-    pthread_mutex_lock(&lists.lock);
+    pthread_mutex_lock(&lock);
     list_unref(kept);
-    pthread_mutex_unlock(&lists.lock);
+    pthread_mutex_unlock(&lock);
 }
 
 static struct kept_list *list_read(struct sl_str text, const struct source_policy *policy)
@@ -58,22 +63,7 @@ static struct kept_list *list_read(struct sl_str text, const struct source_polic
     return NULL;
 }
 
-/* ---- the table: the one used last comes first. Under the lock ---- */
-static void lists_add(struct kept_list *kept)
-{
-    kept->next = lists.first;
-    lists.first = kept;
-    lists.count++;
-}
-
-static void lists_drop(struct kept_list **place)
-{
-    struct kept_list *kept = *place;
-    *place = kept->next;
-    lists.count--;
-    list_unref(kept);
-}
-
+/* ---- the table; under the lock ---- */
 static const struct source_list *lists_hold(struct kept_list *kept, struct sl_arena *arena)
 {
     if (!sl_arena_at_end(arena, list_release, kept))
@@ -82,13 +72,12 @@ static const struct source_list *lists_hold(struct kept_list *kept, struct sl_ar
     return &kept->list;
 }
 
-static struct kept_list **lists_place(struct sl_str text, uint64_t policy)
+/* The list that `text` begins with: where it ends is not known yet. */
+static struct kept_list *lists_find(struct sl_str text, uint64_t policy)
 {
-    struct kept_list **place = &lists.first;
-    for (; *place; place = &(*place)->next)
-        if ((*place)->policy == policy && (*place)->size <= text.size &&
-            memcmp((*place)->text, text.data, (*place)->size) == 0)
-            return place;
+    for (struct kept_list *kept = LRU_NEWEST(&lists, struct kept_list, lru); kept; kept = LRU_OLDER(kept, lru))
+        if (kept->policy == policy && kept->size <= text.size && memcmp(kept->text, text.data, kept->size) == 0)
+            return kept;
     return NULL;
 }
 
@@ -96,28 +85,15 @@ const struct source_list *source_lists_find(struct sl_str text, const struct con
                                             size_t *size)
 {
     const struct source_list *list = NULL;
-    pthread_mutex_lock(&lists.lock);
-    struct kept_list **place = lists_place(text, config->sources_number);
-    if (place) {
-        struct kept_list *kept = *place;
-        *place = kept->next;
-        kept->next = lists.first;
-        lists.first = kept;
+    pthread_mutex_lock(&lock);
+    struct kept_list *kept = lists_find(text, config->sources_number);
+    if (kept) {
+        lru_use(&lists, &kept->lru, 0);
         *size = kept->size;
         list = lists_hold(kept, arena);
     }
-    pthread_mutex_unlock(&lists.lock);
+    pthread_mutex_unlock(&lock);
     return list;
-}
-
-static void lists_shrink(size_t most)
-{
-    while (lists.count > most) {
-        struct kept_list **last = &lists.first;
-        while ((*last)->next)
-            last = &(*last)->next;
-        lists_drop(last);
-    }
 }
 
 const struct source_list *source_lists_keep(struct sl_str text, const struct source_policy *policy,
@@ -127,23 +103,20 @@ const struct source_list *source_lists_keep(struct sl_str text, const struct sou
     if (!kept)
         return NULL;
     kept->policy = config->sources_number;
-    pthread_mutex_lock(&lists.lock);
-    struct kept_list **known = lists_place(text, kept->policy);
-    if (known) { /* by another thread meanwhile */
+    kept->lru.key =
+        (struct sl_str){(const char *)kept + offsetof(struct kept_list, policy), sizeof kept->policy + kept->size};
+    pthread_mutex_lock(&lock);
+    struct kept_list *known = lists_find(text, kept->policy); /* by another thread meanwhile */
+    const struct source_list *list = lists_hold(known ? known : kept, arena);
+    if (known || !lru_put(&lists, &kept->lru))
         list_unref(kept);
-        kept = *known;
-    } else {
-        lists_add(kept);
-        lists_shrink(MAX_LISTS);
-    }
-    const struct source_list *list = lists_hold(kept, arena);
-    pthread_mutex_unlock(&lists.lock);
+    pthread_mutex_unlock(&lock);
     return list;
 }
 
 void source_lists_forget(void)
 {
-    pthread_mutex_lock(&lists.lock);
-    lists_shrink(0);
-    pthread_mutex_unlock(&lists.lock);
+    pthread_mutex_lock(&lock);
+    lru_clear(&lists);
+    pthread_mutex_unlock(&lock);
 }

@@ -26,7 +26,7 @@ struct refresh;
 typedef void flight_step(struct flight *flight) SL_SUSPENDS;
 
 struct line { /* flights that wait for their turn, and the fibers that work for them */
-    struct flight *first, *last;
+    struct sl_list flights;
     unsigned running, most; /* fibers */
     const char *what;       /* metric label */
     struct sl_map *map;     /* that it is removed from when idle; NULL: it stays */
@@ -55,7 +55,7 @@ struct flight {
     struct sl_error error;
     struct refresh *refresh; /* after landing */
     flight_step *step;       /* in a line */
-    struct flight *next_in_line;
+    struct sl_link in_line;
 };
 
 /* What came of a key that neither memory nor disk had. */

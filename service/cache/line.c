@@ -49,7 +49,7 @@ struct line *line_of(struct flight *flight)
 
 static void drop_idle(struct line *line)
 {
-    if (line->running || line->first || !line->map)
+    if (line->running || line->flights.first || !line->map)
         return;
     sl_map_remove(line->map, line->name);
     free(line);
@@ -65,13 +65,10 @@ static void tell_waiting(const struct line *changed, long by)
 
 static struct flight *cache_line_next(struct line *line)
 {
-    struct flight *flight = line->first;
+    struct flight *flight = SL_LIST_FIRST(&line->flights, struct flight, in_line);
     if (!flight)
         return NULL;
-    line->first = flight->next_in_line;
-    if (!line->first)
-        line->last = NULL;
-    flight->next_in_line = NULL;
+    sl_list_remove(&line->flights, &flight->in_line);
     tell_waiting(line, -1);
     return flight;
 }
@@ -98,9 +95,7 @@ bool line_enter(struct line *line, struct flight *flight, flight_step *step)
         }
     }
     flight->step = step;
-    flight->next_in_line = NULL;
-    *(line->last ? &line->last->next_in_line : &line->first) = flight;
-    line->last = flight;
+    sl_list_append(&line->flights, &flight->in_line);
     tell_waiting(line, 1);
     return true;
 }

@@ -163,7 +163,7 @@ bool redis_policy_keeps(void); /* as far as is known: a server that does not tel
 /* ---- write_queue.c ---- */
 enum { SHARED_BACKENDS = 2 };
 struct queued_write { /* malloc */
-    struct queued_write *next;
+    struct sl_link link;
     const struct cache_kind *kind;
     struct shared_name name;
     struct cache_item *item; /* reference; NULL: an error */

@@ -12,7 +12,7 @@
 enum { REFRESHES_DROPPED_PERCENT = 95 };
 
 static struct {
-    struct queued_write *first, **end;
+    struct sl_list writes;
     size_t count, max_count;
     uint64_t bytes, max_bytes;
     unsigned running, max_running;
@@ -22,8 +22,7 @@ static struct {
 
 void write_queue_init(const struct config *config)
 {
-    queue.first = NULL;
-    queue.end = &queue.first;
+    queue.writes = (struct sl_list){0};
     queue.count = queue.running = 0;
     queue.bytes = 0;
     queue.max_count = config->shared.max_upload_queue_size;
@@ -149,12 +148,10 @@ static void queued_run(struct queued_write *queued)
 /* ---- the queue ---- */
 static struct queued_write *write_queue_take(void)
 {
-    struct queued_write *queued = queue.first;
+    struct queued_write *queued = SL_LIST_FIRST(&queue.writes, struct queued_write, link);
     if (!queued)
         return NULL;
-    queue.first = queued->next;
-    if (!queue.first)
-        queue.end = &queue.first;
+    sl_list_remove(&queue.writes, &queued->link);
     queue.count--;
     return queued;
 }
@@ -198,8 +195,7 @@ void write_queue_add(struct queued_write *queued)
         write_queue_refuse(queued, "dropped");
         return;
     }
-    *queue.end = queued;
-    queue.end = &queued->next;
+    sl_list_append(&queue.writes, &queued->link);
     queue.count++;
     queue.bytes += bytes;
     if (queue.running < queue.max_running && fiber_start(&queue.group, write_queue_work, NULL))

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/list.h"
 #include "core/cgroup.h"
 #include "core/loop.h"
 #include "core/metrics.h"
@@ -24,7 +25,7 @@ enum {
 };
 
 struct waiter {
-    struct waiter *next;
+    struct sl_link link;
     struct fiber_wait_list fiber; /* one */
     uint64_t need;
     bool granted;
@@ -32,7 +33,7 @@ struct waiter {
 
 static uint64_t budget = UINT64_MAX, used, wait_ms = 5000;
 static _Atomic uint64_t held_by_pool;
-static struct waiter *first, **last = &first;
+static struct sl_list waiters;
 static size_t waiting;
 
 /* Pieces from this size on are the kernel's again as soon as they are free. The others stay, with gaps between them that
@@ -104,26 +105,12 @@ static bool there_is(uint64_t need)
 /* In the order of their coming. */
 static void grant(void)
 {
-    while (first && there_is(first->need)) {
-        struct waiter *w = first;
-        first = w->next;
-        if (!first)
-            last = &first;
+    for (struct waiter *w; (w = SL_LIST_FIRST(&waiters, struct waiter, link)) && there_is(w->need);) {
+        sl_list_remove(&waiters, &w->link);
         used += w->need;
         w->granted = true;
         fiber_wake_all(&w->fiber);
     }
-}
-
-static void core_memory_leave(struct waiter *w)
-{
-    struct waiter **at = &first;
-    while (*at != w)
-        at = &(*at)->next;
-    *at = w->next;
-    if (!w->next)
-        last = at;
-    grant(); /* it may have stood in the way of smaller ones */
 }
 
 enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_error *error)
@@ -131,13 +118,12 @@ enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_er
     struct waiter w = {.need = bytes > share->bytes ? bytes - share->bytes : 0};
     if (!memory_fits(bytes))
         return sl_fail(error, SL_UNSUPPORTED, "more memory than all requests may use");
-    if (there_is(w.need) && (!first || w.need <= SMALL)) {
+    if (there_is(w.need) && (!waiters.first || w.need <= SMALL)) {
         used += w.need;
         share->bytes += w.need;
         return SL_OK;
     }
-    *last = &w;
-    last = &w.next;
+    sl_list_append(&waiters, &w.link);
     metric_set(METRIC_WAITING, (double)++waiting, "memory", NULL, NULL);
     uint64_t now = loop_now_ms(), end = now + wait_ms, begin_ns = clock_mono_ns();
     enum fiber_wait waited = FIBER_WOKEN;
@@ -148,8 +134,10 @@ enum sl_code memory_ask(struct memory_share *share, uint64_t bytes, struct sl_er
     }
     metric_set(METRIC_WAITING, (double)--waiting, "memory", NULL, NULL);
     fiber_note_wait(clock_mono_ns() - begin_ns);
-    if (!w.granted)
-        core_memory_leave(&w);
+    if (!w.granted) {
+        sl_list_remove(&waiters, &w.link);
+        grant(); /* it may have stood in the way of smaller ones */
+    }
     if (w.granted && !fiber_cancelled()) {
         share->bytes += w.need;
         return SL_OK;
@@ -168,7 +156,7 @@ void memory_set(struct memory_share *share, uint64_t bytes)
 {
     used = used - share->bytes + bytes;
     share->bytes = bytes;
-    if (first)
+    if (waiters.first)
         grant();
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cancel.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "core/crash.h"
 #include "core/guard.h"
@@ -52,13 +53,13 @@ struct team {
     struct sl_str request_id;              /* of the caller, who outlives every helper's work */
     const struct ledger_work *ledger_work; /* likewise */
     const atomic_bool *cancel;             /* likewise */
-    struct team *next_open;                /* of `incoming` or `open_teams` */
+    struct sl_link link;                   /* in `incoming` or `open_teams` */
 };
 
 static uv_async_t incoming_async;
 static pthread_mutex_t incoming_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct team *incoming;   /* under incoming_lock */
-static struct team *open_teams; /* loop thread */
+static struct sl_list incoming;   /* teams; under incoming_lock */
+static struct sl_list open_teams; /* loop thread */
 
 static void team_drop(struct team *team)
 {
@@ -162,15 +163,14 @@ static bool lend_one(struct team *team)
 
 static void lend_helpers(void)
 {
-    for (struct team **link = &open_teams, *team; (team = *link);) {
+    for (struct team *team = SL_LIST_FIRST(&open_teams, struct team, link), *next; team; team = next) {
+        next = SL_LIST_NEXT(team, link);
         bool wants = team->lent + 1 < team->workers && atomic_load(&team->next) < team->count;
         while (wants && given[HEAVY] < heavy_threads() && given[HEAVY] + given[QUICK] < loop_pool_threads())
             wants = lend_one(team) && team->lent + 1 < team->workers && atomic_load(&team->next) < team->count;
-        if (wants) {
-            link = &team->next_open;
+        if (wants)
             continue;
-        }
-        *link = team->next_open;
+        sl_list_remove(&open_teams, &team->link);
         team_drop(team);
     }
 }
@@ -179,15 +179,11 @@ static void on_incoming(uv_async_t *handle)
 {
     (void)handle;
     pthread_mutex_lock(&incoming_lock);
-    struct team *teams = incoming;
-    incoming = NULL;
-    pthread_mutex_unlock(&incoming_lock);
-    while (teams) {
-        struct team *next = teams->next_open;
-        teams->next_open = open_teams;
-        open_teams = teams;
-        teams = next;
+    for (struct team *team; (team = SL_LIST_FIRST(&incoming, struct team, link));) {
+        sl_list_remove(&incoming, &team->link);
+        sl_list_prepend(&open_teams, &team->link);
     }
+    pthread_mutex_unlock(&incoming_lock);
     start_heavy();
 }
 
@@ -208,8 +204,7 @@ static struct team *team_open(const struct sl_parallel *self, size_t count,
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->idle, NULL);
     pthread_mutex_lock(&incoming_lock);
-    team->next_open = incoming;
-    incoming = team;
+    sl_list_prepend(&incoming, &team->link);
     pthread_mutex_unlock(&incoming_lock);
     uv_async_send(&incoming_async);
     return team;
@@ -260,7 +255,7 @@ struct job {
     const atomic_bool *cancel; /* NULL = it is done to its end */
     void (*fn)(void *arg);
     void *arg;
-    struct job *next, *previous; /* in its flow */
+    struct sl_link link; /* in its flow */
     unsigned flow;
     uint64_t queued_ns, started_ns, ended_ns;
     bool waits; /* in a flow */
@@ -268,9 +263,7 @@ struct job {
 };
 
 enum { FLOWS = 64 };
-static struct flow {
-    struct job *first, *last;
-} flows[FLOWS];
+static struct sl_list flows[FLOWS];
 static uint64_t filled_flows; /* a bit for each */
 static unsigned next_flow;
 static size_t heavy_queued;
@@ -278,10 +271,7 @@ static size_t heavy_queued;
 static void flow_join(struct job *job)
 {
     job->flow = (unsigned)(sl_hash(job->request_id.data, job->request_id.size) % FLOWS);
-    struct flow *flow = &flows[job->flow];
-    job->previous = flow->last;
-    *(flow->last ? &flow->last->next : &flow->first) = job;
-    flow->last = job;
+    sl_list_append(&flows[job->flow], &job->link);
     filled_flows |= 1ull << job->flow;
     heavy_queued++;
     job->waits = true;
@@ -289,10 +279,8 @@ static void flow_join(struct job *job)
 
 static void flow_leave(struct job *job)
 {
-    struct flow *flow = &flows[job->flow];
-    *(job->previous ? &job->previous->next : &flow->first) = job->next;
-    *(job->next ? &job->next->previous : &flow->last) = job->previous;
-    if (!flow->first)
+    sl_list_remove(&flows[job->flow], &job->link);
+    if (!flows[job->flow].first)
         filled_flows &= ~(1ull << job->flow);
     heavy_queued--;
     job->waits = false;
@@ -304,7 +292,7 @@ static struct job *flow_next(void)
     uint64_t from_next = filled_flows >> next_flow << next_flow;
     unsigned flow = (unsigned)__builtin_ctzll(from_next ? from_next : filled_flows);
     next_flow = (flow + 1) % FLOWS;
-    struct job *job = flows[flow].first;
+    struct job *job = SL_LIST_FIRST(&flows[flow], struct job, link);
     flow_leave(job);
     return job;
 }
@@ -519,9 +507,10 @@ static uint64_t quick_vain_ms(void)
 static uint64_t heavy_vain_ms(void)
 {
     uint64_t now = uv_hrtime(), oldest = now, done = atomic_load(&heavy_done_ns);
+    const struct job *first;
     for (unsigned i = 0; i < FLOWS; i++)
-        if (flows[i].first && flows[i].first->queued_ns < oldest)
-            oldest = flows[i].first->queued_ns;
+        if ((first = SL_LIST_FIRST(&flows[i], struct job, link)) && first->queued_ns < oldest)
+            oldest = first->queued_ns;
     oldest = done > oldest ? done : oldest;
     return now > oldest ? (now - oldest) / 1000000 : 0;
 }
@@ -560,10 +549,9 @@ void pool_close(void)
     while (detached_count > 0)
         uv_run(loop, UV_RUN_ONCE);
     on_incoming(&incoming_async);
-    while (open_teams) {
-        struct team *next = open_teams->next_open;
-        team_drop(open_teams);
-        open_teams = next;
+    for (struct team *team; (team = SL_LIST_FIRST(&open_teams, struct team, link));) {
+        sl_list_remove(&open_teams, &team->link);
+        team_drop(team);
     }
     uv_close((uv_handle_t *)&incoming_async, NULL);
 }

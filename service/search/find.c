@@ -11,16 +11,13 @@
 struct crowd { /* searches that one fiber runs */
     struct fiber *fiber;
     struct fiber_group helpers;
-    struct search *first, *last; /* that can go on */
+    struct sl_list ready; /* searches that can go on */
     size_t unfinished;
 };
 
 static void make_ready(struct search *search)
 {
-    struct crowd *crowd = search->crowd;
-    search->next_ready = NULL;
-    *(crowd->last ? &crowd->last->next_ready : &crowd->first) = search;
-    crowd->last = search;
+    sl_list_append(&search->crowd->ready, &search->ready);
 }
 
 void search_answered(struct search *search)
@@ -90,15 +87,13 @@ bool search_run(struct search *searches, size_t count)
         make_ready(&searches[i]);
     }
     while (going && crowd.unfinished) {
-        struct search *search = crowd.first;
+        struct search *search = SL_LIST_FIRST(&crowd.ready, struct search, ready);
         if (!search) {
             fiber_expect("entries of the cache");
             going = fiber_suspend();
             continue;
         }
-        crowd.first = search->next_ready;
-        if (!crowd.first)
-            crowd.last = NULL;
+        sl_list_remove(&crowd.ready, &search->ready);
         go_on(search);
         if (turn_is_over())
             going = fiber_yield();

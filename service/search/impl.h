@@ -65,7 +65,7 @@ struct search {
     void (*helper)(struct search *search);
     size_t waiting;
     struct crowd *crowd;
-    struct search *next_ready;
+    struct sl_link ready;
 };
 
 struct search search_of(const struct kinds_search *where, const struct object_id *id, enum purpose purpose);

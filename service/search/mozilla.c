@@ -200,25 +200,17 @@ static bool file_of(const struct mozilla_request *request, const struct source *
 
 /* ---- who wants to know what it took ---- */
 struct watcher {
-    struct watcher *next;
+    struct sl_link link;
     const struct mozilla_request *request;
     struct mozilla_work *work;
 };
-static struct watcher *watchers;
+static struct sl_list watchers;
 
 static void tell_watchers(const struct mozilla_request *request, const struct mozilla_work *work)
 {
-    for (struct watcher *w = watchers; w; w = w->next)
+    for (struct watcher *w = SL_LIST_FIRST(&watchers, struct watcher, link); w; w = SL_LIST_NEXT(w, link))
         if (sl_str_equal(w->request->place, request->place))
             *w->work = *work;
-}
-
-static void unwatch(struct watcher *watcher)
-{
-    struct watcher **at = &watchers;
-    while (*at != watcher)
-        at = &(*at)->next;
-    *at = watcher->next;
 }
 
 /* ---- one file ---- */
@@ -479,12 +471,12 @@ static void get_answer(void *arg)
 {
     const struct mozilla_asking *asking = arg;
     struct mozilla_work own = {0}, *work = asking->work ? asking->work : &own;
-    struct watcher watcher = {watchers, &asking->request, work};
+    struct watcher watcher = {.request = &asking->request, .work = work};
     uint64_t begin = clock_mono_ns();
-    watchers = &watcher;
+    sl_list_prepend(&watchers, &watcher.link);
     enum sl_code code =
         cache_get(&kind_mozilla_syms, &asking->key, &asking->request, &asking->found->item, &asking->found->error);
-    unwatch(&watcher);
+    sl_list_remove(&watchers, &watcher.link);
     take_answer(asking, code, work, begin);
 }
 

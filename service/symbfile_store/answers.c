@@ -2,19 +2,18 @@
  *
  * Every change of what can be found sets the time of the file `generation` in the store; each process looks at it when it is
  * asked for something and has not done so for a second, and forgets everything when it is another. The process that makes
- * the change forgets at once. Answers that nobody asks for make room for others: two maps, the older of which is given up
- * when the younger is full. */
+ * the change forgets at once. The answers that were not asked for longest make room for others. */
 #include "symbfile_store/bucket.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/map.h"
 #include "core/loop.h"
+#include "core/lru.h"
 #include "core/pool.h"
 
-enum { LOOK_EVERY_MS = 1000, MOST = 16384 /* in each map */ };
+enum { LOOK_EVERY_MS = 1000, MAX_ANSWERS = 32768 };
 
 /* ---- the file ---- */
 static bool generation_path(const char *store, char out[STORE_PATH])
@@ -33,18 +32,10 @@ bool store_changed(const char *store)
 
 /* ---- what is remembered; loop thread ---- */
 struct remembered {
+    struct lru_entry lru;
     struct upload_answer *found; /* NULL = nothing */
-    size_t key_size;
     char key[];
 };
-
-static struct {
-    struct sl_map young, old;
-    struct change_counter generation; /* of a bucket: the random bytes of its object */
-    uint64_t epoch, looked_ms;        /* number of the changes that were seen; 0 = not looked yet */
-    bool looking, outdated;
-    struct fiber_wait_list waiting;
-} answers;
 
 static void remembered_free(struct remembered *entry)
 {
@@ -52,19 +43,25 @@ static void remembered_free(struct remembered *entry)
     free(entry);
 }
 
-static void give_up(struct sl_map *map)
+static void remembered_release(struct lru *lru, struct lru_entry *entry)
 {
-    for (struct sl_map_entry *e = NULL; (e = sl_map_next(map, e));)
-        remembered_free(e->value);
-    sl_map_free(map);
+    (void)lru;
+    remembered_free(LRU_ITEM(entry, struct remembered, lru));
 }
+
+static struct {
+    struct lru known;
+    struct change_counter generation; /* of a bucket: the random bytes of its object */
+    uint64_t epoch, looked_ms;        /* number of the changes that were seen; 0 = not looked yet */
+    bool looking, outdated;
+    struct fiber_wait_list waiting;
+} answers = {.known = {.max_size = UINT64_MAX, .max_count = MAX_ANSWERS, .release = remembered_release}};
 
 static void forget(void)
 {
     answers.epoch++;
     answers.outdated = false;
-    give_up(&answers.young);
-    give_up(&answers.old);
+    lru_clear(&answers.known);
 }
 
 /* A change that failed because the store does not answer may have been made: what is remembered stays as long as it is all there is. */
@@ -81,32 +78,12 @@ uint64_t answers_epoch(void)
     return answers.epoch;
 }
 
-static void symbfile_answers_keep(struct remembered *entry)
-{
-    if (answers.young.count >= MOST) {
-        give_up(&answers.old);
-        answers.old = answers.young;
-        answers.young = (struct sl_map){0};
-    }
-    struct sl_str key = {entry->key, entry->key_size};
-    struct remembered *before = sl_map_remove(&answers.young, key); /* the map's key is a part of its entry */
-    if (before)
-        remembered_free(before);
-    void **slot = sl_map_slot(&answers.young, key, NULL);
-    if (slot)
-        *slot = entry;
-    else
-        remembered_free(entry);
-}
-
 bool answers_get(struct sl_str key, struct upload_answer *answer)
 {
-    struct remembered *entry = sl_map_get(&answers.young, key);
-    if (!entry && (entry = sl_map_remove(&answers.old, key)))
-        symbfile_answers_keep(entry);
-    entry = sl_map_get(&answers.young, key);
-    if (!entry)
+    struct lru_entry *found = lru_get(&answers.known, key, 0);
+    if (!found)
         return false;
+    const struct remembered *entry = LRU_ITEM(found, struct remembered, lru);
     *answer = entry->found ? *entry->found : (struct upload_answer){.found = false};
     return true;
 }
@@ -118,14 +95,12 @@ void answers_put(struct sl_str key, const struct upload_answer *answer, uint64_t
     struct remembered *entry = malloc(sizeof *entry + key.size);
     if (!entry)
         return; /* it is asked for again */
-    *entry = (struct remembered){.key_size = key.size};
+    *entry = (struct remembered){.lru.key = {entry->key, key.size}};
     memcpy(entry->key, key.data, key.size);
     if (answer->found && (entry->found = malloc(sizeof *entry->found)))
         *entry->found = *answer;
-    if (answer->found && !entry->found)
+    if ((answer->found && !entry->found) || !lru_put(&answers.known, &entry->lru))
         remembered_free(entry);
-    else
-        symbfile_answers_keep(entry);
 }
 
 /* ---- what others did ---- */
