@@ -400,7 +400,8 @@ const char *cache_dir_of_process(void)
 /* ---- renewing misses ---- */
 static bool is_renewing(void)
 {
-    for (const struct renewing *at = engine.renewing; at; at = at->next)
+    for (const struct renewing *at = SL_LIST_FIRST(&engine.renewing, struct renewing, link); at;
+         at = SL_LIST_NEXT(at, link))
         if (at->fiber == fiber_self())
             return true;
     return false;

@@ -250,19 +250,15 @@ void compute_entry(struct flight *flight, bool is_refresh, struct outcome *outco
     *outcome = (struct outcome){.layer = "computed", .generation = flight->generation};
     outcome->code = compute_open_file(&tmp, &outcome->error);
     outcome->keep_ns = compute_fresh_for(flight->state, outcome->code, &outcome->error);
-    struct renewing renewing = {engine.renewing, fiber_self()}; /* others may have begun while the file was opened */
+    struct renewing renewing = {.fiber = fiber_self()};
     if (flight->renews)
-        engine.renewing = &renewing;
+        sl_list_prepend(&engine.renewing, &renewing.link);
     if (outcome->code == SL_OK)
         obtain(flight, &tmp, is_refresh, outcome);
     else if (outcome->code == SL_INTERNAL && space_suspect())
         engine_log_io("cache write failed", ENOSPC);
-    if (flight->renews) {
-        struct renewing **at = &engine.renewing;
-        while (*at != &renewing)
-            at = &(*at)->next;
-        *at = renewing.next;
-    }
+    if (flight->renews)
+        sl_list_remove(&engine.renewing, &renewing.link);
     fiber_set_work(NULL);
 }
 

@@ -70,7 +70,7 @@ struct outcome {
 
 /* A fiber that computes for a renewal: the look-ups it makes are renewals too. */
 struct renewing {
-    struct renewing *next;
+    struct sl_link link;
     struct fiber *fiber;
 };
 
@@ -94,7 +94,7 @@ struct cache_engine {
     struct fiber_group group; /* of all computations */
     struct line disk_line;
     unsigned redownloads, recomputations;
-    struct renewing *renewing;
+    struct sl_list renewing;
     uint64_t max_mapped, renew_after_ns;
     uint64_t next_log_ms;
     const struct config *config;

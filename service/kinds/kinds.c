@@ -36,8 +36,8 @@ const size_t kinds_all_count = sizeof kinds_all / sizeof *kinds_all;
 void kinds_init(const struct config *config)
 {
     remember_nothing();
-    symbfiles_init(config);
     conversions_configure(config);
+    symbfiles_init(config);
     struct origin_options options = {
         .sentry_index_capacity = (size_t)config->sentry_index_capacity,
         .sentry_index_ttl_ns = config->cache_dir ? config->sentry_index_ttl_ns : 0,
@@ -50,11 +50,6 @@ void kinds_init(const struct config *config)
         .propagate_traces = config->propagate_traces,
     };
     origin_init(&options);
-}
-
-void kinds_cut(void)
-{
-    conversions_cut();
 }
 
 void kinds_close(void)

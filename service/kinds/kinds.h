@@ -30,5 +30,4 @@ extern const size_t kinds_all_count;
 
 /* At start, and when another configuration is to count from now on. The last one must outlive everything. */
 void kinds_init(const struct config *config);
-void kinds_cut(void);   /* whatever is made of files now is given up: the process ends */
 void kinds_close(void); /* before cache_close */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/list.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "core/pool.h"
@@ -30,7 +31,7 @@ struct redis {
 
 /* A command on its way; its fiber and the link each hold a reference. One of the greeting belongs to the link alone. */
 struct call {
-    struct call *next;
+    struct sl_link link;
     unsigned references;
     const char *greeting; /* its command; NULL: of a fiber */
     bool done, answered;
@@ -43,9 +44,18 @@ struct link {
     struct redis *redis;
     struct wire *wire;
     redisReader *reader;
-    struct call *first, **last;
+    struct sl_list calls;
     bool listening; /* answers are messages */
 };
+
+/* The oldest; NULL when there is none. */
+static struct call *take_call(struct link *link)
+{
+    struct call *call = SL_LIST_FIRST(&link->calls, struct call, link);
+    if (call)
+        sl_list_remove(&link->calls, &call->link);
+    return call;
+}
 
 static void call_release(struct call *call)
 {
@@ -77,10 +87,8 @@ static void redis_drop(struct redis *redis)
     redis->turn += redis->state == REDIS_CONNECTING;
     if (link) {
         wire_close(link->wire);
-        for (struct call *next, *call = link->first; call; call = next) {
-            next = call->next;
+        for (struct call *call; (call = take_call(link));)
             call_end(call);
-        }
         redisReaderFree(link->reader);
         free(link);
     }
@@ -115,8 +123,7 @@ static bool link_ask(struct link *link, struct call *call, const struct sl_str *
         return false;
     if (!wire_send(link->wire, text, (size_t)size))
         return false;
-    *link->last = call;
-    link->last = &call->next;
+    sl_list_append(&link->calls, &call->link);
     return true;
 }
 
@@ -128,7 +135,7 @@ static void call_greeting(struct redis *redis, const struct call *call, const re
         char why[128];
         snprintf(why, sizeof why, "%s is answered with %s", call->greeting, reply->str);
         redis_fail(redis, why);
-    } else if (!call->next) {
+    } else if (!redis->link->calls.first) {
         redis->trouble[0] = '\0';
         set_state(redis, REDIS_READY);
     }
@@ -166,7 +173,7 @@ static bool says_replica(const redisReply *reply)
 static void link_reply(struct redis *redis, const redisReply *reply)
 {
     struct link *link = redis->link;
-    struct call *call = link->first;
+    struct call *call = take_call(link);
     if (!call && link->listening) {
         link_message(redis, reply);
         return;
@@ -175,9 +182,6 @@ static void link_reply(struct redis *redis, const redisReply *reply)
         redis_fail(redis, "an answer that nobody asked for");
         return;
     }
-    link->first = call->next;
-    if (!link->first)
-        link->last = &link->first;
     if (call->greeting)
         call_greeting(redis, call, reply);
     else
@@ -319,10 +323,8 @@ static struct link *link_open(struct redis *redis, const struct preparation *p)
                                  .tls = p->tls,
                                  .host = o->host};
     struct link *link = calloc(1, sizeof *link);
-    if (link && (link->reader = new_reader()) && (link->wire = wire_open(&target, &events, redis))) {
-        link->last = &link->first;
+    if (link && (link->reader = new_reader()) && (link->wire = wire_open(&target, &events, redis)))
         return link;
-    }
     if (link && link->reader)
         redisReaderFree(link->reader);
     free(link);

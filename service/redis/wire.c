@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <uv.h>
 
+#include "base/list.h"
 #include "core/loop.h"
 
 enum { READ_BYTES = 64 * 1024, SEAL_BYTES = 64 * 1024, KEEP_ALIVE_S = 15 };
 
 struct parcel { /* of the list of what is to be sent */
-    struct parcel *next;
+    struct sl_link link;
     char *data;
     size_t size, sealed; /* of it is sealed already */
 };
@@ -25,7 +26,7 @@ struct wire {
     struct wire_events events;
     void *arg;
     struct tls *tls;
-    struct parcel *first, **last;
+    struct sl_list parcels;
     struct parcel *sent; /* on its way, when nothing is sealed */
     struct sl_buf out;   /* on its way, when it is sealed */
     bool busy, opened, closed;
@@ -39,13 +40,18 @@ static void parcel_free(struct parcel *parcel)
     free(parcel);
 }
 
+static struct parcel *take_parcel(struct wire *wire)
+{
+    struct parcel *parcel = SL_LIST_FIRST(&wire->parcels, struct parcel, link);
+    sl_list_remove(&wire->parcels, &parcel->link);
+    return parcel;
+}
+
 static void wire_free(uv_handle_t *handle)
 {
     struct wire *wire = handle->data;
-    for (struct parcel *next, *p = wire->first; p; p = next) {
-        next = p->next;
-        parcel_free(p);
-    }
+    while (wire->parcels.first)
+        parcel_free(take_parcel(wire));
     if (wire->sent)
         parcel_free(wire->sent);
     sl_buf_free(&wire->out);
@@ -84,21 +90,12 @@ static void on_written(uv_write_t *request, int status)
         wire_break(wire, trouble);
 }
 
-static struct parcel *take_parcel(struct wire *wire)
-{
-    struct parcel *parcel = wire->first;
-    wire->first = parcel->next;
-    if (!wire->first)
-        wire->last = &wire->first;
-    return parcel;
-}
-
 /* The next bytes to write: what TLS wants to say by itself, and a bounded part of what is to be sent. */
 static bool seal(struct wire *wire)
 {
     struct sl_buf *ready = tls_output(wire->tls);
-    while (wire->opened && wire->first && ready->size < SEAL_BYTES) {
-        struct parcel *p = wire->first;
+    while (wire->opened && wire->parcels.first && ready->size < SEAL_BYTES) {
+        struct parcel *p = SL_LIST_FIRST(&wire->parcels, struct parcel, link);
         size_t size = p->size - p->sealed < SEAL_BYTES ? p->size - p->sealed : SEAL_BYTES;
         if (!tls_write(wire->tls, (struct sl_bytes){(const uint8_t *)p->data + p->sealed, size}))
             return false;
@@ -123,7 +120,7 @@ static const char *pump(struct wire *wire)
             return tls_failure(wire->tls);
         buf = uv_buf_init((char *)wire->out.data, (unsigned)wire->out.size);
     } else {
-        wire->sent = wire->first ? take_parcel(wire) : NULL;
+        wire->sent = wire->parcels.first ? take_parcel(wire) : NULL;
         buf = wire->sent ? uv_buf_init(wire->sent->data, (unsigned)wire->sent->size) : uv_buf_init(NULL, 0);
     }
     if (buf.len == 0)
@@ -142,8 +139,7 @@ bool wire_send(struct wire *wire, char *data, size_t size)
         return false;
     }
     *parcel = (struct parcel){.data = data, .size = size};
-    *wire->last = parcel;
-    wire->last = &parcel->next;
+    sl_list_append(&wire->parcels, &parcel->link);
     (void)pump(wire); /* what is wrong with the connection is read soon, too */
     return true;
 }
@@ -227,7 +223,6 @@ struct wire *wire_open(const struct wire_target *target, const struct wire_event
         return NULL;
     wire->events = *events;
     wire->arg = arg;
-    wire->last = &wire->first;
     wire->connecting.data = wire;
     if (target->tls && !(wire->tls = tls_connect(target->tls, target->host))) {
         free(wire);

@@ -8,6 +8,7 @@
 
 #include "core/log.h"
 #include "core/loop.h"
+#include "kinds/conversion.h"
 
 enum { PAUSE_MS = 2000 }; /* until a store that failed is asked again for a look-up */
 
@@ -44,7 +45,7 @@ bool store_is_down(struct sl_error *error)
 
 void kinds_symbfile_store(struct kinds_store_state *state)
 {
-    const struct bucket_config *bucket = &symbfiles_config()->symbfile.bucket;
+    const struct bucket_config *bucket = &kinds_config()->symbfile.bucket;
     char store[512];
     *state = (struct kinds_store_state){
         .up = !health.down, .last_error = health.failed_s ? health.trouble : NULL, .failed_s = health.failed_s};

@@ -18,23 +18,15 @@ enum {
 }; /* a set may be replaced between finding and reading it */
 #define READ_AGAIN_NS UINT64_C(1000000000)
 
-static const struct config *config;
-
-void symbfiles_init(const struct config *c)
+void symbfiles_init(const struct config *config)
 {
-    config = c;
-    symbfile_store_configure(c);
-    remote_open(c);
+    symbfile_store_configure(config);
+    remote_open(config);
 }
 
 void symbfiles_close(void)
 {
     remote_close();
-}
-
-const struct config *symbfiles_config(void)
-{
-    return config;
 }
 
 /* ---- the kind ---- */
@@ -181,7 +173,7 @@ static void search_begin(struct search *s, struct sl_str scope, const struct sl_
         snprintf(s->code_id, sizeof s->code_id, SL_STR_FMT, SL_STR_ARG(id->code_id));
     if (id->has_debug_id)
         sl_debug_id_format(&id->debug_id, s->debug_id);
-    if (config->uploads_scope == UPLOADS_OF_SCOPE)
+    if (kinds_config()->uploads_scope == UPLOADS_OF_SCOPE)
         symbfile_scope(scope, s->scope);
 }
 
@@ -351,6 +343,7 @@ void kinds_release_symbfile(struct symbfile_lookup *lookup)
 
 bool kinds_prefer_symbfile(bool has_file_id)
 {
+    const struct config *config = kinds_config();
     return config && (config->symbfile.prefer == SYMBFILE_PREFER_SYMBFILE ||
                       (config->symbfile.prefer == SYMBFILE_PREFER_AUTO && has_file_id));
 }

@@ -185,7 +185,6 @@ extern const struct cache_kind kind_symbfile_index; /* loaded: struct sl_symbfil
 
 void symbfiles_init(const struct config *config);
 void symbfiles_close(void);
-const struct config *symbfiles_config(void); /* as kinds_config of impl.h */
 
 /* ---- look-ups (index.c) ---- */
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "api/impl.h"
+#include "base/list.h"
 #include "core/log.h"
 #include "core/loop.h"
 #include "id/id.h"
@@ -171,16 +172,16 @@ static void reply_later(struct http_exchange *x)
 /* ---- work in the background ---- */
 
 struct background {
-    struct background *next;
+    struct sl_link link;
     struct ms_symcache_question question;
     struct sl_str key;
     struct sl_arena arena;
 };
-static struct background *running;
+static struct sl_list running;
 
 static bool is_running(struct sl_str key)
 {
-    for (const struct background *b = running; b; b = b->next)
+    for (const struct background *b = SL_LIST_FIRST(&running, struct background, link); b; b = SL_LIST_NEXT(b, link))
         if (sl_str_equal(b->key, key))
             return true;
     return false;
@@ -188,11 +189,7 @@ static bool is_running(struct sl_str key)
 
 static void background_end(struct background *b)
 {
-    struct background **place = &running;
-    while (*place && *place != b)
-        place = &(*place)->next;
-    if (*place)
-        *place = b->next;
+    sl_list_remove(&running, &b->link);
     config_release((struct config *)(uintptr_t)b->question.config);
     struct sl_arena arena = b->arena;
     sl_arena_free(&arena);
@@ -224,11 +221,11 @@ static bool begin_background(struct service *service, const struct ms_symcache_q
         sl_arena_free(&arena);
         return runs;
     }
-    *b = (struct background){.next = running, .question = *question, .key = key, .arena = arena};
+    *b = (struct background){.question = *question, .key = key, .arena = arena};
     b->question.pdb_name.data = name;
     b->question.is_cached_only = false;
     config_retain(question->config);
-    running = b;
+    sl_list_prepend(&running, &b->link);
     if (fiber_start(&service->jobs_group, background_run, b))
         return true;
     background_end(b);

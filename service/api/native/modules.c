@@ -3,6 +3,7 @@
 
 #include "api/native/native.h"
 
+#include "kinds/conversion.h"
 #include "symbfile_store/symbfile_store.h"
 #include "store/store.h"
 
@@ -168,7 +169,7 @@ static const struct source *scope_store(const struct native_request *request, si
         return NULL;
     symbfile_scope(request->scope, scope);
     *count = 0;
-    return tokens_have_scopes(symbfiles_config()) ? store_scope_sources(sl_str(scope), request->arena, count) : NULL;
+    return tokens_have_scopes(kinds_config()) ? store_scope_sources(sl_str(scope), request->arena, count) : NULL;
 }
 
 struct kinds_search native_where(struct native_request *request)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/impl.h"
+#include "kinds/conversion.h"
 #include "symbfile_store/symbfile_store.h"
 
 /* Whose uploads a request is about, in the arena of its exchange. */

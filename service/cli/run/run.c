@@ -31,6 +31,7 @@
 #include "core/pool.h"
 #include "core/statsd.h"
 #include "fetch/fetch.h"
+#include "kinds/conversion.h"
 #include "kinds/kinds.h"
 #include "symbfile_store/symbfile_store.h"
 #include "origin/origin.h"
@@ -463,7 +464,7 @@ static void drain(struct run *run)
     uint64_t end = loop_now_ms() + DURATION_MS(run->config->shutdown_timeout_ns), answered;
     while ((!service_idle(run->service) || http_server_active(run->server)) && loop_now_ms() < end)
         fiber_sleep(DRAIN_STEP_MS);
-    kinds_cut();
+    conversions_cut();
     service_stop(run->service);
     answered = loop_now_ms() + LAST_ANSWERS_MS;
     while (http_server_active(run->server) && loop_now_ms() < answered)
