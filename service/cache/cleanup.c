@@ -40,11 +40,6 @@ static void failed(struct sweep *sweep, const char *what, const char *name)
              LOG_STR("error", strerror(errno)));
 }
 
-static int64_t mtime_ns(const struct stat *st)
-{
-    return (int64_t)st->st_mtim.tv_sec * CACHE_SECOND_NS + st->st_mtim.tv_nsec;
-}
-
 /* False when the file cannot be read. */
 static bool expired(struct sweep *sweep, int at, const char *name, const struct stat *st, bool *is_expired)
 {
@@ -62,12 +57,12 @@ static bool expired(struct sweep *sweep, int at, const char *name, const struct 
     if (cache_meta_read(at, name, &read) == CACHE_META_READ)
         meta = &read;
     struct cache_facts facts;
-    if (cache_entry_damaged((uint64_t)st->st_size, mtime_ns(st), cache_born_ns(at, name), meta)) {
+    if (cache_entry_damaged((uint64_t)st->st_size, cache_mtime_ns(st), cache_born_ns(at, name), meta)) {
         *is_expired = true;
         return true;
     }
     enum sl_code code = cache_entry_decode((struct sl_bytes){head, (size_t)n}, (uint64_t)st->st_size, &meta, NULL);
-    cache_entry_facts(code, mtime_ns(st), meta, &facts);
+    cache_entry_facts(code, cache_mtime_ns(st), meta, &facts);
     *is_expired =
         cache_expiry(sweep->lifetimes, &facts, sweep->now_ns, sweep->start_ns, sweep->restart_retries_malformed)
             .expired;
@@ -115,7 +110,7 @@ static void sweep_side_file(struct sweep *sweep, int at, const char *name, const
     snprintf(entry, sizeof entry, "%.*s", (int)(strlen(name) - strlen(".metadata")), name);
     if (fstatat(at, entry, &ignored, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
         return;
-    if (sweep->options->all || sweep->now_ns - mtime_ns(st) > ORPHAN_AFTER_NS)
+    if (sweep->options->all || sweep->now_ns - cache_mtime_ns(st) > ORPHAN_AFTER_NS)
         remove_file(sweep, at, name);
 }
 

@@ -34,11 +34,6 @@ void cache_count_removed(const struct cache_kind *kind, const char *reason, uint
     metric_add(METRIC_CACHE_REMOVED_BYTES, bytes, kind->name, reason, NULL);
 }
 
-static int64_t mtime_ns(const struct stat *st)
-{
-    return (int64_t)st->st_mtim.tv_sec * CACHE_SECOND_NS + st->st_mtim.tv_nsec;
-}
-
 /* ---- items ---- */
 
 void cache_item_destroy(struct cache_item *item)
@@ -247,7 +242,7 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
     const struct cache_meta *meta = result == CACHE_META_READ ? &read : NULL;
     /* Side files are never written in place: one that cannot be read was damaged, and nobody knows what else was. */
     if (result == CACHE_META_BAD ||
-        cache_entry_damaged((uint64_t)st.st_size, mtime_ns(&st), cache_born_ns(fd, ""), meta)) {
+        cache_entry_damaged((uint64_t)st.st_size, cache_mtime_ns(&st), cache_born_ns(fd, ""), meta)) {
         remove_entry(path);
         l->corrupt++;
         return false;
@@ -256,7 +251,7 @@ static bool open_entry(struct cache_disk_lookup *l, int fd, const char *path)
     if (l->code == SL_INTERNAL)
         return false;
     struct cache_facts facts;
-    cache_entry_facts(l->code, mtime_ns(&st), meta, &facts);
+    cache_entry_facts(l->code, cache_mtime_ns(&st), meta, &facts);
     struct cache_verdict verdict =
         cache_expiry(&l->lifetimes, &facts, cache_now_ns(), l->disk->start_ns, l->restart_retries_malformed);
     l->left_ns = verdict.left_ns;

@@ -225,8 +225,7 @@ static bool see_bounded(void *arg, const struct dir_entry *file)
     snprintf(entry->path, sizeof entry->path, "%s", path);
     entry->bytes = (uint64_t)st->st_size;
     entry->by = sl_map_get(&job->by_path, sl_str(path));
-    entry->used = entry->by ? INT64_MAX - (entry->by - job->used)
-                            : (int64_t)st->st_mtim.tv_sec * CACHE_SECOND_NS + st->st_mtim.tv_nsec;
+    entry->used = entry->by ? INT64_MAX - (entry->by - job->used) : cache_mtime_ns(st);
     job->bytes += entry->bytes;
     return false;
 }

@@ -13,9 +13,11 @@
  * thread. */
 #pragma once
 
+#include <sys/stat.h>
+
 #include "base/map.h"
-#include "core/lru.h"
 #include "cache/cache.h"
+#include "core/lru.h"
 
 enum {
     CACHE_HASH_BYTES = 32,
@@ -31,6 +33,12 @@ int64_t cache_now_ns(void); /* wall clock, nanoseconds since the epoch */
 
 /* When this process started, as far as the restart rule is concerned: set by the first caller. */
 int64_t cache_start_ns(void);
+
+/* Nanoseconds since the epoch. */
+static inline int64_t cache_mtime_ns(const struct stat *st)
+{
+    return (int64_t)st->st_mtim.tv_sec * CACHE_SECOND_NS + st->st_mtim.tv_nsec;
+}
 
 /* ---- key.c ---- */
 void cache_key_hash(struct sl_str text, uint8_t hash[CACHE_HASH_BYTES]);

@@ -16,11 +16,6 @@
 
 enum { MAX_DEPTH = 3, ATTEMPTS = 3 };
 
-static int64_t mtime_ns(const struct stat *st)
-{
-    return (int64_t)st->st_mtim.tv_sec * CACHE_SECOND_NS + st->st_mtim.tv_nsec;
-}
-
 /* ---- files that a key names ---- */
 static bool take_line(struct sl_str *rest, const char *name, struct sl_str *value)
 {
@@ -95,7 +90,7 @@ static int64_t stamp_of(const char *dir, const struct cache_file *file)
 {
     char path[CACHE_PATH_BYTES];
     struct stat st;
-    return stamp_path(dir, file, path) && lstat(path, &st) == 0 ? mtime_ns(&st) : 0;
+    return stamp_path(dir, file, path) && lstat(path, &st) == 0 ? cache_mtime_ns(&st) : 0;
 }
 
 int64_t cache_stamp(const char *dir, struct sl_str key)
@@ -119,7 +114,7 @@ static bool touch(const char *path, int64_t ns)
 {
     struct timespec time = {ns / CACHE_SECOND_NS, ns % CACHE_SECOND_NS}, times[2] = {time, time};
     struct stat st;
-    if (lstat(path, &st) == 0 && mtime_ns(&st) >= ns)
+    if (lstat(path, &st) == 0 && cache_mtime_ns(&st) >= ns)
         return true;
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
     bool ok = fd >= 0 && futimens(fd, times) == 0;
@@ -160,7 +155,7 @@ static bool sweep(void *arg, const struct dir_entry *entry)
     int64_t before_ns = *(const int64_t *)arg;
     if (S_ISDIR(entry->st->st_mode))
         return entry->emptied && unlinkat(entry->at, entry->name, AT_REMOVEDIR) == 0;
-    return entry->depth > 0 && mtime_ns(entry->st) < before_ns && unlinkat(entry->at, entry->name, 0) == 0;
+    return entry->depth > 0 && cache_mtime_ns(entry->st) < before_ns && unlinkat(entry->at, entry->name, 0) == 0;
 }
 
 void cache_stamps_sweep(const char *dir, int64_t before_ns)

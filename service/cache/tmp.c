@@ -99,13 +99,9 @@ enum sl_code cache_tmp_open(const char *cache_dir, struct sl_error *error)
 /* While the directory takes no files, what is computed is used all the same, and not kept. */
 static enum sl_code elsewhere(struct cache_tmp *tmp, struct sl_error *error)
 {
-    snprintf(tmp->path, sizeof tmp->path, "%s/symloom-XXXXXX", temp_dir());
-    tmp->fd = mkostemp(tmp->path, O_CLOEXEC);
-    int number = errno;
-    if (tmp->fd >= 0)
-        unlink(tmp->path);
     tmp->path[0] = '\0';
-    return tmp->fd >= 0 ? SL_OK : sl_fail_errno(error, number, "cannot create a temporary file");
+    tmp->fd = sl_unlinked_file(temp_dir());
+    return tmp->fd >= 0 ? SL_OK : sl_fail_errno(error, errno, "cannot create a temporary file");
 }
 
 void cache_tmp_probe(void *unused)

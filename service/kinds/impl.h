@@ -9,7 +9,7 @@
 enum sl_code auxiliary_fetch(const struct object_request *request, conversion_checker *check, int fd,
                              struct sl_error *error) SL_SUSPENDS;
 
-/* ---- source_index.c ---- */
+/* ---- listing.c ---- */
 /* Drops the files that the source's index does not name, and gives the rest the index's spelling. An index that cannot be
  * had is an empty one. SL_CANCELLED and SL_INTERNAL are the only errors. */
 enum sl_code source_index_filter(const struct source *source, struct sl_str scope, struct sl_arena *arena,
@@ -33,10 +33,6 @@ void *source_request_retain(const void *request, struct sl_arena *arena);
 /* ---- scripts.c: what texts are loaded to ---- */
 enum sl_code script_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error);
 void script_free(void *loaded);
-
-/* checksum.c: whether a Portable PDB has the checksum ("SHA256:<hex>") that was asked for. True when that cannot be told:
- * another kind of file, another algorithm. Pool. */
-bool kinds_checksum_matches(struct sl_bytes file, struct sl_str checksum);
 
 /* ---- companions.c: files with the rest of an object's debug information ---- */
 struct companion_wants {

@@ -1,6 +1,6 @@
 /* The kinds of cache entries: their list, and what starts and ends those who make them.
  *
- *     sources ── listing.h: what they list, less what an index (source_index.c) does not name
+ *     sources ── listing.h: what they list, less what an index (listing.c) does not name
  *        │          └── search/: `object_meta` of each candidate; the best one's table, or its source text
  *        v
  *     objects ──▶ object_meta                   what it is good for

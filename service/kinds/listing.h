@@ -1,4 +1,4 @@
-/* What the sources have for a module, in their order (list.c). */
+/* What the sources have for a module, in their order (listing.c). */
 #pragma once
 
 #include "origin/origin.h"

@@ -2,6 +2,7 @@
 #include "kinds/impl.h"
 
 #include <errno.h>
+#include <openssl/evp.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -40,6 +41,45 @@ static enum sl_code keep_slice(int fd, const struct sl_archive *archive, size_t 
     return code;
 }
 
+/* The checksum by which .NET clients name the Portable PDB they want: the hash of the file as it was before the compiler
+ * knew its id, that is with the 20 bytes of the id zeroed (PE/COFF Specification, additional information for .NET, "PDB
+ * Checksum"). */
+enum { SHA256_SIZE = 32, ID_SIZE = 20 };
+
+static bool hash_without_id(struct sl_bytes file, uint64_t id_offset, uint8_t digest[SHA256_SIZE])
+{
+    static const uint8_t zeros[ID_SIZE];
+    uint64_t behind = id_offset + ID_SIZE;
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    bool ok = context && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1 &&
+              EVP_DigestUpdate(context, file.data, id_offset) == 1 && EVP_DigestUpdate(context, zeros, ID_SIZE) == 1 &&
+              EVP_DigestUpdate(context, file.data + behind, file.size - behind) == 1 &&
+              EVP_DigestFinal_ex(context, digest, NULL) == 1;
+    EVP_MD_CTX_free(context);
+    return ok;
+}
+
+/* True also when that cannot be told: another kind of file, another algorithm. */
+static bool checksum_matches(struct sl_bytes file, struct sl_str checksum)
+{
+    const struct sl_str algorithm = SL_STR("SHA256:");
+    uint8_t wanted[SHA256_SIZE], found[SHA256_SIZE];
+    size_t size;
+    if (checksum.size < algorithm.size ||
+        !sl_str_equal_nocase((struct sl_str){checksum.data, algorithm.size}, algorithm) ||
+        !sl_hex_decode((struct sl_str){checksum.data + algorithm.size, checksum.size - algorithm.size}, wanted,
+                       sizeof wanted, &size) ||
+        size != sizeof wanted || sl_format_detect(file) != SL_FORMAT_PORTABLEPDB)
+        return true;
+    struct sl_arena arena = {0};
+    struct sl_ppdb *ppdb;
+    struct sl_ppdb_info info;
+    bool known = sl_ppdb_open(file, &arena, &ppdb, &info, NULL) == SL_OK && info.id_offset &&
+                 hash_without_id(file, info.id_offset, found);
+    sl_arena_free(&arena);
+    return !known || memcmp(wanted, found, sizeof wanted) == 0;
+}
+
 static enum sl_code check_object(struct conversion *conversion, struct sl_bytes bytes, void *arg,
                                  struct sl_error *error)
 {
@@ -59,7 +99,7 @@ static enum sl_code check_object(struct conversion *conversion, struct sl_bytes 
     const struct sl_object_info *info = sl_object_info(object);
     bool comparable = sl_debug_id_has_uuid(&info->debug_id) && (wanted.debug_id || wanted.code_id.size);
     check->same_id = !comparable || sl_object_matches(info, &wanted);
-    check->same_checksum = kinds_checksum_matches(bytes, check->wanted->debug_checksum);
+    check->same_checksum = checksum_matches(bytes, check->wanted->debug_checksum);
     sl_debug_id_format(&info->debug_id, check->found);
     sl_object_close(object);
     return archive.is_fat ? keep_slice(check->fd, &archive, index, error) : SL_OK;

@@ -53,14 +53,14 @@ const struct remote_file *kinds_copy_file(const struct remote_file *file, struct
 
 extern const struct cache_kind kind_objects;     /* loaded: of source_load (sources.h) */
 extern const struct cache_kind kind_object_meta; /* loaded: struct object_meta, static texts */
-extern const struct cache_kind kind_symcaches;   /* loaded: struct sl_symcache; asked for with struct symcache_request */
-enum { SYMCACHES_VERSION = 1010 };               /* raised whenever answers change */
+extern const struct cache_kind kind_symcaches; /* loaded: struct sl_symcache; asked for with struct symcache_request */
+enum { SYMCACHES_VERSION = 1010 };             /* raised whenever answers change */
 extern const struct cache_kind kind_ppdb_caches; /* loaded: struct sl_ppdb_table */
 extern const struct cache_kind kind_cficaches;   /* loaded: struct sl_cfi */
 extern const struct cache_kind kind_proguard;    /* loaded: struct sl_jvm_mapper */
 
-/* Files that change what a symcache says without being objects: the names of Apple bitcode builds (bcsymbolmaps.c), the
- * C# lines of Unity builds (il2cpp.c). Both are found by the module's debug id, are part of the symcache's key, and their
+/* Files that change what a symcache says without being objects: the names of Apple bitcode builds, the
+ * C# lines of Unity builds (auxiliary.c). Both are found by the module's debug id, are part of the symcache's key, and their
  * absence is silent. */
 extern const struct cache_kind kind_auxdifs; /* UUID maps and BCSymbolMaps; nothing loaded */
 extern const struct cache_kind kind_il2cpp;  /* line mappings; nothing loaded */

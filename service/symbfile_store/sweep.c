@@ -61,12 +61,10 @@ static void sweep_tmp(const char *store, int64_t now)
     char path[STORE_PATH];
     snprintf(path, sizeof path, "%s/tmp", store);
     DIR *dir = opendir(path);
-    for (struct dirent *e; dir && (e = readdir(dir));) {
-        struct stat st;
-        if (e->d_name[0] != '.' && fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            now - (int64_t)st.st_mtim.tv_sec > TMP_AGE_S)
+    struct stat st;
+    for (struct dirent *e; (e = dir_next(dir, &st));)
+        if (now - (int64_t)st.st_mtim.tv_sec > TMP_AGE_S)
             dir_remove(dirfd(dir), e->d_name, TMP_DEPTH);
-    }
     if (dir)
         closedir(dir);
 }
@@ -77,7 +75,7 @@ static void sweep_root(const char *root, int64_t now, int64_t ttl_s, struct symb
     for (unsigned first = 0; first < 256; first++) {
         snprintf(path, sizeof path, "%s/%02x", root, first);
         DIR *dir = opendir(path);
-        for (struct dirent *e; dir && (e = readdir(dir));) {
+        for (struct dirent *e; (e = dir_next(dir, NULL));) {
             if (strlen(e->d_name) != FILE_ID_HEX - 1)
                 continue;
             snprintf(path, sizeof path, "%s/%02x/%s", root, first, e->d_name);
@@ -94,8 +92,8 @@ static void sweep_scopes(const char *store, int64_t now, int64_t ttl_s, struct s
     char path[STORE_PATH];
     snprintf(path, sizeof path, "%s/scopes", store);
     DIR *dir = opendir(path);
-    for (struct dirent *e; dir && (e = readdir(dir));)
-        if (e->d_name[0] != '.' && store_root(e->d_name, path))
+    for (struct dirent *e; (e = dir_next(dir, NULL));)
+        if (store_root(e->d_name, path))
             sweep_root(path, now, ttl_s, size);
     if (dir)
         closedir(dir);

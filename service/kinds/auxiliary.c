@@ -1,8 +1,10 @@
-/* The kind `auxdifs`: UUID maps and BCSymbolMaps. */
+/* The kinds `auxdifs`, UUID maps and BCSymbolMaps, and `il2cpp`, line mappings of Unity builds: files that change what a symcache says
+ * without being objects. */
 #include "kinds/impl.h"
 
 #include "core/log.h"
 #include "object/bcsymbolmap.h"
+#include "source/il2cpp.h"
 
 static enum sl_code check_uuidmap(struct conversion *conversion, struct sl_bytes file, void *arg,
                                   struct sl_error *error)
@@ -55,6 +57,33 @@ const struct cache_kind kind_auxdifs = {
     .previous = older,
     .format1_up_to = 1,
     .compute = bcsymbolmaps_compute,
+    .place = object_request_place,
+    .retain = object_request_retain,
+};
+
+static enum sl_code il2cpp_check(struct conversion *conversion, struct sl_bytes file, void *arg, struct sl_error *error)
+{
+    (void)arg;
+    struct sl_il2cpp *lines;
+    enum sl_code code = sl_il2cpp_open(file, &conversion->budget, &lines, error);
+    sl_il2cpp_close(lines);
+    return code;
+}
+
+static enum sl_code il2cpp_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena, struct sl_error *error)
+{
+    (void)arena;
+    return auxiliary_fetch(context, il2cpp_check, tmp->fd, error);
+}
+
+const struct cache_kind kind_il2cpp = {
+    .name = "il2cpp",
+    .section = CACHE_DOWNLOADED,
+    .version = 2,
+    .fallbacks = older,
+    .previous = older,
+    .format1_up_to = 1,
+    .compute = il2cpp_compute,
     .place = object_request_place,
     .retain = object_request_retain,
 };
