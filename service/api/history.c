@@ -5,7 +5,7 @@
 
 #include "core/loop.h"
 #include "core/metrics.h"
-#include "kinds/kinds.h"
+#include "catalog/catalog.h"
 
 struct moment {
     int64_t t;

@@ -86,7 +86,7 @@ struct cache_kind {   /* one static row per kind */
     size_t opened_size;
 };
 
-/* `kinds` is the table of kinds/kinds.c; both it and the configuration must outlive the cache. Makes `cache_dir` when it
+/* `kinds` is the table of catalog/catalog.c; both it and the configuration must outlive the cache. Makes `cache_dir` when it
  * is missing and removes temporary files that processes before this one left. SL_INTERNAL, SL_MALFORMED (path too long)
  * when the directory cannot be used. */
 enum sl_code cache_init(const struct config *config, const struct cache_kind *const *kinds, size_t count,

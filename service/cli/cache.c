@@ -14,7 +14,7 @@
 #include "core/loop.h"
 #include "fetch/fetch.h"
 #include "kinds/invalidate.h"
-#include "kinds/kinds.h"
+#include "catalog/catalog.h"
 #include "origin/origin.h"
 
 static const struct option_spec specs[] = {

@@ -10,6 +10,7 @@
 #include "base/json_write.h"
 #include "cache/cache.h"
 #include "core/duration.h"
+#include "catalog/catalog.h"
 #include "kinds/kinds.h"
 
 static const struct option_spec specs[] = {

@@ -11,7 +11,7 @@
 #include "base/json_write.h"
 #include "commit.h"
 #include "fetch/libcurl.h"
-#include "kinds/kinds.h"
+#include "catalog/catalog.h"
 
 static const struct option_spec specs[] = {
     {"verbose", 'v', OPTION_FLAG, true, NULL, "also the commit, the libraries and the formats of the cache"},

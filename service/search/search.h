@@ -25,7 +25,7 @@ struct candidate {
     struct candidate_use debug, unwind;
 };
 
-struct candidate_list { /* sorted and unique by (source, location) once kinds_candidates_merge has run */
+struct candidate_list { /* sorted and unique by (source, location) once candidates_merge has run */
     struct candidate *items;
     size_t count, capacity;
 };

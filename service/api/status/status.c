@@ -15,7 +15,7 @@
 #include "core/metrics.h"
 #include "core/metrics_shared.h"
 #include "core/pool.h"
-#include "kinds/kinds.h"
+#include "catalog/catalog.h"
 #include "symbfile_store/symbfile_store.h"
 #include "origin/health.h"
 

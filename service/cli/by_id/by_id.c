@@ -8,7 +8,7 @@
 #include "cli/server.h"
 #include "core/log.h"
 #include "core/loop.h"
-#include "kinds/kinds.h"
+#include "catalog/catalog.h"
 #include "fetch/fetch.h"
 
 struct held { /* a file that is in use */

@@ -55,7 +55,7 @@ const struct config *by_id_settings(const struct by_id *by_id);
 bool by_id_add_source(struct by_id *by_id, const struct source *source);
 /* Files of this machine, behind the places of the options: those whose ids are asked for count. False when out of memory. */
 bool by_id_add_files(struct by_id *by_id, const char *const *paths, size_t count);
-/* A symcache that the cache keeps under the key, or that is made (kinds/kinds.h). The bytes live until by_id_close. */
+/* A symcache that the cache keeps under the key, or that is made (kinds/objects.h). The bytes live until by_id_close. */
 enum sl_code by_id_symcache(struct by_id *by_id, struct sl_str key, const struct own_symcache *own,
                             struct sl_bytes *bytes, struct sl_error *error);
 /* Adds the places where files were looked for to a report, with those that are not there and the servers that failed. */

@@ -13,7 +13,7 @@
 #include "core/loop.h"
 #include "core/metrics.h"
 #include "core/pool.h"
-#include "kinds/kinds.h"
+#include "catalog/catalog.h"
 
 /* What is bound, opened or connected at start. */
 static const char *const fixed[] = {"bind",

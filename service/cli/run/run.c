@@ -32,7 +32,7 @@
 #include "core/statsd.h"
 #include "fetch/fetch.h"
 #include "kinds/conversion.h"
-#include "kinds/kinds.h"
+#include "catalog/catalog.h"
 #include "symbfile_store/symbfile_store.h"
 #include "origin/origin.h"
 #include "store/store.h"

@@ -4,7 +4,7 @@
 #include "fetch/fetch.h"
 #include "core/loop.h"
 #include "kinds/impl.h"
-#include "kinds/kinds.h"
+#include "catalog/catalog.h"
 #include "search/search.h"
 
 /* ---- the kind ---- */

@@ -3,7 +3,7 @@
 
 #include "core/loop.h"
 #include "kinds/impl.h"
-#include "kinds/kinds.h"
+#include "catalog/catalog.h"
 
 static const char *last_id;        /* NULL = not there */
 static unsigned segments;          /* that can be had */

@@ -4,7 +4,7 @@
 #include <signal.h>
 
 #include "core/loop.h"
-#include "kinds/kinds.h"
+#include "catalog/catalog.h"
 #include "search/impl.h"
 
 /* ---- the sources ---- */

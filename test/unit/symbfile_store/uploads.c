@@ -7,7 +7,7 @@
 
 #include "../descriptors.h"
 #include "core/loop.h"
-#include "kinds/kinds.h"
+#include "catalog/catalog.h"
 #include "symbfile_store/impl.h"
 
 static const struct symbfile_place place = {.file_id = {{0xab, 1, 2, 3}}};

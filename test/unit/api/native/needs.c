@@ -4,7 +4,7 @@
 
 #include "api/native/native.h"
 #include "core/loop.h"
-#include "kinds/kinds.h"
+#include "catalog/catalog.h"
 #include "search/impl.h"
 
     enum {

@@ -1,4 +1,4 @@
-#include "kinds/kinds.h"
+#include "catalog/catalog.h"
 #include "kinds/conversion.h"
 #include "origin/origin.h"
 #include "search/search.h"
