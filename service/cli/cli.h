@@ -71,6 +71,7 @@ enum sl_code output_file_put(const char *path, struct sl_bytes bytes, struct sl_
 
 /* "error: <message>", and "  caused by: <cause>" (may be NULL), on stderr. Returns `status`. */
 int report(int status, const char *message, const char *cause);
+int report_no_memory(void); /* with status 1 */
 /* Another line on stderr, or more, as printf. */
 void remark(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void remark_list(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));

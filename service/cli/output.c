@@ -123,6 +123,11 @@ void remark(const char *format, ...)
     va_end(arguments);
 }
 
+int report_no_memory(void)
+{
+    return report(1, "out of memory", NULL);
+}
+
 int report_status(enum sl_code code)
 {
     return code == SL_MALFORMED || code == SL_UNSUPPORTED ? STATUS_NOTHING : 1;

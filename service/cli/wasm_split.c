@@ -200,7 +200,7 @@ static int split_write(const char *path, const struct sl_buf *bytes, const char 
     struct sl_error error = {0};
     struct stat st;
     if (bytes->failed)
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     bool known = like && stat(like, &st) == 0;
     if (output_file_put(path, sl_buf_bytes(bytes), &error) != SL_OK)
         return report(1, error.message, NULL);

@@ -202,12 +202,12 @@ static int write_bundle(struct bundling *b, const char *path, struct input *inpu
     char *output = NULL;
     int status = 0;
     if (p->failed)
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     if (p->packed_count && p->writer) {
         enum sl_code code = bundle_finish(p->writer, input->path, info, &error);
         output = result_path(b, path, slice);
         if (code != SL_OK || !output)
-            status = output ? report_file(path, code, &error) : report(1, "out of memory", NULL);
+            status = output ? report_file(path, code, &error) : report_no_memory();
         else if (!is_free(b, output))
             status = report(1, "the bundle of another file has this name", output);
         else
@@ -238,7 +238,7 @@ static int bundle_object(struct bundling *b, const char *path, struct input *inp
         .writer = b->list ? NULL : sl_bundle_writer_new(&bytes),
     };
     if (status == 0 && !p.writer && !b->list)
-        status = report(1, "out of memory", NULL);
+        status = report_no_memory();
     if (status == 0) {
         pack_sources(&p, &paths);
         status = write_bundle(b, path, input, slice, &p, &bytes);
@@ -367,7 +367,7 @@ static int bundle_project(struct bundling *b, const char *directory)
     progress_file(&b->progress, directory);
     int status = writer ? bundle_jvm(directory, exclude, exclude_count, b->max_size, option_given(b->o, "verbose"),
                                      writer, &count)
-                        : report(1, "out of memory", NULL);
+                        : report_no_memory();
     struct sl_bundle_attribute attribute = {SL_STR("debug_id"), sl_str(text)};
     bool into = !output || path_is_directory(output);
     progress_finish(&b->progress);

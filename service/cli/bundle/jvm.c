@@ -264,5 +264,5 @@ int bundle_jvm(const char *directory, const char *const *exclude, size_t exclude
     bundle_jvm_pack(&w, max_size, verbose, writer, count);
     free(w.paths);
     sl_arena_free(&w.arena);
-    return w.failed ? report(1, "out of memory", NULL) : 0;
+    return w.failed ? report_no_memory() : 0;
 }

@@ -321,7 +321,7 @@ static int dump_module(struct dump *d, struct dump_module *first)
     sl_debug_id_format_breakpad(&first->id, id);
     if (!dump_header_make(first, d->o, &arena, &header)) {
         sl_arena_free(&arena);
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     }
     struct sl_breakpad_options options = {
         .os = header.os,
@@ -348,7 +348,7 @@ static int dump_module(struct dump *d, struct dump_module *first)
     else if (!has_anything(first) && !options.header_only)
         status = report_nothing(first);
     else
-        status = w ? write_group(d, w, first, options.id, header.name, &arena) : report(1, "out of memory", NULL);
+        status = w ? write_group(d, w, first, options.id, header.name, &arena) : report_no_memory();
     sl_breakpad_writer_free(w);
     sl_arena_free(&arena);
     return status;
@@ -389,7 +389,7 @@ static int dump_all(struct dump *d)
 {
     int status = 0;
     if (!split_arguments(d))
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     bool fetch = option_given(d->o, "debug-id") || option_given(d->o, "code-id");
     progress_begin(&d->progress, d->o, "dumping");
     progress_expect(&d->progress, d->count);

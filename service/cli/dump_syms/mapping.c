@@ -89,7 +89,7 @@ static int parse_destination(struct path_mapping *m, struct rule *rule, const ch
     rule->pieces = SL_ARENA_ARRAY(&m->arena, struct piece, strlen(text) + 1);
     struct sl_str kept = dump_mapping_keep(m, sl_str(text));
     if (!rule->pieces || !kept.data)
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     for (const char *at = kept.data, *end = at + kept.size; at < end;) {
         const char *close = *at == '{' ? strchr(at, '}') : NULL;
         struct piece *piece = &rule->pieces[rule->piece_count++];
@@ -115,7 +115,7 @@ static int add_rule(struct path_mapping *m, const char *source, const char *dest
     int number;
     PCRE2_SIZE offset;
     if (!rule)
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     *m->last = rule;
     m->last = &rule->next;
     *made = rule;
@@ -146,7 +146,7 @@ static int read_rule(struct path_mapping *m, const struct value *item)
     for (size_t i = 0; rule->files && i < files->count; i++)
         if (files->items[i].type == VALUE_STRING)
             rule->files[rule->file_count++] = files->items[i].string;
-    return rule->files ? 0 : report(1, "out of memory", NULL);
+    return rule->files ? 0 : report_no_memory();
 }
 
 static struct sl_str variable_text(const struct value *value)
@@ -162,13 +162,13 @@ static int read_variables(struct path_mapping *m, const struct options *o, const
     bool map = variables && variables->type == VALUE_MAP;
     for (size_t i = 0; map && i < variables->count; i++)
         if (!set_variable(m, variables->keys[i], variable_text(&variables->items[i])))
-            return report(1, "out of memory", NULL);
+            return report_no_memory();
     for (size_t i = 0; i < count; i++) {
         const char *equals = strchr(given[i], '=');
         if (!equals)
             return usage("--mapping-var: '%s' is not NAME=VALUE", given[i]);
         if (!set_variable(m, (struct sl_str){given[i], (size_t)(equals - given[i])}, sl_str(equals + 1)))
-            return report(1, "out of memory", NULL);
+            return report_no_memory();
     }
     return 0;
 }
@@ -219,7 +219,7 @@ int path_mapping_read(const struct options *o, struct path_mapping **mapping)
         return 0;
     struct path_mapping *m = *mapping = calloc(1, sizeof *m);
     if (!m)
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     m->last = &m->rules;
     int status = path ? dump_mapping_read_file(m, path, &file) : 0;
     return status ? status : read_rules(m, o, &file);

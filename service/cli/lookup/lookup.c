@@ -463,7 +463,7 @@ static int lookup_run(struct lookup *l, const struct options *o)
     if (!l->file && l->persona == PERSONA_LOOKUP && (l->style == STYLE_GNU || l->style == STYLE_TABLE))
         return options_wrong("lookup", "no file given (-e)");
     if (l->file && !(m = lookup_module_find(l, sl_str(l->file))))
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     if (m && m->error.code != SL_OK) {
         int status = unusable(l, m);
         if (status)
@@ -582,7 +582,7 @@ static int addr2line_main(const struct command *command, int argc, char **argv)
         if (!grown) {
             free(all);
             sl_arena_free(&arena);
-            return report(1, "out of memory", NULL);
+            return report_no_memory();
         }
         all = grown;
         memcpy(all + count, words, (size_t)word_count * sizeof *all);

@@ -279,7 +279,7 @@ static int write_bundle(struct sort *s)
         capacity += s->files[i].piece_count;
     const char **ids = calloc(capacity + 1, sizeof *ids);
     if (!ids)
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     for (size_t i = 0; i < s->file_count; i++)
         for (size_t k = 0; k < s->files[i].piece_count; k++)
             if (s->files[i].pieces[k].target && s->files[i].pieces[k].action != SORT_ERROR)
@@ -344,7 +344,7 @@ static int sort_inputs(struct sort *s, char *const *inputs, size_t count, struct
         if (ok)
             tell(s, from, totals);
     }
-    int status = ok ? 0 : report(1, "out of memory", NULL);
+    int status = ok ? 0 : report_no_memory();
     if (status == 0 && s->bundle_id && !s->dry_run) {
         heading(s, "Writing bundle meta data");
         status = write_bundle(s);

@@ -29,11 +29,6 @@ struct mapped { /* part of a file in memory */
     uint64_t start, end, offset;
 };
 
-static int addresses_no_memory(void)
-{
-    return report(1, "out of memory", NULL);
-}
-
 /* A hexadecimal number, 0x optional, at the beginning of the text; behind it `*end`. False when there is none, or it does not fit. */
 static bool hex_number(const char *text, uint64_t *value, const char **end)
 {
@@ -105,7 +100,7 @@ static int add_given_module(struct address_run *run, const char *text)
     }
     const char *path = sl_arena_strndup(&run->arena, text, (size_t)(at - text));
     if (!path)
-        return addresses_no_memory();
+        return report_no_memory();
     struct input input;
     struct sl_error error = {0};
     char *real = realpath(path, NULL);
@@ -116,7 +111,7 @@ static int add_given_module(struct address_run *run, const char *text)
         put_module(&run->w, sl_str(real ? real : path), input.object, base, size);
     int status = code == SL_OK ? 0 : report_file(path, code, &error);
     if (!status && real && !local_files_add(&run->local, sl_str(real)))
-        status = addresses_no_memory();
+        status = report_no_memory();
     input_close(&input);
     free(real);
     return status;
@@ -148,7 +143,7 @@ static int add_process_module(struct address_run *run, const struct process_modu
     sl_json_member_hex(&run->w, "image_addr", module->base);
     sl_json_member_u64(&run->w, "image_size", module->size);
     sl_json_end_object(&run->w);
-    return local_files_add(&run->local, sl_str(module->path)) ? 0 : addresses_no_memory();
+    return local_files_add(&run->local, sl_str(module->path)) ? 0 : report_no_memory();
 }
 
 /* What the process made in front of a mapping that is of a file. */
@@ -178,7 +173,7 @@ static int add_mapped(struct address_run *run, struct sl_str name, const char *p
     const char *kept = sl_arena_strndup(&run->arena, name.data, name.size);
     run->last_name = (struct sl_str){kept, kept ? name.size : 0};
     run->last_base = base;
-    return kept && local_files_add(&run->local, sl_str(path)) ? 0 : addresses_no_memory();
+    return kept && local_files_add(&run->local, sl_str(path)) ? 0 : report_no_memory();
 }
 
 /* A line of /proc/PID/maps (proc(5)): range, rights, offset, device, inode, path. Files are where `root` is '/'. */
@@ -266,7 +261,7 @@ static int read_address(struct address_run *run, const char *text)
     if (!hex_number(text, &address, &end) || *end)
         return options_wrong("symbolicate", "'%.60s' is no address", text);
     if (!sl_grow_in_arena(&run->arena, &run->addresses, &run->address_capacity, run->address_count + 1, sizeof address))
-        return addresses_no_memory();
+        return report_no_memory();
     run->addresses[run->address_count++] = address;
     return 0;
 }
@@ -327,7 +322,7 @@ int symbolicate_addresses(const struct options *o, const struct sentry_project *
         put_addresses(&run);
     sl_json_end_object(&run.w);
     if (!status && run.body.failed)
-        status = addresses_no_memory();
+        status = report_no_memory();
     if (!status)
         status = symbolicate_request(o, project, &run.local, sl_buf_view(&run.body), INPUT_REQUEST);
     process_code_close(&run.process);

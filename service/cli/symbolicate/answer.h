@@ -79,6 +79,24 @@ struct answer {
     size_t thread_count, module_count, error_count, exception_count;
 };
 
+/* The name of its function, however it is known; data NULL: it is not. */
+static inline struct sl_str answer_frame_name(const struct answer_frame *frame)
+{
+    return frame->function.data ? frame->function : frame->symbol;
+}
+
+/* Whether the next frame is the same call: this one was inlined into it. */
+bool answer_frame_is_inline(const struct answer_thread *thread, size_t index);
+
+enum { ALL_THREADS = -1 }; /* instead of the index of one, or none */
+
+/* Where the last exception was thrown, of reports of Apple's; ALL_THREADS when they do not say. */
+int64_t answer_exception_thread(const struct answer *answer);
+/* The thread that crashed, or that the dump was asked for in; ALL_THREADS when there is none. */
+int64_t answer_requesting_thread(const struct answer *answer);
+/* That one, else the first; ALL_THREADS when there is none. */
+int64_t answer_crashed_thread(const struct answer *answer);
+
 /* The number of frames from `index` on that only repeat a cycle of calls in front of it, and a line that says so; 0: none, and no
  * line, also when there are too few to leave out. Asked for each frame that is printed, it takes time in proportion to them. */
 size_t answer_fold_cycle(const struct answer_thread *thread, size_t index, struct sl_buf *line);

@@ -176,8 +176,8 @@ bool local_files_add_build_id(struct local_files *files, struct sl_str code_id)
     return local_files_add(files, sl_str(path));
 }
 
-enum sl_code symbolicate_by_id(const struct options *o, const struct sentry_project *project,
-                               const struct local_files *local, struct by_id **by_id, struct sl_error *error)
+static enum sl_code open_places(const struct options *o, const struct sentry_project *project,
+                                const struct local_files *local, struct by_id **by_id, struct sl_error *error)
 {
     struct sl_buf path = {0};
     size_t count;
@@ -199,12 +199,6 @@ enum sl_code symbolicate_by_id(const struct options *o, const struct sentry_proj
         code = sl_fail(error, SL_BUSY, "out of memory");
     }
     return code;
-}
-
-struct sl_str symbolicate_scope(const struct options *o, const struct sentry_project *project)
-{
-    const char *scope = option_value(o, "scope", NULL);
-    return scope ? sl_str(scope) : project->online ? project->project : SL_STR("global");
 }
 
 /* ---- the work ---- */
@@ -238,7 +232,25 @@ int symbolicate_in_time(const struct options *o, struct by_id *by_id, void (*wor
         return report(1, error.message, NULL);
     if (timed.timed_out)
         return report(1, "it takes longer than --timeout", NULL);
-    return timed.began ? 0 : report(1, "out of memory", NULL);
+    return timed.began ? 0 : report_no_memory();
+}
+
+int symbolicate_here(const struct options *o, const struct sentry_project *project, const struct local_files *local,
+                     struct missing_report *missing, struct search_place *place, void (*work)(void *arg), void *arg)
+{
+    const char *scope = option_value(o, "scope", NULL);
+    struct by_id *by_id;
+    struct sl_error error = {0};
+    if (open_places(o, project, local, &by_id, &error) != SL_OK)
+        return report(1, error.message, NULL);
+    place->config = by_id_settings(by_id);
+    place->sources = by_id_sources(by_id, &place->source_count);
+    place->scope = scope ? sl_str(scope) : project->online ? project->project : SL_STR("global");
+    int status = symbolicate_in_time(o, by_id, work, arg);
+    if (missing)
+        by_id_describe(by_id, missing);
+    by_id_close(by_id);
+    return status;
 }
 
 /* ---- what is told ---- */

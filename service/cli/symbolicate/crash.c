@@ -10,7 +10,7 @@
 
 struct crash_run {
     struct crash_file file;
-    const struct config *config;
+    struct search_place place;
     struct walked_dump *walked;
     bool wants_walk, wants_stack;
     struct missing_report missing;
@@ -22,11 +22,16 @@ struct crash_run {
 static void crash_work(void *arg)
 {
     struct crash_run *run = arg;
-    run->code = crash_file_symbolicate(&run->file, run->config, &run->text, &run->error);
+    const struct config *config = run->place.config;
+    run->file.scope = run->place.scope;
+    run->file.sources = run->place.sources;
+    run->file.source_count = run->place.source_count;
+    run->walked->was_searched = run->file.source_count != 0;
+    run->code = crash_file_symbolicate(&run->file, config, &run->text, &run->error);
     if (run->code == SL_OK && run->wants_walk)
         run->code = walked_dump_read(run->walked, run->file.bytes, &run->error);
     if (run->code == SL_OK && run->wants_stack)
-        run->code = stack_words_name(run->walked, sl_buf_view(&run->text), &run->file, run->config, &run->error);
+        run->code = stack_words_name(run->walked, sl_buf_view(&run->text), &run->file, config, &run->error);
 }
 
 static bool add_modules(const struct sl_crash_module *modules, size_t count, struct local_files *local)
@@ -55,22 +60,12 @@ static bool crash_find_local_files(const struct options *o, const struct crash_r
 
 static int crash_symbolicate(const struct options *o, const struct sentry_project *project, struct crash_run *run)
 {
-    struct by_id *by_id;
-    struct sl_error error = {0};
     struct sl_arena arena = {0};
     struct local_files local = {.arena = &arena};
-    bool good = crash_find_local_files(o, run, &local);
-    enum sl_code code = good ? symbolicate_by_id(o, project, &local, &by_id, &error) : SL_BUSY;
+    int status = crash_find_local_files(o, run, &local)
+                     ? symbolicate_here(o, project, &local, &run->missing, &run->place, crash_work, run)
+                     : report_no_memory();
     sl_arena_free(&arena);
-    if (code != SL_OK)
-        return report(1, good ? error.message : "out of memory", NULL);
-    run->file.scope = symbolicate_scope(o, project);
-    run->config = by_id_settings(by_id);
-    run->file.sources = by_id_sources(by_id, &run->file.source_count);
-    run->walked->was_searched = run->file.source_count != 0;
-    int status = symbolicate_in_time(o, by_id, crash_work, run);
-    by_id_describe(by_id, &run->missing);
-    by_id_close(by_id);
     return status;
 }
 
@@ -88,8 +83,8 @@ static int crash_ask_server(const struct options *o, struct crash_run *run)
         parts[count++] = (struct remote_part){"rewrite_first_module",
                                               {(const uint8_t *)run->file.rewrite, strlen(run->file.rewrite)}};
     const char *path = run->file.kind == CRASH_FILE_MINIDUMP ? "/minidump" : "/applecrashreport";
-    int status = options.failed ? report(1, "out of memory", NULL)
-                                : remote_symbolicate(o, path, SL_STR(""), parts, count, &run->text);
+    int status =
+        options.failed ? report_no_memory() : remote_symbolicate(o, path, SL_STR(""), parts, count, &run->text);
     if (!status && sl_str_starts(sl_buf_view(&run->text), SL_STR("{\"status\":\"failed\"")))
         run->code = SL_MALFORMED;
     sl_buf_free(&options);
@@ -187,15 +182,15 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
     if (!format)
         return 2;
     run.file.rewrite = option_value(o, "rewrite-first-module", NULL);
-    run.file.candidates = option_given(o, "candidates") || answer_format_needs_candidates(format);
+    run.file.candidates = option_given(o, "candidates") || format->needs_candidates;
     run.file.variables = option_given(o, "extract-variables");
     run.walked = &walked;
-    run.wants_walk = answer_format_needs_walk(format);
-    walked.wants_facts = answer_format_needs_facts(format);
+    run.wants_walk = format->needs_walk;
+    walked.wants_facts = format->needs_facts;
     run.wants_stack = option_given(o, "stack-contents") || option_given(o, "stack-pointers");
     run.file.no_source_context = option_given(o, "no-source-context") || run.wants_walk;
     run.file.walked = run.wants_walk ? walked_dump_keep : NULL;
-    run.file.wants_registers = answer_format_needs_registers(format);
+    run.file.wants_registers = format->needs_registers;
     run.file.walked_arg = &walked;
     missing_init(&run.missing, &missing_symbols);
     bool remote = option_given(o, "server");

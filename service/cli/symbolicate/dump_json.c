@@ -21,11 +21,6 @@ static void put_line_of(const struct dump_json *d, const struct answer_frame *fr
     put_optional_number(d->w, "line", frame->line.value != 0, frame->line.value);
 }
 
-static struct sl_str frame_name(const struct answer_frame *frame)
-{
-    return frame->function.data ? frame->function : frame->symbol;
-}
-
 /* Those that lie in front of the frame that `index` is the first of. */
 static void put_inlines(const struct dump_json *d, const struct answer_frame *first, size_t count)
 {
@@ -37,7 +32,7 @@ static void put_inlines(const struct dump_json *d, const struct answer_frame *fi
     sl_json_begin_array(d->w);
     for (size_t i = 0; i < count; i++) {
         sl_json_begin_object(d->w);
-        dump_json_text(d->w, "function", frame_name(&first[i]));
+        dump_json_text(d->w, "function", answer_frame_name(&first[i]));
         put_line_of(d, &first[i]);
         sl_json_end_object(d->w);
     }
@@ -107,11 +102,11 @@ static void put_frame(const struct dump_json *d, size_t thread, size_t number, c
         sl_json_put_null(d->w);
     else
         put_unloaded_at(d, at);
-    dump_json_text(d->w, "function", frame_name(frame));
+    dump_json_text(d->w, "function", answer_frame_name(frame));
     dump_json_address(d, "function_offset", frame->symbol_address.set, at - frame->symbol_address.value);
     put_line_of(d, frame);
     put_inlines(d, first, inlined);
-    sl_json_member_boolean(d->w, "missing_symbols", !frame_name(frame).size);
+    sl_json_member_boolean(d->w, "missing_symbols", !answer_frame_name(frame).size);
     if (registers)
         put_frame_registers(d, thread);
     sl_json_end_object(d->w);
@@ -121,7 +116,7 @@ static size_t count_frames(const struct answer_thread *trace)
 {
     size_t count = 0;
     for (size_t i = 0; i < trace->frame_count; i++)
-        count += !frame_is_inline(trace, i);
+        count += !answer_frame_is_inline(trace, i);
     return count;
 }
 
@@ -140,7 +135,7 @@ static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
     dump_json_text(d->w, "last_error_value", sl_minidump_last_error(dump, thread, d->arena));
     sl_json_member_array(d->w, "frames");
     for (size_t i = 0; i < trace->frame_count; i++) {
-        if (frame_is_inline(trace, i)) {
+        if (answer_frame_is_inline(trace, i)) {
             inlined++;
             continue;
         }
@@ -300,11 +295,9 @@ bool answer_print_minidump_json(const struct answer *answer, const struct answer
     struct sl_arena arena = {0};
     struct dump_json d = {answer, style->walked, &w, &arena};
     const struct sl_minidump *dump = &style->walked->dump;
-    int64_t crashed = -1;
+    int64_t crashed = answer_requesting_thread(answer);
     uint64_t uptime;
     bool has_uptime = dump_uptime(dump, &uptime);
-    for (size_t i = 0; i < answer->thread_count && crashed < 0; i++)
-        crashed = answer->threads[i].requesting ? (int64_t)i : -1;
     sl_json_begin_object(&w);
     sl_json_member_str(&w, "status", SL_STR("OK"));
     put_optional_number(&w, "pid", d.walked->facts.has_process_id, d.walked->facts.process_id);

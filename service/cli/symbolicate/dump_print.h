@@ -85,5 +85,3 @@ bool dump_uptime(const struct sl_minidump *dump, uint64_t *seconds);
  * asked for; `*next` is 0 at first. */
 const struct answer_module *dump_next_answer(const struct answer *answer, const struct sl_crash_module *module,
                                              size_t *next);
-/* Whether the next frame is the same call: this one was inlined into it. */
-bool frame_is_inline(const struct answer_thread *thread, size_t index);

@@ -36,7 +36,7 @@ static struct text_frame text_frame(const struct texts *t, size_t thread, size_t
 {
     const struct answer_thread *trace = &t->answer->threads[thread];
     const struct answer_frame *frame = &trace->frames[index];
-    bool is_inline = frame_is_inline(trace, index);
+    bool is_inline = answer_frame_is_inline(trace, index);
     uint64_t instruction = is_inline ? frame->address.value : frame_instruction(t->walked, thread, frame);
     const struct sl_crash_module *module = sl_minidump_module_at(&t->walked->dump, instruction);
     return (struct text_frame){
@@ -44,7 +44,7 @@ static struct text_frame text_frame(const struct texts *t, size_t thread, size_t
         .thread = thread,
         .at = is_inline ? frame->address.value : text_place(t, thread, frame),
         .instruction = instruction,
-        .name = frame->function.data ? frame->function : frame->symbol,
+        .name = answer_frame_name(frame),
         .module = module ? path_file_name(module->code_file) : (struct sl_str){NULL, 0},
         .module_address = module ? module->address : 0,
         .is_inline = is_inline,
@@ -64,14 +64,6 @@ static uint64_t text_offset(const struct text_frame *f)
     if (f->name.size && f->frame->symbol_address.set)
         return f->at - f->frame->symbol_address.value;
     return f->at - f->module_address;
-}
-
-static int64_t crashed_thread(const struct answer *answer)
-{
-    for (size_t i = 0; i < answer->thread_count; i++)
-        if (answer->threads[i].requesting)
-            return (int64_t)i;
-    return -1;
 }
 
 static void breakpad_id(const struct sl_crash_module *module, char text[SL_DEBUG_ID_TEXT])
@@ -218,7 +210,7 @@ static void put_threads(const struct texts *t, int64_t crashed,
 bool answer_print_machine(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
     struct texts t = {answer, style, style->walked, out};
-    int64_t crashed = crashed_thread(answer);
+    int64_t crashed = answer_requesting_thread(answer);
     machine_head(&t, crashed);
     for (size_t i = 0; i < t.walked->dump.crash.module_count; i++)
         machine_module(&t, &t.walked->dump.crash.modules[i]);
@@ -362,7 +354,7 @@ static void put_frame_stack(const struct texts *t, size_t thread, size_t index)
     const struct answer_thread *trace = &t->answer->threads[thread];
     size_t caller = index + 1;
     uint64_t begin, end;
-    while (caller < trace->frame_count && frame_is_inline(trace, caller))
+    while (caller < trace->frame_count && answer_frame_is_inline(trace, caller))
         caller++;
     if (caller < trace->frame_count && stack_pointer(t, thread, &trace->frames[index], &begin) &&
         stack_pointer(t, thread, &trace->frames[caller], &end))
@@ -430,7 +422,7 @@ bool answer_print_stackwalk(const struct answer *answer, const struct answer_sty
     struct texts t = {answer, style, style->walked, out};
     if (!style->brief)
         put_head(&t);
-    put_threads(&t, crashed_thread(answer), put_stack);
+    put_threads(&t, answer_requesting_thread(answer), put_stack);
     if (style->brief)
         return !out->failed;
     sl_buf_cstr(out, "\nLoaded modules:\n");

@@ -94,12 +94,6 @@ uint64_t frame_instruction(const struct walked_dump *w, size_t thread, const str
     return is_walked_here(w, thread, frame) ? w->instruction[thread][frame->index.value] : frame->address.value;
 }
 
-bool frame_is_inline(const struct answer_thread *thread, size_t index)
-{
-    const struct answer_frame *frame = &thread->frames[index];
-    return index + 1 < thread->frame_count && frame->index.value == frame[1].index.value;
-}
-
 bool dump_thread_is_writer(const struct walked_dump *w, size_t thread)
 {
     return thread < w->dump.crash.thread_count && w->dump.threads[thread].is_writer;

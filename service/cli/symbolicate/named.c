@@ -14,11 +14,6 @@ struct named_run {
     struct names_wanted wanted;
 };
 
-static int named_no_memory(void)
-{
-    return report(1, "out of memory", NULL);
-}
-
 static int named_failed(enum sl_code code, const struct sl_error *error)
 {
     return report(code == SL_MALFORMED || code == SL_UNSUPPORTED ? STATUS_NOTHING : 1, error->message, NULL);
@@ -84,7 +79,7 @@ static int named_look_up(struct named_run *run, const struct sentry_project *pro
                                         .put_module = named_put_module,
                                         .address = named_address,
                                         .take = named_take};
-    return find_local_files(run, &local) ? names_symbolicate(&run->wanted, project, &local) : named_no_memory();
+    return find_local_files(run, &local) ? names_symbolicate(&run->wanted, project, &local) : report_no_memory();
 }
 
 /* ---- the command ---- */
@@ -98,7 +93,7 @@ static int named_write(const struct named_run *run)
     if (indent)
         put_indented(sl_buf_view(&out), &indented);
     int status = code != SL_OK     ? named_failed(code, &error)
-                 : indented.failed ? named_no_memory()
+                 : indented.failed ? report_no_memory()
                                    : symbolicate_write(run->o, sl_buf_view(indent ? &indented : &out));
     sl_buf_free(&out);
     sl_buf_free(&indented);

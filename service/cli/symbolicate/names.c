@@ -126,10 +126,10 @@ static int names_ask_server(struct names_wanted *n)
     for (; !status && n->done < n->address_count; n->done += batch_size(n)) {
         put_batch(n, &body);
         sl_buf_clear(&answer);
-        status = body.failed ? report(1, "out of memory", NULL)
+        status = body.failed ? report_no_memory()
                              : remote_symbolicate(n->o, "/symbolicate", sl_buf_view(&body), NULL, 0, &answer);
         if (!status && !names_take_answer(n, &answer))
-            status = report(1, "out of memory", NULL);
+            status = report_no_memory();
     }
     sl_buf_free(&body);
     sl_buf_free(&answer);
@@ -138,9 +138,7 @@ static int names_ask_server(struct names_wanted *n)
 
 struct names_here { /* asked by this process */
     struct names_wanted *wanted;
-    const struct source *sources;
-    size_t source_count;
-    const struct config *config;
+    struct search_place place;
     enum sl_code code;
     struct sl_error error;
 };
@@ -148,24 +146,16 @@ struct names_here { /* asked by this process */
 static void names_work(void *arg)
 {
     struct names_here *here = arg;
-    here->code = names_look_up(here->wanted, here->sources, here->source_count, here->config, &here->error);
+    here->wanted->scope = here->place.scope;
+    here->code =
+        names_look_up(here->wanted, here->place.sources, here->place.source_count, here->place.config, &here->error);
 }
 
 int names_symbolicate(struct names_wanted *n, const struct sentry_project *project, struct local_files *local)
 {
     struct names_here here = {.wanted = n};
-    struct by_id *by_id;
-    struct sl_error error = {0};
     if (option_given(n->o, "server"))
         return names_ask_server(n);
-    if (symbolicate_by_id(n->o, project, local, &by_id, &error) != SL_OK)
-        return report(1, error.message, NULL);
-    n->scope = symbolicate_scope(n->o, project);
-    here.config = by_id_settings(by_id);
-    here.sources = by_id_sources(by_id, &here.source_count);
-    int status = symbolicate_in_time(n->o, by_id, names_work, &here);
-    if (n->missing)
-        by_id_describe(by_id, n->missing);
-    by_id_close(by_id);
+    int status = symbolicate_here(n->o, project, local, n->missing, &here.place, names_work, &here);
     return status || here.code == SL_OK ? status : report(1, here.error.message, NULL);
 }

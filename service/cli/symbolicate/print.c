@@ -3,6 +3,7 @@
 #include "cli/symbolicate/symbolicate.h"
 #include "cli/symbolicate/table.h"
 
+#include <stdio.h>
 #include <time.h>
 
 #include "apple/apple.h"
@@ -30,30 +31,53 @@ static const struct answer_module *print_module_of(const struct answer *answer, 
     return NULL;
 }
 
-static const char *print_trust(const struct answer_thread *thread, size_t index, struct sl_buf *buf)
+static void put_trust(struct printing *p, const struct answer_thread *thread, size_t index)
 {
-    const struct answer_frame *frame = &thread->frames[index];
-    bool is_inline = index + 1 < thread->frame_count && frame->index.set && frame[1].index.set &&
-                     frame->index.value == frame[1].index.value;
-    if (!is_inline && frame->trust.data)
-        output_put_safe(buf, frame->trust);
-    return is_inline ? "inline" : frame->trust.data ? "" : "none";
+    struct sl_str trust = thread->frames[index].trust;
+    output_put_safe(&p->buf, answer_frame_is_inline(thread, index) ? SL_STR("inline")
+                             : trust.data                          ? trust
+                                                                   : SL_STR("none"));
 }
 
-enum {
-    CELL_TRUST,
-    CELL_ADDRESS,
-    CELL_MODULE,
-    CELL_MODULE_OFFSET,
-    CELL_FUNCTION,
-    CELL_FUNCTION_OFFSET,
-    CELL_FILE,
-    CELLS
-};
+static void put_number(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    (void)thread;
+    sl_buf_printf(&p->buf, "%zu", index);
+}
+
+static void put_address(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    if (thread->frames[index].address.set)
+        sl_buf_printf(&p->buf, "0x%llx", (unsigned long long)thread->frames[index].address.value);
+}
+
+static void put_package(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    output_put_safe(&p->buf, path_file_name(thread->frames[index].package));
+}
 
 static void put_offset(struct sl_buf *buf, uint64_t offset)
 {
     sl_buf_printf(buf, "+0x%llx", (unsigned long long)offset);
+}
+
+static void put_package_offset(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    const struct answer_module *module = print_module_of(p->answer, &thread->frames[index]);
+    if (module)
+        put_offset(&p->buf, thread->frames[index].address.value - module->address.value);
+}
+
+static void put_function(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    output_put_safe(&p->buf, answer_frame_name(&thread->frames[index]));
+}
+
+static void put_function_offset(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    const struct answer_frame *frame = &thread->frames[index];
+    if (answer_frame_name(frame).data)
+        put_offset(&p->buf, frame->symbol_address.set ? frame->address.value - frame->symbol_address.value : 0);
 }
 
 static void put_place(struct sl_buf *buf, struct sl_str file, const struct answer_frame *frame)
@@ -64,36 +88,150 @@ static void put_place(struct sl_buf *buf, struct sl_str file, const struct answe
     sl_buf_printf(buf, ":%llu", (unsigned long long)frame->line.value);
 }
 
-static void fill_cells(struct printing *p, const struct answer_thread *thread, size_t index, bool whole_path,
-                       struct sl_str cells[CELLS])
+static void put_file(struct printing *p, const struct answer_thread *thread, size_t index)
 {
-    const struct answer_frame *frame = &thread->frames[index];
-    const struct answer_module *module = print_module_of(p->answer, frame);
-    struct sl_str name = frame->function.data ? frame->function : frame->symbol;
-    struct sl_buf *buf = &p->buf;
-    sl_buf_cstr(buf, print_trust(thread, index, buf));
-    cells[CELL_TRUST] = table_text(&p->table, buf);
-    if (frame->address.set)
-        sl_buf_printf(buf, "0x%llx", (unsigned long long)frame->address.value);
-    cells[CELL_ADDRESS] = table_text(&p->table, buf);
-    output_put_safe(buf, path_file_name(frame->package));
-    cells[CELL_MODULE] = table_text(&p->table, buf);
-    if (module)
-        put_offset(buf, frame->address.value - module->address.value);
-    cells[CELL_MODULE_OFFSET] = table_text(&p->table, buf);
-    output_put_safe(buf, name);
-    cells[CELL_FUNCTION] = table_text(&p->table, buf);
-    if (name.data)
-        put_offset(buf, frame->symbol_address.set ? frame->address.value - frame->symbol_address.value : 0);
-    cells[CELL_FUNCTION_OFFSET] = table_text(&p->table, buf);
-    put_place(buf, whole_path && frame->abs_path.data ? frame->abs_path : frame->filename, frame);
-    cells[CELL_FILE] = table_text(&p->table, buf);
+    put_place(&p->buf, thread->frames[index].filename, &thread->frames[index]);
 }
 
-static const struct column frame_columns[] = {
-    {"Trust", false}, {"Instruction", true}, {"Module File", false}, {"", true}, {"Function", false},
-    {"", true},       {"File", false},       {NULL, false},
+static void put_path(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    const struct answer_frame *frame = &thread->frames[index];
+    put_place(&p->buf, frame->abs_path.data ? frame->abs_path : frame->filename, frame);
+}
+
+/* ---- those of scripts and of a JVM ---- */
+
+static void put_class(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    output_put_safe(&p->buf, thread->frames[index].module);
+}
+
+static void put_filename(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    output_put_safe(&p->buf, thread->frames[index].filename);
+}
+
+static void put_line(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    if (thread->frames[index].line.set)
+        sl_buf_printf(&p->buf, "%llu", (unsigned long long)thread->frames[index].line.value);
+}
+
+static void put_column(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    if (thread->frames[index].column.set)
+        sl_buf_printf(&p->buf, "%llu", (unsigned long long)thread->frames[index].column.value);
+}
+
+static void put_lone_line(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    if (!thread->frames[index].column.set)
+        put_line(p, thread, index);
+}
+
+static void put_line_and_column(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    const struct answer_frame *frame = &thread->frames[index];
+    if (frame->line.set && frame->column.set)
+        sl_buf_printf(&p->buf, "%llu:%llu", (unsigned long long)frame->line.value,
+                      (unsigned long long)frame->column.value);
+}
+
+static void put_path_and_column(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    put_path(p, thread, index);
+    if (thread->frames[index].column.set)
+        sl_buf_printf(&p->buf, ":%llu", (unsigned long long)thread->frames[index].column.value);
+}
+
+const struct frame_view view_program = {
+    .columns = {{"Trust", false, "Trust:", put_trust},
+                {"Instruction", true, "Instruction:", put_address},
+                {"Module File", false, "Module:", put_package},
+                {"", true, NULL, put_package_offset},
+                {"Function", false, "Function:", put_function},
+                {"", true, NULL, put_function_offset},
+                {"File", false, "File:", put_file}},
 };
+const struct frame_view view_program_full = {
+    .columns = {{"#", true, NULL, put_number},
+                {"Trust", false, NULL, put_trust},
+                {"Instruction", true, NULL, put_address},
+                {"Module File", false, NULL, put_package},
+                {"", true, NULL, put_package_offset},
+                {"Function", false, NULL, put_function},
+                {"", true, NULL, put_function_offset},
+                {"File", false, NULL, put_path}},
+};
+const struct frame_view view_js = {
+    .is_request = true,
+    .columns = {{"Function", false, NULL, put_function},
+                {"File", false, NULL, put_filename},
+                {"Line", true, NULL, put_line},
+                {"Column", true, NULL, put_column}},
+};
+const struct frame_view view_js_full = {
+    .is_request = true,
+    .columns = {{"#", true, NULL, put_number},
+                {"Function", false, NULL, put_function},
+                {"File", false, NULL, put_path_and_column}},
+};
+const struct frame_view view_jvm = {
+    .is_request = true,
+    .columns = {{"Module", false, NULL, put_class},
+                {"Function", false, NULL, put_function},
+                {"File", false, NULL, put_filename},
+                {"Line", true, NULL, put_line}},
+};
+const struct frame_view view_request_lines = {
+    .is_request = true,
+    .columns = {{"Module", false, "Module:", put_class},
+                {"Function", false, "Function:", put_function},
+                {"File", false, "File:", put_filename},
+                {"Line", true, "Line:", put_lone_line},
+                {"Column", true, "Line/Column:", put_line_and_column}},
+};
+const struct frame_view view_jvm_full = {
+    .is_request = true,
+    .columns = {{"#", true, NULL, put_number},
+                {"Module", false, NULL, put_class},
+                {"Function", false, NULL, put_function},
+                {"File", false, NULL, put_path_and_column}},
+};
+
+static struct sl_str safe_text(struct printing *p, struct sl_str text)
+{
+    output_put_safe(&p->buf, text);
+    return table_text(&p->table, &p->buf);
+}
+
+static struct sl_str cell_of(struct printing *p, const struct column *column, const struct answer_thread *thread,
+                             size_t index)
+{
+    column->put(p, thread, index);
+    return table_text(&p->table, &p->buf);
+}
+
+/* A row of the table for the frame; NULL when out of memory. */
+static struct row *add_frame(struct printing *p, const struct answer_thread *thread, size_t index)
+{
+    struct row *row = table_add(&p->table);
+    for (size_t c = 0; row && p->table.columns[c].title; c++)
+        row->cells[c] = cell_of(p, &p->table.columns[c], thread, index);
+    return row;
+}
+
+static struct printing printing_of(const struct answer *answer, const struct answer_style *style)
+{
+    return (struct printing){answer, style, {.columns = style->view ? style->view->columns : NULL}, {0}};
+}
+
+static bool printing_end(struct printing *p, const struct sl_buf *out)
+{
+    sl_buf_free(&p->buf);
+    sl_arena_free(&p->table.arena);
+    return !p->table.failed && !out->failed;
+}
 
 static bool is_shown(const struct answer_style *style, size_t thread)
 {
@@ -135,7 +273,7 @@ static void put_exception_title(const struct answer_style *style, size_t thread,
 
 bool answer_print_compact(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
-    struct printing p = {answer, style, {.columns = frame_columns}, {0}};
+    struct printing p = printing_of(answer, style);
     bool any = false;
     for (size_t place = 0; place < answer->thread_count; place++) {
         size_t t = shown_thread(style, place);
@@ -145,18 +283,14 @@ bool answer_print_compact(const struct answer *answer, const struct answer_style
         for (size_t i = 0, folded; i < answer->threads[t].frame_count; i += folded ? folded : 1) {
             if ((folded = fold_below(&p, &answer->threads[t], i)))
                 continue;
-            struct row *row = table_add(&p.table);
-            if (row)
-                fill_cells(&p, &answer->threads[t], i, false, row->cells);
+            add_frame(&p, &answer->threads[t], i);
         }
         sl_buf_cstr(out, any ? "\n" : "");
         put_exception_title(style, t, out);
         table_put(&p.table, style->colour, out);
         any = true;
     }
-    sl_buf_free(&p.buf);
-    sl_arena_free(&p.table.arena);
-    return !p.table.failed && !out->failed;
+    return printing_end(&p, out);
 }
 
 /* ---- frames, a line for each of their properties ---- */
@@ -168,32 +302,58 @@ static void put_property(struct sl_buf *out, const char *label, struct sl_str va
                       SL_STR_ARG(offset));
 }
 
+static void put_title(const struct answer_style *style, struct sl_buf *out, const char *title)
+{
+    sl_buf_printf(out, "%s%s%s\n", style->colour ? "\x1b[1m" : "", title, style->colour ? "\x1b[0m" : "");
+}
+
+static void put_properties(struct printing *p, const struct answer_thread *thread, size_t index, struct sl_buf *out)
+{
+    for (const struct column *column = p->table.columns; column->title; column++) {
+        struct sl_str offset = {NULL, 0};
+        if (!column->label)
+            continue;
+        struct sl_str value = cell_of(p, column, thread, index);
+        if (column[1].title && !*column[1].title)
+            offset = cell_of(p, &column[1], thread, index);
+        put_property(out, column->label, value, offset);
+    }
+}
+
+/* Those of requests have them by paths of scripts, or ids of mappings. */
+static void put_request_errors(struct printing *p, struct sl_buf *out)
+{
+    for (size_t i = 0; i < p->answer->error_count; i++) {
+        const struct answer_error *error = &p->answer->errors[i];
+        if (!i)
+            put_title(p->style, out, "Errors during symbolication");
+        put_property(out, "Path:", safe_text(p, error->path.size ? error->path : error->id), (struct sl_str){NULL, 0});
+        put_property(out, "Error:", safe_text(p, error->type), (struct sl_str){NULL, 0});
+        sl_buf_u8(out, '\n');
+    }
+}
+
 bool answer_print_pretty(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
-    const struct sl_str none = {NULL, 0};
-    struct printing p = {answer, style, {.columns = frame_columns}, {0}};
+    struct printing p = printing_of(answer, style);
     for (size_t place = 0; place < answer->thread_count; place++) {
         size_t t = shown_thread(style, place);
         put_exception_title(style, t, out);
         for (size_t i = 0, folded; is_shown(style, t) && i < answer->threads[t].frame_count; i += folded ? folded : 1) {
-            struct sl_str cells[CELLS];
+            char title[32];
             if ((folded = answer_fold_cycle(&answer->threads[t], i, out))) {
                 sl_buf_u8(out, '\n');
                 continue;
             }
-            fill_cells(&p, &answer->threads[t], i, false, cells);
-            sl_buf_printf(out, "%sFrame #%zu%s\n", style->colour ? "\x1b[1m" : "", i, style->colour ? "\x1b[0m" : "");
-            put_property(out, "Trust:", cells[CELL_TRUST], none);
-            put_property(out, "Instruction:", cells[CELL_ADDRESS], none);
-            put_property(out, "Module:", cells[CELL_MODULE], cells[CELL_MODULE_OFFSET]);
-            put_property(out, "Function:", cells[CELL_FUNCTION], cells[CELL_FUNCTION_OFFSET]);
-            put_property(out, "File:", cells[CELL_FILE], none);
+            snprintf(title, sizeof title, "Frame #%zu", i);
+            put_title(style, out, title);
+            put_properties(&p, &answer->threads[t], i, out);
             sl_buf_u8(out, '\n');
         }
     }
-    sl_buf_free(&p.buf);
-    sl_arena_free(&p.table.arena);
-    return !p.table.failed && !out->failed;
+    if (style->view->is_request)
+        put_request_errors(&p, out);
+    return printing_end(&p, out);
 }
 
 /* ---- everything ---- */
@@ -267,24 +427,24 @@ static struct sl_str source_below(struct printing *p, const struct answer_frame 
     return table_text(&p->table, &p->buf);
 }
 
-static void put_thread(struct printing *p, const struct answer_thread *thread, struct sl_buf *out)
+/* The frames as a table, with lines of source. */
+static void put_frames(struct printing *p, const struct answer_thread *thread, struct sl_buf *out)
 {
-    static const struct column columns[] = {
-        {"#", true},         {"Trust", false}, {"Instruction", true}, {"Module File", false}, {"", true},
-        {"Function", false}, {"", true},       {"File", false},       {NULL, false},
-    };
-    p->table = (struct table){.columns = columns, .arena = p->table.arena, .failed = p->table.failed};
+    p->table.columns = p->style->view->columns;
+    p->table.count = 0;
     for (size_t i = 0, folded; i < thread->frame_count; i += folded ? folded : 1) {
+        struct row *row = NULL;
         if ((folded = fold_below(p, thread, i)))
             continue;
-        struct row *row = table_add(&p->table);
-        if (!row)
-            return;
-        sl_buf_printf(&p->buf, "%zu", i);
-        row->cells[0] = table_text(&p->table, &p->buf);
-        fill_cells(p, thread, i, true, &row->cells[1]);
-        row->below = source_below(p, &thread->frames[i]);
+        if ((row = add_frame(p, thread, i)))
+            row->below = source_below(p, &thread->frames[i]);
     }
+    if (thread->frame_count)
+        table_put(&p->table, p->style->colour, out);
+}
+
+static void put_thread(struct printing *p, const struct answer_thread *thread, struct sl_buf *out)
+{
     bool is_thread = thread->id.set || !thread->name.size;
     sl_buf_cstr(out, is_thread ? "\nThread" : "\n");
     if (thread->id.set)
@@ -292,8 +452,7 @@ static void put_thread(struct printing *p, const struct answer_thread *thread, s
     sl_buf_cstr(out, is_thread && thread->name.size ? " " : "");
     output_put_safe(out, thread->name);
     sl_buf_cstr(out, thread->requesting ? " (crashed)\n" : "\n");
-    if (thread->frame_count)
-        table_put(&p->table, p->style->colour, out);
+    put_frames(p, thread, out);
 }
 
 static struct sl_str candidates_below(struct printing *p, const struct answer_module *module)
@@ -314,19 +473,14 @@ static bool is_used(const struct answer_module *module)
     return unwound || !sl_str_equal(module->debug_status, SL_STR("unused"));
 }
 
-static struct sl_str safe_text(struct printing *p, struct sl_str text)
-{
-    output_put_safe(&p->buf, text);
-    return table_text(&p->table, &p->buf);
-}
-
 static void put_modules(struct printing *p, struct sl_buf *out)
 {
     static const struct column columns[] = {
         {"Start", true},   {"End", true},       {"Arch", false}, {"Debug", false},
         {"Unwind", false}, {"Debug ID", false}, {"Name", false}, {NULL, false},
     };
-    p->table = (struct table){.columns = columns, .arena = p->table.arena, .failed = p->table.failed};
+    p->table.columns = columns;
+    p->table.count = 0;
     for (size_t i = 0; i < p->answer->module_count; i++) {
         const struct answer_module *module = &p->answer->modules[i];
         struct row *row = p->style->unused || is_used(module) ? table_add(&p->table) : NULL;
@@ -420,71 +574,22 @@ static void put_missing(const struct answer *answer, struct sl_buf *out)
     }
 }
 
-int64_t answer_exception_thread(const struct answer *answer)
+static void print_program(struct printing *p, struct sl_buf *out)
 {
-    for (size_t t = answer->thread_count; t-- > 0;)
-        if (!answer->threads[t].id.set && sl_str_equal(answer->threads[t].name, SL_STR(SL_APPLE_LAST_EXCEPTION)))
-            return (int64_t)t;
-    return ALL_THREADS;
-}
-
-int64_t answer_crashed_thread(const struct answer *answer)
-{
-    for (size_t t = 0; t < answer->thread_count; t++)
-        if (answer->threads[t].requesting)
-            return (int64_t)t;
-    return answer->thread_count ? 0 : ALL_THREADS;
-}
-
-bool answer_print_full(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
-{
-    struct printing p = {answer, style, {.columns = frame_columns}, {0}};
+    const struct answer *answer = p->answer;
+    const struct answer_style *style = p->style;
     int64_t first = answer_crashed_thread(answer);
     put_crash(answer, out);
     if (style->exception != ALL_THREADS)
-        put_thread(&p, &answer->threads[style->exception], out);
+        put_thread(p, &answer->threads[style->exception], out);
     if (first != ALL_THREADS && first != style->exception && is_shown(style, (size_t)first))
-        put_thread(&p, &answer->threads[first], out);
+        put_thread(p, &answer->threads[first], out);
     for (size_t t = 0; t < answer->thread_count; t++)
         if ((int64_t)t != first && (int64_t)t != style->exception && is_shown(style, t))
-            put_thread(&p, &answer->threads[t], out);
-    put_modules(&p, out);
+            put_thread(p, &answer->threads[t], out);
+    put_modules(p, out);
     put_errors(answer, out);
     put_missing(answer, out);
-    sl_buf_free(&p.buf);
-    sl_arena_free(&p.table.arena);
-    return !p.table.failed && !out->failed;
-}
-
-/* ---- everything of JavaScript and of a JVM ---- */
-
-static void put_trace(struct printing *p, size_t number, bool is_jvm, struct sl_buf *out)
-{
-    static const struct column js[] = {{"#", true}, {"Function", false}, {"File", false}, {NULL, false}};
-    static const struct column jvm[] = {
-        {"#", true}, {"Module", false}, {"Function", false}, {"File", false}, {NULL, false}};
-    const struct answer_thread *trace = &p->answer->threads[number];
-    p->table = (struct table){.columns = is_jvm ? jvm : js, .arena = p->table.arena, .failed = p->table.failed};
-    for (size_t i = 0; i < trace->frame_count; i++) {
-        const struct answer_frame *frame = &trace->frames[i];
-        struct row *row = table_add(&p->table);
-        size_t at = 0;
-        if (!row)
-            return;
-        sl_buf_printf(&p->buf, "%zu", i);
-        row->cells[at++] = table_text(&p->table, &p->buf);
-        if (is_jvm)
-            row->cells[at++] = safe_text(p, frame->module);
-        row->cells[at++] = safe_text(p, frame->function);
-        put_place(&p->buf, frame->abs_path.data ? frame->abs_path : frame->filename, frame);
-        if (frame->column.set)
-            sl_buf_printf(&p->buf, ":%llu", (unsigned long long)frame->column.value);
-        row->cells[at] = table_text(&p->table, &p->buf);
-        row->below = source_below(p, frame);
-    }
-    sl_buf_printf(out, "%sStack %zu\n", out->size ? "\n" : "", number);
-    if (trace->frame_count)
-        table_put(&p->table, p->style->colour, out);
 }
 
 static void put_exceptions(struct printing *p, struct sl_buf *out)
@@ -499,39 +604,37 @@ static void put_exceptions(struct printing *p, struct sl_buf *out)
     }
 }
 
-static bool print_traces(const struct answer *answer, const struct answer_style *style, bool is_jvm, struct sl_buf *out)
+/* Of JavaScript or of a JVM. */
+static void print_request(struct printing *p, struct sl_buf *out)
 {
-    struct printing p = {answer, style, {.columns = frame_columns}, {0}};
-    put_exceptions(&p, out);
-    for (size_t t = 0; t < answer->thread_count; t++)
-        if (is_shown(style, t))
-            put_trace(&p, t, is_jvm, out);
-    put_errors(answer, out);
-    sl_buf_free(&p.buf);
-    sl_arena_free(&p.table.arena);
-    return !p.table.failed && !out->failed;
+    put_exceptions(p, out);
+    for (size_t t = 0; t < p->answer->thread_count; t++)
+        if (is_shown(p->style, t)) {
+            sl_buf_printf(out, "%sStack %zu\n", out->size ? "\n" : "", t);
+            put_frames(p, &p->answer->threads[t], out);
+        }
+    put_errors(p->answer, out);
 }
 
-bool answer_print_full_js(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
+bool answer_print_full(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
-    return print_traces(answer, style, false, out);
-}
-
-bool answer_print_full_jvm(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
-{
-    return print_traces(answer, style, true, out);
+    struct printing p = printing_of(answer, style);
+    if (style->view->is_request)
+        print_request(&p, out);
+    else
+        print_program(&p, out);
+    return printing_end(&p, out);
 }
 
 /* ---- for Markdown ---- */
 
 /* Everything in blocks that Markdown leaves as they are, to be pasted. */
-static bool put_blocks(answer_print *print, const struct answer *answer, const struct answer_style *style,
-                       struct sl_buf *out)
+bool answer_print_markdown(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
 {
     struct answer_style plain = *style;
     struct sl_buf text = {0};
     plain.colour = false;
-    bool good = print(answer, &plain, &text);
+    bool good = answer_print_full(answer, &plain, &text);
     struct sl_str rest = sl_buf_view(&text);
     while (good && rest.size) { /* blocks are separated by empty lines */
         const char *end = rest.size > 1 ? memmem(rest.data, rest.size, "\n\n", 2) : NULL;
@@ -544,19 +647,4 @@ static bool put_blocks(answer_print *print, const struct answer *answer, const s
     }
     sl_buf_free(&text);
     return good && !out->failed;
-}
-
-bool answer_print_markdown(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
-{
-    return put_blocks(answer_print_full, answer, style, out);
-}
-
-bool answer_print_markdown_js(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
-{
-    return put_blocks(answer_print_full_js, answer, style, out);
-}
-
-bool answer_print_markdown_jvm(const struct answer *answer, const struct answer_style *style, struct sl_buf *out)
-{
-    return put_blocks(answer_print_full_jvm, answer, style, out);
 }

@@ -39,17 +39,12 @@ struct request_run {
     const char **places; /* --symbols, and what follows the input */
     size_t place_count;
     struct local_artifacts *artifacts;
-    const struct config *config;
+    struct search_place place;
     struct missing_report missing;
     struct sl_buf answer;
     enum sl_code code;
     struct sl_error error;
 };
-
-static int request_no_memory(void)
-{
-    return report(1, "out of memory", NULL);
-}
 
 /* ---- what the body is about ---- */
 
@@ -151,7 +146,7 @@ static int take_request(struct request_run *run, const struct body_facts *facts)
     run->request.kind = maps ? LOCAL_JS : facts->has_mappings || facts->is_jvm ? LOCAL_JVM : LOCAL_NATIVE;
     if (maps || !facts->has_sources || option_given(run->o, "use-request-sources"))
         return 0;
-    return body_without_sources(run) ? 0 : request_no_memory();
+    return body_without_sources(run) ? 0 : report_no_memory();
 }
 
 /* The body of a request, or one made of an event. Returns a status. */
@@ -172,7 +167,7 @@ static int take_body(struct request_run *run, struct sl_str text, enum input_kin
         run->request.body = sl_buf_view(&run->made);
     }
     if (code == SL_BUSY)
-        return request_no_memory();
+        return report_no_memory();
     if (code == SL_MALFORMED)
         return report(STATUS_NOTHING, "failed to parse event json file", error.message);
     if (code != SL_OK) {
@@ -200,7 +195,7 @@ static bool add_mapping(struct request_run *run, const char *path, struct sl_str
                           sizeof *run->mappings) ||
         !sl_grow_in_arena(&run->arena, &run->tables, &run->table_capacity, run->mapping_count + 1,
                           sizeof *run->tables)) {
-        request_no_memory();
+        report_no_memory();
         return false;
     }
     sl_budget_init(&budget, text.size);
@@ -275,7 +270,10 @@ static void find_mappings(struct request_run *run)
 static void request_work(void *arg)
 {
     struct request_run *run = arg;
-    run->code = local_request_symbolicate(&run->request, run->config, &run->answer, &run->error);
+    run->request.scope = run->place.scope;
+    run->request.sources = run->place.sources;
+    run->request.source_count = run->place.source_count;
+    run->code = local_request_symbolicate(&run->request, run->place.config, &run->answer, &run->error);
 }
 
 /* The options with this one, in place of what they say of it. */
@@ -334,7 +332,7 @@ static int request_ask_server(struct request_run *run)
     if (run->request.variables && run->request.kind == LOCAL_NATIVE) {
         if (!body_with_variables(run, &body)) {
             sl_buf_free(&body);
-            return request_no_memory();
+            return report_no_memory();
         }
         run->request.body = sl_buf_view(&body);
     }
@@ -345,16 +343,7 @@ static int request_ask_server(struct request_run *run)
 
 static int request_symbolicate(struct request_run *run)
 {
-    struct by_id *by_id;
-    struct sl_error error = {0};
-    if (symbolicate_by_id(run->o, run->project, run->local, &by_id, &error) != SL_OK)
-        return report(1, error.message, NULL);
-    run->request.scope = symbolicate_scope(run->o, run->project);
-    run->config = by_id_settings(by_id);
-    run->request.sources = by_id_sources(by_id, &run->request.source_count);
-    int status = symbolicate_in_time(run->o, by_id, request_work, run);
-    by_id_describe(by_id, &run->missing);
-    by_id_close(by_id);
+    int status = symbolicate_here(run->o, run->project, run->local, &run->missing, &run->place, request_work, run);
     if (status || run->code == SL_OK)
         return status;
     return report(run->code == SL_MALFORMED ? STATUS_NOTHING : 1, run->error.message, NULL);
@@ -373,8 +362,7 @@ static int request_options(struct request_run *run)
         option_given(run->o, "use-request-sources") || (run->sort == SORT_JS && run->made.size && run->project->online);
     run->format = answer_format_of(run->o, run->sort);
     run->request.variables = option_given(run->o, "extract-variables");
-    run->request.candidates =
-        option_given(run->o, "candidates") || (run->format && answer_format_needs_candidates(run->format));
+    run->request.candidates = option_given(run->o, "candidates") || (run->format && run->format->needs_candidates);
     return run->format ? 0 : 2;
 }
 
@@ -385,7 +373,7 @@ static int list_places(struct request_run *run)
     const char *const *symbols = option_values(run->o, "symbols", &count);
     const char *const *behind = symbolicate_places(run->o, &more);
     if (!(run->places = calloc(count + more + 1, sizeof *run->places)))
-        return request_no_memory();
+        return report_no_memory();
     for (size_t i = 0; i < count + more; i++) {
         const char *place = source_place(i < count ? symbols[i] : behind[i - count]);
         if (access(place, F_OK) == 0)
@@ -408,7 +396,7 @@ static int request_prepare(struct request_run *run, struct sl_str text, enum inp
             !option_given(run->o, "server"))
             return report(2, "In JS offline mode, you must provide a local symbol directory with --symbols", NULL);
         if (!(run->artifacts = local_artifacts_new(run->places, run->place_count)))
-            return request_no_memory();
+            return report_no_memory();
         run->request.look_up = local_artifacts_look_up;
         run->request.look_up_arg = run->artifacts;
         return 0;

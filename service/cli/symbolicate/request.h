@@ -1,4 +1,4 @@
-/* Requests and events, for people: what request.c, event.c and request_print.c share. Private to this folder. */
+/* Requests and events, for people: what request.c and event.c share. Private to this folder. */
 #pragma once
 
 #include "api/local_request.h"
@@ -16,7 +16,3 @@ struct event_options { /* instead of what the event says; NULL: that */
  * platform that nobody knows; SL_NOT_FOUND: it has no frames that can be used; SL_BUSY. */
 enum sl_code event_request(struct sl_str text, const struct event_options *options, struct sl_arena *arena,
                            enum local_request_kind *kind, struct sl_buf *body, struct sl_error *error);
-
-/* The answer for people. False when out of memory. */
-typedef bool request_print(struct sl_str answer, enum local_request_kind kind, bool colour, struct sl_buf *out);
-request_print request_print_compact, request_print_pretty;

@@ -520,7 +520,7 @@ static int pass_file(struct scripts *s, const char *path)
     s->input = NULL;
     log_input_end(&input);
     if (!good)
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     return problem ? report(1, path, problem) : 0;
 }
 
@@ -543,7 +543,7 @@ int symbolicate_scripts(const char *path, const struct sl_str *stack, const char
     good = good && index_files(&s);
     for (size_t i = 0; i < place_count; i++)
         missing_place(missing, sl_str(places[i]));
-    int status = good ? 0 : report(1, "out of memory", NULL);
+    int status = good ? 0 : report_no_memory();
     if (!status && output && output_file_open(&file, output, &error) == SL_OK)
         s.file = &file;
     else if (!status && output)
@@ -551,7 +551,7 @@ int symbolicate_scripts(const char *path, const struct sl_str *stack, const char
     if (!status && !stack)
         status = pass_file(&s, path);
     else if (!status && !pass_lines(&s, *stack))
-        status = report(1, "out of memory", NULL);
+        status = report_no_memory();
     if (s.file && output_file_close(&file, status == 0, &error) != SL_OK && !status)
         status = report(1, output, error.message);
     for (struct sl_map_entry *e = NULL; (e = sl_map_next(&s.by_url, e));)

@@ -40,7 +40,7 @@ static int read_secret(const char *path, struct sl_arena *arena, struct sl_secre
     const char *kept = sl_arena_strndup(arena, line, size);
     explicit_bzero(line, sizeof line);
     if (!kept)
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     *secret = secret_of((struct sl_str){kept, size});
     return 0;
 }
@@ -59,7 +59,7 @@ static int take_secret(const struct options *o, const char *option, const char *
     const char *kept = sl_arena_strndup(arena, value, strlen(value));
     option_hide(o, option);
     if (!kept)
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     *secret = secret_of(sl_str(kept));
     return 0;
 }
@@ -180,7 +180,7 @@ int sentry_project_read(const struct options *o, bool required, struct sl_arena 
     const char *kept = sl_arena_strndup(arena, words.project, strlen(words.project));
     if (!kept || !make_url(words.url ? words.url : "https://sentry.io/", words.org, words.project, arena, &p->url) ||
         !take_debug_files(p, arena))
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     p->project = sl_str(kept);
     p->online = true;
     return 0;

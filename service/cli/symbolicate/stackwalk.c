@@ -98,7 +98,7 @@ static int walk_as(const struct options *o, const char *format, const char *outp
     struct words words = {calloc(room, sizeof(char *)), 0};
     char timeout[32];
     if (!words.items)
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     add_word(&words, "--type");
     add_word(&words, "minidump");
     add_word(&words, "--format");

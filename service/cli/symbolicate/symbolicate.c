@@ -106,7 +106,7 @@ static int run_scripts(const struct options *o, const struct sl_str *stack)
         return options_wrong("symbolicate", "a stack of JavaScript needs --symbols with its scripts and source maps");
     const char **places = calloc(symbol_count + more, sizeof *places);
     if (!places)
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     for (size_t i = 0; i < symbol_count; i++)
         places[count++] = source_place(symbols[i]);
     for (size_t i = 1; i <= more; i++)

@@ -22,6 +22,7 @@
 #include "cli/missing.h"
 #include "cli/options.h"
 #include "cli/symbolicate/answer.h"
+#include "cli/symbolicate/table.h"
 #include "http/decode.h"
 
 struct local_files;
@@ -135,16 +136,28 @@ int symbolicate_addresses(const struct options *o, const struct sentry_project *
 /* What an answer is about. */
 enum answer_sort { SORT_DUMP, SORT_REPORT, SORT_NATIVE, SORT_JS, SORT_JVM, SORT_MOZILLA };
 
+struct frame_view;
+struct answer_style;
+/* False when out of memory. */
+typedef bool answer_print(const struct answer *answer, const struct answer_style *style, struct sl_buf *out);
+
+/* How an answer is written: a value of --format. */
+struct answer_format {
+    const char *name;
+    unsigned sorts;                /* a bit for each sort of answer that it is for */
+    answer_print *print;           /* NULL: the answer as it is */
+    const struct frame_view *view; /* what is shown of frames; NULL where `print` knows it */
+    bool crashed_only;             /* unless other threads are asked for */
+    bool needs_walk;               /* what answers do not tell: the dump as it was walked; of that .. */
+    bool needs_registers;          /* .. those of each frame */
+    bool needs_facts;              /* .. sl_minidump_read_facts */
+    bool skips_writer;             /* the thread that wrote the dump, and does not count it */
+    bool is_json;                  /* what `print` writes; it has all threads */
+    bool needs_candidates;         /* what became of each file that was looked for */
+};
+
 /* How the options want such an answer; NULL after a report of what is wrong with them. */
 const struct answer_format *answer_format_of(const struct options *o, enum answer_sort sort);
-
-/* Whether the format tells what became of each file that was looked for, which answers have only when they are asked for it. */
-bool answer_format_needs_candidates(const struct answer_format *format);
-
-/* Whether the format tells what answers do not. */
-bool answer_format_needs_walk(const struct answer_format *format);
-bool answer_format_needs_registers(const struct answer_format *format); /* of that: of each frame */
-bool answer_format_needs_facts(const struct answer_format *format);     /* of that: sl_minidump_read_facts */
 
 /* Writes a complete answer, whose text is used up, and behind it the line about what is missing (text formats, and all with
  * --fail-on-missing). `walked` is NULL unless the format needs it; `missing` has the places that were searched. Returns the
@@ -190,13 +203,19 @@ bool local_files_add(struct local_files *files, struct sl_str path);
 /* Likewise the separate debug file of a build id, in lower-case hex. */
 bool local_files_add_build_id(struct local_files *files, struct sl_str code_id);
 
-struct by_id;
-/* What the options say of where files are, symbol paths among the arguments too; `local` (may be NULL) behind them. As by_id_open. */
-enum sl_code symbolicate_by_id(const struct options *o, const struct sentry_project *project,
-                               const struct local_files *local, struct by_id **by_id, struct sl_error *error);
+/* Where this process looks for files. */
+struct search_place {
+    const struct config *config;
+    const struct source *sources;
+    size_t source_count;
+    struct sl_str scope; /* whose entries of the cache count: --scope, else the project of Sentry, else everybody's */
+};
 
-/* Whose entries of the cache count: --scope says it, else it is the project of Sentry, else everybody. */
-struct sl_str symbolicate_scope(const struct options *o, const struct sentry_project *project);
+struct by_id;
+/* Fills `place`: what the options say of it, symbol paths among the arguments too, and `local` (may be NULL) behind them. Then runs
+ * `work(arg)` as symbolicate_in_time; `missing` (may be NULL) hears of the places. Returns a status, after a report unless 0. */
+int symbolicate_here(const struct options *o, const struct sentry_project *project, const struct local_files *local,
+                     struct missing_report *missing, struct search_place *place, void (*work)(void *arg), void *arg);
 
 /* Runs `work(arg)` with loop, cache and downloads, for as long as --timeout says. Returns a status, after a report unless 0. */
 int symbolicate_in_time(const struct options *o, struct by_id *by_id, void (*work)(void *arg), void *arg);
@@ -213,7 +232,13 @@ int symbolicate_write(const struct options *o, struct sl_str text);
 
 /* ---- print.c ---- */
 
-enum { ALL_THREADS = -1 };
+/* What is shown of a frame. */
+struct frame_view {
+    bool is_request; /* of scripts and of a JVM: they have no threads and no modules */
+    struct column columns[MAX_COLUMNS + 1];
+};
+extern const struct frame_view view_program, view_program_full, view_js, view_js_full, view_jvm, view_jvm_full,
+    view_request_lines;
 
 struct answer_style {
     int64_t thread;    /* the index of the only one to be told of; ALL_THREADS */
@@ -223,19 +248,11 @@ struct answer_style {
     bool unused, candidates;             /* modules that played no part; where files were looked for */
     bool brief;                          /* stackwalk: only the frames of the thread */
     bool stack_contents, stack_pointers; /* stackwalk: also what stacks hold, or only that */
+    const struct frame_view *view;       /* of the format */
     const struct walked_dump *walked;    /* of formats that other tools have; NULL for others */
 };
 
-/* Where the last exception was thrown, of reports of Apple's; ALL_THREADS when they do not say. */
-int64_t answer_exception_thread(const struct answer *answer);
-
-/* The thread that crashed, else the first; ALL_THREADS when there is none. */
-int64_t answer_crashed_thread(const struct answer *answer);
-
-/* False when out of memory. */
-typedef bool answer_print(const struct answer *answer, const struct answer_style *style, struct sl_buf *out);
 answer_print answer_print_compact, answer_print_pretty, answer_print_full, answer_print_markdown;
-answer_print answer_print_full_js, answer_print_markdown_js, answer_print_full_jvm, answer_print_markdown_jvm;
 
 /* ---- dump_text.c, dump_json.c: of minidumps ---- */
 

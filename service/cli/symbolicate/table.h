@@ -6,9 +6,16 @@
 
 enum { MAX_COLUMNS = 8 };
 
+struct printing;
+struct answer_thread;
+
 struct column {
-    const char *title;
+    const char *title; /* NULL ends a list */
     bool right;
+    const char
+        *label; /* where frames are written as lines: what stands before it; NULL: nothing, it is not written alone */
+    /* Of a frame (print.c): adds what it has there to the text of the cell. */
+    void (*put)(struct printing *p, const struct answer_thread *thread, size_t index);
 };
 
 struct row {

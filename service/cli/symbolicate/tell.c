@@ -1,6 +1,6 @@
 /* Answers as the options want them: which format, which threads, and where to. */
 #include "cli/symbolicate/dump_print.h"
-#include "cli/symbolicate/request.h"
+#include "cli/symbolicate/symbolicate.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -9,28 +9,20 @@
 
 enum { OF_STACKS = 1 << SORT_DUMP | 1 << SORT_REPORT | 1 << SORT_NATIVE, OF_SCRIPTS = 1 << SORT_JS | 1 << SORT_JVM };
 
-static const struct answer_format {
-    const char *name;
-    unsigned sorts;               /* a bit for each sort of answer that it is for */
-    answer_print *print;          /* of stacks; NULL: the answer as it is */
-    request_print *print_request; /* of JavaScript and of the JVM, likewise */
-    bool crashed_only;            /* unless other threads are asked for */
-    bool needs_walk, needs_registers, needs_facts;
-    bool skips_writer; /* the thread that wrote the dump, and does not count it */
-    bool is_json;      /* what `print` writes; it has all threads */
-    bool needs_candidates;
-} answer_formats[] = {
+static const struct answer_format answer_formats[] = {
     {.name = "json", .sorts = ~0u},
-    {"compact", OF_STACKS | OF_SCRIPTS, answer_print_compact, request_print_compact, .crashed_only = true,
-     .needs_candidates = true},
-    {"pretty", OF_STACKS | OF_SCRIPTS, answer_print_pretty, request_print_pretty, .crashed_only = true,
-     .needs_candidates = true},
-    {"full", OF_STACKS, answer_print_full, .needs_candidates = true},
-    {"full", 1 << SORT_JS, answer_print_full_js},
-    {"full", 1 << SORT_JVM, answer_print_full_jvm},
-    {"markdown", OF_STACKS, answer_print_markdown, .needs_candidates = true},
-    {"markdown", 1 << SORT_JS, answer_print_markdown_js},
-    {"markdown", 1 << SORT_JVM, answer_print_markdown_jvm},
+    {"compact", OF_STACKS, answer_print_compact, &view_program, .crashed_only = true, .needs_candidates = true},
+    {"compact", 1 << SORT_JS, answer_print_compact, &view_js, .needs_candidates = true},
+    {"compact", 1 << SORT_JVM, answer_print_compact, &view_jvm, .needs_candidates = true},
+    {"pretty", OF_STACKS, answer_print_pretty, &view_program, .crashed_only = true, .needs_candidates = true},
+    {"pretty", 1 << SORT_JS, answer_print_pretty, &view_request_lines, .needs_candidates = true},
+    {"pretty", 1 << SORT_JVM, answer_print_pretty, &view_request_lines, .needs_candidates = true},
+    {"full", OF_STACKS, answer_print_full, &view_program_full, .needs_candidates = true},
+    {"full", 1 << SORT_JS, answer_print_full, &view_js_full},
+    {"full", 1 << SORT_JVM, answer_print_full, &view_jvm_full},
+    {"markdown", OF_STACKS, answer_print_markdown, &view_program_full, .needs_candidates = true},
+    {"markdown", 1 << SORT_JS, answer_print_markdown, &view_js_full},
+    {"markdown", 1 << SORT_JVM, answer_print_markdown, &view_jvm_full},
     {"stackwalk", 1 << SORT_DUMP, answer_print_stackwalk, .needs_walk = true, .needs_registers = true,
      .skips_writer = true, .needs_candidates = true},
     {"machine", 1 << SORT_DUMP, answer_print_machine, .needs_walk = true, .skips_writer = true,
@@ -40,35 +32,9 @@ static const struct answer_format {
 };
 enum { FORMATS = sizeof answer_formats / sizeof *answer_formats };
 
-bool answer_format_needs_candidates(const struct answer_format *format)
-{
-    return format->needs_candidates;
-}
-
-bool answer_format_needs_walk(const struct answer_format *format)
-{
-    return format->needs_walk;
-}
-
-bool answer_format_needs_registers(const struct answer_format *format)
-{
-    return format->needs_registers;
-}
-
-bool answer_format_needs_facts(const struct answer_format *format)
-{
-    return format->needs_facts;
-}
-
 static bool is_request(enum answer_sort sort)
 {
     return OF_SCRIPTS >> sort & 1;
-}
-
-/* Whether the text is written out of the answer's JSON, and not out of what was read of it. */
-static bool prints_request(const struct answer_format *format, enum answer_sort sort)
-{
-    return is_request(sort) && format->print_request;
 }
 
 static void wrong_format(const char *name, enum answer_sort sort)
@@ -124,7 +90,7 @@ static bool choose_thread(const struct options *o, const struct answer_format *f
 {
     uint64_t id, index;
     bool by_id = option_given(o, "thread"), by_index = option_given(o, "thread-index");
-    bool all = option_given(o, "all-threads") ||
+    bool all = option_given(o, "all-threads") || (format->view && format->view->is_request) ||
                (!format->crashed_only && !option_given(o, "crashed-only") && !option_given(o, "brief"));
     if (!option_number(o, "thread", "symbolicate", &id) || !option_number(o, "thread-index", "symbolicate", &index))
         return false;
@@ -145,11 +111,6 @@ static bool colours(const struct options *o)
     return !option_given(o, "output") && output_colour(option_value(o, "color", NULL));
 }
 
-static int no_memory(void)
-{
-    return report(1, "out of memory", NULL);
-}
-
 static int put_stacks(const struct options *o, const struct answer_format *format, const struct answer *answer,
                       const struct walked_dump *walked, struct sl_buf *out)
 {
@@ -159,13 +120,14 @@ static int put_stacks(const struct options *o, const struct answer_format *forma
                                  .brief = option_given(o, "brief"),
                                  .stack_contents = option_given(o, "stack-contents"),
                                  .stack_pointers = option_given(o, "stack-pointers"),
+                                 .view = format->view,
                                  .walked = walked};
     if (!option_number(o, "context", "symbolicate", &style.context) ||
         !choose_thread(o, format, answer, walked, &style.thread))
         return 2;
     bool is_chosen = option_given(o, "thread") || option_given(o, "thread-index");
     style.exception = is_chosen ? ALL_THREADS : answer_exception_thread(answer);
-    return !out->failed && format->print(answer, &style, out) ? 0 : no_memory();
+    return !out->failed && format->print(answer, &style, out) ? 0 : report_no_memory();
 }
 
 /* ---- what was not found ---- */
@@ -244,17 +206,12 @@ void answer_describe_missing(const struct answer *answer, struct missing_report 
 /* ---- the answer ---- */
 
 /* What is written, in `out` or in the answer's own place. */
-static int put_answer(const struct options *o, const struct answer_format *format, enum answer_sort sort,
-                      const struct answer *answer, const struct walked_dump *walked, struct sl_buf *text,
-                      struct sl_buf *out, struct sl_str *written)
+static int put_answer(const struct options *o, const struct answer_format *format, const struct answer *answer,
+                      const struct walked_dump *walked, struct sl_buf *text, struct sl_buf *out, struct sl_str *written)
 {
     bool good = true;
     if (!format->print) {
         good = put_answer_json(text, option_given(o, "indent"), out, written);
-    } else if (prints_request(format, sort)) {
-        enum local_request_kind kind = sort == SORT_JS ? LOCAL_JS : LOCAL_JVM;
-        good = format->print_request(sl_buf_view(text), kind, colours(o), out);
-        *written = sl_buf_view(out);
     } else {
         bool indent = option_given(o, "indent") && format->is_json;
         struct sl_buf compact = {0};
@@ -263,9 +220,9 @@ static int put_answer(const struct options *o, const struct answer_format *forma
             put_indented(sl_buf_view(&compact), out);
         sl_buf_free(&compact);
         *written = sl_buf_view(out);
-        return status || !out->failed ? status : no_memory();
+        return status || !out->failed ? status : report_no_memory();
     }
-    return good && !out->failed ? 0 : no_memory();
+    return good && !out->failed ? 0 : report_no_memory();
 }
 
 /* An answer that is written as it is need not be read. */
@@ -277,11 +234,11 @@ int answer_tell(const struct options *o, const struct answer_format *format, enu
     struct answer answer = {.thread_count = 0};
     struct sl_str written;
     bool stacks = OF_STACKS >> sort & 1, checks = stacks && option_given(o, "fail-on-missing");
-    bool reads = checks || (format->print && !prints_request(format, sort));
+    bool reads = checks || format->print;
     bool good = !reads || answer_read(sl_buf_view(text), &arena, &answer);
     if (good && reads && stacks)
         answer_describe_missing(&answer, missing); /* before its text is written */
-    int status = good ? put_answer(o, format, sort, &answer, walked, text, &out, &written) : no_memory();
+    int status = good ? put_answer(o, format, &answer, walked, text, &out, &written) : report_no_memory();
     if (!status)
         status = symbolicate_write(o, written);
     missing->advised = option_given(o, "candidates");

@@ -176,7 +176,7 @@ static int trace_with(struct tracing *t, const char *path)
     free(block);
     log_input_end(&t->input);
     if (!ok)
-        return report(1, "out of memory", NULL);
+        return report_no_memory();
     return problem ? report(1, path, problem) : 0;
 }
 
@@ -199,7 +199,7 @@ static int trace_by(const struct sl_jvm_mappers *mappers, const struct sl_jvm_si
     struct tracing t = {.file = NULL};
     char problem[TRACE_PROBLEM];
     struct unknown_classes *unknown = calloc(1, sizeof *unknown);
-    int status = unknown && sl_jvm_trace_begin(&t.trace, mappers) ? 0 : report(1, "out of memory", NULL);
+    int status = unknown && sl_jvm_trace_begin(&t.trace, mappers) ? 0 : report_no_memory();
     if (unknown)
         unknown->missing = words->missing;
     if (words->verbose)
@@ -235,7 +235,7 @@ int symbolicate_trace(const char *path, const char *const *mappings, size_t mapp
     struct sl_jvm_signatures signatures = {.arena = {0}};
     struct mapping *made = calloc(mapping_count, sizeof *made);
     const struct sl_jvm_mapper **items = calloc(mapping_count, sizeof *items);
-    int status = made && items ? 0 : report(1, "out of memory", NULL);
+    int status = made && items ? 0 : report_no_memory();
     for (size_t i = 0; i < mapping_count && !status; i++) {
         enum sl_code code =
             mapping_read(mappings[i], &made[i], words->verbose || words->regex ? &signatures : NULL, &error);
