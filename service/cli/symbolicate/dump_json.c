@@ -1,12 +1,179 @@
 /* Minidumps as the JSON of rust-minidump's minidump-stackwalk (its schema): `minidump-json`. */
-#include "cli/symbolicate/dump_json.h"
+#include "cli/symbolicate/dump_print.h"
 
 #include <stdlib.h>
 
 #include "api/crash_analysis.h"
+#include "base/json_write.h"
 #include "id/id.h"
 
-static void put_optional_number(struct sl_json_writer *w, const char *key, bool known, uint64_t value)
+struct dump_json {
+    const struct answer *answer;
+    const struct walked_dump *walked;
+    struct sl_json_writer *w;
+    struct sl_arena *arena; /* of what is made while writing */
+};
+
+/* ---- values ---- */
+
+/* A member; null for an empty text. */
+static void member_text(struct sl_json_writer *w, const char *key, struct sl_str text)
+{
+    sl_json_member_or_null(w, key, text.size ? text : (struct sl_str){NULL, 0});
+}
+
+static void put_pointer(const struct dump_json *d, uint64_t value)
+{
+    enum sl_cpu_family family = d->walked->dump.family;
+    bool is_narrow = family != SL_CPU_UNKNOWN && sl_cpu_pointer_size(family) == 4;
+    sl_json_put_hex_padded(d->w, value, is_narrow ? 8 : 16);
+}
+
+/* A member: "0x0000000000000045", as wide as a pointer; null when it is not known. */
+static void member_address(const struct dump_json *d, const char *key, bool known, uint64_t value)
+{
+    sl_json_put_key(d->w, key);
+    if (known)
+        put_pointer(d, value);
+    else
+        sl_json_put_null(d->w);
+}
+
+/* ---- the processor, handles ---- */
+
+static void put_microcode(const struct dump_json *d)
+{
+    const struct sl_minidump_facts *facts = &d->walked->facts;
+    sl_json_put_key(d->w, "cpu_microcode_version");
+    if (facts->has_microcode)
+        sl_json_put_hex(d->w, facts->microcode);
+    else
+        sl_json_put_null(d->w);
+}
+
+static void put_handles(const struct dump_json *d)
+{
+    const struct sl_minidump_facts *facts = &d->walked->facts;
+    sl_json_begin_array(d->w);
+    for (size_t i = 0; i < facts->handle_count; i++) {
+        sl_json_begin_object(d->w);
+        sl_json_member_u64(d->w, "handle", facts->handles[i].handle);
+        sl_json_member_or_null(d->w, "type_name", facts->handles[i].type);
+        sl_json_member_or_null(d->w, "object_name", facts->handles[i].object);
+        sl_json_end_object(d->w);
+    }
+    sl_json_end_array(d->w);
+}
+
+/* ---- Linux ---- */
+
+static void put_release(const struct dump_json *d)
+{
+    const struct sl_minidump_facts *facts = &d->walked->facts;
+    sl_json_begin_object(d->w);
+    sl_json_member_or_null(d->w, "id", facts->lsb_id);
+    sl_json_member_or_null(d->w, "release", facts->lsb_release);
+    sl_json_member_or_null(d->w, "codename", facts->lsb_codename);
+    sl_json_member_or_null(d->w, "description", facts->lsb_description);
+    sl_json_end_object(d->w);
+}
+
+/* A number, or "unlimited". */
+static void put_limit(struct sl_json_writer *w, const char *key, struct sl_str limit)
+{
+    if (limit.size && sl_is_digit(limit.data[0])) {
+        sl_json_put_key(w, key);
+        while (limit.size > 1 && limit.data[0] == '0')
+            limit = (struct sl_str){limit.data + 1, limit.size - 1};
+        sl_json_put_raw(w, limit);
+    } else {
+        sl_json_member_or_null(w, key, limit);
+    }
+}
+
+static void put_limits(const struct dump_json *d)
+{
+    const struct sl_minidump_facts *facts = &d->walked->facts;
+    sl_json_begin_object(d->w);
+    sl_json_member_array(d->w, "limits");
+    for (size_t i = 0; i < facts->limit_count; i++) {
+        sl_json_begin_object(d->w);
+        sl_json_member_or_null(d->w, "name", facts->limits[i].name);
+        put_limit(d->w, "soft", facts->limits[i].soft);
+        put_limit(d->w, "hard", facts->limits[i].hard);
+        sl_json_member_or_null(d->w, "unit", facts->limits[i].unit);
+        sl_json_end_object(d->w);
+    }
+    sl_json_end_array(d->w);
+    sl_json_end_object(d->w);
+}
+
+static void put_mapping_count(const struct dump_json *d)
+{
+    sl_json_put_u64(d->w, d->walked->dump.mapping_count);
+}
+
+/* ---- macOS ---- */
+
+static void put_mac_records(const struct dump_json *d)
+{
+    const struct sl_minidump_facts *facts = &d->walked->facts;
+    sl_json_begin_object(d->w);
+    sl_json_member_u64(d->w, "num_records", facts->mac_record_count);
+    sl_json_member_array(d->w, "records");
+    for (size_t i = 0; i < facts->mac_record_count; i++) {
+        const struct sl_minidump_mac_record *record = &facts->mac_records[i];
+        sl_json_begin_object(d->w);
+        member_address(d, "thread", record->version >= 4, record->thread);
+        member_address(d, "dialog_mode", record->version >= 4, record->dialog_mode);
+        member_address(d, "abort_cause", record->version >= 5, record->abort_cause);
+        sl_json_member_or_null(d->w, "module", record->module);
+        sl_json_member_or_null(d->w, "message", record->message);
+        sl_json_member_or_null(d->w, "signature_string", record->signature);
+        sl_json_member_or_null(d->w, "backtrace", record->backtrace);
+        sl_json_member_or_null(d->w, "message2", record->message2);
+        sl_json_end_object(d->w);
+    }
+    sl_json_end_array(d->w);
+    sl_json_end_object(d->w);
+}
+
+static void put_boot_args(const struct dump_json *d)
+{
+    sl_json_put_str(d->w, d->walked->facts.boot_args);
+}
+
+static void put_soft_errors(const struct dump_json *d)
+{
+    sl_json_put_raw(d->w, d->walked->facts.soft_errors);
+}
+
+static void put_facts(const struct dump_json *d)
+{
+    const struct sl_minidump_facts *facts = &d->walked->facts;
+    const struct {
+        const char *key;
+        bool known;
+        void (*put)(const struct dump_json *d);
+    } members[] = {
+        {"handles", facts->has_handles, put_handles},
+        {"lsb_release", facts->has_lsb, put_release},
+        {"proc_limits", facts->has_limits, put_limits},
+        {"linux_memory_map_count", facts->has_mappings, put_mapping_count},
+        {"mac_crash_info", facts->has_mac_records, put_mac_records},
+        {"mac_boot_args", facts->boot_args.data != NULL, put_boot_args},
+        {"soft_errors", facts->soft_errors.data != NULL, put_soft_errors},
+    };
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        sl_json_put_key(d->w, members[i].key);
+        if (members[i].known)
+            members[i].put(d);
+        else
+            sl_json_put_null(d->w);
+    }
+}
+
+static void member_number(struct sl_json_writer *w, const char *key, bool known, uint64_t value)
 {
     sl_json_put_key(w, key);
     if (known)
@@ -17,8 +184,8 @@ static void put_optional_number(struct sl_json_writer *w, const char *key, bool 
 
 static void put_line_of(const struct dump_json *d, const struct answer_frame *frame)
 {
-    dump_json_text(d->w, "file", frame->abs_path);
-    put_optional_number(d->w, "line", frame->line.value != 0, frame->line.value);
+    member_text(d->w, "file", frame->abs_path);
+    member_number(d->w, "line", frame->line.value != 0, frame->line.value);
 }
 
 /* Those that lie in front of the frame that `index` is the first of. */
@@ -32,7 +199,7 @@ static void put_inlines(const struct dump_json *d, const struct answer_frame *fi
     sl_json_begin_array(d->w);
     for (size_t i = 0; i < count; i++) {
         sl_json_begin_object(d->w);
-        dump_json_text(d->w, "function", answer_frame_name(&first[i]));
+        member_text(d->w, "function", answer_frame_name(&first[i]));
         put_line_of(d, &first[i]);
         sl_json_end_object(d->w);
     }
@@ -54,7 +221,7 @@ static void put_frame_registers(const struct dump_json *d, size_t thread)
     sl_json_member_object(w, "registers");
     for (size_t i = 0; i < known->register_count; i++) {
         sl_json_put_key_str(w, known->registers[i].name);
-        dump_json_put_address(d, known->registers[i].value);
+        put_pointer(d, known->registers[i].value);
     }
     sl_json_end_object(w);
 }
@@ -72,10 +239,10 @@ static void put_unloaded_at(const struct dump_json *d, uint64_t address)
     for (size_t i = 0; i < count; i++) {
         if (!i || !sl_str_equal(found[i].name, found[i - 1].name)) {
             sl_json_begin_object(d->w);
-            dump_json_text(d->w, "module", found[i].name);
+            member_text(d->w, "module", found[i].name);
             sl_json_member_array(d->w, "offsets");
         }
-        dump_json_put_address(d, found[i].offset);
+        put_pointer(d, found[i].offset);
         if (i + 1 == count || !sl_str_equal(found[i].name, found[i + 1].name)) {
             sl_json_end_array(d->w);
             sl_json_end_object(d->w);
@@ -93,17 +260,17 @@ static void put_frame(const struct dump_json *d, size_t thread, size_t number, c
     const struct sl_crash_module *module = sl_minidump_module_at(&d->walked->dump, at);
     sl_json_begin_object(d->w);
     sl_json_member_u64(d->w, "frame", number);
-    dump_json_text(d->w, "trust", trust_of(frame));
-    dump_json_address(d, "offset", true, at);
-    dump_json_text(d->w, "module", module ? path_file_name(module->code_file) : (struct sl_str){NULL, 0});
-    dump_json_address(d, "module_offset", module != NULL, at - (module ? module->address : 0));
+    member_text(d->w, "trust", trust_of(frame));
+    member_address(d, "offset", true, at);
+    member_text(d->w, "module", module ? path_file_name(module->code_file) : (struct sl_str){NULL, 0});
+    member_address(d, "module_offset", module != NULL, at - (module ? module->address : 0));
     sl_json_put_key(d->w, "unloaded_modules");
     if (module)
         sl_json_put_null(d->w);
     else
         put_unloaded_at(d, at);
-    dump_json_text(d->w, "function", answer_frame_name(frame));
-    dump_json_address(d, "function_offset", frame->symbol_address.set, at - frame->symbol_address.value);
+    member_text(d->w, "function", answer_frame_name(frame));
+    member_address(d, "function_offset", frame->symbol_address.set, at - frame->symbol_address.value);
     put_line_of(d, frame);
     put_inlines(d, first, inlined);
     sl_json_member_boolean(d->w, "missing_symbols", !answer_frame_name(frame).size);
@@ -129,10 +296,10 @@ static void put_thread(const struct dump_json *d, size_t thread, bool crashing)
     sl_json_member_u64(d->w, "frame_count", count_frames(trace));
     if (crashing)
         sl_json_member_u64(d->w, "threads_index", thread);
-    put_optional_number(d->w, "thread_id", trace->id.set, trace->id.value);
+    member_number(d->w, "thread_id", trace->id.set, trace->id.value);
     const struct sl_minidump *dump = &d->walked->dump;
     sl_json_member_or_null(d->w, "thread_name", dump->crash.threads[thread].name);
-    dump_json_text(d->w, "last_error_value", sl_minidump_last_error(dump, thread, d->arena));
+    member_text(d->w, "last_error_value", sl_minidump_last_error(dump, thread, d->arena));
     sl_json_member_array(d->w, "frames");
     for (size_t i = 0; i < trace->frame_count; i++) {
         if (answer_frame_is_inline(trace, i)) {
@@ -160,11 +327,11 @@ static void put_crash_info(const struct dump_json *d, int64_t crashed)
 {
     const struct sl_minidump *dump = &d->walked->dump;
     sl_json_member_object(d->w, "crash_info");
-    dump_json_text(d->w, "type", dump->has_exception ? dump_reason(d->answer) : (struct sl_str){NULL, 0});
-    dump_json_address(d, "address", dump->has_exception, dump->crash_address);
+    member_text(d->w, "type", dump->has_exception ? dump_reason(d->answer) : (struct sl_str){NULL, 0});
+    member_address(d, "address", dump->has_exception, dump->crash_address);
     put_analysis(d);
-    dump_json_text(d->w, "assertion", d->answer->assertion);
-    put_optional_number(d->w, "crashing_thread", crashed >= 0, (uint64_t)crashed);
+    member_text(d->w, "assertion", d->answer->assertion);
+    member_number(d->w, "crashing_thread", crashed >= 0, (uint64_t)crashed);
     sl_json_end_object(d->w);
 }
 
@@ -177,10 +344,10 @@ static void put_system_name(const struct dump_json *d)
         sl_buf_printf(&text, "0x%08x", dump->platform);
     else
         sl_buf_cstr(&text, dump_os_name(dump));
-    dump_json_text(d->w, "os", sl_buf_view(&text));
+    member_text(d->w, "os", sl_buf_view(&text));
     sl_buf_clear(&text);
     sl_buf_printf(&text, SL_STR_FMT " " SL_STR_FMT, SL_STR_ARG(system->os_version), SL_STR_ARG(system->os_build));
-    dump_json_text(d->w, "os_ver", sl_str_trimmed(sl_buf_view(&text)));
+    member_text(d->w, "os_ver", sl_str_trimmed(sl_buf_view(&text)));
     d->w->out->failed |= text.failed;
     sl_buf_free(&text);
 }
@@ -191,9 +358,9 @@ static void put_system_info(const struct dump_json *d)
     sl_json_member_object(d->w, "system_info");
     put_system_name(d);
     sl_json_member_str(d->w, "cpu_arch", sl_str(dump_cpu_name(dump)));
-    dump_json_text(d->w, "cpu_info", dump->cpu_text);
+    member_text(d->w, "cpu_info", dump->cpu_text);
     sl_json_member_u64(d->w, "cpu_count", dump->cpu_count);
-    dump_json_microcode(d);
+    put_microcode(d);
     sl_json_end_object(d->w);
 }
 
@@ -221,14 +388,14 @@ static void put_module(const struct dump_json *d, const struct sl_crash_module *
     char id[SL_DEBUG_ID_TEXT] = "";
     sl_debug_id_format_breakpad(module->has_debug_id ? &module->debug_id : &no_id, id);
     sl_json_begin_object(d->w);
-    dump_json_address(d, "base_addr", true, module->address);
-    dump_json_address(d, "end_addr", true, module->address + module->size);
+    member_address(d, "base_addr", true, module->address);
+    member_address(d, "end_addr", true, module->address + module->size);
     sl_json_member_or_null(d->w, "filename", path_file_name(module->code_file));
     sl_json_member_or_null(d->w, "code_id", module->code_id.data ? module->code_id : SL_STR(""));
     sl_json_member_or_null(d->w, "debug_file",
                            module->debug_file.data ? path_file_name(module->debug_file) : SL_STR(""));
-    dump_json_text(d->w, "debug_id", sl_str(id));
-    dump_json_text(d->w, "version", module->version);
+    member_text(d->w, "debug_id", sl_str(id));
+    member_text(d->w, "version", module->version);
     sl_json_member_null(d->w, "cert_subject");
     put_symbols(d, known);
     sl_json_end_object(d->w);
@@ -259,7 +426,7 @@ static bool put_modules(const struct dump_json *d)
     }
     if (count)
         qsort(modules, count, sizeof *modules, by_place);
-    put_optional_number(d->w, "main_module", true, 0);
+    member_number(d->w, "main_module", true, 0);
     sl_json_member_boolean(d->w, "modules_contains_cert_info", false);
     sl_json_member_array(d->w, "modules");
     for (size_t i = 0; i < count; i++)
@@ -277,9 +444,9 @@ static void put_unloaded(const struct dump_json *d)
         struct sl_buf id = {0};
         sl_buf_printf(&id, "%08x%llx", unloaded->timestamp, (unsigned long long)unloaded->size);
         sl_json_begin_object(d->w);
-        dump_json_address(d, "base_addr", true, unloaded->address);
-        dump_json_address(d, "end_addr", true, unloaded->address + unloaded->size);
-        dump_json_text(d->w, "code_id", sl_buf_view(&id));
+        member_address(d, "base_addr", true, unloaded->address);
+        member_address(d, "end_addr", true, unloaded->address + unloaded->size);
+        member_text(d->w, "code_id", sl_buf_view(&id));
         sl_json_member_or_null(d->w, "filename", unloaded->name);
         sl_json_member_null(d->w, "cert_subject");
         sl_json_end_object(d->w);
@@ -300,11 +467,11 @@ bool answer_print_minidump_json(const struct answer *answer, const struct answer
     bool has_uptime = dump_uptime(dump, &uptime);
     sl_json_begin_object(&w);
     sl_json_member_str(&w, "status", SL_STR("OK"));
-    put_optional_number(&w, "pid", d.walked->facts.has_process_id, d.walked->facts.process_id);
-    put_optional_number(&w, "process_uptime", has_uptime, uptime);
+    member_number(&w, "pid", d.walked->facts.has_process_id, d.walked->facts.process_id);
+    member_number(&w, "process_uptime", has_uptime, uptime);
     put_crash_info(&d, crashed);
     put_system_info(&d);
-    put_optional_number(&w, "thread_count", true, answer->thread_count);
+    member_number(&w, "thread_count", true, answer->thread_count);
     sl_json_member_array(&w, "threads");
     for (size_t i = 0; i < answer->thread_count; i++)
         put_thread(&d, i, false);
@@ -315,7 +482,7 @@ bool answer_print_minidump_json(const struct answer *answer, const struct answer
     }
     bool good = put_modules(&d);
     put_unloaded(&d);
-    dump_json_facts(&d);
+    put_facts(&d);
     sl_json_end_object(&w);
     sl_buf_u8(out, '\n');
     sl_arena_free(&arena);

@@ -35,8 +35,6 @@ bool walked_dump_keep(void *arg, const struct sl_minidump *dump);
 enum sl_code walked_dump_read(struct walked_dump *walked, struct sl_bytes bytes, struct sl_error *error);
 void walked_dump_free(struct walked_dump *walked);
 
-/* ---- dump_stack.c ---- */
-
 /* Finds the words of stacks that point into functions of the modules of the answer to the dump's file; behind walked_dump_read. */
 enum sl_code stack_words_name(struct walked_dump *walked, struct sl_str answer, const struct crash_file *file,
                               const struct config *config, struct sl_error *error) SL_SUSPENDS;
@@ -47,8 +45,6 @@ void stack_put_contents(const struct walked_dump *walked, size_t thread, uint64_
 /* Each word of the thread's stack: --stack-pointers. */
 void stack_put_pointers(const struct walked_dump *walked, size_t thread, bool has_pointer, uint64_t pointer,
                         struct sl_buf *out);
-
-/* ---- dump_walked.c ---- */
 
 /* Registers in the order of the texts. */
 struct shown_register {

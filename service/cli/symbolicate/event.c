@@ -295,12 +295,6 @@ static size_t put_event_modules(struct event *e, struct sl_json_writer *w)
     return count;
 }
 
-static void put_event_text(struct sl_json_writer *w, const char *key, struct sl_str text)
-{
-    if (text.size)
-        sl_json_member_str(w, key, text);
-}
-
 /* Where the scripts of an event are. */
 static void put_artifacts(const struct sentry_project *project, struct sl_json_writer *w)
 {
@@ -308,8 +302,8 @@ static void put_artifacts(const struct sentry_project *project, struct sl_json_w
     sl_buf_str(&url, project->online ? project->url : SL_STR("http://localhost/"));
     sl_buf_cstr(&url, project->online ? "artifact-lookup/" : "");
     sl_json_begin_object(w);
-    put_event_text(w, "id", project->online ? SL_STR("sentry:project") : SL_STR("local"));
-    put_event_text(w, "url", sl_buf_view(&url));
+    put_member(w, "id", project->online ? SL_STR("sentry:project") : SL_STR("local"));
+    put_member(w, "url", sl_buf_view(&url));
     sl_json_member_str(w, "token", secret_open(project->token).data ? secret_open(project->token) : SL_STR(""));
     sl_json_end_object(w);
     w->out->failed |= url.failed;
@@ -322,7 +316,7 @@ static enum sl_code put_request(struct event *e, struct sl_buf *body, struct sl_
     const char *at = e->release.size ? memchr(e->release.data, '@', e->release.size) : NULL;
     bool js = e->kind == LOCAL_JS;
     sl_json_begin_object(&w);
-    put_event_text(&w, "platform", e->platform);
+    put_member(&w, "platform", e->platform);
     if (js) {
         sl_json_put_key(&w, "source");
         put_artifacts(e->project, &w);
@@ -331,12 +325,12 @@ static enum sl_code put_request(struct event *e, struct sl_buf *body, struct sl_
     }
     sl_json_member_raw(&w, "options", SL_STR("{\"frame_order\":\"callee_first\"}"));
     if (e->kind == LOCAL_JVM) {
-        put_event_text(&w, "release_package",
-                       at ? (struct sl_str){e->release.data, (size_t)(at - e->release.data)} : e->release);
+        put_member(&w, "release_package",
+                   at ? (struct sl_str){e->release.data, (size_t)(at - e->release.data)} : e->release);
         put_exceptions(e, &w);
     } else if (js) {
-        put_event_text(&w, "release", e->release);
-        put_event_text(&w, "dist", e->dist);
+        put_member(&w, "release", e->release);
+        put_member(&w, "dist", e->dist);
     } else if (e->signal.data) {
         sl_json_member_raw(&w, "signal", e->signal);
     }

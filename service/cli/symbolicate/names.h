@@ -28,9 +28,6 @@ struct names_wanted {
     size_t done;                    /* addresses; 0 before */
 };
 
-/* A member of a module that is a text; nothing when it is empty. */
-void names_put_text(struct sl_json_writer *w, const char *key, struct sl_str text);
-
 /* By this process, in a fiber: as local_request_symbolicate. */
 enum sl_code names_look_up(struct names_wanted *wanted, const struct source *sources, size_t source_count,
                            const struct config *config, struct sl_error *error) SL_SUSPENDS;

@@ -1,237 +1,11 @@
 /* Crashes for people. */
-#include "cli/symbolicate/print_analysis.h"
 #include "cli/symbolicate/symbolicate.h"
-#include "cli/symbolicate/table.h"
 
 #include <stdio.h>
 #include <time.h>
 
 #include "apple/apple.h"
 #include "id/id.h"
-
-/* ---- frames ---- */
-
-struct printing {
-    const struct answer *answer;
-    const struct answer_style *style;
-    struct table table;
-    struct sl_buf buf; /* of one cell */
-};
-
-/* The module that the frame says it is in. */
-static const struct answer_module *print_module_of(const struct answer *answer, const struct answer_frame *frame)
-{
-    for (size_t i = 0; i < answer->module_count; i++) {
-        const struct answer_module *module = &answer->modules[i];
-        uint64_t at = frame->address.value - module->address.value;
-        if (frame->address.set && frame->address.value >= module->address.value && frame->package.size &&
-            (!module->size.set || at <= module->size.value) && sl_str_equal(module->code_file, frame->package))
-            return module;
-    }
-    return NULL;
-}
-
-static void put_trust(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    struct sl_str trust = thread->frames[index].trust;
-    output_put_safe(&p->buf, answer_frame_is_inline(thread, index) ? SL_STR("inline")
-                             : trust.data                          ? trust
-                                                                   : SL_STR("none"));
-}
-
-static void put_number(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    (void)thread;
-    sl_buf_printf(&p->buf, "%zu", index);
-}
-
-static void put_address(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    if (thread->frames[index].address.set)
-        sl_buf_printf(&p->buf, "0x%llx", (unsigned long long)thread->frames[index].address.value);
-}
-
-static void put_package(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    output_put_safe(&p->buf, path_file_name(thread->frames[index].package));
-}
-
-static void put_offset(struct sl_buf *buf, uint64_t offset)
-{
-    sl_buf_printf(buf, "+0x%llx", (unsigned long long)offset);
-}
-
-static void put_package_offset(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    const struct answer_module *module = print_module_of(p->answer, &thread->frames[index]);
-    if (module)
-        put_offset(&p->buf, thread->frames[index].address.value - module->address.value);
-}
-
-static void put_function(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    output_put_safe(&p->buf, answer_frame_name(&thread->frames[index]));
-}
-
-static void put_function_offset(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    const struct answer_frame *frame = &thread->frames[index];
-    if (answer_frame_name(frame).data)
-        put_offset(&p->buf, frame->symbol_address.set ? frame->address.value - frame->symbol_address.value : 0);
-}
-
-static void put_place(struct sl_buf *buf, struct sl_str file, const struct answer_frame *frame)
-{
-    if (!file.data)
-        return;
-    output_put_safe(buf, file);
-    sl_buf_printf(buf, ":%llu", (unsigned long long)frame->line.value);
-}
-
-static void put_file(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    put_place(&p->buf, thread->frames[index].filename, &thread->frames[index]);
-}
-
-static void put_path(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    const struct answer_frame *frame = &thread->frames[index];
-    put_place(&p->buf, frame->abs_path.data ? frame->abs_path : frame->filename, frame);
-}
-
-/* ---- those of scripts and of a JVM ---- */
-
-static void put_class(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    output_put_safe(&p->buf, thread->frames[index].module);
-}
-
-static void put_filename(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    output_put_safe(&p->buf, thread->frames[index].filename);
-}
-
-static void put_line(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    if (thread->frames[index].line.set)
-        sl_buf_printf(&p->buf, "%llu", (unsigned long long)thread->frames[index].line.value);
-}
-
-static void put_column(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    if (thread->frames[index].column.set)
-        sl_buf_printf(&p->buf, "%llu", (unsigned long long)thread->frames[index].column.value);
-}
-
-static void put_lone_line(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    if (!thread->frames[index].column.set)
-        put_line(p, thread, index);
-}
-
-static void put_line_and_column(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    const struct answer_frame *frame = &thread->frames[index];
-    if (frame->line.set && frame->column.set)
-        sl_buf_printf(&p->buf, "%llu:%llu", (unsigned long long)frame->line.value,
-                      (unsigned long long)frame->column.value);
-}
-
-static void put_path_and_column(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    put_path(p, thread, index);
-    if (thread->frames[index].column.set)
-        sl_buf_printf(&p->buf, ":%llu", (unsigned long long)thread->frames[index].column.value);
-}
-
-const struct frame_view view_program = {
-    .columns = {{"Trust", false, "Trust:", put_trust},
-                {"Instruction", true, "Instruction:", put_address},
-                {"Module File", false, "Module:", put_package},
-                {"", true, NULL, put_package_offset},
-                {"Function", false, "Function:", put_function},
-                {"", true, NULL, put_function_offset},
-                {"File", false, "File:", put_file}},
-};
-const struct frame_view view_program_full = {
-    .columns = {{"#", true, NULL, put_number},
-                {"Trust", false, NULL, put_trust},
-                {"Instruction", true, NULL, put_address},
-                {"Module File", false, NULL, put_package},
-                {"", true, NULL, put_package_offset},
-                {"Function", false, NULL, put_function},
-                {"", true, NULL, put_function_offset},
-                {"File", false, NULL, put_path}},
-};
-const struct frame_view view_js = {
-    .is_request = true,
-    .columns = {{"Function", false, NULL, put_function},
-                {"File", false, NULL, put_filename},
-                {"Line", true, NULL, put_line},
-                {"Column", true, NULL, put_column}},
-};
-const struct frame_view view_js_full = {
-    .is_request = true,
-    .columns = {{"#", true, NULL, put_number},
-                {"Function", false, NULL, put_function},
-                {"File", false, NULL, put_path_and_column}},
-};
-const struct frame_view view_jvm = {
-    .is_request = true,
-    .columns = {{"Module", false, NULL, put_class},
-                {"Function", false, NULL, put_function},
-                {"File", false, NULL, put_filename},
-                {"Line", true, NULL, put_line}},
-};
-const struct frame_view view_request_lines = {
-    .is_request = true,
-    .columns = {{"Module", false, "Module:", put_class},
-                {"Function", false, "Function:", put_function},
-                {"File", false, "File:", put_filename},
-                {"Line", true, "Line:", put_lone_line},
-                {"Column", true, "Line/Column:", put_line_and_column}},
-};
-const struct frame_view view_jvm_full = {
-    .is_request = true,
-    .columns = {{"#", true, NULL, put_number},
-                {"Module", false, NULL, put_class},
-                {"Function", false, NULL, put_function},
-                {"File", false, NULL, put_path_and_column}},
-};
-
-static struct sl_str safe_text(struct printing *p, struct sl_str text)
-{
-    output_put_safe(&p->buf, text);
-    return table_text(&p->table, &p->buf);
-}
-
-static struct sl_str cell_of(struct printing *p, const struct column *column, const struct answer_thread *thread,
-                             size_t index)
-{
-    column->put(p, thread, index);
-    return table_text(&p->table, &p->buf);
-}
-
-/* A row of the table for the frame; NULL when out of memory. */
-static struct row *add_frame(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    struct row *row = table_add(&p->table);
-    for (size_t c = 0; row && p->table.columns[c].title; c++)
-        row->cells[c] = cell_of(p, &p->table.columns[c], thread, index);
-    return row;
-}
-
-static struct printing printing_of(const struct answer *answer, const struct answer_style *style)
-{
-    return (struct printing){answer, style, {.columns = style->view ? style->view->columns : NULL}, {0}};
-}
-
-static bool printing_end(struct printing *p, const struct sl_buf *out)
-{
-    sl_buf_free(&p->buf);
-    sl_arena_free(&p->table.arena);
-    return !p->table.failed && !out->failed;
-}
 
 static bool is_shown(const struct answer_style *style, size_t thread)
 {
@@ -244,24 +18,6 @@ static size_t shown_thread(const struct answer_style *style, size_t place)
     if (style->exception == ALL_THREADS || place > (size_t)style->exception)
         return place;
     return place ? place - 1 : (size_t)style->exception;
-}
-
-/* Frames that repeat others are a line below the row before them; the number of them. */
-static size_t fold_below(struct printing *p, const struct answer_thread *thread, size_t index)
-{
-    struct sl_buf line = {0};
-    size_t count = p->table.count ? answer_fold_cycle(thread, index, &line) : 0;
-    if (count) {
-        struct row *row = &p->table.rows[p->table.count - 1];
-        sl_buf_str(&p->buf, row->below);
-        sl_buf_u8(&p->buf, ' ');
-        sl_buf_str(&p->buf, sl_buf_view(&line));
-        struct sl_str kept = sl_buf_keep(&p->buf, &p->table.arena);
-        p->table.failed |= !kept.data || line.failed;
-        row->below = kept.data ? kept : row->below;
-    }
-    sl_buf_free(&line);
-    return count;
 }
 
 /* Only this one has a title where the others have none. */
@@ -281,9 +37,9 @@ bool answer_print_compact(const struct answer *answer, const struct answer_style
             continue;
         p.table.count = 0;
         for (size_t i = 0, folded; i < answer->threads[t].frame_count; i += folded ? folded : 1) {
-            if ((folded = fold_below(&p, &answer->threads[t], i)))
+            if ((folded = printing_fold(&p, &answer->threads[t], i)))
                 continue;
-            add_frame(&p, &answer->threads[t], i);
+            printing_add_frame(&p, &answer->threads[t], i);
         }
         sl_buf_cstr(out, any ? "\n" : "");
         put_exception_title(style, t, out);
@@ -313,9 +69,9 @@ static void put_properties(struct printing *p, const struct answer_thread *threa
         struct sl_str offset = {NULL, 0};
         if (!column->label)
             continue;
-        struct sl_str value = cell_of(p, column, thread, index);
+        struct sl_str value = printing_cell(p, column, thread, index);
         if (column[1].title && !*column[1].title)
-            offset = cell_of(p, &column[1], thread, index);
+            offset = printing_cell(p, &column[1], thread, index);
         put_property(out, column->label, value, offset);
     }
 }
@@ -327,8 +83,9 @@ static void put_request_errors(struct printing *p, struct sl_buf *out)
         const struct answer_error *error = &p->answer->errors[i];
         if (!i)
             put_title(p->style, out, "Errors during symbolication");
-        put_property(out, "Path:", safe_text(p, error->path.size ? error->path : error->id), (struct sl_str){NULL, 0});
-        put_property(out, "Error:", safe_text(p, error->type), (struct sl_str){NULL, 0});
+        put_property(out, "Path:", printing_text(p, error->path.size ? error->path : error->id),
+                     (struct sl_str){NULL, 0});
+        put_property(out, "Error:", printing_text(p, error->type), (struct sl_str){NULL, 0});
         sl_buf_u8(out, '\n');
     }
 }
@@ -354,6 +111,83 @@ bool answer_print_pretty(const struct answer *answer, const struct answer_style 
     if (style->view->is_request)
         put_request_errors(&p, out);
     return printing_end(&p, out);
+}
+
+/* ---- what a minidump's crash is taken apart into ---- */
+
+static void put_adjusted(const struct answer_analysis *analysis, struct sl_buf *out)
+{
+    if (analysis->offset.set)
+        sl_buf_printf(out, "Address:    a null pointer + 0x%llx\n", (unsigned long long)analysis->offset.value);
+    if (analysis->adjusted.set)
+        sl_buf_printf(out, "Address:    0x%llx, which is not canonical\n",
+                      (unsigned long long)analysis->adjusted.value);
+}
+
+static void put_accesses(const struct answer_analysis *analysis, struct sl_buf *out)
+{
+    for (size_t i = 0; i < analysis->access_count; i++) {
+        const struct answer_access *access = &analysis->accesses[i];
+        sl_buf_cstr(out, "Accesses:   ");
+        output_put_safe(out, access->type.size ? access->type : SL_STR("access"));
+        if (access->size.set)
+            sl_buf_printf(out, " of %llu bytes", (unsigned long long)access->size.value);
+        sl_buf_printf(out, " at 0x%llx%s\n", (unsigned long long)access->address.value,
+                      access->is_guard ? ", likely in a guard page" : "");
+    }
+}
+
+static void put_flips(const struct answer_analysis *analysis, struct sl_buf *out)
+{
+    enum { SHOWN = 8 };
+    for (size_t i = 0; i < analysis->flip_count && i < SHOWN; i++) {
+        const struct answer_flip *flip = &analysis->flips[i];
+        sl_buf_printf(out, "Bit flip:   perhaps 0x%llx was meant", (unsigned long long)flip->address.value);
+        if (flip->source.size) {
+            sl_buf_cstr(out, " by ");
+            output_put_safe(out, flip->source);
+        }
+        sl_buf_cstr(out, ", confidence ");
+        output_put_safe(out, flip->confidence);
+        sl_buf_u8(out, '\n');
+    }
+    if (analysis->flip_count > SHOWN)
+        sl_buf_printf(out, "Bit flip:   %zu more; -f json has them\n", analysis->flip_count - SHOWN);
+}
+
+static void put_inconsistencies(const struct answer_analysis *analysis, struct sl_buf *out)
+{
+    static const struct {
+        struct sl_str name;
+        const char *text;
+    } rows[] = {
+        {SL_STR("int_div_by_zero_not_possible"), "it is told to divide by zero, and does not divide"},
+        {SL_STR("priv_instruction_crash_without_priv_instruction"), "it is told to be privileged, and is not"},
+        {SL_STR("non_canonical_address_falsely_reported"), "no address that it accesses is not canonical"},
+        {SL_STR("crashing_access_not_found_in_memory_accesses"), "it does not access that address"},
+        {SL_STR("access_violation_when_access_allowed"), "memory is there that may be accessed so"},
+    };
+    for (size_t i = 0; i < analysis->inconsistency_count; i++)
+        for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+            if (sl_str_equal(rows[k].name, analysis->inconsistencies[i]))
+                sl_buf_printf(out, "Doubt:      %s\n", rows[k].text);
+}
+
+static void put_analysis(const struct answer_analysis *analysis, struct sl_buf *out)
+{
+    if (analysis->instruction.size) {
+        sl_buf_cstr(out, "Code:       ");
+        output_put_safe(out, analysis->instruction);
+        sl_buf_u8(out, '\n');
+    }
+    put_accesses(analysis, out);
+    if (analysis->next.set)
+        sl_buf_printf(out, "Goes on at: 0x%llx\n", (unsigned long long)analysis->next.value);
+    put_adjusted(analysis, out);
+    if (analysis->is_stack_overflow)
+        sl_buf_cstr(out, "Stack:      it likely overflowed\n");
+    put_flips(analysis, out);
+    put_inconsistencies(analysis, out);
 }
 
 /* ---- everything ---- */
@@ -399,7 +233,7 @@ static void put_crash(const struct answer *answer, struct sl_buf *out)
         put_known(out, "Time:", sl_str(text));
     put_known(out, "Crash:", answer->reason.size ? answer->reason : SL_STR("none"));
     put_details(out, answer->details);
-    answer_put_analysis(&answer->analysis, out);
+    put_analysis(&answer->analysis, out);
     put_known(out, "Assertion:", answer->assertion);
     if (answer->signal.set)
         sl_buf_printf(out, "Signal:     %llu\n", (unsigned long long)answer->signal.value);
@@ -434,9 +268,9 @@ static void put_frames(struct printing *p, const struct answer_thread *thread, s
     p->table.count = 0;
     for (size_t i = 0, folded; i < thread->frame_count; i += folded ? folded : 1) {
         struct row *row = NULL;
-        if ((folded = fold_below(p, thread, i)))
+        if ((folded = printing_fold(p, thread, i)))
             continue;
-        if ((row = add_frame(p, thread, i)))
+        if ((row = printing_add_frame(p, thread, i)))
             row->below = source_below(p, &thread->frames[i]);
     }
     if (thread->frame_count)
@@ -494,7 +328,7 @@ static void put_modules(struct printing *p, struct sl_buf *out)
         const struct sl_str texts[] = {module->arch, module->debug_status, module->unwind_status, module->debug_id,
                                        path_file_name(module->code_file.size ? module->code_file : module->debug_file)};
         for (size_t c = 0; c < sizeof texts / sizeof *texts; c++)
-            row->cells[2 + c] = safe_text(p, texts[c]);
+            row->cells[2 + c] = printing_text(p, texts[c]);
         row->below = candidates_below(p, module);
     }
     if (p->table.count) {

@@ -11,7 +11,6 @@
 #include "cli/file_walk.h"
 #include "cli/server.h"
 #include "cli/symbolicate/artifacts.h"
-#include "cli/symbolicate/remote.h"
 #include "jvm/mapping.h"
 
 enum { MAX_TEXTS = 200000 };

@@ -10,7 +10,6 @@
 
 #include "cli/by_id/by_id.h"
 #include "cli/symbolicate/sentry.h"
-#include "cli/symbolicate/table.h"
 
 static const struct option_spec specs[] = {
     {"type", 0, OPTION_VALUE, false, "minidump|apple|trace|jsstack|request|event|mozilla|profile|addresses",

@@ -1,28 +1,27 @@
 /* `symloom symbolicate`: what its files share.
  *
- *     log_encoding.c ──▶ log_input.c ──▶ trace.c                   stack traces of a JVM, line by line; trace_pattern.c: as an expression has them
- *     retrace.c ─────▶ trace.c                   the same under the name of retrace
+ *     log_input.c ──▶ trace.c                   stack traces of a JVM, or lines as an expression has them
  *     scripts.c                                 stacks of JavaScript
- *     microdump.c ──▶ crash.c ─┐                minidumps and Apple's reports; which microdump of a log
+ *     crash.c ─────────────────┐                minidumps and Apple's reports; which microdump of a log
  *     event.c ──▶ request.c ───┤                events and requests, with scripts and source maps of directories (artifacts.c)
- *                              └──▶ tell.c      the service's answer as it is, or for people:
- *                                   answer.c, print.c    stacks of programs
+ *                              └──▶ answer.c    the service's answer as it is, or for people:
+ *                                   frames.c, print.c    stacks of all kinds
  *                                   dump_*.c             minidumps as other tools tell of them
- *                                   request_print.c      those of JavaScript and of the JVM
  *     addresses.c ──▶ request.c                 addresses in modules of this machine
- *     named.c ──▶ crash.c                       profiles of the Firefox Profiler and reports of `sample` and spindump, written
- *                                               back with names (api/named_file.h)
+ *     names.c                                   names by the thousand: profiles of the Firefox Profiler and reports of `sample` and
+ *                                               spindump, written back with names (api/named_file.h); words of stacks
  *     sentry.c                                  events and files of a project of Sentry
+ *     tools.c                                   minidump_stackwalk and retrace
  *     common.c                                  what these share; what the input is: api/input_kind.h */
 #pragma once
 
 #include "api/crash_file.h"
 #include "api/input_kind.h"
+#include "base/json_write.h"
 #include "cli/cli.h"
 #include "cli/missing.h"
 #include "cli/options.h"
-#include "cli/symbolicate/answer.h"
-#include "cli/symbolicate/table.h"
+#include "cli/symbolicate/frames.h"
 #include "http/decode.h"
 
 struct local_files;
@@ -64,16 +63,6 @@ size_t log_input_read(struct log_input *input, void *data, size_t room, const ch
 struct sl_str log_input_encode(struct log_input *input, struct sl_str text, bool to_file, bool *ok);
 void log_input_end(struct log_input *input);
 
-/* ---- log_encoding.c ---- */
-
-/* Looks at the first bytes for a byte order mark or NULs of UTF-16. More than two bytes may tell more. */
-void log_encoding_find(struct log_encoding *encoding, const uint8_t *bytes, size_t size);
-/* Adds bytes in UTF-16 to `in`, as UTF-8. At the `end` what is left of a character becomes U+FFFD. */
-void log_encoding_decode(struct log_encoding *encoding, const uint8_t *bytes, size_t size, bool end);
-/* Puts the text (UTF-8), in the encoding, into `out`. */
-void log_encoding_encode(struct log_encoding *encoding, struct sl_str text);
-void log_encoding_free(struct log_encoding *encoding);
-
 /* ---- trace.c ---- */
 
 /* A stack trace of a JVM, or a log with such in it, from `path` (`-` is standard input) to where the words say:
@@ -107,12 +96,10 @@ extern const struct missing_words missing_maps;
 int symbolicate_crash(const struct options *o, const struct sentry_project *project, enum crash_file_kind kind,
                       struct sl_bytes bytes);
 
-/* ---- microdump.c ---- */
-
 /* A minidump, or of a log with microdumps the one that --microdump says. Returns the status. */
 int symbolicate_minidump(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
 
-/* ---- named.c ---- */
+/* ---- names.c ---- */
 
 /* A report of Apple's. One of samples is written back with names, unless another format is asked for. Returns the status. */
 int symbolicate_report(const struct options *o, const struct sentry_project *project, struct sl_bytes bytes);
@@ -131,7 +118,7 @@ int symbolicate_request(const struct options *o, const struct sentry_project *pr
 /* Addresses, which the arguments or standard input have, in the modules of the options. Returns the status. */
 int symbolicate_addresses(const struct options *o, const struct sentry_project *project);
 
-/* ---- tell.c ---- */
+/* ---- answer.c ---- */
 
 /* What an answer is about. */
 enum answer_sort { SORT_DUMP, SORT_REPORT, SORT_NATIVE, SORT_JS, SORT_JVM, SORT_MOZILLA };
@@ -220,9 +207,26 @@ int symbolicate_here(const struct options *o, const struct sentry_project *proje
 /* Runs `work(arg)` with loop, cache and downloads, for as long as --timeout says. Returns a status, after a report unless 0. */
 int symbolicate_in_time(const struct options *o, struct by_id *by_id, void (*work)(void *arg), void *arg);
 
+struct remote_part { /* of a form */
+    const char *name;
+    struct sl_bytes bytes;
+};
+
+/* The answer of the service at --server to a JSON body, or to a form when there are parts; waits for it. Returns a status, after a
+ * report unless 0. */
+int remote_symbolicate(const struct options *o, const char *path, struct sl_str json, const struct remote_part *parts,
+                       size_t part_count, struct sl_buf *answer);
+
 /* The answer without its status as a line, in place: `{` takes the place of the last byte that is left out. With `indent` in
  * `out`. `*json` is what is to be written. False when out of memory. */
 bool put_answer_json(struct sl_buf *answer, bool indent, struct sl_buf *out, struct sl_str *json);
+
+/* A member of a request that is a text; none when it is empty. */
+static inline void put_member(struct sl_json_writer *w, const char *key, struct sl_str text)
+{
+    if (text.size)
+        sl_json_member_str(w, key, text);
+}
 
 /* JSON in lines. */
 void put_indented(struct sl_str json, struct sl_buf *out);
@@ -231,14 +235,6 @@ void put_indented(struct sl_str json, struct sl_buf *out);
 int symbolicate_write(const struct options *o, struct sl_str text);
 
 /* ---- print.c ---- */
-
-/* What is shown of a frame. */
-struct frame_view {
-    bool is_request; /* of scripts and of a JVM: they have no threads and no modules */
-    struct column columns[MAX_COLUMNS + 1];
-};
-extern const struct frame_view view_program, view_program_full, view_js, view_js_full, view_jvm, view_jvm_full,
-    view_request_lines;
 
 struct answer_style {
     int64_t thread;    /* the index of the only one to be told of; ALL_THREADS */

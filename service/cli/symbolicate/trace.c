@@ -1,14 +1,409 @@
-/* `symloom symbolicate`: stack traces of a JVM, line by line. */
+/* `symloom symbolicate`: stack traces of a JVM, line by line; or lines of logs, as an expression has them. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+
 #include "cli/symbolicate/symbolicate.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pcre2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "cli/symbolicate/trace_pattern.h"
+#include "jvm/alternatives.h"
+#include "jvm/signatures.h"
+#include "jvm/stack.h"
 #include "jvm/trace.h"
+
+/* ---- patterns ----
+ *
+ * Lines of logs that are no usual stack traces, by a regular expression that says where the names are in them, as ProGuard's and
+ * R8's retrace take it.
+ *
+ *     %c   name of a class, a.b.C        %m   of a method        %s   of a source file       %a   types of arguments, separated by commas
+ *     %C   the same, a/b/C               %f   of a field         %l   a line number          %S   %s, or %s:%l
+ *                                        %t   of a type
+ *
+ * A line that the whole expression matches is written with what the names were, once for each call; all others as they are. */
+
+enum { TRACE_PROBLEM = 160, MOST_PLACES = 64, MATCH_LIMIT = 1000000, MOST_LINE_FRAMES = 4096 };
+
+/* What a place in a line is, in the order of their letters. */
+enum place_kind {
+    PLACE_CLASS,
+    PLACE_CLASS_PATH,
+    PLACE_METHOD,
+    PLACE_FIELD,
+    PLACE_TYPE,
+    PLACE_ARGUMENTS,
+    PLACE_FILE,
+    PLACE_LINE,
+    PLACE_KINDS
+};
+
+struct place {
+    enum place_kind kind;
+    struct sl_str text; /* as the line has it */
+};
+
+struct trace_pattern {
+    pcre2_code *code;
+    pcre2_match_data *data;
+    pcre2_match_context *limits;
+    const struct sl_jvm_mappers *mappers;
+    const struct sl_jvm_signatures *signatures;
+    struct sl_jvm_allowance *allowance;
+    bool verbose;
+    enum place_kind kinds[MOST_PLACES]; /* of the groups that were put in for letters */
+    int groups[MOST_PLACES];
+    size_t kind_count;
+    struct sl_arena arena, thrown_arena;
+    struct sl_jvm_stack stack;
+    struct sl_jvm_frames frames;
+    struct sl_buf types; /* of arguments, translated */
+    struct place places[MOST_PLACES];
+    size_t place_count;
+};
+
+/* ---- the expression ---- */
+
+#define NAME  "[^\\s.,:;/()\\[\\]\"]+"
+#define CLASS NAME "(?:\\." NAME ")*"
+#define TYPE  CLASS "(?:\\[\\])*"
+
+static const char letters[] = "cCmftasl";
+static const char *const expressions[PLACE_KINDS] = {
+    CLASS, NAME "(?:/" NAME ")*", NAME, NAME, TYPE, "(?:" TYPE "(?:\\s*,\\s*" TYPE ")*)?", "[^:()]*", "[0-9]+"};
+
+/* A group with a name of its own for the letter. */
+static bool put_place(struct trace_pattern *p, enum place_kind kind, struct sl_buf *out)
+{
+    if (p->kind_count == MOST_PLACES)
+        return false;
+    sl_buf_printf(out, "(?<symloom%zu>%s)", p->kind_count, expressions[kind]);
+    p->kinds[p->kind_count++] = kind;
+    return true;
+}
+
+static bool put_letter(struct trace_pattern *p, char letter, struct sl_buf *out)
+{
+    const char *found = letter ? strchr(letters, letter) : NULL;
+    if (found)
+        return put_place(p, (enum place_kind)(found - letters), out);
+    if (letter != 'S') {
+        sl_buf_u8(out, '%');
+        sl_buf_u8(out, (uint8_t)letter);
+        return true;
+    }
+    bool good = put_place(p, PLACE_FILE, out);
+    sl_buf_cstr(out, "(?::");
+    good = good && put_place(p, PLACE_LINE, out);
+    sl_buf_cstr(out, ")?");
+    return good;
+}
+
+static bool put_expression(struct trace_pattern *p, const char *regex, struct sl_buf *out)
+{
+    bool good = true;
+    for (; good && *regex; regex++)
+        if (*regex == '\\' && regex[1]) {
+            sl_buf_add(out, regex, 2);
+            regex++;
+        } else if (*regex == '%' && regex[1]) {
+            good = put_letter(p, *++regex, out);
+        } else {
+            sl_buf_u8(out, (uint8_t)*regex);
+        }
+    return good && !out->failed;
+}
+
+static bool pattern_compile(struct trace_pattern *p, const char *regex, char problem[TRACE_PROBLEM])
+{
+    struct sl_buf text = {0};
+    int number = 0;
+    PCRE2_SIZE where = 0;
+    if (put_expression(p, regex, &text))
+        p->code = pcre2_compile((PCRE2_SPTR)text.data, text.size, PCRE2_MATCH_INVALID_UTF | PCRE2_NEVER_BACKSLASH_C,
+                                &number, &where, NULL);
+    else
+        snprintf(problem, TRACE_PROBLEM, "it has more than %d names", MOST_PLACES);
+    if (number && !p->code)
+        pcre2_get_error_message(number, (PCRE2_UCHAR *)problem, TRACE_PROBLEM);
+    sl_buf_free(&text);
+    for (size_t i = 0; p->code && i < p->kind_count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "symloom%zu", i);
+        p->groups[i] = pcre2_substring_number_from_name(p->code, (PCRE2_SPTR)name);
+    }
+    return p->code != NULL;
+}
+
+static bool pattern_begin_stack(struct trace_pattern *p, struct sl_str class)
+{
+    struct sl_str kept = {NULL, 0};
+    sl_arena_reset(&p->thrown_arena);
+    if (class.data)
+        kept = (struct sl_str){sl_arena_strndup(&p->thrown_arena, class.data, class.size), class.size};
+    return (kept.data || !class.data) && sl_jvm_stack_begin(&p->stack, p->mappers, kept, &p->thrown_arena);
+}
+
+static void trace_pattern_free(struct trace_pattern *p)
+{
+    if (!p)
+        return;
+    pcre2_code_free(p->code);
+    pcre2_match_data_free(p->data);
+    pcre2_match_context_free(p->limits);
+    sl_arena_free(&p->arena);
+    sl_arena_free(&p->thrown_arena);
+    sl_buf_free(&p->types);
+    free(p);
+}
+
+/* NULL: the expression is of no use, `problem` says why, or out of memory. `signatures` is where fields are, `verbose` whether methods
+ * are shown with their types; these, the mappers and the `allowance` must outlive it. */
+static struct trace_pattern *trace_pattern_new(const char *regex, const struct sl_jvm_mappers *mappers,
+                                               const struct sl_jvm_signatures *signatures, bool verbose,
+                                               struct sl_jvm_allowance *allowance, char problem[TRACE_PROBLEM])
+{
+    struct trace_pattern *p = calloc(1, sizeof *p);
+    snprintf(problem, TRACE_PROBLEM, "out of memory");
+    if (!p)
+        return NULL;
+    p->mappers = mappers;
+    p->signatures = signatures;
+    p->verbose = verbose;
+    p->allowance = allowance;
+    p->frames = (struct sl_jvm_frames){.arena = &p->arena, .limit = MOST_LINE_FRAMES};
+    bool good = pattern_compile(p, regex, problem);
+    if (good) {
+        p->data = pcre2_match_data_create_from_pattern(p->code, NULL);
+        p->limits = pcre2_match_context_create(NULL);
+        good = p->data && p->limits && pattern_begin_stack(p, (struct sl_str){NULL, 0});
+    }
+    if (!good) {
+        trace_pattern_free(p);
+        return NULL;
+    }
+    pcre2_set_match_limit(p->limits, MATCH_LIMIT);
+    return p;
+}
+
+/* ---- a line ---- */
+
+/* The places of the line, in its order. An expression that takes too long matches nothing. */
+static bool find_places(struct trace_pattern *p, struct sl_str line)
+{
+    size_t end = 0;
+    p->place_count = 0;
+    if (pcre2_match(p->code, (PCRE2_SPTR)line.data, line.size, 0, PCRE2_ANCHORED | PCRE2_ENDANCHORED, p->data,
+                    p->limits) < 0)
+        return false;
+    const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(p->data);
+    for (size_t i = 0; i < p->kind_count; i++) {
+        PCRE2_SIZE from = ends[2 * p->groups[i]], to = ends[2 * p->groups[i] + 1];
+        if (from == PCRE2_UNSET || from < end)
+            continue;
+        p->places[p->place_count++] = (struct place){p->kinds[i], {line.data + from, to - from}};
+        end = to;
+    }
+    return true;
+}
+
+/* Data NULL: the line has none. */
+static struct sl_str place_text(const struct trace_pattern *p, enum place_kind kind)
+{
+    for (size_t i = 0; i < p->place_count; i++)
+        if (p->places[i].kind == kind)
+            return p->places[i].text;
+    return (struct sl_str){NULL, 0};
+}
+
+static uint32_t line_number(struct sl_str digits)
+{
+    uint64_t value;
+    return sl_parse_u64(digits, &value) && value <= UINT32_MAX ? (uint32_t)value : 0;
+}
+
+static void put_type(const struct trace_pattern *p, struct sl_str type, struct sl_buf *out)
+{
+    struct sl_str original;
+    size_t size = type.size;
+    while (size >= 2 && memcmp(type.data + size - 2, "[]", 2) == 0)
+        size -= 2;
+    sl_jvm_stack_class(p->mappers, (struct sl_str){type.data, size}, &original);
+    sl_buf_str(out, original);
+    sl_buf_add(out, type.data + size, type.size - size);
+}
+
+static void put_types(const struct trace_pattern *p, struct sl_str types, struct sl_buf *out)
+{
+    while (types.size) {
+        const char *comma = memchr(types.data, ',', types.size);
+        size_t size = comma ? (size_t)(comma - types.data) : types.size;
+        put_type(p, sl_str_trimmed((struct sl_str){types.data, size}), out);
+        sl_buf_cstr(out, comma ? "," : "");
+        size += comma != NULL;
+        types = (struct sl_str){types.data + size, types.size - size};
+    }
+}
+
+static void put_slashes(struct sl_str class, struct sl_buf *out)
+{
+    for (size_t i = 0; i < class.size; i++)
+        sl_buf_u8(out, class.data[i] == '.' ? '/' : (uint8_t) class.data[i]);
+}
+
+static void put_source_file(const struct sl_jvm_frame *frame, struct sl_buf *out)
+{
+    sl_buf_str(out, frame->file);
+    sl_buf_str(out, frame->suffix);
+    sl_buf_cstr(out, frame->file.size || frame->suffix.size ? "" : "<unknown>");
+}
+
+/* Without a number the colon in front of it has nothing to say. */
+static void put_source_number(const struct sl_jvm_frame *frame, struct sl_buf *out)
+{
+    if (frame->has_line)
+        sl_buf_printf(out, "%u", frame->line);
+    else if (out->size && out->data[out->size - 1] == ':')
+        out->size--;
+}
+
+/* What the names of a line were: of a call, which has `method`, or of a class, with a field or alone. */
+static void put_meaning(const struct trace_pattern *p, const struct place *place, const struct sl_jvm_frame *frame,
+                        struct sl_buf *out)
+{
+    bool is_call = frame->method.data;
+    switch (place->kind) {
+    case PLACE_CLASS: sl_buf_str(out, frame->class); return;
+    case PLACE_CLASS_PATH: put_slashes(frame->class, out); return;
+    case PLACE_TYPE: put_type(p, place->text, out); return;
+    case PLACE_ARGUMENTS: put_types(p, place->text, out); return;
+    default: break;
+    }
+    struct sl_str field;
+    if (place->kind == PLACE_FIELD) {
+        struct sl_str type = sl_buf_view(&p->types);
+        sl_jvm_signatures_field(p->signatures, frame->class, place->text, type, &field);
+        sl_buf_str(out, field);
+    } else if (place->kind == PLACE_METHOD && is_call) {
+        sl_jvm_signatures_put(frame, out);
+    } else if (place->kind == PLACE_FILE && is_call) {
+        put_source_file(frame, out);
+    } else if (place->kind == PLACE_LINE && is_call) {
+        put_source_number(frame, out);
+    } else {
+        sl_buf_str(out, place->text);
+    }
+}
+
+/* A line, as places were found in it. */
+struct placed_line {
+    const struct trace_pattern *pattern;
+    struct sl_str text, end;
+};
+
+static void put_frame_in_line(void *arg, const struct sl_jvm_frame *frame, struct sl_buf *out)
+{
+    const struct placed_line *placed = arg;
+    const struct trace_pattern *p = placed->pattern;
+    const char *at = placed->text.data;
+    for (size_t i = 0; i < p->place_count; i++) {
+        struct sl_str text = p->places[i].text;
+        sl_buf_add(out, at, (size_t)(text.data - at));
+        put_meaning(p, &p->places[i], frame, out);
+        at = text.data + text.size;
+    }
+    sl_buf_add(out, at, (size_t)(placed->text.data + placed->text.size - at));
+}
+
+static struct sl_str class_of_line(struct trace_pattern *p)
+{
+    struct sl_str class = place_text(p, PLACE_CLASS), path = place_text(p, PLACE_CLASS_PATH);
+    if (class.data || !path.data)
+        return class;
+    char *name = sl_arena_strndup(&p->arena, path.data, path.size);
+    p->frames.busy = p->frames.busy || !name;
+    for (size_t i = 0; name && i < path.size; i++)
+        name[i] = name[i] == '/' ? '.' : name[i];
+    return (struct sl_str){name, name ? path.size : 0};
+}
+
+/* The calls of the line; false when its class is none of a mapping's. */
+static bool find_calls(struct trace_pattern *p, struct sl_str class, struct sl_str method)
+{
+    struct sl_str arguments = place_text(p, PLACE_ARGUMENTS), digits = place_text(p, PLACE_LINE);
+    struct sl_jvm_query query = {.class = class,
+                                 .method = method,
+                                 .line = line_number(digits),
+                                 .line_is_known = digits.size > 0,
+                                 .file = place_text(p, PLACE_FILE),
+                                 .types = p->verbose ? p->signatures : NULL,
+                                 .signatures = p->verbose};
+    if (!arguments.data || query.line)
+        return sl_jvm_stack_retrace(&p->stack, &query, &p->frames) != SL_JVM_UNKNOWN;
+    put_types(p, arguments, &p->types);
+    query.by = SL_JVM_BY_PARAMETERS;
+    query.parameters = sl_buf_view(&p->types);
+    bool known = sl_jvm_stack_frame(&p->stack, &query, &p->frames) != SL_JVM_UNKNOWN;
+    for (size_t i = 0; p->verbose && i < p->frames.count; i++) {
+        struct sl_jvm_frame *f = &p->frames.items[i];
+        f->type = sl_jvm_signatures_type(p->signatures, f->class, f->method, f->parameters, f->line);
+    }
+    return known;
+}
+
+/* The calls of a line, unless they would be more than a line may become. */
+static bool put_calls(struct trace_pattern *p, struct placed_line *placed, struct sl_buf *out)
+{
+    size_t begin = out->size;
+    if (!p->frames.limited)
+        sl_jvm_alternatives_put(&p->frames, put_frame_in_line, placed, placed->end, out);
+    bool good = sl_jvm_allowance_end(p->allowance, &p->frames, out->size - begin);
+    out->size = good ? out->size : begin;
+    return good;
+}
+
+/* False: the line stays as it is. */
+static bool map_places(struct trace_pattern *p, const struct sl_jvm_line *line, struct sl_buf *out)
+{
+    struct sl_str class = class_of_line(p), method = place_text(p, PLACE_METHOD), original = {NULL, 0};
+    bool known = class.data && sl_jvm_stack_class(p->mappers, class, &original);
+    if (class.data && !known)
+        return false;
+    struct placed_line placed = {p, line->text, line->end};
+    if (known && method.data)
+        return sl_jvm_allowance_begin(p->allowance, line->text.size) && find_calls(p, class, method) &&
+               put_calls(p, &placed, out);
+    struct sl_str type = place_text(p, PLACE_TYPE);
+    if (place_text(p, PLACE_FIELD).data && type.data)
+        put_type(p, type, &p->types);
+    else if (known && !place_text(p, PLACE_FIELD).data && !pattern_begin_stack(p, original))
+        p->frames.busy = true;
+    put_frame_in_line(&placed, &(struct sl_jvm_frame){.class = original}, out);
+    sl_buf_str(out, line->end);
+    return true;
+}
+
+/* Appends what the line is, which may have its end. False when out of memory. */
+static bool trace_pattern_line(struct trace_pattern *p, struct sl_str whole, struct sl_buf *out)
+{
+    struct sl_jvm_line line = sl_jvm_line(whole);
+    sl_arena_reset(&p->arena);
+    sl_buf_clear(&p->types);
+    p->frames = (struct sl_jvm_frames){.arena = &p->arena, .limit = MOST_LINE_FRAMES};
+    bool found = find_places(p, line.text);
+    if (!found)
+        p->stack.thrown.data = NULL;
+    if (!found || !map_places(p, &line, out)) {
+        sl_buf_str(out, line.text);
+        sl_buf_str(out, line.end);
+    }
+    return !p->frames.busy && !p->types.failed && !out->failed;
+}
+
+/* ---- traces ---- */
 
 enum { BLOCK = 256 * 1024 }; /* a longer line is no part of a trace */
 

@@ -16,7 +16,7 @@ static void must(bool good)
         abort();
 }
 
-static const char *read_all(int fd, size_t room, struct sl_buf *out)
+static const char *read_all(int fd, size_t room, struct sl_buf *out, bool *is_encoded)
 {
     static uint8_t piece[ROOM];
     struct log_input input = {.fd = fd};
@@ -26,6 +26,7 @@ static const char *read_all(int fd, size_t room, struct sl_buf *out)
         must(got <= room);
         sl_buf_add(out, piece, got);
     }
+    *is_encoded = input.encoding.units != LOG_BYTES || input.encoding.has_mark;
     log_input_end(&input);
     return problem;
 }
@@ -33,13 +34,6 @@ static const char *read_all(int fd, size_t room, struct sl_buf *out)
 static bool is_packed(struct sl_str text)
 {
     return sl_str_starts(text, SL_STR("\x1F\x8B")) || sl_str_starts(text, SL_STR("\x28\xB5\x2F\xFD"));
-}
-
-static bool is_encoded(struct sl_str text)
-{
-    struct log_encoding encoding = {.known = false};
-    log_encoding_find(&encoding, (const uint8_t *)text.data, text.size);
-    return encoding.units != LOG_BYTES || encoding.has_mark;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -52,8 +46,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must((fd = memfd_create("log", 0)) >= 0);
     struct sl_str text = {(const char *)data + 1, size - 1};
     must(ftruncate(fd, 0) == 0 && pwrite(fd, text.data, text.size, 0) == (ssize_t)text.size);
-    const char *problem = read_all(fd, ROOM, &whole), *again = read_all(fd, 1 + (size_t)data[0] * 16, &pieces);
-    if (!is_packed(text) && is_encoded(text)) {
+    bool is_encoded;
+    const char *problem = read_all(fd, ROOM, &whole, &is_encoded);
+    const char *again = read_all(fd, 1 + (size_t)data[0] * 16, &pieces, &is_encoded);
+    if (!is_packed(text) && is_encoded) {
         must(!problem && !again && sl_str_equal(sl_buf_view(&whole), sl_buf_view(&pieces)));
         must(sl_str_starts(text, SL_STR("\xEF\xBB\xBF")) || sl_str_is_utf8(sl_buf_view(&whole)));
     } else if (!is_packed(text)) {
