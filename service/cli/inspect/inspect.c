@@ -1,9 +1,5 @@
 /* `symloom inspect`: what a debug file is, whether it is usable, what it holds. */
 #include "cli/inspect/inspect.h"
-#include "cli/inspect/mapping.h"
-#include "cli/inspect/minidump.h"
-#include "cli/inspect/sourcemap.h"
-#include "cli/inspect/symbfile.h"
 #include "cli/progress.h"
 
 #include "object/ar.h"
@@ -174,18 +170,29 @@ static void inspect_objects(struct inspection *in, const char *path, struct inpu
 /* Files that hold no objects. False when it is another one. */
 static bool inspect_whole(struct inspection *in, const char *path)
 {
-    struct sl_json_writer *w = in->json ? &in->w : NULL;
-    bool by_id = option_given(in->o, "id"), usable = true, shown = false, known;
-    if (option_given(in->o, "arch"))
+    static const struct {
+        const char *type;
+        inspect_kind *show;
+        bool has_id;
+    } kinds[] = {{"symbfile", inspect_symbfile, false},
+                 {"minidump", inspect_minidump, false},
+                 {"proguard", inspect_mapping, true},
+                 {"sourcemap", inspect_sourcemap, true}};
+    bool by_id = option_given(in->o, "id"), known = false;
+    struct sl_mapping mapping;
+    if (option_given(in->o, "arch") || sl_map_file(path, &mapping, NULL) != SL_OK)
         return false;
-    known = shown = !by_id && ((is_type(in, "symbfile") && inspect_symbfile(path, in->o, w, &in->out, &usable)) ||
-                               (is_type(in, "minidump") && inspect_minidump(path, in->o, w, &in->out, &usable)));
-    if (!known && is_type(in, "proguard") && (!by_id || in->has_id))
-        known = inspect_mapping(path, in->o, by_id ? &in->id : NULL, w, &in->out, &shown);
-    if (!known && is_type(in, "sourcemap") && (!by_id || in->has_id))
-        known = inspect_sourcemap(path, in->o, by_id ? &in->id : NULL, w, &in->out, &shown, &usable);
-    in->shown += shown;
-    in->unusable += shown && !usable;
+    struct inspected file = {.path = path,
+                             .bytes = mapping.bytes,
+                             .options = in->o,
+                             .wanted = by_id ? &in->id : NULL,
+                             .w = in->json ? &in->w : NULL,
+                             .out = &in->out};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !known; i++)
+        known = is_type(in, kinds[i].type) && (!by_id || (kinds[i].has_id && in->has_id)) && kinds[i].show(&file);
+    sl_unmap(&mapping);
+    in->shown += known && !file.other_id;
+    in->unusable += known && !file.other_id && file.unusable;
     return known;
 }
 

@@ -74,3 +74,20 @@ void findings_add_function(struct findings *f, const struct sl_function *functio
 void findings_variant(struct sl_json_writer *w, const struct sl_object_info *info);
 /* "dsym", "elf" ...: the names that scripts know. */
 const char *findings_type(enum sl_format format);
+
+/* ---- mapping.c, minidump.c, sourcemap.c, symbfile.c: files that hold no objects ---- */
+
+struct inspected {
+    const char *path;
+    struct sl_bytes bytes;
+    const struct options *options;
+    const struct sl_debug_id *wanted; /* NULL: any */
+    struct sl_json_writer *w;         /* NULL: it is shown as text */
+    struct sl_buf *out;
+    bool other_id; /* it is not the wanted one: nothing was shown */
+    bool unusable; /* some of it cannot be read */
+};
+
+/* Shows the file, if it is of the kind, or was meant to be. False when it is of another, and nothing was shown. */
+typedef bool inspect_kind(struct inspected *file);
+inspect_kind inspect_mapping, inspect_minidump, inspect_sourcemap, inspect_symbfile;

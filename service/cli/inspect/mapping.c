@@ -1,5 +1,5 @@
 /* `symloom inspect` of mappings: their id, who made them, what they hold. */
-#include "cli/inspect/mapping.h"
+#include "cli/inspect/inspect.h"
 
 #include "jvm/mapping.h"
 
@@ -42,37 +42,25 @@ static void mapping_print(const char *path, size_t size, const char *id, const s
                   s->methods == 1 ? "" : "s", s->has_lines ? "lines" : "no lines");
 }
 
-static bool mapping_show(const char *path, struct sl_str text, const struct options *options,
-                         const struct sl_debug_id *wanted, struct sl_json_writer *w, struct sl_buf *out)
+bool inspect_mapping(struct inspected *file)
 {
+    struct sl_str text = {(const char *)file->bytes.data, file->bytes.size};
     struct sl_debug_id id;
     char id_text[SL_DEBUG_ID_TEXT];
-    if (!sl_jvm_mapping_id(text, &id)) {
-        out->failed = true;
+    if (!sl_jvm_is_mapping(text))
         return false;
-    }
-    if (wanted && !sl_debug_id_equal(wanted, &id))
-        return false;
+    bool has_id = sl_jvm_mapping_id(text, &id);
+    file->out->failed |= !has_id;
+    file->other_id = !has_id || (file->wanted && !sl_debug_id_equal(file->wanted, &id));
+    if (file->other_id)
+        return true;
     sl_debug_id_format(&id, id_text);
     struct sl_jvm_summary summary = sl_jvm_summarise(text);
-    if (w)
-        mapping_json(path, text.size, id_text, &summary, w);
-    else if (option_given(options, "check"))
-        sl_buf_printf(out, "Usable: yes  %s\n", path);
+    if (file->w)
+        mapping_json(file->path, text.size, id_text, &summary, file->w);
+    else if (option_given(file->options, "check"))
+        sl_buf_printf(file->out, "Usable: yes  %s\n", file->path);
     else
-        mapping_print(path, text.size, id_text, &summary, out);
+        mapping_print(file->path, text.size, id_text, &summary, file->out);
     return true;
-}
-
-bool inspect_mapping(const char *path, const struct options *options, const struct sl_debug_id *wanted,
-                     struct sl_json_writer *w, struct sl_buf *out, bool *shown)
-{
-    struct sl_mapping file;
-    if (sl_map_file(path, &file, NULL) != SL_OK)
-        return false;
-    struct sl_str text = {(const char *)file.bytes.data, file.bytes.size};
-    bool is_mapping = sl_jvm_is_mapping(text);
-    *shown = is_mapping && mapping_show(path, text, options, wanted, w, out);
-    sl_unmap(&file);
-    return is_mapping;
 }

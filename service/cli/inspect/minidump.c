@@ -1,9 +1,10 @@
 /* `symloom inspect` of minidumps: the system, the crash, threads, modules, and with --raw every stream. */
-#include "cli/inspect/minidump.h"
+#include "cli/inspect/inspect.h"
 
 #include <time.h>
 
 #include "minidump/microdump.h"
+#include "minidump/minidump.h"
 
 struct dump_view {
     const char *path;
@@ -209,39 +210,38 @@ static bool is_minidump(struct sl_bytes bytes)
            sl_microdump_is_in(bytes);
 }
 
-bool inspect_minidump(const char *path, const struct options *options, struct sl_json_writer *w, struct sl_buf *out,
-                      bool *usable)
+/* Why it is of no use for stacks, into `error`; and what cannot be read of it at all. */
+static void dump_read(struct dump_view *view, struct sl_bytes bytes, struct sl_arena *arena, struct sl_error *error)
 {
-    struct dump_view view = {.path = path, .options = options};
-    struct sl_mapping mapping;
+    if (sl_minidump_read(bytes, arena, &view->dump, error) != SL_OK)
+        view->problem = error->message;
+    else if (!sl_minidump_enter_wow64(&view->dump, arena))
+        sl_fail(error, SL_BUSY, "out of memory");
+    else if (view->dump.unread_processor)
+        sl_fail(error, SL_UNSUPPORTED, "no stacks: registers of the processor (%s, %u) are not read",
+                view->dump.unread_processor, view->dump.cpu);
+    else if (sl_minidump_lacks_registers(&view->dump))
+        sl_fail(error, SL_UNSUPPORTED, "no stacks: none of the %zu threads has registers of the processor (%s)",
+                view->dump.crash.thread_count, sl_arch_name(view->dump.crash.system.arch));
+    view->unusable = *error->message ? error->message : NULL;
+}
+
+bool inspect_minidump(struct inspected *file)
+{
+    struct dump_view view = {.path = file->path, .options = file->options, .size = file->bytes.size};
     struct sl_error error = {0};
     struct sl_arena arena = {0};
-    if (sl_map_file(path, &mapping, NULL) != SL_OK)
+    if (!is_minidump(file->bytes))
         return false;
-    bool is_dump = is_minidump(mapping.bytes);
-    view.size = mapping.bytes.size;
-    if (is_dump) {
-        if (sl_minidump_read(mapping.bytes, &arena, &view.dump, &error) != SL_OK)
-            view.problem = error.message;
-        else if (!sl_minidump_enter_wow64(&view.dump, &arena))
-            sl_fail(&error, SL_BUSY, "out of memory");
-        else if (view.dump.unread_processor)
-            sl_fail(&error, SL_UNSUPPORTED, "no stacks: registers of the processor (%s, %u) are not read",
-                    view.dump.unread_processor, view.dump.cpu);
-        else if (sl_minidump_lacks_registers(&view.dump))
-            sl_fail(&error, SL_UNSUPPORTED, "no stacks: none of the %zu threads has registers of the processor (%s)",
-                    view.dump.crash.thread_count, sl_arch_name(view.dump.crash.system.arch));
-        view.unusable = *error.message ? error.message : NULL;
-        if (w)
-            write_dump(&view, w);
-        else if (option_given(options, "check"))
-            sl_buf_printf(out, "Usable: %s%s%s  %s\n", view.unusable ? "no (" : "yes",
-                          view.unusable ? view.unusable : "", view.unusable ? ")" : "", path);
-        else
-            put_dump(&view, out);
-        *usable = !view.unusable;
-    }
+    dump_read(&view, file->bytes, &arena, &error);
+    if (file->w)
+        write_dump(&view, file->w);
+    else if (option_given(file->options, "check"))
+        sl_buf_printf(file->out, "Usable: %s%s%s  %s\n", view.unusable ? "no (" : "yes",
+                      view.unusable ? view.unusable : "", view.unusable ? ")" : "", file->path);
+    else
+        put_dump(&view, file->out);
+    file->unusable = view.unusable != NULL;
     sl_arena_free(&arena);
-    sl_unmap(&mapping);
-    return is_dump;
+    return true;
 }

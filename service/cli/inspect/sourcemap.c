@@ -1,5 +1,5 @@
 /* `symloom inspect` of source maps: their id, what they are made of, their sources. */
-#include "cli/inspect/sourcemap.h"
+#include "cli/inspect/inspect.h"
 
 #include "js/smcache.h"
 #include "js/sourcemap.h"
@@ -226,40 +226,35 @@ static void sourcemap_print(const char *path, size_t size, const char *id, const
         list_all(s, NULL, out);
 }
 
-static bool sourcemap_show(const char *path, struct sl_str text, const struct options *options,
-                           const struct sl_debug_id *wanted, const struct summary *s, struct sl_json_writer *w,
-                           struct sl_buf *out)
+static void sourcemap_show(const struct inspected *file, const struct summary *s)
 {
     const struct sl_debug_id *id = &s->map.debug_id;
-    char id_text[SL_DEBUG_ID_TEXT];
-    bool has_id = !sl_debug_id_is_nil(id), list = option_given(options, "files") || option_given(options, "sources");
-    if (wanted && (!has_id || !sl_debug_id_equal(wanted, id)))
-        return false;
-    sl_debug_id_format(id, id_text);
-    bool usable = s->problem.code == SL_OK;
-    if (w)
-        sourcemap_json(path, text.size, has_id ? id_text : NULL, s, list, w);
-    else if (option_given(options, "check"))
-        sl_buf_printf(out, "Usable: %s%s%s  %s\n", usable ? "yes" : "no (", s->problem.message, usable ? "" : ")",
-                      path);
+    char text[SL_DEBUG_ID_TEXT];
+    bool has_id = !sl_debug_id_is_nil(id), usable = s->problem.code == SL_OK;
+    bool list = option_given(file->options, "files") || option_given(file->options, "sources");
+    sl_debug_id_format(id, text);
+    if (file->w)
+        sourcemap_json(file->path, file->bytes.size, has_id ? text : NULL, s, list, file->w);
+    else if (option_given(file->options, "check"))
+        sl_buf_printf(file->out, "Usable: %s%s%s  %s\n", usable ? "yes" : "no (", s->problem.message, usable ? "" : ")",
+                      file->path);
     else
-        sourcemap_print(path, text.size, has_id ? id_text : NULL, s, list, out);
-    return true;
+        sourcemap_print(file->path, file->bytes.size, has_id ? text : NULL, s, list, file->out);
 }
 
-bool inspect_sourcemap(const char *path, const struct options *options, const struct sl_debug_id *wanted,
-                       struct sl_json_writer *w, struct sl_buf *out, bool *shown, bool *usable)
+bool inspect_sourcemap(struct inspected *file)
 {
-    struct sl_mapping file;
+    struct sl_str text = {(const char *)file->bytes.data, file->bytes.size};
     struct sl_arena arena = {0};
     struct summary summary;
-    if (sl_map_file(path, &file, NULL) != SL_OK)
-        return false;
-    struct sl_str text = {(const char *)file.bytes.data, file.bytes.size};
     bool is_map = is_sourcemap(text) && summarise(text, &arena, &summary);
-    *shown = is_map && sourcemap_show(path, text, options, wanted, &summary, w, out);
-    *usable = is_map && summary.problem.code == SL_OK;
+    if (is_map) {
+        const struct sl_debug_id *id = &summary.map.debug_id;
+        file->other_id = file->wanted && (sl_debug_id_is_nil(id) || !sl_debug_id_equal(file->wanted, id));
+        file->unusable = summary.problem.code != SL_OK;
+        if (!file->other_id)
+            sourcemap_show(file, &summary);
+    }
     sl_arena_free(&arena);
-    sl_unmap(&file);
     return is_map;
 }

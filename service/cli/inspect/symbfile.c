@@ -1,5 +1,7 @@
 /* `symloom inspect` of symbfiles: what records they hold. */
-#include "cli/inspect/symbfile.h"
+#include "cli/inspect/inspect.h"
+
+#include "symbfile/symbfile.h"
 
 struct summary {
     struct sl_symbfile_sink sink;
@@ -66,30 +68,24 @@ static void write_json(const struct summary *s, const char *path, size_t size, c
     sl_json_end_object(w);
 }
 
-bool inspect_symbfile(const char *path, const struct options *options, struct sl_json_writer *w, struct sl_buf *out,
-                      bool *usable)
+bool inspect_symbfile(struct inspected *file)
 {
-    struct sl_mapping mapping;
     struct sl_error error = {0};
-    if (sl_map_file(path, &mapping, NULL) != SL_OK)
+    struct sl_buf *out = file->out;
+    if (!sl_symbfile_detect(file->bytes))
         return false;
-    if (!sl_symbfile_detect(mapping.bytes)) {
-        sl_unmap(&mapping);
-        return false;
-    }
-    bool check = option_given(options, "check");
+    bool check = option_given(file->options, "check");
     struct summary s = {.sink = {.range = on_range, .pad = on_pad, .table = on_table}};
-    s.list = !w && !check && option_given(options, "symbols");
-    const char *problem =
-        sl_symbfile_read(mapping.bytes, &s.sink, &error) == SL_OK ? NULL : (const char *)error.message;
-    if (w) {
-        write_json(&s, path, mapping.bytes.size, problem, w);
+    s.list = !file->w && !check && option_given(file->options, "symbols");
+    const char *problem = sl_symbfile_read(file->bytes, &s.sink, &error) == SL_OK ? NULL : (const char *)error.message;
+    if (file->w) {
+        write_json(&s, file->path, file->bytes.size, problem, file->w);
     } else if (check) {
-        sl_buf_printf(out, "Usable: %s  %s%s%s\n", problem ? "no" : "yes", path, problem ? ": " : "",
+        sl_buf_printf(out, "Usable: %s  %s%s%s\n", problem ? "no" : "yes", file->path, problem ? ": " : "",
                       problem ? problem : "");
     } else {
-        sl_buf_printf(out, "%s\n  Format       symbfile, ", path);
-        inspect_put_size(out, mapping.bytes.size);
+        sl_buf_printf(out, "%s\n  Format       symbfile, ", file->path);
+        inspect_put_size(out, file->bytes.size);
         sl_buf_printf(out,
                       "\n  Counts       %llu ranges (%llu inlined), %llu return pads, %llu lines, %llu string table%s\n"
                       "  Usable       %s%s%s\n",
@@ -98,8 +94,7 @@ bool inspect_symbfile(const char *path, const struct options *options, struct sl
                       problem ? "no (" : "yes", problem ? problem : "", problem ? ")" : "");
         sl_buf_str(out, sl_buf_view(&s.out));
     }
-    *usable = !problem;
+    file->unusable = problem != NULL;
     sl_buf_free(&s.out);
-    sl_unmap(&mapping);
     return true;
 }
