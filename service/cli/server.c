@@ -1,7 +1,7 @@
 #include "cli/server.h"
 
 #include "cli/cli.h"
-#include "cli/run/errors.h"
+#include "cli/run/run.h"
 
 #include <errno.h>
 #include <grp.h>

@@ -1,5 +1,5 @@
 #include "cli/config/machine.h"
-#include "cli/run/errors.h"
+#include "cli/run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "cli/run/errors.h"
+#include "cli/run/run.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "cli/run/notify.h"
+#include "cli/run/run.h"
 
 #include <stddef.h>
 #include <stdlib.h>

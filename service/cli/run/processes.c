@@ -1,4 +1,4 @@
-#include "cli/run/processes.h"
+#include "cli/run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #include "cache/cache.h"
-#include "cli/run/notify.h"
 #include "cli/server.h"
 #include "core/log.h"
 #include "core/loop.h"

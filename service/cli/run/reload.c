@@ -1,13 +1,11 @@
 /* Another configuration while serving: what runs holds the one it began with, which goes with the last of it. What needs a
  * restart points into the first. */
-#include "cli/run/reload.h"
+#include "cli/run/run.h"
 
 #include <stdio.h>
 #include <time.h>
 
 #include "cache/cache.h"
-#include "cli/run/notify.h"
-#include "cli/run/processes.h"
 #include "cli/server.h"
 #include "core/log.h"
 #include "core/loop.h"

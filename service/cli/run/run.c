@@ -1,11 +1,7 @@
 /* `symloom run`: the service, from start to drained end. */
 #include "cli/cli.h"
 #include "cli/config/machine.h"
-#include "cli/run/errors.h"
-#include "cli/run/notify.h"
-#include "cli/run/processes.h"
-#include "cli/run/refused.h"
-#include "cli/run/reload.h"
+#include "cli/run/run.h"
 #include "cli/server.h"
 
 #include <errno.h>
@@ -348,6 +344,32 @@ static void clean_repeatedly(void *arg)
 }
 
 /* ---- sources that cannot be asked ---- */
+
+static void warn_if_refused(const struct source *source, struct sl_arena *arena)
+{
+    const char *url = source->type == SOURCE_HTTP && !source->internal
+                          ? sl_arena_strndup(arena, source->url.data, source->url.size)
+                          : NULL;
+    const char *host = url ? fetch_url_host(arena, url) : NULL;
+    if (host && fetch_is_host_refused(host))
+        log_warn(
+            "fetch",
+            "a configured source will not be asked: its address is reserved. To allow it, set connect_to_reserved_ips "
+            "or allowed_reserved_networks",
+            LOG_SLSTR("source", source->id), LOG_STR("host", host));
+}
+
+/* Warns of each configured source at a reserved address that no download may go to, so that the operator hears of it before the
+ * first request does. */
+static void warn_of_refused_sources(const struct config *config)
+{
+    struct sl_arena arena = {0};
+    for (size_t i = 0; i < config->source_count && !fiber_cancelled(); i++)
+        warn_if_refused(&config->sources[i], &arena);
+    for (size_t i = 0; config->mozilla.on && i < config->mozilla.source_count && !fiber_cancelled(); i++)
+        warn_if_refused(&config->mozilla.stores[i], &arena);
+    sl_arena_free(&arena);
+}
 
 /* At the start, and of each configuration that comes later. */
 static void warn_repeatedly(void *arg)
