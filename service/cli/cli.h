@@ -120,6 +120,10 @@ struct input;
 bool debug_file_find(const struct sl_object *object, const char *path, const char *const *directories,
                      const char *const *dsym_hints, struct debug_file *file, struct input *input);
 void debug_file_close(struct debug_file *file);
+/* Where the debug file of a build id (lower-case hex) lies below a directory, as debuggers look for it (GDB manual, "Separate Debug
+ * Files"). False when the id is too short, or the path too long. */
+bool build_id_path(const char *directory, struct sl_str id, char path[4096]);
+extern const char *const usual_debug_directories[]; /* /usr/lib/debug; ends with NULL */
 /* The object among `bytes` that holds the debug information of `object`; false when there is none. */
 bool debug_file_take(const struct sl_object *object, struct sl_bytes bytes, struct sl_object **debug);
 

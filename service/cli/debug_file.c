@@ -258,7 +258,13 @@ static bool find_dsym(struct finder *f, const char *path, const char *const *hin
     return snprintf(beside, sizeof beside, "%s.dSYM", path) < (int)sizeof beside && try_dsym(f, beside);
 }
 
-static const char *const usual_directories[] = {"/usr/lib/debug", NULL};
+const char *const usual_debug_directories[] = {"/usr/lib/debug", NULL};
+
+bool build_id_path(const char *directory, struct sl_str id, char path[4096])
+{
+    return id.size > 2 && snprintf(path, 4096, "%s/.build-id/%.2s/%.*s.debug", directory, id.data, (int)id.size - 2,
+                                   id.data + 2) < 4096;
+}
 
 /* By .gnu_debuglink, as debuggers do (GDB manual, "Separate Debug Files"): beside the file as it was named, beside what that is a
  * link to, and at its place below the directories. */
@@ -285,8 +291,9 @@ static bool find_link(struct finder *f, const char *path, const char *const *dir
 static bool find_elf(struct finder *f, const char *path, const char *const *directories)
 {
     struct sl_str id = sl_object_info(f->object)->code_id;
-    for (const char *const *d = directories; *d && id.size > 2; d++)
-        if (try_format(f, "%s/.build-id/%.2s/%.*s.debug", *d, id.data, (int)id.size - 2, id.data + 2))
+    char named[4096];
+    for (const char *const *d = directories; *d; d++)
+        if (build_id_path(*d, id, named) && try_path(f, named))
             return true;
     return find_link(f, path, directories);
 }
@@ -356,7 +363,7 @@ bool debug_file_find(const struct sl_object *object, const char *path, const cha
                      const char *const *dsym_hints, struct debug_file *file, struct input *input)
 {
     struct finder f = {.object = object, .file = file, .input = input};
-    const char *const *places = directories && *directories ? directories : usual_directories;
+    const char *const *places = directories && *directories ? directories : usual_debug_directories;
     bool found = false;
     *file = (struct debug_file){0};
     switch (sl_object_info(object)->format) {

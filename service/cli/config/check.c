@@ -4,8 +4,6 @@
 
 #include "base/json_write.h"
 #include "cli/by_id/by_id.h"
-#include "cli/config/connect.h"
-#include "cli/config/machine.h"
 #include "cli/progress.h"
 #include "cli/server.h"
 

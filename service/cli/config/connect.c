@@ -1,4 +1,4 @@
-#include "cli/config/connect.h"
+#include "cli/config/check.h"
 
 #include <stdio.h>
 #include <stdlib.h>

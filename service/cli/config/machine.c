@@ -1,4 +1,4 @@
-#include "cli/config/machine.h"
+#include "cli/config/check.h"
 #include "cli/run/run.h"
 
 #include <errno.h>

@@ -11,21 +11,14 @@
 
 /* ---- opening ---- */
 
-static const char *const usual_directories[] = {"/usr/lib/debug", NULL};
-
-/* The file of a build id, or NULL. The caller frees it. */
-static char *find_build_id(const struct lookup *l, struct sl_str id)
+/* The file of a build id; false when there is none. */
+static bool find_build_id(const struct lookup *l, struct sl_str id, char path[4096])
 {
     const char *const *directory = l->open.debug_directories;
-    for (directory = directory && *directory ? directory : usual_directories; *directory && id.size > 2; directory++) {
-        char *path;
-        if (asprintf(&path, "%s/.build-id/%.2s/%.*s.debug", *directory, id.data, (int)id.size - 2, id.data + 2) < 0)
-            return NULL;
-        if (access(path, R_OK) == 0)
-            return path;
-        free(path);
-    }
-    return NULL;
+    for (directory = directory && *directory ? directory : usual_debug_directories; *directory; directory++)
+        if (build_id_path(*directory, id, path) && access(path, R_OK) == 0)
+            return true;
+    return false;
 }
 
 /* The sources that the command line names are asked for what a stripped file lacks. */
@@ -91,16 +84,14 @@ static void open_module(struct lookup *l, struct lookup_module *m)
 {
     struct sl_str name = sl_str(m->name);
     const struct sl_str prefix = SL_STR("BUILDID:");
-    char *found = NULL;
+    char found[4096];
     enum sl_code code;
     if (sl_str_starts(name, prefix)) {
         struct sl_str id = {name.data + prefix.size, name.size - prefix.size};
-        found = find_build_id(l, id);
-        code = found ? lookup_module_open_file(l, m, found) : fetch_file(l, m, id);
+        code = find_build_id(l, id, found) ? lookup_module_open_file(l, m, found) : fetch_file(l, m, id);
     } else {
         code = lookup_module_open_file(l, m, m->name);
     }
-    free(found);
     m->error.code = code;
     if (code != SL_OK)
         return;

@@ -234,8 +234,8 @@ static struct sl_object *open_alt(struct companion *c, struct sl_object *object,
     directory = name.data[0] == '/' ? (struct sl_str){"", 0} : sl_str(real);
     snprintf(candidates[0], sizeof candidates[0], SL_STR_FMT SL_STR_FMT, SL_STR_ARG(directory), SL_STR_ARG(name));
     snprintf(candidates[1], sizeof candidates[1], "/usr/lib/debug/.dwz/" SL_STR_FMT, SL_STR_ARG(base));
-    snprintf(candidates[2], sizeof candidates[2], "/usr/lib/debug/.build-id/%.2s/%.*s.debug", id.data,
-             id.size > 2 ? (int)id.size - 2 : 0, id.size > 2 ? id.data + 2 : "");
+    if (!build_id_path(usual_debug_directories[0], id, candidates[2]))
+        *candidates[2] = '\0';
     struct sl_object *found = NULL;
     for (size_t i = 0; i < 3 && !found; i++) {
         found = open_companion(c, candidates[i]);

@@ -1,6 +1,6 @@
 /* `symloom run`: the service, from start to drained end. */
 #include "cli/cli.h"
-#include "cli/config/machine.h"
+#include "cli/config/check.h"
 #include "cli/run/run.h"
 #include "cli/server.h"
 

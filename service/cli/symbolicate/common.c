@@ -173,9 +173,7 @@ bool local_files_add_build_id(struct local_files *files, struct sl_str code_id)
     for (size_t i = 0; i < code_id.size; i++)
         if (!memchr("0123456789abcdef", code_id.data[i], 16))
             return true;
-    snprintf(path, sizeof path, "/usr/lib/debug/.build-id/%.2s/%.*s.debug", code_id.data, (int)code_id.size - 2,
-             code_id.data + 2);
-    return local_files_add(files, sl_str(path));
+    return !build_id_path(usual_debug_directories[0], code_id, path) || local_files_add(files, sl_str(path));
 }
 
 static enum sl_code open_places(const struct options *o, const struct sentry_project *project,

@@ -12,8 +12,8 @@ struct printing;
 struct column {
     const char *title; /* NULL ends a list */
     bool right;
-    const char
-        *label; /* where frames are written as lines: what stands before it; NULL: nothing, it is not written alone */
+    /* Where frames are written as lines: what stands before it; NULL: it is not written, or behind the one before. */
+    const char *label;
     /* Of a frame: adds what it has there to the text of the cell. */
     void (*put)(struct printing *p, const struct answer_thread *thread, size_t index);
 };

@@ -123,8 +123,6 @@ int symbolicate_addresses(const struct options *o, const struct sentry_project *
 /* What an answer is about. */
 enum answer_sort { SORT_DUMP, SORT_REPORT, SORT_NATIVE, SORT_JS, SORT_JVM, SORT_MOZILLA };
 
-struct frame_view;
-struct answer_style;
 /* False when out of memory. */
 typedef bool answer_print(const struct answer *answer, const struct answer_style *style, struct sl_buf *out);
 
