@@ -125,9 +125,8 @@ static int load_and_run(const struct options *o)
     bool quarantines = strcmp(what, "quarantine") == 0, invalidates = strcmp(what, "invalidate") == 0;
     i.hosts = option_given(o, "hosts");
     if (!quarantines && !(invalidates && (i.hosts ? !names_files(&i.what) : invalidation_sound(&i.what))))
-        return options_wrong("cache",
-                             "say 'cache invalidate --source ID', and --location, or --debug-file with "
-                             "--debug-id, or neither; 'cache invalidate --hosts'; or 'cache quarantine [--clear]'");
+        return options_wrong(o, "say 'cache invalidate --source ID', and --location, or --debug-file with "
+                                "--debug-id, or neither; 'cache invalidate --hosts'; or 'cache quarantine [--clear]'");
     int status = server_load(o, &config);
     if (status == 0)
         status = server_log(o, config, server_verbosity(o));

@@ -104,10 +104,10 @@ static bool is_kind(const char *name, size_t size)
     return false;
 }
 
-static bool known_kinds(const char *list)
+static bool known_kinds(const struct options *o, const char *list)
 {
     if (list && !*list) {
-        options_wrong("cleanup", "--only: no kind is given");
+        options_wrong(o, "--only: no kind is given");
         return false;
     }
     for (const char *at = list; at && *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
@@ -179,10 +179,10 @@ static int cleanup_run(const struct options *o)
     struct config *config = NULL;
     uint64_t ns = 0;
     const char *text = option_value(o, "repeat", "");
-    if (!options_arguments(o, 0, "cleanup") || !known_kinds(option_value(o, "only", NULL)))
+    if (!options_arguments(o, 0) || !known_kinds(o, option_value(o, "only", NULL)))
         return 2;
     if (*text && (!duration_parse(sl_str(text), &ns) || ns == 0))
-        return options_wrong("cleanup", "--repeat: '%s' is no duration", text);
+        return options_wrong(o, "--repeat: '%s' is no duration", text);
     int status = server_load(o, &config);
     if (status == 0)
         status = server_log(o, config, server_verbosity(o));

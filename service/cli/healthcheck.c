@@ -88,10 +88,10 @@ static int healthcheck_check(const struct options *o)
     char *end;
     const char *text = option_value(o, "timeout", "30"), *address = option_value(o, "addr", NULL);
     long seconds = strtol(text, &end, 10);
-    if (!options_arguments(o, 0, "healthcheck") || !server_may_connect(o, "healthcheck"))
+    if (!options_arguments(o, 0) || !server_may_connect(o))
         return 2;
     if (*end || seconds <= 0 || seconds > 86400)
-        return options_wrong("healthcheck", "--timeout: '%s' is no number of seconds", text);
+        return options_wrong(o, "--timeout: '%s' is no number of seconds", text);
     struct config *config = NULL;
     struct progress progress;
     int status = address ? 0 : server_load(o, &config);

@@ -96,7 +96,7 @@ static int key_run(const struct options *o)
     int status = 0;
     if (o->argument_count != 1 || strcmp(o->arguments[0], "new") != 0 || !option_given(o, "id") ||
         !option_given(o, "right"))
-        return options_wrong("key", "say 'key new --id ID --right RIGHT'");
+        return options_wrong(o, "say 'key new --id ID --right RIGHT'");
     if (RAND_bytes(bytes, KEY_BYTES) != 1)
         return report(1, "no random bytes", NULL);
     sl_buf_hex(&key, bytes, KEY_BYTES);

@@ -99,7 +99,7 @@ int options_try_help(const char *command)
     return 2;
 }
 
-int options_wrong(const char *command, const char *format, ...)
+int options_wrong(const struct options *o, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -107,20 +107,20 @@ int options_wrong(const char *command, const char *format, ...)
     remark_list(format, arguments);
     remark("\n");
     va_end(arguments);
-    return options_try_help(command);
+    return options_try_help(o->command->name);
 }
 
-bool options_arguments(const struct options *o, size_t count, const char *command)
+bool options_arguments(const struct options *o, size_t count)
 {
     if (o->argument_count <= count)
         return true;
-    options_wrong(command, "argument not expected: '%s'", o->arguments[count]);
+    options_wrong(o, "argument not expected: '%s'", o->arguments[count]);
     return false;
 }
 
-static bool usage_error(const char *command, const char *what, const char *word)
+static bool usage_error(const struct options *o, const char *what, const char *word)
 {
-    options_wrong(command, "%s%s", what, word);
+    options_wrong(o, "%s%s", what, word);
     return false;
 }
 
@@ -136,42 +136,42 @@ static bool is_alternative(const char *alternatives, const char *word)
     return false;
 }
 
-static bool add_value(struct options *o, size_t spec, const char *value, const char *command)
+static bool add_value(struct options *o, size_t spec, const char *value)
 {
     const struct option_spec *about = spec_at(o, spec);
     if (spec >= OPTION_MAX && about->value && strchr(about->value, '|') && !is_alternative(about->value, value)) {
-        options_wrong(command, "--%s: '%s' is none of: %s", about->name, value, about->value);
+        options_wrong(o, "--%s: '%s' is none of: %s", about->name, value, about->value);
         return false;
     }
     if (o->counts[spec] && spec_at(o, spec)->type != OPTION_FLAG && !spec_at(o, spec)->repeatable)
-        return usage_error(command, "option given twice: --", spec_at(o, spec)->name);
+        return usage_error(o, "option given twice: --", spec_at(o, spec)->name);
     const char **grown = realloc(o->values[spec], (o->counts[spec] + 1) * sizeof *grown);
     if (!grown)
-        return usage_error(command, "out of memory", "");
+        return usage_error(o, "out of memory", "");
     grown[o->counts[spec]++] = value;
     o->values[spec] = grown;
     return true;
 }
 
-static bool parse_long(struct options *o, const char *command, int argc, char **argv, int *at)
+static bool parse_long(struct options *o, int argc, char **argv, int *at)
 {
     const char *word = argv[*at] + 2, *equals = strchr(word, '=');
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
     size_t i = find_spec(o, word, length, 0);
     const struct option_spec *spec = spec_at(o, i);
     if (spec->name && spec->type == OPTION_FLAG)
-        return equals ? usage_error(command, "option takes no value: --", spec->name) : add_value(o, i, "", command);
+        return equals ? usage_error(o, "option takes no value: --", spec->name) : add_value(o, i, "");
     bool takes_next = spec->type == OPTION_NEXT ? *at + 1 < argc && argv[*at + 1][0] != '-'
                                                 : spec->type == OPTION_OPTIONAL && *at + 1 < argc &&
                                                       is_alternative(spec->value, argv[*at + 1]);
     if (spec->name && !equals && takes_next)
-        return add_value(o, i, argv[++*at], command);
+        return add_value(o, i, argv[++*at]);
     if (spec->name && (equals || spec->type != OPTION_VALUE))
-        return add_value(o, i, equals ? equals + 1 : "", command);
+        return add_value(o, i, equals ? equals + 1 : "");
     if (spec->name && *at + 1 >= argc)
-        return usage_error(command, "option needs a value: --", spec->name);
+        return usage_error(o, "option needs a value: --", spec->name);
     if (spec->name)
-        return add_value(o, i, argv[++*at], command);
+        return add_value(o, i, argv[++*at]);
     const char *names[OPTION_MAX + OPTION_GLOBAL_MAX];
     size_t count = 0;
     for (size_t from = 0; from <= OPTION_MAX; from += OPTION_MAX)
@@ -181,39 +181,37 @@ static bool parse_long(struct options *o, const char *command, int argc, char **
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)length, word); /* the value may be a secret */
     const char *near = options_nearest(name, names);
-    options_wrong(command, "unknown option --%.*s%s%s", (int)length, word, near ? ", did you mean --" : "",
-                  near ? near : "");
+    options_wrong(o, "unknown option --%.*s%s%s", (int)length, word, near ? ", did you mean --" : "", near ? near : "");
     return false;
 }
 
-static bool parse_short(struct options *o, const char *command, int argc, char **argv, int *at)
+static bool parse_short(struct options *o, int argc, char **argv, int *at)
 {
     for (const char *letter = argv[*at] + 1; *letter; letter++) {
         size_t i = find_spec(o, NULL, 0, *letter);
         const struct option_spec *spec = spec_at(o, i);
         const char option[] = {'-', *letter, '\0'};
         if (!spec->name)
-            return usage_error(command, "unknown option ", option);
+            return usage_error(o, "unknown option ", option);
         bool equals = letter[1] == '=' && spec->type == OPTION_OPTIONAL;
         if (equals)
-            return add_value(o, i, letter + 2, command);
+            return add_value(o, i, letter + 2);
         if (spec->type != OPTION_VALUE) {
-            if (!add_value(o, i, "", command))
+            if (!add_value(o, i, ""))
                 return false;
             continue;
         }
         if (letter[1])
-            return add_value(o, i, letter + 1, command);
+            return add_value(o, i, letter + 1);
         if (*at + 1 >= argc)
-            return usage_error(command, "option needs a value: ", option);
-        return add_value(o, i, argv[++*at], command);
+            return usage_error(o, "option needs a value: ", option);
+        return add_value(o, i, argv[++*at]);
     }
     return true;
 }
 
 static bool options_parse(struct options *o, const struct command *row, bool *used, int argc, char **argv)
 {
-    const char *command = row->name;
     *o = (struct options){.command = row, .specs = row->options, .used = used};
     o->arguments = calloc((size_t)argc + 1, sizeof *o->arguments);
     bool only_arguments = false, ok = o->arguments != NULL;
@@ -228,7 +226,7 @@ static bool options_parse(struct options *o, const struct command *row, bool *us
         else if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)
             o->version = true;
         else
-            ok = word[1] == '-' ? parse_long(o, command, argc, argv, &i) : parse_short(o, command, argc, argv, &i);
+            ok = word[1] == '-' ? parse_long(o, argc, argv, &i) : parse_short(o, argc, argv, &i);
     }
     return ok;
 }
@@ -299,7 +297,7 @@ void option_hide(const struct options *o, const char *name)
                strlen(o->values[i][j])); /* main's words may be written to: C17, 5.1.2.2.1 */
 }
 
-bool option_number(const struct options *o, const char *name, const char *command, uint64_t *value)
+bool option_number(const struct options *o, const char *name, uint64_t *value)
 {
     const char *text = option_value(o, name, "0");
     char *end;
@@ -307,7 +305,7 @@ bool option_number(const struct options *o, const char *name, const char *comman
     *value = strtoull(text, &end, 10);
     if (*text >= '0' && *text <= '9' && !*end && errno == 0)
         return true;
-    options_wrong(command, "--%s: '%s' is no number", name, text);
+    options_wrong(o, "--%s: '%s' is no number", name, text);
     return false;
 }
 
@@ -498,8 +496,7 @@ static bool take_jobs(const struct options *o)
     uint64_t jobs;
     if (!option_given(o, "jobs") || options_find(o, "jobs") < OPTION_MAX)
         return true;
-    return option_number(o, "jobs", o->command->name, &jobs) &&
-           setenv("SYMLOOM_JOBS", option_value(o, "jobs", ""), 1) == 0;
+    return option_number(o, "jobs", &jobs) && setenv("SYMLOOM_JOBS", option_value(o, "jobs", ""), 1) == 0;
 }
 
 static int options_run(const struct command *command, bool *used, int argc, char **argv)

@@ -50,12 +50,12 @@ const char *options_program_name(void);
 int options_try_help(const char *command);
 
 /* "error: <what>" and where to find help, on stderr; returns the status of a usage error. */
-int options_wrong(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int options_wrong(const struct options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 bool option_given(const struct options *options, const char *name);
 size_t option_count(const struct options *options, const char *name); /* how often it was given */
 /* For commands without arguments, or with `count` at most: false after a report of the first one that is too many. */
-bool options_arguments(const struct options *options, size_t count, const char *command);
+bool options_arguments(const struct options *options, size_t count);
 /* All values, in order; `count` of them. */
 const char *const *option_values(const struct options *options, const char *name, size_t *count);
 /* The last value given, or `fallback`. An OPTION_OPTIONAL without value yields "". */
@@ -66,7 +66,7 @@ const char *option_value(const struct options *options, const char *name, const 
 void option_hide(const struct options *options, const char *name);
 
 /* The option's value as a decimal number, 0 when it was not given. False after a report of a usage error. */
-bool option_number(const struct options *options, const char *name, const char *command, uint64_t *value);
+bool option_number(const struct options *options, const char *name, uint64_t *value);
 
 /* Options that help shows together; those that are in no group come last. */
 struct options_group {

@@ -85,9 +85,9 @@ bool server_is_offline(const struct options *o)
     return option_given(o, "no-network") || server_environment("SYMLOOM_NO_NETWORK");
 }
 
-bool server_may_connect(const struct options *o, const char *command)
+bool server_may_connect(const struct options *o)
 {
-    return !server_is_offline(o) || options_wrong(command, "--no-network: what it is to ask is on the network") == 0;
+    return !server_is_offline(o) || options_wrong(o, "--no-network: what it is to ask is on the network") == 0;
 }
 
 bool server_reload(const struct options *o, struct config **config, struct sl_buf *problems)

@@ -32,7 +32,7 @@ void server_report_problems(const struct options *o, const struct value_problems
 bool server_is_offline(const struct options *o);
 
 /* Whether connections are allowed; for commands that are nothing without. False after a report on stderr: a usage error. */
-bool server_may_connect(const struct options *o, const char *command);
+bool server_may_connect(const struct options *o);
 
 /* As server_load, but the problems (errors and warnings, a line each) go into `problems`. */
 bool server_reload(const struct options *o, struct config **config, struct sl_buf *problems);

@@ -78,12 +78,12 @@ static int symcachegen_run(const struct options *o, const char *pdb, const char 
 static int symcachegen_start(const struct options *o)
 {
     const char *root = getenv("_NT_SYMCACHE_PATH"), *pdb = option_value(o, "pdb", NULL);
-    if (!options_arguments(o, 0, "symcachegen"))
+    if (!options_arguments(o, 0))
         return 2;
     if (!pdb)
-        return options_wrong("symcachegen", "say '-pdb FILE'");
+        return options_wrong(o, "say '-pdb FILE'");
     if (!option_given(o, "output") && (!root || !*root))
-        return options_wrong("symcachegen", "neither --output nor $_NT_SYMCACHE_PATH says where to");
+        return options_wrong(o, "neither --output nor $_NT_SYMCACHE_PATH says where to");
     return symcachegen_run(o, pdb, root);
 }
 

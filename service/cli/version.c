@@ -68,7 +68,7 @@ static int version_run(const struct options *o)
 {
     struct sl_buf out = {0};
     if (o->argument_count)
-        return options_wrong("version", "not expected: '%s'", o->arguments[0]);
+        return options_wrong(o, "not expected: '%s'", o->arguments[0]);
     if (option_given(o, "json"))
         version_json(&out);
     else if (option_given(o, "verbose"))

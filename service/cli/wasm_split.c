@@ -126,7 +126,7 @@ static int choose_id(struct splitting *s)
 {
     const char *text = option_value(s->o, "build-id", NULL);
     if (text && !parse_uuid(text, s->given))
-        return options_wrong("wasm-split", "--build-id: '%s' is no UUID", text);
+        return options_wrong(s->o, "--build-id: '%s' is no UUID", text);
     if (s->had_id) {
         bool same = text && s->id.size == UUID_SIZE && memcmp(s->id.data, s->given, UUID_SIZE) == 0;
         if (text && !same)
@@ -304,7 +304,7 @@ static int split_run(const struct options *o)
     struct splitting s = {.o = o};
     struct sl_error error = {0};
     if (o->argument_count != 1)
-        return options_wrong("wasm-split", o->argument_count ? "more than one file given" : "no file given");
+        return options_wrong(o, o->argument_count ? "more than one file given" : "no file given");
     const char *path = o->arguments[0], *debug = option_value(o, "debug-out", NULL),
                *out = option_value(o, "out", path);
     char *real = realpath(path, NULL); /* what a link leads to is changed in place, and not the link */
@@ -314,7 +314,7 @@ static int split_run(const struct options *o)
     if (code != SL_OK)
         status = report_file(path, code, &error);
     else if (debug && is_same_file(debug, out))
-        status = options_wrong("wasm-split", "--debug-out is where the module goes: '%s'", debug);
+        status = options_wrong(o, "--debug-out is where the module goes: '%s'", debug);
     if (status) {
         sl_unmap(&s.mapping);
         free(real);

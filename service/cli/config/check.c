@@ -148,7 +148,7 @@ int config_check(const struct options *o, const char *path)
     struct check c = {.o = o, .user = option_given(o, "user")};
     struct progress progress;
     bool unreadable = false, errors = false, warnings = false;
-    if (option_given(o, "connect") && !server_may_connect(o, "config"))
+    if (option_given(o, "connect") && !server_may_connect(o))
         return 2;
     find_files(&c, path);
     for (size_t i = 0; i < c.count; i++)

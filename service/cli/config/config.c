@@ -91,8 +91,8 @@ static int config_run(const struct options *o)
     const char *verb = o->argument_count ? o->arguments[0] : "";
     bool checks = strcmp(verb, "check") == 0, table = strcmp(verb, "table") == 0;
     if (!checks && !table && strcmp(verb, "show") != 0)
-        return options_wrong("config", "say 'config check', 'config show' or 'config table'");
-    if (!options_arguments(o, checks ? 2 : 1, "config"))
+        return options_wrong(o, "say 'config check', 'config show' or 'config table'");
+    if (!options_arguments(o, checks ? 2 : 1))
         return 2;
     if (table)
         return config_reference();

@@ -454,7 +454,7 @@ static int dump_syms_run(const struct options *o)
     struct dump dump = {.o = o};
     const char *extra = option_value(o, "extra-info", NULL);
     uint64_t jobs;
-    if (!option_number(o, "jobs", "dump-syms", &jobs))
+    if (!option_number(o, "jobs", &jobs))
         return 2;
     dump.jobs = jobs > 1024 ? 1024 : (unsigned)jobs;
     if (!o->argument_count) {

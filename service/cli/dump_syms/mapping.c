@@ -35,6 +35,7 @@ struct rule {
 };
 
 struct path_mapping {
+    const struct options *o;
     struct sl_arena arena;
     struct sl_map variables; /* to struct sl_str */
     struct rule *rules, **last;
@@ -59,13 +60,6 @@ static bool set_variable(struct path_mapping *m, struct sl_str name, struct sl_s
 }
 
 /* ---- reading ---- */
-
-static int usage(const char *message, const char *what)
-{
-    char text[600];
-    snprintf(text, sizeof text, message, what);
-    return options_wrong("dump-syms", "%s", text);
-}
 
 static bool parse_action(const struct path_mapping *m, struct sl_str name, struct piece *piece)
 {
@@ -103,7 +97,7 @@ static int parse_destination(struct path_mapping *m, struct rule *rule, const ch
         char shown[100];
         snprintf(shown, sizeof shown, SL_STR_FMT, SL_STR_ARG(name));
         if (!close || !parse_action(m, name, piece))
-            return usage("Invalid action %s in mapping string", shown);
+            return options_wrong(m->o, "Invalid action %s in mapping string", shown);
         at = close + 1;
     }
     return 0;
@@ -121,7 +115,7 @@ static int add_rule(struct path_mapping *m, const char *source, const char *dest
     *made = rule;
     rule->source = pcre2_compile((PCRE2_SPTR)source, PCRE2_ZERO_TERMINATED, PCRE2_UTF, &number, &offset, NULL);
     if (!rule->source)
-        return usage("'%s' is no regular expression", source);
+        return options_wrong(m->o, "'%s' is no regular expression", source);
     return parse_destination(m, rule, destination);
 }
 
@@ -166,7 +160,7 @@ static int read_variables(struct path_mapping *m, const struct options *o, const
     for (size_t i = 0; i < count; i++) {
         const char *equals = strchr(given[i], '=');
         if (!equals)
-            return usage("--mapping-var: '%s' is not NAME=VALUE", given[i]);
+            return options_wrong(o, "--mapping-var: '%s' is not NAME=VALUE", given[i]);
         if (!set_variable(m, (struct sl_str){given[i], (size_t)(equals - given[i])}, sl_str(equals + 1)))
             return report_no_memory();
     }
@@ -182,7 +176,7 @@ static int read_rules(struct path_mapping *m, const struct options *o, const str
     const struct value *list = value_get(file, "mappings");
     int status = read_variables(m, o, file);
     if (sources != destinations)
-        return options_wrong("dump-syms", "--mapping-src and --mapping-dest come in pairs");
+        return options_wrong(o, "--mapping-src and --mapping-dest come in pairs");
     if (list && list->type == VALUE_LIST)
         for (size_t i = 0; i < list->count && status == 0; i++)
             status = read_rule(m, &list->items[i]);
@@ -220,6 +214,7 @@ int path_mapping_read(const struct options *o, struct path_mapping **mapping)
     struct path_mapping *m = *mapping = calloc(1, sizeof *m);
     if (!m)
         return report_no_memory();
+    m->o = o;
     m->last = &m->rules;
     int status = path ? dump_mapping_read_file(m, path, &file) : 0;
     return status ? status : read_rules(m, o, &file);

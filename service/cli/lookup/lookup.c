@@ -188,7 +188,7 @@ static bool understood(struct lookup *l, char **arguments, size_t count)
         lookup_parse_argument(l, arguments[i], &request);
         if (request.kind != REQUEST_BAD)
             continue;
-        options_wrong("lookup", "%s'%s'",
+        options_wrong(l->options, "%s'%s'",
                       l->file ? "neither an address nor a function: " : "no file and address: ", arguments[i]);
         return false;
     }
@@ -281,7 +281,7 @@ static bool read_style(struct lookup *l, const char *name)
             l->style = (enum style)i;
             return true;
         }
-    options_wrong("lookup", "unknown output style '%s' (gnu, llvm, json, table)", name);
+    options_wrong(l->options, "unknown output style '%s' (gnu, llvm, json, table)", name);
     return false;
 }
 
@@ -310,10 +310,10 @@ static bool check_words(const struct options *o)
     for (size_t i = 0; i < functions; i++)
         if (*names[i] && strcmp(names[i], "none") != 0 && strcmp(names[i], "short") != 0 &&
             strcmp(names[i], "linkage") != 0)
-            return options_wrong("lookup", "--functions: '%s' is not one of none, short, linkage", names[i]) == 0;
+            return options_wrong(o, "--functions: '%s' is not one of none, short, linkage", names[i]) == 0;
     for (size_t i = 0; i < inlining; i++)
         if (!is_true(truths[i]) && !is_false(truths[i]))
-            return options_wrong("lookup", "--inlining: '%s' is neither true nor false", truths[i]) == 0;
+            return options_wrong(o, "--inlining: '%s' is neither true nor false", truths[i]) == 0;
     return true;
 }
 
@@ -338,7 +338,7 @@ static bool read_address(const struct options *o, const char *name, uint64_t *va
     *value = strtoull(text, &end, 16);
     if (*text && !*end && errno == 0)
         return true;
-    options_wrong("lookup", "--%s: '%s' is no address", name, text);
+    options_wrong(o, "--%s: '%s' is no address", name, text);
     return false;
 }
 
@@ -346,9 +346,8 @@ static bool read_options(struct lookup *l, const struct options *o)
 {
     uint64_t context, jobs;
     size_t count;
-    if (!read_address(o, "adjust-vma", &l->adjust) ||
-        !option_number(o, "print-source-context-lines", "lookup", &context) ||
-        !option_number(o, "jobs", "lookup", &jobs) || !check_words(o))
+    if (!read_address(o, "adjust-vma", &l->adjust) || !option_number(o, "print-source-context-lines", &context) ||
+        !option_number(o, "jobs", &jobs) || !check_words(o))
         return false;
     read_elements(l, o);
     l->addresses = option_given(o, "addresses") || option_given(o, "print-address");
@@ -424,7 +423,7 @@ static int serve(struct lookup *l, const struct options *o, struct lookup_module
     struct sl_error error;
     if ((all || names || out) && (!m || !lookup_whole(l, m)))
         return m ? report(report_status(m->error.code), m->error.message, NULL)
-                 : options_wrong("lookup", "no file given (-e)");
+                 : options_wrong(o, "no file given (-e)");
     if (out && output_file_put(out, m->input.cache.table.bytes, &error) != SL_OK)
         return report(1, error.message, NULL);
     if (all)
@@ -461,7 +460,7 @@ static int lookup_run(struct lookup *l, const struct options *o)
     if (!l->file && (l->persona == PERSONA_ADDR2LINE || l->persona == PERSONA_LLVM_ADDR2LINE))
         l->file = "a.out";
     if (!l->file && l->persona == PERSONA_LOOKUP && (l->style == STYLE_GNU || l->style == STYLE_TABLE))
-        return options_wrong("lookup", "no file given (-e)");
+        return options_wrong(o, "no file given (-e)");
     if (l->file && !(m = lookup_module_find(l, sl_str(l->file))))
         return report_no_memory();
     if (m && m->error.code != SL_OK) {

@@ -277,13 +277,13 @@ static int completion_run(const struct options *o)
         void (*write)(struct sl_buf *out);
     } shells[] = {{"bash", completion_bash}, {"zsh", completion_zsh}, {"fish", completion_fish}};
     struct sl_buf out = {0};
-    if (!options_arguments(o, 1, "completion"))
+    if (!options_arguments(o, 1))
         return 2;
     for (size_t i = 0; o->argument_count && i < sizeof shells / sizeof *shells; i++)
         if (strcmp(o->arguments[0], shells[i].name) == 0)
             shells[i].write(&out);
     if (!out.size)
-        return options_wrong("completion", "say 'completion bash', 'completion zsh' or 'completion fish'");
+        return options_wrong(o, "say 'completion bash', 'completion zsh' or 'completion fish'");
     output_write(sl_buf_view(&out));
     sl_buf_free(&out);
     return 0;

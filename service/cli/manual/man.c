@@ -156,12 +156,12 @@ static int man_all(const char *directory)
     return status;
 }
 
-static int man_print(const char *name)
+static int man_print(const struct options *o, const char *name)
 {
     struct sl_buf page = {0};
     const struct command *command = name ? command_find(name) : NULL;
     if (name && !command)
-        return options_wrong("man", "unknown command '%s'", name);
+        return options_wrong(o, "unknown command '%s'", name);
     if (command)
         man_command(&page, command);
     else
@@ -178,11 +178,11 @@ static const struct option_spec specs[] = {
 
 static int man_run(const struct options *o)
 {
-    if (!options_arguments(o, option_given(o, "all") ? 0 : 1, "man"))
+    if (!options_arguments(o, option_given(o, "all") ? 0 : 1))
         return 2;
     if (option_given(o, "all"))
         return man_all(option_value(o, "all", ""));
-    return man_print(o->argument_count ? o->arguments[0] : NULL);
+    return man_print(o, o->argument_count ? o->arguments[0] : NULL);
 }
 
 const struct command command_man = {

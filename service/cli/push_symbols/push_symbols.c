@@ -268,14 +268,14 @@ static int push(const struct options *o)
     uint64_t chunk_size;
     const char *mode = o->argument_count ? o->arguments[0] : "";
     struct progress bar;
-    if (!server_may_connect(o, "push-symbols"))
+    if (!server_may_connect(o))
         return PUSH_USAGE;
     if (strcmp(mode, "executable") != 0 && strcmp(mode, "symbfile") != 0)
         return usage("one mode is needed: executable or symbfile") ? PUSH_OK : PUSH_USAGE;
     if (!read_target(o, &target, url, key) ||
         !push_symbols_number(o, "chunk-size", "16777216", 1 << 20, 256 << 20, &chunk_size))
         return PUSH_USAGE;
-    if (strcmp(mode, "symbfile") == 0 && !options_arguments(o, 1, "push-symbols"))
+    if (strcmp(mode, "symbfile") == 0 && !options_arguments(o, 1))
         return PUSH_USAGE;
     progress_begin(&bar, o, "sending");
     target.bar = &bar;

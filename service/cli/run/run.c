@@ -603,10 +603,10 @@ static int load_and_start(const struct options *o)
     struct config *config = NULL;
     const char *timeout = option_value(o, "shutdown-timeout", NULL);
     uint64_t ns;
-    if (!options_arguments(o, 0, "run"))
+    if (!options_arguments(o, 0))
         return 2;
     if (timeout && !duration_parse(sl_str(timeout), &ns))
-        return options_wrong("run", "--shutdown-timeout: '%s' is no duration", timeout);
+        return options_wrong(o, "--shutdown-timeout: '%s' is no duration", timeout);
     int status = server_load(o, &config);
     if (status == 0 && timeout)
         config->shutdown_timeout_ns = ns;

@@ -396,20 +396,20 @@ static int sort_read_options(struct sort *s)
     const char *output = option_value(o, "output", NULL), *prefix = option_value(o, "prefix", NULL);
     const char *id = option_value(o, "bundle-id", NULL);
     if (!output || !*output)
-        return options_wrong("sort", "no directory given (-o)");
+        return options_wrong(o, "no directory given (-o)");
     if (!o->argument_count)
-        return options_wrong("sort", "no file or directory given");
+        return options_wrong(o, "no file or directory given");
     if (id && option_given(o, "multiple-bundles"))
-        return options_wrong("sort", "--bundle-id and --multiple-bundles exclude each other");
-    if (!option_number(o, "level", "sort", &level) || !option_number(o, "jobs", "sort", &jobs))
+        return options_wrong(o, "--bundle-id and --multiple-bundles exclude each other");
+    if (!option_number(o, "level", &level) || !option_number(o, "jobs", &jobs))
         return 2;
     if (option_given(o, "level") && (level < 1 || level > 22))
-        return options_wrong("sort", "--level: a number from 1 to 22");
+        return options_wrong(o, "--level: a number from 1 to 22");
     char *clean = id ? clean_bundle_id(id) : NULL;
     bool sound = !id || (clean && !is_directory_name(id) && strcmp(clean, id) == 0);
     free(clean);
     if (!sound)
-        return options_wrong("sort", "Invalid bundle id");
+        return options_wrong(o, "Invalid bundle id");
     s->bundle_id = id;
     s->level = option_given(o, "level") ? (int)level : levels[times < 4 ? times : 4];
     s->parallel = threads_parallel((unsigned)(jobs < 64 ? jobs : 64));

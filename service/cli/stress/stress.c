@@ -177,15 +177,15 @@ static bool read_load(const struct options *o, struct stress_load *load)
     char *end = NULL;
     *load = (struct stress_load){.cold = option_given(o, "cold"), .url = option_value(o, "server", NULL)};
     if (!duration_parse(sl_str(duration), &ns) || ns == 0 || ns > UINT64_C(86400000000000)) {
-        options_wrong("stress", "--duration: '%s' is no duration", duration);
+        options_wrong(o, "--duration: '%s' is no duration", duration);
         return false;
     }
     load->rate = rate ? strtod(rate, &end) : 0;
     if (rate && (*end || !(load->rate > 0))) {
-        options_wrong("stress", "--rate: '%s' is no number", rate);
+        options_wrong(o, "--rate: '%s' is no number", rate);
         return false;
     }
-    if (option_given(o, "warmup") && !option_number(o, "warmup", "stress", &warmup))
+    if (option_given(o, "warmup") && !option_number(o, "warmup", &warmup))
         return false;
     load->seconds = (double)ns / 1e9;
     load->warmup = (unsigned)(warmup < 100000 ? warmup : 100000);
@@ -276,10 +276,10 @@ static int stress_command(const struct options *o)
     struct stress_load load;
     struct config *config = NULL;
     const char *path = option_value(o, "workloads", NULL);
-    if (!options_arguments(o, 0, "stress") || !server_may_connect(o, "stress") || !read_load(o, &load))
+    if (!options_arguments(o, 0) || !server_may_connect(o) || !read_load(o, &load))
         return 2;
     if (!path)
-        return options_wrong("stress", "no workloads given (-w)");
+        return options_wrong(o, "no workloads given (-w)");
     int status = load.url ? 0 : server_load(o, &config); /* what is wrong with it is said here */
     config_release(config);
     return status ? status : read_and_load(o, &load, path);

@@ -300,12 +300,12 @@ static int add_given_module(struct address_run *run, const char *text)
     if (good && *end == '+')
         good = hex_number(end + 1, &size, &end);
     if (!good || *end)
-        return options_wrong("symbolicate", "--module: '%s' is not [ARCH:]FILE@BASE[+SIZE]", text);
+        return options_wrong(run->o, "--module: '%s' is not [ARCH:]FILE@BASE[+SIZE]", text);
     size_t modules;
     option_values(run->o, "module", &modules);
     run->relative = !base;
     if (!base && (modules > 1 || option_given(run->o, "maps") || option_given(run->o, "pid")))
-        return options_wrong("symbolicate", "--module: '%s': addresses that count from 0 take a module alone", text);
+        return options_wrong(run->o, "--module: '%s': addresses that count from 0 take a module alone", text);
     struct input_options options = {.arch = NULL};
     if (colon && colon < at && sl_arch_parse((struct sl_str){text, (size_t)(colon - text)}) != SL_ARCH_UNKNOWN) {
         options.arch = sl_arena_strndup(&run->arena, text, (size_t)(colon - text));
@@ -429,7 +429,7 @@ static int add_process(struct address_run *run, const char *pid)
 {
     char path[64], root[64];
     if (!*pid || strspn(pid, "0123456789") != strlen(pid) || strlen(pid) > 10)
-        return options_wrong("symbolicate", "--pid: '%.60s' is no process id", pid);
+        return options_wrong(run->o, "--pid: '%.60s' is no process id", pid);
     snprintf(path, sizeof path, "/proc/%s/maps", pid);
     snprintf(root, sizeof root, "/proc/%s/root", pid);
     process_code_open(&run->process, pid);
@@ -472,7 +472,7 @@ static int read_address(struct address_run *run, const char *text)
     uint64_t address;
     const char *end;
     if (!hex_number(text, &address, &end) || *end)
-        return options_wrong("symbolicate", "'%.60s' is no address", text);
+        return options_wrong(run->o, "'%.60s' is no address", text);
     if (!sl_grow_in_arena(&run->arena, &run->addresses, &run->address_capacity, run->address_count + 1, sizeof address))
         return report_no_memory();
     run->addresses[run->address_count++] = address;

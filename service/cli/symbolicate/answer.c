@@ -283,7 +283,7 @@ static bool is_request(enum answer_sort sort)
     return OF_SCRIPTS >> sort & 1;
 }
 
-static void wrong_format(const char *name, enum answer_sort sort)
+static void wrong_format(const struct options *o, const char *name, enum answer_sort sort)
 {
     char names[160] = "";
     size_t size = 0;
@@ -291,7 +291,7 @@ static void wrong_format(const char *name, enum answer_sort sort)
         if (answer_formats[i].sorts >> sort & 1)
             size +=
                 (size_t)snprintf(names + size, sizeof names - size, "%s%s", size ? ", " : "", answer_formats[i].name);
-    options_wrong("symbolicate", "--format: '%s' is none of: %s", name, names);
+    options_wrong(o, "--format: '%s' is none of: %s", name, names);
 }
 
 const struct answer_format *answer_format_of(const struct options *o, enum answer_sort sort)
@@ -307,16 +307,16 @@ const struct answer_format *answer_format_of(const struct options *o, enum answe
     for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
         chosen += option_given(o, threads[i]);
     if (!format)
-        wrong_format(name, sort);
+        wrong_format(o, name, sort);
     else if (chosen > 1)
-        options_wrong("symbolicate", "only one of --crashed-only, --all-threads, --thread and --thread-index");
+        options_wrong(o, "only one of --crashed-only, --all-threads, --thread and --thread-index");
     else if ((option_given(o, "stack-contents") || option_given(o, "stack-pointers")) &&
              strcmp(format->name, "stackwalk") != 0)
-        options_wrong("symbolicate", "--stack-contents and --stack-pointers are for --format stackwalk");
+        options_wrong(o, "--stack-contents and --stack-pointers are for --format stackwalk");
     else if (chosen && !option_given(o, "all-threads") && (!format->print || format->is_json))
-        options_wrong("symbolicate", "JSON has all threads");
+        options_wrong(o, "JSON has all threads");
     else if (chosen && !option_given(o, "all-threads") && is_request(sort))
-        options_wrong("symbolicate", "these stacks are none of threads");
+        options_wrong(o, "these stacks are none of threads");
     else
         return format;
     return NULL;
@@ -338,7 +338,7 @@ static bool choose_thread(const struct options *o, const struct answer_format *f
     bool by_id = option_given(o, "thread"), by_index = option_given(o, "thread-index");
     bool all = option_given(o, "all-threads") || (format->view && format->view->is_request) ||
                (!format->crashed_only && !option_given(o, "crashed-only") && !option_given(o, "brief"));
-    if (!option_number(o, "thread", "symbolicate", &id) || !option_number(o, "thread-index", "symbolicate", &index))
+    if (!option_number(o, "thread", &id) || !option_number(o, "thread-index", &index))
         return false;
     *thread = all ? ALL_THREADS : answer_crashed_thread(answer);
     for (size_t t = 0; t < answer->thread_count && (by_id || by_index); t++)
@@ -348,7 +348,7 @@ static bool choose_thread(const struct options *o, const struct answer_format *f
             return true;
         }
     if (by_id || by_index)
-        options_wrong("symbolicate", "no such thread");
+        options_wrong(o, "no such thread");
     return !by_id && !by_index;
 }
 
@@ -368,8 +368,7 @@ static int put_stacks(const struct options *o, const struct answer_format *forma
                                  .stack_pointers = option_given(o, "stack-pointers"),
                                  .view = format->view,
                                  .walked = walked};
-    if (!option_number(o, "context", "symbolicate", &style.context) ||
-        !choose_thread(o, format, answer, walked, &style.thread))
+    if (!option_number(o, "context", &style.context) || !choose_thread(o, format, answer, walked, &style.thread))
         return 2;
     bool is_chosen = option_given(o, "thread") || option_given(o, "thread-index");
     style.exception = is_chosen ? ALL_THREADS : answer_exception_thread(answer);

@@ -227,7 +227,7 @@ int symbolicate_in_time(const struct options *o, struct by_id *by_id, void (*wor
     const char *timeout = option_value(o, "timeout", "15m");
     struct sl_error error = {0};
     if (!duration_parse(sl_str(timeout), &timed.timeout_ns))
-        return options_wrong("symbolicate", "--timeout: '%s' is not a duration", timeout);
+        return options_wrong(o, "--timeout: '%s' is not a duration", timeout);
     if (by_id_run(by_id, run_timed, &timed, &error) != SL_OK)
         return report(1, error.message, NULL);
     if (timed.timed_out)
@@ -437,11 +437,11 @@ int remote_symbolicate(const struct options *o, const char *path, struct sl_str 
     size_t places;
     symbolicate_places(o, &places);
     if (option_given(o, "symbols") || places)
-        return options_wrong("symbolicate", "--symbols are for this process; --server has its own sources");
-    if (!server_may_connect(o, "symbolicate"))
+        return options_wrong(o, "--symbols are for this process; --server has its own sources");
+    if (!server_may_connect(o))
         return 2;
     if (!fetch_url_valid(url))
-        return options_wrong("symbolicate", "--server: '%s' is no URL", url);
+        return options_wrong(o, "--server: '%s' is no URL", url);
     while (run.url_size && url[run.url_size - 1] == '/')
         run.url_size--;
     run.scope = option_value(o, "scope", "global");

@@ -196,7 +196,7 @@ int symbolicate_crash(const struct options *o, const struct sentry_project *proj
     missing_init(&run.missing, &missing_symbols);
     bool remote = option_given(o, "server");
     if (remote && run.wants_walk)
-        return options_wrong("symbolicate", "--format: a service has no such format");
+        return options_wrong(o, "--format: a service has no such format");
     if (remote)
         missing_place(&run.missing, sl_str(option_value(o, "server", "")));
     int status = remote ? crash_ask_server(o, &run) : crash_symbolicate(o, project, &run);
@@ -252,12 +252,12 @@ int symbolicate_minidump(const struct options *o, const struct sentry_project *p
     uint64_t number = 0;
     struct sl_error error;
     bool was_asked = option_given(o, "microdump");
-    if (!option_number(o, "microdump", "symbolicate", &number))
+    if (!option_number(o, "microdump", &number))
         return 2;
     if (was_asked && !number)
-        return options_wrong("symbolicate", "--microdump: they are counted from 1");
+        return options_wrong(o, "--microdump: they are counted from 1");
     if (!sl_microdump_is_in(bytes))
-        return was_asked ? options_wrong("symbolicate", "--microdump: the file has no microdump of Breakpad")
+        return was_asked ? options_wrong(o, "--microdump: the file has no microdump of Breakpad")
                          : symbolicate_crash(o, project, CRASH_FILE_MINIDUMP, bytes);
     const struct chosen_microdump chosen =
         choose_microdump((struct sl_str){(const char *)bytes.data, bytes.size}, number);

@@ -274,7 +274,7 @@ int symbolicate_profile(const struct options *o, const struct sentry_project *pr
     struct sl_error error;
     const char *format = symbolicate_format(o, "json");
     if (strcmp(format, "json") != 0)
-        return options_wrong("symbolicate", "--format %s is not available for profiles (only json)", format);
+        return options_wrong(o, "--format %s is not available for profiles (only json)", format);
     enum sl_code code = named_profile_read(text, &run.arena, &run.file, &error);
     return named_finish(&run, project, code, &error);
 }

@@ -51,7 +51,7 @@ static int take_secret(const struct options *o, const char *option, const char *
 {
     const char *path = option_value(o, file, NULL), *value = sentry_word(o, option, variable);
     if (option_given(o, option) && path)
-        return options_wrong("symbolicate", "only one of --%s and --%s", option, file);
+        return options_wrong(o, "only one of --%s and --%s", option, file);
     if (path)
         return read_secret(path, arena, secret);
     if (!value || !*value)
@@ -116,7 +116,7 @@ static int take_secrets(const struct options *o, struct sl_arena *arena, struct 
     bool token = option_given(o, "auth-token") || option_given(o, "auth-token-file");
     bool cookies = option_given(o, "auth-cookies") || option_given(o, "auth-cookies-file");
     if (token && cookies)
-        return options_wrong("symbolicate", "only one of --auth-token and --auth-cookies");
+        return options_wrong(o, "only one of --auth-token and --auth-cookies");
     int status = cookies ? 0 : take_secret(o, "auth-token", "auth-token-file", "SENTRY_AUTH_TOKEN", arena, &p->token);
     if (!status && !secret_present(p->token))
         status = take_secret(o, "auth-cookies", "auth-cookies-file", "SENTRY_AUTH_COOKIES", arena, &p->cookies);
@@ -174,9 +174,9 @@ int sentry_project_read(const struct options *o, bool required, struct sl_arena 
         return report(STATUS_DENIED,
                       "No auth token or cookies provided. Give --auth-token-file, or set $SENTRY_AUTH_TOKEN.", NULL);
     if (!words.org)
-        return options_wrong("symbolicate", "No organization provided. Give --org, or set $SENTRY_ORG.");
+        return options_wrong(o, "No organization provided. Give --org, or set $SENTRY_ORG.");
     if (!words.project)
-        return options_wrong("symbolicate", "No project provided. Give --project, or set $SENTRY_PROJECT.");
+        return options_wrong(o, "No project provided. Give --project, or set $SENTRY_PROJECT.");
     const char *kept = sl_arena_strndup(arena, words.project, strlen(words.project));
     if (!kept || !make_url(words.url ? words.url : "https://sentry.io/", words.org, words.project, arena, &p->url) ||
         !take_debug_files(p, arena))

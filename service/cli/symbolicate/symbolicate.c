@@ -68,11 +68,11 @@ static int run_trace(const struct options *o, const char *const *mappings, size_
 {
     const char *format = symbolicate_format(o, "text");
     if (strcmp(format, "text") != 0)
-        return options_wrong("symbolicate", "--format %s is not available for traces of a JVM (only text)", format);
-    if (!options_arguments(o, 1, "symbolicate"))
+        return options_wrong(o, "--format %s is not available for traces of a JVM (only text)", format);
+    if (!options_arguments(o, 1))
         return 2;
     if (!mapping_count)
-        return options_wrong("symbolicate", "a stack trace needs its --mapping");
+        return options_wrong(o, "a stack trace needs its --mapping");
     struct progress progress;
     const char *path = o->argument_count ? o->arguments[0] : "-", *output = option_value(o, "output", NULL);
     progress_begin(&progress, o, "symbolicating");
@@ -99,10 +99,9 @@ static int run_scripts(const struct options *o, const struct sl_str *stack)
     size_t more = o->argument_count > 1 ? o->argument_count - 1 : 0;
     const char *format = symbolicate_format(o, "text");
     if (strcmp(format, "text") != 0)
-        return options_wrong("symbolicate", "--format %s is not available for stacks of JavaScript (only text)",
-                             format);
+        return options_wrong(o, "--format %s is not available for stacks of JavaScript (only text)", format);
     if (!symbol_count && !more)
-        return options_wrong("symbolicate", "a stack of JavaScript needs --symbols with its scripts and source maps");
+        return options_wrong(o, "a stack of JavaScript needs --symbols with its scripts and source maps");
     const char **places = calloc(symbol_count + more, sizeof *places);
     if (!places)
         return report_no_memory();
@@ -153,9 +152,9 @@ static int run_request(const struct options *o, const struct sentry_project *pro
     return status;
 }
 
-static int no_file(void)
+static int no_file(const struct options *o)
 {
-    return options_wrong("symbolicate", "no file given");
+    return options_wrong(o, "no file given");
 }
 
 static int unknown_input(struct sl_bytes bytes)
@@ -190,7 +189,7 @@ static int run_kind(const struct options *o, const struct sentry_project *projec
     case INPUT_EVENT:
     case INPUT_MOZILLA: return run_request(o, project, text, kind);
     case INPUT_PROFILE: return symbolicate_profile(o, project, text);
-    default: return bytes.size || o->argument_count ? unknown_input(bytes) : no_file();
+    default: return bytes.size || o->argument_count ? unknown_input(bytes) : no_file(o);
     }
 }
 
@@ -246,7 +245,7 @@ static int run_addresses(const struct options *o, enum input_kind kind)
     struct sl_arena arena = {0};
     struct sentry_project project;
     if (kind && kind != INPUT_ADDRESSES)
-        return options_wrong("symbolicate", "--module, --maps and --pid are for addresses");
+        return options_wrong(o, "--module, --maps and --pid are for addresses");
     int status = sentry_project_read(o, false, &arena, &project);
     if (!status)
         status = symbolicate_addresses(o, &project);
@@ -266,7 +265,7 @@ static int refuse_second_input(const struct options *o)
         const char *kind = input_crash_kind(mapping.bytes, o->arguments[i]);
         sl_unmap(&mapping);
         if (kind)
-            return options_wrong("symbolicate", "%s is %s too: give one at a time; what follows FILE are its SYMBOLS",
+            return options_wrong(o, "%s is %s too: give one at a time; what follows FILE are its SYMBOLS",
                                  o->arguments[i], kind);
     }
     return 0;
@@ -284,11 +283,11 @@ static int symbolicate_run(const struct options *o)
     const char *type = option_value(o, "type", NULL), *path = o->argument_count ? o->arguments[0] : "-";
     enum input_kind kind = INPUT_UNKNOWN;
     if (option_given(o, "json") && strcmp(option_value(o, "format", "json"), "json") != 0)
-        return options_wrong("symbolicate", "only one of --json and --format");
+        return options_wrong(o, "only one of --json and --format");
     heap_for_one_job();
     table_fit(option_given(o, "no-trim") || option_given(o, "output") ? 0 : output_width());
     if (type && !input_kind_parse(type, &kind))
-        return options_wrong("symbolicate",
+        return options_wrong(o,
                              "--type: '%s' is none of: minidump, apple, trace, jsstack, request, event, mozilla, "
                              "profile, addresses",
                              type);
@@ -304,11 +303,11 @@ static int symbolicate_run(const struct options *o)
     if (kind == INPUT_TRACE)
         return run_trace(o, mappings, mapping_count);
     if (kind && mapping_count && !takes_mappings(kind))
-        return options_wrong("symbolicate", "--mapping is for traces, events and requests of a JVM");
+        return options_wrong(o, "--mapping is for traces, events and requests of a JVM");
     if (kind == INPUT_JSSTACK)
         return run_scripts(o, NULL);
     if (!o->argument_count && isatty(STDIN_FILENO))
-        return no_file();
+        return no_file(o);
     return run_input(o, kind, path);
 }
 

@@ -151,11 +151,11 @@ static int stackwalk_run(const struct options *o)
     const char *output = option_value(o, "output-file", NULL), *cyborg = option_value(o, "cyborg", NULL);
     bool is_machine = strcmp(format, "machine") == 0;
     if (!is_machine && strcmp(format, "human") != 0)
-        return options_wrong("minidump_stackwalk", "--format: '%s' is none of: human, machine", format);
+        return options_wrong(o, "--format: '%s' is none of: human, machine", format);
     if (option_given(o, "crashed-only") && option_given(o, "thread-index"))
         return report(1, "-c and -t cannot be used together.", NULL);
     if (!o->argument_count)
-        return options_wrong("minidump_stackwalk", "no minidump given");
+        return options_wrong(o, "no minidump given");
     if (option_given(o, "log-file") && !freopen(option_value(o, "log-file", ""), "w", stderr))
         return report(1, option_value(o, "log-file", ""), strerror(errno));
     if (option_given(o, "dump"))
@@ -247,8 +247,8 @@ static int verify(const char *path)
 static int retrace_run(const struct options *o)
 {
     if (!o->argument_count)
-        return options_wrong("retrace", "no mapping given");
-    if (!options_arguments(o, 2, "retrace"))
+        return options_wrong(o, "no mapping given");
+    if (!options_arguments(o, 2))
         return 2;
     const char *mapping = o->arguments[0];
     struct missing_report missing;
