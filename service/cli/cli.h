@@ -34,6 +34,8 @@ bool output_colour(const char *choice);
 /* The columns of the terminal that standard output is; 0: it is none, or nobody knows. */
 unsigned output_width(void);
 
+/* The columns that a text takes: its characters. */
+int output_columns(struct sl_str text);
 /* Text without its middle, so that it takes at most so many columns (characters); "..." stands for what is left out. */
 void output_put_trimmed(struct sl_buf *out, struct sl_str text, size_t columns);
 

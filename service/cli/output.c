@@ -350,13 +350,19 @@ static bool continues_character(char c)
     return ((uint8_t)c & 0xC0) == 0x80;
 }
 
+int output_columns(struct sl_str text)
+{
+    int count = 0;
+    for (size_t i = 0; i < text.size; i++)
+        count += !continues_character(text.data[i]);
+    return count;
+}
+
 void output_put_trimmed(struct sl_buf *out, struct sl_str text, size_t columns)
 {
     static const struct sl_str gap = SL_STR("...");
-    size_t count = 0, at = 0, seen = 0;
-    for (size_t i = 0; i < text.size; i++)
-        count += !continues_character(text.data[i]);
-    if (count <= columns || columns <= gap.size) {
+    size_t at = 0, seen = 0;
+    if ((size_t)output_columns(text) <= columns || columns <= gap.size) {
         output_put_safe(out, text);
         return;
     }

@@ -351,14 +351,6 @@ static struct sl_str cell(const struct lookup *l, size_t row, size_t column)
     return (struct sl_str){(const char *)l->cells.data + start, end - start};
 }
 
-static int columns_of(struct sl_str text)
-{
-    int count = 0;
-    for (size_t i = 0; i < text.size; i++)
-        count += ((uint8_t)text.data[i] & 0xC0) != 0x80;
-    return count;
-}
-
 /* Makes the columns fit the terminal: names first, then places, each down to what still says something. */
 static void fit_table(const struct lookup *l, int width[4])
 {
@@ -380,7 +372,7 @@ void lookup_table_flush(struct lookup *l)
     for (size_t c = 0; c < 4; c++) {
         width[c] = (int)strlen(titles[c]);
         for (size_t i = 0; i < l->row_count; i++)
-            width[c] = columns_of(cell(l, i, c)) > width[c] ? columns_of(cell(l, i, c)) : width[c];
+            width[c] = output_columns(cell(l, i, c)) > width[c] ? output_columns(cell(l, i, c)) : width[c];
     }
     fit_table(l, width);
     sl_buf_printf(&l->out, "%s %-*s  %-*s  %-*s  %s%s\n", l->colour ? "\033[1m" : "", width[0], titles[0], width[1],
@@ -390,7 +382,7 @@ void lookup_table_flush(struct lookup *l)
         bool dim = l->colour && !address.size;
         sl_buf_printf(&l->out, "%s %*.*s  ", dim ? "\033[2m" : "", width[0], SL_STR_ARG(address));
         output_put_trimmed(&l->out, function, (size_t)width[1]);
-        int pad = width[1] - columns_of(function);
+        int pad = width[1] - output_columns(function);
         if (offset.size || place.size)
             sl_buf_printf(&l->out, "%*s  %*.*s", pad > 0 ? pad : 0, "", width[2], SL_STR_ARG(offset));
         if (place.size)

@@ -24,14 +24,6 @@ struct sl_str table_text(struct table *t, struct sl_buf *buf)
     return (struct sl_str){kept, kept ? text.size : 0};
 }
 
-static int columns_of(struct sl_str text) /* on a terminal: characters */
-{
-    int count = 0;
-    for (size_t i = 0; i < text.size; i++)
-        count += ((uint8_t)text.data[i] & 0xC0) != 0x80;
-    return count;
-}
-
 static unsigned most_columns;
 
 void table_fit(unsigned columns)
@@ -63,7 +55,7 @@ static void put_row(const struct column *columns, const struct sl_str *cells, co
     for (size_t c = 0; columns[c].title; c++)
         last = cells[c].size ? c + 1 : last;
     for (size_t c = 0; c < last; c++) {
-        int pad = widths[c] > columns_of(cells[c]) ? widths[c] - columns_of(cells[c]) : 0;
+        int pad = widths[c] > output_columns(cells[c]) ? widths[c] - output_columns(cells[c]) : 0;
         bool right = columns[c].right && cells[c].size;
         sl_buf_printf(out, "%s%*s", c ? "  " : " ", right ? pad : 0, "");
         if (most_columns && !columns[c].right)
@@ -83,9 +75,9 @@ void table_put(const struct table *t, bool colour, struct sl_buf *out)
     for (size_t c = 0; t->columns[c].title; c++) {
         titles[c] = sl_str(t->columns[c].title);
         left[c].title = t->columns[c].title;
-        widths[c] = columns_of(titles[c]);
+        widths[c] = output_columns(titles[c]);
         for (size_t i = 0; i < t->count; i++) {
-            int width = columns_of(t->rows[i].cells[c]);
+            int width = output_columns(t->rows[i].cells[c]);
             widths[c] = width > widths[c] ? width : widths[c];
         }
     }
