@@ -173,10 +173,9 @@ static bool read_links(struct sl_fields *s, const struct sl_json_path *at, void 
 
 static bool read_id(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
-    struct sl_str text;
+    struct sl_str text = {NULL, 0};
     bool good = sl_fields_text(s, at, &text);
-    if (good)
-        sl_debug_id_parse(text, out);
+    sl_debug_id_parse(text, out);
     return good;
 }
 
