@@ -9,9 +9,8 @@
 
 #include "base/json_write.h"
 #include "cache/cache.h"
-#include "core/duration.h"
 #include "catalog/catalog.h"
-#include "kinds/kinds.h"
+#include "core/duration.h"
 
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
