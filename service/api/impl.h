@@ -52,9 +52,13 @@ struct api_query {
 /* False: the answer is set (400). */
 bool query_read(struct http_exchange *x, struct api_query *query);
 
-/* The checks of a POST route that takes JSON, before its body is read. */
-void check_json_job(struct http_exchange *x);
+/* The limit of a POST route that takes JSON. */
 uint64_t json_job_limit(const struct http_exchange *x);
+#define JSON_JOB(pattern_, job_)                                                                                       \
+    {                                                                                                                  \
+        .method = "POST", .pattern = (pattern_), .handler = job_handle, .takes_work = true, .check = job_check,        \
+        .body_limit = json_job_limit, .body_weight = JSON_WEIGHT, .rights = API_RIGHT("symbolicate"), .job = (job_)    \
+    }
 enum { JSON_WEIGHT = 4 }; /* body_weight: times its size is what a body and all that is read out of it may take */
 
 /* "ready", "draining", or "not ready" for a reason that GET /ready tells. Loop thread. */

@@ -1,15 +1,15 @@
-#include "api/impl.h"
-#include "api/local_families.h"
+#include "api/local_request.h"
 
-static const struct local_family *const families[] = {[LOCAL_JVM] = &local_family_jvm,
-                                                      [LOCAL_JS] = &local_family_js,
-                                                      [LOCAL_NATIVE] = &local_family_native,
-                                                      [LOCAL_MOZILLA] = &local_family_mozilla};
+#include "api/jobs/jobs.h"
 
-struct sl_str local_request_scope(const struct local_request *local)
-{
-    return local->scope.data ? local->scope : SL_STR("global");
-}
+extern const struct job_kind job_jvm, job_js, job_native, job_mozilla;
+
+static const struct job_kind *const kinds[] = {
+    [LOCAL_JVM] = &job_jvm,
+    [LOCAL_JS] = &job_js,
+    [LOCAL_NATIVE] = &job_native,
+    [LOCAL_MOZILLA] = &job_mozilla,
+};
 
 bool local_request_sources(const struct local_request *local, struct sl_arena *arena, const struct source **sources,
                            size_t *count)
@@ -30,20 +30,5 @@ bool local_request_sources(const struct local_request *local, struct sl_arena *a
 enum sl_code local_request_symbolicate(const struct local_request *request, const struct config *config,
                                        struct sl_buf *answer, struct sl_error *error)
 {
-    const struct local_family *family = families[request->kind];
-    struct service service = {.config = config, .names = name_memo_new()};
-    struct job job = {.service = &service, .config = config, .task = family->task};
-    struct json_failure failure = {0};
-    void *work = service.names ? family->read(request, &job, &failure) : NULL;
-    enum sl_code code = work ? family->run(&job, work, error)
-                             : sl_fail(error, failure.status == 503 ? SL_BUSY : SL_MALFORMED, "%s",
-                                       failure.problem ? failure.problem : "out of memory");
-    sl_buf_str(answer, sl_buf_view(&job.answer));
-    if (code == SL_OK && (job.answer.failed || answer->failed))
-        code = sl_fail(error, SL_BUSY, "out of memory");
-    memory_set(&job.memory, 0);
-    sl_buf_free(&job.answer);
-    sl_arena_free(&job.arena);
-    name_memo_free(service.names);
-    return code;
+    return job_run_local(kinds[request->kind], config, request->scope, request, answer, error);
 }

@@ -44,6 +44,11 @@ struct local_request {
     void *look_up_arg;
 };
 
-/* Appends the whole answer. SL_MALFORMED: the body is no such request, as `error` says; SL_BUSY, SL_CANCELLED, SL_INTERNAL. */
+/* The local sources, and with own_sources those of the body behind them, which `*sources` has at first; in the arena. False when
+ * out of memory. */
+bool local_request_sources(const struct local_request *local, struct sl_arena *arena, const struct source **sources,
+                           size_t *count);
+
+/* Puts the whole answer into `answer`, which is empty and the caller's to free. SL_MALFORMED: the body is no such request, as `error` says; SL_BUSY, SL_CANCELLED, SL_INTERNAL. */
 enum sl_code local_request_symbolicate(const struct local_request *request, const struct config *config,
                                        struct sl_buf *answer, struct sl_error *error) SL_SUSPENDS;

@@ -1,37 +1,17 @@
 #include "api/own_files.h"
 
-#include "core/pool.h"
 #include "http/multipart.h"
-
-static struct sl_str form_boundary(const struct http_exchange *x)
-{
-    struct sl_str boundary;
-    return multipart_boundary(http_header(x, "content-type"), &boundary) ? boundary : (struct sl_str){NULL, 0};
-}
-
-void check_json_or_form(struct http_exchange *x)
-{
-    struct api_query query;
-    if (!form_boundary(x).data)
-        check_json_job(x);
-    else if (query_read(x, &query) && (x->content_length < 0 || (uint64_t)x->content_length <= json_job_limit(x)))
-        job_slot_free(x);
-}
 
 /* ---- the form ---- */
 
-struct own_reading {
-    const struct json_body *body;
+struct splitting {
     struct own_files *files;
-    struct sl_str boundary;
-    struct sl_bytes bytes;
+    struct sl_arena *arena;
     struct multipart *multipart;
-    struct sl_str request; /* data NULL: none yet */
-    struct sl_str *part;   /* NULL: one that does not matter */
-    int status;            /* 0: all went well */
-    const char *problem, *cause;
-    struct json_failure failure;
-    struct sl_error error;
+    struct form_part *parts;
+    size_t count;
+    const struct form_part *part; /* that is read; NULL: a file, or one that does not matter */
+    struct sl_str *text;          /* of it, or of the file; NULL: it does not matter */
 };
 
 static struct sl_str last_part(struct sl_str path)
@@ -42,92 +22,61 @@ static struct sl_str last_part(struct sl_str path)
     return path;
 }
 
-static enum sl_code own_begin(void *arg, struct sl_str name, struct sl_error *error)
+static enum sl_code begin_file(struct splitting *s, struct sl_error *error)
 {
-    struct own_reading *r = arg;
-    r->part = NULL;
-    if (sl_str_equal(name, SL_STR("request"))) {
-        r->part = &r->request;
-    } else if (sl_str_equal(name, SL_STR("artifact"))) {
-        if (r->files->count == OWN_FILES_MAX)
-            return sl_fail(error, SL_MALFORMED, "more than %d files", OWN_FILES_MAX);
-        struct own_file *file = &r->files->items[r->files->count++];
-        struct sl_str called = multipart_file_name(r->multipart);
-        const char *kept = sl_arena_strndup(r->body->arena, called.data ? called.data : "", called.size);
-        if (!kept)
-            return sl_fail(error, SL_BUSY, "out of memory");
-        file->name = last_part((struct sl_str){kept, called.size});
-        r->part = &file->text;
-    }
-    if (r->part)
-        *r->part = (struct sl_str){"", 0};
+    struct sl_str called = multipart_file_name(s->multipart);
+    const char *kept = sl_arena_strndup(s->arena, called.data ? called.data : "", called.size);
+    if (s->files->count == OWN_FILES_MAX)
+        return sl_fail(error, SL_MALFORMED, "more than %d files", OWN_FILES_MAX);
+    if (!kept)
+        return sl_fail(error, SL_BUSY, "out of memory");
+    struct own_file *file = &s->files->items[s->files->count++];
+    struct sl_str name = {kept, called.size};
+    *file = (struct own_file){.name = s->files->keeps_folders ? name : last_part(name), .text = {"", 0}};
+    s->text = &file->text;
     return SL_OK;
 }
 
-/* The pieces of a part follow one another in the body. */
-static enum sl_code own_data(void *arg, struct sl_bytes data, struct sl_error *error)
+static enum sl_code begin_part(void *arg, struct sl_str name, struct sl_error *error)
 {
-    struct own_reading *r = arg;
-    (void)error;
-    if (!r->part)
+    struct splitting *s = arg;
+    s->part = NULL;
+    s->text = NULL;
+    if (sl_str_equal(name, SL_STR("artifact")))
+        return begin_file(s, error);
+    for (size_t i = 0; i < s->count; i++)
+        if (sl_str_equal(name, s->parts[i].name)) {
+            s->part = &s->parts[i];
+            s->text = &s->parts[i].text;
+            *s->text = (struct sl_str){"", 0};
+        }
+    return SL_OK;
+}
+
+/* The pieces of a part follow one another in the form. */
+static enum sl_code add_piece(void *arg, struct sl_bytes data, struct sl_error *error)
+{
+    const struct splitting *s = arg;
+    if (!s->text)
         return SL_OK;
-    if (!r->part->size)
-        r->part->data = (const char *)data.data;
-    r->part->size += data.size;
-    return SL_OK;
+    if (!s->text->size)
+        s->text->data = (const char *)data.data;
+    s->text->size += data.size;
+    return s->part && s->part->max && s->text->size > s->part->max
+               ? sl_fail(error, SL_UNSUPPORTED, "Field " SL_STR_FMT " larger than %llu bytes",
+                         SL_STR_ARG(s->part->name), (unsigned long long)s->part->max)
+               : SL_OK;
 }
 
-static void own_refuse(struct own_reading *r, int status, const char *problem, const char *cause)
+enum sl_code form_split(struct sl_bytes form, struct sl_str boundary, struct sl_arena *arena, struct own_files *files,
+                        struct form_part *parts, size_t count, struct sl_error *error)
 {
-    r->status = status;
-    r->problem = problem;
-    r->cause = cause;
-}
-
-static void own_read(void *arg)
-{
-    struct own_reading *r = arg;
-    const struct multipart_callbacks callbacks = {.begin = own_begin, .data = own_data, .arg = r};
-    const char *copy = sl_arena_strndup(r->body->arena, (const char *)r->bytes.data, r->bytes.size);
-    r->multipart = copy ? multipart_new(r->body->arena, r->boundary, &callbacks) : NULL;
-    enum sl_code code = SL_BUSY;
-    if (r->multipart)
-        code = multipart_feed(r->multipart, (struct sl_bytes){(const uint8_t *)copy, r->bytes.size}, &r->error);
-    if (code == SL_OK)
-        code = multipart_finish(r->multipart, &r->error);
-    if (code == SL_BUSY)
-        own_refuse(r, 503, NULL, NULL);
-    else if (code != SL_OK)
-        own_refuse(r, 400, "Error parsing `multipart/form-data` request", r->error.message);
-    else if (!r->request.data)
-        own_refuse(r, 400, "missing request", NULL);
-    else if (!r->body->read(r->body->arg, r->request, &r->failure))
-        own_refuse(r, r->failure.status == 422 ? 400 : r->failure.status, r->failure.problem, NULL);
-}
-
-static bool own_form_read(struct http_exchange *x, struct own_reading *r)
-{
-    struct sl_error error;
-    r->failure = json_no_memory;
-    if (http_body(x, &r->bytes) != SL_OK)
-        return false;
-    if (http_pool_run(x, POOL_JSON, own_read, r, &error) != SL_OK) {
-        http_reply_error(x, 503, error.message);
-        return false;
-    }
-    if (r->status == 503)
-        http_reply_no_memory(x);
-    else if (r->status)
-        http_reply_detail(x, r->status, r->problem, r->cause);
-    memory_set(&x->memory, r->bytes.size + r->body->arena->used); /* instead of what it might have been */
-    return !r->status;
-}
-
-bool own_files_read(struct http_exchange *x, const struct json_body *body, struct own_files *files)
-{
-    struct own_reading r = {.body = body, .files = files, .boundary = form_boundary(x)};
-    files->sent = r.boundary.data != NULL;
-    return files->sent ? own_form_read(x, &r) : json_body_read(x, body);
+    struct splitting s = {.files = files, .arena = arena, .parts = parts, .count = count};
+    const struct multipart_callbacks callbacks = {.begin = begin_part, .data = add_piece, .arg = &s};
+    if (!(s.multipart = multipart_new(arena, boundary, &callbacks)))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    enum sl_code code = multipart_feed(s.multipart, form, error);
+    return code == SL_OK ? multipart_finish(s.multipart, error) : code;
 }
 
 /* ---- finding ---- */

@@ -36,38 +36,8 @@ bool query_read(struct http_exchange *x, struct api_query *query)
     return true;
 }
 
-/* application/json or application/<anything>+json; parameters are allowed (RFC 9110, 8.3; RFC 6839, 3.1). */
-static bool is_json(struct sl_str type)
-{
-    const char *end = type.size ? memchr(type.data, ';', type.size) : NULL;
-    if (end)
-        type.size = (size_t)(end - type.data);
-    while (type.size && (type.data[type.size - 1] == ' ' || type.data[type.size - 1] == '\t'))
-        type.size--;
-    struct sl_str prefix = SL_STR("application/"), suffix = SL_STR("+json");
-    if (sl_str_equal_nocase(type, SL_STR("application/json")))
-        return true;
-    return type.size > prefix.size + suffix.size &&
-           sl_str_equal_nocase((struct sl_str){type.data, prefix.size}, prefix) &&
-           sl_str_equal_nocase((struct sl_str){type.data + type.size - suffix.size, suffix.size}, suffix);
-}
-
 uint64_t json_job_limit(const struct http_exchange *x)
 {
     const struct service *service = x->service;
     return service->config->symbolicate_body_max_bytes;
-}
-
-void check_json_job(struct http_exchange *x)
-{
-    struct api_query query;
-    if (!query_read(x, &query))
-        return;
-    if (!is_json(http_header(x, "content-type"))) {
-        reply_text(x, 415, "Expected request with `Content-Type: application/json`");
-        return;
-    }
-    bool too_large = x->content_length >= 0 && (uint64_t)x->content_length > json_job_limit(x);
-    if (!too_large) /* which the server refuses itself, before a missing slot would be told */
-        job_slot_free(x);
 }

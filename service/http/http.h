@@ -65,6 +65,8 @@ struct http_exchange {
     void *connection; /* private to the server */
 };
 
+struct job_kind; /* of whoever has routes that start jobs */
+
 typedef void http_handler(struct http_exchange *x) SL_SUSPENDS;
 
 struct http_route {
@@ -77,12 +79,12 @@ struct http_route {
      * itself by setting x->status; may be NULL. Does not suspend. */
     void (*check)(struct http_exchange *x);
     uint64_t (*body_limit)(const struct http_exchange *x); /* bytes; NULL = 64 KiB and the body is discarded */
-    unsigned body_weight;      /* memory that reading a collected body takes, in its sizes; 0 = not counted */
-    const char *const *rights; /* one of them is needed; ends with NULL. NULL = open, or the handler's business */
-    bool operators;            /* only on the listeners for operators, where there are any */
-    bool immediate;            /* the handler does not suspend and answers little: it runs without a fiber */
-    bool page_view;            /* counted as Mozilla's services count what is looked at (METRIC_ELIOT_PAGEVIEW) */
-    const char *task;          /* the jobs that it starts, as metrics name them; NULL = none */
+    unsigned body_weight;       /* memory that reading a collected body takes, in its sizes; 0 = not counted */
+    const char *const *rights;  /* one of them is needed; ends with NULL. NULL = open, or the handler's business */
+    bool operators;             /* only on the listeners for operators, where there are any */
+    bool immediate;             /* the handler does not suspend and answers little: it runs without a fiber */
+    bool page_view;             /* counted as Mozilla's services count what is looked at (METRIC_ELIOT_PAGEVIEW) */
+    const struct job_kind *job; /* the kind of jobs that it starts; NULL = none */
     /* Whether the path, whose segments are captured, is one of this route at all; if not, it is as if there was no such route.
      * NULL = always. Does not suspend. */
     bool (*there)(const struct http_exchange *x);

@@ -61,7 +61,7 @@ static size_t head_bound(const struct http_exchange *x)
 /* Clients that begin jobs have their own rules for when to come again, and some would sleep for as long as they are told. */
 static bool comes_again(const struct http_exchange *x)
 {
-    return x->route && !x->route->task;
+    return x->route && !x->route->job;
 }
 
 static uv_buf_t make_head(struct request *r, uint64_t length)

@@ -1,6 +1,6 @@
-"""Files of the cache that are cut while the service has them mapped: of every kind. What a look-up meets is made anew, and nothing
-ends the process."""
-import contextlib, json, os, random
+"""Files of the cache that are cut while the service has them mapped: of every kind, and for every kind of jobs. What a look-up meets
+is made anew, and nothing ends the process."""
+import contextlib, glob, json, os, random, re
 
 import artifacts as js
 import dumps
@@ -10,10 +10,12 @@ import test_context as context
 import test_crash_files as crash
 import test_dotnet as dotnet
 import test_faults as faults
+import test_jvm as jvm
+import test_named as named
 import test_profiler as profiler
 import test_symbfile as symbfile
 from harness import Service, Upstream, equal, frames
-from test_symbolicate import FILES, I, MAIN, place
+from test_symbolicate import FILES, I, MAIN, ask as ask_mozilla, job, place
 
 PAGE = 4096
 
@@ -164,3 +166,100 @@ def test_source_of_an_address(work, objects):
         with Service(work, config) as s:
             body = {"debugName": I[0], "debugId": I[1], "moduleOffset": "0x7a7a", "file": MAIN}
             check_cuts(s, ["objects"], lambda: equal(code.post(s, "/source/v1", body).get("source"), text))
+
+
+UUID = "2D903291397D3D14BFCA52C7FB8C5E000"  # of the module in crash.REPORT and crash.SAMPLES
+FUNCTIONS = 5000
+
+
+def symbols(uuid, name):
+    lines = [f"MODULE mac x86_64 {uuid} {name}", "FILE 0 /src/a.c"]
+    for n in range(FUNCTIONS):
+        lines += [f"FUNC {n * 16:x} 10 0 function_with_number_{n}", f"{n * 16:x} 10 {n + 1} 0"]
+    return "\n".join(lines) + "\n"
+
+
+def report(offsets):
+    """crash.REPORT with other frames of its module."""
+    frames = [f"{i}   YetAnotherMac  0x{0x10864e000 + at:016x} 0x10864e000 + {at}" for i, at in enumerate(offsets)]
+    return re.sub(r"(?m)^0   .*\n1   .*$", "\n".join(frames), crash.REPORT).encode()
+
+
+def test_mappings(work, objects):
+    mapping = "".join(f"p.Class{i} -> c{i}:\n    1:1:void f():{i + 1}:{i + 1} -> m\n" for i in range(20000))
+    numbers = range(0, 20000, 500)
+    with Upstream({jvm.places(jvm.ID, "proguard"): mapping.encode()}) as up, faults.leaks_accepted(), Service(work) as s:
+        body = jvm.asked(up, stacktraces=[{"frames": [jvm.frame("m", 1, i, f"c{i}") for i in numbers]}])
+        check_cuts(s, ["proguard"], lambda: equal([f["module"] for f in frames(jvm.symbolicate(s, body))], [f"p.Class{i}" for i in numbers]))
+
+
+def test_clients_of_mozilla(work, objects):
+    module = ("large.pdb", UUID)
+    numbers = range(0, FUNCTIONS, 100)
+    with Upstream({place(module): symbols(UUID, "large.pdb").encode()}) as up, faults.leaks_accepted():
+        with Service(work, {"mozilla": {"sources": [up.url]}}) as s:
+            def ask():
+                answer = ask_mozilla(s, {"jobs": [job([module], [[[0, n * 16 + 1] for n in numbers]])]})
+                equal([f["function"] for f in answer["results"][0]["stacks"][0]], [f"function_with_number_{n}" for n in numbers])
+            check_cuts(s, ["symcaches", "mozilla_syms"], ask)
+
+
+def serving_reports(work):
+    """A service, and what sources it is to be asked with for symbols of the reports' module."""
+    up = Upstream({f"/YetAnotherMac/{UUID}/YetAnotherMac.sym": symbols(UUID, "YetAnotherMac").encode(),
+                   f"/app/{UUID}/app.sym": symbols(UUID, "app").encode(),
+                   "/report": report(range(1, FUNCTIONS * 16, 1600))})
+    return up, [harness.http_source(up.url, layout={"type": "native"}, filetypes=["breakpad"])]
+
+
+def check_report(s, ask):
+    numbers = range(0, FUNCTIONS, 100)
+    check_cuts(s, ["symcaches"], lambda: equal([f.get("function") for f in frames(ask())[:len(numbers)]],
+                                               [f"function_with_number_{n}" for n in numbers]))
+
+
+def test_reports_of_apple(work, objects):
+    up, sources = serving_reports(work)
+    with up, faults.leaks_accepted(), Service(work) as s:
+        form = crash.form(apple_crash_report=report(range(1, FUNCTIONS * 16, 1600)), sources=sources)
+        check_report(s, lambda: crash.send(s, "/applecrashreport", form)[1])
+
+
+def test_crash_files_at_some_address(work, objects):
+    up, sources = serving_reports(work)
+    with up, faults.leaks_accepted(), Service(work) as s:
+        body = {"symbolicate": {"type": "applecrashreport", "storage_url": up.url + "/report"}, "sources": sources}
+        check_report(s, lambda: crash.anywhere(s, body)[1])
+
+
+def test_files_that_get_names(work, objects):
+    up, sources = serving_reports(work)
+    with up, faults.leaks_accepted(), Service(work) as s:
+        def ask():
+            answer = named.named(s, crash.SAMPLES.encode(), ("sources", json.dumps(sources)))[1]
+            equal("function_with_number_0  (in app) + 5" in answer.get("named", ""), True, answer)
+        check_cuts(s, ["symcaches"], ask)
+
+
+# By the rows of kinds of jobs in the source: which tests cut files under their jobs.
+JOBS = {
+    "job_native": [test_portable_pdbs, test_bundles, test_indexes_of_uploads],
+    "job_js": [test_scripts, test_scripts_that_hold_their_maps, test_scripts_in_bundles],
+    "job_jvm": [test_mappings],
+    "job_mozilla": [test_clients_of_mozilla],
+    "job_asm": [test_machine_code],
+    "job_source": [test_source_of_an_address],
+    "job_any": [test_crash_files_at_some_address],
+    "crash_minidump": [test_unwind_tables],
+    "crash_apple": [test_reports_of_apple],
+    "crash_named": [test_files_that_get_names],
+}
+
+
+def test_every_kind_of_jobs_is_among_these(work, objects):
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "service", "api")
+    rows = []
+    for path in glob.glob(folder + "/**/*.c", recursive=True):
+        with open(path) as f:
+            rows += re.findall(r"^(?:static )?const struct (?:job|crash)_kind (\w+) = \{", f.read(), re.M)
+    equal(sorted(rows), sorted(JOBS))

@@ -3,18 +3,20 @@
 #include <stdio.h>
 
 #include "api/crash/crash.h"
-#include "api/json_body.h"
 #include "api/sources.h"
 
 struct any_file { /* the member "symbolicate" */
-    struct sl_str type, url, token;
+    const struct crash_kind *kind;
+    struct sl_str url, token;
+    struct rewrite_rules rules;
 };
 
-struct any_reading {
-    struct crash_work *work;
-    const struct config *config;
-    struct request_sources sources;
+struct any_body {
     struct any_file file;
+    struct request_sources sources;
+    struct scraping scraping;
+    struct native_options options;
+    struct sl_str platform;
 };
 
 /* ---- the body ---- */
@@ -25,61 +27,25 @@ static bool any_read_type(struct sl_fields *s, const struct sl_json_path *at, vo
         struct sl_str name;
         const struct crash_kind *kind;
     } kinds[] = {{SL_STR("minidump"), &crash_minidump}, {SL_STR("applecrashreport"), &crash_apple}};
-    struct any_reading *r = s->context;
-    struct sl_str *type = out;
+    struct sl_str type;
     size_t where = s->json->at;
-    if (!sl_fields_text(s, at, type))
+    if (!sl_fields_text(s, at, &type))
         return false;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (sl_str_equal(*type, kinds[i].name)) {
-            r->work->kind = kinds[i].kind;
+        if (sl_str_equal(type, kinds[i].name)) {
+            *(const struct crash_kind **)out = kinds[i].kind;
             return true;
         }
     return sl_fields_fail(s, at, where, "unknown variant, expected minidump or applecrashreport");
 }
 
-static bool any_read_rules(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    struct any_reading *r = s->context;
-    (void)out;
-    return rewrite_read(s, at, &r->work->rules);
-}
-
-static bool any_read_sources(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    struct any_reading *r = s->context;
-    (void)out;
-    return request_sources_read(s, at, &r->sources);
-}
-
-static bool any_read_scraping(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    struct any_reading *r = s->context;
-    (void)out;
-    return scraping_read(s, at, &r->work->request->scraping);
-}
-
-static bool any_read_options(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    struct any_reading *r = s->context;
-    (void)out;
-    return native_read_options(s, at, &r->work->request->options);
-}
-
-static bool any_read_platform(struct sl_fields *s, const struct sl_json_path *at, void *out)
-{
-    struct any_reading *r = s->context;
-    (void)out;
-    return sl_fields_text(s, at, &r->work->request->platform);
-}
-
 static bool any_read_file(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     static const struct sl_field fields[] = {
-        SL_FIELD_BY(true, any_file, type, "type", any_read_type),
+        SL_FIELD_BY(true, any_file, kind, "type", any_read_type),
         SL_FIELD(TEXT, true, any_file, url, "storage_url"),
         SL_FIELD(TEXT, false, any_file, token, "storage_token"),
-        {SL_STR("rewrite_first_module"), SL_FIELD_CUSTOM, false, 0, any_read_rules},
+        SL_FIELD_BY(false, any_file, rules, "rewrite_first_module", rewrite_read),
         SL_FIELDS_END,
     };
     return sl_fields_object(s, at, fields, out);
@@ -88,11 +54,11 @@ static bool any_read_file(struct sl_fields *s, const struct sl_json_path *at, vo
 static bool any_read_body(struct sl_fields *s)
 {
     static const struct sl_field fields[] = {
-        SL_FIELD_BY(true, any_reading, file, "symbolicate", any_read_file),
-        {SL_STR("sources"), SL_FIELD_CUSTOM, false, 0, any_read_sources},
-        {SL_STR("scraping"), SL_FIELD_CUSTOM, false, 0, any_read_scraping},
-        {SL_STR("options"), SL_FIELD_CUSTOM, false, 0, any_read_options},
-        {SL_STR("platform"), SL_FIELD_CUSTOM, false, 0, any_read_platform},
+        SL_FIELD_BY(true, any_body, file, "symbolicate", any_read_file),
+        SL_FIELD_BY(false, any_body, sources, "sources", request_sources_read),
+        SL_FIELD_BY(false, any_body, scraping, "scraping", scraping_read),
+        SL_FIELD_BY(false, any_body, options, "options", native_read_options),
+        SL_FIELD(TEXT, false, any_body, platform, "platform"),
         SL_FIELDS_END,
     };
     return sl_fields_object(s, NULL, fields, s->context);
@@ -100,72 +66,68 @@ static bool any_read_body(struct sl_fields *s)
 
 /* ---- the download ---- */
 
-static bool any_make_download(struct any_reading *r)
+static struct fetch_request *any_download(struct job *job, const struct any_file *file)
 {
-    struct sl_arena *arena = r->work->request->arena;
-    struct fetch_request *download = SL_ARENA_NEW(arena, struct fetch_request);
-    struct fetch_header *header = SL_ARENA_NEW(arena, struct fetch_header);
+    struct fetch_request *download = SL_ARENA_NEW(&job->arena, struct fetch_request);
+    struct fetch_header *header = SL_ARENA_NEW(&job->arena, struct fetch_header);
     struct sl_buf value = {0};
     if (!download || !header)
-        return false;
+        return NULL;
     sl_buf_cstr(&value, "Bearer ");
-    sl_buf_str(&value, r->file.token);
-    struct sl_str text = sl_buf_keep(&value, arena);
+    sl_buf_str(&value, file->token);
+    struct sl_str text = sl_buf_keep(&value, &job->arena);
     *header = (struct fetch_header){SL_STR("authorization"), {text}};
     *download = (struct fetch_request){
-        .url = sl_arena_strndup(arena, r->file.url.data, r->file.url.size),
+        .url = sl_arena_strndup(&job->arena, file->url.data, file->url.size),
         .headers = header,
-        .header_count = r->file.token.data ? 1 : 0,
+        .header_count = file->token.data ? 1 : 0,
         .trusted = true,
         .source = "storage",
-        .max_size = r->config->crash_file_body_max_bytes,
+        .max_size = job->config->crash_file_body_max_bytes,
     };
-    r->work->download = download;
-    return text.data && download->url;
+    return text.data && download->url ? download : NULL;
 }
 
-static bool any_read(void *arg, struct sl_str text, struct json_failure *failure)
+/* The job becomes one of the kind that the body names. NULL when out of memory. */
+static struct crash_work *any_become(struct job *job, const struct crash_kind *kind)
 {
-    struct any_reading *r = arg;
-    struct native_request *request = r->work->request;
-    native_configure(request, r->config);
-    if (!json_document(text, request->arena, any_read_body, r, failure))
+    job->kind = &kind->job;
+    job->request = sl_arena_zalloc(&job->arena, 1, kind->job.size);
+    if (job->request)
+        crash_work_open(job, job->request);
+    return job->request;
+}
+
+static bool any_read(struct job *job, void *arg, struct sl_str text, struct json_failure *failure)
+{
+    struct any_body *body = arg;
+    *body = (struct any_body){.sources = {.config = job->config}, .scraping = scraping_default};
+    if (!json_document(text, &job->arena, any_read_body, body, failure))
         return false;
-    request->sources = r->sources.items; /* without any, those of the configuration do not count */
-    request->source_count = r->sources.count;
-    request->sources_number = r->sources.number;
+    *failure = json_no_memory;
+    struct crash_work *work = any_become(job, body->file.kind);
+    if (!work || !(work->download = any_download(job, &body->file)))
+        return false;
+    struct native_request *request = &work->native;
+    native_configure(request, job->config);
+    work->rules = body->file.rules;
+    request->platform = body->platform;
+    request->scraping = body->scraping;
+    request->options = body->options;
+    request->sources = body->sources.items; /* without any, those of the configuration do not count */
+    request->source_count = body->sources.count;
+    request->sources_number = body->sources.number;
     request->options.apply_source_context = SL_BOOL_TRUE;
     request->options.caller_first = false;
-    if (native_add_configured(request, r->config) && any_make_download(r))
-        return true;
-    *failure = json_no_memory;
-    return false;
+    return native_add_configured(request, job->config);
 }
 
-static void any_handle(struct http_exchange *x)
-{
-    struct api_query query;
-    struct job *job = job_new(x);
-    if (!job)
-        return;
-    struct crash_work *work = query_read(x, &query) ? crash_work_new(x, job, NULL, query.scope) : NULL;
-    struct any_reading r = {.work = work, .config = job->config, .sources = {.config = job->config}};
-    struct json_body body = {.arena = &job->arena, .read = any_read, .arg = &r};
-    bool good = work && json_body_read(x, &body);
-    crash_start(x, job, work, good, &query);
-}
-
-static const struct http_route routes[] = {
-    {.method = "POST",
-     .pattern = "/symbolicate-any",
-     .handler = any_handle,
-     .takes_work = true,
-     .check = check_json_job,
-     .body_limit = json_job_limit,
-     .body_weight = JSON_WEIGHT,
-     .rights = API_RIGHT("symbolicate"),
-     .task = "symbolicate_any"},
-    {.method = NULL},
+static const struct job_kind job_any = {
+    .task = "symbolicate_any",
+    .size = sizeof(struct any_body),
+    .read = any_read,
 };
+
+static const struct http_route routes[] = {JSON_JOB("/symbolicate-any", &job_any), {.method = NULL}};
 
 const struct http_family family_any = {.routes = routes, .group = "symbolicate"};

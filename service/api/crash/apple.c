@@ -3,72 +3,60 @@
 #include "apple/apple.h"
 
 struct apple_work {
-    struct native_request *request;
-    struct sl_bytes file;
-    struct sl_apple_options options;
-    struct sl_crash crash;
-    enum sl_code code;
-    struct sl_error error;
+    struct crash_work crash;
+    struct sl_crash report;
 };
 
-static void read_report(void *arg)
+static enum sl_code read_report(struct job *job, void *arg, struct sl_error *error)
 {
     struct apple_work *work = arg;
-    work->code = sl_apple_read(work->file, &work->options, work->request->arena, &work->crash, &work->error);
-    if (work->code == SL_OK && !crash_fill(work->request, &work->crash))
-        work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
-}
-
-static enum sl_code apple_symbolicate(struct job *job, struct crash_work *crash, struct sl_bytes file,
-                                      struct sl_error *error)
-{
-    struct apple_work *work = SL_ARENA_NEW(&job->arena, struct apple_work);
-    if (!work)
-        return sl_fail(error, SL_BUSY, "out of memory");
-    work->request = crash->request;
-    work->file = file;
-    bool local = crash->local != NULL; /* a command shows all that there is */
-    work->options = (struct sl_apple_options){.names_from_report = local || job->config->apple_names_from_report,
-                                              .split_os_version = local || job->config->apple_split_os_version,
-                                              .all_causes = local || job->config->apple_details};
-    work->request->nests_modules = local;
-    enum sl_code code = pool_run(POOL_SYMBOLICATE, read_report, work, error);
+    struct native_request *request = &work->crash.native;
+    const struct config *config = job->config;
+    bool local = work->crash.local != NULL; /* a command shows all that there is */
+    const struct sl_apple_options options = {.names_from_report = local || config->apple_names_from_report,
+                                             .split_os_version = local || config->apple_split_os_version,
+                                             .all_causes = local || config->apple_details};
+    enum sl_code code =
+        sl_apple_read(work->crash.form.parts[PART_FILE], &options, request->arena, &work->report, error);
     if (code != SL_OK)
         return code;
-    if (!job->config->apple_details)
-        work->crash.extra_count = 0;
-    if (work->code == SL_OK)
-        return native_run_job(job, work->request, crash_write, &work->crash, error);
-    *error = work->error;
-    if (work->code == SL_UNSUPPORTED)
-        crash_write_failure(&job->answer, error->message, NULL);
-    else if (work->code == SL_MALFORMED)
-        crash_write_failure(&job->answer, "failed to parse apple crash report", error->message);
-    return work->code;
+    request->nests_modules = local;
+    if (!config->apple_details)
+        work->report.extra_count = 0;
+    request->writer_arg = &work->report;
+    return crash_fill(request, &work->report) ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
+}
+
+static enum sl_code apple_read(struct job *job, void *work, struct sl_error *error)
+{
+    return job_work(job, POOL_SYMBOLICATE, read_report, error);
 }
 
 const struct crash_kind crash_apple = {
+    .job =
+        {
+            .task = "parse_apple_crash_report",
+            .size = sizeof(struct apple_work),
+            .open = crash_work_open,
+            .receive = crash_receive,
+            .is_allowed = native_is_allowed,
+            .read_local = crash_read_local,
+            .prepare = crash_prepare,
+            .run = native_run,
+            .reset = native_reset,
+            .write = native_write_answer,
+            .place = native_place_of_answer,
+            .memory = native_answer_memory,
+            .finish = crash_finish,
+            .release = crash_release,
+        },
     .name = "applecrashreport",
     .part = "apple_crash_report",
     .missing = "missing apple crash report",
-    .symbolicate = apple_symbolicate,
+    .read = apple_read,
+    .malformed = "failed to parse apple crash report",
 };
 
-static void apple_handle(struct http_exchange *x)
-{
-    crash_handle(x, &crash_apple);
-}
-
-static const struct http_route routes[] = {
-    {.method = "POST",
-     .pattern = "/applecrashreport",
-     .handler = apple_handle,
-     .takes_work = true,
-     .check = crash_check,
-     .body_limit = crash_body_limit,
-     .rights = API_RIGHT("symbolicate"),
-     .task = "parse_apple_crash_report"},
-    {.method = NULL},
-};
+static const struct http_route routes[] = {CRASH_POST("/applecrashreport", &crash_apple), {.method = NULL}};
 
 const struct http_family family_apple = {.routes = routes, .group = "symbolicate"};

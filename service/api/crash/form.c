@@ -26,10 +26,7 @@ struct form_reading {
     const char *tmp_dir;
     int fd;
     struct sl_str boundary;
-    struct multipart *multipart;
-    struct own_file *artifact; /* that is read; NULL = it is none */
-    int part;                  /* enum crash_part that is read; -1 = another one */
-    int status;                /* 0: all went well */
+    int status; /* 0: all went well */
     struct sl_buf problem;
     const char *cause; /* of broken framing */
     struct sl_error error;
@@ -41,90 +38,25 @@ uint64_t crash_body_limit(const struct http_exchange *x)
     return service->config->crash_file_body_max_bytes;
 }
 
-void crash_check(struct http_exchange *x)
-{
-    struct api_query query;
-    struct sl_str boundary;
-    if (!query_read(x, &query))
-        return;
-    if (!multipart_boundary(http_header(x, "content-type"), &boundary)) {
-        reply_text(x, 400, "Invalid `boundary` for `multipart/form-data` request");
-        return;
-    }
-    bool too_large = x->content_length >= 0 && (uint64_t)x->content_length > crash_body_limit(x);
-    if (!too_large) /* which the server refuses itself, before a missing slot would be told */
-        job_slot_free(x);
-}
-
 /* ---- parts ---- */
 
-static enum sl_code form_begin_artifact(struct form_reading *r, struct sl_error *error)
+static bool split_parts(struct form_reading *r)
 {
-    struct sl_str called = multipart_file_name(r->multipart);
-    const char *kept = sl_arena_strndup(r->work->request->arena, called.data ? called.data : "", called.size);
-    if (r->form->artifact_count == OWN_FILES_MAX)
-        return sl_fail(error, SL_MALFORMED, "more than %d files", OWN_FILES_MAX);
-    if (!kept)
-        return sl_fail(error, SL_BUSY, "out of memory");
-    r->artifact = &r->form->artifacts[r->form->artifact_count++];
-    *r->artifact = (struct own_file){.name = {kept, called.size}, .text = {"", 0}};
-    return SL_OK;
-}
-
-static enum sl_code form_begin(void *arg, struct sl_str name, struct sl_error *error)
-{
-    struct form_reading *r = arg;
-    r->part = -1;
-    r->artifact = NULL;
-    if (sl_str_equal(name, SL_STR("artifact")))
-        return form_begin_artifact(r, error);
+    struct form_part parts[CRASH_PARTS];
     for (int i = 0; i < CRASH_PARTS; i++)
-        if (sl_str_equal(name, i == PART_FILE ? sl_str(r->work->kind->part) : part_names[i]))
-            r->part = i;
-    if (r->part >= 0) /* the last of several counts */
-        r->form->parts[r->part] = (struct sl_bytes){r->form->body.bytes.data, 0};
-    return SL_OK;
-}
-
-/* The pieces of a part follow one another in the body. */
-static enum sl_code form_data(void *arg, struct sl_bytes data, struct sl_error *error)
-{
-    struct form_reading *r = arg;
-    if (r->artifact) {
-        if (!r->artifact->text.size)
-            r->artifact->text.data = (const char *)data.data;
-        r->artifact->text.size += data.size;
-    }
-    if (r->part < 0)
-        return SL_OK;
-    struct sl_bytes *part = &r->form->parts[r->part];
-    if (!part->size)
-        part->data = data.data;
-    part->size += data.size;
-    if (r->part == PART_FILE || part->size <= MAX_JSON_PART)
-        return SL_OK;
-    r->status = 413;
-    sl_buf_printf(&r->problem, "Field " SL_STR_FMT " larger than %d bytes", SL_STR_ARG(part_names[r->part]),
-                  MAX_JSON_PART);
-    return sl_fail(error, SL_MALFORMED, "a part is too large");
-}
-
-static bool form_split(struct form_reading *r)
-{
-    const struct multipart_callbacks callbacks = {.begin = form_begin, .data = form_data, .arg = r};
-    struct multipart *m = r->multipart = multipart_new(r->work->request->arena, r->boundary, &callbacks);
-    if (!m) {
-        r->status = 503;
-        return false;
-    }
-    enum sl_code code = multipart_feed(m, r->form->body.bytes, &r->error);
-    code = code ? code : multipart_finish(m, &r->error);
-    if (code != SL_OK && !r->status) {
-        r->status = 400;
-        r->cause = r->error.message;
-        sl_buf_cstr(&r->problem, "Error parsing `multipart/form-data` request");
-    }
-    return code == SL_OK;
+        parts[i] = (struct form_part){.name = part_names[i], .max = MAX_JSON_PART};
+    parts[PART_FILE] = (struct form_part){.name = sl_str(r->work->kind->part)};
+    r->form->artifacts.keeps_folders = true;
+    enum sl_code code = form_split(r->form->body.bytes, r->boundary, r->work->native.arena, &r->form->artifacts, parts,
+                                   CRASH_PARTS, &r->error);
+    for (int i = 0; i < CRASH_PARTS; i++)
+        r->form->parts[i] = (struct sl_bytes){(const uint8_t *)parts[i].text.data, parts[i].text.size};
+    if (code == SL_OK)
+        return true;
+    r->status = code == SL_BUSY ? 503 : code == SL_UNSUPPORTED ? 413 : 400;
+    r->cause = code == SL_MALFORMED ? r->error.message : NULL;
+    sl_buf_cstr(&r->problem, r->cause ? "Error parsing `multipart/form-data` request" : r->error.message);
+    return false;
 }
 
 /* ---- JSON of parts ---- */
@@ -154,7 +86,7 @@ static bool form_read_part(struct form_reading *r, enum crash_part part, sl_fiel
     struct sl_str text = {(const char *)r->form->parts[part].data, r->form->parts[part].size};
     struct form_value value = {read, out};
     struct json_failure failure;
-    if (!text.data || json_document(text, r->work->request->arena, form_read_value, &value, &failure))
+    if (!text.data || json_document(text, r->work->native.arena, form_read_value, &value, &failure))
         return true;
     r->status = failure.status == 503 ? 503 : 400;
     sl_buf_cstr(&r->problem, failure.problem);
@@ -164,7 +96,7 @@ static bool form_read_part(struct form_reading *r, enum crash_part part, sl_fiel
 /* The order of frames and whether there is source context are not for clients to say. */
 static bool form_read_json(struct form_reading *r)
 {
-    struct native_request *request = r->work->request;
+    struct native_request *request = &r->work->native;
     struct request_sources sources = {.config = r->config};
     native_configure(request, r->config);
     if (!form_read_part(r, PART_SOURCES, request_sources_read, &sources) ||
@@ -178,13 +110,8 @@ static bool form_read_json(struct form_reading *r)
         request->source_count = sources.count;
         request->sources_number = sources.number;
     }
-    bool good = native_add_configured(request, r->config);
-    for (size_t i = 0; i < r->form->artifact_count && good; i++) {
-        const struct own_file *file = &r->form->artifacts[i];
-        struct sl_bytes bytes = {(const uint8_t *)file->text.data, file->text.size};
-        good = native_add_own(request, file->name, bytes);
-    }
-    if (!good) {
+    if (!native_add_configured(request, r->config) ||
+        !native_add_own(request, r->form->artifacts.items, r->form->artifacts.count)) {
         r->status = 503;
         return false;
     }
@@ -232,7 +159,7 @@ static void form_read(void *arg)
         form_no_memory(r, r->error.code);
         return;
     }
-    if (form_split(r) && form_read_json(r) && is_packed(r->form->parts[PART_FILE]))
+    if (split_parts(r) && form_read_json(r) && is_packed(r->form->parts[PART_FILE]))
         form_unpack(r);
 }
 
@@ -279,13 +206,14 @@ static bool form_take(struct http_exchange *x, struct form_reading *r)
     return !r->status;
 }
 
-bool crash_form_read(struct http_exchange *x, const struct config *config, struct crash_work *work)
+bool crash_receive(struct http_exchange *x, struct job *job, void *arg)
 {
-    struct form_reading r = {.work = work, .form = &work->form, .config = config, .tmp_dir = cache_tmp_dir()};
-    multipart_boundary(http_header(x, "content-type"), &r.boundary); /* crash_check has seen it */
+    struct crash_work *work = arg;
+    struct form_reading r = {.work = work, .form = &work->form, .config = job->config, .tmp_dir = cache_tmp_dir()};
+    multipart_boundary(http_header(x, "content-type"), &r.boundary); /* job_check has seen it */
     bool good = form_take(x, &r);
     sl_buf_free(&r.problem);
-    memory_set(&x->memory, work->request->arena->used);
+    memory_set(&x->memory, work->native.arena->used);
     return good;
 }
 

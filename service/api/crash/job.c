@@ -3,60 +3,26 @@
 
 #include <unistd.h>
 
-#include "api/access.h"
-
-struct crash_work *crash_work_new(struct http_exchange *x, struct job *job, const struct crash_kind *kind,
-                                  struct sl_str scope)
-{
-    struct crash_work *work = SL_ARENA_NEW(&job->arena, struct crash_work);
-    if (work) {
-        work->kind = kind;
-        work->request = native_request_new(&job->arena, scope);
-    }
-    if (work && work->request)
-        return work;
-    http_reply_no_memory(x);
-    return NULL;
-}
-
 /* ---- the file ---- */
 
-struct map_step {
-    int fd;
-    struct sl_mapping *mapping;
-    enum sl_code code;
-    struct sl_error error;
-};
-
-static void map_download(void *arg)
+static enum sl_code map_download(struct job *job, void *arg, struct sl_error *error)
 {
-    struct map_step *step = arg;
-    step->code = sl_map_fd(step->fd, step->mapping, &step->error);
-}
-
-static enum sl_code download_to(struct crash_work *work, int fd, struct sl_error *error)
-{
-    struct map_step step = {.fd = fd, .mapping = &work->form.body};
-    enum sl_code code = fetch_get(work->download, fd, error);
-    if (code != SL_OK || (code = pool_run(POOL_IO, map_download, &step, error)) != SL_OK)
-        return code;
-    if (step.code != SL_OK) {
-        *error = step.error;
-        return step.code;
-    }
-    work->form.parts[PART_FILE] = work->form.body.bytes;
-    return SL_OK;
+    struct crash_work *work = arg;
+    return sl_map_fd(work->download_fd, &work->form.body, error);
 }
 
 /* A download that failed is what the answer says. */
 static enum sl_code crash_download(struct job *job, struct crash_work *work, struct sl_error *error)
 {
     struct sl_buf text = {0};
-    int fd = sl_unlinked_file(cache_tmp_dir());
-    if (fd < 0)
+    work->download_fd = sl_unlinked_file(cache_tmp_dir());
+    if (work->download_fd < 0)
         return sl_fail(error, SL_BUSY, "no temporary file");
-    enum sl_code code = download_to(work, fd, error);
-    close(fd);
+    enum sl_code code = fetch_get(work->download, work->download_fd, error);
+    if (code == SL_OK)
+        code = job_work(job, POOL_IO, map_download, error);
+    close(work->download_fd);
+    work->form.parts[PART_FILE] = work->form.body.bytes;
     if (code == SL_OK || code == SL_BUSY || code == SL_CANCELLED || code == SL_INTERNAL)
         return code;
     cache_error_text(error, &text);
@@ -70,43 +36,51 @@ static enum sl_code crash_download(struct job *job, struct crash_work *work, str
 /* ---- what the service may have died of before ---- */
 enum { SAMPLES = 16, SAMPLE_BYTES = 4096 };
 
-struct naming {
-    const char *kind;
-    struct sl_bytes file;
-    struct ledger_work *work;
-    enum sl_code code;
-    struct sl_error *error;
-};
-
 /* By its size and some of its bytes, so that a large file costs no more than a small one. */
-static void name_file(void *arg)
+static enum sl_code name_file(struct job *job, void *arg, struct sl_error *error)
 {
-    struct naming *n = arg;
+    struct crash_work *work = arg;
+    struct sl_bytes file = work->form.parts[PART_FILE];
     struct sl_buf key = {0};
-    sl_buf_u64(&key, n->file.size);
+    sl_buf_u64(&key, file.size);
     for (size_t i = 0; i < SAMPLES; i++) {
-        size_t at = n->file.size / SAMPLES * i, left = n->file.size - at;
-        sl_buf_add(&key, n->file.data + at, left < SAMPLE_BYTES ? left : SAMPLE_BYTES);
+        size_t at = file.size / SAMPLES * i, left = file.size - at;
+        sl_buf_add(&key, file.data + at, left < SAMPLE_BYTES ? left : SAMPLE_BYTES);
     }
-    n->code = key.failed ? sl_fail(n->error, SL_BUSY, "out of memory") : SL_OK;
-    if (n->code == SL_OK) {
-        cache_quarantine_name(n->kind, sl_buf_view(&key), SL_STR("sent by a client"), n->work);
-        n->code = cache_quarantine_check(n->work, n->error);
+    enum sl_code code = key.failed ? sl_fail(error, SL_BUSY, "out of memory") : SL_OK;
+    if (code == SL_OK) {
+        cache_quarantine_name(work->kind->name, sl_buf_view(&key), SL_STR("sent by a client"), &work->name);
+        code = cache_quarantine_check(&work->name, error);
     }
     sl_buf_free(&key);
+    return code;
 }
 
-static enum sl_code crash_name(struct job *job, const struct crash_work *work, struct ledger_work *name,
-                               struct sl_error *error)
+static enum sl_code crash_name(struct job *job, struct crash_work *work, struct sl_error *error)
 {
-    struct naming n = {work->kind->name, work->form.parts[PART_FILE], name, SL_OK, error};
-    enum sl_code code = pool_run(POOL_IO, name_file, &n, error);
-    if (code == SL_OK && n.code == SL_UNSUPPORTED)
+    enum sl_code code = job_work(job, POOL_IO, name_file, error);
+    if (code == SL_UNSUPPORTED)
         crash_write_failure(&job->answer, error->message, NULL);
-    return code == SL_OK ? n.code : code;
+    if (code != SL_OK)
+        return code;
+    work->native.origin = work->kind->name;
+    work->is_named = true;
+    fiber_set_work(&work->name);
+    return SL_OK;
 }
 
 /* ---- the job ---- */
+
+enum sl_code crash_prepare(struct job *job, void *arg, struct sl_error *error)
+{
+    struct crash_work *work = arg;
+    enum sl_code code = SL_OK;
+    if (work->download && !work->form.body.bytes.data)
+        code = crash_download(job, work, error);
+    if (code == SL_OK && !work->local && !work->is_named)
+        code = crash_name(job, work, error);
+    return code == SL_OK ? work->kind->read(job, work, error) : code;
+}
 
 /* Of the file, and not of what there was of memory or time. */
 static bool is_failure(enum sl_code code)
@@ -114,47 +88,39 @@ static bool is_failure(enum sl_code code)
     return code != SL_OK && code != SL_BUSY && (code != SL_CANCELLED || fiber_group_current()->expired);
 }
 
-static enum sl_code crash_run(struct job *job, void *arg, struct sl_error *error)
+static void answer_failure(struct job *job, const struct crash_work *work, enum sl_code code,
+                           const struct sl_error *error)
+{
+    const char *what = code == SL_MALFORMED ? work->kind->malformed : work->kind->unsupported;
+    if ((code == SL_MALFORMED || code == SL_UNSUPPORTED) && !job->answer.size)
+        crash_write_failure(&job->answer, what ? what : error->message, what ? error->message : NULL);
+}
+
+void crash_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
+{
+    const struct crash_work *work = arg;
+    fiber_set_work(NULL);
+    if (code == SL_OK)
+        native_count(&work->native);
+    answer_failure(job, work, code, error);
+    if (work->is_named && work->kind->kept && job->config->keep_failed_dumps && job->config->cache_dir &&
+        is_failure(code))
+        kinds_keep_dump(work->form.parts[PART_FILE]);
+}
+
+void crash_release(void *arg)
 {
     struct crash_work *work = arg;
-    struct ledger_work name;
-    work->request->origin = work->kind->name;
-    enum sl_code code = work->download ? crash_download(job, work, error) : SL_OK;
-    if (code == SL_OK)
-        code = crash_name(job, work, &name, error);
-    if (code == SL_OK) {
-        fiber_set_work(&name);
-        code = work->kind->symbolicate(job, work, work->form.parts[PART_FILE], error);
-        fiber_set_work(NULL);
-        if (work->kind->kept && job->config->keep_failed_dumps && job->config->cache_dir && is_failure(code))
-            kinds_keep_dump(work->form.parts[PART_FILE]);
-    }
+    native_release(&work->native);
     crash_form_close(&work->form);
-    return code;
 }
 
-void crash_start(struct http_exchange *x, struct job *job, struct crash_work *work, bool good,
-                 const struct api_query *query)
-{
-    struct crash_form form = {.parts = {{NULL, 0}}}; /* the work ends with the job */
-    if (work)
-        form = work->form;
-    good = good && access_may_bring(x, work->request->sources, work->request->source_count);
-    if (!good)
-        job_discard(job);
-    if (good && job_begin(x, job, crash_run, work))
-        job_answer(x, job, query);
-    else
-        crash_form_close(&form);
-}
+/* ---- the request ---- */
 
-void crash_handle(struct http_exchange *x, const struct crash_kind *kind)
+void crash_work_open(struct job *job, void *arg)
 {
-    struct api_query query;
-    struct job *job = job_new(x);
-    if (!job)
-        return;
-    struct crash_work *work = query_read(x, &query) ? crash_work_new(x, job, kind, query.scope) : NULL;
-    bool good = work && crash_form_read(x, job->config, work);
-    crash_start(x, job, work, good, &query);
+    struct crash_work *work = arg;
+    native_open(job, &work->native);
+    work->native.writer = crash_write;
+    work->kind = (const struct crash_kind *)job->kind;
 }

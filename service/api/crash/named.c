@@ -14,17 +14,13 @@
 enum { LARGE_FILE = 1 << 20, MEMORY_TIMES = 4 };
 
 struct named_work {
-    struct job *job;
-    struct native_request *request;
-    struct sl_bytes bytes;
+    struct crash_work crash;
     struct named_file file;
-    enum sl_code code; /* of the step that ran last */
-    struct sl_error error;
 };
 
-static void named_no_memory(struct named_work *work)
+static struct sl_bytes named_bytes(const struct named_work *work)
 {
-    work->code = sl_fail(&work->error, SL_BUSY, "out of memory");
+    return work->crash.form.parts[PART_FILE];
 }
 
 /* ---- the file as a request ---- */
@@ -33,7 +29,7 @@ static bool named_fill_module(struct named_work *work, size_t index)
 {
     static const struct native_upload no_upload;
     struct named_module module;
-    struct object_id *id = SL_ARENA_NEW(work->request->arena, struct object_id);
+    struct object_id *id = SL_ARENA_NEW(work->crash.native.arena, struct object_id);
     if (!id)
         return false;
     work->file.format->module(&work->file, index, &module);
@@ -44,15 +40,15 @@ static bool named_fill_module(struct named_work *work, size_t index)
     };
     id->has_debug_id = sl_debug_id_parse(module.debug_id, &id->debug_id);
     if (module.code_id.size)
-        id->code_id = sl_code_id_normalise(work->request->arena, module.code_id);
-    work->request->modules[index] = (struct native_module){.id = id, .upload = &no_upload};
+        id->code_id = sl_code_id_normalise(work->crash.native.arena, module.code_id);
+    work->crash.native.modules[index] = (struct native_module){.id = id, .upload = &no_upload};
     return true;
 }
 
 /* A frame for each address, all of one trace. */
 static bool named_fill(struct named_work *work)
 {
-    struct native_request *request = work->request;
+    struct native_request *request = &work->crash.native;
     struct native_frame *frames = SL_ARENA_ARRAY(request->arena, struct native_frame, work->file.address_count + 1);
     request->modules = SL_ARENA_ARRAY(request->arena, struct native_module, work->file.module_count + 1);
     request->traces = SL_ARENA_NEW(request->arena, struct native_trace);
@@ -73,28 +69,27 @@ static bool named_fill(struct named_work *work)
     return native_prepare(request);
 }
 
-static void named_check(struct named_work *work)
+static enum sl_code named_check(const struct named_work *work, const struct config *config, struct sl_error *error)
 {
-    const struct config *config = work->job->config;
     if (work->file.address_count > config->max_request_frames)
-        work->code = sl_fail(&work->error, SL_UNSUPPORTED, "%zu addresses, more than %llu (max_request_frames)",
-                             work->file.address_count, (unsigned long long)config->max_request_frames);
-    else if (work->file.module_count > config->max_request_modules)
-        work->code = sl_fail(&work->error, SL_UNSUPPORTED, "%zu modules, more than %llu (max_request_modules)",
-                             work->file.module_count, (unsigned long long)config->max_request_modules);
+        return sl_fail(error, SL_UNSUPPORTED, "%zu addresses, more than %llu (max_request_frames)",
+                       work->file.address_count, (unsigned long long)config->max_request_frames);
+    if (work->file.module_count > config->max_request_modules)
+        return sl_fail(error, SL_UNSUPPORTED, "%zu modules, more than %llu (max_request_modules)",
+                       work->file.module_count, (unsigned long long)config->max_request_modules);
+    return SL_OK;
 }
 
-static void named_read(void *arg)
+static enum sl_code named_read_file(struct job *job, void *arg, struct sl_error *error)
 {
     struct named_work *work = arg;
-    struct sl_arena *arena = work->request->arena;
-    struct sl_str text = {(const char *)work->bytes.data, work->bytes.size};
-    work->code = sl_samples_is(text) ? named_samples_read(work->bytes, arena, &work->file, &work->error)
-                                     : named_profile_read(text, arena, &work->file, &work->error);
-    if (work->code == SL_OK)
-        named_check(work);
-    if (work->code == SL_OK && !named_fill(work))
-        named_no_memory(work);
+    struct sl_bytes bytes = named_bytes(work);
+    struct sl_str text = {(const char *)bytes.data, bytes.size};
+    enum sl_code code = sl_samples_is(text) ? named_samples_read(bytes, &job->arena, &work->file, error)
+                                            : named_profile_read(text, &job->arena, &work->file, error);
+    if (code == SL_OK)
+        code = named_check(work, job->config, error);
+    return code != SL_OK || named_fill(work) ? code : sl_fail(error, SL_BUSY, "out of memory");
 }
 
 /* ---- names ---- */
@@ -114,7 +109,7 @@ static bool named_call_of(const struct named_work *work, const struct native_res
     if (!*known)
         return true;
     *call = (struct named_call){.function = names->function.size ? names->function : names->symbol};
-    native_frame_place(work->request, frame, &scratch->path, &path, &call->line);
+    native_frame_place(&work->crash.native, frame, &scratch->path, &path, &call->line);
     if (!path.size)
         return true;
     call->path = (struct sl_str){sl_arena_strndup(&scratch->arena, path.data, path.size), path.size};
@@ -140,7 +135,7 @@ static bool named_take(struct named_work *work, const struct native_result_frame
 
 static bool named_take_all(struct named_work *work)
 {
-    const struct native_result_trace *trace = work->request->results;
+    const struct native_result_trace *trace = work->crash.native.results;
     struct naming_scratch scratch = {.path = {NULL}};
     bool good = true;
     for (size_t i = 0, end = 0; good && i < trace->count; i = end) {
@@ -157,155 +152,136 @@ static bool named_take_all(struct named_work *work)
 
 /* ---- the answer ---- */
 
-static void named_too_large(struct named_work *work, const char *what)
+static enum sl_code named_too_large(const struct config *config, const char *what, struct sl_error *error)
 {
-    work->code = sl_fail(&work->error, SL_UNSUPPORTED, "%s would be larger than %llu bytes (max_response_bytes)", what,
-                         (unsigned long long)work->job->config->max_response_bytes);
+    return sl_fail(error, SL_UNSUPPORTED, "%s would be larger than %llu bytes (max_response_bytes)", what,
+                   (unsigned long long)config->max_response_bytes);
 }
 
-static void named_put_answer(struct named_work *work, struct sl_str named)
+static enum sl_code named_put_answer(struct job *job, struct sl_str named, struct sl_error *error)
 {
-    struct sl_json_writer w = sl_json_writer(&work->job->answer);
+    struct sl_json_writer w = sl_json_writer(&job->answer);
     sl_json_begin_object(&w);
     sl_json_member_str(&w, "status", SL_STR("completed"));
     sl_json_member_str(&w, "named", named);
     sl_json_end_object(&w);
-    if (w.out->failed)
-        named_no_memory(work);
-    else if (w.out->size > work->job->config->max_response_bytes)
-        named_too_large(work, "the answer");
+    if (w.out->failed || w.out->size <= job->config->max_response_bytes)
+        return SL_OK;
+    sl_buf_clear(&job->answer);
+    return named_too_large(job->config, "the answer", error);
 }
 
 /* What names make of a file is no larger than an answer, and the tables of its writer a few times that. */
-static void named_write(void *arg)
+static enum sl_code named_write_file(struct job *job, struct named_work *work, struct sl_error *error)
 {
-    struct named_work *work = arg;
-    uint64_t most = work->job->config->max_response_bytes;
+    uint64_t most = job->config->max_response_bytes;
     struct sl_budget budget;
-    sl_budget_init(&budget, work->bytes.size);
+    sl_budget_init(&budget, named_bytes(work).size);
     if (most < UINT64_MAX / MEMORY_TIMES)
         sl_budget_limit(&budget, MEMORY_TIMES * most + LARGE_FILE, NULL, NULL);
     struct sl_buf named = {.budget = &budget};
-    if (named_take_all(work))
-        work->code = work->file.format->write(&work->file, &named, &work->error);
-    else
-        named_no_memory(work);
-    if (work->code == SL_OK && named.size <= most)
-        named_put_answer(work, sl_buf_view(&named));
-    else if (work->code == SL_OK || sl_budget_exhausted(&budget))
-        named_too_large(work, "the file with names");
+    enum sl_code code = named_take_all(work) ? work->file.format->write(&work->file, &named, error)
+                                             : sl_fail(error, SL_BUSY, "out of memory");
+    if (code == SL_OK && named.size <= most)
+        code = named_put_answer(job, sl_buf_view(&named), error);
+    else if (code == SL_OK || sl_budget_exhausted(&budget))
+        code = named_too_large(job->config, "the file with names", error);
     sl_buf_free(&named);
+    return code;
 }
 
 /* Whether there are addresses that were not looked up, as the frames were too many. */
-static bool named_is_cut(const struct named_work *work)
+static bool named_is_cut(const struct named_work *work, const struct config *config)
 {
-    const struct native_result_trace *trace = work->request->results;
+    const struct native_result_trace *trace = work->crash.native.results;
     uint32_t last = trace->count ? trace->frames[trace->count - 1].index + 1 : 0;
-    return work->request->result_count >= work->job->config->max_response_frames && last < work->file.address_count;
+    return work->crash.native.result_count >= config->max_response_frames && last < work->file.address_count;
 }
 
-/* The job may use so much more from now on; waits until there is as much. */
-static enum sl_code named_ask(struct named_work *work, struct sl_error *error)
-{
-    struct job *job = work->job;
-    enum sl_code code = memory_ask(&job->memory, job->arena.used + MEMORY_TIMES * work->bytes.size, error);
-    return code && code != SL_CANCELLED ? sl_fail(error, SL_BUSY, "not enough memory for a file with names") : code;
-}
-
-static enum sl_code named_steps(void *arg, struct sl_error *error)
+static enum sl_code named_write(struct job *job, void *arg, struct sl_error *error)
 {
     struct named_work *work = arg;
-    struct job *job = work->job;
-    struct native_means means = {job->config, job->service->names, &job->memory, NULL};
-    enum sl_code code = native_run(work->request, &means, error);
-    if (code != SL_OK)
-        return code;
-    if (work->request->limit->omitted)
-        named_too_large(work, "the names");
-    else if (named_is_cut(work))
-        work->code =
-            sl_fail(&work->error, SL_UNSUPPORTED, "more than %llu frames with the inlined (max_response_frames)",
-                    (unsigned long long)work->job->config->max_response_frames);
-    else
-        code = named_ask(work, error);
-    if (code == SL_OK && work->code == SL_OK)
-        code = native_on_pool(work->request, work->request->result_count, named_write, work, error);
-    memory_set(&job->memory, job->arena.used + job->answer.capacity);
+    if (job->limit.omitted)
+        return named_too_large(job->config, "the names", error);
+    if (named_is_cut(work, job->config))
+        return sl_fail(error, SL_UNSUPPORTED, "more than %llu frames with the inlined (max_response_frames)",
+                       (unsigned long long)job->config->max_response_frames);
+    enum sl_code code = named_write_file(job, work, error);
+    native_look_at_pages(&work->crash.native);
     return code;
+}
+
+/* ---- steps ---- */
+
+static uint64_t named_memory(const void *work)
+{
+    return MEMORY_TIMES * named_bytes(work).size;
+}
+
+static enum sl_code named_read(struct job *job, void *arg, struct sl_error *error)
+{
+    struct named_work *work = arg;
+    unsigned heavy = named_bytes(work).size > LARGE_FILE ? POOL_HEAVY : 0;
+    work->crash.native.options.apply_source_context = SL_BOOL_FALSE;
+    if (named_bytes(work).size > job->config->max_response_bytes)
+        return named_too_large(job->config, "the file with names", error);
+    enum sl_code code = job_reserve(job, named_memory(work), error);
+    return code == SL_OK ? job_work(job, POOL_SYMBOLICATE | heavy, named_read_file, error) : code;
+}
+
+static unsigned named_place(void *work)
+{
+    unsigned place = native_place_of_results(work);
+    return place == JOB_ON_LOOP ? POOL_SYMBOLICATE : place;
+}
+
+static void named_forget_file(void *arg)
+{
+    struct named_work *work = arg;
+    named_file_end(&work->file);
+    work->file = (struct named_file){.format = NULL};
 }
 
 static void named_reset(void *arg)
 {
     struct named_work *work = arg;
-    native_reset(work->request);
+    native_reset(&work->crash.native);
     work->file.format->forget(&work->file);
-    sl_buf_clear(&work->job->answer);
 }
 
-static enum sl_code named_run(struct named_work *work, struct sl_error *error)
+static void named_release(void *arg)
 {
-    unsigned heavy = work->bytes.size > LARGE_FILE ? POOL_HEAVY : 0;
-    if (work->bytes.size > work->job->config->max_response_bytes) {
-        named_too_large(work, "the file with names");
-        return SL_OK;
-    }
-    enum sl_code code = named_ask(work, error);
-    if (code == SL_OK)
-        code = pool_run(POOL_SYMBOLICATE | heavy, named_read, work, error);
-    if (code != SL_OK || work->code != SL_OK)
-        return code;
-    code = cache_run_reader(&(struct cache_reader){named_steps, named_reset}, work, error);
-    if (code == SL_OK && work->code == SL_OK)
-        native_count(work->request);
-    native_release(work->request);
-    return code;
-}
-
-static enum sl_code named_symbolicate(struct job *job, struct crash_work *crash, struct sl_bytes file,
-                                      struct sl_error *error)
-{
-    struct named_work *work = SL_ARENA_NEW(&job->arena, struct named_work);
-    if (!work)
-        return sl_fail(error, SL_BUSY, "out of memory");
-    work->job = job;
-    work->request = crash->request;
-    work->bytes = file;
-    work->request->options.apply_source_context = SL_BOOL_FALSE;
-    enum sl_code code = named_run(work, error);
-    named_file_end(&work->file);
-    if (code != SL_OK || work->code == SL_OK)
-        return code;
-    *error = work->error;
-    sl_buf_clear(&job->answer);
-    if (work->code == SL_MALFORMED || work->code == SL_UNSUPPORTED)
-        crash_write_failure(&job->answer, "the file cannot be written with names", error->message);
-    return work->code;
+    named_forget_file(arg);
+    crash_release(arg);
 }
 
 static const struct crash_kind crash_named = {
+    .job =
+        {
+            .task = "named_file",
+            .size = sizeof(struct named_work),
+            .open = crash_work_open,
+            .receive = crash_receive,
+            .is_allowed = native_is_allowed,
+            .prepare = crash_prepare,
+            .undo = named_forget_file,
+            .run = native_run,
+            .reset = named_reset,
+            .write = named_write,
+            .place = named_place,
+            .memory = named_memory,
+            .finish = crash_finish,
+            .release = named_release,
+        },
     .name = "named",
     .part = "file",
     .missing = "missing file",
-    .symbolicate = named_symbolicate,
+    .read = named_read,
+    .malformed = "the file cannot be written with names",
+    .unsupported = "the file cannot be written with names",
 };
 
-static void named_handle(struct http_exchange *x)
-{
-    crash_handle(x, &crash_named);
-}
-
-static const struct http_route routes[] = {
-    {.method = "POST",
-     .pattern = "/page/named",
-     .handler = named_handle,
-     .takes_work = true,
-     .check = crash_check,
-     .body_limit = crash_body_limit,
-     .rights = API_RIGHT("symbolicate"),
-     .task = "named_file"},
-    {.method = NULL},
-};
+static const struct http_route routes[] = {CRASH_POST("/page/named", &crash_named), {.method = NULL}};
 
 static bool named_enabled(const void *service)
 {

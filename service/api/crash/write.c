@@ -23,7 +23,7 @@ static void write_system(const struct native_request *request, const struct sl_c
     sl_json_end_object(w);
 }
 
-void crash_write(const struct native_request *request, struct sl_json_writer *w, void *arg)
+void crash_write(const struct native_request *request, struct sl_json_writer *w, const void *arg)
 {
     const struct sl_crash *crash = arg;
     if (crash->has_timestamp)

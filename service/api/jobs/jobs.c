@@ -61,7 +61,7 @@ static struct job *take_or_make(struct service *service)
     return job;
 }
 
-struct job *job_new(struct http_exchange *x)
+struct job *job_new(struct http_exchange *x, const struct job_kind *kind, struct sl_str scope)
 {
     struct service *service = x->service;
     struct job *job = take_or_make(service);
@@ -71,9 +71,8 @@ struct job *job_new(struct http_exchange *x)
     }
     job->service = service;
     job->config = config_retain(service->config);
-    job->task = x->route->task;
     job->key_id = x->key_id.size ? strndup(x->key_id.data, x->key_id.size) : NULL;
-    if (job->key_id || !x->key_id.size)
+    if (job_open(job, kind, scope) && (job->key_id || !x->key_id.size))
         return job;
     http_reply_no_memory(x);
     job_discard(job);
@@ -95,6 +94,7 @@ static void free_work(struct job *job)
 void job_discard(struct job *job)
 {
     struct service *service = job->service;
+    job_release(job);
     free_work(job);
     sl_buf_free(&job->answer);
     content_release(job->result);
@@ -278,7 +278,7 @@ static void job_fiber(void *arg)
     struct sl_error error = {0};
     metric_observe(METRIC_JOB_START_DELAY, (double)(clock_mono_ns() - job->started_ns) / 1e9, NULL, NULL, NULL);
     fiber_set_cancel(&job->group.cancelled);
-    enum sl_code code = job->run(job, job->arg, &error);
+    enum sl_code code = job_run(job, &error);
     job->waited_ns = fiber_waited_ns();
     free_large_arena(job);
     jobs_finish(job, code, &error);
@@ -348,18 +348,13 @@ static bool begin(struct job *job)
     return false;
 }
 
-bool job_begin(struct http_exchange *x, struct job *job, job_run *run, void *arg)
+bool job_begin(struct http_exchange *x, struct job *job)
 {
-    job->run = run;
-    job->arg = arg;
     memory_move(&job->memory, &x->memory);
-    if (!job_slot_free(x)) {
-        job_discard(job);
+    if (!job_slot_free(x))
         return false;
-    }
     if (begin(job))
         return true;
-    job_discard(job);
     metric_add(METRIC_JOBS_REJECTED, 1, NULL, NULL, NULL);
     http_reply_error(x, 503, "maximum number of concurrent requests reached");
     return false;
@@ -411,8 +406,9 @@ void jobs_collect_metrics(struct service *service)
 {
     for (const struct http_family *const *family = api_families; *family; family++)
         for (const struct http_route *route = (*family)->routes; route->method; route++)
-            if (route->task)
-                metric_set(METRIC_JOBS_RUNNING, (double)*running_of(service, route->task), route->task, NULL, NULL);
+            if (route->job)
+                metric_set(METRIC_JOBS_RUNNING, (double)*running_of(service, route->job->task), route->job->task, NULL,
+                           NULL);
 }
 
 /* ---- the end ---- */

@@ -100,12 +100,6 @@ void job_answer(struct http_exchange *x, struct job *job, const struct api_query
     job_leave(job);
 }
 
-void job_start(struct http_exchange *x, struct job *job, const struct api_query *query, job_run *run, void *arg)
-{
-    if (job_begin(x, job, run, arg))
-        job_answer(x, job, query);
-}
-
 static void job_poll(struct http_exchange *x)
 {
     struct api_query query;

@@ -207,7 +207,6 @@ static bool resolve_frame(struct js_resolving *s, const struct js_entry *sent, s
 void js_resolve(struct js_request *r)
 {
     struct js_resolving s = {.request = r};
-    answer_limit_begin(r->limit, r->arena, r->config->max_response_bytes);
     for (size_t t = 0; t < r->trace_count && !r->out_of_memory; t++) {
         size_t count = r->raw[t].count;
         s.caller = (struct sl_str){NULL, 0};

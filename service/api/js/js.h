@@ -6,7 +6,7 @@
 #include "api/answer_limit.h"
 #include "api/jobs/jobs.h"
 #include "api/lines.h"
-#include "api/local_families.h"
+#include "api/local_request.h"
 #include "api/own_files.h"
 #include "api/json_document.h"
 #include "api/scraping.h"
@@ -187,7 +187,7 @@ struct js_request {
     struct js_error *errors;
     struct js_want *wants;
     size_t error_count, error_capacity, want_count, want_capacity;
-    struct answer_limit *limit; /* begun by js_resolve; the writer counts in it too */
+    struct answer_limit *limit; /* the writer counts in it too */
     bool out_of_memory;
     const struct local_request *local; /* of a command; NULL: the request came over HTTP */
 };

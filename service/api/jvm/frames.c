@@ -152,7 +152,6 @@ static void map_trace(struct jvm_request *r, const struct jvm_trace *sent, struc
 
 void jvm_map(struct jvm_request *r)
 {
-    answer_limit_begin(r->limit, r->arena, r->config->max_response_bytes);
     r->results = SL_ARENA_ARRAY(r->arena, struct jvm_trace, r->trace_count + 1);
     r->mapped = SL_ARENA_ARRAY(r->arena, struct jvm_exception, r->exception_count + 1);
     r->out_of_memory |= !r->results || !r->mapped;

@@ -1,4 +1,4 @@
-/* POST /symbolicate-jvm: what was asked (read.c), the mappings and bundles of its modules and the steps (run.c), frames as they
+/* POST /symbolicate-jvm: what was asked (read.c), the mappings and bundles of its modules and the steps (symbolicate.c), frames as they
  * were before (frames.c), the source around them (context.c), the answer (write.c), and what is
  * counted (count.c). All of it lives in the job's arena;
  * texts are views of the body, of mappings, or in the arena. */
@@ -7,7 +7,7 @@
 #include "api/answer_limit.h"
 #include "api/jobs/jobs.h"
 #include "api/lines.h"
-#include "api/local_families.h"
+#include "api/local_request.h"
 #include "api/own_files.h"
 #include "api/json_document.h"
 #include "config/config.h"
@@ -59,7 +59,7 @@ struct jvm_request {
     struct jvm_own own[OWN_FILES_MAX]; /* of `files` */
     struct sl_jvm_mappers mappers;     /* those that came along, and those that were found */
     const struct local_request *local; /* of a command; NULL: the request came over HTTP */
-    struct answer_limit *limit;        /* begun by jvm_map; the writer counts in it too */
+    struct answer_limit *limit;        /* the writer counts in it too */
     bool out_of_memory, limited;
 };
 

@@ -1,10 +1,11 @@
 /* POST /symbolicate-jvm: a request for frames of the JVM becomes a job. */
 #include "api/access.h"
-#include "api/json_body.h"
+#include "api/impl.h"
 #include "api/jvm/jvm.h"
 #include "api/sources.h"
-
 #include "core/log.h"
+
+#include <stddef.h>
 
 /* ---- the job ---- */
 
@@ -84,13 +85,6 @@ static enum sl_code make_own(struct jvm_request *r, struct sl_error *error)
     return SL_OK;
 }
 
-static void release_own(struct jvm_request *r)
-{
-    for (size_t i = 0; i < r->files.count; i++)
-        cache_release(r->own[i].item);
-    memset(r->own, 0, sizeof r->own);
-}
-
 static uint64_t own_bytes(const struct jvm_request *r)
 {
     uint64_t bytes = 0;
@@ -125,68 +119,72 @@ static enum sl_code list_mappers(struct jvm_request *r, struct sl_error *error)
     return SL_OK;
 }
 
-struct jvm_work {
-    struct job *job;
-    struct jvm_request *request;
-};
-
-static void jvm_work(void *arg)
+static enum sl_code jvm_run(struct job *job, void *arg, struct sl_error *error)
 {
-    struct jvm_work *work = arg;
-    jvm_map(work->request);
-    if (!work->request->out_of_memory && work->request->apply_source_context != SL_BOOL_FALSE)
-        jvm_add_context(work->request);
-    if (!work->request->out_of_memory)
-        jvm_write(work->request, &work->job->answer);
+    struct jvm_request *r = arg;
+    enum sl_code code = find_files(r, error);
+    if (code == SL_OK)
+        code = make_own(r, error);
+    return code == SL_OK ? list_mappers(r, error) : code;
 }
 
-static enum sl_code jvm_steps(void *arg, struct sl_error *error)
+static uint64_t jvm_memory(const void *arg)
 {
-    struct jvm_work *work = arg;
-    struct job *job = work->job;
-    struct jvm_request *r = work->request;
-    enum sl_code code = find_files(r, error);
-    if (code != SL_OK || (code = make_own(r, error)) != SL_OK || (code = list_mappers(r, error)) != SL_OK)
-        return code;
-    uint64_t needed = r->arena->used + own_bytes(r) + 2 * r->frame_count * sizeof(struct jvm_frame);
-    if ((code = memory_ask(&job->memory, needed, error)) != SL_OK)
-        return code == SL_CANCELLED ? code : sl_fail(error, SL_BUSY, "not enough memory for the answer");
-    code = pool_run(POOL_SYMBOLICATE, jvm_work, work, error);
-    memory_set(&job->memory, r->arena->used + job->answer.capacity);
-    if (r->limited)
-        log_warn("jvm", "frames were left out of an answer, which has as many as it may",
-                 LOG_U64("frames", r->result_count));
-    if (code == SL_OK && (r->out_of_memory || job->answer.failed))
+    const struct jvm_request *r = arg;
+    return own_bytes(r) + 2 * r->frame_count * sizeof(struct jvm_frame);
+}
+
+static enum sl_code jvm_work(struct job *job, void *arg, struct sl_error *error)
+{
+    struct jvm_request *r = arg;
+    jvm_map(r);
+    if (!r->out_of_memory && r->apply_source_context != SL_BOOL_FALSE)
+        jvm_add_context(r);
+    if (r->out_of_memory)
         return sl_fail(error, SL_BUSY, "out of memory");
-    return code;
+    jvm_write(r, &job->answer);
+    return SL_OK;
+}
+
+static void jvm_release(void *arg)
+{
+    struct jvm_request *r = arg;
+    kinds_release_jvm(r->modules, r->module_count);
+    for (size_t i = 0; i < r->files.count; i++)
+        cache_release(r->own[i].item);
+    memset(r->own, 0, sizeof r->own);
 }
 
 static void jvm_reset(void *arg)
 {
-    struct jvm_work *work = arg;
-    struct jvm_request *r = work->request;
-    kinds_release_jvm(r->modules, r->module_count);
-    release_own(r);
-    sl_buf_clear(&work->job->answer);
+    struct jvm_request *r = arg;
+    jvm_release(r);
     r->result_count = 0;
     r->limited = false;
 }
 
-static enum sl_code jvm_run(struct job *job, void *arg, struct sl_error *error)
+static void jvm_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
-    struct jvm_request *r = arg;
-    struct jvm_work work = {job, r};
-    enum sl_code code = cache_run_reader(&(struct cache_reader){jvm_steps, jvm_reset}, &work, error);
+    const struct jvm_request *r = arg;
+    if (r->limited)
+        log_warn("jvm", "frames were left out of an answer, which has as many as it may",
+                 LOG_U64("frames", r->result_count));
     if (code == SL_OK)
         jvm_count(r, job->task);
-    kinds_release_jvm(r->modules, r->module_count);
-    release_own(r);
-    return code;
 }
 
 /* ---- the request ---- */
 
-static bool jvm_read_request(void *arg, struct sl_str text, struct json_failure *failure)
+static void jvm_open(struct job *job, void *arg)
+{
+    struct jvm_request *r = arg;
+    r->arena = &job->arena;
+    r->limit = &job->limit;
+    r->config = job->config;
+    r->scope = job->scope;
+}
+
+static bool jvm_read_request(struct job *job, void *arg, struct sl_str text, struct json_failure *failure)
 {
     struct jvm_request *r = arg;
     if (!jvm_read(r, text, failure))
@@ -196,68 +194,41 @@ static bool jvm_read_request(void *arg, struct sl_str text, struct json_failure 
            request_sources_add_configured(r->config, r->arena, &r->sources, &r->source_count);
 }
 
-static struct jvm_request *jvm_request_new(struct job *job, struct sl_str scope)
+static bool jvm_is_allowed(struct http_exchange *x, const void *arg)
 {
-    struct jvm_request *r = SL_ARENA_NEW(&job->arena, struct jvm_request);
-    const char *kept = sl_arena_strndup(&job->arena, scope.data, scope.size);
-    struct answer_limit *limit = SL_ARENA_NEW(&job->arena, struct answer_limit);
-    if (!r || !kept || !limit)
-        return NULL;
-    *r = (struct jvm_request){.arena = &job->arena, .config = job->config, .scope = {kept, scope.size}, .limit = limit};
-    return r;
+    const struct jvm_request *r = arg;
+    return access_may_bring(x, r->sources, r->source_count);
 }
 
-/* NULL: the answer is set. */
-static struct jvm_request *jvm_body(struct http_exchange *x, struct job *job, struct sl_str scope)
+/* Without a server. */
+static bool jvm_read_local(struct job *job, void *arg, const void *local, struct json_failure *failure)
 {
-    struct jvm_request *r = jvm_request_new(job, scope);
-    struct json_body body = {.arena = &job->arena, .read = jvm_read_request, .arg = r};
-    if (!r)
-        http_reply_no_memory(x);
-    return r && own_files_read(x, &body, &r->files) ? r : NULL;
+    struct jvm_request *r = arg;
+    r->local = local;
+    if (!jvm_read(r, r->local->body, failure))
+        return false;
+    if (r->local->no_source_context)
+        r->apply_source_context = SL_BOOL_FALSE;
+    *failure = json_no_memory;
+    return local_request_sources(local, r->arena, &r->sources, &r->source_count);
 }
 
-static void symbolicate_jvm(struct http_exchange *x)
-{
-    struct api_query query;
-    struct job *job = job_new(x);
-    if (!job)
-        return;
-    struct jvm_request *request = query_read(x, &query) ? jvm_body(x, job, query.scope) : NULL;
-    if (request && access_may_bring(x, request->sources, request->source_count))
-        job_start(x, job, &query, jvm_run, request);
-    else
-        job_discard(job);
-}
-
-static const struct http_route routes[] = {
-    {.method = "POST",
-     .pattern = "/symbolicate-jvm",
-     .handler = symbolicate_jvm,
-     .takes_work = true,
-     .check = check_json_or_form,
-     .body_limit = json_job_limit,
-     .body_weight = JSON_WEIGHT,
-     .rights = API_RIGHT("symbolicate"),
-     .task = "symbolicate_jvm"},
-    {.method = NULL},
+const struct job_kind job_jvm = {
+    .task = "symbolicate_jvm",
+    .size = sizeof(struct jvm_request),
+    .open = jvm_open,
+    .read = jvm_read_request,
+    .files = offsetof(struct jvm_request, files),
+    .is_allowed = jvm_is_allowed,
+    .read_local = jvm_read_local,
+    .run = jvm_run,
+    .reset = jvm_reset,
+    .write = jvm_work,
+    .memory = jvm_memory,
+    .finish = jvm_finish,
+    .release = jvm_release,
 };
 
-/* ---- without a server ---- */
-
-static void *jvm_read_local(const struct local_request *local, struct job *job, struct json_failure *failure)
-{
-    struct jvm_request *r = jvm_request_new(job, local_request_scope(local));
-    *failure = json_no_memory;
-    if (!r || !jvm_read(r, local->body, failure) ||
-        !local_request_sources(local, r->arena, &r->sources, &r->source_count))
-        return NULL;
-    r->local = local;
-    if (local->no_source_context)
-        r->apply_source_context = SL_BOOL_FALSE;
-    return r;
-}
-
-const struct local_family local_family_jvm = {"symbolicate_jvm", jvm_read_local, jvm_run};
+static const struct http_route routes[] = {JSON_JOB("/symbolicate-jvm", &job_jvm), {.method = NULL}};
 
 const struct http_family family_jvm = {.routes = routes, .group = "symbolicate"};

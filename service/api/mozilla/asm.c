@@ -10,15 +10,14 @@
 /* What one answer may show, and about what it then takes: more than any function has. */
 enum { MOST_CODE = 1 << 20, LINE_BYTES = 64 };
 
-struct asm_work { /* on the pool */
-    const struct profiler_request *request;
-    struct sl_bytes file;
+struct asm_work {
+    struct profiler_request ask;
+    struct file_lookup file; /* the program */
     struct sl_buf *answer;
-    struct sl_arena arena;
+    struct sl_arena arena; /* of the work on the pool */
     struct sl_object *object;
     struct sl_symbol *symbols; /* by address */
     size_t symbol_count;
-    uint64_t load_address;
     struct sl_json_writer json;
 };
 
@@ -90,8 +89,8 @@ static void write_code(struct asm_work *w, const struct sl_disasm_code *code)
 /* To the end of the function that holds the start, when that is further. */
 static uint64_t size_wanted(const struct asm_work *w, uint64_t start)
 {
-    uint64_t size = w->request->size + (w->request->offset - start);
-    const struct sl_symbol *symbol = w->request->to_function_end ? symbol_at(w, start) : NULL;
+    uint64_t size = w->ask.size + (w->ask.offset - start);
+    const struct sl_symbol *symbol = w->ask.to_function_end ? symbol_at(w, start) : NULL;
     if (symbol && symbol->size && symbol->address + symbol->size - start > size)
         size = symbol->address + symbol->size - start;
     return size < MOST_CODE ? size : MOST_CODE;
@@ -111,8 +110,8 @@ static void print_function(struct asm_work *w)
         w->answer->failed = true;
         return;
     }
-    enum sl_code_form form = sl_disasm_form(marks, mark_count, w->request->offset);
-    uint64_t start = w->request->offset - w->request->offset % sl_disasm_step(info->arch, form);
+    enum sl_code_form form = sl_disasm_form(marks, mark_count, w->ask.offset);
+    uint64_t start = w->ask.offset - w->ask.offset % sl_disasm_step(info->arch, form);
     struct sl_bytes bytes = sl_object_at(w->object, start);
     if (!bytes.size) {
         mozilla_profiler_error(w->answer, "The requested address was not found in any section in the binary.");
@@ -131,17 +130,18 @@ static void print_function(struct asm_work *w)
     write_code(w, &code);
 }
 
-static void asm_work(void *arg)
+static enum sl_code asm_work(struct job *job, void *arg, struct sl_error *error)
 {
     struct asm_work *w = arg;
-    struct sl_error error = {0};
-    if (sl_object_open(w->file, NULL, &w->object, &error) != SL_OK) {
-        mozilla_profiler_error(w->answer, "An error occurred when loading the binary: %s", error.message);
-        return;
+    w->answer = &job->answer;
+    if (sl_object_open(w->file.item->mapping.bytes, NULL, &w->object, error) != SL_OK) {
+        mozilla_profiler_error(w->answer, "An error occurred when loading the binary: %s", error->message);
+        return SL_OK;
     }
     print_function(w);
     sl_object_close(w->object);
     sl_arena_free(&w->arena);
+    return SL_OK;
 }
 
 /* ---- finding it ---- */
@@ -184,50 +184,55 @@ static void find_program(const struct profiler_request *r, struct file_lookup *f
     kinds_find_file(&where, &id, types, sizeof types / sizeof *types, file);
 }
 
-struct asm_job {
-    struct job *job;
-    const struct profiler_request *request;
-};
-
-static enum sl_code asm_run(void *arg, struct sl_error *error)
+static enum sl_code asm_find(struct job *job, void *arg, struct sl_error *error)
 {
-    const struct asm_job *asm_job = arg;
-    struct job *job = asm_job->job;
-    const struct profiler_request *r = asm_job->request;
-    struct file_lookup file;
-    find_program(r, &file);
-    if (file.code == SL_CANCELLED || file.code == SL_BUSY)
-        return sl_fail(error, file.code, "%s", file.error.message);
-    if (file.code != SL_OK) {
+    struct asm_work *w = arg;
+    find_program(&w->ask, &w->file);
+    if (w->file.code == SL_CANCELLED || w->file.code == SL_BUSY)
+        return sl_fail(error, w->file.code, "%s", w->file.error.message);
+    if (w->file.code != SL_OK) {
         struct sl_buf why = {0};
-        file.error.code = file.code;
-        cache_error_text(&file.error, &why);
+        w->file.error.code = w->file.code;
+        cache_error_text(&w->file.error, &why);
         mozilla_profiler_error(&job->answer, "An error occurred when loading the binary: " SL_STR_FMT,
                                SL_STR_ARG(sl_buf_view(&why)));
         sl_buf_free(&why);
-        return SL_OK;
     }
-    struct asm_work work = {.request = r, .file = file.item->mapping.bytes, .answer = &job->answer};
-    uint64_t lines = r->size < MOST_CODE && !r->to_function_end ? r->size : MOST_CODE / 16;
-    enum sl_code code = memory_ask(&job->memory, job->arena.used + lines * LINE_BYTES, error);
-    if (code == SL_OK)
-        code = pool_run(POOL_SYMBOLICATE, asm_work, &work, error);
-    cache_release(file.item);
-    if (code == SL_OK && job->answer.failed)
-        code = sl_fail(error, SL_BUSY, "out of memory");
-    return code;
+    return SL_OK;
 }
 
-static void asm_reset(void *arg)
+static uint64_t asm_memory(const void *arg)
 {
-    struct asm_job *asm_job = arg;
-    sl_buf_clear(&asm_job->job->answer);
+    const struct profiler_request *r = &((const struct asm_work *)arg)->ask;
+    return LINE_BYTES * (r->size < MOST_CODE && !r->to_function_end ? r->size : MOST_CODE / 16);
 }
 
-enum sl_code mozilla_asm_run(struct job *job, void *arg, struct sl_error *error)
+static void asm_release(void *arg)
 {
-    struct asm_job asm_job = {job, arg};
-    enum sl_code code = cache_run_reader(&(struct cache_reader){asm_run, asm_reset}, &asm_job, error);
-    memory_set(&job->memory, job->arena.used + job->answer.capacity);
-    return code;
+    struct asm_work *w = arg;
+    if (w->file.item)
+        cache_release(w->file.item);
+    w->file.item = NULL;
 }
+
+/* ---- the request ---- */
+
+static bool asm_read(struct job *job, void *arg, struct sl_str body, struct json_failure *failure)
+{
+    struct asm_work *w = arg;
+    w->ask = (struct profiler_request){.arena = &job->arena, .config = job->config};
+    return mozilla_read_profiler(&w->ask, true, body, failure);
+}
+
+const struct job_kind job_asm = {
+    .task = "mozilla",
+    .size = sizeof(struct asm_work),
+    .read = asm_read,
+    .refuse = mozilla_refuse_profiler,
+    .answer = mozilla_answer,
+    .run = asm_find,
+    .reset = asm_release,
+    .write = asm_work,
+    .memory = asm_memory,
+    .release = asm_release,
+};

@@ -35,7 +35,7 @@ static void count_frames(struct moz_debug *d, const struct mozilla_job *job, con
         if (tally->name.data)
             continue;
         tally->name = mozilla_module_name(d->request->arena, module);
-        tally->work = &d->request->native->modules[module->native].found->work;
+        tally->work = &d->request->native.modules[module->native].found->work;
         d->count++;
     }
 }
@@ -64,7 +64,7 @@ typedef double debug_value(const struct mozilla_work *work);
 static void debug_map(struct moz_debug *d, const char *key, debug_wanted *wanted, debug_value *value)
 {
     debug_object(d, key);
-    for (size_t i = 0; i < d->request->native->module_count; i++) {
+    for (size_t i = 0; i < d->request->native.module_count; i++) {
         const struct moz_tally *tally = &d->tallies[i];
         if (!tally->name.data || !wanted(tally->work))
             continue;
@@ -77,7 +77,7 @@ static void debug_map(struct moz_debug *d, const char *key, debug_wanted *wanted
 static double debug_sum(const struct moz_debug *d, debug_wanted *wanted, debug_value *value)
 {
     double sum = 0;
-    for (size_t i = 0; i < d->request->native->module_count; i++)
+    for (size_t i = 0; i < d->request->native.module_count; i++)
         if (d->tallies[i].name.data && wanted(d->tallies[i].work))
             sum += value(d->tallies[i].work);
     return sum;
@@ -144,7 +144,7 @@ static void debug_stacks_and_modules(struct moz_debug *d)
     debug_object(d, "modules");
     debug_count(d, "count", d->count);
     debug_object(d, "stacks_per_module");
-    for (size_t i = 0; i < d->request->native->module_count; i++)
+    for (size_t i = 0; i < d->request->native.module_count; i++)
         if (d->tallies[i].name.data) {
             sl_json_put_key_str(d->json, d->tallies[i].name);
             sl_json_put_u64(d->json, d->tallies[i].stacks);
@@ -188,7 +188,7 @@ static void debug_conversions(struct moz_debug *d)
 void mozilla_write_debug(const struct mozilla_request *r, struct sl_json_writer *w)
 {
     struct moz_debug d = {.request = r, .json = w};
-    d.tallies = sl_arena_zalloc(r->arena, r->native->module_count + 1, sizeof *d.tallies);
+    d.tallies = sl_arena_zalloc(r->arena, r->native.module_count + 1, sizeof *d.tallies);
     if (!d.tallies) {
         w->out->failed = true;
         return;

@@ -3,7 +3,7 @@
  * the answers (write.c, debug.c). All of it lives in the job's arena. */
 #pragma once
 
-#include "api/jobs/jobs.h"
+#include "api/impl.h"
 #include "api/native/native.h"
 #include "api/json_document.h"
 
@@ -46,14 +46,14 @@ struct mozilla_job {
 };
 
 struct mozilla_request {
+    struct native_request native;
     struct sl_arena *arena;
     const struct config *config;
-    unsigned version; /* 4 or 5 */
+    unsigned version; /* 4 or 5; 0: the body says which */
     struct mozilla_job *jobs;
     size_t job_count, frame_count;
     bool wants_debug; /* what it took is told */
     uint64_t begun_ns;
-    struct native_request *native;
 };
 
 /* ---- read.c ---- */
@@ -67,12 +67,16 @@ bool mozilla_is_name(struct sl_str name, struct sl_str extra);
 
 /* ---- run.c ---- */
 
-/* The native request: each module once, by its names, and a trace for each frame that may have an answer. False when out of
- * memory. Pure: loop or pool. */
+/* Of struct job_kind. */
+void mozilla_open(struct job *job, void *request);
+void mozilla_finish(struct job *job, void *request, enum sl_code code, const struct sl_error *error);
+
+/* Fills in the native request: each module once, by its names, and a trace for each frame that may have an answer. False when out
+ * of memory. Pure: loop or pool. */
 bool mozilla_prepare(struct mozilla_request *request);
 
-/* A job_run. SL_UNSUPPORTED: where symbols are stored could not be reached. */
-enum sl_code mozilla_run(struct job *job, void *request, struct sl_error *error) SL_SUSPENDS;
+/* Writes the answer. SL_UNSUPPORTED: where symbols are stored could not be reached. A job_step. */
+enum sl_code mozilla_write_answer(struct job *job, void *request, struct sl_error *error);
 
 /* ---- symbolicate.c: what the routes share ---- */
 
@@ -80,18 +84,16 @@ enum sl_code mozilla_run(struct job *job, void *request, struct sl_error *error)
 void mozilla_reply_title(struct http_exchange *x, int status, const char *title, const char *description);
 void mozilla_error(struct http_exchange *x, int status, const char *detail);       /* of a family */
 bool mozilla_origin_allowed(const struct http_exchange *x, struct sl_str *origin); /* of a family */
-void mozilla_allow_origin(struct http_exchange *x);
 void mozilla_options(struct http_exchange *x);
 const char *mozilla_prefix(const void *service);
-void mozilla_check(struct http_exchange *x); /* before a body is read */
 
-/* Runs the job and replies with its answer. `request` NULL: its body was refused, and the job is dropped. */
-void mozilla_serve(struct http_exchange *x, struct job *job, job_run *run, void *request) SL_SUSPENDS;
+/* Of struct job_kind: waits as long as the configuration says. */
+void mozilla_answer(struct http_exchange *x, struct job *job) SL_SUSPENDS;
 
-#define MOZILLA_POST(pattern_, handler_, limit_, weight_)                                                              \
+#define MOZILLA_POST(pattern_, handler_, job_, limit_, weight_)                                                        \
     {                                                                                                                  \
-        .method = "POST", .pattern = (pattern_), .handler = (handler_), .takes_work = true, .check = mozilla_check,    \
-        .body_limit = (limit_), .body_weight = (weight_), .rights = API_RIGHT("mozilla"), .task = "mozilla",           \
+        .method = "POST", .pattern = (pattern_), .handler = (handler_), .takes_work = true, .check = job_check,        \
+        .body_limit = (limit_), .body_weight = (weight_), .rights = API_RIGHT("mozilla"), .job = (job_),               \
         .page_view = true                                                                                              \
     }
 #define MOZILLA_PREFLIGHT(pattern_)                                                                                    \
@@ -108,7 +110,11 @@ struct profiler_request { /* texts as sent, data NULL when absent or null; numbe
     uint64_t offset, size; /* of the code */
     bool to_function_end;
 };
-job_run mozilla_asm_run, mozilla_source_run;
+
+extern const struct job_kind job_asm, job_source;
+
+/* Of struct job_kind: answers a body that cannot be read. */
+void mozilla_refuse_profiler(struct http_exchange *x, const struct json_failure *failure);
 
 /* Reads the body of a request for code (`is_asm`) or for source, which must outlive it. Pure: loop or pool. */
 bool mozilla_read_profiler(struct profiler_request *request, bool is_asm, struct sl_str body,
@@ -132,8 +138,6 @@ bool mozilla_source_url(struct sl_str path, struct sl_buf *url, struct sl_buf *m
 /* The module as answers name it, "<file>/<id>" as it was sent; in the arena, data NULL when out of memory. */
 struct sl_str mozilla_module_name(struct sl_arena *arena, const struct mozilla_module *module);
 
-/* Whether the module's symbols were found; only of one that was looked up. */
-bool mozilla_is_found(const struct mozilla_request *request, const struct mozilla_module *module);
 void mozilla_write(const struct mozilla_request *request, struct sl_buf *out);
 
 /* ---- debug.c ---- */

@@ -2,7 +2,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "api/json_body.h"
 #include "api/mozilla/mozilla.h"
 
 enum { WEIGHT = 4, MOST_BODY = 64 * 1024 };
@@ -75,17 +74,7 @@ bool mozilla_read_profiler(struct profiler_request *request, bool is_asm, struct
     return json_document(body, request->arena, is_asm ? read_asm : read_source, request, failure);
 }
 
-static bool profiler_read_asm(void *arg, struct sl_str text, struct json_failure *failure)
-{
-    return mozilla_read_profiler(arg, true, text, failure);
-}
-
-static bool profiler_read_source(void *arg, struct sl_str text, struct json_failure *failure)
-{
-    return mozilla_read_profiler(arg, false, text, failure);
-}
-
-static void profiler_refuse(struct http_exchange *x, const struct json_failure *failure)
+void mozilla_refuse_profiler(struct http_exchange *x, const struct json_failure *failure)
 {
     struct sl_buf text = {0};
     if (failure->status == 503) {
@@ -99,35 +88,7 @@ static void profiler_refuse(struct http_exchange *x, const struct json_failure *
     sl_buf_free(&text);
 }
 
-typedef bool profiler_reader(void *arg, struct sl_str text, struct json_failure *failure);
-
-static struct profiler_request *profiler_body(struct http_exchange *x, struct job *job, profiler_reader *read)
-{
-    struct profiler_request *request = SL_ARENA_NEW(&job->arena, struct profiler_request);
-    struct json_body body = {.arena = &job->arena, .read = read, .arg = request, .refuse = profiler_refuse};
-    if (!request) {
-        http_reply_no_memory(x);
-        return NULL;
-    }
-    *request = (struct profiler_request){.arena = &job->arena, .config = job->config};
-    return json_body_read(x, &body) ? request : NULL;
-}
-
 /* ---- routes ---- */
-
-static void source_v1(struct http_exchange *x)
-{
-    struct job *job = job_new(x);
-    if (job)
-        mozilla_serve(x, job, mozilla_source_run, profiler_body(x, job, profiler_read_source));
-}
-
-static void asm_v1(struct http_exchange *x)
-{
-    struct job *job = job_new(x);
-    if (job)
-        mozilla_serve(x, job, mozilla_asm_run, profiler_body(x, job, profiler_read_asm));
-}
 
 static void unrecognized(struct http_exchange *x)
 {
@@ -152,8 +113,8 @@ static uint64_t profiler_limit(const struct http_exchange *x)
 }
 
 static const struct http_route routes[] = {
-    MOZILLA_POST("/source/v1", source_v1, profiler_limit, WEIGHT),
-    MOZILLA_POST("/asm/v1", asm_v1, profiler_limit, WEIGHT),
+    MOZILLA_POST("/source/v1", job_handle, &job_source, profiler_limit, WEIGHT),
+    MOZILLA_POST("/asm/v1", job_handle, &job_asm, profiler_limit, WEIGHT),
     MOZILLA_PREFLIGHT("/source/v1"),
     MOZILLA_PREFLIGHT("/asm/v1"),
     {.method = "POST", .pattern = "/source/{rest..}", .handler = unrecognized, .immediate = true},

@@ -1,7 +1,5 @@
 /* Symbolication requests of Mozilla's clients as native ones. */
-#include "api/impl.h"
 #include "api/mozilla/mozilla.h"
-#include "core/guard.h"
 #include "core/loop.h"
 #include "core/metrics.h"
 
@@ -26,7 +24,7 @@ static struct sl_str moz_name_of(struct mozilla_request *r, const struct mozilla
 static bool add_module(struct moz_modules *m, struct mozilla_module *module, const struct sl_debug_id *debug_id)
 {
     static const struct native_upload no_upload;
-    struct native_request *native = m->request->native;
+    struct native_request *native = &m->request->native;
     struct sl_str name = moz_name_of(m->request, module);
     bool made;
     void **slot = name.data ? sl_map_slot(&m->by_name, name, &made) : NULL;
@@ -67,7 +65,7 @@ static uint32_t moz_module_of(const struct mozilla_job *job, const struct mozill
 static void add_frame(struct mozilla_request *r, const struct mozilla_job *job, struct mozilla_frame *frame,
                       struct native_frame *frames)
 {
-    struct native_request *native = r->native;
+    struct native_request *native = &r->native;
     uint32_t module = moz_module_of(job, frame);
     if (frame->kind != MOZILLA_LITERAL)
         frame->trace = UINT32_MAX;
@@ -97,7 +95,7 @@ static size_t count_wanted(const struct mozilla_request *r)
 static bool moz_fill(struct mozilla_request *r)
 {
     struct moz_modules modules = {.request = r};
-    struct native_request *native = r->native;
+    struct native_request *native = &r->native;
     size_t most = 0;
     for (size_t j = 0; j < r->job_count; j++)
         most += r->jobs[j].module_count;
@@ -116,23 +114,30 @@ static bool moz_fill(struct mozilla_request *r)
     return good;
 }
 
+void mozilla_open(struct job *job, void *arg)
+{
+    struct mozilla_request *r = arg;
+    native_open(job, &r->native);
+    r->native.scope = SL_STR("global");
+    r->arena = &job->arena;
+    r->config = job->config;
+    r->begun_ns = clock_mono_ns();
+}
+
 bool mozilla_prepare(struct mozilla_request *r)
 {
-    r->native = native_request_new(r->arena, SL_STR("global"));
-    if (!r->native)
-        return false;
-    native_configure(r->native, r->config);
-    r->native->origin = NULL;
-    r->native->asks_store = true;
-    r->native->options.apply_source_context = SL_BOOL_FALSE;
-    r->native->inlines_without_lines = true;
-    r->native->stores = r->config;
-    r->native->tells_work = r->wants_debug;
-    r->native->sources = r->config->mozilla.fallbacks;
-    r->native->source_count = r->config->mozilla.fallbacks_count;
-    r->native->sources_number = r->config->mozilla.fallbacks_number;
-    r->native->nearest = r->config->mozilla.lookup == MOZILLA_NEAREST;
-    return moz_fill(r) && native_prepare(r->native);
+    struct native_request *native = &r->native;
+    native_configure(native, r->config);
+    native->asks_store = true;
+    native->options.apply_source_context = SL_BOOL_FALSE;
+    native->inlines_without_lines = true;
+    native->stores = r->config;
+    native->tells_work = r->wants_debug;
+    native->sources = r->config->mozilla.fallbacks;
+    native->source_count = r->config->mozilla.fallbacks_count;
+    native->sources_number = r->config->mozilla.fallbacks_number;
+    native->nearest = r->config->mozilla.lookup == MOZILLA_NEAREST;
+    return moz_fill(r) && native_prepare(native);
 }
 
 /* ---- the job ---- */
@@ -147,8 +152,8 @@ static bool is_unreachable(const struct mozilla_request *r)
 {
     if (r->config->mozilla.transport_errors != MOZILLA_UNAVAILABLE)
         return false;
-    for (size_t i = 0; i < r->native->module_count; i++) {
-        const struct native_module *module = &r->native->modules[i];
+    for (size_t i = 0; i < r->native.module_count; i++) {
+        const struct native_module *module = &r->native.modules[i];
         if (!module->referenced || module->found->lookup.code == SL_OK)
             continue;
         if (is_transport(module->found->lookup.code) || is_transport(module->found->stores))
@@ -157,48 +162,21 @@ static bool is_unreachable(const struct mozilla_request *r)
     return false;
 }
 
-struct moz_answer {
-    const struct mozilla_request *request;
-    struct sl_buf *text;
-};
-
-static void moz_write_answer(void *arg)
+enum sl_code mozilla_write_answer(struct job *job, void *arg, struct sl_error *error)
 {
-    struct moz_answer *answer = arg;
-    if (!is_unreachable(answer->request))
-        mozilla_write(answer->request, answer->text);
-}
-
-struct moz_job {
-    struct job *job;
-    struct mozilla_request *request;
-};
-
-static enum sl_code moz_steps(void *arg, struct sl_error *error)
-{
-    const struct moz_job *work = arg;
-    struct job *job = work->job;
-    struct mozilla_request *r = work->request;
-    struct moz_answer answer = {r, &job->answer};
-    struct native_then then = {moz_write_answer, &answer, false};
-    struct native_means means = {job->config, job->service->names, &job->memory, &then};
-    enum sl_code code = native_run(r->native, &means, error);
-    if (code == SL_OK && is_unreachable(r))
+    const struct mozilla_request *r = arg;
+    if (is_unreachable(r))
         return sl_fail(error, SL_UNSUPPORTED, "symbol storage is temporarily unavailable");
-    if (code == SL_OK && !then.done)
-        code = native_step(r->native, r->native->result_count, moz_write_answer, &answer, error);
-    return code;
+    mozilla_write(r, &job->answer);
+    native_look_at_pages(&r->native);
+    return SL_OK;
 }
 
-static void moz_reset(void *arg)
+void mozilla_finish(struct job *job, void *arg, enum sl_code code, const struct sl_error *error)
 {
-    const struct moz_job *work = arg;
-    native_reset(work->request->native);
-    sl_buf_clear(&work->job->answer);
-}
-
-static void moz_count(const struct mozilla_request *r)
-{
+    const struct mozilla_request *r = arg;
+    if (code != SL_OK)
+        return;
     const char *version = r->version == 4 ? "v4" : "v5";
     metric_observe_since(METRIC_MOZILLA_SECONDS, r->begun_ns, version);
     metric_observe_since(METRIC_ELIOT_API, r->begun_ns, version);
@@ -216,16 +194,4 @@ static void moz_count(const struct mozilla_request *r)
             if (module->referenced && module->native == NATIVE_NO_MODULE && module->file.size && module->id.size)
                 metric_add(METRIC_ELIOT_PARSE_ERROR, 1, "bad_debug_id", NULL, NULL);
         }
-}
-
-enum sl_code mozilla_run(struct job *job, void *request, struct sl_error *error)
-{
-    struct mozilla_request *r = request;
-    struct moz_job work = {job, r};
-    enum sl_code code = cache_run_reader(&(struct cache_reader){moz_steps, moz_reset}, &work, error);
-    if (code == SL_OK)
-        moz_count(r);
-    memory_set(&job->memory, job->arena.used + job->answer.capacity);
-    native_release(r->native);
-    return code;
 }

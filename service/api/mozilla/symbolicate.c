@@ -1,6 +1,5 @@
 /* POST /symbolicate/v5, /symbolicate/v4 and /, for browsers too (Fetch Standard, "CORS protocol"). */
-#include "api/json_body.h"
-#include "api/local_families.h"
+#include "api/local_request.h"
 #include "api/mozilla/mozilla.h"
 #include "core/duration.h"
 #include "core/loop.h"
@@ -24,7 +23,7 @@ bool mozilla_origin_allowed(const struct http_exchange *x, struct sl_str *origin
     return http_origin_allowed(x, config->http.mozilla_origins, config->http.mozilla_origin_count, origin);
 }
 
-void mozilla_allow_origin(struct http_exchange *x)
+static void moz_allow_origin(struct http_exchange *x)
 {
     struct sl_str origin;
     if (!mozilla_origin_allowed(x, &origin))
@@ -61,7 +60,7 @@ void mozilla_reply_title(struct http_exchange *x, int status, const char *title,
     http_set_header(x, "Vary", SL_STR("Accept"));
     if (status == 503)
         http_set_header(x, "Retry-After", SL_STR("5"));
-    mozilla_allow_origin(x);
+    moz_allow_origin(x);
 }
 
 void mozilla_error(struct http_exchange *x, int status, const char *detail)
@@ -113,7 +112,7 @@ static void moz_answer(struct http_exchange *x, struct job *job)
     switch (job->outcome) {
     case JOB_COMPLETED:
         http_reply_json(x, 200, &job->answer);
-        mozilla_allow_origin(x);
+        moz_allow_origin(x);
         break;
     case JOB_FAILED: http_reply_error(x, 503, unavailable); break;
     case JOB_INTERNAL_ERROR: http_reply_error(x, 500, NULL); break;
@@ -124,25 +123,20 @@ static void moz_answer(struct http_exchange *x, struct job *job)
     }
 }
 
-void mozilla_serve(struct http_exchange *x, struct job *job, job_run *run, void *request)
+void mozilla_answer(struct http_exchange *x, struct job *job)
 {
-    uint64_t patience_ms = DURATION_MS(job->config->mozilla.request_timeout_ns);
-    if (!request) {
-        job_discard(job);
-        return;
-    }
-    if (!job_begin(x, job, run, request))
-        return;
-    if (job_wait(job, patience_ms) != FIBER_CANCELLED)
+    if (job_wait(job, DURATION_MS(moz_config(x)->mozilla.request_timeout_ns)) != FIBER_CANCELLED)
         moz_answer(x, job);
     job_leave(job);
 }
 
 /* ---- requests ---- */
 
-static bool moz_read(void *arg, struct sl_str text, struct json_failure *failure)
+static bool moz_read(struct job *job, void *arg, struct sl_str text, struct json_failure *failure)
 {
-    return mozilla_read(arg, text, failure);
+    struct mozilla_request *r = arg;
+    r->native.then = mozilla_write_answer;
+    return mozilla_read(r, text, failure);
 }
 
 static bool moz_wants_debug(const struct http_exchange *x)
@@ -155,46 +149,48 @@ static bool moz_wants_debug(const struct http_exchange *x)
     return value.size > 0;
 }
 
-static struct mozilla_request *moz_body(struct http_exchange *x, struct job *job, unsigned version)
+static void moz_head(struct http_exchange *x, void *arg)
 {
-    struct mozilla_request *r = SL_ARENA_NEW(&job->arena, struct mozilla_request);
-    struct json_body body = {.arena = &job->arena, .read = moz_read, .arg = r, .refuse = moz_refuse};
-    if (!r) {
-        http_reply_no_memory(x);
-        return NULL;
-    }
-    *r = (struct mozilla_request){.arena = &job->arena,
-                                  .config = job->config,
-                                  .version = version,
-                                  .wants_debug = moz_wants_debug(x),
-                                  .begun_ns = clock_mono_ns()};
-    return json_body_read(x, &body) ? r : NULL;
+    struct mozilla_request *r = arg;
+    struct sl_str path = sl_str(x->route->pattern);
+    r->version = sl_str_ends(path, SL_STR("v5")) ? 5 : sl_str_ends(path, SL_STR("v4")) ? 4 : 0;
+    r->wants_debug = moz_wants_debug(x);
 }
 
-static void moz_symbolicate(struct http_exchange *x, unsigned version)
+/* Without a server. The stores of the configuration are the service's; here the local sources are asked instead. */
+static bool moz_read_local(struct job *job, void *arg, const void *asked, struct json_failure *failure)
 {
-    struct job *job = job_new(x);
-    if (!job)
-        return;
-    struct mozilla_request *request = moz_body(x, job, version);
-    mozilla_serve(x, job, mozilla_run, request);
+    struct mozilla_request *r = arg;
+    const struct local_request *local = asked;
+    if (!moz_read(job, r, local->body, failure))
+        return false;
+    r->native.stores = NULL;
+    r->native.asks_store = false;
+    r->native.sources = local->sources;
+    r->native.source_count = local->source_count;
+    r->native.sources_number = 0;
+    return true;
 }
 
-static void symbolicate_v5(struct http_exchange *x)
-{
-    moz_symbolicate(x, 5);
-}
+const struct job_kind job_mozilla = {
+    .task = "mozilla",
+    .size = sizeof(struct mozilla_request),
+    .open = mozilla_open,
+    .head = moz_head,
+    .read = moz_read,
+    .refuse = moz_refuse,
+    .answer = mozilla_answer,
+    .read_local = moz_read_local,
+    .run = native_run,
+    .reset = native_reset,
+    .finish = mozilla_finish,
+    .release = native_release,
+};
 
-static void symbolicate_v4(struct http_exchange *x)
-{
-    moz_symbolicate(x, 4);
-}
-
-/* The body says which version it is. */
 static void symbolicate_any(struct http_exchange *x)
 {
     if (moz_config(x)->mozilla.root_alias)
-        moz_symbolicate(x, 0);
+        job_handle(x);
     else
         http_reply_error(x, 405, NULL);
 }
@@ -203,7 +199,7 @@ void mozilla_options(struct http_exchange *x)
 {
     struct sl_str wanted = http_header(x, "access-control-request-headers");
     http_reply_empty(x, 200);
-    mozilla_allow_origin(x);
+    moz_allow_origin(x);
     if (!http_header(x, "origin").data || !http_header(x, "access-control-request-method").data) {
         http_set_header(x, "Allow", SL_STR("POST"));
         return;
@@ -219,11 +215,6 @@ void mozilla_options(struct http_exchange *x)
 static void moz_not_found(struct http_exchange *x)
 {
     http_reply_error(x, 404, NULL);
-}
-
-void mozilla_check(struct http_exchange *x)
-{
-    job_slot_free(x);
 }
 
 static uint64_t moz_limit(const struct http_exchange *x)
@@ -242,37 +233,15 @@ const char *mozilla_prefix(const void *service)
 }
 
 static const struct http_route routes[] = {
-    MOZILLA_POST("/symbolicate/v5", symbolicate_v5, moz_limit, MOZ_WEIGHT),
-    MOZILLA_POST("/symbolicate/v4", symbolicate_v4, moz_limit, MOZ_WEIGHT),
-    MOZILLA_POST("/", symbolicate_any, moz_limit, MOZ_WEIGHT),
+    MOZILLA_POST("/symbolicate/v5", job_handle, &job_mozilla, moz_limit, MOZ_WEIGHT),
+    MOZILLA_POST("/symbolicate/v4", job_handle, &job_mozilla, moz_limit, MOZ_WEIGHT),
+    MOZILLA_POST("/", symbolicate_any, &job_mozilla, moz_limit, MOZ_WEIGHT),
     MOZILLA_PREFLIGHT("/symbolicate/v5"),
     MOZILLA_PREFLIGHT("/symbolicate/v4"),
     MOZILLA_PREFLIGHT("/"),
     {.method = "POST", .pattern = "/symbolicate/{rest..}", .handler = moz_not_found, .immediate = true},
     {.method = NULL},
 };
-
-/* ---- without a server ---- */
-
-/* The stores of the configuration are the service's; here the local sources are asked instead. */
-static void *moz_read_local(const struct local_request *local, struct job *job, struct json_failure *failure)
-{
-    struct mozilla_request *r = SL_ARENA_NEW(&job->arena, struct mozilla_request);
-    *failure = json_no_memory;
-    if (!r)
-        return NULL;
-    *r = (struct mozilla_request){.arena = &job->arena, .config = job->config, .begun_ns = clock_mono_ns()};
-    if (!mozilla_read(r, local->body, failure))
-        return NULL;
-    r->native->stores = NULL;
-    r->native->asks_store = false;
-    r->native->sources = local->sources;
-    r->native->source_count = local->source_count;
-    r->native->sources_number = 0;
-    return r;
-}
-
-const struct local_family local_family_mozilla = {"mozilla", moz_read_local, mozilla_run};
 
 const struct http_family family_mozilla = {.routes = routes,
                                            .prefix = mozilla_prefix,

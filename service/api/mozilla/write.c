@@ -21,10 +21,11 @@ struct sl_str mozilla_module_name(struct sl_arena *arena, const struct mozilla_m
     return (struct sl_str){name, size};
 }
 
-bool mozilla_is_found(const struct mozilla_request *r, const struct mozilla_module *module)
+/* Whether its symbols were found. */
+static bool moz_is_found(const struct mozilla_request *r, const struct mozilla_module *module)
 {
-    return module->native != NATIVE_NO_MODULE && r->native->modules[module->native].found &&
-           r->native->modules[module->native].found->lookup.code == SL_OK;
+    return module->native != NATIVE_NO_MODULE && r->native.modules[module->native].found &&
+           r->native.modules[module->native].found->lookup.code == SL_OK;
 }
 
 /* Of the job's module: whether its symbols were found; null when nobody asked. */
@@ -32,9 +33,9 @@ static void write_found(struct moz_writer *w, const struct mozilla_module *modul
 {
     bool asked = module->file.size && module->id.size &&
                  (module->native == NATIVE_NO_MODULE ? module->referenced
-                                                     : w->request->native->modules[module->native].referenced);
+                                                     : w->request->native.modules[module->native].referenced);
     if (asked)
-        sl_json_put_boolean(&w->json, mozilla_is_found(w->request, module));
+        sl_json_put_boolean(&w->json, moz_is_found(w->request, module));
     else
         sl_json_put_null(&w->json);
 }
@@ -52,9 +53,9 @@ static struct sl_str file_name_of(const struct moz_writer *w, const struct mozil
     if (!module)
         return SL_STR("<unknown>");
     if (how == MOZILLA_DEBUG_FILE || (how == MOZILLA_AUTO && w->request->version == 4) ||
-        !mozilla_is_found(w->request, module))
+        !moz_is_found(w->request, module))
         return module->file;
-    const struct sl_symcache *symcache = w->request->native->modules[module->native].found->lookup.symcache;
+    const struct sl_symcache *symcache = w->request->native.modules[module->native].found->lookup.symcache;
     struct sl_str name = symcache ? sl_symcache_module_file(symcache) : (struct sl_str){NULL, 0};
     return name.size ? name : module->file;
 }
@@ -66,7 +67,7 @@ static const struct native_result_frame *result_of(const struct moz_writer *w, c
     *count = 0;
     if (frame->kind == MOZILLA_LITERAL || frame->trace == UINT32_MAX)
         return NULL;
-    const struct native_result_trace *trace = &w->request->native->results[frame->trace];
+    const struct native_result_trace *trace = &w->request->native.results[frame->trace];
     if (trace->count && trace->frames[trace->count - 1].status == FRAME_SYMBOLICATED &&
         trace->frames[trace->count - 1].names)
         *count = trace->count;
@@ -82,7 +83,7 @@ static struct sl_str function_of(const struct native_result_frame *frame)
 /* False, and so many frames are counted as left out, when the answer is as long as it may be. */
 static bool moz_has_room(const struct moz_writer *w, size_t frames_left)
 {
-    struct answer_limit *limit = w->request->native->limit;
+    struct answer_limit *limit = w->request->native.limit;
     bool fits = answer_limit_fits(limit, w->json.out, 0);
     limit->omitted += fits ? 0 : frames_left;
     return fits;
@@ -99,7 +100,7 @@ struct moz_size {    /* of a function */
 static uint64_t function_size(struct moz_writer *w, const struct native_result_frame *frame)
 {
     struct moz_size *size = SL_ARENA_NEW(w->request->arena, struct moz_size), **slot;
-    const struct sl_symcache *table = native_table(&w->request->native->modules[frame->module], frame->table);
+    const struct sl_symcache *table = native_table(&w->request->native.modules[frame->module], frame->table);
     if (!size || !table || (frame->table != TABLE_SYMCACHE && frame->table != TABLE_RANGES))
         return 0;
     *size = (struct moz_size){{frame->module, frame->location.function}, 0};
@@ -127,7 +128,7 @@ static void write_level(struct moz_writer *w, const struct native_result_frame *
     struct sl_str path;
     uint64_t line;
     sl_json_member_str(&w->json, "function", function_of(frame));
-    if (!native_frame_place(w->request->native, frame, &w->path, &path, &line))
+    if (!native_frame_place(&w->request->native, frame, &w->path, &path, &line))
         return;
     sl_json_member_str(&w->json, "file", path);
     if (line)
@@ -200,13 +201,13 @@ static void write_found_modules(struct moz_writer *w)
 /* Why a module has no symbols, in the words of samply; NULL: it has, or nobody asked. */
 static const char *module_error(const struct moz_writer *w, const struct mozilla_module *module, const char **message)
 {
-    if (!module->file.size || !module->id.size || mozilla_is_found(w->request, module))
+    if (!module->file.size || !module->id.size || moz_is_found(w->request, module))
         return NULL;
     if (module->native == NATIVE_NO_MODULE) {
         *message = "The id is no debug id.";
         return module->referenced ? "InvalidBreakpadId" : NULL;
     }
-    const struct native_module *native = &w->request->native->modules[module->native];
+    const struct native_module *native = &w->request->native.modules[module->native];
     if (!native->referenced)
         return NULL;
     const struct native_found *found = native->found;
@@ -333,7 +334,7 @@ void mozilla_write(const struct mozilla_request *r, struct sl_buf *out)
         write_v4(&w);
     else
         write_v5(&w);
-    answer_limit_write(r->native->limit, &w.json);
+    answer_limit_write(r->native.limit, &w.json);
     if (r->wants_debug)
         mozilla_write_debug(r, &w.json);
     sl_json_end_object(&w.json);

@@ -399,8 +399,9 @@ bool native_find_sources(struct native_request *request)
     return true;
 }
 
-void native_release(struct native_request *request)
+void native_release(void *arg)
 {
+    struct native_request *request = arg;
     for (size_t i = 0; i < request->module_count; i++) {
         struct native_found *found = request->modules[i].found;
         if (!found)
@@ -413,8 +414,9 @@ void native_release(struct native_request *request)
     }
 }
 
-void native_reset(struct native_request *request)
+void native_reset(void *arg)
 {
+    struct native_request *request = arg;
     native_release(request);
     for (size_t i = 0; i < request->module_count; i++) {
         struct native_module *module = &request->modules[i];

@@ -2,6 +2,7 @@
  * again and again is answered from a memo on the loop. */
 #include "api/name_memo.h"
 #include "api/native/native.h"
+#include "core/guard.h"
 #include "core/pool.h"
 #include "demangle/demangle.h"
 
@@ -181,7 +182,8 @@ void native_name_at_once(struct native_request *request)
 enum sl_code native_name(struct native_request *request, struct name_memo *memo, struct sl_error *error)
 {
     struct naming n = {.request = request, .memo = memo};
-    enum sl_code code = native_here(name_all, &n, error);
+    enum sl_code code =
+        guard_run(name_all, &n) ? SL_OK : sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
     if (code == SL_OK && !work_off(&n, error))
         code = error->code;
     forget_unreadable(request);

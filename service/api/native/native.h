@@ -17,9 +17,7 @@
 
 #define NATIVE_NO_MODULE UINT32_MAX
 
-/* What the loop itself works on, step by step: to look up so many frames that were sent, or to name or write so many that came out,
- * takes some 50 us. */
-enum { NATIVE_FEW_FRAMES = 128, NATIVE_FEW_RESULTS = 384 };
+struct own_file;
 
 /* Texts of a frame that may have been sent. Those of the last three are JSON as it was written. */
 enum native_text {
@@ -103,7 +101,7 @@ struct native_found { /* what the look-ups of a module came to */
     struct source_lookup sources;    /* when wanted */
     enum sl_code stores;             /* what Mozilla's symbol stores came to, when they were asked */
     bool had_another_id;             /* they have a file of that name, but it is another one */
-    bool is_cold;                    /* set by native_stays: pages of the tables may not be in memory */
+    bool is_cold;                    /* set with the place of work: pages of the tables may not be in memory */
     struct mozilla_work work;        /* of them */
 };
 
@@ -191,6 +189,10 @@ struct native_counts { /* of resulting frames and traces */
     size_t short_traces, truncated_traces, bad_traces;
 };
 
+struct native_request;
+/* Writes members of the answer into the open object. Pure: loop or pool. */
+typedef void native_writer(const struct native_request *request, struct sl_json_writer *w, const void *arg);
+
 struct native_request {
     struct sl_arena *arena;
     const char *origin; /* what it came out of, for metrics; NULL: for those of somebody else, and nothing is counted */
@@ -224,8 +226,12 @@ struct native_request {
     size_t result_count;                 /* frames of all of them */
     struct native_counts counts;
     struct native_link *links;  /* sources that are to be downloaded */
-    struct answer_limit *limit; /* begun by native_symbolicate; writers count in it too */
+    size_t variables;           /* how many of them the answer tells */
+    struct answer_limit *limit; /* writers count in it too */
     bool out_of_memory;
+    native_writer *writer; /* of the answer; NULL: it has a form of its own */
+    const void *writer_arg;
+    job_step *then; /* done behind the names, where these are made, if no source context is wanted. NULL: nothing */
     const struct native_unwind **unwind; /* by module; NULL: no stacks were walked */
 };
 
@@ -239,8 +245,8 @@ void native_configure(struct native_request *request, const struct config *confi
 bool native_read(struct native_request *request, struct sl_str body, const struct config *config,
                  struct json_failure *failure);
 
-/* Adds a file that came with the request; the bytes stay the caller's. False when out of memory. Pure. */
-bool native_add_own(struct native_request *request, struct sl_str name, struct sl_bytes bytes);
+/* Adds files that came with the request; their texts stay the caller's. False when out of memory. Pure. */
+bool native_add_own(struct native_request *request, const struct own_file *files, size_t count);
 
 /* Adds the sources of the configuration if the options say so. False when out of memory. */
 bool native_add_configured(struct native_request *request, const struct config *config);
@@ -248,51 +254,32 @@ bool native_add_configured(struct native_request *request, const struct config *
 /* The member "options" of requests, into struct native_options. A sl_field_read. */
 bool native_read_options(struct sl_fields *s, const struct sl_json_path *at, void *out);
 
-/* ---- run.c ---- */
+/* ---- run.c: as kinds of jobs have it, whose requests begin with a native one ---- */
 
-/* A request with nothing in it but the scope, a copy; in the arena. NULL when out of memory. */
-struct native_request *native_request_new(struct sl_arena *arena, struct sl_str scope);
+/* Of struct job_kind: arena, limit and scope are the job's. */
+void native_open(struct job *job, void *request);
 
 /* Makes ready what was read or filled in: to be done once, before it runs. False when out of memory. Pure: loop or pool. */
 bool native_prepare(struct native_request *request);
 
-struct native_means { /* what a run may use */
-    const struct config *config;
-    struct name_memo *names;     /* the service's */
-    struct memory_share *memory; /* asked for what the work takes; counts what the arena comes to take */
-    struct native_then *then;    /* or NULL; for requests without source context */
-};
+/* Takes the request from its frames to results with names, and sources around them if they are wanted. A job_step. */
+enum sl_code native_run(struct job *job, void *request, struct sl_error *error) SL_SUSPENDS;
 
-/* What follows on the results: done in the same job of the pool when they are made there, which `done` tells; else the caller's
- * to do. */
-struct native_then {
-    void (*work)(void *arg);
-    void *arg;
-    bool done;
-};
+/* The place of work that looks into the request's tables, and is about the frames that came out: the loop when these and the
+ * modules are few and the pages of the tables are in memory, else the pool. */
+unsigned native_place_of_results(void *request);
+/* Behind such work: on the pool it has read pages that were not in memory, so the loop may find them there now. */
+void native_look_at_pages(const struct native_request *request);
 
-/* Takes the request through all steps, so that its results are there. SL_CANCELLED; SL_BUSY when there is not enough memory;
- * SL_INTERNAL when a mapped file could not be read, or something else that says nothing about the request. What it holds is to
- * be given back in any case (native_release). */
-enum sl_code native_run(struct native_request *request, const struct native_means *means,
-                        struct sl_error *error) SL_SUSPENDS;
+/* Of struct job_kind: writes {"status":"completed"} with what the request's writer adds as the answer. */
+enum sl_code native_write_answer(struct job *job, void *request, struct sl_error *error);
+uint64_t native_answer_memory(const void *request);
+unsigned native_place_of_answer(void *request);
 
-/* Work on a request that looks into its tables, and is about so many frames. The loop does it when these and the modules are few and
- * the pages of the tables are in memory (native_stays), else the pool. */
-bool native_stays(const struct native_request *request, size_t frames);
-enum sl_code native_here(void (*work)(void *arg), void *arg, struct sl_error *error);
-enum sl_code native_on_pool(const struct native_request *request, size_t frames, void (*work)(void *arg), void *arg,
-                            struct sl_error *error) SL_SUSPENDS;
-enum sl_code native_step(const struct native_request *request, size_t frames, void (*work)(void *arg), void *arg,
-                         struct sl_error *error) SL_SUSPENDS; /* one or the other */
-
-/* Writes members of the answer into the open object. Pure: loop or pool. */
-typedef void native_writer(const struct native_request *request, struct sl_json_writer *w, void *arg);
-
-/* The whole of a job: native_run, and {"status":"completed"} with what `write` adds as its answer. As often as a file was cut
- * under its mapping, which is made anew then. What the request holds is given back. */
-enum sl_code native_run_job(struct job *job, struct native_request *request, native_writer *write, void *arg,
-                            struct sl_error *error) SL_SUSPENDS;
+/* Of struct job_kind. */
+bool native_is_allowed(struct http_exchange *x, const void *request);
+void native_reset(void *request);
+void native_release(void *request);
 
 /* ---- modules.c ---- */
 
@@ -313,9 +300,6 @@ bool native_find_symbols(struct native_request *request) SL_SUSPENDS;
 
 /* The look-ups for source context of the modules that resulting frames refer to. False when cancelled. */
 bool native_find_sources(struct native_request *request) SL_SUSPENDS;
-
-void native_release(struct native_request *request); /* what the look-ups hold */
-void native_reset(struct native_request *request);   /* the same, and all that the steps have filled in */
 
 static inline bool native_is_upload(const struct native_module *module)
 {
@@ -376,9 +360,6 @@ struct native_hit { /* what answers an address */
     uint64_t address, symbol_address; /* relative to the module */
 };
 
-/* The base that makes relative addresses of the module ELF addresses. */
-uint64_t native_symbfile_base(const struct native_module *module);
-
 /* Looks `relative` up in the module's uploads: of callers (`caller`) the return pads first, then the ranges at `adjusted`,
  * which lies inside of the call. */
 struct native_hit native_symbfile_lookup(const struct native_module *module, uint64_t relative, uint64_t adjusted,
@@ -413,4 +394,4 @@ enum sl_code native_download_sources(struct native_request *request, struct sl_e
 size_t native_count_variables(const struct native_request *request);
 
 /* The members "stacktraces" and "modules", with "signal" before them; `unused` is NULL. A native_writer. */
-void native_write(const struct native_request *request, struct sl_json_writer *w, void *unused);
+void native_write(const struct native_request *request, struct sl_json_writer *w, const void *unused);

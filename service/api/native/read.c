@@ -1,5 +1,6 @@
 /* The body of POST /symbolicate into the request. */
 #include "api/native/native.h"
+#include "api/own_files.h"
 #include "api/sources.h"
 #include "symbfile/fileid.h"
 
@@ -471,12 +472,16 @@ bool native_add_configured(struct native_request *request, const struct config *
     return request_sources_add_configured(config, request->arena, &request->sources, &request->source_count);
 }
 
-bool native_add_own(struct native_request *request, struct sl_str name, struct sl_bytes bytes)
+bool native_add_own(struct native_request *request, const struct own_file *files, size_t count)
 {
     const uint64_t most_unpacked = UINT64_C(512) << 20;
-    if (!request->own && (request->own = SL_ARENA_NEW(request->arena, struct own_objects)))
+    if (count && !request->own && (request->own = SL_ARENA_NEW(request->arena, struct own_objects)))
         *request->own = (struct own_objects){.arena = request->arena, .room = most_unpacked};
-    return request->own && own_objects_add(request->own, name, bytes);
+    bool good = !count || request->own;
+    for (size_t i = 0; i < count && good; i++)
+        good = own_objects_add(request->own, files[i].name,
+                               (struct sl_bytes){(const uint8_t *)files[i].text.data, files[i].text.size});
+    return good;
 }
 
 bool native_read(struct native_request *request, struct sl_str body, const struct config *config,

@@ -3,7 +3,8 @@
 
 enum { TABLES_PER_INDEX = 2 };
 
-uint64_t native_symbfile_base(const struct native_module *module)
+/* The base that makes relative addresses of the module ELF addresses. */
+static uint64_t symbfile_base(const struct native_module *module)
 {
     if (module->upload->image_vmaddr.set)
         return module->upload->image_vmaddr.value;
@@ -59,7 +60,7 @@ struct native_hit native_symbfile_lookup(const struct native_module *module, uin
                                          bool caller, struct sl_location *chain, size_t capacity)
 {
     struct native_hit hit = {.address = adjusted};
-    uint64_t base = native_symbfile_base(module), va = relative + base, start;
+    uint64_t base = symbfile_base(module), va = relative + base, start;
     if (caller && va)
         hit.count = find_pad(module, va - 1, chain, capacity, &hit.table);
     if (!hit.count)

@@ -418,9 +418,8 @@ static uint64_t size_of_modules(const struct native_request *request)
     return size < most ? size : most;
 }
 
-void native_write(const struct native_request *request, struct sl_json_writer *w, void *unused)
+void native_write(const struct native_request *request, struct sl_json_writer *w, const void *unused)
 {
-    (void)unused;
     struct answer a = {.request = request, .w = w, .modules_size = size_of_modules(request)};
     number_member(w, "signal", request->signal);
     sl_json_member_array(w, "stacktraces");

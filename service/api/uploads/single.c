@@ -1,5 +1,5 @@
 /* POST /upload/v2/: which of these files are to be sent, and where to. */
-#include "api/json_body.h"
+#include "api/impl.h"
 #include "api/uploads/session.h"
 
 #include "base/json_fields.h"

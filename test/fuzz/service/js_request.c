@@ -36,6 +36,7 @@ static void find(struct js_request *r)
         m->code = i % 5 == 1 ? SL_MALFORMED : SL_OK;
         m->item = i % 5 ? NULL : &item;
     }
+    answer_limit_begin(r->limit, r->arena, r->config->max_response_bytes);
     js_resolve(r);
     for (i = 0; i < r->want_count; i++)
         r->wants[i].file = i % 2 ? &found : &missing;

@@ -39,6 +39,7 @@ static void answer(struct jvm_request *r)
 {
     struct sl_buf out = {0};
     find_mappings(r);
+    answer_limit_begin(r->limit, r->arena, r->config->max_response_bytes);
     jvm_map(r);
     jvm_add_context(r);
     if (r->out_of_memory)

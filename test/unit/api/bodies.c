@@ -39,7 +39,7 @@ static int read_mozilla(struct sl_str body, struct sl_arena *arena, size_t *fram
 {
     struct json_failure failure;
     struct mozilla_request *r = SL_ARENA_NEW(arena, struct mozilla_request);
-    r->arena = arena;
+    r->arena = r->native.arena = arena;
     r->config = &config;
     bool good = mozilla_read(r, body, &failure);
     *frames = r->frame_count;
@@ -50,9 +50,10 @@ static int read_mozilla(struct sl_str body, struct sl_arena *arena, size_t *fram
 static int read_apple(struct sl_str body, struct sl_arena *arena, size_t *frames)
 {
     static const struct sl_apple_options options = {.names_from_report = true, .split_os_version = true};
-    struct native_request *r = native_request_new(arena, SL_STR("global"));
+    struct native_request *r = SL_ARENA_NEW(arena, struct native_request);
     struct sl_crash crash;
     struct sl_error error;
+    r->arena = arena;
     enum sl_code code =
         sl_apple_read((struct sl_bytes){(const uint8_t *)body.data, body.size}, &options, arena, &crash, &error);
     bool good = code == SL_OK && crash_fill(r, &crash);
@@ -61,20 +62,20 @@ static int read_apple(struct sl_str body, struct sl_arena *arena, size_t *frames
 }
 
 /* ---- JSON of the forms that crash files come in ---- */
-struct form_part {
+struct json_part {
     sl_field_read *read;
     void *out;
 };
 
 static bool read_value(struct sl_fields *s)
 {
-    const struct form_part *part = s->context;
+    const struct json_part *part = s->context;
     return part->read(s, NULL, part->out);
 }
 
 static int read_part(struct sl_str body, struct sl_arena *arena, size_t *frames, sl_field_read *read, void *out)
 {
-    struct form_part part = {read, out};
+    struct json_part part = {read, out};
     struct json_failure failure;
     *frames = 0;
     return json_document(body, arena, read_value, &part, &failure) ? 200 : failure.status;

@@ -2,13 +2,12 @@
 #include "../http/support.h"
 
 #include "api/access.h"
-#include "api/json_body.h"
+#include "api/impl.h"
 #include "config/config.h"
 #include "core/memory.h"
 
 /* ---- the API ---- */
 struct sum {
-    struct sl_arena *arena;
     struct sl_opt_u64 a, b;
 };
 
@@ -23,10 +22,9 @@ static bool read_fields(struct sl_fields *s)
     return sl_fields_object(s, NULL, sum_fields, s->context);
 }
 
-static bool read_sum(void *arg, struct sl_str text, struct json_failure *failure)
+static bool read_sum(struct job *job, void *sum, struct sl_str text, struct json_failure *failure)
 {
-    struct sum *sum = arg;
-    return json_document(text, sum->arena, read_fields, sum, failure);
+    return json_document(text, &job->arena, read_fields, sum, failure);
 }
 
 static void reply_word(struct http_exchange *x, int status, const char *detail)
@@ -52,42 +50,23 @@ static enum sl_code add_up(struct job *job, void *arg, struct sl_error *error)
     return SL_OK;
 }
 
-static struct sum *read_request(struct http_exchange *x, struct job *job)
-{
-    struct sum *sum = SL_ARENA_NEW(&job->arena, struct sum);
-    struct json_body body = {.arena = &job->arena, .read = read_sum, .arg = sum, .refuse = refuse_body};
-    assert_non_null(sum);
-    sum->arena = &job->arena;
-    return json_body_read(x, &body) ? sum : NULL;
-}
-
-/* Waits as the client asks, and is asked again. */
-static void handle_sum(struct http_exchange *x)
-{
-    struct api_query query;
-    struct job *job = job_new(x);
-    struct sum *sum = query_read(x, &query) ? read_request(x, job) : NULL;
-    if (sum)
-        job_start(x, job, &query, add_up, sum);
-    else
-        job_discard(job);
-}
-
 /* Waits for the end, and tells it in words of its own. */
-static void handle_tell(struct http_exchange *x)
+static void answer_in_words(struct http_exchange *x, struct job *job)
 {
-    struct job *job = job_new(x);
-    struct sum *sum = read_request(x, job);
-    if (!sum) {
-        job_discard(job);
-        return;
-    }
-    if (!job_begin(x, job, add_up, sum))
-        return;
     assert_int_equal(job_wait(job, UINT64_MAX), FIBER_WOKEN);
     http_reply(x, job->outcome == JOB_COMPLETED ? 200 : 500, "text/plain", sl_buf_view(&job->answer));
     job_leave(job);
 }
+
+/* Waits as the client asks, and is asked again. */
+static const struct job_kind add = {
+    .task = "add", .size = sizeof(struct sum), .read = read_sum, .refuse = refuse_body, .run = add_up};
+static const struct job_kind tell = {.task = "tell",
+                                     .size = sizeof(struct sum),
+                                     .read = read_sum,
+                                     .refuse = refuse_body,
+                                     .answer = answer_in_words,
+                                     .run = add_up};
 
 static uint64_t limit(const struct http_exchange *x)
 {
@@ -104,12 +83,12 @@ static const char *prefix(const void *service)
 static const struct http_route routes[] = {
     {.method = "POST",
      .pattern = "/add",
-     .handler = handle_sum,
+     .handler = job_handle,
      .body_limit = limit,
      .body_weight = JSON_WEIGHT,
      .rights = API_RIGHT("proxy"),
-     .task = "add"},
-    {.method = "POST", .pattern = "/tell", .handler = handle_tell, .body_limit = limit, .task = "tell"},
+     .job = &add},
+    {.method = "POST", .pattern = "/tell", .handler = job_handle, .body_limit = limit, .job = &tell},
     {.method = NULL},
 };
 

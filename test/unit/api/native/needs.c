@@ -7,10 +7,7 @@
 #include "catalog/catalog.h"
 #include "search/impl.h"
 
-    enum {
-        MODULES = 2,
-        WALKERS = 5
-    };
+enum { MODULES = 2, WALKERS = 5 };
 
 static unsigned asked, answered;
 static enum sl_code answer; /* of those that ask now */

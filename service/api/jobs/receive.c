@@ -1,0 +1,159 @@
+/* Requests that start jobs, until these run. Bodies are JSON, which the loop reads itself when it is small, or forms with files of
+ * the request's own. */
+#include "api/impl.h"
+#include "api/own_files.h"
+#include "http/multipart.h"
+
+/* No larger bodies are read by the loop itself: some 0.1 ms. */
+enum { SMALL_BODY = 16 * 1024 };
+
+/* ---- the head ---- */
+
+/* application/json or application/<anything>+json; parameters are allowed (RFC 9110, 8.3; RFC 6839, 3.1). */
+static bool is_json(struct sl_str type)
+{
+    const char *end = type.size ? memchr(type.data, ';', type.size) : NULL;
+    if (end)
+        type.size = (size_t)(end - type.data);
+    while (type.size && (type.data[type.size - 1] == ' ' || type.data[type.size - 1] == '\t'))
+        type.size--;
+    struct sl_str prefix = SL_STR("application/"), suffix = SL_STR("+json");
+    if (sl_str_equal_nocase(type, SL_STR("application/json")))
+        return true;
+    return type.size > prefix.size + suffix.size &&
+           sl_str_equal_nocase((struct sl_str){type.data, prefix.size}, prefix) &&
+           sl_str_equal_nocase((struct sl_str){type.data + type.size - suffix.size, suffix.size}, suffix);
+}
+
+void job_check(struct http_exchange *x)
+{
+    const struct job_kind *kind = x->route->job;
+    struct sl_str type = http_header(x, "content-type"), boundary;
+    struct api_query query;
+    if (kind->answer) {
+        job_slot_free(x);
+        return;
+    }
+    if (!query_read(x, &query))
+        return;
+    bool is_form = (kind->receive || kind->files) && multipart_boundary(type, &boundary);
+    if (kind->receive && !is_form)
+        reply_text(x, 400, "Invalid `boundary` for `multipart/form-data` request");
+    else if (!is_form && !is_json(type))
+        reply_text(x, 415, "Expected request with `Content-Type: application/json`");
+    else if (x->content_length < 0 || (uint64_t)x->content_length <= x->route->body_limit(x))
+        job_slot_free(x); /* what is too large the server refuses itself, before a missing slot would be told */
+}
+
+/* ---- the body ---- */
+
+struct receiving {
+    struct job *job;
+    struct own_files *files; /* NULL: the body is JSON, and no form */
+    struct sl_str boundary;
+    struct sl_bytes bytes;
+    struct json_failure failure;
+    struct sl_error error; /* of the form's framing */
+    bool good;
+};
+
+static bool read_form(struct receiving *r, struct sl_bytes form, struct sl_str *request)
+{
+    struct form_part part = {.name = SL_STR("request")};
+    enum sl_code code = form_split(form, r->boundary, &r->job->arena, r->files, &part, 1, &r->error);
+    *request = part.text;
+    if (code != SL_OK && code != SL_BUSY)
+        r->failure = (struct json_failure){400, "Error parsing `multipart/form-data` request"};
+    else if (code == SL_OK && !request->data)
+        r->failure = (struct json_failure){400, "missing request"};
+    return code == SL_OK && request->data;
+}
+
+static void read_copy(void *arg)
+{
+    struct receiving *r = arg;
+    struct job *job = r->job;
+    const char *copy = sl_arena_strndup(&job->arena, (const char *)r->bytes.data, r->bytes.size);
+    struct sl_str text = {copy, r->bytes.size};
+    r->failure = json_no_memory;
+    r->good = copy && (!r->files || read_form(r, (struct sl_bytes){(const uint8_t *)copy, text.size}, &text)) &&
+              job->kind->read(job, job->request, text, &r->failure);
+}
+
+static void refuse_form(struct http_exchange *x, const struct receiving *r)
+{
+    int status = r->failure.status;
+    if (status == 503)
+        http_reply_no_memory(x);
+    else
+        http_reply_detail(x, status == 422 ? 400 : status, r->failure.problem, r->error.code ? r->error.message : NULL);
+}
+
+static void refuse_json(struct http_exchange *x, const struct json_failure *failure)
+{
+    struct sl_buf text = {0};
+    if (failure->status != 400 && failure->status != 422) {
+        http_reply_detail(x, failure->status, failure->problem, NULL);
+        return;
+    }
+    sl_buf_cstr(&text, failure->status == 400 ? "Failed to parse the request body as JSON: "
+                                              : "Failed to deserialize the JSON body into the target type: ");
+    sl_buf_cstr(&text, failure->problem);
+    http_reply(x, failure->status, "text/plain; charset=utf-8", sl_buf_view(&text));
+    sl_buf_free(&text);
+}
+
+static bool read_body(struct http_exchange *x, struct job *job)
+{
+    const struct job_kind *kind = job->kind;
+    struct receiving r = {.job = job};
+    struct sl_error error;
+    if (kind->files && multipart_boundary(http_header(x, "content-type"), &r.boundary))
+        r.files = (struct own_files *)((char *)job->request + kind->files);
+    if (http_body(x, &r.bytes) != SL_OK)
+        return false;
+    if (r.files)
+        r.files->sent = true;
+    if (!r.files && r.bytes.size <= SMALL_BODY) {
+        read_copy(&r);
+    } else if (http_pool_run(x, POOL_JSON, read_copy, &r, &error) != SL_OK) {
+        http_reply_error(x, 503, error.message);
+        return false;
+    }
+    if (!r.good && r.files)
+        refuse_form(x, &r);
+    else if (!r.good)
+        (kind->refuse ? kind->refuse : refuse_json)(x, &r.failure);
+    memory_set(&x->memory, r.bytes.size + job->arena.used); /* instead of what it might have been */
+    return r.good;
+}
+
+/* ---- the job ---- */
+
+/* False: the answer is set, or the client gone. */
+static bool receive(struct http_exchange *x, struct job *job)
+{
+    const struct job_kind *kind = job->kind;
+    if (kind->head)
+        kind->head(x, job->request);
+    if (kind->receive ? !kind->receive(x, job, job->request) : !read_body(x, job))
+        return false;
+    return !job->kind->is_allowed || job->kind->is_allowed(x, job->request); /* of the kind that it has become */
+}
+
+void job_handle(struct http_exchange *x)
+{
+    const struct job_kind *kind = x->route->job;
+    struct api_query query = {.scope = SL_STR("global")};
+    if (!kind->answer && !query_read(x, &query))
+        return;
+    struct job *job = job_new(x, kind, query.scope);
+    if (!job)
+        return;
+    if (!receive(x, job) || !job_begin(x, job))
+        job_discard(job);
+    else if (kind->answer)
+        kind->answer(x, job);
+    else
+        job_answer(x, job, &query);
+}

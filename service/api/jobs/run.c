@@ -1,0 +1,139 @@
+/* The steps of a job: it waits for their memory, runs them, and repairs damaged cache files. */
+#include "api/impl.h"
+#include "cache/cache.h"
+#include "core/guard.h"
+
+bool job_open(struct job *job, const struct job_kind *kind, struct sl_str scope)
+{
+    const char *kept = sl_arena_strndup(&job->arena, scope.data, scope.size);
+    job->task = kind->task;
+    job->kind = kind;
+    job->scope = (struct sl_str){kept, scope.size};
+    job->request = sl_arena_zalloc(&job->arena, 1, kind->size);
+    if (!kept || !job->request)
+        return false;
+    if (kind->open)
+        kind->open(job, job->request);
+    return true;
+}
+
+void job_release(struct job *job)
+{
+    if (job->request && job->kind->release)
+        job->kind->release(job->request);
+    job->request = NULL;
+}
+
+/* ---- steps ---- */
+
+enum sl_code job_reserve(struct job *job, uint64_t bytes, struct sl_error *error)
+{
+    enum sl_code code = memory_ask(&job->memory, job->arena.used + bytes, error);
+    return code && code != SL_CANCELLED ? sl_fail(error, SL_BUSY, "not enough memory for the answer") : code;
+}
+
+struct work {
+    struct job *job;
+    job_step *step;
+    enum sl_code code;
+    struct sl_error *error;
+};
+
+static void work(void *arg)
+{
+    struct work *w = arg;
+    w->code = w->step(w->job, w->job->request, w->error);
+}
+
+enum sl_code job_work(struct job *job, unsigned place, job_step *step, struct sl_error *error)
+{
+    struct work w = {.job = job, .step = step, .error = error};
+    enum sl_code code = SL_OK;
+    if (!job->limit.arena)
+        answer_limit_begin(&job->limit, &job->arena, job->config->max_response_bytes);
+    if (place != JOB_ON_LOOP)
+        code = pool_run(place, work, &w, error);
+    else if (!guard_run(work, &w))
+        code = sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
+    if (job->memory.bytes < job->arena.used)
+        memory_set(&job->memory, job->arena.used);
+    return code == SL_OK ? w.code : code;
+}
+
+/* ---- phases ---- */
+
+static enum sl_code prepare(void *arg, struct sl_error *error)
+{
+    struct job *job = arg;
+    return job->kind->prepare(job, job->request, error);
+}
+
+static void undo(void *arg)
+{
+    struct job *job = arg;
+    if (job->kind->undo)
+        job->kind->undo(job->request);
+    sl_buf_clear(&job->answer);
+}
+
+static enum sl_code run_and_write(void *arg, struct sl_error *error)
+{
+    struct job *job = arg;
+    const struct job_kind *kind = job->kind;
+    job->limit = (struct answer_limit){.arena = NULL};
+    enum sl_code code = kind->run(job, job->request, error);
+    if (code != SL_OK || !kind->write || job->answer.size || job->answer.failed)
+        return code;
+    if (kind->memory && (code = job_reserve(job, kind->memory(job->request), error)) != SL_OK)
+        return code;
+    return job_work(job, kind->place ? kind->place(job->request) : POOL_SYMBOLICATE, kind->write, error);
+}
+
+static void reset(void *arg)
+{
+    struct job *job = arg;
+    if (job->kind->reset)
+        job->kind->reset(job->request);
+    sl_buf_clear(&job->answer);
+}
+
+enum sl_code job_run(struct job *job, struct sl_error *error)
+{
+    const struct job_kind *kind = job->kind;
+    enum sl_code code = kind->prepare ? cache_run_reader(&(struct cache_reader){prepare, undo}, job, error) : SL_OK;
+    if (code == SL_OK)
+        code = cache_run_reader(&(struct cache_reader){run_and_write, reset}, job, error);
+    memory_set(&job->memory, job->arena.used + job->answer.capacity);
+    if (code == SL_OK && job->answer.failed)
+        code = sl_fail(error, SL_BUSY, "out of memory");
+    if (kind->finish)
+        kind->finish(job, job->request, code, error);
+    job_release(job);
+    return code;
+}
+
+/* ---- without a server ---- */
+
+static enum sl_code read_and_run(struct job *job, const void *local, struct sl_error *error)
+{
+    struct json_failure failure = json_no_memory;
+    if (job->kind->read_local(job, job->request, local, &failure))
+        return job_run(job, error);
+    return sl_fail(error, failure.status == 503 ? SL_BUSY : SL_MALFORMED, "%s",
+                   failure.problem ? failure.problem : "out of memory");
+}
+
+enum sl_code job_run_local(const struct job_kind *kind, const struct config *config, struct sl_str scope,
+                           const void *local, struct sl_buf *answer, struct sl_error *error)
+{
+    struct service service = {.config = config, .names = name_memo_new()};
+    struct job job = {.service = &service, .config = config, .answer = *answer};
+    bool is_open = service.names && job_open(&job, kind, scope.data ? scope : SL_STR("global"));
+    enum sl_code code = is_open ? read_and_run(&job, local, error) : sl_fail(error, SL_BUSY, "out of memory");
+    job_release(&job);
+    *answer = job.answer;
+    memory_set(&job.memory, 0);
+    sl_arena_free(&job.arena);
+    name_memo_free(service.names);
+    return code;
+}
