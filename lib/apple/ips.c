@@ -355,7 +355,7 @@ struct ips_termination {
     struct sl_buf details;
 };
 
-static bool read_code(struct sl_fields *s, const struct sl_json_path *at, void *out)
+static bool read_termination_code(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
     return sl_json_peek(s->json) == SL_JSON_NUMBER ? sl_json_number(s->json, out) : sl_fields_text(s, at, out);
 }
@@ -367,7 +367,7 @@ static bool read_details(struct sl_fields *s, const struct sl_json_path *at, voi
 }
 
 static const struct sl_field termination_fields[] = {
-    SL_FIELD_BY(false, ips_termination, code, "code", read_code),
+    SL_FIELD_BY(false, ips_termination, code, "code", read_termination_code),
     SL_FIELD(TEXT, false, ips_termination, domain, "namespace"),
     SL_FIELD(TEXT, false, ips_termination, indicator, "indicator"),
     SL_FIELD_BY(false, ips_termination, details, "details", read_details),

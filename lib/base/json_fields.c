@@ -177,7 +177,7 @@ bool sl_fields_raw(struct sl_fields *s, const struct sl_json_path *at, void *out
 static bool read_items(struct sl_fields *s, const struct sl_json_path *at, const struct sl_field *of, void **items,
                        size_t *count);
 
-static inline __attribute__((always_inline)) bool read_field(struct sl_fields *s, const struct sl_json_path *at,
+__attribute__((always_inline)) static inline bool read_field(struct sl_fields *s, const struct sl_json_path *at,
                                                              const struct sl_field *field, void *out)
 {
     switch (field->type) {
