@@ -517,23 +517,6 @@ bool sl_json_text(struct sl_json *j, struct sl_str *out)
     return false;
 }
 
-bool sl_json_texts(struct sl_json *j, const struct sl_str *names, struct sl_str *texts, size_t count)
-{
-    struct sl_str key;
-    if (!sl_json_object(j))
-        return false;
-    while (sl_json_next(j, &key)) {
-        size_t i = 0;
-        while (i < count && !sl_str_equal(names[i], key))
-            i++;
-        if (i < count)
-            sl_json_text(j, &texts[i]);
-        else
-            sl_json_skip(j);
-    }
-    return true;
-}
-
 static bool open_or_skip(struct sl_json *j, enum sl_json_type type)
 {
     if (sl_json_peek(j) == type)

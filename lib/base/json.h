@@ -97,10 +97,6 @@ bool sl_json_end(struct sl_json *j);
 /* SL_OK, SL_MALFORMED or SL_BUSY, by what failed. */
 enum sl_code sl_json_code(const struct sl_json *j);
 
-/* The members of an object that are texts and have one of `count` names, each to the text of its place; of a name that is
- * there twice the last counts. All others are skipped. False when no object comes, which is skipped. */
-bool sl_json_texts(struct sl_json *j, const struct sl_str *names, struct sl_str *texts, size_t count);
-
 /* ---- outside of a document ---- */
 
 /* Appends to `out`, which has room for `raw.size` bytes, what a raw string stands for; returns the size. */

@@ -478,28 +478,28 @@ size_t pool_queued(void)
 }
 
 static struct { /* a job that does nothing; loop thread */
-    uv_work_t work;
     uint64_t since_ms;
     bool waits;
 } probe;
 
-static void probe_work(uv_work_t *work)
+static void probe_work(void *arg)
 {
-    (void)work;
+    (void)arg;
 }
 
-static void probe_done(uv_work_t *work, int status)
+static void probe_done(void *arg)
 {
-    (void)work, (void)status;
+    (void)arg;
     probe.waits = false;
 }
 
 static uint64_t quick_vain_ms(void)
 {
     uint64_t now = loop ? loop_now_ms() : 0;
-    if (loop && !probe.waits && uv_queue_work(loop, &probe.work, probe_work, probe_done) == 0) {
+    if (loop && !probe.waits) {
         probe.waits = true;
         probe.since_ms = now;
+        pool_detach(probe_work, probe_done, NULL);
     }
     return probe.waits ? now - probe.since_ms : 0;
 }

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "core/loop.h"
 #include "objectstore/impl.h"
 
@@ -49,15 +49,22 @@ static enum sl_code keep_keys(struct asking *a, struct sl_str access, struct sl_
 
 static enum sl_code keep_json(struct asking *a, struct sl_str json)
 {
-    static const struct sl_str names[] = {SL_STR("AccessKeyId"), SL_STR("SecretAccessKey"), SL_STR("Token"),
-                                          SL_STR("Expiration")};
+    struct credentials {
+        struct sl_str access, secret, token, expiration;
+    } c = {.access = {NULL, 0}};
+    static const struct sl_field fields[] = {
+        SL_FIELD(TEXT, false, credentials, access, "AccessKeyId"),
+        SL_FIELD(TEXT, false, credentials, secret, "SecretAccessKey"),
+        SL_FIELD(TEXT, false, credentials, token, "Token"),
+        SL_FIELD(TEXT, false, credentials, expiration, "Expiration"),
+        SL_FIELDS_END,
+    };
     struct sl_json j = sl_json(json, &a->arena, false);
-    struct sl_str texts[4] = {{NULL, 0}};
-    sl_json_texts(&j, names, texts, 4);
+    sl_json_read_object(&j, fields, &c);
     if (!sl_json_end(&j))
         return j.busy ? sl_fail(a->error, SL_BUSY, "out of memory")
                       : sl_fail(a->error, SL_DOWNLOAD_ERROR, "no credentials in the answer");
-    return keep_keys(a, texts[0], texts[1], texts[2], texts[3]);
+    return keep_keys(a, c.access, c.secret, c.token, c.expiration);
 }
 
 static enum sl_code ask_service(struct asking *a, struct fetch_request request, struct sl_str *answer)

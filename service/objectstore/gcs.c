@@ -1,6 +1,6 @@
 /* Objects of a Google Cloud Storage bucket, by its JSON API ("Cloud Storage JSON API", Google). */
 #include "base/base64.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "base/json_write.h"
 #include "objectstore/impl.h"
 
@@ -174,7 +174,11 @@ static enum sl_code gcs_put(struct object_request *request, const struct object_
 
 static bool read_list(struct sl_json *j, struct sl_str after, struct object_list *list)
 {
-    static const struct sl_str names[] = {SL_STR("name"), SL_STR("updated")};
+    struct item {
+        struct sl_str name, updated;
+    };
+    static const struct sl_field fields[] = {SL_FIELD(TEXT, false, item, name, "name"),
+                                             SL_FIELD(TEXT, false, item, updated, "updated"), SL_FIELDS_END};
     struct sl_str key;
     if (!sl_json_object(j))
         return false;
@@ -182,10 +186,10 @@ static bool read_list(struct sl_json *j, struct sl_str after, struct object_list
         if (sl_str_equal(key, SL_STR("items")) && sl_json_peek(j) == SL_JSON_ARRAY) {
             sl_json_enter(j);
             while (sl_json_next(j, &key)) {
-                struct sl_str texts[2] = {{NULL, 0}, {NULL, 0}};
-                sl_json_texts(j, names, texts, 2);
-                if (texts[0].data && !sl_str_equal(texts[0], after)) /* the list begins with it */
-                    object_list_add(list, texts[0], texts[1]);
+                struct item item = {.name = {NULL, 0}};
+                sl_json_read_object(j, fields, &item);
+                if (item.name.data && !sl_str_equal(item.name, after)) /* the list begins with it */
+                    object_list_add(list, item.name, item.updated);
             }
             continue;
         }

@@ -127,28 +127,33 @@ static bool is_key(struct sl_str text)
     return key != NULL;
 }
 
+static const struct sl_field account_fields[] = {
+    SL_FIELD(TEXT, false, google_account, private_key, "private_key"),
+    SL_FIELD(TEXT, false, google_account, client_email, "client_email"),
+    SL_FIELD(TEXT, false, google_account, token_url, "token_uri"),
+    SL_FIELDS_END,
+};
+
 enum sl_code google_account_read(const char *path, struct sl_arena *arena, struct google_account *account,
                                  struct sl_error *error)
 {
     struct sl_buf text = {0};
-    static const struct sl_str names[] = {SL_STR("private_key"), SL_STR("client_email"), SL_STR("token_uri")};
-    struct sl_str texts[3] = {{NULL, 0}};
     if (!credentials_read_file(path, &text))
         return sl_fail_errno(error, errno, "") == SL_BUSY
                    ? SL_BUSY
                    : sl_fail(error, SL_INTERNAL, "cannot read the service account %.120s: %s", path, strerror(errno));
+    *account = (struct google_account){.private_key = {NULL, 0}};
     struct sl_str kept = sl_buf_keep(&text, arena);
     struct sl_json j = sl_json(kept, arena, false);
-    bool is_object = kept.data && sl_json_texts(&j, names, texts, 3) && sl_json_end(&j);
+    bool is_object = kept.data && sl_json_read_object(&j, account_fields, account) && sl_json_end(&j);
     if (!kept.data || j.busy)
         return sl_fail(error, SL_BUSY, "out of memory");
     if (!is_object)
         return sl_fail(error, SL_MALFORMED, "the service account %.120s is no JSON", path);
-    if (!texts[0].size || !texts[1].size)
+    if (!account->private_key.size || !account->client_email.size)
         return sl_fail(error, SL_MALFORMED, "the service account %.120s has no private_key and client_email", path);
-    if (!is_key(texts[0]))
+    if (!is_key(account->private_key))
         return sl_fail(error, SL_MALFORMED, "the private_key of %.120s is no key", path);
-    *account = (struct google_account){texts[0], texts[1], texts[2]};
     return SL_OK;
 }
 

@@ -357,7 +357,9 @@ static struct sl_str mozilla_place(const void *context)
 {
     const struct mozilla_request *request = context;
     const struct source *first = request->stores;
-    return !request->store_count ? (struct sl_str){NULL, 0} : first->url.size ? first->url : bucket_name(&first->bucket);
+    return !request->store_count ? (struct sl_str){NULL, 0}
+           : first->url.size     ? first->url
+                                 : bucket_name(&first->bucket);
 }
 
 static void *mozilla_retain(const void *context, struct sl_arena *arena)

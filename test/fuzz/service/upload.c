@@ -1,5 +1,6 @@
 /* An upload from hostile hands: lines "Name: value" up to an empty one are its headers, the rest its body, in pieces. */
 #include "api/symbfile/symbfile.h"
+#include "catalog/catalog.h"
 
 #include <stdlib.h>
 
@@ -62,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct http_exchange x = {.content_length = -1};
     if (!config && (config_load(NULL, &config, &problems, NULL) != SL_OK))
         abort();
-    symbfiles_init(config);
+    kinds_init(config);
     struct sl_bytes body = read_headers((struct sl_bytes){data, size}, &x, headers);
     x.has_body = body.size > 0;
     x.content_length = (int64_t)body.size;

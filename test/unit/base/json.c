@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/json_fields.h"
 
 static struct sl_arena arena;
 
@@ -254,14 +255,17 @@ TEST(typed_values)
 
 TEST(texts_of_an_object)
 {
-    static const struct sl_str names[] = {SL_STR("id"), SL_STR("kind")};
-    struct sl_str texts[2] = {{NULL, 0}};
+    struct texts {
+        struct sl_str id, kind;
+    } texts = {.id = {NULL, 0}};
+    static const struct sl_field fields[] = {SL_FIELD(TEXT, false, texts, id, "id"),
+                                             SL_FIELD(TEXT, false, texts, kind, "kind"), SL_FIELDS_END};
     struct sl_json j =
         sl_json(SL_STR("[{\"x\":{\"id\":\"no\"},\"id\":\"a\",\"k\\u0069nd\":\"b\",\"id\":\"c\"},7]"), &arena, false);
     struct sl_str key;
-    assert_true(sl_json_array(&j) && sl_json_next(&j, &key) && sl_json_texts(&j, names, texts, 2));
-    assert_true(sl_str_equal(texts[0], SL_STR("c")) && sl_str_equal(texts[1], SL_STR("b")));
-    assert_true(sl_json_next(&j, &key) && !sl_json_texts(&j, names, texts, 2));
+    assert_true(sl_json_array(&j) && sl_json_next(&j, &key) && sl_json_read_object(&j, fields, &texts));
+    assert_true(sl_str_equal(texts.id, SL_STR("c")) && sl_str_equal(texts.kind, SL_STR("b")));
+    assert_true(sl_json_next(&j, &key) && !sl_json_read_object(&j, fields, &texts));
     assert_true(!sl_json_next(&j, &key) && sl_json_end(&j));
 }
 
