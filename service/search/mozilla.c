@@ -495,19 +495,3 @@ bool kinds_find_mozilla(const struct config *config, const struct mozilla_questi
     }
     return !waiting_count || fiber_for_each(get_answer, waiting, waiting_count, waiting_count);
 }
-
-enum sl_code kinds_forget_mozilla(struct sl_str debug_file, struct sl_str debug_id, struct sl_error *error)
-{
-    struct sl_arena arena = {0};
-    struct object_id id = {.debug_file = debug_file, .has_debug_id = true};
-    struct sl_str place;
-    enum sl_code code = SL_MALFORMED;
-    if (!sl_debug_id_parse(debug_id, &id.debug_id))
-        sl_fail(error, code, "not a debug id");
-    else if (!place_of(&id, &arena, &place))
-        code = sl_fail(error, SL_BUSY, "out of memory");
-    else
-        code = cache_invalidate(&(struct cache_file){stores_source, place}, 1, error);
-    sl_arena_free(&arena);
-    return code;
-}

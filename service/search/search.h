@@ -199,9 +199,6 @@ extern const char kinds_another_id[];
  * those of which nothing is known that is newer than a few seconds, which takes three seconds at most. */
 enum sl_code kinds_mozilla_reachable(const struct config *config) SL_SUSPENDS;
 
-/* What stores have of the module is another now: what is remembered of it is forgotten, misses included. */
-enum sl_code kinds_forget_mozilla(struct sl_str debug_file, struct sl_str debug_id, struct sl_error *error) SL_SUSPENDS;
-
 extern const struct cache_kind kind_mozilla_syms; /* loaded: struct sl_symcache */
 
 /* What searches remember (remember.c), when another configuration is to count; what is known of Mozilla's stores, at the end of the
