@@ -1,6 +1,6 @@
-"""Real programs on loopback that tests start, and waiting for them: on ports the system chooses, below a temporary directory,
+"""Real programs on loopback that tests start, and waiting for them: on free ports, below a temporary directory,
 ended by their own process id."""
-import contextlib, os, signal, socket, subprocess, tempfile, time
+import contextlib, os, random, signal, socket, subprocess, tempfile, time
 
 DEADLINE = 60   # seconds after which something that should have happened is a failure
 
@@ -15,9 +15,11 @@ def wait_until(what, condition):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """Below those that the kernel gives to connections and to servers of other tests: who asked has it free until it is used."""
+    while True:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", random.SystemRandom().randrange(10000, 32000)))
+            return probe.getsockname()[1]
 
 
 @contextlib.contextmanager
