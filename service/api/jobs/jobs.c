@@ -17,7 +17,7 @@
 
 enum { UNFETCHED_MS = 5000, JOB_CHUNK = 32768 };
 
-enum { CROWD_CHUNK = 4096 }; /* first of the arena of a job beyond MAX_SPARE, which mostly waits */
+enum { CROWD_CHUNK = 5120 }; /* first of the arena of a job beyond MAX_SPARE, which mostly waits */
 
 enum { FREED_ON_LOOP = 4 << 20 }; /* of an arena, at most */
 
