@@ -84,9 +84,13 @@ static enum sl_code run_and_write(void *arg, struct sl_error *error)
     enum sl_code code = kind->run(job, job->request, error);
     if (code != SL_OK || !kind->write || job->answer.size || job->answer.failed)
         return code;
-    if (kind->memory && (code = job_reserve(job, kind->memory(job->request), error)) != SL_OK)
+    uint64_t bytes = kind->memory ? kind->memory(job->request) : 0;
+    if (kind->memory && (code = job_reserve(job, bytes, error)) != SL_OK)
         return code;
-    return job_work(job, kind->place ? kind->place(job->request) : POOL_SYMBOLICATE, kind->write, error);
+    unsigned place = kind->place ? kind->place(job->request) : POOL_SYMBOLICATE;
+    if (place != JOB_ON_LOOP && pool_is_heavy(bytes)) /* so that answers before it reach their file meanwhile */
+        place |= POOL_HEAVY;
+    return job_work(job, place, kind->write, error);
 }
 
 static void reset(void *arg)

@@ -4,7 +4,7 @@
 
 /* The loop itself works on so little: to look up so many frames that were sent, or to name or write so many that came out,
  * takes some 50 us. */
-enum { FEW_FRAMES = 128, FEW_RESULTS = 384, MANY_FRAMES = 10000 };
+enum { FEW_FRAMES = 128, FEW_RESULTS = 384, MANY_FRAMES = 2000 };
 
 void native_open(struct job *job, void *arg)
 {
