@@ -151,7 +151,6 @@ enum sl_code kinds_mozilla_reachable(const struct config *config)
 /* ---- the kind ---- */
 
 const char kinds_another_id[] = "the file has another id";
-static const struct sl_str stores_source = SL_STR("mozilla");
 
 struct mozilla_request {
     const struct source *stores;
