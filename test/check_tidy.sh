@@ -4,8 +4,8 @@
 cd "$(dirname "$0")/.." || exit 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# clang knows gcc's warnings by other names.
-sed 's/-Wshadow=local//; s/-Werror//' "$1/compile_commands.json" >"$work/compile_commands.json"
+# clang knows gcc's warnings by other names, and has its headers of sanitizers in a package of their own.
+sed 's/-Wshadow=local//; s/-Werror//; s/-fsanitize=[a-z,]*//' "$1/compile_commands.json" >"$work/compile_commands.json"
 checks=-clang-analyzer-*
 [ "${2:-}" != --analyze ] || checks=
 find lib service -name '*.c' -print0 |
