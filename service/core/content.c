@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "core/pool.h"
 
-enum { FILE_FULL = 1 << 30, FREED_ON_LOOP = 4 << 20 /* bytes, at most */ };
+enum { FILE_FULL = 1 << 30 };
 
 struct spill_file {
     int fd;

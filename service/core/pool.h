@@ -41,6 +41,7 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
 /* Runs fn(arg) as a quick job that nobody waits for, then done(arg) on the loop (NULL: nothing). For giving back what is large:
  * the kernel takes tens of milliseconds for a hundred megabytes. Does both at once, in the caller, when libuv does not take the
  * job. pool_close waits for both. */
+enum { FREED_ON_LOOP = 4 << 20 }; /* bytes; more is given back so, or by pool_run */
 void pool_detach(void (*fn)(void *arg), void (*done)(void *arg), void *arg);
 
 /* Whether new work may come in: fewer than pool.max_queued jobs wait. When not, that is counted and logged. */

@@ -19,8 +19,6 @@ enum { UNFETCHED_MS = 5000, JOB_CHUNK = 32768 };
 
 enum { CROWD_CHUNK = 5120 }; /* first of the arena of a job beyond MAX_SPARE, which mostly waits */
 
-enum { FREED_ON_LOOP = 4 << 20 }; /* of an arena, at most */
-
 /* Ended jobs whose arenas are used again, at most so many and so large: warm memory costs no page faults. */
 enum { MAX_SPARE = 64, MAX_SPARE_ARENA = 1 << 20, MAX_SPARE_BYTES = 4 << 20 };
 

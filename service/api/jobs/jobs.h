@@ -79,6 +79,7 @@ struct job {
     const struct config *config; /* that it began with; held until the work is done */
     const char *task;            /* of the kind that its route names */
     const struct job_kind *kind; /* `read` may put another one in its place */
+    bool is_large;               /* steps need so much memory that they are heavy work */
     struct sl_str scope;         /* whose entries of the cache count; in the arena */
     void *request;               /* of the kind's size, in the arena; NULL: it was released */
     enum job_outcome outcome;    /* what became of it; unless JOB_RUNNING or JOB_BUSY, `answer` tells as well */

@@ -26,9 +26,13 @@ void job_release(struct job *job)
 
 /* ---- steps ---- */
 
+/* Bytes; what needs more is heavy work, which leaves a thread of the pool to others: to answers on their way to a file, above all. */
+enum { LARGE_STEP = 512 << 10 };
+
 enum sl_code job_reserve(struct job *job, uint64_t bytes, struct sl_error *error)
 {
     enum sl_code code = memory_ask(&job->memory, job->arena.used + bytes, error);
+    job->is_large = bytes > LARGE_STEP;
     return code && code != SL_CANCELLED ? sl_fail(error, SL_BUSY, "not enough memory for the answer") : code;
 }
 
@@ -52,7 +56,7 @@ enum sl_code job_work(struct job *job, unsigned place, job_step *step, struct sl
     if (!job->limit.arena)
         answer_limit_begin(&job->limit, &job->arena, job->config->max_response_bytes);
     if (place != JOB_ON_LOOP)
-        code = pool_run(place, work, &w, error);
+        code = pool_run(job->is_large ? place | POOL_HEAVY : place, work, &w, error);
     else if (!guard_run(work, &w))
         code = sl_fail(error, SL_INTERNAL, "a mapped file could not be read");
     if (job->memory.bytes < job->arena.used)
@@ -84,13 +88,9 @@ static enum sl_code run_and_write(void *arg, struct sl_error *error)
     enum sl_code code = kind->run(job, job->request, error);
     if (code != SL_OK || !kind->write || job->answer.size || job->answer.failed)
         return code;
-    uint64_t bytes = kind->memory ? kind->memory(job->request) : 0;
-    if (kind->memory && (code = job_reserve(job, bytes, error)) != SL_OK)
+    if (kind->memory && (code = job_reserve(job, kind->memory(job->request), error)) != SL_OK)
         return code;
-    unsigned place = kind->place ? kind->place(job->request) : POOL_SYMBOLICATE;
-    if (place != JOB_ON_LOOP && pool_is_heavy(bytes)) /* so that answers before it reach their file meanwhile */
-        place |= POOL_HEAVY;
-    return job_work(job, place, kind->write, error);
+    return job_work(job, kind->place ? kind->place(job->request) : POOL_SYMBOLICATE, kind->write, error);
 }
 
 static void reset(void *arg)

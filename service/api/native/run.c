@@ -4,7 +4,7 @@
 
 /* The loop itself works on so little: to look up so many frames that were sent, or to name or write so many that came out,
  * takes some 50 us. */
-enum { FEW_FRAMES = 128, FEW_RESULTS = 384, MANY_FRAMES = 2000 };
+enum { FEW_FRAMES = 128, FEW_RESULTS = 384 };
 
 void native_open(struct job *job, void *arg)
 {
@@ -53,7 +53,7 @@ static unsigned place_of(struct native_request *request, size_t frames)
         found->is_cold = !is_at_hand(found);
         is_near = is_near && !found->is_cold;
     }
-    return is_near ? JOB_ON_LOOP : frames > MANY_FRAMES ? POOL_SYMBOLICATE | POOL_HEAVY : POOL_SYMBOLICATE;
+    return is_near ? JOB_ON_LOOP : POOL_SYMBOLICATE;
 }
 
 unsigned native_place_of_results(void *arg)
