@@ -1,4 +1,11 @@
-/* Looking for the best file for a module among everything the sources list, and for what is made of it. */
+/* Looking for the best file for a module among everything the sources list, and for what is made of it.
+ *
+ *     remember.c: what an equal search came to, while the entries that it used are still there
+ *     find.c: the sources' files (kinds/listing.h) ──▶ `object_meta` of each candidate ──▶ the best one, by its features
+ *     use.c: what is made of the best: a symcache, CFI, Portable PDB; when that fails, of the next
+ *     source.c: source texts; auxiliary.c: symbol maps and JVM mappings; mozilla.c: modules of Mozilla's stores; own_objects.c: files of the request
+ *
+ * A search is a record that a few fibers advance, and no fiber of its own: a request has thousands (doc/architecture.md). */
 #pragma once
 
 #include "base/map.h"

@@ -16,9 +16,9 @@
  * rename of a directory publishes a set. Several processes and nodes may share a store. */
 #pragma once
 
+#include "cache/cache.h"
 #include "config/config.h"
 #include "origin/origin.h"
-#include "cache/cache.h"
 #include "symbfile/symbfile.h"
 
 enum symbfile_kind { SYMBFILE_RANGES, SYMBFILE_RETURNPADS, SYMBFILE_KINDS };
