@@ -155,7 +155,7 @@ computing() {
     suite "unit tests and fuzz corpora" unit_tests
     check "release build" ninja -C $release --quiet service/cli/symloom test/cost/readers
     house
-    suite "cost" /usr/bin/python3 test/cost/run.py --symloom $release/symloom --readers $release/test/cost/readers
+    suite "cost" /usr/bin/python3 test/cost/run.py --symloom $release/service/cli/symloom --readers $release/test/cost/readers
     differential
 }
 
