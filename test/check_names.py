@@ -8,7 +8,7 @@ Prints the names that are in more files, with the files; status 1 if there are a
 import collections, glob, os, re, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DEFINITION = re.compile(r"^static (?:[\w]+ [\s*]*)+?\**(\w+)\((?![^;{]*\);)", re.M)
+DEFINITION = re.compile(r"^(?:static (?:[\w]+ [\s*]*)+?\**|SL_ORDER_BY\((?=\w+, ))(\w+)(?:\((?![^;{]*\);)|, )", re.M)
 
 
 def common(most):

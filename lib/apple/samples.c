@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/search.h"
 
 enum samples_section {
@@ -255,11 +256,7 @@ static void read_samples_line(struct samples_reader *s, struct sl_str line)
 
 /* ---- what belongs together ---- */
 
-static int image_by_address(const void *left, const void *right)
-{
-    const struct sl_samples_image *a = left, *b = right;
-    return a->begin != b->begin ? (a->begin > b->begin) - (a->begin < b->begin) : (a->end > b->end) - (a->end < b->end);
-}
+SL_ORDER_BY(image_by_address, struct sl_samples_image, begin, end)
 
 /* Of an image whose end is not known: whether the row says that it is so far behind its beginning. */
 static bool is_that_far(const struct sl_samples_row *row, uint64_t begin)
@@ -305,12 +302,6 @@ static void find_callers(const struct sl_samples *samples)
     }
 }
 
-static int exact_by_address(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
 /* Functions in totals are those of trees: their addresses are exact where they are so there. Where a function begins nothing returns
  * to. False when out of memory. */
 static bool find_exact_totals(struct samples_reader *s)
@@ -325,7 +316,7 @@ static bool find_exact_totals(struct samples_reader *s)
             exact[count++] = row->address;
     }
     if (exact && count)
-        qsort(exact, count, sizeof *exact, exact_by_address);
+        qsort(exact, count, sizeof *exact, sl_order_u64);
     for (size_t i = 0; exact && i < samples->row_count; i++) {
         struct sl_samples_row *row = &samples->rows[i];
         size_t beyond = row->is_exact ? 0 : SL_PARTITION_POINT(middle, 0, count, exact[middle] <= row->address);

@@ -2,6 +2,7 @@
 #include "apple/impl.h"
 
 #include "base/buf.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
@@ -282,13 +283,7 @@ static void read_line(struct text_reader *t, struct sl_str line)
 
 /* ---- what comes of it ---- */
 
-static int label_by_number(const void *left, const void *right)
-{
-    const struct thread_label *a = left, *b = right;
-    if (a->number != b->number)
-        return a->number < b->number ? -1 : 1;
-    return (a->place > b->place) - (a->place < b->place);
-}
+SL_ORDER_BY(label_by_number, struct thread_label, number, place)
 
 /* The last of the labels of a number is its name. */
 static void name_threads(struct text_reader *t)

@@ -9,6 +9,7 @@
  * ranges makes readers of the text agree. */
 #include "breakpad/impl.h"
 
+#include "base/order.h"
 #include "function/assemble.h"
 
 #include <stdlib.h>
@@ -33,13 +34,7 @@ static uint64_t flatten_end_of(uint64_t address, uint64_t size)
     return size > UINT64_MAX - address ? UINT64_MAX : address + size;
 }
 
-static int flatten_by_start(const void *left, const void *right)
-{
-    const struct span *a = left, *b = right;
-    if (a->start != b->start)
-        return a->start < b->start ? -1 : 1;
-    return (a->inlinee > b->inlinee) - (a->inlinee < b->inlinee);
-}
+SL_ORDER_BY(flatten_by_start, struct span, start, inlinee)
 
 static struct span *spans_of(struct walk *w, const struct sl_function *f, size_t *count)
 {
@@ -127,15 +122,7 @@ static void walk_function(struct walk *w, const struct sl_function *f, uint32_t 
         walk_function(w, &f->inlinees[i], depth + 1);
 }
 
-static int flatten_by_address(const void *left, const void *right)
-{
-    const struct flat_line *a = left, *b = right;
-    if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    return a->size != b->size
-               ? (a->size < b->size ? -1 : 1)
-               : (a->file != b->file ? (a->file < b->file ? -1 : 1) : (a->line > b->line) - (a->line < b->line));
-}
+SL_ORDER_BY(flatten_by_address, struct flat_line, address, size, file, line)
 
 /* Before the first line nothing is known anyway; but a call is told only of code that has a line, be it 0. */
 static void sort_lines(struct flat *f, size_t from, uint64_t first_call)
@@ -158,18 +145,7 @@ static void sort_lines(struct flat *f, size_t from, uint64_t first_call)
     f->line_count = kept;
 }
 
-static int flatten_compare(uint32_t a, uint32_t b)
-{
-    return (a > b) - (a < b);
-}
-
-static int by_call(const struct flat_inline *a, const struct flat_inline *b)
-{
-    int order = flatten_compare(a->depth, b->depth);
-    order = order ? order : flatten_compare(a->call_line, b->call_line);
-    order = order ? order : flatten_compare(a->call_file, b->call_file);
-    return order ? order : flatten_compare(a->name, b->name);
-}
+SL_ORDER_BY(by_call, struct flat_inline, depth, call_line, call_file, name)
 
 static int by_call_and_address(const void *left, const void *right)
 {

@@ -1,6 +1,8 @@
 /* Code that has neither a function nor a symbol. */
 #include "breakpad/impl.h"
 
+#include "base/order.h"
+
 #include <stdlib.h>
 
 bool sl_breakpad_writer_unnamed(struct sl_breakpad_writer *w, uint64_t address, uint64_t size)
@@ -13,13 +15,7 @@ bool sl_breakpad_writer_unnamed(struct sl_breakpad_writer *w, uint64_t address, 
     return true;
 }
 
-static int unnamed_by_start(const void *left, const void *right)
-{
-    const struct code_range *a = left, *b = right;
-    if (a->start != b->start)
-        return a->start < b->start ? -1 : 1;
-    return (a->end > b->end) - (a->end < b->end);
-}
+SL_ORDER_BY(unnamed_by_start, struct code_range, start, end)
 
 /* How far the records and symbols were looked at, which are sorted by address. */
 struct covered {

@@ -1,6 +1,7 @@
 /* Records to text. */
 #include "breakpad/impl.h"
 
+#include "base/order.h"
 #include "object/nesting.h"
 
 #include <stdlib.h>
@@ -31,21 +32,9 @@ struct text {
 
 /* ---- order ---- */
 
-static int breakpad_write_by_place(const void *left, const void *right)
-{
-    const struct record *a = left, *b = right;
-    if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    return (a->order > b->order) - (a->order < b->order);
-}
+SL_ORDER_BY(breakpad_write_by_place, struct record, address, order)
 
-static int breakpad_write_by_address(const void *left, const void *right)
-{
-    const struct symbol *a = left, *b = right;
-    if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    return (a->order > b->order) - (a->order < b->order);
-}
+SL_ORDER_BY(breakpad_write_by_address, struct symbol, address, order)
 
 static int by_range(const void *left, const void *right)
 {

@@ -1,5 +1,6 @@
 /* Abbreviation tables (DWARF 5, 7.5.3), compiled: runs of attributes nobody asks for become one skip. */
 #include "dwarf/impl.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
@@ -320,13 +321,7 @@ static bool make_quick(struct abbrev_table *t)
     return true;
 }
 
-static int by_code(const void *left, const void *right)
-{
-    const struct sparse_abbrev *a = left, *b = right;
-    if (a->code != b->code)
-        return a->code < b->code ? -1 : 1;
-    return (a->abbrev.first_step > b->abbrev.first_step) - (a->abbrev.first_step < b->abbrev.first_step);
-}
+SL_ORDER_BY(by_code, struct sparse_abbrev, code, abbrev.first_step)
 
 /* Codes are mostly 1, 2, 3 ...: those that leave no large gap are looked up directly. */
 static bool is_dense(const struct abbrev_table *t, uint64_t code, size_t read)

@@ -1,16 +1,12 @@
 /* .debug_aranges (DWARF 5, 6.1.2): the code of units whose root entries do not say it. Version 2 has no DW_AT_ranges: of a file
  * with code in several sections LLVM's assembler says there what the first has. NASM does the same in version 3. */
 #include "dwarf/impl.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
 
-static int by_unit(const void *left, const void *right)
-{
-    const struct aranges_set *a = left, *b = right;
-    return a->unit == b->unit ? (a->begin > b->begin) - (a->begin < b->begin)
-                              : (a->unit > b->unit) - (a->unit < b->unit);
-}
+SL_ORDER_BY(by_unit, struct aranges_set, unit, begin)
 
 /* Reads the header of a set; the reader stands behind the set afterwards. False at the end or where the rest cannot be read. */
 static bool read_set(struct sl_reader *r, struct aranges_set *set)

@@ -4,6 +4,7 @@
  *            g at 0x20 */
 #include "dwarf/impl.h"
 
+#include "base/order.h"
 #include "base/search.h"
 #include "object/debug_map.h"
 #include "object/symbols.h"
@@ -36,11 +37,7 @@ static bool index_names(const struct sl_debug_map *map, const struct sl_debug_ma
     return true;
 }
 
-static int moved_by_address(const void *left, const void *right)
-{
-    const struct moved *a = left, *b = right;
-    return (a->from > b->from) - (a->from < b->from);
-}
+SL_ORDER_BY(moved_by_address, struct moved, from)
 
 /* Where the functions of an object file went, by `from`; to be freed. */
 static enum sl_code find_moved(struct sl_object *part, struct sl_map *names, struct moved **moved, size_t *count,
@@ -80,12 +77,6 @@ static void shift(struct sl_function *f, uint64_t by)
         shift((struct sl_function *)&f->inlinees[i], by);
 }
 
-static int start_by_value(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
 /* Where functions of the batch begin, ascending; NULL when out of memory. */
 static const uint64_t *starts_of(const struct sl_function_batch *batch, struct sl_arena *arena)
 {
@@ -93,7 +84,7 @@ static const uint64_t *starts_of(const struct sl_function_batch *batch, struct s
     for (size_t i = 0; starts && i < batch->function_count; i++)
         starts[i] = batch->functions[i].address;
     if (starts)
-        qsort(starts, batch->function_count, sizeof *starts, start_by_value);
+        qsort(starts, batch->function_count, sizeof *starts, sl_order_u64);
     return starts;
 }
 
@@ -101,7 +92,7 @@ static const uint64_t *starts_of(const struct sl_function_batch *batch, struct s
 static bool is_padding(const struct sl_function *f, const struct moved *moved, const uint64_t *starts, size_t count)
 {
     return f->address != moved->from && starts &&
-           bsearch(&moved->from, starts, count, sizeof *starts, start_by_value) != NULL;
+           bsearch(&moved->from, starts, count, sizeof *starts, sl_order_u64) != NULL;
 }
 
 static void debug_map_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,

@@ -1,6 +1,8 @@
 /* Line programs (DWARF 5, 6.2), decoded once a unit into rows and sequences sorted by address. */
 #include "dwarf/impl.h"
 
+#include "base/order.h"
+
 #include <stdlib.h>
 
 struct program {
@@ -395,13 +397,7 @@ static void dwarf_line_run(struct machine *m, const struct program *p)
     close_sequence(m, 0);
 }
 
-static int dwarf_line_by_start(const void *left, const void *right)
-{
-    const struct sequence *a = left, *b = right;
-    if (a->start != b->start)
-        return a->start < b->start ? -1 : 1;
-    return (a->first > b->first) - (a->first < b->first);
-}
+SL_ORDER_BY(dwarf_line_by_start, struct sequence, start, first)
 
 /* Units may share a program: each pays for its bytes. */
 void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)

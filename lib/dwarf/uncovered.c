@@ -1,6 +1,7 @@
 /* Code that has lines but no subprogram: of `-gline-tables-only`, of split DWARF whose parts are lost, of assemblers, of
  * entries that a linker has removed. The symbol that covers it is the function; without one it has no name. */
 #include "dwarf/impl.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
@@ -15,11 +16,7 @@ struct uncovered {
     bool has_ranges;    /* they were read */
 };
 
-static int by_begin(const void *left, const void *right)
-{
-    const struct range *a = left, *b = right;
-    return (a->begin > b->begin) - (a->begin < b->begin);
-}
+SL_ORDER_BY(by_begin, struct range, begin)
 
 /* Sorts the ranges; those that overlap or touch become one. Returns how many are left. */
 static size_t join_ranges(struct range *ranges, size_t count)

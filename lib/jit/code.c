@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
+#include "base/order.h"
 #include "base/search.h"
 
 bool jit_add(struct sl_jit_code *code, uint64_t address, uint64_t size, struct sl_str name)
@@ -38,17 +39,7 @@ bool jit_read_hex(struct sl_str *text, uint64_t *value)
 
 /* ---- what was written over ---- */
 
-static int code_by_value(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
-static int code_by_address(const void *left, const void *right)
-{
-    return code_by_value(&((const struct sl_jit_function *)left)->address,
-                         &((const struct sl_jit_function *)right)->address);
-}
+SL_ORDER_BY(code_by_address, struct sl_jit_function, address)
 
 /* Which of the bounds the value is. */
 static size_t bound_of(const uint64_t *bounds, size_t count, uint64_t value)
@@ -75,7 +66,7 @@ static void drop_overwritten(struct sl_jit_code *code, uint64_t *bounds, size_t 
         bounds[count++] = code->functions[i].address;
         bounds[count++] = code->functions[i].address + code->functions[i].size;
     }
-    qsort(bounds, count, sizeof *bounds, code_by_value);
+    qsort(bounds, count, sizeof *bounds, sl_order_u64);
     size_t cells = 0;
     for (size_t i = 0; i < count; i++)
         if (!cells || bounds[cells - 1] != bounds[i])

@@ -1,6 +1,8 @@
 /* The kernel's symbols. */
 #include "jit/impl.h"
 
+#include "base/order.h"
+
 #include <stdlib.h>
 
 /* Functions, of the kernel and of modules, also weak ones (nm(1)). */
@@ -9,13 +11,8 @@ static bool is_function_type(char type)
     return type == 't' || type == 'T' || type == 'w' || type == 'W';
 }
 
-static int kallsyms_by_address(const void *left, const void *right)
-{
-    const struct sl_jit_function *a = left, *b = right;
-    if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    return (a->name.data > b->name.data) - (a->name.data < b->name.data); /* as the file has them */
-}
+/* Names of one address as the file has them. */
+SL_ORDER_BY(kallsyms_by_address, struct sl_jit_function, address, name.data)
 
 /* Sizes were 1: each function reaches to the next one, the last to the end of its page; no end is behind the last address. Of several
  * at one place the first stays. */

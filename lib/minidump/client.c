@@ -1,6 +1,7 @@
 /* Stacks that the crashed program's own library walked, in a stream of Sentry's. */
 #include "minidump/impl.h"
 
+#include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
@@ -26,12 +27,7 @@ static enum sl_code check_frames(const struct sl_minidump_prewalked *thread, siz
 }
 
 /* Those of the same id in the order of the file. */
-static int client_by_id(const void *left, const void *right)
-{
-    const struct sl_minidump_prewalked *a = left, *b = right;
-    return a->thread_id != b->thread_id ? (a->thread_id > b->thread_id) - (a->thread_id < b->thread_id)
-                                        : (a->place > b->place) - (a->place < b->place);
-}
+SL_ORDER_BY(client_by_id, struct sl_minidump_prewalked, thread_id, place)
 
 static enum sl_code read_client_threads(struct sl_reader *r, const uint8_t *frames, size_t frame_count,
                                         struct sl_minidump_client *client, struct sl_error *error)

@@ -1,16 +1,12 @@
 /* Memory that the dump holds, and where a thread's stack is in it. */
 #include "minidump/impl.h"
 
+#include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
 
-static int by_address(const void *left, const void *right)
-{
-    const struct sl_minidump_memory *a = left, *b = right;
-    return a->address != b->address ? (a->address > b->address) - (a->address < b->address)
-                                    : (a->bytes.size > b->bytes.size) - (a->bytes.size < b->bytes.size);
-}
+SL_ORDER_BY(by_address, struct sl_minidump_memory, address, bytes.size)
 
 /* False for a region that is empty, not in the file or does not fit behind its address. */
 static bool is_region(const struct sl_minidump_memory *memory)

@@ -3,16 +3,12 @@
 
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/search.h"
 
 enum { REGION_SIZE = 48, MEM_FREE = 0x10000 };
 
-static int region_by_address(const void *left, const void *right)
-{
-    const struct dump_region *a = left, *b = right;
-    return a->first != b->first ? (a->first > b->first) - (a->first < b->first)
-                                : (a->last > b->last) - (a->last < b->last);
-}
+SL_ORDER_BY(region_by_address, struct dump_region, first, last)
 
 /* MINIDUMP_MEMORY_INFO; false for what is no memory. */
 static bool read_region(struct sl_reader *r, struct dump_region *region)

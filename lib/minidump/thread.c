@@ -1,5 +1,6 @@
 /* Threads, their names, and which of them crashed. */
 #include "minidump/impl.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
@@ -53,11 +54,7 @@ struct thread_name {
     struct sl_str name;
 };
 
-static int name_by_id(const void *left, const void *right)
-{
-    const struct thread_name *a = left, *b = right;
-    return a->id != b->id ? (a->id > b->id) - (a->id < b->id) : (a->place > b->place) - (a->place < b->place);
-}
+SL_ORDER_BY(name_by_id, struct thread_name, id, place)
 
 static size_t read_names(struct dump_reader *d, struct thread_name **names)
 {

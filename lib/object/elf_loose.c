@@ -4,6 +4,7 @@
  *     .text   | f (a function, sized)      | entry (no type)  | start (no size)      |
  *                    ^ label: within f                                                ^ end of the section */
 #include "object/elf.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
@@ -30,13 +31,7 @@ bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose)
     return true;
 }
 
-static int elf_loose_by_address(const void *left, const void *right)
-{
-    const struct elf_loose *a = left, *b = right;
-    if (a->symbol.address != b->symbol.address)
-        return a->symbol.address < b->symbol.address ? -1 : 1;
-    return (a->place > b->place) - (a->place < b->place);
-}
+SL_ORDER_BY(elf_loose_by_address, struct elf_loose, symbol.address, place)
 
 /* The first one at or behind the address. */
 static size_t first_from(const struct elf_loose_list *list, uint64_t address)

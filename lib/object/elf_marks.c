@@ -2,6 +2,8 @@
  * 64-bit Architecture", 5.7), and where these were stripped what the symbols of functions say of their mode. */
 #include "object/elf.h"
 
+#include "base/order.h"
+
 #include <stdlib.h>
 
 struct marking {
@@ -65,13 +67,7 @@ static bool add_marks(struct marking *m, const struct elf_table *table, bool of_
     return m->marks != NULL;
 }
 
-static int by_place(const void *a, const void *b)
-{
-    const struct sl_code_mark *x = a, *y = b;
-    if (x->address != y->address)
-        return x->address < y->address ? -1 : 1;
-    return (x->order > y->order) - (x->order < y->order);
-}
+SL_ORDER_BY(by_place, struct sl_code_mark, address, order)
 
 enum sl_code elf_code_marks(struct sl_object *object, struct sl_arena *arena, struct sl_code_mark **marks,
                             size_t *count, struct sl_error *error)

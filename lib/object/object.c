@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "object/symbols.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
@@ -189,19 +190,13 @@ void object_set_debug_link(struct sl_object *object, struct sl_bytes section)
     object->info.debug_link_crc = sum;
 }
 
-static int object_by_value(const void *left, const void *right)
-{
-    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    return (a > b) - (a < b);
-}
-
 bool object_end_at_next(struct sl_symbol *symbols, size_t first, size_t count)
 {
     uint64_t *sorted = malloc((count + 1) * sizeof *sorted);
     for (size_t i = 0; sorted && i < count; i++)
         sorted[i] = symbols[i].address;
     if (sorted)
-        qsort(sorted, count, sizeof *sorted, object_by_value);
+        qsort(sorted, count, sizeof *sorted, sl_order_u64);
     for (size_t i = first; sorted && i < count; i++) {
         /* The first address beyond. */
         size_t low = SL_PARTITION_POINT(middle, 0, count, sorted[middle] <= symbols[i].address);

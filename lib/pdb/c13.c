@@ -7,6 +7,7 @@
 #include "pdb/impl.h"
 
 #include "base/account.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
@@ -81,23 +82,9 @@ static void read_inlinees(struct line_table *t, struct sl_bytes data)
     }
 }
 
-static int c13_by_place(const void *left, const void *right)
-{
-    const struct line_section *a = left, *b = right;
-    if (a->section != b->section)
-        return a->section < b->section ? -1 : 1;
-    if (a->offset != b->offset)
-        return a->offset < b->offset ? -1 : 1;
-    return (a->order > b->order) - (a->order < b->order);
-}
+SL_ORDER_BY(c13_by_place, struct line_section, section, offset, order)
 
-static int by_id(const void *left, const void *right)
-{
-    const struct inlinee *a = left, *b = right;
-    if (a->id != b->id)
-        return a->id < b->id ? -1 : 1;
-    return (a->order > b->order) - (a->order < b->order);
-}
+SL_ORDER_BY(by_id, struct inlinee, id, order)
 
 bool line_table_open(struct line_table *t, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena)
 {
@@ -154,13 +141,7 @@ bool raw_add(struct line_table *t, struct raw_line line)
     return true;
 }
 
-static int by_offset(const void *left, const void *right)
-{
-    const struct raw_line *a = left, *b = right;
-    if (a->offset != b->offset)
-        return a->offset < b->offset ? -1 : 1;
-    return (a->order > b->order) - (a->order < b->order);
-}
+SL_ORDER_BY(by_offset, struct raw_line, offset, order)
 
 static void sort_raw(struct line_table *t)
 {

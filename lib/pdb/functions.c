@@ -13,6 +13,7 @@
 #include "pdb/impl.h"
 
 #include "base/grow.h"
+#include "base/order.h"
 #include "function/assemble.h"
 
 #include <stdlib.h>
@@ -169,11 +170,7 @@ static struct node *node_add(struct module_reader *r)
 
 /* ---- the records ---- */
 
-static int by_address(const void *left, const void *right)
-{
-    const struct sl_function *a = left, *b = right;
-    return (a->address > b->address) - (a->address < b->address);
-}
+SL_ORDER_BY(by_address, struct sl_function, address)
 
 /* Pieces that lie side by side become one, also where something was put in between that belongs to nobody. */
 static size_t join_pieces(struct walk *w, struct sl_function *pieces, size_t count)
@@ -376,15 +373,7 @@ static bool walk_records(struct walk *w, struct sl_bytes symbols)
 
 /* ---- the trees ---- */
 
-static int by_parent_and_address(const void *left, const void *right)
-{
-    const struct child *a = left, *b = right;
-    if (a->parent != b->parent)
-        return a->parent < b->parent ? -1 : 1;
-    if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    return (a->node > b->node) - (a->node < b->node);
-}
+SL_ORDER_BY(by_parent_and_address, struct child, parent, address, node)
 
 /* The inlined calls of a function whose code is cut up, as far as they lie in the piece [begin, end): of each what its lines
  * have there. */

@@ -10,6 +10,7 @@
 #include "pdb/impl.h"
 
 #include "base/grow.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
@@ -72,13 +73,7 @@ uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address)
 
 /* ---- what was put in ---- */
 
-static int by_original(const void *left, const void *right)
-{
-    const struct omap_added *a = left, *b = right;
-    if (a->original != b->original)
-        return a->original < b->original ? -1 : 1;
-    return (a->address > b->address) - (a->address < b->address);
-}
+SL_ORDER_BY(by_original, struct omap_added, original, address)
 
 /* What of the code at `address` in the image, `size` bytes of `original`, "from" has elsewhere. */
 static bool add_parts(struct sl_pdb *pdb, struct sl_account *account, size_t *capacity, uint32_t original,

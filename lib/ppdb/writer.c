@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
+#include "base/order.h"
 #include "table/writer.h"
 
 struct document {
@@ -208,13 +209,7 @@ static enum sl_code collect_methods(struct writer *w, struct sl_error *error)
 
 /* ---- sources ---- */
 
-static int by_document(const void *a, const void *b)
-{
-    const struct sl_ppdb_source *x = a, *y = b;
-    if (x->document != y->document)
-        return x->document < y->document ? -1 : 1;
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
+SL_ORDER_BY(by_document, struct sl_ppdb_source, document, offset)
 
 static enum sl_code collect_sources(struct writer *w, struct sl_error *error)
 {

@@ -1,6 +1,8 @@
 /* Reading profiles: where their tables are, and which addresses want a name. */
 #include "profile/impl.h"
 
+#include "base/order.h"
+
 #include <stdlib.h>
 
 enum { FIRST_VERSION = 41 }; /* libraries are of the whole profile since then, addresses inside of calls */
@@ -177,13 +179,7 @@ static bool read_sets(struct sl_profile *p)
 
 /* ---- addresses ---- */
 
-static int profile_by_address(const void *a, const void *b)
-{
-    const struct sl_profile_address *x = a, *y = b;
-    if (x->lib != y->lib)
-        return x->lib < y->lib ? -1 : 1;
-    return x->address < y->address ? -1 : x->address > y->address;
-}
+SL_ORDER_BY(profile_by_address, struct sl_profile_address, lib, address)
 
 size_t profile_address_index(const struct sl_profile *p, uint32_t lib, uint64_t address)
 {

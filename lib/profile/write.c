@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
+#include "base/order.h"
 
 struct edit { /* `size` bytes of the text at `at` become others */
     size_t at, size;
@@ -49,11 +50,7 @@ static void edit_number(struct writer *w, struct sl_str old, uint64_t number)
     edit_end(w);
 }
 
-static int edits_in_order(const void *a, const void *b)
-{
-    const struct edit *x = a, *y = b;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
+SL_ORDER_BY(edits_in_order, struct edit, at)
 
 /* ---- cells ---- */
 

@@ -8,6 +8,7 @@
 #include "symbfile/coverage.h"
 #include "symbfile/extract.h"
 #include "symbfile/tree.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
@@ -106,12 +107,6 @@ static enum sl_code add_symbol(struct extractor *e, const struct sl_symbol *symb
     return code;
 }
 
-static int by_number(const void *left, const void *right)
-{
-    const uint64_t *a = left, *b = right;
-    return (*a > *b) - (*a < *b);
-}
-
 /* Where the executable segment that holds `va` ends; `va` when none does. */
 static uint64_t code_end(const struct sl_symbfile_image *image, uint64_t va)
 {
@@ -132,7 +127,7 @@ static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_sy
     for (size_t i = 0; starts && i < count; i++)
         starts[i] = symbols[i].address;
     if (starts && count)
-        qsort(starts, count, sizeof *starts, by_number);
+        qsort(starts, count, sizeof *starts, sl_order_u64);
     for (size_t i = 0; i < count && code == SL_OK; i++) {
         uint64_t address = symbols[i].address, end = code_end(image, address + e->load_address);
         if (symbols[i].size)

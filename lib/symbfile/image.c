@@ -1,14 +1,12 @@
 #include "symbfile/image.h"
 
+#include "base/order.h"
+
 #include <stdlib.h>
 
 enum { PAGE = 4096, MAX_SEGMENTS = 1024 };
 
-static int symbfile_image_by_address(const void *left, const void *right)
-{
-    const struct image_segment *a = left, *b = right;
-    return (a->address > b->address) - (a->address < b->address);
-}
+SL_ORDER_BY(symbfile_image_by_address, struct image_segment, address)
 
 static enum sl_code read_segments(struct sl_symbfile_image *image, struct sl_object *object, struct sl_error *error)
 {

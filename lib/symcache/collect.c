@@ -3,6 +3,7 @@
 
 #include "base/map.h"
 #include "function/path.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
@@ -275,11 +276,7 @@ static void add_op(struct collector *c, enum op_kind kind, uint64_t address, uin
         c->ops[c->op_count++] = (struct op){address, context, file, op_what(kind, line > MAX_LINE ? 0 : line)};
 }
 
-static int symcache_collect_by_start(const void *left, const void *right)
-{
-    const struct span *a = left, *b = right;
-    return (a->start > b->start) - (a->start < b->start);
-}
+SL_ORDER_BY(symcache_collect_by_start, struct span, start)
 
 /* The code that direct inlinees cover, sorted by start, in c->spans; returns their number. */
 static size_t inlinee_spans(struct collector *c, const struct sl_function *function)

@@ -7,6 +7,7 @@
 
 #include "function/order.h"
 #include "object/nesting.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
@@ -49,19 +50,9 @@ struct symcache_folding {
     bool any;
 };
 
-static int by_base(const void *left, const void *right)
-{
-    const struct ordered_run *a = left, *b = right;
-    if (a->base != b->base)
-        return a->base < b->base ? -1 : 1;
-    return (a->run > b->run) - (a->run < b->run);
-}
+SL_ORDER_BY(by_base, struct ordered_run, base, run)
 
-static int by_sequence(const void *left, const void *right)
-{
-    const struct ordered_run *a = left, *b = right;
-    return (a->run > b->run) - (a->run < b->run);
-}
+SL_ORDER_BY(by_sequence, struct ordered_run, run)
 
 static bool order_runs(struct symcache_folding *f, const struct sl_symcache_writer *w)
 {

@@ -3,6 +3,8 @@
  * overlap, need no more. The operations are those of the assembled function (walk, in collect.c). */
 #include "symcache/collector.h"
 
+#include "base/order.h"
+
 #include <stdlib.h>
 
 enum { MAX_DEPTH = 64, INDEX_BITS = 22, MOVES_PER_CALL = 4 };
@@ -30,12 +32,6 @@ struct sweep {
 static inline void symcache_sweep_add(struct sweep *s, uint64_t offset, const struct place *at, enum op_kind kind)
 {
     *s->out++ = op_at((uint32_t)offset, at, kind);
-}
-
-static int by_number(const void *left, const void *right)
-{
-    const uint64_t *a = left, *b = right;
-    return (*a > *b) - (*a < *b);
 }
 
 /* Moves the last of `count` numbers to where it belongs; the others ascend. At most `*budget` steps are taken. */
@@ -67,7 +63,7 @@ static bool order_calls(struct collector *c, const struct sl_function *f, const 
         insert_last(c->starts, n, &budget);
     }
     if (!budget && n)
-        qsort(c->starts, n, sizeof *c->starts, by_number);
+        qsort(c->starts, n, sizeof *c->starts, sl_order_u64);
     *count = n;
     return true;
 }

@@ -1,5 +1,6 @@
 /* Rules of one place after the other to ranges of changes. */
 #include "unwind/impl.h"
+#include "base/order.h"
 #include "base/search.h"
 
 #include <stdlib.h>
@@ -205,11 +206,7 @@ enum sl_code builder_end(struct builder *b, uint64_t end)
 
 /* ---- spans ---- */
 
-static int unwind_build_by_start(const void *left, const void *right)
-{
-    const struct span *a = left, *b = right;
-    return (a->start > b->start) - (a->start < b->start);
-}
+SL_ORDER_BY(unwind_build_by_start, struct span, start)
 
 /* Sorts them, and makes one of those that overlap or touch. */
 void builder_close_spans(struct builder *b)

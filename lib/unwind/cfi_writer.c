@@ -3,6 +3,7 @@
 #include "unwind/cfi_format.h"
 
 #include "base/map.h"
+#include "base/order.h"
 #include "table/writer.h"
 #include "unwind/impl.h"
 
@@ -196,21 +197,10 @@ static enum sl_code take_win(struct sl_unwind_sink *sink, const struct sl_unwind
 
 /* ---- order ---- */
 
-static int by_cfi_start(const void *left, const void *right)
-{
-    const struct cached_range *a = left, *b = right;
-    if (a->start != b->start)
-        return a->start < b->start ? -1 : 1;
-    return (a->row > b->row) - (a->row < b->row); /* the first of the stream */
-}
+/* Of ranges with the same start, the first of the stream comes first. */
+SL_ORDER_BY(by_cfi_start, struct cached_range, start, row)
 
-static int by_window_start(const void *left, const void *right)
-{
-    const struct window *a = left, *b = right;
-    if (a->win.start != b->win.start)
-        return a->win.start < b->win.start ? -1 : 1;
-    return (a->order > b->order) - (a->order < b->order);
-}
+SL_ORDER_BY(by_window_start, struct window, win.start, order)
 
 static bool spend_sort(struct cfi_writer *w, size_t count)
 {
