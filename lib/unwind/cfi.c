@@ -229,30 +229,6 @@ static void read_rows(const struct sl_cfi *cfi, struct builder *b, bool *bad)
         builder_end(b, last);
 }
 
-static enum sl_code read_all(const struct sl_cfi *cfi, struct sl_unwind_sink *sink, bool *bad, struct sl_error *error)
-{
-    struct builder b;
-    if (!builder_init(&b, sink, cfi->family, NULL, error))
-        return sl_fail(error, SL_BUSY, "out of memory");
-    read_rows(cfi, &b, bad);
-    for (uint64_t i = 0, count = (uint64_t)cfi->win_count[0] + cfi->win_count[1]; i < count && b.code == SL_OK; i++) {
-        struct sl_unwind_win win;
-        if (open_window(cfi, i, &win) && is_text(win.program))
-            b.code = sink->win(sink, &win, error);
-        else
-            *bad = true;
-    }
-    enum sl_code code = b.code;
-    builder_free(&b);
-    return code;
-}
-
-enum sl_code sl_cfi_read(const struct sl_cfi *cfi, struct sl_unwind_sink *sink, struct sl_error *error)
-{
-    bool bad = false;
-    return read_all(cfi, sink, &bad, error);
-}
-
 static enum sl_code ignore_range(struct sl_unwind_sink *sink, const struct sl_unwind_range *range,
                                  struct sl_error *error)
 {
@@ -266,12 +242,23 @@ static enum sl_code ignore_win(struct sl_unwind_sink *sink, const struct sl_unwi
     return SL_OK;
 }
 
-enum sl_code sl_cfi_verify(const struct sl_cfi *cfi, struct sl_error *error)
+enum sl_code sl_cfi_read(const struct sl_cfi *cfi, struct sl_unwind_sink *sink, struct sl_error *error)
 {
-    struct sl_unwind_sink sink = {.range = ignore_range, .win = ignore_win};
+    struct sl_unwind_sink nobody = {.range = ignore_range, .win = ignore_win};
     bool bad = false;
-    enum sl_code code = read_all(cfi, &sink, &bad, error);
-    if (code != SL_OK)
-        return code;
-    return bad ? sl_fail(error, SL_MALFORMED, "CFI cache: damaged") : SL_OK;
+    struct builder b;
+    sink = sink ? sink : &nobody;
+    if (!builder_init(&b, sink, cfi->family, NULL, error))
+        return sl_fail(error, SL_BUSY, "out of memory");
+    read_rows(cfi, &b, &bad);
+    for (uint64_t i = 0, count = (uint64_t)cfi->win_count[0] + cfi->win_count[1]; i < count && b.code == SL_OK; i++) {
+        struct sl_unwind_win win;
+        if (open_window(cfi, i, &win) && is_text(win.program))
+            b.code = sink->win(sink, &win, error);
+        else
+            bad = true;
+    }
+    enum sl_code code = b.code;
+    builder_free(&b);
+    return code == SL_OK && bad ? sl_fail(error, SL_MALFORMED, "CFI cache: damaged") : code;
 }

@@ -37,9 +37,6 @@ struct sl_cfi {
 /* SL_MALFORMED when it is none. O(1). `cfi` points into `bytes`, which must outlive it. */
 enum sl_code sl_cfi_open(struct sl_bytes bytes, struct sl_cfi *cfi, struct sl_error *error);
 
-/* Whether all of it can be read, for files from outside. Reads all. */
-enum sl_code sl_cfi_verify(const struct sl_cfi *cfi, struct sl_error *error);
-
 /* The rules of a place. */
 struct sl_cfi_row {
     uint64_t address;      /* where they begin to hold */
@@ -58,5 +55,6 @@ bool sl_cfi_rule(struct sl_cfi_row *row, struct sl_unwind_rule *rule);
 /* The record of type 4, or of type 0, that covers the address. Its program points into the file. */
 bool sl_cfi_find_win(const struct sl_cfi *cfi, unsigned type, uint64_t address, struct sl_unwind_win *win);
 
-/* The stream again, ranges in address order, then the STACK WIN records; the sink's code if that is not SL_OK. */
+/* Reads all of it: the stream again, ranges in address order, then the STACK WIN records. Without a sink (NULL) only whether all
+ * can be read. The sink's code if that is not SL_OK; SL_MALFORMED when a part of it is damaged. */
 enum sl_code sl_cfi_read(const struct sl_cfi *cfi, struct sl_unwind_sink *sink, struct sl_error *error);

@@ -21,7 +21,7 @@ static inline struct sl_cfi open_cache(const struct sl_buf *file)
 {
     struct sl_cfi cfi;
     struct sl_error error = {0};
-    if (sl_cfi_open(sl_buf_bytes(file), &cfi, &error) != SL_OK || sl_cfi_verify(&cfi, &error) != SL_OK)
+    if (sl_cfi_open(sl_buf_bytes(file), &cfi, &error) != SL_OK || sl_cfi_read(&cfi, NULL, &error) != SL_OK)
         fail_msg("%s", error.message);
     return cfi;
 }

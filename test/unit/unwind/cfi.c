@@ -256,7 +256,7 @@ TEST(damaged_files_say_nothing_wrong_of_themselves)
                 if (sl_cfi_find(&cfi, address, &row))
                     while (sl_cfi_rule(&row, &rule))
                         ;
-            sl_cfi_verify(&cfi, NULL);
+            sl_cfi_read(&cfi, NULL, NULL);
         }
         free(copy);
     }
