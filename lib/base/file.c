@@ -119,22 +119,3 @@ int sl_unlinked_file(const char *directory)
         unlink(path);
     return fd;
 }
-
-enum sl_code sl_write_file(const char *path, struct sl_bytes bytes, struct sl_error *error)
-{
-    char tmp[4096];
-    if (snprintf(tmp, sizeof tmp, "%s.XXXXXX", path) >= (int)sizeof tmp)
-        return sl_fail(error, SL_INTERNAL, "path too long: %s", path);
-    int fd = mkostemp(tmp, O_CLOEXEC);
-    if (fd < 0)
-        return fail_errno(error, "create", path);
-    mode_t mask = umask(0);
-    umask(mask);
-    bool ok = sl_write_all(fd, bytes) && fchmod(fd, 0644 & ~mask) == 0;
-    ok = close(fd) == 0 && ok;
-    if (ok && rename(tmp, path) == 0)
-        return SL_OK;
-    enum sl_code code = fail_errno(error, "write", path);
-    unlink(tmp);
-    return code;
-}

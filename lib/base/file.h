@@ -1,4 +1,4 @@
-/* Files as memory: read-only mappings, and whole-file writing for tools. The only system calls of lib/. They block;
+/* Files as memory: read-only mappings, and writing to descriptors. The only system calls of lib/. They block;
  * the service calls them on the pool. */
 #pragma once
 
@@ -26,6 +26,3 @@ bool sl_write_all_at(int fd, struct sl_bytes bytes, uint64_t offset);
 
 /* A new file in `directory` that has no name and ends with its descriptor (0600); -1: errno tells. */
 int sl_unlinked_file(const char *directory);
-
-/* Writes `bytes` to a temporary file beside `path` and renames it there (mode 0644 through the umask). */
-enum sl_code sl_write_file(const char *path, struct sl_bytes bytes, struct sl_error *error);

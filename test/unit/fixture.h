@@ -33,10 +33,9 @@ static inline void fixture_run(const char *command)
 static inline void fixture_write(const char *name, const void *data, size_t size)
 {
     char path[160];
-    struct sl_error error = {0};
     snprintf(path, sizeof path, "%s/%s", fixture_dir, name);
-    if (sl_write_file(path, (struct sl_bytes){data, size}, &error) != SL_OK)
-        fail_msg("%s", error.message);
+    if (!directory_write(path, data, size))
+        fail_msg("%s", path);
 }
 
 /* The file's contents in memory of their own, so that reading past the end is noticed. Free `data`. */

@@ -472,12 +472,11 @@ static const char source[] = "volatile int sink;\n"
 static int build(void **state)
 {
     static const char *const targets[] = {"x86_64", "i686"};
-    struct sl_error error;
     char path[64];
     if (!mkdtemp(directory))
         return -1;
     snprintf(path, sizeof path, "%s/lib.c", directory);
-    if (sl_write_file(path, (struct sl_bytes){(const uint8_t *)source, sizeof source - 1}, &error) != SL_OK)
+    if (!directory_write(path, source, sizeof source - 1))
         return -1;
     /* --preserve-dates: else the headers of what is made later get a time stamp, and with it a code id, of their own */
     for (size_t i = 0; i < 2; i++) {
