@@ -40,9 +40,6 @@ struct sl_smcache {
 /* Checks the header. SL_MALFORMED otherwise. `cache` points into `bytes`, which must outlive it. */
 enum sl_code sl_smcache_open(struct sl_bytes bytes, struct sl_smcache *cache, struct sl_error *error);
 
-/* Decodes everything once: for files that were just made or come from outside. */
-enum sl_code sl_smcache_verify(const struct sl_smcache *cache, struct sl_error *error);
-
 /* A place in a source. Texts are views of the cache. */
 struct sl_smcache_place {
     uint32_t source; /* for the functions below */

@@ -125,8 +125,6 @@ static enum sl_code read_smcache(struct sl_bytes file, struct sl_budget *budget,
     enum sl_code code = sl_smcache_write(script, map, &(struct sl_smcache_options){0}, budget, &out, error);
     if (code == SL_OK)
         code = sl_smcache_open(sl_buf_bytes(&out), &cache, error);
-    if (code == SL_OK)
-        code = sl_smcache_verify(&cache, error);
     sl_buf_free(&out);
     return code;
 }

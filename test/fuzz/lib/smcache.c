@@ -30,7 +30,6 @@ static void ask(const struct sl_smcache *cache)
                     for (size_t k = 0; k < texts[i].size; k++)
                         bytes += (uint8_t)texts[i].data[k];
             }
-    sl_smcache_verify(cache, NULL);
     if (bytes == SIZE_MAX) /* so that every byte is looked at */
         abort();
 }
