@@ -98,7 +98,6 @@ void sl_bundle_writer_free(struct sl_bundle_writer *writer);
  * False, and nothing added, if it is not UTF-8. */
 bool sl_bundle_add(struct sl_bundle_writer *writer, enum sl_bundle_type type, struct sl_str path, struct sl_str url,
                    struct sl_bytes text);
-void sl_bundle_add_link(struct sl_bundle_writer *writer, struct sl_str pattern, struct sl_str url);
 
 /* Adds the manifest with these attributes, and ends the file. SL_NOT_FOUND "nothing written" when no file was added;
  * SL_UNSUPPORTED when it is too large. */

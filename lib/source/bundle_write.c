@@ -1,6 +1,7 @@
 /* Writing source bundles: entries as they come, the manifest last. */
 #include "source/bundle.h"
 
+#include "base/grow.h"
 #include "base/json_write.h"
 #include "base/map.h"
 #include "source/text.h"
@@ -8,21 +9,16 @@
 
 #include <stdlib.h>
 
-struct pair {
-    struct sl_str key;
-    struct sl_str value; /* of a file: its description, which is JSON */
-};
-
-struct pairs {
-    struct pair *items;
-    size_t count, capacity;
+struct written_file {
+    struct sl_str name, description; /* which is JSON */
 };
 
 struct sl_bundle_writer {
     struct sl_arena arena;
     struct sl_zip_writer zip;
     struct sl_map names;
-    struct pairs files, links;
+    struct written_file *files;
+    size_t count, capacity;
     bool failed;
 };
 
@@ -33,23 +29,6 @@ static struct sl_str bundle_write_keep(struct sl_bundle_writer *w, struct sl_str
     char *copy = sl_arena_strndup(&w->arena, text.data, text.size);
     w->failed = w->failed || !copy;
     return (struct sl_str){copy, copy ? text.size : 0};
-}
-
-static void add_pair(struct sl_bundle_writer *w, struct pairs *pairs, struct sl_str key, struct sl_str value)
-{
-    if (pairs->count == pairs->capacity) {
-        size_t capacity = pairs->capacity * 2 + 16;
-        struct pair *grown = SL_ARENA_ARRAY(&w->arena, struct pair, capacity);
-        if (!grown) {
-            w->failed = true;
-            return;
-        }
-        if (pairs->count)
-            memcpy(grown, pairs->items, pairs->count * sizeof *grown);
-        pairs->items = grown;
-        pairs->capacity = capacity;
-    }
-    pairs->items[pairs->count++] = (struct pair){key, value};
 }
 
 static bool is_separator(char c)
@@ -152,48 +131,37 @@ bool sl_bundle_add(struct sl_bundle_writer *writer, enum sl_bundle_type type, st
         return false;
     struct sl_str name = free_name(writer, path, url);
     sl_zip_add(&writer->zip, name, text);
-    add_pair(writer, &writer->files, name, describe(writer, type, path, url));
+    struct sl_str description = describe(writer, type, path, url);
+    if (sl_grow_in_arena(&writer->arena, &writer->files, &writer->capacity, writer->count + 1, sizeof *writer->files))
+        writer->files[writer->count++] = (struct written_file){name, description};
+    else
+        writer->failed = true;
     return true;
-}
-
-void sl_bundle_add_link(struct sl_bundle_writer *writer, struct sl_str pattern, struct sl_str url)
-{
-    add_pair(writer, &writer->links, bundle_write_keep(writer, pattern), bundle_write_keep(writer, url));
 }
 
 /* ---- manifest ---- */
 
-static int by_key(const void *left, const void *right)
+static int by_name(const void *left, const void *right)
 {
-    const struct pair *a = left, *b = right;
-    return sl_str_compare(a->key, b->key);
-}
-
-static void put_pairs(struct sl_json_writer *j, const char *key, struct pairs *pairs, bool values_are_json)
-{
-    qsort(pairs->items, pairs->count, sizeof *pairs->items, by_key);
-    sl_json_member_object(j, key);
-    for (size_t i = 0; i < pairs->count; i++) {
-        sl_json_put_key_str(j, pairs->items[i].key);
-        if (values_are_json)
-            sl_json_put_raw(j, pairs->items[i].value);
-        else
-            sl_json_put_str(j, pairs->items[i].value);
-    }
-    sl_json_end_object(j);
+    const struct written_file *a = left, *b = right;
+    return sl_str_compare(a->name, b->name);
 }
 
 enum sl_code sl_bundle_finish(struct sl_bundle_writer *writer, const struct sl_bundle_attribute *attributes,
                               size_t count, struct sl_error *error)
 {
     struct sl_buf json = {0};
-    if (!writer->files.count)
+    if (!writer->count)
         return sl_fail(error, SL_NOT_FOUND, "nothing written");
     struct sl_json_writer j = sl_json_writer(&json);
     sl_json_begin_object(&j);
-    put_pairs(&j, "files", &writer->files, true);
-    if (writer->links.count)
-        put_pairs(&j, "source_links", &writer->links, false);
+    qsort(writer->files, writer->count, sizeof *writer->files, by_name);
+    sl_json_member_object(&j, "files");
+    for (size_t i = 0; i < writer->count; i++) {
+        sl_json_put_key_str(&j, writer->files[i].name);
+        sl_json_put_raw(&j, writer->files[i].description);
+    }
+    sl_json_end_object(&j);
     for (size_t i = 0; i < count; i++) {
         sl_json_put_key_str(&j, attributes[i].name);
         sl_json_put_str(&j, attributes[i].value);

@@ -138,13 +138,10 @@ static void expect_link(const struct sl_bundle *bundle, const char *path, const 
 
 TEST(links)
 {
-    struct sl_bundle_writer *writer = begin();
-    sl_bundle_add_link(writer, SL_STR("/files/bar/*"), SL_STR("https://nope.com/*"));
-    sl_bundle_add_link(writer, SL_STR("/files/foo/*"), SL_STR("https://example.com/*"));
-    sl_bundle_add_link(writer, SL_STR("C:\\src\\*"), SL_STR("https://windows.com/*"));
-    sl_bundle_add(writer, SL_BUNDLE_MINIFIED_SOURCE, SL_STR("/files/bar/index.min.js"),
-                  SL_STR("https://example.com/bar/index.min.js"), bytes_of("js"));
-    struct sl_bundle *bundle = finish(writer);
+    struct sl_bundle *bundle = opened(
+        "{\"files\":{\"one\":{\"path\":\"/files/bar/index.min.js\",\"url\":\"https://example.com/bar/index.min.js\","
+        "\"type\":\"minified_source\"}},\"source_links\":{\"/files/bar/*\":\"https://nope.com/*\","
+        "\"/files/foo/*\":\"https://example.com/*\",\"C:\\\\src\\\\*\":\"https://windows.com/*\"}}");
     expect_at(bundle, "/files/foo/index.min.js", NULL);
     expect_link(bundle, "/files/foo/index.min.js", "https://example.com/index.min.js");
     expect_link(bundle, "c:\\src\\a\\b.c", "https://windows.com/a/b.c");
