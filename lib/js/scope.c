@@ -1,5 +1,4 @@
 #include "js/scope_impl.h"
-#include "base/search.h"
 
 #include <stdlib.h>
 
@@ -77,13 +76,4 @@ void sl_js_scopes_free(struct sl_js_scopes *scopes)
     free(scopes->parts);
     sl_account_release(&scopes->account);
     *scopes = (struct sl_js_scopes){0};
-}
-
-uint32_t sl_js_scope_at(const struct sl_js_scopes *scopes, uint32_t offset)
-{
-    uint32_t beyond = SL_PARTITION_POINT(middle, 0, scopes->count, scopes->items[middle].start <= offset);
-    uint32_t scope = beyond ? beyond - 1 : SL_JS_NONE;
-    while (scope != SL_JS_NONE && scopes->items[scope].end <= offset)
-        scope = scopes->items[scope].outer;
-    return scope;
 }

@@ -81,9 +81,6 @@ enum sl_code sl_js_scopes_read(struct sl_js_scopes *scopes, struct sl_str text, 
                                struct sl_error *error);
 void sl_js_scopes_free(struct sl_js_scopes *scopes);
 
-/* The innermost scope at this offset, or SL_JS_NONE. Who walks through positions in order follows items[] instead. */
-uint32_t sl_js_scope_at(const struct sl_js_scopes *scopes, uint32_t offset);
-
 /* How names are put together. */
 struct sl_js_naming {
     /* The original of the identifier `text` at this offset: text itself where nothing is known. NULL = nothing is known. */

@@ -241,21 +241,3 @@ bool sl_jvm_mapper_class(const struct sl_jvm_mapper *mapper, struct sl_str obfus
         *original = jvm_receiver(mapper, receiver).name;
     return found;
 }
-
-bool sl_jvm_mapper_method(const struct sl_jvm_mapper *mapper, struct sl_str class, struct sl_str method,
-                          struct sl_str *original_class, struct sl_str *original)
-{
-    struct jvm_names names = jvm_names(mapper, class, method);
-    struct jvm_members members;
-    struct jvm_member first, other;
-    uint32_t found, receiver;
-    if (!jvm_find_class(mapper, &names, &found, &receiver) || !jvm_find_method(mapper, &names, found, &members) ||
-        !jvm_next_member(&members, &first))
-        return false;
-    while (jvm_next_member(&members, &other))
-        if (other.name != first.name)
-            return false;
-    *original_class = jvm_receiver(mapper, receiver).name;
-    *original = jvm_text(mapper, first.name);
-    return true;
-}

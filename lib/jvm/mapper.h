@@ -32,10 +32,6 @@ enum sl_code sl_jvm_mapper_open(struct sl_bytes bytes, struct sl_jvm_mapper *map
 /* The original name of a class; false when it has none. */
 bool sl_jvm_mapper_class(const struct sl_jvm_mapper *mapper, struct sl_str obfuscated, struct sl_str *original);
 
-/* The original class and name of a method of which no line is known; false when it may be several. */
-bool sl_jvm_mapper_method(const struct sl_jvm_mapper *mapper, struct sl_str class, struct sl_str method,
-                          struct sl_str *original_class, struct sl_str *original);
-
 enum sl_jvm_by {
     SL_JVM_BY_LINE,       /* 0 or none: no line is known */
     SL_JVM_BY_PARAMETERS, /* of the original types */

@@ -65,11 +65,6 @@ void sl_bcsymbolmap_close(struct sl_bcsymbolmap *map)
     free(map);
 }
 
-size_t sl_bcsymbolmap_count(const struct sl_bcsymbolmap *map)
-{
-    return map->count;
-}
-
 struct sl_str sl_bcsymbolmap_resolve(const struct sl_bcsymbolmap *map, struct sl_str name)
 {
     size_t at = sizeof hidden - 1;
@@ -80,11 +75,6 @@ struct sl_str sl_bcsymbolmap_resolve(const struct sl_bcsymbolmap *map, struct sl
     return number < map->count
                ? bcsymbolmap_line_at(map->text + map->ends[number] + 1, map->text + map->ends[number + 1])
                : name;
-}
-
-struct sl_str sl_bcsymbolmap_map_name(void *map, struct sl_str name)
-{
-    return sl_bcsymbolmap_resolve(map, name);
 }
 
 bool sl_bcsymbolmap_map_line(void *map, const struct sl_file *file, uint32_t line, struct sl_file *new_file,

@@ -20,14 +20,11 @@ enum sl_code sl_bcsymbolmap_open(struct sl_bytes bytes, struct sl_budget *budget
                                  struct sl_error *error);
 void sl_bcsymbolmap_close(struct sl_bcsymbolmap *map); /* may be NULL */
 
-size_t sl_bcsymbolmap_count(const struct sl_bcsymbolmap *map);
-
 /* `__hidden#N_` becomes name N; anything else, and numbers beyond the map, stay as they are. */
 struct sl_str sl_bcsymbolmap_resolve(const struct sl_bcsymbolmap *map, struct sl_str name);
 
-/* The same in the form that struct sl_symcache_options takes (`map_arg` is the map): function names, and a file's name,
- * directory and compilation directory, each by itself; true if one of them changed. */
-struct sl_str sl_bcsymbolmap_map_name(void *map, struct sl_str name);
+/* The same for files, in the form that struct sl_symcache_options takes (`map_arg` is the map): a file's name, directory and
+ * compilation directory, each by itself; true if one of them changed. */
 bool sl_bcsymbolmap_map_line(void *map, const struct sl_file *file, uint32_t line, struct sl_file *new_file,
                              uint32_t *new_line);
 

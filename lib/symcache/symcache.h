@@ -65,10 +65,9 @@ struct sl_function_sink *sl_symcache_writer_sink(struct sl_symcache_writer *writ
 void sl_symcache_writer_symbols(struct sl_symcache_writer *writer, const struct sl_symbol *symbols, size_t count);
 
 /* After the symbols and before the functions: these come in address order and do not overlap, and are written as they come,
- * which takes less time and memory. Where they do not, the sink refuses one with SL_UNSUPPORTED: `disordered` tells. False,
+ * which takes less time and memory. Where they do not, the sink refuses one with SL_UNSUPPORTED. False,
  * and without effect, when several workers write: they share the work out when all is known. The file is the same. */
 bool sl_symcache_writer_in_order(struct sl_symcache_writer *writer);
-bool sl_symcache_writer_disordered(const struct sl_symcache_writer *writer);
 
 /* Builds the file into `out` (appended at its current, 8-aligned end). Equal input gives equal bytes, whatever the
  * number of workers. */

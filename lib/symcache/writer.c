@@ -319,11 +319,6 @@ bool sl_symcache_writer_in_order(struct sl_symcache_writer *w)
     return true;
 }
 
-bool sl_symcache_writer_disordered(const struct sl_symcache_writer *w)
-{
-    return w->disordered;
-}
-
 static enum sl_code add_functions(struct sl_symcache_writer *w, struct sl_object *object,
                                   const struct sl_companions *companions, struct sl_error *error)
 {

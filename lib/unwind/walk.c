@@ -28,12 +28,6 @@ bool sl_walk_numbers(enum sl_cpu_family family, struct sl_walk_numbers *numbers)
     return cpu != NULL;
 }
 
-const char *sl_trust_name(enum sl_trust trust)
-{
-    static const char *const names[] = {"none", "scan", "cfiscan", "fp", "cfi", "prewalked", "context"};
-    return names[trust];
-}
-
 void sl_walk_set_cfi(struct sl_walk_module *module, const struct sl_cfi *cfi)
 {
     atomic_store_explicit(&module->cfi, cfi ? cfi : &no_cfi, memory_order_release);

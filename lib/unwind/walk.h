@@ -63,7 +63,6 @@ enum sl_trust {
     SL_TRUST_PREWALKED,
     SL_TRUST_CONTEXT
 };
-const char *sl_trust_name(enum sl_trust trust); /* "none", "scan", "cfiscan", "fp", "cfi", "prewalked", "context" */
 
 struct sl_walk_symbols { /* what a module's debug information has at addresses, which are relative to the module */
     bool (*covers)(const struct sl_walk_symbols *symbols, uint64_t address);

@@ -22,12 +22,11 @@ static void nests(const struct sl_js_scopes *scopes, uint32_t i)
     const struct sl_js_scope *scope = &scopes->items[i];
     must(scope->start < scope->end && scope->end <= scopes->text.size);
     must(i == 0 || scopes->items[i - 1].start < scope->start);
-    must(sl_js_scope_at(scopes, scope->start) == i);
-    if (scope->outer == SL_JS_NONE)
-        return;
-    must(scope->outer < i && scopes->items[scope->outer].end >= scope->end);
-    uint32_t behind = scope->end < scopes->text.size ? sl_js_scope_at(scopes, scope->end) : SL_JS_NONE;
-    must(behind != i);
+    uint32_t around = i ? i - 1 : SL_JS_NONE;
+    while (around != SL_JS_NONE && scopes->items[around].end <= scope->start)
+        around = scopes->items[around].outer;
+    must(scope->outer == around);
+    must(around == SL_JS_NONE || scopes->items[around].end >= scope->end);
 }
 
 static uint32_t read_scopes(struct sl_str text, bool partial, bool compat)

@@ -156,19 +156,15 @@ TEST(tables)
     }
 }
 
-TEST(classes_and_methods)
+TEST(classes)
 {
     struct made made;
-    struct sl_str class, method;
-    make_mapper("x.A -> a:\n    void f() -> a\n    void f(int) -> a\n    void f() -> b\n    void g() -> b\n", &made);
+    struct sl_str class;
+    make_mapper("x.A -> a:\n    void f() -> a\n", &made);
     assert_true(sl_jvm_mapper_class(&made.mapper, SL_STR("a"), &class));
     assert_true(sl_str_equal(class, SL_STR("x.A")));
     assert_false(sl_jvm_mapper_class(&made.mapper, SL_STR("A"), &class));
     assert_false(sl_jvm_mapper_class(&made.mapper, SL_STR(""), &class));
-    assert_true(sl_jvm_mapper_method(&made.mapper, SL_STR("a"), SL_STR("a"), &class, &method));
-    assert_true(sl_str_equal(method, SL_STR("f")));
-    assert_false(sl_jvm_mapper_method(&made.mapper, SL_STR("a"), SL_STR("b"), &class, &method));
-    assert_false(sl_jvm_mapper_method(&made.mapper, SL_STR("a"), SL_STR("c"), &class, &method));
     sl_buf_free(&made.file);
 }
 

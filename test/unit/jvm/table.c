@@ -26,7 +26,7 @@ static void ask_everything(const struct sl_jvm_mapper *mapper)
     struct sl_arena arena = {0};
     struct sl_jvm_frames out = {.arena = &arena, .limit = 10000};
     struct sl_jvm_stack stack;
-    struct sl_str class, method;
+    struct sl_str class;
     volatile unsigned sum = 0;
     assert_true(sl_jvm_stack_begin(&stack, &mappers, SL_STR("E"), &arena));
     for (size_t i = 0; i < sizeof frames / sizeof *frames; i++) {
@@ -36,7 +36,7 @@ static void ask_everything(const struct sl_jvm_mapper *mapper)
         query.parameters = SL_STR("int");
         query.descriptor = SL_STR("(I)V");
         sl_jvm_stack_frame(&stack, &query, &out);
-        sl_jvm_mapper_method(mapper, query.class, query.method, &class, &method);
+        sl_jvm_mapper_class(mapper, query.class, &class);
     }
     for (size_t i = 0; i < out.count; i++)
         for (size_t j = 0; j < out.items[i].method.size; j++)

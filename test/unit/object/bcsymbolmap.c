@@ -21,12 +21,12 @@ static void expect_name(const struct sl_bcsymbolmap *map, const char *name, cons
 TEST(names_by_line)
 {
     struct sl_bcsymbolmap *map = open_map("BCSymbolMap Version: 2.0\r\n-[A b:]\r\n_c\n\nlast");
-    assert_int_equal(sl_bcsymbolmap_count(map), 4);
     expect_name(map, "__hidden#0_", "-[A b:]");
     expect_name(map, "__hidden#1_", "_c");
     expect_name(map, "__hidden#2_", "");
     expect_name(map, "__hidden#3_", "last");
     expect_name(map, "__hidden#03_", "last");
+    expect_name(map, "__hidden#4_", "__hidden#4_");
     sl_bcsymbolmap_close(map);
 }
 
@@ -45,12 +45,10 @@ TEST(other_names_stay)
                                         "__hidden#18446744073709551615_",
                                         "__hidden#18446744073709551616_"};
     struct sl_bcsymbolmap *map = open_map("BCSymbolMap Version: 2.0\nzero\n");
-    assert_int_equal(sl_bcsymbolmap_count(map), 1);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         expect_name(map, names[i], names[i]);
     sl_bcsymbolmap_close(map);
     map = open_map("BCSymbolMap Version: 2.0");
-    assert_int_equal(sl_bcsymbolmap_count(map), 0);
     expect_name(map, "__hidden#0_", "__hidden#0_");
     sl_bcsymbolmap_close(map);
 }
@@ -129,16 +127,19 @@ static int make_fixtures(void **state)
     return 0;
 }
 
+static struct sl_str map_name(void *map, struct sl_str name)
+{
+    return sl_bcsymbolmap_resolve(map, name);
+}
+
 /* Names of the symbol table lose their underscore after they were resolved. */
 TEST(hidden_symbols)
 {
     struct sl_bcsymbolmap *map = open_map("BCSymbolMap Version: 2.0\n-[Message init]\n_addJSONData\n");
     struct sl_bytes bytes = fixture_read("a.dwarf");
     struct sl_object *object = open_bytes(bytes);
-    struct sl_symcache_options options = {.arch = SL_ARCH_ARM64,
-                                          .map_name = sl_bcsymbolmap_map_name,
-                                          .map_line = sl_bcsymbolmap_map_line,
-                                          .map_arg = map};
+    struct sl_symcache_options options = {
+        .arch = SL_ARCH_ARM64, .map_name = map_name, .map_line = sl_bcsymbolmap_map_line, .map_arg = map};
     struct converted c;
     uint64_t method = symbol_address(object, "__hidden#0_"), function = symbol_address(object, "__hidden#1_");
     uint64_t kept = symbol_address(object, "__hidden#9_");

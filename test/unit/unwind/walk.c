@@ -282,7 +282,7 @@ TEST(plausible_addresses)
         struct sl_buf text = {0};
         for (size_t k = 0; k < scene.walk->frame_count; k++)
             sl_buf_printf(&text, "%s0x%llx %s", k ? ", " : "", (unsigned long long)scene.walk->frames[k].resume,
-                          sl_trust_name(scene.walk->frames[k].trust));
+                          trust_name(scene.walk->frames[k].trust));
         sl_buf_u8(&text, 0);
         assert_string_equal((const char *)text.data, cases[i].frames);
         sl_buf_free(&text);
