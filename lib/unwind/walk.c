@@ -140,6 +140,8 @@ enum walk_result walk_by_scan(struct sl_walk_state *s, const struct walk_frame *
             continue;
         sl_registers_set(&caller->registers, cpu->pc, value);
         sl_registers_set(&caller->registers, cpu->sp, at + cpu->word);
+        if (i > 0 && cpu->saved_pointer && result == WALK_CALLER)
+            cpu->saved_pointer(s, at, callee, caller);
         return result;
     }
     return WALK_NOTHING;

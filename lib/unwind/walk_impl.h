@@ -36,6 +36,9 @@ struct walk_cpu {
     enum walk_result (*by_frame_pointer)(struct sl_walk_state *s, const struct walk_frame *callee,
                                          struct walk_frame *caller); /* NULL: there is no such method */
     enum walk_result (*by_scan)(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller);
+    /* The frame pointer of a caller whose address to return to scanning has found at `at`, not at once; NULL: it is not known. */
+    void (*saved_pointer)(struct sl_walk_state *s, uint64_t at, const struct walk_frame *callee,
+                          struct walk_frame *caller);
     bool (*goes_on)(const struct sl_walk_state *s, const struct walk_frame *callee, const struct walk_frame *caller);
 };
 

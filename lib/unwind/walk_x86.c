@@ -64,28 +64,6 @@ static void x86_saved_pointer(struct sl_walk_state *s, uint64_t at, const struct
     }
 }
 
-static enum walk_result x86_by_scan(struct sl_walk_state *s, const struct walk_frame *callee, struct walk_frame *caller)
-{
-    uint64_t at = callee->registers.value[ESP], value;
-    if (!walk_known(&callee->registers, ESP))
-        return WALK_NOTHING;
-    for (unsigned i = 0; i < walk_scan_words(callee); i++, at += 4) {
-        if (at > UINT32_MAX - 4 || !walk_read_stack(s, at, 4, &value))
-            return WALK_NOTHING;
-        enum walk_result result = walk_plausible(s, value);
-        if (result == WALK_WAIT)
-            return result;
-        if (result == WALK_NOTHING)
-            continue;
-        sl_registers_set(&caller->registers, EIP, value);
-        sl_registers_set(&caller->registers, ESP, at + 4);
-        if (i > 0)
-            x86_saved_pointer(s, at, callee, caller);
-        return WALK_CALLER;
-    }
-    return WALK_NOTHING;
-}
-
 const struct walk_cpu walk_x86 = {
     .family = SL_CPU_X86,
     .pc = EIP,
@@ -95,7 +73,8 @@ const struct walk_cpu walk_x86 = {
     .call = 1,
     .preserved = BIT(EBP) | BIT(EBX) | BIT(EDI) | BIT(ESI),
     .by_frame_pointer = x86_by_pointer,
-    .by_scan = x86_by_scan,
+    .by_scan = walk_by_scan,
+    .saved_pointer = x86_saved_pointer,
     .goes_on = grows,
 };
 
@@ -152,29 +131,6 @@ static void amd64_saved_pointer(struct sl_walk_state *s, uint64_t at, const stru
     }
 }
 
-static enum walk_result amd64_by_scan(struct sl_walk_state *s, const struct walk_frame *callee,
-                                      struct walk_frame *caller)
-{
-    uint64_t at = callee->registers.value[RSP], value;
-    if (!walk_known(&callee->registers, RSP))
-        return WALK_NOTHING;
-    for (unsigned i = 0; i < walk_scan_words(callee); i++, at += 8) {
-        if (at > UINT64_MAX - 8 || !walk_read_stack(s, at, 8, &value))
-            return WALK_NOTHING;
-        enum walk_result result = is_canonical(value) ? walk_plausible(s, value) : WALK_NOTHING;
-        if (result == WALK_WAIT)
-            return result;
-        if (result == WALK_NOTHING)
-            continue;
-        sl_registers_set(&caller->registers, RIP, value);
-        sl_registers_set(&caller->registers, RSP, at + 8);
-        if (i > 0)
-            amd64_saved_pointer(s, at, callee, caller);
-        return WALK_CALLER;
-    }
-    return WALK_NOTHING;
-}
-
 const struct walk_cpu walk_amd64 = {
     .family = SL_CPU_X86_64,
     .pc = RIP,
@@ -184,6 +140,8 @@ const struct walk_cpu walk_amd64 = {
     .call = 1,
     .preserved = BIT(RBX) | BIT(RBP) | BIT(R12) | BIT(13) | BIT(14) | BIT(15),
     .by_frame_pointer = amd64_by_pointer,
-    .by_scan = amd64_by_scan,
+    .is_code = is_canonical,
+    .by_scan = walk_by_scan,
+    .saved_pointer = amd64_saved_pointer,
     .goes_on = grows,
 };
