@@ -226,20 +226,21 @@ static enum sl_code read_manifest(struct sl_bundle *b, struct sl_error *error)
 
 /* ---- indexes ---- */
 
-static int compare_path(const void *left, const void *right)
+typedef int file_order(const struct sl_bundle_file *a, const struct sl_bundle_file *b);
+
+static int name_order(const struct sl_bundle_file *a, const struct sl_bundle_file *b)
 {
-    const struct sl_bundle_file *a = *(const struct sl_bundle_file *const *)left,
-                                *b = *(const struct sl_bundle_file *const *)right;
-    int order = sl_str_compare(a->path, b->path);
-    return order ? order : (a > b) - (a < b);
+    return sl_str_compare(a->name, b->name);
 }
 
-static int compare_url(const void *left, const void *right)
+static int path_order(const struct sl_bundle_file *a, const struct sl_bundle_file *b)
 {
-    const struct sl_bundle_file *a = *(const struct sl_bundle_file *const *)left,
-                                *b = *(const struct sl_bundle_file *const *)right;
-    int order = sl_str_compare(a->url, b->url);
-    return order ? order : (a > b) - (a < b);
+    return sl_str_compare(a->path, b->path);
+}
+
+static int url_order(const struct sl_bundle_file *a, const struct sl_bundle_file *b)
+{
+    return sl_str_compare(a->url, b->url);
 }
 
 static int id_order(const struct sl_debug_id *a, const struct sl_debug_id *b)
@@ -250,14 +251,10 @@ static int id_order(const struct sl_debug_id *a, const struct sl_debug_id *b)
     return order ? order : a->pdb20 - b->pdb20;
 }
 
-static int compare_id(const void *left, const void *right)
+static int id_and_type_order(const struct sl_bundle_file *a, const struct sl_bundle_file *b)
 {
-    const struct sl_bundle_file *a = *(const struct sl_bundle_file *const *)left,
-                                *b = *(const struct sl_bundle_file *const *)right;
     int order = id_order(&a->debug_id, &b->debug_id);
-    if (order == 0 && a->type != b->type)
-        return a->type < b->type ? -1 : 1;
-    return order ? order : (a > b) - (a < b);
+    return order ? order : (a->type > b->type) - (a->type < b->type);
 }
 
 static bool has_path(const struct sl_bundle_file *file)
@@ -275,8 +272,17 @@ static bool has_id(const struct sl_bundle_file *file)
     return !sl_debug_id_is_nil(&file->debug_id);
 }
 
+/* Items of an index by a file_order, whose address is `arg`; those that are equal in the order of the files. */
+static int index_compare(const void *left, const void *right, void *arg)
+{
+    const struct sl_bundle_file *a = *(const struct sl_bundle_file *const *)left,
+                                *b = *(const struct sl_bundle_file *const *)right;
+    int order = (*(file_order *const *)arg)(a, b);
+    return order ? order : (a > b) - (a < b);
+}
+
 static const struct sl_bundle_file **make_index(struct sl_bundle *b, bool (*has)(const struct sl_bundle_file *),
-                                                int (*compare)(const void *, const void *), size_t *count)
+                                                file_order *order, size_t *count)
 {
     size_t found = 0;
     for (size_t i = 0; i < b->count; i++)
@@ -287,7 +293,7 @@ static const struct sl_bundle_file **make_index(struct sl_bundle *b, bool (*has)
         if (has(&b->files[i]))
             index[(*count)++] = &b->files[i];
     if (index)
-        qsort(index, *count, sizeof *index, compare);
+        qsort_r(index, *count, sizeof *index, index_compare, &order);
     return index;
 }
 
@@ -332,14 +338,6 @@ static bool find_entries(struct sl_bundle *b)
     return good;
 }
 
-static int compare_name(const void *left, const void *right)
-{
-    const struct sl_bundle_file *a = *(const struct sl_bundle_file *const *)left,
-                                *b = *(const struct sl_bundle_file *const *)right;
-    int order = sl_str_compare(a->name, b->name);
-    return order ? order : (a > b) - (a < b);
-}
-
 static bool has_name(const struct sl_bundle_file *file)
 {
     return file->name.data != NULL;
@@ -349,7 +347,7 @@ static bool has_name(const struct sl_bundle_file *file)
 static bool sort_files(struct sl_bundle *b)
 {
     size_t count, kept = 0;
-    const struct sl_bundle_file **sorted = make_index(b, has_name, compare_name, &count);
+    const struct sl_bundle_file **sorted = make_index(b, has_name, name_order, &count);
     struct sl_bundle_file *files = SL_ARENA_ARRAY(&b->arena, struct sl_bundle_file, count + 1);
     if (!sorted || !files)
         return false;
@@ -366,9 +364,9 @@ static enum sl_code make_indexes(struct sl_bundle *b, struct sl_error *error)
 {
     if (!sort_files(b))
         return sl_fail(error, SL_BUSY, "out of memory");
-    b->by_path = make_index(b, has_path, compare_path, &b->path_count);
-    b->by_url = make_index(b, has_url, compare_url, &b->url_count);
-    b->by_id = make_index(b, has_id, compare_id, &b->id_count);
+    b->by_path = make_index(b, has_path, path_order, &b->path_count);
+    b->by_url = make_index(b, has_url, url_order, &b->url_count);
+    b->by_id = make_index(b, has_id, id_and_type_order, &b->id_count);
     if (!b->by_path || !b->by_url || !b->by_id || !find_entries(b) || !fold_windows_paths(b))
         return sl_fail(error, SL_BUSY, "out of memory");
     return SL_OK;
@@ -440,28 +438,10 @@ const struct sl_bundle_file *sl_bundle_file(const struct sl_bundle *bundle, size
 
 /* The last of the files in [0, count) that are not behind `wanted`, which has no place among them. */
 static const struct sl_bundle_file *last_equal(const struct sl_bundle_file *const *index, size_t count,
-                                               const struct sl_bundle_file *wanted,
-                                               int (*order)(const struct sl_bundle_file *,
-                                                            const struct sl_bundle_file *))
+                                               const struct sl_bundle_file *wanted, file_order *order)
 {
     size_t low = SL_PARTITION_POINT(middle, 0, count, order(index[middle], wanted) <= 0);
     return low && order(index[low - 1], wanted) == 0 ? index[low - 1] : NULL;
-}
-
-static int path_order(const struct sl_bundle_file *a, const struct sl_bundle_file *b)
-{
-    return sl_str_compare(a->path, b->path);
-}
-
-static int url_order(const struct sl_bundle_file *a, const struct sl_bundle_file *b)
-{
-    return sl_str_compare(a->url, b->url);
-}
-
-static int id_and_type_order(const struct sl_bundle_file *a, const struct sl_bundle_file *b)
-{
-    int order = id_order(&a->debug_id, &b->debug_id);
-    return order ? order : (a->type > b->type) - (a->type < b->type);
 }
 
 const struct sl_bundle_file *sl_bundle_by_name(const struct sl_bundle *bundle, struct sl_str name)
