@@ -52,19 +52,14 @@ static bool add_escape(struct sl_buf *out, struct sl_str escape)
             sl_buf_cstr(out, known[i].text);
             return true;
         }
-    uint32_t code = 0;
-    if (escape.size < 2 || escape.size > 7 || escape.data[0] != 'u')
+    uint64_t code;
+    if (escape.size < 2 || escape.size > 7 || escape.data[0] != 'u' ||
+        !sl_parse_hex_u64((struct sl_str){escape.data + 1, escape.size - 1}, &code))
         return false;
-    for (size_t i = 1; i < escape.size; i++) {
-        int digit = sl_hex_digit(escape.data[i]);
-        if (digit < 0)
-            return false;
-        code = code << 4 | (uint32_t)digit;
-    }
     bool control = code < 0x20 || (code >= 0x7F && code < 0xA0);
     if (control || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000))
         return false;
-    text_add_char(out, code);
+    text_add_char(out, (uint32_t)code);
     return true;
 }
 

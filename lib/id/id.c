@@ -41,15 +41,10 @@ bool sl_hex_decode(struct sl_str hex, uint8_t *out, size_t capacity, size_t *siz
 /* One to eight hex digits. */
 static bool parse_hex32(struct sl_str text, uint32_t *value)
 {
-    if (text.size == 0 || text.size > 8)
+    uint64_t number;
+    if (text.size > 8 || !sl_parse_hex_u64(text, &number))
         return false;
-    *value = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        int digit = hex_value(text.data[i]);
-        if (digit < 0)
-            return false;
-        *value = *value << 4 | (uint32_t)digit;
-    }
+    *value = (uint32_t)number;
     return true;
 }
 
