@@ -150,28 +150,25 @@ static void to_shared(const struct flight *flight, const struct shared_finding *
 struct opening { /* pool work */
     const struct ledger_work *work;
     struct cache_tmp tmp;
-    enum sl_code code;
-    struct sl_error *error;
 };
 
-static void open_tmp(void *arg)
+static enum sl_code open_tmp(void *arg, struct sl_error *error)
 {
     struct opening *o = arg;
-    o->code = cache_quarantine_check(o->work, o->error);
-    if (o->code == SL_UNSUPPORTED)
+    enum sl_code code = cache_quarantine_check(o->work, error);
+    if (code == SL_UNSUPPORTED)
         metric_add(METRIC_CONVERSIONS, 1, o->work->kind, "crashed", NULL);
-    if (o->code == SL_OK)
-        o->code = cache_tmp_create(&o->tmp, false, o->error);
+    return code == SL_OK ? cache_tmp_create(&o->tmp, false, error) : code;
 }
 
 /* Not for what the process has died of: SL_UNSUPPORTED. */
 static enum sl_code compute_open_file(struct cache_tmp *tmp, struct sl_error *error)
 {
-    struct opening o = {.work = fiber_work(), .tmp.fd = -1, .error = error};
-    enum sl_code code = pool_run(POOL_IO, open_tmp, &o, error);
+    struct opening o = {.work = fiber_work(), .tmp.fd = -1};
+    enum sl_code code = pool_call(POOL_IO, open_tmp, &o, error);
     *tmp = o.tmp;
     space_probe();
-    return code == SL_OK ? o.code : code;
+    return code;
 }
 
 struct computation {

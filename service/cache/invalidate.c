@@ -63,43 +63,39 @@ struct stamping { /* pool work */
     size_t count;
     int64_t at_ns;
     struct cache_generations generations;
-    enum sl_code code;
-    struct sl_error *error;
 };
 
 enum { ATTEMPTS = 1000, ATTEMPT_EVERY_MS = 2 }; /* at the lock, which others hold for some microseconds */
 
-static void stamp(void *arg)
+static enum sl_code stamp(void *arg, struct sl_error *error)
 {
     struct stamping *s = arg;
-    s->code = cache_stamp_write(s->dir, s->files, s->count, s->at_ns, &s->generations, s->error);
+    return cache_stamp_write(s->dir, s->files, s->count, s->at_ns, &s->generations, error);
 }
 
 /* One at a time; who waits, for others of this process or for other processes, does so as a fiber. */
-static enum sl_code write_stamps(struct stamping *s)
+static enum sl_code write_stamps(struct stamping *s, struct sl_error *error)
 {
     static struct fiber_wait_list turn;
     static bool busy;
-    enum sl_code code = SL_OK;
+    enum sl_code code = SL_BUSY;
     if (!s->dir)
         return SL_OK;
     while (busy)
         if (fiber_wait_on(&turn, UINT64_MAX) == FIBER_CANCELLED)
-            return sl_fail(s->error, SL_CANCELLED, "cancelled");
+            return sl_fail(error, SL_CANCELLED, "cancelled");
     busy = true;
     cache_stamping();
-    for (int i = 0; i < ATTEMPTS && code == SL_OK; i++) {
-        code = pool_run(POOL_IO, stamp, s, s->error);
-        if (code != SL_OK || s->code != SL_BUSY)
-            break;
-        if (!fiber_sleep(ATTEMPT_EVERY_MS))
-            code = sl_fail(s->error, SL_CANCELLED, "cancelled");
+    for (int i = 0; i < ATTEMPTS && code == SL_BUSY; i++) {
+        code = pool_call(POOL_IO, stamp, s, error);
+        if (code == SL_BUSY && !fiber_sleep(ATTEMPT_EVERY_MS))
+            code = sl_fail(error, SL_CANCELLED, "cancelled");
     }
     cache_stamped(s->generations.previous, s->generations.made);
     atomic_fetch_add(bell, 1);
     busy = false;
     fiber_wake_one(&turn);
-    return code == SL_OK ? s->code : code;
+    return code;
 }
 
 /* Names in the shared layer. */
@@ -132,9 +128,8 @@ static void add_name(void *arg, const struct cache_kind *kind, struct sl_str key
 enum sl_code cache_invalidate(const struct cache_file *files, size_t count, struct sl_error *error)
 {
     struct names names = {0};
-    struct stamping s = {
-        .dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = cache_now_ns(), .error = error};
-    enum sl_code code = write_stamps(&s);
+    struct stamping s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = cache_now_ns()};
+    enum sl_code code = write_stamps(&s, error);
     cache_forget(files, count, add_name, &names); /* after the stamp: what begins now is made of the new file */
     for (size_t i = 0; i < names.count; i++)
         shared_forget(names.items[i].kind, &names.items[i].name);
@@ -153,9 +148,8 @@ static void tell_nobody(void *arg, const struct cache_kind *kind, struct sl_str 
 void cache_heard(const struct cache_file *files, size_t count, int64_t at_ns)
 {
     struct sl_error error = {0};
-    struct stamping s = {
-        .dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = at_ns, .error = &error};
-    if (write_stamps(&s) != SL_OK)
+    struct stamping s = {.dir = cache_dir_of_process(), .files = files, .count = count, .at_ns = at_ns};
+    if (write_stamps(&s, &error) != SL_OK)
         log_warn("cache", "an invalidation could not be noted", LOG_ERR(&error));
     cache_forget(files, count, tell_nobody, NULL);
 }

@@ -393,6 +393,53 @@ enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, stru
     return SL_OK;
 }
 
+struct stepping {
+    pool_step *step;
+    void *arg;
+    struct sl_error *error;
+    enum sl_code code;
+};
+
+static void run_step(void *arg)
+{
+    struct stepping *s = arg;
+    s->code = s->step(s->arg, s->error);
+}
+
+enum sl_code pool_call(enum pool_job kind, pool_step *step, void *arg, struct sl_error *error)
+{
+    struct stepping s = {step, arg, error, SL_OK};
+    enum sl_code code = pool_run(kind, run_step, &s, error);
+    return code == SL_OK ? s.code : code;
+}
+
+struct mapped_file {
+    int fd;
+    struct sl_mapping *mapping;
+};
+
+static enum sl_code map_file(void *arg, struct sl_error *error)
+{
+    const struct mapped_file *file = arg;
+    return sl_map_fd(file->fd, file->mapping, error);
+}
+
+enum sl_code pool_map_fd(int fd, struct sl_mapping *mapping, struct sl_error *error)
+{
+    return pool_call(POOL_IO, map_file, &(struct mapped_file){fd, mapping}, error);
+}
+
+static void unmap_file(void *arg)
+{
+    sl_unmap(arg);
+}
+
+void pool_unmap(struct sl_mapping *mapping)
+{
+    if (pool_run(POOL_IO, unmap_file, mapping, NULL) == SL_BUSY)
+        unmap_file(mapping);
+}
+
 /* ---- work that nobody waits for ---- */
 struct detached {
     uv_work_t work;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/parallel.h"
 #include "core/fiber.h"
 
@@ -37,6 +38,14 @@ static inline bool pool_is_heavy(uint64_t bytes)
  * SL_INTERNAL when the job was ended by a SIGBUS: a mapped file has shrunk or cannot be read; SL_BUSY when libuv does not
  * take it. Log lines of the job carry the request id of the fiber. */
 enum sl_code pool_run(enum pool_job kind, void (*fn)(void *arg), void *arg, struct sl_error *error) SL_SUSPENDS;
+
+/* Runs a step that can fail as pool_run does: the step's code and error, or why it did not run to its end. */
+typedef enum sl_code pool_step(void *arg, struct sl_error *error);
+enum sl_code pool_call(enum pool_job kind, pool_step *step, void *arg, struct sl_error *error) SL_SUSPENDS;
+
+/* sl_map_fd and sl_unmap, as quick jobs. */
+enum sl_code pool_map_fd(int fd, struct sl_mapping *mapping, struct sl_error *error) SL_SUSPENDS;
+void pool_unmap(struct sl_mapping *mapping) SL_SUSPENDS;
 
 /* Runs fn(arg) as a quick job that nobody waits for, then done(arg) on the loop (NULL: nothing). For giving back what is large:
  * the kernel takes tens of milliseconds for a hundred megabytes. Does both at once, in the caller, when libuv does not take the

@@ -390,27 +390,21 @@ static enum sl_code one_exchange(struct download *d, struct hops *hops, struct t
     return code;
 }
 
-struct emptying {
-    int fd, error;
-};
-
 /* Freeing what an attempt has left takes time: pool work. */
-static void empty_file(void *arg)
+static enum sl_code empty_file(void *arg, struct sl_error *error)
 {
-    struct emptying *e = arg;
-    e->error = ftruncate(e->fd, 0) == 0 ? 0 : errno;
+    return ftruncate(*(const int *)arg, 0) == 0 ? SL_OK
+                                                : sl_fail_errno(error, errno, "cannot empty the downloaded file");
 }
 
 static enum sl_code begin_file(int fd, struct sl_error *error)
 {
-    struct emptying e = {.fd = fd};
     struct stat file;
     if (lseek(fd, 0, SEEK_SET) != 0)
         return sl_fail_errno(error, errno, "cannot empty the downloaded file");
     if (fstat(fd, &file) == 0 && file.st_size == 0)
         return SL_OK;
-    enum sl_code code = pool_run(POOL_IO, empty_file, &e, error);
-    return code == SL_OK && e.error ? sl_fail_errno(error, e.error, "cannot empty the downloaded file") : code;
+    return pool_call(POOL_IO, empty_file, &fd, error);
 }
 
 static enum sl_code attempt(struct download *d, struct sl_error *error)
@@ -495,8 +489,6 @@ struct finish {
     enum coding coding;
     struct decode_limits limits;
     bool keep_wrapper, refuse_empty, refuse_pages, is_html;
-    enum sl_code code;
-    struct sl_error *error;
 };
 
 static bool has_word(struct sl_str text, struct sl_str word)
@@ -521,26 +513,25 @@ static bool is_page(struct sl_str head, bool is_html)
 }
 
 /* What came without being asked for. */
-static enum sl_code check_contents(const struct finish *f)
+static enum sl_code check_contents(const struct finish *f, struct sl_error *error)
 {
     char head[1024];
     ssize_t size = f->refuse_empty || f->refuse_pages ? pread(f->fd, head, sizeof head, 0) : -1;
     if (size == 0 && f->refuse_empty)
-        return sl_fail(f->error, SL_DOWNLOAD_ERROR, "the server sent an empty file");
+        return sl_fail(error, SL_DOWNLOAD_ERROR, "the server sent an empty file");
     if (size > 0 && f->refuse_pages && is_page((struct sl_str){head, (size_t)size}, f->is_html))
-        return sl_fail(f->error, SL_DOWNLOAD_ERROR,
+        return sl_fail(error, SL_DOWNLOAD_ERROR,
                        "the server sent a web page instead of the file: does it want a log-in?");
     return SL_OK;
 }
 
-static void finish_work(void *arg)
+static enum sl_code finish_work(void *arg, struct sl_error *error)
 {
     struct finish *f = arg;
-    f->code = f->coding == CODING_IDENTITY ? SL_OK : decode_file(f->fd, f->coding, &f->limits, f->error);
-    if (f->code == SL_OK && !f->keep_wrapper)
-        f->code = unwrap_file(f->fd, &f->limits, f->error);
-    if (f->code == SL_OK)
-        f->code = check_contents(f);
+    enum sl_code code = f->coding == CODING_IDENTITY ? SL_OK : decode_file(f->fd, f->coding, &f->limits, error);
+    if (code == SL_OK && !f->keep_wrapper)
+        code = unwrap_file(f->fd, &f->limits, error);
+    return code == SL_OK ? check_contents(f, error) : code;
 }
 
 static enum sl_code download_finish(struct download *d, struct sl_error *error)
@@ -554,14 +545,12 @@ static enum sl_code download_finish(struct download *d, struct sl_error *error)
                        .keep_wrapper = request->keep_wrapper,
                        .refuse_empty = request->refuse_empty,
                        .refuse_pages = request->refuse_pages,
-                       .is_html = d->is_html,
-                       .error = error};
+                       .is_html = d->is_html};
     f.limits.until_ns = d->limit.until_ms < UINT64_MAX / MS_NS ? d->limit.until_ms * MS_NS : UINT64_MAX;
     f.limits.timeout_ns = d->limit.ns;
     struct stat file;
     bool large = fstat(d->fd, &file) != 0 || pool_is_heavy((uint64_t)file.st_size);
-    enum sl_code code = pool_run(large ? POOL_IO | POOL_HEAVY : POOL_IO, finish_work, &f, error);
-    return code == SL_OK ? f.code : code;
+    return pool_call(large ? POOL_IO | POOL_HEAVY : POOL_IO, finish_work, &f, error);
 }
 
 static enum sl_code check_host(struct download *d, struct sl_str host, struct sl_error *error)

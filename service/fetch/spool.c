@@ -35,13 +35,14 @@ struct spool_write {
     int fd;
     struct sl_bytes bytes;
     uint64_t offset;
-    int error; /* errno; 0 = written */
 };
 
-static void write_bytes(void *arg)
+static enum sl_code write_bytes(void *arg, struct sl_error *error)
 {
-    struct spool_write *w = arg;
-    w->error = sl_write_all_at(w->fd, w->bytes, w->offset) ? 0 : errno;
+    const struct spool_write *w = arg;
+    return sl_write_all_at(w->fd, w->bytes, w->offset)
+               ? SL_OK
+               : sl_fail_errno(error, errno, "cannot write the downloaded file");
 }
 
 enum sl_code spool_write(struct spool *spool, int fd, struct sl_error *error)
@@ -51,11 +52,9 @@ enum sl_code spool_write(struct spool *spool, int fd, struct sl_error *error)
     if (spool->full.size == 0)
         return SL_OK;
     struct spool_write w = {.fd = fd, .bytes = sl_buf_bytes(&spool->full), .offset = spool->offset};
-    enum sl_code code = pool_run(POOL_IO, write_bytes, &w, error);
+    enum sl_code code = pool_call(POOL_IO, write_bytes, &w, error);
     if (code != SL_OK)
         return code;
-    if (w.error)
-        return sl_fail_errno(error, w.error, "cannot write the downloaded file");
     spool->offset += w.bytes.size;
     sl_buf_clear(&spool->full);
     return SL_OK;

@@ -256,26 +256,6 @@ enum sl_code kinds_get(const struct cache_kind *kind, const struct object_reques
     return cache_get(kind, &key, request, item, error);
 }
 
-struct pool_call {
-    kinds_job *job;
-    void *arg;
-    struct sl_error *error;
-    enum sl_code code;
-};
-
-static void run_pool_call(void *arg)
-{
-    struct pool_call *call = arg;
-    call->code = call->job(call->arg, call->error);
-}
-
-enum sl_code kinds_on_pool(kinds_job *job, void *arg, struct sl_error *error)
-{
-    struct pool_call call = {.job = job, .arg = arg, .error = error};
-    enum sl_code code = pool_run(POOL_CONVERT, run_pool_call, &call, error);
-    return code == SL_OK ? call.code : code;
-}
-
 struct making {
     struct sl_bytes object;
     int fd;

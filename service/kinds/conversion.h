@@ -60,10 +60,6 @@ enum sl_code kinds_open_object(struct sl_bytes file, struct sl_budget *budget, s
 uint64_t kinds_max_source_size(void);
 uint64_t kinds_max_memory(void); /* of one conversion, bytes; 0 = no limit */
 
-/* Runs the job on the pool: its code and error, or why it could not run: SL_CANCELLED, SL_BUSY, SL_INTERNAL. */
-typedef enum sl_code kinds_job(void *arg, struct sl_error *error);
-enum sl_code kinds_on_pool(kinds_job *job, void *arg, struct sl_error *error) SL_SUSPENDS;
-
 /* Gets the request's object, and has what is made of it, an entry of `kind`, written to `fd`, as a conversion (which is counted,
  * unless `kind` is NULL). */
 struct object_request; /* objects.h */

@@ -6,6 +6,7 @@
 #include "base/map.h"
 #include "core/guard.h"
 #include "core/log.h"
+#include "core/pool.h"
 
 enum { INDEX_MAX = 512 << 20 }; /* bytes of lines */
 
@@ -84,7 +85,7 @@ static enum sl_code make_segment(const struct index_request *r, struct cache_tmp
         code = error->code == SL_BUSY ? SL_BUSY : sl_fail(error, SL_INTERNAL, "cannot map a segment");
     else if (code == SL_OK) {
         struct work w = {.segment = mapping.bytes, .lines = &lines, .fd = tmp->fd};
-        code = kinds_on_pool(sort_and_write, &w, error);
+        code = pool_call(POOL_CONVERT, sort_and_write, &w, error);
         if (w.strange)
             log_debug("find", "lines of an index segment name no file", LOG_SLSTR("source", r->source->id),
                       LOG_U64("segment", r->number), LOG_U64("lines", w.strange));
@@ -148,7 +149,7 @@ static enum sl_code source_index_compute(void *context, struct cache_tmp *tmp, s
     enum sl_code code = add_segments(r, from, arena, &lines, error);
     struct work w = {.lines = &lines, .fd = tmp->fd};
     if (code == SL_OK)
-        code = kinds_on_pool(sort_and_write, &w, error);
+        code = pool_call(POOL_CONVERT, sort_and_write, &w, error);
     sl_buf_free(&lines);
     return code;
 }
@@ -277,7 +278,7 @@ static enum sl_code filter(struct sl_bytes index, struct sl_arena *arena, struct
 {
     struct finding f = {index, files, *count, SL_ARENA_ARRAY(arena, struct sl_str, *count)};
     struct respelling r = {&f, arena, files, 0, false};
-    enum sl_code code = f.spellings ? kinds_on_pool(find_all, &f, error) : SL_BUSY;
+    enum sl_code code = f.spellings ? pool_call(POOL_CONVERT, find_all, &f, error) : SL_BUSY;
     if (code == SL_OK && !guard_run(respell_all, &r))
         code = SL_INTERNAL;
     else if (code == SL_OK && !r.ok)

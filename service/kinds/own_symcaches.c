@@ -6,28 +6,25 @@
 struct making {
     const struct own_symcache *own;
     int fd;
-    enum sl_code code;
-    struct sl_error *error;
 };
 
-static void own_symcache_make(void *arg)
+static enum sl_code own_symcache_make(void *arg, struct sl_error *error)
 {
-    struct making *m = arg;
+    const struct making *m = arg;
     struct sl_bytes bytes = {NULL, 0};
-    m->code = m->own->make(m->own->arg, &bytes, m->error);
-    if (m->code == SL_OK && !sl_write_all(m->fd, bytes))
-        m->code = sl_fail(m->error, SL_INTERNAL, "the cache cannot be written");
+    enum sl_code code = m->own->make(m->own->arg, &bytes, error);
+    return code == SL_OK && !sl_write_all(m->fd, bytes) ? sl_fail(error, SL_INTERNAL, "the cache cannot be written")
+                                                        : code;
 }
 
 static enum sl_code own_symcaches_compute(void *context, struct cache_tmp *tmp, struct sl_arena *arena,
                                           struct sl_error *error)
 {
-    struct making m = {.own = context, .fd = tmp->fd, .error = error};
+    struct making m = {.own = context, .fd = tmp->fd};
     (void)arena;
     if (!m.own->make) /* nothing is remembered of it */
         return sl_fail(error, SL_CANCELLED, "it is not kept");
-    enum sl_code code = pool_run(POOL_CONVERT, own_symcache_make, &m, error);
-    return code == SL_OK ? m.code : code;
+    return pool_call(POOL_CONVERT, own_symcache_make, &m, error);
 }
 
 static enum sl_code own_symcaches_load(struct sl_bytes bytes, void **loaded, uint64_t *weight, struct sl_error *error)

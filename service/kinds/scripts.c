@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/guard.h"
+#include "core/pool.h"
 #include "js/comment.h"
 
 enum { MAX_REFERENCE = 64 * 1024 }; /* bytes; no server takes a longer one */
@@ -68,7 +69,7 @@ enum sl_code kinds_script_facts(struct cache_item *item, struct script_facts *fa
 {
     struct script *script = item->loaded;
     struct script_look look = {.text = {(const char *)item->mapping.bytes.data, item->mapping.bytes.size}};
-    enum sl_code code = script->known ? SL_OK : kinds_on_pool(script_look, &look, error);
+    enum sl_code code = script->known ? SL_OK : pool_call(POOL_CONVERT, script_look, &look, error);
     if (code == SL_OK && !script->known) {
         script->facts = look.facts;
         script->map = look.map;

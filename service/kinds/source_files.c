@@ -142,8 +142,8 @@ static enum sl_code source_files_compute(void *context, struct cache_tmp *tmp, s
     enum sl_code code = request->file ? origin_fetch(request->file, tmp->fd, error) : fetch_web(request, tmp, error);
     struct taking taking = {tmp->fd, request->member};
     if (code == SL_OK && request->member.size)
-        code = kinds_on_pool(take_member, &taking, error);
-    return code == SL_OK ? kinds_on_pool(decode_file, &decoding, error) : code;
+        code = pool_call(POOL_CONVERT, take_member, &taking, error);
+    return code == SL_OK ? pool_call(POOL_CONVERT, decode_file, &decoding, error) : code;
 }
 
 static bool source_files_copy(struct sl_arena *arena, struct sl_str *text)
@@ -242,7 +242,7 @@ static enum sl_code bundled_files_compute(void *context, struct cache_tmp *tmp, 
     if (code != SL_OK)
         return code;
     struct extraction extraction = {object.item->loaded, request->entry, tmp->fd};
-    code = kinds_on_pool(extract, &extraction, error);
+    code = pool_call(POOL_CONVERT, extract, &extraction, error);
     kinds_source_release(&object);
     return code;
 }

@@ -171,31 +171,11 @@ enum sl_code object_get(const struct object_store *store, struct sl_str name, in
     return end(&request, code == SL_OK ? fetch_get(&request.fetch, fd, error) : code);
 }
 
-struct mapped_file {
-    int fd;
-    struct sl_mapping *mapping;
-    enum sl_code code;
-    struct sl_error *error;
-};
-
-static void map_file(void *arg)
-{
-    struct mapped_file *file = arg;
-    file->code = sl_map_fd(file->fd, file->mapping, file->error);
-}
-
-static enum sl_code map_on_pool(int fd, struct sl_mapping *mapping, struct sl_error *error)
-{
-    struct mapped_file file = {.fd = fd, .mapping = mapping, .error = error};
-    enum sl_code code = pool_run(POOL_IO, map_file, &file, error);
-    return code == SL_OK ? file.code : code;
-}
-
 enum sl_code object_get_mapped(const struct object_store *store, struct sl_str name, int fd, struct sl_mapping *mapping,
                                struct object_call *call, struct sl_error *error)
 {
     enum sl_code code = object_get(store, name, fd, call, error);
-    return code == SL_OK ? map_on_pool(fd, mapping, error) : code;
+    return code == SL_OK ? pool_map_fd(fd, mapping, error) : code;
 }
 
 enum sl_code object_read(const struct object_store *store, struct sl_str name, struct sl_buf *text,
@@ -255,22 +235,16 @@ enum sl_code object_put(const struct object_store *store, struct sl_str name, co
     return end(&request, code);
 }
 
-static void unmap_file(void *arg)
-{
-    sl_unmap(arg);
-}
-
 enum sl_code object_put_file(const struct object_store *store, struct sl_str name, int fd,
                              struct object_contents contents, struct object_call *call, struct sl_error *error)
 {
     struct sl_mapping mapping;
-    enum sl_code code = map_on_pool(fd, &mapping, error);
+    enum sl_code code = pool_map_fd(fd, &mapping, error);
     if (code != SL_OK)
         return code;
     contents.bytes = mapping.bytes;
     code = object_put(store, name, &contents, call, error);
-    if (pool_run(POOL_IO, unmap_file, &mapping, NULL) != SL_OK)
-        unmap_file(&mapping);
+    pool_unmap(&mapping);
     return code;
 }
 

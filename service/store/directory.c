@@ -51,8 +51,6 @@ struct directory_job {
     struct store_meta *meta;
     struct store_work *work;
     struct sl_mapping *mapping; /* NULL: it is only looked at */
-    enum sl_code code;
-    struct sl_error *error;
 };
 
 static bool file_md5(int fd, uint8_t md5[16])
@@ -68,35 +66,34 @@ static bool file_md5(int fd, uint8_t md5[16])
     return good;
 }
 
-static enum sl_code directory_examine(int fd, struct directory_job *job)
+static enum sl_code directory_examine(int fd, const struct directory_job *job, struct sl_error *error)
 {
     uint8_t head[STORE_HEAD];
     struct stat st;
     struct store_meta *meta = job->meta;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return sl_fail(job->error, SL_NOT_FOUND, "%s", "");
+        return sl_fail(error, SL_NOT_FOUND, "%s", "");
     meta->size = meta->original_size = (uint64_t)st.st_size;
     meta->modified_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     ssize_t n = pread(fd, head, sizeof head, 0);
     if (n < 0)
-        return sl_fail_errno(job->error, errno, "cannot read from the store");
+        return sl_fail_errno(error, errno, "cannot read from the store");
     meta->is_packed = store_head_read((struct sl_bytes){head, (size_t)n}, meta);
     if (!meta->is_packed && job->with_md5)
         meta->has_original = file_md5(fd, meta->md5);
-    return job->mapping ? sl_map_fd(fd, job->mapping, job->error) : SL_OK;
+    return job->mapping ? sl_map_fd(fd, job->mapping, error) : SL_OK;
 }
 
-static void directory_look_job(void *arg)
+static enum sl_code directory_look_job(void *arg, struct sl_error *error)
 {
-    struct directory_job *job = arg;
+    const struct directory_job *job = arg;
     char path[OBJECT_PATH];
     int fd = object_path(job->name, path) ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
-    if (fd < 0) {
-        job->code = directory_fail(errno, "cannot open a file of the store", job->error);
-        return;
-    }
-    job->code = directory_examine(fd, job);
+    if (fd < 0)
+        return directory_fail(errno, "cannot open a file of the store", error);
+    enum sl_code code = directory_examine(fd, job, error);
     close(fd);
+    return code;
 }
 
 /* `fd` is the file's; -1: it is synced already. */
@@ -117,19 +114,17 @@ static enum sl_code put_end(struct store_work *work, bool good, struct sl_error 
     return code == SL_NOT_FOUND ? sl_fail(error, SL_INTERNAL, "cannot write to the store: %s", strerror(number)) : code;
 }
 
-static void directory_put_job(void *arg)
+static enum sl_code directory_put_job(void *arg, struct sl_error *error)
 {
-    struct directory_job *job = arg;
+    const struct directory_job *job = arg;
     bool good = move_to(job->work->fd, job->work->path, job->name);
-    job->code = put_end(job->work, good, job->error);
+    return put_end(job->work, good, error);
 }
 
 struct directory_text {
     const struct sl_str *names;
     size_t count;
     struct sl_str text;
-    enum sl_code code;
-    struct sl_error *error;
 };
 
 /* One file of several names. */
@@ -146,19 +141,12 @@ static bool directory_write_text(const struct directory_text *t, const struct st
     return good && move_to(-1, work->path, t->names[0]);
 }
 
-static void directory_text_job(void *arg)
+static enum sl_code directory_text_job(void *arg, struct sl_error *error)
 {
-    struct directory_text *t = arg;
+    const struct directory_text *t = arg;
     struct store_work work;
-    t->code = directory_work(&work, t->error);
-    if (t->code == SL_OK)
-        t->code = put_end(&work, directory_write_text(t, &work), t->error);
-}
-
-static enum sl_code directory_run(struct directory_job *job, void (*run)(void *arg))
-{
-    enum sl_code code = pool_run(POOL_IO, run, job, job->error);
-    return code == SL_OK ? job->code : code;
+    enum sl_code code = directory_work(&work, error);
+    return code == SL_OK ? put_end(&work, directory_write_text(t, &work), error) : code;
 }
 
 /* ---- what expires ---- */
@@ -224,31 +212,30 @@ static void directory_sweep(void)
 
 static enum sl_code directory_look(struct sl_str name, bool with_md5, struct store_meta *meta, struct sl_error *error)
 {
-    struct directory_job job = {.name = name, .with_md5 = with_md5, .meta = meta, .error = error};
-    return directory_run(&job, directory_look_job);
+    struct directory_job job = {.name = name, .with_md5 = with_md5, .meta = meta};
+    return pool_call(POOL_IO, directory_look_job, &job, error);
 }
 
 static enum sl_code directory_open(struct sl_str name, struct sl_mapping *mapping, struct store_meta *meta,
                                    struct sl_error *error)
 {
-    struct directory_job job = {.name = name, .meta = meta, .mapping = mapping, .error = error};
-    return directory_run(&job, directory_look_job);
+    struct directory_job job = {.name = name, .meta = meta, .mapping = mapping};
+    return pool_call(POOL_IO, directory_look_job, &job, error);
 }
 
 static enum sl_code directory_put(struct sl_str name, struct store_work *work, const struct store_meta *meta,
                                   const char *media_type, struct sl_error *error)
 {
-    struct directory_job job = {.name = name, .work = work, .error = error};
+    struct directory_job job = {.name = name, .work = work};
     (void)meta, (void)media_type; /* both are in the file and its name */
-    return directory_run(&job, directory_put_job);
+    return pool_call(POOL_IO, directory_put_job, &job, error);
 }
 
 static enum sl_code directory_put_text(const struct sl_str *names, size_t count, struct sl_str text,
                                        struct sl_error *error)
 {
-    struct directory_text t = {.names = names, .count = count, .text = text, .error = error};
-    enum sl_code code = pool_run(POOL_IO, directory_text_job, &t, error);
-    return code == SL_OK ? t.code : code;
+    struct directory_text t = {.names = names, .count = count, .text = text};
+    return pool_call(POOL_IO, directory_text_job, &t, error);
 }
 
 static bool directory_source(struct sl_arena *arena, struct sl_str prefix, struct source *source)

@@ -32,27 +32,21 @@ struct asking { /* pool work */
     struct symbfile_set *sets;
     bool *known, *any;
     struct symbfile_info *info;
-    enum sl_code code;
 };
 
-static void status_job(void *arg)
+static enum sl_code status_job(void *arg, struct sl_error *error)
 {
-    struct asking *q = arg;
-    q->code = symbfile_store_status(q->place, q->sets, q->known, q->info, q->any);
+    const struct asking *q = arg;
+    enum sl_code code = symbfile_store_status(q->place, q->sets, q->known, q->info, q->any);
+    return code == SL_OK ? code : sl_fail(error, code, "the store of uploads cannot be read");
 }
 
-static void delete_job(void *arg)
+static enum sl_code delete_job(void *arg, struct sl_error *error)
 {
-    struct asking *q = arg;
+    (void)error;
+    const struct asking *q = arg;
     *q->any = symbfile_store_delete(q->place);
-}
-
-static enum sl_code run_asking(struct asking *q, void (*job)(void *arg), struct sl_error *error)
-{
-    enum sl_code code = pool_run(POOL_IO, job, q, error);
-    if (code == SL_OK && q->code != SL_OK)
-        code = sl_fail(error, q->code, "the store of uploads cannot be read");
-    return code;
+    return SL_OK;
 }
 
 enum sl_code symbfile_status(const struct symbfile_place *place, struct symbfile_set sets[SYMBFILE_KINDS],
@@ -62,7 +56,7 @@ enum sl_code symbfile_status(const struct symbfile_place *place, struct symbfile
     *any = false;
     if (remote_bucket())
         return remote_status(place, sets, known, info, any, error);
-    return run_asking(&q, status_job, error);
+    return pool_call(POOL_IO, status_job, &q, error);
 }
 
 enum sl_code symbfile_delete(const struct symbfile_place *place, bool *any, struct sl_error *error)
@@ -71,5 +65,5 @@ enum sl_code symbfile_delete(const struct symbfile_place *place, bool *any, stru
     *any = false;
     if (remote_bucket())
         return remote_delete(place, any, error);
-    return run_asking(&q, delete_job, error);
+    return pool_call(POOL_IO, delete_job, &q, error);
 }

@@ -348,16 +348,9 @@ bool kinds_prefer_symbfile(bool has_file_id)
                       (config->symbfile.prefer == SYMBFILE_PREFER_AUTO && has_file_id));
 }
 
-struct sweep {
-    enum sl_code code;
-    struct symbfile_store_size size;
-    struct sl_error error;
-};
-
-static void sweep(void *arg)
+static enum sl_code sweep(void *arg, struct sl_error *error)
 {
-    struct sweep *s = arg;
-    s->code = symbfile_store_sweep(&s->size, &s->error);
+    return symbfile_store_sweep(arg, error);
 }
 
 void kinds_sweep_symbfiles(void *unused)
@@ -369,13 +362,14 @@ void kinds_sweep_symbfiles(void *unused)
         return;
     }
     do {
-        struct sweep s = {0};
-        enum sl_code code = pool_run(POOL_IO | POOL_HEAVY, sweep, &s, &s.error);
-        if (code == SL_OK && s.code == SL_OK && remote_bucket())
-            code = remote_sweep(&s.error);
-        if (code != SL_CANCELLED && (code != SL_OK || s.code != SL_OK))
-            log_error("symbfile", "the upload store cannot be used", LOG_ERR(&s.error));
-        metric_set(METRIC_STORE_BYTES, (double)s.size.staging, "staging", NULL, NULL);
-        metric_set(METRIC_STORE_BYTES, (double)s.size.published, "published", NULL, NULL);
+        struct symbfile_store_size size = {0};
+        struct sl_error error = {0};
+        enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, sweep, &size, &error);
+        if (code == SL_OK && remote_bucket())
+            code = remote_sweep(&error);
+        if (code != SL_CANCELLED && code != SL_OK)
+            log_error("symbfile", "the upload store cannot be used", LOG_ERR(&error));
+        metric_set(METRIC_STORE_BYTES, (double)size.staging, "staging", NULL, NULL);
+        metric_set(METRIC_STORE_BYTES, (double)size.published, "published", NULL, NULL);
     } while (fiber_sleep(SWEEP_MS));
 }

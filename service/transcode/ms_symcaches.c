@@ -56,22 +56,21 @@ static void transcode_leave(void)
 struct pdb_check {
     struct sl_bytes file;
     const struct sl_debug_id *id;
-    enum sl_code code;
-    struct sl_error *error;
 };
 
 /* The id must be the same; the age may be higher, as debuggers have it. */
-static void pdb_check(void *arg)
+static enum sl_code pdb_check(void *arg, struct sl_error *error)
 {
-    struct pdb_check *check = arg;
+    const struct pdb_check *check = arg;
     struct sl_object *object;
-    check->code = kinds_open_object(check->file, NULL, &object, check->error);
-    if (check->code != SL_OK)
-        return;
+    enum sl_code code = kinds_open_object(check->file, NULL, &object, error);
+    if (code != SL_OK)
+        return code;
     const struct sl_debug_id *found = &sl_object_info(object)->debug_id;
     if (memcmp(found->uuid, check->id->uuid, sizeof found->uuid) != 0 || found->age < check->id->age)
-        check->code = sl_fail(check->error, SL_NOT_FOUND, "the PDB has another id");
+        code = sl_fail(error, SL_NOT_FOUND, "the PDB has another id");
     sl_object_close(object);
+    return code;
 }
 
 static enum sl_code pdb_find(const struct ms_symcache_question *q, struct sl_arena *arena, struct file_lookup *file,
@@ -84,9 +83,8 @@ static enum sl_code pdb_find(const struct ms_symcache_question *q, struct sl_are
     *error = file->error;
     if (file->code != SL_OK)
         return error->code = file->code;
-    struct pdb_check check = {file->item->mapping.bytes, &q->id, SL_OK, error};
-    enum sl_code code = pool_run(POOL_CONVERT, pdb_check, &check, error);
-    code = code == SL_OK ? check.code : code;
+    struct pdb_check check = {file->item->mapping.bytes, &q->id};
+    enum sl_code code = pool_call(POOL_CONVERT, pdb_check, &check, error);
     if (code != SL_OK)
         cache_release(file->item);
     return code;

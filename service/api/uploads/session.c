@@ -397,21 +397,9 @@ struct passing {
     struct http_exchange *x;
     int fd;
     struct sl_mapping body;
-    enum sl_code code;
     struct sl_error error;
     struct sl_str range; /* of the answer */
 };
-
-static void passing_map(void *arg)
-{
-    struct passing *p = arg;
-    p->code = sl_map_fd(p->fd, &p->body, &p->error);
-}
-
-static void passing_unmap(void *arg)
-{
-    sl_unmap(&((struct passing *)arg)->body);
-}
 
 static void passing_field(void *arg, struct sl_str name, struct sl_str value)
 {
@@ -487,14 +475,13 @@ static bool session_pass_on(struct http_exchange *x)
         return false;
     if (http_body_take(x, &p.fd) != SL_OK)
         return true;
-    enum sl_code code = pool_run(POOL_IO, passing_map, &p, &p.error);
-    code = code == SL_OK ? p.code : code;
+    enum sl_code code = pool_map_fd(p.fd, &p.body, &p.error);
     if (code == SL_OK)
         session_ask(&p, url, socket);
     else
         passing_answer(&p, code, 0, NULL);
-    if (p.body.bytes.data && pool_run(POOL_IO, passing_unmap, &p, NULL) == SL_BUSY)
-        passing_unmap(&p);
+    if (p.body.bytes.data)
+        pool_unmap(&p.body);
     close(p.fd);
     return true;
 }

@@ -299,24 +299,23 @@ static void show_life(struct run *run)
 /* ---- cleaning the cache while serving ---- */
 struct cleaning {
     const struct config *config;
-    enum sl_code code;
     struct cleanup_totals totals;
-    struct sl_error error;
 };
 
-static void clean_once(void *arg)
+static enum sl_code clean_once(void *arg, struct sl_error *error)
 {
     struct cleaning *c = arg;
     struct cleanup_options options = {0};
-    c->code = cache_cleanup(c->config, kinds_all, kinds_all_count, &options, &c->totals, NULL, &c->error);
+    return cache_cleanup(c->config, kinds_all, kinds_all_count, &options, &c->totals, NULL, error);
 }
 
 static void clean_now(const struct config *config)
 {
     struct cleaning c = {.config = config_retain(config)};
-    enum sl_code code = pool_run(POOL_IO | POOL_HEAVY, clean_once, &c, &c.error);
-    if (code != SL_CANCELLED && (code != SL_OK || c.code != SL_OK))
-        log_error("cleanup", "cleaning the cache failed", LOG_ERR(&c.error));
+    struct sl_error error = {0};
+    enum sl_code code = pool_call(POOL_IO | POOL_HEAVY, clean_once, &c, &error);
+    if (code != SL_CANCELLED && code != SL_OK)
+        log_error("cleanup", "cleaning the cache failed", LOG_ERR(&error));
     else if (code == SL_OK)
         log_info("cleanup", "cache cleaned", LOG_U64("removed", c.totals.removed_files),
                  LOG_U64("freed", c.totals.removed_bytes), LOG_U64("left", c.totals.files));
