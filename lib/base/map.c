@@ -108,6 +108,31 @@ void **sl_map_slot(struct sl_map *map, struct sl_str key, bool *made)
     return &entry->value;
 }
 
+bool sl_map_put(struct sl_map *map, struct sl_str key, void *value)
+{
+    void **slot = sl_map_slot(map, key, NULL);
+    if (slot)
+        *slot = value;
+    return slot;
+}
+
+void *sl_map_add(struct sl_map *map, struct sl_str key, size_t size, struct sl_str *kept)
+{
+    char *value = calloc(1, size + key.size + 1);
+    if (!value)
+        return NULL;
+    if (key.size)
+        memcpy(value + size, key.data, key.size);
+    key.data = value + size;
+    if (!sl_map_put(map, key, value)) {
+        free(value);
+        return NULL;
+    }
+    if (kept)
+        *kept = key;
+    return value;
+}
+
 void *sl_map_remove(struct sl_map *map, struct sl_str key)
 {
     struct sl_map_entry *entry = map_find(map, key, map_hash(map, key));

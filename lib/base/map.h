@@ -35,6 +35,13 @@ void *sl_map_get(const struct sl_map *map, struct sl_str key); /* NULL when abse
  * The slot is valid until the next insertion. */
 void **sl_map_slot(struct sl_map *map, struct sl_str key, bool *made);
 
+/* Sets the value of `key`, in place of what it was. False when out of memory. */
+bool sl_map_put(struct sl_map *map, struct sl_str key, void *value);
+
+/* Makes the value of `key`, which has none: zeros, `size` bytes of them, behind which a copy of the key lies, a zero byte at its
+ * end. `*kept` (may be NULL) is that copy. One free() frees both; the entry must go first. NULL when out of memory. */
+void *sl_map_add(struct sl_map *map, struct sl_str key, size_t size, struct sl_str *kept);
+
 /* Removes and returns the value; NULL when absent. */
 void *sl_map_remove(struct sl_map *map, struct sl_str key);
 

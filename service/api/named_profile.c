@@ -53,11 +53,7 @@ static struct sl_str kept_text(struct named_file *file, struct sl_str text)
     if (!copy)
         return (struct sl_str){NULL, 0};
     *kept = (struct sl_str){copy, text.size};
-    void **slot = sl_map_slot(&named->texts, *kept, NULL);
-    if (!slot)
-        return (struct sl_str){NULL, 0};
-    *slot = kept;
-    return *kept;
+    return sl_map_put(&named->texts, *kept, kept) ? *kept : (struct sl_str){NULL, 0};
 }
 
 static bool take_call(struct named_file *file, const struct named_call *from, struct sl_profile_call *call)

@@ -351,13 +351,9 @@ struct flight *flight_start(struct kind_state *state, const struct cache_key *ke
     if (!flight)
         return NULL;
     flight->renews = renews;
-    void **slot = sl_map_slot(&state->flights, flight->key, NULL);
-    if (slot)
-        *slot = flight;
-    if (slot && line_enter(&engine.disk_line, flight, look_on_disk))
+    if (sl_map_put(&state->flights, flight->key, flight) && line_enter(&engine.disk_line, flight, look_on_disk))
         return flight;
-    if (slot)
-        sl_map_remove(&state->flights, flight->key);
+    sl_map_remove(&state->flights, flight->key);
     flight_release(flight);
     return NULL;
 }

@@ -32,18 +32,9 @@ struct line *line_of(struct flight *flight)
     struct line *line = sl_map_get(&state->lines, place);
     if (line)
         return line;
-    line = calloc(1, sizeof *line + place.size);
-    if (!line)
-        return NULL;
-    memcpy(line + 1, place.data, place.size);
-    *line = (struct line){
-        .most = place_fibers, .what = "computation", .map = &state->lines, .name = {(char *)(line + 1), place.size}};
-    void **slot = sl_map_slot(&state->lines, line->name, NULL);
-    if (!slot) {
-        free(line);
-        return NULL;
-    }
-    *slot = line;
+    line = sl_map_add(&state->lines, place, sizeof *line, &place);
+    if (line)
+        *line = (struct line){.most = place_fibers, .what = "computation", .map = &state->lines, .name = place};
     return line;
 }
 

@@ -43,17 +43,11 @@ struct refresh *refresh_begin(struct flight *flight)
     if (state->refreshes.count >= REFRESHES_REMEMBERED)
         refreshes_forget(state, now);
     if (!refresh && (refresh = sl_map_get(&state->refreshes, flight->key)) == NULL) {
-        refresh = calloc(1, sizeof *refresh + flight->key.size);
+        struct sl_str key;
+        refresh = sl_map_add(&state->refreshes, flight->key, sizeof *refresh, &key);
         if (!refresh)
             return NULL;
-        memcpy(refresh + 1, flight->key.data, flight->key.size);
-        refresh->key = (struct sl_str){(char *)(refresh + 1), flight->key.size};
-        void **slot = sl_map_slot(&state->refreshes, refresh->key, NULL);
-        if (!slot) {
-            free(refresh);
-            return NULL;
-        }
-        *slot = refresh;
+        refresh->key = key;
     }
     refresh->not_before_ms = 0;
     --*state->lazy;

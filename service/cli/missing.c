@@ -28,12 +28,9 @@ static bool list_add(struct missing_report *report, struct missing_list *list, s
     struct missing_item item = {{sl_arena_strndup(&report->arena, key.data, key.size), key.size},
                                 {sl_arena_strndup(&report->arena, text.data, text.size), text.size}};
     if (!item.key.data || !item.text.data ||
-        !sl_grow_in_arena(&report->arena, &list->items, &list->capacity, list->count + 1, sizeof *list->items))
+        !sl_grow_in_arena(&report->arena, &list->items, &list->capacity, list->count + 1, sizeof *list->items) ||
+        !sl_map_put(&list->known, item.key, report))
         return false;
-    void **slot = sl_map_slot(&list->known, item.key, NULL);
-    if (!slot)
-        return false;
-    *slot = report;
     list->items[list->count++] = item;
     return true;
 }

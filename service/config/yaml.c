@@ -155,11 +155,9 @@ static bool keep_anchor(struct builder *b, const char *anchor, const struct valu
     if (!anchor)
         return true;
     struct value *node = SL_ARENA_NEW(b->arena, struct value);
-    void **slot = node ? sl_map_slot(&b->anchors, sl_str(anchor), NULL) : NULL;
-    if (!slot)
+    if (!node || !sl_map_put(&b->anchors, sl_str(anchor), node))
         return out_of_memory(b);
     *node = *value;
-    *slot = node;
     return true;
 }
 

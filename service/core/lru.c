@@ -34,10 +34,8 @@ bool lru_put(struct lru *lru, struct lru_entry *entry)
     struct lru_entry *old = lru_find(lru, entry->key);
     if (old) /* the map's key is a part of it */
         lru_drop(lru, old);
-    void **slot = sl_map_slot(&lru->map, entry->key, NULL);
-    if (!slot)
+    if (!sl_map_put(&lru->map, entry->key, entry))
         return false;
-    *slot = entry;
     sl_list_prepend(&lru->entries, &entry->use);
     lru->size += entry->size;
     lru_shrink(lru);

@@ -79,18 +79,11 @@ static struct deny_host *host_of(struct sl_str name)
     if (capacity > 4096)
         capacity = 4096;
     size_t table = sizeof *host + (size_t)capacity * sizeof *host->buckets;
-    host = calloc(1, table + name.size);
+    host = sl_map_add(&hosts, name, table, &name);
     if (!host)
         return NULL;
     host->capacity = (size_t)capacity;
-    host->name = (struct sl_str){(char *)host + table, name.size};
-    memcpy((char *)host + table, name.data, name.size);
-    void **slot = sl_map_slot(&hosts, host->name, NULL);
-    if (!slot) {
-        free(host);
-        return NULL;
-    }
-    *slot = host;
+    host->name = name;
     return host;
 }
 

@@ -31,17 +31,9 @@ static struct slot_host *host_of(struct sl_str name)
     struct slot_host *host = sl_map_get(&hosts, name);
     if (host)
         return host;
-    host = calloc(1, sizeof *host + name.size);
-    if (!host)
-        return NULL;
-    memcpy(host + 1, name.data, name.size);
-    host->name = (struct sl_str){(const char *)(host + 1), name.size};
-    void **slot = sl_map_slot(&hosts, host->name, NULL);
-    if (!slot) {
-        free(host);
-        return NULL;
-    }
-    *slot = host;
+    host = sl_map_add(&hosts, name, sizeof *host, &name);
+    if (host)
+        host->name = name;
     return host;
 }
 

@@ -126,15 +126,11 @@ struct ip_entry *address_entry(struct http_server *server, struct sl_str address
     if (address.size >= ADDRESS_MAX)
         address.size = ADDRESS_MAX - 1;
     struct ip_entry *entry = sl_map_get(&server->ips, address);
-    if (entry || !(entry = calloc(1, sizeof *entry)))
+    if (entry)
         return entry;
-    memcpy(entry->address, address.data, address.size);
-    void **slot = sl_map_slot(&server->ips, (struct sl_str){entry->address, address.size}, NULL);
-    if (!slot) {
-        free(entry);
-        return NULL;
-    }
-    *slot = entry;
+    entry = sl_map_add(&server->ips, address, sizeof *entry, &address);
+    if (entry)
+        entry->address = address;
     return entry;
 }
 
@@ -142,7 +138,7 @@ void address_drop(struct http_server *server, struct ip_entry *entry)
 {
     if (entry->connections || entry->halves)
         return;
-    sl_map_remove(&server->ips, sl_str(entry->address));
+    sl_map_remove(&server->ips, entry->address);
     free(entry);
 }
 

@@ -132,7 +132,7 @@ struct request {
 struct ip_entry { /* of one client address */
     unsigned connections, bodies;
     unsigned halves; /* bodies that have not arrived yet, with those too small to be counted in `bodies` */
-    char address[ADDRESS_MAX];
+    struct sl_str address;
 };
 
 struct connection {

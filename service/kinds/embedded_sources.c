@@ -30,11 +30,10 @@ static bool embedded_sources_add(void *arg, const struct sl_file *file, struct s
     if (text.size > max_texts - g->size)
         return true;
     path.data = sl_arena_strndup(&g->arena, path.data, path.size);
-    void **slot = path.data ? sl_map_slot(&g->paths, path, NULL) : NULL;
-    g->out_of_memory |= !slot;
-    if (!slot)
+    if (!path.data || !sl_map_put(&g->paths, path, g)) {
+        g->out_of_memory = true;
         return false;
-    *slot = g;
+    }
     g->size += text.size;
     sl_bundle_add(g->writer, SL_BUNDLE_SOURCE, path, SL_STR(""), text);
     return true;

@@ -147,9 +147,7 @@ static void listing_keep(struct listing *listing)
     }
     if (listings.count >= MOST_DIRECTORIES || name_count >= MOST_NAMES)
         forget_all();
-    void **slot = sl_map_slot(&listings, key, NULL);
-    if (slot) {
-        *slot = listing;
+    if (sl_map_put(&listings, key, listing)) {
         listing->references++;
         name_count += listing->count;
     }

@@ -35,8 +35,6 @@ struct failing {
 
 struct failing_source {
     struct failing ways[WAYS];
-    size_t name_size;
-    char name[];
 };
 
 static struct {
@@ -79,18 +77,7 @@ static struct failing_source *add_source(struct sl_str name)
 {
     if (known.map.count >= MOST_SOURCES) /* they come back when they fail */
         origin_failures_forget();
-    struct failing_source *source = calloc(1, sizeof *source + name.size);
-    if (!source)
-        return NULL;
-    memcpy(source->name, name.data, name.size);
-    source->name_size = name.size;
-    void **slot = sl_map_slot(&known.map, (struct sl_str){source->name, name.size}, NULL);
-    if (!slot) {
-        free(source);
-        return NULL;
-    }
-    *slot = source;
-    return source;
+    return sl_map_add(&known.map, name, sizeof(struct failing_source), NULL);
 }
 
 /* ---- states ---- */

@@ -18,8 +18,7 @@ struct record {
     bool told_failing;
     bool is_without_directory; /* as it was seen last */
     uint64_t next_line_ms;
-    size_t id_size;
-    char id[];
+    const char *id;
 };
 
 static struct sl_map records; /* by id: as many as sources were ever configured */
@@ -31,17 +30,10 @@ static struct record *record_of(const struct source *source)
     struct record *record = sl_map_get(&records, source->id);
     if (record)
         return record;
-    record = calloc(1, sizeof *record + source->id.size + 1);
-    if (!record)
-        return NULL;
-    memcpy(record->id, source->id.data, source->id.size);
-    record->id_size = source->id.size;
-    void **slot = sl_map_slot(&records, (struct sl_str){record->id, record->id_size}, NULL);
-    if (!slot) {
-        free(record);
-        return NULL;
-    }
-    *slot = record;
+    struct sl_str id;
+    record = sl_map_add(&records, source->id, sizeof *record, &id);
+    if (record)
+        record->id = id.data;
     return record;
 }
 

@@ -21,8 +21,6 @@ struct store_health {
     enum sl_code code;
     uint64_t until_ms; /* of loop_now_ms: the store is asked again from then on; 0 = now */
     bool is_asked;     /* by a probe that runs */
-    size_t id_size;
-    char id[];
 };
 
 static struct sl_map stores; /* by id: as many as were ever configured */
@@ -30,20 +28,7 @@ static struct sl_map stores; /* by id: as many as were ever configured */
 static struct store_health *health_of(const struct source *store)
 {
     struct store_health *health = sl_map_get(&stores, store->id);
-    if (health)
-        return health;
-    health = calloc(1, sizeof *health + store->id.size + 1);
-    if (!health)
-        return NULL;
-    memcpy(health->id, store->id.data, store->id.size);
-    health->id_size = store->id.size;
-    void **slot = sl_map_slot(&stores, (struct sl_str){health->id, health->id_size}, NULL);
-    if (!slot) {
-        free(health);
-        return NULL;
-    }
-    *slot = health;
-    return health;
+    return health ? health : sl_map_add(&stores, store->id, sizeof *health, NULL);
 }
 
 void mozilla_health_forget(void)

@@ -323,10 +323,8 @@ static bool new_id(struct service *service, uint8_t id[16])
 static bool begin(struct job *job)
 {
     struct service *service = job->service;
-    void **slot = new_id(service, job->id) ? sl_map_slot(&service->jobs, job_key(job), NULL) : NULL;
-    if (!slot)
+    if (!new_id(service, job->id) || !sl_map_put(&service->jobs, job_key(job), job))
         return false;
-    *slot = job;
     fiber_group_init(&job->group, &service->jobs_group);
     job->group.on_empty = job_ended;
     job->started_ns = clock_mono_ns();

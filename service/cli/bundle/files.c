@@ -25,13 +25,11 @@ static struct source_path *bundle_files_add(struct source_paths *paths, struct s
         return known;
     known = SL_ARENA_NEW(&paths->arena, struct source_path);
     char *copy = sl_arena_strndup(&paths->arena, path.data, path.size);
-    void **slot = known && copy ? sl_map_slot(&paths->known, (struct sl_str){copy, path.size}, NULL) : NULL;
-    if (!slot) {
+    if (!known || !copy || !sl_map_put(&paths->known, (struct sl_str){copy, path.size}, known)) {
         paths->failed = true;
         return NULL;
     }
     known->path = (struct sl_str){copy, path.size};
-    *slot = known;
     return known;
 }
 

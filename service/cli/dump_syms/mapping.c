@@ -51,11 +51,9 @@ static struct sl_str dump_mapping_keep(struct path_mapping *m, struct sl_str tex
 static bool set_variable(struct path_mapping *m, struct sl_str name, struct sl_str value)
 {
     struct sl_str key = dump_mapping_keep(m, name), *kept = SL_ARENA_NEW(&m->arena, struct sl_str);
-    void **slot = key.data && kept ? sl_map_slot(&m->variables, key, NULL) : NULL;
-    if (!slot)
+    if (!key.data || !kept || !sl_map_put(&m->variables, key, kept))
         return false;
     *kept = dump_mapping_keep(m, value);
-    *slot = kept;
     return kept->data != NULL;
 }
 

@@ -108,10 +108,7 @@ static bool add_file(struct local_artifacts *a, size_t place, const char *path, 
         return true;
     }
     a->items[a->count++] = item;
-    void **slot = sl_map_slot(&a->paths, sl_str(item.path), NULL);
-    if (slot)
-        *slot = (void *)item.path;
-    return slot;
+    return sl_map_put(&a->paths, sl_str(item.path), (void *)item.path);
 }
 
 /* What is below a directory, or the file itself, whose directory is its source's then. */

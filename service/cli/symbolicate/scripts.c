@@ -205,10 +205,8 @@ static const struct script *script_of(struct scripts *s, struct sl_str url)
         return script;
     const char *kept = sl_arena_strndup(&s->arena, url.data, url.size); /* lines go */
     script = kept ? SL_ARENA_NEW(&s->arena, struct script) : NULL;
-    void **slot = script ? sl_map_slot(&s->by_url, (struct sl_str){kept, url.size}, NULL) : NULL;
-    if (!slot)
+    if (!script || !sl_map_put(&s->by_url, (struct sl_str){kept, url.size}, script))
         return NULL;
-    *slot = script;
     script->url = (struct sl_str){kept, url.size};
     read_script(s, script);
     return script;
