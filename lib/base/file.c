@@ -108,6 +108,12 @@ bool sl_write_all_at(int fd, struct sl_bytes bytes, uint64_t offset)
     return true;
 }
 
+void sl_close(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
 int sl_unlinked_file(const char *directory)
 {
     char path[1024];

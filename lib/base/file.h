@@ -24,5 +24,8 @@ void sl_mapping_drop(const struct sl_mapping *mapping, size_t offset, size_t siz
 bool sl_write_all(int fd, struct sl_bytes bytes);
 bool sl_write_all_at(int fd, struct sl_bytes bytes, uint64_t offset);
 
+/* Closes a descriptor, unless it is that of no file: -1. */
+void sl_close(int fd);
+
 /* A new file in `directory` that has no name and ends with its descriptor (0600); -1: errno tells. */
 int sl_unlinked_file(const char *directory);

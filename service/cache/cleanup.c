@@ -47,8 +47,7 @@ static bool expired(struct sweep *sweep, int at, const char *name, const struct 
     int fd = openat(at, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     ssize_t n = fd < 0 ? -1 : pread(fd, head, sizeof head, 0);
     int number = errno;
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     errno = number;
     if (n < 0)
         return false;
@@ -305,6 +304,5 @@ void cache_measure(const char *cache_dir, const struct cache_kind *const *kinds,
         dir_walk(&(struct dir_walk){.depth = CACHE_TREE_DEPTH, .visit = measure, .arg = &totals}, at, kinds[i]->name);
         cleanup_show(kinds[i]->name, &totals);
     }
-    if (at >= 0)
-        close(at);
+    sl_close(at);
 }

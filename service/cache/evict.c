@@ -161,8 +161,7 @@ void cache_evict(const struct cache_budget *budget, const char *const *names, co
             log_warn("cleanup", "the cache is above its budget", LOG_U64("excess", e.to_free));
     }
     free(ages);
-    if (at >= 0)
-        close(at);
+    sl_close(at);
 }
 
 /* ---- the kind with a size of its own ---- */

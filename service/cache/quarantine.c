@@ -77,8 +77,7 @@ static bool read_record(int at, const char *name, struct cache_suspect *suspect)
     char text[256] = "";
     int used = 0, fd = openat(at, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     if (size <= 0 || sscanf(text, "%u %u %n", &suspect->crashes, &suspect->kills, &used) < 2 || !used)
         return false;
     snprintf(suspect->about, sizeof suspect->about, "%.*s", (int)strcspn(text + used, "\n"), text + used);

@@ -119,8 +119,7 @@ static bool touch(const char *path, int64_t ns)
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
     bool ok = fd >= 0 && futimens(fd, times) == 0;
     int number = errno;
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     errno = number;
     return ok;
 }

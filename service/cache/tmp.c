@@ -57,8 +57,7 @@ static bool make_dir(void)
         errno = ENOENT; /* somebody swept it before it was locked */
         return false;
     }
-    if (own.lock >= 0)
-        close(own.lock);
+    sl_close(own.lock);
     own.lock = fd;
     return true;
 }
@@ -146,8 +145,7 @@ void cache_tmp_discard(struct cache_tmp *tmp)
 {
     if (tmp->path[0])
         unlink(tmp->path);
-    if (tmp->fd >= 0)
-        close(tmp->fd);
+    sl_close(tmp->fd);
     *tmp = (struct cache_tmp){.fd = -1};
 }
 
@@ -220,8 +218,7 @@ void cache_tmp_close(void)
     if (own.root[0])
         dir_remove(AT_FDCWD, own.dir, TREE_DEPTH);
     ledger_close();
-    if (own.lock >= 0)
-        close(own.lock);
+    sl_close(own.lock);
     own.lock = -1;
     own.root[0] = own.dir[0] = '\0';
     atomic_store(&own.unwritable, false);

@@ -58,8 +58,7 @@ enum sl_code map_unpacked(struct sl_mapping *mapping, struct sl_error *error)
                             : sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
     if (code == SL_OK)
         code = sl_map_fd(fd, &unpacked, error);
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     if (code != SL_OK)
         return code;
     sl_unmap(mapping);

@@ -51,8 +51,7 @@ static enum sl_code map_copy(struct sl_bytes bytes, struct sl_mapping *mapping, 
     enum sl_code code = fd >= 0 && sl_write_all(fd, bytes)
                             ? sl_map_fd(fd, mapping, error)
                             : sl_fail(error, SL_INTERNAL, "cannot write a temporary file: %s", strerror(errno));
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     return code;
 }
 

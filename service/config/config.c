@@ -25,8 +25,7 @@ bool config_container_seen(void)
     char text[4096];
     int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
     ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof text);
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     return size > 0 && memmem(text, (size_t)size, "/docker", 7) != NULL;
 }
 
@@ -245,8 +244,7 @@ enum sl_code config_load(const char *path, struct config **config, struct value_
     struct stat st = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     int reason = fd < 0 || fstat(fd, &st) != 0 ? errno : config_read_file(fd, &text);
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     enum sl_code code =
         reason ? open_failed(path, reason, error)
                : config_config_load(sl_buf_view(&text), path, S_ISREG(st.st_mode) && (st.st_mode & S_IROTH), config,

@@ -186,8 +186,7 @@ static enum sl_code begin_file(const char *directory, struct sl_error *error)
     }
     struct spill_file *file = code == SL_OK ? calloc(1, sizeof *file) : NULL;
     if (!file) {
-        if (o.fd >= 0)
-            close(o.fd);
+        sl_close(o.fd);
         return code ? code : sl_fail(error, SL_BUSY, "out of memory");
     }
     *file = (struct spill_file){.fd = o.fd, .users = 1};

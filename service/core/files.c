@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 enum { ATTEMPTS = 3, MAX_PATH = 4096 };
 static const int64_t second_ns = 1000000000;
 
@@ -213,8 +215,7 @@ struct change_counter change_counter_read(const char *path, bool remote)
     struct stat st;
     int fd = remote ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
     bool known = remote ? fd >= 0 && fstat(fd, &st) == 0 : lstat(path, &st) == 0;
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     return known ? counter_of(&st) : (struct change_counter){0};
 }
 
@@ -238,8 +239,7 @@ bool change_counter_bump(const char *path, bool exclusive, struct change_counter
         good = futimens(fd, times) == 0;
     }
     int reason = errno;
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     errno = reason;
     return good;
 }

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 /* The file: a head, and a slot for each thread. */
 struct ledger_head {
     char magic[8];
@@ -81,8 +83,7 @@ void ledger_open(const char *path, unsigned slots)
 
 void ledger_close(void)
 {
-    if (ledger.fd >= 0)
-        close(ledger.fd);
+    sl_close(ledger.fd);
     ledger.fd = -1; /* threads that are idle keep their slots: the memory stays */
 }
 

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "core/fiber.h"
 #include "core/log_impl.h"
 #include "core/loop.h"
@@ -160,8 +161,7 @@ static bool sink_set_file(struct sink *sink, const char *path, struct sl_error *
     if (!path) {
         int old = atomic_exchange(&sink->fd, -1);
         sink_flush(sink);
-        if (old >= 0)
-            close(old);
+        sl_close(old);
         return true;
     }
     if (sink_open(sink, path))

@@ -57,8 +57,7 @@ static int connect_one(const struct addrinfo *at, int family)
         int fd = at->ai_family == family ? socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0) : -1;
         if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) == 0)
             return fd;
-        if (fd >= 0)
-            close(fd);
+        sl_close(fd);
     }
     return -1;
 }
@@ -211,8 +210,7 @@ void statsd_run(void *unused)
             pool_run(POOL_IO, push_all, NULL, NULL);
     }
     push_all(NULL); /* short: the name is known */
-    if (statsd.fd >= 0)
-        close(statsd.fd);
+    sl_close(statsd.fd);
     statsd.fd = -1;
     sl_buf_free(&statsd.packet);
     sl_buf_free(&statsd.line);

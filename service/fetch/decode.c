@@ -238,8 +238,7 @@ enum sl_code decode_in_place(int fd, const struct decode_limits *limits, struct 
     sl_unmap(&mapping);
     if (code == SL_OK)
         code = copy_back(&sink, fd);
-    if (sink.fd >= 0)
-        close(sink.fd);
+    sl_close(sink.fd);
     return code;
 }
 

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "core/duration.h"
 #include "core/log.h"
 #include "core/loop.h"
@@ -465,8 +466,7 @@ enum sl_code transfer_wait_end(struct transfer *t, struct time_limit limit, stru
 static bool descriptors_used_up(void)
 {
     int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     return fd < 0 && sl_fail_errno(NULL, errno, "") == SL_BUSY;
 }
 

@@ -128,8 +128,7 @@ static int bind_unix(struct listener *listener, const char *path, const char **w
 
 void listener_close(struct listener *listener)
 {
-    if (listener->fd >= 0)
-        close(listener->fd);
+    sl_close(listener->fd);
     if (listener->bound)
         unlink(listener->address + 5);
 }

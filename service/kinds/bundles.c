@@ -145,9 +145,7 @@ enum sl_code source_open(const struct cache_key *key, const struct object_reques
 
 void kinds_source_release(struct source_object *object)
 {
-    if (object->item)
-        cache_release(object->item);
-    if (object->table)
-        cache_release(object->table);
+    cache_release(object->item);
+    cache_release(object->table);
     object->item = object->table = NULL;
 }

@@ -89,10 +89,8 @@ enum sl_code companions_get(const struct object_request *request, const struct c
 
 void companions_release(struct companion_items *items)
 {
-    if (items->package)
-        cache_release(items->package);
-    if (items->dwz)
-        cache_release(items->dwz);
+    cache_release(items->package);
+    cache_release(items->dwz);
 }
 
 uint64_t companions_size(const struct companion_items *items)

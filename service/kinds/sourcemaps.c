@@ -90,10 +90,8 @@ static enum sl_code sourcemaps_compute(void *context, struct cache_tmp *tmp, str
         code = kinds_get_source_file(request->map, arena, &texts.map, error);
     if (code == SL_OK)
         code = convert_texts(&texts, request->script_id, error);
-    if (texts.script)
-        cache_release(texts.script);
-    if (texts.map)
-        cache_release(texts.map);
+    cache_release(texts.script);
+    cache_release(texts.map);
     return code;
 }
 

@@ -195,8 +195,7 @@ static enum sl_code symcaches_compute(void *context, struct cache_tmp *tmp, stru
     tmp->incomplete = c.items.incomplete;
     struct cache_item *const used[] = {object, c.map, c.lines};
     for (size_t i = 0; i < sizeof used / sizeof *used; i++)
-        if (used[i])
-            cache_release(used[i]);
+        cache_release(used[i]);
     if (code == SL_OK)
         report_gaps(&request->object, &c);
     return code;

@@ -129,8 +129,7 @@ bool credentials_read_file(const char *path, struct sl_buf *out)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     ssize_t size = fd < 0 || !sl_buf_reserve(out, FILE_MAX) ? -1 : read(fd, out->data, FILE_MAX);
     int number = errno;
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     out->size = size > 0 ? (size_t)size : 0;
     if (size < 0)
         sl_buf_free(out);

@@ -156,8 +156,7 @@ static enum sl_code copy_once(struct copy *c, struct sl_error *error) SL_SUSPEND
         c->heavy = true;
         code = pool_run(POOL_IO | POOL_HEAVY, copy_work, c, error);
     }
-    if (c->from >= 0)
-        close(c->from);
+    sl_close(c->from);
     return code;
 }
 

@@ -163,8 +163,7 @@ bool kinds_find_jvm(const struct source *sources, size_t source_count, struct sl
 void kinds_release_jvm(struct jvm_question *questions, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (questions[i].item)
-            cache_release(questions[i].item);
+        cache_release(questions[i].item);
         questions[i].item = NULL;
         questions[i].mapper = NULL;
         questions[i].error = (struct sl_error){0};

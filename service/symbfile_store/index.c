@@ -336,8 +336,7 @@ void kinds_find_symbfile(struct sl_str scope, const struct sl_file_id *file_id, 
 void kinds_release_symbfile(struct symbfile_lookup *lookup)
 {
     for (int kind = 0; kind < SYMBFILE_KINDS; kind++)
-        if (lookup->items[kind])
-            cache_release(lookup->items[kind]);
+        cache_release(lookup->items[kind]);
     *lookup = (struct symbfile_lookup){.code = SL_NOT_FOUND};
 }
 

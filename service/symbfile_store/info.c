@@ -95,8 +95,7 @@ static bool info_write(const char *home, const struct symbfile_info *info)
     int fd = !json.failed && store_tmp(tmp) ? files_temp(tmp, "info-", 0750, from, sizeof from) : -1;
     bool ok = fd >= 0 && sl_write_all(fd, sl_buf_bytes(&json)) && files_publish(fd, from, path, FILES_DURABLE);
     int reason = errno;
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     if (fd >= 0 && !ok)
         unlink(from);
     errno = reason;

@@ -56,8 +56,7 @@ static bool feed_file(const char *path, struct symbfile_part *part, struct symbf
                    : store_fail(failure, "cannot read a stored part");
     }
     free(buffer);
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     return ok;
 }
 

@@ -82,8 +82,7 @@ bool part_table_open(struct part_table *table, const char *home, struct symbfile
 void part_table_close(struct part_table *table)
 {
     int reason = errno;
-    if (table->fd >= 0)
-        close(table->fd);
+    sl_close(table->fd);
     table->fd = -1;
     errno = reason;
 }

@@ -242,8 +242,7 @@ static void versions_load(void *arg)
             break;
         versions_add(version);
     }
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
 }
 
 static int newest_first(const void *left, const void *right)

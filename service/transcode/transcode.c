@@ -47,8 +47,7 @@ static bool write_pdb(struct run *run)
 {
     int fd = open(run->in, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0440);
     bool good = fd >= 0 && sl_write_all(fd, run->job->pdb);
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     return good;
 }
 
@@ -284,8 +283,7 @@ static void transcode_end(void *arg)
         log_output(run);
     if (run->code == SL_OK)
         run->code = take_result(run);
-    if (run->log >= 0)
-        close(run->log);
+    sl_close(run->log);
     dir_remove(AT_FDCWD, run->base, TREE_DEPTH);
 }
 

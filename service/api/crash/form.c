@@ -148,8 +148,7 @@ static void form_unpack(struct form_reading *r)
         else if (code == SL_BUSY || code == SL_INTERNAL)
             form_no_memory(r, code);
     }
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
 }
 
 static void form_read(void *arg)

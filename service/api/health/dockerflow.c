@@ -43,8 +43,7 @@ static void read_version(void *arg)
         got = read(fd, version->text.data + version->text.size, 4096);
         version->text.size += got > 0 ? (size_t)got : 0;
     }
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     struct sl_json j = sl_json(sl_buf_view(&version->text), NULL, false);
     sl_json_skip(&j);
     if (!version->text.size || !sl_json_end(&j))

@@ -471,16 +471,13 @@ bool js_for_each(struct js_request *r, void (*run)(void *item), void **items, si
 void js_finder_end(struct js_finder *f)
 {
     for (struct js_file *file = f->files; file; file = file->next)
-        if (file->item)
-            cache_release(file->item);
+        cache_release(file->item);
     for (size_t i = 0; i < f->bundle_count; i++)
         kinds_source_release(&f->bundles[i]->object);
     for (size_t i = 0; i < OWN_FILES_MAX; i++)
-        if (f->own_texts[i].item)
-            cache_release(f->own_texts[i].item);
+        cache_release(f->own_texts[i].item);
     for (const struct js_own_table *table = f->own_tables; table; table = table->next)
-        if (table->item)
-            cache_release(table->item);
+        cache_release(table->item);
     sl_map_free(&f->by_key);
     sl_map_free(&f->known);
     sl_map_free(&f->by_path);

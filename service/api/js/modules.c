@@ -371,8 +371,7 @@ bool js_fetch_modules(struct js_request *r)
 void js_release_modules(struct js_request *r)
 {
     for (struct js_module *m = r->modules; m; m = m->next)
-        if (m->item)
-            cache_release(m->item);
+        cache_release(m->item);
     r->modules = NULL;
     sl_map_free(&r->modules_by_path);
 }

@@ -210,8 +210,7 @@ static uint64_t asm_memory(const void *arg)
 static void asm_release(void *arg)
 {
     struct asm_work *w = arg;
-    if (w->file.item)
-        cache_release(w->file.item);
+    cache_release(w->file.item);
     w->file.item = NULL;
 }
 

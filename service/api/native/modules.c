@@ -406,8 +406,7 @@ void native_release(void *arg)
         struct native_found *found = request->modules[i].found;
         if (!found)
             continue;
-        if (found->lookup.item)
-            cache_release(found->lookup.item);
+        cache_release(found->lookup.item);
         kinds_release_symbfile(&found->symbfile);
         for (size_t o = 0; o < found->sources.count; o++)
             kinds_source_release(&found->sources.objects[o]);

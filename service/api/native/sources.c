@@ -388,7 +388,6 @@ enum sl_code native_download_sources(struct native_request *request, struct sl_e
         return SL_OK;
     enum sl_code code = download_all(&d) ? pool_run(POOL_SYMBOLICATE, apply_texts, request, error) : SL_CANCELLED;
     for (struct native_link *link = request->links; link; link = link->next)
-        if (link->item)
-            cache_release(link->item);
+        cache_release(link->item);
     return code;
 }

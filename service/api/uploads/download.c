@@ -98,8 +98,7 @@ static void file_inflate(void *arg)
         file->code = fetch_unwrap(fd, 0, &file->error);
     if (file->code == SL_OK)
         file->code = sl_map_fd(fd, &plain, &file->error);
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     if (file->code != SL_OK)
         return;
     sl_unmap(&file->mapping);

@@ -384,8 +384,7 @@ static void session_take(struct http_exchange *x, struct session *s, const struc
         else
             session_publish(x, s, config, body);
     }
-    if (body >= 0)
-        close(body);
+    sl_close(body);
 }
 
 /* ---- sessions of other processes ---- */

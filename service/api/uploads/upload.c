@@ -391,8 +391,7 @@ static void upload_end(void *arg)
     struct upload *u = arg;
     if (u->archive.body.bytes.data)
         sl_unmap(&u->archive.body);
-    if (u->fd >= 0)
-        close(u->fd);
+    sl_close(u->fd);
 }
 
 static void upload_take(struct http_exchange *x, const struct mozilla_token *token)

@@ -262,8 +262,7 @@ static void by_id_finish(void *unused)
 static void stop(struct by_id *b)
 {
     for (struct held *at = b->held; at; at = at->next)
-        if (at->item)
-            cache_release(at->item);
+        cache_release(at->item);
     loop_run_fiber(by_id_finish, NULL);
     fetch_on_failure(NULL, NULL);
     fetch_close();

@@ -92,8 +92,7 @@ static void ask_source(struct question *q)
         q->code = sl_fail(&q->error, SL_BUSY, "no temporary file");
     else
         q->code = origin_fetch(&files[0], fd, &q->error);
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
 }
 
 static void add_source(struct questions *all, const struct connect_target *target, const struct source *source,

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 int stress_socket(int type, uint16_t *port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -93,7 +95,6 @@ uint64_t stress_service_stop(struct stress_service *service)
         while (wait4(service->pid, &status, 0, &usage) < 0 && errno == EINTR)
             continue;
     }
-    if (service->sink >= 0)
-        close(service->sink);
+    sl_close(service->sink);
     return (uint64_t)usage.ru_maxrss * 1024;
 }

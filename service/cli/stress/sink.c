@@ -155,8 +155,7 @@ size_t stress_sink_stop(struct stress_sink *opened)
         while (waitpid(opened->pid, NULL, 0) < 0 && errno == EINTR)
             continue;
     }
-    if (opened->listener >= 0)
-        close(opened->listener);
+    sl_close(opened->listener);
     size_t reports = opened->reports ? atomic_load(opened->reports) : 0;
     if (opened->reports)
         munmap(opened->reports, sizeof *opened->reports);

@@ -222,8 +222,7 @@ static bool process_code_kernel(struct process_code *process, struct process_mod
         good = write_symbols(process, &code, sl_hash(text.data, text.size), code.functions[0].address,
                              code.functions[code.count - 1].address + code.functions[code.count - 1].size,
                              "kernel.kallsyms", module);
-    if (fd >= 0)
-        close(fd);
+    sl_close(fd);
     sl_jit_free(&code);
     sl_buf_free(&text);
     return good;

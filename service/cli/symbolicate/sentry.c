@@ -317,8 +317,7 @@ int sentry_event(const struct options *o, const struct sentry_project *p, const 
         status = report(e.code == SL_PERMISSION_DENIED ? STATUS_DENIED : 1, e.error.message, NULL);
     if (!status && (sl_map_fd(e.fd, mapping, &error) != SL_OK || map_unpacked(mapping, &error) != SL_OK))
         status = report(1, error.message, NULL);
-    if (e.fd >= 0)
-        close(e.fd);
+    sl_close(e.fd);
     sl_arena_free(&e.arena);
     return status;
 }
