@@ -7,6 +7,11 @@ int sl_str_compare(struct sl_str a, struct sl_str b)
     return order ? order : (a.size > b.size) - (a.size < b.size);
 }
 
+int sl_str_order(const void *left, const void *right)
+{
+    return sl_str_compare(*(const struct sl_str *)left, *(const struct sl_str *)right);
+}
+
 static unsigned char bytes_lower(char c)
 {
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c);

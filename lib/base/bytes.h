@@ -43,6 +43,14 @@ static inline bool sl_str_equal(struct sl_str a, struct sl_str b)
 
 /* Byte order, shorter first among equal prefixes; as memcmp. */
 int sl_str_compare(struct sl_str a, struct sl_str b);
+/* The same of two `struct sl_str`, for qsort. */
+int sl_str_order(const void *left, const void *right);
+
+/* Negative, 0 or positive as `a` is below, equal to or above `b`: for qsort. */
+static inline int sl_compare_u64(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
 
 /* ASCII letters without case. */
 bool sl_str_equal_nocase(struct sl_str a, struct sl_str b);

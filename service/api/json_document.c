@@ -76,3 +76,9 @@ bool json_callee_first(struct sl_fields *s, const struct sl_json_path *at, void 
     return *(bool *)out || sl_str_equal(text, SL_STR("caller_first")) ||
            sl_fields_fail(s, at, where, "unknown variant, expected `callee_first` or `caller_first`");
 }
+
+void json_member_number(struct sl_json_writer *w, const char *key, struct sl_opt_u64 number)
+{
+    if (number.set)
+        sl_json_member_u64(w, key, number.value);
+}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/json_fields.h"
+#include "base/json_write.h"
 
 /* Why a document was not read. */
 struct json_failure {
@@ -22,3 +23,6 @@ extern const struct json_failure json_no_memory;
  * (data NULL when it is empty); "callee_first" or "caller_first" into a bool that says whether it is the former. */
 bool json_raw_texts(struct sl_fields *s, const struct sl_json_path *at, void *out);
 bool json_callee_first(struct sl_fields *s, const struct sl_json_path *at, void *out);
+
+/* A member of that number; nothing when it is not set. */
+void json_member_number(struct sl_json_writer *w, const char *key, struct sl_opt_u64 number);

@@ -2,7 +2,7 @@
 
 #include <sys/stat.h>
 
-static int walk_by_name(const FTSENT **a, const FTSENT **b)
+int file_walk_by_name(const FTSENT **a, const FTSENT **b)
 {
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
@@ -10,7 +10,7 @@ static int walk_by_name(const FTSENT **a, const FTSENT **b)
 void file_walk_open(struct file_walk *walk, const char *path)
 {
     char *const roots[] = {(char *)path, NULL};
-    *walk = (struct file_walk){.fts = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, walk_by_name)};
+    *walk = (struct file_walk){.fts = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, file_walk_by_name)};
 }
 
 /* False when it was entered before, or out of memory. */

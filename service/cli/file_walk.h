@@ -18,3 +18,6 @@ void file_walk_open(struct file_walk *walk, const char *path);
 /* The next regular file, with its path and stat (of what a link leads to); NULL at the end. It lives until the next call. */
 const FTSENT *file_walk_next(struct file_walk *walk);
 void file_walk_close(struct file_walk *walk);
+
+/* The order of walks that do not follow links: of fts_open. */
+int file_walk_by_name(const FTSENT **a, const FTSENT **b);

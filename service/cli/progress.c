@@ -9,19 +9,13 @@
 
 #include "base/json_write.h"
 #include "cli/cli.h"
+#include "core/loop.h"
 
 enum { PATIENCE_MS = 500, FRAME_MS = 100, PLAIN_MS = 5000, BAR = 20 };
 
 /* Of the one that is under way, and of stderr. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct progress *shown;
-
-static uint64_t progress_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 void progress_begin(struct progress *p, const struct options *o, const char *verb)
 {
@@ -36,7 +30,7 @@ void progress_begin(struct progress *p, const struct options *o, const char *ver
             p->mode = words[i].mode;
     if (option_given(o, "quiet"))
         p->mode = PROGRESS_NONE;
-    p->began_ms = p->shown_ms = progress_now_ms();
+    p->began_ms = p->shown_ms = clock_mono_ns() / 1000000;
 }
 
 /* ---- the line ---- */
@@ -101,7 +95,7 @@ static void put_json(const struct progress *p, const char *item, uint64_t bytes)
 static void progress_put(struct progress *p, const char *item, uint64_t bytes)
 {
     shown = p;
-    p->shown_ms = progress_now_ms();
+    p->shown_ms = clock_mono_ns() / 1000000;
     if (p->mode == PROGRESS_JSON)
         put_json(p, item, bytes);
     else
@@ -111,7 +105,7 @@ static void progress_put(struct progress *p, const char *item, uint64_t bytes)
 /* Under the lock, as what follows. */
 static void show(struct progress *p, const char *item, uint64_t bytes)
 {
-    uint64_t now_ms = progress_now_ms();
+    uint64_t now_ms = clock_mono_ns() / 1000000;
     uint64_t pause_ms = p->mode == PROGRESS_LINE ? FRAME_MS : PLAIN_MS;
     if (p->mode != PROGRESS_NONE && now_ms - p->began_ms >= PATIENCE_MS && now_ms - p->shown_ms >= pause_ms)
         progress_put(p, item, bytes);

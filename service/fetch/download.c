@@ -156,7 +156,7 @@ static bool is_too_large(const struct sl_error *error)
     return error->code == SL_MALFORMED && strcmp(error->message, too_large) == 0;
 }
 
-static bool redirects(long status)
+bool fetch_is_redirect(long status)
 {
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
@@ -191,7 +191,7 @@ static enum verdict judge(struct exchange *e)
 {
     struct transfer *t = &e->transfer;
     const struct fetch_request *request = e->download->request;
-    if (redirects(t->status) && t->location && !request->method && !request->own &&
+    if (fetch_is_redirect(t->status) && t->location && !request->method && !request->own &&
         !(t->status == 302 && strcmp(e->hop->host, "dev.azure.com") == 0))
         return REDIRECT;
     if (t->status == 416 && e->ranged)

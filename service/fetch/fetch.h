@@ -147,6 +147,9 @@ const char *fetch_url_host(struct sl_arena *arena, const char *url);
 /* Percent-encoded but for unreserved characters (RFC 3986, 2.3). */
 void fetch_encode(struct sl_buf *out, struct sl_str text, bool keep_slashes);
 
+/* Whether an answer of that status names another URL to go to. */
+bool fetch_is_redirect(long status);
+
 /* Sets the gauges that change with time alone. */
 void fetch_collect_metrics(void);
 void fetch_log_state(void); /* each running transfer, for people who ask */

@@ -281,3 +281,9 @@ enum sl_code kinds_make(const struct object_request *request, const struct cache
     cache_release(object);
     return code;
 }
+
+bool kinds_never_shared(const void *context)
+{
+    (void)context;
+    return false;
+}

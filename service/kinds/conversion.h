@@ -67,6 +67,9 @@ typedef enum sl_code kinds_maker(struct conversion *conversion, struct sl_bytes 
 enum sl_code kinds_make(const struct object_request *request, const struct cache_kind *kind, kinds_maker *make, int fd,
                         struct sl_arena *arena, struct sl_error *error) SL_SUSPENDS;
 
+/* `shareable` of kinds whose entries are of use on this machine alone, or are in one that is shared. */
+bool kinds_never_shared(const void *context);
+
 uint64_t kinds_size_of(int fd); /* bytes; 0 when that cannot be told */
 
 /* Writes all of `bytes` to `fd` at offset 0. SL_INTERNAL when the disk does not take it. */

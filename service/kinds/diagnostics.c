@@ -34,18 +34,12 @@ static enum sl_code diagnostics_compute(void *context, struct cache_tmp *tmp, st
     return code != SL_OK || k->written ? code : sl_fail(error, SL_INTERNAL, "a dump could not be written");
 }
 
-static bool never_shared(const void *context)
-{
-    (void)context;
-    return false;
-}
-
 const struct cache_kind kind_diagnostics = {
     .name = "diagnostics",
     .section = CACHE_DIAGNOSTICS,
     .version = 2,
     .compute = diagnostics_compute,
-    .shareable = never_shared,
+    .shareable = kinds_never_shared,
 };
 
 static void name_dump(void *arg)

@@ -35,19 +35,13 @@ static enum sl_code own_symcaches_load(struct sl_bytes bytes, void **loaded, uin
     return sl_symcache_open(bytes, &cache, error);
 }
 
-static bool own_symcaches_shareable(const void *context)
-{
-    (void)context;
-    return false;
-}
-
 const struct cache_kind kind_own_symcaches = {
     .name = "own_symcaches",
     .section = CACHE_DERIVED,
     .version = SYMCACHES_VERSION,
     .random_access = true,
     .compute = own_symcaches_compute,
-    .shareable = own_symcaches_shareable,
+    .shareable = kinds_never_shared,
     .load = own_symcaches_load,
 };
 

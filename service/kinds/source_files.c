@@ -247,13 +247,6 @@ static enum sl_code bundled_files_compute(void *context, struct cache_tmp *tmp, 
     return code;
 }
 
-/* They are in a bundle that is shared itself. */
-static bool bundled_files_shareable(const void *context)
-{
-    (void)context;
-    return false;
-}
-
 static bool bundled_files_base(const void *context, struct sl_arena *arena, const struct cache_kind **kind,
                                struct cache_key *key, const void **base)
 {
@@ -285,7 +278,7 @@ const struct cache_kind kind_bundled_files = {
     .compute = bundled_files_compute,
     .place = source_files_place,
     .retain = source_request_retain,
-    .shareable = bundled_files_shareable,
+    .shareable = kinds_never_shared, /* the bundle is */
     .capacity = bundled_files_capacity,
     .load = bundled_files_load,
     .free_loaded = script_free,

@@ -149,11 +149,6 @@ size_t origin_index_read(struct sl_bytes segment, struct sl_buf *lines)
     return strange;
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    return sl_str_compare(*(const struct sl_str *)a, *(const struct sl_str *)b);
-}
-
 bool origin_index_sort(struct sl_buf *lines)
 {
     size_t count = 0, at = 0;
@@ -170,7 +165,7 @@ bool origin_index_sort(struct sl_buf *lines)
         sorted[i] = (struct sl_str){(char *)lines->data + at, (size_t)(end - lines->data) - at};
         at += sorted[i].size + 1;
     }
-    qsort(sorted, count, sizeof *sorted, by_bytes);
+    qsort(sorted, count, sizeof *sorted, sl_str_order);
     for (size_t i = 0; i < count; i++) {
         if (i && sl_str_equal(sorted[i], sorted[i - 1]))
             continue;

@@ -26,8 +26,7 @@ static void own_objects_end(void *arg)
     struct own_objects *own = arg;
     for (size_t i = 0; i < own->count; i++)
         for (const struct own_made *made = own->items[i].made; made; made = made->next)
-            if (made->item)
-                cache_release(made->item);
+            cache_release(made->item);
     own->count = 0;
     sl_map_free(&own->by_id);
 }
@@ -90,10 +89,8 @@ static bool own_add_key(struct own_objects *own, size_t place, struct own_key ke
     if (key.size && !places) {
         char *kept = sl_arena_strndup(own->arena, view.data, view.size);
         places = SL_ARENA_NEW(own->arena, struct own_places);
-        void **slot = kept && places ? sl_map_slot(&own->by_id, (struct sl_str){kept, view.size}, NULL) : NULL;
-        if (!slot)
+        if (!kept || !places || !sl_map_put(&own->by_id, (struct sl_str){kept, view.size}, places))
             return false;
-        *slot = places;
     }
     if (!places)
         return true;

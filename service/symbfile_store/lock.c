@@ -56,12 +56,11 @@ static enum sl_code turn_take(const struct symbfile_place *place, uint64_t until
         turn = calloc(1, sizeof *turn);
         if (turn)
             turn->place = *place;
-        void **slot = turn ? sl_map_slot(&turns, turn_key(&turn->place), NULL) : NULL;
-        if (!slot) {
+        if (!turn || !sl_map_put(&turns, turn_key(&turn->place), turn)) {
             free(turn);
             return sl_fail(error, SL_BUSY, "out of memory");
         }
-        *slot = *taken = turn;
+        *taken = turn;
         return SL_OK;
     }
     uint64_t now = loop_now_ms();
@@ -165,8 +164,7 @@ enum sl_code symbfile_lock(const struct symbfile_place *place, bool make, uint64
 
 void symbfile_unlock(struct symbfile_lock *lock)
 {
-    if (lock->fd >= 0)
-        close(lock->fd);
+    sl_close(lock->fd);
     if (lock->turn)
         turn_end(lock->turn);
     *lock = (struct symbfile_lock){.fd = -1};

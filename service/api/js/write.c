@@ -4,13 +4,6 @@
 #include "api/js/js.h"
 #include "base/json_write.h"
 
-static void js_number(struct sl_json_writer *w, const char *key, struct sl_opt_u64 number)
-{
-    if (!number.set)
-        return;
-    sl_json_member_u64(w, key, number.value);
-}
-
 /* ---- frames ---- */
 
 static void write_data(struct sl_json_writer *w, const struct js_said *origin, bool symbolicated)
@@ -39,8 +32,8 @@ static void js_write_frame(struct sl_json_writer *w, const struct js_entry *entr
     sl_json_member_known(w, "filename", frame->filename);
     sl_json_member_known(w, "module", frame->module);
     sl_json_member_known(w, "abs_path", frame->abs_path);
-    js_number(w, "lineno", frame->line);
-    js_number(w, "colno", frame->column);
+    json_member_number(w, "lineno", frame->line);
+    json_member_number(w, "colno", frame->column);
     if (frame->context)
         frame_lines_write(w, frame->context);
     else
@@ -99,8 +92,8 @@ static void js_write_error(struct sl_json_writer *w, const struct js_error *erro
     sl_json_member_known(w, "abs_path", error->abs_path);
     sl_json_member_known(w, "type", sl_str(types[error->problem]));
     if (error->problem == JS_INVALID_LOCATION) {
-        js_number(w, "line", error->line);
-        js_number(w, "col", error->column);
+        json_member_number(w, "line", error->line);
+        json_member_number(w, "col", error->column);
         if (!error->column.set)
             sl_json_member_null(w, "col");
     }
@@ -163,11 +156,6 @@ static void write_attempts(struct sl_json_writer *w, const struct js_request *r)
 
 /* ---- bundles ---- */
 
-static int bundle_id_order(const void *left, const void *right)
-{
-    return sl_str_compare(*(const struct sl_str *)left, *(const struct sl_str *)right);
-}
-
 /* The ids of those that a file came from. */
 static void write_used_bundles(struct sl_json_writer *w, const struct js_request *r)
 {
@@ -179,7 +167,7 @@ static void write_used_bundles(struct sl_json_writer *w, const struct js_request
             ids[count++] = file->request.file->location;
     if (!count)
         return;
-    qsort(ids, count, sizeof *ids, bundle_id_order);
+    qsort(ids, count, sizeof *ids, sl_str_order);
     sl_json_member_array(w, "used_artifact_bundles");
     for (size_t i = 0; i < count; i++)
         if (i == 0 || !sl_str_equal(ids[i - 1], ids[i]))

@@ -20,13 +20,6 @@ static void hex_member(struct sl_json_writer *w, const char *key, struct sl_opt_
     sl_json_member_hex(w, key, number.value);
 }
 
-static void number_member(struct sl_json_writer *w, const char *key, struct sl_opt_u64 number)
-{
-    if (!number.set)
-        return;
-    sl_json_member_u64(w, key, number.value);
-}
-
 static void bool_member(struct sl_json_writer *w, const char *key, enum sl_opt_bool value)
 {
     if (value == SL_BOOL_ABSENT)
@@ -155,7 +148,7 @@ static void line(struct answer *a, const struct native_result_frame *frame)
 {
     bool found = frame->status == FRAME_SYMBOLICATED;
     struct sl_opt_u64 sent = {frame->sent->has_line, frame->sent->line};
-    number_member(a->w, "lineno", found ? (struct sl_opt_u64){true, frame->location.line} : sent);
+    json_member_number(a->w, "lineno", found ? (struct sl_opt_u64){true, frame->location.line} : sent);
 }
 
 /* Where the line of the address begins. */
@@ -257,7 +250,7 @@ static void trace(struct answer *a, size_t index)
     const struct native_trace *sent = &a->request->traces[index];
     const struct native_result_trace *result = &a->request->results[index];
     sl_json_begin_object(w);
-    number_member(w, "thread_id", (struct sl_opt_u64){sent->has_thread_id, sent->thread_id});
+    json_member_number(w, "thread_id", (struct sl_opt_u64){sent->has_thread_id, sent->thread_id});
     sl_json_member_known(w, "thread_name", sent->thread_name);
     bool_member(w, "is_requesting", sent->is_requesting);
     if (sent->register_count) {
@@ -394,7 +387,7 @@ static void module(struct answer *a, size_t index)
     sl_json_member_known(w, "debug_file", is_renamed ? unwind->debug_file : id->debug_file);
     sl_json_member_known(w, "debug_checksum", id->debug_checksum);
     sl_json_member_hex(w, "image_addr", module->image_address);
-    number_member(w, "image_size", (struct sl_opt_u64){module->has_image_size, module->image_size});
+    json_member_number(w, "image_size", (struct sl_opt_u64){module->has_image_size, module->image_size});
     if (module->upload->has_file_id) {
         sl_file_id_format_hex(&module->upload->file_id, file_id);
         sl_json_member_known(w, "file_id", sl_str(file_id));
@@ -421,7 +414,7 @@ static uint64_t size_of_modules(const struct native_request *request)
 void native_write(const struct native_request *request, struct sl_json_writer *w, const void *unused)
 {
     struct answer a = {.request = request, .w = w, .modules_size = size_of_modules(request)};
-    number_member(w, "signal", request->signal);
+    json_member_number(w, "signal", request->signal);
     sl_json_member_array(w, "stacktraces");
     for (size_t i = 0; i < request->trace_count; i++)
         trace(&a, i);

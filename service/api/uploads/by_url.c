@@ -106,11 +106,6 @@ static const char *url_resolve(struct archive *archive, const char *url, const c
 
 /* ---- all ---- */
 
-static bool is_redirect(int status)
-{
-    return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
-
 static bool find_size(struct uploads_url *u, const char *first, const char **last)
 {
     struct archive *archive = u->archive;
@@ -120,7 +115,7 @@ static bool find_size(struct uploads_url *u, const char *first, const char **las
         if (!check_place(archive, sl_str(url), url) || !head_ask(&head, url))
             return false;
         *last = url;
-        if (!is_redirect(head.status) || !head.location)
+        if (!fetch_is_redirect(head.status) || !head.location)
             break;
         if (u->redirect_count == MAX_REDIRECTS)
             return uploads_fail(archive, 400, "Too many redirects trying to open %s", first);

@@ -193,11 +193,6 @@ static void bundle_jvm_walk(struct walk *w, const char *directory, const struct 
 
 /* ---- packing ---- */
 
-static int by_path(const void *left, const void *right)
-{
-    return sl_str_compare(*(const struct sl_str *)left, *(const struct sl_str *)right);
-}
-
 static struct sl_str url_of(struct walk *w, struct sl_str path)
 {
     const char *rest = behind_source_root(path.data);
@@ -260,7 +255,7 @@ int bundle_jvm(const char *directory, const char *const *exclude, size_t exclude
         add_rule(&w, &rules, sl_str(exclude[i]), 0);
     bundle_jvm_walk(&w, "", rules, 0);
     if (w.count)
-        qsort(w.paths, w.count, sizeof *w.paths, by_path);
+        qsort(w.paths, w.count, sizeof *w.paths, sl_str_order);
     bundle_jvm_pack(&w, max_size, verbose, writer, count);
     free(w.paths);
     sl_arena_free(&w.arena);

@@ -5,7 +5,7 @@
 #include "object/ar.h"
 #include "object/embedded.h"
 
-#include <fts.h>
+#include "cli/file_walk.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -239,16 +239,11 @@ static void inspect_file(struct inspection *in, const char *path)
     input_close(&input);
 }
 
-static int inspect_by_name(const FTSENT **left, const FTSENT **right)
-{
-    return strcmp((*left)->fts_name, (*right)->fts_name);
-}
-
 /* Below what was named, files of other kinds are passed over; what was named itself, and directories, must be readable. */
 static void inspect_directory(struct inspection *in, char *path)
 {
     char *const paths[] = {path, NULL};
-    FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, inspect_by_name);
+    FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, file_walk_by_name);
     for (FTSENT *entry; fts && (entry = fts_read(fts));) {
         bool named = entry->fts_level == FTS_ROOTLEVEL, unreadable = entry->fts_info == FTS_DNR;
         if (unreadable || (named && (entry->fts_info == FTS_NS || entry->fts_info == FTS_ERR)))

@@ -260,11 +260,6 @@ static void inspect_read_read_all(struct findings *f)
     f->complete = true;
 }
 
-static int by_text(const void *left, const void *right)
-{
-    return sl_str_compare(*(const struct sl_str *)left, *(const struct sl_str *)right);
-}
-
 struct sl_str *findings_sorted(const struct sl_map *map)
 {
     struct sl_str *keys = calloc(map->count + 1, sizeof *keys);
@@ -272,7 +267,7 @@ struct sl_str *findings_sorted(const struct sl_map *map)
     for (struct sl_map_entry *e = NULL; keys && (e = sl_map_next(map, e));)
         keys[count++] = e->key;
     if (count)
-        qsort(keys, count, sizeof *keys, by_text);
+        qsort(keys, count, sizeof *keys, sl_str_order);
     return keys;
 }
 

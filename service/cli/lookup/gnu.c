@@ -23,17 +23,12 @@ struct gnu_tables {
     bool failed;
 };
 
-static int compare(uint64_t a, uint64_t b)
-{
-    return (a > b) - (a < b);
-}
-
 /* ---- symbols ---- */
 
 static int by_section(const void *left, const void *right)
 {
     const struct written_symbol *a = left, *b = right;
-    return a->section != b->section ? compare(a->section, b->section) : compare(a->address, b->address);
+    return a->section != b->section ? sl_compare_u64(a->section, b->section) : sl_compare_u64(a->address, b->address);
 }
 
 /* A symbol is said to come from the FILE symbol before it; a global one only where no FILE symbol stands behind any other symbol. */

@@ -6,11 +6,6 @@
 #include "base/grow.h"
 #include "function/order.h"
 
-static int compare(uint64_t a, uint64_t b)
-{
-    return (a > b) - (a < b);
-}
-
 /* ---- symbols ---- */
 
 bool written_sort_symbols(struct written_symbol *symbols, size_t count, bool by_section)
@@ -67,8 +62,8 @@ static int written_by_address(const void *left, const void *right)
 {
     const struct written_sequence *a = left, *b = right;
     if (a->low != b->low)
-        return compare(a->low, b->low);
-    return a->high != b->high ? compare(b->high, a->high) : compare(a->number, b->number);
+        return sl_compare_u64(a->low, b->low);
+    return a->high != b->high ? sl_compare_u64(b->high, a->high) : sl_compare_u64(a->number, b->number);
 }
 
 /* Sequences within others are dropped, and what overlaps is cut off. */
@@ -303,7 +298,7 @@ struct written_unit *written_unit_read(struct written *w, uint32_t number)
 static int by_begin(const void *left, const void *right)
 {
     const struct written_span *a = left, *b = right;
-    return a->begin != b->begin ? compare(a->begin, b->begin) : compare(a->unit, b->unit);
+    return a->begin != b->begin ? sl_compare_u64(a->begin, b->begin) : sl_compare_u64(a->unit, b->unit);
 }
 
 static bool index_units(struct written *w)

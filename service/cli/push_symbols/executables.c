@@ -2,7 +2,7 @@
 #include "cli/push_symbols/push.h"
 
 #include <errno.h>
-#include <fts.h>
+#include "cli/file_walk.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -60,15 +60,10 @@ static bool is_executable(const char *path)
     return is;
 }
 
-static int push_list_by_name(const FTSENT **a, const FTSENT **b)
-{
-    return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
 static int add_below(struct push_list *list, const char *path)
 {
     char *roots[] = {(char *)path, NULL};
-    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, push_list_by_name);
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, file_walk_by_name);
     int status = walk ? PUSH_OK : push_list_fail(PUSH_FAILED, path, strerror(errno));
     size_t walked = 0;
     for (FTSENT *entry; status == PUSH_OK && walk && (entry = fts_read(walk));) {

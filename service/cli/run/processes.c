@@ -25,7 +25,14 @@
 #include "core/metrics_shared.h"
 #include "core/temp_dir.h"
 
-enum { YOUNG_MS = 60000, UNREADY_MOST = 5, AGAIN_MS = 200, PAUSE_MOST_MS = 30000, SOCKETS_PATH_MOST = 80 };
+enum {
+    MS_NS = 1000000,
+    YOUNG_MS = 60000,
+    UNREADY_MOST = 5,
+    AGAIN_MS = 200,
+    PAUSE_MOST_MS = 30000,
+    SOCKETS_PATH_MOST = 80
+};
 #define RELOADED "X_SYMLOOM_RELOADED=1"
 
 struct child {
@@ -52,13 +59,6 @@ static struct parent {
 } parent;
 
 static bool is_child;
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* ---- what there is before any child ---- */
 static bool block_signals(void)
@@ -115,7 +115,7 @@ static int serve_child(size_t index)
 
 static void start_child(struct child *child)
 {
-    child->started_ms = now_ms();
+    child->started_ms = clock_mono_ns() / MS_NS;
     child->ready = child->alive = false;
     child->pid = fork();
     if (child->pid == 0)
@@ -169,7 +169,7 @@ static uint64_t pause_before_start(const struct child *child)
 /* One that never comes up ends the whole: the service manager knows what to do then. */
 static void child_ended(struct child *child, int status)
 {
-    uint64_t lived_ms = now_ms() - child->started_ms;
+    uint64_t lived_ms = clock_mono_ns() / MS_NS - child->started_ms;
     bool never = !child->ready && !parent.ready;
     if (parent.stopping) {
         if (status && !parent.status)
@@ -181,7 +181,7 @@ static void child_ended(struct child *child, int status)
     child->unready = child->ready ? 0 : child->unready + 1;
     note_death(child, status, lived_ms, pause_before_start(child));
     child->pid = 0;
-    child->due_ms = now_ms() + pause_before_start(child);
+    child->due_ms = clock_mono_ns() / MS_NS + pause_before_start(child);
     if (!never && child->unready < UNREADY_MOST)
         return;
     log_error("run", "the service ends: a process does not come up");
@@ -301,7 +301,7 @@ static void take_signals(void)
 /* Starts what is due; how long until something else is, -1 = nothing. */
 static int start_due(void)
 {
-    uint64_t now = now_ms(), next = UINT64_MAX;
+    uint64_t now = clock_mono_ns() / MS_NS, next = UINT64_MAX;
     for (size_t i = 0; i < parent.count && !parent.stopping; i++) {
         struct child *child = &parent.children[i];
         if (!child->pid && child->due_ms <= now)
@@ -367,8 +367,7 @@ static int make_sockets_in(struct config *config, const char *base)
     }
     if (error) {
         config->process.directory = NULL;
-        if (parent.sockets_fd >= 0)
-            close(parent.sockets_fd);
+        sl_close(parent.sockets_fd);
         rmdir(path);
     }
     return error;

@@ -2,7 +2,7 @@
 #include "cli/sort/sort.h"
 
 #include <errno.h>
-#include <fts.h>
+#include "cli/file_walk.h"
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -10,11 +10,6 @@
 #include "source/zip.h"
 
 enum { MAX_MEMBER_SIZE_GB = 4 };
-
-static int sort_by_name(const FTSENT **a, const FTSENT **b)
-{
-    return strcmp((*a)->fts_name, (*b)->fts_name);
-}
 
 static void sort_add_file(struct sort *s, const char *path, uint64_t size)
 {
@@ -30,7 +25,7 @@ static void sort_add_file(struct sort *s, const char *path, uint64_t size)
 void sort_walk(struct sort *s, const char *input)
 {
     char *roots[] = {(char *)(uintptr_t)input, NULL};
-    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, sort_by_name);
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, file_walk_by_name);
     for (FTSENT *entry; walk && (entry = fts_read(walk));) {
         if (entry->fts_info == FTS_F)
             sort_add_file(s, entry->fts_path, (uint64_t)entry->fts_statp->st_size);
