@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/search.h"
 #include "core/files.h"
 #include "core/loop.h"
 #include "origin/impl.h"
@@ -185,15 +186,7 @@ struct search {
 
 static size_t first_of(const struct listing *listing, const char *name)
 {
-    size_t low = 0, high = listing->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (strcasecmp(listing->names[middle], name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return SL_PARTITION_POINT(i, 0, listing->count, strcasecmp(listing->names[i], name) < 0);
 }
 
 /* Finds `rest` below the directory that the first `size` bytes of the path name. True: the path is whole. */

@@ -3,6 +3,7 @@
 
 #include "api/native/native.h"
 
+#include "base/search.h"
 #include "kinds/conversion.h"
 #include "symbfile_store/symbfile_store.h"
 #include "store/store.h"
@@ -82,14 +83,8 @@ bool native_sort_modules(struct native_request *request)
 /* The module that begins closest below the address, if that holds it: its place in `by_address` plus 1; 0 = none. */
 static size_t closest_module(const struct native_request *request, uint64_t address)
 {
-    size_t low = 0, high = request->module_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (request->modules[request->by_address[middle]].image_address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SL_PARTITION_POINT(i, 0, request->module_count,
+                                    request->modules[request->by_address[i]].image_address <= address);
     if (low == 0)
         return 0;
     const struct native_module *module = &request->modules[request->by_address[low - 1]];

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/search.h"
 #include "object/symbols.h"
 
 /* ---- opening ---- */
@@ -179,14 +180,7 @@ static const struct lookup_symbols *data_symbols(struct lookup_module *m)
 /* The first symbol with the greatest address not above `address`. */
 static size_t place_of(const struct lookup_symbols *list, uint64_t address)
 {
-    size_t low = 0, high = list->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (list->order[middle].key <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SL_COUNT_UP_TO(list->order, list->count, key, address);
     while (low > 1 && list->order[low - 2].key == list->order[low - 1].key)
         low--;
     return low ? low - 1 : SIZE_MAX;
@@ -203,9 +197,7 @@ static int lookup_module_by_address(const void *left, const void *right)
 {
     const struct sl_symbol_file *a = *(const struct sl_symbol_file *const *)left,
                                 *b = *(const struct sl_symbol_file *const *)right;
-    if (a->address != b->address)
-        return a->address < b->address ? -1 : 1;
-    return (a > b) - (a < b);
+    return a->address != b->address ? sl_compare_u64(a->address, b->address) : (a > b) - (a < b);
 }
 
 static void read_symbol_files(struct lookup_module *m)
@@ -226,14 +218,7 @@ struct sl_str lookup_symbol_file(struct lookup_module *m, uint64_t address, stru
 {
     if (!m->files)
         read_symbol_files(m);
-    size_t low = 0, high = m->file_count;
-    while (low < high) { /* the first one at or behind the address */
-        size_t middle = low + (high - low) / 2;
-        if (m->files[middle]->address < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SL_PARTITION_POINT(i, 0, m->file_count, m->files[i]->address < address);
     for (; low < m->file_count && m->files[low]->address == address; low++)
         if (sl_str_equal(m->files[low]->name, name) && (m->files[low]->is_local || !as_llvm))
             return m->files[low]->file;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/grow.h"
+#include "base/search.h"
 #include "function/order.h"
 
 /* ---- symbols ---- */
@@ -115,25 +116,11 @@ static bool make_lines(struct written *w, struct written_unit *u)
 
 static const struct written_row *row_at(const struct written_unit *u, uint64_t address)
 {
-    size_t low = 0, high = u->sequence_count;
-    while (low < high) { /* the first sequence that ends behind the address */
-        size_t middle = low + (high - low) / 2;
-        if (u->sequences[middle].high <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = SL_COUNT_UP_TO(u->sequences, u->sequence_count, high, address); /* the first that ends behind it */
     if (low == u->sequence_count || address < u->sequences[low].low)
         return NULL;
     const struct written_row *rows = u->rows + u->sequences[low].first;
-    size_t first = 0, end = u->sequences[low].count;
-    while (first < end) { /* the first row behind it */
-        size_t middle = first + (end - first) / 2;
-        if (rows[middle].address <= address)
-            first = middle + 1;
-        else
-            end = middle;
-    }
+    size_t first = SL_COUNT_UP_TO(rows, u->sequences[low].count, address, address); /* the first row behind it */
     bool is_inside = first && first < u->sequences[low].count && !rows[first - 1].is_end;
     return is_inside ? &rows[first - 1] : NULL;
 }
@@ -246,14 +233,8 @@ static struct written_function *written_function_at(struct written_unit *u, uint
 {
     struct written_function *best = NULL;
     uint64_t best_size = UINT64_MAX;
-    size_t low = 0, high = u->by_low_count;
-    while (low < high) { /* the first one that begins behind the address */
-        size_t middle = low + (high - low) / 2;
-        if (u->functions[u->by_low[middle]].low <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    /* the first one that begins behind the address */
+    size_t low = SL_PARTITION_POINT(i, 0, u->by_low_count, u->functions[u->by_low[i]].low <= address);
     while (low-- && u->functions[u->by_low[low]].reach > address) {
         struct written_function *f = &u->functions[u->by_low[low]];
         for (uint32_t i = 0; i < f->range_count; i++) {
@@ -352,15 +333,9 @@ bool written_find(struct written *w, uint64_t address, struct written_place *pla
 {
     uint32_t next = 0;
     while (w->listing && !w->failed) {
-        size_t low = 0, high = w->span_count, rangeless = 0;
+        size_t low = SL_COUNT_UP_TO(w->spans, w->span_count, begin, address); /* the first span behind the address */
+        size_t rangeless = 0;
         uint32_t number = UINT32_MAX;
-        while (low < high) { /* the first span behind the address */
-            size_t middle = low + (high - low) / 2;
-            if (w->spans[middle].begin <= address)
-                low = middle + 1;
-            else
-                high = middle;
-        }
         for (; low-- && w->spans[low].reach > address;)
             if (address < w->spans[low].end && w->spans[low].unit >= next && w->spans[low].unit < number)
                 number = w->spans[low].unit;
