@@ -159,6 +159,32 @@ TEST(map_grows_finds_and_forgets)
     sl_map_free(&map);
 }
 
+TEST(map_puts_and_adds)
+{
+    struct sl_map map = {0};
+    char first[] = "first", second[] = "second", name[] = "names";
+    struct sl_str kept;
+    assert_true(sl_map_put(&map, SL_STR("key"), first) && sl_map_put(&map, SL_STR("key"), second));
+    assert_ptr_equal(sl_map_get(&map, SL_STR("key")), second);
+    assert_int_equal(map.count, 1);
+    uint64_t *item = sl_map_add(&map, (struct sl_str){name, 4}, sizeof *item, &kept);
+    assert_non_null(item);
+    assert_int_equal(*item, 0);
+    memset(name, 'x', sizeof name - 1); /* the map has its own */
+    assert_string_equal(kept.data, "name");
+    assert_int_equal(kept.size, 4);
+    assert_ptr_equal(sl_map_remove(&map, kept), item);
+    free(item);
+    sl_map_free(&map);
+}
+
+TEST(texts_and_numbers_have_an_order)
+{
+    const struct sl_str a = SL_STR("a"), ab = SL_STR("ab");
+    assert_true(sl_str_order(&a, &ab) < 0 && sl_str_order(&ab, &a) > 0 && sl_str_order(&ab, &ab) == 0);
+    assert_true(sl_compare_u64(1, UINT64_MAX) < 0 && sl_compare_u64(UINT64_MAX, 1) > 0 && sl_compare_u64(7, 7) == 0);
+}
+
 TEST(messages_are_cut_at_a_character)
 {
     struct sl_error error;
