@@ -3,7 +3,7 @@
 Commands are in two kinds of fenced blocks. All of a page run in order, in one shell.
 
     ```console
-    $ command            lines that begin with "$ ", and what follows up to the end of a quotation or of a <<'END'
+    $ command            lines that begin with "$ ", and what follows up to the end of a quotation or of a <<END
     what it prints       "..." stands for anything in a line; a line "..." for any lines
     ```
 
@@ -65,8 +65,8 @@ def prose(page):
 
 
 def is_whole(command):
-    """Whether a command ends with the line: no open quotation, no <<'END' without its END, no backslash at the end."""
-    document = re.search(r"<<'(\w+)'", command)
+    """Whether a command ends with the line: no open quotation, no <<END without its END, no backslash at the end."""
+    document = re.search(r"<<'?(\w+)'?", command)
     if document:
         return command.endswith("\n" + document[1])
     return command.count("'") % 2 == 0 and not command.endswith("\\")

@@ -130,8 +130,8 @@ def run_page(page, work):
     text = on_terminal(script(steps, ports).replace(HOME_OF_PAGES, demo), work, environment)
     printed = dict(part.split("\2", 1) for part in text.split("\1")[1:])
     for number, step in enumerate(steps):
-        assert str(number) in printed, f"{step.where} was not reached; the last output:\n{text[-2000:]}"
-        output, status = printed[str(number)].split("\3", 1)
+        output, done, status = printed.get(str(number), "").partition("\3")
+        assert done, f"{step.where} did not end: {step.command}\n--- the last output:\n{text[-2000:]}"
         check(step, steps[number + 1] if number + 1 < len(steps) else None, ports.to_shown(output).replace(demo, HOME_OF_PAGES),
               re.match(r"\d*", status)[0])
     assert "end" in printed, text[-2000:]
