@@ -11,8 +11,8 @@ Commands are in two kinds of fenced blocks. All of a page run in order, in one s
     command              a script; what it prints is not shown
     ```
 
-A command must succeed, unless the one that follows is `echo $?`. A comment in the line before a block says that it cannot run
-everywhere:
+A command must succeed, unless the one that follows is `echo $?`. Blocks of ```yaml are configurations of the service. A comment in
+the line before a block says that it cannot be tried everywhere:
 
     <!-- not run: REASON -->
     <!-- needs PROGRAM PROGRAM -->   it runs where all of them are installed

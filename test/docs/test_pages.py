@@ -106,8 +106,7 @@ def on_terminal(text, work, environment):
             os.killpg(run.pid, signal.SIGKILL)
         reader.join(10)
         os.close(ours)
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", printed.decode(errors="replace"))
-    return re.sub(r"^[^\n]*\r(?=.)", "", text, flags=re.M)  # lines that were written again
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", printed.decode(errors="replace"))
 
 
 def check(step, following, output, status):
@@ -131,6 +130,7 @@ def run_page(page, work):
     printed = dict(part.split("\2", 1) for part in text.split("\1")[1:])
     for number, step in enumerate(steps):
         output, done, status = printed.get(str(number), "").partition("\3")
+        output = re.sub(r"^[^\n]*\r(?=.)", "", output, flags=re.M)  # lines that were written again, as progress is
         assert done, f"{step.where} did not end: {step.command}\n--- the last output:\n{text[-2000:]}"
         check(step, steps[number + 1] if number + 1 < len(steps) else None, ports.to_shown(output).replace(demo, HOME_OF_PAGES),
               re.match(r"\d*", status)[0])
