@@ -1,12 +1,11 @@
 """Each page as somebody reads it who types every command that it shows, in order, in one directory, on a terminal."""
 import contextlib, fcntl, os, re, signal, struct, subprocess, tempfile, termios, threading
 
-import harness, pages, runner
+import harness, pages
 from servers import free_port
 
 HOME_OF_PAGES = "/tmp/demo"  # where pages work; here it is a directory of the test
 SERVICE_PORT = "3021"
-LONGEST = 300
 FAILURES = re.compile(r"^error:|command not found|No such file|Traceback|[Cc]onnection refused", re.M)
 
 
@@ -49,15 +48,15 @@ class Ports:
         return f"curl -so /dev/null 127.0.0.1:{port[1]}" if port else "true"
 
 
-def script(steps, ports):
-    """A shell script with marks around what each command prints: number, output, status."""
+def script(steps, ports, work):
+    """A shell script with marks around what each command prints: number, output, status. What runs in the background has a log."""
     lines = ["status=0"]
     for number, step in enumerate(steps):
         command = ports.to_free(step.command)
         lines.append(f"printf '\\1%s\\2' {number}; (exit $status)")
         if command.rstrip().endswith(" &"):
             started = command.rstrip()[:-2]
-            lines += [f"{started} >>{number}.log 2>&1 &", "for i in $(seq 600); do "
+            lines += [f">{work}/{number}.log 2>&1 {started} &", "for i in $(seq 600); do "
                       f"{ports.wait_for(started)} >/dev/null 2>&1 && break; sleep 0.1; done; status=$?"]
         else:
             lines.append(f"{command}\nstatus=$?")
@@ -126,7 +125,7 @@ def run_page(page, work):
     ports = Ports("\n".join(step.command for step in steps))
     environment = {"PATH": f"{checkout}/build:{os.environ['PATH']}", "HOME": home, "LANG": "C.UTF-8", "NO_COLOR": "1", "TERM": "dumb",
                    "SYMLOOM_BIND": f"127.0.0.1:{ports.map[SERVICE_PORT]}", "TMPDIR": os.path.join(work, "tmp"), "USER": "somebody"}
-    text = on_terminal(script(steps, ports).replace(HOME_OF_PAGES, demo), work, environment)
+    text = on_terminal(script(steps, ports, work).replace(HOME_OF_PAGES, demo), work, environment)
     printed = dict(part.split("\2", 1) for part in text.split("\1")[1:])
     for number, step in enumerate(steps):
         output, done, status = printed.get(str(number), "").partition("\3")
@@ -139,7 +138,6 @@ def run_page(page, work):
 
 
 def test_of(page):
-    @runner.limit(LONGEST)
     def test(work, shared):
         run_page(page, work)
     return test
