@@ -162,6 +162,7 @@ computing() {
 waiting() {
     suite "HTTP tests" http_tests --only together
     suite "commands" python_tests cli
+    suite "documents" python_tests docs
     conformance
 }
 

@@ -32,7 +32,7 @@ KINDS = {
 def test_what_needs_nothing_but_the_address(work, objects):
     """Each kind that the sentence names is answered, by a service that was told nothing of it; and it names all."""
     with open(README) as f:
-        sentence = re.search(r"^(.+) need nothing but the address\.", " ".join(f.read().split("\n### Pointing Sentry at it\n")[1].split()))
+        sentence = re.search(r"^(.+) need nothing but the address\.", " ".join(f.read().split("\n## Switch from Sentry's Symbolicator\n")[1].split()))
     kinds = re.split(", | and ", sentence[1])
     equal(sorted(kinds), sorted(KINDS))
     with Service(work) as s:
