@@ -1,5 +1,5 @@
 """Each page as somebody reads it who types every command that it shows, in order, in one directory, on a terminal."""
-import contextlib, fcntl, os, re, signal, struct, subprocess, tempfile, termios, threading
+import contextlib, fcntl, functools, mmap, os, re, signal, struct, subprocess, tempfile, termios, threading
 
 import harness, pages
 from servers import free_port
@@ -66,6 +66,17 @@ def script(steps, ports, work):
     return "\n".join([*lines, "printf '\\1end\\2\\3'", "kill $(jobs -p) 2>/dev/null", "wait"])
 
 
+@functools.cache
+def has_sanitizer():
+    with open(harness.SYMLOOM, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as program:
+        return program.find(b"__asan_init") >= 0
+
+
+def without_limits(text):
+    """Under a sanitizer a transcoder needs a large address space."""
+    return text.replace("\nms_symcache:\n", "\nms_symcache:\n  max_memory: 4611686018427387904\n") if has_sanitizer() else text
+
+
 def place(work):
     """A checkout that has been built, with what pages use of it, and a home directory."""
     checkout, home = os.path.join(work, "checkout"), os.path.join(work, "home")
@@ -125,7 +136,7 @@ def run_page(page, work):
     ports = Ports("\n".join(step.command for step in steps))
     environment = {"PATH": f"{checkout}/build:{os.environ['PATH']}", "HOME": home, "LANG": "C.UTF-8", "NO_COLOR": "1", "TERM": "dumb",
                    "SYMLOOM_BIND": f"127.0.0.1:{ports.map[SERVICE_PORT]}", "TMPDIR": os.path.join(work, "tmp"), "USER": "somebody"}
-    text = on_terminal(script(steps, ports, work).replace(HOME_OF_PAGES, demo), work, environment)
+    text = on_terminal(without_limits(script(steps, ports, work)).replace(HOME_OF_PAGES, demo), work, environment)
     printed = dict(part.split("\2", 1) for part in text.split("\1")[1:])
     for number, step in enumerate(steps):
         output, done, status = printed.get(str(number), "").partition("\3")
@@ -137,7 +148,7 @@ def run_page(page, work):
     print(f"        {len(steps)} commands")
 
 
-def test_of(page):
+def page_test(page):
     def test(work, shared):
         run_page(page, work)
     return test
@@ -145,4 +156,4 @@ def test_of(page):
 
 for _page in pages.PAGES:
     if any(pages.steps(_page)):
-        globals()["test_" + os.path.basename(_page)[:-3].lower()] = test_of(_page)
+        globals()["test_" + os.path.basename(_page)[:-3].lower()] = page_test(_page)
