@@ -27,7 +27,8 @@ class Ports:
     """Free ports in place of those that a page uses."""
 
     def __init__(self, text):
-        self.map = {port: str(free_port()) for port in {SERVICE_PORT, *re.findall(r"\b(?:localhost:|127\.0\.0\.1:|http\.server )(\d{4,5})\b", text)}}
+        shown = re.findall(r"\b(?:localhost:|127\.0\.0\.1:|http\.server )(\d{4,5})\b", text)
+        self.map = {port: str(free_port()) for port in {SERVICE_PORT, *shown}}
 
     def to_free(self, text):
         for port, free in self.map.items():
