@@ -3,6 +3,9 @@
  * registers and the stack of the thread that crashed. For x86-64 Linux.
  *
  * A minidump is a header, a directory of streams, and the streams. Offsets count from the beginning of the file. */
+#if !defined(__x86_64__) || !defined(__linux__)
+#error "this example knows the registers of x86-64 Linux only"
+#endif
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>

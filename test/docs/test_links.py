@@ -44,6 +44,13 @@ def test_named_files_exist(work, shared):
     assert not wrong, "\n".join(wrong)
 
 
+def test_readme_is_short_and_leads_to_every_page(work, shared):
+    readme = pages.read("README.md")
+    assert readme.count("\n") <= 200, f"{readme.count(chr(10))} lines"
+    missing = [page for page in pages.PAGES[1:] if f"]({page})" not in readme and f"]({page}#" not in readme]
+    assert not missing, missing
+
+
 def test_tables_of_contents_are_complete(work, shared):
     """One that lists any heading of its page lists all of the second level."""
     wrong = []
