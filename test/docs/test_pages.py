@@ -157,4 +157,4 @@ def page_test(page):
 
 for _page in pages.PAGES:
     if any(pages.steps(_page)):
-        globals()["test_" + os.path.basename(_page)[:-3].lower()] = page_test(_page)
+        globals()["test_" + _page[:-3].replace("/", "-").lower()] = page_test(_page)
