@@ -1,9 +1,6 @@
 /* Crash reasons of each system. */
 #include "writer.h"
 
-enum { LINUX = 0x8201, ANDROID = 0x8203, MACOS = 0x8101, WINDOWS = 2, SOLARIS = 0x8202 };
-enum { X86 = 0, AMD64 = 9, ARM64 = 12, PPC = 3 };
-
 #define expect_reason(platform, cpu, exception, wanted)                                                                \
     expect_reason_at(platform, cpu, &(struct wanted_exception)exception, wanted, __FILE__, __LINE__)
 #define E(...)                                                                                                         \

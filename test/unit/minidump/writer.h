@@ -6,6 +6,8 @@
 #include "minidump/minidump.h"
 
 enum { WRITER_STREAMS = 24 };
+enum { LINUX = 0x8201, ANDROID = 0x8203, MACOS = 0x8101, WINDOWS = 2, SOLARIS = 0x8202 };
+enum { X86 = 0, AMD64 = 9, ARM64 = 12, PPC = 3 };
 
 struct writer {
     struct sl_buf b;
@@ -188,11 +190,30 @@ static inline struct sl_bytes writer_end(struct writer *w)
     return sl_buf_bytes(&w->b);
 }
 
+/* Registers of amd64: the number of each in its value. */
+static inline uint32_t put_amd64_context(struct writer *w, uint64_t rsp)
+{
+    uint32_t at = here(w);
+    sl_buf_fill(&w->b, 0, 1232);
+    put_at(w, at + 48, 0x10000B, 4);
+    for (unsigned i = 0; i < 17; i++)
+        put_at(w, at + 120 + 8 * i, i == 4 ? rsp : 0x100 + i, 8);
+    return at;
+}
+
 /* ---- reading ---- */
 
 static struct sl_arena arena;
 static struct sl_minidump dump;
 static struct writer writer;
+
+/* A dump of a system, in place of the last one. */
+static inline void begin(uint16_t cpu, uint32_t platform, bool big_endian)
+{
+    sl_buf_free(&writer.b);
+    writer_begin(&writer, big_endian);
+    put_system(&writer, cpu, platform, 10, 0, 14393, "");
+}
 
 static inline int forget(void **state)
 {
