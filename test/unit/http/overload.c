@@ -33,12 +33,15 @@ static void few_bodies(struct http_options *options)
     options->bind_count = 1;
 }
 
-static int connect_from(const struct test_server *t, const char *source)
+/* `receive` bytes of answers wait in the client's socket at most; 0 = as many as is usual. */
+static int connect_from(const struct test_server *t, const char *source, int receive)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(t->port)}, from = {.sin_family = AF_INET};
     inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
     inet_pton(AF_INET, source, &from.sin_addr);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (receive) /* before TCP tells its window: it pauses where one becomes smaller */
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive, sizeof receive);
     assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
     return fd;
@@ -63,13 +66,13 @@ TEST(slow_bodies_leave_room_for_other_addresses, .alone = true)
     bool refused[4];
     server_start(&other, counted_routes, few_bodies);
     for (int i = 0; i < 4; i++) {
-        first[i] = connect_from(&other, "127.0.0.2");
+        first[i] = connect_from(&other, "127.0.0.2", 0);
         refused[i] = is_refused(first[i]);
     }
     assert_false(refused[0] || refused[1] || refused[2]);
     assert_true(refused[3]);
     for (int i = 0; i < 2; i++)
-        second[i] = connect_from(&other, "127.0.0.3");
+        second[i] = connect_from(&other, "127.0.0.3", 0);
     assert_false(is_refused(second[0]));
     assert_true(is_refused(second[1]));
     struct answer answer; /* a small one is always taken, wherever it comes from */
@@ -79,7 +82,7 @@ TEST(slow_bodies_leave_room_for_other_addresses, .alone = true)
     close(first[1]);
     do { /* their places are free, as soon as the server sees it */
         close(second[1]);
-        second[1] = connect_from(&other, "127.0.0.3");
+        second[1] = connect_from(&other, "127.0.0.3", 0);
     } while (is_refused(second[1]));
     for (int i = 0; i < 2; i++)
         close(second[i]), close(first[i + 2]);
@@ -137,8 +140,7 @@ TEST(many_answers_at_once_wait_for_their_client, .alone = true)
     static const char one[] = "GET /live HTTP/1.1\r\nHost: x\r\n\r\n";
     struct test_server other;
     server_start(&other, counted_routes, NULL);
-    int fd = client_connect(&other), small = 4096, large = 1 << 20;
-    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small); /* far less than the answers */
+    int fd = connect_from(&other, "127.0.0.1", 4096); /* far less than the answers */
     size_t sent = 0, total = REQUESTS * (sizeof one - 1), ends = 0;
     struct sl_buf in = {0};
     while (ends < REQUESTS) { /* never blocked in sending alone */
@@ -151,7 +153,6 @@ TEST(many_answers_at_once_wait_for_their_client, .alone = true)
             if (n > 0)
                 continue; /* reads only when no more can be sent */
         }
-        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof large); /* the rest comes without TCP's pauses */
         char piece[65536];
         ssize_t n = recv(fd, piece, sizeof piece, MSG_DONTWAIT);
         assert_true(n > 0 || errno == EAGAIN);
