@@ -14,7 +14,7 @@ companions is a dict: what their names have more than its own, "" for the file, 
 "service", the function returns a request (hostile.py), which the service answers with at most MOST_ANSWER bytes; there is nothing
 of it in --limits, but rows of `./x soak storm`. The last line is "N passed, N failed".
 """
-import argparse, concurrent.futures, contextlib, fnmatch, glob, importlib, os, re, resource, subprocess, sys, tempfile
+import argparse, concurrent.futures, contextlib, fnmatch, glob, importlib, os, re, resource, subprocess, sys, tempfile, threading
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.dirname(HERE), os.path.join(os.path.dirname(HERE), "http")]
@@ -42,14 +42,59 @@ def size_of(data):
     return sum(map(len, data.values())) if isinstance(data, dict) else len(data)
 
 
-def instructions(programs, arguments, data, work):
-    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={work}/callgrind"]
-    run = subprocess.run(command + command_for(programs, arguments, data, work), stdin=subprocess.DEVNULL, text=True,
-                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
-    counted = re.search(r"Collected : (\d+)", run.stdout)
-    if run.returncode < 0 or not counted:
-        raise RuntimeError(f"ended with {run.returncode}: {run.stdout[-1000:]}")
-    return int(counted[1])
+class Spawner:
+    """A program under callgrind that runs itself again and again, each time with other arguments (spawn.c)."""
+
+    def __init__(self, program, library):
+        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", program]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        env={**os.environ, "LD_PRELOAD": library})
+
+    def instructions(self, arguments):
+        self.process.stdin.write("\t".join(arguments).encode() + b"\n")
+        self.process.stdin.flush()
+        printed, ended = b"", None
+        for line in self.process.stdout:
+            ended = re.fullmatch(rb"ENDED (\d+)\n", line)
+            if ended:
+                break
+            printed += line
+        counted = re.search(rb"Collected : (\d+)", printed)
+        if not ended or os.WIFSIGNALED(int(ended[1])) or not counted:
+            raise RuntimeError(f"ended with {ended and ended[1]}: {printed[-1000:].decode(errors='replace')}")
+        return int(counted[1])
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.stdout.close()
+        self.process.wait()
+
+
+class Spawners:
+    """One of each program for each thread, started when it is first wanted."""
+
+    def __init__(self, library):
+        self.library, self.started = library, {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for spawner in self.started.values():
+            spawner.end()
+
+    def instructions(self, program, *arguments):
+        key = threading.get_ident(), program
+        if key not in self.started:
+            self.started[key] = Spawner(program, self.library)
+        return self.started[key].instructions(arguments)
+
+
+def build_library(work):
+    path = os.path.join(work, "spawn.so")
+    subprocess.run(["cc", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", path, os.path.join(HERE, "spawn.c")],
+                   check=True)
+    return path
 
 
 def instructions_of_service(program, request, work):
@@ -70,13 +115,13 @@ def instructions_of_service(program, request, work):
         return int(re.search(r"Collected : (\d+)", service.logged())[1])
 
 
-def doubled(programs, generator, starts):
+def doubled(programs, spawners, generator, starts):
     """Whether that is good, and a sentence. `starts` keeps what each command takes for an empty file."""
     make, arguments = generator
     of_service = arguments[0] == "service"
     with tempfile.TemporaryDirectory(prefix="symloom-cost-") as work:
         take = lambda data: instructions_of_service(programs["symloom"], data, work) if of_service else \
-            instructions(programs, arguments, data, work)
+            spawners.instructions(*command_for(programs, arguments, data, work))
         if tuple(arguments) not in starts:
             starts[tuple(arguments)] = take(None if of_service else b"")
         files = [make(SIZE), make(2 * SIZE)]
@@ -130,8 +175,9 @@ def main():
     programs = {"symloom": args.symloom, "readers": args.readers}
     check_programs(programs)
     passed, failed, starts = 0, 0, {}
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        judge = lambda g: limits(programs, g) if args.limits else doubled(programs, g, starts)
+    with tempfile.TemporaryDirectory(prefix="symloom-cost-") as work, Spawners(build_library(work)) as spawners, \
+            concurrent.futures.ThreadPoolExecutor(2) as pool:
+        judge = lambda g: limits(programs, g) if args.limits else doubled(programs, spawners, g, starts)
         runs = {name: pool.submit(judge, generators[name]) for name in names}
         for name, run in runs.items():
             try:
