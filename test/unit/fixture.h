@@ -30,6 +30,17 @@ static inline void fixture_run(const char *command)
         fail_msg("%s", command);
 }
 
+/* The same with a command like that of printf. */
+static inline void fixture_runf(const char *format, ...)
+{
+    char command[1900];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(command, sizeof command, format, arguments);
+    va_end(arguments);
+    fixture_run(command);
+}
+
 static inline void fixture_write(const char *name, const void *data, size_t size)
 {
     char path[160];

@@ -1,6 +1,5 @@
 /* PE files: written by hand, one rule at a time, and those of MinGW with DWARF in them. */
-#include "../check.h"
-#include "../directory.h"
+#include "../fixture.h"
 
 #include "base/buf.h"
 #include "base/file.h"
@@ -443,19 +442,6 @@ TEST(damaged_files)
 
 /* ---- files of MinGW ---- */
 
-static char directory[] = "/tmp/unit-pe-XXXXXX";
-
-static void run(const char *format, ...)
-{
-    char command[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(command, sizeof command, format, args);
-    va_end(args);
-    if (system(command) != 0)
-        fail_msg("failed: %s", command);
-}
-
 static const char source[] = "volatile int sink;\n"
                              "static inline __attribute__((always_inline)) void inlined(int n)\n"
                              "{\n"
@@ -472,33 +458,24 @@ static const char source[] = "volatile int sink;\n"
 static int build(void **state)
 {
     static const char *const targets[] = {"x86_64", "i686"};
-    char path[64];
-    if (!mkdtemp(directory))
+    if (fixture_begin(state) != 0)
         return -1;
-    snprintf(path, sizeof path, "%s/lib.c", directory);
-    if (!directory_write(path, source, sizeof source - 1))
-        return -1;
+    fixture_write("lib.c", source, sizeof source - 1);
     /* --preserve-dates: else the headers of what is made later get a time stamp, and with it a code id, of their own */
     for (size_t i = 0; i < 2; i++) {
         const char *t = targets[i];
-        run("cd %s && %s-w64-mingw32-gcc -g -O1 -shared -nostdlib -Wl,-e,0 -Wl,--build-id lib.c -o %s.dll", directory,
-            t, t);
-        run("cd %s && %s-w64-mingw32-objcopy --preserve-dates --only-keep-debug %s.dll %s.debug", directory, t, t, t);
-        run("cd %s && %s-w64-mingw32-strip --preserve-dates --strip-debug %s.dll -o %s.stripped", directory, t, t, t);
+        fixture_runf("%s-w64-mingw32-gcc -g -O1 -shared -nostdlib -Wl,-e,0 -Wl,--build-id lib.c -o %s.dll", t, t);
+        fixture_runf("%s-w64-mingw32-objcopy --preserve-dates --only-keep-debug %s.dll %s.debug", t, t, t);
+        fixture_runf("%s-w64-mingw32-strip --preserve-dates --strip-debug %s.dll -o %s.stripped", t, t, t);
     }
     return 0;
 }
 
-static int clean(void **state)
-{
-    return directory_remove(directory);
-}
-
 static struct sl_object *open_built(const char *name, struct sl_mapping *mapping)
 {
-    char path[64];
+    char path[160];
     struct sl_object *object;
-    snprintf(path, sizeof path, "%s/%s", directory, name);
+    snprintf(path, sizeof path, "%s/%s", fixture_dir, name);
     assert_int_equal(sl_map_file(path, mapping, NULL), SL_OK);
     assert_int_equal(sl_object_open(mapping->bytes, NULL, &object, NULL), SL_OK);
     return object;
@@ -608,4 +585,4 @@ TEST(symbols_of_mingw)
     }
 }
 
-TEST_FILE(.begin = build, .end = clean);
+TEST_FILE(.begin = build, .end = fixture_end);

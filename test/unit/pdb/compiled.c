@@ -1,8 +1,7 @@
 /* PDB files of a compiler and a linker, for both sizes of machine and for ARM64. */
 #include "dump.h"
 
-#include "../check.h"
-#include "../directory.h"
+#include "../fixture.h"
 #include "base/file.h"
 #include "symcache/symcache.h"
 
@@ -11,48 +10,33 @@
 #include <unistd.h>
 
 static const char *const targets[] = {"x86_64", "i686", "aarch64"};
-static char directory[] = "/tmp/unit-pdb-XXXXXX";
-
-static void run(const char *format, ...)
-{
-    char command[2048];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(command, sizeof command, format, args);
-    va_end(args);
-    if (system(command) != 0)
-        fail_msg("failed: %s", command);
-}
 
 static int build(void **state)
 {
-    if (!mkdtemp(directory))
+    if (fixture_begin(state) != 0)
         return -1;
     for (size_t i = 0; i < 3; i++) {
         const char *flags = "-pc-windows-msvc -g -gcodeview -O1 -ffreestanding -fno-builtin";
         const char *t = targets[i];
-        run("cd " FIXTURES " && clang --target=%s%s -fno-rtti -fno-exceptions -fdebug-compilation-dir='C:\\build' "
-            "-c sample.cpp -o %s/sample-%s.obj",
-            t, flags, directory, t);
-        run("cd " FIXTURES " && clang --target=%s%s -c second.c -o %s/second-%s.obj", t, flags, directory, t);
-        run("cd %s && lld-link /nodefaultlib /entry:entry /subsystem:console /debug /opt:noref /opt:noicf "
-            "/pdbstream:srcsrv=" FIXTURES "/srcsrv.txt "
-            "/out:sample-%s.exe sample-%s.obj second-%s.obj",
-            directory, t, t, t);
+        fixture_runf("cd " FIXTURES
+                     " && clang --target=%s%s -fno-rtti -fno-exceptions -fdebug-compilation-dir='C:\\build' "
+                     "-c sample.cpp -o %s/sample-%s.obj",
+                     t, flags, fixture_dir, t);
+        fixture_runf("cd " FIXTURES " && clang --target=%s%s -c second.c -o %s/second-%s.obj", t, flags, fixture_dir,
+                     t);
+        fixture_runf("lld-link /nodefaultlib /entry:entry /subsystem:console /debug /opt:noref /opt:noicf "
+                     "/pdbstream:srcsrv=" FIXTURES "/srcsrv.txt "
+                     "/out:sample-%s.exe sample-%s.obj second-%s.obj",
+                     t, t, t);
     }
     return 0;
-}
-
-static int clean(void **state)
-{
-    return directory_remove(directory);
 }
 
 static struct sl_mapping map(const char *name, const char *target, const char *suffix)
 {
     char path[256];
     struct sl_mapping mapping;
-    snprintf(path, sizeof path, "%s/%s-%s%s", directory, name, target, suffix);
+    snprintf(path, sizeof path, "%s/%s-%s%s", fixture_dir, name, target, suffix);
     assert_int_equal(sl_map_file(path, &mapping, NULL), SL_OK);
     return mapping;
 }
@@ -247,4 +231,4 @@ TEST(files_of_the_source_server)
     sl_unmap(&pdb);
 }
 
-TEST_FILE(.begin = build, .end = clean);
+TEST_FILE(.begin = build, .end = fixture_end);
