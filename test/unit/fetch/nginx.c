@@ -1,5 +1,5 @@
 /* Downloads from a real web server: large files in parts, compressed answers, TLS, kept connections. */
-#include "../directory.h"
+#include "../fixture.h"
 #include "support.h"
 
 #include <signal.h>
@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 
 enum { LARGE = 40 * 1000 * 1000 + 7, SPLIT = 3 * 1000 * 1000 };
-static char dir[] = "/tmp/symloom-test-XXXXXX";
 static uint16_t http_port, https_port, http2_port;
 static pid_t nginx;
 static uint8_t *large;
@@ -16,16 +15,8 @@ static uint8_t *large;
 static const char *in_dir(const char *name)
 {
     static char path[128];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
+    snprintf(path, sizeof path, "%s/%s", fixture_dir, name);
     return path;
-}
-
-static void put(const char *name, const void *data, size_t size)
-{
-    FILE *file = fopen(in_dir(name), "we");
-    assert_non_null(file);
-    assert_int_equal(fwrite(data, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
 }
 
 static pid_t spawn(const char *const arguments[])
@@ -45,9 +36,9 @@ static pid_t spawn(const char *const arguments[])
 
 static bool make_certificate(void)
 {
-    char key[64], certificate[64];
-    snprintf(key, sizeof key, "%s/key.pem", dir);
-    snprintf(certificate, sizeof certificate, "%s/cert.pem", dir);
+    char key[128], certificate[128];
+    snprintf(key, sizeof key, "%s/key.pem", fixture_dir);
+    snprintf(certificate, sizeof certificate, "%s/cert.pem", fixture_dir);
     const char *const arguments[] = {
         "openssl", "req", "-x509", "-newkey",       "rsa:2048", "-nodes",
         "-days",   "1",   "-subj", "/CN=localhost", "-addext",  "subjectAltName=IP:127.0.0.1",
@@ -61,18 +52,18 @@ static bool make_certificate(void)
  * free ones and requests may come from the first moment on. */
 static int start(void **state)
 {
-    char text[4096], inherited[64], prefix[64], config[64];
-    if (!mkdtemp(dir) || !make_certificate())
+    char text[4096], inherited[64], prefix[128], config[128];
+    if (fixture_begin(state) != 0 || !make_certificate())
         return -1;
     large = malloc(LARGE);
     for (uint32_t i = 0, x = 1; i < LARGE; i++, x = x * 1664525 + 1013904223)
         large[i] = (uint8_t)(x >> 24);
     mkdir(in_dir("www"), 0755);
-    put("www/large.bin", large, LARGE);
-    put("www/small.txt", "small contents", 14);
+    fixture_write("www/large.bin", large, LARGE);
+    fixture_write("www/small.txt", "small contents", 14);
     memset(text, 'a', sizeof text);
-    put("www/text.txt", text, sizeof text);
-    chmod(dir, 0755);
+    fixture_write("www/text.txt", text, sizeof text);
+    chmod(fixture_dir, 0755);
     int listeners[] = {listen_somewhere(&http_port), listen_somewhere(&https_port), listen_somewhere(&http2_port)};
     for (size_t i = 0; i < 3; i++)
         fcntl(listeners[i], F_SETFD, 0);
@@ -90,10 +81,10 @@ static int start(void **state)
              "  server { listen 127.0.0.1:%u ssl; location = /large.bin { types { } default_type a/b; } }\n"
              "  server { listen 127.0.0.1:%u ssl http2; location = /large.bin { types { } default_type a/b; } }\n"
              "}\n",
-             geteuid() == 0 ? "user root; " : "", http_port, dir, dir, https_port, http2_port);
-    put("nginx.conf", text, strlen(text));
-    snprintf(prefix, sizeof prefix, "%s/", dir);
-    snprintf(config, sizeof config, "%s/nginx.conf", dir);
+             geteuid() == 0 ? "user root; " : "", http_port, fixture_dir, fixture_dir, https_port, http2_port);
+    fixture_write("nginx.conf", text, strlen(text));
+    snprintf(prefix, sizeof prefix, "%s/", fixture_dir);
+    snprintf(config, sizeof config, "%s/nginx.conf", fixture_dir);
     snprintf(inherited, sizeof inherited, "%d;%d;%d;", listeners[0], listeners[1], listeners[2]);
     setenv("NGINX", inherited, 1);
     setenv("PATH", "/usr/local/sbin:/usr/sbin:/usr/local/bin:/usr/bin:/bin", 1);
@@ -111,7 +102,7 @@ static int stop(void **state)
         waitpid(nginx, NULL, 0);
     }
     free(large);
-    return directory_remove(dir);
+    return fixture_end(state);
 }
 
 static struct got *get_from(const char *scheme, uint16_t port, const char *path, bool accept_invalid_certs)

@@ -1,5 +1,5 @@
 /* Sources that are directories, and sources behind HTTP: getting one file. */
-#include "../directory.h"
+#include "../fixture.h"
 #include "../fetch/support.h"
 
 #include <sched.h>
@@ -12,41 +12,31 @@
 #include "origin/health.h"
 #include "origin/impl.h"
 
-static char dir[] = "/tmp/symloom-test-XXXXXX";
-
 static const char *in_dir(const char *name)
 {
     static char path[256];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
+    snprintf(path, sizeof path, "%s/%s", fixture_dir, name);
     return path;
-}
-
-static void put(const char *name, const void *data, size_t size)
-{
-    int fd = open(in_dir(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, data, size), size);
-    close(fd);
 }
 
 static int setup(void **state)
 {
-    if (!mkdtemp(dir))
+    if (fixture_begin(state) != 0)
         return -1;
     mkdir(in_dir("root"), 0755);
     mkdir(in_dir("root/sub"), 0755);
-    put("outside", "outside", 7);
-    put("root/file", "contents", 8);
-    put("root/sub/file", "deeper", 6);
-    put("root/empty", "", 0);
-    put("root/secret", "secret", 6);
+    fixture_write("outside", "outside", 7);
+    fixture_write("root/file", "contents", 8);
+    fixture_write("root/sub/file", "deeper", 6);
+    fixture_write("root/empty", "", 0);
+    fixture_write("root/secret", "secret", 6);
     chmod(in_dir("root/secret"), 0);
     uint8_t packed[256];
     z_stream z = {.next_in = (Bytef *)"contents", .avail_in = 8, .next_out = packed, .avail_out = sizeof packed};
     assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);
     assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
-    put("root/packed.gz", packed, z.total_out);
-    put("root/broken", packed, z.total_out - 4);
+    fixture_write("root/packed.gz", packed, z.total_out);
+    fixture_write("root/broken", packed, z.total_out - 4);
     deflateEnd(&z);
     static const char *const links[][2] = {
         {"../outside", "root/out"}, {"sub/file", "root/in"}, {"/etc/hostname", "root/far"},
@@ -59,7 +49,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    return directory_remove(dir);
+    return fixture_end(state);
 }
 
 /* In a fiber. */
@@ -194,7 +184,7 @@ FIBER_TEST_WITH(test_small_files_pass_large_ones, 0)
     const struct source source = {.type = SOURCE_FILESYSTEM, .path = sl_str(strdup(in_dir("root")))};
     size_t heavy = loop_pool_threads() - 1;
     struct fiber_group group;
-    put("root/large", "", 0);
+    fixture_write("root/large", "", 0);
     assert_int_equal(truncate(in_dir("root/large"), 3 << 20), 0);
     fiber_group_init(&group, NULL);
     for (size_t i = 0; i < heavy; i++)

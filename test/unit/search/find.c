@@ -1,5 +1,6 @@
 /* Choosing among candidates, with sources that the test plays itself and objects that a compiler made. */
 #include "../cache/support.h"
+#include "../fixture.h"
 
 #include <signal.h>
 
@@ -101,40 +102,24 @@ enum sl_code origin_fetch(const struct remote_file *file, int fd, struct sl_erro
 
 /* ---- the objects ---- */
 
-static char fixtures[64];
 static char full[96], debug[96], symbols[96], bare[96];
-
-static void make(const char *command, const char *out)
-{
-    char line[1024];
-    snprintf(line, sizeof line, "cd %s && %s >/dev/null 2>&1", fixtures, command);
-    if (system(line) != 0)
-        fail_msg("%s", command);
-    assert_int_equal(access(out, R_OK), 0);
-}
 
 static int make_fixtures(void **state)
 {
-    snprintf(fixtures, sizeof fixtures, "/tmp/symloom-fixture-XXXXXX");
-    if (!mkdtemp(fixtures))
+    static const char source[] = "int triple_of(int a)\n{\n    return a * 3;\n}\n";
+    if (fixture_begin(state) != 0)
         return -1;
-    snprintf(full, sizeof full, "%s/full", fixtures);
-    snprintf(debug, sizeof debug, "%s/debug", fixtures);
-    snprintf(symbols, sizeof symbols, "%s/symbols", fixtures);
-    snprintf(bare, sizeof bare, "%s/bare", fixtures);
-    char source[96];
-    snprintf(source, sizeof source, "%s/f.c", fixtures);
-    FILE *f = fopen(source, "w");
-    if (!f)
-        return -1;
-    fputs("int triple_of(int a)\n{\n    return a * 3;\n}\n", f);
-    fclose(f);
-    make("gcc -g -O0 -shared -fPIC -nostdlib -Wl,--build-id=0x0123456789abcdef0123456789abcdef01234567 -o full f.c",
-         full);
-    make("objcopy --only-keep-debug full debug", debug);
-    make("strip -g -o symbols full", symbols);
+    snprintf(full, sizeof full, "%s/full", fixture_dir);
+    snprintf(debug, sizeof debug, "%s/debug", fixture_dir);
+    snprintf(symbols, sizeof symbols, "%s/symbols", fixture_dir);
+    snprintf(bare, sizeof bare, "%s/bare", fixture_dir);
+    fixture_write("f.c", source, strlen(source));
+    fixture_run(
+        "gcc -g -O0 -shared -fPIC -nostdlib -Wl,--build-id=0x0123456789abcdef0123456789abcdef01234567 -o full f.c");
+    fixture_run("objcopy --only-keep-debug full debug");
+    fixture_run("strip -g -o symbols full");
     /* Neither symbols nor debug information, only code. */
-    make("gcc -O0 -shared -fPIC -nostdlib -fvisibility=hidden -fno-asynchronous-unwind-tables -s -o bare f.c", bare);
+    fixture_run("gcc -O0 -shared -fPIC -nostdlib -fvisibility=hidden -fno-asynchronous-unwind-tables -s -o bare f.c");
     loop_init(2);
     return 0;
 }
@@ -142,7 +127,7 @@ static int make_fixtures(void **state)
 static int drop_fixtures(void **state)
 {
     loop_close();
-    return directory_remove(fixtures);
+    return fixture_end(state);
 }
 
 /* ---- running ---- */
