@@ -320,3 +320,13 @@ def of_crash(program, work, *arguments, threads=1):
     """The dump of a program's crash, and the paths of its modules."""
     crash = Crash(program, work, *arguments)
     return crash.dump(threads), crash.modules
+
+
+def finished(streams, body):
+    """A dump without strings and lists of its own: `streams`: (type, bytes); `body` follows the header."""
+    data, directory = bytearray(32) + body, b""
+    for kind, content in streams:
+        directory += struct.pack("<III", kind, len(content), len(data))
+        data += content
+    struct.pack_into("<4sIIII", data, 0, b"MDMP", 0xA793, len(streams), len(data), 0)
+    return bytes(data + directory)

@@ -108,12 +108,7 @@ def dump(threads, stack, name, codeview=b"", platform=dumps.LINUX):
     streams = [(7, struct.pack("<HHHBB5IHH24x", dumps.AMD64, 0, 0, 1, 0, 10, 0, 1, platform, 0, 0, 0)),
                (3, struct.pack("<I", threads) + b"".join(struct.pack("<4IQ", i, 0, 0, 0, 0) + thread for i in range(threads))),
                (4, struct.pack("<I", 1) + module)]
-    data, directory = bytearray(32) + body, b""
-    for kind, content in streams:
-        directory += struct.pack("<III", kind, len(content), len(data))
-        data += content
-    struct.pack_into("<4sIIII", data, 0, b"MDMP", 0xA793, len(streams), len(data), 0)
-    return bytes(data + directory)
+    return dumps.finished(streams, body)
 
 
 def chain(count):

@@ -5,17 +5,7 @@ import sys
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import dumps
-
-
-def finished(streams, body):
-    """`streams`: (type, bytes); `body` follows the header."""
-    data, directory = bytearray(32) + body, b""
-    for kind, content in streams:
-        directory += struct.pack("<III", kind, len(content), len(data))
-        data += content
-    struct.pack_into("<4sIIII", data, 0, b"MDMP", 0xA793, len(streams), len(data), 0)
-    return bytes(data + directory)
-
+from dumps import finished
 
 SYSTEM = (7, struct.pack("<HHHBB5IHH24x", dumps.AMD64, 0, 0, 1, 0, 10, 0, 1, dumps.WINDOWS, 0, 0, 0))
 NO_THREADS = (3, struct.pack("<I", 0))

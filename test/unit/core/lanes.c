@@ -158,6 +158,19 @@ TEST(heavy_jobs_leave_a_thread_to_quick_ones)
     run(hold_heavy_jobs, 2);
 }
 
+/* The gate opens once the first is inside and all have been started. */
+static void run_all_behind_the_first(struct gated *jobs, size_t count)
+{
+    struct fiber_group group;
+    fiber_group_init(&group, NULL);
+    gate_set(false);
+    for (size_t i = 0; i < count; i++)
+        start_gated(&group, &jobs[i]);
+    wait_inside(1);
+    gate_set(true);
+    fiber_group_wait(&group);
+}
+
 static void alternate(void *arg)
 {
     struct gated jobs[] = {{.kind = POOL_CONVERT, .letter = 'A', .fn = pass_gate},
@@ -165,14 +178,7 @@ static void alternate(void *arg)
                            {.kind = POOL_CONVERT, .letter = 'C', .fn = note},
                            {.kind = POOL_IO, .letter = 'q', .fn = note},
                            {.kind = POOL_IO, .letter = 'r', .fn = note}};
-    struct fiber_group group;
-    fiber_group_init(&group, NULL);
-    gate_set(false);
-    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
-        start_gated(&group, &jobs[i]);
-    wait_inside(1);
-    gate_set(true);
-    fiber_group_wait(&group);
+    run_all_behind_the_first(jobs, sizeof jobs / sizeof *jobs);
     assert_string_equal(gate.order, "AqrBC"); /* what is quick does not wait for all that is heavy */
 }
 
@@ -191,14 +197,7 @@ FIBER_TEST_WITH(requests_take_turns_in_the_heavy_lane, 2)
         {.kind = POOL_CONVERT, .letter = 'c', .fn = note, .request = "first"},
         {.kind = POOL_CONVERT, .letter = 'X', .fn = note, .request = "second"},
     };
-    struct fiber_group group;
-    fiber_group_init(&group, NULL);
-    gate_set(false);
-    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
-        start_gated(&group, &jobs[i]);
-    wait_inside(1);
-    gate_set(true);
-    fiber_group_wait(&group);
+    run_all_behind_the_first(jobs, sizeof jobs / sizeof *jobs);
     size_t second = (size_t)(strchr(gate.order, 'X') - gate.order);
     assert_true(second <= 2);
     memmove(gate.order + second, gate.order + second + 1, strlen(gate.order + second));
