@@ -5,17 +5,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "../check.h"
-#include "../directory.h"
-
-static char root[] = "/tmp/symloom-files-XXXXXX";
+#include "../fixture.h"
 
 static const char *below(const char *name)
 {
     static char paths[4][600];
     static unsigned next;
     char *path = paths[next++ % 4];
-    snprintf(path, sizeof paths[0], "%s/%s", root, name);
+    snprintf(path, sizeof paths[0], "%s/%s", fixture_dir, name);
     return path;
 }
 
@@ -30,19 +27,6 @@ static void make(const char *path, const char *text)
 static bool is_there(const char *path)
 {
     return access(path, F_OK) == 0;
-}
-
-static int begin(void **state)
-{
-    (void)state;
-    memcpy(root + sizeof root - 7, "XXXXXX", 6);
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    return directory_remove(root);
 }
 
 TEST(directories_are_made_with_their_parents_and_only_once)
@@ -77,7 +61,7 @@ TEST(a_file_is_published_where_no_directory_was)
 {
     char path[600];
     for (enum files_sync sync = FILES_UNSYNCED; sync <= FILES_DURABLE; sync++) {
-        int fd = files_temp(root, "", 0, path, sizeof path);
+        int fd = files_temp(fixture_dir, "", 0, path, sizeof path);
         char to[40];
         snprintf(to, sizeof to, "%d/is/here", (int)sync);
         assert_true(files_publish(fd, path, below(to), sync));
@@ -116,15 +100,15 @@ TEST(a_walk_enters_directories_as_deep_as_told_but_no_links)
     make(below("a/b/file"), "x");
     make(below("a/b/c/deeper"), "x");
     assert_int_equal(symlink("a", below("link")), 0);
-    assert_false(dir_walk(&walk, AT_FDCWD, root));
+    assert_false(dir_walk(&walk, AT_FDCWD, fixture_dir));
     assert_int_equal(seen.files, 2); /* the link, and the file */
     assert_int_equal(seen.directories, 3);
     assert_string_equal(seen.path, "a/b/file");
     seen.remove = true;
-    assert_false(dir_walk(&walk, AT_FDCWD, root)); /* c was not entered */
+    assert_false(dir_walk(&walk, AT_FDCWD, fixture_dir)); /* c was not entered */
     assert_true(is_there(below("a/b/c/deeper")) && !is_there(below("a/b/file")));
     walk.depth = 3;
-    assert_true(dir_walk(&walk, AT_FDCWD, root));
+    assert_true(dir_walk(&walk, AT_FDCWD, fixture_dir));
     assert_false(is_there(below("a")));
     assert_true(dir_walk(&walk, AT_FDCWD, below("a"))); /* what is not there is empty */
 }
@@ -144,4 +128,4 @@ TEST(a_change_counter_never_has_the_same_time_twice)
     }
 }
 
-TEST_FILE(.setup = begin, .teardown = end);
+TEST_FILE(.setup = fixture_begin, .teardown = fixture_end);
