@@ -52,6 +52,11 @@ int symbfile_store_receive(char path[600], struct symbfile_failure *failure)
         symbfile_fail_unreachable(failure, strerror(errno));
         return -1;
     }
+    /* A directory that is not there has no free space to compare with the limit. */
+    if (!files_make_directory(store, 0750, FILES_DURABLE)) {
+        store_fail(failure, "cannot make the store's directory");
+        return -1;
+    }
     if (!has_room(store)) {
         symbfile_fail(failure, 507, "1402", "Storage is full.");
         return -1;
