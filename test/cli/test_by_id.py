@@ -124,6 +124,27 @@ def test_index_takes_the_first(work, files):
     equal(lookup(files, work, "--symbols", root).out, ANSWER)
 
 
+def test_debug_information_is_preferred_to_breakpad_files(work, files):
+    """Wherever they lie: the Breakpad file has no inlined calls."""
+    at = files.address("t", "outer")
+    addresses = [f"{at + i:x}" for i in range(0, 40, 4)]
+    module = {"type": "elf", "code_id": build_id(files), "image_addr": "0x0"}
+    request = json.dumps({"modules": [module], "stacktraces": [{"frames": [{"instruction_addr": "0x" + a} for a in addresses]}]})
+    ask = lambda root: [ok(*words, *where, env=home(work), cwd=work, input=text) for words, where, text in (
+        (["lookup", "--build-id", build_id(files), "--symbols", root, "--cache-dir", ""], addresses, ""),
+        (["symbolicate", "--symbols", root, "--cache-dir", "", "-f", "full"], ["-"], request))]
+    alone, root = os.path.join(work, "alone"), os.path.join(work, "root")
+    place(alone, "m/t", files.get("t"))
+    expected = [text.replace(alone, root) for text in ask(alone)]
+    contains(expected[0], "inner")
+    contains(expected[1], "inline")
+    place(root, "m/t", files.get("t"))
+    for directory in ("a", "z"):
+        os.mkdir(os.path.join(root, directory))
+        ok("dump-syms", files.get("t"), "-o", os.path.join(root, directory, "t.sym"))
+    equal(ask(root), expected)
+
+
 def test_configured_sources(work, files):
     root = os.path.join(work, "root")
     code = build_id(files)

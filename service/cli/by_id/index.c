@@ -166,18 +166,19 @@ static bool is_meant(const struct indexed *object, const struct object_id *id)
 
 const char *file_index_find(struct file_index *index, const struct object_id *id, enum purpose purpose)
 {
-    const char *second = NULL; /* symbols are better than nothing */
+    const char *breakpad = NULL, *symbols = NULL; /* the second and third best */
     if (!index->built)
         by_id_index_build(index);
     for (size_t i = 0; i < index->count; i++) {
         const struct indexed *object = &index->objects[i];
         if (!is_meant(object, id) || !serves(&object->features, purpose))
             continue;
-        if (purpose != PURPOSE_DEBUG || object->features.has_debug_info)
+        const char **place = purpose == PURPOSE_DEBUG && !object->features.has_debug_info ? &symbols : &breakpad;
+        if (place == &breakpad && object->type != FILE_BREAKPAD)
             return object->path;
-        second = second ? second : object->path;
+        *place = *place ? *place : object->path;
     }
-    return second;
+    return breakpad ? breakpad : symbols;
 }
 
 /* ---- as a source ---- */
@@ -218,6 +219,18 @@ static bool list_by_layout(const char *place, const struct object_id *id, enum f
     return false;
 }
 
+/* Searches ask for programs first, then for Breakpad files, then for separate debug files, and keep the first file with debug
+ * information. A directory has no types: its files of all other formats are listed as programs, so that DWARF and PDBs, which
+ * know inlined calls and variables, are preferred to Breakpad files. */
+static bool is_listed_as(const struct indexed *object, enum file_type type)
+{
+    static const enum sl_format programs[FILE_TYPES] = {
+        [FILE_ELF_CODE] = SL_FORMAT_ELF, [FILE_MACH_CODE] = SL_FORMAT_MACHO, [FILE_PE] = SL_FORMAT_PE};
+    if (object->type == type)
+        return true;
+    return programs[type] != SL_FORMAT_UNKNOWN && object->format == programs[type] && object->type != FILE_BREAKPAD;
+}
+
 static size_t by_id_index_list(const struct source_index *source, const struct object_id *id, enum file_type type,
                                struct sl_arena *arena, struct indexed_file *files)
 {
@@ -230,7 +243,7 @@ static size_t by_id_index_list(const struct source_index *source, const struct o
     if (!index->built)
         by_id_index_build(index);
     for (size_t i = 0; i < index->count && count < LAYOUT_MAX_PATHS; i++)
-        if (index->objects[i].type == type && is_meant(&index->objects[i], id))
+        if (is_listed_as(&index->objects[i], type) && is_meant(&index->objects[i], id))
             count += by_id_index_file(index->objects[i].path, arena, &files[count]);
     return count;
 }
