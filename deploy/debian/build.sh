@@ -35,8 +35,7 @@ ln -s symloom.1.gz "$root/usr/share/man/man1/symbolicator.1.gz"
 install -m 644 "$here/copyright" "$root/usr/share/doc/symloom/copyright"
 install -m 644 "$deploy/../doc/configuration.md" "$root/usr/share/doc/symloom/configuration.md"
 install -m 644 "$here/lintian-overrides" "$root/usr/share/lintian/overrides/symloom"
-printf 'symloom (%s) unstable; urgency=medium\n\n  * Built from source.\n\n -- the symloom authors <symloom@packages.debian.org>  %s\n' "$version" \
-    "$(date -u -R -d "@$epoch")" | gzip -9n >"$root/usr/share/doc/symloom/changelog.gz"
+"$deploy/release/changelog.py" debian "$version" | gzip -9n >"$root/usr/share/doc/symloom/changelog.gz"
 
 echo /etc/symloom/config.yml >"$root/DEBIAN/conffiles"
 for script in postinst prerm postrm; do install -m 755 "$here/$script" "$root/DEBIAN/$script"; done

@@ -1,6 +1,6 @@
 /* What the process says when it dies of a fatal signal.
  *
- *     symloom 0.9.0 (commit 4d7b183a2b3c) dies: signal 11 (SIGSEGV) at address 0x8, thread 4711
+ *     symloom 0.3.0 (commit 4d7b183a2b3c) dies: signal 11 (SIGSEGV) at address 0x8, thread 4711
  *     in work: symcaches 0123456789abcdef0123456789abcdef source: test location: http://... (this thread)
  *     0x000055d0c0a1b2c3 symloom+0x21b2c3
  *     ...
