@@ -149,6 +149,7 @@ house() {
     check "their reference" /usr/bin/python3 test/check_reference.py $symloom
     check "version, changelog and release" /usr/bin/python3 test/check_release.py $release/service/cli/symloom $release
     check "tests that FAULTS.md and PROMISES.md name" /usr/bin/python3 test/check_shown.py
+    check "subjects of commits" /usr/bin/python3 test/check_commits.py
     check "format" is_formatted
     check "clang-tidy" test/check_tidy.sh $build
 }
