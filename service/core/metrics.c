@@ -305,22 +305,26 @@ static void push_values(const struct pushing *to, enum metric metric, struct met
     metrics_push_named(metric, push, to->push, to->arg);
 }
 
+void metric_pushed_name(enum metric metric, char name[METRIC_NAME_MAX])
+{
+    const struct metric_row *row = &table[metric];
+    struct sl_str text = sl_str(row->statsd ? row->statsd : row->name), total = SL_STR("_total");
+    if (!row->statsd && sl_str_ends(text, total))
+        text.size -= total.size;
+    snprintf(name, METRIC_NAME_MAX, SL_STR_FMT, SL_STR_ARG(text));
+}
+
 static void push_series(const struct pushing *to, enum metric metric, struct metric_series *series)
 {
-    struct metric_push push = {.name = table[metric].statsd,
+    char name[METRIC_NAME_MAX];
+    metric_pushed_name(metric, name);
+    struct metric_push push = {.name = name,
                                .label_names = table[metric].labels,
                                .sample = sample_of(metric, series),
                                .gauge = table[metric].kind == METRIC_GAUGE,
                                .seconds = table[metric].buckets == &metric_seconds,
                                .is_mozilla = metric >= METRIC_MOZILLA_NAMES,
                                .form = table[metric].form ? table[metric].form : "d"};
-    char name[80];
-    if (!push.name) {
-        size_t size = strlen(table[metric].name), suffix = strlen("_total");
-        bool total = size > suffix && strcmp(table[metric].name + size - suffix, "_total") == 0;
-        snprintf(name, sizeof name, "%.*s", (int)(total ? size - suffix : size), table[metric].name);
-        push.name = name;
-    }
     if (table[metric].kind == METRIC_HISTOGRAM) {
         push_values(to, metric, series, &push);
         return;
@@ -346,6 +350,11 @@ static const struct {
     {"caches.computation", " computed "},
 };
 enum { ACCESS_NAMES = sizeof access_names / sizeof *access_names, ACCESS_CACHES = 40 };
+
+const char *metrics_access_name(size_t i)
+{
+    return i < ACCESS_NAMES ? access_names[i].name : NULL;
+}
 
 struct accesses {
     size_t count;

@@ -96,6 +96,13 @@ struct metric_push {
 /* Pushes it under the names that it has elsewhere, or as it is. */
 void metrics_push_named(enum metric metric, const struct metric_push *push,
                         void (*to)(void *arg, const struct metric_push *push), void *arg);
+/* The name that a metric is pushed under by its row: counters without `_total`. */
+enum { METRIC_NAME_MAX = 80 };
+void metric_pushed_name(enum metric metric, char name[METRIC_NAME_MAX]);
+/* The names that a metric may be pushed under instead, each once. */
+void metrics_names_each(enum metric metric, void (*each)(void *arg, const char *name), void *arg);
+/* Those that look-ups of the cache are pushed under; NULL = no more. */
+const char *metrics_access_name(size_t i);
 /* Histograms keep their values for metrics_push from now on. Once. */
 void metrics_keep_values(void);
 /* Mozilla's names are pushed too. Before anything is counted. */

@@ -139,3 +139,14 @@ void metrics_push_named(enum metric metric, const struct metric_push *push,
     if (!renamed)
         to(arg, push);
 }
+
+void metrics_names_each(enum metric metric, void (*each)(void *arg, const char *name), void *arg)
+{
+    const char *last = "";
+    for (size_t i = 0; i < sizeof renamings / sizeof *renamings; i++) {
+        if (renamings[i].metric != metric || strcmp(renamings[i].name, last) == 0)
+            continue;
+        last = renamings[i].name;
+        each(arg, last);
+    }
+}

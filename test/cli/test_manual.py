@@ -84,7 +84,7 @@ def test_completion(work, files):
     equal(completed(script, "symloom", "--color", "never", "lo"), ["lookup"])
     equal(completed(script, "symloom", "lookup", "--output-style", ""), ["gnu", "llvm", "json", "table"])
     equal(completed(script, "symloom", "symbolicate", "-f", "com"), ["compact"])
-    equal(completed(script, "symloom", "config", ""), ["check", "show", "table"])
+    equal(completed(script, "symloom", "config", ""), ["check", "show", "table", "metrics"])
     equal(completed(script, "symloom", "help", "dump"), ["dump-syms"])
     equal(completed(script, "symloom", "lookup", "--file", "somewh"), [])  # bash then offers files
     said = ["--version", "--help"]

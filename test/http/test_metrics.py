@@ -1,5 +1,5 @@
 """What each metric says, by what became of something."""
-import json, os, re, socket
+import json, os, re, socket, subprocess
 
 import harness
 from faults import metric
@@ -14,6 +14,16 @@ def series(service, name):
     """The values of a metric by its labels, as they are written."""
     text = service.request("GET", "/metrics")[2].decode()
     return {labels: float(value) for labels, value in re.findall(rf"^symloom_{name}(?:\{{(.*)\}})? (\S+)$", text, re.M)}
+
+
+def test_the_reference_lists_all(work, shared):
+    """What is scraped is what `config metrics` says."""
+    said = subprocess.run([harness.SYMLOOM, "config", "metrics"], capture_output=True, text=True, check=True).stdout
+    listed = dict(re.findall(r"^\| `((?:symloom|process)_\w+)` \| (\w+) \|", said, re.M))
+    with Service(work, {}) as s:
+        s.symbolicate({"stacktraces": [], "modules": []})
+        scraped = dict(re.findall(r"^# TYPE (\w+) (\w+)$", s.request("GET", "/metrics")[2].decode(), re.M))
+    equal({name: listed.get(name) for name in scraped}, scraped)
 
 
 def test_downloads_by_what_became_of_them(work, objects):

@@ -1,10 +1,11 @@
-/* `symloom config check`, `config show` and `config table`. */
+/* `symloom config check`, `config show`, and the references: `config table` and `config metrics`. */
 #include "cli/cli.h"
 #include "cli/config/check.h"
 #include "cli/server.h"
 
 #include "base/json_write.h"
 #include "config/tree.h"
+#include "core/metrics.h"
 
 static const struct option_spec specs[] = {
     SERVER_OPTIONS,
@@ -76,10 +77,16 @@ static int config_show(const struct options *o)
     return status;
 }
 
-static int config_reference(void)
+static bool put_metrics(struct sl_buf *out)
+{
+    metrics_reference(out);
+    return !out->failed;
+}
+
+static int config_reference(bool (*put)(struct sl_buf *out))
 {
     struct sl_buf text = {0};
-    int status = config_table(&text) ? 0 : server_failed("out of memory", NULL);
+    int status = put(&text) ? 0 : server_failed("out of memory", NULL);
     if (status == 0)
         output_write(sl_buf_view(&text));
     sl_buf_free(&text);
@@ -89,21 +96,22 @@ static int config_reference(void)
 static int config_run(const struct options *o)
 {
     const char *verb = o->argument_count ? o->arguments[0] : "";
-    bool checks = strcmp(verb, "check") == 0, table = strcmp(verb, "table") == 0;
-    if (!checks && !table && strcmp(verb, "show") != 0)
-        return options_wrong(o, "say 'config check', 'config show' or 'config table'");
+    bool checks = strcmp(verb, "check") == 0, table = strcmp(verb, "table") == 0,
+         metrics = strcmp(verb, "metrics") == 0;
+    if (!checks && !table && !metrics && strcmp(verb, "show") != 0)
+        return options_wrong(o, "say 'config check', 'config show', 'config table' or 'config metrics'");
     if (!options_arguments(o, checks ? 2 : 1))
         return 2;
-    if (table)
-        return config_reference();
+    if (table || metrics)
+        return config_reference(table ? config_table : put_metrics);
     return checks ? config_check(o, o->argument_count > 1 ? o->arguments[1] : NULL) : config_show(o);
 }
 
 const struct command command_config = {
     .name = "config",
     .summary = "check or show a configuration",
-    .usage = "config check [FILE] | config show | config table",
-    .about = "Checks a configuration, or shows the effective one, or what every key is for.",
+    .usage = "config check [FILE] | config show | config table | config metrics",
+    .about = "Checks a configuration, or shows the effective one, or what every key or metric is for.",
     .examples = "symloom config check --strict config.yml\n"
                 "symloom config show -c config.yml",
     .options = specs,
