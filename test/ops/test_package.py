@@ -51,7 +51,7 @@ def test_units(work, shared):
 
 def test_sockets_of_a_group(work, shared):
     """Without capabilities the process has to be in the group; in a user namespace, as the unit has it, no group but its own is
-    there. What README says of drop-ins makes that way for it."""
+    there. What doc/operations.md says of drop-ins makes that way for it."""
     from ops import SYMLOOM
     home = tempfile.mkdtemp()  # which the user may enter
     try:
@@ -84,23 +84,27 @@ def test_sockets_of_a_group(work, shared):
         shutil.rmtree(home)
 
 
-def test_what_README_adds_to_the_units(work, shared):
-    with open(os.path.join(ROOT, "README.md")) as f:
-        lines = re.search(r"### Unix sockets\n(.*?)\n### ", f.read(), re.S)[1].split("\n")
+def operations():
+    with open(os.path.join(ROOT, "doc/operations.md")) as f:
+        return f.read()
+
+
+def test_what_the_documents_add_to_the_units(work, shared):
+    chapter = re.search(r"\n## Unix sockets\n(.*?)\n## ", operations(), re.S)[1]
     from ops import SYMLOOM
-    added = [line.strip() for line in lines if line.startswith("    ")]
-    socket_part, service_part = added[1:added.index("[Service]")], added[added.index("[Service]") + 1:]
+    parts = dict(re.findall(r"^```ini\n\[(\w+)\]\n(.*?)^```$", chapter, re.M | re.S))
+    equal(sorted(parts), ["Service", "Socket"])
     root = os.path.join(work, "root")
     run("dpkg-deb", "-x", shared.package, root)
     units = os.path.join(root, "lib/systemd/system")
-    for name, section, part in (("symloom.socket", "[Socket]", socket_part), ("symloom.service", "[Service]", service_part)):
+    for name, section in (("symloom.socket", "Socket"), ("symloom.service", "Service")):
         with open(os.path.join(units, name)) as f:
             text = f.read().replace("/usr/bin/symloom", SYMLOOM)
         with open(os.path.join(units, name), "w") as f:
             f.write(text)
         os.mkdir(os.path.join(units, name + ".d"))
         with open(os.path.join(units, name + ".d", "override.conf"), "w") as f:
-            f.write("\n".join([section, *part]) + "\n")
+            f.write(f"[{section}]\n{parts[section]}")
     env = {**os.environ, "SYSTEMD_UNIT_PATH": units + ":"}
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", "symloom.service", "symloom.socket"], capture_output=True, text=True,
                           timeout=DEADLINE, env=env)
@@ -157,7 +161,7 @@ def test_installed_started_purged(work, shared):
 
 
 def test_it_names_its_own_crash(work, shared):
-    """With what README says, on a machine that has nothing but the packages: without the one of the debug information lookup says
+    """With what doc/operations.md says, on a machine that has nothing but the packages: without the one of the debug information lookup says
     what is missing, with it functions and the lines of their calls are named."""
     root = shared.root()
     install(root, shared.package)
@@ -167,8 +171,7 @@ def test_it_names_its_own_crash(work, shared):
         equal(service.returncode, -signal.SIGSEGV)
     with open(os.path.join(root, "report.txt"), "w") as f:
         f.write(report)
-    with open(os.path.join(ROOT, "README.md")) as f:
-        name = re.search(r"^    (grep .* report\.txt .*symloom lookup .*)$", f.read(), re.M)[1]
+    name = re.search(r"^(grep .* report\.txt .*symloom lookup .*)$", operations(), re.M)[1]
     refused = inside(root, "sh", "-c", f"cd / && {name} 2>&1", status=3)
     assert "it has no debug information: no file for its build id below /usr/lib/debug" in refused, refused
     run("dpkg", f"--root={root}", "--install", shared.packages[0])
