@@ -33,7 +33,7 @@ ln -s symloom.1.gz "$root/usr/share/man/man1/symbolicator.1.gz"
 "$program" completion zsh >"$root/usr/share/zsh/vendor-completions/_symloom"
 "$program" completion fish >"$root/usr/share/fish/vendor_completions.d/symloom.fish"
 install -m 644 "$here/copyright" "$root/usr/share/doc/symloom/copyright"
-install -m 644 "$deploy/../doc/configuration.md" "$root/usr/share/doc/symloom/configuration.md"
+install -m 644 "$deploy"/../doc/*.md "$root/usr/share/doc/symloom/"
 install -m 644 "$here/lintian-overrides" "$root/usr/share/lintian/overrides/symloom"
 "$deploy/release/changelog.py" debian "$version" | gzip -9n >"$root/usr/share/doc/symloom/changelog.gz"
 

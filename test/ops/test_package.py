@@ -13,7 +13,8 @@ def test_what_is_in_it(work, shared):
                  "./usr/lib/sysusers.d/symloom.conf", "./etc/symloom/config.yml", "./usr/share/man/man1/symloom.1.gz",
                  "./usr/share/man/man1/symloom-lookup.1.gz", "./usr/share/bash-completion/completions/symloom",
                  "./usr/share/zsh/vendor-completions/_symloom", "./usr/share/fish/vendor_completions.d/symloom.fish",
-                 "./usr/share/doc/symloom/copyright", "./usr/share/doc/symloom/changelog.gz"):
+                 "./usr/share/doc/symloom/copyright", "./usr/share/doc/symloom/changelog.gz",
+                 "./usr/share/doc/symloom/configuration.md", "./usr/share/doc/symloom/operations.md"):
         assert re.search(rf" {re.escape(path)}$", listing, re.M), f"{path} is not in\n{listing}"
     for link in ("./usr/bin/symbolicator -> symloom", "./usr/share/man/man1/symbolicator.1.gz -> symloom.1.gz"):
         assert re.search(rf" {re.escape(link)}$", listing, re.M), f"{link} is not in\n{listing}"
