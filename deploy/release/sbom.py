@@ -14,6 +14,7 @@ SPDX_NAMES = {"expat": "MIT", "mit": "MIT", "bsd-2-clause": "BSD-2-Clause", "bsd
               "apache-2.0": "Apache-2.0", "apache-2-llvm-exceptions": "Apache-2.0 WITH LLVM-exception", "isc": "ISC",
               "gpl-2": "GPL-2.0-only", "gpl-2+": "GPL-2.0-or-later", "gpl-3": "GPL-3.0-only", "gpl-3+": "GPL-3.0-or-later",
               "lgpl-2.1": "LGPL-2.1-only", "lgpl-2.1+": "LGPL-2.1-or-later", "cc0-1.0": "CC0-1.0", "0bsd": "0BSD"}
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LOADED = ["libcurl.so.4"]  # at run time: service/fetch/libcurl.c
 
 
@@ -118,14 +119,22 @@ def machine(path):
     return head[4:6] + head[18:20]
 
 
+def own_licence():
+    """The licence of the project and who has the rights."""
+    with open(os.path.join(ROOT, "LICENSE")) as f:
+        title, copyright = re.match(r"(.+) License\n\n(Copyright .+)\n", f.read()).groups()
+    return SPDX_NAMES[title.lower()], copyright
+
+
 def document(program, build):
+    licence, copyright = own_licence()
     about = json.loads(output(program, "version", "--json"))
     with open(program, "rb") as f:
         digest = hashlib.sha256(f.read()).hexdigest()
     time = datetime.datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH") or os.stat(program).st_mtime), datetime.timezone.utc)
     own = {"name": "symloom", "SPDXID": "SPDXRef-symloom", "versionInfo": about["version"], "supplier": "Organization: the symloom authors",
-           "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "packageFileName": "symloom", "licenseConcluded": "MIT",
-           "licenseDeclared": "MIT", "copyrightText": "Copyright (c) 2026 the symloom authors", "primaryPackagePurpose": "APPLICATION",
+           "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "packageFileName": "symloom", "licenseConcluded": licence,
+           "licenseDeclared": licence, "copyrightText": copyright, "primaryPackagePurpose": "APPLICATION",
            "sourceInfo": f"commit {about['commit']}", "checksums": [{"algorithm": "SHA256", "checksumValue": digest}]}
     uses = [("STATIC_LINK", path, os.path.basename(path)) for path in linked_in(build)]
     uses += [("DYNAMIC_LINK", path, name + " (when a download is wanted)" * (name in LOADED)) for name, path in loaded(program)]
