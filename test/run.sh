@@ -147,7 +147,7 @@ house() {
     check "metrics are bumped as what they are" /usr/bin/python3 test/check_metrics.py
     check "keys of the configuration" /usr/bin/python3 test/check_keys.py $build
     check "their reference" /usr/bin/python3 test/check_reference.py $symloom
-    check "messages that the documents explain" /usr/bin/python3 test/check_messages.py
+    check "messages, alerts and keys that the documents explain" /usr/bin/python3 test/check_documents.py
     check "version, changelog and release" /usr/bin/python3 test/check_release.py $release/service/cli/symloom $release
     check "tests that FAULTS.md and PROMISES.md name" /usr/bin/python3 test/check_shown.py
     check "subjects of commits" /usr/bin/python3 test/check_commits.py
