@@ -1,6 +1,6 @@
 #include "object/ar.h"
 
-enum { MAGIC = 8, HEADER = 60, MOST_NAME = 1024 }; /* members may share a name: one that is longer is cut */
+enum { MAGIC = 8, HEADER = 60, MOST_NAME = 1024 }; /* MOST_NAME: longer names are cut, as many members may share one */
 
 static bool begins(struct sl_bytes bytes, const char *magic)
 {
@@ -17,13 +17,13 @@ void sl_ar_open(struct sl_bytes bytes, struct sl_ar *ar)
     *ar = (struct sl_ar){.bytes = bytes, .at = MAGIC, .thin = begins(bytes, "!<thin>\n")};
 }
 
-/* A decimal number padded with blanks. */
+/* Reads a decimal number that is padded with blanks. */
 static bool read_decimal(struct sl_str text, uint64_t *value)
 {
     return sl_str_take_u64(&text, value);
 }
 
-/* Up to what ends names in the table: `/` and a newline, or a NUL. */
+/* Returns the name at an offset of the table of names; it ends at `/` and a newline, at a newline, or at a NUL. */
 static struct sl_str name_at(struct sl_bytes names, uint64_t offset)
 {
     struct sl_bytes rest = sl_bytes_part(names, offset, MOST_NAME);

@@ -16,12 +16,12 @@ struct sl_ar {
 
 struct sl_ar_member {
     struct sl_str name;
-    struct sl_bytes bytes; /* of a thin archive: none, the name is a path relative to it */
-    uint64_t changed;      /* seconds since 1970; 0 where archives are to be the same each time */
+    struct sl_bytes bytes; /* empty in a thin archive: the name is then a path relative to the archive */
+    uint64_t changed;      /* seconds since 1970; 0 in reproducible archives (ar D) */
 };
 
 bool sl_ar_detect(struct sl_bytes bytes);
 void sl_ar_open(struct sl_bytes bytes, struct sl_ar *ar);
 
-/* The next member in file order, indexes of symbols and names passed over; false at the end, and where it is damaged. */
+/* Reads the next member in file order, without the symbol index and the table of names; false at the end and at a damaged member. */
 bool sl_ar_next(struct sl_ar *ar, struct sl_ar_member *member);

@@ -4,7 +4,7 @@
 
 enum { FAT_HEADER = 8, FAT_ARCH_32 = 20, FAT_ARCH_64 = 32 };
 
-/* Objects of a file that a program wrote share no bytes; many that do would make work out of nothing. */
+/* Slices of real files share no bytes. Many slices over the same bytes would cost far more than the file's size justifies. */
 static bool shares_bytes(const struct sl_archive *archive)
 {
     uint64_t total = 0;

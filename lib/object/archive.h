@@ -13,22 +13,21 @@ struct sl_archive {
     bool is_64bit; /* fat: offsets and sizes of 64 bits */
 };
 
-/* Looks at the header alone. SL_MALFORMED "unsupported object file format" or "invalid MachO file: ...", also where objects
- * share bytes. */
+/* Reads the header alone. SL_MALFORMED "unsupported object file format" or "invalid MachO file: ...", also if slices overlap. */
 enum sl_code sl_archive_open(struct sl_bytes bytes, struct sl_archive *archive, struct sl_error *error);
 
 /* The bytes of object `index`, in file order, clipped to the file: the file to store or serve for that object alone.
  * False when there is no such object or all of it is outside of the file. */
 bool sl_archive_slice(const struct sl_archive *archive, size_t index, struct sl_bytes *bytes);
 
-/* Opens object `index` as sl_object_open does; SL_NOT_FOUND past the last one. Without a budget of the caller's it has one by
- * its own size. */
+/* Opens object `index` as sl_object_open does; SL_NOT_FOUND past the last one. If `limits` has no budget, the object gets one for the
+ * size of its slice. */
 enum sl_code sl_archive_object(const struct sl_archive *archive, size_t index, const struct sl_object_limits *limits,
                                struct sl_object **object, struct sl_error *error);
 
-/* What identifies the wanted object: the debug id if there is one, else the code id (lower-case hex; may be empty). */
+/* The id of the wanted object: the debug id if it is set, else the code id (lower-case hex; may be empty). */
 struct sl_object_wanted {
-    const struct sl_debug_id *debug_id; /* NULL: none */
+    const struct sl_debug_id *debug_id; /* may be NULL */
     struct sl_str code_id;
 };
 
@@ -37,9 +36,9 @@ struct sl_object_wanted {
  * prefix. */
 bool sl_object_matches(const struct sl_object_info *info, const struct sl_object_wanted *wanted);
 
-/* The object for a request. The only object of a file that is not fat is the answer whatever its ids are. Else the first
- * slice that matches, or the first one when no id is wanted; unreadable ones passed over; `*index` (may be NULL) tells
- * which. None: SL_MALFORMED with the first slice's error if one could not be read, else SL_NOT_FOUND. */
+/* Opens the object that matches `wanted`. A file that is not fat has one object, which is opened whatever its ids are. In a fat file
+ * it is the first slice that matches, or the first readable one if no id is wanted; unreadable slices are skipped. `index` (may be NULL)
+ * receives the number of the slice. If no slice matches: the error of the first unreadable slice, else SL_NOT_FOUND. */
 enum sl_code sl_archive_find(const struct sl_archive *archive, const struct sl_object_wanted *wanted,
                              const struct sl_object_limits *limits, struct sl_object **object, size_t *index,
                              struct sl_error *error);

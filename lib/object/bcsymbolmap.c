@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 struct sl_bcsymbolmap {
-    struct sl_budget *budget; /* what `taken` bytes are of */
+    struct sl_budget *budget; /* `taken` bytes are charged to it */
     size_t taken;
     const char *text;
     size_t count;
-    size_t ends[]; /* of name i: the offset of its line's end; it begins behind that of name i - 1 */
+    size_t ends[]; /* ends[0]: end of the header line; ends[i + 1]: end of name i. Offsets in `text` */
 };
 
 static const char hidden[] = "__hidden#";

@@ -56,7 +56,7 @@ bool breakpad_decimal(struct breakpad_fields *f, uint64_t *value)
     return sl_parse_u64(breakpad_field(f), value);
 }
 
-/* `word` and a blank behind it. */
+/* True if the text starts with `word` and a blank. */
 static bool starts(const char *at, const char *end, struct sl_str word)
 {
     return (size_t)(end - at) > word.size && memcmp(at, word.data, word.size) == 0 &&
@@ -67,7 +67,7 @@ enum { STRIDE = 64 };
 
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 
-/* Whether a line that may be STACK or PUBLIC follows one of the newlines among STRIDE bytes. */
+/* True if one of the STRIDE bytes is a newline and the next line may be STACK or PUBLIC. */
 static inline bool begins_other(const char *at)
 {
     uint64_t halves[2];
@@ -82,7 +82,7 @@ static inline bool begins_other(const char *at)
     return halves[0] | halves[1];
 }
 
-/* The next line behind `at`; when it is known that there are functions, the next that may be STACK or PUBLIC. */
+/* Returns the next line behind `at`. With `functions` (a FUNC was found already) the next line that may be STACK or PUBLIC. */
 static const char *next_record(const char *at, const char *end, bool functions)
 {
     while (at < end) {
@@ -98,7 +98,7 @@ static const char *next_record(const char *at, const char *end, bool functions)
     return end;
 }
 
-/* One pass over the first letters of the lines, up to the first STACK. False when out of memory. */
+/* Finds the records in one pass over the first letters of the lines, up to the first STACK. False when out of memory. */
 static bool find_records(struct sl_object *object, struct breakpad *b)
 {
     const char *begin = (const char *)object->bytes.data, *end = begin + object->bytes.size;
@@ -141,7 +141,7 @@ static bool has_unwind_record(const struct sl_object *object, const struct break
     return false;
 }
 
-/* Of a system's executables; SL_FORMAT_UNKNOWN when the system is not known. */
+/* The format of an operating system's programs; SL_FORMAT_UNKNOWN if the system is unknown. */
 static enum sl_format format_of_programs(struct sl_str os)
 {
     static const struct {
@@ -181,7 +181,7 @@ static enum sl_code read_module(struct sl_object *object, struct breakpad_fields
     return SL_OK;
 }
 
-/* The first `INFO CODE_ID <hex> [file]` of the header that has an id. */
+/* Takes the first `INFO CODE_ID <hex> [file]` of the header that has an id. */
 static void read_code_id(struct sl_object *object, const char *at, const char *end)
 {
     while (at < end && !object->info.code_id.size) {
@@ -193,7 +193,7 @@ static void read_code_id(struct sl_object *object, const char *at, const char *e
                 object->info.code_file = file;
         } else if (breakpad_word(&f, SL_STR("FILE")) || breakpad_word(&f, SL_STR("FUNC")) ||
                    breakpad_word(&f, SL_STR("PUBLIC")) || breakpad_word(&f, SL_STR("STACK"))) {
-            return; /* the header's end */
+            return; /* end of the header */
         }
     }
 }
@@ -206,7 +206,7 @@ static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *err
     object->impl = b;
     const char *begin = (const char *)object->bytes.data, *end = begin + object->bytes.size, *next, *cut = end;
     begin += object_blank_lines(object->bytes);
-    if (end - begin > MAX_MODULE_LINE) /* not inside a character */
+    if (end - begin > MAX_MODULE_LINE) /* cut at the start of a UTF-8 character */
         for (cut = begin + MAX_MODULE_LINE; ((uint8_t)*cut & 0xC0) == 0x80 && cut > begin;)
             cut--;
     enum sl_code code = read_module(object, breakpad_line(begin, cut, &next), error);
@@ -216,7 +216,8 @@ static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *err
     if (!object->identity && !find_records(object, b))
         return sl_fail(error, SL_BUSY, "out of memory");
     breakpad_line(begin, end, &next);
-    const char *records = (const char *)object->bytes.data + b->records; /* not from `begin`, behind blank lines */
+    const char *records =
+        (const char *)object->bytes.data + b->records; /* counts from the start of the file, not from `begin` */
     if (next < records)
         read_code_id(object, next, records);
     object->info.kind = SL_KIND_DBG;

@@ -1,9 +1,8 @@
-/* Breakpad symbol files (Breakpad, docs/symbol_files.md): what the breakpad*.c files share. Private to this
- * folder.
+/* Breakpad symbol files (Breakpad, docs/symbol_files.md): declarations shared by the breakpad*.c files. Private to this folder.
  *
  *     MODULE, INFO, FILE, INLINE_ORIGIN   ◀ header
  *     FUNC, its INLINEs and lines; PUBLIC ◀ records
- *     STACK                               ◀ the end for readers of code */
+ *     STACK                               ◀ unwind records; readers of functions stop here */
 #pragma once
 
 #include "object/impl.h"
@@ -20,19 +19,19 @@ struct breakpad_fields {
     const char *at, *end;
 };
 
-/* The line at `at`, trimmed; `*next` is behind its end. */
+/* Returns the line at `at`, trimmed; `*next` is the start of the next line. */
 struct breakpad_fields breakpad_line(const char *at, const char *end, const char **next);
 
-/* The next field; empty when there is none. */
+/* Takes the next field; empty at the end of the line. */
 struct sl_str breakpad_field(struct breakpad_fields *fields);
 
-/* All that is left of the line, blanks inside included. */
+/* Takes the rest of the line, with the blanks inside it. */
 struct sl_str breakpad_rest(struct breakpad_fields *fields);
 
-/* If the next field is `word`, takes it. */
+/* Takes the next field if it is `word`; else returns false. */
 bool breakpad_word(struct breakpad_fields *fields, struct sl_str word);
 
-/* Numbers of up to 64 bits: a whole field. */
+/* Take a field that is a number of up to 64 bits. False if it is not one; the field is taken all the same. */
 bool breakpad_hex(struct breakpad_fields *fields, uint64_t *value);
 bool breakpad_decimal(struct breakpad_fields *fields, uint64_t *value);
 

@@ -1,7 +1,7 @@
-/* Breakpad: the records of one chunk to functions.
+/* Breakpad: reads the records of one chunk into functions.
  *
- * Line records are nearly all of a file, INLINE records most of the rest: both are scanned in one go, without looking for
- * the line's end first. Other records, and lines that are not what they should be, are read field by field. */
+ * Line records are nearly all of a file, INLINE records most of the rest: both are scanned without looking for the end of the line
+ * first. Other records, and malformed lines, are read field by field. */
 #include "object/breakpad_reader.h"
 #include "object/breakpad_scan.h"
 
@@ -25,7 +25,7 @@ static uint32_t clamp_line(uint64_t line)
     return line > UINT32_MAX ? 0 : (uint32_t)line;
 }
 
-/* Index of the file in the batch of the chunk, which gets it if it is new there. */
+/* Returns the file's index in the chunk's batch; adds the file if it is new there. */
 static uint32_t find_file(const struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
                           uint64_t id)
 {
@@ -59,7 +59,7 @@ struct line_record {
     uint64_t address, size, line, file;
 };
 
-/* The usual line, as below. */
+/* Fast path of scan_line: single spaces, no sign, fields of at most eight digits. */
 static inline const uint8_t *scan_usual_line(const uint8_t *at, struct line_record *out)
 {
     unsigned ends[4];
@@ -74,7 +74,7 @@ static inline const uint8_t *scan_usual_line(const uint8_t *at, struct line_reco
     return at + ends[3] + 1;
 }
 
-/* `address size [-]line file`. Returns what follows the newline, NULL when the line is something else. */
+/* Scans `address size [-]line file`. Returns the position behind the newline, NULL if the line is something else. */
 static inline const uint8_t *scan_line(const uint8_t *at, struct line_record *out)
 {
     if (!(at = scan_hex(at, &out->address)) || !(at = scan_blanks(at)) || !(at = scan_hex(at, &out->size)) ||
@@ -99,7 +99,7 @@ static bool inlinee_room(struct breakpad_chunk *chunk)
     return false;
 }
 
-/* What an INLINE record says before its ranges. */
+/* The fields of an INLINE record before its ranges. */
 struct inline_head {
     uint64_t depth, call_line, call_file, origin;
 };
@@ -125,7 +125,7 @@ static const uint8_t *scan_head(const uint8_t *at, struct inline_head *out)
     return at;
 }
 
-/* A range, and the space, with the next range behind it, or newline that follows. */
+/* Scans a range and the byte behind it: a newline, or a space with the next range behind it. */
 static inline const uint8_t *scan_usual_range(const uint8_t *at, struct sl_flat_inlinee *out)
 {
     unsigned ends[2];
@@ -140,7 +140,7 @@ static inline const uint8_t *scan_usual_range(const uint8_t *at, struct sl_flat_
     return code.wrong ? NULL : behind + 1;
 }
 
-/* A range, and the blanks or the line's end behind it. */
+/* Scans a range, and the blanks or the line's end behind it. */
 static const uint8_t *scan_range(const uint8_t *at, struct sl_flat_inlinee *out)
 {
     const uint8_t *next;
@@ -155,7 +155,8 @@ static inline struct sl_flat_inlinee inlinee_of(const struct breakpad_reader *r,
     bool dense = head->origin < r->origins.count;
     struct sl_str name = dense ? r->origins.items[head->origin] : breakpad_names_get(&r->origins, head->origin, NULL);
     uint32_t number = dense && !r->origins.redefined ? (uint32_t)head->origin + 1 : 0;
-    if (!number && !sl_account_spend(&w->account, (uint32_t)name.size)) /* it has to be looked at again */
+    if (!number &&
+        !sl_account_spend(&w->account, (uint32_t)name.size)) /* without a number, readers compare the name itself */
         chunk->failed = true;
     return (struct sl_flat_inlinee){
         .name = name,
@@ -166,8 +167,8 @@ static inline struct sl_flat_inlinee inlinee_of(const struct breakpad_reader *r,
     };
 }
 
-/* `(address size)+`, each of which becomes an inlinee like this one. Returns what follows the newline, NULL when malformed; then no
- * range of the record is kept. */
+/* Scans `(address size)+`; each range becomes a copy of `inlinee`. Returns the position behind the newline. NULL when malformed or out
+ * of memory; then no range of the record is kept. */
 static inline const uint8_t *scan_ranges(struct breakpad_chunk *chunk, const uint8_t *next,
                                          struct sl_flat_inlinee inlinee)
 {
@@ -183,8 +184,8 @@ static inline const uint8_t *scan_ranges(struct breakpad_chunk *chunk, const uin
     return next;
 }
 
-/* `INLINE depth call-line origin (address size)+`, as Breakpad wrote it at first: where the call is in no file. Its origins are
- * `INLINE_ORIGIN number file name`, by which it is told from a record of today that is cut. */
+/* Scans `INLINE depth call-line origin (address size)+`, the form of early Breakpad, without the file of the call. Its origins are
+ * `INLINE_ORIGIN number file name`; they distinguish it from a truncated record of the present form. */
 static const uint8_t *scan_first_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
                                         struct breakpad_chunk *chunk, const uint8_t *at)
 {
@@ -195,7 +196,7 @@ static const uint8_t *scan_first_inline(const struct breakpad_reader *r, struct 
         return NULL;
     struct sl_str text = breakpad_names_get(&r->origins, origin, NULL);
     struct breakpad_fields name = {text.data, text.data + text.size};
-    if (!sl_account_spend(&w->account, (uint32_t)text.size)) /* it has to be looked at again */
+    if (!sl_account_spend(&w->account, (uint32_t)text.size)) /* parsed again for every record */
         chunk->failed = true;
     bool has_file = breakpad_word(&name, SL_STR("-1")) || breakpad_decimal(&name, &file);
     if (!has_file || !(inlinee.name = breakpad_rest(&name)).size)
@@ -205,7 +206,7 @@ static const uint8_t *scan_first_inline(const struct breakpad_reader *r, struct 
     return scan_ranges(chunk, at, inlinee);
 }
 
-/* `INLINE depth call-line call-file origin (address size)+`, from the depth on. Returns as scan_ranges. */
+/* Scans `INLINE depth call-line call-file origin (address size)+`, from the depth on. Returns the position behind the newline or NULL. */
 static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakpad_worker *w,
                                   struct breakpad_chunk *chunk, const uint8_t *at)
 {
@@ -218,7 +219,7 @@ static const uint8_t *scan_inline(const struct breakpad_reader *r, struct breakp
     return next ? next : scan_first_inline(r, w, chunk, at);
 }
 
-/* The usual FUNC record, from the blank on: a name and single blanks. Returns what follows the newline. */
+/* Scans the usual FUNC record from the blank on: it has a name, and single blanks. Returns the position behind the newline or NULL. */
 static const uint8_t *scan_usual_func(const uint8_t *at, const uint8_t *behind, struct sl_function *function)
 {
     uint64_t parameters;
@@ -235,7 +236,7 @@ static const uint8_t *scan_usual_func(const uint8_t *at, const uint8_t *behind, 
     return sl_str_is_utf8(function->name) ? newline + 1 : NULL;
 }
 
-/* `FUNC [m] address size parameter-size [name]`, from the `m` on. */
+/* Reads `FUNC [m] address size parameter-size [name]`, from the `m` on. */
 static bool read_func(struct breakpad_fields f, struct sl_function *function)
 {
     uint64_t parameters;
@@ -272,7 +273,7 @@ static bool sort_lines(struct breakpad_worker *w, struct sl_line *lines, size_t 
     return true;
 }
 
-/* Without inlinees there is nothing to assemble: the lines stay where they were read, cut to the function. */
+/* Clips the lines of a function without inlinees to the function, in place: there is nothing to assemble. */
 static void take_lines(struct sl_function *function, struct sl_line *lines, size_t count, uint64_t lines_end)
 {
     uint64_t end = breakpad_chunk_end_of(function->address, function->size);
@@ -316,13 +317,13 @@ static void close_function(const struct breakpad_reader *r, struct breakpad_work
         chunk->failed =
             chunk->failed || !sl_assemble(&w->assembler, &chunk->arena, &open->function,
                                           chunk->inlinees + open->first_inlinee, inlinee_count, lines, count);
-        chunk->line_count = open->first_line; /* they were copied */
+        chunk->line_count = open->first_line; /* the assembler copied them */
         chunk->inlinee_count = open->first_inlinee;
     }
     chunk->functions[chunk->function_count++] = open->function;
 }
 
-/* A FUNC record was read: it is the open function from here on. */
+/* Makes the FUNC record the open function; a bad one (`good` false) only ends the last. */
 static void open_function(const struct breakpad_chunk *chunk, const struct sl_function *function, bool good,
                           struct open_function *open)
 {
@@ -347,7 +348,7 @@ static const uint8_t *open_usual_func(const struct breakpad_reader *r, struct br
     return next;
 }
 
-/* Anything but usual records. Returns what follows the line. */
+/* Reads any record that the scanners did not take. Returns the next line. */
 static const uint8_t *read_record(struct breakpad_reader *r, struct breakpad_worker *w, struct breakpad_chunk *chunk,
                                   const uint8_t *at, struct open_function *open)
 {
@@ -381,7 +382,7 @@ static inline bool is_inline(const uint8_t *at)
     return memcmp(at, "INLINE", 6) == 0 && (at[6] == ' ' || at[6] == '\t');
 }
 
-/* The usual lines from `at` on, if any. Returns what follows them. */
+/* Reads the usual lines from `at` on, if any. Returns the position behind them. */
 static const uint8_t *read_usual_lines(const struct breakpad_reader *r, struct breakpad_worker *w,
                                        struct breakpad_chunk *chunk, struct open_function *open, const uint8_t *at)
 {
@@ -392,7 +393,7 @@ static const uint8_t *read_usual_lines(const struct breakpad_reader *r, struct b
     for (const uint8_t *next; at < chunk->behind && (next = scan_usual_line(at, &record)); at = next) {
         if (!record.size)
             continue;
-        uint64_t end = record.address + record.size; /* of 32 bits */
+        uint64_t end = record.address + record.size; /* no overflow: both have 32 bits */
         sorted = sorted && record.address >= last_address;
         last_address = record.address;
         lines_end = end > lines_end ? end : lines_end;
@@ -447,7 +448,7 @@ static void read_lines(struct breakpad_reader *r, struct breakpad_worker *w, str
     close_function(r, w, chunk, &open);
 }
 
-/* Text that can be scanned ends in a newline and has readable bytes behind it. At the end of the file it is copied. */
+/* Sets the text to scan, which must end in a newline and have SCAN_SLACK readable bytes behind it: the end of the file is copied. */
 static bool set_text(const struct breakpad_reader *r, struct breakpad_chunk *chunk)
 {
     const char *file_end = (const char *)r->object->bytes.data + r->object->bytes.size;
@@ -470,7 +471,7 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
 {
     chunk->line_count = chunk->function_count = chunk->inlinee_count = chunk->file_count = chunk->skipped = 0;
     chunk->defines_origin = chunk->failed = false;
-    if (++w->batch == 0) { /* the numbers are used up: none of the old ones may be met again */
+    if (++w->batch == 0) { /* the counter wrapped: clear old numbers, which will be used again */
         memset(w->indexes, 0, w->index_count * sizeof *w->indexes);
         w->batch = 1;
     }
@@ -481,7 +482,7 @@ void breakpad_chunk_read(struct breakpad_reader *r, struct breakpad_chunk *chunk
         return;
     }
     read_lines(r, w, chunk);
-    const struct sl_flat_inlinee *inlinees = chunk->inlinees; /* which have stopped moving */
+    const struct sl_flat_inlinee *inlinees = chunk->inlinees; /* the array does not grow any more */
     for (size_t i = 0; i < chunk->function_count; i++) {
         chunk->flats[i].inlinees = inlinees;
         inlinees += chunk->flats[i].inlinee_count;

@@ -19,7 +19,7 @@ static void prepare_chunk(void *arg, size_t index, unsigned worker)
         r->sink->prepare(r->sink, &chunk->batch, &chunk->arena, worker);
 }
 
-/* The end of the chunk that begins at `at`: the next FUNC line behind its usual size. */
+/* Returns the end of the chunk that begins at `at`: the first FUNC line at least CHUNK bytes on. */
 static const char *chunk_end(const char *at, const char *end)
 {
     if (end - at <= CHUNK)
@@ -41,7 +41,7 @@ static size_t plan_window(struct breakpad_reader *r, const char *at, const char 
     return count;
 }
 
-/* Reads a window of chunks and returns how many can be used: those before the first that has to be read in order. */
+/* Reads a window of chunks and returns how many can be used: those before the first one that must be read in order. */
 static size_t read_window(struct breakpad_reader *r, const struct sl_parallel *parallel, size_t count)
 {
     if (r->ordered) {
@@ -94,7 +94,7 @@ static enum sl_code breakpad_functions_read_all(struct breakpad_reader *r, const
     return code;
 }
 
-/* `<unknown>` is what writers call the file of lines that have none. */
+/* Ignores `<unknown>`, which writers use for lines without a file. */
 static void define_file(struct breakpad_names *files, struct breakpad_fields f)
 {
     struct breakpad_fields rest = f;

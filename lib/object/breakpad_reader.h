@@ -1,4 +1,4 @@
-/* Breakpad: what reading FUNC, INLINE and line records shares: tables of names, chunks, workers. Private to this folder.
+/* Breakpad: reading FUNC, INLINE and line records: tables of names, chunks, workers. Private to this folder.
  *
  * The records are cut into chunks that begin with a FUNC line; a chunk becomes a batch. Windows of chunks are read in
  * parallel:
@@ -14,46 +14,47 @@
 #include "base/map.h"
 #include "function/assemble.h"
 
-/* Names by number. Numbers count from zero in practice and index an array; what lies far above is looked up. */
+/* Names by number. Numbers count from zero in practice and index an array; numbers from `dense_limit` on are in a map. */
 struct breakpad_names {
     struct sl_str *items; /* data NULL: not defined */
     size_t count, capacity;
     size_t dense_limit;   /* numbers below index `items` */
     struct sl_map sparse; /* by number: struct sparse_name */
     struct sl_arena arena;
-    struct sl_account account; /* of `items` */
-    bool redefined;            /* some number */
+    struct sl_account account; /* charges `items` */
+    bool redefined;            /* some number was defined twice */
     bool failed;               /* out of memory */
 };
 
-/* Empty; memory is the budget's. */
+/* Initialises an empty table that charges its memory to `budget`. */
 void breakpad_names_init(struct breakpad_names *names, size_t dense_limit, struct sl_budget *budget);
 
-/* Takes `number name`, the rest of a FILE or INLINE_ORIGIN line. False when malformed. */
+/* Adds `number name`, the rest of a FILE or INLINE_ORIGIN line. False when malformed; sets `failed` when out of memory. */
 bool breakpad_names_define(struct breakpad_names *names, struct breakpad_fields fields);
 
-/* Empty (data NULL) when there is none; `*index` (may be NULL) is below breakpad_names_count when there is one. */
+/* Returns the name of a number; data NULL if it is undefined. `*index` (may be NULL) is then unspecified, else a unique index below
+ * breakpad_names_count. */
 struct sl_str breakpad_names_get(const struct breakpad_names *names, uint64_t number, size_t *index);
 size_t breakpad_names_count(const struct breakpad_names *names);
 void breakpad_names_free(struct breakpad_names *names);
 
 struct breakpad_chunk {
     const char *begin, *end;      /* in the file */
-    const uint8_t *text, *behind; /* what is read: the same, or a copy that can be scanned (breakpad_scan.h) */
+    const uint8_t *text, *behind; /* the text that is scanned: begin..end itself, or a padded copy (breakpad_scan.h) */
     struct sl_arena arena;
     struct sl_account account;
     struct sl_function_batch batch;
     struct sl_line *lines;
     struct sl_function *functions;
-    struct sl_flat *flats; /* one a function */
+    struct sl_flat *flats; /* one per function */
     struct sl_flat_inlinee *inlinees;
     struct sl_file *files;
     size_t line_count, line_capacity, function_count, function_capacity, flat_capacity, file_count, file_capacity;
     size_t inlinee_count, inlinee_capacity;
     size_t skipped;       /* malformed lines */
     size_t first_skipped; /* offset of the first of them in the chunk */
-    bool defines_origin;  /* has INLINE_ORIGINs: to be read in order; nothing else is valid then */
-    bool failed;          /* out of memory, or of the budget */
+    bool defines_origin;  /* contains INLINE_ORIGIN: chunks must be read in order; nothing else is valid then */
+    bool failed;          /* out of memory or budget */
 };
 
 /* Scratch of one worker. */
@@ -62,22 +63,22 @@ struct breakpad_worker {
     struct sl_account account;
     struct sl_line *sorted;
     size_t sorted_capacity;
-    struct breakpad_file_index { /* a file's index in batch number `batch` */
+    struct breakpad_file_index { /* index of a file in batch number `batch` */
         uint32_t batch, index;
     } * indexes;
     size_t index_count;
-    uint32_t batch; /* the number of the batch that is being read; never 0 */
+    uint32_t batch; /* number of the current batch; never 0 */
 };
 
 struct breakpad_reader {
     const struct sl_object *object;
     struct breakpad_names files, origins;
     struct breakpad_worker *workers;
-    struct breakpad_chunk *chunks; /* a window */
+    struct breakpad_chunk *chunks; /* one window */
     size_t chunk_count;
     struct sl_function_sink *sink;
     size_t skipped, functions;
-    bool ordered; /* chunks are read one after the other: an INLINE_ORIGIN holds from its place on */
+    bool ordered; /* chunks are read one after the other: an INLINE_ORIGIN is valid from its line on */
 };
 
 /* Reads chunk `begin`..`end` into its batch. */

@@ -1,8 +1,8 @@
 /* Numbers of Breakpad records, scanned eight digits at a time.
  *
- * The scanners take a position and return the one behind what they read, or NULL when it is not there. They need no end:
- * the text ends in a newline, which is part of no number, and SCAN_SLACK bytes behind it can be read. Digits are found
- * and converted without a branch for each, as their number varies from field to field and would be mispredicted. */
+ * The scanners take a position and return the one behind the item, or NULL if the item is not there. They take no end pointer:
+ * the text ends in a newline, which is part of no number, and SCAN_SLACK bytes behind it are readable. Digits are found and
+ * converted without a branch per digit: their count varies from field to field, so the branch would be mispredicted. */
 #pragma once
 
 #include <endian.h>
@@ -26,7 +26,7 @@ static inline uint64_t scan_load(const uint8_t *at)
     return le64toh(word);
 }
 
-/* 0x80 in the first byte that is no digit, and nothing below it. Bytes above may be wrong: sums carry into them. */
+/* Returns 0x80 in the lowest byte that is not a digit, 0 in the bytes below it. Bytes above may be wrong: sums carry into them. */
 static inline uint64_t scan_no_decimal(uint64_t word)
 {
     uint64_t value = word ^ SCAN_EACH('0');
@@ -41,7 +41,7 @@ static inline uint64_t scan_no_hex(uint64_t word)
     return (~(digits | letters) | word) & SCAN_EACH(0x80);
 }
 
-/* Eight characters that are digits, or NUL for leading zeros. */
+/* Converts eight hex digits; NUL counts as a leading zero. */
 static inline uint64_t scan_hex_value(uint64_t word)
 {
     uint64_t v = (word & SCAN_EACH(0x0F)) + 9 * (word >> 6 & SCAN_EACH(1));
@@ -60,7 +60,7 @@ static inline uint64_t scan_decimal_value(uint64_t word)
            32;
 }
 
-/* A number of at most 16 digits. `hex` is known where this is inlined, which it must be. */
+/* Reads a number of at most 16 digits. Always inlined, so that `hex` is a constant. */
 static inline __attribute__((always_inline)) const uint8_t *scan_number(const uint8_t *at, uint64_t *value, bool hex)
 {
     static const uint32_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
@@ -98,8 +98,8 @@ static inline const uint8_t *scan_decimal(const uint8_t *at, uint64_t *value)
     return scan_number(at, value, false);
 }
 
-/* What finds all fields of a usual line at once: a bit for each of the next SCAN_WINDOW bytes, the first in the lowest, that
- * ends a field, as it is less than a digit or not ASCII. */
+/* Finds the ends of all fields of a usual line at once. Bit i is set if byte i of the next SCAN_WINDOW bytes ends a field: it is less
+ * than '0' or not ASCII. */
 #ifdef __SSE2__
 static inline uint32_t scan_stops(const uint8_t *at)
 {
@@ -112,17 +112,17 @@ static inline uint32_t scan_stops(const uint8_t *at)
 static inline uint32_t scan_stops(const uint8_t *at)
 {
     (void)at;
-    return 0; /* nothing is usual: everything is scanned number by number */
+    return 0; /* without SSE2 no line counts as usual: all are scanned number by number */
 }
 #endif
 
-/* Ends of `count` fields that single spaces part; what ends the last one, the caller looks at. False unless each has one to
- * eight characters. */
+/* Finds the ends of `count` fields that are separated by single spaces; the caller checks the byte at the end of the last one. False
+ * unless each field has one to eight characters. */
 static inline bool scan_fields(const uint8_t *at, unsigned *ends, unsigned count)
 {
     uint32_t stops = scan_stops(at);
     unsigned wrong = 0, begin = 0;
-    for (unsigned i = 0; i < count; i++) { /* when there are too few, the last ends where the one before does */
+    for (unsigned i = 0; i < count; i++) { /* if there are too few, the last one ends where the one before does */
         ends[i] = (unsigned)__builtin_ctz(stops | UINT32_C(1) << (SCAN_WINDOW - 1));
         wrong |= ends[i] - begin - 1;
         begin = ends[i] + 1;
@@ -134,13 +134,13 @@ static inline bool scan_fields(const uint8_t *at, unsigned *ends, unsigned count
     return wrong < 8;
 }
 
-/* The one to eight characters at [begin, end), with NULs, which are no digits but count as zeros, before them. */
+/* Loads the one to eight characters at [begin, end), padded in front with NULs, which convert as leading zeros. */
 static inline uint64_t scan_lane(const uint8_t *at, unsigned begin, unsigned end)
 {
     return scan_load(at + begin) << ((begin - end) * 8 & 63);
 }
 
-/* Two numbers at once: a usual line has two of each kind. `wrong`: not 0 if something is no digit. */
+/* Converts two numbers at once: a usual line has two of each kind. `wrong` is not 0 if a character is not a digit. */
 struct scan_pair {
     uint32_t first, second, wrong;
 };
@@ -181,7 +181,7 @@ static inline struct scan_pair scan_decimal_pair(uint64_t first, uint64_t second
 }
 #endif
 
-/* At least one space or tab. */
+/* Skips at least one space or tab. */
 static inline const uint8_t *scan_blanks(const uint8_t *at)
 {
     if (*at != ' ' && *at != '\t')
@@ -192,7 +192,7 @@ static inline const uint8_t *scan_blanks(const uint8_t *at)
     return at;
 }
 
-/* Behind the newline, if nothing but blanks is before it. */
+/* Skips blanks and the newline behind them; NULL if anything else comes first. */
 static inline const uint8_t *scan_line_end(const uint8_t *at)
 {
     while (*at == ' ' || *at == '\t' || *at == '\r')

@@ -1,4 +1,4 @@
-/* Source bundles as objects: the identity of the build whose sources they hold, and nothing of its code. */
+/* Source bundles as objects: they have the identity of the build whose sources they contain, and no code. */
 #include "object/impl.h"
 
 #include "source/bundle.h"

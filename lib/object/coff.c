@@ -1,9 +1,9 @@
-/* COFF object files, as compilers for Windows write them (Microsoft's "PE Format", "COFF File Header"; for more sections than 16 bits
- * count ANON_OBJECT_HEADER_BIGOBJ of winnt.h):
+/* COFF object files, as compilers for Windows write them (Microsoft's "PE Format", "COFF File Header"; with too many sections for 16
+ * bits (/bigobj) ANON_OBJECT_HEADER_BIGOBJ of winnt.h):
  *
- *     a file     machine u16, sections u16, time u32, symbols u32, their number u32, 0 u16, flags u16
- *     a big one  0 u16, 0xFFFF u16, version u16, machine u16, time u32, class id, 16 bytes, sections u32, symbols u32, number u32
- *     an import  0 u16, 0xFFFF u16, 0 u16, machine u16, time u32, size u32, .., then name NUL library NUL: no code
+ *     ordinary   machine u16, sections u16, time u32, symbols u32, their number u32, 0 u16, flags u16
+ *     /bigobj    0 u16, 0xFFFF u16, version u16, machine u16, time u32, class id, 16 bytes, sections u32, symbols u32, number u32
+ *     import     0 u16, 0xFFFF u16, 0 u16, machine u16, time u32, size u32, .., then name NUL library NUL: no code
  *
  * then the section headers. Debug information is CodeView in `.debug$S` and `.debug$T`, or DWARF. */
 #include "object/coff.h"
@@ -64,7 +64,7 @@ static enum coff_anonymous read_anonymous(struct sl_bytes bytes, struct coff_hea
     return !r.failed && version >= 2 && memcmp(class.data, big_class, sizeof big_class) == 0 ? COFF_BIG : COFF_OTHER;
 }
 
-/* Whether what the header counts is in the file: an object has no magic. */
+/* True if the header's tables lie inside the file. Object files have no magic, so this is part of detection. */
 static bool is_inside(struct sl_bytes bytes, const struct coff_header *h)
 {
     uint64_t sections = h->size + (uint64_t)h->section_count * SECTION;
@@ -92,7 +92,7 @@ bool coff_detect(struct sl_bytes bytes, enum coff_anonymous *anonymous)
     return read_any_header(bytes, &h, anonymous);
 }
 
-/* What is in import libraries beside the imports: tables alone. */
+/* True for the members of import libraries that are only tables (.idata$*) for the import members. */
 static bool has_tables_alone(struct sl_bytes bytes, const struct coff_header *h)
 {
     struct sl_reader r = sl_reader(bytes, false);
@@ -154,7 +154,7 @@ static bool coff_has_name(const struct pe_section *s, const char *name)
     return sl_str_equal(s->name, sl_str(name)) && s->offset && s->raw_size;
 }
 
-/* Compilers name themselves there also when they were not asked for debug information. */
+/* True if .debug$S has lines. Compilers write the section with their own name and version even without debug information. */
 static bool has_lines(const struct sl_object *object, const struct pe_section *s)
 {
     struct sl_reader r = sl_reader(pe_raw(object, s), false);
@@ -172,7 +172,7 @@ static void set_features(struct sl_object *object, const struct coff *coff)
 {
     struct sl_features *f = &object->info.features;
     bool has_codeview = false;
-    uint64_t looked_at = 0; /* bytes: more than the file has where sections overlap */
+    uint64_t looked_at = 0; /* bytes; exceeds the file's size only if sections overlap */
     for (size_t i = 0; i < coff->pe.section_count; i++) {
         const struct pe_section *s = &coff->pe.sections[i];
         f->has_debug_info = f->has_debug_info || coff_has_name(s, ".debug_info");

@@ -3,20 +3,22 @@
 
 #include "object/pe.h"
 
-/* An object file has sections and symbols as images have, so that the same code reads them. Each section begins at 0: those with code
- * are laid out one after the other, in the order of the file, as of ELF. */
+/* Sections and symbols have the layout of PE images, so the code of pe.h reads them. All sections of an object file have address 0:
+ * those with code are laid out one after the other, in file order, as for ELF. */
 struct coff {
     struct pe pe; /* first: the functions of pe.h take it */
     uint16_t machine;
-    uint32_t code_size; /* of the sections with code, laid out */
-    uint64_t read;      /* bytes of sections and of their relocations, so far */
+    uint32_t code_size; /* bytes of the code sections, laid out */
+    uint64_t read;      /* bytes of sections and relocation tables read so far */
 };
 
-/* A file that begins like one with more sections than 16 bits count, and is none. */
+/* What a file with the anonymous header (0, 0xFFFF) is: an object with more than 65,279 sections (/bigobj), an import, or another
+ * anonymous object (link-time code generation). COFF_NAMED: it has the ordinary header. */
 enum coff_anonymous { COFF_BIG, COFF_IMPORT, COFF_OTHER, COFF_NAMED };
 
-/* coff.c: what the header says; COFF_NAMED: it is an ordinary object. False when it is none of these. */
+/* coff.c: classifies a file by its header. False if it is not COFF. */
 bool coff_detect(struct sl_bytes bytes, enum coff_anonymous *anonymous);
 
-/* coff_relocate.c: what is in a section, with its relocations applied; lives as long as the object. Empty when the file has nothing. */
+/* coff_relocate.c: returns the contents of a section, for data with relocations applied; they live as long as the object. Empty when
+ * the file has none or they cannot be read. */
 struct sl_bytes coff_contents(struct sl_object *object, struct pe_section *section);

@@ -1,8 +1,8 @@
-/* Relocations of COFF object files (Microsoft's "PE Format", "COFF Relocations"): those that debug sections have, applied to copies.
- * An entry is the place u32, the symbol's number u32, the type u16; the addend is at the place.
+/* Relocations of COFF object files (Microsoft's "PE Format", "COFF Relocations"): applies those of debug sections to copies.
+ * An entry is the offset u32, the symbol's number u32, the type u16; the addend is the value at the offset.
  *
- * What is a pair of section and offset in an image is here one of section 1, which all code is laid out in, and the place there; of what
- * is not code, of section 0. */
+ * A reference of an image is a pair of section number and offset. Here all code counts as section 1, with the offset in the layout of
+ * the code sections (coff.h); what is not code has section 0. */
 #include "object/coff.h"
 
 enum { ENTRY = 10, CLASS_WEAK_EXTERNAL = 105, ABSOLUTE = -1 };
@@ -51,7 +51,7 @@ static void read_symbol(const struct pe *pe, uint64_t index, uint32_t *value, in
         *section = 0;
 }
 
-/* A weak one that is defined nowhere else is another symbol. */
+/* Returns the value of a symbol. An undefined weak external stands for the symbol that its auxiliary record names. */
 static struct value symbol_value(const struct pe *pe, uint64_t index)
 {
     uint32_t value, tag;
@@ -80,7 +80,7 @@ static void apply(uint8_t *out, size_t size, uint64_t offset, enum kind kind, st
         out[offset + i] = (uint8_t)(result >> (8 * i));
 }
 
-/* The entries; with more than 16 bits count, the first one holds their number, itself included. */
+/* Returns the relocation entries. If 16 bits cannot hold their number, the first entry holds it, itself included. */
 static struct sl_bytes entries_of(const struct sl_object *object, const struct pe_section *s)
 {
     enum { OVERFLOWN = 0xFFFF };
@@ -123,9 +123,8 @@ struct sl_bytes coff_contents(struct sl_object *object, struct pe_section *s)
         return s->tried ? s->inflated : raw;
     s->tried = true;
     coff->read += raw.size + entries.size;
-    if (coff->read >
-        object->bytes
-            .size) /* sections of an object share no bytes: of many that do work would be made out of nothing */
+    /* Sections of real objects share no bytes: many over the same bytes would cost far more than the file's size justifies. */
+    if (coff->read > object->bytes.size)
         sl_fail(object_unused(object), SL_UNSUPPORTED, "cannot read its debug information: sections overlap");
     else
         s->inflated = entries.size ? relocate(object, raw, entries) : raw;

@@ -15,7 +15,7 @@ bool sl_object_has_debug_map(const struct sl_object *object)
     return false;
 }
 
-/* A function is two entries: name and address, then its size without a name. */
+/* A function is two entries: one with name and address, then one without a name whose value is the size. */
 static void take_function(struct sl_object *object, struct sl_debug_map *map, struct sl_debug_map_file *file,
                           const struct macho_symbol *symbol, struct sl_str name)
 {

@@ -1,5 +1,5 @@
-/* The debug map of linked Mach-O files (<mach-o/stab.h>): Apple's linker leaves DWARF in the object files and writes down which they
- * are, and where what they have went. dsymutil makes a .dSYM bundle out of it.
+/* The debug map of linked Mach-O files (<mach-o/stab.h>): Apple's linker leaves DWARF in the object files and records in the symbol
+ * table which files it linked and where their functions went. dsymutil makes a .dSYM bundle out of it.
  *
  *     N_OSO   /src/io.o, or /src/lib.a(io.o); its time of change
  *     N_FUN   _f, its address in the image
@@ -9,15 +9,15 @@
 #include "object/object.h"
 
 struct sl_debug_map_function {
-    struct sl_str name; /* as symbols of the object file are called (sl_object_symbols) */
+    struct sl_str name; /* as in sl_object_symbols of the object file */
     uint64_t address;   /* relative to the load address */
     uint64_t size;      /* bytes */
 };
 
 struct sl_debug_map_file {
     struct sl_str path;
-    uint64_t stamp;      /* seconds since 1970; 0 = not told */
-    size_t first, count; /* of its functions */
+    uint64_t stamp;      /* modification time, seconds since 1970; 0 = unknown */
+    size_t first, count; /* its functions in sl_debug_map.functions */
 };
 
 struct sl_debug_map {
@@ -26,10 +26,10 @@ struct sl_debug_map {
     struct sl_debug_map_function *functions;
 };
 
-/* Whether the object has one. */
+/* True if the object has a debug map. */
 bool sl_object_has_debug_map(const struct sl_object *object);
 
-/* The map, in the arena, in the order of the file; no files for other objects. Functions that are empty, or outside of the image,
- * are left out. */
+/* Reads the map into the arena, in file order; it has no files for objects without a map. Functions that are empty or outside the
+ * image are left out. */
 enum sl_code sl_object_debug_map(struct sl_object *object, struct sl_arena *arena, struct sl_debug_map *map,
                                  struct sl_error *error);

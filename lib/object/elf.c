@@ -89,7 +89,7 @@ static void read_section(struct sl_reader *r, bool wide, struct elf_section *s, 
     s->entsize = read_word(r, wide);
 }
 
-/* Section 0 holds the counts that do not fit the file header. */
+/* Section 0 holds the counts that do not fit into the file header. */
 static bool elf_read_sections(struct sl_object *object, struct elf *elf, struct elf_header *h, uint64_t *segments)
 {
     bool wide = object->info.is_64bit;
@@ -132,8 +132,8 @@ static bool elf_read_sections(struct sl_object *object, struct elf *elf, struct 
     return !r.failed;
 }
 
-/* Every section of a relocatable file begins at 0. Those with code are laid out one after the other, in the order of the file:
- * an address says which section it is in. So are those with units of DWARF, which are read as one. */
+/* All sections of a relocatable file have address 0. Those with code are laid out one after the other, in file order, so that an
+ * address identifies a section. So are those with DWARF units, which are read as one. */
 static void lay_out(const struct sl_object *object, struct elf *elf)
 {
     uint64_t end = 0, begin, units[2] = {0, 0};
@@ -187,8 +187,7 @@ static bool has_interpreter(const struct sl_object *object, const struct elf *el
     return false;
 }
 
-/* Position independent programs are shared objects that say so, or (of older linkers) that name an interpreter and have no
- * name for others to link with. */
+/* Position-independent programs are shared objects with DF_1_PIE, or (older linkers) with an interpreter and without DT_SONAME. */
 static bool is_pie(const struct sl_object *object, const struct elf *elf)
 {
     struct elf_dynamic dynamic;
@@ -223,9 +222,9 @@ static enum sl_object_kind kind_of(const struct sl_object *object, const struct 
     }
 }
 
-enum { STEPS_PER_NOTE = 16 }; /* there are few in well-made files */
+enum { STEPS_PER_NOTE = 16 }; /* high, as real files have few */
 
-/* The first note of type 3 (NT_GNU_BUILD_ID); with `gnu` its name must be "GNU". */
+/* Returns the first note of type 3 (NT_GNU_BUILD_ID); with `gnu` its name must be "GNU". */
 static struct sl_bytes build_id_note(struct sl_account *account, struct sl_bytes notes, bool big_endian, bool gnu)
 {
     struct sl_reader r = sl_reader(notes, big_endian);
@@ -266,7 +265,8 @@ static struct sl_bytes build_id(struct sl_object *object, const struct elf *elf)
         if (id.size)
             return id;
     }
-    for (size_t i = 0; i < elf->section_count; i++) { /* of a debug file segments may name what is not in it */
+    for (size_t i = 0; i < elf->section_count;
+         i++) { /* segments of a debug file may point to bytes that it does not have */
         if (elf->sections[i].type != SHT_NOTE || !elf_raw(object, &elf->sections[i], &notes))
             continue;
         struct sl_bytes id = build_id_note(&account, notes, object->info.big_endian, true);
@@ -301,8 +301,7 @@ static void set_ids(struct sl_object *object, const struct elf *elf)
     object->info.debug_id = sl_debug_id_from_build_id(id, object->info.big_endian);
 }
 
-/* True if the section holds at least one frame description entry (DWARF 5, 6.4.1; LSB 10.6). A lone terminator, or CIEs
- * alone, describe nothing. */
+/* True if the section has at least one FDE (DWARF 5, 6.4.1; LSB 10.6). A terminator or CIEs alone describe no code. */
 static bool has_fde(struct sl_bytes bytes, bool big_endian, bool eh_frame)
 {
     struct sl_reader r = sl_reader(bytes, big_endian);
@@ -356,7 +355,7 @@ static void set_debug_link(struct sl_object *object)
         object_set_debug_link(object, bytes);
 }
 
-/* Whether all code lies in the upper half, as a kernel's does. */
+/* True if all code lies in the upper half of the address space, like a kernel's. */
 static bool is_kernel(const struct elf *elf, bool is_64bit)
 {
     bool has_code = false;
@@ -371,8 +370,8 @@ static bool is_kernel(const struct elf *elf, bool is_64bit)
     return has_code;
 }
 
-/* The address of the first segment that is loaded, where they ascend; of the lowest else, as of firmware. Then those without memory do
- * not count, and what Linux links at 0 for each processor, which is no part of a kernel's image. 0 when there is none. */
+/* Returns the address of the first PT_LOAD segment if their addresses ascend, else the lowest one (firmware). The lowest one ignores
+ * segments without memory, and the per-CPU segment that Linux links at 0, which is not part of the kernel's image. 0 if there is none. */
 static uint64_t lowest_loaded(const struct elf *elf, bool is_64bit)
 {
     const struct elf_segment *first = NULL, *before = NULL, *lowest = NULL;
@@ -421,18 +420,18 @@ static bool set_addresses(struct sl_object *object, struct elf *elf)
     return true;
 }
 
-/* ---- two files of one program ---- */
+/* ---- relating a debug file to its program ---- */
 
 static bool is_code(const struct elf_section *s)
 {
     return s->flags & SHF_ALLOC && s->flags & SHF_EXECINSTR && s->size;
 }
 
-/* The section of code that both files have, as far as its name and size tell. False when there is none. */
+/* Finds a code section with the same name and size in both files. False if there is none. */
 static bool find_common_code(const struct elf *a, const struct elf *b, const struct elf_section **of_a,
                              const struct elf_section **of_b)
 {
-    enum { MOST_TRIED = 16 }; /* .init, .plt, .text: the first is mostly the one */
+    enum { MOST_TRIED = 16 }; /* .init, .plt, .text ...: usually the first one matches */
     unsigned tried = 0;
     for (size_t i = 0; i < a->section_count && tried < MOST_TRIED; i++) {
         *of_a = &a->sections[i];
@@ -543,7 +542,7 @@ static bool elf_segment(const struct sl_object *object, size_t index, struct sl_
     return true;
 }
 
-/* Segments are larger: the first of many programs has the file's headers at 0. */
+/* Sections are preferred to segments, which are larger: the first segment of many programs has the file's headers at 0. */
 static bool elf_holds_code(const struct sl_object *object, uint64_t address)
 {
     const struct elf *elf = object->impl;

@@ -81,8 +81,8 @@ struct elf_section {
     struct sl_str name;
     uint32_t type, link, info;
     uint64_t flags, address, offset, size, alignment, entsize;
-    struct sl_bytes inflated; /* once asked for: decompressed or relocated contents */
-    bool tried;               /* inflating was tried; `inflated` empty = absent */
+    struct sl_bytes inflated; /* decompressed or relocated contents, made on demand */
+    bool tried;               /* `inflated` is set; empty = could not be read */
 };
 
 struct elf_segment {
@@ -99,33 +99,33 @@ struct elf {
     size_t segment_count;
     struct sl_segment *loaded; /* the PT_LOAD among them */
     size_t loaded_count;
-    struct sl_bytes units[2]; /* .debug_info.dwo and .debug_info, once they were joined of several sections */
+    struct sl_bytes units[2]; /* .debug_info.dwo and .debug_info, joined if there are several sections of the name */
     uint64_t relocated;       /* bytes of relocation tables that were applied */
-    struct sl_object *mini;   /* of .gnu_debugdata, opened on demand */
+    struct sl_object *mini;   /* .gnu_debugdata, opened on demand */
     bool mini_tried;
 };
 
-/* What the dynamic section says (gABI, "Dynamic Section"; DT_FLAGS_1 as the GNU and LLVM linkers write it); absent = 0. */
+/* Entries of the dynamic section (gABI, "Dynamic Section"; DT_FLAGS_1 as the GNU and LLVM linkers write it); absent = 0. */
 struct elf_dynamic {
-    uint64_t symtab, strtab, strsz, hash, gnu_hash; /* addresses and a size */
+    uint64_t symtab, strtab, strsz, hash, gnu_hash; /* addresses; strsz is a size in bytes */
     uint64_t flags_1;
     bool has_soname;
 };
-/* False when there is none. */
+/* False if the file has no dynamic section. */
 bool elf_read_dynamic(const struct sl_object *object, struct elf_dynamic *dynamic);
 
-/* The section's bytes as they are in the file; false when it has none or they are outside. */
+/* The section's bytes as they are in the file; false if it has none or they lie outside the file. */
 bool elf_raw(const struct sl_object *object, const struct elf_section *section, struct sl_bytes *bytes);
 
-/* Whether the section holds units of DWARF, of which there may be several with one name. */
+/* True if the section is .debug_info or .debug_info.dwo, of which a file may have several with one name. */
 bool elf_is_units(const struct elf_section *section);
-/* How many bytes it has when it is decompressed, by its headers. */
+/* Its decompressed size in bytes, by its headers. */
 uint64_t elf_plain_size(const struct sl_object *object, const struct elf_section *section);
 
 /* The first section of that name (with its dot); NULL when absent. */
 struct elf_section *elf_find(const struct sl_object *object, const char *name);
 
-/* Address to file contents through the program headers. */
+/* Returns the file contents from an absolute address to the end of its segment. */
 bool elf_at_address(const struct sl_object *object, uint64_t address, struct sl_bytes *bytes);
 
 bool elf_section_bytes(struct sl_object *object, const char *name, struct sl_bytes *bytes, uint64_t *address);
@@ -145,11 +145,11 @@ enum sl_code elf_code_marks(struct sl_object *object, struct sl_arena *arena, st
 struct elf_table {
     struct sl_bytes symbols, strings, indexes; /* indexes: SHT_SYMTAB_SHNDX */
 };
-/* The first section of that type that is there, with its strings, or the table of the dynamic linker. False when there is none; the
- * caller has cleared it. */
+/* Finds the first readable section of that type with its strings, or the dynamic linker's table. False when there is none; the caller
+ * has zeroed `table`. */
 bool elf_section_table(const struct sl_object *object, uint32_t type, struct elf_table *table);
 bool elf_dynamic_table(const struct sl_object *object, struct elf_table *table);
-size_t elf_entry_size(const struct sl_object *object); /* of these tables */
+size_t elf_entry_size(const struct sl_object *object); /* bytes per entry of these tables */
 
 /* One entry of a symbol table. A conversion reads all of them, so this is inline. */
 struct elf_raw_symbol {
@@ -177,39 +177,39 @@ static inline struct elf_raw_symbol elf_read_symbol(struct sl_reader *r, bool wi
     return s;
 }
 
-/* The section of entry `index`, 0 when it is in none. `indexes`: of the table that section number `table` is, where there are
- * more sections than fit an entry (gABI, SHT_SYMTAB_SHNDX). */
+/* Returns the section number of entry `index`, 0 if it is in no section. `indexes` is the extended index table for files with more
+ * sections than fit an entry (gABI, SHT_SYMTAB_SHNDX); elf_section_indexes finds that of the symbol table in section `table`. */
 uint32_t elf_symbol_section(const struct sl_object *object, struct sl_bytes indexes,
                             const struct elf_raw_symbol *symbol, uint64_t index);
 struct sl_bytes elf_section_indexes(const struct sl_object *object, size_t table);
 
-/* A symbol of code without type, or a function's without size; the same of data. Addresses are relative. */
+/* A loose symbol: one without a type, or a function (or data object) without a size. Addresses are relative. */
 struct elf_loose {
     struct sl_symbol symbol;
-    uint64_t section_end, next; /* next: the begin of the function behind it */
-    size_t index, place;        /* of a function among the symbols; in the list, before it is sorted */
-    int64_t around;
+    uint64_t section_end, next; /* next: start of the function behind it */
+    size_t index, place;        /* index of a function in the symbols; position in the list before sorting */
+    int64_t around;             /* functions that begin here less those that end (elf_loose.c) */
     bool untyped, dropped;
-    bool at_function, at_sized; /* a function begins at the same address; a symbol with a size */
+    bool at_function, at_sized; /* a function, a sized symbol begins at the same address */
 };
 
 struct elf_loose_list {
     struct elf_loose *items;
     size_t count, capacity;
-    bool keeps_labels;         /* untyped ones within functions */
-    struct sl_account account; /* whoever made the list frees `items` and releases it */
+    bool keeps_labels;         /* keep untyped symbols within functions as labels */
+    struct sl_account account; /* charges `items`; the owner of the list frees them and releases it */
 };
 
-/* Appends to the list, but for untyped ones that are no code's names. False when out of memory. */
+/* Appends to the list; ignores untyped symbols that have no name or are mapping symbols or local labels. False when out of memory. */
 bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose);
 
-/* Gives functions without size the one they have up to the next symbol or the end of their section - those that lie behind
- * that lose their name - and appends the untyped symbols: within functions as labels. `symbols` are `count` functions, with
- * room for all in the list; returns the new number. */
+/* Ends functions without size at the next symbol or the end of their section (those that are then empty, or begin where a sized symbol
+ * does, lose their name), and appends the untyped symbols, within functions as labels. `symbols` has `count` functions and capacity for
+ * the whole list; returns the new count. */
 size_t elf_loose_settle(struct elf_loose_list *list, struct sl_symbol *symbols, size_t count);
 
-/* Applies the relocations of a relocatable file to a copy of a section. Empty when it is one of debug information whose relocations
- * cannot be read: sl_object_unused() tells. */
+/* Applies the relocations of a relocatable file to a copy of a section. Empty if it is debug information whose relocations cannot be
+ * read; sl_object_unused() has the reason. */
 struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *section, struct sl_bytes contents);
 
 /* The ELF file inside .gnu_debugdata (MiniDebugInfo); NULL when there is none. */

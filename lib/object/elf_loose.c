@@ -1,5 +1,5 @@
-/* Symbols that say less of themselves than compilers' functions do: hand-written code has symbols without a type, or without a
- * size (gABI, "Symbol Table"). Where they end is what is around them.
+/* Loose symbols: hand-written code has symbols without a type or without a size (gABI, "Symbol Table"). Their ends follow from the
+ * symbols around them.
  *
  *     .text   | f (a function, sized)      | entry (no type)  | start (no size)      |
  *                    ^ label: within f                                                ^ end of the section */
@@ -9,8 +9,8 @@
 
 #include <stdlib.h>
 
-/* Marks that assemblers and linkers leave for tools: changes of the instruction set (ELF for the Arm Architecture, 5.5.5;
- * RISC-V ELF psABI, "Mapping Symbol"), and local labels. */
+/* True for mapping symbols, which mark changes of the instruction set (ELF for the Arm Architecture, 5.5.5; RISC-V ELF psABI,
+ * "Mapping Symbol"), and for local labels. */
 static bool is_mark(struct sl_str name)
 {
     if (sl_str_starts(name, SL_STR(".L")) || sl_str_starts(name, SL_STR("$xrv")))
@@ -33,13 +33,14 @@ bool elf_loose_add(struct elf_loose_list *list, struct elf_loose loose)
 
 SL_ORDER_BY(elf_loose_by_address, struct elf_loose, symbol.address, place)
 
-/* The first one at or behind the address. */
+/* The index of the first symbol at or behind the address. */
 static size_t first_from(const struct elf_loose_list *list, uint64_t address)
 {
     return SL_PARTITION_POINT(middle, 0, list->count, list->items[middle].symbol.address < address);
 }
 
-/* What the functions are to those around: `around` becomes the number that begins here less that of those that end. */
+/* Compares the loose symbols with all functions: sets `next`, the `at_` flags, and `around`, the number of functions that begin since
+ * the loose symbol before, less those that end. The sum of `around` up to a symbol is the number of functions around it. */
 static void compare_with(struct elf_loose_list *list, const struct sl_symbol *functions, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -62,7 +63,7 @@ static void compare_with(struct elf_loose_list *list, const struct sl_symbol *fu
     }
 }
 
-/* Those without size where a symbol with a size begins: further names of that one. */
+/* Sets at_sized for symbols without size where a symbol with a size begins: they are further names of it. */
 static void find_names_of_sized(struct elf_loose_list *list)
 {
     for (size_t i = 0, next; i < list->count; i = next) {
@@ -74,7 +75,8 @@ static void find_names_of_sized(struct elf_loose_list *list)
     }
 }
 
-/* Up to where each goes; within functions they are labels, but for further names of their beginnings. */
+/* Sets the end of each symbol, from the last to the first. Untyped symbols within functions become labels, or are dropped at the start
+ * of one: they are further names of it. */
 static void find_ends(struct elf_loose_list *list)
 {
     int64_t around = 0;

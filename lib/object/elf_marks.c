@@ -1,5 +1,5 @@
 /* Marks of code and data in ELF files of ARM and AArch64: mapping symbols ("ELF for the Arm Architecture", 5.5.5; "ELF for the Arm
- * 64-bit Architecture", 5.7), and where these were stripped what the symbols of functions say of their mode. */
+ * 64-bit Architecture", 5.7), or, where these were stripped, the Thumb bit in the addresses of functions. */
 #include "object/elf.h"
 
 #include "base/order.h"
@@ -26,10 +26,10 @@ static bool mark_of_name(struct sl_str name, enum sl_code_form *form)
     }
 }
 
-/* A C string of a table; empty outside of it. */
+/* The first three characters of a C string in the table; empty outside of it. */
 static struct sl_str short_name(struct sl_bytes strings, uint32_t at)
 {
-    enum { LONG_ENOUGH = 3 }; /* of a mark only that counts */
+    enum { LONG_ENOUGH = 3 }; /* a mark has two characters, or a `.` as the third */
     struct sl_str name = {(const char *)strings.data + at, 0};
     while (at < strings.size && name.size < LONG_ENOUGH && name.size < strings.size - at && name.data[name.size])
         name.size++;
@@ -42,7 +42,7 @@ static bool mark_of_function(const struct elf *elf, const struct elf_raw_symbol 
     return elf->machine == EM_ARM && s->type == STT_FUNC;
 }
 
-/* Those of one kind: of mapping symbols, or of functions. */
+/* Adds the marks of mapping symbols, or with `of_functions` those of functions. */
 static bool add_marks(struct marking *m, const struct elf_table *table, bool of_functions)
 {
     const struct elf *elf = m->object->impl;

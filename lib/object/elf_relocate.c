@@ -1,28 +1,28 @@
-/* Relocations of relocatable ELF files, applied to copies of their sections: those that data has, with addresses, offsets and
- * differences of them. The numbers are of the processor supplements of the ELF ABI, and where there is none of LLVM's
- * ELFRelocs and of binutils' include/elf. */
+/* Relocations of relocatable ELF files, applied to copies of their sections. Only those that data has are supported: addresses,
+ * offsets and differences. The numbers are from the processor supplements of the ELF ABI, else from LLVM's ELFRelocs and binutils'
+ * include/elf. */
 #include "object/elf.h"
 
-/* What a relocation does with S + A, its symbol's value and the addend. */
+/* How a relocation uses S + A, its symbol's value plus the addend. */
 enum relocation_kind {
     RELOCATION_UNKNOWN,
-    RELOCATION_IGNORE, /* the linker alone has to know it, or the value is an offset in thread-local storage */
+    RELOCATION_IGNORE, /* a hint for the linker, or an offset in thread-local storage */
     RELOCATION_SET,
-    RELOCATION_HIGH,  /* the upper half of it */
-    RELOCATION_PLACE, /* relative to the address of the place */
+    RELOCATION_HIGH,  /* its upper 32 bits */
+    RELOCATION_PLACE, /* relative to the address of the relocated field */
     RELOCATION_ADD,
     RELOCATION_SUBTRACT,
-    RELOCATION_SET_6, /* the lower six bits alone */
+    RELOCATION_SET_6, /* in the lower six bits */
     RELOCATION_ADD_6,
     RELOCATION_SUBTRACT_6,
-    RELOCATION_SET_ULEB, /* in as many bytes as the number has */
+    RELOCATION_SET_ULEB, /* in a ULEB128, which keeps its length */
     RELOCATION_ADD_ULEB,
     RELOCATION_SUBTRACT_ULEB,
 };
 
 struct relocation {
     uint16_t type;
-    uint8_t width; /* bytes; of those with a fixed one */
+    uint8_t width; /* bytes; 0 if it has no fixed width */
     uint8_t kind;  /* enum relocation_kind */
 };
 
@@ -40,7 +40,7 @@ static const struct relocation of_386[] = {{1, 4, SET},  {2, 4, PLACE},  {20, 2,
                                            {22, 1, SET}, {23, 1, PLACE}, {32, 0, IGNORE}};
 static const struct relocation of_aarch64[] = {{258, 4, SET},     {257, 8, SET},    {261, 4, PLACE}, {260, 8, PLACE},
                                                {259, 2, SET},     {262, 2, PLACE},  {1, 4, SET},     {2, 2, SET},
-                                               {3, 4, PLACE},     {4, 2, PLACE}, /* of ILP32 */
+                                               {3, 4, PLACE},     {4, 2, PLACE}, /* 1 to 4: ILP32 */
                                                {1028, 0, IGNORE}, {1029, 0, IGNORE}};
 static const struct relocation of_arm[] = {{2, 4, SET},  {3, 4, PLACE},   {5, 2, SET},      {8, 1, SET},
                                            {38, 4, SET}, {42, 0, IGNORE}, {106, 0, IGNORE}, {9, 0, IGNORE}};
@@ -55,8 +55,8 @@ static const struct relocation of_s390[] = {{4, 4, SET},    {22, 8, SET}, {5, 4,
 static const struct relocation of_sparc[] = {
     {3, 4, SET}, {32, 8, SET}, {23, 4, SET},  {54, 8, SET},  {6, 4, PLACE},   {46, 8, PLACE}, {55, 2, SET},
     {2, 2, SET}, {1, 1, SET},  {5, 2, PLACE}, {4, 1, PLACE}, {76, 0, IGNORE}, {77, 0, IGNORE}};
-/* Linkers may shorten code of RISC-V and LoongArch, so that assemblers leave differences of addresses to them (RISC-V ELF psABI, 8.5;
- * ELF for the LoongArch Architecture, "Relocations"). */
+/* Linker relaxation may shorten code of RISC-V and LoongArch, so assemblers emit relocations for differences of addresses (RISC-V ELF
+ * psABI, 8.5; ELF for the LoongArch Architecture, "Relocations"). */
 static const struct relocation of_riscv[] = {
     {1, 4, SET},
     {2, 8, SET},
@@ -106,11 +106,11 @@ static const struct relocation of_loongarch[] = {
     {8, 0, IGNORE},
     {9, 0, IGNORE},
 };
-/* 1 and 10 were in debug sections, too, before LLVM 14. */
+/* Before LLVM 14 types 1 and 10 were in debug sections, too. */
 static const struct relocation of_bpf[] = {{3, 4, SET}, {2, 8, SET}, {4, 4, SET}, {1, 8, SET}, {10, 4, SET}};
 static const struct relocation of_amdgpu[] = {{6, 4, SET},   {3, 8, SET},  {1, 4, SET}, {2, 4, RELOCATION_HIGH},
                                               {4, 4, PLACE}, {5, 8, PLACE}};
-/* 30 to 32: differences, which are there; the linker mends them when it has shortened code. */
+/* 30 to 32: differences, which the section has already; the linker updates them after relaxation. */
 static const struct relocation of_avr[] = {{1, 4, SET},     {4, 2, SET},     {26, 1, SET},   {36, 4, PLACE},
                                            {30, 0, IGNORE}, {31, 0, IGNORE}, {32, 0, IGNORE}};
 static const struct relocation of_msp430[] = {{1, 4, SET}, {5, 2, SET}, {3, 2, SET}, {9, 1, SET}};
@@ -180,7 +180,7 @@ static const struct machine {
   msp430x = MACHINE(EM_MSP430, of_msp430x);
 #undef MACHINE
 
-/* MSP430X has numbers of its own: files of the newer ABI, or with that machine in their flags. */
+/* MSP430X has other relocation numbers. Its files have the newer ABI, or the machine in their flags. */
 static bool is_msp430x(const struct sl_object *object, const struct elf *elf)
 {
     enum { EI_OSABI = 7, OSABI_STANDALONE = 255, FLAGS_MACHINE = 0xFF, MACHINE_MSP430X = 45 };
@@ -206,9 +206,9 @@ static struct relocation relocation_of(const struct machine *machine, uint32_t t
     return (struct relocation){.kind = type ? RELOCATION_UNKNOWN : RELOCATION_IGNORE};
 }
 
-/* `r_info` of a table's entry. MIPS of 64 bits has three types of a byte each behind the symbol, the first of them last; in
- * little-endian files the symbol is the lower half all the same (MIPS 64-bit ELF object file specification, 2.9). SPARC of 64 bits
- * has data for some instructions in the upper bytes of the type. */
+/* Splits `r_info`. 64-bit MIPS has the symbol and three types of one byte each, of which only the first is used. It is the last byte;
+ * in little-endian files the symbol is still the first word in memory, so it is the lower half and the type the highest byte (MIPS
+ * 64-bit ELF object file specification, 2.9). 64-bit SPARC has extra data in the upper bytes of the type. */
 static void split_info(const struct sl_object *object, uint64_t info, uint64_t *symbol, uint32_t *type)
 {
     const struct elf *elf = object->impl;
@@ -224,7 +224,10 @@ static void split_info(const struct sl_object *object, uint64_t info, uint64_t *
     *type &= 0xFF;
 }
 
-enum { STEPS_PER_RELOCATION = 4, STEPS_PER_OVERLAP = 16 /* of a byte of tables that must overlap others */ };
+enum {
+    STEPS_PER_RELOCATION = 4,
+    STEPS_PER_OVERLAP = 16 /* per byte of relocation tables beyond the file's size: they overlap */
+};
 
 struct relocator {
     struct sl_object *object;
@@ -234,12 +237,12 @@ struct relocator {
     uint8_t *out;
     size_t size;
     uint64_t address;  /* of the section */
-    bool knows_symbol; /* the last one: many relocations in a row name the same */
+    bool knows_symbol; /* `symbol` and `value` cache the last symbol: many relocations in a row have the same */
     uint64_t symbol, value;
-    uint32_t unknown; /* a type that is not known; 0: all are */
+    uint32_t unknown; /* an unsupported type; 0: none so far */
 };
 
-/* Relative to the layout of the file's code. */
+/* Returns the symbol's value in the layout of the file's sections (elf.c). */
 static uint64_t read_symbol_value(const struct relocator *rel, uint64_t index)
 {
     const struct elf *elf = rel->object->impl;
@@ -268,7 +271,7 @@ static void store(const struct relocator *rel, uint64_t offset, unsigned width, 
         rel->out[offset + i] = (uint8_t)(value >> (8 * (rel->object->info.big_endian ? width - 1 - i : i)));
 }
 
-/* The number at `offset` becomes itself with `value` as its kind says, in the bytes it has. */
+/* Sets, or adds `value` to or subtracts it from, the ULEB128 at `offset`, which keeps its length. */
 static void change_uleb(const struct relocator *rel, uint64_t offset, uint8_t kind, uint64_t value)
 {
     struct sl_reader r = sl_reader((struct sl_bytes){rel->out, rel->size}, false);
@@ -306,7 +309,7 @@ static void apply_one(struct relocator *rel, struct relocation relocation, uint6
     }
     if (offset > rel->size || relocation.width > rel->size - offset)
         return;
-    if (relocation.kind == RELOCATION_SET && addend) { /* nearly all */
+    if (relocation.kind == RELOCATION_SET && addend) { /* fast path */
         store(rel, offset, relocation.width, symbol_value(rel, symbol) + *addend);
         return;
     }
@@ -337,13 +340,13 @@ static void apply_table(struct relocator *rel, struct sl_bytes table, bool has_a
     }
 }
 
-/* With values that only relocations tell, debug information would be a lie: names and files are offsets. */
+/* Debug sections cannot be used without their relocations: offsets of names and files would be wrong. */
 static bool is_debug(const struct elf_section *section)
 {
     return sl_str_starts(section->name, SL_STR(".debug_")) || sl_str_starts(section->name, SL_STR(".zdebug_"));
 }
 
-/* The contents, `rel` has tried to change. */
+/* Returns the section's contents after relocation; empty if it is a debug section with unsupported relocations. */
 static struct sl_bytes relocated(const struct relocator *rel, const struct elf_section *section, struct sl_bytes plain)
 {
     const struct elf *elf = rel->object->impl;
@@ -367,7 +370,7 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
                             .account = {.budget = object->budget},
                             .size = plain.size,
                             .address = section->address};
-    uint32_t link = 0; /* of the last table: there is hardly ever another */
+    uint32_t link = 0; /* symbol table of the last relocation table; nearly always the same */
     bool has_any = false;
     for (size_t i = 0; i < elf->section_count; i++) {
         struct elf_section *s = &elf->sections[i];

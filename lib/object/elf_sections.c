@@ -1,4 +1,4 @@
-/* ELF sections: finding, decompressing (gABI, "Section Compression"; the older .zdebug form). */
+/* ELF sections: finding and decompressing them (gABI, "Section Compression"; the older .zdebug form). */
 #include "object/elf.h"
 
 #include <lzma.h>
@@ -33,7 +33,7 @@ static bool is_zdebug(const struct elf_section *s)
     return sl_str_starts(s->name, SL_STR(".z"));
 }
 
-/* 1 compressed, 0 plain, -1 unreadable. */
+/* Returns 1 for compressed, 0 for plain, -1 for unreadable sections. */
 static int compression_of(const struct sl_object *object, const struct elf_section *s, struct object_compressed *c)
 {
     struct sl_bytes raw;
@@ -69,7 +69,7 @@ const char *elf_compression(const struct sl_object *object, const struct elf_sec
     return compression_of(object, section, &c) == 1 ? c.zstd ? "zstd" : "zlib" : NULL;
 }
 
-/* Offsets there are relative to the section they are of, which libbpf takes as they are: relocations are for linkers alone. */
+/* BTF is not relocated: its offsets are relative to their section, and libbpf uses them as they are. */
 static bool is_btf(const struct elf_section *s)
 {
     return sl_str_equal(s->name, SL_STR(".BTF")) || sl_str_equal(s->name, SL_STR(".BTF.ext"));
@@ -115,12 +115,12 @@ uint64_t elf_plain_size(const struct sl_object *object, const struct elf_section
     return state == 1 ? c.size : state == 0 ? s->size : 0;
 }
 
-/* Of the sections with units those of one name, whose contents can be read. Each costs a look at all sections for its relocations. */
+/* Iterates the unit sections of one name with readable contents. Each charges a pass over all sections, for its relocations. */
 struct unit_sections {
     struct sl_object *object;
     size_t next;
     struct sl_str name;
-    uint64_t left; /* bytes that they may have: of well-made files they do not overlap */
+    uint64_t left; /* bytes that they may have together: real files have no overlapping sections */
 };
 
 static bool next_units(struct unit_sections *all, struct sl_bytes *bytes)
@@ -138,7 +138,8 @@ static bool next_units(struct unit_sections *all, struct sl_bytes *bytes)
     return false;
 }
 
-/* Type units of -fdebug-types-section have sections of their own: all of that name, from number `first` on, one after the other. */
+/* Joins all unit sections of the name of section `first`, from `first` on: -fdebug-types-section puts each type unit into a section
+ * of its own. */
 static bool join(struct sl_object *object, size_t first, struct sl_bytes *joined)
 {
     struct elf *elf = object->impl;
@@ -190,7 +191,7 @@ bool elf_section_bytes(struct sl_object *object, const char *name, struct sl_byt
 
 /* ---- MiniDebugInfo ---- */
 
-/* How much an .xz file of one stream holds, as its index says (The .xz File Format, 4); 0 when it is none. */
+/* Returns the uncompressed size of an .xz file of one stream, by its index (The .xz File Format, 4); 0 if it is not one. */
 static uint64_t xz_size(struct sl_bytes in)
 {
     lzma_stream_flags footer;
@@ -212,13 +213,13 @@ static uint64_t xz_size(struct sl_bytes in)
 
 static bool inflate_xz(struct sl_bytes in, uint8_t *out, size_t size)
 {
-    uint64_t memory = UINT64_C(80) << 20; /* xz -9 makes files that take 65 MiB to read */
+    uint64_t memory = UINT64_C(80) << 20; /* decoding files of xz -9 takes 65 MiB */
     size_t given = 0, done = 0;
     return lzma_stream_buffer_decode(&memory, 0, NULL, in.data, &given, in.size, out, &done, size) == LZMA_OK &&
            done == size;
 }
 
-/* What is inside may again have a file inside, which nobody looks for. */
+/* Does not recurse: .gnu_debugdata of an inner object is ignored. */
 struct sl_object *elf_mini(struct sl_object *object)
 {
     struct elf *elf = object->impl;

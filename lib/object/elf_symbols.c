@@ -5,14 +5,14 @@
 
 struct collector {
     struct sl_object *object;
-    uint64_t load_address; /* of the file that was opened: one inside of it may have no program headers */
+    uint64_t load_address; /* of the outer file: .gnu_debugdata may have no program headers */
     struct sl_arena *arena;
     struct sl_account account;
     struct sl_symbol *symbols;
     size_t count, capacity;
     struct elf_loose_list loose;
     struct sl_bytes descriptors; /* .opd */
-    bool data;                   /* its symbols are collected, not those of code */
+    bool data;                   /* collect symbols of data, not of code */
 };
 
 size_t elf_entry_size(const struct sl_object *object)
@@ -45,7 +45,7 @@ bool elf_section_table(const struct sl_object *object, uint32_t type, struct elf
     return false;
 }
 
-/* Number of symbols a DT_GNU_HASH table covers: the end of the chain of the highest bucket. */
+/* Returns the number of symbols that a DT_GNU_HASH table covers: the end of the chain of the highest bucket. */
 static uint64_t gnu_hash_count(const struct sl_object *object, struct sl_bytes bytes)
 {
     struct sl_reader r = sl_reader(bytes, object->info.big_endian);
@@ -150,7 +150,7 @@ uint32_t elf_symbol_section(const struct sl_object *object, struct sl_bytes inde
 }
 
 struct symbol_place {
-    uint64_t address, section_end; /* as in the file; in relocatable ones, in their layout */
+    uint64_t address, section_end; /* as in the file; in relocatable files by the layout of sections */
 };
 
 static const struct sl_segment *elf_segment_at(const struct elf *elf, uint64_t relative)
@@ -161,8 +161,8 @@ static const struct sl_segment *elf_segment_at(const struct elf *elf, uint64_t r
     return NULL;
 }
 
-/* A function of the first ABI of 64-bit PowerPC is called through a descriptor, whose first word is where its code begins; its
- * symbol has the address of the descriptor and the size of the code (64-bit PowerPC ELF ABI Supplement 1.9, 3.2.5). */
+/* Follows a function descriptor of 64-bit PowerPC ELFv1: its first word is the address of the code; the function's symbol has the
+ * address of the descriptor and the size of the code (64-bit PowerPC ELF ABI Supplement 1.9, 3.2.5). */
 static bool read_descriptor(const struct collector *c, const struct elf_section *section,
                             const struct elf_raw_symbol *s, struct symbol_place *place)
 {
@@ -176,8 +176,8 @@ static bool read_descriptor(const struct collector *c, const struct elf_section 
     return !r.failed && s->size;
 }
 
-/* Thread-local variables have offsets in the block that each thread gets (gABI, "Thread-Local Storage"): here they are where their
- * first value is, which those of zeros do not have. */
+/* The place of a thread-local variable, whose value is an offset in each thread's block (gABI, "Thread-Local Storage"): the address of
+ * its initial value in PT_TLS. False for .tbss, which has no initial values. */
 static bool first_value(const struct elf *elf, const struct elf_section *section, uint64_t offset,
                         struct symbol_place *place)
 {
@@ -191,7 +191,7 @@ static bool first_value(const struct elf *elf, const struct elf_section *section
     return true;
 }
 
-/* The same in a file without section headers: the dynamic linker's symbols are in segments. */
+/* find_place for files without section headers: finds the segments of the dynamic linker's symbols. */
 static bool find_in_segments(struct collector *c, const struct elf_raw_symbol *s, struct symbol_place *place)
 {
     const struct elf *elf = c->object->impl;
@@ -219,7 +219,7 @@ static bool find_in_segments(struct collector *c, const struct elf_raw_symbol *s
     return false;
 }
 
-/* Where the code, or the data, of a symbol is; false when it names none. Inline for those who go through all symbols. */
+/* Finds the code (with c->data: the data) of a symbol; false if it has none. Inline, as it is called for all symbols. */
 static inline __attribute__((always_inline)) bool find_place(struct collector *c, const struct elf_table *table,
                                                              const struct elf_raw_symbol *s, size_t index,
                                                              struct symbol_place *place)
@@ -236,12 +236,12 @@ static inline __attribute__((always_inline)) bool find_place(struct collector *c
         return !c->data && s->type == STT_FUNC && read_descriptor(c, section, s, place);
     if (s->type == STT_TLS && elf->type != ET_REL)
         return first_value(elf, section, s->value, place);
-    uint64_t base = elf->type == ET_REL ? section->address : 0; /* there, values are offsets in the section */
+    uint64_t base = elf->type == ET_REL ? section->address : 0; /* in ET_REL values are offsets in the section */
     *place = (struct symbol_place){base + s->value, section->address + section->size};
     return true;
 }
 
-/* Older compilers for that ABI name the code itself, too: with a dot. */
+/* Strips the dot of `.name`: older compilers for PowerPC ELFv1 also have symbols for the code itself. */
 static struct sl_str name_of(struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s)
 {
     const struct elf *elf = c->object->impl;
@@ -273,7 +273,7 @@ static bool collect_one(struct collector *c, const struct elf_table *table, cons
                          (struct elf_loose){symbol, .section_end = end, .index = c->count - typed, .untyped = untyped});
 }
 
-/* Thumb and microMIPS functions carry their mode in bit 0. */
+/* True if bit 0 of a function's address is its mode: Thumb and microMIPS. */
 static bool has_mode_bit(const struct elf *elf)
 {
     return elf->machine == EM_ARM || elf->machine == EM_MIPS || elf->machine == EM_MIPS_RS3_LE;
@@ -345,8 +345,8 @@ enum sl_code elf_data_symbols(struct sl_object *object, struct sl_arena *arena, 
     return elf_collect(object, true, arena, symbols, count, error);
 }
 
-/* Adds symbol `index` if a FILE symbol before it can be that of its source. `first`: by section, one more than how many FILE symbols
- * stand before the first function of it. */
+/* Adds symbol `index` if the last FILE symbol may be its source: it is local, or its section has functions of one FILE symbol only.
+ * first[section] is one more than the number of FILE symbols before the section's first function; 0 = none seen yet. */
 static void add_symbol_file(struct collector *c, const struct elf_table *table, const struct elf_raw_symbol *s,
                             size_t index, uint32_t *first, uint32_t passed, struct sl_symbol_file *files, size_t *count)
 {
@@ -416,7 +416,7 @@ enum sl_code elf_symbol_table(struct sl_object *object, struct sl_arena *arena, 
         section = section < elf->section_count ? section : 0;
         if (elf->type == ET_REL && section)
             s.value += elf->sections[section].address;
-        if (i) /* the first one stands for none */
+        if (i) /* entry 0 is the undefined symbol */
             list[(*count)++] = (struct sl_table_symbol){
                 .address = has_mode_bit(elf) && s.type == STT_FUNC ? s.value & ~UINT64_C(1) : s.value,
                 .size = s.size,

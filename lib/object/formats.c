@@ -1,4 +1,4 @@
-/* The formats of debug files, a row each: how one is told from others, who opens it, and what is known of it without a file. */
+/* The formats of debug files, a row each: magic, operations, and constant properties. */
 #include "object/coff.h"
 
 enum { MIN_FILE = 16, MAX_MAGICS = 2 };
@@ -34,7 +34,7 @@ static const struct format_row {
     struct sl_format_traits traits;
     const struct object_format *opens;
     struct sl_str magics[MAX_MAGICS];
-    bool (*is)(struct sl_bytes bytes); /* instead of magics */
+    bool (*is)(struct sl_bytes bytes); /* detects the format; NULL: by magics */
 } formats[] = {
     [SL_FORMAT_UNKNOWN] = {.traits = {"unknown", NULL, NULL, SL_FORMAT_UNKNOWN, SL_UNWIND_NONE}},
     [SL_FORMAT_ELF] = {{"elf", "an ELF file: a program or library", "Linux", SL_FORMAT_ELF, SL_UNWIND_DWARF},

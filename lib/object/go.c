@@ -1,4 +1,4 @@
-/* Where the line table of a Go program is (package debug/gosym of Go's library; cmd/link, "pclntab"). */
+/* Finds the pclntab of a Go program (package debug/gosym of Go's library; cmd/link, "pclntab"). */
 #include "object/impl.h"
 
 enum { HEADER = 8, SMALLEST_TABLE = 64, TABLE_ALIGNMENT = 8 };
@@ -17,7 +17,7 @@ static bool is_header(struct sl_bytes bytes, bool big_endian)
     return known && (quantum == 1 || quantum == 2 || quantum == 4) && (pointer == 4 || pointer == 8);
 }
 
-/* All magics begin, or end, with three of these bytes; what is no table is mostly told by the first. */
+/* Scans the segments for a header. The high byte of all magics is 0xFF, which rejects most positions at once. */
 static bool scan(const struct sl_object *object, struct sl_bytes *table, uint64_t *address)
 {
     struct sl_segment s;
@@ -32,8 +32,8 @@ static bool scan(const struct sl_object *object, struct sl_bytes *table, uint64_
     return false;
 }
 
-/* Programs whose table may lie in the middle of other data: ELF by linkers other than Go's, PE always. Go's linker gives a PE
- * file a section for symbols even when it writes none. */
+/* True for Go programs whose table has no section of its own: ELF files of other linkers than Go's, and all PE files. Go's linker
+ * gives a PE file a .symtab section even without symbols. */
 static bool is_hidden(struct sl_object *object)
 {
     static const char *const elf_signs[] = {"go.buildinfo", "note.go.buildid"};

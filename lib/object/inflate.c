@@ -1,4 +1,4 @@
-/* Inflating parts of an object, and the memory for it. */
+/* Decompresses parts of an object; memory and limits for it. */
 #include "object/impl.h"
 
 #include <stdlib.h>
@@ -31,8 +31,8 @@ void object_drop(struct sl_object *object, uint8_t *data)
     free(block);
 }
 
-/* Debug sections inflate to three to ten times their size. All that is inflated of a file, whether it succeeds or not, stays
- * below what is said here: sections may share their bytes, and zeros shrink a thousandfold. */
+/* Limit of all that is inflated of a file, successfully or not: sections may share their bytes, and zeros shrink a thousandfold. Real
+ * debug sections inflate to three to ten times their size. */
 static const uint64_t inflated_at_least = UINT64_C(64) << 20, inflated_per_byte = 64;
 enum { BYTES_PER_STEP = 16 };
 
@@ -67,7 +67,7 @@ size_t object_inflate(struct sl_bytes in, uint8_t *out, size_t size, int window_
     while (state == Z_OK) {
         uInt in_step = (uInt)(in.size - given > PIECE ? PIECE : in.size - given);
         uInt out_step = (uInt)(size - done > PIECE ? PIECE : size - done);
-        bool full = !out_step; /* then the end of the stream must follow at once */
+        bool full = !out_step; /* then only the end of the stream may follow */
         z.next_in = (Bytef *)in.data + given;
         z.avail_in = in_step;
         z.next_out = full ? &more : out + done;
@@ -104,7 +104,8 @@ struct sl_bytes object_inflate_section(struct sl_object *object, const struct ob
         if (ZSTD_isError(size) || size != c->size)
             size = 0;
     } else {
-        size = object_inflate(c->stream, out, (size_t)c->size, MAX_WBITS, &ended); /* what came out counts */
+        size = object_inflate(c->stream, out, (size_t)c->size, MAX_WBITS,
+                              &ended); /* a truncated stream gives what it has */
     }
     if (size)
         object_grant(object, size);

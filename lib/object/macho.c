@@ -29,7 +29,7 @@ static enum sl_code macho_invalid(struct sl_error *error, const char *what, uint
     return sl_fail(error, SL_MALFORMED, "invalid MachO file: %s at 0x%" PRIx64, what, offset);
 }
 
-/* A name field of 16 bytes, padded with NULs when shorter. */
+/* Reads a name of at most 16 bytes, padded with NULs. */
 static struct sl_str read_name(struct sl_reader *r)
 {
     struct sl_bytes field = sl_read_bytes(r, 16);
@@ -191,7 +191,7 @@ static const struct cpu_row {
     {CPU_POWERPC | CPU_ABI64, 0, SL_ARCH_PPC64},
 };
 
-/* The subtype's high byte holds capabilities (the ABI version of arm64e ...). */
+/* Ignores the subtype's high byte, which has capabilities (the ABI version of arm64e ...). */
 static enum sl_arch arch_of(const struct macho *macho)
 {
     for (size_t i = 0; i < sizeof cpus / sizeof *cpus; i++)
@@ -221,7 +221,7 @@ static void set_addresses(struct sl_object *object, const struct macho *macho)
             object->info.load_address = s->address;
             found = true;
         }
-        /* __DWARF of a dSYM lies behind the image but is no part of it; the page at zero is never backed. */
+        /* __DWARF of a dSYM lies behind the image but is not part of it; __PAGEZERO is never mapped. */
         if (sl_str_equal(s->name, SL_STR("__PAGEZERO")) || sl_str_equal(s->name, SL_STR("__DWARF")))
             continue;
         if (s->address <= UINT64_MAX - s->memory_size && s->address + s->memory_size > end)
@@ -306,7 +306,7 @@ static bool macho_holds_code(const struct sl_object *object, uint64_t address)
     return false;
 }
 
-/* All sections that have contents, as Breakpad takes them. */
+/* All sections with contents, which Breakpad hashes. */
 static bool macho_contents(const struct sl_object *object, size_t index, struct sl_bytes *piece)
 {
     const struct macho *macho = object->impl;

@@ -6,13 +6,13 @@
 
 struct macho_section {
     struct sl_str name, segment_name; /* "__text", "__TEXT": at most 16 bytes */
-    uint64_t address, size, offset;   /* offset: as the field has it */
+    uint64_t address, size, offset;   /* offset: in the file, as stored */
     uint32_t type;                    /* low 8 bits of the flags */
-    bool has_code;                    /* by the flags */
+    bool has_code;                    /* by its flags */
     uint32_t reloc_offset, reloc_count;
-    uint32_t first_indirect, stub_size; /* reserved1 and reserved2, of stubs */
+    uint32_t first_indirect, stub_size; /* of stubs: reserved1 and reserved2 */
     uint32_t segment;
-    struct sl_bytes made; /* once asked for: decompressed, or relocated in relocatable files */
+    struct sl_bytes made; /* decompressed or (in relocatable files) relocated contents, made on demand */
     bool tried;
 };
 
@@ -24,19 +24,19 @@ struct macho_segment {
 
 struct macho {
     uint32_t cpu_type, cpu_subtype, file_type;
-    struct macho_section *sections; /* of all segments, in file order: a symbol's section number - 1 */
+    struct macho_section *sections; /* of all segments, in file order; index = a symbol's section number - 1 */
     size_t section_count, section_capacity;
     struct macho_segment *segments;
     size_t segment_count, segment_capacity;
     bool has_symtab;
     uint32_t symbol_offset, symbol_count, string_offset, string_size;
-    uint32_t indirect_offset, indirect_count;  /* of LC_DYSYMTAB: numbers of symbols */
+    uint32_t indirect_offset, indirect_count;  /* of LC_DYSYMTAB: table of symbol numbers */
     const struct sl_bcsymbolmap *hidden_names; /* may be NULL */
 };
 
 /* One symbol table entry. */
 struct macho_symbol {
-    uint32_t name; /* offset in the strings: with its underscore */
+    uint32_t name; /* offset in the strings; the name there has its leading underscore */
     uint8_t type, section;
     uint64_t value;
 };
@@ -51,13 +51,13 @@ struct macho_symtab {
 struct macho_symtab macho_symtab(const struct sl_object *object);
 struct macho_symbol macho_symbol_at(const struct macho_symtab *table, size_t index);
 
-/* C names have one underscore in front; names still hidden have none to take. */
+/* Strips the leading underscore of C names; `__hidden#N_` names stay as they are. */
 struct sl_str macho_undecorated(struct sl_str name);
 
-/* The section's bytes as they are in the file; false when it has none or they are outside. */
+/* The section's bytes as they are in the file; false if it has none or they lie outside the file. */
 bool macho_raw(const struct sl_object *object, const struct macho_section *section, struct sl_bytes *bytes);
 
-/* Whether it is the one called `name`, without underscores: "debug_info" is `__debug_info`, and `__zdebug_info` compressed. */
+/* True if `name`, without underscores, means this section: "debug_info" is `__debug_info`, or `__zdebug_info` (compressed). */
 bool macho_section_named(const struct macho_section *section, struct sl_str name);
 bool macho_is_compressed(const struct macho_section *section);
 
@@ -66,7 +66,7 @@ bool macho_section_bytes(struct sl_object *object, const char *name, struct sl_b
 /* Applies the pointer relocations of a relocatable file to a copy of a debug section, in the object's arena. */
 struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_section *section, struct sl_bytes contents);
 
-/* How many stubs there can be, and their names and places behind the `*count` symbols that are there. False when out of memory. */
+/* An upper bound of the number of stubs; and appends the stubs to the `*count` symbols. False when out of memory. */
 uint64_t macho_stub_count(const struct sl_object *object);
 bool macho_add_stubs(const struct sl_object *object, struct sl_arena *arena, struct sl_symbol *symbols, size_t capacity,
                      size_t *count);

@@ -1,4 +1,4 @@
-/* Mach-O sections: finding them in the file, and the relocations of .o files. */
+/* Mach-O sections: finds them in the file and applies the relocations of .o files. */
 #include "object/macho.h"
 
 enum {
@@ -12,7 +12,8 @@ enum {
     CPU_ARM64 = 0x0100000C,
 };
 
-/* The offset field has 32 bits and wraps in files over 4 GiB, where the segment tells the rest. */
+/* Returns the file offset of a section. The field has 32 bits and wraps around in files over 4 GiB; the upper bits then follow from the
+ * segment's offset. */
 static uint64_t offset_of(const struct sl_object *object, const struct macho_section *s)
 {
     const struct macho *macho = object->impl;
@@ -37,7 +38,7 @@ bool macho_is_compressed(const struct macho_section *s)
 
 bool macho_section_named(const struct macho_section *s, struct sl_str name)
 {
-    enum { LONGEST = 16 }; /* names end there */
+    enum { LONGEST = 16 }; /* longer names are truncated */
     size_t prefix = macho_is_compressed(s) ? 3 : 2;
     if (!sl_str_starts(s->name, SL_STR("__")))
         return false;
@@ -45,7 +46,7 @@ bool macho_section_named(const struct macho_section *s, struct sl_str name)
     return sl_str_equal(own, name) || (s->name.size == LONGEST && sl_str_starts(name, own));
 }
 
-/* What is to be made of a debug section before it can be read. */
+/* Decompresses or relocates a debug section. */
 static struct sl_bytes made_of(struct sl_object *object, const struct macho_section *s, struct sl_bytes raw)
 {
     struct object_compressed compressed;
@@ -105,7 +106,7 @@ static struct reloc read_reloc(struct sl_reader *r)
     return reloc;
 }
 
-/* Without a symbol the place already holds the address; with one it holds what to add to the symbol's. */
+/* Adds `value` to the addend in `place`. For relocations with a symbol only: without one the place has the address already. */
 static void macho_sections_apply(struct sl_bytes place, uint64_t value, bool big_endian)
 {
     struct sl_reader r = sl_reader(place, big_endian);
@@ -139,7 +140,7 @@ struct sl_bytes macho_relocate(struct sl_object *object, const struct macho_sect
     memcpy(copy, contents.data, contents.size);
     struct sl_bytes result = {copy, contents.size};
     struct sl_reader r = sl_reader(table, big_endian);
-    uint64_t minus = 0; /* of the pointer that comes next: a difference is a pair */
+    uint64_t minus = 0; /* from a SUBTRACTOR; applies to the relocation after it */
     while (sl_reader_left(&r) >= 8) {
         struct reloc reloc = read_reloc(&r);
         struct sl_bytes place = sl_bytes_slice(result, reloc.offset, reloc.size, &inside);

@@ -2,15 +2,15 @@
  * function each jumps to (<mach-o/loader.h>, "struct dysymtab_command").
  *
  *     __stubs, reserved1 = 2, reserved2 = 6    | jmp 6 bytes | jmp 6 bytes | ...
- *     indirect symbols, u32 each               | .. | .. | _printf | _puts | ...        entry 2 is of the first stub
+ *     indirect symbols, u32 each               | .. | .. | _printf | _puts | ...        entry 2 names the first stub
  *
- * Named as Apple's tools do it: DYLD-STUB$$printf. */
+ * The names are those of Apple's tools: DYLD-STUB$$printf. */
 #include "object/macho.h"
 
 enum { S_SYMBOL_STUBS = 0x8 };
 static const uint32_t INDIRECT_SYMBOL_LOCAL = 0x80000000, INDIRECT_SYMBOL_ABS = 0x40000000;
 
-/* How many stubs the section has; 0 when it is of another kind. */
+/* Returns the number of stubs in the section; 0 if it is not a section of stubs. */
 static uint64_t stubs_of(const struct macho *macho, const struct macho_section *s)
 {
     if (s->type != S_SYMBOL_STUBS || !s->stub_size || s->first_indirect > macho->indirect_count)
@@ -28,7 +28,7 @@ uint64_t macho_stub_count(const struct sl_object *object)
         uint64_t stubs = stubs_of(macho, &macho->sections[i]);
         total += stubs < entries ? stubs : entries;
     }
-    return total < entries ? total : entries; /* a program has an entry for each */
+    return total < entries ? total : entries; /* real programs have one entry per stub */
 }
 
 static bool name_stub(struct sl_arena *arena, struct sl_str function, struct sl_symbol *symbol)
@@ -49,7 +49,7 @@ bool macho_add_stubs(const struct sl_object *object, struct sl_arena *arena, str
     const struct macho *macho = object->impl;
     const struct macho_symtab table = macho_symtab(object);
     struct sl_account account = {.budget = object->budget};
-    size_t left = capacity - *count; /* sections that share entries are no program's */
+    size_t left = capacity - *count; /* only in damaged files do sections share entries, and exceed it */
     for (size_t i = 0; i < macho->section_count; i++) {
         const struct macho_section *s = &macho->sections[i];
         struct sl_reader r = sl_reader(object->bytes, object->info.big_endian);

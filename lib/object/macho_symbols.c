@@ -1,5 +1,5 @@
-/* Mach-O symbols: the functions and data of LC_SYMTAB (<mach-o/nlist.h>). It has no sizes: to the next symbol, or the end of the
- * section. */
+/* Mach-O symbols: the functions and data of LC_SYMTAB (<mach-o/nlist.h>). They have no sizes: each ends at the next symbol or the end
+ * of its section. */
 #include "object/bcsymbolmap.h"
 #include "object/macho.h"
 
@@ -36,7 +36,7 @@ struct macho_symbol macho_symbol_at(const struct macho_symtab *table, size_t ind
     return symbol;
 }
 
-/* The section of a symbol that names something in one; NULL for others. */
+/* Returns the section of a defined symbol; NULL for stabs, undefined and absolute symbols. */
 static const struct macho_section *section_of(const struct sl_object *object, const struct macho_symbol *symbol)
 {
     const struct macho *macho = object->impl;
@@ -46,14 +46,14 @@ static const struct macho_section *section_of(const struct sl_object *object, co
     return &macho->sections[symbol->section - 1];
 }
 
-/* Code has sections of many names: __hot_text, __StaticInit, those of kernel extensions in __TEXT_EXEC. */
+/* True if the section has code. It may have any name: __hot_text, __StaticInit, those of kernel extensions in __TEXT_EXEC. */
 static bool has_functions(const struct macho_section *s)
 {
     return s->has_code || (sl_str_equal(s->segment_name, SL_STR("__TEXT")) &&
                            (sl_str_equal(s->name, SL_STR("__text")) || sl_str_equal(s->name, SL_STR("__stubs"))));
 }
 
-/* Labels of the assembler (ltmp0 ...), which linked files have no more: symbols of C begin with an underscore. */
+/* True for assembler labels (ltmp0 ...), which linkers remove: symbols of C begin with an underscore. */
 static bool is_label(const struct sl_object *object, struct sl_str name)
 {
     return object->info.kind == SL_KIND_REL && name.size && (name.data[0] | 0x20) == 'l';

@@ -1,4 +1,4 @@
-/* Ids of files that have none, made of their contents. */
+/* Ids of files without an id, made from their contents. */
 #include "object/impl.h"
 
 #include <openssl/evp.h>
@@ -11,7 +11,7 @@ static bool add_contents(struct sl_object *object, EVP_MD_CTX *context, bool *an
         if (!piece.size)
             continue;
         total += piece.size;
-        if (total > object->bytes.size) /* pieces of a program share no bytes */
+        if (total > object->bytes.size) /* real programs have no overlapping pieces */
             return false;
         if (EVP_DigestUpdate(context, piece.data, piece.size) != 1)
             return false;

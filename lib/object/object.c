@@ -10,7 +10,7 @@
 
 static const uint64_t default_max_section = UINT64_C(4) << 30, default_max_unwind_chain = 128;
 
-/* A file has some work for free, however small it is: of `objects` in one file each has its share of that. */
+/* Sets the budget. Every budget has a base amount beside that for the file's size; the `objects` of one file share it. */
 static void set_budget(struct sl_object *object, const struct sl_object_limits *limits, size_t objects)
 {
     struct sl_budget empty;
@@ -198,7 +198,7 @@ bool object_end_at_next(struct sl_symbol *symbols, size_t first, size_t count)
     if (sorted)
         qsort(sorted, count, sizeof *sorted, sl_order_u64);
     for (size_t i = first; sorted && i < count; i++) {
-        /* The first address beyond. */
+        /* the first address above */
         size_t low = SL_PARTITION_POINT(middle, 0, count, sorted[middle] <= symbols[i].address);
         if (low < count && sorted[low] - symbols[i].address < symbols[i].size)
             symbols[i].size = sorted[low] - symbols[i].address;
@@ -210,7 +210,7 @@ bool object_end_at_next(struct sl_symbol *symbols, size_t first, size_t count)
 typedef enum sl_code read_symbols(struct sl_object *object, struct sl_arena *arena, struct sl_symbol **symbols,
                                   size_t *count, struct sl_error *error);
 
-/* With a format's reader, NULL when it has none. */
+/* Reads symbols with a function of the format; `read` may be NULL: no symbols. */
 static enum sl_code symbols_with(read_symbols *read, struct sl_object *object, struct sl_arena *arena,
                                  struct sl_symbol **symbols, size_t *count, struct sl_error *error)
 {
@@ -297,7 +297,7 @@ struct sl_str object_hex(struct sl_object *object, struct sl_bytes bytes)
     return text;
 }
 
-/* .debug_sup: version, whether this is the supplementary file itself, the file's path, a checksum. */
+/* .debug_sup: u16 version, u8 is_supplementary, the file's path, the length of a checksum as ULEB128, the checksum. */
 static bool read_debug_sup(struct sl_object *object, bool *is_supplementary, struct sl_supplementary *out)
 {
     struct sl_bytes link;

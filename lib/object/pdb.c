@@ -78,10 +78,10 @@ static enum sl_code pdb_symbols(struct sl_object *object, struct sl_arena *arena
     return code;
 }
 
-/* Variables with the sizes of their types first, then what ends where the next begins. */
+/* Variables with the size of their type, then symbols that end where the next one begins. */
 struct data_list {
     struct symbol_list sized, open;
-    struct sl_map variables; /* by address: a public symbol of one says nothing new */
+    struct sl_map variables; /* by address: public symbols of known variables are skipped */
 };
 
 static bool add_data(void *arg, const struct sl_pdb_data *data)

@@ -17,7 +17,7 @@ enum {
 };
 
 struct headers {
-    uint32_t offset; /* of the signature */
+    uint32_t offset; /* of "PE\0\0" */
     uint16_t machine, section_count, optional_size, characteristics;
     uint32_t time_stamp, symbol_offset, symbol_count, image_size;
     uint64_t optional_offset;
@@ -110,7 +110,7 @@ struct sl_str pe_string(const struct pe *pe, uint64_t offset, struct sl_account 
     return offset >= 4 ? sl_account_read_name(account, pe->strings, offset) : (struct sl_str){NULL, 0};
 }
 
-/* "/123" is a decimal offset into the string table, "//AAAAAA" one in base 64. */
+/* Returns the name of a section: "/123" is a decimal offset in the string table, "//AAAAAA" one in base 64. */
 static struct sl_str section_name(const struct pe *pe, struct sl_bytes raw, struct sl_account *account)
 {
     struct sl_str name = {(const char *)raw.data, strnlen((const char *)raw.data, raw.size)};
@@ -230,7 +230,7 @@ static bool read_codeview(struct sl_bytes record, const struct pe_debug_entry *e
     return true;
 }
 
-/* The record is where the file offset says, unless a tool moved the sections and left that offset alone. */
+/* Takes the first CodeView record, by its file offset, or by its RVA if a tool moved the sections and did not update the offset. */
 static void set_debug_id(struct sl_object *object)
 {
     struct pe_debug_entry entry;
@@ -245,7 +245,7 @@ static void set_debug_id(struct sl_object *object)
     }
 }
 
-/* A file that was stripped of its contents to stand for the real one on a symbol server. */
+/* True for a stub that stands for the real file on a symbol server, without its contents. */
 static bool is_stub(const struct pe *pe)
 {
     bool stub = false, empty = false;
@@ -289,7 +289,7 @@ static enum sl_code pe_open(struct sl_object *object, struct sl_error *error)
     info->kind = h.characteristics & FILE_DLL ? SL_KIND_LIB : stub ? SL_KIND_OTHER : SL_KIND_EXE;
     set_code_id(object, &h);
     set_debug_id(object);
-    /* the headers of a debug companion still name the table that was taken out of it */
+    /* the headers of a debug companion still point to the table that was stripped */
     const struct pe_directory *exceptions = &pe->directories[PE_EXCEPTIONS];
     info->features.has_unwind_info =
         !stub && exceptions->address && exceptions->size && pe_at(object, exceptions->address).size;

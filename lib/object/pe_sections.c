@@ -1,4 +1,4 @@
-/* PE sections: finding them by name and by address, inflating what is compressed, the Portable PDB inside. */
+/* PE sections: finds them by name and by address, decompresses them; the embedded Portable PDB. */
 #include "object/pe.h"
 
 #include "object/embedded.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-/* An image is padded with zeros to whole pages: the virtual size is the true one, unless nothing set it. */
+/* Sections are padded with zeros to the file alignment: the virtual size is the true one, unless it is 0. */
 struct sl_bytes pe_raw(const struct sl_object *object, const struct pe_section *s)
 {
     uint32_t size = s->virtual_size && s->virtual_size < s->raw_size ? s->virtual_size : s->raw_size;
@@ -45,7 +45,7 @@ bool pe_index_sections(struct sl_object *object)
 
 const struct pe_section *pe_section_at(const struct pe *pe, uint32_t address)
 {
-    /* The first section beyond. */
+    /* the first section above */
     size_t low = SL_PARTITION_POINT(middle, 0, pe->mapped_count, pe->by_address[middle]->address <= address);
     const struct pe_section *s = low ? pe->by_address[low - 1] : NULL;
     return s && address - s->address < pe_sections_size_of(s) ? s : NULL;
@@ -99,8 +99,8 @@ static struct sl_bytes inflate_section(struct sl_object *object, struct pe_secti
     return s->inflated;
 }
 
-/* `name` comes without its dot. Linkers that write no long names cut them to eight bytes (".eh_fram"), which is too
- * little to tell the debug sections apart. */
+/* True if the section has the name (without its dot). Linkers without long names cut them to eight bytes (".eh_fram"); such prefixes
+ * match, except of debug sections, where they are ambiguous. */
 static bool has_name(const struct pe_section *s, struct sl_str name, bool *compressed)
 {
     if (s->name.size < 2 || s->name.data[0] != '.')
@@ -121,7 +121,7 @@ bool pe_section_bytes(struct sl_object *object, const char *name, struct sl_byte
         if (!has_name(s, sl_str(name), &compressed))
             continue;
         *bytes = compressed ? inflate_section(object, s) : pe_raw(object, s);
-        if (!bytes->size && compressed) /* others of its name could cost as much, again and again */
+        if (!bytes->size && compressed) /* do not try others of its name, which may cost as much */
             break;
         if (!bytes->size)
             continue;

@@ -1,5 +1,5 @@
-/* PE symbols: the exports, then those of the COFF symbol table, which MinGW's linker leaves in images.
- * Neither says how long something is: to the next symbol, or the end of the section. */
+/* PE symbols: the exports, then the COFF symbol table, which MinGW's linker leaves in images. They have no sizes: each ends at the next
+ * symbol or the end of its section. */
 #include "object/pe.h"
 
 enum { SHORT_SYMBOL = 18, CLASS_EXTERNAL = 2, CLASS_STATIC = 3, TYPE_FUNCTION = 2 };
@@ -7,7 +7,7 @@ enum { SHORT_SYMBOL = 18, CLASS_EXTERNAL = 2, CLASS_STATIC = 3, TYPE_FUNCTION = 
 struct exports {
     struct sl_bytes addresses, names, ordinals;
     struct pe_directory directory;
-    size_t count; /* of names */
+    size_t count; /* named exports */
 };
 
 static struct sl_bytes table(const struct sl_object *object, uint32_t address, uint32_t count, uint32_t item)
@@ -43,14 +43,14 @@ static uint32_t word(struct sl_bytes bytes, uint64_t offset, unsigned size)
     return size == 2 ? sl_read_u16(&r) : sl_read_u32(&r);
 }
 
-/* From the address to the end of the section; 0 when it is behind that: marks of where sections end are no code of theirs. */
+/* Returns the bytes from the address to the end of the section; 0 for symbols that mark the end of a section. */
 static uint64_t size_to_end(const struct pe_section *s, uint64_t address)
 {
     uint64_t at = address - s->address, size = s->virtual_size ? s->virtual_size : s->raw_size;
     return at < size ? size - at : 0;
 }
 
-/* The export of name `index`, of code or of data. An address inside of the directory is the text of a forwarder to another library. */
+/* Reads the named export `index` if it is of code (`code`) or of data. An address inside the directory is a forwarder's text: skipped. */
 static bool export_at(const struct sl_object *object, const struct exports *e, size_t index, bool code,
                       struct sl_symbol *symbol, struct sl_account *account)
 {
@@ -68,9 +68,9 @@ static bool export_at(const struct sl_object *object, const struct exports *e, s
 
 enum coff_sort { FUNCTIONS, UNTYPED_CODE, LOCAL_CODE, DATA };
 
-/* What a symbol names, by its type, its storage class and whether its section has code. Code that no compiler wrote has no type:
- * assemblers', and the jumps that linkers make to other libraries. Images that objcopy made of ELF files (EFI programs) have no types
- * at all: there local symbols are functions, too. */
+/* True if a symbol is of the sort, by its type, its storage class and whether its section has code. Code of assemblers, and the import
+ * thunks of linkers, have no type. Images that objcopy made of ELF files (EFI programs) have no types at all: there local symbols are
+ * functions, too. */
 static bool is_of_sort(enum coff_sort sort, uint16_t type, uint8_t class, bool executable)
 {
     bool function = type >> 4 == TYPE_FUNCTION, external = class == CLASS_EXTERNAL;
@@ -81,7 +81,7 @@ static bool is_of_sort(enum coff_sort sort, uint16_t type, uint8_t class, bool e
     return function == (sort == FUNCTIONS);
 }
 
-/* Reads the symbol at `*at` and moves behind it and what belongs to it. False when it is no such one of this image. */
+/* Reads the symbol at `*at` and moves `*at` behind it and its auxiliary records. False if it is not of the sort, or not defined here. */
 static bool coff_at(const struct sl_object *object, size_t *at, enum coff_sort sort, struct sl_symbol *symbol,
                     struct sl_account *account)
 {
@@ -136,10 +136,11 @@ static enum sl_code pe_collect(struct sl_object *object, bool code, struct sl_ar
     for (size_t i = 0; i < e.count; i++)
         *count += export_at(object, &e, i, code, &symbols[*count], &account);
     size_t exported = *count;
-    for (enum coff_sort sort = first; sort <= last; sort++) { /* of several at one place the first counts */
+    for (enum coff_sort sort = first; sort <= last;
+         sort++) { /* best first: of several at one address the first counts */
         for (size_t at = 0; at < pe->symbols.size;)
             *count += coff_at(object, &at, sort, &symbols[*count], &account);
-        if (sort == FUNCTIONS && *count > exported) /* local symbols without type are labels then */
+        if (sort == FUNCTIONS && *count > exported) /* with typed functions, untyped local symbols are labels */
             last = UNTYPED_CODE;
     }
     if (!object_end_at_next(symbols, 0, *count))

@@ -1,5 +1,5 @@
-/* Portable PDBs as objects; the reader itself is lib/ppdb. There is no code in them to be read as functions: methods are
- * known by their number, and looked up in ppdb/table.h. */
+/* Portable PDBs as objects; the reader itself is lib/ppdb. They have no functions with addresses: methods have numbers and are looked
+ * up in ppdb/table.h. */
 #include "object/impl.h"
 
 #include "ppdb/ppdb.h"

@@ -25,12 +25,12 @@ static enum sl_code parse_uuid(struct sl_str text, struct sl_debug_id *original,
 
 /* ---- XML ---- */
 
-/* Where the parser is: root (1), its dict (2), the dict's elements (3). */
+/* State of the parser. `depth`: 1 = in the root, 2 = in its dict, 3 = in an element of the dict. */
 struct plist {
     XML_Parser parser;
     unsigned depth;
     bool no_schema, in_dict, had_dict, is_key, after_key, found;
-    char text[MAX_TEXT]; /* of the current element of the dict; longer ones are nothing that is looked for */
+    char text[MAX_TEXT]; /* of the current element of the dict; longer texts are cut, they are no UUIDs */
     size_t size;
 };
 
@@ -78,7 +78,7 @@ static void character_data(void *arg, const XML_Char *text, int size)
     p->size += take;
 }
 
-/* Property lists declare no entities; whoever does wants to have them expanded. */
+/* Rejects files that declare entities: property lists have none, and expanding them can exhaust memory. */
 static void entity_declared(void *arg, const XML_Char *name, int parameter, const XML_Char *value, int size,
                             const XML_Char *base, const XML_Char *system, const XML_Char *public,
                             const XML_Char *notation)
@@ -116,7 +116,7 @@ static enum sl_code parse_xml(struct sl_bytes bytes, struct sl_debug_id *origina
 struct bplist {
     struct sl_bytes bytes;
     uint8_t offset_size, reference_size;
-    uint64_t count, offsets; /* objects; where their offsets are */
+    uint64_t count, offsets; /* number of objects; position of the table of their offsets */
 };
 
 static uint64_t read_number(struct sl_reader *r, unsigned size)
@@ -127,7 +127,7 @@ static uint64_t read_number(struct sl_reader *r, unsigned size)
     return value;
 }
 
-/* Reads the head of object `index`: kind and length; the reader stands behind it. */
+/* Reads the head of object `index`: kind and length; `r` is then behind the head. */
 static bool read_object(const struct bplist *p, uint64_t index, struct sl_reader *r, uint8_t *kind, uint64_t *length)
 {
     *r = sl_reader(p->bytes, true);
@@ -150,7 +150,7 @@ static bool read_object(const struct bplist *p, uint64_t index, struct sl_reader
     return !r->failed;
 }
 
-/* ASCII text; anything else is empty. */
+/* Reads an ASCII text; empty for other kinds of objects. */
 static struct sl_str read_text(const struct bplist *p, uint64_t index)
 {
     struct sl_reader r;

@@ -1,8 +1,7 @@
 /* WebAssembly modules (WebAssembly Core Specification, "Binary Format"; tool conventions "Build ID", "Debugging",
  * "ExternalDWARF").
  *
- * Sections are framed and function bodies are found; instructions are never looked at, so that any proposal is fine.
- * Addresses are file offsets. */
+ * Reads the frames of sections and function bodies, never instructions, so all proposals work. Addresses are file offsets. */
 #include "object/impl.h"
 
 #include "base/grow.h"
@@ -12,7 +11,7 @@
 enum { SECTION_CUSTOM = 0, SECTION_IMPORT = 2, SECTION_FUNCTION = 3, SECTION_CODE = 10, NAME_FUNCTIONS = 1 };
 
 struct wasm_section {
-    struct sl_str name; /* of custom sections */
+    struct sl_str name; /* custom sections only */
     uint8_t id;
     uint64_t offset; /* of the contents, behind the name of a custom section */
     struct sl_bytes contents;
@@ -22,7 +21,7 @@ struct wasm {
     struct wasm_section *sections;
     size_t section_count, section_capacity;
     uint32_t imported_functions;
-    uint64_t shift; /* what addresses of the code lack: it is at another offset in the program that this describes */
+    uint64_t shift; /* to add to code addresses: offset in the described program less offset here */
 };
 
 static enum sl_code wasm_invalid(struct sl_error *error, const char *what, uint64_t offset)
@@ -61,7 +60,7 @@ static enum sl_code wasm_read_sections(struct sl_object *object, struct wasm *wa
 {
     struct sl_reader r = sl_reader(object->bytes, false);
     sl_reader_skip(&r, 4);
-    if (sl_read_u32(&r) != 1) /* components count differently */
+    if (sl_read_u32(&r) != 1) /* components have other versions */
         return wasm_invalid(error, "not a module of version 1", 4);
     while (sl_reader_left(&r)) {
         uint64_t offset = sl_reader_offset(&r);
@@ -103,7 +102,7 @@ static const struct wasm_section *find_known(const struct wasm *wasm, uint8_t id
     return wasm_find(wasm, id, (struct sl_str){NULL, 0});
 }
 
-/* One byte, or for (ref ht), (ref null ht) of the function references proposal another number. */
+/* A value type is one byte; (ref ht) and (ref null ht) of the function references proposal have a number behind it. */
 static void skip_value_type(struct sl_reader *r)
 {
     uint8_t type = sl_read_u8(r);
@@ -121,7 +120,7 @@ static void skip_limits(struct sl_reader *r)
         sl_read_uleb(r);
 }
 
-/* Imported functions have the first numbers. An import of an unknown kind ends the count: partial. */
+/* Counts imported functions, which have the first function numbers. An import of an unknown kind ends the count and sets `partial`. */
 static void count_imports(struct sl_object *object, struct wasm *wasm)
 {
     const struct wasm_section *section = find_known(wasm, SECTION_IMPORT);
@@ -154,8 +153,8 @@ static void count_imports(struct sl_object *object, struct wasm *wasm)
     object->info.partial = object->info.partial || r.failed;
 }
 
-/* Linkers put the id's length before it, other tools do not: with a fitting length the id is what follows, and the whole
- * is kept as the form that some clients send. */
+/* Linkers write the id's length before it, other tools do not. If the first number fits as the length, the id is the rest, and the
+ * whole becomes raw_code_id, which some clients send. */
 static void set_ids(struct sl_object *object, const struct wasm *wasm)
 {
     const struct wasm_section *section = find_custom(wasm, "build_id");
@@ -242,7 +241,7 @@ static bool wasm_section_info(struct sl_object *object, size_t index, struct sl_
     return true;
 }
 
-/* The bodies of the code section; a function begins behind the size of its body and ends where the next one does. */
+/* Reads the bodies of the code section. A function begins behind the size field of its body and ends where the next function begins. */
 static size_t read_bodies(const struct sl_object *object, const struct wasm_section *code, struct sl_symbol *symbols,
                           size_t capacity)
 {
@@ -266,7 +265,7 @@ static size_t read_bodies(const struct sl_object *object, const struct wasm_sect
     return found;
 }
 
-/* Names by function number, imported functions counted first. */
+/* Reads names of functions; their numbers count imported functions first. */
 static void read_names(const struct wasm *wasm, struct sl_symbol *symbols, size_t count)
 {
     const struct wasm_section *section = find_custom(wasm, "name");
@@ -294,7 +293,7 @@ static enum sl_code wasm_symbols(struct sl_object *object, struct sl_arena *aren
     const struct wasm_section *code = find_known(wasm, SECTION_CODE);
     struct sl_reader r = sl_reader(code ? code->contents : (struct sl_bytes){NULL, 0}, false);
     uint32_t bodies = code ? read_u32(&r) : 0;
-    size_t capacity = bodies < sl_reader_left(&r) ? bodies : sl_reader_left(&r); /* a body takes at least a byte */
+    size_t capacity = bodies < sl_reader_left(&r) ? bodies : sl_reader_left(&r); /* a body has at least one byte */
     *symbols = SL_ARENA_ARRAY(arena, struct sl_symbol, capacity ? capacity : 1);
     if (!*symbols)
         return sl_budget_fail(object->budget, error);
@@ -304,7 +303,7 @@ static enum sl_code wasm_symbols(struct sl_object *object, struct sl_arena *aren
     return SL_OK;
 }
 
-/* Addresses are offsets in the file of the program: in its companion, other sections may be in front of the code. */
+/* Addresses are offsets in the program's file. In its debug companion the code section may have another offset. */
 static void wasm_relate(struct sl_object *debug, const struct sl_object *program)
 {
     struct wasm *wasm = debug->impl;
