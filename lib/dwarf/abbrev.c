@@ -1,4 +1,4 @@
-/* Abbreviation tables (DWARF 5, 7.5.3), compiled: runs of attributes nobody asks for become one skip. */
+/* Abbreviation tables (DWARF 5, 7.5.3), compiled to steps: runs of unwanted attributes become one skip. */
 #include "dwarf/impl.h"
 #include "base/order.h"
 #include "base/search.h"
@@ -43,7 +43,7 @@ static int size_of_form(uint16_t form, const struct abbrev_table *table)
     }
 }
 
-/* Size of a form that always has the same one; -1 for the others. */
+/* Returns the size of a form in bytes; -1 if it is variable. */
 static int fixed_size(uint16_t form, const struct abbrev_table *table)
 {
     return form < COMMON_FORMS ? table->sizes[form] : size_of_form(form, table);
@@ -69,7 +69,7 @@ static enum entry_slot slot_of(uint16_t attribute)
     }
 }
 
-/* What names of variables and types are made of. */
+/* True for attributes that names of variables and types need. */
 static bool is_of_types(uint16_t attribute)
 {
     switch (attribute) {
@@ -128,7 +128,7 @@ static enum abbrev_kind kind_with_variables(uint16_t tag)
     }
 }
 
-/* Entries below these hold no code: with a sibling attribute the subtree is jumped over. */
+/* KIND_LEAF_TYPE: entries below have no code, so the walk jumps over them if there is a sibling attribute. */
 static enum abbrev_kind kind_of(uint16_t tag, bool variables)
 {
     enum abbrev_kind kind = variables ? kind_with_variables(tag) : KIND_OTHER;
@@ -231,7 +231,7 @@ static bool add_attribute(struct abbrev_table *t, struct abbrev *abbrev, enum at
     return add_step(t, abbrev, (struct abbrev_step){.op = variable_size(form), .form = form});
 }
 
-/* Which attributes an abbreviation has, as far as the walk is concerned. */
+/* The attributes of an abbreviation that decide its abbrev_walk. */
 struct traits {
     bool sibling, declaration, low_pc, high_pc, ranges;
 };
@@ -323,7 +323,7 @@ static bool make_quick(struct abbrev_table *t)
 
 SL_ORDER_BY(by_code, struct sparse_abbrev, code, abbrev.first_step)
 
-/* Codes are mostly 1, 2, 3 ...: those that leave no large gap are looked up directly. */
+/* Codes are mostly 1, 2, 3 ...: those that leave no large gap index an array. */
 static bool is_dense(const struct abbrev_table *t, uint64_t code, size_t read)
 {
     enum { MAX_DENSE = 1 << 16, GAP = 256 };
@@ -346,8 +346,8 @@ static bool keep_abbrev(struct abbrev_table *t, uint64_t code, const struct abbr
     return true;
 }
 
-/* Up to the abbreviation of code `last`. Tables may overlap, and be read again when they were replaced: each is paid for by its
- * bytes. */
+/* Reads abbreviations up to code `last`. Tables may overlap, and are read again after they were replaced, so every read is charged by
+ * its bytes. */
 static bool read_table(struct abbrev_table *t, const struct dwarf_file *file, const struct dwarf_unit_header *unit,
                        uint64_t last)
 {
@@ -360,7 +360,7 @@ static bool read_table(struct abbrev_table *t, const struct dwarf_file *file, co
     t->step_count = t->skip_count = t->dense_count = t->sparse_count = 0;
     for (unsigned form = 0; form < COMMON_FORMS; form++)
         t->sizes[form] = (int8_t)size_of_form((uint16_t)form, t);
-    /* Entries point to their steps, even to none. */
+    /* First: entries without steps point to the arrays, too. */
     if (!sl_account_grow(&t->w->account, &t->steps, &t->step_capacity, 1, sizeof *t->steps) ||
         !sl_account_grow(&t->w->account, &t->skips, &t->skip_capacity, 1, sizeof *t->skips))
         return false;
@@ -415,7 +415,7 @@ const struct abbrev_table *dwarf_abbrevs(struct dwarf_worker *w, const struct dw
     struct abbrev_table *t = &w->tables[w->table_next++ % ABBREV_TABLES];
     if (t == w->pinned)
         t = &w->tables[w->table_next++ % ABBREV_TABLES];
-    /* Units that point to the replaced table must not be found again. */
+    /* Invalidate cached units that point to the replaced table. */
     for (size_t i = 0; i < FOREIGN_UNITS; i++)
         if (w->foreign_used[i] && w->foreign[i].abbrevs == t)
             w->foreign_used[i] = false;

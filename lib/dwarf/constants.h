@@ -1,4 +1,4 @@
-/* Numbers of the DWARF standard that this reader names (DWARF 5, section 7). */
+/* Constants of the DWARF standard (DWARF 5, section 7). */
 #pragma once
 
 enum {

@@ -1,6 +1,6 @@
-/* Debug information that was left in object files: read there, and moved to where the linker put the code.
+/* Reads debug information that the linker left in object files (object/debug_map.h), and moves it to the addresses in the image.
  *
- *     io.o:  f at 0, its lines  ──▶  image: f at 0x3f50        what the map does not name was left out by the linker
+ *     io.o:  f at 0, its lines  ──▶  image: f at 0x3f50        functions that the map does not name were dropped by the linker
  *            g at 0x20 */
 #include "dwarf/impl.h"
 
@@ -11,19 +11,19 @@
 
 #include <stdlib.h>
 
-/* Code of an object file and where it is in the image. */
+/* A function's address and size in the object file, and its address in the image. */
 struct moved {
     uint64_t from, size, to;
 };
 
 struct map_sink {
-    struct sl_function_sink sink; /* what the reader of the object file gives to */
+    struct sl_function_sink sink; /* sink of the object file's reader */
     struct sl_function_sink *inner;
-    const struct moved *moved; /* by `from` */
+    const struct moved *moved; /* sorted by `from` */
     size_t count;
 };
 
-/* The functions of a map file by their names; of several of one name none is known. */
+/* Maps names to the functions of a file in the debug map; NULL for names that occur twice. */
 static bool index_names(const struct sl_debug_map *map, const struct sl_debug_map_file *file, struct sl_map *names)
 {
     for (size_t i = 0; i < file->count; i++) {
@@ -39,7 +39,7 @@ static bool index_names(const struct sl_debug_map *map, const struct sl_debug_ma
 
 SL_ORDER_BY(moved_by_address, struct moved, from)
 
-/* Where the functions of an object file went, by `from`; to be freed. */
+/* Lists the functions of an object file that are in the image, sorted by `from`. The caller frees `moved`. Empties `names`. */
 static enum sl_code find_moved(struct sl_object *part, struct sl_map *names, struct moved **moved, size_t *count,
                                struct sl_error *error)
 {
@@ -67,7 +67,7 @@ static const struct moved *moved_at(const struct map_sink *m, uint64_t address)
     return found && address - found->from < found->size ? found : NULL;
 }
 
-/* The structures are the reading thread's own until the batch is consumed. */
+/* Moves a function with its lines and inlinees. The casts are fine: until the batch is consumed the calling thread owns it. */
 static void shift(struct sl_function *f, uint64_t by)
 {
     f->address += by;
@@ -77,7 +77,7 @@ static void shift(struct sl_function *f, uint64_t by)
         shift((struct sl_function *)&f->inlinees[i], by);
 }
 
-/* Where functions of the batch begin, ascending; NULL when out of memory. */
+/* Returns the sorted start addresses of the batch's functions; NULL when out of memory. */
 static const uint64_t *starts_of(const struct sl_function_batch *batch, struct sl_arena *arena)
 {
     uint64_t *starts = SL_ARENA_ARRAY(arena, uint64_t, batch->function_count + 1);
@@ -88,7 +88,8 @@ static const uint64_t *starts_of(const struct sl_function_batch *batch, struct s
     return starts;
 }
 
-/* Lines of what lies between functions count to the one in front of them in an object file. In the image they are padding. */
+/* True for a function made of lines between two functions: in an object file the symbol in front covers them, in the image they are
+ * padding. */
 static bool is_padding(const struct sl_function *f, const struct moved *moved, const uint64_t *starts, size_t count)
 {
     return f->address != moved->from && starts &&
@@ -121,7 +122,7 @@ static enum sl_code debug_map_consume(struct sl_function_sink *sink, const struc
     return m->inner->consume(m->inner, batch, error);
 }
 
-/* Whether any of the addresses that the sink wants is in the file's functions. */
+/* True if a function of the file contains an address that the sink wants. */
 static bool has_wanted_function(const struct sl_debug_map *map, const struct sl_debug_map_file *file,
                                 const struct sl_function_sink *sink)
 {
@@ -163,7 +164,7 @@ enum sl_code dwarf_read_debug_map(struct sl_object *object, const struct sl_comp
                                   struct sl_error *error)
 {
     struct sl_debug_map map;
-    struct sl_map known = {.budget = sl_object_budget(object)}; /* a file counts once */
+    struct sl_map known = {.budget = sl_object_budget(object)}; /* paths read already: each file is read once */
     struct sl_arena arena = {.budget = sl_object_budget(object)};
     struct sl_error reason = {0};
     bool any = false;

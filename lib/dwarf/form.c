@@ -118,7 +118,7 @@ bool dwarf_table_at(struct sl_bytes section, bool big_endian, uint64_t base, uin
     return !r.failed;
 }
 
-/* Where the text of an attribute is that refers to one. */
+/* A text in a string section. */
 struct text_place {
     struct sl_bytes table;
     uint64_t offset;

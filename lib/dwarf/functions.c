@@ -13,22 +13,22 @@ enum {
 };
 
 struct entry {
-    struct attribute attributes[SLOT_COUNT]; /* form 0: absent */
+    struct attribute attributes[SLOT_COUNT]; /* form 0 = absent */
 };
 
-/* An open subprogram or inlined call; the first stands for the root. Other entries with children are only counted. */
+/* An open subprogram or inlined call; the first frame is the root entry. Other open entries are only counted in `plain`. */
 struct frame {
     uint32_t plain;         /* open entries below it that have no frame */
     uint32_t depth;         /* inline depth of its children */
-    uint32_t first_pending; /* of a subprogram: its ranges in worker->pending */
+    uint32_t first_pending; /* a subprogram's ranges in worker->pending */
     uint32_t pending_count;
     uint32_t first_inlinee;
-    uint32_t variables; /* when it closes: its list */
+    uint32_t variables; /* number of its list, set when it closes */
     struct sl_str name;
     enum sl_language language;
     bool subprogram; /* opened here: emitted when the frame closes */
     bool code;       /* inlinees below belong to a function with code */
-    bool gathers;    /* variables below are its own: struct gathering */
+    bool gathers;    /* variables below are its own (struct gathering) */
 };
 
 struct walk {
@@ -38,7 +38,7 @@ struct walk {
     struct sl_arena *arena;
     size_t height;              /* frames */
     size_t depth;               /* open entries */
-    struct zero_claims *claims; /* not NULL: only these are looked for */
+    struct zero_claims *claims; /* not NULL: only look for subprograms at 0 */
 };
 
 static bool dwarf_functions_read_entry(const struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r,
@@ -107,7 +107,7 @@ static struct entry_name entry_name(struct walk *walk, const struct entry *e, en
     return name;
 }
 
-/* A frame that continues the one around it. */
+/* Pushes a copy of the top frame; NULL when out of memory. */
 static struct frame *push_frame(struct walk *walk)
 {
     struct dwarf_worker *w = walk->w;
@@ -121,7 +121,7 @@ static struct frame *push_frame(struct walk *walk)
     return frame;
 }
 
-/* Of the ranges in worker->ranges leaves out those at 0 of a subprogram that is not there; returns how many are left. */
+/* Removes ranges at 0 of a dropped subprogram from worker->ranges; returns the new count. */
 static size_t leave_out_dropped(struct walk *walk, const struct entry *e, size_t count)
 {
     struct range *ranges = walk->w->ranges;
@@ -175,12 +175,12 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
             continue;
         struct range range = {w->ranges[i].begin - load, w->ranges[i].end - load};
         if (w->pending_count == frame->first_pending)
-            entry = range.begin; /* of several ranges, compilers list that one first */
+            entry = range.begin; /* compilers list the range with the entry point first */
         known =
             known && dwarf_range_known(&walk->reader->ranges, dwarf_range_key(range.begin, range.end - range.begin));
         w->pending[w->pending_count++] = w->covered[w->covered_count++] = range;
     }
-    if (known) { /* would be dropped later */
+    if (known) { /* a copy of a folded function, which drop_repeated would remove */
         w->pending_count = frame->first_pending;
         frame->subprogram = frame->code = false;
         return true;
@@ -234,14 +234,14 @@ static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *
     return true;
 }
 
-/* Puts line records of [begin, end), relative, from every sequence that overlaps it, clipped, into worker->function_lines.
- * Sequences may overlap, as may functions: what is looked at is paid for. */
+/* Copies the lines of a range (relative addresses) into worker->function_lines, clipped, from every sequence that overlaps it.
+ * Sequences and functions may overlap, so all rows visited are charged. */
 static bool lines_of(struct dwarf_worker *w, uint64_t load, struct range range, size_t *line_count)
 {
     const struct line_table *t = &w->lines;
     uint64_t begin = range.begin + load, end = range.end + load;
     size_t count = 0;
-    /* First sequence that starts behind the range. */
+    /* first sequence that starts behind the range */
     size_t low = SL_PARTITION_POINT(middle, 0, t->sequence_count, t->sequences[middle].start < end);
     size_t first = low;
     while (first && t->sequences[first - 1].end > begin)
@@ -249,7 +249,7 @@ static bool lines_of(struct dwarf_worker *w, uint64_t load, struct range range, 
     for (; first < low; first++) {
         const struct sequence *s = &t->sequences[first];
         const struct row *rows = t->rows + s->first;
-        /* Last row at or before begin. */
+        /* first row behind `begin`; the one before it covers `begin` */
         size_t a = SL_PARTITION_POINT(middle, 0, s->count, rows[middle].address <= begin);
         size_t i = a ? a - 1 : 0;
         for (; i < s->count && rows[i].address < end; i++) {
@@ -273,7 +273,7 @@ static bool lines_of(struct dwarf_worker *w, uint64_t load, struct range range, 
     return true;
 }
 
-/* Puts the inlined calls of a function of several ranges into worker->by_address; the same ones in the order given. */
+/* Sorts the inlined calls of a function with several ranges by address into worker->by_address; calls at one address keep their order. */
 static bool order_inlinees(struct dwarf_worker *w, const struct frame *frame)
 {
     size_t count = w->inlinee_count - frame->first_inlinee;
@@ -292,14 +292,14 @@ static bool order_inlinees(struct dwarf_worker *w, const struct frame *frame)
     return true;
 }
 
-/* The first of the calls by address that begins at or behind `address`. */
+/* The index in worker->by_address of the first call at or behind `address`. */
 static size_t first_inlinee_at(const struct dwarf_worker *w, size_t count, uint64_t address)
 {
     return SL_PARTITION_POINT(middle, 0, count, w->by_address[middle].address < address);
 }
 
-/* Code with inlined calls that no row covers, as of a block that was put into a section of its own, has a line that says nothing:
- * what is inlined there is known all the same. */
+/* Adds a line without file before the first row of a function with inlined calls, so that they are kept there: the start of a block in
+ * a section of its own may have no row. */
 static bool fill_head(struct dwarf_worker *w, const struct sl_function *function, size_t *line_count)
 {
     struct sl_line *lines = w->function_lines;
@@ -385,7 +385,7 @@ static bool open_plain(struct walk *walk)
     return true;
 }
 
-/* Inlined calls below an entry without code do not belong to the function around it. */
+/* Opens an entry without code: inlined calls below it do not belong to the enclosing function. */
 static inline bool open_without_code(struct walk *walk)
 {
     if (!walk->w->frames[walk->height - 1].code)
@@ -399,7 +399,7 @@ static inline bool open_without_code(struct walk *walk)
     return true;
 }
 
-/* A subprogram or inlined call that has addresses. */
+/* Opens a subprogram or inlined call with addresses. */
 static bool open_code(struct walk *walk, const struct abbrev *abbrev, const struct entry *e)
 {
     bool subprogram = abbrev->kind == KIND_SUBPROGRAM;
@@ -418,7 +418,7 @@ static bool open_code(struct walk *walk, const struct abbrev *abbrev, const stru
     return true;
 }
 
-/* An entry whose children need not be looked at: over them, if it says where they end. */
+/* Skips the children of an entry by its DW_AT_sibling, if that is valid. A subprogram that is not a declaration is opened. */
 static bool jump(struct walk *walk, const struct abbrev *abbrev, const struct entry *e, struct sl_reader *r)
 {
     const struct attribute *declaration = &e->attributes[SLOT_DECLARATION];
@@ -455,7 +455,7 @@ static const uint8_t *skip_entry(const struct dwarf_unit *unit, const struct abb
     return at;
 }
 
-/* A variable, or what holds variables of others: what is below it does not belong to the function around it. */
+/* Handles a variable, or a scope: variables below do not belong to the enclosing function. */
 static bool visit_variable(struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r)
 {
     struct frame *frame = &walk->w->frames[walk->height - 1];
@@ -475,7 +475,7 @@ static bool visit_variable(struct walk *walk, const struct abbrev *abbrev, struc
     return true;
 }
 
-/* Reads and handles an entry that is more than passed over. */
+/* Reads and handles an entry that is not just skipped. */
 static bool visit(struct walk *walk, const struct abbrev *abbrev, struct sl_reader *r, struct entry *e)
 {
     if (abbrev->walk > WALK_CODE)
@@ -489,15 +489,15 @@ static bool visit(struct walk *walk, const struct abbrev *abbrev, struct sl_read
     return abbrev->walk == WALK_CODE ? open_code(walk, abbrev, e) : jump(walk, abbrev, e, r);
 }
 
-/* Entries passed over, from `at`; `plain` of them are open, at most `limit`. */
+/* State of skipping entries: position, and the number of open ones, which is at most `limit`. */
 struct passing {
     const uint8_t *at, *end;
     uint32_t plain, limit;
-    bool code; /* as of the frame */
+    bool code; /* frame.code */
 };
 
-/* Passes over entries as long as they are of the common kinds, and their ends as long as one of them is open. False when
- * the entries cannot be read. */
+/* Skips entries of the common kinds, and ends of children while `plain` is not 0. Stops at any other entry. False if the entries
+ * cannot be read. */
 static bool pass_quickly(struct passing *p, const struct quick *quick, size_t count)
 {
     const uint8_t *data = p->at;
@@ -545,8 +545,8 @@ static bool read_code(struct passing *p, uint64_t *code)
     return !r.failed;
 }
 
-/* Passes over entries up to one that matters, whose abbreviation it sets (NULL: the end of a frame's children) and whose
- * attributes it returns. NULL when the entries cannot be read. */
+/* Skips entries up to one that must be handled, sets `*found` to its abbreviation (NULL at the end of a frame's children), and returns
+ * the start of its attributes. NULL if the entries cannot be read. */
 static const uint8_t *pass(struct walk *walk, const uint8_t *at, const uint8_t *end, const struct abbrev **found)
 {
     const struct dwarf_unit *unit = walk->unit;
@@ -580,7 +580,7 @@ static const uint8_t *pass(struct walk *walk, const uint8_t *at, const uint8_t *
     return p.at;
 }
 
-/* Passes over the root's attributes. */
+/* Skips the root's attributes. NULL if they cannot be read. */
 static const uint8_t *enter_root(struct walk *walk, struct sl_reader *r, bool *children)
 {
     uint64_t code = 0;
@@ -628,15 +628,15 @@ static bool dwarf_functions_read_all(struct walk *walk)
     w->function_count = w->inlinee_count = w->pending_count = w->covered_count = 0;
     w->name_count = 0;
     sl_id_table_clear(&w->name_table);
-    /* A split unit may be that of many skeletons. */
+    /* Charged again for each skeleton of a split unit. */
     if (!sl_account_spend(&w->account, (unit->header->end - unit->header->offset) / BYTES_PER_STEP) ||
         !sl_account_grow(&w->account, &w->frames, &w->frame_capacity, 1, sizeof *w->frames))
         return false;
-    w->frames[0] = (struct frame){0}; /* around the root */
+    w->frames[0] = (struct frame){0}; /* the root */
     if (variables)
         variables_begin(w, walk->arena);
     bool ok = walk_unit(walk);
-    /* What was open when reading stopped still has its ranges and the lines. */
+    /* Entries that were open when reading stopped still have ranges and lines. */
     while (walk->height > 1 && !w->account.failed && close_frame(walk))
         continue;
     if (variables)

@@ -1,4 +1,4 @@
-/* Line programs (DWARF 5, 6.2), decoded once a unit into rows and sequences sorted by address. */
+/* Line programs (DWARF 5, 6.2), decoded once per unit into rows and into sequences sorted by address. */
 #include "dwarf/impl.h"
 
 #include "base/order.h"
@@ -11,7 +11,7 @@ struct program {
     uint8_t address_size, offset_size, min_instruction, max_ops, line_range, opcode_base;
     int8_t line_base;
     uint8_t lengths[256];
-    uint8_t special_ops[256]; /* what special opcodes add: operations, lines */
+    uint8_t special_ops[256]; /* operation advance of special opcodes; line advance below */
     int16_t special_lines[256];
     bool big_endian;
 };
@@ -25,8 +25,8 @@ struct table_reader {
     struct dwarf_worker *w;
     const struct dwarf_unit *unit;
     size_t directory_count; /* in worker->directories */
-    uint8_t offset_size;    /* of the program: assemblers write 32-bit ones for 64-bit units */
-    bool names_first;       /* directory 0 is a directory as others, relative to the compilation directory */
+    uint8_t offset_size;    /* of the program: assemblers write 32-bit programs for 64-bit units */
+    bool names_first;       /* directory 0 is like the others: joined to the compilation directory (versions 2 to 4) */
 };
 
 static bool dwarf_line_add_file(struct table_reader *t, struct sl_str name, uint64_t directory)
@@ -37,7 +37,7 @@ static bool dwarf_line_add_file(struct table_reader *t, struct sl_str name, uint
         return false;
     struct sl_file *file = &lines->files[lines->file_count++];
     *file = (struct sl_file){.comp_dir = t->unit->comp_dir, .name = name};
-    /* In version 5 directory 0 is the compilation directory itself, which may be a relative one: it is not joined to itself. */
+    /* In version 5 directory 0 is the compilation directory itself. It may be relative, so it is not joined to itself. */
     if ((directory || t->names_first) && directory < t->directory_count)
         file->directory = t->w->directories[directory];
     else if (t->directory_count && t->w->directories[0].size)
@@ -55,8 +55,8 @@ static bool add_directory(struct table_reader *t, struct sl_str name)
     return true;
 }
 
-/* Versions 2 to 4: directory 0 is the compilation directory, file 0 the unit's own name. A relative one is said twice, as the
- * reference has it: crashes are grouped by such paths. */
+/* Versions 2 to 4: directory 0 is the compilation directory, file 0 the unit's own name. A relative compilation directory occurs twice
+ * in the joined path, as in the reference (Symbolicator): crashes are grouped by such paths. */
 static bool read_tables_v4(struct table_reader *t, struct sl_reader *r)
 {
     t->names_first = true;
@@ -135,7 +135,7 @@ static bool read_tables_v5(struct table_reader *t, struct sl_reader *r)
     return ok;
 }
 
-/* Reads how large the table is, where `r` ends then, and the rest of its header, which begins behind. */
+/* Reads the sizes of the table: `r` then ends with the table, and is before the rest of the header, of `*header` bytes. */
 static bool read_sizes(struct sl_reader *r, const struct dwarf_unit *unit, struct program *p, uint64_t *header)
 {
     const struct dwarf_file *file = unit->address_file;
@@ -196,7 +196,7 @@ static bool dwarf_line_read_header(struct table_reader *t, struct program *p)
     p->code = (struct sl_bytes){code, (size_t)(r.end - code)};
     struct sl_reader tables = r;
     tables.end = code;
-    /* A header's strings may run past its stated length in broken files: the rows still count. */
+    /* Ignore errors: strings of broken files may run past the header's stated length, but the rows are valid. */
     if (p->version == 5)
         read_tables_v5(t, &tables);
     else
@@ -215,8 +215,8 @@ struct machine {
     uint32_t file, line, op_index;
     uint64_t column;
     uint64_t discriminator; /* of the next row */
-    size_t first;           /* row of the open sequence */
-    bool open, killed;      /* killed: rows do not count until the next set_address */
+    size_t first;           /* first row of the open sequence */
+    bool open, killed;      /* killed: rows are dropped until the next set_address */
     bool keep_zero;
     bool positions; /* rows have positions, not lines */
 };
@@ -226,7 +226,7 @@ static uint32_t as_u32(uint64_t value)
     return value < UINT32_MAX ? (uint32_t)value : 0;
 }
 
-/* A row as it is written, for a worker that lists them: to it every address is a dead one. */
+/* Appends the row as it is written to worker->row_list, if there is one (then `dead` is 0, so that all rows come here). */
 static bool list_row(struct machine *m, bool is_end)
 {
     struct row_list *list = m->table->w->row_list;
@@ -327,7 +327,7 @@ static bool extended(struct machine *m, const struct program *p, struct sl_reade
             return false;
         bool back =
             m->open && m->lines->row_count > m->first && address < m->lines->rows[m->lines->row_count - 1].address;
-        /* At 0 there is no code but that which the linker has dropped: its rows would cover what lies there now. */
+        /* Rows at 0 and at tombstones are of code that the linker dropped; rows that go back would cover other code. */
         m->killed = back || address >= m->dead || (address == 0 && !m->keep_zero);
         m->address = address;
         m->op_index = 0;
@@ -393,13 +393,13 @@ static void dwarf_line_run(struct machine *m, const struct program *p)
             break;
         }
     }
-    /* A sequence without its end covers one byte after the last row. */
+    /* A sequence without an end covers one byte at its last row. */
     close_sequence(m, 0);
 }
 
 SL_ORDER_BY(dwarf_line_by_start, struct sequence, start, first)
 
-/* Units may share a program: each pays for its bytes. */
+/* Units may share a program, so each is charged for its bytes. */
 void dwarf_read_lines(struct dwarf_worker *w, const struct dwarf_unit *unit)
 {
     struct line_table *lines = &w->lines;

@@ -1,4 +1,4 @@
-/* Units as they are written, for tools: listing.h. */
+/* DWARF units as they are written, for tools (listing.h). */
 #include "dwarf/impl.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ struct sl_dwarf_listing {
     struct dwarf_worker worker;
     struct row_list rows;
     struct sl_arena arena;
-    struct sl_dwarf_function *functions; /* of the unit that is read */
+    struct sl_dwarf_function *functions; /* of the unit being read */
     struct sl_dwarf_range *ranges;
     uint32_t *open; /* by depth: the function there, or SL_DWARF_NONE */
     size_t function_count, function_capacity, range_count, range_capacity, open_capacity;
@@ -97,7 +97,8 @@ static uint32_t small(const struct attribute *a)
     return a->value < UINT32_MAX ? (uint32_t)a->value : SL_DWARF_NONE;
 }
 
-/* An attribute of the entry or of one that it is an instance of: the first that is met counts, but of names those of the linker. */
+/* Takes an attribute of the entry, or of its abstract origin or specification, unless it is set already. A linkage name replaces a
+ * short name. */
 static void take_attribute(struct sl_dwarf_listing *l, const struct dwarf_unit *unit, uint16_t attribute,
                            const struct attribute *a, struct sl_dwarf_function *f)
 {
@@ -129,7 +130,7 @@ static void take_attribute(struct sl_dwarf_listing *l, const struct dwarf_unit *
     }
 }
 
-/* Follows the entry's reference to what it is an instance of. */
+/* Completes the function from its chain of abstract origins and specifications. */
 static void take_instance(struct sl_dwarf_listing *l, const struct dwarf_unit *from, struct reference reference,
                           struct sl_dwarf_function *f)
 {
@@ -141,7 +142,7 @@ static void take_instance(struct sl_dwarf_listing *l, const struct dwarf_unit *f
         if (!next)
             return;
         if (next != unit) {
-            copy = *next; /* its place may be taken while the chain goes on */
+            copy = *next; /* its cache slot may be reused while the chain is followed */
             unit = &copy;
         }
         struct sl_reader r =
@@ -161,7 +162,7 @@ static void take_instance(struct sl_dwarf_listing *l, const struct dwarf_unit *f
     }
 }
 
-/* The entry of a function or an inlined call, behind its code. */
+/* Reads the entry of a function or inlined call; `r` is behind its abbreviation code. */
 static bool listing_read_function(struct sl_dwarf_listing *l, const struct dwarf_unit *unit,
                                   const struct abbrev *abbrev, struct sl_reader *r, size_t depth)
 {
@@ -198,7 +199,7 @@ static bool listing_read_function(struct sl_dwarf_listing *l, const struct dwarf
     f.range_count = (uint32_t)count;
     if (!take_ranges(l, count))
         return false;
-    if (count) /* what is only declared, or was never made, has no code to be asked for */
+    if (count) /* functions without code are never looked up, so they need no names */
         take_instance(l, unit, origin, &f);
     for (size_t i = depth; f.is_inlined && i-- > 0 && f.parent == SL_DWARF_NONE;)
         f.parent = l->open[i];
@@ -207,7 +208,7 @@ static bool listing_read_function(struct sl_dwarf_listing *l, const struct dwarf
     return true;
 }
 
-/* All entries of the unit one after the other. */
+/* Reads all entries of the unit in order. */
 static bool read_entries(struct sl_dwarf_listing *l, const struct dwarf_unit *unit)
 {
     struct dwarf_worker *w = &l->worker;

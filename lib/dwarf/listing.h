@@ -1,9 +1,10 @@
-/* Units of DWARF as they are written: what debuggers' tools print beyond what the stream of functions has, discriminators and
- * declarations, and what they choose by rules of their own. Read unit by unit, for those who ask for few addresses.
+/* DWARF units as they are written, for tools that look up a few addresses (addr2line, llvm-symbolizer): they also print
+ * discriminators and declarations, which the stream of functions does not have, and select functions by their own rules. Units are
+ * read one by one.
  *
- *     root entries ──ranges──▶ which unit ──read──▶ functions and inlined calls, rows of the line program, files
+ *     root entries ──ranges──▶ unit of an address ──read──▶ functions and inlined calls, rows of the line program, files
  *
- * Nothing is left out or put right: ranges may be of code that the linker has dropped, rows may go backwards. One thread. */
+ * Nothing is left out or corrected: ranges may be of code that the linker dropped, rows may go backwards. One thread. */
 #pragma once
 
 #include "function/function.h"
@@ -24,43 +25,44 @@ struct sl_dwarf_range {
 
 /* A subprogram or an inlined call. */
 struct sl_dwarf_function {
-    struct sl_str name; /* the linkage name, else that of the source; its own or that of what it is an instance of */
-    struct sl_str short_name; /* that of the source */
-    bool has_linkage_name;    /* `name` is one */
+    struct sl_str name; /* the linkage name, else short_name; its own or of its abstract origin or specification */
+    struct sl_str short_name; /* DW_AT_name */
+    bool has_linkage_name;    /* `name` is a linkage name */
     bool is_inlined;
-    uint64_t low_pc; /* DW_AT_low_pc; UINT64_MAX: not said */
+    uint64_t low_pc; /* DW_AT_low_pc; UINT64_MAX = absent */
     uint32_t parent; /* of an inlined call: index of the function or call around it, or SL_DWARF_NONE */
     uint32_t first_range, range_count;                              /* in the unit's ranges, in the order written */
-    uint32_t call_file, call_line, call_column, call_discriminator; /* file: SL_DWARF_NONE: not said */
-    uint32_t decl_line;                                             /* 0: not said */
-    uint32_t decl_file, decl_unit; /* index into the files of that unit; SL_DWARF_NONE: not said */
-    bool decl_file_in_abbrev;      /* `decl_file` is said by the abbreviation (DW_FORM_implicit_const) */
+    uint32_t call_file, call_line, call_column, call_discriminator; /* file: SL_DWARF_NONE = absent */
+    uint32_t decl_line;                                             /* 0 = absent */
+    uint32_t decl_file, decl_unit; /* index into the files of unit decl_unit; SL_DWARF_NONE = absent */
+    bool decl_file_in_abbrev;      /* `decl_file` is a constant of the abbreviation (DW_FORM_implicit_const) */
 };
 
 struct sl_dwarf_unit {
     const struct sl_dwarf_function *functions; /* in file order */
-    const struct sl_dwarf_range *ranges;       /* of all of them */
+    const struct sl_dwarf_range *ranges;       /* of all functions */
     const struct sl_dwarf_row *rows;           /* in the order of the line program */
     const struct sl_file *files;
     size_t function_count, range_count, row_count, file_count;
     struct sl_str name, comp_dir;
-    struct sl_str directory; /* of the line table: its first one */
-    uint16_t line_version;   /* of the line table; 0: it has none */
+    struct sl_str directory; /* first directory of the line table */
+    uint16_t line_version;   /* version of the line table; 0 = the unit has none */
     uint16_t language;       /* DW_AT_language */
 };
 
 struct sl_dwarf_listing;
 
-/* NULL when the object has no .debug_info, or memory is out. `companions` (may be NULL) and the object must outlive it. What is read
- * is paid for by the object's budget. */
+/* Returns NULL if the object has no .debug_info, or when out of memory. `companions` (may be NULL) and the object must outlive the
+ * listing. Reading is charged to the object's budget. */
 struct sl_dwarf_listing *sl_dwarf_listing_new(struct sl_object *object, const struct sl_companions *companions);
 void sl_dwarf_listing_free(struct sl_dwarf_listing *listing);
 
 size_t sl_dwarf_listing_count(const struct sl_dwarf_listing *listing);
 
-/* The ranges of code that the root entry of the unit has, good until the next call; how many they are: 0 when it has none. */
+/* Reads the code ranges of the unit's root entry, which are valid until the next call; returns their number. */
 size_t sl_dwarf_listing_ranges(struct sl_dwarf_listing *listing, size_t unit, const struct sl_dwarf_range **ranges);
 
-/* Reads the unit; what is not text of the object lives in the arena. SL_MALFORMED when it cannot be read to its end. */
+/* Reads the unit; arrays live in the arena, texts in the object or the arena. SL_MALFORMED if it cannot be read to its end: `out` then
+ * has the part before the damage. */
 enum sl_code sl_dwarf_listing_read(struct sl_dwarf_listing *listing, size_t unit, struct sl_arena *arena,
                                    struct sl_dwarf_unit *out, struct sl_error *error);

@@ -1,4 +1,4 @@
-/* Names of subprograms: their own, or through specification and abstract origin, across units and files. */
+/* Names of subprograms: their own, or of their specification and abstract origin, across units and files. */
 #include "dwarf/impl.h"
 
 #include "function/undecorate.h"
@@ -11,7 +11,7 @@ struct entry_names {
     struct reference origin;
 };
 
-/* Others than `from` are opened and kept among the worker's foreign units. */
+/* Opens units other than `from` and caches them in worker->foreign. */
 const struct dwarf_unit *dwarf_unit_of(struct dwarf_worker *w, const struct dwarf_unit *from,
                                        struct reference reference)
 {
@@ -42,7 +42,7 @@ struct sl_str dwarf_linkage_name(struct dwarf_worker *w, const struct dwarf_unit
     return unit->file->decorates ? sl_undecorate_linkage(name) : name;
 }
 
-/* Entries are read again from every unit that refers to them: each time is paid for. */
+/* A DIE may be read again for each referring unit, so every read is charged to the work budget. */
 static bool dwarf_names_read_entry(struct dwarf_worker *w, const struct dwarf_unit *unit, uint64_t offset,
                                    struct entry_names *out)
 {
@@ -96,7 +96,7 @@ struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit 
         return known->name;
     }
     const struct dwarf_unit *unit = from;
-    struct dwarf_unit copy; /* the foreign slot may be reused while the chain goes on */
+    struct dwarf_unit copy; /* the foreign slot may be reused while the chain is followed */
     for (int hops = 0; hops < MAX_REFERENCES && reference.file; hops++) {
         const struct dwarf_unit *next = dwarf_unit_of(w, unit, reference);
         struct entry_names entry;
@@ -105,7 +105,8 @@ struct entry_name dwarf_name_of(struct dwarf_worker *w, const struct dwarf_unit 
         if (next != unit) {
             copy = *next;
             unit = &copy;
-            found = unit->has_language ? (int)unit->language : found; /* partial units have what others share */
+            found = unit->has_language ? (int)unit->language
+                                       : found; /* partial units, which others share, may have no language */
         }
         if (!dwarf_names_read_entry(w, unit, reference.offset, &entry))
             break;

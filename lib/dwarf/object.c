@@ -1,9 +1,9 @@
-/* Which reader an object's functions come from. */
+/* sl_object_read_functions: chooses the reader of an object's functions. */
 #include "btf/btf.h"
 #include "dwarf/impl.h"
 #include "go/go.h"
 
-/* BTF says less than DWARF, and answers where that is not there, or none of it can be read. */
+/* Reads BTF, which has less than DWARF, if there is no DWARF or none of it could be read. */
 static enum sl_code read_btf(enum sl_code dwarf, struct sl_object *object, struct sl_function_sink *sink,
                              struct sl_error *error)
 {
@@ -18,7 +18,7 @@ static enum sl_code read_btf(enum sl_code dwarf, struct sl_object *object, struc
     return code;
 }
 
-/* DWARF says more than the table of a Go program, which is read where there is none. */
+/* Prefers DWARF to the table of a Go program, which has less. */
 static enum sl_code read_any(struct sl_object *object, const struct sl_companions *companions,
                              const struct sl_parallel *parallel, struct sl_function_sink *sink, struct sl_error *error)
 {
@@ -31,7 +31,7 @@ static enum sl_code read_any(struct sl_object *object, const struct sl_companion
     return code == SL_NOT_FOUND ? sl_go_read(object, sink, error) : code;
 }
 
-/* Debug information of old compilers: AVR's of Debian writes it unless it is told not to. */
+/* True if the object has stabs, the debug information of old compilers: Debian's AVR compiler writes it by default. */
 static bool has_stabs(struct sl_object *object)
 {
     struct sl_section_info section;
@@ -51,7 +51,6 @@ enum sl_code sl_object_read_functions(struct sl_object *object, const struct sl_
         unused = "stabs (section .stab) are not read: compile with -gdwarf-4";
     if (unused && !sink->skipped_units++)
         sl_fail(&sink->first_skipped, SL_UNSUPPORTED, "%s", unused);
-    enum sl_code lack =
-        sl_object_complete(object, error); /* a section that memory was missing for is not an absent one */
+    enum sl_code lack = sl_object_complete(object, error); /* a section may seem absent because memory ran out */
     return lack == SL_OK ? code : lack;
 }

@@ -7,7 +7,7 @@ enum { STEPS_PER_RANGE = 24 };
 struct collector {
     struct dwarf_worker *w;
     size_t count;
-    uint64_t dead; /* addresses from here on are tombstones */
+    uint64_t dead; /* addresses from here on are tombstones of dropped code */
     bool keeps_zero;
 };
 
@@ -32,7 +32,7 @@ static void add_offset_pair(struct collector *c, uint64_t base, uint64_t begin, 
         dwarf_ranges_add(c, base + begin, base + end);
 }
 
-/* Lists may be shared and overlap: every entry is paid for, also for what is made of its range. */
+/* Lists may be shared and overlap, so every entry is charged, with the work for its range. */
 static bool pay(struct collector *c)
 {
     return sl_account_spend(&c->w->account, STEPS_PER_RANGE);
@@ -142,7 +142,7 @@ size_t dwarf_ranges_with_lines(struct dwarf_worker *w, size_t count)
     const struct line_table *t = &w->lines;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        /* The first sequence that begins behind it. */
+        /* first sequence that begins behind the range's start */
         size_t low = SL_PARTITION_POINT(middle, 0, t->sequence_count, t->sequences[middle].start <= w->ranges[i].begin);
         if (!t->sequence_count || (low && w->ranges[i].begin < t->sequences[low - 1].end))
             w->ranges[kept++] = w->ranges[i];

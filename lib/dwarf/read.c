@@ -1,9 +1,9 @@
-/* Driving the reader: windows of units. Within one, no thread waits for another:
+/* Drives the reader in windows of units. Within a window no thread waits for another:
  *
  *     read a unit ▶ drop repeated ranges ▶ the sink's prepare ▶ consume
  *     (parallel)    (in file order)        (parallel)           (in file order)
  *
- * Who has read or prepared a unit takes the steps in file order that have become possible, also those of other units.
+ * A thread that has read or prepared a unit also takes the steps in file order that have become possible, for any unit.
  * With one worker a window is one unit, which stays in the processor's cache from step to step. */
 #include "dwarf/impl.h"
 #include "base/search.h"
@@ -11,10 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* UNIT_CHUNK bytes are enough for most units: smaller pieces would be taken and given back by all threads all the time. */
+/* UNIT_CHUNK bytes are enough for most units: with smaller chunks all threads would compete for malloc. */
 enum { UNITS_PER_WORKER = 32, UNIT_CHUNK = 256 * 1024 };
 
-/* Memory of a batch. Who reads a unit takes the first of its own that is not in use, so few are ever used. */
+/* Memory of a batch. A worker takes the first one in its own list that is not in use, so few are ever allocated. */
 struct batch_memory {
     struct sl_arena arena;
     struct batch_memory *next;
@@ -24,16 +24,16 @@ struct batch_memory {
 enum slot_state { SLOT_WAITING, SLOT_READ, SLOT_PREPARED };
 
 struct slot {
-    struct batch_memory *memory; /* NULL: none was to be had */
+    struct batch_memory *memory; /* NULL if the unit has no code or memory is exhausted */
     struct sl_function_batch batch;
     struct sl_function *functions; /* of the batch */
-    const char *damage;            /* why the unit was not read to its end; NULL: it was */
-    struct sl_str missing; /* the .dwo file with the unit's functions, which was not to be had; data NULL: none */
+    const char *damage;            /* why the unit could not be read to its end; NULL = it was */
+    struct sl_str missing;         /* the unit's .dwo file, if it is needed but not available; else data NULL */
     bool skip, exhausted;
     atomic_int state;
 };
 
-/* A step that is taken for one slot after the other, by one thread at a time. */
+/* A step that is taken for the slots in order, by one thread at a time. */
 struct stage {
     atomic_bool busy;
     atomic_size_t done; /* slots */
@@ -48,13 +48,13 @@ struct window {
     size_t first, count;
     struct stage dropping, consuming;
     atomic_size_t claimed; /* slots whose prepare has begun */
-    size_t read;           /* units */
+    size_t read;           /* units that could be read */
     enum sl_code code;
     struct sl_error *error;
 };
 
-/* A root entry need not say where its code is: then entries and lines do. One that ends, but begins nowhere or at 0, is of code
- * that the linker has dropped. */
+/* True if the unit may have code. If the root entry has no ranges, subprograms or lines decide. A root entry with a high_pc, but a
+ * low_pc of 0 or none, is of code that the linker dropped. */
 static bool has_code(const struct dwarf_unit *unit)
 {
     if (unit->has_ranges || (unit->has_low_pc && unit->low_pc) || dwarf_keeps_zero(unit->address_file))
@@ -69,7 +69,7 @@ static bool is_skeleton(const struct dwarf_unit *unit)
     return unit->header->type == DW_UT_skeleton || unit->dwo_name.size || (unit->header->version < 5 && unit->dwo_id);
 }
 
-/* Addresses of WASM are relative to the code section until here. The structures are the worker's own. */
+/* Adds the bias of WASM, whose addresses are relative to the code section until here. The casts are fine: the worker owns the batch. */
 static void shift_functions(const struct sl_function *functions, size_t count, uint64_t bias)
 {
     for (size_t i = 0; i < count; i++) {
@@ -156,18 +156,18 @@ static void read_code(struct dwarf_reader *reader, struct slot *slot, struct dwa
     uint64_t bias = sl_object_info(reader->object)->dwarf_bias;
     if (!slot->skip && bias)
         shift_functions(slot->functions, slot->batch.function_count, bias);
-    if (is_skeleton(unit)) /* tables of the split file point into this unit's file structure, which ends here */
+    if (is_skeleton(unit)) /* cached tables point to split_file, which goes out of scope */
         dwarf_forget_file(w, &split_file);
 }
 
 bool dwarf_is_wanted(const struct sl_function_sink *sink, uint64_t bias, uint64_t begin, uint64_t end)
 {
-    /* The first one at or behind the begin. */
+    /* first wanted address at or behind `begin` */
     size_t low = SL_PARTITION_POINT(middle, 0, sink->wanted_count, sink->wanted[middle] + bias < begin);
     return low < sink->wanted_count && sink->wanted[low] + bias < end;
 }
 
-/* Whether the unit certainly has no code at the addresses that the sink wants. */
+/* True if the unit certainly has no code at the addresses that the sink wants. */
 static bool is_elsewhere(const struct dwarf_reader *reader, struct dwarf_worker *w,
                          const struct dwarf_unit_header *header, const struct sl_function_sink *sink)
 {
@@ -244,8 +244,8 @@ static void dwarf_read_consume(struct window *window, struct slot *slot)
     }
 }
 
-/* Takes `step` for the slots that are next and in the state for it, unless another thread is doing so. A slot that gets
- * ready while that thread leaves is seen by it: it looks again when `busy` is false. */
+/* Runs `step` for the next slots in order as long as they are in `state`, unless another thread is doing so. No slot is missed: the
+ * thread checks again after it has cleared `busy`. */
 static void dwarf_read_advance(struct window *window, struct stage *stage, enum slot_state state,
                                void (*step)(struct window *window, struct slot *slot))
 {
@@ -262,7 +262,7 @@ static void dwarf_read_advance(struct window *window, struct stage *stage, enum 
     } while (done < window->count && atomic_load(&window->slots[done].state) >= (int)state);
 }
 
-/* A slot to prepare. */
+/* Claims a slot to prepare; false if there is none. */
 static bool claim(struct window *window, size_t *index)
 {
     *index = atomic_load(&window->claimed);
@@ -374,7 +374,7 @@ enum sl_code sl_dwarf_read(struct sl_object *object, const struct sl_companions 
     if (companions && companions->dwp) {
         dwarf_file_open(&reader.dwp, companions->dwp, true);
         dwarf_pay_with(&reader, companions->dwp);
-        /* the index is not a .dwo section */
+        /* .debug_cu_index has no .dwo suffix */
         sl_object_section(companions->dwp, "debug_cu_index", &reader.dwp.cu_index, NULL);
         reader.has_dwp = reader.dwp.info.size > 0;
     }

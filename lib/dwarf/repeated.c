@@ -1,7 +1,7 @@
-/* The ranges of functions met so far. Linkers that fold the copies of an inline function let the debug information of
- * every copy point to the one that was kept: only the first counts.
+/* The set of function ranges read so far. Linkers that fold copies of an inline function let the debug information of every copy
+ * point to the one that was kept: only the first is emitted.
  *
- * One thread at a time adds, any number look at the same time; so a table that became too small is kept until the end. */
+ * One thread at a time adds while others look up, so a table that became too small is kept until the end. */
 #include "dwarf/impl.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 struct range_table {
     struct range_table *smaller;
     size_t capacity, count;
-    _Atomic uint64_t keys[]; /* 0: free */
+    _Atomic uint64_t keys[]; /* 0 = free slot */
 };
 
 uint64_t dwarf_range_key(uint64_t address, uint64_t size)
@@ -25,9 +25,9 @@ static uint64_t key_at(const struct range_table *table, size_t at)
     return atomic_load_explicit(&table->keys[at], memory_order_relaxed);
 }
 
-enum { FREE_PROBES = 64 }; /* more are hardly ever needed, unless addresses were chosen for it */
+enum { FREE_PROBES = 64 }; /* more are needed only for crafted addresses */
 
-/* The place of `key`, or a free one. */
+/* Returns the slot of `key`, or a free one. */
 static size_t repeated_find(const struct range_set *set, const struct range_table *table, uint64_t key)
 {
     size_t at = (size_t)key & (table->capacity - 1), probes = 0;
@@ -41,7 +41,7 @@ static size_t repeated_find(const struct range_set *set, const struct range_tabl
 bool dwarf_range_known(const struct range_set *set, uint64_t key)
 {
     const struct range_table *table = atomic_load_explicit(&set->table, memory_order_acquire);
-    /* where the place was free, somebody may have put another key there since */
+    /* compare the key: another thread may have filled a free slot since */
     return table && key_at(table, repeated_find(set, table, key)) == key;
 }
 

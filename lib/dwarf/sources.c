@@ -1,4 +1,4 @@
-/* Source texts in line tables. The tables are read without their units: version 5 has all that is needed in itself. */
+/* Source texts in line tables. The tables are read without their units: tables of version 5 are self-contained. */
 #include "dwarf/impl.h"
 
 #include <stdlib.h>
@@ -6,12 +6,12 @@
 struct source_reader {
     struct sl_account account;
     struct dwarf_file file;
-    struct dwarf_unit_header header; /* sizes of the table at hand */
+    struct dwarf_unit_header header; /* sizes of the current table */
     struct dwarf_unit unit;          /* for reading forms */
     struct sl_str *directories;
     size_t directory_count, directory_capacity;
-    bool any; /* a table has texts */
-    /* NULL: only `any` is wanted */
+    bool any; /* some table has texts */
+    /* NULL in the first pass, which only sets `any` */
     bool (*found)(void *arg, const struct sl_file *file, struct sl_bytes text);
     void *arg;
 };
@@ -67,7 +67,7 @@ static bool read_directories(struct source_reader *s, struct sl_reader *r)
     return true;
 }
 
-/* False when no more is wanted. A damaged table ends where it is damaged. */
+/* Reads the files of a table. False stops the pass. A damaged table counts up to the damage. */
 static bool dwarf_sources_read_files(struct source_reader *s, struct sl_reader *r)
 {
     struct entry_format formats[MAX_FORMATS];
@@ -94,7 +94,7 @@ static bool dwarf_sources_read_files(struct source_reader *s, struct sl_reader *
     return true;
 }
 
-/* Behind the table's length, up to its files. */
+/* Reads the header from behind the table's length to its directories. */
 static bool read_head(struct source_reader *s, struct sl_reader *r)
 {
     if (sl_read_u16(r) != 5)
@@ -139,7 +139,7 @@ void sl_dwarf_sources(struct sl_object *object,
     s.file.big_endian = sl_object_info(object)->big_endian;
     s.unit = (struct dwarf_unit){.file = &s.file, .address_file = &s.file, .header = &s.header};
     read_tables(&s);
-    if (s.any) { /* seldom: only then the other sections are worth being inflated */
+    if (s.any) { /* rare: only then inflate the other sections */
         sl_object_section(object, "debug_line_str", &s.file.line_str, NULL);
         sl_object_section(object, "debug_str", &s.file.str, NULL);
         s.found = found;

@@ -1,7 +1,7 @@
-/* Split DWARF: from a skeleton unit to its full unit in a package (DWARF 5, 7.3.5; GNU version 2) or a .dwo file. */
+/* Split DWARF: finds the full unit of a skeleton in a package (DWARF 5, 7.3.5; GNU version 2) or a .dwo file. */
 #include "dwarf/impl.h"
 
-/* Steps of a unit's header, which is read and kept; slots that one id may be tried at: a third of them is free, or more. */
+/* HEADER_STEPS: cost of reading and keeping a unit header. MOST_TRIES: probes of the index per id; a third of its slots or more is free. */
 enum { HEADER_STEPS = 4, MOST_TRIES = 128 };
 enum { SECT_INFO = 1, SECT_ABBREV = 3, SECT_LINE = 4, SECT_STR_OFFSETS = 6, SECT_RNGLISTS = 8 };
 
@@ -10,7 +10,7 @@ struct contribution {
     struct sl_bytes *section;
 };
 
-/* The row of `dwo_id` in the package's index; 0 when absent. Rows count from 1. */
+/* Returns the row of `dwo_id` in the package's index, counted from 1; 0 if absent. */
 static uint32_t find_row(struct dwarf_worker *w, struct sl_reader *r, uint64_t dwo_id, uint32_t slots)
 {
     if (!slots || (slots & (slots - 1)) || slots > sl_reader_left(r) / 12)
@@ -31,7 +31,7 @@ static uint32_t find_row(struct dwarf_worker *w, struct sl_reader *r, uint64_t d
     return 0;
 }
 
-/* Cuts the sections of `file` down to the contributions of one unit. */
+/* Clips the sections of `file` to the contributions of one unit. */
 static bool cut_package(struct dwarf_worker *w, struct dwarf_file *file, uint64_t dwo_id)
 {
     struct sl_reader r = sl_reader(file->cu_index, file->big_endian);
@@ -90,7 +90,7 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
 {
     uint64_t id = skeleton->dwo_id;
     const struct dwarf_unit_header *header;
-    size_t skipped = 0, most = 1; /* what a package has for an id is one unit */
+    size_t skipped = 0, most = 1; /* a package has one unit per id */
     *file = reader->dwp;
     if (!reader->has_dwp || !cut_package(w, file, id)) {
         most = SIZE_MAX;
@@ -105,7 +105,7 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
     }
     if (!dwarf_index_units(file, most, arena, &skipped))
         w->account.failed = true;
-    /* A file may be that of many skeletons, and have many units. */
+    /* Charged for each skeleton: many may share a file of many units. */
     if (w->account.failed || !sl_account_spend(&w->account, HEADER_STEPS * file->unit_count) ||
         !find_unit(file, id, &header))
         return false;
@@ -120,7 +120,7 @@ bool dwarf_open_split(struct dwarf_reader *reader, struct dwarf_worker *w, const
     uint64_t addr_base = skeleton->addr_base;
     if (!split->abbrevs || !dwarf_read_root(w, split))
         return false;
-    /* In version 4 the root tells whose unit it is: a file that was compiled anew is not the skeleton's. */
+    /* In version 4 the id is in the root entry. A file that was compiled again has another id. */
     if (header->version < 5 && split->dwo_id && id && split->dwo_id != id)
         return false;
     split->addr_base = addr_base;

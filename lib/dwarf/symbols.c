@@ -1,4 +1,4 @@
-/* The object's symbols by address, for what its entries do not name. */
+/* The object's symbols sorted by address, for code that the entries do not name. */
 #include "dwarf/impl.h"
 
 #include "function/undecorate.h"
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* With addresses as DWARF has them, names without decoration. NULL when out of memory. */
+/* Copies the symbols, with addresses as in DWARF and names without decoration. NULL when out of memory. */
 static const struct sl_symbol *as_in_dwarf(const struct sl_symbol *symbols, size_t count,
                                            const struct sl_object_info *info, struct sl_arena *arena)
 {
@@ -27,7 +27,7 @@ static const struct sl_symbol *symbol(const struct symbol_index *index, size_t p
     return &index->symbols[index->order[place].index];
 }
 
-/* Finds what symbols are within, where some are. False when out of memory. */
+/* Sets symbol_index.around if symbols are nested. False when out of memory. */
 static bool find_around(struct symbol_index *index, struct sl_budget *budget, struct sl_arena *arena)
 {
     struct sl_nesting nesting = {.account.budget = budget};
@@ -74,7 +74,7 @@ enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *a
     return code;
 }
 
-/* The first place in [low, count) behind all symbols up to `address`. */
+/* The first index in [low, count) of a symbol behind `address`. */
 static size_t behind(const struct symbol_index *index, size_t low, uint64_t address)
 {
     return SL_PARTITION_POINT(middle, low, index->count, index->order[middle].key <= address);
@@ -86,7 +86,7 @@ const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64
     return place < index->count && index->order[place].key == address ? symbol(index, place) : NULL;
 }
 
-/* Itanium, Rust, D, Swift, Microsoft; on 32-bit Apple and Windows with an underscore more. */
+/* True for names mangled as by Itanium C++, Rust, D, Swift, Microsoft C++; with one more underscore on 32-bit Apple and Windows. */
 static bool is_mangled(struct sl_str name)
 {
     static const char *const starts[] = {"_Z", "_R", "_D", "$s", "$S", "_T0", "?", "__Z", "_$s", "_$S"};
@@ -96,7 +96,7 @@ static bool is_mangled(struct sl_str name)
     return false;
 }
 
-/* Manglings have identifiers as they are; template arguments, the sign of a destructor and operators are coded. */
+/* Mangled names contain identifiers as they are; template arguments, the `~` of a destructor and operators are encoded. */
 bool dwarf_mangles(struct sl_str symbol, struct sl_str name)
 {
     if (sl_str_starts(name, SL_STR("operator")))

@@ -1,7 +1,7 @@
-/* Names of types, put together along the chain of entries that describes one (DWARF 5, 5). Each entry is described once in a unit.
+/* Names of types, built along the chain of entries that describe a type (DWARF 5, 5). Each entry is named once per unit.
  *
- * As C writes them, a declarator stands between two parts: `int(*` and `)(char*)` are a pointer to a function, to which another
- * pointer adds a star in the middle. */
+ * In C a declarator stands between two parts, `left` and `right`: a pointer to a function is `int(*` and `)(char*)`; a pointer to that
+ * adds a star in the middle: `int(**` and `)(char*)`. */
 #include "dwarf/impl.h"
 
 #include <stdio.h>
@@ -9,10 +9,10 @@
 enum { MAX_TYPE_DEPTH = 64, MAX_TYPE_TEXT = 4096, MAX_PARAMETERS = 255, BYTES_PER_STEP = 16, STEPS_PER_ENTRY = 8 };
 
 struct type {
-    uint64_t key; /* of the map */
+    uint64_t key; /* in variable_reader.types */
     struct sl_str left, right, whole;
-    bool is_pointer; /* what qualifies it stands behind its star */
-    bool binds;      /* an array or a function: a star in front of it needs parentheses */
+    bool is_pointer; /* qualifiers go behind its star */
+    bool binds;      /* array or function: a pointer to it needs parentheses */
 };
 
 #define NAMED_TYPE(text)                                                                                               \
@@ -30,12 +30,12 @@ struct typing {
 /* ---- entries ---- */
 
 struct bound {
-    bool given, known; /* not known: it is no constant */
+    bool given, known; /* known: it is a constant */
     uint64_t value;
 };
 
 struct type_entry {
-    uint16_t tag; /* 0: the end of its parent's children */
+    uint16_t tag; /* 0 = end of the parent's children */
     bool children;
     struct description is;
     struct bound lower, upper, count;
@@ -74,7 +74,7 @@ static void take_attribute(struct dwarf_worker *w, const struct dwarf_unit *unit
     }
 }
 
-/* Entries are read again from every unit that refers to them: each time is paid for. */
+/* A DIE may be read again for each referring unit, so every read is charged to the work budget. */
 static bool read_attributes(struct dwarf_worker *w, const struct dwarf_unit *unit, const struct abbrev *abbrev,
                             struct sl_reader *r, struct type_entry *out)
 {
@@ -141,11 +141,11 @@ static bool find_entry(struct typing *t, struct reference reference, struct type
     return !t->w->account.failed;
 }
 
-/* The children of an entry, one after the other. */
+/* Iterates the children of an entry. */
 struct children {
-    const struct dwarf_unit *unit; /* good as long as no other is asked for */
+    const struct dwarf_unit *unit; /* valid until the next dwarf_unit_of */
     uint64_t at;
-    size_t open; /* entries around `at` that are not asked for */
+    size_t open; /* depth of `at` below the children */
 };
 
 static struct children children_of(struct typing *t, struct reference parent, const struct type_entry *e)
@@ -167,7 +167,7 @@ static bool next_child(struct typing *t, struct children *c, struct type_entry *
 
 /* ---- texts ---- */
 
-/* Empty when it gets too long. */
+/* Concatenates two texts; empty when too long or out of memory. */
 static struct sl_str join(struct typing *t, struct sl_str a, struct sl_str b)
 {
     size_t size = a.size + b.size;
@@ -185,7 +185,7 @@ static struct sl_str join(struct typing *t, struct sl_str a, struct sl_str b)
     return (struct sl_str){text, size};
 }
 
-/* False, and without effect, when a text got too long. */
+/* Sets the parts of a type's name. False, without effect, if a part is empty because it was too long. */
 static bool set_type(struct typing *t, struct type *type, struct sl_str left, struct sl_str right)
 {
     struct sl_str whole = left.size && right.size ? join(t, left, right) : left;
@@ -208,7 +208,7 @@ static void set_pointer(struct typing *t, struct type *type, const struct type *
         type->is_pointer = set_type(t, type, join(t, left, sign), right);
 }
 
-/* An array that is qualified has elements that are, which may be said of both. */
+/* Adds a qualifier, unless it is there: a qualified array has qualified elements, and both may have the qualifier. */
 static void set_qualified(struct typing *t, struct type *type, const struct type *target, struct sl_str before,
                           struct sl_str behind)
 {
@@ -234,7 +234,7 @@ static void put_extent(struct sl_buf *out, const struct type_entry *range, bool 
         sl_buf_cstr(out, "[]");
 }
 
-/* Appends the rest of the type, and sets it. */
+/* Names an array or function type: `right` is its own suffix, followed by that of `target`. Frees `right`. */
 static void set_bound(struct typing *t, struct type *type, const struct type *target, struct sl_buf *right)
 {
     sl_buf_str(right, target->right);
@@ -266,7 +266,7 @@ struct type_parameter {
     bool has_type, is_rest;
 };
 
-/* Puts them on the stack, since reading goes on elsewhere when they are named. False when there are too many. */
+/* Pushes a function type's parameters: they are named later, which opens other units. False if there are too many. */
 static bool push_parameters(struct typing *t, struct reference reference, const struct type_entry *e)
 {
     struct variable_reader *v = &t->w->variable_reader;
@@ -297,7 +297,7 @@ static void set_function(struct typing *t, struct type *type, struct reference r
     bool fits = push_parameters(t, reference, e);
     sl_buf_cstr(&right, "(");
     for (size_t i = first; fits && i < v->parameter_count && right.size <= MAX_TYPE_TEXT; i++) {
-        const struct type_parameter p = v->parameters[i]; /* they may move */
+        const struct type_parameter p = v->parameters[i]; /* a copy: type_of may move the array */
         if (i > first)
             sl_buf_cstr(&right, ", ");
         sl_buf_str(&right, p.is_rest ? SL_STR("...") : type_of(t, p.type, p.has_type, depth + 1)->whole);
@@ -345,7 +345,7 @@ static void name_type(struct typing *t, struct type *type, struct reference refe
     }
 }
 
-/* An entry that leads to itself, or too far, is not known there. */
+/* Returns the type of an entry. A cycle, and a chain that is too long, gives unknown_type. */
 static const struct type *type_of(struct typing *t, struct reference reference, bool has, unsigned depth)
 {
     struct variable_reader *v = &t->w->variable_reader;

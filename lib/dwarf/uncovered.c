@@ -1,5 +1,5 @@
-/* Code that has lines but no subprogram: of `-gline-tables-only`, of split DWARF whose parts are lost, of assemblers, of
- * entries that a linker has removed. The symbol that covers it is the function; without one it has no name. */
+/* Code that has lines but no subprogram: from `-gline-tables-only`, split DWARF with missing .dwo files, assemblers, and linkers that
+ * remove entries. Each symbol that covers such code becomes a function; without a symbol the function has no name. */
 #include "dwarf/impl.h"
 #include "base/order.h"
 #include "base/search.h"
@@ -12,13 +12,13 @@ struct uncovered {
     const struct dwarf_unit *unit;
     enum sl_language language;
     struct sl_arena *arena;
-    size_t range_count; /* of the unit, in worker->ranges, sorted and apart */
-    bool has_ranges;    /* they were read */
+    size_t range_count; /* the unit's ranges in worker->ranges, sorted and joined */
+    bool has_ranges;    /* they have been read */
 };
 
 SL_ORDER_BY(by_begin, struct range, begin)
 
-/* Sorts the ranges; those that overlap or touch become one. Returns how many are left. */
+/* Sorts the ranges and joins those that overlap or touch. Returns the new count. */
 static size_t join_ranges(struct range *ranges, size_t count)
 {
     size_t kept = 0;
@@ -33,7 +33,8 @@ static size_t join_ranges(struct range *ranges, size_t count)
     return kept;
 }
 
-/* Units may share a line table: each speaks for its own code alone. Cuts [begin, *end) to what the unit says it has. */
+/* Clips [begin, *end) to the unit's code ranges; false if `begin` is outside. Units may share a line table, and each takes only the
+ * lines of its own code. */
 static bool of_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
 {
     uint64_t load = u->reader->load_address;
@@ -55,7 +56,7 @@ static bool of_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
     return true;
 }
 
-/* Whether the linker has put code there; of code that it dropped the lines may point anywhere. Objects have all of their code. */
+/* True if the address is in an executable segment: lines of dropped code may point anywhere. Always true for relocatable files. */
 static bool lies_in_code(const struct uncovered *u, uint64_t address)
 {
     struct sl_segment segment;
@@ -67,7 +68,8 @@ static bool lies_in_code(const struct uncovered *u, uint64_t address)
     return false;
 }
 
-/* [begin, end) has lines. Where a subprogram has the begin of a symbol without size, what is behind it is padding. */
+/* Adds functions for [begin, end), which has lines but no subprogram. Code behind a subprogram that begins with a symbol without size
+ * is padding: that symbol does not name it. */
 static bool add_gap(struct uncovered *u, uint64_t begin, uint64_t end)
 {
     for (uint64_t at = begin; at < end;) {
@@ -94,7 +96,7 @@ bool dwarf_add_uncovered(struct dwarf_reader *reader, struct dwarf_worker *w, co
 {
     struct uncovered u = {reader, w, unit, language, arena, 0, false};
     const struct line_table *lines = &w->lines;
-    uint64_t load = reader->load_address, done = 0; /* all before it is known */
+    uint64_t load = reader->load_address, done = 0; /* code before it is covered or added */
     bool sorted = true;
     if (!reader->symbols.count && !reader->nameless)
         return true;

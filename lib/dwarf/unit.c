@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Of the last two addresses of the size, but where code lies there. */
+/* Returns the first tombstone: the last two addresses of the size are tombstones, unless the file has code there. */
 static uint64_t first_dead(const struct dwarf_file *f, unsigned size)
 {
     uint64_t last = size == MAX_ADDRESS_SIZE ? UINT64_MAX : (UINT64_C(1) << (8 * size)) - 1;
@@ -44,7 +44,7 @@ void dwarf_file_open(struct dwarf_file *f, struct sl_object *object, bool split)
     f->decorates = sl_object_info(object)->decorates;
 }
 
-/* Reads one header; the reader stands behind the unit afterwards. False when the rest cannot be read. */
+/* Reads one header and moves the reader behind the unit. False if the rest of the section cannot be read. */
 static bool dwarf_unit_read_header(struct sl_reader *r, struct dwarf_unit_header *h, bool *usable)
 {
     *h = (struct dwarf_unit_header){.offset = sl_reader_offset(r), .offset_size = 4};
@@ -158,7 +158,7 @@ enum sl_language dwarf_language(uint64_t code)
     }
 }
 
-/* DWARF 5, 7.12, default lower bounds: Ada, COBOL, Fortran, Pascal, Modula-2 and -3, PL/I, Julia. */
+/* Languages with the default lower bound 1 (DWARF 5, 7.12): Ada, COBOL, Fortran, Pascal, Modula-2 and -3, PL/I, Julia. */
 static bool counts_from_one(uint64_t code)
 {
     static const bool from_one[] = {
@@ -177,8 +177,8 @@ static enum sl_language language_name(uint64_t code)
 }
 
 enum root_pass {
-    ROOT_BASES,  /* what the others need to resolve indexes */
-    ROOT_RANGES, /* where its code is: no texts, whose pages would be read for nothing else */
+    ROOT_BASES,  /* bases, which the other passes need to resolve indexes */
+    ROOT_RANGES, /* without texts, so that their pages need not be read */
     ROOT_WHOLE,
 };
 
@@ -259,7 +259,7 @@ bool dwarf_read_root(struct dwarf_worker *w, struct dwarf_unit *unit)
     return true;
 }
 
-/* Defaults of DWARF 5 bases: just behind the first table's header. */
+/* Sets the default bases of DWARF 5: just behind the first table's header. */
 void dwarf_unit_bases(struct dwarf_unit *unit)
 {
     bool wide = unit->header->offset_size == 8;

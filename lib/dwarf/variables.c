@@ -1,9 +1,9 @@
-/* The variables of a unit's functions and inlined calls: lists of names and types, in which a text, and a list, is there once. */
+/* Variables of a unit's functions and inlined calls: lists of names and types; equal texts and equal lists are stored once. */
 #include "dwarf/impl.h"
 
 #include <stdlib.h>
 
-/* Numbers are kept in maps as pointers, 0 being none. */
+/* Looks up a number in a map, which stores number + 1 as a pointer. False if absent. */
 static bool number_behind(const struct sl_map *map, struct sl_str key, uint32_t *number)
 {
     uintptr_t value = (uintptr_t)sl_map_get(map, key);
@@ -11,7 +11,7 @@ static bool number_behind(const struct sl_map *map, struct sl_str key, uint32_t 
     return value != 0;
 }
 
-/* `key` lies in the arena. */
+/* Stores a number; `key` must live in the arena. False when out of memory. */
 static bool keep_number(struct dwarf_worker *w, struct sl_map *map, struct sl_str key, size_t number)
 {
     void **slot = sl_map_slot(map, key, NULL);
@@ -21,7 +21,7 @@ static bool keep_number(struct dwarf_worker *w, struct sl_map *map, struct sl_st
     return slot != NULL;
 }
 
-/* ---- texts, which are told apart by where they lie ---- */
+/* ---- texts, identified by their address ---- */
 
 static struct sl_str address_key(const char *const *address)
 {
@@ -67,8 +67,8 @@ struct sl_str variables_text(struct dwarf_worker *w, const struct dwarf_unit *un
 
 /* An open function or inlined call. */
 struct gathering {
-    size_t first;                   /* of its variables among the open ones */
-    size_t first_inlinee, inlinees; /* that it is itself */
+    size_t first;                   /* of its variables in variable_reader.open */
+    size_t first_inlinee, inlinees; /* the worker's inlinees that are this call, one per range */
 };
 
 bool variables_open(struct dwarf_worker *w, size_t first_inlinee)
@@ -102,7 +102,7 @@ bool variables_add(struct dwarf_worker *w, const struct dwarf_unit *unit, const 
     return true;
 }
 
-/* How many of them there are before their texts take more than a name may. */
+/* Returns how many variables fit before their texts exceed SL_MAX_NAME bytes together. */
 static size_t bounded(const struct variable_reader *v, const struct sl_variable *items, size_t count)
 {
     size_t size = 0;
@@ -114,7 +114,7 @@ static size_t bounded(const struct variable_reader *v, const struct sl_variable 
     return count;
 }
 
-/* The number of the list; 0 when out of memory. */
+/* Returns the number of the list, from 1; adds it if it is new. 0 when out of memory. */
 static uint32_t list_number(struct dwarf_worker *w, const struct sl_variable *variables, size_t count)
 {
     struct variable_reader *v = &w->variable_reader;

@@ -1,9 +1,10 @@
-/* Which companion files an object's debug information refers to. */
+/* The companion files that an object's debug information refers to. */
 #include "dwarf/impl.h"
 
 #include <stdlib.h>
 
-/* Version 4 marks its skeletons by attributes only; but nothing else of version 4 has a .debug_addr. */
+/* True if the object has a skeleton unit. Version 4 marks skeletons by attributes only, but only skeletons of version 4 need
+ * .debug_addr. */
 static bool has_skeleton(struct sl_object *object)
 {
     struct dwarf_file file = {0};
@@ -72,7 +73,7 @@ bool sl_dwarf_has_split_unit(struct sl_object *dwo, uint64_t dwo_id)
             const struct dwarf_unit_header *h = &file.units[i];
             if (h->version >= 5)
                 found = h->type == DW_UT_split_compile && h->dwo_id == dwo_id;
-            else /* its root tells the id */
+            else /* version 4 has the id in the root entry */
                 found = dwarf_unit_open(worker, &file, h, &unit) && (!unit.dwo_id || !dwo_id || unit.dwo_id == dwo_id);
         }
     if (worker)

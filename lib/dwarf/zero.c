@@ -1,11 +1,11 @@
-/* Code at address 0 of linked files: vector tables and boot code of firmware. Linkers that drop a function leave its entries and lines,
- * and give them the address 0 (GNU's): of all that say that they are at 0, one is.
+/* Code at address 0 of linked files: vector tables and boot code of firmware. GNU linkers leave the entries and lines of dropped
+ * functions, with address 0: of all entries and sequences at 0, one is live. It is chosen by the symbols at 0.
  *
- *     entries   the subprogram that is called as a symbol there
- *     lines     of the unit that has it the sequence that ends with it or behind it; of a unit without subprograms at 0 the one that
- *               ends with the symbol, if its root entry does not say that its code is elsewhere
+ *     entries   the subprogram with the name of a symbol at 0
+ *     lines     in the unit with that subprogram, the sequence that ends at or behind its end; in a unit without subprograms at 0, the
+ *               sequence that ends with the symbol, unless the root entry has ranges that do not begin at 0
  *
- * A file that has symbols, but none at 0, has a table of vectors there, and no code. */
+ * A file that has symbols, but none at 0, has a vector table there, and no code. */
 #include "dwarf/impl.h"
 
 #include "object/symbols.h"
@@ -13,9 +13,9 @@
 #include <stdlib.h>
 
 enum { BYTES_PER_STEP = 4 };
-enum { MOST_SYMBOLS = 64 }; /* there are one or two, and labels of linker scripts */
+enum { MOST_SYMBOLS = 64 }; /* usually one or two, and labels of linker scripts */
 
-/* The lowest address above 0 at which a root entry says that code begins. */
+/* Sets next_code: the lowest address above 0 at which a root entry has code. */
 static enum sl_code find_next_code(struct dwarf_reader *reader, struct sl_error *error)
 {
     struct dwarf_worker *w = calloc(1, sizeof *w);
@@ -70,7 +70,7 @@ bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w,
     for (size_t i = 0;
          i < reader->zero_symbol_count && sl_account_spend(&w->account, 1 + name.text.size / BYTES_PER_STEP); i++) {
         struct sl_str symbol = reader->zero_symbols[i];
-        bool begins = sl_str_starts(symbol, name.text); /* also `name.part.0` */
+        bool begins = sl_str_starts(symbol, name.text); /* also true for `name.part.0` */
         if ((begins && (symbol.size == name.text.size || symbol.data[name.text.size] == '.')) ||
             (!name.linkage && dwarf_mangles(symbol, name.text)))
             return true;
@@ -78,7 +78,7 @@ bool dwarf_is_at_zero(const struct dwarf_reader *reader, struct dwarf_worker *w,
     return !reader->has_symbols || !name.text.size;
 }
 
-/* Whether the root entry has nothing against it. */
+/* True unless the root entry has ranges and none begins at 0. */
 static bool may_be_at_zero(struct dwarf_worker *w, const struct dwarf_unit *unit)
 {
     size_t count = dwarf_unit_ranges(w, unit);
@@ -102,7 +102,7 @@ bool dwarf_keep_zero_lines(struct dwarf_reader *reader, struct dwarf_worker *w, 
     bool read = dwarf_find_zero(reader, w, walked, arena, &claims);
     bool own = claims.count ? claims.end > 0 : may_be_at_zero(w, unit);
     uint64_t end = claims.count ? claims.end : reader->zero_size;
-    for (size_t i = 1; i < count; i++) { /* the first that ends soonest of those behind `end`, else the longest */
+    for (size_t i = 1; i < count; i++) { /* keep the shortest that covers `end`, else the longest */
         bool covers = s[i].end >= end, best_covers = s[kept].end >= end;
         if (covers ? !best_covers || s[i].end < s[kept].end : !best_covers && s[i].end > s[kept].end)
             kept = i;
