@@ -1,5 +1,5 @@
-/* Converting what is around a few addresses. What an address is answered with is decided between the beginning of the functions
- * that it is in and itself, so of the symbols those count that begin or end there:
+/* Converts the part of an object around a few addresses. The answer for an address depends only on the range from the start of the
+ * functions around it to itself, so only symbols that begin or end in that range are added:
  *
  *     f [-----------------------x------)        x: the address
  *     g              [----------x---------)
@@ -16,7 +16,7 @@ struct around {
     struct sl_function_sink sink;
     struct sl_function_sink *inner; /* the writer's */
     const uint64_t *addresses;
-    uint64_t *begins; /* of the first function that the address is in; behind the address: it is in none */
+    uint64_t *begins; /* by address: start of the first function that contains it; UINT64_MAX = none */
     size_t count;
 };
 

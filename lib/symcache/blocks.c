@@ -1,7 +1,7 @@
-/* The blocks of the address map: entries are delta-coded as they come, and what they lead to gets its id when it is first met. */
+/* The blocks of the address map: delta-codes entries as they come, and numbers contexts, functions and files by first use. */
 #include "symcache/encoder.h"
 
-/* Four numbers of up to ten, five, five and five bytes, and the control byte. */
+/* Most bytes of an entry: address, context, file and line of at most 10, 5, 5 and 5 bytes, and the control byte. */
 enum { MAX_ENTRY = 26 };
 
 static inline uint8_t *put_uleb(uint8_t *at, uint64_t v)
@@ -12,7 +12,7 @@ static inline uint8_t *put_uleb(uint8_t *at, uint64_t v)
     return at;
 }
 
-/* The number, if it is `wanted`. A small one is written anyhow, which takes no branch. */
+/* Writes the number if `wanted`. A small number is stored in any case and `at` advanced only if wanted, which takes no branch. */
 static inline uint8_t *put_uleb_if(uint8_t *at, uint64_t v, bool wanted)
 {
     if ((v >= 0x80) & wanted)
@@ -51,7 +51,8 @@ static void use_file(struct encoder *e, uint32_t file)
         symcache_blocks_use(&e->files, file);
 }
 
-/* Gives ids to a file and everything a context leads to. Parents come after their children: chains have no cycles by construction. */
+/* Gives ids to a file, and to a context with its parents, functions and files. A parent gets its id after its child; chains have no
+ * cycles by construction. */
 static __attribute__((noinline)) void use_location(struct encoder *e, uint32_t file, uint32_t context)
 {
     use_file(e, file);
@@ -78,19 +79,19 @@ static bool renumbering_room(struct sl_account *account, struct renumbering *r, 
 
 /* ---- entries ---- */
 
-/* Entries being written. What is read for each is at hand: bytes written in between could change anything in memory for all
- * the compiler knows. */
+/* State of writing entries. It copies pointers of the encoder: the compiler must assume that a byte store changes any memory, and would
+ * reload them for each entry. */
 struct writing {
     struct encoder *e;
     uint8_t *at;
     const uint32_t *context_ids, *file_ids;
     const struct context *contexts;
-    uint32_t *lines; /* apart from the rest, which the processor's registers hold */
+    uint32_t *lines; /* a pointer, so that the rest can live in registers */
     struct block block;
-    uint32_t old_context, default_file; /* of the last location in the block; NO_CONTEXT: look at `block` */
+    uint32_t old_context, default_file; /* of the block's last location; NO_CONTEXT at the start of a block */
 };
 
-/* Room for `count` entries. */
+/* Reserves memory for `count` entries. False when out of memory. */
 static bool symcache_blocks_begin(struct encoder *e, size_t count, struct writing *out)
 {
     struct sl_symcache_writer *w = e->w;
@@ -141,14 +142,14 @@ static inline void put_address(struct writing *w, uint64_t address)
     w->block.address = address;
 }
 
-/* How the context is told, and the number to put for it if that is CONTEXT_DELTA. */
-struct telling {
+/* The context bits of the control byte, and the zigzag delta that follows for CONTEXT_DELTA. */
+struct context_code {
     unsigned how;
     uint64_t delta;
 };
 
-/* The last location of the block had another context. */
-static inline struct telling change_context(struct writing *w, uint32_t old_context, uint32_t file)
+/* Changes the block's context and returns its code. */
+static inline struct context_code change_context(struct writing *w, uint32_t old_context, uint32_t file)
 {
     struct block *b = &w->block;
     uint32_t context = w->context_ids[old_context];
@@ -157,18 +158,18 @@ static inline struct telling change_context(struct writing *w, uint32_t old_cont
         context = w->context_ids[old_context];
     }
     int64_t delta = (int64_t)context - b->context;
-    bool fresh = context == b->highest + 1, same = delta == 0; /* which it is cannot be guessed: no branches */
+    bool fresh = context == b->highest + 1, same = delta == 0; /* unpredictable: no branches */
     b->context = context;
     b->highest = context > b->highest ? context : b->highest;
     w->old_context = old_context;
     w->default_file = w->contexts[old_context].file;
-    return (struct telling){CONTEXT_DELTA + fresh - same, sl_zigzag(delta)};
+    return (struct context_code){CONTEXT_DELTA + fresh - same, sl_zigzag(delta)};
 }
 
 static inline void put_location(struct writing *w, uint32_t old_context, uint32_t file, uint32_t line)
 {
     bool change = old_context != w->old_context;
-    struct telling context = {CONTEXT_SAME, 0};
+    struct context_code context = {CONTEXT_SAME, 0};
     if (change)
         context = change_context(w, old_context, file);
     uint32_t *slot = &w->lines[w->block.context % LINE_SLOTS];
@@ -203,7 +204,7 @@ bool symcache_encoder_add(struct encoder *e, const struct op *ops, size_t count)
     return symcache_blocks_end(&w);
 }
 
-/* Whether the operation leaves everything as the one before it has: both set a location, or neither. */
+/* True if the operation has the same result as the one before it. */
 static inline bool goes_on(const struct short_op *before, const struct short_op *op)
 {
     return ((before->context ^ op->context) | (before->file ^ op->file) | op_entry(before->what ^ op->what)) == 0;

@@ -1,15 +1,15 @@
-/* What the writer's files share: the operations on the address map and the tables they refer to. Private to this folder.
+/* Shared by the writer's files: the operations on the address map and the tables they refer to. Private to this folder.
  *
  *     collect.c  functions of a batch ──▶ runs of operations, contexts, functions; local ids        (parallel)
  *     writer.c   local ids ──▶ global ids; symbols                                                  (in file order)
- *     variables.c     the same of lists of variables; their sections
+ *     variables.c  local ids ──▶ global ids of lists of variables; their section
  *     fold.c     all runs and symbols ──▶ entries, window by window                                 (parallel)
- *                    or, where functions come in address order, each run as it comes
- *     blocks.c   ids in order of first use, blocks as entries come
- *     encode.c   the other sections; strings.c: the texts sorted                                    (parallel)
+ *                    or, if functions come in address order, each run as it comes
+ *     blocks.c   entries ──▶ ids in order of first use, blocks
+ *     encode.c   the other sections; strings.c: sorting of texts                                    (parallel)
  *
- * The semantics of the map are those of a sequence of writes "at address A, do X". As X looks only at A itself, the
- * operations of one address can be folded in parts: first those of a function, then those of all. */
+ * The map is the result of a sequence of operations "at address A, do X". X depends only on the state of A itself, so the
+ * operations of one address can be folded in steps: first those of one function, then those of all. */
 #pragma once
 
 #include "symcache/format.h"
@@ -18,16 +18,17 @@
 #include "base/account.h"
 #include "base/map.h"
 
-/* Columns are at most 56 bits wide: what lies above is beyond any address space and is ignored. */
+/* Columns are at most 56 bits wide: higher addresses are beyond any address space and are ignored. */
 static const uint64_t max_address = (UINT64_C(1) << 56) - 2;
 
 enum { NO_CONTEXT = UINT32_MAX, MAX_LINE = (1 << 30) - 1 };
 
 enum op_kind {
-    OP_SET = 0,   /* this location, whatever was there */
-    OP_ENTRY = 1, /* this location if vacant or a hole */
-    OP_HOLE = 2,  /* a hole if vacant; of symbols with a context: that of the symbol around, which goes on there */
-    OP_LABEL = 3, /* of symbols: this location outside of functions, if vacant or a hole */
+    OP_SET = 0,   /* set this location, replacing any other */
+    OP_ENTRY = 1, /* set this location if the address has none or a hole */
+    OP_HOLE =
+        2, /* set a hole if the address has nothing. With a context (symbols): the enclosing symbol goes on there */
+    OP_LABEL = 3, /* symbols only: like OP_ENTRY, but not within functions */
 };
 
 struct op {
@@ -36,7 +37,7 @@ struct op {
     uint32_t what; /* kind and line */
 };
 
-struct short_op { /* of a run */
+struct short_op { /* an operation of a run */
     uint32_t offset, context, file;
     uint32_t what;
 };
@@ -58,35 +59,35 @@ static inline uint32_t op_line(uint32_t what)
     return what & MAX_LINE;
 }
 
-/* What is there when nothing was before: of a location, that it is set. */
+/* The result of an operation at an address without others: OP_ENTRY becomes OP_SET, OP_HOLE stays. */
 static inline uint32_t op_entry(uint32_t what)
 {
     return what & ~op_what(OP_ENTRY, 0);
 }
 
-/* Folded operations of one function, by address; those of an address are one. */
+/* Folded operations of one function, sorted by address, one per address. */
 struct run {
     uint64_t base; /* address of the first */
     struct short_op *ops;
     uint32_t count;
 };
 
-/* What local ids of a run become: contexts are counted from `first_context`. */
+/* Converts local ids of a run to global ones: context + first_context, files[file]. */
 struct run_ids {
     uint32_t first_context;
     const uint32_t *files;
 };
 
 struct context {               /* one link of an inline chain */
-    uint32_t function, parent; /* parent: NO_CONTEXT = none */
+    uint32_t function, parent; /* parent: NO_CONTEXT = outermost */
     uint32_t call_file, call_line;
     uint32_t file; /* default: the first file seen with it */
 };
 
 struct function_row {
-    uint64_t entry; /* UINT64_MAX: inlinee */
+    uint64_t entry; /* UINT64_MAX = inlinee */
     uint32_t name;
-    uint32_t root;      /* a context without parent, NO_CONTEXT = none yet */
+    uint32_t root;      /* its context without parent; NO_CONTEXT = none yet */
     uint32_t variables; /* number of a list, counted from 1; 0 = none */
     uint8_t language;
 };
@@ -96,19 +97,19 @@ struct text {
     uint64_t hash;
 };
 
-struct origin_row { /* texts + 1; 0 = none */
+struct origin_row { /* text ids + 1; 0 = none */
     uint32_t path, revision, url;
 };
 
-/* Ids by what they stand for: by local ids, global ones, filled by consume. */
+/* Array of ids, indexed by other ids: for example global ids by local ones. */
 struct id_list {
     uint32_t *ids;
     size_t capacity;
 };
 
-/* What prepare makes of a batch. Ids of contexts are local to it, those of functions and files to the worker: where text
- * lasts, a worker knows them from batch to batch and only the new ones are here. Valid until consume has returned; runs
- * and operations longer. */
+/* Result of prepare for a batch. Ids of contexts are local to the batch, those of functions and files to the worker: in lasting
+ * batches a worker keeps them from batch to batch, and only new ones are here. Valid until consume has returned; operations of
+ * runs longer. */
 struct prepared {
     struct run *runs;
     struct context *contexts;
@@ -116,7 +117,7 @@ struct prepared {
     struct text *files; /* full paths */
     size_t run_count, context_count, function_count, file_count, first_function, first_file;
     struct id_list *function_ids, *file_ids;
-    bool lasting; /* the names of the functions */
+    bool lasting; /* names of functions last (struct sl_function_batch) */
     bool failed;
 };
 
@@ -130,30 +131,30 @@ struct local_function {
 struct sl_symcache_writer {
     struct sl_function_sink sink;
     struct sl_symcache_options options;
-    bool partial; /* the object has not all that its headers name */
+    bool partial; /* sl_object_info.partial */
     const struct sl_parallel *parallel;
-    struct sl_account account;    /* of the arrays below, and the encoder's */
+    struct sl_account account;    /* charges the arrays below and the encoder's */
     struct sl_arena arena;        /* texts */
-    struct collector *collectors; /* one a worker */
+    struct collector *collectors; /* one per worker */
     struct run *runs;             /* of all functions, in file order */
     struct op *ops;               /* of the symbols */
     struct context *contexts;
     struct function_row *functions;
     uint32_t *files; /* path text ids */
     struct text *texts;
-    struct sl_variables *variables; /* lists of texts, in the arena */
-    struct sl_map variable_map;     /* by contents: the number of a list, counted from 1 */
+    struct sl_variables *variables; /* lists of variables, as text ids; items are in the arena */
+    struct sl_map variable_map;     /* number of a list, from 1, by its contents */
     struct sl_variable *list;       /* scratch */
     size_t variables_count, variables_capacity, list_capacity;
     struct id_list batch_texts,
-        batch_variables; /* of the batch that is consumed: texts, lists; filled as they are met */
+        batch_variables; /* global ids of the current batch's texts and lists; filled on first use */
     size_t run_count, run_capacity, op_count, op_capacity, context_count, context_capacity;
     size_t function_count, function_capacity, file_count, file_capacity, text_count, text_capacity;
     struct sl_id_table function_table, file_table, text_table;
-    struct encoder *encoder; /* NULL: not begun */
-    struct flow *flow;       /* functions come in address order and are encoded as they come; NULL: they are kept */
-    bool disordered;         /* they were expected to, and did not */
-    bool keeps_sources;      /* the path of a mapped file is followed by NUL and the path that it was mapped from */
+    struct encoder *encoder; /* NULL = not begun */
+    struct flow *flow;       /* not NULL: functions come in address order and are encoded as they come, not kept */
+    bool disordered;         /* a function was out of order in spite of `flow` */
+    bool keeps_sources;      /* paths of mapped files are followed by NUL and the original path */
     bool failed;             /* out of memory or budget */
 };
 
@@ -166,15 +167,15 @@ static inline uint64_t symcache_mix(uint64_t a, uint64_t b)
 
 /* ---- writer.c ---- */
 
-/* Number of the text, which is kept; 0 and `failed` when out of memory. */
+/* Interns a copy of the text and returns its id; 0, and account.failed is set, when out of memory. */
 uint32_t symcache_intern(struct sl_symcache_writer *w, struct sl_str text);
 
 /* ---- variables.c ---- */
 
-/* A batch is consumed. False when out of memory. */
+/* Starts consuming a batch. False when out of memory. */
 bool symcache_begin_variables(struct sl_symcache_writer *w, const struct sl_function_batch *batch);
 
-/* The number of the batch's list, counted from 1 as that is; 0 when out of memory (`failed`). */
+/* Converts the number of the batch's list to that of the writer's; both count from 1. 0 when out of memory (account.failed). */
 uint32_t symcache_variables_of(struct sl_symcache_writer *w, const struct sl_function_batch *batch, uint32_t variables);
 void symcache_free_variables(struct sl_symcache_writer *w);
 
@@ -183,7 +184,7 @@ void symcache_free_variables(struct sl_symcache_writer *w);
 struct collector *symcache_collectors_new(unsigned workers, struct sl_budget *budget);
 void symcache_collectors_free(struct collector *collectors, unsigned workers);
 
-/* Gives back the operations of all batches that were consumed. */
+/* Frees the operations of all consumed batches, of the first collector. */
 void symcache_forget_operations(struct collector *collectors);
 
 /* sl_function_sink.prepare */
@@ -202,41 +203,40 @@ static inline uint32_t symcache_global_file(const struct run_ids *ids, uint32_t 
     return file == SL_NO_FILE ? SL_NO_FILE : ids->files[file];
 }
 
-/* What `next` does to what `now` has left at the same address. */
+/* Applies `next` to the result `now` of the earlier operations at the same address. */
 static inline void symcache_apply(struct op *now, const struct op *next)
 {
     if (op_kind(next->what) == OP_SET || (op_kind(next->what) & OP_ENTRY && op_kind(now->what) == OP_HOLE))
         *now = *next;
 }
 
-/* The entries, OP_SET or OP_HOLE, that writer->runs and the symbols' writer->ops become, window by window. NULL when out of
+/* Starts folding writer->runs and the symbols' writer->ops into entries (OP_SET or OP_HOLE), window by window. NULL when out of
  * memory. */
 struct symcache_folding *symcache_fold(struct sl_symcache_writer *w);
 void symcache_folding_free(struct symcache_folding *folding);
 
-/* The next entries, maybe none, valid until the next call; folding has ended when there are no more. False when out of
- * memory. */
+/* Returns the next entries, possibly none, valid until the next call. False when out of memory. */
 bool symcache_fold_window(struct symcache_folding *folding, const struct op **entries, size_t *count);
 bool symcache_fold_ended(const struct symcache_folding *folding);
 
-/* The same for runs that come in address order and do not overlap, one by one: nothing is kept. Takes over writer->ops,
- * which must be complete. NULL when out of memory. */
+/* Folds runs that come in address order and do not overlap, one by one, without keeping them. Takes over writer->ops, which must be
+ * complete. NULL when out of memory. */
 struct flow *symcache_flow_new(struct sl_symcache_writer *w);
 void symcache_flow_free(struct flow *flow);
 
-/* Whether the run comes in order. */
+/* True if the run is behind those added before. */
 bool symcache_flow_fits(const struct flow *flow, const struct run *run);
 
-/* Takes the run, whose ids are local ones, and hands entries to the encoder. False when out of memory. */
+/* Folds the run, which has local ids, and passes entries to the encoder. False when out of memory. */
 bool symcache_flow_add(struct flow *flow, const struct run *run, const struct run_ids *ids, struct encoder *e);
 bool symcache_flow_end(struct flow *flow, struct encoder *e);
 
 /* ---- blocks.c ---- */
 
-/* The next entries. False when out of memory. */
+/* Encodes the next entries. False when out of memory, or when the section is larger than 4 GiB. */
 bool symcache_encoder_add(struct encoder *e, const struct op *entries, size_t count);
 
-/* The entries that the operations of a run between its first and its last become, the first being an entry that was added. */
+/* Encodes the operations of a run between its first and its last as entries. The first one was added already. */
 bool symcache_encoder_add_run(struct encoder *e, const struct run *run, const struct run_ids *ids);
 
 /* ---- encode.c, strings.c ---- */
@@ -247,5 +247,5 @@ void symcache_encoder_free(struct encoder *e);
 /* Renumbers contexts, functions and files by first use and writes the file. */
 enum sl_code symcache_encode(struct sl_symcache_writer *w, struct sl_buf *out, struct sl_error *error);
 
-/* Sorts the writer's texts whose `used` is set; `rank[i]` = new id. Returns the number of texts, SIZE_MAX when out of memory. */
+/* Sorts the writer's texts with used[i] set: order[new id] = i, rank[i] = new id. Returns their number; SIZE_MAX when out of memory. */
 size_t symcache_sort_texts(struct sl_symcache_writer *w, const uint8_t *used, uint32_t *order, uint32_t *rank);

@@ -1,4 +1,4 @@
-/* Collecting: the functions of a batch become runs of operations on the address map. */
+/* Converts the functions of a batch to runs of operations on the address map. */
 #include "symcache/collector.h"
 
 #include "base/map.h"
@@ -67,7 +67,7 @@ static bool same_file(const void *items, uint32_t index, const void *key)
     return a->hash == b->hash && sl_str_equal(a->str, b->str);
 }
 
-/* The id of a file by its full path; `from`: of what it was mapped from, NULL = nothing that is asked for later. */
+/* Returns the id of a file by its full path. `from` is the original of a mapped file, if it is needed for the origin; else NULL. */
 static uint32_t intern_file(struct collector *c, const struct sl_file *file, const struct sl_file *from)
 {
     sl_buf_clear(&c->path);
@@ -110,7 +110,7 @@ static bool same_file_text(const struct sl_file *a, const struct sl_file *b)
     return same_text(a->name, b->name) && same_text(a->directory, b->directory) && same_text(a->comp_dir, b->comp_dir);
 }
 
-/* Where the id of what has a number is kept; NULL when it has none. */
+/* Returns the slot of the id for a number of lasting batches; NULL if there is no number. */
 static inline uint32_t *numbered(struct collector *c, struct id_list *ids, uint32_t number)
 {
     size_t known = ids->capacity;
@@ -133,7 +133,7 @@ static uint32_t intern_as_named(struct collector *c, struct sl_file file)
     return intern_file(c, &file, NULL);
 }
 
-/* A file with a number is looked for once. */
+/* A file with a number is interned once. */
 uint32_t symcache_file_id(struct collector *c, const struct sl_file *file)
 {
     uint32_t *slot = numbered(c, &c->numbered_files, file->number);
@@ -144,7 +144,7 @@ uint32_t symcache_file_id(struct collector *c, const struct sl_file *file)
     return *slot;
 }
 
-/* Lines next to each other are mostly mapped to one file, then under the same pointers. */
+/* Interns a mapped file; caches the last one, as adjacent lines mostly map to the same file, with the same pointers. */
 static uint32_t mapped_file(struct collector *c, const struct sl_file *file, const struct sl_file *from)
 {
     if (!c->has_mapped || !same_file_text(file, &c->mapped) || !same_file_text(from, &c->mapped_from)) {
@@ -156,7 +156,6 @@ static uint32_t mapped_file(struct collector *c, const struct sl_file *file, con
     return c->mapped_id;
 }
 
-/* Where a line is, by the options' mapping if there is one. */
 struct location symcache_mapped_location(struct collector *c, uint32_t index, uint32_t line)
 {
     const struct sl_symcache_options *o = &c->writer->options;
@@ -193,7 +192,7 @@ static uint32_t symcache_collect_add_function(struct collector *c, const struct 
     return (uint32_t)c->function_count++;
 }
 
-/* An outermost function is not looked for: hardly another one begins where it does. */
+/* Adds an outermost function without looking for an equal one: two hardly ever begin at one address. */
 static uint32_t outermost_id(struct collector *c, const struct sl_function *f)
 {
     struct local_function function = function_of(c, f->name, f->language, f->address, f->variables);
@@ -243,7 +242,7 @@ static bool same_context(const void *items, uint32_t index, const void *key)
            a->call_line == b->call_line;
 }
 
-/* Chains of two outermost functions have nothing in common: the table knows those of the current one. */
+/* The table has only the chains of the current outermost function: no other function shares them. */
 uint32_t symcache_intern_context(struct collector *c, struct context context)
 {
     uint32_t hash = (uint32_t)symcache_mix((uint64_t)context.function << 32 | context.parent,
@@ -278,7 +277,7 @@ static void add_op(struct collector *c, enum op_kind kind, uint64_t address, uin
 
 SL_ORDER_BY(symcache_collect_by_start, struct span, start)
 
-/* The code that direct inlinees cover, sorted by start, in c->spans; returns their number. */
+/* Collects the spans of code that direct inlinees cover in c->spans, sorted by start; returns their number. */
 static size_t inlinee_spans(struct collector *c, const struct sl_function *function)
 {
     size_t total = 0, count = 0;
@@ -302,13 +301,14 @@ static size_t inlinee_spans(struct collector *c, const struct sl_function *funct
     return count;
 }
 
-/* The last call at or before `address`, at least the first. */
+/* The index of the last call at or before `address`; 0 if there is none. */
 static size_t call_at(const struct call *calls, size_t count, uint64_t address)
 {
     return SL_PARTITION_POINT(middle, 1, count, calls[middle].address <= address) - 1;
 }
 
-/* Operations of the lines of `f`, ascending; pushes the calls of its inlinees. `first_call`, `call_count`: where `f` is called. */
+/* Adds the operations of the lines of `f`, ascending, and pushes the calls of its inlinees. `f` itself is called by the `call_count`
+ * calls from `first_call` on. */
 static void collect_lines(struct collector *c, const struct sl_function *f, uint32_t id, size_t first_call,
                           size_t call_count)
 {
@@ -350,13 +350,13 @@ static void collect_lines(struct collector *c, const struct sl_function *f, uint
     }
 }
 
-/* Operations `first` to `end` of the function around, ascending. */
+/* The operations [first, end) of the enclosing function, ascending. */
 struct around {
     size_t first, end;
-    uint64_t limit; /* where it ends */
+    uint64_t limit; /* end of the enclosing function */
 };
 
-/* The end of an inlined call is a hole, unless the function around goes on there - the rule - or ends with it. */
+/* Adds a hole at the end of an inlined call, unless the enclosing function has a line there (the usual case) or ends there. */
 static void add_end(struct collector *c, struct around *around, uint64_t end)
 {
     while (around->first < around->end && c->ops[around->first].address < end)
@@ -366,7 +366,7 @@ static void add_end(struct collector *c, struct around *around, uint64_t end)
         add_op(c, OP_HOLE, end, NO_CONTEXT, SL_NO_FILE, 0);
 }
 
-/* The inlined calls of `f`, whose own operations are those from `first_op` on and calls those from `first_call` on. */
+/* Adds the operations of the inlined calls of `f`. Its own operations begin at `first_op`, the calls of its inlinees at `first_call`. */
 static void collect_inlinees(struct collector *c, const struct sl_function *f, size_t first_op, size_t first_call)
 {
     size_t call_count = c->call_count - first_call;
@@ -383,7 +383,7 @@ static void collect_inlinees(struct collector *c, const struct sl_function *f, s
     }
 }
 
-/* An outermost function: its operations, in no order. */
+/* Collects the operations of an outermost function, not sorted. */
 static void collect_function(struct collector *c, const struct sl_function *f)
 {
     c->op_count = c->call_count = 0;
@@ -403,7 +403,7 @@ static void collect_function(struct collector *c, const struct sl_function *f)
 
 /* ---- runs ---- */
 
-/* Room for operations, in memory that stays; what is not used is given back. */
+/* Reserves operations in c->kept, where they live until the end; sl_arena_trim gives back the rest. */
 static struct short_op *reserve_ops(struct collector *c, size_t count)
 {
     struct short_op *ops = sl_arena_alloc(&c->kept, count * sizeof *ops, _Alignof(struct short_op));
@@ -419,7 +419,7 @@ static struct run *start_run(struct collector *c, uint64_t base, struct short_op
     return &c->runs[c->run_count++];
 }
 
-/* Sorts and folds the operations of collect_function into a run; several when offsets do not fit 32 bits. */
+/* Sorts and folds the operations of collect_function into a run, or several if offsets do not fit 32 bits. */
 static void add_run(struct collector *c)
 {
     size_t count = c->op_count;
@@ -448,14 +448,14 @@ static void add_run(struct collector *c)
     sl_arena_trim(&c->kept, out);
 }
 
-/* ---- the rule: in address order ---- */
+/* ---- fast path: in address order ---- */
 
 static inline void symcache_collect_put(struct collector *c, uint32_t offset, const struct place *at, enum op_kind kind)
 {
     c->folded[c->folded_count++] = op_at(offset, at, kind);
 }
 
-/* Whether ends of inlined calls are ends at all: when none of them has a line, none is looked at. */
+/* True if an inlined call has lines. If none has, their ends make no holes. */
 static bool has_calls(const struct sl_function *f)
 {
     for (uint32_t i = 0; i < f->inlinee_count; i++)
@@ -464,10 +464,10 @@ static bool has_calls(const struct sl_function *f)
     return false;
 }
 
-/* Operations of the lines of `f` and of its inlined calls, by address, when each of these has a line of its own that says
- * where it is called, as assembled functions have. `link`: the context of `f`, made when the first line is met; `id`: that
- * of the outermost function. `around`: where code of an inlined call is that has no line; NULL: outermost. False when `f` is
- * not like that. */
+/* Makes the operations of the lines of `f` and of its inlined calls in address order. Requires that each call has a line of its own
+ * with the call's location, as in assembled functions; false if it has not. `id` is the context of an outermost function; for an
+ * inlined one it is NO_CONTEXT, and `link` becomes its context at the first line. `around` is the call's location, used for code of
+ * an inlined call without lines; NULL for the outermost function. */
 static bool symcache_collect_walk(struct collector *c, const struct sl_function *f, uint64_t base, struct context link,
                                   uint32_t id, const struct place *around)
 {
@@ -518,8 +518,8 @@ static bool walk_tree(struct collector *c, const struct sl_function *f, uint32_t
 
 static const struct sl_flat no_calls = {NULL, 0};
 
-/* An outermost function in one pass; `flat`: its inlined calls, NULL when it is assembled. False when it is none of the
- * rule's; nothing was done then. */
+/* Handles an outermost function in one pass. `flat` has its inlined calls; NULL if it is assembled. False, without effect, if the
+ * fast path does not apply. */
 static bool walk_function(struct collector *c, const struct sl_function *f, const struct sl_flat *flat)
 {
     uint64_t end = end_of(f->address, f->size);
@@ -551,7 +551,7 @@ static bool walk_function(struct collector *c, const struct sl_function *f, cons
 
 /* ---- the batch ---- */
 
-/* Of an array's items of `size` bytes those from `first` on. */
+/* Copies `count` items of `size` bytes from index `first` on into the arena. */
 static void *symcache_collect_copy(struct collector *c, struct sl_arena *arena, const void *items, size_t first,
                                    size_t count, size_t size)
 {
@@ -590,7 +590,7 @@ static void start_batch(struct collector *c, const struct sl_symcache_writer *w,
             c->file_ids[i] = ID_UNKNOWN;
 }
 
-/* Any function. */
+/* Handles a function without the fast path: assembles flat records and tries it again, else collects and sorts. */
 static void add_any(struct collector *c, const struct sl_function *function, const struct sl_flat *flat)
 {
     struct sl_function f = *function;

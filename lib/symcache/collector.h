@@ -1,5 +1,4 @@
-/* What collecting shares: the scratch of a worker, the local ids, the operations of a function that are made in address order.
- * Private to this folder.
+/* Shared by collect.c and sweep.c: the scratch of a worker, local ids, operations of a function in address order. Private to this folder.
  *
  *     collect.c  local ids, batches; functions in any form
  *     sweep.c    functions as flat records */
@@ -9,7 +8,7 @@
 
 #include "function/assemble.h"
 
-struct call { /* from `address` on, the callee's parent is this location */
+struct call { /* from `address` on the callee is called at this location */
     uint64_t address;
     uint32_t context, file, line;
 };
@@ -18,7 +17,7 @@ struct span {
     uint64_t start, end;
 };
 
-/* Names are mostly seen again under the same pointer. */
+/* Cache by pointer: equal names mostly have the same pointer. */
 enum { NAME_CACHE = 512 };
 struct known_name {
     struct sl_str name;
@@ -27,13 +26,13 @@ struct known_name {
     uint32_t variables;
 };
 
-/* Scratch of one worker, reused from batch to batch, and the memory that keeps its operations until the end. */
+/* Scratch of one worker, reused from batch to batch, and the memory of its operations, which live until the end. */
 struct collector {
-    struct sl_account account;   /* of the arrays */
-    struct sl_arena kept, texts; /* operations; paths made of lasting text */
+    struct sl_account account;   /* charges the arrays */
+    struct sl_arena kept, texts; /* operations; paths of lasting batches */
     const struct sl_symcache_writer *writer;
     const struct sl_function_batch *batch;
-    struct sl_arena *arena; /* of the batch */
+    struct sl_arena *arena; /* the batch's */
     struct sl_assembler assembler;
     struct op *ops;
     struct sl_ordered *order, *scratch;
@@ -45,8 +44,8 @@ struct collector {
     struct context *contexts;
     struct local_function *functions;
     struct text *files;
-    uint32_t *file_ids;                               /* by file of the batch */
-    struct id_list numbered_files, numbered_inlinees; /* by the numbers of what lasts */
+    uint32_t *file_ids;                               /* local ids by file of the batch */
+    struct id_list numbered_files, numbered_inlinees; /* local ids by sl_file.number, sl_function.number */
     struct id_list global_functions, global_files;
     size_t op_count, op_capacity, start_capacity, order_capacity, scratch_capacity, folded_count, folded_capacity,
         run_count, run_capacity;
@@ -55,39 +54,40 @@ struct collector {
     struct sl_id_table context_table, function_table, file_table;
     struct known_name names[NAME_CACHE];
     struct sl_buf path;
-    struct sl_file mapped, mapped_from; /* the last one that the options mapped to, and its id */
+    struct sl_file mapped, mapped_from; /* cache of the last file that map_line returned; mapped_id is its id */
     uint32_t mapped_id;
     bool has_mapped;
-    bool lasting;   /* text of the batch, and that of those before */
-    bool has_calls; /* the outermost function that is walked */
+    bool lasting;   /* sl_function_batch.lasting of the current batch */
+    bool has_calls; /* has_calls() of the current outermost function */
 };
 
 enum { ID_UNKNOWN = UINT32_MAX - 1 };
 
 /* ---- collect.c ---- */
 
-/* The local id of a file of the batch that has none yet. */
+/* Makes the local id of a file of the batch that has none yet. */
 uint32_t symcache_file_id(struct collector *c, const struct sl_file *file);
 
 struct location {
     uint32_t file, line;
 };
 
-/* Where a line is, by the options' mapping. */
+/* Maps a file and line by the option map_line. */
 struct location symcache_mapped_location(struct collector *c, uint32_t file, uint32_t line);
 
-/* The local id of an inlined function. `number` as in struct sl_function: of lasting batches, of others that of the variables. */
+/* Returns the local id of an inlined function. `number` is sl_function.number, which identifies it in lasting batches; `variables` is
+ * the list in other batches. */
 uint32_t symcache_inlinee_id(struct collector *c, struct sl_str name, enum sl_language language, uint32_t number,
                              uint32_t variables);
 
-/* The id in the batch of a link of an inline chain of the current outermost function. */
+/* Returns the id in the batch of a link of an inline chain, of the current outermost function. */
 uint32_t symcache_intern_context(struct collector *c, struct context context);
 
 static inline uint32_t file_id(struct collector *c, uint32_t index)
 {
     if (index >= c->file_id_count)
         return SL_NO_FILE;
-    if (c->file_ids[index] == ID_UNKNOWN) /* made when it is first asked for: most are not */
+    if (c->file_ids[index] == ID_UNKNOWN) /* made on demand: most files are never used */
         c->file_ids[index] = symcache_file_id(c, &c->batch->files[index]);
     return c->file_ids[index];
 }
@@ -118,8 +118,8 @@ static const struct place nowhere = {NO_CONTEXT, SL_NO_FILE, 0};
 
 /* ---- sweep.c ---- */
 
-/* Operations of an outermost function from its flat records, without its end, into c->folded: what the assembled one would
- * give. `*entry` is its context; the file of its first line goes to `*file`. False when the records overlap or are out of
- * order: they have to be assembled. */
+/* Makes the operations of an outermost function from its flat records, without its end, in c->folded; they equal those of the
+ * assembled function. `entry` is its context; `*file` receives the file of its first line. False if the records overlap or are out of
+ * order: then assemble them. */
 bool symcache_sweep(struct collector *c, const struct sl_function *function, const struct sl_flat *flat, uint32_t entry,
                     uint32_t *file);

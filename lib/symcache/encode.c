@@ -1,4 +1,4 @@
-/* Writing the file: what its sections hold. */
+/* Writes the file: the contents of its sections. */
 #include "symcache/encoder.h"
 
 #include <stdlib.h>
@@ -9,14 +9,14 @@ static void renumbering_free(struct renumbering *r)
     free(r->order);
 }
 
-/* ---- where files are kept ---- */
+/* ---- origins of source files ---- */
 
 static uint32_t symcache_encode_text_of(struct encoder *e, struct sl_str text)
 {
     return text.size ? symcache_intern(e->w, text) + 1 : 0;
 }
 
-/* Of a mapped file, what version control has is that of the file it was mapped from; the text behind a link is another. */
+/* Finds the origin of a file. A mapped file has path and revision of its original, but no URL, which leads to the original's text. */
 static bool origin_of(struct encoder *e, uint32_t *file, struct sl_arena *arena, struct sl_file_origin *origin)
 {
     struct sl_symcache_writer *w = e->w;
@@ -33,7 +33,7 @@ static bool origin_of(struct encoder *e, uint32_t *file, struct sl_arena *arena,
     return known && (origin->path.size || origin->revision.size || origin->url.size);
 }
 
-/* Only the files that something refers to are asked for: they are few of those that debug information names. */
+/* Only for files that contexts or entries use: few of those that debug information names. */
 static bool collect_origins(struct encoder *e)
 {
     struct sl_symcache_writer *w = e->w;
@@ -164,7 +164,7 @@ static void fill_origins(const void *arg, uint32_t from, uint32_t count, uint64_
     }
 }
 
-/* The texts are sorted, and far apart in memory. */
+/* Returns a text by its rank; prefetches the next ones, which are scattered in memory. */
 static struct sl_str sorted_text(const void *arg, size_t index)
 {
     enum { AHEAD = 8 };
@@ -176,7 +176,7 @@ static struct sl_str sorted_text(const void *arg, size_t index)
     return e->w->texts[e->text_order[index]].str;
 }
 
-/* Folds the operations; the entries become blocks as they come. */
+/* Folds the operations and encodes the entries as they come. */
 static bool fold_all(struct encoder *e)
 {
     struct symcache_folding *folding = symcache_fold(e->w);
@@ -299,12 +299,12 @@ void symcache_encoder_free(struct encoder *e)
     free(e);
 }
 
-/* The address map comes first: its entries tell which functions, files and texts are used at all. */
+/* The address map comes first: its entries decide which functions, files and texts are used. */
 static bool symcache_encode_encode(struct encoder *e, struct sl_buf *out)
 {
     struct sl_symcache_writer *w = e->w;
     bool ok = w->flow ? symcache_flow_end(w->flow, e) : fold_all(e);
-    symcache_collectors_free(w->collectors, sl_parallel_workers(w->parallel)); /* with the operations */
+    symcache_collectors_free(w->collectors, sl_parallel_workers(w->parallel)); /* frees the operations, too */
     w->collectors = NULL;
     e->flags |= e->block.address > UINT32_MAX ? FLAG_WIDE : 0;
     e->flags |= w->sink.skipped_units || w->partial ? FLAG_PARTIAL : 0;

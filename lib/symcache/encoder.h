@@ -1,4 +1,4 @@
-/* The state of writing one file: shared by encode.c and what it calls for the contents of sections. */
+/* The state of writing one file, shared by encode.c, blocks.c and variables.c. */
 #pragma once
 
 #include "symcache/build.h"
@@ -11,14 +11,14 @@ struct renumbering {
     uint32_t count;
 };
 
-/* What the entries of a block are coded by (format.h). */
+/* State of encoding a block (format.h). */
 struct block {
     uint64_t address;
     uint32_t context, highest;
     uint32_t count; /* of entries */
 };
 
-/* Where a list is in the section. */
+/* The rows of a list in the section VARIABLES. */
 struct variable_rows {
     uint32_t first, count;
     bool used;
@@ -28,19 +28,19 @@ struct encoder {
     struct sl_symcache_writer *w;
     struct block block; /* the last one */
     uint32_t lines[LINE_SLOTS];
-    struct sl_table_writer table; /* the section of the blocks comes first */
+    struct sl_table_writer table; /* the section BLOCKS comes first */
     uint64_t *starts;             /* first addresses of the blocks */
-    uint32_t *offsets;            /* where they begin */
+    uint32_t *offsets;            /* of the blocks in the section */
     size_t block_count, start_capacity, offset_capacity;
     struct renumbering contexts, functions, files;
-    uint64_t max_entry; /* of the functions, plus one */
+    uint64_t max_entry; /* of functions, plus one */
     uint32_t max_call_line, max_language;
-    struct origin_row *origins;          /* by new id of a file; NULL: nothing is known of any */
-    struct variable_rows *variable_rows; /* by list of the writer; NULL: there are none */
+    struct origin_row *origins;          /* by new id of a file; NULL = no file has an origin */
+    struct variable_rows *variable_rows; /* by list of the writer; NULL = no lists */
     uint32_t *used_variables;            /* lists, in the order of their functions */
-    struct sl_variable *variables;       /* new ids of texts */
+    struct sl_variable *variables;       /* rows of the section, as new text ids */
     size_t used_variables_count, variable_count, variable_capacity;
-    uint32_t max_variables; /* of a function */
+    uint32_t max_variables; /* per function */
     uint32_t *text_order, *text_rank;
     size_t text_count;
     uint32_t flags;
@@ -48,10 +48,10 @@ struct encoder {
 
 /* ---- variables.c ---- */
 
-/* Finds the lists that functions refer to, and marks their texts. False when out of memory. */
+/* Finds the lists that functions use, and marks their texts. False when out of memory. */
 bool symcache_use_variables(struct encoder *e, uint8_t *used_texts);
 
-/* When the texts have their ranks: the rows of these lists. False when out of memory, or they are too many. */
+/* Makes the rows of these lists, after texts have their ranks. False when out of memory, or if there are more than 2^32 - 1. */
 bool symcache_lay_variables(struct encoder *e);
 
 static inline uint64_t file_plus_one(const struct encoder *e, uint32_t file)

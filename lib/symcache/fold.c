@@ -1,8 +1,8 @@
-/* From the runs of the functions and the symbols to the entries of the map.
+/* Folds runs of functions, and symbols, into the entries of the map.
  *
- * Functions hardly ever overlap: sorted by their first address, their runs are the entries already. Those that do form a
- * cluster, whose operations are sorted anew. Clusters are handled in pieces of equal work. The entries come in windows of some
- * pieces, folded in parallel, each into its own part of one array, and moved together; there are never all of them at once. */
+ * Functions hardly ever overlap: their runs, sorted by first address, are already in entry order. Functions that overlap form a
+ * cluster, whose operations are sorted again. Clusters are grouped into pieces of about equal work. A window of pieces is folded in
+ * parallel, each piece into its own part of one array; then the parts are joined. Only one window of entries is in memory. */
 #include "symcache/build.h"
 
 #include "function/order.h"
@@ -14,7 +14,7 @@
 
 /* ---- clusters ---- */
 
-enum { PIECE = 16384 }; /* operations of functions in a piece */
+enum { PIECE = 16384 }; /* operations of functions per piece */
 
 struct ordered_run {
     uint64_t base;
@@ -30,8 +30,8 @@ struct piece { /* clusters [first, end), addresses [low, limit) */
     size_t first, end;
     uint64_t low, limit;
     struct op *out;
-    size_t room, count; /* of `out`: operations that may come, entries */
-    struct op last;     /* entry, if there is any */
+    size_t room, count; /* capacity and entries of `out` */
+    struct op last;     /* last entry, if `any` */
     bool any, failed;
 };
 
@@ -44,9 +44,9 @@ struct symcache_folding {
     struct cluster *clusters;
     struct piece *pieces;
     size_t run_count, cluster_count, piece_count, next_piece;
-    struct op *out; /* of a window */
+    struct op *out; /* entries of a window */
     size_t out_capacity;
-    struct op last; /* entry of the window before */
+    struct op last; /* last entry of the window before, if `any` */
     bool any;
 };
 
@@ -68,8 +68,8 @@ static bool order_runs(struct symcache_folding *f, const struct sl_symcache_writ
     return f->runs != NULL;
 }
 
-/* Runs that touch with a hole - the end of one function is the begin of the next - do not overlap: with a hole, the order
- * of two operations of an address does not matter. */
+/* Groups overlapping runs into clusters. Runs that only touch, a hole of one at the first address of the next, do not overlap: the
+ * order of a hole and another operation at one address does not matter. */
 static bool find_clusters(struct symcache_folding *f)
 {
     uint64_t last = 0;
@@ -98,7 +98,7 @@ static bool find_clusters(struct symcache_folding *f)
 
 /* ---- folding ---- */
 
-/* A hole has neither context nor file nor line. Any of them may differ: one branch for all is guessed best. */
+/* Compares context, file and line with one branch, which is predicted best. A hole has none of them. */
 static inline bool same_location(const struct op *a, const struct op *b)
 {
     return ((a->context ^ b->context) | (a->file ^ b->file) | (a->what ^ b->what)) == 0;
@@ -108,7 +108,7 @@ struct emitter {
     struct piece *piece;
     const struct op *symbol, *symbols_end;
     struct op now;
-    struct op function; /* the last operation of a function; a hole when there was none */
+    struct op function; /* last operation of a function; a hole if there was none */
     bool any;
 };
 
@@ -135,7 +135,7 @@ static void feed(struct emitter *e, const struct op *op)
     e->any = true;
 }
 
-/* The next operation of a symbol. Within a function labels do not count, and where a symbol ends the function goes on. */
+/* Feeds the next operation of a symbol. Within a function labels are ignored, and the function goes on at the end of a symbol. */
 static void feed_symbol(struct emitter *e)
 {
     const struct op *op = e->symbol++;
@@ -157,10 +157,10 @@ static void feed_symbol(struct emitter *e)
     feed(e, &changed);
 }
 
-/* An operation of a function; the symbols' at the same address come behind it. */
+/* Feeds an operation of a function, after all symbols at lower addresses; symbols at the same address come behind it. */
 static void feed_function(struct emitter *e, const struct op *op)
 {
-    if (op->address >= e->piece->limit) /* a hole that the next piece begins with */
+    if (op->address >= e->piece->limit) /* a hole at the start of the next piece */
         return;
     while (e->symbol < e->symbols_end && e->symbol->address < op->address)
         feed_symbol(e);
@@ -168,7 +168,7 @@ static void feed_function(struct emitter *e, const struct op *op)
     e->function = *op;
 }
 
-/* `ids`: NULL when those of the run are global ones. */
+/* Returns operation `i` of a run with global ids. `ids` is NULL if the run has global ids already. */
 static inline struct op op_of(const struct run *run, uint32_t i, const struct run_ids *ids)
 {
     const struct short_op *s = &run->ops[i];
@@ -180,8 +180,8 @@ static inline struct op op_of(const struct run *run, uint32_t i, const struct ru
     };
 }
 
-/* The operations in address order, those of one address in sequence; order[i].index tells which. `count` items, held; NULL
- * when out of memory. */
+/* Sorts operations by address, stably: order[i].index is the i-th one. Returns `count` items, charged to `account`; NULL when out of
+ * memory. */
 static struct sl_ordered *order_ops(struct sl_account *account, const struct op *ops, size_t count)
 {
     struct sl_ordered *order = count < UINT32_MAX ? sl_account_alloc(account, count, sizeof *order) : NULL;
@@ -197,7 +197,7 @@ static struct sl_ordered *order_ops(struct sl_account *account, const struct op 
     return order;
 }
 
-/* A run that neither overlaps others nor has symbols inside: but for its ends, the operations are the entries. */
+/* Feeds a run that neither overlaps others nor has symbols inside: its inner operations are entries as they are. */
 static void feed_alone(struct emitter *e, const struct run *run)
 {
     struct op op = op_of(run, 0, NULL);
@@ -217,7 +217,7 @@ static void feed_alone(struct emitter *e, const struct run *run)
     e->function = e->now = op_of(run, run->count - 1, NULL);
 }
 
-/* Whether no symbol is inside the run, and nothing of it in the next piece. */
+/* True if no symbol is inside the run, and the run ends in this piece. */
 static bool stands_alone(const struct emitter *e, const struct run *run)
 {
     uint64_t last = run->base + run->ops[run->count - 1].offset;
@@ -282,7 +282,7 @@ static void fold_piece(void *arg, size_t index, unsigned worker)
     symcache_fold_flush(&e);
 }
 
-/* Pieces of about PIECE operations of functions. */
+/* Divides the clusters into pieces of about PIECE operations. */
 static bool cut_pieces(struct symcache_folding *f)
 {
     f->pieces = sl_account_alloc(&f->account, f->cluster_count + 1, sizeof *f->pieces);
@@ -303,7 +303,7 @@ static bool cut_pieces(struct symcache_folding *f)
     return true;
 }
 
-/* Moves the pieces of a window together; what says the same as the entry before is left out. */
+/* Joins the pieces of a window, without entries that repeat the one before. */
 static bool join_pieces(struct symcache_folding *f, size_t pieces, size_t *count)
 {
     size_t total = 0;
@@ -325,11 +325,11 @@ static bool join_pieces(struct symcache_folding *f, size_t pieces, size_t *count
     return true;
 }
 
-/* Operations [first, end) of one address: the symbols that they begin are open from here on. */
+/* Opens the symbols that begin with operations [first, end), all of one address. */
 static bool open_symbols(struct sl_nesting *nesting, const struct sl_symcache_writer *w, const struct sl_ordered *order,
                          size_t first, size_t end)
 {
-    for (size_t i = end; i-- > first;) { /* of several the first of the file is the innermost */
+    for (size_t i = end; i-- > first;) { /* the first in the file is the innermost */
         uint32_t index = order[i].index;
         const struct op *op = &w->ops[index], *next = op + 1;
         bool has_end = op_kind(op->what) != OP_HOLE && index + 1 < w->op_count && op_kind(next->what) == OP_HOLE;
@@ -339,7 +339,7 @@ static bool open_symbols(struct sl_nesting *nesting, const struct sl_symcache_wr
     return true;
 }
 
-/* Tells the holes within symbols what they are in. `sorted`: one operation for each address. */
+/* Sets the context of holes within symbols to the enclosing symbol. `sorted` has one operation per address. */
 static bool fill_holes(const struct sl_symcache_writer *w, const struct sl_ordered *order, struct op *sorted)
 {
     struct sl_nesting nesting = {.account.budget = w->account.budget};
@@ -356,8 +356,8 @@ static bool fill_holes(const struct sl_symcache_writer *w, const struct sl_order
     return ok;
 }
 
-/* Sorts and folds the operations of the symbols. The end of each stands behind its begin in writer->ops: where symbols are not
- * nested, nothing is between the two in address order. */
+/* Sorts and folds the operations of the symbols. In writer->ops the end of a symbol follows its start: unless symbols are nested,
+ * there is no operation between the two in address order either. */
 static bool sort_symbols(struct sl_symcache_writer *w)
 {
     size_t room = w->op_count + 1;
@@ -449,11 +449,11 @@ void symcache_folding_free(struct symcache_folding *f)
 
 struct flow {
     struct sl_account *account; /* the writer's */
-    struct piece piece;         /* entries that were not handed on */
+    struct piece piece;         /* entries that the encoder does not have yet */
     struct emitter emitter;
     uint64_t last; /* address of the last operation */
     bool last_is_hole;
-    bool any; /* entry was handed on */
+    bool any; /* the encoder got an entry */
 };
 
 struct flow *symcache_flow_new(struct sl_symcache_writer *w)
@@ -483,7 +483,7 @@ bool symcache_flow_fits(const struct flow *f, const struct run *run)
     return run->base > f->last || (run->base == f->last && f->last_is_hole);
 }
 
-/* Makes room for `count` operations and the symbols up to `last`. */
+/* Grows the array of entries for `count` operations and the symbols up to `last`. */
 static bool symcache_fold_make_room(struct flow *f, size_t count, uint64_t last)
 {
     struct piece *p = &f->piece;
@@ -503,7 +503,7 @@ static bool hand_on(struct flow *f, struct encoder *e)
     return symcache_encoder_add(e, p->out + skip, count - skip);
 }
 
-/* As feed_alone, but what is between the first operation and the last goes from the run into the file. */
+/* Like feed_alone, but encodes the inner operations directly from the run. */
 static bool hand_on_alone(struct flow *f, const struct run *run, const struct run_ids *ids, struct encoder *e)
 {
     struct op op = op_of(run, 0, ids);

@@ -1,26 +1,37 @@
 /* The symcache file, version 1.0: a table (table/table.h) of these sections. Private to this folder.
  *
  * DIRECTORY  first address of every block of 64 entries, ascending (u32, or u64 with FLAG_WIDE)
- * OFFSETS    of BLOCKS
- * BLOCKS     units of entries: uleb address delta to the previous entry (the first: none), control byte, then what it asks for
+ * OFFSETS    offsets of the units of BLOCKS
+ * BLOCKS     units of entries: uleb address delta to the previous entry (not in the first one), control byte, then uleb context,
+ *            file and line as the control byte requires
  *
  *     control   7 6 5 4 3     2           1 0
  *               line code     file        context
- *     context   0 hole, 1 as before, 2 zigzag uleb delta to the one before, 3 one more than the highest of the block
+ *     context   0 hole (no symbol), 1 same as before, 2 zigzag uleb delta to the last one, 3 one more than the block's highest
  *     file      1: uleb file id + 1 follows (0 = none); 0: the context's default file
- *     line      0..30: delta - 15 to the last line of this context's slot; 31: zigzag uleb delta
+ *     line      0..30: 15 + delta to the last line in the context's slot; 31: zigzag uleb delta follows
  *
- *     The slots are eight line registers, chosen by the context's low bits; they and the other state begin at 0 in every
- *     block, so any block decodes alone.
- * CONTEXTS   columns function, parent + 1, call file + 1, call line, default file + 1: one link of an inline chain
+ *     The slots are eight line registers, chosen by the context's low bits. They, the context and the highest context begin at 0 in
+ *     every block, so any block decodes alone.
+ *
+ *     f is 0x1000 to 0x1010 (context 0), with g inlined at 0x1008 (context 1). DIRECTORY: 0x1000. BLOCKS:
+ *
+ *         C9        0x1000  context as before (0), line 0 + 10: f:10
+ *         04 89     0x1004  context as before, line 10 + 2: f:12
+ *         04 93     0x1008  new context 1, line 0 + 3 (slot 1): g:3
+ *         04 82 01  0x100C  context 1 - 1, line 12 + 1 (slot 0): f:13
+ *         04 00     0x1010  hole
+ *
+ * CONTEXTS   columns function, parent + 1, call file + 1, call line, default file + 1: one link of an inline chain. Above:
+ *            0 = (f, 0, 0, 0, f's file), 1 = (g, 1, file and line of the call in f, g's file)
  * FUNCTIONS  columns name, entry + 1 (0 = inlinee), language; with FLAG_VARIABLES also first variable, number of variables
  * FILES      column path
  * STRINGS    strings
- * GROUPS     of STRINGS
+ * GROUPS     offsets of the units of STRINGS
  * MODULE     the module's file name, optional
- * ORIGINS    with FLAG_ORIGINS: columns path + 1, revision + 1, URL + 1 of where each file is kept (0 = not known)
- * VARIABLES  with FLAG_VARIABLES: columns name, name of the type: of each function those from its first on, by name, which is
- *            there once. Functions may share them. */
+ * ORIGINS    with FLAG_ORIGINS: columns path + 1, revision + 1, URL + 1 for each file (0 = unknown)
+ * VARIABLES  with FLAG_VARIABLES: columns name, type name. A function's variables are consecutive and sorted by name; a name occurs
+ *            once. Functions may share them. */
 #pragma once
 
 #include "symcache/symcache.h"
@@ -33,7 +44,7 @@ enum {
     FLAG_PARTIAL = 2,
     FLAG_ORIGINS = 4,
     FLAG_VARIABLES = 8,
-    FLAG_LACKS_UNITS = 16, /* a package or .dwo file was not to be had */
+    FLAG_LACKS_UNITS = 16, /* a package or .dwo file was not available */
 };
 
 enum section_id {
@@ -113,5 +124,5 @@ enum {
         .at_section_count = AT_SECTION_COUNT, .at_content_hash = AT_CONTENT_HASH, .sections = last_section             \
     }
 static const struct sl_table_format symcache_format = SYMCACHE_FORMAT(SECTION_VARIABLES);
-/* As most files are written: with no room for what they do not have. */
+/* Format of files without variables, with a smaller section table. */
 static const struct sl_table_format symcache_plain_format = SYMCACHE_FORMAT(SECTION_ORIGINS);

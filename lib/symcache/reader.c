@@ -1,4 +1,4 @@
-/* Using a symcache in place. Every id and offset is checked where it is used. */
+/* Reads a symcache in place. Every id and offset is checked where it is used. */
 #include "symcache/format.h"
 
 static inline uint64_t column(const struct sl_symcache *c, enum column id, uint64_t index)
@@ -54,11 +54,11 @@ enum sl_code sl_symcache_open(struct sl_bytes bytes, struct sl_symcache *c, stru
 
 struct entry {
     uint64_t address;
-    uint32_t context, file, line; /* file: id + 1 */
+    uint32_t context, file, line; /* file: id + 1; UINT32_MAX = the context's default */
     bool hole;
 };
 
-/* Leaner than sl_reader: nothing is looked at twice. */
+/* Decoder of a block; faster than sl_reader. */
 struct decoder {
     const uint8_t *at, *end;
     uint64_t address;
@@ -97,7 +97,7 @@ static bool open_block(const struct sl_symcache *c, uint64_t block, struct decod
     return unit.size > 0;
 }
 
-/* The entry behind its address. `file` of the result is UINT32_MAX when it is the context's default. */
+/* Decodes an entry from its control byte on. A hole sets only address and `hole`. */
 static inline void symcache_reader_read_entry(struct decoder *d, struct entry *e)
 {
     if (d->at >= d->end) {
@@ -249,7 +249,7 @@ bool sl_symcache_variable(const struct sl_symcache *c, uint32_t number, struct s
     return variable->name < c->string_count && variable->type < c->string_count;
 }
 
-/* The function that the context's calls were inlined into; SL_SYMCACHE_NONE: none. `*steps` are paid. */
+/* Returns the outermost function of a context's chain; SL_SYMCACHE_NONE on damage. Counts `*steps` down, and stops at 0. */
 static uint32_t outermost(const struct sl_symcache *c, uint64_t context, unsigned *steps)
 {
     while (context < c->context_count && *steps) {
@@ -262,13 +262,13 @@ static uint32_t outermost(const struct sl_symcache *c, uint64_t context, unsigne
     return SL_SYMCACHE_NONE;
 }
 
-struct extent {                 /* of a function, while it is looked for */
-    uint64_t entry, end;        /* `end` 0: not met yet */
-    uint32_t function, context; /* the last that is known to be of the function; UINT32_MAX: none */
-    unsigned steps;
+struct extent {                 /* state of finding the end of a function */
+    uint64_t entry, end;        /* end: 0 = not found yet */
+    uint32_t function, context; /* context: the last one that belongs to the function; UINT32_MAX = none */
+    unsigned steps;             /* left; 0 = give up */
 };
 
-/* Looks through the entries of a block for the first behind `entry` that is not of the function. */
+/* Searches the entries of a block for the first one behind `entry` that is not of the function. */
 static void extent_in_block(const struct sl_symcache *c, uint64_t block, struct extent *x)
 {
     struct decoder d;

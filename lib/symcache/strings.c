@@ -1,4 +1,4 @@
-/* Texts, sorted. */
+/* Sorting of texts: multikey quicksort by words of eight bytes. */
 #include "symcache/build.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@ struct item {
     uint32_t index;
 };
 
-/* Eight bytes at `depth` as a number that orders like the bytes; a text that ends sorts before its extensions, because
- * NUL cannot occur inside (texts with NUL are ordered by their bytes all the same, only not strictly). */
+/* Returns eight bytes at `depth` as a number that compares like the bytes. A text that ends there is padded with NULs, so it sorts
+ * before its extensions (texts that contain NUL may compare equal to their padded prefix). */
 static uint64_t word_at(const struct text *text, size_t depth)
 {
     uint64_t word = 0;
@@ -66,15 +66,14 @@ static int by_text(const void *left, const void *right, void *arg)
     return sl_str_compare(texts[a->index].str, texts[b->index].str);
 }
 
-/* Items whose texts are equal before `depth`. */
+/* A range of items whose texts are equal before `depth`. */
 struct stretch {
     struct item *items;
     size_t count, depth;
     unsigned level;
 };
 
-/* One step of multikey quicksort by words of eight bytes: long common prefixes, the rule with mangled names, are looked at
- * once. What is left to sort is in `parts`. */
+/* One step of multikey quicksort: `parts` are still to be sorted. Long common prefixes, usual in mangled names, are compared once. */
 static void strings_split(const struct text *texts, const struct stretch *s, struct stretch parts[3])
 {
     struct item *items = s->items;
@@ -88,7 +87,7 @@ static void strings_split(const struct text *texts, const struct stretch *s, str
         else
             at++;
     }
-    bool ended = true; /* equal words that end here are equal texts, up to NULs */
+    bool ended = true; /* texts with equal words that end here are equal, except for NULs */
     for (size_t i = low; i < high; i++) {
         ended = ended && texts[items[i].index].str.size <= s->depth + 8;
         items[i].word = word_at(&texts[items[i].index], s->depth + 8);
@@ -102,7 +101,7 @@ static void sort_stretch(const struct text *texts, struct stretch s)
 {
     while (s.count > 16) {
         struct stretch parts[3];
-        if (s.level > MAX_LEVEL) { /* only texts made for it get here */
+        if (s.level > MAX_LEVEL) { /* only for crafted texts */
             qsort_r(s.items, s.count, sizeof *s.items, by_text, (void *)texts);
             return;
         }
@@ -127,7 +126,7 @@ static void sort_one(void *arg, size_t index, unsigned worker)
     sort_stretch(s->texts, s->stretches[index]);
 }
 
-/* Splits the longest stretches until there are enough of them to share out. */
+/* Splits large stretches until there are enough for all workers, then sorts them in parallel. */
 static void sort_items(const struct sl_parallel *parallel, const struct text *texts, struct item *items, size_t count)
 {
     struct sorting s = {.texts = texts, .stretches = {{items, count, 0, 0}}, .count = 1};

@@ -1,6 +1,6 @@
-/* Sweeping: the operations of a function from its lines and the list of its inlined calls, by address, with a stack of the
- * calls that cover it. Nothing is built on the way: records as compilers make them, where calls nest and lines do not
- * overlap, need no more. The operations are those of the assembled function (walk, in collect.c). */
+/* Makes the operations of a function from its lines and its flat list of inlined calls, in one sweep by address with a stack of open
+ * calls. No tree is built: for the records of compilers, where calls nest and lines do not overlap, this is enough. The operations
+ * equal those of the assembled function (symcache_collect_walk in collect.c). */
 #include "symcache/collector.h"
 
 #include "base/order.h"
@@ -9,11 +9,11 @@
 
 enum { MAX_DEPTH = 64, INDEX_BITS = 22, MOVES_PER_CALL = 4 };
 
-struct frame {                  /* of an open call; the first: the function itself. Offsets are from its begin */
-    uint64_t at, end, call_end; /* call_end: of the last call in it */
-    struct context link;        /* made when the first line is met */
-    struct place around;        /* where code is that has no line */
-    uint32_t id;                /* NO_CONTEXT: not made yet */
+struct frame {                  /* an open call; the first frame is the function itself */
+    uint64_t at, end, call_end; /* offsets in the function: handled so far, end, end of the last call in it */
+    struct context link;        /* its context */
+    struct place around;        /* location of the call, for code without lines */
+    uint32_t id;                /* of `link`, made at the first line; NO_CONTEXT = not made yet */
     bool has_lines;
 };
 
@@ -21,11 +21,11 @@ struct sweep {
     struct collector *c;
     const struct sl_flat_inlinee *calls;
     uint64_t base;                /* address of the function */
-    uint64_t *start, *starts_end; /* of the calls that are not open yet */
-    size_t put_offs, moves;       /* how often one may still be put off, and over how many others in all */
+    uint64_t *start, *starts_end; /* sorted starts of the calls that are not open yet (order_calls) */
+    size_t put_offs, moves;       /* budget: calls to postpone, and moves in `start` for that */
     struct short_op *out;
     struct frame *top;
-    bool call_has_lines; /* one of the function's own calls */
+    bool call_has_lines; /* a direct call of the function has lines */
     struct frame frames[MAX_DEPTH + 1];
 };
 
@@ -34,7 +34,7 @@ static inline void symcache_sweep_add(struct sweep *s, uint64_t offset, const st
     *s->out++ = op_at((uint32_t)offset, at, kind);
 }
 
-/* Moves the last of `count` numbers to where it belongs; the others ascend. At most `*budget` steps are taken. */
+/* Insertion sort of the last of `count` numbers into the sorted others; takes at most `*budget` steps. */
 static void insert_last(uint64_t *numbers, size_t count, size_t *budget)
 {
     uint64_t number = numbers[count - 1];
@@ -44,8 +44,10 @@ static void insert_last(uint64_t *numbers, size_t count, size_t *budget)
     numbers[at] = number;
 }
 
-/* Puts numbers of offset, depth and index of the calls into c->starts, ascending. `*count`: those that cover code. False
- * when they are none of the rule's. */
+/* Fills c->starts with a sorted number for each call that covers code; `*count` is their count. False if the sweep does not apply.
+ *
+ *     63       32 31    22 21     0
+ *     offset      depth    index of the call */
 static bool order_calls(struct collector *c, const struct sl_function *f, const struct sl_flat *flat, size_t *count)
 {
     size_t budget = MOVES_PER_CALL * flat->inlinee_count, n = 0;
@@ -68,21 +70,21 @@ static bool order_calls(struct collector *c, const struct sl_function *f, const 
     return true;
 }
 
-/* Code of the frame up to `offset` has no line. */
+/* Handles code of the frame up to `offset`, which has no line. False if the sweep does not apply. */
 static inline bool skip_to(struct sweep *s, const struct frame *frame, uint64_t offset)
 {
     if (offset <= frame->at)
         return true;
     if (frame > s->frames)
         symcache_sweep_add(s, frame->at, &frame->around, OP_SET);
-    else if (frame->at == frame->call_end && !s->call_has_lines) /* whether a later one has is not known */
+    else if (frame->at == frame->call_end && !s->call_has_lines) /* a later call may have lines */
         return false;
     else if (frame->at == frame->call_end)
         symcache_sweep_add(s, frame->at, &nowhere, OP_HOLE);
     return true;
 }
 
-/* The innermost call has its first line, or call, at `offset`. */
+/* Starts the lines of the innermost frame: its first line or call is at `offset`. */
 static void begin_lines(struct sweep *s, uint64_t offset, uint32_t file)
 {
     struct frame *frame = s->top;
@@ -111,7 +113,7 @@ static inline bool pop_until(struct sweep *s, uint64_t offset)
     return true;
 }
 
-/* What is left of the call that was taken last begins at `offset`. */
+/* Puts the rest of the call that was taken last, from `offset` on, back into the sorted starts. */
 static bool put_off(struct sweep *s, uint64_t offset)
 {
     uint64_t start = offset << 32 | (*--s->start & UINT32_MAX), *at = s->start;
@@ -121,8 +123,8 @@ static bool put_off(struct sweep *s, uint64_t offset)
     return s->put_offs-- > 0 && s->moves;
 }
 
-/* Opens the next call, if there is code of it left: an earlier sibling and its caller keep what it shares with them, or
- * goes beyond. */
+/* Opens the next call, as far as it has code: code shared with an earlier sibling stays with that; code beyond the end of the caller is
+ * postponed. */
 static bool push(struct sweep *s)
 {
     const struct sl_flat_inlinee *call = &s->calls[*s->start & ((1u << INDEX_BITS) - 1)];
@@ -130,7 +132,7 @@ static bool push(struct sweep *s)
     if (!pop_until(s, offset))
         return false;
     struct frame *caller = &s->frames[call->depth];
-    if (s->top < caller) /* which nobody calls */
+    if (s->top < caller) /* an orphan: its caller is not open */
         return true;
     if (s->top > caller)
         return end <= caller[1].end || put_off(s, caller[1].end);
@@ -160,18 +162,18 @@ static inline uint64_t next_start(const struct sweep *s)
     return s->start < s->starts_end ? *s->start >> 32 : UINT64_MAX;
 }
 
-/* Where the next call begins or the innermost ends. */
+/* The offset where the next call begins or the innermost ends. */
 static inline uint64_t limit_of(const struct sweep *s)
 {
     uint64_t start = next_start(s);
     return start < s->top->end ? start : s->top->end;
 }
 
-/* A line in [at, end), piece by piece. */
+/* Adds a line [at, end), in pieces between starts and ends of calls. */
 static inline bool symcache_sweep_add_line(struct sweep *s, uint64_t at, uint64_t end, struct location location,
                                            uint64_t *limit)
 {
-    const struct short_op *piece = NULL; /* behind the last one */
+    const struct short_op *piece = NULL; /* end of the last piece */
     for (;;) {
         while (at >= *limit) {
             if (!(next_start(s) <= at ? push(s) : pop_until(s, at)))
@@ -181,7 +183,8 @@ static inline bool symcache_sweep_add_line(struct sweep *s, uint64_t at, uint64_
         uint64_t stop = end < *limit ? end : *limit;
         if (!enter(s, at, location.file))
             return false;
-        if (s->out != piece || piece[-1].context != s->top->id) /* else the piece goes on: the call had no code left */
+        if (s->out != piece ||
+            piece[-1].context != s->top->id) /* else the last piece goes on: a call without code was between */
             symcache_sweep_add(s, at, &(struct place){s->top->id, location.file, location.line}, OP_SET);
         piece = s->out;
         s->top->at = stop;
@@ -191,7 +194,7 @@ static inline bool symcache_sweep_add_line(struct sweep *s, uint64_t at, uint64_
     }
 }
 
-/* The lines and the calls that begin in them. */
+/* Handles all lines, and the calls that begin in them. */
 static bool sweep_lines(struct sweep *s, const struct sl_function *f)
 {
     const struct sl_line *lines_end = f->lines + f->line_count;
@@ -209,7 +212,7 @@ static bool sweep_lines(struct sweep *s, const struct sl_function *f)
         if (mapped || location.file == ID_UNKNOWN)
             location = location_of(s->c, line->file, line->line);
         struct frame *top = s->top;
-        if (behind <= limit && at <= top->at && top->has_lines) { /* nothing but the line */
+        if (behind <= limit && at <= top->at && top->has_lines) { /* fast path: no call begins or ends in the line */
             *out++ = op_at((uint32_t)at, &(struct place){top->id, location.file, location.line}, OP_SET);
             top->at = behind;
             continue;
@@ -229,10 +232,10 @@ static bool sweep_lines(struct sweep *s, const struct sl_function *f)
 bool symcache_sweep(struct collector *c, const struct sl_function *f, const struct sl_flat *flat, uint32_t entry,
                     uint32_t *file)
 {
-    struct sweep s; /* most frames are never used */
+    struct sweep s; /* not initialised as a whole: most frames are never used */
     size_t count;
-    /* A line is cut at begins and ends of calls, which may be put off once each; a piece is one operation, and one more for
-     * what is before it. */
+    /* Lines are cut at starts and ends of calls, each of which may be postponed once. A piece takes one operation, and another for code
+     * before it without a line. */
     if (!order_calls(c, f, flat, &count) ||
         !sl_account_grow(&c->account, &c->folded, &c->folded_capacity, 2 * ((size_t)f->line_count + 6 * count) + 4,
                          sizeof *c->folded))

@@ -1,9 +1,9 @@
-/* Lists of variables: each is there once in the file, sorted by name. */
+/* Lists of variables: equal ones are stored once, sorted by name. */
 #include "symcache/encoder.h"
 
 #include <stdlib.h>
 
-/* ---- in file order ---- */
+/* ---- lists of batches, in file order ---- */
 
 static bool forget_ids(struct sl_symcache_writer *w, struct id_list *list, size_t count)
 {
@@ -28,7 +28,7 @@ static uint32_t variable_text(struct sl_symcache_writer *w, const struct sl_func
     return *id;
 }
 
-/* The number of the list in the scratch, which is kept if it is new. */
+/* Returns the number, from 1, of the list in w->list; adds it if it is new. 0 when out of memory. */
 static uint32_t keep_list(struct sl_symcache_writer *w, size_t count)
 {
     size_t size = count * sizeof *w->list;
@@ -103,7 +103,7 @@ bool symcache_use_variables(struct encoder *e, uint8_t *used_texts)
     return true;
 }
 
-/* Of equal names the last one counts. */
+/* A variable and its place in the list: of equal names the last one counts. */
 struct named_variable {
     struct sl_variable variable;
     uint32_t place;

@@ -1,4 +1,4 @@
-/* The writer: what the batches refer to, interned in file order, and the symbols. */
+/* The writer: interns texts, functions and files of batches in file order; adds the symbols. */
 #include "symcache/build.h"
 
 #include "base/map.h"
@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Why `failed` is set. */
+/* Reports why account.failed is set: the budget, or out of memory. */
 static enum sl_code symcache_writer_fail(const struct sl_symcache_writer *w, struct sl_error *error)
 {
     return sl_budget_fail(w->options.budget, error);
@@ -16,7 +16,7 @@ static enum sl_code symcache_writer_fail(const struct sl_symcache_writer *w, str
 
 /* ---- interning ---- */
 
-/* What will be asked for soon is fetched beforehand. */
+/* Distance of prefetching, in items. */
 enum { AHEAD = 8 };
 
 static bool same_text(const void *texts, uint32_t i, const void *key)
@@ -25,7 +25,7 @@ static bool same_text(const void *texts, uint32_t i, const void *key)
     return a->hash == b->hash && sl_str_equal(a->str, b->str);
 }
 
-/* `lasting`: the text need not be copied. */
+/* With `lasting` the text is not copied. */
 static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uint64_t hash, bool lasting)
 {
     struct text text = {str, hash};
@@ -34,7 +34,7 @@ static uint32_t intern_text(struct sl_symcache_writer *w, struct sl_str str, uin
         return 0;
     if (sl_id_table_has(&w->text_table, slot))
         return sl_id_table_id(&w->text_table, slot);
-    if (!sl_account_spend(&w->account, str.size)) /* texts may share bytes of the file, but not of the symcache */
+    if (!sl_account_spend(&w->account, str.size)) /* texts may share bytes in the object, but not in the symcache */
         return 0;
     const char *copy = lasting && str.data ? str.data : sl_arena_strndup(&w->arena, str.data, str.size);
     if (!copy || !sl_account_grow(&w->account, &w->texts, &w->text_capacity, w->text_count + 1, sizeof *w->texts)) {
@@ -100,7 +100,7 @@ static uint32_t global(const uint32_t *map, uint32_t local)
     return local == UINT32_MAX ? UINT32_MAX : map[local];
 }
 
-/* Contexts are not looked for: chains of two functions have nothing in common. */
+/* Appends the contexts without looking for equal ones: two functions have no chains in common. */
 static void add_contexts(struct sl_symcache_writer *w, const struct prepared *p, const uint32_t *files,
                          const uint32_t *functions)
 {
@@ -149,7 +149,7 @@ static enum sl_code encode_runs(struct sl_symcache_writer *w, const struct prepa
     return SL_OK;
 }
 
-/* Local ids of the batch to global ones, in the order of the batch. */
+/* Converts local ids of the batch to global ones, in the order of the batch. */
 static enum sl_code symcache_writer_consume(struct sl_function_sink *sink, const struct sl_function_batch *batch,
                                             struct sl_error *error)
 {
@@ -240,7 +240,7 @@ struct sl_function_sink *sl_symcache_writer_sink(struct sl_symcache_writer *w)
     return &w->sink;
 }
 
-/* The context of a function without lines. */
+/* Returns the function's context without parent; makes it if there is none. */
 static uint32_t root_context(struct sl_symcache_writer *w, uint32_t function)
 {
     struct function_row *row = &w->functions[function];
@@ -252,7 +252,7 @@ static uint32_t root_context(struct sl_symcache_writer *w, uint32_t function)
     return row->root;
 }
 
-/* The name to store; data NULL for a symbol without one. */
+/* Returns the name to store; data NULL for a symbol without name. */
 static struct text symbol_name(const struct sl_symcache_options *o, struct sl_str name)
 {
     if (o->map_name)
@@ -326,7 +326,7 @@ static enum sl_code add_functions(struct sl_symcache_writer *w, struct sl_object
     return code == SL_NOT_FOUND ? SL_OK : code;
 }
 
-/* `in_order`: functions are expected in address order; set to whether they were. */
+/* `*in_order`: in: functions are expected in address order; out: they were. */
 static enum sl_code convert(struct sl_object *object, const struct sl_companions *companions,
                             const struct sl_symcache_options *options, const struct sl_parallel *parallel,
                             bool *in_order, struct sl_buf *out, struct sl_error *error)
@@ -361,7 +361,7 @@ enum sl_code sl_symcache_convert(struct sl_object *object, const struct sl_compa
     all.origins = object;
     all.decorates = sl_object_info(object)->decorates;
     all.budget = sl_object_budget(object);
-    /* Breakpad files are hardly ever out of order; the others are, mostly. */
+    /* Functions of Breakpad files are nearly always in address order; those of other formats mostly are not. */
     bool in_order = sl_object_info(object)->format == SL_FORMAT_BREAKPAD && sl_parallel_workers(parallel) == 1;
     bool expected = in_order;
     enum sl_code code = convert(object, companions, &all, parallel, &in_order, out, error);
