@@ -2,15 +2,15 @@
 
 #include <stdlib.h>
 
-/* A part is looked at, becomes a node, cuts a line in two. */
+/* Cost of a part: it is checked, becomes a node, and cuts a line in two. */
 enum { STEPS_PER_PART = 24 };
 
-struct part { /* of an inlinee; of the function itself: node 0 */
+struct part { /* a range of an inlinee; node 0 is the function itself */
     uint64_t address, end;
     uint32_t depth, index;
 };
 
-struct returned { /* a part that was cut, and when */
+struct returned { /* rest of a part that was cut; `turn` orders them by time */
     struct part part;
     uint64_t turn;
 };
@@ -18,7 +18,7 @@ struct returned { /* a part that was cut, and when */
 struct node { /* an accepted part */
     struct part part;
     uint32_t parent, line_count, child_count;
-    struct sl_function *target; /* where its struct is built */
+    struct sl_function *target; /* the result */
 };
 
 struct owned_line {
@@ -54,7 +54,7 @@ static struct part part_of(const struct sl_flat_inlinee *inlinees, size_t i)
     return (struct part){f->address, assemble_end_of(f->address, f->size), f->depth, (uint32_t)i};
 }
 
-/* Puts the inlinees into the queue, by start and depth; the same ones in the order given. */
+/* Fills the queue with the inlinees, sorted by start and depth; equal ones keep their order. */
 static bool fill_queue(struct sl_assembler *a, const struct sl_function *function,
                        const struct sl_flat_inlinee *inlinees, size_t inlinee_count, size_t *queued)
 {
@@ -85,13 +85,13 @@ static bool fill_queue(struct sl_assembler *a, const struct sl_function *functio
     return true;
 }
 
-/* Of parts put back at one place, the last comes first. */
+/* Of equal parts, the one put back last comes first. */
 static bool returns_before(const struct returned *a, const struct returned *b)
 {
     return before(&a->part, &b->part) || (!before(&b->part, &a->part) && a->turn > b->turn);
 }
 
-/* Puts `part` among the returned ones, a binary heap whose first item is the next. */
+/* Pushes `part` onto the binary heap of returned parts. */
 static bool put_back(struct sl_assembler *a, struct part part)
 {
     size_t at = a->returned_count++;
@@ -119,7 +119,7 @@ static struct part take_returned(struct sl_assembler *a)
     return first;
 }
 
-/* The next part in the order of starts and depths; before those of the queue that begin at the same place, returned ones. */
+/* Takes the next part by start and depth; returned parts come before equal ones of the queue. */
 static struct part next_part(struct sl_assembler *a, size_t *next, size_t queued)
 {
     if (a->returned_count && (*next == queued || !before(&a->queue[*next], &a->returned[0].part)))
@@ -127,7 +127,7 @@ static struct part next_part(struct sl_assembler *a, size_t *next, size_t queued
     return a->queue[(*next)++];
 }
 
-/* Step 1 and 2: overlapping siblings are cut, children are cut to their parents, orphans dropped. */
+/* Steps 1 and 2: clips overlapping siblings, clips children to their parents, drops orphans. */
 static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count)
 {
     uint64_t ends[SL_MAX_INLINE_DEPTH + 1];
@@ -170,7 +170,7 @@ static bool accept_all(struct sl_assembler *a, size_t queued, size_t *node_count
     return true;
 }
 
-/* Hands the lines that lie before `limit` as a whole to `owner`; returns the first that does not. */
+/* Gives `owner` the lines that end at or before `limit`; returns the index of the first other line. */
 static size_t own_whole(struct sl_assembler *a, size_t *count, uint32_t owner, const struct sl_line *lines, size_t next,
                         size_t line_count, uint64_t limit)
 {
@@ -200,8 +200,8 @@ static inline bool own(struct sl_assembler *a, size_t *count, uint32_t owner, ui
     return true;
 }
 
-/* Step 3: hands every piece of every line to the innermost open function, and call lines to the parents. Nodes behind the
- * end of the function are dropped. */
+/* Step 3: gives every piece of every line to the innermost open function, and call lines to the parents. Drops nodes behind the end
+ * of the function. */
 static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inlinees, size_t *nodes,
                        const struct sl_line *lines, size_t line_count, size_t *owned)
 {
@@ -260,7 +260,7 @@ static bool distribute(struct sl_assembler *a, const struct sl_flat_inlinee *inl
     return true;
 }
 
-/* Lays lines and children of every node out in arrays of their own. */
+/* Step 4: lays out lines and children of every node in arrays. */
 static bool assemble_build(struct sl_assembler *a, struct sl_arena *arena, struct sl_function *function,
                            const struct sl_flat_inlinee *inlinees, size_t node_count, size_t owned)
 {

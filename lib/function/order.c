@@ -12,7 +12,7 @@ static inline bool before(const struct sl_ordered *a, const struct sl_ordered *b
     return a->key != b->key ? a->key < b->key : a->minor < b->minor;
 }
 
-/* Merges two neighbouring ascending stretches; only what overlaps is moved. */
+/* Merges two adjacent ascending runs; moves only the items that overlap. */
 static void merge(struct sl_ordered *items, struct sl_ordered *scratch, struct stretch a, struct stretch b)
 {
     struct sl_ordered *left = items + a.start, *right = items + b.start, *end = right + b.count;
@@ -32,7 +32,7 @@ static void merge(struct sl_ordered *items, struct sl_ordered *scratch, struct s
 
 void sl_order(struct sl_ordered *items, struct sl_ordered *scratch, size_t count)
 {
-    struct stretch stack[64]; /* each more than twice as long as the next: enough for any count */
+    struct stretch stack[64]; /* each run is more than twice as long as the next, so 64 suffice for any count */
     size_t height = 0;
     for (size_t at = 0; at < count;) {
         size_t start = at++;

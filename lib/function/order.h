@@ -1,4 +1,4 @@
-/* Sorting by address what is mostly in order already: lists that are several ascending ones, one after the other. */
+/* Sorts lists that consist of a few ascending runs, such as functions by address: a natural merge sort. */
 #pragma once
 
 #include <stddef.h>
@@ -6,9 +6,9 @@
 
 struct sl_ordered {
     uint64_t key;
-    uint32_t minor; /* among equal keys */
-    uint32_t index; /* of what is sorted, for the caller */
+    uint32_t minor; /* orders equal keys */
+    uint32_t index; /* the caller's index of the item */
 };
 
-/* Stable; linear for one ascending list. `scratch` has room for as many. */
+/* Stable; linear for a sorted list. `scratch` has `count` items. */
 void sl_order(struct sl_ordered *items, struct sl_ordered *scratch, size_t count);

@@ -1,9 +1,9 @@
-/* A line and its column as one number of 30 bits, for streams of functions whose sinks want columns (`takes_positions`):
+/* A position: line and column in one number of 30 bits, for sinks that want columns (`takes_positions`):
  *
- *     0 | line: 29                       without a column, or where one of the two is too large for the other form
- *     1 | line: 18        | column: 11
+ *     0 | line: 29                       without column, or if line or column are too large for the other form
+ *     1 | line: 18        | column: 11   line 3, column 5: 0x20001805
  *
- * 0 is what is not known, as of lines. */
+ * 0 = unknown, as for lines. */
 #pragma once
 
 #include <stdint.h>
@@ -23,7 +23,7 @@ static inline uint32_t sl_position_line(uint32_t position)
                                              : position;
 }
 
-/* 0: not known. */
+/* 0 = unknown. */
 static inline uint32_t sl_position_column(uint32_t position)
 {
     return position & SL_POSITION_HAS_COLUMN ? position & ((1u << SL_POSITION_COLUMN_BITS) - 1) : 0;

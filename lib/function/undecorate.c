@@ -8,7 +8,7 @@ static bool decimal(struct sl_str text, uint32_t *value)
     return good;
 }
 
-/* Names that say more than those of C: Microsoft's manglings, and readable ones. */
+/* True for names that are not C names: Microsoft's manglings, and readable C++ names. */
 static bool says_more(struct sl_str name)
 {
     if (name.data[0] == '?')
@@ -19,7 +19,8 @@ static bool says_more(struct sl_str name)
     return false;
 }
 
-/* Itanium's C++ and Rust, which nothing was added to. `_ZwClose` and `_RtlUnwind` are names of C: no mangling goes on so. */
+/* True for mangled names of Itanium C++ and Rust without an added underscore. `_ZwClose` and `_RtlUnwind` are decorated C names: no
+ * mangled name continues like that. */
 static bool is_mangled(struct sl_str name)
 {
     if (name.size < 3 || name.data[0] != '_')
@@ -28,7 +29,7 @@ static bool is_mangled(struct sl_str name)
     return (kind == 'Z' && next != 'w') || (kind == 'R' && !(next >= 'a' && next <= 'z'));
 }
 
-/* Where `@N` begins, 0 = there is none. */
+/* Returns the position of `@N`; 0 = none. */
 static size_t count_at(struct sl_str name, uint32_t *size)
 {
     const char *at = memrchr(name.data, '@', name.size);
