@@ -1,4 +1,4 @@
-/* Using a table in place. */
+/* Reads a table in place. */
 #include "table/table.h"
 
 #include "base/map.h"
@@ -109,7 +109,7 @@ static struct sl_reader open_group(const struct sl_table_strings *s, uint32_t gr
     return sl_reader(sl_table_unit(&s->groups, group), false);
 }
 
-/* Turns the string before it (in `out` from `start` on) into the next one. */
+/* Turns the previous string of the group (in `out` from `start` on) into the next one. */
 static bool next_string(struct sl_reader *r, bool first, struct sl_buf *out, size_t start)
 {
     uint64_t shared = first ? 0 : sl_read_uleb(r), rest = sl_read_uleb(r);

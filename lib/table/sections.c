@@ -1,11 +1,10 @@
-/* Contents of sections, written by several threads: columns of numbers packed to the bits that the largest needs, units of
- * any size with the offsets where they begin, and strings. */
+/* Contents of sections, written by several threads: bit-packed columns, units of any size with their offsets, and strings. */
 #include "table/writer.h"
 
 #include <stdlib.h>
 
-/* Rows of a work item, and of a step within; a step starts at a byte boundary with any width. Groups of strings of a work
- * item. */
+/* CHUNK_ROWS: rows per work item. STEP_ROWS: rows per call of `fill`; with any width a step starts at a byte boundary. CHUNK_GROUPS:
+ * groups of strings per work item. */
 enum { CHUNK_ROWS = 8192, STEP_ROWS = 512, CHUNK_GROUPS = 128 };
 
 struct packing {
@@ -20,11 +19,11 @@ static void put_word(uint8_t *at, uint64_t word)
     memcpy(at, &word, 8);
 }
 
-/* What of a column is not written yet. */
+/* The bits of a column that are not stored yet. */
 struct packed {
     uint8_t *at;
     uint64_t word;
-    unsigned filled; /* bits of it */
+    unsigned filled; /* bits used in `word` */
 };
 
 static inline void pack_value(struct packed *p, uint64_t value, unsigned width)
@@ -78,7 +77,7 @@ static void pack_chunk(void *arg, size_t chunk, unsigned worker)
     }
 }
 
-/* Room for the columns; their places are filled in. */
+/* Reserves the columns and sets p->data. */
 static bool begin_columns(struct sl_buf *out, struct packing *p)
 {
     const struct sl_table_column_source *source = p->source;
@@ -117,7 +116,7 @@ bool sl_table_add_columns(struct sl_table_writer *w, uint32_t id, const struct s
 struct chunking {
     const struct sl_table_unit_source *source;
     struct sl_buf *chunks;
-    uint64_t *offsets; /* of the units; while chunks are written, in their chunk */
+    uint64_t *offsets; /* of the units in their chunk */
 };
 
 static size_t units_end(const struct sl_table_unit_source *s, size_t chunk)

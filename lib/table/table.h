@@ -1,23 +1,30 @@
-/* What cache files are made of: a header, sections, and in the sections columns of packed numbers, units of any size, and
- * sorted strings. Used in place from a mapping: opening looks at the header and at the bounds of the sections, all else is
- * checked where it is used. A damaged file yields nothing, never a crash. Reading is pure: any number of threads may share
- * a table. Writing: table/writer.h.
+/* Tables, the common format of cache files: a header and sections; sections contain columns of packed numbers, units of any size, or
+ * sorted strings. A table is used in place from a mapping: opening checks the header and the bounds of sections; all else is
+ * checked where it is used. A damaged file yields no result, never a crash. Any number of threads may share a table. Writing:
+ * table/writer.h.
  *
  *     +----------------+ 0
- *     | header         |  magic, u16 major, u16 minor, what the format adds, u64 hash of the header
+ *     | header         |  magic, u16 major, u16 minor, fields of the format, u64 hash of header and section table
  *     +----------------+
- *     | section table  |  24 bytes a section: u32 id, u32 zero, u64 offset, u64 size
+ *     | section table  |  24 bytes per section: u32 id, u32 zero, u64 offset, u64 size
  *     +----------------+
  *     | sections       |  each 8-aligned
  *     +----------------+
  *
- * A small format does without section table: its sections lie in a fixed order without gaps, and what the header says gives
- * their sizes. Numbers are little-endian on every host.
+ * A small format may have no section table: its sections lie in a fixed order without gaps, and follow in size from fields of the
+ * header. Numbers are little-endian on every host.
  *
- * columns   eight bytes: the width in bits of each column, at most 56; the columns, each 8-aligned and with eight bytes of
- *           tail: room to read eight bytes at any value
- * units     one behind the other; in a section of their own the u32 offset of each, and one more: where the last ends
- * strings   units of 16, sorted: the first as uleb size, bytes; the others as uleb shared prefix, uleb rest, bytes */
+ * columns   eight bytes with the width in bits of each column, at most 56; then the columns, bit-packed from the lowest bit on. Each is
+ *           8-aligned and has a tail of eight bytes, so that eight bytes can be read at any value
+ *
+ *               03 00 00 00 00 00 00 00   one column of 3 bits
+ *               D1 00                     values 1, 2, 3: 001 + 010 << 3 + 011 << 6 = 0xD1
+ *               00 00 00 00 00 00 00 00   tail
+ *
+ * units     one behind the other; a second section has the u32 offset of each, and the end of the last
+ * strings   sorted, in units of 16: the first as uleb size, bytes; the others as uleb shared prefix, uleb rest, bytes
+ *
+ *               03 "a.c"   02 01 "h"   03 01 "h"     "a.c", "a.h", "a.hh" */
 #pragma once
 
 #include "base/buf.h"
@@ -32,19 +39,19 @@ enum {
     SL_TABLE_GROUP = 16,
 };
 
-/* Bytes in front of the first section. */
+/* Size of header and section table. */
 #define SL_TABLE_HEAD_SIZE(header_size, sections) ((header_size) + (sections)*SL_TABLE_SECTION_ENTRY)
 
-/* The places in the header are offsets in bytes; 0: the format has no such field. */
+/* Members `at_...` are byte offsets in the header; 0 = the format has no such field. */
 struct sl_table_format {
     char magic[5];
     const char *name; /* in messages */
     uint16_t major, minor;
     uint16_t header_size;      /* at most SL_TABLE_MAX_HEADER; the last eight bytes are the hash */
     uint16_t at_header_size;   /* u32 */
-    uint16_t at_section_count; /* u32; 0: no section table, and its hash is that of what is in front of it only */
-    uint16_t at_content_hash;  /* u64, of all that is behind the section table */
-    uint16_t sections;         /* the entries of the section table that a writer leaves room for */
+    uint16_t at_section_count; /* u32; 0 = no section table, and the hash covers only the bytes in front of it */
+    uint16_t at_content_hash;  /* u64: hash of all bytes behind the section table */
+    uint16_t sections;         /* entries that a writer reserves in the section table */
 };
 
 static inline uint32_t sl_table_u32(const uint8_t *at)
@@ -61,7 +68,7 @@ static inline uint64_t sl_table_u64(const uint8_t *at)
     return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? __builtin_bswap64(value) : value;
 }
 
-/* Numbers of both signs, small ones small; modulo 2^64, so that what damaged files hold may overflow. */
+/* Zigzag coding of signed numbers: 0, -1, 1, -2 become 0, 1, 2, 3. Modulo 2^64, as numbers of damaged files may overflow. */
 static inline uint64_t sl_zigzag(int64_t v)
 {
     return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
@@ -75,21 +82,21 @@ static inline uint64_t sl_unzigzag(uint64_t v)
 struct sl_table {
     const struct sl_table_format *format;
     struct sl_bytes bytes;
-    size_t head_size;                                /* of header and section table */
-    struct sl_bytes sections[SL_TABLE_MAX_SECTIONS]; /* by id; of higher ones nothing is known */
+    size_t head_size;                                /* bytes of header and section table */
+    struct sl_bytes sections[SL_TABLE_MAX_SECTIONS]; /* by id; sections with higher ids are ignored */
 };
 
-/* Magic, version, hash of the header, bounds of the sections; O(1). SL_MALFORMED otherwise. `table` points into `bytes`. */
+/* Checks magic, version, hash of the header and bounds of sections in O(1); SL_MALFORMED if they are bad. `table` points into `bytes`. */
 enum sl_code sl_table_open(struct sl_bytes bytes, const struct sl_table_format *format, struct sl_table *table,
                            struct sl_error *error);
 
-/* The hash of a header and the section table behind it, `size` bytes together, as if its own field were 0. */
+/* Hashes header and section table, `size` bytes together, with the field of the hash as 0. */
 uint64_t sl_table_head_hash(const struct sl_table_format *format, const uint8_t *head, size_t size);
 
-/* Without section table: sizes[i] is that of section i + 1. False when the sections are not all that is behind the header. */
+/* For formats without section table: sizes[i] is the size of section i + 1. False unless the sections fill the file exactly. */
 bool sl_table_place(struct sl_table *table, const uint64_t *sizes, size_t count);
 
-/* Whether the hash of the contents is right; for formats that have it. Reads all. */
+/* True if the hash of the contents is right; for formats with at_content_hash. Reads the whole file. */
 bool sl_table_intact(const struct sl_table *table);
 
 /* ---- columns ---- */
@@ -99,10 +106,10 @@ struct sl_column { /* bit-packed numbers */
     uint8_t width;
 };
 
-/* The columns of a section, of so many rows each; false when they are not inside. */
+/* Finds the columns of a section, of `rows` rows each; false if they are not inside the section. */
 bool sl_table_columns(struct sl_bytes section, uint64_t rows, unsigned count, struct sl_column *columns);
 
-/* `row` is one of the column. */
+/* Reads a value; `row` must be less than `rows` above. */
 static inline uint64_t sl_column_get(const struct sl_column *column, uint64_t row)
 {
     uint64_t bit = row * column->width;
@@ -115,10 +122,10 @@ struct sl_table_units {
     struct sl_bytes offsets, bytes;
 };
 
-/* False when there are not `count` of them. */
+/* False if the section of offsets is not for `count` units. */
 bool sl_table_units(struct sl_bytes offsets, struct sl_bytes bytes, uint64_t count, struct sl_table_units *units);
 
-/* `index` is less than `count` above. Data NULL when it is not inside. */
+/* Returns a unit; `index` must be less than `count` above. Data NULL if the unit is not inside the section. */
 static inline struct sl_bytes sl_table_unit(const struct sl_table_units *units, uint64_t index)
 {
     const uint8_t *at = units->offsets.data + index * 4;
@@ -136,11 +143,11 @@ struct sl_table_strings {
 
 bool sl_table_strings(struct sl_bytes offsets, struct sl_bytes bytes, uint64_t count, struct sl_table_strings *strings);
 
-/* Appends the string; nothing when the id is bad. */
+/* Appends the string to `out`, or nothing if the id is bad. */
 void sl_table_string(const struct sl_table_strings *strings, uint32_t id, struct sl_buf *out);
 
-/* How many are before the text in byte order. */
+/* Returns the number of strings less than the text in byte order, which is its id if it is there. */
 uint32_t sl_table_strings_before(const struct sl_table_strings *strings, struct sl_str text);
 
-/* Whether all can be read and are in byte order. */
+/* True if all strings can be read and are in byte order. */
 bool sl_table_strings_sorted(const struct sl_table_strings *strings);
