@@ -75,14 +75,14 @@ enum sl_code dwarf_index_symbols(struct dwarf_reader *reader, struct sl_arena *a
 }
 
 /* The first index in [low, count) of a symbol behind `address`. */
-static size_t behind(const struct symbol_index *index, size_t low, uint64_t address)
+static size_t first_behind(const struct symbol_index *index, size_t low, uint64_t address)
 {
     return SL_PARTITION_POINT(middle, low, index->count, index->order[middle].key <= address);
 }
 
 const struct sl_symbol *dwarf_symbol_at(const struct symbol_index *index, uint64_t address)
 {
-    size_t place = address ? behind(index, 0, address - 1) : 0;
+    size_t place = address ? first_behind(index, 0, address - 1) : 0;
     return place < index->count && index->order[place].key == address ? symbol(index, place) : NULL;
 }
 
@@ -122,7 +122,7 @@ struct sl_str dwarf_symbol_name(const struct symbol_index *index, uint64_t entry
 
 struct symbol_span dwarf_symbol_over(struct dwarf_worker *w, const struct symbol_index *index, uint64_t address)
 {
-    size_t next = behind(index, 0, address), place = next;
+    size_t next = first_behind(index, 0, address), place = next;
     struct symbol_span span = {NULL, next < index->count ? index->order[next].key : UINT64_MAX};
     uint64_t next_start = span.end;
     while (place && index->order[place - 1].key == index->order[next - 1].key && sl_account_spend(&w->account, 1)) {

@@ -35,7 +35,7 @@ static size_t join_ranges(struct range *ranges, size_t count)
 
 /* Clips [begin, *end) to the unit's code ranges; false if `begin` is outside. Units may share a line table, and each takes only the
  * lines of its own code. */
-static bool of_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
+static bool clip_to_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
 {
     uint64_t load = u->reader->load_address;
     const struct dwarf_unit *unit = u->unit;
@@ -79,7 +79,7 @@ static bool add_gap(struct uncovered *u, uint64_t begin, uint64_t end)
         bool named = s && (s->size || s->address >= begin);
         if (!sl_account_spend(&u->w->account, 8))
             return false;
-        if ((named || (u->reader->nameless && lies_in_code(u, at))) && of_unit(u, at, &own_end)) {
+        if ((named || (u->reader->nameless && lies_in_code(u, at))) && clip_to_unit(u, at, &own_end)) {
             struct sl_function function = {.address = at, .size = own_end - at, .language = u->language};
             if (named)
                 function.name = s->name;
