@@ -1,7 +1,7 @@
-/* The line information of a module ("C13"): subsections with code ranges and their lines, the source files, and where
- * inlined functions begin.
+/* The line information of a module ("C13"): subsections with code ranges and their lines, source files, and the source locations of
+ * inlined functions.
  *
- *     lines     (0xF2): offset u32, section u16, flags u16, size u32, then blocks, one per run of one file
+ *     lines     (0xF2): offset u32, section u16, flags u16, size u32, then a block per run of lines of one file
  *     checksums (0xF4): name u32, size u8, kind u8, bytes, padding to 4; a file is the offset of its record
  *     inlinees  (0xF6): id u32, file u32, line u32 */
 #include "pdb/impl.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 enum { HIDDEN_LINE = 0xFEEFEE, HIDDEN_LINE_2 = 0xF00F00, LINE_MASK = 0xFFFFFF, HAS_COLUMNS = 1, IGNORE = 0x80000000 };
-enum { STEPS_PER_COPY = 48 }; /* of a line, which everybody behind this handles again */
+enum { STEPS_PER_COPY = 48 }; /* cost of a copied line, including its later handling */
 
 bool c13_next(struct sl_reader *r, uint32_t *kind, struct sl_bytes *data)
 {
@@ -152,7 +152,7 @@ static void sort_raw(struct line_table *t)
         qsort(t->raw, t->raw_count, sizeof *t->raw, by_offset);
 }
 
-/* Neighbours that differ in the column only become one; of two that overlap the first keeps what it has. */
+/* Merges adjacent lines that differ in the column only; clips the second of two that overlap. Returns the new count. */
 static uint32_t tidy(struct sl_line *lines, uint32_t count)
 {
     uint32_t kept = 0;
@@ -173,7 +173,7 @@ static uint32_t tidy(struct sl_line *lines, uint32_t count)
     return kept;
 }
 
-/* Offsets become addresses; what is not in the image goes. */
+/* Converts offsets to addresses; drops lines that are not in the image. */
 static void map_lines(struct line_table *t, uint16_t section)
 {
     size_t count = 0;
@@ -187,7 +187,7 @@ static void map_lines(struct line_table *t, uint16_t section)
     t->raw_count = count;
 }
 
-/* The same where OMAP may have cut the code of a line up. */
+/* Converts offsets to addresses if OMAP may have split the code of a line. */
 static bool map_pieces(struct line_table *t, uint16_t section)
 {
     size_t count = t->raw_count;
@@ -269,15 +269,15 @@ static bool convert(struct line_table *t, struct line_section *s)
     return raw_convert(t, s->section, &s->lines, &s->line_count);
 }
 
-/* How many subsections begin before a place. */
+/* Returns the number of subsections that begin before a place (section << 32 | offset). */
 static size_t sections_before(const struct line_table *t, uint64_t place)
 {
     const struct line_section *s = t->sections;
     return SL_PARTITION_POINT(i, 0, t->section_count, ((uint64_t)s[i].section << 32 | s[i].offset) < place);
 }
 
-/* The subsection that begins last at or before the code; of several that begin with it, where the linker has folded
- * functions, the next one. */
+/* Returns the last subsection that begins at or before the code. If several begin exactly there (folded functions), each call returns
+ * the next of them. */
 static struct line_section *find_section(struct line_table *t, uint16_t section, uint32_t offset)
 {
     uint64_t place = (uint64_t)section << 32 | offset;
@@ -297,9 +297,9 @@ bool line_table_clip(struct line_table *t, const struct sl_line *all, size_t cou
     f->lines = NULL;
     f->line_count = 0;
     size_t first = SL_PARTITION_POINT(middle, 0, count, all[middle].address + all[middle].size <= begin);
-    /* Searched for, as functions may share lines. */
+    /* a binary search: functions may share long lists of lines */
     size_t last = SL_PARTITION_POINT(middle, first, count, all[middle].address < end);
-    /* A line of 8 bytes belongs to one function, rarely to a few more that share code. */
+    /* Charged per copy: a line belongs to one function, rarely to a few that share code. */
     if (last == first || last - first > UINT32_MAX / STEPS_PER_COPY ||
         !sl_account_spend(&t->account, (uint32_t)(last - first) * STEPS_PER_COPY))
         return true;
@@ -334,7 +334,7 @@ bool line_table_function(struct line_table *t, uint16_t section, uint32_t offset
 
 struct inlinee *line_table_inlinee(struct line_table *t, uint32_t id)
 {
-    /* The first one beyond `id`: of several equal ones the last counts. */
+    /* first one above `id`: of several equal ones the last counts */
     size_t low = SL_PARTITION_POINT(middle, 0, t->inlinee_count, t->inlinees[middle].id <= id);
     return low && t->inlinees[low - 1].id == id ? &t->inlinees[low - 1] : NULL;
 }

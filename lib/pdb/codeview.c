@@ -1,12 +1,12 @@
-/* CodeView in object files, which compilers leave for the linker to make a PDB of: what a PDB has as one module, and its types.
+/* CodeView in object files, from which the linker makes a PDB: the equivalent of one module, and its types.
  *
- *     .debug$S    u32 4, then subsections (kind u32, length u32, data, padding to 4); a section for each COMDAT function
+ *     .debug$S    u32 4, then subsections (kind u32, length u32, data, padding to 4); one section per COMDAT function
  *                   0xF1  symbol records, as in a module's stream
- *                   0xF3  the names of source files: what /names is in a PDB
+ *                   0xF3  names of source files, like /names in a PDB
  *                   0xF2, 0xF4, 0xF6 ..  lines, files, inlinees: as in a module's C13 part
- *     .debug$T    u32 4, then type records from 0x1000 on: those of functions and ids, too, which a PDB has apart
+ *     .debug$T    u32 4, then type records from 0x1000 on, including the ids, which a PDB has in the IPI stream
  *
- * Parts of a kind are put together, so that the reader of modules has one of each. */
+ * Parts of one kind are concatenated for the reader of modules. */
 #include "pdb/impl.h"
 
 #include "base/buf.h"
@@ -15,7 +15,7 @@ enum { SIGNATURE = 4, C13_SYMBOLS = 0xF1, C13_STRINGS = 0xF3, FIRST_TYPE = 0x100
 enum { LF_PRECOMP = 0x1509, LF_TYPESERVER2 = 0x1515 };
 
 struct gathered {
-    uint8_t *symbols, *c13; /* NULL: only the sizes are wanted */
+    uint8_t *symbols, *c13; /* NULL in the first pass, which finds the sizes */
     size_t symbols_size, c13_size;
     struct sl_bytes strings;
 };
@@ -49,7 +49,8 @@ static void gather(const struct sl_codeview *parts, struct gathered *g)
     }
 }
 
-/* Types are elsewhere when the first record says so: in the PDB of a type server, or in the object of a precompiled header. */
+/* Returns the file that has the types if the first record refers to one: the PDB of a type server (/Zi), or the object file of a
+ * precompiled header. Else empty. */
 static struct sl_str types_elsewhere(struct sl_bytes records)
 {
     struct sl_reader r = sl_reader(records, false);

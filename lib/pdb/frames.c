@@ -1,7 +1,7 @@
 /* Frame data of 32-bit x86: FPO_DATA (winnt.h) and FRAMEDATA (cvinfo.h), each sorted by address.
  *
- *     FPO    start, size, locals; params, attributes                          16 bytes
- *     frames start, size, locals, params, max stack, program; prolog, saved; flags    32 bytes */
+ *     FPO    u32 start, size, locals / 4; u16 params / 4, attributes                                         16 bytes
+ *     frames u32 start, size, locals, params, max stack, program; u16 prolog, saved; u32 flags               32 bytes */
 #include "pdb/impl.h"
 
 enum { FPO_RECORD = 16, FRAME_RECORD = 32, MAX_SIZE = 0x7FFFFFFF };
@@ -53,7 +53,7 @@ struct output {
     size_t count;
 };
 
-/* Prologue and body may have been moved apart. */
+/* Passes a frame to `add`, or two of them if OMAP moved prologue and body apart. */
 static bool frames_give(struct output *o, struct sl_pdb_frame frame)
 {
     uint32_t prolog = frame.prolog < frame.size ? frame.prolog : frame.size;

@@ -1,4 +1,4 @@
-/* The symbol records of a module: procedures, separated code and inlined calls, as trees of functions.
+/* Reads the symbol records of a module, procedures, separated code and inlined calls, into trees of functions.
  *
  *     S_GPROC32                 depth 0: a function
  *       S_BLOCK32               depth 1: only a scope
@@ -8,7 +8,7 @@
  *         S_INLINESITE_END
  *       S_END
  *     S_END
- *     S_SEPCODE                 depth 0: code of the procedure before it that lies elsewhere
+ *     S_SEPCODE                 depth 0: separated code of the procedure before it
  *     S_END */
 #include "pdb/impl.h"
 
@@ -64,20 +64,20 @@ enum { NO_NODE = UINT32_MAX, NO_SKIP = UINT32_MAX, MAX_SCOPES = 4096, STEPS_PER_
 struct node {
     struct sl_function function;
     struct sl_function
-        *pieces; /* of code that OMAP has cut up: instead of `function`, but for its inlined calls; or NULL */
+        *pieces; /* if OMAP split the code: replace `function`, whose inlined calls are still used; else NULL */
     uint32_t piece_count;
-    uint32_t parent;       /* node; NO_NODE: outermost */
-    uint32_t inline_depth; /* 0: outermost */
+    uint32_t parent;       /* node; NO_NODE = outermost */
+    uint32_t inline_depth; /* 0 = outermost */
 };
 
-struct place { /* where a procedure begins */
+struct place { /* start of a procedure */
     uint32_t offset;
     uint16_t section;
 };
 
 struct scope {
-    uint32_t node;          /* the nearest function around, NO_NODE = none */
-    struct place procedure; /* the nearest one around */
+    uint32_t node;          /* the innermost enclosing function, NO_NODE = none */
+    struct place procedure; /* the innermost enclosing procedure */
 };
 
 struct child { /* for sorting */
@@ -88,11 +88,11 @@ struct child { /* for sorting */
 struct walk {
     struct module_reader *reader;
     struct sl_arena *arena;
-    struct sl_str name; /* of the last procedure, as is: */
-    struct place procedure;
+    struct sl_str name;     /* of the last procedure */
+    struct place procedure; /* start of the last procedure */
     bool has_procedure;
     uint32_t depth;
-    uint32_t skip; /* what lies deeper is passed over */
+    uint32_t skip; /* records deeper than this are skipped */
 };
 
 static enum role role_of(uint16_t kind)
@@ -172,7 +172,7 @@ static struct node *node_add(struct module_reader *r)
 
 SL_ORDER_BY(by_address, struct sl_function, address)
 
-/* Pieces that lie side by side become one, also where something was put in between that belongs to nobody. */
+/* Sorts the pieces and joins adjacent ones, also across inserted code without an original. Returns the new count. */
 static size_t join_pieces(struct walk *w, struct sl_function *pieces, size_t count)
 {
     size_t kept = 0;
@@ -192,7 +192,7 @@ static size_t join_pieces(struct walk *w, struct sl_function *pieces, size_t cou
     return kept;
 }
 
-/* Where the code of a function lies, when it is not all together. */
+/* Sets node->pieces if the function's code is not contiguous in the image. */
 static bool add_pieces(struct walk *w, uint16_t section, uint32_t offset, struct node *node)
 {
     const struct sl_pdb *pdb = w->reader->pdb;
@@ -222,7 +222,7 @@ static bool add_pieces(struct walk *w, uint16_t section, uint32_t offset, struct
     return true;
 }
 
-/* Each of these reads one record and sets `*node` when it makes a function; false when out of memory. */
+/* The following functions read one record each and set `*node` if it makes a function; false when out of memory. */
 
 static bool pdb_functions_add_function(struct walk *w, uint16_t section, uint32_t offset, uint32_t size, uint32_t *node)
 {
@@ -244,7 +244,7 @@ static bool read_procedure(struct walk *w, uint16_t kind, struct sl_reader *r, u
 {
     sl_reader_skip(r, 12); /* parent, end, next */
     uint32_t size = sl_read_u32(r);
-    sl_reader_skip(r, 8); /* where the prologue ends and the epilogue begins */
+    sl_reader_skip(r, 8); /* end of the prologue, start of the epilogue */
     uint32_t type = sl_read_u32(r), offset = sl_read_u32(r);
     uint16_t section = sl_read_u16(r);
     sl_read_u8(r);
@@ -285,7 +285,7 @@ static bool read_inlined(struct walk *w, uint16_t kind, struct sl_reader *r, con
     sl_reader_skip(r, 8); /* parent, end */
     uint32_t id = sl_read_u32(r);
     if (kind == S_INLINESITE2)
-        sl_read_u32(r); /* how often it ran, from a profile */
+        sl_read_u32(r); /* execution count of a profile */
     struct sl_bytes annotations = sl_read_bytes(r, sl_reader_left(r));
     if (r->failed || parent == NO_NODE || reader->nodes[parent].inline_depth > SL_MAX_INLINE_DEPTH)
         return true;
@@ -321,7 +321,7 @@ static bool read_inlined(struct walk *w, uint16_t kind, struct sl_reader *r, con
     return true;
 }
 
-/* Enters the scope of a record. What makes no function although it should hides all that it holds. */
+/* Opens the scope of a record. If a procedure or inline site makes no function, all records inside it are skipped. */
 static bool open_scope(struct walk *w, uint16_t kind, enum role role, struct sl_reader *r)
 {
     struct scope around = {.node = NO_NODE}, scope;
@@ -375,8 +375,7 @@ static bool walk_records(struct walk *w, struct sl_bytes symbols)
 
 SL_ORDER_BY(by_parent_and_address, struct child, parent, address, node)
 
-/* The inlined calls of a function whose code is cut up, as far as they lie in the piece [begin, end): of each what its lines
- * have there. */
+/* Copies the inlined calls of a split function that have lines in the piece [begin, end), clipped to those lines. */
 static bool clip_inlinees(struct module_reader *r, struct sl_arena *arena, const struct sl_function *whole,
                           uint64_t begin, uint64_t end, struct sl_function *into)
 {
@@ -403,7 +402,7 @@ static bool clip_inlinees(struct module_reader *r, struct sl_arena *arena, const
     return true;
 }
 
-/* Lines of the function around say where inlined calls are. A function that has none is somewhere, too. */
+/* Gives a function with inlined calls but without lines one line without file: callers' lines must cover inlined calls. */
 static bool place_calls(struct sl_arena *arena, struct sl_function *f)
 {
     if (f->line_count || !f->inlinee_count)
@@ -433,8 +432,8 @@ static bool add_outermost(struct module_reader *r, struct sl_arena *arena, const
     return true;
 }
 
-/* Lays the nodes out: outermost functions in the order of their records, children by address. A parent comes before
- * its children, so that its place is known when they are put there. */
+/* Lays out the nodes: outermost functions in the order of their records, then children sorted by parent and address. A parent has a
+ * smaller node number than its children, so `inlinees` is set before the parent is copied. */
 static bool build_trees(struct module_reader *r, struct sl_arena *arena, struct sl_function_batch *batch)
 {
     size_t count = r->node_count, outer = 0, inner = 0;

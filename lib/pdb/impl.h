@@ -1,4 +1,4 @@
-/* What the files of this folder share. Private to it. */
+/* Structures shared by the files of this folder. Private to it. */
 #pragma once
 
 #include "base/account.h"
@@ -16,7 +16,7 @@ struct msf {
     const uint32_t *sizes;   /* per stream, bytes; NO_STREAM_SIZE = absent */
     const uint32_t *pages;   /* page numbers of all streams, one list after the other */
     uint32_t *first;         /* per stream: index of its first page in `pages` */
-    _Atomic bool *no_memory; /* it ran out somewhere: what was read has less in it than the file */
+    _Atomic bool *no_memory; /* set when out of memory: results are incomplete */
 };
 
 /* One stream; valid as long as its `struct msf`. */
@@ -24,19 +24,19 @@ struct msf_stream {
     const struct msf *msf;
     const uint32_t *pages;
     uint32_t size;
-    const uint8_t *flat; /* not NULL: the pages lie together */
+    const uint8_t *flat; /* the stream in the file if its pages are contiguous; else NULL */
 };
 
 enum { NO_STREAM = 0xFFFF, STREAM_INFO = 1, STREAM_TPI = 2, STREAM_DBI = 3, STREAM_IPI = 4 };
 
 enum sl_code msf_open(struct sl_bytes file, struct sl_arena *arena, struct msf *msf, struct sl_error *error);
 
-/* False (and an empty stream) when it is absent or one of its pages is outside of the file. Stream 0, whose size nothing
- * bounds, is absent to all. */
+/* False (and an empty stream) if it is absent or one of its pages is outside the file. Stream 0 always counts as absent: its size
+ * is not bounded (set_streams). */
 bool msf_stream(const struct msf *msf, uint32_t index, struct msf_stream *stream);
 
-/* The bytes [offset, offset + size) of the stream: in place when their pages lie together, else copied into `arena`.
- * False when outside or out of memory. */
+/* Returns bytes [offset, offset + size) of the stream: in place if their pages are contiguous, else copied into `arena`. False if
+ * outside the stream or out of memory. */
 bool msf_view(const struct msf_stream *stream, uint64_t offset, uint64_t size, struct sl_arena *arena,
               struct sl_bytes *bytes);
 
@@ -47,7 +47,7 @@ static inline bool msf_all(const struct msf_stream *stream, struct sl_arena *are
 
 /* ---- types.c: the type (TPI) and id (IPI) streams ---- */
 
-/* Offsets of every ANCHOR_STEP-th record: a lookup walks the few records in between. */
+/* Index of type records: the offset of every ANCHOR_STEP-th one. A lookup walks from there. */
 struct type_table {
     struct msf_stream stream;
     uint32_t begin, end; /* type indexes: begin <= index < end */
@@ -60,14 +60,14 @@ struct type_record {
     struct sl_reader data; /* after the leaf */
 };
 
-/* Walks the whole stream once. An absent or malformed stream gives an empty table. */
+/* Indexes a stream. An absent or malformed stream gives an empty table. False when out of memory. */
 bool type_table_open(const struct msf *msf, uint32_t stream, struct sl_arena *arena, struct type_table *table);
 
-/* The same of records that lie together; their first index is `begin`. False when out of memory. */
+/* Indexes contiguous records; their first type index is `begin`. False when out of memory. */
 bool type_table_of(const struct msf *msf, struct sl_bytes records, uint32_t begin, struct sl_arena *arena,
                    struct type_table *table);
 
-/* False when there is no such record. What lies across pages is copied into `arena`. */
+/* False if there is no such record. A record that lies across pages is copied into `arena`. */
 bool type_table_get(const struct type_table *table, uint32_t index, struct sl_arena *arena, struct type_record *record);
 
 /* ---- pdb.c: the parts that are read at opening ---- */
@@ -91,35 +91,35 @@ struct module_bytes {
 
 struct srcsrv; /* srcsrv.c */
 
-/* OMAP: how a program was rearranged after it had been linked. Both tables are pairs of u32, sorted by the first; a pair
- * holds up to the next one. */
+/* OMAP: how a program was rearranged after linking (omap.c). Both tables are pairs of u32, sorted by the first; a pair is valid up to
+ * the next one. Symbols have *original* addresses, those before the rearrangement. */
 struct omap {
-    struct sl_bytes from;     /* from the address that symbols speak of to the image's; 0 = taken out */
-    struct sl_bytes to;       /* the other way round; beyond the sections, or 0 = put in, of no source */
-    uint64_t size;            /* of the program that symbols speak of */
-    struct omap_added *added; /* what was put in and belongs to source, by that */
+    struct sl_bytes from; /* original address -> image address; 0 = removed */
+    struct sl_bytes to; /* image address -> original address; 0 or past the last section: code that the tool inserted */
+    uint64_t size;      /* of the original program */
+    struct omap_added *added; /* copies of original code that only `to` has, sorted by original address */
     size_t added_count;
 };
 
 struct omap_added {
-    uint64_t original; /* what symbols speak of */
-    uint64_t reach;    /* where the last ends of those up to here */
-    uint32_t size, address;
+    uint64_t original;      /* original address */
+    uint64_t reach;         /* largest original end of this and all entries before it */
+    uint32_t size, address; /* address: in the image */
 };
 
 struct sl_pdb {
     struct msf msf;
     struct sl_arena *arena;
     struct sl_budget *budget;
-    struct pdb_section *sections; /* those that section:offset pairs refer to */
+    struct pdb_section *sections; /* of section:offset pairs: the original ones if there is an OMAP */
     size_t section_count;
     struct omap omap;
-    bool has_omap, no_addresses /* translation is needed, but missing */;
+    bool has_omap, no_addresses /* the program was rearranged, but the OMAP is missing */;
     struct sl_bytes names; /* text of the /names stream */
     uint16_t symbol_stream, fpo_stream, frame_stream;
     struct pdb_module *modules;
     size_t module_count;
-    struct module_bytes object; /* of an object file: those of its only module, which has no stream */
+    struct module_bytes object; /* object file: bytes of its only module, which has no stream */
     struct type_table types, ids;
     bool types_tried;
     struct sl_bytes info;  /* the info stream, for the named streams */
@@ -130,40 +130,41 @@ struct sl_pdb {
 
 enum { NOT_MAPPED = 0xFFFFFFFF };
 
-/* Relative address of a section:offset pair (sections count from 1), through OMAP; NOT_MAPPED when there is none. */
+/* Converts a section:offset pair (sections count from 1) to a relative address of the image, through OMAP; NOT_MAPPED if there is
+ * none. */
 uint32_t pdb_address(const struct sl_pdb *pdb, uint16_t section, uint32_t offset);
 
-/* omap.c: the same of an address that the symbols speak of. */
+/* omap.c: converts an original address to the image address; NOT_MAPPED if there is none. */
 uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address);
 
-/* Code that lies together in the image. */
+/* Contiguous code in the image. */
 struct code_piece {
     uint32_t address, size; /* relative; bytes */
 };
 
-/* Where code lies in the image, piece by piece: first where OMAP has moved it, then what was put in for it. */
+/* Iterates the pieces of code in the image: first where OMAP moved it, then the added copies. */
 struct code_pieces {
-    uint32_t address, size; /* what is left, as symbols speak of it */
-    uint64_t begin, end;    /* all of it */
-    size_t added;           /* of the entries of that list those before this one are left */
+    uint32_t address, size; /* the rest, in original addresses */
+    uint64_t begin, end;    /* the whole, in original addresses */
+    size_t added;           /* entries of omap.added before this index are left */
 };
 struct code_pieces pdb_pieces(const struct sl_pdb *pdb, uint16_t section, uint32_t offset, uint32_t size);
-/* False when there is none any more, or the work budget is used up. */
+/* False at the end, or when the work budget is exhausted. */
 bool pdb_next_piece(const struct sl_pdb *pdb, struct code_pieces *pieces, struct sl_account *account,
                     struct code_piece *piece);
 
 /* ---- omap.c ---- */
 
-/* Lists what was put in for source. False when the budget or memory does not last. */
+/* Fills omap.added. False when out of memory or budget. */
 bool omap_find_added(struct sl_pdb *pdb);
 struct code_pieces omap_pieces(const struct sl_pdb *pdb, uint32_t address, uint32_t size);
-/* Whether [begin, end) of the image was put in and belongs to no source. */
+/* True if all of [begin, end) in the image is inserted code without an original. */
 bool omap_only_put_in(const struct sl_pdb *pdb, uint32_t begin, uint32_t end, struct sl_account *account);
 
-/* A text of the /names stream: empty when there is none, or none of a sensible length. */
+/* Returns a text of the /names stream; empty if absent or longer than 4096 bytes. */
 struct sl_str pdb_name(const struct sl_pdb *pdb, uint32_t offset, struct sl_account *account);
 
-/* False when the module's stream is damaged; a module without a stream gives empty bytes. */
+/* Finds the bytes of a module; a module without a stream has none. False if the stream is damaged. */
 bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module, struct sl_arena *arena,
                       struct module_bytes *bytes);
 
@@ -177,7 +178,7 @@ enum {
     C13_EXPORTS = 0xF8,
 };
 
-/* The next subsection: false at the end. Ignored ones are passed over. */
+/* Reads the next subsection; skips those with the ignore flag. False at the end. */
 bool c13_next(struct sl_reader *r, uint32_t *kind, struct sl_bytes *data);
 
 struct line_section {
@@ -185,10 +186,10 @@ struct line_section {
     uint16_t section;
     bool columns, converted;
     struct sl_bytes blocks;
-    struct sl_line *lines; /* once converted */
+    struct sl_line *lines; /* set by conversion, on demand */
     uint32_t line_count;
     uint32_t order; /* in the file */
-    uint32_t told;  /* of the first of those that begin together: how many functions had one */
+    uint32_t told;  /* in the first of several with the same start: how many of them functions have taken */
 };
 
 struct source_file { /* a record of the checksum subsection; its index is the batch's file index */
@@ -198,14 +199,14 @@ struct source_file { /* a record of the checksum subsection; its index is the ba
 struct inlinee {
     uint32_t id, file, line;
     uint32_t order;
-    bool named, nameless; /* `name` was made; it could not be */
+    bool named, nameless; /* `name` is set; it cannot be made */
     struct sl_str name;
 };
 
 /* A line before its address is known. */
 struct raw_line {
     uint32_t offset; /* in the section */
-    uint32_t size;   /* 0 = not known */
+    uint32_t size;   /* 0 = unknown */
     uint32_t file;   /* offset in the checksum subsection */
     uint32_t line;
     uint32_t order;
@@ -220,19 +221,19 @@ struct line_table {
     struct inlinee *inlinees; /* sorted by id */
     struct sl_bytes imports;  /* the cross-module imports subsection */
     size_t section_count, file_count, inlinee_count;
-    struct raw_line *raw; /* scratch, malloc'ed, kept from module to module */
+    struct raw_line *raw; /* scratch, reused from module to module; the owner frees it */
     size_t raw_count, raw_capacity;
     struct sl_account account;
 };
 
 bool line_table_open(struct line_table *table, const struct sl_pdb *pdb, struct sl_bytes c13, struct sl_arena *arena);
 
-/* Sets the lines of `count` functions, which are the pieces of one that begins at section:offset; into the arena. To be asked
- * once for each function, in the order of the file: folded ones begin together, as their lines do. */
+/* Sets the lines of the `count` pieces of a function at section:offset, in the arena. Call it once per function, in file order: if the
+ * linker has folded functions (ICF), the n-th one at an address gets the n-th subsection of lines there. */
 bool line_table_function(struct line_table *table, uint16_t section, uint32_t offset, struct sl_function *pieces,
                          size_t count);
 
-/* Gives a function those of the sorted lines that are in [begin, end), cut to it. False when out of memory. */
+/* Copies the sorted lines that overlap [begin, end) into a function, clipped. False when out of memory. */
 bool line_table_clip(struct line_table *table, const struct sl_line *lines, size_t count, uint64_t begin, uint64_t end,
                      struct sl_function *function);
 
@@ -240,7 +241,7 @@ struct inlinee *line_table_inlinee(struct line_table *table, uint32_t id);
 
 bool raw_add(struct line_table *table, struct raw_line line);
 
-/* The collected raw lines as addresses: sorted, mapped, merged, without overlaps. False when out of memory. */
+/* Converts table->raw to lines with addresses: sorted, mapped through OMAP, merged, without overlaps. False when out of memory. */
 bool raw_convert(struct line_table *table, uint16_t section, struct sl_line **lines, uint32_t *count);
 
 /* ---- inline.c ---- */
@@ -249,7 +250,7 @@ bool raw_convert(struct line_table *table, uint16_t section, struct sl_line **li
  * section. False when the annotations are malformed. */
 bool inline_lines(struct line_table *table, const struct inlinee *inlinee, uint32_t start, struct sl_bytes annotations);
 
-/* ---- imports.c: types of other modules, which link-time code generation leaves behind ---- */
+/* ---- imports.c: references to types of other modules, which link-time code generation leaves ---- */
 
 struct module_exports { /* pairs of (local, global) indexes, sorted */
     bool tried;
@@ -257,18 +258,18 @@ struct module_exports { /* pairs of (local, global) indexes, sorted */
     size_t count;
 };
 
-enum { MAX_IMPORTED_MODULES = 2048 }; /* an index has eleven bits for them */
+enum { MAX_IMPORTED_MODULES = 2048 }; /* a reference has eleven bits for the module */
 
 struct imports {
     const struct sl_pdb *pdb;
     struct sl_bytes subsection; /* of the module being read: per imported module its name, count, indexes */
     struct imported {           /* a module in it */
         uint32_t offset;
-        bool looked_up;                 /* so that its name, which may be long, is read once */
-        struct module_exports *exports; /* NULL = there is no such module */
+        bool looked_up;                 /* `exports` is set: its name, which may be long, is read once */
+        struct module_exports *exports; /* NULL = no such module */
     } imported[MAX_IMPORTED_MODULES];
     size_t count;
-    struct sl_arena arena;          /* of what follows, kept from module to module */
+    struct sl_arena arena;          /* for the members below, which are kept from module to module */
     struct module_exports *exports; /* per module of the file */
     struct sl_map modules;          /* lower-cased name -> struct pdb_module */
 };
@@ -276,7 +277,7 @@ struct imports {
 void imports_free(struct imports *imports);
 void imports_begin_module(struct imports *imports, struct sl_bytes subsection);
 
-/* The global index behind a cross-module one (bit 31 set). */
+/* Resolves a cross-module index (bit 31 set) to the global type index. False if it cannot be resolved. */
 bool imports_resolve(struct imports *imports, uint32_t index, struct sl_account *account, uint32_t *global);
 
 /* ---- sizes.c: types with names, and sizes of types ---- */
@@ -309,35 +310,35 @@ enum {
     LF_INTERFACE2 = 0x160B,
 };
 
-enum { TYPE_NULLPTR = 0x103 }; /* a pointer of 16 bits to nothing, which is of no use otherwise */
+enum { TYPE_NULLPTR = 0x103 }; /* std::nullptr_t is encoded as a 16-bit pointer to void */
 
 /* A class, structure, interface, union or enumeration. */
 struct named_type {
     struct sl_str name;
-    uint64_t size;       /* bytes; 0 of enumerations, and of what is only declared */
-    uint32_t underlying; /* type of an enumeration */
-    bool forward;        /* only declared */
-    bool has_unique;     /* a name of its own follows */
+    uint64_t size;       /* bytes; 0 for enumerations and declarations */
+    uint32_t underlying; /* underlying type of an enumeration */
+    bool forward;        /* a declaration */
+    bool has_unique;     /* the unique (mangled) name follows */
 };
 
 bool is_named_type(uint16_t leaf);
 
-/* Reads it up to the name; check `t->data.failed`. */
+/* Reads the record up to the name; check `t->data.failed`. */
 struct named_type read_named_type(struct type_record *t);
 
 uint64_t read_numeric(struct sl_reader *r);
 
-/* The types that are defined, by name: read when first asked for. */
+/* The defined types by name; read on demand. */
 struct definitions {
     bool read;
-    struct sl_map by_name; /* to the index */
+    struct sl_map by_name; /* type index by unique name, else name */
     struct sl_arena names;
 };
 void definitions_free(struct definitions *definitions);
 
 struct namer;
 
-/* Bytes of a value of the type; 0 when not known. */
+/* Returns the size of a type in bytes; 0 = unknown. Part of making a name. */
 uint64_t namer_size_of(struct namer *n, uint32_t index);
 
 /* ---- names.c ---- */
@@ -347,19 +348,19 @@ struct namer {
     const struct sl_pdb *pdb;
     struct imports imports;
     struct definitions definitions;
-    struct sl_arena scratch;   /* of one name */
+    struct sl_arena scratch;   /* for one name */
     struct sl_buf out;         /* the name being made */
     unsigned depth;            /* of the type being printed */
     unsigned steps;            /* records read for this name */
-    struct sl_account account; /* for records, and bytes of names */
+    struct sl_account account; /* charged for records and bytes of names */
 };
 
 void namer_free(struct namer *namer);
 
-/* Bytes of a variable of the type; 0 when not known. */
+/* Returns the size of a variable of the type in bytes; 0 = unknown. Starts anew, like making a name. */
 uint64_t namer_type_size(struct namer *namer, uint32_t type);
 
-/* False when there is no such type, or the name or the file has had its share of records. */
+/* Reads a type record. False if there is none, or if the limits of records per name or the work budget are reached. */
 bool namer_type(struct namer *n, uint32_t index, struct type_record *record);
 
 static inline bool type_is_simple(const struct namer *n, uint32_t index)
@@ -367,20 +368,20 @@ static inline bool type_is_simple(const struct namer *n, uint32_t index)
     return index < 0x1000 && index < n->pdb->types.begin;
 }
 
-/* Names of a module follow; `imports` is its subsection of cross-module imports. */
+/* Starts the names of a module; `imports` is its subsection of cross-module imports. */
 void namer_begin_module(struct namer *namer, struct sl_bytes imports);
 
-/* `name(arguments)` of a procedure; with `is_id` the type is an index of the id stream. The bare name when the type says
- * nothing or cannot be printed. */
+/* Returns `name(arguments)` of a procedure; with `is_id` the type is an index of the id stream. Returns the bare name if there is no
+ * type, or if it cannot be printed. */
 struct sl_str namer_procedure(struct namer *namer, struct sl_arena *arena, struct sl_str name, uint32_t type,
                               bool is_id);
 
-/* The name of an id (inlined function). False when it cannot be printed. */
+/* Sets the name of an id (inlined function). False if it cannot be printed. */
 bool namer_inlinee(struct namer *namer, struct sl_arena *arena, uint32_t id, struct sl_str *name);
 
 /* ---- functions.c ---- */
 
-/* Scratch of one thread, kept from module to module. */
+/* Scratch of one thread, reused from module to module. */
 struct module_reader {
     const struct sl_pdb *pdb;
     struct line_table lines;
@@ -388,32 +389,32 @@ struct module_reader {
     struct node *nodes;
     struct scope *scopes;
     size_t node_count, node_capacity;
-    struct sl_account account; /* of the nodes */
+    struct sl_account account; /* charges the nodes */
 };
 
 void module_reader_init(struct module_reader *reader, const struct sl_pdb *pdb);
 void module_reader_free(struct module_reader *reader);
 
-/* The functions of one module into `batch` (in the arena). False when the module cannot be read. */
+/* Reads the functions of one module into `batch`, in the arena. False if the module cannot be read. */
 bool module_read(struct module_reader *reader, const struct pdb_module *module, struct sl_arena *arena,
                  struct sl_function_batch *batch);
 
 /* ---- read.c ---- */
 
-/* Makes the index of types, once. False when out of memory. */
+/* Makes the index of types, if it is not made yet. False when out of memory. */
 bool pdb_read_types(struct sl_pdb *pdb);
 
 /* ---- srcsrv.c ---- */
 
-/* Reads the text of a srcsrv stream, up to the source files. NULL when it is none. `*no_memory`, which lives as long, is set,
- * also later, when memory ran out: what is told has less in it then. */
+/* Reads the text of a srcsrv stream up to the source files. NULL if it is not such a stream. `*no_memory` must live as long as the
+ * result; it is set when memory runs out, now or later: origins may then be missing. */
 struct srcsrv *srcsrv_open(struct sl_str text, struct sl_arena *arena, _Atomic bool *no_memory, struct sl_str *vcs);
 
-/* What the stream says of a build path; texts are in the stream or in `arena`. False (and `*origin` as it was) when it says
- * nothing. One thread at a time. */
+/* Finds the origin of a file by its build path; texts are in the stream or in `arena`. False, with `*origin` unchanged, if the
+ * stream does not give one. One thread at a time. */
 bool srcsrv_origin(struct srcsrv *srcsrv, struct sl_str path, struct sl_arena *arena, struct sl_file_origin *origin);
 
 /* ---- origin.c ---- */
 
-/* The named stream with just this name. */
+/* Finds the named stream with exactly this name. */
 bool pdb_named(struct sl_bytes info, const char *name, uint32_t *stream);

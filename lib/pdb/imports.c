@@ -1,5 +1,5 @@
-/* Cross-module references: bit 31 set, bits 20..30 an import module, bits 0..19 one of its imports. The import names a
- * local index of that module, whose exports subsection gives the index of the whole program. */
+/* Cross-module references: bit 31 set, bits 20..30 an imported module, bits 0..19 one of its imports. The import is a
+ * local index of that module, whose exports subsection maps it to the global index. */
 #include "pdb/impl.h"
 
 #include <stdlib.h>

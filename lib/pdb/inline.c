@@ -104,6 +104,6 @@ bool inline_lines(struct line_table *t, const struct inlinee *inlinee, uint32_t 
     }
     for (size_t i = 0; i < t->raw_count; i++)
         if (!t->raw[i].size)
-            t->raw[i].size = 1; /* nothing tells how long it is */
+            t->raw[i].size = 1; /* unknown length */
     return true;
 }

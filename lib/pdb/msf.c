@@ -18,7 +18,7 @@ static uint32_t pages_of(const struct msf *msf, uint32_t size)
                : (uint32_t)(((uint64_t)size + (1u << msf->page_shift) - 1) >> msf->page_shift);
 }
 
-/* Checks a page list and sees whether the pages follow one another. */
+/* Checks a page list and sets `flat` if the pages are contiguous. */
 static bool set_pages(const struct msf *msf, const uint32_t *pages, uint32_t size, struct msf_stream *s)
 {
     uint32_t count = pages_of(msf, size), page_size = 1u << msf->page_shift;
@@ -88,7 +88,7 @@ bool msf_view(const struct msf_stream *s, uint64_t offset, uint64_t size, struct
     return true;
 }
 
-/* `count` little-endian numbers as an array of the host's. */
+/* Converts `count` little-endian numbers to an array in host order; NULL when out of memory or too short. */
 static uint32_t *words(struct sl_bytes bytes, size_t count, struct sl_arena *arena)
 {
     uint32_t *out = SL_ARENA_ARRAY(arena, uint32_t, count + 1);
@@ -98,8 +98,8 @@ static uint32_t *words(struct sl_bytes bytes, size_t count, struct sl_arena *are
     return out && !r.failed ? out : NULL;
 }
 
-/* Streams share no pages in a file that a program wrote; lists that overlap many times over would make work out of
- * nothing. Stream 0 is an old copy of the directory, whose pages may have been used again. */
+/* Sets the page lists of streams. Streams of real files share no pages; many streams with the same pages would cost far more than the
+ * file's size justifies. Stream 0 does not count: it is an old copy of the directory, whose pages may have been reused. */
 static bool set_streams(struct msf *msf, const uint32_t *directory, size_t count, struct sl_arena *arena)
 {
     uint64_t pages = 0, own = 0;

@@ -1,10 +1,10 @@
 /* Names of functions with the types of their arguments, as crash reports show them: no return type, no keywords,
- * `name(arg, arg) const`. Types are a graph that a hostile file may close to a circle: depth, records per name and
- * length are limited, and a name over a limit falls back to what the symbol itself says. */
+ * `name(arg, arg) const`. Types form a graph, which may have cycles in a hostile file: depth, records per name and length are limited,
+ * and a name over a limit falls back to the name in the symbol record. */
 #include "pdb/impl.h"
 
 enum { MAX_STEPS = 4096, MAX_TEXT = 16 << 10, MAX_SCRATCH = 8 << 20 };
-enum { STEPS_PER_LETTER = 3 }; /* whoever gets the name handles it again */
+enum { STEPS_PER_LETTER = 3 }; /* cost of a name's byte, including its later handling */
 
 enum { MODIFIER_CONST = 1, POINTER_CONST = 0x400, FUNCTION_CONSTRUCTOR = 2 };
 enum { MODE_POINTER, MODE_REFERENCE, MODE_MEMBER, MODE_METHOD, MODE_RVALUE };
@@ -121,7 +121,7 @@ static bool named_type(struct namer *n, struct type_record *t)
     return !t->data.failed;
 }
 
-/* The list between the parentheses. */
+/* Prints the list between the parentheses. */
 static bool arguments(struct namer *n, uint32_t index, bool first)
 {
     struct type_record t;
@@ -166,7 +166,7 @@ static struct method read_method(struct sl_reader *r)
 
 enum this_kind { THIS_NONE, THIS_PLAIN, THIS_CONST, THIS_OTHER };
 
-/* What the method's `this` is; THIS_OTHER for the receivers of languages without pointers to the class. */
+/* Classifies the method's `this`; THIS_OTHER if it is not a pointer to the class, as in some languages. */
 static enum this_kind kind_of_this(struct namer *n, const struct method *m)
 {
     struct type_record t;
@@ -231,7 +231,7 @@ static void print_sigils(struct namer *n, const struct sigil *sigils, unsigned c
     }
 }
 
-/* Follows pointers and modifiers down to the type that is pointed to, `*index`. */
+/* Follows pointers and modifiers to the pointee, `*index`. */
 static bool read_sigils(struct namer *n, struct type_record t, bool constant, struct sigil sigils[MAX_TYPE_DEPTH],
                         unsigned *count, uint32_t *index)
 {
@@ -253,7 +253,7 @@ static bool read_sigils(struct namer *n, struct type_record t, bool constant, st
     return false;
 }
 
-/* `int (*)(char)`, `int (C::*)(char) const`. */
+/* Prints `int (*)(char)` or `int (C::*)(char)`. */
 static bool pointer_to_function(struct namer *n, struct type_record t, const struct sigil *sigils, unsigned count)
 {
     if (t.leaf == LF_PROCEDURE) {
@@ -276,7 +276,7 @@ static bool pointer_to_function(struct namer *n, struct type_record t, const str
     return method_arguments(n, &m, false) && !t.data.failed;
 }
 
-/* What is pointed to, then the sigils from the inside out. */
+/* Prints the pointee, then the sigils from the inside out. */
 static bool pointer(struct namer *n, struct type_record t, bool constant)
 {
     struct sigil sigils[MAX_TYPE_DEPTH];
@@ -391,7 +391,7 @@ static bool function(struct namer *n, struct sl_str name, uint32_t type)
     return true;
 }
 
-/* "?A0x1f2e3d4c": how compilers write an unnamed namespace in scopes. */
+/* True for "?A0x1f2e3d4c", which compilers write for an unnamed namespace. */
 static bool is_unnamed(struct sl_str part)
 {
     if (!sl_str_starts(part, SL_STR("?A0x")))

@@ -1,12 +1,12 @@
-/* Programs that were rearranged after they had been linked (Vulcan, Syzygy, BBT): symbols speak of the program before, OMAP
- * tells where that is now. For a function of 10 bytes at 0x1000 that got 5 bytes in its middle, in front of its second
- * block, and whose last 2 bytes were moved away:
+/* Programs that were rearranged after linking (Vulcan, Syzygy, BBT): symbols have original addresses, and OMAP maps them to addresses
+ * of the image. For a function of 10 bytes at 0x1000 that got 5 bytes in its middle, in front of its second block, and whose last 2
+ * bytes were moved away:
  *
  *     from    1000 -> 1000, 1005 -> 100a, 1008 -> 3000
  *     to      1000 -> 1000, 1005 -> 1005, 100a -> 1005, 100d -> nowhere, 3000 -> 1008
  *
- * The 5 bytes belong to the block behind them, as "to" says, though "from" has it only once: a part that is in "to" alone is
- * "added". Tools that do not know the source of what they put in say "nowhere" there: 0, or what no image reaches. */
+ * "to" maps the 5 bytes at 1005 to the block behind them; "from" maps that block only once, to 100a. Code that only "to" maps is
+ * called "added". For inserted code without an original, tools write "nowhere" in "to": 0, or an address beyond any image. */
 #include "pdb/impl.h"
 
 #include "base/grow.h"
@@ -29,13 +29,13 @@ static struct pair pair_at(struct sl_bytes table, size_t index)
     return (struct pair){from, sl_read_u32(&r)};
 }
 
-/* How many pairs begin at or below `address`. */
+/* Returns the number of pairs that begin at or below `address`. */
 static size_t pairs_up_to(struct sl_bytes table, uint32_t address)
 {
     return SL_PARTITION_POINT(middle, 0, table.size / PAIR, pair_at(table, middle).from <= address);
 }
 
-/* Where `address` is now, and up to where, `*end`, this holds for what follows. */
+/* Returns the image address of `address`, or NOT_MAPPED. The mapping is linear up to `*end`. */
 static uint32_t translate(struct sl_bytes from, uint32_t address, uint32_t *end)
 {
     size_t below = pairs_up_to(from, address);
@@ -48,7 +48,7 @@ static uint32_t translate(struct sl_bytes from, uint32_t address, uint32_t *end)
     return last.to && last.to <= IMAGE_LIMIT ? last.to + (address - last.from) : NOT_MAPPED;
 }
 
-/* Where "to" alone has the code of `address`. Parts that lie over each other are few: the last ones are looked at. */
+/* Returns the image address of added code for `address`, or NOT_MAPPED. Few parts overlap, so only the last LOOKS are checked. */
 static uint32_t find_added(const struct omap *omap, uint32_t address)
 {
     size_t below = SL_COUNT_UP_TO(omap->added, omap->added_count, original, address);
@@ -71,11 +71,11 @@ uint32_t pdb_translate(const struct sl_pdb *pdb, uint32_t address)
     return now == NOT_MAPPED ? find_added(&pdb->omap, address) : now;
 }
 
-/* ---- what was put in ---- */
+/* ---- added code ---- */
 
 SL_ORDER_BY(by_original, struct omap_added, original, address)
 
-/* What of the code at `address` in the image, `size` bytes of `original`, "from" has elsewhere. */
+/* Adds the parts of [address, address + size) in the image, which "to" maps to `original`, that "from" maps elsewhere. */
 static bool add_parts(struct sl_pdb *pdb, struct sl_account *account, size_t *capacity, uint32_t original,
                       uint32_t size, uint32_t address)
 {
@@ -169,7 +169,7 @@ bool pdb_next_piece(const struct sl_pdb *pdb, struct code_pieces *pieces, struct
 {
     if (next_moved(pdb, pieces, piece))
         return true;
-    /* backwards, as long as there may be one that goes beyond the beginning */
+    /* backwards, as long as an entry may reach beyond `begin` */
     while (pieces->added && pdb->omap.added[pieces->added - 1].reach > pieces->begin) {
         const struct omap_added *added = &pdb->omap.added[--pieces->added];
         uint64_t end = added->original + added->size;

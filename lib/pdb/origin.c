@@ -1,10 +1,10 @@
-/* Where source files are kept: the source server's entry, then the rules of Source Link, which linkers put into streams
- * "sourcelink", "sourcelink$1", "sourcelink$2" ... */
+/* Origins of source files: the source server stream, then the rules of Source Link, which linkers put into streams "sourcelink",
+ * "sourcelink$1", "sourcelink$2" ... */
 #include "pdb/impl.h"
 
 /* ---- named streams ---- */
 
-enum { MAX_NAME = 64 }; /* longer ones are none of those that are looked for */
+enum { MAX_NAME = 64 }; /* longer than all names that are looked up */
 
 struct names {
     struct sl_bytes texts;
@@ -12,7 +12,7 @@ struct names {
     uint32_t left;
 };
 
-/* The named stream map: a block of texts, then a hash table written as counts, two bit vectors and pairs. */
+/* Opens the named stream map: a block of texts, then a hash table written as counts, two bit vectors and pairs. */
 static struct names open_names(struct sl_bytes info)
 {
     struct names names;
@@ -53,7 +53,7 @@ bool pdb_named(struct sl_bytes info, const char *wanted, uint32_t *stream)
 
 struct rules {
     struct sl_arena arena;
-    _Atomic bool *no_memory; /* the file's */
+    _Atomic bool *no_memory; /* msf.no_memory */
     struct sl_ppdb_link *items;
     size_t count;
 };
@@ -74,7 +74,7 @@ static void add_rules(struct rules *rules, const struct sl_ppdb_link *more, size
     rules->count += count;
 }
 
-/* Hostile maps name one stream a million times; honest ones name streams that lie side by side in the file. */
+/* Limit of streams: a hostile map may name one stream a million times. Their sizes together are limited by the file's. */
 enum { MAX_LINK_STREAMS = 64 };
 
 static void read_rules(const struct sl_pdb *pdb, struct rules *rules)

@@ -1,4 +1,4 @@
-/* Opening a PDB: identity, named streams, the debug information header (DBI), sections, address translation. */
+/* Opens a PDB: identity, named streams, the debug information header (DBI), sections, address translation. */
 #include "pdb/impl.h"
 
 enum { DBI_HEADER = 64, MAX_NAME = 4096 };
@@ -99,7 +99,8 @@ static uint64_t end_of_sections(const struct sl_pdb *pdb)
     return end;
 }
 
-/* With OMAP the symbols speak of the program before it was rearranged; sections may have been left where they were. */
+/* Reads sections and OMAP. With OMAP, symbols refer to the original program; the stream of original sections is absent if the sections
+ * did not move. */
 static bool read_debug_streams(struct sl_pdb *pdb, const struct msf_stream *dbi_stream, const struct dbi *dbi,
                                uint64_t *image_size)
 {
@@ -149,7 +150,7 @@ static void read_srcsrv(struct sl_pdb *pdb, uint32_t index, struct sl_pdb_info *
                                   &info->srcsrv_vcs);
 }
 
-/* A stream belongs to one module: a second claim to it is taken as none. */
+/* Reads the list of modules. A stream belongs to one module: a second module with the same one gets none. */
 static bool read_modules(struct sl_pdb *pdb, struct sl_bytes list)
 {
     enum { MIN_MODULE = 64 + 2 };
@@ -257,7 +258,7 @@ bool pdb_module_bytes(const struct sl_pdb *pdb, const struct pdb_module *module,
     if (!msf_stream(&pdb->msf, module->stream, &stream) || !msf_view(&stream, 0, module->symbol_size, arena, &symbols))
         return false;
     struct sl_reader r = sl_reader(symbols, false);
-    if (symbols.size && sl_read_u32(&r) != 4) /* another signature: symbols of before C13 */
+    if (symbols.size && sl_read_u32(&r) != 4) /* other signatures: symbols older than C13 */
         return false;
     out->symbols = sl_read_bytes(&r, sl_reader_left(&r));
     return msf_view(&stream, lines, module->c13_size, arena, &out->c13);

@@ -1,4 +1,4 @@
-/* Driving the reader: windows of modules, each read in parallel and handed over in the order of the module list. */
+/* Reads modules in windows: in parallel within a window, consumed in the order of the module list. */
 #include "pdb/impl.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Types with names, and the sizes of types, for the dimensions of arrays. */
 #include "pdb/impl.h"
 
-/* A "numeric leaf": a small number by itself, a larger one after its kind. */
+/* Reads a "numeric leaf": a number below 0x8000 directly, a larger one after its kind. */
 uint64_t read_numeric(struct sl_reader *r)
 {
     uint16_t leaf = sl_read_u16(r);
@@ -75,7 +75,7 @@ bool is_named_type(uint16_t leaf)
 
 /* ---- definitions ---- */
 
-/* What a definition is found by: the name that no two types share, if there is one. `t` stands behind the name. */
+/* The key of a definition: the unique name if there is one, else the name. `t` is behind the name. */
 static struct sl_str key_of(struct type_record *t, const struct named_type *type)
 {
     return type->has_unique ? sl_read_cstr(&t->data) : type->name;
@@ -87,7 +87,7 @@ void definitions_free(struct definitions *d)
     sl_arena_free(&d->names);
 }
 
-/* Of several definitions of one name the first one counts. False when memory or the budget has ended. */
+/* Adds a definition; the first one of a name counts. False when out of memory or budget. */
 static bool define(struct namer *n, uint32_t index, struct type_record *t)
 {
     struct definitions *d = &n->definitions;
@@ -122,7 +122,7 @@ static void read_definitions(struct namer *n)
     sl_arena_free(&scratch);
 }
 
-/* The definition of a type that is only declared; `t` stands behind the name. 0 = there is none. */
+/* Returns the definition of a declared type; `t` is behind the name. 0 = none. */
 static uint32_t definition_of(struct namer *n, struct type_record *t, const struct named_type *type)
 {
     struct sl_str key = key_of(t, type);

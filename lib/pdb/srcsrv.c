@@ -1,13 +1,12 @@
-/* The source server stream: where a version control system keeps the sources ("Source Server and Source Indexing" of
- * the Debugging Tools for Windows). Text in sections:
+/* The source server stream: where a version control system has the sources ("Source Server and Source Indexing" of the Debugging Tools
+ * for Windows). Text in sections:
  *
  *     SRCSRV: ini ------          VERSION=1, VERCTRL=Perforce
  *     SRCSRV: variables ---       SRCSRVTRG=%targ%\%var2%\%fnbksl%(%var3%)
  *     SRCSRV: source files ---    c:\build\a.c*SERVER*depot/a.c*12345
  *     SRCSRV: end ------
  *
- * The head is read when the file is opened, the list of files when the first one is asked for. Commands are never made
- * out of it, let alone run. */
+ * The head is read when the file is opened, the list of files at the first lookup. Commands are never built, let alone run. */
 #include "pdb/srcsrv.h"
 
 #include "function/path.h"
@@ -32,7 +31,7 @@ enum vcs { VCS_OTHER, VCS_PERFORCE, VCS_FOUNDATION };
 
 struct srcsrv {
     struct sl_arena *arena;
-    _Atomic bool *no_memory; /* the file's: it ran out somewhere */
+    _Atomic bool *no_memory; /* msf.no_memory */
     enum vcs vcs;
     struct variable *variables; /* sorted by name without case; of equal ones the last counts */
     size_t variable_count;
@@ -40,7 +39,7 @@ struct srcsrv {
     bool indexed;
     struct entry *entries; /* sorted by key; of equal ones the last counts */
     size_t entry_count;
-    uint64_t work_left; /* steps that evaluating may still take: hostile templates grow with every level */
+    uint64_t work_left; /* steps left for evaluation: hostile templates grow with every level */
 };
 
 static size_t count_lines(struct sl_str text)
@@ -95,7 +94,7 @@ static int srcsrv_by_name(const void *left, const void *right)
 
 bool srcsrv_variable(const struct srcsrv *s, struct sl_str name, struct sl_str *value)
 {
-    /* The first one beyond. */
+    /* first one above */
     size_t low = SL_PARTITION_POINT(middle, 0, s->variable_count, compare_nocase(s->variables[middle].name, name) <= 0);
     if (!low || compare_nocase(s->variables[low - 1].name, name) != 0)
         return false;
@@ -106,12 +105,12 @@ bool srcsrv_variable(const struct srcsrv *s, struct sl_str name, struct sl_str *
 /* ---- opening ---- */
 
 struct head {
-    struct sl_str text; /* what is left of it */
+    struct sl_str text; /* the rest */
     struct sl_str vcs;
     bool has_version;
 };
 
-/* Everything before the source files. False when it is not such a stream. */
+/* Reads everything before the source files. False if it is not a source server stream. */
 static bool read_head(struct srcsrv *s, struct head *h)
 {
     struct sl_str line, name, value;
@@ -138,7 +137,7 @@ static bool read_head(struct srcsrv *s, struct head *h)
     return part == PART_FILES && h->has_version;
 }
 
-/* The number of lines before the source files: no more variables than that. */
+/* Counts the lines before the source files, an upper bound of the number of variables. */
 static size_t head_lines(struct sl_str text)
 {
     struct sl_str line;
@@ -228,7 +227,7 @@ static const struct entry *srcsrv_find(const struct srcsrv *s, struct sl_str pat
     for (size_t i = 0; i < clean.size; i++)
         clean.data[i] = (uint8_t)srcsrv_lower((char)clean.data[i]);
     struct sl_str key = sl_buf_view(&clean);
-    /* The first entry beyond. */
+    /* first entry above */
     size_t low = SL_PARTITION_POINT(middle, 0, s->entry_count, sl_str_compare(s->entries[middle].key, key) <= 0);
     *s->no_memory = *s->no_memory || clean.failed;
     bool found = low && sl_str_equal(s->entries[low - 1].key, key);
@@ -236,9 +235,9 @@ static const struct entry *srcsrv_find(const struct srcsrv *s, struct sl_str pat
     return found ? &s->entries[low - 1] : NULL;
 }
 
-/* ---- what an entry says ---- */
+/* ---- origins ---- */
 
-/* "//depot/a.c#3": indexers differ in whether the revision is part of the path. */
+/* Splits the revision from "//depot/a.c#3" or "//depot/a.c@3": some indexers write it into the path. */
 static void split_revision(struct sl_file_origin *origin)
 {
     struct sl_str *path = &origin->path;
@@ -252,7 +251,7 @@ static void split_revision(struct sl_file_origin *origin)
     }
 }
 
-/* Perforce: server, path, change list - or path, change list. */
+/* Perforce: the fields are server, path, change list, or path, change list. */
 static void perforce_origin(const struct srcsrv_fields *f, struct sl_file_origin *origin)
 {
     for (size_t i = 1; i < 3 && i < f->count; i++) {
@@ -269,7 +268,7 @@ static void perforce_origin(const struct srcsrv_fields *f, struct sl_file_origin
     }
 }
 
-/* Team Foundation: name of the server's variable, path, change set. */
+/* Team Foundation: the fields are name of the server's variable, path, change set. */
 static void foundation_origin(const struct srcsrv_fields *f, struct sl_file_origin *origin)
 {
     if (f->count < 4 || !f->items[2].size)

@@ -1,7 +1,7 @@
-/* Templates of the source server stream:
+/* Evaluates templates of the source server stream:
  *
- *     %name%         a variable, itself a template; var1 to var10 are the file's fields, targ the debugger's directory
- *     %fnvar%(x)     the variable that has the value of x as its name
+ *     %name%         a variable, whose value is a template; var1 to var10 are the file's fields, targ the debugger's directory
+ *     %fnvar%(x)     the variable with the value of x as its name
  *     %fnbksl%(x)    x with backslashes for slashes
  *     %fnfile%(x)    x behind its last backslash */
 #include "pdb/srcsrv.h"
@@ -19,7 +19,7 @@ struct evaluation {
 
 static bool expand(struct evaluation *e, struct sl_str *text, bool in_parentheses, unsigned depth);
 
-/* Work is paid for beforehand. */
+/* Charges steps, before the work is done. False if they are used up or the result is too long. */
 static bool pay(struct evaluation *e, size_t work)
 {
     if (*e->work_left < work || e->out->size - e->begin > MAX_RESULT)
@@ -36,7 +36,7 @@ static bool srcsrv_evaluate_add(struct evaluation *e, struct sl_str text)
     return e->out->size - e->begin <= MAX_RESULT && !e->out->failed;
 }
 
-/* "var7" to 7; 0 when the name is another. */
+/* Returns 7 for "var7"; 0 for other names. */
 static size_t field_number(struct sl_str name)
 {
     if (name.size < 4 || name.size > 5 || !sl_str_equal_nocase((struct sl_str){name.data, 3}, SL_STR("var")))
@@ -77,7 +77,7 @@ static void last_name(struct sl_buf *out, size_t from)
 static bool variable_named(struct evaluation *e, size_t from, unsigned depth)
 {
     struct sl_buf name = {0};
-    if (e->out->size > from) /* else there may be no buffer at all */
+    if (e->out->size > from) /* if empty, `data` may be NULL */
         sl_buf_add(&name, e->out->data + from, e->out->size - from);
     e->out->size = from;
     bool good = !name.failed && add_variable(e, sl_buf_view(&name), depth);
@@ -85,7 +85,7 @@ static bool variable_named(struct evaluation *e, size_t from, unsigned depth)
     return good;
 }
 
-/* Behind the name of a function. */
+/* Evaluates a function call; `text` is behind the function's name. */
 static bool call(struct evaluation *e, struct sl_str function, struct sl_str *text, unsigned depth)
 {
     size_t from = e->out->size;
@@ -109,7 +109,7 @@ static bool is_function(struct sl_str name)
            sl_str_equal_nocase(name, SL_STR("fnfile"));
 }
 
-/* At a percent sign. */
+/* Expands a variable or function call; `text` begins with its percent sign. */
 static bool expand_reference(struct evaluation *e, struct sl_str *text, unsigned depth)
 {
     const char *end = memchr(text->data + 1, '%', text->size - 1);
@@ -120,7 +120,7 @@ static bool expand_reference(struct evaluation *e, struct sl_str *text, unsigned
     return is_function(name) ? call(e, name, text, depth) : add_variable(e, name, depth);
 }
 
-/* Appends the value of the template; in parentheses up to the closing one, which is taken. */
+/* Appends the value of the template; with `in_parentheses` up to the closing one, which is consumed. */
 static bool expand(struct evaluation *e, struct sl_str *text, bool in_parentheses, unsigned depth)
 {
     if (depth > MAX_DEPTH || !pay(e, 1))

@@ -1,8 +1,8 @@
-/* What has an address and a name, but no code of its own to tell of: public symbols, and variables.
+/* Public symbols and variables.
  *
- *     symbol stream   S_PUB32    type u32, offset u32, section u16, name      also of data: tables, constants, texts
- *                     S_GDATA32  type u32, offset u32, section u16, name      as S_LDATA32, S_GTHREAD32, S_LTHREAD32
- *     a module's      S_LDATA32  the same, also of variables in functions */
+ *     symbol stream   S_PUB32    flags u32, offset u32, section u16, name     functions, and data: tables, constants, texts
+ *                     S_GDATA32  type u32, offset u32, section u16, name      also S_LDATA32, S_GTHREAD32, S_LTHREAD32
+ *     module streams  S_LDATA32  likewise, also for variables in functions */
 #include "pdb/impl.h"
 
 enum {
@@ -30,7 +30,7 @@ static bool is_variable(uint16_t kind)
 }
 
 struct symbol_record {
-    uint32_t type, offset; /* of a public its flags */
+    uint32_t type, offset; /* type: flags of a public symbol */
     uint16_t section;
     struct sl_str name;
 };
@@ -48,7 +48,7 @@ static bool read_record(struct sl_bytes bytes, uint16_t kind, struct symbol_reco
     return !r.failed;
 }
 
-/* Finds the next record of a kind that `wanted` has and moves `*at` behind it: its bytes are in the file or in `arena`. */
+/* Finds the next record with a `wanted` kind and moves `*at` behind it; its bytes are in the file or in `arena`. */
 static bool stream_next(const struct msf_stream *stream, uint64_t *at, struct sl_arena *scratch, struct sl_arena *arena,
                         bool (*wanted)(uint16_t kind), uint16_t *kind, struct sl_bytes *bytes)
 {
@@ -66,7 +66,7 @@ static bool stream_next(const struct msf_stream *stream, uint64_t *at, struct sl
     return false;
 }
 
-/* From where the symbol is to the end of its section. */
+/* Returns the bytes from the symbol to the end of its section. */
 static uint64_t room_behind(const struct sl_pdb *pdb, const struct symbol_record *record)
 {
     uint32_t size = pdb->sections[record->section - 1].size;
@@ -103,13 +103,13 @@ enum sl_code sl_pdb_publics(const struct sl_pdb *pdb, struct sl_arena *arena,
 
 struct data_walk {
     const struct sl_pdb *pdb;
-    struct namer namer; /* knows the sizes of types */
+    struct namer namer; /* for the sizes of types */
     struct sl_arena *arena;
     bool (*add)(void *arg, const struct sl_pdb_data *data);
     void *arg;
 };
 
-/* Records of code, and those of no section, are passed over. False when `add` does not want more. */
+/* Skips records of code and records without a section. False if `add` returns false or the budget is exhausted. */
 static bool add_record(struct data_walk *w, uint16_t kind, struct sl_bytes bytes)
 {
     struct symbol_record record;

@@ -1,9 +1,9 @@
-/* The type and id streams: records in a row, found by number. */
+/* The type and id streams: a sequence of records, looked up by number. */
 #include "pdb/impl.h"
 
 enum { ANCHOR_STEP = 8, MIN_HEADER = 56, MAX_HEADER = 1024 };
 
-/* A 16-bit number of a stream in pages that may lie across two of them. There are two bytes at `offset`. */
+/* Reads a u16 of a scattered stream; it may lie across two pages. The stream must have two bytes at `offset`. */
 static uint16_t paged_u16(const struct msf_stream *s, uint64_t offset)
 {
     unsigned shift = s->msf->page_shift;
@@ -14,7 +14,7 @@ static uint16_t paged_u16(const struct msf_stream *s, uint64_t offset)
     return (uint16_t)(*low | *high << 8);
 }
 
-/* The size of the record at `at`, which is within the stream: 0, for none, when it ends before, or has no room for the leaf. */
+/* Returns the size of the record at `at`, which must be within the stream; 0 if the record is truncated or has no leaf. */
 static inline uint16_t record_size(const struct msf_stream *s, const uint8_t *flat, uint64_t at)
 {
     uint64_t left = s->size - at;
@@ -24,7 +24,7 @@ static inline uint16_t record_size(const struct msf_stream *s, const uint8_t *fl
     return size < 2 || size > left - 2 ? 0 : size;
 }
 
-/* Finds where the records are, `most` at most. */
+/* Sets the anchors of at most `most` records. */
 static bool index_records(struct type_table *t, size_t most, struct sl_arena *arena)
 {
     size_t room = (t->stream.size - t->records) / 4, count = most < room ? most : room;
