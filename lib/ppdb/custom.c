@@ -6,7 +6,7 @@
 
 enum custom_column { CUSTOM_PARENT, CUSTOM_KIND, CUSTOM_VALUE };
 enum { PARENT_TAG_BITS = 5, PARENT_MODULE = 7, PARENT_DOCUMENT = 22 };
-/* Compilers write one; rows may share a blob, so it is their number and size that bound the work. */
+/* Compilers write one. Rows may share a blob, so both number and size are limited. */
 enum { MAX_LINK_BLOBS = 8, MAX_LINK_BLOB = 16 << 20 };
 static const uint64_t max_raw_source = UINT64_C(64) << 20;
 
@@ -65,8 +65,7 @@ bool sl_ppdb_next_source(const struct sl_ppdb *ppdb, uint32_t *cursor, struct sl
     return false;
 }
 
-/* Deflate cannot do better than this (RFC 1951: 258 bytes for two bits), so a larger size is a lie and no memory is
- * taken for it. */
+/* False if `size` is beyond what deflate can reach (RFC 1951: 258 bytes from two bits): no memory is allocated for it. */
 static bool size_is_possible(struct sl_bytes stored, uint32_t size)
 {
     return size <= ((uint64_t)stored.size + 1) * 1032;
@@ -79,7 +78,7 @@ static enum sl_code inflate_source(struct sl_bytes stored, uint32_t size, struct
         return sl_fail(error, SL_MALFORMED, "invalid length");
     uint8_t *out = sl_arena_alloc(arena, (size_t)size + 1, 1);
     z_stream z = {.next_in = (Bytef *)stored.data, .avail_in = (uInt)stored.size, .next_out = out};
-    z.avail_out = (uInt)size + 1; /* one more: too much is noticed */
+    z.avail_out = (uInt)size + 1; /* one more byte, to detect excess output */
     if (!out || inflateInit2(&z, -MAX_WBITS) != Z_OK)
         return sl_fail(error, SL_BUSY, "out of memory");
     int status = inflate(&z, Z_FINISH);

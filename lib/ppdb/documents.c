@@ -3,7 +3,7 @@
 
 enum document_column { DOCUMENT_NAME, DOCUMENT_HASH_ALGORITHM, DOCUMENT_HASH, DOCUMENT_LANGUAGE };
 
-/* GUIDs as they are stored. */
+/* GUIDs in stored byte order. */
 static const struct {
     uint8_t guid[16];
     enum sl_language language;
@@ -36,7 +36,7 @@ static enum sl_code bad_name(struct sl_error *error)
     return sl_fail(error, SL_MALFORMED, "invalid document name");
 }
 
-/* The separator is one character, which may be of several bytes; NUL stands for none. */
+/* Reads the separator: one character, possibly of several bytes; NUL = no separator. */
 static struct sl_bytes read_separator(struct sl_reader *r)
 {
     uint8_t first = sl_read_u8(r);
@@ -63,7 +63,7 @@ static enum sl_code add_parts(const struct sl_ppdb *ppdb, struct sl_bytes blob, 
         if (code != SL_OK)
             return code;
         if (!first && part.size + separator.size == 0)
-            return bad_name(error); /* no end of parts that say nothing */
+            return bad_name(error); /* empty parts would make unbounded work */
         if (part.size + separator.size > SL_PPDB_MAX_NAME - (name->size - start) || !is_utf8(part))
             return bad_name(error);
         if (!first)

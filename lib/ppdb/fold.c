@@ -2,12 +2,12 @@
 #include "ppdb/impl.h"
 #include "base/search.h"
 
-enum { NO_UTF8 = 0x110000 }; /* added to a byte that is no UTF-8 */
+enum { NO_UTF8 = 0x110000 }; /* added to a byte that is not valid UTF-8 */
 
 static const struct range {
     uint32_t first, last;
     int32_t delta;
-    uint8_t step; /* 2: every other code point, where cases alternate */
+    uint8_t step; /* 2 = every other code point: upper and lower case alternate */
 } ranges[] = {
     // clang-format off
     {0x00C0, 0x00D6, 32, 1}, {0x00D8, 0x00DE, 32, 1}, {0x0100, 0x012E, 1, 2}, {0x0130, 0x0130, -199, 1},

@@ -1,22 +1,25 @@
 /* The look-up table of a Portable PDB, version 1.0: a table (table/table.h) without section table, of these sections.
  * Private to this folder.
  *
- *     DIRECTORY  a u32 a method: where its block begins in POINTS, 0 = no points
- *     DOCUMENTS  36 bytes a document, in the order of their names: u8 language, u8 flags, u8 kind of hash, u8 zero,
- *                32 bytes digest
- *     GROUPS     of NAMES
+ *     DIRECTORY  a u32 per method: offset of its block in POINTS, 0 = no points
+ *     DOCUMENTS  36 bytes per document, sorted by name: u8 language, u8 flags, u8 kind of hash, u8 zero, 32 bytes digest
+ *     GROUPS     offsets of the units of NAMES
  *     NAMES      strings
  *     POINTS     a zero byte, then the blocks
- *     SOURCES    24 bytes a source, by document: u64 offset in the Portable PDB, u32 document, u32 stored size, u32 size,
+ *     SOURCES    24 bytes per source, sorted by document: u64 offset in the Portable PDB, u32 document, u32 stored size, u32 size,
  *                u32 flags (1 = deflated)
- *     LINKS      as ppdb/links.h has them
+ *     LINKS      rules in the form of ppdb/links.h
  *
- *     block  := uleb number of points, { u32 IL offset, u32 where it begins behind this table } of every run but the
- *               first, runs of 32 points
+ *     block  := uleb number of points, { u32 IL offset, u32 offset behind these pairs } for every run but the first, runs of 32 points
  *     run    := uleb IL offset, uleb document, uleb line, point*
  *     point  := uleb IL offset delta, [ 0x00, uleb document ], uleb (zigzag line delta) + 1
  *
- * A line is a delta to the last one, a zero in its place announces another document. */
+ * A line is stored as a delta to the last one; a zero in its place announces another document. The block of a method with 3 points:
+ *
+ *     03            number of points; one run
+ *     00 00 0A      IL offset 0, document 0, line 10
+ *     05 03         IL offset 5, line 11: zigzag(1) + 1
+ *     04 00 02 10   IL offset 9, document 2, line 3: zigzag(-8) + 1 */
 #pragma once
 
 #include "ppdb/table.h"
@@ -30,7 +33,7 @@ enum {
     DOCUMENT_EMBEDDED = 1,
     DOCUMENT_LINKED = 2,
     SOURCE_DEFLATED = 1,
-    FLAG_PARTIAL = 1, /* something could not be read and was left out */
+    FLAG_PARTIAL = 1, /* methods or documents that could not be read were left out */
 };
 
 enum section_id {

@@ -3,7 +3,7 @@
 
 enum { GUID_SIZE = 16 };
 
-/* The width in bits of what is returned is left in `*bits`. */
+/* Reads a compressed integer; `*bits` becomes the number of its bits. */
 static uint32_t read_compressed(struct sl_reader *r, unsigned *bits)
 {
     uint32_t first = sl_read_u8(r);

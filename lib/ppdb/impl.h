@@ -1,11 +1,11 @@
-/* What the files of the Portable PDB reader share. Private to this folder. */
+/* Structures shared by the files of the Portable PDB reader. Private to this folder. */
 #pragma once
 
 #include "ppdb/ppdb.h"
 
 enum { TABLE_COUNT = 64, MAX_COLUMNS = 10 };
 
-enum table_id { /* the ones that are read; all others are only sized */
+enum table_id { /* the tables that are read; others are skipped by their size */
                 TABLE_MODULE = 0x00,
                 TABLE_DOCUMENT = 0x30,
                 TABLE_METHOD_DEBUG_INFORMATION = 0x31,
@@ -22,8 +22,8 @@ struct table {
 struct sl_ppdb {
     struct sl_bytes bytes;
     struct sl_bytes guids, blobs;
-    struct sl_budget *budget;         /* the arena's: of all that is made of the file */
-    uint32_t referenced[TABLE_COUNT]; /* rows of tables that are in the assembly, not here */
+    struct sl_budget *budget;         /* the arena's; may be NULL */
+    uint32_t referenced[TABLE_COUNT]; /* row counts of tables that are in the assembly, not here */
     struct table tables[TABLE_COUNT];
 };
 
@@ -32,34 +32,34 @@ struct sl_ppdb {
 /* Finds every table in the stream `#~`. */
 enum sl_code ppdb_read_tables(struct sl_ppdb *ppdb, struct sl_bytes stream, struct sl_error *error);
 
-/* All columns of a row (counted from 1); false outside of the table. */
+/* Reads all columns of a row (from 1); false outside the table. */
 bool ppdb_row(const struct sl_ppdb *ppdb, enum table_id table, uint32_t row, uint64_t values[MAX_COLUMNS]);
 
 /* ---- heaps.c ---- */
 
-/* ECMA-335, II.23.2: fails the reader where it is no compressed integer. */
+/* Read a compressed integer (ECMA-335, II.23.2); set r->failed if it is malformed. */
 uint32_t ppdb_read_unsigned(struct sl_reader *r);
 int32_t ppdb_read_signed(struct sl_reader *r);
 
-/* The blob at an offset of the heap: `invalid blob offset`, `invalid blob data`. Offset 0 is empty. */
+/* Returns the blob at an offset of the heap. SL_MALFORMED `invalid blob offset`, `invalid blob data`. Offset 0 is the empty blob. */
 enum sl_code ppdb_blob(const struct sl_ppdb *ppdb, uint64_t offset, struct sl_bytes *blob, struct sl_error *error);
 
-/* The GUID (as stored, 16 bytes) with an index from 1; NULL when there is none. */
+/* Returns the GUID (16 bytes as stored) with an index from 1, or NULL. */
 const uint8_t *ppdb_guid(const struct sl_ppdb *ppdb, uint64_t index);
 
 /* ---- custom.c ---- */
 
 enum custom_kind { CUSTOM_EMBEDDED_SOURCE, CUSTOM_SOURCE_LINK };
 
-/* The next row of this kind behind `*row`, with the parent's tag and row. */
+/* Finds the next row of this kind behind `*row`, with the parent's tag and row. */
 bool ppdb_next_custom(const struct sl_ppdb *ppdb, enum custom_kind kind, uint32_t *row, uint32_t *parent_tag,
                       uint32_t *parent, uint64_t *blob);
 
 /* ---- fold.c ---- */
 
-/* The next code point of the text in lower case (Unicode's simple mapping), moving `*at`. A byte that is no UTF-8 stands
- * for itself, beyond the code points. */
+/* Returns the next code point of the text in lower case (Unicode's simple mapping) and moves `*at`. A byte that is not valid UTF-8 is
+ * returned as 0x110000 + byte. */
 uint32_t links_next_lower(struct sl_str text, size_t *at);
 
-/* Appends it as UTF-8, or such a byte as it was. */
+/* Appends a result of links_next_lower: a code point as UTF-8, an invalid byte as it was. */
 void links_add_code_point(struct sl_buf *out, uint32_t code_point);

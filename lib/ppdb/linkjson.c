@@ -1,5 +1,4 @@
-/* The JSON of Source Link, read as forgivingly as the people who write it by hand need. Only `documents` matters;
- * everything else is walked over. */
+/* Reads the JSON of Source Link leniently, as people write it by hand. Only `documents` is used. */
 #include "ppdb/impl.h"
 
 #include "base/grow.h"
@@ -21,7 +20,7 @@ static bool linkjson_add(struct sl_json *j, struct rules *rules, struct sl_ppdb_
     return true;
 }
 
-/* What is no URL is passed over: one bad rule does not spoil the others. */
+/* Reads the rules; skips those whose value is not a string. */
 static void linkjson_read_documents(struct sl_json *j, struct rules *rules)
 {
     struct sl_ppdb_link link;

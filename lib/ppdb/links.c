@@ -1,4 +1,4 @@
-/* Source Link rules: sorting and storing them, and finding the one for a path. */
+/* Source Link rules: sorts and stores them, and finds the rule for a path. */
 #include "ppdb/impl.h"
 #include "base/search.h"
 
@@ -9,10 +9,10 @@ enum { RULE_SIZE = 20, MAX_URL = 64 << 10, MAX_CHAIN = 16 };
 /* ---- building ---- */
 
 struct rule {
-    struct sl_str pattern, original, url; /* the pattern is lower-cased, a prefix without its `*` */
+    struct sl_str pattern, original, url; /* the pattern is lower-cased, a prefix is without its `*` */
     size_t index;
-    uint32_t shorter; /* number of the longest prefix that this one begins with, + 1 */
-    uint8_t chain;    /* how many there are of those, one shorter than the other */
+    uint32_t shorter; /* number of the longest other prefix that this one begins with, + 1; 0 = none */
+    uint8_t chain;    /* length of the chain of `shorter` */
     bool prefix;
 };
 
@@ -24,7 +24,7 @@ static int in_order(const void *a, const void *b)
     int order = sl_str_compare(x->pattern, y->pattern);
     if (!order)
         order = sl_str_compare(y->original, x->original);
-    return order ? order : x->index < y->index ? 1 : -1; /* of two equal ones the later counts */
+    return order ? order : x->index < y->index ? 1 : -1; /* of equal rules the later one counts */
 }
 
 static bool same_rule(const struct rule *a, const struct rule *b)
@@ -58,8 +58,9 @@ static size_t drop_duplicates(struct rule *rules, size_t count)
     return kept;
 }
 
-/* In byte order the shorter prefixes of a prefix stand before it, and those that are still open form a chain. A look-up follows
- * it, so it ends where nobody nests directories any more: beyond that, shorter prefixes are not tried. */
+/* Sets `shorter` of the prefixes. In byte order a shorter prefix comes before the longer ones that begin with it, so the candidates for
+ * a prefix are its predecessor and the predecessor's chain. A lookup follows the chain, so it is cut after MAX_CHAIN links, more than
+ * directories are nested in practice: shorter prefixes beyond that are not tried. */
 static void link_prefixes(struct rule *rules, size_t count)
 {
     size_t first = 0;
@@ -158,7 +159,7 @@ static struct stored rule_at(const struct sl_ppdb_links *links, uint64_t index)
     return (struct stored){{(const char *)p.data, p.size}, {(const char *)u.data, u.size}, sl_read_u32(&r)};
 }
 
-/* How many of the rules [low, high) have a pattern that is not behind the text in byte order, + `low`. */
+/* Returns the index of the first of the rules [low, high) whose pattern is greater than the text in byte order. */
 static uint64_t upper_bound(const struct sl_ppdb_links *links, uint64_t low, uint64_t high, struct sl_str text)
 {
     return SL_PARTITION_POINT(middle, low, high, sl_str_compare(rule_at(links, middle).pattern, text) <= 0);
@@ -181,8 +182,8 @@ static size_t common_prefix(struct sl_str a, struct sl_str b)
     return n;
 }
 
-/* The longest prefix of the text is its predecessor in byte order, or one of those that begin the predecessor: the first
- * that is not longer than what the two have in common. */
+/* Finds the longest prefix of the text: its predecessor in byte order, or one in the predecessor's chain, the first that is not longer
+ * than the common prefix of the predecessor and the text. */
 static bool find_prefix(const struct sl_ppdb_links *links, struct sl_str text, struct stored *rule)
 {
     uint64_t first = links->exact_count, end = first + links->prefix_count;
@@ -197,7 +198,7 @@ static bool find_prefix(const struct sl_ppdb_links *links, struct sl_str text, s
     return false;
 }
 
-/* The byte of the path up to which it has `lowered` bytes in lower case: the two may differ in length. */
+/* Sets `*at` to the offset in the path that corresponds to offset `lowered` in its lower-case form: their lengths may differ. */
 static bool cut(struct sl_str path, size_t lowered, struct sl_buf *scratch, size_t *at)
 {
     sl_buf_clear(scratch);
@@ -207,7 +208,7 @@ static bool cut(struct sl_str path, size_t lowered, struct sl_buf *scratch, size
     return scratch->size == lowered;
 }
 
-/* What a URL may hold in a path, or in the query without ending a value (RFC 3986, 3.3 and 3.4). */
+/* True for characters that need no encoding in a URL's path, or in a value of its query (RFC 3986, 3.3 and 3.4). */
 static bool is_plain(char c, bool in_query)
 {
     if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/')

@@ -22,7 +22,7 @@ void sl_ppdb_points_begin(const struct sl_ppdb *ppdb, uint32_t method, struct sl
     points->failed = points->blob.failed;
 }
 
-/* A zero delta cannot begin a point but the first, so there it announces another document. */
+/* Only the first point may begin with a zero delta; a zero before a later one announces another document. */
 static void skip_document_records(struct sl_ppdb_points *points)
 {
     struct sl_reader *r = &points->blob;
@@ -42,7 +42,7 @@ static bool is_column(int64_t column)
     return column >= 0 && column < MAX_COLUMN;
 }
 
-/* The extent is as wide as `lines` and `columns`; where it begins is told by the difference to the last visible one. */
+/* Reads a visible point that extends over `lines` and `columns`. Its start is a difference to the last visible point. */
 static bool read_visible(struct sl_ppdb_points *points, uint32_t lines, int32_t columns, struct sl_ppdb_point *point)
 {
     struct sl_reader *r = &points->blob;

@@ -1,4 +1,4 @@
-/* The metadata root, its streams, and what is known of the file at once (ECMA-335, II.24.2.1). */
+/* Opens a Portable PDB: the metadata root and its streams (ECMA-335, II.24.2.1), identity and counts. */
 #include "ppdb/impl.h"
 
 enum { ID_SIZE = 20, MAX_STREAM_NAME = 32 };
@@ -70,7 +70,7 @@ static enum sl_code read_root(struct sl_bytes file, struct streams *streams, str
 
 static struct sl_debug_id id_of(const uint8_t bytes[ID_SIZE])
 {
-    /* The GUID's first three fields are little-endian numbers, its text and ours are not. */
+    /* The GUID's first three fields are stored little-endian; struct sl_debug_id has text order. */
     static const uint8_t order[16] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
     struct sl_debug_id id = {0};
     for (size_t i = 0; i < sizeof order; i++)

@@ -1,13 +1,12 @@
-/* Portable PDB: what .NET compilers write about methods, source lines and source files.
+/* Portable PDB: debug information of .NET compilers about methods, source lines and source files.
  *
- * The container is CLI metadata (ECMA-335, partition II, section 24); its own tables are those of the Portable PDB
- * Format Specification v1.0. `sl_ppdb_open` reads headers and sizes the tables; all else is decoded when it is asked
- * for. Rows count from 1, as in metadata; a MethodDebugInformation row is the MethodDef row of the assembly. A defect in
- * one method, document or embedded source never affects another.
+ * The container is CLI metadata (ECMA-335, partition II, section 24); the tables are those of the Portable PDB
+ * Format Specification v1.0. `sl_ppdb_open` reads headers and sizes the tables; all else is decoded on demand. Rows count
+ * from 1, as in metadata; a MethodDebugInformation row has the number of the MethodDef row of the assembly. A defect in one
+ * method, document or embedded source never affects another.
  *
- * Source context of a .NET frame needs three things, all here or, prepared for use without a scan, in ppdb/table.h:
- * the embedded source of the document whose name equals the frame's path, else the URL that the Source Link rules give
- * for the path. */
+ * The source text of a .NET frame is the embedded source of the document whose name equals the frame's path, else the text
+ * at the URL that the Source Link rules give for the path. ppdb/table.h has an index for both, without a scan. */
 #pragma once
 
 #include "function/function.h"
@@ -18,7 +17,7 @@ enum sl_ppdb_hash { SL_PPDB_HASH_NONE, SL_PPDB_HASH_SHA1, SL_PPDB_HASH_SHA256 };
 
 struct sl_ppdb_info {
     struct sl_debug_id debug_id; /* nil without a #Pdb stream */
-    uint64_t id_offset;          /* of the 20 id bytes in the file; 0 = none. Checksums are made with them zeroed */
+    uint64_t id_offset; /* of the 20 id bytes in the file; 0 = none. Checksums of the file take them as zeros */
     uint64_t file_size;
     uint32_t document_count;
     uint32_t method_count; /* rows of MethodDebugInformation */
@@ -27,8 +26,8 @@ struct sl_ppdb_info {
 
 struct sl_ppdb;
 
-/* `*ppdb` lives in the arena and points into `bytes`. What is read and made of it spends the arena's budget, if it has one,
- * whose end is an error of its own. SL_MALFORMED with the reason; SL_BUSY. */
+/* Opens a file. `*ppdb` lives in the arena and points into `bytes`. Work and memory are charged to the arena's budget, if it has one.
+ * SL_MALFORMED with the reason; SL_BUSY; the error of sl_budget_fail() if the budget is exhausted. */
 enum sl_code sl_ppdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct sl_ppdb **ppdb,
                           struct sl_ppdb_info *info, struct sl_error *error);
 
@@ -37,14 +36,14 @@ enum sl_code sl_ppdb_open(struct sl_bytes bytes, struct sl_arena *arena, struct 
 #define SL_PPDB_MAX_NAME (32u << 10) /* bytes of a document's name */
 
 struct sl_ppdb_document {
-    enum sl_language language; /* SL_LANG_UNKNOWN also when it is not stated properly */
-    enum sl_ppdb_hash hash;    /* of `digest`; SL_PPDB_HASH_NONE when absent or of the wrong size */
+    enum sl_language language; /* SL_LANG_UNKNOWN also for an unknown GUID */
+    enum sl_ppdb_hash hash;    /* kind of `digest`; SL_PPDB_HASH_NONE if absent or of the wrong size */
     uint8_t digest[32];        /* of the raw bytes of the source file */
-    uint32_t work;             /* steps that reading it took, to be spent by who reads many: rows may share names */
+    uint32_t work; /* steps that reading it took; a caller that reads many charges them, as rows may share names */
 };
 
-/* Appends the name, verbatim, to `name`. SL_MALFORMED ("invalid document name", "invalid blob offset") leaves it as it
- * was, and tells the `work`. */
+/* Reads a document and appends its name, verbatim, to `name`. SL_MALFORMED ("invalid document name", "invalid blob offset") leaves
+ * `name` unchanged and sets only `work`. */
 enum sl_code sl_ppdb_document(const struct sl_ppdb *ppdb, uint32_t row, struct sl_ppdb_document *document,
                               struct sl_buf *name, struct sl_error *error);
 
@@ -58,7 +57,7 @@ struct sl_ppdb_point {
     bool hidden; /* lines and columns are 0 */
 };
 
-struct sl_ppdb_points { /* iteration; private but for `failed` */
+struct sl_ppdb_points { /* iterator; only `failed` is public */
     struct sl_reader blob;
     uint32_t il_offset, document, line, column;
     bool any, any_visible;
@@ -70,25 +69,25 @@ bool sl_ppdb_points_next(struct sl_ppdb_points *points, struct sl_ppdb_point *po
 
 /* ---- embedded sources ---- */
 
-struct sl_ppdb_source { /* where in the file a document's text is */
-    uint64_t offset;    /* of the content, in bytes from the beginning of the Portable PDB */
+struct sl_ppdb_source { /* place of a document's text in the file */
+    uint64_t offset;    /* of the content, in bytes from the start of the Portable PDB */
     uint32_t document;  /* row */
     uint32_t stored;    /* bytes */
     uint32_t size;      /* bytes, inflated */
     bool deflated;
 };
 
-/* The next readable embedded source behind `*cursor` (0 at first); false when there is none. */
+/* Finds the next readable embedded source behind `*cursor` (start with 0); false at the end. */
 bool sl_ppdb_next_source(const struct sl_ppdb *ppdb, uint32_t *cursor, struct sl_ppdb_source *source);
 
-/* The source's bytes, as they were embedded (any encoding, perhaps a byte order mark): a view of `file`, which is the
- * whole Portable PDB, or inflated into the arena. `limit`: most inflated bytes. SL_MALFORMED: `embedded source file size
- * (<n>) exceeds maximum`, `invalid length`, `invalid blob data`. */
+/* Returns the source's bytes as they were embedded, in any encoding, possibly with a byte order mark: a view of `file`, the whole
+ * Portable PDB, or inflated into the arena to at most `limit` bytes. SL_MALFORMED: `embedded source file size (<n>) exceeds maximum`,
+ * `invalid length`, `invalid blob data`. */
 enum sl_code sl_ppdb_source_text(struct sl_bytes file, const struct sl_ppdb_source *source, uint64_t limit,
                                  struct sl_arena *arena, struct sl_bytes *text, struct sl_error *error);
 
 /* ---- Source Link ---- */
 
-/* The rules of all Source Link blobs, in the form of ppdb/links.h, appended to `links`; nothing when there are none that
- * can be read. When it is not SL_OK, the file's budget tells why: sl_budget_fail(). */
+/* Appends the rules of all Source Link blobs to `links`, in the form of ppdb/links.h; nothing if none can be read. If the result is not
+ * SL_OK, sl_budget_fail() with the file's budget gives the error. */
 enum sl_code sl_ppdb_read_links(const struct sl_ppdb *ppdb, struct sl_buf *links);

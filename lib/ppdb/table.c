@@ -1,4 +1,4 @@
-/* Using the look-up table of a Portable PDB in place. Every id and offset is checked where it is used. */
+/* Reads the look-up table of a Portable PDB in place. Every id and offset is checked where it is used. */
 #include "ppdb/format.h"
 #include "base/search.h"
 
@@ -45,7 +45,7 @@ struct run {
     bool begun;
 };
 
-/* What a damaged file adds up to is cut to 32 bits: wrong, but within bounds. */
+/* Decodes the next point. Sums of a damaged file wrap around at 32 bits: wrong, but within bounds. */
 static bool next_point(struct run *run)
 {
     struct sl_reader *r = &run->r;
@@ -100,7 +100,7 @@ static void open_run(const struct block *block, uint64_t index, struct run *run)
     sl_reader_seek(&run->r, begin);
 }
 
-/* The last run that begins at or before the offset; the first has no entry and begins before all. */
+/* Returns the last run that begins at or before the offset. The first run has no entry in `restarts`. */
 static uint64_t find_run(const struct block *block, uint32_t il_offset)
 {
     return SL_PARTITION_POINT(middle, 0, block->run_count - 1,

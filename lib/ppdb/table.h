@@ -1,9 +1,8 @@
-/* The look-up table of a Portable PDB (`SLPP`): (method, IL offset) -> document, line; and where the sources are.
+/* The look-up table of a Portable PDB (`SLPP`): (method, IL offset) -> document, line; and the places of sources.
  *
- * Written once from an opened Portable PDB, used in place from a mapping: opening checks a fixed header, a look-up goes
+ * Written once from an opened Portable PDB, used in place from a mapping: opening checks a fixed header, a lookup goes
  * through an array indexed by method to a block of delta-coded points. Little-endian on every host; the layout is in
- * format.h. A damaged file yields "nothing", never a crash. Look-ups are pure reads: any number of threads may share
- * one. */
+ * format.h. A damaged file yields no result, never a crash. Any number of threads may share a table. */
 #pragma once
 
 #include "ppdb/ppdb.h"
@@ -12,8 +11,8 @@
 /* ---- writing ---- */
 
 /* Appends the table to `out`; equal input gives equal bytes. Methods and documents that cannot be read are left out and
- * counted in `*dropped` (may be NULL). SL_BUSY when out of memory, SL_MALFORMED when the table would be too large; what
- * sl_budget_fail() says when the budget of `ppdb` is used up. */
+ * counted in `*dropped` (may be NULL). SL_BUSY when out of memory, SL_MALFORMED if the table would be too large; the error of
+ * sl_budget_fail() if the budget of `ppdb` is exhausted. */
 enum sl_code sl_ppdb_table_build(const struct sl_ppdb *ppdb, const struct sl_ppdb_info *info, struct sl_buf *out,
                                  size_t *dropped, struct sl_error *error);
 
@@ -22,15 +21,15 @@ enum sl_code sl_ppdb_table_build(const struct sl_ppdb *ppdb, const struct sl_ppd
 struct sl_ppdb_table {
     struct sl_debug_id debug_id;
     uint32_t method_count, document_count, source_count;
-    struct sl_table table; /* private, as the names */
+    struct sl_table table; /* private, like `names` */
     struct sl_table_strings names;
     struct sl_ppdb_links links;
 };
 
-/* Checks the header. SL_MALFORMED otherwise. `table` points into `bytes`, which must outlive it. */
+/* Checks the header; SL_MALFORMED if it is bad. `table` points into `bytes`, which must outlive it. */
 enum sl_code sl_ppdb_table_open(struct sl_bytes bytes, struct sl_ppdb_table *table, struct sl_error *error);
 
-/* Decodes everything once: for files that were just made or come from outside. */
+/* Decodes everything once: for new and for untrusted files. */
 enum sl_code sl_ppdb_table_verify(const struct sl_ppdb_table *table, struct sl_error *error);
 
 struct sl_ppdb_location {
@@ -38,24 +37,24 @@ struct sl_ppdb_location {
     uint32_t line;
 };
 
-/* The last visible point of `method` (MethodDef row) at or before `il_offset`. False when there is none, and for
- * UINT32_MAX, which senders use for "not known". */
+/* Finds the last visible point of `method` (MethodDef row) at or before `il_offset`. False if there is none, and for UINT32_MAX, which
+ * clients send for an unknown offset. */
 bool sl_ppdb_table_lookup(const struct sl_ppdb_table *table, uint32_t method, uint32_t il_offset,
                           struct sl_ppdb_location *location);
 
 struct sl_ppdb_table_document {
     struct sl_ppdb_document properties;
-    bool embedded, linked; /* has an embedded source, or a Source Link rule matches its name */
+    bool embedded, linked; /* it has an embedded source; a Source Link rule matches its name */
 };
 bool sl_ppdb_table_document(const struct sl_ppdb_table *table, uint32_t id, struct sl_ppdb_table_document *document);
 
-/* Appends the name, verbatim; nothing when the id is bad. */
+/* Appends the name, verbatim, or nothing if the id is bad. */
 void sl_ppdb_table_name(const struct sl_ppdb_table *table, uint32_t id, struct sl_buf *name);
 
-/* The first document with exactly this name; those that differ only by language follow it. False when there is none. */
+/* Finds the first document with exactly this name; those that differ only by language follow it. False if there is none. */
 bool sl_ppdb_table_find(const struct sl_ppdb_table *table, struct sl_str name, uint32_t *id);
 
-/* The embedded source of the document with exactly this name, for sl_ppdb_source_text on the Portable PDB the table was
- * made from; its `document` is an id of this table. False when there is none. For a URL: sl_ppdb_links_resolve of
+/* Finds the embedded source of a document with exactly this name, for sl_ppdb_source_text with the Portable PDB that the table was
+ * made from; source->document is an id of this table. False if there is none. For the URL use sl_ppdb_links_resolve with
  * `table->links`. */
 bool sl_ppdb_table_source(const struct sl_ppdb_table *table, struct sl_str name, struct sl_ppdb_source *source);

@@ -1,5 +1,5 @@
-/* The tables stream: which tables there are, how wide their rows are, where they begin (ECMA-335, II.24.2.6 and II.22;
- * Portable PDB Format Specification v1.0, "Tables"). */
+/* The tables stream: finds the tables, the widths of their columns and their places (ECMA-335, II.24.2.6 and II.22; Portable PDB Format
+ * Specification v1.0, "Tables"). */
 #include "ppdb/impl.h"
 
 /* ---- columns ---- */
@@ -31,8 +31,8 @@ enum coded {
     HAS_CUSTOM_DEBUG_INFORMATION,
 };
 
-/* Tables that an index may mean; the first `tag_bits` bits tell which. Only the greatest counts for the width, so the
- * order does not matter here. */
+/* The tables that a coded index may refer to; its lowest `tag_bits` bits select one. The width depends only on the largest table, so
+ * the order does not matter here. */
 static const struct {
     uint8_t tag_bits, count, tables[27];
 } coded_indexes[] = {
@@ -55,7 +55,7 @@ static const struct {
                           0x20, 0x23, 0x26, 0x27, 0x28, 0x2A, 0x2C, 0x2B, 0x30, 0x32, 0x33, 0x34, 0x35}},
 };
 
-/* Zero ends a row: no column is an index into table 0. */
+/* Columns of each table. Zero ends the list: no column is a plain index into table 0. */
 static const uint8_t columns[TABLE_COUNT][MAX_COLUMNS] = {
     [0x00] = {U16, STRING, GUID, GUID, GUID},              /* Module */
     [0x01] = {RESOLUTION_SCOPE, STRING, STRING},           /* TypeRef */

@@ -1,4 +1,4 @@
-/* Making the look-up table of a Portable PDB. */
+/* Writes the look-up table of a Portable PDB. */
 #include "ppdb/format.h"
 #include "ppdb/impl.h"
 
@@ -23,10 +23,10 @@ struct writer {
     const struct sl_ppdb *ppdb;
     const struct sl_ppdb_info *info;
     struct sl_arena arena;
-    struct sl_buf names; /* one behind the other */
+    struct sl_buf names; /* of all documents, concatenated */
     struct document *documents;
     size_t document_count;
-    uint32_t *ids; /* by row - 1; UINT32_MAX = no document */
+    uint32_t *ids; /* id of a document by row - 1; UINT32_MAX = left out */
     struct entry *entries;
     size_t entry_count, entry_capacity;
     uint32_t *directory;
@@ -36,7 +36,7 @@ struct writer {
     struct sl_ppdb_source *sources;
     size_t source_count;
     struct sl_buf links;
-    struct sl_account account; /* rows may share blobs, so a small file can ask for much */
+    struct sl_account account; /* charged for blobs: rows may share them, so a small file can cause much work */
     size_t dropped;
 };
 
@@ -87,7 +87,7 @@ static enum sl_code ppdb_writer_read_documents(struct writer *w, struct sl_error
     return SL_OK;
 }
 
-/* Sorts, and gives what is the same file (name and language) one id. */
+/* Sorts the documents and gives equal ones (name and language) one id. */
 static void number_documents(struct writer *w)
 {
     size_t kept = 0;
@@ -121,14 +121,14 @@ static enum sl_code collect_documents(struct writer *w, struct sl_error *error)
 static bool add_entry(struct writer *w, struct entry entry)
 {
     if (w->entry_count && w->entries[w->entry_count - 1].il_offset == entry.il_offset)
-        w->entry_count--; /* the later one counts */
+        w->entry_count--; /* the last point at an offset counts */
     if (!sl_grow_in_arena(&w->arena, &w->entries, &w->entry_capacity, w->entry_count + 1, sizeof *w->entries))
         return false;
     w->entries[w->entry_count++] = entry;
     return true;
 }
 
-/* The visible points of a method, up to the first that is damaged. */
+/* Collects the visible points of a method, up to the first damaged one. */
 static enum sl_code collect_points(struct writer *w, uint32_t method, struct sl_error *error)
 {
     struct sl_ppdb_points points;
