@@ -1,7 +1,7 @@
-/* Functions of the table as batches of the stream.
+/* Streams the functions of the table in batches.
  *
- * A function has its values by code offset: line, number of the file, index of the inlined call; each a list of changes. Who
- * called an inlined call is what these say of another place of the function. */
+ * A function has lists of values by code offset: line, number of the file, index of the inlined call (pcvalue tables). The caller of an
+ * inlined call, and the location of the call, are the values at another offset of the function, go_call.place. */
 #include "go/impl.h"
 
 #include "base/grow.h"
@@ -12,7 +12,7 @@
 
 enum { BATCH_FUNCTIONS = 1024, KEPT_CALLS = 1 << 16, STEPS_PER_VALUE = 8, NONE = -1 };
 
-struct value { /* of the code from the value before to `end`, an offset in the function */
+struct value { /* valid from the end of the value before to `end`, an offset in the function */
     uint64_t end;
     int32_t value;
 };
@@ -22,11 +22,11 @@ struct values {
     size_t count, capacity;
 };
 
-struct link { /* an inlined call, and where it is called */
+struct link { /* an inlined call, and its call site */
     struct sl_str name;
     uint32_t file, line;
-    int32_t caller;   /* the call that has it; NONE: the function itself */
-    uint64_t version; /* of the function it was read for */
+    int32_t caller;   /* the call that contains it; NONE = the function itself */
+    uint64_t version; /* go_reader.version of the function it was read for */
     bool good;
 };
 
@@ -39,8 +39,8 @@ struct go_reader {
     struct go_table table;
     struct sl_account account;
     struct sl_function_sink *sink;
-    struct values lines, files, calls; /* of the function at hand */
-    struct link *links;                /* of the function at hand, by index */
+    struct values lines, files, calls; /* of the current function */
+    struct link *links;                /* of the current function, by index */
     size_t link_capacity;
     uint64_t version;
     struct sl_line *rows;
@@ -56,14 +56,14 @@ struct go_reader {
     struct sl_function functions[BATCH_FUNCTIONS];
     size_t function_count, delivered;
     struct sl_file *list;
-    uint64_t *used;     /* places of the list's files */
-    uint32_t *by_place; /* index in the list + 1 */
+    uint64_t *used;     /* places (go_file_place) of the files in `list` */
+    uint32_t *by_place; /* by place: index in `list` + 1 */
     size_t file_count, file_capacity, used_capacity, place_count;
 };
 
 /* ---- values ---- */
 
-/* The first change may be 0, a later one ends the list. Lists may be shared by functions. */
+/* Reads a list of values. A change of 0 ends the list, except as the first one. Functions may share lists, so each is charged. */
 static bool read_values(struct go_reader *g, uint32_t offset, struct values *v)
 {
     struct sl_reader r = sl_reader(sl_bytes_from(g->table.values, offset), g->table.big_endian);
@@ -89,14 +89,14 @@ static bool read_values(struct go_reader *g, uint32_t offset, struct values *v)
 
 static int32_t value_at(const struct values *v, uint64_t place)
 {
-    /* The first that ends behind. */
+    /* first value that ends behind `place` */
     size_t low = SL_PARTITION_POINT(middle, 0, v->count, v->items[middle].end <= place);
     return low < v->count ? v->items[low].value : NONE;
 }
 
 /* ---- files ---- */
 
-/* The index of a file in the batch. */
+/* Returns the index of a file in the batch; adds it if it is new. */
 static uint32_t go_file(struct go_reader *g, const struct go_function *f, int32_t number)
 {
     uint64_t place = go_file_place(f, number);
@@ -142,7 +142,7 @@ static const struct link *link_at(struct go_reader *g, const struct go_function 
     return link->good ? link : NULL;
 }
 
-/* The calls that code of the call `index` is in, outermost first; their number, 0 when they cannot be told. */
+/* Fills `chain` with the calls around code of call `index`, outermost first; returns their number, 0 if they cannot be read. */
 static size_t chain_of(struct go_reader *g, const struct go_function *f, int32_t index, int32_t *chain)
 {
     size_t count = 0;
@@ -222,7 +222,7 @@ static void read_rows(struct go_reader *g, const struct go_function *f, uint64_t
     }
 }
 
-/* False when it is malformed. One of no code, or without a name, is nothing. */
+/* Reads a function. False if it is malformed. One without code or name is left out. */
 static bool read_function(struct go_reader *g, uint64_t index)
 {
     struct go_function f;

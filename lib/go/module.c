@@ -1,9 +1,9 @@
-/* The runtime's own data about the program (`runtime.moduledata`): words of a pointer's size, of which the first are the address
- * of the table and the slices of its parts:
+/* Finds `runtime.moduledata`, the runtime's own data about the program: words of a pointer's size. The first words are the address of
+ * the table and the slices of its parts:
  *
  *     0 header   1 names   4 units' files   ...   22 start of the code   ...   38 or 40 trees of inlined calls
  *
- * Nothing names its place but that it begins so. Position-independent programs have their pointers in relocations. */
+ * Nothing refers to it, so it is searched for by its first words. Position-independent programs have its pointers in relocations. */
 #include "go/impl.h"
 
 enum {
@@ -14,7 +14,7 @@ enum {
     WORD_TREES_118 = 38,
     WORD_TREES_120 = 40,
     WORDS,
-    MAX_CANDIDATES = 4, /* in relocations */
+    MAX_CANDIDATES = 4, /* relocations with the table's address that are tried */
     RELOCATION = 24,    /* bytes of Elf64_Rela */
 };
 
@@ -22,7 +22,7 @@ struct module {
     uint64_t words[WORDS];
 };
 
-/* Whether the words are what they have to be; takes what is wanted of them. */
+/* Checks the words against the table; if they fit, sets `text` and `tree_base`. */
 static bool take(struct go_table *t, const struct module *m)
 {
     uint64_t trees = m->words[t->version >= GO_120 ? WORD_TREES_120 : WORD_TREES_118];
@@ -48,7 +48,7 @@ static uint64_t pointer_at(const struct go_table *t, const uint8_t *at)
     return sl_read_uint(&r, t->pointer_size);
 }
 
-/* In what the file has of data. */
+/* Searches the data segments of the file. */
 static bool find_in_data(struct go_table *t)
 {
     struct sl_segment s;
@@ -68,7 +68,7 @@ static bool find_in_data(struct go_table *t)
     return false;
 }
 
-/* In the relocations of an ELF file of 64 bits: {address, kind, value}. */
+/* Tries moduledata at `address`, with values from relocations of a 64-bit ELF file: {address, type, value}. */
 static bool read_relocated(struct go_table *t, struct sl_bytes relocations, uint64_t address)
 {
     struct module m;

@@ -1,4 +1,4 @@
-/* The header of the table, and its records. */
+/* Reads the header of the table, and its records. */
 #include "go/impl.h"
 
 enum {
@@ -32,7 +32,7 @@ static bool is_code(const struct go_table *t, uint64_t address)
     return false;
 }
 
-/* Position-independent programs have the pointer filled in when they are loaded. */
+/* The absolute address of .text, for position-independent programs: the loader fills in the header's pointer. 0 if there is none. */
 static uint64_t text_section(const struct go_table *t)
 {
     struct sl_bytes text;
@@ -78,8 +78,8 @@ enum sl_code go_table_open(struct go_table *t, struct sl_object *object, struct 
     return SL_OK;
 }
 
-/* The value of the record's list of offsets or pointers to the function's data, whose place is `at` words of 4 bytes behind
- * the first of its `counts`. */
+/* Returns the tree of inlined calls (FUNCDATA_INLINED). `r` is behind the fixed part of the record: `values` u32 offsets of PCDATA
+ * follow, then `data` FUNCDATA: u32 offsets since GO_118, aligned pointers before. Empty if there is none. */
 static struct sl_bytes read_tree(const struct go_table *t, struct sl_reader *r, uint32_t values, uint8_t data)
 {
     uint64_t load = sl_object_info(t->object)->load_address, address;
@@ -112,7 +112,7 @@ bool go_function_read(const struct go_table *t, uint64_t index, struct go_functi
     f->lines = sl_read_u32(&r);
     uint32_t values = sl_read_u32(&r);
     f->cu = sl_read_u32(&r);
-    sl_reader_skip(&r, t->version >= GO_120 ? 7 : 3); /* the first line; what the runtime knows it by */
+    sl_reader_skip(&r, t->version >= GO_120 ? 7 : 3); /* startLine (since GO_120), funcID, flag, padding */
     uint8_t data = sl_read_u8(&r);
     if (r.failed)
         return false;
