@@ -1,4 +1,4 @@
-/* Records of functions and lines, both sorted by address, as one batch of the stream. */
+/* Makes one batch of the stream from the records of functions and lines, both sorted by address. */
 #include "btf/impl.h"
 
 #include "function/assemble.h"
@@ -17,8 +17,8 @@ struct btf_reader {
     struct btf_tables tables;
     struct sorted functions, lines, symbols;
     const struct sl_symbol *all_symbols;
-    size_t next_line, next_symbol; /* the first that may belong to the next function */
-    struct sl_line *rows;          /* of the function at hand */
+    size_t next_line, next_symbol; /* first one that may belong to the next function */
+    struct sl_line *rows;          /* of the current function */
     size_t row_count, row_capacity;
     struct sl_assembler assembler;
     struct sl_arena arena;
@@ -26,7 +26,7 @@ struct btf_reader {
     size_t function_count;
     struct sl_file *files;
     size_t file_count, file_capacity;
-    uint32_t *file_at; /* by offset of its path: index in `files` + 1 */
+    uint32_t *file_at; /* by offset of a path in the strings: index in `files` + 1 */
 };
 
 static bool allocate(struct btf_reader *b, struct sorted *list, size_t count)
@@ -86,7 +86,7 @@ static uint32_t intern_file(struct btf_reader *b, uint32_t path)
     return b->file_at[path] - 1;
 }
 
-/* The lines of the code up to `end`. Those of code before it are nobody's; of two at one address the last counts. */
+/* Collects the lines of [address, end). Lines before it belong to no function; of two at one address the last one counts. */
 static void collect_rows(struct btf_reader *b, uint64_t address, uint64_t end)
 {
     const struct sorted *lines = &b->lines;
@@ -111,8 +111,8 @@ static void collect_rows(struct btf_reader *b, uint64_t address, uint64_t end)
     }
 }
 
-/* The symbol of the function `name` at the address: one that is called so, else the first; NULL when there is none. `*next` is the
- * address of the first symbol behind. */
+/* Returns the symbol at the address with the name, else the first one there, or NULL. `*next` becomes the address of the first symbol
+ * behind. */
 static const struct sl_symbol *find_symbol(struct btf_reader *b, uint64_t address, struct sl_str name, uint64_t *next)
 {
     const struct sl_symbol *found = NULL;
@@ -129,7 +129,7 @@ static const struct sl_symbol *find_symbol(struct btf_reader *b, uint64_t addres
     return found;
 }
 
-/* The function of the record, of which another begins at `next`. */
+/* Adds the function of the record; the next function begins at `next`. */
 static void read_function(struct btf_reader *b, const struct btf_record *record, uint64_t next)
 {
     struct sl_str name = {NULL, 0};

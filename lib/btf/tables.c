@@ -1,5 +1,5 @@
-/* The headers of .BTF and .BTF.ext, the types, and the records of functions and lines. Either byte order; each section says in its
- * magic which it has. */
+/* Reads the headers of .BTF and .BTF.ext, the types, and the records of functions and lines. The magic of each section gives its byte
+ * order. */
 #include "btf/impl.h"
 
 #include <stdlib.h>
@@ -8,16 +8,16 @@ enum {
     MAGIC = 0xEB9F,
     MAGIC_SWAPPED = 0x9FEB,
     VERSION = 1,
-    HEADER = 24, /* bytes of both headers that are read here */
+    HEADER = 24, /* bytes of either header that are read here */
     KIND_FUNC = 12,
     FUNCTION_RECORD = 8,
     LINE_RECORD = 16,
-    LINE_SHIFT = 10, /* the column is below */
+    LINE_SHIFT = 10, /* the lower bits are the column */
     STEPS_PER_SECTION = 2,
-    STEPS_PER_OVERLAP = 16, /* of a byte of texts that must overlap others */
+    STEPS_PER_OVERLAP = 16, /* per byte of texts beyond the size of the strings: they overlap */
 };
 
-/* Bytes behind a type's 12, and behind those for each of its members; by kind. */
+/* By kind: bytes behind the 12 of every type, and bytes for each of its members. */
 static const struct {
     uint8_t fixed, each;
 } kinds[] = {
@@ -31,7 +31,7 @@ static const struct {
             sl_fail(&(tables)->first_skipped, SL_MALFORMED, __VA_ARGS__);                                              \
     } while (0)
 
-/* The bytes behind the header, and a reader of the header's rest: offsets in them and sizes. */
+/* Checks the header; `parts` becomes the bytes behind it, and `r` reads the rest of the header: offsets and sizes of the parts. */
 static bool open_section(struct btf_tables *t, const char *name, struct sl_bytes section, struct sl_bytes *parts,
                          struct sl_reader *r)
 {
@@ -121,7 +121,7 @@ static void index_sections(struct btf_tables *t)
     }
 }
 
-/* NULL when no section is called so, or more than one is. */
+/* Returns the section with the name; NULL if there is none or more than one. */
 static const struct sl_section_info *find_section(struct btf_tables *t, uint32_t offset)
 {
     struct sl_str name = btf_text(t, offset);
@@ -133,7 +133,7 @@ static const struct sl_section_info *find_section(struct btf_tables *t, uint32_t
     return NULL;
 }
 
-/* The records of one section. */
+/* Adds the records of one section. */
 static void read_records(struct btf_tables *t, struct sl_reader *r, uint32_t count, uint32_t size,
                          const struct sl_section_info *section, bool are_lines)
 {
