@@ -1,4 +1,4 @@
-/* Code of a process: which of it is still there, and its symbol file. */
+/* Code of a process: drops overwritten functions, and writes the symbol file. */
 #include "jit/impl.h"
 
 #include <stdlib.h>
@@ -37,17 +37,17 @@ bool jit_read_hex(struct sl_str *text, uint64_t *value)
     return true;
 }
 
-/* ---- what was written over ---- */
+/* ---- overwritten functions ---- */
 
 SL_ORDER_BY(code_by_address, struct sl_jit_function, address)
 
-/* Which of the bounds the value is. */
+/* Returns the index of a value in the sorted bounds. */
 static size_t bound_of(const uint64_t *bounds, size_t count, uint64_t value)
 {
     return SL_PARTITION_POINT(middle, 0, count, bounds[middle] <= value) - 1;
 }
 
-/* The first cell from `cell` on that nothing was written to; the way there gets shorter each time. */
+/* Returns the first free cell from `cell` on (union-find with path halving). */
 static size_t next_free(size_t *next, size_t cell)
 {
     while (next[cell] != cell) {
@@ -57,8 +57,8 @@ static size_t next_free(size_t *next, size_t cell)
     return cell;
 }
 
-/* All begins and ends cut the addresses into cells. From the last function to the first, each takes its cells; who finds one of
- * them taken was written over. */
+/* Divides the addresses into cells at all starts and ends of functions. From the last function to the first, each takes its cells; a
+ * function with a cell that is taken already was overwritten. */
 static void drop_overwritten(struct sl_jit_code *code, uint64_t *bounds, size_t *next)
 {
     size_t count = 0, kept = code->count;

@@ -1,10 +1,10 @@
-/* What the readers of this folder share. */
+/* Shared by the readers of this folder. Private to it. */
 #pragma once
 
 #include "jit/jit.h"
 
-/* False when out of memory. Code of no size, without a name or past the end of the address space is left out. */
+/* Appends a function; ignores one without size or name, or past the end of the address space. False when out of memory. */
 bool jit_add(struct sl_jit_code *code, uint64_t address, uint64_t size, struct sl_str name);
 
-/* A hexadecimal number at the beginning of the text, which goes behind it and the blanks after it. False when there is none. */
+/* Reads a hexadecimal number at the start of the text and moves the text behind it and the blanks after it. False if there is none. */
 bool jit_read_hex(struct sl_str *text, uint64_t *value);

@@ -1,12 +1,13 @@
-/* Code that is in no file: what compilers of a running process and the kernel say of theirs.
+/* Symbols of code that is in no file: of JIT compilers and of the kernel.
  *
- *     /tmp/perf-PID.map     START SIZE NAME, numbers in hex, a line each (linux, tools/perf/Documentation/jit-interface.txt)
- *     jit-PID.dump          records of code as it was made and moved (tools/perf/Documentation/jitdump-specification.txt)
+ *     /tmp/perf-PID.map     START SIZE NAME, numbers in hex, one line per function (linux, tools/perf/Documentation/jit-interface.txt)
+ *                           7f3a20001000 40 Lorg/Foo;::bar
+ *     jit-PID.dump          records of loaded and moved code (tools/perf/Documentation/jitdump-specification.txt)
  *     /proc/kallsyms        ADDRESS TYPE NAME [MODULE] (proc(5))
  *
- * Processes write the first two as they run: of code at one place the last record counts, and what was partly written over is
- * gone. Lines of jitdump are left out, since writers do not agree on what their addresses are relative to. Addresses are those of
- * the process. */
+ * Processes write the first two while they run: at one place the last record counts, and a function that was partly overwritten is
+ * dropped. Lines of jitdump are ignored, since writers do not agree on the base of their addresses. Addresses are those of the
+ * process. */
 #pragma once
 
 #include "base/buf.h"
@@ -19,28 +20,28 @@ struct sl_jit_function {
     struct sl_str name;     /* a view of the file */
 };
 
-struct sl_jit_code { /* zeros: none */
+struct sl_jit_code { /* zero-initialise */
     struct sl_jit_function *functions;
     size_t count, capacity;
 };
 
-/* Append what the file says to `code`, in its order; the file must outlive it. A line or record that is damaged is left out.
- * SL_MALFORMED for what is no such file, or over the budget; SL_BUSY out of memory. */
+/* Append the functions of the file to `code`, in file order; the file must outlive it. A damaged line or record is skipped.
+ * SL_MALFORMED for a file of another format, or when the budget is exhausted; SL_BUSY when out of memory. */
 enum sl_code sl_jit_read_perf_map(struct sl_bytes file, struct sl_jit_code *code, struct sl_budget *budget,
                                   struct sl_error *error);
 enum sl_code sl_jit_read_dump(struct sl_bytes file, struct sl_jit_code *code, struct sl_budget *budget,
                               struct sl_error *error);
-/* Functions alone, which end where the next symbol begins, ordered by address. The kernel hides its addresses from those who may
- * not know them: then there are none. */
+/* Appends functions only, sorted by address; each ends at the next function. The kernel shows zeros as addresses to readers without
+ * privileges (kptr_restrict): then nothing is appended. */
 enum sl_code sl_jit_read_kallsyms(struct sl_bytes file, struct sl_jit_code *code, struct sl_budget *budget,
                                   struct sl_error *error);
 bool sl_jit_is_dump(struct sl_bytes file);
 
-/* Orders functions by address and drops those that later ones were written over. SL_BUSY when out of memory. */
+/* Sorts functions by address and drops those that later ones overwrote, also in part. SL_BUSY when out of memory. */
 enum sl_code sl_jit_settle(struct sl_jit_code *code, struct sl_error *error);
 
-/* The functions in [begin, end) as a Breakpad symbol file, with addresses relative to `begin`; after sl_jit_settle. `*count`: how
- * many they are. */
+/* Writes the functions in [begin, end) as a Breakpad symbol file, with addresses relative to `begin`; call sl_jit_settle first. `*count`
+ * becomes their number. */
 enum sl_code sl_jit_write(const struct sl_jit_code *code, uint64_t begin, uint64_t end,
                           const struct sl_breakpad_options *options, struct sl_buf *out, size_t *count,
                           struct sl_error *error);

@@ -1,5 +1,4 @@
-/* Records of code that a process made: each has an id, its size and the time, then its own fields, in the byte order that the
- * file's magic tells. */
+/* jitdump: each record has an id, its size and the time, then its own fields, in the byte order of the file's magic. */
 #include "jit/impl.h"
 
 #include "base/map.h"
@@ -14,7 +13,7 @@ bool sl_jit_is_dump(struct sl_bytes file)
 
 struct dump_reader {
     struct sl_jit_code *code;
-    struct sl_map last; /* by the bytes of an address: the number of the last function there, from 1 */
+    struct sl_map last; /* number, from 1, of the last function at an address, by the bytes of the address */
 };
 
 static bool add_function(struct dump_reader *d, struct sl_bytes place, uint64_t address, uint64_t size,
@@ -37,7 +36,7 @@ static uint64_t value_of(struct sl_bytes place, bool big_endian)
     return sl_read_u64(&r);
 }
 
-/* pid, tid, vma, address, size, number, name. */
+/* JIT_CODE_LOAD: pid, tid, vma, address, size, number, name. */
 static bool add_load(struct dump_reader *d, struct sl_reader *r)
 {
     sl_reader_skip(r, 16);
@@ -48,7 +47,7 @@ static bool add_load(struct dump_reader *d, struct sl_reader *r)
     return r->failed || add_function(d, place, value_of(place, r->big_endian), size, sl_cstr_at(rest, 0));
 }
 
-/* pid, tid, vma, old address, new address, size, number. */
+/* JIT_CODE_MOVE: pid, tid, vma, old address, new address, size, number. */
 static bool add_move(struct dump_reader *d, struct sl_reader *r)
 {
     sl_reader_skip(r, 16);
@@ -76,7 +75,7 @@ enum sl_code sl_jit_read_dump(struct sl_bytes file, struct sl_jit_code *code, st
         struct sl_reader at = r;
         uint32_t id = sl_read_u32(&at), size = sl_read_u32(&at);
         if (size < RECORD_HEADER || size > sl_reader_left(&r) || !sl_budget_spend(budget, 1))
-            break; /* the process is writing it */
+            break; /* truncated: the process is still writing it */
         at = sl_reader(sl_read_bytes(&r, size), r.big_endian);
         sl_reader_skip(&at, RECORD_HEADER);
         if (id == CODE_LOAD || id == CODE_MOVE)

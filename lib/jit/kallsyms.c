@@ -5,17 +5,17 @@
 
 #include <stdlib.h>
 
-/* Functions, of the kernel and of modules, also weak ones (nm(1)). */
+/* True for functions of the kernel and of modules, also weak ones (nm(1)). */
 static bool is_function_type(char type)
 {
     return type == 't' || type == 'T' || type == 'w' || type == 'W';
 }
 
-/* Names of one address as the file has them. */
+/* Several names at one address stay in file order. */
 SL_ORDER_BY(kallsyms_by_address, struct sl_jit_function, address, name.data)
 
-/* Sizes were 1: each function reaches to the next one, the last to the end of its page; no end is behind the last address. Of several
- * at one place the first stays. */
+/* Sets the sizes: each function ends at the next one, the last at the end of its page or of the address space. Of several at one
+ * address the first one is kept. */
 static void end_at_next(struct sl_jit_code *code, size_t first)
 {
     size_t kept = first;

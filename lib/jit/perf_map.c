@@ -1,4 +1,4 @@
-/* Maps of code that a process made, as perf(1) reads them. */
+/* perf maps: code that a process generated, as perf(1) reads them. */
 #include "jit/impl.h"
 
 enum sl_code sl_jit_read_perf_map(struct sl_bytes file, struct sl_jit_code *code, struct sl_budget *budget,
