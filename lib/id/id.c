@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/* The digit's value plus 1. */
+/* A digit's value plus 1; 0 for other characters. */
 static const uint8_t hex_values[256] = {
     ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
     ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
@@ -38,7 +38,7 @@ bool sl_hex_decode(struct sl_str hex, uint8_t *out, size_t capacity, size_t *siz
     return true;
 }
 
-/* One to eight hex digits. */
+/* Parses one to eight hex digits. */
 static bool parse_hex32(struct sl_str text, uint32_t *value)
 {
     uint64_t number;
@@ -213,7 +213,7 @@ struct sl_str sl_code_id_normalise(struct sl_arena *arena, struct sl_str text)
 
 bool sl_code_id_is_set(struct sl_str code_id)
 {
-    enum { STAMP = 8, MOST_OF_PE = 16 }; /* digits of a time stamp, and of it with a size */
+    enum { STAMP = 8, MOST_OF_PE = 16 }; /* digits of a PE time stamp; of a time stamp and size */
     size_t zeros = 0;
     while (zeros < code_id.size && code_id.data[zeros] == '0')
         zeros++;

@@ -15,17 +15,17 @@ struct sl_debug_id {
     bool pdb20;   /* uuid[0..3] is the big-endian time stamp, the rest zero */
 };
 
-#define SL_DEBUG_ID_TEXT 48 /* room for the longest text form with its NUL */
+#define SL_DEBUG_ID_TEXT 48 /* size of a buffer for any text form, with the NUL */
 
 bool sl_debug_id_is_nil(const struct sl_debug_id *id);
-/* False when UUID or time stamp are all zeros: such an id names nothing, whatever its age is. */
+/* False if UUID or time stamp is all zeros: such an id identifies nothing, whatever its age. */
 bool sl_debug_id_has_uuid(const struct sl_debug_id *id);
 
-/* An id whose UUID is all zeros is equal to none, not even to itself. */
+/* An id whose UUID is all zeros equals no id, not even itself. */
 bool sl_debug_id_equal(const struct sl_debug_id *a, const struct sl_debug_id *b);
 
-/* Lenient parser of requests: hyphenated or not, optional appendix of which eight digits count, PDB 2.0 ids by length.
- * False and a nil id when it is no debug id. */
+/* Lenient parser, for requests: with or without hyphens, optional appendix of which the first eight digits count; short ids are PDB
+ * 2.0 ids. False and a nil id if it is not a debug id. */
 bool sl_debug_id_parse(struct sl_str text, struct sl_debug_id *id);
 
 /* Strict Breakpad form: no hyphens, age required, nothing after it; PDB 2.0 form too. */
@@ -34,26 +34,26 @@ bool sl_debug_id_parse_breakpad(struct sl_str text, struct sl_debug_id *id);
 /* `xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`, then `-<age in lower hex>` if the age is not 0; PDB 2.0: `418E89C3-1`. */
 void sl_debug_id_format(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT]);
 
-/* 32 upper-case hex digits and the age in lower-case hex, always; PDB 2.0: `418E89C31`. */
+/* 32 upper-case hex digits, then the age in lower-case hex, also if it is 0; PDB 2.0: `418E89C31`. */
 void sl_debug_id_format_breakpad(const struct sl_debug_id *id, char out[SL_DEBUG_ID_TEXT]);
 
-/* Debug id of a GNU build id (or of the text-section hash): first 16 bytes, zero padded, the first three UUID fields
- * byte-swapped for little-endian files. */
+/* Makes the debug id of a GNU build id (or of the hash of .text): its first 16 bytes, padded with zeros; for little-endian files the
+ * first three UUID fields are byte-swapped. */
 struct sl_debug_id sl_debug_id_from_build_id(struct sl_bytes build_id, bool big_endian);
 
-/* The code id in `text`: hex digits only, lower-cased, in the arena. Empty when there is none. */
+/* Normalises a code id: its hex digits alone, lower-cased, in the arena. May be empty. */
 struct sl_str sl_code_id_normalise(struct sl_arena *arena, struct sl_str text);
 
-/* False when it is empty, all zeros, or a PE file's with a time stamp of 0: such an id names nothing. */
+/* False if it is empty, all zeros, or that of a PE file with the time stamp 0: such an id identifies nothing. */
 bool sl_code_id_is_set(struct sl_str code_id);
 
-/* 128-bit id of a deployed executable as symbfile uploads name it: 32 hex digits. */
+/* 128-bit id of a deployed executable, as symbfile uploads use it; as text 32 hex digits. */
 struct sl_file_id {
     uint8_t bytes[16];
 };
 
-/* Bytes as lower-case hex digits and a NUL: 2 * size + 1 bytes. */
+/* Writes lower-case hex digits and a NUL: 2 * size + 1 bytes. */
 void sl_hex_encode(const uint8_t *bytes, size_t size, char *out);
 
-/* Hex text to bytes; false on odd length, a non-digit or more than `capacity` bytes. */
+/* Converts hex text to bytes; false on odd length, a non-digit or more than `capacity` bytes. `size` may be NULL. */
 bool sl_hex_decode(struct sl_str hex, uint8_t *out, size_t capacity, size_t *size);
