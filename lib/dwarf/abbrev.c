@@ -85,7 +85,7 @@ static bool is_of_types(uint16_t attribute)
     }
 }
 
-/* Which attributes of an entry are read. */
+/* The attributes of an entry that are read: all, those of code, those of types, DW_AT_sibling. */
 enum attribute_set { SET_ALL, SET_CODE, SET_TYPES, SET_SIBLING };
 
 static enum attribute_set set_of(uint16_t tag, bool variables)

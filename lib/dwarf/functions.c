@@ -1,4 +1,4 @@
-/* The walk over a unit's entries: subprograms with code, their inlined calls, their lines. */
+/* Walks a unit's entries: reads subprograms with code, their inlined calls and lines. */
 #include "dwarf/impl.h"
 #include "base/search.h"
 

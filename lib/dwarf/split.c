@@ -1,4 +1,8 @@
-/* Split DWARF: finds the full unit of a skeleton in a package (DWARF 5, 7.3.5; GNU version 2) or a .dwo file. */
+/* Split DWARF: finds the full unit of a skeleton in a package (DWARF 5, 7.3.5; GNU version 2) or a .dwo file.
+ *
+ *     .debug_cu_index   header: version, columns, units, slots; u32 each (version 5: u16 and padding)
+ *                       hash table: slots x u64 dwo id, slots x u32 row, from 1; 0 = free slot
+ *                       columns x u32 section id, then units x columns x u32 offset, units x columns x u32 size */
 #include "dwarf/impl.h"
 
 /* HEADER_STEPS: cost of reading and keeping a unit header. MOST_TRIES: probes of the index per id; a third of its slots or more is free. */

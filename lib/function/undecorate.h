@@ -1,6 +1,6 @@
 /* Strips the decoration of C names in symbol tables of 32-bit x86 Windows: `_cdecl`, `_stdcall@N`, `@fastcall@N`, `vectorcall@@N`,
- * where N is the size of the parameters in bytes. Mangled and readable C++ names stay as they are. Names in debug information have no
- * decoration. */
+ * where N is the size of the parameters in bytes: `_f@8` becomes `f`, 8. Mangled and readable C++ names stay as they are. Names in debug
+ * information have no decoration. */
 #pragma once
 
 #include "base/bytes.h"

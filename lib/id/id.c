@@ -80,7 +80,7 @@ static bool parse_pdb20(struct sl_str text, bool hyphen, struct sl_debug_id *id)
     return true;
 }
 
-/* Eight, four, four, four and twelve digits, with a hyphen between the groups if `hyphen`. */
+/* Parses 8, 4, 4, 4 and 12 hex digits, with a hyphen between the groups if `hyphen`. */
 static bool parse_uuid(struct sl_str text, bool hyphen, uint8_t uuid[16])
 {
     static const uint8_t groups[] = {8, 4, 4, 4, 12};

@@ -48,7 +48,7 @@ static bool is_index(struct sl_str name)
            sl_str_starts(name, SL_STR("__.SYMDEF")) || sl_str_equal(name, SL_STR("/<ECSYMBOLS>"));
 }
 
-/* BSD: the name stands in front of the contents, padded with NULs. */
+/* BSD: the name is in front of the contents, padded with NULs. */
 static bool take_long_name(struct sl_ar_member *m, uint64_t size)
 {
     if (size > m->bytes.size)

@@ -1,7 +1,7 @@
-/* Files with several objects: fat Mach-O files, whose slices hold one program for several processors.
+/* Files with several objects: fat Mach-O files, whose slices are one program for several processors (Apple, <mach-o/fat.h>).
  *
- * Every file can be looked at as an archive: one that is not fat holds one object, itself. An archive is a view: nothing
- * is allocated, and the bytes must outlive it and the objects opened from it. (Apple, <mach-o/fat.h>) */
+ * Every file can be opened as an archive: one that is not fat has one object, itself. An archive is a view: nothing is
+ * allocated, and the bytes must outlive it and the objects opened from it. */
 #pragma once
 
 #include "object/object.h"
@@ -16,8 +16,8 @@ struct sl_archive {
 /* Reads the header alone. SL_MALFORMED "unsupported object file format" or "invalid MachO file: ...", also if slices overlap. */
 enum sl_code sl_archive_open(struct sl_bytes bytes, struct sl_archive *archive, struct sl_error *error);
 
-/* The bytes of object `index`, in file order, clipped to the file: the file to store or serve for that object alone.
- * False when there is no such object or all of it is outside of the file. */
+/* Returns the bytes of object `index`, in file order, clipped to the file; they are a complete file of that object alone. False if
+ * there is no such object or all of it is outside the file. */
 bool sl_archive_slice(const struct sl_archive *archive, size_t index, struct sl_bytes *bytes);
 
 /* Opens object `index` as sl_object_open does; SL_NOT_FOUND past the last one. If `limits` has no budget, the object gets one for the

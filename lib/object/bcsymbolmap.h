@@ -4,6 +4,10 @@
  *
  *     dSYM's UUID ──UUID map──▶ original UUID ──source──▶ BCSymbolMap ──▶ names
  *
+ *     BCSymbolMap Version: 2.0
+ *     _main                          name 0: `__hidden#0_`
+ *     _helper                        name 1: `__hidden#1_`
+ *
  * A map points into its bytes, which must outlive it and everything it resolved. It is immutable: any number of threads
  * may share one. */
 #pragma once

@@ -127,7 +127,7 @@ static bool find_records(struct sl_object *object, struct breakpad *b)
     return true;
 }
 
-/* STACK CFI INIT and STACK WIN describe frames; other records do not stand alone. */
+/* True if there is a STACK CFI INIT or STACK WIN record; other STACK records only refine these. */
 static bool has_unwind_record(const struct sl_object *object, const struct breakpad *b)
 {
     const char *at = (const char *)object->bytes.data + b->end, *end = at + (object->bytes.size - b->end);
@@ -229,7 +229,7 @@ static enum sl_code breakpad_open(struct sl_object *object, struct sl_error *err
     return SL_OK;
 }
 
-/* `PUBLIC [m] address parameter-size [name]`. */
+/* Reads `PUBLIC [m] address parameter-size [name]`. */
 static bool read_public(struct breakpad_fields f, struct sl_symbol *symbol)
 {
     uint64_t address, parameters;

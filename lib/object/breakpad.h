@@ -2,7 +2,16 @@
  *
  *     MODULE, INFO, FILE, INLINE_ORIGIN   ◀ header
  *     FUNC, its INLINEs and lines; PUBLIC ◀ records
- *     STACK                               ◀ unwind records; readers of functions stop here */
+ *     STACK                               ◀ unwind records; readers of functions stop here
+ *
+ *     MODULE Linux x86_64 771E29AE70984DE9808E784491B032790 shapes
+ *     FILE 0 shapes.c
+ *     INLINE_ORIGIN 0 square
+ *     FUNC 1106 c 0 area             address, size, bytes of parameters, name
+ *     INLINE 0 7 0 0 1106 4          depth, line and file of the call, origin; address, size
+ *     1106 4 3 0                     address, size, line, file
+ *     110a 8 7 0
+ *     PUBLIC 1020 0 _start           address, bytes of parameters, name */
 #pragma once
 
 #include "object/impl.h"

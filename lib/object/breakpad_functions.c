@@ -1,4 +1,4 @@
-/* Breakpad: reading all functions, window by window. */
+/* Breakpad: reads all functions, window by window. */
 #include "object/breakpad_reader.h"
 
 #include <stdlib.h>

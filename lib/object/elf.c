@@ -343,7 +343,7 @@ static void set_features(struct sl_object *object, struct elf *elf)
     }
     struct sl_bytes index;
     if (elf->machine == EM_ARM && elf_section_bytes(object, "ARM.exidx", &index, NULL))
-        f->has_unwind_info |= index.size >= 8; /* EHABI, 6: two words a function */
+        f->has_unwind_info |= index.size >= 8; /* EHABI, 6: two words per function */
     f->has_symbols = elf_has_symbols(object) || object_has_go_table(object);
 }
 

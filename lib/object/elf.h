@@ -122,7 +122,7 @@ bool elf_is_units(const struct elf_section *section);
 /* Its decompressed size in bytes, by its headers. */
 uint64_t elf_plain_size(const struct sl_object *object, const struct elf_section *section);
 
-/* The first section of that name (with its dot); NULL when absent. */
+/* The first section with the name (including its dot) and contents in the file, or NULL. */
 struct elf_section *elf_find(const struct sl_object *object, const char *name);
 
 /* Returns the file contents from an absolute address to the end of its segment. */

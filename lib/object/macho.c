@@ -64,7 +64,7 @@ static bool read_section(struct sl_reader *r, struct macho_section *s, bool wide
     return !r->failed;
 }
 
-/* False only when out of memory; a section count beyond the command's size ends the list. */
+/* Reads a segment and its sections. False only when out of memory; sections beyond the command's size are ignored. */
 static bool read_segment(struct sl_object *object, struct macho *macho, struct sl_reader *r, bool wide)
 {
     struct sl_arena *arena = &object->arena;

@@ -1,5 +1,5 @@
-/* Stubs: the jumps through which a Mach-O file calls other libraries. No symbol names them; the indirect symbol table says which
- * function each jumps to (<mach-o/loader.h>, "struct dysymtab_command").
+/* Stubs: the jumps through which a Mach-O file calls other libraries. They have no symbols; the indirect symbol table has the
+ * function that each jumps to (<mach-o/loader.h>, "struct dysymtab_command").
  *
  *     __stubs, reserved1 = 2, reserved2 = 6    | jmp 6 bytes | jmp 6 bytes | ...
  *     indirect symbols, u32 each               | .. | .. | _printf | _puts | ...        entry 2 names the first stub

@@ -76,7 +76,7 @@ bool pe_contents(const struct sl_object *object, size_t index, struct sl_bytes *
     return true;
 }
 
-/* ".zdebug_info": "ZLIB", the size as eight big-endian bytes, the stream. */
+/* Inflates a section like ".zdebug_info": "ZLIB", the size as eight big-endian bytes, the stream. */
 static struct sl_bytes inflate_section(struct sl_object *object, struct pe_section *s)
 {
     if (s->tried)

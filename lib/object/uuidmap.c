@@ -1,4 +1,4 @@
-/* UUID maps: one key of a property list, in XML or binary. */
+/* UUID maps: reads one key of a property list, in XML or binary form. */
 #include "object/bcsymbolmap.h"
 
 #include <expat.h>

@@ -44,7 +44,7 @@ static void gather(const struct sl_codeview *parts, struct gathered *g)
                 g->strings = g->strings.data ? g->strings : data;
             else
                 append(g->c13, &g->c13_size, sl_bytes_part(parts->sections[i], begin, sl_reader_offset(&r) - begin),
-                       -sl_reader_offset(&r) & 3); /* the last one may not be padded */
+                       -sl_reader_offset(&r) & 3); /* the last subsection may lack its padding */
         }
     }
 }

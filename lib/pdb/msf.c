@@ -1,4 +1,4 @@
-/* The multi-stream file: a small file system of pages.
+/* Reads the multi-stream file (MSF), a small file system of pages.
  *
  *     superblock ─▶ pages of the page list ─▶ pages of the directory ─▶ per stream: size, page numbers */
 #include "pdb/impl.h"

@@ -1,4 +1,4 @@
-/* Types with names, and the sizes of types, for the dimensions of arrays. */
+/* Named types, and sizes of types, which give the dimensions of arrays. */
 #include "pdb/impl.h"
 
 /* Reads a "numeric leaf": a number below 0x8000 directly, a larger one after its kind. */
@@ -22,7 +22,7 @@ uint64_t read_numeric(struct sl_reader *r)
 /*     class      count u16, properties u16, fields, derived, vshape u32, size, name, unique name
  *     union      count u16, properties u16, fields u32, size, name, unique name
  *     enum       count u16, properties u16, underlying, fields u32, name, unique name
- *     class2     properties, fields, derived, vshape u32, count, size, name, unique name (newer ones of Microsoft's)
+ *     class2     properties, fields, derived, vshape u32, count, size, name, unique name (newer form)
  *     union2     properties, fields u32, count, size, name, unique name */
 struct named_type read_named_type(struct type_record *t)
 {

@@ -1,4 +1,4 @@
-/* Lower case without a locale: the simple mappings of the Unicode Character Database 14.0.0, by ranges. */
+/* Lower-casing without a locale: the simple mappings of the Unicode Character Database 14.0.0, as ranges. */
 #include "ppdb/impl.h"
 #include "base/search.h"
 

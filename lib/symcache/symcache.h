@@ -61,7 +61,7 @@ void sl_symcache_writer_free(struct sl_symcache_writer *writer);
  * first, in file order... */
 struct sl_function_sink *sl_symcache_writer_sink(struct sl_symcache_writer *writer);
 
-/* ...then the symbols, in the order of sl_object_symbols. The names must live until `finish`. */
+/* ...then the symbols, in the order of sl_object_symbols. Their names must live until sl_symcache_writer_finish. */
 void sl_symcache_writer_symbols(struct sl_symcache_writer *writer, const struct sl_symbol *symbols, size_t count);
 
 /* Call it after the symbols and before the functions, if functions come in address order and do not overlap: they are then written
