@@ -122,7 +122,7 @@ static struct frame *push_frame(struct walk *walk)
 }
 
 /* Removes ranges at 0 of a dropped subprogram from worker->ranges; returns the new count. */
-static size_t leave_out_dropped(struct walk *walk, const struct entry *e, size_t count)
+static size_t remove_dropped_ranges(struct walk *walk, const struct entry *e, size_t count)
 {
     struct range *ranges = walk->w->ranges;
     size_t at_zero = 0, kept = 0;
@@ -154,7 +154,7 @@ static bool open_subprogram(struct walk *walk, const struct entry *e, struct fra
     if (walk->unit->is_assembler)
         count = dwarf_ranges_with_lines(w, count);
     if (walk->reader->main.code_at_zero)
-        count = leave_out_dropped(walk, e, count);
+        count = remove_dropped_ranges(walk, e, count);
     if (walk->claims)
         count = 0;
     frame->subprogram = frame->code = count > 0;
@@ -236,7 +236,7 @@ static bool add_inlinee(struct walk *walk, const struct entry *e, struct frame *
 
 /* Copies the lines of a range (relative addresses) into worker->function_lines, clipped, from every sequence that overlaps it.
  * Sequences and functions may overlap, so all rows visited are charged. */
-static bool lines_of(struct dwarf_worker *w, uint64_t load, struct range range, size_t *line_count)
+static bool copy_lines(struct dwarf_worker *w, uint64_t load, struct range range, size_t *line_count)
 {
     const struct line_table *t = &w->lines;
     uint64_t begin = range.begin + load, end = range.end + load;
@@ -300,7 +300,7 @@ static size_t first_inlinee_at(const struct dwarf_worker *w, size_t count, uint6
 
 /* Adds a line without file before the first row of a function with inlined calls, so that they are kept there: the start of a block in
  * a section of its own may have no row. */
-static bool fill_head(struct dwarf_worker *w, const struct sl_function *function, size_t *line_count)
+static bool add_head_line(struct dwarf_worker *w, const struct sl_function *function, size_t *line_count)
 {
     struct sl_line *lines = w->function_lines;
     uint64_t end = *line_count ? lines[0].address : function->address + function->size;
@@ -324,8 +324,8 @@ bool dwarf_add_function(struct dwarf_reader *reader, struct dwarf_worker *w, str
     size_t line_count;
     if (!sl_account_grow(&w->account, &w->functions, &w->function_capacity, w->function_count + 1,
                          sizeof *w->functions) ||
-        !lines_of(w, reader->load_address, range, &line_count) ||
-        (inlinee_count && !fill_head(w, function, &line_count)))
+        !copy_lines(w, reader->load_address, range, &line_count) ||
+        (inlinee_count && !add_head_line(w, function, &line_count)))
         return false;
     if (!sl_assemble(&w->assembler, arena, function, inlinees, inlinee_count, w->function_lines, line_count)) {
         w->account.failed = true;
@@ -498,7 +498,7 @@ struct passing {
 
 /* Skips entries of the common kinds, and ends of children while `plain` is not 0. Stops at any other entry. False if the entries
  * cannot be read. */
-static bool pass_quickly(struct passing *p, const struct quick *quick, size_t count)
+static bool skip_common_entries(struct passing *p, const struct quick *quick, size_t count)
 {
     const uint8_t *data = p->at;
     size_t at = 0, size = (size_t)(p->end - p->at);
@@ -547,7 +547,8 @@ static bool read_code(struct passing *p, uint64_t *code)
 
 /* Skips entries up to one that must be handled, sets `*found` to its abbreviation (NULL at the end of a frame's children), and returns
  * the start of its attributes. NULL if the entries cannot be read. */
-static const uint8_t *pass(struct walk *walk, const uint8_t *at, const uint8_t *end, const struct abbrev **found)
+static const uint8_t *skip_entries(struct walk *walk, const uint8_t *at, const uint8_t *end,
+                                   const struct abbrev **found)
 {
     const struct dwarf_unit *unit = walk->unit;
     struct frame *frame = &walk->w->frames[walk->height - 1];
@@ -556,7 +557,7 @@ static const uint8_t *pass(struct walk *walk, const uint8_t *at, const uint8_t *
     uint64_t code;
     *found = NULL;
     for (bool stop = false; !stop;) {
-        if (!pass_quickly(&p, unit->abbrevs->quick, unit->abbrevs->dense_count) || !read_code(&p, &code))
+        if (!skip_common_entries(&p, unit->abbrevs->quick, unit->abbrevs->dense_count) || !read_code(&p, &code))
             return NULL;
         if (code == 0) {
             stop = p.plain == 0;
@@ -603,7 +604,7 @@ static bool walk_unit(struct walk *walk)
     const uint8_t *at = enter_root(walk, &r, &children);
     if (!children)
         return at != NULL;
-    while ((at = pass(walk, at, r.end, &abbrev))) {
+    while ((at = skip_entries(walk, at, r.end, &abbrev))) {
         r.at = at;
         if (!abbrev) {
             if (walk->height == 1)

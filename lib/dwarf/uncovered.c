@@ -57,7 +57,7 @@ static bool clip_to_unit(struct uncovered *u, uint64_t begin, uint64_t *end)
 }
 
 /* True if the address is in an executable segment: lines of dropped code may point anywhere. Always true for relocatable files. */
-static bool lies_in_code(const struct uncovered *u, uint64_t address)
+static bool is_in_code(const struct uncovered *u, uint64_t address)
 {
     struct sl_segment segment;
     if (u->reader->main.relocatable)
@@ -79,7 +79,7 @@ static bool add_gap(struct uncovered *u, uint64_t begin, uint64_t end)
         bool named = s && (s->size || s->address >= begin);
         if (!sl_account_spend(&u->w->account, 8))
             return false;
-        if ((named || (u->reader->nameless && lies_in_code(u, at))) && clip_to_unit(u, at, &own_end)) {
+        if ((named || (u->reader->nameless && is_in_code(u, at))) && clip_to_unit(u, at, &own_end)) {
             struct sl_function function = {.address = at, .size = own_end - at, .language = u->language};
             if (named)
                 function.name = s->name;

@@ -97,7 +97,7 @@ static int32_t value_at(const struct values *v, uint64_t place)
 /* ---- files ---- */
 
 /* Returns the index of a file in the batch; adds it if it is new. */
-static uint32_t go_file(struct go_reader *g, const struct go_function *f, int32_t number)
+static uint32_t batch_file_index(struct go_reader *g, const struct go_function *f, int32_t number)
 {
     uint64_t place = go_file_place(f, number);
     if (number < 0 || place >= g->place_count)
@@ -124,7 +124,7 @@ static bool read_link(struct go_reader *g, const struct go_function *f, int32_t 
         return false;
     int32_t line = value_at(&g->lines, call.place);
     link->name = call.name;
-    link->file = go_file(g, f, value_at(&g->files, call.place));
+    link->file = batch_file_index(g, f, value_at(&g->files, call.place));
     link->line = line > 0 ? (uint32_t)line : 0;
     link->caller = value_at(&g->calls, call.place);
     return link->good = link->caller != index;
@@ -214,7 +214,7 @@ static void read_rows(struct go_reader *g, const struct go_function *f, uint64_t
         if (stop > at && g->lines.items[line].value > 0 &&
             sl_account_grow(&g->account, &g->rows, &g->row_capacity, g->row_count + 1, sizeof *g->rows))
             g->rows[g->row_count++] = (struct sl_line){
-                entry + at, stop - at, has_file ? go_file(g, f, g->files.items[file].value) : SL_NO_FILE,
+                entry + at, stop - at, has_file ? batch_file_index(g, f, g->files.items[file].value) : SL_NO_FILE,
                 (uint32_t)g->lines.items[line].value};
         at = stop > at ? stop : at;
         line += stop == end;

@@ -16,7 +16,7 @@ SL_ORDER_BY(kallsyms_by_address, struct sl_jit_function, address, name.data)
 
 /* Sets the sizes: each function ends at the next one, the last at the end of its page or of the address space. Of several at one
  * address the first one is kept. */
-static void end_at_next(struct sl_jit_code *code, size_t first)
+static void set_sizes(struct sl_jit_code *code, size_t first)
 {
     size_t kept = first;
     for (size_t i = first; i < code->count; i++)
@@ -47,6 +47,6 @@ enum sl_code sl_jit_read_kallsyms(struct sl_bytes file, struct sl_jit_code *code
     }
     if (code->count > first)
         qsort(code->functions + first, code->count - first, sizeof *code->functions, kallsyms_by_address);
-    end_at_next(code, first);
+    set_sizes(code, first);
     return SL_OK;
 }

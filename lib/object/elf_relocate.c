@@ -284,7 +284,8 @@ static void change_uleb(const struct relocator *rel, uint64_t offset, uint8_t ki
         rel->out[offset] = (uint8_t)((result & 0x7F) | (offset + 1 < end ? 0x80 : 0));
 }
 
-static uint64_t related(const struct relocator *rel, uint8_t kind, uint64_t offset, uint64_t there, uint64_t value)
+static uint64_t relocated_value(const struct relocator *rel, uint8_t kind, uint64_t offset, uint64_t there,
+                                uint64_t value)
 {
     const uint64_t six = 63;
     switch (kind) {
@@ -317,7 +318,7 @@ static void apply_one(struct relocator *rel, struct relocation relocation, uint6
         sl_reader((struct sl_bytes){rel->out + offset, relocation.width}, rel->object->info.big_endian);
     uint64_t there = sl_read_uint(&at, relocation.width);
     uint64_t value = symbol_value(rel, symbol) + (addend ? *addend : there);
-    store(rel, offset, relocation.width, related(rel, relocation.kind, offset, there, value));
+    store(rel, offset, relocation.width, relocated_value(rel, relocation.kind, offset, there, value));
 }
 
 static void apply_table(struct relocator *rel, struct sl_bytes table, bool has_addend)
@@ -347,7 +348,8 @@ static bool is_debug(const struct elf_section *section)
 }
 
 /* Returns the section's contents after relocation; empty if it is a debug section with unsupported relocations. */
-static struct sl_bytes relocated(const struct relocator *rel, const struct elf_section *section, struct sl_bytes plain)
+static struct sl_bytes relocation_result(const struct relocator *rel, const struct elf_section *section,
+                                         struct sl_bytes plain)
 {
     const struct elf *elf = rel->object->impl;
     if (is_debug(section) && !rel->machine)
@@ -399,5 +401,5 @@ struct sl_bytes elf_relocate(struct sl_object *object, struct elf_section *secti
         }
         apply_table(&rel, table, s->type == SHT_RELA);
     }
-    return has_any ? relocated(&rel, section, plain) : plain;
+    return has_any ? relocation_result(&rel, section, plain) : plain;
 }

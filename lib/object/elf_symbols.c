@@ -178,8 +178,8 @@ static bool read_descriptor(const struct collector *c, const struct elf_section 
 
 /* The place of a thread-local variable, whose value is an offset in each thread's block (gABI, "Thread-Local Storage"): the address of
  * its initial value in PT_TLS. False for .tbss, which has no initial values. */
-static bool first_value(const struct elf *elf, const struct elf_section *section, uint64_t offset,
-                        struct symbol_place *place)
+static bool find_initial_value(const struct elf *elf, const struct elf_section *section, uint64_t offset,
+                               struct symbol_place *place)
 {
     const struct elf_segment *block = NULL;
     for (size_t i = 0; i < elf->segment_count && !block; i++)
@@ -235,7 +235,7 @@ static inline __attribute__((always_inline)) bool find_place(struct collector *c
     if (c->data ? code || !(section->flags & SHF_ALLOC) : !code)
         return !c->data && s->type == STT_FUNC && read_descriptor(c, section, s, place);
     if (s->type == STT_TLS && elf->type != ET_REL)
-        return first_value(elf, section, s->value, place);
+        return find_initial_value(elf, section, s->value, place);
     uint64_t base = elf->type == ET_REL ? section->address : 0; /* in ET_REL values are offsets in the section */
     *place = (struct symbol_place){base + s->value, section->address + section->size};
     return true;

@@ -34,7 +34,7 @@ static bool scan(const struct sl_object *object, struct sl_bytes *table, uint64_
 
 /* True for Go programs whose table has no section of its own: ELF files of other linkers than Go's, and all PE files. Go's linker
  * gives a PE file a .symtab section even without symbols. */
-static bool is_hidden(struct sl_object *object)
+static bool may_lack_section(struct sl_object *object)
 {
     static const char *const elf_signs[] = {"go.buildinfo", "note.go.buildid"};
     struct sl_section_info section;
@@ -55,7 +55,7 @@ bool sl_object_go_table(struct sl_object *object, struct sl_bytes *table, uint64
 {
     return sl_object_section(object, "gopclntab", table, address) ||
            sl_object_section(object, "data.rel.ro.gopclntab", table, address) ||
-           (is_hidden(object) && scan(object, table, address));
+           (may_lack_section(object) && scan(object, table, address));
 }
 
 bool object_has_go_table(struct sl_object *object)

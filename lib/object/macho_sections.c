@@ -47,7 +47,7 @@ bool macho_section_named(const struct macho_section *s, struct sl_str name)
 }
 
 /* Decompresses or relocates a debug section. */
-static struct sl_bytes made_of(struct sl_object *object, const struct macho_section *s, struct sl_bytes raw)
+static struct sl_bytes make_contents(struct sl_object *object, const struct macho_section *s, struct sl_bytes raw)
 {
     struct object_compressed compressed;
     if (!macho_is_compressed(s))
@@ -67,7 +67,7 @@ bool macho_section_bytes(struct sl_object *object, const char *name, struct sl_b
         bool debug = object->info.kind == SL_KIND_REL && sl_str_starts(wanted, SL_STR("debug_"));
         if (debug || macho_is_compressed(s)) {
             if (!s->tried)
-                s->made = made_of(object, s, *bytes);
+                s->made = make_contents(object, s, *bytes);
             s->tried = true;
             *bytes = s->made;
         }

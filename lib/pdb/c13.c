@@ -153,7 +153,7 @@ static void sort_raw(struct line_table *t)
 }
 
 /* Merges adjacent lines that differ in the column only; clips the second of two that overlap. Returns the new count. */
-static uint32_t tidy(struct sl_line *lines, uint32_t count)
+static uint32_t merge_lines(struct sl_line *lines, uint32_t count)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -230,7 +230,7 @@ bool raw_convert(struct line_table *t, uint16_t section, struct sl_line **out, u
         lines[i] = (struct sl_line){raw->offset, raw->size, last_index, raw->line};
     }
     *out = lines;
-    *out_count = tidy(lines, (uint32_t)count);
+    *out_count = merge_lines(lines, (uint32_t)count);
     return true;
 }
 
@@ -288,7 +288,7 @@ static struct line_section *find_section(struct line_table *t, uint16_t section,
     if (last->offset != offset)
         return last;
     struct line_section *first = &t->sections[sections_before(t, place)];
-    return first->told < last - first ? first + first->told++ : last;
+    return first->taken < last - first ? first + first->taken++ : last;
 }
 
 bool line_table_clip(struct line_table *t, const struct sl_line *all, size_t count, uint64_t begin, uint64_t end,

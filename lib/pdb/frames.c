@@ -54,7 +54,7 @@ struct output {
 };
 
 /* Passes a frame to `add`, or two of them if OMAP moved prologue and body apart. */
-static bool frames_give(struct output *o, struct sl_pdb_frame frame)
+static bool pass_frame(struct output *o, struct sl_pdb_frame frame)
 {
     uint32_t prolog = frame.prolog < frame.size ? frame.prolog : frame.size;
     uint32_t start = pdb_translate(o->pdb, frame.start), body = pdb_translate(o->pdb, frame.start + prolog);
@@ -89,8 +89,8 @@ enum sl_code sl_pdb_frames(const struct sl_pdb *pdb, bool (*add)(void *arg, cons
     struct sl_reader frames = open_stream(pdb, pdb->frame_stream, &arena);
     struct sl_account account = {.budget = pdb->budget}; /* records share their programs */
     struct sl_pdb_frame a = {0}, b = {0};
-    bool has_a = false, has_b = false, going = true;
-    while (going) {
+    bool has_a = false, has_b = false, more = true;
+    while (more) {
         if (!has_a && sl_reader_left(&fpo) >= FPO_RECORD) {
             a = read_fpo(&fpo);
             has_a = true;
@@ -104,14 +104,14 @@ enum sl_code sl_pdb_frames(const struct sl_pdb *pdb, bool (*add)(void *arg, cons
         bool take_b = has_b && (!has_a || b.start <= a.start);
         if (take_b && has_a && a.start == b.start)
             has_a = false;
-        going = frames_give(&o, take_b ? b : a);
+        more = pass_frame(&o, take_b ? b : a);
         if (take_b)
             has_b = false;
         else
             has_a = false;
     }
     sl_arena_free(&arena);
-    if (!going)
+    if (!more)
         return sl_fail(error, SL_CANCELLED, "stopped");
     if (sl_pdb_complete(pdb, NULL) != SL_OK)
         return sl_pdb_complete(pdb, error);

@@ -189,7 +189,7 @@ struct line_section {
     struct sl_line *lines; /* set by conversion, on demand */
     uint32_t line_count;
     uint32_t order; /* in the file */
-    uint32_t told;  /* in the first of several with the same start: how many of them functions have taken */
+    uint32_t taken; /* in the first of several with the same start: how many of them functions have taken */
 };
 
 struct source_file { /* a record of the checksum subsection; its index is the batch's file index */

@@ -494,7 +494,7 @@ static bool symcache_fold_make_room(struct flow *f, size_t count, uint64_t last)
                            sizeof *p->out);
 }
 
-static bool hand_on(struct flow *f, struct encoder *e)
+static bool pass_to_encoder(struct flow *f, struct encoder *e)
 {
     struct piece *p = &f->piece;
     size_t count = p->count, skip = count && !f->any && op_kind(p->out->what) == OP_HOLE;
@@ -504,12 +504,12 @@ static bool hand_on(struct flow *f, struct encoder *e)
 }
 
 /* Like feed_alone, but encodes the inner operations directly from the run. */
-static bool hand_on_alone(struct flow *f, const struct run *run, const struct run_ids *ids, struct encoder *e)
+static bool encode_alone(struct flow *f, const struct run *run, const struct run_ids *ids, struct encoder *e)
 {
     struct op op = op_of(run, 0, ids);
     feed_function(&f->emitter, &op);
     symcache_fold_flush(&f->emitter);
-    if (!hand_on(f, e) || !symcache_encoder_add_run(e, run, ids))
+    if (!pass_to_encoder(f, e) || !symcache_encoder_add_run(e, run, ids))
         return false;
     f->piece.last = op_of(run, run->count - 2, ids);
     f->piece.last.what = op_entry(f->piece.last.what);
@@ -526,9 +526,9 @@ bool symcache_flow_add(struct flow *f, const struct run *run, const struct run_i
     if (!symcache_fold_make_room(f, alone ? 1 : run->count, f->last))
         return false;
     if (alone)
-        return hand_on_alone(f, run, ids, e);
+        return encode_alone(f, run, ids, e);
     feed_all(&f->emitter, run, ids);
-    return hand_on(f, e);
+    return pass_to_encoder(f, e);
 }
 
 bool symcache_flow_end(struct flow *f, struct encoder *e)
@@ -538,5 +538,5 @@ bool symcache_flow_end(struct flow *f, struct encoder *e)
     while (f->emitter.symbol < f->emitter.symbols_end)
         feed_symbol(&f->emitter);
     symcache_fold_flush(&f->emitter);
-    return hand_on(f, e);
+    return pass_to_encoder(f, e);
 }

@@ -20,9 +20,9 @@ struct frame {                  /* an open call; the first frame is the function
 struct sweep {
     struct collector *c;
     const struct sl_flat_inlinee *calls;
-    uint64_t base;                /* address of the function */
-    uint64_t *start, *starts_end; /* sorted starts of the calls that are not open yet (order_calls) */
-    size_t put_offs, moves;       /* budget: calls to postpone, and moves in `start` for that */
+    uint64_t base;                     /* address of the function */
+    uint64_t *start, *starts_end;      /* sorted starts of the calls that are not open yet (order_calls) */
+    size_t postpones_left, moves_left; /* budget: calls to postpone, and moves in `start` for that */
     struct short_op *out;
     struct frame *top;
     bool call_has_lines; /* a direct call of the function has lines */
@@ -114,13 +114,13 @@ static inline bool pop_until(struct sweep *s, uint64_t offset)
 }
 
 /* Puts the rest of the call that was taken last, from `offset` on, back into the sorted starts. */
-static bool put_off(struct sweep *s, uint64_t offset)
+static bool postpone_call(struct sweep *s, uint64_t offset)
 {
     uint64_t start = offset << 32 | (*--s->start & UINT32_MAX), *at = s->start;
-    for (; s->moves && at + 1 < s->starts_end && at[1] >> INDEX_BITS < start >> INDEX_BITS; at++, s->moves--)
+    for (; s->moves_left && at + 1 < s->starts_end && at[1] >> INDEX_BITS < start >> INDEX_BITS; at++, s->moves_left--)
         at[0] = at[1];
     *at = start;
-    return s->put_offs-- > 0 && s->moves;
+    return s->postpones_left-- > 0 && s->moves_left;
 }
 
 /* Opens the next call, as far as it has code: code shared with an earlier sibling stays with that; code beyond the end of the caller is
@@ -135,9 +135,9 @@ static bool push(struct sweep *s)
     if (s->top < caller) /* an orphan: its caller is not open */
         return true;
     if (s->top > caller)
-        return end <= caller[1].end || put_off(s, caller[1].end);
+        return end <= caller[1].end || postpone_call(s, caller[1].end);
     if (end > caller->end) {
-        if (!put_off(s, caller->end))
+        if (!postpone_call(s, caller->end))
             return false;
         end = caller->end;
     }
@@ -245,8 +245,8 @@ bool symcache_sweep(struct collector *c, const struct sl_function *f, const stru
     s.base = f->address;
     s.start = c->starts;
     s.starts_end = c->starts + count;
-    s.put_offs = count;
-    s.moves = MOVES_PER_CALL * count + 1;
+    s.postpones_left = count;
+    s.moves_left = MOVES_PER_CALL * count + 1;
     s.out = c->folded;
     s.top = s.frames;
     s.call_has_lines = false;
