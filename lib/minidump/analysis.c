@@ -1,4 +1,4 @@
-/* The instruction that crashed, and what may have been meant. */
+/* Analyses the instruction that crashed and the likely cause. */
 #include "minidump/analysis.h"
 
 #include "base/search.h"
@@ -22,7 +22,7 @@ struct reading {
     struct dump_regions regions;
     struct sl_minidump_analysis *out;
     struct dump_exception exception;
-    const struct sl_minidump_thread *thread; /* NULL: not known */
+    const struct sl_minidump_thread *thread; /* NULL: unknown */
     enum sl_cpu_family family;
     struct sl_registers registers;
     struct sl_walk_numbers numbers;
@@ -63,7 +63,7 @@ static enum sl_arch arch_of(enum sl_cpu_family family)
     }
 }
 
-/* Also of the thread's stack, which lists of memory may leave out. */
+/* Reads a pointer from the dump's memory or from the thread's stack, which memory lists may leave out. */
 static bool memory_word(const struct reading *r, uint64_t address, uint64_t *value)
 {
     const struct sl_minidump_memory *stack = &r->thread->stack;
@@ -112,7 +112,7 @@ static bool is_non_canonical(uint64_t address)
     return address >= non_canonical_first && address <= non_canonical_last;
 }
 
-/* Of x86-64: what systems make of it does not tell the address. */
+/* A general protection fault of x86-64: for it, systems do not report the accessed address. */
 static bool is_general_protection_fault(const struct reading *r)
 {
     const struct dump_exception *e = &r->exception;
@@ -175,7 +175,7 @@ static bool is_allowed(const struct dump_region *region, enum operation operatio
     }
 }
 
-/* Mapped without access, small, next to what has access; or said to be one. */
+/* A small region without access that is marked as a guard, or that adjoins an accessible region. */
 static bool is_guard_page(const struct dump_regions *regions, uint64_t address)
 {
     const struct dump_region *region = dump_region_at(regions, address);
@@ -192,7 +192,8 @@ static bool is_near(uint64_t a, uint64_t b, uint64_t distance)
     return (a > b ? a - b : b - a) <= distance;
 }
 
-/* What was accessed is near the stack pointer, no memory, and the stack is above it. */
+/* The accessed address is near the stack pointer, not accessible, and the next accessible region above it can be the
+ * stack. */
 static bool is_stack_overflow(const struct reading *r)
 {
     const struct dump_regions *regions = &r->regions;
@@ -211,7 +212,7 @@ static bool is_stack_overflow(const struct reading *r)
     return false;
 }
 
-/* ---- bits that flipped ---- */
+/* ---- flipped bits ---- */
 
 static bool is_poison(uint64_t value)
 {
@@ -251,7 +252,7 @@ static void add_flip(const struct reading *r, uint64_t original, uint64_t addres
     flip->confidence = confidence_of(flip);
 }
 
-/* The distance to memory that may be accessed so; UINT64_MAX when there is none. */
+/* Returns the distance to the closest region that permits the operation; UINT64_MAX if there is none. */
 static uint64_t distance_to_memory(const struct reading *r, uint64_t address)
 {
     uint64_t least = UINT64_MAX;
@@ -293,7 +294,7 @@ static const struct sl_disasm_access *access_at(const struct sl_disasm_effects *
     return NULL;
 }
 
-/* The registers that the instruction names, by name. */
+/* Flips bits of the registers that the instruction uses as addresses, sorted by register name. */
 static void flip_registers(const struct reading *r, uint32_t access_size)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
@@ -330,7 +331,7 @@ static bool find_flips(struct reading *r, struct sl_arena *arena)
     return true;
 }
 
-/* ---- what does not fit together; of x86, whose instructions are known best ---- */
+/* ---- inconsistencies, x86 only: its instructions are decoded best ---- */
 
 static bool is_division_by_zero(const struct reading *r)
 {
@@ -353,12 +354,12 @@ static bool is_not_accessed(const struct reading *r, bool is_overflow)
     if (r->operation == EXECUTE)
         return r->registers.value[r->numbers.pc] != address;
     for (size_t i = 0; i < effects->access_count; i++)
-        if (!effects->accesses[i].size) /* how far it goes is not known */
+        if (!effects->accesses[i].size) /* size of the access is unknown */
             return false;
     return !access_at(effects, address, r->operation == READ ? SL_DISASM_READS : SL_DISASM_WRITES);
 }
 
-/* None of what it accesses can have been the fault. */
+/* No address that the instruction accesses is non-canonical, so none can have caused the fault. */
 static bool is_canonical(const struct reading *r)
 {
     const struct sl_disasm_effects *effects = &r->out->effects;
@@ -396,7 +397,7 @@ static void find_inconsistencies(struct reading *r)
         *found |= SL_MINIDUMP_ACCESS_ALLOWED;
 }
 
-/* ---- all ---- */
+/* ---- entry point ---- */
 
 static enum operation operation_of(const struct reading *r)
 {

@@ -1,4 +1,4 @@
-/* Stacks that the crashed program's own library walked, in a stream of Sentry's. */
+/* Stack traces that the crashed program's own library walked, from Sentry's stream 0x53790001. */
 #include "minidump/impl.h"
 
 #include "base/order.h"
@@ -8,8 +8,8 @@
 
 enum { VERSION = 1, HEADER_SIZE = 16, THREAD_SIZE = 12, FRAME_SIZE = 16, NAMES_PER_BYTE = 64 };
 
-/* The stream is little-endian whatever the dump is. `*named` is what all names together may still take: frames may share
- * them. */
+/* Checks that symbols are inside of the symbol area. The stream is always little-endian. `*named` is how many bytes
+ * all symbol names together may still use: frames may share them. */
 static enum sl_code check_frames(const struct sl_minidump_prewalked *thread, size_t symbol_bytes, uint64_t *named,
                                  struct sl_error *error)
 {
@@ -26,13 +26,13 @@ static enum sl_code check_frames(const struct sl_minidump_prewalked *thread, siz
     return SL_OK;
 }
 
-/* Those of the same id in the order of the file. */
+/* Threads with the same id stay in file order. */
 SL_ORDER_BY(client_by_id, struct sl_minidump_prewalked, thread_id, place)
 
 static enum sl_code read_client_threads(struct sl_reader *r, const uint8_t *frames, size_t frame_count,
                                         struct sl_minidump_client *client, struct sl_error *error)
 {
-    uint64_t left = frame_count; /* of the frames, each of one thread */
+    uint64_t left = frame_count; /* frames that are not assigned yet; each belongs to one thread */
     uint64_t named = NAMES_PER_BYTE * (client->symbols.size + frame_count);
     enum sl_code code = SL_OK;
     for (size_t i = 0; i < client->count && code == SL_OK; i++) {

@@ -1,12 +1,12 @@
-/* Registers of a thread, as the processors' CONTEXT records have them. */
+/* Registers of a thread, from the CONTEXT records of each processor. */
 #include "minidump/impl.h"
 
-/* Registers that lie one behind the other. */
+/* A run of consecutive registers. */
 struct context_run {
     uint16_t offset;
-    uint8_t size;      /* bytes of each */
-    uint8_t number;    /* DWARF's of the first; the others follow */
-    const char *names; /* as answers have them, blanks between; "-" is not shown */
+    uint8_t size;      /* bytes per register */
+    uint8_t number;    /* DWARF number of the first register; the others count up */
+    const char *names; /* names in output, separated by blanks; "-": not shown */
 };
 
 enum { NOT_WALKED = 0xFF, MAX_RUNS = 11 };
@@ -32,7 +32,8 @@ enum { NOT_WALKED = 0xFF, MAX_RUNS = 11 };
         {8, 8, 0, "- - - - - - - - - - - - - - - - s0 s1 s2 s3 s4 s5 s6 s7 - - - - gp sp fp ra"}, {312, 8, 34, "pc"},  \
     }
 
-/* Sizes are those of what all versions have: floating point registers follow in RISC-V's, of Breakpad's and Crashpad's width. */
+/* Sizes cover what all versions share: in RISC-V records floating-point registers follow, whose width differs in
+ * Breakpad and Crashpad. */
 static const struct context_layout {
     uint32_t cpu;
     uint16_t size;
@@ -119,7 +120,7 @@ bool dump_is_context(const struct sl_minidump *dump, uint32_t cpu, struct sl_byt
 struct context_walk {
     struct sl_reader r;
     const struct context_run *run, *end;
-    const char *names; /* of the run that are left */
+    const char *names; /* remaining names of the run */
     unsigned index;
 };
 

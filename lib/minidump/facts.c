@@ -1,4 +1,5 @@
-/* What few ask for: handles, macOS' records, the last error of a thread. facts_linux.c has what Linux' files say. */
+/* Rarely used streams: handles, macOS' records, the last error of a thread. facts_linux.c reads the copies of Linux'
+ * files. */
 #include "minidump/facts_impl.h"
 
 #include "base/json.h"
@@ -76,7 +77,7 @@ static void read_boot_args(struct dump_reader *d, struct sl_minidump_facts *fact
         facts->boot_args = dump_string(d, rva);
 }
 
-/* ---- all ---- */
+/* ---- entry points ---- */
 
 static void read_soft_errors(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
@@ -108,7 +109,7 @@ enum sl_code sl_minidump_read_facts(const struct sl_minidump *dump, struct sl_ar
 
 struct sl_str sl_minidump_last_error(const struct sl_minidump *dump, size_t thread, struct sl_arena *arena)
 {
-    enum { LAST_ERROR = 13 }; /* pointers before it in the TEB */
+    enum { LAST_ERROR = 13 }; /* index in the TEB, in pointers */
     struct sl_minidump copy = *dump;
     struct dump_reader d = {.dump = &copy, .arena = arena};
     uint64_t block = dump->threads[thread].environment;
@@ -129,7 +130,7 @@ static int compare_hits(const struct sl_minidump_unloaded_at *a, const struct sl
     return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-/* Puts it in its place; what is there already, or does not fit, is left out. */
+/* Inserts into the sorted list; drops duplicates and hits that do not fit. */
 static size_t add_hit(struct sl_minidump_unloaded_at *found, size_t count, const struct sl_minidump_unloaded_at *hit)
 {
     size_t at = count;

@@ -1,10 +1,10 @@
-/* What a minidump tells beside the crash, which few ask for: open handles, the distribution, limits, macOS' records.
- * It is read when it is wanted, from a dump that was read before. */
+/* Parts of a minidump that few callers need: open handles, the Linux distribution, limits, macOS' records. They are
+ * read on demand, from a dump that sl_minidump_read() has read. */
 #pragma once
 
 #include "minidump/minidump.h"
 
-struct sl_minidump_handle { /* of Windows; a file descriptor of Linux */
+struct sl_minidump_handle { /* a handle of Windows or a file descriptor of Linux */
     uint64_t handle;
     struct sl_str type, object; /* data NULL: not known */
 };
@@ -14,7 +14,7 @@ struct sl_minidump_limit { /* a line of /proc/self/limits */
     struct sl_str soft, hard; /* digits, or "unlimited" */
 };
 
-struct sl_minidump_mac_record { /* a `__crash_info` section; texts and numbers that its version lacks are not known */
+struct sl_minidump_mac_record { /* a `__crash_info` section; members that its version lacks are not set */
     uint64_t version, thread, dialog_mode, abort_cause;
     struct sl_str module, message, signature, backtrace, message2;
 };
@@ -27,16 +27,18 @@ struct sl_minidump_facts {
     size_t handle_count, limit_count, mac_record_count;
     struct sl_str lsb_id, lsb_release, lsb_codename, lsb_description; /* of /etc/lsb-release or /etc/os-release */
     struct sl_str boot_args;
-    struct sl_str soft_errors; /* JSON, of whoever wrote the dump; data NULL: none, or it is no JSON */
-    uint32_t process_id;       /* of the dump, else of /proc/self/status */
-    uint64_t microcode;        /* the version of the processor's, of /proc/cpuinfo */
+    struct sl_str soft_errors; /* JSON that the writer of the dump added; data NULL: missing or invalid */
+    uint32_t process_id;       /* from the dump, else from /proc/self/status */
+    uint64_t microcode;        /* microcode version of the processor, from /proc/cpuinfo */
 };
 
-/* All lies in the arena or in the dump's file, and is in proportion to the file. SL_BUSY when out of memory. Pure. */
+/* All results lie in the arena or in the dump's file; their size is proportional to the file. SL_BUSY if out of
+ * memory. Does not suspend. */
 enum sl_code sl_minidump_read_facts(const struct sl_minidump *dump, struct sl_arena *arena,
                                     struct sl_minidump_facts *facts, struct sl_error *error);
 
-/* The thread's GetLastError() in words, of Windows; data NULL when the dump does not hold it or memory is short. */
+/* Returns the message of the thread's GetLastError() (Windows); data NULL if the dump does not hold it or memory is
+ * short. */
 struct sl_str sl_minidump_last_error(const struct sl_minidump *dump, size_t thread, struct sl_arena *arena);
 
 /* ---- unloaded modules ---- */
@@ -47,9 +49,11 @@ struct sl_minidump_unloaded_at {
 };
 enum { SL_MINIDUMP_UNLOADED_AT = 16 };
 
-/* The modules that were at the address and were unloaded, by name and offset, each once, as many as fit. */
+/* Finds the unloaded modules that contained the address: pairs of name and offset, sorted, without duplicates, at
+ * most SL_MINIDUMP_UNLOADED_AT. */
 size_t sl_minidump_unloaded_at(const struct sl_minidump *dump, uint64_t address,
                                struct sl_minidump_unloaded_at found[SL_MINIDUMP_UNLOADED_AT]);
 
-/* The same in words: "(unloaded many.dll@0x460|0x700) (unloaded solo.dll@0x5e0)"; nothing when there are none. */
+/* Appends them as text: "(unloaded many.dll@0x460|0x700) (unloaded solo.dll@0x5e0)". Appends nothing if there are
+ * none. */
 void sl_minidump_put_unloaded(const struct sl_minidump *dump, uint64_t address, struct sl_buf *out);

@@ -1,4 +1,4 @@
-/* What the copies of Linux' files in a dump say. */
+/* Reads the copies of Linux' files in a dump. */
 #include "minidump/facts_impl.h"
 
 static struct sl_str stream_text(const struct sl_minidump *dump, uint32_t type)
@@ -15,7 +15,7 @@ static struct sl_str without_quotes(struct sl_str text)
     return text;
 }
 
-/* "key<separator>value", either in quotes or not. */
+/* Splits "key<separator>value"; removes quotes around each. */
 static bool split_line(struct sl_str line, char separator, struct sl_str *key, struct sl_str *value)
 {
     const char *at = line.size ? memchr(line.data, separator, line.size) : NULL;
@@ -32,7 +32,7 @@ static struct sl_str keep_text(struct dump_reader *d, struct sl_str text)
     return text.size ? dump_text(d, (struct sl_bytes){(const uint8_t *)text.data, text.size}) : SL_STR("");
 }
 
-/* The first value of the key; data NULL when there is none. */
+/* Returns the first value of the key; data NULL if there is none. */
 static struct sl_str value_of(struct sl_str text, char separator, struct sl_str wanted)
 {
     struct sl_str line, key, value;
@@ -59,7 +59,7 @@ static void read_status(struct dump_reader *d, struct sl_minidump_facts *facts)
     facts->process_id = (uint32_t)id;
 }
 
-/* Of /etc/lsb-release, or /etc/os-release, whose keys differ. */
+/* Reads /etc/lsb-release or /etc/os-release, whose keys differ. */
 static void read_release(struct dump_reader *d, struct sl_minidump_facts *facts)
 {
     const struct {
@@ -88,7 +88,7 @@ static void read_release(struct dump_reader *d, struct sl_minidump_facts *facts)
 
 /* ---- limits ---- */
 
-/* Columns are separated by at least two blanks; there are blanks in names. */
+/* Takes the next column. Columns are separated by at least two blanks, because names contain single ones. */
 static bool take_column(struct sl_str *rest, struct sl_str *column)
 {
     *rest = sl_str_trimmed(*rest);

@@ -1,13 +1,13 @@
-/* What the files of the minidump reader share.
+/* Shared by the files of the minidump reader.
  *
- *     minidump.c   header, directory, the order of things        memory.c   regions, stacks
- *     text.c       strings of the file                           context.c  registers, by processor
- *     module.c     modules and their ids                         thread.c   threads, the exception
- *     system.c     system and processor                          reason*.c  the crash in words
- *     microdump.c  microdumps of Breakpad, which become minidumps
- *     wow64.c      32-bit stacks of 64-bit dumps
- *     info.c       what is beside             facts*.c   what few ask for, read when they do
- *     analysis.c   the instruction that crashed, and what may have been meant; regions.c what the address space was made of */
+ *     minidump.c   header, directory, order of reading            memory.c   memory regions, stacks
+ *     text.c       strings of the file                            context.c  registers, by processor
+ *     module.c     modules and their ids                          thread.c   threads, the exception
+ *     system.c     system and processor                           reason*.c  names of exceptions and signals
+ *     microdump.c  converts Breakpad's microdumps to minidumps    client.c   stacks that Sentry's client walked
+ *     wow64.c      32-bit stacks of 64-bit dumps                  facts*.c   rarely used streams, read on demand
+ *     info.c       assertion, process, annotations, mappings      analysis.c the crashing instruction and likely causes
+ *     regions.c    access rights of the address space */
 #pragma once
 
 #include "minidump/minidump.h"
@@ -40,13 +40,13 @@ enum {
 };
 
 enum { DUMP_SIGNATURE = 0x504D444D /* "MDMP" */, DUMP_VERSION = 0xA793 };
-enum { DUMP_MODULE_SIZE = 108 }; /* an entry of the list of modules */
+enum { DUMP_MODULE_SIZE = 108 }; /* size of an entry of the module list */
 
 struct dump_reader {
     struct sl_minidump *dump;
     struct sl_arena *arena;
     struct sl_budget
-        budget; /* its memory: bytes that texts, identifiers and contexts may take, those of the file once */
+        budget; /* budget for copies of texts, identifiers and contexts, which entries may share: the file size in bytes */
     bool out_of_memory;
 };
 
@@ -55,63 +55,65 @@ struct dump_reader {
 /* Reads a minidump as sl_minidump_read() does. */
 enum sl_code dump_read(struct sl_bytes bytes, struct sl_arena *arena, struct sl_minidump *dump, struct sl_error *error);
 
-/* The last stream of the type; data NULL when it is not there or not in the file. */
+/* Returns the last stream of the type; data NULL if it is missing or outside of the file. */
 struct sl_bytes dump_stream(const struct sl_minidump *dump, uint32_t type);
 struct sl_reader dump_stream_reader(const struct sl_minidump *dump, uint32_t type);
 
-/* A reader of the dump's byte order. */
+/* Returns a reader with the byte order of the dump. */
 struct sl_reader dump_reader_of(const struct sl_minidump *dump, struct sl_bytes bytes);
 
-/* `u32 size, u32 rva`: the bytes there; data NULL when they are not in the file. `*rva` may be NULL. */
+/* Reads a location descriptor `u32 size, u32 rva` and returns the bytes there; data NULL if they are outside of the
+ * file. `rva` may be NULL. */
 struct sl_bytes dump_location(const struct sl_minidump *dump, struct sl_reader *r, uint32_t *rva);
 
-/* A list `u32 count`, entries of `size` bytes: the reader then is at the first. Four bytes of padding may follow the count.
- * Returns the number of entries that are there; 0 when there is no such stream. */
+/* Starts reading a list: `u32 count`, optionally 4 bytes of padding, entries of `size` bytes. Leaves the reader at
+ * the first entry and returns how many entries are present; 0 if there is no such stream. */
 size_t dump_list(const struct sl_minidump *dump, uint32_t type, size_t size, struct sl_reader *r);
 
-/* A list `u32 header size, u32 entry size, u32 count` (`wide`: u64), entries of at least `size` bytes; `*entry` is their
- * size. */
+/* Starts reading a list `u32 header size, u32 entry size, u32 count` (u64 if `wide`), with entries of at least
+ * `size` bytes. Stores the entry size in `*entry`; returns the number of entries that are present. */
 size_t dump_extended_list(const struct sl_minidump *dump, uint32_t type, size_t size, bool wide, struct sl_reader *r,
                           size_t *entry);
 
-/* Room for the items; NULL and `out_of_memory` when there is none. */
+/* Allocates zeroed items in the arena, one more than `count`. If out of memory returns NULL and sets
+ * `out_of_memory`. */
 void *dump_items(struct dump_reader *d, size_t count, size_t size);
 
-/* Whether `size` bytes that several entries may share can be read for one more. */
+/* Charges `size` bytes, which several entries may share, to the budget. Returns false if it is used up. */
 bool dump_share(struct dump_reader *d, size_t size);
 
 /* ---- text.c; data NULL when unreadable ---- */
 
-/* `u32 bytes` and UTF-16 at an offset of the file, as UTF-8. */
+/* Converts a counted UTF-16 string (`u32 bytes`, UTF-16) at a file offset to UTF-8. */
 struct sl_str dump_string(struct dump_reader *d, uint64_t rva);
 
-/* UTF-16 up to a NUL or the end. */
+/* Converts UTF-16 up to a NUL or the end. */
 struct sl_str dump_utf16(struct dump_reader *d, struct sl_bytes bytes);
 
-/* All of the bytes, what is no UTF-8 as U+FFFD. */
+/* Copies all bytes; invalid UTF-8 becomes U+FFFD. */
 struct sl_str dump_text(struct dump_reader *d, struct sl_bytes bytes);
 
-/* The same of those before a NUL, which are at most SL_MAX_NAME. */
+/* Like dump_text(), but stops at the first NUL and copies at most SL_MAX_NAME bytes. */
 struct sl_str dump_utf8(struct dump_reader *d, struct sl_bytes bytes);
 
-/* `u32 bytes` and UTF-8 at an offset of the file. */
+/* Copies a counted UTF-8 string (`u32 bytes`, UTF-8) at a file offset. */
 struct sl_str dump_string8(struct dump_reader *d, uint64_t rva);
 
-/* In the arena. */
+/* Formats a text into the arena. */
 struct sl_str dump_printf(struct dump_reader *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- the other files: each reads its part of the dump ---- */
 
-bool dump_read_system(struct dump_reader *d); /* false: there is none */
+bool dump_read_system(struct dump_reader *d); /* false: the stream is missing */
 void dump_read_modules(struct dump_reader *d);
 void dump_read_memory(struct dump_reader *d);
-bool dump_read_threads(struct dump_reader *d); /* after the memory and the system; false: there are none */
+bool dump_read_threads(struct dump_reader *d); /* after memory and system; false: the stream is missing */
 void dump_read_info(struct dump_reader *d);
 
-/* The region that contains the address; NULL when there is none. */
+/* Returns the memory region that contains the address, or NULL. */
 const struct sl_minidump_memory *dump_memory_at(const struct sl_minidump *dump, uint64_t address);
 
-/* A number of `size` bytes in memory that the dump holds; false when it is not all there. */
+/* Reads a number of `size` bytes from the dump's memory; false if the dump does not hold all of it. */
 bool dump_memory_read(const struct sl_minidump *dump, uint64_t address, unsigned size, uint64_t *value);
 
 struct dump_exception {
@@ -126,10 +128,11 @@ struct sl_str dump_crash_reason(struct dump_reader *d, const struct dump_excepti
 struct sl_str dump_linux_reason(struct dump_reader *d, const struct dump_exception *exception);
 struct sl_str dump_apple_reason(struct dump_reader *d, const struct dump_exception *exception);
 struct sl_str dump_windows_reason(struct dump_reader *d, const struct dump_exception *exception);
-struct sl_str dump_windows_error(struct dump_reader *d, uint32_t code); /* of GetLastError(), or an NTSTATUS */
-bool dump_read_exception(const struct sl_minidump *dump, struct dump_exception *exception); /* false: there is none */
+struct sl_str dump_windows_error(struct dump_reader *d, uint32_t code); /* a value of GetLastError(), or an NTSTATUS */
+bool dump_read_exception(const struct sl_minidump *dump,
+                         struct dump_exception *exception); /* false: the dump has no exception */
 
-/* Names of numbers; a list that a NULL ends. */
+/* A table of numbers and their names; ends with a NULL name. */
 struct dump_name {
     uint32_t number;
     const char *name;
@@ -138,16 +141,17 @@ const char *dump_name_of(const struct dump_name *names, uint64_t number);
 
 /* ---- microdump.c ---- */
 
-/* The first microdump of the log that is whole, else the first. What is read lies in the arena. */
+/* Reads the first complete microdump of the log, else the first one. Results lie in the arena. */
 enum sl_code dump_read_microdump(struct sl_bytes log, struct sl_arena *arena, struct sl_minidump *dump,
                                  struct sl_error *error);
 
 /* ---- context.c ---- */
 
-/* As the `cpu` of records: those of x86 in a CONTEXT of amd64, while 32-bit code ran. No dump has the number. */
+/* A `cpu` for x86 registers in a CONTEXT of amd64: the thread was running 32-bit code. Not a number that occurs in
+ * dumps. */
 enum { DUMP_X86_ON_AMD64 = 1 << 16 };
 
-/* Whether the bytes are registers of the processor. */
+/* True if the bytes are a register context of the processor. */
 bool dump_is_context(const struct sl_minidump *dump, uint32_t cpu, struct sl_bytes context);
 bool dump_context_registers(struct dump_reader *d, uint32_t cpu, struct sl_bytes context,
                             struct sl_crash_thread *thread);

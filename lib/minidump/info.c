@@ -1,4 +1,4 @@
-/* What a dump tells beside the crash: the assertion, the process, Crashpad's and macOS' records, Linux' mappings. */
+/* Data beside the crash: the assertion, the process, Crashpad's and macOS' records, Linux' mappings. */
 #include "minidump/impl.h"
 
 enum {
@@ -36,12 +36,12 @@ static void read_process(struct sl_minidump *dump)
     uint32_t flags = sl_read_u32(&r);
     dump->process_id = sl_read_u32(&r);
     dump->create_time = sl_read_u32(&r);
-    sl_reader_skip(&r, 8); /* times of the processor */
+    sl_reader_skip(&r, 8); /* processor times */
     dump->has_process_id = !r.failed && (flags & HAS_PROCESS_ID);
     dump->has_create_time = !r.failed && (flags & HAS_PROCESS_TIMES);
 }
 
-/* ---- lists that only count ---- */
+/* ---- lists of which only the length is used ---- */
 
 static void count_entries(struct sl_minidump *dump)
 {
@@ -57,7 +57,7 @@ static void count_entries(struct sl_minidump *dump)
 
 /* ---- Crashpad ---- */
 
-/* A dictionary: `u32 count`, then two strings each. */
+/* Reads a dictionary: `u32 count`, then two strings per entry. */
 static void add_dictionary(struct dump_reader *d, struct sl_bytes bytes, struct sl_str module,
                            struct sl_arena_array *list)
 {
@@ -74,7 +74,7 @@ static void add_dictionary(struct dump_reader *d, struct sl_bytes bytes, struct 
     }
 }
 
-/* Annotation objects: `u32 count`, then name, type, reserved and where the value is; those of strings count. */
+/* Reads annotation objects: `u32 count`, then name, type, reserved and the value's offset. Only strings are used. */
 static void add_objects(struct dump_reader *d, struct sl_bytes bytes, struct sl_str module, struct sl_arena_array *list)
 {
     enum { TYPE_STRING = 1 };
@@ -95,7 +95,7 @@ static void add_objects(struct dump_reader *d, struct sl_bytes bytes, struct sl_
     }
 }
 
-struct module_list { /* as the file has it */
+struct module_list { /* the module list in file order */
     struct sl_reader r;
     size_t count;
 };
@@ -115,7 +115,7 @@ static void add_module(struct dump_reader *d, const struct module_list *modules,
 {
     struct sl_reader r = dump_reader_of(d->dump, bytes);
     sl_reader_skip(&r, 4);            /* version */
-    dump_location(d->dump, &r, NULL); /* a list of strings without names */
+    dump_location(d->dump, &r, NULL); /* list annotations: strings without names */
     struct sl_bytes simple = dump_location(d->dump, &r, NULL), objects = dump_location(d->dump, &r, NULL);
     if (simple.size < 4 + 8 && objects.size < 4 + 12)
         return;
@@ -129,13 +129,13 @@ static void read_crashpad(struct dump_reader *d)
     struct sl_minidump *dump = d->dump;
     struct sl_arena_array list = {.arena = d->arena, .item = sizeof *dump->annotations};
     struct sl_reader r = dump_stream_reader(dump, STREAM_CRASHPAD_INFO);
-    sl_reader_skip(&r, 36); /* version, ids of report and client */
+    sl_reader_skip(&r, 36); /* version, report id, client id */
     struct sl_bytes simple = dump_location(dump, &r, NULL), modules = dump_location(dump, &r, NULL);
     if (r.failed)
         return;
     sl_reader_skip(&r, 4);
     uint64_t mask = sl_read_u64(&r);
-    dump->address_mask = r.failed || !mask ? 0 : ~mask; /* there: the bits that are no address */
+    dump->address_mask = r.failed || !mask ? 0 : ~mask; /* the file has the bits that are not part of the address */
     add_dictionary(d, simple, (struct sl_str){NULL, 0}, &list);
     struct module_list named;
     named.count = dump_list(dump, STREAM_MODULE_LIST, DUMP_MODULE_SIZE, &named.r);
@@ -152,7 +152,7 @@ static void read_crashpad(struct dump_reader *d)
 
 /* ---- macOS ---- */
 
-/* Since version 4 of a record five texts stand at `start`. */
+/* From version 4 on, a record has five texts at `start`. */
 static void read_crash_info_record(struct dump_reader *d, struct sl_bytes bytes, uint32_t start)
 {
     struct sl_minidump *dump = d->dump;
@@ -200,7 +200,7 @@ static bool take_hex(struct sl_str *rest, char end, uint64_t *value)
     return true;
 }
 
-/* "begin-end access offset device inode   path" */
+/* Parses "begin-end access offset device inode   path". */
 static bool is_mapping(struct sl_str line, struct sl_minidump_mapping *mapping)
 {
     if (!take_hex(&line, '-', &mapping->begin) || !take_hex(&line, ' ', &mapping->end) ||

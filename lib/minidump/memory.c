@@ -1,4 +1,4 @@
-/* Memory that the dump holds, and where a thread's stack is in it. */
+/* Memory that the dump holds, and the part that is a thread's stack. */
 #include "minidump/impl.h"
 
 #include "base/order.h"
@@ -8,13 +8,14 @@
 
 SL_ORDER_BY(by_address, struct sl_minidump_memory, address, bytes.size)
 
-/* False for a region that is empty, not in the file or does not fit behind its address. */
+/* Returns false for a region that is empty, outside of the file or wraps around the address space. */
 static bool is_region(const struct sl_minidump_memory *memory)
 {
     return memory->bytes.data && memory->bytes.size && memory->address + memory->bytes.size > memory->address;
 }
 
-/* All of them, or none: false. The contents lie one behind the other. */
+/* Reads MINIDUMP_MEMORY64_LIST, whose contents are contiguous in the file. Returns false if any region is invalid:
+ * none is used then. */
 static bool read_long_list(struct dump_reader *d)
 {
     struct sl_minidump *dump = d->dump;
@@ -82,7 +83,7 @@ bool dump_memory_read(const struct sl_minidump *dump, uint64_t address, unsigned
     return !r.failed;
 }
 
-/* ---- where a walk begins ---- */
+/* ---- start of a walk ---- */
 
 static bool read_anywhere(const void *arg, uint64_t address, unsigned size, uint64_t *value)
 {

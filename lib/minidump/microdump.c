@@ -1,4 +1,4 @@
-/* Microdumps of Breakpad, made minidumps. */
+/* Converts Breakpad's microdumps to minidumps. */
 #include "minidump/microdump.h"
 
 #include "id/id.h"
@@ -13,7 +13,7 @@ static struct sl_str text_from(struct sl_str text, size_t at)
     return (struct sl_str){text.data + at, text.size - at};
 }
 
-/* Where `part` begins in the text; its size when it does not. */
+/* Returns the offset of `part` in the text; the size of the text if it does not occur. */
 static size_t find_text(struct sl_str text, struct sl_str part)
 {
     const char *found = text.size ? memmem(text.data, text.size, part.data, part.size) : NULL;
@@ -33,11 +33,11 @@ static bool take_log_word(struct sl_str *rest, struct sl_str *word)
 
 /* ---- lines of a log ---- */
 
-/* Who wrote a line. */
+/* The process that wrote a line. */
 struct log_sender {
-    bool is_tagged;   /* its lines have the tag of Breakpad */
-    size_t column;    /* else: where what they say begins */
-    uint64_t process; /* 0: the lines do not tell */
+    bool is_tagged;   /* its lines have Breakpad's tag */
+    size_t column;    /* if not: column at which messages begin */
+    uint64_t process; /* 0: unknown */
 };
 
 static uint64_t decimal(struct sl_str digits)
@@ -46,8 +46,8 @@ static uint64_t decimal(struct sl_str digits)
     return sl_parse_u64(digits, &value) ? value : 0;
 }
 
-/* "W/google-breakpad( 3745): " has the process behind the tag, "02-23 15:49:14.700  1740  1739 F google-breakpad: " before it.
- * `tag` is where the tag begins, `end` where the prefix ends. */
+/* Returns the process id: behind the tag in "W/google-breakpad( 3745): ", before it in "02-23 15:49:14.700  1740
+ * 1739 F google-breakpad: ". `tag` is the offset of the tag, `end` the end of the prefix. */
 static uint64_t process_of(struct sl_str line, size_t tag, size_t end)
 {
     struct sl_str before = {line.data, tag}, word;
@@ -62,7 +62,7 @@ static uint64_t process_of(struct sl_str line, size_t tag, size_t end)
     return 0;
 }
 
-/* The sender of a line that begins or ends a microdump, whose mark is at `mark`. */
+/* Returns the sender of a line with a begin or end marker at offset `mark`. */
 static struct log_sender sender_of(struct sl_str line, size_t mark)
 {
     size_t tag = find_text((struct sl_str){line.data, mark}, log_tag);
@@ -75,7 +75,7 @@ static bool same_sender(struct log_sender a, struct log_sender b)
     return a.is_tagged == b.is_tagged && a.process == b.process;
 }
 
-/* What a line of the sender says; false when it is another's. */
+/* Returns the message of a line without its prefix; false if another process wrote the line. */
 static bool message_of(struct sl_str line, struct log_sender sender, struct sl_str *message)
 {
     size_t tag = sender.is_tagged ? find_text(line, log_tag) : 0, end = sender.column;
@@ -92,12 +92,12 @@ static bool message_of(struct sl_str line, struct log_sender sender, struct sl_s
     return true;
 }
 
-/* ---- where they are ---- */
+/* ---- finding microdumps ---- */
 
 bool sl_microdump_is_in(struct sl_bytes bytes)
 {
     struct sl_str text = {(const char *)bytes.data, bytes.size};
-    enum { EARLY = 64 }; /* programs may hold the mark, and are no text */
+    enum { EARLY = 64 }; /* a program file may contain the marker; only a file without NULs before it is a log */
     if (sl_str_starts(text, SL_STR("MDMP")) || sl_str_starts(text, SL_STR("PMDM")) ||
         (text.size && memchr(text.data, 0, text.size < EARLY ? text.size : EARLY)))
         return false;
@@ -105,8 +105,8 @@ bool sl_microdump_is_in(struct sl_bytes bytes)
     return mark < text.size && !memchr(text.data, 0, mark);
 }
 
-/* The lines behind its first one, up to its end. Another process may crash meanwhile, but no third: no line is read often. Of one
- * that is cut those before that. */
+/* Finds the end of a microdump whose first line was read. A second process may crash meanwhile, but not a third, so
+ * no line is read often. A microdump without an end marker ends before the next one begins. */
 static void find_end(struct sl_str rest, struct log_sender sender, struct sl_microdump *found)
 {
     struct sl_str line;
@@ -145,32 +145,32 @@ bool sl_microdump_next(struct sl_microdump_search *search, struct sl_microdump *
 
 struct stack_piece {
     uint64_t address;
-    size_t at, size; /* in `stack` */
+    size_t at, size; /* range in `stack` */
 };
 
 struct microdump_module {
     uint64_t address, size;
     struct sl_debug_id id;
     struct sl_str name;
-    size_t name_at, record_at, record_size; /* in the minidump */
+    size_t name_at, record_at, record_size; /* offsets in the minidump */
 };
 
 struct microdump {
     struct sl_arena *arena;
     bool out_of_memory;
-    bool has_system; /* and its processor is known */
+    bool has_system; /* the system is known, and so is its processor */
     bool has_reason, has_stack_pointer;
     uint16_t cpu;
     uint32_t platform;
     uint64_t cpu_count, signal, address, stack_pointer;
-    struct sl_str machine, os_text; /* "armv7l", and what follows it */
+    struct sl_str machine, os_text; /* "armv7l", and the text after it */
     struct sl_str product, process_type, graphics;
     struct sl_buf context, stack;
-    struct stack_piece open; /* size 0: none */
+    struct stack_piece open; /* the piece being read; size 0: none */
     struct sl_arena_array pieces, modules;
 };
 
-/* A number as the writer has it: all digits of its bytes. */
+/* Parses a hexadecimal number with two digits per byte, as the writer prints it. */
 static bool hex_number(struct sl_str word, uint64_t *value)
 {
     uint8_t bytes[8];
@@ -189,7 +189,7 @@ static bool take_hex_number(struct sl_str *rest, uint64_t *value)
     return take_log_word(rest, &word) && hex_number(word, value);
 }
 
-/* The bytes of the digits that the text begins with; what is cut within a byte is not counted. Returns how many. */
+/* Appends the bytes of the leading hex digits; drops an odd digit at the end. Returns the number of bytes. */
 static size_t add_bytes(struct sl_buf *buf, struct sl_str digits)
 {
     size_t size = 0;
@@ -242,7 +242,7 @@ static void close_piece(struct microdump *m)
     m->open.size = 0;
 }
 
-/* Pieces that follow each other are one. */
+/* Reads a line with the stack pointer or a stack piece; joins adjacent pieces. */
 static void read_stack(struct microdump *m, struct sl_str rest)
 {
     struct sl_str word;
@@ -310,7 +310,7 @@ static void read_lines(struct microdump *m, struct sl_str text)
     close_piece(m);
 }
 
-/* ---- the minidump ---- */
+/* ---- writing the minidump ---- */
 
 enum { HEADER = 32, ENTRY = 12, MOST_STREAMS = 6 };
 
@@ -336,7 +336,7 @@ static void end_stream(struct dump_writer *w)
     stream->size = w->out.size - stream->at;
 }
 
-/* `u32 bytes` and UTF-16. Returns where. */
+/* Writes `u32 bytes` and UTF-16. Returns the offset. */
 static size_t put_string(struct dump_writer *w, struct sl_str text)
 {
     size_t begin = w->out.size, at = 0;
@@ -362,7 +362,8 @@ static void put_location(struct dump_writer *w, size_t size, size_t at)
     sl_buf_u32(&w->out, (uint32_t)at);
 }
 
-/* "brand/product/device:7.1.1/id/..": the version of Android, as android.os.Build.FINGERPRINT has it. */
+/* Reads the Android version from a build fingerprint "brand/product/device:7.1.1/id/.."
+ * (android.os.Build.FINGERPRINT). */
 static void read_fingerprint(struct sl_str fingerprint, uint32_t version[3])
 {
     size_t colon = find_text(fingerprint, SL_STR(":")), count = 0;
@@ -388,7 +389,7 @@ static void put_system(struct dump_writer *w, const struct microdump *m)
     else
         sl_buf_cstr(&text, "Linux ");
     sl_buf_str(&text, m->os_text);
-    if (!is_android) { /* as uname(1) says it, which other dumps have there */
+    if (!is_android) { /* the output of uname(1), as in other dumps of Linux */
         sl_buf_u8(&text, ' ');
         sl_buf_str(&text, m->machine);
     }
@@ -396,8 +397,9 @@ static void put_system(struct dump_writer *w, const struct microdump *m)
     w->out.failed |= text.failed;
     sl_buf_free(&text);
     begin_stream(w, STREAM_SYSTEM_INFO);
-    sl_buf_u16(&w->out,
-               m->cpu == 0x8003 && m->context.size >= 912 ? 12 : m->cpu); /* Breakpad's old record, or the SDK's */
+    sl_buf_u16(&w->out, m->cpu == 0x8003 && m->context.size >= 912
+                            ? 12
+                            : m->cpu); /* Breakpad's old ARM64 record, or the SDK's */
     sl_buf_fill(&w->out, 0, 4);
     sl_buf_u8(&w->out, (uint8_t)m->cpu_count);
     sl_buf_u8(&w->out, 0);
@@ -409,7 +411,7 @@ static void put_system(struct dump_writer *w, const struct microdump *m)
     end_stream(w);
 }
 
-/* The piece that the stack pointer is in, else the first. */
+/* Returns the piece that contains the stack pointer, else the first piece. */
 static const struct stack_piece *current_stack(const struct microdump *m, const struct stack_piece *pieces,
                                                size_t count)
 {
@@ -442,7 +444,7 @@ static void put_memory(struct dump_writer *w, const struct stack_piece *pieces, 
     end_stream(w);
 }
 
-/* Without a reason it is still the thread that asked for the dump. */
+/* Without a reason, marks the thread as the one that requested the dump. */
 static void put_crash(struct dump_writer *w, const struct microdump *m, size_t context_at)
 {
     enum { REQUESTING_THREAD_VALID = 2 };
@@ -463,7 +465,7 @@ static void put_crash(struct dump_writer *w, const struct microdump *m, size_t c
     end_stream(w);
 }
 
-/* The record of a debug id: a GUID, its age and a name. */
+/* Writes the CodeView record of a debug id: a GUID, its age and a name. */
 static void put_codeview(struct dump_writer *w, struct microdump_module *module)
 {
     const uint8_t *u = module->id.uuid;
@@ -509,7 +511,7 @@ static void put_directory(struct dump_writer *w)
         memcpy(w->out.data, header, sizeof header);
 }
 
-/* All of it; data NULL when out of memory. */
+/* Writes the whole minidump; data NULL if out of memory. */
 static struct sl_str write_minidump(struct microdump *m)
 {
     struct dump_writer w = {.out = {.budget = m->arena->budget}};
@@ -532,9 +534,9 @@ static struct sl_str write_minidump(struct microdump *m)
     return sl_buf_keep(&w.out, m->arena);
 }
 
-/* ---- what a minidump cannot say ---- */
+/* ---- data that minidumps have no stream for ---- */
 
-/* What the writer says of the program, named as Chromium's and WebView's reports name it. */
+/* Adds annotations about the program, under the names that Chromium's and WebView's reports use. */
 static bool add_annotations(struct sl_minidump *dump, const struct microdump *m)
 {
     const struct {
@@ -569,7 +571,7 @@ static enum sl_code finish_microdump(const struct microdump *m, struct sl_minidu
     dump->cpu_text = SL_STR("");
     if (sl_str_starts(dump->os_text, no_version)) {
         dump->os_text = text_from(dump->os_text, no_version.size);
-        if (dump->os == SL_MINIDUMP_ANDROID) /* what is behind it is no version of it */
+        if (dump->os == SL_MINIDUMP_ANDROID) /* the text after it is not an Android version */
             dump->crash.system.os_version = SL_STR("");
     }
     dump->crash.has_timestamp = false;

@@ -5,34 +5,35 @@
  *     W/google-breakpad( 3745): O A arm 02 armv7l brand/product/device:7.1/..     A: Android, L: Linux; processors
  *     W/google-breakpad( 3745): V product:version
  *     W/google-breakpad( 3745): P type of process
- *     W/google-breakpad( 3745): R 0000000B SIGSEGV 00000000                      signal and address; newer ones
- *     W/google-breakpad( 3745): G version|vendor|renderer                       of the graphics processor
+ *     W/google-breakpad( 3745): R 0000000B SIGSEGV 00000000                      signal and address; newer writers only
+ *     W/google-breakpad( 3745): G version|vendor|renderer                       graphics processor
  *     W/google-breakpad( 3745): S 0 FFEA6898 FFEA6000 00003000                   stack pointer, lowest address, size
  *     W/google-breakpad( 3745): S FFEA6000 00112233..                           a piece of the stack
- *     W/google-breakpad( 3745): C 06000040..                                    registers, as minidumps have them
+ *     W/google-breakpad( 3745): C 06000040..                                    registers, in the format of minidumps
  *     W/google-breakpad( 3745): M AAACD000 00000000 0007C000 DA77..D00 libc.so  a module: address, offset, size, debug id
  *     W/google-breakpad( 3745): -----END BREAKPAD MICRODUMP-----
  *
- * The lines may have any prefix that `logcat` writes, or none, and lines of others may stand between them. sl_minidump_read() reads
- * a microdump as the minidump that it stands for. */
+ * The lines may have any prefix that `logcat` writes, or none, and lines of other programs may stand between them.
+ * sl_minidump_read() converts a microdump to the equivalent minidump and reads that. */
 #pragma once
 
 #include "base/bytes.h"
 
 struct sl_microdump {
-    struct sl_str text; /* from its first line to its last; lines of others may be among them */
-    size_t line;        /* of its beginning in the log, counted from 1 */
+    struct sl_str text; /* from its first to its last line; lines of other programs may be among them */
+    size_t line;        /* its first line in the log, counted from 1 */
     bool is_whole;      /* its last line is there */
 };
 
-/* Whether the text has a microdump in it. A minidump is none, whatever its memory holds. */
+/* True if the text contains a microdump. Always false for a minidump, even if its memory holds the text of a
+ * microdump. */
 bool sl_microdump_is_in(struct sl_bytes bytes);
 
-/* Where a log is read. Begin with {.rest = log}. */
+/* Position in a log. Initialise with {.rest = log}. */
 struct sl_microdump_search {
     struct sl_str rest;
-    size_t line; /* how many lines were read */
+    size_t line; /* number of lines read so far */
 };
 
-/* The next microdump of the log; false at the end. */
+/* Finds the next microdump of the log; returns false at the end. */
 bool sl_microdump_next(struct sl_microdump_search *search, struct sl_microdump *microdump);

@@ -1,14 +1,18 @@
-/* Minidumps: what a process was at the moment it crashed, as Windows, Breakpad and Crashpad write it (minidumpapiset.h of the
- * Windows SDK; minidump_format.h of Breakpad; minidump_extensions.h of Crashpad).
+/* Minidumps: the state of a process at the moment it crashed, as Windows, Breakpad and Crashpad write it (minidumpapiset.h
+ * of the Windows SDK; minidump_format.h of Breakpad; minidump_extensions.h of Crashpad).
  *
  *     header ──▶ directory ──▶ streams: lists of threads, modules and memory, the exception, the system ...
  *
- * Reading gives a `struct sl_crash` whose threads have no frames yet, and what is needed to walk them: the registers a thread
- * starts with and the memory its stack is in. Each stream stands alone, so a truncated file gives what is left of it; only the
- * system and the list of threads must be there. Everything points into the file or lies in the arena, and is in proportion to
- * the file whatever that says: what several entries share is read for as many of them as its size is worth.
+ *     "MDMP" | version 0xA793 | stream count | directory offset | checksum | time | flags       header, 32 bytes
+ *     type   | size   | offset                                                                  a directory entry, 12 bytes
+ *     3      | 4+48n  | u32 n, then n threads of 48 bytes                                       ThreadListStream
  *
- * The streams with command line, environment and auxiliary vector hold secrets and are not read. */
+ * Reading gives a `struct sl_crash` whose threads have no frames yet, and the input of a stack walk: the initial registers of
+ * each thread and its stack memory. Streams do not depend on each other, so a truncated file gives the streams that are left;
+ * only the system and the list of threads are required. All results point into the file or lie in the arena. Their size is
+ * proportional to the file size: data that several entries share is copied until the copies exceed the size of the file.
+ *
+ * The streams with command line, environment and auxiliary vector may hold secrets and are not read. */
 #pragma once
 
 #include "crash/crash.h"
@@ -28,8 +32,8 @@ enum sl_minidump_os {
 
 struct sl_minidump_stream {
     uint32_t type;
-    uint32_t offset, size; /* as the directory has them, which may be outside of the file */
-    struct sl_bytes bytes; /* data NULL: outside */
+    uint32_t offset, size; /* as the directory says; may be outside of the file */
+    struct sl_bytes bytes; /* data NULL: outside of the file */
 };
 
 struct sl_minidump_memory {
@@ -37,25 +41,25 @@ struct sl_minidump_memory {
     struct sl_bytes bytes; /* not empty */
 };
 
-struct sl_minidump_thread { /* beside that of sl_crash */
+struct sl_minidump_thread { /* additional data of the thread with the same index in sl_crash */
     struct sl_bytes context;
-    uint32_t cpu;              /* whose record `context` is: the dump's, but as sl_minidump_enter_wow64() has it */
-    enum sl_cpu_family family; /* the same */
-    uint64_t environment;      /* of Windows: the thread's environment block (TEB) */
-    struct sl_minidump_memory stack;      /* no bytes: none */
-    bool is_writer;                       /* it wrote the dump */
-    bool is_walked;                       /* else it has no frames: no registers, or it is the writer */
-    const struct sl_registers *registers; /* of its frames, when whoever walked it kept them */
+    uint32_t cpu; /* format of `context`: the dump's processor, unless sl_minidump_enter_wow64() changed it */
+    enum sl_cpu_family family;            /* family of `cpu` */
+    uint64_t environment;                 /* Windows: address of the thread environment block (TEB) */
+    struct sl_minidump_memory stack;      /* empty if the dump does not have it */
+    bool is_writer;                       /* the thread that wrote the dump */
+    bool is_walked;                       /* false: gets no frames, because it has no registers or is the writer */
+    const struct sl_registers *registers; /* registers of its frames, if the stack walker kept them */
 };
 
-struct sl_minidump_unloaded { /* a module that was there before */
+struct sl_minidump_unloaded { /* a module that was unloaded before the crash */
     uint64_t address, size;
     uint32_t timestamp;
     struct sl_str name;
 };
 
 struct sl_minidump_annotation {
-    struct sl_str module; /* data NULL: of the process */
+    struct sl_str module; /* data NULL: annotation of the process */
     struct sl_str name, value;
 };
 
@@ -65,93 +69,96 @@ struct sl_minidump_mapping { /* a line of /proc/self/maps */
     struct sl_str path;      /* may be empty */
 };
 
-struct sl_minidump_count { /* a list of which only the length counts here */
+struct sl_minidump_count { /* a list of which only the length is used */
     bool known;
     uint64_t count;
 };
 
 struct sl_minidump {
-    struct sl_crash crash; /* threads without frames; modules ascending by address and end */
+    struct sl_crash crash; /* threads have no frames; modules are sorted by address, then by end */
     struct sl_bytes bytes;
     bool big_endian;
-    bool is_microdump; /* `bytes` is what was made of it */
+    bool is_microdump; /* `bytes` is the minidump that the microdump was converted to */
     enum sl_minidump_os os;
-    const char *unread_processor; /* the name of one whose registers and stacks are not read; NULL: they are */
-    uint16_t cpu;                 /* PROCESSOR_ARCHITECTURE_*, and Breakpad's from 0x8001 */
-    uint32_t platform;            /* VER_PLATFORM_*, and Breakpad's from 0x8101 */
+    const char *unread_processor; /* name of a processor whose registers and stacks cannot be read; else NULL */
+    uint16_t cpu;                 /* PROCESSOR_ARCHITECTURE_*; Breakpad's own from 0x8001 */
+    uint32_t platform;            /* VER_PLATFORM_*; Breakpad's own from 0x8101 */
     enum sl_cpu_family family;
     struct sl_str os_text, cpu_text; /* "5.1.2600 Service Pack 2", "GenuineIntel family 6 model 13 stepping 8" */
     unsigned cpu_count;
-    uint64_t crash_address;                    /* when has_exception */
-    const struct sl_crash_module *main_module; /* the first that the file lists; NULL: none */
-    struct sl_range_map module_map;            /* of crash.modules, which may overlap */
+    uint64_t crash_address;                    /* valid if has_exception */
+    const struct sl_crash_module *main_module; /* the first module of the file's list; NULL if it is empty */
+    struct sl_range_map module_map;            /* index of crash.modules, which may overlap */
     struct sl_minidump_stream *streams;
-    struct sl_minidump_memory *memory;     /* ascending, no two overlapping */
-    struct sl_minidump_thread *threads;    /* those of `crash` */
-    struct sl_minidump_unloaded *unloaded; /* in the order of the file */
+    struct sl_minidump_memory *memory;     /* sorted by address, without overlaps */
+    struct sl_minidump_thread *threads;    /* parallel to crash.threads */
+    struct sl_minidump_unloaded *unloaded; /* in file order */
     struct sl_minidump_annotation *annotations;
-    struct sl_minidump_mapping *mappings; /* of Linux and Android, in the order of the file */
-    struct sl_str *crash_info;            /* messages of macOS' `__crash_info` */
+    struct sl_minidump_mapping *mappings; /* Linux and Android, in file order */
+    struct sl_str *crash_info;            /* messages of macOS' `__crash_info` sections */
     size_t stream_count, memory_count, unloaded_count, annotation_count, mapping_count, crash_info_count;
     bool has_exception, has_process_id, has_create_time;
     uint32_t process_id;
     uint32_t create_time;  /* seconds since 1970, UTC */
-    bool is_wow64;         /* a 32-bit program of Windows in a dump of 64 bits; as sl_minidump_enter_wow64() has it */
-    size_t wow64_missing;  /* of its threads: their 32-bit stacks, or registers, are not in the dump */
-    uint64_t address_mask; /* arm64: bits of pointers that are address; 0 = not said */
+    bool is_wow64;         /* a 32-bit Windows program in a 64-bit dump; set by sl_minidump_enter_wow64() */
+    size_t wow64_missing;  /* number of its threads whose 32-bit stack or registers are not in the dump */
+    uint64_t address_mask; /* arm64: the address bits of pointers (without pointer authentication); 0 = unknown */
     struct sl_minidump_count handles, memory_info, thread_info;
 };
 
-/* Reads a dump, or the first microdump of a log (microdump.h); `bytes` must outlive it. SL_MALFORMED with a sentence that answers quote, SL_BUSY. Pure. */
+/* Reads a minidump, or the first microdump of a log (microdump.h); `bytes` must outlive `dump`. Errors: SL_MALFORMED
+ * with a message that responses quote, SL_BUSY if out of memory. Does not suspend. */
 enum sl_code sl_minidump_read(struct sl_bytes bytes, struct sl_arena *arena, struct sl_minidump *dump,
                               struct sl_error *error);
 
-/* Whether there are threads, and none has registers of the dump's processor: there are no stacks then. */
+/* True if there are threads, but none has registers of the dump's processor: no stack can be walked then. */
 bool sl_minidump_lacks_registers(const struct sl_minidump *dump);
 
-/* "ThreadListStream"; NULL when the type is not known. */
+/* Returns the name of a stream type, such as "ThreadListStream"; NULL if the type is unknown. */
 const char *sl_minidump_stream_name(uint32_t type);
 
-/* The module that the address belongs to: of those that hold it the smallest that has an id, and where none has one the
- * smallest. NULL: none holds it. */
+/* Returns the module that contains the address. If several do: the smallest one that has an id, else the smallest
+ * one. NULL if no module contains it. */
 const struct sl_crash_module *sl_minidump_module_at(const struct sl_minidump *dump, uint64_t address);
 
-/* Makes `module_map` anew, after modules were taken out of the list. False when out of memory. */
+/* Rebuilds `module_map` after modules were removed from crash.modules. Returns false if out of memory. */
 bool sl_minidump_map_modules(struct sl_minidump *dump, struct sl_arena *arena);
 
-/* As Symbolicator does: of modules that overlap the list keeps the first alone. False when out of memory. */
+/* Keeps only the first of overlapping modules, as Symbolicator does. Returns false if out of memory. */
 bool sl_minidump_drop_overlaps(struct sl_minidump *dump, struct sl_arena *arena);
 
-/* Of 32-bit programs of Windows in dumps of 64 bits: threads get the registers, the stack and the environment block of the
- * 32-bit code, where the dump has them, instead of those of the emulation under it. Nothing changes in other dumps. False when
- * out of memory. */
+/* For a 32-bit Windows program in a 64-bit dump: replaces the registers, the stack and the TEB of each thread, which
+ * belong to the WoW64 emulation, with those of the 32-bit code if the dump has them. Other dumps are not changed.
+ * Returns false if out of memory. */
 bool sl_minidump_enter_wow64(struct sl_minidump *dump, struct sl_arena *arena);
 
-/* Where walking the thread begins; only for threads that are walked. The stack's `read` finds words in all of the dump's
- * memory, so `dump` must outlive the walk. */
+/* Fills the initial registers and the stack of a walk of thread `thread`, whose `is_walked` must be true. The `read`
+ * callback of `stack` finds words in all memory of the dump, so `dump` must outlive the walk. */
 void sl_minidump_start(const struct sl_minidump *dump, size_t thread, struct sl_registers *registers,
                        struct sl_walk_stack *stack);
 
-/* The processor and system whose stack is walked. */
+/* Returns the processor and the system for which the stack is walked. */
 struct sl_walk_target sl_minidump_target(const struct sl_minidump *dump, size_t thread);
 
-/* Stacks that the client walked itself (stream 0x53790001): the thread's frames if it has some. */
+/* Stack traces that the client walked itself (Sentry's stream 0x53790001); they replace our walk of the same thread. */
 struct sl_minidump_prewalked {
     uint64_t thread_id;
-    size_t place;          /* in the file */
+    size_t place;          /* index in the file */
     const uint8_t *frames; /* 16 bytes each */
     size_t count;
 };
 struct sl_minidump_client {
-    struct sl_minidump_prewalked *threads; /* by id; of those of the same id the last counts */
+    struct sl_minidump_prewalked *threads; /* sorted by id; of several with the same id the last one is used */
     size_t count;
     struct sl_str symbols;
 };
 
-/* SL_NOT_FOUND when the dump has none; SL_MALFORMED with what is wrong: nothing of it counts then; SL_BUSY. */
+/* SL_NOT_FOUND if the dump has no such stream; SL_MALFORMED if any part of it is invalid (none of it is used then);
+ * SL_BUSY if out of memory. */
 enum sl_code sl_minidump_client_stacks(const struct sl_minidump *dump, struct sl_arena *arena,
                                        struct sl_minidump_client *client, struct sl_error *error);
 
-/* The thread's frames in the arena, callee first; false when it has none, or out of memory (`*count` is not 0 then). */
+/* Writes the frames of the thread, callee first, into the arena. Returns false if it has none (`*count` is 0) or if
+ * out of memory (`*count` is not 0). */
 bool sl_minidump_client_frames(const struct sl_minidump_client *client, uint64_t thread_id, struct sl_arena *arena,
                                struct sl_crash_frame **frames, size_t *count);

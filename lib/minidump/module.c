@@ -1,4 +1,4 @@
-/* Modules: where they are, what they are called, and the ids by which their files are found. */
+/* Modules: addresses, names, and the ids by which their debug files are found. */
 #include "minidump/impl.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@ enum {
     UNLOADED_SIZE = 24,
     CODEVIEW_PDB70 = 0x53445352, /* "RSDS" */
     CODEVIEW_PDB20 = 0x3031424E, /* "NB10" */
-    CODEVIEW_ELF = 0x4270454C,   /* Breakpad: the build id follows */
+    CODEVIEW_ELF = 0x4270454C,   /* Breakpad; the build id follows */
 };
 
 struct module_record {
@@ -42,7 +42,7 @@ static struct sl_str module_hex(struct dump_reader *d, struct sl_bytes bytes)
     return text;
 }
 
-/* A GUID in the dump's byte order as the bytes of its text. */
+/* Converts a GUID in the dump's byte order to big-endian bytes, the order of its text. */
 static void read_guid(struct sl_reader *r, uint8_t uuid[16])
 {
     uint32_t first = sl_read_u32(r);
@@ -60,7 +60,7 @@ static struct sl_bytes rest_of(struct sl_reader *r)
     return sl_read_bytes(r, sl_reader_left(r));
 }
 
-/* How Windows' symbol servers name programs. */
+/* Returns the code id that Windows' symbol servers use: time stamp and image size. */
 static struct sl_str time_and_size(struct dump_reader *d, const struct module_record *record)
 {
     return dump_printf(d, "%08x%x", record->timestamp, record->size);
@@ -77,7 +77,7 @@ static void identify_pdb70(struct dump_reader *d, const struct module_record *re
     module->has_debug_id = !is_zero(uuid);
     if (is_apple(d->dump))
         module->code_id = module_hex(d, uuid);
-    else if (!is_linux(d->dump)) /* there the time stamp means nothing */
+    else if (!is_linux(d->dump)) /* on Linux the time stamp is meaningless */
         module->code_id = time_and_size(d, record);
     module->debug_file = dump_utf8(d, rest_of(r));
 }
@@ -131,7 +131,7 @@ static void read_version(struct dump_reader *d, struct sl_reader *r, struct sl_c
         module->version = dump_printf(d, "%u.%u.%u.%u", high >> 16, high & 0xFFFF, low >> 16, low & 0xFFFF);
 }
 
-/* False for what is no module, or cannot be read. */
+/* Reads an entry of the module list. Returns false if it is invalid. */
 static bool read_listed(struct dump_reader *d, struct sl_reader *r, struct sl_crash_module *module)
 {
     struct sl_reader location;

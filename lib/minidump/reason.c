@@ -1,4 +1,4 @@
-/* Why the process crashed, in words: what all systems share, and Linux. */
+/* Names of crash reasons: shared code, and Linux. */
 #include "minidump/impl.h"
 
 enum { ACCESS_VIOLATION = 0xC0000005, IN_PAGE_ERROR = 0xC0000006 };

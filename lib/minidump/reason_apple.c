@@ -1,5 +1,5 @@
-/* What Mach exceptions mean: osfmk/mach/exception_types.h, kern_return.h, the processors' exception.h, kern/exc_resource.h and
- * kern/exc_guard.h of XNU. */
+/* Names of Mach exceptions: osfmk/mach/exception_types.h, kern_return.h, the processors' exception.h,
+ * kern/exc_resource.h and kern/exc_guard.h of XNU. */
 #include "minidump/impl.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ enum {
     EXC_RESOURCE = 11,
     EXC_GUARD = 12,
     SIMULATED = 0x43507378,
-    UNCAUGHT_NS = 0x43506e78, /* what Crashpad writes for them */
+    UNCAUGHT_NS = 0x43506e78, /* written by Crashpad */
 };
 
 static const struct dump_name exceptions[] = {
@@ -33,7 +33,7 @@ static const struct dump_name exceptions[] = {
     {0, NULL},
 };
 
-/* ---- what processors say ---- */
+/* ---- processor-specific codes ---- */
 
 enum { ON_ARM64 = 1, ON_X86 = 2, ON_PPC = 4, ON_OTHERS = 8, ON_ALL = 15 };
 
@@ -152,7 +152,7 @@ static const char *flavor_of_resource(unsigned type, unsigned flavor)
     return NULL;
 }
 
-/* `code` and `sub` are what exceeded which limit. */
+/* Describes which limit was exceeded; `code` and `sub` hold the limit and the observed value. */
 static void put_resource_tail(char text[128], unsigned type, uint64_t code, uint64_t sub)
 {
     switch (type) {

@@ -1,4 +1,4 @@
-/* What Windows' exception codes mean: winnt.h, winerror.h, ntstatus.h. */
+/* Names of Windows' exception codes: winnt.h, winerror.h, ntstatus.h. */
 #include "minidump/impl.h"
 
 #include <stdio.h>
@@ -128,10 +128,9 @@ static const struct dump_name fast_fails[] = {
     {0, NULL},
 };
 
-/* Of tables in ascending order; NULL when the number is not there. */
+/* Looks up a number in a table sorted by number; NULL if it is not there. */
 static const char *windows_name(const struct dump_name *names, size_t count, uint32_t number)
 {
-    /* The first that is not below. */
     size_t low = SL_PARTITION_POINT(middle, 0, count, names[middle].number < number);
     return low < count && names[low].number == number ? names[low].name : NULL;
 }

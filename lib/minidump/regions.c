@@ -1,4 +1,4 @@
-/* Regions of the address space: the list of Windows' dumps, else the mappings of Linux. */
+/* Regions of the address space: the memory info list of Windows' dumps, else the mappings of Linux. */
 #include "minidump/regions.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ enum { REGION_SIZE = 48, MEM_FREE = 0x10000 };
 
 SL_ORDER_BY(region_by_address, struct dump_region, first, last)
 
-/* MINIDUMP_MEMORY_INFO; false for what is no memory. */
+/* Reads a MINIDUMP_MEMORY_INFO; returns false if the region is free. */
 static bool read_region(struct sl_reader *r, struct dump_region *region)
 {
     enum {
@@ -20,7 +20,7 @@ static bool read_region(struct sl_reader *r, struct dump_region *region)
         GUARD = 0x100,
     };
     region->first = sl_read_u64(r);
-    sl_reader_skip(r, 16); /* where and as what it was allocated */
+    sl_reader_skip(r, 16); /* allocation base and protection */
     uint64_t size = sl_read_u64(r);
     uint32_t state = sl_read_u32(r), protection = sl_read_u32(r);
     region->last = region->first + size - 1;
@@ -63,7 +63,7 @@ static void take_list(struct dump_reader *d, struct sl_reader *r, size_t count, 
     }
 }
 
-/* Sorts them; of those that overlap the first counts. */
+/* Sorts the regions; keeps the first of overlapping ones. */
 static void sort_regions(struct dump_regions *regions)
 {
     size_t kept = 0;

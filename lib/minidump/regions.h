@@ -1,4 +1,4 @@
-/* What the address space was made of. Private to this folder. */
+/* Regions of the crashed process' address space with their access rights. Private to this folder. */
 #pragma once
 
 #include "minidump/impl.h"
@@ -9,13 +9,13 @@ struct dump_region {
     bool is_guard; /* Windows: PAGE_GUARD */
 };
 
-struct dump_regions { /* ascending, no two overlapping */
+struct dump_regions { /* sorted by address, without overlaps */
     struct dump_region *items;
     size_t count;
 };
 
-/* Into the arena. False when out of memory. */
+/* Reads the regions into the arena. Returns false if out of memory. */
 bool dump_read_regions(const struct sl_minidump *dump, struct sl_arena *arena, struct dump_regions *regions);
 
-/* The region that holds the address; NULL: none, or nothing is known of it. */
+/* Returns the region that contains the address; NULL if none does or the dump has no list of regions. */
 const struct dump_region *dump_region_at(const struct dump_regions *regions, uint64_t address);

@@ -40,7 +40,7 @@ static void name_system(struct sl_minidump *dump, uint32_t platform)
         }
 }
 
-/* Of Windows' and Breakpad's lists, those whose contexts are not read. */
+/* Processors of Windows' and Breakpad's lists whose contexts are not supported. */
 static const struct dump_name unread_processors[] = {
     {2, "Alpha"},
     {6, "Itanium"},
@@ -59,7 +59,7 @@ static void name_processor(struct sl_minidump *dump)
         dump->unread_processor = "unknown";
 }
 
-/* Takes what stands before the next blank; false at the end. */
+/* Takes the text before the next blank; returns false at the end. */
 static bool take_word(struct sl_str *rest, struct sl_str *word)
 {
     if (!rest->data)
@@ -77,7 +77,7 @@ static struct sl_str without_last_word(struct sl_str text)
     return blank ? (struct sl_str){text.data, (size_t)(blank - text.data)} : (struct sl_str){"", 0};
 }
 
-/* Breakpad puts what `uname` says of Linux where others have the service pack: "Linux <version> <build> x86_64". */
+/* Splits "Linux <version> <build> x86_64": Breakpad stores uname(1) output of Linux in place of the service pack. */
 static void split_uname(struct sl_str uname, struct sl_crash_system *system)
 {
     struct sl_str rest = uname, word, last;
@@ -97,7 +97,7 @@ static struct sl_str describe_processor(struct dump_reader *d, struct sl_bytes v
                                         unsigned revision)
 {
     size_t size = 0;
-    bool has_vendor = d->dump->family == SL_CPU_X86; /* others' records have it nowhere */
+    bool has_vendor = d->dump->family == SL_CPU_X86; /* records of other processors have no vendor */
     while (has_vendor && size < vendor.size && vendor.data[size] > ' ' && vendor.data[size] < 0x7F)
         size++;
     return dump_printf(d, "%.*s%sfamily %u model %u stepping %u", (int)size, (const char *)vendor.data, size ? " " : "",
@@ -117,7 +117,7 @@ bool dump_read_system(struct dump_reader *d)
     uint32_t platform = dump->platform = sl_read_u32(&r), text = sl_read_u32(&r);
     sl_reader_skip(&r, 4); /* suite */
     struct sl_bytes vendor = sl_read_bytes(&r, 12);
-    sl_reader_skip(&r, 12); /* what the processor can do */
+    sl_reader_skip(&r, 12); /* processor features */
     if (r.failed)
         return false;
     name_system(dump, platform);

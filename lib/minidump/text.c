@@ -1,4 +1,4 @@
-/* Strings of the file. Several entries may name the same one, so what they take is counted. */
+/* Strings of the file. Several entries may refer to the same string, so each copy is charged to the budget. */
 #include "minidump/impl.h"
 
 enum { LONGEST_TEXT = SL_MAX_NAME };
@@ -15,7 +15,7 @@ static bool affordable(struct dump_reader *d, struct sl_bytes bytes)
     return bytes.data && bytes.size <= LONGEST_TEXT && dump_share(d, bytes.size);
 }
 
-/* False for a surrogate without its other half. */
+/* Reads a UTF-16 character; returns false for an unpaired surrogate. */
 static bool take_character(struct sl_reader *r, uint32_t *code)
 {
     *code = sl_read_u16(r);
@@ -50,7 +50,7 @@ struct sl_str dump_utf16(struct dump_reader *d, struct sl_bytes bytes)
     return affordable(d, bytes) ? from_utf16(d, bytes, true) : (struct sl_str){NULL, 0};
 }
 
-/* What stands behind `u32 bytes`; data NULL when it is not in the file. */
+/* Returns the bytes after `u32 bytes`; data NULL if they are outside of the file. */
 static struct sl_bytes counted(struct dump_reader *d, uint64_t rva)
 {
     struct sl_reader r = dump_reader_of(d->dump, d->dump->bytes);

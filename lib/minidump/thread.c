@@ -1,4 +1,4 @@
-/* Threads, their names, and which of them crashed. */
+/* Threads, their names, and which one crashed. */
 #include "minidump/impl.h"
 #include "base/order.h"
 #include "base/search.h"
@@ -8,7 +8,7 @@
 enum { THREAD_SIZE = 48, NAME_SIZE = 12 };
 enum { DUMP_THREAD_VALID = 1, REQUESTING_THREAD_VALID = 2 };
 
-struct special_threads { /* beside others */
+struct special_threads { /* threads with a special role */
     bool has_writer, has_requesting;
     uint32_t writer, requesting; /* ids */
 };
@@ -73,10 +73,10 @@ static size_t read_names(struct dump_reader *d, struct thread_name **names)
     return kept;
 }
 
-/* The last one that was given; data NULL when there is none. */
+/* Returns the last name of the thread; data NULL if it has none. */
 static struct sl_str name_of(const struct thread_name *names, size_t count, uint32_t id)
 {
-    size_t low = SL_PARTITION_POINT(middle, 0, count, names[middle].id <= id); /* the first beyond */
+    size_t low = SL_PARTITION_POINT(middle, 0, count, names[middle].id <= id); /* the first with a larger id */
     return low && names[low - 1].id == id ? names[low - 1].name : (struct sl_str){NULL, 0};
 }
 
@@ -89,7 +89,7 @@ static void read_thread(struct dump_reader *d, struct sl_reader *r, struct sl_cr
     const struct sl_minidump_memory *other;
     uint32_t rva;
     *thread = (struct sl_crash_thread){.id = sl_read_u32(r), .has_id = true};
-    sl_reader_skip(r, 12); /* suspensions, priorities */
+    sl_reader_skip(r, 12); /* suspend count, priorities */
     *more = (struct sl_minidump_thread){.environment = sl_read_u64(r), .cpu = dump->cpu, .family = dump->family};
     more->stack.address = sl_read_u64(r);
     more->stack.bytes = dump_location(dump, r, &rva);
@@ -101,7 +101,7 @@ static void read_thread(struct dump_reader *d, struct sl_reader *r, struct sl_cr
         more->stack = *other;
 }
 
-/* The last thread of the id; `count` when there is none. */
+/* Returns the index of the last thread with the requesting id; thread_count if there is none. */
 static size_t requesting_thread(const struct sl_crash *crash, const struct special_threads *special)
 {
     bool is_writer = special->has_writer && special->writer == special->requesting;

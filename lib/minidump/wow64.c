@@ -1,12 +1,12 @@
-/* Programs of 32 bits on 64-bit Windows (WoW64) in dumps that a program of 64 bits wrote.
+/* 32-bit programs on 64-bit Windows (WoW64), in dumps that a 64-bit program wrote.
  *
- * Each thread has two stacks, and the dump's registers are mostly those of the 64-bit one, which ends in wow64cpu.dll wherever
- * the program was: it waits for the system there. What the program itself was at is in one of two places:
+ * Each thread has two stacks. The dump's registers are mostly those of the 64-bit stack, which ends in wow64cpu.dll wherever the
+ * program was, because the thread waits for the system there. The registers of the program itself are in one of two places:
  *
- *   - the dump's own registers, when the code segment is that of 32-bit code: the thread ran the program's code
- *   - memory, when it is that of 64-bit code (Microsoft's documentation of WOW64_CONTEXT; winternl.h of Wine):
+ *   - in the dump's own record, if its code segment is that of 32-bit code: the thread was running the program's code
+ *   - in memory, if it is that of 64-bit code (Microsoft's documentation of WOW64_CONTEXT; winternl.h of Wine):
  *
- *         64-bit TEB + 0x1480 + 8 ──▶ slot 1 of its thread local storage: u16 flags, u16 machine, WOW64_CONTEXT
+ *         64-bit TEB + 0x1480 + 8 ──▶ slot 1 of its thread-local storage: u16 flags, u16 machine, WOW64_CONTEXT
  *
  * WOW64_CONTEXT is the CONTEXT of x86. The 64-bit TEB begins with the address of the 32-bit one. */
 #include "minidump/impl.h"
@@ -37,7 +37,7 @@ static bool runs_32_bit_code(const struct sl_minidump *dump, struct sl_bytes con
     return sl_read_u16(&r) == SEGMENT_OF_32_BITS;
 }
 
-/* Data NULL: the dump does not have it. */
+/* Returns the 32-bit context that the emulation saved; data NULL if the dump does not have it. */
 static struct sl_bytes saved_context(const struct sl_minidump *dump, const struct sl_minidump_thread *thread)
 {
     uint64_t saved;
@@ -62,7 +62,8 @@ static void enter_32_bits(struct sl_minidump *dump, struct sl_minidump_thread *t
     thread->stack = stack ? *stack : (struct sl_minidump_memory){.address = 0};
 }
 
-/* False when the dump does not have the registers. A crash in 64-bit code is where the dump says. */
+/* Switches the thread to its 32-bit registers; returns false if the dump does not have them. A crash in 64-bit code
+ * stays as it is. */
 static bool take_thread(struct dump_reader *d, size_t index, const struct dump_exception *exception)
 {
     struct sl_minidump_thread *thread = &d->dump->threads[index];
