@@ -1,14 +1,14 @@
-/* Which format a report has. */
+/* Detects the format of a report. */
 #include "apple/impl.h"
 #include "apple/samples.h"
 
 #include "base/buf.h"
 #include "base/json_fields.h"
 
-/* What a report may make: an honest one makes less than half of it. */
+/* Limit of the results of a report; a real report needs less than half of it. */
 enum { ROOM_PER_BYTE = 4, ROOM_AT_LEAST = 512 << 10 };
-/* Of samples, whose rows share the calls above them: a call takes 250 bytes in each path, which has two columns for it in its row.
- * Calls of stackshots are two numbers. */
+/* The limit for sampling reports, whose rows share the calls above them: a call takes 250 bytes in each path but
+ * only two columns in its row. Calls of stackshots are two numbers. */
 enum { SAMPLES_ROOM_PER_BYTE = 48 };
 
 void *apple_add(struct sl_arena_array *items, struct apple_room *room, size_t cost)
@@ -33,7 +33,7 @@ static bool begins_object(struct sl_str text)
     return text.size && text.data[0] == '{';
 }
 
-/* The whole JSON object that `*text` begins with, behind which `*text` then is; false when it is none. */
+/* Takes the JSON object at the beginning of `*text` and advances `*text` behind it; returns false if there is none. */
 static bool take_object(struct sl_str *text, struct sl_arena *arena, struct sl_str *object)
 {
     struct sl_json j = sl_json(*text, arena, false);
@@ -43,7 +43,7 @@ static bool take_object(struct sl_str *text, struct sl_arena *arena, struct sl_s
     return true;
 }
 
-struct body_members { /* as they are written */
+struct body_members { /* as JSON text */
     struct sl_str threads, images;
 };
 
@@ -53,7 +53,7 @@ static const struct sl_field body_fields[] = {
     SL_FIELDS_END,
 };
 
-/* Whether the object has what a crash has. */
+/* True if the object has the members of a crash report. */
 static bool is_body(struct sl_str object, struct sl_arena *arena)
 {
     struct sl_json j = sl_json(object, arena, false);
@@ -73,7 +73,8 @@ static void read_header(struct sl_str object, struct sl_arena *arena, struct app
     sl_json_read_object(&j, fields, header);
 }
 
-/* What follows the line "Full Report" of a text that Console made; as it is when there is none. */
+/* Returns the JSON behind the line "Full Report" of a text that Console made; the whole text if there is no such
+ * line. */
 static struct sl_str full_report(struct sl_str text)
 {
     struct sl_str rest = text, line;
@@ -86,7 +87,7 @@ static struct sl_str full_report(struct sl_str text)
     return text;
 }
 
-/* The text as UTF-8, without a byte order mark and white space before it. */
+/* Converts to UTF-8, without byte order mark and leading white space. */
 static bool mended(struct sl_bytes bytes, struct sl_arena *arena, struct sl_str *text)
 {
     *text = (struct sl_str){(const char *)bytes.data, bytes.size};

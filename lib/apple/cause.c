@@ -1,4 +1,4 @@
-/* Why the process ended, in the words of the report. */
+/* Why the process ended, as text. */
 #include "apple/impl.h"
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@ static bool codes_are_zero(struct sl_str codes)
 
 /* ---- terminations ---- */
 
-/* Takes the word that the text begins with, up to a blank or comma. */
+/* Takes the word at the beginning of the text, up to a blank or comma. */
 static struct sl_str take_cause_word(struct sl_str *text)
 {
     size_t size = 0;
@@ -59,7 +59,7 @@ struct apple_termination apple_termination_parse(struct sl_str text)
     return termination;
 }
 
-/* "2343432205 (0x8BADF00D)": large codes are known by their digits. */
+/* Writes "2343432205 (0x8BADF00D)": large codes are known by their hex digits. */
 static void put_code(struct sl_str code, struct sl_buf *out)
 {
     struct sl_str rest = code;
@@ -83,7 +83,7 @@ static void put_termination(const struct apple_causes *causes, struct sl_buf *ou
         sl_buf_printf(out, "%s" SL_STR_FMT, termination->domain.size ? ": " : "", SL_STR_ARG(causes->explanation));
 }
 
-/* ---- all of it ---- */
+/* ---- all causes ---- */
 
 static void put_cause(struct sl_str text, struct sl_buf *out)
 {
@@ -96,7 +96,7 @@ static void put_cause(struct sl_str text, struct sl_buf *out)
 
 void apple_put_causes(const struct apple_causes *causes, struct sl_buf *out)
 {
-    /* the reason of an exception has the signal already */
+    /* the reason of an exception already names the signal */
     bool is_signal = sl_str_equal(causes->termination.domain, SL_STR("SIGNAL")) && !causes->explanation.size;
     bool is_ended = causes->termination.domain.size || causes->explanation.size;
     put_cause(causes->exception, out);

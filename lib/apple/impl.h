@@ -1,99 +1,107 @@
-/* Inside of lib/apple: which format it is (apple.c), the lines of texts (line.c), their sections (text.c), JSON (ips.c), and
- * what both say of the system and the time (system.c). */
+/* Private to lib/apple.
+ *
+ *     apple.c      detects the format                 samples.c, samples_row.c, samples_write.c   sampling reports
+ *     line.c       grammar of lines in texts          samples_crash.c   their stacks as threads of a crash
+ *     text.c       sections of text reports           metrickit.c       MetricKit diagnostics
+ *     ips.c        JSON reports                       stackshot.c       stackshots
+ *     cause.c      why the process ended              system.c          system, time and module ids */
 #pragma once
 
 #include "apple/apple.h"
 #include "base/buf.h"
 #include "base/json.h"
 
-struct apple_header { /* the first line of `.ips` files; data NULL = not there */
+struct apple_header { /* the first line of `.ips` files; data NULL = absent */
     struct sl_str timestamp, os_version, bug_type;
 };
 
-/* What may still be made of a report: short texts can stand for things that are not. */
+/* Limits the results of a report, because short texts can expand to large results. */
 struct apple_room {
-    uint64_t left; /* bytes */
-    bool used_up;  /* something did not fit */
+    uint64_t left; /* bytes that may still be used */
+    bool used_up;  /* true after something did not fit */
 };
 
-/* What one takes in the end, together with what callers make of it, in bytes; of a frame what is beyond the 96 that each may. */
+/* Total cost of an item in bytes, including what callers make of it. A frame costs this in addition to the 96 bytes
+ * that each may use. */
 enum { ROOM_OF_IMAGE = 448, ROOM_OF_THREAD = 176, ROOM_OF_FRAME = 72, ROOM_OF_REGISTER = 96, ROOM_OF_LABEL = 48 };
 
-/* Another item, zeroed; NULL when there is no room for it, or no memory. */
+/* Adds a zeroed item; returns NULL if `room` is used up or memory is short. */
 void *apple_add(struct sl_arena_array *items, struct apple_room *room, size_t cost);
 
 /* ---- text.c, ips.c: readers of one format ---- */
 
-/* `header` fills in what the text does not say. False when out of memory or room. */
+/* `header` provides values that the text lacks. Returns false if out of memory or room. */
 bool apple_read_text(struct sl_str text, const struct apple_header *header, const struct sl_apple_options *options,
                      struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash);
 
-/* `body` is one JSON object with arrays `threads` and `usedImages`. False when it is malformed, or out of memory or room: see
- * `*failed`. */
+/* `body` is one JSON object with arrays `threads` and `usedImages`. Returns false if it is malformed (then `*failed`
+ * has the position) or if out of memory or room. */
 bool apple_read_ips(struct sl_str body, const struct apple_header *header, const struct sl_apple_options *options,
                     struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash, struct sl_json *failed);
 
 /* ---- metrickit.c ---- */
 
-/* False when it is malformed, at `*problem_at` counted from 1, or (0) out of memory or room. */
+/* Returns false if the text is malformed (`*problem_at` is the position, counted from 1) or if out of memory or room
+ * (`*problem_at` is 0). */
 bool apple_read_metrickit(struct sl_str text, struct sl_arena *arena, struct apple_room *room, struct sl_crash *crash,
                           size_t *problem_at);
 
 /* ---- stackshot.c ---- */
 
-/* Whether the object has what a stackshot has. */
+/* True if the object has the members of a stackshot. */
 bool apple_is_stackshot(struct sl_str object, struct sl_arena *arena);
 
-/* The threads of the process that was in front. As apple_read_ips(). */
+/* Reads the threads of the frontmost process. Contract of apple_read_ips(). */
 bool apple_read_stackshot(struct sl_str body, const struct apple_header *header, struct sl_arena *arena,
                           struct apple_room *room, struct sl_crash *crash, struct sl_json *failed);
 
 /* ---- samples_crash.c ---- */
 
-/* The stacks of the process that a report of samples is about. SL_MALFORMED, SL_BUSY; `room->used_up` of the latter. */
+/* Reads the stacks of the sampling report's target process. SL_MALFORMED; SL_BUSY if out of memory or, with
+ * `room->used_up`, out of room. */
 enum sl_code apple_read_samples(struct sl_str text, const struct apple_header *header,
                                 const struct sl_apple_options *options, struct sl_arena *arena, struct apple_room *room,
                                 struct sl_crash *crash, struct sl_error *error);
 
 /* ---- cause.c: why the process ended ---- */
 
-/* Whether exception codes are numbers alone: "0x1, 0x10", and not "KERN_INVALID_ADDRESS at 0x10". */
+/* True if exception codes are only numbers, like "0x1, 0x10"; false for "KERN_INVALID_ADDRESS at 0x10". */
 bool apple_codes_are_raw(struct sl_str codes);
 
-struct apple_termination {            /* data NULL = not known */
-    struct sl_str domain, code, rest; /* "FRONTBOARD", "2343432205", what follows it */
+struct apple_termination {            /* data NULL = unknown */
+    struct sl_str domain, code, rest; /* "FRONTBOARD", "2343432205", the text after them */
 };
-/* "FRONTBOARD 2343432205", "Namespace SIGNAL, Code 11 Segmentation fault: 11", "CODESIGNING, Code 0x2". */
+/* Parses "FRONTBOARD 2343432205", "Namespace SIGNAL, Code 11 Segmentation fault: 11" or "CODESIGNING, Code 0x2". */
 struct apple_termination apple_termination_parse(struct sl_str text);
 
 struct apple_causes {
-    struct sl_str exception, reason; /* "NSRangeException" and its words */
+    struct sl_str exception, reason; /* "NSRangeException" and its message */
     struct sl_str information, message, subtype, codes;
     struct apple_termination termination;
     struct sl_str explanation; /* of the termination */
 };
-/* Writes all causes that are there, a line each; nothing when there are none. */
+/* Writes each cause that is set on a line of its own. */
 void apple_put_causes(const struct apple_causes *causes, struct sl_buf *out);
 
 /* ---- system.c ---- */
 
-/* "2019-01-09 17:42:22.075 +0000" as seconds since 1970, UTC, without the fraction. */
+/* Converts "2019-01-09 17:42:22.075 +0000" to seconds since 1970, UTC, without the fraction. False if malformed. */
 bool apple_time(struct sl_str text, int64_t *seconds);
 
-/* "Mac OS X 10.14.0 (18A391)"; all of it is the name unless it is of that form, or `split` and of the form
- * "<name> <version> (<build>)". */
+/* Splits "Mac OS X 10.14.0 (18A391)" and, if `split`, any "<name> <version> (<build>)". Otherwise the whole text is
+ * the name. */
 void apple_os(struct sl_str text, bool split, struct sl_crash_system *system);
 
-/* "macOS" of "Mac OS X" and the like. */
+/* Returns "macOS" for "Mac OS X" and its other names. */
 struct sl_str apple_os_name(struct sl_str name);
 
-/* "X86-64 (Native)": what its first word says. */
+/* Parses the first word of a code type like "X86-64 (Native)". */
 enum sl_arch apple_arch(struct sl_str code_type);
 
-/* "usedImages" and "Binary Images" name modules by their UUID; false when it is none. */
+/* Sets the ids of a module from its UUID in "usedImages" or "Binary Images"; returns false if that is not a UUID. */
 bool apple_module_id(struct sl_str uuid, struct sl_arena *arena, struct sl_crash_module *module);
 
-/* ---- line.c: the grammar of lines; each says whether the line is one ---- */
+/* ---- line.c: the grammar of lines; each function returns false if the line is of another form ---- */
 
 static inline struct sl_str apple_behind(struct sl_str text, size_t size)
 {
@@ -102,35 +110,34 @@ static inline struct sl_str apple_behind(struct sl_str text, size_t size)
 
 enum apple_number { APPLE_NONE, APPLE_NUMBER, APPLE_TOO_LARGE };
 
-/* Takes the decimal digits that `rest` begins with. */
+/* Takes the decimal digits at the beginning of `rest`. */
 enum apple_number apple_take_number(struct sl_str *rest, uint64_t *value);
 
 struct apple_thread_line {
     uint64_t number;
-    bool fits; /* else the number is too large for anything */
+    bool fits; /* false: the number is too large to use */
     bool crashed;
-    struct sl_str name; /* size 0 = none */
+    struct sl_str name; /* size 0 = no name */
 };
 bool apple_thread_header(struct sl_str line, struct apple_thread_line *thread);
 bool apple_thread_name(struct sl_str line, struct apple_thread_line *thread);
 bool apple_registers_header(struct sl_str line);
 
-/* The next register of a line, which `rest` then is behind; one whose value is too large is passed over. False when there is
- * no more. */
+/* Takes the next register of a line and skips those whose value is too large. Returns false if there are no more. */
 bool apple_next_register(struct sl_str *rest, struct sl_crash_register *reg);
 
-/* The next address of a list of addresses, with or without brackets; false at its end. */
+/* Takes the next address of a list, with or without brackets; returns false at its end. */
 bool apple_next_address(struct sl_str *rest, uint64_t *address);
 
 struct apple_frame_line {
     struct sl_crash_frame frame;
-    bool fits; /* else the address is too large */
+    bool fits; /* false: the address is too large */
 };
 bool apple_frame_line(struct sl_str line, struct apple_frame_line *frame);
 
 struct apple_image_line {
-    uint64_t begin, end; /* the last byte; `begin` when it is not known */
-    bool fits;           /* else an address is too large */
+    uint64_t begin, end; /* `end`: the last byte; equals `begin` if unknown */
+    bool fits;           /* false: an address is too large */
     struct sl_str name, uuid, path;
 };
 bool apple_image_line(struct sl_str line, struct apple_image_line *image);

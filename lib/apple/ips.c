@@ -1,17 +1,17 @@
-/* JSON reports. Members come in any order and refer to each other, so the body is looked through once for where its members
- * are, and then they are read. Members of another type than theirs count as absent. */
+/* JSON reports. Members come in any order and refer to each other, so a first pass records where the members of the
+ * body are, and a second one reads them. Members of an unexpected type are treated as absent. */
 #include "apple/impl.h"
 
 #include "base/buf.h"
 #include "base/json_fields.h"
 
-struct ips_body { /* its members, as they are written; data NULL = absent */
+struct ips_body { /* members as JSON text; data NULL = absent */
     struct sl_str process, path, bundle, incident, parent, launch, uptime, translated, region, termination;
     struct sl_str exception_reason, capture_time, os_version, cpu_type, model, exception, information, faulting_thread;
     struct sl_str threads, images, exception_trace;
 };
 
-/* The first are what a crash has as its extras. */
+/* The first fields become the extras of the crash. */
 enum { EXTRAS = 11 };
 static const struct sl_field body_fields[] = {
     SL_FIELD(RAW, false, ips_body, process, "procName"),
@@ -69,7 +69,7 @@ static struct sl_json member_reader(const struct ips_reader *r, struct sl_str te
     return sl_json(text.data ? text : SL_STR("null"), r->arena, false);
 }
 
-/* To be called with readers of parts of the body, which is known to be well-formed: they can fail for want of memory only. */
+/* For readers of parts of the body, which is known to be well-formed: they only fail if memory is short. */
 static void done_with(struct ips_reader *r, const struct sl_json *j)
 {
     r->no_memory |= j->failed;
@@ -100,7 +100,7 @@ static bool read_ips_body(struct ips_reader *r, struct sl_json *j)
     return sl_json_end(j);
 }
 
-/* Reads the object that a member of the body is. */
+/* Reads a member of the body that is an object. */
 static void member_object(struct ips_reader *r, struct sl_str member, const struct sl_field *fields, void *out)
 {
     struct sl_json j = member_reader(r, member);
@@ -165,7 +165,7 @@ static const struct sl_field frame_fields[] = {
     SL_FIELD(FLAG, false, ips_frame, is_inlined, "inline"),   SL_FIELDS_END,
 };
 
-/* False when the frame is none of its own: it was inlined, or says no address. */
+/* Returns false if the frame was inlined or has no address. */
 static bool read_ips_frame(const struct ips_reader *r, struct sl_fields *s, struct sl_crash_frame *frame)
 {
     struct ips_frame read = {.is_inlined = false};
@@ -204,7 +204,7 @@ static bool read_ips_frames(struct sl_fields *s, const struct sl_json_path *at, 
     return thread->frames || sl_json_no_memory(s->json);
 }
 
-/* {"value": 1, ...} */
+/* Parses {"value": 1, ...}. */
 static bool read_register(struct sl_json *j, uint64_t *value)
 {
     static const struct sl_field fields[] = {{.key = SL_STR("value"), .type = SL_FIELD_U64}, SL_FIELDS_END};
@@ -224,7 +224,7 @@ static void add_register(struct ips_reader *r, struct sl_json *j, struct sl_aren
         sl_json_no_memory(j);
 }
 
-/* "x": [{"value": 1}, ...] is x0 and so on. */
+/* Parses "x": [{"value": 1}, ...]: element i is register x<i>. */
 static void read_register_array(struct ips_reader *r, struct sl_json *j, struct sl_arena_array *registers,
                                 struct sl_str name)
 {
@@ -321,9 +321,9 @@ static void read_threads(struct ips_reader *r)
     r->no_memory |= !r->crash->threads;
 }
 
-/* ---- what happened, and where ---- */
+/* ---- causes, system and extras ---- */
 
-/* A text or all texts of arrays and objects in it, a line each. The reader does not go deeper than JSON may. */
+/* Appends a text, or all texts in an array or object, a line each. Recursion is bounded by the reader's depth limit. */
 static void add_texts(struct sl_json *j, struct sl_buf *lines)
 {
     struct sl_str text;
@@ -375,7 +375,7 @@ static const struct sl_field termination_fields[] = {
     SL_FIELDS_END,
 };
 
-/* `<namespace> <code> <indicator>` */
+/* Returns `<namespace> <code> <indicator>`. */
 static struct sl_str termination_reason(struct ips_reader *r, const struct ips_termination *t)
 {
     struct sl_buf text = {.budget = r->arena->budget};
@@ -389,7 +389,7 @@ static struct sl_str termination_reason(struct ips_reader *r, const struct ips_t
     return keep_texts(r, &text);
 }
 
-struct ips_exception { /* of the system, or of a language */
+struct ips_exception { /* an exception of the system or of a language runtime */
     struct sl_str type, signal, message, subtype, codes, name, composed;
 };
 
@@ -404,7 +404,7 @@ static const struct sl_field exception_fields[] = {
     SL_FIELDS_END,
 };
 
-/* All causes, a line each. */
+/* Returns all causes, a line each. */
 static struct sl_str all_causes(struct ips_reader *r, struct apple_causes *causes,
                                 const struct ips_termination *termination)
 {
@@ -418,7 +418,7 @@ static struct sl_str all_causes(struct ips_reader *r, struct apple_causes *cause
     return keep_texts(r, &text);
 }
 
-/* `<type> (<signal>)` */
+/* Returns `<type> (<signal>)`. */
 static struct sl_str exception_reason(struct ips_reader *r, struct sl_str type, struct sl_str signal)
 {
     struct sl_buf text = {.budget = r->arena->budget};

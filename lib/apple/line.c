@@ -1,4 +1,4 @@
-/* The grammar of lines. They come without white space at their ends. */
+/* The grammar of lines. Callers have trimmed white space at both ends. */
 #include "apple/impl.h"
 
 static bool take_word(struct sl_str *rest, const char *word)
@@ -9,7 +9,7 @@ static bool take_word(struct sl_str *rest, const char *word)
     return true;
 }
 
-/* White space, at least one character of it. */
+/* Takes white space, at least one character. */
 static bool take_blanks(struct sl_str *rest)
 {
     size_t size = 0;
@@ -26,7 +26,7 @@ enum apple_number apple_take_number(struct sl_str *rest, uint64_t *value)
     return good ? APPLE_NUMBER : rest->size < before ? APPLE_TOO_LARGE : APPLE_NONE;
 }
 
-/* "0x" and hex digits. */
+/* Takes "0x" and hex digits. */
 static enum apple_number take_hex(struct sl_str *rest, uint64_t *value)
 {
     size_t size = 2;
@@ -44,7 +44,7 @@ static enum apple_number take_hex(struct sl_str *rest, uint64_t *value)
 
 /* ---- threads ---- */
 
-/* "Thread <number>" */
+/* Takes "Thread <number>". */
 static bool take_thread(struct sl_str *rest, struct apple_thread_line *thread)
 {
     if (!take_word(rest, "Thread "))
@@ -54,7 +54,7 @@ static bool take_thread(struct sl_str *rest, struct apple_thread_line *thread)
     return number != APPLE_NONE;
 }
 
-/* "<name> Dispatch queue: <queue>", of which one may be missing: the name, or else the queue. */
+/* Returns the name in "<name> Dispatch queue: <queue>", or the queue if there is no name. */
 static struct sl_str name_or_queue(struct sl_str text)
 {
     static const char label[] = "Dispatch queue:";
@@ -137,7 +137,8 @@ bool apple_next_address(struct sl_str *rest, uint64_t *address)
 
 /* ---- frames ---- */
 
-/* Takes "<image> <address>", the shortest image for which that and the end of the line, or white space, follow. */
+/* Takes "<image> <address>", where white space or the end of the line follows the address. Takes the shortest image
+ * that fits, as names may contain blanks. */
 static bool take_image_and_address(struct sl_str *rest, struct apple_frame_line *line)
 {
     const char *begin = rest->data;
@@ -161,7 +162,7 @@ static bool take_image_and_address(struct sl_str *rest, struct apple_frame_line 
     return false;
 }
 
-/* Cuts " + <number>" off, which says where the symbol begins. */
+/* Cuts off " + <number>", the offset in the symbol. */
 static void cut_offset(struct sl_str *symbol, struct sl_crash_frame *frame)
 {
     size_t size = symbol->size;
@@ -176,7 +177,7 @@ static void cut_offset(struct sl_str *symbol, struct sl_crash_frame *frame)
         sl_crash_set_symbol(frame, offset);
 }
 
-/* Console marks calls that were inlined. */
+/* Cuts off Console's mark of inlined calls. */
 static void cut_inlined(struct sl_str *symbol)
 {
     const struct sl_str mark = SL_STR("[inlined]");
@@ -184,7 +185,7 @@ static void cut_inlined(struct sl_str *symbol)
         *symbol = sl_str_trimmed((struct sl_str){symbol->data, symbol->size - mark.size});
 }
 
-/* Cuts " (<file>:<line>)" off. */
+/* Cuts off " (<file>:<line>)". */
 static void cut_position(struct sl_str *symbol, struct sl_crash_frame *frame)
 {
     const char *open =
@@ -228,14 +229,14 @@ bool apple_frame_line(struct sl_str line, struct apple_frame_line *frame)
     if (line.size && !is_hex_number(line) && !sl_str_equal(line, SL_STR("???")))
         frame->frame.function = line;
     else
-        frame->frame.symbol_offset = 0; /* that of the image */
+        frame->frame.symbol_offset = 0; /* the offset was in the image */
     return true;
 }
 
 /* ---- images ---- */
 
-/* The last "<...>" that has nothing but an id in it and white space before it; `*rest` is what lies before, `*path` what
- * lies behind. */
+/* Finds the last "<...>" that contains only an id and follows white space; `*rest` becomes the text before it,
+ * `*path` the text behind. */
 static bool cut_uuid(struct sl_str *rest, struct sl_str *uuid, struct sl_str *path)
 {
     const char *end = rest->data + rest->size, *open;
@@ -255,7 +256,7 @@ static bool cut_uuid(struct sl_str *rest, struct sl_str *uuid, struct sl_str *pa
     return false;
 }
 
-/* "+<name> <arch> (<version>)": the name, which may have blanks in it. */
+/* Returns the name in "+<name> <arch> (<version>)"; it may contain blanks. */
 static struct sl_str image_name(struct sl_str text)
 {
     const char *open = text.size && text.data[text.size - 1] == ')' ? memrchr(text.data, '(', text.size) : NULL;
@@ -278,7 +279,7 @@ bool apple_image_line(struct sl_str line, struct apple_image_line *image)
     bool dash = take_word(&line, "-");
     take_blanks(&line);
     enum apple_number end = take_hex(&line, &image->end);
-    if (end == APPLE_NONE && take_word(&line, "???")) { /* spindump, of programs */
+    if (end == APPLE_NONE && take_word(&line, "???")) { /* spindump, for programs */
         image->end = image->begin;
         end = begin;
     }

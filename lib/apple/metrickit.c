@@ -1,13 +1,13 @@
-/* Diagnostics of MetricKit as JSON (developer.apple.com, "MXDiagnosticPayload", "MXCallStackTree"): a payload of several, one of them,
- * or its tree of call stacks alone.
+/* Diagnostics of MetricKit as JSON (developer.apple.com, "MXDiagnosticPayload", "MXCallStackTree"): a payload with several diagnostics, a
+ * single one, or only its tree of call stacks.
  *
  *     {"crashDiagnostics": [{"callStackTree": {"callStacks": [
  *         {"threadAttributed": true, "callStackRootFrames": [
  *             {"binaryUUID": "..", "offsetIntoBinaryTextSegment": 5, "address": 4101, "binaryName": "app", "subFrames": [
  *                 {..its caller..}]}]}]}, "diagnosticMetaData": {"osVersion": "iPhone OS 17.0 (21A329)", ..}}]}
  *
- * A tree is as deep as a stack, deeper than other JSON may be, so that it is read bracket by bracket, with the open ones in an
- * array. Each path from a root, where the thread is, to a frame without callers becomes a thread. */
+ * A tree is as deep as a stack, which exceeds the depth limit of the JSON reader. So this reader goes bracket by bracket and keeps the open
+ * ones in an array. Each path from a root, the innermost frame, to a frame without callers becomes a thread. */
 #include "apple/impl.h"
 
 #include <stdlib.h>
@@ -19,13 +19,13 @@ enum open_kind { OPEN_OTHER, OPEN_STACKS, OPEN_STACK, OPEN_FRAMES, OPEN_FRAME };
 
 struct open_bracket {
     enum open_kind kind;
-    size_t frame; /* of OPEN_FRAME: its index, counted from 1; else 0 */
+    size_t frame; /* OPEN_FRAME: its index, counted from 1; else 0 */
     bool is_object;
 };
 
 struct tree_frame {
     uint64_t address, offset;
-    size_t caller_of; /* the frame that this one called, counted from 1; 0: the root */
+    size_t caller_of; /* index of the callee, counted from 1; 0: this is a root */
     struct sl_str name, uuid;
     bool has_address, has_callers;
 };
@@ -52,14 +52,14 @@ struct metrickit {
     struct sl_arena_array threads, modules;
     struct open_bracket *brackets; /* malloc */
     size_t depth, capacity;
-    struct tree_frame *frames; /* malloc: of the open stack */
+    struct tree_frame *frames; /* malloc; frames of the open stack */
     size_t frame_count, frame_capacity;
     struct sl_str key;
-    struct sl_map known; /* modules, by id and address */
+    struct sl_map known; /* modules by id and address */
     struct sl_str texts[TEXTS];
     uint64_t exception, signal;
     bool attributed, any_attributed;
-    bool in_stacks; /* OPEN_STACKS is open; there is none in another */
+    bool in_stacks; /* OPEN_STACKS is open; never nested */
 };
 
 bool sl_apple_is_metrickit(struct sl_str text)
@@ -68,7 +68,7 @@ bool sl_apple_is_metrickit(struct sl_str text)
            !memmem(text.data, text.size, "\"usedImages\"", 12);
 }
 
-/* Whether so much may still be made. */
+/* True if `cost` more bytes fit in the room. */
 static bool may_make(struct metrickit *m, uint64_t cost)
 {
     m->room->used_up |= cost > m->room->left;
@@ -98,7 +98,7 @@ static void add_image(struct metrickit *m, const struct tree_frame *frame)
     m->no_memory |= !added || !module.code_id.data;
 }
 
-/* The path from the root to this frame. */
+/* Adds the path from the root to this frame as a thread. */
 static void add_path(struct metrickit *m, size_t last)
 {
     size_t count = 0;
@@ -147,7 +147,8 @@ static struct open_bracket *top(struct metrickit *m)
 
 static void open_frame(struct metrickit *m, struct open_bracket *bracket)
 {
-    size_t called = m->brackets[m->depth - 2].frame; /* around the open OPEN_FRAMES; 0: that is the stack */
+    size_t called =
+        m->brackets[m->depth - 2].frame; /* frame around the open OPEN_FRAMES; 0: that is directly in the stack */
     if (!may_make(m, sizeof *m->frames) ||
         !sl_grow_zeroed(&m->frames, &m->frame_capacity, m->frame_count + 1, sizeof *m->frames)) {
         m->no_memory = true;
@@ -184,7 +185,7 @@ static void open_bracket(struct metrickit *m, bool is_object)
     m->key = (struct sl_str){NULL, 0};
 }
 
-/* False when it closes none of its kind. */
+/* Returns false if no bracket of this kind is open. */
 static bool close_bracket(struct metrickit *m, bool is_object)
 {
     if (!m->depth || top(m)->is_object != is_object)
@@ -234,7 +235,7 @@ static void take_other_value(struct metrickit *m, struct sl_json *j)
         sl_json_bool(j, &m->attributed);
 }
 
-/* A text, number or word, which ends at `end`. */
+/* Reads a string, number or literal that ends at `end`. */
 static void take_value(struct metrickit *m, size_t end)
 {
     struct sl_json j = sl_json((struct sl_str){m->text.data + m->at, end - m->at}, m->arena, false);
@@ -248,7 +249,7 @@ static void take_value(struct metrickit *m, size_t end)
     m->at = end;
 }
 
-/* Behind the quote that ends the text at `at`; 0 when there is none. */
+/* Returns the position behind the closing quote of the string at `at`; 0 if there is none. */
 static size_t end_of_text(struct sl_str text, size_t at)
 {
     for (at++; at < text.size && text.data[at] != '"'; at++)
@@ -272,7 +273,7 @@ static bool take_quoted(struct metrickit *m)
     return true;
 }
 
-/* False when it is no JSON. */
+/* Returns false if the text is not JSON. */
 static bool take_token(struct metrickit *m)
 {
     char c = m->text.data[m->at];
@@ -300,7 +301,7 @@ static bool take_token(struct metrickit *m)
 
 /* ---- the crash ---- */
 
-/* osfmk/mach/exception_types.h and sys/signal.h of XNU. */
+/* Names of osfmk/mach/exception_types.h and sys/signal.h of XNU. */
 static const char *exception_name(uint64_t number)
 {
     static const char *const names[] = {NULL,

@@ -1,4 +1,4 @@
-/* Reports of samples: sections, threads, processes and their images. */
+/* Sampling reports: sections, threads, processes and their images. */
 #include "apple/samples_impl.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@ enum samples_section {
     IN_HEAD,
     IN_TREE,
     IN_HEAVIEST, /* one stack, whose rows are not indented */
-    IN_TOTALS,   /* functions, of wherever they were called */
-    IN_TOPS,     /* functions that were at the top, with their number behind them */
+    IN_TOTALS,   /* functions, summed over all callers */
+    IN_TOPS,     /* functions at the top of stacks; the number follows them */
     IN_IMAGES,
 };
 
@@ -20,14 +20,14 @@ struct samples_reader {
     struct sl_arena *arena;
     enum samples_section section;
     struct sl_arena_array rows, threads, processes, images;
-    struct sl_samples_process process; /* the open one */
+    struct sl_samples_process process; /* the current one */
     bool has_process, has_target_pid, no_memory;
     uint64_t target_pid;
-    uint32_t thread;   /* the open one */
-    uint32_t heaviest; /* the row before, in that section */
+    uint32_t thread;   /* the current one */
+    uint32_t heaviest; /* the previous row of IN_HEAVIEST */
 };
 
-/* ---- what begins a section ---- */
+/* ---- section headings ---- */
 
 static bool takes(struct sl_str *rest, const char *word)
 {
@@ -46,7 +46,7 @@ static void close_process(struct samples_reader *s)
     s->has_process = false;
 }
 
-/* "app [123] (suspended)" */
+/* Begins a process: "app [123] (suspended)". */
 static void open_process(struct samples_reader *s, struct sl_str name)
 {
     close_process(s);
@@ -70,7 +70,7 @@ static void add_thread(struct samples_reader *s, struct sl_samples_thread thread
     s->thread = (uint32_t)s->threads.count - 1;
 }
 
-/* What stands in quotes behind the label. */
+/* Finds the quoted value that follows the label. */
 static bool quoted(struct sl_str line, const char *label, struct sl_str *value)
 {
     const char *found = memmem(line.data, line.size, label, strlen(label));
@@ -82,7 +82,7 @@ static bool quoted(struct sl_str line, const char *label, struct sl_str *value)
     return end;
 }
 
-/* "  Thread 0x2ca9e    DispatchQueue \"com.apple.main-thread\"(1)    Thread name \"x\"    49 samples (1-49)" */
+/* Parses "  Thread 0x2ca9e    DispatchQueue \"com.apple.main-thread\"(1)    Thread name \"x\"    49 samples (1-49)". */
 static bool read_thread_head(struct samples_reader *s, struct sl_str line)
 {
     struct sl_samples_thread thread = {.name = {NULL, 0}};
@@ -105,7 +105,8 @@ static bool is_thread_row(struct sl_str line)
     return apple_take_number(&rest, &count) == APPLE_NUMBER && sl_str_starts(rest, SL_STR(" Thread_"));
 }
 
-/* "    8676 Thread_955462   DispatchQueue_1: com.apple.main-thread  (serial)", "    2569 Thread_1330655: JavaScriptCore::Marking" */
+/* Parses "    8676 Thread_955462   DispatchQueue_1: com.apple.main-thread  (serial)" or "    2569 Thread_1330655:
+ * JavaScriptCore::Marking". */
 static bool read_thread_row(struct samples_reader *s, struct sl_str line)
 {
     struct sl_samples_thread thread = {.name = {NULL, 0}};
@@ -197,11 +198,11 @@ static void add_samples_row(struct samples_reader *s, struct sl_str line)
     struct sl_samples_row row, *added;
     bool in_tree = s->section == IN_TREE, in_heaviest = s->section == IN_HEAVIEST;
     size_t at = (size_t)(line.data - s->samples->text.data);
-    if (in_tree && !s->has_process) /* the head was cut off */
+    if (in_tree && !s->has_process) /* the head is missing */
         open_process(s, SL_STR(""));
     if ((in_tree && read_thread_row(s, line)) || !samples_row(line, s->section != IN_TOPS, &row))
         return;
-    if (in_tree && s->thread == SL_SAMPLES_NONE) /* "Powerstats for:" has a tree, but no threads */
+    if (in_tree && s->thread == SL_SAMPLES_NONE) /* "Powerstats for:" has a tree without threads */
         add_thread(s, (struct sl_samples_thread){.has_id = false});
     row.line = at;
     row.line_size = line.size;
@@ -215,7 +216,7 @@ static void add_samples_row(struct samples_reader *s, struct sl_str line)
     s->heaviest = (uint32_t)s->rows.count - 1;
 }
 
-/* False behind the last one. */
+/* Returns false at the end of the image list. */
 static bool read_image(struct samples_reader *s, struct sl_str line)
 {
     struct apple_image_line image;
@@ -254,11 +255,11 @@ static void read_samples_line(struct samples_reader *s, struct sl_str line)
         add_samples_row(s, line);
 }
 
-/* ---- what belongs together ---- */
+/* ---- linking rows, images and processes ---- */
 
 SL_ORDER_BY(image_by_address, struct sl_samples_image, begin, end)
 
-/* Of an image whose end is not known: whether the row says that it is so far behind its beginning. */
+/* For an image of unknown size: true if the row's own "+ <offset>" matches the image's begin. */
 static bool is_that_far(const struct sl_samples_row *row, uint64_t begin)
 {
     struct sl_str digits = apple_behind(row->place, row->image_name.size);
@@ -295,15 +296,16 @@ static void find_callers(const struct sl_samples *samples)
             samples->threads[row->thread].count += row->count;
         if (row->caller == SL_SAMPLES_NONE)
             continue;
-        /* The system was entered from it at this very instruction; else it has called, and goes on behind that. */
+        /* If the callee is the kernel, the system was entered at this very instruction; otherwise the address is a
+         * return address. */
         struct sl_samples_row *from = &samples->rows[row->caller];
         from->is_exact &= row->is_kernel && !from->is_kernel;
         from->children = from->children + row->count < row->count ? UINT64_MAX : from->children + row->count;
     }
 }
 
-/* Functions in totals are those of trees: their addresses are exact where they are so there. Where a function begins nothing returns
- * to. False when out of memory. */
+/* Rows of totals are functions that also occur in trees: an address is exact if it is exact there. Offset 0 is exact
+ * too, because nothing returns to the begin of a function. Returns false if out of memory. */
 static bool find_exact_totals(struct samples_reader *s)
 {
     struct sl_samples *samples = s->samples;
@@ -332,7 +334,7 @@ static void find_target(struct samples_reader *s)
     for (size_t i = 0; i < samples->process_count && s->has_target_pid; i++)
         if (samples->processes[i].has_pid && samples->processes[i].pid == s->target_pid)
             samples->target = (uint32_t)i;
-    for (size_t i = 0; i < samples->row_count; i++) /* its heaviest stack stands before all processes */
+    for (size_t i = 0; i < samples->row_count; i++) /* the heaviest stack of the target stands before all processes */
         if (samples->rows[i].process == SL_SAMPLES_NONE)
             samples->rows[i].process = samples->target;
 }

@@ -1,5 +1,5 @@
-/* Reports of samples: what `sample` and Activity Monitor write (sample(1)), and spindump(8) and the reports of hangs, of processor time
- * and of writes, which have its format.
+/* Sampling reports: those of `sample` and Activity Monitor (sample(1)), and of spindump(8), whose format the system's reports of hangs,
+ * processor time and disk writes share.
  *
  *     Call graph:                                                          sample
  *         8 Thread_955462   DispatchQueue_1: com.apple.main-thread  (serial)
@@ -12,9 +12,9 @@
  *         5  ??? (app + 16416) [0x100004020] 1-5
  *          *5  thread_block + 8 (kernel + 100) [0xffffff8000200064] 1-5
  *
- * A row is a call in how many samples it was seen; the column of that number says how deep it is, and a row one deeper is called by it.
- * Each process has its images. What is read are the rows, with where they stand in the text, so that it can be written again with the
- * names that debug information has. All is in proportion to the text. */
+ * A row is a call and the number of samples that contain it; the column of that number is the depth: a deeper row is called by the last
+ * row before it with a smaller column. Each process has its own images. Rows keep their position in the text, so that the report can be
+ * written again with names from debug information. Memory is proportional to the text. */
 #pragma once
 
 #include "crash/crash.h"
@@ -22,32 +22,32 @@
 #define SL_SAMPLES_NONE UINT32_MAX
 
 struct sl_samples_image {
-    uint64_t begin, end; /* the last byte; `begin` when it is not known */
+    uint64_t begin, end; /* `end`: the last byte; equals `begin` if unknown */
     struct sl_crash_module module;
 };
 
 struct sl_samples_row {
-    size_t line, line_size;   /* in the text, without the line's end */
-    size_t name, name_end;    /* the part that tells the place, "main + 12 (main.c:7 in app + 16396)" */
-    size_t tail;              /* what stands behind the address */
-    size_t column;            /* of the number */
-    uint64_t count, children; /* in samples: of this row, and of those that it calls */
-    uint32_t caller;          /* the row; SL_SAMPLES_NONE: it is a thread's first, or of no tree */
-    uint32_t thread, process; /* SL_SAMPLES_NONE: of none */
+    size_t line, line_size;   /* range in the text, without the line end */
+    size_t name, name_end;    /* range of the location, "main + 12 (main.c:7 in app + 16396)" */
+    size_t tail;              /* begin of the text behind the address */
+    size_t column;            /* column of the number */
+    uint64_t count, children; /* samples: of this row, and the sum of its callees */
+    uint32_t caller;          /* row index; SL_SAMPLES_NONE: first row of a thread, or not in a tree */
+    uint32_t thread, process; /* SL_SAMPLES_NONE: in no thread or process */
     uint32_t image;
     bool has_address, is_kernel, in_sample;
-    bool is_exact;                   /* the address is no return address */
-    uint64_t address;                /* the first, of several */
+    bool is_exact;                   /* not a return address */
+    uint64_t address;                /* the first one if the row has several */
     struct sl_str function;          /* without "???" */
-    struct sl_str image_name, place; /* "app", "app + 16396": as they are written */
-    struct sl_str offset;            /* "12", "12,8,..."; of the function */
+    struct sl_str image_name, place; /* "app", "app + 16396": as written in the report */
+    struct sl_str offset;            /* offset in the function: "12" or "12,8,..." */
     struct sl_str filename;
-    uint32_t source_line; /* 0: not told */
-    bool has_several;     /* addresses */
+    uint32_t source_line; /* 0: unknown */
+    bool has_several;     /* the row has several addresses */
 };
 
 struct sl_samples_thread {
-    uint64_t id, count; /* of samples */
+    uint64_t id, count; /* `count`: number of samples */
     bool has_id;
     struct sl_str name;
     uint32_t process;
@@ -57,7 +57,7 @@ struct sl_samples_process {
     struct sl_str name; /* "app [123]" */
     uint64_t pid;
     bool has_pid;
-    size_t first_image, image_count; /* ascending */
+    size_t first_image, image_count; /* images sorted by address */
 };
 
 struct sl_samples {
@@ -67,25 +67,26 @@ struct sl_samples {
     struct sl_samples_process *processes;
     struct sl_samples_image *images;
     size_t row_count, thread_count, process_count, image_count;
-    uint32_t target; /* the process that the report is about; SL_SAMPLES_NONE: of none */
-    /* The head's; data NULL: not told. */
+    uint32_t target; /* the process that the report is about; SL_SAMPLES_NONE: unknown */
+    /* From the head; data NULL: unknown. */
     struct sl_str title, os, architecture, hardware, time, event, duration;
 };
 
-/* Whether a text looks like such a report. */
+/* True if a text looks like a sampling report. */
 bool sl_samples_is(struct sl_str text);
 
-/* Reads a report, which is UTF-8 and must outlive what is read. SL_MALFORMED, SL_BUSY. Pure. */
+/* Reads a report. `text` must be UTF-8 and outlive `samples`. SL_MALFORMED; SL_BUSY if out of memory. Does not
+ * suspend. */
 enum sl_code sl_samples_read(struct sl_str text, struct sl_arena *arena, struct sl_samples *samples,
                              struct sl_error *error);
 
 struct sl_samples_name {
-    struct sl_str function; /* data NULL: not known, the row stays */
+    struct sl_str function; /* data NULL: unknown; the row is not changed */
     struct sl_str file;
-    uint64_t line;   /* 0: not known */
-    uint64_t offset; /* of the address in the function; when has_offset */
+    uint64_t line;   /* 0: unknown */
+    uint64_t offset; /* offset of the address in the function; valid if has_offset */
     bool has_offset;
 };
 
-/* The text, with a name for each of its rows. False when out of memory. */
+/* Writes the report with the names; `names` has one for each row. Returns false if out of memory. */
 bool sl_samples_write(const struct sl_samples *samples, const struct sl_samples_name *names, struct sl_buf *out);

@@ -1,4 +1,5 @@
-/* The stacks of a report of samples as those of a crash: each path from a thread's first call to where samples ended becomes a thread. */
+/* Converts the stacks of a sampling report to threads: one for each path from a thread's first call to where samples
+ * ended. */
 #include "apple/samples_impl.h"
 
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 struct sampled_path {
     uint32_t row, thread;
-    uint64_t count; /* of samples that ended here */
+    uint64_t count; /* number of samples that ended here */
 };
 
 struct samples_filler {
@@ -29,7 +30,7 @@ static bool fill_may_make(struct samples_filler *f, uint64_t cost)
     return !f->no_memory;
 }
 
-/* In their threads' order, those with the most samples first. */
+/* Sorts by thread, then by number of samples, largest first. */
 static int path_by_count(const void *left, const void *right)
 {
     const struct sampled_path *a = left, *b = right;
@@ -71,7 +72,7 @@ static void fill_frame(const struct samples_filler *f, const struct sl_samples_r
         sl_crash_set_symbol(frame, offset);
 }
 
-/* "com.apple.main-thread (12 of 49 samples)" */
+/* Returns "com.apple.main-thread (12 of 49 samples)". */
 static struct sl_str path_name(struct samples_filler *f, const struct sampled_path *path)
 {
     struct sl_buf text = {.budget = f->arena->budget};
@@ -149,7 +150,7 @@ static void fill_head(struct samples_filler *f, const struct apple_header *heade
         crash->system.os_build = apple_behind(build, word.size);
 }
 
-/* The process that the report is about, else the first one that has stacks. */
+/* Returns the process that the report is about, else the first one with stacks. */
 static uint32_t wanted_process(const struct sl_samples *samples)
 {
     for (size_t i = 0; i < samples->thread_count && samples->target == SL_SAMPLES_NONE; i++)

@@ -1,12 +1,13 @@
-/* What the files of the reader of samples share: samples.c the report, samples_row.c the grammar of a row, samples_write.c the report
- * with names, samples_crash.c its stacks as those of a crash. */
+/* Shared by samples.c (the report), samples_row.c (grammar of rows), samples_write.c (the report with names) and
+ * samples_crash.c (its stacks as threads of a crash). */
 #pragma once
 
 #include "apple/impl.h"
 #include "apple/samples.h"
 
-/* Whether the character draws the branches of a tree, or is a blank. */
+/* True for a blank or a character that draws the branches of a tree. */
 bool samples_is_mark(char c);
 
-/* A row, whose offsets count from the line's beginning; with its number before it, or without. False when it is none. */
+/* Parses a row, with or without the sample count before it; offsets in `row` are relative to the line. Returns false
+ * for other lines. */
 bool samples_row(struct sl_str line, bool has_count, struct sl_samples_row *row);

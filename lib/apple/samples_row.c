@@ -1,13 +1,13 @@
-/* The grammar of a row. */
+/* The grammar of a row of a sampling report. */
 #include "apple/samples_impl.h"
 
-/* Nothing when that is behind the end. */
+/* Returns the text from `at` on; an empty text if `at` is behind the end. */
 static struct sl_str text_from(struct sl_str text, size_t at)
 {
     return apple_behind(text, at < text.size ? at : text.size);
 }
 
-/* Where the last `part` begins; the size of the text when there is none. */
+/* Returns the offset of the last `part`; the size of the text if there is none. */
 static size_t find_last(struct sl_str text, struct sl_str part)
 {
     for (size_t left = text.size; left >= part.size;) {
@@ -27,7 +27,7 @@ static size_t find_first(struct sl_str text, struct sl_str part)
     return found ? (size_t)(found - text.data) : text.size;
 }
 
-/* How long the list of numbers is that the text begins with: "12,8,..." */
+/* Returns the length of the list of numbers at the beginning: "12,8,..." */
 static size_t numbers_size(struct sl_str text)
 {
     size_t size = 0;
@@ -37,7 +37,7 @@ static size_t numbers_size(struct sl_str text)
     return size;
 }
 
-/* Cuts " + 12" off. */
+/* Cuts off " + 12". */
 static void cut_offset(struct sl_str *function, struct sl_str *offset)
 {
     size_t at = find_last(*function, SL_STR(" + "));
@@ -48,7 +48,7 @@ static void cut_offset(struct sl_str *function, struct sl_str *offset)
     function->size = at;
 }
 
-/* "main.c:7,1" or "main.c:7" or "main.c" */
+/* Parses "main.c:7,1", "main.c:7" or "main.c". */
 static void read_position(struct sl_str text, struct sl_samples_row *row)
 {
     const char *colon = text.size ? memrchr(text.data, ':', text.size) : NULL;
@@ -67,7 +67,7 @@ static struct sl_str known_function(struct sl_str function)
     return sl_str_equal(function, SL_STR("???")) ? (struct sl_str){NULL, 0} : function;
 }
 
-/* "main  (in app) + 12", "???  (in app)  load address 0x100000000 + 0x4020", "??? (in app)" */
+/* Parses "main  (in app) + 12", "???  (in app)  load address 0x100000000 + 0x4020" or "??? (in app)". */
 static bool read_sample_place(struct sl_str text, size_t in, struct sl_samples_row *row)
 {
     struct sl_str inside = text_from(text, in + 6);
@@ -85,12 +85,12 @@ static bool read_sample_place(struct sl_str text, size_t in, struct sl_samples_r
     return true;
 }
 
-/* "main + 12 (main.c:7,1 in app + 16396)", "??? (app + 16416)", "main + 12 (app)" */
+/* Parses "main + 12 (main.c:7,1 in app + 16396)", "??? (app + 16416)" or "main + 12 (app)". */
 static bool read_spindump_place(struct sl_str text, struct sl_samples_row *row)
 {
     size_t open = find_last(text, SL_STR(" ("));
     row->place = row->image_name = SL_STR("");
-    if (open == text.size || text.data[text.size - 1] != ')') { /* in no image */
+    if (open == text.size || text.data[text.size - 1] != ')') { /* without an image */
         row->function = known_function(text);
         return !row->function.data;
     }
@@ -108,7 +108,7 @@ static bool read_spindump_place(struct sl_str text, struct sl_samples_row *row)
     return true;
 }
 
-/* "  main.c:7" behind an address of `sample`. */
+/* Parses the "  main.c:7" that `sample` writes behind an address. */
 static void read_sample_tail(struct sl_str tail, struct sl_samples_row *row)
 {
     struct sl_str position = sl_str_trimmed(tail);
@@ -116,12 +116,12 @@ static void read_sample_tail(struct sl_str tail, struct sl_samples_row *row)
         read_position(position, row);
 }
 
-/* What follows the number: the place, the address, and what is behind. `at` is where it begins in the line. */
+/* Parses what follows the sample count, from offset `at` on: location, address, tail. */
 static bool read_place(struct sl_str line, size_t at, struct sl_samples_row *row)
 {
     struct sl_str rest = text_from(line, at);
     size_t bracket = find_last(rest, SL_STR(" [0x")), end = bracket;
-    if (bracket == rest.size) { /* "<Kernel mode>", "<patched truncated backtrace>", or "???" */
+    if (bracket == rest.size) { /* no address: "<Kernel mode>", "<patched truncated backtrace>" or "???" */
         row->name = row->name_end = row->tail = at;
         row->is_kernel = sl_str_starts(rest, SL_STR("<Kernel mode>"));
         return rest.size && (rest.data[0] == '<' || sl_str_starts(rest, SL_STR("???")));

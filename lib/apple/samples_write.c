@@ -1,4 +1,4 @@
-/* A report of samples with names. */
+/* Writes a sampling report with symbol names. */
 #include "apple/samples_impl.h"
 
 #include "base/buf.h"
@@ -10,7 +10,8 @@ static void put_position(const struct sl_samples_name *name, struct sl_buf *out)
         sl_buf_printf(out, ":%llu", (unsigned long long)name->line);
 }
 
-/* " + 12"; of several addresses what the report has, which is relative to the same function when it knows that. */
+/* Writes " + 12". With several addresses it keeps the report's list, which is relative to the same function if the
+ * report names one. */
 static void put_offset(const struct sl_samples_row *row, const struct sl_samples_name *name, struct sl_buf *out)
 {
     if (row->has_several && row->function.data && row->offset.size)
@@ -19,7 +20,7 @@ static void put_offset(const struct sl_samples_row *row, const struct sl_samples
         sl_buf_printf(out, " + %llu%s", (unsigned long long)name->offset, row->has_several ? ",..." : "");
 }
 
-/* "main  (in app) + 12  [0x10000400c]  main.c:7" */
+/* Writes "main  (in app) + 12  [0x10000400c]  main.c:7". */
 static void put_sample_row(struct sl_str line, const struct sl_samples_row *row, const struct sl_samples_name *name,
                            struct sl_buf *out)
 {
@@ -36,7 +37,7 @@ static void put_sample_row(struct sl_str line, const struct sl_samples_row *row,
         sl_buf_str(out, tail);
 }
 
-/* "main + 12 (main.c:7 in app + 16396) [0x10000400c] 1-8" */
+/* Writes "main + 12 (main.c:7 in app + 16396) [0x10000400c] 1-8". */
 static void put_spindump_row(struct sl_str line, const struct sl_samples_row *row, const struct sl_samples_name *name,
                              struct sl_buf *out)
 {

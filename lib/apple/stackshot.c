@@ -11,13 +11,13 @@
 
 struct shot_image {
     uint64_t base;
-    uint64_t reach; /* behind the farthest frame in it; 0: there is none */
+    uint64_t reach; /* end of the highest frame in it; 0: no frame */
     struct sl_crash_module module;
 };
 
 struct shot_process {
     struct sl_opt_u64 pid;
-    struct sl_str name, threads; /* the latter as written */
+    struct sl_str name, threads; /* `threads`: JSON text */
 };
 
 static const struct sl_field process_fields[] = {
@@ -29,7 +29,7 @@ static const struct sl_field process_fields[] = {
 
 struct shot_thread {
     struct sl_opt_u64 id;
-    struct sl_str name, queue, kernel, user; /* the last two as written */
+    struct sl_str name, queue, kernel, user; /* `kernel`, `user`: JSON text */
 };
 
 static const struct sl_field thread_fields[] = {
@@ -41,7 +41,7 @@ static const struct sl_field thread_fields[] = {
     SL_FIELDS_END,
 };
 
-struct shot_body { /* as written; data NULL = absent */
+struct shot_body { /* members as JSON text; data NULL = absent */
     struct sl_str processes, images, frontmost, build, product, date, reason, panic;
 };
 
@@ -76,7 +76,7 @@ bool apple_is_stackshot(struct sl_str object, struct sl_arena *arena)
     return body.processes.data && body.images.data && !body.panic.data;
 }
 
-/* Of a part of the body, which is known to be well-formed. */
+/* Returns a reader for a part of the body, which is known to be well-formed. */
 static struct sl_json shot_json(const struct shot_reader *r, struct sl_str part)
 {
     return sl_json(part.data ? part : SL_STR("null"), r->arena, false);
@@ -93,7 +93,7 @@ static struct sl_str shot_text(struct shot_reader *r, struct sl_str member)
 
 /* ---- images ---- */
 
-/* ["2d903291-..", 4301258752, "P"] */
+/* Parses ["2d903291-..", 4301258752, "P"]. */
 static void read_shot_image(struct shot_reader *r, struct sl_json *j, struct shot_image *image)
 {
     struct sl_str uuid = {NULL, 0};
@@ -129,7 +129,8 @@ static void read_shot_images(struct shot_reader *r)
     r->no_memory |= !r->images;
 }
 
-/* They have no sizes: an image is taken for as large as the frames in it show, so that it holds no other's. */
+/* Adds the modules. They have no sizes: an image extends to its highest frame, so that it does not cover addresses
+ * of others. */
 static void add_shot_modules(struct shot_reader *r)
 {
     struct sl_arena_array modules = {.arena = r->arena, .item = sizeof(struct sl_crash_module)};
@@ -151,7 +152,7 @@ static void add_shot_modules(struct shot_reader *r)
 
 /* ---- threads ---- */
 
-/* [[image, offset], ..], the innermost first. */
+/* Parses [[image, offset], ..], innermost first. */
 static void read_shot_frames(struct shot_reader *r, struct sl_json *j, bool is_entered, struct sl_arena_array *frames)
 {
     bool is_first = true;
@@ -192,7 +193,8 @@ static void read_shot_thread(struct shot_reader *r, struct sl_json *j)
     read_shot_frames(r, &part, false, &frames);
     r->no_memory |= part.busy;
     part = shot_json(r, read.user);
-    read_shot_frames(r, &part, frames.count, &frames); /* the system was entered at that very instruction */
+    read_shot_frames(r, &part, frames.count,
+                     &frames); /* the kernel was entered at this very instruction, so its address is exact */
     r->no_memory |= part.busy;
     thread.has_id = read.id.set;
     thread.id = read.id.value;
@@ -206,7 +208,7 @@ static void read_shot_thread(struct shot_reader *r, struct sl_json *j)
 
 /* ---- processes ---- */
 
-/* The one that was in front, else the first that is not the system's kernel. */
+/* Returns the frontmost process, else the first one that is not the kernel. */
 static struct shot_process choose_process(struct shot_reader *r, size_t *count)
 {
     struct shot_process chosen = {.pid = {false, 0}};

@@ -1,11 +1,11 @@
-/* What both formats say of the system, the time and the modules' ids. */
+/* Parsers for the system, the time and the modules' ids, which text and JSON share. */
 #include "apple/impl.h"
 
 #include <time.h>
 
 /* ---- time ---- */
 
-/* Takes `digits` decimal digits and what stands behind them; -1 when they are not there. */
+/* Takes `digits` decimal digits and the text `behind`; returns -1 if they are not there. */
 static int take_digits(struct sl_str *rest, unsigned digits, const char *behind)
 {
     uint64_t value;
@@ -17,7 +17,7 @@ static int take_digits(struct sl_str *rest, unsigned digits, const char *behind)
     return (int)value;
 }
 
-/* "+0200" or "+02:00" in seconds. */
+/* Converts "+0200" or "+02:00" to seconds. */
 static bool take_zone(struct sl_str text, int *seconds)
 {
     struct sl_str rest = {text.data + 1, text.size - 1};
@@ -52,7 +52,7 @@ bool apple_time(struct sl_str text, int64_t *seconds)
         return false;
     same = tm;
     *seconds = (int64_t)timegm(&same) - zone;
-    return tm.tm_sec == 60 || (same.tm_mon == tm.tm_mon && same.tm_mday == tm.tm_mday); /* no 30th of February */
+    return tm.tm_sec == 60 || (same.tm_mon == tm.tm_mon && same.tm_mday == tm.tm_mday); /* rejects a 30th of February */
 }
 
 /* ---- operating system ---- */
@@ -73,7 +73,7 @@ struct sl_str apple_os_name(struct sl_str name)
     return name;
 }
 
-/* Cuts " (<build>)" off; `*build` is empty when it is not there. */
+/* Cuts off " (<build>)"; `*build` is empty if there is none. */
 static struct sl_str without_build(struct sl_str text, struct sl_str *build)
 {
     const char *open = text.size && text.data[text.size - 1] == ')' ? memrchr(text.data, '(', text.size) : NULL;
@@ -84,7 +84,7 @@ static struct sl_str without_build(struct sl_str text, struct sl_str *build)
     return (struct sl_str){text.data, (size_t)(open - text.data) - 1};
 }
 
-/* Cuts the last word off, which must begin with a digit. */
+/* Cuts off the last word, which must begin with a digit. */
 static bool split_version(struct sl_str text, struct sl_str *name, struct sl_str *version)
 {
     const char *blank = text.size ? memrchr(text.data, ' ', text.size) : NULL;
@@ -103,7 +103,7 @@ static bool all_hex(struct sl_str text)
     return true;
 }
 
-/* Three numbers with dots between them. */
+/* True for three numbers separated by dots. */
 static bool is_mac_version(struct sl_str version)
 {
     uint64_t value;
@@ -144,7 +144,7 @@ enum sl_arch apple_arch(struct sl_str code_type)
 
 bool apple_module_id(struct sl_str uuid, struct sl_arena *arena, struct sl_crash_module *module)
 {
-    bool dashed = uuid.size == 36 && uuid.data[8] == '-'; /* without them it is a UUID and an age */
+    bool dashed = uuid.size == 36 && uuid.data[8] == '-'; /* 36 characters without dashes are a UUID and an age */
     if ((uuid.size != 32 && !dashed) || !sl_debug_id_parse(uuid, &module->debug_id) || module->debug_id.age ||
         module->debug_id.pdb20)
         return false;

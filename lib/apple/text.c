@@ -1,4 +1,4 @@
-/* Text reports: a state that headings change, and lines that are read as the state has it. */
+/* Text reports: headings change the state, and the state decides how a line is read. */
 #include "apple/impl.h"
 
 #include "base/buf.h"
@@ -42,7 +42,7 @@ static const struct sl_str key_names[TEXT_KEYS] = {
 
 struct thread_label { /* a line that names a thread */
     uint64_t number;
-    size_t place; /* among those lines: the last one counts */
+    size_t place; /* index among these lines: the last one for a number is used */
     struct sl_str name;
 };
 
@@ -52,18 +52,18 @@ struct text_reader {
     struct apple_room *room;
     struct sl_crash *crash;
     enum text_state state;
-    bool after_blank; /* among images */
+    bool after_blank; /* in the image list */
     bool no_memory;   /* or no room */
     struct sl_str values[TEXT_KEYS];
     struct sl_arena_array threads, labels, modules, registers;
     struct sl_buf information;
-    bool after_termination;    /* lines that explain it may follow */
-    struct sl_str explanation; /* the first of these */
-    /* the open thread */
+    bool after_termination;    /* lines that explain the termination may follow */
+    struct sl_str explanation; /* the first of these lines */
+    /* the current thread */
     bool has_thread, in_exception;
     struct sl_crash_thread thread;
     struct sl_arena_array frames;
-    /* where the last exception was thrown, which is no thread's own stack */
+    /* the pseudo-thread where the last exception was thrown */
     bool has_exception;
     struct sl_crash_thread exception;
 };
@@ -129,7 +129,7 @@ static void add_text_frame(struct text_reader *t, const struct sl_crash_frame *f
     }
 }
 
-/* Addresses without anything else, as the last exception has them. */
+/* Reads a line with only addresses, which the last exception has. */
 static bool read_addresses(struct text_reader *t, struct sl_str line)
 {
     struct sl_crash_frame frame = {0};
@@ -169,7 +169,8 @@ static void read_registers(struct text_reader *t, struct sl_str line)
     }
 }
 
-/* Of several values of a key the last one counts; but of codes that of words, which Console writes before the numbers. */
+/* True if `value` must not replace `before`: the last value of a key is used, but Console writes exception codes as
+ * words before it writes them as numbers. */
 static bool is_less(size_t key, struct sl_str value, struct sl_str before)
 {
     return key == KEY_EXCEPTION_CODES && before.size && !apple_codes_are_raw(before) && apple_codes_are_raw(value);
@@ -192,7 +193,7 @@ static void read_root(struct text_reader *t, struct sl_str line)
     t->after_termination = sl_str_equal(key, key_names[KEY_TERMINATION]);
 }
 
-/* Lines of other forms between images are passed over; one behind them and a blank line is no longer theirs. */
+/* Reads a line of the image list. Skips lines of other forms, but such a line after a blank one ends the list. */
 static void read_image(struct text_reader *t, struct sl_str line)
 {
     struct apple_image_line image;
@@ -209,7 +210,7 @@ static void read_image(struct text_reader *t, struct sl_str line)
     if (!image.fits || image.end < image.begin || !apple_module_id(image.uuid, t->arena, &module))
         return;
     if (!image.begin && sl_debug_id_is_nil(&module.debug_id))
-        return; /* stands for addresses in no image at all */
+        return; /* a placeholder for addresses outside of all images */
     module.address = image.begin;
     module.size = image.end - image.begin;
     module.code_file = module.debug_file = image.path.size ? image.path : image.name;
@@ -218,7 +219,7 @@ static void read_image(struct text_reader *t, struct sl_str line)
     t->no_memory |= !added || !module.code_id.data;
 }
 
-/* Whether the line begins a section that what the application has said ends at. */
+/* True if the line begins a section that ends the application-specific information. */
 static bool ends_information(struct sl_str line)
 {
     static const char *const heads[] = {"Application Specific Backtrace", "Application Specific Signatures",
@@ -281,11 +282,11 @@ static void read_line(struct text_reader *t, struct sl_str line)
     }
 }
 
-/* ---- what comes of it ---- */
+/* ---- results ---- */
 
 SL_ORDER_BY(label_by_number, struct thread_label, number, place)
 
-/* The last of the labels of a number is its name. */
+/* Sets thread names; the last label of a number is used. */
 static void name_threads(struct text_reader *t)
 {
     size_t count = t->labels.count;
@@ -348,7 +349,7 @@ static void finish_threads(struct text_reader *t)
         t->no_memory = true;
 }
 
-/* The first that says something. */
+/* Returns the first text that is not empty. */
 static struct sl_str first_text(const struct sl_str *values, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -357,7 +358,7 @@ static struct sl_str first_text(const struct sl_str *values, size_t count)
     return (struct sl_str){NULL, 0};
 }
 
-/* "SPRINGBOARD, <RBSTerminateContext| ...>" */
+/* Returns the part in brackets of "SPRINGBOARD, <RBSTerminateContext| ...>" unless the report has an explanation. */
 static struct sl_str termination_words(const struct text_reader *t)
 {
     struct sl_str description = t->values[KEY_TERMINATION_DESCRIPTION];

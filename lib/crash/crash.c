@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* By name, and those of the same name in the order they came. */
+/* Sorts by name, then by position. */
 static int register_by_name(const void *left, const void *right)
 {
     const struct sl_crash_register *a = *(const struct sl_crash_register *const *)left;

@@ -45,8 +45,8 @@ enum { DUMP_MODULE_SIZE = 108 }; /* size of an entry of the module list */
 struct dump_reader {
     struct sl_minidump *dump;
     struct sl_arena *arena;
-    struct sl_budget
-        budget; /* budget for copies of texts, identifiers and contexts, which entries may share: the file size in bytes */
+    /* Limits copies of texts, identifiers and contexts, which entries may share, to the file size in bytes. */
+    struct sl_budget budget;
     bool out_of_memory;
 };
 
