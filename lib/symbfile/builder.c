@@ -1,4 +1,5 @@
-/* Collecting the records of all parts; then the index. Texts and the index itself are in memory, records are in files. */
+/* Collects the records of all files of an executable, then builds the index. Texts and the index are in memory,
+ * records in files. */
 #include "symbfile/builder.h"
 
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 /* Symcaches hold addresses of at most 56 bits. */
 static const uint64_t widest = (UINT64_C(1) << 56) - 2;
 
-/* Room for `count` records of `item` bytes; `pointer` is where they are. */
+/* Grows the array at `*pointer` to `count` records of `item` bytes. */
 static bool builder_reserve(struct sl_symbfile_builder *b, struct sl_spill *memory, void *pointer, size_t count,
                             size_t item)
 {
@@ -72,7 +73,7 @@ static uint32_t file_id(struct sl_symbfile_builder *b, const struct sl_symbfile_
 static void on_table(struct sl_symbfile_sink *sink)
 {
     struct sl_symbfile_builder *b = (struct sl_symbfile_builder *)sink;
-    if (++b->table) /* tables may be many and small: what the ones before meant is not looked at */
+    if (++b->table) /* makes older memo entries invalid without clearing them: there may be many small tables */
         return;
     if (b->memo)
         memset(b->memo, 0, b->memo_capacity * sizeof *b->memo);
@@ -170,9 +171,9 @@ static bool pad_before(const struct sl_symbfile_builder *builder, uint32_t left,
     const struct builder_pad *a = &builder->pads[left], *b = &builder->pads[right];
     if (a->va != b->va)
         return a->va < b->va;
-    if (a->count != b->count) /* the one that knows more stands first, */
+    if (a->count != b->count) /* of pads at the same address, the longer chain comes first, */
         return a->count > b->count;
-    return left > right; /* and of equals the later one */
+    return left > right; /* and of equally long ones the later */
 }
 
 static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struct forest *forest,
@@ -192,10 +193,11 @@ static enum sl_code add_pads(struct sl_symbfile_builder *b, uint64_t base, struc
     return code;
 }
 
-/* ---- the file ----
+/* ---- the index file ----
  *
- *     symcache of the ranges | symcache of the pads | trailer, 40 bytes: u64 end of the first, u64 start and u64 end of
- *     the second, u64 base, u32 flags, "SLSX" */
+ *     symcache of the ranges | symcache of the pads | trailer
+ *
+ *     trailer, 40 bytes:  u64 end of the ranges | u64 start of the pads | u64 end of the pads | u64 base | u32 flags | "SLSX" */
 enum { TRAILER = 40, FLAG_LINES = 1, FLAG_FUNCTIONS = 2 };
 
 static struct sl_budget *index_budget(struct sl_symbfile_builder *b)
@@ -226,7 +228,7 @@ enum sl_code sl_symbfile_builder_finish(struct sl_symbfile_builder *b, struct sl
     uint64_t base = b->range_count + b->pad_count ? b->lowest : 0;
     if (b->failed)
         return sl_budget_fail(b->limit, error);
-    /* A long text may be named by every record. */
+    /* Each record may refer to a long text. */
     sl_budget_grow(index_budget(b), b->range_count * sizeof *b->ranges + b->line_count * sizeof *b->lines +
                                         b->place_count * sizeof *b->places + b->text_bytes);
     enum sl_code code = write_symcache(b, base, false, out, error);
@@ -278,5 +280,5 @@ size_t sl_symbfile_lookup_pad(const struct sl_symbfile_index *index, uint64_t va
                               size_t capacity)
 {
     size_t count = va < index->base ? 0 : sl_symcache_lookup(&index->pads, va - index->base, chain, capacity);
-    return count ? count - 1 : 0; /* the last one is the nameless root */
+    return count ? count - 1 : 0; /* without the nameless root, which is last */
 }

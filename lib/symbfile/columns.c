@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Protocol Buffers, "Encoding": a tag is the field's number and the kind of its value. All tags here have one byte. */
+/* Protocol Buffers, "Encoding": a tag is field number << 3 | wire type. All tags here have one byte. */
 enum { VARINT = 0, BYTES = 2 };
 #define TAG(field, kind) ((field) << 3 | (kind))
 
@@ -18,7 +18,7 @@ void columns_free(struct columns *c)
     *c = (struct columns){0};
 }
 
-/* Room for all numbers that a message of that size can hold: each takes a byte or more. */
+/* Reserves memory for all numbers that a message of that size can hold: each takes at least a byte. */
 static bool columns_reserve(struct columns *c, size_t size)
 {
     if (size <= c->capacity && (c->capacity <= KEEP_NUMBERS || size > KEEP_NUMBERS))
@@ -30,7 +30,7 @@ static bool columns_reserve(struct columns *c, size_t size)
     return c->numbers;
 }
 
-/* A number of at most nine bytes, none of them for nothing. */
+/* Takes a number of at most nine bytes, in its shortest encoding. */
 static inline bool take_u64(struct cursor *c, uint64_t *value)
 {
     uint64_t sum = 0;
@@ -45,7 +45,7 @@ static inline bool take_u64(struct cursor *c, uint64_t *value)
     return false;
 }
 
-/* A number that fits into 32 bits. */
+/* Takes a number that fits into 32 bits. */
 static inline bool take_u32(struct cursor *c, uint32_t *value)
 {
     if (c->at < c->end && *c->at < 0x80) {
@@ -87,7 +87,7 @@ static inline bool take_delta(struct cursor *c, int64_t *delta)
     return true;
 }
 
-/* A packed list, once: `*list` gets what is appended at `*next`. */
+/* Takes a packed list that occurs once; appends its numbers at `*next` and stores their begin in `*list`. */
 static inline bool take_list(struct cursor *c, uint32_t **next, uint32_t **list, size_t *count)
 {
     struct cursor inner;

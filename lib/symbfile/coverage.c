@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Bits are made for all of it, though only touched where there is code. */
+/* Bits are allocated for all segments, but pages without code are never touched. */
 static const uint64_t max_code = UINT64_C(1) << 33;
 enum { WORD_BITS = 64 };
 
@@ -13,7 +13,7 @@ struct covered_segment {
 
 struct coverage {
     struct sl_account account;
-    unsigned shift; /* of a granule */
+    unsigned shift; /* log2 of the granule size */
     struct covered_segment *segments;
     size_t segment_count;
     uint64_t root_start, root_end;
@@ -64,7 +64,7 @@ void coverage_next_source(struct coverage *c)
     c->has_root = false;
 }
 
-/* The words of the granules that [start, end) touches: tests them, or sets them if `set`. */
+/* Visits the granules of [start, end): sets their bits if `set`, else returns whether any is set. */
 static bool touch(const struct coverage *c, struct covered_segment *s, uint64_t start, uint64_t end, bool set)
 {
     uint64_t first = (start - s->start) >> c->shift, last = (end - 1 - s->start) >> c->shift;
@@ -82,7 +82,7 @@ static bool touch(const struct coverage *c, struct covered_segment *s, uint64_t 
     return false;
 }
 
-/* What starts outside of all segments covers nothing and is never covered. */
+/* A function outside of all segments is accepted and covers nothing. */
 static bool accept_root(struct coverage *c, uint64_t start, uint64_t end)
 {
     for (size_t i = 0; i < c->segment_count; i++) {
@@ -92,7 +92,7 @@ static bool accept_root(struct coverage *c, uint64_t start, uint64_t end)
         end = end < s->end ? end : s->end;
         if (start >= end)
             return true;
-        /* Code need not be in the file, and may be looked at again and again. */
+        /* Charged to the budget: segments need not be in the file, and the same code may be tested many times. */
         if (!sl_account_spend(&c->account, (uint32_t)(((end - start) >> c->shift) / WORD_BITS) + 1))
             return false;
         if (touch(c, s, start, end, false))

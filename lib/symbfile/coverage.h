@@ -1,4 +1,4 @@
-/* Which code is described already: a bit for every granule of the executable segments. Private to this folder. */
+/* Code that already has symbols: a bit for each granule of the executable segments. Private to this folder. */
 #pragma once
 
 #include "symbfile/image.h"
@@ -9,15 +9,16 @@ struct coverage_counts {
     uint64_t produced, accepted, rejected, unexpected;
 };
 
-/* SL_UNSUPPORTED when the segments are larger than any program. */
+/* SL_UNSUPPORTED if the executable segments exceed the size limit. */
 enum sl_code coverage_new(const struct sl_symbfile_image *image, struct sl_budget *budget, struct coverage **coverage,
                           struct sl_error *error);
 void coverage_free(struct coverage *coverage);
 
-/* Ranges in the order of their source. A function is accepted when nothing of it is covered, and covers then; what is
- * inlined when it lies inside the last function and that was accepted. When the budget is used up, nothing is. */
+/* Call with the ranges of a source in order. A function is accepted if none of its code is covered, and then covers
+ * it. An inlined call is accepted if it lies inside of the last function and that was accepted. If the budget is
+ * used up, nothing is accepted. */
 bool coverage_accept(struct coverage *coverage, uint64_t start, uint64_t end, uint32_t depth,
                      struct coverage_counts *counts);
 
-/* Another source begins: there is no last function. */
+/* Begins another source: forgets the last function. */
 void coverage_next_source(struct coverage *coverage);

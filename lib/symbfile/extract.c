@@ -1,5 +1,5 @@
-/* The sources of an executable's symbols, one after the other, through the filter that keeps each piece of code for the
- * first of them. */
+/* Reads the sources of an executable's symbols one after the other; a filter keeps each piece of code for the first
+ * source that has it. */
 #include "base/account.h"
 #include "dwarf/dwarf.h"
 #include "function/order.h"
@@ -16,22 +16,22 @@
 const char *const sl_symbfile_source_names[SL_SOURCES] = {"DWARF", "Go line table", "symbol tables"};
 
 struct extractor {
-    struct sl_function_sink functions; /* first */
+    struct sl_function_sink functions; /* must be first */
     struct sl_symbfile_tree_sink *sink;
     struct sl_budget *budget;
     struct coverage *coverage;
-    struct coverage_counts counts; /* of the source being read */
-    struct tree_maker *makers;     /* one a worker */
+    struct coverage_counts counts; /* of the current source */
+    struct tree_maker *makers;     /* one for each worker */
     unsigned maker_count;
-    struct names names; /* of symbols */
+    struct names names; /* names of symbols */
     uint64_t load_address;
     struct sl_symbfile_range *accepted;
     size_t accepted_capacity;
-    struct sl_account account; /* of `accepted` */
-    bool sink_failed;          /* the end of all, not of a source */
+    struct sl_account account; /* charges `accepted` */
+    bool sink_failed;          /* ends the extraction, not only the source */
 };
 
-/* What of [ranges, ranges + count), a function and its inlined calls, is new. */
+/* Passes on the ranges of a function and its inlined calls that are new. */
 static enum sl_code filter_tree(struct extractor *e, const struct sl_symbfile_range *ranges, size_t count,
                                 struct sl_error *error)
 {
@@ -40,7 +40,7 @@ static enum sl_code filter_tree(struct extractor *e, const struct sl_symbfile_ra
         e->sink_failed = true;
         return sl_budget_fail(e->budget, error);
     }
-    const struct sl_symbfile_range *accepted = ranges; /* copied only when something is left out */
+    const struct sl_symbfile_range *accepted = ranges; /* copied only if a range is left out */
     for (size_t i = 0; i < count; i++) {
         bool good =
             coverage_accept(e->coverage, ranges[i].va, ranges[i].va + ranges[i].length, ranges[i].depth, &e->counts);
@@ -69,7 +69,7 @@ static enum sl_code filter_all(struct extractor *e, const struct sl_symbfile_ran
     return code;
 }
 
-/* Making records of functions is most of the work, and needs nothing of other batches. */
+/* Runs on a worker: building the records is most of the work, and batches are independent. */
 static void extract_prepare(struct sl_function_sink *sink, struct sl_function_batch *batch, struct sl_arena *arena,
                             unsigned worker)
 {
@@ -96,7 +96,7 @@ static enum sl_code add_symbol(struct extractor *e, const struct sl_symbol *symb
         return SL_OK;
     uint32_t length = size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
     if (!coverage_accept(e->coverage, va, va + length, 0, &e->counts))
-        return SL_OK; /* most are known from better sources: their names are not made readable */
+        return SL_OK; /* mostly covered by better sources; this saves demangling */
     struct sl_symbfile_range range = {
         .va = va,
         .length = length,
@@ -107,7 +107,7 @@ static enum sl_code add_symbol(struct extractor *e, const struct sl_symbol *symb
     return code;
 }
 
-/* Where the executable segment that holds `va` ends; `va` when none does. */
+/* Returns the end of the executable segment that contains `va`; `va` if there is none. */
 static uint64_t code_end(const struct sl_symbfile_image *image, uint64_t va)
 {
     for (size_t i = 0; i < image->segment_count; i++) {
@@ -118,7 +118,8 @@ static uint64_t code_end(const struct sl_symbfile_image *image, uint64_t va)
     return va;
 }
 
-/* Symbols of assembler code often have no size: they reach to the next symbol, where nothing better is known. */
+/* Adds symbols without size, often of assembler code: they extend to the next symbol, if no better source covers
+ * them. */
 static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_symbfile_image *image,
                                          const struct sl_symbol *symbols, size_t count, struct sl_error *error)
 {
@@ -132,7 +133,7 @@ static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_sy
         uint64_t address = symbols[i].address, end = code_end(image, address + e->load_address);
         if (symbols[i].size)
             continue;
-        /* The first symbol behind this one. */
+        /* Index of the next symbol. */
         size_t low = SL_PARTITION_POINT(middle, 0, count, starts[middle] <= address);
         end -= e->load_address;
         if (low < count && starts[low] < end)
@@ -143,7 +144,7 @@ static enum sl_code add_sizeless_symbols(struct extractor *e, const struct sl_sy
     return code;
 }
 
-/* What is left up to `limit` of the symbols that are open, the innermost first. */
+/* Adds pieces of the open symbols, innermost first, up to `limit`. */
 static enum sl_code add_open(struct extractor *e, const struct sl_symbol *symbols, struct sl_nesting *nesting,
                              uint64_t *at, uint64_t limit, struct sl_error *error)
 {
@@ -160,7 +161,7 @@ static enum sl_code add_open(struct extractor *e, const struct sl_symbol *symbol
     return code;
 }
 
-/* Symbols by address, each with the code that it is the innermost of (object/nesting.h). */
+/* Adds symbols sorted by address; each gets the code where it is the innermost one (object/nesting.h). */
 static enum sl_code add_nested(struct extractor *e, const struct sl_symbol *symbols, const struct sl_ordered *order,
                                size_t count, struct sl_error *error)
 {

@@ -1,5 +1,5 @@
-/* Symbols of an executable as symbfile records: from DWARF, from the line table of Go programs, from symbol tables; and
- * the return pads of its calls. ELF of 64 bits, little-endian. */
+/* Extracts symbfile records from an executable: symbols from DWARF, from the line table of Go programs and from
+ * symbol tables; and the return pads of its calls. Supports 64-bit little-endian ELF. */
 #pragma once
 
 #include "symbfile/symbfile.h"
@@ -7,12 +7,12 @@
 /* ---- executables ---- */
 struct sl_symbfile_image;
 
-/* The image of an object. SL_UNSUPPORTED when it is no little-endian ELF of 64 bits, SL_MALFORMED when its code segments
- * overlap. What the object was opened on must outlive the image. */
+/* Opens the image of an object. SL_UNSUPPORTED if it is not a 64-bit little-endian ELF file, SL_MALFORMED if its
+ * executable segments overlap. The bytes that the object was opened on must outlive the image. */
 enum sl_code sl_symbfile_image_open(struct sl_object *object, struct sl_symbfile_image **image, struct sl_error *error);
 void sl_symbfile_image_close(struct sl_symbfile_image *image);
 
-/* Lowest address of a loaded segment, rounded down to a page; false when there is none. */
+/* Returns the lowest address of a loaded segment, rounded down to a page; false if there is no such segment. */
 bool sl_symbfile_image_base(const struct sl_symbfile_image *image, uint64_t *base);
 
 /* ---- ranges ---- */
@@ -22,20 +22,20 @@ extern const char *const sl_symbfile_source_names[SL_SOURCES];
 struct sl_symbfile_extraction {
     struct {
         uint64_t produced, accepted, rejected, unexpected;
-        bool failed, absent; /* no such source in the file */
+        bool failed, absent; /* `absent`: the file has no such source */
     } sources[SL_SOURCES];
     uint64_t skipped_units;
 };
 
-/* Gets a function (depth 0) and all that is inlined in it, in pre-order. */
+/* Receives a function (depth 0) and all calls inlined in it, in pre-order. */
 struct sl_symbfile_tree_sink {
     enum sl_code (*tree)(struct sl_symbfile_tree_sink *sink, const struct sl_symbfile_range *ranges, size_t count,
                          struct sl_error *error);
 };
 
-/* Every function of the object, once: sources in the order of their worth, what one has covered the next does not get.
- * `image` is that of the same file. `companions`, `parallel` may be NULL. A source that fails is counted; SL_MALFORMED
- * when one failed and none gave anything. */
+/* Extracts each function of the object once: sources in order of quality, and code that one source covers is skipped
+ * in later ones. `image` is of the same file. `companions` and `parallel` may be NULL. A failed source is only
+ * counted; SL_MALFORMED if one failed and none gave records. */
 enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbfile_image *image,
                                  const struct sl_companions *companions, const struct sl_parallel *parallel,
                                  struct sl_symbfile_tree_sink *sink, struct sl_symbfile_extraction *extraction,
@@ -44,13 +44,13 @@ enum sl_code sl_symbfile_extract(struct sl_object *object, const struct sl_symbf
 /* ---- return pads ---- */
 struct sl_symbfile_pads; /* finds the calls in the code of an image */
 
-/* Work and memory are the budget's (NULL = no limit). NULL when out of memory. `sl_symbfile_pads_supported`: whether the
- * architecture's calls are known. */
+/* Work and memory are charged to `budget` (NULL = no limit). Returns NULL if out of memory.
+ * sl_symbfile_pads_supported() is true if the call instructions of the architecture are known. */
 struct sl_symbfile_pads *sl_symbfile_pads_new(const struct sl_symbfile_image *image, struct sl_budget *budget);
 void sl_symbfile_pads_free(struct sl_symbfile_pads *pads);
 bool sl_symbfile_pads_supported(const struct sl_symbfile_pads *pads);
 
-/* The pads of a tree as sl_symbfile_tree_sink gets it, each to `sink->pad`. SL_BUSY, what sl_budget_fail() says, or what the sink
- * answered. */
+/* Passes the pads of a tree, as given to sl_symbfile_tree_sink, to `sink->pad`. SL_BUSY, the code of
+ * sl_budget_fail(), or that of the sink. */
 enum sl_code sl_symbfile_pads_of_tree(struct sl_symbfile_pads *pads, const struct sl_symbfile_range *ranges,
                                       size_t count, struct sl_symbfile_sink *sink, struct sl_error *error);

@@ -6,12 +6,12 @@
 
 enum { LEVELS = SL_SYMBFILE_MAX_DEPTH + 1, BATCH_NODES = 16384 };
 
-/* Beyond the addresses of any symcache: the nameless root has no end. */
+/* Above all addresses of a symcache: the nameless root has no end. */
 static const uint64_t root_size = UINT64_MAX / 2;
 
 struct level { /* an open function */
     uint64_t start;
-    struct link link; /* as of its last segment */
+    struct link link; /* of the last segment */
     uint32_t call_file, call_line;
     struct sl_line *lines;
     struct sl_function *children;
@@ -24,15 +24,15 @@ struct forest {
     bool under_root;
     struct level levels[LEVELS];
     size_t height, opened;
-    uint64_t end; /* of the last segment */
-    /* the batch */
+    uint64_t end; /* end of the last segment */
+    /* the current batch */
     struct sl_arena arena;
     struct sl_account account;
-    struct level roots; /* closed functions as children */
+    struct level roots; /* its children are the closed functions */
     size_t nodes;
     struct sl_file *files;
-    uint32_t *local; /* text to index in `files` + 1 */
-    uint32_t *used;  /* texts that have one */
+    uint32_t *local; /* text -> index in `files` + 1 */
+    uint32_t *used;  /* texts that have an entry in `local` */
     size_t file_count, file_capacity, local_capacity, used_capacity;
 };
 
@@ -70,7 +70,7 @@ void forest_free(struct forest *f)
     free(f);
 }
 
-/* The index of a file in the batch. */
+/* Returns the index of a file in the batch; adds it if new. */
 static uint32_t local_file(struct forest *f, uint32_t text)
 {
     if (text == FOREST_NO_TEXT)
@@ -178,7 +178,7 @@ static enum sl_code forest_flush(struct forest *f, struct sl_error *error)
     return code;
 }
 
-/* How much of the open chain goes on: the same functions, called from the same places. */
+/* Returns how many open functions the segment continues: the same functions with the same call sites. */
 static size_t common(const struct forest *f, uint64_t start, const struct link *chain, size_t count)
 {
     size_t same = 0;
@@ -188,7 +188,7 @@ static size_t common(const struct forest *f, uint64_t start, const struct link *
         const struct link *was = &f->levels[same].link, *now = &chain[same];
         same++;
         if (was->file != now->file || was->line != now->line)
-            break; /* what was called from there was called from elsewhere */
+            break; /* another call site: deeper functions are other calls */
     }
     return same;
 }

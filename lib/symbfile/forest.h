@@ -1,10 +1,10 @@
-/* From segments, each with its whole chain of calls, back to functions with inlined calls in them: the stream that a
- * symcache is written from. Private to this folder.
+/* Converts segments, each with its whole call chain, to functions with inlined calls: the stream that a symcache is
+ * written from. Private to this folder.
  *
  *     [10,20) main:3            [10,30) main   lines [10,20):3 [20,30):4
  *     [20,30) main:4 f:7   ──▶            └── [20,30) f   lines [20,30):7
  *
- * Segments come in ascending order and do not overlap. Ids are those of the builder's texts. */
+ * Segments must be sorted by address and not overlap. Text ids are those of the builder. */
 #pragma once
 
 #include "function/function.h"
@@ -14,20 +14,20 @@
 
 struct link { /* one function of a chain */
     uint32_t function;
-    uint32_t file; /* FOREST_NO_TEXT = not known */
+    uint32_t file; /* FOREST_NO_TEXT = unknown */
     uint32_t line;
 };
 
 struct forest;
 
-/* Functions go to `sink`, texts are looked up in `*texts`, which may move. With `under_root` they become inlined calls of
- * one nameless function that spans all addresses, so that equal functions at many addresses are one. Memory is the
- * budget's (NULL = none). NULL when out of memory. */
+/* Functions go to `sink`; texts are looked up in `*texts`, which may move. With `under_root` they become inlined
+ * calls of one nameless function that spans all addresses, so that equal functions at many addresses are stored
+ * once. Memory is charged to `budget` (NULL = no limit). Returns NULL if out of memory. */
 struct forest *forest_new(struct sl_function_sink *sink, struct sl_str *const *texts, bool under_root,
                           struct sl_budget *budget);
 void forest_free(struct forest *forest);
 
-/* `chain` is outermost first, at most SL_SYMBFILE_MAX_DEPTH + 1 links. */
+/* `chain` is outermost first and has at most SL_SYMBFILE_MAX_DEPTH + 1 links. */
 enum sl_code forest_add(struct forest *forest, uint64_t start, uint64_t end, const struct link *chain, size_t count,
                         struct sl_error *error);
 size_t forest_nodes(const struct forest *forest); /* functions opened so far */

@@ -6,17 +6,17 @@
 
 struct image_segment {
     uint64_t address, memory_size;
-    struct sl_bytes bytes; /* what the file has of it */
+    struct sl_bytes bytes; /* the part that is in the file */
     bool executable;
 };
 
 struct sl_symbfile_image {
     struct sl_bytes file;
     enum sl_cpu_family family;
-    struct image_segment *segments; /* loaded ones, by address */
+    struct image_segment *segments; /* loaded segments, sorted by address */
     size_t segment_count;
 };
 
-/* The bytes of [address, address + size): empty unless one segment has all of it in memory; shorter when the file does
- * not have them. */
+/* Returns the bytes of [address, address + size). Empty unless one segment contains the whole range in memory;
+ * shorter if the file does not have all of it. */
 struct sl_bytes image_code(const struct sl_symbfile_image *image, uint64_t address, uint64_t size);

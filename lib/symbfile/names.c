@@ -22,7 +22,7 @@ void names_free(struct names *names)
     names_init(names, names->lasting, names->account.budget);
 }
 
-/* Cuts `suffix` and the digits behind it off, where its last occurrence ends the name or a part of it. */
+/* Cuts off the last `suffix` with its digits, if the name or a component ends there. */
 static struct sl_str strip_clone(struct sl_str name, const char *suffix)
 {
     size_t size = strlen(suffix);
@@ -49,7 +49,7 @@ static struct sl_str strip(struct sl_str name)
     return name;
 }
 
-/* _ZN...17h<16 hex digits>E */
+/* Matches _ZN...17h<16 hex digits>E. */
 static bool is_legacy_rust(struct sl_str name)
 {
     enum { TAIL = 20 };
@@ -64,7 +64,8 @@ static bool is_legacy_rust(struct sl_str name)
 
 /* ---- template arguments ---- */
 
-/* The operator's own sign at `at`, behind the word "operator"; 0 when it is none of those with angle brackets. */
+/* Returns the length of an operator sign with angle brackets at `at`, behind the word "operator"; 0 for other
+ * operators. */
 static size_t operator_sign(struct sl_str text, size_t at)
 {
     static const char *const signs[] = {"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">"};
@@ -81,7 +82,7 @@ static bool is_word(char c)
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_' || c == '$';
 }
 
-/* Whether the word "operator" ends at `at`. */
+/* True if the word "operator" ends at `at`. */
 static bool is_operator(struct sl_str text, size_t at)
 {
     static const char word[] = "operator";
@@ -90,7 +91,7 @@ static bool is_operator(struct sl_str text, size_t at)
            (at == SIZE || !is_word(text.data[at - SIZE - 1]));
 }
 
-/* Where the next bracket or parenthesis is from `at` on. */
+/* Returns the offset of the next bracket or parenthesis at or after `at`. */
 static size_t next_bracket(struct sl_str text, size_t at)
 {
     static const bool brackets[256] = {['<'] = true, ['>'] = true, ['('] = true, [')'] = true};
@@ -99,12 +100,13 @@ static size_t next_bracket(struct sl_str text, size_t at)
     return at;
 }
 
-/* Appends the text without what stands in angle brackets; false (nothing appended) when they do not match. */
+/* Appends the text without angle brackets and their contents; returns false and appends nothing if they are
+ * unbalanced. */
 static bool drop_template_arguments(struct sl_str text, struct sl_buf *out)
 {
     enum { MAX_NESTED = 256 };
-    uint32_t open[MAX_NESTED], parens = 0;          /* how many parentheses were open at each bracket */
-    size_t height = 0, start = out->size, kept = 0; /* from `kept` on nothing was appended yet */
+    uint32_t open[MAX_NESTED], parens = 0;          /* number of open parentheses at each bracket */
+    size_t height = 0, start = out->size, kept = 0; /* the text from `kept` on is not appended yet */
     for (size_t i = next_bracket(text, 0); i < text.size; i = next_bracket(text, i + 1)) {
         bool sign = text.data[i] == '<' || text.data[i] == '>';
         if (sign && is_operator(text, i)) {
@@ -156,7 +158,7 @@ void names_begin(struct names *names)
     memset(names->recent, 0, sizeof names->recent);
 }
 
-/* The readable form in memory of its own; data NULL when out of memory. */
+/* Copies the readable form into the arena; data NULL if out of memory. */
 static struct sl_str make(struct names *names, struct sl_str name)
 {
     sl_buf_clear(&names->scratch);
@@ -172,7 +174,7 @@ static struct sl_str as_it_is(struct names *names, struct sl_str name)
     return name;
 }
 
-/* ---- names that stay where they are ---- */
+/* ---- names in `lasting` ---- */
 static bool same_place(const void *places, uint32_t i, const void *key)
 {
     const struct names_place *place = (const struct names_place *)places + i;
@@ -201,7 +203,7 @@ static struct sl_str symbfile_names_by_place(struct names *names, struct sl_str 
     return (struct sl_str){place->readable, place->readable_size};
 }
 
-/* ---- others ---- */
+/* ---- other names ---- */
 static struct sl_str by_text(struct names *names, struct sl_str name)
 {
     const struct sl_str *known = sl_map_get(&names->map, name);

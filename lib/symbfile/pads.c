@@ -1,4 +1,4 @@
-/* Return pads: for every call in the code of a function the chain of functions that it is in. */
+/* Finds return pads: for each call in the code of a function, the chain of functions that it is in. */
 #include "symbfile/pads.h"
 
 #include "base/account.h"
@@ -9,10 +9,10 @@
 
 struct sl_symbfile_pads {
     const struct sl_symbfile_image *image;
-    const struct sl_symbfile_range **open; /* ranges that hold the call, by depth */
+    const struct sl_symbfile_range **open; /* ranges that contain the call, by depth */
     struct sl_symbfile_place *places;
     size_t open_capacity, place_capacity;
-    struct sl_account account; /* of both arrays */
+    struct sl_account account; /* charges both arrays */
 };
 
 struct sl_symbfile_pads *sl_symbfile_pads_new(const struct sl_symbfile_image *image, struct sl_budget *budget)
@@ -96,7 +96,7 @@ static uint32_t pads_line_at(const struct sl_symbfile_range *range, uint64_t va)
     return beyond ? lines[beyond - 1].line : 0;
 }
 
-/* Room for all of a tree to be open at once. */
+/* Reserves capacity for a chain of all ranges of a tree. */
 static bool pads_reserve(struct sl_symbfile_pads *p, size_t count)
 {
     return sl_account_grow(&p->account, &p->open, &p->open_capacity, count, sizeof *p->open) &&
@@ -111,7 +111,7 @@ static enum sl_code pads_emit(struct sl_symbfile_pads *p, size_t height, uint64_
     for (size_t i = 0; i < height; i++) {
         const struct sl_symbfile_range *range = p->open[i], *next = i + 1 < height ? p->open[i + 1] : NULL;
         if (range->depth != i)
-            return SL_OK; /* a function is missing in the chain */
+            return SL_OK; /* a level is missing in the chain */
         p->places[i] = (struct sl_symbfile_place){range->function, range->file, 0};
         if (!next) {
             p->places[i].line = pads_line_at(range, call);
@@ -125,7 +125,7 @@ static enum sl_code pads_emit(struct sl_symbfile_pads *p, size_t height, uint64_
     return sink->pad(sink, &pad, error);
 }
 
-/* The runtime makes this return address up: no call leads to it. */
+/* Emits the pad of runtime.goexit: the runtime uses it as return address without a call. */
 static enum sl_code emit_goexit(struct sl_symbfile_pads *p, const struct sl_symbfile_range *range,
                                 struct sl_symbfile_sink *sink, struct sl_error *error)
 {
@@ -159,7 +159,7 @@ enum sl_code sl_symbfile_pads_of_tree(struct sl_symbfile_pads *p, const struct s
         if (!sl_account_spend(&p->account, 1))
             return sl_budget_fail(p->account.budget, error);
         if (instruction == INSTRUCTION_CALL) {
-            while (next < count && ranges[next].va <= at) { /* in pre-order: what holds one stands before it */
+            while (next < count && ranges[next].va <= at) { /* in pre-order: the enclosing range comes first */
                 while (height && p->open[height - 1]->va + p->open[height - 1]->length <= ranges[next].va)
                     height--;
                 p->open[height++] = &ranges[next++];

@@ -1,5 +1,5 @@
-/* From bytes that come in pieces to records: framing, decoding, and the state that goes from record to record (the
- * previous address, the string table). */
+/* Decodes a file that comes in pieces: framing, messages, and the state that records share (previous address, string
+ * table). */
 #include "symbfile/symbfile.h"
 
 #include "symbfile/columns.h"
@@ -10,24 +10,24 @@ enum {
     MAGIC_SIZE = 8,
     MAX_VARINT = 10,
     KEEP_PENDING = 64 * 1024,
-    /* What decoding one message may take: small fields need many times their size on the wire. */
+    /* Memory limit for decoding one message: small fields need many times their encoded size. */
     MESSAGE_MEMORY = 256 << 20,
 };
 
 struct sl_symbfile_reader {
     struct sl_symbfile_sink *sink;
-    struct sl_buf pending; /* the beginning of what is not complete yet */
-    uint64_t offset;       /* of pending in the file */
-    uint64_t message;      /* number of the next one; the header is 1 */
+    struct sl_buf pending; /* the incomplete message */
+    uint64_t offset;       /* offset of `pending` in the file */
+    uint64_t message;      /* number of the next message; the header is 1 */
     uint64_t records, previous;
     bool magic_seen, has_previous, cut;
-    struct columns columns;  /* of the message being decoded */
-    struct sl_arena scratch; /* of it, too */
+    struct columns columns;  /* for the message being decoded */
+    struct sl_arena scratch; /* for the message being decoded */
     struct sl_arena table_memory;
     struct sl_str *table;
     size_t table_size;
     enum sl_symbfile_problem problem;
-    enum sl_code code; /* once it has failed */
+    enum sl_code code; /* of the first failure */
     struct sl_error error;
 };
 
@@ -91,7 +91,7 @@ static enum sl_code symbfile_reader_fail(struct sl_symbfile_reader *r, enum sl_s
                    (unsigned long long)r->message, (unsigned long long)r->offset);
 }
 
-/* ---- decoding: what columns.c leaves to it, protobuf-c builds in an arena, which is given back as a whole ---- */
+/* ---- decoding: protobuf-c decodes what columns.c does not, into an arena that is freed as a whole ---- */
 static void *symbfile_reader_take(void *arena, size_t size)
 {
     return sl_arena_alloc(arena, size ? size : 1, _Alignof(max_align_t));
@@ -112,7 +112,7 @@ static struct sl_str symbfile_reader_text_of(ProtobufCBinaryData data)
     return (struct sl_str){data.data ? (const char *)data.data : "", data.len};
 }
 
-/* A text of a oneof: inline if `inlined`, a reference if `referred`, else absent. */
+/* Reads a text of a oneof: inline if `inlined`, a reference if `referred`, else absent. */
 static enum sl_symbfile_problem take_text(const struct sl_symbfile_reader *r, bool inlined, ProtobufCBinaryData data,
                                           bool referred, uint32_t ref, struct sl_symbfile_text *out)
 {
@@ -289,7 +289,7 @@ static enum sl_code read_message(struct sl_symbfile_reader *r, uint64_t type, st
     case SYMBFILE__MESSAGE_TYPE__MT_RANGE_V1: code = read_range(r, body); break;
     case SYMBFILE__MESSAGE_TYPE__MT_RETURN_PAD_V1: code = read_pad(r, body); break;
     case SYMBFILE__MESSAGE_TYPE__MT_STRING_TABLE_V1: code = read_table(r, body); break;
-    default: break; /* of a later version: passed over */
+    default: break; /* of a later version: ignored */
     }
     if (r->scratch.used > KEEP_PENDING * 4)
         sl_arena_free(&r->scratch), sl_arena_init(&r->scratch, MESSAGE_MEMORY);
@@ -316,7 +316,7 @@ static enum step read_varint(struct sl_symbfile_reader *r, struct sl_bytes bytes
     return STEP_FAILED;
 }
 
-/* What comes before the body, at *at. */
+/* Reads the size and the type in front of a message body and advances `*at`. */
 static enum step read_prefix(struct sl_symbfile_reader *r, struct sl_bytes bytes, size_t *at, uint64_t *size,
                              uint64_t *type)
 {
@@ -342,7 +342,7 @@ static enum step read_prefix(struct sl_symbfile_reader *r, struct sl_bytes bytes
     return STEP_DONE;
 }
 
-/* Handles the complete messages of `bytes`; the number of bytes that are done with, or SIZE_MAX. */
+/* Handles the complete messages in `bytes`. Returns the number of bytes consumed, or SIZE_MAX on failure. */
 static size_t read_messages(struct sl_symbfile_reader *r, struct sl_bytes bytes)
 {
     size_t done = 0;

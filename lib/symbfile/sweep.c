@@ -1,5 +1,5 @@
-/* From overlapping ranges to segments: between two neighbouring starts or ends the same ranges hold; of each depth at
- * most one is kept, and the rows of the line tables cut the segment further. */
+/* Converts overlapping ranges to segments. Between two adjacent starts or ends the set of ranges is constant; at
+ * most one range of each depth is kept, and the rows of line tables split the segment further. */
 #include "symbfile/builder.h"
 
 #include "base/account.h"
@@ -7,17 +7,17 @@
 
 #include <stdlib.h>
 
-/* A sane file has as many ranges open at once as its inlining is deep. What costs far more is refused. */
+/* Normally, as many ranges are open at once as the inlining is deep. A file that costs far more is rejected. */
 enum { WORK_PER_RANGE = 64, NODES_PER_RANGE = 4, AT_LEAST = 1 << 20 };
 
 struct sweep {
     struct sl_symbfile_builder *b;
     struct forest *forest;
     uint64_t base;
-    uint32_t *order;  /* ranges by start */
-    uint32_t *active; /* open ranges by depth, then in the order of the file */
+    uint32_t *order;  /* ranges sorted by start */
+    uint32_t *active; /* open ranges sorted by depth, then by file order */
     size_t active_count, active_capacity;
-    const struct builder_range *chosen[SL_SYMBFILE_MAX_DEPTH + 1]; /* by depth, outermost first, without holes */
+    const struct builder_range *chosen[SL_SYMBFILE_MAX_DEPTH + 1]; /* by depth, outermost first, without gaps */
     size_t chosen_count;
     uint64_t work, max_work, max_nodes;
 };
@@ -29,7 +29,7 @@ static bool range_before(const struct sl_symbfile_builder *builder, uint32_t lef
     return a->start != b->start ? a->start < b->start : left < right;
 }
 
-/* A merge sort of indices: fast on what is nearly sorted, as files are. */
+/* A merge sort of indices: fast on nearly sorted input, which files are. */
 uint32_t *builder_order(struct sl_symbfile_builder *b, size_t count,
                         bool (*before)(const struct sl_symbfile_builder *b, uint32_t left, uint32_t right))
 {
@@ -73,7 +73,7 @@ static bool open_range(struct sweep *s, uint32_t index)
     return true;
 }
 
-/* Drops what has ended at `at`; the next end of what is left. */
+/* Removes ranges that end at or before `at`; returns the lowest end of the rest. */
 static uint64_t close_ranges(struct sweep *s, uint64_t at)
 {
     uint64_t next = UINT64_MAX;
@@ -94,7 +94,7 @@ static bool holds(const struct builder_range *outer, const struct builder_range 
     return outer->start <= inner->start && inner->end <= outer->end;
 }
 
-/* Whether `b`, which comes later in the file, is to be preferred to `a` of the same depth. */
+/* True if `b`, which comes later in the file, is preferred to `a` of the same depth. */
 static bool better(const struct builder_range *a, const struct builder_range *b, const struct builder_range *around)
 {
     bool held_a = around && holds(around, a), held_b = around && holds(around, b);
@@ -123,7 +123,7 @@ static void choose(struct sweep *s)
 
 /* ---- locations ---- */
 
-/* The line of a range's own table at `va`, 0 when there is none; lowers `*next` to where another one begins. */
+/* Returns the line of the range at `va`, 0 if it has none; lowers `*next` to the begin of the next row. */
 static uint32_t symbfile_sweep_line_at(const struct sweep *s, const struct builder_range *range, uint64_t va,
                                        uint64_t *next)
 {
@@ -137,7 +137,7 @@ static uint32_t symbfile_sweep_line_at(const struct sweep *s, const struct build
     return low ? lines[low - 1].line : 0;
 }
 
-/* Where the functions of the chain are at `va`: outer ones at the call of the next one, if that is known. */
+/* Sets the location of each function of the chain at `va`: for outer ones the call site of the next one, if known. */
 static void locate(const struct sweep *s, uint64_t va, struct link *chain, uint64_t *next)
 {
     for (size_t i = 0; i < s->chosen_count; i++) {

@@ -46,7 +46,7 @@ static uint64_t tree_end_of(uint64_t start, uint64_t size)
     return size > UINT64_MAX - start ? UINT64_MAX : start + size;
 }
 
-/* ---- rows: the lines of a function where nothing is inlined ---- */
+/* ---- rows: lines of a function outside of its inlined calls ---- */
 static inline void add_row(struct tree_maker *m, size_t first, size_t *count, uint64_t start,
                            const struct sl_line *line)
 {
@@ -57,7 +57,8 @@ static inline void add_row(struct tree_maker *m, size_t first, size_t *count, ui
         m->rows[(*count)++] = (struct tree_row){start, line->file, line->line};
 }
 
-/* The rows of a line's share [at, end) of a function; `child` is the first inlined call that may be in it. */
+/* Adds the rows of a line's range [at, end) outside of inlined calls; `child` is the first inlined call that may
+ * overlap it. */
 static void add_gaps(struct tree_maker *m, const struct sl_function *f, const struct sl_line *line, uint64_t at,
                      uint64_t end, uint32_t child, size_t first, size_t *count)
 {
@@ -76,7 +77,7 @@ static inline uint64_t line_end(const struct sl_line *line)
     return tree_end_of(line->address, line->size ? line->size : 1);
 }
 
-/* The rows of [low, high), in m->rows from index `first` on; their number. */
+/* Adds the rows of [low, high) to m->rows at index `first`; returns their number. */
 static size_t own_rows(struct tree_maker *m, const struct sl_function *f, uint64_t low, uint64_t high, size_t first)
 {
     size_t count = first;
@@ -85,7 +86,7 @@ static size_t own_rows(struct tree_maker *m, const struct sl_function *f, uint64
         uint64_t at = line->address, end = line_end(line);
         at = at < low ? low : at;
         end = end > high ? high : end;
-        if (!f->inlinee_count) { /* most have none */
+        if (!f->inlinee_count) { /* the common case */
             if (at < end)
                 add_row(m, first, &count, at, line);
             continue;
@@ -125,8 +126,8 @@ static void add_range(struct tree_maker *m, const struct sl_function *f, uint32_
     };
 }
 
-/* The function's rows lie in m->rows from `first` on, those of what is inlined in it behind them. False, and nothing is
- * added, when there are none at all. */
+/* Emits the records of a function and its inlined calls. Its rows are stored in m->rows from `first` on, those of
+ * inlined calls behind them. Returns false and adds nothing if there are no rows. */
 static bool tree_emit(struct tree_maker *m, const struct sl_function *f, uint32_t depth, uint64_t low, uint64_t high,
                       size_t first)
 {
@@ -137,7 +138,7 @@ static bool tree_emit(struct tree_maker *m, const struct sl_function *f, uint32_
     size_t last = first + own_rows(m, f, start, end, first), inner = last, before = m->count;
     bool has_rows = first < last;
     for (size_t next; first <= last; first = next) {
-        if (!sl_account_spend(&m->account, f->inlinee_count + 1)) /* each part looks at all that is inlined */
+        if (!sl_account_spend(&m->account, f->inlinee_count + 1)) /* each part visits all inlined calls */
             return false;
         for (next = first + 1; next < last && m->rows[next].file == m->rows[first].file; next++)
             continue;

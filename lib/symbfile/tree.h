@@ -1,4 +1,5 @@
-/* A function of the stream as records: itself and what is inlined in it. Private to this folder. */
+/* Converts a function of the stream to records: one for itself and one for each inlined call. Private to this
+ * folder. */
 #pragma once
 
 #include "base/account.h"
@@ -6,13 +7,13 @@
 #include "symbfile/names.h"
 #include "symbfile/symbfile.h"
 
-struct tree_maker { /* what a thread needs, and keeps from batch to batch */
+struct tree_maker { /* state of a worker thread, reused for each batch */
     struct sl_account account;
     struct names names;
     uint64_t load_address;
-    struct sl_str *paths; /* of the batch's files; data NULL = not made yet */
+    struct sl_str *paths; /* paths of the batch's files; data NULL = not built yet */
     const struct sl_function_batch *batch;
-    struct sl_arena *arena; /* the batch's: paths, lines */
+    struct sl_arena *arena; /* the batch's arena: paths, lines */
     struct sl_symbfile_range *ranges;
     size_t count, capacity;
     struct tree_row *rows;
@@ -26,7 +27,8 @@ struct tree_list { /* records of a batch, in pre-order */
     size_t count;
 };
 
-/* The list is in the arena, names are the maker's. NULL when out of memory or budget. A function of whose lines nothing is known
- * gives nothing. Where code comes from another file in the middle, the record is cut: then there are several of depth 0. */
+/* The list lies in the arena; names belong to the maker. Returns NULL if out of memory or budget. A function without
+ * lines gives no record. Where the file changes inside of a function, the record is split: then several have depth
+ * 0. */
 const struct tree_list *tree_make(struct tree_maker *maker, const struct sl_function_batch *batch,
                                   struct sl_arena *arena);

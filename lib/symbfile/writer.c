@@ -1,5 +1,5 @@
-/* Records to messages. Which texts go into the string table depends on how often each is used, so records are collected
- * and written a batch at a time: one table, then its records. */
+/* Writes records as messages. Whether a text goes into the string table depends on how often it is used, so records
+ * are collected and written in batches: one table, then its records. */
 #include "symbfile/symbfile.h"
 
 #include "base/account.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 enum {
-    FLUSH_STRINGS = (16 << 20) - (64 << 10), /* estimated size of the table */
+    FLUSH_STRINGS = (16 << 20) - (64 << 10), /* estimated size of the string table */
     FLUSH_RECORDS = 64 << 20,                /* bytes of collected records */
     STRING_COST = 5,
     NO_TEXT = UINT32_MAX,
@@ -22,15 +22,15 @@ enum {
 struct text {
     struct sl_str str;
     uint32_t uses;
-    uint32_t index; /* in the table, NO_TEXT = inline */
+    uint32_t index; /* index in the string table; NO_TEXT = inline */
     bool by_pad;
 };
 
-/* What does not wait for the table is encoded when the record comes, one record behind the other:
+/* The fields that do not depend on the string table are encoded at once, one record after the other:
  *
  *     range:  head | function | file | middle | call file | tail        pad:  head | columns of `count` places */
 struct record {
-    uint32_t function, file, call_file; /* texts of a range */
+    uint32_t function, file, call_file; /* text ids of a range */
     union {
         uint32_t tail; /* bytes */
         uint32_t count;
@@ -45,15 +45,15 @@ struct sl_symbfile_writer {
     struct sl_account account;
     bool begun, has_previous;
     uint64_t previous, written, records_written;
-    struct sl_map map; /* text to its index + 1 in `texts` */
+    struct sl_map map; /* text -> index + 1 in `texts` */
     struct sl_arena arena;
     struct text *texts;
     struct record *records;
     struct sl_buf encoded; /* heads, middles and tails of the records */
-    uint32_t *numbers;     /* of pads: function, file, line */
+    uint32_t *numbers;     /* of pads: triples of function, file, line */
     size_t text_count, text_capacity, record_count, record_capacity, number_count, number_capacity;
     uint64_t string_bytes;
-    uint32_t recent[RECENT]; /* texts, by where they lay when they came */
+    uint32_t recent[RECENT]; /* text ids, by a hash of the address of the text */
     struct sl_buf out;
 };
 
@@ -106,7 +106,8 @@ static inline uint8_t *put_number(uint8_t *at, unsigned field, uint64_t value)
     return put_uleb(at, value);
 }
 
-/* Most sizes take a byte, which is left free before what is counted; where one takes more, what follows it moves. */
+/* Writes a size in front of bytes that are already there. One byte is reserved for it; if it needs more, the bytes
+ * are moved. */
 static inline uint8_t *put_size(uint8_t *size_at, size_t size, uint8_t *end)
 {
     if (size < 0x80) {
@@ -132,7 +133,8 @@ static inline uint8_t *put_va(struct sl_symbfile_writer *w, uint8_t *at, uint64_
 /* ---- collecting ---- */
 static uint32_t symbfile_writer_find(struct sl_symbfile_writer *w, struct sl_str str);
 
-/* Debug information has paths in any encoding; one that is not UTF-8 would make readers refuse the file. */
+/* Finds a text after replacing invalid UTF-8, which readers would reject. Paths in debug information can be in any
+ * encoding. */
 static uint32_t find_cleaned(struct sl_symbfile_writer *w, struct sl_str str)
 {
     struct sl_buf clean = {.budget = w->account.budget};
@@ -143,7 +145,7 @@ static uint32_t find_cleaned(struct sl_symbfile_writer *w, struct sl_str str)
     return index;
 }
 
-/* The index of a text, which is added if it is new; NO_TEXT when out of memory. */
+/* Returns the index of a text; adds it if it is new. NO_TEXT if out of memory. */
 static uint32_t symbfile_writer_find(struct sl_symbfile_writer *w, struct sl_str str)
 {
     uintptr_t index = (uintptr_t)sl_map_get(&w->map, str);
@@ -164,7 +166,8 @@ static uint32_t symbfile_writer_find(struct sl_symbfile_writer *w, struct sl_str
     return (uint32_t)index - 1;
 }
 
-/* What lay there before may have been another text: only a comparison tells. */
+/* Returns the id of a text. `recent` is only a hint: the memory may hold another text by now, so the text is
+ * compared. */
 static inline uint32_t intern(struct sl_symbfile_writer *w, struct sl_str str, bool by_pad)
 {
     uint32_t *recent = &w->recent[((uintptr_t)str.data >> 4 ^ (uintptr_t)str.data >> 17) % RECENT];
@@ -225,7 +228,7 @@ static uint8_t *put_lines(uint8_t *at, const struct sl_symbfile_range *range)
 enum sl_code sl_symbfile_write_range(struct sl_symbfile_writer *w, const struct sl_symbfile_range *range,
                                      struct sl_error *error)
 {
-    enum { FIELDS = 4, SIZES = 3 }; /* besides texts and lines */
+    enum { FIELDS = 4, SIZES = 3 }; /* without texts and lines */
     for (size_t i = 1; i < range->line_count; i++)
         if (range->lines[i].offset < range->lines[i - 1].offset)
             return sl_fail(error, SL_MALFORMED, "line table is not sorted by offset");
@@ -275,7 +278,7 @@ enum sl_code sl_symbfile_write_pad(struct sl_symbfile_writer *w, const struct sl
 
 uint64_t sl_symbfile_writer_size(const struct sl_symbfile_writer *w)
 {
-    enum { RECORD_COST = 10 }; /* of sizes and references */
+    enum { RECORD_COST = 10 }; /* average bytes for sizes and references */
     return w->written + w->string_bytes + w->encoded.size + w->record_count * RECORD_COST + w->number_count * 2;
 }
 
@@ -311,7 +314,7 @@ static inline uint8_t *put_text(const struct sl_symbfile_writer *w, uint8_t *at,
     return at + text->str.size;
 }
 
-/* Every third of the pad's numbers, packed. */
+/* Writes a column of a pad as a packed list: every third of its numbers. */
 static inline uint8_t *put_column(const struct sl_symbfile_writer *w, uint8_t *at, unsigned field,
                                   const uint32_t *number, size_t count, bool texts)
 {
@@ -324,7 +327,8 @@ static inline uint8_t *put_column(const struct sl_symbfile_writer *w, uint8_t *a
     return put_size(size_at, (size_t)(end - size_at - 1), end);
 }
 
-/* There is room for BLOCK bytes more on both sides: short ones are copied with what is behind them. */
+/* Copies `size` bytes, at least BLOCK: buffers on both sides have BLOCK spare bytes, so that short copies have a
+ * fixed size. */
 static inline uint8_t *put_encoded(uint8_t *at, const uint8_t **encoded, size_t size)
 {
     memcpy(at, *encoded, BLOCK);
@@ -334,7 +338,7 @@ static inline uint8_t *put_encoded(uint8_t *at, const uint8_t **encoded, size_t 
     return at + size;
 }
 
-/* What the records of a batch are read from, one after the other. */
+/* Position in the collected data of a batch. */
 struct position {
     const uint8_t *encoded;
     const uint32_t *numbers;
@@ -379,7 +383,7 @@ static size_t text_room(const struct sl_symbfile_writer *w, uint32_t id)
     return id == NO_TEXT ? 0 : 1 + MAX_ULEB64 + w->texts[id].str.size;
 }
 
-/* As many bytes as the message may take. */
+/* Returns an upper bound of the message size. */
 static size_t room_for(const struct sl_symbfile_writer *w, const struct record *r)
 {
     if (r->is_pad)
@@ -388,7 +392,7 @@ static size_t room_for(const struct sl_symbfile_writer *w, const struct record *
            text_room(w, r->call_file);
 }
 
-/* A message behind its size and type; `record` NULL: the string table. */
+/* Writes a message with its size and type; `record` NULL: the string table. */
 static enum sl_code send_message(struct sl_symbfile_writer *w, const struct record *record, struct position *from,
                                  struct sl_error *error)
 {
