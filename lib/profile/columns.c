@@ -1,4 +1,4 @@
-/* Members and columns of a profile's tables. */
+/* Reads members and columns of a profile's tables. */
 #include "profile/impl.h"
 
 bool profile_object(struct sl_str object, struct sl_arena *arena, const struct sl_field *fields, void *out)

@@ -1,4 +1,4 @@
-/* The tables of a profile: what reading (read.c), naming (name.c) and writing (write.c) share; columns.c. Private to this folder. */
+/* Tables of a profile, shared by read.c, name.c, write.c and columns.c. Private to this folder. */
 #pragma once
 
 #include "base/json_fields.h"
@@ -9,13 +9,14 @@
 
 /* ---- columns.c ---- */
 
-/* Reads an object that is a part of the profile; data NULL: it is absent, and so are its members. False: out of memory. */
+/* Reads an object of the profile; data NULL: it is absent, and so are its members. Returns false if out of memory. */
 bool profile_object(struct sl_str object, struct sl_arena *arena, const struct sl_field *fields, void *out);
 
-/* A member of it as it is written; data NULL: absent. */
+/* Returns the JSON text of a member; data NULL: absent. Returns false if out of memory. */
 bool profile_member(struct sl_str object, struct sl_arena *arena, const char *name, struct sl_str *value);
 
-/* The numbers of a column, in the arena; PROFILE_NONE for what is none of 0 to 2^32-2. No column has none. */
+/* Reads the numbers of a column into the arena. Values outside of 0..2^32-2 become PROFILE_NONE. If the column is
+ * absent, the result is empty. */
 struct profile_column {
     uint32_t *items;
     size_t count;
@@ -28,43 +29,43 @@ static inline uint32_t profile_cell(const struct profile_column *column, size_t 
     return row < column->count ? column->items[row] : PROFILE_NONE;
 }
 
-/* ---- what was read ---- */
+/* ---- tables ---- */
 
-/* A thread, or what is shared. Tables as JSON; data NULL: it has none. */
+/* A thread, or the tables that threads share. Tables are JSON text; data NULL: absent. */
 struct profile_scope {
     struct sl_str strings, stacks, frames, funcs, resources, symbols, sources;
-    struct sl_str samples, markers, js_allocations, native_allocations; /* whose stacks are meant */
-    struct profile_set *set;                                            /* where its stacks are; NULL: nowhere */
-    struct profile_scope *pool;                                         /* where its strings are */
+    struct sl_str samples, markers, js_allocations, native_allocations; /* tables whose rows refer to stacks */
+    struct profile_set *set;                                            /* its frames; NULL: it has no stacks */
+    struct profile_scope *pool;                                         /* the scope that has its strings */
 };
 
-/* Frames with what they refer to: those of a scope that has such. */
+/* The frames of a scope, with the indexes they refer to. */
 struct profile_set {
     struct profile_scope *scope;
     size_t frame_count, func_count, symbol_count;
-    uint32_t *func, *lib; /* of each frame; lib: PROFILE_NONE: it wants no name */
+    uint32_t *func, *lib; /* by frame; lib PROFILE_NONE: the frame needs no name */
     uint64_t *address;
-    struct profile_column resource; /* of each function */
+    struct profile_column resource; /* by function */
 };
 
-/* The index of an address that wants a name. */
+/* Returns the index of an address in profile->addresses. */
 size_t profile_address_index(const struct sl_profile *profile, uint32_t lib, uint64_t address);
 
-/* ---- name.c: what names make of a set ---- */
+/* ---- name.c: applies names to a set ---- */
 
-struct pool { /* strings of a scope, and files */
+struct pool { /* strings and files of a scope */
     const struct profile_scope *scope;
     struct sl_arena *arena;
-    struct sl_map by_text; /* to the index + 1 */
+    struct sl_map by_text; /* text -> index + 1 */
     uint32_t count, source_count;
-    struct sl_buf added;            /* JSON, each with a comma in front */
-    struct sl_map source_by_string; /* keys are indexes; to the index + 1 */
-    uint32_t *sources;              /* added: the string of each */
+    struct sl_buf added;            /* JSON of the added strings, each preceded by a comma */
+    struct sl_map source_by_string; /* string index -> source index + 1 */
+    uint32_t *sources;              /* added sources: the string index of each */
     size_t added_sources, source_capacity;
 };
 
 struct new_func {
-    uint32_t name, file, resource; /* file: a string or, where there are such, a source */
+    uint32_t name, file, resource; /* file: a source if the profile has sources, else a string */
 };
 struct new_symbol {
     uint32_t lib, name;
@@ -79,14 +80,14 @@ struct naming {
     const struct sl_profile_name *names;
     const struct profile_set *set;
     struct pool *pool;
-    struct sl_budget *budget; /* of new frames, by far the most that there may be; NULL: none */
-    bool has_sources;         /* functions refer to files by them */
-    /* of each frame of the set */
-    uint32_t *func, *symbol, *line; /* symbol PROFILE_NONE: it stays as it is */
-    uint32_t *more;                 /* the first of its new frames; one more at the end */
-    /* of each function that is taken: what it is called now; file PROFILE_NONE: not known */
+    struct sl_budget *budget; /* limits new frames, which can be by far the most numerous; NULL: no limit */
+    bool has_sources;         /* functions refer to files by source */
+    /* by frame of the set */
+    uint32_t *func, *symbol, *line; /* symbol PROFILE_NONE: the frame is unchanged */
+    uint32_t *more;                 /* index of its first new frame; has one more element at the end */
+    /* by function that is taken: its new name and file; file PROFILE_NONE: unknown */
     uint32_t *name, *file;
-    bool *taken; /* the function is another one now */
+    bool *taken; /* the function's row now describes another function */
     struct new_func *funcs;
     size_t func_count, func_capacity;
     struct new_symbol *symbols;
@@ -100,11 +101,11 @@ enum sl_code profile_pool_open(const struct profile_scope *scope, struct sl_aren
                                struct sl_error *error);
 void profile_pool_free(struct pool *pool);
 
-/* Zeros with the first four members are a naming; to be freed in any case. */
+/* Set the first four members and zero the rest. Free in any case, also on failure. */
 enum sl_code profile_name_frames(struct naming *naming, struct sl_arena *arena, struct sl_error *error);
 void profile_naming_free(struct naming *naming);
 
-/* How many rows a table may have that had `count`. */
+/* Returns the maximum number of rows of a table that had `count`. */
 static inline size_t profile_most_rows(size_t count)
 {
     return count < UINT32_MAX / 64 ? 65536 + 16 * count : UINT32_MAX / 4;

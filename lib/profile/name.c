@@ -1,4 +1,4 @@
-/* What the names of addresses make of a set of frames: functions, symbols, and frames of inlined calls. */
+/* Applies names of addresses to a set of frames: adds functions, symbols, and frames of inlined calls. */
 #include "profile/impl.h"
 
 #include <stdlib.h>
@@ -48,7 +48,8 @@ void profile_pool_free(struct pool *pool)
     free(pool->sources);
 }
 
-/* PROFILE_NONE: out of memory. The text must stay. */
+/* Returns the index of a string; adds it if it is new. PROFILE_NONE if out of memory. The text must outlive the
+ * pool. */
 static uint32_t string_of(struct pool *pool, struct sl_str text)
 {
     void **slot = sl_map_slot(&pool->by_text, text, NULL);
@@ -62,7 +63,7 @@ static uint32_t string_of(struct pool *pool, struct sl_str text)
     return (uint32_t)((uintptr_t)*slot - 1);
 }
 
-/* The index of a pair of numbers: the one that it has, or `next`, which it has from now on. PROFILE_NONE: out of memory. */
+/* Returns the index of a pair of numbers; a new pair gets `next`. PROFILE_NONE if out of memory. */
 static uint32_t index_of(struct sl_map *map, struct sl_arena *arena, uint64_t a, uint64_t b, size_t next)
 {
     const uint64_t key[2] = {a, b};
@@ -94,7 +95,7 @@ static uint32_t source_of(struct pool *pool, uint32_t string)
 
 /* ---- functions and symbols ---- */
 
-/* What a function is: its name, its file (PROFILE_NONE: not known), the resource it is of. False when out of memory. */
+/* Builds a function from a call: name, file (PROFILE_NONE: unknown), resource. Returns false if out of memory. */
 static bool make_func(struct naming *n, const struct sl_profile_call *call, uint32_t resource, struct new_func *func)
 {
     *func = (struct new_func){string_of(n->pool, call->function), PROFILE_NONE, resource};
@@ -108,12 +109,13 @@ static bool make_func(struct naming *n, const struct sl_profile_call *call, uint
     return func->file != PROFILE_NONE;
 }
 
-/* The index of a function; one that is new takes the place of `free`, unless that is PROFILE_NONE. PROFILE_NONE: out of memory. */
+/* Returns the index of a function. A new one reuses the row `free`, or is appended if that is PROFILE_NONE.
+ * PROFILE_NONE if out of memory. */
 static uint32_t func_of(struct naming *n, struct sl_arena *arena, const struct new_func *func, uint32_t free)
 {
     size_t appended = n->set->func_count + n->func_count;
     size_t next = free != PROFILE_NONE ? free : appended;
-    /* no function has the index of one that is known already: each place is taken once */
+    /* each row is used once, so a result equal to `next` is a new function */
     uint32_t index = index_of(&n->func_by_key, arena, (uint64_t)func->resource << 32 | func->name, func->file, next);
     if (index != next || index == PROFILE_NONE)
         return index;
@@ -160,7 +162,7 @@ static bool name_inlined(struct naming *n, struct sl_arena *arena, const struct 
     return true;
 }
 
-/* The frame itself is the outermost call. Its function becomes that call's when no other frame has it. */
+/* Names a frame: it becomes the outermost call. Its function is changed in place if no other frame uses it. */
 static bool name_frame(struct naming *n, struct sl_arena *arena, size_t frame, const uint32_t *uses)
 {
     const struct profile_set *set = n->set;

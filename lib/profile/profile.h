@@ -1,14 +1,19 @@
-/* Profiles of the Firefox Profiler, as its front end saves them and samply writes them ("processed" profiles, from version 41 of the
- * format on): which addresses want names, and the same profile with these names.
+/* Profiles of the Firefox Profiler, as its front end saves and samply writes them ("processed" profiles, format version 41 and later):
+ * lists the addresses that need names, and writes the same profile with the names.
  *
- *     sl_profile_read ──▶ libraries, addresses ──▶ (look-up) ──▶ names ──▶ sl_profile_write
+ *     sl_profile_read ──▶ libraries, addresses ──▶ (lookup) ──▶ names ──▶ sl_profile_write
  *
- * A profile is tables of columns, in each thread or shared by all. Nothing is built of what nobody asks for: the writer copies the
- * text of the profile, and only the columns that names change are others. An address in an inlined function is one frame before and
- * several behind: the outermost stays where it was, the inlined ones are appended, and stacks grow by as many entries.
+ * A profile consists of tables of columns, in each thread or shared by all. The writer copies the text of the profile and replaces
+ * only the columns that names change. An address in an inlined function is one frame before and several after: the outermost call
+ * keeps the row of the frame, inlined calls are appended, and each stack grows by as many entries.
  *
- * Frames that have a symbol already, of JavaScript and labels stay as they are. Addresses are those of the profile: relative to
- * their library, of callers already inside the call. */
+ *     frames  0: address 0x1010                  0: main             symbolicated: f was inlined into main
+ *                                                1: f, depth 1       appended
+ *     stacks  0: frame 0, prefix null            0: frame 0, prefix null
+ *                                                1: frame 1, prefix 0
+ *
+ * Frames that have a symbol, JavaScript frames and labels are not changed. Addresses are those of the profile: relative to
+ * their library, and for callers inside of the call instruction. */
 #pragma once
 
 #include "base/arena.h"
@@ -30,39 +35,41 @@ struct profile_set;
 struct sl_profile { /* in the arena, with views of the text */
     struct sl_str text;
     struct sl_arena *arena;
-    struct sl_str platform; /* "Macintosh", "Windows" or of Linux whatever it is; empty: absent */
+    struct sl_str platform; /* "Macintosh", "Windows", or any text on Linux; empty: absent */
     struct sl_profile_lib *libs;
     size_t lib_count;
-    struct sl_profile_address *addresses; /* that want a name: by library and address, each once */
+    struct sl_profile_address
+        *addresses; /* addresses that need a name, sorted by library and address, without duplicates */
     size_t address_count;
     /* private */
     struct sl_str meta;
-    struct profile_scope *scopes; /* what is shared, then the threads */
+    struct profile_scope *scopes; /* the shared tables, then those of the threads */
     size_t scope_count;
     struct profile_set *sets;
     size_t set_count;
-    bool uneven; /* columns that belong together differ in length */
+    bool uneven; /* columns of a table differ in length */
 };
 
-/* The text must outlive the profile. SL_MALFORMED; SL_UNSUPPORTED for older versions and for what the profiler of the browser itself
- * writes; SL_BUSY. */
+/* Reads a profile. The text must outlive it. SL_MALFORMED; SL_UNSUPPORTED for older versions and for profiles that
+ * the browser's own profiler writes; SL_BUSY if out of memory. */
 enum sl_code sl_profile_read(struct sl_str text, struct sl_arena *arena, struct sl_profile *profile,
                              struct sl_error *error);
 
 struct sl_profile_call {
     struct sl_str function; /* never empty */
-    struct sl_str file;     /* empty: not known */
-    uint32_t line;          /* 0: not known */
+    struct sl_str file;     /* empty: unknown */
+    uint32_t line;          /* 0: unknown */
 };
 
 struct sl_profile_name {
-    uint64_t symbol;                     /* where the function begins that was not inlined, relative to the library */
-    const struct sl_profile_call *calls; /* the innermost first; UTF-8 */
+    uint64_t symbol;                     /* begin of the outermost function, relative to the library */
+    const struct sl_profile_call *calls; /* innermost first; UTF-8 */
     size_t count;                        /* 0: no name was found */
 };
 
-/* Appends the profile with a name for each of its addresses. The writer's own memory is taken from the budget of `out`, too, if that has
- * one. SL_MALFORMED when columns that belong together differ in length, SL_UNSUPPORTED when inlined calls would make it larger out of all
- * proportion, or than the budget allows; SL_BUSY. */
+/* Appends the profile with a name for each of its addresses; `names` is parallel to profile->addresses. The writer's
+ * own memory is also charged to the budget of `out`, if it has one. SL_MALFORMED if columns of a table differ in
+ * length, SL_UNSUPPORTED if inlined calls would enlarge it excessively or beyond the budget; SL_BUSY if out of
+ * memory. */
 enum sl_code sl_profile_write(const struct sl_profile *profile, const struct sl_profile_name *names, struct sl_buf *out,
                               struct sl_error *error);

@@ -1,11 +1,13 @@
-/* Reading profiles: where their tables are, and which addresses want a name. */
+/* Reads profiles: locates their tables and lists the addresses that need a name. */
 #include "profile/impl.h"
 
 #include "base/order.h"
 
 #include <stdlib.h>
 
-enum { FIRST_VERSION = 41 }; /* libraries are of the whole profile since then, addresses inside of calls */
+enum {
+    FIRST_VERSION = 41
+}; /* since then libraries belong to the whole profile, and callers' addresses are inside of the call */
 
 static enum sl_code no_memory(struct sl_error *error)
 {
@@ -31,7 +33,7 @@ static const struct sl_field lib_fields[] = {
 };
 
 struct profile_meta {
-    struct sl_str platform, version; /* the latter as it is written */
+    struct sl_str platform, version; /* `version`: JSON text */
 };
 
 static const struct sl_field meta_fields[] = {
@@ -41,7 +43,7 @@ static const struct sl_field meta_fields[] = {
 };
 
 struct profile_body {
-    struct sl_str meta, shared, threads; /* as they are written */
+    struct sl_str meta, shared, threads; /* JSON text */
     struct sl_profile_lib *libs;
     size_t lib_count;
 };
@@ -69,7 +71,7 @@ static const struct sl_field scope_fields[] = {
     SL_FIELDS_END,
 };
 
-/* What is shared, then the threads. */
+/* Reads the shared tables, then those of the threads. */
 static bool read_scopes(struct sl_profile *p, struct sl_str shared, struct sl_str threads)
 {
     struct sl_json j = sl_json(threads, p->arena, false);
@@ -95,7 +97,7 @@ static bool read_rows(struct sl_profile *p, struct sl_str table, size_t *count)
     if (!profile_member(table, p->arena, "length", &text))
         return false;
     if (!text.data || !sl_json_integer(text, &negative, &value) || negative || value > p->text.size)
-        value = 0; /* a row has a cell */
+        value = 0; /* each row has a table cell in the text, so there cannot be more */
     *count = (size_t)value;
     return true;
 }
@@ -134,7 +136,7 @@ static bool read_set(struct sl_profile *p, struct profile_set *set)
         return true;
     }
     set->frame_count = count;
-    set->lib = symbols.items; /* in its place: what has a symbol wants no name */
+    set->lib = symbols.items; /* overwritten in place: frames with a symbol need no name */
     for (size_t i = 0; i < set->frame_count; i++) {
         bool wanted = symbols.items[i] == PROFILE_NONE && set->address[i] != UINT64_MAX;
         uint32_t row = wanted ? profile_cell(&set->resource, set->func[i]) : PROFILE_NONE;
@@ -213,7 +215,7 @@ static bool list_addresses(struct sl_profile *p)
     return true;
 }
 
-/* ---- the whole ---- */
+/* ---- entry point ---- */
 
 static enum sl_code read_meta(struct sl_profile *p, struct sl_error *error)
 {

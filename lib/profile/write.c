@@ -1,4 +1,4 @@
-/* Writing profiles: the text as it was, with the columns that names change in the place of the old ones. */
+/* Writes profiles: copies the text and replaces the columns that names change. */
 #include "profile/impl.h"
 
 #include <stdlib.h>
@@ -6,17 +6,17 @@
 #include "base/grow.h"
 #include "base/order.h"
 
-struct edit { /* `size` bytes of the text at `at` become others */
+struct edit { /* replaces `size` bytes of the text at `at` */
     size_t at, size;
-    size_t begin, end; /* of these, in `new_text` */
+    size_t begin, end; /* the replacement: range in `new_text` */
 };
 
 struct writer {
     const struct sl_profile *profile;
     const struct sl_profile_name *names;
-    struct sl_arena arena; /* of one set; its pools are in the profile's */
+    struct sl_arena arena; /* memory of one set; its pools live as long as the profile */
     struct sl_arena pool_arena;
-    struct pool *pools; /* of each scope; `scope` NULL: not opened */
+    struct pool *pools; /* by scope; `scope` NULL: not opened */
     struct edit *edits;
     size_t edit_count, edit_capacity;
     struct sl_buf new_text;
@@ -82,12 +82,12 @@ static void put_cell(struct writer *w, struct sl_str cell)
 struct table_writer {
     struct writer *w;
     const struct naming *n;
-    /* of stacks */
+    /* for stacks */
     struct profile_column frame, prefix;
-    uint32_t *first; /* the new row of each; one more at the end */
+    uint32_t *first; /* by old row: its new row; has one more element at the end */
 };
 
-/* Puts the new cells of a column, which has `rows` cells, behind '['. */
+/* Writes the new cells of a column of `rows` cells, after '['. */
 typedef void put_column(struct table_writer *t, struct sl_str name, struct sl_json *old);
 
 static size_t count_cells(struct sl_str column, struct sl_arena *arena)
@@ -102,7 +102,7 @@ static size_t count_cells(struct sl_str column, struct sl_arena *arena)
     return count;
 }
 
-/* Writes the columns of a table anew, each by `put`; what is no array stays. */
+/* Rewrites the columns of a table with `put`; members that are not arrays are not changed. */
 static void edit_table(struct table_writer *t, struct sl_str table, size_t rows, size_t new_rows, put_column *put)
 {
     struct writer *w = t->w;
@@ -216,7 +216,7 @@ static void put_symbols(struct table_writer *t, struct sl_str name, struct sl_js
     }
 }
 
-/* Files of programs have no id, and begin at their first line. */
+/* Source files of native programs have no id, and begin at line 1. */
 static void put_sources(struct table_writer *t, struct sl_str name, struct sl_json *old)
 {
     const struct pool *pool = t->n->pool;
@@ -264,7 +264,7 @@ static void put_stacks(struct table_writer *t, struct sl_str name, struct sl_jso
     }
 }
 
-/* Where the rows of stacks go: behind each as many as there are inlined calls in its frame. */
+/* Assigns new rows to stacks: each is followed by one row for each inlined call in its frame. */
 static enum sl_code place_stacks(struct table_writer *t)
 {
     struct writer *w = t->w;
@@ -289,7 +289,7 @@ static enum sl_code place_stacks(struct table_writer *t)
     return SL_OK;
 }
 
-/* ---- who has stacks ---- */
+/* ---- tables that refer to stacks ---- */
 
 static bool edit_stack(struct sl_fields *s, const struct sl_json_path *at, void *out)
 {
@@ -304,7 +304,7 @@ static bool edit_stack(struct sl_fields *s, const struct sl_json_path *at, void 
     return true;
 }
 
-/* The member `stack` of a table: the innermost call is what a row is about. */
+/* Updates the column `stack` of a table: each cell refers to the innermost call. */
 static void put_stack_cells(struct table_writer *t, struct sl_str table)
 {
     struct sl_str column, key, cell;
@@ -329,7 +329,7 @@ static void put_stack_cells(struct table_writer *t, struct sl_str table)
     edit_end(w);
 }
 
-/* What markers tell of their cause: {"stack": ..}. */
+/* Updates the causes of markers: {"stack": ..}. */
 static void edit_markers(struct table_writer *t, struct sl_str markers)
 {
     static const struct sl_field cause[] = {{SL_STR("stack"), SL_FIELD_CUSTOM, false, 0, edit_stack}, SL_FIELDS_END};
@@ -358,7 +358,7 @@ static void edit_users(struct table_writer *t)
     }
 }
 
-/* ---- the whole ---- */
+/* ---- entry point ---- */
 
 static enum sl_code edit_set(struct writer *w, struct naming *n)
 {
@@ -421,7 +421,7 @@ static void edit_pools(struct writer *w)
     }
 }
 
-/* Whoever shows it need not ask for names. */
+/* Marks the profile as symbolicated, so that viewers do not request names. */
 static void edit_meta(struct writer *w)
 {
     static const struct sl_str mark = SL_STR("\"symbolicated\":true");

@@ -10,7 +10,7 @@
 
 enum { HEADER_SIZE = 8, MAX_MANIFEST = 256 << 20, MAX_FILES = 1000000 };
 
-/* A file has some 200 bytes in the archive besides its contents, and as many to 1,000 in the manifest. */
+/* Besides its contents, a file has some 200 bytes in the archive and 200 to 1,000 bytes in the manifest. */
 enum { MANIFEST_AT_LEAST = 4 << 20, MANIFEST_PER_BYTE = 8, MORE_FILES = 64 };
 
 struct sl_bundle {
@@ -21,9 +21,9 @@ struct sl_bundle {
     bool has_links;
     struct sl_bundle_file *files; /* sorted by name */
     size_t count;
-    const struct sl_bundle_file **by_path, **by_url, **by_id; /* sorted by what they are found by, then by name */
+    const struct sl_bundle_file **by_path, **by_url, **by_id; /* sorted by their key, then by name */
     size_t path_count, url_count, id_count;
-    struct sl_map folded; /* Windows paths in lower case to a file; to `ambiguous` when several fit */
+    struct sl_map folded; /* Windows paths in lower case -> file; `ambiguous` if several files match */
 };
 
 static const struct sl_bundle_file ambiguous;
@@ -136,7 +136,7 @@ static bool bundle_read_files(struct sl_fields *s, const struct sl_json_path *at
     return b->files || sl_json_no_memory(s->json);
 }
 
-/* The rules as they are used: sorted, on the arena. */
+/* Stores the rules in the arena, sorted for lookups. */
 static bool keep_links(struct sl_bundle *b, const struct sl_ppdb_link *rules, size_t count)
 {
     struct sl_buf stored = {.budget = b->arena.budget};
@@ -272,7 +272,7 @@ static bool has_id(const struct sl_bundle_file *file)
     return !sl_debug_id_is_nil(&file->debug_id);
 }
 
-/* Items of an index by a file_order, whose address is `arg`; those that are equal in the order of the files. */
+/* Compares items of an index with the file_order at `arg`; equal ones stay in file order. */
 static int index_compare(const void *left, const void *right, void *arg)
 {
     const struct sl_bundle_file *a = *(const struct sl_bundle_file *const *)left,
@@ -297,7 +297,7 @@ static const struct sl_bundle_file **make_index(struct sl_bundle *b, bool (*has)
     return index;
 }
 
-/* "C:/..." and "//server/...". */
+/* Matches "C:/..." and "//server/...". */
 static bool is_windows_path(struct sl_str path)
 {
     bool letter = path.size > 1 && ((path.data[0] | 32) >= 'a' && (path.data[0] | 32) <= 'z');
@@ -321,7 +321,7 @@ static bool fold_windows_paths(struct sl_bundle *b)
     return true;
 }
 
-/* Every file's entry; of entries with one name the last. */
+/* Finds the archive entry of each file; of entries with the same name the last one is used. */
 static bool find_entries(struct sl_bundle *b)
 {
     struct sl_map names = {.budget = b->arena.budget};
@@ -343,7 +343,7 @@ static bool has_name(const struct sl_bundle_file *file)
     return file->name.data != NULL;
 }
 
-/* By name; of a key that the manifest has twice the last one counts. */
+/* Sorts by name; of a key that the manifest has twice the last one is used. */
 static bool sort_files(struct sl_bundle *b)
 {
     size_t count, kept = 0;
@@ -409,7 +409,7 @@ void sl_bundle_close(struct sl_bundle *bundle)
     free(bundle);
 }
 
-/* ---- asking ---- */
+/* ---- lookups ---- */
 
 const struct sl_bundle_attributes *sl_bundle_attributes(const struct sl_bundle *bundle)
 {
@@ -436,7 +436,7 @@ const struct sl_bundle_file *sl_bundle_file(const struct sl_bundle *bundle, size
     return &bundle->files[index];
 }
 
-/* The last of the files in [0, count) that are not behind `wanted`, which has no place among them. */
+/* Returns the last of the first `count` files that is equal to `wanted`; NULL if none is. */
 static const struct sl_bundle_file *last_equal(const struct sl_bundle_file *const *index, size_t count,
                                                const struct sl_bundle_file *wanted, file_order *order)
 {

@@ -1,14 +1,14 @@
-/* Source bundles: the sources of one build in an archive, found by the paths and URLs the build knew them by.
+/* Source bundles: the sources of one build in an archive, found by the paths and URLs of the build.
  *
- *     "SYSB" | u32 version, not looked at | ZIP archive, offsets from the beginning of the file
+ *     "SYSB" | u32 version, ignored | ZIP archive, offsets from the beginning of the file
  *
- * Its entry manifest.json describes the others:
+ * The archive's entry manifest.json describes the others:
  *
  *     {"files": {"files/src/a.c": {"type": "source", "path": "/src/a.c", "url": "...", "headers": {...}}, ...},
  *      "source_links": {"C:\\src\\*": "https://..."}, "debug_id": "...", "code_id": "...", "arch": "...", ...}
  *
- * Opening reads the archive's directory and the manifest once; entries are inflated when they are asked for. An open
- * bundle is immutable: any number of threads may share one. It points into the bytes it was opened on. */
+ * Opening reads the archive's directory and the manifest; entries are inflated when they are read. An open bundle is
+ * immutable: any number of threads may share it. It points into the bytes it was opened on. */
 #pragma once
 
 #include "base/arena.h"
@@ -30,55 +30,55 @@ struct sl_bundle_header {
 };
 
 struct sl_bundle_file {
-    struct sl_str name; /* of the archive's entry */
-    struct sl_str path; /* as the build knew it, with slashes; may be empty */
+    struct sl_str name; /* name of the archive's entry */
+    struct sl_str path; /* path in the build, with slashes; may be empty */
     struct sl_str url;  /* may be empty */
     enum sl_bundle_type type;
-    struct sl_debug_id debug_id; /* of the header "debug-id"; nil without one */
+    struct sl_debug_id debug_id; /* from the header "debug-id"; nil if it is absent */
     const struct sl_bundle_header *headers;
     size_t header_count;
-    const struct sl_zip_entry *entry; /* NULL: the manifest names what the archive has not */
+    const struct sl_zip_entry *entry; /* NULL: the manifest lists it, but the archive lacks it */
 };
 
 struct sl_bundle_attributes {
-    struct sl_debug_id debug_id;              /* nil when absent or not to be parsed */
+    struct sl_debug_id debug_id;              /* nil if absent or malformed */
     struct sl_str code_id, arch, object_name; /* as written; may be empty */
-    struct sl_str release, dist;              /* of scripts; likewise */
+    struct sl_str release, dist;              /* of scripts; as written; may be empty */
 };
 
 struct sl_bundle;
 
-/* `*bundle` is the caller's: sl_bundle_close. What opening takes is taken from `budget` (NULL = no limit) and given back to it in
- * the end: what an open bundle holds, sl_bundle_memory, is the caller's to count. SL_MALFORMED "malformed zip archive: ...",
- * "failed to read source bundle manifest: ..."; SL_UNSUPPORTED when the budget has less memory. */
+/* Opens a bundle; the caller closes it with sl_bundle_close(). While opening, memory is charged to `budget` (NULL =
+ * no limit), which is credited at the end; the caller accounts for sl_bundle_memory() of an open bundle.
+ * SL_MALFORMED "malformed zip archive: ...", "failed to read source bundle manifest: ..."; SL_UNSUPPORTED if the
+ * budget is too small. */
 enum sl_code sl_bundle_open(struct sl_bytes bytes, struct sl_budget *budget, struct sl_bundle **bundle,
                             struct sl_error *error);
 void sl_bundle_close(struct sl_bundle *bundle); /* may be NULL */
 
 const struct sl_bundle_attributes *sl_bundle_attributes(const struct sl_bundle *bundle);
-size_t sl_bundle_memory(const struct sl_bundle *bundle);    /* bytes it takes */
-bool sl_bundle_has_sources(const struct sl_bundle *bundle); /* files or links */
+size_t sl_bundle_memory(const struct sl_bundle *bundle);    /* bytes */
+bool sl_bundle_has_sources(const struct sl_bundle *bundle); /* files or source links */
 
-/* The files in the order of their names. */
+/* Files sorted by name. */
 size_t sl_bundle_count(const struct sl_bundle *bundle);
 const struct sl_bundle_file *sl_bundle_file(const struct sl_bundle *bundle, size_t index);
 
-/* Of the archive's entry of this name; NULL when the manifest has none. */
+/* Returns the file of the archive's entry of this name; NULL if the manifest does not list it. */
 const struct sl_bundle_file *sl_bundle_by_name(const struct sl_bundle *bundle, struct sl_str name);
 
-/* NULL when there is none; of several the one with the greatest name. By path: separators do not matter, and for Windows
- * paths neither does the case if only one file fits then. */
+/* Return NULL if no file matches; of several the one with the greatest name. Paths match regardless of separators;
+ * Windows paths also match regardless of case, unless several files would. */
 const struct sl_bundle_file *sl_bundle_by_path(const struct sl_bundle *bundle, struct sl_str path);
 const struct sl_bundle_file *sl_bundle_by_url(const struct sl_bundle *bundle, struct sl_str url);
 const struct sl_bundle_file *sl_bundle_by_debug_id(const struct sl_bundle *bundle, const struct sl_debug_id *id,
                                                    enum sl_bundle_type type);
 
-/* What the bundle's source links say of the path; as sl_ppdb_links_resolve of
- * ppdb/links.h, whose rules they are. */
+/* Resolves the path with the bundle's source links. Contract of sl_ppdb_links_resolve() (ppdb/links.h). */
 bool sl_bundle_link(const struct sl_bundle *bundle, struct sl_str path, struct sl_buf *url);
 
-/* Appends the file's bytes to `out`. `limit`: greatest inflated size. SL_UNSUPPORTED "the source file exceeded the size
- * limit", SL_MALFORMED, SL_NOT_FOUND when the archive has no such entry. */
+/* Appends the file's bytes to `out`. `limit`: maximum inflated size. SL_UNSUPPORTED "the source file exceeded the
+ * size limit", SL_MALFORMED, SL_NOT_FOUND if the archive has no such entry. */
 enum sl_code sl_bundle_read(const struct sl_bundle *bundle, const struct sl_bundle_file *file, uint64_t limit,
                             struct sl_buf *out, struct sl_error *error);
 
@@ -90,16 +90,16 @@ struct sl_bundle_attribute {
     struct sl_str name, value;
 };
 
-/* Writes to the end of `out`, which must be empty. NULL when out of memory. Equal calls give equal bytes. */
+/* Writes to `out`, which must be empty. Equal calls give equal bytes. Returns NULL if out of memory. */
 struct sl_bundle_writer *sl_bundle_writer_new(struct sl_buf *out);
 void sl_bundle_writer_free(struct sl_bundle_writer *writer);
 
-/* Adds the text of the file `path` under a name made of its path, or of its URL if the path is empty; `url` may be empty.
- * False, and nothing added, if it is not UTF-8. */
+/* Adds the text of the file `path`. The entry's name is made from the path, or from the URL if the path is empty;
+ * `url` may be empty. Returns false and adds nothing if the text is not UTF-8. */
 bool sl_bundle_add(struct sl_bundle_writer *writer, enum sl_bundle_type type, struct sl_str path, struct sl_str url,
                    struct sl_bytes text);
 
-/* Adds the manifest with these attributes, and ends the file. SL_NOT_FOUND "nothing written" when no file was added;
- * SL_UNSUPPORTED when it is too large. */
+/* Adds the manifest with these attributes and ends the file. SL_NOT_FOUND "nothing written" if no file was added;
+ * SL_UNSUPPORTED if it is too large. */
 enum sl_code sl_bundle_finish(struct sl_bundle_writer *writer, const struct sl_bundle_attribute *attributes,
                               size_t count, struct sl_error *error);

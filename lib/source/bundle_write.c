@@ -1,4 +1,4 @@
-/* Writing source bundles: entries as they come, the manifest last. */
+/* Writes source bundles: entries as they are added, the manifest last. */
 #include "source/bundle.h"
 
 #include "base/grow.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 struct written_file {
-    struct sl_str name, description; /* which is JSON */
+    struct sl_str name, description; /* `description` is JSON */
 };
 
 struct sl_bundle_writer {
@@ -36,7 +36,7 @@ static bool is_separator(char c)
     return c == '/' || c == '\\';
 }
 
-/* "files/" and the path, each run of separators with a colon before it made one slash. */
+/* Writes "files/" and the path; each run of separators, with a colon before it, becomes one slash. */
 static void entry_name(struct sl_buf *out, struct sl_str path)
 {
     sl_buf_cstr(out, "files");
@@ -58,11 +58,11 @@ static void entry_name(struct sl_buf *out, struct sl_str path)
     }
 }
 
-/* A name that no entry has yet: with ".1", ".2" ... behind it if need be. */
+/* Returns an unused entry name; appends ".1", ".2" ... if needed. */
 static struct sl_str free_name(struct sl_bundle_writer *w, struct sl_str path, struct sl_str url)
 {
     struct sl_buf name = {0}, place = {0};
-    if (!path.size && sl_str_starts(url, SL_STR("~/"))) { /* of any scheme and host */
+    if (!path.size && sl_str_starts(url, SL_STR("~/"))) { /* any scheme and host */
         sl_buf_cstr(&place, "_/_");
         sl_buf_add(&place, url.data + 1, url.size - 1);
     } else {

@@ -6,7 +6,7 @@ struct sl_context_cursor sl_context_cursor(struct sl_str text)
     return (struct sl_context_cursor){.text = text, .line = 1, .newline = old_mac ? '\r' : '\n'};
 }
 
-/* The line at the cursor, which moves to the next; false at the end of the text. */
+/* Returns the line at the cursor and advances to the next one; false at the end of the text. */
 static bool context_next_line(struct sl_context_cursor *c, struct sl_str *line)
 {
     if (c->at >= c->text.size)

@@ -1,7 +1,7 @@
-/* The lines around a line of a source file, as crash reports show them.
+/* The lines around a line of a source file, for crash reports.
  *
- * A line ends at LF, one CR before it does not belong to it; a last LF begins no further line. A text without any LF but
- * with CR has lines that end at CR. */
+ * A line ends at LF; one CR before it is not part of the line, and a final LF does not begin another line. If a text has CR
+ * but no LF, lines end at CR. */
 #pragma once
 
 #include "base/buf.h"
@@ -13,19 +13,20 @@ struct sl_context { /* views of the text, not trimmed */
     unsigned before_count, after_count;
 };
 
-/* A place in a text. Asking for lines in ascending order costs one pass over the text; going back begins anew. */
+/* Position in a text. Reading lines in ascending order costs one pass over the text; going back restarts at the
+ * beginning. */
 struct sl_context_cursor {
     struct sl_str text;
-    size_t at;     /* where line `line` begins */
+    size_t at;     /* offset of line `line` */
     uint64_t line; /* 1-based */
     char newline;
 };
 
 struct sl_context_cursor sl_context_cursor(struct sl_str text);
 
-/* False when the text has no such line (line 0 never exists). */
+/* Returns false if the text has no such line (line 0 never exists). */
 bool sl_context_at(struct sl_context_cursor *cursor, uint64_t line, struct sl_context *context);
 
-/* Appends a line as reports show it: up to 150 bytes as it is, of longer ones the 140 bytes around the column (0-based, in
- * bytes), marked with "{snip}" where something is left out. Cuts are at character boundaries. */
+/* Appends a line for a report: lines of up to 150 bytes unchanged, else the 140 bytes around the column (0-based, in
+ * bytes), with "{snip}" where text was cut. Cuts are at character boundaries. */
 void sl_context_trim(struct sl_buf *out, struct sl_str line, uint64_t column);

@@ -11,7 +11,7 @@
 enum { MAX_DISTANCE = 50 };
 
 struct entry {
-    uint32_t file, line, csharp_file, csharp_line; /* files: numbers of names */
+    uint32_t file, line, csharp_file, csharp_line; /* `file`, `csharp_file`: numbers of names */
 };
 
 struct range { /* entries of one C++ file */
@@ -20,15 +20,15 @@ struct range { /* entries of one C++ file */
 
 struct sl_il2cpp {
     struct sl_arena arena;
-    struct sl_map numbers; /* name to number + 1 */
+    struct sl_map numbers; /* name -> number + 1 */
     struct sl_str *names;
-    uint32_t *ranks;       /* by number: the place of the name among all names in order */
-    struct range *ranges;  /* by number */
+    uint32_t *ranks;       /* by number: rank of the name in sorted order */
+    struct range *ranges;  /* indexed by number */
     struct entry *entries; /* sorted by file, line, and the C# file's name */
     size_t name_count, name_capacity, entry_count, entry_capacity;
 };
 
-/* The number of a name; UINT32_MAX when out of memory. */
+/* Returns the number of a name; adds it if it is new. UINT32_MAX if out of memory. */
 static uint32_t number_of(struct sl_il2cpp *m, struct sl_str name)
 {
     void **slot = sl_map_slot(&m->numbers, name, NULL);
@@ -113,7 +113,7 @@ static int il2cpp_by_name(const void *left, const void *right, void *arg)
     return sl_str_compare(m->names[*(const uint32_t *)left], m->names[*(const uint32_t *)right]);
 }
 
-/* Names may be long, and an entry of a few bytes has two: they are compared once, not for every entry. */
+/* Sorts the names once, so that entries, which are many and have two long names each, can be compared by rank. */
 static bool rank_names(struct sl_il2cpp *m)
 {
     uint32_t *order = sl_arena_alloc(&m->arena, (m->name_count + 1) * sizeof *order, _Alignof(uint32_t));

@@ -29,7 +29,7 @@ static struct sl_reader reader_at(struct sl_bytes bytes, uint64_t offset)
 
 /* ---- the end record ---- */
 
-/* ZIP64: the locator before the end record says where the larger record is. */
+/* ZIP64: the locator in front of the end record has the offset of the ZIP64 end record. */
 static void read_end64(struct sl_bytes bytes, size_t end, size_t skip, struct directory *d)
 {
     if (end < LOCATOR_SIZE)
@@ -78,7 +78,7 @@ static bool find_end(struct sl_bytes bytes, size_t skip, struct directory *d)
 
 /* ---- entries ---- */
 
-/* The extra field of ZIP64 (4.5.3) has those numbers, in this order, that did not fit. */
+/* The ZIP64 extra field (4.5.3) has only the numbers that did not fit into 32 bits, in this order. */
 static void read_extra64(struct sl_reader extra, struct sl_zip_entry *entry)
 {
     while (sl_reader_left(&extra) >= 4) {
@@ -110,7 +110,7 @@ static bool zip_read_entry(struct sl_reader *r, struct sl_zip_entry *entry)
     entry->size = sl_read_u32(r);
     uint16_t name = sl_read_u16(r), extra = sl_read_u16(r), comment = sl_read_u16(r);
     sl_reader_skip(r, 2 + 2);
-    uint32_t attributes = sl_read_u32(r); /* of Unix: st_mode in the upper half */
+    uint32_t attributes = sl_read_u32(r); /* Unix: st_mode in the upper half */
     entry->is_link = made_by >> 8 == MADE_BY_UNIX && attributes >> 28 == MODE_LINK;
     entry->offset = sl_read_u32(r);
     struct sl_bytes text = sl_read_bytes(r, name);
@@ -175,7 +175,7 @@ static bool packed_bytes(const struct sl_zip *zip, const struct sl_zip_entry *en
     return local && !r.failed;
 }
 
-/* Whether the deflated bytes are exactly `size` bytes, which there is room for at `to`. */
+/* Inflates into `to`; returns false unless the result has exactly `size` bytes. */
 static bool inflate_to(struct sl_bytes packed, uint8_t *to, size_t size)
 {
     z_stream z = {0};
@@ -210,7 +210,7 @@ static bool same_crc(const uint8_t *data, size_t size, uint32_t crc)
 enum sl_code sl_zip_read(const struct sl_zip *zip, const struct sl_zip_entry *entry, uint64_t limit, struct sl_buf *out,
                          struct sl_error *error)
 {
-    /* Deflate cannot make more of a byte (zlib's technical details, "Maximum Compression Factor"). */
+    /* The maximum of deflate (zlib's technical details, "Maximum Compression Factor"). */
     enum { MAX_FACTOR = 1032 };
     struct sl_bytes packed;
     if (entry->method != SL_ZIP_STORED && entry->method != SL_ZIP_DEFLATED)
@@ -221,7 +221,7 @@ enum sl_code sl_zip_read(const struct sl_zip *zip, const struct sl_zip_entry *en
         return bad_entry(entry, "is no local header or outside of the file", error);
     if (entry->size / MAX_FACTOR > packed.size || (entry->method == SL_ZIP_STORED && packed.size != entry->size))
         return bad_entry(entry, "has not the size it says", error);
-    if (!sl_buf_reserve(out, entry->size + 1)) /* so that there is a place even for nothing */
+    if (!sl_buf_reserve(out, entry->size + 1)) /* + 1: out->data must not be NULL for an empty entry */
         return sl_fail(error, SL_BUSY, "out of memory");
     uint8_t *to = out->data + out->size;
     if (entry->method == SL_ZIP_DEFLATED && !inflate_to(packed, to, entry->size))
@@ -246,7 +246,7 @@ enum sl_code sl_zip_packed(const struct sl_zip *zip, const struct sl_zip_entry *
 
 struct streaming {
     const struct sl_zip_sink *sink;
-    uint64_t limit, size; /* of the contents: as promised, and so far */
+    uint64_t limit, size; /* size of the contents: according to the directory, and so far */
     uint32_t crc;
 };
 
