@@ -22,8 +22,8 @@ struct profile_column {
     size_t count;
 };
 bool profile_column_read(struct sl_str text, struct sl_arena *arena, struct profile_column *column);
-bool profile_addresses_read(struct sl_str text, struct sl_arena *arena, uint64_t **items,
-                            size_t *count); /* UINT64_MAX: none */
+/* Reads addresses; values that are not addresses become UINT64_MAX. */
+bool profile_addresses_read(struct sl_str text, struct sl_arena *arena, uint64_t **items, size_t *count);
 static inline uint32_t profile_cell(const struct profile_column *column, size_t row)
 {
     return row < column->count ? column->items[row] : PROFILE_NONE;
