@@ -12,7 +12,7 @@ static bool hmac(const void *key, size_t key_size, struct sl_str text, uint8_t o
     return HMAC(EVP_sha256(), key, (int)key_size, (const unsigned char *)text.data, text.size, out, NULL) != NULL;
 }
 
-/* The chain of keys that ends in the one for this day, region and service. */
+/* Derives the signing key for this day, region and service. */
 static bool signing_key(struct sl_str secret, const char *date, struct sl_str region, uint8_t key[DIGEST])
 {
     struct sl_buf first = {0};
@@ -32,7 +32,7 @@ void aws_add_parameter(struct sl_buf *query, const char *name, struct sl_str val
     fetch_encode(query, value, false);
 }
 
-struct stamp { /* when it is signed, and what for; texts in the arena */
+struct stamp { /* time and scope of a signature; texts lie in the arena */
     char day[16], time[32];
     struct sl_str scope, names; /* "<day>/<region>/s3/aws4_request", "host;x-amz-meta-a" */
 };
@@ -75,7 +75,7 @@ static struct sl_str parameters(struct sl_arena *arena, const struct aws_signing
     return sl_buf_keep(&query, arena);
 }
 
-/* The hash of the canonical request. */
+/* Computes the hash of the canonical request. */
 static bool request_hash(const struct aws_signing *s, const struct stamp *stamp, struct sl_str query,
                          uint8_t out[DIGEST])
 {
@@ -121,13 +121,13 @@ const char *aws_presign(struct sl_arena *arena, const struct aws_signing *s)
     return sl_buf_keep(&url, arena).data;
 }
 
-/* ---- where an object is ---- */
+/* ---- addresses of objects ---- */
 static bool letter_or_digit(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-/* Whether the text can be a label of a host name (RFC 1123, 2.1), in lower case as buckets are. */
+/* True if the text is valid as a label of a host name (RFC 1123, 2.1), in lower case as bucket names are. */
 static bool host_label(struct sl_str text)
 {
     if (text.size == 0 || text.size > 63 || !letter_or_digit(text.data[0]) ||
@@ -152,7 +152,7 @@ static struct sl_str path_of(struct sl_arena *arena, struct sl_str before, struc
     return sl_buf_keep(&path, arena);
 }
 
-/* `<endpoint>/<bucket>/<key>` */
+/* Builds `<endpoint>/<bucket>/<key>`. */
 static bool at_endpoint(struct sl_arena *arena, const struct bucket_config *bucket, struct sl_str key,
                         struct aws_signing *out)
 {
@@ -172,7 +172,8 @@ static bool at_endpoint(struct sl_arena *arena, const struct bucket_config *buck
     return out->path.data != NULL;
 }
 
-/* The bucket is in the host's name, unless it can be no label of it, as with dots, which would defeat the certificate. */
+/* Puts the bucket into the host name, unless it is not a valid label: with dots, for example, the wildcard
+ * certificate would not match. */
 static bool at_amazon(struct sl_arena *arena, const struct bucket_config *bucket, struct sl_str key,
                       struct aws_signing *out)
 {

@@ -1,6 +1,6 @@
-/* Where AWS keys come from that no configuration has: the container's credential service, the instance's
- * metadata service (IMDSv2), or a web identity token that the Security Token Service takes for keys. The environment
- * variables are those of the AWS SDKs ("Settings reference", AWS SDKs and Tools Reference Guide). */
+/* Obtains AWS keys that are not configured: from the container's credential service, from the instance's metadata
+ * service (IMDSv2), or from the Security Token Service for a web identity token. The environment variables are those
+ * of the AWS SDKs ("Settings reference", AWS SDKs and Tools Reference Guide). */
 #include <errno.h>
 #include <time.h>
 
@@ -14,7 +14,7 @@ enum { ANSWER_MAX = 64 * 1024, UNDATED_S = 600 };
 struct asking {
     struct sl_arena arena;
     struct sl_str region;
-    struct sl_buf *text; /* of aws_keys_ask */
+    struct sl_buf *text; /* result of aws_keys_ask() */
     uint64_t *life_s;
     struct sl_error *error;
 };
@@ -80,7 +80,8 @@ static enum sl_code ask_service(struct asking *a, struct fetch_request request, 
     return code != SL_OK || answer->data ? code : sl_fail(a->error, SL_BUSY, "out of memory");
 }
 
-/* A request to a service of the machine's own; without the field when that has no value. `url` NULL: out of memory. */
+/* Sends a request to a service of the machine; omits the header field if its value is empty. `url` NULL: out of
+ * memory. */
 static enum sl_code ask_machine(struct asking *a, const char *method, const char *url, struct fetch_header field,
                                 struct sl_str *answer)
 {
@@ -89,7 +90,7 @@ static enum sl_code ask_machine(struct asking *a, const char *method, const char
     return url ? ask_service(a, request, answer) : sl_fail(a->error, SL_BUSY, "out of memory");
 }
 
-/* The file has a few hundred bytes, and the container's runtime keeps it in memory. */
+/* Reads the token on the loop: the file has a few hundred bytes, and the container's runtime keeps it in memory. */
 static enum sl_code read_token(struct asking *a, const char *path, struct sl_str *token)
 {
     struct sl_buf text = {0};
@@ -219,7 +220,7 @@ static enum sl_code from_web_identity(struct asking *a)
     return code == SL_OK ? keep_xml(a, answer) : code;
 }
 
-/* ---- all ---- */
+/* ---- entry point ---- */
 static const struct provider {
     const char *name;
     enum sl_code (*get)(struct asking *a);
@@ -229,7 +230,7 @@ static const struct provider {
     [CREDENTIALS_WEB_IDENTITY] = {"web identity", from_web_identity},
 };
 
-/* Whatever went wrong is the machine's fault: another module's file would not be found either. */
+/* All failures are reported as SL_DOWNLOAD_ERROR, because they are not about the requested object. */
 enum sl_code aws_keys_ask(const struct bucket_config *config, struct sl_buf *text, uint64_t *life_s,
                           struct sl_error *error)
 {

@@ -1,5 +1,5 @@
-/* Keys of S3 and tokens of Google, which are kept until a minute before their end, and renewed before: by one request, while others
- * still use those that are there. */
+/* Caches S3 keys and Google tokens until a minute before they expire. One request renews them earlier, while others
+ * still use the cached ones. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@ enum { MARGIN_S = 60, LIFE_MAX_S = 3600, OWN_STORES = 8, FILE_MAX = 64 << 10 };
 
 const char *const aws_credentials_words[] = {"static", "container", "instance", "web_identity", NULL};
 
-/* Those of sources are counted, as their number has no end: clients name them. */
+/* Credentials of sources are limited in number and counted in metrics, because requests can name any number of
+ * sources. */
 static struct memo source_keys = {.capacity = 100, .name = "s3", .ahead_ns = RENEWAL_NS},
                    source_tokens = {.capacity = 100, .name = "gcs", .ahead_ns = RENEWAL_NS},
                    own_stores = {.capacity = OWN_STORES, .ahead_ns = RENEWAL_NS};
@@ -39,7 +40,7 @@ static bool is_s3(const struct object_store *store)
     return store->config->s3_name.data != NULL;
 }
 
-/* Whether they are in the configuration. */
+/* True if the credentials do not have to be requested. */
 static bool has_credentials(const struct object_store *store)
 {
     return is_s3(store) ? store->config->credentials == CREDENTIALS_STATIC

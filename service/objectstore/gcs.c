@@ -8,7 +8,7 @@
 
 /* ---- requests ---- */
 
-/* The URL is "<HOST><before><bucket>/o<between><key><after>". */
+/* Builds the URL "<HOST><before><bucket>/o<between><key><after>". */
 static enum sl_code gcs_prepare(struct object_request *request, const char *before, const char *between,
                                 const char *after, struct sl_error *error)
 {
@@ -30,7 +30,7 @@ static enum sl_code gcs_prepare(struct object_request *request, const char *befo
     request->fetch.url = sl_buf_keep(&url, &request->arena).data;
     request->fetch.trusted = false;
     if (request->store->is_source)
-        request->fetch.refused = NULL; /* the status says it all */
+        request->fetch.refused = NULL; /* the status is sufficient */
     object_header(request, "Authorization", header);
     return header.data && request->fetch.url ? SL_OK : sl_fail(error, SL_BUSY, "out of memory");
 }
@@ -40,7 +40,7 @@ static enum sl_code gcs_get(struct object_request *request, struct sl_error *err
     return gcs_prepare(request, "storage/v1/b/", "/", "?alt=media", error);
 }
 
-/* What is known of the object; with the method DELETE, its end. */
+/* Prepares a request for the object's properties; with method DELETE it deletes the object. */
 static enum sl_code prepare_object(struct object_request *request, struct sl_error *error)
 {
     return gcs_prepare(request, "storage/v1/b/", "/", "", error);
@@ -52,7 +52,7 @@ static enum sl_code gcs_delete(struct object_request *request, struct sl_error *
     return prepare_object(request, error);
 }
 
-/* ---- what is known ---- */
+/* ---- properties ---- */
 
 static void read_metadata(struct sl_json *j, struct object_request *request)
 {
@@ -133,7 +133,7 @@ static void set_contents(struct object_request *request, const struct object_con
     object_header(request, "Content-Type", sl_str(contents->media_type));
 }
 
-/* A resumable upload says what an object is before its contents come. */
+/* Starts a resumable upload, which sends the object's properties before its contents. */
 static enum sl_code put_described(struct object_request *request, const struct object_contents *contents,
                                   struct sl_error *error)
 {
@@ -148,7 +148,7 @@ static enum sl_code put_described(struct object_request *request, const struct o
         return code == SL_OK ? sl_fail(error, SL_DOWNLOAD_ERROR, "no place to upload to was told") : code;
     request->fetch.url = request->location;
     request->fetch.method = "PUT";
-    request->fetch.header_count = 0; /* the place is the credential */
+    request->fetch.header_count = 0; /* the session URL is the credential */
     set_contents(request, contents);
     return object_run(request, NULL, error);
 }
@@ -188,7 +188,7 @@ static bool read_list(struct sl_json *j, struct sl_str after, struct object_list
             while (sl_json_next(j, &key)) {
                 struct item item = {.name = {NULL, 0}};
                 sl_json_read_object(j, fields, &item);
-                if (item.name.data && !sl_str_equal(item.name, after)) /* the list begins with it */
+                if (item.name.data && !sl_str_equal(item.name, after)) /* `after` itself is the first */
                     object_list_add(list, item.name, item.updated);
             }
             continue;

@@ -19,7 +19,7 @@
 enum { MARGIN_S = 30, EXCHANGE_S = 30, MACHINE_S = 1, ANSWER_MAX = 64 << 10, KEY_BITS_MAX = 8192, KEY_MAX = 64 << 10 };
 
 /* ---- the assertion ---- */
-/* Of a key that is encrypted, the password is empty: else OpenSSL would ask the terminal. */
+/* Reads a PEM key. For encrypted keys the password is empty; otherwise OpenSSL would prompt on the terminal. */
 static EVP_PKEY *from_pem(struct sl_str text)
 {
     BIO *bio = text.size <= KEY_MAX ? BIO_new_mem_buf(text.data, (int)text.size) : NULL;
@@ -28,7 +28,7 @@ static EVP_PKEY *from_pem(struct sl_str text)
     return key;
 }
 
-/* The base64 that is between the lines of a PEM file. */
+/* Reads the base64 text between the lines of a PEM file. */
 static EVP_PKEY *from_base64(struct sl_str text)
 {
     EVP_ENCODE_CTX *ctx = EVP_ENCODE_CTX_new();
@@ -157,7 +157,7 @@ enum sl_code google_account_read(const char *path, struct sl_arena *arena, struc
     return SL_OK;
 }
 
-/* ---- asking for a token ---- */
+/* ---- token requests ---- */
 static enum sl_code no_token(struct sl_str description, struct sl_error *error)
 {
     static const char what[] = "failed to send authentication request";
@@ -166,7 +166,7 @@ static enum sl_code no_token(struct sl_str description, struct sl_error *error)
     return sl_fail(error, SL_DOWNLOAD_ERROR, "%s: " SL_STR_FMT, what, SL_STR_ARG(description));
 }
 
-struct answer { /* what it does not have is empty, and so is all of what is no JSON */
+struct answer { /* missing members are empty; all are if the text is not JSON */
     struct sl_str token, problem;
     struct sl_opt_u64 life_s;
 };

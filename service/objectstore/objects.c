@@ -105,7 +105,7 @@ static bool has_part(struct sl_str text, const char *part)
     return text.data && text.size && memmem(text.data, text.size, part, strlen(part)) != NULL;
 }
 
-/* Answers that another try would not change are final: fetch tries the others again. */
+/* Converts an error response. Statuses for which another attempt would not help are final; fetch retries the others. */
 static enum sl_code object_refused(void *arg, int status, struct sl_str body, struct sl_error *error)
 {
     const struct object_request *request = arg;
@@ -121,7 +121,7 @@ static enum sl_code object_refused(void *arg, int status, struct sl_str body, st
                    SL_STR_ARG(start));
 }
 
-/* `prepare`: what the request is; NULL: the caller says it. */
+/* `prepare` NULL: the caller prepares the request. */
 static enum sl_code begin(struct object_request *request, const struct object_store *store, struct object_call *call,
                           struct sl_str name, object_prepare *prepare, struct sl_error *error)
 {

@@ -66,7 +66,7 @@ static const char *sign(void *arg, struct sl_arena *arena)
     return aws_presign(arena, signing);
 }
 
-/* What is signed of the request, but for its method, is there before; `key`: of the object. */
+/* Signs a request; `signing` already has the fields and query parameters. `key`: name of the object. */
 static enum sl_code s3_prepare(struct object_request *request, const char *method, struct sl_str key,
                                struct sl_error *error)
 {
@@ -76,7 +76,7 @@ static enum sl_code s3_prepare(struct object_request *request, const char *metho
     signing->expires_s = signing->expires_s ? signing->expires_s : EXPIRES_S;
     if (!aws_address(&request->arena, store->config, key, signing))
         return store->is_source ? sl_fail(error, SL_DOWNLOAD_ERROR, "invalid region")
-                                : sl_fail(error, SL_BUSY, "out of memory"); /* the region is known to be good */
+                                : sl_fail(error, SL_BUSY, "out of memory"); /* the region was validated */
     enum sl_code code = credentials_aws(store, &request->arena, &signing->keys, error);
     if (code != SL_OK)
         return code;
@@ -116,7 +116,7 @@ const char *object_url(const struct object_store *store, struct sl_str name, uns
     return url;
 }
 
-/* ---- what is known ---- */
+/* ---- properties ---- */
 
 static void read_field(void *arg, struct sl_str name, struct sl_str value)
 {
@@ -128,7 +128,8 @@ static void read_field(void *arg, struct sl_str name, struct sl_str value)
         sl_parse_u64(value, &info->size);
     else if (sl_str_equal_nocase(name, SL_STR("content-encoding")))
         info->is_gzip = sl_str_equal_nocase(value, SL_STR("gzip"));
-    else if (sl_str_equal_nocase(name, SL_STR("etag")) && value.size == 34) /* of an object that was put in one piece */
+    else if (sl_str_equal_nocase(name, SL_STR("etag")) &&
+             value.size == 34) /* an MD5, if the object was uploaded in one piece */
         info->has_md5 = sl_hex_decode((struct sl_str){value.data + 1, 32}, info->md5, 16, &size) && size == 16;
     else if (name.size > prefix.size && sl_str_equal_nocase(begin, prefix))
         object_take_field(request, (struct sl_str){name.data + prefix.size, name.size - prefix.size}, value);
@@ -152,7 +153,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct object_field *)a)->name, ((const struct object_field *)b)->name);
 }
 
-/* The object's metadata as fields of the request, which are signed, too. */
+/* Adds the object's metadata as signed header fields. */
 static bool sign_metadata(struct object_request *request, const struct object_contents *contents)
 {
     size_t count = contents->metadata_count;
@@ -194,7 +195,7 @@ static enum sl_code s3_put(struct object_request *request, const struct object_c
 
 struct s3_list {
     struct object_list *list;
-    struct sl_buf key, modified; /* of the object that is being read */
+    struct sl_buf key, modified; /* of the current object */
 };
 
 static void s3_take_text(void *arg, const char *element, unsigned depth, struct sl_str text)

@@ -10,7 +10,7 @@ struct walking {
     xml_listener *listener;
     void *arg;
     unsigned depth;
-    struct sl_buf texts[MAX_DEPTH]; /* of the elements that are open */
+    struct sl_buf texts[MAX_DEPTH]; /* of the open elements */
 };
 
 static void XMLCALL xml_begin(void *arg, const XML_Char *name, const XML_Char **attributes)
@@ -58,7 +58,7 @@ bool xml_walk(struct sl_str xml, xml_listener *listener, void *arg)
     return ok;
 }
 
-/* ---- the few texts that are wanted of an answer ---- */
+/* ---- selected texts of a response ---- */
 struct wanted {
     struct xml_text *texts;
     size_t count;
